@@ -1,0 +1,124 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDevice_h
+#define chunkwiseDevice_h
+
+#include "chunkwiseOperation.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace chunkwise
+{
+
+using StreamHandle = void *;
+using EventHandle = void *;
+
+/** What the planner knows of a device. Rates in bytes per second. */
+struct DeviceDescription
+{
+  std::string name;                   ///< "NVIDIA H200"
+  std::string backend;                ///< "cuda", "fake"
+  int         index{ 0 };             ///< ordinal within the backend
+  std::size_t totalMemory{ 0 };       ///< bytes
+  double      toDeviceRate{ 50e9 };   ///< host link, one way
+  double      toHostRate{ 50e9 };     ///< host link, the other way
+  double      memoryRate{ 4e12 };     ///< read + written
+  double      launchSeconds{ 10e-6 }; ///< fixed cost of a chunk
+};
+
+/** One accelerator with its own memory: an NVIDIA GPU, or a fake one on the host for tests.
+ *
+ * Work is asynchronous in streams. Every function throws DeviceError on failure except those marked noexcept. Functions
+ * may be called from any thread; calls on one stream are ordered as they are made. */
+class Device
+{
+public:
+  virtual ~Device();
+
+  virtual const DeviceDescription &
+  GetDescription() const = 0;
+  /** Bytes that can be allocated now. */
+  virtual std::size_t
+  GetFreeMemory() = 0;
+  virtual const KernelRegistry &
+  GetKernels() const = 0;
+
+  /** 256-byte aligned. */
+  virtual void *
+  Allocate(std::size_t bytes) = 0;
+  virtual void
+  Free(void * memory) noexcept = 0;
+  /** Host memory that the device copies to and from asynchronously. */
+  virtual void *
+  AllocatePinned(std::size_t bytes) = 0;
+  virtual void
+  FreePinned(void * memory) noexcept = 0;
+  /** True if [memory, memory + bytes) is host memory that needs no staging. */
+  virtual bool
+  IsPinned(const void * memory, std::size_t bytes) noexcept = 0;
+
+  virtual StreamHandle
+  CreateStream() = 0;
+  virtual void
+  DestroyStream(StreamHandle stream) noexcept = 0;
+  virtual EventHandle
+  CreateEvent() = 0;
+  virtual void
+  DestroyEvent(EventHandle event) noexcept = 0;
+
+  virtual void
+  Record(EventHandle event, StreamHandle stream) = 0;
+  /** Work enqueued on `stream` from now on waits until `event` (as recorded last) has happened. */
+  virtual void
+  Wait(StreamHandle stream, EventHandle event) = 0;
+  /** True if the event (as recorded last) has happened. */
+  virtual bool
+  Query(EventHandle event) = 0;
+  virtual void
+  Synchronize(StreamHandle stream) = 0;
+
+  virtual void
+  CopyToDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream) = 0;
+  virtual void
+  CopyToHost(void * to, const void * from, std::size_t bytes, StreamHandle stream) = 0;
+  virtual void
+  CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream) = 0;
+  virtual void
+  SetToZero(void * memory, std::size_t bytes, StreamHandle stream) = 0;
+
+  /** Enqueues a kernel of this device's registry; fills call.stream with the native stream. */
+  virtual void
+  Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) = 0;
+};
+
+/** A set of devices of one kind. */
+class Backend
+{
+public:
+  virtual ~Backend();
+  virtual std::string
+  GetName() const = 0;
+  virtual std::vector<std::shared_ptr<Device>>
+  GetDevices() = 0;
+};
+
+/** Changes whenever a type that crosses the module boundary changes. */
+constexpr int BackendInterfaceVersion = 1;
+
+/** The function that a backend module exports as "chunkwiseMakeBackend". Returns nullptr and fills `reason` (at most
+ * `reasonBytes` with the final 0) if it cannot work on this machine or `version` is not its own. */
+using MakeBackendFunction = Backend * (*)(int version, char * reason, std::size_t reasonBytes);
+
+/** The CUDA backend if its module and a driver are here, else nullptr and the reason. Opened once per process. Looked
+ * for at $CHUNKWISE_CUDA_MODULE, then beside the Chunkwise library, then where it was installed. */
+std::shared_ptr<Backend>
+GetCudaBackend(std::string * reason = nullptr);
+
+/** The kernels that run on the host. */
+const KernelRegistry &
+GetHostKernels();
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,70 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseError_h
+#define chunkwiseError_h
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace chunkwise
+{
+
+/** Any failure of the engine. The ITK layer turns it into an itk::ExceptionObject. */
+class Error : public std::runtime_error
+{
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/** A parameter that no plan can serve: the message names it and its value. */
+class ParameterError : public Error
+{
+public:
+  using Error::Error;
+};
+
+/** The smallest possible chunk is larger than the memory budget. */
+class BudgetError : public Error
+{
+public:
+  BudgetError(const std::string & what, std::size_t neededBytes, std::size_t budgetBytes)
+    : Error(what)
+    , needed(neededBytes)
+    , budget(budgetBytes)
+  {}
+  std::size_t needed;
+  std::size_t budget;
+};
+
+/** A call of a device failed. */
+class DeviceError : public Error
+{
+public:
+  enum class Kind
+  {
+    OutOfMemory, ///< less memory may do
+    Failed,      ///< the call failed, the device may still work
+    Lost         ///< the device cannot be used again by this process
+  };
+  /** `bytes` is the size the call asked for, 0 where it has none. */
+  DeviceError(Kind kind, const std::string & call, const std::string & device, std::size_t bytes,
+              const std::string & why);
+
+  Kind        kind;
+  std::string call;
+  std::string device;
+  std::size_t bytes;
+};
+
+/** The caller asked for the run to stop. */
+class Aborted : public Error
+{
+public:
+  Aborted()
+    : Error("aborted by the caller")
+  {}
+};
+
+} // namespace chunkwise
+
+#endif

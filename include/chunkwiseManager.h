@@ -1,0 +1,137 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseManager_h
+#define chunkwiseManager_h
+
+#include "chunkwiseDevice.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwisePlanner.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace chunkwise
+{
+
+enum class BackendChoice
+{
+  Auto, ///< the devices if there are any, else or when they fail the CPU
+  CPU,
+  CUDA ///< the devices; an error if there is none or they fail
+};
+
+/** Limits in bytes. 0: what the manager's own budgets say. */
+struct Budgets
+{
+  std::size_t device{ 0 }; ///< per device
+  std::size_t pinned{ 0 }; ///< per device
+  std::size_t host{ 0 };   ///< scratch of the CPU backend
+};
+
+/** One run. Views are in the image's coordinates: the largest possible region begins at 0. */
+struct ExecutionRequest
+{
+  std::shared_ptr<const Operation> operation;
+  /** What the host holds of each input; must contain the halo of `region` cut at the image (the whole axis where a
+   * window wraps around the edge). */
+  std::vector<BufferView> inputs;
+  /** Must contain `region`, and not overlap the inputs' memory. */
+  BufferView output{};
+  Box        image{};
+  Box        region{};
+
+  BackendChoice backend{ BackendChoice::Auto };
+  /** Ordinals of the devices to use; empty: all. */
+  std::vector<int> devices;
+  /** The CPU takes chunks beside the devices. */
+  bool    hostTakesChunks{ false };
+  Budgets budgets{};
+  /** Threads of the CPU backend; nullptr: a thread per core. */
+  Executor * executor{ nullptr };
+  /** Host threads that copy to or from one device, per direction; 0: 8, or half the cores if that is less. */
+  unsigned int stagingThreads{ 0 };
+};
+
+/** What happened. */
+struct ExecutionReport
+{
+  std::string backend; ///< "cpu", "cuda", "cuda+cpu"
+  Plan        plan;
+  /** Chunks (of the plan) that each device finished, and the CPU. */
+  std::vector<std::string>  deviceNames;
+  std::vector<std::int64_t> chunksPerDevice;
+  std::int64_t              chunksOnHost{ 0 };
+  /** Most bytes held during the run. */
+  std::size_t peakDevice{ 0 };
+  std::size_t peakPinned{ 0 };
+  std::size_t peakHost{ 0 };
+  double      bytesToDevice{ 0 };
+  double      bytesToHost{ 0 };
+  int         retries{ 0 }; ///< times a chunk was halved or run again
+  /** What a user should be told, one line each: devices dropped, fallback to the CPU. */
+  std::vector<std::string> warnings;
+};
+
+/** The caller's side of a run. Both functions are called only from the thread that called Execute. */
+class Monitor
+{
+public:
+  virtual ~Monitor();
+  /** `fraction` never falls; the last call has 1, and only a finished run makes it. */
+  virtual void
+  UpdateProgress(double fraction) = 0;
+  virtual bool
+  ShouldAbort() = 0;
+};
+
+/** Runs operations over images of any size on every device, for all filters of the process.
+ *
+ * Execute may be called from several threads at once: runs share the devices and their budgets, and a run waits for
+ * memory that another holds. */
+class Manager
+{
+public:
+  /** The process' manager: the CUDA devices, if there are any. */
+  static Manager &
+  GetGlobal();
+
+  /** A manager of its own set of devices, for tests and embedding. */
+  explicit Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone = std::string());
+  ~Manager();
+  Manager(const Manager &) = delete;
+  Manager &
+  operator=(const Manager &) = delete;
+
+  std::vector<std::shared_ptr<Device>>
+  GetDevices() const;
+  /** Why there are no devices; empty if there are. */
+  std::string
+  GetReasonForNoDevices() const;
+
+  /** Defaults: device 80% of the memory free at the first run; pinned 256 MiB a device; host no limit. */
+  void
+  SetBudgets(const Budgets & budgets);
+  Budgets
+  GetBudgets() const;
+
+  /** Computes request.region of request.output. Throws ParameterError and BudgetError before work starts, DeviceError
+   * when a device failed and nothing may take over, Aborted. After any of them the manager can be used again. */
+  ExecutionReport
+  Execute(const ExecutionRequest & request, Monitor * monitor = nullptr);
+
+  /** The plan that Execute would follow. */
+  Plan
+  MakePlanFor(const ExecutionRequest & request);
+
+  /** Gives back all memory that is kept between runs. */
+  void
+  ReleaseMemory();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> m_Impl;
+};
+
+} // namespace chunkwise
+
+#endif

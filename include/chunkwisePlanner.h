@@ -1,0 +1,100 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwisePlanner_h
+#define chunkwisePlanner_h
+
+#include "chunkwiseOperation.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace chunkwise
+{
+
+/** One chunk: what is written and what is read for it, per input. Where windows wrap around, the input box may reach
+ * beyond the image. */
+struct Chunk
+{
+  Box outputBox{};
+  Box inputBox{};
+};
+
+/** What the planner knows of one device that may take chunks. Rates in bytes per second. */
+struct PlannerDevice
+{
+  std::size_t memory{ 0 }; ///< bytes it may use
+  double      toDeviceRate{ 50e9 };
+  double      toHostRate{ 50e9 };
+  double      memoryRate{ 4e12 };
+  double      launchSeconds{ 10e-6 };
+};
+
+struct PlannerRequest
+{
+  Box       image{};  ///< the largest region, from 0
+  Box       region{}; ///< the output to compute
+  Halo      halo{};
+  bool      wraps{ false };
+  PixelKind inputKinds[MaxInputs]{};
+  int       numberOfInputs{ 1 };
+  PixelKind outputKind{ PixelKind::UInt8 };
+  /** Scratch bytes and device-memory traffic of a chunk; empty: none, input + output. */
+  std::function<std::size_t(const ChunkShape &)>         scratchBytes;
+  std::function<double(const ChunkShape &)>              cost;
+  std::function<Coordinates(const Coordinates & extent)> roundChunk;
+  /** Bytes beside scratch that a chunk needs once (tables, side data). */
+  std::size_t                fixedBytes{ 0 };
+  std::vector<PlannerDevice> devices;
+  /** Chunks that follow each other along the sweep axis on one device keep their common input there. */
+  bool carryHalo{ true };
+  /** Seconds that the host needs for each contiguous piece it copies. */
+  double pieceSeconds{ 30e-9 };
+  /** Chunks must be ordered along this axis and hold the others whole (Sweep); -1: the planner's choice. */
+  int sweepAxis{ -1 };
+};
+
+struct Plan
+{
+  /** In the order to run: neighbours along sweepAxis follow each other. */
+  std::vector<Chunk> chunks;
+  Coordinates        chunkExtent{}; ///< of the largest output box
+  int                sweepAxis{ 0 };
+  int                inputSlots{ 1 }; ///< input buffers that the device memory holds
+  int                outputSlots{ 1 };
+  /** Of the largest chunk, bytes. */
+  std::size_t inputBytes{ 0 };
+  std::size_t outputBytes{ 0 };
+  std::size_t scratchBytes{ 0 };
+  std::size_t deviceBytes{ 0 }; ///< all slots, scratch and fixed bytes of one device
+  /** Of the whole run, as the cost model has it. */
+  double bytesToDevice{ 0 };
+  double bytesToHost{ 0 };
+  double seconds{ 0 };
+};
+
+/** Chooses chunks. A pure function: equal requests give equal plans.
+ *
+ * Minimises the expected time
+ *   max(bytes in / link, bytes out / link, kernel traffic / device memory rate) + first load + last store
+ *   + pieces * pieceSeconds + chunks * launchSeconds
+ * over chunk extents and buffer counts whose buffers fit the smallest device's memory. Chunks of a run along the sweep
+ * axis reload no halo. Throws BudgetError, naming the bytes needed and the budget, if one voxel's chunk does not fit.
+ */
+Plan
+MakePlan(const PlannerRequest & request);
+
+/** Bytes that must cross the link to the device for chunks of this extent, halo included, without carrying. */
+double
+BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExtent);
+
+/** The chunk of an image cut in two along its longest axis, sweepAxis preferred; empty if it is one voxel. */
+std::vector<Chunk>
+HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request);
+
+/** The input box of an output box. */
+Box
+InputBoxOf(const Box & outputBox, const PlannerRequest & request);
+
+} // namespace chunkwise
+
+#endif

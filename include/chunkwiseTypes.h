@@ -1,0 +1,143 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseTypes_h
+#define chunkwiseTypes_h
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+// Marks what both the host compiler and nvcc compile from one source.
+#if defined(__CUDACC__)
+#  define CHUNKWISE_HOST_DEVICE __host__ __device__
+#else
+#  define CHUNKWISE_HOST_DEVICE
+#endif
+
+namespace chunkwise
+{
+
+/** Images have up to this many axes, the fastest-varying (x) first. Absent axes have extent 1. */
+constexpr int MaxDimension = 5;
+
+/** At most this many axes of an image take part in a window; the others are independent. */
+constexpr int MaxSpatialAxes = 3;
+
+/** At most this many images enter one operation. */
+constexpr int MaxInputs = 3;
+
+/** The type of one pixel component. */
+enum class PixelKind : std::int32_t
+{
+  UInt8,
+  Int8,
+  UInt16,
+  Int16,
+  UInt32,
+  Int32,
+  UInt64,
+  Int64,
+  Float32,
+  Float64
+};
+
+constexpr int NumberOfPixelKinds = 10;
+
+/** Bytes of one pixel. */
+CHUNKWISE_HOST_DEVICE constexpr std::size_t
+PixelSize(PixelKind kind)
+{
+  switch (kind)
+  {
+    case PixelKind::UInt8:
+    case PixelKind::Int8:
+      return 1;
+    case PixelKind::UInt16:
+    case PixelKind::Int16:
+      return 2;
+    case PixelKind::UInt32:
+    case PixelKind::Int32:
+    case PixelKind::Float32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+CHUNKWISE_HOST_DEVICE constexpr bool
+IsFloatingPoint(PixelKind kind)
+{
+  return kind == PixelKind::Float32 || kind == PixelKind::Float64;
+}
+
+/** "uint8" ... "float64", as the command line and messages spell it. */
+const char *
+PixelKindName(PixelKind kind);
+
+/** The kind of a C++ type, by size and signedness, so that `long` and `long long` both map. */
+template <typename T>
+constexpr PixelKind
+PixelKindOf()
+{
+  constexpr bool isFloat = static_cast<T>(0.5) != static_cast<T>(0);
+  constexpr bool isSigned = static_cast<T>(-1) < static_cast<T>(0);
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "pixel of 1, 2, 4 or 8 bytes");
+  if constexpr (isFloat)
+  {
+    static_assert(sizeof(T) >= 4, "float or double");
+    return sizeof(T) == 4 ? PixelKind::Float32 : PixelKind::Float64;
+  }
+  else
+  {
+    constexpr int base = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 2 : sizeof(T) == 4 ? 4 : 6;
+    return static_cast<PixelKind>(base + (isSigned ? 1 : 0));
+  }
+}
+
+/** Calls `f(T{})` with the C++ type of a kind. */
+template <typename TFunctor>
+decltype(auto)
+DispatchPixelKind(PixelKind kind, TFunctor && f)
+{
+  switch (kind)
+  {
+    case PixelKind::UInt8:
+      return f(std::uint8_t{});
+    case PixelKind::Int8:
+      return f(std::int8_t{});
+    case PixelKind::UInt16:
+      return f(std::uint16_t{});
+    case PixelKind::Int16:
+      return f(std::int16_t{});
+    case PixelKind::UInt32:
+      return f(std::uint32_t{});
+    case PixelKind::Int32:
+      return f(std::int32_t{});
+    case PixelKind::UInt64:
+      return f(std::uint64_t{});
+    case PixelKind::Int64:
+      return f(std::int64_t{});
+    case PixelKind::Float32:
+      return f(float{});
+    case PixelKind::Float64:
+      return f(double{});
+  }
+  throw std::logic_error("chunkwise: unknown pixel kind");
+}
+
+/** What a window sees beyond the image's edge. The edge is the largest possible region's, never a chunk's. */
+enum class BoundaryMode : std::int32_t
+{
+  Renormalized,    ///< the statistic of the part of the window inside the image
+  ZeroFluxNeumann, ///< the nearest edge voxel
+  Constant,        ///< a given value
+  Mirror,          ///< mirrored at the edge, the edge voxel repeated: ..., b, a | a, b, ...
+  Periodic         ///< the opposite side
+};
+
+const char *
+BoundaryModeName(BoundaryMode mode);
+
+} // namespace chunkwise
+
+#endif
