@@ -2,6 +2,8 @@
 #ifndef chunkwiseArena_h
 #define chunkwiseArena_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -14,7 +16,7 @@ namespace chunkwise
  *
  * Freed blocks are kept for the next run and given back when the budget or the place needs them. What is held, kept
  * blocks included, never exceeds the budget. Thread-safe. */
-class Arena
+class Chunkwise_EXPORT Arena
 {
 public:
   using AllocateFunction = std::function<void *(std::size_t)>; ///< throws on failure

@@ -31,7 +31,7 @@ struct DeviceDescription
  *
  * Work is asynchronous in streams. Every function throws DeviceError on failure except those marked noexcept. Functions
  * may be called from any thread; calls on one stream are ordered as they are made. */
-class Device
+class Chunkwise_EXPORT Device
 {
 public:
   virtual ~Device();
@@ -93,7 +93,7 @@ public:
 };
 
 /** A set of devices of one kind. */
-class Backend
+class Chunkwise_EXPORT Backend
 {
 public:
   virtual ~Backend();
@@ -112,11 +112,11 @@ using MakeBackendFunction = Backend * (*)(int version, char * reason, std::size_
 
 /** The CUDA backend if its module and a driver are here, else nullptr and the reason. Opened once per process. Looked
  * for at $CHUNKWISE_CUDA_MODULE, then beside the Chunkwise library, then where it was installed. */
-std::shared_ptr<Backend>
-GetCudaBackend(std::string * reason = nullptr);
+Chunkwise_EXPORT std::shared_ptr<Backend>
+                 GetCudaBackend(std::string * reason = nullptr);
 
 /** The kernels that run on the host. */
-const KernelRegistry &
+Chunkwise_EXPORT const KernelRegistry &
 GetHostKernels();
 
 } // namespace chunkwise

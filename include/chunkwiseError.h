@@ -2,6 +2,8 @@
 #ifndef chunkwiseError_h
 #define chunkwiseError_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstddef>
 #include <stdexcept>
 #include <string>
@@ -10,21 +12,21 @@ namespace chunkwise
 {
 
 /** Any failure of the engine. The ITK layer turns it into an itk::ExceptionObject. */
-class Error : public std::runtime_error
+class Chunkwise_EXPORT Error : public std::runtime_error
 {
 public:
   using std::runtime_error::runtime_error;
 };
 
 /** A parameter that no plan can serve: the message names it and its value. */
-class ParameterError : public Error
+class Chunkwise_EXPORT ParameterError : public Error
 {
 public:
   using Error::Error;
 };
 
 /** The smallest possible chunk is larger than the memory budget. */
-class BudgetError : public Error
+class Chunkwise_EXPORT BudgetError : public Error
 {
 public:
   BudgetError(const std::string & what, std::size_t neededBytes, std::size_t budgetBytes)
@@ -37,7 +39,7 @@ public:
 };
 
 /** A call of a device failed. */
-class DeviceError : public Error
+class Chunkwise_EXPORT DeviceError : public Error
 {
 public:
   enum class Kind
@@ -57,7 +59,7 @@ public:
 };
 
 /** The caller asked for the run to stop. */
-class Aborted : public Error
+class Chunkwise_EXPORT Aborted : public Error
 {
 public:
   Aborted()

@@ -2,6 +2,8 @@
 #ifndef chunkwiseExecutor_h
 #define chunkwiseExecutor_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,7 +12,7 @@ namespace chunkwise
 {
 
 /** Threads for host work. The ITK layer makes one of itk::MultiThreaderBase. */
-class Executor
+class Chunkwise_EXPORT Executor
 {
 public:
   virtual ~Executor();
@@ -27,8 +29,8 @@ public:
 };
 
 /** An executor of `concurrency` threads of its own (0: as many as the machine has). */
-std::unique_ptr<Executor>
-MakeThreadExecutor(unsigned int concurrency = 0);
+Chunkwise_EXPORT std::unique_ptr<Executor>
+                 MakeThreadExecutor(unsigned int concurrency = 0);
 
 } // namespace chunkwise
 

@@ -117,16 +117,16 @@ struct Box
 };
 
 /** The common part; empty boxes have an axis of extent <= 0. */
-Box
+Chunkwise_EXPORT Box
 Intersect(const Box & a, const Box & b);
 
 /** "[x0, x1) x [y0, y1) x ..." for messages. */
-std::string
-ToString(const Box & box);
+Chunkwise_EXPORT std::string
+                 ToString(const Box & box);
 
 /** "512 x 512 x 512" */
-std::string
-ToString(const Coordinates & extent);
+Chunkwise_EXPORT std::string
+                 ToString(const Coordinates & extent);
 
 /** Voxels a window reaches to either side of its centre, per axis. */
 struct Halo
@@ -145,11 +145,11 @@ struct Halo
 constexpr std::int64_t WholeAxis = INT64_MAX / 4;
 
 /** `box` grown by `halo`, cut at `image`. */
-Box
+Chunkwise_EXPORT Box
 PadAndCrop(const Box & box, const Halo & halo, const Box & image);
 
 /** Strides in voxels of a dense buffer that holds `box`, x fastest. */
-Coordinates
+Chunkwise_EXPORT Coordinates
 DenseStrides(const Coordinates & extent);
 
 /** A buffer that holds the voxels of `box`: voxel i is at data + sum((i[a] - box.lower[a]) * stride[a]) pixels. */
@@ -178,7 +178,7 @@ struct BufferView
 };
 
 /** A dense view of `box` over `data`. */
-BufferView
+Chunkwise_EXPORT BufferView
 DenseView(void * data, PixelKind kind, const Box & box);
 
 /** Where the tap at index `i` of an axis with `n` voxels reads, for every boundary mode; -1 where there is no voxel

@@ -73,7 +73,7 @@ struct ExecutionReport
 };
 
 /** The caller's side of a run. Both functions are called only from the thread that called Execute. */
-class Monitor
+class Chunkwise_EXPORT Monitor
 {
 public:
   virtual ~Monitor();
@@ -88,7 +88,7 @@ public:
  *
  * Execute may be called from several threads at once: runs share the devices and their budgets, and a run waits for
  * memory that another holds. */
-class Manager
+class Chunkwise_EXPORT Manager
 {
 public:
   /** The process' manager: the CUDA devices, if there are any. */

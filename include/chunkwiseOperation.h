@@ -27,7 +27,7 @@ using SideData = std::vector<unsigned char>;
  *
  * Objects are immutable while a run uses them and are shared between threads.
  * Kernels find their parameters by casting to the derived class. */
-class Operation
+class Chunkwise_EXPORT Operation
 {
 public:
   virtual ~Operation();
@@ -103,7 +103,7 @@ public:
 class Executor;
 
 /** Lets long kernels stop early and report how far they are. Both are thread-safe. */
-class RunControl
+class Chunkwise_EXPORT RunControl
 {
 public:
   virtual ~RunControl();
@@ -116,7 +116,7 @@ public:
 };
 
 /** Uploads small read-only tables once and keeps them (kernel weights, norms). */
-class DeviceTables
+class Chunkwise_EXPORT DeviceTables
 {
 public:
   virtual ~DeviceTables();
@@ -181,7 +181,7 @@ struct Kernel
 };
 
 /** The kernels of one backend, by name. Filled once, when the backend is made; const afterwards. */
-class KernelRegistry
+class Chunkwise_EXPORT KernelRegistry
 {
 public:
   KernelRegistry();

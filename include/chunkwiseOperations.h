@@ -18,7 +18,7 @@ struct WindowBoundary
 };
 
 /** Copies its input, converting the kind: the skeleton for new operations. Kernel "identity". */
-class IdentityOperation : public Operation
+class Chunkwise_EXPORT IdentityOperation : public Operation
 {
 public:
   std::string
@@ -55,7 +55,7 @@ public:
  *   rounded to nearest, ties to even, from the exact quotient. From integers to float and double: the sum and the count
  *   are converted to double, divided, and converted. From float or double: divided in their own precision by the
  *   count converted to it, then converted. */
-class MeanOperation : public Operation
+class Chunkwise_EXPORT MeanOperation : public Operation
 {
 public:
   Coordinates    radius{};
@@ -102,7 +102,7 @@ public:
  * - In Constant mode the value beyond the edge of a later axis is the constant put through the earlier axes by the same
  *   fma rule.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
-class SeparableOperation : public Operation
+class Chunkwise_EXPORT SeparableOperation : public Operation
 {
 public:
   /** Empty for an axis that takes no part; else an odd number of weights. */
@@ -137,7 +137,7 @@ public:
 };
 
 /** T to T, T to float, T to double: what the windowed operations accept. Throws ParameterError. */
-void
+Chunkwise_EXPORT void
 CheckSameOrFloatingOutput(const std::string & operation, PixelKind input, PixelKind output);
 
 } // namespace chunkwise

@@ -80,19 +80,19 @@ struct Plan
  * over chunk extents and buffer counts whose buffers fit the smallest device's memory. Chunks of a run along the sweep
  * axis reload no halo. Throws BudgetError, naming the bytes needed and the budget, if one voxel's chunk does not fit.
  */
-Plan
+Chunkwise_EXPORT Plan
 MakePlan(const PlannerRequest & request);
 
 /** Bytes that must cross the link to the device for chunks of this extent, halo included, without carrying. */
-double
+Chunkwise_EXPORT double
 BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExtent);
 
 /** The chunk of an image cut in two along its longest axis, sweepAxis preferred; empty if it is one voxel. */
-std::vector<Chunk>
-HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request);
+Chunkwise_EXPORT std::vector<Chunk>
+                 HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request);
 
 /** The input box of an output box. */
-Box
+Chunkwise_EXPORT Box
 InputBoxOf(const Box & outputBox, const PlannerRequest & request);
 
 } // namespace chunkwise

@@ -2,6 +2,8 @@
 #ifndef chunkwiseResourceCache_h
 #define chunkwiseResourceCache_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -15,7 +17,7 @@ namespace chunkwise
  * Keyed by contents (an operation's key), never by pointers. The least recently used entries leave when the bytes
  * exceed the capacity; an entry somebody holds stays alive until it is let go. Thread-safe: concurrent requests for one
  * key make it once. */
-class ResourceCache
+class Chunkwise_EXPORT ResourceCache
 {
 public:
   struct Entry

@@ -2,6 +2,8 @@
 #ifndef chunkwiseTypes_h
 #define chunkwiseTypes_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -71,7 +73,7 @@ IsFloatingPoint(PixelKind kind)
 }
 
 /** "uint8" ... "float64", as the command line and messages spell it. */
-const char *
+Chunkwise_EXPORT const char *
 PixelKindName(PixelKind kind);
 
 /** The kind of a C++ type, by size and signedness, so that `long` and `long long` both map. */
@@ -135,7 +137,7 @@ enum class BoundaryMode : std::int32_t
   Periodic         ///< the opposite side
 };
 
-const char *
+Chunkwise_EXPORT const char *
 BoundaryModeName(BoundaryMode mode);
 
 } // namespace chunkwise

@@ -1,0 +1,1 @@
+set(Chunkwise_CPU_SRCS)
