@@ -1,0 +1,155 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseExecutor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace chunkwise
+{
+
+Executor::~Executor() = default;
+
+namespace
+{
+
+/** A pool whose threads sleep between calls. Concurrent calls take turns. */
+class ThreadExecutor : public Executor
+{
+public:
+  explicit ThreadExecutor(unsigned int concurrency)
+    : m_Concurrency(concurrency)
+  {
+    for (unsigned int worker = 1; worker < m_Concurrency; ++worker)
+    {
+      m_Threads.emplace_back([this, worker] { Work(worker); });
+    }
+  }
+
+  ~ThreadExecutor() override
+  {
+    {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Stop = true;
+    }
+    m_Wake.notify_all();
+    for (auto & thread : m_Threads)
+    {
+      thread.join();
+    }
+  }
+
+  unsigned int
+  GetConcurrency() const override
+  {
+    return m_Concurrency;
+  }
+
+  void
+  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
+  {
+    const std::lock_guard<std::mutex> turn(m_Turn);
+    {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Body = &body;
+      m_Count = count;
+      m_Next = 0;
+      m_Busy = static_cast<unsigned int>(m_Threads.size());
+      m_Failure = nullptr;
+      ++m_Generation;
+    }
+    m_Wake.notify_all();
+    TakeIndices(0);
+    std::unique_lock<std::mutex> lock(m_Mutex);
+    m_Done.wait(lock, [this] { return m_Busy == 0; });
+    m_Body = nullptr;
+    if (m_Failure)
+    {
+      std::rethrow_exception(m_Failure);
+    }
+  }
+
+private:
+  void
+  TakeIndices(unsigned int worker)
+  {
+    for (;;)
+    {
+      const std::int64_t index = m_Next.fetch_add(1);
+      if (index >= m_Count)
+      {
+        return;
+      }
+      try
+      {
+        (*m_Body)(index, worker);
+      }
+      catch (...)
+      {
+        const std::lock_guard<std::mutex> lock(m_Mutex);
+        if (!m_Failure)
+        {
+          m_Failure = std::current_exception();
+        }
+        m_Next = m_Count;
+        return;
+      }
+    }
+  }
+
+  void
+  Work(unsigned int worker)
+  {
+    std::uint64_t seen = 0;
+    for (;;)
+    {
+      {
+        std::unique_lock<std::mutex> lock(m_Mutex);
+        m_Wake.wait(lock, [&] { return m_Stop || m_Generation != seen; });
+        if (m_Stop)
+        {
+          return;
+        }
+        seen = m_Generation;
+      }
+      TakeIndices(worker);
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      if (--m_Busy == 0)
+      {
+        m_Done.notify_one();
+      }
+    }
+  }
+
+  const unsigned int                                      m_Concurrency;
+  std::vector<std::thread>                                m_Threads;
+  std::mutex                                              m_Turn;
+  std::mutex                                              m_Mutex;
+  std::condition_variable                                 m_Wake;
+  std::condition_variable                                 m_Done;
+  const std::function<void(std::int64_t, unsigned int)> * m_Body{ nullptr };
+  std::int64_t                                            m_Count{ 0 };
+  std::atomic<std::int64_t>                               m_Next{ 0 };
+  unsigned int                                            m_Busy{ 0 };
+  std::uint64_t                                           m_Generation{ 0 };
+  std::exception_ptr                                      m_Failure;
+  bool                                                    m_Stop{ false };
+};
+
+} // namespace
+
+std::unique_ptr<Executor>
+MakeThreadExecutor(unsigned int concurrency)
+{
+  if (concurrency == 0)
+  {
+    concurrency = std::max(1u, std::thread::hardware_concurrency());
+  }
+  return std::unique_ptr<Executor>(new ThreadExecutor(concurrency));
+}
+
+} // namespace chunkwise

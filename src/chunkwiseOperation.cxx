@@ -1,0 +1,91 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseOperation.h"
+
+#include "chunkwiseError.h"
+
+#include <map>
+
+namespace chunkwise
+{
+
+Operation::~Operation() = default;
+RunControl::~RunControl() = default;
+DeviceTables::~DeviceTables() = default;
+
+int
+Operation::GetSweepAxis(const Coordinates & image) const
+{
+  int a = MaxDimension - 1;
+  while (a > 0 && image[a] == 1)
+  {
+    --a;
+  }
+  return a;
+}
+
+std::size_t
+Operation::GetCarryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+{
+  return 0;
+}
+
+SideData
+Operation::GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  return SideData(GetCarryBytes(box, inputs, output), 0);
+}
+
+std::size_t
+Operation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+{
+  return 0;
+}
+
+std::vector<SideData>
+Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summaries) const
+{
+  return summaries;
+}
+
+int
+Operation::GetInitialStateInput() const
+{
+  return 0;
+}
+
+struct KernelRegistry::Impl
+{
+  std::map<std::string, Kernel> kernels;
+};
+
+KernelRegistry::KernelRegistry()
+  : m_Impl(new Impl)
+{}
+
+KernelRegistry::~KernelRegistry() = default;
+
+void
+KernelRegistry::Register(const std::string & name, const Kernel & kernel)
+{
+  m_Impl->kernels[name] = kernel;
+}
+
+const Kernel *
+KernelRegistry::Find(const std::string & name) const
+{
+  const auto found = m_Impl->kernels.find(name);
+  return found == m_Impl->kernels.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string>
+KernelRegistry::GetNames() const
+{
+  std::vector<std::string> names;
+  for (const auto & entry : m_Impl->kernels)
+  {
+    names.push_back(entry.first);
+  }
+  return names;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,505 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwisePlanner.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+std::size_t
+RoundUp(std::size_t bytes)
+{
+  return (bytes + 255) / 256 * 256;
+}
+
+std::int64_t
+CeilDivide(std::int64_t a, std::int64_t b)
+{
+  return (a + b - 1) / b;
+}
+
+/** The interval that the input of [lower, upper) of one axis takes. */
+void
+InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::int64_t & upper)
+{
+  const std::int64_t haloLower = std::min(request.halo.lower[a], WholeAxis);
+  const std::int64_t haloUpper = std::min(request.halo.upper[a], WholeAxis);
+  if (request.wraps && haloLower < WholeAxis && haloUpper < WholeAxis)
+  {
+    lower -= haloLower;
+    upper += haloUpper;
+    return;
+  }
+  lower = std::max(lower - haloLower, request.image.lower[a]);
+  upper = std::min(upper + haloUpper, request.image.upper[a]);
+}
+
+/** What cutting one axis into pieces of one extent means. */
+struct AxisCut
+{
+  std::int64_t extent{ 1 };       ///< of an output piece
+  std::int64_t count{ 1 };        ///< of pieces
+  std::int64_t inputExtent{ 1 };  ///< of the largest input piece
+  std::int64_t inputSum{ 1 };     ///< of all input pieces
+  std::int64_t inputUnion{ 1 };   ///< of the interval that all input pieces cover
+  std::int64_t overlap{ 0 };      ///< of neighbouring input pieces, at most
+  std::int64_t largestLower{ 0 }; ///< output begin of the piece with the largest input
+};
+
+AxisCut
+CutAxis(const PlannerRequest & request, int a, std::int64_t extent)
+{
+  const std::int64_t begin = request.region.lower[a];
+  const std::int64_t end = request.region.upper[a];
+  AxisCut            cut;
+  cut.extent = extent;
+  cut.count = CeilDivide(end - begin, extent);
+  cut.inputExtent = 0;
+  // Interior pieces all have the same input; those whose halo is cut lie at the ends.
+  std::int64_t sum = 0;
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  std::int64_t highest = std::numeric_limits<std::int64_t>::min();
+  const auto   visit = [&](std::int64_t piece) {
+    std::int64_t lower = begin + piece * extent;
+    std::int64_t upper = std::min(lower + extent, end);
+    const auto   outputLower = lower;
+    InputInterval(request, a, lower, upper);
+    if (upper - lower > cut.inputExtent)
+    {
+      cut.inputExtent = upper - lower;
+      cut.largestLower = outputLower;
+    }
+    lowest = std::min(lowest, lower);
+    highest = std::max(highest, upper);
+    return upper - lower;
+  };
+  const std::int64_t reach =
+    std::max(std::min(request.halo.lower[a], WholeAxis), std::min(request.halo.upper[a], WholeAxis)) / extent + 2;
+  if (cut.count <= 2 * reach + 1)
+  {
+    for (std::int64_t piece = 0; piece < cut.count; ++piece)
+    {
+      sum += visit(piece);
+    }
+  }
+  else
+  {
+    for (std::int64_t piece = 0; piece < reach; ++piece)
+    {
+      sum += visit(piece) + visit(cut.count - 1 - piece);
+    }
+    sum += (cut.count - 2 * reach) * visit(reach);
+  }
+  cut.inputSum = sum;
+  cut.inputUnion = highest - lowest;
+  cut.overlap = cut.count > 1 ? std::max<std::int64_t>(0, (sum - cut.inputUnion) / (cut.count - 1)) : 0;
+  return cut;
+}
+
+/** Extents to try along an axis, the largest first, equalised so that no piece is a sliver. */
+std::vector<std::int64_t>
+CandidateExtents(std::int64_t whole, double ratio)
+{
+  std::vector<std::int64_t> extents;
+  double                    pieces = 1;
+  for (;;)
+  {
+    const std::int64_t extent = CeilDivide(whole, std::min(whole, static_cast<std::int64_t>(std::ceil(pieces))));
+    if (extents.empty() || extent != extents.back())
+    {
+      extents.push_back(extent);
+    }
+    if (extent == 1)
+    {
+      return extents;
+    }
+    pieces = std::max(pieces + 1, pieces * ratio);
+  }
+}
+
+struct Candidate
+{
+  AxisCut      cuts[MaxDimension];
+  int          sweepAxis{ 0 };
+  int          inputSlots{ 1 };
+  int          outputSlots{ 1 };
+  std::size_t  inputBytes{ 0 };
+  std::size_t  outputBytes{ 0 };
+  std::size_t  scratchBytes{ 0 };
+  std::size_t  deviceBytes{ 0 };
+  double       bytesIn{ 0 };
+  double       bytesOut{ 0 };
+  double       seconds{ std::numeric_limits<double>::infinity() };
+  std::int64_t chunks{ 1 };
+};
+
+ChunkShape
+ShapeOf(const PlannerRequest & request, const AxisCut (&cuts)[MaxDimension])
+{
+  ChunkShape shape;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    shape.outputBox.lower[a] = cuts[a].largestLower;
+    shape.outputBox.upper[a] = std::min(cuts[a].largestLower + cuts[a].extent, request.region.upper[a]);
+  }
+  shape.inputBox = InputBoxOf(shape.outputBox, request);
+  shape.image = request.image;
+  shape.numberOfInputs = request.numberOfInputs;
+  std::copy(request.inputKinds, request.inputKinds + MaxInputs, shape.inputKinds);
+  shape.outputKind = request.outputKind;
+  return shape;
+}
+
+/** The slowest axis along which a chunk's input is more than one voxel: common voxels of neighbours along it are one
+ * contiguous block of the buffer. */
+int
+SlowestAxis(const AxisCut (&cuts)[MaxDimension])
+{
+  for (int a = MaxDimension - 1; a > 0; --a)
+  {
+    if (cuts[a].inputExtent > 1)
+    {
+      return a;
+    }
+  }
+  return 0;
+}
+
+class Search
+{
+public:
+  explicit Search(const PlannerRequest & request)
+    : m_Request(request)
+    , m_InputVoxelBytes(0)
+    , m_Memory(std::numeric_limits<std::size_t>::max())
+    , m_ToDeviceRate(0)
+    , m_ToHostRate(0)
+    , m_MemoryRate(0)
+  {
+    for (int i = 0; i < request.numberOfInputs; ++i)
+    {
+      m_InputVoxelBytes += static_cast<double>(PixelSize(request.inputKinds[i]));
+    }
+    for (const auto & device : request.devices)
+    {
+      m_Memory = std::min(m_Memory, device.memory);
+      m_ToDeviceRate += device.toDeviceRate;
+      m_ToHostRate += device.toHostRate;
+      m_MemoryRate += device.memoryRate;
+      m_LaunchSeconds = std::max(m_LaunchSeconds, device.launchSeconds);
+    }
+  }
+
+  /** Tries one shape with every number of buffers. */
+  void
+  Try(const AxisCut (&cuts)[MaxDimension])
+  {
+    const double devices = static_cast<double>(m_Request.devices.size());
+    Candidate    c;
+    std::copy(cuts, cuts + MaxDimension, c.cuts);
+    double inputVoxels = 1;
+    double outputVoxels = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      inputVoxels *= static_cast<double>(cuts[a].inputExtent);
+      outputVoxels *= static_cast<double>(std::min(cuts[a].extent, m_Request.region.Extent(a)));
+      c.chunks *= cuts[a].count;
+    }
+    if (inputVoxels * m_InputVoxelBytes > 9e18 || outputVoxels > 1e18)
+    {
+      return;
+    }
+    const double chunks = static_cast<double>(c.chunks);
+    c.sweepAxis = m_Request.sweepAxis >= 0 ? m_Request.sweepAxis : SlowestAxis(cuts);
+    c.inputBytes = 0;
+    for (int i = 0; i < m_Request.numberOfInputs; ++i)
+    {
+      c.inputBytes += RoundUp(static_cast<std::size_t>(inputVoxels) * PixelSize(m_Request.inputKinds[i]));
+    }
+    c.outputBytes = RoundUp(static_cast<std::size_t>(outputVoxels) * PixelSize(m_Request.outputKind));
+
+    double regionVoxels = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      regionVoxels *= static_cast<double>(m_Request.region.Extent(a));
+    }
+    c.bytesOut = regionVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
+    const double pieces = PiecesPerChunk(cuts) * chunks;
+
+    bool      scratchKnown = false;
+    double    kernelSeconds = 0;
+    const int slots[3][2] = { { 3, 2 }, { 2, 2 }, { 1, 1 } };
+    for (const auto & slot : slots)
+    {
+      c.inputSlots = slot[0];
+      c.outputSlots = slot[1];
+      const bool carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(cuts) == c.sweepAxis;
+      c.bytesIn = m_InputVoxelBytes;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const double runs = std::min(devices, static_cast<double>(cuts[a].count));
+        c.bytesIn *= carry && a == c.sweepAxis
+                       ? static_cast<double>(cuts[a].inputUnion) + (runs - 1) * static_cast<double>(cuts[a].overlap)
+                       : static_cast<double>(cuts[a].inputSum);
+      }
+      c.deviceBytes = static_cast<std::size_t>(c.inputSlots) * c.inputBytes +
+                      static_cast<std::size_t>(c.outputSlots) * c.outputBytes + RoundUp(m_Request.fixedBytes);
+      const double load = c.bytesIn / m_ToDeviceRate + pieces * m_Request.pieceSeconds / devices;
+      const double store = c.bytesOut / m_ToHostRate + pieces * m_Request.pieceSeconds / devices;
+      // Devices run in rounds: in the last round some may have nothing to do.
+      const double imbalance = std::ceil(chunks / devices) * devices / chunks;
+      const double ends = (load + store) * devices / chunks;
+      const double launches = chunks / devices * m_LaunchSeconds;
+      const auto   estimate = [&](double kernel) {
+        const double steady = c.inputSlots == 1 ? load + store + kernel
+                                                  : std::max({ load, store, kernel }) * (c.inputSlots == 2 ? 1.1 : 1.0);
+        return steady * imbalance + ends + kernel * devices / chunks + launches;
+      };
+      if (c.deviceBytes > m_Memory || estimate(kernelSeconds) >= m_Best.seconds)
+      {
+        m_Smallest = std::min(m_Smallest, c.deviceBytes + (scratchKnown ? c.scratchBytes : 0));
+        continue;
+      }
+      if (!scratchKnown)
+      {
+        const ChunkShape shape = ShapeOf(m_Request, cuts);
+        c.scratchBytes = m_Request.scratchBytes ? RoundUp(m_Request.scratchBytes(shape)) : 0;
+        const double traffic = m_Request.cost ? m_Request.cost(shape)
+                                              : inputVoxels * m_InputVoxelBytes +
+                                                  outputVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
+        kernelSeconds = traffic * chunks / m_MemoryRate;
+        scratchKnown = true;
+      }
+      c.deviceBytes += c.scratchBytes;
+      m_Smallest = std::min(m_Smallest, c.deviceBytes);
+      c.seconds = estimate(kernelSeconds);
+      if (c.deviceBytes <= m_Memory && c.seconds < m_Best.seconds)
+      {
+        m_Best = c;
+      }
+    }
+  }
+
+  const Candidate &
+  GetBest() const
+  {
+    return m_Best;
+  }
+  /** The least memory that a tried shape needs. */
+  std::size_t
+  GetSmallest() const
+  {
+    return m_Smallest;
+  }
+  std::size_t
+  GetMemory() const
+  {
+    return m_Memory;
+  }
+
+private:
+  /** Contiguous pieces of the host's image that a chunk's input consists of. */
+  double
+  PiecesPerChunk(const AxisCut (&cuts)[MaxDimension]) const
+  {
+    double pieces = 1;
+    bool   whole = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (!whole)
+      {
+        pieces *= static_cast<double>(cuts[a].inputExtent);
+      }
+      whole = whole && cuts[a].inputExtent == m_Request.image.Extent(a);
+    }
+    return pieces;
+  }
+
+  const PlannerRequest & m_Request;
+  double                 m_InputVoxelBytes;
+  std::size_t            m_Memory;
+  double                 m_ToDeviceRate;
+  double                 m_ToHostRate;
+  double                 m_MemoryRate;
+  double                 m_LaunchSeconds{ 0 };
+  Candidate              m_Best;
+  std::size_t            m_Smallest{ std::numeric_limits<std::size_t>::max() };
+};
+
+} // namespace
+
+Box
+InputBoxOf(const Box & outputBox, const PlannerRequest & request)
+{
+  Box box = outputBox;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    InputInterval(request, a, box.lower[a], box.upper[a]);
+  }
+  return box;
+}
+
+double
+BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExtent)
+{
+  double bytes = 0;
+  for (int i = 0; i < request.numberOfInputs; ++i)
+  {
+    bytes += static_cast<double>(PixelSize(request.inputKinds[i]));
+  }
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    bytes *= static_cast<double>(CutAxis(request, a, chunkExtent[a]).inputSum);
+  }
+  return bytes;
+}
+
+std::vector<Chunk>
+HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request)
+{
+  int axis = sweepAxis;
+  if (chunk.outputBox.Extent(axis) < 2)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      axis = chunk.outputBox.Extent(a) > chunk.outputBox.Extent(axis) ? a : axis;
+    }
+  }
+  const std::int64_t extent = chunk.outputBox.Extent(axis);
+  if (extent < 2)
+  {
+    return {};
+  }
+  std::vector<Chunk> halves(2, chunk);
+  halves[0].outputBox.upper[axis] = halves[1].outputBox.lower[axis] = chunk.outputBox.lower[axis] + (extent + 1) / 2;
+  for (auto & half : halves)
+  {
+    half.inputBox = InputBoxOf(half.outputBox, request);
+  }
+  return halves;
+}
+
+Plan
+MakePlan(const PlannerRequest & request)
+{
+  Plan plan;
+  if (request.region.IsEmpty())
+  {
+    return plan;
+  }
+  if (request.devices.empty())
+  {
+    throw ParameterError("a plan needs at least one device");
+  }
+
+  std::vector<AxisCut> axes[MaxDimension];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t whole = request.region.Extent(a);
+    const bool         mayCut = request.sweepAxis < 0 || request.sweepAxis == a;
+    // Cuts across x cost the most (short rows), so few are tried there.
+    const double ratio = a == 0 ? 2.0 : (a == 1 ? 1.5 : 1.25);
+    for (const std::int64_t extent : mayCut ? CandidateExtents(whole, ratio) : std::vector<std::int64_t>{ whole })
+    {
+      std::int64_t rounded = extent;
+      if (request.roundChunk)
+      {
+        Coordinates all = request.region.Extents();
+        all[a] = extent;
+        rounded = std::min(request.roundChunk(all)[a], whole);
+      }
+      const AxisCut cut = CutAxis(request, a, rounded);
+      if (axes[a].empty() || axes[a].back().extent != cut.extent)
+      {
+        axes[a].push_back(cut);
+      }
+    }
+  }
+
+  Search  search(request);
+  AxisCut cuts[MaxDimension];
+  for (const AxisCut & x : axes[0])
+  {
+    cuts[0] = x;
+    for (const AxisCut & y : axes[1])
+    {
+      cuts[1] = y;
+      for (const AxisCut & z : axes[2])
+      {
+        cuts[2] = z;
+        for (const AxisCut & c : axes[3])
+        {
+          cuts[3] = c;
+          for (const AxisCut & t : axes[4])
+          {
+            cuts[4] = t;
+            search.Try(cuts);
+          }
+        }
+      }
+    }
+  }
+
+  const Candidate & best = search.GetBest();
+  if (!std::isfinite(best.seconds))
+  {
+    throw BudgetError("the smallest chunk needs " + std::to_string(search.GetSmallest()) +
+                        " bytes of device memory, more than the budget of " + std::to_string(search.GetMemory()) +
+                        " bytes",
+                      search.GetSmallest(),
+                      search.GetMemory());
+  }
+
+  plan.sweepAxis = best.sweepAxis;
+  plan.inputSlots = best.inputSlots;
+  plan.outputSlots = best.outputSlots;
+  plan.inputBytes = best.inputBytes;
+  plan.outputBytes = best.outputBytes;
+  plan.scratchBytes = best.scratchBytes;
+  plan.deviceBytes = best.deviceBytes;
+  plan.bytesToDevice = best.bytesIn;
+  plan.bytesToHost = best.bytesOut;
+  plan.seconds = best.seconds;
+  plan.chunks.reserve(static_cast<std::size_t>(best.chunks));
+
+  // Along the sweep axis first, then x to the slowest.
+  int order[MaxDimension] = { best.sweepAxis };
+  for (int a = 0, next = 1; a < MaxDimension; ++a)
+  {
+    plan.chunkExtent[a] = std::min(best.cuts[a].extent, request.region.Extent(a));
+    if (a != best.sweepAxis)
+    {
+      order[next++] = a;
+    }
+  }
+  Coordinates piece{};
+  for (std::int64_t i = 0; i < best.chunks; ++i)
+  {
+    Chunk chunk;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      chunk.outputBox.lower[a] = request.region.lower[a] + piece[a] * best.cuts[a].extent;
+      chunk.outputBox.upper[a] = std::min(chunk.outputBox.lower[a] + best.cuts[a].extent, request.region.upper[a]);
+    }
+    chunk.inputBox = InputBoxOf(chunk.outputBox, request);
+    plan.chunks.push_back(chunk);
+    for (const int a : order)
+    {
+      if (++piece[a] < best.cuts[a].count)
+      {
+        break;
+      }
+      piece[a] = 0;
+    }
+  }
+  return plan;
+}
+
+} // namespace chunkwise
