@@ -69,6 +69,10 @@ public:
   virtual void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const = 0;
 
+  /** Throws ParameterError if the parameters make no sense for an image of this extent. Called before work starts. */
+  virtual void
+  Validate(const Coordinates & image) const;
+
   /** Rounds the extent of a chunk's output up to what suits the computation (FFT sizes, strides of a network). */
   virtual Coordinates
   RoundChunk(const Coordinates & extent) const
@@ -135,6 +139,8 @@ struct KernelCall
   /** The kernel writes every voxel of output.box and nothing else. Sweep's and TwoPass' first kernels have no output.
    */
   BufferView output;
+  /** Fixpoint: the output also holds the chunk's halo, of which the kernel changes only this box. */
+  Box writable;
   /** The largest possible region: boundaries are here, at [0, image.upper). */
   Box image;
   /** As many bytes as the kernel's scratch function asked for; 256-byte aligned; unspecified contents. */

@@ -12,6 +12,10 @@ Operation::~Operation() = default;
 RunControl::~RunControl() = default;
 DeviceTables::~DeviceTables() = default;
 
+void
+Operation::Validate(const Coordinates &) const
+{}
+
 int
 Operation::GetSweepAxis(const Coordinates & image) const
 {
