@@ -13,6 +13,8 @@ namespace
 {
 
 constexpr std::size_t DefaultPinnedBudget = std::size_t{ 256 } << 20;
+/** Room for what the arena rounds up: carries, summaries, solutions, flags. */
+constexpr std::size_t SideDataPadding = 2048;
 
 void *
 AllocateHost(std::size_t bytes)
@@ -205,8 +207,31 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     p.sweepAxis = operation->GetSweepAxis(request.image.Extents());
   }
   p.carryHalo = operation->GetSchedule() == Schedule::Independent;
+  const std::size_t      pixelBytes = PixelSize(request.output.kind);
+  std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
+  if (operation->GetSchedule() == Schedule::Sweep)
+  {
+    p.fixedBytes = 2 * operation->GetCarryBytes(request.region, kinds, request.output.kind) + SideDataPadding;
+  }
+  else if (operation->GetSchedule() == Schedule::TwoPass)
+  {
+    p.fixedBytes = 2 * operation->GetSummaryBytes(request.region, kinds, request.output.kind) + SideDataPadding;
+  }
+  else if (operation->GetSchedule() == Schedule::Fixpoint)
+  {
+    p.fixedBytes = SideDataPadding;
+  }
   const Kernel * kernel = kernels ? kernels->Find(operation->GetName()) : nullptr;
-  if (kernel && kernel->scratchBytes)
+  if (operation->GetSchedule() == Schedule::Fixpoint)
+  {
+    // The state is held with its halo.
+    p.scratchBytes = [operation, kernel, pixelBytes](const ChunkShape & shape) {
+      const auto halo = shape.inputBox.NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
+      return static_cast<std::size_t>(halo) * pixelBytes +
+             (kernel && kernel->scratchBytes ? kernel->scratchBytes(*operation, shape) : 0);
+    };
+  }
+  else if (kernel && kernel->scratchBytes)
   {
     p.scratchBytes = [operation, kernel](const ChunkShape & shape) { return kernel->scratchBytes(*operation, shape); };
   }

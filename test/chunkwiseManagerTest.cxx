@@ -1,0 +1,611 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseFakeDevice.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseTestOperations.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+using namespace chunkwise;
+
+namespace
+{
+
+constexpr std::int32_t Poison = -1431655766;
+constexpr std::int64_t Untouched = 0x5555555555555555;
+
+/** A run of the window sum, the buffers it needs and no more. */
+struct Case
+{
+  std::shared_ptr<WindowSumOperation> operation = std::make_shared<WindowSumOperation>();
+  std::vector<std::int32_t>           image;
+  std::vector<std::int32_t>           held;
+  std::vector<std::int64_t>           output;
+  std::vector<std::int64_t>           expected;
+  ExecutionRequest                    request;
+
+  Case(std::mt19937 & random, std::int64_t largest, std::int64_t largestRadius)
+  {
+    Coordinates extent = Coordinates::Filled(1);
+    const int   dimension = 1 + static_cast<int>(random() % MaxDimension);
+    for (int a = 0; a < dimension; ++a)
+    {
+      extent[a] = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(a < 3 ? largest : 3));
+      operation->radius[a] =
+        a < 3 ? static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1)) : 0;
+    }
+    operation->wraps = random() % 3 == 0;
+    request.image = request.region = Box::FromExtent(extent);
+    if (random() % 2)
+    {
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        auto & region = request.region;
+        region.lower[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a]));
+        region.upper[a] = region.lower[a] + 1 +
+                          static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a] - region.lower[a]));
+      }
+    }
+    Prepare(random);
+  }
+
+  Case(std::mt19937 & random, const Coordinates & extent, std::int64_t radius)
+  {
+    request.image = request.region = Box::FromExtent(extent);
+    for (int a = 0; a < 3; ++a)
+    {
+      operation->radius[a] = radius;
+    }
+    Prepare(random);
+  }
+
+  void
+  Prepare(std::mt19937 & random)
+  {
+    request.operation = operation;
+    image.resize(static_cast<std::size_t>(request.image.NumberOfVoxels()));
+    for (auto & value : image)
+    {
+      value = static_cast<std::int32_t>(random() % 100000) - 50000;
+    }
+    // The host holds the halo; around it is poison.
+    Box needed = PadAndCrop(request.region, operation->GetHalo(request.image.Extents()), request.image);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (operation->wraps && (request.region.lower[a] < operation->radius[a] ||
+                               request.region.upper[a] + operation->radius[a] > request.image.upper[a]))
+      {
+        needed.lower[a] = 0;
+        needed.upper[a] = request.image.upper[a];
+      }
+    }
+    const BufferView all = DenseView(image.data(), PixelKind::Int32, request.image);
+    Box              padded = needed;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      padded.lower[a] -= 1;
+      padded.upper[a] += 1;
+    }
+    held.assign(static_cast<std::size_t>(padded.NumberOfVoxels()), Poison);
+    const BufferView around = DenseView(held.data(), PixelKind::Int32, padded);
+    ForEachIndex(needed,
+                 [&](const Coordinates & index) { At<std::int32_t>(around, index) = At<std::int32_t>(all, index); });
+    BufferView input = around;
+    input.box = needed;
+    input.data = &At<std::int32_t>(around, needed.lower);
+    request.inputs.assign(1, input);
+
+    Box room = request.region;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      room.lower[a] -= 1;
+      room.upper[a] += 1;
+    }
+    expected.assign(static_cast<std::size_t>(room.NumberOfVoxels()), Untouched);
+    request.output = DenseView(expected.data(), PixelKind::Int64, room);
+    KernelCall call;
+    call.operation = operation.get();
+    call.inputs[0] = all;
+    call.image = request.image;
+    std::vector<std::int64_t> own(static_cast<std::size_t>(request.region.NumberOfVoxels()));
+    call.output = DenseView(own.data(), PixelKind::Int64, request.region);
+    GetTestKernels().Find("test.window-sum")->run(call);
+    ForEachIndex(request.region, [&](const Coordinates & index) {
+      At<std::int64_t>(request.output, index) = At<std::int64_t>(call.output, index);
+    });
+    Reset();
+  }
+
+  void
+  Reset()
+  {
+    output.assign(expected.size(), Untouched);
+    request.output.data = output.data();
+  }
+};
+
+struct Devices
+{
+  std::vector<std::shared_ptr<FakeDevice>> fakes;
+
+  explicit Devices(std::size_t count, FakeDevice::Options options = FakeDevice::Options())
+  {
+    for (std::size_t i = 0; i < count; ++i)
+    {
+      options.name = "fake device " + std::to_string(i);
+      fakes.push_back(std::make_shared<FakeDevice>(options, GetTestKernels()));
+    }
+  }
+  std::unique_ptr<Manager>
+  MakeManager() const
+  {
+    return std::make_unique<Manager>(
+      std::vector<std::shared_ptr<Device>>(fakes.begin(), fakes.end()), "none was made", &GetTestKernels());
+  }
+  ~Devices()
+  {
+    for (const auto & fake : fakes)
+    {
+      EXPECT_EQ(fake->CountLive(), 0) << "leaked";
+      EXPECT_EQ(fake->CountViolations(), 0) << "touched what it does not own";
+    }
+  }
+};
+
+TEST(Manager, AnyChunkingAndAnyDevicesGiveTheSame)
+{
+  std::mt19937 random(11);
+  std::size_t  most = 0;
+  for (int trial = 0; trial < 300; ++trial)
+  {
+    Case                c(random, 14, 4 + 20 * (trial % 7 == 0));
+    FakeDevice::Options options;
+    options.jitter = trial % 3 == 0;
+    options.hostIsPinned = trial % 5 == 0;
+    Devices    devices(random() % 4, options);
+    const auto manager = devices.MakeManager();
+    c.request.budgets.device = 2000 + random() % (trial % 2 ? 60000 : 8000);
+    c.request.budgets.pinned = 3000 + random() % 100000;
+    c.request.hostTakesChunks = random() % 2 == 0;
+    c.request.stagingThreads = 1 + random() % 3;
+    ExecutionReport report;
+    try
+    {
+      report = manager->Execute(c.request);
+    }
+    catch (const Error & error)
+    {
+      FAIL() << error.what();
+    }
+    ASSERT_EQ(c.output, c.expected) << ToString(c.request.image) << " region " << ToString(c.request.region)
+                                    << " radius " << ToString(c.operation->radius) << " " << report.backend;
+    EXPECT_LE(report.peakDevice, c.request.budgets.device);
+    EXPECT_LE(report.peakPinned, c.request.budgets.pinned);
+    for (const auto & fake : devices.fakes)
+    {
+      EXPECT_LE(fake->GetPeak(), c.request.budgets.device);
+    }
+    most = std::max(most, report.plan.chunks.size());
+  }
+  EXPECT_GT(most, 20u);
+}
+
+TEST(Manager, EachVoxelCrossesTheLinkOnce)
+{
+  std::mt19937 random(12);
+  Case         c(random, { { 16, 16, 64, 1, 1 } }, 2);
+  Devices      devices(1);
+  const auto   manager = devices.MakeManager();
+  c.request.budgets.device = 50000;
+  const ExecutionReport report = manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  EXPECT_GT(report.plan.chunks.size(), 4u);
+  EXPECT_EQ(report.bytesToDevice, 16.0 * 16 * 64 * 4);
+  EXPECT_EQ(report.bytesToHost, 16.0 * 16 * 64 * 8);
+  EXPECT_EQ(report.bytesToDevice, report.plan.bytesToDevice);
+}
+
+TEST(Manager, DevicesShareTheChunks)
+{
+  std::mt19937 random(13);
+  Case         c(random, { { 20, 20, 60, 1, 1 } }, 1);
+  Devices      devices(3);
+  const auto   manager = devices.MakeManager();
+  c.request.budgets.device = 25000;
+  // The first device is slow: the others must take over most of its range.
+  devices.fakes[0]->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+  const ExecutionReport report = manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  ASSERT_EQ(report.chunksPerDevice.size(), 3u);
+  EXPECT_GT(report.chunksPerDevice[1], report.chunksPerDevice[0]);
+  EXPECT_GT(report.chunksPerDevice[2], report.chunksPerDevice[0]);
+}
+
+const char * const AllCalls[] = { "GetFreeMemory", "Allocate",     "AllocatePinned", "CreateStream", "CreateEvent",
+                                  "Record",        "Wait",         "Query",          "Synchronize",  "CopyToDevice",
+                                  "CopyToHost",    "CopyOnDevice", "Launch",         "kernel" };
+
+TEST(Manager, EveryCallMayFailOnceAndTheResultIsRight)
+{
+  std::mt19937 random(14);
+  for (const std::string call : AllCalls)
+  {
+    int number = 0;
+    for (bool reached = true; reached; number += 1 + number / 3)
+    {
+      Case c(random, { { 9, 8, 30, 1, 1 } }, 1);
+      c.request.budgets.device = 30000;
+      c.request.stagingThreads = 2;
+      Devices    devices(1);
+      const auto manager = devices.MakeManager();
+      devices.fakes[0]->FailAt(call, number, false);
+      const ExecutionReport report = manager->Execute(c.request);
+      reached = devices.fakes[0]->CountCalls(call) > number;
+      ASSERT_EQ(c.output, c.expected) << call << " number " << number;
+      if (reached && call != "GetFreeMemory" && call != "Synchronize")
+      {
+        EXPECT_GE(report.retries + static_cast<int>(report.warnings.size()), 1) << call << " number " << number;
+      }
+      devices.fakes[0]->ClearFaults();
+      c.Reset();
+      manager->Execute(c.request);
+      ASSERT_EQ(c.output, c.expected) << "the run after " << call;
+    }
+    EXPECT_GT(number, 1) << call << " is never called";
+  }
+}
+
+TEST(Manager, AutoFallsBackToTheCpuAndSaysSo)
+{
+  std::mt19937 random(15);
+  for (const std::string call : AllCalls)
+  {
+    for (const auto kind : { DeviceError::Kind::Failed, DeviceError::Kind::OutOfMemory, DeviceError::Kind::Lost })
+    {
+      Case c(random, { { 9, 8, 12, 1, 1 } }, 1);
+      c.request.budgets.device = 20000;
+      Devices    devices(2);
+      const auto manager = devices.MakeManager();
+      devices.fakes[0]->FailAt(call, 0, true, kind);
+      devices.fakes[1]->FailAt(call, 2, true, kind);
+      const ExecutionReport report = manager->Execute(c.request);
+      ASSERT_EQ(c.output, c.expected) << call;
+      EXPECT_FALSE(report.warnings.empty()) << call;
+    }
+  }
+}
+
+TEST(Manager, CudaThrowsWhatFailedAndCanBeUsedAgain)
+{
+  std::mt19937 random(16);
+  for (const std::string call : AllCalls)
+  {
+    for (const auto kind : { DeviceError::Kind::Failed, DeviceError::Kind::OutOfMemory })
+    {
+      Case c(random, { { 9, 8, 12, 1, 1 } }, 1);
+      c.request.budgets.device = 20000;
+      c.request.backend = BackendChoice::CUDA;
+      Devices    devices(1);
+      const auto manager = devices.MakeManager();
+      devices.fakes[0]->FailAt(call, 0, true, kind);
+      try
+      {
+        manager->Execute(c.request);
+        FAIL() << call << " failed unnoticed";
+      }
+      catch (const DeviceError & error)
+      {
+        EXPECT_EQ(error.call, call);
+        EXPECT_EQ(error.device, "fake device 0");
+        const std::string text = error.what();
+        EXPECT_NE(text.find(call), std::string::npos) << text;
+        EXPECT_NE(text.find("fake device 0"), std::string::npos) << text;
+        if (call == "Allocate")
+        {
+          EXPECT_GT(error.bytes, 0u);
+          EXPECT_NE(text.find(std::to_string(error.bytes)), std::string::npos) << text;
+        }
+      }
+      devices.fakes[0]->ClearFaults();
+      c.Reset();
+      manager->Execute(c.request);
+      ASSERT_EQ(c.output, c.expected) << "the run after " << call;
+    }
+  }
+}
+
+TEST(Manager, ADroppedDevicesChunksAreDoneElsewhere)
+{
+  std::mt19937 random(17);
+  for (int at = 0; at < 6; ++at)
+  {
+    Case c(random, { { 12, 12, 40, 1, 1 } }, 1);
+    c.request.budgets.device = 30000;
+    c.request.backend = BackendChoice::CUDA;
+    Devices    devices(2);
+    const auto manager = devices.MakeManager();
+    devices.fakes[0]->FailAt("kernel", at, true);
+    const ExecutionReport report = manager->Execute(c.request);
+    ASSERT_EQ(c.output, c.expected);
+    EXPECT_GT(report.chunksPerDevice[1], 0);
+    EXPECT_EQ(report.chunksOnHost, 0);
+    if (devices.fakes[0]->CountCalls("kernel") > at + 2)
+    {
+      ASSERT_EQ(report.warnings.size(), 1u);
+      EXPECT_NE(report.warnings[0].find("fake device 0"), std::string::npos);
+    }
+  }
+}
+
+TEST(Manager, HalvesChunksWhenMemoryRunsOut)
+{
+  std::mt19937 random(18);
+  Case         c(random, { { 16, 16, 32, 1, 1 } }, 1);
+  c.request.backend = BackendChoice::CUDA;
+  FakeDevice::Options options;
+  Devices             devices(1, options);
+  const auto          manager = devices.MakeManager();
+  const std::size_t   planned = manager->MakePlanFor(c.request).deviceBytes;
+  // Another program takes memory between the plan and the allocations.
+  devices.fakes[0]->FailAt("Allocate", 1, false, DeviceError::Kind::OutOfMemory);
+  const ExecutionReport report = manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  EXPECT_EQ(report.retries, 1);
+  EXPECT_GT(planned, 0u);
+}
+
+TEST(Manager, ALostDeviceIsNotUsedAgain)
+{
+  std::mt19937 random(19);
+  Case         c(random, { { 9, 8, 12, 1, 1 } }, 1);
+  Devices      devices(1);
+  const auto   manager = devices.MakeManager();
+  devices.fakes[0]->FailAt("Launch", 0, false, DeviceError::Kind::Lost);
+  EXPECT_FALSE(manager->Execute(c.request).warnings.empty());
+  EXPECT_EQ(c.output, c.expected);
+  const int launches = devices.fakes[0]->CountCalls("Launch");
+  c.Reset();
+  manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  EXPECT_EQ(devices.fakes[0]->CountCalls("Launch"), launches);
+  c.request.backend = BackendChoice::CUDA;
+  try
+  {
+    manager->Execute(c.request);
+    FAIL() << "a lost device was used";
+  }
+  catch (const Error & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("lost"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Manager, BudgetTooSmallIsSaidBeforeWorkStarts)
+{
+  std::mt19937 random(20);
+  Case         c(random, { { 40, 40, 40, 1, 1 } }, 8);
+  Devices      devices(1);
+  const auto   manager = devices.MakeManager();
+  c.request.budgets.device = 10000;
+  c.request.backend = BackendChoice::CUDA;
+  try
+  {
+    manager->Execute(c.request);
+    FAIL() << "17^3 voxels fit into 10000 bytes";
+  }
+  catch (const BudgetError & error)
+  {
+    EXPECT_GT(error.needed, error.budget);
+    EXPECT_EQ(error.budget, 10000u);
+  }
+  EXPECT_EQ(devices.fakes[0]->CountCalls("Allocate"), 0);
+  EXPECT_TRUE(std::all_of(c.output.begin(), c.output.end(), [](std::int64_t v) { return v == Untouched; }));
+  c.request.backend = BackendChoice::Auto;
+  const ExecutionReport report = manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  EXPECT_EQ(report.backend, "cpu");
+  EXPECT_EQ(report.warnings.size(), 1u);
+}
+
+TEST(Manager, BadRequestsAreRefusedBeforeWorkStarts)
+{
+  std::mt19937 random(21);
+  const Case   good(random, { { 9, 8, 12, 1, 1 } }, 1);
+  Devices      devices(1);
+  const auto   manager = devices.MakeManager();
+  const auto   refuse = [&](const char * what, auto && change) {
+    ExecutionRequest request = good.request;
+    change(request);
+    EXPECT_THROW(manager->Execute(request), ParameterError) << what;
+  };
+  refuse("no operation", [](ExecutionRequest & r) { r.operation.reset(); });
+  refuse("no input", [](ExecutionRequest & r) { r.inputs.clear(); });
+  refuse("region outside", [](ExecutionRequest & r) { r.region.upper[0] = 10; });
+  refuse("input without its halo", [](ExecutionRequest & r) { r.inputs[0].box.upper[2] = 11; });
+  refuse("output too small", [](ExecutionRequest & r) { r.output.box.upper[1] = 7; });
+  refuse("kind", [](ExecutionRequest & r) { r.output.kind = PixelKind::Float32; });
+  refuse("device", [](ExecutionRequest & r) { r.devices = { 1 }; });
+  EXPECT_EQ(devices.fakes[0]->CountCalls("Allocate"), 0);
+}
+
+TEST(Manager, NoDeviceIsSaid)
+{
+  std::mt19937 random(22);
+  Case         c(random, { { 9, 8, 12, 1, 1 } }, 1);
+  const auto   manager = Devices(0).MakeManager();
+  c.request.backend = BackendChoice::CUDA;
+  try
+  {
+    manager->Execute(c.request);
+    FAIL() << "there is no device";
+  }
+  catch (const Error & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("none was made"), std::string::npos) << error.what();
+  }
+  c.request.backend = BackendChoice::Auto;
+  EXPECT_EQ(manager->Execute(c.request).backend, "cpu");
+  EXPECT_EQ(c.output, c.expected);
+}
+
+TEST(Manager, AnEmptyRegionIsDone)
+{
+  std::mt19937 random(23);
+  Case         c(random, { { 9, 8, 12, 1, 1 } }, 1);
+  Devices      devices(1);
+  const auto   manager = devices.MakeManager();
+  c.request.region.upper[1] = c.request.region.lower[1];
+  manager->Execute(c.request);
+  EXPECT_TRUE(std::all_of(c.output.begin(), c.output.end(), [](std::int64_t v) { return v == Untouched; }));
+}
+
+class RecordingMonitor : public Monitor
+{
+public:
+  std::vector<double>   fractions;
+  const std::thread::id owner = std::this_thread::get_id();
+  double                abortAt{ 2.0 };
+  bool                  throws{ false };
+
+  void
+  UpdateProgress(double fraction) override
+  {
+    EXPECT_EQ(std::this_thread::get_id(), owner);
+    fractions.push_back(fraction);
+    if (throws && fraction > 0.3)
+    {
+      throw std::runtime_error("the caller's own");
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    EXPECT_EQ(std::this_thread::get_id(), owner);
+    return !fractions.empty() && fractions.back() >= abortAt;
+  }
+};
+
+TEST(Manager, ProgressRisesFromZeroToOne)
+{
+  std::mt19937 random(24);
+  for (std::size_t count = 0; count < 3; ++count)
+  {
+    Case       c(random, { { 16, 16, 60, 1, 1 } }, 2);
+    Devices    devices(count);
+    const auto manager = devices.MakeManager();
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(15)); };
+    }
+    c.request.budgets.device = 60000;
+    RecordingMonitor monitor;
+    manager->Execute(c.request, &monitor);
+    ASSERT_GE(monitor.fractions.size(), 2u);
+    EXPECT_EQ(monitor.fractions.front(), 0.0);
+    EXPECT_EQ(monitor.fractions.back(), 1.0);
+    EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+    EXPECT_EQ(std::count(monitor.fractions.begin(), monitor.fractions.end(), 1.0), 1);
+    if (count > 0)
+    {
+      EXPECT_GT(monitor.fractions.size(), 3u);
+    }
+  }
+}
+
+TEST(Manager, AbortStopsWithinAChunkAndTheManagerCanBeUsedAgain)
+{
+  std::mt19937 random(25);
+  for (const double at : { 0.0, 0.2, 0.5, 0.8 })
+  {
+    Case       c(random, { { 16, 16, 60, 1, 1 } }, 1);
+    Devices    devices(2);
+    const auto manager = devices.MakeManager();
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+    }
+    c.request.budgets.device = 30000;
+    RecordingMonitor monitor;
+    monitor.abortAt = at;
+    EXPECT_THROW(manager->Execute(c.request, &monitor), Aborted);
+    EXPECT_NE(monitor.fractions.back(), 1.0);
+    const auto chunks = static_cast<int>(manager->MakePlanFor(c.request).chunks.size());
+    EXPECT_LT(devices.fakes[0]->CountCalls("Launch") + devices.fakes[1]->CountCalls("Launch"), chunks);
+    c.Reset();
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onKernel = nullptr;
+    }
+    manager->Execute(c.request);
+    ASSERT_EQ(c.output, c.expected);
+  }
+}
+
+TEST(Manager, WhatTheMonitorThrowsReachesTheCaller)
+{
+  std::mt19937 random(26);
+  Case         c(random, { { 16, 16, 60, 1, 1 } }, 1);
+  Devices      devices(1);
+  const auto   manager = devices.MakeManager();
+  devices.fakes[0]->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(15)); };
+  c.request.budgets.device = 30000;
+  RecordingMonitor monitor;
+  monitor.throws = true;
+  EXPECT_THROW(manager->Execute(c.request, &monitor), std::runtime_error);
+}
+
+TEST(Manager, SeveralRunsAtOnceShareDevicesAndBudgets)
+{
+  FakeDevice::Options options;
+  options.jitter = true;
+  Devices    devices(2, options);
+  const auto manager = devices.MakeManager();
+  Budgets    budgets;
+  budgets.device = 40000;
+  budgets.pinned = 200000;
+  manager->SetBudgets(budgets);
+  std::vector<std::thread> threads;
+  for (unsigned int t = 0; t < 6; ++t)
+  {
+    threads.emplace_back([&manager, t] {
+      std::mt19937 random(100 + t);
+      for (int i = 0; i < 5; ++i)
+      {
+        Case c(random, { { 10, 12, 20, 1, 1 } }, 1 + static_cast<std::int64_t>(t % 2));
+        c.request.hostTakesChunks = t % 3 == 0;
+        manager->Execute(c.request);
+        EXPECT_EQ(c.output, c.expected);
+      }
+    });
+  }
+  for (auto & thread : threads)
+  {
+    thread.join();
+  }
+  for (const auto & fake : devices.fakes)
+  {
+    EXPECT_LE(fake->GetPeak(), budgets.device);
+  }
+}
+
+TEST(Manager, MemoryIsKeptBetweenRunsAndGivenBackOnRequest)
+{
+  std::mt19937 random(27);
+  Case         c(random, { { 9, 8, 12, 1, 1 } }, 1);
+  Devices      devices(1);
+  const auto   manager = devices.MakeManager();
+  manager->Execute(c.request);
+  const int allocations = devices.fakes[0]->CountCalls("Allocate");
+  manager->Execute(c.request);
+  EXPECT_EQ(devices.fakes[0]->CountCalls("Allocate"), allocations);
+  EXPECT_GT(devices.fakes[0]->CountLive(), 0);
+  manager->ReleaseMemory();
+  EXPECT_EQ(devices.fakes[0]->CountLive(), 0);
+}
+
+} // namespace
