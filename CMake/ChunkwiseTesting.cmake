@@ -21,6 +21,9 @@ function(chunkwise_add_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE
     Chunkwise ${CHUNKWISE_TEST_LIBRARIES} ${arg_LIBRARIES} GTest::gtest GTest::gtest_main Threads::Threads)
+  if(NOT CHUNKWISE_BUILD_MODE STREQUAL "Plain")
+    itk_module_target_label(${name})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)
 endfunction()
 
