@@ -41,3 +41,24 @@ function(chunkwise_add_header_test)
   add_library(ChunkwiseHeaderTest OBJECT ${sources})
   target_link_libraries(ChunkwiseHeaderTest PRIVATE Chunkwise ${CHUNKWISE_TEST_LIBRARIES})
 endfunction()
+
+# chunkwise_add_packaging_tests(): that an installed package serves a user's project, and what no compiler checks.
+function(chunkwise_add_packaging_tests)
+  add_test(NAME Packaging.InstalledPackageServesAConsumer
+    COMMAND ${CMAKE_COMMAND}
+      -D BUILD_DIR=${PROJECT_BINARY_DIR}
+      -D WORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/consumer
+      -D SOURCE_DIR=${Chunkwise_SOURCE_DIR}/test/consumer
+      -D CONFIG=$<CONFIG>
+      -D GENERATOR=${CMAKE_GENERATOR}
+      -D COMPILER=${CMAKE_CXX_COMPILER}
+      "-DCXX_FLAGS=${CMAKE_CXX_FLAGS}"
+      -D ITK_DIR=${ITK_DIR}
+      -P ${Chunkwise_SOURCE_DIR}/test/consumer/run.cmake)
+  set_tests_properties(Packaging.InstalledPackageServesAConsumer PROPERTIES TIMEOUT 600)
+  add_test(NAME Layers.DependenciesPointOneWay
+    COMMAND ${Chunkwise_SOURCE_DIR}/scripts/check_layers.sh)
+  add_test(NAME Layers.FormatIsThatOfTheSettings
+    COMMAND ${Chunkwise_SOURCE_DIR}/scripts/check_format.sh)
+  set_tests_properties(Layers.FormatIsThatOfTheSettings PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()

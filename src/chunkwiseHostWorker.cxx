@@ -16,7 +16,7 @@ HostWorker::HostWorker(RunContext & context, Executor & executor, Arena & memory
 std::size_t
 HostWorker::GetScratchBytes(const Chunk & chunk, const std::string & kernelName) const
 {
-  const Kernel * kernel = GetHostKernels().Find(kernelName);
+  const Kernel * kernel = m_Context.hostKernels.Find(kernelName);
   if (!kernel)
   {
     throw ParameterError("the CPU has no kernel \"" + kernelName + "\"");
@@ -56,7 +56,7 @@ HostWorker::Run(const Chunk & chunk)
   KernelCall       call = m_Context.MakeHostCall(chunk, m_Executor, m_Tables);
   call.scratch = scratch.Get();
   call.scratchBytes = bytes;
-  GetHostKernels().Find(name)->run(call);
+  m_Context.hostKernels.Find(name)->run(call);
   if (m_Context.ShouldStop())
   {
     throw Aborted();

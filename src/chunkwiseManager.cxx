@@ -46,9 +46,10 @@ AdviseHugePages(const BufferView & view)
 struct Manager::Impl : ManagerState
 {};
 
-Manager::Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone)
+Manager::Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone, const KernelRegistry * hostKernels)
   : m_Impl(new Impl)
 {
+  m_Impl->hostKernels = hostKernels ? hostKernels : &GetHostKernels();
   for (auto & device : devices)
   {
     m_Impl->devices.push_back(std::make_unique<DeviceState>(std::move(device)));
@@ -164,7 +165,7 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
     report.plan = m_Impl->MakeHostPlan(request, plannerRequest);
   }
 
-  RunContext context(request, plannerRequest);
+  RunContext context(request, plannerRequest, *m_Impl->hostKernels);
   context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
   if (request.operation->GetSchedule() == Schedule::TwoPass)
   {

@@ -20,6 +20,7 @@ struct ManagerState
   std::vector<std::unique_ptr<DeviceState>> devices;
   std::string                               whyNone;
   Arena                                     host;
+  const KernelRegistry *                    hostKernels{ nullptr };
   mutable std::mutex                        mutex;
   Budgets                                   budgets;
   std::vector<std::size_t>                  defaultDeviceBudgets;

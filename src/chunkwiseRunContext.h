@@ -74,9 +74,11 @@ public:
 class RunContext : public RunControl
 {
 public:
-  RunContext(const ExecutionRequest & theRequest, const PlannerRequest & thePlannerRequest)
+  RunContext(const ExecutionRequest & theRequest, const PlannerRequest & thePlannerRequest,
+             const KernelRegistry & theHostKernels)
     : request(theRequest)
     , plannerRequest(thePlannerRequest)
+    , hostKernels(theHostKernels)
   {
     for (const auto & input : request.inputs)
     {
@@ -104,6 +106,7 @@ public:
 
   const ExecutionRequest & request;
   const PlannerRequest &   plannerRequest;
+  const KernelRegistry &   hostKernels;
   std::vector<PixelKind>   inputKinds;
   std::atomic<bool>        stop{ false };
   /** The work of a schedule in voxels, and what is done of it. */

@@ -30,7 +30,7 @@ public:
   void
   Run(const Step & step) override
   {
-    const Kernel * kernel = GetHostKernels().Find(step.kernel);
+    const Kernel * kernel = m_Context.hostKernels.Find(step.kernel);
     if (!kernel)
     {
       throw ParameterError("the CPU has no kernel \"" + step.kernel + "\"");
