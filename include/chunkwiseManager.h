@@ -95,8 +95,10 @@ public:
   static Manager &
   GetGlobal();
 
-  /** A manager of its own set of devices, for tests and embedding. */
-  explicit Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone = std::string());
+  /** A manager of its own set of devices, for tests and embedding. `hostKernels` (nullptr: GetHostKernels()) must
+   * outlive it. */
+  explicit Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone = std::string(),
+                   const KernelRegistry * hostKernels = nullptr);
   ~Manager();
   Manager(const Manager &) = delete;
   Manager &

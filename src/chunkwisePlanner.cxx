@@ -197,6 +197,34 @@ public:
     }
   }
 
+  /** The bytes that a plan without overlap of transfer and compute, its one input and one output buffer as large as the
+   * memory allows, would load: a faster plan must not pay for its buffers with more traffic. */
+  void
+  BoundBytes(const AxisCut (&cuts)[MaxDimension])
+  {
+    double bytes = m_InputVoxelBytes;
+    double inputVoxels = 1;
+    double outputVoxels = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      bytes *= static_cast<double>(cuts[a].inputSum);
+      inputVoxels *= static_cast<double>(cuts[a].inputExtent);
+      outputVoxels *= static_cast<double>(cuts[a].extent);
+    }
+    const double buffers =
+      inputVoxels * m_InputVoxelBytes + outputVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
+    if (bytes >= m_MostBytes || buffers + static_cast<double>(m_Request.fixedBytes) > static_cast<double>(m_Memory))
+    {
+      return;
+    }
+    const std::size_t scratch = m_Request.scratchBytes ? m_Request.scratchBytes(ShapeOf(m_Request, cuts)) : 0;
+    if (buffers + static_cast<double>(m_Request.fixedBytes + scratch + 1024 * MaxInputs) <=
+        static_cast<double>(m_Memory))
+    {
+      m_MostBytes = bytes;
+    }
+  }
+
   /** Tries one shape with every number of buffers. */
   void
   Try(const AxisCut (&cuts)[MaxDimension])
@@ -262,7 +290,7 @@ public:
                                                   : std::max({ load, store, kernel }) * (c.inputSlots == 2 ? 1.1 : 1.0);
         return steady * imbalance + ends + kernel * devices / chunks + launches;
       };
-      if (c.deviceBytes > m_Memory || estimate(kernelSeconds) >= m_Best.seconds)
+      if (c.deviceBytes > m_Memory || c.bytesIn > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
       {
         m_Smallest = std::min(m_Smallest, c.deviceBytes + (scratchKnown ? c.scratchBytes : 0));
         continue;
@@ -329,6 +357,7 @@ private:
   double                 m_ToHostRate;
   double                 m_MemoryRate;
   double                 m_LaunchSeconds{ 0 };
+  double                 m_MostBytes{ std::numeric_limits<double>::infinity() };
   Candidate              m_Best;
   std::size_t            m_Smallest{ std::numeric_limits<std::size_t>::max() };
 };
@@ -405,7 +434,7 @@ MakePlan(const PlannerRequest & request)
     const std::int64_t whole = request.region.Extent(a);
     const bool         mayCut = request.sweepAxis < 0 || request.sweepAxis == a;
     // Cuts across x cost the most (short rows), so few are tried there.
-    const double ratio = a == 0 ? 2.0 : (a == 1 ? 1.5 : 1.25);
+    const double ratio = a == 0 ? 1.5 : (a == 1 ? 1.3 : 1.2);
     for (const std::int64_t extent : mayCut ? CandidateExtents(whole, ratio) : std::vector<std::int64_t>{ whole })
     {
       std::int64_t rounded = extent;
@@ -423,29 +452,33 @@ MakePlan(const PlannerRequest & request)
     }
   }
 
-  Search  search(request);
-  AxisCut cuts[MaxDimension];
-  for (const AxisCut & x : axes[0])
-  {
-    cuts[0] = x;
-    for (const AxisCut & y : axes[1])
+  Search     search(request);
+  const auto forEachShape = [&axes](auto && visit) {
+    AxisCut cuts[MaxDimension];
+    for (const AxisCut & x : axes[0])
     {
-      cuts[1] = y;
-      for (const AxisCut & z : axes[2])
+      cuts[0] = x;
+      for (const AxisCut & y : axes[1])
       {
-        cuts[2] = z;
-        for (const AxisCut & c : axes[3])
+        cuts[1] = y;
+        for (const AxisCut & z : axes[2])
         {
-          cuts[3] = c;
-          for (const AxisCut & t : axes[4])
+          cuts[2] = z;
+          for (const AxisCut & c : axes[3])
           {
-            cuts[4] = t;
-            search.Try(cuts);
+            cuts[3] = c;
+            for (const AxisCut & t : axes[4])
+            {
+              cuts[4] = t;
+              visit(cuts);
+            }
           }
         }
       }
     }
-  }
+  };
+  forEachShape([&search](const auto & cuts) { search.BoundBytes(cuts); });
+  forEachShape([&search](const auto & cuts) { search.Try(cuts); });
 
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))

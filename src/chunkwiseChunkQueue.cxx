@@ -1,0 +1,102 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseChunkQueue.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+ChunkQueue::ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers)
+  : m_Ranges(std::max<std::size_t>(workers, 1))
+  , m_Unfinished(chunks.size())
+{
+  for (std::size_t w = 0; w < m_Ranges.size(); ++w)
+  {
+    const auto begin = static_cast<std::ptrdiff_t>(chunks.size() * w / m_Ranges.size());
+    const auto end = static_cast<std::ptrdiff_t>(chunks.size() * (w + 1) / m_Ranges.size());
+    m_Ranges[w].assign(chunks.begin() + begin, chunks.begin() + end);
+  }
+}
+
+bool
+ChunkQueue::Claim(std::size_t worker, Chunk & chunk)
+{
+  std::unique_lock<std::mutex> lock(m_Mutex);
+  for (;;)
+  {
+    if (m_Closed || m_Unfinished == 0)
+    {
+      return false;
+    }
+    std::deque<Chunk> & own = m_Ranges[worker];
+    if (own.empty() && m_PutBack.empty())
+    {
+      auto longest = std::max_element(
+        m_Ranges.begin(), m_Ranges.end(), [](const auto & a, const auto & b) { return a.size() < b.size(); });
+      const auto half = static_cast<std::ptrdiff_t>(longest->size() / 2);
+      own.assign(longest->begin() + half, longest->end());
+      longest->erase(longest->begin() + half, longest->end());
+    }
+    std::deque<Chunk> & source = own.empty() ? m_PutBack : own;
+    if (!source.empty())
+    {
+      chunk = source.front();
+      source.pop_front();
+      return true;
+    }
+    m_Changed.wait(lock);
+  }
+}
+
+void
+ChunkQueue::Finish()
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  if (--m_Unfinished == 0)
+  {
+    m_Changed.notify_all();
+  }
+}
+
+void
+ChunkQueue::PutBack(std::size_t claimed, const std::vector<Chunk> & chunks)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Unfinished += chunks.size();
+  m_Unfinished -= claimed;
+  m_PutBack.insert(m_PutBack.end(), chunks.begin(), chunks.end());
+  m_Changed.notify_all();
+}
+
+void
+ChunkQueue::Split(std::size_t more)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Unfinished += more - 1;
+}
+
+void
+ChunkQueue::Leave(std::size_t worker)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_PutBack.insert(m_PutBack.end(), m_Ranges[worker].begin(), m_Ranges[worker].end());
+  m_Ranges[worker].clear();
+  m_Changed.notify_all();
+}
+
+void
+ChunkQueue::Close()
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Closed = true;
+  m_Changed.notify_all();
+}
+
+bool
+ChunkQueue::IsFinished() const
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  return m_Unfinished == 0;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,66 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseHostWorker.h"
+
+#include "chunkwiseError.h"
+
+namespace chunkwise
+{
+
+HostWorker::HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit)
+  : m_Context(context)
+  , m_Executor(executor)
+  , m_Memory(memory)
+  , m_MemoryLimit(memoryLimit)
+{}
+
+std::size_t
+HostWorker::GetScratchBytes(const Chunk & chunk, const std::string & kernelName) const
+{
+  const Kernel * kernel = m_Context.hostKernels.Find(kernelName);
+  if (!kernel)
+  {
+    throw ParameterError("the CPU has no kernel \"" + kernelName + "\"");
+  }
+  return kernel->scratchBytes
+           ? kernel->scratchBytes(*m_Context.request.operation,
+                                  m_Context.ShapeOf(chunk, static_cast<int>(m_Executor.GetConcurrency())))
+           : 0;
+}
+
+void
+HostWorker::Run(const Chunk & chunk)
+{
+  const std::string name = m_Context.request.operation->GetName();
+  const std::size_t bytes = GetScratchBytes(chunk, name);
+  if (m_MemoryLimit && bytes > m_MemoryLimit)
+  {
+    const std::vector<Chunk> halves = HalveChunk(chunk, 0, m_Context.plannerRequest);
+    if (halves.empty())
+    {
+      throw BudgetError("one voxel needs " + std::to_string(bytes) +
+                          " bytes of host scratch, more than the budget of " + std::to_string(m_MemoryLimit) + " bytes",
+                        bytes,
+                        m_MemoryLimit);
+    }
+    for (const Chunk & half : halves)
+    {
+      Run(half);
+    }
+    return;
+  }
+  if (m_Context.ShouldStop())
+  {
+    throw Aborted();
+  }
+  const ArenaBlock scratch(m_Memory, bytes);
+  KernelCall       call = m_Context.MakeHostCall(chunk, m_Executor, m_Tables);
+  call.scratch = scratch.Get();
+  call.scratchBytes = bytes;
+  m_Context.hostKernels.Find(name)->run(call);
+  if (m_Context.ShouldStop())
+  {
+    throw Aborted();
+  }
+}
+
+} // namespace chunkwise

@@ -1,0 +1,230 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseManager.h"
+
+#include "chunkwiseError.h"
+#include "chunkwiseManagerState.h"
+#include "chunkwiseRun.h"
+
+#if defined(__linux__)
+#  include <sys/mman.h>
+#endif
+
+namespace chunkwise
+{
+
+Monitor::~Monitor() = default;
+
+namespace
+{
+
+/** A fresh output of many small pages costs more to touch than to fill. */
+void
+AdviseHugePages(const BufferView & view)
+{
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  constexpr std::uintptr_t page = std::uintptr_t{ 2 } << 20;
+  std::int64_t             pixels = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    pixels += (view.box.Extent(a) - 1) * view.stride[a];
+  }
+  const auto begin = (reinterpret_cast<std::uintptr_t>(view.data) + page - 1) / page * page;
+  const auto end =
+    (reinterpret_cast<std::uintptr_t>(view.data) + static_cast<std::uintptr_t>(pixels) * PixelSize(view.kind)) / page *
+    page;
+  if (end >= begin + 16 * page)
+  {
+    (void)madvise(reinterpret_cast<void *>(begin), end - begin, MADV_HUGEPAGE);
+  }
+#else
+  (void)view;
+#endif
+}
+
+} // namespace
+
+struct Manager::Impl : ManagerState
+{};
+
+Manager::Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone, const KernelRegistry * hostKernels)
+  : m_Impl(new Impl)
+{
+  m_Impl->hostKernels = hostKernels ? hostKernels : &GetHostKernels();
+  for (auto & device : devices)
+  {
+    m_Impl->devices.push_back(std::make_unique<DeviceState>(std::move(device)));
+  }
+  m_Impl->whyNone =
+    m_Impl->devices.empty() ? (whyNone.empty() ? "the manager has no devices" : whyNone) : std::string();
+  m_Impl->defaultDeviceBudgets.assign(m_Impl->devices.size(), 0);
+  SetBudgets(Budgets());
+}
+
+Manager::~Manager() = default;
+
+Manager &
+Manager::GetGlobal()
+{
+  // Never destroyed: drivers may be gone by the time static destructors run.
+  static Manager * const manager = [] {
+    std::string                          reason;
+    std::vector<std::shared_ptr<Device>> devices;
+    const std::shared_ptr<Backend>       cuda = GetCudaBackend(&reason);
+    if (cuda)
+    {
+      devices = cuda->GetDevices();
+    }
+    return new Manager(devices, reason);
+  }();
+  return *manager;
+}
+
+std::vector<std::shared_ptr<Device>>
+Manager::GetDevices() const
+{
+  std::vector<std::shared_ptr<Device>> devices;
+  for (const auto & state : m_Impl->devices)
+  {
+    devices.push_back(state->device);
+  }
+  return devices;
+}
+
+std::string
+Manager::GetReasonForNoDevices() const
+{
+  return m_Impl->whyNone;
+}
+
+void
+Manager::SetBudgets(const Budgets & budgets)
+{
+  {
+    const std::lock_guard<std::mutex> lock(m_Impl->mutex);
+    m_Impl->budgets = budgets;
+  }
+  m_Impl->host.SetBudget(budgets.host);
+  for (const auto & state : m_Impl->devices)
+  {
+    state->memory.SetBudget(budgets.device);
+    state->pinned.SetBudget(m_Impl->PinnedBudget());
+  }
+}
+
+Budgets
+Manager::GetBudgets() const
+{
+  const std::lock_guard<std::mutex> lock(m_Impl->mutex);
+  return m_Impl->budgets;
+}
+
+ExecutionReport
+Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
+{
+  if (!request.operation)
+  {
+    throw ParameterError("the request has no operation");
+  }
+  ExecutionReport report;
+  std::string     reason;
+  auto            used = m_Impl->SelectDevices(request, reason);
+  PlannerRequest  plannerRequest =
+    m_Impl->MakePlannerRequest(request, used.empty() ? nullptr : &m_Impl->devices[used[0]]->device->GetKernels());
+  m_Impl->CheckRequest(request, plannerRequest);
+  {
+    std::vector<PixelKind> kinds;
+    for (const auto & input : request.inputs)
+    {
+      kinds.push_back(input.kind);
+    }
+    request.operation->CheckKinds(kinds, request.output.kind);
+    request.operation->Validate(request.image.Extents());
+  }
+  if (request.backend == BackendChoice::CUDA && used.empty())
+  {
+    throw Error("Backend is CUDA, but no device can be used: " + reason);
+  }
+  if (!used.empty())
+  {
+    try
+    {
+      report.plan = m_Impl->MakeDevicePlan(request, plannerRequest, used);
+    }
+    catch (const Error & error)
+    {
+      if (request.backend == BackendChoice::CUDA || dynamic_cast<const ParameterError *>(&error))
+      {
+        throw;
+      }
+      report.warnings.push_back(std::string("the CPU takes over: ") + error.what());
+      used.clear();
+    }
+  }
+  if (used.empty())
+  {
+    report.plan = m_Impl->MakeHostPlan(request, plannerRequest);
+  }
+
+  RunContext context(request, plannerRequest, *m_Impl->hostKernels);
+  context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
+  if (request.operation->GetSchedule() == Schedule::TwoPass)
+  {
+    context.totalVoxels *= 2;
+  }
+  for (const std::size_t index : used)
+  {
+    report.deviceNames.push_back(m_Impl->devices[index]->device->GetDescription().name);
+  }
+  if (!request.region.IsEmpty())
+  {
+    AdviseHugePages(request.output);
+  }
+  m_Impl->host.ResetPeak();
+  ExecutePlan(*m_Impl, context, report.plan, used, monitor, report);
+
+  report.peakHost = m_Impl->host.GetPeak();
+  report.bytesToDevice = static_cast<double>(context.bytesToDevice);
+  report.bytesToHost = static_cast<double>(context.bytesToHost);
+  report.retries = context.retries;
+  bool devicesWorked = false;
+  for (const std::int64_t chunks : report.chunksPerDevice)
+  {
+    devicesWorked = devicesWorked || chunks > 0;
+  }
+  const std::string deviceBackend = used.empty() ? "" : m_Impl->devices[used[0]]->device->GetDescription().backend;
+  report.backend = devicesWorked ? deviceBackend + (report.chunksOnHost ? "+cpu" : "") : "cpu";
+  return report;
+}
+
+Plan
+Manager::MakePlanFor(const ExecutionRequest & request)
+{
+  if (!request.operation)
+  {
+    throw ParameterError("the request has no operation");
+  }
+  std::string    reason;
+  const auto     used = m_Impl->SelectDevices(request, reason);
+  PlannerRequest plannerRequest =
+    m_Impl->MakePlannerRequest(request, used.empty() ? nullptr : &m_Impl->devices[used[0]]->device->GetKernels());
+  request.operation->Validate(request.image.Extents());
+  if (used.empty())
+  {
+    return m_Impl->MakeHostPlan(request, plannerRequest);
+  }
+  return m_Impl->MakeDevicePlan(request, plannerRequest, used);
+}
+
+void
+Manager::ReleaseMemory()
+{
+  for (const auto & state : m_Impl->devices)
+  {
+    state->tables.Clear();
+    state->memory.Trim();
+    state->pinned.Trim();
+  }
+  m_Impl->host.Trim();
+}
+
+} // namespace chunkwise

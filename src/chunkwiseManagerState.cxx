@@ -1,0 +1,268 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseManagerState.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+#include <new>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr std::size_t DefaultPinnedBudget = std::size_t{ 256 } << 20;
+
+void *
+AllocateHost(std::size_t bytes)
+{
+  return ::operator new(bytes, std::align_val_t(256));
+}
+
+void
+FreeHost(void * memory)
+{
+  ::operator delete(memory, std::align_val_t(256));
+}
+
+/** The box that the host must hold of an input. */
+Box
+NeededInput(const ExecutionRequest & request, const PlannerRequest & plannerRequest)
+{
+  Box box = InputBoxOf(request.region, plannerRequest);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (box.lower[a] < request.image.lower[a] || box.upper[a] > request.image.upper[a])
+    {
+      box.lower[a] = request.image.lower[a];
+      box.upper[a] = request.image.upper[a];
+    }
+  }
+  return box;
+}
+
+} // namespace
+
+ManagerState::ManagerState()
+  : host("host scratch", AllocateHost, FreeHost)
+{}
+
+Executor &
+ManagerState::GetExecutor(const ExecutionRequest & request)
+{
+  if (request.executor)
+  {
+    return *request.executor;
+  }
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!executor)
+  {
+    executor = MakeThreadExecutor();
+  }
+  return *executor;
+}
+
+std::size_t
+ManagerState::DeviceLimit(std::size_t index, const ExecutionRequest & request)
+{
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::size_t                       limit = budgets.device;
+  if (limit == 0)
+  {
+    if (defaultDeviceBudgets[index] == 0)
+    {
+      defaultDeviceBudgets[index] = devices[index]->device->GetFreeMemory() / 10 * 8;
+    }
+    limit = defaultDeviceBudgets[index];
+  }
+  return request.budgets.device ? std::min(limit, request.budgets.device) : limit;
+}
+
+std::size_t
+ManagerState::PinnedBudget() const
+{
+  const std::lock_guard<std::mutex> lock(mutex);
+  return budgets.pinned ? budgets.pinned : DefaultPinnedBudget;
+}
+
+std::size_t
+ManagerState::PinnedLimit(const ExecutionRequest & request)
+{
+  const std::size_t limit = PinnedBudget();
+  return request.budgets.pinned ? std::min(limit, request.budgets.pinned) : limit;
+}
+
+std::size_t
+ManagerState::HostLimit(const ExecutionRequest & request)
+{
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (budgets.host && request.budgets.host)
+  {
+    return std::min(budgets.host, request.budgets.host);
+  }
+  return std::max(budgets.host, request.budgets.host);
+}
+
+std::vector<std::size_t>
+ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reason)
+{
+  std::vector<std::size_t> selected;
+  if (request.backend == BackendChoice::CPU)
+  {
+    return selected;
+  }
+  reason = whyNone;
+  const std::string name = request.operation->GetName();
+  for (const int index : request.devices)
+  {
+    if (index < 0 || static_cast<std::size_t>(index) >= devices.size())
+    {
+      throw ParameterError("Devices names device " + std::to_string(index) + ", but there are " +
+                           std::to_string(devices.size()) + (whyNone.empty() ? "" : " (" + whyNone + ")"));
+    }
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i)
+  {
+    const bool wanted =
+      request.devices.empty() ||
+      std::find(request.devices.begin(), request.devices.end(), static_cast<int>(i)) != request.devices.end();
+    if (!wanted)
+    {
+      continue;
+    }
+    if (devices[i]->lost)
+    {
+      reason = devices[i]->device->GetDescription().name + " was lost earlier; restart the process to use it again";
+    }
+    else if (!devices[i]->device->GetKernels().Find(name))
+    {
+      reason = devices[i]->device->GetDescription().name + " has no kernel \"" + name + "\"";
+    }
+    else
+    {
+      selected.push_back(i);
+    }
+  }
+  return selected;
+}
+
+void
+ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest)
+{
+  if (!request.operation)
+  {
+    throw ParameterError("the request has no operation");
+  }
+  if (static_cast<int>(request.inputs.size()) != request.operation->GetNumberOfInputs())
+  {
+    throw ParameterError("operation " + request.operation->GetName() + " takes " +
+                         std::to_string(request.operation->GetNumberOfInputs()) + " inputs, not " +
+                         std::to_string(request.inputs.size()));
+  }
+  if (!request.image.Contains(request.region))
+  {
+    throw ParameterError("the region " + ToString(request.region) + " is not inside the image " +
+                         ToString(request.image));
+  }
+  const Box needed = NeededInput(request, plannerRequest);
+  for (const auto & input : request.inputs)
+  {
+    if (!input.box.Contains(needed))
+    {
+      throw ParameterError("the input holds " + ToString(input.box) + ", but " + ToString(needed) + " is needed");
+    }
+    if (input.stride[0] != 1)
+    {
+      throw ParameterError("the input's voxels must be contiguous along x");
+    }
+  }
+  if (!request.output.box.Contains(request.region) || request.output.stride[0] != 1)
+  {
+    throw ParameterError("the output holds " + ToString(request.output.box) + ", but " + ToString(request.region) +
+                         " is needed, contiguous along x");
+  }
+}
+
+PlannerRequest
+ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelRegistry * kernels)
+{
+  PlannerRequest p;
+  p.image = request.image;
+  p.region = request.region;
+  p.halo = request.operation->GetHalo(request.image.Extents());
+  p.wraps = request.operation->WrapsAround();
+  p.numberOfInputs = static_cast<int>(std::min<std::size_t>(request.inputs.size(), MaxInputs));
+  for (int i = 0; i < p.numberOfInputs; ++i)
+  {
+    p.inputKinds[i] = request.inputs[static_cast<std::size_t>(i)].kind;
+  }
+  p.outputKind = request.output.kind;
+  const std::shared_ptr<const Operation> operation = request.operation;
+  p.roundChunk = [operation](const Coordinates & extent) { return operation->RoundChunk(extent); };
+  if (operation->GetSchedule() == Schedule::Sweep)
+  {
+    p.sweepAxis = operation->GetSweepAxis(request.image.Extents());
+  }
+  p.carryHalo = operation->GetSchedule() == Schedule::Independent;
+  const Kernel * kernel = kernels ? kernels->Find(operation->GetName()) : nullptr;
+  if (kernel && kernel->scratchBytes)
+  {
+    p.scratchBytes = [operation, kernel](const ChunkShape & shape) { return kernel->scratchBytes(*operation, shape); };
+  }
+  if (kernel && kernel->cost)
+  {
+    p.cost = [operation, kernel](const ChunkShape & shape) { return kernel->cost(*operation, shape); };
+  }
+  return p;
+}
+
+Plan
+ManagerState::MakeHostPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest)
+{
+  Plan plan;
+  if (request.operation->GetSchedule() != Schedule::Independent)
+  {
+    PlannerDevice     device;
+    const std::size_t limit = HostLimit(request);
+    device.memory = limit ? limit : static_cast<std::size_t>(-1);
+    plannerRequest.devices.assign(1, device);
+    return MakePlan(plannerRequest);
+  }
+  if (!request.region.IsEmpty())
+  {
+    plan.chunks.push_back({ request.region, InputBoxOf(request.region, plannerRequest) });
+    plan.chunkExtent = request.region.Extents();
+  }
+  return plan;
+}
+
+Plan
+ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                             const std::vector<std::size_t> & used)
+{
+  plannerRequest.devices.clear();
+  for (const std::size_t index : used)
+  {
+    DeviceState &             state = *devices[index];
+    const DeviceDescription & description = state.device->GetDescription();
+    PlannerDevice             device;
+    const std::size_t         limit = DeviceLimit(index, request);
+    // Tables that earlier runs left behind would shrink the chunks of this one.
+    if (state.tables.GetBytes() > limit / 16)
+    {
+      state.tables.Clear();
+      state.memory.Trim();
+    }
+    device.memory = std::min(limit - std::min(limit, state.tables.GetBytes()),
+                             state.device->GetFreeMemory() + state.memory.GetBytesHeld());
+    device.toDeviceRate = description.toDeviceRate;
+    device.toHostRate = description.toHostRate;
+    device.memoryRate = description.memoryRate;
+    device.launchSeconds = description.launchSeconds;
+    plannerRequest.devices.push_back(device);
+  }
+  return MakePlan(plannerRequest);
+}
+
+} // namespace chunkwise

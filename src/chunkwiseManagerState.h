@@ -1,0 +1,67 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseManagerState_h
+#define chunkwiseManagerState_h
+
+#include "chunkwiseRunContext.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace chunkwise
+{
+
+/** What a manager holds, and how it turns requests and budgets into plans. */
+struct ManagerState
+{
+  ManagerState();
+
+  std::vector<std::unique_ptr<DeviceState>> devices;
+  std::string                               whyNone;
+  Arena                                     host;
+  const KernelRegistry *                    hostKernels{ nullptr };
+  mutable std::mutex                        mutex;
+  Budgets                                   budgets;
+  std::vector<std::size_t>                  defaultDeviceBudgets;
+  std::unique_ptr<Executor>                 executor;
+
+  Executor &
+  GetExecutor(const ExecutionRequest & request);
+
+  std::size_t
+  DeviceLimit(std::size_t index, const ExecutionRequest & request);
+
+  /** The manager's own pinned budget, bytes per device. */
+  std::size_t
+  PinnedBudget() const;
+
+  std::size_t
+  PinnedLimit(const ExecutionRequest & request);
+
+  std::size_t
+  HostLimit(const ExecutionRequest & request);
+
+  /** The devices that a request may use; why there are none goes to `reason`. */
+  std::vector<std::size_t>
+  SelectDevices(const ExecutionRequest & request, std::string & reason);
+
+  void
+  CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest);
+
+  PlannerRequest
+  MakePlannerRequest(const ExecutionRequest & request, const KernelRegistry * kernels);
+
+  /** The plan for the CPU alone: the whole region where chunks are independent (the kernel cuts its own tiles), else as
+   * for a device with the host's budget. */
+  Plan
+  MakeHostPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest);
+
+  Plan
+  MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                 const std::vector<std::size_t> & used);
+};
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,382 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseRun.h"
+
+#include "chunkwiseChunkQueue.h"
+#include "chunkwiseError.h"
+#include "chunkwiseHostWorker.h"
+#include "chunkwisePipeline.h"
+#include "chunkwiseSchedules.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Halvings after which a device's lack of memory is no longer taken for a matter of chunk size. */
+constexpr int MostSplits = 12;
+/** Failures of one device in a run after which it is dropped. */
+constexpr int MostFailures = 3;
+
+/** One run with its threads. */
+class Run
+{
+public:
+  Run(ManagerState & manager, RunContext & context, const Plan & plan, const std::vector<std::size_t> & devices,
+      ExecutionReport & report)
+    : m_Manager(manager)
+    , m_Context(context)
+    , m_Plan(plan)
+    , m_Devices(devices)
+    , m_Report(report)
+    , m_Queue(plan.chunks, devices.size() + 1)
+  {
+    m_Report.chunksPerDevice.assign(devices.size(), 0);
+  }
+
+  /** Starts the workers, serves the monitor from this thread until they end, and throws what ended the run early. */
+  void
+  Go(Monitor * monitor)
+  {
+    std::thread workers([this] {
+      try
+      {
+        Work();
+      }
+      catch (...)
+      {
+        SetFailure(std::current_exception());
+      }
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Ended = true;
+      m_Changed.notify_all();
+    });
+    double      last = -1.0;
+    const auto  report = [&](double fraction) {
+      if (monitor && fraction > last)
+      {
+        last = fraction;
+        monitor->UpdateProgress(fraction);
+      }
+    };
+    std::exception_ptr callerFailure;
+    try
+    {
+      report(0.0);
+      std::unique_lock<std::mutex> lock(m_Mutex);
+      while (!m_Ended)
+      {
+        m_Changed.wait_for(lock, std::chrono::milliseconds(10));
+        lock.unlock();
+        const auto total = static_cast<double>(std::max<std::int64_t>(m_Context.totalVoxels, 1));
+        report(std::min(static_cast<double>(m_Context.finishedVoxels) / total, 0.999));
+        if (monitor && monitor->ShouldAbort())
+        {
+          Stop();
+        }
+        lock.lock();
+      }
+    }
+    catch (...)
+    {
+      callerFailure = std::current_exception();
+      Stop();
+    }
+    workers.join();
+    if (callerFailure)
+    {
+      std::rethrow_exception(callerFailure);
+    }
+    if (m_Failure)
+    {
+      std::rethrow_exception(m_Failure);
+    }
+    if (m_Context.ShouldStop())
+    {
+      throw Aborted();
+    }
+    report(1.0);
+  }
+
+private:
+  void
+  Stop()
+  {
+    m_Context.stop = true;
+    m_Queue.Close();
+  }
+
+  void
+  SetFailure(std::exception_ptr failure)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    if (!m_Failure)
+    {
+      m_Failure = std::move(failure);
+    }
+  }
+
+  void
+  Warn(const std::string & text)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    m_Report.warnings.push_back(text);
+  }
+
+  bool
+  HasEnded() const
+  {
+    return m_Context.ShouldStop() || m_Queue.IsFinished();
+  }
+
+  void
+  Work()
+  {
+    if (m_Context.request.operation->GetSchedule() != Schedule::Independent)
+    {
+      WorkInOrder();
+      return;
+    }
+    std::vector<std::thread> threads;
+    for (std::size_t d = 0; d < m_Devices.size(); ++d)
+    {
+      threads.emplace_back([this, d] { ServeDevice(d); });
+    }
+    const bool hostNow = m_Devices.empty() || m_Context.request.hostTakesChunks;
+    if (hostNow)
+    {
+      ServeHost();
+    }
+    for (auto & thread : threads)
+    {
+      thread.join();
+    }
+    if (m_Failure || HasEnded())
+    {
+      return;
+    }
+    // Chunks are left and no device is.
+    if (m_Context.request.backend == BackendChoice::CUDA || hostNow)
+    {
+      SetFailure(m_LastDeviceFailure ? m_LastDeviceFailure
+                                     : std::make_exception_ptr(Error("no worker took the last chunks")));
+      return;
+    }
+    Warn("the CPU takes over: no device is left");
+    ServeHost();
+  }
+
+  void
+  ServeHost()
+  {
+    try
+    {
+      HostWorker worker(
+        m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, m_Manager.HostLimit(m_Context.request));
+      Chunk chunk;
+      while (m_Queue.Claim(m_Devices.size(), chunk))
+      {
+        worker.Run(chunk);
+        ++m_Report.chunksOnHost;
+        m_Queue.Finish();
+      }
+    }
+    catch (...)
+    {
+      SetFailure(std::current_exception());
+      Stop();
+    }
+  }
+
+  void
+  ServeDevice(std::size_t d)
+  {
+    DeviceState & state = *m_Manager.devices[m_Devices[d]];
+    try
+    {
+      if (state.TakeTurn([this] { return HasEnded(); }))
+      {
+        struct Turn
+        {
+          DeviceState & state;
+          ~Turn() { state.EndTurn(); }
+        } const turn{ state };
+        RunChunks(d, state);
+      }
+    }
+    catch (const Aborted &)
+    {
+      // The run was stopped: who stopped it knows.
+    }
+    catch (...)
+    {
+      SetFailure(std::current_exception());
+      Stop();
+    }
+    m_Queue.Leave(d);
+  }
+
+  /** Runs the pipeline until the queue is empty, with smaller chunks when memory fails and again when calls fail. */
+  void
+  RunChunks(std::size_t d, DeviceState & state)
+  {
+    const std::size_t memoryLimit = m_Manager.DeviceLimit(m_Devices[d], m_Context.request);
+    const std::size_t pinnedLimit = m_Manager.PinnedLimit(m_Context.request);
+    state.memory.ResetPeak();
+    state.pinned.ResetPeak();
+    int splits = 0;
+    int failures = 0;
+    while (!HasEnded())
+    {
+      std::exception_ptr failure;
+      std::string        why;
+      bool               memoryFailed = false;
+      bool               again = true;
+      try
+      {
+        Pipeline           pipeline(state, m_Context, m_Plan, m_Queue, d, splits, memoryLimit, pinnedLimit);
+        const std::int64_t finished = pipeline.Run();
+        const std::lock_guard<std::mutex> lock(m_Mutex);
+        m_Report.chunksPerDevice[d] += finished;
+      }
+      catch (const DeviceError & error)
+      {
+        failure = std::current_exception();
+        why = error.what();
+        memoryFailed = error.kind == DeviceError::Kind::OutOfMemory;
+        if (error.kind == DeviceError::Kind::Lost)
+        {
+          state.lost = true;
+          again = false;
+        }
+      }
+      catch (const BudgetError & error)
+      {
+        failure = std::current_exception();
+        why = error.what();
+        memoryFailed = true;
+      }
+      {
+        const std::lock_guard<std::mutex> lock(m_Mutex);
+        m_Report.peakDevice = std::max(m_Report.peakDevice, state.memory.GetPeak());
+        m_Report.peakPinned = std::max(m_Report.peakPinned, state.pinned.GetPeak());
+      }
+      if (!failure)
+      {
+        continue;
+      }
+      if (memoryFailed)
+      {
+        state.tables.Clear();
+        state.memory.Trim();
+        ++splits;
+        again = splits <= MostSplits && Pipeline::CanSplit(m_Plan, splits - 1, m_Context.plannerRequest);
+      }
+      else if (++failures >= MostFailures)
+      {
+        again = false;
+      }
+      if (!again)
+      {
+        Warn(state.device->GetDescription().name + " dropped: " + why);
+        const std::lock_guard<std::mutex> lock(m_Mutex);
+        m_LastDeviceFailure = failure;
+        return;
+      }
+      ++m_Context.retries;
+    }
+  }
+
+  /** Sweep, TwoPass and Fixpoint: every device and, where there is none, the CPU runs one step at a time. */
+  void
+  WorkInOrder()
+  {
+    std::vector<std::unique_ptr<ChunkRunner>> runners;
+    std::vector<DeviceState *>                turns;
+    const auto                                endTurns = [&] {
+      runners.clear();
+      for (DeviceState * state : turns)
+      {
+        state->EndTurn();
+      }
+      turns.clear();
+    };
+    const auto runOnHost = [&] {
+      runners.clear();
+      runners.push_back(MakeHostRunner(m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host));
+      m_Report.chunksOnHost = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings)[0];
+    };
+    if (m_Devices.empty())
+    {
+      runOnHost();
+      return;
+    }
+    try
+    {
+      // In ascending order, so that two runs never wait for each other.
+      for (const std::size_t index : m_Devices)
+      {
+        DeviceState & state = *m_Manager.devices[index];
+        if (!state.TakeTurn([this] { return HasEnded(); }))
+        {
+          endTurns();
+          return;
+        }
+        turns.push_back(&state);
+        state.memory.ResetPeak();
+        runners.push_back(MakeDeviceRunner(m_Context, state, m_Manager.DeviceLimit(index, m_Context.request)));
+      }
+      m_Report.chunksPerDevice = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings);
+    }
+    catch (const DeviceError & error)
+    {
+      endTurns();
+      if (m_Context.request.backend == BackendChoice::CUDA)
+      {
+        throw;
+      }
+      Warn(std::string("the CPU takes over: ") + error.what());
+      m_Context.finishedVoxels = 0;
+      runOnHost();
+      return;
+    }
+    catch (...)
+    {
+      endTurns();
+      throw;
+    }
+    for (const DeviceState * state : turns)
+    {
+      m_Report.peakDevice = std::max(m_Report.peakDevice, state->memory.GetPeak());
+    }
+    endTurns();
+  }
+
+  ManagerState &                   m_Manager;
+  RunContext &                     m_Context;
+  const Plan &                     m_Plan;
+  const std::vector<std::size_t> & m_Devices;
+  ExecutionReport &                m_Report;
+  ChunkQueue                       m_Queue;
+  std::mutex                       m_Mutex;
+  std::condition_variable          m_Changed;
+  bool                             m_Ended{ false };
+  std::exception_ptr               m_Failure;
+  std::exception_ptr               m_LastDeviceFailure;
+};
+
+} // namespace
+
+void
+ExecutePlan(ManagerState & manager, RunContext & context, const Plan & plan, const std::vector<std::size_t> & devices,
+            Monitor * monitor, ExecutionReport & report)
+{
+  Run run(manager, context, plan, devices, report);
+  run.Go(monitor);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,106 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseRunContext.h"
+
+#include <chrono>
+
+namespace chunkwise
+{
+
+DeviceState::DeviceState(std::shared_ptr<Device> theDevice)
+  : device(std::move(theDevice))
+  , memory(
+      "device memory of " + device->GetDescription().name,
+      [this](std::size_t bytes) { return device->Allocate(bytes); }, [this](void * block) { device->Free(block); })
+  , pinned(
+      "pinned memory for " + device->GetDescription().name,
+      [this](std::size_t bytes) { return device->AllocatePinned(bytes); },
+      [this](void * block) { device->FreePinned(block); })
+  , tables(std::size_t{ 64 } << 20)
+{}
+
+bool
+DeviceState::TakeTurn(const std::function<bool()> & stop)
+{
+  std::unique_lock<std::mutex> lock(m_Mutex);
+  while (m_Busy)
+  {
+    if (stop())
+    {
+      return false;
+    }
+    // The reasons to stop have no signal of their own here.
+    m_Free.wait_for(lock, std::chrono::milliseconds(5));
+  }
+  m_Busy = true;
+  return true;
+}
+
+void
+DeviceState::EndTurn()
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Busy = false;
+  m_Free.notify_one();
+}
+
+const void *
+CachedTables::Get(const std::string & key, const void * data, std::size_t bytes)
+{
+  const auto make = [&] {
+    Device &   device = *m_State.device;
+    const auto block = std::make_shared<ArenaBlock>(m_State.memory, bytes, m_MemoryLimit);
+    // A stream of its own: the tables must be there before the caller returns, the run's stream may be far behind.
+    const std::shared_ptr<void> stream(device.CreateStream(), [&device](void * s) { device.DestroyStream(s); });
+    device.CopyToDevice(block->Get(), data, bytes, stream.get());
+    device.Synchronize(stream.get());
+    return ResourceCache::Entry{ std::shared_ptr<void>(block, block->Get()), bytes };
+  };
+  const std::shared_ptr<void>       table = m_State.tables.GetOrMake(key, make);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Held.insert(table);
+  return table.get();
+}
+
+KernelCall
+RunContext::MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables & tables)
+{
+  KernelCall call;
+  call.operation = request.operation.get();
+  call.numberOfInputs = static_cast<int>(request.inputs.size());
+  for (int i = 0; i < call.numberOfInputs; ++i)
+  {
+    call.inputs[i] = request.inputs[static_cast<std::size_t>(i)];
+  }
+  call.output = SubView(request.output, chunk.outputBox);
+  call.writable = chunk.outputBox;
+  call.image = request.image;
+  call.executor = &executor;
+  call.control = this;
+  call.tables = &tables;
+  return call;
+}
+
+ChunkShape
+RunContext::ShapeOf(const Chunk & chunk, int concurrency) const
+{
+  ChunkShape shape;
+  shape.inputBox = chunk.inputBox;
+  shape.outputBox = chunk.outputBox;
+  shape.image = request.image;
+  shape.numberOfInputs = static_cast<int>(inputKinds.size());
+  std::copy(inputKinds.begin(), inputKinds.end(), shape.inputKinds);
+  shape.outputKind = request.output.kind;
+  shape.concurrency = concurrency;
+  return shape;
+}
+
+BufferView
+SubView(const BufferView & view, const Box & box)
+{
+  BufferView part = view;
+  part.data = static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind));
+  part.box = box;
+  return part;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,126 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseRunContext_h
+#define chunkwiseRunContext_h
+
+#include "chunkwiseArena.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseResourceCache.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace chunkwise
+{
+
+/** What the manager keeps for a device between runs. */
+class DeviceState
+{
+public:
+  explicit DeviceState(std::shared_ptr<Device> device);
+
+  /** Waits until no other run uses the device; false if `stop` became true first. */
+  bool
+  TakeTurn(const std::function<bool()> & stop);
+  void
+  EndTurn();
+
+  const std::shared_ptr<Device> device;
+  Arena                         memory;
+  Arena                         pinned;
+  /** Declared after the arenas that hold its entries' memory. */
+  ResourceCache tables;
+  /** Set when the device cannot be used again by this process. */
+  std::atomic<bool> lost{ false };
+
+private:
+  std::mutex              m_Mutex;
+  std::condition_variable m_Free;
+  bool                    m_Busy{ false };
+};
+
+/** Tables of a device, held until the run ends. */
+class CachedTables : public DeviceTables
+{
+public:
+  CachedTables(DeviceState & state, std::size_t memoryLimit)
+    : m_State(state)
+    , m_MemoryLimit(memoryLimit)
+  {}
+  const void *
+  Get(const std::string & key, const void * data, std::size_t bytes) override;
+
+private:
+  DeviceState &                   m_State;
+  std::size_t                     m_MemoryLimit;
+  std::mutex                      m_Mutex;
+  std::set<std::shared_ptr<void>> m_Held;
+};
+
+/** Tables of a host kernel: the data as it is. */
+class HostTables : public DeviceTables
+{
+public:
+  const void *
+  Get(const std::string &, const void * data, std::size_t) override
+  {
+    return data;
+  }
+};
+
+/** What all workers of one run share. */
+class RunContext : public RunControl
+{
+public:
+  RunContext(const ExecutionRequest & theRequest, const PlannerRequest & thePlannerRequest,
+             const KernelRegistry & theHostKernels)
+    : request(theRequest)
+    , plannerRequest(thePlannerRequest)
+    , hostKernels(theHostKernels)
+  {
+    for (const auto & input : request.inputs)
+    {
+      inputKinds.push_back(input.kind);
+    }
+  }
+
+  bool
+  ShouldStop() const override
+  {
+    return stop.load(std::memory_order_relaxed);
+  }
+  void
+  AddFinishedVoxels(std::int64_t voxels) override
+  {
+    finishedVoxels.fetch_add(voxels, std::memory_order_relaxed);
+  }
+
+  /** A call for a chunk that reads and writes the host's images. */
+  KernelCall
+  MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables & tables);
+  /** The shape of a chunk, for scratch functions. */
+  ChunkShape
+  ShapeOf(const Chunk & chunk, int concurrency) const;
+
+  const ExecutionRequest & request;
+  const PlannerRequest &   plannerRequest;
+  const KernelRegistry &   hostKernels;
+  std::vector<PixelKind>   inputKinds;
+  std::atomic<bool>        stop{ false };
+  /** The work of a schedule in voxels, and what is done of it. */
+  std::int64_t              totalVoxels{ 0 };
+  std::atomic<std::int64_t> finishedVoxels{ 0 };
+  std::atomic<std::int64_t> bytesToDevice{ 0 };
+  std::atomic<std::int64_t> bytesToHost{ 0 };
+  std::atomic<int>          retries{ 0 };
+};
+
+/** The part of a view that holds `box`. */
+BufferView
+SubView(const BufferView & view, const Box & box);
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,51 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseSchedules_h
+#define chunkwiseSchedules_h
+
+#include "chunkwiseRunContext.h"
+
+#include <memory>
+#include <vector>
+
+namespace chunkwise
+{
+
+/** Runs one kernel on one chunk, from and to the host's images, synchronously: what the schedules other than
+ * Independent are made of. One per worker. */
+class ChunkRunner
+{
+public:
+  struct Step
+  {
+    std::string      kernel;
+    Chunk            chunk;
+    const SideData * sideIn{ nullptr };
+    SideData *       sideOut{ nullptr }; ///< its size says how many bytes the kernel writes
+    bool             writesOutput{ true };
+    /** Fixpoint: the output is read with the chunk's halo before it is written. */
+    std::uint32_t * changedSides{ nullptr };
+  };
+
+  virtual ~ChunkRunner();
+  virtual void
+  Run(const Step & step) = 0;
+  virtual std::string
+  GetName() const = 0;
+};
+
+std::unique_ptr<ChunkRunner>
+MakeHostRunner(RunContext & context, Executor & executor, Arena & memory);
+
+/** Throws BudgetError at Run if the chunk does not fit under the limit. */
+std::unique_ptr<ChunkRunner>
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit);
+
+/** Finished chunks per runner. A runner that fails is dropped and its chunk given to another one; its error is thrown
+ * when none is left. Errors of dropped runners are appended to `warnings`. */
+std::vector<std::int64_t>
+RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr<ChunkRunner>> & runners,
+            std::vector<std::string> & warnings);
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,441 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseFakeDevice.h"
+
+#include "chunkwiseExecutor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <new>
+#include <random>
+#include <thread>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr std::size_t GuardBytes = 256;
+constexpr int         GuardByte = 0xA7;
+constexpr int         PoisonByte = 0xFF;
+
+} // namespace
+
+struct FakeDevice::Stream
+{
+  explicit Stream(bool jitter)
+    : thread([this, jitter] { Work(jitter); })
+  {}
+  ~Stream()
+  {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      stop = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+  void
+  Enqueue(std::function<void()> task)
+  {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      tasks.push_back(std::move(task));
+    }
+    changed.notify_all();
+  }
+  void
+  Drain()
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [this] { return tasks.empty() && !busy; });
+  }
+  void
+  Work(bool jitter)
+  {
+    std::minstd_rand             random(std::random_device{}());
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;)
+    {
+      changed.wait(lock, [this] { return stop || !tasks.empty(); });
+      if (tasks.empty())
+      {
+        return;
+      }
+      const auto task = std::move(tasks.front());
+      tasks.pop_front();
+      busy = true;
+      lock.unlock();
+      if (jitter && random() % 4 == 0)
+      {
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+      }
+      task();
+      lock.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+
+  std::mutex                        mutex;
+  std::condition_variable           changed;
+  std::deque<std::function<void()>> tasks;
+  bool                              busy{ false };
+  bool                              stop{ false };
+  std::thread                       thread;
+};
+
+struct FakeDevice::Event
+{
+  std::mutex              mutex;
+  std::condition_variable changed;
+  std::uint64_t           recorded{ 0 };
+  std::uint64_t           happened{ 0 };
+};
+
+FakeDevice::FakeDevice(const Options & options, const KernelRegistry & kernels)
+  : m_Options(options)
+  , m_Kernels(kernels)
+{
+  m_Description.name = options.name;
+  m_Description.backend = "fake";
+  m_Description.totalMemory = options.memory;
+}
+
+FakeDevice::~FakeDevice() = default;
+
+void
+FakeDevice::FailAt(const std::string & call, int at, bool persistent, DeviceError::Kind kind)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Faults[call] = { m_Calls[call] + at, persistent, kind };
+}
+
+void
+FakeDevice::ClearFaults()
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Faults.clear();
+  m_Asynchronous.reset();
+}
+
+int
+FakeDevice::CountCalls(const std::string & call) const
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  const auto                        found = m_Calls.find(call);
+  return found == m_Calls.end() ? 0 : found->second;
+}
+
+int
+FakeDevice::CountLive() const
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  return static_cast<int>(m_Allocations.size() + m_PinnedAllocations.size()) + m_Handles;
+}
+
+std::size_t
+FakeDevice::GetPeak() const
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  return m_Peak;
+}
+
+int
+FakeDevice::CountViolations() const
+{
+  return m_Violations;
+}
+
+void
+FakeDevice::Enter(const std::string & call, std::size_t bytes)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  const int                         number = m_Calls[call]++;
+  const auto                        fault = m_Faults.find(call);
+  if (fault != m_Faults.end() &&
+      (number == fault->second.at || (fault->second.persistent && number > fault->second.at)))
+  {
+    throw DeviceError(fault->second.kind, call, m_Description.name, bytes, "injected");
+  }
+}
+
+void
+FakeDevice::CheckRange(const void * memory, std::size_t bytes)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  const char * const                begin = static_cast<const char *>(memory);
+  auto                              found = m_Allocations.upper_bound(begin);
+  if (found == m_Allocations.begin() || (--found, begin + bytes > found->first + found->second))
+  {
+    ++m_Violations;
+  }
+}
+
+void
+FakeDevice::ThrowAsynchronousError()
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  if (m_Asynchronous)
+  {
+    const DeviceError error = *m_Asynchronous;
+    if (error.kind != DeviceError::Kind::Lost)
+    {
+      m_Asynchronous.reset();
+    }
+    throw error;
+  }
+}
+
+const DeviceDescription &
+FakeDevice::GetDescription() const
+{
+  return m_Description;
+}
+
+std::size_t
+FakeDevice::GetFreeMemory()
+{
+  Enter("GetFreeMemory", 0);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  return m_Options.memory - m_Used;
+}
+
+const KernelRegistry &
+FakeDevice::GetKernels() const
+{
+  return m_Kernels;
+}
+
+void *
+FakeDevice::Allocate(std::size_t bytes)
+{
+  Enter("Allocate", bytes);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  if (bytes > m_Options.memory - m_Used)
+  {
+    throw DeviceError(DeviceError::Kind::OutOfMemory, "Allocate", m_Description.name, bytes, "out of memory");
+  }
+  char * const block = static_cast<char *>(::operator new(bytes + 2 * GuardBytes, std::align_val_t(256)));
+  std::memset(block, GuardByte, GuardBytes);
+  std::memset(block + GuardBytes, PoisonByte, bytes);
+  std::memset(block + GuardBytes + bytes, GuardByte, GuardBytes);
+  m_Allocations[block + GuardBytes] = bytes;
+  m_Used += bytes;
+  m_Peak = std::max(m_Peak, m_Used);
+  return block + GuardBytes;
+}
+
+void
+FakeDevice::Free(void * memory) noexcept
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  const auto                        found = m_Allocations.find(static_cast<char *>(memory));
+  if (found == m_Allocations.end())
+  {
+    ++m_Violations;
+    return;
+  }
+  char * const      block = static_cast<char *>(memory) - GuardBytes;
+  const std::size_t bytes = found->second;
+  for (std::size_t i = 0; i < GuardBytes; ++i)
+  {
+    if (static_cast<unsigned char>(block[i]) != GuardByte ||
+        static_cast<unsigned char>(block[GuardBytes + bytes + i]) != GuardByte)
+    {
+      ++m_Violations;
+      break;
+    }
+  }
+  m_Used -= bytes;
+  m_Allocations.erase(found);
+  ::operator delete(block, std::align_val_t(256));
+}
+
+void *
+FakeDevice::AllocatePinned(std::size_t bytes)
+{
+  Enter("AllocatePinned", bytes);
+  char * const                      block = static_cast<char *>(::operator new(bytes, std::align_val_t(256)));
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_PinnedAllocations[block] = bytes;
+  return block;
+}
+
+void
+FakeDevice::FreePinned(void * memory) noexcept
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  if (m_PinnedAllocations.erase(static_cast<char *>(memory)) == 0)
+  {
+    ++m_Violations;
+    return;
+  }
+  ::operator delete(memory, std::align_val_t(256));
+}
+
+bool
+FakeDevice::IsPinned(const void *, std::size_t) noexcept
+{
+  return m_Options.hostIsPinned;
+}
+
+StreamHandle
+FakeDevice::CreateStream()
+{
+  Enter("CreateStream", 0);
+  auto * const                      stream = new Stream(m_Options.jitter);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  ++m_Handles;
+  return stream;
+}
+
+void
+FakeDevice::DestroyStream(StreamHandle stream) noexcept
+{
+  delete static_cast<Stream *>(stream);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  --m_Handles;
+}
+
+EventHandle
+FakeDevice::CreateEvent()
+{
+  Enter("CreateEvent", 0);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  ++m_Handles;
+  return new Event;
+}
+
+void
+FakeDevice::DestroyEvent(EventHandle event) noexcept
+{
+  delete static_cast<Event *>(event);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  --m_Handles;
+}
+
+void
+FakeDevice::Record(EventHandle handle, StreamHandle stream)
+{
+  Enter("Record", 0);
+  auto * const  event = static_cast<Event *>(handle);
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard<std::mutex> lock(event->mutex);
+    number = ++event->recorded;
+  }
+  static_cast<Stream *>(stream)->Enqueue([event, number] {
+    const std::lock_guard<std::mutex> lock(event->mutex);
+    event->happened = std::max(event->happened, number);
+    event->changed.notify_all();
+  });
+}
+
+void
+FakeDevice::Wait(StreamHandle stream, EventHandle handle)
+{
+  Enter("Wait", 0);
+  auto * const  event = static_cast<Event *>(handle);
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard<std::mutex> lock(event->mutex);
+    number = event->recorded;
+  }
+  static_cast<Stream *>(stream)->Enqueue([event, number] {
+    std::unique_lock<std::mutex> lock(event->mutex);
+    event->changed.wait(lock, [&] { return event->happened >= number; });
+  });
+}
+
+bool
+FakeDevice::Query(EventHandle handle)
+{
+  Enter("Query", 0);
+  ThrowAsynchronousError();
+  auto * const                      event = static_cast<Event *>(handle);
+  const std::lock_guard<std::mutex> lock(event->mutex);
+  return event->happened >= event->recorded;
+}
+
+void
+FakeDevice::Synchronize(StreamHandle stream)
+{
+  static_cast<Stream *>(stream)->Drain();
+  Enter("Synchronize", 0);
+  ThrowAsynchronousError();
+}
+
+void
+FakeDevice::CopyToDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream)
+{
+  Enter("CopyToDevice", bytes);
+  CheckRange(to, bytes);
+  static_cast<Stream *>(stream)->Enqueue([=] { std::memcpy(to, from, bytes); });
+}
+
+void
+FakeDevice::CopyToHost(void * to, const void * from, std::size_t bytes, StreamHandle stream)
+{
+  Enter("CopyToHost", bytes);
+  CheckRange(from, bytes);
+  static_cast<Stream *>(stream)->Enqueue([=] { std::memcpy(to, from, bytes); });
+}
+
+void
+FakeDevice::CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream)
+{
+  Enter("CopyOnDevice", bytes);
+  CheckRange(to, bytes);
+  CheckRange(from, bytes);
+  static_cast<Stream *>(stream)->Enqueue([=] { std::memcpy(to, from, bytes); });
+}
+
+void
+FakeDevice::SetToZero(void * memory, std::size_t bytes, StreamHandle stream)
+{
+  Enter("SetToZero", bytes);
+  CheckRange(memory, bytes);
+  static_cast<Stream *>(stream)->Enqueue([=] { std::memset(memory, 0, bytes); });
+}
+
+void
+FakeDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
+{
+  Enter("Launch", 0);
+  int number = 0;
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    number = m_Calls["Launch"];
+  }
+  call.stream = stream;
+  static_cast<Stream *>(stream)->Enqueue([this, kernel, call, number]() mutable {
+    const std::unique_ptr<Executor> executor = MakeThreadExecutor(1);
+    call.executor = executor.get();
+    if (onKernel)
+    {
+      onKernel(number);
+    }
+    try
+    {
+      Enter("kernel", 0);
+      kernel.run(call);
+    }
+    catch (const DeviceError & error)
+    {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Asynchronous = std::make_shared<DeviceError>(error);
+    }
+    catch (const std::exception & error)
+    {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Asynchronous =
+        std::make_shared<DeviceError>(DeviceError::Kind::Failed, "kernel", m_Description.name, 0, error.what());
+    }
+  });
+}
+
+} // namespace chunkwise

@@ -1,0 +1,138 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseFakeDevice_h
+#define chunkwiseFakeDevice_h
+
+#include "chunkwiseDevice.h"
+#include "chunkwiseError.h"
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace chunkwise
+{
+
+/** A device on the host whose every call can be made to fail.
+ *
+ * Each stream is a thread, so that the engine's ordering by events is really tested (under ThreadSanitizer too). Device
+ * memory is poisoned (all bits one: NaN, the largest integers), its ends are guarded, and every transfer is checked
+ * against what is allocated. */
+class FakeDevice : public Device
+{
+public:
+  struct Options
+  {
+    std::string name{ "fake device" };
+    std::size_t memory{ std::size_t{ 1 } << 30 };
+    /** Random pauses in streams, so that interleavings differ between runs. */
+    bool jitter{ false };
+    /** Whether host memory counts as pinned. */
+    bool hostIsPinned{ false };
+  };
+
+  explicit FakeDevice(const Options & options, const KernelRegistry & kernels = GetHostKernels());
+  ~FakeDevice() override;
+
+  /** The `at`-th call of this name from now on fails (0: the next), and all that follow if `persistent`. Names are
+   * those of the functions; "kernel" fails the work of a launch itself, which shows at the next synchronisation. */
+  void
+  FailAt(const std::string & call, int at, bool persistent, DeviceError::Kind kind = DeviceError::Kind::Failed);
+  void
+  ClearFaults();
+  /** Calls of a name since the device was made. */
+  int
+  CountCalls(const std::string & call) const;
+
+  /** Allocations, streams and events that were not given back. */
+  int
+  CountLive() const;
+  std::size_t
+  GetPeak() const;
+  /** Writes beyond an allocation, transfers outside of one, and frees of what is not allocated, seen so far. */
+  int
+  CountViolations() const;
+  /** Called (with the number of launches so far) when a kernel begins to run. */
+  std::function<void(int)> onKernel;
+
+  const DeviceDescription &
+  GetDescription() const override;
+  std::size_t
+  GetFreeMemory() override;
+  const KernelRegistry &
+  GetKernels() const override;
+  void *
+  Allocate(std::size_t bytes) override;
+  void
+  Free(void * memory) noexcept override;
+  void *
+  AllocatePinned(std::size_t bytes) override;
+  void
+  FreePinned(void * memory) noexcept override;
+  bool
+  IsPinned(const void * memory, std::size_t bytes) noexcept override;
+  StreamHandle
+  CreateStream() override;
+  void
+  DestroyStream(StreamHandle stream) noexcept override;
+  EventHandle
+  CreateEvent() override;
+  void
+  DestroyEvent(EventHandle event) noexcept override;
+  void
+  Record(EventHandle event, StreamHandle stream) override;
+  void
+  Wait(StreamHandle stream, EventHandle event) override;
+  bool
+  Query(EventHandle event) override;
+  void
+  Synchronize(StreamHandle stream) override;
+  void
+  CopyToDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream) override;
+  void
+  CopyToHost(void * to, const void * from, std::size_t bytes, StreamHandle stream) override;
+  void
+  CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream) override;
+  void
+  SetToZero(void * memory, std::size_t bytes, StreamHandle stream) override;
+  void
+  Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) override;
+
+private:
+  struct Stream;
+  struct Event;
+  struct Fault
+  {
+    int               at;
+    bool              persistent;
+    DeviceError::Kind kind;
+  };
+
+  /** Counts the call and throws if it is to fail. */
+  void
+  Enter(const std::string & call, std::size_t bytes);
+  void
+  CheckRange(const void * memory, std::size_t bytes);
+  void
+  ThrowAsynchronousError();
+
+  Options                             m_Options;
+  DeviceDescription                   m_Description;
+  const KernelRegistry &              m_Kernels;
+  mutable std::mutex                  m_Mutex;
+  std::map<std::string, int>          m_Calls;
+  std::map<std::string, Fault>        m_Faults;
+  std::map<const char *, std::size_t> m_Allocations;
+  std::map<const char *, std::size_t> m_PinnedAllocations;
+  std::size_t                         m_Used{ 0 };
+  std::size_t                         m_Peak{ 0 };
+  int                                 m_Handles{ 0 };
+  std::atomic<int>                    m_Violations{ 0 };
+  std::shared_ptr<DeviceError>        m_Asynchronous;
+};
+
+} // namespace chunkwise
+
+#endif

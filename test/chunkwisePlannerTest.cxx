@@ -1,0 +1,305 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwisePlanner.h"
+#include "chunkwiseTestOperations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include <gtest/gtest.h>
+
+using namespace chunkwise;
+
+namespace
+{
+
+PlannerRequest
+MakeRequest(const Coordinates & extent, std::int64_t radius, std::size_t memory, std::size_t devices = 1)
+{
+  PlannerRequest request;
+  request.image = request.region = Box::FromExtent(extent);
+  request.halo = Halo::None();
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    request.halo.lower[a] = request.halo.upper[a] = radius;
+  }
+  request.inputKinds[0] = PixelKind::Float32;
+  request.outputKind = PixelKind::Float32;
+  PlannerDevice device;
+  device.memory = memory;
+  request.devices.assign(devices, device);
+  return request;
+}
+
+/** The chunk that the seed's published heuristic takes for a budget of an input and an output buffer: the axis whose
+ * overlap is largest stays whole; of the other two, the one with the larger overlap gets the square root of what is
+ * left per line, the last the rest. Channels and time points are single. */
+Coordinates
+SeedChunk(const PlannerRequest & request, std::size_t memory)
+{
+  const Coordinates image = request.image.Extents();
+  const double      voxels = 0.95 * static_cast<double>(memory) / (2 * 4);
+  int               order[3] = { 0, 1, 2 };
+  const auto        overlap = [&](int a) {
+    return static_cast<double>(request.halo.lower[a] + request.halo.upper[a] + 1) *
+           static_cast<double>(image[0] * image[1] * image[2]) / static_cast<double>(image[a]);
+  };
+  std::stable_sort(order, order + 3, [&](int a, int b) { return overlap(a) > overlap(b); });
+  const auto margin = [&](int a) { return request.halo.lower[a] + request.halo.upper[a]; };
+  const auto fit = [&](double extent, int a) {
+    return std::min(static_cast<double>(image[a]), std::max(1.0, std::floor(extent) - static_cast<double>(margin(a))));
+  };
+  Coordinates chunk = Coordinates::Filled(1);
+  chunk[order[0]] = image[order[0]];
+  const double plane = voxels / static_cast<double>(image[order[0]]);
+  chunk[order[1]] = static_cast<std::int64_t>(fit(std::sqrt(plane), order[1]));
+  const double line =
+    plane / std::min(static_cast<double>(image[order[1]]), static_cast<double>(chunk[order[1]] + margin(order[1])));
+  chunk[order[2]] = static_cast<std::int64_t>(fit(line, order[2]));
+  if (chunk[order[2]] == image[order[2]])
+  {
+    const double rest = plane / static_cast<double>(image[order[2]]);
+    chunk[order[1]] = static_cast<std::int64_t>(fit(rest, order[1]));
+  }
+  return chunk;
+}
+
+/** Input bytes by visiting every chunk, with the engine's rule of what neighbours keep. */
+double
+CountBytes(const Plan & plan, const PlannerRequest & request, std::size_t voxelBytes)
+{
+  double      bytes = 0;
+  const Box * previous = nullptr;
+  for (const Chunk & chunk : plan.chunks)
+  {
+    double voxels = static_cast<double>(chunk.inputBox.NumberOfVoxels());
+    if (previous && request.carryHalo && plan.inputSlots > 1)
+    {
+      Box  common = Intersect(*previous, chunk.inputBox);
+      bool neighbour = !common.IsEmpty();
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        neighbour = neighbour && (a == plan.sweepAxis || (previous->lower[a] == chunk.inputBox.lower[a] &&
+                                                          previous->upper[a] == chunk.inputBox.upper[a]));
+      }
+      voxels -= neighbour && previous->lower[plan.sweepAxis] <= chunk.inputBox.lower[plan.sweepAxis]
+                  ? static_cast<double>(common.NumberOfVoxels())
+                  : 0.0;
+    }
+    bytes += voxels * static_cast<double>(voxelBytes);
+    previous = &chunk.inputBox;
+  }
+  return bytes;
+}
+
+Coordinates
+RandomExtent(std::mt19937 & random, std::int64_t largest)
+{
+  Coordinates extent = Coordinates::Filled(1);
+  const int   dimension = 1 + static_cast<int>(random() % MaxDimension);
+  for (int a = 0; a < dimension; ++a)
+  {
+    extent[a] = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(a < 3 ? largest : 4));
+  }
+  return extent;
+}
+
+TEST(Planner, ChunksTileTheRegionAndFitTheBudget)
+{
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 300; ++trial)
+  {
+    const Coordinates extent = RandomExtent(random, 40);
+    auto              request =
+      MakeRequest(extent, static_cast<std::int64_t>(random() % 6), 3000 + random() % 200000, 1 + random() % 3);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      request.region.lower[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a]));
+      request.region.upper[a] =
+        request.region.lower[a] + 1 +
+        static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a] - request.region.lower[a]));
+    }
+    request.wraps = random() % 4 == 0;
+    request.scratchBytes = [](const ChunkShape & shape) {
+      return static_cast<std::size_t>(shape.inputBox.NumberOfVoxels()) * 4;
+    };
+    Plan plan;
+    try
+    {
+      plan = MakePlan(request);
+    }
+    catch (const BudgetError & error)
+    {
+      EXPECT_GT(error.needed, error.budget);
+      continue;
+    }
+    std::vector<char> covered(static_cast<std::size_t>(request.region.NumberOfVoxels()), 0);
+    const BufferView  view = DenseView(covered.data(), PixelKind::UInt8, request.region);
+    std::size_t       inputBytes = 0;
+    std::size_t       outputBytes = 0;
+    std::size_t       scratch = 0;
+    for (const Chunk & chunk : plan.chunks)
+    {
+      ASSERT_TRUE(request.region.Contains(chunk.outputBox));
+      ForEachIndex(chunk.outputBox, [&](const Coordinates & index) { ++At<char>(view, index); });
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t lower = chunk.outputBox.lower[a] - request.halo.lower[a];
+        const std::int64_t upper = chunk.outputBox.upper[a] + request.halo.upper[a];
+        EXPECT_EQ(chunk.inputBox.lower[a], request.wraps ? lower : std::max<std::int64_t>(lower, 0));
+        EXPECT_EQ(chunk.inputBox.upper[a], request.wraps ? upper : std::min(upper, extent[a]));
+      }
+      const auto voxels = static_cast<std::size_t>(chunk.inputBox.NumberOfVoxels());
+      inputBytes = std::max(inputBytes, voxels * 4);
+      scratch = std::max(scratch, voxels * 4);
+      outputBytes = std::max(outputBytes, static_cast<std::size_t>(chunk.outputBox.NumberOfVoxels()) * 4);
+    }
+    EXPECT_TRUE(std::all_of(covered.begin(), covered.end(), [](char c) { return c == 1; }));
+    EXPECT_LE(static_cast<std::size_t>(plan.inputSlots) * inputBytes +
+                static_cast<std::size_t>(plan.outputSlots) * outputBytes + scratch,
+              request.devices[0].memory);
+    EXPECT_LE(plan.deviceBytes, request.devices[0].memory);
+    EXPECT_GE(plan.inputBytes, inputBytes);
+    EXPECT_GE(plan.outputBytes, outputBytes);
+    EXPECT_GE(plan.scratchBytes, scratch);
+  }
+}
+
+TEST(Planner, PredictsTheBytesThatCrossTheLink)
+{
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 200; ++trial)
+  {
+    const auto request =
+      MakeRequest(RandomExtent(random, 50), static_cast<std::int64_t>(random() % 5), 40000 + random() % 200000);
+    const Plan plan = MakePlan(request);
+    EXPECT_DOUBLE_EQ(plan.bytesToDevice, CountBytes(plan, request, 4));
+  }
+}
+
+TEST(Planner, NeverMovesMoreThanTheSeedsHeuristic)
+{
+  std::mt19937 random(3);
+  int          cut = 0;
+  for (int trial = 0; trial < 400; ++trial)
+  {
+    Coordinates extent = Coordinates::Filled(1);
+    for (int a = 0; a < 3; ++a)
+    {
+      extent[a] = 64 + static_cast<std::int64_t>(random() % 1500);
+    }
+    extent[3] = 1 + static_cast<std::int64_t>(random() % 2);
+    const auto        image = static_cast<double>(Box::FromExtent(extent).NumberOfVoxels()) * 4;
+    const std::size_t memory = static_cast<std::size_t>(image / (1 + static_cast<double>(random() % 40))) + (8u << 20);
+    const auto        request = MakeRequest(extent, 1 + static_cast<std::int64_t>(random() % 12), memory);
+    const Plan        plan = MakePlan(request);
+    const double      seed = BytesWithoutCarry(request, SeedChunk(request, memory));
+    cut += plan.chunks.size() > 2 ? 1 : 0;
+    EXPECT_LE(plan.bytesToDevice, seed) << ToString(extent) << " halo " << request.halo.lower[0] << " memory " << memory
+                                        << " chunk " << ToString(plan.chunkExtent) << " seed "
+                                        << ToString(SeedChunk(request, memory));
+  }
+  EXPECT_GT(cut, 300);
+}
+
+TEST(Planner, SaysWhatTheSmallestChunkNeeds)
+{
+  const auto request = MakeRequest({ { 64, 64, 64, 1, 1 } }, 8, 10000);
+  try
+  {
+    MakePlan(request);
+    FAIL() << "17^3 floats fit into 10000 bytes";
+  }
+  catch (const BudgetError & error)
+  {
+    EXPECT_EQ(error.budget, 10000u);
+    // One voxel and the corner with the smallest halo is a chunk too, but a plan has every voxel.
+    EXPECT_GE(error.needed, 17u * 17u * 17u * 4u);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(error.needed)), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("10000"), std::string::npos);
+  }
+}
+
+TEST(Planner, KeepsAFullWidthSweepWhenPlanesFit)
+{
+  const auto request = MakeRequest({ { 512, 512, 512, 1, 1 } }, 8, std::size_t{ 1 } << 30);
+  const Plan plan = MakePlan(request);
+  EXPECT_EQ(plan.chunkExtent[0], 512);
+  EXPECT_EQ(plan.chunkExtent[1], 512);
+  EXPECT_EQ(plan.sweepAxis, 2);
+  EXPECT_GT(plan.chunks.size(), 4u);
+  EXPECT_DOUBLE_EQ(plan.bytesToDevice, 512.0 * 512 * 512 * 4);
+}
+
+TEST(Planner, SweepCutsOnlyItsAxis)
+{
+  auto request = MakeRequest({ { 30, 40, 50, 2, 1 } }, 0, 60000);
+  request.sweepAxis = 2;
+  const Plan plan = MakePlan(request);
+  EXPECT_EQ(plan.chunkExtent[0], 30);
+  EXPECT_EQ(plan.chunkExtent[1], 40);
+  EXPECT_EQ(plan.chunkExtent[3], 2);
+  EXPECT_LT(plan.chunkExtent[2], 50);
+  for (std::size_t i = 1; i < plan.chunks.size(); ++i)
+  {
+    EXPECT_EQ(plan.chunks[i].outputBox.lower[2], plan.chunks[i - 1].outputBox.upper[2]);
+  }
+}
+
+TEST(Planner, RoundsChunksAsTheOperationAsks)
+{
+  auto request = MakeRequest({ { 100, 100, 100, 1, 1 } }, 2, 500000);
+  request.roundChunk = [](const Coordinates & extent) {
+    Coordinates rounded = extent;
+    for (int a = 0; a < 3; ++a)
+    {
+      rounded[a] = (extent[a] + 7) / 8 * 8;
+    }
+    return rounded;
+  };
+  const Plan plan = MakePlan(request);
+  for (int a = 0; a < 3; ++a)
+  {
+    EXPECT_TRUE(plan.chunkExtent[a] % 8 == 0 || plan.chunkExtent[a] == 100) << plan.chunkExtent[a];
+  }
+}
+
+TEST(Planner, HalvesUntilOneVoxelIsLeft)
+{
+  const auto         request = MakeRequest({ { 5, 7, 3, 1, 1 } }, 1, 1 << 20);
+  std::vector<Chunk> open(1, Chunk{ request.region, InputBoxOf(request.region, request) });
+  std::int64_t       single = 0;
+  while (!open.empty())
+  {
+    const Chunk chunk = open.back();
+    open.pop_back();
+    const auto halves = HalveChunk(chunk, 2, request);
+    if (halves.empty())
+    {
+      EXPECT_EQ(chunk.outputBox.NumberOfVoxels(), 1);
+      ++single;
+      continue;
+    }
+    ASSERT_EQ(halves.size(), 2u);
+    EXPECT_EQ(halves[0].outputBox.NumberOfVoxels() + halves[1].outputBox.NumberOfVoxels(),
+              chunk.outputBox.NumberOfVoxels());
+    for (const Chunk & half : halves)
+    {
+      EXPECT_EQ(half.inputBox, PadAndCrop(half.outputBox, request.halo, request.image));
+      open.push_back(half);
+    }
+  }
+  EXPECT_EQ(single, 5 * 7 * 3);
+}
+
+TEST(Planner, HandlesImagesBeyond32Bits)
+{
+  const auto request = MakeRequest({ { 100000, 100000, 100000, 1, 1 } }, 5, std::size_t{ 16 } << 30);
+  const Plan plan = MakePlan(request);
+  EXPECT_LE(plan.deviceBytes, std::size_t{ 16 } << 30);
+  EXPECT_GE(plan.bytesToDevice, 4e15);
+  EXPECT_EQ(plan.chunks.back().outputBox.upper, request.image.upper);
+}
+
+} // namespace

@@ -1,0 +1,235 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseTestOperations.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+void
+Expect(const std::vector<PixelKind> & inputs, PixelKind output, PixelKind expected)
+{
+  for (const PixelKind kind : inputs)
+  {
+    if (kind != PixelKind::Int32)
+    {
+      throw ParameterError(std::string("input of kind ") + PixelKindName(kind));
+    }
+  }
+  if (output != expected)
+  {
+    throw ParameterError(std::string("output of kind ") + PixelKindName(output));
+  }
+}
+
+void
+RunWindowSum(const KernelCall & call)
+{
+  const auto & operation = static_cast<const WindowSumOperation &>(*call.operation);
+  const Box    held = call.inputs[0].box;
+  ForEachIndex(call.output.box, [&](const Coordinates & index) {
+    Box window{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      window.lower[a] = index[a] - operation.radius[a];
+      window.upper[a] = index[a] + operation.radius[a] + 1;
+    }
+    std::int64_t sum = 0;
+    ForEachIndex(window, [&](Coordinates tap) {
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        tap[a] = MapTap(tap[a],
+                        held.lower[a],
+                        held.upper[a],
+                        call.image.Extent(a),
+                        operation.wraps ? BoundaryMode::Periodic : BoundaryMode::Renormalized);
+        if (tap[a] < 0 && !operation.wraps)
+        {
+          return;
+        }
+      }
+      sum += At<std::int32_t>(call.inputs[0], tap);
+    });
+    At<std::int64_t>(call.output, index) = sum;
+  });
+}
+
+std::size_t
+PlaneVoxels(const Box & box, int axis)
+{
+  return static_cast<std::size_t>(box.NumberOfVoxels() / box.Extent(axis));
+}
+
+/** Calls f(index, sum) with the running sum at each voxel of `box`. */
+template <typename TFunctor>
+void
+Accumulate(const KernelCall & call, const Box & box, std::vector<std::int64_t> & sums, TFunctor && f)
+{
+  const int axis = call.operation->GetSweepAxis(call.image.Extents());
+  std::memcpy(sums.data(), call.sideIn, sums.size() * sizeof(std::int64_t));
+  std::size_t at = 0;
+  ForEachIndex(box, [&](const Coordinates & index) {
+    sums[at] += At<std::int32_t>(call.inputs[0], index);
+    f(index, sums[at]);
+    at = at + 1 == PlaneVoxels(box, axis) ? 0 : at + 1;
+  });
+}
+
+void
+RunRunningSumAdvance(const KernelCall & call)
+{
+  std::vector<std::int64_t> sums(call.sideInBytes / sizeof(std::int64_t));
+  Accumulate(call, call.writable, sums, [](const Coordinates &, std::int64_t) {});
+  std::memcpy(call.sideOut, sums.data(), call.sideOutBytes);
+}
+
+void
+RunRunningSum(const KernelCall & call)
+{
+  std::vector<std::int64_t> sums(call.sideInBytes / sizeof(std::int64_t));
+  Accumulate(call, call.output.box, sums, [&](const Coordinates & index, std::int64_t sum) {
+    At<std::int64_t>(call.output, index) = sum;
+  });
+}
+
+void
+RunAboveMinimumSummarise(const KernelCall & call)
+{
+  std::int32_t smallest = INT32_MAX;
+  ForEachIndex(call.writable, [&](const Coordinates & index) {
+    smallest = std::min(smallest, At<std::int32_t>(call.inputs[0], index));
+  });
+  std::memcpy(call.sideOut, &smallest, sizeof(smallest));
+}
+
+void
+RunAboveMinimum(const KernelCall & call)
+{
+  std::int32_t smallest = 0;
+  std::memcpy(&smallest, call.sideIn, sizeof(smallest));
+  ForEachIndex(call.output.box, [&](const Coordinates & index) {
+    At<std::int64_t>(call.output, index) =
+      static_cast<std::int64_t>(At<std::int32_t>(call.inputs[0], index)) - smallest;
+  });
+}
+
+void
+RunReconstruction(const KernelCall & call)
+{
+  const Box &   own = call.writable;
+  std::uint32_t sides = 0;
+  for (bool changed = true; changed;)
+  {
+    changed = false;
+    ForEachIndex(own, [&](const Coordinates & index) {
+      const std::int32_t before = At<std::int32_t>(call.output, index);
+      std::int32_t       value = before;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        for (const int step : { -1, 1 })
+        {
+          Coordinates neighbour = index;
+          neighbour[a] += step;
+          if (neighbour[a] >= call.output.box.lower[a] && neighbour[a] < call.output.box.upper[a])
+          {
+            value = std::max(value, At<std::int32_t>(call.output, neighbour));
+          }
+        }
+      }
+      value = std::min(value, At<std::int32_t>(call.inputs[1], index));
+      if (value > before)
+      {
+        At<std::int32_t>(call.output, index) = value;
+        changed = true;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          sides |= index[a] == own.lower[a] ? 1u << (2 * a) : 0u;
+          sides |= index[a] == own.upper[a] - 1 ? 2u << (2 * a) : 0u;
+        }
+      }
+    });
+  }
+  *call.changedSides |= sides;
+}
+
+} // namespace
+
+void
+WindowSumOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  Expect(inputs, output, PixelKind::Int64);
+}
+
+void
+RunningSumOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  Expect(inputs, output, PixelKind::Int64);
+}
+
+std::size_t
+RunningSumOperation::GetCarryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const
+{
+  return PlaneVoxels(box, axis) * sizeof(std::int64_t);
+}
+
+void
+AboveMinimumOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  Expect(inputs, output, PixelKind::Int64);
+}
+
+std::size_t
+AboveMinimumOperation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
+{
+  return sizeof(std::int32_t);
+}
+
+std::vector<SideData>
+AboveMinimumOperation::Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const
+{
+  std::int32_t smallest = INT32_MAX;
+  for (const SideData & summary : summaries)
+  {
+    std::int32_t value = 0;
+    std::memcpy(&value, summary.data(), sizeof(value));
+    smallest = std::min(smallest, value);
+  }
+  SideData solution(sizeof(smallest));
+  std::memcpy(solution.data(), &smallest, sizeof(smallest));
+  return std::vector<SideData>(chunks.size(), solution);
+}
+
+void
+ReconstructionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  Expect(inputs, output, PixelKind::Int32);
+}
+
+const KernelRegistry &
+GetTestKernels()
+{
+  static const KernelRegistry & kernels = [&]() -> const KernelRegistry & {
+    static KernelRegistry registry;
+    const auto            add = [](const char * name, void (*run)(const KernelCall &)) {
+      Kernel kernel;
+      kernel.run = run;
+      registry.Register(name, kernel);
+    };
+    add("test.window-sum", RunWindowSum);
+    add("test.running-sum", RunRunningSum);
+    add("test.running-sum.advance", RunRunningSumAdvance);
+    add("test.above-minimum", RunAboveMinimum);
+    add("test.above-minimum.summarise", RunAboveMinimumSummarise);
+    add("test.reconstruction", RunReconstruction);
+    return registry;
+  }();
+  return kernels;
+}
+
+} // namespace chunkwise
