@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""Cuts a block out of an 8-bit NIfTI volume and writes it as an uncompressed float .mha, which ITK streams.
+"""Cuts a block out of an 8-bit NIfTI volume and writes it as an uncompressed .mha of doubles, which ITK streams.
 
     crop_volume.py IN.nii.gz OUT.mha X0:X1 Y0:Y1 Z0:Z1
 """
@@ -35,7 +35,7 @@ def main():
         if not 0 <= begin < end <= extent:
             sys.exit(f"{begin}:{end} is not within 0:{extent}")
     x, y, z = (slice(*r) for r in ranges)
-    block = voxels[z, y, x].astype("<f4")
+    block = voxels[z, y, x].astype("<f8")
     offset = [begin * step for (begin, _), step in zip(ranges, spacing)]
     with open(sys.argv[2], "wb") as file:
         file.write(
@@ -44,7 +44,7 @@ def main():
             f"Offset = {' '.join(f'{o:g}' for o in offset)}\n"
             f"ElementSpacing = {' '.join(f'{s:g}' for s in spacing)}\n"
             f"DimSize = {' '.join(str(n) for n in block.shape[::-1])}\n"
-            "ElementType = MET_FLOAT\nElementDataFile = LOCAL\n".encode()
+            "ElementType = MET_DOUBLE\nElementDataFile = LOCAL\n".encode()
         )
         block.tofile(file)
     print(f"{sys.argv[2]}: {' x '.join(str(n) for n in block.shape[::-1])} voxels, {block.nbytes / 2**20:.1f} MiB")
