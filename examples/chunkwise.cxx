@@ -19,10 +19,10 @@ std::string
 OneLine(const itk::ExceptionObject & error)
 {
   std::string text = error.GetDescription();
-  // "itk::ERROR: ClassName(0x1234): " comes before what itkExceptionMacro was given.
+  // "ITK ERROR: ClassName(0x1234): " comes before what itkExceptionMacro was given.
   const auto address = text.find("(0x");
-  const auto end = text.find("): ");
-  if (text.compare(0, 5, "itk::") == 0 && address < end && end != std::string::npos)
+  const auto end = text.find("): ", address == std::string::npos ? 0 : address);
+  if (address != std::string::npos && end != std::string::npos)
   {
     text.erase(0, end + 3);
   }

@@ -83,6 +83,7 @@ AddFilters(CLI::App & app, Arguments & arguments)
     ->required()
     ->delimiter(',')
     ->allow_extra_args(false)
+    ->check(CLI::NonNegativeNumber)
     ->type_name("R[,R,R]");
 
   CLI::App * gaussian = add("gaussian", Filter::Gaussian, "Convolution with a Gaussian");

@@ -54,10 +54,10 @@ struct Arguments
   std::string input;
   std::string output;
 
-  std::vector<std::uint64_t> radius;
-  std::vector<double>        sigma;
-  bool                       voxels{ false };
-  double                     cutoff{ 4.0 };
+  std::vector<std::int64_t> radius;
+  std::vector<double>       sigma;
+  bool                      voxels{ false };
+  double                    cutoff{ 4.0 };
 
   chunkwise::BoundaryMode   boundary{ chunkwise::BoundaryMode::Renormalized };
   double                    constant{ 0.0 };

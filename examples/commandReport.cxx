@@ -16,20 +16,21 @@ PrintDivisions(std::ostream & os, const Divisions & divisions)
 }
 
 void
-PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension)
+PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool onDevices)
 {
   os << "chunks: " << plan.chunks.size() << " in a division, of up to ";
   for (int a = 0; a < dimension; ++a)
   {
     os << (a ? " x " : "") << plan.chunkExtent[a];
   }
-  os << " voxels; " << FormatBytes(static_cast<double>(plan.inputBytes)) << " in, "
-     << FormatBytes(static_cast<double>(plan.outputBytes)) << " out, "
-     << FormatBytes(static_cast<double>(plan.scratchBytes)) << " scratch\n";
-  if (plan.deviceBytes)
+  os << " voxels\n";
+  if (onDevices)
   {
-    os << "device: " << FormatBytes(static_cast<double>(plan.deviceBytes)) << " on each; "
-       << FormatBytes(plan.bytesToDevice) << " there, " << FormatBytes(plan.bytesToHost) << " back for a division\n";
+    os << "device: " << FormatBytes(static_cast<double>(plan.inputBytes)) << " in, "
+       << FormatBytes(static_cast<double>(plan.outputBytes)) << " out and "
+       << FormatBytes(static_cast<double>(plan.scratchBytes)) << " scratch for a chunk; "
+       << FormatBytes(static_cast<double>(plan.deviceBytes)) << " on each; " << FormatBytes(plan.bytesToDevice)
+       << " there, " << FormatBytes(plan.bytesToHost) << " back for a division\n";
   }
 }
 

@@ -16,16 +16,15 @@ struct Divisions
   unsigned int  axis{ 0 };      ///< that is divided
   std::uint64_t bytesRead{ 0 }; ///< by the whole run, halos included
   std::uint64_t bytesWritten{ 0 };
-  std::uint64_t bytesAtOnce{ 0 };  ///< input and output of the largest division
-  std::uint64_t scratchBytes{ 0 }; ///< what the backend may take beside them; 0: no limit
+  std::uint64_t bytesAtOnce{ 0 }; ///< input and output of the largest division
 };
 
 void
 PrintDivisions(std::ostream & os, const Divisions & divisions);
 
-/** The chunks of a division. */
+/** The chunks of a division; what a device holds and moves for them if devices run it. */
 void
-PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension);
+PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool onDevices);
 
 } // namespace command
 

@@ -58,8 +58,15 @@ public:
     PrintHeader(std::cout);
     PrintDivisions(std::cout, m_Divisions);
     const chunkwise::Plan plan = MakePlanOfADivision();
-    PrintPlan(std::cout, plan, Dimension);
-    std::cout << "expected: " << plan.seconds * m_Divisions.count << " s without reading and writing files\n";
+    PrintPlan(std::cout, plan, Dimension, UsesDevices());
+    if (UsesDevices())
+    {
+      std::cout << "expected: " << plan.seconds * m_Divisions.count << " s without reading and writing files\n";
+    }
+    else
+    {
+      std::cout << "expected: unknown, the time model is that of CUDA devices\n";
+    }
   }
 
   void
@@ -69,7 +76,7 @@ public:
     {
       PrintHeader(std::cerr);
       PrintDivisions(std::cerr, m_Divisions);
-      PrintPlan(std::cerr, MakePlanOfADivision(), Dimension);
+      PrintPlan(std::cerr, MakePlanOfADivision(), Dimension, UsesDevices());
     }
     const auto start = std::chrono::steady_clock::now();
     OutputFile file(m_Arguments.output);
@@ -102,6 +109,13 @@ public:
   }
 
 private:
+  bool
+  UsesDevices() const
+  {
+    return m_Arguments.backend != chunkwise::BackendChoice::CPU &&
+           !chunkwise::Manager::GetGlobal().GetDevices().empty();
+  }
+
   std::uint64_t
   GetOutputBytes() const
   {
@@ -188,8 +202,7 @@ private:
                       FormatBytes(static_cast<double>(own)) + " that the program itself needs");
     }
     // A quarter for scratch of the CPU, and where there are devices as much for pinned memory.
-    const std::size_t devices =
-      m_Arguments.backend == chunkwise::BackendChoice::CPU ? 0 : chunkwise::Manager::GetGlobal().GetDevices().size();
+    const std::size_t   devices = UsesDevices() ? chunkwise::Manager::GetGlobal().GetDevices().size() : 0;
     const std::uint64_t quarter = (memory - own) / 4;
     if (m_Arguments.memory)
     {
@@ -220,7 +233,6 @@ private:
       }
       m_Divisions = MakeDivisions(high);
     }
-    m_Divisions.scratchBytes = m_Arguments.memory ? quarter : 0;
     RequireStreaming("--memory", FormatBytes(static_cast<double>(memory)));
   }
 
@@ -239,7 +251,7 @@ private:
     {
       throw WorkError(option + ": OUT " + m_Arguments.output + why + "written" + which);
     }
-    if (!m_Reader->GetImageIO()->CanStreamRead())
+    if (!m_Reader->GetModifiableImageIO()->CanStreamRead())
     {
       throw WorkError(option + ": IN " + m_Arguments.input + why + "read" + which);
     }

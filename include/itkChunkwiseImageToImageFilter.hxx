@@ -91,7 +91,9 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyInput
 
   try
   {
-    const auto operation = this->MakeOperation(this->GetImageBox().Extents());
+    const auto extent = this->GetImageBox().Extents();
+    const auto operation = this->MakeOperation(extent);
+    operation->Validate(extent);
     operation->CheckKinds(
       std::vector<chunkwise::PixelKind>(operation->GetNumberOfInputs(), chunkwise::PixelKindOf<InputPixelType>()),
       chunkwise::PixelKindOf<OutputPixelType>());

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <random>
+#include <type_traits>
 
 namespace chunkwisetest
 {
@@ -102,11 +103,10 @@ CountDifferentVoxels(const TImage * a, const TImage * b, const typename TImage::
   return different;
 }
 
-/** The mean over the part of a box inside the image, in long double, voxel by voxel. */
+/** The part of a box around a voxel that is inside the image. */
 template <typename TImage>
-long double
-RenormalizedMeanAt(const TImage * image, const typename TImage::IndexType & center,
-                   const typename TImage::SizeType & radius)
+typename TImage::RegionType
+WindowInside(const TImage * image, const typename TImage::IndexType & center, const typename TImage::SizeType & radius)
 {
   typename TImage::RegionType window;
   for (unsigned int a = 0; a < TImage::ImageDimension; ++a)
@@ -115,13 +115,37 @@ RenormalizedMeanAt(const TImage * image, const typename TImage::IndexType & cent
     window.SetSize(a, 2 * radius[a] + 1);
   }
   window.Crop(image->GetLargestPossibleRegion());
-  long double                                    sum = 0;
+  return window;
+}
+
+/** The mean over the part of a box inside the image, voxel by voxel: of integers exact, rounded to nearest with ties to
+ * even; else in long double. */
+template <typename TImage>
+typename TImage::PixelType
+RenormalizedMeanAt(const TImage * image, const typename TImage::IndexType & center,
+                   const typename TImage::SizeType & radius)
+{
+  using PixelType = typename TImage::PixelType;
+  using SumType = std::conditional_t<std::is_integral<PixelType>::value, __int128, long double>;
+  const auto                                     window = WindowInside(image, center, radius);
+  SumType                                        sum = 0;
   itk::ImageRegionConstIteratorWithIndex<TImage> it(image, window);
   for (; !it.IsAtEnd(); ++it)
   {
-    sum += static_cast<long double>(it.Get());
+    sum += static_cast<SumType>(it.Get());
   }
-  return sum / static_cast<long double>(window.GetNumberOfPixels());
+  const auto count = static_cast<SumType>(window.GetNumberOfPixels());
+  if constexpr (std::is_integral<PixelType>::value)
+  {
+    SumType floor = sum / count;
+    floor -= floor * count > sum ? 1 : 0;
+    const SumType twice = 2 * (sum - floor * count);
+    return static_cast<PixelType>(floor + (twice > count || (twice == count && floor % 2 != 0) ? 1 : 0));
+  }
+  else
+  {
+    return static_cast<PixelType>(sum / count);
+  }
 }
 
 } // namespace chunkwisetest
