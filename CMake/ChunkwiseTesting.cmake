@@ -24,7 +24,11 @@ function(chunkwise_add_test name)
   if(NOT CHUNKWISE_BUILD_MODE STREQUAL "Plain")
     itk_module_target_label(${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)
+  set(properties TIMEOUT 600)
+  if(arg_LABEL)
+    list(APPEND properties LABELS "${arg_LABEL}")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()
 
 # chunkwise_add_header_test(): compiles every public header by itself, twice included. ITK's macros have a test of the
