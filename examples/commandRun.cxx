@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandInputFile.h"
 #include "commandRun.h"
 
 #include "itkImageIOFactory.h"
@@ -66,6 +67,7 @@ Run(const Arguments & arguments)
                     " components a voxel; only images with one can be processed");
   }
   const chunkwise::PixelKind kind = KindOf(*io, arguments.input);
+  CheckThatDataIsComplete(arguments.input, static_cast<std::uint64_t>(io->GetImageSizeInBytes()));
   switch (io->GetNumberOfDimensions())
   {
     case 2:

@@ -3,8 +3,10 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 
+#include "chunkwiseFakeDevice.h"
 #include "itkChunkwiseTestImages.h"
 #include "itkCommand.h"
+#include "itkOutputWindow.h"
 #include "itkPipelineMonitorImageFilter.h"
 #include "itkStreamingImageFilter.h"
 
@@ -351,28 +353,87 @@ TEST(ChunkwiseImageToImageFilter, ARequestedRegionOutsideTheImageThrowsInvalidRe
   EXPECT_NO_THROW(filter->Update());
 }
 
-/** A filter on a machine without devices. */
-class MeanWithoutDevices : public itk::RenormalizedMeanImageFilter<ImageType>
+/** A filter on a machine with devices of the test's choice. */
+class MeanOnDevicesOf : public itk::RenormalizedMeanImageFilter<ImageType>
 {
 public:
-  using Self = MeanWithoutDevices;
+  using Self = MeanOnDevicesOf;
   using Superclass = itk::RenormalizedMeanImageFilter<ImageType>;
   using Pointer = itk::SmartPointer<Self>;
   itkNewMacro(Self);
+
+  chunkwise::Manager * manager{ nullptr };
 
 protected:
   chunkwise::Manager &
   GetManager() const override
   {
-    static chunkwise::Manager manager({}, "this machine has no driver");
-    return manager;
+    return *manager;
   }
 };
 
+/** Counts the warnings that ITK displays while it lives. */
+class WarningCounter : public itk::OutputWindow
+{
+public:
+  using Self = WarningCounter;
+  using Superclass = itk::OutputWindow;
+  using Pointer = itk::SmartPointer<Self>;
+  itkNewMacro(Self);
+
+  void
+  DisplayText(const char * text) override
+  {
+    texts.emplace_back(text);
+  }
+  std::vector<std::string> texts;
+};
+
+TEST(ChunkwiseImageToImageFilter, AutoGoesOnOnTheCpuWithOneWarningWhereADeviceFails)
+{
+  const auto device = std::make_shared<chunkwise::FakeDevice>(chunkwise::FakeDevice::Options());
+  device->FailAt("Allocate", 0, true);
+  chunkwise::Manager manager({ device });
+  const auto         image = MakeImage();
+  const auto         reference = MakeMean(2);
+  reference->SetInput(image);
+  const auto whole = WholeOutput(reference);
+
+  const auto filter = MeanOnDevicesOf::New();
+  filter->manager = &manager;
+  filter->SetInput(image);
+  filter->SetRadius(2);
+  const itk::OutputWindow::Pointer window = itk::OutputWindow::GetInstance();
+  const auto                       counter = WarningCounter::New();
+  itk::OutputWindow::SetInstance(counter);
+  filter->Update();
+  itk::OutputWindow::SetInstance(window);
+  EXPECT_EQ(counter->texts.size(), 1u);
+  EXPECT_FALSE(filter->GetLastReport().warnings.empty());
+  EXPECT_EQ(filter->GetBackendUsed(), "cpu");
+  EXPECT_EQ(CountDifferentVoxels(whole.GetPointer(), filter->GetOutput(), image->GetLargestPossibleRegion()), 0u);
+
+  filter->SetBackend(BackendEnum::CUDA);
+  try
+  {
+    filter->Update();
+    FAIL() << "no exception";
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    const std::string message = error.GetDescription();
+    EXPECT_NE(message.find("Allocate"), std::string::npos) << message;
+    EXPECT_NE(message.find("fake device"), std::string::npos) << message;
+    EXPECT_NE(message.find("bytes"), std::string::npos) << message;
+  }
+}
+
 TEST(ChunkwiseImageToImageFilter, CudaWithoutADeviceThrowsAndSaysWhy)
 {
-  const auto image = MakeImage();
-  const auto filter = MeanWithoutDevices::New();
+  const auto         image = MakeImage();
+  chunkwise::Manager manager({}, "this machine has no driver");
+  const auto         filter = MeanOnDevicesOf::New();
+  filter->manager = &manager;
   filter->SetInput(image);
   filter->SetBackend(BackendEnum::CUDA);
   try
