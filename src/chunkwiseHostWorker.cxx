@@ -52,6 +52,11 @@ HostWorker::Run(const Chunk & chunk)
   {
     throw Aborted();
   }
+  // Blocks that earlier chunks and runs left count as held: a run under a budget does not add to them.
+  if (m_MemoryLimit && m_Memory.GetBytesHeld() + bytes > m_MemoryLimit)
+  {
+    m_Memory.Trim();
+  }
   const ArenaBlock scratch(m_Memory, bytes);
   KernelCall       call = m_Context.MakeHostCall(chunk, m_Executor, m_Tables);
   call.scratch = scratch.Get();

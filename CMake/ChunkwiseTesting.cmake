@@ -1,0 +1,68 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+#
+# Included by test/CMakeLists.txt, in all three ways of building.
+if(CHUNKWISE_BUILD_MODE STREQUAL "Plain")
+  set(CHUNKWISE_TEST_LIBRARIES ${ITK_LIBRARIES})
+else()
+  itk_module_test()
+  set(CHUNKWISE_TEST_LIBRARIES ${Chunkwise-Test_LIBRARIES})
+endif()
+# In an ITK source tree the tests are a scope of their own.
+if(NOT CMAKE_CXX_STANDARD OR CMAKE_CXX_STANDARD LESS 17)
+  set(CMAKE_CXX_STANDARD 17)
+endif()
+find_package(GTest REQUIRED)
+find_package(Threads REQUIRED)
+include(GoogleTest)
+
+# chunkwise_add_test(NAME SOURCES source... [LABEL label] [LIBRARIES library...]): one GoogleTest program.
+function(chunkwise_add_test name)
+  cmake_parse_arguments(arg "" "LABEL" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE
+    Chunkwise ${CHUNKWISE_TEST_LIBRARIES} ${arg_LIBRARIES} GTest::gtest GTest::gtest_main Threads::Threads)
+  if(NOT CHUNKWISE_BUILD_MODE STREQUAL "Plain")
+    itk_module_target_label(${name})
+  endif()
+  set(properties TIMEOUT 600)
+  if(arg_LABEL)
+    list(APPEND properties LABELS "${arg_LABEL}")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+endfunction()
+
+# chunkwise_add_header_test(): compiles every public header by itself, twice included. ITK's macros have a test of the
+# kind, so this one is for plain builds.
+function(chunkwise_add_header_test)
+  file(GLOB headers CONFIGURE_DEPENDS ${Chunkwise_SOURCE_DIR}/include/*.h)
+  set(sources)
+  foreach(header IN LISTS headers)
+    get_filename_component(name ${header} NAME)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${name}.cxx)
+    file(GENERATE OUTPUT ${source} CONTENT "#include \"${name}\"\n#include \"${name}\"\n")
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(ChunkwiseHeaderTest OBJECT ${sources})
+  target_link_libraries(ChunkwiseHeaderTest PRIVATE Chunkwise ${CHUNKWISE_TEST_LIBRARIES})
+endfunction()
+
+# chunkwise_add_packaging_tests(): that an installed package serves a user's project, and what no compiler checks.
+function(chunkwise_add_packaging_tests)
+  add_test(NAME Packaging.InstalledPackageServesAConsumer
+    COMMAND ${CMAKE_COMMAND}
+      -D BUILD_DIR=${PROJECT_BINARY_DIR}
+      -D WORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/consumer
+      -D SOURCE_DIR=${Chunkwise_SOURCE_DIR}/test/consumer
+      -D CONFIG=$<CONFIG>
+      -D GENERATOR=${CMAKE_GENERATOR}
+      -D COMPILER=${CMAKE_CXX_COMPILER}
+      "-DCXX_FLAGS=${CMAKE_CXX_FLAGS}"
+      -D ITK_DIR=${ITK_DIR}
+      -P ${Chunkwise_SOURCE_DIR}/test/consumer/run.cmake)
+  set_tests_properties(Packaging.InstalledPackageServesAConsumer PROPERTIES TIMEOUT 600)
+  add_test(NAME Layers.DependenciesPointOneWay
+    COMMAND ${Chunkwise_SOURCE_DIR}/scripts/check_layers.sh)
+  add_test(NAME Layers.FormatIsThatOfTheSettings
+    COMMAND ${Chunkwise_SOURCE_DIR}/scripts/check_format.sh)
+  set_tests_properties(Layers.FormatIsThatOfTheSettings PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()

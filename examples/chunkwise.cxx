@@ -1,0 +1,84 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The chunkwise program: a subcommand for each capability, images from file to file.
+#include "commandArguments.h"
+#include "commandDevices.h"
+#include "commandProgress.h"
+#include "commandRun.h"
+#include "commandWarnings.h"
+
+#include "itkMultiThreaderBase.h"
+
+#include <iostream>
+#include <new>
+
+namespace
+{
+
+/** The part of an exception's text that is for users, on one line. */
+std::string
+OneLine(const itk::ExceptionObject & error)
+{
+  std::string text = error.GetDescription();
+  // "ITK ERROR: ClassName(0x1234): " comes before what itkExceptionMacro was given.
+  const auto address = text.find("(0x");
+  const auto end = text.find("): ", address == std::string::npos ? 0 : address);
+  if (address != std::string::npos && end != std::string::npos)
+  {
+    text.erase(0, end + 3);
+  }
+  return command::JoinLines(text);
+}
+
+} // namespace
+
+int
+main(int argc, char ** argv)
+{
+  try
+  {
+    const command::Arguments arguments = command::ParseArguments(argc, argv);
+    if (arguments.threads)
+    {
+      itk::MultiThreaderBase::SetGlobalMaximumNumberOfThreads(arguments.threads);
+      itk::MultiThreaderBase::SetGlobalDefaultNumberOfThreads(arguments.threads);
+    }
+    command::ShowWarnings(!arguments.quiet);
+    command::CatchSignals();
+    if (arguments.devicesOnly)
+    {
+      command::PrintDevices();
+    }
+    else
+    {
+      command::Run(arguments);
+    }
+    return 0;
+  }
+  catch (const command::TextRequested & requested)
+  {
+    std::cout << requested.text;
+    return 0;
+  }
+  catch (const command::ArgumentError & error)
+  {
+    std::cerr << "chunkwise: " << error.what() << std::endl;
+    return 2;
+  }
+  catch (const itk::ProcessAborted &)
+  {
+    std::cerr << "chunkwise: interrupted" << std::endl;
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    std::cerr << "chunkwise: " << OneLine(error) << std::endl;
+  }
+  catch (const std::bad_alloc &)
+  {
+    std::cerr << "chunkwise: out of memory; a smaller --memory streams in more divisions" << std::endl;
+  }
+  catch (const std::exception & error)
+  {
+    std::cerr << "chunkwise: " << command::JoinLines(error.what()) << std::endl;
+  }
+  return 1;
+}

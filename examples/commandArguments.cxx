@@ -1,0 +1,174 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandArguments.h"
+
+#include "commandWarnings.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace command
+{
+
+namespace
+{
+
+/** The options that every filter has. */
+void
+AddCommonOptions(CLI::App & app, Arguments & arguments)
+{
+  using chunkwise::BackendChoice;
+  using chunkwise::BoundaryMode;
+  const std::map<std::string, BoundaryMode>  boundaries{ { "renormalized", BoundaryMode::Renormalized },
+                                                         { "zero-flux", BoundaryMode::ZeroFluxNeumann },
+                                                         { "constant", BoundaryMode::Constant },
+                                                         { "mirror", BoundaryMode::Mirror },
+                                                         { "periodic", BoundaryMode::Periodic } };
+  const std::map<std::string, BackendChoice> backends{ { "auto", BackendChoice::Auto },
+                                                       { "cpu", BackendChoice::CPU },
+                                                       { "cuda", BackendChoice::CUDA } };
+
+  app.add_option("IN", arguments.input, "Image to read, in any format of ITK")->required()->check(CLI::ExistingFile);
+  app.add_option("OUT", arguments.output, "Image to write; its ending says the format")->required();
+  auto * boundary =
+    app.add_option("--boundary", arguments.boundary, "What windows see beyond the image's edge (renormalized)")
+      ->transform(CLI::CheckedTransformer(boundaries, CLI::ignore_case).description(""))
+      ->type_name("renormalized|zero-flux|constant|mirror|periodic");
+  app.add_option("--constant", arguments.constant, "The value beyond the edge with --boundary constant (0)")
+    ->needs(boundary);
+  app.add_option("--axes", arguments.axes, "The axes along which windows extend, x is 0 (the first three)")
+    ->delimiter(',')
+    ->allow_extra_args(false);
+  app.add_option("--backend", arguments.backend, "Where to compute (auto)")
+    ->transform(CLI::CheckedTransformer(backends, CLI::ignore_case).description(""))
+    ->type_name("auto|cpu|cuda");
+  app.add_option("--devices", arguments.devices, "Ordinals of the CUDA devices to use (all)")
+    ->delimiter(',')
+    ->allow_extra_args(false)
+    ->check(CLI::NonNegativeNumber);
+  app.add_option("--memory", arguments.memory, "Host memory for the run, as 512M or 2G (half of what is available)")
+    ->transform(CLI::AsSizeValue(false))
+    ->type_name("SIZE");
+  app.add_option("--device-memory", arguments.deviceMemory, "Memory of each device (80% of what is free)")
+    ->transform(CLI::AsSizeValue(false))
+    ->type_name("SIZE");
+  app.add_option("--divisions", arguments.divisions, "Stream in this many divisions, whatever the memory")
+    ->check(CLI::PositiveNumber);
+  app.add_option("--threads", arguments.threads, "Threads of the CPU (all)")->check(CLI::PositiveNumber);
+  app.add_option("--output-type", arguments.outputType, "The input's type, float32 or float64 (the input's)")
+    ->type_name("TYPE");
+  app.add_flag("--quiet", arguments.quiet, "No progress and no warnings");
+  app.add_flag("--verbose", arguments.verbose, "Print plan, backend, time and peak memory");
+}
+
+void
+AddFilters(CLI::App & app, Arguments & arguments)
+{
+  const auto add = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = app.add_subcommand(name, description);
+    AddCommonOptions(*sub, arguments);
+    sub->callback([&arguments, filter, name] {
+      arguments.filter = filter;
+      arguments.filterName = name;
+    });
+    return sub;
+  };
+
+  add("identity", Filter::Identity, "Copy an image");
+
+  add("mean", Filter::Mean, "Mean over a box")
+    ->add_option("--radius", arguments.radius, "Voxels to either side, one number or one per spatial axis")
+    ->required()
+    ->delimiter(',')
+    ->allow_extra_args(false)
+    ->check(CLI::NonNegativeNumber)
+    ->type_name("R[,R,R]");
+
+  CLI::App * gaussian = add("gaussian", Filter::Gaussian, "Convolution with a Gaussian");
+  gaussian->add_option("--sigma", arguments.sigma, "Standard deviation, one number or one per spatial axis")
+    ->required()
+    ->delimiter(',')
+    ->allow_extra_args(false)
+    ->type_name("S[,S,S]");
+  gaussian->add_flag("--voxels", arguments.voxels, "Sigma is in voxels, not in the image's physical unit");
+  gaussian->add_option("--cutoff", arguments.cutoff, "Where the kernel ends, in sigmas (4)");
+}
+
+/** What single options cannot check. */
+void
+Check(const Arguments & arguments, const CLI::App & app)
+{
+  for (const double sigma : arguments.sigma)
+  {
+    if (!(sigma >= 0.0 && std::isfinite(sigma)))
+    {
+      throw ArgumentError("--sigma: " + std::to_string(sigma) + " is not a finite number of at least 0");
+    }
+  }
+  if (!(arguments.cutoff > 0.0 && std::isfinite(arguments.cutoff)))
+  {
+    throw ArgumentError("--cutoff: " + std::to_string(arguments.cutoff) + " is not a finite number above 0");
+  }
+  const auto * parent = arguments.planOnly ? app.get_subcommand("plan") : &app;
+  const auto * sub = arguments.filter == Filter::None ? nullptr : parent->get_subcommand(arguments.filterName);
+  if (sub && sub->count("--constant") && arguments.boundary != chunkwise::BoundaryMode::Constant)
+  {
+    throw ArgumentError("--constant: only --boundary constant has a value beyond the edge");
+  }
+  std::vector<unsigned int> axes = arguments.axes;
+  std::sort(axes.begin(), axes.end());
+  if (axes.size() > static_cast<std::size_t>(chunkwise::MaxSpatialAxes) ||
+      std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+  {
+    throw ArgumentError("--axes: up to " + std::to_string(chunkwise::MaxSpatialAxes) + " different axes");
+  }
+  if (arguments.quiet && arguments.verbose)
+  {
+    throw ArgumentError("--quiet: contradicts --verbose");
+  }
+}
+
+} // namespace
+
+Arguments
+ParseArguments(int argc, char ** argv)
+{
+  Arguments arguments;
+  CLI::App  app("Boundary-exact image filters for images of any size.", "chunkwise");
+  app.set_version_flag("--version", std::string("chunkwise ") + CHUNKWISE_VERSION);
+  app.require_subcommand(1);
+  AddFilters(app, arguments);
+  app.add_subcommand("devices", "List the devices that can compute")->callback([&] { arguments.devicesOnly = true; });
+  CLI::App * plan = app.add_subcommand("plan", "Print what a subcommand would do, without doing it");
+  plan->require_subcommand(1);
+  AddFilters(*plan, arguments);
+  plan->callback([&] { arguments.planOnly = true; });
+
+  try
+  {
+    app.parse(argc, argv);
+  }
+  catch (const CLI::CallForHelp &)
+  {
+    const CLI::App * asked = &app;
+    while (!asked->get_subcommands().empty())
+    {
+      asked = asked->get_subcommands().front();
+    }
+    throw TextRequested{ asked->help() };
+  }
+  catch (const CLI::CallForVersion & version)
+  {
+    throw TextRequested{ std::string(version.what()) + "\n" };
+  }
+  catch (const CLI::ParseError & error)
+  {
+    throw ArgumentError(JoinLines(error.what()));
+  }
+  Check(arguments, app);
+  return arguments;
+}
+
+} // namespace command

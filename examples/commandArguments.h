@@ -1,0 +1,83 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef commandArguments_h
+#define commandArguments_h
+
+#include "chunkwiseManager.h"
+#include "chunkwiseTypes.h"
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace command
+{
+
+/** The command line is wrong: exit status 2. The message names the argument. */
+class ArgumentError : public std::runtime_error
+{
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/** The work failed: exit status 1. */
+class WorkError : public std::runtime_error
+{
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/** A help or version text was asked for. */
+struct TextRequested
+{
+  std::string text;
+};
+
+enum class Filter
+{
+  None,
+  Identity,
+  Mean,
+  Gaussian
+};
+
+/** What the command line says. */
+struct Arguments
+{
+  Filter      filter{ Filter::None };
+  std::string filterName;
+  /** List the devices; run nothing. */
+  bool devicesOnly{ false };
+  /** Print what would run; run nothing. */
+  bool planOnly{ false };
+
+  std::string input;
+  std::string output;
+
+  std::vector<std::int64_t> radius;
+  std::vector<double>       sigma;
+  bool                      voxels{ false };
+  double                    cutoff{ 4.0 };
+
+  chunkwise::BoundaryMode   boundary{ chunkwise::BoundaryMode::Renormalized };
+  double                    constant{ 0.0 };
+  std::vector<unsigned int> axes; ///< empty: the first three
+
+  chunkwise::BackendChoice backend{ chunkwise::BackendChoice::Auto };
+  std::vector<int>         devices;           ///< empty: all
+  std::uint64_t            memory{ 0 };       ///< bytes; 0: half of what the machine has available
+  std::uint64_t            deviceMemory{ 0 }; ///< bytes; 0: the manager's budget
+  unsigned int             divisions{ 0 };    ///< 0: as many as the memory needs
+  unsigned int             threads{ 0 };      ///< 0: all
+  std::string              outputType;        ///< empty: the input's
+  bool                     quiet{ false };
+  bool                     verbose{ false };
+};
+
+/** Throws ArgumentError, or TextRequested for --help and --version. */
+Arguments
+ParseArguments(int argc, char ** argv);
+
+} // namespace command
+
+#endif

@@ -1,0 +1,63 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandDevices.h"
+
+#include "chunkwiseManager.h"
+#include "commandMemory.h"
+#include "itkMultiThreaderBase.h"
+
+#include <iostream>
+
+namespace command
+{
+
+namespace
+{
+
+/** The widest vector instructions of the CPU. */
+const char *
+GetSimdLevel()
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx512f"))
+  {
+    return "AVX-512";
+  }
+  if (__builtin_cpu_supports("avx2"))
+  {
+    return "AVX2";
+  }
+  if (__builtin_cpu_supports("avx"))
+  {
+    return "AVX";
+  }
+  return "SSE2";
+#elif defined(__aarch64__)
+  return "NEON";
+#else
+  return "unknown";
+#endif
+}
+
+} // namespace
+
+void
+PrintDevices()
+{
+  chunkwise::Manager & manager = chunkwise::Manager::GetGlobal();
+  const auto           devices = manager.GetDevices();
+  for (const auto & device : devices)
+  {
+    const auto & description = device->GetDescription();
+    std::cout << description.backend << ' ' << description.index << ": " << description.name << ", "
+              << FormatBytes(static_cast<double>(description.totalMemory)) << ", "
+              << FormatBytes(static_cast<double>(device->GetFreeMemory())) << " free\n";
+  }
+  if (devices.empty())
+  {
+    std::cout << "cuda: none (" << manager.GetReasonForNoDevices() << ")\n";
+  }
+  std::cout << "cpu: " << itk::MultiThreaderBase::GetGlobalDefaultNumberOfThreads() << " threads, " << GetSimdLevel()
+            << ", " << FormatBytes(static_cast<double>(GetAvailableMemory())) << " available\n";
+}
+
+} // namespace command

@@ -1,0 +1,88 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef commandFilters_h
+#define commandFilters_h
+
+#include "commandArguments.h"
+
+#include "itkChunkwiseIdentityImageFilter.h"
+#include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedMeanImageFilter.h"
+
+namespace command
+{
+
+/** One value for each axis of the image from one value for all, or one for each spatial axis. */
+template <typename TValue>
+std::vector<TValue>
+SpreadOverAxes(const std::vector<TValue> & values, const std::vector<unsigned int> & axes, unsigned int dimension,
+               const std::string & option)
+{
+  if (values.size() != 1 && values.size() != axes.size())
+  {
+    throw ArgumentError(option + ": " + std::to_string(values.size()) + " values for " + std::to_string(axes.size()) +
+                        " spatial axes");
+  }
+  std::vector<TValue> spread(dimension, TValue{ 0 });
+  for (std::size_t i = 0; i < axes.size(); ++i)
+  {
+    spread[axes[i]] = values[values.size() == 1 ? 0 : i];
+  }
+  return spread;
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+SetWindow(itk::ChunkwiseWindowImageFilter<TInputImage, TOutputImage> & filter, const Arguments & arguments)
+{
+  filter.SetBoundaryCondition(static_cast<itk::ChunkwiseEnums::BoundaryCondition>(arguments.boundary));
+  filter.SetConstant(arguments.constant);
+  for (const unsigned int axis : arguments.axes)
+  {
+    if (axis >= TInputImage::ImageDimension)
+    {
+      throw ArgumentError("--axes: " + std::to_string(axis) + " is not an axis of a " +
+                          std::to_string(TInputImage::ImageDimension) + "-D image");
+    }
+  }
+  if (!arguments.axes.empty())
+  {
+    filter.SetSpatialAxes(arguments.axes);
+  }
+}
+
+/** The filter that the subcommand names, with its parameters. */
+template <typename TInputImage, typename TOutputImage>
+typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
+MakeFilter(const Arguments & arguments)
+{
+  constexpr unsigned int dimension = TInputImage::ImageDimension;
+  switch (arguments.filter)
+  {
+    case Filter::Mean:
+    {
+      const auto filter = itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>::New();
+      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+      const auto radius = SpreadOverAxes(arguments.radius, filter->GetSpatialAxes(), dimension, "--radius");
+      typename TInputImage::SizeType size;
+      std::copy(radius.begin(), radius.end(), size.begin());
+      filter->SetRadius(size);
+      return filter.GetPointer();
+    }
+    case Filter::Gaussian:
+    {
+      const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();
+      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+      const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
+      filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
+      filter->SetUseImageSpacing(!arguments.voxels);
+      filter->SetCutoff(arguments.cutoff);
+      return filter.GetPointer();
+    }
+    default:
+      return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();
+  }
+}
+
+} // namespace command
+
+#endif

@@ -1,0 +1,331 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef commandRun_hxx
+#define commandRun_hxx
+
+#include "commandFilters.h"
+#include "commandMemory.h"
+#include "commandOutputFile.h"
+#include "commandProgress.h"
+#include "commandReport.h"
+#include "commandRun.h"
+
+#include "itkImageFileReader.h"
+#include "itkImageFileWriter.h"
+#include "itkImageRegionSplitterSlowDimension.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <set>
+
+namespace command
+{
+
+/** Reads, filters and writes one file. */
+template <typename TInputImage, typename TOutputImage>
+class Pipeline
+{
+public:
+  static constexpr unsigned int Dimension = TInputImage::ImageDimension;
+
+  explicit Pipeline(const Arguments & arguments)
+    : m_Arguments(arguments)
+    , m_Reader(itk::ImageFileReader<TInputImage>::New())
+    , m_Filter(MakeFilter<TInputImage, TOutputImage>(arguments))
+    , m_OutputIO(
+        itk::ImageIOFactory::CreateImageIO(arguments.output.c_str(), itk::ImageIOFactory::IOFileModeEnum::WriteMode))
+  {
+    if (!m_OutputIO)
+    {
+      throw ArgumentError("OUT: no format has the ending of " + arguments.output);
+    }
+    m_OutputIO->SetFileName(arguments.output);
+    m_Reader->SetFileName(arguments.input);
+    // A division is read anew; kept, it would only take memory beside the next one.
+    m_Reader->ReleaseDataFlagOn();
+    m_Filter->SetInput(m_Reader->GetOutput());
+    m_Filter->SetBackend(static_cast<itk::ChunkwiseEnums::Backend>(arguments.backend));
+    m_Filter->SetDevices(arguments.devices);
+    m_Filter->SetDeviceMemoryBudget(arguments.deviceMemory);
+    m_Filter->UpdateOutputInformation();
+    m_Largest = m_Filter->GetOutput()->GetLargestPossibleRegion();
+    ChooseDivisions();
+  }
+
+  void
+  PrintPlanOnly()
+  {
+    PrintHeader(std::cout);
+    PrintDivisions(std::cout, m_Divisions);
+    const chunkwise::Plan plan = MakePlanOfADivision();
+    PrintPlan(std::cout, plan, Dimension, UsesDevices());
+    if (UsesDevices())
+    {
+      std::cout << "expected: " << plan.seconds * m_Divisions.count << " s without reading and writing files\n";
+    }
+    else
+    {
+      std::cout << "expected: unknown, the time model is that of CUDA devices\n";
+    }
+  }
+
+  void
+  Execute()
+  {
+    if (m_Arguments.verbose)
+    {
+      PrintHeader(std::cerr);
+      PrintDivisions(std::cerr, m_Divisions);
+      PrintPlan(std::cerr, MakePlanOfADivision(), Dimension, UsesDevices());
+    }
+    const auto start = std::chrono::steady_clock::now();
+    OutputFile file(m_Arguments.output);
+    {
+      const auto writer = itk::ImageFileWriter<TOutputImage>::New();
+      writer->SetInput(m_Filter->GetOutput());
+      writer->SetFileName(file.GetPath().string());
+      writer->SetNumberOfStreamDivisions(m_Divisions.count);
+      const Progress progress(*m_Filter, m_Divisions.count, m_Largest.GetNumberOfPixels(), !m_Arguments.quiet);
+      writer->Update();
+    }
+    if (WasInterrupted())
+    {
+      throw WorkError("interrupted");
+    }
+    // A format that writes voxels as they are cannot be smaller than they: then the disk was full or too small.
+    if (WritesPlainVoxels() && file.GetBytesWritten() < GetOutputBytes())
+    {
+      throw WorkError("OUT: only " + FormatBytes(static_cast<double>(file.GetBytesWritten())) + " of " +
+                      FormatBytes(static_cast<double>(GetOutputBytes())) + " could be written");
+    }
+    file.Commit();
+    if (m_Arguments.verbose)
+    {
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      std::cerr << "backend: " << m_Filter->GetBackendUsed() << "\ntime: " << seconds << " s, "
+                << 1e-6 * static_cast<double>(m_Largest.GetNumberOfPixels()) / seconds
+                << " Mvoxel/s\npeak memory: " << FormatBytes(static_cast<double>(GetPeakMemory())) << "\n";
+    }
+  }
+
+private:
+  bool
+  UsesDevices() const
+  {
+    return m_Arguments.backend != chunkwise::BackendChoice::CPU &&
+           !chunkwise::Manager::GetGlobal().GetDevices().empty();
+  }
+
+  std::uint64_t
+  GetOutputBytes() const
+  {
+    return m_Largest.GetNumberOfPixels() * sizeof(typename TOutputImage::PixelType);
+  }
+
+  bool
+  WritesPlainVoxels() const
+  {
+    const std::string name = std::filesystem::path(m_Arguments.output).extension().string();
+    return std::set<std::string>{ ".mha", ".mhd", ".mrc", ".vtk", ".nii", ".nrrd" }.count(name) != 0;
+  }
+
+  /** What the pipeline holds while it computes a region of the output. */
+  struct Footprint
+  {
+    std::uint64_t read;
+    std::uint64_t atOnce;
+  };
+
+  Footprint
+  GetFootprint(const typename TOutputImage::RegionType & region)
+  {
+    m_Filter->GetOutput()->SetRequestedRegion(region);
+    m_Filter->GetOutput()->PropagateRequestedRegion();
+    // What the reader makes of the request: the whole image where the format cannot be read in pieces.
+    const std::uint64_t read =
+      m_Reader->GetOutput()->GetRequestedRegion().GetNumberOfPixels() * sizeof(typename TInputImage::PixelType);
+    const std::uint64_t written = region.GetNumberOfPixels() * sizeof(typename TOutputImage::PixelType);
+    // A file of another component type of the same kind (long, long long) is converted through a buffer.
+    using Pixel = typename TInputImage::PixelType;
+    const bool converts = m_Reader->GetImageIO()->GetComponentType() != itk::ImageIOBase::MapPixelType<Pixel>::CType;
+    return { read, read * (converts ? 2 : 1) + written };
+  }
+
+  typename TOutputImage::RegionType
+  GetPiece(unsigned int i, unsigned int count) const
+  {
+    typename TOutputImage::RegionType piece = m_Largest;
+    itk::ImageRegionSplitterSlowDimension::New()->GetSplit(i, count, piece);
+    return piece;
+  }
+
+  /** The footprint of `requested` divisions, as many as the writer makes of them. */
+  Divisions
+  MakeDivisions(unsigned int requested)
+  {
+    Divisions divisions;
+    divisions.count = itk::ImageRegionSplitterSlowDimension::New()->GetNumberOfSplits(m_Largest, requested);
+    divisions.axis = Dimension - 1;
+    while (divisions.axis > 0 && m_Largest.GetSize(divisions.axis) == 1)
+    {
+      --divisions.axis;
+    }
+    divisions.bytesWritten = GetOutputBytes();
+    for (unsigned int i = 0; i < divisions.count; ++i)
+    {
+      const Footprint footprint = GetFootprint(GetPiece(i, divisions.count));
+      divisions.bytesRead += footprint.read;
+      divisions.bytesAtOnce = std::max(divisions.bytesAtOnce, footprint.atOnce);
+    }
+    return divisions;
+  }
+
+  void
+  ChooseDivisions()
+  {
+    const auto slowest = static_cast<unsigned int>(
+      std::min<std::uint64_t>(itk::NumericTraits<int>::max(), m_Largest.GetSize(MakeDivisions(1).axis)));
+    const std::uint64_t available = GetAvailableMemory();
+    const std::uint64_t memory = m_Arguments.memory ? m_Arguments.memory : available / 2;
+    if (m_Arguments.divisions)
+    {
+      m_Divisions = MakeDivisions(m_Arguments.divisions);
+      RequireStreaming("--divisions", std::string());
+      return;
+    }
+
+    // The program itself, and room for what the file formats and the threads take.
+    const std::uint64_t own = GetPeakMemory() + (std::uint64_t{ 24 } << 20);
+    if (memory <= own)
+    {
+      throw WorkError("--memory: " + FormatBytes(static_cast<double>(memory)) + " is less than the " +
+                      FormatBytes(static_cast<double>(own)) + " that the program itself needs");
+    }
+    // A quarter for scratch of the CPU, and where there are devices as much for pinned memory.
+    const std::size_t   devices = UsesDevices() ? chunkwise::Manager::GetGlobal().GetDevices().size() : 0;
+    const std::uint64_t quarter = (memory - own) / 4;
+    if (m_Arguments.memory)
+    {
+      m_Filter->SetHostMemoryBudget(quarter);
+      m_Filter->SetPinnedMemoryBudget(devices ? std::min<std::uint64_t>(quarter / devices, std::uint64_t{ 256 } << 20)
+                                              : 0);
+    }
+    const std::uint64_t room = (memory - own) - quarter * (devices ? 2 : 1);
+
+    unsigned int low = 1;
+    unsigned int high = slowest;
+    m_Divisions = MakeDivisions(low);
+    if (m_Divisions.bytesAtOnce > room)
+    {
+      const Divisions finest = MakeDivisions(high);
+      if (finest.bytesAtOnce > room)
+      {
+        m_Divisions = finest;
+        RequireStreaming("--memory", FormatBytes(static_cast<double>(memory)));
+        throw WorkError("--memory: one of " + std::to_string(finest.count) + " divisions needs " +
+                        FormatBytes(static_cast<double>(own + finest.bytesAtOnce + quarter * (devices ? 2 : 1))) +
+                        ", more than " + FormatBytes(static_cast<double>(memory)));
+      }
+      while (low + 1 < high)
+      {
+        const unsigned int middle = low + (high - low) / 2;
+        (MakeDivisions(middle).bytesAtOnce > room ? low : high) = middle;
+      }
+      m_Divisions = MakeDivisions(high);
+    }
+    RequireStreaming("--memory", FormatBytes(static_cast<double>(memory)));
+  }
+
+  /** Throws if more than one division is needed and a format has no pieces. */
+  void
+  RequireStreaming(const std::string & option, const std::string & memory)
+  {
+    if (m_Divisions.count <= 1)
+    {
+      return;
+    }
+    const std::string why =
+      memory.empty() ? std::string(" cannot be ") : " does not fit into " + memory + " and cannot be ";
+    const std::string which = " in pieces; .mha, .mhd, .mrc, .vtk and .h5 can";
+    if (!m_OutputIO->CanStreamWrite())
+    {
+      throw WorkError(option + ": OUT " + m_Arguments.output + why + "written" + which);
+    }
+    if (!m_Reader->GetModifiableImageIO()->CanStreamRead())
+    {
+      throw WorkError(option + ": IN " + m_Arguments.input + why + "read" + which);
+    }
+  }
+
+  chunkwise::Plan
+  MakePlanOfADivision()
+  {
+    return m_Filter->MakePlan(GetPiece(m_Divisions.count / 2, m_Divisions.count));
+  }
+
+  void
+  PrintHeader(std::ostream & os) const
+  {
+    os << "image: " << m_Arguments.input << ", ";
+    for (unsigned int a = 0; a < Dimension; ++a)
+    {
+      os << (a ? " x " : "") << m_Largest.GetSize(a);
+    }
+    os << " voxels of " << chunkwise::PixelKindName(chunkwise::PixelKindOf<typename TInputImage::PixelType>()) << " to "
+       << chunkwise::PixelKindName(chunkwise::PixelKindOf<typename TOutputImage::PixelType>()) << ", "
+       << m_Filter->GetNameOfClass() << "\n";
+  }
+
+  const Arguments &                                                             m_Arguments;
+  typename itk::ImageFileReader<TInputImage>::Pointer                           m_Reader;
+  typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer m_Filter;
+  itk::ImageIOBase::Pointer                                                     m_OutputIO;
+  typename TOutputImage::RegionType                                             m_Largest;
+  Divisions                                                                     m_Divisions;
+};
+
+template <typename TInputPixel, typename TOutputPixel, unsigned int VDimension>
+void
+RunOfTypes(const Arguments & arguments)
+{
+  Pipeline<itk::Image<TInputPixel, VDimension>, itk::Image<TOutputPixel, VDimension>> pipeline(arguments);
+  if (arguments.planOnly)
+  {
+    pipeline.PrintPlanOnly();
+  }
+  else
+  {
+    pipeline.Execute();
+  }
+}
+
+template <unsigned int VDimension>
+void
+RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
+{
+  chunkwise::DispatchPixelKind(kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    const std::string own = chunkwise::PixelKindName(kind);
+    const std::string type = arguments.outputType.empty() ? own : arguments.outputType;
+    if (type == own)
+    {
+      RunOfTypes<Pixel, Pixel, VDimension>(arguments);
+    }
+    else if (type == "float32" || type == "float")
+    {
+      RunOfTypes<Pixel, float, VDimension>(arguments);
+    }
+    else if (type == "float64" || type == "double")
+    {
+      RunOfTypes<Pixel, double, VDimension>(arguments);
+    }
+    else
+    {
+      throw ArgumentError("--output-type: " + type + " is not " + own + ", the type of IN, nor float32 nor float64");
+    }
+  });
+}
+
+} // namespace command
+
+#endif

@@ -1,0 +1,10 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandRun.hxx"
+
+namespace command
+{
+
+template void
+RunOfDimension<4>(const Arguments & arguments, chunkwise::PixelKind kind);
+
+} // namespace command

@@ -1,0 +1,90 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkChunkwiseWindowImageFilter_h
+#define itkChunkwiseWindowImageFilter_h
+
+#include "chunkwiseOperations.h"
+#include "itkChunkwiseImageToImageFilter.h"
+
+namespace itk
+{
+/** \class ChunkwiseWindowImageFilter
+ * \brief Base of the Chunkwise filters whose output voxel depends on a window around it.
+ *
+ * Has what they share: the boundary condition and the choice of spatial axes. Everything else is that of
+ * ChunkwiseImageToImageFilter.
+ *
+ * \par Boundary
+ * Renormalized (the default): the statistic of the part of the window inside the image, so that a constant image stays
+ * constant up to its edge; ZeroFluxNeumann, Constant, Mirror and Periodic: see ChunkwiseEnums::BoundaryCondition.
+ *
+ * \par Axes
+ * Windows extend along up to three spatial axes, by default the first three (both of a 2-D image). The others, such as
+ * channel or time, are independent: no value crosses from one of their indices to another, whatever the boundary.
+ *
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage,
+          typename TSuperclass = ImageToImageFilter<TInputImage, TOutputImage>>
+class ITK_TEMPLATE_EXPORT ChunkwiseWindowImageFilter
+  : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(ChunkwiseWindowImageFilter);
+
+  using Self = ChunkwiseWindowImageFilter;
+  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkOverrideGetNameOfClassMacro(ChunkwiseWindowImageFilter);
+
+  using BoundaryConditionEnum = ChunkwiseEnums::BoundaryCondition;
+  using SpatialAxesType = std::vector<unsigned int>;
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+
+  /** What windows see beyond the image's edge. Default: Renormalized. */
+  itkSetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
+  itkGetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
+
+  /** The value beyond the edge in the boundary condition Constant, in units of the pixel; it must be a value of the
+   * input's pixel type. Default: 0. */
+  itkSetMacro(Constant, double);
+  itkGetConstMacro(Constant, double);
+
+  /** The axes along which windows extend, in any order: one to three different ones, 0 is x. */
+  void
+  SetSpatialAxes(const SpatialAxesType & axes);
+  const SpatialAxesType &
+  GetSpatialAxes() const
+  {
+    return m_SpatialAxes;
+  }
+
+protected:
+  ChunkwiseWindowImageFilter();
+  ~ChunkwiseWindowImageFilter() override = default;
+
+  bool
+  IsSpatialAxis(unsigned int axis) const;
+
+  chunkwise::WindowBoundary
+  GetWindowBoundary() const;
+
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  BoundaryConditionEnum m_BoundaryCondition{ BoundaryConditionEnum::Renormalized };
+  double                m_Constant{ 0.0 };
+  SpatialAxesType       m_SpatialAxes;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkChunkwiseWindowImageFilter.hxx"
+#endif
+
+#endif

@@ -1,0 +1,91 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedMeanImageFilter_h
+#define itkRenormalizedMeanImageFilter_h
+
+#include "itkChunkwiseWindowImageFilter.h"
+
+namespace itk
+{
+/** \class RenormalizedMeanImageFilter
+ * \brief The mean over a box, at the image's edge over the part of the box inside the image.
+ *
+ * The output at a voxel is the sum over the window of (2 radius[a] + 1) voxels along each spatial axis a, divided by
+ * the number of voxels summed. The time per voxel does not depend on the radius.
+ *
+ * \par Boundary
+ * Renormalized (the default): the window is cut at the image's edge and the sum divided by the number of voxels that
+ * are left, which neither darkens the edge (as padding by zero does) nor counts edge voxels more than once (as padding
+ * by the last value does). In the boundary condition ZeroFluxNeumann the filter computes what itk::MeanImageFilter
+ * does.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double. Means of integers are exact, rounded
+ * to nearest with ties to even for integer outputs. Float and double are summed in their own precision along one axis
+ * after the other.
+ *
+ * \par Memory
+ * A chunk needs its input, its output and one to two intermediate images of the accumulator's type.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the radius, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * The renormalized boundary follows the Hydra Image Processor (E. Wait, M. Winter, A. R. Cohen, "Hydra image processor:
+ * 5-D GPU image analysis library with MATLAB and Python wrappers", Bioinformatics 35(24), 2019).
+ *
+ * \sa MeanImageFilter BoxMeanImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedMeanImageFilter : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(RenormalizedMeanImageFilter);
+
+  using Self = RenormalizedMeanImageFilter;
+  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(RenormalizedMeanImageFilter);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+
+  using RadiusType = typename TInputImage::SizeType;
+  using RadiusValueType = typename TInputImage::SizeValueType;
+
+  /** Voxels to either side of the window's center, per axis; entries of axes that are not spatial are not used. It may
+   * be larger than the image. Default: 1. */
+  virtual void
+  SetRadius(const RadiusType & radius);
+  /** The same radius along every axis. */
+  virtual void
+  SetRadius(const RadiusValueType & radius);
+  itkGetConstReferenceMacro(Radius, RadiusType);
+
+protected:
+  RenormalizedMeanImageFilter();
+  ~RenormalizedMeanImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  RadiusType m_Radius;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkRenormalizedMeanImageFilter.hxx"
+#endif
+
+#endif

@@ -1,0 +1,15 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+itk_module(Chunkwise
+  DEPENDS
+    ITKCommon
+  TEST_DEPENDS
+    ITKTestKernel
+    ITKGoogleTest
+    ITKSmoothing
+    ITKIOMeta
+    ITKIONIFTI
+  DESCRIPTION
+    "Boundary-exact image filters that stream images larger than the memory of a GPU, on all GPUs of a machine or on the CPU."
+  EXCLUDE_FROM_DEFAULT
+  ENABLE_SHARED
+)

@@ -1,0 +1,73 @@
+#!/bin/sh
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+#
+# Builds a folder that runs the GPU tests and benchmarks on a machine with a GPU and nothing else: no ITK, no compiler,
+# no network. On that machine: bundle/run_gpu_tests.sh.
+#
+# Usage: make_gpu_bundle.sh [bundle folder, build-bundle/bundle]. Environment:
+#   CHUNKWISE_BUILD_DIR           where to build (build-bundle)
+#   CHUNKWISE_CUDA_ARCHITECTURES  what to compile CUDA code for (90-real)
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${CHUNKWISE_BUILD_DIR:-$root/build-bundle}
+bundle=${1:-$build/bundle}
+
+"$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev \
+  libgtest-dev patchelf python3-minimal
+if [ -d /usr/local/cuda/bin ]; then
+  PATH=$PATH:/usr/local/cuda/bin
+fi
+if ! command -v nvcc >/dev/null; then
+  echo "make_gpu_bundle.sh: nvcc is needed" >&2
+  exit 1
+fi
+
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=ON -DCHUNKWISE_USE_CUDA=ON \
+  "-DCMAKE_CUDA_ARCHITECTURES=${CHUNKWISE_CUDA_ARCHITECTURES:-90-real}"
+cmake --build "$build"
+
+rm -rf "$bundle"
+mkdir -p "$bundle/bin" "$bundle/lib"
+
+# The programs of the tests labelled gpu, the benchmarks, and the program.
+(cd "$build" && ctest --show-only=json-v1 -L gpu) | /usr/bin/python3 -c '
+import json, sys
+print("\n".join(sorted({test["command"][0] for test in json.load(sys.stdin)["tests"] if "command" in test})))
+' >"$build/gpu-programs"
+if [ ! -s "$build/gpu-programs" ]; then
+  echo "make_gpu_bundle.sh: there are no tests labelled gpu" >&2
+  exit 1
+fi
+xargs cp -t "$bundle/bin" <"$build/gpu-programs"
+find "$build" -type f -name 'chunkwise*_benchmark' -perm -u+x -exec cp -t "$bundle/bin" {} +
+cp "$build/examples/chunkwise" "$bundle/bin"
+
+# The libraries they need, except those of the C and C++ runtimes, which every machine has and which must fit its
+# driver. The CUDA backend is opened at run time, beside the library.
+for program in "$bundle"/bin/*; do
+  ldd "$program"
+done | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+  grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s))\.so' |
+  xargs -I{} cp -L {} "$bundle/lib"
+find "$build" -name 'libChunkwiseCuda.so' -exec cp -L {} "$bundle/lib" \;
+if [ ! -e "$bundle/lib/libChunkwiseCuda.so" ]; then
+  echo "make_gpu_bundle.sh: the CUDA backend was not built" >&2
+  exit 1
+fi
+
+for file in "$bundle"/bin/*; do
+  strip "$file"
+  patchelf --set-rpath "\$ORIGIN/../lib" "$file"
+done
+for file in "$bundle"/lib/*; do
+  chmod u+w "$file"
+  strip "$file"
+  patchelf --set-rpath "\$ORIGIN" "$file"
+done
+cp "$root/scripts/run_gpu_tests.sh" "$bundle"
+missing=$(for file in "$bundle"/bin/*; do env -u LD_LIBRARY_PATH ldd "$file"; done | grep 'not found' || true)
+if [ -n "$missing" ]; then
+  printf 'make_gpu_bundle.sh: the bundle lacks\n%s\n' "$missing" >&2
+  exit 1
+fi
+du -sh "$bundle"

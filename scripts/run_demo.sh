@@ -1,0 +1,54 @@
+#!/bin/sh
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+#
+# The main job on real data: streams a block of a human brain volume through a wide Gaussian, under a memory budget
+# smaller than the image, once for each of three boundary modes, and draws what the boundary does.
+#
+# Installs what is missing with apt (as root or with sudo) and builds the program. Environment:
+#   CHUNKWISE_BUILD_DIR   where to build (build-demo)
+#   CHUNKWISE_DEMO_DIR    where the images and the figure go (BUILD_DIR/demo)
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${CHUNKWISE_BUILD_DIR:-$root/build-demo}
+demo=${CHUNKWISE_DEMO_DIR:-$build/demo}
+sigma=5
+memory=128M
+
+"$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev \
+  mricron-data python3-numpy python3-matplotlib
+volume=/usr/share/mricron/templates/ch2better.nii.gz
+
+mkdir -p "$demo"
+# The CUDA backend only where it can be used: it is most of the build.
+cuda=OFF
+architectures=
+if [ -d /usr/local/cuda/bin ]; then
+  PATH=$PATH:/usr/local/cuda/bin
+fi
+if command -v nvcc >/dev/null && nvidia-smi >/dev/null 2>&1; then
+  cuda=ON
+  architectures=-DCMAKE_CUDA_ARCHITECTURES=native
+fi
+echo "Building the program in $build (CUDA $cuda)"
+log=$build/demo-build.log
+if ! { cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=OFF \
+  -DCHUNKWISE_USE_CUDA=$cuda $architectures && cmake --build "$build"; } >"$log" 2>&1; then
+  tail -n 40 "$log"
+  exit 1
+fi
+
+# Tissue reaches the sides of the block: at a border of background all boundaries would agree. As doubles it is larger
+# than the budget, of which the program itself takes 50 MiB.
+/usr/bin/python3 "$root/scripts/crop_volume.py" "$volume" "$demo/block.mha" 30:270 40:330 16:316
+for boundary in renormalized constant zero-flux; do
+  echo
+  echo "== chunkwise gaussian --sigma $sigma --boundary $boundary --memory $memory"
+  "$build/examples/chunkwise" gaussian "$demo/block.mha" "$demo/$boundary.mha" \
+    --sigma $sigma --boundary $boundary --memory $memory --verbose
+done
+
+echo
+/usr/bin/python3 "$root/scripts/figure.py" "$demo/figure.png" "$demo/block.mha" "$demo/renormalized.mha" \
+  "$demo/constant.mha" "$demo/zero-flux.mha" --caption \
+  "Gaussian, sigma $sigma mm = 10 voxels along each axis, streamed with a memory budget of $memory; 240 x 290 x 300 \
+voxels of 0.5 mm, 159 MiB; middle axial slice"

@@ -1,0 +1,68 @@
+#!/bin/sh
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+#
+# Lies in the bundle that make_gpu_bundle.sh builds. Runs the GPU tests, then the same under each tool of
+# compute-sanitizer, then the benchmarks. The exit status says whether everything passed. Environment:
+#   CHUNKWISE_STEPS             which of "tests sanitizer benchmarks" to run (all)
+#   CHUNKWISE_SANITIZER_FILTER  --gtest_filter of the sanitizer runs (*): these are slow
+#   CHUNKWISE_SANITIZER_TOOLS   (memcheck racecheck initcheck synccheck)
+set -u
+cd "$(dirname "$0")" || exit 2
+steps=${CHUNKWISE_STEPS:-tests sanitizer benchmarks}
+tools=${CHUNKWISE_SANITIZER_TOOLS:-memcheck racecheck initcheck synccheck}
+filter=${CHUNKWISE_SANITIZER_FILTER:-*}
+failed=
+
+# check NAME COMMAND...: runs it and keeps the name if it fails.
+check() {
+  name=$1
+  shift
+  echo "== $name"
+  if ! "$@"; then
+    failed="$failed
+  $name"
+  fi
+}
+
+# A machine without a GPU would pass by skipping every test.
+if ! nvidia-smi -L; then
+  echo "run_gpu_tests.sh: no GPU here" >&2
+  exit 1
+fi
+
+for step in $steps; do
+  case $step in
+    tests)
+      for program in bin/*_test; do
+        check "$program" "$program" --gtest_brief=1
+      done
+      ;;
+    sanitizer)
+      sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+      if [ -z "$sanitizer" ]; then
+        check "compute-sanitizer is not installed" false
+        continue
+      fi
+      for tool in $tools; do
+        for program in bin/*_test; do
+          check "$tool $program" "$sanitizer" --tool "$tool" --error-exitcode 86 "$program" --gtest_brief=1 \
+            "--gtest_filter=$filter"
+        done
+      done
+      ;;
+    benchmarks)
+      for program in bin/*_benchmark; do
+        [ -e "$program" ] && check "$program" "$program"
+      done
+      ;;
+    *)
+      check "$step is no step" false
+      ;;
+  esac
+done
+
+if [ -n "$failed" ]; then
+  echo "FAILED:$failed"
+  exit 1
+fi
+echo "All passed."

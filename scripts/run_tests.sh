@@ -1,0 +1,34 @@
+#!/bin/sh
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+#
+# Builds everything and runs the tests. Installs what is missing with apt (as root or with sudo). CUDA code is compiled
+# where there is nvcc; tests that need a GPU skip themselves where there is none. Environment:
+#   CHUNKWISE_BUILD_DIR           where to build (build-tests)
+#   CHUNKWISE_CUDA_ARCHITECTURES  what to compile CUDA code for (the GPU that is here, else one architecture)
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${CHUNKWISE_BUILD_DIR:-$root/build-tests}
+
+"$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev \
+  libgtest-dev mricron-data python3
+
+if [ -d /usr/local/cuda/bin ]; then
+  PATH=$PATH:/usr/local/cuda/bin
+fi
+if command -v nvcc >/dev/null; then
+  if nvidia-smi >/dev/null 2>&1; then
+    architectures=${CHUNKWISE_CUDA_ARCHITECTURES:-native}
+  else
+    architectures=${CHUNKWISE_CUDA_ARCHITECTURES:-90-real}
+    echo "nvcc is here but no GPU: the CUDA backend is compiled, and tests that need a GPU skip themselves."
+  fi
+  set -- -DCHUNKWISE_USE_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architectures"
+else
+  echo "nvcc is not here: the CUDA backend is not compiled, the CPU backend is tested alone."
+  set -- -DCHUNKWISE_USE_CUDA=OFF
+fi
+
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=ON "$@"
+cmake --build "$build"
+cd "$build"
+ctest --output-on-failure --parallel "$(nproc)"

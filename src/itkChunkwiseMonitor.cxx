@@ -1,0 +1,45 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkChunkwiseMonitor.h"
+
+namespace itk
+{
+
+ChunkwiseMonitor::ChunkwiseMonitor(ProcessObject & filter)
+  : m_Filter(filter)
+{}
+
+ChunkwiseMonitor::~ChunkwiseMonitor() = default;
+
+void
+ChunkwiseMonitor::UpdateProgress(double fraction)
+{
+  if (m_ObserverException)
+  {
+    return;
+  }
+  try
+  {
+    m_Filter.UpdateProgress(static_cast<float>(fraction));
+  }
+  catch (...)
+  {
+    m_ObserverException = std::current_exception();
+  }
+}
+
+bool
+ChunkwiseMonitor::ShouldAbort()
+{
+  return m_ObserverException || m_Filter.GetAbortGenerateData();
+}
+
+void
+ChunkwiseMonitor::RethrowObserverException() const
+{
+  if (m_ObserverException)
+  {
+    std::rethrow_exception(m_ObserverException);
+  }
+}
+
+} // namespace itk

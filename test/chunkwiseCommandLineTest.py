@@ -1,0 +1,327 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Tests of the chunkwise program: chunkwiseCommandLineTest.py PROGRAM [unittest arguments]."""
+import array
+import os
+import pty
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = None
+
+META_TYPES = {"B": "MET_UCHAR", "h": "MET_SHORT", "H": "MET_USHORT", "f": "MET_FLOAT", "d": "MET_DOUBLE"}
+
+
+def write_mha(path, size, kind, values, truncate=0):
+    """A MetaImage of the given size (x first); `truncate` bytes are left out at its end."""
+    header = (
+        "ObjectType = Image\nNDims = {}\nBinaryData = True\nBinaryDataByteOrderMSB = False\nCompressedData = False\n"
+        "ElementSpacing = {}\nDimSize = {}\nElementType = {}\nElementDataFile = LOCAL\n"
+    ).format(len(size), " ".join(["0.5"] * len(size)), " ".join(map(str, size)), META_TYPES[kind])
+    data = array.array(kind, values).tobytes()
+    Path(path).write_bytes(header.encode() + data[: len(data) - truncate])
+
+
+def read_voxels(path, kind):
+    """The voxels of an uncompressed MetaImage, with its data inside or beside it."""
+    content = Path(path).read_bytes()
+    header, data = re.match(rb"(?s)(.*?ElementDataFile = [^\n]*\n)(.*)", content).groups()
+    name = re.search(rb"ElementDataFile = (.*)\n", header).group(1).decode()
+    if name != "LOCAL":
+        data = (Path(path).parent / name).read_bytes()
+    voxels = array.array(kind)
+    voxels.frombytes(data)
+    return voxels
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+class CommandLineTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.directory = Path(cls.folder.name)
+        generator = random.Random(7)
+        cls.small = cls.directory / "small.mha"
+        cls.size = (23, 17, 19)
+        cls.values = [generator.randrange(-1000, 1000) for _ in range(23 * 17 * 19)]
+        write_mha(cls.small, cls.size, "h", cls.values)
+        # 64 MiB: more than once what fits beside the program into the memory limits below.
+        cls.large = cls.directory / "large.mha"
+        plane = [generator.random() for _ in range(256 * 256 * 4)]
+        write_mha(cls.large, (256, 256, 256), "f", plane * 64)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.work = tempfile.TemporaryDirectory(dir=self.directory)
+        self.out = Path(self.work.name) / "out.mha"
+
+    def tearDown(self):
+        self.work.cleanup()
+
+    def assert_runs(self, *arguments, **options):
+        result = run(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def assert_fails(self, status, pattern, *arguments, **options):
+        result = run(*arguments, **options)
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertRegex(result.stderr, pattern)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        return result
+
+    def left_behind(self):
+        return sorted(os.listdir(self.work.name))
+
+    def test_identity_copies_the_voxels(self):
+        self.assert_runs("identity", self.small, self.out)
+        self.assertEqual(list(read_voxels(self.out, "h")), self.values)
+        self.assert_runs("identity", self.small, self.out, "--output-type", "float32")
+        self.assertEqual(list(read_voxels(self.out, "f")), [float(v) for v in self.values])
+
+    def test_mean_is_the_rounded_mean_of_the_voxels_inside(self):
+        self.assert_runs("mean", self.small, self.out, "--radius", "1,0,2")
+        nx, ny, nz = self.size
+        result = read_voxels(self.out, "h")
+        for z in range(nz):
+            for y in range(ny):
+                for x in range(nx):
+                    window = [
+                        self.values[i + nx * (y + ny * k)]
+                        for k in range(max(z - 2, 0), min(z + 3, nz))
+                        for i in range(max(x - 1, 0), min(x + 2, nx))
+                    ]
+                    self.assertEqual(result[x + nx * (y + ny * z)], round_even(sum(window), len(window)))
+
+    def test_boundaries_differ_at_the_edge_and_agree_inside(self):
+        inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
+        seen = {}
+        for boundary in ("renormalized", "zero-flux", "mirror", "periodic", "constant"):
+            self.assert_runs("gaussian", self.small, self.out, "--sigma", "1", "--voxels", "--boundary", boundary)
+            seen[boundary] = list(read_voxels(self.out, "h"))
+        corners = [values[0] for values in seen.values()]
+        self.assertEqual(len(set(corners)), len(corners), corners)
+        for index in inside:
+            self.assertEqual(len({values[index] for values in seen.values()}), 1)
+
+    def test_sigma_is_physical_unless_voxels_are_asked_for(self):
+        self.assert_runs("gaussian", self.small, self.out, "--sigma", "1")
+        physical = self.out.read_bytes()
+        self.assert_runs("gaussian", self.small, self.out, "--sigma", "2", "--voxels")
+        self.assertEqual(self.out.read_bytes(), physical)
+
+    def test_divisions_do_not_change_the_file(self):
+        for command in (("mean", "--radius", 3), ("gaussian", "--sigma", 1.5)):
+            self.assert_runs(command[0], self.small, self.out, *command[1:])
+            whole = self.out.read_bytes()
+            for divisions in (2, 3, 5, 7, 19, 1000):
+                self.assert_runs(command[0], self.small, self.out, *command[1:], "--divisions", divisions)
+                self.assertEqual(self.out.read_bytes(), whole, divisions)
+
+    def test_header_and_raw_file_appear_together(self):
+        self.out = self.out.with_suffix(".mhd")
+        self.assert_runs("mean", self.small, self.out, "--radius", 1, "--divisions", 4)
+        self.assertEqual(self.left_behind(), ["out.mhd", "out.raw"])
+        self.assert_runs("identity", self.out, self.out.with_name("copy.mha"))
+        self.assertEqual(read_voxels(self.out, "h"), read_voxels(self.out.with_name("copy.mha"), "h"))
+
+    def test_memory_is_kept(self):
+        self.assert_runs("mean", self.large, self.out, "--radius", 2, "--divisions", 1)
+        whole = self.out.read_bytes()
+        result = self.assert_runs("mean", self.large, self.out, "--radius", 2, "--memory", "120M", "--verbose")
+        self.assertEqual(self.out.read_bytes(), whole)
+        self.assertGreater(int(re.search(r"divisions: (\d+)", result.stderr).group(1)), 1)
+        self.assertLess(float(re.search(r"peak memory: ([\d.]+) MiB", result.stderr).group(1)), 120)
+
+    def test_what_does_not_fit_fails_before_work(self):
+        self.assert_fails(1, r"--memory: .*program itself", "mean", self.small, self.out, "--radius", 1, "--memory", "1M")
+        nifti = self.out.with_suffix(".nii")
+        self.assert_fails(
+            1, r"OUT .*out\.nii.*\.mha.*\.h5", "mean", self.large, nifti, "--radius", 1, "--memory", "120M"
+        )
+        self.assert_fails(1, r"OUT .*out\.nii", "mean", self.small, nifti, "--radius", 1, "--divisions", 2)
+        # Windows that wrap around need the whole image for the first division.
+        self.assert_fails(
+            1, "--memory: .* needs", "mean", self.large, self.out, "--radius", 1, "--boundary", "periodic",
+            "--memory", "100M",
+        )
+        self.assertEqual(self.left_behind(), [])
+
+    def test_wrong_arguments_exit_2_and_are_named(self):
+        small, out = self.small, self.out
+        for pattern, arguments in (
+            ("subcommand", ()),
+            ("--radius", ("mean", small, out)),
+            ("--radius", ("mean", small, out, "--radius", -1)),
+            ("--radius", ("mean", small, out, "--radius", "1,2")),
+            ("--radius", ("mean", small, out, "--radius", "x")),
+            ("--sigma", ("gaussian", small, out, "--sigma", -1)),
+            ("--sigma", ("gaussian", small, out, "--sigma", "nan")),
+            ("--cutoff", ("gaussian", small, out, "--sigma", 1, "--cutoff", 0)),
+            ("--boundary", ("mean", small, out, "--radius", 1, "--boundary", "wrong")),
+            ("--constant", ("mean", small, out, "--radius", 1, "--boundary", "mirror", "--constant", 3)),
+            ("--axes", ("mean", small, out, "--radius", 1, "--axes", "3")),
+            ("--axes", ("mean", small, out, "--radius", 1, "--axes", "1,1")),
+            ("--backend", ("mean", small, out, "--radius", 1, "--backend", "tpu")),
+            ("--devices", ("mean", small, out, "--radius", 1, "--devices", -2)),
+            ("--memory", ("mean", small, out, "--radius", 1, "--memory", "much")),
+            ("--divisions", ("mean", small, out, "--radius", 1, "--divisions", 0)),
+            ("--output-type", ("mean", small, out, "--radius", 1, "--output-type", "uint8")),
+            ("--wrong", ("mean", small, out, "--radius", 1, "--wrong")),
+            ("IN", ("mean", "/does/not/exist.mha", out, "--radius", 1)),
+            ("OUT", ("mean", small, "out.unknown", "--radius", 1)),
+            ("OUT", ("mean", small)),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assert_fails(2, pattern, *arguments)
+        self.assertEqual(self.left_behind(), [])
+
+    def test_failed_work_exits_1_and_leaves_the_old_output(self):
+        self.out.write_text("old")
+        cut = Path(self.work.name) / "cut.mha"
+        write_mha(cut, self.size, "h", self.values, truncate=5000)
+        self.assert_fails(1, r"IN: .*cut\.mha", "mean", cut, self.out, "--radius", 1, "--divisions", 6)
+        text = Path(self.work.name) / "text.mha"
+        text.write_text("no image")
+        self.assert_fails(1, "text.mha", "mean", text, self.out, "--radius", 1)
+        self.assert_fails(1, "OUT.*/does/not", "mean", self.small, "/does/not/exist.mha", "--radius", 1)
+        self.assertEqual(self.out.read_text(), "old")
+        self.assertEqual(self.left_behind(), ["cut.mha", "out.mha", "text.mha"])
+
+    def test_a_full_disk_is_an_error_and_leaves_no_output(self):
+        def limit_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+        for divisions in (1, 3):
+            result = run(
+                "mean", self.large, self.out, "--radius", 1, "--divisions", divisions, preexec_fn=limit_files
+            )
+            self.assertEqual(result.returncode, 1, result.stderr)
+            # MetaIO may say something first.
+            self.assertTrue(result.stderr.splitlines()[-1].startswith("chunkwise: "), result.stderr)
+            self.assertEqual(self.left_behind(), [])
+
+    def start_and_signal(self, number):
+        """Sends a signal once the output is being written."""
+        process = subprocess.Popen(
+            [PROGRAM, "mean", self.large, self.out, "--radius", "2", "--divisions", "256"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        while not any(Path(self.work.name).glob(".out.mha.*/out.mha")):
+            self.assertIsNone(process.poll(), "the run ended before it could be interrupted")
+            time.sleep(0.001)
+        process.send_signal(number)
+        _, error = process.communicate()
+        return process.returncode, error
+
+    def test_an_interrupted_run_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            status, error = self.start_and_signal(number)
+            self.assertEqual(status, 1, error)
+            self.assertEqual(error, "chunkwise: interrupted\n")
+            self.assertEqual(self.left_behind(), [])
+
+    def test_a_killed_run_leaves_no_output_under_its_name(self):
+        status, _ = self.start_and_signal(signal.SIGKILL)
+        self.assertEqual(status, -signal.SIGKILL)
+        self.assertNotIn("out.mha", self.left_behind())
+
+    def test_progress_is_drawn_on_a_terminal_only(self):
+        arguments = ("mean", self.large, self.out, "--radius", 2, "--divisions", 64)
+        self.assertEqual(self.assert_runs(*arguments).stderr, "")
+        for quiet in (False, True):
+            master, slave = pty.openpty()
+            process = subprocess.Popen([PROGRAM, *map(str, arguments), *["--quiet"] * quiet], stderr=slave)
+            os.close(slave)
+            drawn = b""
+            while True:
+                try:
+                    part = os.read(master, 4096)
+                except OSError:
+                    break
+                if not part:
+                    break
+                drawn += part
+            os.close(master)
+            self.assertEqual(process.wait(), 0)
+            if quiet:
+                self.assertEqual(drawn, b"")
+            else:
+                percents = [int(p) for p in re.findall(rb"(\d+) %", drawn)]
+                self.assertGreater(len(percents), 1)
+                self.assertEqual(percents, sorted(percents))
+                self.assertIn(b"voxel/s", drawn)
+                self.assertIn(b"left", drawn)
+
+    def test_plan_says_what_would_run_and_runs_nothing(self):
+        result = self.assert_runs("plan", "mean", self.large, self.out, "--radius", 2, "--memory", "120M")
+        for part in ("256 x 256 x 256 voxels of float32", "divisions:", "chunks:", "read", "expected:"):
+            self.assertIn(part, result.stdout)
+        self.assertEqual(self.left_behind(), [])
+        self.assert_fails(2, "--radius", "plan", "mean", self.large, self.out)
+
+    def test_verbose_prints_plan_backend_time_and_peak_memory(self):
+        result = self.assert_runs("mean", self.small, self.out, "--radius", 1, "--backend", "cpu", "--verbose")
+        for part in ("image: ", "divisions: 1", "chunks: ", "backend: cpu", "time: ", "peak memory: "):
+            self.assertIn(part, result.stderr)
+        self.assertEqual(result.stdout, "")
+
+    def test_devices_lists_the_cpu(self):
+        result = self.assert_runs("devices")
+        self.assertRegex(result.stdout, r"(?m)^cpu: \d+ threads, ")
+        self.assertRegex(result.stdout, r"(?m)^cuda( \d+)?: ")
+        if "cuda: none" in result.stdout:
+            self.assertRegex(result.stdout, r"cuda: none \(.+\)")
+            self.assert_fails(1, "CUDA", "mean", self.small, self.out, "--radius", 1, "--backend", "cuda")
+
+    def test_threads_do_not_change_the_file(self):
+        self.assert_runs("gaussian", self.small, self.out, "--sigma", 2, "--threads", 1)
+        one = self.out.read_bytes()
+        self.assert_runs("gaussian", self.small, self.out, "--sigma", 2, "--threads", 3)
+        self.assertEqual(self.out.read_bytes(), one)
+
+    def test_every_dimension_and_axes(self):
+        for size in ((9, 8), (7, 6, 5), (6, 5, 4, 3), (5, 4, 3, 3, 2)):
+            count = 1
+            for extent in size:
+                count *= extent
+            source = Path(self.work.name) / "source.mha"
+            values = [(37 * i) % 251 for i in range(count)]
+            write_mha(source, size, "B", values)
+            # A window along the last axis alone, as wide as the image.
+            self.assert_runs("mean", source, self.out, "--radius", 9, "--axes", len(size) - 1)
+            stride = count // size[-1]
+            expected = [round_even(sum(values[i % stride :: stride]), size[-1]) for i in range(count)]
+            self.assertEqual(list(read_voxels(self.out, "B")), expected)
+
+    def test_help_and_version(self):
+        self.assertIn("gaussian", self.assert_runs("--help").stdout)
+        self.assertIn("--sigma", self.assert_runs("gaussian", "--help").stdout)
+        self.assertRegex(self.assert_runs("--version").stdout, r"^chunkwise \d+\.\d+")
+
+
+def round_even(total, count):
+    """total / count, rounded to nearest with ties to even, without floating point."""
+    quotient, rest = divmod(total, count)
+    return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

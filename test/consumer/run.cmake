@@ -1,0 +1,49 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+#
+# Installs BUILD_DIR into an empty prefix, moves the prefix, and builds and runs the consumer and the README's example
+# with what is there.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    string(REPLACE ";" " " command "${ARGN}")
+    message(FATAL_ERROR "${command}\nfailed (${status}):\n${output}")
+  endif()
+  message(STATUS "${output}")
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+file(MAKE_DIRECTORY ${WORK_DIR})
+
+file(READ ${SOURCE_DIR}/../../README.md readme)
+string(FIND "${readme}" "```cpp\n" begin)
+if(begin EQUAL -1)
+  message(FATAL_ERROR "README.md has no C++ block.")
+endif()
+math(EXPR begin "${begin} + 7")
+string(SUBSTRING "${readme}" ${begin} -1 readme)
+string(FIND "${readme}" "```" end)
+string(SUBSTRING "${readme}" 0 ${end} example)
+file(WRITE ${WORK_DIR}/readme.cxx "${example}")
+
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --config ${CONFIG} --prefix ${WORK_DIR}/staged)
+# A package that still works elsewhere holds no path of the place it was installed to.
+file(RENAME ${WORK_DIR}/staged ${WORK_DIR}/prefix)
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR} -B ${WORK_DIR}/build
+  -D CMAKE_BUILD_TYPE=${CONFIG}
+  -D CMAKE_CXX_COMPILER=${COMPILER}
+  -D CMAKE_CXX_FLAGS=${CXX_FLAGS}
+  -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix
+  -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
+  -D ITK_DIR=${ITK_DIR}
+  -D README_EXAMPLE=${WORK_DIR}/readme.cxx)
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --config ${CONFIG})
+run(${WORK_DIR}/build/consumer)
+
+# 4 x 4 x 4 voxels, one character each.
+string(REPEAT "abcdefgh" 8 voxels)
+file(WRITE ${WORK_DIR}/input.mha
+  "ObjectType = Image\nNDims = 3\nDimSize = 4 4 4\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n${voxels}")
+run(${WORK_DIR}/build/readme/readme ${WORK_DIR}/input.mha ${WORK_DIR}/output.mha)
+if(NOT EXISTS ${WORK_DIR}/output.mha)
+  message(FATAL_ERROR "The README's example wrote no image.")
+endif()
