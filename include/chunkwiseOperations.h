@@ -78,6 +78,8 @@ public:
   }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
 
   /** The radius along axis `a` of an image of extent `n` there, cut as the class comment says. */
   CHUNKWISE_HOST_DEVICE std::int64_t
@@ -98,14 +100,14 @@ public:
  * is the same).
  * - In Renormalized mode the result along an axis is multiplied by norm = (accumulator)(1 / sum of the weights that are
  *   inside the image), the sum taken in double from the lowest to the highest; 1 where the whole window is inside. An
- *   axis whose sum would be 0 is refused by CheckKinds' caller through Validate.
+ *   axis whose sum would be 0 is refused by Validate.
  * - In Constant mode the value beyond the edge of a later axis is the constant put through the earlier axes by the same
  *   fma rule.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
 class Chunkwise_EXPORT SeparableOperation : public Operation
 {
 public:
-  /** Empty for an axis that takes no part; else an odd number of weights. */
+  /** Empty, or a single 1, for an axis that takes no part; else an odd number of weights. */
   std::vector<double> weights[MaxDimension];
   WindowBoundary      boundary{};
 
@@ -125,6 +127,8 @@ public:
   }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
 
   std::int64_t
   Radius(int a) const

@@ -6,6 +6,23 @@
 namespace chunkwise
 {
 
+namespace
+{
+
+/** The slowest axis that can be cut: whole rows and planes stay together. */
+int
+SlowestAxis(const Box & box)
+{
+  int a = MaxDimension - 1;
+  while (a > 0 && box.Extent(a) < 2)
+  {
+    --a;
+  }
+  return a;
+}
+
+} // namespace
+
 HostWorker::HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit)
   : m_Context(context)
   , m_Executor(executor)
@@ -34,7 +51,7 @@ HostWorker::Run(const Chunk & chunk)
   const std::size_t bytes = GetScratchBytes(chunk, name);
   if (m_MemoryLimit && bytes > m_MemoryLimit)
   {
-    const std::vector<Chunk> halves = HalveChunk(chunk, 0, m_Context.plannerRequest);
+    const std::vector<Chunk> halves = HalveChunk(chunk, SlowestAxis(chunk.outputBox), m_Context.plannerRequest);
     if (halves.empty())
     {
       throw BudgetError("one voxel needs " + std::to_string(bytes) +

@@ -1,1 +1,23 @@
-set(Chunkwise_CPU_SRCS)
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+set(Chunkwise_CPU_SRCS
+  cpu/chunkwiseCpuIdentity.cxx
+  cpu/chunkwiseCpuLevel.cxx
+  cpu/chunkwiseCpuLevelBaseline.cxx
+  cpu/chunkwiseCpuMean.cxx
+  cpu/chunkwiseCpuSeparable.cxx
+  cpu/chunkwiseCpuWindow.cxx
+  cpu/chunkwiseHostKernels.cxx
+)
+# The same rows for several instruction sets. A contracted multiply-add would give other bits on one than on another;
+# what rounding functions do to errno and traps is nobody's concern here and keeps loops from being vectorised.
+set(_row_flags "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math")
+set_source_files_properties(cpu/chunkwiseCpuLevelBaseline.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
+set_source_files_properties(cpu/chunkwiseCpuMean.cxx cpu/chunkwiseCpuSeparable.cxx PROPERTIES
+  COMPILE_FLAGS "-ffp-contract=off")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND Chunkwise_CPU_SRCS cpu/chunkwiseCpuLevelAvx2.cxx cpu/chunkwiseCpuLevelAvx512.cxx)
+  set_source_files_properties(cpu/chunkwiseCpuLevelAvx2.cxx PROPERTIES COMPILE_FLAGS "${_row_flags} -mavx2 -mfma")
+  set_source_files_properties(cpu/chunkwiseCpuLevelAvx512.cxx PROPERTIES
+    COMPILE_FLAGS "${_row_flags} -mavx2 -mfma -mavx512f -mavx512bw -mavx512vl -mavx512dq")
+  set_source_files_properties(cpu/chunkwiseCpuLevel.cxx PROPERTIES COMPILE_DEFINITIONS CHUNKWISE_HAS_X86_LEVELS)
+endif()

@@ -1,0 +1,99 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseReducer_h
+#define chunkwiseReducer_h
+
+#include "chunkwiseTypes.h"
+
+namespace chunkwise
+{
+
+/** A statistic of a window, compiled for host and device from one source: the definition that faster algorithms are
+ * tested against. A reducer has Add(value, weight), called for each tap from the lowest index to the highest, x
+ * fastest, and Result(), the statistic. */
+template <typename TAccumulator>
+struct MeanReducer
+{
+  TAccumulator sum{ 0 };
+  std::int64_t count{ 0 };
+
+  CHUNKWISE_HOST_DEVICE void
+  Add(TAccumulator value, std::int64_t weight)
+  {
+    sum += value * static_cast<TAccumulator>(weight);
+    count += weight;
+  }
+};
+
+/** The quotient of integers rounded to nearest, ties to even. count > 0. */
+template <typename TInteger>
+CHUNKWISE_HOST_DEVICE TInteger
+DivideRoundHalfEven(TInteger sum, std::int64_t count)
+{
+  const auto divisor = static_cast<TInteger>(count);
+  TInteger   quotient = sum / divisor;
+  TInteger   remainder = sum % divisor;
+  if (remainder < 0)
+  {
+    remainder += divisor;
+    --quotient;
+  }
+  const TInteger rest = divisor - remainder;
+  if (remainder > rest || (remainder == rest && quotient % 2 != 0))
+  {
+    ++quotient;
+  }
+  return quotient;
+}
+
+/** Converts a sum and its number of taps to the mean, by the rules of MeanOperation. */
+template <typename TOutput, typename TAccumulator>
+CHUNKWISE_HOST_DEVICE TOutput
+MeanOf(TAccumulator sum, std::int64_t count)
+{
+  constexpr bool fromFloat = static_cast<TAccumulator>(0.5) != static_cast<TAccumulator>(0);
+  constexpr bool toFloat = static_cast<TOutput>(0.5) != static_cast<TOutput>(0);
+  if constexpr (fromFloat)
+  {
+    return static_cast<TOutput>(sum / static_cast<TAccumulator>(count));
+  }
+  else if constexpr (toFloat)
+  {
+    return static_cast<TOutput>(static_cast<double>(sum) / static_cast<double>(count));
+  }
+  else
+  {
+    return static_cast<TOutput>(DivideRoundHalfEven(sum, count));
+  }
+}
+
+/** Rounds to nearest, ties to even, clamped to the range of TOutput; NaN gives the lowest value. */
+template <typename TOutput, typename TReal>
+CHUNKWISE_HOST_DEVICE TOutput
+RoundAndClamp(TReal value)
+{
+  constexpr bool    isSigned = static_cast<TOutput>(-1) < static_cast<TOutput>(0);
+  constexpr int     bits = static_cast<int>(8 * sizeof(TOutput));
+  constexpr TOutput lowest =
+    isSigned ? static_cast<TOutput>(static_cast<std::uint64_t>(1) << (bits - 1)) : static_cast<TOutput>(0);
+  constexpr TOutput largest = static_cast<TOutput>(~lowest);
+  if (!(value > static_cast<TReal>(lowest)))
+  {
+    return lowest;
+  }
+  if (value >= static_cast<TReal>(largest))
+  {
+    return largest;
+  }
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return static_cast<TOutput>(__builtin_rintf(value));
+  }
+  else
+  {
+    return static_cast<TOutput>(__builtin_rint(value));
+  }
+}
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,218 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseOperations.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Beyond this a boundary mode that maps taps walks too far outside of the image to be meant. */
+constexpr std::int64_t LargestMappedRadius = 65535;
+
+std::string
+Exact(double value)
+{
+  char text[64];
+  std::snprintf(text, sizeof(text), "%a", value);
+  return text;
+}
+
+std::string
+Key(const WindowBoundary & boundary)
+{
+  return std::string(BoundaryModeName(boundary.mode)) +
+         (boundary.mode == BoundaryMode::Constant ? " " + Exact(boundary.constant) : std::string());
+}
+
+} // namespace
+
+void
+CheckSameOrFloatingOutput(const std::string & operation, PixelKind input, PixelKind output)
+{
+  if (output != input && !IsFloatingPoint(output))
+  {
+    throw ParameterError(operation + " of " + PixelKindName(input) + " cannot give " + PixelKindName(output) +
+                         ": the output's kind must be the input's, float32 or float64");
+  }
+}
+
+std::string
+IdentityOperation::GetKey() const
+{
+  return "identity";
+}
+
+Halo
+IdentityOperation::GetHalo(const Coordinates &) const
+{
+  return Halo::None();
+}
+
+void
+IdentityOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  CheckSameOrFloatingOutput("identity", inputs.at(0), output);
+}
+
+std::string
+MeanOperation::GetKey() const
+{
+  return GetName() + " " + ToString(radius) + " " + Key(boundary);
+}
+
+Halo
+MeanOperation::GetHalo(const Coordinates & image) const
+{
+  Halo halo = Halo::None();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    halo.lower[a] = halo.upper[a] = EffectiveRadius(a, image[a]);
+  }
+  return halo;
+}
+
+void
+MeanOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  CheckSameOrFloatingOutput("mean", inputs.at(0), output);
+}
+
+void
+MeanOperation::Validate(const Coordinates & image) const
+{
+  double taps = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (radius[a] < 0)
+    {
+      throw ParameterError("Radius is " + std::to_string(radius[a]) + " along axis " + std::to_string(a) +
+                           "; it must not be negative");
+    }
+    if (boundary.mode != BoundaryMode::Renormalized && radius[a] > LargestMappedRadius)
+    {
+      throw ParameterError("Radius is " + std::to_string(radius[a]) + " along axis " + std::to_string(a) +
+                           "; with this boundary mode it must not exceed " + std::to_string(LargestMappedRadius));
+    }
+    taps *= 2.0 * static_cast<double>(EffectiveRadius(a, image[a])) + 1;
+  }
+  // Sums of 32-bit pixels over this many taps fit 64 bits.
+  if (taps >= 2147483648.0)
+  {
+    throw ParameterError("Radius " + ToString(radius) + " makes a window of " + std::to_string(taps) +
+                         " voxels; it must have fewer than 2^31");
+  }
+}
+
+std::string
+SeparableOperation::GetKey() const
+{
+  std::string key = GetName() + " " + Key(boundary);
+  for (const auto & axis : weights)
+  {
+    key += "|";
+    for (const double weight : axis)
+    {
+      key += Exact(weight) + ",";
+    }
+  }
+  return key;
+}
+
+Halo
+SeparableOperation::GetHalo(const Coordinates &) const
+{
+  Halo halo = Halo::None();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    halo.lower[a] = halo.upper[a] = Radius(a);
+  }
+  return halo;
+}
+
+void
+SeparableOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  CheckSameOrFloatingOutput("a separable kernel", inputs.at(0), output);
+}
+
+void
+SeparableOperation::Validate(const Coordinates & image) const
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::string axis = "along axis " + std::to_string(a);
+    if (weights[a].empty())
+    {
+      continue;
+    }
+    if (weights[a].size() % 2 == 0)
+    {
+      throw ParameterError("the kernel has " + std::to_string(weights[a].size()) + " weights " + axis +
+                           "; the number must be odd");
+    }
+    if (weights[a].size() == 1 && weights[a][0] != 1.0)
+    {
+      throw ParameterError("the kernel's only weight " + axis + " is " + std::to_string(weights[a][0]) +
+                           "; a kernel of one weight must be 1");
+    }
+    if (boundary.mode != BoundaryMode::Renormalized && Radius(a) > LargestMappedRadius)
+    {
+      throw ParameterError("the kernel's radius is " + std::to_string(Radius(a)) + " " + axis +
+                           "; with this boundary mode it must not exceed " + std::to_string(LargestMappedRadius));
+    }
+    for (const double weight : weights[a])
+    {
+      if (!std::isfinite(weight))
+      {
+        throw ParameterError("a kernel weight " + axis + " is " + std::to_string(weight) + "; it must be finite");
+      }
+    }
+    if (boundary.mode == BoundaryMode::Renormalized)
+    {
+      for (const double norm : GetNorms(a, image[a]))
+      {
+        if (!std::isfinite(norm))
+        {
+          throw ParameterError("the kernel's weights inside the image sum to zero " + axis +
+                               ", so it cannot be renormalized");
+        }
+      }
+    }
+  }
+}
+
+std::vector<double>
+SeparableOperation::GetNorms(int a, std::int64_t n) const
+{
+  const std::int64_t  radius = Radius(a);
+  std::vector<double> norms(static_cast<std::size_t>(n), 1.0);
+  if (weights[a].empty())
+  {
+    return norms;
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    if (i >= radius && i + radius < n)
+    {
+      // From here to the mirrored position the whole window is inside.
+      i = n - 1 - radius;
+      continue;
+    }
+    double sum = 0;
+    for (std::int64_t t = std::max<std::int64_t>(0, radius - i); t <= std::min(2 * radius, n - 1 - i + radius); ++t)
+    {
+      sum += weights[a][static_cast<std::size_t>(t)];
+    }
+    norms[static_cast<std::size_t>(i)] = 1.0 / sum;
+  }
+  return norms;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,63 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCpuLevel_h
+#define chunkwiseCpuLevel_h
+
+#include <cstdint>
+
+namespace chunkwise
+{
+
+/** Sums of 64-bit pixels need more than 64 bits. */
+__extension__ using Int128 = __int128;
+
+/** The accumulators, in the order of the tables below. */
+enum class Accumulator : int
+{
+  Int32,
+  Int64,
+  Int128,
+  Float32,
+  Float64
+};
+constexpr int NumberOfAccumulators = 5;
+
+/** Work on rows of one accumulator type. Rows do not overlap unless they are the same. */
+template <typename TAcc>
+struct RowFunctions
+{
+  /** out[i] = fma chain from +0 over weights[t] * rows[t][i], t ascending; nullptr for integers. */
+  void (*weigh)(TAcc * out, const TAcc * const * rows, const TAcc * weights, std::int64_t taps, std::int64_t n);
+  /** out[i] = +0 + rows[0][i] + rows[1][i] + ... */
+  void (*sum)(TAcc * out, const TAcc * const * rows, std::int64_t taps, std::int64_t n);
+  /** out[i] = a[i] + b[i]; out may be a or b. */
+  void (*add)(TAcc * out, const TAcc * a, const TAcc * b, std::int64_t n);
+  /** row[i] *= factor */
+  void (*scale)(TAcc * row, TAcc factor, std::int64_t n);
+};
+
+/** The row functions compiled for one instruction set. All sets give the same bits. */
+struct CpuLevel
+{
+  const char * name;
+
+  RowFunctions<std::int32_t> int32;
+  RowFunctions<std::int64_t> int64;
+  RowFunctions<Int128>       int128;
+  RowFunctions<float>        float32;
+  RowFunctions<double>       float64;
+
+  /** [input kind][accumulator] */
+  void (*convert[10][NumberOfAccumulators])(void * out, const void * in, std::int64_t n);
+  /** [accumulator][output kind]: the mean of sums over `count` taps. */
+  void (*finishMean[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t count, std::int64_t n);
+  /** [accumulator][output kind]: rounding of weighted sums. */
+  void (*finishWeighted[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t n);
+};
+
+/** The best level of this machine, or the one that the environment variable CHUNKWISE_CPU_LEVEL names. */
+const CpuLevel &
+GetCpuLevel();
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,453 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Included once by each chunkwiseCpuLevel*.cxx, with CHUNKWISE_CPU_LEVEL the level's namespace. Everything here is in
+// that namespace: a template compiled for AVX must not be what the linker gives to the baseline. For the same reason
+// only headers without inline functions of their own are included.
+#include "chunkwiseCpuLevel.h"
+
+#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
+#  include <immintrin.h>
+#endif
+
+namespace chunkwise
+{
+namespace CHUNKWISE_CPU_LEVEL
+{
+
+#if defined(__AVX512F__)
+struct FloatVector
+{
+  static constexpr std::int64_t Width = 16;
+  __m512                        v;
+  static FloatVector
+  Zero()
+  {
+    return { _mm512_setzero_ps() };
+  }
+  void
+  MultiplyAdd(float w, const float * x)
+  {
+    v = _mm512_fmadd_ps(_mm512_set1_ps(w), _mm512_loadu_ps(x), v);
+  }
+  void
+  Store(float * out) const
+  {
+    _mm512_storeu_ps(out, v);
+  }
+};
+struct DoubleVector
+{
+  static constexpr std::int64_t Width = 8;
+  __m512d                       v;
+  static DoubleVector
+  Zero()
+  {
+    return { _mm512_setzero_pd() };
+  }
+  void
+  MultiplyAdd(double w, const double * x)
+  {
+    v = _mm512_fmadd_pd(_mm512_set1_pd(w), _mm512_loadu_pd(x), v);
+  }
+  void
+  Store(double * out) const
+  {
+    _mm512_storeu_pd(out, v);
+  }
+};
+#elif defined(__AVX2__) && defined(__FMA__)
+struct FloatVector
+{
+  static constexpr std::int64_t Width = 8;
+  __m256                        v;
+  static FloatVector
+  Zero()
+  {
+    return { _mm256_setzero_ps() };
+  }
+  void
+  MultiplyAdd(float w, const float * x)
+  {
+    v = _mm256_fmadd_ps(_mm256_set1_ps(w), _mm256_loadu_ps(x), v);
+  }
+  void
+  Store(float * out) const
+  {
+    _mm256_storeu_ps(out, v);
+  }
+};
+struct DoubleVector
+{
+  static constexpr std::int64_t Width = 4;
+  __m256d                       v;
+  static DoubleVector
+  Zero()
+  {
+    return { _mm256_setzero_pd() };
+  }
+  void
+  MultiplyAdd(double w, const double * x)
+  {
+    v = _mm256_fmadd_pd(_mm256_set1_pd(w), _mm256_loadu_pd(x), v);
+  }
+  void
+  Store(double * out) const
+  {
+    _mm256_storeu_pd(out, v);
+  }
+};
+#else
+struct FloatVector
+{
+  static constexpr std::int64_t Width = 1;
+  float                         v;
+  static FloatVector
+  Zero()
+  {
+    return { 0.0f };
+  }
+  void
+  MultiplyAdd(float w, const float * x)
+  {
+    v = __builtin_fmaf(w, *x, v);
+  }
+  void
+  Store(float * out) const
+  {
+    *out = v;
+  }
+};
+struct DoubleVector
+{
+  static constexpr std::int64_t Width = 1;
+  double                        v;
+  static DoubleVector
+  Zero()
+  {
+    return { 0.0 };
+  }
+  void
+  MultiplyAdd(double w, const double * x)
+  {
+    v = __builtin_fma(w, *x, v);
+  }
+  void
+  Store(double * out) const
+  {
+    *out = v;
+  }
+};
+#endif
+
+inline float
+MultiplyAddOne(float w, float x, float sum)
+{
+  return __builtin_fmaf(w, x, sum);
+}
+inline double
+MultiplyAddOne(double w, double x, double sum)
+{
+  return __builtin_fma(w, x, sum);
+}
+
+template <typename TAcc, typename TVector>
+void
+Weigh(TAcc * __restrict out, const TAcc * const * rows, const TAcc * weights, std::int64_t taps, std::int64_t n)
+{
+  constexpr std::int64_t width = TVector::Width;
+  std::int64_t           i = 0;
+  // Enough independent chains to hide the latency of a multiply-add.
+  for (; i + 8 * width <= n; i += 8 * width)
+  {
+    TVector s0 = TVector::Zero(), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+    for (std::int64_t t = 0; t < taps; ++t)
+    {
+      const TAcc         w = weights[t];
+      const TAcc * const row = rows[t] + i;
+      s0.MultiplyAdd(w, row);
+      s1.MultiplyAdd(w, row + width);
+      s2.MultiplyAdd(w, row + 2 * width);
+      s3.MultiplyAdd(w, row + 3 * width);
+      s4.MultiplyAdd(w, row + 4 * width);
+      s5.MultiplyAdd(w, row + 5 * width);
+      s6.MultiplyAdd(w, row + 6 * width);
+      s7.MultiplyAdd(w, row + 7 * width);
+    }
+    s0.Store(out + i);
+    s1.Store(out + i + width);
+    s2.Store(out + i + 2 * width);
+    s3.Store(out + i + 3 * width);
+    s4.Store(out + i + 4 * width);
+    s5.Store(out + i + 5 * width);
+    s6.Store(out + i + 6 * width);
+    s7.Store(out + i + 7 * width);
+  }
+  for (; i + width <= n; i += width)
+  {
+    TVector s = TVector::Zero();
+    for (std::int64_t t = 0; t < taps; ++t)
+    {
+      s.MultiplyAdd(weights[t], rows[t] + i);
+    }
+    s.Store(out + i);
+  }
+  for (; i < n; ++i)
+  {
+    TAcc s = 0;
+    for (std::int64_t t = 0; t < taps; ++t)
+    {
+      s = MultiplyAddOne(weights[t], rows[t][i], s);
+    }
+    out[i] = s;
+  }
+}
+
+template <typename TAcc, int VTaps>
+void
+SumFixed(TAcc * __restrict out, const TAcc * const * rows, std::int64_t n)
+{
+  const TAcc * r[VTaps];
+  for (int t = 0; t < VTaps; ++t)
+  {
+    r[t] = rows[t];
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    TAcc s = 0;
+    for (int t = 0; t < VTaps; ++t)
+    {
+      s += r[t][i];
+    }
+    out[i] = s;
+  }
+}
+
+template <typename TAcc>
+void
+Sum(TAcc * __restrict out, const TAcc * const * rows, std::int64_t taps, std::int64_t n)
+{
+  switch (taps)
+  {
+    case 1:
+      return SumFixed<TAcc, 1>(out, rows, n);
+    case 2:
+      return SumFixed<TAcc, 2>(out, rows, n);
+    case 3:
+      return SumFixed<TAcc, 3>(out, rows, n);
+    case 4:
+      return SumFixed<TAcc, 4>(out, rows, n);
+    case 5:
+      return SumFixed<TAcc, 5>(out, rows, n);
+    case 6:
+      return SumFixed<TAcc, 6>(out, rows, n);
+    case 7:
+      return SumFixed<TAcc, 7>(out, rows, n);
+    case 8:
+      return SumFixed<TAcc, 8>(out, rows, n);
+    default:
+      SumFixed<TAcc, 9>(out, rows, n);
+  }
+}
+
+template <typename TAcc>
+void
+Add(TAcc * out, const TAcc * a, const TAcc * b, std::int64_t n)
+{
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    out[i] = a[i] + b[i];
+  }
+}
+
+template <typename TAcc>
+void
+Scale(TAcc * row, TAcc factor, std::int64_t n)
+{
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    row[i] *= factor;
+  }
+}
+
+template <typename TIn, typename TAcc>
+void
+Convert(void * outMemory, const void * inMemory, std::int64_t n)
+{
+  TAcc * __restrict const out = static_cast<TAcc *>(outMemory);
+  const TIn * __restrict const in = static_cast<const TIn *>(inMemory);
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    out[i] = static_cast<TAcc>(in[i]);
+  }
+}
+
+template <typename T>
+constexpr bool IsReal = static_cast<T>(0.5) != static_cast<T>(0);
+
+/** As DivideRoundHalfEven, here so that no other translation unit's copy is used. */
+template <typename TInteger>
+inline TInteger
+DivideHalfEven(TInteger sum, TInteger divisor)
+{
+  TInteger quotient = sum / divisor;
+  TInteger remainder = sum % divisor;
+  if (remainder < 0)
+  {
+    remainder += divisor;
+    --quotient;
+  }
+  const TInteger rest = divisor - remainder;
+  return quotient + ((remainder > rest || (remainder == rest && quotient % 2 != 0)) ? 1 : 0);
+}
+
+template <typename TAcc, typename TOut>
+void
+FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int64_t n)
+{
+  TOut * __restrict const out = static_cast<TOut *>(outMemory);
+  const TAcc * __restrict const in = static_cast<const TAcc *>(inMemory);
+  if constexpr (IsReal<TAcc>)
+  {
+    const TAcc divisor = static_cast<TAcc>(count);
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      out[i] = static_cast<TOut>(in[i] / divisor);
+    }
+  }
+  else if constexpr (IsReal<TOut>)
+  {
+    const auto divisor = static_cast<double>(count);
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      out[i] = static_cast<TOut>(static_cast<double>(in[i]) / divisor);
+    }
+  }
+  else if constexpr (sizeof(TOut) <= 2)
+  {
+    // With |sum| < 2^53, a quotient below 2^16 and fewer than 2^31 taps, the nearest double to the quotient lies on the
+    // same side of every tie as the quotient itself, and is a tie only where the quotient is.
+    const auto divisor = static_cast<double>(count);
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      out[i] = static_cast<TOut>(static_cast<std::int32_t>(__builtin_rint(static_cast<double>(in[i]) / divisor)));
+    }
+  }
+  else
+  {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      out[i] = static_cast<TOut>(DivideHalfEven<TAcc>(in[i], static_cast<TAcc>(count)));
+    }
+  }
+}
+
+inline float
+RoundToEven(float value)
+{
+  return __builtin_rintf(value);
+}
+inline double
+RoundToEven(double value)
+{
+  return __builtin_rint(value);
+}
+
+template <typename TAcc, typename TOut>
+void
+FinishWeighted(void * outMemory, const void * inMemory, std::int64_t n)
+{
+  TOut * __restrict const out = static_cast<TOut *>(outMemory);
+  const TAcc * __restrict const in = static_cast<const TAcc *>(inMemory);
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    if constexpr (IsReal<TOut>)
+    {
+      out[i] = static_cast<TOut>(in[i]);
+    }
+    else
+    {
+      constexpr bool isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
+      constexpr TOut lowest = isSigned ? static_cast<TOut>(std::uint64_t{ 1 } << (8 * sizeof(TOut) - 1)) : TOut{ 0 };
+      constexpr TOut largest = static_cast<TOut>(~lowest);
+      const TAcc     value = in[i];
+      if constexpr (sizeof(TOut) <= 2)
+      {
+        TAcc clamped = value > static_cast<TAcc>(lowest) ? value : static_cast<TAcc>(lowest);
+        clamped = clamped < static_cast<TAcc>(largest) ? clamped : static_cast<TAcc>(largest);
+        out[i] = static_cast<TOut>(static_cast<std::int32_t>(RoundToEven(clamped)));
+      }
+      else
+      {
+        out[i] = !(value > static_cast<TAcc>(lowest))  ? lowest
+                 : value >= static_cast<TAcc>(largest) ? largest
+                                                       : static_cast<TOut>(RoundToEven(value));
+      }
+    }
+  }
+}
+
+template <typename TAcc>
+RowFunctions<TAcc>
+IntegerRows()
+{
+  return { nullptr, Sum<TAcc>, Add<TAcc>, Scale<TAcc> };
+}
+
+template <typename TIn>
+void
+FillConvert(CpuLevel & level, int kind)
+{
+  level.convert[kind][0] = Convert<TIn, std::int32_t>;
+  level.convert[kind][1] = Convert<TIn, std::int64_t>;
+  level.convert[kind][2] = Convert<TIn, Int128>;
+  level.convert[kind][3] = Convert<TIn, float>;
+  level.convert[kind][4] = Convert<TIn, double>;
+}
+
+template <typename TOut>
+void
+FillFinish(CpuLevel & level, int kind)
+{
+  level.finishMean[0][kind] = FinishMean<std::int32_t, TOut>;
+  level.finishMean[1][kind] = FinishMean<std::int64_t, TOut>;
+  level.finishMean[2][kind] = FinishMean<Int128, TOut>;
+  level.finishMean[3][kind] = FinishMean<float, TOut>;
+  level.finishMean[4][kind] = FinishMean<double, TOut>;
+  level.finishWeighted[3][kind] = FinishWeighted<float, TOut>;
+  level.finishWeighted[4][kind] = FinishWeighted<double, TOut>;
+}
+
+CpuLevel
+MakeLevel(const char * name)
+{
+  CpuLevel level{};
+  level.name = name;
+  level.int32 = IntegerRows<std::int32_t>();
+  level.int64 = IntegerRows<std::int64_t>();
+  level.int128 = IntegerRows<Int128>();
+  level.float32 = { Weigh<float, FloatVector>, Sum<float>, Add<float>, Scale<float> };
+  level.float64 = { Weigh<double, DoubleVector>, Sum<double>, Add<double>, Scale<double> };
+  FillConvert<std::uint8_t>(level, 0);
+  FillConvert<std::int8_t>(level, 1);
+  FillConvert<std::uint16_t>(level, 2);
+  FillConvert<std::int16_t>(level, 3);
+  FillConvert<std::uint32_t>(level, 4);
+  FillConvert<std::int32_t>(level, 5);
+  FillConvert<std::uint64_t>(level, 6);
+  FillConvert<std::int64_t>(level, 7);
+  FillConvert<float>(level, 8);
+  FillConvert<double>(level, 9);
+  FillFinish<std::uint8_t>(level, 0);
+  FillFinish<std::int8_t>(level, 1);
+  FillFinish<std::uint16_t>(level, 2);
+  FillFinish<std::int16_t>(level, 3);
+  FillFinish<std::uint32_t>(level, 4);
+  FillFinish<std::int32_t>(level, 5);
+  FillFinish<std::uint64_t>(level, 6);
+  FillFinish<std::int64_t>(level, 7);
+  FillFinish<float>(level, 8);
+  FillFinish<double>(level, 9);
+  return level;
+}
+
+} // namespace CHUNKWISE_CPU_LEVEL
+} // namespace chunkwise

@@ -1,0 +1,242 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuWindow.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseOperations.h"
+#include "chunkwiseReducer.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+struct MeanShape
+{
+  std::int64_t radius[MaxDimension];
+  /** Taps of a whole window. */
+  std::int64_t taps{ 1 };
+  Accumulator  accumulator{ Accumulator::Float32 };
+  std::int64_t accumulatorBytes{ 4 };
+};
+
+MeanShape
+ShapeOf(const MeanOperation & operation, const Box & image, PixelKind kind)
+{
+  MeanShape shape;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    shape.radius[a] = operation.EffectiveRadius(a, image.Extent(a));
+    shape.taps *= 2 * shape.radius[a] + 1;
+  }
+  switch (kind)
+  {
+    case PixelKind::Float32:
+      break;
+    case PixelKind::Float64:
+      shape.accumulator = Accumulator::Float64;
+      shape.accumulatorBytes = 8;
+      break;
+    case PixelKind::UInt64:
+    case PixelKind::Int64:
+      shape.accumulator = Accumulator::Int128;
+      shape.accumulatorBytes = 16;
+      break;
+    default:
+    {
+      const double largest = PixelSize(kind) == 1 ? 255.0 : PixelSize(kind) == 2 ? 65535.0 : 4294967295.0;
+      const bool   small = largest * static_cast<double>(shape.taps) < 2147483648.0;
+      shape.accumulator = small ? Accumulator::Int32 : Accumulator::Int64;
+      shape.accumulatorBytes = small ? 4 : 8;
+    }
+  }
+  return shape;
+}
+
+/** The constant as a voxel of the image would hold it. */
+template <typename TAcc>
+TAcc
+ConstantOf(double constant, PixelKind kind)
+{
+  return DispatchPixelKind(kind, [constant](auto pixel) {
+    using Pixel = decltype(pixel);
+    if constexpr (static_cast<Pixel>(0.5) != static_cast<Pixel>(0))
+    {
+      return static_cast<TAcc>(static_cast<Pixel>(constant));
+    }
+    else
+    {
+      return static_cast<TAcc>(RoundAndClamp<Pixel>(constant));
+    }
+  });
+}
+
+template <typename TAcc>
+void
+Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> & rows)
+{
+  const auto &     operation = static_cast<const MeanOperation &>(*call.operation);
+  const CpuLevel & level = GetCpuLevel();
+  const bool       renormalized = operation.boundary.mode == BoundaryMode::Renormalized;
+  AxisWindow<TAcc> windows[MaxDimension];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    windows[a].radius = shape.radius[a];
+  }
+  const WindowTiling tiling(call.output.box, call.image, shape.radius, sizeof(TAcc), false);
+  const auto         accumulator = static_cast<int>(shape.accumulator);
+  const auto         finishRow = level.finishMean[accumulator][static_cast<int>(call.output.kind)];
+  const auto         pixel = static_cast<std::int64_t>(PixelSize(call.output.kind));
+  const auto         tapsInside = [&](int a, std::int64_t i) {
+    return std::min(i + shape.radius[a], call.image.Extent(a) - 1) - std::max<std::int64_t>(i - shape.radius[a], 0) + 1;
+  };
+  const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
+    char * const       out = static_cast<char *>(call.output.data) + call.output.Offset(index) * pixel;
+    const std::int64_t step = call.output.stride[0] * pixel;
+    std::int64_t       count = shape.taps;
+    if (renormalized)
+    {
+      count = 1;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        count *= tapsInside(a, index[a]);
+      }
+    }
+    // Along x the number of taps is the same but near the edges.
+    std::int64_t x = 0;
+    while (x < n)
+    {
+      std::int64_t run = n - x;
+      std::int64_t taps = count;
+      if (renormalized)
+      {
+        const std::int64_t i = index[0] + x;
+        const std::int64_t here = tapsInside(0, i);
+        taps *= here;
+        run = here < 2 * shape.radius[0] + 1 ? 1 : std::min(run, call.image.Extent(0) - shape.radius[0] - i);
+      }
+      run = step == pixel ? run : 1;
+      finishRow(out + x * step, row + x, taps, run);
+      x += run;
+    }
+  };
+  WindowSweep<TAcc>(call,
+                    rows,
+                    level.convert[static_cast<int>(call.inputs[0].kind)][accumulator],
+                    operation.boundary.mode,
+                    ConstantOf<TAcc>(operation.boundary.constant, call.inputs[0].kind),
+                    windows,
+                    tiling)
+    .Run(finish);
+}
+
+void
+RunMean(const KernelCall & call)
+{
+  const auto &     operation = static_cast<const MeanOperation &>(*call.operation);
+  const MeanShape  shape = ShapeOf(operation, call.image, call.inputs[0].kind);
+  const CpuLevel & level = GetCpuLevel();
+  switch (shape.accumulator)
+  {
+    case Accumulator::Int32:
+      return Run(call, shape, level.int32);
+    case Accumulator::Int64:
+      return Run(call, shape, level.int64);
+    case Accumulator::Int128:
+      return Run(call, shape, level.int128);
+    case Accumulator::Float32:
+      return Run(call, shape, level.float32);
+    case Accumulator::Float64:
+      return Run(call, shape, level.float64);
+  }
+}
+
+std::size_t
+ScratchOfMean(const Operation & operation, const ChunkShape & chunk)
+{
+  const MeanShape    shape = ShapeOf(static_cast<const MeanOperation &>(operation), chunk.image, chunk.inputKinds[0]);
+  const WindowTiling tiling(chunk.outputBox, chunk.image, shape.radius, shape.accumulatorBytes, false);
+  return static_cast<std::size_t>(tiling.scratch * shape.accumulatorBytes * chunk.concurrency);
+}
+
+/** The reducer at every voxel: as slow as its definition. */
+template <typename TIn, typename TOut, typename TAcc>
+void
+RunGenericTyped(const KernelCall & call, const MeanShape & shape)
+{
+  const auto &       operation = static_cast<const MeanOperation &>(*call.operation);
+  const BufferView & in = call.inputs[0];
+  const Box &        box = call.output.box;
+  const TAcc         constant = ConstantOf<TAcc>(operation.boundary.constant, in.kind);
+  call.executor->ParallelFor(box.NumberOfVoxels(), [&](std::int64_t voxel, unsigned int) {
+    Coordinates index = box.lower;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      index[a] += voxel % box.Extent(a);
+      voxel /= box.Extent(a);
+    }
+    MeanReducer<TAcc> reducer;
+    for (std::int64_t tap = 0; tap < shape.taps; ++tap)
+    {
+      Coordinates  at{};
+      std::int64_t rest = tap;
+      bool         inside = true;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t k = 2 * shape.radius[a] + 1;
+        at[a] = MapTap(index[a] - shape.radius[a] + rest % k,
+                       in.box.lower[a],
+                       in.box.upper[a],
+                       call.image.Extent(a),
+                       operation.boundary.mode);
+        inside = inside && (at[a] >= 0 || operation.boundary.mode == BoundaryMode::Periodic);
+        rest /= k;
+      }
+      if (inside)
+      {
+        reducer.Add(static_cast<TAcc>(static_cast<const TIn *>(in.data)[in.Offset(at)]), 1);
+      }
+      else if (operation.boundary.mode == BoundaryMode::Constant)
+      {
+        reducer.Add(constant, 1);
+      }
+    }
+    static_cast<TOut *>(call.output.data)[call.output.Offset(index)] = MeanOf<TOut>(reducer.sum, reducer.count);
+  });
+}
+
+void
+RunGenericMean(const KernelCall & call)
+{
+  const MeanShape shape = ShapeOf(static_cast<const MeanOperation &>(*call.operation), call.image, call.inputs[0].kind);
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using In = decltype(pixel);
+    using Acc = std::conditional_t<PixelKindOf<In>() == PixelKind::Float32,
+                                   float,
+                                   std::conditional_t<PixelKindOf<In>() == PixelKind::Float64, double, Int128>>;
+    switch (call.output.kind)
+    {
+      case PixelKind::Float32:
+        return RunGenericTyped<In, float, Acc>(call, shape);
+      case PixelKind::Float64:
+        return RunGenericTyped<In, double, Acc>(call, shape);
+      default:
+        return RunGenericTyped<In, In, Acc>(call, shape);
+    }
+  });
+}
+
+} // namespace
+
+void
+RegisterHostMean(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunMean;
+  kernel.scratchBytes = ScratchOfMean;
+  registry.Register("mean", kernel);
+  Kernel generic;
+  generic.run = RunGenericMean;
+  registry.Register("mean.generic", generic);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,110 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuWindow.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseOperations.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+bool
+UsesDouble(PixelKind kind)
+{
+  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
+}
+
+void
+RadiiOf(const SeparableOperation & operation, std::int64_t (&radius)[MaxDimension])
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    radius[a] = operation.Radius(a);
+  }
+}
+
+template <typename TAcc>
+void
+Run(const KernelCall & call, const RowFunctions<TAcc> & rows, Accumulator accumulator)
+{
+  const auto &     operation = static_cast<const SeparableOperation &>(*call.operation);
+  const CpuLevel & level = GetCpuLevel();
+  AxisWindow<TAcc> windows[MaxDimension];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const auto & weights = operation.weights[a];
+    windows[a].radius = operation.Radius(a);
+    windows[a].weights.assign(weights.begin(), weights.end());
+    if (operation.boundary.mode == BoundaryMode::Renormalized && windows[a].radius > 0)
+    {
+      const std::vector<double> norms = operation.GetNorms(a, call.image.Extent(a));
+      windows[a].norms.assign(norms.begin(), norms.end());
+    }
+  }
+  std::int64_t radius[MaxDimension];
+  RadiiOf(operation, radius);
+  const WindowTiling tiling(
+    call.output.box, call.image, radius, sizeof(TAcc), operation.boundary.mode == BoundaryMode::Renormalized);
+  const auto finishRow = level.finishWeighted[static_cast<int>(accumulator)][static_cast<int>(call.output.kind)];
+  const auto pixel = static_cast<std::int64_t>(PixelSize(call.output.kind));
+  const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
+    char * const       out = static_cast<char *>(call.output.data) + call.output.Offset(index) * pixel;
+    const std::int64_t step = call.output.stride[0] * pixel;
+    if (step == pixel)
+    {
+      finishRow(out, row, n);
+      return;
+    }
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      finishRow(out + x * step, row + x, 1);
+    }
+  };
+  WindowSweep<TAcc>(call,
+                    rows,
+                    level.convert[static_cast<int>(call.inputs[0].kind)][static_cast<int>(accumulator)],
+                    operation.boundary.mode,
+                    static_cast<TAcc>(operation.boundary.constant),
+                    windows,
+                    tiling)
+    .Run(finish);
+}
+
+void
+RunSeparable(const KernelCall & call)
+{
+  if (UsesDouble(call.inputs[0].kind))
+  {
+    Run(call, GetCpuLevel().float64, Accumulator::Float64);
+  }
+  else
+  {
+    Run(call, GetCpuLevel().float32, Accumulator::Float32);
+  }
+}
+
+std::size_t
+ScratchOfSeparable(const Operation & operation, const ChunkShape & chunk)
+{
+  const auto & separable = static_cast<const SeparableOperation &>(operation);
+  std::int64_t radius[MaxDimension];
+  RadiiOf(separable, radius);
+  const std::int64_t bytes = UsesDouble(chunk.inputKinds[0]) ? 8 : 4;
+  const WindowTiling tiling(
+    chunk.outputBox, chunk.image, radius, bytes, separable.boundary.mode == BoundaryMode::Renormalized);
+  return static_cast<std::size_t>(tiling.scratch * bytes * chunk.concurrency);
+}
+
+} // namespace
+
+void
+RegisterHostSeparable(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunSeparable;
+  kernel.scratchBytes = ScratchOfSeparable;
+  registry.Register("separable", kernel);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,90 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuWindow.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+std::int64_t
+Equalise(std::int64_t extent, std::int64_t largest)
+{
+  const std::int64_t parts = (extent + largest - 1) / largest;
+  return (extent + parts - 1) / parts;
+}
+
+} // namespace
+
+WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension],
+                           std::int64_t accBytes, bool clips)
+{
+  tile = Coordinates::Filled(1);
+  for (int a = MaxDimension - 1; a > 0; --a)
+  {
+    if (radius[a] > 0)
+    {
+      sweep = a;
+      break;
+    }
+  }
+  for (int a = 1; a < sweep; ++a)
+  {
+    if (radius[a] > 0)
+    {
+      if (middles == 2)
+      {
+        throw ParameterError("a window takes part in at most " + std::to_string(MaxSpatialAxes) + " axes");
+      }
+      middle[middles++] = a;
+    }
+  }
+  if (middles == 2 && radius[0] > 0)
+  {
+    throw ParameterError("a window takes part in at most " + std::to_string(MaxSpatialAxes) + " axes");
+  }
+  tile[0] = Equalise(output.Extent(0), 1024);
+  ringSlots = 1;
+  if (sweep >= 0)
+  {
+    tile[sweep] = output.Extent(sweep);
+    const std::int64_t taps = 2 * radius[sweep] + 1;
+    // Blocks keep one slab beside their slots.
+    ringSlots = clips ? std::min(taps, image.Extent(sweep)) : taps + 1;
+  }
+  std::int64_t rows = std::max<std::int64_t>(4, CacheBytes / accBytes / (ringSlots + 1) / tile[0]);
+  for (int i = 0; i < middles; ++i)
+  {
+    const std::int64_t wanted =
+      std::max(std::min<std::int64_t>(rows, 64), std::min<std::int64_t>(2 * radius[middle[i]], 64));
+    tile[middle[i]] = Equalise(output.Extent(middle[i]), wanted);
+    rows = std::max<std::int64_t>(4, rows / tile[middle[i]]);
+  }
+
+  std::int64_t largestTaps = radius[0] > 0 ? 2 * radius[0] + 1 : 0;
+  paddedRow = tile[0] + 2 * radius[0];
+  slab = tile[0];
+  firstSlab = secondSlab = 0;
+  slots = largestTaps > 9 ? largestTaps : 0;
+  for (int i = 0; i < middles; ++i)
+  {
+    const std::int64_t taps = 2 * radius[middle[i]] + 1;
+    std::int64_t       rowsRead = tile[middle[i]] + taps - 1;
+    rowsRead = clips ? std::min(rowsRead, image.Extent(middle[i])) : rowsRead;
+    if (i == 0)
+    {
+      firstSlab = rowsRead * tile[0];
+    }
+    else
+    {
+      secondSlab = rowsRead * tile[middle[0]] * tile[0];
+    }
+    slab *= tile[middle[i]];
+    slots = std::max(slots, taps > 9 ? (taps + 1) * tile[0] : 0);
+  }
+  scratch = paddedRow + firstSlab + secondSlab + (ringSlots + 1) * slab + slots + 2 * tile[0];
+  // Workers' parts begin on cache lines of their own.
+  scratch = (scratch + 63) / 64 * 64;
+}
+
+} // namespace chunkwise

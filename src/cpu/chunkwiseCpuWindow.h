@@ -1,0 +1,608 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCpuWindow_h
+#define chunkwiseCpuWindow_h
+
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseError.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwiseOperation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+namespace chunkwise
+{
+
+/** What a separable window does along one axis. */
+template <typename TAcc>
+struct AxisWindow
+{
+  std::int64_t radius{ 0 };
+  /** 2 radius + 1 weights; empty: a sum. */
+  std::vector<TAcc> weights;
+  /** A factor for each position of the image's axis; empty: none. */
+  std::vector<TAcc> norms;
+
+  std::int64_t
+  Taps() const
+  {
+    return 2 * radius + 1;
+  }
+  /** Sums of many taps go by blocks, see MeanOperation. */
+  bool
+  UsesBlocks() const
+  {
+    return weights.empty() && Taps() > 9;
+  }
+};
+
+/** A pass along one axis for each axis that has a window, for any number of axes, in one sweep over the image.
+ *
+ * A task is a tile of the output. It sweeps along the last windowed axis other than x; of each plane across it, a slab
+ * of the tile with its halo is read from the image, passed along x and the axes between, and kept in a ring from which
+ * the pass along the sweep axis is made. So the image is read about once and written once, and what is between stays in
+ * the caches. */
+class WindowTiling
+{
+public:
+  /** Bytes of ring and slab that a task should stay below, so that they lie in a core's own cache. */
+  static constexpr std::int64_t CacheBytes = 640 * 1024;
+
+  /** `clips`: nothing outside of the image is needed, however far the windows reach. */
+  WindowTiling(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension], std::int64_t accBytes,
+               bool clips);
+
+  int          sweep{ -1 }; ///< -1: none but x, or no axis at all
+  int          middle[2]{ -1, -1 };
+  int          middles{ 0 };
+  Coordinates  tile{};
+  std::int64_t ringSlots{ 1 };
+
+  /** Accumulators that a worker needs. */
+  std::int64_t scratch{ 0 };
+  std::int64_t paddedRow{ 0 };
+  std::int64_t firstSlab{ 0 };
+  std::int64_t secondSlab{ 0 };
+  std::int64_t slab{ 0 };
+  std::int64_t slots{ 0 };
+};
+
+template <typename TAcc>
+class WindowSweep
+{
+public:
+  using ConvertFunction = void (*)(void * out, const void * in, std::int64_t n);
+
+  WindowSweep(const KernelCall & call, const RowFunctions<TAcc> & rows, ConvertFunction convert, BoundaryMode mode,
+              TAcc constant, const AxisWindow<TAcc> (&windows)[MaxDimension], const WindowTiling & tiling)
+    : m_Call(call)
+    , m_Rows(rows)
+    , m_Convert(convert)
+    , m_Mode(mode)
+    , m_Constant(constant)
+    , m_Windows(windows)
+    , m_Tiling(tiling)
+  {}
+
+  /** Calls finish(row, index, n) for each finished row of n accumulators that begins at voxel `index`. */
+  template <typename TFinish>
+  void
+  Run(TFinish && finish)
+  {
+    const Box & out = m_Call.output.box;
+    const int   c = m_Tiling.sweep;
+    Coordinates tile = m_Tiling.tile;
+    // Few tiles: cut the sweep as well, as long as its halo stays a small part.
+    const auto workers = static_cast<std::int64_t>(m_Call.executor->GetConcurrency());
+    const auto tiles = CountTiles(tile);
+    if (c >= 0 && workers > 1 && tiles < 4 * workers)
+    {
+      const std::int64_t shortest = std::max<std::int64_t>(8, 6 * m_Windows[c].radius);
+      const std::int64_t parts =
+        std::max<std::int64_t>(1, std::min((4 * workers + tiles - 1) / tiles, out.Extent(c) / shortest));
+      tile[c] = (out.Extent(c) + parts - 1) / parts;
+    }
+    m_Call.executor->ParallelFor(CountTiles(tile), [&](std::int64_t task, unsigned int worker) {
+      Box box = out;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t count = (out.Extent(a) + tile[a] - 1) / tile[a];
+        box.lower[a] = out.lower[a] + task % count * tile[a];
+        box.upper[a] = std::min(box.lower[a] + tile[a], out.upper[a]);
+        task /= count;
+      }
+      Task(*this, box, worker).Sweep(finish);
+    });
+  }
+
+private:
+  std::int64_t
+  CountTiles(const Coordinates & tile) const
+  {
+    std::int64_t count = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      count *= (m_Call.output.box.Extent(a) + tile[a] - 1) / tile[a];
+    }
+    return count;
+  }
+
+  /** The work of one tile. */
+  class Task
+  {
+  public:
+    Task(const WindowSweep & sweep, const Box & box, unsigned int worker)
+      : m(sweep)
+      , m_Box(box)
+      , m_X(box.Extent(0))
+    {
+      const WindowTiling & tiling = m.m_Tiling;
+      TAcc *               memory = static_cast<TAcc *>(m.m_Call.scratch) + tiling.scratch * worker;
+      const auto           take = [&memory](std::int64_t n) {
+        TAcc * const block = memory;
+        memory += n;
+        return block;
+      };
+      m_Padded = take(tiling.paddedRow);
+      m_First = take(tiling.firstSlab);
+      m_Second = take(tiling.secondSlab);
+      m_Ring = take(tiling.ringSlots * tiling.slab);
+      m_Prefix = take(tiling.slab);
+      m_Slots = take(tiling.slots);
+      m_Row = take(tiling.tile[0]);
+      m_ZeroRow = take(tiling.tile[0]);
+      std::fill(m_ZeroRow, m_ZeroRow + m_X, TAcc{ 0 });
+      m_SlabRows = 1;
+      for (int i = 0; i < tiling.middles; ++i)
+      {
+        const int a = tiling.middle[i];
+        m_SlabRows *= m_Box.Extent(a);
+        Range(a, m_Lower[i], m_Upper[i]);
+      }
+      m_Slab = m_SlabRows * m_X;
+      std::int64_t mostTaps = m.m_Windows[0].Taps();
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        mostTaps = std::max(mostTaps, m.m_Windows[a].UsesBlocks() ? 1 : m.m_Windows[a].Taps());
+      }
+      m_Taps.resize(static_cast<std::size_t>(mostTaps));
+    }
+
+    template <typename TFinish>
+    void
+    Sweep(TFinish && finish)
+    {
+      const int c = m.m_Tiling.sweep;
+      if (c < 0)
+      {
+        Coordinates at = m_Box.lower;
+        MakeSlab(at, m_Ring);
+        FinishSlab(m_Ring, at, finish);
+        return;
+      }
+      const AxisWindow<TAcc> & window = m.m_Windows[c];
+      if (window.UsesBlocks())
+      {
+        SweepBlocks(finish);
+        return;
+      }
+      std::int64_t lower = 0;
+      std::int64_t upper = 0;
+      Range(c, lower, upper);
+      std::int64_t made = lower;
+      for (std::int64_t i = m_Box.lower[c]; i < m_Box.upper[c]; ++i)
+      {
+        if (Stops())
+        {
+          return;
+        }
+        const std::int64_t first = std::max(i - window.radius, lower);
+        const std::int64_t last = std::min(i + window.radius + 1, upper);
+        for (; made < last; ++made)
+        {
+          Coordinates at = m_Box.lower;
+          at[c] = made;
+          MakeSlab(at, RingSlab(made - lower));
+        }
+        Coordinates at = m_Box.lower;
+        at[c] = i;
+        for (std::int64_t row = 0; row < m_SlabRows; ++row)
+        {
+          for (std::int64_t v = first; v < last; ++v)
+          {
+            m_Taps[static_cast<std::size_t>(v - first)] = RingSlab(v - lower) + row * m_X;
+          }
+          Combine(window, m_Row, m_Taps.data(), first - (i - window.radius), last - first);
+          ScaleByNorm(window, i, m_Row, m_X);
+          FinishRow(m_Row, row, at, finish);
+        }
+        Report();
+      }
+    }
+
+  private:
+    bool
+    Stops() const
+    {
+      return m.m_Call.control && m.m_Call.control->ShouldStop();
+    }
+
+    void
+    Report() const
+    {
+      if (m.m_Call.control)
+      {
+        m.m_Call.control->AddFinishedVoxels(m_Slab);
+      }
+    }
+
+    /** The positions along axis `a` whose values the tile needs. In Renormalized mode what is outside adds nothing. */
+    void
+    Range(int a, std::int64_t & lower, std::int64_t & upper) const
+    {
+      const AxisWindow<TAcc> & window = m.m_Windows[a];
+      lower = m_Box.lower[a] - window.radius;
+      upper = m_Box.upper[a] + window.radius;
+      if (m.m_Mode == BoundaryMode::Renormalized && !window.UsesBlocks())
+      {
+        lower = std::max<std::int64_t>(lower, 0);
+        upper = std::min(upper, m.m_Call.image.upper[a]);
+      }
+    }
+
+    TAcc *
+    RingSlab(std::int64_t number) const
+    {
+      return m_Ring + number % m.m_Tiling.ringSlots * m.m_Tiling.slab;
+    }
+
+    void
+    Combine(const AxisWindow<TAcc> & window, TAcc * out, const TAcc * const * taps, std::int64_t firstTap,
+            std::int64_t count) const
+    {
+      if (window.weights.empty())
+      {
+        m.m_Rows.sum(out, taps, count, m_X);
+      }
+      else
+      {
+        m.m_Rows.weigh(out, taps, window.weights.data() + firstTap, count, m_X);
+      }
+    }
+
+    void
+    ScaleByNorm(const AxisWindow<TAcc> & window, std::int64_t position, TAcc * row, std::int64_t n) const
+    {
+      if (!window.norms.empty() && window.norms[static_cast<std::size_t>(position)] != TAcc{ 1 })
+      {
+        m.m_Rows.scale(row, window.norms[static_cast<std::size_t>(position)], n);
+      }
+    }
+
+    std::int64_t
+    Map(int a, std::int64_t position) const
+    {
+      const BufferView & input = m.m_Call.inputs[0];
+      return MapTap(position, input.box.lower[a], input.box.upper[a], m.m_Call.image.Extent(a), m.m_Mode);
+    }
+
+    /** Only these modes have taps without a voxel; elsewhere a negative index is a neighbour that was loaded. */
+    bool
+    IsAbsent(std::int64_t mapped) const
+    {
+      return mapped < 0 && (m.m_Mode == BoundaryMode::Renormalized || m.m_Mode == BoundaryMode::Constant);
+    }
+
+    /** One row of the tile, passed along x; `at` may lie outside the image on the windowed axes. */
+    void
+    MakeRow(Coordinates at, TAcc * out)
+    {
+      const BufferView & input = m.m_Call.inputs[0];
+      bool               inside = true;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        at[a] = Map(a, at[a]);
+        inside = inside && !IsAbsent(at[a]);
+      }
+      const AxisWindow<TAcc> & window = m.m_Windows[0];
+      const std::int64_t       begin = m_Box.lower[0] - window.radius;
+      const std::int64_t       end = m_Box.upper[0] + window.radius;
+      const TAcc               outside = m.m_Mode == BoundaryMode::Constant ? m.m_Constant : TAcc{ 0 };
+      TAcc *                   padded = window.radius == 0 ? out : m_Padded;
+      if (!inside)
+      {
+        if (m.m_Mode == BoundaryMode::Renormalized)
+        {
+          std::fill(out, out + m_X, TAcc{ 0 });
+          return;
+        }
+        std::fill(padded, padded + (end - begin), outside);
+      }
+      else
+      {
+        const std::int64_t from = std::max(begin, input.box.lower[0]);
+        const std::int64_t to = std::min(end, input.box.upper[0]);
+        const std::size_t  pixel = PixelSize(input.kind);
+        at[0] = input.box.lower[0];
+        const char * const line =
+          static_cast<const char *>(input.data) + input.Offset(at) * static_cast<std::int64_t>(pixel);
+        const auto address = [&](std::int64_t x) {
+          return line + (x - input.box.lower[0]) * input.stride[0] * static_cast<std::int64_t>(pixel);
+        };
+        if (input.stride[0] == 1)
+        {
+          m.m_Convert(padded + (from - begin), address(from), to - from);
+        }
+        else
+        {
+          for (std::int64_t x = from; x < to; ++x)
+          {
+            m.m_Convert(padded + (x - begin), address(x), 1);
+          }
+        }
+        const auto fillOutside = [&](std::int64_t x) {
+          const std::int64_t source = Map(0, x);
+          if (IsAbsent(source))
+          {
+            padded[x - begin] = outside;
+          }
+          else
+          {
+            m.m_Convert(padded + (x - begin), address(source), 1);
+          }
+        };
+        for (std::int64_t x = begin; x < from; ++x)
+        {
+          fillOutside(x);
+        }
+        for (std::int64_t x = to; x < end; ++x)
+        {
+          fillOutside(x);
+        }
+      }
+      if (window.radius == 0)
+      {
+        return;
+      }
+      if (window.UsesBlocks())
+      {
+        SumRowByBlocks(window, out);
+      }
+      else
+      {
+        for (std::int64_t t = 0; t < window.Taps(); ++t)
+        {
+          m_Taps[static_cast<std::size_t>(t)] = m_Padded + t;
+        }
+        Combine(window, out, m_Taps.data(), 0, window.Taps());
+      }
+      if (!window.norms.empty())
+      {
+        const TAcc * const norms = window.norms.data() + m_Box.lower[0];
+        for (std::int64_t x = 0; x < m_X; ++x)
+        {
+          if (norms[x] != TAcc{ 1 })
+          {
+            out[x] *= norms[x];
+          }
+        }
+      }
+    }
+
+    /** The block rule along x, on m_Padded. */
+    void
+    SumRowByBlocks(const AxisWindow<TAcc> & window, TAcc * out)
+    {
+      const std::int64_t k = window.Taps();
+      std::int64_t       j = m_Box.lower[0] - window.radius;
+      std::int64_t       p = j % k < 0 ? j % k + k : j % k;
+      TAcc               prefix = 0;
+      for (std::int64_t n = 0; n < m_X + 2 * window.radius; ++n)
+      {
+        prefix += m_Padded[n];
+        if (n >= 2 * window.radius)
+        {
+          out[n - 2 * window.radius] = p == k - 1 ? prefix : m_Slots[p + 1] + prefix;
+        }
+        m_Slots[p] = m_Padded[n];
+        if (++p == k)
+        {
+          for (std::int64_t s = k - 2; s >= std::max<std::int64_t>(0, k - 1 - n); --s)
+          {
+            m_Slots[s] += m_Slots[s + 1];
+          }
+          p = 0;
+          prefix = 0;
+        }
+      }
+    }
+
+    /** The slab at `at` (its sweep position; the tile's lower corner on the other axes), passed along all axes but the
+     * sweep axis, to `out`. */
+    void
+    MakeSlab(const Coordinates & at, TAcc * out)
+    {
+      const WindowTiling & tiling = m.m_Tiling;
+      if (tiling.middles == 0)
+      {
+        MakeRow(at, out);
+        return;
+      }
+      const int          first = tiling.middle[0];
+      const std::int64_t rows = m_Upper[0] - m_Lower[0];
+      const std::int64_t planes = tiling.middles == 2 ? m_Upper[1] - m_Lower[1] : 1;
+      const std::int64_t outRows = m_Box.Extent(first);
+      TAcc * const       passed = tiling.middles == 2 ? m_Second : out;
+      for (std::int64_t plane = 0; plane < planes; ++plane)
+      {
+        Coordinates row = at;
+        if (tiling.middles == 2)
+        {
+          row[tiling.middle[1]] = m_Lower[1] + plane;
+        }
+        for (std::int64_t r = 0; r < rows; ++r)
+        {
+          row[first] = m_Lower[0] + r;
+          MakeRow(row, m_First + r * m_X);
+        }
+        Pass(first, m_First, m_X, m_Lower[0], rows, passed + plane * outRows * m_X, m_X);
+      }
+      if (tiling.middles == 2)
+      {
+        for (std::int64_t r = 0; r < outRows; ++r)
+        {
+          Pass(tiling.middle[1], m_Second + r * m_X, outRows * m_X, m_Lower[1], planes, out + r * m_X, outRows * m_X);
+        }
+      }
+    }
+
+    /** The pass along a middle axis: rows `stride` apart, the first at position `lower`, to the tile's positions. */
+    void
+    Pass(int a, const TAcc * in, std::int64_t stride, std::int64_t lower, std::int64_t count, TAcc * out,
+         std::int64_t outStride)
+    {
+      const AxisWindow<TAcc> & window = m.m_Windows[a];
+      if (window.UsesBlocks())
+      {
+        const std::int64_t k = window.Taps();
+        TAcc * const       prefix = m_Slots + k * m_X;
+        std::int64_t       p = lower % k < 0 ? lower % k + k : lower % k;
+        std::fill(prefix, prefix + m_X, TAcc{ 0 });
+        for (std::int64_t n = 0; n < count; ++n)
+        {
+          const TAcc * const row = in + n * stride;
+          m.m_Rows.add(prefix, prefix, row, m_X);
+          if (n >= 2 * window.radius)
+          {
+            TAcc * const to = out + (n - 2 * window.radius) * outStride;
+            m.m_Rows.add(to, p == k - 1 ? m_ZeroRow : m_Slots + (p + 1) * m_X, prefix, m_X);
+          }
+          std::copy(row, row + m_X, m_Slots + p * m_X);
+          if (++p == k)
+          {
+            for (std::int64_t s = k - 2; s >= std::max<std::int64_t>(0, k - 1 - n); --s)
+            {
+              m.m_Rows.add(m_Slots + s * m_X, m_Slots + s * m_X, m_Slots + (s + 1) * m_X, m_X);
+            }
+            p = 0;
+            std::fill(prefix, prefix + m_X, TAcc{ 0 });
+          }
+        }
+        return;
+      }
+      for (std::int64_t i = m_Box.lower[a]; i < m_Box.upper[a]; ++i)
+      {
+        const std::int64_t first = std::max(i - window.radius, lower);
+        const std::int64_t last = std::min(i + window.radius + 1, lower + count);
+        for (std::int64_t v = first; v < last; ++v)
+        {
+          m_Taps[static_cast<std::size_t>(v - first)] = in + (v - lower) * stride;
+        }
+        TAcc * const to = out + (i - m_Box.lower[a]) * outStride;
+        Combine(window, to, m_Taps.data(), first - (i - window.radius), last - first);
+        ScaleByNorm(window, i, to, m_X);
+      }
+    }
+
+    /** The block rule along the sweep axis: the ring's slabs are the slots. */
+    template <typename TFinish>
+    void
+    SweepBlocks(TFinish && finish)
+    {
+      const int                c = m.m_Tiling.sweep;
+      const AxisWindow<TAcc> & window = m.m_Windows[c];
+      const std::int64_t       k = window.Taps();
+      const std::int64_t       lower = m_Box.lower[c] - window.radius;
+      const std::int64_t       count = m_Box.Extent(c) + 2 * window.radius;
+      std::int64_t             p = lower % k < 0 ? lower % k + k : lower % k;
+      const auto               slot = [&](std::int64_t number) { return m_Ring + number * m.m_Tiling.slab; };
+      TAcc * const             fresh = slot(k);
+      std::fill(m_Prefix, m_Prefix + m_Slab, TAcc{ 0 });
+      for (std::int64_t n = 0; n < count; ++n)
+      {
+        if (Stops())
+        {
+          return;
+        }
+        Coordinates at = m_Box.lower;
+        at[c] = lower + n;
+        MakeSlab(at, fresh);
+        m.m_Rows.add(m_Prefix, m_Prefix, fresh, m_Slab);
+        if (n >= 2 * window.radius)
+        {
+          at[c] = lower + n - window.radius;
+          for (std::int64_t row = 0; row < m_SlabRows; ++row)
+          {
+            m.m_Rows.add(m_Row, p == k - 1 ? m_ZeroRow : slot(p + 1) + row * m_X, m_Prefix + row * m_X, m_X);
+            FinishRow(m_Row, row, at, finish);
+          }
+          Report();
+        }
+        std::copy(fresh, fresh + m_Slab, slot(p));
+        if (++p == k)
+        {
+          for (std::int64_t s = k - 2; s >= std::max<std::int64_t>(0, k - 1 - n); --s)
+          {
+            m.m_Rows.add(slot(s), slot(s), slot(s + 1), m_Slab);
+          }
+          p = 0;
+          std::fill(m_Prefix, m_Prefix + m_Slab, TAcc{ 0 });
+        }
+      }
+    }
+
+    template <typename TFinish>
+    void
+    FinishSlab(const TAcc * slab, const Coordinates & at, TFinish && finish)
+    {
+      for (std::int64_t row = 0; row < m_SlabRows; ++row)
+      {
+        FinishRow(slab + row * m_X, row, at, finish);
+      }
+      Report();
+    }
+
+    template <typename TFinish>
+    void
+    FinishRow(const TAcc * values, std::int64_t row, Coordinates at, TFinish && finish)
+    {
+      for (int i = 0; i < m.m_Tiling.middles; ++i)
+      {
+        const int a = m.m_Tiling.middle[i];
+        at[a] = m_Box.lower[a] + row % m_Box.Extent(a);
+        row /= m_Box.Extent(a);
+      }
+      finish(values, static_cast<const Coordinates &>(at), m_X);
+    }
+
+    const WindowSweep &       m;
+    const Box                 m_Box;
+    const std::int64_t        m_X;
+    std::int64_t              m_Lower[2]{ 0, 0 };
+    std::int64_t              m_Upper[2]{ 1, 1 };
+    std::int64_t              m_SlabRows{ 1 };
+    std::int64_t              m_Slab{ 0 };
+    TAcc *                    m_Padded{ nullptr };
+    TAcc *                    m_First{ nullptr };
+    TAcc *                    m_Second{ nullptr };
+    TAcc *                    m_Ring{ nullptr };
+    TAcc *                    m_Prefix{ nullptr };
+    TAcc *                    m_Slots{ nullptr };
+    TAcc *                    m_Row{ nullptr };
+    TAcc *                    m_ZeroRow{ nullptr };
+    std::vector<const TAcc *> m_Taps;
+  };
+
+  const KernelCall &         m_Call;
+  const RowFunctions<TAcc> & m_Rows;
+  const ConvertFunction      m_Convert;
+  const BoundaryMode         m_Mode;
+  const TAcc                 m_Constant;
+  const AxisWindow<TAcc> (&m_Windows)[MaxDimension];
+  const WindowTiling & m_Tiling;
+};
+
+} // namespace chunkwise
+
+#endif

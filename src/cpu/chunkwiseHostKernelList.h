@@ -1,0 +1,19 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseHostKernelList_h
+#define chunkwiseHostKernelList_h
+
+#include "chunkwiseOperation.h"
+
+namespace chunkwise
+{
+
+void
+RegisterHostIdentity(KernelRegistry & registry);
+void
+RegisterHostMean(KernelRegistry & registry);
+void
+RegisterHostSeparable(KernelRegistry & registry);
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,22 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDevice.h"
+#include "chunkwiseHostKernelList.h"
+
+namespace chunkwise
+{
+
+const KernelRegistry &
+GetHostKernels()
+{
+  // Never destroyed: runs may outlive static destruction in other threads.
+  static const KernelRegistry & kernels = []() -> const KernelRegistry & {
+    auto * const registry = new KernelRegistry;
+    RegisterHostIdentity(*registry);
+    RegisterHostMean(*registry);
+    RegisterHostSeparable(*registry);
+    return *registry;
+  }();
+  return kernels;
+}
+
+} // namespace chunkwise
