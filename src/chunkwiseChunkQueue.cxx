@@ -2,29 +2,30 @@
 #include "chunkwiseChunkQueue.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace chunkwise
 {
 
-ChunkQueue::ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers)
+ChunkQueue::ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants)
   : m_Ranges(std::max<std::size_t>(workers, 1))
   , m_Unfinished(chunks.size())
 {
-  for (std::size_t w = 0; w < m_Ranges.size(); ++w)
+  for (std::size_t w = 0; w < participants; ++w)
   {
-    const auto begin = static_cast<std::ptrdiff_t>(chunks.size() * w / m_Ranges.size());
-    const auto end = static_cast<std::ptrdiff_t>(chunks.size() * (w + 1) / m_Ranges.size());
+    const auto begin = static_cast<std::ptrdiff_t>(chunks.size() * w / participants);
+    const auto end = static_cast<std::ptrdiff_t>(chunks.size() * (w + 1) / participants);
     m_Ranges[w].assign(chunks.begin() + begin, chunks.begin() + end);
   }
 }
 
 bool
-ChunkQueue::Claim(std::size_t worker, Chunk & chunk)
+ChunkQueue::Claim(std::size_t worker, Chunk & chunk, const std::function<bool()> & stop)
 {
   std::unique_lock<std::mutex> lock(m_Mutex);
   for (;;)
   {
-    if (m_Closed || m_Unfinished == 0)
+    if (m_Closed || m_Unfinished == 0 || stop())
     {
       return false;
     }
@@ -44,7 +45,8 @@ ChunkQueue::Claim(std::size_t worker, Chunk & chunk)
       source.pop_front();
       return true;
     }
-    m_Changed.wait(lock);
+    // A worker's own failure has no signal here.
+    m_Changed.wait_for(lock, std::chrono::milliseconds(2));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -20,13 +21,13 @@ namespace chunkwise
 class ChunkQueue
 {
 public:
-  /** Ranges for `workers` workers. */
-  ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers);
+  /** The first `participants` of `workers` workers begin with a range; the others may take chunks later. */
+  ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants);
 
   /** The worker's next chunk. Waits while all chunks are claimed but some may still be put back; false when all are
-   * finished or the queue was closed. */
+   * finished, the queue was closed, or `stop` says that the worker itself has failed. */
   bool
-  Claim(std::size_t worker, Chunk & chunk);
+  Claim(std::size_t worker, Chunk & chunk, const std::function<bool()> & stop);
   /** The chunk's output is in place. */
   void
   Finish();

@@ -378,7 +378,7 @@ private:
     if (m_Parts.empty())
     {
       Chunk claimed;
-      if (!m_Queue.Claim(m_Worker, claimed))
+      if (!m_Queue.Claim(m_Worker, claimed, [this] { return MustStop(); }))
       {
         return false;
       }

@@ -33,7 +33,8 @@ public:
     , m_Plan(plan)
     , m_Devices(devices)
     , m_Report(report)
-    , m_Queue(plan.chunks, devices.size() + 1)
+    , m_Queue(plan.chunks, devices.size() + 1,
+              devices.empty() || context.request.hostTakesChunks ? devices.size() + 1 : devices.size())
   {
     m_Report.chunksPerDevice.assign(devices.size(), 0);
   }
@@ -178,7 +179,7 @@ private:
       HostWorker worker(
         m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, m_Manager.HostLimit(m_Context.request));
       Chunk chunk;
-      while (m_Queue.Claim(m_Devices.size(), chunk))
+      while (m_Queue.Claim(m_Devices.size(), chunk, [this] { return m_Context.ShouldStop(); }))
       {
         worker.Run(chunk);
         ++m_Report.chunksOnHost;

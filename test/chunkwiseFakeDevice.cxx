@@ -103,6 +103,9 @@ FakeDevice::FakeDevice(const Options & options, const KernelRegistry & kernels)
   m_Description.name = options.name;
   m_Description.backend = "fake";
   m_Description.totalMemory = options.memory;
+  // Slow enough that plans for the small images of tests overlap transfers, as those of large images do.
+  m_Description.toDeviceRate = m_Description.toHostRate = 1e7;
+  m_Description.memoryRate = 1e8;
 }
 
 FakeDevice::~FakeDevice() = default;
@@ -176,13 +179,13 @@ FakeDevice::CheckRange(const void * memory, std::size_t bytes)
 }
 
 void
-FakeDevice::ThrowAsynchronousError()
+FakeDevice::ThrowAsynchronousError(bool clear)
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   if (m_Asynchronous)
   {
     const DeviceError error = *m_Asynchronous;
-    if (error.kind != DeviceError::Kind::Lost)
+    if (clear && error.kind != DeviceError::Kind::Lost)
     {
       m_Asynchronous.reset();
     }
@@ -355,7 +358,7 @@ bool
 FakeDevice::Query(EventHandle handle)
 {
   Enter("Query", 0);
-  ThrowAsynchronousError();
+  ThrowAsynchronousError(false);
   auto * const                      event = static_cast<Event *>(handle);
   const std::lock_guard<std::mutex> lock(event->mutex);
   return event->happened >= event->recorded;
@@ -366,7 +369,7 @@ FakeDevice::Synchronize(StreamHandle stream)
 {
   static_cast<Stream *>(stream)->Drain();
   Enter("Synchronize", 0);
-  ThrowAsynchronousError();
+  ThrowAsynchronousError(true);
 }
 
 void

@@ -115,8 +115,9 @@ private:
   Enter(const std::string & call, std::size_t bytes);
   void
   CheckRange(const void * memory, std::size_t bytes);
+  /** A kernel's failure shows in every call that waits, until a synchronisation has reported it. */
   void
-  ThrowAsynchronousError();
+  ThrowAsynchronousError(bool clear);
 
   Options                             m_Options;
   DeviceDescription                   m_Description;
