@@ -303,8 +303,10 @@ TEST(Manager, CudaThrowsWhatFailedAndCanBeUsedAgain)
       devices.fakes[0]->FailAt(call, 0, true, kind);
       try
       {
-        manager->Execute(c.request);
-        EXPECT_EQ(devices.fakes[0]->CountCalls(call), 0) << call << " failed unnoticed";
+        const ExecutionReport report = manager->Execute(c.request);
+        // Smaller chunks may have done without the call.
+        EXPECT_TRUE(report.retries > 0 || devices.fakes[0]->CountCalls(call) == 0) << call << " failed unnoticed";
+        EXPECT_EQ(c.output, c.expected) << call;
       }
       catch (const DeviceError & error)
       {
@@ -342,10 +344,10 @@ TEST(Manager, ADroppedDevicesChunksAreDoneElsewhere)
     ASSERT_EQ(c.output, c.expected);
     EXPECT_GT(report.chunksPerDevice[1], 0);
     EXPECT_EQ(report.chunksOnHost, 0);
-    if (devices.fakes[0]->CountCalls("kernel") > at + 2)
+    EXPECT_EQ(report.retries > 0, devices.fakes[0]->CountCalls("kernel") > at);
+    for (const std::string & warning : report.warnings)
     {
-      ASSERT_EQ(report.warnings.size(), 1u);
-      EXPECT_NE(report.warnings[0].find("fake device 0"), std::string::npos);
+      EXPECT_NE(warning.find("fake device 0"), std::string::npos);
     }
   }
 }

@@ -1,0 +1,338 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaDevice.h"
+
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseError.h"
+
+#include <cstdlib>
+#include <cuda_runtime.h>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Errors after which the process cannot use the device any more. */
+bool
+IsSticky(cudaError_t error)
+{
+  return error == cudaErrorIllegalAddress || error == cudaErrorLaunchTimeout || error == cudaErrorAssert ||
+         error == cudaErrorHardwareStackError || error == cudaErrorIllegalInstruction ||
+         error == cudaErrorMisalignedAddress || error == cudaErrorInvalidAddressSpace ||
+         error == cudaErrorInvalidPc || error == cudaErrorLaunchFailure || error == cudaErrorECCUncorrectable ||
+         error == cudaErrorDevicesUnavailable;
+}
+
+void
+Check(cudaError_t error, const char * call, const std::string & device, std::size_t bytes = 0)
+{
+  if (error == cudaSuccess)
+  {
+    return;
+  }
+  (void)cudaGetLastError();
+  const auto kind = error == cudaErrorMemoryAllocation ? DeviceError::Kind::OutOfMemory
+                    : IsSticky(error)                  ? DeviceError::Kind::Lost
+                                                       : DeviceError::Kind::Failed;
+  throw DeviceError(kind, call, device, bytes, cudaGetErrorString(error));
+}
+
+/** Makes a device current for as long as it lives. */
+class CurrentDevice
+{
+public:
+  explicit CurrentDevice(int index)
+  {
+    if (cudaGetDevice(&m_Before) != cudaSuccess || m_Before == index)
+    {
+      m_Before = -1;
+    }
+    m_Error = cudaSetDevice(index);
+  }
+  ~CurrentDevice()
+  {
+    if (m_Before >= 0)
+    {
+      (void)cudaSetDevice(m_Before);
+    }
+  }
+  CurrentDevice(const CurrentDevice &) = delete;
+  CurrentDevice &
+  operator=(const CurrentDevice &) = delete;
+
+  void
+  Check(const std::string & device) const
+  {
+    chunkwise::Check(m_Error, "cudaSetDevice", device);
+  }
+
+private:
+  int         m_Before{ -1 };
+  cudaError_t m_Error{ cudaSuccess };
+};
+
+cudaStream_t
+Stream(StreamHandle stream)
+{
+  return static_cast<cudaStream_t>(stream);
+}
+
+cudaEvent_t
+Event(EventHandle event)
+{
+  return static_cast<cudaEvent_t>(event);
+}
+
+} // namespace
+
+void
+CheckLaunch(const char * kernel)
+{
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess)
+  {
+    int index = -1;
+    (void)cudaGetDevice(&index);
+    Check(error, kernel, "CUDA device " + std::to_string(index));
+  }
+}
+
+CudaDevice::CudaDevice(int index, const KernelRegistry & kernels)
+  : m_Index(index)
+  , m_Kernels(kernels)
+{
+  cudaDeviceProp properties{};
+  Check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties", "CUDA device " + std::to_string(index));
+  m_Description.name = std::string(properties.name) + " (device " + std::to_string(index) + ")";
+  m_Description.backend = "cuda";
+  m_Description.index = index;
+  m_Description.totalMemory = properties.totalGlobalMem;
+  int clock = 0;
+  int width = 0;
+  if (cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, index) == cudaSuccess &&
+      cudaDeviceGetAttribute(&width, cudaDevAttrGlobalMemoryBusWidth, index) == cudaSuccess && clock > 0 && width > 0)
+  {
+    // Twice per clock (kHz); copies reach about 85% of it.
+    m_Description.memoryRate = 0.85 * 2.0 * clock * 1000.0 * width / 8.0;
+  }
+  m_Description.launchSeconds = 30e-6;
+  if (const char * limit = std::getenv("CHUNKWISE_CUDA_DEVICE_LIMIT"))
+  {
+    m_Limit = std::strtoull(limit, nullptr, 10);
+  }
+}
+
+const DeviceDescription &
+CudaDevice::GetDescription() const
+{
+  return m_Description;
+}
+
+std::size_t
+CudaDevice::GetFreeMemory()
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", m_Description.name);
+  return free;
+}
+
+const KernelRegistry &
+CudaDevice::GetKernels() const
+{
+  return m_Kernels;
+}
+
+void *
+CudaDevice::Allocate(std::size_t bytes)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  if (m_Limit && m_Used + bytes > m_Limit)
+  {
+    throw DeviceError(
+      DeviceError::Kind::OutOfMemory, "cudaMalloc", m_Description.name, bytes, "CHUNKWISE_CUDA_DEVICE_LIMIT is reached");
+  }
+  void * memory = nullptr;
+  Check(cudaMalloc(&memory, bytes), "cudaMalloc", m_Description.name, bytes);
+  m_Allocations[memory] = bytes;
+  m_Used += bytes;
+  return memory;
+}
+
+void
+CudaDevice::Free(void * memory) noexcept
+{
+  const CurrentDevice               current(m_Index);
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  const auto                        found = m_Allocations.find(memory);
+  if (found != m_Allocations.end())
+  {
+    m_Used -= found->second;
+    m_Allocations.erase(found);
+    (void)cudaFree(memory);
+  }
+}
+
+void *
+CudaDevice::AllocatePinned(std::size_t bytes)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  void * memory = nullptr;
+  Check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", m_Description.name, bytes);
+  return memory;
+}
+
+void
+CudaDevice::FreePinned(void * memory) noexcept
+{
+  const CurrentDevice current(m_Index);
+  (void)cudaFreeHost(memory);
+}
+
+bool
+CudaDevice::IsPinned(const void * memory, std::size_t bytes) noexcept
+{
+  const CurrentDevice current(m_Index);
+  for (const std::size_t offset : { std::size_t{ 0 }, bytes ? bytes - 1 : 0 })
+  {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, static_cast<const char *>(memory) + offset) != cudaSuccess ||
+        attributes.type != cudaMemoryTypeHost)
+    {
+      (void)cudaGetLastError();
+      return false;
+    }
+  }
+  return true;
+}
+
+StreamHandle
+CudaDevice::CreateStream()
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  cudaStream_t stream = nullptr;
+  Check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", m_Description.name);
+  return stream;
+}
+
+void
+CudaDevice::DestroyStream(StreamHandle stream) noexcept
+{
+  const CurrentDevice current(m_Index);
+  (void)cudaStreamDestroy(Stream(stream));
+}
+
+EventHandle
+CudaDevice::CreateEvent()
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  cudaEvent_t event = nullptr;
+  Check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", m_Description.name);
+  return event;
+}
+
+void
+CudaDevice::DestroyEvent(EventHandle event) noexcept
+{
+  const CurrentDevice current(m_Index);
+  (void)cudaEventDestroy(Event(event));
+}
+
+void
+CudaDevice::Record(EventHandle event, StreamHandle stream)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  Check(cudaEventRecord(Event(event), Stream(stream)), "cudaEventRecord", m_Description.name);
+}
+
+void
+CudaDevice::Wait(StreamHandle stream, EventHandle event)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  Check(cudaStreamWaitEvent(Stream(stream), Event(event), 0), "cudaStreamWaitEvent", m_Description.name);
+}
+
+bool
+CudaDevice::Query(EventHandle event)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  const cudaError_t error = cudaEventQuery(Event(event));
+  if (error == cudaErrorNotReady)
+  {
+    (void)cudaGetLastError();
+    return false;
+  }
+  Check(error, "cudaEventQuery", m_Description.name);
+  return true;
+}
+
+void
+CudaDevice::Synchronize(StreamHandle stream)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  Check(cudaStreamSynchronize(Stream(stream)), "cudaStreamSynchronize", m_Description.name);
+}
+
+void
+CudaDevice::CopyToDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, Stream(stream)),
+        "cudaMemcpyAsync to the device",
+        m_Description.name,
+        bytes);
+}
+
+void
+CudaDevice::CopyToHost(void * to, const void * from, std::size_t bytes, StreamHandle stream)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, Stream(stream)),
+        "cudaMemcpyAsync to the host",
+        m_Description.name,
+        bytes);
+}
+
+void
+CudaDevice::CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Stream(stream)),
+        "cudaMemcpyAsync on the device",
+        m_Description.name,
+        bytes);
+}
+
+void
+CudaDevice::SetToZero(void * memory, std::size_t bytes, StreamHandle stream)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  Check(cudaMemsetAsync(memory, 0, bytes, Stream(stream)), "cudaMemsetAsync", m_Description.name, bytes);
+}
+
+void
+CudaDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
+{
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  call.stream = stream;
+  kernel.run(call);
+}
+
+} // namespace chunkwise
