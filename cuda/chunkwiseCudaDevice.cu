@@ -19,9 +19,8 @@ IsSticky(cudaError_t error)
 {
   return error == cudaErrorIllegalAddress || error == cudaErrorLaunchTimeout || error == cudaErrorAssert ||
          error == cudaErrorHardwareStackError || error == cudaErrorIllegalInstruction ||
-         error == cudaErrorMisalignedAddress || error == cudaErrorInvalidAddressSpace ||
-         error == cudaErrorInvalidPc || error == cudaErrorLaunchFailure || error == cudaErrorECCUncorrectable ||
-         error == cudaErrorDevicesUnavailable;
+         error == cudaErrorMisalignedAddress || error == cudaErrorInvalidAddressSpace || error == cudaErrorInvalidPc ||
+         error == cudaErrorLaunchFailure || error == cudaErrorECCUncorrectable || error == cudaErrorDevicesUnavailable;
 }
 
 void
@@ -152,10 +151,13 @@ CudaDevice::Allocate(std::size_t bytes)
   const CurrentDevice current(m_Index);
   current.Check(m_Description.name);
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  if (m_Limit && m_Used + bytes > m_Limit)
+  if (m_Limit && (m_Used > m_Limit || bytes > m_Limit - m_Used))
   {
-    throw DeviceError(
-      DeviceError::Kind::OutOfMemory, "cudaMalloc", m_Description.name, bytes, "CHUNKWISE_CUDA_DEVICE_LIMIT is reached");
+    throw DeviceError(DeviceError::Kind::OutOfMemory,
+                      "cudaMalloc",
+                      m_Description.name,
+                      bytes,
+                      "CHUNKWISE_CUDA_DEVICE_LIMIT is reached");
   }
   void * memory = nullptr;
   Check(cudaMalloc(&memory, bytes), "cudaMalloc", m_Description.name, bytes);
@@ -175,6 +177,7 @@ CudaDevice::Free(void * memory) noexcept
     m_Used -= found->second;
     m_Allocations.erase(found);
     (void)cudaFree(memory);
+    (void)cudaGetLastError();
   }
 }
 
@@ -193,6 +196,7 @@ CudaDevice::FreePinned(void * memory) noexcept
 {
   const CurrentDevice current(m_Index);
   (void)cudaFreeHost(memory);
+  (void)cudaGetLastError();
 }
 
 bool
@@ -227,6 +231,7 @@ CudaDevice::DestroyStream(StreamHandle stream) noexcept
 {
   const CurrentDevice current(m_Index);
   (void)cudaStreamDestroy(Stream(stream));
+  (void)cudaGetLastError();
 }
 
 EventHandle
@@ -244,6 +249,7 @@ CudaDevice::DestroyEvent(EventHandle event) noexcept
 {
   const CurrentDevice current(m_Index);
   (void)cudaEventDestroy(Event(event));
+  (void)cudaGetLastError();
 }
 
 void

@@ -56,7 +56,7 @@ private:
 #endif
 
 extern "C" CHUNKWISE_MODULE_EXPORT chunkwise::Backend *
-chunkwiseMakeBackend(int version, char * reason, std::size_t reasonBytes)
+                                   chunkwiseMakeBackend(int version, char * reason, std::size_t reasonBytes)
 {
   if (version != chunkwise::BackendInterfaceVersion)
   {

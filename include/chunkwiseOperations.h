@@ -49,7 +49,7 @@ public:
  * block's begin towards the tap; if the window is one whole block the prefix sum alone. Taps beyond the edge take part
  * with the value that the boundary mode gives them, 0 in Renormalized mode. So a sum does not depend on the chunk. In
  * Renormalized mode radius is first cut to extent - 1.
- * - In Constant mode the value beyond the edge of a later axis is the constant summed (by the same rule) over the
+ * - In Constant mode the value beyond the edge of a later axis is the constant summed (tap by tap from +0) over the
  *   windows of the earlier axes.
  * - The divisor is the number of taps inside the image (Renormalized), else the product of all k. Integer results are
  *   rounded to nearest, ties to even, from the exact quotient. From integers to float and double: the sum and the count

@@ -212,7 +212,7 @@ public:
 };
 
 std::shared_ptr<MeanOperation>
-RandomMean(std::mt19937 & random, int largestRadius)
+RandomMean(std::mt19937 & random, int largestRadius, bool exactConstant)
 {
   const auto operation = std::make_shared<MeanOperation>();
   for (const int a : RandomAxes(random))
@@ -220,12 +220,13 @@ RandomMean(std::mt19937 & random, int largestRadius)
     operation->radius[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
   }
   operation->boundary.mode = AllModes[random() % 5];
-  operation->boundary.constant = static_cast<double>(random() % 100);
+  // Integers hold it exactly as well; floats need not sum it exactly.
+  operation->boundary.constant = static_cast<double>(random() % 100) + (exactConstant ? 0 : 0.1);
   return operation;
 }
 
 std::shared_ptr<SeparableOperation>
-RandomSeparable(std::mt19937 & random, int largestRadius)
+RandomSeparable(std::mt19937 & random, int largestRadius, bool exactConstant)
 {
   const auto operation = std::make_shared<SeparableOperation>();
   for (const int a : RandomAxes(random))
@@ -244,7 +245,8 @@ RandomSeparable(std::mt19937 & random, int largestRadius)
     }
   }
   operation->boundary.mode = AllModes[random() % 5];
-  operation->boundary.constant = static_cast<double>(random() % 100);
+  // Integers hold it exactly as well; floats need not sum it exactly.
+  operation->boundary.constant = static_cast<double>(random() % 100) + (exactConstant ? 0 : 0.1);
   return operation;
 }
 
@@ -254,7 +256,7 @@ CompareMeanWithOracle(std::mt19937 & random, Manager & manager, BackendChoice ba
 {
   for (int trial = 0; trial < 12; ++trial)
   {
-    const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3);
+    const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3, true);
     operation->generic = generic;
     Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
     t.request.backend = backend;
@@ -312,7 +314,7 @@ CompareSeparableWithOracle(std::mt19937 & random, Manager & manager, BackendChoi
 {
   for (int trial = 0; trial < 12; ++trial)
   {
-    const auto       operation = RandomSeparable(random, trial % 4 == 0 ? 11 : 3);
+    const auto       operation = RandomSeparable(random, trial % 4 == 0 ? 11 : 3, true);
     Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
     t.request.backend = backend;
     t.Prepare(RandomRegion(random, t.request.image.Extents()));
@@ -355,11 +357,11 @@ CompareBits(std::mt19937 & random, Manager & manager, BackendChoice backend, boo
     std::shared_ptr<const Operation> operation;
     if (mean)
     {
-      operation = RandomMean(random, largest);
+      operation = RandomMean(random, largest, std::is_integral<TIn>::value);
     }
     else
     {
-      operation = RandomSeparable(random, largest);
+      operation = RandomSeparable(random, largest, std::is_integral<TIn>::value);
     }
     Trial<TIn, TOut> t(random, operation, RandomExtent(random, trial % 5 == 0 ? 40 : 12));
     t.request.backend = BackendChoice::CPU;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <vector>
 
 namespace chunkwise
@@ -80,10 +81,38 @@ public:
     , m_Rows(rows)
     , m_Convert(convert)
     , m_Mode(mode)
-    , m_Constant(constant)
     , m_Windows(windows)
     , m_Tiling(tiling)
-  {}
+  {
+    TAcc beyond = mode == BoundaryMode::Constant ? constant : TAcc{ 0 };
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      m_Beyond[a] = beyond;
+      if (windows[a].radius > 0 && mode == BoundaryMode::Constant)
+      {
+        beyond = PassConstant(windows[a], beyond);
+      }
+    }
+  }
+
+  static TAcc
+  PassConstant(const AxisWindow<TAcc> & window, TAcc constant)
+  {
+    TAcc sum = 0;
+    for (std::int64_t t = 0; t < window.Taps(); ++t)
+    {
+      if constexpr (static_cast<TAcc>(0.5) != static_cast<TAcc>(0))
+      {
+        sum = window.weights.empty() ? sum + constant
+                                     : std::fma(window.weights[static_cast<std::size_t>(t)], constant, sum);
+      }
+      else
+      {
+        sum += constant;
+      }
+    }
+    return sum;
+  }
 
   /** Calls finish(row, index, n) for each finished row of n accumulators that begins at voxel `index`. */
   template <typename TFinish>
@@ -308,58 +337,52 @@ private:
       const AxisWindow<TAcc> & window = m.m_Windows[0];
       const std::int64_t       begin = m_Box.lower[0] - window.radius;
       const std::int64_t       end = m_Box.upper[0] + window.radius;
-      const TAcc               outside = m.m_Mode == BoundaryMode::Constant ? m.m_Constant : TAcc{ 0 };
+      const TAcc               outside = m.m_Beyond[0];
       TAcc *                   padded = window.radius == 0 ? out : m_Padded;
       if (!inside)
       {
-        if (m.m_Mode == BoundaryMode::Renormalized)
-        {
-          std::fill(out, out + m_X, TAcc{ 0 });
-          return;
-        }
-        std::fill(padded, padded + (end - begin), outside);
+        // Absent along the axis after x: what lies further out is filled in by MakeSlab.
+        std::fill(out, out + m_X, m.m_Beyond[m.m_Tiling.middle[0]]);
+        return;
+      }
+      const std::int64_t from = std::max(begin, input.box.lower[0]);
+      const std::int64_t to = std::min(end, input.box.upper[0]);
+      const std::size_t  pixel = PixelSize(input.kind);
+      at[0] = input.box.lower[0];
+      const char * const line =
+        static_cast<const char *>(input.data) + input.Offset(at) * static_cast<std::int64_t>(pixel);
+      const auto address = [&](std::int64_t x) {
+        return line + (x - input.box.lower[0]) * input.stride[0] * static_cast<std::int64_t>(pixel);
+      };
+      if (input.stride[0] == 1)
+      {
+        m.m_Convert(padded + (from - begin), address(from), to - from);
       }
       else
       {
-        const std::int64_t from = std::max(begin, input.box.lower[0]);
-        const std::int64_t to = std::min(end, input.box.upper[0]);
-        const std::size_t  pixel = PixelSize(input.kind);
-        at[0] = input.box.lower[0];
-        const char * const line =
-          static_cast<const char *>(input.data) + input.Offset(at) * static_cast<std::int64_t>(pixel);
-        const auto address = [&](std::int64_t x) {
-          return line + (x - input.box.lower[0]) * input.stride[0] * static_cast<std::int64_t>(pixel);
-        };
-        if (input.stride[0] == 1)
+        for (std::int64_t x = from; x < to; ++x)
         {
-          m.m_Convert(padded + (from - begin), address(from), to - from);
+          m.m_Convert(padded + (x - begin), address(x), 1);
+        }
+      }
+      const auto fillOutside = [&](std::int64_t x) {
+        const std::int64_t source = Map(0, x);
+        if (IsAbsent(source))
+        {
+          padded[x - begin] = outside;
         }
         else
         {
-          for (std::int64_t x = from; x < to; ++x)
-          {
-            m.m_Convert(padded + (x - begin), address(x), 1);
-          }
+          m.m_Convert(padded + (x - begin), address(source), 1);
         }
-        const auto fillOutside = [&](std::int64_t x) {
-          const std::int64_t source = Map(0, x);
-          if (IsAbsent(source))
-          {
-            padded[x - begin] = outside;
-          }
-          else
-          {
-            m.m_Convert(padded + (x - begin), address(source), 1);
-          }
-        };
-        for (std::int64_t x = begin; x < from; ++x)
-        {
-          fillOutside(x);
-        }
-        for (std::int64_t x = to; x < end; ++x)
-        {
-          fillOutside(x);
-        }
+      };
+      for (std::int64_t x = begin; x < from; ++x)
+      {
+        fillOutside(x);
+      }
+      for (std::int64_t x = to; x < end; ++x)
+      {
+        fillOutside(x);
       }
       if (window.radius == 0)
       {
@@ -424,6 +447,11 @@ private:
     MakeSlab(const Coordinates & at, TAcc * out)
     {
       const WindowTiling & tiling = m.m_Tiling;
+      if (tiling.sweep >= 0 && IsAbsent(Map(tiling.sweep, at[tiling.sweep])))
+      {
+        std::fill(out, out + m_Slab, m.m_Beyond[tiling.sweep]);
+        return;
+      }
       if (tiling.middles == 0)
       {
         MakeRow(at, out);
@@ -440,6 +468,12 @@ private:
         if (tiling.middles == 2)
         {
           row[tiling.middle[1]] = m_Lower[1] + plane;
+          if (IsAbsent(Map(tiling.middle[1], row[tiling.middle[1]])))
+          {
+            TAcc * const absent = passed + plane * outRows * m_X;
+            std::fill(absent, absent + outRows * m_X, m.m_Beyond[tiling.middle[1]]);
+            continue;
+          }
         }
         for (std::int64_t r = 0; r < rows; ++r)
         {
@@ -598,9 +632,11 @@ private:
   const RowFunctions<TAcc> & m_Rows;
   const ConvertFunction      m_Convert;
   const BoundaryMode         m_Mode;
-  const TAcc                 m_Constant;
   const AxisWindow<TAcc> (&m_Windows)[MaxDimension];
   const WindowTiling & m_Tiling;
+  /** What lies beyond the image's edge along an axis when its pass comes: the constant, passed along the axes before.
+   */
+  TAcc m_Beyond[MaxDimension];
 };
 
 } // namespace chunkwise

@@ -1,0 +1,363 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaBlockSums.cuh"
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseOperations.h"
+
+#include <type_traits>
+#include <vector>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** How many voxels the window at a voxel has. */
+struct TapCounts
+{
+  Coordinates  radius;
+  Coordinates  n;
+  std::int64_t all;
+  bool         renormalized;
+
+  __device__ std::int64_t
+             Inside(int a, std::int64_t i) const
+  {
+    const std::int64_t r = radius.axis[a];
+    const std::int64_t lower = i - r > 0 ? i - r : 0;
+    const std::int64_t upper = i + r < n.axis[a] - 1 ? i + r : n.axis[a] - 1;
+    return upper - lower + 1;
+  }
+};
+
+/** Divides sums by the number of taps and stores the output voxel. Lines run along `axis`. */
+template <typename TOut, typename TAcc>
+struct FinishMean
+{
+  TOut *    out;
+  TapCounts counts;
+  Box       box;
+  int       axis;
+
+  struct Line
+  {
+    TOut *            out;
+    const TapCounts * counts;
+    int               axis;
+    std::int64_t      others; ///< taps of the other axes
+
+    __device__ void
+    operator()(std::int64_t offset, std::int64_t at, TAcc sum) const
+    {
+      out[offset] = MeanOf<TOut>(sum, counts->renormalized ? others * counts->Inside(axis, at) : counts->all);
+    }
+  };
+  __device__ Line
+  BeginLine(std::int64_t outerIndex, std::int64_t innerIndex) const
+  {
+    std::int64_t others = 1;
+    if (counts.renormalized)
+    {
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        if (a == axis)
+        {
+          continue;
+        }
+        std::int64_t &     rest = a < axis ? innerIndex : outerIndex;
+        const std::int64_t extent = box.Extent(a);
+        const std::int64_t i = rest % extent;
+        rest /= extent;
+        if (counts.radius.axis[a] > 0)
+        {
+          others *= counts.Inside(a, box.lower.axis[a] + i);
+        }
+      }
+    }
+    return { out, &counts, axis, others };
+  }
+};
+
+template <typename T>
+T
+ConstantPixel(double constant)
+{
+  if constexpr (std::is_floating_point<T>::value)
+  {
+    return static_cast<T>(constant);
+  }
+  else
+  {
+    return RoundAndClamp<T>(constant);
+  }
+}
+
+/** What lies beyond the edge of the later axes: the constant added up tap by tap. */
+template <typename TAcc>
+TAcc
+SumOfConstant(TAcc constant, std::int64_t k)
+{
+  TAcc sum = 0;
+  for (std::int64_t t = 0; t < k; ++t)
+  {
+    sum += constant;
+  }
+  return sum;
+}
+
+template <typename TIn, typename TAcc, typename TOut>
+void
+Run(const KernelCall & call)
+{
+  const auto & operation = static_cast<const MeanOperation &>(*call.operation);
+  std::int64_t radius[MaxDimension];
+  TapCounts    counts{};
+  counts.all = 1;
+  counts.renormalized = operation.boundary.mode == BoundaryMode::Renormalized;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    counts.n[a] = call.image.Extent(a);
+    counts.radius[a] = radius[a] = operation.EffectiveRadius(a, counts.n[a]);
+    counts.all *= 2 * radius[a] + 1;
+  }
+  const PassPlan          plan(call.inputs[0].box, call.output.box, radius);
+  std::vector<Pass<TAcc>> passes;
+  auto                    constant = static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant));
+  for (int i = 0; i < plan.count; ++i)
+  {
+    passes.push_back(plan.MakePass<TAcc>(i, call.image, radius[plan.axes[i]], operation.boundary.mode));
+    passes.back().constant = constant;
+    constant = SumOfConstant(constant, 2 * radius[plan.axes[i]] + 1);
+  }
+  const int                    finishAxis = plan.count > 1 ? plan.axes[plan.count - 1] : 0;
+  const FinishMean<TOut, TAcc> finish{ static_cast<TOut *>(call.output.data), counts, call.output.box, finishAxis };
+  const auto                   usesBlocks = [&](int i) { return 2 * passes[i].radius + 1 > 9; };
+  RunPasses<TIn, TAcc>(
+    call,
+    plan,
+    finish,
+    [&](int i, const TIn * in, TAcc * out) {
+      const StoreAccumulator<TAcc> store{ out };
+      if (plan.axes[i] == 0)
+      {
+        usesBlocks(i) ? LaunchBlockRows(passes[i], in, out, StreamOf(call))
+                      : LaunchRows<false>(passes[i], in, out, StreamOf(call));
+      }
+      else
+      {
+        usesBlocks(i) ? LaunchBlockColumns(passes[i], in, store, StreamOf(call))
+                      : LaunchColumns<false>(passes[i], in, store, StreamOf(call));
+      }
+    },
+    [&](int i, const TAcc * in, const auto & store) {
+      usesBlocks(i) ? LaunchBlockColumns(passes[i], in, store, StreamOf(call))
+                    : LaunchColumns<false>(passes[i], in, store, StreamOf(call));
+    });
+}
+
+/** Bytes of the accumulator: 4 and 8 for integers by the largest possible sum, as the rules of MeanOperation say. */
+std::size_t
+AccumulatorBytes(const MeanOperation & operation, const Box & image, PixelKind kind)
+{
+  if (IsFloatingPoint(kind))
+  {
+    return PixelSize(kind);
+  }
+  if (PixelSize(kind) == 8)
+  {
+    return 16;
+  }
+  double largest = PixelSize(kind) == 1 ? 255.0 : PixelSize(kind) == 2 ? 65535.0 : 4294967295.0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    largest *= 2.0 * static_cast<double>(operation.EffectiveRadius(a, image.Extent(a))) + 1;
+  }
+  return largest < 2147483648.0 ? 4 : 8;
+}
+
+template <typename TIn, typename TAcc>
+void
+RunTo(const KernelCall & call)
+{
+  switch (call.output.kind)
+  {
+    case PixelKind::Float32:
+      return Run<TIn, TAcc, float>(call);
+    case PixelKind::Float64:
+      return Run<TIn, TAcc, double>(call);
+    default:
+      return Run<TIn, TAcc, TIn>(call);
+  }
+}
+
+void
+RunMean(const KernelCall & call)
+{
+  const auto &      operation = static_cast<const MeanOperation &>(*call.operation);
+  const std::size_t bytes = AccumulatorBytes(operation, call.image, call.inputs[0].kind);
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    if constexpr (std::is_floating_point<Pixel>::value)
+    {
+      RunTo<Pixel, Pixel>(call);
+    }
+    else if constexpr (sizeof(Pixel) == 8)
+    {
+      RunTo<Pixel, Int128>(call);
+    }
+    else if constexpr (sizeof(Pixel) == 4)
+    {
+      RunTo<Pixel, std::int64_t>(call);
+    }
+    else if (bytes == 4)
+    {
+      RunTo<Pixel, std::int32_t>(call);
+    }
+    else
+    {
+      RunTo<Pixel, std::int64_t>(call);
+    }
+  });
+}
+
+PassPlan
+PlanOf(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & mean = static_cast<const MeanOperation &>(operation);
+  std::int64_t radius[MaxDimension];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    radius[a] = mean.EffectiveRadius(a, shape.image.Extent(a));
+  }
+  return PassPlan(shape.inputBox, shape.outputBox, radius);
+}
+
+std::size_t
+ScratchOfMean(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & mean = static_cast<const MeanOperation &>(operation);
+  std::size_t  bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
+  if (!IsFloatingPoint(shape.inputKinds[0]) && PixelSize(shape.inputKinds[0]) == 4)
+  {
+    bytes = 8;
+  }
+  return PlanOf(operation, shape).ScratchBytes(bytes);
+}
+
+/** Each pass reads and writes its buffers. */
+double
+CostOfMean(const Operation & operation, const ChunkShape & shape)
+{
+  const PassPlan plan = PlanOf(operation, shape);
+  double         voxels = 0;
+  for (int i = 0; i < plan.count; ++i)
+  {
+    voxels += static_cast<double>(plan.before[i].NumberOfVoxels() + plan.after[i].NumberOfVoxels());
+  }
+  return voxels * static_cast<double>(
+                    AccumulatorBytes(static_cast<const MeanOperation &>(operation), shape.image, shape.inputKinds[0]));
+}
+
+/** The reducer at every voxel: as slow as its definition, and the reference on the device. */
+template <typename TIn, typename TOut, typename TAcc>
+__global__ void
+GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant)
+{
+  const std::int64_t count = out.box.NumberOfVoxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  std::int64_t       taps = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    taps *= 2 * radius.axis[a] + 1;
+  }
+  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
+       voxel += step)
+  {
+    Coordinates  index = out.box.lower;
+    std::int64_t rest = voxel;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      index.axis[a] += rest % out.box.Extent(a);
+      rest /= out.box.Extent(a);
+    }
+    MeanReducer<TAcc> reducer;
+    for (std::int64_t tap = 0; tap < taps; ++tap)
+    {
+      Coordinates at{};
+      bool        inside = true;
+      rest = tap;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t k = 2 * radius.axis[a] + 1;
+        at.axis[a] = MapTap(
+          index.axis[a] - radius.axis[a] + rest % k, in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
+        inside = inside && (at.axis[a] >= 0 || mode == BoundaryMode::Periodic);
+        rest /= k;
+      }
+      if (inside)
+      {
+        reducer.Add(static_cast<TAcc>(static_cast<const TIn *>(in.data)[in.Offset(at)]), 1);
+      }
+      else if (mode == BoundaryMode::Constant)
+      {
+        reducer.Add(constant, 1);
+      }
+    }
+    static_cast<TOut *>(out.data)[out.Offset(index)] = MeanOf<TOut>(reducer.sum, reducer.count);
+  }
+}
+
+template <typename TIn, typename TOut, typename TAcc>
+void
+RunGenericTyped(const KernelCall & call)
+{
+  const auto & operation = static_cast<const MeanOperation &>(*call.operation);
+  Coordinates  radius{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    radius[a] = operation.EffectiveRadius(a, call.image.Extent(a));
+  }
+  GenericKernel<TIn, TOut, TAcc><<<BlocksFor(call.output.box.NumberOfVoxels(), 128), 128, 0, StreamOf(call)>>>(
+    call.inputs[0],
+    call.output,
+    call.image,
+    radius,
+    operation.boundary.mode,
+    static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant)));
+  CheckLaunch("GenericKernel");
+}
+
+void
+RunGenericMean(const KernelCall & call)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    using Acc = std::conditional_t<std::is_floating_point<Pixel>::value, Pixel, Int128>;
+    switch (call.output.kind)
+    {
+      case PixelKind::Float32:
+        return RunGenericTyped<Pixel, float, Acc>(call);
+      case PixelKind::Float64:
+        return RunGenericTyped<Pixel, double, Acc>(call);
+      default:
+        return RunGenericTyped<Pixel, Pixel, Acc>(call);
+    }
+  });
+}
+
+} // namespace
+
+void
+RegisterCudaMean(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunMean;
+  kernel.scratchBytes = ScratchOfMean;
+  kernel.cost = CostOfMean;
+  registry.Register("mean", kernel);
+  Kernel generic;
+  generic.run = RunGenericMean;
+  registry.Register("mean.generic", generic);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,183 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseOperations.h"
+
+#include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+bool
+UsesDouble(PixelKind kind)
+{
+  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
+}
+
+/** Rounds and stores the output voxel. */
+template <typename TOut, typename TAcc>
+struct FinishWeighted
+{
+  TOut * out;
+
+  struct Line
+  {
+    TOut * out;
+    __device__ void
+    operator()(std::int64_t offset, std::int64_t, TAcc value) const
+    {
+      if constexpr (std::is_floating_point<TOut>::value)
+      {
+        out[offset] = static_cast<TOut>(value);
+      }
+      else
+      {
+        out[offset] = RoundAndClamp<TOut>(value);
+      }
+    }
+  };
+  __device__ Line
+  BeginLine(std::int64_t, std::int64_t) const
+  {
+    return { out };
+  }
+};
+
+template <typename TAcc>
+std::vector<Pass<TAcc>>
+MakePasses(const KernelCall & call, const PassPlan & plan)
+{
+  const auto &            operation = static_cast<const SeparableOperation &>(*call.operation);
+  const std::string       key = operation.GetKey() + (sizeof(TAcc) == 4 ? " f32 " : " f64 ");
+  std::vector<Pass<TAcc>> passes;
+  auto                    constant = static_cast<TAcc>(operation.boundary.constant);
+  for (int i = 0; i < plan.count; ++i)
+  {
+    const int               a = plan.axes[i];
+    Pass<TAcc>              pass = plan.MakePass<TAcc>(i, call.image, operation.Radius(a), operation.boundary.mode);
+    const std::vector<TAcc> weights(operation.weights[a].begin(), operation.weights[a].end());
+    const std::string       axis = std::to_string(a);
+    pass.weights = static_cast<const TAcc *>(
+      call.tables->Get(key + "weights " + axis, weights.data(), weights.size() * sizeof(TAcc)));
+    if (operation.boundary.mode == BoundaryMode::Renormalized)
+    {
+      const std::vector<double> exact = operation.GetNorms(a, call.image.Extent(a));
+      const std::vector<TAcc>   norms(exact.begin(), exact.end());
+      pass.norms = static_cast<const TAcc *>(call.tables->Get(
+        key + "norms " + axis + " " + std::to_string(norms.size()), norms.data(), norms.size() * sizeof(TAcc)));
+    }
+    pass.constant = constant;
+    // What lies beyond the edge of the later axes has been passed along this one.
+    TAcc sum = 0;
+    for (const TAcc weight : weights)
+    {
+      sum = std::fma(weight, constant, sum);
+    }
+    constant = sum;
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
+template <typename TIn, typename TAcc, typename TOut>
+void
+Run(const KernelCall & call)
+{
+  const auto & operation = static_cast<const SeparableOperation &>(*call.operation);
+  std::int64_t radius[MaxDimension];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    radius[a] = operation.Radius(a);
+  }
+  const PassPlan                plan(call.inputs[0].box, call.output.box, radius);
+  const std::vector<Pass<TAcc>> passes = MakePasses<TAcc>(call, plan);
+  RunPasses<TIn, TAcc>(
+    call,
+    plan,
+    FinishWeighted<TOut, TAcc>{ static_cast<TOut *>(call.output.data) },
+    [&](int i, const TIn * in, TAcc * out) {
+      if (plan.axes[i] == 0)
+      {
+        LaunchRows<true>(passes[i], in, out, StreamOf(call));
+      }
+      else
+      {
+        LaunchColumns<true>(passes[i], in, StoreAccumulator<TAcc>{ out }, StreamOf(call));
+      }
+    },
+    [&](int i, const TAcc * in, const auto & store) { LaunchColumns<true>(passes[i], in, store, StreamOf(call)); });
+}
+
+void
+RunSeparable(const KernelCall & call)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    using Acc = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    switch (call.output.kind)
+    {
+      case PixelKind::Float32:
+        return Run<Pixel, Acc, float>(call);
+      case PixelKind::Float64:
+        return Run<Pixel, Acc, double>(call);
+      default:
+        return Run<Pixel, Acc, Pixel>(call);
+    }
+  });
+}
+
+PassPlan
+PlanOf(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & separable = static_cast<const SeparableOperation &>(operation);
+  std::int64_t radius[MaxDimension];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    radius[a] = separable.Radius(a);
+  }
+  return PassPlan(shape.inputBox, shape.outputBox, radius);
+}
+
+std::size_t
+ScratchOfSeparable(const Operation & operation, const ChunkShape & shape)
+{
+  return PlanOf(operation, shape).ScratchBytes(UsesDouble(shape.inputKinds[0]) ? 8 : 4);
+}
+
+/** Each pass reads and writes its buffers; many taps cost arithmetic that is worth about a byte each. */
+double
+CostOfSeparable(const Operation & operation, const ChunkShape & shape)
+{
+  const auto &   separable = static_cast<const SeparableOperation &>(operation);
+  const PassPlan plan = PlanOf(operation, shape);
+  const double   accumulator = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+  double         bytes = 0;
+  for (int i = 0; i < plan.count; ++i)
+  {
+    bytes += accumulator * static_cast<double>(plan.before[i].NumberOfVoxels());
+    bytes += (accumulator + static_cast<double>(separable.weights[plan.axes[i]].size()) / 4) *
+             static_cast<double>(plan.after[i].NumberOfVoxels());
+  }
+  return bytes +
+         static_cast<double>(PixelSize(shape.outputKind)) * static_cast<double>(shape.outputBox.NumberOfVoxels());
+}
+
+} // namespace
+
+void
+RegisterCudaSeparable(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunSeparable;
+  kernel.scratchBytes = ScratchOfSeparable;
+  kernel.cost = CostOfSeparable;
+  registry.Register("separable", kernel);
+}
+
+} // namespace chunkwise
