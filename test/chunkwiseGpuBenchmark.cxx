@@ -1,0 +1,384 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
+#include "chunkwiseError.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseOperations.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+
+using namespace chunkwise;
+
+namespace
+{
+
+double
+Now()
+{
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <typename TBody>
+double
+Median(int repeats, TBody && body)
+{
+  body();
+  std::vector<double> times;
+  for (int i = 0; i < repeats; ++i)
+  {
+    const double begin = Now();
+    body();
+    times.push_back(Now() - begin);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+std::shared_ptr<Operation>
+Mean(std::int64_t radius)
+{
+  auto operation = std::make_shared<MeanOperation>();
+  for (int a = 0; a < 3; ++a)
+  {
+    operation->radius[a] = radius;
+  }
+  return operation;
+}
+
+std::shared_ptr<Operation>
+Gaussian(double sigma)
+{
+  auto                operation = std::make_shared<SeparableOperation>();
+  const auto          radius = static_cast<int>(std::ceil(4 * sigma));
+  std::vector<double> weights;
+  double              sum = 0;
+  for (int i = -radius; i <= radius; ++i)
+  {
+    weights.push_back(std::exp(-0.5 * i * i / (sigma * sigma)));
+    sum += weights.back();
+  }
+  for (auto & weight : weights)
+  {
+    weight /= sum;
+  }
+  for (int a = 0; a < 3; ++a)
+  {
+    operation->weights[a] = weights;
+  }
+  return operation;
+}
+
+struct Row
+{
+  const char *               name;
+  std::shared_ptr<Operation> operation;
+};
+
+std::vector<Row>
+Rows()
+{
+  return { { "mean radius 2", Mean(2) },
+           { "mean radius 15", Mean(15) },
+           { "Gaussian sigma 2", Gaussian(2) },
+           { "Gaussian sigma 10", Gaussian(10) } };
+}
+
+/** Keeps tables for the benchmark's lifetime. */
+class Tables : public DeviceTables
+{
+public:
+  Tables(Device & device, StreamHandle stream)
+    : m_Device(device)
+    , m_Stream(stream)
+  {}
+  ~Tables() override
+  {
+    for (const auto & table : m_Tables)
+    {
+      m_Device.Free(table.second);
+    }
+  }
+  const void *
+  Get(const std::string & key, const void * data, std::size_t bytes) override
+  {
+    void *& table = m_Tables[key];
+    if (!table)
+    {
+      table = m_Device.Allocate(bytes);
+      m_Device.CopyToDevice(table, data, bytes, m_Stream);
+      m_Device.Synchronize(m_Stream);
+    }
+    return table;
+  }
+
+private:
+  Device &                      m_Device;
+  StreamHandle                  m_Stream;
+  std::map<std::string, void *> m_Tables;
+};
+
+void
+FillRandom(std::vector<float> & image)
+{
+  const unsigned int       threads = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> pool;
+  for (unsigned int t = 0; t < threads; ++t)
+  {
+    pool.emplace_back([&, t] {
+      std::uint32_t state = 1234567u + t;
+      for (std::size_t i = image.size() * t / threads; i < image.size() * (t + 1) / threads; ++i)
+      {
+        state = state * 1664525u + 1013904223u;
+        image[i] = static_cast<float>(state >> 8) * 1e-4f;
+      }
+    });
+  }
+  for (auto & thread : pool)
+  {
+    thread.join();
+  }
+}
+
+void
+DeviceResident(Device & device, std::int64_t extent)
+{
+  const StreamHandle stream = device.CreateStream();
+  const Box          box = Box::FromExtent({ { extent, extent, extent, 1, 1 } });
+  const auto         bytes = static_cast<std::size_t>(box.NumberOfVoxels()) * sizeof(float);
+  void * const       in = device.Allocate(bytes);
+  void * const       out = device.Allocate(bytes);
+  std::vector<float> image(bytes / sizeof(float));
+  FillRandom(image);
+  device.CopyToDevice(in, image.data(), bytes, stream);
+  device.Synchronize(stream);
+  constexpr int launches = 10;
+  const double  copy = Median(7,
+                             [&] {
+                               for (int i = 0; i < launches; ++i)
+                               {
+                                 device.CopyOnDevice(out, in, bytes, stream);
+                               }
+                               device.Synchronize(stream);
+                             }) /
+                      launches;
+  std::printf("\n%s, device-resident, %lld^3 float; device copy %.3f ms (%.0f GB/s read + written)\n",
+              device.GetDescription().name.c_str(),
+              static_cast<long long>(extent),
+              copy * 1e3,
+              2e-9 * static_cast<double>(bytes) / copy);
+  std::printf("%-20s %10s %14s\n", "", "ours ms", "times the copy");
+  {
+    Tables tables(device, stream);
+    for (const Row & row : Rows())
+    {
+      const Kernel & kernel = *device.GetKernels().Find(row.operation->GetName());
+      ChunkShape     shape;
+      shape.inputBox = shape.outputBox = shape.image = box;
+      shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+      shape.numberOfInputs = 1;
+      KernelCall call;
+      call.operation = row.operation.get();
+      call.inputs[0] = DenseView(in, PixelKind::Float32, box);
+      call.numberOfInputs = 1;
+      call.output = DenseView(out, PixelKind::Float32, box);
+      call.writable = call.image = box;
+      call.scratchBytes = kernel.scratchBytes(*row.operation, shape);
+      call.scratch = device.Allocate(call.scratchBytes);
+      call.tables = &tables;
+      const double ours = Median(7,
+                                 [&] {
+                                   for (int i = 0; i < launches; ++i)
+                                   {
+                                     device.Launch(kernel, call, stream);
+                                   }
+                                   device.Synchronize(stream);
+                                 }) /
+                          launches;
+      std::printf("%-20s %10.3f %14.2f\n", row.name, ours * 1e3, ours / copy);
+      device.Free(call.scratch);
+    }
+  }
+  device.Free(in);
+  device.Free(out);
+  device.DestroyStream(stream);
+}
+
+/** The link's rate with pinned memory, one way and both ways at once. */
+void
+MeasureLink(Device & device, double & oneWay, double & bothWays)
+{
+  constexpr std::size_t bytes = std::size_t{ 512 } << 20;
+  const StreamHandle    up = device.CreateStream();
+  const StreamHandle    down = device.CreateStream();
+  void * const          a = device.Allocate(bytes);
+  void * const          b = device.Allocate(bytes);
+  void * const          in = device.AllocatePinned(bytes);
+  void * const          out = device.AllocatePinned(bytes);
+  oneWay = bytes / Median(5, [&] {
+             device.CopyToDevice(a, in, bytes, up);
+             device.Synchronize(up);
+           });
+  bothWays = 2 * bytes / Median(5, [&] {
+               device.CopyToDevice(a, in, bytes, up);
+               device.CopyToHost(out, b, bytes, down);
+               device.Synchronize(up);
+               device.Synchronize(down);
+             });
+  device.Free(a);
+  device.Free(b);
+  device.FreePinned(in);
+  device.FreePinned(out);
+  device.DestroyStream(up);
+  device.DestroyStream(down);
+}
+
+struct Image
+{
+  Box                box;
+  std::vector<float> in;
+  std::vector<float> out;
+
+  explicit Image(const Coordinates & extent)
+    : box(Box::FromExtent(extent))
+    , in(static_cast<std::size_t>(box.NumberOfVoxels()))
+    , out(in.size())
+  {
+    FillRandom(in);
+  }
+};
+
+ExecutionReport
+Execute(Image & image, const std::shared_ptr<Operation> & operation, std::size_t memory, std::vector<int> devices)
+{
+  ExecutionRequest request;
+  request.operation = operation;
+  request.image = request.region = image.box;
+  request.inputs.push_back(DenseView(image.in.data(), PixelKind::Float32, image.box));
+  request.output = DenseView(image.out.data(), PixelKind::Float32, image.box);
+  request.backend = BackendChoice::CUDA;
+  request.budgets.device = memory;
+  request.devices = std::move(devices);
+  return Manager::GetGlobal().Execute(request);
+}
+
+void
+HostToHost(Device & device)
+{
+  double oneWay = 0;
+  double bothWays = 0;
+  MeasureLink(device, oneWay, bothWays);
+  std::printf("\nHost to host, pageable memory; link %.1f GB/s one way, %.1f both ways together\n",
+              oneWay * 1e-9,
+              bothWays * 1e-9);
+  Image        image({ { 512, 512, 512, 1, 1 } });
+  const double limit = 2.0 * static_cast<double>(image.in.size()) * 4 / bothWays;
+  for (const std::size_t memory : { std::size_t{ 0 }, std::size_t{ 1 } << 30 })
+  {
+    std::printf("512^3 float, %s; transfers alone %.2f ms\n",
+                memory ? "device budget 1 GiB" : "device budget not limited",
+                limit * 1e3);
+    std::printf("%-20s %10s %18s %8s %12s\n", "", "ours ms", "times transfers", "chunks", "peak MiB");
+    for (const Row & row : Rows())
+    {
+      ExecutionReport report;
+      const double    ours = Median(7, [&] { report = Execute(image, row.operation, memory, { 0 }); });
+      std::printf("%-20s %10.2f %18.2f %8zu %12.0f\n",
+                  row.name,
+                  ours * 1e3,
+                  ours / limit,
+                  report.plan.chunks.size(),
+                  static_cast<double>(report.peakDevice) / 1048576);
+    }
+  }
+}
+
+void
+Large(Device & device, std::size_t devices)
+{
+  double oneWay = 0;
+  double bothWays = 0;
+  MeasureLink(device, oneWay, bothWays);
+  Image        image({ { 2048, 2048, 1024, 1, 1 } });
+  const double bytes = static_cast<double>(image.in.size()) * 4;
+  std::printf("\n2048 x 2048 x 1024 float (16 GiB), host to host, device budget 2 GiB; link one way %.1f GB/s\n",
+              oneWay * 1e-9);
+  double one = 0;
+  for (std::size_t count = 1; count <= devices; count *= 2)
+  {
+    std::vector<int> used;
+    for (std::size_t d = 0; d < count; ++d)
+    {
+      used.push_back(static_cast<int>(d));
+    }
+    for (const Row & row : { Rows()[0], Rows()[2] })
+    {
+      ExecutionReport report;
+      const double    ours = Median(3, [&] { report = Execute(image, row.operation, std::size_t{ 2 } << 30, used); });
+      one = count == 1 && row.name == std::string("Gaussian sigma 2") ? ours : one;
+      std::printf("%zu device(s) %-18s %8.3f s  %6.1f GB/s each way, %5.1f%% of the link one way%s; bytes to device / "
+                  "image %.4f, %zu chunks, peak %.0f MiB\n",
+                  count,
+                  row.name,
+                  ours,
+                  bytes / ours * 1e-9,
+                  100 * bytes / ours / oneWay,
+                  count > 1 && one > 0 && row.name == std::string("Gaussian sigma 2")
+                    ? (", " + std::to_string(one / ours) + " times one device").c_str()
+                    : "",
+                  report.bytesToDevice / bytes,
+                  report.plan.chunks.size(),
+                  static_cast<double>(report.peakDevice) / 1048576);
+    }
+  }
+}
+
+} // namespace
+
+/** Arguments: any of "resident", "host", "large"; none: the first two. */
+int
+main(int argc, char * argv[])
+{
+  std::string reason;
+  const auto  backend = GetCudaBackend(&reason);
+  if (!backend)
+  {
+    std::printf("no CUDA device: %s\n", reason.c_str());
+    return 0;
+  }
+  const auto wants = [&](const char * part) {
+    bool wanted = argc == 1 && std::strcmp(part, "large") != 0;
+    for (int i = 1; i < argc; ++i)
+    {
+      wanted = wanted || std::strcmp(argv[i], part) == 0;
+    }
+    return wanted;
+  };
+  try
+  {
+    const auto devices = backend->GetDevices();
+    if (wants("resident"))
+    {
+      DeviceResident(*devices[0], 512);
+    }
+    if (wants("host"))
+    {
+      HostToHost(*devices[0]);
+    }
+    if (wants("large"))
+    {
+      Large(*devices[0], devices.size());
+    }
+  }
+  catch (const Error & error)
+  {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
