@@ -276,7 +276,7 @@ HostToHost(Device & device)
   std::printf("\nHost to host, pageable memory; link %.1f GB/s one way, %.1f both ways together\n",
               oneWay * 1e-9,
               bothWays * 1e-9);
-  Image        image({ { 512, 512, 512, 1, 1 } });
+  Image        image(Coordinates{ { 512, 512, 512, 1, 1 } });
   const double limit = 2.0 * static_cast<double>(image.in.size()) * 4 / bothWays;
   for (const std::size_t memory : { std::size_t{ 0 }, std::size_t{ 1 } << 30 })
   {
@@ -304,7 +304,7 @@ Large(Device & device, std::size_t devices)
   double oneWay = 0;
   double bothWays = 0;
   MeasureLink(device, oneWay, bothWays);
-  Image        image({ { 2048, 2048, 1024, 1, 1 } });
+  Image        image(Coordinates{ { 2048, 2048, 1024, 1, 1 } });
   const double bytes = static_cast<double>(image.in.size()) * 4;
   std::printf("\n2048 x 2048 x 1024 float (16 GiB), host to host, device budget 2 GiB; link one way %.1f GB/s\n",
               oneWay * 1e-9);
