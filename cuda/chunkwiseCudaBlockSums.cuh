@@ -22,12 +22,12 @@ template <typename TIn, typename TAcc, typename TStore>
 __global__ void
 BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std::int64_t segment)
 {
-  extern __shared__ unsigned char memory[];
-  TAcc * const                    slots = reinterpret_cast<TAcc *>(memory) + threadIdx.x;
-  const int                       threads = static_cast<int>(blockDim.x);
-  const int                       k = static_cast<int>(2 * pass.radius + 1);
-  const std::int64_t              lines = pass.outer * pass.inner;
-  const std::int64_t              step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  extern __shared__ __align__(16) unsigned char memory[];
+  TAcc * const                                  slots = reinterpret_cast<TAcc *>(memory) + threadIdx.x;
+  const int                                     threads = static_cast<int>(blockDim.x);
+  const int                                     k = static_cast<int>(2 * pass.radius + 1);
+  const std::int64_t                            lines = pass.outer * pass.inner;
+  const std::int64_t                            step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t q = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; q < lines; q += step)
   {
     const std::int64_t outerIndex = q / pass.inner;
@@ -48,7 +48,10 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
 #pragma unroll
       for (int s = 0; s < 4; ++s)
       {
-        values[s] = base + s < count ? Fetch(pass, line, pass.inner, first + base + s) : TAcc(0);
+        const std::int64_t at = first + base + s - pass.inLower;
+        values[s] = base + s >= count              ? TAcc(0)
+                    : at >= 0 && at < pass.inCount ? static_cast<TAcc>(line[at * pass.inner])
+                                                   : Fetch(pass, line, pass.inner, first + base + s);
       }
 #pragma unroll
       for (int s = 0; s < 4; ++s)
@@ -89,14 +92,14 @@ template <typename TIn, typename TAcc>
 __global__ void
 BlockRowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out, int width, int rowsPerBlock)
 {
-  extern __shared__ unsigned char memory[];
-  const int                       k = static_cast<int>(2 * pass.radius + 1);
-  const int                       staged = width + k - 1;
-  TAcc * const                    values = reinterpret_cast<TAcc *>(memory);
-  TAcc * const                    suffixes = values + rowsPerBlock * staged;
-  TAcc * const                    results = suffixes + rowsPerBlock * staged;
-  const std::int64_t              tilesPerRow = (pass.outCount + width - 1) / width;
-  const std::int64_t              rowGroups = (pass.outer + rowsPerBlock - 1) / rowsPerBlock;
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int                                     k = static_cast<int>(2 * pass.radius + 1);
+  const int                                     staged = width + k - 1;
+  TAcc * const                                  values = reinterpret_cast<TAcc *>(memory);
+  TAcc * const                                  suffixes = values + rowsPerBlock * staged;
+  TAcc * const                                  results = suffixes + rowsPerBlock * staged;
+  const std::int64_t                            tilesPerRow = (pass.outCount + width - 1) / width;
+  const std::int64_t                            rowGroups = (pass.outer + rowsPerBlock - 1) / rowsPerBlock;
   for (std::int64_t tile = blockIdx.x; tile < tilesPerRow * rowGroups; tile += gridDim.x)
   {
     const std::int64_t group = tile / tilesPerRow;
@@ -108,9 +111,12 @@ BlockRowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__
     const std::int64_t first = pass.outLower + o - pass.radius;
     for (int i = threadIdx.x; i < rows * needed; i += blockDim.x)
     {
-      const int row = i / needed;
-      const int x = i - row * needed;
-      values[row * staged + x] = Fetch(pass, in + (firstRow + row) * pass.inCount, 1, first + x);
+      const int          row = i / needed;
+      const int          x = i - row * needed;
+      const TIn * const  line = in + (firstRow + row) * pass.inCount;
+      const std::int64_t at = first + x - pass.inLower;
+      values[row * staged + x] =
+        at >= 0 && at < pass.inCount ? static_cast<TAcc>(line[at]) : Fetch(pass, line, 1, first + x);
     }
     __syncthreads();
     // Block b of a row is at staged positions [b k - offset, (b + 1) k - offset).

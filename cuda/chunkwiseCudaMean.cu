@@ -20,13 +20,14 @@ struct TapCounts
   std::int64_t all;
   bool         renormalized;
 
-  __device__ std::int64_t
+  /** Along one axis; fits 32 bits, as all taps of a window together do. */
+  __device__ std::int32_t
              Inside(int a, std::int64_t i) const
   {
     const std::int64_t r = radius.axis[a];
     const std::int64_t lower = i - r > 0 ? i - r : 0;
     const std::int64_t upper = i + r < n.axis[a] - 1 ? i + r : n.axis[a] - 1;
-    return upper - lower + 1;
+    return static_cast<std::int32_t>(upper - lower + 1);
   }
 };
 
@@ -44,18 +45,19 @@ struct FinishMean
     TOut *            out;
     const TapCounts * counts;
     int               axis;
-    std::int64_t      others; ///< taps of the other axes
+    std::int32_t      others; ///< taps of the other axes
 
     __device__ void
     operator()(std::int64_t offset, std::int64_t at, TAcc sum) const
     {
-      out[offset] = MeanOf<TOut>(sum, counts->renormalized ? others * counts->Inside(axis, at) : counts->all);
+      out[offset] = MeanOf<TOut>(
+        sum, counts->renormalized ? others * counts->Inside(axis, at) : static_cast<std::int32_t>(counts->all));
     }
   };
   __device__ Line
   BeginLine(std::int64_t outerIndex, std::int64_t innerIndex) const
   {
-    std::int64_t others = 1;
+    std::int32_t others = 1;
     if (counts.renormalized)
     {
       for (int a = 0; a < MaxDimension; ++a)

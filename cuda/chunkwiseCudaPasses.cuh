@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cuda_runtime.h>
+#include <type_traits>
 
 // Separable windows as passes along one axis of a dense buffer, seen as [outer][axis][inner] with inner the product of
 // the extents below the axis. Each pass crops its axis to the chunk's output.
@@ -56,13 +57,14 @@ __device__ TAcc
 Fetch(const Pass<TAcc> & pass, const TIn * __restrict__ line, std::int64_t stride, std::int64_t i)
 {
   const std::int64_t at = MapTap(i, pass.inLower, pass.inLower + pass.inCount, pass.n, pass.mode);
-  if (at < 0 && pass.mode == BoundaryMode::Renormalized)
-  {
-    return TAcc(0);
-  }
   if (at < 0 && pass.mode == BoundaryMode::Constant)
   {
     return pass.constant;
+  }
+  // Absent in Renormalized mode; or a tap of an output that is computed with its neighbours but not stored.
+  if (at < pass.inLower || at >= pass.inLower + pass.inCount)
+  {
+    return TAcc(0);
   }
   return static_cast<TAcc>(line[(at - pass.inLower) * stride]);
 }
@@ -92,10 +94,12 @@ Accumulate(TAcc & sum, TAcc weight, TAcc value)
   }
 }
 
-/** The R consecutive outputs whose first window begins with the tap fetch(0). Taps reach each output in ascending
- * order; each tap is fetched once, and a weight moves through the registers from output to output. */
-template <bool VWeighted, int R, typename TAcc, typename TFetch>
-__device__ void
+/** The R consecutive outputs whose first window begins with the tap fetch(0), for R m + M taps. Taps reach each output
+ * in ascending order; each tap is fetched once, and a weight moves through the registers from output to output. Which
+ * taps belong to which output is known when this is compiled: a tap outside of a window must not take part, not even
+ * with a weight of 0, since it may be infinite. */
+template <bool VWeighted, int R, int M, typename TAcc, typename TFetch>
+__device__ __forceinline__ void
 AccumulateOutputs(TAcc (&sums)[R], const TAcc * __restrict__ weights, int taps, TFetch && fetch)
 {
   TAcc w[R];
@@ -105,23 +109,26 @@ AccumulateOutputs(TAcc (&sums)[R], const TAcc * __restrict__ weights, int taps, 
     sums[u] = TAcc(0);
     w[u] = TAcc(0);
   }
-  const int total = taps + R - 1;
-  for (int base = 0; base < total; base += R)
+  const int blocks = taps / R;
+  for (int block = 0; block < blocks; ++block)
   {
-    if (base >= R && base + R <= taps)
+    const int base = block * R;
+    TAcc      values[R];
+#pragma unroll
+    for (int s = 0; s < R; ++s)
+    {
+      values[s] = fetch(base + s);
+    }
+    if (block == 0)
     {
 #pragma unroll
       for (int s = 0; s < R; ++s)
       {
-        const TAcc value = fetch(base + s);
-        if constexpr (VWeighted)
-        {
-          w[s] = __ldg(weights + base + s);
-        }
+        w[s] = VWeighted ? weights[s] : TAcc(0);
 #pragma unroll
-        for (int u = 0; u < R; ++u)
+        for (int u = 0; u <= s; ++u)
         {
-          Accumulate<VWeighted>(sums[u], w[(s - u + R) % R], value);
+          Accumulate<VWeighted>(sums[u], w[s - u], values[s]);
         }
       }
       continue;
@@ -129,23 +136,29 @@ AccumulateOutputs(TAcc (&sums)[R], const TAcc * __restrict__ weights, int taps, 
 #pragma unroll
     for (int s = 0; s < R; ++s)
     {
-      const int j = base + s;
-      if (j < total)
-      {
-        const TAcc value = fetch(j);
-        if constexpr (VWeighted)
-        {
-          w[s] = j < taps ? __ldg(weights + j) : TAcc(0);
-        }
+      w[s] = VWeighted ? weights[base + s] : TAcc(0);
 #pragma unroll
-        for (int u = 0; u < R; ++u)
-        {
-          // A tap outside of the window must not take part, not even with a weight of 0: it may be infinite.
-          if (j - u >= 0 && j - u < taps)
-          {
-            Accumulate<VWeighted>(sums[u], w[(s - u + R) % R], value);
-          }
-        }
+      for (int u = 0; u < R; ++u)
+      {
+        Accumulate<VWeighted>(sums[u], w[(s - u + R) % R], values[s]);
+      }
+    }
+  }
+  const int base = blocks * R;
+#pragma unroll
+  for (int s = 0; s < M + R - 1; ++s)
+  {
+    const TAcc value = fetch(base + s);
+    if (s < M)
+    {
+      w[s % R] = VWeighted ? weights[base + s] : TAcc(0);
+    }
+#pragma unroll
+    for (int u = 0; u < R; ++u)
+    {
+      if (s - u < M && (s >= u || blocks > 0))
+      {
+        Accumulate<VWeighted>(sums[u], w[(s - u + R) % R], value);
       }
     }
   }
@@ -174,7 +187,7 @@ struct StoreAccumulator
 };
 
 /** Windows along a strided axis: a thread per line, R outputs at a time. */
-template <bool VWeighted, int R, typename TIn, typename TAcc, typename TStore>
+template <bool VWeighted, int R, int M, typename TIn, typename TAcc, typename TStore>
 __global__ void
 ColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std::int64_t segment)
 {
@@ -197,12 +210,12 @@ ColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std::in
       if (first >= pass.inLower && first + taps + R - 1 <= pass.inLower + pass.inCount)
       {
         const TIn * const from = line + (first - pass.inLower) * pass.inner;
-        AccumulateOutputs<VWeighted, R>(
+        AccumulateOutputs<VWeighted, R, M>(
           sums, pass.weights, taps, [&](int j) { return static_cast<TAcc>(from[j * pass.inner]); });
       }
       else
       {
-        AccumulateOutputs<VWeighted, R>(
+        AccumulateOutputs<VWeighted, R, M>(
           sums, pass.weights, taps, [&](int j) { return Fetch(pass, line, pass.inner, first + j); });
       }
 #pragma unroll
@@ -228,22 +241,22 @@ PaddedIndex(int i)
 }
 
 /** Windows along x: a block stages pieces of several rows in shared memory; a thread computes R consecutive outputs. */
-template <bool VWeighted, int R, typename TIn, typename TAcc>
+template <bool VWeighted, int R, int M, typename TIn, typename TAcc>
 __global__ void
 RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out, int threadsPerRow)
 {
-  extern __shared__ unsigned char memory[];
-  TAcc * const                    shared = reinterpret_cast<TAcc *>(memory);
-  const int                       taps = static_cast<int>(2 * pass.radius + 1);
-  const int                       width = threadsPerRow * R;
-  const int                       staged = width + taps - 1;
-  const int                       rowStride = PaddedIndex<R>(staged + R) + 1;
-  const int                       rowsPerBlock = static_cast<int>(blockDim.x) / threadsPerRow;
-  const int                       row = static_cast<int>(threadIdx.x) / threadsPerRow;
-  const int                       lane = static_cast<int>(threadIdx.x) - row * threadsPerRow;
-  const std::int64_t              tilesPerRow = (pass.outCount + width - 1) / width;
-  const std::int64_t              rowGroups = (pass.outer + rowsPerBlock - 1) / rowsPerBlock;
-  TAcc * const                    own = shared + static_cast<std::int64_t>(row) * rowStride;
+  extern __shared__ __align__(16) unsigned char memory[];
+  TAcc * const                                  shared = reinterpret_cast<TAcc *>(memory);
+  const int                                     taps = static_cast<int>(2 * pass.radius + 1);
+  const int                                     width = threadsPerRow * R;
+  const int                                     staged = width + taps - 1;
+  const int                                     rowStride = PaddedIndex<R>(staged + R) + 1;
+  const int                                     rowsPerBlock = static_cast<int>(blockDim.x) / threadsPerRow;
+  const int                                     row = static_cast<int>(threadIdx.x) / threadsPerRow;
+  const int                                     lane = static_cast<int>(threadIdx.x) - row * threadsPerRow;
+  const std::int64_t                            tilesPerRow = (pass.outCount + width - 1) / width;
+  const std::int64_t                            rowGroups = (pass.outer + rowsPerBlock - 1) / rowsPerBlock;
+  TAcc * const                                  own = shared + static_cast<std::int64_t>(row) * rowStride;
   for (std::int64_t tile = blockIdx.x; tile < tilesPerRow * rowGroups; tile += gridDim.x)
   {
     const std::int64_t group = tile / tilesPerRow;
@@ -257,14 +270,17 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
       const std::int64_t last = pass.outLower + (o + width < pass.outCount ? o + width : pass.outCount) + pass.radius;
       for (int i = lane; i < staged; i += threadsPerRow)
       {
-        own[PaddedIndex<R>(i)] = first + i < last ? Fetch(pass, line, 1, first + i) : TAcc(0);
+        const std::int64_t at = first + i - pass.inLower;
+        own[PaddedIndex<R>(i)] = at >= 0 && at < pass.inCount ? static_cast<TAcc>(line[at])
+                                 : first + i < last           ? Fetch(pass, line, 1, first + i)
+                                                              : TAcc(0);
       }
     }
     __syncthreads();
     TAcc sums[R];
     if (active)
     {
-      AccumulateOutputs<VWeighted, R>(
+      AccumulateOutputs<VWeighted, R, M>(
         sums, pass.weights, taps, [&](int j) { return own[PaddedIndex<R>(lane * R + j)]; });
     }
     __syncthreads();
@@ -358,7 +374,25 @@ struct LineGrid
   }
 };
 
-/** One pass along an axis other than x, or of any kind if `row` is false. */
+/** Calls f with the remainder of an odd number of taps by 8 as a type. */
+template <typename TFunctor>
+void
+DispatchRemainder(std::int64_t remainder, TFunctor && f)
+{
+  switch (remainder)
+  {
+    case 1:
+      return f(std::integral_constant<int, 1>());
+    case 3:
+      return f(std::integral_constant<int, 3>());
+    case 5:
+      return f(std::integral_constant<int, 5>());
+    default:
+      return f(std::integral_constant<int, 7>());
+  }
+}
+
+/** One pass along an axis other than x. */
 template <bool VWeighted, typename TIn, typename TAcc, typename TStore>
 void
 LaunchColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cudaStream_t stream)
@@ -372,7 +406,10 @@ LaunchColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cud
     return;
   }
   const LineGrid grid(pass, 128, std::max<std::int64_t>(16, pass.radius));
-  ColumnKernel<VWeighted, R><<<grid.blocks, 128, 0, stream>>>(pass, in, store, grid.segment);
+  DispatchRemainder((2 * pass.radius + 1) % R, [&](auto remainder) {
+    ColumnKernel<VWeighted, R, decltype(remainder)::value>
+      <<<grid.blocks, 128, 0, stream>>>(pass, in, store, grid.segment);
+  });
   CheckLaunch("ColumnKernel");
 }
 
@@ -395,11 +432,13 @@ LaunchRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t str
     CheckLaunch("DirectKernel");
     return;
   }
-  const auto kernel = RowKernel<VWeighted, R, TIn, TAcc>;
-  (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
   const std::int64_t tiles =
     (pass.outCount + threadsPerRow * R - 1) / (threadsPerRow * R) * ((pass.outer + rowsPerBlock - 1) / rowsPerBlock);
-  kernel<<<BlocksFor(tiles, 1), threads, static_cast<std::size_t>(bytes), stream>>>(pass, in, out, threadsPerRow);
+  DispatchRemainder((2 * pass.radius + 1) % R, [&](auto remainder) {
+    const auto kernel = RowKernel<VWeighted, R, decltype(remainder)::value, TIn, TAcc>;
+    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
+    kernel<<<BlocksFor(tiles, 1), threads, static_cast<std::size_t>(bytes), stream>>>(pass, in, out, threadsPerRow);
+  });
   CheckLaunch("RowKernel");
 }
 

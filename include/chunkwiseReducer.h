@@ -46,9 +46,9 @@ DivideRoundHalfEven(TInteger sum, std::int64_t count)
 }
 
 /** Converts a sum and its number of taps to the mean, by the rules of MeanOperation. */
-template <typename TOutput, typename TAccumulator>
+template <typename TOutput, typename TAccumulator, typename TCount>
 CHUNKWISE_HOST_DEVICE TOutput
-MeanOf(TAccumulator sum, std::int64_t count)
+MeanOf(TAccumulator sum, TCount count)
 {
   constexpr bool fromFloat = static_cast<TAccumulator>(0.5) != static_cast<TAccumulator>(0);
   constexpr bool toFloat = static_cast<TOutput>(0.5) != static_cast<TOutput>(0);

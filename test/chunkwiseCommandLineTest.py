@@ -243,7 +243,7 @@ class CommandLineTest(unittest.TestCase):
         self.assertNotIn("out.mha", self.left_behind())
 
     def test_progress_is_drawn_on_a_terminal_only(self):
-        arguments = ("mean", self.large, self.out, "--radius", 2, "--divisions", 64)
+        arguments = ("mean", self.large, self.out, "--radius", 12, "--divisions", 64, "--threads", 1)
         self.assertEqual(self.assert_runs(*arguments).stderr, "")
         for quiet in (False, True):
             master, slave = pty.openpty()

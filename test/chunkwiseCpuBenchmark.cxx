@@ -1,0 +1,139 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Times the filters on the CPU beside ITK's own on the same image and threads. Arguments: an image, threads (2).
+#include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedMeanImageFilter.h"
+
+#include "itkBoxMeanImageFilter.h"
+#include "itkDiscreteGaussianImageFilter.h"
+#include "itkImageFileReader.h"
+#include "itkMeanImageFilter.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace
+{
+
+using ImageType = itk::Image<float, 3>;
+
+double
+Now()
+{
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <typename TBody>
+double
+Median(int repeats, TBody && body)
+{
+  std::vector<double> times;
+  for (int i = 0; i < repeats; ++i)
+  {
+    const double begin = Now();
+    body();
+    times.push_back(Now() - begin);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+template <typename TFilter>
+double
+Time(TFilter * filter, ImageType * image, unsigned int threads, int repeats)
+{
+  filter->SetInput(image);
+  filter->SetNumberOfWorkUnits(threads);
+  return Median(repeats, [&] {
+    filter->Modified();
+    filter->Update();
+  });
+}
+
+/** Seconds to copy the image once with all threads: what reading and writing it costs at least. */
+double
+CopyTime(const ImageType * image, unsigned int threads)
+{
+  const std::size_t  n = image->GetPixelContainer()->Size();
+  std::vector<float> copy(n);
+  return Median(5, [&] {
+    std::vector<std::thread> pool;
+    for (unsigned int t = 0; t < threads; ++t)
+    {
+      pool.emplace_back([&, t] {
+        const std::size_t begin = n * t / threads;
+        std::memcpy(
+          copy.data() + begin, image->GetBufferPointer() + begin, (n * (t + 1) / threads - begin) * sizeof(float));
+      });
+    }
+    for (auto & thread : pool)
+    {
+      thread.join();
+    }
+  });
+}
+
+} // namespace
+
+int
+main(int argc, char * argv[])
+{
+  if (argc < 2)
+  {
+    std::fprintf(stderr, "usage: %s IMAGE [THREADS]\n", argv[0]);
+    return 2;
+  }
+  const auto threads = static_cast<unsigned int>(argc > 2 ? std::atoi(argv[2]) : 2);
+  itk::MultiThreaderBase::SetGlobalMaximumNumberOfThreads(threads);
+  itk::MultiThreaderBase::SetGlobalDefaultNumberOfThreads(threads);
+  const ImageType::Pointer image = itk::ReadImage<ImageType>(argv[1]);
+  const double             limit = CopyTime(image, threads);
+
+  using OurMean = itk::RenormalizedMeanImageFilter<ImageType, ImageType>;
+  using OurGaussian = itk::RenormalizedGaussianImageFilter<ImageType, ImageType>;
+  const auto mean = OurMean::New();
+  mean->SetBackend(OurMean::BackendEnum::CPU);
+  mean->SetRadius(2);
+  const double ourMean = Time(mean.GetPointer(), image, threads, 5);
+
+  const auto gaussian = OurGaussian::New();
+  gaussian->SetBackend(OurGaussian::BackendEnum::CPU);
+  gaussian->SetUseImageSpacing(false);
+  gaussian->SetKernelType(OurGaussian::KernelTypeEnum::Discrete);
+  gaussian->SetMaximumError(0.01);
+  gaussian->SetVariance(4.0);
+  const double ourGaussian = Time(gaussian.GetPointer(), image, threads, 5);
+
+  const auto itkMean = itk::MeanImageFilter<ImageType, ImageType>::New();
+  itkMean->SetRadius(2);
+  const auto itkBoxMean = itk::BoxMeanImageFilter<ImageType, ImageType>::New();
+  itkBoxMean->SetRadius(2);
+  const auto itkGaussian = itk::DiscreteGaussianImageFilter<ImageType, ImageType>::New();
+  itkGaussian->SetUseImageSpacing(false);
+  itkGaussian->SetMaximumError(0.01);
+  itkGaussian->SetVariance(4.0);
+  const double peerMean = Time(itkMean.GetPointer(), image, threads, 3);
+  const double peerBoxMean = Time(itkBoxMean.GetPointer(), image, threads, 3);
+  const double peerGaussian = Time(itkGaussian.GetPointer(), image, threads, 3);
+
+  const auto size = image->GetLargestPossibleRegion().GetSize();
+  std::printf("%lu x %lu x %lu float, %u threads; a copy takes %.1f ms\n",
+              static_cast<unsigned long>(size[0]),
+              static_cast<unsigned long>(size[1]),
+              static_cast<unsigned long>(size[2]),
+              threads,
+              limit * 1e3);
+  std::printf("%-18s %9s %13s  %-36s %9s %9s\n", "", "ours ms", "times a copy", "peer", "peer ms", "peer/ours");
+  const auto row = [&](const char * name, double ours, const char * peer, double theirs) {
+    std::printf(
+      "%-18s %9.1f %13.2f  %-36s %9.1f %9.2f\n", name, ours * 1e3, ours / limit, peer, theirs * 1e3, theirs / ours);
+  };
+  row("mean radius 2", ourMean, "itk::MeanImageFilter", peerMean);
+  row("mean radius 2", ourMean, "itk::BoxMeanImageFilter", peerBoxMean);
+  row("Gaussian sigma 2", ourGaussian, "itk::DiscreteGaussianImageFilter", peerGaussian);
+  return 0;
+}
