@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevel.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -19,25 +20,52 @@ MakeCpuLevelAvx512();
 namespace
 {
 
-CpuLevel
-ChooseLevel()
+/** nullptr if this machine, or this build, lacks the level. */
+const CpuLevel *
+FindLevel(const std::string & name)
 {
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
-  const char * const variable = std::getenv("CHUNKWISE_CPU_LEVEL");
-  const std::string  wanted = variable ? variable : "avx512";
-  const bool         hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool         hasAvx512 = hasAvx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (wanted == "avx512" && hasAvx512)
+  if (name == "baseline")
   {
-    return MakeCpuLevelAvx512();
+    static const CpuLevel level = MakeCpuLevelBaseline();
+    return &level;
   }
-  if (wanted != "baseline" && hasAvx2)
+#if defined(CHUNKWISE_HAS_X86_LEVELS)
+  const bool hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool hasAvx512 = hasAvx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (name == "avx2" && hasAvx2)
   {
-    return MakeCpuLevelAvx2();
+    static const CpuLevel level = MakeCpuLevelAvx2();
+    return &level;
+  }
+  if (name == "avx512" && hasAvx512)
+  {
+    static const CpuLevel level = MakeCpuLevelAvx512();
+    return &level;
   }
 #endif
-  return MakeCpuLevelBaseline();
+  return nullptr;
+}
+
+const CpuLevel *
+ChooseLevel()
+{
+  const char * const variable = std::getenv("CHUNKWISE_CPU_LEVEL");
+  for (const char * const name : { variable ? variable : "avx512", "avx512", "avx2" })
+  {
+    if (const CpuLevel * const level = FindLevel(name))
+    {
+      return level;
+    }
+  }
+  return FindLevel("baseline");
+}
+
+std::atomic<const CpuLevel *> &
+CurrentLevel()
+{
+  static std::atomic<const CpuLevel *> level{ ChooseLevel() };
+  return level;
 }
 
 } // namespace
@@ -45,8 +73,18 @@ ChooseLevel()
 const CpuLevel &
 GetCpuLevel()
 {
-  static const CpuLevel level = ChooseLevel();
-  return level;
+  return *CurrentLevel();
+}
+
+bool
+SetCpuLevel(const char * name)
+{
+  const CpuLevel * const level = FindLevel(name);
+  if (level)
+  {
+    CurrentLevel() = level;
+  }
+  return level != nullptr;
 }
 
 } // namespace chunkwise

@@ -2,6 +2,8 @@
 #ifndef chunkwiseCpuLevel_h
 #define chunkwiseCpuLevel_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstdint>
 
 namespace chunkwise
@@ -54,9 +56,14 @@ struct CpuLevel
   void (*finishWeighted[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t n);
 };
 
-/** The best level of this machine, or the one that the environment variable CHUNKWISE_CPU_LEVEL names. */
-const CpuLevel &
+/** The level that kernels use: the best of this machine, or the one that the environment variable CHUNKWISE_CPU_LEVEL
+ * ("baseline", "avx2", "avx512") named when it was first asked for, if this machine has it. */
+Chunkwise_EXPORT const CpuLevel &
 GetCpuLevel();
+
+/** Makes kernels that begin from now on use the level of this name. False, and no change, if this machine lacks it. */
+Chunkwise_EXPORT bool
+SetCpuLevel(const char * name);
 
 } // namespace chunkwise
 

@@ -158,7 +158,7 @@ ScratchOfMean(const Operation & operation, const ChunkShape & chunk)
   return static_cast<std::size_t>(tiling.scratch * shape.accumulatorBytes * chunk.concurrency);
 }
 
-/** The reducer at every voxel: as slow as its definition. */
+/** The reducer at every voxel: as slow as its definition. Rows of the output in parallel. */
 template <typename TIn, typename TOut, typename TAcc>
 void
 RunGenericTyped(const KernelCall & call, const MeanShape & shape)
@@ -167,13 +167,7 @@ RunGenericTyped(const KernelCall & call, const MeanShape & shape)
   const BufferView & in = call.inputs[0];
   const Box &        box = call.output.box;
   const TAcc         constant = ConstantOf<TAcc>(operation.boundary.constant, in.kind);
-  call.executor->ParallelFor(box.NumberOfVoxels(), [&](std::int64_t voxel, unsigned int) {
-    Coordinates index = box.lower;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      index[a] += voxel % box.Extent(a);
-      voxel /= box.Extent(a);
-    }
+  const auto         meanAt = [&](const Coordinates & index) {
     MeanReducer<TAcc> reducer;
     for (std::int64_t tap = 0; tap < shape.taps; ++tap)
     {
@@ -200,7 +194,28 @@ RunGenericTyped(const KernelCall & call, const MeanShape & shape)
         reducer.Add(constant, 1);
       }
     }
-    static_cast<TOut *>(call.output.data)[call.output.Offset(index)] = MeanOf<TOut>(reducer.sum, reducer.count);
+    return MeanOf<TOut>(reducer.sum, reducer.count);
+  };
+  const std::int64_t n = box.Extent(0);
+  call.executor->ParallelFor(n > 0 ? box.NumberOfVoxels() / n : 0, [&](std::int64_t row, unsigned int) {
+    if (call.control && call.control->ShouldStop())
+    {
+      return;
+    }
+    Coordinates index = box.lower;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      index[a] += row % box.Extent(a);
+      row /= box.Extent(a);
+    }
+    for (; index[0] < box.upper[0]; ++index[0])
+    {
+      static_cast<TOut *>(call.output.data)[call.output.Offset(index)] = meanAt(index);
+    }
+    if (call.control)
+    {
+      call.control->AddFinishedVoxels(n);
+    }
   });
 }
 

@@ -1,0 +1,484 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// What only a direct call of a host kernel shows: scratch, strides, stops, workers and instruction sets.
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseDevice.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwiseOracle.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include <gtest/gtest.h>
+
+using namespace chunkwise;
+
+namespace
+{
+
+const BoundaryMode AllModes[] = { BoundaryMode::Renormalized,
+                                  BoundaryMode::ZeroFluxNeumann,
+                                  BoundaryMode::Constant,
+                                  BoundaryMode::Mirror,
+                                  BoundaryMode::Periodic };
+
+/** Counts what a kernel reports and stops it at a poll. */
+class CountingControl : public RunControl
+{
+public:
+  bool
+  ShouldStop() const override
+  {
+    return polls++ >= pollsBeforeStop;
+  }
+  void
+  AddFinishedVoxels(std::int64_t n) override
+  {
+    voxels += n;
+  }
+
+  mutable std::atomic<std::int64_t> polls{ 0 };
+  std::int64_t                      pollsBeforeStop{ std::numeric_limits<std::int64_t>::max() };
+  std::atomic<std::int64_t>         voxels{ 0 };
+};
+
+/** Runs the operation's kernel. Its scratch has just the bytes it asked for, holds garbage, and lies between guards. */
+void
+RunKernel(const Operation & operation, const BufferView & input, const BufferView & output, const Box & image,
+          unsigned int concurrency, RunControl * control = nullptr)
+{
+  constexpr std::size_t guardBytes = 4096;
+  constexpr char        guard = 0x6B;
+  const Kernel * const  kernel = GetHostKernels().Find(operation.GetName());
+  ASSERT_NE(kernel, nullptr);
+  const auto executor = MakeThreadExecutor(concurrency);
+  ChunkShape shape;
+  shape.inputBox = input.box;
+  shape.outputBox = output.box;
+  shape.image = image;
+  shape.inputKinds[0] = input.kind;
+  shape.numberOfInputs = 1;
+  shape.outputKind = output.kind;
+  shape.concurrency = static_cast<int>(concurrency);
+  KernelCall call;
+  call.operation = &operation;
+  call.inputs[0] = input;
+  call.numberOfInputs = 1;
+  call.output = output;
+  call.writable = output.box;
+  call.image = image;
+  call.scratchBytes = kernel->scratchBytes ? kernel->scratchBytes(operation, shape) : 0;
+  std::vector<char> memory(call.scratchBytes + 2 * guardBytes + 256, guard);
+  char * const      begin = memory.data() + guardBytes;
+  char * const      scratch = begin + (256 - reinterpret_cast<std::uintptr_t>(begin) % 256) % 256;
+  // All bits set is a NaN, and for integers a value that no sum may begin from.
+  std::fill_n(scratch, call.scratchBytes, static_cast<char>(-1));
+  call.scratch = scratch;
+  call.executor = executor.get();
+  call.control = control;
+  kernel->run(call);
+  const auto isGuard = [](char c) { return c == guard; };
+  ASSERT_TRUE(std::all_of(memory.data(), scratch, isGuard)) << operation.GetKey();
+  ASSERT_TRUE(std::all_of(scratch + call.scratchBytes, memory.data() + memory.size(), isGuard)) << operation.GetKey();
+}
+
+template <typename T>
+std::vector<T>
+RandomPixels(std::mt19937 & random, const Box & box)
+{
+  std::vector<T> pixels(static_cast<std::size_t>(box.NumberOfVoxels()));
+  for (auto & pixel : pixels)
+  {
+    if constexpr (std::is_integral<T>::value)
+    {
+      pixel = static_cast<T>((std::uint64_t{ random() } << 32) | random());
+    }
+    else
+    {
+      pixel = static_cast<T>(static_cast<double>(random()) / 4294967296.0 * 200 - 60);
+    }
+  }
+  return pixels;
+}
+
+std::shared_ptr<MeanOperation>
+Mean(const Coordinates & radius, BoundaryMode mode, bool generic = false)
+{
+  const auto operation = std::make_shared<MeanOperation>();
+  operation->radius = radius;
+  operation->boundary.mode = mode;
+  operation->boundary.constant = 7;
+  operation->generic = generic;
+  return operation;
+}
+
+std::shared_ptr<SeparableOperation>
+Separable(std::mt19937 & random, const Coordinates & radius, BoundaryMode mode)
+{
+  const auto operation = std::make_shared<SeparableOperation>();
+  operation->boundary.mode = mode;
+  operation->boundary.constant = 7;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (radius[a] > 0)
+    {
+      auto & weights = operation->weights[a];
+      weights.resize(static_cast<std::size_t>(2 * radius[a] + 1));
+      std::generate(weights.begin(), weights.end(), [&] { return 0.05 + static_cast<double>(random() % 1000) / 1000; });
+      const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+      for (double & weight : weights)
+      {
+        weight /= sum;
+      }
+    }
+  }
+  return operation;
+}
+
+/** Extents and radii that reach every path: short and long windows, whole vectors and remainders of rows, windows
+ * beyond the image, one to five axes, axes before and between those of the window. */
+struct Shape
+{
+  Coordinates extent;
+  Coordinates radius;
+};
+const Shape Shapes[] = {
+  { { { 300, 9, 7, 1, 1 } }, { { 2, 2, 2, 0, 0 } } },  { { { 171, 40, 12, 1, 1 } }, { { 6, 5, 3, 0, 0 } } },
+  { { { 37, 33, 40, 1, 1 } }, { { 0, 3, 8, 0, 0 } } }, { { { 1500, 3, 2, 1, 1 } }, { { 7, 1, 0, 0, 0 } } },
+  { { { 5, 4, 3, 1, 1 } }, { { 9, 2, 20, 0, 0 } } },   { { { 19, 6, 5, 4, 3 } }, { { 0, 2, 0, 1, 6 } } },
+  { { { 70, 3, 4, 2, 2 } }, { { 1, 0, 0, 0, 3 } } },   { { { 2100, 1, 1, 1, 1 } }, { { 40, 0, 0, 0, 0 } } },
+  { { { 12, 11, 10, 1, 1 } }, { { 0, 0, 0, 0, 0 } } }, { { { 1, 1, 90, 1, 1 } }, { { 0, 0, 4, 0, 0 } } },
+};
+
+std::vector<std::shared_ptr<const Operation>>
+OperationsOf(std::mt19937 & random, const Shape & shape, BoundaryMode mode)
+{
+  return { Mean(shape.radius, mode), Separable(random, shape.radius, mode) };
+}
+
+/** Restores the level. */
+class LevelGuard
+{
+public:
+  ~LevelGuard() { SetCpuLevel(m_Before); }
+
+private:
+  const char * m_Before{ GetCpuLevel().name };
+};
+
+template <typename TIn, typename TOut>
+void
+CompareLevels(std::mt19937 & random, const char * name)
+{
+  for (const Shape & shape : Shapes)
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      for (const auto & operation : OperationsOf(random, shape, mode))
+      {
+        const Box         image = Box::FromExtent(shape.extent);
+        std::vector<TIn>  pixels = RandomPixels<TIn>(random, image);
+        std::vector<TOut> expected(pixels.size());
+        std::vector<TOut> output(pixels.size());
+        const BufferView  input = DenseView(pixels.data(), PixelKindOf<TIn>(), image);
+        ASSERT_TRUE(SetCpuLevel("baseline"));
+        RunKernel(*operation, input, DenseView(expected.data(), PixelKindOf<TOut>(), image), image, 2);
+        ASSERT_TRUE(SetCpuLevel(name));
+        RunKernel(*operation, input, DenseView(output.data(), PixelKindOf<TOut>(), image), image, 2);
+        ASSERT_EQ(std::memcmp(expected.data(), output.data(), output.size() * sizeof(TOut)), 0)
+          << name << " " << operation->GetKey() << " " << ToString(image);
+      }
+    }
+  }
+}
+
+TEST(CpuKernels, InstructionSetsGiveTheSameBits)
+{
+  const LevelGuard guard;
+  std::mt19937     random(61);
+  for (const char * const name : { "avx2", "avx512" })
+  {
+    if (!SetCpuLevel(name))
+    {
+      std::printf("this machine lacks %s\n", name);
+      continue;
+    }
+    CompareLevels<float, float>(random, name);
+    CompareLevels<float, double>(random, name);
+    CompareLevels<double, double>(random, name);
+    CompareLevels<std::uint8_t, std::uint8_t>(random, name);
+    CompareLevels<std::int16_t, std::int16_t>(random, name);
+    CompareLevels<std::uint16_t, float>(random, name);
+    CompareLevels<std::int32_t, std::int32_t>(random, name);
+    CompareLevels<std::uint32_t, double>(random, name);
+    CompareLevels<std::int64_t, std::int64_t>(random, name);
+    CompareLevels<std::uint64_t, float>(random, name);
+  }
+}
+
+TEST(CpuKernels, AnUnknownInstructionSetChangesNothing)
+{
+  const char * const before = GetCpuLevel().name;
+  EXPECT_FALSE(SetCpuLevel("sse9"));
+  EXPECT_STREQ(GetCpuLevel().name, before);
+}
+
+TEST(CpuKernels, AnyNumberOfWorkersGivesTheSameBits)
+{
+  std::mt19937 random(62);
+  for (const Shape & shape : Shapes)
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      for (const auto & operation : OperationsOf(random, shape, mode))
+      {
+        const Box          image = Box::FromExtent(shape.extent);
+        std::vector<float> pixels = RandomPixels<float>(random, image);
+        std::vector<float> expected(pixels.size());
+        std::vector<float> output(pixels.size());
+        const BufferView   input = DenseView(pixels.data(), PixelKind::Float32, image);
+        RunKernel(*operation, input, DenseView(expected.data(), PixelKind::Float32, image), image, 1);
+        for (const unsigned int workers : { 2u, 5u, 9u })
+        {
+          RunKernel(*operation, input, DenseView(output.data(), PixelKind::Float32, image), image, workers);
+          ASSERT_EQ(std::memcmp(expected.data(), output.data(), output.size() * sizeof(float)), 0)
+            << workers << " workers, " << operation->GetKey() << " " << ToString(image);
+        }
+      }
+    }
+  }
+}
+
+/** A view in which axes have another order in memory and gaps lie between voxels and rows. */
+template <typename T>
+BufferView
+ScatteredView(std::vector<T> & memory, const Box & box, T fill, std::int64_t gap)
+{
+  const int   order[MaxDimension] = { 2, 0, 4, 1, 3 };
+  Coordinates stride{};
+  // Room for the gap after every voxel and once more after every run of each axis.
+  std::int64_t step = gap;
+  for (const int a : order)
+  {
+    stride[a] = step;
+    step = step * box.Extent(a) + gap;
+  }
+  memory.assign(static_cast<std::size_t>(step), fill);
+  return { memory.data(), PixelKindOf<T>(), box, stride };
+}
+
+TEST(CpuKernels, ViewsMayHaveAnyStrides)
+{
+  std::mt19937 random(63);
+  for (const Shape & shape : Shapes)
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      auto operations = OperationsOf(random, shape, mode);
+      operations.push_back(std::make_shared<IdentityOperation>());
+      if (shape.extent[0] < 40)
+      {
+        operations.push_back(Mean(shape.radius, mode, true));
+      }
+      for (const auto & operation : operations)
+      {
+        const Box                 image = Box::FromExtent(shape.extent);
+        std::vector<std::int16_t> pixels = RandomPixels<std::int16_t>(random, image);
+        std::vector<float>        expected(pixels.size());
+        const BufferView          dense = DenseView(pixels.data(), PixelKind::Int16, image);
+        const BufferView          wanted = DenseView(expected.data(), PixelKind::Float32, image);
+        RunKernel(*operation, dense, wanted, image, 2);
+
+        std::vector<std::int16_t> inputMemory;
+        std::vector<float>        outputMemory;
+        const BufferView          input = ScatteredView<std::int16_t>(inputMemory, image, std::int16_t{ -30000 }, 3);
+        const BufferView          output = ScatteredView<float>(outputMemory, image, -1e30f, 2);
+        ForEachIndex(image, [&](const Coordinates & i) { At<std::int16_t>(input, i) = At<std::int16_t>(dense, i); });
+        RunKernel(*operation, input, output, image, 2);
+        ForEachIndex(image, [&](const Coordinates & i) {
+          ASSERT_EQ(At<float>(output, i), At<float>(wanted, i))
+            << operation->GetKey() << " " << ToString(image) << " at " << ToString(i);
+          At<float>(output, i) = -1e30f;
+        });
+        ASSERT_TRUE(std::all_of(outputMemory.begin(), outputMemory.end(), [](float v) { return v == -1e30f; }))
+          << operation->GetKey() << " wrote between the output's voxels";
+      }
+    }
+  }
+}
+
+TEST(CpuKernels, FinishedVoxelsAreReportedOnce)
+{
+  std::mt19937 random(64);
+  for (const Shape & shape : Shapes)
+  {
+    auto operations = OperationsOf(random, shape, BoundaryMode::Renormalized);
+    operations.push_back(std::make_shared<IdentityOperation>());
+    operations.push_back(Mean(shape.radius, BoundaryMode::Renormalized, true));
+    for (const auto & operation : operations)
+    {
+      const Box          image = Box::FromExtent(shape.extent);
+      std::vector<float> pixels = RandomPixels<float>(random, image);
+      std::vector<float> output(pixels.size());
+      CountingControl    control;
+      RunKernel(*operation,
+                DenseView(pixels.data(), PixelKind::Float32, image),
+                DenseView(output.data(), PixelKind::Float32, image),
+                image,
+                3,
+                &control);
+      EXPECT_EQ(control.voxels, image.NumberOfVoxels()) << operation->GetKey() << " " << ToString(image);
+    }
+  }
+}
+
+TEST(CpuKernels, AStopIsSeenSoon)
+{
+  std::mt19937      random(65);
+  const Coordinates extent = { { 40, 30, 60, 1, 1 } };
+  for (const std::int64_t radius : { 2, 6 })
+  {
+    const Shape shape = { extent, { { radius, radius, radius, 0, 0 } } };
+    auto        operations = OperationsOf(random, shape, BoundaryMode::Renormalized);
+    operations.push_back(Mean(shape.radius, BoundaryMode::Renormalized, true));
+    for (const auto & operation : operations)
+    {
+      for (const std::int64_t polls : { 0, 20 })
+      {
+        const Box          image = Box::FromExtent(extent);
+        std::vector<float> pixels = RandomPixels<float>(random, image);
+        std::vector<float> output(pixels.size(), -1e30f);
+        CountingControl    control;
+        control.pollsBeforeStop = polls;
+        RunKernel(*operation,
+                  DenseView(pixels.data(), PixelKind::Float32, image),
+                  DenseView(output.data(), PixelKind::Float32, image),
+                  image,
+                  2,
+                  &control);
+        const std::int64_t written = image.NumberOfVoxels() - std::count(output.begin(), output.end(), -1e30f);
+        EXPECT_EQ(written, control.voxels) << operation->GetKey();
+        // A poll comes at least once per plane of a tile.
+        EXPECT_LE(written, polls * extent[0] * extent[1]) << operation->GetKey();
+      }
+    }
+  }
+}
+
+TEST(CpuKernels, AnIdentityThatIsToStopWritesNothing)
+{
+  const Box          image = Box::FromExtent({ { 30, 20, 10, 1, 1 } });
+  std::vector<float> pixels(static_cast<std::size_t>(image.NumberOfVoxels()), 1.0f);
+  std::vector<float> output(pixels.size(), 0.0f);
+  CountingControl    control;
+  control.pollsBeforeStop = 0;
+  RunKernel(IdentityOperation(),
+            DenseView(pixels.data(), PixelKind::Float32, image),
+            DenseView(output.data(), PixelKind::Float32, image),
+            image,
+            2,
+            &control);
+  EXPECT_EQ(std::count(output.begin(), output.end(), 0.0f), image.NumberOfVoxels());
+  EXPECT_EQ(control.voxels, 0);
+}
+
+/** Means over two voxels, at the ends of rows of two: all ties when the sum is odd. */
+template <typename T>
+void
+CheckTies(bool generic)
+{
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> values = { Limits::lowest(),
+                            static_cast<T>(Limits::lowest() + 1),
+                            static_cast<T>(Limits::max() - 1),
+                            Limits::max(),
+                            T{ 0 },
+                            T{ 1 },
+                            T{ 2 },
+                            T{ 3 } };
+  if (Limits::is_signed)
+  {
+    values.push_back(static_cast<T>(-1));
+    values.push_back(static_cast<T>(-2));
+  }
+  std::vector<T> pixels;
+  for (const T a : values)
+  {
+    for (const T b : values)
+    {
+      pixels.push_back(a);
+      pixels.push_back(b);
+    }
+  }
+  const Box      image = Box::FromExtent({ { 2, static_cast<std::int64_t>(pixels.size() / 2), 1, 1, 1 } });
+  std::vector<T> output(pixels.size());
+  const auto     operation = Mean({ { 1, 0, 0, 0, 0 } }, BoundaryMode::Renormalized, generic);
+  RunKernel(*operation,
+            DenseView(pixels.data(), PixelKindOf<T>(), image),
+            DenseView(output.data(), PixelKindOf<T>(), image),
+            image,
+            1);
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+  {
+    const oracle::Wide sum = oracle::Wide{ pixels[i & ~std::size_t{ 1 }] } + pixels[i | 1];
+    ASSERT_EQ(output[i], static_cast<T>(oracle::RoundedQuotient(sum, 2)))
+      << PixelKindName(PixelKindOf<T>()) << " mean of " << +pixels[i & ~std::size_t{ 1 }] << " and " << +pixels[i | 1];
+  }
+}
+
+TEST(CpuKernels, IntegerMeansRoundTiesToEven)
+{
+  for (const bool generic : { false, true })
+  {
+    CheckTies<std::uint8_t>(generic);
+    CheckTies<std::int8_t>(generic);
+    CheckTies<std::uint16_t>(generic);
+    CheckTies<std::int16_t>(generic);
+    CheckTies<std::uint32_t>(generic);
+    CheckTies<std::int32_t>(generic);
+    CheckTies<std::uint64_t>(generic);
+    CheckTies<std::int64_t>(generic);
+  }
+}
+
+/** Weights that sum to 3, on images of one value: the result is three times it, clamped. */
+template <typename T>
+void
+CheckClamping()
+{
+  const Box          image = Box::FromExtent({ { 70, 3, 1, 1, 1 } });
+  SeparableOperation operation;
+  operation.boundary.mode = BoundaryMode::ZeroFluxNeumann;
+  operation.weights[0] = { 1, 1, 1 };
+  using Limits = std::numeric_limits<T>;
+  for (const T value : { Limits::lowest(), Limits::max(), T{ 0 }, T{ 17 } })
+  {
+    std::vector<T> pixels(static_cast<std::size_t>(image.NumberOfVoxels()), value);
+    std::vector<T> output(pixels.size());
+    RunKernel(operation,
+              DenseView(pixels.data(), PixelKindOf<T>(), image),
+              DenseView(output.data(), PixelKindOf<T>(), image),
+              image,
+              1);
+    const auto triple = std::clamp<oracle::Wide>(oracle::Wide{ value } * 3, Limits::lowest(), Limits::max());
+    ASSERT_EQ(std::count(output.begin(), output.end(), static_cast<T>(triple)), image.NumberOfVoxels())
+      << PixelKindName(PixelKindOf<T>()) << " " << +value << " gave " << +output[0];
+  }
+}
+
+TEST(CpuKernels, IntegerResultsOfWeightsAreClamped)
+{
+  CheckClamping<std::uint8_t>();
+  CheckClamping<std::int8_t>();
+  CheckClamping<std::uint16_t>();
+  CheckClamping<std::int16_t>();
+  CheckClamping<std::uint32_t>();
+  CheckClamping<std::int32_t>();
+  CheckClamping<std::uint64_t>();
+  CheckClamping<std::int64_t>();
+}
+
+} // namespace
