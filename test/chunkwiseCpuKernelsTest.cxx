@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -479,6 +480,208 @@ TEST(CpuKernels, IntegerResultsOfWeightsAreClamped)
   CheckClamping<std::int32_t>();
   CheckClamping<std::uint64_t>();
   CheckClamping<std::int64_t>();
+}
+
+/** The arithmetic that the operations' comments prescribe, line by line over the whole image, for bits rather than for
+ * values. T is the accumulator. */
+template <typename T>
+class PrescribedArithmetic
+{
+public:
+  PrescribedArithmetic(const std::vector<T> & pixels, const Coordinates & extent, const WindowBoundary & boundary)
+    : m_Values(pixels)
+    , m_Extent(extent)
+    , m_Mode(boundary.mode)
+    , m_Beyond(boundary.mode == BoundaryMode::Constant ? static_cast<T>(boundary.constant) : T{ 0 })
+  {}
+
+  std::vector<T>
+  Mean(const MeanOperation & operation)
+  {
+    std::vector<std::int64_t> counts(m_Values.size(), 1);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t r = operation.EffectiveRadius(a, m_Extent[a]);
+      const std::int64_t k = 2 * r + 1;
+      if (r > 0)
+      {
+        Pass(a, r, [&](const std::vector<T> & line, std::int64_t i) { return SumOf(line, i, r); });
+        T constant = 0;
+        for (std::int64_t t = 0; t < k; ++t)
+        {
+          constant += m_Beyond;
+        }
+        m_Beyond = constant;
+      }
+      EachLine(a, [&](const std::vector<std::size_t> & line) {
+        for (std::int64_t i = 0; i < m_Extent[a]; ++i)
+        {
+          const std::int64_t inside = std::min(i + r, m_Extent[a] - 1) - std::max<std::int64_t>(i - r, 0) + 1;
+          counts[line[static_cast<std::size_t>(i)]] *= m_Mode == BoundaryMode::Renormalized ? inside : k;
+        }
+      });
+    }
+    for (std::size_t i = 0; i < m_Values.size(); ++i)
+    {
+      m_Values[i] /= static_cast<T>(counts[i]);
+    }
+    return m_Values;
+  }
+
+  std::vector<T>
+  Separable(const SeparableOperation & operation)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t r = operation.Radius(a);
+      if (r == 0)
+      {
+        continue;
+      }
+      const std::vector<double> & weights = operation.weights[a];
+      Pass(a, r, [&](const std::vector<T> & line, std::int64_t i) {
+        T      sum = 0;
+        double inside = 0;
+        for (std::int64_t t = 0; t <= 2 * r; ++t)
+        {
+          const double weight = weights[static_cast<std::size_t>(t)];
+          sum = std::fma(static_cast<T>(weight), line[static_cast<std::size_t>(i + t)], sum);
+          inside += i - r + t >= 0 && i - r + t < m_Extent[a] ? weight : 0;
+        }
+        const bool whole = i >= r && i + r < m_Extent[a];
+        return m_Mode == BoundaryMode::Renormalized && !whole ? sum * static_cast<T>(1.0 / inside) : sum;
+      });
+      T constant = 0;
+      for (const double weight : weights)
+      {
+        constant = std::fma(static_cast<T>(weight), m_Beyond, constant);
+      }
+      m_Beyond = constant;
+    }
+    return m_Values;
+  }
+
+private:
+  /** line[j] is the tap at i - radius + (j - i): the window of output i is line[i] to line[i + 2 radius]. */
+  static T
+  SumOf(const std::vector<T> & line, std::int64_t i, std::int64_t radius)
+  {
+    const std::int64_t k = 2 * radius + 1;
+    const auto         tap = [&](std::int64_t position) { return line[static_cast<std::size_t>(position + radius)]; };
+    const std::int64_t first = i - radius;
+    const std::int64_t last = i + radius;
+    T                  sum = 0;
+    if (k <= 9)
+    {
+      for (std::int64_t j = first; j <= last; ++j)
+      {
+        sum += tap(j);
+      }
+      return sum;
+    }
+    // Positions are at least -radius, so that adding one block makes them positive.
+    const std::int64_t blockOfFirst = (first + k) / k * k - k;
+    T                  prefix = 0;
+    for (std::int64_t j = (last + k) / k * k - k; j <= last; ++j)
+    {
+      prefix += tap(j);
+    }
+    if (blockOfFirst == first)
+    {
+      return prefix;
+    }
+    T suffix = tap(blockOfFirst + k - 1);
+    for (std::int64_t j = blockOfFirst + k - 2; j >= first; --j)
+    {
+      suffix = tap(j) + suffix;
+    }
+    return suffix + prefix;
+  }
+
+  /** The places of the voxels of each line along an axis. */
+  template <typename TFunctor>
+  void
+  EachLine(int a, TFunctor && f) const
+  {
+    Box begins = Box::FromExtent(m_Extent);
+    begins.upper[a] = 1;
+    const Coordinates stride = DenseStrides(m_Extent);
+    ForEachIndex(begins, [&](const Coordinates & begin) {
+      std::vector<std::size_t> line;
+      std::int64_t             place = 0;
+      for (int b = 0; b < MaxDimension; ++b)
+      {
+        place += begin[b] * stride[b];
+      }
+      for (std::int64_t i = 0; i < m_Extent[a]; ++i)
+      {
+        line.push_back(static_cast<std::size_t>(place + i * stride[a]));
+      }
+      f(line);
+    });
+  }
+
+  template <typename TWindow>
+  void
+  Pass(int a, std::int64_t radius, TWindow && window)
+  {
+    EachLine(a, [&](const std::vector<std::size_t> & places) {
+      std::vector<T> line;
+      for (std::int64_t i = -radius; i < m_Extent[a] + radius; ++i)
+      {
+        std::int64_t at = i;
+        line.push_back(oracle::Look(at, m_Extent[a], m_Mode) ? m_Values[places[static_cast<std::size_t>(at)]]
+                                                             : m_Beyond);
+      }
+      for (std::int64_t i = 0; i < m_Extent[a]; ++i)
+      {
+        m_Values[places[static_cast<std::size_t>(i)]] = window(line, i);
+      }
+    });
+  }
+
+  std::vector<T>     m_Values;
+  const Coordinates  m_Extent;
+  const BoundaryMode m_Mode;
+  T                  m_Beyond;
+};
+
+template <typename T>
+void
+CompareWithRules(std::mt19937 & random)
+{
+  for (const Shape & shape : Shapes)
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      const Box      image = Box::FromExtent(shape.extent);
+      std::vector<T> pixels = RandomPixels<T>(random, image);
+      std::vector<T> output(pixels.size());
+      const auto     check = [&](const Operation & operation, const std::vector<T> & expected) {
+        RunKernel(operation,
+                  DenseView(pixels.data(), PixelKindOf<T>(), image),
+                  DenseView(output.data(), PixelKindOf<T>(), image),
+                  image,
+                  2);
+        const auto differing = std::mismatch(output.begin(), output.end(), expected.begin());
+        ASSERT_EQ(std::memcmp(output.data(), expected.data(), output.size() * sizeof(T)), 0)
+          << operation.GetKey() << " " << ToString(image) << ": " << differing.first - output.begin();
+      };
+      const auto mean = Mean(shape.radius, mode);
+      mean->boundary.constant = 7.3;
+      check(*mean, PrescribedArithmetic<T>(pixels, shape.extent, mean->boundary).Mean(*mean));
+      const auto separable = Separable(random, shape.radius, mode);
+      separable->boundary.constant = 7.3;
+      check(*separable, PrescribedArithmetic<T>(pixels, shape.extent, separable->boundary).Separable(*separable));
+    }
+  }
+}
+
+TEST(CpuKernels, BitsAreThoseOfThePrescribedArithmetic)
+{
+  std::mt19937 random(66);
+  CompareWithRules<float>(random);
+  CompareWithRules<double>(random);
 }
 
 } // namespace
