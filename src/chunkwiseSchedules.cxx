@@ -396,7 +396,7 @@ Sweep(RunContext & context, const Plan & plan, TaskLoop & loop)
     carries[0] = operation.GetInitialCarry(plan.chunks[0].outputBox, context.inputKinds, output);
     known[0] = true;
   }
-  const auto isKnown = [&](std::size_t i) {
+  const auto isKnown = [&](std::size_t i) -> bool {
     const std::lock_guard<std::mutex> lock(mutex);
     return known[i];
   };

@@ -103,7 +103,7 @@ main(int argc, char * argv[])
   const auto gaussian = OurGaussian::New();
   gaussian->SetBackend(OurGaussian::BackendEnum::CPU);
   gaussian->SetUseImageSpacing(false);
-  gaussian->SetKernelType(OurGaussian::KernelTypeEnum::Discrete);
+  gaussian->SetKernel(OurGaussian::KernelEnum::Discrete);
   gaussian->SetMaximumError(0.01);
   gaussian->SetVariance(4.0);
   const double ourGaussian = Time(gaussian.GetPointer(), image, threads, 5);
