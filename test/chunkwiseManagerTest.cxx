@@ -216,14 +216,21 @@ TEST(Manager, DevicesShareTheChunks)
   Case         c(random, { { 20, 20, 60, 1, 1 } }, 1);
   Devices      devices(3);
   const auto   manager = devices.MakeManager();
-  c.request.budgets.device = 25000;
-  // The first device is slow: the others must take over most of its range.
-  devices.fakes[0]->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+  c.request.budgets.device = 15000;
+  // The first device gets no chunk done before the others have done most of them.
+  const auto done = [&] { return devices.fakes[1]->CountCalls("kernel") + devices.fakes[2]->CountCalls("kernel"); };
+  const auto chunks = static_cast<int>(manager->MakePlanFor(c.request).chunks.size());
+  ASSERT_GT(chunks, 12);
+  devices.fakes[0]->onKernel = [&](int) {
+    for (int i = 0; i < 10000 && done() < chunks * 2 / 3; ++i)
+    {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
   const ExecutionReport report = manager->Execute(c.request);
   EXPECT_EQ(c.output, c.expected);
   ASSERT_EQ(report.chunksPerDevice.size(), 3u);
-  EXPECT_GT(report.chunksPerDevice[1], report.chunksPerDevice[0]);
-  EXPECT_GT(report.chunksPerDevice[2], report.chunksPerDevice[0]);
+  EXPECT_GE(report.chunksPerDevice[1] + report.chunksPerDevice[2], chunks * 2 / 3);
 }
 
 const char * const AllCalls[] = { "GetFreeMemory", "Allocate",     "AllocatePinned", "CreateStream", "CreateEvent",
@@ -530,7 +537,7 @@ TEST(Manager, ProgressRisesFromZeroToOne)
 TEST(Manager, AbortStopsWithinAChunkAndTheManagerCanBeUsedAgain)
 {
   std::mt19937 random(25);
-  for (const double at : { 0.0, 0.2, 0.5, 0.8 })
+  for (const double at : { 0.0, 0.2, 0.4 })
   {
     Case       c(random, { { 16, 16, 60, 1, 1 } }, 1);
     Devices    devices(2);
@@ -539,7 +546,7 @@ TEST(Manager, AbortStopsWithinAChunkAndTheManagerCanBeUsedAgain)
     {
       fake->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
     }
-    c.request.budgets.device = 30000;
+    c.request.budgets.device = 15000;
     RecordingMonitor monitor;
     monitor.abortAt = at;
     EXPECT_THROW(manager->Execute(c.request, &monitor), Aborted);
