@@ -5,6 +5,7 @@
 #include "chunkwiseResourceCache.h"
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <new>
 #include <random>
@@ -190,6 +191,11 @@ TEST(Executor, VisitsEachIndexOnceAndRethrows)
                                          if (index == 10)
                                          {
                                            throw Error("index 10");
+                                         }
+                                         if (index > 10)
+                                         {
+                                           // So slow that the others cannot finish before the failure is seen.
+                                           std::this_thread::sleep_for(std::chrono::microseconds(100));
                                          }
                                        }),
                  Error);
