@@ -358,10 +358,15 @@ bool
 FakeDevice::Query(EventHandle handle)
 {
   Enter("Query", 0);
+  auto * const event = static_cast<Event *>(handle);
+  bool         happened = false;
+  {
+    const std::lock_guard<std::mutex> lock(event->mutex);
+    happened = event->happened >= event->recorded;
+  }
+  // Asked afterwards: a kernel that failed before the event must not be missed.
   ThrowAsynchronousError(false);
-  auto * const                      event = static_cast<Event *>(handle);
-  const std::lock_guard<std::mutex> lock(event->mutex);
-  return event->happened >= event->recorded;
+  return happened;
 }
 
 void
