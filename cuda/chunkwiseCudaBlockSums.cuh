@@ -16,6 +16,36 @@ PositionInBlock(std::int64_t i, std::int64_t k)
   return p < 0 ? p + k : p;
 }
 
+/** Turns the k values of a block into the sums from each of them to the block's end, down to slot `lowest`. */
+template <typename TAcc>
+__device__ __forceinline__ void
+SuffixSums(TAcc * slots, int stride, int k, int lowest)
+{
+  TAcc suffix = slots[(k - 1) * stride];
+  int  t = k - 2;
+  // Four loads in flight.
+  for (; t - 3 >= lowest; t -= 4)
+  {
+    TAcc values[4];
+#pragma unroll
+    for (int s = 0; s < 4; ++s)
+    {
+      values[s] = slots[(t - s) * stride];
+    }
+#pragma unroll
+    for (int s = 0; s < 4; ++s)
+    {
+      suffix = values[s] + suffix;
+      slots[(t - s) * stride] = suffix;
+    }
+  }
+  for (; t >= lowest; --t)
+  {
+    suffix = slots[t * stride] + suffix;
+    slots[t * stride] = suffix;
+  }
+}
+
 /** Along a strided axis: a thread per line with k slots in shared memory, which hold the values of the block that is
  * being read and, ahead of them, the suffix sums of the block before. Each value is read once. */
 template <typename TIn, typename TAcc, typename TStore>
@@ -33,54 +63,87 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
     const std::int64_t outerIndex = q / pass.inner;
     const std::int64_t innerIndex = q - outerIndex * pass.inner;
     const TIn * const  line = in + outerIndex * pass.inCount * pass.inner + innerIndex;
-    const std::int64_t outOffset = outerIndex * pass.outCount * pass.inner + innerIndex;
     const auto         storeLine = store.BeginLine(outerIndex, innerIndex);
     const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * segment;
     const std::int64_t end = begin + segment < pass.outCount ? begin + segment : pass.outCount;
     const std::int64_t count = end - begin + 2 * pass.radius;
     const std::int64_t first = pass.outLower + begin - pass.radius;
+    std::int64_t       offset = (outerIndex * pass.outCount + begin) * pass.inner + innerIndex;
     int                p = static_cast<int>(PositionInBlock(first, k));
     TAcc               prefix = TAcc(0);
-    for (std::int64_t base = 0; base < count; base += 4)
+    TAcc               values[Together];
+    bool               held = HoldsTogether(pass, first);
+    if (held)
     {
-      // Four loads in flight.
-      TAcc values[4];
+      LoadTogether(values, pass, line, first);
+    }
+    for (std::int64_t n = 0; n < count;)
+    {
+      // At most to the end of the block.
+      int now = k - p < Together ? k - p : Together;
+      now = count - n < now ? static_cast<int>(count - n) : now;
+      TAcc * const own = slots + p * threads;
+      // The sums of the windows that end here, as far as the block before has a part in them.
+      TAcc before[Together];
 #pragma unroll
-      for (int s = 0; s < 4; ++s)
+      for (int s = 0; s < Together; ++s)
       {
-        const std::int64_t at = first + base + s - pass.inLower;
-        values[s] = base + s >= count              ? TAcc(0)
-                    : at >= 0 && at < pass.inCount ? static_cast<TAcc>(line[at * pass.inner])
-                                                   : Fetch(pass, line, pass.inner, first + base + s);
+        before[s] = s < now && n + s >= 2 * pass.radius && p + s < k - 1 ? own[(s + 1) * threads] : TAcc(0);
       }
-#pragma unroll
-      for (int s = 0; s < 4; ++s)
+      if (held)
       {
-        const std::int64_t n = base + s;
-        if (n >= count)
+#pragma unroll
+        for (int s = 0; s < Together; ++s)
         {
-          break;
-        }
-        prefix += values[s];
-        if (n >= 2 * pass.radius)
-        {
-          const std::int64_t o = begin + n - 2 * pass.radius;
-          storeLine(
-            outOffset + o * pass.inner, pass.outLower + o, p == k - 1 ? prefix : slots[(p + 1) * threads] + prefix);
-        }
-        slots[p * threads] = values[s];
-        if (++p == k)
-        {
-          const int lowest = n < k - 1 ? k - 1 - static_cast<int>(n) : 0;
-          TAcc      suffix = values[s];
-          for (int t = k - 2; t >= lowest; --t)
+          if (s < now)
           {
-            suffix = slots[t * threads] + suffix;
-            slots[t * threads] = suffix;
+            own[s * threads] = values[s];
           }
-          p = 0;
-          prefix = TAcc(0);
         }
+      }
+      else
+      {
+#pragma unroll 1
+        for (int s = 0; s < now; ++s)
+        {
+          own[s * threads] = Fetch(pass, line, pass.inner, first + n + s);
+        }
+#pragma unroll
+        for (int s = 0; s < Together; ++s)
+        {
+          values[s] = s < now ? own[s * threads] : TAcc(0);
+        }
+      }
+      TAcc sums[Together];
+#pragma unroll
+      for (int s = 0; s < Together; ++s)
+      {
+        prefix = s < now ? prefix + values[s] : prefix;
+        sums[s] = p + s == k - 1 ? prefix : before[s] + prefix;
+      }
+      const std::int64_t o = begin + n - 2 * pass.radius;
+#pragma unroll
+      for (int s = 0; s < Together; ++s)
+      {
+        if (s < now && n + s >= 2 * pass.radius)
+        {
+          storeLine(offset, pass.outLower + o + s, sums[s]);
+          offset += pass.inner;
+        }
+      }
+      // On their way while the suffix sums are made.
+      held = n + now < count && HoldsTogether(pass, first + n + now);
+      if (held)
+      {
+        LoadTogether(values, pass, line, first + n + now);
+      }
+      p += now;
+      n += now;
+      if (p == k)
+      {
+        SuffixSums(slots, threads, k, n < k ? k - static_cast<int>(n) : 0);
+        p = 0;
+        prefix = TAcc(0);
       }
     }
   }
@@ -220,15 +283,15 @@ LaunchBlockColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store
     threads /= 2;
   }
   const std::int64_t bytes = k * threads * static_cast<std::int64_t>(sizeof(TAcc));
-  if (bytes > static_cast<std::int64_t>(LargestSharedMemory))
+  if (bytes > SharedMemoryOfDevice())
   {
     DirectBlockKernel<<<BlocksFor(pass.outer * pass.outCount * pass.inner, 128), 128, 0, stream>>>(pass, in, store);
     CheckLaunch("DirectBlockKernel");
     return;
   }
   const auto kernel = BlockColumnKernel<TIn, TAcc, TStore>;
-  (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
-  const LineGrid grid(pass, threads, 4 * k);
+  AllowSharedMemory(kernel, static_cast<std::size_t>(bytes));
+  const LineGrid grid(pass, threads, k);
   kernel<<<grid.blocks, threads, static_cast<std::size_t>(bytes), stream>>>(pass, in, store, grid.segment);
   CheckLaunch("BlockColumnKernel");
 }
@@ -240,7 +303,7 @@ LaunchBlockRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_
   const std::int64_t k = 2 * pass.radius + 1;
   const std::int64_t width = std::min<std::int64_t>(pass.outCount, std::max<std::int64_t>(512, 4 * k));
   const std::int64_t rowBytes = (2 * (width + k - 1) + width) * static_cast<std::int64_t>(sizeof(TAcc));
-  if (rowBytes > static_cast<std::int64_t>(LargestSharedMemory))
+  if (rowBytes > SharedMemoryOfDevice())
   {
     DirectBlockKernel<<<BlocksFor(pass.outer * pass.outCount, 128), 128, 0, stream>>>(
       pass, in, StoreAccumulator<TAcc>{ out });
@@ -250,7 +313,7 @@ LaunchBlockRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_
   const auto rows = std::max<std::int64_t>(
     1, std::min<std::int64_t>(pass.outer, static_cast<std::int64_t>(LargestSharedMemory) / rowBytes));
   const auto kernel = BlockRowKernel<TIn, TAcc>;
-  (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
+  AllowSharedMemory(kernel, static_cast<std::size_t>(rowBytes * rows));
   const std::int64_t tiles = (pass.outCount + width - 1) / width * ((pass.outer + rows - 1) / rows);
   kernel<<<BlocksFor(tiles, 1), 256, static_cast<std::size_t>(rowBytes * rows), stream>>>(
     pass, in, out, static_cast<int>(width), static_cast<int>(rows));

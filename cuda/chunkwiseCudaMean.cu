@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCudaBlockSums.cuh"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseOperations.h"
 
 #include <type_traits>
@@ -12,71 +12,74 @@ namespace chunkwise
 namespace
 {
 
-/** How many voxels the window at a voxel has. */
-struct TapCounts
+/** Taps inside the image of n voxels, of a window at i; fits 32 bits, as all taps of a window together do. */
+__device__ inline std::int32_t
+TapsInside(std::int64_t i, std::int64_t radius, std::int64_t n)
 {
-  Coordinates  radius;
-  Coordinates  n;
-  std::int64_t all;
-  bool         renormalized;
-
-  /** Along one axis; fits 32 bits, as all taps of a window together do. */
-  __device__ std::int32_t
-             Inside(int a, std::int64_t i) const
-  {
-    const std::int64_t r = radius.axis[a];
-    const std::int64_t lower = i - r > 0 ? i - r : 0;
-    const std::int64_t upper = i + r < n.axis[a] - 1 ? i + r : n.axis[a] - 1;
-    return static_cast<std::int32_t>(upper - lower + 1);
-  }
-};
+  const std::int64_t lower = i - radius > 0 ? i - radius : 0;
+  const std::int64_t upper = i + radius < n - 1 ? i + radius : n - 1;
+  return static_cast<std::int32_t>(upper - lower + 1);
+}
 
 /** Divides sums by the number of taps and stores the output voxel. Lines run along `axis`. */
 template <typename TOut, typename TAcc>
 struct FinishMean
 {
-  TOut *    out;
-  TapCounts counts;
-  Box       box;
-  int       axis;
+  TOut *       out;
+  Coordinates  radius;
+  Coordinates  n;
+  std::int64_t all;
+  bool         renormalized;
+  Box          box;
+  int          axis;
 
   struct Line
   {
-    TOut *            out;
-    const TapCounts * counts;
-    int               axis;
-    std::int32_t      others; ///< taps of the other axes
+    TOut *       out;
+    std::int64_t lower; ///< windows at [lower, upper) have all taps along the line's axis
+    std::int64_t upper;
+    std::int64_t radius;
+    std::int64_t n;
+    std::int32_t others; ///< taps of the other axes
+    std::int32_t all;
 
-    __device__ void
+    __device__ __forceinline__ void
     operator()(std::int64_t offset, std::int64_t at, TAcc sum) const
     {
-      out[offset] = MeanOf<TOut>(
-        sum, counts->renormalized ? others * counts->Inside(axis, at) : static_cast<std::int32_t>(counts->all));
+      out[offset] = MeanOf<TOut>(sum, at >= lower && at < upper ? all : others * TapsInside(at, radius, n));
     }
   };
   __device__ Line
   BeginLine(std::int64_t outerIndex, std::int64_t innerIndex) const
   {
-    std::int32_t others = 1;
-    if (counts.renormalized)
+    Line line{ out, INT64_MIN, INT64_MAX, 0, 0, 1, static_cast<std::int32_t>(all) };
+    if (!renormalized)
     {
-      for (int a = 0; a < MaxDimension; ++a)
+      return line;
+    }
+#pragma unroll
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (a == axis)
       {
-        if (a == axis)
-        {
-          continue;
-        }
-        std::int64_t &     rest = a < axis ? innerIndex : outerIndex;
-        const std::int64_t extent = box.Extent(a);
-        const std::int64_t i = rest % extent;
-        rest /= extent;
-        if (counts.radius.axis[a] > 0)
-        {
-          others *= counts.Inside(a, box.lower.axis[a] + i);
-        }
+        line.radius = radius.axis[a];
+        line.n = n.axis[a];
+        continue;
+      }
+      const std::int64_t rest = a < axis ? innerIndex : outerIndex;
+      const std::int64_t extent = box.Extent(a);
+      const std::int64_t i = rest % extent;
+      innerIndex = a < axis ? rest / extent : innerIndex;
+      outerIndex = a < axis ? outerIndex : rest / extent;
+      if (radius.axis[a] > 0)
+      {
+        line.others *= TapsInside(box.lower.axis[a] + i, radius.axis[a], n.axis[a]);
       }
     }
-    return { out, &counts, axis, others };
+    line.lower = line.radius;
+    line.upper = line.n - line.radius;
+    line.all = line.others * static_cast<std::int32_t>(2 * line.radius + 1);
+    return line;
   }
 };
 
@@ -107,22 +110,39 @@ SumOfConstant(TAcc constant, std::int64_t k)
   return sum;
 }
 
+/** The passes of a chunk; `accumulatorBytes` decide whether planes fit. */
+PassPlan
+PlanOf(const MeanOperation & operation, const Box & input, const Box & output, const Box & image,
+       std::size_t accumulatorBytes, std::int64_t (&radius)[MaxDimension])
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    radius[a] = operation.EffectiveRadius(a, image.Extent(a));
+  }
+  PassPlan plan(input, output, radius);
+  plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], accumulatorBytes, false).fits);
+  return plan;
+}
+
 template <typename TIn, typename TAcc, typename TOut>
 void
 Run(const KernelCall & call)
 {
-  const auto & operation = static_cast<const MeanOperation &>(*call.operation);
-  std::int64_t radius[MaxDimension];
-  TapCounts    counts{};
-  counts.all = 1;
-  counts.renormalized = operation.boundary.mode == BoundaryMode::Renormalized;
+  const auto &   operation = static_cast<const MeanOperation &>(*call.operation);
+  std::int64_t   radius[MaxDimension];
+  const PassPlan plan = PlanOf(operation, call.inputs[0].box, call.output.box, call.image, sizeof(TAcc), radius);
+  FinishMean<TOut, TAcc> finish{};
+  finish.out = static_cast<TOut *>(call.output.data);
+  finish.all = 1;
+  finish.renormalized = operation.boundary.mode == BoundaryMode::Renormalized;
+  finish.box = call.output.box;
+  finish.axis = plan.count > (plan.fused ? 2 : 1) ? plan.axes[plan.count - 1] : 0;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    counts.n[a] = call.image.Extent(a);
-    counts.radius[a] = radius[a] = operation.EffectiveRadius(a, counts.n[a]);
-    counts.all *= 2 * radius[a] + 1;
+    finish.n[a] = call.image.Extent(a);
+    finish.radius[a] = radius[a];
+    finish.all *= 2 * radius[a] + 1;
   }
-  const PassPlan          plan(call.inputs[0].box, call.output.box, radius);
   std::vector<Pass<TAcc>> passes;
   auto                    constant = static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant));
   for (int i = 0; i < plan.count; ++i)
@@ -131,13 +151,12 @@ Run(const KernelCall & call)
     passes.back().constant = constant;
     constant = SumOfConstant(constant, 2 * radius[plan.axes[i]] + 1);
   }
-  const int                    finishAxis = plan.count > 1 ? plan.axes[plan.count - 1] : 0;
-  const FinishMean<TOut, TAcc> finish{ static_cast<TOut *>(call.output.data), counts, call.output.box, finishAxis };
-  const auto                   usesBlocks = [&](int i) { return 2 * passes[i].radius + 1 > 9; };
+  const auto usesBlocks = [&](int i) { return 2 * passes[i].radius + 1 > LongestDirectSum; };
   RunPasses<TIn, TAcc>(
     call,
     plan,
     finish,
+    [&](const TIn * in, TAcc * out) { LaunchPlanes<false>(passes[0], passes[1], in, out, StreamOf(call)); },
     [&](int i, const TIn * in, TAcc * out) {
       const StoreAccumulator<TAcc> store{ out };
       if (plan.axes[i] == 0)
@@ -165,11 +184,11 @@ AccumulatorBytes(const MeanOperation & operation, const Box & image, PixelKind k
   {
     return PixelSize(kind);
   }
-  if (PixelSize(kind) == 8)
+  if (PixelSize(kind) >= 4)
   {
-    return 16;
+    return 2 * PixelSize(kind);
   }
-  double largest = PixelSize(kind) == 1 ? 255.0 : PixelSize(kind) == 2 ? 65535.0 : 4294967295.0;
+  double largest = PixelSize(kind) == 1 ? 255.0 : 65535.0;
   for (int a = 0; a < MaxDimension; ++a)
   {
     largest *= 2.0 * static_cast<double>(operation.EffectiveRadius(a, image.Extent(a))) + 1;
@@ -222,42 +241,23 @@ RunMean(const KernelCall & call)
   });
 }
 
-PassPlan
-PlanOf(const Operation & operation, const ChunkShape & shape)
-{
-  const auto & mean = static_cast<const MeanOperation &>(operation);
-  std::int64_t radius[MaxDimension];
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    radius[a] = mean.EffectiveRadius(a, shape.image.Extent(a));
-  }
-  return PassPlan(shape.inputBox, shape.outputBox, radius);
-}
-
 std::size_t
 ScratchOfMean(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & mean = static_cast<const MeanOperation &>(operation);
-  std::size_t  bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  if (!IsFloatingPoint(shape.inputKinds[0]) && PixelSize(shape.inputKinds[0]) == 4)
-  {
-    bytes = 8;
-  }
-  return PlanOf(operation, shape).ScratchBytes(bytes);
+  const auto &      mean = static_cast<const MeanOperation &>(operation);
+  const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
+  std::int64_t      radius[MaxDimension];
+  return PlanOf(mean, shape.inputBox, shape.outputBox, shape.image, bytes, radius).ScratchBytes(bytes);
 }
 
-/** Each pass reads and writes its buffers. */
 double
 CostOfMean(const Operation & operation, const ChunkShape & shape)
 {
-  const PassPlan plan = PlanOf(operation, shape);
-  double         voxels = 0;
-  for (int i = 0; i < plan.count; ++i)
-  {
-    voxels += static_cast<double>(plan.before[i].NumberOfVoxels() + plan.after[i].NumberOfVoxels());
-  }
-  return voxels * static_cast<double>(
-                    AccumulatorBytes(static_cast<const MeanOperation &>(operation), shape.image, shape.inputKinds[0]));
+  const auto &      mean = static_cast<const MeanOperation &>(operation);
+  const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
+  std::int64_t      radius[MaxDimension];
+  return PlanOf(mean, shape.inputBox, shape.outputBox, shape.image, bytes, radius).AccumulatorsMoved() *
+         static_cast<double>(bytes);
 }
 
 /** The reducer at every voxel: as slow as its definition, and the reference on the device. */

@@ -20,6 +20,17 @@ __extension__ using Int128 = __int128;
 /** Shared memory that a block may ask for on every device that the module is built for. */
 constexpr std::size_t LargestSharedMemory = 64 * 1024;
 
+/** What it may ask for on the current device. */
+inline std::int64_t
+SharedMemoryOfDevice()
+{
+  int        device = 0;
+  int        bytes = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess;
+  return known ? bytes : static_cast<std::int64_t>(LargestSharedMemory);
+}
+
 inline cudaStream_t
 StreamOf(const KernelCall & call)
 {
@@ -47,7 +58,7 @@ struct Pass
   std::int64_t radius;
   BoundaryMode mode;
   TAcc         constant;
-  const TAcc * weights; ///< nullptr: a sum
+  const TAcc * weights; ///< PaddedTaps of them; nullptr: a sum
   const TAcc * norms;   ///< by image index; nullptr: none
 };
 
@@ -80,6 +91,14 @@ MultiplyAdd(double w, double x, double sum)
   return __fma_rn(w, x, sum);
 }
 
+/** `sum` times the norm of the output at image index `at`; 1 where the window is inside. */
+template <typename TAcc>
+__device__ __forceinline__ TAcc
+Normalized(const Pass<TAcc> & pass, std::int64_t at, TAcc sum)
+{
+  return pass.norms && (at < pass.radius || at + pass.radius >= pass.n) ? sum * pass.norms[at] : sum;
+}
+
 template <bool VWeighted, typename TAcc>
 __device__ void
 Accumulate(TAcc & sum, TAcc weight, TAcc value)
@@ -94,73 +113,212 @@ Accumulate(TAcc & sum, TAcc weight, TAcc value)
   }
 }
 
-/** The R consecutive outputs whose first window begins with the tap fetch(0), for R m + M taps. Taps reach each output
- * in ascending order; each tap is fetched once, and a weight moves through the registers from output to output. Which
- * taps belong to which output is known when this is compiled: a tap outside of a window must not take part, not even
- * with a weight of 0, since it may be infinite. */
-template <bool VWeighted, int R, int M, typename TAcc, typename TFetch>
-__device__ __forceinline__ void
-AccumulateOutputs(TAcc (&sums)[R], const TAcc * __restrict__ weights, int taps, TFetch && fetch)
+/** Consecutive outputs that a thread computes together: one tap that is read takes part in as many sums. */
+constexpr int Together = 8;
+
+/** Weights as tables hold them: zeros up to a multiple of Together, so that they can be read Together at a time. */
+inline std::int64_t
+PaddedTaps(std::int64_t taps)
 {
-  TAcc w[R];
+  return (taps + Together - 1) / Together * Together;
+}
+
+/** The weights at `from`, which is aligned to 16 bytes. */
+__device__ __forceinline__ void
+LoadWeights(float (&w)[Together], const float * from)
+{
+  const float4 a = reinterpret_cast<const float4 *>(from)[0];
+  const float4 b = reinterpret_cast<const float4 *>(from)[1];
+  w[0] = a.x, w[1] = a.y, w[2] = a.z, w[3] = a.w;
+  w[4] = b.x, w[5] = b.y, w[6] = b.z, w[7] = b.w;
+}
+__device__ __forceinline__ void
+LoadWeights(double (&w)[Together], const double * from)
+{
+#pragma unroll
+  for (int i = 0; i < Together / 2; ++i)
+  {
+    const double2 pair = reinterpret_cast<const double2 *>(from)[i];
+    w[2 * i] = pair.x, w[2 * i + 1] = pair.y;
+  }
+}
+template <typename TAcc>
+__device__ __forceinline__ void
+LoadWeights(TAcc (&)[Together], const TAcc *)
+{}
+
+/** One output's part of AccumulateOutputs where the window is shorter than Together taps. */
+template <bool VWeighted, int VTaps, typename TAcc, typename TFetch>
+__device__ __forceinline__ void
+AccumulateFewTaps(TAcc (&sums)[Together], const TAcc * weights, TFetch && fetch)
+{
+  TAcc w[Together];
+  if constexpr (VWeighted)
+  {
+    LoadWeights(w, weights);
+  }
+#pragma unroll
+  for (int s = 0; s < VTaps + Together - 1; ++s)
+  {
+    const TAcc value = fetch(s / Together, s % Together);
+#pragma unroll
+    for (int u = 0; u < Together; ++u)
+    {
+      if (s >= u && s - u < VTaps)
+      {
+        Accumulate<VWeighted>(sums[u], VWeighted ? w[s - u] : TAcc(0), value);
+      }
+    }
+  }
+}
+
+/** Together taps that are in the windows of all outputs; `before` are the weights ahead of them. */
+template <bool VWeighted, typename TAcc, typename TFetch>
+__device__ __forceinline__ void
+AccumulateWholeBlock(TAcc (&sums)[Together], const TAcc (&before)[Together], TAcc (&w)[Together], const TAcc * weights,
+                     int block, TFetch && fetch)
+{
+  if constexpr (VWeighted)
+  {
+    LoadWeights(w, weights + block * Together);
+  }
+#pragma unroll
+  for (int s = 0; s < Together; ++s)
+  {
+    const TAcc value = fetch(block, s);
+#pragma unroll
+    for (int u = 0; u < Together; ++u)
+    {
+      Accumulate<VWeighted>(sums[u], VWeighted ? (s >= u ? w[s - u] : before[Together + s - u]) : TAcc(0), value);
+    }
+  }
+}
+
+/** The VRest taps of all outputs that make no whole block, and those that only later outputs have. */
+template <bool VWeighted, int VRest, typename TAcc, typename TFetch>
+__device__ __forceinline__ void
+AccumulateLastTaps(TAcc (&sums)[Together], const TAcc (&before)[Together], const TAcc * weights, int block,
+                   TFetch && fetch)
+{
+  TAcc w[Together];
+  if constexpr (VWeighted)
+  {
+    LoadWeights(w, weights + block * Together);
+  }
+#pragma unroll
+  for (int s = 0; s < VRest + Together - 1; ++s)
+  {
+    const TAcc value = fetch(block + s / Together, s % Together);
+#pragma unroll
+    for (int u = 0; u < Together; ++u)
+    {
+      if (s - u < VRest)
+      {
+        Accumulate<VWeighted>(sums[u], VWeighted ? (s >= u ? w[s - u] : before[Together + s - u]) : TAcc(0), value);
+      }
+    }
+  }
+}
+
+/** Together outputs, windows of an odd number of taps; the first window begins with the tap fetch(0, 0), and tap
+ * Together b + s is fetch(b, s). Taps reach each output in ascending order; each tap is fetched once, and a weight
+ * moves through the registers from output to output. A tap outside of a window does not take part, not even with a
+ * weight of 0, since it may be infinite. */
+template <bool VWeighted, typename TAcc, typename TFetch>
+__device__ __forceinline__ void
+AccumulateOutputs(TAcc (&sums)[Together], const TAcc * weights, int taps, TFetch && fetch)
+{
+  constexpr int R = Together;
 #pragma unroll
   for (int u = 0; u < R; ++u)
   {
     sums[u] = TAcc(0);
-    w[u] = TAcc(0);
   }
+  switch (taps)
+  {
+    case 1:
+      return AccumulateFewTaps<VWeighted, 1>(sums, weights, fetch);
+    case 3:
+      return AccumulateFewTaps<VWeighted, 3>(sums, weights, fetch);
+    case 5:
+      return AccumulateFewTaps<VWeighted, 5>(sums, weights, fetch);
+    case 7:
+      return AccumulateFewTaps<VWeighted, 7>(sums, weights, fetch);
+    default:
+      break;
+  }
+  // The first taps: the later an output, the fewer of them are its own.
+  TAcc w[R];
+  TAcc next[R];
+#pragma unroll
+  for (int u = 0; u < R; ++u)
+  {
+    w[u] = next[u] = TAcc(0);
+  }
+  if constexpr (VWeighted)
+  {
+    LoadWeights(w, weights);
+  }
+#pragma unroll
+  for (int s = 0; s < R; ++s)
+  {
+    const TAcc value = fetch(0, s);
+#pragma unroll
+    for (int u = 0; u <= s; ++u)
+    {
+      Accumulate<VWeighted>(sums[u], w[s - u], value);
+    }
+  }
+  // Taps of all outputs; two blocks a turn, so that no weight moves from register to register.
   const int blocks = taps / R;
-  for (int block = 0; block < blocks; ++block)
+  int       block = 1;
+#pragma unroll 1
+  for (; block + 1 < blocks; block += 2)
   {
-    const int base = block * R;
-    TAcc      values[R];
+    AccumulateWholeBlock<VWeighted>(sums, w, next, weights, block, fetch);
+    AccumulateWholeBlock<VWeighted>(sums, next, w, weights, block + 1, fetch);
+  }
+  if (block < blocks)
+  {
+    AccumulateWholeBlock<VWeighted>(sums, w, next, weights, block, fetch);
 #pragma unroll
     for (int s = 0; s < R; ++s)
     {
-      values[s] = fetch(base + s);
-    }
-    if (block == 0)
-    {
-#pragma unroll
-      for (int s = 0; s < R; ++s)
-      {
-        w[s] = VWeighted ? weights[s] : TAcc(0);
-#pragma unroll
-        for (int u = 0; u <= s; ++u)
-        {
-          Accumulate<VWeighted>(sums[u], w[s - u], values[s]);
-        }
-      }
-      continue;
-    }
-#pragma unroll
-    for (int s = 0; s < R; ++s)
-    {
-      w[s] = VWeighted ? weights[base + s] : TAcc(0);
-#pragma unroll
-      for (int u = 0; u < R; ++u)
-      {
-        Accumulate<VWeighted>(sums[u], w[(s - u + R) % R], values[s]);
-      }
+      w[s] = next[s];
     }
   }
-  const int base = blocks * R;
-#pragma unroll
-  for (int s = 0; s < M + R - 1; ++s)
+  switch (taps - blocks * R)
   {
-    const TAcc value = fetch(base + s);
-    if (s < M)
-    {
-      w[s % R] = VWeighted ? weights[base + s] : TAcc(0);
-    }
+    case 1:
+      return AccumulateLastTaps<VWeighted, 1>(sums, w, weights, blocks, fetch);
+    case 3:
+      return AccumulateLastTaps<VWeighted, 3>(sums, w, weights, blocks, fetch);
+    case 5:
+      return AccumulateLastTaps<VWeighted, 5>(sums, w, weights, blocks, fetch);
+    default:
+      return AccumulateLastTaps<VWeighted, 7>(sums, w, weights, blocks, fetch);
+  }
+}
+
+/** Whether the buffer holds Together consecutive values from image index `i` on. */
+template <typename TAcc>
+__device__ __forceinline__ bool
+HoldsTogether(const Pass<TAcc> & pass, std::int64_t i)
+{
+  return i >= pass.inLower && i + Together <= pass.inLower + pass.inCount;
+}
+
+/** Loads them; `line` is as for Fetch. */
+template <typename TIn, typename TAcc>
+__device__ __forceinline__ void
+LoadTogether(TAcc (&values)[Together], const Pass<TAcc> & pass, const TIn * __restrict__ line, std::int64_t i)
+{
+  const TIn * from = line + (i - pass.inLower) * pass.inner;
 #pragma unroll
-    for (int u = 0; u < R; ++u)
-    {
-      if (s - u < M && (s >= u || blocks > 0))
-      {
-        Accumulate<VWeighted>(sums[u], w[(s - u + R) % R], value);
-      }
-    }
+  for (int s = 0; s < Together; ++s)
+  {
+    values[s] = static_cast<TAcc>(*from);
+    from += pass.inner;
   }
 }
 
@@ -186,77 +344,159 @@ struct StoreAccumulator
   }
 };
 
-/** Windows along a strided axis: a thread per line, R outputs at a time. */
-template <bool VWeighted, int R, int M, typename TIn, typename TAcc, typename TStore>
-__global__ void
-ColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std::int64_t segment)
+/** Whether `count` windows from image index `at` on lie inside the image. */
+template <typename TAcc>
+__device__ __forceinline__ bool
+AreInside(const Pass<TAcc> & pass, std::int64_t at, int count)
 {
-  const std::int64_t lines = pass.outer * pass.inner;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  const int          taps = static_cast<int>(2 * pass.radius + 1);
-  for (std::int64_t q = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; q < lines; q += step)
+  return at >= pass.radius && at + count + pass.radius <= pass.n;
+}
+
+/** Multiplies Together sums, the first at image index `at`, of which `count` are outputs, by their norms. */
+template <typename TAcc>
+__device__ __forceinline__ void
+NormalizeTogether(const Pass<TAcc> & pass, std::int64_t at, std::int64_t count, TAcc (&sums)[Together])
+{
+  if (pass.norms && !AreInside(pass, at, Together))
   {
-    const std::int64_t outerIndex = q / pass.inner;
-    const std::int64_t innerIndex = q - outerIndex * pass.inner;
-    const TIn * const  line = in + outerIndex * pass.inCount * pass.inner + innerIndex;
-    const std::int64_t outOffset = outerIndex * pass.outCount * pass.inner + innerIndex;
-    const auto         storeLine = store.BeginLine(outerIndex, innerIndex);
-    const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * segment;
-    const std::int64_t end = begin + segment < pass.outCount ? begin + segment : pass.outCount;
-    for (std::int64_t o = begin; o < end; o += R)
-    {
-      const std::int64_t first = pass.outLower + o - pass.radius;
-      TAcc               sums[R];
-      if (first >= pass.inLower && first + taps + R - 1 <= pass.inLower + pass.inCount)
-      {
-        const TIn * const from = line + (first - pass.inLower) * pass.inner;
-        AccumulateOutputs<VWeighted, R, M>(
-          sums, pass.weights, taps, [&](int j) { return static_cast<TAcc>(from[j * pass.inner]); });
-      }
-      else
-      {
-        AccumulateOutputs<VWeighted, R, M>(
-          sums, pass.weights, taps, [&](int j) { return Fetch(pass, line, pass.inner, first + j); });
-      }
 #pragma unroll
-      for (int u = 0; u < R; ++u)
+    for (int u = 0; u < Together; ++u)
+    {
+      if (u < count)
       {
-        if (o + u < end)
-        {
-          const std::int64_t at = pass.outLower + o + u;
-          const TAcc         value = pass.norms ? sums[u] * pass.norms[at] : sums[u];
-          storeLine(outOffset + (o + u) * pass.inner, at, value);
-        }
+        sums[u] *= pass.norms[at + u];
       }
     }
   }
 }
 
-/** Where element i of a row lies in shared memory: lanes that are R apart use different banks. */
-template <int R>
-__device__ int
-PaddedIndex(int i)
+/** Stores Together outputs of a line, of which `count` are there. */
+template <typename TLine, typename TAcc>
+__device__ __forceinline__ void
+StoreTogether(const TLine & line, std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count,
+              TAcc (&sums)[Together])
 {
-  return i + i / R;
+#pragma unroll
+  for (int u = 0; u < Together; ++u)
+  {
+    if (u < count)
+    {
+      line(offset, at + u, sums[u]);
+    }
+    offset += stride;
+  }
 }
 
-/** Windows along x: a block stages pieces of several rows in shared memory; a thread computes R consecutive outputs. */
-template <bool VWeighted, int R, int M, typename TIn, typename TAcc>
+/** Windows along a strided axis: a thread marches along its line and keeps the values of a window in a ring of its own
+ * in shared memory, so that each value is read from memory once. `slots` is the ring's length in units of Together
+ * rows. */
+template <bool VWeighted, typename TIn, typename TAcc, typename TStore>
+__global__ void
+RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std::int64_t segment, int slots)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int                                     threads = static_cast<int>(blockDim.x);
+  const int                                     taps = static_cast<int>(2 * pass.radius + 1);
+  TAcc * const                                  weights = reinterpret_cast<TAcc *>(memory);
+  const int                                     padded = VWeighted ? (taps + Together - 1) / Together * Together : 0;
+  // A ring for each warp, so that the distance of its rows is known here.
+  TAcc * const ring = weights + padded + threadIdx.x / 32 * (slots * Together * 32) + threadIdx.x % 32;
+  for (int t = threadIdx.x; t < padded; t += threads)
+  {
+    weights[t] = pass.weights[t];
+  }
+  __syncthreads();
+  const std::int64_t lines = pass.outer * pass.inner;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * threads;
+  for (std::int64_t q = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; q < lines; q += step)
+  {
+    const std::int64_t outerIndex = q / pass.inner;
+    const std::int64_t innerIndex = q - outerIndex * pass.inner;
+    const TIn * const  line = in + outerIndex * pass.inCount * pass.inner + innerIndex;
+    const auto         storeLine = store.BeginLine(outerIndex, innerIndex);
+    const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * segment;
+    const std::int64_t end = begin + segment < pass.outCount ? begin + segment : pass.outCount;
+    const std::int64_t first = pass.outLower + begin - pass.radius;
+    const std::int64_t count = end - begin + 2 * pass.radius;
+    const std::int64_t rows = ((end - begin + Together - 1) / Together + slots - 1) * Together;
+    std::int64_t       offset = (outerIndex * pass.outCount + begin) * pass.inner + innerIndex;
+    TAcc               values[Together];
+    bool               held = HoldsTogether(pass, first);
+    if (held)
+    {
+      LoadTogether(values, pass, line, first);
+    }
+    int slot = 0;
+    int filled = 0;
+    for (std::int64_t j = 0; j < rows; j += Together)
+    {
+      TAcc * const newest = ring + slot * (Together * 32);
+      if (held)
+      {
+#pragma unroll
+        for (int s = 0; s < Together; ++s)
+        {
+          newest[s * 32] = values[s];
+        }
+      }
+      else
+      {
+#pragma unroll 1
+        for (int s = 0; s < Together; ++s)
+        {
+          newest[s * 32] = j + s < count ? Fetch(pass, line, pass.inner, first + j + s) : TAcc(0);
+        }
+      }
+      slot = slot + 1 == slots ? 0 : slot + 1;
+      // On their way while the sums are made.
+      held = j + Together < rows && HoldsTogether(pass, first + j + Together);
+      if (held)
+      {
+        LoadTogether(values, pass, line, first + j + Together);
+      }
+      if (++filled < slots)
+      {
+        continue;
+      }
+      // `slot` is the oldest.
+      TAcc sums[Together];
+      AccumulateOutputs<VWeighted>(sums, weights, taps, [&](int block, int s) {
+        const int at = slot + block < slots ? slot + block : slot + block - slots;
+        return ring[at * (Together * 32) + s * 32];
+      });
+      const std::int64_t o = begin + j - static_cast<std::int64_t>(slots - 1) * Together;
+      NormalizeTogether(pass, pass.outLower + o, end - o, sums);
+      StoreTogether(storeLine, offset, pass.inner, pass.outLower + o, end - o, sums);
+      offset += Together * pass.inner;
+    }
+  }
+}
+
+/** Windows along x: a block stages pieces of several rows in shared memory; a thread computes Together consecutive
+ * outputs. A gap after every Together values keeps the lanes of a warp on different banks. */
+template <bool VWeighted, typename TIn, typename TAcc>
 __global__ void
 RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out, int threadsPerRow)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  TAcc * const                                  shared = reinterpret_cast<TAcc *>(memory);
+  constexpr int                                 R = Together;
+  const auto                                    padding = [](int i) { return i + i / R; };
   const int                                     taps = static_cast<int>(2 * pass.radius + 1);
   const int                                     width = threadsPerRow * R;
-  const int                                     staged = width + taps - 1;
-  const int                                     rowStride = PaddedIndex<R>(staged + R) + 1;
+  const int                                     staged = width + taps - 1 + R;
+  const int                                     rowStride = padding(staged) + 1;
   const int                                     rowsPerBlock = static_cast<int>(blockDim.x) / threadsPerRow;
   const int                                     row = static_cast<int>(threadIdx.x) / threadsPerRow;
   const int                                     lane = static_cast<int>(threadIdx.x) - row * threadsPerRow;
   const std::int64_t                            tilesPerRow = (pass.outCount + width - 1) / width;
   const std::int64_t                            rowGroups = (pass.outer + rowsPerBlock - 1) / rowsPerBlock;
-  TAcc * const                                  own = shared + static_cast<std::int64_t>(row) * rowStride;
+  TAcc * const                                  weights = reinterpret_cast<TAcc *>(memory);
+  const int    paddedTaps = VWeighted ? (taps + Together - 1) / Together * Together : 0;
+  TAcc * const own = weights + paddedTaps + row * rowStride;
+  for (int t = threadIdx.x; t < paddedTaps; t += static_cast<int>(blockDim.x))
+  {
+    weights[t] = pass.weights[t];
+  }
   for (std::int64_t tile = blockIdx.x; tile < tilesPerRow * rowGroups; tile += gridDim.x)
   {
     const std::int64_t group = tile / tilesPerRow;
@@ -271,17 +511,17 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
       for (int i = lane; i < staged; i += threadsPerRow)
       {
         const std::int64_t at = first + i - pass.inLower;
-        own[PaddedIndex<R>(i)] = at >= 0 && at < pass.inCount ? static_cast<TAcc>(line[at])
-                                 : first + i < last           ? Fetch(pass, line, 1, first + i)
-                                                              : TAcc(0);
+        own[padding(i)] = at >= 0 && at < pass.inCount ? static_cast<TAcc>(line[at])
+                          : first + i < last           ? Fetch(pass, line, 1, first + i)
+                                                       : TAcc(0);
       }
     }
     __syncthreads();
     TAcc sums[R];
     if (active)
     {
-      AccumulateOutputs<VWeighted, R, M>(
-        sums, pass.weights, taps, [&](int j) { return own[PaddedIndex<R>(lane * R + j)]; });
+      AccumulateOutputs<VWeighted>(
+        sums, weights, taps, [&](int block, int s) { return own[(lane + block) * (R + 1) + s]; });
     }
     __syncthreads();
     if (active)
@@ -289,7 +529,7 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
 #pragma unroll
       for (int u = 0; u < R; ++u)
       {
-        own[PaddedIndex<R>(lane * R + u)] = sums[u];
+        own[lane * (R + 1) + u] = sums[u];
       }
     }
     __syncthreads();
@@ -298,15 +538,14 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
       TAcc * const to = out + r * pass.outCount + o;
       for (int i = lane; i < width && o + i < pass.outCount; i += threadsPerRow)
       {
-        const TAcc value = own[PaddedIndex<R>(i)];
-        to[i] = pass.norms ? value * pass.norms[pass.outLower + o + i] : value;
+        to[i] = Normalized(pass, pass.outLower + o + i, own[padding(i)]);
       }
     }
     __syncthreads();
   }
 }
 
-/** As the two above, an output a thread, straight from memory: for windows too large for them. */
+/** As the two above, an output a thread, straight from memory: for windows that no shared memory holds. */
 template <bool VWeighted, typename TIn, typename TAcc, typename TStore>
 __global__ void
 DirectKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store)
@@ -326,20 +565,25 @@ DirectKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store)
         sum, VWeighted ? pass.weights[t] : TAcc(0), Fetch(pass, line, pass.inner, pass.outLower + o - pass.radius + t));
     }
     const std::int64_t at = pass.outLower + o;
-    store.BeginLine(outerIndex, innerIndex)(i, at, pass.norms ? sum * pass.norms[at] : sum);
+    store.BeginLine(outerIndex, innerIndex)(i, at, Normalized(pass, at, sum));
   }
 }
 
-/** Finishes accumulators voxel by voxel. */
+/** Finishes accumulators voxel by voxel, a warp a row. */
 template <typename TAcc, typename TStore>
 __global__ void
 FinishKernel(const TAcc * __restrict__ in, std::int64_t outer, std::int64_t n, std::int64_t lower, TStore store)
 {
-  const std::int64_t count = outer * n;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x / 32;
+  for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; row < outer;
+       row += step)
   {
-    store.BeginLine(i / n, 0)(i, lower + i % n, in[i]);
+    const auto storeLine = store.BeginLine(row, 0);
+#pragma unroll 8
+    for (std::int64_t i = threadIdx.x % 32; i < n; i += 32)
+    {
+      storeLine(row * n + i, lower + i, in[row * n + i]);
+    }
   }
 }
 
@@ -354,19 +598,32 @@ ToAccumulatorKernel(const TIn * __restrict__ in, TAcc * __restrict__ out, std::i
   }
 }
 
+/** Lets a kernel have the shared memory that it needs; if it cannot, its launch fails and says so. */
+template <typename TKernel>
+void
+AllowSharedMemory(TKernel kernel, std::size_t bytes)
+{
+  if (bytes > 48 * 1024)
+  {
+    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  }
+}
+
 /** Threads and segments for a kernel with a thread per line. */
 struct LineGrid
 {
   dim3         blocks;
   std::int64_t segment;
 
+  /** `warmUp`: positions that a segment reads ahead of its first output. */
   template <typename TAcc>
-  LineGrid(const Pass<TAcc> & pass, std::int64_t threads, std::int64_t shortestSegment)
+  LineGrid(const Pass<TAcc> & pass, std::int64_t threads, std::int64_t warmUp)
   {
     const std::int64_t lines = pass.outer * pass.inner;
-    // About two full waves of a large device; a segment pays for its halo, so none is very short.
+    // About two full waves of a large device, but none of the segments is so short that reading ahead is all it does.
+    const std::int64_t shortest = std::max<std::int64_t>(16, (lines >= 65536 ? 4 : 1) * warmUp);
     const std::int64_t wanted = std::max<std::int64_t>(1, 540000 / std::max<std::int64_t>(lines, 1));
-    const std::int64_t most = std::max<std::int64_t>(1, pass.outCount / shortestSegment);
+    const std::int64_t most = std::max<std::int64_t>(1, pass.outCount / shortest);
     const std::int64_t segments = std::min<std::int64_t>({ wanted, most, 65535 });
     segment = (pass.outCount + segments - 1) / segments;
     segment = (segment + 7) / 8 * 8;
@@ -374,43 +631,34 @@ struct LineGrid
   }
 };
 
-/** Calls f with the remainder of an odd number of taps by 8 as a type. */
-template <typename TFunctor>
-void
-DispatchRemainder(std::int64_t remainder, TFunctor && f)
-{
-  switch (remainder)
-  {
-    case 1:
-      return f(std::integral_constant<int, 1>());
-    case 3:
-      return f(std::integral_constant<int, 3>());
-    case 5:
-      return f(std::integral_constant<int, 5>());
-    default:
-      return f(std::integral_constant<int, 7>());
-  }
-}
-
 /** One pass along an axis other than x. */
 template <bool VWeighted, typename TIn, typename TAcc, typename TStore>
 void
 LaunchColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cudaStream_t stream)
 {
-  constexpr int R = 8;
-  if (pass.radius > (1 << 28))
+  const std::int64_t slots = (2 * pass.radius + Together - 1) / Together + 1;
+  const auto         bytes = [&](int threads) {
+    return (slots * Together * threads + (VWeighted ? PaddedTaps(2 * pass.radius + 1) : 0)) *
+           static_cast<std::int64_t>(sizeof(TAcc));
+  };
+  int threads = 128;
+  while (threads > 32 && bytes(threads) > 40 * 1024)
+  {
+    threads /= 2;
+  }
+  if (bytes(threads) > SharedMemoryOfDevice())
   {
     DirectKernel<VWeighted>
       <<<BlocksFor(pass.outer * pass.outCount * pass.inner, 128), 128, 0, stream>>>(pass, in, store);
     CheckLaunch("DirectKernel");
     return;
   }
-  const LineGrid grid(pass, 128, std::max<std::int64_t>(16, pass.radius));
-  DispatchRemainder((2 * pass.radius + 1) % R, [&](auto remainder) {
-    ColumnKernel<VWeighted, R, decltype(remainder)::value>
-      <<<grid.blocks, 128, 0, stream>>>(pass, in, store, grid.segment);
-  });
-  CheckLaunch("ColumnKernel");
+  const LineGrid grid(pass, threads, 2 * pass.radius);
+  const auto     kernel = RingColumnKernel<VWeighted, TIn, TAcc, TStore>;
+  AllowSharedMemory(kernel, static_cast<std::size_t>(bytes(threads)));
+  kernel<<<grid.blocks, threads, static_cast<std::size_t>(bytes(threads)), stream>>>(
+    pass, in, store, grid.segment, static_cast<int>(slots));
+  CheckLaunch("RingColumnKernel");
 }
 
 /** One pass along x. */
@@ -418,13 +666,14 @@ template <bool VWeighted, typename TIn, typename TAcc>
 void
 LaunchRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t stream)
 {
-  constexpr int R = 8;
   constexpr int threads = 256;
-  const int     threadsPerRow =
-    static_cast<int>(std::min<std::int64_t>(threads, std::max<std::int64_t>(1, (pass.outCount + R - 1) / R)));
+  const int     threadsPerRow = static_cast<int>(
+    std::min<std::int64_t>(threads, std::max<std::int64_t>(1, (pass.outCount + Together - 1) / Together)));
   const int          rowsPerBlock = threads / threadsPerRow;
-  const std::int64_t staged = static_cast<std::int64_t>(threadsPerRow) * R + 2 * pass.radius + R;
-  const std::int64_t bytes = (staged + staged / R + 2) * rowsPerBlock * static_cast<std::int64_t>(sizeof(TAcc));
+  const std::int64_t staged = static_cast<std::int64_t>(threadsPerRow) * Together + 2 * pass.radius + Together;
+  const std::int64_t bytes =
+    ((staged + staged / Together + 1) * rowsPerBlock + (VWeighted ? PaddedTaps(2 * pass.radius + 1) : 0)) *
+    static_cast<std::int64_t>(sizeof(TAcc));
   if (bytes > static_cast<std::int64_t>(LargestSharedMemory))
   {
     DirectKernel<VWeighted>
@@ -432,13 +681,11 @@ LaunchRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t str
     CheckLaunch("DirectKernel");
     return;
   }
-  const std::int64_t tiles =
-    (pass.outCount + threadsPerRow * R - 1) / (threadsPerRow * R) * ((pass.outer + rowsPerBlock - 1) / rowsPerBlock);
-  DispatchRemainder((2 * pass.radius + 1) % R, [&](auto remainder) {
-    const auto kernel = RowKernel<VWeighted, R, decltype(remainder)::value, TIn, TAcc>;
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
-    kernel<<<BlocksFor(tiles, 1), threads, static_cast<std::size_t>(bytes), stream>>>(pass, in, out, threadsPerRow);
-  });
+  const std::int64_t tiles = (pass.outCount + threadsPerRow * Together - 1) / (threadsPerRow * Together) *
+                             ((pass.outer + rowsPerBlock - 1) / rowsPerBlock);
+  const auto kernel = RowKernel<VWeighted, TIn, TAcc>;
+  AllowSharedMemory(kernel, static_cast<std::size_t>(bytes));
+  kernel<<<BlocksFor(tiles, 1), threads, static_cast<std::size_t>(bytes), stream>>>(pass, in, out, threadsPerRow);
   CheckLaunch("RowKernel");
 }
 
@@ -466,16 +713,26 @@ public:
     }
   }
 
+  /** Makes one kernel of the passes along x and y, which then needs no buffer between them. */
+  void
+  FusePlanes(bool planesFit)
+  {
+    constexpr std::int64_t longest = std::int64_t{ 1 } << 30;
+    fused = planesFit && count >= 2 && axes[0] == 0 && axes[1] == 1 && before[0].Extent(0) < longest &&
+            before[0].Extent(1) < longest;
+  }
+
   /** Accumulators that the first and the second intermediate buffer hold. */
   std::int64_t
   FirstBuffer() const
   {
-    return after[0].NumberOfVoxels();
+    return after[fused ? 1 : 0].NumberOfVoxels();
   }
   std::int64_t
   SecondBuffer() const
   {
-    return count > 2 ? after[1].NumberOfVoxels() : 0;
+    const int second = fused ? 2 : 1;
+    return count > second + 1 ? after[second].NumberOfVoxels() : 0;
   }
   std::size_t
   ScratchBytes(std::size_t accumulatorBytes) const
@@ -484,6 +741,18 @@ public:
       return (static_cast<std::size_t>(n) * accumulatorBytes + 255) / 256 * 256;
     };
     return round(FirstBuffer()) + round(SecondBuffer());
+  }
+  /** Accumulators read and written, the input and the output counted as such. */
+  double
+  AccumulatorsMoved() const
+  {
+    double voxels = count > (fused ? 2 : 1) ? 0 : 2 * static_cast<double>(FirstBuffer());
+    for (int i = 0; i < count; ++i)
+    {
+      voxels += fused && i == 1 ? 0.0 : static_cast<double>(before[i].NumberOfVoxels());
+      voxels += fused && i == 0 ? 0.0 : static_cast<double>(after[i].NumberOfVoxels());
+    }
+    return voxels;
   }
 
   template <typename TAcc>
@@ -507,17 +776,19 @@ public:
     return pass;
   }
 
-  int count{ 0 };
-  int axes[MaxDimension]{};
-  Box before[MaxDimension]{};
-  Box after[MaxDimension]{};
+  int  count{ 0 };
+  bool fused{ false };
+  int  axes[MaxDimension]{};
+  Box  before[MaxDimension]{};
+  Box  after[MaxDimension]{};
 };
 
-/** Runs all passes: first(pass, axis, in, out) with the input's type, next(pass, axis, in, store) with accumulators;
- * the last stores through `finish`, whose lines are along `finishAxis`. */
-template <typename TIn, typename TAcc, typename TFinish, typename TFirst, typename TNext>
+/** Runs all passes: planes(in, out) does the first two where they are fused; first(pass, in, out) with the input's
+ * type, next(pass, in, store) with accumulators; the last stores through `finish`. */
+template <typename TIn, typename TAcc, typename TFinish, typename TPlanes, typename TFirst, typename TNext>
 void
-RunPasses(const KernelCall & call, const PassPlan & plan, const TFinish & finish, TFirst && first, TNext && next)
+RunPasses(const KernelCall & call, const PassPlan & plan, const TFinish & finish, TPlanes && planes, TFirst && first,
+          TNext && next)
 {
   const auto * const in = static_cast<const TIn *>(call.inputs[0].data);
   auto *             current = static_cast<TAcc *>(call.scratch);
@@ -530,23 +801,27 @@ RunPasses(const KernelCall & call, const PassPlan & plan, const TFinish & finish
     ToAccumulatorKernel<<<BlocksFor(n, 256), 256, 0, StreamOf(call)>>>(in, current, n);
     CheckLaunch("ToAccumulatorKernel");
   }
+  else if (plan.fused)
+  {
+    planes(in, current);
+  }
   else
   {
     first(0, in, current);
   }
-  for (int i = 1; i + 1 < plan.count; ++i)
+  for (int i = plan.fused ? 2 : 1; i + 1 < plan.count; ++i)
   {
     next(i, current, StoreAccumulator<TAcc>{ other });
     std::swap(current, other);
   }
-  if (plan.count > 1)
+  if (plan.count > (plan.fused ? 2 : 1))
   {
     next(plan.count - 1, current, finish);
     return;
   }
   const std::int64_t n = call.output.box.Extent(0);
   const std::int64_t outer = call.output.box.NumberOfVoxels() / n;
-  FinishKernel<<<BlocksFor(outer * n, 256), 256, 0, StreamOf(call)>>>(
+  FinishKernel<<<BlocksFor(outer, 8), 256, 0, StreamOf(call)>>>(
     static_cast<const TAcc *>(current), outer, n, call.output.box.lower[0], finish);
   CheckLaunch("FinishKernel");
 }

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
-#include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseOperations.h"
 
 #include <cmath>
@@ -62,9 +62,11 @@ MakePasses(const KernelCall & call, const PassPlan & plan)
     const int               a = plan.axes[i];
     Pass<TAcc>              pass = plan.MakePass<TAcc>(i, call.image, operation.Radius(a), operation.boundary.mode);
     const std::vector<TAcc> weights(operation.weights[a].begin(), operation.weights[a].end());
+    std::vector<TAcc>       padded = weights;
     const std::string       axis = std::to_string(a);
-    pass.weights = static_cast<const TAcc *>(
-      call.tables->Get(key + "weights " + axis, weights.data(), weights.size() * sizeof(TAcc)));
+    padded.resize(static_cast<std::size_t>(PaddedTaps(static_cast<std::int64_t>(weights.size()))));
+    pass.weights =
+      static_cast<const TAcc *>(call.tables->Get(key + "weights " + axis, padded.data(), padded.size() * sizeof(TAcc)));
     if (operation.boundary.mode == BoundaryMode::Renormalized)
     {
       const std::vector<double> exact = operation.GetNorms(a, call.image.Extent(a));
@@ -85,22 +87,31 @@ MakePasses(const KernelCall & call, const PassPlan & plan)
   return passes;
 }
 
-template <typename TIn, typename TAcc, typename TOut>
-void
-Run(const KernelCall & call)
+PassPlan
+PlanOf(const SeparableOperation & operation, const Box & input, const Box & output, std::size_t accumulatorBytes)
 {
-  const auto & operation = static_cast<const SeparableOperation &>(*call.operation);
   std::int64_t radius[MaxDimension];
   for (int a = 0; a < MaxDimension; ++a)
   {
     radius[a] = operation.Radius(a);
   }
-  const PassPlan                plan(call.inputs[0].box, call.output.box, radius);
+  PassPlan plan(input, output, radius);
+  plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], accumulatorBytes, true).fits);
+  return plan;
+}
+
+template <typename TIn, typename TAcc, typename TOut>
+void
+Run(const KernelCall & call)
+{
+  const PassPlan plan =
+    PlanOf(static_cast<const SeparableOperation &>(*call.operation), call.inputs[0].box, call.output.box, sizeof(TAcc));
   const std::vector<Pass<TAcc>> passes = MakePasses<TAcc>(call, plan);
   RunPasses<TIn, TAcc>(
     call,
     plan,
     FinishWeighted<TOut, TAcc>{ static_cast<TOut *>(call.output.data) },
+    [&](const TIn * in, TAcc * out) { LaunchPlanes<true>(passes[0], passes[1], in, out, StreamOf(call)); },
     [&](int i, const TIn * in, TAcc * out) {
       if (plan.axes[i] == 0)
       {
@@ -132,40 +143,28 @@ RunSeparable(const KernelCall & call)
   });
 }
 
-PassPlan
-PlanOf(const Operation & operation, const ChunkShape & shape)
-{
-  const auto & separable = static_cast<const SeparableOperation &>(operation);
-  std::int64_t radius[MaxDimension];
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    radius[a] = separable.Radius(a);
-  }
-  return PassPlan(shape.inputBox, shape.outputBox, radius);
-}
-
 std::size_t
 ScratchOfSeparable(const Operation & operation, const ChunkShape & shape)
 {
-  return PlanOf(operation, shape).ScratchBytes(UsesDouble(shape.inputKinds[0]) ? 8 : 4);
+  const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+  return PlanOf(static_cast<const SeparableOperation &>(operation), shape.inputBox, shape.outputBox, bytes)
+    .ScratchBytes(bytes);
 }
 
-/** Each pass reads and writes its buffers; many taps cost arithmetic that is worth about a byte each. */
+/** Each pass reads and writes its buffers; four taps cost arithmetic that is worth about a byte. */
 double
 CostOfSeparable(const Operation & operation, const ChunkShape & shape)
 {
-  const auto &   separable = static_cast<const SeparableOperation &>(operation);
-  const PassPlan plan = PlanOf(operation, shape);
-  const double   accumulator = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
-  double         bytes = 0;
+  const auto &      separable = static_cast<const SeparableOperation &>(operation);
+  const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+  const PassPlan    plan = PlanOf(separable, shape.inputBox, shape.outputBox, bytes);
+  double            cost = plan.AccumulatorsMoved() * static_cast<double>(bytes);
   for (int i = 0; i < plan.count; ++i)
   {
-    bytes += accumulator * static_cast<double>(plan.before[i].NumberOfVoxels());
-    bytes += (accumulator + static_cast<double>(separable.weights[plan.axes[i]].size()) / 4) *
-             static_cast<double>(plan.after[i].NumberOfVoxels());
+    cost += static_cast<double>(separable.weights[plan.axes[i]].size()) / 4 *
+            static_cast<double>(plan.after[i].NumberOfVoxels());
   }
-  return bytes +
-         static_cast<double>(PixelSize(shape.outputKind)) * static_cast<double>(shape.outputBox.NumberOfVoxels());
+  return cost;
 }
 
 } // namespace
