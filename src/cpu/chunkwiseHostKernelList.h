@@ -8,6 +8,10 @@ namespace chunkwise
 {
 
 void
+RegisterHostDirectConvolution(KernelRegistry & registry);
+void
+RegisterHostFftConvolution(KernelRegistry & registry);
+void
 RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);

@@ -11,6 +11,8 @@ GetHostKernels()
   // Never destroyed: runs may outlive static destruction in other threads.
   static const KernelRegistry & kernels = []() -> const KernelRegistry & {
     auto * const registry = new KernelRegistry;
+    RegisterHostDirectConvolution(*registry);
+    RegisterHostFftConvolution(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostMean(*registry);
     RegisterHostSeparable(*registry);

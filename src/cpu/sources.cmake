@@ -1,5 +1,9 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 set(Chunkwise_CPU_SRCS
+  cpu/chunkwiseCpuDirectConvolution.cxx
+  cpu/chunkwiseCpuFft.cxx
+  cpu/chunkwiseCpuFftBaseline.cxx
+  cpu/chunkwiseCpuFftConvolution.cxx
   cpu/chunkwiseCpuIdentity.cxx
   cpu/chunkwiseCpuLevel.cxx
   cpu/chunkwiseCpuLevelBaseline.cxx
@@ -20,4 +24,15 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(cpu/chunkwiseCpuLevelAvx512.cxx PROPERTIES
     COMPILE_FLAGS "${_row_flags} -mavx2 -mfma -mavx512f -mavx512bw -mavx512vl -mavx512dq")
   set_source_files_properties(cpu/chunkwiseCpuLevel.cxx PROPERTIES COMPILE_DEFINITIONS CHUNKWISE_HAS_X86_LEVELS)
+endif()
+
+# Transforms promise a bound, not bits: multiply-add may be contracted.
+set(_fft_flags "-O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi")
+set_source_files_properties(cpu/chunkwiseCpuFftBaseline.cxx PROPERTIES COMPILE_FLAGS "${_fft_flags}")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND Chunkwise_CPU_SRCS cpu/chunkwiseCpuFftAvx2.cxx cpu/chunkwiseCpuFftAvx512.cxx)
+  set_source_files_properties(cpu/chunkwiseCpuFftAvx2.cxx PROPERTIES COMPILE_FLAGS "${_fft_flags} -mavx2 -mfma")
+  set_source_files_properties(cpu/chunkwiseCpuFftAvx512.cxx PROPERTIES
+    COMPILE_FLAGS "${_fft_flags} -mavx2 -mfma -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512")
+  set_source_files_properties(cpu/chunkwiseCpuFft.cxx PROPERTIES COMPILE_DEFINITIONS CHUNKWISE_HAS_X86_LEVELS)
 endif()

@@ -1,0 +1,474 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseConvolutionOperation.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Beyond this a boundary mode that maps taps walks too far outside of the image to be meant. */
+constexpr std::int64_t LargestMappedReach = 65535;
+
+/** Below this part of the magnitudes' sum, the sum of the weights inside is noise. */
+constexpr double SmallestInsidePart = 1e-6;
+
+std::string
+Hash(const std::vector<double> & weights)
+{
+  // Two multiplicative hashes of the bits: equal by chance once in 2^128.
+  std::uint64_t a = 0xcbf29ce484222325ULL;
+  std::uint64_t b = 0x9e3779b97f4a7c15ULL;
+  for (const double weight : weights)
+  {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &weight, sizeof(bits));
+    a = (a ^ bits) * 0x00000100000001b3ULL;
+    a ^= a >> 29;
+    b = (b ^ (bits >> 32 | bits << 32)) * 0xbf58476d1ce4e5b9ULL;
+    b ^= b >> 31;
+  }
+  char text[40];
+  std::snprintf(
+    text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
+  return text;
+}
+
+struct Radix
+{
+  int    radix;
+  double cost;
+};
+
+/** Time of a pass per point, in that of a pass of radix 2. */
+constexpr Radix PassCosts[] = { { 8, 1.7 }, { 7, 2.2 }, { 5, 1.7 }, { 4, 1.25 }, { 3, 1.25 }, { 2, 1.0 } };
+
+double
+TransformCost(std::int64_t n)
+{
+  double passes = 0;
+  for (const int radix : TransformRadices(n))
+  {
+    for (const Radix & known : PassCosts)
+    {
+      passes += known.radix == radix ? known.cost : 0;
+    }
+  }
+  return static_cast<double>(n) * passes;
+}
+
+bool
+IsSmooth(std::int64_t n)
+{
+  for (const int prime : { 2, 3, 5, 7 })
+  {
+    while (n % prime == 0)
+    {
+      n /= prime;
+    }
+  }
+  return n == 1;
+}
+
+} // namespace
+
+ConvolutionKernel::ConvolutionKernel(const Coordinates & extent, const Coordinates & center,
+                                     std::vector<double> weights)
+  : m_Extent(extent)
+  , m_Center(center)
+  , m_Weights(std::move(weights))
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (extent[a] < 1 || center[a] < 0 || center[a] >= extent[a])
+    {
+      throw ParameterError("the kernel's extent is " + ToString(extent) + " with its center at " + ToString(center) +
+                           "; the center must be inside");
+    }
+  }
+  if (!m_Weights.empty() && static_cast<std::int64_t>(m_Weights.size()) != GetNumberOfTaps())
+  {
+    throw ParameterError("the kernel's extent is " + ToString(extent) + ", but it has " +
+                         std::to_string(m_Weights.size()) + " weights");
+  }
+  for (const double weight : m_Weights)
+  {
+    m_Sum += weight;
+    m_SumOfMagnitudes += std::abs(weight);
+  }
+  m_Key = ToString(extent) + " at " + ToString(center) + " " + Hash(m_Weights);
+}
+
+std::shared_ptr<const ConvolutionKernel>
+ConvolutionKernel::Flipped() const
+{
+  Coordinates center{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    center[a] = m_Extent[a] - 1 - m_Center[a];
+  }
+  return std::make_shared<ConvolutionKernel>(
+    m_Extent, center, std::vector<double>(m_Weights.rbegin(), m_Weights.rend()));
+}
+
+std::int64_t
+ConvolutionKernel::GetNumberOfTaps() const
+{
+  std::int64_t taps = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    taps *= m_Extent[a];
+  }
+  return taps;
+}
+
+std::string
+ConvolutionOperation::GetName() const
+{
+  const std::int64_t taps = kernel->GetNumberOfTaps();
+  const bool         direct =
+    method == ConvolutionMethod::Direct || taps == 1 || (method == ConvolutionMethod::Auto && taps <= MostDirectTaps);
+  return direct ? "convolution.direct" : "convolution.fft";
+}
+
+std::string
+ConvolutionOperation::GetKey() const
+{
+  char constant[64] = "";
+  if (boundary.mode == BoundaryMode::Constant)
+  {
+    std::snprintf(constant, sizeof(constant), " %a", boundary.constant);
+  }
+  return GetName() + " " + kernel->GetKey() + " " + BoundaryModeName(boundary.mode) + constant;
+}
+
+Halo
+ConvolutionOperation::GetHalo(const Coordinates &) const
+{
+  Halo halo = Halo::None();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    halo.lower[a] = Below(a);
+    halo.upper[a] = Above(a);
+  }
+  return halo;
+}
+
+void
+ConvolutionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  CheckSameOrFloatingOutput("a convolution", inputs.at(0), output);
+}
+
+void
+ConvolutionOperation::Validate(const Coordinates & image) const
+{
+  int axes = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    axes += kernel->GetExtent()[a] > 1 ? 1 : 0;
+    if (boundary.mode != BoundaryMode::Renormalized && std::max(Below(a), Above(a)) > LargestMappedReach)
+    {
+      throw ParameterError("the kernel's extent is " + std::to_string(kernel->GetExtent()[a]) + " along axis " +
+                           std::to_string(a) + "; with this boundary mode it must not reach farther than " +
+                           std::to_string(LargestMappedReach));
+    }
+  }
+  if (axes > MaxSpatialAxes)
+  {
+    throw ParameterError("the kernel's extent is " + ToString(kernel->GetExtent()) + "; at most " +
+                         std::to_string(MaxSpatialAxes) + " axes may be longer than 1");
+  }
+  if (boundary.mode == BoundaryMode::Constant && !std::isfinite(boundary.constant))
+  {
+    throw ParameterError("the value beyond the edge is " + std::to_string(boundary.constant) + "; it must be finite");
+  }
+  for (const double weight : kernel->GetWeights())
+  {
+    if (!std::isfinite(weight))
+    {
+      throw ParameterError("a kernel weight is " + std::to_string(weight) + "; it must be finite");
+    }
+  }
+  if (boundary.mode == BoundaryMode::Renormalized && !kernel->GetWeights().empty())
+  {
+    const ConvolutionFactors factors(*this, image);
+    for (const double factor : factors.factors)
+    {
+      if (!std::isfinite(factor))
+      {
+        throw ParameterError("the kernel's weights sum to zero, or those inside the image do at its edge, so it cannot "
+                             "be renormalized; another boundary condition can be used");
+      }
+    }
+  }
+}
+
+Coordinates
+ConvolutionOperation::RoundChunk(const Coordinates & extent) const
+{
+  Coordinates rounded = extent;
+  if (GetName() == "convolution.fft")
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t k = kernel->GetExtent()[a];
+      rounded[a] = k > 1 ? GoodTransformLength(extent[a] + k - 1) - (k - 1) : extent[a];
+    }
+  }
+  return rounded;
+}
+
+ConvolutionFactors::ConvolutionFactors(const ConvolutionOperation & operation, const Coordinates & image)
+{
+  const ConvolutionKernel & kernel = *operation.kernel;
+  const Coordinates &       k = kernel.GetExtent();
+  // The integral image of the kernel, with a layer of zeros below each axis.
+  Coordinates padded{};
+  Coordinates stride{};
+  std::size_t size = 1;
+  std::size_t entries = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    padded[a] = k[a] + 1;
+    stride[a] = static_cast<std::int64_t>(size);
+    size *= static_cast<std::size_t>(padded[a]);
+    states[a] = std::min(k[a], image[a]);
+    entries *= static_cast<std::size_t>(states[a]);
+  }
+  std::vector<double> sums(size, 0.0);
+  Coordinates         t{};
+  for (const double weight : kernel.GetWeights())
+  {
+    std::int64_t at = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      at += (t[a] + 1) * stride[a];
+    }
+    sums[static_cast<std::size_t>(at)] = weight;
+    for (int a = 0; a < MaxDimension && ++t[a] == k[a]; ++a)
+    {
+      t[a] = 0;
+    }
+  }
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    for (std::size_t i = 0; i < size; ++i)
+    {
+      if (static_cast<std::int64_t>(i) / stride[a] % padded[a] > 0)
+      {
+        sums[i] += sums[i - static_cast<std::size_t>(stride[a])];
+      }
+    }
+  }
+  factors.resize(entries);
+  Coordinates state{};
+  for (double & factor : factors)
+  {
+    // The weights inside are those of [first, last) per axis: their sum is 2^d values of the integral image.
+    std::int64_t bound[MaxDimension][2];
+    bool         whole = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t below = operation.Below(a);
+      const std::int64_t n = image[a];
+      // A position of this state.
+      const std::int64_t i = n <= k[a] || state[a] <= below ? state[a] : n - k[a] + state[a];
+      bound[a][0] = std::max<std::int64_t>(0, i + operation.Above(a) - n + 1);
+      bound[a][1] = std::min(k[a], i + operation.Above(a) + 1);
+      whole = whole && bound[a][0] == 0 && bound[a][1] == k[a];
+    }
+    double inside = 0;
+    for (int corner = 0; corner < 1 << MaxDimension; ++corner)
+    {
+      std::int64_t at = 0;
+      int          sign = 1;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const bool upper = (corner >> a & 1) != 0;
+        at += bound[a][upper ? 1 : 0] * stride[a];
+        sign = upper ? sign : -sign;
+      }
+      inside += sign * sums[static_cast<std::size_t>(at)];
+    }
+    const bool vanishes = !(std::abs(inside) > SmallestInsidePart * kernel.GetSumOfMagnitudes()) ||
+                          !(std::abs(kernel.GetSum()) > SmallestInsidePart * kernel.GetSumOfMagnitudes());
+    factor = vanishes ? std::numeric_limits<double>::quiet_NaN() : (whole ? 1.0 : kernel.GetSum() / inside);
+    for (int a = 0; a < MaxDimension && ++state[a] == states[a]; ++a)
+    {
+      state[a] = 0;
+    }
+  }
+}
+
+std::vector<int>
+TransformRadices(std::int64_t n)
+{
+  std::vector<int> radices;
+  for (const int odd : { 7, 5, 3 })
+  {
+    for (; n % odd == 0; n /= odd)
+    {
+      radices.push_back(odd);
+    }
+  }
+  int twos = 0;
+  for (; n % 2 == 0; n /= 2)
+  {
+    ++twos;
+  }
+  // As many eights as leave no factor of 2 alone where fours can take it.
+  while (twos > 0)
+  {
+    const int bits = twos == 2 || twos == 4 ? 2 : std::min(twos, 3);
+    radices.push_back(1 << bits);
+    twos -= bits;
+  }
+  if (n != 1)
+  {
+    throw ParameterError("a transform's length must be a product of 2, 3, 5 and 7");
+  }
+  return radices;
+}
+
+std::int64_t
+GoodTransformLength(std::int64_t n)
+{
+  std::int64_t best = 0;
+  double       least = 0;
+  // There always is one this close, and none that is farther away is faster.
+  for (std::int64_t length = n; length <= n + n / 4 + 16; ++length)
+  {
+    if (IsSmooth(length))
+    {
+      const double cost = TransformCost(length);
+      if (!best || cost < least)
+      {
+        best = length;
+        least = cost;
+      }
+    }
+  }
+  return best;
+}
+
+std::vector<double>
+TransformTwiddles(std::int64_t n)
+{
+  std::vector<double> twiddles;
+  std::int64_t        left = n;
+  for (const int radix : TransformRadices(n))
+  {
+    const std::int64_t m = left / radix;
+    for (std::int64_t p = 0; m > 1 && p < m; ++p)
+    {
+      for (int k = 1; k < radix; ++k)
+      {
+        const double angle = 2 * 3.14159265358979323846 * static_cast<double>(p * k) / static_cast<double>(left);
+        twiddles.push_back(std::cos(angle));
+        twiddles.push_back(-std::sin(angle));
+      }
+    }
+    left = m;
+  }
+  return twiddles;
+}
+
+namespace
+{
+
+/** What wraps around the transform must not reach the positions that are kept; `before` and `after` are the input's
+ * positions beyond the output. */
+std::int64_t
+LengthOf(const ConvolutionBlock::Axis & r, const ConvolutionOperation & operation, std::int64_t before,
+         std::int64_t after)
+{
+  return r.transformed ? GoodTransformLength(std::max({ r.input,
+                                                        r.output + after + operation.Below(r.axis),
+                                                        r.output + before + operation.Above(r.axis),
+                                                        r.kernel }))
+                       : r.output;
+}
+
+/** Beyond the edge there is nothing in these modes: in Constant mode the constant is subtracted first. */
+bool
+EndsAtTheEdge(const ConvolutionOperation & operation)
+{
+  return operation.Renormalizes() || operation.boundary.mode == BoundaryMode::Constant;
+}
+
+} // namespace
+
+ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation)
+{
+  const Coordinates & k = operation.kernel->GetExtent();
+  int                 next = 0;
+  for (const bool transformed : { true, false })
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if ((k[a] > 1) == transformed)
+      {
+        role[next].axis = a;
+        role[next].transformed = transformed;
+        role[next++].kernel = k[a];
+      }
+    }
+  }
+}
+
+ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation, const Box & output,
+                                   const Coordinates & image)
+  : ConvolutionBlock(operation)
+{
+  for (Axis & r : role)
+  {
+    const int a = r.axis;
+    r.output = output.Extent(a);
+    r.lower = output.lower[a] - operation.Below(a);
+    std::int64_t upper = output.upper[a] + operation.Above(a);
+    if (EndsAtTheEdge(operation))
+    {
+      r.lower = std::max<std::int64_t>(r.lower, 0);
+      upper = std::min(upper, image[a]);
+    }
+    r.input = upper - r.lower;
+    const std::int64_t before = output.lower[a] - r.lower;
+    r.crop = before + operation.Above(a);
+    r.length = LengthOf(r, operation, before, upper - output.upper[a]);
+  }
+}
+
+ConvolutionBlock
+ConvolutionBlock::Largest(const ConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image)
+{
+  ConvolutionBlock block(operation);
+  for (Axis & r : block.role)
+  {
+    const int a = r.axis;
+    r.output = extent[a];
+    std::int64_t before = operation.Below(a);
+    std::int64_t after = operation.Above(a);
+    r.input = r.output + before + after;
+    if (EndsAtTheEdge(operation))
+    {
+      r.input = std::min(r.input, image[a]);
+      before = std::min(before, image[a] - extent[a]);
+      after = std::min(after, image[a] - extent[a]);
+    }
+    r.crop = before + operation.Above(a);
+    r.length = LengthOf(r, operation, before, after);
+  }
+  return block;
+}
+
+} // namespace chunkwise
