@@ -2,7 +2,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
 # Lies in the bundle that make_gpu_bundle.sh builds. Runs the GPU tests, then the same under each tool of
-# compute-sanitizer, then the benchmarks. The exit status says whether everything passed. Environment:
+# compute-sanitizer, then the benchmarks and, where CuPy is installed, its filters. The exit status says whether everything passed. Environment:
 #   CHUNKWISE_STEPS             which of "tests sanitizer benchmarks" to run (all)
 #   CHUNKWISE_SANITIZER_FILTER  --gtest_filter of the sanitizer runs (*): these are slow
 #   CHUNKWISE_SANITIZER_TOOLS   (memcheck racecheck initcheck synccheck)
@@ -51,9 +51,12 @@ for step in $steps; do
       done
       ;;
     benchmarks)
-      for program in bin/*_benchmark; do
+      for program in bin/*gpu_benchmark; do
         [ -e "$program" ] && check "$program" "$program"
       done
+      if command -v python3 >/dev/null; then
+        check gpu_peers.py python3 gpu_peers.py
+      fi
       ;;
     *)
       check "$step is no step" false
