@@ -157,8 +157,10 @@ ConvolutionOperation::GetHalo(const Coordinates &) const
   Halo halo = Halo::None();
   for (int a = 0; a < MaxDimension; ++a)
   {
-    halo.lower[a] = Below(a);
-    halo.upper[a] = Above(a);
+    // Taps beyond an edge that mirrors are found as far on its other side.
+    const std::int64_t mirrored = boundary.mode == BoundaryMode::Mirror ? std::max(Below(a), Above(a)) : 0;
+    halo.lower[a] = std::max(Below(a), mirrored);
+    halo.upper[a] = std::max(Above(a), mirrored);
   }
   return halo;
 }

@@ -1,0 +1,62 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseConvolutionOracle_h
+#define chunkwiseConvolutionOracle_h
+
+#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseOracle.h"
+
+namespace chunkwise
+{
+namespace oracle
+{
+
+struct ConvolutionParts
+{
+  long double result{ 0 };
+  /** What the absolute values give. */
+  long double magnitude{ 0 };
+};
+
+/** The sum over the kernel at `index`, times the sum of all weights by that of those inside in Renormalized mode. */
+template <typename T>
+ConvolutionParts
+Convolve(const BufferView & image, const Coordinates & index, const ConvolutionOperation & operation)
+{
+  const ConvolutionKernel & kernel = *operation.kernel;
+  const Coordinates         strides = DenseStrides(kernel.GetExtent());
+  ConvolutionParts          parts;
+  long double               whole = 0;
+  long double               inside = 0;
+  ForEachIndex(Box::FromExtent(kernel.GetExtent()), [&](const Coordinates & t) {
+    Coordinates  tap{};
+    std::int64_t at = 0;
+    bool         there = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      at += t[a] * strides[a];
+      tap[a] = index[a] + kernel.GetCenter()[a] - t[a];
+      there = Look(tap[a], image.box.upper[a], operation.boundary.mode) && there;
+    }
+    const long double weight = kernel.GetWeights()[static_cast<std::size_t>(at)];
+    whole += weight;
+    if (!there && operation.boundary.mode == BoundaryMode::Renormalized)
+    {
+      return;
+    }
+    inside += weight;
+    const long double value = there ? static_cast<long double>(At<T>(image, tap)) : operation.boundary.constant;
+    parts.result += weight * value;
+    parts.magnitude += std::fabs(weight * value);
+  });
+  if (operation.boundary.mode == BoundaryMode::Renormalized)
+  {
+    parts.result *= whole / inside;
+    parts.magnitude *= std::fabs(whole / inside);
+  }
+  return parts;
+}
+
+} // namespace oracle
+} // namespace chunkwise
+
+#endif

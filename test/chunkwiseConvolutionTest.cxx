@@ -1,0 +1,290 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseConvolutionOracle.h"
+#include "chunkwiseKernelTrial.h"
+
+#include <cmath>
+#include <complex>
+
+using namespace chunkwise;
+
+namespace
+{
+
+class Convolution : public KernelTest
+{};
+
+Coordinates
+RandomKernelExtent(std::mt19937 & random, int largest)
+{
+  Coordinates extent = Coordinates::Filled(1);
+  for (const int a : RandomAxes(random))
+  {
+    extent[a] = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largest));
+  }
+  return extent;
+}
+
+/** Positive weights, so that it can be renormalized, or of both signs; the center anywhere. */
+std::shared_ptr<const ConvolutionKernel>
+RandomKernel(std::mt19937 & random, const Coordinates & extent, bool positive)
+{
+  std::vector<double> weights(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+  for (double & weight : weights)
+  {
+    weight = (positive ? 0.1 : -0.6) + static_cast<double>(random()) / 4294967296.0;
+    weight /= static_cast<double>(weights.size());
+  }
+  Coordinates center{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    center[a] =
+      random() % 2 ? extent[a] / 2 : static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a]));
+  }
+  return std::make_shared<ConvolutionKernel>(extent, center, weights);
+}
+
+std::shared_ptr<ConvolutionOperation>
+RandomConvolution(std::mt19937 & random, int largest, ConvolutionMethod method)
+{
+  const auto operation = std::make_shared<ConvolutionOperation>();
+  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.constant = static_cast<double>(random() % 100);
+  operation->kernel = RandomKernel(random, RandomKernelExtent(random, largest), operation->Renormalizes());
+  operation->method = method;
+  return operation;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend, ConvolutionMethod method)
+{
+  for (int trial = 0; trial < 10; ++trial)
+  {
+    const auto       operation = RandomConvolution(random, trial % 3 == 0 ? 12 : 5, method);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, trial % 3 == 0 ? 14 : 8));
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    t.request.budgets.device = trial % 2 ? 0 : 100000 + random() % 300000;
+    t.request.budgets.host = random() % 2 ? 0 : 100000 + random() % 100000;
+    try
+    {
+      manager.Execute(t.request);
+    }
+    catch (const BudgetError &)
+    {
+      continue; // the smallest chunk of this trial is larger
+    }
+    ASSERT_TRUE(t.IsContained());
+    long double largest = std::fabs(operation->boundary.constant);
+    for (const TIn pixel : t.pixels)
+    {
+      largest = std::max(largest, std::fabs(static_cast<long double>(pixel)));
+    }
+    const bool        isFloat = std::is_same<TOut, float>::value || std::is_same<TIn, float>::value || sizeof(TIn) <= 2;
+    const long double epsilon = isFloat ? 6e-8L : 1.2e-16L;
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto parts = oracle::Convolve<TIn>(t.image, index, *operation);
+      // A transform's error follows the largest value of the chunk, that of a sum its own terms. Renormalization
+      // raises both; its factor is in the magnitude.
+      const long double bound =
+        epsilon * (operation->GetName() == "convolution.direct"
+                     ? parts.magnitude * (operation->kernel->GetNumberOfTaps() + 8)
+                     : 30 * (parts.magnitude + largest * operation->kernel->GetSumOfMagnitudes()));
+      long double expected = parts.result;
+      if (std::is_integral<TOut>::value)
+      {
+        expected = std::max(expected, static_cast<long double>(std::numeric_limits<TOut>::lowest()));
+        expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
+      }
+      ASSERT_LE(std::fabs(static_cast<long double>(t.Result(index)) - expected),
+                bound + (std::is_integral<TOut>::value ? 0.5L : 0.0L))
+        << operation->GetKey() << " " << ToString(t.request.image) << " region " << ToString(t.request.region) << " at "
+        << ToString(index) << ": " << +t.Result(index) << " and " << static_cast<double>(expected);
+    });
+  }
+}
+
+TEST_P(Convolution, IsWhatItsDefinitionSays)
+{
+  std::mt19937 random(61);
+  for (const ConvolutionMethod method : { ConvolutionMethod::FFT, ConvolutionMethod::Direct })
+  {
+    for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+    {
+      DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+        using Pixel = decltype(pixel);
+        CompareWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend(), method);
+        CompareWithOracle<Pixel, float>(random, GetManager(), GetBackend(), method);
+        CompareWithOracle<Pixel, double>(random, GetManager(), GetBackend(), method);
+      });
+    }
+  }
+}
+
+TEST_P(Convolution, DirectChunksOnAnyDeviceGiveTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(62);
+  const auto   make = [&](int trial) {
+    return RandomConvolution(random, trial % 3 == 0 ? 9 : 4, ConvolutionMethod::Direct);
+  };
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 60, make);
+  CompareBits<double, double>(random, GetManager(), GetBackend(), 20, make);
+  CompareBits<std::uint8_t, std::uint8_t>(random, GetManager(), GetBackend(), 20, make);
+  CompareBits<std::int32_t, float>(random, GetManager(), GetBackend(), 20, make);
+}
+
+/** The stated accuracy, at an image of some size with lengths of every radix. */
+template <typename T>
+void
+CompareRelativeError(Manager & manager, BackendChoice backend, double bound)
+{
+  std::mt19937 random(63);
+  for (const Coordinates & image : { Coordinates{ { 61, 40, 37, 1, 1 } }, Coordinates{ { 150, 101, 1, 1, 1 } } })
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      const auto  operation = std::make_shared<ConvolutionOperation>();
+      Coordinates extent = { { 15, 14, 13, 1, 1 } };
+      extent[2] = std::min(extent[2], image[2]);
+      operation->kernel = RandomKernel(random, extent, true);
+      operation->method = ConvolutionMethod::FFT;
+      operation->boundary.mode = mode;
+      operation->boundary.constant = 3;
+      Trial<T, T> t(random, operation, image);
+      t.request.backend = backend;
+      t.Prepare(t.request.image);
+      manager.Execute(t.request);
+      long double error = 0;
+      long double norm = 0;
+      ForEachIndex(t.request.region, [&](const Coordinates & index) {
+        if (random() % 37 == 0)
+        {
+          const long double expected = oracle::Convolve<T>(t.image, index, *operation).result;
+          error += std::pow(static_cast<long double>(t.Result(index)) - expected, 2);
+          norm += expected * expected;
+        }
+      });
+      EXPECT_LT(std::sqrt(static_cast<double>(error / norm)), bound) << BoundaryModeName(mode) << ToString(image);
+    }
+  }
+}
+
+TEST_P(Convolution, RelativeErrorIsBelowTheStatedBound)
+{
+  CompareRelativeError<float>(GetManager(), GetBackend(), 1e-6);
+  CompareRelativeError<double>(GetManager(), GetBackend(), 1e-14);
+}
+
+TEST_P(Convolution, RenormalizedConstantsStayConstant)
+{
+  std::mt19937 random(64);
+  for (const ConvolutionMethod method : { ConvolutionMethod::FFT, ConvolutionMethod::Direct })
+  {
+    const auto operation = std::make_shared<ConvolutionOperation>();
+    operation->kernel = RandomKernel(random, { { 9, 12, 30, 1, 1 } }, true);
+    operation->method = method;
+    Trial<double, double> t(random, operation, { { 30, 20, 17, 2, 1 } });
+    std::fill(t.pixels.begin(), t.pixels.end(), 7.0);
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      ASSERT_NEAR(t.Result(index), 7.0 * operation->kernel->GetSum(), 1e-13) << ToString(index);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Convolution, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, Convolution, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, Convolution, testing::Values(Place::Cuda));
+
+TEST(ConvolutionOperations, TransformLengthsAreSmoothAndGrow)
+{
+  std::int64_t last = 0;
+  for (std::int64_t n = 1; n < 3000; ++n)
+  {
+    const std::int64_t length = GoodTransformLength(n);
+    ASSERT_GE(length, n);
+    ASSERT_GE(length, last);
+    last = length;
+    std::int64_t product = 1;
+    for (const int radix : TransformRadices(length))
+    {
+      product *= radix;
+    }
+    ASSERT_EQ(product, length);
+  }
+  EXPECT_THROW(TransformRadices(11), ParameterError);
+}
+
+TEST(ConvolutionOperations, BadParametersAreNamed)
+{
+  const auto message = [](const ConvolutionOperation & operation) {
+    try
+    {
+      operation.Validate({ { 10, 10, 10, 2, 1 } });
+    }
+    catch (const ParameterError & error)
+    {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto make = [](const Coordinates & extent, double weight) {
+    return std::make_shared<ConvolutionKernel>(
+      extent,
+      Coordinates{},
+      std::vector<double>(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()), weight));
+  };
+  ConvolutionOperation operation;
+  operation.kernel = make({ { 3, 3, 3, 1, 1 } }, 1);
+  EXPECT_EQ(message(operation), "");
+  operation.kernel = make({ { 3, 3, 3, 2, 1 } }, 1);
+  EXPECT_NE(message(operation).find("3 x 3 x 3 x 2"), std::string::npos);
+  operation.kernel = make({ { 3, 3, 3, 1, 1 } }, std::numeric_limits<double>::quiet_NaN());
+  EXPECT_NE(message(operation).find("finite"), std::string::npos);
+  // A derivative cannot be renormalized, but needs not be.
+  operation.kernel = std::make_shared<ConvolutionKernel>(
+    Coordinates{ { 3, 1, 1, 1, 1 } }, Coordinates{ { 1, 0, 0, 0, 0 } }, std::vector<double>{ 1, 0, -1 });
+  EXPECT_NE(message(operation).find("renormalized"), std::string::npos);
+  operation.boundary.mode = BoundaryMode::Mirror;
+  EXPECT_EQ(message(operation), "");
+  operation.boundary.mode = BoundaryMode::Constant;
+  operation.boundary.constant = std::numeric_limits<double>::infinity();
+  EXPECT_NE(message(operation).find("inf"), std::string::npos);
+  EXPECT_THROW(ConvolutionKernel({ { 3, 1, 1, 1, 1 } }, { { 3, 0, 0, 0, 0 } }, {}), ParameterError);
+  EXPECT_THROW(ConvolutionKernel({ { 3, 1, 1, 1, 1 } }, { { 1, 0, 0, 0, 0 } }, { 1, 2 }), ParameterError);
+}
+
+TEST(ConvolutionOperations, KeysTellParametersApart)
+{
+  const auto make = [](std::vector<double> weights, std::int64_t center) {
+    ConvolutionOperation operation;
+    operation.kernel = std::make_shared<ConvolutionKernel>(
+      Coordinates{ { 2, 2, 1, 1, 1 } }, Coordinates{ { center, 0, 0, 0, 0 } }, std::move(weights));
+    return operation;
+  };
+  EXPECT_EQ(make({ 1, 2, 3, 4 }, 0).GetKey(), make({ 1, 2, 3, 4 }, 0).GetKey());
+  EXPECT_NE(make({ 1, 2, 3, 4 }, 0).GetKey(), make({ 1, 2, 3, 4 }, 1).GetKey());
+  EXPECT_NE(make({ 1, 2, 3, 4 }, 0).GetKey(), make({ 1, 3, 2, 4 }, 0).GetKey());
+  EXPECT_NE(make({ 1, 2, 3, 4 }, 0).GetKey(), make({ 2, 1, 4, 3 }, 0).GetKey());
+  ConvolutionOperation other = make({ 1, 2, 3, 4 }, 0);
+  other.method = ConvolutionMethod::FFT;
+  EXPECT_NE(make({ 1, 2, 3, 4 }, 0).GetKey(), other.GetKey());
+}
+
+TEST(ConvolutionOperations, AutoTakesTheDirectMethodForSmallKernels)
+{
+  ConvolutionOperation operation;
+  const auto           make = [](std::int64_t n) {
+    const Coordinates extent{ { n, n, n, 1, 1 } };
+    return std::make_shared<ConvolutionKernel>(
+      extent, Coordinates{}, std::vector<double>(static_cast<std::size_t>(n * n * n), 1.0));
+  };
+  operation.kernel = make(3);
+  EXPECT_EQ(operation.GetName(), "convolution.direct");
+  operation.kernel = make(21);
+  EXPECT_EQ(operation.GetName(), "convolution.fft");
+}
+
+} // namespace
