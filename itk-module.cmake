@@ -5,6 +5,7 @@ itk_module(Chunkwise
   TEST_DEPENDS
     ITKTestKernel
     ITKGoogleTest
+    ITKConvolution
     ITKSmoothing
     ITKIOMeta
     ITKIONIFTI

@@ -154,6 +154,11 @@ protected:
   virtual chunkwise::Manager &
   GetManager() const;
 
+  /** Throws itk::ExceptionObject if the operation cannot be run on the input. VerifyInputInformation calls it, once the
+   * inputs are known to lie in one space; a filter whose inputs do not overrides that. */
+  void
+  VerifyOperation() const;
+
   void
   VerifyPreconditions() const override;
   void

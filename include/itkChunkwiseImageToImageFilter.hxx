@@ -89,6 +89,13 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyInput
 {
   Superclass::VerifyInputInformation();
 
+  this->VerifyOperation();
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyOperation() const
+{
   try
   {
     const auto extent = this->GetImageBox().Extents();
@@ -240,9 +247,9 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeRegionS
 {
   this->UpdateOutputInformation();
   const OutputImageRegionType largest = this->GetOutput()->GetLargestPossibleRegion();
+  const auto                  origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
   const auto                  splitter = ChunkwiseImageRegionSplitter::New();
-  splitter->SetPlan(this->MakePlan(largest),
-                    std::vector<IndexValueType>(largest.GetIndex().begin(), largest.GetIndex().end()));
+  splitter->SetPlan(this->MakePlan(largest), std::vector<IndexValueType>(origin.begin(), origin.end()));
   return splitter;
 }
 

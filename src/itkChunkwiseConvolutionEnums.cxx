@@ -1,0 +1,35 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkChunkwiseConvolutionEnums.h"
+
+namespace itk
+{
+
+std::ostream &
+operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Method value)
+{
+  switch (value)
+  {
+    case ChunkwiseConvolutionEnums::Method::Auto:
+      return os << "itk::ChunkwiseConvolutionEnums::Method::Auto";
+    case ChunkwiseConvolutionEnums::Method::FFT:
+      return os << "itk::ChunkwiseConvolutionEnums::Method::FFT";
+    case ChunkwiseConvolutionEnums::Method::Direct:
+      return os << "itk::ChunkwiseConvolutionEnums::Method::Direct";
+  }
+  return os << "INVALID VALUE FOR itk::ChunkwiseConvolutionEnums::Method";
+}
+
+std::ostream &
+operator<<(std::ostream & os, ChunkwiseConvolutionEnums::OutputRegion value)
+{
+  switch (value)
+  {
+    case ChunkwiseConvolutionEnums::OutputRegion::SAME:
+      return os << "itk::ChunkwiseConvolutionEnums::OutputRegion::SAME";
+    case ChunkwiseConvolutionEnums::OutputRegion::VALID:
+      return os << "itk::ChunkwiseConvolutionEnums::OutputRegion::VALID";
+  }
+  return os << "INVALID VALUE FOR itk::ChunkwiseConvolutionEnums::OutputRegion";
+}
+
+} // namespace itk
