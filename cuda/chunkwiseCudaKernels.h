@@ -8,6 +8,10 @@ namespace chunkwise
 {
 
 void
+RegisterCudaDirectConvolution(KernelRegistry & registry);
+void
+RegisterCudaFftConvolution(KernelRegistry & registry);
+void
 RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaMean(KernelRegistry & registry);

@@ -21,6 +21,8 @@ class CudaBackend : public Backend
 public:
   explicit CudaBackend(int count)
   {
+    RegisterCudaDirectConvolution(m_Kernels);
+    RegisterCudaFftConvolution(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaMean(m_Kernels);
     RegisterCudaSeparable(m_Kernels);

@@ -64,6 +64,25 @@ AddCommonOptions(CLI::App & app, Arguments & arguments)
 }
 
 void
+AddConvolution(CLI::App & convolve, Arguments & arguments)
+{
+  using chunkwise::ConvolutionMethod;
+  const std::map<std::string, ConvolutionMethod> methods{ { "auto", ConvolutionMethod::Auto },
+                                                          { "fft", ConvolutionMethod::FFT },
+                                                          { "direct", ConvolutionMethod::Direct } };
+  convolve.add_option("--kernel", arguments.kernel, "The kernel's image, its center at half its size")
+    ->required()
+    ->check(CLI::ExistingFile)
+    ->type_name("FILE");
+  convolve.add_flag("--normalize", arguments.normalize, "Divide the kernel by its sum");
+  convolve.add_flag("--correlate", arguments.correlate, "Correlation: mirror the kernel at its center");
+  convolve.add_flag("--valid", arguments.valid, "Only where the kernel is inside the image");
+  convolve.add_option("--method", arguments.method, "How to compute it (auto)")
+    ->transform(CLI::CheckedTransformer(methods, CLI::ignore_case).description(""))
+    ->type_name("auto|fft|direct");
+}
+
+void
 AddFilters(CLI::App & app, Arguments & arguments)
 {
   const auto add = [&](const std::string & name, Filter filter, const std::string & description) {
@@ -75,6 +94,8 @@ AddFilters(CLI::App & app, Arguments & arguments)
     });
     return sub;
   };
+
+  AddConvolution(*add("convolve", Filter::Convolve, "Convolution with a kernel from a file"), arguments);
 
   add("identity", Filter::Identity, "Copy an image");
 

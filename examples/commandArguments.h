@@ -2,6 +2,7 @@
 #ifndef commandArguments_h
 #define commandArguments_h
 
+#include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseTypes.h"
 
@@ -36,6 +37,7 @@ struct TextRequested
 enum class Filter
 {
   None,
+  Convolve,
   Identity,
   Mean,
   Gaussian
@@ -58,6 +60,12 @@ struct Arguments
   std::vector<double>       sigma;
   bool                      voxels{ false };
   double                    cutoff{ 4.0 };
+
+  std::string                  kernel; ///< file
+  bool                         normalize{ false };
+  bool                         correlate{ false };
+  bool                         valid{ false };
+  chunkwise::ConvolutionMethod method{ chunkwise::ConvolutionMethod::Auto };
 
   chunkwise::BoundaryMode   boundary{ chunkwise::BoundaryMode::Renormalized };
   double                    constant{ 0.0 };

@@ -5,6 +5,8 @@
 #include "commandArguments.h"
 
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkImageFileReader.h"
+#include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 
@@ -58,6 +60,20 @@ MakeFilter(const Arguments & arguments)
   constexpr unsigned int dimension = TInputImage::ImageDimension;
   switch (arguments.filter)
   {
+    case Filter::Convolve:
+    {
+      // One kernel type for all images: a double holds the voxels of every format but the largest 64-bit integers.
+      using KernelType = itk::Image<double, dimension>;
+      using FilterType = itk::PrunedFFTConvolutionImageFilter<TInputImage, KernelType, TOutputImage>;
+      const auto filter = FilterType::New();
+      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+      filter->SetKernelImage(itk::ReadImage<KernelType>(arguments.kernel));
+      filter->SetNormalize(arguments.normalize);
+      filter->SetCorrelate(arguments.correlate);
+      filter->SetOutputRegionMode(arguments.valid ? FilterType::VALID : FilterType::SAME);
+      filter->SetMethod(static_cast<typename FilterType::MethodEnum>(arguments.method));
+      return filter.GetPointer();
+    }
     case Filter::Mean:
     {
       const auto filter = itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>::New();

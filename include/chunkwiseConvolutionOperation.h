@@ -153,7 +153,11 @@ public:
     return i < below ? i : (fromEnd < k - below ? k - fromEnd : below);
   }
 
-  /** States per axis, and the factors, dense with x fastest. */
+  /** States per axis. */
+  static Coordinates
+  States(const ConvolutionOperation & operation, const Coordinates & image);
+
+  /** The same, and the factors, dense with x fastest. */
   Coordinates         states{};
   std::vector<double> factors;
 };
@@ -207,6 +211,10 @@ public:
 private:
   ConvolutionBlock(const ConvolutionOperation & operation);
 };
+
+/** `box` cut into parts of about one extent, at most `most`. */
+Chunkwise_EXPORT std::vector<Box>
+                 CutIntoBlocks(const Box & box, const Coordinates & most);
 
 } // namespace chunkwise
 

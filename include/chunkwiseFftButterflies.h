@@ -7,8 +7,10 @@
 // compiled for several instruction sets.
 #if defined(__CUDACC__)
 #  define CHUNKWISE_FFT_INLINE static __host__ __device__ __forceinline__
+#  define CHUNKWISE_FFT_UNROLL _Pragma("unroll")
 #else
 #  define CHUNKWISE_FFT_INLINE static inline __attribute__((always_inline))
+#  define CHUNKWISE_FFT_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 namespace chunkwise
@@ -26,27 +28,27 @@ FftMultiplyAdd(V & result, T a, const V & b, const V & c)
 #endif
 }
 
-/** cos and sin of 2 pi j / R for j = 1 ... R / 2. */
+/** cos (2 pi j / R) and sin of it for j = 1 ... R / 2. */
 template <int R>
-struct FftOddRoots;
-template <>
-struct FftOddRoots<3>
+CHUNKWISE_FFT_INLINE constexpr double
+FftCosine(int j)
 {
-  static constexpr double cosine[] = { -0.5 };
-  static constexpr double sine[] = { 0.86602540378443864676 };
-};
-template <>
-struct FftOddRoots<5>
+  return R == 3   ? -0.5
+         : R == 5 ? (j == 1 ? 0.30901699437494742410 : -0.80901699437494742410)
+                  : (j == 1   ? 0.62348980185873353053
+                     : j == 2 ? -0.22252093395631440429
+                              : -0.90096886790241912624);
+}
+template <int R>
+CHUNKWISE_FFT_INLINE constexpr double
+FftSine(int j)
 {
-  static constexpr double cosine[] = { 0.30901699437494742410, -0.80901699437494742410 };
-  static constexpr double sine[] = { 0.95105651629515357212, 0.58778525229247312917 };
-};
-template <>
-struct FftOddRoots<7>
-{
-  static constexpr double cosine[] = { 0.62348980185873353053, -0.22252093395631440429, -0.90096886790241912624 };
-  static constexpr double sine[] = { 0.78183148246802980871, 0.97492791218182360702, 0.43388373911755812048 };
-};
+  return R == 3   ? 0.86602540378443864676
+         : R == 5 ? (j == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
+                  : (j == 1   ? 0.78183148246802980871
+                     : j == 2 ? 0.97492791218182360702
+                              : 0.43388373911755812048);
+}
 
 /** Forward transforms in place, exp(-2 pi i / R). */
 template <typename T, int R, typename V>
@@ -56,7 +58,7 @@ FftOdd(V * re, V * im)
   constexpr int H = R / 2;
   V             sumRe[H], sumIm[H], differenceRe[H], differenceIm[H];
   const V       firstRe = re[0], firstIm = im[0];
-#pragma GCC unroll 8
+  CHUNKWISE_FFT_UNROLL
   for (int j = 0; j < H; ++j)
   {
     sumRe[j] = re[j + 1] + re[R - 1 - j];
@@ -66,17 +68,17 @@ FftOdd(V * re, V * im)
     re[0] = re[0] + sumRe[j];
     im[0] = im[0] + sumIm[j];
   }
-#pragma GCC unroll 8
+  CHUNKWISE_FFT_UNROLL
   for (int k = 1; k <= H; ++k)
   {
     V evenRe = firstRe, evenIm = firstIm;
     V oddRe{}, oddIm{};
-#pragma GCC unroll 8
+    CHUNKWISE_FFT_UNROLL
     for (int j = 1; j <= H; ++j)
     {
       const int jk = j * k % R;
-      const T   c = static_cast<T>(FftOddRoots<R>::cosine[(jk <= H ? jk : R - jk) - 1]);
-      const T   s = static_cast<T>(jk <= H ? FftOddRoots<R>::sine[jk - 1] : -FftOddRoots<R>::sine[R - jk - 1]);
+      const T   c = static_cast<T>(FftCosine<R>(jk <= H ? jk : R - jk));
+      const T   s = static_cast<T>(jk <= H ? FftSine<R>(jk) : -FftSine<R>(R - jk));
       FftMultiplyAdd(evenRe, c, sumRe[j - 1], evenRe);
       FftMultiplyAdd(evenIm, c, sumIm[j - 1], evenIm);
       if (j == 1)
@@ -165,11 +167,72 @@ FftButterfly(V * re, V * im)
     // 0 4 1 5 2 6 3 7 to the natural order.
     const V r[8] = { re[0], re[2], re[4], re[6], re[1], re[3], re[5], re[7] };
     const V i[8] = { im[0], im[2], im[4], im[6], im[1], im[3], im[5], im[7] };
-#pragma GCC unroll 8
+    CHUNKWISE_FFT_UNROLL
     for (int k = 0; k < 8; ++k)
     {
       re[k] = r[k];
       im[k] = i[k];
+    }
+  }
+  else if constexpr (R == 16)
+  {
+    // Fours across, twiddles, fours along.
+    CHUNKWISE_FFT_UNROLL
+    for (int j = 0; j < 4; ++j)
+    {
+      FftFour(re[j], im[j], re[j + 4], im[j + 4], re[j + 8], im[j + 8], re[j + 12], im[j + 12]);
+    }
+    CHUNKWISE_FFT_UNROLL
+    for (int k = 1; k < 4; ++k)
+    {
+      CHUNKWISE_FFT_UNROLL
+      for (int j = 1; j < 4; ++j)
+      {
+        // exp(-2 pi i j k / 16), j k in 1 2 3 4 6 9.
+        const int e = j * k;
+        V &       x = re[j + 4 * k];
+        V &       y = im[j + 4 * k];
+        if (e == 4)
+        {
+          const V old = x;
+          x = y;
+          y = V{} - old;
+          continue;
+        }
+        const T c = static_cast<T>(e == 1   ? 0.92387953251128675613
+                                   : e == 2 ? 0.70710678118654752440
+                                   : e == 3 ? 0.38268343236508977173
+                                   : e == 6 ? -0.70710678118654752440
+                                            : -0.92387953251128675613);
+        const T s = static_cast<T>(e == 1   ? 0.38268343236508977173
+                                   : e == 3 ? 0.92387953251128675613
+                                   : e == 9 ? -0.38268343236508977173
+                                            : 0.70710678118654752440);
+        V       t{};
+        FftMultiplyAdd(t, s, y, V(c * x));
+        FftMultiplyAdd(y, c, y, V(-s * x));
+        x = t;
+      }
+    }
+    CHUNKWISE_FFT_UNROLL
+    for (int k = 0; k < 4; ++k)
+    {
+      FftFour(
+        re[4 * k], im[4 * k], re[4 * k + 1], im[4 * k + 1], re[4 * k + 2], im[4 * k + 2], re[4 * k + 3], im[4 * k + 3]);
+    }
+    // Frequency k + 4 l is at 4 k + l.
+    CHUNKWISE_FFT_UNROLL
+    for (int k = 0; k < 4; ++k)
+    {
+      CHUNKWISE_FFT_UNROLL
+      for (int l = 0; l < k; ++l)
+      {
+        const V x = re[4 * k + l], y = im[4 * k + l];
+        re[4 * k + l] = re[4 * l + k];
+        im[4 * k + l] = im[4 * l + k];
+        re[4 * l + k] = x;
+        im[4 * l + k] = y;
+      }
     }
   }
   else

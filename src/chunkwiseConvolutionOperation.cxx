@@ -49,13 +49,15 @@ struct Radix
   double cost;
 };
 
+/** What is done to a line's points beside its passes: the transforms along the other axes, which are longer with it. */
+constexpr double OtherCost = 12;
 /** Time of a pass per point, in that of a pass of radix 2. */
 constexpr Radix PassCosts[] = { { 8, 1.7 }, { 7, 2.2 }, { 5, 1.7 }, { 4, 1.25 }, { 3, 1.25 }, { 2, 1.0 } };
 
 double
 TransformCost(std::int64_t n)
 {
-  double passes = 0;
+  double passes = OtherCost;
   for (const int radix : TransformRadices(n))
   {
     for (const Radix & known : PassCosts)
@@ -230,7 +232,19 @@ ConvolutionOperation::RoundChunk(const Coordinates & extent) const
   return rounded;
 }
 
+Coordinates
+ConvolutionFactors::States(const ConvolutionOperation & operation, const Coordinates & image)
+{
+  Coordinates states{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    states[a] = std::min(operation.kernel->GetExtent()[a], image[a]);
+  }
+  return states;
+}
+
 ConvolutionFactors::ConvolutionFactors(const ConvolutionOperation & operation, const Coordinates & image)
+  : states(States(operation, image))
 {
   const ConvolutionKernel & kernel = *operation.kernel;
   const Coordinates &       k = kernel.GetExtent();
@@ -244,7 +258,6 @@ ConvolutionFactors::ConvolutionFactors(const ConvolutionOperation & operation, c
     padded[a] = k[a] + 1;
     stride[a] = static_cast<std::int64_t>(size);
     size *= static_cast<std::size_t>(padded[a]);
-    states[a] = std::min(k[a], image[a]);
     entries *= static_cast<std::size_t>(states[a]);
   }
   std::vector<double> sums(size, 0.0);
@@ -272,6 +285,20 @@ ConvolutionFactors::ConvolutionFactors(const ConvolutionOperation & operation, c
       }
     }
   }
+  // Along the other axes there is one weight, and it is inside.
+  std::vector<int> axes;
+  std::int64_t     last = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (k[a] > 1)
+    {
+      axes.push_back(a);
+    }
+    else
+    {
+      last += stride[a];
+    }
+  }
   factors.resize(entries);
   Coordinates state{};
   for (double & factor : factors)
@@ -290,13 +317,14 @@ ConvolutionFactors::ConvolutionFactors(const ConvolutionOperation & operation, c
       whole = whole && bound[a][0] == 0 && bound[a][1] == k[a];
     }
     double inside = 0;
-    for (int corner = 0; corner < 1 << MaxDimension; ++corner)
+    for (int corner = 0; corner < 1 << axes.size(); ++corner)
     {
-      std::int64_t at = 0;
+      std::int64_t at = last;
       int          sign = 1;
-      for (int a = 0; a < MaxDimension; ++a)
+      for (std::size_t i = 0; i < axes.size(); ++i)
       {
-        const bool upper = (corner >> a & 1) != 0;
+        const int  a = axes[i];
+        const bool upper = (corner >> i & 1) != 0;
         at += bound[a][upper ? 1 : 0] * stride[a];
         sign = upper ? sign : -sign;
       }
@@ -471,6 +499,30 @@ ConvolutionBlock::Largest(const ConvolutionOperation & operation, const Coordina
     r.length = LengthOf(r, operation, before, after);
   }
   return block;
+}
+
+std::vector<Box>
+CutIntoBlocks(const Box & box, const Coordinates & most)
+{
+  std::vector<Box> blocks(1, box);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t extent = box.Extent(a);
+    const std::int64_t count = (extent + most[a] - 1) / most[a];
+    std::vector<Box>   cut;
+    for (const Box & whole : blocks)
+    {
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        Box part = whole;
+        part.lower[a] = box.lower[a] + extent * i / count;
+        part.upper[a] = box.lower[a] + extent * (i + 1) / count;
+        cut.push_back(part);
+      }
+    }
+    blocks.swap(cut);
+  }
+  return blocks;
 }
 
 } // namespace chunkwise

@@ -108,6 +108,34 @@ class CommandLineTest(unittest.TestCase):
                     ]
                     self.assertEqual(result[x + nx * (y + ny * z)], round_even(sum(window), len(window)))
 
+    def test_convolution_with_a_box_is_the_mean(self):
+        kernel = Path(self.work.name) / "kernel.mha"
+        write_mha(kernel, (3, 9, 7), "B", [1] * (3 * 9 * 7))
+        self.assert_runs("mean", self.small, self.out, "--radius", "1,4,3", "--output-type", "float64")
+        mean = read_voxels(self.out, "d")
+        for method in ("auto", "fft", "direct"):
+            options = ("--kernel", kernel, "--normalize", "--method", method, "--output-type", "float64")
+            self.assert_runs("convolve", self.small, self.out, *options)
+            for ours, theirs in zip(read_voxels(self.out, "d"), mean):
+                self.assertAlmostEqual(ours, theirs, delta=1e-3)
+        self.assert_runs("convolve", self.small, self.out, *options, "--valid")
+        nx, ny, nz = self.size
+        inside = [mean[x + nx * (y + ny * z)] for z in range(3, nz - 3) for y in range(4, ny - 4) for x in range(1, nx - 1)]
+        result = read_voxels(self.out, "d")
+        self.assertEqual(len(result), len(inside))
+        for ours, theirs in zip(result, inside):
+            self.assertAlmostEqual(ours, theirs, delta=1e-3)
+
+    def test_correlation_shifts_the_other_way(self):
+        kernel = Path(self.work.name) / "kernel.mha"
+        write_mha(kernel, (3, 1, 1), "f", [1, 0, 0])
+        nx = self.size[0]
+        for flags, shift in (((), 1), (("--correlate",), -1)):
+            self.assert_runs("convolve", self.small, self.out, "--kernel", kernel, "--boundary", "periodic", *flags)
+            result = read_voxels(self.out, "h")
+            for i, value in enumerate(result):
+                self.assertEqual(value, self.values[i - i % nx + (i % nx + shift) % nx])
+
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
         seen = {}

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
+#include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
@@ -74,6 +75,23 @@ Gaussian(double sigma)
   return operation;
 }
 
+std::shared_ptr<Operation>
+Convolution(std::int64_t extent, ConvolutionMethod method, BoundaryMode mode)
+{
+  auto                operation = std::make_shared<ConvolutionOperation>();
+  std::vector<double> weights(static_cast<std::size_t>(extent * extent * extent));
+  for (std::size_t i = 0; i < weights.size(); ++i)
+  {
+    weights[i] = 1 + static_cast<double>(i % 7);
+  }
+  operation->kernel = std::make_shared<ConvolutionKernel>(Coordinates{ { extent, extent, extent, 1, 1 } },
+                                                          Coordinates{ { extent / 2, extent / 2, extent / 2, 0, 0 } },
+                                                          weights);
+  operation->method = method;
+  operation->boundary.mode = mode;
+  return operation;
+}
+
 struct Row
 {
   const char *               name;
@@ -87,6 +105,22 @@ Rows()
            { "mean radius 15", Mean(15) },
            { "Gaussian sigma 2", Gaussian(2) },
            { "Gaussian sigma 10", Gaussian(10) } };
+}
+
+std::vector<Row>
+ConvolutionRows()
+{
+  using Method = ConvolutionMethod;
+  using Mode = BoundaryMode;
+  return { { "FFT 65^3", Convolution(65, Method::FFT, Mode::Renormalized) },
+           { "FFT 65^3, constant", Convolution(65, Method::FFT, Mode::Constant) },
+           { "FFT 65^3, mirror", Convolution(65, Method::FFT, Mode::Mirror) },
+           { "FFT 33^3", Convolution(33, Method::FFT, Mode::Renormalized) },
+           { "FFT 129^3", Convolution(129, Method::FFT, Mode::Renormalized) },
+           { "direct 3^3", Convolution(3, Method::Direct, Mode::Renormalized) },
+           { "direct 5^3", Convolution(5, Method::Direct, Mode::Renormalized) },
+           { "direct 7^3", Convolution(7, Method::Direct, Mode::Renormalized) },
+           { "FFT 7^3", Convolution(7, Method::FFT, Mode::Renormalized) } };
 }
 
 /** Keeps tables for the benchmark's lifetime. */
@@ -146,7 +180,7 @@ FillRandom(std::vector<float> & image)
 }
 
 void
-DeviceResident(Device & device, std::int64_t extent)
+DeviceResident(Device & device, std::int64_t extent, const std::vector<Row> & rows)
 {
   const StreamHandle stream = device.CreateStream();
   const Box          box = Box::FromExtent({ { extent, extent, extent, 1, 1 } });
@@ -172,10 +206,10 @@ DeviceResident(Device & device, std::int64_t extent)
               static_cast<long long>(extent),
               copy * 1e3,
               2e-9 * static_cast<double>(bytes) / copy);
-  std::printf("%-20s %10s %14s\n", "", "ours ms", "times the copy");
+  std::printf("%-20s %10s %14s %12s\n", "", "ours ms", "times the copy", "memory MB");
   {
     Tables tables(device, stream);
-    for (const Row & row : Rows())
+    for (const Row & row : rows)
     {
       const Kernel & kernel = *device.GetKernels().Find(row.operation->GetName());
       ChunkShape     shape;
@@ -200,7 +234,11 @@ DeviceResident(Device & device, std::int64_t extent)
                                    device.Synchronize(stream);
                                  }) /
                           launches;
-      std::printf("%-20s %10.3f %14.2f\n", row.name, ours * 1e3, ours / copy);
+      std::printf("%-20s %10.3f %14.2f %12.0f\n",
+                  row.name,
+                  ours * 1e3,
+                  ours / copy,
+                  1e-6 * static_cast<double>(2 * bytes + call.scratchBytes));
       device.Free(call.scratch);
     }
   }
@@ -366,7 +404,7 @@ Large(Device & device, std::size_t devices)
 
 } // namespace
 
-/** Arguments: any of "resident", "host", "large"; none: the first two. */
+/** Arguments: any of "resident", "convolution", "host", "large"; none: all but the last. */
 int
 main(int argc, char * argv[])
 {
@@ -390,7 +428,11 @@ main(int argc, char * argv[])
     const auto devices = backend->GetDevices();
     if (wants("resident"))
     {
-      DeviceResident(*devices[0], 512);
+      DeviceResident(*devices[0], 512, Rows());
+    }
+    if (wants("convolution"))
+    {
+      DeviceResident(*devices[0], 512, ConvolutionRows());
     }
     if (wants("host"))
     {

@@ -420,26 +420,9 @@ Run(const KernelCall & call)
   const auto &             operation = static_cast<const ConvolutionOperation &>(*call.operation);
   const ConvolutionRows<T> rows(call);
   const Coordinates        most = LargestBlock<T>(operation, call.image.Extents());
-  Coordinates              count{};
-  std::int64_t             blocks = 1;
-  for (int a = 0; a < MaxDimension; ++a)
+  for (const Box & block : CutIntoBlocks(call.output.box, most))
   {
-    count[a] = (call.output.box.Extent(a) + most[a] - 1) / most[a];
-    blocks *= count[a];
-  }
-  for (std::int64_t block = 0; block < blocks; ++block)
-  {
-    Box          box = call.output.box;
-    std::int64_t rest = block;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      const std::int64_t extent = call.output.box.Extent(a);
-      const std::int64_t i = rest % count[a];
-      rest /= count[a];
-      box.lower[a] = call.output.box.lower[a] + extent * i / count[a];
-      box.upper[a] = call.output.box.lower[a] + extent * (i + 1) / count[a];
-    }
-    RunBlock<T>(call, rows, box);
+    RunBlock<T>(call, rows, block);
   }
 }
 

@@ -1,0 +1,1202 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseCudaFft.cuh"
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseError.h"
+#include "chunkwiseReducer.h"
+#include "chunkwiseResourceCache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+// A block's spectrum is [batch][plane][row][frequency]. Pairs of rows are transformed along x as one complex row, then
+// columns along y in place; the last axis' columns are transformed, multiplied by the kernel's and transformed back in
+// one kernel, which makes the kernel's part itself from its transform along the axes before; then back along y and x.
+// Of each step only what is not zero is read and only what is kept is written. Planes go through x and y a few at a
+// time, so that what lies between is found in the L2 cache.
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Columns of a block are contiguous and aligned: rows are padded to this many frequencies. */
+constexpr std::int64_t RowUnit = 16;
+/** What planes on their way between two steps may take of the L2 cache. */
+constexpr std::int64_t SlabBytes = std::int64_t{ 16 } << 20;
+/** Beyond this, axes are cut into blocks: lines must fit into shared memory. */
+constexpr std::int64_t LongestLine = 4096;
+/** Shared memory that a block takes if it need not take more, so that several share a multiprocessor. */
+constexpr std::size_t UsualSharedBytes = 72 * 1024;
+
+template <typename T>
+using ComplexOf = typename Complex<T>::Type;
+
+/** The kind and lines of an image, in roles. */
+struct RowSource
+{
+  const void * data;
+  PixelKind    kind;
+  BoundaryMode mode;
+  double       constant;            ///< is subtracted
+  std::int64_t lower[MaxDimension]; ///< image index of the first position
+  std::int64_t count[MaxDimension];
+  std::int64_t boxLower[MaxDimension];
+  std::int64_t boxUpper[MaxDimension];
+  std::int64_t stride[MaxDimension];
+  std::int64_t n[MaxDimension];
+};
+
+struct RowTarget
+{
+  void *       data;
+  PixelKind    kind;
+  double       scale;
+  double       constant; ///< is added
+  std::int64_t count[MaxDimension];
+  std::int64_t lower[MaxDimension]; ///< image index of the first position
+  std::int64_t stride[MaxDimension];
+  std::int64_t n[MaxDimension];
+  std::int64_t kernel[MaxDimension];
+  std::int64_t below[MaxDimension];
+  const void * factors; ///< nullptr: none
+  std::int64_t factorStride[MaxDimension];
+  std::int64_t crop;
+};
+
+/** The array of half spectra. */
+struct Spectrum
+{
+  std::int64_t half;
+  std::int64_t pitch;
+  std::int64_t rows;
+  std::int64_t planes;
+};
+
+/** Planes [first, first + count) of all batches' planes together. */
+struct PlaneRange
+{
+  std::int64_t first;
+  std::int64_t count;
+};
+
+template <typename T, bool VNative>
+__device__ T
+LoadAs(const void * data, PixelKind kind, std::int64_t at)
+{
+  if constexpr (VNative)
+  {
+    return static_cast<const T *>(data)[at];
+  }
+  else
+  {
+    switch (kind)
+    {
+      case PixelKind::UInt8:
+        return static_cast<T>(static_cast<const std::uint8_t *>(data)[at]);
+      case PixelKind::Int8:
+        return static_cast<T>(static_cast<const std::int8_t *>(data)[at]);
+      case PixelKind::UInt16:
+        return static_cast<T>(static_cast<const std::uint16_t *>(data)[at]);
+      case PixelKind::Int16:
+        return static_cast<T>(static_cast<const std::int16_t *>(data)[at]);
+      case PixelKind::UInt32:
+        return static_cast<T>(static_cast<const std::uint32_t *>(data)[at]);
+      case PixelKind::Int32:
+        return static_cast<T>(static_cast<const std::int32_t *>(data)[at]);
+      case PixelKind::UInt64:
+        return static_cast<T>(static_cast<const std::uint64_t *>(data)[at]);
+      case PixelKind::Int64:
+        return static_cast<T>(static_cast<const std::int64_t *>(data)[at]);
+      case PixelKind::Float32:
+        return static_cast<T>(static_cast<const float *>(data)[at]);
+      default:
+        return static_cast<T>(static_cast<const double *>(data)[at]);
+    }
+  }
+}
+
+template <typename T, bool VNative>
+__device__ void
+StoreAs(void * data, PixelKind kind, std::int64_t at, T value)
+{
+  if constexpr (VNative)
+  {
+    static_cast<T *>(data)[at] = value;
+  }
+  else
+  {
+    switch (kind)
+    {
+      case PixelKind::UInt8:
+        static_cast<std::uint8_t *>(data)[at] = RoundAndClamp<std::uint8_t>(value);
+        break;
+      case PixelKind::Int8:
+        static_cast<std::int8_t *>(data)[at] = RoundAndClamp<std::int8_t>(value);
+        break;
+      case PixelKind::UInt16:
+        static_cast<std::uint16_t *>(data)[at] = RoundAndClamp<std::uint16_t>(value);
+        break;
+      case PixelKind::Int16:
+        static_cast<std::int16_t *>(data)[at] = RoundAndClamp<std::int16_t>(value);
+        break;
+      case PixelKind::UInt32:
+        static_cast<std::uint32_t *>(data)[at] = RoundAndClamp<std::uint32_t>(value);
+        break;
+      case PixelKind::Int32:
+        static_cast<std::int32_t *>(data)[at] = RoundAndClamp<std::int32_t>(value);
+        break;
+      case PixelKind::UInt64:
+        static_cast<std::uint64_t *>(data)[at] = RoundAndClamp<std::uint64_t>(value);
+        break;
+      case PixelKind::Int64:
+        static_cast<std::int64_t *>(data)[at] = RoundAndClamp<std::int64_t>(value);
+        break;
+      case PixelKind::Float32:
+        static_cast<float *>(data)[at] = static_cast<float>(value);
+        break;
+      default:
+        static_cast<double *>(data)[at] = static_cast<double>(value);
+        break;
+    }
+  }
+}
+
+/** Where row `row` of the planes begins in the spectrum. */
+__device__ std::int64_t
+           SpectrumRow(const Spectrum & spectrum, std::int64_t plane, std::int64_t batch, std::int64_t row)
+{
+  return ((batch * spectrum.planes + plane) * spectrum.rows + row) * spectrum.pitch;
+}
+
+/** Rows of pixels to half spectra, times two. */
+template <typename T, bool VNative>
+__global__ void
+__launch_bounds__(FftThreads) ForwardRowsKernel(FftPasses<T> passes, FftRows layout, RowSource source,
+                                                Spectrum spectrum, PlaneRange range, ComplexOf<T> * __restrict__ out)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<ComplexOf<T> *>(memory);
+  __shared__ long long                          from[64];
+  __shared__ long long                          to[64];
+  const std::int64_t                            rows = range.count * source.count[1];
+  if (threadIdx.x < 2 * layout.lines)
+  {
+    const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x;
+    from[threadIdx.x] = -1;
+    to[threadIdx.x] = -1;
+    if (r < rows)
+    {
+      const std::int64_t row = r % source.count[1];
+      const std::int64_t planes = range.first + r / source.count[1];
+      const std::int64_t plane = planes % source.count[2];
+      const std::int64_t batch = planes / source.count[2];
+      const std::int64_t at[MaxDimension] = { 0, row, plane, batch % source.count[3], batch / source.count[3] };
+      std::int64_t       offset = 0;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        const std::int64_t mapped =
+          MapTap(source.lower[a] + at[a], source.boxLower[a], source.boxUpper[a], source.n[a], source.mode);
+        offset += (mapped - source.boxLower[a]) * source.stride[a];
+      }
+      from[threadIdx.x] = offset;
+      to[threadIdx.x] = SpectrumRow(spectrum, plane, batch, row);
+    }
+  }
+  __syncthreads();
+  const T    constant = static_cast<T>(source.constant);
+  const int  live = static_cast<int>(source.count[0]);
+  const auto load = [&](int c, int i) {
+    ComplexOf<T> z;
+    z.x = z.y = T(0);
+    if (i < live)
+    {
+      std::int64_t x = source.lower[0] + i;
+      if (x < source.boxLower[0] || x >= source.boxUpper[0])
+      {
+        x = MapTap(x, source.boxLower[0], source.boxUpper[0], source.n[0], source.mode);
+      }
+      x = (x - source.boxLower[0]) * source.stride[0];
+      if (from[2 * c] >= 0)
+      {
+        z.x = LoadAs<T, VNative>(source.data, source.kind, from[2 * c] + x) - constant;
+      }
+      if (from[2 * c + 1] >= 0)
+      {
+        z.y = LoadAs<T, VNative>(source.data, source.kind, from[2 * c + 1] + x) - constant;
+      }
+    }
+    return z;
+  };
+  FftTransform<T, false, false, true>(passes, shared, layout, load, [](int, int, ComplexOf<T>) {});
+  // Twice the half spectra of both rows, and zeros up to the pitch.
+  const int pitch = static_cast<int>(spectrum.pitch);
+  const int half = static_cast<int>(spectrum.half);
+  for (int n = threadIdx.x; n < pitch * layout.lines; n += FftThreads)
+  {
+    const int    c = n / pitch;
+    const int    k = n - c * pitch;
+    ComplexOf<T> a;
+    ComplexOf<T> b;
+    a.x = a.y = b.x = b.y = T(0);
+    if (k < half)
+    {
+      const ComplexOf<T> z = shared[layout.Address(c, __ldg(passes.position + k))];
+      const ComplexOf<T> w = shared[layout.Address(c, __ldg(passes.position + (k ? passes.length - k : 0)))];
+      a.x = z.x + w.x;
+      a.y = z.y - w.y;
+      b.x = z.y + w.y;
+      b.y = w.x - z.x;
+    }
+    if (to[2 * c] >= 0)
+    {
+      out[to[2 * c] + k] = a;
+    }
+    if (to[2 * c + 1] >= 0)
+    {
+      out[to[2 * c + 1] + k] = b;
+    }
+  }
+}
+
+/** Half spectra to rows of pixels. */
+template <typename T, bool VNative>
+__global__ void
+__launch_bounds__(FftThreads)
+  InverseRowsKernel(FftPasses<T> passes, FftRows layout, RowTarget target, Spectrum spectrum, PlaneRange range,
+                    const ComplexOf<T> * __restrict__ in)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<ComplexOf<T> *>(memory);
+  __shared__ long long                          from[64];
+  __shared__ long long                          to[64];
+  __shared__ long long                          factorRow[64];
+  const std::int64_t                            rows = range.count * target.count[1];
+  if (threadIdx.x < 2 * layout.lines)
+  {
+    const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x;
+    from[threadIdx.x] = -1;
+    to[threadIdx.x] = -1;
+    factorRow[threadIdx.x] = 0;
+    if (r < rows)
+    {
+      const std::int64_t row = r % target.count[1];
+      const std::int64_t planes = range.first + r / target.count[1];
+      const std::int64_t plane = planes % target.count[2];
+      const std::int64_t batch = planes / target.count[2];
+      const std::int64_t at[MaxDimension] = { 0, row, plane, batch % target.count[3], batch / target.count[3] };
+      std::int64_t       offset = 0;
+      std::int64_t       factor = 0;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        offset += at[a] * target.stride[a];
+        factor += target.factorStride[a] *
+                  ConvolutionFactors::State(target.lower[a] + at[a], target.n[a], target.kernel[a], target.below[a]);
+      }
+      from[threadIdx.x] = SpectrumRow(spectrum, plane, batch, row);
+      to[threadIdx.x] = offset;
+      factorRow[threadIdx.x] = factor;
+    }
+  }
+  __syncthreads();
+  const int half = static_cast<int>(spectrum.half);
+  for (int n = threadIdx.x; n < half * layout.lines; n += FftThreads)
+  {
+    const int    c = n / half;
+    const int    k = n - c * half;
+    ComplexOf<T> a;
+    ComplexOf<T> b;
+    a.x = a.y = b.x = b.y = T(0);
+    if (from[2 * c] >= 0)
+    {
+      a = in[from[2 * c] + k];
+    }
+    if (from[2 * c + 1] >= 0)
+    {
+      b = in[from[2 * c + 1] + k];
+    }
+    ComplexOf<T> z;
+    z.x = a.x - b.y;
+    z.y = a.y + b.x;
+    shared[layout.Address(c, __ldg(passes.position + k))] = z;
+    if (k > 0 && 2 * k != passes.length)
+    {
+      z.x = a.x + b.y;
+      z.y = b.x - a.y;
+      shared[layout.Address(c, __ldg(passes.position + passes.length - k))] = z;
+    }
+  }
+  __syncthreads();
+  const T    scale = static_cast<T>(target.scale);
+  const T    constant = static_cast<T>(target.constant);
+  const int  crop = static_cast<int>(target.crop);
+  const int  kept = static_cast<int>(target.count[0]);
+  const auto factors = static_cast<const T *>(target.factors);
+  const auto store = [&](int c, int i, ComplexOf<T> z) {
+    const int x = i - crop;
+    if (x < 0 || x >= kept)
+    {
+      return;
+    }
+    const std::int64_t state =
+      factors ? target.factorStride[0] *
+                  ConvolutionFactors::State(target.lower[0] + x, target.n[0], target.kernel[0], target.below[0])
+              : 0;
+    const T values[2] = { z.x, z.y };
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+    {
+      if (to[2 * c + r] >= 0)
+      {
+        T value = fma(values[r], scale, constant);
+        if (factors)
+        {
+          value *= __ldg(factors + factorRow[2 * c + r] + state);
+        }
+        StoreAs<T, VNative>(target.data, target.kind, to[2 * c + r] + x * target.stride[0], value);
+      }
+    }
+  };
+  FftTransform<T, true, true, false>(passes, shared, layout, [](int, int) { return ComplexOf<T>(); }, store);
+}
+
+/** Columns of an array: `columns` side by side, a multiple of RowUnit, points `pointStride` apart. */
+struct ColumnSet
+{
+  std::int64_t columns;
+  std::int64_t pointStride;
+  std::int64_t outerStride; ///< from one set of columns to the next
+  std::int64_t live;        ///< points of the input
+  std::int64_t from;        ///< points kept of an inverse transform
+  std::int64_t to;
+};
+
+/** The first point of line 0 of this block. */
+__device__ inline std::int64_t
+ColumnBegin(const ColumnSet & set, int lines, std::int64_t & column)
+{
+  const std::int64_t perSet = set.columns / lines;
+  const std::int64_t outer = blockIdx.x / perSet;
+  column = (blockIdx.x - outer * perSet) * lines;
+  return outer * set.outerStride + column;
+}
+
+/** Transforms columns in place. */
+template <typename T, bool VInverse>
+__global__ void
+__launch_bounds__(FftThreads) ColumnsKernel(FftPasses<T> passes, FftColumns layout, ColumnSet set, ComplexOf<T> * data)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<ComplexOf<T> *>(memory);
+  std::int64_t                                  column = 0;
+  ComplexOf<T> * const                          begin = data + ColumnBegin(set, layout.lines, column);
+  const int                                     live = static_cast<int>(VInverse ? passes.length : set.live);
+  const int                                     from = static_cast<int>(VInverse ? set.from : 0);
+  const int                                     to = static_cast<int>(VInverse ? set.to : passes.length);
+  FftTransform<T, VInverse, false, false>(
+    passes,
+    shared,
+    layout,
+    [&](int c, int i) {
+      ComplexOf<T> z;
+      z.x = z.y = T(0);
+      if (i < live)
+      {
+        z = begin[i * set.pointStride + c];
+      }
+      return z;
+    },
+    [&](int c, int i, ComplexOf<T> z) {
+      if (i >= from && i < to)
+      {
+        begin[(i - from) * set.pointStride + c] = z;
+      }
+    });
+}
+
+/** The last pass forward of image and kernel, their product, and the first pass back: all on the same points. */
+template <typename T, int R>
+__device__ __forceinline__ void
+MiddlePass(const FftPasses<T> & passes, const FftColumns & layout, ComplexOf<T> * image, const ComplexOf<T> * kernel)
+{
+  const int perLine = passes.length / R;
+  for (int butterfly = threadIdx.x; butterfly < perLine * layout.lines; butterfly += FftThreads)
+  {
+    int c = 0;
+    int i = 0;
+    layout.Split(butterfly, perLine, c, i);
+    T re[R];
+    T im[R];
+    T kernelRe[R];
+    T kernelIm[R];
+#pragma unroll
+    for (int j = 0; j < R; ++j)
+    {
+      const int at = layout.Address(c, i * R + j);
+      re[j] = image[at].x;
+      im[j] = image[at].y;
+      kernelRe[j] = kernel[at].x;
+      kernelIm[j] = kernel[at].y;
+    }
+    FftButterfly<T, R>(re, im);
+    FftButterfly<T, R>(kernelRe, kernelIm);
+#pragma unroll
+    for (int j = 0; j < R; ++j)
+    {
+      const T x = fma(re[j], kernelRe[j], -im[j] * kernelIm[j]);
+      im[j] = fma(re[j], kernelIm[j], im[j] * kernelRe[j]);
+      re[j] = x;
+    }
+    FftButterfly<T, R>(im, re);
+#pragma unroll
+    for (int j = 0; j < R; ++j)
+    {
+      ComplexOf<T> z;
+      z.x = re[j];
+      z.y = im[j];
+      image[layout.Address(c, i * R + j)] = z;
+    }
+  }
+}
+
+/** The last axis: there, times the kernel, and back, in place. The kernel's columns are those of its transform along
+ * the axes before. */
+template <typename T>
+__global__ void
+__launch_bounds__(FftThreads) ProductKernel(FftPasses<T> passes, FftColumns layout, ColumnSet set, ComplexOf<T> * data,
+                                            const ComplexOf<T> * __restrict__ kernel, int kernelLive)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  image = reinterpret_cast<ComplexOf<T> *>(memory);
+  auto * const                                  kernelLines = image + (passes.length << layout.shift);
+  std::int64_t                                  column = 0;
+  ComplexOf<T> * const                          begin = data + ColumnBegin(set, layout.lines, column);
+  const ComplexOf<T> * const                    kernelBegin = kernel + column;
+  const int                                     live = static_cast<int>(set.live);
+  const int                                     last = passes.count - 1;
+  const auto                                    loadKernel = [&](int c, int i) {
+    ComplexOf<T> z;
+    z.x = z.y = T(0);
+    if (i < kernelLive)
+    {
+      z = __ldg(kernelBegin + i * set.columns + c);
+    }
+    return z;
+  };
+  const auto loadImage = [&](int c, int i) {
+    ComplexOf<T> z;
+    z.x = z.y = T(0);
+    if (i < live)
+    {
+      z = begin[i * set.pointStride + c];
+    }
+    return z;
+  };
+  const auto keepKernel = [&](int c, int i, ComplexOf<T> z) { kernelLines[layout.Address(c, i)] = z; };
+  const auto keepImage = [&](int c, int i, ComplexOf<T> z) { image[layout.Address(c, i)] = z; };
+  const auto keptKernel = [&](int c, int i) { return kernelLines[layout.Address(c, i)]; };
+  const auto keptImage = [&](int c, int i) { return image[layout.Address(c, i)]; };
+  if (last == 0)
+  {
+    FftCopy(passes.length, layout, loadKernel, keepKernel);
+    FftCopy(passes.length, layout, loadImage, keepImage);
+  }
+  else
+  {
+    FftDispatch<T, false>(passes, 0, layout, loadImage, keepImage);
+    FftDispatch<T, false>(passes, 0, layout, loadKernel, keepKernel);
+  }
+  __syncthreads();
+  for (int pass = 1; pass < last; ++pass)
+  {
+    FftDispatch<T, false>(passes, pass, layout, keptImage, keepImage);
+    FftDispatch<T, false>(passes, pass, layout, keptKernel, keepKernel);
+    __syncthreads();
+  }
+  switch (passes.radix[last])
+  {
+    case 2:
+      MiddlePass<T, 2>(passes, layout, image, kernelLines);
+      break;
+    case 3:
+      MiddlePass<T, 3>(passes, layout, image, kernelLines);
+      break;
+    case 4:
+      MiddlePass<T, 4>(passes, layout, image, kernelLines);
+      break;
+    case 5:
+      MiddlePass<T, 5>(passes, layout, image, kernelLines);
+      break;
+    case 7:
+      MiddlePass<T, 7>(passes, layout, image, kernelLines);
+      break;
+    default:
+      MiddlePass<T, 8>(passes, layout, image, kernelLines);
+      break;
+  }
+  __syncthreads();
+  for (int pass = last - 1; pass > 0; --pass)
+  {
+    FftDispatch<T, true>(passes, pass, layout, keptImage, keepImage);
+    __syncthreads();
+  }
+  const int  from = static_cast<int>(set.from);
+  const int  to = static_cast<int>(set.to);
+  const auto store = [&](int c, int i, ComplexOf<T> z) {
+    if (i >= from && i < to)
+    {
+      begin[(i - from) * set.pointStride + c] = z;
+    }
+  };
+  if (last == 0)
+  {
+    FftCopy(passes.length, layout, keptImage, store);
+  }
+  else
+  {
+    FftDispatch<T, true>(passes, 0, layout, keptImage, store);
+  }
+}
+
+/** Where x alone is transformed: every row times the kernel's. */
+template <typename T>
+__global__ void
+MultiplyRowsKernel(ComplexOf<T> * __restrict__ data, const ComplexOf<T> * __restrict__ kernel, std::int64_t pitch,
+                   std::int64_t count)
+{
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; n < count; n += step)
+  {
+    const ComplexOf<T> a = data[n];
+    const ComplexOf<T> b = __ldg(kernel + n % pitch);
+    ComplexOf<T>       z;
+    z.x = fma(a.x, b.x, -a.y * b.y);
+    z.y = fma(a.x, b.y, a.y * b.x);
+    data[n] = z;
+  }
+}
+
+/** The radices of the passes here: few and large, and the last at most 8, odd if there is one, so that neighbouring
+ * butterflies of the last pass are on different banks. */
+std::vector<int>
+DeviceRadices(std::int64_t n)
+{
+  std::vector<int> odd;
+  for (const int radix : { 7, 5, 3 })
+  {
+    for (; n % radix == 0; n /= radix)
+    {
+      odd.push_back(radix);
+    }
+  }
+  int bits = 0;
+  for (; n % 2 == 0; n /= 2)
+  {
+    ++bits;
+  }
+  if (n != 1)
+  {
+    throw ParameterError("a transform's length must be a product of 2, 3, 5 and 7");
+  }
+  std::vector<int> radices;
+  int              passes = (bits + (odd.empty() ? 1 : 0) + 3) / 4;
+  for (; bits > 0; --passes)
+  {
+    const int share = (bits + passes - 1) / passes;
+    radices.push_back(1 << share);
+    bits -= share;
+  }
+  radices.insert(radices.end(), odd.begin(), odd.end());
+  return radices;
+}
+
+/** A table that is made once and then found, here and on the device, by its key. */
+template <typename TValue, typename TMake>
+const TValue *
+GetTable(const KernelCall & call, const std::string & key, TMake && make)
+{
+  using Table = std::vector<TValue>;
+  // Never destroyed: runs may outlive static destruction in other threads.
+  static auto & cache = *new ResourceCache;
+  const auto    held = cache.GetOrMake(key, [&] {
+    auto              table = std::make_shared<Table>(make());
+    const std::size_t bytes = table->size() * sizeof(TValue);
+    return ResourceCache::Entry{ table, bytes };
+  });
+  const Table & table = *static_cast<const Table *>(held.get());
+  return static_cast<const TValue *>(call.tables->Get(key, table.data(), table.size() * sizeof(TValue)));
+}
+
+template <typename T>
+std::vector<ComplexOf<T>>
+MakeTwiddles(const FftPasses<T> & passes)
+{
+  std::vector<ComplexOf<T>> twiddles;
+  for (int pass = 0; pass < passes.count; ++pass)
+  {
+    const double points = static_cast<double>(passes.left[pass]) * passes.radix[pass];
+    for (std::int64_t p = 0; p < passes.left[pass]; ++p)
+    {
+      for (int k = 1; k < passes.radix[pass]; ++k)
+      {
+        const double angle = 2 * 3.14159265358979323846 * static_cast<double>(p * k) / points;
+        ComplexOf<T> w;
+        w.x = static_cast<T>(std::cos(angle));
+        w.y = static_cast<T>(-std::sin(angle));
+        twiddles.push_back(w);
+      }
+    }
+  }
+  return twiddles;
+}
+
+template <typename T>
+std::vector<int>
+MakePositions(const FftPasses<T> & passes)
+{
+  std::vector<int> positions;
+  for (int k = 0; k < passes.length; ++k)
+  {
+    int digits = k;
+    int at = 0;
+    for (int pass = 0; pass < passes.count; ++pass)
+    {
+      at += digits % passes.radix[pass] * passes.left[pass];
+      digits /= passes.radix[pass];
+    }
+    positions.push_back(at);
+  }
+  return positions;
+}
+
+template <typename T>
+FftPasses<T>
+MakePasses(const KernelCall & call, std::int64_t length)
+{
+  const std::vector<int> radices = DeviceRadices(length);
+  FftPasses<T>           passes{};
+  passes.count = static_cast<int>(radices.size());
+  passes.length = static_cast<int>(length);
+  if (passes.count > MostFftPasses)
+  {
+    throw DeviceError(DeviceError::Kind::Failed, "transform", "CUDA", 0, "a line has too many factors");
+  }
+  std::int64_t left = length;
+  int          twiddle = 0;
+  for (int pass = 0; pass < passes.count; ++pass)
+  {
+    const int          radix = radices[static_cast<std::size_t>(pass)];
+    const std::int64_t m = left / radix;
+    passes.radix[pass] = radix;
+    passes.left[pass] = static_cast<int>(m);
+    passes.magic[pass] = static_cast<unsigned int>(((std::uint64_t{ 1 } << 32) + static_cast<std::uint64_t>(m) - 1) /
+                                                   static_cast<std::uint64_t>(m));
+    passes.twiddle[pass] = twiddle;
+    twiddle += static_cast<int>(m) * (radix - 1);
+    left = m;
+  }
+  const std::string key = std::string("transform ") + (sizeof(T) == 4 ? "f32 " : "f64 ") + std::to_string(length);
+  passes.twiddles = GetTable<ComplexOf<T>>(call, key + " twiddles", [&] { return MakeTwiddles(passes); });
+  passes.position = GetTable<int>(call, key + " positions", [&] { return MakePositions(passes); });
+  return passes;
+}
+
+/** What a block of an image takes on the device. */
+template <typename T>
+struct DeviceShape
+{
+  Spectrum     spectrum;
+  std::int64_t batches;
+  std::size_t  spectrumBytes;
+  std::size_t  kernelBytes;
+  int          axes; ///< that are transformed
+
+  explicit DeviceShape(const ConvolutionBlock & block)
+  {
+    axes = 0;
+    while (axes < MaxSpatialAxes && block.role[axes].transformed)
+    {
+      ++axes;
+    }
+    spectrum.half = block.HalfRow();
+    spectrum.pitch = (spectrum.half + RowUnit - 1) / RowUnit * RowUnit;
+    // The last axis' spectrum is nowhere as a whole.
+    const auto extent = [&](int r) {
+      const auto & role = block.role[r];
+      return role.transformed && r + 1 < axes ? role.length : std::max(role.input, role.output);
+    };
+    spectrum.rows = extent(1);
+    spectrum.planes = extent(2);
+    batches = block.role[3].output * block.role[4].output;
+    const auto round = [](std::int64_t n) {
+      return (static_cast<std::size_t>(n) * sizeof(ComplexOf<T>) + 255) / 256 * 256;
+    };
+    spectrumBytes = round(batches * spectrum.planes * spectrum.rows * spectrum.pitch);
+    kernelBytes = round(KernelRows(block) * spectrum.pitch);
+  }
+
+  /** Rows of the kernel before the last axis. */
+  std::int64_t
+  KernelRows(const ConvolutionBlock & block) const
+  {
+    return axes == 3 ? block.role[2].kernel * block.role[1].length : (axes == 2 ? block.role[1].kernel : 1);
+  }
+};
+
+/** Shared memory and launches of one device. */
+class Launcher
+{
+public:
+  Launcher(const KernelCall & call)
+    : m_Stream(static_cast<cudaStream_t>(call.stream))
+  {
+    int device = 0;
+    int bytes = 0;
+    (void)cudaGetDevice(&device);
+    (void)cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    m_Most = static_cast<std::size_t>(bytes) - 2048;
+  }
+
+  /** As many lines as fit, `copies` of each; few enough for several blocks on a multiprocessor. */
+  template <typename T>
+  int
+  ChooseLines(std::int64_t numbersPerLine, int most, std::size_t & bytes) const
+  {
+    const std::size_t line = static_cast<std::size_t>(numbersPerLine) * sizeof(ComplexOf<T>);
+    int               lines = most;
+    while (lines > 1 && line * static_cast<std::size_t>(lines) > UsualSharedBytes)
+    {
+      lines /= 2;
+    }
+    bytes = line * static_cast<std::size_t>(lines);
+    if (bytes > m_Most)
+    {
+      throw DeviceError(DeviceError::Kind::Failed, "transform", "CUDA", bytes, "a line does not fit shared memory");
+    }
+    return lines;
+  }
+
+  template <typename... TParameters, typename... TArguments>
+  void
+  Launch(const char * name, void (*kernel)(TParameters...), std::int64_t blocks, std::size_t bytes,
+         TArguments... arguments) const
+  {
+    if (blocks == 0)
+    {
+      return;
+    }
+    (void)cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(std::min<std::size_t>(bytes, m_Most)));
+    kernel<<<static_cast<unsigned int>(blocks), FftThreads, bytes, m_Stream>>>(arguments...);
+    CheckLaunch(name);
+  }
+
+private:
+  cudaStream_t m_Stream;
+  std::size_t  m_Most{ 0 };
+};
+
+template <typename T>
+class DeviceConvolution
+{
+public:
+  DeviceConvolution(const KernelCall & call, const Box & output)
+    : m_Call(call)
+    , m_Operation(static_cast<const ConvolutionOperation &>(*call.operation))
+    , m_Output(output)
+    , m_Block(m_Operation, output, call.image.Extents())
+    , m_Shape(m_Block)
+    , m_Launcher(call)
+    , m_Data(static_cast<ComplexOf<T> *>(call.scratch))
+    , m_Kernel(reinterpret_cast<ComplexOf<T> *>(static_cast<char *>(call.scratch) + m_Shape.spectrumBytes))
+  {
+    for (int r = 0; r < m_Shape.axes; ++r)
+    {
+      m_Passes[r] = MakePasses<T>(call, m_Block.role[r].length);
+    }
+  }
+
+  void
+  Run() const
+  {
+    const auto & y = m_Block.role[1];
+    const auto & z = m_Block.role[2];
+    MakeKernelSpectrum();
+    ForSlabs(m_Shape.batches, z.input, [&](const PlaneRange & range) {
+      ForwardRows(ImageSource(), m_Shape.spectrum, range, m_Data);
+      if (m_Shape.axes == 3)
+      {
+        ForwardColumns(range, m_Shape.spectrum, y.input, z.input, m_Data);
+      }
+    });
+    Multiply();
+    ForSlabs(m_Shape.batches, z.output, [&](const PlaneRange & range) {
+      if (m_Shape.axes == 3)
+      {
+        InverseColumns(range);
+      }
+      InverseRows(range);
+    });
+  }
+
+private:
+  /** As many planes at a time as the cache holds. Where batches have planes that are not used, a batch at a time. */
+  template <typename TBody>
+  void
+  ForSlabs(std::int64_t batches, std::int64_t planes, TBody && body) const
+  {
+    const std::int64_t bytes =
+      m_Shape.spectrum.rows * m_Shape.spectrum.pitch * static_cast<std::int64_t>(sizeof(ComplexOf<T>));
+    const std::int64_t slab = m_Shape.axes == 3 ? std::max<std::int64_t>(1, SlabBytes / bytes) : planes;
+    for (std::int64_t batch = 0; batch < batches; ++batch)
+    {
+      for (std::int64_t first = 0; first < planes; first += slab)
+      {
+        body(PlaneRange{ batch * planes + first, std::min(slab, planes - first) });
+      }
+    }
+  }
+
+  RowSource
+  ImageSource() const
+  {
+    const BufferView & input = m_Call.inputs[0];
+    RowSource          source{};
+    source.data = input.data;
+    source.kind = input.kind;
+    source.mode = m_Operation.boundary.mode;
+    source.constant = source.mode == BoundaryMode::Constant ? m_Operation.boundary.constant : 0.0;
+    for (int r = 0; r < MaxDimension; ++r)
+    {
+      const auto & role = m_Block.role[r];
+      source.lower[r] = role.lower;
+      source.count[r] = role.input;
+      source.boxLower[r] = input.box.lower[role.axis];
+      source.boxUpper[r] = input.box.upper[role.axis];
+      source.stride[r] = input.stride[role.axis];
+      source.n[r] = m_Call.image.Extent(role.axis);
+    }
+    return source;
+  }
+
+  void
+  MakeKernelSpectrum() const
+  {
+    const ConvolutionKernel & kernel = *m_Operation.kernel;
+    const Coordinates         strides = DenseStrides(kernel.GetExtent());
+    RowSource                 source{};
+    source.data = GetTable<T>(m_Call, kernel.GetKey() + (sizeof(T) == 4 ? " weights f32" : " weights f64"), [&kernel] {
+      return std::vector<T>(kernel.GetWeights().begin(), kernel.GetWeights().end());
+    });
+    source.kind = PixelKindOf<T>();
+    source.mode = BoundaryMode::ZeroFluxNeumann;
+    for (int r = 0; r < MaxDimension; ++r)
+    {
+      const auto & role = m_Block.role[r];
+      source.count[r] = source.n[r] = source.boxUpper[r] = role.kernel;
+      source.stride[r] = strides[role.axis];
+    }
+    Spectrum spectrum = m_Shape.spectrum;
+    spectrum.rows = m_Shape.axes == 3 ? m_Block.role[1].length : m_Block.role[1].kernel;
+    spectrum.planes = m_Block.role[2].kernel;
+    const PlaneRange all{ 0, spectrum.planes };
+    ForwardRows(source, spectrum, all, m_Kernel);
+    if (m_Shape.axes == 3)
+    {
+      ForwardColumns(all, spectrum, m_Block.role[1].kernel, spectrum.planes, m_Kernel);
+    }
+  }
+
+  FftRows
+  RowLayout(std::size_t & bytes) const
+  {
+    FftRows            layout{};
+    const std::int64_t length = m_Block.role[0].length;
+    layout.pitch = static_cast<int>(length + length / 16 + 1);
+    layout.lines = m_Launcher.ChooseLines<T>(layout.pitch, length < 256 ? 32 : 8, bytes);
+    return layout;
+  }
+
+  FftColumns
+  ColumnLayout(int role, int copies, std::size_t & bytes) const
+  {
+    FftColumns layout{};
+    layout.lines = m_Launcher.ChooseLines<T>(copies * m_Block.role[role].length, static_cast<int>(RowUnit), bytes);
+    for (layout.shift = 0; 1 << layout.shift < layout.lines;)
+    {
+      ++layout.shift;
+    }
+    return layout;
+  }
+
+  void
+  ForwardRows(const RowSource & source, const Spectrum & spectrum, const PlaneRange & range, ComplexOf<T> * out) const
+  {
+    std::size_t        bytes = 0;
+    const FftRows      layout = RowLayout(bytes);
+    const std::int64_t perBlock = 2 * layout.lines;
+    const std::int64_t blocks = (range.count * source.count[1] + perBlock - 1) / perBlock;
+    m_Launcher.Launch("ForwardRowsKernel",
+                      source.kind == PixelKindOf<T>() ? ForwardRowsKernel<T, true> : ForwardRowsKernel<T, false>,
+                      blocks,
+                      bytes,
+                      m_Passes[0],
+                      layout,
+                      source,
+                      spectrum,
+                      range,
+                      out);
+  }
+
+  /** Where planes of a batch begin in the spectrum; `planes` of each batch are used. */
+  static std::int64_t
+  PlaneBegin(const PlaneRange & range, const Spectrum & spectrum, std::int64_t planes)
+  {
+    return (range.first / planes * spectrum.planes + range.first % planes) * spectrum.rows * spectrum.pitch;
+  }
+
+  void
+  ForwardColumns(const PlaneRange & range, const Spectrum & spectrum, std::int64_t live, std::int64_t planes,
+                 ComplexOf<T> * data) const
+  {
+    std::size_t      bytes = 0;
+    const FftColumns layout = ColumnLayout(1, 1, bytes);
+    const ColumnSet  set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, live, 0, 0 };
+    m_Launcher.Launch("ColumnsKernel",
+                      ColumnsKernel<T, false>,
+                      range.count * (spectrum.pitch / layout.lines),
+                      bytes,
+                      m_Passes[1],
+                      layout,
+                      set,
+                      data + PlaneBegin(range, spectrum, planes));
+  }
+
+  void
+  InverseColumns(const PlaneRange & range) const
+  {
+    const auto &     y = m_Block.role[1];
+    const Spectrum & spectrum = m_Shape.spectrum;
+    std::size_t      bytes = 0;
+    const FftColumns layout = ColumnLayout(1, 1, bytes);
+    const ColumnSet set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, 0, y.crop, y.crop + y.output };
+    m_Launcher.Launch("ColumnsKernel",
+                      ColumnsKernel<T, true>,
+                      range.count * (spectrum.pitch / layout.lines),
+                      bytes,
+                      m_Passes[1],
+                      layout,
+                      set,
+                      m_Data + PlaneBegin(range, spectrum, m_Block.role[2].output));
+  }
+
+  void
+  Multiply() const
+  {
+    const Spectrum & spectrum = m_Shape.spectrum;
+    if (m_Shape.axes == 1)
+    {
+      const std::int64_t count = m_Shape.batches * spectrum.planes * spectrum.rows * spectrum.pitch;
+      m_Launcher.Launch("MultiplyRowsKernel",
+                        MultiplyRowsKernel<T>,
+                        std::min<std::int64_t>((count + FftThreads - 1) / FftThreads, 1 << 20),
+                        0,
+                        m_Data,
+                        m_Kernel,
+                        spectrum.pitch,
+                        count);
+      return;
+    }
+    const int          last = m_Shape.axes - 1;
+    const auto &       role = m_Block.role[last];
+    const std::int64_t plane = spectrum.rows * spectrum.pitch;
+    std::size_t        bytes = 0;
+    const FftColumns   layout = ColumnLayout(last, 2, bytes);
+    const ColumnSet    set{ last == 2 ? plane : spectrum.pitch,
+                         last == 2 ? plane : spectrum.pitch,
+                         last == 2 ? spectrum.planes * plane : plane,
+                         role.input,
+                         role.crop,
+                         role.crop + role.output };
+    const std::int64_t sets = m_Shape.batches * (last == 2 ? 1 : spectrum.planes);
+    m_Launcher.Launch("ProductKernel",
+                      ProductKernel<T>,
+                      sets * (set.columns / layout.lines),
+                      bytes,
+                      m_Passes[last],
+                      layout,
+                      set,
+                      m_Data,
+                      static_cast<const ComplexOf<T> *>(m_Kernel),
+                      static_cast<int>(role.kernel));
+  }
+
+  void
+  InverseRows(const PlaneRange & range) const
+  {
+    const BufferView & output = m_Call.output;
+    RowTarget          target{};
+    target.data = static_cast<char *>(output.data) +
+                  output.Offset(m_Output.lower) * static_cast<std::int64_t>(PixelSize(output.kind));
+    target.kind = output.kind;
+    // The rows' transforms left a factor of two each, in image and kernel.
+    target.scale = 0.25;
+    target.crop = m_Block.role[0].crop;
+    if (m_Operation.boundary.mode == BoundaryMode::Constant)
+    {
+      target.constant = m_Operation.boundary.constant * m_Operation.kernel->GetSum();
+    }
+    Coordinates factorStrides{};
+    if (m_Operation.Renormalizes())
+    {
+      const Coordinates image = m_Call.image.Extents();
+      factorStrides = DenseStrides(ConvolutionFactors::States(m_Operation, image));
+      target.factors = GetTable<T>(
+        m_Call, m_Operation.GetKey() + " factors " + ToString(image) + (sizeof(T) == 4 ? " f32" : " f64"), [&] {
+          const ConvolutionFactors exact(m_Operation, image);
+          return std::vector<T>(exact.factors.begin(), exact.factors.end());
+        });
+    }
+    for (int r = 0; r < MaxDimension; ++r)
+    {
+      const auto & role = m_Block.role[r];
+      target.scale /= role.transformed ? static_cast<double>(role.length) : 1.0;
+      target.count[r] = role.output;
+      target.lower[r] = m_Output.lower[role.axis];
+      target.stride[r] = output.stride[role.axis];
+      target.n[r] = m_Call.image.Extent(role.axis);
+      target.kernel[r] = role.kernel;
+      target.below[r] = m_Operation.Below(role.axis);
+      target.factorStride[r] = factorStrides[role.axis];
+    }
+    std::size_t        bytes = 0;
+    const FftRows      layout = RowLayout(bytes);
+    const std::int64_t perBlock = 2 * layout.lines;
+    m_Launcher.Launch("InverseRowsKernel",
+                      output.kind == PixelKindOf<T>() ? InverseRowsKernel<T, true> : InverseRowsKernel<T, false>,
+                      (range.count * target.count[1] + perBlock - 1) / perBlock,
+                      bytes,
+                      m_Passes[0],
+                      layout,
+                      target,
+                      m_Shape.spectrum,
+                      range,
+                      static_cast<const ComplexOf<T> *>(m_Data));
+  }
+
+  const KernelCall &           m_Call;
+  const ConvolutionOperation & m_Operation;
+  const Box                    m_Output;
+  const ConvolutionBlock       m_Block;
+  const DeviceShape<T>         m_Shape;
+  const Launcher               m_Launcher;
+  ComplexOf<T> * const         m_Data;
+  ComplexOf<T> * const         m_Kernel;
+  FftPasses<T>                 m_Passes[MaxSpatialAxes]{};
+};
+
+/** float for float, 8- and 16-bit integers; double for the others. */
+bool
+UsesDouble(PixelKind kind)
+{
+  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
+}
+
+/** Outputs whose lines fit shared memory, where a kernel allows it. */
+Coordinates
+LargestOutput(const ConvolutionOperation & operation, const Coordinates & extent)
+{
+  Coordinates most = extent;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t k = operation.kernel->GetExtent()[a];
+    if (k > 1)
+    {
+      most[a] = std::min(extent[a], LongestLine - std::min(k - 1, LongestLine / 2));
+    }
+  }
+  return most;
+}
+
+template <typename T>
+void
+Run(const KernelCall & call)
+{
+  const auto & operation = static_cast<const ConvolutionOperation &>(*call.operation);
+  for (const Box & block : CutIntoBlocks(call.output.box, LargestOutput(operation, call.output.box.Extents())))
+  {
+    DeviceConvolution<T>(call, block).Run();
+  }
+}
+
+void
+RunConvolution(const KernelCall & call)
+{
+  if (UsesDouble(call.inputs[0].kind))
+  {
+    Run<double>(call);
+  }
+  else
+  {
+    Run<float>(call);
+  }
+}
+
+ConvolutionBlock
+LargestBlock(const ConvolutionOperation & operation, const ChunkShape & chunk)
+{
+  return ConvolutionBlock::Largest(
+    operation, LargestOutput(operation, chunk.outputBox.Extents()), chunk.image.Extents());
+}
+
+std::size_t
+ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
+{
+  const auto & convolution = static_cast<const ConvolutionOperation &>(operation);
+  const auto   block = LargestBlock(convolution, chunk);
+  if (UsesDouble(chunk.inputKinds[0]))
+  {
+    const DeviceShape<double> shape(block);
+    return shape.spectrumBytes + shape.kernelBytes;
+  }
+  const DeviceShape<float> shape(block);
+  return shape.spectrumBytes + shape.kernelBytes;
+}
+
+/** The spectrum is read and written about five times, the kernel's three times. */
+double
+CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
+{
+  const auto &             convolution = static_cast<const ConvolutionOperation &>(operation);
+  const Coordinates        most = LargestOutput(convolution, chunk.outputBox.Extents());
+  const ConvolutionBlock   block = ConvolutionBlock::Largest(convolution, most, chunk.image.Extents());
+  const DeviceShape<float> shape(block);
+  const double             size = UsesDouble(chunk.inputKinds[0]) ? 2 : 1;
+  double                   blocks = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    blocks *= static_cast<double>((chunk.outputBox.Extent(a) + most[a] - 1) / most[a]);
+  }
+  return blocks * size *
+           (8.0 * static_cast<double>(shape.spectrumBytes) + 4.0 * static_cast<double>(shape.kernelBytes)) +
+         static_cast<double>(PixelSize(chunk.inputKinds[0])) * static_cast<double>(chunk.inputBox.NumberOfVoxels()) +
+         static_cast<double>(PixelSize(chunk.outputKind)) * static_cast<double>(chunk.outputBox.NumberOfVoxels());
+}
+
+} // namespace
+
+void
+RegisterCudaFftConvolution(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunConvolution;
+  kernel.scratchBytes = ScratchOfConvolution;
+  kernel.cost = CostOfConvolution;
+  registry.Register("convolution.fft", kernel);
+}
+
+} // namespace chunkwise
