@@ -6,6 +6,7 @@ itk_module(Chunkwise
     ITKTestKernel
     ITKGoogleTest
     ITKConvolution
+    ITKFFT
     ITKSmoothing
     ITKIOMeta
     ITKIONIFTI

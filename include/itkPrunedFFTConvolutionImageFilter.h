@@ -103,7 +103,7 @@ public:
     this->SetOutputRegionMode(VALID);
   }
 
-  /** Auto (the default): Direct for kernels of up to 125 voxels, else FFT. */
+  /** Auto (the default): Direct for kernels of up to 64 voxels, else FFT. */
   itkSetEnumMacro(Method, MethodEnum);
   itkGetEnumMacro(Method, MethodEnum);
 

@@ -1,10 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the filters on the CPU beside ITK's own on the same image and threads. Arguments: an image, threads (2).
+#include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 
 #include "itkBoxMeanImageFilter.h"
 #include "itkDiscreteGaussianImageFilter.h"
+#include "itkFFTConvolutionImageFilter.h"
 #include "itkImageFileReader.h"
 #include "itkMeanImageFilter.h"
 
@@ -13,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -52,6 +55,29 @@ Time(TFilter * filter, ImageType * image, unsigned int threads, int repeats)
     filter->Modified();
     filter->Update();
   });
+}
+
+ImageType::Pointer
+MakeKernel(itk::SizeValueType size)
+{
+  const auto kernel = ImageType::New();
+  kernel->SetRegions(ImageType::SizeType{ { size, size, size } });
+  kernel->Allocate();
+  for (std::size_t i = 0; i < kernel->GetPixelContainer()->Size(); ++i)
+  {
+    kernel->GetBufferPointer()[i] = 1.0f + static_cast<float>(i % 7);
+  }
+  return kernel;
+}
+
+template <typename TFilter>
+double
+TimeConvolution(ImageType * image, ImageType * kernel, unsigned int threads, int repeats)
+{
+  const auto filter = TFilter::New();
+  filter->SetKernelImage(kernel);
+  filter->NormalizeOn();
+  return Time(filter.GetPointer(), image, threads, repeats);
 }
 
 /** Seconds to copy the image once with all threads: what reading and writing it costs at least. */
@@ -120,6 +146,14 @@ main(int argc, char * argv[])
   const double peerBoxMean = Time(itkBoxMean.GetPointer(), image, threads, 3);
   const double peerGaussian = Time(itkGaussian.GetPointer(), image, threads, 3);
 
+  using OurConvolution = itk::PrunedFFTConvolutionImageFilter<ImageType>;
+  using ItkFloatConvolution = itk::FFTConvolutionImageFilter<ImageType, ImageType, ImageType, float>;
+  using ItkConvolution = itk::FFTConvolutionImageFilter<ImageType>;
+  const auto   kernel = MakeKernel(31);
+  const double ourConvolution = TimeConvolution<OurConvolution>(image, kernel, threads, 5);
+  const double peerFloatConvolution = TimeConvolution<ItkFloatConvolution>(image, kernel, threads, 3);
+  const double peerConvolution = TimeConvolution<ItkConvolution>(image, kernel, threads, 3);
+
   const auto size = image->GetLargestPossibleRegion().GetSize();
   std::printf("%lu x %lu x %lu float, %u threads; a copy takes %.1f ms\n",
               static_cast<unsigned long>(size[0]),
@@ -135,5 +169,22 @@ main(int argc, char * argv[])
   row("mean radius 2", ourMean, "itk::MeanImageFilter", peerMean);
   row("mean radius 2", ourMean, "itk::BoxMeanImageFilter", peerBoxMean);
   row("Gaussian sigma 2", ourGaussian, "itk::DiscreteGaussianImageFilter", peerGaussian);
+  row("convolution 31^3", ourConvolution, "itk::FFTConvolutionImageFilter, float", peerFloatConvolution);
+  row("convolution 31^3", ourConvolution, "itk::FFTConvolutionImageFilter, double", peerConvolution);
+  for (const itk::SizeValueType extent : { 3, 5, 7, 9 })
+  {
+    const auto   small = MakeKernel(extent);
+    double       seconds[2];
+    unsigned int i = 0;
+    for (const auto method : { OurConvolution::MethodEnum::Direct, OurConvolution::MethodEnum::FFT })
+    {
+      const auto filter = OurConvolution::New();
+      filter->SetKernelImage(small);
+      filter->SetMethod(method);
+      seconds[i++] = Time(filter.GetPointer(), image, threads, 3);
+    }
+    const std::string name = "direct " + std::to_string(extent) + "^3";
+    row(name.c_str(), seconds[0], "through transforms", seconds[1]);
+  }
   return 0;
 }

@@ -149,11 +149,28 @@ private:
       }
       stride *= m_States[a];
     }
-    for (std::int64_t i = 0; i < n; ++i)
+    // Most rows lie where nothing is cut along this axis.
+    const std::int64_t extent = m_Call.image.Extent(axis);
+    const std::int64_t below = m_Operation.Below(axis);
+    const bool         hasMiddle = extent > k[axis];
+    const std::int64_t middle = hasMiddle ? std::min(std::max<std::int64_t>(below - at[axis], 0), n) : n;
+    const std::int64_t end = hasMiddle ? std::min(std::max(extent - k[axis] + below + 1 - at[axis], middle), n) : n;
+    const auto         scale = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i)
+      {
+        row[i] *= line[axisStride * ConvolutionFactors::State(at[axis] + i, extent, k[axis], below)];
+      }
+    };
+    scale(0, middle);
+    const T factor = middle < end ? line[axisStride * below] : T(1);
+    if (factor != T(1))
     {
-      row[i] *= line[axisStride * ConvolutionFactors::State(
-                                    at[axis] + i, m_Call.image.Extent(axis), k[axis], m_Operation.Below(axis))];
+      for (std::int64_t i = middle; i < end; ++i)
+      {
+        row[i] *= factor;
+      }
     }
+    scale(end, n);
   }
 
   using FinishFunction = void (*)(void *, const void *, std::int64_t);
