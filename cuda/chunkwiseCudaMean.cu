@@ -115,12 +115,12 @@ Run(const KernelCall & call)
   std::int64_t radius[MaxDimension];
   TapCounts    counts{};
   counts.all = 1;
-  counts.renormalized = operation.boundary.mode == BoundaryMode::Renormalized;
+  counts.renormalized = operation.boundary.mode == BoundaryMode::Renormalized && !operation.sums;
   for (int a = 0; a < MaxDimension; ++a)
   {
     counts.n[a] = call.image.Extent(a);
     counts.radius[a] = radius[a] = operation.EffectiveRadius(a, counts.n[a]);
-    counts.all *= 2 * radius[a] + 1;
+    counts.all *= operation.sums ? 1 : 2 * radius[a] + 1;
   }
   const PassPlan          plan(call.inputs[0].box, call.output.box, radius);
   std::vector<Pass<TAcc>> passes;
@@ -263,7 +263,7 @@ CostOfMean(const Operation & operation, const ChunkShape & shape)
 /** The reducer at every voxel: as slow as its definition, and the reference on the device. */
 template <typename TIn, typename TOut, typename TAcc>
 __global__ void
-GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant)
+GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant, bool sums)
 {
   const std::int64_t count = out.box.NumberOfVoxels();
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -305,7 +305,7 @@ GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, Boun
         reducer.Add(constant, 1);
       }
     }
-    static_cast<TOut *>(out.data)[out.Offset(index)] = MeanOf<TOut>(reducer.sum, reducer.count);
+    static_cast<TOut *>(out.data)[out.Offset(index)] = MeanOf<TOut>(reducer.sum, sums ? 1 : reducer.count);
   }
 }
 
@@ -325,7 +325,8 @@ RunGenericTyped(const KernelCall & call)
     call.image,
     radius,
     operation.boundary.mode,
-    static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant)));
+    static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant)),
+    operation.sums);
   CheckLaunch("GenericKernel");
 }
 

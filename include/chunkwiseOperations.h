@@ -34,7 +34,7 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
 };
 
-/** The mean over a box of (2 radius[a] + 1) voxels per axis; radius 0 on axes that take no part.
+/** The mean, or the sum, over a box of (2 radius[a] + 1) voxels per axis; radius 0 on axes that take no part.
  *
  * Kernel "mean" (separable) and "mean.generic" (the reducer; the reference that tests compare with).
  *
@@ -54,13 +54,16 @@ public:
  * - The divisor is the number of taps inside the image (Renormalized), else the product of all k. Integer results are
  *   rounded to nearest, ties to even, from the exact quotient. From integers to float and double: the sum and the count
  *   are converted to double, divided, and converted. From float or double: divided in their own precision by the
- *   count converted to it, then converted. */
+ *   count converted to it, then converted.
+ * - A sum is the mean with a divisor of 1; integer results are clamped to the kind's range. In Renormalized mode it is
+ *   that of the taps inside the image. */
 class Chunkwise_EXPORT MeanOperation : public Operation
 {
 public:
   Coordinates    radius{};
   WindowBoundary boundary{};
   bool           generic{ false };
+  bool           sums{ false };
 
   std::string
   GetName() const override

@@ -64,7 +64,7 @@ IdentityOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind o
 std::string
 MeanOperation::GetKey() const
 {
-  return GetName() + " " + ToString(radius) + " " + Key(boundary);
+  return GetName() + (sums ? " sum " : " ") + ToString(radius) + " " + Key(boundary);
 }
 
 Halo
@@ -81,7 +81,7 @@ MeanOperation::GetHalo(const Coordinates & image) const
 void
 MeanOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
-  CheckSameOrFloatingOutput("mean", inputs.at(0), output);
+  CheckSameOrFloatingOutput(sums ? "sum" : "mean", inputs.at(0), output);
 }
 
 void
