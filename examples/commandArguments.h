@@ -38,6 +38,7 @@ enum class Filter
   None,
   Identity,
   Mean,
+  Sum,
   Gaussian
 };
 
