@@ -13,6 +13,8 @@ void
 RegisterHostMean(KernelRegistry & registry);
 void
 RegisterHostSeparable(KernelRegistry & registry);
+void
+RegisterHostVariance(KernelRegistry & registry);
 
 } // namespace chunkwise
 

@@ -14,6 +14,7 @@ GetHostKernels()
     RegisterHostIdentity(*registry);
     RegisterHostMean(*registry);
     RegisterHostSeparable(*registry);
+    RegisterHostVariance(*registry);
     return *registry;
   }();
   return kernels;
