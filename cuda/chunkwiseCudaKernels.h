@@ -13,6 +13,8 @@ void
 RegisterCudaMean(KernelRegistry & registry);
 void
 RegisterCudaSeparable(KernelRegistry & registry);
+void
+RegisterCudaVariance(KernelRegistry & registry);
 
 /** Throws DeviceError if the launch of `kernel` that was just made failed. */
 void

@@ -4,24 +4,11 @@
 #include "chunkwiseMoments.h"
 #include "chunkwiseVarianceOperation.h"
 
-#include <type_traits>
-
 namespace chunkwise
 {
 
 namespace
 {
-
-/** Bytes of the sum and of the sum of squares of an integer, or of a real mean and variance. */
-template <typename TPixel>
-struct MomentTypes
-{
-  static constexpr bool IsExact = std::is_integral<TPixel>::value && sizeof(TPixel) <= 4;
-  __extension__ using Wide = __int128;
-  using Real = std::conditional_t<std::is_same<TPixel, float>::value, float, double>;
-  using First = std::conditional_t<IsExact, std::int64_t, Real>;
-  using Second = std::conditional_t<IsExact, std::conditional_t<sizeof(TPixel) == 4, Wide, std::int64_t>, Real>;
-};
 
 /** The parts of a worker's memory. */
 template <typename TPixel>
@@ -184,10 +171,10 @@ private:
         }
         else
         {
-          const auto                 count = static_cast<First>(taps(pass, x));
+          const First                inverse = First{ 1 } / static_cast<First>(taps(pass, x));
           const MergedMoments<First> moments{ m_Memory.sums[x], m_Memory.squares[x], m_Memory.variances[x] };
-          d[x] = moments.Mean(count);
-          v[x] = moments.Variance(count);
+          d[x] = moments.Mean(inverse);
+          v[x] = moments.Variance(inverse);
         }
       }
       return;
@@ -206,7 +193,8 @@ private:
       else
       {
         const MergedMoments<First> moments{ m_Memory.sums[x], m_Memory.squares[x], m_Memory.variances[x] };
-        return FinishVariance<TOut>(moments.Variance(static_cast<First>(taps(pass, x))), m_Operation.takesRoot);
+        return FinishVariance<TOut>(moments.Variance(First{ 1 } / static_cast<First>(taps(pass, x))),
+                                    m_Operation.takesRoot);
       }
     });
   }
