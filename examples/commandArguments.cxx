@@ -90,6 +90,8 @@ AddFilters(CLI::App & app, Arguments & arguments)
   };
   addBox("mean", Filter::Mean, "Mean over a box");
   addBox("sum", Filter::Sum, "Sum over a box");
+  addBox("variance", Filter::Variance, "Variance over a box");
+  addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
 
   CLI::App * gaussian = add("gaussian", Filter::Gaussian, "Convolution with a Gaussian");
   gaussian->add_option("--sigma", arguments.sigma, "Standard deviation, one number or one per spatial axis")

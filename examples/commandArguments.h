@@ -39,6 +39,8 @@ enum class Filter
   Identity,
   Mean,
   Sum,
+  Variance,
+  StandardDeviation,
   Gaussian
 };
 

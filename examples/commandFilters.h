@@ -7,7 +7,9 @@
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
+#include "itkRenormalizedVarianceImageFilter.h"
 
 namespace command
 {
@@ -77,6 +79,11 @@ MakeFilter(const Arguments & arguments)
       return MakeBoxFilter<itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
     case Filter::Sum:
       return MakeBoxFilter<itk::RenormalizedSumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Variance:
+      return MakeBoxFilter<itk::RenormalizedVarianceImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::StandardDeviation:
+      return MakeBoxFilter<itk::RenormalizedStandardDeviationImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
     case Filter::Gaussian:
     {
       const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();
