@@ -25,6 +25,7 @@ public:
     RegisterCudaMean(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);
+    RegisterCudaSequence(m_Kernels);
     for (int index = 0; index < count; ++index)
     {
       m_Devices.push_back(std::make_shared<CudaDevice>(index, m_Kernels));

@@ -15,6 +15,8 @@ void
 RegisterHostSeparable(KernelRegistry & registry);
 void
 RegisterHostVariance(KernelRegistry & registry);
+void
+RegisterHostSequence(KernelRegistry & registry);
 
 } // namespace chunkwise
 

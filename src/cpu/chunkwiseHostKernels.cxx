@@ -15,6 +15,7 @@ GetHostKernels()
     RegisterHostMean(*registry);
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
+    RegisterHostSequence(*registry);
     return *registry;
   }();
   return kernels;

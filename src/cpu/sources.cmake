@@ -7,6 +7,7 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuSeparable.cxx
   cpu/chunkwiseCpuVariance.cxx
   cpu/chunkwiseCpuWindow.cxx
+  cpu/chunkwiseCpuSequence.cxx
   cpu/chunkwiseHostKernels.cxx
 )
 # The same rows for several instruction sets. A contracted multiply-add would give other bits on one than on another;
