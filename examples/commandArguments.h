@@ -38,6 +38,9 @@ enum class Filter
   None,
   Identity,
   Mean,
+  Sum,
+  Variance,
+  StandardDeviation,
   Gaussian
 };
 

@@ -3,6 +3,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
 #include <chrono>
@@ -74,6 +75,15 @@ Gaussian(double sigma)
   return operation;
 }
 
+std::shared_ptr<Operation>
+StandardDeviation(std::int64_t radius)
+{
+  auto operation = std::make_shared<VarianceOperation>();
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  operation->takesRoot = true;
+  return operation;
+}
+
 struct Row
 {
   const char *               name;
@@ -86,7 +96,9 @@ Rows()
   return { { "mean radius 2", Mean(2) },
            { "mean radius 15", Mean(15) },
            { "Gaussian sigma 2", Gaussian(2) },
-           { "Gaussian sigma 10", Gaussian(10) } };
+           { "Gaussian sigma 10", Gaussian(10) },
+           { "std radius 2", StandardDeviation(2) },
+           { "std radius 5", StandardDeviation(5) } };
 }
 
 /** Keeps tables for the benchmark's lifetime. */
