@@ -4,6 +4,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseError.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cuda_runtime.h>
 
@@ -136,6 +137,11 @@ CudaDevice::GetFreeMemory()
   std::size_t free = 0;
   std::size_t total = 0;
   Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", m_Description.name);
+  if (m_Limit)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    free = std::min(free, m_Used < m_Limit ? m_Limit - m_Used : 0);
+  }
   return free;
 }
 

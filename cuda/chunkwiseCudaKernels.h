@@ -17,6 +17,10 @@ void
 RegisterCudaMean(KernelRegistry & registry);
 void
 RegisterCudaSeparable(KernelRegistry & registry);
+void
+RegisterCudaVariance(KernelRegistry & registry);
+void
+RegisterCudaSequence(KernelRegistry & registry);
 
 /** Throws DeviceError if the launch of `kernel` that was just made failed. */
 void

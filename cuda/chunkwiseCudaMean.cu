@@ -134,14 +134,14 @@ Run(const KernelCall & call)
   FinishMean<TOut, TAcc> finish{};
   finish.out = static_cast<TOut *>(call.output.data);
   finish.all = 1;
-  finish.renormalized = operation.boundary.mode == BoundaryMode::Renormalized;
+  finish.renormalized = operation.boundary.mode == BoundaryMode::Renormalized && !operation.sums;
   finish.box = call.output.box;
   finish.axis = plan.count > (plan.fused ? 2 : 1) ? plan.axes[plan.count - 1] : 0;
   for (int a = 0; a < MaxDimension; ++a)
   {
     finish.n[a] = call.image.Extent(a);
     finish.radius[a] = radius[a];
-    finish.all *= 2 * radius[a] + 1;
+    finish.all *= operation.sums ? 1 : 2 * radius[a] + 1;
   }
   std::vector<Pass<TAcc>> passes;
   auto                    constant = static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant));
@@ -263,7 +263,7 @@ CostOfMean(const Operation & operation, const ChunkShape & shape)
 /** The reducer at every voxel: as slow as its definition, and the reference on the device. */
 template <typename TIn, typename TOut, typename TAcc>
 __global__ void
-GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant)
+GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant, bool sums)
 {
   const std::int64_t count = out.box.NumberOfVoxels();
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -305,7 +305,7 @@ GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, Boun
         reducer.Add(constant, 1);
       }
     }
-    static_cast<TOut *>(out.data)[out.Offset(index)] = MeanOf<TOut>(reducer.sum, reducer.count);
+    static_cast<TOut *>(out.data)[out.Offset(index)] = MeanOf<TOut>(reducer.sum, sums ? 1 : reducer.count);
   }
 }
 
@@ -325,7 +325,8 @@ RunGenericTyped(const KernelCall & call)
     call.image,
     radius,
     operation.boundary.mode,
-    static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant)));
+    static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant)),
+    operation.sums);
   CheckLaunch("GenericKernel");
 }
 

@@ -26,6 +26,8 @@ public:
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaMean(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
+    RegisterCudaVariance(m_Kernels);
+    RegisterCudaSequence(m_Kernels);
     for (int index = 0; index < count; ++index)
     {
       m_Devices.push_back(std::make_shared<CudaDevice>(index, m_Kernels));

@@ -99,13 +99,20 @@ AddFilters(CLI::App & app, Arguments & arguments)
 
   add("identity", Filter::Identity, "Copy an image");
 
-  add("mean", Filter::Mean, "Mean over a box")
-    ->add_option("--radius", arguments.radius, "Voxels to either side, one number or one per spatial axis")
-    ->required()
-    ->delimiter(',')
-    ->allow_extra_args(false)
-    ->check(CLI::NonNegativeNumber)
-    ->type_name("R[,R,R]");
+  const auto addBox = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = add(name, filter, description);
+    sub->add_option("--radius", arguments.radius, "Voxels to either side, one number or one per spatial axis")
+      ->required()
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("R[,R,R]");
+    return sub;
+  };
+  addBox("mean", Filter::Mean, "Mean over a box");
+  addBox("sum", Filter::Sum, "Sum over a box");
+  addBox("variance", Filter::Variance, "Variance over a box");
+  addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
 
   CLI::App * gaussian = add("gaussian", Filter::Gaussian, "Convolution with a Gaussian");
   gaussian->add_option("--sigma", arguments.sigma, "Standard deviation, one number or one per spatial axis")

@@ -40,6 +40,9 @@ enum class Filter
   Convolve,
   Identity,
   Mean,
+  Sum,
+  Variance,
+  StandardDeviation,
   Gaussian
 };
 

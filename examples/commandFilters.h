@@ -9,6 +9,9 @@
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedStandardDeviationImageFilter.h"
+#include "itkRenormalizedSumImageFilter.h"
+#include "itkRenormalizedVarianceImageFilter.h"
 
 namespace command
 {
@@ -52,6 +55,20 @@ SetWindow(itk::ChunkwiseWindowImageFilter<TInputImage, TOutputImage> & filter, c
   }
 }
 
+template <typename TFilter>
+typename TFilter::Pointer
+MakeBoxFilter(const Arguments & arguments)
+{
+  using Image = typename TFilter::InputImageType;
+  const auto filter = TFilter::New();
+  SetWindow<Image, typename TFilter::OutputImageType>(*filter, arguments);
+  const auto radius = SpreadOverAxes(arguments.radius, filter->GetSpatialAxes(), Image::ImageDimension, "--radius");
+  typename Image::SizeType size;
+  std::copy(radius.begin(), radius.end(), size.begin());
+  filter->SetRadius(size);
+  return filter;
+}
+
 /** The filter that the subcommand names, with its parameters. */
 template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
@@ -75,15 +92,14 @@ MakeFilter(const Arguments & arguments)
       return filter.GetPointer();
     }
     case Filter::Mean:
-    {
-      const auto filter = itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>::New();
-      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-      const auto radius = SpreadOverAxes(arguments.radius, filter->GetSpatialAxes(), dimension, "--radius");
-      typename TInputImage::SizeType size;
-      std::copy(radius.begin(), radius.end(), size.begin());
-      filter->SetRadius(size);
-      return filter.GetPointer();
-    }
+      return MakeBoxFilter<itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Sum:
+      return MakeBoxFilter<itk::RenormalizedSumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Variance:
+      return MakeBoxFilter<itk::RenormalizedVarianceImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::StandardDeviation:
+      return MakeBoxFilter<itk::RenormalizedStandardDeviationImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
     case Filter::Gaussian:
     {
       const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();

@@ -34,7 +34,46 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
 };
 
-/** The mean over a box of (2 radius[a] + 1) voxels per axis; radius 0 on axes that take no part.
+/** Spells a number so that different ones differ: what keys are made of. */
+Chunkwise_EXPORT std::string
+                 ExactText(double value);
+Chunkwise_EXPORT std::string
+                 BoundaryKey(const WindowBoundary & boundary);
+
+/** What operations over a box of (2 radius[a] + 1) voxels per axis share; radius 0 on axes that take no part. In
+ * Renormalized mode radius is cut to extent - 1. */
+class Chunkwise_EXPORT BoxOperation : public Operation
+{
+public:
+  Coordinates    radius{};
+  WindowBoundary boundary{};
+
+  std::string
+  GetKey() const override;
+  Halo
+  GetHalo(const Coordinates & image) const override;
+  bool
+  WrapsAround() const override
+  {
+    return boundary.mode == BoundaryMode::Periodic;
+  }
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
+
+  /** The radius along axis `a` of an image of extent `n` there, cut as the class comment says. */
+  std::int64_t
+  EffectiveRadius(int a, std::int64_t n) const
+  {
+    const std::int64_t r = radius.axis[a];
+    return boundary.mode == BoundaryMode::Renormalized && r > n - 1 ? n - 1 : r;
+  }
+  Coordinates
+  EffectiveRadius(const Coordinates & image) const;
+};
+
+/** The mean, or the sum, over a box of (2 radius[a] + 1) voxels per axis; radius 0 on axes that take no part.
  *
  * Kernel "mean" (separable) and "mean.generic" (the reducer; the reference that tests compare with).
  *
@@ -54,13 +93,14 @@ public:
  * - The divisor is the number of taps inside the image (Renormalized), else the product of all k. Integer results are
  *   rounded to nearest, ties to even, from the exact quotient. From integers to float and double: the sum and the count
  *   are converted to double, divided, and converted. From float or double: divided in their own precision by the
- *   count converted to it, then converted. */
-class Chunkwise_EXPORT MeanOperation : public Operation
+ *   count converted to it, then converted.
+ * - A sum is the mean with a divisor of 1; integer results are clamped to the kind's range. In Renormalized mode it is
+ *   that of the taps inside the image. */
+class Chunkwise_EXPORT MeanOperation : public BoxOperation
 {
 public:
-  Coordinates    radius{};
-  WindowBoundary boundary{};
-  bool           generic{ false };
+  bool generic{ false };
+  bool sums{ false };
 
   std::string
   GetName() const override
@@ -68,25 +108,9 @@ public:
     return generic ? "mean.generic" : "mean";
   }
   std::string
-  GetKey() const override;
-  Halo
-  GetHalo(const Coordinates & image) const override;
-  bool
-  WrapsAround() const override
+  GetKey() const override
   {
-    return boundary.mode == BoundaryMode::Periodic;
-  }
-  void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
-  void
-  Validate(const Coordinates & image) const override;
-
-  /** The radius along axis `a` of an image of extent `n` there, cut as the class comment says. */
-  CHUNKWISE_HOST_DEVICE std::int64_t
-                        EffectiveRadius(int a, std::int64_t n) const
-  {
-    const std::int64_t r = radius.axis[a];
-    return boundary.mode == BoundaryMode::Renormalized && r > n - 1 ? n - 1 : r;
+    return BoxOperation::GetKey() + (sums ? " sum" : "");
   }
 };
 

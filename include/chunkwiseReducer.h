@@ -45,6 +45,22 @@ DivideRoundHalfEven(TInteger sum, std::int64_t count)
   return quotient;
 }
 
+/** The nearest value that TOutput has. */
+template <typename TOutput, typename TInteger>
+CHUNKWISE_HOST_DEVICE TOutput
+ClampInteger(TInteger value)
+{
+  if constexpr (sizeof(TInteger) > sizeof(TOutput))
+  {
+    constexpr bool isSigned = static_cast<TOutput>(-1) < static_cast<TOutput>(0);
+    constexpr auto largest = static_cast<TInteger>(
+      static_cast<TOutput>(~static_cast<std::uint64_t>(0) >> (64 - 8 * sizeof(TOutput) + (isSigned ? 1 : 0))));
+    constexpr TInteger lowest = isSigned ? -largest - 1 : 0;
+    value = value < lowest ? lowest : value > largest ? largest : value;
+  }
+  return static_cast<TOutput>(value);
+}
+
 /** Converts a sum and its number of taps to the mean, by the rules of MeanOperation. */
 template <typename TOutput, typename TAccumulator, typename TCount>
 CHUNKWISE_HOST_DEVICE TOutput
@@ -62,7 +78,7 @@ MeanOf(TAccumulator sum, TCount count)
   }
   else
   {
-    return static_cast<TOutput>(DivideRoundHalfEven(sum, count));
+    return ClampInteger<TOutput>(DivideRoundHalfEven(sum, count));
   }
 }
 

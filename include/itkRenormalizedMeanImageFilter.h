@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedMeanImageFilter_h
 #define itkRenormalizedMeanImageFilter_h
 
-#include "itkChunkwiseWindowImageFilter.h"
+#include "itkChunkwiseBoxImageFilter.h"
 
 namespace itk
 {
@@ -41,46 +41,25 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedMeanImageFilter : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedMeanImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedMeanImageFilter);
 
   using Self = RenormalizedMeanImageFilter;
-  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedMeanImageFilter);
 
-  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
-
-  using RadiusType = typename TInputImage::SizeType;
-  using RadiusValueType = typename TInputImage::SizeValueType;
-
-  /** Voxels to either side of the window's center, per axis; entries of axes that are not spatial are not used. It may
-   * be larger than the image. Default: 1. */
-  virtual void
-  SetRadius(const RadiusType & radius);
-  /** The same radius along every axis. */
-  virtual void
-  SetRadius(const RadiusValueType & radius);
-  itkGetConstReferenceMacro(Radius, RadiusType);
-
 protected:
-  RenormalizedMeanImageFilter();
+  RenormalizedMeanImageFilter() = default;
   ~RenormalizedMeanImageFilter() override = default;
 
   std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
-  void
-  PrintSelf(std::ostream & os, Indent indent) const override;
-
-private:
-  RadiusType m_Radius;
 };
 } // namespace itk
 

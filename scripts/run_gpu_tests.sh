@@ -2,7 +2,8 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
 # Lies in the bundle that make_gpu_bundle.sh builds. Runs the GPU tests, then the same under each tool of
-# compute-sanitizer, then the benchmarks and, where CuPy is installed, its filters. The exit status says whether everything passed. Environment:
+# compute-sanitizer, then the benchmarks and, where CuPy is installed, its filters. The exit status says whether
+# everything passed. Environment:
 #   CHUNKWISE_STEPS             which of "tests sanitizer benchmarks" to run (all)
 #   CHUNKWISE_SANITIZER_FILTER  --gtest_filter of the sanitizer runs (*): these are slow
 #   CHUNKWISE_SANITIZER_TOOLS   (memcheck racecheck initcheck synccheck)

@@ -16,8 +16,10 @@ namespace
 /** Beyond this a boundary mode that maps taps walks too far outside of the image to be meant. */
 constexpr std::int64_t LargestMappedRadius = 65535;
 
+} // namespace
+
 std::string
-Exact(double value)
+ExactText(double value)
 {
   char text[64];
   std::snprintf(text, sizeof(text), "%a", value);
@@ -25,13 +27,11 @@ Exact(double value)
 }
 
 std::string
-Key(const WindowBoundary & boundary)
+BoundaryKey(const WindowBoundary & boundary)
 {
   return std::string(BoundaryModeName(boundary.mode)) +
-         (boundary.mode == BoundaryMode::Constant ? " " + Exact(boundary.constant) : std::string());
+         (boundary.mode == BoundaryMode::Constant ? " " + ExactText(boundary.constant) : std::string());
 }
-
-} // namespace
 
 void
 CheckSameOrFloatingOutput(const std::string & operation, PixelKind input, PixelKind output)
@@ -62,30 +62,37 @@ IdentityOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind o
 }
 
 std::string
-MeanOperation::GetKey() const
+BoxOperation::GetKey() const
 {
-  return GetName() + " " + ToString(radius) + " " + Key(boundary);
+  return GetName() + " " + ToString(radius) + " " + BoundaryKey(boundary);
 }
 
 Halo
-MeanOperation::GetHalo(const Coordinates & image) const
+BoxOperation::GetHalo(const Coordinates & image) const
 {
-  Halo halo = Halo::None();
+  const Coordinates reach = EffectiveRadius(image);
+  return { reach, reach };
+}
+
+Coordinates
+BoxOperation::EffectiveRadius(const Coordinates & image) const
+{
+  Coordinates effective{};
   for (int a = 0; a < MaxDimension; ++a)
   {
-    halo.lower[a] = halo.upper[a] = EffectiveRadius(a, image[a]);
+    effective[a] = EffectiveRadius(a, image[a]);
   }
-  return halo;
+  return effective;
 }
 
 void
-MeanOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+BoxOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
-  CheckSameOrFloatingOutput("mean", inputs.at(0), output);
+  CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
 }
 
 void
-MeanOperation::Validate(const Coordinates & image) const
+BoxOperation::Validate(const Coordinates & image) const
 {
   double taps = 1;
   for (int a = 0; a < MaxDimension; ++a)
@@ -113,13 +120,13 @@ MeanOperation::Validate(const Coordinates & image) const
 std::string
 SeparableOperation::GetKey() const
 {
-  std::string key = GetName() + " " + Key(boundary);
+  std::string key = GetName() + " " + BoundaryKey(boundary);
   for (const auto & axis : weights)
   {
     key += "|";
     for (const double weight : axis)
     {
-      key += Exact(weight) + ",";
+      key += ExactText(weight) + ",";
     }
   }
   return key;

@@ -297,6 +297,7 @@ TEST_F(CudaModule, MemoryCanBeLimited)
   ASSERT_TRUE(backend) << reason;
   Device &     device = *backend->GetDevices().front();
   void * const most = device.Allocate(600000);
+  EXPECT_EQ(device.GetFreeMemory(), 400000u);
   try
   {
     device.Allocate(600000);

@@ -4,6 +4,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
 #include <chrono>
@@ -92,6 +93,15 @@ Convolution(std::int64_t extent, ConvolutionMethod method, BoundaryMode mode)
   return operation;
 }
 
+std::shared_ptr<Operation>
+StandardDeviation(std::int64_t radius)
+{
+  auto operation = std::make_shared<VarianceOperation>();
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  operation->takesRoot = true;
+  return operation;
+}
+
 struct Row
 {
   const char *               name;
@@ -104,7 +114,9 @@ Rows()
   return { { "mean radius 2", Mean(2) },
            { "mean radius 15", Mean(15) },
            { "Gaussian sigma 2", Gaussian(2) },
-           { "Gaussian sigma 10", Gaussian(10) } };
+           { "Gaussian sigma 10", Gaussian(10) },
+           { "std radius 2", StandardDeviation(2) },
+           { "std radius 5", StandardDeviation(5) } };
 }
 
 std::vector<Row>

@@ -325,17 +325,31 @@ FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int
   {
     // With |sum| < 2^53, a quotient below 2^16 and fewer than 2^31 taps, the nearest double to the quotient lies on the
     // same side of every tie as the quotient itself, and is a tie only where the quotient is.
-    const auto divisor = static_cast<double>(count);
+    constexpr bool   isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
+    constexpr double lowest = isSigned ? -static_cast<double>(1 << (8 * sizeof(TOut) - 1)) : 0.0;
+    constexpr double largest = lowest + static_cast<double>((1 << (8 * sizeof(TOut))) - 1);
+    const auto       divisor = static_cast<double>(count);
     for (std::int64_t i = 0; i < n; ++i)
     {
-      out[i] = static_cast<TOut>(static_cast<std::int32_t>(__builtin_rint(static_cast<double>(in[i]) / divisor)));
+      double value = static_cast<double>(in[i]) / divisor;
+      value = value > lowest ? value : lowest;
+      value = value < largest ? value : largest;
+      out[i] = static_cast<TOut>(static_cast<std::int32_t>(__builtin_rint(value)));
     }
   }
   else
   {
+    constexpr bool isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
     for (std::int64_t i = 0; i < n; ++i)
     {
-      out[i] = static_cast<TOut>(DivideHalfEven<TAcc>(in[i], static_cast<TAcc>(count)));
+      TAcc value = DivideHalfEven<TAcc>(in[i], static_cast<TAcc>(count));
+      if constexpr (sizeof(TAcc) > sizeof(TOut))
+      {
+        constexpr TAcc largest = (TAcc{ 1 } << (8 * sizeof(TOut) - (isSigned ? 1 : 0))) - 1;
+        constexpr TAcc lowest = isSigned ? -largest - 1 : 0;
+        value = value < lowest ? lowest : value > largest ? largest : value;
+      }
+      out[i] = static_cast<TOut>(value);
     }
   }
 }

@@ -76,7 +76,7 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
 {
   const auto &     operation = static_cast<const MeanOperation &>(*call.operation);
   const CpuLevel & level = GetCpuLevel();
-  const bool       renormalized = operation.boundary.mode == BoundaryMode::Renormalized;
+  const bool       renormalized = operation.boundary.mode == BoundaryMode::Renormalized && !operation.sums;
   AxisWindow<TAcc> windows[MaxDimension];
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -92,7 +92,7 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
   const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
     char * const       out = static_cast<char *>(call.output.data) + call.output.Offset(index) * pixel;
     const std::int64_t step = call.output.stride[0] * pixel;
-    std::int64_t       count = shape.taps;
+    std::int64_t       count = operation.sums ? 1 : shape.taps;
     if (renormalized)
     {
       count = 1;
@@ -194,7 +194,7 @@ RunGenericTyped(const KernelCall & call, const MeanShape & shape)
         reducer.Add(constant, 1);
       }
     }
-    return MeanOf<TOut>(reducer.sum, reducer.count);
+    return MeanOf<TOut>(reducer.sum, operation.sums ? 1 : reducer.count);
   };
   const std::int64_t n = box.Extent(0);
   call.executor->ParallelFor(n > 0 ? box.NumberOfVoxels() / n : 0, [&](std::int64_t row, unsigned int) {

@@ -17,6 +17,10 @@ void
 RegisterHostMean(KernelRegistry & registry);
 void
 RegisterHostSeparable(KernelRegistry & registry);
+void
+RegisterHostVariance(KernelRegistry & registry);
+void
+RegisterHostSequence(KernelRegistry & registry);
 
 } // namespace chunkwise
 

@@ -16,6 +16,8 @@ GetHostKernels()
     RegisterHostIdentity(*registry);
     RegisterHostMean(*registry);
     RegisterHostSeparable(*registry);
+    RegisterHostVariance(*registry);
+    RegisterHostSequence(*registry);
     return *registry;
   }();
   return kernels;

@@ -1,0 +1,152 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaWindow_cuh
+#define chunkwiseCudaWindow_cuh
+
+#include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseOperations.h"
+#include "chunkwiseWindow.h"
+
+// Windows over an image that goes on beyond its edge: a chunk's input is first continued there as the boundary mode
+// says, except in Renormalized mode, where windows are cut. What follows knows no boundary. See WindowBoxes.
+namespace chunkwise
+{
+
+/** Voxels of `box`, wherever they lie. */
+template <typename T>
+struct Voxels
+{
+  T *         data; ///< of voxel box.lower
+  Box         box;
+  Coordinates stride;
+
+  __device__ std::int64_t
+             Offset(const Coordinates & index) const
+  {
+    std::int64_t offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += (index.axis[a] - box.lower.axis[a]) * stride.axis[a];
+    }
+    return offset;
+  }
+  __device__ T &
+  operator[](const Coordinates & index) const
+  {
+    return data[Offset(index)];
+  }
+};
+
+inline Coordinates
+StridesOf(const Box & box)
+{
+  Coordinates stride{};
+  stride[0] = 1;
+  for (int a = 1; a < MaxDimension; ++a)
+  {
+    stride[a] = stride[a - 1] * box.Extent(a - 1);
+  }
+  return stride;
+}
+
+template <typename T>
+Voxels<T>
+DenseVoxels(T * data, const Box & box)
+{
+  return { data, box, StridesOf(box) };
+}
+
+template <typename T>
+Voxels<T>
+VoxelsOf(const BufferView & view)
+{
+  return { static_cast<T *>(view.data), view.box, view.stride };
+}
+
+/** Voxel number `i` of a box, x fastest. */
+__device__ inline Coordinates
+IndexIn(const Box & box, std::int64_t i)
+{
+  Coordinates index{};
+  for (int a = 0; a < MaxDimension - 1; ++a)
+  {
+    const std::int64_t extent = box.Extent(a);
+    const std::int64_t rest = i / extent;
+    index.axis[a] = box.lower.axis[a] + (i - rest * extent);
+    i = rest;
+  }
+  index.axis[MaxDimension - 1] = box.lower.axis[MaxDimension - 1] + i;
+  return index;
+}
+
+template <typename T>
+__global__ void
+ContinueKernel(Voxels<const T> in, Box image, BoundaryMode mode, T constant, Voxels<T> out)
+{
+  const std::int64_t count = out.box.NumberOfVoxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
+  {
+    Coordinates at = IndexIn(out.box, i);
+    bool        there = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      at.axis[a] = MapTap(at.axis[a], in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
+      there = there && !(mode == BoundaryMode::Constant && at.axis[a] < 0);
+    }
+    out.data[i] = there ? in[at] : constant;
+  }
+}
+
+/** Bytes in whole units of what memory is aligned to. */
+inline std::size_t
+Aligned(std::size_t bytes)
+{
+  return (bytes + 255) / 256 * 256;
+}
+
+/** Bytes of scratch that ContinueImage takes. */
+inline std::size_t
+ContinuedBytes(const WindowBoxes & boxes, BoundaryMode mode, std::size_t pixelBytes)
+{
+  return mode == BoundaryMode::Renormalized
+           ? 0
+           : Aligned(static_cast<std::size_t>(boxes.padded.NumberOfVoxels()) * pixelBytes);
+}
+
+/** The voxels that the first pass reads. `scratch` moves past what is taken of it. */
+template <typename T>
+Voxels<const T>
+ContinueImage(const KernelCall & call, const WindowBoxes & boxes, const WindowBoundary & boundary, char *& scratch)
+{
+  if (boundary.mode == BoundaryMode::Renormalized)
+  {
+    const BufferView & in = call.inputs[0];
+    return { static_cast<const T *>(in.data) + in.Offset(boxes.padded.lower), boxes.padded, in.stride };
+  }
+  const Voxels<T> continued = DenseVoxels(reinterpret_cast<T *>(scratch), boxes.padded);
+  scratch += ContinuedBytes(boxes, boundary.mode, sizeof(T));
+  ContinueKernel<T><<<BlocksFor(boxes.padded.NumberOfVoxels(), 256), 256, 0, StreamOf(call)>>>(
+    VoxelsOf<const T>(call.inputs[0]), call.image, boundary.mode, ConstantPixel<T>(boundary.constant), continued);
+  CheckLaunch("ContinueKernel");
+  return { continued.data, continued.box, continued.stride };
+}
+
+/** Calls f(TOut{}) with the type of the output: TIn, float or double. */
+template <typename TIn, typename TFunctor>
+void
+DispatchOutput(PixelKind kind, TFunctor && f)
+{
+  switch (kind)
+  {
+    case PixelKind::Float32:
+      return f(float{});
+    case PixelKind::Float64:
+      return f(double{});
+    default:
+      return f(TIn{});
+  }
+}
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,95 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseWindow_h
+#define chunkwiseWindow_h
+
+#include "chunkwiseGeometry.h"
+#include "chunkwiseReducer.h"
+
+namespace chunkwise
+{
+
+/** The boxes of a window computed as passes along one axis after the other, in ascending order.
+ *
+ * A pass at position i reads the positions [i - radius, i + radius] that the box before it has, and nothing else: in
+ * Renormalized mode the first box ends at the image's edge, in every other mode it goes on beyond it and is filled as
+ * the mode says. So the passes themselves know no boundary. */
+struct WindowBoxes
+{
+  Coordinates radius{};
+  /** What the first pass reads. */
+  Box padded{};
+  /** Passes: at least one, along x and with radius 0 if there is no other. */
+  int count{ 0 };
+  int axes[MaxDimension]{};
+  /** What each pass gives; the last is the output. */
+  Box after[MaxDimension]{};
+
+  WindowBoxes(const Box & output, const Box & image, const Coordinates & theRadius, BoundaryMode mode)
+    : radius(theRadius)
+    , padded(output)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      padded.lower[a] -= radius[a];
+      padded.upper[a] += radius[a];
+    }
+    if (mode == BoundaryMode::Renormalized)
+    {
+      padded = Intersect(padded, image);
+    }
+    Box box = padded;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (radius[a] > 0)
+      {
+        box.lower[a] = output.lower[a];
+        box.upper[a] = output.upper[a];
+        axes[count] = a;
+        after[count++] = box;
+      }
+    }
+    if (count == 0)
+    {
+      after[count++] = output;
+    }
+  }
+
+  const Box &
+  Before(int pass) const
+  {
+    return pass == 0 ? padded : after[pass - 1];
+  }
+  /** Voxels that pass number `pass` leaves for the next one. */
+  std::int64_t
+  Intermediate(int pass) const
+  {
+    return pass + 1 < count ? after[pass].NumberOfVoxels() : 0;
+  }
+};
+
+/** A real result as a voxel: rounded to nearest with ties to even and clamped for integers (NaN gives the lowest). */
+template <typename TOutput, typename TReal>
+CHUNKWISE_HOST_DEVICE TOutput
+ConvertResult(TReal value)
+{
+  if constexpr (static_cast<TOutput>(0.5) != static_cast<TOutput>(0))
+  {
+    return static_cast<TOutput>(value);
+  }
+  else
+  {
+    return RoundAndClamp<TOutput>(value);
+  }
+}
+
+/** The constant beyond the edge as a voxel of the image would hold it. */
+template <typename TPixel>
+TPixel
+ConstantPixel(double constant)
+{
+  return ConvertResult<TPixel>(constant);
+}
+
+} // namespace chunkwise
+
+#endif

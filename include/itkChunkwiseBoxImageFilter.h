@@ -1,0 +1,63 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkChunkwiseBoxImageFilter_h
+#define itkChunkwiseBoxImageFilter_h
+
+#include "itkChunkwiseWindowImageFilter.h"
+
+namespace itk
+{
+/** \class ChunkwiseBoxImageFilter
+ * \brief Base of the Chunkwise filters whose window is a box: has its radius.
+ *
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage>
+class ITK_TEMPLATE_EXPORT ChunkwiseBoxImageFilter : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(ChunkwiseBoxImageFilter);
+
+  using Self = ChunkwiseBoxImageFilter;
+  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkOverrideGetNameOfClassMacro(ChunkwiseBoxImageFilter);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+
+  using RadiusType = typename TInputImage::SizeType;
+  using RadiusValueType = typename TInputImage::SizeValueType;
+
+  /** Voxels to either side of the window's center, per axis; entries of axes that are not spatial are not used. It may
+   * be larger than the image. Default: 1. */
+  virtual void
+  SetRadius(const RadiusType & radius);
+  /** The same radius along every axis. */
+  virtual void
+  SetRadius(const RadiusValueType & radius);
+  itkGetConstReferenceMacro(Radius, RadiusType);
+
+protected:
+  ChunkwiseBoxImageFilter();
+  ~ChunkwiseBoxImageFilter() override = default;
+
+  /** The radius as the engine takes it: 0 along axes that are not spatial. */
+  chunkwise::Coordinates
+  GetWindowRadius(const chunkwise::Coordinates & imageExtent) const;
+
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  RadiusType m_Radius;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkChunkwiseBoxImageFilter.hxx"
+#endif
+
+#endif

@@ -1,0 +1,255 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuTiles.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseMoments.h"
+#include "chunkwiseVarianceOperation.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** The parts of a worker's memory. */
+template <typename TPixel>
+struct MomentMemory
+{
+  using Types = MomentTypes<TPixel>;
+  using First = typename Types::First;
+  using Second = typename Types::Second;
+
+  TPixel * pixels{ nullptr };
+  First *  first[2]{};
+  Second * second[2]{};
+  /** A row of what a pass adds up. */
+  First *  sums{ nullptr };
+  Second * squares{ nullptr };
+  First *  variances{ nullptr };
+
+  /** Lays the parts out from `memory`; gives the bytes they take. */
+  std::int64_t
+  LayOut(const WindowBoxes & boxes, char * memory)
+  {
+    std::int64_t bytes = 0;
+    const auto   take = [&](auto *& part, std::int64_t n) {
+      using Part = std::remove_reference_t<decltype(*part)>;
+      part = reinterpret_cast<Part *>(memory + bytes);
+      bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(Part)));
+    };
+    take(pixels, boxes.padded.NumberOfVoxels());
+    for (int i = 0; i < 2; ++i)
+    {
+      take(first[i], boxes.Intermediate(i));
+      take(second[i], boxes.Intermediate(i));
+    }
+    const std::int64_t row = boxes.after[0].Extent(0);
+    take(sums, row);
+    take(squares, row);
+    take(variances, row);
+    return bytes;
+  }
+};
+
+template <typename TPixel, typename TOut>
+class VarianceOfTile
+{
+public:
+  using Types = MomentTypes<TPixel>;
+  using First = typename Types::First;
+  using Second = typename Types::Second;
+
+  VarianceOfTile(const KernelCall & call, const WindowBoxes & boxes, const MomentMemory<TPixel> & memory)
+    : m_Call(call)
+    , m_Operation(static_cast<const VarianceOperation &>(*call.operation))
+    , m_Boxes(boxes)
+    , m_Memory(memory)
+  {}
+
+  void
+  Run()
+  {
+    LoadTile<TPixel>(m_Call.inputs[0],
+                     m_Call.image,
+                     m_Boxes.padded,
+                     m_Operation.boundary.mode,
+                     ConstantPixel<TPixel>(m_Operation.boundary.constant),
+                     m_Memory.pixels,
+                     [](TPixel pixel) { return pixel; });
+    for (int pass = 0; pass < m_Boxes.count; ++pass)
+    {
+      RunPass(pass);
+    }
+  }
+
+private:
+  void
+  RunPass(int pass)
+  {
+    const std::int64_t n = m_Boxes.after[pass].Extent(0);
+    WalkPass(
+      m_Boxes,
+      pass,
+      [&](const Coordinates &) {
+        std::fill(m_Memory.sums, m_Memory.sums + n, First{ 0 });
+        std::fill(m_Memory.squares, m_Memory.squares + n, Second{ 0 });
+        std::fill(m_Memory.variances, m_Memory.variances + n, First{ 0 });
+      },
+      [&](std::int64_t t, const Coordinates & from, std::int64_t first, std::int64_t last) {
+        Tap(pass, t, from, first, last);
+      },
+      [&](const Coordinates & at) { Finish(pass, at); });
+  }
+
+  void
+  Tap(int pass, std::int64_t t, const Coordinates & from, std::int64_t first, std::int64_t last)
+  {
+    First * const        sums = m_Memory.sums;
+    Second * const       squares = m_Memory.squares;
+    First * const        variances = m_Memory.variances;
+    const TPixel * const pixels = m_Memory.pixels + DenseOffset(m_Boxes.padded, from);
+    const std::int64_t   before = pass == 0 ? 0 : DenseOffset(m_Boxes.Before(pass), from);
+    const First * const  d = m_Memory.first[(pass + 1) % 2] + before;
+    const Second * const v = m_Memory.second[(pass + 1) % 2] + before;
+    if constexpr (Types::IsExact)
+    {
+      for (std::int64_t x = first; x < last; ++x)
+      {
+        sums[x] += pass == 0 ? static_cast<First>(pixels[x]) : d[x];
+        squares[x] += pass == 0 ? static_cast<Second>(static_cast<First>(pixels[x])) * pixels[x] : v[x];
+      }
+    }
+    else
+    {
+      const int   a = m_Boxes.axes[pass];
+      Coordinates center = from;
+      center[a] -= t - m_Boxes.radius[a];
+      const TPixel * const centers = m_Memory.pixels + DenseOffset(m_Boxes.padded, center);
+      const auto           add = [&](std::int64_t x, First e, First variance) {
+        MergedMoments<First> moments{ sums[x], squares[x], variances[x] };
+        moments.Add(e, variance);
+        sums[x] = moments.sum;
+        squares[x] = moments.squares;
+        variances[x] = moments.variances;
+      };
+      if (pass == 0)
+      {
+        for (std::int64_t x = first; x < last; ++x)
+        {
+          add(x, Difference<First>(pixels[x], centers[x]), First{ 0 });
+        }
+      }
+      else
+      {
+        for (std::int64_t x = first; x < last; ++x)
+        {
+          add(x, Difference<First>(pixels[x], centers[x]) + d[x], v[x]);
+        }
+      }
+    }
+  }
+
+  void
+  Finish(int pass, const Coordinates & at)
+  {
+    const std::int64_t n = m_Boxes.after[pass].Extent(0);
+    const bool         isLast = pass + 1 == m_Boxes.count;
+    const auto         taps = [&](int which, std::int64_t x) {
+      const int a = m_Boxes.axes[which];
+      return CountTaps(m_Boxes, which, a == 0 ? at[0] + x : at[a]);
+    };
+    if (!isLast)
+    {
+      const std::int64_t offset = DenseOffset(m_Boxes.after[pass], at);
+      First * const      d = m_Memory.first[pass % 2] + offset;
+      Second * const     v = m_Memory.second[pass % 2] + offset;
+      for (std::int64_t x = 0; x < n; ++x)
+      {
+        if constexpr (Types::IsExact)
+        {
+          d[x] = m_Memory.sums[x];
+          v[x] = m_Memory.squares[x];
+        }
+        else
+        {
+          const First                inverse = First{ 1 } / static_cast<First>(taps(pass, x));
+          const MergedMoments<First> moments{ m_Memory.sums[x], m_Memory.squares[x], m_Memory.variances[x] };
+          d[x] = moments.Mean(inverse);
+          v[x] = moments.Variance(inverse);
+        }
+      }
+      return;
+    }
+    StoreRow<TOut>(m_Call.output, at, n, [&](std::int64_t x) {
+      if constexpr (Types::IsExact)
+      {
+        std::int64_t count = 1;
+        for (int which = 0; which < m_Boxes.count; ++which)
+        {
+          count *= taps(which, x);
+        }
+        return FinishVariance<TOut>(VarianceOfSums(m_Memory.sums[x], m_Memory.squares[x], count),
+                                    m_Operation.takesRoot);
+      }
+      else
+      {
+        const MergedMoments<First> moments{ m_Memory.sums[x], m_Memory.squares[x], m_Memory.variances[x] };
+        return FinishVariance<TOut>(moments.Variance(First{ 1 } / static_cast<First>(taps(pass, x))),
+                                    m_Operation.takesRoot);
+      }
+    });
+  }
+
+  const KernelCall &           m_Call;
+  const VarianceOperation &    m_Operation;
+  const WindowBoxes &          m_Boxes;
+  const MomentMemory<TPixel> & m_Memory;
+};
+
+template <typename TPixel>
+std::int64_t
+BytesOf(const Box & output, const Coordinates & radius)
+{
+  return TileBytes(
+    output, radius, [](const WindowBoxes & boxes) { return MomentMemory<TPixel>().LayOut(boxes, nullptr); });
+}
+
+void
+RunVariance(const KernelCall & call)
+{
+  const auto &      operation = static_cast<const VarianceOperation &>(*call.operation);
+  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    const std::int64_t bytes = BytesOf<Pixel>(call.output.box, radius);
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+      ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
+        const WindowBoxes   boxes(tile, call.image, radius, operation.boundary.mode);
+        MomentMemory<Pixel> memory;
+        memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
+        VarianceOfTile<Pixel, decltype(out)>(call, boxes, memory).Run();
+      });
+    });
+  });
+}
+
+std::size_t
+ScratchOfVariance(const Operation & operation, const ChunkShape & shape)
+{
+  const Coordinates radius = static_cast<const VarianceOperation &>(operation).EffectiveRadius(shape.image.Extents());
+  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
+    return static_cast<std::size_t>(BytesOf<decltype(pixel)>(shape.outputBox, radius) * shape.concurrency);
+  });
+}
+
+} // namespace
+
+void
+RegisterHostVariance(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunVariance;
+  kernel.scratchBytes = ScratchOfVariance;
+  registry.Register("variance", kernel);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,217 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseVarianceOperation.h"
+
+using namespace chunkwise;
+
+namespace
+{
+
+class Statistics : public KernelTest
+{};
+
+template <typename TOperation>
+std::shared_ptr<TOperation>
+RandomBox(std::mt19937 & random, int largestRadius, bool exactConstant)
+{
+  const auto operation = std::make_shared<TOperation>();
+  for (const int a : RandomAxes(random))
+  {
+    operation->radius[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
+  }
+  operation->boundary.mode = AllModes[random() % 5];
+  operation->boundary.constant = static_cast<double>(random() % 100) + (exactConstant ? 0 : 0.1);
+  return operation;
+}
+
+std::shared_ptr<VarianceOperation>
+RandomVariance(std::mt19937 & random, int largestRadius, bool exactConstant)
+{
+  const auto operation = RandomBox<VarianceOperation>(random, largestRadius, exactConstant);
+  operation->takesRoot = random() % 2;
+  return operation;
+}
+
+/** The values of the window around `index`, as the boundary mode's name says. */
+template <typename T>
+std::vector<T>
+WindowValues(const BufferView & image, const Coordinates & index, const BoxOperation & operation)
+{
+  std::vector<T> values;
+  Box            window{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    window.lower[a] = index[a] - operation.radius[a];
+    window.upper[a] = index[a] + operation.radius[a] + 1;
+  }
+  ForEachIndex(window, [&](Coordinates tap) {
+    bool there = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      there = oracle::Look(tap[a], image.box.upper[a], operation.boundary.mode) && there;
+    }
+    if (there)
+    {
+      values.push_back(At<T>(image, tap));
+    }
+    else if (operation.boundary.mode == BoundaryMode::Constant)
+    {
+      values.push_back(static_cast<T>(operation.boundary.constant));
+    }
+  });
+  return values;
+}
+
+template <typename T>
+long double
+VarianceOf(const std::vector<T> & values)
+{
+  // From the first value, since the squares of 64-bit integers have more digits than any real type.
+  std::vector<long double> differences;
+  long double              mean = 0;
+  for (const T value : values)
+  {
+    using Exact = std::conditional_t<std::is_integral<T>::value, oracle::Wide, long double>;
+    differences.push_back(static_cast<long double>(static_cast<Exact>(value) - static_cast<Exact>(values[0])));
+    mean += differences.back();
+  }
+  mean /= static_cast<long double>(values.size());
+  long double squares = 0;
+  for (const long double difference : differences)
+  {
+    squares += (difference - mean) * (difference - mean);
+  }
+  return squares / static_cast<long double>(values.size());
+}
+
+template <typename TIn, typename TOut>
+void
+CompareVarianceWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    const auto       operation = RandomVariance(random, trial % 4 == 0 ? 12 : 3, true);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const long double variance = VarianceOf(WindowValues<TIn>(t.image, index, *operation));
+      long double       expected = operation->takesRoot ? std::sqrt(variance) : variance;
+      // What is computed in float has errors of its terms, of which the variance is the mean.
+      const bool  inFloat = std::is_same<TIn, float>::value;
+      long double bound = expected * (inFloat ? 2e-5L : std::is_same<TOut, float>::value ? 1e-7L : 1e-13L);
+      if (std::is_integral<TOut>::value)
+      {
+        expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
+        bound += 0.5L;
+      }
+      ASSERT_LE(std::fabs(static_cast<long double>(t.Result(index)) - expected), bound)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": "
+        << +t.Result(index) << " not " << expected;
+    });
+  }
+}
+
+TEST_P(Statistics, VarianceIsWhatItsDefinitionSays)
+{
+  std::mt19937 random(61);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareVarianceWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareVarianceWithOracle<Pixel, float>(random, GetManager(), GetBackend());
+      CompareVarianceWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+}
+
+TEST_P(Statistics, VarianceOfChunksHasTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(62);
+  const auto   compare = [&](auto in, auto out, int trials) {
+    using In = decltype(in);
+    CompareBits<In, decltype(out)>(random, GetManager(), GetBackend(), trials, [&](int trial) {
+      return RandomVariance(random, trial % 3 == 0 ? 15 : 5, std::is_integral<In>::value);
+    });
+  };
+  compare(float{}, float{}, 100);
+  compare(double{}, double{}, 30);
+  compare(std::uint8_t{}, std::uint8_t{}, 30);
+  compare(std::int16_t{}, float{}, 30);
+  compare(std::uint32_t{}, std::uint32_t{}, 30);
+  compare(std::int64_t{}, double{}, 30);
+}
+
+TEST_P(Statistics, AnOffsetDoesNotShowInTheStandardDeviation)
+{
+  std::mt19937 random(63);
+  for (const std::int64_t radius : { 1, 2, 5, 12 })
+  {
+    const auto operation = std::make_shared<VarianceOperation>();
+    operation->takesRoot = true;
+    operation->radius = { { radius, radius, radius, 0, 0 } };
+    Trial<float, float> t(random, operation, { { 33, 21, 19, 1, 1 } });
+    t.request.backend = GetBackend();
+    for (float & pixel : t.pixels)
+    {
+      // So that the offset is added without rounding.
+      pixel = std::floor(pixel * 16) / 16;
+    }
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    const std::vector<float> without = t.output;
+    for (float & pixel : t.pixels)
+    {
+      pixel += 1e6F;
+    }
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    ASSERT_EQ(t.output, without) << "radius " << radius;
+  }
+}
+
+TEST_P(Statistics, AConstantHasNoVarianceUpToTheEdge)
+{
+  std::mt19937 random(64);
+  const auto   operation = std::make_shared<VarianceOperation>();
+  operation->radius = { { 3, 7, 2, 0, 0 } };
+  Trial<float, float> t(random, operation, { { 17, 9, 8, 1, 1 } });
+  std::fill(t.pixels.begin(), t.pixels.end(), 0.1F);
+  t.request.backend = GetBackend();
+  t.Prepare(t.request.image);
+  GetManager().Execute(t.request);
+  ForEachIndex(t.request.region, [&](const Coordinates & index) { ASSERT_EQ(t.Result(index), 0.0F); });
+}
+
+TEST_P(Statistics, NaNStaysWithinItsWindow)
+{
+  std::mt19937 random(65);
+  const auto   operation = std::make_shared<VarianceOperation>();
+  operation->radius = { { 2, 3, 1, 0, 0 } };
+  Trial<float, float> t(random, operation, { { 20, 17, 9, 1, 1 } });
+  const Coordinates   center = { { 11, 8, 4, 0, 0 } };
+  for (const float value : { std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity() })
+  {
+    At<float>(t.image, center) = value;
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      bool near = true;
+      for (int a = 0; a < 3; ++a)
+      {
+        near = near && std::abs(index[a] - center[a]) <= operation->radius[a];
+      }
+      ASSERT_EQ(std::isnan(t.Result(index)), near) << ToString(index);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Statistics, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, Statistics, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, Statistics, testing::Values(Place::Cuda));
+
+} // namespace
