@@ -182,7 +182,9 @@ Chunkwise_EXPORT std::vector<double>
 class Chunkwise_EXPORT ConvolutionBlock
 {
 public:
-  ConvolutionBlock(const ConvolutionOperation & operation, const Box & output, const Coordinates & image);
+  /** `support`: where alone the input is not 0; it must reach the output through the kernel. nullptr: anywhere. */
+  ConvolutionBlock(const ConvolutionOperation & operation, const Box & output, const Coordinates & image,
+                   const Box * support = nullptr);
 
   /** At least as large as every block whose output has at most this extent, wherever it lies. It has no place. */
   static ConvolutionBlock

@@ -441,12 +441,14 @@ EndsAtTheEdge(const ConvolutionOperation & operation)
 ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation)
 {
   const Coordinates & k = operation.kernel->GetExtent();
-  int                 next = 0;
+  // One axis is transformed even if the kernel is a single weight.
+  const bool single = operation.kernel->GetNumberOfTaps() == 1;
+  int        next = 0;
   for (const bool transformed : { true, false })
   {
     for (int a = 0; a < MaxDimension; ++a)
     {
-      if ((k[a] > 1) == transformed)
+      if ((k[a] > 1 || (single && a == 0)) == transformed)
       {
         role[next].axis = a;
         role[next].transformed = transformed;
@@ -457,7 +459,7 @@ ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation)
 }
 
 ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation, const Box & output,
-                                   const Coordinates & image)
+                                   const Coordinates & image, const Box * support)
   : ConvolutionBlock(operation)
 {
   for (Axis & r : role)
@@ -470,6 +472,11 @@ ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation, const
     {
       r.lower = std::max<std::int64_t>(r.lower, 0);
       upper = std::min(upper, image[a]);
+    }
+    if (support)
+    {
+      r.lower = std::max(r.lower, support->lower[a]);
+      upper = std::min(upper, support->upper[a]);
     }
     r.input = upper - r.lower;
     const std::int64_t before = output.lower[a] - r.lower;

@@ -17,7 +17,8 @@ template <typename T>
 class ConvolutionRows
 {
 public:
-  explicit ConvolutionRows(const KernelCall & call)
+  /** For outputs in `box`. */
+  ConvolutionRows(const KernelCall & call, const Box & box)
     : m_Call(call)
     , m_Operation(static_cast<const ConvolutionOperation &>(*call.operation))
     , m_Finish(
@@ -25,7 +26,12 @@ public:
           .finishWeighted[static_cast<int>(std::is_same<T, float>::value ? Accumulator::Float32 : Accumulator::Float64)]
                          [static_cast<int>(call.output.kind)])
   {
-    if (m_Operation.Renormalizes())
+    bool cut = false;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      cut = cut || box.lower[a] < m_Operation.Below(a) || box.upper[a] + m_Operation.Above(a) > call.image.upper[a];
+    }
+    if (cut && m_Operation.Renormalizes())
     {
       const ConvolutionFactors exact(m_Operation, call.image.Extents());
       m_States = exact.states;
@@ -91,10 +97,14 @@ public:
   void
   Store(const Coordinates & at, int axis, std::int64_t n, T * row) const
   {
-    if (!m_Factors.empty())
-    {
-      Scale(at, axis, n, row);
-    }
+    Scale(at, axis, n, row);
+    Finish(at, axis, n, row);
+  }
+
+  /** Rounds and stores numbers as they are. */
+  void
+  Finish(const Coordinates & at, int axis, std::int64_t n, const T * row) const
+  {
     const auto         pixel = static_cast<std::int64_t>(PixelSize(m_Call.output.kind));
     char * const       out = static_cast<char *>(m_Call.output.data) + m_Call.output.Offset(at) * pixel;
     const std::int64_t step = m_Call.output.stride[axis] * pixel;
@@ -109,30 +119,14 @@ public:
     }
   }
 
-private:
-  std::int64_t
-  Map(int a, std::int64_t i) const
-  {
-    const Box & box = m_Call.inputs[0].box;
-    return MapTap(i, box.lower[a], box.upper[a], m_Call.image.Extent(a), m_Operation.boundary.mode);
-  }
-
-  /** Only these modes have taps without a voxel; elsewhere a negative index is a neighbour that was loaded. */
-  bool
-  IsAbsent(std::int64_t mapped) const
-  {
-    return mapped < 0 && (m_Operation.Renormalizes() || m_Operation.boundary.mode == BoundaryMode::Constant);
-  }
-
-  T
-  Beyond() const
-  {
-    return m_Operation.Renormalizes() ? T(0) : static_cast<T>(m_Operation.boundary.constant);
-  }
-
+  /** Multiplies numbers of the line by the factors of their voxels. */
   void
   Scale(const Coordinates & at, int axis, std::int64_t n, T * row) const
   {
+    if (m_Factors.empty())
+    {
+      return;
+    }
     const Coordinates & k = m_Operation.kernel->GetExtent();
     const T *           line = m_Factors.data();
     std::int64_t        axisStride = 1;
@@ -171,6 +165,28 @@ private:
       }
     }
     scale(end, n);
+  }
+
+  /** Where the position is found, or below 0. */
+  std::int64_t
+  Map(int a, std::int64_t i) const
+  {
+    const Box & box = m_Call.inputs[0].box;
+    return MapTap(i, box.lower[a], box.upper[a], m_Call.image.Extent(a), m_Operation.boundary.mode);
+  }
+
+private:
+  /** Only these modes have taps without a voxel; elsewhere a negative index is a neighbour that was loaded. */
+  bool
+  IsAbsent(std::int64_t mapped) const
+  {
+    return mapped < 0 && (m_Operation.Renormalizes() || m_Operation.boundary.mode == BoundaryMode::Constant);
+  }
+
+  T
+  Beyond() const
+  {
+    return m_Operation.Renormalizes() ? T(0) : static_cast<T>(m_Operation.boundary.constant);
   }
 
   using FinishFunction = void (*)(void *, const void *, std::int64_t);

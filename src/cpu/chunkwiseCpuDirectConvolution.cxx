@@ -62,7 +62,7 @@ public:
     , m_Operation(static_cast<const ConvolutionOperation &>(*call.operation))
     , m_Extent(m_Operation.kernel->GetExtent())
     , m_Tile(*m_Operation.kernel, call.output.box)
-    , m_Rows(call)
+    , m_Rows(call, call.output.box)
     , m_Weights(m_Operation.kernel->GetWeights().rbegin(), m_Operation.kernel->GetWeights().rend())
   {}
 

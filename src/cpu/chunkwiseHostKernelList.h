@@ -21,6 +21,8 @@ void
 RegisterHostVariance(KernelRegistry & registry);
 void
 RegisterHostSequence(KernelRegistry & registry);
+void
+RegisterHostVaryingConvolution(KernelRegistry & registry);
 
 } // namespace chunkwise
 

@@ -18,6 +18,7 @@ GetHostKernels()
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostSequence(*registry);
+    RegisterHostVaryingConvolution(*registry);
     return *registry;
   }();
   return kernels;

@@ -4,6 +4,7 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuFft.cxx
   cpu/chunkwiseCpuFftBaseline.cxx
   cpu/chunkwiseCpuFftConvolution.cxx
+  cpu/chunkwiseCpuVaryingConvolution.cxx
   cpu/chunkwiseCpuIdentity.cxx
   cpu/chunkwiseCpuLevel.cxx
   cpu/chunkwiseCpuLevelBaseline.cxx

@@ -1,0 +1,77 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseVaryingConvolutionOperation_h
+#define chunkwiseVaryingConvolutionOperation_h
+
+#include "chunkwiseConvolutionOperation.h"
+
+namespace chunkwise
+{
+
+enum class VaryingOrder
+{
+  ConvolveThenWeight, ///< a filter that varies: out = sum over nodes of w * (kernel * in)
+  WeightThenConvolve  ///< a point-spread function that varies: out = sum over nodes of kernel * (w in)
+};
+
+/** Convolution with kernels that vary over the image, multilinear between the nodes of a grid. Kernel
+ * "convolution.varying".
+ *
+ * The weight of a node is the product over the axes of a hat that is 1 at the node and 0 at its neighbours; beyond the
+ * first and the last node it stays what it is there. So the weights of all nodes sum to 1 everywhere, and with equal
+ * kernels the result is that of ConvolutionOperation.
+ *
+ * In Renormalized mode the factors of ConvolutionOperation are each kernel's own. ConvolveThenWeight multiplies the
+ * results of each kernel by them. WeightThenConvolve multiplies its input: what a voxel spreads beyond the edge is
+ * given to its targets inside, so that every voxel's contribution keeps its sum; of the other modes it has Constant
+ * with 0. With the kernels flipped the two orders are each other's adjoint.
+ *
+ * Computed through transforms, in ConvolutionOperation's accumulator and with its bound. */
+class Chunkwise_EXPORT VaryingConvolutionOperation : public Operation
+{
+public:
+  /** Of the grid, per axis; 1 along axes that are not spatial. */
+  Coordinates nodes{ Coordinates::Filled(1) };
+  /** Image positions of the nodes: first + node * spacing. */
+  double first[MaxDimension]{};
+  double spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
+  /** One for each node, x fastest, of one extent and center. */
+  std::vector<std::shared_ptr<const ConvolutionKernel>> kernels;
+  WindowBoundary                                        boundary{};
+  VaryingOrder                                          order{ VaryingOrder::ConvolveThenWeight };
+
+  std::string
+  GetName() const override
+  {
+    return "convolution.varying";
+  }
+  std::string
+  GetKey() const override;
+  Halo
+  GetHalo(const Coordinates & image) const override;
+  bool
+  WrapsAround() const override
+  {
+    return boundary.mode == BoundaryMode::Periodic;
+  }
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
+
+  /** The convolution with one node's kernel. `flipped`: with that kernel mirrored. */
+  ConvolutionOperation
+  GetNodeOperation(std::int64_t node, bool flipped = false) const;
+  /** The node's coordinates in the grid. */
+  Coordinates
+  GetNodePosition(std::int64_t node) const;
+  /** The weight along an axis, of the node there at image position i. */
+  double
+  GetWeight(int a, std::int64_t node, std::int64_t i) const;
+  /** Where the weight may be above 0. */
+  Box
+  GetSupport(const Coordinates & position, const Coordinates & image) const;
+};
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,391 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuConvolutionRows.h"
+#include "chunkwiseCpuFftBlock.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
+
+// Each node's part is a convolution of a block, added to sums of the whole chunk. Nodes whose parts do not overlap are
+// added at the same time by workers that take the next one as they become free; in two dimensions a node is the work of
+// one worker, in three its planes and columns are shared.
+namespace chunkwise
+{
+
+namespace
+{
+
+/** A worker alone. */
+class InlineExecutor : public Executor
+{
+public:
+  unsigned int
+  GetConcurrency() const override
+  {
+    return 1;
+  }
+  void
+  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
+  {
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      body(i, 0);
+    }
+  }
+};
+
+/** Lets a part stop early; a voxel is finished once all parts are. */
+class StopOnly : public RunControl
+{
+public:
+  explicit StopOnly(const RunControl * control)
+    : m_Control(control)
+  {}
+  bool
+  ShouldStop() const override
+  {
+    return m_Control && m_Control->ShouldStop();
+  }
+  void
+  AddFinishedVoxels(std::int64_t) override
+  {}
+
+private:
+  const RunControl * m_Control;
+};
+
+/** What a node contributes, and where. */
+struct NodePart
+{
+  std::int64_t node;
+  Box          support;
+  Box          output;
+};
+
+/** The chunk's outputs that a support reaches. */
+Box
+GetReach(const VaryingConvolutionOperation & operation, const Box & support, const Box & output)
+{
+  Box reach = support;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (operation.order == VaryingOrder::WeightThenConvolve)
+    {
+      const ConvolutionOperation node = operation.GetNodeOperation(0);
+      reach.lower[a] -= node.Above(a);
+      reach.upper[a] += node.Below(a);
+    }
+  }
+  return Intersect(reach, output);
+}
+
+/** The rows of one node: weighted as they enter or as they leave, and added. */
+template <typename T>
+class NodeRows
+{
+public:
+  NodeRows(const KernelCall & call, const KernelCall & factorCall, const VaryingConvolutionOperation & operation,
+           const NodePart & part, T * sums)
+    : m_Operation(operation)
+    , m_Output(call.output.box)
+    , m_Strides(DenseStrides(call.output.box.Extents()))
+    , m_Support(part.support)
+    , m_Rows(call, part.output)
+    , m_Factors(factorCall, operation.order == VaryingOrder::ConvolveThenWeight ? part.output : part.support)
+    , m_Sums(sums)
+  {
+    const Coordinates position = operation.GetNodePosition(part.node);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      for (std::int64_t i = m_Support.lower[a]; i < m_Support.upper[a]; ++i)
+      {
+        m_Weights[a].push_back(static_cast<T>(operation.GetWeight(a, position[a], i)));
+      }
+    }
+  }
+
+  void
+  Load(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    m_Rows.Load(at, axis, n, row);
+    if (m_Operation.order == VaryingOrder::WeightThenConvolve)
+    {
+      m_Factors.Scale(at, axis, n, row);
+      Weigh(at, axis, n, row);
+    }
+  }
+
+  void
+  Store(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    if (m_Operation.order == VaryingOrder::ConvolveThenWeight)
+    {
+      m_Factors.Scale(at, axis, n, row);
+      Weigh(at, axis, n, row);
+    }
+    std::int64_t offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += (at[a] - m_Output.lower[a]) * m_Strides[a];
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      m_Sums[offset + i * m_Strides[axis]] += row[i];
+    }
+  }
+
+private:
+  void
+  Weigh(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    T weight = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      weight *= a == axis ? T(1) : m_Weights[a][static_cast<std::size_t>(at[a] - m_Support.lower[a])];
+    }
+    const T * const weights = m_Weights[axis].data() + (at[axis] - m_Support.lower[axis]);
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      row[i] *= weight * weights[i];
+    }
+  }
+
+  const VaryingConvolutionOperation & m_Operation;
+  const Box                           m_Output;
+  const Coordinates                   m_Strides;
+  const Box                           m_Support;
+  const ConvolutionRows<T>            m_Rows;
+  const ConvolutionRows<T>            m_Factors;
+  T * const                           m_Sums;
+  std::vector<T>                      m_Weights[MaxDimension];
+};
+
+/** Scratch of a part: what its largest block takes. */
+template <typename T>
+std::int64_t
+NumbersOfPart(const VaryingConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image,
+              std::int64_t workers)
+{
+  const ConvolutionOperation node = operation.GetNodeOperation(0);
+  const Coordinates          largest = LargestBlock<T>(node, image);
+  Coordinates                most{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    most[a] = std::min(extent[a], largest[a]);
+  }
+  const CellShape<T> shape(ConvolutionBlock::Largest(node, most, image));
+  return shape.Spectrum() + shape.Worker() * workers;
+}
+
+bool
+SharesNodes(const VaryingConvolutionOperation & operation)
+{
+  return operation.kernels[0]->GetExtent()[0] > 1 && operation.kernels[0]->GetExtent()[1] > 1 &&
+         operation.kernels[0]->GetExtent()[2] > 1;
+}
+
+/** Nodes between two whose parts never overlap, along one axis. */
+std::int64_t
+ColorsOf(const VaryingConvolutionOperation & operation, int a, const Box & output, const Coordinates & image)
+{
+  const auto reach = [&](std::int64_t node) {
+    Coordinates position{};
+    position[a] = node;
+    return GetReach(operation, operation.GetSupport(position, image), output);
+  };
+  for (std::int64_t colors = 1;; ++colors)
+  {
+    bool apart = true;
+    for (std::int64_t node = 0; apart && node + colors < operation.nodes[a]; ++node)
+    {
+      const Box left = reach(node);
+      const Box right = reach(node + colors);
+      apart = left.upper[a] <= right.lower[a] || left.Extent(a) <= 0 || right.Extent(a) <= 0;
+    }
+    if (apart)
+    {
+      return colors;
+    }
+  }
+}
+
+template <typename T>
+class VaryingConvolution
+{
+public:
+  explicit VaryingConvolution(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const VaryingConvolutionOperation &>(*call.operation))
+    , m_Sums(static_cast<T *>(call.scratch))
+    , m_Parts(m_Sums + (call.output.box.NumberOfVoxels() + 63) / 64 * 64)
+    , m_PerWorker(NumbersOfPart<T>(m_Operation, GetPartExtent(m_Operation, call.output.box, call.image.Extents()),
+                                   call.image.Extents(), 1))
+  {}
+
+  /** Parts are at most this large. */
+  static Coordinates
+  GetPartExtent(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image)
+  {
+    Coordinates extent = Coordinates::Filled(1);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      for (std::int64_t node = 0; node < operation.nodes[a]; ++node)
+      {
+        Coordinates position{};
+        position[a] = node;
+        const std::int64_t support = operation.GetSupport(position, image).Extent(a);
+        extent[a] = std::max(extent[a], support);
+      }
+      extent[a] += operation.order == VaryingOrder::WeightThenConvolve ? operation.kernels[0]->GetExtent()[a] - 1 : 0;
+      extent[a] = std::min(extent[a], output.Extent(a));
+    }
+    return extent;
+  }
+
+  void
+  Run() const
+  {
+    const Box &        output = m_Call.output.box;
+    const Coordinates  image = m_Call.image.Extents();
+    const std::int64_t row = output.Extent(0);
+    const std::int64_t rows = output.NumberOfVoxels() / row;
+    m_Call.executor->ParallelFor(
+      rows, [&](std::int64_t r, unsigned int) { std::fill(m_Sums + r * row, m_Sums + (r + 1) * row, T(0)); });
+
+    Coordinates  colors{};
+    std::int64_t allColors = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      colors[a] = ColorsOf(m_Operation, a, output, image);
+      allColors *= colors[a];
+    }
+    std::vector<std::vector<NodePart>> parts(static_cast<std::size_t>(allColors));
+    for (std::size_t node = 0; node < m_Operation.kernels.size(); ++node)
+    {
+      const auto        number = static_cast<std::int64_t>(node);
+      const Coordinates position = m_Operation.GetNodePosition(number);
+      const Box         support = m_Operation.GetSupport(position, image);
+      const NodePart    part{ number, support, GetReach(m_Operation, support, output) };
+      if (support.IsEmpty() || part.output.IsEmpty())
+      {
+        continue;
+      }
+      std::int64_t color = 0;
+      for (int a = MaxDimension - 1; a >= 0; --a)
+      {
+        color = color * colors[a] + position[a] % colors[a];
+      }
+      parts[static_cast<std::size_t>(color)].push_back(part);
+    }
+    for (const auto & together : parts)
+    {
+      if (SharesNodes(m_Operation))
+      {
+        for (const NodePart & part : together)
+        {
+          RunPart(part, *m_Call.executor, m_Parts);
+        }
+        continue;
+      }
+      m_Call.executor->ParallelFor(
+        static_cast<std::int64_t>(together.size()), [&](std::int64_t i, unsigned int worker) {
+          InlineExecutor alone;
+          RunPart(together[static_cast<std::size_t>(i)], alone, m_Parts + worker * m_PerWorker);
+        });
+    }
+
+    const ConvolutionOperation first = m_Operation.GetNodeOperation(0);
+    KernelCall                 call = m_Call;
+    call.operation = &first;
+    const ConvolutionRows<T> finish(call, Box::FromExtent(Coordinates::Filled(0)));
+    m_Call.executor->ParallelFor(rows, [&](std::int64_t r, unsigned int) {
+      Coordinates  at = output.lower;
+      std::int64_t rest = r;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        at[a] += rest % output.Extent(a);
+        rest /= output.Extent(a);
+      }
+      finish.Finish(at, 0, row, m_Sums + r * row);
+      if (m_Call.control)
+      {
+        m_Call.control->AddFinishedVoxels(row);
+      }
+    });
+  }
+
+private:
+  void
+  RunPart(const NodePart & part, Executor & executor, T * scratch) const
+  {
+    StopOnly control(m_Call.control);
+    if (control.ShouldStop())
+    {
+      return;
+    }
+    const bool                 spreads = m_Operation.order == VaryingOrder::WeightThenConvolve;
+    const ConvolutionOperation node = m_Operation.GetNodeOperation(part.node);
+    const ConvolutionOperation factors = m_Operation.GetNodeOperation(part.node, spreads);
+    KernelCall                 call = m_Call;
+    call.operation = &node;
+    call.executor = &executor;
+    call.scratch = scratch;
+    call.control = &control;
+    KernelCall factorCall = call;
+    factorCall.operation = &factors;
+    const NodeRows<T> rows(call, factorCall, m_Operation, part, m_Sums);
+    for (const Box & block : CutIntoBlocks(part.output, LargestBlock<T>(node, m_Call.image.Extents())))
+    {
+      RunBlock<T>(call, rows, block, spreads ? &part.support : nullptr);
+    }
+  }
+
+  const KernelCall &                  m_Call;
+  const VaryingConvolutionOperation & m_Operation;
+  T * const                           m_Sums;
+  T * const                           m_Parts;
+  const std::int64_t                  m_PerWorker;
+};
+
+void
+RunVaryingConvolution(const KernelCall & call)
+{
+  if (ConvolvesInDouble(call.inputs[0].kind))
+  {
+    VaryingConvolution<double>(call).Run();
+  }
+  else
+  {
+    VaryingConvolution<float>(call).Run();
+  }
+}
+
+template <typename T>
+std::size_t
+ScratchOf(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
+{
+  const Coordinates image = chunk.image.Extents();
+  const Coordinates extent = VaryingConvolution<T>::GetPartExtent(operation, chunk.outputBox, image);
+  std::int64_t      numbers = (chunk.outputBox.NumberOfVoxels() + 63) / 64 * 64;
+  numbers += SharesNodes(operation) ? NumbersOfPart<T>(operation, extent, image, chunk.concurrency)
+                                    : NumbersOfPart<T>(operation, extent, image, 1) * chunk.concurrency;
+  return static_cast<std::size_t>(numbers) * sizeof(T);
+}
+
+std::size_t
+ScratchOfVaryingConvolution(const Operation & operation, const ChunkShape & chunk)
+{
+  const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  return ConvolvesInDouble(chunk.inputKinds[0]) ? ScratchOf<double>(varying, chunk) : ScratchOf<float>(varying, chunk);
+}
+
+} // namespace
+
+void
+RegisterHostVaryingConvolution(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunVaryingConvolution;
+  kernel.scratchBytes = ScratchOfVaryingConvolution;
+  registry.Register("convolution.varying", kernel);
+}
+
+} // namespace chunkwise

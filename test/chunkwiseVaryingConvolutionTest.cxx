@@ -1,0 +1,336 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseConvolutionOracle.h"
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
+
+#include <cmath>
+
+using namespace chunkwise;
+
+namespace
+{
+
+std::shared_ptr<const ConvolutionKernel>
+RandomKernel(std::mt19937 & random, const Coordinates & extent, const Coordinates & center)
+{
+  std::vector<double> weights(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+  for (double & weight : weights)
+  {
+    weight = (0.1 + static_cast<double>(random()) / 4294967296.0) / static_cast<double>(weights.size());
+  }
+  return std::make_shared<ConvolutionKernel>(extent, center, weights);
+}
+
+/** Two or three axes with kernels, grids that begin inside or outside of the image. */
+std::shared_ptr<VaryingConvolutionOperation>
+RandomVarying(std::mt19937 & random, VaryingOrder order, const Coordinates & image)
+{
+  const auto operation = std::make_shared<VaryingConvolutionOperation>();
+  operation->order = order;
+  operation->boundary.mode = order == VaryingOrder::ConvolveThenWeight
+                               ? AllModes[random() % 5]
+                               : (random() % 2 ? BoundaryMode::Renormalized : BoundaryMode::Constant);
+  operation->boundary.constant = order == VaryingOrder::ConvolveThenWeight ? 7 : 0;
+  Coordinates  extent = Coordinates::Filled(1);
+  Coordinates  center{};
+  std::int64_t count = 1;
+  for (int a = 0; a < 2 + static_cast<int>(random() % 2); ++a)
+  {
+    extent[a] = 1 + static_cast<std::int64_t>(random() % 5);
+    center[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a]));
+    operation->nodes[a] = 1 + static_cast<std::int64_t>(random() % 4);
+    operation->spacing[a] = 0.7 + static_cast<double>(random() % 100) / 20;
+    operation->first[a] = static_cast<double>(random() % 100) / 99 * static_cast<double>(image[a]) - 1;
+    count *= operation->nodes[a];
+  }
+  for (std::int64_t node = 0; node < count; ++node)
+  {
+    operation->kernels.push_back(RandomKernel(random, extent, center));
+  }
+  return operation;
+}
+
+/** The hat of a node, straight from its definition. */
+long double
+Hat(const VaryingConvolutionOperation & operation, std::int64_t node, const Coordinates & index)
+{
+  long double weight = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const auto at =
+      static_cast<long double>((static_cast<double>(index[a]) - operation.first[a]) / operation.spacing[a]);
+    const auto here = static_cast<long double>(node % operation.nodes[a]);
+    const auto last = static_cast<long double>(operation.nodes[a] - 1);
+    node /= operation.nodes[a];
+    const bool beyond = (here == 0 && at <= 0) || (here == last && at >= last);
+    weight *= beyond ? 1 : std::max(0.0L, 1 - std::fabs(at - here));
+  }
+  return weight;
+}
+
+template <typename T>
+std::vector<long double>
+BruteForce(const Trial<T, T> & t, const VaryingConvolutionOperation & operation)
+{
+  const Box                image = t.request.image;
+  std::vector<long double> out(t.pixels.size(), 0);
+  std::vector<double>      weighted(t.pixels.size());
+  for (std::size_t node = 0; node < operation.kernels.size(); ++node)
+  {
+    const auto number = static_cast<std::int64_t>(node);
+    if (operation.order == VaryingOrder::ConvolveThenWeight)
+    {
+      std::size_t i = 0;
+      ForEachIndex(image, [&](const Coordinates & index) {
+        out[i++] += Hat(operation, number, index) *
+                    oracle::Convolve<T>(t.image, index, operation.GetNodeOperation(number)).result;
+      });
+      continue;
+    }
+    // What the voxel spreads, and what of it stays inside.
+    ConvolutionOperation spread = operation.GetNodeOperation(number);
+    const Coordinates    strides = DenseStrides(spread.kernel->GetExtent());
+    std::size_t          i = 0;
+    ForEachIndex(image, [&](const Coordinates & index) {
+      long double inside = 0;
+      ForEachIndex(Box::FromExtent(spread.kernel->GetExtent()), [&](const Coordinates & k) {
+        bool         there = true;
+        std::int64_t at = 0;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          const std::int64_t target = index[a] + k[a] - spread.kernel->GetCenter()[a];
+          there = there && target >= 0 && target < image.upper[a];
+          at += k[a] * strides[a];
+        }
+        inside += there ? spread.kernel->GetWeights()[static_cast<std::size_t>(at)] : 0;
+      });
+      const long double factor =
+        operation.boundary.mode == BoundaryMode::Renormalized ? spread.kernel->GetSum() / inside : 1;
+      weighted[i++] =
+        static_cast<double>(Hat(operation, number, index) * factor * static_cast<long double>(At<T>(t.image, index)));
+    });
+    spread.boundary.mode = BoundaryMode::Constant;
+    spread.boundary.constant = 0;
+    const BufferView view = DenseView(weighted.data(), PixelKind::Float64, image);
+    i = 0;
+    ForEachIndex(image,
+                 [&](const Coordinates & index) { out[i++] += oracle::Convolve<double>(view, index, spread).result; });
+  }
+  return out;
+}
+
+template <typename T>
+void
+CompareWithBruteForce(std::mt19937 & random, int trials)
+{
+  Manager host({});
+  for (int trial = 0; trial < trials; ++trial)
+  {
+    const auto  order = trial % 2 ? VaryingOrder::ConvolveThenWeight : VaryingOrder::WeightThenConvolve;
+    Coordinates extent = RandomExtent(random, 9);
+    extent[1] += 3;
+    const auto  operation = RandomVarying(random, order, extent);
+    Trial<T, T> t(random, operation, extent);
+    const auto  expected = BruteForce(t, *operation);
+    t.request.backend = BackendChoice::CPU;
+    t.Prepare(RandomRegion(random, extent));
+    t.request.budgets.host = trial % 3 ? 0 : 300000;
+    try
+    {
+      host.Execute(t.request);
+    }
+    catch (const BudgetError &)
+    {
+      continue; // the smallest chunk of this trial is larger
+    }
+    ASSERT_TRUE(t.IsContained());
+    const double bound = std::is_integral<T>::value ? 0.51 : (sizeof(T) == 4 ? 4e-3 : 1e-11);
+    const Box    box = Box::FromExtent(extent);
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto view = DenseView(const_cast<long double *>(expected.data()), PixelKind::Float64, box);
+      ASSERT_NEAR(static_cast<double>(t.Result(index)),
+                  static_cast<double>(expected[static_cast<std::size_t>(view.Offset(index))]),
+                  bound)
+        << (order == VaryingOrder::ConvolveThenWeight ? "filter " : "spread ")
+        << BoundaryModeName(operation->boundary.mode) << " " << ToString(extent) << " nodes "
+        << ToString(operation->nodes) << " at " << ToString(index);
+    });
+  }
+}
+
+TEST(VaryingConvolution, IsWhatItsDefinitionSays)
+{
+  std::mt19937 random(71);
+  CompareWithBruteForce<double>(random, 60);
+  CompareWithBruteForce<float>(random, 30);
+}
+
+/** Runs over the whole image; on more than one thread as well. */
+std::vector<double>
+RunWhole(std::mt19937 & random, const std::shared_ptr<const Operation> & operation, const Coordinates & extent,
+         std::vector<double> & pixels, unsigned int threads = 3)
+{
+  Manager               host({});
+  Trial<double, double> t(random, operation, extent);
+  if (pixels.empty())
+  {
+    pixels = t.pixels;
+  }
+  std::copy(pixels.begin(), pixels.end(), t.pixels.begin());
+  const auto executor = MakeThreadExecutor(threads);
+  t.request.executor = executor.get();
+  t.request.backend = BackendChoice::CPU;
+  t.Prepare(t.request.image);
+  host.Execute(t.request);
+  std::vector<double> out;
+  ForEachIndex(t.request.image, [&](const Coordinates & index) { out.push_back(t.Result(index)); });
+  return out;
+}
+
+std::shared_ptr<VaryingConvolutionOperation>
+SomeVarying(std::mt19937 & random, const Coordinates & image, std::int64_t depth)
+{
+  const auto operation = std::make_shared<VaryingConvolutionOperation>();
+  operation->nodes = { { 4, 3, depth > 1 ? 2 : 1, 1, 1 } };
+  std::int64_t count = 1;
+  for (int a = 0; a < 3; ++a)
+  {
+    operation->spacing[a] = static_cast<double>(image[a]) / static_cast<double>(operation->nodes[a]);
+    operation->first[a] = operation->spacing[a] / 2 - 0.5;
+    count *= operation->nodes[a];
+  }
+  for (std::int64_t node = 0; node < count; ++node)
+  {
+    operation->kernels.push_back(RandomKernel(random, { { 7, 6, depth, 1, 1 } }, { { 3, 1, depth / 2, 0, 0 } }));
+  }
+  return operation;
+}
+
+TEST(VaryingConvolution, TheOrdersAreAdjointWithFlippedKernels)
+{
+  std::mt19937 random(72);
+  for (const std::int64_t depth : { 1, 4 })
+  {
+    const Coordinates image{ { 40, 33, depth > 1 ? 12 : 2, 1, 1 } };
+    for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant })
+    {
+      const auto filter = SomeVarying(random, image, depth);
+      filter->boundary.mode = mode;
+      const auto spread = std::make_shared<VaryingConvolutionOperation>(*filter);
+      spread->order = VaryingOrder::WeightThenConvolve;
+      for (auto & kernel : spread->kernels)
+      {
+        kernel = kernel->Flipped();
+      }
+      std::vector<double> f;
+      std::vector<double> g;
+      const auto          filtered = RunWhole(random, filter, image, f);
+      const auto          spreaded = RunWhole(random, spread, image, g);
+      double              left = 0;
+      double              right = 0;
+      double              size = 0;
+      for (std::size_t i = 0; i < f.size(); ++i)
+      {
+        left += filtered[i] * g[i];
+        right += f[i] * spreaded[i];
+        size += std::abs(filtered[i] * g[i]);
+      }
+      EXPECT_NEAR(left, right, 1e-13 * size) << BoundaryModeName(mode) << depth;
+    }
+  }
+}
+
+TEST(VaryingConvolution, EqualKernelsGiveThePlainConvolution)
+{
+  std::mt19937      random(73);
+  const Coordinates image{ { 40, 33, 9, 1, 1 } };
+  for (const BoundaryMode mode : AllModes)
+  {
+    const auto varying = SomeVarying(random, image, 3);
+    varying->boundary.mode = mode;
+    std::fill(varying->kernels.begin(), varying->kernels.end(), varying->kernels[0]);
+    std::vector<double> f;
+    const auto          ours = RunWhole(random, varying, image, f);
+    const auto plain = RunWhole(random, std::make_shared<ConvolutionOperation>(varying->GetNodeOperation(0)), image, f);
+    for (std::size_t i = 0; i < ours.size(); ++i)
+    {
+      ASSERT_NEAR(ours[i], plain[i], 1e-11) << BoundaryModeName(mode);
+    }
+  }
+}
+
+TEST(VaryingConvolution, RenormalizedSpreadingKeepsTheSum)
+{
+  std::mt19937      random(74);
+  const Coordinates image{ { 40, 33, 1, 1, 1 } };
+  const auto        varying = SomeVarying(random, image, 1);
+  varying->order = VaryingOrder::WeightThenConvolve;
+  for (auto & kernel : varying->kernels)
+  {
+    std::vector<double> weights = kernel->GetWeights();
+    for (double & weight : weights)
+    {
+      weight /= kernel->GetSum();
+    }
+    kernel = std::make_shared<ConvolutionKernel>(kernel->GetExtent(), kernel->GetCenter(), weights);
+  }
+  std::vector<double> f;
+  const auto          out = RunWhole(random, varying, image, f);
+  double              before = 0;
+  double              after = 0;
+  double              size = 0;
+  for (std::size_t i = 0; i < f.size(); ++i)
+  {
+    before += f[i];
+    after += out[i];
+    size += std::abs(f[i]);
+  }
+  EXPECT_NEAR(before, after, 1e-12 * size);
+}
+
+TEST(VaryingConvolution, ThreadsDoNotChangeTheBits)
+{
+  std::mt19937 random(75);
+  for (const std::int64_t depth : { 1, 4 })
+  {
+    const Coordinates   image{ { 40, 33, 9, 1, 1 } };
+    const auto          varying = SomeVarying(random, image, depth);
+    std::vector<double> f;
+    const auto          one = RunWhole(random, varying, image, f, 1);
+    EXPECT_EQ(one, RunWhole(random, varying, image, f, 2));
+    EXPECT_EQ(one, RunWhole(random, varying, image, f, 7));
+  }
+}
+
+TEST(VaryingConvolution, BadParametersAreNamed)
+{
+  std::mt19937      random(76);
+  const Coordinates image{ { 40, 33, 9, 1, 1 } };
+  const auto        message = [&](const VaryingConvolutionOperation & operation) {
+    try
+    {
+      operation.Validate(image);
+    }
+    catch (const ParameterError & error)
+    {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  auto operation = SomeVarying(random, image, 1);
+  EXPECT_EQ(message(*operation), "");
+  operation->kernels.pop_back();
+  EXPECT_NE(message(*operation).find("11 kernels"), std::string::npos);
+  operation = SomeVarying(random, image, 1);
+  operation->spacing[1] = 0;
+  EXPECT_NE(message(*operation).find("spacing"), std::string::npos);
+  operation = SomeVarying(random, image, 1);
+  operation->kernels[5] = RandomKernel(random, { { 3, 3, 1, 1, 1 } }, {});
+  EXPECT_NE(message(*operation).find("node 5"), std::string::npos);
+  operation = SomeVarying(random, image, 1);
+  operation->order = VaryingOrder::WeightThenConvolve;
+  operation->boundary.mode = BoundaryMode::Mirror;
+  EXPECT_NE(message(*operation).find("mirror"), std::string::npos);
+}
+
+} // namespace
