@@ -83,6 +83,24 @@ AddConvolution(CLI::App & convolve, Arguments & arguments)
 }
 
 void
+AddVaryingConvolution(CLI::App & convolve, Arguments & arguments)
+{
+  convolve
+    .add_option("--kernels", arguments.kernel, "The kernels' image: one after the other along an axis more than IN has")
+    ->required()
+    ->check(CLI::ExistingFile)
+    ->type_name("FILE");
+  convolve.add_option("--grid", arguments.grid, "Nodes along each spatial axis, the centers of equal cells; x fastest")
+    ->required()
+    ->delimiter(',')
+    ->allow_extra_args(false)
+    ->check(CLI::PositiveNumber)
+    ->type_name("N[,N,N]");
+  convolve.add_flag("--normalize", arguments.normalize, "Divide each kernel by its sum");
+  convolve.add_flag("--spread", arguments.spread, "The kernels say how voxels spread: weight first, then convolve");
+}
+
+void
 AddFilters(CLI::App & app, Arguments & arguments)
 {
   const auto add = [&](const std::string & name, Filter filter, const std::string & description) {
@@ -96,6 +114,9 @@ AddFilters(CLI::App & app, Arguments & arguments)
   };
 
   AddConvolution(*add("convolve", Filter::Convolve, "Convolution with a kernel from a file"), arguments);
+
+  AddVaryingConvolution(
+    *add("convolve-varying", Filter::ConvolveVarying, "Convolution with kernels that vary over the image"), arguments);
 
   add("identity", Filter::Identity, "Copy an image");
 

@@ -38,6 +38,7 @@ enum class Filter
 {
   None,
   Convolve,
+  ConvolveVarying,
   Identity,
   Mean,
   Sum,
@@ -69,6 +70,8 @@ struct Arguments
   bool                         correlate{ false };
   bool                         valid{ false };
   chunkwise::ConvolutionMethod method{ chunkwise::ConvolutionMethod::Auto };
+  std::vector<unsigned int>    grid;
+  bool                         spread{ false };
 
   chunkwise::BoundaryMode   boundary{ chunkwise::BoundaryMode::Renormalized };
   double                    constant{ 0.0 };

@@ -12,6 +12,7 @@
 #include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
+#include "itkSpatiallyVaryingConvolutionImageFilter.h"
 
 namespace command
 {
@@ -90,6 +91,29 @@ MakeFilter(const Arguments & arguments)
       filter->SetOutputRegionMode(arguments.valid ? FilterType::VALID : FilterType::SAME);
       filter->SetMethod(static_cast<typename FilterType::MethodEnum>(arguments.method));
       return filter.GetPointer();
+    }
+    case Filter::ConvolveVarying:
+    {
+      if constexpr (dimension < chunkwise::MaxDimension)
+      {
+        using KernelType = itk::Image<double, dimension>;
+        using FilterType = itk::SpatiallyVaryingConvolutionImageFilter<TInputImage, KernelType, TOutputImage>;
+        const auto filter = FilterType::New();
+        SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+        filter->SetKernelStack(itk::ReadImage<typename FilterType::KernelStackType>(arguments.kernel));
+        const auto grid = SpreadOverAxes(arguments.grid, filter->GetSpatialAxes(), dimension, "--grid");
+        typename FilterType::GridSizeType size;
+        for (unsigned int axis = 0; axis < dimension; ++axis)
+        {
+          size[axis] = std::max(grid[axis], 1u);
+        }
+        filter->SetGridSize(size);
+        filter->SetNormalize(arguments.normalize);
+        filter->SetOrder(arguments.spread ? FilterType::OrderEnum::WeightThenConvolve
+                                          : FilterType::OrderEnum::ConvolveThenWeight);
+        return filter.GetPointer();
+      }
+      throw ArgumentError("--kernels: no file has an axis more than a " + std::to_string(dimension) + "-D image");
     }
     case Filter::Mean:
       return MakeBoxFilter<itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();

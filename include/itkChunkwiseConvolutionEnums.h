@@ -26,6 +26,15 @@ public:
     Direct
   };
 
+  /** \class Order
+   * \ingroup Chunkwise
+   * What comes first where kernels vary over the image. */
+  enum class Order : std::uint8_t
+  {
+    ConvolveThenWeight, ///< a filter that varies
+    WeightThenConvolve  ///< a point-spread function that varies
+  };
+
   /** \class OutputRegion
    * \ingroup Chunkwise
    * The largest possible region of a convolution's output. */
@@ -38,6 +47,8 @@ public:
 
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Method value);
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Order value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, ChunkwiseConvolutionEnums::OutputRegion value);
 } // namespace itk

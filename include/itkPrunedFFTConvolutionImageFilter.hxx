@@ -2,8 +2,7 @@
 #ifndef itkPrunedFFTConvolutionImageFilter_hxx
 #define itkPrunedFFTConvolutionImageFilter_hxx
 
-#include "itkChunkwiseGeometry.h"
-#include "itkImageRegionConstIterator.h"
+#include "itkChunkwiseConvolutionKernel.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 
 namespace itk
@@ -87,40 +86,11 @@ template <typename TInputImage, typename TKernelImage, typename TOutputImage>
 std::shared_ptr<const chunkwise::ConvolutionKernel>
 PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakeKernel() const
 {
-  const KernelImageType * image = this->GetKernelImage();
-  const auto              region = image->GetLargestPossibleRegion();
-  const auto              extent = ChunkwiseBoxFromRegion(region, region.GetIndex()).Extents();
-  chunkwise::Coordinates  center{};
-  for (int axis = 0; axis < chunkwise::MaxDimension; ++axis)
-  {
-    center[axis] = extent[axis] / 2;
-  }
   // Before the pipeline has run there are no voxels, or old ones; then only the shape counts.
-  std::vector<double> weights;
-  const bool          isCurrent = !image->GetSource() || image->GetUpdateMTime() >= image->GetPipelineMTime();
-  if (isCurrent && image->GetBufferedRegion().IsInside(region))
-  {
-    weights.reserve(region.GetNumberOfPixels());
-    double                                    sum = 0.0;
-    ImageRegionConstIterator<KernelImageType> it(image, region);
-    for (; !it.IsAtEnd(); ++it)
-    {
-      weights.push_back(static_cast<double>(it.Get()));
-      sum += weights.back();
-    }
-    if (m_Normalize)
-    {
-      if (sum == 0.0)
-      {
-        itkExceptionMacro("Normalize: the kernel's voxels sum to 0");
-      }
-      for (double & weight : weights)
-      {
-        weight /= sum;
-      }
-    }
-  }
-  const auto kernel = std::make_shared<const chunkwise::ConvolutionKernel>(extent, center, std::move(weights));
+  const KernelImageType * image = this->GetKernelImage();
+  const bool              isCurrent = (!image->GetSource() || image->GetUpdateMTime() >= image->GetPipelineMTime()) &&
+                         image->GetBufferedRegion().IsInside(image->GetLargestPossibleRegion());
+  const auto kernel = MakeChunkwiseConvolutionKernel(image, isCurrent, m_Normalize);
   return m_Correlate ? kernel->Flipped() : kernel;
 }
 

@@ -20,6 +20,19 @@ operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Method value)
 }
 
 std::ostream &
+operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Order value)
+{
+  switch (value)
+  {
+    case ChunkwiseConvolutionEnums::Order::ConvolveThenWeight:
+      return os << "itk::ChunkwiseConvolutionEnums::Order::ConvolveThenWeight";
+    case ChunkwiseConvolutionEnums::Order::WeightThenConvolve:
+      return os << "itk::ChunkwiseConvolutionEnums::Order::WeightThenConvolve";
+  }
+  return os << "INVALID VALUE FOR itk::ChunkwiseConvolutionEnums::Order";
+}
+
+std::ostream &
 operator<<(std::ostream & os, ChunkwiseConvolutionEnums::OutputRegion value)
 {
   switch (value)

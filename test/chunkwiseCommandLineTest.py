@@ -136,6 +136,22 @@ class CommandLineTest(unittest.TestCase):
             for i, value in enumerate(result):
                 self.assertEqual(value, self.values[i - i % nx + (i % nx + shift) % nx])
 
+    def test_equal_kernels_on_a_grid_are_one_kernel(self):
+        kernel, stack = (Path(self.work.name) / name for name in ("kernel.mha", "stack.mha"))
+        weights = [1 + i % 5 for i in range(5 * 4 * 6)]
+        write_mha(kernel, (5, 4, 6), "B", weights)
+        write_mha(stack, (5, 4, 6, 12), "B", weights * 12)
+        common = ("--normalize", "--output-type", "float64")
+        self.assert_runs("convolve", self.small, self.out, "--kernel", kernel, *common)
+        plain = read_voxels(self.out, "d")
+        grid = ("--kernels", stack, "--grid", "3,2,2")
+        self.assert_runs("convolve-varying", self.small, self.out, *grid, *common)
+        for ours, theirs in zip(read_voxels(self.out, "d"), plain):
+            self.assertAlmostEqual(ours, theirs, delta=2e-3)
+        self.assert_runs("convolve-varying", self.small, self.out, *grid, *common, "--spread")
+        self.assertAlmostEqual(sum(read_voxels(self.out, "d")), sum(self.values), delta=5)
+        self.assert_fails(1, "KernelImages: 12", "convolve-varying", self.small, self.out, "--kernels", stack, "--grid", 3)
+
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
         seen = {}

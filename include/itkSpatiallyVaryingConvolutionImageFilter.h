@@ -1,0 +1,142 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkSpatiallyVaryingConvolutionImageFilter_h
+#define itkSpatiallyVaryingConvolutionImageFilter_h
+
+#include "chunkwiseVaryingConvolutionOperation.h"
+#include "itkChunkwiseConvolutionEnums.h"
+#include "itkChunkwiseWindowImageFilter.h"
+
+namespace itk
+{
+/** \class SpatiallyVaryingConvolutionImageFilter
+ * \brief Convolution with kernels that vary over the image, multilinear between the nodes of a grid.
+ *
+ * The grid has GridSize nodes along the image's axes (1 along axes that are not spatial), the first at the physical
+ * point GridOrigin, GridSpacing apart in physical units. By default the nodes are the centers of GridSize equal cells
+ * of the image. Each node has a kernel; all kernels have one size, and their center is at half of it, rounded down.
+ *
+ * Order ConvolveThenWeight (the default) is a filter that varies: the output is the sum over the nodes of weight times
+ * the image's convolution with the node's kernel. WeightThenConvolve is a point-spread function that varies: each
+ * voxel spreads by the kernels around it. With the kernels mirrored, the two are each other's adjoint.
+ *
+ * Kernels are not inputs of the pipeline: they are read as they are when the filter runs.
+ *
+ * \par Boundary
+ * Renormalized (the default): every kernel by itself, see PrunedFFTConvolutionImageFilter; with WeightThenConvolve what
+ * a voxel would spread beyond the edge is given to its targets inside, so that the sum of the image is kept. That order
+ * has Constant with the value 0 beside; ConvolveThenWeight has all boundary conditions.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
+ * 16-bit integers, in double for the others; integer outputs are rounded to nearest, ties to even, and clamped.
+ *
+ * \par Memory
+ * Beside the output's sums, the spectrum of a node's part for each thread in two dimensions, of one in three. It runs
+ * on the CPU.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the kernels' extent to either side of their center, and cut at the
+ * image.
+ *
+ * \par Determinism
+ * The same bits whatever the number of threads; between divisions results differ by rounding, see
+ * PrunedFFTConvolutionImageFilter.
+ *
+ * \par Source
+ * J. Kepner, "A multi-threaded fast convolver for dynamically parallel image filtering", Journal of Parallel and
+ * Distributed Computing 63(3), 2003.
+ *
+ * \sa PrunedFFTConvolutionImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TKernelImage = TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT SpatiallyVaryingConvolutionImageFilter
+  : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(SpatiallyVaryingConvolutionImageFilter);
+
+  using Self = SpatiallyVaryingConvolutionImageFilter;
+  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(SpatiallyVaryingConvolutionImageFilter);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+  static_assert(TKernelImage::ImageDimension == Superclass::ImageDimension, "image and kernels of one dimension");
+
+  using KernelImageType = TKernelImage;
+  using KernelImagesType = std::vector<typename KernelImageType::ConstPointer>;
+  /** Kernels one after the other along the last axis. */
+  using KernelStackType = Image<typename KernelImageType::PixelType, ImageDimension + 1>;
+  using GridSizeType = typename TInputImage::SizeType;
+  using PointType = typename TInputImage::PointType;
+  using SpacingType = typename TInputImage::SpacingType;
+  using OrderEnum = ChunkwiseConvolutionEnums::Order;
+
+  /** One for each node of the grid, x fastest. */
+  void
+  SetKernelImages(const KernelImagesType & kernels);
+  const KernelImagesType &
+  GetKernelImages() const
+  {
+    return m_KernelImages;
+  }
+  /** The same from an image of one dimension more; it is copied. */
+  void
+  SetKernelStack(const KernelStackType * stack);
+
+  /** Nodes per axis. Default: 1. */
+  itkSetMacro(GridSize, GridSizeType);
+  itkGetConstReferenceMacro(GridSize, GridSizeType);
+
+  /** Where the first node is, and how far apart along the image's axes nodes are. Without both the nodes are the
+   * centers of equal cells. */
+  void
+  SetGrid(const PointType & origin, const SpacingType & spacing);
+  void
+  SetGridToCells();
+  itkGetConstReferenceMacro(GridOrigin, PointType);
+  itkGetConstReferenceMacro(GridSpacing, SpacingType);
+
+  /** Default: ConvolveThenWeight. */
+  itkSetEnumMacro(Order, OrderEnum);
+  itkGetEnumMacro(Order, OrderEnum);
+
+  /** Whether each kernel is divided by its sum. Default: off. */
+  itkSetMacro(Normalize, bool);
+  itkGetConstMacro(Normalize, bool);
+  itkBooleanMacro(Normalize);
+
+  ModifiedTimeType
+  GetMTime() const override;
+
+protected:
+  SpatiallyVaryingConvolutionImageFilter();
+  ~SpatiallyVaryingConvolutionImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  KernelImagesType m_KernelImages;
+  GridSizeType     m_GridSize;
+  bool             m_GridIsGiven{ false };
+  PointType        m_GridOrigin;
+  SpacingType      m_GridSpacing;
+  OrderEnum        m_Order{ OrderEnum::ConvolveThenWeight };
+  bool             m_Normalize{ false };
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkSpatiallyVaryingConvolutionImageFilter.hxx"
+#endif
+
+#endif
