@@ -234,8 +234,8 @@ DeviceResident(Device & device, std::int64_t extent, const std::vector<Row> & ro
       call.numberOfInputs = 1;
       call.output = DenseView(out, PixelKind::Float32, box);
       call.writable = call.image = box;
-      call.scratchBytes = kernel.scratchBytes(*row.operation, shape);
-      call.scratch = device.Allocate(call.scratchBytes);
+      call.scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(*row.operation, shape) : 0;
+      call.scratch = device.Allocate(std::max<std::size_t>(call.scratchBytes, 1));
       call.tables = &tables;
       const double ours = Median(7,
                                  [&] {
