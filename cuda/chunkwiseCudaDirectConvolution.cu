@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPasses.cuh"
 
@@ -159,7 +159,7 @@ template <typename TIn, typename TAcc, typename TOut>
 void
 Run(const KernelCall & call)
 {
-  const auto &                operation = static_cast<const ConvolutionOperation &>(*call.operation);
+  const auto &                operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
   const std::vector<TAcc>     weights(operation.kernel->GetWeights().rbegin(), operation.kernel->GetWeights().rend());
   const char * const          precision = sizeof(TAcc) == 4 ? " f32" : " f64";
   DirectTask<TIn, TOut, TAcc> task{};
@@ -218,7 +218,7 @@ RunDirectConvolution(const KernelCall & call)
 double
 CostOfDirectConvolution(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & kernel = *static_cast<const ConvolutionOperation &>(operation).kernel;
+  const auto & kernel = *static_cast<const ImageConvolutionOperation &>(operation).kernel;
   return static_cast<double>(PixelSize(shape.inputKinds[0])) * static_cast<double>(shape.inputBox.NumberOfVoxels()) +
          (static_cast<double>(PixelSize(shape.outputKind)) + static_cast<double>(kernel.GetNumberOfTaps())) *
            static_cast<double>(shape.outputBox.NumberOfVoxels());

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCudaFft.cuh"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseError.h"
@@ -806,7 +806,7 @@ class DeviceConvolution
 public:
   DeviceConvolution(const KernelCall & call, const Box & output)
     : m_Call(call)
-    , m_Operation(static_cast<const ConvolutionOperation &>(*call.operation))
+    , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
     , m_Output(output)
     , m_Block(m_Operation, output, call.image.Extents())
     , m_Shape(m_Block)
@@ -1089,7 +1089,7 @@ private:
   }
 
   const KernelCall &           m_Call;
-  const ConvolutionOperation & m_Operation;
+  const ImageConvolutionOperation & m_Operation;
   const Box                    m_Output;
   const ConvolutionBlock       m_Block;
   const DeviceShape<T>         m_Shape;
@@ -1108,7 +1108,7 @@ UsesDouble(PixelKind kind)
 
 /** Outputs whose lines fit shared memory, where a kernel allows it. */
 Coordinates
-LargestOutput(const ConvolutionOperation & operation, const Coordinates & extent)
+LargestOutput(const ImageConvolutionOperation & operation, const Coordinates & extent)
 {
   Coordinates most = extent;
   for (int a = 0; a < MaxDimension; ++a)
@@ -1126,7 +1126,7 @@ template <typename T>
 void
 Run(const KernelCall & call)
 {
-  const auto & operation = static_cast<const ConvolutionOperation &>(*call.operation);
+  const auto & operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
   for (const Box & block : CutIntoBlocks(call.output.box, LargestOutput(operation, call.output.box.Extents())))
   {
     DeviceConvolution<T>(call, block).Run();
@@ -1147,7 +1147,7 @@ RunConvolution(const KernelCall & call)
 }
 
 ConvolutionBlock
-LargestBlock(const ConvolutionOperation & operation, const ChunkShape & chunk)
+LargestBlock(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
 {
   return ConvolutionBlock::Largest(
     operation, LargestOutput(operation, chunk.outputBox.Extents()), chunk.image.Extents());
@@ -1156,7 +1156,7 @@ LargestBlock(const ConvolutionOperation & operation, const ChunkShape & chunk)
 std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto & convolution = static_cast<const ConvolutionOperation &>(operation);
+  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
   const auto   block = LargestBlock(convolution, chunk);
   if (UsesDouble(chunk.inputKinds[0]))
   {
@@ -1171,7 +1171,7 @@ ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 double
 CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto &             convolution = static_cast<const ConvolutionOperation &>(operation);
+  const auto &             convolution = static_cast<const ImageConvolutionOperation &>(operation);
   const Coordinates        most = LargestOutput(convolution, chunk.outputBox.Extents());
   const ConvolutionBlock   block = ConvolutionBlock::Largest(convolution, most, chunk.image.Extents());
   const DeviceShape<float> shape(block);

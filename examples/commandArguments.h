@@ -2,7 +2,7 @@
 #ifndef commandArguments_h
 #define commandArguments_h
 
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseTypes.h"
 

@@ -2,7 +2,7 @@
 #ifndef chunkwiseVaryingConvolutionOperation_h
 #define chunkwiseVaryingConvolutionOperation_h
 
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 
 namespace chunkwise
 {
@@ -18,14 +18,14 @@ enum class VaryingOrder
  *
  * The weight of a node is the product over the axes of a hat that is 1 at the node and 0 at its neighbours; beyond the
  * first and the last node it stays what it is there. So the weights of all nodes sum to 1 everywhere, and with equal
- * kernels the result is that of ConvolutionOperation.
+ * kernels the result is that of ImageConvolutionOperation.
  *
- * In Renormalized mode the factors of ConvolutionOperation are each kernel's own. ConvolveThenWeight multiplies the
+ * In Renormalized mode the factors of ImageConvolutionOperation are each kernel's own. ConvolveThenWeight multiplies the
  * results of each kernel by them. WeightThenConvolve multiplies its input: what a voxel spreads beyond the edge is
  * given to its targets inside, so that every voxel's contribution keeps its sum; of the other modes it has Constant
  * with 0. With the kernels flipped the two orders are each other's adjoint.
  *
- * Computed through transforms, in ConvolutionOperation's accumulator and with its bound. */
+ * Computed through transforms, in ImageConvolutionOperation's accumulator and with its bound. */
 class Chunkwise_EXPORT VaryingConvolutionOperation : public Operation
 {
 public:
@@ -59,7 +59,7 @@ public:
   Validate(const Coordinates & image) const override;
 
   /** The convolution with one node's kernel. `flipped`: with that kernel mirrored. */
-  ConvolutionOperation
+  ImageConvolutionOperation
   GetNodeOperation(std::int64_t node, bool flipped = false) const;
   /** The node's coordinates in the grid. */
   Coordinates

@@ -2,7 +2,7 @@
 #ifndef itkChunkwiseConvolutionKernel_h
 #define itkChunkwiseConvolutionKernel_h
 
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseError.h"
 #include "itkChunkwiseGeometry.h"
 #include "itkImageRegionConstIterator.h"

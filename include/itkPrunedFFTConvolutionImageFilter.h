@@ -2,7 +2,7 @@
 #ifndef itkPrunedFFTConvolutionImageFilter_h
 #define itkPrunedFFTConvolutionImageFilter_h
 
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "itkChunkwiseConvolutionEnums.h"
 #include "itkChunkwiseWindowImageFilter.h"
 

@@ -99,7 +99,7 @@ std::shared_ptr<const chunkwise::Operation>
 PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakeOperation(
   const chunkwise::Coordinates &) const
 {
-  auto operation = std::make_shared<chunkwise::ConvolutionOperation>();
+  auto operation = std::make_shared<chunkwise::ImageConvolutionOperation>();
   operation->kernel = this->MakeKernel();
   operation->boundary = this->GetWindowBoundary();
   switch (m_Method)

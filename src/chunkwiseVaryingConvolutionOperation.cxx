@@ -83,10 +83,10 @@ VaryingConvolutionOperation::Validate(const Coordinates & image) const
   }
 }
 
-ConvolutionOperation
+ImageConvolutionOperation
 VaryingConvolutionOperation::GetNodeOperation(std::int64_t node, bool flipped) const
 {
-  ConvolutionOperation operation;
+  ImageConvolutionOperation operation;
   operation.kernel = kernels[static_cast<std::size_t>(node)];
   if (flipped)
   {

@@ -2,7 +2,7 @@
 #ifndef chunkwiseConvolutionOracle_h
 #define chunkwiseConvolutionOracle_h
 
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseOracle.h"
 
 namespace chunkwise
@@ -20,7 +20,7 @@ struct ConvolutionParts
 /** The sum over the kernel at `index`, times the sum of all weights by that of those inside in Renormalized mode. */
 template <typename T>
 ConvolutionParts
-Convolve(const BufferView & image, const Coordinates & index, const ConvolutionOperation & operation)
+Convolve(const BufferView & image, const Coordinates & index, const ImageConvolutionOperation & operation)
 {
   const ConvolutionKernel & kernel = *operation.kernel;
   const Coordinates         strides = DenseStrides(kernel.GetExtent());

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
@@ -79,7 +79,7 @@ Gaussian(double sigma)
 std::shared_ptr<Operation>
 Convolution(std::int64_t extent, ConvolutionMethod method, BoundaryMode mode)
 {
-  auto                operation = std::make_shared<ConvolutionOperation>();
+  auto                operation = std::make_shared<ImageConvolutionOperation>();
   std::vector<double> weights(static_cast<std::size_t>(extent * extent * extent));
   for (std::size_t i = 0; i < weights.size(); ++i)
   {

@@ -88,7 +88,7 @@ BruteForce(const Trial<T, T> & t, const VaryingConvolutionOperation & operation)
       continue;
     }
     // What the voxel spreads, and what of it stays inside.
-    ConvolutionOperation spread = operation.GetNodeOperation(number);
+    ImageConvolutionOperation spread = operation.GetNodeOperation(number);
     const Coordinates    strides = DenseStrides(spread.kernel->GetExtent());
     std::size_t          i = 0;
     ForEachIndex(image, [&](const Coordinates & index) {
@@ -251,7 +251,7 @@ TEST(VaryingConvolution, EqualKernelsGiveThePlainConvolution)
     std::fill(varying->kernels.begin(), varying->kernels.end(), varying->kernels[0]);
     std::vector<double> f;
     const auto          ours = RunWhole(random, varying, image, f);
-    const auto plain = RunWhole(random, std::make_shared<ConvolutionOperation>(varying->GetNodeOperation(0)), image, f);
+    const auto plain = RunWhole(random, std::make_shared<ImageConvolutionOperation>(varying->GetNodeOperation(0)), image, f);
     for (std::size_t i = 0; i < ours.size(); ++i)
     {
       ASSERT_NEAR(ours[i], plain[i], 1e-11) << BoundaryModeName(mode);

@@ -2,7 +2,7 @@
 #ifndef chunkwiseCpuConvolutionRows_h
 #define chunkwiseCpuConvolutionRows_h
 
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCpuLevel.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ public:
   /** For outputs in `box`. */
   ConvolutionRows(const KernelCall & call, const Box & box)
     : m_Call(call)
-    , m_Operation(static_cast<const ConvolutionOperation &>(*call.operation))
+    , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
     , m_Finish(
         GetCpuLevel()
           .finishWeighted[static_cast<int>(std::is_same<T, float>::value ? Accumulator::Float32 : Accumulator::Float64)]
@@ -192,7 +192,7 @@ private:
   using FinishFunction = void (*)(void *, const void *, std::int64_t);
 
   const KernelCall &           m_Call;
-  const ConvolutionOperation & m_Operation;
+  const ImageConvolutionOperation & m_Operation;
   const FinishFunction         m_Finish;
   Coordinates                  m_States{};
   std::vector<T>               m_Factors;

@@ -59,7 +59,7 @@ class DirectConvolution
 public:
   explicit DirectConvolution(const KernelCall & call)
     : m_Call(call)
-    , m_Operation(static_cast<const ConvolutionOperation &>(*call.operation))
+    , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
     , m_Extent(m_Operation.kernel->GetExtent())
     , m_Tile(*m_Operation.kernel, call.output.box)
     , m_Rows(call, call.output.box)
@@ -145,7 +145,7 @@ private:
   }
 
   const KernelCall &           m_Call;
-  const ConvolutionOperation & m_Operation;
+  const ImageConvolutionOperation & m_Operation;
   const Coordinates            m_Extent;
   const TileShape              m_Tile;
   const ConvolutionRows<T>     m_Rows;
@@ -169,7 +169,7 @@ RunDirectConvolution(const KernelCall & call)
 std::size_t
 ScratchOfDirectConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  const TileShape    tile(*static_cast<const ConvolutionOperation &>(operation).kernel, chunk.outputBox);
+  const TileShape    tile(*static_cast<const ImageConvolutionOperation &>(operation).kernel, chunk.outputBox);
   const std::int64_t bytes = ConvolvesInDouble(chunk.inputKinds[0]) ? 8 : 4;
   return static_cast<std::size_t>(tile.Scratch() * bytes * chunk.concurrency);
 }

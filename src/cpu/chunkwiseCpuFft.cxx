@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuFft.h"
 
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCpuLevel.h"
 
 #include <map>

@@ -2,7 +2,7 @@
 #ifndef chunkwiseCpuFftBlock_h
 #define chunkwiseCpuFftBlock_h
 
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCpuFft.h"
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseExecutor.h"
@@ -272,7 +272,7 @@ GetKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & blo
 /** The largest block of an image: so large that its spectrum is at most LargestSpectrumBytes, if it can be. */
 template <typename T>
 Coordinates
-LargestBlock(const ConvolutionOperation & operation, const Coordinates & image)
+LargestBlock(const ImageConvolutionOperation & operation, const Coordinates & image)
 {
   Coordinates extent = image;
   for (;;)
@@ -302,7 +302,7 @@ LargestBlock(const ConvolutionOperation & operation, const Coordinates & image)
   }
 }
 
-/** Convolves one block of the output by call.operation, a ConvolutionOperation: rows.Load(at, axis, n, row) gives n
+/** Convolves one block of the output by call.operation, a ImageConvolutionOperation: rows.Load(at, axis, n, row) gives n
  * numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes those of the output's. `support` as
  * in ConvolutionBlock. */
 template <typename T, typename TRows>
@@ -310,7 +310,7 @@ void
 RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const Box * support = nullptr)
 {
   constexpr std::int64_t  Cell = FftCell<T>;
-  const auto &            operation = static_cast<const ConvolutionOperation &>(*call.operation);
+  const auto &            operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
   const ConvolutionBlock  block(operation, output, call.image.Extents(), support);
   const CellShape<T>      shape(block);
   const PlaneTransform<T> planes(block);

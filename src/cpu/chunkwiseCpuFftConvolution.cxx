@@ -13,7 +13,7 @@ template <typename T>
 void
 Run(const KernelCall & call)
 {
-  const auto &             operation = static_cast<const ConvolutionOperation &>(*call.operation);
+  const auto &             operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
   const ConvolutionRows<T> rows(call, call.output.box);
   const Coordinates        most = LargestBlock<T>(operation, call.image.Extents());
   for (const Box & block : CutIntoBlocks(call.output.box, most))
@@ -38,7 +38,7 @@ RunConvolution(const KernelCall & call)
 /** Of the largest block of a chunk, wherever in the image it lies. */
 template <typename T>
 std::size_t
-ScratchOf(const ConvolutionOperation & operation, const ChunkShape & chunk)
+ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
 {
   const Coordinates image = chunk.image.Extents();
   Coordinates       extent = LargestBlock<T>(operation, image);
@@ -53,7 +53,7 @@ ScratchOf(const ConvolutionOperation & operation, const ChunkShape & chunk)
 std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto & convolution = static_cast<const ConvolutionOperation &>(operation);
+  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
   return ConvolvesInDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk)
                                                 : ScratchOf<float>(convolution, chunk);
 }

@@ -69,7 +69,7 @@ GetReach(const VaryingConvolutionOperation & operation, const Box & support, con
   {
     if (operation.order == VaryingOrder::WeightThenConvolve)
     {
-      const ConvolutionOperation node = operation.GetNodeOperation(0);
+      const ImageConvolutionOperation node = operation.GetNodeOperation(0);
       reach.lower[a] -= node.Above(a);
       reach.upper[a] += node.Below(a);
     }
@@ -164,7 +164,7 @@ std::int64_t
 NumbersOfPart(const VaryingConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image,
               std::int64_t workers)
 {
-  const ConvolutionOperation node = operation.GetNodeOperation(0);
+  const ImageConvolutionOperation node = operation.GetNodeOperation(0);
   const Coordinates          largest = LargestBlock<T>(node, image);
   Coordinates                most{};
   for (int a = 0; a < MaxDimension; ++a)
@@ -292,7 +292,7 @@ public:
         });
     }
 
-    const ConvolutionOperation first = m_Operation.GetNodeOperation(0);
+    const ImageConvolutionOperation first = m_Operation.GetNodeOperation(0);
     KernelCall                 call = m_Call;
     call.operation = &first;
     const ConvolutionRows<T> finish(call, Box::FromExtent(Coordinates::Filled(0)));
@@ -322,8 +322,8 @@ private:
       return;
     }
     const bool                 spreads = m_Operation.order == VaryingOrder::WeightThenConvolve;
-    const ConvolutionOperation node = m_Operation.GetNodeOperation(part.node);
-    const ConvolutionOperation factors = m_Operation.GetNodeOperation(part.node, spreads);
+    const ImageConvolutionOperation node = m_Operation.GetNodeOperation(part.node);
+    const ImageConvolutionOperation factors = m_Operation.GetNodeOperation(part.node, spreads);
     KernelCall                 call = m_Call;
     call.operation = &node;
     call.executor = &executor;

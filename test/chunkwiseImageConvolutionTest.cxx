@@ -43,10 +43,10 @@ RandomKernel(std::mt19937 & random, const Coordinates & extent, bool positive)
   return std::make_shared<ConvolutionKernel>(extent, center, weights);
 }
 
-std::shared_ptr<ConvolutionOperation>
+std::shared_ptr<ImageConvolutionOperation>
 RandomConvolution(std::mt19937 & random, int largest, ConvolutionMethod method)
 {
-  const auto operation = std::make_shared<ConvolutionOperation>();
+  const auto operation = std::make_shared<ImageConvolutionOperation>();
   operation->boundary.mode = AllModes[random() % 5];
   operation->boundary.constant = static_cast<double>(random() % 100);
   operation->kernel = RandomKernel(random, RandomKernelExtent(random, largest), operation->Renormalizes());
@@ -143,7 +143,7 @@ CompareRelativeError(Manager & manager, BackendChoice backend, double bound)
   {
     for (const BoundaryMode mode : AllModes)
     {
-      const auto  operation = std::make_shared<ConvolutionOperation>();
+      const auto  operation = std::make_shared<ImageConvolutionOperation>();
       Coordinates extent = { { 15, 14, 13, 1, 1 } };
       extent[2] = std::min(extent[2], image[2]);
       operation->kernel = RandomKernel(random, extent, true);
@@ -180,7 +180,7 @@ TEST_P(Convolution, RenormalizedConstantsStayConstant)
   std::mt19937 random(64);
   for (const ConvolutionMethod method : { ConvolutionMethod::FFT, ConvolutionMethod::Direct })
   {
-    const auto operation = std::make_shared<ConvolutionOperation>();
+    const auto operation = std::make_shared<ImageConvolutionOperation>();
     operation->kernel = RandomKernel(random, { { 9, 12, 30, 1, 1 } }, true);
     operation->method = method;
     Trial<double, double> t(random, operation, { { 30, 20, 17, 2, 1 } });
@@ -219,7 +219,7 @@ TEST(ConvolutionOperations, TransformLengthsAreSmoothAndGrow)
 
 TEST(ConvolutionOperations, BadParametersAreNamed)
 {
-  const auto message = [](const ConvolutionOperation & operation) {
+  const auto message = [](const ImageConvolutionOperation & operation) {
     try
     {
       operation.Validate({ { 10, 10, 10, 2, 1 } });
@@ -236,7 +236,7 @@ TEST(ConvolutionOperations, BadParametersAreNamed)
       Coordinates{},
       std::vector<double>(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()), weight));
   };
-  ConvolutionOperation operation;
+  ImageConvolutionOperation operation;
   operation.kernel = make({ { 3, 3, 3, 1, 1 } }, 1);
   EXPECT_EQ(message(operation), "");
   operation.kernel = make({ { 3, 3, 3, 2, 1 } }, 1);
@@ -259,7 +259,7 @@ TEST(ConvolutionOperations, BadParametersAreNamed)
 TEST(ConvolutionOperations, KeysTellParametersApart)
 {
   const auto make = [](std::vector<double> weights, std::int64_t center) {
-    ConvolutionOperation operation;
+    ImageConvolutionOperation operation;
     operation.kernel = std::make_shared<ConvolutionKernel>(
       Coordinates{ { 2, 2, 1, 1, 1 } }, Coordinates{ { center, 0, 0, 0, 0 } }, std::move(weights));
     return operation;
@@ -268,14 +268,14 @@ TEST(ConvolutionOperations, KeysTellParametersApart)
   EXPECT_NE(make({ 1, 2, 3, 4 }, 0).GetKey(), make({ 1, 2, 3, 4 }, 1).GetKey());
   EXPECT_NE(make({ 1, 2, 3, 4 }, 0).GetKey(), make({ 1, 3, 2, 4 }, 0).GetKey());
   EXPECT_NE(make({ 1, 2, 3, 4 }, 0).GetKey(), make({ 2, 1, 4, 3 }, 0).GetKey());
-  ConvolutionOperation other = make({ 1, 2, 3, 4 }, 0);
+  ImageConvolutionOperation other = make({ 1, 2, 3, 4 }, 0);
   other.method = ConvolutionMethod::FFT;
   EXPECT_NE(make({ 1, 2, 3, 4 }, 0).GetKey(), other.GetKey());
 }
 
 TEST(ConvolutionOperations, AutoTakesTheDirectMethodForSmallKernels)
 {
-  ConvolutionOperation operation;
+  ImageConvolutionOperation operation;
   const auto           make = [](std::int64_t n) {
     const Coordinates extent{ { n, n, n, 1, 1 } };
     return std::make_shared<ConvolutionKernel>(

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#ifndef chunkwiseConvolutionOperation_h
-#define chunkwiseConvolutionOperation_h
+#ifndef chunkwiseImageConvolutionOperation_h
+#define chunkwiseImageConvolutionOperation_h
 
 #include "chunkwiseOperations.h"
 
@@ -87,7 +87,7 @@ enum class ConvolutionMethod
  * - In Renormalized mode the result is multiplied by GetFactor: the sum of all weights by that of those inside the
  *   image. Where nothing is cut it is 1. Kernels for which an inside sum vanishes are refused by Validate.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
-class Chunkwise_EXPORT ConvolutionOperation : public Operation
+class Chunkwise_EXPORT ImageConvolutionOperation : public Operation
 {
 public:
   std::shared_ptr<const ConvolutionKernel> kernel;
@@ -138,7 +138,7 @@ public:
 class Chunkwise_EXPORT ConvolutionFactors
 {
 public:
-  ConvolutionFactors(const ConvolutionOperation & operation, const Coordinates & image);
+  ConvolutionFactors(const ImageConvolutionOperation & operation, const Coordinates & image);
 
   /** The state of position `i` of an axis with `n` voxels: a kernel of extent `k` with `below` taps below. Positions
    * where nothing is cut share the state `below` if the kernel fits the axis. */
@@ -155,7 +155,7 @@ public:
 
   /** States per axis. */
   static Coordinates
-  States(const ConvolutionOperation & operation, const Coordinates & image);
+  States(const ImageConvolutionOperation & operation, const Coordinates & image);
 
   /** The same, and the factors, dense with x fastest. */
   Coordinates         states{};
@@ -183,12 +183,12 @@ class Chunkwise_EXPORT ConvolutionBlock
 {
 public:
   /** `support`: where alone the input is not 0; it must reach the output through the kernel. nullptr: anywhere. */
-  ConvolutionBlock(const ConvolutionOperation & operation, const Box & output, const Coordinates & image,
+  ConvolutionBlock(const ImageConvolutionOperation & operation, const Box & output, const Coordinates & image,
                    const Box * support = nullptr);
 
   /** At least as large as every block whose output has at most this extent, wherever it lies. It has no place. */
   static ConvolutionBlock
-  Largest(const ConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image);
+  Largest(const ImageConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image);
 
   struct Axis
   {
@@ -211,7 +211,7 @@ public:
   }
 
 private:
-  ConvolutionBlock(const ConvolutionOperation & operation);
+  ConvolutionBlock(const ImageConvolutionOperation & operation);
 };
 
 /** `box` cut into parts of about one extent, at most `most`. */

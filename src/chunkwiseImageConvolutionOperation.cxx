@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 
 #include "chunkwiseError.h"
 
@@ -134,7 +134,7 @@ ConvolutionKernel::GetNumberOfTaps() const
 }
 
 std::string
-ConvolutionOperation::GetName() const
+ImageConvolutionOperation::GetName() const
 {
   const std::int64_t taps = kernel->GetNumberOfTaps();
   const bool         direct =
@@ -143,7 +143,7 @@ ConvolutionOperation::GetName() const
 }
 
 std::string
-ConvolutionOperation::GetKey() const
+ImageConvolutionOperation::GetKey() const
 {
   char constant[64] = "";
   if (boundary.mode == BoundaryMode::Constant)
@@ -154,7 +154,7 @@ ConvolutionOperation::GetKey() const
 }
 
 Halo
-ConvolutionOperation::GetHalo(const Coordinates &) const
+ImageConvolutionOperation::GetHalo(const Coordinates &) const
 {
   Halo halo = Halo::None();
   for (int a = 0; a < MaxDimension; ++a)
@@ -168,13 +168,13 @@ ConvolutionOperation::GetHalo(const Coordinates &) const
 }
 
 void
-ConvolutionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+ImageConvolutionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
   CheckSameOrFloatingOutput("a convolution", inputs.at(0), output);
 }
 
 void
-ConvolutionOperation::Validate(const Coordinates & image) const
+ImageConvolutionOperation::Validate(const Coordinates & image) const
 {
   int axes = 0;
   for (int a = 0; a < MaxDimension; ++a)
@@ -218,7 +218,7 @@ ConvolutionOperation::Validate(const Coordinates & image) const
 }
 
 Coordinates
-ConvolutionOperation::RoundChunk(const Coordinates & extent) const
+ImageConvolutionOperation::RoundChunk(const Coordinates & extent) const
 {
   Coordinates rounded = extent;
   if (GetName() == "convolution.fft")
@@ -233,7 +233,7 @@ ConvolutionOperation::RoundChunk(const Coordinates & extent) const
 }
 
 Coordinates
-ConvolutionFactors::States(const ConvolutionOperation & operation, const Coordinates & image)
+ConvolutionFactors::States(const ImageConvolutionOperation & operation, const Coordinates & image)
 {
   Coordinates states{};
   for (int a = 0; a < MaxDimension; ++a)
@@ -243,7 +243,7 @@ ConvolutionFactors::States(const ConvolutionOperation & operation, const Coordin
   return states;
 }
 
-ConvolutionFactors::ConvolutionFactors(const ConvolutionOperation & operation, const Coordinates & image)
+ConvolutionFactors::ConvolutionFactors(const ImageConvolutionOperation & operation, const Coordinates & image)
   : states(States(operation, image))
 {
   const ConvolutionKernel & kernel = *operation.kernel;
@@ -419,7 +419,7 @@ namespace
 /** What wraps around the transform must not reach the positions that are kept; `before` and `after` are the input's
  * positions beyond the output. */
 std::int64_t
-LengthOf(const ConvolutionBlock::Axis & r, const ConvolutionOperation & operation, std::int64_t before,
+LengthOf(const ConvolutionBlock::Axis & r, const ImageConvolutionOperation & operation, std::int64_t before,
          std::int64_t after)
 {
   return r.transformed ? GoodTransformLength(std::max({ r.input,
@@ -431,14 +431,14 @@ LengthOf(const ConvolutionBlock::Axis & r, const ConvolutionOperation & operatio
 
 /** Beyond the edge there is nothing in these modes: in Constant mode the constant is subtracted first. */
 bool
-EndsAtTheEdge(const ConvolutionOperation & operation)
+EndsAtTheEdge(const ImageConvolutionOperation & operation)
 {
   return operation.Renormalizes() || operation.boundary.mode == BoundaryMode::Constant;
 }
 
 } // namespace
 
-ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation)
+ConvolutionBlock::ConvolutionBlock(const ImageConvolutionOperation & operation)
 {
   const Coordinates & k = operation.kernel->GetExtent();
   // One axis is transformed even if the kernel is a single weight.
@@ -458,7 +458,7 @@ ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation)
   }
 }
 
-ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation, const Box & output,
+ConvolutionBlock::ConvolutionBlock(const ImageConvolutionOperation & operation, const Box & output,
                                    const Coordinates & image, const Box * support)
   : ConvolutionBlock(operation)
 {
@@ -486,7 +486,7 @@ ConvolutionBlock::ConvolutionBlock(const ConvolutionOperation & operation, const
 }
 
 ConvolutionBlock
-ConvolutionBlock::Largest(const ConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image)
+ConvolutionBlock::Largest(const ImageConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image)
 {
   ConvolutionBlock block(operation);
   for (Axis & r : block.role)
