@@ -5,6 +5,7 @@ itk_module(Chunkwise
   TEST_DEPENDS
     ITKTestKernel
     ITKGoogleTest
+    ITKMathematicalMorphology
     ITKSmoothing
     ITKIOMeta
     ITKIONIFTI

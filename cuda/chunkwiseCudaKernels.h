@@ -8,6 +8,8 @@ namespace chunkwise
 {
 
 void
+RegisterCudaExtremum(KernelRegistry & registry);
+void
 RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaMean(KernelRegistry & registry);

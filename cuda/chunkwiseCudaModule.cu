@@ -21,6 +21,7 @@ class CudaBackend : public Backend
 public:
   explicit CudaBackend(int count)
   {
+    RegisterCudaExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaMean(m_Kernels);
     RegisterCudaSeparable(m_Kernels);

@@ -92,6 +92,10 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addBox("sum", Filter::Sum, "Sum over a box");
   addBox("variance", Filter::Variance, "Variance over a box");
   addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
+  addBox("maximum", Filter::Maximum, "Maximum over a box (dilation)");
+  addBox("minimum", Filter::Minimum, "Minimum over a box (erosion)");
+  addBox("opening", Filter::Opening, "Opening with a box");
+  addBox("closing", Filter::Closing, "Closing with a box");
 
   CLI::App * gaussian = add("gaussian", Filter::Gaussian, "Convolution with a Gaussian");
   gaussian->add_option("--sigma", arguments.sigma, "Standard deviation, one number or one per spatial axis")

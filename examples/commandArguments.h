@@ -41,6 +41,10 @@ enum class Filter
   Sum,
   Variance,
   StandardDeviation,
+  Maximum,
+  Minimum,
+  Opening,
+  Closing,
   Gaussian
 };
 

@@ -5,8 +5,12 @@
 #include "commandArguments.h"
 
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkRenormalizedClosingImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedMinimumImageFilter.h"
+#include "itkRenormalizedOpeningImageFilter.h"
 #include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
@@ -84,6 +88,14 @@ MakeFilter(const Arguments & arguments)
     case Filter::StandardDeviation:
       return MakeBoxFilter<itk::RenormalizedStandardDeviationImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();
+    case Filter::Maximum:
+      return MakeBoxFilter<itk::RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Minimum:
+      return MakeBoxFilter<itk::RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Opening:
+      return MakeBoxFilter<itk::RenormalizedOpeningImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Closing:
+      return MakeBoxFilter<itk::RenormalizedClosingImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
     case Filter::Gaussian:
     {
       const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();

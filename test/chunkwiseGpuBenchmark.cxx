@@ -1,8 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
 #include "chunkwiseError.h"
+#include "chunkwiseExtremumOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
@@ -53,6 +55,25 @@ Mean(std::int64_t radius)
 }
 
 std::shared_ptr<Operation>
+Maximum(std::int64_t radius)
+{
+  auto operation = std::make_shared<ExtremumOperation>();
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  return operation;
+}
+
+std::shared_ptr<Operation>
+Opening(std::int64_t radius)
+{
+  auto erosion = std::make_shared<ExtremumOperation>();
+  erosion->radius = { { radius, radius, radius, 0, 0 } };
+  erosion->minimum = true;
+  auto operation = std::make_shared<SequenceOperation>();
+  operation->stages = { erosion, Maximum(radius) };
+  return operation;
+}
+
+std::shared_ptr<Operation>
 Gaussian(double sigma)
 {
   auto                operation = std::make_shared<SeparableOperation>();
@@ -98,7 +119,10 @@ Rows()
            { "Gaussian sigma 2", Gaussian(2) },
            { "Gaussian sigma 10", Gaussian(10) },
            { "std radius 2", StandardDeviation(2) },
-           { "std radius 5", StandardDeviation(5) } };
+           { "std radius 5", StandardDeviation(5) },
+           { "maximum radius 2", Maximum(2) },
+           { "maximum radius 15", Maximum(15) },
+           { "opening radius 2", Opening(2) } };
 }
 
 /** Keeps tables for the benchmark's lifetime. */

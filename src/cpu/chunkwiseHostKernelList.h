@@ -8,6 +8,8 @@ namespace chunkwise
 {
 
 void
+RegisterHostExtremum(KernelRegistry & registry);
+void
 RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);

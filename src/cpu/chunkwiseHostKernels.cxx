@@ -11,6 +11,7 @@ GetHostKernels()
   // Never destroyed: runs may outlive static destruction in other threads.
   static const KernelRegistry & kernels = []() -> const KernelRegistry & {
     auto * const registry = new KernelRegistry;
+    RegisterHostExtremum(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostMean(*registry);
     RegisterHostSeparable(*registry);

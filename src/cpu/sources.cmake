@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 set(Chunkwise_CPU_SRCS
+  cpu/chunkwiseCpuExtremum.cxx
   cpu/chunkwiseCpuIdentity.cxx
   cpu/chunkwiseCpuLevel.cxx
   cpu/chunkwiseCpuLevelBaseline.cxx
