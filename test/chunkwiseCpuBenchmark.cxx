@@ -1,10 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the filters on the CPU beside ITK's own on the same image and threads. Arguments: an image, threads (2).
 #include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 
 #include "itkBoxMeanImageFilter.h"
 #include "itkDiscreteGaussianImageFilter.h"
+#include "itkFlatStructuringElement.h"
+#include "itkGrayscaleDilateImageFilter.h"
 #include "itkImageFileReader.h"
 #include "itkMeanImageFilter.h"
 
@@ -120,6 +123,16 @@ main(int argc, char * argv[])
   const double peerBoxMean = Time(itkBoxMean.GetPointer(), image, threads, 3);
   const double peerGaussian = Time(itkGaussian.GetPointer(), image, threads, 3);
 
+  using OurMaximum = itk::RenormalizedMaximumImageFilter<ImageType, ImageType>;
+  const auto maximum = OurMaximum::New();
+  maximum->SetBackend(OurMaximum::BackendEnum::CPU);
+  maximum->SetRadius(2);
+  const double ourMaximum = Time(maximum.GetPointer(), image, threads, 5);
+  using Element = itk::FlatStructuringElement<3>;
+  const auto itkDilate = itk::GrayscaleDilateImageFilter<ImageType, ImageType, Element>::New();
+  itkDilate->SetKernel(Element::Box(ImageType::SizeType{ { 2, 2, 2 } }));
+  const double peerDilate = Time(itkDilate.GetPointer(), image, threads, 3);
+
   const auto size = image->GetLargestPossibleRegion().GetSize();
   std::printf("%lu x %lu x %lu float, %u threads; a copy takes %.1f ms\n",
               static_cast<unsigned long>(size[0]),
@@ -134,6 +147,7 @@ main(int argc, char * argv[])
   };
   row("mean radius 2", ourMean, "itk::MeanImageFilter", peerMean);
   row("mean radius 2", ourMean, "itk::BoxMeanImageFilter", peerBoxMean);
+  row("maximum radius 2", ourMaximum, "itk::GrayscaleDilateImageFilter, box", peerDilate);
   row("Gaussian sigma 2", ourGaussian, "itk::DiscreteGaussianImageFilter", peerGaussian);
   return 0;
 }
