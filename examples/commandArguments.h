@@ -41,7 +41,11 @@ enum class Filter
   Sum,
   Variance,
   StandardDeviation,
-  Gaussian
+  Gaussian,
+  LaplacianOfGaussian,
+  HighPass,
+  Difference,
+  Sequence
 };
 
 /** What the command line says. */
@@ -56,11 +60,15 @@ struct Arguments
 
   std::string input;
   std::string output;
+  std::string subtrahend; ///< the second image of a difference
 
   std::vector<std::int64_t> radius;
   std::vector<double>       sigma;
   bool                      voxels{ false };
   double                    cutoff{ 4.0 };
+
+  std::vector<std::string> stepTexts;
+  std::vector<Arguments>   steps; ///< of a sequence
 
   chunkwise::BoundaryMode   boundary{ chunkwise::BoundaryMode::Renormalized };
   double                    constant{ 0.0 };

@@ -4,8 +4,12 @@
 
 #include "commandArguments.h"
 
+#include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseSequenceImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedHighPassImageFilter.h"
+#include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
@@ -67,12 +71,26 @@ MakeBoxFilter(const Arguments & arguments)
   return filter;
 }
 
+template <typename TFilter>
+typename TFilter::Pointer
+MakeGaussianFilter(const Arguments & arguments)
+{
+  using Image = typename TFilter::InputImageType;
+  constexpr unsigned int dimension = Image::ImageDimension;
+  const auto             filter = TFilter::New();
+  SetWindow<Image, typename TFilter::OutputImageType>(*filter, arguments);
+  const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
+  filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
+  filter->SetUseImageSpacing(!arguments.voxels);
+  filter->SetCutoff(arguments.cutoff);
+  return filter;
+}
+
 /** The filter that the subcommand names, with its parameters. */
 template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
 MakeFilter(const Arguments & arguments)
 {
-  constexpr unsigned int dimension = TInputImage::ImageDimension;
   switch (arguments.filter)
   {
     case Filter::Mean:
@@ -85,14 +103,24 @@ MakeFilter(const Arguments & arguments)
       return MakeBoxFilter<itk::RenormalizedStandardDeviationImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();
     case Filter::Gaussian:
+      return MakeGaussianFilter<itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::HighPass:
+      return MakeGaussianFilter<itk::RenormalizedHighPassImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::Difference:
+      return itk::ChunkwiseDifferenceImageFilter<TInputImage, TOutputImage>::New().GetPointer();
+    case Filter::LaplacianOfGaussian:
+      return MakeGaussianFilter<itk::RenormalizedLaplacianOfGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::Sequence:
     {
-      const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();
-      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-      const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
-      filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
-      filter->SetUseImageSpacing(!arguments.voxels);
-      filter->SetCutoff(arguments.cutoff);
-      return filter.GetPointer();
+      const auto sequence = itk::ChunkwiseSequenceImageFilter<TInputImage, TOutputImage>::New();
+      for (const Arguments & step : arguments.steps)
+      {
+        sequence->AddFilter(MakeFilter<TOutputImage, TOutputImage>(step));
+      }
+      return sequence.GetPointer();
     }
     default:
       return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();

@@ -310,6 +310,39 @@ class CommandLineTest(unittest.TestCase):
             expected = [round_even(sum(values[i % stride :: stride]), size[-1]) for i in range(count)]
             self.assertEqual(list(read_voxels(self.out, "B")), expected)
 
+    def test_sum_and_standard_deviation_of_the_voxels_inside(self):
+        nx = self.size[0]
+        self.assert_runs("sum", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        sums = read_voxels(self.out, "d")
+        self.assert_runs("variance", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        variances = read_voxels(self.out, "d")
+        self.assert_runs("std", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        deviations = read_voxels(self.out, "d")
+        for i, x in ((i, i % nx) for i in range(len(self.values))):
+            window = self.values[i - min(x, 1) : i + min(nx - x, 2)]
+            mean = sum(window) / len(window)
+            variance = sum((v - mean) ** 2 for v in window) / len(window)
+            self.assertEqual(sums[i], sum(window))
+            self.assertAlmostEqual(variances[i], variance, delta=1e-6)
+            self.assertAlmostEqual(deviations[i], variance**0.5, delta=1e-6)
+
+    def test_a_sequence_is_its_steps_one_after_the_other(self):
+        between = self.out.with_name("between.mha")
+        self.assert_runs("gaussian", self.small, between, "--sigma", 0.7, "--output-type", "float32")
+        self.assert_runs("mean", between, self.out, "--radius", "2,1,1", "--boundary", "mirror")
+        expected = self.out.read_bytes()
+        steps = ("--step", "gaussian --sigma 0.7", "--step", "mean --radius 2,1,1 --boundary mirror")
+        for divisions in (1, 4):
+            self.assert_runs(
+                "sequence", self.small, self.out, *steps, "--output-type", "float32", "--divisions", divisions
+            )
+            self.assertEqual(self.out.read_bytes(), expected)
+        for pattern, step in (
+            ("--radius", "mean"), ("--memory", "mean --radius 1 --memory 1G"), ("not a filter", "devices"),
+            ("wrong", "wrong --radius 1"), ("not a filter", "plan mean --radius 1"),
+        ):
+            self.assert_fails(2, "--step: .*" + pattern, "sequence", self.small, self.out, "--step", step)
+
     def test_help_and_version(self):
         self.assertIn("gaussian", self.assert_runs("--help").stdout)
         self.assertIn("--sigma", self.assert_runs("gaussian", "--help").stdout)

@@ -1,8 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
 #include "chunkwiseError.h"
+#include "chunkwiseHighPassOperation.h"
+#include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
@@ -84,6 +87,33 @@ StandardDeviation(std::int64_t radius)
   return operation;
 }
 
+std::shared_ptr<Operation>
+Laplacian(double sigma)
+{
+  auto operation = std::make_shared<LaplacianOperation>();
+  for (int a = 0; a < 3; ++a)
+  {
+    operation->weights[a] = static_cast<const SeparableOperation &>(*Gaussian(sigma)).weights[a];
+  }
+  return operation;
+}
+
+std::shared_ptr<Operation>
+HighPass(double sigma)
+{
+  auto operation = std::make_shared<HighPassOperation>();
+  operation->smoothing = std::dynamic_pointer_cast<const SeparableOperation>(Gaussian(sigma));
+  return operation;
+}
+
+std::shared_ptr<Operation>
+Sequence()
+{
+  auto operation = std::make_shared<SequenceOperation>();
+  operation->stages = { Gaussian(2), Mean(2), StandardDeviation(2) };
+  return operation;
+}
+
 struct Row
 {
   const char *               name;
@@ -98,7 +128,10 @@ Rows()
            { "Gaussian sigma 2", Gaussian(2) },
            { "Gaussian sigma 10", Gaussian(10) },
            { "std radius 2", StandardDeviation(2) },
-           { "std radius 5", StandardDeviation(5) } };
+           { "std radius 5", StandardDeviation(5) },
+           { "LoG sigma 2", Laplacian(2) },
+           { "highpass sigma 2", HighPass(2) },
+           { "Gauss, mean, std", Sequence() } };
 }
 
 /** Keeps tables for the benchmark's lifetime. */

@@ -1,4 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseHighPassOperation.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseVarianceOperation.h"
 
@@ -208,6 +210,121 @@ TEST_P(Statistics, NaNStaysWithinItsWindow)
       ASSERT_EQ(std::isnan(t.Result(index)), near) << ToString(index);
     });
   }
+}
+
+std::shared_ptr<HighPassOperation>
+RandomHighPass(std::mt19937 & random)
+{
+  const auto smoothing = std::make_shared<SeparableOperation>();
+  for (const int a : RandomAxes(random))
+  {
+    smoothing->weights[a] = { 0.1, 0.2, 0.4, 0.2, 0.1 };
+  }
+  smoothing->boundary.mode = AllModes[random() % 5];
+  smoothing->boundary.constant = static_cast<double>(random() % 100);
+  const auto operation = std::make_shared<HighPassOperation>();
+  operation->smoothing = smoothing;
+  return operation;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareHighPassWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 8; ++trial)
+  {
+    const auto       operation = RandomHighPass(random);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto  weighed = oracle::WeighWindow<TIn>(t.image, index, *operation->smoothing);
+      const auto  pixel = static_cast<long double>(At<TIn>(t.image, index));
+      const bool  inFloat = std::is_same<TOut, float>::value || std::is_same<TIn, float>::value || sizeof(TIn) <= 2;
+      long double bound = (weighed.second + std::fabs(pixel)) * (inFloat ? 6e-8L : 1.2e-16L) * 60;
+      long double expected = pixel - weighed.first;
+      if (std::is_integral<TOut>::value)
+      {
+        expected = std::max(expected, static_cast<long double>(std::numeric_limits<TOut>::lowest()));
+        expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
+        bound += 0.5L;
+      }
+      ASSERT_LE(std::fabs(static_cast<long double>(t.Result(index)) - expected), bound)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+    });
+  }
+}
+
+TEST_P(Statistics, AHighPassIsTheImageMinusItselfSmoothed)
+{
+  std::mt19937 random(66);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareHighPassWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareHighPassWithOracle<Pixel, float>(random, GetManager(), GetBackend());
+      CompareHighPassWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 40, [&](int) { return RandomHighPass(random); });
+  CompareBits<std::int16_t, std::int16_t>(
+    random, GetManager(), GetBackend(), 20, [&](int) { return RandomHighPass(random); });
+}
+
+template <typename TIn, typename TOut>
+void
+CompareDifference(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  const auto       operation = std::make_shared<DifferenceOperation>();
+  Trial<TIn, TOut> t(random, std::make_shared<IdentityOperation>(), RandomExtent(random, 20));
+  t.request.operation = operation;
+  t.request.backend = backend;
+  t.Prepare(RandomRegion(random, t.request.image.Extents()));
+  std::vector<TIn> other(t.pixels.size());
+  for (TIn & pixel : other)
+  {
+    pixel = RandomPixel<TIn>(random);
+  }
+  t.request.inputs.push_back(DenseView(other.data(), PixelKindOf<TIn>(), t.request.image));
+  manager.Execute(t.request);
+  ASSERT_TRUE(t.IsContained());
+  ForEachIndex(t.request.region, [&](const Coordinates & index) {
+    const TIn a = At<TIn>(t.image, index);
+    const TIn b = At<TIn>(t.request.inputs[1], index);
+    if constexpr (std::is_integral<TIn>::value)
+    {
+      auto exact = static_cast<oracle::Wide>(a) - static_cast<oracle::Wide>(b);
+      if (std::is_integral<TOut>::value)
+      {
+        exact = std::max(exact, static_cast<oracle::Wide>(std::numeric_limits<TOut>::lowest()));
+        exact = std::min(exact, static_cast<oracle::Wide>(std::numeric_limits<TOut>::max()));
+      }
+      ASSERT_EQ(t.Result(index), static_cast<TOut>(exact));
+    }
+    else
+    {
+      ASSERT_EQ(t.Result(index), static_cast<TOut>(a - b));
+    }
+  });
+}
+
+TEST_P(Statistics, ADifferenceIsExactAndClamped)
+{
+  std::mt19937 random(67);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareDifference<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareDifference<Pixel, float>(random, GetManager(), GetBackend());
+      CompareDifference<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+  EXPECT_THROW(DifferenceOperation().CheckKinds({ PixelKind::UInt8, PixelKind::UInt16 }, PixelKind::UInt8),
+               ParameterError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Statistics, testing::Values(Place::Cpu));

@@ -17,6 +17,12 @@ void
 RegisterHostVariance(KernelRegistry & registry);
 void
 RegisterHostSequence(KernelRegistry & registry);
+void
+RegisterHostLaplacian(KernelRegistry & registry);
+void
+RegisterHostHighPass(KernelRegistry & registry);
+void
+RegisterHostDifference(KernelRegistry & registry);
 
 } // namespace chunkwise
 

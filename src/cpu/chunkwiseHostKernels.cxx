@@ -16,6 +16,9 @@ GetHostKernels()
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostSequence(*registry);
+    RegisterHostLaplacian(*registry);
+    RegisterHostHighPass(*registry);
+    RegisterHostDifference(*registry);
     return *registry;
   }();
   return kernels;
