@@ -27,6 +27,10 @@ void
 RegisterCudaHighPass(KernelRegistry & registry);
 void
 RegisterCudaDifference(KernelRegistry & registry);
+void
+RegisterCudaEntropy(KernelRegistry & registry);
+void
+RegisterCudaConvolution(KernelRegistry & registry);
 
 /** Throws DeviceError if the launch of `kernel` that was just made failed. */
 void

@@ -93,6 +93,19 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addBox("sum", Filter::Sum, "Sum over a box");
   addBox("variance", Filter::Variance, "Variance over a box");
   addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
+  addBox("convolve", Filter::Convolution, "Convolution with a small kernel of any weights")
+    ->add_option("--weights", arguments.weights, "The kernel, x fastest: 2 radius + 1 numbers along each spatial axis")
+    ->required()
+    ->delimiter(',')
+    ->allow_extra_args(false)
+    ->type_name("W,W,...");
+  CLI::App * entropy = addBox("entropy", Filter::Entropy, "Entropy of the histogram of a box, in bits");
+  entropy->add_option("--bins", arguments.bins, "Bins of the histogram (256)")->check(CLI::Range(2, 4096));
+  entropy
+    ->add_option("--range", arguments.range, "Where the first bin begins and the last one ends (the type's, if small)")
+    ->delimiter(',')
+    ->expected(2)
+    ->type_name("LOW,HIGH");
 
   const auto addGaussian = [&](const std::string & name, Filter filter, const std::string & description) {
     CLI::App * sub = add(name, filter, description);
@@ -107,6 +120,18 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addGaussian("gaussian", Filter::Gaussian, "Convolution with a Gaussian");
   addGaussian("highpass", Filter::HighPass, "The image minus its Gaussian");
   addGaussian("log", Filter::LaplacianOfGaussian, "Laplacian of the image smoothed by a Gaussian");
+
+  CLI::App * statistics = app.add_subcommand("statistics", "Print the sum, mean, minimum and maximum of an image");
+  statistics->add_option("IN", arguments.input, "Image to read, in any format of ITK")
+    ->required()
+    ->check(CLI::ExistingFile);
+  statistics->add_option("--divisions", arguments.divisions, "Read in this many divisions (of 64 MiB)")
+    ->check(CLI::PositiveNumber);
+  statistics->add_option("--threads", arguments.threads, "Threads of the CPU (all)")->check(CLI::PositiveNumber);
+  statistics->callback([&arguments] {
+    arguments.filter = Filter::Statistics;
+    arguments.filterName = "statistics";
+  });
 
   add("difference", Filter::Difference, "The image minus another one")
     ->add_option("--minus", arguments.subtrahend, "The image to subtract, of the same size and type")
@@ -137,7 +162,9 @@ Check(const Arguments & arguments, const CLI::App & app)
     throw ArgumentError("--cutoff: " + std::to_string(arguments.cutoff) + " is not a finite number above 0");
   }
   const auto * parent = arguments.planOnly ? app.get_subcommand("plan") : &app;
-  const auto * sub = arguments.filter == Filter::None ? nullptr : parent->get_subcommand(arguments.filterName);
+  const auto * sub = arguments.filter == Filter::None || arguments.filter == Filter::Statistics
+                       ? nullptr
+                       : parent->get_subcommand(arguments.filterName);
   if (sub && sub->count("--constant") && arguments.boundary != chunkwise::BoundaryMode::Constant)
   {
     throw ArgumentError("--constant: only --boundary constant has a value beyond the edge");
@@ -202,7 +229,7 @@ ParseSteps(Arguments & arguments)
       throw ArgumentError("--step: " + text + ": " + error.what());
     }
     if (step.filter == Filter::None || step.filter == Filter::Sequence || step.filter == Filter::Difference ||
-        step.planOnly)
+        step.filter == Filter::Statistics || step.planOnly)
     {
       throw ArgumentError("--step: \"" + text + "\" is not a filter");
     }

@@ -44,6 +44,9 @@ enum class Filter
   Gaussian,
   LaplacianOfGaussian,
   HighPass,
+  Entropy,
+  Convolution,
+  Statistics,
   Difference,
   Sequence
 };
@@ -66,6 +69,9 @@ struct Arguments
   std::vector<double>       sigma;
   bool                      voxels{ false };
   double                    cutoff{ 4.0 };
+  std::vector<double>       weights; ///< of a convolution, x fastest
+  int                       bins{ 256 };
+  std::vector<double>       range; ///< empty: the filter's own
 
   std::vector<std::string> stepTexts;
   std::vector<Arguments>   steps; ///< of a sequence

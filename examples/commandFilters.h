@@ -7,6 +7,8 @@
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
+#include "itkRenormalizedConvolutionImageFilter.h"
+#include "itkRenormalizedEntropyImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
@@ -105,6 +107,35 @@ MakeFilter(const Arguments & arguments)
     case Filter::Gaussian:
       return MakeGaussianFilter<itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();
+    case Filter::Convolution:
+    {
+      const auto filter = itk::RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::New();
+      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+      const auto radius =
+        SpreadOverAxes(arguments.radius, filter->GetSpatialAxes(), TInputImage::ImageDimension, "--radius");
+      typename TInputImage::SizeType size;
+      std::copy(radius.begin(), radius.end(), size.begin());
+      itk::Neighborhood<double, TInputImage::ImageDimension> kernel;
+      kernel.SetRadius(size);
+      if (kernel.Size() != arguments.weights.size())
+      {
+        throw ArgumentError("--weights: " + std::to_string(arguments.weights.size()) + " numbers, the radius needs " +
+                            std::to_string(kernel.Size()));
+      }
+      std::copy(arguments.weights.begin(), arguments.weights.end(), kernel.Begin());
+      filter->SetKernel(kernel);
+      return filter.GetPointer();
+    }
+    case Filter::Entropy:
+    {
+      const auto filter = MakeBoxFilter<itk::RenormalizedEntropyImageFilter<TInputImage, TOutputImage>>(arguments);
+      filter->SetNumberOfBins(arguments.bins);
+      if (!arguments.range.empty())
+      {
+        filter->SetRange(arguments.range[0], arguments.range[1]);
+      }
+      return filter.GetPointer();
+    }
     case Filter::HighPass:
       return MakeGaussianFilter<itk::RenormalizedHighPassImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();

@@ -8,6 +8,7 @@
 #include "commandProgress.h"
 #include "commandReport.h"
 #include "commandRun.h"
+#include "commandStatistics.h"
 
 #include "itkImageFileReader.h"
 #include "itkImageFileWriter.h"
@@ -314,6 +315,10 @@ RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
 {
   chunkwise::DispatchPixelKind(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
+    if (arguments.filter == Filter::Statistics)
+    {
+      return PrintStatistics<itk::Image<Pixel, VDimension>>(arguments);
+    }
     const std::string own = chunkwise::PixelKindName(kind);
     const std::string type = arguments.outputType.empty() ? own : arguments.outputType;
     if (type == own)

@@ -84,6 +84,22 @@ ConvertResult(TReal value)
   }
 }
 
+/** Calls f(TOut{}) with the type of the output: TIn, float or double. */
+template <typename TIn, typename TFunctor>
+void
+DispatchOutput(PixelKind kind, TFunctor && f)
+{
+  switch (kind)
+  {
+    case PixelKind::Float32:
+      return f(float{});
+    case PixelKind::Float64:
+      return f(double{});
+    default:
+      return f(TIn{});
+  }
+}
+
 /** The constant beyond the edge as a voxel of the image would hold it. */
 template <typename TPixel>
 TPixel

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
+#include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseLaplacianOperation.h"
@@ -88,6 +89,15 @@ StandardDeviation(std::int64_t radius)
 }
 
 std::shared_ptr<Operation>
+Entropy(std::int64_t radius)
+{
+  auto operation = std::make_shared<EntropyOperation>();
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  operation->upper = 1678; // of the image's values
+  return operation;
+}
+
+std::shared_ptr<Operation>
 Laplacian(double sigma)
 {
   auto operation = std::make_shared<LaplacianOperation>();
@@ -129,6 +139,7 @@ Rows()
            { "Gaussian sigma 10", Gaussian(10) },
            { "std radius 2", StandardDeviation(2) },
            { "std radius 5", StandardDeviation(5) },
+           { "entropy radius 2", Entropy(2) },
            { "LoG sigma 2", Laplacian(2) },
            { "highpass sigma 2", HighPass(2) },
            { "Gauss, mean, std", Sequence() } };

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseEntropyOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseVarianceOperation.h"
@@ -325,6 +326,109 @@ TEST_P(Statistics, ADifferenceIsExactAndClamped)
   }
   EXPECT_THROW(DifferenceOperation().CheckKinds({ PixelKind::UInt8, PixelKind::UInt16 }, PixelKind::UInt8),
                ParameterError);
+}
+
+template <typename TIn>
+std::shared_ptr<EntropyOperation>
+RandomEntropy(std::mt19937 & random, int largestRadius)
+{
+  const auto operation = RandomBox<EntropyOperation>(random, largestRadius, true);
+  const int  bins[] = { 2, 10, 256, 300 };
+  operation->bins = bins[random() % 4];
+  const bool wide = std::is_integral<TIn>::value;
+  operation->lower = wide ? 0.4 * static_cast<double>(std::numeric_limits<TIn>::lowest()) : -20;
+  operation->upper = wide ? 0.8 * static_cast<double>(std::numeric_limits<TIn>::max()) : 110;
+  return operation;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareEntropyWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 8; ++trial)
+  {
+    const auto       operation = RandomEntropy<TIn>(random, trial % 4 == 0 ? 6 : 2);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto               values = WindowValues<TIn>(t.image, index, *operation);
+      std::vector<long double> counts(static_cast<std::size_t>(operation->bins), 0);
+      for (const TIn value : values)
+      {
+        const double position =
+          (static_cast<double>(value) - operation->lower) * (operation->bins / (operation->upper - operation->lower));
+        counts[static_cast<std::size_t>(std::max(0.0, std::min(position, operation->bins - 1.0)))] += 1;
+      }
+      long double entropy = 0;
+      for (const long double count : counts)
+      {
+        const long double share = count / static_cast<long double>(values.size());
+        entropy -= count > 0 ? share * std::log2(share) : 0;
+      }
+      ASSERT_NEAR(static_cast<double>(t.Result(index)),
+                  static_cast<double>(entropy),
+                  std::is_integral<TOut>::value ? 0.5001 : 1e-6)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+    });
+  }
+}
+
+TEST_P(Statistics, EntropyIsWhatItsDefinitionSays)
+{
+  std::mt19937 random(68);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareEntropyWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareEntropyWithOracle<Pixel, float>(random, GetManager(), GetBackend());
+      CompareEntropyWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+}
+
+TEST_P(Statistics, EntropyOfChunksHasTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(69);
+  const auto   compare = [&](auto in, auto out, int trials) {
+    using In = decltype(in);
+    CompareBits<In, decltype(out)>(random, GetManager(), GetBackend(), trials, [&](int trial) {
+      return RandomEntropy<In>(random, trial % 3 == 0 ? 7 : 3);
+    });
+  };
+  compare(std::uint16_t{}, float{}, 40);
+  compare(std::uint8_t{}, double{}, 20);
+  compare(float{}, float{}, 30);
+}
+
+TEST(EntropyOperation, BadParametersAreNamed)
+{
+  EntropyOperation operation;
+  const auto       message = [&] {
+    try
+    {
+      operation.Validate({ { 99, 99, 99, 9, 1 } });
+    }
+    catch (const ParameterError & error)
+    {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message(), "");
+  operation.bins = 1;
+  EXPECT_NE(message().find("Bins is 1"), std::string::npos);
+  operation.bins = 256;
+  operation.upper = operation.lower;
+  EXPECT_NE(message().find("Range"), std::string::npos);
+  operation.upper = 3;
+  operation.radius = { { 20, 20, 20, 0, 0 } };
+  EXPECT_NE(message().find("68921"), std::string::npos);
+  operation.radius = { { 1, 1, 1, 1, 0 } };
+  EXPECT_NE(message().find("4 axes"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Statistics, testing::Values(Place::Cpu));

@@ -23,6 +23,10 @@ void
 RegisterHostHighPass(KernelRegistry & registry);
 void
 RegisterHostDifference(KernelRegistry & registry);
+void
+RegisterHostEntropy(KernelRegistry & registry);
+void
+RegisterHostConvolution(KernelRegistry & registry);
 
 } // namespace chunkwise
 

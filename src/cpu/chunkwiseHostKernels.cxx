@@ -19,6 +19,8 @@ GetHostKernels()
     RegisterHostLaplacian(*registry);
     RegisterHostHighPass(*registry);
     RegisterHostDifference(*registry);
+    RegisterHostEntropy(*registry);
+    RegisterHostConvolution(*registry);
     return *registry;
   }();
   return kernels;
