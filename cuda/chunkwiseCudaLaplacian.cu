@@ -206,14 +206,15 @@ struct PassRows
   }
 };
 
+/** Outputs of a thread in a pass along x, a block's width apart. */
+constexpr int RowOutputs = 4;
+
 /** A pass along x: lanes on consecutive voxels. */
 template <bool VLast, typename TIn, typename TAcc, typename TOut>
 __global__ void __launch_bounds__(128)
   LaplacianRowKernel(WeightTables<TAcc> weights, Voxels<const TIn> in, PassRows rows, std::uint32_t count,
                      StoreLaplacian<VLast, TAcc, TOut> store, Coordinates outStride)
 {
-  const auto         lane = static_cast<int>(threadIdx.x % 32);
-  const auto         warp = static_cast<int>(threadIdx.x / 32);
   const bool         hasMiddle = weights.rows != weights.extent;
   const auto         middle = hasMiddle && weights.rows > 1 ? weights.radius * (2 * weights.radius + 1) : 0;
   const auto         r = static_cast<int>(weights.radius);
@@ -229,29 +230,50 @@ __global__ void __launch_bounds__(128)
       offset += (index.axis[a] - rows.box.lower.axis[a]) * outStride.axis[a];
     }
     const std::int64_t n = rows.box.Extent(0);
-    for (std::int64_t x = warp * 32 + lane; x < n; x += 128)
+    // Several outputs of a thread share the weights that it fetches.
+    for (std::int64_t x = threadIdx.x; x < n; x += 128 * RowOutputs)
     {
-      const std::int64_t        i = rows.box.lower.axis[0] + x;
-      LaplacianSums<true, TAcc> sums;
-      if (r == 0)
+      LaplacianSums<true, TAcc> sums[RowOutputs];
+      TAcc                      centers[RowOutputs];
+      bool                      whole[RowOutputs];
+#pragma unroll
+      for (int u = 0; u < RowOutputs; ++u)
       {
-        sums.s = static_cast<TAcc>(line[x]);
-      }
-      else if (hasMiddle && i - r >= in.box.lower.axis[0] && i + r < in.box.upper.axis[0])
-      {
-        const TAcc center = static_cast<TAcc>(line[x]);
-#pragma unroll 8
-        for (int t = -r; t <= r; ++t)
+        const std::int64_t i = rows.box.lower.axis[0] + x + 128 * u;
+        const bool         inside = x + 128 * u < n;
+        whole[u] = inside && hasMiddle && r > 0 && i - r >= in.box.lower.axis[0] && i + r < in.box.upper.axis[0];
+        centers[u] = inside ? static_cast<TAcc>(line[x + 128 * u]) : TAcc(0);
+        if (inside && r == 0)
         {
-          sums.Add(g[t], h[t], static_cast<TAcc>(line[x + t]), TAcc(0), center);
+          sums[u].s = centers[u];
+        }
+        else if (inside && !whole[u])
+        {
+          sums[u] = SumTaps<true, TIn, TAcc>(
+            weights, line + x + 128 * u, 1, nullptr, 0, i, in.box.lower.axis[0], in.box.upper.axis[0]);
         }
       }
-      else
+      for (int t = -r; t <= r && r > 0; ++t)
       {
-        sums =
-          SumTaps<true, TIn, TAcc>(weights, line + x, 1, nullptr, 0, i, in.box.lower.axis[0], in.box.upper.axis[0]);
+        const TAcc weightG = g[t];
+        const TAcc weightH = h[t];
+#pragma unroll
+        for (int u = 0; u < RowOutputs; ++u)
+        {
+          if (whole[u])
+          {
+            sums[u].Add(weightG, weightH, static_cast<TAcc>(line[x + 128 * u + t]), TAcc(0), centers[u]);
+          }
+        }
       }
-      store(offset + x, sums.s, sums.l);
+#pragma unroll
+      for (int u = 0; u < RowOutputs; ++u)
+      {
+        if (x + 128 * u < n)
+        {
+          store(offset + x + 128 * u, sums[u].s, sums[u].l);
+        }
+      }
     }
   }
 }
