@@ -19,6 +19,20 @@ void
 RegisterCudaVariance(KernelRegistry & registry);
 void
 RegisterCudaSequence(KernelRegistry & registry);
+void
+RegisterCudaLaplacian(KernelRegistry & registry);
+
+/** All kernels of this backend, for those that run others. */
+const KernelRegistry &
+GetCudaKernels();
+void
+RegisterCudaHighPass(KernelRegistry & registry);
+void
+RegisterCudaDifference(KernelRegistry & registry);
+void
+RegisterCudaEntropy(KernelRegistry & registry);
+void
+RegisterCudaConvolution(KernelRegistry & registry);
 
 /** Throws DeviceError if the launch of `kernel` that was just made failed. */
 void

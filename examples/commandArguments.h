@@ -45,7 +45,14 @@ enum class Filter
   Minimum,
   Opening,
   Closing,
-  Gaussian
+  Gaussian,
+  LaplacianOfGaussian,
+  HighPass,
+  Entropy,
+  Convolution,
+  Statistics,
+  Difference,
+  Sequence
 };
 
 /** What the command line says. */
@@ -60,11 +67,18 @@ struct Arguments
 
   std::string input;
   std::string output;
+  std::string subtrahend; ///< the second image of a difference
 
   std::vector<std::int64_t> radius;
   std::vector<double>       sigma;
   bool                      voxels{ false };
   double                    cutoff{ 4.0 };
+  std::vector<double>       weights; ///< of a convolution, x fastest
+  int                       bins{ 256 };
+  std::vector<double>       range; ///< empty: the filter's own
+
+  std::vector<std::string> stepTexts;
+  std::vector<Arguments>   steps; ///< of a sequence
 
   chunkwise::BoundaryMode   boundary{ chunkwise::BoundaryMode::Renormalized };
   double                    constant{ 0.0 };

@@ -4,9 +4,15 @@
 
 #include "commandArguments.h"
 
+#include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseSequenceImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
+#include "itkRenormalizedConvolutionImageFilter.h"
+#include "itkRenormalizedEntropyImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedHighPassImageFilter.h"
+#include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMinimumImageFilter.h"
@@ -71,12 +77,26 @@ MakeBoxFilter(const Arguments & arguments)
   return filter;
 }
 
+template <typename TFilter>
+typename TFilter::Pointer
+MakeGaussianFilter(const Arguments & arguments)
+{
+  using Image = typename TFilter::InputImageType;
+  constexpr unsigned int dimension = Image::ImageDimension;
+  const auto             filter = TFilter::New();
+  SetWindow<Image, typename TFilter::OutputImageType>(*filter, arguments);
+  const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
+  filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
+  filter->SetUseImageSpacing(!arguments.voxels);
+  filter->SetCutoff(arguments.cutoff);
+  return filter;
+}
+
 /** The filter that the subcommand names, with its parameters. */
 template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
 MakeFilter(const Arguments & arguments)
 {
-  constexpr unsigned int dimension = TInputImage::ImageDimension;
   switch (arguments.filter)
   {
     case Filter::Mean:
@@ -97,14 +117,53 @@ MakeFilter(const Arguments & arguments)
     case Filter::Closing:
       return MakeBoxFilter<itk::RenormalizedClosingImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
     case Filter::Gaussian:
+      return MakeGaussianFilter<itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::Convolution:
     {
-      const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();
+      const auto filter = itk::RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::New();
       SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-      const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
-      filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
-      filter->SetUseImageSpacing(!arguments.voxels);
-      filter->SetCutoff(arguments.cutoff);
+      const auto radius =
+        SpreadOverAxes(arguments.radius, filter->GetSpatialAxes(), TInputImage::ImageDimension, "--radius");
+      typename TInputImage::SizeType size;
+      std::copy(radius.begin(), radius.end(), size.begin());
+      itk::Neighborhood<double, TInputImage::ImageDimension> kernel;
+      kernel.SetRadius(size);
+      if (kernel.Size() != arguments.weights.size())
+      {
+        throw ArgumentError("--weights: " + std::to_string(arguments.weights.size()) + " numbers, the radius needs " +
+                            std::to_string(kernel.Size()));
+      }
+      std::copy(arguments.weights.begin(), arguments.weights.end(), kernel.Begin());
+      filter->SetKernel(kernel);
       return filter.GetPointer();
+    }
+    case Filter::Entropy:
+    {
+      const auto filter = MakeBoxFilter<itk::RenormalizedEntropyImageFilter<TInputImage, TOutputImage>>(arguments);
+      filter->SetNumberOfBins(arguments.bins);
+      if (!arguments.range.empty())
+      {
+        filter->SetRange(arguments.range[0], arguments.range[1]);
+      }
+      return filter.GetPointer();
+    }
+    case Filter::HighPass:
+      return MakeGaussianFilter<itk::RenormalizedHighPassImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::Difference:
+      return itk::ChunkwiseDifferenceImageFilter<TInputImage, TOutputImage>::New().GetPointer();
+    case Filter::LaplacianOfGaussian:
+      return MakeGaussianFilter<itk::RenormalizedLaplacianOfGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::Sequence:
+    {
+      const auto sequence = itk::ChunkwiseSequenceImageFilter<TInputImage, TOutputImage>::New();
+      for (const Arguments & step : arguments.steps)
+      {
+        sequence->AddFilter(MakeFilter<TOutputImage, TOutputImage>(step));
+      }
+      return sequence.GetPointer();
     }
     default:
       return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();

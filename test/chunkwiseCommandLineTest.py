@@ -310,6 +310,81 @@ class CommandLineTest(unittest.TestCase):
             expected = [round_even(sum(values[i % stride :: stride]), size[-1]) for i in range(count)]
             self.assertEqual(list(read_voxels(self.out, "B")), expected)
 
+    def test_sum_and_standard_deviation_of_the_voxels_inside(self):
+        nx = self.size[0]
+        self.assert_runs("sum", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        sums = read_voxels(self.out, "d")
+        self.assert_runs("variance", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        variances = read_voxels(self.out, "d")
+        self.assert_runs("std", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        deviations = read_voxels(self.out, "d")
+        for i, x in ((i, i % nx) for i in range(len(self.values))):
+            window = self.values[i - min(x, 1) : i + min(nx - x, 2)]
+            mean = sum(window) / len(window)
+            variance = sum((v - mean) ** 2 for v in window) / len(window)
+            self.assertEqual(sums[i], sum(window))
+            self.assertAlmostEqual(variances[i], variance, delta=1e-6)
+            self.assertAlmostEqual(deviations[i], variance**0.5, delta=1e-6)
+
+    def test_a_sequence_is_its_steps_one_after_the_other(self):
+        between = self.out.with_name("between.mha")
+        self.assert_runs("gaussian", self.small, between, "--sigma", 0.7, "--output-type", "float32")
+        self.assert_runs("mean", between, self.out, "--radius", "2,1,1", "--boundary", "mirror")
+        expected = self.out.read_bytes()
+        steps = ("--step", "gaussian --sigma 0.7", "--step", "mean --radius 2,1,1 --boundary mirror")
+        for divisions in (1, 4):
+            self.assert_runs(
+                "sequence", self.small, self.out, *steps, "--output-type", "float32", "--divisions", divisions
+            )
+            self.assertEqual(self.out.read_bytes(), expected)
+        for pattern, step in (
+            ("--radius", "mean"), ("--memory", "mean --radius 1 --memory 1G"), ("devices", "devices"),
+            ("wrong", "wrong --radius 1"), ("not a filter", "plan mean --radius 1"),
+        ):
+            self.assert_fails(2, "--step: .*" + pattern, "sequence", self.small, self.out, "--step", step)
+
+    def test_statistics_are_printed(self):
+        result = self.assert_runs("statistics", self.small, "--divisions", 3)
+        for line in (
+            "sum: {}".format(sum(self.values)), "minimum: {}".format(min(self.values)),
+            "maximum: {}".format(max(self.values)),
+        ):
+            self.assertIn(line, result.stdout.splitlines())
+        mean = float(re.search(r"mean: (\S+)", result.stdout).group(1))
+        self.assertAlmostEqual(mean, sum(self.values) / len(self.values), delta=1e-12)
+
+    def test_a_high_pass_is_the_difference_from_the_gaussian(self):
+        real = self.out.with_name("real.mha")
+        smooth = self.out.with_name("smooth.mha")
+        self.assert_runs("identity", self.small, real, "--output-type", "float32")
+        self.assert_runs("gaussian", real, smooth, "--sigma", 0.8)
+        self.assert_runs("difference", real, self.out, "--minus", smooth, "--divisions", 3)
+        expected = self.out.read_bytes()
+        self.assert_runs("highpass", real, self.out, "--sigma", 0.8)
+        self.assertEqual(self.out.read_bytes(), expected)
+
+    def test_laplacian_convolution_and_entropy(self):
+        nx, ny, nz = self.size
+        ramp = self.out.with_name("ramp.mha")
+        values = [3 * (i % nx) - 2 * (i // nx % ny) + i // nx // ny for i in range(nx * ny * nz)]
+        write_mha(ramp, self.size, "h", values)
+        self.assert_runs("log", ramp, self.out, "--sigma", 1.5, "--voxels", "--output-type", "float64")
+        self.assertLess(max(abs(v) for v in read_voxels(self.out, "d")), 1e-3)
+        # in(x + 1) - in(x - 1), where both are there.
+        self.assert_runs(
+            "convolve", ramp, self.out, "--radius", 1, "--axes", 0, "--weights=1,0,-1", "--output-type", "float32"
+        )
+        result = read_voxels(self.out, "f")
+        self.assertEqual({v for i, v in enumerate(result) if 0 < i % nx < nx - 1}, {6.0})
+        self.assert_fails(2, "--weights", "convolve", ramp, self.out, "--radius", 1, "--axes", 0, "--weights", "1,2")
+        self.assert_runs(
+            "entropy", self.small, self.out, "--radius", 1, "--bins", 2, "--range=-1000,1000", "--output-type", "float32"
+        )
+        result = read_voxels(self.out, "f")
+        self.assertGreaterEqual(min(result), 0.0)
+        self.assertLessEqual(max(result), 1.0)
+        self.assertGreater(max(result), 0.99)
+
     def test_help_and_version(self):
         self.assertIn("gaussian", self.assert_runs("--help").stdout)
         self.assertIn("--sigma", self.assert_runs("gaussian", "--help").stdout)

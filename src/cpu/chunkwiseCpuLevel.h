@@ -35,6 +35,11 @@ struct RowFunctions
   void (*add)(TAcc * out, const TAcc * a, const TAcc * b, std::int64_t n);
   /** row[i] *= factor */
   void (*scale)(TAcc * row, TAcc factor, std::int64_t n);
+  /** sum[i] = fma(weight, row[i], sum[i]); nullptr for integers. */
+  void (*multiplyAdd)(TAcc * sum, const TAcc * row, TAcc weight, std::int64_t n);
+  /** A tap of LaplacianOperation: the sums s and l; `laplacian` may be nullptr. nullptr for integers. */
+  void (*addLaplacian)(TAcc * s, TAcc * l, const TAcc * smooth, const TAcc * laplacian, const TAcc * center, TAcc g,
+                       TAcc h, std::int64_t n);
 };
 
 /** The row functions compiled for one instruction set. All sets give the same bits. */

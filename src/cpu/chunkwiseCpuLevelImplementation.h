@@ -302,6 +302,35 @@ Scale(TAcc * row, TAcc factor, std::int64_t n)
   }
 }
 
+template <typename TAcc>
+void
+MultiplyAddRow(TAcc * __restrict sum, const TAcc * __restrict row, TAcc weight, std::int64_t n)
+{
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    sum[i] = MultiplyAddOne(weight, row[i], sum[i]);
+  }
+}
+
+template <typename TAcc>
+void
+AddLaplacian(TAcc * __restrict s, TAcc * __restrict l, const TAcc * smooth, const TAcc * laplacian, const TAcc * center,
+             TAcc g, TAcc h, std::int64_t n)
+{
+  if (laplacian)
+  {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      l[i] = MultiplyAddOne(g, laplacian[i], l[i]);
+    }
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    s[i] = MultiplyAddOne(g, smooth[i], s[i]);
+    l[i] = MultiplyAddOne(h, smooth[i] - center[i], l[i]);
+  }
+}
+
 template <typename TIn, typename TAcc>
 void
 Convert(void * outMemory, const void * inMemory, std::int64_t n)
@@ -463,7 +492,7 @@ template <typename TAcc>
 RowFunctions<TAcc>
 IntegerRows()
 {
-  return { nullptr, JoinRows<TAcc, Plus>, JoinTwo<TAcc, Plus>, Scale<TAcc> };
+  return { nullptr, JoinRows<TAcc, Plus>, JoinTwo<TAcc, Plus>, Scale<TAcc>, nullptr, nullptr };
 }
 
 template <typename TPixel, int VFlip>
@@ -510,10 +539,16 @@ MakeLevel(const char * name)
   level.int32 = IntegerRows<std::int32_t>();
   level.int64 = IntegerRows<std::int64_t>();
   level.int128 = IntegerRows<Int128>();
-  level.float32 = { Weigh<float, FloatVector>, JoinRows<float, Plus>, JoinTwo<float, Plus>, Scale<float> };
-  level.float64 = { Weigh<double, DoubleVector>, JoinRows<double, Plus>, JoinTwo<double, Plus>, Scale<double> };
-  level.largest32 = { nullptr, JoinRows<std::int32_t, Larger>, JoinTwo<std::int32_t, Larger>, nullptr };
-  level.largest64 = { nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr };
+  level.float32 = { Weigh<float, FloatVector>, JoinRows<float, Plus>, JoinTwo<float, Plus>, Scale<float>,
+                    MultiplyAddRow<float>,     AddLaplacian<float> };
+  level.float64 = { Weigh<double, DoubleVector>, JoinRows<double, Plus>, JoinTwo<double, Plus>, Scale<double>,
+                    MultiplyAddRow<double>,      AddLaplacian<double> };
+  level.largest32 = {
+    nullptr, JoinRows<std::int32_t, Larger>, JoinTwo<std::int32_t, Larger>, nullptr, nullptr, nullptr
+  };
+  level.largest64 = {
+    nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr, nullptr
+  };
   FillConvert<std::uint8_t>(level, 0);
   FillConvert<std::int8_t>(level, 1);
   FillConvert<std::uint16_t>(level, 2);

@@ -19,6 +19,16 @@ void
 RegisterHostVariance(KernelRegistry & registry);
 void
 RegisterHostSequence(KernelRegistry & registry);
+void
+RegisterHostLaplacian(KernelRegistry & registry);
+void
+RegisterHostHighPass(KernelRegistry & registry);
+void
+RegisterHostDifference(KernelRegistry & registry);
+void
+RegisterHostEntropy(KernelRegistry & registry);
+void
+RegisterHostConvolution(KernelRegistry & registry);
 
 } // namespace chunkwise
 

@@ -17,6 +17,11 @@ GetHostKernels()
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostSequence(*registry);
+    RegisterHostLaplacian(*registry);
+    RegisterHostHighPass(*registry);
+    RegisterHostDifference(*registry);
+    RegisterHostEntropy(*registry);
+    RegisterHostConvolution(*registry);
     return *registry;
   }();
   return kernels;
