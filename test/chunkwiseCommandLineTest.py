@@ -339,7 +339,8 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual(self.out.read_bytes(), expected)
         for pattern, step in (
             ("--radius", "mean"), ("--memory", "mean --radius 1 --memory 1G"), ("devices", "devices"),
-            ("wrong", "wrong --radius 1"), ("not a filter", "plan mean --radius 1"),
+            ("wrong", "wrong --radius 1"),
+            ("plan mean", "plan mean --radius 1"),
         ):
             self.assert_fails(2, "--step: .*" + pattern, "sequence", self.small, self.out, "--step", step)
 
