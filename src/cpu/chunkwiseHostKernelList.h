@@ -17,6 +17,8 @@ void
 RegisterHostVariance(KernelRegistry & registry);
 void
 RegisterHostSequence(KernelRegistry & registry);
+void
+RegisterHostSummedAreaTable(KernelRegistry & registry);
 
 } // namespace chunkwise
 

@@ -16,6 +16,7 @@ GetHostKernels()
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostSequence(*registry);
+    RegisterHostSummedAreaTable(*registry);
     return *registry;
   }();
   return kernels;

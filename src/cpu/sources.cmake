@@ -5,6 +5,7 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuLevelBaseline.cxx
   cpu/chunkwiseCpuMean.cxx
   cpu/chunkwiseCpuSeparable.cxx
+  cpu/chunkwiseCpuSummedAreaTable.cxx
   cpu/chunkwiseCpuVariance.cxx
   cpu/chunkwiseCpuWindow.cxx
   cpu/chunkwiseCpuSequence.cxx
@@ -14,6 +15,7 @@ set(Chunkwise_CPU_SRCS
 # what rounding functions do to errno and traps is nobody's concern here and keeps loops from being vectorised.
 set(_row_flags "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math")
 set_source_files_properties(cpu/chunkwiseCpuLevelBaseline.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
+set_source_files_properties(cpu/chunkwiseCpuSummedAreaTable.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuVariance.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuMean.cxx cpu/chunkwiseCpuSeparable.cxx PROPERTIES
   COMPILE_FLAGS "-ffp-contract=off")
