@@ -17,6 +17,8 @@ void
 RegisterCudaVariance(KernelRegistry & registry);
 void
 RegisterCudaSequence(KernelRegistry & registry);
+void
+RegisterCudaSummedAreaTable(KernelRegistry & registry);
 
 /** Throws DeviceError if the launch of `kernel` that was just made failed. */
 void

@@ -101,6 +101,12 @@ AddFilters(CLI::App & app, Arguments & arguments)
     ->type_name("S[,S,S]");
   gaussian->add_flag("--voxels", arguments.voxels, "Sigma is in voxels, not in the image's physical unit");
   gaussian->add_option("--cutoff", arguments.cutoff, "Where the kernel ends, in sigmas (4)");
+
+  CLI::App * table = add("sat", Filter::SummedAreaTable, "Summed-area table, by default of 64-bit integers or doubles");
+  table->add_option("--summed-axes", arguments.summedAxes, "How many of the first axes are summed (3, in 2-D 2)")
+    ->check(CLI::Range(2, 3));
+  table->add_flag("--squares", arguments.squares, "Sum the squares of the voxels");
+  table->add_flag("--modular", arguments.modular, "Let integer sums wrap around");
 }
 
 /** What single options cannot check. */

@@ -41,7 +41,8 @@ enum class Filter
   Sum,
   Variance,
   StandardDeviation,
-  Gaussian
+  Gaussian,
+  SummedAreaTable
 };
 
 /** What the command line says. */
@@ -61,6 +62,10 @@ struct Arguments
   std::vector<double>       sigma;
   bool                      voxels{ false };
   double                    cutoff{ 4.0 };
+
+  unsigned int summedAxes{ 0 }; ///< 0: the filter's default
+  bool         squares{ false };
+  bool         modular{ false };
 
   chunkwise::BoundaryMode   boundary{ chunkwise::BoundaryMode::Renormalized };
   double                    constant{ 0.0 };

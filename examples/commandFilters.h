@@ -10,6 +10,7 @@
 #include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
+#include "itkSummedAreaTableImageFilter.h"
 
 namespace command
 {
@@ -67,35 +68,63 @@ MakeBoxFilter(const Arguments & arguments)
   return filter;
 }
 
+template <typename TInputImage, typename TOutputImage>
+typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
+MakeSummedAreaTableFilter(const Arguments & arguments)
+{
+  const auto filter = itk::SummedAreaTableImageFilter<TInputImage, TOutputImage>::New();
+  if (arguments.summedAxes)
+  {
+    filter->SetSummedAxes(arguments.summedAxes);
+  }
+  filter->SetSquares(arguments.squares);
+  filter->SetModular(arguments.modular);
+  return filter.GetPointer();
+}
+
+/** Whether the windowed filters make this output of this input. */
+template <typename TInputPixel, typename TOutputPixel>
+constexpr bool IsWindowedOutput =
+  std::is_same<TInputPixel, TOutputPixel>::value || std::is_floating_point<TOutputPixel>::value;
+
 /** The filter that the subcommand names, with its parameters. */
 template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
 MakeFilter(const Arguments & arguments)
 {
-  constexpr unsigned int dimension = TInputImage::ImageDimension;
-  switch (arguments.filter)
+  if constexpr (!IsWindowedOutput<typename TInputImage::PixelType, typename TOutputImage::PixelType>)
   {
-    case Filter::Mean:
-      return MakeBoxFilter<itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
-    case Filter::Sum:
-      return MakeBoxFilter<itk::RenormalizedSumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
-    case Filter::Variance:
-      return MakeBoxFilter<itk::RenormalizedVarianceImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
-    case Filter::StandardDeviation:
-      return MakeBoxFilter<itk::RenormalizedStandardDeviationImageFilter<TInputImage, TOutputImage>>(arguments)
-        .GetPointer();
-    case Filter::Gaussian:
+    return MakeSummedAreaTableFilter<TInputImage, TOutputImage>(arguments);
+  }
+  else
+  {
+    constexpr unsigned int dimension = TInputImage::ImageDimension;
+    switch (arguments.filter)
     {
-      const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();
-      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-      const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
-      filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
-      filter->SetUseImageSpacing(!arguments.voxels);
-      filter->SetCutoff(arguments.cutoff);
-      return filter.GetPointer();
+      case Filter::SummedAreaTable:
+        return MakeSummedAreaTableFilter<TInputImage, TOutputImage>(arguments);
+      case Filter::Mean:
+        return MakeBoxFilter<itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+      case Filter::Sum:
+        return MakeBoxFilter<itk::RenormalizedSumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+      case Filter::Variance:
+        return MakeBoxFilter<itk::RenormalizedVarianceImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+      case Filter::StandardDeviation:
+        return MakeBoxFilter<itk::RenormalizedStandardDeviationImageFilter<TInputImage, TOutputImage>>(arguments)
+          .GetPointer();
+      case Filter::Gaussian:
+      {
+        const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();
+        SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+        const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
+        filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
+        filter->SetUseImageSpacing(!arguments.voxels);
+        filter->SetCutoff(arguments.cutoff);
+        return filter.GetPointer();
+      }
+      default:
+        return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();
     }
-    default:
-      return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();
   }
 }
 

@@ -142,8 +142,13 @@ private:
     m_Filter->GetOutput()->SetRequestedRegion(region);
     m_Filter->GetOutput()->PropagateRequestedRegion();
     // What the reader makes of the request: the whole image where the format cannot be read in pieces.
-    const std::uint64_t read =
-      m_Reader->GetOutput()->GetRequestedRegion().GetNumberOfPixels() * sizeof(typename TInputImage::PixelType);
+    std::uint64_t voxels = m_Reader->GetOutput()->GetRequestedRegion().GetNumberOfPixels();
+    if (m_Arguments.filter == Filter::SummedAreaTable && m_Reader->GetModifiableImageIO()->CanStreamRead())
+    {
+      // Pieces in order hand their sums on, which the request for a single piece does not know of.
+      voxels = region.GetNumberOfPixels();
+    }
+    const std::uint64_t read = voxels * sizeof(typename TInputImage::PixelType);
     const std::uint64_t written = region.GetNumberOfPixels() * sizeof(typename TOutputImage::PixelType);
     // A file of another component type of the same kind (long, long long) is converted through a buffer.
     using Pixel = typename TInputImage::PixelType;
@@ -306,7 +311,10 @@ RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
   chunkwise::DispatchPixelKind(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::string own = chunkwise::PixelKindName(kind);
-    const std::string type = arguments.outputType.empty() ? own : arguments.outputType;
+    using Sum = itk::SummedAreaTablePixelType<Pixel>;
+    const std::string sum = chunkwise::PixelKindName(chunkwise::PixelKindOf<Sum>());
+    const bool        sums = arguments.filter == Filter::SummedAreaTable;
+    const std::string type = arguments.outputType.empty() ? (sums ? sum : own) : arguments.outputType;
     if (type == own)
     {
       RunOfTypes<Pixel, Pixel, VDimension>(arguments);
@@ -318,6 +326,10 @@ RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
     else if (type == "float64" || type == "double")
     {
       RunOfTypes<Pixel, double, VDimension>(arguments);
+    }
+    else if (sums && type == sum)
+    {
+      RunOfTypes<Pixel, Sum, VDimension>(arguments);
     }
     else
     {

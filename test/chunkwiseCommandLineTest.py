@@ -78,6 +78,22 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
+
+    def test_summed_area_table(self):
+        sums = [0] * len(self.values)
+        nx, ny, nz = self.size
+        for axis, (step, extent) in enumerate(((1, nx), (nx, ny), (nx * ny, nz))):
+            source = self.values if axis == 0 else sums
+            for i, value in enumerate(source):
+                sums[i] = value + (sums[i - step] if i // step % extent else 0)
+        for divisions in (1, 5):
+            self.assert_runs("sat", self.small, self.out, "--divisions", divisions)
+            self.assertEqual(list(read_voxels(self.out, "q")), sums)
+        self.assert_runs("sat", self.small, self.out, "--summed-axes", 2, "--output-type", "float64")
+        self.assertEqual(read_voxels(self.out, "d")[: nx * ny].tolist(), sums[: nx * ny])
+        self.assertEqual(run("sat", self.small, self.out, "--output-type", "int16").returncode, 1)
+        self.assertEqual(run("sat", self.small, self.out, "--summed-axes", 4).returncode, 2)
+
     def assert_fails(self, status, pattern, *arguments, **options):
         result = run(*arguments, **options)
         self.assertEqual(result.returncode, status, result.stderr)
