@@ -247,25 +247,40 @@ __launch_bounds__(TileThreads, sizeof(TIn) <= 4 ? 2 : 1) TableKernel(const Table
   const std::int64_t x = tileColumn * Tile + lane * Group;
   const std::int64_t y = (table.firstRow / Tile + tileRow) * Tile + warp * SectionRows;
   const TIn * const in = table.in + (plane * (table.lastRow - table.firstRow) + y - table.firstRow) * table.columns + x;
-  FourOf<TIn>       pixels[SectionRows];
+  unsigned int      words[SectionRows][sizeof(FourOf<TIn>) / sizeof(unsigned int)];
 #pragma unroll
   for (int r = 0; r < SectionRows; ++r)
   {
-    const bool there = y + r >= table.firstRow && y + r < table.lastRow;
+    const bool  there = y + r >= table.firstRow && y + r < table.lastRow;
+    FourOf<TIn> pixels{};
     if (table.aligned)
     {
-      pixels[r] =
-        there && x < table.columns ? *reinterpret_cast<const FourOf<TIn> *>(in + r * table.columns) : FourOf<TIn>{};
+      if (there && x < table.columns)
+      {
+        pixels = *reinterpret_cast<const FourOf<TIn> *>(in + r * table.columns);
+      }
     }
     else
     {
 #pragma unroll
       for (int i = 0; i < Group; ++i)
       {
-        pixels[r].value[i] = there && x + i < table.columns ? in[r * table.columns + i] : TIn{ 0 };
+        pixels.value[i] = there && x + i < table.columns ? in[r * table.columns + i] : TIn{ 0 };
       }
     }
+    __builtin_memcpy(words[r], &pixels, sizeof(pixels));
   }
+  // The compiler must not keep the terms from one use to the next: they take more registers than the words.
+  const auto pixelsOf = [&](int r) {
+    FourOf<TIn> pixels;
+#pragma unroll
+    for (unsigned int & word : words[r])
+    {
+      asm volatile("" : "+r"(word));
+    }
+    __builtin_memcpy(&pixels, words[r], sizeof(pixels));
+    return pixels;
+  };
 
   const bool isFirst = tileRow == 0 && table.carry;
   // The rows of the section that are not in this call.
@@ -274,16 +289,26 @@ __launch_bounds__(TileThreads, sizeof(TIn) <= 4 ? 2 : 1) TableKernel(const Table
              ? table.carry[2 * table.columns + x + i]
              : TAcc(0);
   };
+  TAcc local[Group];
 #pragma unroll
   for (int i = 0; i < Group; ++i)
   {
-    TAcc sum = startOf(i);
+    local[i] = startOf(i);
+  }
 #pragma unroll
-    for (int r = 0; r < SectionRows; ++r)
+  for (int r = 0; r < SectionRows; ++r)
+  {
+    const FourOf<TIn> pixels = pixelsOf(r);
+#pragma unroll
+    for (int i = 0; i < Group; ++i)
     {
-      sum = sum + Term<TAcc>(pixels[r].value[i], table.squares);
+      local[i] = local[i] + Term<TAcc>(pixels.value[i], table.squares);
     }
-    sections[warp][lane * Group + i] = sum;
+  }
+#pragma unroll
+  for (int i = 0; i < Group; ++i)
+  {
+    sections[warp][lane * Group + i] = local[i];
   }
   __syncthreads();
 
@@ -314,7 +339,6 @@ __launch_bounds__(TileThreads, sizeof(TIn) <= 4 ? 2 : 1) TableKernel(const Table
 
   TAcc block[Group];
   TAcc section[Group];
-  TAcc local[Group];
 #pragma unroll
   for (int i = 0; i < Group; ++i)
   {
@@ -324,10 +348,11 @@ __launch_bounds__(TileThreads, sizeof(TIn) <= 4 ? 2 : 1) TableKernel(const Table
   }
   // The sums of a row's group up to each of its columns.
   const auto groupOfRow = [&](int r, TAcc(&sums)[Group]) {
+    const FourOf<TIn> pixels = pixelsOf(r);
 #pragma unroll
     for (int i = 0; i < Group; ++i)
     {
-      local[i] = local[i] + Term<TAcc>(pixels[r].value[i], table.squares);
+      local[i] = local[i] + Term<TAcc>(pixels.value[i], table.squares);
       sums[i] = block[i] + (section[i] + local[i]);
       // Columns beyond the image have no sums.
       sums[i] = x + i < table.columns ? sums[i] : TAcc(0);
