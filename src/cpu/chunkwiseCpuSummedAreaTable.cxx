@@ -20,7 +20,7 @@ constexpr std::int64_t BlockColumns = SummedAreaTableOperation::BlockColumns;
 constexpr std::int64_t Groups = BlockColumns / GroupColumns;
 
 /** Input that two passes over it should find in a core's cache the second time. */
-constexpr std::int64_t CachedBytes = 1 << 19;
+constexpr std::int64_t CachedBytes = 1 << 20;
 
 template <typename TIn>
 using AccumulatorOf = std::conditional_t<std::is_floating_point<TIn>::value, double,
@@ -60,66 +60,53 @@ Term(TIn value)
   }
 }
 
-/** The x step on one row of n entries in a buffer that is a multiple of BlockColumns long. */
+/** The x step on one block of columns, `before` being the sum of those before it, which is moved on. */
 template <typename TAcc>
 void
-ScanRow(TAcc * row, std::int64_t n)
+ScanBlock(TAcc * block, TAcc & before)
 {
   if constexpr (std::is_integral<TAcc>::value)
   {
-    TAcc sum = 0;
-    for (std::int64_t x = 0; x < n; ++x)
+    for (std::int64_t x = 0; x < BlockColumns; ++x)
     {
-      sum = Add(sum, row[x]);
-      row[x] = sum;
+      before = Add(before, block[x]);
+      block[x] = before;
     }
   }
   else
   {
-    const std::int64_t whole = (n + BlockColumns - 1) / BlockColumns * BlockColumns;
-    std::fill(row + n, row + whole, TAcc{ 0 });
-    TAcc before = 0;
-    for (TAcc * block = row; block < row + whole; block += BlockColumns)
+    TAcc totals[2][Groups];
+    for (std::int64_t g = 0; g < Groups; ++g)
     {
-      TAcc totals[2][Groups];
-      for (std::int64_t g = 0; g < Groups; ++g)
+      TAcc * const group = block + g * GroupColumns;
+      for (std::int64_t i = 1; i < GroupColumns; ++i)
       {
-        TAcc * const group = block + g * GroupColumns;
-        for (std::int64_t i = 1; i < GroupColumns; ++i)
-        {
-          group[i] = group[i - 1] + group[i];
-        }
-        totals[0][g] = group[GroupColumns - 1];
+        group[i] = group[i - 1] + group[i];
       }
-      int now = 0;
-      for (std::int64_t d = 1; d < Groups; d *= 2, now = 1 - now)
-      {
-        const TAcc * const from = totals[now];
-        TAcc * const       to = totals[1 - now];
-        std::copy(from, from + d, to);
-        for (std::int64_t g = d; g < Groups; ++g)
-        {
-          to[g] = from[g - d] + from[g];
-        }
-      }
-      for (std::int64_t g = 0; g < Groups; ++g)
-      {
-        const TAcc   left = g > 0 ? totals[now][g - 1] : TAcc{ 0 };
-        TAcc * const group = block + g * GroupColumns;
-        for (std::int64_t i = 0; i < GroupColumns; ++i)
-        {
-          group[i] = before + (left + group[i]);
-        }
-      }
-      before = before + totals[now][Groups - 1];
+      totals[0][g] = group[GroupColumns - 1];
     }
+    int now = 0;
+    for (std::int64_t d = 1; d < Groups; d *= 2, now = 1 - now)
+    {
+      const TAcc * const from = totals[now];
+      TAcc * const       to = totals[1 - now];
+      std::copy(from, from + d, to);
+      for (std::int64_t g = d; g < Groups; ++g)
+      {
+        to[g] = from[g - d] + from[g];
+      }
+    }
+    for (std::int64_t g = 0; g < Groups; ++g)
+    {
+      const TAcc   left = g > 0 ? totals[now][g - 1] : TAcc{ 0 };
+      TAcc * const group = block + g * GroupColumns;
+      for (std::int64_t i = 0; i < GroupColumns; ++i)
+      {
+        group[i] = before + (left + group[i]);
+      }
+    }
+    before = before + totals[now][Groups - 1];
   }
-}
-
-std::int64_t
-PaddedRow(std::int64_t columns)
-{
-  return (columns + BlockColumns - 1) / BlockColumns * BlockColumns;
 }
 
 /** How the rows of a plane are worked on: sections in parallel, as many at a time as the cores' caches hold. */
@@ -136,11 +123,11 @@ struct Sections
     atOnce *= std::max<std::int64_t>(1, CachedBytes / std::max<std::int64_t>(bytes, 1));
     atOnce = std::min<std::int64_t>(atOnce, 16 * std::int64_t{ concurrency });
   }
-  /** Entries: for each section its total, and the C and S it begins with; the state; a row for each worker. */
+  /** Entries: for each section its total, and the C and S it begins with; the state. */
   std::int64_t
-  Entries(int concurrency) const
+  Entries() const
   {
-    return (3 * atOnce + 3) * columns + concurrency * PaddedRow(columns);
+    return (3 * atOnce + 3) * columns;
   }
 };
 
@@ -159,8 +146,7 @@ public:
     , m_Blocks(m_Totals + m_Sections.atOnce * m_Columns)
     , m_Before(m_Blocks + m_Sections.atOnce * m_Columns)
     , m_State(m_Before + m_Sections.atOnce * m_Columns)
-    , m_Rows(m_State + 3 * m_Columns)
-    , m_Plane(m_Rows + m_Workers * PaddedRow(m_Columns))
+    , m_Plane(m_State + 3 * m_Columns)
   {}
 
   TAcc *
@@ -214,9 +200,8 @@ public:
       ChainSections(from, to, upper);
       if (store)
       {
-        m_Call.executor->ParallelFor(to - from, [&](std::int64_t i, unsigned int worker) {
-          Finish(slice, plane, from + i, i, lower, upper, m_Rows + worker * PaddedRow(m_Columns));
-        });
+        m_Call.executor->ParallelFor(
+          to - from, [&](std::int64_t i, unsigned int) { Finish(slice, plane, from + i, i, lower, upper); });
       }
     }
   }
@@ -306,7 +291,7 @@ private:
 
   void
   Finish(const Coordinates & slice, const TAcc * plane, std::int64_t section, std::int64_t i, std::int64_t lower,
-         std::int64_t upper, TAcc * row)
+         std::int64_t upper)
   {
     // The total is not needed any more: its place holds the running sum.
     TAcc * const       local = m_Totals + i * m_Columns;
@@ -321,11 +306,6 @@ private:
       {
         continue;
       }
-      for (std::int64_t x = 0; x < m_Columns; ++x)
-      {
-        row[x] = Add(blocks[x], Add(before[x], local[x]));
-      }
-      ScanRow(row, m_Columns);
       Coordinates at = slice;
       at[0] = box.lower[0];
       at[1] = y;
@@ -333,11 +313,31 @@ private:
         using Out = decltype(pixel);
         Out * const        out = static_cast<Out *>(m_Call.output.data) + m_Call.output.Offset(at);
         const std::int64_t stride = m_Call.output.stride[0];
-        const TAcc * const sums = row + box.lower[0];
-        const std::int64_t n = box.Extent(0);
-        for (std::int64_t x = 0; x < n; ++x)
+        TAcc               sum{ 0 };
+        for (std::int64_t begin = 0; begin < box.upper[0]; begin += BlockColumns)
         {
-          out[x * stride] = static_cast<Out>(sums[x]);
+          const std::int64_t n = std::min(BlockColumns, m_Columns - begin);
+          TAcc               block[BlockColumns];
+          for (std::int64_t x = 0; x < n; ++x)
+          {
+            block[x] = Add(blocks[begin + x], Add(before[begin + x], local[begin + x]));
+          }
+          std::fill(block + n, block + BlockColumns, TAcc{ 0 });
+          ScanBlock(block, sum);
+          const std::int64_t first = std::max<std::int64_t>(0, box.lower[0] - begin);
+          Out * const        to = out + (begin - box.lower[0]) * stride;
+          if (stride == 1)
+          {
+            for (std::int64_t x = first; x < n; ++x)
+            {
+              to[x] = static_cast<Out>(block[x]);
+            }
+            continue;
+          }
+          for (std::int64_t x = first; x < n; ++x)
+          {
+            to[x * stride] = static_cast<Out>(block[x]);
+          }
         }
       });
     }
@@ -366,7 +366,7 @@ public:
     const std::int64_t columns = shape.outputBox.upper[0];
     const Sections     sections(columns, operation.summedAxes == 3 ? sizeof(TAcc) : sizeof(TIn), shape.concurrency);
     const std::int64_t plane = operation.summedAxes == 3 ? columns * shape.outputBox.upper[1] : 0;
-    return static_cast<std::size_t>(sections.Entries(shape.concurrency) + plane) * sizeof(TAcc);
+    return static_cast<std::size_t>(sections.Entries() + plane) * sizeof(TAcc);
   }
 
 private:
@@ -379,7 +379,6 @@ private:
   TAcc * const       m_Blocks;
   TAcc * const       m_Before;
   TAcc * const       m_State;
-  TAcc * const       m_Rows;
   TAcc * const       m_Plane;
   const TAcc *       m_Local{ nullptr };
 };
