@@ -33,6 +33,8 @@ void
 RegisterCudaEntropy(KernelRegistry & registry);
 void
 RegisterCudaConvolution(KernelRegistry & registry);
+void
+RegisterCudaSummedAreaTable(KernelRegistry & registry);
 
 /** Throws DeviceError if the launch of `kernel` that was just made failed. */
 void

@@ -29,6 +29,8 @@ void
 RegisterHostEntropy(KernelRegistry & registry);
 void
 RegisterHostConvolution(KernelRegistry & registry);
+void
+RegisterHostSummedAreaTable(KernelRegistry & registry);
 
 } // namespace chunkwise
 

@@ -22,6 +22,7 @@ GetHostKernels()
     RegisterHostDifference(*registry);
     RegisterHostEntropy(*registry);
     RegisterHostConvolution(*registry);
+    RegisterHostSummedAreaTable(*registry);
     return *registry;
   }();
   return kernels;
