@@ -38,6 +38,24 @@ struct WeightTables
   }
 };
 
+/** Calls f with the remainder of an odd number of taps by 8 as a type. */
+template <typename TFunctor>
+void
+DispatchRemainder(std::int64_t remainder, TFunctor && f)
+{
+  switch (remainder)
+  {
+    case 1:
+      return f(std::integral_constant<int, 1>());
+    case 3:
+      return f(std::integral_constant<int, 3>());
+    case 5:
+      return f(std::integral_constant<int, 5>());
+    default:
+      return f(std::integral_constant<int, 7>());
+  }
+}
+
 /** A position and its sums. */
 template <bool VFirst, typename TAcc>
 struct LaplacianSums

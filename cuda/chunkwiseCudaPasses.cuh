@@ -71,19 +71,26 @@ struct PlainSums
   }
 };
 
+__device__ inline float
+MultiplyAdd(float w, float x, float sum)
+{
+  return __fmaf_rn(w, x, sum);
+}
+__device__ inline double
+MultiplyAdd(double w, double x, double sum)
+{
+  return __fma_rn(w, x, sum);
+}
+
 struct WeightedSums : PlainSums
 {
   static constexpr bool Weighted = true;
 
-  __device__ static float
-  Add(float sum, float weight, float value)
+  template <typename TAcc>
+  __device__ static TAcc
+  Add(TAcc sum, TAcc weight, TAcc value)
   {
-    return __fmaf_rn(weight, value, sum);
-  }
-  __device__ static double
-  Add(double sum, double weight, double value)
-  {
-    return __fma_rn(weight, value, sum);
+    return MultiplyAdd(weight, value, sum);
   }
 };
 
