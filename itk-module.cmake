@@ -7,6 +7,7 @@ itk_module(Chunkwise
     ITKGoogleTest
     ITKConvolution
     ITKFFT
+    ITKMathematicalMorphology
     ITKSmoothing
     ITKIOMeta
     ITKIONIFTI

@@ -17,7 +17,7 @@ PositionInBlock(std::int64_t i, std::int64_t k)
 }
 
 /** Turns the k values of a block into the sums from each of them to the block's end, down to slot `lowest`. */
-template <typename TAcc>
+template <typename TRule, typename TAcc>
 __device__ __forceinline__ void
 SuffixSums(TAcc * slots, int stride, int k, int lowest)
 {
@@ -35,20 +35,20 @@ SuffixSums(TAcc * slots, int stride, int k, int lowest)
 #pragma unroll
     for (int s = 0; s < 4; ++s)
     {
-      suffix = values[s] + suffix;
+      suffix = TRule::Join(values[s], suffix);
       slots[(t - s) * stride] = suffix;
     }
   }
   for (; t >= lowest; --t)
   {
-    suffix = slots[t * stride] + suffix;
+    suffix = TRule::Join(slots[t * stride], suffix);
     slots[t * stride] = suffix;
   }
 }
 
 /** Along a strided axis: a thread per line with k slots in shared memory, which hold the values of the block that is
  * being read and, ahead of them, the suffix sums of the block before. Each value is read once. */
-template <typename TIn, typename TAcc, typename TStore>
+template <typename TRule, typename TIn, typename TAcc, typename TStore>
 __global__ void
 BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std::int64_t segment)
 {
@@ -70,12 +70,12 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
     const std::int64_t first = pass.outLower + begin - pass.radius;
     std::int64_t       offset = (outerIndex * pass.outCount + begin) * pass.inner + innerIndex;
     int                p = static_cast<int>(PositionInBlock(first, k));
-    TAcc               prefix = TAcc(0);
+    TAcc               prefix = pass.absent;
     TAcc               values[Together];
     bool               held = HoldsTogether(pass, first);
     if (held)
     {
-      LoadTogether(values, pass, line, first);
+      LoadTogether<TRule>(values, pass, line, first);
     }
     for (std::int64_t n = 0; n < count;)
     {
@@ -106,7 +106,7 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
 #pragma unroll 1
         for (int s = 0; s < now; ++s)
         {
-          own[s * threads] = Fetch(pass, line, pass.inner, first + n + s);
+          own[s * threads] = Fetch<TRule>(pass, line, pass.inner, first + n + s);
         }
 #pragma unroll
         for (int s = 0; s < Together; ++s)
@@ -118,8 +118,8 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
 #pragma unroll
       for (int s = 0; s < Together; ++s)
       {
-        prefix = s < now ? prefix + values[s] : prefix;
-        sums[s] = p + s == k - 1 ? prefix : before[s] + prefix;
+        prefix = s < now ? TRule::Join(prefix, values[s]) : prefix;
+        sums[s] = p + s == k - 1 ? prefix : TRule::Join(before[s], prefix);
       }
       const std::int64_t o = begin + n - 2 * pass.radius;
 #pragma unroll
@@ -135,15 +135,15 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
       held = n + now < count && HoldsTogether(pass, first + n + now);
       if (held)
       {
-        LoadTogether(values, pass, line, first + n + now);
+        LoadTogether<TRule>(values, pass, line, first + n + now);
       }
       p += now;
       n += now;
       if (p == k)
       {
-        SuffixSums(slots, threads, k, n < k ? k - static_cast<int>(n) : 0);
+        SuffixSums<TRule>(slots, threads, k, n < k ? k - static_cast<int>(n) : 0);
         p = 0;
-        prefix = TAcc(0);
+        prefix = pass.absent;
       }
     }
   }
@@ -151,7 +151,7 @@ BlockColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, st
 
 /** Along x: a block of threads stages pieces of rows; a thread does one block of k positions of one row. k is odd, so
  * lanes k apart use different banks. */
-template <typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 __global__ void
 BlockRowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out, int width, int rowsPerBlock)
 {
@@ -179,7 +179,7 @@ BlockRowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__
       const TIn * const  line = in + (firstRow + row) * pass.inCount;
       const std::int64_t at = first + x - pass.inLower;
       values[row * staged + x] =
-        at >= 0 && at < pass.inCount ? static_cast<TAcc>(line[at]) : Fetch(pass, line, 1, first + x);
+        at >= 0 && at < pass.inCount ? TRule::Load(pass, line[at]) : Fetch<TRule>(pass, line, 1, first + x);
     }
     __syncthreads();
     // Block b of a row is at staged positions [b k - offset, (b + 1) k - offset).
@@ -197,7 +197,7 @@ BlockRowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__
         suffixes[row * staged + upper - 1] = suffix;
         for (int x = upper - 2; x >= lower; --x)
         {
-          suffix = values[row * staged + x] + suffix;
+          suffix = TRule::Join(values[row * staged + x], suffix);
           suffixes[row * staged + x] = suffix;
         }
       }
@@ -213,14 +213,14 @@ BlockRowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__
       {
         continue; // no window ends in a block that begins before the first tap
       }
-      TAcc prefix = TAcc(0);
+      TAcc prefix = pass.absent;
       for (int x = lower; x < upper; ++x)
       {
-        prefix += values[row * staged + x];
+        prefix = TRule::Join(prefix, values[row * staged + x]);
         if (x >= k - 1)
         {
           results[row * width + x - (k - 1)] =
-            x - lower == k - 1 ? prefix : suffixes[row * staged + x - (k - 1)] + prefix;
+            x - lower == k - 1 ? prefix : TRule::Join(suffixes[row * staged + x - (k - 1)], prefix);
         }
       }
     }
@@ -236,7 +236,7 @@ BlockRowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__
 }
 
 /** The same sums, an output a thread, straight from memory: for windows too large for shared memory. */
-template <typename TIn, typename TAcc, typename TStore>
+template <typename TRule, typename TIn, typename TAcc, typename TStore>
 __global__ void
 DirectBlockKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store)
 {
@@ -253,26 +253,26 @@ DirectBlockKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store)
     const std::int64_t p = PositionInBlock(first, k);
     // The window's part in the block where it begins, and the rest in the next one.
     const std::int64_t border = p == 0 ? first : first + k - p;
-    TAcc               prefix = TAcc(0);
+    TAcc               prefix = pass.absent;
     for (std::int64_t j = border; j < first + k; ++j)
     {
-      prefix += Fetch(pass, line, pass.inner, j);
+      prefix = TRule::Join(prefix, Fetch<TRule>(pass, line, pass.inner, j));
     }
     TAcc sum = prefix;
     if (p != 0)
     {
-      TAcc suffix = Fetch(pass, line, pass.inner, border - 1);
+      TAcc suffix = Fetch<TRule>(pass, line, pass.inner, border - 1);
       for (std::int64_t j = border - 2; j >= first; --j)
       {
-        suffix = Fetch(pass, line, pass.inner, j) + suffix;
+        suffix = TRule::Join(Fetch<TRule>(pass, line, pass.inner, j), suffix);
       }
-      sum = suffix + prefix;
+      sum = TRule::Join(suffix, prefix);
     }
     store.BeginLine(outerIndex, innerIndex)(i, pass.outLower + o, sum);
   }
 }
 
-template <typename TIn, typename TAcc, typename TStore>
+template <typename TRule, typename TIn, typename TAcc, typename TStore>
 void
 LaunchBlockColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cudaStream_t stream)
 {
@@ -285,18 +285,19 @@ LaunchBlockColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store
   const std::int64_t bytes = k * threads * static_cast<std::int64_t>(sizeof(TAcc));
   if (bytes > SharedMemoryOfDevice())
   {
-    DirectBlockKernel<<<BlocksFor(pass.outer * pass.outCount * pass.inner, 128), 128, 0, stream>>>(pass, in, store);
+    DirectBlockKernel<TRule>
+      <<<BlocksFor(pass.outer * pass.outCount * pass.inner, 128), 128, 0, stream>>>(pass, in, store);
     CheckLaunch("DirectBlockKernel");
     return;
   }
-  const auto kernel = BlockColumnKernel<TIn, TAcc, TStore>;
+  const auto kernel = BlockColumnKernel<TRule, TIn, TAcc, TStore>;
   AllowSharedMemory(kernel, static_cast<std::size_t>(bytes));
   const LineGrid grid(pass, threads, k);
   kernel<<<grid.blocks, threads, static_cast<std::size_t>(bytes), stream>>>(pass, in, store, grid.segment);
   CheckLaunch("BlockColumnKernel");
 }
 
-template <typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 void
 LaunchBlockRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t stream)
 {
@@ -305,14 +306,14 @@ LaunchBlockRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_
   const std::int64_t rowBytes = (2 * (width + k - 1) + width) * static_cast<std::int64_t>(sizeof(TAcc));
   if (rowBytes > SharedMemoryOfDevice())
   {
-    DirectBlockKernel<<<BlocksFor(pass.outer * pass.outCount, 128), 128, 0, stream>>>(
-      pass, in, StoreAccumulator<TAcc>{ out });
+    DirectBlockKernel<TRule>
+      <<<BlocksFor(pass.outer * pass.outCount, 128), 128, 0, stream>>>(pass, in, StoreAccumulator<TAcc>{ out });
     CheckLaunch("DirectBlockKernel");
     return;
   }
   const auto rows = std::max<std::int64_t>(
     1, std::min<std::int64_t>(pass.outer, static_cast<std::int64_t>(LargestSharedMemory) / rowBytes));
-  const auto kernel = BlockRowKernel<TIn, TAcc>;
+  const auto kernel = BlockRowKernel<TRule, TIn, TAcc>;
   AllowSharedMemory(kernel, static_cast<std::size_t>(rowBytes * rows));
   const std::int64_t tiles = (pass.outCount + width - 1) / width * ((pass.outer + rows - 1) / rows);
   kernel<<<BlocksFor(tiles, 1), 256, static_cast<std::size_t>(rowBytes * rows), stream>>>(

@@ -12,6 +12,8 @@ RegisterCudaDirectConvolution(KernelRegistry & registry);
 void
 RegisterCudaFftConvolution(KernelRegistry & registry);
 void
+RegisterCudaExtremum(KernelRegistry & registry);
+void
 RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaMean(KernelRegistry & registry);
@@ -21,6 +23,22 @@ void
 RegisterCudaVariance(KernelRegistry & registry);
 void
 RegisterCudaSequence(KernelRegistry & registry);
+void
+RegisterCudaLaplacian(KernelRegistry & registry);
+
+/** All kernels of this backend, for those that run others. */
+const KernelRegistry &
+GetCudaKernels();
+void
+RegisterCudaHighPass(KernelRegistry & registry);
+void
+RegisterCudaDifference(KernelRegistry & registry);
+void
+RegisterCudaEntropy(KernelRegistry & registry);
+void
+RegisterCudaConvolution(KernelRegistry & registry);
+void
+RegisterCudaSummedAreaTable(KernelRegistry & registry);
 
 /** Throws DeviceError if the launch of `kernel` that was just made failed. */
 void

@@ -2,6 +2,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseOperations.h"
+#include "chunkwiseWindow.h"
 
 #include <type_traits>
 #include <vector>
@@ -83,20 +84,6 @@ struct FinishMean
   }
 };
 
-template <typename T>
-T
-ConstantPixel(double constant)
-{
-  if constexpr (std::is_floating_point<T>::value)
-  {
-    return static_cast<T>(constant);
-  }
-  else
-  {
-    return RoundAndClamp<T>(constant);
-  }
-}
-
 /** What lies beyond the edge of the later axes: the constant added up tap by tap. */
 template <typename TAcc>
 TAcc
@@ -152,27 +139,28 @@ Run(const KernelCall & call)
     constant = SumOfConstant(constant, 2 * radius[plan.axes[i]] + 1);
   }
   const auto usesBlocks = [&](int i) { return 2 * passes[i].radius + 1 > LongestDirectSum; };
-  RunPasses<TIn, TAcc>(
+  RunPasses<PlainSums, TIn, TAcc>(
     call,
     plan,
+    TAcc{},
     finish,
-    [&](const TIn * in, TAcc * out) { LaunchPlanes<false>(passes[0], passes[1], in, out, StreamOf(call)); },
+    [&](const TIn * in, TAcc * out) { LaunchPlanes<PlainSums>(passes[0], passes[1], in, out, StreamOf(call)); },
     [&](int i, const TIn * in, TAcc * out) {
       const StoreAccumulator<TAcc> store{ out };
       if (plan.axes[i] == 0)
       {
-        usesBlocks(i) ? LaunchBlockRows(passes[i], in, out, StreamOf(call))
-                      : LaunchRows<false>(passes[i], in, out, StreamOf(call));
+        usesBlocks(i) ? LaunchBlockRows<PlainSums>(passes[i], in, out, StreamOf(call))
+                      : LaunchRows<PlainSums>(passes[i], in, out, StreamOf(call));
       }
       else
       {
-        usesBlocks(i) ? LaunchBlockColumns(passes[i], in, store, StreamOf(call))
-                      : LaunchColumns<false>(passes[i], in, store, StreamOf(call));
+        usesBlocks(i) ? LaunchBlockColumns<PlainSums>(passes[i], in, store, StreamOf(call))
+                      : LaunchColumns<PlainSums>(passes[i], in, store, StreamOf(call));
       }
     },
     [&](int i, const TAcc * in, const auto & store) {
-      usesBlocks(i) ? LaunchBlockColumns(passes[i], in, store, StreamOf(call))
-                    : LaunchColumns<false>(passes[i], in, store, StreamOf(call));
+      usesBlocks(i) ? LaunchBlockColumns<PlainSums>(passes[i], in, store, StreamOf(call))
+                    : LaunchColumns<PlainSums>(passes[i], in, store, StreamOf(call));
     });
 }
 

@@ -23,11 +23,18 @@ public:
   {
     RegisterCudaDirectConvolution(m_Kernels);
     RegisterCudaFftConvolution(m_Kernels);
+    RegisterCudaExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaMean(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);
     RegisterCudaSequence(m_Kernels);
+    RegisterCudaLaplacian(m_Kernels);
+    RegisterCudaHighPass(m_Kernels);
+    RegisterCudaDifference(m_Kernels);
+    RegisterCudaEntropy(m_Kernels);
+    RegisterCudaConvolution(m_Kernels);
+    RegisterCudaSummedAreaTable(m_Kernels);
     for (int index = 0; index < count; ++index)
     {
       m_Devices.push_back(std::make_shared<CudaDevice>(index, m_Kernels));

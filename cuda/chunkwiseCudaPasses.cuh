@@ -45,6 +45,55 @@ BlocksFor(std::int64_t n, std::int64_t perBlock)
     std::max<std::int64_t>(1, std::min<std::int64_t>((n + perBlock - 1) / perBlock, std::int64_t{ 1 } << 24)));
 }
 
+/** How the taps of a window become its value. A rule's Load gives a voxel as an accumulator, Join combines the values
+ * of two parts of a window, Add joins one tap, with its weight if the rule has weights. */
+struct PlainSums
+{
+  static constexpr bool Weighted = false;
+
+  template <typename TPass, typename TIn>
+  __device__ static auto
+  Load(const TPass & pass, TIn value)
+  {
+    return static_cast<decltype(pass.constant)>(value);
+  }
+  template <typename TAcc>
+  __device__ static TAcc
+  Join(TAcc a, TAcc b)
+  {
+    return a + b;
+  }
+  template <typename TAcc>
+  __device__ static TAcc
+  Add(TAcc sum, TAcc, TAcc value)
+  {
+    return sum + value;
+  }
+};
+
+__device__ inline float
+MultiplyAdd(float w, float x, float sum)
+{
+  return __fmaf_rn(w, x, sum);
+}
+__device__ inline double
+MultiplyAdd(double w, double x, double sum)
+{
+  return __fma_rn(w, x, sum);
+}
+
+struct WeightedSums : PlainSums
+{
+  static constexpr bool Weighted = true;
+
+  template <typename TAcc>
+  __device__ static TAcc
+  Add(TAcc sum, TAcc weight, TAcc value)
+  {
+    return MultiplyAdd(weight, value, sum);
+  }
+};
+
 template <typename TAcc>
 struct Pass
 {
@@ -58,12 +107,14 @@ struct Pass
   std::int64_t radius;
   BoundaryMode mode;
   TAcc         constant;
+  TAcc         absent;  ///< of a tap that does not take part: joining it changes nothing
+  TAcc         flip;    ///< OrderedKey's, where the input is voxels
   const TAcc * weights; ///< PaddedTaps of them; nullptr: a sum
   const TAcc * norms;   ///< by image index; nullptr: none
 };
 
 /** The value at image index `i` of a line whose position 0 is `line`, positions `stride` apart. */
-template <typename TAcc, typename TIn>
+template <typename TRule, typename TAcc, typename TIn>
 __device__ TAcc
 Fetch(const Pass<TAcc> & pass, const TIn * __restrict__ line, std::int64_t stride, std::int64_t i)
 {
@@ -75,20 +126,9 @@ Fetch(const Pass<TAcc> & pass, const TIn * __restrict__ line, std::int64_t strid
   // Absent in Renormalized mode; or a tap of an output that is computed with its neighbours but not stored.
   if (at < pass.inLower || at >= pass.inLower + pass.inCount)
   {
-    return TAcc(0);
+    return pass.absent;
   }
-  return static_cast<TAcc>(line[(at - pass.inLower) * stride]);
-}
-
-__device__ inline float
-MultiplyAdd(float w, float x, float sum)
-{
-  return __fmaf_rn(w, x, sum);
-}
-__device__ inline double
-MultiplyAdd(double w, double x, double sum)
-{
-  return __fma_rn(w, x, sum);
+  return TRule::Load(pass, line[(at - pass.inLower) * stride]);
 }
 
 /** `sum` times the norm of the output at image index `at`; 1 where the window is inside. */
@@ -97,20 +137,6 @@ __device__ __forceinline__ TAcc
 Normalized(const Pass<TAcc> & pass, std::int64_t at, TAcc sum)
 {
   return pass.norms && (at < pass.radius || at + pass.radius >= pass.n) ? sum * pass.norms[at] : sum;
-}
-
-template <bool VWeighted, typename TAcc>
-__device__ void
-Accumulate(TAcc & sum, TAcc weight, TAcc value)
-{
-  if constexpr (VWeighted)
-  {
-    sum = MultiplyAdd(weight, value, sum);
-  }
-  else
-  {
-    sum += value;
-  }
 }
 
 /** Consecutive outputs that a thread computes together: one tap that is read takes part in as many sums. */
@@ -148,12 +174,12 @@ LoadWeights(TAcc (&)[Together], const TAcc *)
 {}
 
 /** One output's part of AccumulateOutputs where the window is shorter than Together taps. */
-template <bool VWeighted, int VTaps, typename TAcc, typename TFetch>
+template <typename TRule, int VTaps, typename TAcc, typename TFetch>
 __device__ __forceinline__ void
 AccumulateFewTaps(TAcc (&sums)[Together], const TAcc * weights, TFetch && fetch)
 {
   TAcc w[Together];
-  if constexpr (VWeighted)
+  if constexpr (TRule::Weighted)
   {
     LoadWeights(w, weights);
   }
@@ -166,19 +192,19 @@ AccumulateFewTaps(TAcc (&sums)[Together], const TAcc * weights, TFetch && fetch)
     {
       if (s >= u && s - u < VTaps)
       {
-        Accumulate<VWeighted>(sums[u], VWeighted ? w[s - u] : TAcc(0), value);
+        sums[u] = TRule::Add(sums[u], TRule::Weighted ? w[s - u] : TAcc(0), value);
       }
     }
   }
 }
 
 /** Together taps that are in the windows of all outputs; `before` are the weights ahead of them. */
-template <bool VWeighted, typename TAcc, typename TFetch>
+template <typename TRule, typename TAcc, typename TFetch>
 __device__ __forceinline__ void
 AccumulateWholeBlock(TAcc (&sums)[Together], const TAcc (&before)[Together], TAcc (&w)[Together], const TAcc * weights,
                      int block, TFetch && fetch)
 {
-  if constexpr (VWeighted)
+  if constexpr (TRule::Weighted)
   {
     LoadWeights(w, weights + block * Together);
   }
@@ -189,19 +215,19 @@ AccumulateWholeBlock(TAcc (&sums)[Together], const TAcc (&before)[Together], TAc
 #pragma unroll
     for (int u = 0; u < Together; ++u)
     {
-      Accumulate<VWeighted>(sums[u], VWeighted ? (s >= u ? w[s - u] : before[Together + s - u]) : TAcc(0), value);
+      sums[u] = TRule::Add(sums[u], TRule::Weighted ? (s >= u ? w[s - u] : before[Together + s - u]) : TAcc(0), value);
     }
   }
 }
 
 /** The VRest taps of all outputs that make no whole block, and those that only later outputs have. */
-template <bool VWeighted, int VRest, typename TAcc, typename TFetch>
+template <typename TRule, int VRest, typename TAcc, typename TFetch>
 __device__ __forceinline__ void
 AccumulateLastTaps(TAcc (&sums)[Together], const TAcc (&before)[Together], const TAcc * weights, int block,
                    TFetch && fetch)
 {
   TAcc w[Together];
-  if constexpr (VWeighted)
+  if constexpr (TRule::Weighted)
   {
     LoadWeights(w, weights + block * Together);
   }
@@ -214,7 +240,8 @@ AccumulateLastTaps(TAcc (&sums)[Together], const TAcc (&before)[Together], const
     {
       if (s - u < VRest)
       {
-        Accumulate<VWeighted>(sums[u], VWeighted ? (s >= u ? w[s - u] : before[Together + s - u]) : TAcc(0), value);
+        sums[u] =
+          TRule::Add(sums[u], TRule::Weighted ? (s >= u ? w[s - u] : before[Together + s - u]) : TAcc(0), value);
       }
     }
   }
@@ -224,26 +251,26 @@ AccumulateLastTaps(TAcc (&sums)[Together], const TAcc (&before)[Together], const
  * Together b + s is fetch(b, s). Taps reach each output in ascending order; each tap is fetched once, and a weight
  * moves through the registers from output to output. A tap outside of a window does not take part, not even with a
  * weight of 0, since it may be infinite. */
-template <bool VWeighted, typename TAcc, typename TFetch>
+template <typename TRule, typename TAcc, typename TFetch>
 __device__ __forceinline__ void
-AccumulateOutputs(TAcc (&sums)[Together], const TAcc * weights, int taps, TFetch && fetch)
+AccumulateOutputs(TAcc (&sums)[Together], TAcc absent, const TAcc * weights, int taps, TFetch && fetch)
 {
   constexpr int R = Together;
 #pragma unroll
   for (int u = 0; u < R; ++u)
   {
-    sums[u] = TAcc(0);
+    sums[u] = absent;
   }
   switch (taps)
   {
     case 1:
-      return AccumulateFewTaps<VWeighted, 1>(sums, weights, fetch);
+      return AccumulateFewTaps<TRule, 1>(sums, weights, fetch);
     case 3:
-      return AccumulateFewTaps<VWeighted, 3>(sums, weights, fetch);
+      return AccumulateFewTaps<TRule, 3>(sums, weights, fetch);
     case 5:
-      return AccumulateFewTaps<VWeighted, 5>(sums, weights, fetch);
+      return AccumulateFewTaps<TRule, 5>(sums, weights, fetch);
     case 7:
-      return AccumulateFewTaps<VWeighted, 7>(sums, weights, fetch);
+      return AccumulateFewTaps<TRule, 7>(sums, weights, fetch);
     default:
       break;
   }
@@ -255,7 +282,7 @@ AccumulateOutputs(TAcc (&sums)[Together], const TAcc * weights, int taps, TFetch
   {
     w[u] = next[u] = TAcc(0);
   }
-  if constexpr (VWeighted)
+  if constexpr (TRule::Weighted)
   {
     LoadWeights(w, weights);
   }
@@ -266,7 +293,7 @@ AccumulateOutputs(TAcc (&sums)[Together], const TAcc * weights, int taps, TFetch
 #pragma unroll
     for (int u = 0; u <= s; ++u)
     {
-      Accumulate<VWeighted>(sums[u], w[s - u], value);
+      sums[u] = TRule::Add(sums[u], w[s - u], value);
     }
   }
   // Taps of all outputs; two blocks a turn, so that no weight moves from register to register.
@@ -275,12 +302,12 @@ AccumulateOutputs(TAcc (&sums)[Together], const TAcc * weights, int taps, TFetch
 #pragma unroll 1
   for (; block + 1 < blocks; block += 2)
   {
-    AccumulateWholeBlock<VWeighted>(sums, w, next, weights, block, fetch);
-    AccumulateWholeBlock<VWeighted>(sums, next, w, weights, block + 1, fetch);
+    AccumulateWholeBlock<TRule>(sums, w, next, weights, block, fetch);
+    AccumulateWholeBlock<TRule>(sums, next, w, weights, block + 1, fetch);
   }
   if (block < blocks)
   {
-    AccumulateWholeBlock<VWeighted>(sums, w, next, weights, block, fetch);
+    AccumulateWholeBlock<TRule>(sums, w, next, weights, block, fetch);
 #pragma unroll
     for (int s = 0; s < R; ++s)
     {
@@ -290,13 +317,13 @@ AccumulateOutputs(TAcc (&sums)[Together], const TAcc * weights, int taps, TFetch
   switch (taps - blocks * R)
   {
     case 1:
-      return AccumulateLastTaps<VWeighted, 1>(sums, w, weights, blocks, fetch);
+      return AccumulateLastTaps<TRule, 1>(sums, w, weights, blocks, fetch);
     case 3:
-      return AccumulateLastTaps<VWeighted, 3>(sums, w, weights, blocks, fetch);
+      return AccumulateLastTaps<TRule, 3>(sums, w, weights, blocks, fetch);
     case 5:
-      return AccumulateLastTaps<VWeighted, 5>(sums, w, weights, blocks, fetch);
+      return AccumulateLastTaps<TRule, 5>(sums, w, weights, blocks, fetch);
     default:
-      return AccumulateLastTaps<VWeighted, 7>(sums, w, weights, blocks, fetch);
+      return AccumulateLastTaps<TRule, 7>(sums, w, weights, blocks, fetch);
   }
 }
 
@@ -309,7 +336,7 @@ HoldsTogether(const Pass<TAcc> & pass, std::int64_t i)
 }
 
 /** Loads them; `line` is as for Fetch. */
-template <typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 __device__ __forceinline__ void
 LoadTogether(TAcc (&values)[Together], const Pass<TAcc> & pass, const TIn * __restrict__ line, std::int64_t i)
 {
@@ -317,7 +344,7 @@ LoadTogether(TAcc (&values)[Together], const Pass<TAcc> & pass, const TIn * __re
 #pragma unroll
   for (int s = 0; s < Together; ++s)
   {
-    values[s] = static_cast<TAcc>(*from);
+    values[s] = TRule::Load(pass, *from);
     from += pass.inner;
   }
 }
@@ -390,7 +417,7 @@ StoreTogether(const TLine & line, std::int64_t offset, std::int64_t stride, std:
 /** Windows along a strided axis: a thread marches along its line and keeps the values of a window in a ring of its own
  * in shared memory, so that each value is read from memory once. `slots` is the ring's length in units of Together
  * rows. */
-template <bool VWeighted, typename TIn, typename TAcc, typename TStore>
+template <typename TRule, typename TIn, typename TAcc, typename TStore>
 __global__ void
 RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std::int64_t segment, int slots)
 {
@@ -398,7 +425,7 @@ RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std
   const int                                     threads = static_cast<int>(blockDim.x);
   const int                                     taps = static_cast<int>(2 * pass.radius + 1);
   TAcc * const                                  weights = reinterpret_cast<TAcc *>(memory);
-  const int                                     padded = VWeighted ? (taps + Together - 1) / Together * Together : 0;
+  const int padded = TRule::Weighted ? (taps + Together - 1) / Together * Together : 0;
   // A ring for each warp, so that the distance of its rows is known here.
   TAcc * const ring = weights + padded + threadIdx.x / 32 * (slots * Together * 32) + threadIdx.x % 32;
   for (int t = threadIdx.x; t < padded; t += threads)
@@ -424,7 +451,7 @@ RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std
     bool               held = HoldsTogether(pass, first);
     if (held)
     {
-      LoadTogether(values, pass, line, first);
+      LoadTogether<TRule>(values, pass, line, first);
     }
     int slot = 0;
     int filled = 0;
@@ -444,7 +471,7 @@ RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std
 #pragma unroll 1
         for (int s = 0; s < Together; ++s)
         {
-          newest[s * 32] = j + s < count ? Fetch(pass, line, pass.inner, first + j + s) : TAcc(0);
+          newest[s * 32] = j + s < count ? Fetch<TRule>(pass, line, pass.inner, first + j + s) : pass.absent;
         }
       }
       slot = slot + 1 == slots ? 0 : slot + 1;
@@ -452,7 +479,7 @@ RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std
       held = j + Together < rows && HoldsTogether(pass, first + j + Together);
       if (held)
       {
-        LoadTogether(values, pass, line, first + j + Together);
+        LoadTogether<TRule>(values, pass, line, first + j + Together);
       }
       if (++filled < slots)
       {
@@ -460,7 +487,7 @@ RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std
       }
       // `slot` is the oldest.
       TAcc sums[Together];
-      AccumulateOutputs<VWeighted>(sums, weights, taps, [&](int block, int s) {
+      AccumulateOutputs<TRule>(sums, pass.absent, weights, taps, [&](int block, int s) {
         const int at = slot + block < slots ? slot + block : slot + block - slots;
         return ring[at * (Together * 32) + s * 32];
       });
@@ -474,7 +501,7 @@ RingColumnKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store, std
 
 /** Windows along x: a block stages pieces of several rows in shared memory; a thread computes Together consecutive
  * outputs. A gap after every Together values keeps the lanes of a warp on different banks. */
-template <bool VWeighted, typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 __global__ void
 RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out, int threadsPerRow)
 {
@@ -491,7 +518,7 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
   const std::int64_t                            tilesPerRow = (pass.outCount + width - 1) / width;
   const std::int64_t                            rowGroups = (pass.outer + rowsPerBlock - 1) / rowsPerBlock;
   TAcc * const                                  weights = reinterpret_cast<TAcc *>(memory);
-  const int    paddedTaps = VWeighted ? (taps + Together - 1) / Together * Together : 0;
+  const int    paddedTaps = TRule::Weighted ? (taps + Together - 1) / Together * Together : 0;
   TAcc * const own = weights + paddedTaps + row * rowStride;
   for (int t = threadIdx.x; t < paddedTaps; t += static_cast<int>(blockDim.x))
   {
@@ -511,17 +538,17 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
       for (int i = lane; i < staged; i += threadsPerRow)
       {
         const std::int64_t at = first + i - pass.inLower;
-        own[padding(i)] = at >= 0 && at < pass.inCount ? static_cast<TAcc>(line[at])
-                          : first + i < last           ? Fetch(pass, line, 1, first + i)
-                                                       : TAcc(0);
+        own[padding(i)] = at >= 0 && at < pass.inCount ? TRule::Load(pass, line[at])
+                          : first + i < last           ? Fetch<TRule>(pass, line, 1, first + i)
+                                                       : pass.absent;
       }
     }
     __syncthreads();
     TAcc sums[R];
     if (active)
     {
-      AccumulateOutputs<VWeighted>(
-        sums, weights, taps, [&](int block, int s) { return own[(lane + block) * (R + 1) + s]; });
+      AccumulateOutputs<TRule>(
+        sums, pass.absent, weights, taps, [&](int block, int s) { return own[(lane + block) * (R + 1) + s]; });
     }
     __syncthreads();
     if (active)
@@ -546,7 +573,7 @@ RowKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out,
 }
 
 /** As the two above, an output a thread, straight from memory: for windows that no shared memory holds. */
-template <bool VWeighted, typename TIn, typename TAcc, typename TStore>
+template <typename TRule, typename TIn, typename TAcc, typename TStore>
 __global__ void
 DirectKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store)
 {
@@ -558,11 +585,12 @@ DirectKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TStore store)
     const std::int64_t o = i / pass.inner % pass.outCount;
     const std::int64_t outerIndex = i / pass.inner / pass.outCount;
     const TIn * const  line = in + outerIndex * pass.inCount * pass.inner + innerIndex;
-    TAcc               sum = TAcc(0);
+    TAcc               sum = pass.absent;
     for (std::int64_t t = 0; t <= 2 * pass.radius; ++t)
     {
-      Accumulate<VWeighted>(
-        sum, VWeighted ? pass.weights[t] : TAcc(0), Fetch(pass, line, pass.inner, pass.outLower + o - pass.radius + t));
+      sum = TRule::Add(sum,
+                       TRule::Weighted ? pass.weights[t] : TAcc(0),
+                       Fetch<TRule>(pass, line, pass.inner, pass.outLower + o - pass.radius + t));
     }
     const std::int64_t at = pass.outLower + o;
     store.BeginLine(outerIndex, innerIndex)(i, at, Normalized(pass, at, sum));
@@ -587,14 +615,14 @@ FinishKernel(const TAcc * __restrict__ in, std::int64_t outer, std::int64_t n, s
   }
 }
 
-template <typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 __global__ void
-ToAccumulatorKernel(const TIn * __restrict__ in, TAcc * __restrict__ out, std::int64_t n)
+ToAccumulatorKernel(Pass<TAcc> pass, const TIn * __restrict__ in, TAcc * __restrict__ out, std::int64_t n)
 {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
   {
-    out[i] = static_cast<TAcc>(in[i]);
+    out[i] = TRule::Load(pass, in[i]);
   }
 }
 
@@ -632,13 +660,13 @@ struct LineGrid
 };
 
 /** One pass along an axis other than x. */
-template <bool VWeighted, typename TIn, typename TAcc, typename TStore>
+template <typename TRule, typename TIn, typename TAcc, typename TStore>
 void
 LaunchColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cudaStream_t stream)
 {
   const std::int64_t slots = (2 * pass.radius + Together - 1) / Together + 1;
   const auto         bytes = [&](int threads) {
-    return (slots * Together * threads + (VWeighted ? PaddedTaps(2 * pass.radius + 1) : 0)) *
+    return (slots * Together * threads + (TRule::Weighted ? PaddedTaps(2 * pass.radius + 1) : 0)) *
            static_cast<std::int64_t>(sizeof(TAcc));
   };
   int threads = 128;
@@ -648,13 +676,12 @@ LaunchColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cud
   }
   if (bytes(threads) > SharedMemoryOfDevice())
   {
-    DirectKernel<VWeighted>
-      <<<BlocksFor(pass.outer * pass.outCount * pass.inner, 128), 128, 0, stream>>>(pass, in, store);
+    DirectKernel<TRule><<<BlocksFor(pass.outer * pass.outCount * pass.inner, 128), 128, 0, stream>>>(pass, in, store);
     CheckLaunch("DirectKernel");
     return;
   }
   const LineGrid grid(pass, threads, 2 * pass.radius);
-  const auto     kernel = RingColumnKernel<VWeighted, TIn, TAcc, TStore>;
+  const auto     kernel = RingColumnKernel<TRule, TIn, TAcc, TStore>;
   AllowSharedMemory(kernel, static_cast<std::size_t>(bytes(threads)));
   kernel<<<grid.blocks, threads, static_cast<std::size_t>(bytes(threads)), stream>>>(
     pass, in, store, grid.segment, static_cast<int>(slots));
@@ -662,7 +689,7 @@ LaunchColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cud
 }
 
 /** One pass along x. */
-template <bool VWeighted, typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 void
 LaunchRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t stream)
 {
@@ -672,18 +699,18 @@ LaunchRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t str
   const int          rowsPerBlock = threads / threadsPerRow;
   const std::int64_t staged = static_cast<std::int64_t>(threadsPerRow) * Together + 2 * pass.radius + Together;
   const std::int64_t bytes =
-    ((staged + staged / Together + 1) * rowsPerBlock + (VWeighted ? PaddedTaps(2 * pass.radius + 1) : 0)) *
+    ((staged + staged / Together + 1) * rowsPerBlock + (TRule::Weighted ? PaddedTaps(2 * pass.radius + 1) : 0)) *
     static_cast<std::int64_t>(sizeof(TAcc));
   if (bytes > static_cast<std::int64_t>(LargestSharedMemory))
   {
-    DirectKernel<VWeighted>
+    DirectKernel<TRule>
       <<<BlocksFor(pass.outer * pass.outCount, 128), 128, 0, stream>>>(pass, in, StoreAccumulator<TAcc>{ out });
     CheckLaunch("DirectKernel");
     return;
   }
   const std::int64_t tiles = (pass.outCount + threadsPerRow * Together - 1) / (threadsPerRow * Together) *
                              ((pass.outer + rowsPerBlock - 1) / rowsPerBlock);
-  const auto kernel = RowKernel<VWeighted, TIn, TAcc>;
+  const auto kernel = RowKernel<TRule, TIn, TAcc>;
   AllowSharedMemory(kernel, static_cast<std::size_t>(bytes));
   kernel<<<BlocksFor(tiles, 1), threads, static_cast<std::size_t>(bytes), stream>>>(pass, in, out, threadsPerRow);
   CheckLaunch("RowKernel");
@@ -784,11 +811,12 @@ public:
 };
 
 /** Runs all passes: planes(in, out) does the first two where they are fused; first(pass, in, out) with the input's
- * type, next(pass, in, store) with accumulators; the last stores through `finish`. */
-template <typename TIn, typename TAcc, typename TFinish, typename TPlanes, typename TFirst, typename TNext>
+ * type, next(pass, in, store) with accumulators; the last stores through `finish`. `flip` is for a rule that has it. */
+template <typename TRule, typename TIn, typename TAcc, typename TFinish, typename TPlanes, typename TFirst,
+          typename TNext>
 void
-RunPasses(const KernelCall & call, const PassPlan & plan, const TFinish & finish, TPlanes && planes, TFirst && first,
-          TNext && next)
+RunPasses(const KernelCall & call, const PassPlan & plan, TAcc flip, const TFinish & finish, TPlanes && planes,
+          TFirst && first, TNext && next)
 {
   const auto * const in = static_cast<const TIn *>(call.inputs[0].data);
   auto *             current = static_cast<TAcc *>(call.scratch);
@@ -798,7 +826,9 @@ RunPasses(const KernelCall & call, const PassPlan & plan, const TFinish & finish
   if (plan.count == 0)
   {
     const std::int64_t n = call.output.box.NumberOfVoxels();
-    ToAccumulatorKernel<<<BlocksFor(n, 256), 256, 0, StreamOf(call)>>>(in, current, n);
+    Pass<TAcc>         none{};
+    none.flip = flip;
+    ToAccumulatorKernel<TRule><<<BlocksFor(n, 256), 256, 0, StreamOf(call)>>>(none, in, current, n);
     CheckLaunch("ToAccumulatorKernel");
   }
   else if (plan.fused)

@@ -78,7 +78,7 @@ RingColumn(int x)
 
 /** One strip of a plane: the outputs in columns [column, column + StripWidth), cut at the plane, and rows [begin, end).
  * The extents along x and y fit 32 bits. */
-template <bool VWeighted, typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 class PlaneStrip
 {
 public:
@@ -121,7 +121,7 @@ public:
     const bool stores = column + thread < x.outCount;
     TAcc *     to = out + begin * width + column + thread;
     int        slot = 0;
-    TAcc       prefix = TAcc(0);
+    TAcc       prefix = x.absent;
     int position = layout.blockY ? static_cast<int>(PositionInBlock(y.outLower - y.radius + begin, ahead + 1)) : 0;
     const int offset =
       layout.blockX ? static_cast<int>(PositionInBlock(x.outLower - x.radius + column, 2 * x.radius + 1)) : 0;
@@ -178,7 +178,7 @@ private:
 #pragma unroll
           for (int s = 0; s < Together; ++s)
           {
-            values[s] = static_cast<TAcc>(*from);
+            values[s] = TRule::Load(x, *from);
             from += width;
           }
 #pragma unroll
@@ -193,7 +193,8 @@ private:
 #pragma unroll 1
           for (int s = 0; s < Together; ++s)
           {
-            *to = i < useful ? Fetch(x, first + s * static_cast<std::int64_t>(width), 1, x.inLower + at) : TAcc(0);
+            *to =
+              i < useful ? Fetch<TRule>(x, first + s * static_cast<std::int64_t>(width), 1, x.inLower + at) : x.absent;
             to += layout.stagedStride;
           }
         }
@@ -217,10 +218,10 @@ private:
       for (int i = thread; i < layout.stagedWidth; i += StripWidth)
       {
         const int from = firstColumn + i;
-        TAcc      value = TAcc(0);
+        TAcc      value = x.absent;
         if (there && i < useful)
         {
-          value = from >= 0 && from < width ? static_cast<TAcc>(line[from]) : Fetch(x, line, 1, x.inLower + from);
+          value = from >= 0 && from < width ? TRule::Load(x, line[from]) : Fetch<TRule>(x, line, 1, x.inLower + from);
         }
         staged[s * layout.stagedStride + StagedColumn(i)] = value;
       }
@@ -238,7 +239,7 @@ private:
   __device__ TAcc
   Absent() const
   {
-    return y.mode == BoundaryMode::Constant ? y.constant : TAcc(0);
+    return y.mode == BoundaryMode::Constant ? y.constant : y.absent;
   }
 
   /** Along x, a thread Together outputs of a row. */
@@ -250,7 +251,7 @@ private:
     const int          lane = thread % perRow;
     const TAcc * const own = staged + row * layout.stagedStride + lane * (Together + 1);
     TAcc               sums[Together];
-    AccumulateOutputs<VWeighted>(sums, weightsX, static_cast<int>(2 * x.radius + 1), [&](int block, int s) {
+    AccumulateOutputs<TRule>(sums, x.absent, weightsX, static_cast<int>(2 * x.radius + 1), [&](int block, int s) {
       return own[block * (Together + 1) + s];
     });
     NormalizeTogether(x, x.outLower + column + lane * Together, x.outCount - column - lane * Together, sums);
@@ -297,7 +298,7 @@ private:
       const int step = forwards ? 1 : -1;
       const TAcc * __restrict__ const from = staged + first;
       TAcc * __restrict__ const to = (forwards ? prefixes : suffixes) + first;
-      TAcc sum = forwards ? TAcc(0) : from[0];
+      TAcc sum = forwards ? x.absent : from[0];
       if (!forwards)
       {
         to[0] = sum;
@@ -305,7 +306,7 @@ private:
 #pragma unroll 4
       for (int i = forwards ? 0 : 1; i < upper - lower; ++i)
       {
-        sum = sum + from[i * step];
+        sum = TRule::Join(sum, from[i * step]);
         to[i * step] = sum;
       }
     }
@@ -315,7 +316,7 @@ private:
     for (int row = 0; row < Together; ++row)
     {
       const TAcc prefix = prefixes[row * stride + thread + k - 1];
-      const TAcc value = whole ? prefix : suffixes[row * stride + thread] + prefix;
+      const TAcc value = whole ? prefix : TRule::Join(suffixes[row * stride + thread], prefix);
       rows[row * StripWidth + RingColumn(thread)] = (present >> row & 1u) != 0 ? value : Absent();
     }
   }
@@ -327,7 +328,7 @@ private:
   {
     const TAcc * const own = ring + RingColumn(thread);
     TAcc               sums[Together];
-    AccumulateOutputs<VWeighted>(sums, weightsY, static_cast<int>(2 * y.radius + 1), [&](int block, int s) {
+    AccumulateOutputs<TRule>(sums, y.absent, weightsY, static_cast<int>(2 * y.radius + 1), [&](int block, int s) {
       const int at = slot + block < layout.slots ? slot + block : slot + block - layout.slots;
       return own[at * (Together * StripWidth) + s * StripWidth];
     });
@@ -360,21 +361,21 @@ private:
     for (int s = 0; s < count; ++s)
     {
       const TAcc value = own[s * StripWidth];
-      prefix += value;
+      prefix = TRule::Join(prefix, value);
       if (read + s >= k - 1)
       {
         if (stores)
         {
-          *to = position == k - 1 ? prefix : slots[(position + 1) * StripWidth] + prefix;
+          *to = position == k - 1 ? prefix : TRule::Join(slots[(position + 1) * StripWidth], prefix);
         }
         to += width;
       }
       slots[position * StripWidth] = value;
       if (++position == k)
       {
-        SuffixSums(slots, StripWidth, k, read + s < k - 1 ? k - 1 - (read + s) : 0);
+        SuffixSums<TRule>(slots, StripWidth, k, read + s < k - 1 ? k - 1 - (read + s) : 0);
         position = 0;
-        prefix = TAcc(0);
+        prefix = x.absent;
       }
     }
   }
@@ -389,14 +390,14 @@ private:
   TAcc * const        ring;
 };
 
-template <bool VWeighted, typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 __global__ void
 __launch_bounds__(StripWidth, sizeof(TAcc) == 4 ? 8 : 4)
   PlaneKernel(const __grid_constant__ Pass<TAcc> x, const __grid_constant__ Pass<TAcc> y, const TIn * __restrict__ in,
               TAcc * __restrict__ out, const __grid_constant__ PlaneLayout layout, int segment)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  PlaneStrip<VWeighted, TIn, TAcc>              strip(x, y, layout, reinterpret_cast<TAcc *>(memory));
+  PlaneStrip<TRule, TIn, TAcc>                  strip(x, y, layout, reinterpret_cast<TAcc *>(memory));
   strip.LoadWeightsToShared();
   const auto columns = static_cast<int>((x.outCount + StripWidth - 1) / StripWidth);
   const auto segments = static_cast<int>((y.outCount + segment - 1) / segment);
@@ -417,11 +418,11 @@ __launch_bounds__(StripWidth, sizeof(TAcc) == 4 ? 8 : 4)
 }
 
 /** Both passes, where the layout fits. */
-template <bool VWeighted, typename TIn, typename TAcc>
+template <typename TRule, typename TIn, typename TAcc>
 void
 LaunchPlanes(const Pass<TAcc> & x, const Pass<TAcc> & y, const TIn * in, TAcc * out, cudaStream_t stream)
 {
-  const PlaneLayout layout = PlaneLayout::Make(x.radius, y.radius, sizeof(TAcc), VWeighted);
+  const PlaneLayout layout = PlaneLayout::Make(x.radius, y.radius, sizeof(TAcc), TRule::Weighted);
   // Strips for several waves of a large device, but a strip reads ahead before its first output.
   const std::int64_t columns = (x.outCount + StripWidth - 1) / StripWidth;
   const std::int64_t wanted = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, columns * y.outer));
@@ -429,7 +430,7 @@ LaunchPlanes(const Pass<TAcc> & x, const Pass<TAcc> & y, const TIn * in, TAcc * 
   const std::int64_t segments = std::min<std::int64_t>(wanted, std::max<std::int64_t>(1, y.outCount / shortest));
   const std::int64_t segment = ((y.outCount + segments - 1) / segments + Together - 1) / Together * Together;
   const std::int64_t tiles = columns * ((y.outCount + segment - 1) / segment) * y.outer;
-  const auto         kernel = PlaneKernel<VWeighted, TIn, TAcc>;
+  const auto         kernel = PlaneKernel<TRule, TIn, TAcc>;
   AllowSharedMemory(kernel, layout.bytes);
   kernel<<<BlocksFor(tiles, 1), StripWidth, layout.bytes, stream>>>(x, y, in, out, layout, static_cast<int>(segment));
   CheckLaunch("PlaneKernel");

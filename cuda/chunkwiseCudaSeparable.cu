@@ -107,22 +107,25 @@ Run(const KernelCall & call)
   const PassPlan plan =
     PlanOf(static_cast<const SeparableOperation &>(*call.operation), call.inputs[0].box, call.output.box, sizeof(TAcc));
   const std::vector<Pass<TAcc>> passes = MakePasses<TAcc>(call, plan);
-  RunPasses<TIn, TAcc>(
+  RunPasses<WeightedSums, TIn, TAcc>(
     call,
     plan,
+    TAcc{},
     FinishWeighted<TOut, TAcc>{ static_cast<TOut *>(call.output.data) },
-    [&](const TIn * in, TAcc * out) { LaunchPlanes<true>(passes[0], passes[1], in, out, StreamOf(call)); },
+    [&](const TIn * in, TAcc * out) { LaunchPlanes<WeightedSums>(passes[0], passes[1], in, out, StreamOf(call)); },
     [&](int i, const TIn * in, TAcc * out) {
       if (plan.axes[i] == 0)
       {
-        LaunchRows<true>(passes[i], in, out, StreamOf(call));
+        LaunchRows<WeightedSums>(passes[i], in, out, StreamOf(call));
       }
       else
       {
-        LaunchColumns<true>(passes[i], in, StoreAccumulator<TAcc>{ out }, StreamOf(call));
+        LaunchColumns<WeightedSums>(passes[i], in, StoreAccumulator<TAcc>{ out }, StreamOf(call));
       }
     },
-    [&](int i, const TAcc * in, const auto & store) { LaunchColumns<true>(passes[i], in, store, StreamOf(call)); });
+    [&](int i, const TAcc * in, const auto & store) {
+      LaunchColumns<WeightedSums>(passes[i], in, store, StreamOf(call));
+    });
 }
 
 void

@@ -13,17 +13,23 @@ const KernelRegistry * kernels = nullptr;
 
 } // namespace
 
+const KernelRegistry &
+GetCudaKernels()
+{
+  return *kernels;
+}
+
 void
 RegisterCudaSequence(KernelRegistry & registry)
 {
   kernels = &registry;
   Kernel kernel;
-  kernel.run = [](const KernelCall & call) { RunSequence(*kernels, call); };
+  kernel.run = [](const KernelCall & call) { RunSequence(GetCudaKernels(), call); };
   kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
-    return SequenceScratchBytes(*kernels, operation, shape);
+    return SequenceScratchBytes(GetCudaKernels(), operation, shape);
   };
   kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
-    return SequenceCost(*kernels, operation, shape);
+    return SequenceCost(GetCudaKernels(), operation, shape);
   };
   registry.Register("sequence", kernel);
 }

@@ -180,16 +180,19 @@ __launch_bounds__(TileX * TileY, sizeof(TPixel) <= 4 && VRadiusZ <= 2 ? 2 : 1)
   const auto clip = [](std::int64_t value, int most) {
     return static_cast<int>(value < 0 ? 0 : value > most ? most : value);
   };
-  const int          width = TileX + 2 * radiusX;
-  const int          rows = TileY + 2 * radiusY;
-  const int          lowX = clip(pixels.box.lower.axis[0] - (x0 - radiusX), width);
-  const int          highX = clip(pixels.box.upper.axis[0] - (x0 - radiusX), width);
-  const int          lowY = clip(pixels.box.lower.axis[1] - (y0 - radiusY), rows);
-  const int          highY = clip(pixels.box.upper.axis[1] - (y0 - radiusY), rows);
-  const int          tapX0 = tx > lowX ? tx : lowX;
-  const int          tapX1 = tx + 2 * radiusX + 1 < highX ? tx + 2 * radiusX + 1 : highX;
-  const int          tapY0 = ty > lowY ? ty : lowY;
-  const int          tapY1 = ty + 2 * radiusY + 1 < highY ? ty + 2 * radiusY + 1 : highY;
+  const int width = TileX + 2 * radiusX;
+  const int rows = TileY + 2 * radiusY;
+  const int lowX = clip(pixels.box.lower.axis[0] - (x0 - radiusX), width);
+  const int highX = clip(pixels.box.upper.axis[0] - (x0 - radiusX), width);
+  const int lowY = clip(pixels.box.lower.axis[1] - (y0 - radiusY), rows);
+  const int highY = clip(pixels.box.upper.axis[1] - (y0 - radiusY), rows);
+  const int tapX0 = tx > lowX ? tx : lowX;
+  const int tapX1 = tx + 2 * radiusX + 1 < highX ? tx + 2 * radiusX + 1 : highX;
+  const int tapY0 = ty > lowY ? ty : lowY;
+  const int tapY1 = ty + 2 * radiusY + 1 < highY ? ty + 2 * radiusY + 1 : highY;
+  // Most blocks see whole windows, of the same radius along every axis: their loops are known when this is compiled.
+  const bool         wholeX = radiusX == VRadiusZ && lowX == 0 && highX == width;
+  const bool         wholeY = radiusY == VRadiusZ && lowY == 0 && highY == rows;
   const std::int64_t lowerZ = pixels.box.lower.axis[2];
   const std::int64_t upperZ = pixels.box.upper.axis[2];
 
@@ -245,11 +248,23 @@ __launch_bounds__(TileX * TileY, sizeof(TPixel) <= 4 && VRadiusZ <= 2 ? 2 : 1)
         {
           const TPixel         center = staged[y][tx + radiusX];
           MergedMoments<First> moments;
-          for (int x = tapX0; x < tapX1; ++x)
+          First                inverse = First(1) / First(K);
+          if (wholeX)
           {
-            moments.Add(Difference<First>(staged[y][x], center), First(0));
+#pragma unroll
+            for (int t = 0; t < K; ++t)
+            {
+              moments.Add(Difference<First>(staged[y][tx + t], center), First(0));
+            }
           }
-          const First inverse = First(1) / static_cast<First>(tapX1 - tapX0);
+          else
+          {
+            for (int x = tapX0; x < tapX1; ++x)
+            {
+              moments.Add(Difference<First>(staged[y][x], center), First(0));
+            }
+            inverse = First(1) / static_cast<First>(tapX1 - tapX0);
+          }
           firsts[y][tx] = moments.Mean(inverse);
           seconds[y][tx] = moments.Variance(inverse);
         }
@@ -279,11 +294,24 @@ __launch_bounds__(TileX * TileY, sizeof(TPixel) <= 4 && VRadiusZ <= 2 ? 2 : 1)
         else
         {
           MergedMoments<First> moments;
-          for (int y = tapY0; y < tapY1; ++y)
+          First                inverse = First(1) / First(K);
+          if (wholeY)
           {
-            moments.Add(Difference<First>(staged[y][tx + radiusX], center) + firsts[y][tx], seconds[y][tx]);
+#pragma unroll
+            for (int t = 0; t < K; ++t)
+            {
+              moments.Add(Difference<First>(staged[ty + t][tx + radiusX], center) + firsts[ty + t][tx],
+                          seconds[ty + t][tx]);
+            }
           }
-          const First inverse = First(1) / static_cast<First>(tapY1 - tapY0);
+          else
+          {
+            for (int y = tapY0; y < tapY1; ++y)
+            {
+              moments.Add(Difference<First>(staged[y][tx + radiusX], center) + firsts[y][tx], seconds[y][tx]);
+            }
+            inverse = First(1) / static_cast<First>(tapY1 - tapY0);
+          }
           ringFirsts[K - 1] = moments.Mean(inverse);
           ringSeconds[K - 1] = moments.Variance(inverse);
         }
@@ -324,15 +352,28 @@ __launch_bounds__(TileX * TileY, sizeof(TPixel) <= 4 && VRadiusZ <= 2 ? 2 : 1)
     else
     {
       MergedMoments<First> moments;
-#pragma unroll
-      for (int t = 0; t < K; ++t)
+      First                inverse = First(1) / First(K);
+      if (until - from == K)
       {
-        if (t >= from && t < until)
+#pragma unroll
+        for (int t = 0; t < K; ++t)
         {
           moments.Add(Difference<First>(ringPixels[t], ringPixels[VRadiusZ]) + ringFirsts[t], ringSeconds[t]);
         }
       }
-      to = FinishVariance<TOut>(moments.Variance(First(1) / static_cast<First>(until - from)), takesRoot);
+      else
+      {
+#pragma unroll
+        for (int t = 0; t < K; ++t)
+        {
+          if (t >= from && t < until)
+          {
+            moments.Add(Difference<First>(ringPixels[t], ringPixels[VRadiusZ]) + ringFirsts[t], ringSeconds[t]);
+          }
+        }
+        inverse = First(1) / static_cast<First>(until - from);
+      }
+      to = FinishVariance<TOut>(moments.Variance(inverse), takesRoot);
     }
   }
 }

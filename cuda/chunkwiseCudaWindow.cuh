@@ -131,22 +131,6 @@ ContinueImage(const KernelCall & call, const WindowBoxes & boxes, const WindowBo
   return { continued.data, continued.box, continued.stride };
 }
 
-/** Calls f(TOut{}) with the type of the output: TIn, float or double. */
-template <typename TIn, typename TFunctor>
-void
-DispatchOutput(PixelKind kind, TFunctor && f)
-{
-  switch (kind)
-  {
-    case PixelKind::Float32:
-      return f(float{});
-    case PixelKind::Float64:
-      return f(double{});
-    default:
-      return f(TIn{});
-  }
-}
-
 } // namespace chunkwise
 
 #endif

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <sstream>
 
 namespace command
 {
@@ -64,43 +65,6 @@ AddCommonOptions(CLI::App & app, Arguments & arguments)
 }
 
 void
-AddConvolution(CLI::App & convolve, Arguments & arguments)
-{
-  using chunkwise::ConvolutionMethod;
-  const std::map<std::string, ConvolutionMethod> methods{ { "auto", ConvolutionMethod::Auto },
-                                                          { "fft", ConvolutionMethod::FFT },
-                                                          { "direct", ConvolutionMethod::Direct } };
-  convolve.add_option("--kernel", arguments.kernel, "The kernel's image, its center at half its size")
-    ->required()
-    ->check(CLI::ExistingFile)
-    ->type_name("FILE");
-  convolve.add_flag("--normalize", arguments.normalize, "Divide the kernel by its sum");
-  convolve.add_flag("--correlate", arguments.correlate, "Correlation: mirror the kernel at its center");
-  convolve.add_flag("--valid", arguments.valid, "Only where the kernel is inside the image");
-  convolve.add_option("--method", arguments.method, "How to compute it (auto)")
-    ->transform(CLI::CheckedTransformer(methods, CLI::ignore_case).description(""))
-    ->type_name("auto|fft|direct");
-}
-
-void
-AddVaryingConvolution(CLI::App & convolve, Arguments & arguments)
-{
-  convolve
-    .add_option("--kernels", arguments.kernel, "The kernels' image: one after the other along an axis more than IN has")
-    ->required()
-    ->check(CLI::ExistingFile)
-    ->type_name("FILE");
-  convolve.add_option("--grid", arguments.grid, "Nodes along each spatial axis, the centers of equal cells; x fastest")
-    ->required()
-    ->delimiter(',')
-    ->allow_extra_args(false)
-    ->check(CLI::PositiveNumber)
-    ->type_name("N[,N,N]");
-  convolve.add_flag("--normalize", arguments.normalize, "Divide each kernel by its sum");
-  convolve.add_flag("--spread", arguments.spread, "The kernels say how voxels spread: weight first, then convolve");
-}
-
-void
 AddFilters(CLI::App & app, Arguments & arguments)
 {
   const auto add = [&](const std::string & name, Filter filter, const std::string & description) {
@@ -112,11 +76,6 @@ AddFilters(CLI::App & app, Arguments & arguments)
     });
     return sub;
   };
-
-  AddConvolution(*add("convolve", Filter::Convolve, "Convolution with a kernel from a file"), arguments);
-
-  AddVaryingConvolution(
-    *add("convolve-varying", Filter::ConvolveVarying, "Convolution with kernels that vary over the image"), arguments);
 
   add("identity", Filter::Identity, "Copy an image");
 
@@ -134,15 +93,61 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addBox("sum", Filter::Sum, "Sum over a box");
   addBox("variance", Filter::Variance, "Variance over a box");
   addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
-
-  CLI::App * gaussian = add("gaussian", Filter::Gaussian, "Convolution with a Gaussian");
-  gaussian->add_option("--sigma", arguments.sigma, "Standard deviation, one number or one per spatial axis")
+  addBox("maximum", Filter::Maximum, "Maximum over a box (dilation)");
+  addBox("minimum", Filter::Minimum, "Minimum over a box (erosion)");
+  addBox("opening", Filter::Opening, "Opening with a box");
+  addBox("closing", Filter::Closing, "Closing with a box");
+  addBox("convolve", Filter::Convolution, "Convolution with a small kernel of any weights")
+    ->add_option("--weights", arguments.weights, "The kernel, x fastest: 2 radius + 1 numbers along each spatial axis")
     ->required()
     ->delimiter(',')
     ->allow_extra_args(false)
-    ->type_name("S[,S,S]");
-  gaussian->add_flag("--voxels", arguments.voxels, "Sigma is in voxels, not in the image's physical unit");
-  gaussian->add_option("--cutoff", arguments.cutoff, "Where the kernel ends, in sigmas (4)");
+    ->type_name("W,W,...");
+  CLI::App * entropy = addBox("entropy", Filter::Entropy, "Entropy of the histogram of a box, in bits");
+  entropy->add_option("--bins", arguments.bins, "Bins of the histogram (256)")->check(CLI::Range(2, 4096));
+  entropy
+    ->add_option("--range", arguments.range, "Where the first bin begins and the last one ends (the type's, if small)")
+    ->delimiter(',')
+    ->expected(2)
+    ->type_name("LOW,HIGH");
+
+  const auto addGaussian = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = add(name, filter, description);
+    sub->add_option("--sigma", arguments.sigma, "Standard deviation, one number or one per spatial axis")
+      ->required()
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("S[,S,S]");
+    sub->add_flag("--voxels", arguments.voxels, "Sigma is in voxels, not in the image's physical unit");
+    sub->add_option("--cutoff", arguments.cutoff, "Where the kernel ends, in sigmas (4)");
+  };
+  addGaussian("gaussian", Filter::Gaussian, "Convolution with a Gaussian");
+  addGaussian("highpass", Filter::HighPass, "The image minus its Gaussian");
+  addGaussian("log", Filter::LaplacianOfGaussian, "Laplacian of the image smoothed by a Gaussian");
+
+  CLI::App * statistics = app.add_subcommand("statistics", "Print the sum, mean, minimum and maximum of an image");
+  statistics->add_option("IN", arguments.input, "Image to read, in any format of ITK")
+    ->required()
+    ->check(CLI::ExistingFile);
+  statistics->add_option("--divisions", arguments.divisions, "Read in this many divisions (of 64 MiB)")
+    ->check(CLI::PositiveNumber);
+  statistics->add_option("--threads", arguments.threads, "Threads of the CPU (all)")->check(CLI::PositiveNumber);
+  statistics->callback([&arguments] {
+    arguments.filter = Filter::Statistics;
+    arguments.filterName = "statistics";
+  });
+
+  add("difference", Filter::Difference, "The image minus another one")
+    ->add_option("--minus", arguments.subtrahend, "The image to subtract, of the same size and type")
+    ->required()
+    ->check(CLI::ExistingFile)
+    ->type_name("FILE");
+
+  add("sequence", Filter::Sequence, "Several filters in one pass over the image")
+    ->add_option("--step", arguments.stepTexts, "A filter with its options, as \"mean --radius 2\"; once for each")
+    ->required()
+    ->allow_extra_args(false)
+    ->type_name("\"FILTER OPTIONS\"");
 }
 
 /** What single options cannot check. */
@@ -161,7 +166,9 @@ Check(const Arguments & arguments, const CLI::App & app)
     throw ArgumentError("--cutoff: " + std::to_string(arguments.cutoff) + " is not a finite number above 0");
   }
   const auto * parent = arguments.planOnly ? app.get_subcommand("plan") : &app;
-  const auto * sub = arguments.filter == Filter::None ? nullptr : parent->get_subcommand(arguments.filterName);
+  const auto * sub = arguments.filter == Filter::None || arguments.filter == Filter::Statistics
+                       ? nullptr
+                       : parent->get_subcommand(arguments.filterName);
   if (sub && sub->count("--constant") && arguments.boundary != chunkwise::BoundaryMode::Constant)
   {
     throw ArgumentError("--constant: only --boundary constant has a value beyond the edge");
@@ -176,6 +183,61 @@ Check(const Arguments & arguments, const CLI::App & app)
   if (arguments.quiet && arguments.verbose)
   {
     throw ArgumentError("--quiet: contradicts --verbose");
+  }
+}
+
+/** The steps of a sequence, each parsed as a command line of its own. */
+void
+ParseSteps(Arguments & arguments)
+{
+  for (const std::string & text : arguments.stepTexts)
+  {
+    std::istringstream       stream(text);
+    std::vector<std::string> words{ "chunkwise" };
+    for (std::string word; stream >> word;)
+    {
+      words.push_back(word);
+      if (words.size() == 2)
+      {
+        words.push_back(arguments.input);
+        words.push_back(arguments.output);
+      }
+    }
+    std::vector<char *> argv;
+    for (std::string & word : words)
+    {
+      argv.push_back(&word[0]);
+      for (const char * const whole : { "--backend",
+                                        "--devices",
+                                        "--memory",
+                                        "--device-memory",
+                                        "--divisions",
+                                        "--threads",
+                                        "--output-type",
+                                        "--quiet",
+                                        "--verbose" })
+      {
+        if (word.rfind(whole, 0) == 0)
+        {
+          throw ArgumentError("--step: " + word + " is for the whole sequence, not for \"" + text + "\"");
+        }
+      }
+    }
+    Arguments step;
+    try
+    {
+      step = ParseArguments(static_cast<int>(argv.size()), argv.data());
+    }
+    catch (const ArgumentError & error)
+    {
+      throw ArgumentError("--step: " + text + ": " + error.what());
+    }
+    if (step.filter == Filter::None || step.filter == Filter::Sequence || step.filter == Filter::Difference ||
+        step.filter == Filter::Statistics || step.planOnly)
+    {
+      throw ArgumentError("--step: \"" + text + "\" is not a filter");
+    }
+    arguments.steps.push_back(step);
   }
 }
 
@@ -217,6 +279,7 @@ ParseArguments(int argc, char ** argv)
     throw ArgumentError(JoinLines(error.what()));
   }
   Check(arguments, app);
+  ParseSteps(arguments);
   return arguments;
 }
 

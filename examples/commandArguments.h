@@ -2,7 +2,6 @@
 #ifndef commandArguments_h
 #define commandArguments_h
 
-#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseTypes.h"
 
@@ -37,14 +36,23 @@ struct TextRequested
 enum class Filter
 {
   None,
-  Convolve,
-  ConvolveVarying,
   Identity,
   Mean,
   Sum,
   Variance,
   StandardDeviation,
-  Gaussian
+  Maximum,
+  Minimum,
+  Opening,
+  Closing,
+  Gaussian,
+  LaplacianOfGaussian,
+  HighPass,
+  Entropy,
+  Convolution,
+  Statistics,
+  Difference,
+  Sequence
 };
 
 /** What the command line says. */
@@ -59,19 +67,18 @@ struct Arguments
 
   std::string input;
   std::string output;
+  std::string subtrahend; ///< the second image of a difference
 
   std::vector<std::int64_t> radius;
   std::vector<double>       sigma;
   bool                      voxels{ false };
   double                    cutoff{ 4.0 };
+  std::vector<double>       weights; ///< of a convolution, x fastest
+  int                       bins{ 256 };
+  std::vector<double>       range; ///< empty: the filter's own
 
-  std::string                  kernel; ///< file
-  bool                         normalize{ false };
-  bool                         correlate{ false };
-  bool                         valid{ false };
-  chunkwise::ConvolutionMethod method{ chunkwise::ConvolutionMethod::Auto };
-  std::vector<unsigned int>    grid;
-  bool                         spread{ false };
+  std::vector<std::string> stepTexts;
+  std::vector<Arguments>   steps; ///< of a sequence
 
   chunkwise::BoundaryMode   boundary{ chunkwise::BoundaryMode::Renormalized };
   double                    constant{ 0.0 };

@@ -4,15 +4,22 @@
 
 #include "commandArguments.h"
 
+#include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
-#include "itkImageFileReader.h"
-#include "itkPrunedFFTConvolutionImageFilter.h"
+#include "itkChunkwiseSequenceImageFilter.h"
+#include "itkRenormalizedClosingImageFilter.h"
+#include "itkRenormalizedConvolutionImageFilter.h"
+#include "itkRenormalizedEntropyImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedHighPassImageFilter.h"
+#include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedMinimumImageFilter.h"
+#include "itkRenormalizedOpeningImageFilter.h"
 #include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
-#include "itkSpatiallyVaryingConvolutionImageFilter.h"
 
 namespace command
 {
@@ -70,51 +77,28 @@ MakeBoxFilter(const Arguments & arguments)
   return filter;
 }
 
+template <typename TFilter>
+typename TFilter::Pointer
+MakeGaussianFilter(const Arguments & arguments)
+{
+  using Image = typename TFilter::InputImageType;
+  constexpr unsigned int dimension = Image::ImageDimension;
+  const auto             filter = TFilter::New();
+  SetWindow<Image, typename TFilter::OutputImageType>(*filter, arguments);
+  const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
+  filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
+  filter->SetUseImageSpacing(!arguments.voxels);
+  filter->SetCutoff(arguments.cutoff);
+  return filter;
+}
+
 /** The filter that the subcommand names, with its parameters. */
 template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
 MakeFilter(const Arguments & arguments)
 {
-  constexpr unsigned int dimension = TInputImage::ImageDimension;
   switch (arguments.filter)
   {
-    case Filter::Convolve:
-    {
-      // One kernel type for all images: a double holds the voxels of every format but the largest 64-bit integers.
-      using KernelType = itk::Image<double, dimension>;
-      using FilterType = itk::PrunedFFTConvolutionImageFilter<TInputImage, KernelType, TOutputImage>;
-      const auto filter = FilterType::New();
-      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-      filter->SetKernelImage(itk::ReadImage<KernelType>(arguments.kernel));
-      filter->SetNormalize(arguments.normalize);
-      filter->SetCorrelate(arguments.correlate);
-      filter->SetOutputRegionMode(arguments.valid ? FilterType::VALID : FilterType::SAME);
-      filter->SetMethod(static_cast<typename FilterType::MethodEnum>(arguments.method));
-      return filter.GetPointer();
-    }
-    case Filter::ConvolveVarying:
-    {
-      if constexpr (dimension < chunkwise::MaxDimension)
-      {
-        using KernelType = itk::Image<double, dimension>;
-        using FilterType = itk::SpatiallyVaryingConvolutionImageFilter<TInputImage, KernelType, TOutputImage>;
-        const auto filter = FilterType::New();
-        SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-        filter->SetKernelStack(itk::ReadImage<typename FilterType::KernelStackType>(arguments.kernel));
-        const auto grid = SpreadOverAxes(arguments.grid, filter->GetSpatialAxes(), dimension, "--grid");
-        typename FilterType::GridSizeType size;
-        for (unsigned int axis = 0; axis < dimension; ++axis)
-        {
-          size[axis] = std::max(grid[axis], 1u);
-        }
-        filter->SetGridSize(size);
-        filter->SetNormalize(arguments.normalize);
-        filter->SetOrder(arguments.spread ? FilterType::OrderEnum::WeightThenConvolve
-                                          : FilterType::OrderEnum::ConvolveThenWeight);
-        return filter.GetPointer();
-      }
-      throw ArgumentError("--kernels: no file has an axis more than a " + std::to_string(dimension) + "-D image");
-    }
     case Filter::Mean:
       return MakeBoxFilter<itk::RenormalizedMeanImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
     case Filter::Sum:
@@ -124,15 +108,62 @@ MakeFilter(const Arguments & arguments)
     case Filter::StandardDeviation:
       return MakeBoxFilter<itk::RenormalizedStandardDeviationImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();
+    case Filter::Maximum:
+      return MakeBoxFilter<itk::RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Minimum:
+      return MakeBoxFilter<itk::RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Opening:
+      return MakeBoxFilter<itk::RenormalizedOpeningImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Closing:
+      return MakeBoxFilter<itk::RenormalizedClosingImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
     case Filter::Gaussian:
+      return MakeGaussianFilter<itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::Convolution:
     {
-      const auto filter = itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::New();
+      const auto filter = itk::RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::New();
       SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-      const auto sigma = SpreadOverAxes(arguments.sigma, filter->GetSpatialAxes(), dimension, "--sigma");
-      filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
-      filter->SetUseImageSpacing(!arguments.voxels);
-      filter->SetCutoff(arguments.cutoff);
+      const auto radius =
+        SpreadOverAxes(arguments.radius, filter->GetSpatialAxes(), TInputImage::ImageDimension, "--radius");
+      typename TInputImage::SizeType size;
+      std::copy(radius.begin(), radius.end(), size.begin());
+      itk::Neighborhood<double, TInputImage::ImageDimension> kernel;
+      kernel.SetRadius(size);
+      if (kernel.Size() != arguments.weights.size())
+      {
+        throw ArgumentError("--weights: " + std::to_string(arguments.weights.size()) + " numbers, the radius needs " +
+                            std::to_string(kernel.Size()));
+      }
+      std::copy(arguments.weights.begin(), arguments.weights.end(), kernel.Begin());
+      filter->SetKernel(kernel);
       return filter.GetPointer();
+    }
+    case Filter::Entropy:
+    {
+      const auto filter = MakeBoxFilter<itk::RenormalizedEntropyImageFilter<TInputImage, TOutputImage>>(arguments);
+      filter->SetNumberOfBins(arguments.bins);
+      if (!arguments.range.empty())
+      {
+        filter->SetRange(arguments.range[0], arguments.range[1]);
+      }
+      return filter.GetPointer();
+    }
+    case Filter::HighPass:
+      return MakeGaussianFilter<itk::RenormalizedHighPassImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::Difference:
+      return itk::ChunkwiseDifferenceImageFilter<TInputImage, TOutputImage>::New().GetPointer();
+    case Filter::LaplacianOfGaussian:
+      return MakeGaussianFilter<itk::RenormalizedLaplacianOfGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
+    case Filter::Sequence:
+    {
+      const auto sequence = itk::ChunkwiseSequenceImageFilter<TInputImage, TOutputImage>::New();
+      for (const Arguments & step : arguments.steps)
+      {
+        sequence->AddFilter(MakeFilter<TOutputImage, TOutputImage>(step));
+      }
+      return sequence.GetPointer();
     }
     default:
       return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();

@@ -8,6 +8,7 @@
 #include "commandProgress.h"
 #include "commandReport.h"
 #include "commandRun.h"
+#include "commandStatistics.h"
 
 #include "itkImageFileReader.h"
 #include "itkImageFileWriter.h"
@@ -44,6 +45,13 @@ public:
     // A division is read anew; kept, it would only take memory beside the next one.
     m_Reader->ReleaseDataFlagOn();
     m_Filter->SetInput(m_Reader->GetOutput());
+    if (!arguments.subtrahend.empty())
+    {
+      m_SecondReader = itk::ImageFileReader<TInputImage>::New();
+      m_SecondReader->SetFileName(arguments.subtrahend);
+      m_SecondReader->ReleaseDataFlagOn();
+      m_Filter->SetInput(1, m_SecondReader->GetOutput());
+    }
     m_Filter->SetBackend(static_cast<itk::ChunkwiseEnums::Backend>(arguments.backend));
     m_Filter->SetDevices(arguments.devices);
     m_Filter->SetDeviceMemoryBudget(arguments.deviceMemory);
@@ -148,7 +156,7 @@ private:
     // A file of another component type of the same kind (long, long long) is converted through a buffer.
     using Pixel = typename TInputImage::PixelType;
     const bool converts = m_Reader->GetImageIO()->GetComponentType() != itk::ImageIOBase::MapPixelType<Pixel>::CType;
-    return { read, read * (converts ? 2 : 1) + written };
+    return { read, read * (m_SecondReader ? 2 : 1) * (converts ? 2 : 1) + written };
   }
 
   typename TOutputImage::RegionType
@@ -276,8 +284,10 @@ private:
        << m_Filter->GetNameOfClass() << "\n";
   }
 
-  const Arguments &                                                             m_Arguments;
-  typename itk::ImageFileReader<TInputImage>::Pointer                           m_Reader;
+  const Arguments &                                   m_Arguments;
+  typename itk::ImageFileReader<TInputImage>::Pointer m_Reader;
+  /** Only a difference has one. */
+  typename itk::ImageFileReader<TInputImage>::Pointer                           m_SecondReader;
   typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer m_Filter;
   itk::ImageIOBase::Pointer                                                     m_OutputIO;
   typename TOutputImage::RegionType                                             m_Largest;
@@ -305,6 +315,10 @@ RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
 {
   chunkwise::DispatchPixelKind(kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
+    if (arguments.filter == Filter::Statistics)
+    {
+      return PrintStatistics<itk::Image<Pixel, VDimension>>(arguments);
+    }
     const std::string own = chunkwise::PixelKindName(kind);
     const std::string type = arguments.outputType.empty() ? own : arguments.outputType;
     if (type == own)

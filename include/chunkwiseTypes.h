@@ -16,6 +16,16 @@
 #  define CHUNKWISE_HOST_DEVICE
 #endif
 
+// For functions in files that are compiled for several instruction sets: no copy of them is left for the linker, which
+// might give the one with AVX to all.
+#if defined(__GNUC__)
+#  define CHUNKWISE_ALWAYS_INLINE inline __attribute__((always_inline))
+#elif defined(_MSC_VER)
+#  define CHUNKWISE_ALWAYS_INLINE __forceinline
+#else
+#  define CHUNKWISE_ALWAYS_INLINE inline
+#endif
+
 namespace chunkwise
 {
 

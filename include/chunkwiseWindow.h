@@ -24,7 +24,9 @@ struct WindowBoxes
   /** What each pass gives; the last is the output. */
   Box after[MaxDimension]{};
 
-  WindowBoxes(const Box & output, const Box & image, const Coordinates & theRadius, BoundaryMode mode)
+  /** `beginsWithX`: the first pass is along x, whatever the radius there. */
+  WindowBoxes(const Box & output, const Box & image, const Coordinates & theRadius, BoundaryMode mode,
+              bool beginsWithX = false)
     : radius(theRadius)
     , padded(output)
   {
@@ -40,7 +42,7 @@ struct WindowBoxes
     Box box = padded;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      if (radius[a] > 0)
+      if (radius[a] > 0 || (a == 0 && beginsWithX))
       {
         box.lower[a] = output.lower[a];
         box.upper[a] = output.upper[a];
@@ -79,6 +81,22 @@ ConvertResult(TReal value)
   else
   {
     return RoundAndClamp<TOutput>(value);
+  }
+}
+
+/** Calls f(TOut{}) with the type of the output: TIn, float or double. */
+template <typename TIn, typename TFunctor>
+void
+DispatchOutput(PixelKind kind, TFunctor && f)
+{
+  switch (kind)
+  {
+    case PixelKind::Float32:
+      return f(float{});
+    case PixelKind::Float64:
+      return f(double{});
+    default:
+      return f(TIn{});
   }
 }
 

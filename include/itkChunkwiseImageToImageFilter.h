@@ -136,6 +136,15 @@ public:
   chunkwise::Plan
   MakePlan(const OutputImageRegionType & region);
 
+  /** What the filter computes on an image of this extent (axes that the image lacks: 1), after its parameters have been
+   * checked as for an update: for what runs it as a part of something else. */
+  std::shared_ptr<const chunkwise::Operation>
+  GetOperation(const chunkwise::Coordinates & imageExtent) const
+  {
+    this->VerifyPreconditions();
+    return this->MakeOperation(imageExtent);
+  }
+
   /** A splitter for StreamingImageFilter whose pieces cut no chunk of the plan for the largest possible region. */
   ChunkwiseImageRegionSplitter::Pointer
   MakeRegionSplitter();

@@ -28,6 +28,12 @@ def median_ms(body):
     return sorted(times)[REPEATS // 2]
 
 
+def standard_deviation(image, size, out):
+    mean = ndimage.uniform_filter(image, size)
+    squares = ndimage.uniform_filter(image * image, size)
+    cupy.sqrt(cupy.maximum(squares - mean * mean, 0), out=out)
+
+
 def main():
     image = cupy.random.random((EXTENT, EXTENT, EXTENT), dtype=cupy.float32)
     out = cupy.empty_like(image)
@@ -38,6 +44,10 @@ def main():
         "mean radius 15": lambda: ndimage.uniform_filter(image, 31, output=out),
         "Gaussian sigma 2": lambda: ndimage.gaussian_filter(image, 2, truncate=4, output=out),
         "Gaussian sigma 10": lambda: ndimage.gaussian_filter(image, 10, truncate=4, output=out),
+        "std radius 2": lambda: standard_deviation(image, 5, out),
+        "maximum radius 2": lambda: ndimage.maximum_filter(image, 5, output=out),
+        "maximum radius 15": lambda: ndimage.maximum_filter(image, 31, output=out),
+        "opening radius 2": lambda: ndimage.grey_opening(image, 5, output=out),
     }
     for name, body in peers.items():
         ms = median_ms(body)

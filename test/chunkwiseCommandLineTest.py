@@ -108,50 +108,6 @@ class CommandLineTest(unittest.TestCase):
                     ]
                     self.assertEqual(result[x + nx * (y + ny * z)], round_even(sum(window), len(window)))
 
-    def test_convolution_with_a_box_is_the_mean(self):
-        kernel = Path(self.work.name) / "kernel.mha"
-        write_mha(kernel, (3, 9, 7), "B", [1] * (3 * 9 * 7))
-        self.assert_runs("mean", self.small, self.out, "--radius", "1,4,3", "--output-type", "float64")
-        mean = read_voxels(self.out, "d")
-        for method in ("auto", "fft", "direct"):
-            options = ("--kernel", kernel, "--normalize", "--method", method, "--output-type", "float64")
-            self.assert_runs("convolve", self.small, self.out, *options)
-            for ours, theirs in zip(read_voxels(self.out, "d"), mean):
-                self.assertAlmostEqual(ours, theirs, delta=1e-3)
-        self.assert_runs("convolve", self.small, self.out, *options, "--valid")
-        nx, ny, nz = self.size
-        inside = [mean[x + nx * (y + ny * z)] for z in range(3, nz - 3) for y in range(4, ny - 4) for x in range(1, nx - 1)]
-        result = read_voxels(self.out, "d")
-        self.assertEqual(len(result), len(inside))
-        for ours, theirs in zip(result, inside):
-            self.assertAlmostEqual(ours, theirs, delta=1e-3)
-
-    def test_correlation_shifts_the_other_way(self):
-        kernel = Path(self.work.name) / "kernel.mha"
-        write_mha(kernel, (3, 1, 1), "f", [1, 0, 0])
-        nx = self.size[0]
-        for flags, shift in (((), 1), (("--correlate",), -1)):
-            self.assert_runs("convolve", self.small, self.out, "--kernel", kernel, "--boundary", "periodic", *flags)
-            result = read_voxels(self.out, "h")
-            for i, value in enumerate(result):
-                self.assertEqual(value, self.values[i - i % nx + (i % nx + shift) % nx])
-
-    def test_equal_kernels_on_a_grid_are_one_kernel(self):
-        kernel, stack = (Path(self.work.name) / name for name in ("kernel.mha", "stack.mha"))
-        weights = [1 + i % 5 for i in range(5 * 4 * 6)]
-        write_mha(kernel, (5, 4, 6), "B", weights)
-        write_mha(stack, (5, 4, 6, 12), "B", weights * 12)
-        common = ("--normalize", "--output-type", "float64")
-        self.assert_runs("convolve", self.small, self.out, "--kernel", kernel, *common)
-        plain = read_voxels(self.out, "d")
-        grid = ("--kernels", stack, "--grid", "3,2,2")
-        self.assert_runs("convolve-varying", self.small, self.out, *grid, *common)
-        for ours, theirs in zip(read_voxels(self.out, "d"), plain):
-            self.assertAlmostEqual(ours, theirs, delta=2e-3)
-        self.assert_runs("convolve-varying", self.small, self.out, *grid, *common, "--spread")
-        self.assertAlmostEqual(sum(read_voxels(self.out, "d")), sum(self.values), delta=5)
-        self.assert_fails(1, "KernelImages: 12", "convolve-varying", self.small, self.out, "--kernels", stack, "--grid", 3)
-
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
         seen = {}
@@ -353,6 +309,82 @@ class CommandLineTest(unittest.TestCase):
             stride = count // size[-1]
             expected = [round_even(sum(values[i % stride :: stride]), size[-1]) for i in range(count)]
             self.assertEqual(list(read_voxels(self.out, "B")), expected)
+
+    def test_sum_and_standard_deviation_of_the_voxels_inside(self):
+        nx = self.size[0]
+        self.assert_runs("sum", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        sums = read_voxels(self.out, "d")
+        self.assert_runs("variance", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        variances = read_voxels(self.out, "d")
+        self.assert_runs("std", self.small, self.out, "--radius", 1, "--axes", 0, "--output-type", "float64")
+        deviations = read_voxels(self.out, "d")
+        for i, x in ((i, i % nx) for i in range(len(self.values))):
+            window = self.values[i - min(x, 1) : i + min(nx - x, 2)]
+            mean = sum(window) / len(window)
+            variance = sum((v - mean) ** 2 for v in window) / len(window)
+            self.assertEqual(sums[i], sum(window))
+            self.assertAlmostEqual(variances[i], variance, delta=1e-6)
+            self.assertAlmostEqual(deviations[i], variance**0.5, delta=1e-6)
+
+    def test_a_sequence_is_its_steps_one_after_the_other(self):
+        between = self.out.with_name("between.mha")
+        self.assert_runs("gaussian", self.small, between, "--sigma", 0.7, "--output-type", "float32")
+        self.assert_runs("mean", between, self.out, "--radius", "2,1,1", "--boundary", "mirror")
+        expected = self.out.read_bytes()
+        steps = ("--step", "gaussian --sigma 0.7", "--step", "mean --radius 2,1,1 --boundary mirror")
+        for divisions in (1, 4):
+            self.assert_runs(
+                "sequence", self.small, self.out, *steps, "--output-type", "float32", "--divisions", divisions
+            )
+            self.assertEqual(self.out.read_bytes(), expected)
+        for pattern, step in (
+            ("--radius", "mean"), ("--memory", "mean --radius 1 --memory 1G"), ("devices", "devices"),
+            ("wrong", "wrong --radius 1"),
+            ("plan mean", "plan mean --radius 1"),
+        ):
+            self.assert_fails(2, "--step: .*" + pattern, "sequence", self.small, self.out, "--step", step)
+
+    def test_statistics_are_printed(self):
+        result = self.assert_runs("statistics", self.small, "--divisions", 3)
+        for line in (
+            "sum: {}".format(sum(self.values)), "minimum: {}".format(min(self.values)),
+            "maximum: {}".format(max(self.values)),
+        ):
+            self.assertIn(line, result.stdout.splitlines())
+        mean = float(re.search(r"mean: (\S+)", result.stdout).group(1))
+        self.assertAlmostEqual(mean, sum(self.values) / len(self.values), delta=1e-12)
+
+    def test_a_high_pass_is_the_difference_from_the_gaussian(self):
+        real = self.out.with_name("real.mha")
+        smooth = self.out.with_name("smooth.mha")
+        self.assert_runs("identity", self.small, real, "--output-type", "float32")
+        self.assert_runs("gaussian", real, smooth, "--sigma", 0.8)
+        self.assert_runs("difference", real, self.out, "--minus", smooth, "--divisions", 3)
+        expected = self.out.read_bytes()
+        self.assert_runs("highpass", real, self.out, "--sigma", 0.8)
+        self.assertEqual(self.out.read_bytes(), expected)
+
+    def test_laplacian_convolution_and_entropy(self):
+        nx, ny, nz = self.size
+        ramp = self.out.with_name("ramp.mha")
+        values = [3 * (i % nx) - 2 * (i // nx % ny) + i // nx // ny for i in range(nx * ny * nz)]
+        write_mha(ramp, self.size, "h", values)
+        self.assert_runs("log", ramp, self.out, "--sigma", 1.5, "--voxels", "--output-type", "float64")
+        self.assertLess(max(abs(v) for v in read_voxels(self.out, "d")), 1e-3)
+        # in(x + 1) - in(x - 1), where both are there.
+        self.assert_runs(
+            "convolve", ramp, self.out, "--radius", 1, "--axes", 0, "--weights=1,0,-1", "--output-type", "float32"
+        )
+        result = read_voxels(self.out, "f")
+        self.assertEqual({v for i, v in enumerate(result) if 0 < i % nx < nx - 1}, {6.0})
+        self.assert_fails(2, "--weights", "convolve", ramp, self.out, "--radius", 1, "--axes", 0, "--weights", "1,2")
+        self.assert_runs(
+            "entropy", self.small, self.out, "--radius", 1, "--bins", 2, "--range=-1000,1000", "--output-type", "float32"
+        )
+        result = read_voxels(self.out, "f")
+        self.assertGreaterEqual(min(result), 0.0)
+        self.assertLessEqual(max(result), 1.0)
+        self.assertGreater(max(result), 0.99)
 
     def test_help_and_version(self):
         self.assertIn("gaussian", self.assert_runs("--help").stdout)

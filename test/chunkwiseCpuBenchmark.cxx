@@ -2,11 +2,14 @@
 // Times the filters on the CPU beside ITK's own on the same image and threads. Arguments: an image, threads (2).
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
 
 #include "itkBoxMeanImageFilter.h"
 #include "itkDiscreteGaussianImageFilter.h"
 #include "itkFFTConvolutionImageFilter.h"
+#include "itkFlatStructuringElement.h"
+#include "itkGrayscaleDilateImageFilter.h"
 #include "itkImageFileReader.h"
 #include "itkMeanImageFilter.h"
 
@@ -153,6 +156,15 @@ main(int argc, char * argv[])
   const double ourConvolution = TimeConvolution<OurConvolution>(image, kernel, threads, 5);
   const double peerFloatConvolution = TimeConvolution<ItkFloatConvolution>(image, kernel, threads, 3);
   const double peerConvolution = TimeConvolution<ItkConvolution>(image, kernel, threads, 3);
+  using OurMaximum = itk::RenormalizedMaximumImageFilter<ImageType, ImageType>;
+  const auto maximum = OurMaximum::New();
+  maximum->SetBackend(OurMaximum::BackendEnum::CPU);
+  maximum->SetRadius(2);
+  const double ourMaximum = Time(maximum.GetPointer(), image, threads, 5);
+  using Element = itk::FlatStructuringElement<3>;
+  const auto itkDilate = itk::GrayscaleDilateImageFilter<ImageType, ImageType, Element>::New();
+  itkDilate->SetKernel(Element::Box(ImageType::SizeType{ { 2, 2, 2 } }));
+  const double peerDilate = Time(itkDilate.GetPointer(), image, threads, 3);
 
   const auto size = image->GetLargestPossibleRegion().GetSize();
   std::printf("%lu x %lu x %lu float, %u threads; a copy takes %.1f ms\n",
@@ -168,6 +180,7 @@ main(int argc, char * argv[])
   };
   row("mean radius 2", ourMean, "itk::MeanImageFilter", peerMean);
   row("mean radius 2", ourMean, "itk::BoxMeanImageFilter", peerBoxMean);
+  row("maximum radius 2", ourMaximum, "itk::GrayscaleDilateImageFilter, box", peerDilate);
   row("Gaussian sigma 2", ourGaussian, "itk::DiscreteGaussianImageFilter", peerGaussian);
   row("convolution 31^3", ourConvolution, "itk::FFTConvolutionImageFilter, float", peerFloatConvolution);
   row("convolution 31^3", ourConvolution, "itk::FFTConvolutionImageFilter, double", peerConvolution);

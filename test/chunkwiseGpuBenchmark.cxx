@@ -1,9 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
+#include "chunkwiseExtremumOperation.h"
+#include "chunkwiseHighPassOperation.h"
+#include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
@@ -50,6 +55,25 @@ Mean(std::int64_t radius)
   {
     operation->radius[a] = radius;
   }
+  return operation;
+}
+
+std::shared_ptr<Operation>
+Maximum(std::int64_t radius)
+{
+  auto operation = std::make_shared<ExtremumOperation>();
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  return operation;
+}
+
+std::shared_ptr<Operation>
+Opening(std::int64_t radius)
+{
+  auto erosion = std::make_shared<ExtremumOperation>();
+  erosion->radius = { { radius, radius, radius, 0, 0 } };
+  erosion->minimum = true;
+  auto operation = std::make_shared<SequenceOperation>();
+  operation->stages = { erosion, Maximum(radius) };
   return operation;
 }
 
@@ -102,6 +126,42 @@ StandardDeviation(std::int64_t radius)
   return operation;
 }
 
+std::shared_ptr<Operation>
+Entropy(std::int64_t radius)
+{
+  auto operation = std::make_shared<EntropyOperation>();
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  operation->upper = 1678; // of the image's values
+  return operation;
+}
+
+std::shared_ptr<Operation>
+Laplacian(double sigma)
+{
+  auto operation = std::make_shared<LaplacianOperation>();
+  for (int a = 0; a < 3; ++a)
+  {
+    operation->weights[a] = static_cast<const SeparableOperation &>(*Gaussian(sigma)).weights[a];
+  }
+  return operation;
+}
+
+std::shared_ptr<Operation>
+HighPass(double sigma)
+{
+  auto operation = std::make_shared<HighPassOperation>();
+  operation->smoothing = std::dynamic_pointer_cast<const SeparableOperation>(Gaussian(sigma));
+  return operation;
+}
+
+std::shared_ptr<Operation>
+Sequence()
+{
+  auto operation = std::make_shared<SequenceOperation>();
+  operation->stages = { Gaussian(2), Mean(2), StandardDeviation(2) };
+  return operation;
+}
+
 struct Row
 {
   const char *               name;
@@ -116,7 +176,14 @@ Rows()
            { "Gaussian sigma 2", Gaussian(2) },
            { "Gaussian sigma 10", Gaussian(10) },
            { "std radius 2", StandardDeviation(2) },
-           { "std radius 5", StandardDeviation(5) } };
+           { "std radius 5", StandardDeviation(5) },
+           { "maximum radius 2", Maximum(2) },
+           { "maximum radius 15", Maximum(15) },
+           { "opening radius 2", Opening(2) },
+           { "entropy radius 2", Entropy(2) },
+           { "LoG sigma 2", Laplacian(2) },
+           { "highpass sigma 2", HighPass(2) },
+           { "Gauss, mean, std", Sequence() } };
 }
 
 std::vector<Row>

@@ -1,5 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseKernelTrial.h"
+#include "chunkwiseBoxTrial.h"
+#include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseHighPassOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
 using namespace chunkwise;
@@ -10,56 +13,12 @@ namespace
 class Statistics : public KernelTest
 {};
 
-template <typename TOperation>
-std::shared_ptr<TOperation>
-RandomBox(std::mt19937 & random, int largestRadius, bool exactConstant)
-{
-  const auto operation = std::make_shared<TOperation>();
-  for (const int a : RandomAxes(random))
-  {
-    operation->radius[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
-  }
-  operation->boundary.mode = AllModes[random() % 5];
-  operation->boundary.constant = static_cast<double>(random() % 100) + (exactConstant ? 0 : 0.1);
-  return operation;
-}
-
 std::shared_ptr<VarianceOperation>
 RandomVariance(std::mt19937 & random, int largestRadius, bool exactConstant)
 {
   const auto operation = RandomBox<VarianceOperation>(random, largestRadius, exactConstant);
   operation->takesRoot = random() % 2;
   return operation;
-}
-
-/** The values of the window around `index`, as the boundary mode's name says. */
-template <typename T>
-std::vector<T>
-WindowValues(const BufferView & image, const Coordinates & index, const BoxOperation & operation)
-{
-  std::vector<T> values;
-  Box            window{};
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    window.lower[a] = index[a] - operation.radius[a];
-    window.upper[a] = index[a] + operation.radius[a] + 1;
-  }
-  ForEachIndex(window, [&](Coordinates tap) {
-    bool there = true;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      there = oracle::Look(tap[a], image.box.upper[a], operation.boundary.mode) && there;
-    }
-    if (there)
-    {
-      values.push_back(At<T>(image, tap));
-    }
-    else if (operation.boundary.mode == BoundaryMode::Constant)
-    {
-      values.push_back(static_cast<T>(operation.boundary.constant));
-    }
-  });
-  return values;
 }
 
 template <typename T>
@@ -208,6 +167,224 @@ TEST_P(Statistics, NaNStaysWithinItsWindow)
       ASSERT_EQ(std::isnan(t.Result(index)), near) << ToString(index);
     });
   }
+}
+
+std::shared_ptr<HighPassOperation>
+RandomHighPass(std::mt19937 & random)
+{
+  const auto smoothing = std::make_shared<SeparableOperation>();
+  for (const int a : RandomAxes(random))
+  {
+    smoothing->weights[a] = { 0.1, 0.2, 0.4, 0.2, 0.1 };
+  }
+  smoothing->boundary.mode = AllModes[random() % 5];
+  smoothing->boundary.constant = static_cast<double>(random() % 100);
+  const auto operation = std::make_shared<HighPassOperation>();
+  operation->smoothing = smoothing;
+  return operation;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareHighPassWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 8; ++trial)
+  {
+    const auto       operation = RandomHighPass(random);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto  weighed = oracle::WeighWindow<TIn>(t.image, index, *operation->smoothing);
+      const auto  pixel = static_cast<long double>(At<TIn>(t.image, index));
+      const bool  inFloat = std::is_same<TOut, float>::value || std::is_same<TIn, float>::value || sizeof(TIn) <= 2;
+      long double bound = (weighed.second + std::fabs(pixel)) * (inFloat ? 6e-8L : 1.2e-16L) * 60;
+      long double expected = pixel - weighed.first;
+      if (std::is_integral<TOut>::value)
+      {
+        expected = std::max(expected, static_cast<long double>(std::numeric_limits<TOut>::lowest()));
+        expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
+        bound += 0.5L;
+      }
+      ASSERT_LE(std::fabs(static_cast<long double>(t.Result(index)) - expected), bound)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+    });
+  }
+}
+
+TEST_P(Statistics, AHighPassIsTheImageMinusItselfSmoothed)
+{
+  std::mt19937 random(66);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareHighPassWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareHighPassWithOracle<Pixel, float>(random, GetManager(), GetBackend());
+      CompareHighPassWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 40, [&](int) { return RandomHighPass(random); });
+  CompareBits<std::int16_t, std::int16_t>(
+    random, GetManager(), GetBackend(), 20, [&](int) { return RandomHighPass(random); });
+}
+
+template <typename TIn, typename TOut>
+void
+CompareDifference(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  const auto       operation = std::make_shared<DifferenceOperation>();
+  Trial<TIn, TOut> t(random, std::make_shared<IdentityOperation>(), RandomExtent(random, 20));
+  t.request.operation = operation;
+  t.request.backend = backend;
+  t.Prepare(RandomRegion(random, t.request.image.Extents()));
+  std::vector<TIn> other(t.pixels.size());
+  for (TIn & pixel : other)
+  {
+    pixel = RandomPixel<TIn>(random);
+  }
+  t.request.inputs.push_back(DenseView(other.data(), PixelKindOf<TIn>(), t.request.image));
+  manager.Execute(t.request);
+  ASSERT_TRUE(t.IsContained());
+  ForEachIndex(t.request.region, [&](const Coordinates & index) {
+    const TIn a = At<TIn>(t.image, index);
+    const TIn b = At<TIn>(t.request.inputs[1], index);
+    if constexpr (std::is_integral<TIn>::value)
+    {
+      auto exact = static_cast<oracle::Wide>(a) - static_cast<oracle::Wide>(b);
+      if (std::is_integral<TOut>::value)
+      {
+        exact = std::max(exact, static_cast<oracle::Wide>(std::numeric_limits<TOut>::lowest()));
+        exact = std::min(exact, static_cast<oracle::Wide>(std::numeric_limits<TOut>::max()));
+      }
+      ASSERT_EQ(t.Result(index), static_cast<TOut>(exact));
+    }
+    else
+    {
+      ASSERT_EQ(t.Result(index), static_cast<TOut>(a - b));
+    }
+  });
+}
+
+TEST_P(Statistics, ADifferenceIsExactAndClamped)
+{
+  std::mt19937 random(67);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareDifference<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareDifference<Pixel, float>(random, GetManager(), GetBackend());
+      CompareDifference<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+  EXPECT_THROW(DifferenceOperation().CheckKinds({ PixelKind::UInt8, PixelKind::UInt16 }, PixelKind::UInt8),
+               ParameterError);
+}
+
+template <typename TIn>
+std::shared_ptr<EntropyOperation>
+RandomEntropy(std::mt19937 & random, int largestRadius)
+{
+  const auto operation = RandomBox<EntropyOperation>(random, largestRadius, true);
+  const int  bins[] = { 2, 10, 256, 300 };
+  operation->bins = bins[random() % 4];
+  const bool wide = std::is_integral<TIn>::value;
+  operation->lower = wide ? 0.4 * static_cast<double>(std::numeric_limits<TIn>::lowest()) : -20;
+  operation->upper = wide ? 0.8 * static_cast<double>(std::numeric_limits<TIn>::max()) : 110;
+  return operation;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareEntropyWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 8; ++trial)
+  {
+    const auto       operation = RandomEntropy<TIn>(random, trial % 4 == 0 ? 6 : 2);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto               values = WindowValues<TIn>(t.image, index, *operation);
+      std::vector<long double> counts(static_cast<std::size_t>(operation->bins), 0);
+      for (const TIn value : values)
+      {
+        const double position =
+          (static_cast<double>(value) - operation->lower) * (operation->bins / (operation->upper - operation->lower));
+        counts[static_cast<std::size_t>(std::max(0.0, std::min(position, operation->bins - 1.0)))] += 1;
+      }
+      long double entropy = 0;
+      for (const long double count : counts)
+      {
+        const long double share = count / static_cast<long double>(values.size());
+        entropy -= count > 0 ? share * std::log2(share) : 0;
+      }
+      ASSERT_NEAR(static_cast<double>(t.Result(index)),
+                  static_cast<double>(entropy),
+                  std::is_integral<TOut>::value ? 0.5001 : 1e-6)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+    });
+  }
+}
+
+TEST_P(Statistics, EntropyIsWhatItsDefinitionSays)
+{
+  std::mt19937 random(68);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareEntropyWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareEntropyWithOracle<Pixel, float>(random, GetManager(), GetBackend());
+      CompareEntropyWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+}
+
+TEST_P(Statistics, EntropyOfChunksHasTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(69);
+  const auto   compare = [&](auto in, auto out, int trials) {
+    using In = decltype(in);
+    CompareBits<In, decltype(out)>(random, GetManager(), GetBackend(), trials, [&](int trial) {
+      return RandomEntropy<In>(random, trial % 3 == 0 ? 7 : 3);
+    });
+  };
+  compare(std::uint16_t{}, float{}, 40);
+  compare(std::uint8_t{}, double{}, 20);
+  compare(float{}, float{}, 30);
+}
+
+TEST(EntropyOperation, BadParametersAreNamed)
+{
+  EntropyOperation operation;
+  const auto       message = [&] {
+    try
+    {
+      operation.Validate({ { 99, 99, 99, 9, 1 } });
+    }
+    catch (const ParameterError & error)
+    {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message(), "");
+  operation.bins = 1;
+  EXPECT_NE(message().find("Bins is 1"), std::string::npos);
+  operation.bins = 256;
+  operation.upper = operation.lower;
+  EXPECT_NE(message().find("Range"), std::string::npos);
+  operation.upper = 3;
+  operation.radius = { { 20, 20, 20, 0, 0 } };
+  EXPECT_NE(message().find("68921"), std::string::npos);
+  operation.radius = { { 1, 1, 1, 1, 0 } };
+  EXPECT_NE(message().find("4 axes"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Statistics, testing::Values(Place::Cpu));

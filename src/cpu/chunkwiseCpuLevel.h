@@ -29,12 +29,17 @@ struct RowFunctions
 {
   /** out[i] = fma chain from +0 over weights[t] * rows[t][i], t ascending; nullptr for integers. */
   void (*weigh)(TAcc * out, const TAcc * const * rows, const TAcc * weights, std::int64_t taps, std::int64_t n);
-  /** out[i] = +0 + rows[0][i] + rows[1][i] + ... */
+  /** out[i] = +0 + rows[0][i] + rows[1][i] + ...; up to 9 taps */
   void (*sum)(TAcc * out, const TAcc * const * rows, std::int64_t taps, std::int64_t n);
   /** out[i] = a[i] + b[i]; out may be a or b. */
   void (*add)(TAcc * out, const TAcc * a, const TAcc * b, std::int64_t n);
   /** row[i] *= factor */
   void (*scale)(TAcc * row, TAcc factor, std::int64_t n);
+  /** sum[i] = fma(weight, row[i], sum[i]); nullptr for integers. */
+  void (*multiplyAdd)(TAcc * sum, const TAcc * row, TAcc weight, std::int64_t n);
+  /** A tap of LaplacianOperation: the sums s and l; `laplacian` may be nullptr. nullptr for integers. */
+  void (*addLaplacian)(TAcc * s, TAcc * l, const TAcc * smooth, const TAcc * laplacian, const TAcc * center, TAcc g,
+                       TAcc h, std::int64_t n);
 };
 
 /** The row functions compiled for one instruction set. All sets give the same bits. */
@@ -47,11 +52,17 @@ struct CpuLevel
   RowFunctions<Int128>       int128;
   RowFunctions<float>        float32;
   RowFunctions<double>       float64;
+  /** Maxima in the place of sums: of keys, see OrderedKey. */
+  RowFunctions<std::int32_t> largest32;
+  RowFunctions<std::int64_t> largest64;
 
   /** [input kind][accumulator] */
   void (*convert[10][NumberOfAccumulators])(void * out, const void * in, std::int64_t n);
   /** [accumulator][output kind]: the mean of sums over `count` taps. */
   void (*finishMean[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t count, std::int64_t n);
+  /** [flipped][kind]: voxels as keys; [flipped][kind][to that kind, float or double]: and back. */
+  void (*toKey[2][10])(void * out, const void * in, std::int64_t n);
+  void (*fromKey[2][10][3])(void * out, const void * in, std::int64_t n);
   /** [accumulator][output kind]: rounding of weighted sums. */
   void (*finishWeighted[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t n);
 };

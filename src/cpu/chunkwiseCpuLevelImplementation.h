@@ -3,6 +3,7 @@
 // that namespace: a template compiled for AVX must not be what the linker gives to the baseline. For the same reason
 // only headers without inline functions of their own are included.
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseOrderedKey.h"
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
 #  include <immintrin.h>
@@ -201,9 +202,42 @@ Weigh(TAcc * __restrict out, const TAcc * const * rows, const TAcc * weights, st
   }
 }
 
-template <typename TAcc, int VTaps>
+struct Plus
+{
+  template <typename TAcc>
+  static TAcc
+  First(TAcc value)
+  {
+    // +0 for -0
+    return TAcc{ 0 } + value;
+  }
+  template <typename TAcc>
+  static TAcc
+  Join(TAcc a, TAcc b)
+  {
+    return a + b;
+  }
+};
+
+struct Larger
+{
+  template <typename TAcc>
+  static TAcc
+  First(TAcc value)
+  {
+    return value;
+  }
+  template <typename TAcc>
+  static TAcc
+  Join(TAcc a, TAcc b)
+  {
+    return a > b ? a : b;
+  }
+};
+
+template <typename TAcc, typename TJoin, int VTaps>
 void
-SumFixed(TAcc * __restrict out, const TAcc * const * rows, std::int64_t n)
+JoinFixed(TAcc * __restrict out, const TAcc * const * rows, std::int64_t n)
 {
   const TAcc * r[VTaps];
   for (int t = 0; t < VTaps; ++t)
@@ -212,49 +246,49 @@ SumFixed(TAcc * __restrict out, const TAcc * const * rows, std::int64_t n)
   }
   for (std::int64_t i = 0; i < n; ++i)
   {
-    TAcc s = 0;
-    for (int t = 0; t < VTaps; ++t)
+    TAcc s = TJoin::First(r[0][i]);
+    for (int t = 1; t < VTaps; ++t)
     {
-      s += r[t][i];
+      s = TJoin::Join(s, r[t][i]);
     }
     out[i] = s;
   }
 }
 
-template <typename TAcc>
+template <typename TAcc, typename TJoin>
 void
-Sum(TAcc * __restrict out, const TAcc * const * rows, std::int64_t taps, std::int64_t n)
+JoinRows(TAcc * __restrict out, const TAcc * const * rows, std::int64_t taps, std::int64_t n)
 {
   switch (taps)
   {
     case 1:
-      return SumFixed<TAcc, 1>(out, rows, n);
+      return JoinFixed<TAcc, TJoin, 1>(out, rows, n);
     case 2:
-      return SumFixed<TAcc, 2>(out, rows, n);
+      return JoinFixed<TAcc, TJoin, 2>(out, rows, n);
     case 3:
-      return SumFixed<TAcc, 3>(out, rows, n);
+      return JoinFixed<TAcc, TJoin, 3>(out, rows, n);
     case 4:
-      return SumFixed<TAcc, 4>(out, rows, n);
+      return JoinFixed<TAcc, TJoin, 4>(out, rows, n);
     case 5:
-      return SumFixed<TAcc, 5>(out, rows, n);
+      return JoinFixed<TAcc, TJoin, 5>(out, rows, n);
     case 6:
-      return SumFixed<TAcc, 6>(out, rows, n);
+      return JoinFixed<TAcc, TJoin, 6>(out, rows, n);
     case 7:
-      return SumFixed<TAcc, 7>(out, rows, n);
+      return JoinFixed<TAcc, TJoin, 7>(out, rows, n);
     case 8:
-      return SumFixed<TAcc, 8>(out, rows, n);
+      return JoinFixed<TAcc, TJoin, 8>(out, rows, n);
     default:
-      SumFixed<TAcc, 9>(out, rows, n);
+      JoinFixed<TAcc, TJoin, 9>(out, rows, n);
   }
 }
 
-template <typename TAcc>
+template <typename TAcc, typename TJoin>
 void
-Add(TAcc * out, const TAcc * a, const TAcc * b, std::int64_t n)
+JoinTwo(TAcc * out, const TAcc * a, const TAcc * b, std::int64_t n)
 {
   for (std::int64_t i = 0; i < n; ++i)
   {
-    out[i] = a[i] + b[i];
+    out[i] = TJoin::Join(a[i], b[i]);
   }
 }
 
@@ -268,6 +302,35 @@ Scale(TAcc * row, TAcc factor, std::int64_t n)
   }
 }
 
+template <typename TAcc>
+void
+MultiplyAddRow(TAcc * __restrict sum, const TAcc * __restrict row, TAcc weight, std::int64_t n)
+{
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    sum[i] = MultiplyAddOne(weight, row[i], sum[i]);
+  }
+}
+
+template <typename TAcc>
+void
+AddLaplacian(TAcc * __restrict s, TAcc * __restrict l, const TAcc * smooth, const TAcc * laplacian, const TAcc * center,
+             TAcc g, TAcc h, std::int64_t n)
+{
+  if (laplacian)
+  {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      l[i] = MultiplyAddOne(g, laplacian[i], l[i]);
+    }
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    s[i] = MultiplyAddOne(g, smooth[i], s[i]);
+    l[i] = MultiplyAddOne(h, smooth[i] - center[i], l[i]);
+  }
+}
+
 template <typename TIn, typename TAcc>
 void
 Convert(void * outMemory, const void * inMemory, std::int64_t n)
@@ -277,6 +340,32 @@ Convert(void * outMemory, const void * inMemory, std::int64_t n)
   for (std::int64_t i = 0; i < n; ++i)
   {
     out[i] = static_cast<TAcc>(in[i]);
+  }
+}
+
+template <typename TPixel, int VFlip>
+void
+ToKey(void * outMemory, const void * inMemory, std::int64_t n)
+{
+  using Key = typename OrderedKey<TPixel>::Type;
+  Key * __restrict const out = static_cast<Key *>(outMemory);
+  const TPixel * __restrict const in = static_cast<const TPixel *>(inMemory);
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    out[i] = OrderedKey<TPixel>::From(in[i], VFlip);
+  }
+}
+
+template <typename TPixel, typename TOut, int VFlip>
+void
+FromKey(void * outMemory, const void * inMemory, std::int64_t n)
+{
+  using Key = typename OrderedKey<TPixel>::Type;
+  TOut * __restrict const out = static_cast<TOut *>(outMemory);
+  const Key * __restrict const in = static_cast<const Key *>(inMemory);
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    out[i] = static_cast<TOut>(OrderedKey<TPixel>::To(in[i], VFlip));
   }
 }
 
@@ -403,7 +492,17 @@ template <typename TAcc>
 RowFunctions<TAcc>
 IntegerRows()
 {
-  return { nullptr, Sum<TAcc>, Add<TAcc>, Scale<TAcc> };
+  return { nullptr, JoinRows<TAcc, Plus>, JoinTwo<TAcc, Plus>, Scale<TAcc>, nullptr, nullptr };
+}
+
+template <typename TPixel, int VFlip>
+void
+FillKeys(CpuLevel & level, int kind)
+{
+  level.toKey[-VFlip][kind] = ToKey<TPixel, VFlip>;
+  level.fromKey[-VFlip][kind][0] = FromKey<TPixel, TPixel, VFlip>;
+  level.fromKey[-VFlip][kind][1] = FromKey<TPixel, float, VFlip>;
+  level.fromKey[-VFlip][kind][2] = FromKey<TPixel, double, VFlip>;
 }
 
 template <typename TIn>
@@ -415,6 +514,8 @@ FillConvert(CpuLevel & level, int kind)
   level.convert[kind][2] = Convert<TIn, Int128>;
   level.convert[kind][3] = Convert<TIn, float>;
   level.convert[kind][4] = Convert<TIn, double>;
+  FillKeys<TIn, 0>(level, kind);
+  FillKeys<TIn, -1>(level, kind);
 }
 
 template <typename TOut>
@@ -438,8 +539,16 @@ MakeLevel(const char * name)
   level.int32 = IntegerRows<std::int32_t>();
   level.int64 = IntegerRows<std::int64_t>();
   level.int128 = IntegerRows<Int128>();
-  level.float32 = { Weigh<float, FloatVector>, Sum<float>, Add<float>, Scale<float> };
-  level.float64 = { Weigh<double, DoubleVector>, Sum<double>, Add<double>, Scale<double> };
+  level.float32 = { Weigh<float, FloatVector>, JoinRows<float, Plus>, JoinTwo<float, Plus>, Scale<float>,
+                    MultiplyAddRow<float>,     AddLaplacian<float> };
+  level.float64 = { Weigh<double, DoubleVector>, JoinRows<double, Plus>, JoinTwo<double, Plus>, Scale<double>,
+                    MultiplyAddRow<double>,      AddLaplacian<double> };
+  level.largest32 = {
+    nullptr, JoinRows<std::int32_t, Larger>, JoinTwo<std::int32_t, Larger>, nullptr, nullptr, nullptr
+  };
+  level.largest64 = {
+    nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr, nullptr
+  };
   FillConvert<std::uint8_t>(level, 0);
   FillConvert<std::int8_t>(level, 1);
   FillConvert<std::uint16_t>(level, 2);

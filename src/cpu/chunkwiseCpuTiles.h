@@ -225,22 +225,6 @@ StoreRow(const BufferView & output, const Coordinates & at, std::int64_t n, TFun
   }
 }
 
-/** Calls f(TOut{}) with the type of the output: TIn, float or double. */
-template <typename TIn, typename TFunctor>
-void
-DispatchOutput(PixelKind kind, TFunctor && f)
-{
-  switch (kind)
-  {
-    case PixelKind::Float32:
-      return f(float{});
-    case PixelKind::Float64:
-      return f(double{});
-    default:
-      return f(TIn{});
-  }
-}
-
 } // namespace chunkwise
 
 #endif

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace chunkwise
@@ -69,7 +70,30 @@ public:
   std::int64_t slots{ 0 };
 };
 
+/** How two parts of a window are joined where no row function does it, and the value that joins without effect. */
 template <typename TAcc>
+struct JoinBySum
+{
+  static constexpr TAcc Nothing = 0;
+  static TAcc
+  Join(TAcc a, TAcc b)
+  {
+    return a + b;
+  }
+};
+template <typename TAcc>
+struct JoinByMaximum
+{
+  static constexpr TAcc Nothing = std::numeric_limits<TAcc>::lowest();
+  static TAcc
+  Join(TAcc a, TAcc b)
+  {
+    return std::max(a, b);
+  }
+};
+
+/** `TJoin` is what the row functions do. */
+template <typename TAcc, typename TJoin = JoinBySum<TAcc>>
 class WindowSweep
 {
 public:
@@ -84,7 +108,7 @@ public:
     , m_Windows(windows)
     , m_Tiling(tiling)
   {
-    TAcc beyond = mode == BoundaryMode::Constant ? constant : TAcc{ 0 };
+    TAcc beyond = mode == BoundaryMode::Constant ? constant : TJoin::Nothing;
     for (int a = 0; a < MaxDimension; ++a)
     {
       m_Beyond[a] = beyond;
@@ -98,17 +122,17 @@ public:
   static TAcc
   PassConstant(const AxisWindow<TAcc> & window, TAcc constant)
   {
-    TAcc sum = 0;
+    TAcc sum = TJoin::Nothing;
     for (std::int64_t t = 0; t < window.Taps(); ++t)
     {
       if constexpr (static_cast<TAcc>(0.5) != static_cast<TAcc>(0))
       {
-        sum = window.weights.empty() ? sum + constant
+        sum = window.weights.empty() ? TJoin::Join(sum, constant)
                                      : std::fma(window.weights[static_cast<std::size_t>(t)], constant, sum);
       }
       else
       {
-        sum += constant;
+        sum = TJoin::Join(sum, constant);
       }
     }
     return sum;
@@ -180,8 +204,8 @@ private:
       m_Prefix = take(tiling.slab);
       m_Slots = take(tiling.slots);
       m_Row = take(tiling.tile[0]);
-      m_ZeroRow = take(tiling.tile[0]);
-      std::fill(m_ZeroRow, m_ZeroRow + m_X, TAcc{ 0 });
+      m_Nothing = take(tiling.tile[0]);
+      std::fill(m_Nothing, m_Nothing + m_X, TJoin::Nothing);
       m_SlabRows = 1;
       for (int i = 0; i < tiling.middles; ++i)
       {
@@ -420,23 +444,23 @@ private:
       const std::int64_t k = window.Taps();
       std::int64_t       j = m_Box.lower[0] - window.radius;
       std::int64_t       p = j % k < 0 ? j % k + k : j % k;
-      TAcc               prefix = 0;
+      TAcc               prefix = TJoin::Nothing;
       for (std::int64_t n = 0; n < m_X + 2 * window.radius; ++n)
       {
-        prefix += m_Padded[n];
+        prefix = TJoin::Join(prefix, m_Padded[n]);
         if (n >= 2 * window.radius)
         {
-          out[n - 2 * window.radius] = p == k - 1 ? prefix : m_Slots[p + 1] + prefix;
+          out[n - 2 * window.radius] = p == k - 1 ? prefix : TJoin::Join(m_Slots[p + 1], prefix);
         }
         m_Slots[p] = m_Padded[n];
         if (++p == k)
         {
           for (std::int64_t s = k - 2; s >= std::max<std::int64_t>(0, k - 1 - n); --s)
           {
-            m_Slots[s] += m_Slots[s + 1];
+            m_Slots[s] = TJoin::Join(m_Slots[s], m_Slots[s + 1]);
           }
           p = 0;
-          prefix = 0;
+          prefix = TJoin::Nothing;
         }
       }
     }
@@ -502,7 +526,7 @@ private:
         const std::int64_t k = window.Taps();
         TAcc * const       prefix = m_Slots + k * m_X;
         std::int64_t       p = lower % k < 0 ? lower % k + k : lower % k;
-        std::fill(prefix, prefix + m_X, TAcc{ 0 });
+        std::fill(prefix, prefix + m_X, TJoin::Nothing);
         for (std::int64_t n = 0; n < count; ++n)
         {
           const TAcc * const row = in + n * stride;
@@ -510,7 +534,7 @@ private:
           if (n >= 2 * window.radius)
           {
             TAcc * const to = out + (n - 2 * window.radius) * outStride;
-            m.m_Rows.add(to, p == k - 1 ? m_ZeroRow : m_Slots + (p + 1) * m_X, prefix, m_X);
+            m.m_Rows.add(to, p == k - 1 ? m_Nothing : m_Slots + (p + 1) * m_X, prefix, m_X);
           }
           std::copy(row, row + m_X, m_Slots + p * m_X);
           if (++p == k)
@@ -520,7 +544,7 @@ private:
               m.m_Rows.add(m_Slots + s * m_X, m_Slots + s * m_X, m_Slots + (s + 1) * m_X, m_X);
             }
             p = 0;
-            std::fill(prefix, prefix + m_X, TAcc{ 0 });
+            std::fill(prefix, prefix + m_X, TJoin::Nothing);
           }
         }
         return;
@@ -552,7 +576,7 @@ private:
       std::int64_t             p = lower % k < 0 ? lower % k + k : lower % k;
       const auto               slot = [&](std::int64_t number) { return m_Ring + number * m.m_Tiling.slab; };
       TAcc * const             fresh = slot(k);
-      std::fill(m_Prefix, m_Prefix + m_Slab, TAcc{ 0 });
+      std::fill(m_Prefix, m_Prefix + m_Slab, TJoin::Nothing);
       for (std::int64_t n = 0; n < count; ++n)
       {
         if (Stops())
@@ -568,7 +592,7 @@ private:
           at[c] = lower + n - window.radius;
           for (std::int64_t row = 0; row < m_SlabRows; ++row)
           {
-            m.m_Rows.add(m_Row, p == k - 1 ? m_ZeroRow : slot(p + 1) + row * m_X, m_Prefix + row * m_X, m_X);
+            m.m_Rows.add(m_Row, p == k - 1 ? m_Nothing : slot(p + 1) + row * m_X, m_Prefix + row * m_X, m_X);
             FinishRow(m_Row, row, at, finish);
           }
           Report();
@@ -581,7 +605,7 @@ private:
             m.m_Rows.add(slot(s), slot(s), slot(s + 1), m_Slab);
           }
           p = 0;
-          std::fill(m_Prefix, m_Prefix + m_Slab, TAcc{ 0 });
+          std::fill(m_Prefix, m_Prefix + m_Slab, TJoin::Nothing);
         }
       }
     }
@@ -624,7 +648,7 @@ private:
     TAcc *                    m_Prefix{ nullptr };
     TAcc *                    m_Slots{ nullptr };
     TAcc *                    m_Row{ nullptr };
-    TAcc *                    m_ZeroRow{ nullptr };
+    TAcc *                    m_Nothing{ nullptr };
     std::vector<const TAcc *> m_Taps;
   };
 

@@ -12,6 +12,8 @@ RegisterHostDirectConvolution(KernelRegistry & registry);
 void
 RegisterHostFftConvolution(KernelRegistry & registry);
 void
+RegisterHostExtremum(KernelRegistry & registry);
+void
 RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);
@@ -23,6 +25,18 @@ void
 RegisterHostSequence(KernelRegistry & registry);
 void
 RegisterHostVaryingConvolution(KernelRegistry & registry);
+void
+RegisterHostLaplacian(KernelRegistry & registry);
+void
+RegisterHostHighPass(KernelRegistry & registry);
+void
+RegisterHostDifference(KernelRegistry & registry);
+void
+RegisterHostEntropy(KernelRegistry & registry);
+void
+RegisterHostConvolution(KernelRegistry & registry);
+void
+RegisterHostSummedAreaTable(KernelRegistry & registry);
 
 } // namespace chunkwise
 

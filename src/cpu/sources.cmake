@@ -5,21 +5,30 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuFftBaseline.cxx
   cpu/chunkwiseCpuFftConvolution.cxx
   cpu/chunkwiseCpuVaryingConvolution.cxx
+  cpu/chunkwiseCpuExtremum.cxx
   cpu/chunkwiseCpuIdentity.cxx
   cpu/chunkwiseCpuLevel.cxx
   cpu/chunkwiseCpuLevelBaseline.cxx
   cpu/chunkwiseCpuMean.cxx
   cpu/chunkwiseCpuSeparable.cxx
+  cpu/chunkwiseCpuSummedAreaTable.cxx
   cpu/chunkwiseCpuVariance.cxx
   cpu/chunkwiseCpuWindow.cxx
   cpu/chunkwiseCpuSequence.cxx
+  cpu/chunkwiseCpuLaplacian.cxx
+  cpu/chunkwiseCpuHighPass.cxx
+  cpu/chunkwiseCpuDifference.cxx
+  cpu/chunkwiseCpuEntropy.cxx
+  cpu/chunkwiseCpuConvolution.cxx
   cpu/chunkwiseHostKernels.cxx
 )
 # The same rows for several instruction sets. A contracted multiply-add would give other bits on one than on another;
 # what rounding functions do to errno and traps is nobody's concern here and keeps loops from being vectorised.
 set(_row_flags "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math")
 set_source_files_properties(cpu/chunkwiseCpuLevelBaseline.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
-set_source_files_properties(cpu/chunkwiseCpuVariance.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
+set_source_files_properties(cpu/chunkwiseCpuConvolution.cxx cpu/chunkwiseCpuDifference.cxx cpu/chunkwiseCpuEntropy.cxx
+  cpu/chunkwiseCpuHighPass.cxx cpu/chunkwiseCpuLaplacian.cxx cpu/chunkwiseCpuSummedAreaTable.cxx
+  cpu/chunkwiseCpuVariance.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuMean.cxx cpu/chunkwiseCpuSeparable.cxx PROPERTIES
   COMPILE_FLAGS "-ffp-contract=off")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

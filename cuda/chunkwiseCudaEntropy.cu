@@ -1,0 +1,380 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseEntropyOperation.h"
+
+#include <string>
+#include <vector>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr int Threads = 128;
+
+/** The bins of the voxels in and around the chunk, continued beyond the edge of the image. */
+template <typename TPixel, typename TBin>
+__global__ void
+BinKernel(Voxels<const TPixel> in, Box image, BoundaryMode mode, TPixel constant, double lower, double scale, int bins,
+          TBin * __restrict__ out, Box box)
+{
+  const auto width = static_cast<std::uint32_t>(box.Extent(0));
+  const auto rows = box.NumberOfVoxels() / width;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+  {
+    Coordinates at = IndexIn(box, row * width);
+    bool        there = true;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      at.axis[a] = MapTap(at.axis[a], in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
+      there = there && !(mode == BoundaryMode::Constant && at.axis[a] < 0);
+    }
+    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      at.axis[0] = MapTap(box.lower.axis[0] + x, in.box.lower.axis[0], in.box.upper.axis[0], image.Extent(0), mode);
+      const bool   here = there && !(mode == BoundaryMode::Constant && at.axis[0] < 0);
+      const TPixel value = here ? in[at] : constant;
+      out[row * width + x] = static_cast<TBin>(BinOf(value, lower, scale, bins));
+    }
+  }
+}
+
+/** Counts of one byte, four bins a word of shared memory, so that the threads of a warp never share a bank. */
+struct SharedCounts
+{
+  unsigned char * bytes; ///< of this thread
+
+  static constexpr bool IsShared = true;
+
+  __device__ void
+  Clear(int bins)
+  {
+    for (int word = 0; word < (bins + 3) / 4; ++word)
+    {
+      *reinterpret_cast<std::uint32_t *>(bytes + word * Threads * 4) = 0;
+    }
+  }
+  __device__ int
+  Increment(int bin)
+  {
+    unsigned char & count = bytes[(bin >> 2) * (Threads * 4) + (bin & 3)];
+    const int       before = count;
+    count = static_cast<unsigned char>(before + 1);
+    return before;
+  }
+  __device__ int
+  Decrement(int bin)
+  {
+    unsigned char & count = bytes[(bin >> 2) * (Threads * 4) + (bin & 3)];
+    const int       after = count - 1;
+    count = static_cast<unsigned char>(after);
+    return after;
+  }
+};
+
+/** Counts of two bytes in device memory: for windows and histograms that are too large for the other ones. */
+struct GlobalCounts
+{
+  std::uint16_t * counts; ///< of this thread
+  std::int64_t    threads;
+
+  static constexpr bool IsShared = false;
+
+  __device__ void
+  Clear(int bins)
+  {
+    for (int bin = 0; bin < bins; ++bin)
+    {
+      counts[bin * threads] = 0;
+    }
+  }
+  __device__ int
+  Increment(int bin)
+  {
+    return counts[bin * threads]++;
+  }
+  __device__ int
+  Decrement(int bin)
+  {
+    return --counts[bin * threads];
+  }
+};
+
+/** What all threads know. */
+struct EntropyWindow
+{
+  Box                  padded;
+  Box                  output;
+  Coordinates          radius;
+  Coordinates          stride; ///< of the bins
+  int                  axis;   ///< along which windows slide
+  int                  bins;
+  std::int64_t         segment; ///< outputs that a thread slides over
+  const std::int32_t * steps;
+  const double *       logarithms;
+  int                  taps;
+};
+
+/** A thread slides its window along an axis: a plane of voxels enters the histogram and one leaves it for each output.
+ */
+template <typename TCounts, typename TBin, typename TOut>
+__global__ void
+__launch_bounds__(Threads)
+  EntropyKernel(EntropyWindow window, const TBin * __restrict__ bins, TOut * __restrict__ out, std::uint16_t * memory)
+{
+  extern __shared__ __align__(16) unsigned char shared[];
+  TCounts                                       counts;
+  const std::int32_t *                          steps = window.steps;
+  if constexpr (TCounts::IsShared)
+  {
+    counts.bytes = shared + threadIdx.x * 4;
+    auto * const copy = reinterpret_cast<std::int32_t *>(shared + (window.bins + 3) / 4 * 4 * Threads);
+    for (int c = threadIdx.x; c < 2 * window.taps; c += Threads)
+    {
+      copy[c] = window.steps[c];
+    }
+    steps = copy;
+    __syncthreads();
+  }
+  else
+  {
+    counts.counts = memory + static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x;
+    counts.threads = static_cast<std::int64_t>(gridDim.x) * Threads;
+  }
+  const int axis = window.axis;
+  // Lines of the output along the axis, cut into segments: x fastest, so that a warp reads neighbors.
+  Box                lines = window.output;
+  const std::int64_t length = window.output.Extent(axis);
+  lines.lower.axis[axis] = 0;
+  lines.upper.axis[axis] = (length + window.segment - 1) / window.segment;
+  const std::int64_t count = lines.NumberOfVoxels();
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * Threads;
+  const std::int64_t step = window.stride.axis[axis];
+  std::int64_t       outStep = 1;
+  for (int a = 0; a < axis; ++a)
+  {
+    outStep *= window.output.Extent(a);
+  }
+  for (std::int64_t line = static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x; line < count; line += threads)
+  {
+    Coordinates        at = IndexIn(lines, line);
+    const std::int64_t begin = window.output.lower.axis[axis] + at.axis[axis] * window.segment;
+    const std::int64_t end =
+      begin + window.segment < window.output.upper.axis[axis] ? begin + window.segment : window.output.upper.axis[axis];
+    at.axis[axis] = begin;
+    // The plane of the window: at most two axes have an extent.
+    int          extents[2] = { 1, 1 };
+    std::int64_t strides[2] = { 0, 0 };
+    int          used = 0;
+    std::int64_t origin = (0 - window.padded.lower.axis[axis]) * step;
+    std::int64_t outOffset = 0;
+    std::int64_t outStride = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      outOffset += (at.axis[a] - window.output.lower.axis[a]) * outStride;
+      outStride *= window.output.Extent(a);
+      if (a == axis)
+      {
+        continue;
+      }
+      const std::int64_t r = window.radius.axis[a];
+      const std::int64_t from =
+        at.axis[a] - r > window.padded.lower.axis[a] ? at.axis[a] - r : window.padded.lower.axis[a];
+      const std::int64_t to =
+        at.axis[a] + r + 1 < window.padded.upper.axis[a] ? at.axis[a] + r + 1 : window.padded.upper.axis[a];
+      origin += (from - window.padded.lower.axis[a]) * window.stride.axis[a];
+      if (r > 0)
+      {
+        extents[used] = static_cast<int>(to - from);
+        strides[used++] = window.stride.axis[a];
+      }
+    }
+    const int          plane = extents[0] * extents[1];
+    const std::int64_t r = window.radius.axis[axis];
+    const std::int64_t lower = window.padded.lower.axis[axis];
+    const std::int64_t upper = window.padded.upper.axis[axis];
+    std::int64_t       sum = 0;
+    int                n = 0;
+    const auto         forPlane = [&](std::int64_t i, auto && f) {
+      const TBin * const base = bins + origin + i * step;
+      for (int v = 0; v < extents[1]; ++v)
+      {
+        const TBin * p = base + v * strides[1];
+#pragma unroll 5
+        for (int u = 0; u < extents[0]; ++u)
+        {
+          f(static_cast<int>(p[u * strides[0]]));
+        }
+      }
+    };
+    const auto enter = [&](std::int64_t i) {
+      forPlane(i, [&](int bin) { sum += steps[counts.Increment(bin)]; });
+      n += plane;
+    };
+    counts.Clear(window.bins);
+    for (std::int64_t i = begin - r > lower ? begin - r : lower; i < begin + r && i < upper; ++i)
+    {
+      enter(i);
+    }
+    for (std::int64_t i = begin; i < end; ++i)
+    {
+      if (i > begin && i - r - 1 >= lower)
+      {
+        forPlane(i - r - 1, [&](int bin) { sum -= steps[counts.Decrement(bin)]; });
+        n -= plane;
+      }
+      if (i + r < upper)
+      {
+        enter(i + r);
+      }
+      out[outOffset + (i - begin) * outStep] = ConvertResult<TOut>(EntropyOf(sum, n, window.logarithms[n]));
+    }
+  }
+}
+
+bool
+UsesShared(const EntropyOperation & operation, const Coordinates & image)
+{
+  return operation.bins <= 256 && operation.GetTaps(image) <= 255;
+}
+
+int
+AxisToSlide(const Coordinates & radius)
+{
+  int axis = MaxDimension - 1;
+  while (axis > 0 && radius[axis] == 0)
+  {
+    --axis;
+  }
+  return axis;
+}
+
+/** Blocks whose histograms are in device memory. */
+std::int64_t
+BlocksWithGlobalCounts(const Box & output, int axis, int bins)
+{
+  const std::int64_t lines = output.NumberOfVoxels() / std::max<std::int64_t>(output.Extent(axis), 1);
+  const std::int64_t most = std::max<std::int64_t>(1, (std::int64_t{ 128 } << 20) / (2 * bins * Threads));
+  return std::min((lines + Threads - 1) / Threads, most);
+}
+
+template <typename TPixel, typename TBin>
+void
+Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation & operation)
+{
+  const Coordinates  image = call.image.Extents();
+  const std::int64_t taps = operation.GetTaps(image);
+  auto * const       bins = static_cast<TBin *>(call.scratch);
+  const auto         binBytes = Aligned(static_cast<std::size_t>(boxes.padded.NumberOfVoxels()) * sizeof(TBin));
+  BinKernel<<<BlocksFor(boxes.padded.NumberOfVoxels() / boxes.padded.Extent(0), 1), 256, 0, StreamOf(call)>>>(
+    VoxelsOf<const TPixel>(call.inputs[0]),
+    call.image,
+    operation.boundary.mode,
+    ConstantPixel<TPixel>(operation.boundary.constant),
+    operation.lower,
+    operation.bins / (operation.upper - operation.lower),
+    operation.bins,
+    bins,
+    boxes.padded);
+  CheckLaunch("BinKernel");
+
+  const std::vector<std::int32_t> steps = EntropyOperation::GetSteps(2 * taps);
+  const std::vector<double>       logarithms = EntropyOperation::GetLogarithms(taps);
+  EntropyWindow                   window{};
+  window.padded = boxes.padded;
+  window.output = call.output.box;
+  window.radius = boxes.radius;
+  window.stride = StridesOf(boxes.padded);
+  window.axis = AxisToSlide(boxes.radius);
+  window.bins = operation.bins;
+  window.taps = static_cast<int>(taps);
+  window.steps = static_cast<const std::int32_t *>(
+    call.tables->Get("entropy steps " + std::to_string(taps), steps.data(), steps.size() * sizeof(steps[0])));
+  window.logarithms = static_cast<const double *>(call.tables->Get(
+    "entropy logarithms " + std::to_string(taps), logarithms.data(), logarithms.size() * sizeof(logarithms[0])));
+  const std::int64_t length = call.output.box.Extent(window.axis);
+  const std::int64_t lines = call.output.box.NumberOfVoxels() / length;
+  DispatchOutput<TPixel>(call.output.kind, [&](auto outPixel) {
+    using Out = decltype(outPixel);
+    auto * const out = static_cast<Out *>(call.output.data);
+    if (sizeof(TBin) == 1 && UsesShared(operation, image))
+    {
+      // A segment pays for its first window; enough of them for a large device.
+      const std::int64_t wanted = std::max<std::int64_t>(1, 400000 / lines);
+      const std::int64_t segments =
+        std::max<std::int64_t>(1, std::min(wanted, length / std::max<std::int64_t>(32, 8 * boxes.radius[window.axis])));
+      window.segment = (length + segments - 1) / segments;
+      const auto bytes = static_cast<std::size_t>((operation.bins + 3) / 4 * 4 * Threads + 8 * taps);
+      // Never with larger bins, so that one kernel serves both.
+      const auto kernel = EntropyKernel<SharedCounts, std::uint8_t, Out>;
+      (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
+      kernel<<<BlocksFor(lines * segments, Threads), Threads, bytes, StreamOf(call)>>>(
+        window, reinterpret_cast<const std::uint8_t *>(bins), out, nullptr);
+    }
+    else
+    {
+      window.segment = length;
+      const auto blocks = BlocksWithGlobalCounts(call.output.box, window.axis, operation.bins);
+      EntropyKernel<GlobalCounts, TBin, Out><<<static_cast<unsigned int>(blocks), Threads, 0, StreamOf(call)>>>(
+        window, bins, out, reinterpret_cast<std::uint16_t *>(static_cast<char *>(call.scratch) + binBytes));
+    }
+    CheckLaunch("EntropyKernel");
+  });
+}
+
+void
+RunEntropy(const KernelCall & call)
+{
+  const auto &      operation = static_cast<const EntropyOperation &>(*call.operation);
+  const WindowBoxes boxes(
+    call.output.box, call.image, operation.EffectiveRadius(call.image.Extents()), operation.boundary.mode);
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    operation.bins <= 256 ? Run<Pixel, std::uint8_t>(call, boxes, operation)
+                          : Run<Pixel, std::uint16_t>(call, boxes, operation);
+  });
+}
+
+std::size_t
+ScratchOfEntropy(const Operation & operation, const ChunkShape & shape)
+{
+  const auto &      entropy = static_cast<const EntropyOperation &>(operation);
+  const Coordinates image = shape.image.Extents();
+  const WindowBoxes boxes(shape.outputBox, shape.image, entropy.EffectiveRadius(image), entropy.boundary.mode);
+  const auto        voxels = static_cast<std::size_t>(boxes.padded.NumberOfVoxels());
+  std::size_t       bytes = Aligned(voxels * (entropy.bins <= 256 ? 1 : 2));
+  if (!UsesShared(entropy, image))
+  {
+    bytes += static_cast<std::size_t>(BlocksWithGlobalCounts(shape.outputBox, AxisToSlide(boxes.radius), entropy.bins) *
+                                      Threads) *
+             2 * static_cast<std::size_t>(entropy.bins);
+  }
+  return bytes;
+}
+
+/** A tap that enters or leaves the histogram costs about 20 bytes. */
+double
+CostOfEntropy(const Operation & operation, const ChunkShape & shape)
+{
+  const auto &      entropy = static_cast<const EntropyOperation &>(operation);
+  const Coordinates radius = entropy.EffectiveRadius(shape.image.Extents());
+  const auto        taps = static_cast<double>(entropy.GetTaps(shape.image.Extents()));
+  return static_cast<double>(shape.outputBox.NumberOfVoxels()) *
+         (8 + 40 * taps / static_cast<double>(2 * radius[AxisToSlide(radius)] + 1));
+}
+
+} // namespace
+
+void
+RegisterCudaEntropy(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunEntropy;
+  kernel.scratchBytes = ScratchOfEntropy;
+  kernel.cost = CostOfEntropy;
+  registry.Register("entropy", kernel);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,173 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPlanes.cuh"
+#include "chunkwiseExtremumOperation.h"
+#include "chunkwiseOrderedKey.h"
+#include "chunkwiseWindow.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** The largest key. */
+struct Maxima
+{
+  static constexpr bool Weighted = false;
+
+  template <typename TPass, typename TIn>
+  __device__ static auto
+  Load(const TPass & pass, TIn value)
+  {
+    // A key is a signed integer of its own kind, and stays itself where the pass does not flip.
+    return OrderedKey<TIn>::From(value, static_cast<typename OrderedKey<TIn>::Type>(pass.flip));
+  }
+  template <typename TKey>
+  __device__ static TKey
+  Join(TKey a, TKey b)
+  {
+    return a > b ? a : b;
+  }
+  template <typename TKey>
+  __device__ static TKey
+  Add(TKey largest, TKey, TKey value)
+  {
+    return Join(largest, value);
+  }
+};
+
+template <typename TIn, typename TOut>
+struct FinishExtremum
+{
+  using Key = typename OrderedKey<TIn>::Type;
+  TOut * out;
+  Key    flip;
+
+  struct Line
+  {
+    TOut * out;
+    Key    flip;
+    __device__ void
+    operator()(std::int64_t offset, std::int64_t, Key key) const
+    {
+      out[offset] = static_cast<TOut>(OrderedKey<TIn>::To(key, flip));
+    }
+  };
+  __device__ Line
+  BeginLine(std::int64_t, std::int64_t) const
+  {
+    return { out, flip };
+  }
+};
+
+PassPlan
+PlanOf(const ExtremumOperation & operation, const Box & input, const Box & output, const Box & image, PixelKind kind,
+       std::int64_t (&radius)[MaxDimension])
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    radius[a] = operation.EffectiveRadius(a, image.Extent(a));
+  }
+  PassPlan plan(input, output, radius);
+  plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], PixelSize(kind) <= 4 ? 4 : 8, false).fits);
+  return plan;
+}
+
+template <typename TIn, typename TOut>
+void
+Run(const KernelCall & call)
+{
+  using Key = typename OrderedKey<TIn>::Type;
+  const auto &   operation = static_cast<const ExtremumOperation &>(*call.operation);
+  const Key      flip = operation.minimum ? -1 : 0;
+  std::int64_t   radius[MaxDimension];
+  const PassPlan plan = PlanOf(operation, call.inputs[0].box, call.output.box, call.image, call.inputs[0].kind, radius);
+  const Key      constant = OrderedKey<TIn>::From(ConstantPixel<TIn>(operation.boundary.constant), flip);
+  std::vector<Pass<Key>> passes;
+  for (int i = 0; i < plan.count; ++i)
+  {
+    passes.push_back(plan.MakePass<Key>(i, call.image, radius[plan.axes[i]], operation.boundary.mode));
+    passes.back().constant = constant;
+    passes.back().absent = OrderedKey<TIn>::Lowest;
+    passes.back().flip = i == 0 ? flip : 0;
+  }
+  const auto columns = [&](int i, const auto * in, const auto & store) {
+    2 * passes[i].radius + 1 > LongestDirectSum ? LaunchBlockColumns<Maxima>(passes[i], in, store, StreamOf(call))
+                                                : LaunchColumns<Maxima>(passes[i], in, store, StreamOf(call));
+  };
+  RunPasses<Maxima, TIn, Key>(
+    call,
+    plan,
+    flip,
+    FinishExtremum<TIn, TOut>{ static_cast<TOut *>(call.output.data), flip },
+    [&](const TIn * in, Key * out) { LaunchPlanes<Maxima>(passes[0], passes[1], in, out, StreamOf(call)); },
+    [&](int i, const TIn * in, Key * out) {
+      if (plan.axes[i] != 0)
+      {
+        columns(i, in, StoreAccumulator<Key>{ out });
+        return;
+      }
+      2 * passes[i].radius + 1 > LongestDirectSum ? LaunchBlockRows<Maxima>(passes[i], in, out, StreamOf(call))
+                                                  : LaunchRows<Maxima>(passes[i], in, out, StreamOf(call));
+    },
+    [&](int i, const Key * in, const auto & store) { columns(i, in, store); });
+}
+
+void
+RunExtremum(const KernelCall & call)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    switch (call.output.kind)
+    {
+      case PixelKind::Float32:
+        return Run<Pixel, float>(call);
+      case PixelKind::Float64:
+        return Run<Pixel, double>(call);
+      default:
+        return Run<Pixel, Pixel>(call);
+    }
+  });
+}
+
+std::size_t
+ScratchOfExtremum(const Operation & operation, const ChunkShape & shape)
+{
+  std::int64_t radius[MaxDimension];
+  return PlanOf(static_cast<const ExtremumOperation &>(operation),
+                shape.inputBox,
+                shape.outputBox,
+                shape.image,
+                shape.inputKinds[0],
+                radius)
+    .ScratchBytes(PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
+}
+
+double
+CostOfExtremum(const Operation & operation, const ChunkShape & shape)
+{
+  std::int64_t radius[MaxDimension];
+  return PlanOf(static_cast<const ExtremumOperation &>(operation),
+                shape.inputBox,
+                shape.outputBox,
+                shape.image,
+                shape.inputKinds[0],
+                radius)
+           .AccumulatorsMoved() *
+         (PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
+}
+
+} // namespace
+
+void
+RegisterCudaExtremum(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunExtremum;
+  kernel.scratchBytes = ScratchOfExtremum;
+  kernel.cost = CostOfExtremum;
+  registry.Register("extremum", kernel);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,69 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseHighPassOperation.h"
+
+#include <type_traits>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+template <typename TPixel, typename TReal, typename TOut>
+__global__ void
+SubtractKernel(Voxels<const TPixel> in, const TReal * __restrict__ smooth, TOut * __restrict__ out, Box box)
+{
+  const auto width = static_cast<std::uint32_t>(box.Extent(0));
+  const auto count = box.NumberOfVoxels() / width;
+  for (std::int64_t row = blockIdx.x; row < count; row += gridDim.x)
+  {
+    const TPixel * const line = &in[IndexIn(box, row * width)];
+    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      const std::int64_t i = row * width + x;
+      out[i] = ConvertResult<TOut>(static_cast<TReal>(line[x]) - smooth[i]);
+    }
+  }
+}
+
+void
+RunHighPass(const KernelCall & call)
+{
+  const BufferView smoothed = SmoothForHighPass(GetCudaKernels(), call);
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    using Real = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+      const Box & box = call.output.box;
+      SubtractKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(
+        VoxelsOf<const Pixel>(call.inputs[0]),
+        static_cast<const Real *>(smoothed.data),
+        static_cast<decltype(out) *>(call.output.data),
+        box);
+      CheckLaunch("SubtractKernel");
+    });
+  });
+}
+
+} // namespace
+
+void
+RegisterCudaHighPass(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunHighPass;
+  kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
+    return HighPassScratchBytes(GetCudaKernels(), operation, shape);
+  };
+  kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
+    // Beside the smoothing, its result, the input and the output.
+    const Kernel & separable = *GetCudaKernels().Find("separable");
+    return separable.cost(*static_cast<const HighPassOperation &>(operation).smoothing, shape) +
+           16 * static_cast<double>(shape.outputBox.NumberOfVoxels());
+  };
+  registry.Register("highpass", kernel);
+}
+
+} // namespace chunkwise

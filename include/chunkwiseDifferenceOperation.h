@@ -1,0 +1,67 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDifferenceOperation_h
+#define chunkwiseDifferenceOperation_h
+
+#include "chunkwiseOperations.h"
+#include "chunkwiseReducer.h"
+
+namespace chunkwise
+{
+
+/** The first image minus the second, voxel by voxel. Kernel "difference".
+ *
+ * Both have the same kind. Differences of integers are exact; as integers they are clamped. Float and double are
+ * subtracted in their own precision, then converted. */
+class Chunkwise_EXPORT DifferenceOperation : public Operation
+{
+public:
+  std::string
+  GetName() const override
+  {
+    return "difference";
+  }
+  std::string
+  GetKey() const override
+  {
+    return GetName();
+  }
+  Halo
+  GetHalo(const Coordinates &) const override
+  {
+    return Halo::None();
+  }
+  int
+  GetNumberOfInputs() const override
+  {
+    return 2;
+  }
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+};
+
+/** The rule of DifferenceOperation for a voxel, for every backend. */
+template <typename TOut, typename TPixel>
+CHUNKWISE_HOST_DEVICE TOut
+DifferenceOf(TPixel a, TPixel b)
+{
+  constexpr bool fromFloat = static_cast<TPixel>(0.5) != static_cast<TPixel>(0);
+  constexpr bool toFloat = static_cast<TOut>(0.5) != static_cast<TOut>(0);
+  if constexpr (fromFloat)
+  {
+    return static_cast<TOut>(a - b);
+  }
+  else if constexpr (toFloat)
+  {
+    __extension__ using Wide = __int128;
+    return static_cast<TOut>(static_cast<Wide>(a) - static_cast<Wide>(b));
+  }
+  else
+  {
+    __extension__ using Wide = __int128;
+    return ClampInteger<TOut>(static_cast<Wide>(a) - static_cast<Wide>(b));
+  }
+}
+
+} // namespace chunkwise
+
+#endif

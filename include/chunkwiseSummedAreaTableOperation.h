@@ -1,0 +1,90 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseSummedAreaTableOperation_h
+#define chunkwiseSummedAreaTableOperation_h
+
+#include "chunkwiseOperation.h"
+
+namespace chunkwise
+{
+
+/** The inclusive summed-area table: at each voxel the sum of all voxels of the image whose index is not greater along
+ * any of the first two or three axes. The other axes are independent (a volume's slices each have a table of their own
+ * with two summed axes). Kernels "sat" and "sat.advance".
+ *
+ * Arithmetic, the same on every backend so that results are bit-identical:
+ * - Accumulator A: 64-bit integers, modulo 2^64, for integers; double for float and double. Each voxel (or its square)
+ *   is converted to A first.
+ * - The slowest summed axis comes first. z: P(z) = P(z - 1) + f(z), P(-1) = +0.
+ * - y, of P (of f with two summed axes): rows lie in sections of SectionRows and these in blocks of BlockRows, both
+ *   aligned to index 0. l is the sum of the section's rows up to this one, added one after the other from +0; S that of
+ *   the block's sections before, C that of the blocks before, both from +0 in order (C' = C + S, where S is that of the
+ *   whole block). The result is C + (S + l).
+ * - x, of that: columns lie in groups of GroupColumns and these in blocks of BlockColumns, aligned to index 0. s is the
+ *   sum of the group's columns up to this one, in order, beginning with the first. The totals t of the block's groups
+ *   are scanned: for d = 1, 2, 4, ... below the number of groups, all at once, t[g] = t[g - d] + t[g] where g >= d. G
+ * is the sum of the blocks before, from +0, by G' = G + t[last]. The result is G + (E + s) with E = t[g - 1] of the
+ * group before, +0 for the first. Columns beyond the image count as +0.
+ * - Outputs: integers modulo their size; float and double rounded once, to nearest. */
+class Chunkwise_EXPORT SummedAreaTableOperation : public Operation
+{
+public:
+  static constexpr int SectionRows = 16;
+  static constexpr int BlockRows = 128;
+  static constexpr int GroupColumns = 4;
+  static constexpr int BlockColumns = 128;
+
+  /** Of the largest region. */
+  Coordinates image{};
+  /** 2 or 3: x and y, or x, y and z are summed. */
+  int summedAxes{ 2 };
+  /** The table of the squares of the voxels. */
+  bool squares{ false };
+  /** Sums may exceed the output's range: they are kept modulo its size, which leaves differences exact. */
+  bool modular{ false };
+  /** What the voxels before index `begin` of the swept axis leave behind; empty at 0. */
+  SideData     carry;
+  std::int64_t begin{ 0 };
+
+  std::string
+  GetName() const override
+  {
+    return "sat";
+  }
+  std::string
+  GetKey() const override;
+  /** Sweep along the last summed axis if nothing is beyond it; else chunks see all that is before them. */
+  Schedule
+  GetSchedule() const override
+  {
+    return Sweeps() ? Schedule::Sweep : Schedule::Independent;
+  }
+  bool
+  Sweeps() const;
+  int
+  GetSweepAxis(const Coordinates &) const override
+  {
+    return summedAxes - 1;
+  }
+  Halo
+  GetHalo(const Coordinates & image) const override;
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
+  /** With three summed axes the plane P; with two the rows C, S and l. A section that is complete is already part of S,
+   * a block of C. Entries of A for all columns from 0. */
+  std::size_t
+  GetCarryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  SideData
+  GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  /** Where a chunk's sums begin along the swept axis, or the whole image where the schedule is Independent. */
+  std::int64_t
+  FirstIndex(const Box & chunk) const
+  {
+    return Sweeps() ? chunk.lower[summedAxes - 1] : 0;
+  }
+};
+
+} // namespace chunkwise
+
+#endif

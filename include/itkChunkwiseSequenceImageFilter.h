@@ -1,0 +1,101 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkChunkwiseSequenceImageFilter_h
+#define itkChunkwiseSequenceImageFilter_h
+
+#include "itkChunkwiseImageToImageFilter.h"
+
+namespace itk
+{
+/** \class ChunkwiseSequenceImageFilter
+ * \brief Several filters, one after the other, in one pass over the image.
+ *
+ * Each chunk goes through all filters before the next one begins: it is loaded to a device once and stored once, and
+ * what is between the filters never leaves the device.
+ *
+ * Add filters in the order they run in. They are filters from the output's image type to itself, with their parameters
+ * set and no input of their own; their backend, devices and budgets do not count, those of the sequence do.
+ *
+ * \par Boundary
+ * Each filter's own boundary condition counts, at the image's edge; each computes what the next one needs around a
+ * chunk.
+ *
+ * \par Types
+ * The input is converted by the first filter, from the input's to the output's type; between the filters voxels have
+ * the output's type, as when they are run one after the other.
+ *
+ * \par Memory
+ * A chunk needs its input, its output, up to two intermediate images of the output's type, and what the hungriest of
+ * its filters needs. Where a filter's windows wrap around (Periodic), a chunk holds the axis whole.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the sum of what the filters would, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits as the filters one after the other, each over the whole image; and so for every division into chunks
+ * and requested regions, number of threads and device.
+ *
+ * \par Source
+ * Fused pipelines that keep data on the device are common in array libraries; the halo of a chunk as the sum of those
+ * of its stages makes them exact at every seam.
+ *
+ * \sa ChunkwiseImageToImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT ChunkwiseSequenceImageFilter : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(ChunkwiseSequenceImageFilter);
+
+  using Self = ChunkwiseSequenceImageFilter;
+  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(ChunkwiseSequenceImageFilter);
+
+  /** What can be a stage: any filter of this module that needs no more than a chunk at a time. */
+  using StageType = ChunkwiseImageToImageFilter<TOutputImage, TOutputImage>;
+
+  /** Appends a filter. It must not be a stage of another sequence. */
+  void
+  AddFilter(StageType * filter);
+  void
+  ClearFilters();
+  itk::SizeValueType
+  GetNumberOfFilters() const
+  {
+    return m_Filters.size();
+  }
+  StageType *
+  GetFilter(SizeValueType i) const
+  {
+    return m_Filters.at(i).GetPointer();
+  }
+
+  /** Changes when a stage does. */
+  ModifiedTimeType
+  GetMTime() const override;
+
+protected:
+  ChunkwiseSequenceImageFilter() = default;
+  ~ChunkwiseSequenceImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  std::vector<typename StageType::Pointer> m_Filters;
+  /** What the stages know of the image: its extent and spacing, no voxels. */
+  typename TOutputImage::Pointer m_Information;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkChunkwiseSequenceImageFilter.hxx"
+#endif
+
+#endif

@@ -1,0 +1,92 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedConvolutionImageFilter_h
+#define itkRenormalizedConvolutionImageFilter_h
+
+#include "itkChunkwiseWindowImageFilter.h"
+#include "itkNeighborhood.h"
+
+namespace itk
+{
+/** \class RenormalizedConvolutionImageFilter
+ * \brief Convolution with a small kernel of any weights, at the image's edge with those inside the image.
+ *
+ * The kernel is a neighborhood of up to 4096 weights, mirrored as a convolution does: out(p) = sum over t of kernel(t)
+ * in(p - t). It must have no extent along axes that are not spatial.
+ *
+ * \par Boundary
+ * Renormalized (the default): the sum over the taps inside the image is multiplied by the sum of all weights over that
+ * of the taps inside; a kernel for which that is not possible throws. A kernel whose weights sum to 0, a derivative, is
+ * applied to the differences from the voxel in its center: a constant gives exactly 0 up to the edge. In every other
+ * boundary condition the image is continued beyond its edge.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
+ * 16-bit integers, in double for the others; integer outputs are rounded to nearest, ties to even, and clamped.
+ *
+ * \par Memory
+ * A chunk needs its input and its output; with a boundary condition other than Renormalized, a copy of its input.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the radius, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * MultiplySum of the Hydra Image Processor, which always divides by the sum of the weights: E. Wait, M. Winter, A. R.
+ * Cohen, "Hydra image processor: 5-D GPU image analysis library with MATLAB and Python wrappers", Bioinformatics
+ * 35(24), 2019.
+ *
+ * \sa ConvolutionImageFilter NeighborhoodOperatorImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedConvolutionImageFilter
+  : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(RenormalizedConvolutionImageFilter);
+
+  using Self = RenormalizedConvolutionImageFilter;
+  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(RenormalizedConvolutionImageFilter);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+
+  using KernelType = Neighborhood<double, Superclass::ImageDimension>;
+
+  /** The weights, x fastest. Default: a single 1. */
+  void
+  SetKernel(const KernelType & kernel);
+  const KernelType &
+  GetKernel() const
+  {
+    return m_Kernel;
+  }
+
+protected:
+  RenormalizedConvolutionImageFilter();
+  ~RenormalizedConvolutionImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  KernelType m_Kernel;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkRenormalizedConvolutionImageFilter.hxx"
+#endif
+
+#endif

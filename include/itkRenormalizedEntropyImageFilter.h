@@ -1,0 +1,88 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedEntropyImageFilter_h
+#define itkRenormalizedEntropyImageFilter_h
+
+#include "itkChunkwiseBoxImageFilter.h"
+
+namespace itk
+{
+/** \class RenormalizedEntropyImageFilter
+ * \brief The entropy of the histogram of a box, in bits, at the image's edge over the part of the box inside the image.
+ *
+ * The histogram has NumberOfBins bins of equal width over the range; voxels outside the range count in its first or
+ * last bin. The range is the same for the whole image: by default that of the pixel type for 8- and 16-bit integers;
+ * for other types it must be set.
+ *
+ * \par Boundary
+ * Renormalized (the default): of the voxels that are both in the window and in the image. In every other boundary
+ * condition the image is continued beyond its edge.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double; take float or double as output. Counts
+ * are exact, results are within 1e-6 bits of the definition. NaN counts in the first bin.
+ *
+ * \par Memory
+ * A chunk needs its input, its output and an image of one byte (two with more than 256 bins). Windows of more than 255
+ * voxels, or more than 256 bins, take up to 128 MiB on a device beside it.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the radius, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * C. E. Shannon, "A mathematical theory of communication", 1948. Sliding histograms: T. S. Huang, G. J. Yang, G. Y.
+ * Tang, "A fast two-dimensional median filtering algorithm", 1979.
+ *
+ * \sa RenormalizedStandardDeviationImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedEntropyImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(RenormalizedEntropyImageFilter);
+
+  using Self = RenormalizedEntropyImageFilter;
+  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(RenormalizedEntropyImageFilter);
+
+  /** Bins of the histogram, 2 to 4096. Default: 256. */
+  itkSetMacro(NumberOfBins, int);
+  itkGetConstMacro(NumberOfBins, int);
+
+  /** The values where the first bin begins and the last one ends. */
+  void
+  SetRange(double minimum, double maximum);
+  itkGetConstMacro(RangeMinimum, double);
+  itkGetConstMacro(RangeMaximum, double);
+
+protected:
+  RenormalizedEntropyImageFilter();
+  ~RenormalizedEntropyImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  int    m_NumberOfBins{ 256 };
+  double m_RangeMinimum{ 0.0 };
+  double m_RangeMaximum{ 0.0 };
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkRenormalizedEntropyImageFilter.hxx"
+#endif
+
+#endif

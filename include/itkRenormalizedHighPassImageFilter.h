@@ -1,0 +1,68 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedHighPassImageFilter_h
+#define itkRenormalizedHighPassImageFilter_h
+
+#include "itkRenormalizedGaussianImageFilter.h"
+
+namespace itk
+{
+/** \class RenormalizedHighPassImageFilter
+ * \brief The image minus itself smoothed by a Gaussian, in one pass.
+ *
+ * What RenormalizedGaussianImageFilter with the same parameters gives, before it is rounded, is subtracted from the
+ * image. Results are negative as well.
+ *
+ * \par Boundary
+ * That of the Gaussian. Renormalized (the default): a constant image gives 0 up to rounding, up to its edge.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double; negative results of an unsigned type
+ * are clamped to 0: take float or double. Computed in float for float and 8- and 16-bit integers, in double for the
+ * others; integer outputs are rounded to nearest, ties to even.
+ *
+ * \par Memory
+ * What RenormalizedGaussianImageFilter needs, and an image of the accumulator's type.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the kernel's radius, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * The filter is that of the Hydra Image Processor, without its clamp of floats at 0: E. Wait, M. Winter, A. R. Cohen,
+ * "Hydra image processor: 5-D GPU image analysis library with MATLAB and Python wrappers", Bioinformatics 35(24), 2019.
+ *
+ * \sa RenormalizedGaussianImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedHighPassImageFilter
+  : public RenormalizedGaussianImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(RenormalizedHighPassImageFilter);
+
+  using Self = RenormalizedHighPassImageFilter;
+  using Superclass = RenormalizedGaussianImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(RenormalizedHighPassImageFilter);
+
+protected:
+  RenormalizedHighPassImageFilter() = default;
+  ~RenormalizedHighPassImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkRenormalizedHighPassImageFilter.hxx"
+#endif
+
+#endif

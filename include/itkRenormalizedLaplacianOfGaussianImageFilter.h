@@ -1,0 +1,116 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedLaplacianOfGaussianImageFilter_h
+#define itkRenormalizedLaplacianOfGaussianImageFilter_h
+
+#include "itkChunkwiseWindowImageFilter.h"
+#include "itkFixedArray.h"
+
+namespace itk
+{
+/** \class RenormalizedLaplacianOfGaussianImageFilter
+ * \brief The Laplacian of an image smoothed by a Gaussian, exact for polynomials of degree 2 up to the image's edge.
+ *
+ * Along each spatial axis the Gaussian is sampled at the voxels x with |x| <= ceil(Cutoff * sigma), at least 2. Its
+ * second derivative has the weights of the parabola that fits best, with Gaussian weights, the part of the window
+ * inside the image; inside the image these are those of the Laplacian of Gaussian.
+ *
+ * Sigma is in units of the image's spacing if UseImageSpacing is on, else in voxels, and so is the result, per square
+ * unit. With NormalizeAcrossScale the second derivative along each axis is multiplied by the square of its sigma.
+ *
+ * \par Boundary
+ * Renormalized (the default): a constant gives exactly 0 and a ramp 0 up to rounding, at the edge too; docs/laplacian-
+ * of-gaussian.md derives it. In every other boundary condition the image is continued beyond its edge. An axis of one
+ * or two voxels has no second derivative in Renormalized mode.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double. Results are negative as well: take
+ * float or double as output of an unsigned image. Computed in float for float and 8- and 16-bit integers, in double for
+ * the others; integer outputs are rounded to nearest, ties to even, and clamped.
+ *
+ * \par Memory
+ * A chunk needs its input, its output and up to four intermediate images of the accumulator's type; with a boundary
+ * condition other than Renormalized, a copy of its input.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the radius, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * docs/laplacian-of-gaussian.md. That edges can be renormalized follows E. Wait, M. Winter, A. R. Cohen, "Hydra image
+ * processor: 5-D GPU image analysis library with MATLAB and Python wrappers", Bioinformatics 35(24), 2019.
+ *
+ * \sa LaplacianRecursiveGaussianImageFilter RenormalizedGaussianImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedLaplacianOfGaussianImageFilter
+  : public ChunkwiseWindowImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(RenormalizedLaplacianOfGaussianImageFilter);
+
+  using Self = RenormalizedLaplacianOfGaussianImageFilter;
+  using Superclass = ChunkwiseWindowImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(RenormalizedLaplacianOfGaussianImageFilter);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+
+  using SigmaArrayType = FixedArray<double, Superclass::ImageDimension>;
+
+  /** The standard deviation per axis, above 0; entries of axes that are not spatial are not used. Default: 1. */
+  itkSetMacro(SigmaArray, SigmaArrayType);
+  itkGetConstReferenceMacro(SigmaArray, SigmaArrayType);
+  void
+  SetSigma(double sigma);
+  /** The standard deviation along x. */
+  double
+  GetSigma() const
+  {
+    return m_SigmaArray[0];
+  }
+
+  /** Whether sigma is in units of the image's spacing, or in voxels. Default: on. */
+  itkSetMacro(UseImageSpacing, bool);
+  itkGetConstMacro(UseImageSpacing, bool);
+  itkBooleanMacro(UseImageSpacing);
+
+  /** Whether results can be compared between scales. Default: off. */
+  itkSetMacro(NormalizeAcrossScale, bool);
+  itkGetConstMacro(NormalizeAcrossScale, bool);
+  itkBooleanMacro(NormalizeAcrossScale);
+
+  /** Where the Gaussian ends, in sigmas; above 0. Default: 4. */
+  itkSetMacro(Cutoff, double);
+  itkGetConstMacro(Cutoff, double);
+
+protected:
+  RenormalizedLaplacianOfGaussianImageFilter();
+  ~RenormalizedLaplacianOfGaussianImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  SigmaArrayType m_SigmaArray;
+  bool           m_UseImageSpacing{ true };
+  bool           m_NormalizeAcrossScale{ false };
+  double         m_Cutoff{ 4.0 };
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkRenormalizedLaplacianOfGaussianImageFilter.hxx"
+#endif
+
+#endif

@@ -1,0 +1,26 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedMaximumImageFilter_hxx
+#define itkRenormalizedMaximumImageFilter_hxx
+
+#include "itkRenormalizedMaximumImageFilter.h"
+
+#include "chunkwiseExtremumOperation.h"
+
+namespace itk
+{
+
+template <typename TInputImage, typename TOutputImage>
+std::shared_ptr<const chunkwise::Operation>
+RenormalizedMaximumImageFilter<TInputImage, TOutputImage>::MakeOperation(
+  const chunkwise::Coordinates & imageExtent) const
+{
+  auto operation = std::make_shared<chunkwise::ExtremumOperation>();
+  operation->radius = this->GetWindowRadius(imageExtent);
+  operation->boundary = this->GetWindowBoundary();
+  operation->minimum = false;
+  return operation;
+}
+
+} // namespace itk
+
+#endif

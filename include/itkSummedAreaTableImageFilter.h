@@ -1,0 +1,138 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkSummedAreaTableImageFilter_h
+#define itkSummedAreaTableImageFilter_h
+
+#include "chunkwiseSummedAreaTableOperation.h"
+#include "itkChunkwiseImageToImageFilter.h"
+
+#include <type_traits>
+
+namespace itk
+{
+/** The type that a summed-area table of T has by default: 64-bit integers for integers, double for float and double. */
+template <typename TPixel>
+using SummedAreaTablePixelType =
+  std::conditional_t<std::is_floating_point<TPixel>::value, double,
+                     std::conditional_t<std::is_signed<TPixel>::value, std::int64_t, std::uint64_t>>;
+
+/** \class SummedAreaTableImageFilter
+ * \brief At each voxel the sum of all voxels whose index is not greater along any summed axis.
+ *
+ * Four entries of the table in 2-D, eight in 3-D, give the sum over any box. The first three axes of the image are
+ * summed, the first two of a 2-D image or with SummedAxes 2, which gives each slice of a volume a table of its own.
+ *
+ * \par Boundary
+ * The sums begin at the largest possible region's first voxel, whatever the requested region.
+ *
+ * \par Types
+ * Integers to 32- or 64-bit integers, exactly; the filter throws, naming the largest possible sum, if the output's
+ * type might overflow, unless Modular is on. Anything to float or double: integers are summed exactly in 64 bits and
+ * rounded once. Float and double are summed in double. An entry of N voxels in a double table is off by at most about
+ * (log2 N + number of 128-wide blocks) half units in the last place of the sum of the magnitudes; a float table by half
+ * a unit of its own more, which a small box far from the origin feels: its sum is a difference of large entries.
+ *
+ * \par Memory
+ * Beside input and output the sums that chunks hand on, 8 bytes a voxel of one slice (with SummedAxes 2, three rows).
+ * On the CPU with three summed axes one slice of 8-byte sums.
+ *
+ * \par Streaming
+ * A requested region needs all voxels before it. When pieces are requested in order along the last summed axis, as a
+ * writer does, the filter keeps what a piece leaves to the next, and n pieces read the image once. Any other piece
+ * requests, and reads, everything before it. Where axes follow the last summed one, each piece along those stands by
+ * itself.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * F. C. Crow, "Summed-area tables for texture mapping", SIGGRAPH 1984. On CUDA, tiles are read and written once, with
+ * look-back between them, after D. Merrill and M. Garland, "Single-pass parallel prefix scan with decoupled look-back",
+ * NVIDIA 2016.
+ *
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = Image<SummedAreaTablePixelType<typename TInputImage::PixelType>,
+                                                              TInputImage::ImageDimension>>
+class ITK_TEMPLATE_EXPORT SummedAreaTableImageFilter : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(SummedAreaTableImageFilter);
+
+  using Self = SummedAreaTableImageFilter;
+  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+  using InputImageType = TInputImage;
+  using OutputImageType = TOutputImage;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(SummedAreaTableImageFilter);
+
+  /** 2 or 3: how many of the first axes are summed. Default: 3, in 2-D images 2. */
+  itkSetMacro(SummedAxes, unsigned int);
+  itkGetConstMacro(SummedAxes, unsigned int);
+
+  /** Whether the voxels are squared first. Default: off. */
+  itkSetMacro(Squares, bool);
+  itkGetConstMacro(Squares, bool);
+  itkBooleanMacro(Squares);
+
+  /** Whether sums may wrap around modulo the size of an integer output. A box's sum that fits the output is exact even
+   * then, computed modulo that size. Default: off. */
+  itkSetMacro(Modular, bool);
+  itkGetConstMacro(Modular, bool);
+  itkBooleanMacro(Modular);
+
+protected:
+  SummedAreaTableImageFilter() = default;
+  ~SummedAreaTableImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  GenerateInputRequestedRegion() override;
+  void
+  GenerateData() override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  /** What the voxels before index `begin` of the swept axis, in columns and rows up to `upper`, leave behind. */
+  struct Carry
+  {
+    chunkwise::SideData    data;
+    std::int64_t           begin{ 0 };
+    chunkwise::Coordinates upper{};
+    /** What it was made of. */
+    const void *     input{ nullptr };
+    ModifiedTimeType inputTime{ 0 };
+    ModifiedTimeType filterTime{ 0 };
+  };
+
+  std::shared_ptr<chunkwise::SummedAreaTableOperation>
+  MakeTable(const chunkwise::Coordinates & imageExtent) const;
+  /** The output's requested region in the engine's coordinates. */
+  chunkwise::Box
+  GetRegion() const;
+  /** Whether the kept carry is the one that `region` begins with. */
+  bool
+  FitsCarry(const chunkwise::Box & region) const;
+  /** The time of the last change of what the input is made of. */
+  ModifiedTimeType
+  GetInputTime() const;
+
+  unsigned int m_SummedAxes{ TInputImage::ImageDimension < 3 ? 2 : 3 };
+  bool         m_Squares{ false };
+  bool         m_Modular{ false };
+  Carry        m_Carry;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkSummedAreaTableImageFilter.hxx"
+#endif
+
+#endif

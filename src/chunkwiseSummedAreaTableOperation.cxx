@@ -1,0 +1,146 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseSummedAreaTableOperation.h"
+
+#include "chunkwiseError.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+bool
+IsSigned(PixelKind kind)
+{
+  return DispatchPixelKind(kind, [](auto pixel) { return static_cast<decltype(pixel)>(-1) < decltype(pixel){ 0 }; });
+}
+
+/** Exact powers of two: a comparison with them is right although the sums are rounded. */
+double
+LargestOf(PixelKind kind)
+{
+  return std::ldexp(1.0, static_cast<int>(8 * PixelSize(kind)) - (IsSigned(kind) ? 1 : 0));
+}
+
+} // namespace
+
+std::string
+SummedAreaTableOperation::GetKey() const
+{
+  return "sat " + std::to_string(summedAxes) + " of " + ToString(image) + (squares ? " squares" : "") +
+         (modular ? " modular" : "") + " from " + std::to_string(begin);
+}
+
+bool
+SummedAreaTableOperation::Sweeps() const
+{
+  for (int a = summedAxes; a < MaxDimension; ++a)
+  {
+    if (image[a] > 1)
+    {
+      return false;
+    }
+  }
+  return true;
+}
+
+Halo
+SummedAreaTableOperation::GetHalo(const Coordinates &) const
+{
+  Halo      halo = Halo::None();
+  const int whole = Sweeps() ? summedAxes - 1 : summedAxes;
+  for (int a = 0; a < whole; ++a)
+  {
+    halo.lower[a] = WholeAxis;
+  }
+  return halo;
+}
+
+void
+SummedAreaTableOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  const PixelKind   input = inputs.at(0);
+  const std::string name = std::string("a summed-area table of ") + PixelKindName(input);
+  if (IsFloatingPoint(input))
+  {
+    if (!IsFloatingPoint(output))
+    {
+      throw ParameterError(name + " cannot give " + PixelKindName(output) +
+                           ": the output's kind must be float32 or float64");
+    }
+    return;
+  }
+  if (!IsFloatingPoint(output) && PixelSize(output) < 4)
+  {
+    throw ParameterError(name + " cannot give " + PixelKindName(output) +
+                         ": the output's kind must have 32 or 64 bits");
+  }
+  if (modular)
+  {
+    if (IsFloatingPoint(output))
+    {
+      throw ParameterError("Modular sums cannot be stored as " + std::string(PixelKindName(output)));
+    }
+    return;
+  }
+  const bool isSigned = IsSigned(input);
+  if (!squares && isSigned && !IsFloatingPoint(output) && !IsSigned(output))
+  {
+    throw ParameterError(name + " cannot give " + PixelKindName(output) + ": sums may be negative");
+  }
+  double count = 1;
+  for (int a = 0; a < summedAxes; ++a)
+  {
+    count *= static_cast<double>(image[a]);
+  }
+  const double largest = isSigned ? LargestOf(input) : LargestOf(input) - 1;
+  const double sum = count * (squares ? largest * largest : largest);
+  // Sums that go to float or double are first taken in 64 bits.
+  const PixelKind wide = isSigned ? PixelKind::Int64 : PixelKind::UInt64;
+  const PixelKind holder = IsFloatingPoint(output) || PixelSize(output) == 8 ? wide : output;
+  if (sum >= LargestOf(holder))
+  {
+    char text[64];
+    std::snprintf(text, sizeof(text), "%.0f", sum);
+    throw ParameterError(name + " over " + ToString(image) + " voxels may reach " + text + ", more than " +
+                         PixelKindName(holder) + " holds");
+  }
+}
+
+void
+SummedAreaTableOperation::Validate(const Coordinates & extent) const
+{
+  if (summedAxes != 2 && summedAxes != 3)
+  {
+    throw ParameterError("SummedAxes is " + std::to_string(summedAxes) + "; it must be 2 or 3");
+  }
+  if (extent != image)
+  {
+    throw ParameterError("the summed-area table was set up for an image of " + ToString(image) + " voxels, not of " +
+                         ToString(extent));
+  }
+}
+
+std::size_t
+SummedAreaTableOperation::GetCarryBytes(const Box & box, const std::vector<PixelKind> &, PixelKind) const
+{
+  const std::int64_t entries = box.upper[0] * (summedAxes == 3 ? box.upper[1] : 3);
+  return static_cast<std::size_t>(entries) * sizeof(std::uint64_t);
+}
+
+SideData
+SummedAreaTableOperation::GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs,
+                                          PixelKind output) const
+{
+  const std::size_t bytes = GetCarryBytes(box, inputs, output);
+  if (box.lower[summedAxes - 1] != begin || (begin > 0 && carry.size() != bytes))
+  {
+    throw ParameterError("the summed-area table of " + ToString(box) + " needs what the voxels before it sum to");
+  }
+  return begin > 0 ? carry : SideData(bytes, 0);
+}
+
+} // namespace chunkwise

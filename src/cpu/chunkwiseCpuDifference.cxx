@@ -1,0 +1,46 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuTiles.h"
+#include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseHostKernelList.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+void
+RunDifference(const KernelCall & call)
+{
+  const BufferView & first = call.inputs[0];
+  const BufferView & second = call.inputs[1];
+  DispatchPixelKind(first.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+      using Out = decltype(out);
+      // Planes make tasks that are long enough.
+      const Coordinates plane = { { 1 << 20, 16, 0, 0, 0 } };
+      ForEachTile(call, plane, [&](const Box & tile, unsigned int) {
+        ForEachRow(tile, [&](const Coordinates & at) {
+          const Pixel * const a = static_cast<const Pixel *>(first.data) + first.Offset(at);
+          const Pixel * const b = static_cast<const Pixel *>(second.data) + second.Offset(at);
+          StoreRow<Out>(call.output, at, tile.Extent(0), [&](std::int64_t x) {
+            return DifferenceOf<Out>(a[x * first.stride[0]], b[x * second.stride[0]]);
+          });
+        });
+      });
+    });
+  });
+}
+
+} // namespace
+
+void
+RegisterHostDifference(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunDifference;
+  registry.Register("difference", kernel);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,171 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuTiles.h"
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseHostKernelList.h"
+
+#include <vector>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** A histogram that knows its entropy. */
+class Histogram
+{
+public:
+  Histogram(std::uint16_t * counts, const std::vector<std::int32_t> & steps)
+    : m_Counts(counts)
+    , m_Steps(steps.data())
+  {}
+  void
+  Add(std::uint16_t bin)
+  {
+    m_Sum += m_Steps[m_Counts[bin]++];
+    ++m_Voxels;
+  }
+  void
+  Remove(std::uint16_t bin)
+  {
+    m_Sum -= m_Steps[--m_Counts[bin]];
+    --m_Voxels;
+  }
+  std::int64_t
+  GetSum() const
+  {
+    return m_Sum;
+  }
+  std::int64_t
+  GetVoxels() const
+  {
+    return m_Voxels;
+  }
+
+private:
+  std::uint16_t *      m_Counts;
+  const std::int32_t * m_Steps;
+  std::int64_t         m_Sum{ 0 };
+  std::int64_t         m_Voxels{ 0 };
+};
+
+std::int64_t
+BytesOf(const Box & output, const Coordinates & radius, int bins)
+{
+  return TileBytes(output, radius, [bins](const WindowBoxes & boxes) {
+    return RoundToLine(2 * boxes.padded.NumberOfVoxels()) + RoundToLine(2 * bins);
+  });
+}
+
+template <typename TPixel, typename TOut>
+void
+RunTile(const KernelCall & call, const EntropyOperation & operation, const WindowBoxes & boxes, std::uint16_t * bins,
+        std::uint16_t * counts, const std::vector<std::int32_t> & steps, const std::vector<double> & logarithms)
+{
+  const Box &  padded = boxes.padded;
+  const double scale = operation.bins / (operation.upper - operation.lower);
+  const auto   binOf = [&](TPixel pixel) { return BinOf(pixel, operation.lower, scale, operation.bins); };
+  LoadTile<TPixel>(call.inputs[0],
+                   call.image,
+                   padded,
+                   operation.boundary.mode,
+                   binOf(ConstantPixel<TPixel>(operation.boundary.constant)),
+                   bins,
+                   binOf);
+  const std::int64_t           r = boxes.radius[0];
+  const std::int64_t           width = padded.Extent(0);
+  std::vector<std::uint16_t *> lines;
+  const Box                    output = boxes.after[boxes.count - 1];
+  ForEachRow(output, [&](const Coordinates & at) {
+    // The rows of the window.
+    Box window = Box{ at, at };
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      window.lower[a] = std::max(at[a] - boxes.radius[a], padded.lower[a]);
+      window.upper[a] = std::min(at[a] + boxes.radius[a] + 1, padded.upper[a]);
+    }
+    window.lower[0] = padded.lower[0];
+    window.upper[0] = padded.lower[0] + 1;
+    lines.clear();
+    ForEachRow(window, [&](const Coordinates & line) { lines.push_back(bins + DenseOffset(padded, line)); });
+    std::fill(counts, counts + operation.bins, std::uint16_t{ 0 });
+    Histogram          histogram(counts, steps);
+    const std::int64_t first = at[0] - padded.lower[0];
+    for (std::int64_t x = std::max<std::int64_t>(first - r, 0); x < std::min(first + r, width); ++x)
+    {
+      for (const std::uint16_t * line : lines)
+      {
+        histogram.Add(line[x]);
+      }
+    }
+    StoreRow<TOut>(call.output, at, output.Extent(0), [&](std::int64_t i) {
+      const std::int64_t x = first + i;
+      for (const std::uint16_t * line : lines)
+      {
+        if (x + r < width)
+        {
+          histogram.Add(line[x + r]);
+        }
+      }
+      for (const std::uint16_t * line : lines)
+      {
+        if (i > 0 && x - r - 1 >= 0)
+        {
+          histogram.Remove(line[x - r - 1]);
+        }
+      }
+      const std::int64_t n = histogram.GetVoxels();
+      return ConvertResult<TOut>(EntropyOf(histogram.GetSum(), n, logarithms[static_cast<std::size_t>(n)]));
+    });
+  });
+}
+
+void
+RunEntropy(const KernelCall & call)
+{
+  const auto &       operation = static_cast<const EntropyOperation &>(*call.operation);
+  const Coordinates  radius = operation.EffectiveRadius(call.image.Extents());
+  const std::int64_t taps = operation.GetTaps(call.image.Extents());
+  // A window that slides holds one more column for a moment.
+  const std::vector<std::int32_t> steps = EntropyOperation::GetSteps(2 * taps);
+  const std::vector<double>       logarithms = EntropyOperation::GetLogarithms(taps);
+  const std::int64_t              bytes = BytesOf(call.output.box, radius, operation.bins);
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+      ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
+        const WindowBoxes boxes(tile, call.image, radius, operation.boundary.mode);
+        char * const      memory = static_cast<char *>(call.scratch) + bytes * worker;
+        RunTile<Pixel, decltype(out)>(
+          call,
+          operation,
+          boxes,
+          reinterpret_cast<std::uint16_t *>(memory),
+          reinterpret_cast<std::uint16_t *>(memory + RoundToLine(2 * boxes.padded.NumberOfVoxels())),
+          steps,
+          logarithms);
+      });
+    });
+  });
+}
+
+std::size_t
+ScratchOfEntropy(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & entropy = static_cast<const EntropyOperation &>(operation);
+  return static_cast<std::size_t>(
+    BytesOf(shape.outputBox, entropy.EffectiveRadius(shape.image.Extents()), entropy.bins) * shape.concurrency);
+}
+
+} // namespace
+
+void
+RegisterHostEntropy(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunEntropy;
+  kernel.scratchBytes = ScratchOfEntropy;
+  registry.Register("entropy", kernel);
+}
+
+} // namespace chunkwise

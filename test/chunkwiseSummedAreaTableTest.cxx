@@ -1,0 +1,374 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseSummedAreaTableCarry.h"
+
+#include <cmath>
+
+using namespace chunkwise;
+
+namespace
+{
+
+class SummedAreaTables : public KernelTest
+{};
+
+using Operations = std::shared_ptr<SummedAreaTableOperation>;
+
+Operations
+MakeTable(const Coordinates & extent, int axes, bool squares = false, bool modular = false)
+{
+  const auto operation = std::make_shared<SummedAreaTableOperation>();
+  operation->image = extent;
+  operation->summedAxes = axes;
+  operation->squares = squares;
+  operation->modular = modular;
+  return operation;
+}
+
+/** Long enough for several blocks along each axis now and then. */
+Coordinates
+RandomTableExtent(std::mt19937 & random)
+{
+  Coordinates extent = RandomExtent(random, 12);
+  switch (random() % 5)
+  {
+    case 0:
+      extent[0] = 1 + static_cast<std::int64_t>(random() % 700);
+      break;
+    case 1:
+      extent[1] = 1 + static_cast<std::int64_t>(random() % 700);
+      break;
+    case 2:
+      extent = {
+        { 1 + static_cast<std::int64_t>(random() % 400), 1 + static_cast<std::int64_t>(random() % 400), 1, 1, 1 }
+      };
+      break;
+    default:
+      break;
+  }
+  return extent;
+}
+
+/** The sum of the voxels that are not beyond `index`, one after the other: the definition. */
+template <typename TWide, typename TIn>
+TWide
+SumUpTo(const BufferView & image, const Coordinates & index, int axes, bool squares)
+{
+  Box box{ index, index };
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    box.lower[a] = a < axes ? 0 : index[a];
+    ++box.upper[a];
+  }
+  TWide sum = 0;
+  ForEachIndex(box, [&](const Coordinates & at) {
+    const auto value = static_cast<TWide>(At<TIn>(image, at));
+    sum += squares ? value * value : value;
+  });
+  return sum;
+}
+
+/** The sums along one axis, in the order that `order` gives a line of it. */
+template <typename TOrder>
+void
+AlongAxis(std::vector<double> & values, const Coordinates & extent, int axis, TOrder && order)
+{
+  Box lines = Box::FromExtent(extent);
+  lines.upper[axis] = 1;
+  const BufferView view = DenseView(values.data(), PixelKind::Float64, Box::FromExtent(extent));
+  ForEachIndex(lines, [&](const Coordinates & line) {
+    std::vector<double> f;
+    Coordinates         at = line;
+    for (at[axis] = 0; at[axis] < extent[axis]; ++at[axis])
+    {
+      f.push_back(At<double>(view, at));
+    }
+    for (at[axis] = 0; at[axis] < extent[axis]; ++at[axis])
+    {
+      At<double>(view, at) = order(f, static_cast<std::size_t>(at[axis]));
+    }
+  });
+}
+
+double
+InOrder(const std::vector<double> & f, std::size_t from, std::size_t to)
+{
+  double sum = 0;
+  for (std::size_t i = from; i < to; ++i)
+  {
+    sum = sum + f[i];
+  }
+  return sum;
+}
+
+double
+PrescribedRows(const std::vector<double> & f, std::size_t y)
+{
+  const std::size_t block = y / 128 * 128;
+  const std::size_t section = y / 16 * 16;
+  const auto        sections = [&](std::size_t from, std::size_t to) {
+    double sum = 0;
+    for (std::size_t s = from; s < to; s += 16)
+    {
+      sum = sum + InOrder(f, s, s + 16);
+    }
+    return sum;
+  };
+  double blocks = 0;
+  for (std::size_t b = 0; b < block; b += 128)
+  {
+    blocks = blocks + sections(b, b + 128);
+  }
+  return blocks + (sections(block, section) + InOrder(f, section, y + 1));
+}
+
+/** The scan of a block's totals, by its recursion. */
+double
+Scanned(const std::vector<double> & totals, int g, int d)
+{
+  return d == 0 ? totals[static_cast<std::size_t>(g)]
+                : (g >= d ? Scanned(totals, g - d, d / 2) + Scanned(totals, g, d / 2) : Scanned(totals, g, d / 2));
+}
+
+double
+PrescribedColumns(const std::vector<double> & f, std::size_t x)
+{
+  const auto group = [&](std::size_t from, std::size_t to) {
+    double sum = from < f.size() ? f[from] : 0.0;
+    for (std::size_t i = from + 1; i < to; ++i)
+    {
+      sum = sum + (i < f.size() ? f[i] : 0.0);
+    }
+    return sum;
+  };
+  const auto totals = [&](std::size_t block) {
+    std::vector<double> t;
+    for (std::size_t g = block; g < block + 128; g += 4)
+    {
+      t.push_back(group(g, g + 4));
+    }
+    return t;
+  };
+  double blocks = 0;
+  for (std::size_t b = 0; b < x / 128 * 128; b += 128)
+  {
+    blocks = blocks + Scanned(totals(b), 31, 16);
+  }
+  const int    g = static_cast<int>(x % 128 / 4);
+  const double left = g > 0 ? Scanned(totals(x / 128 * 128), g - 1, 16) : 0.0;
+  return blocks + (left + group(x / 4 * 4, x + 1));
+}
+
+/** Runs over a region; what is before it along the swept axis enters as a carry. */
+template <typename TIn, typename TOut>
+bool
+RunRegion(Manager & manager, Trial<TIn, TOut> & t, const SummedAreaTableOperation & whole, const Box & region)
+{
+  const auto operation = std::make_shared<SummedAreaTableOperation>(whole);
+  const int  axis = whole.summedAxes - 1;
+  if (whole.Sweeps() && region.lower[axis] > 0)
+  {
+    Box before = region;
+    for (int a = 0; a < axis; ++a)
+    {
+      before.lower[a] = 0;
+    }
+    before.lower[axis] = 0;
+    before.upper[axis] = region.lower[axis];
+    const auto executor = MakeThreadExecutor(2);
+    operation->carry = AdvanceCarry(whole, t.image, before, *executor);
+    operation->begin = region.lower[axis];
+  }
+  t.request.operation = operation;
+  t.Prepare(region);
+  try
+  {
+    manager.Execute(t.request);
+    return true;
+  }
+  catch (const BudgetError &)
+  {
+    return false; // the smallest chunk of this trial is larger
+  }
+}
+
+/** Exact: the definition with 128 bits, at random voxels, whole and in parts. */
+template <typename TIn, typename TOut>
+void
+CompareWithDefinition(std::uint32_t seed, Manager & manager, BackendChoice backend, bool squares, bool modular)
+{
+  std::mt19937 random(seed);
+  int          finished = 0;
+  for (int trial = 0; trial < 24; ++trial)
+  {
+    const Coordinates extent = RandomTableExtent(random);
+    const auto        operation = MakeTable(extent, 2 + static_cast<int>(random() % 2), squares, modular);
+    Trial<TIn, TOut>  t(random, operation, extent);
+    t.request.backend = backend;
+    t.request.budgets.device = trial % 2 ? 0 : 30000 + random() % 500000;
+    for (int part = 0; part < 3; ++part)
+    {
+      const Box region = part == 0 ? Box::FromExtent(extent) : RandomRegion(random, extent);
+      if (!RunRegion(manager, t, *operation, region))
+      {
+        continue;
+      }
+      ++finished;
+      ASSERT_TRUE(t.IsContained());
+      for (int probe = 0; probe < 60; ++probe)
+      {
+        Coordinates at = region.lower;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          at[a] += probe == 0 ? region.Extent(a) - 1 : static_cast<std::int64_t>(random() % region.Extent(a));
+        }
+        const auto expected = SumUpTo<oracle::Wide, TIn>(t.image, at, operation->summedAxes, squares);
+        ASSERT_EQ(t.Result(at), static_cast<TOut>(expected))
+          << operation->GetKey() << " region " << ToString(region) << " at " << ToString(at);
+      }
+    }
+  }
+  EXPECT_GT(finished, 24);
+}
+
+TEST_P(SummedAreaTables, OfIntegersAreExact)
+{
+  CompareWithDefinition<std::uint8_t, std::uint64_t>(1, GetManager(), GetBackend(), false, false);
+  CompareWithDefinition<std::uint8_t, std::uint32_t>(2, GetManager(), GetBackend(), false, false);
+  CompareWithDefinition<std::uint16_t, std::uint64_t>(3, GetManager(), GetBackend(), false, false);
+  CompareWithDefinition<std::int16_t, std::int64_t>(4, GetManager(), GetBackend(), false, false);
+  CompareWithDefinition<std::int8_t, std::int32_t>(5, GetManager(), GetBackend(), false, false);
+  CompareWithDefinition<std::uint32_t, std::uint64_t>(6, GetManager(), GetBackend(), false, false);
+  CompareWithDefinition<std::int32_t, double>(7, GetManager(), GetBackend(), false, false);
+  CompareWithDefinition<std::uint16_t, float>(8, GetManager(), GetBackend(), false, false);
+}
+
+TEST_P(SummedAreaTables, OfSquaresAreExact)
+{
+  CompareWithDefinition<std::uint8_t, std::uint64_t>(11, GetManager(), GetBackend(), true, false);
+  CompareWithDefinition<std::int16_t, std::uint64_t>(12, GetManager(), GetBackend(), true, false);
+}
+
+TEST_P(SummedAreaTables, MayWrapAround)
+{
+  CompareWithDefinition<std::int32_t, std::int32_t>(21, GetManager(), GetBackend(), false, true);
+  CompareWithDefinition<std::uint64_t, std::uint32_t>(22, GetManager(), GetBackend(), false, true);
+  CompareWithDefinition<std::int64_t, std::uint64_t>(23, GetManager(), GetBackend(), true, true);
+}
+
+/** Every bit as the operation's comment prescribes, and near the true sum. */
+template <typename TIn, typename TOut>
+void
+CompareWithPrescription(std::uint32_t seed, Manager & manager, BackendChoice backend)
+{
+  std::mt19937 random(seed);
+  int          finished = 0;
+  for (int trial = 0; trial < 20; ++trial)
+  {
+    const Coordinates   extent = RandomTableExtent(random);
+    const bool          squares = random() % 4 == 0;
+    const auto          operation = MakeTable(extent, 2 + static_cast<int>(random() % 2), squares);
+    Trial<TIn, TOut>    t(random, operation, extent);
+    std::vector<double> expected;
+    for (const TIn pixel : t.pixels)
+    {
+      const auto value = static_cast<double>(pixel);
+      expected.push_back(squares ? value * value : value);
+    }
+    if (operation->summedAxes == 3)
+    {
+      AlongAxis(expected, extent, 2, [](const auto & f, std::size_t z) { return InOrder(f, 0, z + 1); });
+    }
+    AlongAxis(expected, extent, 1, PrescribedRows);
+    AlongAxis(expected, extent, 0, PrescribedColumns);
+    const BufferView table = DenseView(expected.data(), PixelKind::Float64, Box::FromExtent(extent));
+    t.request.backend = backend;
+    for (int part = 0; part < 4; ++part)
+    {
+      t.request.budgets.device = part == 0 ? 0 : 30000 + random() % 500000;
+      const Box region = part == 0 ? Box::FromExtent(extent) : RandomRegion(random, extent);
+      if (!RunRegion(manager, t, *operation, region))
+      {
+        continue;
+      }
+      ++finished;
+      ASSERT_TRUE(t.IsContained());
+      ForEachIndex(region, [&](const Coordinates & at) {
+        const TOut a = t.Result(at);
+        const auto b = static_cast<TOut>(At<double>(table, at));
+        ASSERT_EQ(std::memcmp(&a, &b, sizeof(a)), 0) << operation->GetKey() << " region " << ToString(region) << " at "
+                                                     << ToString(at) << ": " << a << " and " << b;
+      });
+      const Coordinates last{
+        { region.upper[0] - 1, region.upper[1] - 1, region.upper[2] - 1, region.upper[3] - 1, region.upper[4] - 1 }
+      };
+      const auto        exact = SumUpTo<long double, TIn>(t.image, last, operation->summedAxes, squares);
+      const long double bound = std::is_same<TOut, float>::value ? 1e-7L : 1e-13L;
+      ASSERT_NEAR(t.Result(last), exact, bound * std::fabs(exact) + 1e-7L * bound * 1e6L + 1e-8L);
+    }
+  }
+  EXPECT_GT(finished, 20);
+}
+
+TEST_P(SummedAreaTables, OfFloatsHaveThePrescribedBits)
+{
+  CompareWithPrescription<float, float>(31, GetManager(), GetBackend());
+  CompareWithPrescription<float, double>(32, GetManager(), GetBackend());
+  CompareWithPrescription<double, double>(33, GetManager(), GetBackend());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+  Places, SummedAreaTables, testing::Values(Place::Cpu, Place::Fake, Place::Cuda), [](const auto & info) {
+    return std::string(info.param == Place::Cpu ? "Cpu" : info.param == Place::Fake ? "Fake" : "Cuda");
+  });
+
+template <typename TFunctor>
+std::string
+MessageOf(TFunctor && f)
+{
+  try
+  {
+    f();
+  }
+  catch (const ParameterError & error)
+  {
+    return error.what();
+  }
+  return std::string();
+}
+
+TEST(SummedAreaTable, NamesTheLargestSumThatDoesNotFit)
+{
+  const auto check = [](std::int64_t columns, PixelKind in, PixelKind out, bool squares) {
+    const auto operation = MakeTable({ { columns, 1, 7, 1, 1 } }, 2, squares);
+    return MessageOf([&] { operation->CheckKinds({ in }, out); });
+  };
+  const std::int64_t most = 16843009; // 255 times this is 2^32 - 1
+  EXPECT_EQ(check(most, PixelKind::UInt8, PixelKind::UInt32, false), "");
+  EXPECT_NE(check(most + 1, PixelKind::UInt8, PixelKind::UInt32, false).find("4294967550"), std::string::npos);
+  EXPECT_EQ(check(65535, PixelKind::Int16, PixelKind::Int32, false), "");
+  EXPECT_NE(check(65536, PixelKind::Int16, PixelKind::Int32, false).find("2147483648"), std::string::npos);
+  EXPECT_NE(check(3, PixelKind::Int16, PixelKind::UInt64, false).find("negative"), std::string::npos);
+  EXPECT_EQ(check(3, PixelKind::Int16, PixelKind::UInt64, true), "");
+  EXPECT_NE(check(66052, PixelKind::UInt8, PixelKind::UInt32, true), "");
+  EXPECT_NE(check(2, PixelKind::UInt64, PixelKind::UInt64, false), "");
+  EXPECT_NE(check(2, PixelKind::Float32, PixelKind::Int64, false), "");
+  EXPECT_NE(check(2, PixelKind::UInt8, PixelKind::UInt16, false), "");
+}
+
+TEST(SummedAreaTable, RefusesARequestWithoutWhatIsBeforeIt)
+{
+  const Coordinates    extent{ { 5, 6, 7, 1, 1 } };
+  const auto           operation = MakeTable(extent, 3);
+  std::mt19937         random(5);
+  Trial<float, double> t(random, operation, extent);
+  Box                  region = Box::FromExtent(extent);
+  region.lower[2] = 3;
+  t.Prepare(region);
+  Manager manager({});
+  EXPECT_NE(MessageOf([&] { manager.Execute(t.request); }).find("before it"), std::string::npos);
+  const auto four = MakeTable(extent, 4);
+  EXPECT_NE(MessageOf([&] { four->Validate(extent); }).find("SummedAxes is 4"), std::string::npos);
+}
+
+} // namespace
