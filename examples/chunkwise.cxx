@@ -11,8 +11,22 @@
 #include <iostream>
 #include <new>
 
+#if defined(__GLIBC__)
+#  include <malloc.h>
+#endif
+
 namespace
 {
+
+/** The pieces of images go back to the system when they are freed; kept by the C library they would be held beside what
+ * --memory allows. */
+void
+GiveMemoryBack()
+{
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
 
 /** The part of an exception's text that is for users, on one line. */
 std::string
@@ -34,6 +48,7 @@ OneLine(const itk::ExceptionObject & error)
 int
 main(int argc, char ** argv)
 {
+  GiveMemoryBack();
   try
   {
     const command::Arguments arguments = command::ParseArguments(argc, argv);

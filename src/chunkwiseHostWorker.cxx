@@ -6,23 +6,6 @@
 namespace chunkwise
 {
 
-namespace
-{
-
-/** The slowest axis that can be cut: whole rows and planes stay together. */
-int
-SlowestAxis(const Box & box)
-{
-  int a = MaxDimension - 1;
-  while (a > 0 && box.Extent(a) < 2)
-  {
-    --a;
-  }
-  return a;
-}
-
-} // namespace
-
 HostWorker::HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit)
   : m_Context(context)
   , m_Executor(executor)
@@ -44,6 +27,29 @@ HostWorker::GetScratchBytes(const Chunk & chunk, const std::string & kernelName)
            : 0;
 }
 
+std::vector<Chunk>
+HostWorker::Halve(const Chunk & chunk, const std::string & kernelName) const
+{
+  std::vector<Chunk> best;
+  std::size_t        fewest = 0;
+  for (int a = MaxDimension - 1; a >= 0; --a)
+  {
+    if (chunk.outputBox.Extent(a) < 2)
+    {
+      continue;
+    }
+    std::vector<Chunk> halves = HalveChunk(chunk, a, m_Context.plannerRequest);
+    const std::size_t  bytes = GetScratchBytes(halves[0], kernelName);
+    // Whole rows and planes stay together unless cutting them spares clearly more.
+    if (best.empty() || bytes < fewest - fewest / 8)
+    {
+      best = std::move(halves);
+      fewest = bytes;
+    }
+  }
+  return best;
+}
+
 void
 HostWorker::Run(const Chunk & chunk)
 {
@@ -51,7 +57,7 @@ HostWorker::Run(const Chunk & chunk)
   const std::size_t bytes = GetScratchBytes(chunk, name);
   if (m_MemoryLimit && bytes > m_MemoryLimit)
   {
-    const std::vector<Chunk> halves = HalveChunk(chunk, SlowestAxis(chunk.outputBox), m_Context.plannerRequest);
+    const std::vector<Chunk> halves = Halve(chunk, name);
     if (halves.empty())
     {
       throw BudgetError("one voxel needs " + std::to_string(bytes) +

@@ -22,6 +22,11 @@ public:
   Run(const Chunk & chunk);
 
 private:
+  /** Cut where the halves need the least scratch: cutting an axis along which a kernel sweeps may spare none, and cost
+   * halo. Empty: one voxel. */
+  std::vector<Chunk>
+  Halve(const Chunk & chunk, const std::string & kernelName) const;
+
   RunContext &      m_Context;
   Executor &        m_Executor;
   Arena &           m_Memory;

@@ -148,6 +148,14 @@ class CommandLineTest(unittest.TestCase):
         self.assertGreater(int(re.search(r"divisions: (\d+)", result.stderr).group(1)), 1)
         self.assertLess(float(re.search(r"peak memory: ([\d.]+) MiB", result.stderr).group(1)), 120)
 
+    def test_memory_is_kept_by_windows_wider_than_a_piece(self):
+        arguments = ("gaussian", self.large, self.out, "--sigma", 9)
+        self.assert_runs(*arguments)
+        whole = self.out.read_bytes()
+        result = self.assert_runs(*arguments, "--memory", "120M", "--verbose")
+        self.assertEqual(self.out.read_bytes(), whole)
+        self.assertLess(float(re.search(r"peak memory: ([\d.]+) MiB", result.stderr).group(1)), 120)
+
     def test_what_does_not_fit_fails_before_work(self):
         self.assert_fails(1, r"--memory: .*program itself", "mean", self.small, self.out, "--radius", 1, "--memory", "1M")
         nifti = self.out.with_suffix(".nii")
