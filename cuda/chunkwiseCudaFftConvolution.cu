@@ -1088,15 +1088,15 @@ private:
                       static_cast<const ComplexOf<T> *>(m_Data));
   }
 
-  const KernelCall &           m_Call;
+  const KernelCall &                m_Call;
   const ImageConvolutionOperation & m_Operation;
-  const Box                    m_Output;
-  const ConvolutionBlock       m_Block;
-  const DeviceShape<T>         m_Shape;
-  const Launcher               m_Launcher;
-  ComplexOf<T> * const         m_Data;
-  ComplexOf<T> * const         m_Kernel;
-  FftPasses<T>                 m_Passes[MaxSpatialAxes]{};
+  const Box                         m_Output;
+  const ConvolutionBlock            m_Block;
+  const DeviceShape<T>              m_Shape;
+  const Launcher                    m_Launcher;
+  ComplexOf<T> * const              m_Data;
+  ComplexOf<T> * const              m_Kernel;
+  FftPasses<T>                      m_Passes[MaxSpatialAxes]{};
 };
 
 /** float for float, 8- and 16-bit integers; double for the others. */

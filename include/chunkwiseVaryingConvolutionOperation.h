@@ -20,8 +20,8 @@ enum class VaryingOrder
  * first and the last node it stays what it is there. So the weights of all nodes sum to 1 everywhere, and with equal
  * kernels the result is that of ImageConvolutionOperation.
  *
- * In Renormalized mode the factors of ImageConvolutionOperation are each kernel's own. ConvolveThenWeight multiplies the
- * results of each kernel by them. WeightThenConvolve multiplies its input: what a voxel spreads beyond the edge is
+ * In Renormalized mode the factors of ImageConvolutionOperation are each kernel's own. ConvolveThenWeight multiplies
+ * the results of each kernel by them. WeightThenConvolve multiplies its input: what a voxel spreads beyond the edge is
  * given to its targets inside, so that every voxel's contribution keeps its sum; of the other modes it has Constant
  * with 0. With the kernels flipped the two orders are each other's adjoint.
  *

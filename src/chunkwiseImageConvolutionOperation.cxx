@@ -486,7 +486,8 @@ ConvolutionBlock::ConvolutionBlock(const ImageConvolutionOperation & operation, 
 }
 
 ConvolutionBlock
-ConvolutionBlock::Largest(const ImageConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image)
+ConvolutionBlock::Largest(const ImageConvolutionOperation & operation, const Coordinates & extent,
+                          const Coordinates & image)
 {
   ConvolutionBlock block(operation);
   for (Axis & r : block.role)

@@ -276,7 +276,7 @@ TEST(ConvolutionOperations, KeysTellParametersApart)
 TEST(ConvolutionOperations, AutoTakesTheDirectMethodForSmallKernels)
 {
   ImageConvolutionOperation operation;
-  const auto           make = [](std::int64_t n) {
+  const auto                make = [](std::int64_t n) {
     const Coordinates extent{ { n, n, n, 1, 1 } };
     return std::make_shared<ConvolutionKernel>(
       extent, Coordinates{}, std::vector<double>(static_cast<std::size_t>(n * n * n), 1.0));

@@ -89,8 +89,8 @@ BruteForce(const Trial<T, T> & t, const VaryingConvolutionOperation & operation)
     }
     // What the voxel spreads, and what of it stays inside.
     ImageConvolutionOperation spread = operation.GetNodeOperation(number);
-    const Coordinates    strides = DenseStrides(spread.kernel->GetExtent());
-    std::size_t          i = 0;
+    const Coordinates         strides = DenseStrides(spread.kernel->GetExtent());
+    std::size_t               i = 0;
     ForEachIndex(image, [&](const Coordinates & index) {
       long double inside = 0;
       ForEachIndex(Box::FromExtent(spread.kernel->GetExtent()), [&](const Coordinates & k) {
@@ -251,7 +251,8 @@ TEST(VaryingConvolution, EqualKernelsGiveThePlainConvolution)
     std::fill(varying->kernels.begin(), varying->kernels.end(), varying->kernels[0]);
     std::vector<double> f;
     const auto          ours = RunWhole(random, varying, image, f);
-    const auto plain = RunWhole(random, std::make_shared<ImageConvolutionOperation>(varying->GetNodeOperation(0)), image, f);
+    const auto          plain =
+      RunWhole(random, std::make_shared<ImageConvolutionOperation>(varying->GetNodeOperation(0)), image, f);
     for (std::size_t i = 0; i < ours.size(); ++i)
     {
       ASSERT_NEAR(ours[i], plain[i], 1e-11) << BoundaryModeName(mode);

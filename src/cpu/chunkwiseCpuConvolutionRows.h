@@ -191,11 +191,11 @@ private:
 
   using FinishFunction = void (*)(void *, const void *, std::int64_t);
 
-  const KernelCall &           m_Call;
+  const KernelCall &                m_Call;
   const ImageConvolutionOperation & m_Operation;
-  const FinishFunction         m_Finish;
-  Coordinates                  m_States{};
-  std::vector<T>               m_Factors;
+  const FinishFunction              m_Finish;
+  Coordinates                       m_States{};
+  std::vector<T>                    m_Factors;
 };
 
 /** float for float, 8- and 16-bit integers; double for the others. */

@@ -144,11 +144,11 @@ private:
     }
   }
 
-  const KernelCall &           m_Call;
+  const KernelCall &                m_Call;
   const ImageConvolutionOperation & m_Operation;
-  const Coordinates            m_Extent;
-  const TileShape              m_Tile;
-  const ConvolutionRows<T>     m_Rows;
+  const Coordinates                 m_Extent;
+  const TileShape                   m_Tile;
+  const ConvolutionRows<T>          m_Rows;
   /** From the lowest tap to the highest. */
   const std::vector<T> m_Weights;
 };

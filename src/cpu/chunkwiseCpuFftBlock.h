@@ -302,9 +302,9 @@ LargestBlock(const ImageConvolutionOperation & operation, const Coordinates & im
   }
 }
 
-/** Convolves one block of the output by call.operation, a ImageConvolutionOperation: rows.Load(at, axis, n, row) gives n
- * numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes those of the output's. `support` as
- * in ConvolutionBlock. */
+/** Convolves one block of the output by call.operation, a ImageConvolutionOperation: rows.Load(at, axis, n, row) gives
+ * n numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes those of the output's. `support`
+ * as in ConvolutionBlock. */
 template <typename T, typename TRows>
 void
 RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const Box * support = nullptr)

@@ -165,8 +165,8 @@ NumbersOfPart(const VaryingConvolutionOperation & operation, const Coordinates &
               std::int64_t workers)
 {
   const ImageConvolutionOperation node = operation.GetNodeOperation(0);
-  const Coordinates          largest = LargestBlock<T>(node, image);
-  Coordinates                most{};
+  const Coordinates               largest = LargestBlock<T>(node, image);
+  Coordinates                     most{};
   for (int a = 0; a < MaxDimension; ++a)
   {
     most[a] = std::min(extent[a], largest[a]);
@@ -293,7 +293,7 @@ public:
     }
 
     const ImageConvolutionOperation first = m_Operation.GetNodeOperation(0);
-    KernelCall                 call = m_Call;
+    KernelCall                      call = m_Call;
     call.operation = &first;
     const ConvolutionRows<T> finish(call, Box::FromExtent(Coordinates::Filled(0)));
     m_Call.executor->ParallelFor(rows, [&](std::int64_t r, unsigned int) {
@@ -321,10 +321,10 @@ private:
     {
       return;
     }
-    const bool                 spreads = m_Operation.order == VaryingOrder::WeightThenConvolve;
+    const bool                      spreads = m_Operation.order == VaryingOrder::WeightThenConvolve;
     const ImageConvolutionOperation node = m_Operation.GetNodeOperation(part.node);
     const ImageConvolutionOperation factors = m_Operation.GetNodeOperation(part.node, spreads);
-    KernelCall                 call = m_Call;
+    KernelCall                      call = m_Call;
     call.operation = &node;
     call.executor = &executor;
     call.scratch = scratch;
