@@ -417,18 +417,24 @@ __launch_bounds__(StripWidth, sizeof(TAcc) == 4 ? 8 : 4)
   }
 }
 
+/** Rows of a strip, for several waves of a large device; but a strip reads ahead before its first output. */
+inline std::int64_t
+PlaneSegment(std::int64_t strips, std::int64_t rows, std::int64_t radius)
+{
+  const std::int64_t wanted = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, strips));
+  const std::int64_t shortest = std::max<std::int64_t>(64, 12 * radius);
+  const std::int64_t segments = std::min<std::int64_t>(wanted, std::max<std::int64_t>(1, rows / shortest));
+  return ((rows + segments - 1) / segments + Together - 1) / Together * Together;
+}
+
 /** Both passes, where the layout fits. */
 template <typename TRule, typename TIn, typename TAcc>
 void
 LaunchPlanes(const Pass<TAcc> & x, const Pass<TAcc> & y, const TIn * in, TAcc * out, cudaStream_t stream)
 {
-  const PlaneLayout layout = PlaneLayout::Make(x.radius, y.radius, sizeof(TAcc), TRule::Weighted);
-  // Strips for several waves of a large device, but a strip reads ahead before its first output.
+  const PlaneLayout  layout = PlaneLayout::Make(x.radius, y.radius, sizeof(TAcc), TRule::Weighted);
   const std::int64_t columns = (x.outCount + StripWidth - 1) / StripWidth;
-  const std::int64_t wanted = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, columns * y.outer));
-  const std::int64_t shortest = std::max<std::int64_t>(64, 12 * y.radius);
-  const std::int64_t segments = std::min<std::int64_t>(wanted, std::max<std::int64_t>(1, y.outCount / shortest));
-  const std::int64_t segment = ((y.outCount + segments - 1) / segments + Together - 1) / Together * Together;
+  const std::int64_t segment = PlaneSegment(columns * y.outer, y.outCount, y.radius);
   const std::int64_t tiles = columns * ((y.outCount + segment - 1) / segment) * y.outer;
   const auto         kernel = PlaneKernel<TRule, TIn, TAcc>;
   AllowSharedMemory(kernel, layout.bytes);

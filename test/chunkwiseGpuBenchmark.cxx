@@ -1,10 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
-#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
@@ -162,6 +162,14 @@ Sequence()
   return operation;
 }
 
+std::shared_ptr<Operation>
+GaussianAndOpening()
+{
+  const auto operation = std::make_shared<SequenceOperation>(static_cast<const SequenceOperation &>(*Opening(2)));
+  operation->stages.insert(operation->stages.begin(), Gaussian(2));
+  return operation;
+}
+
 struct Row
 {
   const char *               name;
@@ -236,19 +244,22 @@ private:
   std::map<std::string, void *> m_Tables;
 };
 
+/** Values from 0 to 1677 and a fraction, as `TPixel`. */
+template <typename TPixel>
 void
-FillRandom(std::vector<float> & image)
+FillRandom(void * data, std::size_t count)
 {
+  auto * const             image = static_cast<TPixel *>(data);
   const unsigned int       threads = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> pool;
   for (unsigned int t = 0; t < threads; ++t)
   {
-    pool.emplace_back([&, t] {
+    pool.emplace_back([=] {
       std::uint32_t state = 1234567u + t;
-      for (std::size_t i = image.size() * t / threads; i < image.size() * (t + 1) / threads; ++i)
+      for (std::size_t i = count * t / threads; i < count * (t + 1) / threads; ++i)
       {
         state = state * 1664525u + 1013904223u;
-        image[i] = static_cast<float>(state >> 8) * 1e-4f;
+        image[i] = static_cast<TPixel>(static_cast<float>(state >> 8) * 1e-4f);
       }
     });
   }
@@ -258,17 +269,33 @@ FillRandom(std::vector<float> & image)
   }
 }
 
+struct Image
+{
+  Box               box;
+  PixelKind         kind;
+  std::vector<char> in;
+  std::vector<char> out;
+
+  Image(const Coordinates & extent, PixelKind theKind)
+    : box(Box::FromExtent(extent))
+    , kind(theKind)
+    , in(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind))
+    , out(in.size())
+  {
+    const auto count = static_cast<std::size_t>(box.NumberOfVoxels());
+    kind == PixelKind::Float32 ? FillRandom<float>(in.data(), count) : FillRandom<std::uint16_t>(in.data(), count);
+  }
+};
+
 void
-DeviceResident(Device & device, std::int64_t extent, const std::vector<Row> & rows)
+DeviceResident(Device & device, const Image & image, const std::vector<Row> & rows)
 {
   const StreamHandle stream = device.CreateStream();
-  const Box          box = Box::FromExtent({ { extent, extent, extent, 1, 1 } });
-  const auto         bytes = static_cast<std::size_t>(box.NumberOfVoxels()) * sizeof(float);
+  const Box          box = image.box;
+  const std::size_t  bytes = image.in.size();
   void * const       in = device.Allocate(bytes);
   void * const       out = device.Allocate(bytes);
-  std::vector<float> image(bytes / sizeof(float));
-  FillRandom(image);
-  device.CopyToDevice(in, image.data(), bytes, stream);
+  device.CopyToDevice(in, image.in.data(), bytes, stream);
   device.Synchronize(stream);
   constexpr int launches = 10;
   const double  copy = Median(7,
@@ -280,9 +307,10 @@ DeviceResident(Device & device, std::int64_t extent, const std::vector<Row> & ro
                                device.Synchronize(stream);
                              }) /
                       launches;
-  std::printf("\n%s, device-resident, %lld^3 float; device copy %.3f ms (%.0f GB/s read + written)\n",
+  std::printf("\n%s, device-resident, %lld^3 %s; device copy %.3f ms (%.0f GB/s read + written)\n",
               device.GetDescription().name.c_str(),
-              static_cast<long long>(extent),
+              static_cast<long long>(box.Extent(0)),
+              PixelKindName(image.kind),
               copy * 1e3,
               2e-9 * static_cast<double>(bytes) / copy);
   std::printf("%-20s %10s %14s %12s\n", "", "ours ms", "times the copy", "memory MB");
@@ -293,13 +321,13 @@ DeviceResident(Device & device, std::int64_t extent, const std::vector<Row> & ro
       const Kernel & kernel = *device.GetKernels().Find(row.operation->GetName());
       ChunkShape     shape;
       shape.inputBox = shape.outputBox = shape.image = box;
-      shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+      shape.inputKinds[0] = shape.outputKind = image.kind;
       shape.numberOfInputs = 1;
       KernelCall call;
       call.operation = row.operation.get();
-      call.inputs[0] = DenseView(in, PixelKind::Float32, box);
+      call.inputs[0] = DenseView(in, image.kind, box);
       call.numberOfInputs = 1;
-      call.output = DenseView(out, PixelKind::Float32, box);
+      call.output = DenseView(out, image.kind, box);
       call.writable = call.image = box;
       call.scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(*row.operation, shape) : 0;
       call.scratch = device.Allocate(std::max<std::size_t>(call.scratchBytes, 1));
@@ -355,29 +383,14 @@ MeasureLink(Device & device, double & oneWay, double & bothWays)
   device.DestroyStream(down);
 }
 
-struct Image
-{
-  Box                box;
-  std::vector<float> in;
-  std::vector<float> out;
-
-  explicit Image(const Coordinates & extent)
-    : box(Box::FromExtent(extent))
-    , in(static_cast<std::size_t>(box.NumberOfVoxels()))
-    , out(in.size())
-  {
-    FillRandom(in);
-  }
-};
-
 ExecutionReport
 Execute(Image & image, const std::shared_ptr<Operation> & operation, std::size_t memory, std::vector<int> devices)
 {
   ExecutionRequest request;
   request.operation = operation;
   request.image = request.region = image.box;
-  request.inputs.push_back(DenseView(image.in.data(), PixelKind::Float32, image.box));
-  request.output = DenseView(image.out.data(), PixelKind::Float32, image.box);
+  request.inputs.push_back(DenseView(image.in.data(), image.kind, image.box));
+  request.output = DenseView(image.out.data(), image.kind, image.box);
   request.backend = BackendChoice::CUDA;
   request.budgets.device = memory;
   request.devices = std::move(devices);
@@ -385,7 +398,7 @@ Execute(Image & image, const std::shared_ptr<Operation> & operation, std::size_t
 }
 
 void
-HostToHost(Device & device)
+HostToHost(Device & device, PixelKind kind)
 {
   double oneWay = 0;
   double bothWays = 0;
@@ -393,11 +406,12 @@ HostToHost(Device & device)
   std::printf("\nHost to host, pageable memory; link %.1f GB/s one way, %.1f both ways together\n",
               oneWay * 1e-9,
               bothWays * 1e-9);
-  Image        image(Coordinates{ { 512, 512, 512, 1, 1 } });
-  const double limit = 2.0 * static_cast<double>(image.in.size()) * 4 / bothWays;
+  Image        image(Coordinates{ { 512, 512, 512, 1, 1 } }, kind);
+  const double limit = 2.0 * static_cast<double>(image.in.size()) / bothWays;
   for (const std::size_t memory : { std::size_t{ 0 }, std::size_t{ 1 } << 30 })
   {
-    std::printf("512^3 float, %s; transfers alone %.2f ms\n",
+    std::printf("512^3 %s, %s; transfers alone %.2f ms\n",
+                PixelKindName(kind),
                 memory ? "device budget 1 GiB" : "device budget not limited",
                 limit * 1e3);
     std::printf("%-20s %10s %18s %8s %12s\n", "", "ours ms", "times transfers", "chunks", "peak MiB");
@@ -427,7 +441,7 @@ HostCopy(Image & image)
       pool.emplace_back([&, t] {
         const std::size_t begin = image.in.size() * t / threads;
         const std::size_t end = image.in.size() * (t + 1) / threads;
-        std::memcpy(image.out.data() + begin, image.in.data() + begin, (end - begin) * sizeof(float));
+        std::memcpy(image.out.data() + begin, image.in.data() + begin, end - begin);
       });
     }
     for (auto & thread : pool)
@@ -443,8 +457,8 @@ Large(Device & device, std::size_t devices)
   double oneWay = 0;
   double bothWays = 0;
   MeasureLink(device, oneWay, bothWays);
-  Image        image(Coordinates{ { 2048, 2048, 1024, 1, 1 } });
-  const double bytes = static_cast<double>(image.in.size()) * 4;
+  Image        image(Coordinates{ { 2048, 2048, 1024, 1, 1 } }, PixelKind::Float32);
+  const double bytes = static_cast<double>(image.in.size());
   std::printf(
     "\n2048 x 2048 x 1024 float (16 GiB), host to host, device budget 2 GiB; link one way %.1f GB/s, a copy in "
     "the host's memory %.1f GB/s on %u threads\n",
@@ -459,18 +473,19 @@ Large(Device & device, std::size_t devices)
     {
       used.push_back(static_cast<int>(d));
     }
-    for (const Row & row : { Rows()[0], Rows()[2] })
+    for (const Row & row : { Rows()[0], Rows()[2], Row{ "Gaussian, opening", GaussianAndOpening() } })
     {
       ExecutionReport report;
       const double    ours = Median(3, [&] { report = Execute(image, row.operation, std::size_t{ 2 } << 30, used); });
       one = count == 1 && row.name == std::string("Gaussian sigma 2") ? ours : one;
-      std::printf("%zu device(s) %-18s %8.3f s  %6.1f GB/s each way, %5.1f%% of the link one way%s; bytes to device / "
-                  "image %.4f, %zu chunks, peak %.0f MiB\n",
+      std::printf("%zu device(s) %-18s %8.3f s  %6.1f GB/s each way, %5.1f%% of the link one way, %.2f times the "
+                  "transfers alone%s; bytes to device / image %.4f, %zu chunks, peak %.0f MiB\n",
                   count,
                   row.name,
                   ours,
                   bytes / ours * 1e-9,
                   100 * bytes / ours / oneWay,
+                  ours * bothWays / (2 * bytes),
                   count > 1 && one > 0 && row.name == std::string("Gaussian sigma 2")
                     ? (", " + std::to_string(one / ours) + " times one device").c_str()
                     : "",
@@ -504,18 +519,22 @@ main(int argc, char * argv[])
   };
   try
   {
-    const auto devices = backend->GetDevices();
-    if (wants("resident"))
+    const auto        devices = backend->GetDevices();
+    const Coordinates extent{ { 512, 512, 512, 1, 1 } };
+    for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
     {
-      DeviceResident(*devices[0], 512, Rows());
+      if (wants("resident"))
+      {
+        DeviceResident(*devices[0], Image(extent, kind), Rows());
+      }
+      if (wants("host"))
+      {
+        HostToHost(*devices[0], kind);
+      }
     }
     if (wants("convolution"))
     {
-      DeviceResident(*devices[0], 512, ConvolutionRows());
-    }
-    if (wants("host"))
-    {
-      HostToHost(*devices[0]);
+      DeviceResident(*devices[0], Image(extent, PixelKind::Float32), ConvolutionRows());
     }
     if (wants("large"))
     {
