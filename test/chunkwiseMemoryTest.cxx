@@ -114,6 +114,18 @@ TEST(Arena, GivesKeptBlocksBackWhenThePlaceIsFull)
   arena.Release(second);
 }
 
+TEST(Arena, TakesNoBlockMuchLargerThanAskedFor)
+{
+  Place  place;
+  Arena  arena("test", place.Allocate(), place.Free());
+  void * large = arena.Acquire(100000);
+  arena.Release(large);
+  void * small = arena.Acquire(1000);
+  EXPECT_NE(small, large);
+  EXPECT_LT(arena.GetBytesInUse(), 2000u);
+  arena.Release(small);
+}
+
 TEST(Arena, ReusesKeptBlocks)
 {
   Place  place;

@@ -121,6 +121,7 @@ TEST(Planner, ChunksTileTheRegionAndFitTheBudget)
         static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a] - request.region.lower[a]));
     }
     request.wraps = random() % 4 == 0;
+    request.fixedBytes = random() % 2 * (random() % 8000);
     request.scratchBytes = [](const ChunkShape & shape) {
       return static_cast<std::size_t>(shape.inputBox.NumberOfVoxels()) * 4;
     };
@@ -157,7 +158,7 @@ TEST(Planner, ChunksTileTheRegionAndFitTheBudget)
     }
     EXPECT_TRUE(std::all_of(covered.begin(), covered.end(), [](char c) { return c == 1; }));
     EXPECT_LE(static_cast<std::size_t>(plan.inputSlots) * inputBytes +
-                static_cast<std::size_t>(plan.outputSlots) * outputBytes + scratch,
+                static_cast<std::size_t>(plan.outputSlots) * outputBytes + scratch + request.fixedBytes,
               request.devices[0].memory);
     EXPECT_LE(plan.deviceBytes, request.devices[0].memory);
     EXPECT_GE(plan.inputBytes, inputBytes);
