@@ -7,6 +7,7 @@ itk_module(Chunkwise
     ITKGoogleTest
     ITKConvolution
     ITKFFT
+    ITKImageFeature
     ITKMathematicalMorphology
     ITKSmoothing
     ITKIOMeta

@@ -18,6 +18,10 @@ RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaMean(KernelRegistry & registry);
 void
+RegisterCudaRank(KernelRegistry & registry);
+void
+RegisterCudaRange(KernelRegistry & registry);
+void
 RegisterCudaSeparable(KernelRegistry & registry);
 void
 RegisterCudaVariance(KernelRegistry & registry);

@@ -26,6 +26,8 @@ public:
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaMean(m_Kernels);
+    RegisterCudaRank(m_Kernels);
+    RegisterCudaRange(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);
     RegisterCudaSequence(m_Kernels);

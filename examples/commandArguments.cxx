@@ -97,6 +97,12 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addBox("minimum", Filter::Minimum, "Minimum over a box (erosion)");
   addBox("opening", Filter::Opening, "Opening with a box");
   addBox("closing", Filter::Closing, "Closing with a box");
+  addBox("range", Filter::Range, "Maximum minus minimum over a box (morphological gradient)");
+  addBox("median", Filter::Median, "Median over a box");
+  addBox("percentile", Filter::Percentile, "Percentile over a box")
+    ->add_option("--percentile", arguments.percentile, "0, the minimum, to 100, the maximum")
+    ->required()
+    ->check(CLI::Range(0.0, 100.0));
   addBox("convolve", Filter::Convolution, "Convolution with a small kernel of any weights")
     ->add_option("--weights", arguments.weights, "The kernel, x fastest: 2 radius + 1 numbers along each spatial axis")
     ->required()

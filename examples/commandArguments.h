@@ -42,6 +42,9 @@ enum class Filter
   Variance,
   StandardDeviation,
   Maximum,
+  Median,
+  Percentile,
+  Range,
   Minimum,
   Opening,
   Closing,
@@ -75,6 +78,7 @@ struct Arguments
   double                    cutoff{ 4.0 };
   std::vector<double>       weights; ///< of a convolution, x fastest
   int                       bins{ 256 };
+  double                    percentile{ 50.0 };
   std::vector<double>       range; ///< empty: the filter's own
 
   std::vector<std::string> stepTexts;

@@ -15,8 +15,11 @@
 #include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedMedianImageFilter.h"
 #include "itkRenormalizedMinimumImageFilter.h"
 #include "itkRenormalizedOpeningImageFilter.h"
+#include "itkRenormalizedPercentileImageFilter.h"
+#include "itkRenormalizedRangeImageFilter.h"
 #include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
@@ -110,6 +113,16 @@ MakeFilter(const Arguments & arguments)
         .GetPointer();
     case Filter::Maximum:
       return MakeBoxFilter<itk::RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Median:
+      return MakeBoxFilter<itk::RenormalizedMedianImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Percentile:
+    {
+      const auto filter = MakeBoxFilter<itk::RenormalizedPercentileImageFilter<TInputImage, TOutputImage>>(arguments);
+      filter->SetPercentile(arguments.percentile);
+      return filter.GetPointer();
+    }
+    case Filter::Range:
+      return MakeBoxFilter<itk::RenormalizedRangeImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
     case Filter::Minimum:
       return MakeBoxFilter<itk::RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
     case Filter::Opening:

@@ -71,6 +71,11 @@ public:
   }
   Coordinates
   EffectiveRadius(const Coordinates & image) const;
+
+protected:
+  /** Throws ParameterError if windows take part in more than MaxSpatialAxes axes. */
+  void
+  CheckNumberOfAxes(const Coordinates & image) const;
 };
 
 /** The mean, or the sum, over a box of (2 radius[a] + 1) voxels per axis; radius 0 on axes that take no part.

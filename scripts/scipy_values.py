@@ -31,6 +31,7 @@ FILTERS = {
     "gaussian": lambda image, **mode: ndimage.gaussian_filter(image, SIGMA, radius=RADII[::-1], **mode),
     "maximum": lambda image, **mode: ndimage.maximum_filter(image, SIZE, **mode),
     "minimum": lambda image, **mode: ndimage.minimum_filter(image, SIZE, **mode),
+    "median": lambda image, **mode: ndimage.median_filter(image, SIZE, **mode),
     "opening": lambda image, **mode: ndimage.grey_opening(image, SIZE, **mode),
     "closing": lambda image, **mode: ndimage.grey_closing(image, SIZE, **mode),
     "standard deviation": lambda image, **mode: ndimage.generic_filter(image, numpy.std, SIZE, **mode),

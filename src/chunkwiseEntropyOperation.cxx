@@ -12,16 +12,7 @@ void
 EntropyOperation::Validate(const Coordinates & image) const
 {
   BoxOperation::Validate(image);
-  int axes = 0;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    axes += EffectiveRadius(a, image[a]) > 0 ? 1 : 0;
-  }
-  if (axes > MaxSpatialAxes)
-  {
-    throw ParameterError("Radius " + ToString(radius) + " has " + std::to_string(axes) +
-                         " axes; a window takes part in at most " + std::to_string(MaxSpatialAxes));
-  }
+  CheckNumberOfAxes(image);
   if (bins < 2 || bins > LargestBins)
   {
     throw ParameterError("Bins is " + std::to_string(bins) + "; it must be from 2 to " + std::to_string(LargestBins));

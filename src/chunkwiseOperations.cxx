@@ -74,6 +74,21 @@ BoxOperation::GetHalo(const Coordinates & image) const
   return { reach, reach };
 }
 
+void
+BoxOperation::CheckNumberOfAxes(const Coordinates & image) const
+{
+  int axes = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    axes += EffectiveRadius(a, image[a]) > 0 ? 1 : 0;
+  }
+  if (axes > MaxSpatialAxes)
+  {
+    throw ParameterError("Radius " + ToString(radius) + " has " + std::to_string(axes) +
+                         " axes; a window takes part in at most " + std::to_string(MaxSpatialAxes));
+  }
+}
+
 Coordinates
 BoxOperation::EffectiveRadius(const Coordinates & image) const
 {

@@ -402,14 +402,12 @@ Sweep(RunContext & context, const Plan & plan, TaskLoop & loop)
   };
   loop.Loop<std::size_t>(
     [&](std::size_t & task) {
-      for (std::size_t i = 0; i < again.size(); ++i)
+      // It has begun before, so that its carry is known.
+      if (!again.empty())
       {
-        if (isKnown(again[i]))
-        {
-          task = again[i];
-          again.erase(again.begin() + static_cast<std::ptrdiff_t>(i));
-          return true;
-        }
+        task = again.back();
+        again.pop_back();
+        return true;
       }
       if (next < plan.chunks.size() && isKnown(next))
       {

@@ -397,6 +397,24 @@ class CommandLineTest(unittest.TestCase):
         self.assertLessEqual(max(result), 1.0)
         self.assertGreater(max(result), 0.99)
 
+    def test_median_and_percentile(self):
+        nx, ny, nz = self.size
+        self.assert_runs("median", self.small, self.out, "--radius", 1, "--divisions", 3)
+        median = read_voxels(self.out, "h")
+        self.assert_runs("percentile", self.small, self.out, "--radius", 1, "--percentile", 25)
+        quarter = read_voxels(self.out, "h")
+        for x, y, z in ((0, 0, 0), (nx - 1, 5, 0), (7, 8, 9), (3, ny - 1, nz - 1)):
+            window = sorted(
+                self.values[i + nx * (j + ny * k)]
+                for k in range(max(z - 1, 0), min(z + 2, nz))
+                for j in range(max(y - 1, 0), min(y + 2, ny))
+                for i in range(max(x - 1, 0), min(x + 2, nx))
+            )
+            at = x + nx * (y + ny * z)
+            self.assertEqual(median[at], window[(len(window) - 1) // 2])
+            self.assertEqual(quarter[at], window[(len(window) - 1) // 4])
+        self.assert_fails(2, "--percentile", "percentile", self.small, self.out, "--radius", 1, "--percentile", 101)
+
     def test_help_and_version(self):
         self.assertIn("gaussian", self.assert_runs("--help").stdout)
         self.assertIn("--sigma", self.assert_runs("gaussian", "--help").stdout)

@@ -4,14 +4,17 @@
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedMedianImageFilter.h"
 
 #include "itkBoxMeanImageFilter.h"
 #include "itkDiscreteGaussianImageFilter.h"
+#include "itkCastImageFilter.h"
 #include "itkFFTConvolutionImageFilter.h"
 #include "itkFlatStructuringElement.h"
 #include "itkGrayscaleDilateImageFilter.h"
 #include "itkImageFileReader.h"
 #include "itkMeanImageFilter.h"
+#include "itkMedianImageFilter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -50,7 +53,7 @@ Median(int repeats, TBody && body)
 
 template <typename TFilter>
 double
-Time(TFilter * filter, ImageType * image, unsigned int threads, int repeats)
+Time(TFilter * filter, typename TFilter::InputImageType * image, unsigned int threads, int repeats)
 {
   filter->SetInput(image);
   filter->SetNumberOfWorkUnits(threads);
@@ -184,6 +187,23 @@ main(int argc, char * argv[])
   row("Gaussian sigma 2", ourGaussian, "itk::DiscreteGaussianImageFilter", peerGaussian);
   row("convolution 31^3", ourConvolution, "itk::FFTConvolutionImageFilter, float", peerFloatConvolution);
   row("convolution 31^3", ourConvolution, "itk::FFTConvolutionImageFilter, double", peerConvolution);
+  using ByteImageType = itk::Image<unsigned char, 3>;
+  const auto bytes = itk::CastImageFilter<ImageType, ByteImageType>::New();
+  bytes->SetInput(image);
+  bytes->Update();
+  for (const itk::SizeValueType radius : { 1, 2 })
+  {
+    const auto ours = itk::RenormalizedMedianImageFilter<ByteImageType>::New();
+    ours->SetBackend(itk::ChunkwiseEnums::Backend::CPU);
+    ours->SetRadius(radius);
+    const auto peer = itk::MedianImageFilter<ByteImageType, ByteImageType>::New();
+    peer->SetRadius(radius);
+    const std::string name = "median r " + std::to_string(radius) + ", uint8";
+    row(name.c_str(),
+        Time(ours.GetPointer(), bytes->GetOutput(), threads, 5),
+        "itk::MedianImageFilter",
+        Time(peer.GetPointer(), bytes->GetOutput(), threads, 1));
+  }
   for (const itk::SizeValueType extent : { 3, 5, 7, 9 })
   {
     const auto   small = MakeKernel(extent);

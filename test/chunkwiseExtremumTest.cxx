@@ -2,7 +2,9 @@
 #include "chunkwiseBoxTrial.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseOrderedKey.h"
+#include "chunkwiseRangeOperation.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSpecialValues.h"
 
 #include <cmath>
 
@@ -20,21 +22,6 @@ RandomExtremum(std::mt19937 & random, int largestRadius, bool exactConstant)
   const auto operation = RandomBox<ExtremumOperation>(random, largestRadius, exactConstant);
   operation->minimum = random() % 2;
   return operation;
-}
-
-/** Numbers before NaN, -0 before +0. */
-template <typename T>
-bool
-IsLess(T a, T b)
-{
-  if constexpr (std::is_floating_point<T>::value)
-  {
-    if (a == 0 && b == 0)
-    {
-      return std::signbit(a) && !std::signbit(b);
-    }
-  }
-  return a < b;
 }
 
 template <typename T>
@@ -56,27 +43,6 @@ ExtremumOf(const std::vector<T> & values, bool minimum)
     }
   }
   return found ? result : std::numeric_limits<T>::quiet_NaN();
-}
-
-/** Zeros of both signs, infinities and NaN among the numbers. */
-template <typename T>
-void
-AddSpecials(std::mt19937 & random, std::vector<T> & pixels)
-{
-  const T specials[] = { T(0),
-                         -T(0),
-                         std::numeric_limits<T>::infinity(),
-                         -std::numeric_limits<T>::infinity(),
-                         std::numeric_limits<T>::quiet_NaN(),
-                         std::numeric_limits<T>::denorm_min(),
-                         std::numeric_limits<T>::lowest() };
-  for (T & pixel : pixels)
-  {
-    if (random() % 3)
-    {
-      pixel = specials[random() % (sizeof(specials) / sizeof(specials[0]))];
-    }
-  }
 }
 
 template <typename TIn, typename TOut>
@@ -138,6 +104,62 @@ TEST_P(Extremum, ChunksHaveTheBitsOfTheWholeOnTheCpu)
   compare(std::int16_t{}, float{}, 30);
   compare(std::uint32_t{}, std::uint32_t{}, 30);
   compare(std::uint64_t{}, std::uint64_t{}, 30);
+}
+
+template <typename TIn, typename TOut>
+void
+CompareRangeWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    const auto       operation = RandomBox<RangeOperation>(random, trial % 4 == 0 ? 12 : 3, true);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto  values = WindowValues<TIn>(t.image, index, *operation);
+      const auto  extrema = std::minmax_element(values.begin(), values.end());
+      long double expected = 0;
+      if constexpr (std::is_integral<TIn>::value)
+      {
+        const auto difference = static_cast<oracle::Wide>(*extrema.second) - static_cast<oracle::Wide>(*extrema.first);
+        expected = static_cast<long double>(difference);
+        if (std::is_integral<TOut>::value)
+        {
+          expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
+        }
+      }
+      else
+      {
+        expected = static_cast<long double>(*extrema.second - *extrema.first);
+      }
+      ASSERT_EQ(t.Result(index), static_cast<TOut>(expected))
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+    });
+  }
+}
+
+TEST_P(Extremum, RangeIsTheMaximumMinusTheMinimum)
+{
+  std::mt19937 random(74);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareRangeWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareRangeWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+}
+
+TEST_P(Extremum, RangesOfChunksHaveTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(75);
+  const auto   make = [&](int trial) { return RandomBox<RangeOperation>(random, trial % 3 == 0 ? 20 : 5, true); };
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 40, make);
+  CompareBits<std::uint16_t, std::uint16_t>(random, GetManager(), GetBackend(), 30, make);
 }
 
 /** An opening is never above the image, and opening twice is opening once: where windows are cut at the edge too. */

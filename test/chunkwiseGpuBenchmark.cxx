@@ -8,6 +8,7 @@
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseRankOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
@@ -163,10 +164,19 @@ Sequence()
 }
 
 std::shared_ptr<Operation>
-GaussianAndOpening()
+MedianOf(std::int64_t radius)
+{
+  auto operation = std::make_shared<RankOperation>();
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  return operation;
+}
+
+std::shared_ptr<Operation>
+GaussianOpeningMedian()
 {
   const auto operation = std::make_shared<SequenceOperation>(static_cast<const SequenceOperation &>(*Opening(2)));
   operation->stages.insert(operation->stages.begin(), Gaussian(2));
+  operation->stages.push_back(MedianOf(1));
   return operation;
 }
 
@@ -188,6 +198,9 @@ Rows()
            { "maximum radius 2", Maximum(2) },
            { "maximum radius 15", Maximum(15) },
            { "opening radius 2", Opening(2) },
+           { "median radius 1", MedianOf(1) },
+           { "median radius 2", MedianOf(2) },
+           { "median radius 5", MedianOf(5) },
            { "entropy radius 2", Entropy(2) },
            { "LoG sigma 2", Laplacian(2) },
            { "highpass sigma 2", HighPass(2) },
@@ -332,15 +345,16 @@ DeviceResident(Device & device, const Image & image, const std::vector<Row> & ro
       call.scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(*row.operation, shape) : 0;
       call.scratch = device.Allocate(std::max<std::size_t>(call.scratchBytes, 1));
       call.tables = &tables;
-      const double ours = Median(7,
-                                 [&] {
-                                   for (int i = 0; i < launches; ++i)
-                                   {
-                                     device.Launch(kernel, call, stream);
-                                   }
-                                   device.Synchronize(stream);
-                                 }) /
-                          launches;
+      const auto launch = [&](int times) {
+        for (int i = 0; i < times; ++i)
+        {
+          device.Launch(kernel, call, stream);
+        }
+        device.Synchronize(stream);
+      };
+      const double one = Median(1, [&] { launch(1); });
+      const int    times = one > 0.02 ? 1 : launches;
+      const double ours = Median(one > 0.02 ? 3 : 7, [&] { launch(times); }) / times;
       std::printf("%-20s %10.3f %14.2f %12.0f\n",
                   row.name,
                   ours * 1e3,
@@ -473,7 +487,7 @@ Large(Device & device, std::size_t devices)
     {
       used.push_back(static_cast<int>(d));
     }
-    for (const Row & row : { Rows()[0], Rows()[2], Row{ "Gaussian, opening", GaussianAndOpening() } })
+    for (const Row & row : { Rows()[0], Rows()[2], Row{ "Gaussian, opening, median", GaussianOpeningMedian() } })
     {
       ExecutionReport report;
       const double    ours = Median(3, [&] { report = Execute(image, row.operation, std::size_t{ 2 } << 30, used); });

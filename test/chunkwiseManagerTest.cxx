@@ -313,6 +313,7 @@ TEST(Manager, CudaThrowsWhatFailedAndCanBeUsedAgain)
         const ExecutionReport report = manager->Execute(c.request);
         // Smaller chunks may have done without the call.
         EXPECT_TRUE(report.retries > 0 || devices.fakes[0]->CountCalls(call) == 0) << call << " failed unnoticed";
+        EXPECT_EQ(report.chunksOnHost, 0) << call;
         EXPECT_EQ(c.output, c.expected) << call;
       }
       catch (const DeviceError & error)

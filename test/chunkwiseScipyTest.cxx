@@ -3,6 +3,7 @@
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseKernelTrial.h"
+#include "chunkwiseRankOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
@@ -100,6 +101,7 @@ MakeOperation(const std::string & name, BoundaryMode mode)
     { "gaussian", [&] { return Gaussian(mode); } },
     { "maximum", [&] { return Extremum(mode, false); } },
     { "minimum", [&] { return Extremum(mode, true); } },
+    { "median", [&] { return Box3<RankOperation>(mode); } },
     { "opening", [&] { return Two(Extremum(mode, true), Extremum(mode, false)); } },
     { "closing", [&] { return Two(Extremum(mode, false), Extremum(mode, true)); } },
     { "standard_deviation", [&] { return StandardDeviation(mode); } },
@@ -169,7 +171,7 @@ TEST_P(Scipy, FiltersOfTheSameDefinitionGiveItsValues)
     }
     ++compared;
   }
-  EXPECT_GE(compared, 32);
+  EXPECT_GE(compared, 36);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Scipy, testing::Values(Place::Cpu));

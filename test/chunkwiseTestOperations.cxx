@@ -193,6 +193,16 @@ AboveMinimumOperation::GetSummaryBytes(const Box &, const std::vector<PixelKind>
 std::vector<SideData>
 AboveMinimumOperation::Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const
 {
+  for (std::size_t i = 0; i < chunks.size(); ++i)
+  {
+    for (std::size_t j = 0; j < i; ++j)
+    {
+      if (!Intersect(chunks[i], chunks[j]).IsEmpty())
+      {
+        throw Error("chunks " + ToString(chunks[i]) + " and " + ToString(chunks[j]) + " overlap");
+      }
+    }
+  }
   std::int32_t smallest = INT32_MAX;
   for (const SideData & summary : summaries)
   {

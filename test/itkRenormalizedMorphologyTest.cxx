@@ -3,12 +3,14 @@
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMinimumImageFilter.h"
 #include "itkRenormalizedOpeningImageFilter.h"
+#include "itkRenormalizedRangeImageFilter.h"
 
 #include "itkChunkwiseTestImages.h"
 #include "itkFlatStructuringElement.h"
 #include "itkGrayscaleDilateImageFilter.h"
 #include "itkGrayscaleErodeImageFilter.h"
 #include "itkGrayscaleMorphologicalClosingImageFilter.h"
+#include "itkMorphologicalGradientImageFilter.h"
 #include "itkGrayscaleMorphologicalOpeningImageFilter.h"
 #include "itkStreamingImageFilter.h"
 
@@ -40,6 +42,7 @@ class RenormalizedMorphology : public ::testing::Test
 {};
 
 using Pairs = ::testing::Types<
+  Pair<itk::RenormalizedRangeImageFilter<Short3>, itk::MorphologicalGradientImageFilter<Short3, Short3, Box<Short3>>>,
   Pair<itk::RenormalizedMaximumImageFilter<Short3>, itk::GrayscaleDilateImageFilter<Short3, Short3, Box<Short3>>>,
   Pair<itk::RenormalizedMinimumImageFilter<Short3>, itk::GrayscaleErodeImageFilter<Short3, Short3, Box<Short3>>>,
   Pair<itk::RenormalizedOpeningImageFilter<Short3>,

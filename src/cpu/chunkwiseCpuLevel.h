@@ -42,6 +42,19 @@ struct RowFunctions
                        TAcc h, std::int64_t n);
 };
 
+/** Work of RankOperation on rows of voxels, as keys (RankKey). Voxel i has in its window the `taps` keys from
+ * lines[l][i] on, for each line l. */
+template <typename TKey>
+struct RankFunctions
+{
+  /** counts[i]: keys of the window below limits[i]. */
+  void (*countBelow)(std::int32_t * counts, const TKey * const * lines, std::int64_t lineCount, std::int64_t taps,
+                     const TKey * limits, std::int64_t n);
+  /** results[i]: the key with number ranks[i], from 0 on. */
+  void (*find)(TKey * results, const TKey * const * lines, std::int64_t lineCount, std::int64_t taps,
+               const std::int32_t * ranks, std::int64_t n);
+};
+
 /** The row functions compiled for one instruction set. All sets give the same bits. */
 struct CpuLevel
 {
@@ -55,6 +68,11 @@ struct CpuLevel
   /** Maxima in the place of sums: of keys, see OrderedKey. */
   RowFunctions<std::int32_t> largest32;
   RowFunctions<std::int64_t> largest64;
+
+  RankFunctions<std::uint8_t>  rank8;
+  RankFunctions<std::uint16_t> rank16;
+  RankFunctions<std::uint32_t> rank32;
+  RankFunctions<std::uint64_t> rank64;
 
   /** [input kind][accumulator] */
   void (*convert[10][NumberOfAccumulators])(void * out, const void * in, std::int64_t n);

@@ -531,6 +531,127 @@ FillFinish(CpuLevel & level, int kind)
   level.finishWeighted[4][kind] = FinishWeighted<double, TOut>;
 }
 
+/** Voxels that are searched together: few enough for what is counted to stay in the first cache. */
+constexpr std::int64_t RankBlock = 256;
+
+/** Adds to counts[i] how many of VTaps keys from line[i] on are below limits[i]. */
+template <int VTaps, typename TKey>
+void
+AddBelow(TKey * __restrict__ counts, const TKey * __restrict__ line, const TKey * __restrict__ limits, std::int64_t n)
+{
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    const TKey limit = limits[i];
+    TKey       count = counts[i];
+#pragma GCC unroll 8
+    for (int t = 0; t < VTaps; ++t)
+    {
+      count = static_cast<TKey>(count + (line[i + t] < limit ? 1 : 0));
+    }
+    counts[i] = count;
+  }
+}
+
+template <typename TKey>
+void
+CountBelowInBlock(std::int32_t * __restrict__ counts, const TKey * const * lines, std::int64_t lineCount,
+                  std::int64_t taps, std::int64_t offset, const TKey * __restrict__ limits, std::int64_t n)
+{
+  // Counted in integers of the keys' size, as many at once as there are keys in a vector, before they overflow.
+  constexpr std::int64_t most = sizeof(TKey) == 1 ? 255 : 65535;
+  TKey                   some[RankBlock];
+  std::int64_t           added = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    counts[i] = 0;
+    some[i] = 0;
+  }
+  const auto flush = [&] {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      counts[i] += static_cast<std::int32_t>(some[i]);
+      some[i] = 0;
+    }
+    added = 0;
+  };
+  for (std::int64_t l = 0; l < lineCount; ++l)
+  {
+    for (std::int64_t t = 0; t < taps;)
+    {
+      const std::int64_t rest = taps - t;
+      const std::int64_t now = rest >= 8 ? 8 : rest >= 5 ? 5 : rest >= 3 ? 3 : 1;
+      if (added + now > most)
+      {
+        flush();
+      }
+      const TKey * const line = lines[l] + offset + t;
+      switch (now)
+      {
+        case 8:
+          AddBelow<8>(some, line, limits, n);
+          break;
+        case 5:
+          AddBelow<5>(some, line, limits, n);
+          break;
+        case 3:
+          AddBelow<3>(some, line, limits, n);
+          break;
+        default:
+          AddBelow<1>(some, line, limits, n);
+      }
+      added += now;
+      t += now;
+    }
+  }
+  flush();
+}
+
+template <typename TKey>
+void
+CountBelow(std::int32_t * counts, const TKey * const * lines, std::int64_t lineCount, std::int64_t taps,
+           const TKey * limits, std::int64_t n)
+{
+  for (std::int64_t begin = 0; begin < n; begin += RankBlock)
+  {
+    const std::int64_t block = n - begin < RankBlock ? n - begin : RankBlock;
+    CountBelowInBlock(counts + begin, lines, lineCount, taps, begin, limits + begin, block);
+  }
+}
+
+template <typename TKey>
+void
+FindRanks(TKey * results, const TKey * const * lines, std::int64_t lineCount, std::int64_t taps,
+          const std::int32_t * ranks, std::int64_t n)
+{
+  for (std::int64_t begin = 0; begin < n; begin += RankBlock)
+  {
+    const std::int64_t block = n - begin < RankBlock ? n - begin : RankBlock;
+    TKey               found[RankBlock];
+    TKey               limits[RankBlock];
+    std::int32_t       counts[RankBlock];
+    for (std::int64_t i = 0; i < block; ++i)
+    {
+      found[i] = 0;
+    }
+    for (TKey bit = static_cast<TKey>(TKey{ 1 } << (8 * sizeof(TKey) - 1)); bit != 0; bit = static_cast<TKey>(bit >> 1))
+    {
+      for (std::int64_t i = 0; i < block; ++i)
+      {
+        limits[i] = static_cast<TKey>(found[i] | bit);
+      }
+      CountBelowInBlock(counts, lines, lineCount, taps, begin, limits, block);
+      for (std::int64_t i = 0; i < block; ++i)
+      {
+        found[i] = counts[i] <= ranks[begin + i] ? limits[i] : found[i];
+      }
+    }
+    for (std::int64_t i = 0; i < block; ++i)
+    {
+      results[begin + i] = found[i];
+    }
+  }
+}
+
 CpuLevel
 MakeLevel(const char * name)
 {
@@ -549,6 +670,10 @@ MakeLevel(const char * name)
   level.largest64 = {
     nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr, nullptr
   };
+  level.rank8 = { CountBelow<std::uint8_t>, FindRanks<std::uint8_t> };
+  level.rank16 = { CountBelow<std::uint16_t>, FindRanks<std::uint16_t> };
+  level.rank32 = { CountBelow<std::uint32_t>, FindRanks<std::uint32_t> };
+  level.rank64 = { CountBelow<std::uint64_t>, FindRanks<std::uint64_t> };
   FillConvert<std::uint8_t>(level, 0);
   FillConvert<std::int8_t>(level, 1);
   FillConvert<std::uint16_t>(level, 2);

@@ -18,6 +18,10 @@ RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);
 void
+RegisterHostRank(KernelRegistry & registry);
+void
+RegisterHostRange(KernelRegistry & registry);
+void
 RegisterHostSeparable(KernelRegistry & registry);
 void
 RegisterHostVariance(KernelRegistry & registry);

@@ -16,6 +16,8 @@ GetHostKernels()
     RegisterHostExtremum(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostMean(*registry);
+    RegisterHostRank(*registry);
+    RegisterHostRange(*registry);
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostSequence(*registry);

@@ -10,6 +10,8 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuLevel.cxx
   cpu/chunkwiseCpuLevelBaseline.cxx
   cpu/chunkwiseCpuMean.cxx
+  cpu/chunkwiseCpuRank.cxx
+  cpu/chunkwiseCpuRange.cxx
   cpu/chunkwiseCpuSeparable.cxx
   cpu/chunkwiseCpuSummedAreaTable.cxx
   cpu/chunkwiseCpuVariance.cxx

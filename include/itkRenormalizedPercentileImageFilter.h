@@ -1,0 +1,78 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedPercentileImageFilter_h
+#define itkRenormalizedPercentileImageFilter_h
+
+#include "itkChunkwiseBoxImageFilter.h"
+
+namespace itk
+{
+/** \class RenormalizedPercentileImageFilter
+ * \brief A percentile over a box, at the image's edge over the part of the box inside the image.
+ *
+ * Of the n voxels of the window of (2 radius[a] + 1) voxels along each spatial axis a, in ascending order, the one with
+ * number floor(Percentile / 100 (n - 1)), from 0 on: 0 is the minimum, 50 RenormalizedMedianImageFilter's median, 100
+ * the maximum.
+ *
+ * \par Boundary
+ * Renormalized (the default): of the voxels that are both in the window and in the image. In every other boundary
+ * condition the image is continued beyond its edge.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double. Exact: the result is one of the
+ * voxels. -0 is less than +0. NaN are not seen; a window of nothing but NaN gives NaN.
+ *
+ * \par Memory
+ * A chunk needs its input and its output; another input where the image is continued beyond its edge on a device.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the radius, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * As RenormalizedMedianImageFilter.
+ *
+ * \sa RankImageFilter, RenormalizedMedianImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedPercentileImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(RenormalizedPercentileImageFilter);
+
+  using Self = RenormalizedPercentileImageFilter;
+  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(RenormalizedPercentileImageFilter);
+
+  /** From 0 to 100. Default: 50. */
+  itkSetMacro(Percentile, double);
+  itkGetConstMacro(Percentile, double);
+
+protected:
+  RenormalizedPercentileImageFilter() = default;
+  ~RenormalizedPercentileImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  double m_Percentile{ 50.0 };
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkRenormalizedPercentileImageFilter.hxx"
+#endif
+
+#endif

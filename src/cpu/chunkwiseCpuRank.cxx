@@ -1,0 +1,180 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuTiles.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseRankOperation.h"
+
+#include <limits>
+#include <vector>
+
+// The bits of a result are found from the highest on: with those known before, the next is 1 if no more voxels of the
+// window than the rank are below the number that it would make. So many voxels of a row are searched together.
+namespace chunkwise
+{
+
+namespace
+{
+
+template <typename TKey>
+const RankFunctions<TKey> &
+RankFunctionsOf(const CpuLevel & level)
+{
+  if constexpr (sizeof(TKey) == 1)
+  {
+    return level.rank8;
+  }
+  else if constexpr (sizeof(TKey) == 2)
+  {
+    return level.rank16;
+  }
+  else if constexpr (sizeof(TKey) == 4)
+  {
+    return level.rank32;
+  }
+  else
+  {
+    return level.rank64;
+  }
+}
+
+/** The parts of a worker's memory. */
+template <typename TKey>
+struct RankMemory
+{
+  TKey *         keys{ nullptr };
+  TKey *         results{ nullptr };
+  std::int32_t * ranks{ nullptr };
+  const TKey **  lines{ nullptr };
+
+  std::int64_t
+  LayOut(const WindowBoxes & boxes, char * memory)
+  {
+    std::int64_t bytes = 0;
+    const auto   take = [&](auto *& part, std::int64_t n) {
+      part = reinterpret_cast<std::remove_reference_t<decltype(part)>>(memory + bytes);
+      bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(*part)));
+    };
+    std::int64_t rows = 1;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      rows *= 2 * boxes.radius[a] + 1;
+    }
+    const std::int64_t n = boxes.after[boxes.count - 1].Extent(0);
+    take(keys, boxes.padded.NumberOfVoxels());
+    take(results, n);
+    take(ranks, n);
+    take(lines, rows);
+    return bytes;
+  }
+};
+
+template <typename TPixel, typename TOut>
+void
+RunTile(const KernelCall & call, const RankOperation & operation, const WindowBoxes & boxes,
+        const RankMemory<typename RankKey<TPixel>::Type> & memory)
+{
+  using KeyOf = RankKey<TPixel>;
+  using Key = typename KeyOf::Type;
+  const RankFunctions<Key> & functions = RankFunctionsOf<Key>(GetCpuLevel());
+  const Box &                padded = boxes.padded;
+  // What is not there is above everything, and is not counted.
+  const bool cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+  LoadTile<TPixel>(call.inputs[0],
+                   call.image,
+                   padded,
+                   cuts ? BoundaryMode::Constant : operation.boundary.mode,
+                   cuts ? std::numeric_limits<Key>::max()
+                        : KeyOf::From(ConstantPixel<TPixel>(operation.boundary.constant)),
+                   memory.keys,
+                   [](TPixel pixel) { return KeyOf::From(pixel); });
+  const Box          output = boxes.after[boxes.count - 1];
+  const std::int64_t n = output.Extent(0);
+  const std::int64_t taps = 2 * boxes.radius[0] + 1;
+  const auto         countOf = [&](int a, std::int64_t i) {
+    return cuts ? TapsInside(i, boxes.radius[a], call.image.Extent(a)) : 2 * boxes.radius[a] + 1;
+  };
+  ForEachRow(output, [&](const Coordinates & at) {
+    Box          window{ at, at };
+    std::int64_t others = 1;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      window.lower[a] = at[a] - boxes.radius[a];
+      window.upper[a] = at[a] + boxes.radius[a] + 1;
+      others *= countOf(a, at[a]);
+    }
+    window.lower[0] = padded.lower[0];
+    window.upper[0] = padded.lower[0] + 1;
+    const std::int64_t first = at[0] - boxes.radius[0] - padded.lower[0];
+    std::int64_t       lines = 0;
+    ForEachRow(window, [&](const Coordinates & line) {
+      memory.lines[lines++] = memory.keys + DenseOffset(padded, line) + first;
+    });
+    if constexpr (KeyOf::IsReal)
+    {
+      std::fill(memory.results, memory.results + n, Key{ 1 });
+      functions.countBelow(memory.ranks, memory.lines, lines, taps, memory.results, n);
+    }
+    else
+    {
+      std::fill(memory.ranks, memory.ranks + n, 0);
+    }
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      memory.ranks[x] =
+        static_cast<std::int32_t>(RankIn(others * countOf(0, at[0] + x), memory.ranks[x], operation.fraction));
+    }
+    functions.find(memory.results, memory.lines, lines, taps, memory.ranks, n);
+    StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(memory.results[x])); });
+  });
+}
+
+template <typename TKey>
+std::int64_t
+BytesOf(const Box & output, const Coordinates & radius)
+{
+  return TileBytes(output, radius, [](const WindowBoxes & boxes) { return RankMemory<TKey>().LayOut(boxes, nullptr); });
+}
+
+void
+RunRank(const KernelCall & call)
+{
+  const auto &      operation = static_cast<const RankOperation &>(*call.operation);
+  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    using Key = typename RankKey<Pixel>::Type;
+    const std::int64_t bytes = BytesOf<Key>(call.output.box, radius);
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+      ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
+        // Windows are whole: the keys of what is beyond the image's edge say so.
+        const WindowBoxes boxes(tile, call.image, radius, BoundaryMode::Mirror);
+        RankMemory<Key>   memory;
+        memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
+        RunTile<Pixel, decltype(out)>(call, operation, boxes, memory);
+      });
+    });
+  });
+}
+
+std::size_t
+ScratchOfRank(const Operation & operation, const ChunkShape & shape)
+{
+  const Coordinates radius = static_cast<const RankOperation &>(operation).EffectiveRadius(shape.image.Extents());
+  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
+    return static_cast<std::size_t>(BytesOf<typename RankKey<decltype(pixel)>::Type>(shape.outputBox, radius) *
+                                    shape.concurrency);
+  });
+}
+
+} // namespace
+
+void
+RegisterHostRank(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunRank;
+  kernel.scratchBytes = ScratchOfRank;
+  registry.Register("rank", kernel);
+}
+
+} // namespace chunkwise
