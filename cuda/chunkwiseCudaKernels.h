@@ -14,11 +14,17 @@ RegisterCudaFftConvolution(KernelRegistry & registry);
 void
 RegisterCudaExtremum(KernelRegistry & registry);
 void
+RegisterCudaFlatExtremum(KernelRegistry & registry);
+void
 RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaMean(KernelRegistry & registry);
 void
+RegisterCudaNonLocalMeans(KernelRegistry & registry);
+void
 RegisterCudaRank(KernelRegistry & registry);
+void
+RegisterCudaWiener(KernelRegistry & registry);
 void
 RegisterCudaRange(KernelRegistry & registry);
 void

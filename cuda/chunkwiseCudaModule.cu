@@ -24,9 +24,12 @@ public:
     RegisterCudaDirectConvolution(m_Kernels);
     RegisterCudaFftConvolution(m_Kernels);
     RegisterCudaExtremum(m_Kernels);
+    RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaMean(m_Kernels);
+    RegisterCudaNonLocalMeans(m_Kernels);
     RegisterCudaRank(m_Kernels);
+    RegisterCudaWiener(m_Kernels);
     RegisterCudaRange(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);

@@ -93,10 +93,29 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addBox("sum", Filter::Sum, "Sum over a box");
   addBox("variance", Filter::Variance, "Variance over a box");
   addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
-  addBox("maximum", Filter::Maximum, "Maximum over a box (dilation)");
-  addBox("minimum", Filter::Minimum, "Minimum over a box (erosion)");
-  addBox("opening", Filter::Opening, "Opening with a box");
-  addBox("closing", Filter::Closing, "Closing with a box");
+  const auto addMorphology = [&](const std::string & name, Filter filter, const std::string & description) {
+    addBox(name, filter, description)
+      ->add_option("--element", arguments.element, "The structuring element: box, ball or cross (box)")
+      ->check(CLI::IsMember({ "box", "ball", "cross" }));
+  };
+  addMorphology("maximum", Filter::Maximum, "Maximum over a structuring element (dilation)");
+  addMorphology("minimum", Filter::Minimum, "Minimum over a structuring element (erosion)");
+  addMorphology("opening", Filter::Opening, "Opening with a structuring element");
+  addMorphology("closing", Filter::Closing, "Closing with a structuring element");
+  addBox("wiener", Filter::Wiener, "Adaptive Wiener filter over a box")
+    ->add_option("--noise", arguments.noise, "The variance of the noise")
+    ->required()
+    ->check(CLI::NonNegativeNumber);
+  CLI::App * nonLocal = addBox("nlm", Filter::NonLocalMeans, "Non-local means; the radius is that of the search");
+  nonLocal->add_option("--patch", arguments.patch, "Radius of the patches, one number or one per spatial axis (1)")
+    ->delimiter(',')
+    ->allow_extra_args(false)
+    ->check(CLI::NonNegativeNumber)
+    ->type_name("R[,R,R]");
+  nonLocal->add_option("--strength", arguments.strength, "The difference of patches that weighs exp(-1)")
+    ->required()
+    ->check(CLI::PositiveNumber);
+  nonLocal->add_option("--noise", arguments.noise, "The variance of the noise (0)")->check(CLI::NonNegativeNumber);
   addBox("range", Filter::Range, "Maximum minus minimum over a box (morphological gradient)");
   addBox("median", Filter::Median, "Median over a box");
   addBox("percentile", Filter::Percentile, "Percentile over a box")

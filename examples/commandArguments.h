@@ -45,6 +45,8 @@ enum class Filter
   Median,
   Percentile,
   Range,
+  Wiener,
+  NonLocalMeans,
   Minimum,
   Opening,
   Closing,
@@ -79,7 +81,11 @@ struct Arguments
   std::vector<double>       weights; ///< of a convolution, x fastest
   int                       bins{ 256 };
   double                    percentile{ 50.0 };
-  std::vector<double>       range; ///< empty: the filter's own
+  std::vector<std::int64_t> patch{ 1 };
+  double                    strength{ 0.0 };
+  double                    noise{ 0.0 };     ///< its variance
+  std::string               element{ "box" }; ///< of flat morphology: box, ball or cross
+  std::vector<double>       range;            ///< empty: the filter's own
 
   std::vector<std::string> stepTexts;
   std::vector<Arguments>   steps; ///< of a sequence

@@ -17,12 +17,14 @@
 #include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedMedianImageFilter.h"
 #include "itkRenormalizedMinimumImageFilter.h"
+#include "itkRenormalizedNonLocalMeansImageFilter.h"
 #include "itkRenormalizedOpeningImageFilter.h"
 #include "itkRenormalizedPercentileImageFilter.h"
 #include "itkRenormalizedRangeImageFilter.h"
 #include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
+#include "itkRenormalizedWienerImageFilter.h"
 
 namespace command
 {
@@ -80,6 +82,37 @@ MakeBoxFilter(const Arguments & arguments)
   return filter;
 }
 
+/** A filter of flat morphology: a box, or the element that the arguments name. */
+template <typename TFilter>
+typename TFilter::Pointer
+MakeMorphologyFilter(const Arguments & arguments)
+{
+  constexpr unsigned int dimension = TFilter::InputImageType::ImageDimension;
+  const auto             filter = MakeBoxFilter<TFilter>(arguments);
+  if (arguments.element == "box")
+  {
+    return filter;
+  }
+  itk::Neighborhood<bool, dimension> kernel;
+  kernel.SetRadius(filter->GetRadius());
+  for (unsigned int i = 0; i < kernel.Size(); ++i)
+  {
+    // The ball has the voxels whose centers are in the ellipsoid that ends where the box does.
+    double       distance = 0;
+    unsigned int axes = 0;
+    for (unsigned int a = 0; a < dimension; ++a)
+    {
+      const auto   offset = static_cast<double>(kernel.GetOffset(i)[a]);
+      const double half = static_cast<double>(filter->GetRadius()[a]) + 0.5;
+      distance += offset * offset / (half * half);
+      axes += offset != 0 ? 1 : 0;
+    }
+    kernel[i] = arguments.element == "ball" ? distance <= 1 : axes <= 1;
+  }
+  filter->SetKernel(kernel);
+  return filter;
+}
+
 template <typename TFilter>
 typename TFilter::Pointer
 MakeGaussianFilter(const Arguments & arguments)
@@ -112,7 +145,8 @@ MakeFilter(const Arguments & arguments)
       return MakeBoxFilter<itk::RenormalizedStandardDeviationImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();
     case Filter::Maximum:
-      return MakeBoxFilter<itk::RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+      return MakeMorphologyFilter<itk::RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
     case Filter::Median:
       return MakeBoxFilter<itk::RenormalizedMedianImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
     case Filter::Percentile:
@@ -123,12 +157,34 @@ MakeFilter(const Arguments & arguments)
     }
     case Filter::Range:
       return MakeBoxFilter<itk::RenormalizedRangeImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+    case Filter::Wiener:
+    {
+      const auto filter = MakeBoxFilter<itk::RenormalizedWienerImageFilter<TInputImage, TOutputImage>>(arguments);
+      filter->SetNoiseVariance(arguments.noise);
+      return filter.GetPointer();
+    }
+    case Filter::NonLocalMeans:
+    {
+      const auto filter =
+        MakeBoxFilter<itk::RenormalizedNonLocalMeansImageFilter<TInputImage, TOutputImage>>(arguments);
+      const auto patch =
+        SpreadOverAxes(arguments.patch, filter->GetSpatialAxes(), TInputImage::ImageDimension, "--patch");
+      typename TInputImage::SizeType size;
+      std::copy(patch.begin(), patch.end(), size.begin());
+      filter->SetPatchRadius(size);
+      filter->SetStrength(arguments.strength);
+      filter->SetNoiseVariance(arguments.noise);
+      return filter.GetPointer();
+    }
     case Filter::Minimum:
-      return MakeBoxFilter<itk::RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+      return MakeMorphologyFilter<itk::RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
     case Filter::Opening:
-      return MakeBoxFilter<itk::RenormalizedOpeningImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+      return MakeMorphologyFilter<itk::RenormalizedOpeningImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
     case Filter::Closing:
-      return MakeBoxFilter<itk::RenormalizedClosingImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+      return MakeMorphologyFilter<itk::RenormalizedClosingImageFilter<TInputImage, TOutputImage>>(arguments)
+        .GetPointer();
     case Filter::Gaussian:
       return MakeGaussianFilter<itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();

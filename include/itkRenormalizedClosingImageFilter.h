@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedClosingImageFilter_h
 #define itkRenormalizedClosingImageFilter_h
 
-#include "itkChunkwiseBoxImageFilter.h"
+#include "itkChunkwiseMorphologyImageFilter.h"
 
 namespace itk
 {
@@ -10,7 +10,8 @@ namespace itk
  * \brief The closing with a box: the maximum over a box, then the minimum.
  *
  * Both steps are done chunk by chunk in one pass over the image: what is between never leaves the device. The time per
- * voxel does not depend on the radius.
+ * voxel does not depend on the radius. SetKernel takes any flat structuring element instead; the second step uses it
+ * reflected at its center, so that this is true of elements that are not symmetric too.
  *
  * \par Boundary
  * Renormalized (the default): each step sees the part of the window inside the image. This keeps what makes it a
@@ -41,13 +42,14 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedClosingImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedClosingImageFilter
+  : public ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedClosingImageFilter);
 
   using Self = RenormalizedClosingImageFilter;
-  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 

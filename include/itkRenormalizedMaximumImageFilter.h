@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedMaximumImageFilter_h
 #define itkRenormalizedMaximumImageFilter_h
 
-#include "itkChunkwiseBoxImageFilter.h"
+#include "itkChunkwiseMorphologyImageFilter.h"
 
 namespace itk
 {
@@ -10,7 +10,8 @@ namespace itk
  * \brief The maximum over a box: dilation, at the image's edge over the part of the box inside the image.
  *
  * The output at a voxel is the maximum of the window of (2 radius[a] + 1) voxels along each spatial axis a. The time
- * per voxel does not depend on the radius.
+ * per voxel does not depend on the radius. SetKernel takes any flat structuring element instead: the window then is the
+ * voxels at its offsets.
  *
  * \par Boundary
  * Renormalized (the default): the maximum of the voxels that are both in the window and in the image, which is what
@@ -39,13 +40,14 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedMaximumImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedMaximumImageFilter
+  : public ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedMaximumImageFilter);
 
   using Self = RenormalizedMaximumImageFilter;
-  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 

@@ -2,7 +2,7 @@
 #ifndef itkRenormalizedMinimumImageFilter_h
 #define itkRenormalizedMinimumImageFilter_h
 
-#include "itkChunkwiseBoxImageFilter.h"
+#include "itkChunkwiseMorphologyImageFilter.h"
 
 namespace itk
 {
@@ -10,7 +10,8 @@ namespace itk
  * \brief The minimum over a box: erosion, at the image's edge over the part of the box inside the image.
  *
  * The output at a voxel is the minimum of the window of (2 radius[a] + 1) voxels along each spatial axis a. The time
- * per voxel does not depend on the radius.
+ * per voxel does not depend on the radius. SetKernel takes any flat structuring element instead: the window then is the
+ * voxels at its offsets.
  *
  * \par Boundary
  * Renormalized (the default): the minimum of the voxels that are both in the window and in the image, which is what
@@ -39,13 +40,14 @@ namespace itk
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
-class ITK_TEMPLATE_EXPORT RenormalizedMinimumImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedMinimumImageFilter
+  : public ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(RenormalizedMinimumImageFilter);
 
   using Self = RenormalizedMinimumImageFilter;
-  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Superclass = ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 

@@ -4,8 +4,6 @@
 
 #include "itkRenormalizedMinimumImageFilter.h"
 
-#include "chunkwiseExtremumOperation.h"
-
 namespace itk
 {
 
@@ -14,11 +12,7 @@ std::shared_ptr<const chunkwise::Operation>
 RenormalizedMinimumImageFilter<TInputImage, TOutputImage>::MakeOperation(
   const chunkwise::Coordinates & imageExtent) const
 {
-  auto operation = std::make_shared<chunkwise::ExtremumOperation>();
-  operation->radius = this->GetWindowRadius(imageExtent);
-  operation->boundary = this->GetWindowBoundary();
-  operation->minimum = true;
-  return operation;
+  return this->MakeExtremum(imageExtent, true);
 }
 
 } // namespace itk

@@ -4,9 +4,6 @@
 
 #include "itkRenormalizedOpeningImageFilter.h"
 
-#include "chunkwiseExtremumOperation.h"
-#include "chunkwiseSequenceOperation.h"
-
 namespace itk
 {
 
@@ -15,15 +12,7 @@ std::shared_ptr<const chunkwise::Operation>
 RenormalizedOpeningImageFilter<TInputImage, TOutputImage>::MakeOperation(
   const chunkwise::Coordinates & imageExtent) const
 {
-  auto first = std::make_shared<chunkwise::ExtremumOperation>();
-  first->radius = this->GetWindowRadius(imageExtent);
-  first->boundary = this->GetWindowBoundary();
-  first->minimum = true;
-  auto second = std::make_shared<chunkwise::ExtremumOperation>(*first);
-  second->minimum = false;
-  auto operation = std::make_shared<chunkwise::SequenceOperation>();
-  operation->stages = { first, second };
-  return operation;
+  return this->MakeSequence(imageExtent, true);
 }
 
 } // namespace itk

@@ -397,6 +397,51 @@ class CommandLineTest(unittest.TestCase):
         self.assertLessEqual(max(result), 1.0)
         self.assertGreater(max(result), 0.99)
 
+    def test_structuring_elements_and_range(self):
+        nx, ny, nz = self.size
+        self.assert_runs("maximum", self.small, self.out, "--radius", 1, "--element", "cross")
+        cross = read_voxels(self.out, "h")
+        self.assert_runs("maximum", self.small, self.out, "--radius", 1, "--element", "ball")
+        # Of radius 1: with the corners' edges, without the corners.
+        ball = read_voxels(self.out, "h")
+        self.assert_runs("range", self.small, self.out, "--radius", 1)
+        spread = read_voxels(self.out, "h")
+        for x, y, z in ((0, 0, 0), (nx - 1, 5, 0), (7, 8, 9), (3, ny - 1, nz - 1)):
+            near = {
+                (i - x, j - y, k - z): self.values[i + nx * (j + ny * k)]
+                for k in range(max(z - 1, 0), min(z + 2, nz))
+                for j in range(max(y - 1, 0), min(y + 2, ny))
+                for i in range(max(x - 1, 0), min(x + 2, nx))
+            }
+            at = x + nx * (y + ny * z)
+            self.assertEqual(cross[at], max(v for d, v in near.items() if sum(map(abs, d)) <= 1))
+            self.assertEqual(ball[at], max(v for d, v in near.items() if sum(map(abs, d)) <= 2))
+            self.assertEqual(spread[at], max(near.values()) - min(near.values()))
+        self.assert_fails(
+            2, "--element", "opening", self.small, self.out, "--radius", 1, "--element", "hexagon"
+        )
+
+    def test_wiener(self):
+        for arguments in (("mean",), ("wiener", "--noise", 1e12)):
+            self.assert_runs(arguments[0], self.small, self.out, "--radius", 1, *arguments[1:])
+            self.out.rename(self.out.with_name(arguments[0] + ".mha"))
+        mean = read_voxels(self.out.with_name("mean.mha"), "h")
+        wiener = read_voxels(self.out.with_name("wiener.mha"), "h")
+        # Rounded to float before it is rounded to an integer.
+        self.assertLessEqual(max(abs(a - b) for a, b in zip(mean, wiener)), 1)
+        self.assert_fails(2, "--noise", "wiener", self.small, self.out, "--radius", 1)
+
+    def test_non_local_means(self):
+        # All weights are 1: the mean.
+        self.assert_runs("mean", self.small, self.out, "--radius", 1, "--output-type", "float64")
+        mean = read_voxels(self.out, "d")
+        self.assert_runs(
+            "nlm", self.small, self.out, "--radius", 1, "--patch", "1,0,1", "--strength", 1e9, "--output-type", "float64"
+        )
+        for a, b in zip(mean, read_voxels(self.out, "d")):
+            self.assertAlmostEqual(a, b, delta=1e-2)
+        self.assert_fails(2, "--strength", "nlm", self.small, self.out, "--radius", 1)
+
     def test_median_and_percentile(self):
         nx, ny, nz = self.size
         self.assert_runs("median", self.small, self.out, "--radius", 1, "--divisions", 3)

@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseBoxTrial.h"
+#include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
+#include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseOrderedKey.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseSequenceOperation.h"
@@ -160,6 +162,138 @@ TEST_P(Extremum, RangesOfChunksHaveTheBitsOfTheWholeOnTheCpu)
   const auto   make = [&](int trial) { return RandomBox<RangeOperation>(random, trial % 3 == 0 ? 20 : 5, true); };
   CompareBits<float, float>(random, GetManager(), GetBackend(), 40, make);
   CompareBits<std::uint16_t, std::uint16_t>(random, GetManager(), GetBackend(), 30, make);
+}
+
+std::shared_ptr<FlatExtremumOperation>
+RandomElement(std::mt19937 & random, int largestRadius)
+{
+  const auto box = RandomBox<RangeOperation>(random, largestRadius, true);
+  const auto operation = std::make_shared<FlatExtremumOperation>();
+  operation->radius = box->radius;
+  operation->boundary = box->boundary;
+  operation->minimum = random() % 2;
+  std::size_t taps = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    taps *= static_cast<std::size_t>(2 * operation->radius[a] + 1);
+  }
+  const unsigned int density = 1 + random() % 4;
+  for (std::size_t t = 0; t < taps; ++t)
+  {
+    operation->element.push_back(random() % density == 0 ? 1 : 0);
+  }
+  operation->element[random() % taps] = 1;
+  return operation;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareElementsWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    const auto       operation = RandomElement(random, trial % 4 == 0 ? 5 : 2);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    if constexpr (std::is_floating_point<TIn>::value)
+    {
+      if (trial % 2)
+      {
+        AddSpecials(random, t.pixels);
+      }
+    }
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      std::vector<TIn> values;
+      Box              window{};
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        window.lower[a] = -operation->radius[a];
+        window.upper[a] = operation->radius[a] + 1;
+      }
+      std::size_t tap = 0;
+      ForEachIndex(window, [&](Coordinates at) {
+        if (!operation->element[tap++])
+        {
+          return;
+        }
+        bool there = true;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          at[a] += index[a];
+          there = oracle::Look(at[a], t.image.box.upper[a], operation->boundary.mode) && there;
+        }
+        if (there)
+        {
+          values.push_back(At<TIn>(t.image, at));
+        }
+        else if (operation->boundary.mode == BoundaryMode::Constant)
+        {
+          values.push_back(static_cast<TIn>(operation->boundary.constant));
+        }
+      });
+      if (values.empty() && std::is_integral<TIn>::value)
+      {
+        values.push_back(operation->minimum ? std::numeric_limits<TIn>::max() : std::numeric_limits<TIn>::lowest());
+      }
+      const TOut expected = static_cast<TOut>(ExtremumOf(values, operation->minimum));
+      const TOut result = t.Result(index);
+      const bool bothNaN = expected != expected && result != result;
+      ASSERT_TRUE(bothNaN || std::memcmp(&expected, &result, sizeof(result)) == 0)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": " << +result
+        << " not " << +expected;
+    });
+  }
+}
+
+TEST_P(Extremum, OverAnElementIsWhatItsDefinitionSays)
+{
+  std::mt19937 random(76);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareElementsWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareElementsWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+}
+
+TEST_P(Extremum, OverElementsChunksHaveTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(77);
+  const auto   make = [&](int trial) { return RandomElement(random, trial % 4 == 0 ? 4 : 2); };
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 25, make);
+  CompareBits<std::int16_t, std::int16_t>(random, GetManager(), GetBackend(), 20, make);
+}
+
+TEST(FlatExtremumOperation, BadElementsAreNamed)
+{
+  FlatExtremumOperation operation;
+  operation.radius = { { 1, 1, 0, 0, 0 } };
+  operation.element.assign(9, 1);
+  operation.Validate(Coordinates::Filled(10));
+  const auto message = [&]() -> std::string {
+    try
+    {
+      operation.Validate(Coordinates::Filled(10));
+    }
+    catch (const ParameterError & error)
+    {
+      return error.what();
+    }
+    return "";
+  };
+  operation.element.assign(9, 0);
+  EXPECT_NE(message().find("is empty"), std::string::npos);
+  operation.element.assign(8, 1);
+  EXPECT_NE(message().find("has 8 voxels"), std::string::npos);
+  operation.radius = { { 3000000, 0, 0, 0, 0 } };
+  EXPECT_NE(message().find("Radius 3000000"), std::string::npos);
+  operation.radius = { { 1, 1, 1, 1, 0 } };
+  EXPECT_NE(message().find("4 axes"), std::string::npos);
 }
 
 /** An opening is never above the image, and opening twice is opening once: where windows are cut at the edge too. */

@@ -2,8 +2,10 @@
 #include "chunkwiseBoxTrial.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseEntropyOperation.h"
+#include "chunkwiseError.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseVarianceOperation.h"
+#include "chunkwiseWienerOperation.h"
 
 using namespace chunkwise;
 
@@ -385,6 +387,100 @@ TEST(EntropyOperation, BadParametersAreNamed)
   EXPECT_NE(message().find("68921"), std::string::npos);
   operation.radius = { { 1, 1, 1, 1, 0 } };
   EXPECT_NE(message().find("4 axes"), std::string::npos);
+}
+
+std::shared_ptr<WienerOperation>
+RandomWiener(std::mt19937 & random, int largestRadius, double largestNoise)
+{
+  const auto operation = RandomBox<WienerOperation>(random, largestRadius, true);
+  operation->noise = static_cast<double>(random() % 1001) / 1000 * largestNoise;
+  return operation;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareWienerWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    // Voxels are from -60 to 140, or the integers near: a variance of 3000 is common.
+    const auto       operation = RandomWiener(random, trial % 4 == 0 ? 6 : 2, 6000);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    for (TIn & pixel : t.pixels)
+    {
+      pixel = static_cast<TIn>(static_cast<double>(random() % 200) - (std::is_signed<TIn>::value ? 60 : 0));
+    }
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto  values = WindowValues<TIn>(t.image, index, *operation);
+      long double mean = 0;
+      for (const TIn value : values)
+      {
+        mean += static_cast<long double>(value);
+      }
+      mean /= static_cast<long double>(values.size());
+      const long double variance = VarianceOf(values);
+      const auto        voxel = static_cast<long double>(At<TIn>(t.image, index));
+      long double       expected = mean;
+      if (variance > operation->noise)
+      {
+        expected += (variance - operation->noise) / variance * (voxel - mean);
+      }
+      const bool rounded = std::is_integral<TOut>::value;
+      if (rounded)
+      {
+        expected = std::min(std::max(expected, static_cast<long double>(std::numeric_limits<TOut>::lowest())),
+                            static_cast<long double>(std::numeric_limits<TOut>::max()));
+      }
+      ASSERT_NEAR(static_cast<double>(t.Result(index)), static_cast<double>(expected), rounded ? 0.501 : 1e-3)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+    });
+  }
+}
+
+TEST_P(Statistics, WienerIsWhatItsDefinitionSays)
+{
+  std::mt19937 random(95);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareWienerWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareWienerWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+}
+
+TEST_P(Statistics, WienerOfChunksHasTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(96);
+  const auto   make = [&](int trial) { return RandomWiener(random, trial % 3 == 0 ? 8 : 3, 6000); };
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 40, make);
+  CompareBits<std::uint8_t, std::uint8_t>(random, GetManager(), GetBackend(), 20, make);
+  CompareBits<std::uint16_t, float>(random, GetManager(), GetBackend(), 20, make);
+  CompareBits<double, double>(random, GetManager(), GetBackend(), 15, make);
+}
+
+TEST(WienerOperation, BadNoiseIsNamed)
+{
+  WienerOperation operation;
+  operation.radius = { { 1, 1, 1, 0, 0 } };
+  for (const double bad : { -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN() })
+  {
+    operation.noise = bad;
+    try
+    {
+      operation.Validate(Coordinates::Filled(5));
+      ADD_FAILURE() << bad;
+    }
+    catch (const ParameterError & error)
+    {
+      EXPECT_NE(std::string(error.what()).find("Noise is"), std::string::npos);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Statistics, testing::Values(Place::Cpu));

@@ -102,6 +102,86 @@ TYPED_TEST(RenormalizedMorphology, AgreesWithItkStreamedOrNot)
   EXPECT_EQ(CountDifferentVoxels(filter->GetOutput(), streaming->GetOutput(), region), 0u);
 }
 
+template <typename TPair>
+class RenormalizedMorphologyWithElements : public ::testing::Test
+{};
+using PairsOfElements = ::testing::Types<
+  Pair<itk::RenormalizedMaximumImageFilter<Short3>, itk::GrayscaleDilateImageFilter<Short3, Short3, Box<Short3>>>,
+  Pair<itk::RenormalizedMinimumImageFilter<Float2>, itk::GrayscaleErodeImageFilter<Float2, Float2, Box<Float2>>>,
+  Pair<itk::RenormalizedOpeningImageFilter<Short3>,
+       itk::GrayscaleMorphologicalOpeningImageFilter<Short3, Short3, Box<Short3>>>,
+  Pair<itk::RenormalizedClosingImageFilter<Float2>,
+       itk::GrayscaleMorphologicalClosingImageFilter<Float2, Float2, Box<Float2>>>>;
+TYPED_TEST_SUITE(RenormalizedMorphologyWithElements, PairsOfElements);
+
+TYPED_TEST(RenormalizedMorphologyWithElements, AgreeWithItk)
+{
+  using Image = typename TypeParam::Ours::InputImageType;
+  typename Image::RegionType region;
+  typename Image::SizeType   radius;
+  const itk::SizeValueType   extents[] = { 23, 17, 12 };
+  const itk::SizeValueType   radii[] = { 3, 4, 2 };
+  for (unsigned int a = 0; a < Image::ImageDimension; ++a)
+  {
+    region.SetIndex(a, 4 - 3 * static_cast<int>(a));
+    region.SetSize(a, extents[a]);
+    radius[a] = radii[a];
+  }
+  const auto image = MakeRandomImage<Image>(region, 3, -1000, 1000);
+  for (const auto & element : { Box<Image>::Ball(radius), Box<Image>::Cross(radius), Box<Image>::Box(radius) })
+  {
+    const auto reference = TypeParam::Itk::New();
+    reference->SetInput(image);
+    reference->SetKernel(element);
+    WithoutSafeBorder(reference.GetPointer(), 0);
+    reference->Update();
+    const auto filter = TypeParam::Ours::New();
+    filter->SetInput(image);
+    filter->SetKernel(element);
+    filter->Update();
+    EXPECT_EQ(CountDifferentVoxels(filter->GetOutput(), reference->GetOutput(), region), 0u);
+  }
+}
+
+TYPED_TEST(RenormalizedMorphologyWithElements, BadElementsThrowAndGoodOnesArePrinted)
+{
+  using Image = typename TypeParam::Ours::InputImageType;
+  typename Image::RegionType region;
+  typename Image::SizeType   radius;
+  for (unsigned int a = 0; a < Image::ImageDimension; ++a)
+  {
+    region.SetSize(a, 5);
+  }
+  radius.Fill(1);
+  const auto filter = TypeParam::Ours::New();
+  filter->SetInput(MakeRandomImage<Image>(region, 3, 0, 9));
+  itk::Neighborhood<int, Image::ImageDimension> empty;
+  empty.SetRadius(radius);
+  std::fill(empty.Begin(), empty.End(), 0);
+  const auto message = [&]() -> std::string {
+    try
+    {
+      filter->Update();
+    }
+    catch (const itk::ExceptionObject & error)
+    {
+      return error.what();
+    }
+    return "";
+  };
+  filter->SetKernel(empty);
+  EXPECT_NE(message().find("Kernel: "), std::string::npos);
+  filter->SetKernel(Box<Image>::Cross(radius));
+  EXPECT_EQ(message(), "");
+  std::ostringstream os;
+  filter->Print(os);
+  EXPECT_NE(os.str().find(Image::ImageDimension == 3 ? "Kernel: 7 of 27" : "Kernel: 5 of 9"), std::string::npos);
+  filter->SetSpatialAxes({ 1 });
+  EXPECT_NE(message().find("Kernel: "), std::string::npos);
+  filter->SetRadius(1);
+  EXPECT_EQ(message(), "");
+}
+
 TYPED_TEST(RenormalizedMorphology, PrintsItsRadius)
 {
   const auto filter = TypeParam::Ours::New();

@@ -1,7 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkRenormalizedMeanImageFilter.h"
 #include "itkRenormalizedStandardDeviationImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
+#include "itkRenormalizedWienerImageFilter.h"
 
 #include "itkBoxSigmaImageFilter.h"
 #include "itkChunkwiseTestImages.h"
@@ -156,6 +158,64 @@ TEST(RenormalizedStandardDeviationImageFilter, AgreesWithItkBoxSigmaWhichDivides
       chunkwisetest::WindowInside(image.GetPointer(), it.GetIndex(), { { 2, 2, 2 } }).GetNumberOfPixels());
     ASSERT_NEAR(it.Get() * std::sqrt(n / (n - 1)), reference->GetOutput()->GetPixel(it.GetIndex()), 1e-3);
   }
+}
+
+TEST(RenormalizedWienerImageFilter, IsTheMeanOfNoiseAndKeepsWhatHasNone)
+{
+  const auto region = MakeRegion<Float3>({ { -3, 5, 0 } }, { { 21, 14, 9 } });
+  const auto image = MakeRandomImage<Float3>(region, 5, 0, 100);
+  const auto make = [&image](double noise) {
+    const auto filter = itk::RenormalizedWienerImageFilter<Float3>::New();
+    filter->SetInput(image);
+    filter->SetRadius(2);
+    filter->SetNoiseVariance(noise);
+    return filter;
+  };
+  const auto smooth = make(1e9);
+  smooth->Update();
+  const auto mean = itk::RenormalizedMeanImageFilter<Float3>::New();
+  mean->SetInput(image);
+  mean->SetRadius(2);
+  mean->Update();
+  EXPECT_EQ(CountDifferentVoxels(smooth->GetOutput(), mean->GetOutput(), region), 0u);
+
+  const auto sharp = make(0);
+  sharp->Update();
+  itk::ImageRegionConstIteratorWithIndex<Float3> it(image, region);
+  for (; !it.IsAtEnd(); ++it)
+  {
+    ASSERT_NEAR(sharp->GetOutput()->GetPixel(it.GetIndex()), it.Get(), 1e-4);
+  }
+
+  const auto between = make(700);
+  between->Update();
+  EXPECT_GT(CountDifferentVoxels(between->GetOutput(), mean->GetOutput(), region), 0u);
+  const auto streamed = make(700);
+  const auto streaming = itk::StreamingImageFilter<Float3, Float3>::New();
+  streaming->SetInput(streamed->GetOutput());
+  streaming->SetNumberOfStreamDivisions(4);
+  streaming->Update();
+  EXPECT_EQ(CountDifferentVoxels(between->GetOutput(), streaming->GetOutput(), region), 0u);
+}
+
+TEST(RenormalizedWienerImageFilter, NeedsItsNoiseAndPrintsIt)
+{
+  const auto filter = itk::RenormalizedWienerImageFilter<Float3>::New();
+  filter->SetInput(MakeRandomImage<Float3>(MakeRegion<Float3>({ { 0, 0, 0 } }, { { 5, 4, 3 } }), 5, 0, 100));
+  try
+  {
+    filter->Update();
+    ADD_FAILURE();
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("NoiseVariance: -1"), std::string::npos) << error.what();
+  }
+  filter->SetNoiseVariance(2.5);
+  filter->Update();
+  std::ostringstream os;
+  filter->Print(os);
+  EXPECT_NE(os.str().find("NoiseVariance: 2.5"), std::string::npos);
 }
 
 } // namespace

@@ -14,11 +14,17 @@ RegisterHostFftConvolution(KernelRegistry & registry);
 void
 RegisterHostExtremum(KernelRegistry & registry);
 void
+RegisterHostFlatExtremum(KernelRegistry & registry);
+void
 RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);
 void
+RegisterHostNonLocalMeans(KernelRegistry & registry);
+void
 RegisterHostRank(KernelRegistry & registry);
+void
+RegisterHostWiener(KernelRegistry & registry);
 void
 RegisterHostRange(KernelRegistry & registry);
 void

@@ -14,9 +14,12 @@ GetHostKernels()
     RegisterHostDirectConvolution(*registry);
     RegisterHostFftConvolution(*registry);
     RegisterHostExtremum(*registry);
+    RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostMean(*registry);
+    RegisterHostNonLocalMeans(*registry);
     RegisterHostRank(*registry);
+    RegisterHostWiener(*registry);
     RegisterHostRange(*registry);
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);

@@ -6,15 +6,18 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuFftConvolution.cxx
   cpu/chunkwiseCpuVaryingConvolution.cxx
   cpu/chunkwiseCpuExtremum.cxx
+  cpu/chunkwiseCpuFlatExtremum.cxx
   cpu/chunkwiseCpuIdentity.cxx
   cpu/chunkwiseCpuLevel.cxx
   cpu/chunkwiseCpuLevelBaseline.cxx
   cpu/chunkwiseCpuMean.cxx
+  cpu/chunkwiseCpuNonLocalMeans.cxx
   cpu/chunkwiseCpuRank.cxx
   cpu/chunkwiseCpuRange.cxx
   cpu/chunkwiseCpuSeparable.cxx
   cpu/chunkwiseCpuSummedAreaTable.cxx
   cpu/chunkwiseCpuVariance.cxx
+  cpu/chunkwiseCpuWiener.cxx
   cpu/chunkwiseCpuWindow.cxx
   cpu/chunkwiseCpuSequence.cxx
   cpu/chunkwiseCpuLaplacian.cxx
@@ -29,8 +32,8 @@ set(Chunkwise_CPU_SRCS
 set(_row_flags "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math")
 set_source_files_properties(cpu/chunkwiseCpuLevelBaseline.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuConvolution.cxx cpu/chunkwiseCpuDifference.cxx cpu/chunkwiseCpuEntropy.cxx
-  cpu/chunkwiseCpuHighPass.cxx cpu/chunkwiseCpuLaplacian.cxx cpu/chunkwiseCpuSummedAreaTable.cxx
-  cpu/chunkwiseCpuVariance.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
+  cpu/chunkwiseCpuHighPass.cxx cpu/chunkwiseCpuLaplacian.cxx cpu/chunkwiseCpuNonLocalMeans.cxx cpu/chunkwiseCpuSummedAreaTable.cxx
+  cpu/chunkwiseCpuVariance.cxx cpu/chunkwiseCpuWiener.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuMean.cxx cpu/chunkwiseCpuSeparable.cxx PROPERTIES
   COMPILE_FLAGS "-ffp-contract=off")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -1,0 +1,69 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseWienerOperation.h"
+
+#include <type_traits>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+template <typename TPixel, typename TReal, typename TOut>
+__global__ void
+WienerKernel(Voxels<const TPixel> in, const TReal * __restrict__ mean, const TReal * __restrict__ variance,
+             TOut * __restrict__ out, Box box, TReal noise)
+{
+  const auto width = static_cast<std::uint32_t>(box.Extent(0));
+  const auto count = box.NumberOfVoxels() / width;
+  for (std::int64_t row = blockIdx.x; row < count; row += gridDim.x)
+  {
+    const TPixel * const line = &in[IndexIn(box, row * width)];
+    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      const std::int64_t i = row * width + x;
+      out[i] = ConvertResult<TOut>(WienerOf(static_cast<TReal>(line[x]), mean[i], variance[i], noise));
+    }
+  }
+}
+
+void
+RunWiener(const KernelCall & call)
+{
+  const WienerStatistics statistics = RunWienerStatistics(GetCudaKernels(), call);
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    using Real = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+      const Box & box = call.output.box;
+      WienerKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(
+        VoxelsOf<const Pixel>(call.inputs[0]),
+        static_cast<const Real *>(statistics.mean.data),
+        static_cast<const Real *>(statistics.variance.data),
+        static_cast<decltype(out) *>(call.output.data),
+        box,
+        static_cast<Real>(static_cast<const WienerOperation &>(*call.operation).noise));
+      CheckLaunch("WienerKernel");
+    });
+  });
+}
+
+} // namespace
+
+void
+RegisterCudaWiener(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunWiener;
+  kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
+    return WienerScratchBytes(GetCudaKernels(), operation, shape);
+  };
+  kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
+    return WienerCost(GetCudaKernels(), operation, shape);
+  };
+  registry.Register("wiener", kernel);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,84 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkChunkwiseMorphologyImageFilter_h
+#define itkChunkwiseMorphologyImageFilter_h
+
+#include "itkChunkwiseBoxImageFilter.h"
+#include "itkNeighborhood.h"
+
+#include <vector>
+
+namespace itk
+{
+/** \class ChunkwiseMorphologyImageFilter
+ * \brief Base of the Chunkwise filters of flat morphology: the window is a box, or any structuring element.
+ *
+ * A box, by SetRadius or as a structuring element, takes a time that does not depend on its size; other elements take
+ * one that grows with their rows.
+ *
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage>
+class ITK_TEMPLATE_EXPORT ChunkwiseMorphologyImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(ChunkwiseMorphologyImageFilter);
+
+  using Self = ChunkwiseMorphologyImageFilter;
+  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkOverrideGetNameOfClassMacro(ChunkwiseMorphologyImageFilter);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+  using typename Superclass::RadiusType;
+
+  /** Takes a structuring element, a FlatStructuringElement for example: offsets whose value is greater than 0. It must
+   * have no extent along axes that are not spatial. */
+  template <typename TPixel, typename TAllocator>
+  void
+  SetKernel(const Neighborhood<TPixel, ImageDimension, TAllocator> & kernel)
+  {
+    std::vector<unsigned char> element;
+    for (SizeValueType i = 0; i < kernel.Size(); ++i)
+    {
+      element.push_back(kernel[static_cast<unsigned int>(i)] > TPixel{} ? 1 : 0);
+    }
+    this->SetElement(kernel.GetRadius(), element);
+  }
+
+  /** Back to a box. */
+  void
+  SetRadius(const RadiusType & radius) override;
+  using Superclass::SetRadius;
+
+protected:
+  ChunkwiseMorphologyImageFilter() = default;
+  ~ChunkwiseMorphologyImageFilter() override = default;
+
+  /** Dilation, or erosion where `minimum`; `reflected`: with the element reflected at its center. */
+  std::shared_ptr<const chunkwise::Operation>
+  MakeExtremum(const chunkwise::Coordinates & imageExtent, bool minimum, bool reflected = false) const;
+  /** One extremum, then the other one with the element reflected: an opening or a closing for any element. */
+  std::shared_ptr<const chunkwise::Operation>
+  MakeSequence(const chunkwise::Coordinates & imageExtent, bool minimumFirst) const;
+
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  void
+  SetElement(const RadiusType & radius, const std::vector<unsigned char> & element);
+
+  /** Empty: a box. */
+  std::vector<unsigned char> m_Element;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkChunkwiseMorphologyImageFilter.hxx"
+#endif
+
+#endif

@@ -1,0 +1,84 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkRenormalizedWienerImageFilter_h
+#define itkRenormalizedWienerImageFilter_h
+
+#include "itkChunkwiseBoxImageFilter.h"
+
+namespace itk
+{
+/** \class RenormalizedWienerImageFilter
+ * \brief The adaptive Wiener filter: smooths where the image varies no more than its noise, at the image's edge by the
+ * part of the box inside the image.
+ *
+ * With m the mean and v the variance of the window of (2 radius[a] + 1) voxels along each spatial axis a, the output at
+ * a voxel x is m + max(v - NoiseVariance, 0) / max(v, NoiseVariance) (x - m). Where the noise is not known, the mean of
+ * the local variances is a common estimate: that of the output of RenormalizedVarianceImageFilter with the same radius,
+ * by ChunkwiseStatisticsImageSink.
+ *
+ * \par Boundary
+ * Renormalized (the default): the statistics of the voxels that are both in the window and in the image. In every other
+ * boundary condition the image is continued beyond its edge.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double; computed as float for float, 8- and
+ * 16-bit integers, as double for the others. Integer results are rounded to nearest, ties to even. A NaN makes its
+ * windows NaN; so does an infinity.
+ *
+ * \par Memory
+ * A chunk needs its input, its output, and four to six images of 32 bits a voxel (64 for 32- and 64-bit integers and
+ * double).
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the radius, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * J. S. Lee, "Digital image enhancement and noise filtering by use of local statistics", IEEE Transactions on Pattern
+ * Analysis and Machine Intelligence 2(2), 1980. J. S. Lim, Two-Dimensional Signal and Image Processing, 1990.
+ *
+ * \sa RenormalizedMeanImageFilter, RenormalizedVarianceImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT RenormalizedWienerImageFilter : public ChunkwiseBoxImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(RenormalizedWienerImageFilter);
+
+  using Self = RenormalizedWienerImageFilter;
+  using Superclass = ChunkwiseBoxImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(RenormalizedWienerImageFilter);
+
+  /** The variance of the noise. It must be set. */
+  itkSetMacro(NoiseVariance, double);
+  itkGetConstMacro(NoiseVariance, double);
+
+protected:
+  RenormalizedWienerImageFilter() = default;
+  ~RenormalizedWienerImageFilter() override = default;
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  /** Negative: not set. */
+  double m_NoiseVariance{ -1.0 };
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkRenormalizedWienerImageFilter.hxx"
+#endif
+
+#endif

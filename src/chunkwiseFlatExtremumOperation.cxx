@@ -1,0 +1,98 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseFlatExtremumOperation.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+std::string
+FlatExtremumOperation::GetKey() const
+{
+  std::string key =
+    GetName() + " " + ToString(radius) + " " + BoundaryKey(boundary) + (minimum ? " minimum" : " maximum");
+  for (const Run & run : GetRuns())
+  {
+    for (const std::int32_t offset : run.first)
+    {
+      key += " " + std::to_string(offset);
+    }
+    key += "+" + std::to_string(run.length);
+  }
+  return key;
+}
+
+std::vector<FlatExtremumOperation::Run>
+FlatExtremumOperation::GetRuns() const
+{
+  std::vector<Run>   runs;
+  const std::int64_t width = 2 * radius.axis[0] + 1;
+  const auto         rows = static_cast<std::int64_t>(element.size()) / width;
+  for (std::int64_t row = 0; row < rows; ++row)
+  {
+    const unsigned char * const taps = element.data() + row * width;
+    for (std::int64_t x = 0; x < width; ++x)
+    {
+      if (!taps[x])
+      {
+        continue;
+      }
+      Run          run{};
+      std::int64_t rest = row;
+      run.first[0] = static_cast<std::int32_t>(x - radius.axis[0]);
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        const std::int64_t side = 2 * radius.axis[a] + 1;
+        run.first[a] = static_cast<std::int32_t>(rest % side - radius.axis[a]);
+        rest /= side;
+      }
+      while (x < width && taps[x])
+      {
+        ++run.length;
+        ++x;
+      }
+      runs.push_back(run);
+    }
+  }
+  return runs;
+}
+
+void
+FlatExtremumOperation::Validate(const Coordinates &) const
+{
+  std::int64_t taps = 1;
+  int          axes = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (radius.axis[a] < 0 || radius.axis[a] > LargestElement)
+    {
+      throw ParameterError("Radius " + ToString(radius) + " of the structuring element: along axis " +
+                           std::to_string(a) + " it must be from 0 to " + std::to_string(LargestElement));
+    }
+    taps *= 2 * radius.axis[a] + 1;
+    axes += radius.axis[a] > 0 ? 1 : 0;
+    if (taps > LargestElement)
+    {
+      throw ParameterError("Radius " + ToString(radius) + " of the structuring element makes a box of more than " +
+                           std::to_string(LargestElement) + " voxels");
+    }
+  }
+  if (axes > MaxSpatialAxes)
+  {
+    throw ParameterError("Radius " + ToString(radius) + " has " + std::to_string(axes) +
+                         " axes; a window takes part in at most " + std::to_string(MaxSpatialAxes));
+  }
+  if (static_cast<std::int64_t>(element.size()) != taps)
+  {
+    throw ParameterError("the structuring element has " + std::to_string(element.size()) + " voxels; its radius " +
+                         ToString(radius) + " makes " + std::to_string(taps));
+  }
+  if (std::all_of(element.begin(), element.end(), [](unsigned char tap) { return tap == 0; }))
+  {
+    throw ParameterError("the structuring element is empty");
+  }
+}
+
+} // namespace chunkwise

@@ -1,0 +1,196 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseNonLocalMeansOperation.h"
+
+#include <cmath>
+
+using namespace chunkwise;
+
+namespace
+{
+
+class NonLocalMeans : public KernelTest
+{};
+
+std::shared_ptr<NonLocalMeansOperation>
+RandomMeans(std::mt19937 & random, int largestRadius)
+{
+  const auto operation = std::make_shared<NonLocalMeansOperation>();
+  for (const int a : RandomAxes(random))
+  {
+    operation->search[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
+    operation->patch[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(largestRadius + 1));
+  }
+  operation->boundary = { AllModes[random() % 5], static_cast<double>(random() % 100) };
+  // Voxels differ by 30 or so.
+  operation->strength = 5 + static_cast<double>(random() % 60);
+  operation->noise = static_cast<double>(random() % 2) * 40;
+  return operation;
+}
+
+/** The voxel at `index` as the boundary mode says; false where there is none. */
+template <typename T>
+bool
+Look(const BufferView & image, const NonLocalMeansOperation & operation, Coordinates index, long double & value)
+{
+  bool there = true;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    there = oracle::Look(index[a], image.box.upper[a], operation.boundary.mode) && there;
+  }
+  if (there)
+  {
+    value = static_cast<long double>(At<T>(image, index));
+    return true;
+  }
+  value = operation.boundary.constant;
+  return operation.boundary.mode == BoundaryMode::Constant;
+}
+
+template <typename T>
+long double
+Expected(const BufferView & image, const NonLocalMeansOperation & operation, const Coordinates & p)
+{
+  Box search{};
+  Box patch{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    search.lower[a] = -operation.search[a];
+    search.upper[a] = operation.search[a] + 1;
+    patch.lower[a] = -operation.patch[a];
+    patch.upper[a] = operation.patch[a] + 1;
+  }
+  const auto sum = [](Coordinates a, const Coordinates & b) {
+    for (int i = 0; i < MaxDimension; ++i)
+    {
+      a[i] += b[i];
+    }
+    return a;
+  };
+  long double weighted = 0;
+  long double weights = 0;
+  ForEachIndex(search, [&](const Coordinates & shift) {
+    long double voxel = 0;
+    if (!Look<T>(image, operation, sum(p, shift), voxel))
+    {
+      return;
+    }
+    long double squares = 0;
+    int         count = 0;
+    ForEachIndex(patch, [&](const Coordinates & offset) {
+      long double a = 0;
+      long double b = 0;
+      if (Look<T>(image, operation, sum(p, offset), a) && Look<T>(image, operation, sum(sum(p, shift), offset), b))
+      {
+        squares += (a - b) * (a - b);
+        ++count;
+      }
+    });
+    const long double excess = std::max(squares / count - 2 * operation.noise, 0.0L);
+    const long double weight = std::exp(-excess / (operation.strength * operation.strength));
+    weighted += weight * voxel;
+    weights += weight;
+  });
+  return weighted / weights;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 8; ++trial)
+  {
+    const auto       operation = RandomMeans(random, trial % 4 == 0 ? 4 : 2);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 8));
+    for (TIn & pixel : t.pixels)
+    {
+      pixel = static_cast<TIn>(random() % 100);
+    }
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      ASSERT_NEAR(static_cast<double>(t.Result(index)),
+                  static_cast<double>(Expected<TIn>(t.image, *operation, index)),
+                  std::is_integral<TOut>::value ? 0.501 : 1e-3)
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+    });
+  }
+}
+
+TEST_P(NonLocalMeans, AreWhatTheirDefinitionSays)
+{
+  std::mt19937 random(101);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      CompareWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
+      CompareWithOracle<Pixel, double>(random, GetManager(), GetBackend());
+    });
+  }
+}
+
+TEST_P(NonLocalMeans, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(102);
+  const auto   make = [&](int) { return RandomMeans(random, 2); };
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 20, make);
+  CompareBits<std::uint8_t, std::uint8_t>(random, GetManager(), GetBackend(), 10, make);
+  CompareBits<double, double>(random, GetManager(), GetBackend(), 10, make);
+  CompareBits<std::uint16_t, float>(random, GetManager(), GetBackend(), 10, make);
+}
+
+TEST(NonLocalWeight, IsTheExponential)
+{
+  for (float t = 0; t < 100; t += 0.0137f)
+  {
+    EXPECT_NEAR(NonLocalWeight(t) / std::exp(-static_cast<double>(t)), 1.0, t < 80 ? 1e-5 : 1.0) << t;
+    EXPECT_NEAR(NonLocalWeight(t), std::exp(-static_cast<double>(t)), 3e-7) << t;
+  }
+  EXPECT_EQ(NonLocalWeight(0.0f), 1.0f);
+  EXPECT_EQ(NonLocalWeight(1e30f), 0.0f);
+  EXPECT_EQ(NonLocalWeight(std::numeric_limits<float>::infinity()), 0.0f);
+  EXPECT_TRUE(std::isnan(NonLocalWeight(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST(NonLocalMeansOperation, BadParametersAreNamed)
+{
+  NonLocalMeansOperation operation;
+  const auto             message = [&operation]() -> std::string {
+    try
+    {
+      operation.Validate({ { 1000, 1000, 1000, 10, 1 } });
+    }
+    catch (const ParameterError & error)
+    {
+      return error.what();
+    }
+    return "";
+  };
+  operation.search = { { 3, 3, 3, 0, 0 } };
+  operation.patch = { { 1, 1, 1, 0, 0 } };
+  EXPECT_EQ(message(), "");
+  operation.strength = 0;
+  EXPECT_NE(message().find("Strength is 0"), std::string::npos);
+  operation.strength = 1e-30;
+  EXPECT_NE(message().find("Strength is"), std::string::npos);
+  operation.strength = 1;
+  operation.noise = -1;
+  EXPECT_NE(message().find("Noise is -1"), std::string::npos);
+  operation.noise = 0;
+  operation.patch = { { 500, 500, 500, 0, 0 } };
+  EXPECT_NE(message().find("PatchRadius 500"), std::string::npos);
+  operation.patch = { { 0, 0, 0, 1, 0 } };
+  EXPECT_NE(message().find("4 axes"), std::string::npos);
+  operation.search = { { -1, 0, 0, 0, 0 } };
+  EXPECT_NE(message().find("SearchRadius -1"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, NonLocalMeans, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, NonLocalMeans, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, NonLocalMeans, testing::Values(Place::Cuda));
+
+} // namespace
