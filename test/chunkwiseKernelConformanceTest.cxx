@@ -2,6 +2,11 @@
 #include "chunkwiseKernelConformance.h"
 
 #include "chunkwiseFakeDevice.h"
+#include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseRangeOperation.h"
+#include "chunkwiseRankOperation.h"
+#include "chunkwiseWienerOperation.h"
 
 using namespace chunkwise;
 
@@ -236,6 +241,80 @@ TEST_P(Conformance, SeparableOfEveryKindInEveryMode)
         conformance.Compare<decltype(in), decltype(out)>(
           random, operation, extent, RandomChunk(random, extent), random() % 2);
       }
+    });
+  }
+}
+
+template <typename TOperation>
+TOperation
+RandomBoxOperation(std::mt19937 & random, BoundaryMode mode, std::int64_t largestRadius)
+{
+  TOperation operation;
+  for (const int a : RandomAxes(random))
+  {
+    operation.radius[a] = Below(random, largestRadius + 1);
+  }
+  operation.boundary = BoundaryOf(mode);
+  return operation;
+}
+
+TEST_P(Conformance, RanksAndExtremaOfEveryKindInEveryMode)
+{
+  std::mt19937      random(66);
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (const BoundaryMode mode : AllModes)
+  {
+    ForEachPairOfKinds([&](auto in, auto out) {
+      using In = decltype(in);
+      using Out = decltype(out);
+      const Coordinates extent = RandomExtent(random, 12);
+      auto              rank = RandomBoxOperation<RankOperation>(random, mode, 3);
+      rank.fraction = static_cast<double>(Below(random, 5)) / 4;
+      conformance.Compare<In, Out>(random, rank, extent, RandomChunk(random, extent), random() % 2);
+      const auto range = RandomBoxOperation<RangeOperation>(random, mode, 4);
+      conformance.Compare<In, Out>(random, range, extent, RandomChunk(random, extent), false);
+      FlatExtremumOperation flat;
+      const auto            box = RandomBoxOperation<RangeOperation>(random, mode, 3);
+      flat.radius = box.radius;
+      flat.boundary = box.boundary;
+      flat.minimum = random() % 2;
+      std::int64_t taps = 1;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        taps *= 2 * flat.radius[a] + 1;
+      }
+      for (std::int64_t t = 0; t < taps; ++t)
+      {
+        flat.element.push_back(t == taps / 2 || random() % 2 ? 1 : 0);
+      }
+      conformance.Compare<In, Out>(random, flat, extent, RandomChunk(random, extent), random() % 2);
+    });
+  }
+}
+
+TEST_P(Conformance, DenoisingOfEveryKindInEveryMode)
+{
+  std::mt19937      random(67);
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (const BoundaryMode mode : AllModes)
+  {
+    ForEachPairOfKinds([&](auto in, auto out) {
+      using In = decltype(in);
+      using Out = decltype(out);
+      const Coordinates extent = RandomExtent(random, 12);
+      auto              wiener = RandomBoxOperation<WienerOperation>(random, mode, 3);
+      wiener.noise = static_cast<double>(Below(random, 5000));
+      conformance.Compare<In, Out>(random, wiener, extent, RandomChunk(random, extent), false);
+      NonLocalMeansOperation means;
+      const auto             box = RandomBoxOperation<RangeOperation>(random, mode, 2);
+      means.search = box.radius;
+      means.boundary = box.boundary;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        means.patch[a] = means.search[a] > 0 ? Below(random, 3) : 0;
+      }
+      means.strength = 1 + static_cast<double>(Below(random, 100));
+      conformance.Compare<In, Out>(random, means, extent, RandomChunk(random, extent), random() % 2);
     });
   }
 }

@@ -20,7 +20,7 @@ using Filter = itk::RenormalizedNonLocalMeansImageFilter<Image>;
 
 TEST(RenormalizedNonLocalMeansImageFilter, GoesFromTheImageToTheMeanAndIsTheSameStreamed)
 {
-  const auto region = MakeRegion<Image>({ { -3, 5, 0 } }, { { 21, 14, 9 } });
+  const auto region = MakeRegion<Image>({ -3, 5, 0 }, { 21, 14, 9 });
   const auto image = MakeRandomImage<Image>(region, 5, 0, 100);
   const auto make = [&image](double strength) {
     const auto filter = Filter::New();
@@ -58,7 +58,7 @@ TEST(RenormalizedNonLocalMeansImageFilter, GoesFromTheImageToTheMeanAndIsTheSame
 TEST(RenormalizedNonLocalMeansImageFilter, NamesBadParametersAndPrintsGoodOnes)
 {
   const auto filter = Filter::New();
-  filter->SetInput(MakeRandomImage<Image>(MakeRegion<Image>({ { 0, 0, 0 } }, { { 5, 4, 3 } }), 5, 0, 100));
+  filter->SetInput(MakeRandomImage<Image>(MakeRegion<Image>({ 0, 0, 0 }, { 5, 4, 3 }), 5, 0, 100));
   const auto message = [&filter]() -> std::string {
     try
     {

@@ -162,7 +162,7 @@ TEST(RenormalizedStandardDeviationImageFilter, AgreesWithItkBoxSigmaWhichDivides
 
 TEST(RenormalizedWienerImageFilter, IsTheMeanOfNoiseAndKeepsWhatHasNone)
 {
-  const auto region = MakeRegion<Float3>({ { -3, 5, 0 } }, { { 21, 14, 9 } });
+  const auto region = MakeRegion<Float3>({ -3, 5, 0 }, { 21, 14, 9 });
   const auto image = MakeRandomImage<Float3>(region, 5, 0, 100);
   const auto make = [&image](double noise) {
     const auto filter = itk::RenormalizedWienerImageFilter<Float3>::New();
@@ -201,7 +201,7 @@ TEST(RenormalizedWienerImageFilter, IsTheMeanOfNoiseAndKeepsWhatHasNone)
 TEST(RenormalizedWienerImageFilter, NeedsItsNoiseAndPrintsIt)
 {
   const auto filter = itk::RenormalizedWienerImageFilter<Float3>::New();
-  filter->SetInput(MakeRandomImage<Float3>(MakeRegion<Float3>({ { 0, 0, 0 } }, { { 5, 4, 3 } }), 5, 0, 100));
+  filter->SetInput(MakeRandomImage<Float3>(MakeRegion<Float3>({ 0, 0, 0 }, { 5, 4, 3 }), 5, 0, 100));
   try
   {
     filter->Update();
