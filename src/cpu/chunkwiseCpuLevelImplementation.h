@@ -534,21 +534,95 @@ FillFinish(CpuLevel & level, int kind)
 /** Voxels that are searched together: few enough for what is counted to stay in the first cache. */
 constexpr std::int64_t RankBlock = 256;
 
-/** Adds to counts[i] how many of VTaps keys from line[i] on are below limits[i]. */
-template <int VTaps, typename TKey>
+/** Adds to counts[i] how many of VTaps keys from lines[l][offset + i] on are below limits[i], for VLines lines. */
+template <int VLines, int VTaps, typename TKey>
 void
-AddBelow(TKey * __restrict__ counts, const TKey * __restrict__ line, const TKey * __restrict__ limits, std::int64_t n)
+AddBelow(TKey * __restrict__ counts, const TKey * const * lines, std::int64_t offset, const TKey * __restrict__ limits,
+         std::int64_t n)
 {
+  const TKey * at[VLines];
+  for (int l = 0; l < VLines; ++l)
+  {
+    at[l] = lines[l] + offset;
+  }
   for (std::int64_t i = 0; i < n; ++i)
   {
     const TKey limit = limits[i];
     TKey       count = counts[i];
 #pragma GCC unroll 8
-    for (int t = 0; t < VTaps; ++t)
+    for (int l = 0; l < VLines; ++l)
     {
-      count = static_cast<TKey>(count + (line[i + t] < limit ? 1 : 0));
+#pragma GCC unroll 8
+      for (int t = 0; t < VTaps; ++t)
+      {
+        count = static_cast<TKey>(count + (at[l][i + t] < limit ? 1 : 0));
+      }
     }
     counts[i] = count;
+  }
+}
+
+/** Keys of a window that integers of the keys' size can count. */
+template <typename TKey>
+constexpr std::int64_t MostCounted = sizeof(TKey) == 1 ? 255 : 65535;
+
+/** Adds as many of `taps` taps of the first of `lineCount` lines as one loop takes, and returns how many these are;
+ * `taken`: of how many lines it took them all. */
+template <typename TKey>
+std::int64_t
+AddSome(TKey * counts, const TKey * const * lines, std::int64_t lineCount, std::int64_t taps, std::int64_t offset,
+        const TKey * limits, std::int64_t n, std::int64_t & taken)
+{
+  taken = 1;
+  if (taps == 3 && lineCount >= 3)
+  {
+    taken = 3;
+    AddBelow<3, 3>(counts, lines, offset, limits, n);
+    return 3;
+  }
+  if (taps >= 8)
+  {
+    AddBelow<1, 8>(counts, lines, offset, limits, n);
+    return 8;
+  }
+  if (taps >= 5)
+  {
+    AddBelow<1, 5>(counts, lines, offset, limits, n);
+    return 5;
+  }
+  if (taps >= 3)
+  {
+    AddBelow<1, 3>(counts, lines, offset, limits, n);
+    return 3;
+  }
+  AddBelow<1, 1>(counts, lines, offset, limits, n);
+  return 1;
+}
+
+/** Adds all taps; calls flush() before the counts could overflow. */
+template <typename TKey, typename TFlush>
+void
+AddWindow(TKey * counts, const TKey * const * lines, std::int64_t lineCount, std::int64_t taps, std::int64_t offset,
+          const TKey * limits, std::int64_t n, TFlush && flush)
+{
+  std::int64_t added = 0;
+  for (std::int64_t l = 0; l < lineCount;)
+  {
+    std::int64_t taken = 1;
+    for (std::int64_t t = 0; t < taps;)
+    {
+      // No call adds more than 9.
+      if (added + 9 > MostCounted<TKey>)
+      {
+        flush();
+        added = 0;
+      }
+      const std::int64_t now =
+        AddSome(counts, lines + l, t == 0 ? lineCount - l : 1, taps - t, offset + t, limits, n, taken);
+      added += now * taken;
+      t += now;
+    }
+    l += taken;
   }
 }
 
@@ -557,10 +631,8 @@ void
 CountBelowInBlock(std::int32_t * __restrict__ counts, const TKey * const * lines, std::int64_t lineCount,
                   std::int64_t taps, std::int64_t offset, const TKey * __restrict__ limits, std::int64_t n)
 {
-  // Counted in integers of the keys' size, as many at once as there are keys in a vector, before they overflow.
-  constexpr std::int64_t most = sizeof(TKey) == 1 ? 255 : 65535;
-  TKey                   some[RankBlock];
-  std::int64_t           added = 0;
+  // Counted in integers of the keys' size, as many at once as there are keys in a vector.
+  TKey some[RankBlock];
   for (std::int64_t i = 0; i < n; ++i)
   {
     counts[i] = 0;
@@ -572,37 +644,8 @@ CountBelowInBlock(std::int32_t * __restrict__ counts, const TKey * const * lines
       counts[i] += static_cast<std::int32_t>(some[i]);
       some[i] = 0;
     }
-    added = 0;
   };
-  for (std::int64_t l = 0; l < lineCount; ++l)
-  {
-    for (std::int64_t t = 0; t < taps;)
-    {
-      const std::int64_t rest = taps - t;
-      const std::int64_t now = rest >= 8 ? 8 : rest >= 5 ? 5 : rest >= 3 ? 3 : 1;
-      if (added + now > most)
-      {
-        flush();
-      }
-      const TKey * const line = lines[l] + offset + t;
-      switch (now)
-      {
-        case 8:
-          AddBelow<8>(some, line, limits, n);
-          break;
-        case 5:
-          AddBelow<5>(some, line, limits, n);
-          break;
-        case 3:
-          AddBelow<3>(some, line, limits, n);
-          break;
-        default:
-          AddBelow<1>(some, line, limits, n);
-      }
-      added += now;
-      t += now;
-    }
-  }
+  AddWindow(some, lines, lineCount, taps, offset, limits, n, flush);
   flush();
 }
 
@@ -629,15 +672,30 @@ FindRanks(TKey * results, const TKey * const * lines, std::int64_t lineCount, st
     TKey               found[RankBlock];
     TKey               limits[RankBlock];
     std::int32_t       counts[RankBlock];
+    TKey               some[RankBlock];
+    TKey               wanted[RankBlock];
+    // Then nothing is wider than the keys.
+    const bool isSmall = lineCount * taps + 9 <= MostCounted<TKey>;
     for (std::int64_t i = 0; i < block; ++i)
     {
       found[i] = 0;
+      wanted[i] = static_cast<TKey>(ranks[begin + i]);
     }
     for (TKey bit = static_cast<TKey>(TKey{ 1 } << (8 * sizeof(TKey) - 1)); bit != 0; bit = static_cast<TKey>(bit >> 1))
     {
       for (std::int64_t i = 0; i < block; ++i)
       {
         limits[i] = static_cast<TKey>(found[i] | bit);
+        some[i] = 0;
+      }
+      if (isSmall)
+      {
+        AddWindow(some, lines, lineCount, taps, begin, limits, block, [] {});
+        for (std::int64_t i = 0; i < block; ++i)
+        {
+          found[i] = some[i] <= wanted[i] ? limits[i] : found[i];
+        }
+        continue;
       }
       CountBelowInBlock(counts, lines, lineCount, taps, begin, limits, block);
       for (std::int64_t i = 0; i < block; ++i)
