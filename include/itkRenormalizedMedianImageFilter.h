@@ -32,9 +32,9 @@ namespace itk
  *
  * \par Source
  * CPU: the bits of the median from the highest on, many voxels at once. CUDA: selection from sorted lists of planes, D.
- * E. Knuth, The Art of Computer Programming 3, section 5.2.2 (merge exchange); large windows as on the CPU. The
- * renormalized boundary follows the Hydra Image Processor (E. Wait, M. Winter, A. R. Cohen, Bioinformatics 35(24),
- * 2019).
+ * E. Knuth, The Art of Computer Programming 3, section 5.2.2 (merge exchange); windows of a radius of 4 or 5 by sliding
+ * histograms (T. S. Huang, G. J. Yang, G. Y. Tang, 1979) of sorted tiles, larger ones as on the CPU. The renormalized
+ * boundary follows the Hydra Image Processor (E. Wait, M. Winter, A. R. Cohen, Bioinformatics 35(24), 2019).
  *
  * \sa MedianImageFilter, RenormalizedPercentileImageFilter
  * \ingroup Chunkwise
