@@ -68,6 +68,11 @@ public:
     try
     {
       report(0.0);
+      // Short work may end before the first look below.
+      if (monitor && monitor->ShouldAbort())
+      {
+        Stop();
+      }
       std::unique_lock<std::mutex> lock(m_Mutex);
       while (!m_Ended)
       {
