@@ -2,6 +2,7 @@
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseRealOf.h"
 
 #include <type_traits>
 #include <vector>
@@ -175,7 +176,7 @@ RunConvolution(const KernelCall & call)
 {
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Acc = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    using Acc = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) { Run<Pixel, Acc, decltype(out)>(call); });
   });
 }

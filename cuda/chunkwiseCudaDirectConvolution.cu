@@ -2,6 +2,7 @@
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseRealOf.h"
 
 #include <string>
 #include <vector>
@@ -201,7 +202,7 @@ RunDirectConvolution(const KernelCall & call)
 {
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Acc = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    using Acc = RealOf<Pixel>;
     switch (call.output.kind)
     {
       case PixelKind::Float32:

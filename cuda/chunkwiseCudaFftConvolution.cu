@@ -3,6 +3,7 @@
 #include "chunkwiseCudaFft.cuh"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseError.h"
+#include "chunkwiseRealOf.h"
 #include "chunkwiseReducer.h"
 #include "chunkwiseResourceCache.h"
 
@@ -1100,12 +1101,6 @@ private:
 };
 
 /** float for float, 8- and 16-bit integers; double for the others. */
-bool
-UsesDouble(PixelKind kind)
-{
-  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
-}
-
 /** Outputs whose lines fit shared memory, where a kernel allows it. */
 Coordinates
 LargestOutput(const ImageConvolutionOperation & operation, const Coordinates & extent)

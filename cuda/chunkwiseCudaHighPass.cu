@@ -2,6 +2,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseHighPassOperation.h"
+#include "chunkwiseRealOf.h"
 
 #include <type_traits>
 
@@ -34,7 +35,7 @@ RunHighPass(const KernelCall & call)
   const BufferView smoothed = SmoothForHighPass(GetCudaKernels(), call);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Real = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    using Real = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
       const Box & box = call.output.box;
       SubtractKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(

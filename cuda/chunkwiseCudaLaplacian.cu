@@ -3,6 +3,7 @@
 #include "chunkwiseCudaLaplacianPasses.cuh"
 #include "chunkwiseError.h"
 #include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseRealOf.h"
 
 #include <string>
 #include <type_traits>
@@ -13,12 +14,6 @@ namespace chunkwise
 
 namespace
 {
-
-bool
-UsesDouble(PixelKind kind)
-{
-  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
-}
 
 /** The rows of a box, numbered. */
 struct Rows
@@ -266,7 +261,7 @@ RunLaplacian(const KernelCall & call)
 {
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Acc = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    using Acc = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) { Run<Pixel, Acc, decltype(out)>(call); });
   });
 }

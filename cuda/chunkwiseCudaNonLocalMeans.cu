@@ -2,6 +2,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseRealOf.h"
 
 #include <type_traits>
 
@@ -10,9 +11,6 @@ namespace chunkwise
 
 namespace
 {
-
-template <typename TPixel>
-using RealOf = std::conditional_t<std::is_same<TPixel, float>::value || sizeof(TPixel) <= 2, float, double>;
 
 /** The windows' axes: up to three, in the order in which voxels lie. */
 template <typename TReal>

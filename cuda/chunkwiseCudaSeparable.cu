@@ -2,6 +2,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseOperations.h"
+#include "chunkwiseRealOf.h"
 
 #include <cmath>
 #include <string>
@@ -13,12 +14,6 @@ namespace chunkwise
 
 namespace
 {
-
-bool
-UsesDouble(PixelKind kind)
-{
-  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
-}
 
 /** Rounds and stores the output voxel. */
 template <typename TOut, typename TAcc>
@@ -133,7 +128,7 @@ RunSeparable(const KernelCall & call)
 {
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Acc = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    using Acc = RealOf<Pixel>;
     switch (call.output.kind)
     {
       case PixelKind::Float32:

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseRealOf.h"
 #include "chunkwiseWienerOperation.h"
 
 #include <type_traits>
@@ -35,7 +36,7 @@ RunWiener(const KernelCall & call)
   const WienerStatistics statistics = RunWienerStatistics(GetCudaKernels(), call);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Real = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    using Real = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
       const Box & box = call.output.box;
       WienerKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(

@@ -3,6 +3,7 @@
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseRealOf.h"
 
 #include <type_traits>
 #include <vector>
@@ -12,9 +13,6 @@ namespace chunkwise
 
 namespace
 {
-
-template <typename TPixel>
-using Real = std::conditional_t<std::is_same<TPixel, float>::value || sizeof(TPixel) <= 2, float, double>;
 
 /** The tile with its surroundings, a row of sums and a row of differences. */
 template <typename TAcc>
@@ -119,7 +117,7 @@ RunConvolution(const KernelCall & call)
   const auto & operation = static_cast<const ConvolutionOperation &>(*call.operation);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Acc = Real<Pixel>;
+    using Acc = RealOf<Pixel>;
     Kernels<Acc> kernels;
     kernels.weights.assign(operation.weights.begin(), operation.weights.end());
     kernels.zeroSum = operation.IsZeroSum();
@@ -152,7 +150,7 @@ ScratchOfConvolution(const Operation & operation, const ChunkShape & shape)
 {
   const Coordinates & radius = static_cast<const ConvolutionOperation &>(operation).radius;
   return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    return static_cast<std::size_t>(BytesOf<Real<decltype(pixel)>>(shape.outputBox, radius) * shape.concurrency);
+    return static_cast<std::size_t>(BytesOf<RealOf<decltype(pixel)>>(shape.outputBox, radius) * shape.concurrency);
   });
 }
 

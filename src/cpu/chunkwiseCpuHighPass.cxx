@@ -3,6 +3,7 @@
 #include "chunkwiseDevice.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseRealOf.h"
 
 #include <type_traits>
 
@@ -20,7 +21,7 @@ RunHighPass(const KernelCall & call)
   const Box &        box = call.output.box;
   DispatchPixelKind(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Real = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    using Real = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
       using Out = decltype(out);
       const std::int64_t rows = box.NumberOfVoxels() / box.Extent(0);

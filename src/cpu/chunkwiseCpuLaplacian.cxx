@@ -3,6 +3,7 @@
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseRealOf.h"
 
 #include <vector>
 
@@ -11,12 +12,6 @@ namespace chunkwise
 
 namespace
 {
-
-bool
-UsesDouble(PixelKind kind)
-{
-  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
-}
 
 template <typename TAcc>
 const RowFunctions<TAcc> &

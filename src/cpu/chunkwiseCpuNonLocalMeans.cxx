@@ -2,6 +2,7 @@
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseRealOf.h"
 
 #include <type_traits>
 
@@ -10,9 +11,6 @@ namespace chunkwise
 
 namespace
 {
-
-template <typename TPixel>
-using RealOf = std::conditional_t<std::is_same<TPixel, float>::value || sizeof(TPixel) <= 2, float, double>;
 
 /** The parts of a worker's memory. */
 template <typename TReal>

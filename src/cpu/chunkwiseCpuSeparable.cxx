@@ -2,18 +2,13 @@
 #include "chunkwiseCpuWindow.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseRealOf.h"
 
 namespace chunkwise
 {
 
 namespace
 {
-
-bool
-UsesDouble(PixelKind kind)
-{
-  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
-}
 
 void
 RadiiOf(const SeparableOperation & operation, std::int64_t (&radius)[MaxDimension])

@@ -2,6 +2,7 @@
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseDevice.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseRealOf.h"
 #include "chunkwiseWienerOperation.h"
 
 #include <type_traits>
@@ -19,7 +20,7 @@ RunWiener(const KernelCall & call)
   const BufferView &     in = call.inputs[0];
   DispatchPixelKind(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Real = std::conditional_t<std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2, float, double>;
+    using Real = RealOf<Pixel>;
     const auto noise = static_cast<Real>(static_cast<const WienerOperation &>(*call.operation).noise);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
       using Out = decltype(out);
