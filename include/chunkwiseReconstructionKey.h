@@ -109,9 +109,9 @@ struct ReconstructionRule
     }
   }
 
-  /** The key of the marker, not cut at the mask. `image` is the image's own first input, where the marker is one. */
+  /** The key of the marker, not cut at the mask. `first` and `second` are the inputs'; where there are fewer, any. */
   CHUNKWISE_HOST_DEVICE Key
-  MarkerKey(TPixel mask, TPixel image, bool atEdge) const
+  MarkerKey(TPixel first, TPixel second, TPixel mask, bool atEdge) const
   {
     const Key key = KeyOf::From(mask, flip);
     switch (marker)
@@ -122,8 +122,10 @@ struct ReconstructionRule
         return atEdge ? key : LowestReconstructionKey<TPixel>();
       case ReconstructionMarker::NextBelow:
         return NextBelow(key);
+      case ReconstructionMarker::Agreeing:
+        return KeyOf::From(first, flip) == KeyOf::From(second, flip) ? key : LowestReconstructionKey<TPixel>();
       default:
-        return KeyOf::From(image, flip);
+        return KeyOf::From(first, flip);
     }
   }
 

@@ -7,14 +7,15 @@
 namespace chunkwise
 {
 
-/** Where the marker of a reconstruction comes from. All but an image are made where the mask is, so that only the mask
- * travels. "Below" is above for a reconstruction by erosion. */
+/** Where the marker of a reconstruction comes from. What is made from the mask alone is made where the mask is, so that
+ * only the mask travels. "Below" is above for a reconstruction by erosion. */
 enum class ReconstructionMarker
 {
-  Image,    ///< the first input; the mask is the second
-  Shifted,  ///< the mask less a height, as far as its kind reaches
-  Border,   ///< the mask at the image's edge, nothing elsewhere
-  NextBelow ///< the next number below the mask that its kind has
+  Image,     ///< the first input; the mask is the second
+  Shifted,   ///< the mask less a height, as far as its kind reaches
+  Border,    ///< the mask at the image's edge, nothing elsewhere
+  NextBelow, ///< the next number below the mask that its kind has
+  Agreeing   ///< the mask, the third input, where the first equals the second, and nothing elsewhere
 };
 
 /** What a reconstruction gives. */
@@ -72,7 +73,7 @@ public:
   int
   GetNumberOfInputs() const override
   {
-    return marker == ReconstructionMarker::Image ? 2 : 1;
+    return marker == ReconstructionMarker::Image ? 2 : marker == ReconstructionMarker::Agreeing ? 3 : 1;
   }
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;

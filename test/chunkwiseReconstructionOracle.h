@@ -172,13 +172,24 @@ Saturate(__int128 value)
   return static_cast<T>(std::min(std::max(value, low), high));
 }
 
-/** What a run of the operation gives; `marker` is looked at where it is an image. */
+/** What a run of the operation gives; `marker` and `second` are looked at where they are inputs. */
 template <typename T>
 std::vector<T>
-Run(const ReconstructionOperation & operation, const Box & box, std::vector<T> marker, const std::vector<T> & mask)
+Run(const ReconstructionOperation & operation, const Box & box, std::vector<T> marker, const std::vector<T> & second,
+    const std::vector<T> & mask)
 {
   const T down = static_cast<T>(operation.height);
-  if (operation.marker != ReconstructionMarker::Image)
+  using Limits = std::numeric_limits<T>;
+  const T nothing = operation.erosion ? (Limits::is_integer ? Limits::max() : Limits::infinity())
+                                      : (Limits::is_integer ? Limits::lowest() : -Limits::infinity());
+  if (operation.marker == ReconstructionMarker::Agreeing)
+  {
+    for (std::size_t i = 0; i < mask.size(); ++i)
+    {
+      marker[i] = marker[i] == second[i] ? mask[i] : nothing;
+    }
+  }
+  else if (operation.marker != ReconstructionMarker::Image)
   {
     marker = mask;
     std::size_t at = 0;
@@ -191,9 +202,7 @@ Run(const ReconstructionOperation & operation, const Box & box, std::vector<T> m
       }
       if (operation.marker == ReconstructionMarker::Border && !edge)
       {
-        using Limits = std::numeric_limits<T>;
-        value = operation.erosion ? (Limits::is_integer ? Limits::max() : Limits::infinity())
-                                  : (Limits::is_integer ? Limits::lowest() : -Limits::infinity());
+        value = nothing;
       }
       else if (operation.marker == ReconstructionMarker::Shifted)
       {

@@ -33,6 +33,7 @@ struct FloodTrial
   std::shared_ptr<ReconstructionOperation> operation{ std::make_shared<ReconstructionOperation>() };
   Box                                      box{};
   std::vector<T>                           marker;
+  std::vector<T>                           second;
   std::vector<T>                           mask;
 
   std::vector<T>
@@ -45,9 +46,13 @@ struct FloodTrial
     request.budgets = budgets;
     const auto threads = MakeThreadExecutor(3);
     request.executor = threads.get();
-    if (operation->GetNumberOfInputs() == 2)
+    if (operation->GetNumberOfInputs() > 1)
     {
       request.inputs.push_back(DenseView(marker.data(), PixelKindOf<T>(), box));
+    }
+    if (operation->GetNumberOfInputs() > 2)
+    {
+      request.inputs.push_back(DenseView(second.data(), PixelKindOf<T>(), box));
     }
     request.inputs.push_back(DenseView(mask.data(), PixelKindOf<T>(), box));
     Box room = box;
@@ -81,7 +86,7 @@ struct FloodTrial
   void
   ExpectOracle(const std::vector<T> & result) const
   {
-    const std::vector<T> expected = oracle::Run(*operation, box, marker, mask);
+    const std::vector<T> expected = oracle::Run(*operation, box, marker, second, mask);
     ASSERT_EQ(result.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i)
     {
@@ -140,12 +145,10 @@ RandomTrial(std::mt19937 & random, int largest)
   operation.fullyConnected = random() % 2;
   operation.spatialDimension = 1 + static_cast<int>(random() % 3);
   operation.partVoxels = random() % 2 ? 0 : 1 + static_cast<std::int64_t>(random() % 300);
-  const ReconstructionMarker markers[] = { ReconstructionMarker::Image,
-                                           ReconstructionMarker::Image,
-                                           ReconstructionMarker::Shifted,
-                                           ReconstructionMarker::Border,
-                                           ReconstructionMarker::NextBelow };
-  operation.marker = markers[random() % 5];
+  const ReconstructionMarker markers[] = { ReconstructionMarker::Image,     ReconstructionMarker::Image,
+                                           ReconstructionMarker::Shifted,   ReconstructionMarker::Border,
+                                           ReconstructionMarker::NextBelow, ReconstructionMarker::Agreeing };
+  operation.marker = markers[random() % 6];
   operation.height = static_cast<double>(random() % 100);
   operation.result = static_cast<ReconstructionResult>(random() % 2);
   operation.extremum = 5;
@@ -169,6 +172,11 @@ RandomTrial(std::mt19937 & random, int largest)
         t.marker[i] = operation.erosion ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
       }
     }
+  }
+  t.second = t.marker;
+  for (T & value : t.second)
+  {
+    value = random() % 4 ? value : static_cast<T>(random() % 4);
   }
   if constexpr (std::is_floating_point<T>::value)
   {

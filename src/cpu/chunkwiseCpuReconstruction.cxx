@@ -82,6 +82,7 @@ Begin(const KernelCall & call)
   const ReconstructionRule<TPixel> rule(operation, call.image);
   ForEachOutputRow(call, [&](const Coordinates & index, std::int64_t n) {
     const TPixel * const first = VoxelAt<TPixel>(call.inputs[0], index);
+    const TPixel * const second = VoxelAt<TPixel>(call.inputs[call.numberOfInputs / 2], index);
     const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
     TPixel * const       to = static_cast<TPixel *>(call.output.data) + call.output.Offset(index);
     bool                 rowAtEdge = false;
@@ -93,8 +94,8 @@ Begin(const KernelCall & call)
     {
       const bool atEdge =
         rowAtEdge || (rule.edges[0] && (index[0] + x == 0 || index[0] + x + 1 == call.image.upper[0]));
-      to[x] =
-        KeyOf::To(std::min(rule.MarkerKey(mask[x], first[x], atEdge), KeyOf::From(mask[x], rule.flip)), rule.flip);
+      to[x] = KeyOf::To(std::min(rule.MarkerKey(first[x], second[x], mask[x], atEdge), KeyOf::From(mask[x], rule.flip)),
+                        rule.flip);
     }
   });
 }
