@@ -10,52 +10,80 @@
 namespace chunkwise
 {
 
-/** Voxels as unsigned integers of the same size and order, so that a reconstruction by erosion (`flip` all ones; 0: by
- * dilation) is one by dilation of keys. -0 has the key of +0. A NaN has key 0, below every number's. */
+/** An unsigned integer of 1, 2, 4 or 8 bytes. */
+template <std::size_t VBytes>
+using UnsignedOfBytes = std::conditional_t<
+  VBytes == 1, std::uint8_t,
+  std::conditional_t<VBytes == 2, std::uint16_t, std::conditional_t<VBytes == 4, std::uint32_t, std::uint64_t>>>;
+
+/** Voxels as unsigned integers of the same size and order, so that a reconstruction by erosion is one by dilation of
+ * keys. -0 has the key of +0. A NaN has key 0, below every number's. Works on a voxel's bits: one code for all kinds of
+ * a size. */
+template <typename TKey>
+struct ReconstructionCode
+{
+  static constexpr TKey SignBit = static_cast<TKey>(TKey{ 1 } << (8 * sizeof(TKey) - 1));
+  /** All bits of the exponent of a float of this size. */
+  static constexpr TKey Infinity = static_cast<TKey>(sizeof(TKey) <= 4 ? 0x7F800000u : 0x7FF0000000000000u);
+
+  bool isReal;
+  TKey turn; ///< of integers what makes them keys, of reals all ones by erosion
+
+  CHUNKWISE_HOST_DEVICE
+  ReconstructionCode(bool theIsReal, bool isSigned, TKey flip)
+    : isReal(theIsReal)
+    , turn(static_cast<TKey>(flip ^ (!theIsReal && isSigned ? SignBit : TKey{ 0 })))
+  {}
+
+  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TKey
+  FromBits(TKey bits) const
+  {
+    if (!isReal)
+    {
+      return static_cast<TKey>(bits ^ turn);
+    }
+    const TKey magnitude = static_cast<TKey>(bits & ~SignBit);
+    // The larger a negative number's bits, the less it is.
+    const TKey ordered = bits > SignBit ? static_cast<TKey>(~bits) : static_cast<TKey>(bits | SignBit);
+    return magnitude > Infinity ? TKey{ 0 } : static_cast<TKey>(ordered ^ turn);
+  }
+
+  CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TKey
+  ToBits(TKey key) const
+  {
+    if (!isReal)
+    {
+      return static_cast<TKey>(key ^ turn);
+    }
+    // The key of no number, flipped or not, becomes a NaN.
+    const TKey ordered = key == 0 ? key : static_cast<TKey>(key ^ turn);
+    return (ordered & SignBit) ? static_cast<TKey>(ordered ^ SignBit) : static_cast<TKey>(~ordered);
+  }
+};
+
+/** The same for the voxels of a type. `flip`: all ones by erosion, 0 by dilation. */
 template <typename TPixel>
 struct ReconstructionKey
 {
   static constexpr bool IsReal = static_cast<TPixel>(0.5) != static_cast<TPixel>(0);
   static constexpr bool IsSigned = static_cast<TPixel>(-1) < static_cast<TPixel>(0);
-  using Type =
-    std::conditional_t<sizeof(TPixel) == 1, std::uint8_t,
-                       std::conditional_t<sizeof(TPixel) == 2, std::uint16_t,
-                                          std::conditional_t<sizeof(TPixel) == 4, std::uint32_t, std::uint64_t>>>;
-  static constexpr Type SignBit = static_cast<Type>(Type{ 1 } << (8 * sizeof(Type) - 1));
+  using Type = UnsignedOfBytes<sizeof(TPixel)>;
 
   CHUNKWISE_HOST_DEVICE static CHUNKWISE_ALWAYS_INLINE Type
   From(TPixel pixel, Type flip)
   {
-    if constexpr (IsReal)
-    {
-      const TPixel number = pixel + TPixel(0); // -0 becomes +0
-      Type         bits = 0;
-      memcpy(&bits, &number, sizeof(bits));
-      const Type key = (bits & SignBit) ? static_cast<Type>(~bits) : static_cast<Type>(bits | SignBit);
-      return pixel == pixel ? static_cast<Type>(key ^ flip) : Type{ 0 };
-    }
-    else
-    {
-      return static_cast<Type>(static_cast<Type>(pixel) ^ (IsSigned ? SignBit : Type{ 0 }) ^ flip);
-    }
+    Type bits = 0;
+    memcpy(&bits, &pixel, sizeof(bits));
+    return ReconstructionCode<Type>(IsReal, IsSigned, flip).FromBits(bits);
   }
 
   CHUNKWISE_HOST_DEVICE static CHUNKWISE_ALWAYS_INLINE TPixel
   To(Type key, Type flip)
   {
-    if constexpr (IsReal)
-    {
-      // The key of no number, flipped or not.
-      const Type ordered = key == 0 ? key : static_cast<Type>(key ^ flip);
-      const Type bits = (ordered & SignBit) ? static_cast<Type>(ordered ^ SignBit) : static_cast<Type>(~ordered);
-      TPixel     pixel = 0;
-      memcpy(&pixel, &bits, sizeof(pixel));
-      return pixel;
-    }
-    else
-    {
-      return static_cast<TPixel>(static_cast<Type>(key ^ flip ^ (IsSigned ? SignBit : Type{ 0 })));
-    }
+    const Type bits = ReconstructionCode<Type>(IsReal, IsSigned, flip).ToBits(key);
+    TPixel     pixel = 0;
+    memcpy(&pixel, &bits, sizeof(pixel));
+    return pixel;
   }
 };
 
@@ -64,18 +92,9 @@ template <typename TPixel>
 CHUNKWISE_HOST_DEVICE constexpr typename ReconstructionKey<TPixel>::Type
 LowestReconstructionKey()
 {
-  using KeyOf = ReconstructionKey<TPixel>;
-  using Key = typename KeyOf::Type;
-  if constexpr (KeyOf::IsReal)
-  {
-    // All bits of the exponent.
-    constexpr Key infinity = static_cast<Key>(sizeof(TPixel) == 4 ? 0x7F800000u : 0x7FF0000000000000u);
-    return static_cast<Key>(~(infinity | KeyOf::SignBit));
-  }
-  else
-  {
-    return 0;
-  }
+  using Key = typename ReconstructionKey<TPixel>::Type;
+  using Code = ReconstructionCode<Key>;
+  return ReconstructionKey<TPixel>::IsReal ? static_cast<Key>(~(Code::Infinity | Code::SignBit)) : Key{ 0 };
 }
 
 /** The parameters of a reconstruction as device code takes them. */
@@ -203,7 +222,7 @@ private:
     else
     {
       const Key difference = static_cast<Key>(KeyOf::From(large, 0) - KeyOf::From(small, 0));
-      const Key most = static_cast<Key>(KeyOf::IsSigned ? KeyOf::SignBit - 1 : ~Key{ 0 });
+      const Key most = static_cast<Key>(KeyOf::IsSigned ? ReconstructionCode<Key>::SignBit - 1 : ~Key{ 0 });
       return static_cast<TPixel>(difference < most ? difference : most);
     }
   }
