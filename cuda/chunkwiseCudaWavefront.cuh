@@ -31,7 +31,7 @@ struct TileShape
 __host__ __device__ constexpr TileShape
 TileShapeOf(bool planar, std::size_t keyBytes)
 {
-  return planar ? TileShape{ 64, keyBytes == 8 ? 32 : 64, 1, 64 } : TileShape{ 32, 8, keyBytes <= 2 ? 16 : 8, 128 };
+  return planar ? TileShape{ 64, keyBytes == 8 ? 32 : 64, 1, 128 } : TileShape{ 32, 8, keyBytes <= 2 ? 16 : 8, 128 };
 }
 
 /** The images of a wavefront: volumes of up to three axes with neighbours, at positions along the others. */
@@ -137,38 +137,99 @@ EntryOf(TKey key)
                            : static_cast<std::uint32_t>(key);
 }
 
-/** The sweeps of a tile along one axis, forth and back. `lines` of `length` voxels; a line is a thread's. */
-template <typename TKey>
+/** Some steps of a sweep: a voxel lets through what comes along the line and what it has itself. Loads go before the
+ * steps that wait for each other. */
+template <int VSteps, typename TKey>
 __device__ inline bool
-SweepLine(TKey * state, const TKey * mask, int first, int step, int length)
+SweepSteps(TKey * __restrict__ state, const TKey * __restrict__ mask, int at, int step, TKey & carry)
 {
-  bool changed = false;
-  TKey carry = state[first - step];
-  int  at = first;
-  for (int i = 0; i < length; ++i, at += step)
+  TKey before[VSteps];
+  TKey limit[VSteps];
+#pragma unroll
+  for (int i = 0; i < VSteps; ++i)
   {
-    const TKey before = state[at];
-    const TKey through = min(max(before, carry), mask[at]);
-    // Outside of the image the mask is 0, and so is the state.
-    carry = through;
-    if (through > before)
+    before[i] = state[at + i * step];
+    limit[i] = mask[at + i * step];
+  }
+  bool changed = false;
+#pragma unroll
+  for (int i = 0; i < VSteps; ++i)
+  {
+    carry = min(max(before[i], carry), limit[i]);
+    if (carry > before[i])
     {
-      state[at] = through;
+      state[at + i * step] = carry;
       changed = true;
     }
   }
-  carry = state[at];
-  for (int i = 0; i < length; ++i)
+  return changed;
+}
+
+/** The sweeps of a line of the tile, forth and back. */
+template <int VLength, typename TKey>
+__device__ inline bool
+SweepLine(TKey * state, const TKey * mask, int first, int step)
+{
+  constexpr int steps = VLength < 16 ? VLength : 16;
+  bool          changed = false;
+  TKey          carry = state[first - step];
+  for (int i = 0; i < VLength; i += steps)
   {
-    at -= step;
-    const TKey before = state[at];
-    const TKey through = min(max(before, carry), mask[at]);
-    carry = through;
-    if (through > before)
+    changed |= SweepSteps<steps>(state, mask, first + i * step, step, carry);
+  }
+  carry = state[first + VLength * step];
+  for (int i = VLength - 1; i >= 0; i -= steps)
+  {
+    changed |= SweepSteps<steps>(state, mask, first + i * step, -step, carry);
+  }
+  return changed;
+}
+
+/** The steps of a tile that go across an edge or a corner. They lead to another row, so that rows of one parity, and in
+ * volumes planes, only read the others. */
+template <typename TKey, bool VPlanar>
+__device__ inline bool
+RelaxDiagonals(TKey * state, const TKey * mask, int thread)
+{
+  using Tile = WavefrontTile<TKey, VPlanar>;
+  constexpr TileShape shape = Tile::Shape;
+  constexpr int       halfZ = VPlanar ? 1 : shape.z / 2;
+  bool                changed = false;
+  for (int parity = 0; parity < (VPlanar ? 2 : 4); ++parity)
+  {
+    for (int i = thread; i < shape.x * (shape.y / 2) * halfZ; i += shape.threads)
     {
-      state[at] = through;
-      changed = true;
+      const int x = i % shape.x;
+      const int y = 2 * (i / shape.x % (shape.y / 2)) + (parity & 1);
+      const int z = VPlanar ? 0 : 2 * (i / (shape.x * (shape.y / 2))) + (parity >> 1);
+      const int at = Tile::Slot(x, y, z);
+      TKey      largest = 0;
+#pragma unroll
+      for (int dz = -Tile::FrameZ; dz <= Tile::FrameZ; ++dz)
+      {
+#pragma unroll
+        for (int dy = -1; dy <= 1; ++dy)
+        {
+          const int row = at + dz * Tile::Plane + dy * Tile::Pitch;
+          if (dy != 0 && dz != 0)
+          {
+            largest = max(largest, state[row]);
+          }
+          if (dy != 0 || dz != 0)
+          {
+            largest = max(largest, max(state[row - 1], state[row + 1]));
+          }
+        }
+      }
+      const TKey before = state[at];
+      const TKey through = min(largest, mask[at]);
+      if (through > before)
+      {
+        state[at] = through;
+        changed = true;
+      }
     }
+    __syncthreads();
   }
   return changed;
 }
@@ -261,142 +322,114 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
     const std::int64_t lowerZ = tileZ * shape.z;
 
     // The tile and the layer around it. The layer's mask tells what can enter the tiles beyond.
-    constexpr int rowLength = shape.x + 2;
-    constexpr int rows = (shape.y + 2) * (shape.z + 2 * Tile::FrameZ);
-    for (int i = thread; i < rowLength * rows; i += threads)
+    // A warp has whole rows, some at a time, so that their loads are on the way together.
+    constexpr int warps = threads / 32;
+    constexpr int rowsAtOnce = 4;
+    const int     warp = thread / 32;
+    const int     lane = thread % 32;
     {
-      const int          x = i % rowLength - 1;
-      const int          row = i / rowLength;
-      const int          y = row % (shape.y + 2) - 1;
-      const int          z = row / (shape.y + 2) - Tile::FrameZ;
-      const std::int64_t gx = lowerX + x;
-      const std::int64_t gy = lowerY + y;
-      const std::int64_t gz = lowerZ + z;
-      TKey               stateKey = 0;
-      TKey               maskKey = 0;
-      if (gx >= -image.before[0] && gx < image.extent[0] + image.after[0] && gy >= -image.before[1] &&
-          gy < image.extent[1] + image.after[1] && gz >= -image.before[2] && gz < image.extent[2] + image.after[2])
+      constexpr int pieces = (shape.x + 2 + 31) / 32;
+      constexpr int rows = (shape.y + 2) * (shape.z + 2 * Tile::FrameZ);
+      bool          inRow[pieces];
+#pragma unroll
+      for (int p = 0; p < pieces; ++p)
       {
-        stateKey = code.FromBits(LoadFromOthers(globalState + gx * image.stateStride[0] + gy * image.stateStride[1] +
-                                                gz * image.stateStride[2]));
-        maskKey =
-          code.FromBits(globalMask[gx * image.maskStride[0] + gy * image.maskStride[1] + gz * image.maskStride[2]]);
+        const std::int64_t gx = lowerX + lane + 32 * p - 1;
+        inRow[p] = lane + 32 * p < shape.x + 2 && gx >= -image.before[0] && gx < image.extent[0] + image.after[0];
       }
-      const int slot = Tile::Slot(x, y, z);
-      state[slot] = stateKey;
-      mask[slot] = maskKey;
+      for (int first = warp; first < rows; first += rowsAtOnce * warps)
+      {
+        TKey stateBits[rowsAtOnce][pieces];
+        TKey maskBits[rowsAtOnce][pieces];
+        bool held[rowsAtOnce];
+#pragma unroll
+        for (int k = 0; k < rowsAtOnce; ++k)
+        {
+          const int          row = first + k * warps;
+          const std::int64_t gy = lowerY + row % (shape.y + 2) - 1;
+          const std::int64_t gz = lowerZ + row / (shape.y + 2) - Tile::FrameZ;
+          held[k] = row < rows && gy >= -image.before[1] && gy < image.extent[1] + image.after[1] &&
+                    gz >= -image.before[2] && gz < image.extent[2] + image.after[2];
+          const TKey * const fromState =
+            globalState + (lowerX + lane - 1 + gy * image.stateStride[1] + gz * image.stateStride[2]);
+          const TKey * const fromMask =
+            globalMask + (lowerX + lane - 1 + gy * image.maskStride[1] + gz * image.maskStride[2]);
+#pragma unroll
+          for (int p = 0; p < pieces; ++p)
+          {
+            // From the second-level cache, where other blocks have stored it.
+            stateBits[k][p] = held[k] && inRow[p] ? __ldcg(fromState + 32 * p) : TKey{ 0 };
+            maskBits[k][p] = held[k] && inRow[p] ? __ldg(fromMask + 32 * p) : TKey{ 0 };
+          }
+        }
+#pragma unroll
+        for (int k = 0; k < rowsAtOnce; ++k)
+        {
+          const int row = first + k * warps;
+#pragma unroll
+          for (int p = 0; p < pieces; ++p)
+          {
+            if (row < rows && lane + 32 * p < shape.x + 2)
+            {
+              const int slot =
+                Tile::Slot(lane + 32 * p - 1, row % (shape.y + 2) - 1, row / (shape.y + 2) - Tile::FrameZ);
+              const bool there = held[k] && inRow[p];
+              state[slot] = there ? code.FromBits(stateBits[k][p]) : TKey{ 0 };
+              mask[slot] = there ? code.FromBits(maskBits[k][p]) : TKey{ 0 };
+            }
+          }
+        }
+      }
     }
     __syncthreads();
 
-    bool any = false;
-    for (;;)
+    // Sweeps along the axes in turn, until none has changed anything since it was last made.
+    constexpr int sweeps = (VPlanar ? 2 : 3) + (VFull ? 1 : 0);
+    bool          any = false;
+    for (int sweep = 0, unchanged = 0; unchanged < sweeps; sweep = sweep + 1 == sweeps ? 0 : sweep + 1)
     {
       bool changed = false;
-      for (int line = thread; line < shape.y * shape.z; line += threads)
+      if (sweep == 0)
       {
-        changed |= SweepLine(state, mask, Tile::Slot(0, line % shape.y, line / shape.y), 1, shape.x);
-      }
-      __syncthreads();
-      if constexpr (VFull)
-      {
-        // Steps along y that see three voxels of the row before.
-        for (int direction = 1; direction >= -1; direction -= 2)
+        for (int line = thread; line < shape.y * shape.z; line += threads)
         {
-          for (int step = 0; step < shape.y; ++step)
-          {
-            const int y = direction > 0 ? step : shape.y - 1 - step;
-            for (int i = thread; i < shape.x * shape.z; i += threads)
-            {
-              const int  at = Tile::Slot(i % shape.x, y, i / shape.x);
-              const int  from = at - direction * Tile::Pitch;
-              const TKey before = state[at];
-              const TKey through = min(max(max(state[from - 1], state[from + 1]), state[from]), mask[at]);
-              if (through > before)
-              {
-                state[at] = through;
-                changed = true;
-              }
-            }
-            __syncthreads();
-          }
+          changed |= SweepLine<shape.x>(state, mask, Tile::Slot(0, line % shape.y, line / shape.y), 1);
+        }
+      }
+      else if (sweep == 1)
+      {
+        for (int line = thread; line < shape.x * shape.z; line += threads)
+        {
+          changed |= SweepLine<shape.y>(state, mask, Tile::Slot(line % shape.x, 0, line / shape.x), Tile::Pitch);
+        }
+      }
+      else if (!VPlanar && sweep == 2)
+      {
+        for (int line = thread; line < shape.x * shape.y; line += threads)
+        {
+          changed |= SweepLine<shape.z>(state, mask, Tile::Slot(line % shape.x, line / shape.x, 0), Tile::Plane);
         }
       }
       else
       {
-        for (int line = thread; line < shape.x * shape.z; line += threads)
-        {
-          changed |= SweepLine(state, mask, Tile::Slot(line % shape.x, 0, line / shape.x), Tile::Pitch, shape.y);
-        }
-        __syncthreads();
+        changed = RelaxDiagonals<TKey, VPlanar>(state, mask, thread);
       }
-      if constexpr (!VPlanar)
-      {
-        if constexpr (VFull)
-        {
-          for (int direction = 1; direction >= -1; direction -= 2)
-          {
-            for (int step = 0; step < shape.z; ++step)
-            {
-              const int z = direction > 0 ? step : shape.z - 1 - step;
-              for (int i = thread; i < shape.x * shape.y; i += threads)
-              {
-                const int  at = Tile::Slot(i % shape.x, i / shape.x, z);
-                const TKey before = state[at];
-                TKey       largest = 0;
-                for (int y = -1; y <= 1; ++y)
-                {
-                  const int from = at - direction * Tile::Plane + y * Tile::Pitch;
-                  largest = max(largest, max(max(state[from - 1], state[from + 1]), state[from]));
-                }
-                const TKey through = min(largest, mask[at]);
-                if (through > before)
-                {
-                  state[at] = through;
-                  changed = true;
-                }
-              }
-              __syncthreads();
-            }
-          }
-        }
-        else
-        {
-          for (int line = thread; line < shape.x * shape.y; line += threads)
-          {
-            changed |= SweepLine(state, mask, Tile::Slot(line % shape.x, line / shape.x, 0), Tile::Plane, shape.z);
-          }
-          __syncthreads();
-        }
-      }
-      if (!__syncthreads_or(changed))
-      {
-        break;
-      }
-      any = true;
+      changed = __syncthreads_or(changed);
+      any = any || changed;
+      // A line that was swept forth and back is done with; diagonals may want more steps.
+      unchanged = !changed ? unchanged + 1 : sweep == sweeps - 1 && VFull ? 0 : 1;
     }
 
     if (any)
     {
-      for (int i = thread; i < shape.x * shape.y * shape.z; i += threads)
-      {
-        const int          x = i % shape.x;
-        const int          y = i / shape.x % shape.y;
-        const int          z = i / (shape.x * shape.y);
+      const auto store = [&](int x, int y, int z, TKey * to, TKey bits) {
         const std::int64_t gx = lowerX + x;
         const std::int64_t gy = lowerY + y;
         const std::int64_t gz = lowerZ + z;
-        if (gx >= image.extent[0] + image.after[0] || gy >= image.extent[1] + image.after[1] ||
-            gz >= image.extent[2] + image.after[2])
+        const TKey         key = state[Tile::Slot(x, y, z)];
+        if (code.FromBits(bits) == key)
         {
-          continue;
-        }
-        TKey * const to =
-          globalState + gx * image.stateStride[0] + gy * image.stateStride[1] + gz * image.stateStride[2];
-        const int  slot = Tile::Slot(x, y, z);
-        const TKey key = state[slot];
-        if (code.FromBits(LoadFromOthers(to)) == key)
-        {
-          continue;
+          return;
         }
         if (gx >= image.extent[0] || gy >= image.extent[1] || gz >= image.extent[2])
         {
@@ -404,7 +437,7 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
           atomicOr(image.changedSides,
                    (gx >= image.extent[0] ? 2u : 0u) | (gy >= image.extent[1] ? 8u : 0u) |
                      (gz >= image.extent[2] ? 32u : 0u));
-          continue;
+          return;
         }
         *const_cast<volatile TKey *>(to) = code.ToBits(key);
         const int lowX = x == 0 ? -1 : 0;
@@ -415,7 +448,7 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
         const int highZ = !VPlanar && z == shape.z - 1 ? 1 : 0;
         if (!(lowX | highX | lowY | highY | lowZ | highZ))
         {
-          continue;
+          return;
         }
         for (int dz = VPlanar ? 0 : -1; dz <= (VPlanar ? 0 : 1); ++dz)
         {
@@ -442,6 +475,43 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
               {
                 atomicMax(notices + (outZ + 1) * 9 + (outY + 1) * 3 + outX + 1, EntryOf(enters));
               }
+            }
+          }
+        }
+      };
+      constexpr int pieces = shape.x / 32;
+      constexpr int rows = shape.y * shape.z;
+      static_assert(shape.x % 32 == 0 && rows % (rowsAtOnce * warps) == 0, "whole batches of rows");
+      for (int first = warp; first < rows; first += rowsAtOnce * warps)
+      {
+        TKey   bits[rowsAtOnce][pieces];
+        TKey * to[rowsAtOnce];
+        bool   held[rowsAtOnce][pieces];
+#pragma unroll
+        for (int k = 0; k < rowsAtOnce; ++k)
+        {
+          const int          row = first + k * warps;
+          const std::int64_t gy = lowerY + row % shape.y;
+          const std::int64_t gz = lowerZ + row / shape.y;
+          to[k] = globalState + (lowerX + lane + gy * image.stateStride[1] + gz * image.stateStride[2]);
+#pragma unroll
+          for (int p = 0; p < pieces; ++p)
+          {
+            held[k][p] = lowerX + lane + 32 * p < image.extent[0] + image.after[0] &&
+                         gy < image.extent[1] + image.after[1] && gz < image.extent[2] + image.after[2];
+            bits[k][p] = held[k][p] ? __ldcg(to[k] + 32 * p) : TKey{ 0 };
+          }
+        }
+#pragma unroll
+        for (int k = 0; k < rowsAtOnce; ++k)
+        {
+          const int row = first + k * warps;
+#pragma unroll
+          for (int p = 0; p < pieces; ++p)
+          {
+            if (held[k][p])
+            {
+              store(lane + 32 * p, row % shape.y, row / shape.y, to[k] + 32 * p, bits[k][p]);
             }
           }
         }
@@ -535,6 +605,10 @@ RunWavefront(const KernelCall & call, const ReconstructionOperation & operation)
   if (shape.numberOfTiles == 0)
   {
     return;
+  }
+  if (call.output.stride[0] != 1 || mask.stride[0] != 1)
+  {
+    throw ParameterError("reconstruction: voxels must be contiguous along x");
   }
   if (shape.numberOfTiles >= std::int64_t{ 0xFFFFFFFF } / 2)
   {

@@ -312,6 +312,11 @@ private:
       }
       m_Parts[static_cast<std::size_t>(chosen)].running = true;
       ++m_Running;
+      // Wakes another one only if there is something for it: what winds through the parts stays with one thread.
+      if (Choose() >= 0)
+      {
+        m_Changed.notify_one();
+      }
       lock.unlock();
       try
       {
@@ -327,7 +332,6 @@ private:
       lock.lock();
       m_Parts[static_cast<std::size_t>(chosen)].running = false;
       --m_Running;
-      m_Changed.notify_all();
     }
   }
 
