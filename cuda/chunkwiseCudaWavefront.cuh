@@ -55,6 +55,10 @@ struct WavefrontImage
   /** Entries of tiles: 0, or the largest key that can enter, cut to 32 bits. */
   std::uint32_t * entries;
   std::uint32_t * open; ///< tiles whose entry is not 0 or that are at work
+  /** When the work began, and after how many nanoseconds to give up; 0: never. Given up: not 0. */
+  std::uint64_t * began;
+  std::uint64_t   patience;
+  std::uint32_t * givenUp;
   std::uint32_t * changedSides;
 };
 
@@ -127,6 +131,14 @@ __device__ inline TKey
 LoadFromOthers(const TKey * at)
 {
   return *const_cast<const volatile TKey *>(at);
+}
+
+__device__ inline std::uint64_t
+NowInNanoseconds()
+{
+  std::uint64_t now = 0;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
 }
 
 template <typename TKey>
@@ -235,7 +247,7 @@ RelaxDiagonals(TKey * state, const TKey * mask, int thread)
 }
 
 template <typename TKey, bool VPlanar, bool VFull>
-__global__ static void
+__global__ void
 __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   WavefrontKernel(WavefrontImage<TKey> image, ReconstructionCode<TKey> code)
 {
@@ -275,17 +287,21 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
     }
     __syncthreads();
     const unsigned long long choice = chosen;
+    if (thread == 0)
+    {
+      if (image.patience && NowInNanoseconds() - *image.began > image.patience)
+      {
+        *const_cast<volatile std::uint32_t *>(image.givenUp) = 1;
+      }
+      ended = LoadFromOthers(image.givenUp) != 0 || (choice == 0 && LoadFromOthers(image.open) == 0);
+    }
+    __syncthreads();
+    if (ended)
+    {
+      return;
+    }
     if (choice == 0)
     {
-      if (thread == 0)
-      {
-        ended = LoadFromOthers(image.open) == 0;
-      }
-      __syncthreads();
-      if (ended)
-      {
-        return;
-      }
       __nanosleep(200);
       continue;
     }
@@ -555,7 +571,8 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
 }
 
 __global__ static void
-OpenTiles(std::uint32_t * entries, std::uint32_t * open, std::int64_t tiles)
+OpenTiles(std::uint32_t * entries, std::uint32_t * open, std::uint64_t * began, std::uint32_t * givenUp,
+          std::int64_t tiles)
 {
   for (std::int64_t i = blockIdx.x * std::int64_t{ 256 } + threadIdx.x; i < tiles; i += gridDim.x * std::int64_t{ 256 })
   {
@@ -564,53 +581,63 @@ OpenTiles(std::uint32_t * entries, std::uint32_t * open, std::int64_t tiles)
   if (blockIdx.x == 0 && threadIdx.x == 0)
   {
     *open = static_cast<std::uint32_t>(tiles);
+    *givenUp = 0;
+    *began = NowInNanoseconds();
   }
 }
 
-template <typename TKey, bool VPlanar, bool VFull>
+/** Launches as many blocks as can be on the device at once, but no more than `mostBlocks`: they wait for each other,
+ * which a cooperative launch lets them do. */
+template <typename TFirst, typename TSecond>
 void
-LaunchWavefront(const WavefrontImage<TKey> & image, const ReconstructionCode<TKey> & code, cudaStream_t stream)
+LaunchTogether(void (*kernel)(TFirst, TSecond), int threads, std::size_t shared, std::int64_t mostBlocks,
+               cudaStream_t stream, TFirst first, TSecond second)
 {
-  const auto           kernel = WavefrontKernel<TKey, VPlanar, VFull>;
-  constexpr int        threads = TileShapeOf(VPlanar, sizeof(TKey)).threads;
-  const std::size_t    shared = 2 * sizeof(TKey) * static_cast<std::size_t>(WavefrontTile<TKey, VPlanar>::Voxels);
-  int                  device = 0;
-  int                  processors = 0;
-  int                  blocks = 0;
-  WavefrontImage<TKey> images = image;
-  auto                 codes = code;
+  int device = 0;
+  int processors = 0;
+  int blocks = 0;
   CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
   CheckCuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
             "cudaFuncSetAttribute");
   CheckCuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared),
             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  // Blocks wait for each other: all must be there at once, which a cooperative launch makes sure of.
-  const std::int64_t most = static_cast<std::int64_t>(blocks) * processors;
-  const auto         grid = static_cast<unsigned int>(std::min(most, image.numberOfTiles));
-  void *             arguments[] = { &images, &codes };
-  CheckCuda(cudaLaunchCooperativeKernel(
-              reinterpret_cast<const void *>(kernel), dim3(grid), dim3(threads), arguments, shared, stream),
+  const auto grid = static_cast<unsigned int>(std::min(static_cast<std::int64_t>(blocks) * processors, mostBlocks));
+  void *     arguments[] = { &first, &second };
+  CheckCuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(kernel),
+                                        dim3(grid),
+                                        dim3(static_cast<unsigned int>(threads)),
+                                        arguments,
+                                        shared,
+                                        stream),
             "cudaLaunchCooperativeKernel");
 }
 
-template <typename TKey>
+template <typename TKey, bool VPlanar, bool VFull>
 void
-RunWavefront(const KernelCall & call, const ReconstructionOperation & operation)
+LaunchWavefront(const WavefrontImage<TKey> & image, const ReconstructionCode<TKey> & code, cudaStream_t stream)
 {
-  const auto           stream = static_cast<cudaStream_t>(call.stream);
-  const Box &          own = call.writable;
-  const BufferView &   mask = call.inputs[call.numberOfInputs - 1];
-  const WavefrontShape shape(operation, own, call.image, sizeof(TKey));
-  if (shape.numberOfTiles == 0)
-  {
-    return;
-  }
+  LaunchTogether(WavefrontKernel<TKey, VPlanar, VFull>,
+                 TileShapeOf(VPlanar, sizeof(TKey)).threads,
+                 2 * sizeof(TKey) * static_cast<std::size_t>(WavefrontTile<TKey, VPlanar>::Voxels),
+                 image.numberOfTiles,
+                 stream,
+                 image,
+                 code);
+}
+
+/** The images of a call; `scratch` has WavefrontScratchBytes. */
+template <typename TKey>
+WavefrontImage<TKey>
+MakeWavefrontImage(const KernelCall & call, const ReconstructionOperation & operation, const WavefrontShape & shape)
+{
+  const Box &        own = call.writable;
+  const BufferView & mask = call.inputs[call.numberOfInputs - 1];
   if (call.output.stride[0] != 1 || mask.stride[0] != 1)
   {
     throw ParameterError("reconstruction: voxels must be contiguous along x");
   }
-  if (shape.numberOfTiles >= std::int64_t{ 0xFFFFFFFF } / 2)
+  if (shape.numberOfTiles >= std::int64_t{ 0x7FFFFFFF })
   {
     throw ParameterError("reconstruction: a chunk has too many tiles");
   }
@@ -635,18 +662,20 @@ RunWavefront(const KernelCall & call, const ReconstructionOperation & operation)
   }
   image.numberOfTiles = shape.numberOfTiles;
   image.open = static_cast<std::uint32_t *>(call.scratch);
-  image.entries = image.open + 256 / sizeof(std::uint32_t);
+  image.givenUp = image.open + 16;
+  image.began = reinterpret_cast<std::uint64_t *>(image.open + 32);
+  image.entries = image.open + 64;
   image.changedSides = call.changedSides;
-  const PixelKind kind = call.output.kind;
-  const bool      isSigned =
-    kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 || kind == PixelKind::Int64;
-  const ReconstructionCode<TKey> code(
-    IsFloatingPoint(kind), isSigned, operation.erosion ? static_cast<TKey>(~TKey{ 0 }) : TKey{ 0 });
+  return image;
+}
 
-  OpenTiles<<<static_cast<unsigned int>(std::min<std::int64_t>((shape.numberOfTiles + 255) / 256, 1024)),
-              256,
-              0,
-              stream>>>(image.entries, image.open, shape.numberOfTiles);
+template <typename TKey>
+void
+RunWavefront(const WavefrontImage<TKey> & image, const WavefrontShape & shape,
+             const ReconstructionOperation & operation, const ReconstructionCode<TKey> & code, cudaStream_t stream)
+{
+  const auto blocks = static_cast<unsigned int>(std::min<std::int64_t>((shape.numberOfTiles + 255) / 256, 1024));
+  OpenTiles<<<blocks, 256, 0, stream>>>(image.entries, image.open, image.began, image.givenUp, shape.numberOfTiles);
   CheckLaunch("reconstruction");
   if (shape.planar)
   {

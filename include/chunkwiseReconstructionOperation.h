@@ -26,6 +26,14 @@ enum class ReconstructionResult
   Extrema  ///< one value where the mask is beyond the reconstruction, another elsewhere
 };
 
+/** How a device finds a reconstruction; the result is the same. */
+enum class ReconstructionMethod
+{
+  Auto,          ///< a wavefront, and where that takes longer than a forest would, a forest from what it has reached
+  TileWavefront, ///< tiles swept in shared memory, those first that the largest values can enter
+  SpanningForest ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit voxels
+};
+
 /** Morphological reconstruction by dilation, or erosion, of a marker under, or over, a mask. Kernel "reconstruction".
  *
  * By dilation: the largest value that some path of neighbours brings from the marker, where each voxel of the path lets
@@ -49,6 +57,7 @@ public:
   ReconstructionMarker marker{ ReconstructionMarker::Image };
   /** Of a Shifted marker; converted to the mask's kind. */
   double               height{ 0 };
+  ReconstructionMethod method{ ReconstructionMethod::Auto };
   ReconstructionResult result{ ReconstructionResult::Reconstruction };
   /** Of Extrema; converted to the mask's kind. */
   double extremum{ 1 };

@@ -12,9 +12,9 @@ std::string
 ReconstructionOperation::GetKey() const
 {
   return GetName() + (erosion ? " erosion" : " dilation") + (fullyConnected ? " full " : " face ") +
-         std::to_string(spatialDimension) + " marker " + std::to_string(static_cast<int>(marker)) + " height " +
-         std::to_string(height) + " result " + std::to_string(static_cast<int>(result)) + " " +
-         std::to_string(extremum) + " " + std::to_string(elsewhere);
+         std::to_string(spatialDimension) + " marker " + std::to_string(static_cast<int>(marker)) + " method " +
+         std::to_string(static_cast<int>(method)) + " height " + std::to_string(height) + " result " +
+         std::to_string(static_cast<int>(result)) + " " + std::to_string(extremum) + " " + std::to_string(elsewhere);
 }
 
 Halo

@@ -271,15 +271,24 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
   const auto devices = Manager::GetGlobal().GetDevices();
   if (!devices.empty())
   {
-    std::vector<T> onDevice;
-    double         copy = 0;
-    const double   seconds = TimeDevice(*devices[0], *c.operation, c.box, c.marker, c.mask, onDevice, copy);
-    std::printf(" %10.3f %8.2f %8.0f %8.1f%s",
-                seconds * 1e3,
-                voxels / seconds * 1e-9,
-                itk / seconds,
-                seconds / copy,
-                onDevice == result ? "" : "  DIFFERS FROM THE CPU");
+    for (const auto method :
+         { ReconstructionMethod::Auto, ReconstructionMethod::TileWavefront, ReconstructionMethod::SpanningForest })
+    {
+      std::vector<T> onDevice;
+      double         copy = 0;
+      c.operation->method = method;
+      const double seconds = TimeDevice(*devices[0], *c.operation, c.box, c.marker, c.mask, onDevice, copy);
+      if (method == ReconstructionMethod::Auto)
+      {
+        std::printf(" %10.3f %8.2f %8.0f %8.1f", seconds * 1e3, voxels / seconds * 1e-9, itk / seconds, seconds / copy);
+      }
+      else
+      {
+        std::printf(" %10.3f", seconds * 1e3);
+      }
+      std::printf("%s", onDevice == result ? "" : " DIFFERS FROM THE CPU");
+    }
+    c.operation->method = ReconstructionMethod::Auto;
   }
   std::printf("\n");
   std::fflush(stdout);
@@ -300,7 +309,17 @@ main(int argc, char ** argv)
               threads,
               static_cast<long long>(planar),
               static_cast<long long>(solid));
-  std::printf("%-34s %10s %10s %8s %10s %8s %8s %8s\n", "", "ITK", "CPU", "times", "CUDA", "Gvox/s", "x ITK", "x copy");
+  std::printf("%-34s %10s %10s %8s %10s %8s %8s %8s %10s %10s\n",
+              "",
+              "ITK",
+              "CPU",
+              "times",
+              "CUDA",
+              "Gvox/s",
+              "x ITK",
+              "x copy",
+              "wavefront",
+              "forest");
   {
     Case<std::uint16_t, 2> c;
     c.name = "h-maxima, uint16, 8 neighbours";

@@ -145,6 +145,7 @@ RandomTrial(std::mt19937 & random, int largest)
   operation.fullyConnected = random() % 2;
   operation.spatialDimension = 1 + static_cast<int>(random() % 3);
   operation.partVoxels = random() % 2 ? 0 : 1 + static_cast<std::int64_t>(random() % 300);
+  operation.method = static_cast<ReconstructionMethod>(random() % 3);
   const ReconstructionMarker markers[] = { ReconstructionMarker::Image,     ReconstructionMarker::Image,
                                            ReconstructionMarker::Shifted,   ReconstructionMarker::Border,
                                            ReconstructionMarker::NextBelow, ReconstructionMarker::Agreeing };
@@ -249,22 +250,26 @@ TEST_P(Reconstruction, GoesThroughSerpentines)
   {
     for (const std::int64_t part : { 0, 1, 200 })
     {
-      FloodTrial<std::uint16_t> t;
-      t.box = Box::FromExtent({ { 33, 31, 5, 1, 1 } });
-      t.operation->partVoxels = part;
-      t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
-      t.marker = t.mask;
-      const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
-      ForEachIndex(t.box, [&](const Coordinates & index) {
-        // Corridors along `axis`, every second row open, joined at alternating ends.
-        const int          across = axis == 0 ? 1 : 0;
-        const std::int64_t row = index[across];
-        const bool         joint = row % 4 == 1 ? index[axis] == t.box.upper[axis] - 1 : index[axis] == 0;
-        At<std::uint16_t>(mask, index) =
-          static_cast<std::uint16_t>(row % 2 == 0 || joint ? 60000 - 3 * (row * 40 + index[axis]) : 7);
-      });
-      t.marker[0] = 65535;
-      t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint16_t>(9000)));
+      for (const auto method : { ReconstructionMethod::TileWavefront, ReconstructionMethod::SpanningForest })
+      {
+        FloodTrial<std::uint16_t> t;
+        t.box = Box::FromExtent({ { 33, 31, 5, 1, 1 } });
+        t.operation->partVoxels = part;
+        t.operation->method = method;
+        t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
+        t.marker = t.mask;
+        const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
+        ForEachIndex(t.box, [&](const Coordinates & index) {
+          // Corridors along `axis`, every second row open, joined at alternating ends.
+          const int          across = axis == 0 ? 1 : 0;
+          const std::int64_t row = index[across];
+          const bool         joint = row % 4 == 1 ? index[axis] == t.box.upper[axis] - 1 : index[axis] == 0;
+          At<std::uint16_t>(mask, index) =
+            static_cast<std::uint16_t>(row % 2 == 0 || joint ? 60000 - 3 * (row * 40 + index[axis]) : 7);
+        });
+        t.marker[0] = 65535;
+        t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint16_t>(40000)));
+      }
     }
   }
 }
