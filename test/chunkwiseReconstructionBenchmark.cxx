@@ -6,6 +6,7 @@
 #include "chunkwiseReconstructionOperation.h"
 
 #include "itkImage.h"
+#include "itkImageFileReader.h"
 #include "itkReconstructionByDilationImageFilter.h"
 #include "itkReconstructionByErosionImageFilter.h"
 
@@ -320,6 +321,32 @@ main(int argc, char ** argv)
               "x copy",
               "wavefront",
               "forest");
+  if (argc > 5)
+  {
+    using Image = itk::Image<std::uint8_t, 3>;
+    const auto            image = itk::ReadImage<Image>(argv[5]);
+    const auto            size = image->GetLargestPossibleRegion().GetSize();
+    Case<std::uint8_t, 3> c;
+    c.name = "h-maxima of 20, uint8, 6 neighbours";
+    c.box = Box::FromExtent({ { static_cast<std::int64_t>(size[0]),
+                                static_cast<std::int64_t>(size[1]),
+                                static_cast<std::int64_t>(size[2]),
+                                1,
+                                1 } });
+    c.mask.assign(image->GetBufferPointer(), image->GetBufferPointer() + c.box.NumberOfVoxels());
+    c.operation->marker = ReconstructionMarker::Shifted;
+    c.operation->height = 20;
+    Run(c, threads, withPeer);
+    c.name = "the same, 26 neighbours";
+    c.operation->fullyConnected = true;
+    Run(c, threads, withPeer);
+    c.name = "fill holes, uint8, 6 neighbours";
+    c.operation->fullyConnected = false;
+    c.operation->marker = ReconstructionMarker::Border;
+    c.operation->erosion = true;
+    Run(c, threads, withPeer);
+    return 0;
+  }
   {
     Case<std::uint16_t, 2> c;
     c.name = "h-maxima, uint16, 8 neighbours";
