@@ -455,6 +455,13 @@ main(int argc, char ** argv)
     c.marker.assign(c.mask.size(), 0);
     c.marker[0] = 200;
     Run(c, threads, withPeer);
+    // Many levels that overtake each other along the way.
+    c.name = "spiral, stairs of markers";
+    for (std::size_t i = 0; i < c.marker.size(); ++i)
+    {
+      c.marker[i] = std::min<std::uint8_t>(c.mask[i], static_cast<std::uint8_t>(i * 199 / c.marker.size()));
+    }
+    Run(c, threads, withPeer);
   }
   {
     Case<float, 2> c;
