@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#if defined(__AVX512BW__)
+#if defined(__SSE2__)
 #  include <immintrin.h>
 #endif
 
@@ -207,6 +207,27 @@ struct TileRow
       }
       return passed;
     }
+#elif defined(__SSE2__)
+    if constexpr (sizeof(TLeft) == 2)
+    {
+      const __m128i zero = _mm_setzero_si128();
+      const auto    subtract = [&](TLeft * at, __m128i count) {
+        __m128i * const to = reinterpret_cast<__m128i *>(at);
+        const __m128i   before = _mm_load_si128(to);
+        _mm_store_si128(to, _mm_sub_epi16(before, count));
+        return _mm_cmpeq_epi16(_mm_subs_epu16(count, before), zero);
+      };
+      std::uint64_t passed = 0;
+      for (int i = 0; i < RankTileWidth; i += 16)
+      {
+        const __m128i count = _mm_load_si128(reinterpret_cast<const __m128i *>(counts + i));
+        const __m128i lower = subtract(left + i, _mm_unpacklo_epi8(count, zero));
+        const __m128i upper = subtract(left + i + 8, _mm_unpackhi_epi8(count, zero));
+        const auto    enough = static_cast<std::uint64_t>(_mm_movemask_epi8(_mm_packs_epi16(lower, upper)));
+        passed |= (enough ^ 0xFFFF) << i;
+      }
+      return passed;
+    }
 #endif
     TLeft some = 0;
     for (std::int64_t i = 0; i < RankTileWidth; ++i)
@@ -320,6 +341,17 @@ PlacesIn(const std::uint32_t * __restrict__ places, std::uint32_t first, std::ui
     _mm512_sub_epi32(_mm512_or_si512(some, guards), _mm512_set1_epi32(static_cast<int>(first)));
   const __m512i beforeLast = _mm512_sub_epi32(_mm512_set1_epi32(static_cast<int>(last)), some);
   return _mm512_cmpeq_epi32_mask(_mm512_and_si512(_mm512_and_si512(afterFirst, beforeLast), guards), guards);
+#elif defined(__SSE2__)
+  const __m128i guards = _mm_set1_epi32(static_cast<int>(PlaceGuards));
+  const auto    isIn = [&](std::int64_t i) {
+    const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i *>(places + i));
+    const __m128i afterFirst = _mm_sub_epi32(_mm_or_si128(some, guards), _mm_set1_epi32(static_cast<int>(first)));
+    const __m128i beforeLast = _mm_sub_epi32(_mm_set1_epi32(static_cast<int>(last)), some);
+    return _mm_cmpeq_epi32(_mm_and_si128(_mm_and_si128(afterFirst, beforeLast), guards), guards);
+  };
+  const __m128i lower = _mm_packs_epi32(isIn(0), isIn(4));
+  const __m128i upper = _mm_packs_epi32(isIn(8), isIn(12));
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(lower, upper)));
 #else
   std::uint32_t bits = 0;
   for (std::uint32_t i = 0; i < RankTileLook; ++i)
