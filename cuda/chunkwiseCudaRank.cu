@@ -1,23 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaRank.cuh"
 
-#include <cmath>
-
 namespace chunkwise
 {
 
 namespace
 {
-
-template <typename TKey>
-void
-Launch(const RankGeometry & g, const void * in, void * out, cudaStream_t stream)
-{
-  if (!LaunchRankLists<TKey>(g, in, out, stream) && !LaunchRankTiles<TKey>(g, in, out, stream))
-  {
-    LaunchRankBits<TKey>(g, in, out, stream);
-  }
-}
 
 /** The axes of windows, those without a radius last; the line is never along x, on which neighbouring threads lie. */
 void
@@ -43,28 +31,48 @@ ChooseAxes(RankGeometry & g, const Coordinates & radius)
   }
 }
 
+/** The part of a call's geometry that its cost depends on. */
+RankGeometry
+GeometryOf(const Box & output, const Coordinates & radius)
+{
+  RankGeometry g{};
+  g.out = g.outBuffer = output;
+  ChooseAxes(g, radius);
+  return g;
+}
+
 template <typename TPixel>
 void
 Run(const KernelCall & call)
 {
+  using Key = typename RankKey<TPixel>::Type;
   const auto &      operation = static_cast<const RankOperation &>(*call.operation);
   const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
   const WindowBoxes boxes(call.output.box, call.image, radius, operation.boundary.mode);
   char *            scratch = static_cast<char *>(call.scratch);
   const auto        pixels = ContinueImage<TPixel>(call, boxes, operation.boundary, scratch);
-  RankGeometry      g{};
+  RankGeometry      g = GeometryOf(call.output.box, radius);
   g.in = pixels.box;
   g.inStride = pixels.stride;
-  g.out = g.outBuffer = call.output.box;
   g.outStride = call.output.stride;
-  ChooseAxes(g, radius);
   g.fraction = operation.fraction;
   g.form = RankKey<TPixel>::IsReal                            ? KeyForm::Real
            : static_cast<TPixel>(-1) < static_cast<TPixel>(0) ? KeyForm::Signed
                                                               : KeyForm::Unsigned;
   g.inputKind = call.inputs[0].kind;
   g.outputKind = call.output.kind;
-  Launch<typename RankKey<TPixel>::Type>(g, pixels.data, call.output.data, StreamOf(call));
+  if (RankListsTake(g, sizeof(TPixel)))
+  {
+    LaunchRankLists<Key>(g, pixels.data, call.output.data, StreamOf(call));
+  }
+  else if (RankTilesTake(g))
+  {
+    LaunchRankTiles<Key>(g, pixels.data, call.output.data, scratch, StreamOf(call));
+  }
+  else
+  {
+    LaunchRankBits<Key>(g, pixels.data, call.output.data, StreamOf(call));
+  }
 }
 
 void
@@ -83,28 +91,38 @@ BoxesOf(const Operation & operation, const ChunkShape & shape)
 std::size_t
 ScratchOfRank(const Operation & operation, const ChunkShape & shape)
 {
-  return ContinuedBytes(BoxesOf(operation, shape),
-                        static_cast<const RankOperation &>(operation).boundary.mode,
-                        PixelSize(shape.inputKinds[0]));
+  const WindowBoxes boxes = BoxesOf(operation, shape);
+  const std::size_t pixelBytes = PixelSize(shape.inputKinds[0]);
+  const std::size_t continued =
+    ContinuedBytes(boxes, static_cast<const RankOperation &>(operation).boundary.mode, pixelBytes);
+  const RankGeometry g = GeometryOf(shape.outputBox, boxes.radius);
+  if (RankListsTake(g, pixelBytes) || !RankTilesTake(g))
+  {
+    return continued;
+  }
+  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
+    return continued + RankTilesBytes<typename RankKey<decltype(pixel)>::Type>(g);
+  });
 }
 
-/** In bytes that take as long (measured on an H200): 3 a tap from lists, 17 a voxel of the planes that come and go in
- * tiles, 11 a tap and byte of a voxel bit by bit. */
+/** In bytes that take as long (measured on an H200): 3 a tap from lists; 210 a voxel in tiles, and for each voxel that
+ * is sorted 30 and 45 a byte of it; 11 a tap and byte of a voxel bit by bit. */
 double
 CostOfRank(const Operation & operation, const ChunkShape & shape)
 {
-  const WindowBoxes boxes = BoxesOf(operation, shape);
-  double            taps = 1;
-  std::int64_t      largest = 0;
+  const WindowBoxes  boxes = BoxesOf(operation, shape);
+  const RankGeometry g = GeometryOf(shape.outputBox, boxes.radius);
+  const std::size_t  pixel = PixelSize(shape.inputKinds[0]);
+  double             taps = 1;
+  double             sorted = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
     taps *= static_cast<double>(2 * boxes.radius[a] + 1);
-    largest = std::max(largest, boxes.radius[a]);
+    sorted *= 1 + static_cast<double>(boxes.radius[a]) / 8;
   }
-  const std::size_t pixel = PixelSize(shape.inputKinds[0]);
-  const double      bytes = largest <= 3                 ? 3 * taps
-                            : largest <= 5 && pixel <= 4 ? 17 * std::pow(taps, 2.0 / 3)
-                                                         : 11 * taps * static_cast<double>(pixel);
+  const double bytes = RankListsTake(g, pixel) ? 3 * taps
+                       : RankTilesTake(g)      ? 210 + sorted * static_cast<double>(30 + 45 * pixel)
+                                               : 11 * taps * static_cast<double>(pixel);
   return bytes * static_cast<double>(shape.outputBox.NumberOfVoxels());
 }
 

@@ -196,15 +196,28 @@ TapsIn(const Box & box, int axis, std::int64_t i, int radius)
   return static_cast<int>(last - first + 1);
 }
 
-/** Sorted lists of small windows. False, here and below: not for windows of this size. */
+/** Sorted lists of small windows: those that RankListsTake. */
+inline bool
+RankListsTake(const RankGeometry & g, std::size_t keyBytes)
+{
+  const int largest = std::max({ g.planeRadii[0], g.planeRadii[1], g.lineRadius });
+  // Smaller keys are faster sorted in tiles; lists of more than seven planes, or of seven of 64-bit keys, do not fit.
+  return largest <= 2 || (largest == 3 && (g.lineRadius == 0 || keyBytes == 4));
+}
 template <typename TKey>
-bool
+void
 LaunchRankLists(const RankGeometry & g, const void * in, void * out, cudaStream_t stream);
 
-/** Tiles, the voxels of each sorted. */
-template <typename TKey>
+/** Sorted tiles: of windows that RankTilesTake. */
 bool
-LaunchRankTiles(RankGeometry g, const void * in, void * out, cudaStream_t stream);
+RankTilesTake(const RankGeometry & g);
+/** Bytes of scratch; they do not shrink when the output grows. */
+template <typename TKey>
+std::size_t
+RankTilesBytes(const RankGeometry & g);
+template <typename TKey>
+void
+LaunchRankTiles(RankGeometry g, const void * in, void * out, void * scratch, cudaStream_t stream);
 
 /** Windows of any size, bit by bit. */
 template <typename TKey>

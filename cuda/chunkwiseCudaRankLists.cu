@@ -454,24 +454,17 @@ DivideLines(RankGeometry & g)
 }
 
 template <typename TKey, int VRadius, int VLists>
-bool
+void
 LaunchLists(RankGeometry g, const void * in, void * out, cudaStream_t stream)
 {
   constexpr std::size_t bytes = std::size_t{ VLists } * ((2 * VRadius + 1) * (2 * VRadius + 1) + 1) * sizeof(TKey);
   constexpr int threads = bytes * 128 <= LargestSharedMemory ? 128 : bytes * 64 <= LargestSharedMemory ? 64 : 32;
-  if constexpr (bytes * threads > LargestSharedMemory)
-  {
-    return false;
-  }
-  else
-  {
-    DivideLines(g);
-    const auto kernel = RankListKernel<TKey, VRadius, VLists, threads>;
-    AllowSharedMemory(kernel, bytes * threads);
-    kernel<<<BlocksFor(g.lines, threads), threads, bytes * threads, stream>>>(g, static_cast<const TKey *>(in), out);
-    CheckLaunch("RankListKernel");
-    return true;
-  }
+  static_assert(bytes * threads <= LargestSharedMemory, "a warp's lists fit");
+  DivideLines(g);
+  const auto kernel = RankListKernel<TKey, VRadius, VLists, threads>;
+  AllowSharedMemory(kernel, bytes * threads);
+  kernel<<<BlocksFor(g.lines, threads), threads, bytes * threads, stream>>>(g, static_cast<const TKey *>(in), out);
+  CheckLaunch("RankListKernel");
 }
 
 /** Computes the voxels whose windows are whole, and calls rest(part) for parts of the output that have the others. */
@@ -510,44 +503,46 @@ LaunchMedianOf27(RankGeometry g, const void * in, void * out, cudaStream_t strea
 } // namespace
 
 template <typename TKey>
-bool
+void
 LaunchRankLists(const RankGeometry & g, const void * in, void * out, cudaStream_t stream)
 {
   if (g.fraction == 0.5 && g.planeRadii[0] == 1 && g.planeRadii[1] == 1 && g.lineRadius == 1)
   {
     LaunchMedianOf27<TKey>(
-      g, in, out, stream, [&](const RankGeometry & part) { (void)LaunchLists<TKey, 1, 3>(part, in, out, stream); });
-    return true;
+      g, in, out, stream, [&](const RankGeometry & part) { LaunchLists<TKey, 1, 3>(part, in, out, stream); });
+    return;
   }
   const int plane = std::max(g.planeRadii[0], g.planeRadii[1]);
   const int line = g.lineRadius;
-  bool      done = false;
   if (plane <= 1 && line <= 2)
   {
-    done = line == 0   ? LaunchLists<TKey, 1, 1>(g, in, out, stream)
-           : line == 1 ? LaunchLists<TKey, 1, 3>(g, in, out, stream)
-                       : LaunchLists<TKey, 1, 5>(g, in, out, stream);
+    line == 0   ? LaunchLists<TKey, 1, 1>(g, in, out, stream)
+    : line == 1 ? LaunchLists<TKey, 1, 3>(g, in, out, stream)
+                : LaunchLists<TKey, 1, 5>(g, in, out, stream);
   }
   else if (plane <= 2 && line <= 2)
   {
-    done = line == 0   ? LaunchLists<TKey, 2, 1>(g, in, out, stream)
-           : line == 1 ? LaunchLists<TKey, 2, 3>(g, in, out, stream)
-                       : LaunchLists<TKey, 2, 5>(g, in, out, stream);
+    line == 0   ? LaunchLists<TKey, 2, 1>(g, in, out, stream)
+    : line == 1 ? LaunchLists<TKey, 2, 3>(g, in, out, stream)
+                : LaunchLists<TKey, 2, 5>(g, in, out, stream);
   }
-  else if (plane <= 3 && line <= 3)
+  else if (line == 0)
   {
-    done = line == 0 ? LaunchLists<TKey, 3, 1>(g, in, out, stream) : LaunchLists<TKey, 3, 7>(g, in, out, stream);
+    LaunchLists<TKey, 3, 1>(g, in, out, stream);
   }
-  return done;
+  else if constexpr (sizeof(TKey) <= 4)
+  {
+    LaunchLists<TKey, 3, 7>(g, in, out, stream);
+  }
 }
 
-template bool
+template void
 LaunchRankLists<std::uint8_t>(const RankGeometry &, const void *, void *, cudaStream_t);
-template bool
+template void
 LaunchRankLists<std::uint16_t>(const RankGeometry &, const void *, void *, cudaStream_t);
-template bool
+template void
 LaunchRankLists<std::uint32_t>(const RankGeometry &, const void *, void *, cudaStream_t);
-template bool
+template void
 LaunchRankLists<std::uint64_t>(const RankGeometry &, const void *, void *, cudaStream_t);
 
 } // namespace chunkwise
