@@ -134,6 +134,48 @@ TEST_P(Statistics, VarianceOfChunksHasTheBitsOfTheWholeOnTheCpu)
   compare(std::int64_t{}, double{}, 30);
 }
 
+/** Sums near the most that accumulators are meant for, and beyond. */
+template <typename T>
+void
+CompareLargeSums(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (const std::int64_t radius : { 12, 13 })
+  {
+    const auto operation = std::make_shared<VarianceOperation>();
+    operation->radius = { { radius, radius, radius, 0, 0 } };
+    Trial<T, double> t(random, operation, { { 37, 30, 28, 1, 1 } });
+    for (T & pixel : t.pixels)
+    {
+      pixel = random() % 8 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+    }
+    t.request.backend = backend;
+    t.Prepare(t.request.image);
+    manager.Execute(t.request);
+    for (int sample = 0; sample < 30; ++sample)
+    {
+      const Coordinates index{ { static_cast<std::int64_t>(random() % 37),
+                                 static_cast<std::int64_t>(random() % 30),
+                                 static_cast<std::int64_t>(random() % 28),
+                                 0,
+                                 0 } };
+      const long double expected = VarianceOf(WindowValues<T>(t.image, index, *operation));
+      ASSERT_NEAR(t.Result(index), static_cast<double>(expected), static_cast<double>(expected) * 1e-13)
+        << operation->GetKey() << " at " << ToString(index);
+    }
+  }
+}
+
+TEST_P(Statistics, SumsOfLargeWindowsDoNotOverflow)
+{
+  std::mt19937 random(60);
+  CompareLargeSums<std::uint8_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::int8_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::uint16_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::int16_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::uint32_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::int32_t>(random, GetManager(), GetBackend());
+}
+
 TEST_P(Statistics, AnOffsetDoesNotShowInTheStandardDeviation)
 {
   std::mt19937 random(63);
