@@ -61,7 +61,7 @@ Run(const KernelCall & call)
                                                               : KeyForm::Unsigned;
   g.inputKind = call.inputs[0].kind;
   g.outputKind = call.output.kind;
-  if (RankListsTake(g, sizeof(TPixel)))
+  if (RankListsTake(g))
   {
     LaunchRankLists<Key>(g, pixels.data, call.output.data, StreamOf(call));
   }
@@ -96,7 +96,7 @@ ScratchOfRank(const Operation & operation, const ChunkShape & shape)
   const std::size_t continued =
     ContinuedBytes(boxes, static_cast<const RankOperation &>(operation).boundary.mode, pixelBytes);
   const RankGeometry g = GeometryOf(shape.outputBox, boxes.radius);
-  if (RankListsTake(g, pixelBytes) || !RankTilesTake(g))
+  if (RankListsTake(g) || !RankTilesTake(g))
   {
     return continued;
   }
@@ -120,9 +120,9 @@ CostOfRank(const Operation & operation, const ChunkShape & shape)
     taps *= static_cast<double>(2 * boxes.radius[a] + 1);
     sorted *= 1 + static_cast<double>(boxes.radius[a]) / 8;
   }
-  const double bytes = RankListsTake(g, pixel) ? 3 * taps
-                       : RankTilesTake(g)      ? 210 + sorted * static_cast<double>(30 + 45 * pixel)
-                                               : 11 * taps * static_cast<double>(pixel);
+  const double bytes = RankListsTake(g)   ? 3 * taps
+                       : RankTilesTake(g) ? 210 + sorted * static_cast<double>(30 + 45 * pixel)
+                                          : 11 * taps * static_cast<double>(pixel);
   return bytes * static_cast<double>(shape.outputBox.NumberOfVoxels());
 }
 

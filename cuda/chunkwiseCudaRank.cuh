@@ -198,11 +198,10 @@ TapsIn(const Box & box, int axis, std::int64_t i, int radius)
 
 /** Sorted lists of small windows: those that RankListsTake. */
 inline bool
-RankListsTake(const RankGeometry & g, std::size_t keyBytes)
+RankListsTake(const RankGeometry & g)
 {
   const int largest = std::max({ g.planeRadii[0], g.planeRadii[1], g.lineRadius });
-  // Smaller keys are faster sorted in tiles; lists of more than seven planes, or of seven of 64-bit keys, do not fit.
-  return largest <= 2 || (largest == 3 && (g.lineRadius == 0 || keyBytes == 4));
+  return largest <= 2 || (largest == 3 && g.lineRadius == 0);
 }
 template <typename TKey>
 void

@@ -526,13 +526,9 @@ LaunchRankLists(const RankGeometry & g, const void * in, void * out, cudaStream_
     : line == 1 ? LaunchLists<TKey, 2, 3>(g, in, out, stream)
                 : LaunchLists<TKey, 2, 5>(g, in, out, stream);
   }
-  else if (line == 0)
+  else
   {
     LaunchLists<TKey, 3, 1>(g, in, out, stream);
-  }
-  else if constexpr (sizeof(TKey) <= 4)
-  {
-    LaunchLists<TKey, 3, 7>(g, in, out, stream);
   }
 }
 
