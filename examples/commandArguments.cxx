@@ -168,6 +168,12 @@ AddFilters(CLI::App & app, Arguments & arguments)
     ->check(CLI::ExistingFile)
     ->type_name("FILE");
 
+  CLI::App * table = add("sat", Filter::SummedAreaTable, "Summed-area table, by default of 64-bit integers or doubles");
+  table->add_option("--summed-axes", arguments.summedAxes, "How many of the first axes are summed (3, in 2-D 2)")
+    ->check(CLI::Range(2, 3));
+  table->add_flag("--squares", arguments.squares, "Sum the squares of the voxels");
+  table->add_flag("--modular", arguments.modular, "Let integer sums wrap around");
+
   add("sequence", Filter::Sequence, "Several filters in one pass over the image")
     ->add_option("--step", arguments.stepTexts, "A filter with its options, as \"mean --radius 2\"; once for each")
     ->required()
@@ -258,7 +264,7 @@ ParseSteps(Arguments & arguments)
       throw ArgumentError("--step: " + text + ": " + error.what());
     }
     if (step.filter == Filter::None || step.filter == Filter::Sequence || step.filter == Filter::Difference ||
-        step.filter == Filter::Statistics || step.planOnly)
+        step.filter == Filter::Statistics || step.filter == Filter::SummedAreaTable || step.planOnly)
     {
       throw ArgumentError("--step: \"" + text + "\" is not a filter");
     }

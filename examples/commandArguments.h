@@ -57,6 +57,7 @@ enum class Filter
   Convolution,
   Statistics,
   Difference,
+  SummedAreaTable,
   Sequence
 };
 
@@ -86,6 +87,10 @@ struct Arguments
   double                    noise{ 0.0 };     ///< its variance
   std::string               element{ "box" }; ///< of flat morphology: box, ball or cross
   std::vector<double>       range;            ///< empty: the filter's own
+
+  unsigned int summedAxes{ 0 }; ///< of a summed-area table; 0: the filter's default
+  bool         squares{ false };
+  bool         modular{ false };
 
   std::vector<std::string> stepTexts;
   std::vector<Arguments>   steps; ///< of a sequence
