@@ -217,6 +217,10 @@ main()
     Measure<std::uint16_t, std::uint64_t>(device, n, n, 1);
     Measure<float, double>(device, n, n, 1);
   }
+  Measure<float, float>(device, 4097, 8191, 1);
+  Measure<double, double>(device, 16384, 16384, 1);
+  Measure<float, float>(device, 512, 512, 512);
   Measure<float, float>(device, 1024, 1024, 1024);
+  Measure<std::uint8_t, std::uint32_t>(device, 1024, 1024, 1024);
   return 0;
 }
