@@ -49,21 +49,12 @@ Widen(TSum sum)
   }
 }
 
-/** What a part of a tile has published: nothing, its own sums, or those of all tiles up to it. */
-enum : unsigned int
+/** A sum that a tile hands to the next one of its row or column, and which tile did. */
+template <typename T>
+struct Handed
 {
-  Nothing,
-  Own,
-  UpTo
-};
-
-/** A vector of sums, and a state, for each part of each tile. */
-template <typename TCarry>
-struct Published
-{
-  TCarry *       own;
-  TCarry *       upTo;
-  unsigned int * states;
+  T sum;
+  T tag;
 };
 
 /** One kernel call on slices that are independent of each other or, `deep`, sums of all slices before. */
@@ -89,140 +80,115 @@ struct Table
   const AccumulatorOf<TIn> * carry;  ///< C, S and l before the first row; nullptr: 0
   const AccumulatorOf<TIn> * before; ///< of each stack, the sum of the slices before; nullptr: 0
   uint4 *                    planes; ///< room for P of the tiles that are worked on; nullptr: in shared memory
-  Published<TCarry>          above;  ///< Columns entries in 4 parts for each tile
-  Published<TCarry>          left;   ///< an entry for each row, a part for each warp
+  Handed<TCarry> *           above;  ///< of each slice and parity, one for each column
+  Handed<TCarry> *           left;   ///< of each slice and row of tiles, one for each parity and row
   unsigned long long *       ticket;
 };
 
-__device__ __forceinline__ unsigned int
-Acquire(const unsigned int * state)
+/** Tiles hand sums on through words of a sum and a tag, each written and read as a whole, so that no fence orders one
+ * after the other and one trip to the second-level cache is enough.
+ *
+ * Two words alternate along a row or column of tiles: tile i writes where tile i - 2 wrote. Only tile i - 1 read that,
+ * and the sum that it wrote then, which tile i has read, depends on it; so does what tile i writes. A read that saw the
+ * later write would be a value out of thin air, which the memory model excludes. */
+__device__ __forceinline__ Handed<std::uint32_t>
+                           LoadHanded(const Handed<std::uint32_t> * word)
 {
-  unsigned int value;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(state) : "memory");
-  return value;
+  unsigned long long bits;
+  asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(bits) : "l"(word));
+  return { static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32) };
 }
 
 __device__ __forceinline__ void
-Release(unsigned int * state, unsigned int value)
+StoreHanded(Handed<std::uint32_t> * word, std::uint32_t sum, std::uint32_t tag)
 {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(state), "r"(value) : "memory");
+  const unsigned long long bits = sum | static_cast<unsigned long long>(tag) << 32;
+  asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
 }
 
-/** Look-back of one warp along a line of tiles: `entries` of its lanes have a sum each, the others nothing.
- *
- * What a warp publishes is in order without a fence: the lanes' stores come before __syncwarp, which orders them before
- * the release by lane 0; the acquire of that state by a lane of another warp, and __syncwarp there, come before the
- * loads. Release and acquire are cumulative, so the chain holds for all lanes. */
-template <typename TCarry>
-class LookBack
+template <typename T>
+__device__ __forceinline__ Handed<T>
+                           LoadHanded(const Handed<T> * word)
+{
+  static_assert(sizeof(T) == 8, "two words of 64 bits");
+  unsigned long long sum;
+  unsigned long long tag;
+  asm volatile("{\n\t.reg .b128 both;\n\t"
+               "ld.relaxed.gpu.global.b128 both, [%2];\n\t"
+               "mov.b128 {%0, %1}, both;\n\t}"
+               : "=l"(sum), "=l"(tag)
+               : "l"(word));
+  Handed<T> handed;
+  __builtin_memcpy(&handed.sum, &sum, sizeof(sum));
+  __builtin_memcpy(&handed.tag, &tag, sizeof(tag));
+  return handed;
+}
+
+template <typename T>
+__device__ __forceinline__ void
+StoreHanded(Handed<T> * word, T sum, T tag)
+{
+  unsigned long long bits[2];
+  __builtin_memcpy(bits, &sum, sizeof(sum));
+  __builtin_memcpy(bits + 1, &tag, sizeof(tag));
+  asm volatile("{\n\t.reg .b128 both;\n\t"
+               "mov.b128 both, {%1, %2};\n\t"
+               "st.relaxed.gpu.global.b128 [%0], both;\n\t}" ::"l"(word),
+               "l"(bits[0]),
+               "l"(bits[1])
+               : "memory");
+}
+
+/** One thread's sum of a row or column, at tile number `at` of it. */
+template <typename T>
+class Chain
 {
 public:
+  /** Asks for what the tile before hands on. `words`: of the line of tiles, `stride` apart; nullptr: not this thread.
+   */
   __device__
-  LookBack(const Published<TCarry> & published, int entries, int parts, int part, std::int64_t tile,
-           std::int64_t stride, std::int64_t at)
-    : m_Published(published)
-    , m_Lane(static_cast<int>(threadIdx.x % 32))
-    , m_Entries(entries)
-    , m_Parts(parts)
-    , m_Part(part)
-    , m_Tile(tile)
+  Chain(Handed<T> * words, std::int64_t stride, int at)
+    : m_Words(words)
     , m_Stride(stride)
     , m_At(at)
-  {}
-
-  /** True if the tile before is complete, or there is none: then `before` is the sum before this tile, and that with
-   * `own` is published. Else `own` is. */
-  __device__ bool
-  Begin(TCarry own, TCarry & before) const
   {
-    unsigned int state = UpTo;
-    if (m_At > 0)
+    if (m_Words && m_At > 0)
     {
-      state = Acquire(State(m_At - 1));
-      __syncwarp();
-      state = __shfl_sync(~0u, state, 0);
+      m_Before = LoadHanded(From());
     }
-    if (state == UpTo)
-    {
-      if (m_At > 0)
-      {
-        before = Load(m_Published.upTo, m_At - 1);
-      }
-      Publish(m_Published.upTo, before + own, UpTo);
-      return true;
-    }
-    Publish(m_Published.own, own, Own);
-    return false;
   }
 
-  /** Waits, after Begin gave false: adds, from the nearest complete tile on, in order. */
-  __device__ void
-  End(TCarry own, TCarry & before) const
+  /** The sum before this tile, `first` if it is the first one; hands on that with `own`. */
+  __device__ T
+  Pass(T first, T own)
   {
-    std::int64_t nearest = -1;
-    for (std::int64_t end = m_At; nearest < 0;)
+    if (!m_Words)
     {
-      const std::int64_t mine = end - 1 - m_Lane;
-      unsigned int       complete;
-      unsigned int       absent;
-      do
+      return first;
+    }
+    if (m_At > 0)
+    {
+      while (m_Before.tag != static_cast<T>(m_At))
       {
-        const unsigned int state = mine >= 0 ? Acquire(State(mine)) : static_cast<unsigned int>(Own);
-        complete = __ballot_sync(~0u, state == UpTo);
-        absent = __ballot_sync(~0u, state == Nothing);
-        // What lies beyond the nearest complete one does not matter.
-        absent &= complete ? (complete & (0u - complete)) - 1 : ~0u;
-      } while (absent);
-      nearest = complete ? end - __ffs(static_cast<int>(complete)) : -1;
-      end -= 32;
+        m_Before = LoadHanded(From());
+      }
+      first = m_Before.sum;
     }
-    __syncwarp();
-    before = Load(m_Published.upTo, nearest);
-    for (std::int64_t i = nearest + 1; i < m_At; ++i)
-    {
-      before = before + Load(m_Published.own, i);
-    }
-    Publish(m_Published.upTo, before + own, UpTo);
+    StoreHanded(m_Words + m_At % 2 * m_Stride, static_cast<T>(first + own), static_cast<T>(m_At + 1));
+    return first;
   }
 
 private:
-  __device__ std::int64_t
-             Place(std::int64_t i) const
+  __device__ const Handed<T> *
+                   From() const
   {
-    return (m_Tile + (i - m_At) * m_Stride) * m_Parts + m_Part;
-  }
-  __device__ unsigned int *
-  State(std::int64_t i) const
-  {
-    return m_Published.states + Place(i);
-  }
-  __device__ TCarry
-  Load(const TCarry * sums, std::int64_t i) const
-  {
-    return m_Lane < m_Entries ? __ldcg(sums + Place(i) * m_Entries + m_Lane) : TCarry(0);
-  }
-  __device__ void
-  Publish(TCarry * sums, TCarry sum, unsigned int state) const
-  {
-    if (m_Lane < m_Entries)
-    {
-      __stcg(sums + Place(m_At) * m_Entries + m_Lane, sum);
-    }
-    __syncwarp();
-    if (m_Lane == 0)
-    {
-      Release(State(m_At), state);
-    }
+    return m_Words + (m_At - 1) % 2 * m_Stride;
   }
 
-  const Published<TCarry> & m_Published;
-  const int                 m_Lane;
-  const int                 m_Entries;
-  const int                 m_Parts;
-  const int                 m_Part;
-  const std::int64_t        m_Tile;
-  const std::int64_t        m_Stride;
-  const std::int64_t        m_At;
+  Handed<T> * const  m_Words;
+  const std::int64_t m_Stride;
+  const int          m_At;
+  Handed<T>          m_Before;
 };
 
 /** Tile number `ticket` in the order of antidiagonals: those to the left and above come before. */
@@ -546,9 +512,18 @@ public:
     }
   }
 
-  /** With C + S of the section in the block's shared memory: looks back along the rows and stores. */
+  /** The sums of the rows to the left: lane r has row r. */
+  __device__ Chain<TCarry>
+             ChainOfRows(const Step & step) const
+  {
+    auto * const words =
+      m_Table.left + (std::int64_t{ step.slice } * m_Table.tileRows + step.row) * 2 * Tile::Rows + m_Warp * WarpRows;
+    return { m_Lane < WarpRows && step.slice >= m_Table.skipped ? words + m_Lane : nullptr, Tile::Rows, step.column };
+  }
+
+  /** With C + S of the section in the block's shared memory: the x step over blocks, and stores. */
   __device__ void
-  Finish(const Step & step, std::int64_t tile) const
+  Finish(const Step & step, Chain<TCarry> & rows) const
   {
     TCarry above[Group];
 #pragma unroll
@@ -565,12 +540,7 @@ public:
       const TCarry other = __shfl_sync(~0u, above[Group - 1] + Widen<TIn, TCarry>(m_Sums[r][Group - 1]), 31);
       total = m_Lane == r ? other : total;
     }
-    TCarry                 left = TCarry(0);
-    const LookBack<TCarry> back(m_Table.left, WarpRows, Warps, m_Warp, tile, 1, step.column);
-    if (!back.Begin(total, left))
-    {
-      back.End(total, left);
-    }
+    const TCarry left = rows.Pass(TCarry(0), total);
 
     const std::int64_t y = Row(step);
     const std::int64_t x = Column(step);
@@ -719,36 +689,36 @@ __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, 
   __shared__ Step                            steps[3];
   TileWork<TIn, TOut, TLocal, TCarry, VDeep> work(table, memory, &sections[0][0]);
   const int                                  thread = static_cast<int>(threadIdx.x);
-  const int                                  warp = thread / 32;
   if (thread == 0)
   {
     steps[0] = NextStep(table, Step{ -1, 0, 0, 0 });
-    steps[1] = steps[0].row >= 0 ? NextStep(table, steps[0]) : steps[0];
   }
   __syncthreads();
   work.Fetch(steps[0]);
+  if (thread == 0 && steps[0].row >= 0)
+  {
+    steps[1] = NextStep(table, steps[0]);
+  }
   for (int now = 0; steps[now].row >= 0; now = now == 2 ? 0 : now + 1)
   {
-    const Step   step = steps[now];
-    const Step & next = steps[now == 2 ? 0 : now + 1];
+    const Step    step = steps[now];
+    const Step &  next = steps[now == 2 ? 0 : now + 1];
+    const bool    isStored = step.slice >= table.skipped;
+    const bool    hasColumn = isStored && thread < Columns;
+    auto * const  words = table.above + (std::int64_t{ step.slice } * 2 * table.tileColumns + step.column) * Columns;
+    Chain<TCarry> columns(hasColumn ? words + thread : nullptr, std::int64_t{ table.tileColumns } * Columns, step.row);
     work.SumColumns(step);
     __syncthreads();
     work.Fetch(next);
-
-    const std::int64_t tile =
-      (std::int64_t{ step.slice } * table.tileRows + step.row) * table.tileColumns + step.column;
-    const bool             isStored = step.slice >= table.skipped;
-    const bool             looksUp = isStored && thread < Columns;
-    const LookBack<TCarry> back(table.above, 32, Columns / 32, warp, tile, table.tileColumns, step.row);
-    TCarry                 own = TCarry(0);
-    TCarry                 above = TCarry(0);
-    bool                   done = true;
-    if (looksUp)
+    Chain<TCarry> rows = work.ChainOfRows(step);
+    if (hasColumn)
     {
       const std::int64_t column = std::int64_t{ step.column } * Columns + thread;
+      TCarry             first = TCarry(0);
+      TCarry             own = TCarry(0);
       if (work.IsFirst(step) && column < table.columns)
       {
-        above = static_cast<TCarry>(table.carry[column]);
+        first = static_cast<TCarry>(table.carry[column]);
         own = static_cast<TCarry>(table.carry[table.columns + column]);
         if constexpr (!IsReal<TIn>)
         {
@@ -762,7 +732,12 @@ __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, 
         sections[s][thread] = own;
         own = own + total;
       }
-      done = back.Begin(own, above);
+      const TCarry above = columns.Pass(first, own);
+#pragma unroll
+      for (int s = 0; s < Warps; ++s)
+      {
+        sections[s][thread] = above + sections[s][thread];
+      }
     }
     else if (thread == Warps * 32 - 1)
     {
@@ -770,22 +745,10 @@ __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, 
     }
     __syncwarp();
     work.ScanColumns();
-    if (looksUp)
-    {
-      if (!done)
-      {
-        back.End(own, above);
-      }
-#pragma unroll
-      for (int s = 0; s < Warps; ++s)
-      {
-        sections[s][thread] = above + sections[s][thread];
-      }
-    }
     __syncthreads();
     if (isStored)
     {
-      work.Finish(step, tile);
+      work.Finish(step, rows);
     }
   }
 }
@@ -893,21 +856,16 @@ struct Tiling
   {
     return rows * columns;
   }
+  /** Words for columns and rows. */
   std::int64_t
-  Count() const
+  Words() const
   {
-    return OfSlice() * slices;
-  }
-  std::size_t
-  StateBytes() const
-  {
-    return sizeof(unsigned long long) +
-           static_cast<std::size_t>(Count()) * (Columns / 32 + Warps) * sizeof(unsigned int);
+    return slices * 2 * (columns * Columns + rows * tileRows);
   }
   std::size_t
   Bytes() const
   {
-    return static_cast<std::size_t>(Count() * 2 * (Columns + tileRows)) * sizeof(std::uint64_t) + StateBytes();
+    return sizeof(std::uint64_t) * 2 * static_cast<std::size_t>(Words() + 1);
   }
 };
 
@@ -1066,19 +1024,12 @@ private:
       scratch += static_cast<std::size_t>(entries) * sizeof(std::uint64_t);
       return taken;
     };
-    const auto publish = [&](std::int64_t entries) {
-      Published<TCarry> published{};
-      published.own = reinterpret_cast<TCarry *>(take(tiling.Count() * entries));
-      published.upTo = reinterpret_cast<TCarry *>(take(tiling.Count() * entries));
-      return published;
-    };
-    table.above = publish(Columns);
-    table.left = publish(Tile::Rows);
-    table.ticket = reinterpret_cast<unsigned long long *>(take(1));
-    table.above.states = reinterpret_cast<unsigned int *>(table.ticket + 1);
-    table.left.states = table.above.states + tiling.Count() * (Columns / 32);
-    scratch = reinterpret_cast<char *>(table.ticket) + tiling.StateBytes();
-    if (cudaMemsetAsync(table.ticket, 0, tiling.StateBytes(), StreamOf(m_Call)) != cudaSuccess)
+    table.ticket = reinterpret_cast<unsigned long long *>(take(2));
+    table.above = reinterpret_cast<Handed<TCarry> *>(take(2 * tiling.Words()));
+    table.left = table.above + slices * 2 * tiling.columns * Columns;
+    const std::size_t used =
+      2 * sizeof(std::uint64_t) + static_cast<std::size_t>(tiling.Words()) * sizeof(Handed<TCarry>);
+    if (cudaMemsetAsync(table.ticket, 0, used, StreamOf(m_Call)) != cudaSuccess)
     {
       CheckLaunch("cudaMemsetAsync");
     }

@@ -3,6 +3,7 @@
 // chunkwiseCpuLevelImplementation.h everything is in that namespace, and headers without functions of external linkage
 // alone are included.
 #include "chunkwiseCpuTable.h"
+#include "chunkwiseOrderedKey.h"
 
 #if defined(__AVX512F__)
 #  include <immintrin.h>
@@ -36,68 +37,74 @@ struct Groups
   static constexpr int N = 4;
   __m512d              v[N];
 
-  static Groups
+  static CHUNKWISE_ALWAYS_INLINE Groups
   Load(const double * p)
   {
     Groups g;
+#  pragma GCC unroll 4
     for (int k = 0; k < N; ++k)
     {
       g.v[k] = _mm512_loadu_pd(p + 8 * k);
     }
     return g;
   }
-  void
+  CHUNKWISE_ALWAYS_INLINE void
   Store(double * p) const
   {
+#  pragma GCC unroll 4
     for (int k = 0; k < N; ++k)
     {
       _mm512_storeu_pd(p + 8 * k, v[k]);
     }
   }
-  Groups
+  CHUNKWISE_ALWAYS_INLINE Groups
   operator+(const Groups & other) const
   {
     Groups g;
+#  pragma GCC unroll 4
     for (int k = 0; k < N; ++k)
     {
       g.v[k] = _mm512_add_pd(v[k], other.v[k]);
     }
     return g;
   }
-  Groups
+  CHUNKWISE_ALWAYS_INLINE Groups
   Squared() const
   {
     Groups g;
+#  pragma GCC unroll 4
     for (int k = 0; k < N; ++k)
     {
       g.v[k] = _mm512_mul_pd(v[k], v[k]);
     }
     return g;
   }
-  Groups
+  CHUNKWISE_ALWAYS_INLINE Groups
   After(double left) const
   {
     Groups        g;
     const __m512d all = _mm512_set1_pd(left);
+#  pragma GCC unroll 4
     for (int k = 0; k < N; ++k)
     {
       g.v[k] = _mm512_add_pd(all, v[k]);
     }
     return g;
   }
-  double
+  CHUNKWISE_ALWAYS_INLINE double
   Last() const
   {
     return _mm512_cvtsd_f64(_mm512_permutexvar_pd(_mm512_set1_epi64(7), v[N - 1]));
   }
   /** Each moved to the place VBy further on, +0 moving in. */
   template <int VBy>
-  Groups
+  CHUNKWISE_ALWAYS_INLINE Groups
   Moved() const
   {
     constexpr int Whole = VBy / 8;
     constexpr int Part = VBy % 8;
     Groups        g;
+#  pragma GCC unroll 4
     for (int k = 0; k < N; ++k)
     {
       const __m512d from = k >= Whole ? v[k - Whole] : _mm512_setzero_pd();
@@ -117,11 +124,12 @@ struct Groups
 };
 
 /** A block of floats by columns of groups, as doubles. */
-inline void
+CHUNKWISE_ALWAYS_INLINE void
 Load(Groups (&columns)[TableGroup], const float * in)
 {
   const __m512i low = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
   const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(2));
+#  pragma GCC   unroll 4
   for (int k = 0; k < Groups::N; ++k)
   {
     const __m512 a = _mm512_loadu_ps(in + 32 * k);
@@ -135,11 +143,12 @@ Load(Groups (&columns)[TableGroup], const float * in)
   }
 }
 
-inline void
+CHUNKWISE_ALWAYS_INLINE void
 Store(float * out, const Groups (&columns)[TableGroup])
 {
   const __m512i low = _mm512_setr_epi32(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27);
   const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(4));
+#  pragma GCC   unroll 4
   for (int k = 0; k < Groups::N; ++k)
   {
     const __m512 a =
@@ -151,12 +160,14 @@ Store(float * out, const Groups (&columns)[TableGroup])
   }
 }
 
-inline void
+CHUNKWISE_ALWAYS_INLINE void
 Load(Groups (&columns)[TableGroup], const double * in)
 {
   const __m512i places = _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28);
+#  pragma GCC   unroll 4
   for (int k = 0; k < Groups::N; ++k)
   {
+#  pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       columns[c].v[k] = _mm512_i64gather_pd(places, in + 32 * k + c, 8);
@@ -164,11 +175,12 @@ Load(Groups (&columns)[TableGroup], const double * in)
   }
 }
 
-inline void
+CHUNKWISE_ALWAYS_INLINE void
 Store(double * out, const Groups (&columns)[TableGroup])
 {
   const __m512i even = _mm512_setr_epi64(0, 8, 2, 10, 4, 12, 6, 14);
   const __m512i odd = _mm512_add_epi64(even, _mm512_set1_epi64(1));
+#  pragma GCC   unroll 4
   for (int k = 0; k < Groups::N; ++k)
   {
     // Columns 0 and 1, and 2 and 3, of every second group.
@@ -192,7 +204,7 @@ struct Groups
 {
   double v[TableGroups];
 
-  static Groups
+  static CHUNKWISE_ALWAYS_INLINE Groups
   Load(const double * p)
   {
     Groups g;
@@ -202,7 +214,7 @@ struct Groups
     }
     return g;
   }
-  void
+  CHUNKWISE_ALWAYS_INLINE void
   Store(double * p) const
   {
     for (int i = 0; i < TableGroups; ++i)
@@ -210,7 +222,7 @@ struct Groups
       p[i] = v[i];
     }
   }
-  Groups
+  CHUNKWISE_ALWAYS_INLINE Groups
   operator+(const Groups & other) const
   {
     Groups g;
@@ -220,7 +232,7 @@ struct Groups
     }
     return g;
   }
-  Groups
+  CHUNKWISE_ALWAYS_INLINE Groups
   Squared() const
   {
     Groups g;
@@ -230,7 +242,7 @@ struct Groups
     }
     return g;
   }
-  Groups
+  CHUNKWISE_ALWAYS_INLINE Groups
   After(double left) const
   {
     Groups g;
@@ -240,14 +252,14 @@ struct Groups
     }
     return g;
   }
-  double
+  CHUNKWISE_ALWAYS_INLINE double
   Last() const
   {
     return v[TableGroups - 1];
   }
   /** Each moved to the place VBy further on, +0 moving in. */
   template <int VBy>
-  Groups
+  CHUNKWISE_ALWAYS_INLINE Groups
   Moved() const
   {
     Groups g;
@@ -270,6 +282,7 @@ Load(Groups (&columns)[TableGroup], const TIn * in)
 {
   for (int i = 0; i < TableGroups; ++i)
   {
+#  pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       columns[c].v[i] = static_cast<double>(in[TableGroup * i + c]);
@@ -283,6 +296,7 @@ Store(TOut * out, const Groups (&columns)[TableGroup])
 {
   for (int i = 0; i < TableGroups; ++i)
   {
+#  pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       out[TableGroup * i + c] = static_cast<TOut>(columns[c].v[i]);
@@ -292,9 +306,10 @@ Store(TOut * out, const Groups (&columns)[TableGroup])
 #endif
 
 /** X. Adding +0 where nothing is to be added changes no bit: no sum here is -0, as all begin with +0. */
-inline void
+CHUNKWISE_ALWAYS_INLINE void
 Scan(Groups (&columns)[TableGroup])
 {
+#pragma GCC unroll 4
   for (int c = 1; c < TableGroup; ++c)
   {
     columns[c] = columns[c - 1] + columns[c];
@@ -306,6 +321,7 @@ Scan(Groups (&columns)[TableGroup])
   totals = totals.Moved<8>() + totals;
   totals = totals.Moved<16>() + totals;
   const Groups before = totals.Moved<1>();
+#pragma GCC unroll 4
   for (int c = 0; c < TableGroup; ++c)
   {
     columns[c] = before + columns[c];
@@ -318,12 +334,14 @@ Before(double * out, const double * blocks, const double * sections, std::int64_
   for (std::int64_t x = 0; x < columns; x += TableColumns)
   {
     Groups sums[TableGroup];
+#pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       const std::int64_t at = x + c * TableGroups;
       sums[c] = Groups::Load(blocks + at) + Groups::Load(sections + at);
     }
     Scan(sums);
+#pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       sums[c].Store(out + x + c * TableGroups);
@@ -349,7 +367,7 @@ WholeBlock(const TIn * in, std::int64_t n, TIn (&padded)[TableColumns])
 
 /** Calls store with the place of a block's output, or of `stored`, from which [first, last) is copied. */
 template <typename TOut, typename TStore>
-void
+CHUNKWISE_ALWAYS_INLINE void
 StoreBlock(TOut * out, std::int64_t first, std::int64_t last, TStore && store)
 {
   if (first <= 0 && last >= TableColumns)
@@ -377,6 +395,7 @@ RealRow(const TableRow & row)
     TIn    padded[TableColumns];
     Groups sums[TableGroup];
     Load(sums, WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded));
+#pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       const std::int64_t at = x + c * TableGroups;
@@ -400,11 +419,13 @@ RealRow(const TableRow & row)
       continue;
     }
     Scan(sums);
+#pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       sums[c] = Groups::Load(static_cast<const double *>(row.before) + x + c * TableGroups) + sums[c];
     }
     const double next = left + sums[TableGroup - 1].Last();
+#pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       sums[c] = sums[c].After(left);
