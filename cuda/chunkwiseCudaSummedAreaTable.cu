@@ -318,29 +318,82 @@ StoreGroup(TOut * out, const FourOf<TOut> & group, bool isStored, bool paired, i
   }
 }
 
-/** The x step on a row of a tile: a lane has a group. */
-template <typename T>
+/** total[lane - by] + total[lane], or total[lane] of the first lanes. The shuffle says itself whether there is a lane.
+ */
 __device__ __forceinline__ void
-ScanRow(T (&sums)[Group], int lane)
+AddFromLeft(std::uint32_t & total, int by)
 {
+  asm volatile("{\n\t.reg .pred there;\n\t.reg .b32 left;\n\t"
+               "shfl.sync.up.b32 left|there, %0, %1, 0, 0xffffffff;\n\t"
+               "@there add.u32 %0, left, %0;\n\t}"
+               : "+r"(total)
+               : "r"(by));
+}
+
+__device__ __forceinline__ void
+AddFromLeft(std::uint64_t & total, int by)
+{
+  auto bits = static_cast<unsigned long long>(total);
+  asm volatile("{\n\t.reg .pred there;\n\t.reg .b32 low, high;\n\t.reg .b64 left;\n\t"
+               "mov.b64 {low, high}, %0;\n\t"
+               "shfl.sync.up.b32 low|there, low, %1, 0, 0xffffffff;\n\t"
+               "shfl.sync.up.b32 high|there, high, %1, 0, 0xffffffff;\n\t"
+               "mov.b64 left, {low, high};\n\t"
+               "@there add.u64 %0, left, %0;\n\t}"
+               : "+l"(bits)
+               : "r"(by));
+  total = bits;
+}
+
+__device__ __forceinline__ void
+AddFromLeft(double & total, int by)
+{
+  asm volatile("{\n\t.reg .pred there;\n\t.reg .b32 low, high;\n\t.reg .f64 left;\n\t"
+               "mov.b64 {low, high}, %0;\n\t"
+               "shfl.sync.up.b32 low|there, low, %1, 0, 0xffffffff;\n\t"
+               "shfl.sync.up.b32 high|there, high, %1, 0, 0xffffffff;\n\t"
+               "mov.b64 left, {low, high};\n\t"
+               "@there add.rn.f64 %0, left, %0;\n\t}"
+               : "+d"(total)
+               : "r"(by));
+}
+
+/** X on rows of a tile: a lane has a group of each. All rows take a step before any takes the next, as steps wait for
+ * each other. */
+template <int VRows, typename T>
+__device__ __forceinline__ void
+ScanRows(T (&sums)[VRows][Group], int lane)
+{
+  T totals[VRows];
 #pragma unroll
-  for (int i = 1; i < Group; ++i)
+  for (int r = 0; r < VRows; ++r)
   {
-    sums[i] = sums[i - 1] + sums[i];
+#pragma unroll
+    for (int i = 1; i < Group; ++i)
+    {
+      sums[r][i] = sums[r][i - 1] + sums[r][i];
+    }
+    totals[r] = sums[r][Group - 1];
   }
-  T total = sums[Group - 1];
 #pragma unroll
   for (int d = 1; d < 32; d *= 2)
   {
-    const T other = __shfl_up_sync(~0u, total, d);
-    total = lane >= d ? other + total : total;
-  }
-  const T other = __shfl_up_sync(~0u, total, 1);
-  const T left = lane == 0 ? T(0) : other;
 #pragma unroll
-  for (int i = 0; i < Group; ++i)
+    for (int r = 0; r < VRows; ++r)
+    {
+      AddFromLeft(totals[r], d);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < VRows; ++r)
   {
-    sums[i] = left + sums[i];
+    const T other = __shfl_up_sync(~0u, totals[r], 1);
+    const T left = lane == 0 ? T(0) : other;
+#pragma unroll
+    for (int i = 0; i < Group; ++i)
+    {
+      sums[r][i] = left + sums[r][i];
+    }
   }
 }
 
@@ -475,7 +528,17 @@ public:
 #pragma unroll
       for (int i = 0; i < Group; ++i)
       {
-        terms.value[i] = Term<TLocal>(pixels.value[i], m_Table.squares);
+        terms.value[i] = static_cast<TLocal>(pixels.value[i]);
+      }
+      if (m_Table.squares)
+      {
+        // Not to be computed where it is not asked for.
+        asm volatile("");
+#pragma unroll
+        for (int i = 0; i < Group; ++i)
+        {
+          terms.value[i] = terms.value[i] * terms.value[i];
+        }
       }
       if constexpr (VDeep)
       {
@@ -505,10 +568,12 @@ public:
   __device__ void
   ScanColumns()
   {
+    // So many at a time that registers are left for them.
+    constexpr int AtOnce = SectionRows;
 #pragma unroll
-    for (int r = 0; r < WarpRows; ++r)
+    for (int r = 0; r < WarpRows; r += AtOnce)
     {
-      ScanRow(m_Sums[r], m_Lane);
+      ScanRows(reinterpret_cast<TLocal(&)[AtOnce][Group]>(m_Sums[r]), m_Lane);
     }
   }
 
@@ -525,13 +590,14 @@ public:
   __device__ void
   Finish(const Step & step, Chain<TCarry> & rows) const
   {
-    TCarry above[Group];
+    TCarry scanned[1][Group];
 #pragma unroll
     for (int i = 0; i < Group; ++i)
     {
-      above[i] = m_Section[i];
+      scanned[0][i] = m_Section[i];
     }
-    ScanRow(above, m_Lane);
+    ScanRows(scanned, m_Lane);
+    const auto & above = scanned[0];
     // Lane r has row r.
     TCarry total = TCarry(0);
 #pragma unroll
@@ -699,11 +765,12 @@ __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, 
   {
     steps[1] = NextStep(table, steps[0]);
   }
-  for (int now = 0; steps[now].row >= 0; now = now == 2 ? 0 : now + 1)
+  // All threads see the same steps: the votes tell the compiler so, which else looks after warps that fell apart.
+  for (int now = 0; __any_sync(~0u, steps[now].row >= 0); now = now == 2 ? 0 : now + 1)
   {
     const Step    step = steps[now];
     const Step &  next = steps[now == 2 ? 0 : now + 1];
-    const bool    isStored = step.slice >= table.skipped;
+    const bool    isStored = !VDeep || __any_sync(~0u, step.slice >= table.skipped);
     const bool    hasColumn = isStored && thread < Columns;
     auto * const  words = table.above + (std::int64_t{ step.slice } * 2 * table.tileColumns + step.column) * Columns;
     Chain<TCarry> columns(hasColumn ? words + thread : nullptr, std::int64_t{ table.tileColumns } * Columns, step.row);

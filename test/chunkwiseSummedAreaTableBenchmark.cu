@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times summed-area tables in device memory against the device's copy of the same bytes, the transposing method and
-// CUB's one-dimensional scan.
+// CUB's one-dimensional scan. Argument "alone": without these two.
 #include "chunkwiseDevice.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 using namespace chunkwise;
@@ -111,7 +112,7 @@ Transpose(const T * in, T * out, std::int64_t n)
 
 template <typename TIn, typename TOut>
 void
-Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
+Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::int64_t z)
 {
   const Box          box = Box::FromExtent({ { x, y, z, 1, 1 } });
   const std::int64_t n = box.NumberOfVoxels();
@@ -156,7 +157,7 @@ Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
   Check(cudaFree(carry));
 
   double transposing = 0;
-  if (z == 1 && x == y && x % 32 == 0)
+  if (withPeers && z == 1 && x == y && x % 32 == 0)
   {
     TOut * other = nullptr;
     Check(cudaMalloc(&other, static_cast<std::size_t>(n) * sizeof(TOut)));
@@ -169,13 +170,16 @@ Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
     });
     Check(cudaFree(other));
   }
-  std::size_t scanBytes = 0;
-  Check(cub::DeviceScan::InclusiveSum(nullptr, scanBytes, in, out, n));
-  void * scanScratch = nullptr;
-  Check(cudaMalloc(&scanScratch, scanBytes));
-  const double scan =
-    MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); });
-  Check(cudaFree(scanScratch));
+  double scan = 0;
+  if (withPeers)
+  {
+    std::size_t scanBytes = 0;
+    Check(cub::DeviceScan::InclusiveSum(nullptr, scanBytes, in, out, n));
+    void * scanScratch = nullptr;
+    Check(cudaMalloc(&scanScratch, scanBytes));
+    scan = MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); });
+    Check(cudaFree(scanScratch));
+  }
   Check(cudaFree(memory));
   std::printf("%-8s %-8s %6lld x %6lld x %5lld: copy %8.3f ms, ours %8.3f (%.2f), transposing %8.3f (%.2f), CUB scan "
               "%8.3f (%.2f)\n",
@@ -197,8 +201,9 @@ Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
 } // namespace
 
 int
-main()
+main(int argc, char ** argv)
 {
+  const bool  withPeers = argc < 2 || std::strcmp(argv[1], "alone") != 0;
   std::string reason;
   const auto  backend = GetCudaBackend(&reason);
   if (!backend)
@@ -209,18 +214,18 @@ main()
   Device & device = *backend->GetDevices().front();
   for (const std::int64_t n : { 2048, 8192, 16384, 32768 })
   {
-    Measure<float, float>(device, n, n, 1);
+    Measure<float, float>(device, withPeers, n, n, 1);
   }
   for (const std::int64_t n : { 16384, 32768 })
   {
-    Measure<std::uint8_t, std::uint32_t>(device, n, n, 1);
-    Measure<std::uint16_t, std::uint64_t>(device, n, n, 1);
-    Measure<float, double>(device, n, n, 1);
+    Measure<std::uint8_t, std::uint32_t>(device, withPeers, n, n, 1);
+    Measure<std::uint16_t, std::uint64_t>(device, withPeers, n, n, 1);
+    Measure<float, double>(device, withPeers, n, n, 1);
   }
-  Measure<float, float>(device, 4097, 8191, 1);
-  Measure<double, double>(device, 16384, 16384, 1);
-  Measure<float, float>(device, 512, 512, 512);
-  Measure<float, float>(device, 1024, 1024, 1024);
-  Measure<std::uint8_t, std::uint32_t>(device, 1024, 1024, 1024);
+  Measure<float, float>(device, withPeers, 4097, 8191, 1);
+  Measure<double, double>(device, withPeers, 16384, 16384, 1);
+  Measure<float, float>(device, withPeers, 512, 512, 512);
+  Measure<float, float>(device, withPeers, 1024, 1024, 1024);
+  Measure<std::uint8_t, std::uint32_t>(device, withPeers, 1024, 1024, 1024);
   return 0;
 }

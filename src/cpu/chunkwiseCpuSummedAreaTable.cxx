@@ -53,8 +53,10 @@ static_assert(SummedAreaTableOperation::BlockColumns == TableColumns &&
                 SummedAreaTableOperation::GroupColumns == TableGroup,
               "rows are those of the operation");
 
-/** Columns that a worker goes down at a time: their sums stay in the first-level cache. */
-constexpr std::int64_t StripColumns = 1024;
+/** Columns that a worker goes down at a time: their sums stay in the first-level cache, and workers, of whom each is a
+ * strip behind another, find enough of them. */
+constexpr std::int64_t MostStripColumns = 2048;
+constexpr std::int64_t StripsForWorker = 4;
 
 std::int64_t
 Padded(std::int64_t columns)
@@ -118,7 +120,7 @@ public:
     : m_Operation(operation)
     , m_Columns(columns)
     , m_Padded(Padded(columns))
-    , m_Strip(std::min(m_Padded, StripColumns))
+    , m_Strip(Padded(std::min(MostStripColumns, columns / (StripsForWorker * workers) + 1)))
     , m_Strips((m_Padded + m_Strip - 1) / m_Strip)
     , m_Above(carver.Take<TSum>(m_Padded))
     , m_Plane(operation.summedAxes == 3 ? carver.Take<TSum>(m_Padded * rows) : nullptr)

@@ -383,6 +383,24 @@ StoreBlock(TOut * out, std::int64_t first, std::int64_t last, TStore && store)
   }
 }
 
+/** Asks for the memory of a block some blocks ahead, which a processor that is busy with sums would ask for too late.
+ * Beyond the end of a row nothing is read or written, so that any address will do. */
+template <typename T>
+CHUNKWISE_ALWAYS_INLINE void
+FetchAhead(const void * row, std::int64_t x)
+{
+#if defined(__GNUC__)
+  constexpr std::int64_t Line = 64;
+  constexpr std::int64_t Ahead = 4 * TableColumns;
+  const auto  begin = reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(x + Ahead) * sizeof(T);
+#  pragma GCC unroll 16
+  for (std::int64_t i = 0; i < TableColumns * static_cast<std::int64_t>(sizeof(T)); i += Line)
+  {
+    __builtin_prefetch(reinterpret_cast<const void *>(begin + static_cast<std::uintptr_t>(i)));
+  }
+#endif
+}
+
 template <typename TIn, typename TOut, bool VSquares>
 void
 RealRow(const TableRow & row)
@@ -392,6 +410,11 @@ RealRow(const TableRow & row)
   double       left = row.out ? *static_cast<double *>(row.left) : 0;
   for (std::int64_t x = 0; x < row.columns; x += TableColumns)
   {
+    FetchAhead<TIn>(row.in, x);
+    if (row.out)
+    {
+      FetchAhead<TOut>(row.out, x);
+    }
     TIn    padded[TableColumns];
     Groups sums[TableGroup];
     Load(sums, WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded));
@@ -496,6 +519,11 @@ IntegerRow(const TableRow & row)
   Sum          left = row.out ? *static_cast<Sum *>(row.left) : 0;
   for (std::int64_t x = 0; x < row.columns; x += TableColumns)
   {
+    FetchAhead<TIn>(row.in, x);
+    if (row.out)
+    {
+      FetchAhead<TOut>(row.out, x);
+    }
     TIn               padded[TableColumns];
     const TIn * const in = WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded);
     Sum               terms[TableColumns];
