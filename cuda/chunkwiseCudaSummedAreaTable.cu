@@ -16,6 +16,7 @@ constexpr int SectionRows = SummedAreaTableOperation::SectionRows;
 constexpr int BlockRows = SummedAreaTableOperation::BlockRows;
 constexpr int Columns = SummedAreaTableOperation::BlockColumns;
 constexpr int Group = SummedAreaTableOperation::GroupColumns;
+constexpr int QuarterGroups = SummedAreaTableOperation::QuarterGroups;
 constexpr int Warps = 8;
 static_assert(Group * 32 == Columns && SectionRows * Warps == BlockRows, "a warp has a section of a tile");
 
@@ -53,8 +54,9 @@ Widen(TSum sum)
 template <typename T>
 struct Handed
 {
-  T sum;
-  T tag;
+  using Tag = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  T   sum;
+  Tag tag;
 };
 
 /** One kernel call on slices that are independent of each other or, `deep`, sums of all slices before. */
@@ -120,17 +122,16 @@ __device__ __forceinline__ Handed<T>
                : "l"(word));
   Handed<T> handed;
   __builtin_memcpy(&handed.sum, &sum, sizeof(sum));
-  __builtin_memcpy(&handed.tag, &tag, sizeof(tag));
+  handed.tag = tag;
   return handed;
 }
 
 template <typename T>
 __device__ __forceinline__ void
-StoreHanded(Handed<T> * word, T sum, T tag)
+StoreHanded(Handed<T> * word, T sum, std::uint64_t tag)
 {
-  unsigned long long bits[2];
+  unsigned long long bits[2]{ 0, tag };
   __builtin_memcpy(bits, &sum, sizeof(sum));
-  __builtin_memcpy(bits + 1, &tag, sizeof(tag));
   asm volatile("{\n\t.reg .b128 both;\n\t"
                "mov.b128 both, {%1, %2};\n\t"
                "st.relaxed.gpu.global.b128 [%0], both;\n\t}" ::"l"(word),
@@ -168,13 +169,14 @@ public:
     }
     if (m_At > 0)
     {
-      while (m_Before.tag != static_cast<T>(m_At))
+      while (m_Before.tag != static_cast<typename Handed<T>::Tag>(m_At))
       {
         m_Before = LoadHanded(From());
       }
       first = m_Before.sum;
     }
-    StoreHanded(m_Words + m_At % 2 * m_Stride, static_cast<T>(first + own), static_cast<T>(m_At + 1));
+    StoreHanded(
+      m_Words + m_At % 2 * m_Stride, static_cast<T>(first + own), static_cast<typename Handed<T>::Tag>(m_At + 1));
     return first;
   }
 
@@ -318,77 +320,107 @@ StoreGroup(TOut * out, const FourOf<TOut> & group, bool isStored, bool paired, i
   }
 }
 
-/** total[lane - by] + total[lane], or total[lane] of the first lanes. The shuffle says itself whether there is a lane.
- */
+/** X on one row: a lane has a group. */
+template <typename T>
 __device__ __forceinline__ void
-AddFromLeft(std::uint32_t & total, int by)
+ScanRow(T (&sums)[Group], int lane)
 {
-  asm volatile("{\n\t.reg .pred there;\n\t.reg .b32 left;\n\t"
-               "shfl.sync.up.b32 left|there, %0, %1, 0, 0xffffffff;\n\t"
-               "@there add.u32 %0, left, %0;\n\t}"
-               : "+r"(total)
-               : "r"(by));
-}
-
-__device__ __forceinline__ void
-AddFromLeft(std::uint64_t & total, int by)
-{
-  auto bits = static_cast<unsigned long long>(total);
-  asm volatile("{\n\t.reg .pred there;\n\t.reg .b32 low, high;\n\t.reg .b64 left;\n\t"
-               "mov.b64 {low, high}, %0;\n\t"
-               "shfl.sync.up.b32 low|there, low, %1, 0, 0xffffffff;\n\t"
-               "shfl.sync.up.b32 high|there, high, %1, 0, 0xffffffff;\n\t"
-               "mov.b64 left, {low, high};\n\t"
-               "@there add.u64 %0, left, %0;\n\t}"
-               : "+l"(bits)
-               : "r"(by));
-  total = bits;
-}
-
-__device__ __forceinline__ void
-AddFromLeft(double & total, int by)
-{
-  asm volatile("{\n\t.reg .pred there;\n\t.reg .b32 low, high;\n\t.reg .f64 left;\n\t"
-               "mov.b64 {low, high}, %0;\n\t"
-               "shfl.sync.up.b32 low|there, low, %1, 0, 0xffffffff;\n\t"
-               "shfl.sync.up.b32 high|there, high, %1, 0, 0xffffffff;\n\t"
-               "mov.b64 left, {low, high};\n\t"
-               "@there add.rn.f64 %0, left, %0;\n\t}"
-               : "+d"(total)
-               : "r"(by));
-}
-
-/** X on rows of a tile: a lane has a group of each. All rows take a step before any takes the next, as steps wait for
- * each other. */
-template <int VRows, typename T>
-__device__ __forceinline__ void
-ScanRows(T (&sums)[VRows][Group], int lane)
-{
-  T totals[VRows];
 #pragma unroll
-  for (int r = 0; r < VRows; ++r)
+  for (int i = 1; i < Group; ++i)
+  {
+    sums[i] = sums[i - 1] + sums[i];
+  }
+  T         total = sums[Group - 1];
+  const int place = lane % QuarterGroups;
+#pragma unroll
+  for (int d = 1; d < QuarterGroups; d *= 2)
+  {
+    const T left = __shfl_up_sync(~0u, total, d, QuarterGroups);
+    total = place >= d ? left + total : total;
+  }
+  T before = T(0);
+#pragma unroll
+  for (int q = 0; q < Columns / Group / QuarterGroups - 1; ++q)
+  {
+    const T quarter = __shfl_sync(~0u, total, (q + 1) * QuarterGroups - 1);
+    before = lane / QuarterGroups > q ? before + quarter : before;
+  }
+  const T left = __shfl_up_sync(~0u, total, 1, QuarterGroups);
+  before = place > 0 ? before + left : before;
+#pragma unroll
+  for (int i = 0; i < Group; ++i)
+  {
+    sums[i] = before + sums[i];
+  }
+}
+
+/** X on several rows: a lane has a group of each. For the totals of groups rows change places with lanes, through
+ * `exchange`, so that a lane has a quarter of a row and scans it without asking others step by step. */
+constexpr int ScannedRows = 8;
+static_assert(ScannedRows * Columns / Group / QuarterGroups == 32, "a lane has a quarter of a row");
+
+template <typename T>
+struct alignas(16) Quarter
+{
+  T total[QuarterGroups];
+};
+
+/** A row of totals and what keeps rows out of each other's banks. */
+template <typename T>
+struct ExchangeRow
+{
+  Quarter<T> quarters[Columns / Group / QuarterGroups];
+  uint4      apart;
+};
+
+template <typename T>
+__device__ __forceinline__ void
+ScanRows(T (&sums)[ScannedRows][Group], ExchangeRow<T> * exchange, int lane)
+{
+  T * const     own = exchange[0].quarters[0].total + lane;
+  constexpr int Pitch = sizeof(ExchangeRow<T>) / sizeof(T);
+#pragma unroll
+  for (int r = 0; r < ScannedRows; ++r)
   {
 #pragma unroll
     for (int i = 1; i < Group; ++i)
     {
       sums[r][i] = sums[r][i - 1] + sums[r][i];
     }
-    totals[r] = sums[r][Group - 1];
+    own[r * Pitch] = sums[r][Group - 1];
   }
+  __syncwarp();
+  const int    row = lane % ScannedRows;
+  Quarter<T> & place = exchange[row].quarters[lane / ScannedRows];
+  Quarter<T>   quarter = place;
 #pragma unroll
-  for (int d = 1; d < 32; d *= 2)
+  for (int d = 1; d < QuarterGroups; d *= 2)
   {
 #pragma unroll
-    for (int r = 0; r < VRows; ++r)
+    for (int g = QuarterGroups - 1; g >= d; --g)
     {
-      AddFromLeft(totals[r], d);
+      quarter.total[g] = quarter.total[g - d] + quarter.total[g];
     }
   }
+  T before = T(0);
 #pragma unroll
-  for (int r = 0; r < VRows; ++r)
+  for (int q = 0; q < 32 / ScannedRows - 1; ++q)
   {
-    const T other = __shfl_up_sync(~0u, totals[r], 1);
-    const T left = lane == 0 ? T(0) : other;
+    const T total = __shfl_sync(~0u, quarter.total[QuarterGroups - 1], q * ScannedRows + row);
+    before = lane / ScannedRows > q ? before + total : before;
+  }
+#pragma unroll
+  for (int g = QuarterGroups - 1; g > 0; --g)
+  {
+    quarter.total[g] = before + quarter.total[g - 1];
+  }
+  quarter.total[0] = before;
+  place = quarter;
+  __syncwarp();
+#pragma unroll
+  for (int r = 0; r < ScannedRows; ++r)
+  {
+    const T left = own[r * Pitch];
 #pragma unroll
     for (int i = 0; i < Group; ++i)
     {
@@ -405,6 +437,13 @@ struct TileShape
   static constexpr bool IsStaged = sizeof(TIn) <= 4;
   static constexpr int  WarpRows = sizeof(TLocal) == 4 && sizeof(TIn) <= 2 && !VDeep ? 2 * SectionRows : SectionRows;
   static constexpr int  Rows = WarpRows * Warps;
+  /** Bytes of a warp's share: the rows of the tile that comes next. If deep, where P leaves little shared memory,
+   * totals are exchanged in the same place before that. */
+  static constexpr int RowBytes = IsStaged ? static_cast<int>(WarpRows * Columns * sizeof(TIn)) : 0;
+  static constexpr int ExchangeBytes = static_cast<int>(ScannedRows * sizeof(ExchangeRow<TLocal>));
+  static constexpr int WarpBytes = !VDeep                     ? RowBytes + ExchangeBytes
+                                   : RowBytes > ExchangeBytes ? RowBytes
+                                                              : ExchangeBytes;
   /** Units of P. */
   static constexpr int PlaneUnits = VDeep ? static_cast<int>(Rows * Columns * sizeof(TLocal) / sizeof(uint4)) : 0;
 };
@@ -432,7 +471,9 @@ public:
     , m_Section(sections + m_Warp * Columns + m_Lane * Group)
     , m_Planes((table.planes ? table.planes + blockIdx.x * std::int64_t{ Tile::PlaneUnits } : shared) +
                m_Warp * WarpRows * PlaneUnits * 32 + m_Lane)
-    , m_Stage(reinterpret_cast<TIn *>(shared + (table.planes ? 0 : Tile::PlaneUnits)) + m_Warp * WarpRows * Columns)
+    , m_Share(shared + (table.planes ? 0 : Tile::PlaneUnits) + m_Warp * (Tile::WarpBytes / sizeof(uint4)))
+    , m_Stage(reinterpret_cast<TIn *>(m_Share))
+    , m_Exchange(reinterpret_cast<ExchangeRow<TLocal> *>(m_Share + (VDeep ? 0 : Tile::RowBytes / sizeof(uint4))))
   {}
 
   /** Begins to copy a warp's rows of a tile to the stage. */
@@ -458,8 +499,8 @@ public:
         const int  r = (i * 32 + m_Lane) / RowUnits;
         const int  c = (i * 32 + m_Lane) % RowUnits * Unit;
         const bool there = r >= first && r < last && c < columns;
-        __pipeline_memcpy_async(
-          m_Stage + r * Columns + c, there ? from + r * m_Table.columns + c : m_Table.in, 16, there ? 0 : 16);
+        // Of what is not there nothing is read.
+        __pipeline_memcpy_async(m_Stage + r * Columns + c, from + r * m_Table.columns + c, 16, there ? 0 : 16);
       }
     }
     else
@@ -568,12 +609,10 @@ public:
   __device__ void
   ScanColumns()
   {
-    // So many at a time that registers are left for them.
-    constexpr int AtOnce = SectionRows;
 #pragma unroll
-    for (int r = 0; r < WarpRows; r += AtOnce)
+    for (int r = 0; r < WarpRows; r += ScannedRows)
     {
-      ScanRows(reinterpret_cast<TLocal(&)[AtOnce][Group]>(m_Sums[r]), m_Lane);
+      ScanRows(reinterpret_cast<TLocal(&)[ScannedRows][Group]>(m_Sums[r]), m_Exchange, m_Lane);
     }
   }
 
@@ -590,14 +629,13 @@ public:
   __device__ void
   Finish(const Step & step, Chain<TCarry> & rows) const
   {
-    TCarry scanned[1][Group];
+    TCarry above[Group];
 #pragma unroll
     for (int i = 0; i < Group; ++i)
     {
-      scanned[0][i] = m_Section[i];
+      above[i] = m_Section[i];
     }
-    ScanRows(scanned, m_Lane);
-    const auto & above = scanned[0];
+    ScanRow(above, m_Lane);
     // Lane r has row r.
     TCarry total = TCarry(0);
 #pragma unroll
@@ -736,9 +774,11 @@ private:
   const int                        m_Warp;
   TCarry * const                   m_Section;
   /** P of the tile, if deep: a thread's units are apart, so that a warp reads whole lines. */
-  uint4 * const m_Planes;
-  TIn * const   m_Stage;
-  TLocal        m_Sums[WarpRows][Group];
+  uint4 * const               m_Planes;
+  uint4 * const               m_Share;
+  TIn * const                 m_Stage;
+  ExchangeRow<TLocal> * const m_Exchange;
+  TLocal                      m_Sums[WarpRows][Group];
 };
 
 /** Each voxel is read once and written once. A warp has a section of a tile's rows, a lane a group of its columns,
@@ -776,7 +816,10 @@ __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, 
     Chain<TCarry> columns(hasColumn ? words + thread : nullptr, std::int64_t{ table.tileColumns } * Columns, step.row);
     work.SumColumns(step);
     __syncthreads();
-    work.Fetch(next);
+    if (!VDeep)
+    {
+      work.Fetch(next);
+    }
     Chain<TCarry> rows = work.ChainOfRows(step);
     if (hasColumn)
     {
@@ -812,6 +855,11 @@ __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, 
     }
     __syncwarp();
     work.ScanColumns();
+    if (VDeep)
+    {
+      __syncwarp();
+      work.Fetch(next);
+    }
     __syncthreads();
     if (isStored)
     {
@@ -1104,10 +1152,10 @@ private:
     const auto kernel = TableKernel<TIn, TOut, TLocal, TCarry, VDeep>;
     const auto most = static_cast<std::size_t>(SharedMemoryOfDevice());
     const auto planes = static_cast<std::size_t>(Tile::PlaneUnits) * sizeof(uint4);
-    const auto stage = Tile::IsStaged ? static_cast<std::size_t>(Tile::Rows) * Columns * sizeof(TIn) : 0;
-    // What the kernel has without asking is at most the sections' sums and some hundred bytes.
-    const bool inGlobal = VDeep && stage + planes + Warps * Columns * sizeof(TCarry) + 1024 > most;
-    const auto bytes = stage + (inGlobal ? 0 : planes);
+    const auto shares = static_cast<std::size_t>(Warps * Tile::WarpBytes);
+    // What the kernel has without asking: the sections' sums and some hundred bytes.
+    const bool inGlobal = VDeep && shares + planes + Warps * Columns * sizeof(TCarry) + 1024 > most;
+    const auto bytes = shares + (inGlobal ? 0 : planes);
     AllowSharedMemory(kernel, bytes);
     int        blocks = 0;
     int        processors = 0;

@@ -19,10 +19,11 @@ namespace chunkwise
  *   aligned to index 0. l is the sum of the section's rows up to this one, added one after the other from +0; S that of
  *   the block's sections before, C that of the blocks before, both from +0 in order (C' = C + S, where S is that of the
  *   whole block).
- * - x, within blocks of BlockColumns columns, aligned to index 0, that hold groups of GroupColumns: X(f) of a row f. s
- * is the sum of the group's columns up to this one, in order, beginning with the first. The totals t of the block's
- *   groups are scanned: for d = 1, 2, 4, ... below the number of groups, all at once, t[g] = t[g - d] + t[g] where
- *   g >= d. X = E + s with E = t[g - 1] of the group before, +0 for the first. Columns beyond the image count as +0.
+ * - x, within blocks of BlockColumns columns, aligned to index 0, of groups of GroupColumns: X(f) of a row f. s is the
+ *   sum of the group's columns up to this one, in order, beginning with the first. QuarterGroups groups are a quarter
+ * of the block; their totals t are scanned: for d = 1, 2, 4, ... below QuarterGroups, all at once, t[g] = t[g - d] +
+ * t[g] where g - d is in the quarter. Q is the sum of the quarters before, from +0 in order. X = (Q + t[g - 1]) + s,
+ * where t[g - 1] is that of the group before, +0 for the quarter's first. Columns beyond the image count as +0.
  * - The result is G + v with v = X(C + S) + X(l). G is the sum of the blocks of columns before, from +0, by
  *   G' = G + v[last].
  * - Outputs: integers modulo their size; float and double rounded once, to nearest. */
@@ -32,6 +33,7 @@ public:
   static constexpr int SectionRows = 8;
   static constexpr int BlockRows = 64;
   static constexpr int GroupColumns = 4;
+  static constexpr int QuarterGroups = 8;
   static constexpr int BlockColumns = 128;
 
   /** Of the largest region. */

@@ -136,7 +136,7 @@ RowsWithin(const std::vector<double> & f, std::size_t y)
   return InOrder(f, y / 8 * 8, y + 1);
 }
 
-/** The scan of a block's totals, by its recursion. */
+/** The scan of a quarter's totals, by its recursion. */
 double
 Scanned(const std::vector<double> & totals, int g, int d)
 {
@@ -156,14 +156,22 @@ ColumnsWithin(const std::vector<double> & f, std::size_t x)
     }
     return sum;
   };
-  std::vector<double> totals;
-  for (std::size_t g = x / 128 * 128; g < x / 128 * 128 + 128; g += 4)
+  const auto quarter = [&](std::size_t from) {
+    std::vector<double> totals;
+    for (std::size_t g = from; g < from + 32; g += 4)
+    {
+      totals.push_back(group(g, g + 4));
+    }
+    return totals;
+  };
+  double quarters = 0;
+  for (std::size_t q = x / 128 * 128; q < x / 32 * 32; q += 32)
   {
-    totals.push_back(group(g, g + 4));
+    quarters = quarters + Scanned(quarter(q), 7, 4);
   }
-  const int    g = static_cast<int>(x % 128 / 4);
-  const double left = g > 0 ? Scanned(totals, g - 1, 16) : 0.0;
-  return left + group(x / 4 * 4, x + 1);
+  const int    g = static_cast<int>(x % 32 / 4);
+  const double left = g > 0 ? Scanned(quarter(x / 32 * 32), g - 1, 4) : 0.0;
+  return (quarters + left) + group(x / 4 * 4, x + 1);
 }
 
 double

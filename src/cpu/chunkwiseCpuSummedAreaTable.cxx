@@ -50,7 +50,8 @@ namespace
 constexpr std::int64_t SectionRows = SummedAreaTableOperation::SectionRows;
 constexpr std::int64_t BlockRows = SummedAreaTableOperation::BlockRows;
 static_assert(SummedAreaTableOperation::BlockColumns == TableColumns &&
-                SummedAreaTableOperation::GroupColumns == TableGroup,
+                SummedAreaTableOperation::GroupColumns == TableGroup &&
+                SummedAreaTableOperation::QuarterGroups == TableQuarter,
               "rows are those of the operation");
 
 /** Columns that a worker goes down at a time: their sums stay in the first-level cache, and workers, of whom each is a

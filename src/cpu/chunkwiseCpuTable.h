@@ -11,6 +11,7 @@ namespace chunkwise
 constexpr std::int64_t TableColumns = 128;
 constexpr std::int64_t TableGroup = 4;
 constexpr std::int64_t TableGroups = TableColumns / TableGroup;
+constexpr std::int64_t TableQuarter = 8; ///< groups
 
 /** Where rows of sums of floats have column x: within a block, all first columns of groups come first, then all second
  * ones, so that a vector has a column of several groups. Sums of integers are in the order of columns. */

@@ -96,28 +96,22 @@ struct Groups
   {
     return _mm512_cvtsd_f64(_mm512_permutexvar_pd(_mm512_set1_epi64(7), v[N - 1]));
   }
-  /** Each moved to the place VBy further on, +0 moving in. */
-  template <int VBy>
+  /** Of the totals of groups: the sum of the groups before each. */
   CHUNKWISE_ALWAYS_INLINE Groups
-  Moved() const
+  Before() const
   {
-    constexpr int Whole = VBy / 8;
-    constexpr int Part = VBy % 8;
+    const __m512i none = _mm512_setzero_si512();
     Groups        g;
+    __m512d       quarters = _mm512_setzero_pd();
 #  pragma GCC unroll 4
     for (int k = 0; k < N; ++k)
     {
-      const __m512d from = k >= Whole ? v[k - Whole] : _mm512_setzero_pd();
-      if constexpr (Part == 0)
-      {
-        g.v[k] = from;
-      }
-      else
-      {
-        const __m512d before = k > Whole ? v[k - Whole - 1] : _mm512_setzero_pd();
-        g.v[k] =
-          _mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(from), _mm512_castpd_si512(before), 8 - Part));
-      }
+      __m512d t = v[k];
+      t = _mm512_add_pd(_mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(t), none, 7)), t);
+      t = _mm512_add_pd(_mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(t), none, 6)), t);
+      t = _mm512_add_pd(_mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(t), none, 4)), t);
+      g.v[k] = _mm512_add_pd(quarters, _mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(t), none, 7)));
+      quarters = _mm512_add_pd(quarters, _mm512_permutexvar_pd(_mm512_set1_epi64(7), t));
     }
     return g;
   }
@@ -257,19 +251,32 @@ struct Groups
   {
     return v[TableGroups - 1];
   }
-  /** Each moved to the place VBy further on, +0 moving in. */
-  template <int VBy>
+  /** Of the totals of groups: the sum of the groups before each. */
   CHUNKWISE_ALWAYS_INLINE Groups
-  Moved() const
+  Before() const
   {
     Groups g;
-    for (int i = 0; i < VBy; ++i)
+    double quarters = 0;
+    for (int q = 0; q < TableGroups; q += TableQuarter)
     {
-      g.v[i] = 0;
-    }
-    for (int i = VBy; i < TableGroups; ++i)
-    {
-      g.v[i] = v[i - VBy];
+      double scanned[4][TableQuarter];
+      for (int i = 0; i < TableQuarter; ++i)
+      {
+        scanned[0][i] = v[q + i];
+      }
+      for (int step = 0; step < 3; ++step)
+      {
+        const int d = 1 << step;
+        for (int i = 0; i < TableQuarter; ++i)
+        {
+          scanned[step + 1][i] = i >= d ? scanned[step][i - d] + scanned[step][i] : scanned[step][i];
+        }
+      }
+      for (int i = 0; i < TableQuarter; ++i)
+      {
+        g.v[q + i] = quarters + (i > 0 ? scanned[3][i - 1] : 0.0);
+      }
+      quarters = quarters + scanned[3][TableQuarter - 1];
     }
     return g;
   }
@@ -314,13 +321,7 @@ Scan(Groups (&columns)[TableGroup])
   {
     columns[c] = columns[c - 1] + columns[c];
   }
-  Groups totals = columns[TableGroup - 1];
-  totals = totals.Moved<1>() + totals;
-  totals = totals.Moved<2>() + totals;
-  totals = totals.Moved<4>() + totals;
-  totals = totals.Moved<8>() + totals;
-  totals = totals.Moved<16>() + totals;
-  const Groups before = totals.Moved<1>();
+  const Groups before = columns[TableGroup - 1].Before();
 #pragma GCC unroll 4
   for (int c = 0; c < TableGroup; ++c)
   {
