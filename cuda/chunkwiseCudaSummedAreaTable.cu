@@ -237,6 +237,10 @@ TileOf(unsigned int ticket, unsigned int rows, unsigned int columns, int & row, 
   column = static_cast<int>(d - r);
 }
 
+/** Rows of tiles that are gone through by antidiagonals together: enough for all blocks to find tiles that do not wait
+ * for each other, few enough for what they work on to lie near together. */
+constexpr unsigned int BandRows = 128;
+
 /** A place of a tile and a slice; `first`: of its stack. */
 struct Step
 {
@@ -260,13 +264,15 @@ NextStep(const TTable & table, const Step & step)
   next.row = -1;
   if (ticket < table.tickets)
   {
-    const auto tilesOfSlice = static_cast<unsigned int>(table.tileRows) * static_cast<unsigned int>(table.tileColumns);
-    next.slice = next.first = static_cast<int>(ticket / tilesOfSlice) * table.depth;
-    TileOf(static_cast<unsigned int>(ticket % tilesOfSlice),
-           static_cast<unsigned int>(table.tileRows),
-           static_cast<unsigned int>(table.tileColumns),
-           next.row,
-           next.column);
+    const auto rows = static_cast<unsigned int>(table.tileRows);
+    const auto columns = static_cast<unsigned int>(table.tileColumns);
+    const auto ofSlice = static_cast<unsigned int>(ticket % (static_cast<unsigned long long>(rows) * columns));
+    next.slice = next.first =
+      static_cast<int>(ticket / (static_cast<unsigned long long>(rows) * columns)) * table.depth;
+    const unsigned int band = ofSlice / (BandRows * columns);
+    const unsigned int left = rows - band * BandRows;
+    TileOf(ofSlice % (BandRows * columns), left < BandRows ? left : BandRows, columns, next.row, next.column);
+    next.row += static_cast<int>(band * BandRows);
   }
   return next;
 }
@@ -645,6 +651,7 @@ public:
       total = m_Lane == r ? other : total;
     }
     const TCarry left = rows.Pass(TCarry(0), total);
+    __syncwarp();
 
     const std::int64_t y = Row(step);
     const std::int64_t x = Column(step);
@@ -653,13 +660,11 @@ public:
     TOut *             out = m_Table.out +
                  ((step.slice - m_Table.skipped) * store.Extent(1) + y - store.lower.axis[1]) * outColumns + x -
                  store.lower.axis[0];
-    const int firstRow = Within(store.lower.axis[1] - y, WarpRows);
-    const int lastRow = Within(store.upper.axis[1] - y, WarpRows);
-    const int first = Within(store.lower.axis[0] - x, Group);
-    const int last = Within(store.upper.axis[0] - x, Group);
-#pragma unroll
-    for (int r = 0; r < WarpRows; ++r, out += outColumns)
-    {
+    const int  firstRow = Within(store.lower.axis[1] - y, WarpRows);
+    const int  lastRow = Within(store.upper.axis[1] - y, WarpRows);
+    const int  first = Within(store.lower.axis[0] - x, Group);
+    const int  last = Within(store.upper.axis[0] - x, Group);
+    const auto resultsOf = [&](int r) {
       const TCarry leftOfRow = __shfl_sync(~0u, left, r);
       FourOf<TOut> results;
 #pragma unroll
@@ -668,16 +673,25 @@ public:
         results.value[i] =
           Widen<TIn, TOut>(static_cast<TCarry>(leftOfRow + (above[i] + Widen<TIn, TCarry>(m_Sums[r][i]))));
       }
-      const bool isRow = r >= firstRow && r < lastRow;
-      if (m_Table.outGroups)
+      return results;
+    };
+    if (m_Table.outGroups)
+    {
+#pragma unroll
+      for (int r = 0; r < WarpRows; ++r, out += outColumns)
       {
-        StoreGroup(out, results, isRow && last > 0, m_Table.outPairs, m_Lane);
-        continue;
+        StoreGroup(out, resultsOf(r), r >= firstRow && r < lastRow && last > 0, m_Table.outPairs, m_Lane);
       }
+      return;
+    }
+#pragma unroll
+    for (int r = 0; r < WarpRows; ++r, out += outColumns)
+    {
+      const FourOf<TOut> results = resultsOf(r);
 #pragma unroll
       for (int i = 0; i < Group; ++i)
       {
-        if (isRow && i >= first && i < last)
+        if (r >= firstRow && r < lastRow && i >= first && i < last)
         {
           out[i] = results.value[i];
         }
