@@ -87,15 +87,20 @@ Event(EventHandle event)
 } // namespace
 
 void
-CheckLaunch(const char * kernel)
+CheckCuda(cudaError_t error, const char * call)
 {
-  const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess)
   {
     int index = -1;
     (void)cudaGetDevice(&index);
-    Check(error, kernel, "CUDA device " + std::to_string(index));
+    Check(error, call, "CUDA device " + std::to_string(index));
   }
+}
+
+void
+CheckLaunch(const char * kernel)
+{
+  CheckCuda(cudaGetLastError(), kernel);
 }
 
 CudaDevice::CudaDevice(int index, const KernelRegistry & kernels)

@@ -4,6 +4,8 @@
 
 #include "chunkwiseOperation.h"
 
+#include <cuda_runtime_api.h>
+
 namespace chunkwise
 {
 
@@ -25,6 +27,8 @@ void
 RegisterCudaRank(KernelRegistry & registry);
 void
 RegisterCudaWiener(KernelRegistry & registry);
+void
+RegisterCudaReconstruction(KernelRegistry & registry);
 void
 RegisterCudaRange(KernelRegistry & registry);
 void
@@ -49,6 +53,10 @@ void
 RegisterCudaConvolution(KernelRegistry & registry);
 void
 RegisterCudaSummedAreaTable(KernelRegistry & registry);
+
+/** Throws DeviceError if a call of the runtime failed. */
+void
+CheckCuda(cudaError_t error, const char * call);
 
 /** Throws DeviceError if the launch of `kernel` that was just made failed. */
 void

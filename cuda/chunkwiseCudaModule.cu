@@ -31,6 +31,7 @@ public:
     RegisterCudaRank(m_Kernels);
     RegisterCudaWiener(m_Kernels);
     RegisterCudaRange(m_Kernels);
+    RegisterCudaReconstruction(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);
     RegisterCudaSequence(m_Kernels);

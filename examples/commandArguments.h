@@ -57,8 +57,18 @@ enum class Filter
   Convolution,
   Statistics,
   Difference,
-  SummedAreaTable,
-  Sequence
+  Sequence,
+  Reconstruction,
+  HMaxima,
+  HMinima,
+  HConvex,
+  HConcave,
+  FillHoles,
+  GrindPeaks,
+  ClearBorder,
+  RegionalMaxima,
+  RegionalMinima,
+  SummedAreaTable
 };
 
 /** What the command line says. */
@@ -74,6 +84,7 @@ struct Arguments
   std::string input;
   std::string output;
   std::string subtrahend; ///< the second image of a difference
+  std::string marker;     ///< of a reconstruction; IN is its mask
 
   std::vector<std::int64_t> radius;
   std::vector<double>       sigma;
@@ -88,7 +99,11 @@ struct Arguments
   std::string               element{ "box" }; ///< of flat morphology: box, ball or cross
   std::vector<double>       range;            ///< empty: the filter's own
 
-  unsigned int summedAxes{ 0 }; ///< of a summed-area table; 0: the filter's default
+  double       height{ 0.0 };
+  bool         erosion{ false };
+  bool         fullyConnected{ false };
+  unsigned int spatialDimension{ 0 }; ///< 0: the filter's own
+  unsigned int summedAxes{ 0 };       ///< of a summed-area table; 0: the filter's default
   bool         squares{ false };
   bool         modular{ false };
 

@@ -98,7 +98,9 @@ public:
   Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const;
 
   // Fixpoint: kernel "name" (inputs with halo, state with halo -> state). It iterates its chunk to a local fixed point
-  // and reports the sides whose border layer changed; the output image is the state and starts as GetInitialState says.
+  // and reports the sides whose border layer changed. The output image is the state. Kernel "name.begin" (inputs ->
+  // state) makes it; where the host has none, it is a copy of GetInitialStateInput. Kernel "name.finish" (inputs, state
+  // -> state), if there is one, runs when no chunk changes any more. Both work voxel by voxel, without halo or scratch.
   /** The input that the state starts from. */
   virtual int
   GetInitialStateInput() const;

@@ -47,6 +47,13 @@ struct PlannerRequest
   std::vector<PlannerDevice> devices;
   /** Chunks that follow each other along the sweep axis on one device keep their common input there. */
   bool carryHalo{ true };
+  /** Chunks are loaded, run and stored one after the other (Fixpoint): one buffer of each, and none is cut for the sake
+   * of overlap. */
+  bool oneAtATime{ false };
+  /** Chunks are used where they lie (the host): only scratch and fixed bytes take memory. */
+  bool inPlace{ false };
+  /** Threads of the host, for scratch. */
+  int concurrency{ 1 };
   /** Seconds that the host needs for each contiguous piece it copies. */
   double pieceSeconds{ 30e-9 };
   /** Chunks must be ordered along this axis and hold the others whole (Sweep); -1: the planner's choice. */

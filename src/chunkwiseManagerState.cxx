@@ -198,6 +198,19 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
     throw ParameterError("the region " + ToString(request.region) + " is not inside the image " +
                          ToString(request.image));
   }
+  if (request.operation->GetSchedule() == Schedule::Fixpoint)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const bool depends = plannerRequest.halo.lower[a] > 0 || plannerRequest.halo.upper[a] > 0;
+      if (depends && !request.region.IsEmpty() && request.region.Extent(a) != request.image.Extent(a))
+      {
+        throw ParameterError("the result of " + request.operation->GetName() + " depends on the whole of axis " +
+                             std::to_string(a) + ", but the region is " + ToString(request.region) + " of " +
+                             ToString(request.image));
+      }
+    }
+  }
   const Box needed = NeededInput(request, plannerRequest);
   for (const auto & input : request.inputs)
   {
@@ -238,6 +251,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     p.sweepAxis = operation->GetSweepAxis(request.image.Extents());
   }
   p.carryHalo = operation->GetSchedule() == Schedule::Independent;
+  p.oneAtATime = operation->GetSchedule() == Schedule::Fixpoint;
   const std::size_t      pixelBytes = PixelSize(request.output.kind);
   std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
   if (operation->GetSchedule() == Schedule::Sweep)
@@ -255,9 +269,10 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   const Kernel * kernel = kernels ? kernels->Find(operation->GetName()) : nullptr;
   if (operation->GetSchedule() == Schedule::Fixpoint)
   {
-    // The state is held with its halo.
-    p.scratchBytes = [operation, kernel, pixelBytes](const ChunkShape & shape) {
-      const auto halo = shape.inputBox.NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
+    // The state is held with its halo, on the host where it lies.
+    const bool onHost = kernels == hostKernels;
+    p.scratchBytes = [operation, kernel, pixelBytes, onHost](const ChunkShape & shape) {
+      const auto halo = onHost ? 0 : shape.inputBox.NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
       return static_cast<std::size_t>(halo) * pixelBytes +
              (kernel && kernel->scratchBytes ? kernel->scratchBytes(*operation, shape) : 0);
     };
@@ -282,6 +297,9 @@ ManagerState::MakeHostPlan(const ExecutionRequest & request, PlannerRequest & pl
     PlannerDevice     device;
     const std::size_t limit = HostLimit(request);
     device.memory = limit ? limit : static_cast<std::size_t>(-1);
+    plannerRequest = MakePlannerRequest(request, hostKernels);
+    plannerRequest.inPlace = true;
+    plannerRequest.concurrency = static_cast<int>(GetExecutor(request).GetConcurrency());
     plannerRequest.devices.assign(1, device);
     return MakePlan(plannerRequest);
   }

@@ -154,6 +154,7 @@ ShapeOf(const PlannerRequest & request, const AxisCut (&cuts)[MaxDimension])
   shape.numberOfInputs = request.numberOfInputs;
   std::copy(request.inputKinds, request.inputKinds + MaxInputs, shape.inputKinds);
   shape.outputKind = request.outputKind;
+  shape.concurrency = request.concurrency;
   return shape;
 }
 
@@ -211,8 +212,9 @@ public:
       inputVoxels *= static_cast<double>(cuts[a].inputExtent);
       outputVoxels *= static_cast<double>(cuts[a].extent);
     }
-    const double buffers =
-      inputVoxels * m_InputVoxelBytes + outputVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
+    const double buffers = m_Request.inPlace ? 0
+                                             : inputVoxels * m_InputVoxelBytes +
+                                                 outputVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
     if (bytes >= m_MostBytes || buffers + static_cast<double>(m_Request.fixedBytes) > static_cast<double>(m_Memory))
     {
       return;
@@ -266,6 +268,10 @@ public:
     const int slots[3][2] = { { 3, 2 }, { 2, 2 }, { 1, 1 } };
     for (const auto & slot : slots)
     {
+      if (m_Request.oneAtATime && slot[0] > 1)
+      {
+        continue;
+      }
       c.inputSlots = slot[0];
       c.outputSlots = slot[1];
       const bool carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(cuts) == c.sweepAxis;
@@ -277,18 +283,22 @@ public:
                        ? static_cast<double>(cuts[a].inputUnion) + (runs - 1) * static_cast<double>(cuts[a].overlap)
                        : static_cast<double>(cuts[a].inputSum);
       }
-      c.deviceBytes = static_cast<std::size_t>(c.inputSlots) * c.inputBytes +
-                      static_cast<std::size_t>(c.outputSlots) * c.outputBytes + RoundUp(m_Request.fixedBytes);
+      c.deviceBytes = RoundUp(m_Request.fixedBytes);
+      if (!m_Request.inPlace)
+      {
+        c.deviceBytes += static_cast<std::size_t>(c.inputSlots) * c.inputBytes +
+                         static_cast<std::size_t>(c.outputSlots) * c.outputBytes;
+      }
       const double load = c.bytesIn / m_ToDeviceRate + pieces * m_Request.pieceSeconds / devices;
       const double store = c.bytesOut / m_ToHostRate + pieces * m_Request.pieceSeconds / devices;
       // Devices run in rounds: in the last round some may have nothing to do.
       const double imbalance = std::ceil(chunks / devices) * devices / chunks;
-      const double ends = (load + store) * devices / chunks;
+      const double ends = m_Request.oneAtATime ? 0 : (load + store) * devices / chunks;
       const double launches = chunks / devices * m_LaunchSeconds;
       const auto   estimate = [&](double kernel) {
         const double steady = c.inputSlots == 1 ? load + store + kernel
                                                   : std::max({ load, store, kernel }) * (c.inputSlots == 2 ? 1.1 : 1.0);
-        return steady * imbalance + ends + kernel * devices / chunks + launches;
+        return steady * imbalance + ends + (m_Request.oneAtATime ? 0 : kernel * devices / chunks) + launches;
       };
       if (c.deviceBytes > m_Memory || c.bytesIn > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
       {

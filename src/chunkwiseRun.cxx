@@ -301,6 +301,7 @@ private:
   void
   WorkInOrder()
   {
+    Executor &                                executor = m_Manager.GetExecutor(m_Context.request);
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<DeviceState *>                turns;
     const auto                                endTurns = [&] {
@@ -313,8 +314,8 @@ private:
     };
     const auto runOnHost = [&] {
       runners.clear();
-      runners.push_back(MakeHostRunner(m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host));
-      m_Report.chunksOnHost = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings)[0];
+      runners.push_back(MakeHostRunner(m_Context, executor, m_Manager.host));
+      m_Report.chunksOnHost = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor)[0];
     };
     if (m_Devices.empty())
     {
@@ -334,9 +335,11 @@ private:
         }
         turns.push_back(&state);
         state.memory.ResetPeak();
-        runners.push_back(MakeDeviceRunner(m_Context, state, m_Manager.DeviceLimit(index, m_Context.request)));
+        state.pinned.ResetPeak();
+        runners.push_back(MakeDeviceRunner(
+          m_Context, state, m_Manager.DeviceLimit(index, m_Context.request), m_Manager.PinnedLimit(m_Context.request)));
       }
-      m_Report.chunksPerDevice = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings);
+      m_Report.chunksPerDevice = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor);
     }
     catch (const DeviceError & error)
     {
@@ -358,6 +361,7 @@ private:
     for (const DeviceState * state : turns)
     {
       m_Report.peakDevice = std::max(m_Report.peakDevice, state->memory.GetPeak());
+      m_Report.peakPinned = std::max(m_Report.peakPinned, state->pinned.GetPeak());
     }
     endTurns();
   }

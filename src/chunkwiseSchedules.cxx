@@ -3,6 +3,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseHostCopy.h"
+#include "chunkwiseStagedTransfer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +19,26 @@ ChunkRunner::~ChunkRunner() = default;
 namespace
 {
 
+/** Lets a kernel stop early; voxels are counted by the schedule, which may run a chunk several times. */
+class StopControl : public RunControl
+{
+public:
+  explicit StopControl(const RunContext & context)
+    : m_Context(context)
+  {}
+  bool
+  ShouldStop() const override
+  {
+    return m_Context.ShouldStop();
+  }
+  void
+  AddFinishedVoxels(std::int64_t) override
+  {}
+
+private:
+  const RunContext & m_Context;
+};
+
 class HostRunner : public ChunkRunner
 {
 public:
@@ -25,6 +46,7 @@ public:
     : m_Context(context)
     , m_Executor(executor)
     , m_Memory(memory)
+    , m_Control(context)
   {}
 
   void
@@ -42,7 +64,7 @@ public:
         : 0;
     const ArenaBlock scratch(m_Memory, bytes);
     KernelCall       call = m_Context.MakeHostCall(step.chunk, m_Executor, m_Tables);
-    call.control = nullptr;
+    call.control = &m_Control;
     if (!step.writesOutput)
     {
       call.output = BufferView();
@@ -64,7 +86,17 @@ public:
       call.sideOutBytes = step.sideOut->size();
     }
     call.changedSides = step.changedSides;
+    const Kernel * const begin = step.alone ? m_Context.hostKernels.Find(step.kernel + ".begin") : nullptr;
+    const Kernel * const finish = step.alone ? m_Context.hostKernels.Find(step.kernel + ".finish") : nullptr;
+    if (begin)
+    {
+      begin->run(call);
+    }
     kernel->run(call);
+    if (finish)
+    {
+      finish->run(call);
+    }
   }
 
   std::string
@@ -77,18 +109,20 @@ private:
   RunContext & m_Context;
   Executor &   m_Executor;
   Arena &      m_Memory;
+  StopControl  m_Control;
   HostTables   m_Tables;
 };
 
 class DeviceRunner : public ChunkRunner
 {
 public:
-  DeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit)
+  DeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit)
     : m_Context(context)
     , m_State(state)
     , m_Device(*state.device)
     , m_Limit(memoryLimit)
     , m_Tables(state, memoryLimit)
+    , m_Transfer(state, context, pinnedLimit)
     , m_Stream(m_Device.CreateStream(), [this](void * stream) { m_Device.DestroyStream(stream); })
   {}
 
@@ -107,14 +141,9 @@ public:
   void
   Run(const Step & step) override
   {
-    const Kernel * kernel = m_Device.GetKernels().Find(step.kernel);
-    if (!kernel)
-    {
-      throw DeviceError(DeviceError::Kind::Failed, "look-up of kernel " + step.kernel, GetName(), 0, "it has none");
-    }
     try
     {
-      Enqueue(step, *kernel);
+      Enqueue(step, Find(step.kernel));
     }
     catch (...)
     {
@@ -138,6 +167,17 @@ public:
   }
 
 private:
+  const Kernel &
+  Find(const std::string & name) const
+  {
+    const Kernel * const kernel = m_Device.GetKernels().Find(name);
+    if (!kernel)
+    {
+      throw DeviceError(DeviceError::Kind::Failed, "look-up of kernel " + name, GetName(), 0, "it has none");
+    }
+    return *kernel;
+  }
+
   void
   Enqueue(const Step & step, const Kernel & kernel)
   {
@@ -159,7 +199,7 @@ private:
     if (step.writesOutput)
     {
       const Box box = step.changedSides ? Intersect(step.chunk.inputBox, request.region) : step.chunk.outputBox;
-      output = step.changedSides
+      output = step.changedSides && !step.alone
                  ? Load(request.output, box)
                  : ArenaBlock(m_State.memory, DenseView(nullptr, request.output.kind, box).NumberOfBytes(), m_Limit);
       call.output = DenseView(output.Get(), request.output.kind, box);
@@ -192,7 +232,15 @@ private:
       call.changedSides = static_cast<std::uint32_t *>(sides.Get());
     }
 
+    if (step.alone)
+    {
+      m_Device.Launch(Find(step.kernel + ".begin"), call, m_Stream.get());
+    }
     m_Device.Launch(kernel, call, m_Stream.get());
+    if (step.alone && m_Context.hostKernels.Find(step.kernel + ".finish"))
+    {
+      m_Device.Launch(Find(step.kernel + ".finish"), call, m_Stream.get());
+    }
 
     if (step.changedSides)
     {
@@ -204,35 +252,56 @@ private:
     }
     if (step.writesOutput)
     {
-      const DenseSequence all(request.output, call.output.box, request.image);
-      std::vector<char>   dense(all.GetNumberOfBytes());
-      ToHost(dense.data(), output.Get(), dense.size());
-      if (!step.changedSides)
-      {
-        all.Scatter(0, dense.size(), dense.data());
-      }
-      else
-      {
-        const BufferView    state = DenseView(dense.data(), request.output.kind, call.output.box);
-        const DenseSequence inner(state, step.chunk.outputBox, call.output.box);
-        std::vector<char>   own(inner.GetNumberOfBytes());
-        inner.Gather(0, own.size(), own.data());
-        DenseSequence(request.output, step.chunk.outputBox, request.image).Scatter(0, own.size(), own.data());
-      }
-      m_Context.bytesToHost += static_cast<std::int64_t>(dense.size());
+      m_Device.Synchronize(m_Stream.get());
+      StoreOwn(step.chunk.outputBox, call.output);
     }
     m_Device.Synchronize(m_Stream.get());
+  }
+
+  /** Stores `own`, a part of what the device holds of the output. */
+  void
+  StoreOwn(const Box & own, const BufferView & held)
+  {
+    const BufferView &  output = m_Context.request.output;
+    const DenseSequence to(output, own, m_Context.request.image);
+    const char * const  from =
+      static_cast<const char *>(held.data) + held.Offset(own.lower) * static_cast<std::int64_t>(PixelSize(held.kind));
+    bool contiguous = true;
+    bool whole = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      contiguous = contiguous && (whole || own.Extent(a) == 1);
+      whole = whole && own.Extent(a) == held.box.Extent(a);
+    }
+    if (contiguous)
+    {
+      m_Transfer.ToHost(to, from);
+      m_Context.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
+      return;
+    }
+    // With what surrounds it, which the host leaves out.
+    std::vector<char>   dense(held.NumberOfBytes());
+    const BufferView    copy = DenseView(dense.data(), held.kind, held.box);
+    const DenseSequence all(copy, held.box, m_Context.request.image);
+    m_Transfer.ToHost(all, held.data);
+    const DenseSequence inner(copy, own, m_Context.request.image);
+    std::vector<char>   block(std::min<std::size_t>(inner.GetNumberOfBytes(), std::size_t{ 1 } << 20));
+    for (std::size_t at = 0; at < inner.GetNumberOfBytes(); at += block.size())
+    {
+      const std::size_t end = std::min(at + block.size(), inner.GetNumberOfBytes());
+      inner.Gather(at, end, block.data());
+      to.Scatter(at, end, block.data());
+    }
+    m_Context.bytesToHost += static_cast<std::int64_t>(all.GetNumberOfBytes());
   }
 
   ArenaBlock
   Load(const BufferView & view, const Box & box)
   {
     const DenseSequence sequence(view, box, m_Context.request.image);
-    std::vector<char>   dense(sequence.GetNumberOfBytes());
-    sequence.Gather(0, dense.size(), dense.data());
-    ArenaBlock block(m_State.memory, dense.size(), m_Limit);
-    ToDevice(block.Get(), dense.data(), dense.size());
-    m_Context.bytesToDevice += static_cast<std::int64_t>(dense.size());
+    ArenaBlock          block(m_State.memory, sequence.GetNumberOfBytes(), m_Limit);
+    m_Transfer.ToDevice(block.Get(), sequence);
+    m_Context.bytesToDevice += static_cast<std::int64_t>(sequence.GetNumberOfBytes());
     return block;
   }
 
@@ -255,6 +324,7 @@ private:
   Device &              m_Device;
   const std::size_t     m_Limit;
   CachedTables          m_Tables;
+  StagedTransfer        m_Transfer;
   std::shared_ptr<void> m_Stream;
 };
 
@@ -493,31 +563,38 @@ TwoPass(RunContext & context, const Plan & plan, TaskLoop & loop)
   });
 }
 
+/** The state starts as a copy of an input. */
+void
+CopyInitialState(const RunContext & context)
+{
+  const std::string name = context.request.operation->GetName();
+  const auto &      input =
+    context.request.inputs[static_cast<std::size_t>(context.request.operation->GetInitialStateInput())];
+  if (input.kind != context.request.output.kind)
+  {
+    throw ParameterError("operation " + name + " starts from its input, whose kind " + PixelKindName(input.kind) +
+                         " must be the output's, " + PixelKindName(context.request.output.kind));
+  }
+  const DenseSequence from(input, context.request.region, context.request.image);
+  const DenseSequence to(context.request.output, context.request.region, context.request.image);
+  std::vector<char>   block(std::min<std::size_t>(from.GetNumberOfBytes(), std::size_t{ 1 } << 20));
+  for (std::size_t at = 0; at < from.GetNumberOfBytes(); at += block.size())
+  {
+    const std::size_t end = std::min(at + block.size(), from.GetNumberOfBytes());
+    from.Gather(at, end, block.data());
+    to.Scatter(at, end, block.data());
+  }
+}
+
 /** Dirty chunks until there is none. Chunks whose halos meet never run at the same time, so that the state a chunk
  * reads is whole. */
 void
-Fixpoint(RunContext & context, const Plan & plan, TaskLoop & loop)
+Fixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, Executor & executor)
 {
-  const std::string name = context.request.operation->GetName();
-  const auto        count = plan.chunks.size();
-  {
-    const auto & input =
-      context.request.inputs[static_cast<std::size_t>(context.request.operation->GetInitialStateInput())];
-    if (input.kind != context.request.output.kind)
-    {
-      throw ParameterError("operation " + name + " starts from its input, whose kind " + PixelKindName(input.kind) +
-                           " must be the output's, " + PixelKindName(context.request.output.kind));
-    }
-    const DenseSequence from(input, context.request.region, context.request.image);
-    const DenseSequence to(context.request.output, context.request.region, context.request.image);
-    std::vector<char>   block(std::min<std::size_t>(from.GetNumberOfBytes(), std::size_t{ 1 } << 20));
-    for (std::size_t at = 0; at < from.GetNumberOfBytes(); at += block.size())
-    {
-      const std::size_t end = std::min(at + block.size(), from.GetNumberOfBytes());
-      from.Gather(at, end, block.data());
-      to.Scatter(at, end, block.data());
-    }
-  }
+  const std::string    name = context.request.operation->GetName();
+  const auto           count = plan.chunks.size();
+  const Kernel * const begin = context.hostKernels.Find(name + ".begin");
+  const Kernel * const finish = context.hostKernels.Find(name + ".finish");
   // Neighbours by the side of the first chunk that they touch: what a changed border layer may reach.
   std::vector<std::vector<std::pair<std::size_t, std::uint32_t>>> neighbours(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -536,6 +613,27 @@ Fixpoint(RunContext & context, const Plan & plan, TaskLoop & loop)
       }
       neighbours[i].emplace_back(j, sides);
     }
+  }
+  const auto isAlone = [&](std::size_t i) { return begin && neighbours[i].empty(); };
+  HostTables tables;
+  const auto onHost = [&](const Kernel & kernel) {
+    for (std::size_t i = 0; i < count; ++i)
+    {
+      if (!isAlone(i))
+      {
+        KernelCall call = context.MakeHostCall(plan.chunks[i], executor, tables);
+        call.control = nullptr;
+        kernel.run(call);
+      }
+    }
+  };
+  if (begin)
+  {
+    onHost(*begin);
+  }
+  else
+  {
+    CopyInitialState(context);
   }
   std::vector<bool>        dirty(count, true);
   std::vector<bool>        running(count, false);
@@ -572,7 +670,7 @@ Fixpoint(RunContext & context, const Plan & plan, TaskLoop & loop)
       return true;
     },
     [&](ChunkRunner & runner, const std::shared_ptr<Task> & task) {
-      runner.Run({ name, plan.chunks[task->chunk], nullptr, nullptr, true, &task->sides });
+      runner.Run({ name, plan.chunks[task->chunk], nullptr, nullptr, true, &task->sides, isAlone(task->chunk) });
     },
     [&](const std::shared_ptr<Task> & task) {
       running[task->chunk] = false;
@@ -601,6 +699,10 @@ Fixpoint(RunContext & context, const Plan & plan, TaskLoop & loop)
       dirty[task->chunk] = true;
     },
     [&] { return open == 0; });
+  if (finish)
+  {
+    onHost(*finish);
+  }
 }
 
 } // namespace
@@ -612,14 +714,14 @@ MakeHostRunner(RunContext & context, Executor & executor, Arena & memory)
 }
 
 std::unique_ptr<ChunkRunner>
-MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit)
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit)
 {
-  return std::unique_ptr<ChunkRunner>(new DeviceRunner(context, state, memoryLimit));
+  return std::unique_ptr<ChunkRunner>(new DeviceRunner(context, state, memoryLimit, pinnedLimit));
 }
 
 std::vector<std::int64_t>
 RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr<ChunkRunner>> & runners,
-            std::vector<std::string> & warnings)
+            std::vector<std::string> & warnings, Executor & executor)
 {
   TaskLoop loop(context, runners, warnings);
   switch (context.request.operation->GetSchedule())
@@ -631,7 +733,7 @@ RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr
       TwoPass(context, plan, loop);
       break;
     case Schedule::Fixpoint:
-      Fixpoint(context, plan, loop);
+      Fixpoint(context, plan, loop, executor);
       break;
     case Schedule::Independent:
       throw Error("independent chunks run through the pipeline");

@@ -24,6 +24,9 @@ public:
     bool             writesOutput{ true };
     /** Fixpoint: the output is read with the chunk's halo before it is written. */
     std::uint32_t * changedSides{ nullptr };
+    /** Fixpoint: no other chunk touches this one. Its state is made by the kernel's ".begin" instead of being read, and
+     * ended by its ".finish" if there is one. */
+    bool alone{ false };
   };
 
   virtual ~ChunkRunner();
@@ -38,13 +41,14 @@ MakeHostRunner(RunContext & context, Executor & executor, Arena & memory);
 
 /** Throws BudgetError at Run if the chunk does not fit under the limit. */
 std::unique_ptr<ChunkRunner>
-MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit);
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit);
 
-/** Finished chunks per runner. A runner that fails is dropped and its chunk given to another one; its error is thrown
- * when none is left. Errors of dropped runners are appended to `warnings`. */
+/** Finished chunks per runner. `executor` is for work of the host between the steps. A runner that fails is dropped and
+ * its chunk given to another one; its error is thrown when none is left. Errors of dropped runners are appended to
+ * `warnings`. */
 std::vector<std::int64_t>
 RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr<ChunkRunner>> & runners,
-            std::vector<std::string> & warnings);
+            std::vector<std::string> & warnings, Executor & executor);
 
 } // namespace chunkwise
 

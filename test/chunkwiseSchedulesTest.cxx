@@ -169,7 +169,7 @@ TEST(Schedules, FixpointEndsWhenNoChunkIsDirty)
       });
     }
     ExecutionRequest request;
-    request.operation = std::make_shared<ReconstructionOperation>();
+    request.operation = std::make_shared<FloodOperation>();
     request.image = request.region = box;
     request.inputs.push_back(DenseView(marker.data(), PixelKind::Int32, box));
     request.inputs.push_back(DenseView(mask.data(), PixelKind::Int32, box));

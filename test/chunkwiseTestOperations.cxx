@@ -120,7 +120,7 @@ RunAboveMinimum(const KernelCall & call)
 }
 
 void
-RunReconstruction(const KernelCall & call)
+RunFlood(const KernelCall & call)
 {
   const Box &   own = call.writable;
   std::uint32_t sides = 0;
@@ -216,7 +216,7 @@ AboveMinimumOperation::Solve(const std::vector<Box> & chunks, const std::vector<
 }
 
 void
-ReconstructionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+FloodOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
   Expect(inputs, output, PixelKind::Int32);
 }
@@ -236,7 +236,7 @@ GetTestKernels()
     add("test.running-sum.advance", RunRunningSumAdvance);
     add("test.above-minimum", RunAboveMinimum);
     add("test.above-minimum.summarise", RunAboveMinimumSummarise);
-    add("test.reconstruction", RunReconstruction);
+    add("test.flood", RunFlood);
     return registry;
   }();
   return kernels;

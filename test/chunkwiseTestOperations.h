@@ -113,18 +113,18 @@ public:
 };
 
 /** Fixpoint: reconstruction by dilation of input 0 (marker) under input 1 (mask), face neighbours. int32 to int32. */
-class ReconstructionOperation : public Operation
+class FloodOperation : public Operation
 {
 public:
   std::string
   GetName() const override
   {
-    return "test.reconstruction";
+    return "test.flood";
   }
   std::string
   GetKey() const override
   {
-    return "test.reconstruction";
+    return "test.flood";
   }
   Schedule
   GetSchedule() const override

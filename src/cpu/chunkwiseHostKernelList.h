@@ -26,6 +26,8 @@ RegisterHostRank(KernelRegistry & registry);
 void
 RegisterHostWiener(KernelRegistry & registry);
 void
+RegisterHostReconstruction(KernelRegistry & registry);
+void
 RegisterHostRange(KernelRegistry & registry);
 void
 RegisterHostSeparable(KernelRegistry & registry);

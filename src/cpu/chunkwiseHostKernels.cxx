@@ -21,6 +21,7 @@ GetHostKernels()
     RegisterHostRank(*registry);
     RegisterHostWiener(*registry);
     RegisterHostRange(*registry);
+    RegisterHostReconstruction(*registry);
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostSequence(*registry);

@@ -14,6 +14,7 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuNonLocalMeans.cxx
   cpu/chunkwiseCpuRank.cxx
   cpu/chunkwiseCpuRange.cxx
+  cpu/chunkwiseCpuReconstruction.cxx
   cpu/chunkwiseCpuSeparable.cxx
   cpu/chunkwiseCpuSummedAreaTable.cxx
   cpu/chunkwiseCpuTableBaseline.cxx
@@ -33,8 +34,8 @@ set(Chunkwise_CPU_SRCS
 set(_row_flags "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math")
 set_source_files_properties(cpu/chunkwiseCpuLevelBaseline.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuConvolution.cxx cpu/chunkwiseCpuDifference.cxx cpu/chunkwiseCpuEntropy.cxx
-  cpu/chunkwiseCpuHighPass.cxx cpu/chunkwiseCpuLaplacian.cxx cpu/chunkwiseCpuNonLocalMeans.cxx cpu/chunkwiseCpuTableBaseline.cxx
-  cpu/chunkwiseCpuVariance.cxx cpu/chunkwiseCpuWiener.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
+  cpu/chunkwiseCpuHighPass.cxx cpu/chunkwiseCpuLaplacian.cxx cpu/chunkwiseCpuNonLocalMeans.cxx cpu/chunkwiseCpuSummedAreaTable.cxx
+  cpu/chunkwiseCpuReconstruction.cxx cpu/chunkwiseCpuTableBaseline.cxx cpu/chunkwiseCpuVariance.cxx cpu/chunkwiseCpuWiener.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuMean.cxx cpu/chunkwiseCpuSeparable.cxx PROPERTIES
   COMPILE_FLAGS "-ffp-contract=off")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -1,0 +1,253 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaForest.cuh"
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaWavefront.cuh"
+#include "chunkwiseReconstructionKey.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr int VoxelThreads = 256;
+
+/** The voxels of a box and where three images hold them. */
+template <typename TPixel>
+struct VoxelRun
+{
+  const TPixel * inputs[MaxInputs];
+  TPixel *       output;
+  Coordinates    inputStride[MaxInputs];
+  Coordinates    outputStride;
+  Coordinates    extent;
+  Coordinates    lower; ///< of the box, in the image
+  Coordinates    image;
+  std::int64_t   voxels;
+  int            numberOfInputs;
+
+  explicit VoxelRun(const KernelCall & call)
+    : output(static_cast<TPixel *>(call.output.data) + call.output.Offset(call.writable.lower))
+    , outputStride(call.output.stride)
+    , extent(call.writable.Extents())
+    , lower(call.writable.lower)
+    , image(call.image.upper)
+    , voxels(call.writable.NumberOfVoxels())
+    , numberOfInputs(call.numberOfInputs)
+  {
+    for (int i = 0; i < call.numberOfInputs; ++i)
+    {
+      inputs[i] = static_cast<const TPixel *>(call.inputs[i].data) + call.inputs[i].Offset(call.writable.lower);
+      inputStride[i] = call.inputs[i].stride;
+    }
+  }
+
+  __device__ Coordinates
+  IndexOf(std::int64_t voxel) const
+  {
+    Coordinates index{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      // Small images, and all rows, divide in 32 bits.
+      if (voxel <= 0xFFFFFFFFll && extent.axis[a] <= 0xFFFFFFFFll)
+      {
+        const auto v = static_cast<std::uint32_t>(voxel);
+        const auto n = static_cast<std::uint32_t>(extent.axis[a]);
+        index.axis[a] = v % n;
+        voxel = v / n;
+      }
+      else
+      {
+        index.axis[a] = voxel % extent.axis[a];
+        voxel /= extent.axis[a];
+      }
+    }
+    return index;
+  }
+  __device__ static std::int64_t
+  Offset(const Coordinates & index, const Coordinates & stride)
+  {
+    std::int64_t offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += index.axis[a] * stride.axis[a];
+    }
+    return offset;
+  }
+  __device__ TPixel
+  Input(int i, const Coordinates & index) const
+  {
+    return inputs[i][Offset(index, inputStride[i])];
+  }
+};
+
+template <typename TPixel>
+__global__ void
+BeginKernel(VoxelRun<TPixel> run, ReconstructionRule<TPixel> rule)
+{
+  using KeyOf = ReconstructionKey<TPixel>;
+  for (std::int64_t voxel = blockIdx.x * std::int64_t{ VoxelThreads } + threadIdx.x; voxel < run.voxels;
+       voxel += gridDim.x * std::int64_t{ VoxelThreads })
+  {
+    const Coordinates index = run.IndexOf(voxel);
+    bool              atEdge = false;
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      const std::int64_t i = index.axis[a] + run.lower.axis[a];
+      atEdge = atEdge || (rule.edges[a] && (i == 0 || i + 1 == run.image.axis[a]));
+    }
+    const TPixel first = run.Input(0, index);
+    const TPixel second = run.numberOfInputs > 2 ? run.Input(1, index) : first;
+    const TPixel mask = run.numberOfInputs > 1 ? run.Input(run.numberOfInputs - 1, index) : first;
+    const auto   limit = KeyOf::From(mask, rule.flip);
+    const auto   key = rule.MarkerKey(first, second, mask, atEdge);
+    run.output[VoxelRun<TPixel>::Offset(index, run.outputStride)] = KeyOf::To(key < limit ? key : limit, rule.flip);
+  }
+}
+
+template <typename TPixel>
+__global__ void
+FinishKernel(VoxelRun<TPixel> run, ReconstructionRule<TPixel> rule)
+{
+  for (std::int64_t voxel = blockIdx.x * std::int64_t{ VoxelThreads } + threadIdx.x; voxel < run.voxels;
+       voxel += gridDim.x * std::int64_t{ VoxelThreads })
+  {
+    const Coordinates index = run.IndexOf(voxel);
+    TPixel &          pixel = run.output[VoxelRun<TPixel>::Offset(index, run.outputStride)];
+    pixel = rule.Finish(run.Input(run.numberOfInputs - 1, index), ReconstructionKey<TPixel>::From(pixel, rule.flip));
+  }
+}
+
+template <typename TPixel, typename TKernel>
+void
+LaunchVoxels(const KernelCall & call, TKernel * kernel, const char * name)
+{
+  const VoxelRun<TPixel>           run(call);
+  const ReconstructionRule<TPixel> rule(static_cast<const ReconstructionOperation &>(*call.operation), call.image);
+  if (run.voxels == 0)
+  {
+    return;
+  }
+  const auto blocks =
+    static_cast<unsigned int>(std::min<std::int64_t>((run.voxels + VoxelThreads - 1) / VoxelThreads, 1 << 16));
+  kernel<<<blocks, VoxelThreads, 0, static_cast<cudaStream_t>(call.stream)>>>(run, rule);
+  CheckLaunch(name);
+}
+
+bool
+HasForest(const ReconstructionOperation & operation, const Box & own, std::size_t keyBytes)
+{
+  return operation.method != ReconstructionMethod::TileWavefront &&
+         ForestFits(own.NumberOfVoxels(), keyBytes, operation.fullyConnected, operation.spatialDimension);
+}
+
+/** How long Auto waits for the wavefront, in nanoseconds. In planes a forest takes 0.2 to 0.5 ns a voxel whatever the
+ * image, and a wavefront that goes well 0.07; in volumes a forest takes 0.3 to 0.7 and a wavefront 0.13 to 0.2. */
+std::uint64_t
+PatienceFor(const WavefrontShape & shape, const Box & own)
+{
+  return 100000 + static_cast<std::uint64_t>(own.NumberOfVoxels()) / (shape.planar ? 10 : 3);
+}
+
+template <typename TKey>
+void
+Reconstruct(const KernelCall & call)
+{
+  const auto &         operation = static_cast<const ReconstructionOperation &>(*call.operation);
+  const Box &          own = call.writable;
+  const auto           stream = static_cast<cudaStream_t>(call.stream);
+  const WavefrontShape shape(operation, own, call.image, sizeof(TKey));
+  if (shape.numberOfTiles == 0)
+  {
+    return;
+  }
+  WavefrontImage<TKey>           image = MakeWavefrontImage<TKey>(call, operation, shape);
+  const PixelKind                kind = call.output.kind;
+  const ReconstructionCode<TKey> code(IsFloatingPoint(kind),
+                                      kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 ||
+                                        kind == PixelKind::Int64,
+                                      operation.erosion ? static_cast<TKey>(~TKey{ 0 }) : TKey{ 0 });
+  const bool                     hasForest = HasForest(operation, own, sizeof(TKey));
+  std::uint32_t                  givenUp = hasForest ? 1 : 0;
+  if (!hasForest || operation.method == ReconstructionMethod::Auto)
+  {
+    image.patience = hasForest ? PatienceFor(shape, own) : 0;
+    RunWavefront(image, shape, operation, code, stream);
+    if (hasForest)
+    {
+      CheckCuda(cudaMemcpyAsync(&givenUp, image.givenUp, sizeof(givenUp), cudaMemcpyDeviceToHost, stream),
+                "cudaMemcpyAsync");
+      CheckCuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    }
+  }
+  if constexpr (sizeof(TKey) <= 4)
+  {
+    if (givenUp)
+    {
+      RunForest(image,
+                shape,
+                operation,
+                code,
+                static_cast<char *>(call.scratch) + WavefrontScratchBytes(operation, own, call.image, sizeof(TKey)),
+                stream);
+    }
+  }
+}
+
+void
+RunReconstruction(const KernelCall & call)
+{
+  switch (PixelSize(call.output.kind))
+  {
+    case 1:
+      return Reconstruct<std::uint8_t>(call);
+    case 2:
+      return Reconstruct<std::uint16_t>(call);
+    case 4:
+      return Reconstruct<std::uint32_t>(call);
+    default:
+      return Reconstruct<std::uint64_t>(call);
+  }
+}
+
+std::size_t
+ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
+{
+  const auto &      reconstruction = static_cast<const ReconstructionOperation &>(operation);
+  const std::size_t keyBytes = PixelSize(shape.outputKind);
+  // A chunk too large for a forest must not take less than a smaller one.
+  const std::int64_t voxels = shape.outputBox.NumberOfVoxels();
+  const bool         mayHaveForest = reconstruction.method != ReconstructionMethod::TileWavefront && keyBytes <= 4;
+  return WavefrontScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes) +
+         (mayHaveForest ? ForestScratchBytes(voxels) : 0);
+}
+
+} // namespace
+
+void
+RegisterCudaReconstruction(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunReconstruction;
+  kernel.scratchBytes = ScratchOfReconstruction;
+  registry.Register("reconstruction", kernel);
+  Kernel voxelwise;
+  voxelwise.run = [](const KernelCall & call) {
+    DispatchPixelKind(call.output.kind, [&](auto pixel) {
+      LaunchVoxels<decltype(pixel)>(call, BeginKernel<decltype(pixel)>, "reconstruction.begin");
+    });
+  };
+  registry.Register("reconstruction.begin", voxelwise);
+  voxelwise.run = [](const KernelCall & call) {
+    if (static_cast<const ReconstructionOperation &>(*call.operation).result == ReconstructionResult::Reconstruction)
+    {
+      return;
+    }
+    DispatchPixelKind(call.output.kind, [&](auto pixel) {
+      LaunchVoxels<decltype(pixel)>(call, FinishKernel<decltype(pixel)>, "reconstruction.finish");
+    });
+  };
+  registry.Register("reconstruction.finish", voxelwise);
+}
+
+} // namespace chunkwise

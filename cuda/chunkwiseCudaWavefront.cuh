@@ -1,0 +1,694 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaWavefront_cuh
+#define chunkwiseCudaWavefront_cuh
+
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseError.h"
+#include "chunkwiseReconstructionKey.h"
+
+#include <algorithm>
+#include <cuda_runtime.h>
+
+// Morphological reconstruction by a wavefront of tiles. A block alone writes its tile: it reads the tile with the layer
+// around it, sweeps it to a local fixed point in shared memory, stores it, and tells the tiles beyond which value can
+// enter them. Blocks take the dirty tile of their own with the largest such value. Reads may be stale, as the state
+// only grows towards the one fixed point; what must not be lost is a notice:
+//   the writer stores the tile, fences, and raises the neighbour's entry;
+//   the reader clears its entry, fences, and then reads the layer around.
+// Either the reader sees the stored voxels, or the entry is raised again after it was cleared.
+namespace chunkwise
+{
+
+/** Extents of a tile; planes where images have one plane. */
+struct TileShape
+{
+  int x;
+  int y;
+  int z;
+  int threads;
+};
+
+__host__ __device__ constexpr TileShape
+TileShapeOf(bool planar, std::size_t keyBytes)
+{
+  return planar ? TileShape{ 64, keyBytes == 8 ? 32 : 64, 1, 128 } : TileShape{ 32, 8, keyBytes <= 2 ? 16 : 8, 128 };
+}
+
+/** The images of a wavefront: volumes of up to three axes with neighbours, at positions along the others. */
+template <typename TKey>
+struct WavefrontImage
+{
+  const TKey * mask;  ///< of the first own voxel
+  TKey *       state; ///< likewise
+  std::int64_t maskStride[3];
+  std::int64_t stateStride[3];
+  std::int64_t extent[3];
+  /** Voxels beyond the own ones that mask and state hold, 0 or 1. */
+  int          before[3];
+  int          after[3];
+  std::int64_t positions[MaxDimension];
+  std::int64_t maskStep[MaxDimension];
+  std::int64_t stateStep[MaxDimension];
+  std::int64_t tiles[3];
+  std::int64_t numberOfTiles;
+
+  /** Entries of tiles: 0, or the largest key that can enter, cut to 32 bits. */
+  std::uint32_t * entries;
+  std::uint32_t * open; ///< tiles whose entry is not 0 or that are at work
+  /** When the work began, and after how many nanoseconds to give up; 0: never. Given up: not 0. */
+  std::uint64_t * began;
+  std::uint64_t   patience;
+  std::uint32_t * givenUp;
+  std::uint32_t * changedSides;
+};
+
+/** The axes of a chunk that have neighbours; positions along the others are volumes of their own. */
+struct WavefrontShape
+{
+  std::int64_t extent[3];
+  std::int64_t positions[MaxDimension];
+  bool         spatial[MaxDimension];
+  bool         planar;
+  std::int64_t tiles[3];
+  std::int64_t numberOfTiles;
+
+  WavefrontShape(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      // A row is a volume even where it has no neighbours.
+      spatial[a] = a == 0 || a < operation.spatialDimension;
+      positions[a] = spatial[a] ? 1 : own.Extent(a);
+      if (a < 3)
+      {
+        extent[a] = spatial[a] ? own.Extent(a) : 1;
+      }
+    }
+    // A chunk of one plane may have neighbours beyond it.
+    planar = !spatial[2] || image.Extent(2) == 1;
+    const TileShape tile = TileShapeOf(planar, keyBytes);
+    const int       tileExtent[3] = { tile.x, tile.y, tile.z };
+    numberOfTiles = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      numberOfTiles *= positions[a];
+      if (a < 3)
+      {
+        tiles[a] = (extent[a] + tileExtent[a] - 1) / tileExtent[a];
+        numberOfTiles *= tiles[a];
+      }
+    }
+  }
+};
+
+inline std::size_t
+WavefrontScratchBytes(const ReconstructionOperation & operation, const Box & own, const Box & image,
+                      std::size_t keyBytes)
+{
+  const WavefrontShape shape(operation, own, image, keyBytes);
+  return 256 + (static_cast<std::size_t>(shape.numberOfTiles) * sizeof(std::uint32_t) + 255) / 256 * 256;
+}
+
+template <typename TKey, bool VPlanar>
+struct WavefrontTile
+{
+  static constexpr TileShape Shape = TileShapeOf(VPlanar, sizeof(TKey));
+  static constexpr int       FrameZ = VPlanar ? 0 : 1;
+  /** Rows that begin in different banks. */
+  static constexpr int Pitch = Shape.x + 2 + (sizeof(TKey) >= 4 ? 1 : 0);
+  static constexpr int Plane = Pitch * (Shape.y + 2);
+  static constexpr int Voxels = Plane * (Shape.z + 2 * FrameZ);
+
+  __device__ static int
+  Slot(int x, int y, int z)
+  {
+    return (z + FrameZ) * Plane + (y + 1) * Pitch + x + 1;
+  }
+};
+
+template <typename TKey>
+__device__ inline TKey
+LoadFromOthers(const TKey * at)
+{
+  return *const_cast<const volatile TKey *>(at);
+}
+
+__device__ inline std::uint64_t
+NowInNanoseconds()
+{
+  std::uint64_t now = 0;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+template <typename TKey>
+__device__ inline std::uint32_t
+EntryOf(TKey key)
+{
+  return sizeof(TKey) == 8 ? static_cast<std::uint32_t>(static_cast<std::uint64_t>(key) >> 32) | 1u
+                           : static_cast<std::uint32_t>(key);
+}
+
+/** Some steps of a sweep: a voxel lets through what comes along the line and what it has itself. Loads go before the
+ * steps that wait for each other. */
+template <int VSteps, typename TKey>
+__device__ inline bool
+SweepSteps(TKey * __restrict__ state, const TKey * __restrict__ mask, int at, int step, TKey & carry)
+{
+  TKey before[VSteps];
+  TKey limit[VSteps];
+#pragma unroll
+  for (int i = 0; i < VSteps; ++i)
+  {
+    before[i] = state[at + i * step];
+    limit[i] = mask[at + i * step];
+  }
+  bool changed = false;
+#pragma unroll
+  for (int i = 0; i < VSteps; ++i)
+  {
+    carry = min(max(before[i], carry), limit[i]);
+    if (carry > before[i])
+    {
+      state[at + i * step] = carry;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+/** The sweeps of a line of the tile, forth and back. */
+template <int VLength, typename TKey>
+__device__ inline bool
+SweepLine(TKey * state, const TKey * mask, int first, int step)
+{
+  constexpr int steps = VLength < 16 ? VLength : 16;
+  bool          changed = false;
+  TKey          carry = state[first - step];
+  for (int i = 0; i < VLength; i += steps)
+  {
+    changed |= SweepSteps<steps>(state, mask, first + i * step, step, carry);
+  }
+  carry = state[first + VLength * step];
+  for (int i = VLength - 1; i >= 0; i -= steps)
+  {
+    changed |= SweepSteps<steps>(state, mask, first + i * step, -step, carry);
+  }
+  return changed;
+}
+
+/** The steps of a tile that go across an edge or a corner. They lead to another row, so that rows of one parity, and in
+ * volumes planes, only read the others. */
+template <typename TKey, bool VPlanar>
+__device__ inline bool
+RelaxDiagonals(TKey * state, const TKey * mask, int thread)
+{
+  using Tile = WavefrontTile<TKey, VPlanar>;
+  constexpr TileShape shape = Tile::Shape;
+  constexpr int       halfZ = VPlanar ? 1 : shape.z / 2;
+  bool                changed = false;
+  for (int parity = 0; parity < (VPlanar ? 2 : 4); ++parity)
+  {
+    for (int i = thread; i < shape.x * (shape.y / 2) * halfZ; i += shape.threads)
+    {
+      const int x = i % shape.x;
+      const int y = 2 * (i / shape.x % (shape.y / 2)) + (parity & 1);
+      const int z = VPlanar ? 0 : 2 * (i / (shape.x * (shape.y / 2))) + (parity >> 1);
+      const int at = Tile::Slot(x, y, z);
+      TKey      largest = 0;
+#pragma unroll
+      for (int dz = -Tile::FrameZ; dz <= Tile::FrameZ; ++dz)
+      {
+#pragma unroll
+        for (int dy = -1; dy <= 1; ++dy)
+        {
+          const int row = at + dz * Tile::Plane + dy * Tile::Pitch;
+          if (dy != 0 && dz != 0)
+          {
+            largest = max(largest, state[row]);
+          }
+          if (dy != 0 || dz != 0)
+          {
+            largest = max(largest, max(state[row - 1], state[row + 1]));
+          }
+        }
+      }
+      const TKey before = state[at];
+      const TKey through = min(largest, mask[at]);
+      if (through > before)
+      {
+        state[at] = through;
+        changed = true;
+      }
+    }
+    __syncthreads();
+  }
+  return changed;
+}
+
+template <typename TKey, bool VPlanar, bool VFull>
+__global__ void
+__launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
+  WavefrontKernel(WavefrontImage<TKey> image, ReconstructionCode<TKey> code)
+{
+  using Tile = WavefrontTile<TKey, VPlanar>;
+  constexpr TileShape shape = Tile::Shape;
+  constexpr int       threads = shape.threads;
+  extern __shared__ __align__(16) unsigned char memory[];
+  TKey * const                                  state = reinterpret_cast<TKey *>(memory);
+  TKey * const                                  mask = state + Tile::Voxels;
+  __shared__ unsigned long long                 chosen;
+  __shared__ std::uint32_t notices[27];
+  __shared__ bool          ended;
+
+  const int thread = static_cast<int>(threadIdx.x);
+  for (;;)
+  {
+    // The tile to work at: of those that are this block's, the one with the largest entry.
+    if (thread == 0)
+    {
+      chosen = 0;
+    }
+    __syncthreads();
+    unsigned long long best = 0;
+    const auto         own = (image.numberOfTiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
+    for (std::int64_t i = thread; i < own; i += threads)
+    {
+      const std::uint32_t entry = LoadFromOthers(image.entries + blockIdx.x + i * gridDim.x);
+      const auto          candidate = (static_cast<unsigned long long>(entry) << 32) | static_cast<std::uint32_t>(~i);
+      if (entry && candidate > best)
+      {
+        best = candidate;
+      }
+    }
+    if (best)
+    {
+      atomicMax(&chosen, best);
+    }
+    __syncthreads();
+    const unsigned long long choice = chosen;
+    if (thread == 0)
+    {
+      if (image.patience && NowInNanoseconds() - *image.began > image.patience)
+      {
+        *const_cast<volatile std::uint32_t *>(image.givenUp) = 1;
+      }
+      ended = LoadFromOthers(image.givenUp) != 0 || (choice == 0 && LoadFromOthers(image.open) == 0);
+    }
+    __syncthreads();
+    if (ended)
+    {
+      return;
+    }
+    if (choice == 0)
+    {
+      __nanosleep(200);
+      continue;
+    }
+    const std::int64_t tile = blockIdx.x + static_cast<std::int64_t>(~static_cast<std::uint32_t>(choice)) * gridDim.x;
+    if (thread == 0)
+    {
+      atomicExch(image.entries + tile, 0u);
+      __threadfence();
+    }
+    if (thread < 27)
+    {
+      notices[thread] = 0;
+    }
+    __syncthreads();
+
+    // Where it lies.
+    std::int64_t       rest = tile;
+    const std::int64_t tileX = rest % image.tiles[0];
+    rest /= image.tiles[0];
+    const std::int64_t tileY = rest % image.tiles[1];
+    rest /= image.tiles[1];
+    const std::int64_t tileZ = rest % image.tiles[2];
+    rest /= image.tiles[2];
+    const TKey * globalMask = image.mask;
+    TKey *       globalState = image.state;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      globalMask += rest % image.positions[a] * image.maskStep[a];
+      globalState += rest % image.positions[a] * image.stateStep[a];
+      rest /= image.positions[a];
+    }
+    const std::int64_t lowerX = tileX * shape.x;
+    const std::int64_t lowerY = tileY * shape.y;
+    const std::int64_t lowerZ = tileZ * shape.z;
+
+    // The tile and the layer around it. The layer's mask tells what can enter the tiles beyond.
+    // A warp has whole rows, some at a time, so that their loads are on the way together.
+    constexpr int warps = threads / 32;
+    constexpr int rowsAtOnce = 4;
+    const int     warp = thread / 32;
+    const int     lane = thread % 32;
+    {
+      constexpr int pieces = (shape.x + 2 + 31) / 32;
+      constexpr int rows = (shape.y + 2) * (shape.z + 2 * Tile::FrameZ);
+      bool          inRow[pieces];
+#pragma unroll
+      for (int p = 0; p < pieces; ++p)
+      {
+        const std::int64_t gx = lowerX + lane + 32 * p - 1;
+        inRow[p] = lane + 32 * p < shape.x + 2 && gx >= -image.before[0] && gx < image.extent[0] + image.after[0];
+      }
+      for (int first = warp; first < rows; first += rowsAtOnce * warps)
+      {
+        TKey stateBits[rowsAtOnce][pieces];
+        TKey maskBits[rowsAtOnce][pieces];
+        bool held[rowsAtOnce];
+#pragma unroll
+        for (int k = 0; k < rowsAtOnce; ++k)
+        {
+          const int          row = first + k * warps;
+          const std::int64_t gy = lowerY + row % (shape.y + 2) - 1;
+          const std::int64_t gz = lowerZ + row / (shape.y + 2) - Tile::FrameZ;
+          held[k] = row < rows && gy >= -image.before[1] && gy < image.extent[1] + image.after[1] &&
+                    gz >= -image.before[2] && gz < image.extent[2] + image.after[2];
+          const TKey * const fromState =
+            globalState + (lowerX + lane - 1 + gy * image.stateStride[1] + gz * image.stateStride[2]);
+          const TKey * const fromMask =
+            globalMask + (lowerX + lane - 1 + gy * image.maskStride[1] + gz * image.maskStride[2]);
+#pragma unroll
+          for (int p = 0; p < pieces; ++p)
+          {
+            // From the second-level cache, where other blocks have stored it.
+            stateBits[k][p] = held[k] && inRow[p] ? __ldcg(fromState + 32 * p) : TKey{ 0 };
+            maskBits[k][p] = held[k] && inRow[p] ? __ldg(fromMask + 32 * p) : TKey{ 0 };
+          }
+        }
+#pragma unroll
+        for (int k = 0; k < rowsAtOnce; ++k)
+        {
+          const int row = first + k * warps;
+#pragma unroll
+          for (int p = 0; p < pieces; ++p)
+          {
+            if (row < rows && lane + 32 * p < shape.x + 2)
+            {
+              const int slot =
+                Tile::Slot(lane + 32 * p - 1, row % (shape.y + 2) - 1, row / (shape.y + 2) - Tile::FrameZ);
+              const bool there = held[k] && inRow[p];
+              state[slot] = there ? code.FromBits(stateBits[k][p]) : TKey{ 0 };
+              mask[slot] = there ? code.FromBits(maskBits[k][p]) : TKey{ 0 };
+            }
+          }
+        }
+      }
+    }
+    __syncthreads();
+
+    // Sweeps along the axes in turn, until none has changed anything since it was last made.
+    constexpr int sweeps = (VPlanar ? 2 : 3) + (VFull ? 1 : 0);
+    bool          any = false;
+    for (int sweep = 0, unchanged = 0; unchanged < sweeps; sweep = sweep + 1 == sweeps ? 0 : sweep + 1)
+    {
+      bool changed = false;
+      if (sweep == 0)
+      {
+        for (int line = thread; line < shape.y * shape.z; line += threads)
+        {
+          changed |= SweepLine<shape.x>(state, mask, Tile::Slot(0, line % shape.y, line / shape.y), 1);
+        }
+      }
+      else if (sweep == 1)
+      {
+        for (int line = thread; line < shape.x * shape.z; line += threads)
+        {
+          changed |= SweepLine<shape.y>(state, mask, Tile::Slot(line % shape.x, 0, line / shape.x), Tile::Pitch);
+        }
+      }
+      else if (!VPlanar && sweep == 2)
+      {
+        for (int line = thread; line < shape.x * shape.y; line += threads)
+        {
+          changed |= SweepLine<shape.z>(state, mask, Tile::Slot(line % shape.x, line / shape.x, 0), Tile::Plane);
+        }
+      }
+      else
+      {
+        changed = RelaxDiagonals<TKey, VPlanar>(state, mask, thread);
+      }
+      changed = __syncthreads_or(changed);
+      any = any || changed;
+      // A line that was swept forth and back is done with; diagonals may want more steps.
+      unchanged = !changed ? unchanged + 1 : sweep == sweeps - 1 && VFull ? 0 : 1;
+    }
+
+    if (any)
+    {
+      const auto store = [&](int x, int y, int z, TKey * to, TKey bits) {
+        const std::int64_t gx = lowerX + x;
+        const std::int64_t gy = lowerY + y;
+        const std::int64_t gz = lowerZ + z;
+        const TKey         key = state[Tile::Slot(x, y, z)];
+        if (code.FromBits(bits) == key)
+        {
+          return;
+        }
+        if (gx >= image.extent[0] || gy >= image.extent[1] || gz >= image.extent[2])
+        {
+          // A voxel of the chunk beyond that lies in this tile is not ours to raise, but that chunk must know.
+          atomicOr(image.changedSides,
+                   (gx >= image.extent[0] ? 2u : 0u) | (gy >= image.extent[1] ? 8u : 0u) |
+                     (gz >= image.extent[2] ? 32u : 0u));
+          return;
+        }
+        *const_cast<volatile TKey *>(to) = code.ToBits(key);
+        const int lowX = x == 0 ? -1 : 0;
+        const int highX = x == shape.x - 1 ? 1 : 0;
+        const int lowY = y == 0 ? -1 : 0;
+        const int highY = y == shape.y - 1 ? 1 : 0;
+        const int lowZ = VPlanar || z != 0 ? 0 : -1;
+        const int highZ = !VPlanar && z == shape.z - 1 ? 1 : 0;
+        if (!(lowX | highX | lowY | highY | lowZ | highZ))
+        {
+          return;
+        }
+        for (int dz = VPlanar ? 0 : -1; dz <= (VPlanar ? 0 : 1); ++dz)
+        {
+          for (int dy = -1; dy <= 1; ++dy)
+          {
+            for (int dx = -1; dx <= 1; ++dx)
+            {
+              const int moved = (dx != 0) + (dy != 0) + (dz != 0);
+              if (moved == 0 || (!VFull && moved > 1))
+              {
+                continue;
+              }
+              // The sides that the step leaves the tile by.
+              const int outX = dx < 0 ? lowX : dx > 0 ? highX : 0;
+              const int outY = dy < 0 ? lowY : dy > 0 ? highY : 0;
+              const int outZ = dz < 0 ? lowZ : dz > 0 ? highZ : 0;
+              if (!(outX | outY | outZ))
+              {
+                continue;
+              }
+              const int  other = Tile::Slot(x + dx, y + dy, z + dz);
+              const TKey enters = min(key, mask[other]);
+              if (enters > state[other])
+              {
+                atomicMax(notices + (outZ + 1) * 9 + (outY + 1) * 3 + outX + 1, EntryOf(enters));
+              }
+            }
+          }
+        }
+      };
+      constexpr int pieces = shape.x / 32;
+      constexpr int rows = shape.y * shape.z;
+      static_assert(shape.x % 32 == 0 && rows % (rowsAtOnce * warps) == 0, "whole batches of rows");
+      for (int first = warp; first < rows; first += rowsAtOnce * warps)
+      {
+        TKey   bits[rowsAtOnce][pieces];
+        TKey * to[rowsAtOnce];
+        bool   held[rowsAtOnce][pieces];
+#pragma unroll
+        for (int k = 0; k < rowsAtOnce; ++k)
+        {
+          const int          row = first + k * warps;
+          const std::int64_t gy = lowerY + row % shape.y;
+          const std::int64_t gz = lowerZ + row / shape.y;
+          to[k] = globalState + (lowerX + lane + gy * image.stateStride[1] + gz * image.stateStride[2]);
+#pragma unroll
+          for (int p = 0; p < pieces; ++p)
+          {
+            held[k][p] = lowerX + lane + 32 * p < image.extent[0] + image.after[0] &&
+                         gy < image.extent[1] + image.after[1] && gz < image.extent[2] + image.after[2];
+            bits[k][p] = held[k][p] ? __ldcg(to[k] + 32 * p) : TKey{ 0 };
+          }
+        }
+#pragma unroll
+        for (int k = 0; k < rowsAtOnce; ++k)
+        {
+          const int row = first + k * warps;
+#pragma unroll
+          for (int p = 0; p < pieces; ++p)
+          {
+            if (held[k][p])
+            {
+              store(lane + 32 * p, row % shape.y, row / shape.y, to[k] + 32 * p, bits[k][p]);
+            }
+          }
+        }
+      }
+      __threadfence();
+      __syncthreads();
+      if (thread < 27 && notices[thread])
+      {
+        const int          dx = thread % 3 - 1;
+        const int          dy = thread / 3 % 3 - 1;
+        const int          dz = thread / 9 - 1;
+        const std::int64_t nx = tileX + dx;
+        const std::int64_t ny = tileY + dy;
+        const std::int64_t nz = tileZ + dz;
+        if (nx < 0 || nx >= image.tiles[0] || ny < 0 || ny >= image.tiles[1] || nz < 0 || nz >= image.tiles[2])
+        {
+          const std::uint32_t sides = (nx < 0 ? 1u : 0u) | (nx >= image.tiles[0] ? 2u : 0u) | (ny < 0 ? 4u : 0u) |
+                                      (ny >= image.tiles[1] ? 8u : 0u) | (nz < 0 ? 16u : 0u) |
+                                      (nz >= image.tiles[2] ? 32u : 0u);
+          atomicOr(image.changedSides, sides);
+        }
+        else
+        {
+          const std::int64_t neighbour = tile + dx + image.tiles[0] * (dy + image.tiles[1] * dz);
+          // Counted before it is seen, so that the count is not 0 while there is work.
+          atomicAdd(image.open, 1u);
+          if (atomicMax(image.entries + neighbour, notices[thread]) != 0)
+          {
+            atomicSub(image.open, 1u);
+          }
+        }
+      }
+    }
+    __threadfence();
+    __syncthreads();
+    if (thread == 0)
+    {
+      atomicSub(image.open, 1u);
+    }
+  }
+}
+
+__global__ static void
+OpenTiles(std::uint32_t * entries, std::uint32_t * open, std::uint64_t * began, std::uint32_t * givenUp,
+          std::int64_t tiles)
+{
+  for (std::int64_t i = blockIdx.x * std::int64_t{ 256 } + threadIdx.x; i < tiles; i += gridDim.x * std::int64_t{ 256 })
+  {
+    entries[i] = 0xFFFFFFFFu;
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+  {
+    *open = static_cast<std::uint32_t>(tiles);
+    *givenUp = 0;
+    *began = NowInNanoseconds();
+  }
+}
+
+/** Launches as many blocks as can be on the device at once, but no more than `mostBlocks`: they wait for each other,
+ * which a cooperative launch lets them do. */
+template <typename TFirst, typename TSecond>
+void
+LaunchTogether(void (*kernel)(TFirst, TSecond), int threads, std::size_t shared, std::int64_t mostBlocks,
+               cudaStream_t stream, TFirst first, TSecond second)
+{
+  int device = 0;
+  int processors = 0;
+  int blocks = 0;
+  CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
+  CheckCuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
+            "cudaFuncSetAttribute");
+  CheckCuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared),
+            "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  const auto grid = static_cast<unsigned int>(std::min(static_cast<std::int64_t>(blocks) * processors, mostBlocks));
+  void *     arguments[] = { &first, &second };
+  CheckCuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(kernel),
+                                        dim3(grid),
+                                        dim3(static_cast<unsigned int>(threads)),
+                                        arguments,
+                                        shared,
+                                        stream),
+            "cudaLaunchCooperativeKernel");
+}
+
+template <typename TKey, bool VPlanar, bool VFull>
+void
+LaunchWavefront(const WavefrontImage<TKey> & image, const ReconstructionCode<TKey> & code, cudaStream_t stream)
+{
+  LaunchTogether(WavefrontKernel<TKey, VPlanar, VFull>,
+                 TileShapeOf(VPlanar, sizeof(TKey)).threads,
+                 2 * sizeof(TKey) * static_cast<std::size_t>(WavefrontTile<TKey, VPlanar>::Voxels),
+                 image.numberOfTiles,
+                 stream,
+                 image,
+                 code);
+}
+
+/** The images of a call; `scratch` has WavefrontScratchBytes. */
+template <typename TKey>
+WavefrontImage<TKey>
+MakeWavefrontImage(const KernelCall & call, const ReconstructionOperation & operation, const WavefrontShape & shape)
+{
+  const Box &        own = call.writable;
+  const BufferView & mask = call.inputs[call.numberOfInputs - 1];
+  if (call.output.stride[0] != 1 || mask.stride[0] != 1)
+  {
+    throw ParameterError("reconstruction: voxels must be contiguous along x");
+  }
+  if (shape.numberOfTiles >= std::int64_t{ 0x7FFFFFFF })
+  {
+    throw ParameterError("reconstruction: a chunk has too many tiles");
+  }
+  WavefrontImage<TKey> image{};
+  image.mask = static_cast<const TKey *>(mask.data) + mask.Offset(own.lower);
+  image.state = static_cast<TKey *>(call.output.data) + call.output.Offset(own.lower);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    image.positions[a] = shape.positions[a];
+    image.maskStep[a] = mask.stride[a];
+    image.stateStep[a] = call.output.stride[a];
+    if (a < 3)
+    {
+      image.extent[a] = shape.extent[a];
+      image.tiles[a] = shape.tiles[a];
+      image.maskStride[a] = mask.stride[a];
+      image.stateStride[a] = call.output.stride[a];
+      const bool neighbours = a < operation.spatialDimension;
+      image.before[a] = neighbours && call.output.box.lower[a] < own.lower[a] ? 1 : 0;
+      image.after[a] = neighbours && call.output.box.upper[a] > own.upper[a] ? 1 : 0;
+    }
+  }
+  image.numberOfTiles = shape.numberOfTiles;
+  image.open = static_cast<std::uint32_t *>(call.scratch);
+  image.givenUp = image.open + 16;
+  image.began = reinterpret_cast<std::uint64_t *>(image.open + 32);
+  image.entries = image.open + 64;
+  image.changedSides = call.changedSides;
+  return image;
+}
+
+template <typename TKey>
+void
+RunWavefront(const WavefrontImage<TKey> & image, const WavefrontShape & shape,
+             const ReconstructionOperation & operation, const ReconstructionCode<TKey> & code, cudaStream_t stream)
+{
+  const auto blocks = static_cast<unsigned int>(std::min<std::int64_t>((shape.numberOfTiles + 255) / 256, 1024));
+  OpenTiles<<<blocks, 256, 0, stream>>>(image.entries, image.open, image.began, image.givenUp, shape.numberOfTiles);
+  CheckLaunch("reconstruction");
+  if (shape.planar)
+  {
+    operation.fullyConnected ? LaunchWavefront<TKey, true, true>(image, code, stream)
+                             : LaunchWavefront<TKey, true, false>(image, code, stream);
+  }
+  else
+  {
+    operation.fullyConnected ? LaunchWavefront<TKey, false, true>(image, code, stream)
+                             : LaunchWavefront<TKey, false, false>(image, code, stream);
+  }
+}
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,95 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseReconstructionOperation_h
+#define chunkwiseReconstructionOperation_h
+
+#include "chunkwiseOperation.h"
+
+namespace chunkwise
+{
+
+/** Where the marker of a reconstruction comes from. What is made from the mask alone is made where the mask is, so that
+ * only the mask travels. "Below" is above for a reconstruction by erosion. */
+enum class ReconstructionMarker
+{
+  Image,     ///< the first input; the mask is the second
+  Shifted,   ///< the mask less a height, as far as its kind reaches
+  Border,    ///< the mask at the image's edge, nothing elsewhere
+  NextBelow, ///< the next number below the mask that its kind has
+  Agreeing   ///< the mask, the third input, where the first equals the second, and nothing elsewhere
+};
+
+/** What a reconstruction gives. */
+enum class ReconstructionResult
+{
+  Reconstruction,
+  Residue, ///< what the mask has beyond the reconstruction, at least 0, as far as its kind reaches
+  Extrema  ///< one value where the mask is beyond the reconstruction, another elsewhere
+};
+
+/** How a device finds a reconstruction; the result is the same. */
+enum class ReconstructionMethod
+{
+  Auto,          ///< a wavefront, and where that takes longer than a forest would, a forest from what it has reached
+  TileWavefront, ///< tiles swept in shared memory, those first that the largest values can enter
+  SpanningForest ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit voxels
+};
+
+/** Morphological reconstruction by dilation, or erosion, of a marker under, or over, a mask. Kernel "reconstruction".
+ *
+ * By dilation: the largest value that some path of neighbours brings from the marker, where each voxel of the path lets
+ * through no more than the mask has there. The result is one of the voxels and unique, so that it has the same bits on
+ * every backend and for every division into chunks. By erosion the order is reversed.
+ *
+ * Numbers are compared as they are, without tolerance; -0 counts, and is given, as +0. A marker beyond the mask is cut
+ * there. A NaN in the mask lets nothing through and stays NaN; a NaN in the marker is no marker, and where nothing else
+ * arrives the result is NaN. The image's edge lets nothing through.
+ *
+ * Source: L. Vincent, "Morphological grayscale reconstruction in image analysis", IEEE Trans. Image Processing 2(2),
+ * 1993. */
+class Chunkwise_EXPORT ReconstructionOperation : public Operation
+{
+public:
+  bool erosion{ false };
+  /** Neighbours share a face, or else a face, an edge or a corner. */
+  bool fullyConnected{ false };
+  /** Neighbours lie along the first axes, this many; the others are independent. */
+  int                  spatialDimension{ MaxSpatialAxes };
+  ReconstructionMarker marker{ ReconstructionMarker::Image };
+  /** Of a Shifted marker; converted to the mask's kind. */
+  double               height{ 0 };
+  ReconstructionMethod method{ ReconstructionMethod::Auto };
+  ReconstructionResult result{ ReconstructionResult::Reconstruction };
+  /** Of Extrema; converted to the mask's kind. */
+  double extremum{ 1 };
+  double elsewhere{ 0 };
+  /** Voxels of the parts that the CPU's threads take, 0: chosen. For tests and tuning; the result is the same. */
+  std::int64_t partVoxels{ 0 };
+
+  std::string
+  GetName() const override
+  {
+    return "reconstruction";
+  }
+  std::string
+  GetKey() const override;
+  Schedule
+  GetSchedule() const override
+  {
+    return Schedule::Fixpoint;
+  }
+  Halo
+  GetHalo(const Coordinates & image) const override;
+  int
+  GetNumberOfInputs() const override
+  {
+    return marker == ReconstructionMarker::Image ? 2 : marker == ReconstructionMarker::Agreeing ? 3 : 1;
+  }
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
+};
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,45 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkHeapClosingByReconstructionImageFilter_h
+#define itkHeapClosingByReconstructionImageFilter_h
+
+#include "itkHeapReconstructionOfMorphologyImageFilter.h"
+#include "itkRenormalizedMaximumImageFilter.h"
+
+namespace itk
+{
+/** \class HeapClosingByReconstructionImageFilter
+ * \brief Closing by reconstruction: removes dark structures that the structuring element does not fit into, keeps the
+ * others whole.
+ *
+ * The reconstruction by erosion of the dilation, over the image.
+ *
+ * Boundary, types, memory, streaming, determinism and source are those of the base class.
+ *
+ * \sa ClosingByReconstructionImageFilter, HeapOpeningByReconstructionImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT HeapClosingByReconstructionImageFilter
+  : public HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
+                                                     RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(HeapClosingByReconstructionImageFilter);
+
+  using Self = HeapClosingByReconstructionImageFilter;
+  using Superclass =
+    HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
+                                              RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(HeapClosingByReconstructionImageFilter);
+
+protected:
+  HeapClosingByReconstructionImageFilter() { this->SetRule(true, chunkwise::ReconstructionMarker::Image); }
+  ~HeapClosingByReconstructionImageFilter() override = default;
+};
+} // namespace itk
+
+#endif

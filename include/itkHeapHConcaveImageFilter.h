@@ -1,0 +1,43 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkHeapHConcaveImageFilter_h
+#define itkHeapHConcaveImageFilter_h
+
+#include "itkHeapReconstructionByHeightImageFilter.h"
+
+namespace itk
+{
+/** \class HeapHConcaveImageFilter
+ * \brief What lies below its surroundings, up to a height: the h-minima minus the image, or basins.
+ *
+ * Differences beyond the range of a signed integer are cut.
+ *
+ * Boundary, types, memory, streaming, determinism and source are those of the base class.
+ *
+ * \sa HConcaveImageFilter, HeapHMinimaImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT HeapHConcaveImageFilter
+  : public HeapReconstructionByHeightImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(HeapHConcaveImageFilter);
+
+  using Self = HeapHConcaveImageFilter;
+  using Superclass = HeapReconstructionByHeightImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(HeapHConcaveImageFilter);
+
+protected:
+  HeapHConcaveImageFilter()
+  {
+    this->SetRule(true, chunkwise::ReconstructionMarker::Shifted, chunkwise::ReconstructionResult::Residue);
+  }
+  ~HeapHConcaveImageFilter() override = default;
+};
+} // namespace itk
+
+#endif

@@ -1,0 +1,45 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkHeapOpeningByReconstructionImageFilter_h
+#define itkHeapOpeningByReconstructionImageFilter_h
+
+#include "itkHeapReconstructionOfMorphologyImageFilter.h"
+#include "itkRenormalizedMinimumImageFilter.h"
+
+namespace itk
+{
+/** \class HeapOpeningByReconstructionImageFilter
+ * \brief Opening by reconstruction: removes bright structures that the structuring element does not fit into, keeps the
+ * others whole.
+ *
+ * The reconstruction by dilation of the erosion, under the image.
+ *
+ * Boundary, types, memory, streaming, determinism and source are those of the base class.
+ *
+ * \sa OpeningByReconstructionImageFilter, HeapClosingByReconstructionImageFilter
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT HeapOpeningByReconstructionImageFilter
+  : public HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
+                                                     RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(HeapOpeningByReconstructionImageFilter);
+
+  using Self = HeapOpeningByReconstructionImageFilter;
+  using Superclass =
+    HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
+                                              RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(HeapOpeningByReconstructionImageFilter);
+
+protected:
+  HeapOpeningByReconstructionImageFilter() { this->SetRule(false, chunkwise::ReconstructionMarker::Image); }
+  ~HeapOpeningByReconstructionImageFilter() override = default;
+};
+} // namespace itk
+
+#endif

@@ -1,0 +1,128 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkHeapReconstructionImageFilter_h
+#define itkHeapReconstructionImageFilter_h
+
+#include "chunkwiseReconstructionOperation.h"
+#include "itkChunkwiseImageToImageFilter.h"
+#include "itkHeapReconstructionEnums.h"
+
+namespace itk
+{
+/** \class HeapReconstructionImageFilter
+ * \brief Base of the filters that are a morphological reconstruction.
+ *
+ * Values are compared as they are, without tolerance: plateaus of floats that are a few ulp apart are different ones,
+ * where the filters of ITK 5 may take them for one. -0 counts as +0.
+ *
+ * \par Boundary
+ * The image's edge lets nothing through; no value beyond it is assumed.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double; inputs and output are of one type. Exact: what is reconstructed is one of
+ * the values of the inputs. A NaN in the mask lets nothing through and stays; a NaN in the marker marks nothing, and
+ * where nothing else arrives the result is NaN.
+ *
+ * \par Memory
+ * On the CPU two images more, and queues of up to 9 bytes a voxel for the parts that threads work at. On a device the
+ * inputs and the output of a chunk, and 16 bytes a voxel more unless the method is TileWavefront. What is made from one
+ * image only, as h-maxima, needs no marker image.
+ *
+ * \par Streaming
+ * A voxel depends on the whole image: each update computes all of it along the spatial axes. Slices along the other
+ * axes are independent. The work is done in chunks that fit the device, each as often as something new reaches it.
+ *
+ * \par Determinism
+ * The result is unique: the same bits for every division into chunks, number of threads and device, on both backends.
+ *
+ * \par Source
+ * L. Vincent, "Morphological grayscale reconstruction in image analysis: applications and efficient algorithms", IEEE
+ * Transactions on Image Processing 2(2), 1993. Largest values first, from one heap for each part of the image, as in
+ * the parallel heap clusters of MR_GPU; on the CPU the heaps are radix heaps.
+ *
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT HeapReconstructionImageFilter : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(HeapReconstructionImageFilter);
+
+  using Self = HeapReconstructionImageFilter;
+  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkOverrideGetNameOfClassMacro(HeapReconstructionImageFilter);
+
+  static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
+  using typename Superclass::InputPixelType;
+  using typename Superclass::OutputPixelType;
+
+  /** Neighbours share a face (off, the default), or a face, an edge or a corner (on). */
+  itkSetMacro(FullyConnected, bool);
+  itkGetConstMacro(FullyConnected, bool);
+  itkBooleanMacro(FullyConnected);
+
+  /** Neighbours lie along the first axes, this many, at most three; the others are independent. Default: all of up to
+   * three. */
+  itkSetMacro(SpatialDimension, unsigned int);
+  itkGetConstMacro(SpatialDimension, unsigned int);
+
+  /** How a CUDA device does it; the CPU has one way. Default: Auto. */
+  using MethodEnum = HeapReconstructionEnums::Method;
+  itkSetEnumMacro(Method, MethodEnum);
+  itkGetEnumMacro(Method, MethodEnum);
+
+protected:
+  HeapReconstructionImageFilter() = default;
+  ~HeapReconstructionImageFilter() override = default;
+
+  /** What a subclass computes. */
+  void
+  SetRule(bool erosion, chunkwise::ReconstructionMarker marker,
+          chunkwise::ReconstructionResult result = chunkwise::ReconstructionResult::Reconstruction)
+  {
+    m_Rule.erosion = erosion;
+    m_Rule.marker = marker;
+    m_Rule.result = result;
+  }
+  const chunkwise::ReconstructionOperation &
+  GetRule() const
+  {
+    return m_Rule;
+  }
+  void
+  SetHeightOfRule(double height)
+  {
+    m_Rule.height = height;
+  }
+  void
+  SetValuesOfRule(double extremum, double elsewhere)
+  {
+    m_Rule.extremum = extremum;
+    m_Rule.elsewhere = elsewhere;
+  }
+
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  void
+  EnlargeOutputRequestedRegion(DataObject * output) override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  bool         m_FullyConnected{ false };
+  unsigned int m_SpatialDimension{ ImageDimension < 3 ? ImageDimension : 3 };
+  MethodEnum   m_Method{ MethodEnum::Auto };
+  /** Connectivity and axes are filled in when it is used. */
+  chunkwise::ReconstructionOperation m_Rule;
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkHeapReconstructionImageFilter.hxx"
+#endif
+
+#endif

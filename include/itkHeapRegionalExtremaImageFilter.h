@@ -1,0 +1,97 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkHeapRegionalExtremaImageFilter_h
+#define itkHeapRegionalExtremaImageFilter_h
+
+#include "itkHeapReconstructionImageFilter.h"
+
+namespace itk
+{
+/** \class HeapRegionalExtremaImageFilter
+ * \brief Base of the filters that mark plateaus without a neighbour beyond them.
+ *
+ * An extremum is where the image exceeds the reconstruction of the next values that its type has below it.
+ *
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = TInputImage>
+class ITK_TEMPLATE_EXPORT HeapRegionalExtremaImageFilter
+  : public HeapReconstructionImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(HeapRegionalExtremaImageFilter);
+
+  using Self = HeapRegionalExtremaImageFilter;
+  using Superclass = HeapReconstructionImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkOverrideGetNameOfClassMacro(HeapRegionalExtremaImageFilter);
+
+  using typename Superclass::OutputPixelType;
+
+  /** What extrema get. Default: the largest value of the type. */
+  void
+  SetForegroundValue(OutputPixelType value)
+  {
+    this->SetValue(m_ForegroundValue, value);
+  }
+  itkGetConstMacro(ForegroundValue, OutputPixelType);
+
+  /** What all else gets. Default: the lowest value of the type. */
+  void
+  SetBackgroundValue(OutputPixelType value)
+  {
+    this->SetValue(m_BackgroundValue, value);
+  }
+  itkGetConstMacro(BackgroundValue, OutputPixelType);
+
+protected:
+  HeapRegionalExtremaImageFilter()
+  {
+    this->SetValuesOfRule(static_cast<double>(m_ForegroundValue), static_cast<double>(m_BackgroundValue));
+  }
+  ~HeapRegionalExtremaImageFilter() override = default;
+
+  void
+  SetFlatIsExtremum(bool is)
+  {
+    if (m_FlatIsExtremum != is)
+    {
+      m_FlatIsExtremum = is;
+      this->Modified();
+    }
+  }
+  bool
+  GetFlatIsExtremum() const
+  {
+    return m_FlatIsExtremum;
+  }
+
+  void
+  GenerateData() override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  void
+  SetValue(OutputPixelType & member, OutputPixelType value)
+  {
+    if (member != value)
+    {
+      member = value;
+      this->SetValuesOfRule(static_cast<double>(m_ForegroundValue), static_cast<double>(m_BackgroundValue));
+      this->Modified();
+    }
+  }
+
+  OutputPixelType m_ForegroundValue{ NumericTraits<OutputPixelType>::max() };
+  OutputPixelType m_BackgroundValue{ NumericTraits<OutputPixelType>::NonpositiveMin() };
+  bool            m_FlatIsExtremum{ true };
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkHeapRegionalExtremaImageFilter.hxx"
+#endif
+
+#endif

@@ -1,0 +1,291 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuFlood.h"
+#include "chunkwiseCpuTiles.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseReconstructionKey.h"
+
+#include <atomic>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** The axes without neighbours are independent: positions along them, each with a volume of its own. */
+struct Volumes
+{
+  std::int64_t extent[3];
+  bool         neighbours[3];
+  Box          positions; ///< along the spatial axes the first voxel only
+
+  Volumes(const ReconstructionOperation & operation, const Box & own, const Box & image)
+    : positions(own)
+  {
+    for (int a = 0; a < 3; ++a)
+    {
+      const bool spatial = a < operation.spatialDimension;
+      // A row is a volume even where it has no neighbours.
+      extent[a] = spatial || a == 0 ? own.Extent(a) : 1;
+      neighbours[a] = spatial && image.Extent(a) > 1;
+      positions.upper[a] = spatial || a == 0 ? own.lower[a] + 1 : own.upper[a];
+    }
+  }
+};
+
+template <typename TKey>
+std::size_t
+BytesOf(const ReconstructionOperation & operation, const Box & own, const Box & image, int concurrency)
+{
+  const Volumes   volumes(operation, own, image);
+  const FloodGrid grid(volumes.extent, volumes.neighbours, operation.fullyConnected);
+  return typename Flood<TKey>::Layout(grid, concurrency, operation.partVoxels).GetBytes();
+}
+
+template <typename TPixel>
+const TPixel *
+VoxelAt(const BufferView & view, const Coordinates & index)
+{
+  return static_cast<const TPixel *>(view.data) + view.Offset(index);
+}
+
+/** Calls body(index, n) for each row of the output, in parallel. */
+template <typename TBody>
+void
+ForEachOutputRow(const KernelCall & call, TBody && body)
+{
+  const Box &        own = call.writable;
+  const std::int64_t n = own.Extent(0);
+  const std::int64_t rows = n > 0 ? own.NumberOfVoxels() / n : 0;
+  const std::int64_t rowsOfTask = std::max<std::int64_t>(1, (1 << 16) / std::max<std::int64_t>(n, 1));
+  call.executor->ParallelFor((rows + rowsOfTask - 1) / rowsOfTask, [&](std::int64_t task, unsigned int) {
+    for (std::int64_t row = task * rowsOfTask; row < std::min(rows, (task + 1) * rowsOfTask); ++row)
+    {
+      Coordinates  index = own.lower;
+      std::int64_t rest = row;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        index[a] += rest % own.Extent(a);
+        rest /= own.Extent(a);
+      }
+      body(static_cast<const Coordinates &>(index), n);
+    }
+  });
+}
+
+template <typename TPixel>
+void
+Begin(const KernelCall & call)
+{
+  using KeyOf = ReconstructionKey<TPixel>;
+  const auto &                     operation = static_cast<const ReconstructionOperation &>(*call.operation);
+  const ReconstructionRule<TPixel> rule(operation, call.image);
+  ForEachOutputRow(call, [&](const Coordinates & index, std::int64_t n) {
+    const TPixel * const first = VoxelAt<TPixel>(call.inputs[0], index);
+    const TPixel * const second = VoxelAt<TPixel>(call.inputs[call.numberOfInputs / 2], index);
+    const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
+    TPixel * const       to = static_cast<TPixel *>(call.output.data) + call.output.Offset(index);
+    bool                 rowAtEdge = false;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      rowAtEdge = rowAtEdge || (rule.edges[a] && (index[a] == 0 || index[a] + 1 == call.image.upper[a]));
+    }
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      const bool atEdge =
+        rowAtEdge || (rule.edges[0] && (index[0] + x == 0 || index[0] + x + 1 == call.image.upper[0]));
+      to[x] = KeyOf::To(std::min(rule.MarkerKey(first[x], second[x], mask[x], atEdge), KeyOf::From(mask[x], rule.flip)),
+                        rule.flip);
+    }
+  });
+}
+
+template <typename TPixel>
+void
+Finish(const KernelCall & call)
+{
+  using KeyOf = ReconstructionKey<TPixel>;
+  const auto & operation = static_cast<const ReconstructionOperation &>(*call.operation);
+  if (operation.result == ReconstructionResult::Reconstruction)
+  {
+    return;
+  }
+  const ReconstructionRule<TPixel> rule(operation, call.image);
+  ForEachOutputRow(call, [&](const Coordinates & index, std::int64_t n) {
+    const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
+    TPixel * const       to = static_cast<TPixel *>(call.output.data) + call.output.Offset(index);
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      to[x] = rule.Finish(mask[x], KeyOf::From(to[x], rule.flip));
+    }
+  });
+}
+
+/** One volume at a time, and its rows to and from the flood's keys. */
+template <typename TPixel>
+class VolumeRun
+{
+public:
+  using KeyOf = ReconstructionKey<TPixel>;
+  using Key = typename KeyOf::Type;
+
+  explicit VolumeRun(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const ReconstructionOperation &>(*call.operation))
+    , m_Flip(ReconstructionRule<TPixel>(m_Operation, call.image).flip)
+    , m_Volumes(m_Operation, call.writable, call.image)
+    , m_Grid(m_Volumes.extent, m_Volumes.neighbours, m_Operation.fullyConnected)
+    , m_Layout(m_Grid, static_cast<int>(call.executor->GetConcurrency()), m_Operation.partVoxels)
+  {}
+
+  void
+  Run()
+  {
+    std::uint32_t sides = 0;
+    ForEachRow(m_Volumes.positions, [&](Coordinates position) {
+      // positions has one voxel along x.
+      Flood<Key> flood(m_Grid, m_Layout, m_Call.scratch);
+      if (flood.Run(
+            *m_Call.executor, m_Call.control, [&](std::int64_t y, std::int64_t z) { LoadRow(flood, position, y, z); }))
+      {
+        sides |= Store(flood, position);
+      }
+    });
+    if (m_Call.changedSides)
+    {
+      *m_Call.changedSides |= sides;
+    }
+  }
+
+private:
+  Coordinates
+  IndexOf(const Coordinates & position, std::int64_t y, std::int64_t z) const
+  {
+    Coordinates index = position;
+    index[1] += y;
+    index[2] += z;
+    return index;
+  }
+
+  void
+  LoadRow(Flood<Key> & flood, const Coordinates & position, std::int64_t y, std::int64_t z) const
+  {
+    const Box &        own = m_Call.writable;
+    const Box &        held = m_Call.output.box;
+    const BufferView & maskView = m_Call.inputs[m_Call.numberOfInputs - 1];
+    const std::int64_t n = m_Grid.extent[0];
+    Key * const        state = flood.GetState() + m_Grid.Offset(0, y, z);
+    Key * const        mask = flood.GetMask() + m_Grid.Offset(0, y, z);
+    Coordinates        index = IndexOf(position, y, z);
+    bool               isHeld = true;
+    bool               isOwn = true;
+    for (int a = 1; a < 3; ++a)
+    {
+      isHeld = isHeld && index[a] >= held.lower[a] && index[a] < held.upper[a];
+      isOwn = isOwn && index[a] >= own.lower[a] && index[a] < own.upper[a];
+    }
+    if (!isHeld)
+    {
+      std::fill(state - 1, state + n + 1, Key{ 0 });
+    }
+    else
+    {
+      const TPixel * const from = VoxelAt<TPixel>(m_Call.output, index);
+      const bool           spatial = m_Grid.frame[0] && m_Volumes.neighbours[0];
+      state[-1] = spatial && own.lower[0] > held.lower[0] ? KeyOf::From(from[-1], m_Flip) : Key{ 0 };
+      for (std::int64_t x = 0; x < n; ++x)
+      {
+        state[x] = KeyOf::From(from[x], m_Flip);
+      }
+      state[n] = spatial && own.upper[0] < held.upper[0] ? KeyOf::From(from[n], m_Flip) : Key{ 0 };
+    }
+    mask[-1] = mask[n] = 0;
+    if (!isOwn)
+    {
+      std::fill(mask, mask + n, Key{ 0 });
+    }
+    else
+    {
+      const TPixel * const from = VoxelAt<TPixel>(maskView, index);
+      for (std::int64_t x = 0; x < n; ++x)
+      {
+        mask[x] = KeyOf::From(from[x], m_Flip);
+      }
+    }
+  }
+
+  /** The sides whose border layer has changed. */
+  std::uint32_t
+  Store(Flood<Key> & flood, const Coordinates & position) const
+  {
+    const std::int64_t         n = m_Grid.extent[0];
+    const std::int64_t         rows = m_Grid.extent[1] * m_Grid.extent[2];
+    const std::int64_t         rowsOfTask = std::max<std::int64_t>(1, (1 << 16) / n);
+    std::atomic<std::uint32_t> all{ 0 };
+    m_Call.executor->ParallelFor((rows + rowsOfTask - 1) / rowsOfTask, [&](std::int64_t task, unsigned int) {
+      std::uint32_t sides = 0;
+      for (std::int64_t row = task * rowsOfTask; row < std::min(rows, (task + 1) * rowsOfTask); ++row)
+      {
+        const std::int64_t y = row % m_Grid.extent[1];
+        const std::int64_t z = row / m_Grid.extent[1];
+        const Key * const  state = flood.GetState() + m_Grid.Offset(0, y, z);
+        TPixel * const to = static_cast<TPixel *>(m_Call.output.data) + m_Call.output.Offset(IndexOf(position, y, z));
+        const std::uint32_t ofRow = (y == 0 ? 4u : 0u) | (y + 1 == m_Grid.extent[1] ? 8u : 0u) | (z == 0 ? 16u : 0u) |
+                                    (z + 1 == m_Grid.extent[2] ? 32u : 0u);
+        const auto changed = [&](std::int64_t x) { return KeyOf::From(to[x], m_Flip) != state[x]; };
+        sides |= (changed(0) ? 1u : 0u) | (changed(n - 1) ? 2u : 0u);
+        for (std::int64_t x = 0; ofRow && x < n; ++x)
+        {
+          sides |= changed(x) ? ofRow : 0u;
+        }
+        for (std::int64_t x = 0; x < n; ++x)
+        {
+          to[x] = KeyOf::To(state[x], m_Flip);
+        }
+      }
+      all.fetch_or(sides);
+    });
+    return all;
+  }
+
+  const KernelCall &                m_Call;
+  const ReconstructionOperation &   m_Operation;
+  const Key                         m_Flip;
+  const Volumes                     m_Volumes;
+  const FloodGrid                   m_Grid;
+  const typename Flood<Key>::Layout m_Layout;
+};
+
+std::size_t
+ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & reconstruction = static_cast<const ReconstructionOperation &>(operation);
+  return DispatchPixelKind(shape.outputKind, [&](auto pixel) {
+    return BytesOf<typename ReconstructionKey<decltype(pixel)>::Type>(
+      reconstruction, shape.outputBox, shape.image, shape.concurrency);
+  });
+}
+
+} // namespace
+
+void
+RegisterHostReconstruction(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = [](const KernelCall & call) {
+    DispatchPixelKind(call.output.kind, [&](auto pixel) { VolumeRun<decltype(pixel)>(call).Run(); });
+  };
+  kernel.scratchBytes = ScratchOfReconstruction;
+  registry.Register("reconstruction", kernel);
+  Kernel voxelwise;
+  voxelwise.run = [](const KernelCall & call) {
+    DispatchPixelKind(call.output.kind, [&](auto pixel) { Begin<decltype(pixel)>(call); });
+  };
+  registry.Register("reconstruction.begin", voxelwise);
+  voxelwise.run = [](const KernelCall & call) {
+    DispatchPixelKind(call.output.kind, [&](auto pixel) { Finish<decltype(pixel)>(call); });
+  };
+  registry.Register("reconstruction.finish", voxelwise);
+}
+
+} // namespace chunkwise

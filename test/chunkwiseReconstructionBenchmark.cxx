@@ -1,0 +1,407 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Times morphological reconstruction on images of several kinds: on the CPU beside ITK's filter, on a CUDA device
+// against the device's own copy of the image. Arguments, all optional: threads, extent of the 2-D images, of the 3-D
+// images, 0 to leave ITK out.
+#include "chunkwiseManager.h"
+#include "chunkwiseReconstructionOperation.h"
+
+#include "itkImage.h"
+#include "itkImageFileReader.h"
+#include "itkReconstructionByDilationImageFilter.h"
+#include "itkReconstructionByErosionImageFilter.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+
+using namespace chunkwise;
+
+namespace
+{
+
+double
+Now()
+{
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <typename TBody>
+double
+MedianSeconds(int repeats, TBody && body)
+{
+  std::vector<double> times;
+  // The first time is for caches and memory, but what takes long is done once.
+  for (int i = -1; i < repeats; ++i)
+  {
+    const double begin = Now();
+    body();
+    const double seconds = Now() - begin;
+    if (i < 0 && seconds > 0.5)
+    {
+      return seconds;
+    }
+    if (i >= 0)
+    {
+      times.push_back(seconds);
+    }
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+/** Noise, smoothed `passes` times over three voxels along each axis; values up to `highest`. */
+template <typename T>
+std::vector<T>
+Noise(const Box & box, int passes, double highest)
+{
+  std::mt19937       random(7);
+  std::vector<float> noise(static_cast<std::size_t>(box.NumberOfVoxels()));
+  for (float & value : noise)
+  {
+    value = static_cast<float>(random() >> 8) / 16777216.0f;
+  }
+  const Coordinates  stride = DenseStrides(box.Extents());
+  std::vector<float> next(noise.size());
+  for (int pass = 0; pass < passes; ++pass)
+  {
+    for (int a = 0; a < 3; ++a)
+    {
+      if (box.Extent(a) == 1)
+      {
+        continue;
+      }
+      const auto step = static_cast<std::size_t>(stride[a]);
+      next = noise;
+      for (std::size_t i = step; i + step < noise.size(); ++i)
+      {
+        next[i] = (noise[i - step] + noise[i] + noise[i + step]) / 3;
+      }
+      noise.swap(next);
+    }
+  }
+  const auto     range = std::minmax_element(noise.begin(), noise.end());
+  const float    low = *range.first;
+  const float    scale = static_cast<float>(highest) / std::max(*range.second - low, 1e-9f);
+  std::vector<T> image;
+  for (const float value : noise)
+  {
+    image.push_back(static_cast<T>((value - low) * scale));
+  }
+  return image;
+}
+
+/** A corridor that winds to the middle, of the highest value, and walls of 0 on both sides. */
+template <typename T>
+std::vector<T>
+Spiral(const Box & box)
+{
+  const std::int64_t n = box.Extent(0);
+  std::vector<T>     image(static_cast<std::size_t>(box.NumberOfVoxels()), 0);
+  std::int64_t       x = 0;
+  std::int64_t       y = 0;
+  const auto   at = [&](std::int64_t i, std::int64_t j) -> T & { return image[static_cast<std::size_t>(j * n + i)]; };
+  std::int64_t length = n - 1;
+  const int    steps[4][2] = { { 1, 0 }, { 0, 1 }, { -1, 0 }, { 0, -1 } };
+  at(0, 0) = static_cast<T>(200);
+  for (int side = 0; length > 1; ++side)
+  {
+    for (std::int64_t i = 0; i < length; ++i)
+    {
+      x += steps[side % 4][0];
+      y += steps[side % 4][1];
+      at(x, y) = static_cast<T>(200);
+    }
+    // Three sides of one length, then each second side is two shorter.
+    length -= side >= 2 && side % 2 == 0 ? 2 : 0;
+  }
+  return image;
+}
+
+template <typename T, unsigned int VDimension>
+struct Case
+{
+  std::string                              name;
+  std::shared_ptr<ReconstructionOperation> operation{ std::make_shared<ReconstructionOperation>() };
+  Box                                      box{};
+  std::vector<T>                           marker;
+  std::vector<T>                           mask;
+};
+
+template <typename T, unsigned int VDimension>
+double
+TimeItk(Case<T, VDimension> & c, const std::vector<T> & expected)
+{
+  using Image = itk::Image<T, VDimension>;
+  const auto make = [&](std::vector<T> & pixels) {
+    const auto               image = Image::New();
+    typename Image::SizeType size;
+    for (unsigned int a = 0; a < VDimension; ++a)
+    {
+      size[a] = static_cast<itk::SizeValueType>(c.box.Extent(static_cast<int>(a)));
+    }
+    image->SetRegions(size);
+    image->GetPixelContainer()->SetImportPointer(pixels.data(), pixels.size(), false);
+    return image;
+  };
+  // ITK takes the marker that ours makes by itself.
+  std::vector<T> marker = c.marker;
+  if (marker.empty())
+  {
+    marker = c.mask;
+    const T     h = static_cast<T>(c.operation->height);
+    std::size_t i = 0;
+    for (T & value : marker)
+    {
+      if (c.operation->marker == ReconstructionMarker::Shifted)
+      {
+        value = value > h ? static_cast<T>(value - h) : T{ 0 };
+      }
+      else
+      {
+        std::size_t rest = i++;
+        bool        edge = false;
+        for (unsigned int a = 0; a < VDimension; ++a)
+        {
+          const auto n = static_cast<std::size_t>(c.box.Extent(static_cast<int>(a)));
+          edge = edge || rest % n == 0 || rest % n == n - 1;
+          rest /= n;
+        }
+        value = edge ? value : std::numeric_limits<T>::max();
+      }
+    }
+  }
+  const auto run = [&](auto filter) {
+    const auto markerImage = make(marker);
+    const auto maskImage = make(c.mask);
+    filter->SetMarkerImage(markerImage);
+    filter->SetMaskImage(maskImage);
+    filter->SetFullyConnected(c.operation->fullyConnected);
+    const double begin = Now();
+    filter->Update();
+    const double seconds = Now() - begin;
+    if (std::memcmp(filter->GetOutput()->GetBufferPointer(), expected.data(), expected.size() * sizeof(T)) != 0)
+    {
+      std::printf("  (ITK's result differs)\n");
+    }
+    return seconds;
+  };
+  return c.operation->erosion ? run(itk::ReconstructionByErosionImageFilter<Image, Image>::New())
+                              : run(itk::ReconstructionByDilationImageFilter<Image, Image>::New());
+}
+
+template <typename T>
+double
+TimeDevice(Device & device, const ReconstructionOperation & operation, const Box & box, const std::vector<T> & marker,
+           const std::vector<T> & mask, std::vector<T> & result, double & copySeconds)
+{
+  const StreamHandle  stream = device.CreateStream();
+  const std::size_t   bytes = mask.size() * sizeof(T);
+  std::vector<void *> memory;
+  const auto          allocate = [&](std::size_t size) {
+    memory.push_back(device.Allocate(std::max<std::size_t>(size, 256)));
+    return memory.back();
+  };
+  KernelCall call;
+  call.operation = &operation;
+  call.image = call.writable = box;
+  for (const std::vector<T> * image : { &marker, &mask })
+  {
+    if (!image->empty())
+    {
+      void * const to = allocate(bytes);
+      device.CopyToDevice(to, image->data(), bytes, stream);
+      call.inputs[call.numberOfInputs++] = DenseView(to, PixelKindOf<T>(), box);
+    }
+  }
+  call.output = DenseView(allocate(bytes), PixelKindOf<T>(), box);
+  call.changedSides = static_cast<std::uint32_t *>(allocate(sizeof(std::uint32_t)));
+  device.SetToZero(call.changedSides, sizeof(std::uint32_t), stream);
+  ChunkShape shape;
+  shape.inputBox = shape.outputBox = shape.image = box;
+  shape.outputKind = PixelKindOf<T>();
+  const Kernel & kernel = *device.GetKernels().Find("reconstruction");
+  call.scratchBytes = kernel.scratchBytes(operation, shape);
+  call.scratch = allocate(call.scratchBytes);
+  const double seconds = MedianSeconds(7, [&] {
+    device.Launch(*device.GetKernels().Find("reconstruction.begin"), call, stream);
+    device.Launch(kernel, call, stream);
+    device.Launch(*device.GetKernels().Find("reconstruction.finish"), call, stream);
+    device.Synchronize(stream);
+  });
+  result.resize(mask.size());
+  device.CopyToHost(result.data(), call.output.data, bytes, stream);
+  device.Synchronize(stream);
+  void * const to = allocate(bytes);
+  copySeconds = MedianSeconds(7, [&] {
+    device.CopyOnDevice(to, call.output.data, bytes, stream);
+    device.Synchronize(stream);
+  });
+  for (void * const block : memory)
+  {
+    device.Free(block);
+  }
+  device.DestroyStream(stream);
+  return seconds;
+}
+
+template <typename T, unsigned int VDimension>
+void
+Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
+{
+  const double     voxels = static_cast<double>(c.box.NumberOfVoxels());
+  Manager          host({});
+  std::vector<T>   result(c.mask.size());
+  const auto       executor = MakeThreadExecutor(threads);
+  ExecutionRequest request;
+  request.operation = c.operation;
+  request.image = request.region = c.box;
+  if (!c.marker.empty())
+  {
+    request.inputs.push_back(DenseView(c.marker.data(), PixelKindOf<T>(), c.box));
+  }
+  request.inputs.push_back(DenseView(c.mask.data(), PixelKindOf<T>(), c.box));
+  request.output = DenseView(result.data(), PixelKindOf<T>(), c.box);
+  request.executor = executor.get();
+  const double cpu = MedianSeconds(3, [&] { host.Execute(request); });
+  const double itk = withPeer ? TimeItk(c, result) : 0;
+  std::printf("%-34s %10.1f %10.1f %8.1f", c.name.c_str(), itk * 1e3, cpu * 1e3, itk / cpu);
+  const auto devices = Manager::GetGlobal().GetDevices();
+  if (!devices.empty())
+  {
+    for (const auto method :
+         { ReconstructionMethod::Auto, ReconstructionMethod::TileWavefront, ReconstructionMethod::SpanningForest })
+    {
+      std::vector<T> onDevice;
+      double         copy = 0;
+      c.operation->method = method;
+      const double seconds = TimeDevice(*devices[0], *c.operation, c.box, c.marker, c.mask, onDevice, copy);
+      if (method == ReconstructionMethod::Auto)
+      {
+        std::printf(" %10.3f %8.2f %8.0f %8.1f", seconds * 1e3, voxels / seconds * 1e-9, itk / seconds, seconds / copy);
+      }
+      else
+      {
+        std::printf(" %10.3f", seconds * 1e3);
+      }
+      std::printf("%s", onDevice == result ? "" : " DIFFERS FROM THE CPU");
+    }
+    c.operation->method = ReconstructionMethod::Auto;
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+} // namespace
+
+int
+main(int argc, char ** argv)
+{
+  const auto         threads = static_cast<unsigned int>(argc > 1 ? std::atoi(argv[1]) : 2);
+  const std::int64_t planar = argc > 2 ? std::atoll(argv[2]) : 4096;
+  const std::int64_t solid = argc > 3 ? std::atoll(argv[3]) : 512;
+  const Box          plane = Box::FromExtent({ { planar, planar, 1, 1, 1 } });
+  const Box          volume = Box::FromExtent({ { solid, solid, solid, 1, 1 } });
+  const bool         withPeer = argc <= 4 || std::atoi(argv[4]) != 0;
+  std::printf("Reconstruction, %u threads, %lld^2 and %lld^3 voxels; milliseconds\n",
+              threads,
+              static_cast<long long>(planar),
+              static_cast<long long>(solid));
+  std::printf("%-34s %10s %10s %8s %10s %8s %8s %8s %10s %10s\n",
+              "",
+              "ITK",
+              "CPU",
+              "times",
+              "CUDA",
+              "Gvox/s",
+              "x ITK",
+              "x copy",
+              "wavefront",
+              "forest");
+  if (argc > 5)
+  {
+    using Image = itk::Image<std::uint8_t, 3>;
+    const auto            image = itk::ReadImage<Image>(argv[5]);
+    const auto            size = image->GetLargestPossibleRegion().GetSize();
+    Case<std::uint8_t, 3> c;
+    c.name = "h-maxima of 20, uint8, 6 neighbours";
+    c.box = Box::FromExtent({ { static_cast<std::int64_t>(size[0]),
+                                static_cast<std::int64_t>(size[1]),
+                                static_cast<std::int64_t>(size[2]),
+                                1,
+                                1 } });
+    c.mask.assign(image->GetBufferPointer(), image->GetBufferPointer() + c.box.NumberOfVoxels());
+    c.operation->marker = ReconstructionMarker::Shifted;
+    c.operation->height = 20;
+    Run(c, threads, withPeer);
+    c.name = "the same, 26 neighbours";
+    c.operation->fullyConnected = true;
+    Run(c, threads, withPeer);
+    c.name = "fill holes, uint8, 6 neighbours";
+    c.operation->fullyConnected = false;
+    c.operation->marker = ReconstructionMarker::Border;
+    c.operation->erosion = true;
+    Run(c, threads, withPeer);
+    return 0;
+  }
+  {
+    Case<std::uint16_t, 2> c;
+    c.name = "h-maxima, uint16, 8 neighbours";
+    c.box = plane;
+    c.mask = Noise<std::uint16_t>(plane, 4, 1000);
+    c.operation->marker = ReconstructionMarker::Shifted;
+    c.operation->height = 40;
+    c.operation->fullyConnected = true;
+    Run(c, threads, withPeer);
+    c.name = "fill holes, uint16, 8 neighbours";
+    c.operation->marker = ReconstructionMarker::Border;
+    c.operation->erosion = true;
+    Run(c, threads, withPeer);
+    c.name = "fill holes, uint16, 4 neighbours";
+    c.operation->fullyConnected = false;
+    Run(c, threads, withPeer);
+    c.name = "fill holes, uint16, white noise";
+    c.mask = Noise<std::uint16_t>(plane, 0, 1000);
+    Run(c, threads, withPeer);
+  }
+  {
+    Case<std::uint8_t, 2> c;
+    c.name = "spiral, uint8, 4 neighbours";
+    c.box = plane;
+    c.mask = Spiral<std::uint8_t>(plane);
+    c.marker.assign(c.mask.size(), 0);
+    c.marker[0] = 200;
+    Run(c, threads, withPeer);
+  }
+  {
+    Case<float, 2> c;
+    c.name = "h-maxima, float, 4 neighbours";
+    c.box = plane;
+    c.mask = Noise<float>(plane, 4, 1000);
+    c.operation->marker = ReconstructionMarker::Shifted;
+    c.operation->height = 40;
+    Run(c, threads, withPeer);
+  }
+  {
+    Case<std::uint8_t, 3> c;
+    c.name = "h-maxima, uint8, 6 neighbours";
+    c.box = volume;
+    c.mask = Noise<std::uint8_t>(volume, 3, 255);
+    c.operation->marker = ReconstructionMarker::Shifted;
+    c.operation->height = 20;
+    Run(c, threads, withPeer);
+    c.name = "h-maxima, uint8, 26 neighbours";
+    c.operation->fullyConnected = true;
+    Run(c, threads, withPeer);
+    c.name = "fill holes, uint8, 6 neighbours";
+    c.operation->fullyConnected = false;
+    c.operation->marker = ReconstructionMarker::Border;
+    c.operation->erosion = true;
+    Run(c, threads, withPeer);
+  }
+  Manager::GetGlobal().ReleaseMemory();
+  return 0;
+}

@@ -1,0 +1,333 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseReconstructionOracle.h"
+#include "chunkwiseSpecialValues.h"
+
+#include <cmath>
+
+using namespace chunkwise;
+
+namespace
+{
+
+class Reconstruction : public KernelTest
+{
+protected:
+  /** Room for small chunks; the CPU's kernels, which fake devices run too, have queues beside them. */
+  template <typename T>
+  Budgets
+  MakeBudgets(std::size_t room) const
+  {
+    const std::size_t queue = 40000 * sizeof(T);
+    Budgets           budgets;
+    budgets.device = room + (GetParam() == Place::Fake ? queue : 0);
+    budgets.host = GetParam() == Place::Cpu ? room / 2 + queue : 0;
+    return budgets;
+  }
+};
+
+/** Images of one kind and a run over them. The output lies in a larger buffer that must not change around it. */
+template <typename T>
+struct FloodTrial
+{
+  std::shared_ptr<ReconstructionOperation> operation{ std::make_shared<ReconstructionOperation>() };
+  Box                                      box{};
+  std::vector<T>                           marker;
+  std::vector<T>                           second;
+  std::vector<T>                           mask;
+
+  std::vector<T>
+  Run(Manager & manager, BackendChoice backend, const Budgets & budgets, ExecutionReport * report = nullptr)
+  {
+    ExecutionRequest request;
+    request.operation = operation;
+    request.image = request.region = box;
+    request.backend = backend;
+    request.budgets = budgets;
+    const auto threads = MakeThreadExecutor(3);
+    request.executor = threads.get();
+    if (operation->GetNumberOfInputs() > 1)
+    {
+      request.inputs.push_back(DenseView(marker.data(), PixelKindOf<T>(), box));
+    }
+    if (operation->GetNumberOfInputs() > 2)
+    {
+      request.inputs.push_back(DenseView(second.data(), PixelKindOf<T>(), box));
+    }
+    request.inputs.push_back(DenseView(mask.data(), PixelKindOf<T>(), box));
+    Box room = box;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      --room.lower[a];
+      ++room.upper[a];
+    }
+    std::vector<T> output(static_cast<std::size_t>(room.NumberOfVoxels()), static_cast<T>(77));
+    request.output = DenseView(output.data(), PixelKindOf<T>(), room);
+    const ExecutionReport done = manager.Execute(request);
+    if (report)
+    {
+      *report = done;
+    }
+    std::vector<T> result;
+    ForEachIndex(room, [&](const Coordinates & index) {
+      const Box voxel{ index, { { index[0] + 1, index[1] + 1, index[2] + 1, index[3] + 1, index[4] + 1 } } };
+      if (box.Contains(voxel))
+      {
+        result.push_back(At<T>(request.output, index));
+      }
+      else
+      {
+        EXPECT_EQ(At<T>(request.output, index), static_cast<T>(77)) << "written outside of the image";
+      }
+    });
+    return result;
+  }
+
+  void
+  ExpectOracle(const std::vector<T> & result) const
+  {
+    const std::vector<T> expected = oracle::Run(*operation, box, marker, second, mask);
+    ASSERT_EQ(result.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+    {
+      const bool bothNaN = expected[i] != expected[i] && result[i] != result[i];
+      ASSERT_TRUE(bothNaN || std::memcmp(&expected[i], &result[i], sizeof(T)) == 0)
+        << operation->GetKey() << ", parts of " << operation->partVoxels << ", " << ToString(box) << " voxel " << i
+        << ": " << +result[i] << " not " << +expected[i];
+    }
+  }
+};
+
+/** Few levels, so that there are plateaus, or many; of floats also some that are a few ulp apart, and special ones. */
+template <typename T>
+void
+FillRandomly(std::mt19937 & random, std::vector<T> & image, int style)
+{
+  for (T & value : image)
+  {
+    switch (style)
+    {
+      case 0:
+        value = static_cast<T>(random() % 4);
+        break;
+      case 1:
+        value = RandomPixel<T>(random);
+        break;
+      case 2:
+        // Walls with narrow ways between them.
+        value = static_cast<T>(random() % 3 ? 100 + random() % 3 : 1);
+        break;
+      default:
+        if constexpr (std::is_floating_point<T>::value)
+        {
+          value = T(1);
+          for (auto steps = random() % 4; steps > 0; --steps)
+          {
+            value = std::nextafter(value, T(2));
+          }
+        }
+        else
+        {
+          value = random() % 4 ? static_cast<T>(random() % 9) : RandomPixel<T>(random);
+        }
+    }
+  }
+}
+
+template <typename T>
+FloodTrial<T>
+RandomTrial(std::mt19937 & random, int largest)
+{
+  FloodTrial<T> t;
+  t.box = Box::FromExtent(RandomExtent(random, largest));
+  auto & operation = *t.operation;
+  operation.erosion = random() % 2;
+  operation.fullyConnected = random() % 2;
+  operation.spatialDimension = 1 + static_cast<int>(random() % 3);
+  operation.partVoxels = random() % 2 ? 0 : 1 + static_cast<std::int64_t>(random() % 300);
+  operation.method = static_cast<ReconstructionMethod>(random() % 3);
+  const ReconstructionMarker markers[] = { ReconstructionMarker::Image,     ReconstructionMarker::Image,
+                                           ReconstructionMarker::Shifted,   ReconstructionMarker::Border,
+                                           ReconstructionMarker::NextBelow, ReconstructionMarker::Agreeing };
+  operation.marker = markers[random() % 6];
+  operation.height = static_cast<double>(random() % 100);
+  operation.result = static_cast<ReconstructionResult>(random() % 2);
+  operation.extremum = 5;
+  operation.elsewhere = 3;
+  if (operation.marker == ReconstructionMarker::NextBelow)
+  {
+    operation.result = ReconstructionResult::Extrema;
+  }
+  t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+  t.marker.resize(t.mask.size());
+  const int style = static_cast<int>(random() % 4);
+  FillRandomly(random, t.mask, style);
+  FillRandomly(random, t.marker, random() % 2 ? style : static_cast<int>(random() % 4));
+  if (random() % 2)
+  {
+    // A few sources: what they send has far to go.
+    for (std::size_t i = 0; i < t.marker.size(); ++i)
+    {
+      if (random() % 20)
+      {
+        t.marker[i] = operation.erosion ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+      }
+    }
+  }
+  t.second = t.marker;
+  for (T & value : t.second)
+  {
+    value = random() % 4 ? value : static_cast<T>(random() % 4);
+  }
+  if constexpr (std::is_floating_point<T>::value)
+  {
+    if (random() % 3 == 0)
+    {
+      AddSpecials(random, t.mask);
+      AddSpecials(random, t.marker);
+    }
+  }
+  return t;
+}
+
+TEST_P(Reconstruction, IsWhatItsDefinitionSays)
+{
+  std::mt19937 random(91);
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      for (int trial = 0; trial < 120; ++trial)
+      {
+        auto t = RandomTrial<Pixel>(random, trial % 10 == 0 ? 24 : 9);
+        t.ExpectOracle(t.Run(GetManager(), GetBackend(), Budgets()));
+        if (testing::Test::HasFatalFailure())
+        {
+          return;
+        }
+      }
+    });
+  }
+}
+
+TEST_P(Reconstruction, AnyChunksGiveTheSame)
+{
+  std::mt19937 random(92);
+  std::size_t  most = 0;
+  const auto   compare = [&](auto pixel, int trials) {
+    for (int trial = 0; trial < trials; ++trial)
+    {
+      auto            t = RandomTrial<decltype(pixel)>(random, 14);
+      const Budgets   budgets = MakeBudgets<decltype(pixel)>(4000 + random() % 30000);
+      ExecutionReport report;
+      try
+      {
+        t.ExpectOracle(t.Run(GetManager(), GetBackend(), budgets, &report));
+      }
+      catch (const BudgetError &)
+      {
+        continue; // the smallest chunk of this trial is larger
+      }
+      if (testing::Test::HasFatalFailure())
+      {
+        return;
+      }
+      most = std::max(most, report.plan.chunks.size());
+    }
+  };
+  compare(std::uint8_t{}, 60);
+  compare(std::uint16_t{}, 30);
+  compare(std::int32_t{}, 30);
+  compare(float{}, 60);
+  compare(double{}, 30);
+  EXPECT_GT(most, 3u) << "no image was cut";
+}
+
+/** One way through the whole image, forth and back across all parts and chunks. */
+TEST_P(Reconstruction, GoesThroughSerpentines)
+{
+  for (const int axis : { 0, 1, 2 })
+  {
+    for (const std::int64_t part : { 0, 1, 200 })
+    {
+      for (const auto method : { ReconstructionMethod::TileWavefront, ReconstructionMethod::SpanningForest })
+      {
+        FloodTrial<std::uint16_t> t;
+        t.box = Box::FromExtent({ { 33, 31, 5, 1, 1 } });
+        t.operation->partVoxels = part;
+        t.operation->method = method;
+        t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
+        t.marker = t.mask;
+        const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
+        ForEachIndex(t.box, [&](const Coordinates & index) {
+          // Corridors along `axis`, every second row open, joined at alternating ends.
+          const int          across = axis == 0 ? 1 : 0;
+          const std::int64_t row = index[across];
+          const bool         joint = row % 4 == 1 ? index[axis] == t.box.upper[axis] - 1 : index[axis] == 0;
+          At<std::uint16_t>(mask, index) =
+            static_cast<std::uint16_t>(row % 2 == 0 || joint ? 60000 - 3 * (row * 40 + index[axis]) : 7);
+        });
+        t.marker[0] = 65535;
+        t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint16_t>(40000)));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, Reconstruction, testing::Values(Place::Cpu, Place::Fake, Place::Cuda),
+                         [](const testing::TestParamInfo<Place> & info) {
+                           return info.param == Place::Cpu ? "Cpu" : info.param == Place::Fake ? "Fake" : "Cuda";
+                         });
+
+std::string
+MessageOf(const std::shared_ptr<ReconstructionOperation> & operation, const Box & region, PixelKind markerKind)
+{
+  Manager                   manager({});
+  const Box                 box = Box::FromExtent({ { 4, 3, 2, 1, 1 } });
+  std::vector<std::uint8_t> pixels(24 * 4);
+  std::vector<std::uint8_t> output(24);
+  ExecutionRequest          request;
+  request.operation = operation;
+  request.image = box;
+  request.region = region;
+  if (operation->GetNumberOfInputs() == 2)
+  {
+    request.inputs.push_back(DenseView(pixels.data(), markerKind, box));
+  }
+  request.inputs.push_back(DenseView(pixels.data(), PixelKind::UInt8, box));
+  request.output = DenseView(output.data(), PixelKind::UInt8, box);
+  try
+  {
+    manager.Execute(request);
+  }
+  catch (const ParameterError & error)
+  {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ReconstructionOperation, BadRequestsAreNamed)
+{
+  const Box  whole = Box::FromExtent({ { 4, 3, 2, 1, 1 } });
+  const auto make = [] { return std::make_shared<ReconstructionOperation>(); };
+  EXPECT_EQ(MessageOf(make(), whole, PixelKind::UInt8), "");
+  auto operation = make();
+  operation->spatialDimension = 4;
+  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("SpatialDimension: 4"), std::string::npos);
+  operation = make();
+  operation->marker = ReconstructionMarker::Shifted;
+  operation->height = -3;
+  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("Height: -3"), std::string::npos);
+  EXPECT_NE(MessageOf(make(), whole, PixelKind::Float32).find("float32"), std::string::npos);
+  Box part = whole;
+  part.upper[1] = 2;
+  EXPECT_NE(MessageOf(make(), part, PixelKind::UInt8).find("axis 1"), std::string::npos);
+  operation = make();
+  operation->spatialDimension = 2;
+  part = whole;
+  part.upper[2] = 1;
+  EXPECT_EQ(MessageOf(operation, part, PixelKind::UInt8), "") << "slices are independent";
+}
+
+} // namespace
