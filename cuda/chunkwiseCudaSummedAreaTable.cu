@@ -237,10 +237,6 @@ TileOf(unsigned int ticket, unsigned int rows, unsigned int columns, int & row, 
   column = static_cast<int>(d - r);
 }
 
-/** Rows of tiles that are gone through by antidiagonals together: enough for all blocks to find tiles that do not wait
- * for each other, few enough for what they work on to lie near together. */
-constexpr unsigned int BandRows = 128;
-
 /** A place of a tile and a slice; `first`: of its stack. */
 struct Step
 {
@@ -249,6 +245,10 @@ struct Step
   int slice;
   int first;
 };
+
+/** As many as a block knows of. */
+constexpr int Steps = 3;
+static_assert(sizeof(Step) == sizeof(uint4), "what follows steps in memory is aligned");
 
 template <typename TTable>
 __device__ Step
@@ -266,13 +266,9 @@ NextStep(const TTable & table, const Step & step)
   {
     const auto rows = static_cast<unsigned int>(table.tileRows);
     const auto columns = static_cast<unsigned int>(table.tileColumns);
-    const auto ofSlice = static_cast<unsigned int>(ticket % (static_cast<unsigned long long>(rows) * columns));
-    next.slice = next.first =
-      static_cast<int>(ticket / (static_cast<unsigned long long>(rows) * columns)) * table.depth;
-    const unsigned int band = ofSlice / (BandRows * columns);
-    const unsigned int left = rows - band * BandRows;
-    TileOf(ofSlice % (BandRows * columns), left < BandRows ? left : BandRows, columns, next.row, next.column);
-    next.row += static_cast<int>(band * BandRows);
+    const auto ofSlice = static_cast<unsigned long long>(rows) * columns;
+    next.slice = next.first = static_cast<int>(ticket / ofSlice) * table.depth;
+    TileOf(static_cast<unsigned int>(ticket % ofSlice), rows, columns, next.row, next.column);
   }
   return next;
 }
@@ -804,10 +800,10 @@ __global__ void
 __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, TOut, TCarry> table)
 {
   extern __shared__ uint4 memory[];
-  __shared__ TCarry       sections[Warps][Columns];
+  auto * const            sections = reinterpret_cast<TCarry(*)[Columns]>(memory);
   // This step and the next two: the last is found while a step is worked on, for its successor to fetch.
-  __shared__ Step                            steps[3];
-  TileWork<TIn, TOut, TLocal, TCarry, VDeep> work(table, memory, &sections[0][0]);
+  auto * const                               steps = reinterpret_cast<Step *>(sections + Warps);
+  TileWork<TIn, TOut, TLocal, TCarry, VDeep> work(table, reinterpret_cast<uint4 *>(steps + Steps), &sections[0][0]);
   const int                                  thread = static_cast<int>(threadIdx.x);
   if (thread == 0)
   {
@@ -820,10 +816,10 @@ __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, 
     steps[1] = NextStep(table, steps[0]);
   }
   // All threads see the same steps: the votes tell the compiler so, which else looks after warps that fell apart.
-  for (int now = 0; __any_sync(~0u, steps[now].row >= 0); now = now == 2 ? 0 : now + 1)
+  for (int now = 0; __any_sync(~0u, steps[now].row >= 0); now = now == Steps - 1 ? 0 : now + 1)
   {
     const Step    step = steps[now];
-    const Step &  next = steps[now == 2 ? 0 : now + 1];
+    const Step &  next = steps[now == Steps - 1 ? 0 : now + 1];
     const bool    isStored = !VDeep || __any_sync(~0u, step.slice >= table.skipped);
     const bool    hasColumn = isStored && thread < Columns;
     auto * const  words = table.above + (std::int64_t{ step.slice } * 2 * table.tileColumns + step.column) * Columns;
@@ -865,7 +861,7 @@ __launch_bounds__(Warps * 32, 2) TableKernel(const __grid_constant__ Table<TIn, 
     }
     else if (thread == Warps * 32 - 1)
     {
-      steps[now == 0 ? 2 : now - 1] = next.row >= 0 ? NextStep(table, next) : next;
+      steps[now == 0 ? Steps - 1 : now - 1] = next.row >= 0 ? NextStep(table, next) : next;
     }
     __syncwarp();
     work.ScanColumns();
@@ -1167,9 +1163,9 @@ private:
     const auto most = static_cast<std::size_t>(SharedMemoryOfDevice());
     const auto planes = static_cast<std::size_t>(Tile::PlaneUnits) * sizeof(uint4);
     const auto shares = static_cast<std::size_t>(Warps * Tile::WarpBytes);
-    // What the kernel has without asking: the sections' sums and some hundred bytes.
-    const bool inGlobal = VDeep && shares + planes + Warps * Columns * sizeof(TCarry) + 1024 > most;
-    const auto bytes = shares + (inGlobal ? 0 : planes);
+    const auto own = Warps * Columns * sizeof(TCarry) + Steps * sizeof(Step);
+    const bool inGlobal = VDeep && own + shares + planes > most;
+    const auto bytes = own + shares + (inGlobal ? 0 : planes);
     AllowSharedMemory(kernel, bytes);
     int        blocks = 0;
     int        processors = 0;

@@ -110,6 +110,34 @@ Transpose(const T * in, T * out, std::int64_t n)
   }
 }
 
+/** Ends the program if a table of an image of bytes 1 is wrong at one of some entries, for integers. */
+template <typename TIn, typename TOut>
+void
+CheckTable(const TOut * table, std::int64_t x, std::int64_t y, std::int64_t z)
+{
+  if constexpr (std::is_integral<TOut>::value)
+  {
+    TIn pixel;
+    std::memset(&pixel, 1, sizeof(pixel));
+    const std::uint64_t n =
+      static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y) * static_cast<std::uint64_t>(z);
+    std::uint64_t hash = 1;
+    for (int i = 0; i < 1000; ++i)
+    {
+      hash = hash * 6364136223846793005u + 1442695040888963407u;
+      const auto at = static_cast<std::int64_t>(i == 0 ? n - 1 : (hash >> 20) % n);
+      TOut       entry;
+      Check(cudaMemcpy(&entry, table + at, sizeof(entry), cudaMemcpyDeviceToHost));
+      const auto voxels = static_cast<std::uint64_t>((at % x + 1) * (at / x % y + 1) * (at / (x * y) + 1));
+      if (entry != static_cast<TOut>(voxels * pixel))
+      {
+        std::fprintf(stderr, "entry %lld is wrong\n", static_cast<long long>(at));
+        std::exit(1);
+      }
+    }
+  }
+}
+
 template <typename TIn, typename TOut>
 void
 Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::int64_t z)
@@ -124,7 +152,7 @@ Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::in
   auto * const out = reinterpret_cast<TOut *>(memory);
   const double copy = MedianMilliseconds(
     [&] { Check(cudaMemcpyAsync(memory, memory + bytes / 2, bytes / 2, cudaMemcpyDeviceToDevice)); });
-  Check(cudaMemset(memory, 0, bytes));
+  Check(cudaMemset(memory, std::is_integral<TIn>::value ? 1 : 0, bytes));
 
   SummedAreaTableOperation operation;
   operation.image = box.upper;
@@ -153,6 +181,7 @@ Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::in
   call.sideIn = carry;
   call.sideInBytes = carryBytes;
   const double ours = MedianMilliseconds([&] { kernel.run(call); });
+  CheckTable<TIn>(out, x, y, z);
   Check(cudaFree(scratch));
   Check(cudaFree(carry));
 
@@ -223,6 +252,7 @@ main(int argc, char ** argv)
     Measure<float, double>(device, withPeers, n, n, 1);
   }
   Measure<float, float>(device, withPeers, 4097, 8191, 1);
+  Measure<std::uint8_t, std::uint32_t>(device, withPeers, 46349, 46351, 1); // more than 2^31 voxels
   Measure<double, double>(device, withPeers, 16384, 16384, 1);
   Measure<float, float>(device, withPeers, 512, 512, 512);
   Measure<float, float>(device, withPeers, 1024, 1024, 1024);
