@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaForest.cuh"
+#include "chunkwiseCudaHeapCluster.cuh"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWavefront.cuh"
 #include "chunkwiseReconstructionKey.h"
@@ -134,10 +135,17 @@ LaunchVoxels(const KernelCall & call, TKernel * kernel, const char * name)
   CheckLaunch(name);
 }
 
+/** Whether there may be a forest, which depends on the chunk's size too. */
+bool
+MayHaveForest(const ReconstructionOperation & operation)
+{
+  return operation.method == ReconstructionMethod::Auto || operation.method == ReconstructionMethod::SpanningForest;
+}
+
 bool
 HasForest(const ReconstructionOperation & operation, const Box & own, std::size_t keyBytes)
 {
-  return operation.method != ReconstructionMethod::TileWavefront &&
+  return MayHaveForest(operation) &&
          ForestFits(own.NumberOfVoxels(), keyBytes, operation.fullyConnected, operation.spatialDimension);
 }
 
@@ -167,8 +175,14 @@ Reconstruct(const KernelCall & call)
                                       kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 ||
                                         kind == PixelKind::Int64,
                                       operation.erosion ? static_cast<TKey>(~TKey{ 0 }) : TKey{ 0 });
-  const bool                     hasForest = HasForest(operation, own, sizeof(TKey));
-  std::uint32_t                  givenUp = hasForest ? 1 : 0;
+  char * const                   scratch =
+    static_cast<char *>(call.scratch) + WavefrontScratchBytes(operation, own, call.image, sizeof(TKey));
+  if (operation.method == ReconstructionMethod::ParallelHeapCluster)
+  {
+    return RunHeapCluster(image, shape, operation, code, scratch, stream);
+  }
+  const bool    hasForest = HasForest(operation, own, sizeof(TKey));
+  std::uint32_t givenUp = hasForest ? 1 : 0;
   if (!hasForest || operation.method == ReconstructionMethod::Auto)
   {
     image.patience = hasForest ? PatienceFor(shape, own) : 0;
@@ -184,12 +198,7 @@ Reconstruct(const KernelCall & call)
   {
     if (givenUp)
     {
-      RunForest(image,
-                shape,
-                operation,
-                code,
-                static_cast<char *>(call.scratch) + WavefrontScratchBytes(operation, own, call.image, sizeof(TKey)),
-                stream);
+      RunForest(image, shape, operation, code, scratch, stream);
     }
   }
 }
@@ -217,9 +226,12 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
   const std::size_t keyBytes = PixelSize(shape.outputKind);
   // A chunk too large for a forest must not take less than a smaller one.
   const std::int64_t voxels = shape.outputBox.NumberOfVoxels();
-  const bool         mayHaveForest = reconstruction.method != ReconstructionMethod::TileWavefront && keyBytes <= 4;
-  return WavefrontScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes) +
-         (mayHaveForest ? ForestScratchBytes(voxels) : 0);
+  const std::size_t  wavefront = WavefrontScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
+  if (reconstruction.method == ReconstructionMethod::ParallelHeapCluster)
+  {
+    return wavefront + HeapClusterScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
+  }
+  return wavefront + (MayHaveForest(reconstruction) && keyBytes <= 4 ? ForestScratchBytes(voxels) : 0);
 }
 
 } // namespace

@@ -145,7 +145,10 @@ RandomTrial(std::mt19937 & random, int largest)
   operation.fullyConnected = random() % 2;
   operation.spatialDimension = 1 + static_cast<int>(random() % 3);
   operation.partVoxels = random() % 2 ? 0 : 1 + static_cast<std::int64_t>(random() % 300);
-  operation.method = static_cast<ReconstructionMethod>(random() % 3);
+  operation.method = static_cast<ReconstructionMethod>(random() % 4);
+  const int nodeItems[] = { 0, 1, 2, 5, 16, 64, ReconstructionOperation::MaxNodeItems };
+  operation.nodeItems = nodeItems[random() % 7];
+  operation.heaps = static_cast<int>(random() % 6);
   const ReconstructionMarker markers[] = { ReconstructionMarker::Image,     ReconstructionMarker::Image,
                                            ReconstructionMarker::Shifted,   ReconstructionMarker::Border,
                                            ReconstructionMarker::NextBelow, ReconstructionMarker::Agreeing };
@@ -243,6 +246,42 @@ TEST_P(Reconstruction, AnyChunksGiveTheSame)
   EXPECT_GT(most, 3u) << "no image was cut";
 }
 
+/** Heaps hold less than all voxels, so that some have to be found again; chunks of several tiles hand on to others. */
+TEST_P(Reconstruction, AnyHeapsGiveTheSame)
+{
+  std::mt19937 random(93);
+  std::size_t  most = 0;
+  const auto   compare = [&](auto pixel, int trials) {
+    for (int trial = 0; trial < trials; ++trial)
+    {
+      auto t = RandomTrial<decltype(pixel)>(random, 40);
+      t.operation->method = ReconstructionMethod::ParallelHeapCluster;
+      t.operation->nodeItems = 1 << random() % 4;
+      t.operation->heaps = 1 + static_cast<int>(random() % 40);
+      Budgets         budgets = MakeBudgets<decltype(pixel)>(100000 + random() % 300000);
+      ExecutionReport report;
+      try
+      {
+        t.ExpectOracle(t.Run(GetManager(), GetBackend(), budgets, &report));
+      }
+      catch (const BudgetError &)
+      {
+        continue; // the smallest chunk of this trial is larger
+      }
+      if (testing::Test::HasFatalFailure())
+      {
+        return;
+      }
+      most = std::max(most, report.plan.chunks.size());
+    }
+  };
+  compare(std::uint8_t{}, 20);
+  compare(std::uint16_t{}, 20);
+  compare(float{}, 20);
+  compare(double{}, 20);
+  EXPECT_GT(most, 3u) << "no image was cut";
+}
+
 /** One way through the whole image, forth and back across all parts and chunks. */
 TEST_P(Reconstruction, GoesThroughSerpentines)
 {
@@ -250,12 +289,16 @@ TEST_P(Reconstruction, GoesThroughSerpentines)
   {
     for (const std::int64_t part : { 0, 1, 200 })
     {
-      for (const auto method : { ReconstructionMethod::TileWavefront, ReconstructionMethod::SpanningForest })
+      for (const auto method : { ReconstructionMethod::TileWavefront,
+                                 ReconstructionMethod::SpanningForest,
+                                 ReconstructionMethod::ParallelHeapCluster })
       {
         FloodTrial<std::uint16_t> t;
         t.box = Box::FromExtent({ { 33, 31, 5, 1, 1 } });
         t.operation->partVoxels = part;
         t.operation->method = method;
+        t.operation->heaps = 2;
+        t.operation->nodeItems = 2;
         t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
         t.marker = t.mask;
         const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
@@ -319,6 +362,12 @@ TEST(ReconstructionOperation, BadRequestsAreNamed)
   operation->marker = ReconstructionMarker::Shifted;
   operation->height = -3;
   EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("Height: -3"), std::string::npos);
+  operation = make();
+  operation->heaps = -1;
+  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("NumberOfHeaps: -1"), std::string::npos);
+  operation = make();
+  operation->nodeItems = ReconstructionOperation::MaxNodeItems + 1;
+  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("NodeItems: 257"), std::string::npos);
   EXPECT_NE(MessageOf(make(), whole, PixelKind::Float32).find("float32"), std::string::npos);
   Box part = whole;
   part.upper[1] = 2;
