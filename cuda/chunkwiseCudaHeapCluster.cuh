@@ -100,7 +100,7 @@ struct HeapLayout
   HeapLayout(const ReconstructionOperation & operation, const WavefrontShape & shape, std::size_t keyBytes)
     : tileShift(0)
     , numberOfTiles(1)
-    , nodeItems(operation.nodeItems > 0 ? operation.nodeItems : DefaultNodeItems)
+    , nodeItems(operation.nodeItems > 0 ? static_cast<int>(operation.nodeItems) : DefaultNodeItems)
     , slots(16)
   {
     const int largest[3] = { shape.planar ? 6 : 4, shape.planar ? 6 : 4, shape.planar ? 0 : 4 };

@@ -3,6 +3,7 @@
 #define commandFilters_h
 
 #include "commandArguments.h"
+#include "commandReconstruction.h"
 
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
@@ -133,6 +134,17 @@ template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
 MakeFilter(const Arguments & arguments)
 {
+  if constexpr (std::is_same<TInputImage, TOutputImage>::value)
+  {
+    if (const auto reconstruction = MakeReconstruction<TInputImage>(arguments))
+    {
+      return reconstruction;
+    }
+  }
+  else if (arguments.filter >= Filter::Reconstruction)
+  {
+    throw ArgumentError("--output-type: a reconstruction has the type of IN");
+  }
   switch (arguments.filter)
   {
     case Filter::Mean:

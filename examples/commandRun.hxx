@@ -45,12 +45,15 @@ public:
     // A division is read anew; kept, it would only take memory beside the next one.
     m_Reader->ReleaseDataFlagOn();
     m_Filter->SetInput(m_Reader->GetOutput());
-    if (!arguments.subtrahend.empty())
+    const std::string & second = arguments.marker.empty() ? arguments.subtrahend : arguments.marker;
+    if (!second.empty())
     {
       m_SecondReader = itk::ImageFileReader<TInputImage>::New();
-      m_SecondReader->SetFileName(arguments.subtrahend);
+      m_SecondReader->SetFileName(second);
       m_SecondReader->ReleaseDataFlagOn();
-      m_Filter->SetInput(1, m_SecondReader->GetOutput());
+      // A marker comes before the mask.
+      m_Filter->SetInput(arguments.marker.empty() ? 1 : 0, m_SecondReader->GetOutput());
+      m_Filter->SetInput(arguments.marker.empty() ? 0 : 1, m_Reader->GetOutput());
     }
     m_Filter->SetBackend(static_cast<itk::ChunkwiseEnums::Backend>(arguments.backend));
     m_Filter->SetDevices(arguments.devices);
@@ -286,7 +289,7 @@ private:
 
   const Arguments &                                   m_Arguments;
   typename itk::ImageFileReader<TInputImage>::Pointer m_Reader;
-  /** Only a difference has one. */
+  /** Only a difference and a reconstruction have one. */
   typename itk::ImageFileReader<TInputImage>::Pointer                           m_SecondReader;
   typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer m_Filter;
   itk::ImageIOBase::Pointer                                                     m_OutputIO;

@@ -65,9 +65,9 @@ public:
   double elsewhere{ 0 };
   /** Of a ParallelHeapCluster: heaps, at most as many as the device runs blocks of threads at once, and voxels of a
    * heap's node, up to MaxNodeItems; 0: chosen. For tests and tuning; the result is the same. */
-  int                  heaps{ 0 };
-  int                  nodeItems{ 0 };
-  static constexpr int MaxNodeItems = 256;
+  std::int64_t                  heaps{ 0 };
+  std::int64_t                  nodeItems{ 0 };
+  static constexpr std::int64_t MaxNodeItems = 256;
   /** Voxels of the parts that the CPU's threads take, 0: chosen. For tests and tuning; the result is the same. */
   std::int64_t partVoxels{ 0 };
 

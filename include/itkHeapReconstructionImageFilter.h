@@ -4,6 +4,7 @@
 
 #include "chunkwiseReconstructionOperation.h"
 #include "itkChunkwiseImageToImageFilter.h"
+#include "itkHeapReconstructionEnums.h"
 
 namespace itk
 {
@@ -23,7 +24,9 @@ namespace itk
  *
  * \par Memory
  * On the CPU two images more, and queues of up to 9 bytes a voxel for the parts that threads work at. On a device the
- * inputs and the output of a chunk. What is made from one image only, as h-maxima, needs no marker image.
+ * inputs and the output of a chunk, and 16 bytes a voxel more unless the method is TileWavefront; heap clusters take
+ * twice the image (at least 4 bytes a voxel) and 4 bytes a voxel. What is made from one image only, as h-maxima, needs
+ * no marker image.
  *
  * \par Streaming
  * A voxel depends on the whole image: each update computes all of it along the spatial axes. Slices along the other
@@ -65,6 +68,18 @@ public:
    * three. */
   itkSetMacro(SpatialDimension, unsigned int);
   itkGetConstMacro(SpatialDimension, unsigned int);
+
+  /** How a CUDA device does it; the CPU has one way. Default: Auto. */
+  using MethodEnum = HeapReconstructionEnums::Method;
+  itkSetEnumMacro(Method, MethodEnum);
+  itkGetEnumMacro(Method, MethodEnum);
+
+  /** Of the method ParallelHeapCluster: the number of heaps, at most as many as the device can run at once, and of
+   * pixels in a heap's node, at most 256. Default: 0, which chooses. */
+  itkSetMacro(NumberOfHeaps, unsigned int);
+  itkGetConstMacro(NumberOfHeaps, unsigned int);
+  itkSetMacro(HeapNodeSize, unsigned int);
+  itkGetConstMacro(HeapNodeSize, unsigned int);
 
 protected:
   HeapReconstructionImageFilter() = default;
@@ -108,6 +123,9 @@ protected:
 private:
   bool         m_FullyConnected{ false };
   unsigned int m_SpatialDimension{ ImageDimension < 3 ? ImageDimension : 3 };
+  MethodEnum   m_Method{ MethodEnum::Auto };
+  unsigned int m_NumberOfHeaps{ 0 };
+  unsigned int m_HeapNodeSize{ 0 };
   /** Connectivity and axes are filled in when it is used. */
   chunkwise::ReconstructionOperation m_Rule;
 };

@@ -57,7 +57,7 @@ ReconstructionOperation::Validate(const Coordinates & image) const
   }
   if (nodeItems < 0 || nodeItems > MaxNodeItems)
   {
-    throw ParameterError("NodeItems: " + std::to_string(nodeItems) + " is not 0 to " + std::to_string(MaxNodeItems));
+    throw ParameterError("HeapNodeSize: " + std::to_string(nodeItems) + " is not 0 to " + std::to_string(MaxNodeItems));
   }
   if (marker == ReconstructionMarker::Shifted && !(height >= 0 && std::isfinite(height)))
   {

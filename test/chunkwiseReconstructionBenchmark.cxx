@@ -1,11 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times morphological reconstruction on images of several kinds: on the CPU beside ITK's filter, on a CUDA device
 // against the device's own copy of the image. Arguments, all optional: threads, extent of the 2-D images, of the 3-D
-// images, 0 to leave ITK out, and any number of pairs: heaps and voxels of a node to compare for heap clusters.
+// images, 0 to leave ITK out, a file with a volume of 8 bits to take instead or "-", and any number of pairs: heaps and
+// voxels of a node to compare for heap clusters.
 #include "chunkwiseManager.h"
 #include "chunkwiseReconstructionOperation.h"
 
 #include "itkImage.h"
+#include "itkImageFileReader.h"
 #include "itkReconstructionByDilationImageFilter.h"
 #include "itkReconstructionByErosionImageFilter.h"
 
@@ -330,7 +332,7 @@ main(int argc, char ** argv)
   const Box          plane = Box::FromExtent({ { planar, planar, 1, 1, 1 } });
   const Box          volume = Box::FromExtent({ { solid, solid, solid, 1, 1 } });
   const bool         withPeer = argc <= 4 || std::atoi(argv[4]) != 0;
-  for (int i = 5; i + 1 < argc; i += 2)
+  for (int i = 6; i + 1 < argc; i += 2)
   {
     Choices.push_back({ std::atoi(argv[i]), std::atoi(argv[i + 1]) });
   }
@@ -350,6 +352,32 @@ main(int argc, char ** argv)
               "wavefront",
               "forest",
               "heaps");
+  if (argc > 5 && std::strcmp(argv[5], "-") != 0)
+  {
+    using Image = itk::Image<std::uint8_t, 3>;
+    const auto            image = itk::ReadImage<Image>(argv[5]);
+    const auto            size = image->GetLargestPossibleRegion().GetSize();
+    Case<std::uint8_t, 3> c;
+    c.name = "h-maxima of 20, uint8, 6 neighbours";
+    c.box = Box::FromExtent({ { static_cast<std::int64_t>(size[0]),
+                                static_cast<std::int64_t>(size[1]),
+                                static_cast<std::int64_t>(size[2]),
+                                1,
+                                1 } });
+    c.mask.assign(image->GetBufferPointer(), image->GetBufferPointer() + c.box.NumberOfVoxels());
+    c.operation->marker = ReconstructionMarker::Shifted;
+    c.operation->height = 20;
+    Run(c, threads, withPeer);
+    c.name = "the same, 26 neighbours";
+    c.operation->fullyConnected = true;
+    Run(c, threads, withPeer);
+    c.name = "fill holes, uint8, 6 neighbours";
+    c.operation->fullyConnected = false;
+    c.operation->marker = ReconstructionMarker::Border;
+    c.operation->erosion = true;
+    Run(c, threads, withPeer);
+    return 0;
+  }
   {
     Case<std::uint16_t, 2> c;
     c.name = "h-maxima, uint16, 8 neighbours";

@@ -146,9 +146,9 @@ RandomTrial(std::mt19937 & random, int largest)
   operation.spatialDimension = 1 + static_cast<int>(random() % 3);
   operation.partVoxels = random() % 2 ? 0 : 1 + static_cast<std::int64_t>(random() % 300);
   operation.method = static_cast<ReconstructionMethod>(random() % 4);
-  const int nodeItems[] = { 0, 1, 2, 5, 16, 64, ReconstructionOperation::MaxNodeItems };
+  const std::int64_t nodeItems[] = { 0, 1, 2, 5, 16, 64, ReconstructionOperation::MaxNodeItems };
   operation.nodeItems = nodeItems[random() % 7];
-  operation.heaps = static_cast<int>(random() % 6);
+  operation.heaps = random() % 6;
   const ReconstructionMarker markers[] = { ReconstructionMarker::Image,     ReconstructionMarker::Image,
                                            ReconstructionMarker::Shifted,   ReconstructionMarker::Border,
                                            ReconstructionMarker::NextBelow, ReconstructionMarker::Agreeing };
@@ -257,7 +257,7 @@ TEST_P(Reconstruction, AnyHeapsGiveTheSame)
       auto t = RandomTrial<decltype(pixel)>(random, 40);
       t.operation->method = ReconstructionMethod::ParallelHeapCluster;
       t.operation->nodeItems = 1 << random() % 4;
-      t.operation->heaps = 1 + static_cast<int>(random() % 40);
+      t.operation->heaps = 1 + random() % 40;
       Budgets         budgets = MakeBudgets<decltype(pixel)>(100000 + random() % 300000);
       ExecutionReport report;
       try
@@ -367,7 +367,7 @@ TEST(ReconstructionOperation, BadRequestsAreNamed)
   EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("NumberOfHeaps: -1"), std::string::npos);
   operation = make();
   operation->nodeItems = ReconstructionOperation::MaxNodeItems + 1;
-  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("NodeItems: 257"), std::string::npos);
+  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("HeapNodeSize: 257"), std::string::npos);
   EXPECT_NE(MessageOf(make(), whole, PixelKind::Float32).find("float32"), std::string::npos);
   Box part = whole;
   part.upper[1] = 2;

@@ -1,0 +1,35 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkHeapReconstructionEnums_h
+#define itkHeapReconstructionEnums_h
+
+#include "ChunkwiseExport.h"
+
+#include <cstdint>
+#include <ostream>
+
+namespace itk
+{
+/** \class HeapReconstructionEnums
+ * \brief The enumerations of the filters of morphological reconstruction.
+ * \ingroup Chunkwise
+ */
+class HeapReconstructionEnums
+{
+public:
+  /** \class Method
+   * \ingroup Chunkwise
+   * How a CUDA device finds a reconstruction. The result is the same. */
+  enum class Method : std::uint8_t
+  {
+    Auto,           ///< a wavefront, and where that takes longer than a forest would, a forest from what it has reached
+    TileWavefront,  ///< tiles swept in fast memory, those first that the largest values can enter
+    SpanningForest, ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit pixels
+    ParallelHeapCluster ///< heaps of raised pixels, each with tiles of its own, that let the largest values flow first
+  };
+};
+
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, HeapReconstructionEnums::Method value);
+} // namespace itk
+
+#endif
