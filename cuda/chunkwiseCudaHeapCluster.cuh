@@ -147,8 +147,8 @@ struct HeapLayout
   }
 
 private:
-  static constexpr int DefaultHeaps = 528;
-  static constexpr int DefaultNodeItems = 64;
+  static constexpr int DefaultHeaps = 1056;
+  static constexpr int DefaultNodeItems = 32;
 };
 
 template <typename TKey>

@@ -135,18 +135,18 @@ LaunchVoxels(const KernelCall & call, TKernel * kernel, const char * name)
   CheckLaunch(name);
 }
 
-/** Whether there may be a forest, which depends on the chunk's size too. */
+/** Whether a chunk has room for a forest. By Auto only one that holds the image whole has: the parts of a larger one
+ * would be much smaller with it, and are solved again and again from little that changed at their borders. */
 bool
-MayHaveForest(const ReconstructionOperation & operation)
+HasRoomForForest(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
 {
-  return operation.method == ReconstructionMethod::Auto || operation.method == ReconstructionMethod::SpanningForest;
-}
-
-bool
-HasForest(const ReconstructionOperation & operation, const Box & own, std::size_t keyBytes)
-{
-  return MayHaveForest(operation) &&
-         ForestFits(own.NumberOfVoxels(), keyBytes, operation.fullyConnected, operation.spatialDimension);
+  bool whole = true;
+  for (int a = 0; a < operation.spatialDimension; ++a)
+  {
+    whole = whole && own.Extent(a) == image.Extent(a);
+  }
+  return keyBytes <= 4 && (operation.method == ReconstructionMethod::SpanningForest ||
+                           (operation.method == ReconstructionMethod::Auto && whole));
 }
 
 /** How long Auto waits for the wavefront, in nanoseconds. In planes a forest takes 0.2 to 0.5 ns a voxel whatever the
@@ -181,7 +181,9 @@ Reconstruct(const KernelCall & call)
   {
     return RunHeapCluster(image, shape, operation, code, scratch, stream);
   }
-  const bool    hasForest = HasForest(operation, own, sizeof(TKey));
+  const bool hasForest =
+    HasRoomForForest(operation, own, call.image, sizeof(TKey)) &&
+    ForestFits(own.NumberOfVoxels(), sizeof(TKey), operation.fullyConnected, operation.spatialDimension);
   std::uint32_t givenUp = hasForest ? 1 : 0;
   if (!hasForest || operation.method == ReconstructionMethod::Auto)
   {
@@ -224,14 +226,15 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      reconstruction = static_cast<const ReconstructionOperation &>(operation);
   const std::size_t keyBytes = PixelSize(shape.outputKind);
-  // A chunk too large for a forest must not take less than a smaller one.
-  const std::int64_t voxels = shape.outputBox.NumberOfVoxels();
-  const std::size_t  wavefront = WavefrontScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
+  const std::size_t wavefront = WavefrontScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
   if (reconstruction.method == ReconstructionMethod::ParallelHeapCluster)
   {
     return wavefront + HeapClusterScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
   }
-  return wavefront + (MayHaveForest(reconstruction) && keyBytes <= 4 ? ForestScratchBytes(voxels) : 0);
+  // One that is too large for a forest must not take less than a smaller one.
+  return wavefront + (HasRoomForForest(reconstruction, shape.outputBox, shape.image, keyBytes)
+                        ? ForestScratchBytes(shape.outputBox.NumberOfVoxels())
+                        : 0);
 }
 
 } // namespace

@@ -13,6 +13,7 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuMean.cxx
   cpu/chunkwiseCpuNonLocalMeans.cxx
   cpu/chunkwiseCpuRank.cxx
+  cpu/chunkwiseCpuRankTiles.cxx
   cpu/chunkwiseCpuRange.cxx
   cpu/chunkwiseCpuReconstruction.cxx
   cpu/chunkwiseCpuSeparable.cxx
