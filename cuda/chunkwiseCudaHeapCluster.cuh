@@ -5,8 +5,7 @@
 #include "chunkwiseCudaChunkBorder.cuh"
 #include "chunkwiseCudaParallelHeap.cuh"
 
-// Morphological reconstruction by a cluster of parallel heaps (X. He, Y. Wu, Z. Di, J. Chen, "Morphological
-// reconstruction on GPUs by a parallel heap cluster", Journal of Computer Applications, in Chinese).
+// Morphological reconstruction by a cluster of parallel heaps (X. He, Y. Wu, Z. Di, J. Chen: MR_GPU, in Chinese).
 //
 // Each heap has a block of threads and tiles of its own. In a cycle the heap's largest voxels raise their neighbours;
 // the thread that has raised one adds it to the heap, or sends it to the heap that owns its tile. Heaps know nothing
