@@ -179,6 +179,12 @@ AddFilters(CLI::App & app, Arguments & arguments)
     ->check(CLI::ExistingFile)
     ->type_name("FILE");
 
+  CLI::App * table = add("sat", Filter::SummedAreaTable, "Summed-area table, by default of 64-bit integers or doubles");
+  table->add_option("--summed-axes", arguments.summedAxes, "How many of the first axes are summed (3, in 2-D 2)")
+    ->check(CLI::Range(2, 3));
+  table->add_flag("--squares", arguments.squares, "Sum the squares of the voxels");
+  table->add_flag("--modular", arguments.modular, "Let integer sums wrap around");
+
   const auto addReconstruction = [&](const std::string & name, Filter filter, const std::string & description) {
     CLI::App * sub = addPlain(name, filter, description);
     sub->add_flag("--full", arguments.fullyConnected, "Neighbours share a face, an edge or a corner, not only a face");

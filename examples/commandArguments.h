@@ -67,7 +67,8 @@ enum class Filter
   GrindPeaks,
   ClearBorder,
   RegionalMaxima,
-  RegionalMinima
+  RegionalMinima,
+  SummedAreaTable
 };
 
 /** What the command line says. */
@@ -102,6 +103,9 @@ struct Arguments
   bool         erosion{ false };
   bool         fullyConnected{ false };
   unsigned int spatialDimension{ 0 }; ///< 0: the filter's own
+  unsigned int summedAxes{ 0 };       ///< of a summed-area table; 0: the filter's default
+  bool         squares{ false };
+  bool         modular{ false };
 
   std::vector<std::string> stepTexts;
   std::vector<Arguments>   steps; ///< of a sequence

@@ -26,6 +26,7 @@
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
+#include "itkSummedAreaTableImageFilter.h"
 
 namespace command
 {
@@ -249,6 +250,29 @@ MakeFilter(const Arguments & arguments)
     default:
       return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();
   }
+}
+
+/** The same, or a summed-area table: the one filter whose integers become wider integers. */
+template <typename TInputImage, typename TOutputImage>
+typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
+MakeFilterOrTable(const Arguments & arguments)
+{
+  using Output = typename TOutputImage::PixelType;
+  if constexpr (std::is_same<typename TInputImage::PixelType, Output>::value || std::is_floating_point<Output>::value)
+  {
+    if (arguments.filter != Filter::SummedAreaTable)
+    {
+      return MakeFilter<TInputImage, TOutputImage>(arguments);
+    }
+  }
+  const auto table = itk::SummedAreaTableImageFilter<TInputImage, TOutputImage>::New();
+  if (arguments.summedAxes)
+  {
+    table->SetSummedAxes(arguments.summedAxes);
+  }
+  table->SetSquares(arguments.squares);
+  table->SetModular(arguments.modular);
+  return table.GetPointer();
 }
 
 } // namespace command

@@ -109,6 +109,26 @@ class CommandLineTest(unittest.TestCase):
                     ]
                     self.assertEqual(result[x + nx * (y + ny * z)], round_even(sum(window), len(window)))
 
+    def test_summed_area_table(self):
+        sums = list(self.values)
+        slices = []
+        nx, ny, nz = self.size
+        for step, extent in ((1, nx), (nx, ny), (nx * ny, nz)):
+            slices = list(sums)
+            for i in range(len(sums)):
+                sums[i] += sums[i - step] if i // step % extent else 0
+        for divisions in (1, 5):
+            self.assert_runs("sat", self.small, self.out, "--divisions", divisions)
+            self.assertEqual(list(read_voxels(self.out, "q")), sums)
+        self.assert_runs("sat", self.small, self.out, "--summed-axes", 2, "--output-type", "float64")
+        self.assertEqual(read_voxels(self.out, "d").tolist(), slices)
+        self.assert_runs("sat", self.small, self.out, "--squares")
+        self.assertEqual(read_voxels(self.out, "q")[-1], sum(v * v for v in self.values))
+        self.assert_fails(1, "int16", "sat", self.small, self.out, "--output-type", "int16", "--quiet")
+        self.assert_fails(2, "--output-type.*int64", "sat", self.small, self.out, "--output-type", "uint32")
+        self.assert_fails(2, "--summed-axes", "sat", self.small, self.out, "--summed-axes", 4)
+        self.assert_fails(2, "not a filter", "sequence", self.small, self.out, "--step", "sat")
+
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
         seen = {}
