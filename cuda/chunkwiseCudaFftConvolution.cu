@@ -4,9 +4,9 @@
 #include "chunkwiseCudaFftLines.cuh"
 #include "chunkwiseCudaFixedFft.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaTables.h"
 #include "chunkwiseError.h"
 #include "chunkwiseRealOf.h"
-#include "chunkwiseResourceCache.h"
 
 #include <algorithm>
 #include <cmath>
@@ -504,23 +504,6 @@ DeviceRadices(std::int64_t n)
   }
   radices.insert(radices.end(), odd.begin(), odd.end());
   return radices;
-}
-
-/** A table that is made once and then found, here and on the device, by its key. */
-template <typename TValue, typename TMake>
-const TValue *
-GetTable(const KernelCall & call, const std::string & key, TMake && make)
-{
-  using Table = std::vector<TValue>;
-  // Never destroyed: runs may outlive static destruction in other threads.
-  static auto & cache = *new ResourceCache;
-  const auto    held = cache.GetOrMake(key, [&] {
-    auto              table = std::make_shared<Table>(make());
-    const std::size_t bytes = table->size() * sizeof(TValue);
-    return ResourceCache::Entry{ table, bytes };
-  });
-  const Table & table = *static_cast<const Table *>(held.get());
-  return static_cast<const TValue *>(call.tables->Get(key, table.data(), table.size() * sizeof(TValue)));
 }
 
 template <typename T>
@@ -1036,11 +1019,7 @@ private:
     {
       const Coordinates image = m_Call.image.Extents();
       factorStrides = DenseStrides(ConvolutionFactors::States(m_Operation, image));
-      target.factors = GetTable<T>(
-        m_Call, m_Operation.GetKey() + " factors " + ToString(image) + (sizeof(T) == 4 ? " f32" : " f64"), [&] {
-          const ConvolutionFactors exact(m_Operation, image);
-          return std::vector<T>(exact.factors.begin(), exact.factors.end());
-        });
+      target.factors = GetFactors<T>(m_Call, m_Operation, image);
     }
     for (int r = 0; r < MaxDimension; ++r)
     {

@@ -56,6 +56,50 @@ FirstPass(int t, const float2 * __restrict__ twiddles, TLoad && load, TKeep && k
   }
 }
 
+/** B points from shared memory, transformed. */
+template <int B, typename TKept>
+__device__ __forceinline__ void
+SecondPass(float * re, float * im, TKept && kept)
+{
+#pragma unroll
+  for (int i = 0; i < B; ++i)
+  {
+    const float2 z = kept(i);
+    re[i] = z.x;
+    im[i] = z.y;
+  }
+  FftPoints<B>(re, im);
+}
+
+/** Every B-th point of a column from `t` on, asked for in order; 0 beyond the live ones. */
+template <int B>
+struct ColumnReader
+{
+  const float2 * in;
+  std::int64_t   step;
+  int            t;
+  int            live;
+
+  __device__
+  ColumnReader(const float2 * begin, std::int64_t pointStride, int first, std::int64_t points)
+    : in(begin + first * pointStride)
+    , step(B * pointStride)
+    , t(first)
+    , live(static_cast<int>(points))
+  {}
+  __device__ __forceinline__ float2
+  Next(int j)
+  {
+    float2 z = make_float2(0.0f, 0.0f);
+    if (t + B * j < live)
+    {
+      z = *in;
+    }
+    in += step;
+    return z;
+  }
+};
+
 template <int A, int B, int C, bool VInverse>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
@@ -69,19 +113,12 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   float2 * const                                begin = data + ColumnBegin(set, C, column) + c;
   if (t < B)
   {
-    const int          live = static_cast<int>(set.live);
-    const float2 *     in = begin + t * set.pointStride;
-    const std::int64_t step = B * set.pointStride;
+    ColumnReader<B> reader(begin, set.pointStride, t, VInverse ? A * B : set.live);
     FirstPass<A, B, false>(
       t,
       twiddles,
       [&](int j, float & re, float & im) {
-        float2 z = make_float2(0.0f, 0.0f);
-        if (VInverse || t + B * j < live)
-        {
-          z = *in;
-        }
-        in += step;
+        const float2 z = reader.Next(j);
         // The inverse is the transform with real and imaginary parts exchanged.
         re = VInverse ? z.y : z.x;
         im = VInverse ? z.x : z.y;
@@ -93,14 +130,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   {
     float re[B];
     float im[B];
-#pragma unroll
-    for (int i = 0; i < B; ++i)
-    {
-      const float2 z = shared[(t * B + i) * C + c];
-      re[i] = z.x;
-      im[i] = z.y;
-    }
-    FftPoints<B>(re, im);
+    SecondPass<B>(re, im, [&](int i) { return shared[(t * B + i) * C + c]; });
     const int          first = t - (VInverse ? static_cast<int>(set.from) : 0);
     const int          kept = VInverse ? static_cast<int>(set.to - set.from) : A * B;
     float2 *           out = begin + first * set.pointStride;
@@ -130,13 +160,9 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   const int                                     t = threadIdx.x / C;
   std::int64_t                                  column = 0;
   float2 * const                                begin = data + ColumnBegin(set, C, column) + c;
-  const float2 * const                          kernelBegin = kernel + column + c;
+  ColumnReader<B>                               kernelReader(kernel + column + c, set.columns, t, kernelLive);
   const auto                                    loadKernel = [&](int j, float & re, float & im) {
-    float2 z = make_float2(0.0f, 0.0f);
-    if (t + B * j < kernelLive)
-    {
-      z = __ldg(kernelBegin + (t + B * j) * set.columns);
-    }
+    const float2 z = kernelReader.Next(j);
     re = z.x;
     im = z.y;
   };
@@ -157,31 +183,17 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   float kernelIm[B];
   if (t < A)
   {
-#pragma unroll
-    for (int i = 0; i < B; ++i)
-    {
-      const float2 z = shared[(t * B + i) * C + c];
-      kernelRe[i] = z.x;
-      kernelIm[i] = z.y;
-    }
-    FftPoints<B>(kernelRe, kernelIm);
+    SecondPass<B>(kernelRe, kernelIm, [&](int i) { return shared[(t * B + i) * C + c]; });
   }
   __syncthreads();
   if (t < B)
   {
-    const int          live = static_cast<int>(set.live);
-    const float2 *     in = begin + t * set.pointStride;
-    const std::int64_t step = B * set.pointStride;
+    ColumnReader<B> reader(begin, set.pointStride, t, set.live);
     FirstPass<A, B, false>(
       t,
       there,
       [&](int j, float & re, float & im) {
-        float2 z = make_float2(0.0f, 0.0f);
-        if (t + B * j < live)
-        {
-          z = *in;
-        }
-        in += step;
+        const float2 z = reader.Next(j);
         re = z.x;
         im = z.y;
       },
@@ -192,14 +204,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   float im[B];
   if (t < A)
   {
-#pragma unroll
-    for (int i = 0; i < B; ++i)
-    {
-      const float2 z = shared[(t * B + i) * C + c];
-      re[i] = z.x;
-      im[i] = z.y;
-    }
-    FftPoints<B>(re, im);
+    SecondPass<B>(re, im, [&](int i) { return shared[(t * B + i) * C + c]; });
   }
   __syncthreads();
   if (t < A)
@@ -219,14 +224,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   {
     float x[A];
     float y[A];
-#pragma unroll
-    for (int i = 0; i < A; ++i)
-    {
-      const float2 z = shared[(t * A + i) * C + c];
-      x[i] = z.x;
-      y[i] = z.y;
-    }
-    FftPoints<A>(x, y);
+    SecondPass<A>(x, y, [&](int i) { return shared[(t * A + i) * C + c]; });
     const int          first = t - static_cast<int>(set.from);
     const int          kept = static_cast<int>(set.to - set.from);
     float2 *           out = begin + first * set.pointStride;
@@ -322,14 +320,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   {
     float re[B];
     float im[B];
-#pragma unroll
-    for (int i = 0; i < B; ++i)
-    {
-      const float2 z = shared[c * line + s * pitch + i];
-      re[i] = z.x;
-      im[i] = z.y;
-    }
-    FftPoints<B>(re, im);
+    SecondPass<B>(re, im, [&](int i) { return shared[c * line + s * pitch + i]; });
     float2 * const row = out + to[c] + s;
 #pragma unroll
     for (int q = 0; q < B; ++q)
@@ -383,14 +374,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   {
     float re[B];
     float im[B];
-#pragma unroll
-    for (int i = 0; i < B; ++i)
-    {
-      const float2 z = shared[c * line + s * pitch + i];
-      re[i] = z.x;
-      im[i] = z.y;
-    }
-    FftPoints<B>(re, im);
+    SecondPass<B>(re, im, [&](int i) { return shared[c * line + s * pitch + i]; });
     TurnEach<4 * B>(re, im, std::make_integer_sequence<int, B>());
     const int          first = s - static_cast<int>(target.crop);
     const unsigned int kept = static_cast<unsigned int>(target.count[0]);

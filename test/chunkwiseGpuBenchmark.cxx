@@ -11,6 +11,7 @@
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <algorithm>
 #include <chrono>
@@ -223,6 +224,36 @@ ConvolutionRows()
            { "FFT 7^3", Convolution(7, Method::FFT, Mode::Renormalized) } };
 }
 
+/** Kernels of 100 x 100 every 256 voxels. */
+std::vector<Row>
+VaryingRows(std::int64_t extent)
+{
+  std::vector<Row> rows;
+  for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
+  {
+    auto operation = std::make_shared<VaryingConvolutionOperation>();
+    operation->order = order;
+    for (int a = 0; a < 2; ++a)
+    {
+      operation->nodes[a] = extent / 256;
+      operation->spacing[a] = 256;
+      operation->first[a] = 127.5;
+    }
+    for (std::int64_t node = 0; node < operation->nodes[0] * operation->nodes[1]; ++node)
+    {
+      std::vector<double> weights(100 * 100);
+      for (std::size_t i = 0; i < weights.size(); ++i)
+      {
+        weights[i] = 1 + static_cast<double>((i + static_cast<std::size_t>(node)) % 7);
+      }
+      operation->kernels.push_back(std::make_shared<ConvolutionKernel>(
+        Coordinates{ { 100, 100, 1, 1, 1 } }, Coordinates{ { 50, 50, 0, 0, 0 } }, weights));
+    }
+    rows.push_back({ order == VaryingOrder::ConvolveThenWeight ? "varying filter" : "varying spread", operation });
+  }
+  return rows;
+}
+
 /** Keeps tables for the benchmark's lifetime. */
 class Tables : public DeviceTables
 {
@@ -327,9 +358,9 @@ DeviceResident(Device & device, const Image & image, const std::vector<Row> & ro
                                device.Synchronize(stream);
                              }) /
                       launches;
-  std::printf("\n%s, device-resident, %lld^3 %s; device copy %.3f ms (%.0f GB/s read + written)\n",
+  std::printf("\n%s, device-resident, %s %s; device copy %.3f ms (%.0f GB/s read + written)\n",
               device.GetDescription().name.c_str(),
-              static_cast<long long>(box.Extent(0)),
+              ToString(box.Extents()).c_str(),
               PixelKindName(image.kind),
               copy * 1e3,
               2e-9 * static_cast<double>(bytes) / copy);
@@ -616,7 +647,8 @@ LargeConvolution(Device & device)
 
 } // namespace
 
-/** Arguments: any of "resident", "convolution", "host", "large", "large-convolution"; none: all but the last two. */
+/** Arguments: any of "resident", "convolution", "varying", "host", "large", "large-convolution"; none: all but the last
+ * two. */
 int
 main(int argc, char * argv[])
 {
@@ -655,6 +687,14 @@ main(int argc, char * argv[])
       DeviceResident(*devices[0], Image(extent, PixelKind::Float32), ConvolutionRows());
       Accuracy<float>(512, 65);
       Accuracy<double>(256, 33);
+    }
+    if (wants("varying"))
+    {
+      for (const std::int64_t size : { 1024, 2048, 4096 })
+      {
+        DeviceResident(
+          *devices[0], Image(Coordinates{ { size, size, 1, 1, 1 } }, PixelKind::Float32), VaryingRows(size));
+      }
     }
     if (wants("large-convolution"))
     {
