@@ -134,11 +134,18 @@ LaunchVoxels(const KernelCall & call, TKernel * kernel, const char * name)
   CheckLaunch(name);
 }
 
+/** Whether a chunk has room for a forest. By Auto only one that holds the image whole has: the parts of a larger one
+ * would be much smaller with it, and are solved again and again from little that changed at their borders. */
 bool
-HasForest(const ReconstructionOperation & operation, const Box & own, std::size_t keyBytes)
+HasRoomForForest(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
 {
-  return operation.method != ReconstructionMethod::TileWavefront &&
-         ForestFits(own.NumberOfVoxels(), keyBytes, operation.fullyConnected, operation.spatialDimension);
+  bool whole = true;
+  for (int a = 0; a < operation.spatialDimension; ++a)
+  {
+    whole = whole && own.Extent(a) == image.Extent(a);
+  }
+  return keyBytes <= 4 && (operation.method == ReconstructionMethod::SpanningForest ||
+                           (operation.method == ReconstructionMethod::Auto && whole));
 }
 
 /** How long Auto waits for the wavefront, in nanoseconds. In planes a forest takes 0.2 to 0.5 ns a voxel whatever the
@@ -167,8 +174,10 @@ Reconstruct(const KernelCall & call)
                                       kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 ||
                                         kind == PixelKind::Int64,
                                       operation.erosion ? static_cast<TKey>(~TKey{ 0 }) : TKey{ 0 });
-  const bool                     hasForest = HasForest(operation, own, sizeof(TKey));
-  std::uint32_t                  givenUp = hasForest ? 1 : 0;
+  const bool                     hasForest =
+    HasRoomForForest(operation, own, call.image, sizeof(TKey)) &&
+    ForestFits(own.NumberOfVoxels(), sizeof(TKey), operation.fullyConnected, operation.spatialDimension);
+  std::uint32_t givenUp = hasForest ? 1 : 0;
   if (!hasForest || operation.method == ReconstructionMethod::Auto)
   {
     image.patience = hasForest ? PatienceFor(shape, own) : 0;
@@ -215,11 +224,11 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      reconstruction = static_cast<const ReconstructionOperation &>(operation);
   const std::size_t keyBytes = PixelSize(shape.outputKind);
-  // A chunk too large for a forest must not take less than a smaller one.
-  const std::int64_t voxels = shape.outputBox.NumberOfVoxels();
-  const bool         mayHaveForest = reconstruction.method != ReconstructionMethod::TileWavefront && keyBytes <= 4;
+  // One that is too large for a forest must not take less than a smaller one.
   return WavefrontScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes) +
-         (mayHaveForest ? ForestScratchBytes(voxels) : 0);
+         (HasRoomForForest(reconstruction, shape.outputBox, shape.image, keyBytes)
+            ? ForestScratchBytes(shape.outputBox.NumberOfVoxels())
+            : 0);
 }
 
 } // namespace

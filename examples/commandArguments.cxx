@@ -16,24 +16,17 @@ namespace command
 namespace
 {
 
-/** The options that every filter has. */
+/** The options of filters with windows. */
 void
-AddCommonOptions(CLI::App & app, Arguments & arguments)
+AddWindowOptions(CLI::App & app, Arguments & arguments)
 {
-  using chunkwise::BackendChoice;
   using chunkwise::BoundaryMode;
-  const std::map<std::string, BoundaryMode>  boundaries{ { "renormalized", BoundaryMode::Renormalized },
-                                                         { "zero-flux", BoundaryMode::ZeroFluxNeumann },
-                                                         { "constant", BoundaryMode::Constant },
-                                                         { "mirror", BoundaryMode::Mirror },
-                                                         { "periodic", BoundaryMode::Periodic } };
-  const std::map<std::string, BackendChoice> backends{ { "auto", BackendChoice::Auto },
-                                                       { "cpu", BackendChoice::CPU },
-                                                       { "cuda", BackendChoice::CUDA } };
-
-  app.add_option("IN", arguments.input, "Image to read, in any format of ITK")->required()->check(CLI::ExistingFile);
-  app.add_option("OUT", arguments.output, "Image to write; its ending says the format")->required();
-  auto * boundary =
+  const std::map<std::string, BoundaryMode> boundaries{ { "renormalized", BoundaryMode::Renormalized },
+                                                        { "zero-flux", BoundaryMode::ZeroFluxNeumann },
+                                                        { "constant", BoundaryMode::Constant },
+                                                        { "mirror", BoundaryMode::Mirror },
+                                                        { "periodic", BoundaryMode::Periodic } };
+  auto *                                    boundary =
     app.add_option("--boundary", arguments.boundary, "What windows see beyond the image's edge (renormalized)")
       ->transform(CLI::CheckedTransformer(boundaries, CLI::ignore_case).description(""))
       ->type_name("renormalized|zero-flux|constant|mirror|periodic");
@@ -42,6 +35,19 @@ AddCommonOptions(CLI::App & app, Arguments & arguments)
   app.add_option("--axes", arguments.axes, "The axes along which windows extend, x is 0 (the first three)")
     ->delimiter(',')
     ->allow_extra_args(false);
+}
+
+/** The options that every filter has. */
+void
+AddCommonOptions(CLI::App & app, Arguments & arguments)
+{
+  using chunkwise::BackendChoice;
+  const std::map<std::string, BackendChoice> backends{ { "auto", BackendChoice::Auto },
+                                                       { "cpu", BackendChoice::CPU },
+                                                       { "cuda", BackendChoice::CUDA } };
+
+  app.add_option("IN", arguments.input, "Image to read, in any format of ITK")->required()->check(CLI::ExistingFile);
+  app.add_option("OUT", arguments.output, "Image to write; its ending says the format")->required();
   app.add_option("--backend", arguments.backend, "Where to compute (auto)")
     ->transform(CLI::CheckedTransformer(backends, CLI::ignore_case).description(""))
     ->type_name("auto|cpu|cuda");
@@ -67,13 +73,18 @@ AddCommonOptions(CLI::App & app, Arguments & arguments)
 void
 AddFilters(CLI::App & app, Arguments & arguments)
 {
-  const auto add = [&](const std::string & name, Filter filter, const std::string & description) {
+  const auto addPlain = [&](const std::string & name, Filter filter, const std::string & description) {
     CLI::App * sub = app.add_subcommand(name, description);
     AddCommonOptions(*sub, arguments);
     sub->callback([&arguments, filter, name] {
       arguments.filter = filter;
       arguments.filterName = name;
     });
+    return sub;
+  };
+  const auto add = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = addPlain(name, filter, description);
+    AddWindowOptions(*sub, arguments);
     return sub;
   };
 
@@ -183,6 +194,45 @@ AddFilters(CLI::App & app, Arguments & arguments)
     ->check(CLI::ExistingFile)
     ->type_name("FILE");
 
+  CLI::App * table = add("sat", Filter::SummedAreaTable, "Summed-area table, by default of 64-bit integers or doubles");
+  table->add_option("--summed-axes", arguments.summedAxes, "How many of the first axes are summed (3, in 2-D 2)")
+    ->check(CLI::Range(2, 3));
+  table->add_flag("--squares", arguments.squares, "Sum the squares of the voxels");
+  table->add_flag("--modular", arguments.modular, "Let integer sums wrap around");
+
+  const auto addReconstruction = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = addPlain(name, filter, description);
+    sub->add_flag("--full", arguments.fullyConnected, "Neighbours share a face, an edge or a corner, not only a face");
+    sub
+      ->add_option("--spatial-dimension",
+                   arguments.spatialDimension,
+                   "Neighbours lie along the first axes, this many (all of up to three)")
+      ->check(CLI::Range(1, 3));
+    return sub;
+  };
+  CLI::App * reconstruct = addReconstruction(
+    "reconstruct", Filter::Reconstruction, "Morphological reconstruction of a marker under a mask, IN");
+  reconstruct->add_option("--marker", arguments.marker, "The image to start from, of the same size and type")
+    ->required()
+    ->check(CLI::ExistingFile)
+    ->type_name("FILE");
+  reconstruct->add_flag("--erosion", arguments.erosion, "By erosion, over the mask; else by dilation");
+  const auto addHeight = [&](const std::string & name, Filter filter, const std::string & description) {
+    addReconstruction(name, filter, description)
+      ->add_option("--height", arguments.height, "In the image's own unit")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  };
+  addHeight("h-maxima", Filter::HMaxima, "Suppress maxima that rise by no more than a height");
+  addHeight("h-minima", Filter::HMinima, "Suppress minima that are no deeper than a height");
+  addHeight("h-convex", Filter::HConvex, "The image minus its h-maxima: domes");
+  addHeight("h-concave", Filter::HConcave, "The h-minima minus the image: basins");
+  addReconstruction("fill-holes", Filter::FillHoles, "Fill minima that are not connected to the image's edge");
+  addReconstruction("grind-peaks", Filter::GrindPeaks, "Remove maxima that are not connected to the image's edge");
+  addReconstruction("clear-border", Filter::ClearBorder, "Remove what is bright and connected to the image's edge");
+  addReconstruction("regional-maxima", Filter::RegionalMaxima, "Mark plateaus without a higher neighbour");
+  addReconstruction("regional-minima", Filter::RegionalMinima, "Mark plateaus without a lower neighbour");
+
   add("sequence", Filter::Sequence, "Several filters in one pass over the image")
     ->add_option("--step", arguments.stepTexts, "A filter with its options, as \"mean --radius 2\"; once for each")
     ->required()
@@ -209,7 +259,8 @@ Check(const Arguments & arguments, const CLI::App & app)
   const auto * sub = arguments.filter == Filter::None || arguments.filter == Filter::Statistics
                        ? nullptr
                        : parent->get_subcommand(arguments.filterName);
-  if (sub && sub->count("--constant") && arguments.boundary != chunkwise::BoundaryMode::Constant)
+  if (sub && sub->get_option_no_throw("--constant") && sub->count("--constant") &&
+      arguments.boundary != chunkwise::BoundaryMode::Constant)
   {
     throw ArgumentError("--constant: only --boundary constant has a value beyond the edge");
   }
@@ -273,7 +324,7 @@ ParseSteps(Arguments & arguments)
       throw ArgumentError("--step: " + text + ": " + error.what());
     }
     if (step.filter == Filter::None || step.filter == Filter::Sequence || step.filter == Filter::Difference ||
-        step.filter == Filter::Statistics || step.planOnly)
+        step.filter == Filter::Statistics || step.filter >= Filter::Reconstruction || step.planOnly)
     {
       throw ArgumentError("--step: \"" + text + "\" is not a filter");
     }

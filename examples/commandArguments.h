@@ -59,7 +59,18 @@ enum class Filter
   ImageConvolution,
   Statistics,
   Difference,
-  Sequence
+  Sequence,
+  Reconstruction,
+  HMaxima,
+  HMinima,
+  HConvex,
+  HConcave,
+  FillHoles,
+  GrindPeaks,
+  ClearBorder,
+  RegionalMaxima,
+  RegionalMinima,
+  SummedAreaTable
 };
 
 /** What the command line says. */
@@ -75,6 +86,7 @@ struct Arguments
   std::string input;
   std::string output;
   std::string subtrahend; ///< the second image of a difference
+  std::string marker;     ///< of a reconstruction; IN is its mask
 
   std::vector<std::int64_t>    radius;
   std::vector<double>          sigma;
@@ -93,6 +105,14 @@ struct Arguments
   double                       noise{ 0.0 };     ///< its variance
   std::string                  element{ "box" }; ///< of flat morphology: box, ball or cross
   std::vector<double>          range;            ///< empty: the filter's own
+
+  double       height{ 0.0 };
+  bool         erosion{ false };
+  bool         fullyConnected{ false };
+  unsigned int spatialDimension{ 0 }; ///< 0: the filter's own
+  unsigned int summedAxes{ 0 };       ///< of a summed-area table; 0: the filter's default
+  bool         squares{ false };
+  bool         modular{ false };
 
   std::vector<std::string> stepTexts;
   std::vector<Arguments>   steps; ///< of a sequence

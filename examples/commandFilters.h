@@ -4,6 +4,7 @@
 
 #include "commandArguments.h"
 #include "commandKernelFile.h"
+#include "commandReconstruction.h"
 
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
@@ -27,6 +28,7 @@
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
+#include "itkSummedAreaTableImageFilter.h"
 
 namespace command
 {
@@ -135,6 +137,17 @@ template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
 MakeFilter(const Arguments & arguments)
 {
+  if constexpr (std::is_same<TInputImage, TOutputImage>::value)
+  {
+    if (const auto reconstruction = MakeReconstruction<TInputImage>(arguments))
+    {
+      return reconstruction;
+    }
+  }
+  else if (arguments.filter >= Filter::Reconstruction)
+  {
+    throw ArgumentError("--output-type: a reconstruction has the type of IN");
+  }
   switch (arguments.filter)
   {
     case Filter::Mean:
@@ -257,6 +270,29 @@ MakeFilter(const Arguments & arguments)
     default:
       return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();
   }
+}
+
+/** The same, or a summed-area table: the one filter whose integers become wider integers. */
+template <typename TInputImage, typename TOutputImage>
+typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
+MakeFilterOrTable(const Arguments & arguments)
+{
+  using Output = typename TOutputImage::PixelType;
+  if constexpr (std::is_same<typename TInputImage::PixelType, Output>::value || std::is_floating_point<Output>::value)
+  {
+    if (arguments.filter != Filter::SummedAreaTable)
+    {
+      return MakeFilter<TInputImage, TOutputImage>(arguments);
+    }
+  }
+  const auto table = itk::SummedAreaTableImageFilter<TInputImage, TOutputImage>::New();
+  if (arguments.summedAxes)
+  {
+    table->SetSummedAxes(arguments.summedAxes);
+  }
+  table->SetSquares(arguments.squares);
+  table->SetModular(arguments.modular);
+  return table.GetPointer();
 }
 
 } // namespace command

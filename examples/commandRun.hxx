@@ -32,7 +32,7 @@ public:
   explicit Pipeline(const Arguments & arguments)
     : m_Arguments(arguments)
     , m_Reader(itk::ImageFileReader<TInputImage>::New())
-    , m_Filter(MakeFilter<TInputImage, TOutputImage>(arguments))
+    , m_Filter(MakeFilterOrTable<TInputImage, TOutputImage>(arguments))
     , m_OutputIO(
         itk::ImageIOFactory::CreateImageIO(arguments.output.c_str(), itk::ImageIOFactory::IOFileModeEnum::WriteMode))
   {
@@ -45,12 +45,15 @@ public:
     // A division is read anew; kept, it would only take memory beside the next one.
     m_Reader->ReleaseDataFlagOn();
     m_Filter->SetInput(m_Reader->GetOutput());
-    if (!arguments.subtrahend.empty())
+    const std::string & second = arguments.marker.empty() ? arguments.subtrahend : arguments.marker;
+    if (!second.empty())
     {
       m_SecondReader = itk::ImageFileReader<TInputImage>::New();
-      m_SecondReader->SetFileName(arguments.subtrahend);
+      m_SecondReader->SetFileName(second);
       m_SecondReader->ReleaseDataFlagOn();
-      m_Filter->SetInput(1, m_SecondReader->GetOutput());
+      // A marker comes before the mask.
+      m_Filter->SetInput(arguments.marker.empty() ? 1 : 0, m_SecondReader->GetOutput());
+      m_Filter->SetInput(arguments.marker.empty() ? 0 : 1, m_Reader->GetOutput());
     }
     m_Filter->SetBackend(static_cast<itk::ChunkwiseEnums::Backend>(arguments.backend));
     m_Filter->SetDevices(arguments.devices);
@@ -150,8 +153,13 @@ private:
     m_Filter->GetOutput()->SetRequestedRegion(region);
     m_Filter->GetOutput()->PropagateRequestedRegion();
     // What the reader makes of the request: the whole image where the format cannot be read in pieces.
-    const std::uint64_t read =
-      m_Reader->GetOutput()->GetRequestedRegion().GetNumberOfPixels() * sizeof(typename TInputImage::PixelType);
+    std::uint64_t voxels = m_Reader->GetOutput()->GetRequestedRegion().GetNumberOfPixels();
+    if (m_Arguments.filter == Filter::SummedAreaTable && m_Reader->GetModifiableImageIO()->CanStreamRead())
+    {
+      // Pieces in order hand their sums on, which the request for a single piece does not know of.
+      voxels = region.GetNumberOfPixels();
+    }
+    const std::uint64_t read = voxels * sizeof(typename TInputImage::PixelType);
     const std::uint64_t written = region.GetNumberOfPixels() * sizeof(typename TOutputImage::PixelType);
     // A file of another component type of the same kind (long, long long) is converted through a buffer.
     using Pixel = typename TInputImage::PixelType;
@@ -286,7 +294,7 @@ private:
 
   const Arguments &                                   m_Arguments;
   typename itk::ImageFileReader<TInputImage>::Pointer m_Reader;
-  /** Only a difference has one. */
+  /** Only a difference and a reconstruction have one. */
   typename itk::ImageFileReader<TInputImage>::Pointer                           m_SecondReader;
   typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer m_Filter;
   itk::ImageIOBase::Pointer                                                     m_OutputIO;
@@ -320,7 +328,10 @@ RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
       return PrintStatistics<itk::Image<Pixel, VDimension>>(arguments);
     }
     const std::string own = chunkwise::PixelKindName(kind);
-    const std::string type = arguments.outputType.empty() ? own : arguments.outputType;
+    using Sum = itk::SummedAreaTablePixelType<Pixel>;
+    const std::string sum = chunkwise::PixelKindName(chunkwise::PixelKindOf<Sum>());
+    const bool        isTable = arguments.filter == Filter::SummedAreaTable;
+    const std::string type = !arguments.outputType.empty() ? arguments.outputType : isTable ? sum : own;
     if (type == own)
     {
       RunOfTypes<Pixel, Pixel, VDimension>(arguments);
@@ -333,9 +344,14 @@ RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
     {
       RunOfTypes<Pixel, double, VDimension>(arguments);
     }
+    else if (isTable && type == sum)
+    {
+      RunOfTypes<Pixel, Sum, VDimension>(arguments);
+    }
     else
     {
-      throw ArgumentError("--output-type: " + type + " is not " + own + ", the type of IN, nor float32 nor float64");
+      throw ArgumentError("--output-type: " + type + " is not " + own + ", the type of IN, nor float32 nor float64" +
+                          (isTable ? ", nor " + sum : std::string()));
     }
   });
 }

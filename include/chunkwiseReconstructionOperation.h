@@ -29,7 +29,8 @@ enum class ReconstructionResult
 /** How a device finds a reconstruction; the result is the same. */
 enum class ReconstructionMethod
 {
-  Auto,          ///< a wavefront, and where that takes longer than a forest would, a forest from what it has reached
+  Auto,          ///< a wavefront, and where that takes longer than a forest would, and the image fits the device with
+                 ///< one, a forest from what the wavefront has reached
   TileWavefront, ///< tiles swept in shared memory, those first that the largest values can enter
   SpanningForest ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit voxels
 };

@@ -17,7 +17,7 @@ namespace itk
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Integers are subtracted exactly;
  * differences outside the range of an integer output are clamped. Float and double are subtracted in their own
- * precision.
+ * precision, NaN and infinities as everywhere.
  *
  * \par Memory
  * A chunk needs its inputs and its output.

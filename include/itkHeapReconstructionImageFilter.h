@@ -4,6 +4,7 @@
 
 #include "chunkwiseReconstructionOperation.h"
 #include "itkChunkwiseImageToImageFilter.h"
+#include "itkHeapReconstructionEnums.h"
 
 namespace itk
 {
@@ -23,7 +24,8 @@ namespace itk
  *
  * \par Memory
  * On the CPU two images more, and queues of up to 9 bytes a voxel for the parts that threads work at. On a device the
- * inputs and the output of a chunk. What is made from one image only, as h-maxima, needs no marker image.
+ * inputs and the output of a chunk, and 16 bytes a voxel more for a spanning forest, which Auto uses where the whole
+ * image fits with it. What is made from one image only, as h-maxima, needs no marker image.
  *
  * \par Streaming
  * A voxel depends on the whole image: each update computes all of it along the spatial axes. Slices along the other
@@ -65,6 +67,11 @@ public:
    * three. */
   itkSetMacro(SpatialDimension, unsigned int);
   itkGetConstMacro(SpatialDimension, unsigned int);
+
+  /** How a CUDA device does it; the CPU has one way. Default: Auto. */
+  using MethodEnum = HeapReconstructionEnums::Method;
+  itkSetEnumMacro(Method, MethodEnum);
+  itkGetEnumMacro(Method, MethodEnum);
 
 protected:
   HeapReconstructionImageFilter() = default;
@@ -108,6 +115,7 @@ protected:
 private:
   bool         m_FullyConnected{ false };
   unsigned int m_SpatialDimension{ ImageDimension < 3 ? ImageDimension : 3 };
+  MethodEnum   m_Method{ MethodEnum::Auto };
   /** Connectivity and axes are filled in when it is used. */
   chunkwise::ReconstructionOperation m_Rule;
 };

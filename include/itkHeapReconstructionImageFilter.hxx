@@ -14,6 +14,18 @@ HeapReconstructionImageFilter<TInputImage, TOutputImage>::MakeOperation(const ch
   auto operation = std::make_shared<chunkwise::ReconstructionOperation>(m_Rule);
   operation->fullyConnected = m_FullyConnected;
   operation->spatialDimension = static_cast<int>(m_SpatialDimension);
+  switch (m_Method)
+  {
+    case MethodEnum::Auto:
+      operation->method = chunkwise::ReconstructionMethod::Auto;
+      break;
+    case MethodEnum::TileWavefront:
+      operation->method = chunkwise::ReconstructionMethod::TileWavefront;
+      break;
+    case MethodEnum::SpanningForest:
+      operation->method = chunkwise::ReconstructionMethod::SpanningForest;
+      break;
+  }
   return operation;
 }
 
@@ -57,6 +69,7 @@ HeapReconstructionImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream
   Superclass::PrintSelf(os, indent);
   os << indent << "FullyConnected: " << (m_FullyConnected ? "On" : "Off") << std::endl;
   os << indent << "SpatialDimension: " << m_SpatialDimension << std::endl;
+  os << indent << "Method: " << m_Method << std::endl;
 }
 
 } // namespace itk

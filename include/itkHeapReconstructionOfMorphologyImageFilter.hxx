@@ -66,6 +66,7 @@ HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage, TMorphology
     const auto reconstruction = Reconstruction::New();
     reconstruction->SetFullyConnected(this->GetFullyConnected());
     reconstruction->SetSpatialDimension(this->GetSpatialDimension());
+    reconstruction->SetMethod(this->GetMethod());
     reconstruction->SetRule(this->GetRule().erosion,
                             step == 0 ? chunkwise::ReconstructionMarker::Image
                                       : chunkwise::ReconstructionMarker::Agreeing);

@@ -19,7 +19,8 @@ namespace itk
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; take float or double as output. Counts
- * are exact, results are within 1e-6 bits of the definition. NaN counts in the first bin.
+ * are exact, results are within 1e-6 bits of the definition. NaN counts in the first bin,
+ * an infinity in the bin at its end of the range.
  *
  * \par Memory
  * A chunk needs its input, its output and an image of one byte (two with more than 256 bins). Windows of more than 255

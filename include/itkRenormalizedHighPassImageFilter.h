@@ -18,7 +18,8 @@ namespace itk
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; negative results of an unsigned type
  * are clamped to 0: take float or double. Computed in float for float and 8- and 16-bit integers, in double for the
- * others; integer outputs are rounded to nearest, ties to even.
+ * others; integer outputs are rounded to nearest, ties to even. A NaN makes NaN the windows that have it and no others;
+ * so does an infinity in its own place, and elsewhere it makes them the opposite one.
  *
  * \par Memory
  * What RenormalizedGaussianImageFilter needs, and an image of the accumulator's type.

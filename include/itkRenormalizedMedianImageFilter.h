@@ -21,7 +21,10 @@ namespace itk
  * voxels. -0 is less than +0. NaN are not seen; a window of nothing but NaN gives NaN.
  *
  * \par Memory
- * A chunk needs its input and its output; another input where the image is continued beyond its edge on a device.
+ * A chunk needs its input and its output; another input where the image is continued beyond its edge on a device. Large
+ * windows take, on a device, up to 256 MiB beside it, or 132 times the voxels that 16 x 16 x 16 windows have, of 8
+ * bytes each, if that is more; on the CPU up to 44 bytes for each voxel that 64 x 16 x 16 windows have, for every
+ * thread.
  *
  * \par Streaming
  * Requests the output's requested region padded by the radius, and cut at the image.
@@ -31,10 +34,13 @@ namespace itk
  * backends give the same bits too.
  *
  * \par Source
- * CPU: the bits of the median from the highest on, many voxels at once. CUDA: selection from sorted lists of planes, D.
- * E. Knuth, The Art of Computer Programming 3, section 5.2.2 (merge exchange); windows of a radius of 4 or 5 by sliding
- * histograms (T. S. Huang, G. J. Yang, G. Y. Tang, 1979) of sorted tiles, larger ones as on the CPU. The renormalized
- * boundary follows the Hydra Image Processor (E. Wait, M. Winter, A. R. Cohen, Bioinformatics 35(24), 2019).
+ * Small windows on the CPU: the bits of the median from the highest on, many voxels at once. Small windows on CUDA:
+ * selection from sorted lists of planes, D. E. Knuth, The Art of Computer Programming 3, section 5.2.2 (merge
+ * exchange). Large windows: the voxels of a tile of outputs are sorted, and counted in that order for all outputs at
+ * once, by summing up what they add at the corners of the box of outputs whose windows have them (F. C. Crow,
+ * "Summed-area tables for texture mapping", 1984, the other way round): time grows far slower than the
+ * window. Radii above 56 (CUDA) or so (CPU) are found bit by bit. The renormalized boundary follows the Hydra Image
+ * Processor (E. Wait, M. Winter, A. R. Cohen, Bioinformatics 35(24), 2019).
  *
  * \sa MedianImageFilter, RenormalizedPercentileImageFilter
  * \ingroup Chunkwise

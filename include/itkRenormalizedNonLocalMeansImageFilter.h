@@ -21,7 +21,8 @@ namespace itk
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; computed as float for float, 8- and
  * 16-bit integers, as double for the others, with weights within 3e-7. Integer results are rounded to nearest, ties to
- * even. A NaN makes the voxels NaN whose search window or patches have it.
+ * even. A NaN makes the voxels NaN whose search window or patches have it, an infinity those whose search window or own
+ * patch has it; voxels with an infinity in their patches elsewhere weigh nothing.
  *
  * \par Memory
  * A chunk needs its input and its output; another input where the image is continued beyond its edge on a device.

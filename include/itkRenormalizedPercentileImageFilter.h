@@ -22,7 +22,10 @@ namespace itk
  * voxels. -0 is less than +0. NaN are not seen; a window of nothing but NaN gives NaN.
  *
  * \par Memory
- * A chunk needs its input and its output; another input where the image is continued beyond its edge on a device.
+ * A chunk needs its input and its output; another input where the image is continued beyond its edge on a device. Large
+ * windows take, on a device, up to 256 MiB beside it, or 132 times the voxels that 16 x 16 x 16 windows have, of 8
+ * bytes each, if that is more; on the CPU up to 44 bytes for each voxel that 64 x 16 x 16 windows have, for every
+ * thread.
  *
  * \par Streaming
  * Requests the output's requested region padded by the radius, and cut at the image.

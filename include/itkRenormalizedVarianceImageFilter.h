@@ -23,7 +23,7 @@ namespace itk
  * infinity in a window gives NaN.
  *
  * \par Memory
- * A chunk needs its input and its output; with a radius above 4, up to four intermediate images of the accumulators'
+ * A chunk needs its input and its output; with a radius above 2, up to four intermediate images of the accumulators'
  * types; with a boundary condition other than Renormalized, a copy of its input.
  *
  * \par Streaming

@@ -22,7 +22,7 @@ namespace itk
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; computed as float for float, 8- and
  * 16-bit integers, as double for the others. Integer results are rounded to nearest, ties to even. A NaN makes its
- * windows NaN; so does an infinity.
+ * windows NaN; where a window has an infinity the result is its mean: that infinity, or NaN where there are both.
  *
  * \par Memory
  * A chunk needs its input, its output, and four to six images of 32 bits a voxel (64 for 32- and 64-bit integers and

@@ -335,7 +335,9 @@ private:
         }
         turns.push_back(&state);
         state.memory.ResetPeak();
-        runners.push_back(MakeDeviceRunner(m_Context, state, m_Manager.DeviceLimit(index, m_Context.request)));
+        state.pinned.ResetPeak();
+        runners.push_back(MakeDeviceRunner(
+          m_Context, state, m_Manager.DeviceLimit(index, m_Context.request), m_Manager.PinnedLimit(m_Context.request)));
       }
       m_Report.chunksPerDevice = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor);
     }
@@ -359,6 +361,7 @@ private:
     for (const DeviceState * state : turns)
     {
       m_Report.peakDevice = std::max(m_Report.peakDevice, state->memory.GetPeak());
+      m_Report.peakPinned = std::max(m_Report.peakPinned, state->pinned.GetPeak());
     }
     endTurns();
   }

@@ -3,6 +3,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseHostCopy.h"
+#include "chunkwiseStagedTransfer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,26 +18,6 @@ ChunkRunner::~ChunkRunner() = default;
 
 namespace
 {
-
-/** Lets a kernel stop early; voxels are counted by the schedule, which may run a chunk several times. */
-class StopControl : public RunControl
-{
-public:
-  explicit StopControl(const RunContext & context)
-    : m_Context(context)
-  {}
-  bool
-  ShouldStop() const override
-  {
-    return m_Context.ShouldStop();
-  }
-  void
-  AddFinishedVoxels(std::int64_t) override
-  {}
-
-private:
-  const RunContext & m_Context;
-};
 
 class HostRunner : public ChunkRunner
 {
@@ -115,12 +96,13 @@ private:
 class DeviceRunner : public ChunkRunner
 {
 public:
-  DeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit)
+  DeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit)
     : m_Context(context)
     , m_State(state)
     , m_Device(*state.device)
     , m_Limit(memoryLimit)
     , m_Tables(state, memoryLimit)
+    , m_Transfer(state, context, pinnedLimit)
     , m_Stream(m_Device.CreateStream(), [this](void * stream) { m_Device.DestroyStream(stream); })
   {}
 
@@ -250,35 +232,56 @@ private:
     }
     if (step.writesOutput)
     {
-      const DenseSequence all(request.output, call.output.box, request.image);
-      std::vector<char>   dense(all.GetNumberOfBytes());
-      ToHost(dense.data(), output.Get(), dense.size());
-      if (!step.changedSides)
-      {
-        all.Scatter(0, dense.size(), dense.data());
-      }
-      else
-      {
-        const BufferView    state = DenseView(dense.data(), request.output.kind, call.output.box);
-        const DenseSequence inner(state, step.chunk.outputBox, call.output.box);
-        std::vector<char>   own(inner.GetNumberOfBytes());
-        inner.Gather(0, own.size(), own.data());
-        DenseSequence(request.output, step.chunk.outputBox, request.image).Scatter(0, own.size(), own.data());
-      }
-      m_Context.bytesToHost += static_cast<std::int64_t>(dense.size());
+      m_Device.Synchronize(m_Stream.get());
+      StoreOwn(step.chunk.outputBox, call.output);
     }
     m_Device.Synchronize(m_Stream.get());
+  }
+
+  /** Stores `own`, a part of what the device holds of the output. */
+  void
+  StoreOwn(const Box & own, const BufferView & held)
+  {
+    const BufferView &  output = m_Context.request.output;
+    const DenseSequence to(output, own, m_Context.request.image);
+    const char * const  from =
+      static_cast<const char *>(held.data) + held.Offset(own.lower) * static_cast<std::int64_t>(PixelSize(held.kind));
+    bool contiguous = true;
+    bool whole = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      contiguous = contiguous && (whole || own.Extent(a) == 1);
+      whole = whole && own.Extent(a) == held.box.Extent(a);
+    }
+    if (contiguous)
+    {
+      m_Transfer.ToHost(to, from);
+      m_Context.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
+      return;
+    }
+    // With what surrounds it, which the host leaves out.
+    std::vector<char>   dense(held.NumberOfBytes());
+    const BufferView    copy = DenseView(dense.data(), held.kind, held.box);
+    const DenseSequence all(copy, held.box, m_Context.request.image);
+    m_Transfer.ToHost(all, held.data);
+    const DenseSequence inner(copy, own, m_Context.request.image);
+    std::vector<char>   block(std::min<std::size_t>(inner.GetNumberOfBytes(), std::size_t{ 1 } << 20));
+    for (std::size_t at = 0; at < inner.GetNumberOfBytes(); at += block.size())
+    {
+      const std::size_t end = std::min(at + block.size(), inner.GetNumberOfBytes());
+      inner.Gather(at, end, block.data());
+      to.Scatter(at, end, block.data());
+    }
+    m_Context.bytesToHost += static_cast<std::int64_t>(all.GetNumberOfBytes());
   }
 
   ArenaBlock
   Load(const BufferView & view, const Box & box)
   {
     const DenseSequence sequence(view, box, m_Context.request.image);
-    std::vector<char>   dense(sequence.GetNumberOfBytes());
-    sequence.Gather(0, dense.size(), dense.data());
-    ArenaBlock block(m_State.memory, dense.size(), m_Limit);
-    ToDevice(block.Get(), dense.data(), dense.size());
-    m_Context.bytesToDevice += static_cast<std::int64_t>(dense.size());
+    ArenaBlock          block(m_State.memory, sequence.GetNumberOfBytes(), m_Limit);
+    m_Transfer.ToDevice(block.Get(), sequence);
+    m_Context.bytesToDevice += static_cast<std::int64_t>(sequence.GetNumberOfBytes());
     return block;
   }
 
@@ -301,6 +304,7 @@ private:
   Device &              m_Device;
   const std::size_t     m_Limit;
   CachedTables          m_Tables;
+  StagedTransfer        m_Transfer;
   std::shared_ptr<void> m_Stream;
 };
 
@@ -690,9 +694,9 @@ MakeHostRunner(RunContext & context, Executor & executor, Arena & memory)
 }
 
 std::unique_ptr<ChunkRunner>
-MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit)
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit)
 {
-  return std::unique_ptr<ChunkRunner>(new DeviceRunner(context, state, memoryLimit));
+  return std::unique_ptr<ChunkRunner>(new DeviceRunner(context, state, memoryLimit, pinnedLimit));
 }
 
 std::vector<std::int64_t>

@@ -41,7 +41,7 @@ MakeHostRunner(RunContext & context, Executor & executor, Arena & memory);
 
 /** Throws BudgetError at Run if the chunk does not fit under the limit. */
 std::unique_ptr<ChunkRunner>
-MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit);
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit);
 
 /** Finished chunks per runner. `executor` is for work of the host between the steps. A runner that fails is dropped and
  * its chunk given to another one; its error is thrown when none is left. Errors of dropped runners are appended to

@@ -1,6 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Tests of the chunkwise program: chunkwiseCommandLineTest.py PROGRAM [unittest arguments]."""
 import array
+import heapq
 import os
 import pty
 import random
@@ -107,6 +108,26 @@ class CommandLineTest(unittest.TestCase):
                         for i in range(max(x - 1, 0), min(x + 2, nx))
                     ]
                     self.assertEqual(result[x + nx * (y + ny * z)], round_even(sum(window), len(window)))
+
+    def test_summed_area_table(self):
+        sums = list(self.values)
+        slices = []
+        nx, ny, nz = self.size
+        for step, extent in ((1, nx), (nx, ny), (nx * ny, nz)):
+            slices = list(sums)
+            for i in range(len(sums)):
+                sums[i] += sums[i - step] if i // step % extent else 0
+        for divisions in (1, 5):
+            self.assert_runs("sat", self.small, self.out, "--divisions", divisions)
+            self.assertEqual(list(read_voxels(self.out, "q")), sums)
+        self.assert_runs("sat", self.small, self.out, "--summed-axes", 2, "--output-type", "float64")
+        self.assertEqual(read_voxels(self.out, "d").tolist(), slices)
+        self.assert_runs("sat", self.small, self.out, "--squares")
+        self.assertEqual(read_voxels(self.out, "q")[-1], sum(v * v for v in self.values))
+        self.assert_fails(1, "int16", "sat", self.small, self.out, "--output-type", "int16", "--quiet")
+        self.assert_fails(2, "--output-type.*int64", "sat", self.small, self.out, "--output-type", "uint32")
+        self.assert_fails(2, "--summed-axes", "sat", self.small, self.out, "--summed-axes", 4)
+        self.assert_fails(2, "not a filter", "sequence", self.small, self.out, "--step", "sat")
 
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
@@ -515,6 +536,75 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual(median[at], window[(len(window) - 1) // 2])
             self.assertEqual(quarter[at], window[(len(window) - 1) // 4])
         self.assert_fails(2, "--percentile", "percentile", self.small, self.out, "--radius", 1, "--percentile", 101)
+
+    def reconstruct(self, marker, mask):
+        """By dilation, 6 neighbours, largest values first."""
+        nx, ny, nz = self.size
+        state = [min(a, b) for a, b in zip(marker, mask)]
+        heap = [(-value, at) for at, value in enumerate(state)]
+        heapq.heapify(heap)
+        while heap:
+            value, at = heapq.heappop(heap)
+            if -value != state[at]:
+                continue
+            x, y, z = at % nx, at // nx % ny, at // (nx * ny)
+            for inside, to in (
+                (x > 0, at - 1),
+                (x < nx - 1, at + 1),
+                (y > 0, at - nx),
+                (y < ny - 1, at + nx),
+                (z > 0, at - nx * ny),
+                (z < nz - 1, at + nx * ny),
+            ):
+                if inside and min(-value, mask[to]) > state[to]:
+                    state[to] = min(-value, mask[to])
+                    heapq.heappush(heap, (-state[to], to))
+        return state
+
+    def test_reconstructions(self):
+        nx, ny, nz = self.size
+        shifted = [max(value - 700, -32768) for value in self.values]
+        maxima = self.reconstruct(shifted, self.values)
+        self.assert_runs("h-maxima", self.small, self.out, "--height", 700)
+        self.assertEqual(list(read_voxels(self.out, "h")), maxima)
+        self.assert_runs("h-convex", self.small, self.out, "--height", 700)
+        self.assertEqual(list(read_voxels(self.out, "h")), [a - b for a, b in zip(self.values, maxima)])
+
+        marker = self.directory / "marker.mha"
+        write_mha(marker, self.size, "h", shifted)
+        self.assert_runs("reconstruct", self.small, self.out, "--marker", marker)
+        self.assertEqual(list(read_voxels(self.out, "h")), maxima)
+        # By erosion of the opposite under the opposite.
+        opposite = self.directory / "opposite.mha"
+        write_mha(opposite, self.size, "h", [-value for value in self.values])
+        write_mha(marker, self.size, "h", [-value for value in shifted])
+        self.assert_runs("reconstruct", opposite, self.out, "--marker", marker, "--erosion")
+        self.assertEqual(list(read_voxels(self.out, "h")), [-value for value in maxima])
+
+        def at_edge(at):
+            x, y, z = at % nx, at // nx % ny, at // (nx * ny)
+            return x in (0, nx - 1) or y in (0, ny - 1) or z in (0, nz - 1)
+
+        border = [value if at_edge(at) else -32768 for at, value in enumerate(self.values)]
+        ground = self.reconstruct(border, self.values)
+        self.assert_runs("grind-peaks", self.small, self.out)
+        self.assertEqual(list(read_voxels(self.out, "h")), ground)
+        self.assert_runs("clear-border", self.small, self.out)
+        self.assertEqual(list(read_voxels(self.out, "h")), [a - b for a, b in zip(self.values, ground)])
+        self.assert_runs("fill-holes", opposite, self.out)
+        self.assertEqual(list(read_voxels(self.out, "h")), [-value for value in ground])
+        self.assert_runs("regional-maxima", self.small, self.out)
+        lower = self.reconstruct([value - 1 for value in self.values], self.values)
+        self.assertEqual(
+            list(read_voxels(self.out, "h")), [32767 if a > b else -32768 for a, b in zip(self.values, lower)]
+        )
+        self.assert_fails(2, "--height", "h-maxima", self.small, self.out)
+        self.assert_fails(2, "--height", "h-maxima", self.small, self.out, "--height", 0.5)
+        self.assert_fails(2, "--marker", "reconstruct", self.small, self.out)
+        self.assert_fails(2, "--output-type", "fill-holes", self.small, self.out, "--output-type", "float32")
+        other = self.directory / "other.mha"
+        write_mha(other, (2, 2, 2), "h", [0] * 8)
+        self.assert_fails(1, "MarkerImage|physical space", "reconstruct", self.small, self.out, "--marker", other)
 
     def test_help_and_version(self):
         self.assertIn("gaussian", self.assert_runs("--help").stdout)

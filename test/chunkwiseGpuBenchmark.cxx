@@ -7,11 +7,13 @@
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseManager.h"
+#include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
+#include "chunkwiseWienerOperation.h"
 
 #include <algorithm>
 #include <chrono>
@@ -173,6 +175,25 @@ MedianOf(std::int64_t radius)
 }
 
 std::shared_ptr<Operation>
+Wiener(std::int64_t radius)
+{
+  auto operation = std::make_shared<WienerOperation>();
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  operation->noise = 1e5; // about half of the image's variance
+  return operation;
+}
+
+std::shared_ptr<Operation>
+NonLocalMeans(std::int64_t search, std::int64_t patch)
+{
+  auto operation = std::make_shared<NonLocalMeansOperation>();
+  operation->search = { { search, search, search, 0, 0 } };
+  operation->patch = { { patch, patch, patch, 0, 0 } };
+  operation->strength = 300;
+  return operation;
+}
+
+std::shared_ptr<Operation>
 GaussianOpeningMedian()
 {
   const auto operation = std::make_shared<SequenceOperation>(static_cast<const SequenceOperation &>(*Opening(2)));
@@ -203,9 +224,35 @@ Rows()
            { "median radius 2", MedianOf(2) },
            { "median radius 5", MedianOf(5) },
            { "entropy radius 2", Entropy(2) },
+           { "Wiener radius 2", Wiener(2) },
            { "LoG sigma 2", Laplacian(2) },
            { "highpass sigma 2", HighPass(2) },
            { "Gauss, mean, std", Sequence() } };
+}
+
+/** Windows of every size. */
+std::vector<Row>
+RankRows()
+{
+  return { { "median radius 3", MedianOf(3) },   { "median radius 4", MedianOf(4) },
+           { "median radius 5", MedianOf(5) },   { "median radius 7", MedianOf(7) },
+           { "median radius 10", MedianOf(10) }, { "median radius 15", MedianOf(15) },
+           { "median radius 20", MedianOf(20) } };
+}
+
+std::vector<Row>
+VarianceRows()
+{
+  return { { "std radius 1", StandardDeviation(1) },  { "std radius 2", StandardDeviation(2) },
+           { "std radius 3", StandardDeviation(3) },  { "std radius 4", StandardDeviation(4) },
+           { "std radius 5", StandardDeviation(5) },  { "std radius 8", StandardDeviation(8) },
+           { "std radius 15", StandardDeviation(15) } };
+}
+
+std::vector<Row>
+NonLocalRows()
+{
+  return { { "NLM 5^3, patch 3^3", NonLocalMeans(2, 1) } };
 }
 
 std::vector<Row>
@@ -288,7 +335,7 @@ private:
   std::map<std::string, void *> m_Tables;
 };
 
-/** Values from 0 to 1677 and a fraction, as `TPixel`. */
+/** Values from 0 to 1677 and a fraction, as `TPixel`; of bytes, to 167. */
 template <typename TPixel>
 void
 FillRandom(void * data, std::size_t count)
@@ -303,7 +350,7 @@ FillRandom(void * data, std::size_t count)
       for (std::size_t i = count * t / threads; i < count * (t + 1) / threads; ++i)
       {
         state = state * 1664525u + 1013904223u;
-        image[i] = static_cast<TPixel>(static_cast<float>(state >> 8) * 1e-4f);
+        image[i] = static_cast<TPixel>(static_cast<float>(state >> 8) * (sizeof(TPixel) > 1 ? 1e-4f : 1e-5f));
       }
     });
   }
@@ -327,13 +374,19 @@ struct Image
     , out(in.size())
   {
     const auto count = static_cast<std::size_t>(box.NumberOfVoxels());
-    if (kind == PixelKind::UInt16)
+    switch (kind)
     {
-      FillRandom<std::uint16_t>(in.data(), count);
-    }
-    else
-    {
-      kind == PixelKind::Float32 ? FillRandom<float>(in.data(), count) : FillRandom<double>(in.data(), count);
+      case PixelKind::Float32:
+        FillRandom<float>(in.data(), count);
+        break;
+      case PixelKind::Float64:
+        FillRandom<double>(in.data(), count);
+        break;
+      case PixelKind::UInt16:
+        FillRandom<std::uint16_t>(in.data(), count);
+        break;
+      default:
+        FillRandom<std::uint8_t>(in.data(), count);
     }
   }
 };
@@ -647,11 +700,13 @@ LargeConvolution(Device & device)
 
 } // namespace
 
-/** Arguments: any of "resident", "convolution", "varying", "host", "large", "large-convolution"; none: all but the last
- * two. */
+/** Arguments: any of "resident", "ranks", "variances", "nonlocal", "convolution", "varying", "host", "large",
+ * "large-convolution"; none: all but the last two. */
 int
 main(int argc, char * argv[])
 {
+  // So that what was measured is seen if the rest takes too long.
+  std::setvbuf(stdout, nullptr, _IOLBF, 1024);
   std::string reason;
   const auto  backend = GetCudaBackend(&reason);
   if (!backend)
@@ -681,6 +736,21 @@ main(int argc, char * argv[])
       {
         HostToHost(*devices[0], kind);
       }
+    }
+    for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16, PixelKind::Float32 })
+    {
+      if (wants("ranks"))
+      {
+        DeviceResident(*devices[0], Image(extent, kind), RankRows());
+      }
+      if (wants("variances"))
+      {
+        DeviceResident(*devices[0], Image(extent, kind), VarianceRows());
+      }
+    }
+    if (wants("nonlocal"))
+    {
+      DeviceResident(*devices[0], Image(extent, PixelKind::Float32), NonLocalRows());
     }
     if (wants("convolution"))
     {

@@ -179,19 +179,24 @@ TEST_P(Kernels, ChunksOnAnyDeviceGiveTheBitsOfTheWholeOnTheCpu)
   }
 }
 
-TEST_P(Kernels, NaNStaysWithinItsWindow)
+TEST_P(Kernels, NaNAndInfinitiesStayWithinTheirWindows)
 {
   std::mt19937 random(54);
-  for (const std::int64_t radius : { 2, 7 })
+  const float  infinity = std::numeric_limits<float>::infinity();
+  for (const auto & trial : { std::make_pair(2, std::numeric_limits<float>::quiet_NaN()),
+                              std::make_pair(7, std::numeric_limits<float>::quiet_NaN()),
+                              std::make_pair(2, infinity),
+                              std::make_pair(7, -infinity) })
   {
-    const auto operation = std::make_shared<MeanOperation>();
+    const std::int64_t radius = trial.first;
+    const auto         operation = std::make_shared<MeanOperation>();
     for (int a = 0; a < 3; ++a)
     {
       operation->radius[a] = radius;
     }
     Trial<float, float> t(random, operation, { { 40, 30, 25, 1, 1 } });
     const Coordinates   centre = { { 21, 14, 12, 0, 0 } };
-    At<float>(t.image, centre) = std::numeric_limits<float>::quiet_NaN();
+    At<float>(t.image, centre) = trial.second;
     t.request.backend = GetBackend();
     t.Prepare(t.request.image);
     GetManager().Execute(t.request);
@@ -201,7 +206,9 @@ TEST_P(Kernels, NaNStaysWithinItsWindow)
       {
         near = near && std::abs(index[a] - centre[a]) <= radius;
       }
-      ASSERT_EQ(std::isnan(t.Result(index)), near) << ToString(index);
+      const float result = t.Result(index);
+      ASSERT_EQ(!std::isfinite(result), near) << ToString(index);
+      ASSERT_TRUE(!near || std::isnan(trial.second) || result == trial.second) << ToString(index);
     });
   }
 }

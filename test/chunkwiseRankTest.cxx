@@ -140,6 +140,134 @@ TEST_P(Rank, WindowsOfEveryShape)
   }
 }
 
+/** Images of one value, of two, in ascending order, of noise. */
+template <typename T>
+void
+MakePattern(std::mt19937 & random, std::vector<T> & pixels, int pattern)
+{
+  const auto n = static_cast<double>(pixels.size());
+  const T    some[] = { static_cast<T>(3), static_cast<T>(pattern == 0 ? 3 : 100) };
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+  {
+    pixels[i] = pattern <= 1   ? some[random() % 2]
+                : pattern == 2 ? static_cast<T>(static_cast<double>(i) / n * 120)
+                               : pixels[i];
+  }
+  if constexpr (std::is_floating_point<T>::value)
+  {
+    if (pattern == 4)
+    {
+      AddSpecials(random, pixels);
+    }
+    // Windows of nothing but NaN.
+    for (std::size_t i = 0; pattern == 5 && i < pixels.size() / 2; ++i)
+    {
+      pixels[i] = std::numeric_limits<T>::quiet_NaN();
+    }
+  }
+}
+
+template <typename T>
+void
+CompareLargeWindows(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  const Coordinates radii[] = {
+    { { 4, 5, 6, 0, 0 } },   { { 3, 9, 4, 0, 0 } },  { { 12, 0, 7, 0, 0 } },
+    { { 20, 20, 0, 0, 0 } }, { { 0, 0, 30, 0, 0 } }, { { 4, 0, 4, 4, 0 } },
+    { { 60, 2, 1, 0, 0 } },  { { 56, 3, 4, 0, 0 } }, { { 57, 0, 0, 0, 0 } },
+  };
+  const Coordinates extents[] = {
+    { { 40, 22, 23, 1, 1 } }, { { 33, 35, 6, 2, 1 } }, { { 130, 17, 5, 1, 1 } }, { { 20, 3, 34, 9, 2 } }
+  };
+  for (const Coordinates & radius : radii)
+  {
+    const int  pattern = static_cast<int>(random() % 6);
+    const auto operation = std::make_shared<RankOperation>();
+    operation->radius = radius;
+    operation->fraction = random() % 3 ? 0.5 : static_cast<double>(random() % 101) / 100;
+    operation->boundary.mode = random() % 2 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.constant = 7;
+    const std::size_t which = radius[0] >= 56 ? 2 : radius[3] > 0 ? 3 : random() % 3;
+    Trial<T, T>       t(random, operation, extents[which]);
+    MakePattern(random, t.pixels, pattern);
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    const Box & region = t.request.region;
+    for (int sample = 0; sample < 60; ++sample)
+    {
+      // Also the corners of the region.
+      Coordinates index{};
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const auto extent = static_cast<std::uint32_t>(region.Extent(a));
+        index[a] = region.lower[a] +
+                   static_cast<std::int64_t>(sample < 8 ? (sample >> a % 3 & 1) * (extent - 1) : random() % extent);
+      }
+      const T    expected = PercentileOf(WindowValues<T>(t.image, index, *operation), operation->fraction);
+      const T    result = t.Result(index);
+      const bool bothNaN = expected != expected && result != result;
+      ASSERT_TRUE(bothNaN || std::memcmp(&expected, &result, sizeof(result)) == 0)
+        << PixelKindName(PixelKindOf<T>()) << " pattern " << pattern << " " << operation->GetKey() << " "
+        << ToString(t.request.image) << " region " << ToString(region) << " at " << ToString(index) << ": " << +result
+        << " not " << +expected;
+    }
+  }
+}
+
+TEST_P(Rank, LargeWindows)
+{
+  std::mt19937 random(84);
+  for (int trial = 0; trial < 3; ++trial)
+  {
+    for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+    {
+      DispatchPixelKind(static_cast<PixelKind>(kind),
+                        [&](auto pixel) { CompareLargeWindows<decltype(pixel)>(random, GetManager(), GetBackend()); });
+    }
+  }
+}
+
+/** Chunks of images that take several tiles along each axis. */
+TEST_P(Rank, ChunksOfLargeWindowsHaveTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(85);
+  Manager      host({});
+  const auto   compare = [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    for (int trial = 0; trial < 3; ++trial)
+    {
+      const auto operation = RandomRank(random, 1);
+      operation->radius = { { static_cast<std::int64_t>(4 + random() % 8),
+                              static_cast<std::int64_t>(random() % 8),
+                              static_cast<std::int64_t>(random() % 8),
+                              0,
+                              0 } };
+      Trial<Pixel, Pixel> t(random, operation, { { 70, 41, 35, 1, 1 } });
+      if (trial == 1)
+      {
+        MakePattern(random, t.pixels, 4);
+      }
+      t.request.backend = BackendChoice::CPU;
+      t.Prepare(t.request.image);
+      host.Execute(t.request);
+      const std::vector<Pixel> whole = t.output;
+      t.request.backend = GetBackend();
+      t.request.budgets.device = 4000000 + random() % 4000000;
+      t.Prepare(t.request.image);
+      GetManager().Execute(t.request);
+      ASSERT_EQ(std::memcmp(whole.data(), t.output.data(), whole.size() * sizeof(Pixel)), 0) << operation->GetKey();
+    }
+  };
+  compare(std::uint8_t{});
+  compare(std::uint16_t{});
+  compare(std::int16_t{});
+  compare(float{});
+  compare(std::uint32_t{});
+  compare(double{});
+}
+
 TEST(RankOperation, BadParametersAreNamed)
 {
   const auto message = [](const RankOperation & operation) -> std::string {

@@ -3,9 +3,11 @@
 // against the device's own copy of the image. Arguments, all optional: threads, extent of the 2-D images, of the 3-D
 // images, 0 to leave ITK out.
 #include "chunkwiseManager.h"
+#include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionOperation.h"
 
 #include "itkImage.h"
+#include "itkImageFileReader.h"
 #include "itkReconstructionByDilationImageFilter.h"
 #include "itkReconstructionByErosionImageFilter.h"
 
@@ -294,11 +296,90 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
   std::fflush(stdout);
 }
 
+/** An image of `extent`^2 voxels made of mirrored copies of a smaller one, against a copy of it, which moves it in once
+ * and out once. */
+void
+RunLarge(std::int64_t extent, int neighbours)
+{
+  const std::int64_t              n = std::min<std::int64_t>(extent, 6400);
+  const Box                       box = Box::FromExtent({ { extent, extent, 1, 1, 1 } });
+  const std::vector<std::uint8_t> part = Noise<std::uint8_t>(Box::FromExtent({ { n, n, 1, 1, 1 } }), 4, 255);
+  std::vector<std::uint8_t>       mask(static_cast<std::size_t>(box.NumberOfVoxels()));
+  const auto                      executor = MakeThreadExecutor();
+  const auto                      mirrored = [n](std::int64_t i) { return i / n % 2 ? n - 1 - i % n : i % n; };
+  executor->ParallelFor(extent, [&](std::int64_t y, unsigned int) {
+    for (std::int64_t x = 0; x < extent; ++x)
+    {
+      mask[static_cast<std::size_t>(y * extent + x)] = part[static_cast<std::size_t>(mirrored(y) * n + mirrored(x))];
+    }
+  });
+  std::vector<std::uint8_t> result(mask.size());
+  std::vector<std::uint8_t> expected(mask.size());
+  ExecutionRequest          request;
+  request.image = request.region = box;
+  request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
+  request.output = DenseView(result.data(), PixelKind::UInt8, box);
+  request.executor = executor.get();
+  request.budgets.device = std::size_t{ 2 } << 30;
+  const auto device =
+    [&](std::shared_ptr<const Operation> operation, const char * name, const std::vector<int> & devices) {
+      request.operation = std::move(operation);
+      request.devices = devices;
+      ExecutionReport report;
+      const double    seconds = MedianSeconds(1, [&] { report = Manager::GetGlobal().Execute(request); });
+      std::printf("%-46s %8.0f ms, %3zu chunks, %5.1f GB in, %5.1f GB out%s\n",
+                  name,
+                  seconds * 1e3,
+                  report.plan.chunks.size(),
+                  report.bytesToDevice * 1e-9,
+                  report.bytesToHost * 1e-9,
+                  expected[0] == 255 || result == expected ? "" : "  DIFFERS FROM THE CPU");
+      std::fflush(stdout);
+    };
+  expected[0] = 255;
+  std::printf(
+    "%lld^2 voxels of uint8, %d neighbours, 2 GiB on each device\n", static_cast<long long>(extent), neighbours);
+  device(std::make_shared<IdentityOperation>(), "a copy: in once, out once", { 0 });
+  for (const bool holes : { false, true })
+  {
+    const auto operation = std::make_shared<ReconstructionOperation>();
+    operation->fullyConnected = neighbours > 4;
+    operation->marker = holes ? ReconstructionMarker::Border : ReconstructionMarker::Shifted;
+    operation->erosion = holes;
+    operation->height = 20;
+    request.operation = operation;
+    request.backend = BackendChoice::CPU;
+    request.output.data = expected.data();
+    const double seconds = MedianSeconds(1, [&] { Manager::GetGlobal().Execute(request); });
+    std::printf("%-46s %8.0f ms\n", holes ? "fill holes, CPU" : "h-maxima, CPU", seconds * 1e3);
+    request.backend = BackendChoice::CUDA;
+    request.output.data = result.data();
+    for (const auto method : { ReconstructionMethod::TileWavefront, ReconstructionMethod::Auto })
+    {
+      const auto onDevice = std::make_shared<ReconstructionOperation>(*operation);
+      onDevice->method = method;
+      const std::string name = std::string(holes ? "fill holes" : "h-maxima") +
+                               (method == ReconstructionMethod::Auto ? ", Auto" : ", TileWavefront");
+      device(onDevice, name.c_str(), { 0 });
+      if (Manager::GetGlobal().GetDevices().size() > 1)
+      {
+        device(onDevice, (name + ", two devices").c_str(), { 0, 1 });
+      }
+    }
+  }
+}
+
 } // namespace
 
 int
 main(int argc, char ** argv)
 {
+  if (argc > 2 && std::strcmp(argv[1], "large") == 0)
+  {
+    RunLarge(std::atoll(argv[2]), 4);
+    Manager::GetGlobal().ReleaseMemory();
+    return 0;
+  }
   const auto         threads = static_cast<unsigned int>(argc > 1 ? std::atoi(argv[1]) : 2);
   const std::int64_t planar = argc > 2 ? std::atoll(argv[2]) : 4096;
   const std::int64_t solid = argc > 3 ? std::atoll(argv[3]) : 512;
@@ -320,6 +401,32 @@ main(int argc, char ** argv)
               "x copy",
               "wavefront",
               "forest");
+  if (argc > 5)
+  {
+    using Image = itk::Image<std::uint8_t, 3>;
+    const auto            image = itk::ReadImage<Image>(argv[5]);
+    const auto            size = image->GetLargestPossibleRegion().GetSize();
+    Case<std::uint8_t, 3> c;
+    c.name = "h-maxima of 20, uint8, 6 neighbours";
+    c.box = Box::FromExtent({ { static_cast<std::int64_t>(size[0]),
+                                static_cast<std::int64_t>(size[1]),
+                                static_cast<std::int64_t>(size[2]),
+                                1,
+                                1 } });
+    c.mask.assign(image->GetBufferPointer(), image->GetBufferPointer() + c.box.NumberOfVoxels());
+    c.operation->marker = ReconstructionMarker::Shifted;
+    c.operation->height = 20;
+    Run(c, threads, withPeer);
+    c.name = "the same, 26 neighbours";
+    c.operation->fullyConnected = true;
+    Run(c, threads, withPeer);
+    c.name = "fill holes, uint8, 6 neighbours";
+    c.operation->fullyConnected = false;
+    c.operation->marker = ReconstructionMarker::Border;
+    c.operation->erosion = true;
+    Run(c, threads, withPeer);
+    return 0;
+  }
   {
     Case<std::uint16_t, 2> c;
     c.name = "h-maxima, uint16, 8 neighbours";
@@ -347,6 +454,13 @@ main(int argc, char ** argv)
     c.mask = Spiral<std::uint8_t>(plane);
     c.marker.assign(c.mask.size(), 0);
     c.marker[0] = 200;
+    Run(c, threads, withPeer);
+    // Many levels that overtake each other along the way.
+    c.name = "spiral, stairs of markers";
+    for (std::size_t i = 0; i < c.marker.size(); ++i)
+    {
+      c.marker[i] = std::min<std::uint8_t>(c.mask[i], static_cast<std::uint8_t>(i * 199 / c.marker.size()));
+    }
     Run(c, threads, withPeer);
   }
   {

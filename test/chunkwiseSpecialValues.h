@@ -47,6 +47,32 @@ AddSpecials(std::mt19937 & random, std::vector<T> & pixels)
   }
 }
 
+/** NaN and infinities so far apart that most windows have one or none. */
+template <typename T>
+void
+AddFewSpecials(std::mt19937 & random, std::vector<T> & pixels)
+{
+  if constexpr (std::is_floating_point<T>::value)
+  {
+    const T specials[] = { std::numeric_limits<T>::quiet_NaN(),
+                           std::numeric_limits<T>::infinity(),
+                           -std::numeric_limits<T>::infinity() };
+    for (T & pixel : pixels)
+    {
+      pixel = random() % 50 ? pixel : specials[random() % 3];
+    }
+  }
+}
+
+/** Whether a result is what it must be: NaN, that infinity, or a number near. */
+inline bool
+IsNear(long double result, long double expected, long double bound)
+{
+  return std::isnan(expected)   ? std::isnan(result)
+         : std::isinf(expected) ? result == expected
+                                : std::fabs(result - expected) <= bound;
+}
+
 } // namespace chunkwise
 
 #endif

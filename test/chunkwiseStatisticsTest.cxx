@@ -4,6 +4,7 @@
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHighPassOperation.h"
+#include "chunkwiseSpecialValues.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseWienerOperation.h"
 
@@ -45,6 +46,21 @@ VarianceOf(const std::vector<T> & values)
   return squares / static_cast<long double>(values.size());
 }
 
+/** The square of how far a value is from the mean. */
+template <typename T>
+long double
+SquareAround(const std::vector<T> & values, T value)
+{
+  long double difference = 0;
+  for (const T other : values)
+  {
+    using Exact = std::conditional_t<std::is_integral<T>::value, oracle::Wide, long double>;
+    difference += static_cast<long double>(static_cast<Exact>(other) - static_cast<Exact>(value));
+  }
+  difference /= static_cast<long double>(values.size());
+  return difference * difference;
+}
+
 template <typename TIn, typename TOut>
 void
 CompareVarianceWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
@@ -53,22 +69,34 @@ CompareVarianceWithOracle(std::mt19937 & random, Manager & manager, BackendChoic
   {
     const auto       operation = RandomVariance(random, trial % 4 == 0 ? 12 : 3, true);
     Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    if (trial % 3 == 0)
+    {
+      AddFewSpecials(random, t.pixels);
+    }
     t.request.backend = backend;
     t.Prepare(RandomRegion(random, t.request.image.Extents()));
     manager.Execute(t.request);
     ASSERT_TRUE(t.IsContained());
     ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      const long double variance = VarianceOf(WindowValues<TIn>(t.image, index, *operation));
+      const auto        values = WindowValues<TIn>(t.image, index, *operation);
+      const long double variance = VarianceOf(values);
       long double       expected = operation->takesRoot ? std::sqrt(variance) : variance;
-      // What is computed in float has errors of its terms, of which the variance is the mean.
-      const bool  inFloat = std::is_same<TIn, float>::value;
-      long double bound = expected * (inFloat ? 2e-5L : std::is_same<TOut, float>::value ? 1e-7L : 1e-13L);
+      // What is computed in float has errors of its terms: squares of differences, also from the voxel in the centre.
+      const bool        inFloat = std::is_same<TIn, float>::value;
+      const long double precision = inFloat ? 2e-5L : std::is_same<TOut, float>::value ? 1e-7L : 1e-13L;
+      long double       bound = expected * precision;
+      if (std::is_floating_point<TIn>::value || sizeof(TIn) == 8)
+      {
+        const long double around =
+          SquareAround(values, At<TIn>(t.image, index)) * precision / (operation->takesRoot ? std::sqrt(variance) : 1);
+        bound += std::isnan(around) ? 0 : around;
+      }
       if (std::is_integral<TOut>::value)
       {
         expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
         bound += 0.5L;
       }
-      ASSERT_LE(std::fabs(static_cast<long double>(t.Result(index)) - expected), bound)
+      ASSERT_TRUE(IsNear(static_cast<long double>(t.Result(index)), expected, bound))
         << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": "
         << +t.Result(index) << " not " << expected;
     });
@@ -104,6 +132,48 @@ TEST_P(Statistics, VarianceOfChunksHasTheBitsOfTheWholeOnTheCpu)
   compare(std::int16_t{}, float{}, 30);
   compare(std::uint32_t{}, std::uint32_t{}, 30);
   compare(std::int64_t{}, double{}, 30);
+}
+
+/** Sums near the most that accumulators are meant for, and beyond. */
+template <typename T>
+void
+CompareLargeSums(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (const std::int64_t radius : { 12, 13 })
+  {
+    const auto operation = std::make_shared<VarianceOperation>();
+    operation->radius = { { radius, radius, radius, 0, 0 } };
+    Trial<T, double> t(random, operation, { { 37, 30, 28, 1, 1 } });
+    for (T & pixel : t.pixels)
+    {
+      pixel = random() % 8 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+    }
+    t.request.backend = backend;
+    t.Prepare(t.request.image);
+    manager.Execute(t.request);
+    for (int sample = 0; sample < 30; ++sample)
+    {
+      const Coordinates index{ { static_cast<std::int64_t>(random() % 37),
+                                 static_cast<std::int64_t>(random() % 30),
+                                 static_cast<std::int64_t>(random() % 28),
+                                 0,
+                                 0 } };
+      const long double expected = VarianceOf(WindowValues<T>(t.image, index, *operation));
+      ASSERT_NEAR(t.Result(index), static_cast<double>(expected), static_cast<double>(expected) * 1e-13)
+        << operation->GetKey() << " at " << ToString(index);
+    }
+  }
+}
+
+TEST_P(Statistics, SumsOfLargeWindowsDoNotOverflow)
+{
+  std::mt19937 random(60);
+  CompareLargeSums<std::uint8_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::int8_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::uint16_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::int16_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::uint32_t>(random, GetManager(), GetBackend());
+  CompareLargeSums<std::int32_t>(random, GetManager(), GetBackend());
 }
 
 TEST_P(Statistics, AnOffsetDoesNotShowInTheStandardDeviation)
@@ -194,6 +264,10 @@ CompareHighPassWithOracle(std::mt19937 & random, Manager & manager, BackendChoic
   {
     const auto       operation = RandomHighPass(random);
     Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    if (trial % 3 == 0)
+    {
+      AddFewSpecials(random, t.pixels);
+    }
     t.request.backend = backend;
     t.Prepare(RandomRegion(random, t.request.image.Extents()));
     manager.Execute(t.request);
@@ -210,8 +284,9 @@ CompareHighPassWithOracle(std::mt19937 & random, Manager & manager, BackendChoic
         expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
         bound += 0.5L;
       }
-      ASSERT_LE(std::fabs(static_cast<long double>(t.Result(index)) - expected), bound)
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+      ASSERT_TRUE(IsNear(static_cast<long double>(t.Result(index)), expected, bound))
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": "
+        << +t.Result(index) << " not " << expected;
     });
   }
 }
@@ -247,6 +322,9 @@ CompareDifference(std::mt19937 & random, Manager & manager, BackendChoice backen
   {
     pixel = RandomPixel<TIn>(random);
   }
+  AddFewSpecials(random, t.pixels);
+  AddFewSpecials(random, other);
+  t.Prepare(t.request.region);
   t.request.inputs.push_back(DenseView(other.data(), PixelKindOf<TIn>(), t.request.image));
   manager.Execute(t.request);
   ASSERT_TRUE(t.IsContained());
@@ -265,7 +343,7 @@ CompareDifference(std::mt19937 & random, Manager & manager, BackendChoice backen
     }
     else
     {
-      ASSERT_EQ(t.Result(index), static_cast<TOut>(a - b));
+      ASSERT_TRUE(IsNear(t.Result(index), static_cast<TOut>(a - b), 0)) << a << " - " << b;
     }
   });
 }
@@ -307,6 +385,13 @@ CompareEntropyWithOracle(std::mt19937 & random, Manager & manager, BackendChoice
   {
     const auto       operation = RandomEntropy<TIn>(random, trial % 4 == 0 ? 6 : 2);
     Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    if constexpr (std::is_floating_point<TIn>::value)
+    {
+      if (trial % 2)
+      {
+        AddSpecials(random, t.pixels);
+      }
+    }
     t.request.backend = backend;
     t.Prepare(RandomRegion(random, t.request.image.Extents()));
     manager.Execute(t.request);
@@ -410,6 +495,10 @@ CompareWienerWithOracle(std::mt19937 & random, Manager & manager, BackendChoice 
     {
       pixel = static_cast<TIn>(static_cast<double>(random() % 200) - (std::is_signed<TIn>::value ? 60 : 0));
     }
+    if (trial % 3 == 0)
+    {
+      AddFewSpecials(random, t.pixels);
+    }
     t.request.backend = backend;
     t.Prepare(RandomRegion(random, t.request.image.Extents()));
     manager.Execute(t.request);
@@ -435,8 +524,9 @@ CompareWienerWithOracle(std::mt19937 & random, Manager & manager, BackendChoice 
         expected = std::min(std::max(expected, static_cast<long double>(std::numeric_limits<TOut>::lowest())),
                             static_cast<long double>(std::numeric_limits<TOut>::max()));
       }
-      ASSERT_NEAR(static_cast<double>(t.Result(index)), static_cast<double>(expected), rounded ? 0.501 : 1e-3)
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+      ASSERT_TRUE(IsNear(static_cast<long double>(t.Result(index)), expected, rounded ? 0.501L : 1e-3L))
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": "
+        << +t.Result(index) << " not " << expected;
     });
   }
 }

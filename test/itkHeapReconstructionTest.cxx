@@ -370,6 +370,7 @@ TEST(HeapReconstruction, PrintsItsParameters)
   for (const char * const line : { "Height: 65",
                                    "FullyConnected: On",
                                    "SpatialDimension: 2",
+                                   "Method: itk::HeapReconstructionEnums::Method::Auto",
                                    "Strict: Off",
                                    "ForegroundValue: 255",
                                    "FlatIsExtremum: On",

@@ -3,6 +3,7 @@
 #define chunkwiseCpuLevel_h
 
 #include "ChunkwiseExport.h"
+#include "chunkwiseCpuRankTile.h"
 
 #include <cstdint>
 
@@ -53,6 +54,10 @@ struct RankFunctions
   /** results[i]: the key with number ranks[i], from 0 on. */
   void (*find)(TKey * results, const TKey * const * lines, std::int64_t lineCount, std::int64_t taps,
                const std::int32_t * ranks, std::int64_t n);
+  /** Sorts a tile; ranks[]: if `counts`, how many keys of each window are 0, else 0. */
+  void (*sortTile)(const RankTile<TKey> & tile, bool counts);
+  /** results[]: of each window the key with number ranks[], after sortTile. */
+  void (*findInTile)(const RankTile<TKey> & tile);
 };
 
 /** The row functions compiled for one instruction set. All sets give the same bits. */
@@ -84,6 +89,28 @@ struct CpuLevel
   /** [accumulator][output kind]: rounding of weighted sums. */
   void (*finishWeighted[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t n);
 };
+
+template <typename TKey>
+const RankFunctions<TKey> &
+RankFunctionsOf(const CpuLevel & level)
+{
+  if constexpr (sizeof(TKey) == 1)
+  {
+    return level.rank8;
+  }
+  else if constexpr (sizeof(TKey) == 2)
+  {
+    return level.rank16;
+  }
+  else if constexpr (sizeof(TKey) == 4)
+  {
+    return level.rank32;
+  }
+  else
+  {
+    return level.rank64;
+  }
+}
 
 /** The level that kernels use: the best of this machine, or the one that the environment variable CHUNKWISE_CPU_LEVEL
  * ("baseline", "avx2", "avx512") named when it was first asked for, if this machine has it. */

@@ -3,6 +3,7 @@
 // that namespace: a template compiled for AVX must not be what the linker gives to the baseline. For the same reason
 // only headers without inline functions of their own are included.
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuRankTileImplementation.h"
 #include "chunkwiseOrderedKey.h"
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
@@ -710,6 +711,13 @@ FindRanks(TKey * results, const TKey * const * lines, std::int64_t lineCount, st
   }
 }
 
+template <typename TKey>
+RankFunctions<TKey>
+RankRows()
+{
+  return { CountBelow<TKey>, FindRanks<TKey>, SortTile<TKey>, FindInTile<TKey> };
+}
+
 CpuLevel
 MakeLevel(const char * name)
 {
@@ -728,10 +736,10 @@ MakeLevel(const char * name)
   level.largest64 = {
     nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr, nullptr
   };
-  level.rank8 = { CountBelow<std::uint8_t>, FindRanks<std::uint8_t> };
-  level.rank16 = { CountBelow<std::uint16_t>, FindRanks<std::uint16_t> };
-  level.rank32 = { CountBelow<std::uint32_t>, FindRanks<std::uint32_t> };
-  level.rank64 = { CountBelow<std::uint64_t>, FindRanks<std::uint64_t> };
+  level.rank8 = RankRows<std::uint8_t>();
+  level.rank16 = RankRows<std::uint16_t>();
+  level.rank32 = RankRows<std::uint32_t>();
+  level.rank64 = RankRows<std::uint64_t>();
   FillConvert<std::uint8_t>(level, 0);
   FillConvert<std::int8_t>(level, 1);
   FillConvert<std::uint16_t>(level, 2);

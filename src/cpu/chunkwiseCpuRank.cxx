@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuRankTiles.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRankOperation.h"
@@ -7,35 +8,14 @@
 #include <limits>
 #include <vector>
 
-// The bits of a result are found from the highest on: with those known before, the next is 1 if no more voxels of the
-// window than the rank are below the number that it would make. So many voxels of a row are searched together.
+// Small windows; for large ones see chunkwiseCpuRankTiles.h. The bits of a result are found from the highest on: with
+// those known before, the next is 1 if no more voxels of the window than the rank are below the number that it would
+// make. So many voxels of a row are searched together.
 namespace chunkwise
 {
 
 namespace
 {
-
-template <typename TKey>
-const RankFunctions<TKey> &
-RankFunctionsOf(const CpuLevel & level)
-{
-  if constexpr (sizeof(TKey) == 1)
-  {
-    return level.rank8;
-  }
-  else if constexpr (sizeof(TKey) == 2)
-  {
-    return level.rank16;
-  }
-  else if constexpr (sizeof(TKey) == 4)
-  {
-    return level.rank32;
-  }
-  else
-  {
-    return level.rank64;
-  }
-}
 
 /** The parts of a worker's memory. */
 template <typename TKey>
@@ -140,6 +120,11 @@ RunRank(const KernelCall & call)
 {
   const auto &      operation = static_cast<const RankOperation &>(*call.operation);
   const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
+  if (RankTilesTake(radius, call.inputs[0].kind))
+  {
+    RunRankTiles(call);
+    return;
+  }
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Key = typename RankKey<Pixel>::Type;
@@ -160,6 +145,10 @@ std::size_t
 ScratchOfRank(const Operation & operation, const ChunkShape & shape)
 {
   const Coordinates radius = static_cast<const RankOperation &>(operation).EffectiveRadius(shape.image.Extents());
+  if (RankTilesTake(radius, shape.inputKinds[0]))
+  {
+    return static_cast<std::size_t>(RankTilesBytes(radius, shape.outputBox, shape.inputKinds[0]) * shape.concurrency);
+  }
   return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
     return static_cast<std::size_t>(BytesOf<typename RankKey<decltype(pixel)>::Type>(shape.outputBox, radius) *
                                     shape.concurrency);

@@ -45,14 +45,13 @@ TileBytes(const Box & output, const Coordinates & radius, TBytesOf && bytesOf)
   return RoundToLine(bytesOf(WindowBoxes(tile, tile, radius, BoundaryMode::Mirror)));
 }
 
-/** Calls body(box, worker) for tiles that cover the output, in parallel. */
+/** Calls body(box, worker) for tiles of an extent that cover the output, in parallel. */
 template <typename TBody>
 void
-ForEachTile(const KernelCall & call, const Coordinates & radius, TBody && body)
+ForEachTileOf(const Coordinates & tile, const KernelCall & call, TBody && body)
 {
-  const Box &       output = call.output.box;
-  const Coordinates tile = TileExtent(output, radius);
-  std::int64_t      tiles = 1;
+  const Box &  output = call.output.box;
+  std::int64_t tiles = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
     tiles *= (output.Extent(a) + tile[a] - 1) / tile[a];
@@ -76,6 +75,14 @@ ForEachTile(const KernelCall & call, const Coordinates & radius, TBody && body)
       call.control->AddFinishedVoxels(box.NumberOfVoxels());
     }
   });
+}
+
+/** The same for tiles of the usual extent. */
+template <typename TBody>
+void
+ForEachTile(const KernelCall & call, const Coordinates & radius, TBody && body)
+{
+  ForEachTileOf(TileExtent(call.output.box, radius), call, body);
 }
 
 /** Calls f(index) for the first voxel of each row of `box`. */

@@ -1,0 +1,228 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaRank_cuh
+#define chunkwiseCudaRank_cuh
+
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseRankOperation.h"
+
+#include <cstdint>
+
+// What the ways to find ranks on a CUDA device share: how voxels are compared, and the geometry of a call.
+namespace chunkwise
+{
+
+/** How voxels become keys: see RankKey, of which this is the part that is known when a kernel runs. */
+enum class KeyForm : int
+{
+  Unsigned,
+  Signed,
+  Real
+};
+
+/** The geometry of a call: windows lie on a plane of two axes and along a third one, that of the lines. */
+struct RankGeometry
+{
+  Box          in;
+  Coordinates  inStride;
+  Box          out; ///< what is computed
+  Box          outBuffer;
+  Coordinates  outStride;
+  int          planeAxes[2];
+  int          lineAxis;
+  int          planeRadii[2];
+  int          lineRadius;
+  std::int64_t lines;
+  std::int64_t segment; ///< outputs of a thread
+  double       fraction;
+  KeyForm      form;
+  PixelKind    inputKind;
+  PixelKind    outputKind;
+};
+
+template <typename TKey>
+inline constexpr TKey SignBit = static_cast<TKey>(TKey{ 1 } << (8 * sizeof(TKey) - 1));
+
+/** The key of plus infinity; that of minus infinity has the opposite bits. NaN are beyond them. */
+template <typename TKey>
+inline constexpr TKey Infinity = static_cast<TKey>(~TKey{ 0 });
+template <>
+inline constexpr std::uint32_t Infinity<std::uint32_t> = 0xFF800000u;
+template <>
+inline constexpr std::uint64_t Infinity<std::uint64_t> = 0xFFF0000000000000u;
+
+/** The key, but for NaN. */
+template <typename TKey>
+__device__ __forceinline__ TKey
+ToOrdered(TKey raw, KeyForm form)
+{
+  if (form == KeyForm::Real)
+  {
+    using Signed = std::make_signed_t<TKey>;
+    return raw ^
+           static_cast<TKey>(static_cast<TKey>(static_cast<Signed>(raw) >> (8 * sizeof(TKey) - 1)) | SignBit<TKey>);
+  }
+  return form == KeyForm::Signed ? static_cast<TKey>(raw ^ SignBit<TKey>) : raw;
+}
+
+template <typename TKey>
+__device__ __forceinline__ bool
+IsNaN(TKey ordered)
+{
+  if constexpr (sizeof(TKey) >= 4)
+  {
+    return ordered > Infinity<TKey> || ordered < static_cast<TKey>(~Infinity<TKey>);
+  }
+  else
+  {
+    return false;
+  }
+}
+
+template <typename TKey>
+__device__ __forceinline__ TKey
+ToKey(TKey raw, KeyForm form)
+{
+  const TKey ordered = ToOrdered(raw, form);
+  return form == KeyForm::Real && IsNaN(ordered) ? TKey{ 0 } : ordered;
+}
+
+/** Stores the voxel of a key, once per voxel: the kinds are the same for all threads. */
+template <typename TPixel, typename TKey>
+__device__ __forceinline__ void
+StoreAs(TKey key, PixelKind outputKind, void * out, std::int64_t offset)
+{
+  if constexpr (sizeof(TPixel) == sizeof(TKey))
+  {
+    const TPixel pixel = RankKey<TPixel>::To(key);
+    switch (outputKind)
+    {
+      case PixelKind::Float32:
+        static_cast<float *>(out)[offset] = static_cast<float>(pixel);
+        return;
+      case PixelKind::Float64:
+        static_cast<double *>(out)[offset] = static_cast<double>(pixel);
+        return;
+      default:
+        static_cast<TPixel *>(out)[offset] = pixel;
+    }
+  }
+}
+
+template <typename TKey>
+__device__ __forceinline__ void
+StoreKey(TKey key, const RankGeometry & g, void * out, std::int64_t offset)
+{
+  if (g.inputKind == g.outputKind)
+  {
+    TKey raw = g.form == KeyForm::Unsigned ? key : static_cast<TKey>(key ^ SignBit<TKey>);
+    if (g.form == KeyForm::Real)
+    {
+      // 0 becomes a NaN: all bits are set.
+      raw = (key & SignBit<TKey>) != 0 ? raw : static_cast<TKey>(~key);
+    }
+    static_cast<TKey *>(out)[offset] = raw;
+    return;
+  }
+  switch (g.inputKind)
+  {
+    case PixelKind::UInt8:
+      return StoreAs<std::uint8_t>(key, g.outputKind, out, offset);
+    case PixelKind::Int8:
+      return StoreAs<std::int8_t>(key, g.outputKind, out, offset);
+    case PixelKind::UInt16:
+      return StoreAs<std::uint16_t>(key, g.outputKind, out, offset);
+    case PixelKind::Int16:
+      return StoreAs<std::int16_t>(key, g.outputKind, out, offset);
+    case PixelKind::UInt32:
+      return StoreAs<std::uint32_t>(key, g.outputKind, out, offset);
+    case PixelKind::Int32:
+      return StoreAs<std::int32_t>(key, g.outputKind, out, offset);
+    case PixelKind::UInt64:
+      return StoreAs<std::uint64_t>(key, g.outputKind, out, offset);
+    case PixelKind::Int64:
+      return StoreAs<std::int64_t>(key, g.outputKind, out, offset);
+    case PixelKind::Float32:
+      return StoreAs<float>(key, g.outputKind, out, offset);
+    default:
+      return StoreAs<double>(key, g.outputKind, out, offset);
+  }
+}
+/** Registers have 32 bits: smaller keys are sorted as such. */
+template <typename TKey>
+using SortedKey = std::conditional_t<(sizeof(TKey) < 4), std::uint32_t, TKey>;
+
+/** Where a thread is: its line, and which outputs of it are its own. */
+struct RankLine
+{
+  Coordinates  index;
+  std::int64_t begin;
+  std::int64_t end;
+
+  __device__
+  RankLine(const RankGeometry & g, std::int64_t number)
+  {
+    const std::int64_t segments = (g.out.Extent(g.lineAxis) + g.segment - 1) / g.segment;
+    std::int64_t       rest = number;
+    index = g.out.lower;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t extent = a == g.lineAxis ? segments : g.out.Extent(a);
+      const std::int64_t quotient = rest / extent;
+      index.axis[a] += (rest - quotient * extent) * (a == g.lineAxis ? g.segment : 1);
+      rest = quotient;
+    }
+    begin = index.axis[g.lineAxis];
+    end = begin + g.segment < g.out.upper.axis[g.lineAxis] ? begin + g.segment : g.out.upper.axis[g.lineAxis];
+  }
+  __device__ static std::int64_t
+  Offset(const Coordinates & index, const Box & box, const Coordinates & stride)
+  {
+    std::int64_t offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += (index.axis[a] - box.lower.axis[a]) * stride.axis[a];
+    }
+    return offset;
+  }
+};
+
+/** Positions of [i - radius, i + radius] that a box has along an axis. */
+__device__ inline int
+TapsIn(const Box & box, int axis, std::int64_t i, int radius)
+{
+  const std::int64_t first = i - radius > box.lower.axis[axis] ? i - radius : box.lower.axis[axis];
+  const std::int64_t last = i + radius < box.upper.axis[axis] ? i + radius : box.upper.axis[axis] - 1;
+  return static_cast<int>(last - first + 1);
+}
+
+/** Sorted lists of small windows: those that RankListsTake. */
+inline bool
+RankListsTake(const RankGeometry & g)
+{
+  const int largest = std::max({ g.planeRadii[0], g.planeRadii[1], g.lineRadius });
+  return largest <= 2 || (largest == 3 && g.lineRadius == 0);
+}
+template <typename TKey>
+void
+LaunchRankLists(const RankGeometry & g, const void * in, void * out, cudaStream_t stream);
+
+/** Sorted tiles: of windows that RankTilesTake. */
+bool
+RankTilesTake(const RankGeometry & g);
+/** Bytes of scratch; they do not shrink when the output grows. */
+template <typename TKey>
+std::size_t
+RankTilesBytes(const RankGeometry & g);
+template <typename TKey>
+void
+LaunchRankTiles(RankGeometry g, const void * in, void * out, void * scratch, cudaStream_t stream);
+
+/** Windows of any size, bit by bit. */
+template <typename TKey>
+void
+LaunchRankBits(RankGeometry g, const void * in, void * out, cudaStream_t stream);
+
+} // namespace chunkwise
+
+#endif

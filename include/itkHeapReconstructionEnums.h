@@ -1,0 +1,35 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkHeapReconstructionEnums_h
+#define itkHeapReconstructionEnums_h
+
+#include "ChunkwiseExport.h"
+
+#include <cstdint>
+#include <ostream>
+
+namespace itk
+{
+/** \class HeapReconstructionEnums
+ * \brief The enumerations of the filters of morphological reconstruction.
+ * \ingroup Chunkwise
+ */
+class HeapReconstructionEnums
+{
+public:
+  /** \class Method
+   * \ingroup Chunkwise
+   * How a CUDA device finds a reconstruction. The result is the same. */
+  enum class Method : std::uint8_t
+  {
+    Auto,          ///< a wavefront, and where that takes longer than a forest would, and the image fits the device with
+                   ///< one, a forest from what the wavefront has reached
+    TileWavefront, ///< tiles swept in fast memory, those first that the largest values can enter
+    SpanningForest ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit pixels
+  };
+};
+
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, HeapReconstructionEnums::Method value);
+} // namespace itk
+
+#endif

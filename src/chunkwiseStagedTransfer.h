@@ -1,0 +1,60 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseStagedTransfer_h
+#define chunkwiseStagedTransfer_h
+
+#include "chunkwiseHostCopy.h"
+#include "chunkwiseRunContext.h"
+
+namespace chunkwise
+{
+
+/** Copies boxes of host images to and from dense device memory through a ring of pinned pieces, by several threads
+ * whose copies on the host overlap with those over the link. Returns when all is there. Used by one thread at a time.
+ */
+class StagedTransfer
+{
+public:
+  /** Throws BudgetError if the pinned budget has no room for the smallest ring, DeviceError if the device fails. */
+  StagedTransfer(DeviceState & state, const RunContext & context, std::size_t pinnedLimit);
+  ~StagedTransfer();
+  StagedTransfer(const StagedTransfer &) = delete;
+  StagedTransfer &
+  operator=(const StagedTransfer &) = delete;
+
+  /** Throw DeviceError, or Aborted if the run is to stop; then nothing is under way any more. */
+  void
+  ToDevice(void * to, const DenseSequence & from);
+  void
+  ToHost(const DenseSequence & to, const void * from);
+
+private:
+  /** One thread's part of the ring. */
+  struct Lane
+  {
+    StreamHandle             stream{ nullptr };
+    std::vector<EventHandle> events;
+    char *                   pieces{ nullptr };
+  };
+
+  void
+  Release() noexcept;
+  void
+  Await(EventHandle event) const
+  {
+    AwaitEvent(m_Device, event, [this] { return m_Context.ShouldStop(); });
+  }
+  /** Calls body(lane, its number, lanes, pieces) in a thread for each lane. */
+  template <typename TBody>
+  void
+  InLanes(std::size_t bytes, TBody && body);
+
+  Device &           m_Device;
+  const RunContext & m_Context;
+  std::size_t        m_PieceBytes{ 0 };
+  ArenaBlock         m_Staging;
+  std::vector<Lane>  m_Lanes;
+};
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,24 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCpuRankTiles_h
+#define chunkwiseCpuRankTiles_h
+
+#include "chunkwiseOperation.h"
+
+namespace chunkwise
+{
+
+/** Whether windows of this radius are found in sorted tiles, rather than bit by bit. */
+bool
+RankTilesTake(const Coordinates & radius, PixelKind kind);
+
+/** Bytes that each worker needs for them; they do not shrink when the output grows. */
+std::int64_t
+RankTilesBytes(const Coordinates & radius, const Box & output, PixelKind kind);
+
+/** Runs RankOperation for such windows. */
+void
+RunRankTiles(const KernelCall & call);
+
+} // namespace chunkwise
+
+#endif
