@@ -3,11 +3,13 @@
 #define commandFilters_h
 
 #include "commandArguments.h"
+#include "commandKernelFile.h"
 #include "commandReconstruction.h"
 
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
+#include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
 #include "itkRenormalizedConvolutionImageFilter.h"
 #include "itkRenormalizedEntropyImageFilter.h"
@@ -218,6 +220,24 @@ MakeFilter(const Arguments & arguments)
       }
       std::copy(arguments.weights.begin(), arguments.weights.end(), kernel.Begin());
       filter->SetKernel(kernel);
+      return filter.GetPointer();
+    }
+    case Filter::ImageConvolution:
+    {
+      using KernelImage = itk::Image<double, TInputImage::ImageDimension>;
+      using FilterType = itk::PrunedFFTConvolutionImageFilter<TInputImage, KernelImage, TOutputImage>;
+      const auto filter = FilterType::New();
+      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+      filter->SetKernelImage(ReadKernel<TInputImage::ImageDimension>(arguments.kernelFile));
+      filter->SetNormalize(arguments.normalize);
+      filter->SetCorrelate(arguments.correlate);
+      filter->SetMethod(arguments.method == chunkwise::ConvolutionMethod::FFT      ? FilterType::MethodEnum::FFT
+                        : arguments.method == chunkwise::ConvolutionMethod::Direct ? FilterType::MethodEnum::Direct
+                                                                                   : FilterType::MethodEnum::Auto);
+      if (arguments.valid)
+      {
+        filter->SetOutputRegionModeToValid();
+      }
       return filter.GetPointer();
     }
     case Filter::Entropy:
