@@ -1,11 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCudaFft.cuh"
+#include "chunkwiseCudaFftLines.cuh"
+#include "chunkwiseCudaFixedFft.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaTables.h"
 #include "chunkwiseError.h"
 #include "chunkwiseRealOf.h"
-#include "chunkwiseReducer.h"
-#include "chunkwiseResourceCache.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,73 +18,23 @@
 // A block's spectrum is [batch][plane][row][frequency]. Pairs of rows are transformed along x as one complex row, then
 // columns along y in place; the last axis' columns are transformed, multiplied by the kernel's and transformed back in
 // one kernel, which makes the kernel's part itself from its transform along the axes before; then back along y and x.
-// Of each step only what is not zero is read and only what is kept is written. Planes go through x and y a few at a
-// time, so that what lies between is found in the L2 cache.
+// Of each step only what is not zero is read and only what is kept is written. In float, where chunkwiseCudaFixedFft.h
+// has a length that is not much longer, lines have that.
 namespace chunkwise
 {
 
 namespace
 {
 
-/** Columns of a block are contiguous and aligned: rows are padded to this many frequencies. */
-constexpr std::int64_t RowUnit = 16;
-/** What planes on their way between two steps may take of the L2 cache. */
-constexpr std::int64_t SlabBytes = std::int64_t{ 16 } << 20;
 /** Beyond this, axes are cut into blocks: lines must fit into shared memory. */
 constexpr std::int64_t LongestLine = 4096;
+/** The longest that FindFixedColumns and FindFixedRows have. */
+constexpr std::int64_t LongestFastLine = 1024;
 /** Shared memory that a block takes if it need not take more, so that several share a multiprocessor. */
 constexpr std::size_t UsualSharedBytes = 72 * 1024;
 
 template <typename T>
 using ComplexOf = typename Complex<T>::Type;
-
-/** The kind and lines of an image, in roles. */
-struct RowSource
-{
-  const void * data;
-  PixelKind    kind;
-  BoundaryMode mode;
-  double       constant;            ///< is subtracted
-  std::int64_t lower[MaxDimension]; ///< image index of the first position
-  std::int64_t count[MaxDimension];
-  std::int64_t boxLower[MaxDimension];
-  std::int64_t boxUpper[MaxDimension];
-  std::int64_t stride[MaxDimension];
-  std::int64_t n[MaxDimension];
-};
-
-struct RowTarget
-{
-  void *       data;
-  PixelKind    kind;
-  double       scale;
-  double       constant; ///< is added
-  std::int64_t count[MaxDimension];
-  std::int64_t lower[MaxDimension]; ///< image index of the first position
-  std::int64_t stride[MaxDimension];
-  std::int64_t n[MaxDimension];
-  std::int64_t kernel[MaxDimension];
-  std::int64_t below[MaxDimension];
-  const void * factors; ///< nullptr: none
-  std::int64_t factorStride[MaxDimension];
-  std::int64_t crop;
-};
-
-/** The array of half spectra. */
-struct Spectrum
-{
-  std::int64_t half;
-  std::int64_t pitch;
-  std::int64_t rows;
-  std::int64_t planes;
-};
-
-/** Planes [first, first + count) of all batches' planes together. */
-struct PlaneRange
-{
-  std::int64_t first;
-  std::int64_t count;
-};
 
 template <typename T, bool VNative>
 __device__ T
@@ -167,13 +118,6 @@ StoreAs(void * data, PixelKind kind, std::int64_t at, T value)
   }
 }
 
-/** Where row `row` of the planes begins in the spectrum. */
-__device__ std::int64_t
-           SpectrumRow(const Spectrum & spectrum, std::int64_t plane, std::int64_t batch, std::int64_t row)
-{
-  return ((batch * spectrum.planes + plane) * spectrum.rows + row) * spectrum.pitch;
-}
-
 /** Rows of pixels to half spectra, times two. */
 template <typename T, bool VNative>
 __global__ void
@@ -184,29 +128,14 @@ __launch_bounds__(FftThreads) ForwardRowsKernel(FftPasses<T> passes, FftRows lay
   auto * const                                  shared = reinterpret_cast<ComplexOf<T> *>(memory);
   __shared__ long long                          from[64];
   __shared__ long long                          to[64];
-  const std::int64_t                            rows = range.count * source.count[1];
   if (threadIdx.x < 2 * layout.lines)
   {
-    const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x;
-    from[threadIdx.x] = -1;
-    to[threadIdx.x] = -1;
-    if (r < rows)
-    {
-      const std::int64_t row = r % source.count[1];
-      const std::int64_t planes = range.first + r / source.count[1];
-      const std::int64_t plane = planes % source.count[2];
-      const std::int64_t batch = planes / source.count[2];
-      const std::int64_t at[MaxDimension] = { 0, row, plane, batch % source.count[3], batch / source.count[3] };
-      std::int64_t       offset = 0;
-      for (int a = 1; a < MaxDimension; ++a)
-      {
-        const std::int64_t mapped =
-          MapTap(source.lower[a] + at[a], source.boxLower[a], source.boxUpper[a], source.n[a], source.mode);
-        offset += (mapped - source.boxLower[a]) * source.stride[a];
-      }
-      from[threadIdx.x] = offset;
-      to[threadIdx.x] = SpectrumRow(spectrum, plane, batch, row);
-    }
+    FindSource(source,
+               spectrum,
+               range,
+               static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x,
+               from[threadIdx.x],
+               to[threadIdx.x]);
   }
   __syncthreads();
   const T    constant = static_cast<T>(source.constant);
@@ -276,32 +205,15 @@ __launch_bounds__(FftThreads)
   __shared__ long long                          from[64];
   __shared__ long long                          to[64];
   __shared__ long long                          factorRow[64];
-  const std::int64_t                            rows = range.count * target.count[1];
   if (threadIdx.x < 2 * layout.lines)
   {
-    const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x;
-    from[threadIdx.x] = -1;
-    to[threadIdx.x] = -1;
-    factorRow[threadIdx.x] = 0;
-    if (r < rows)
-    {
-      const std::int64_t row = r % target.count[1];
-      const std::int64_t planes = range.first + r / target.count[1];
-      const std::int64_t plane = planes % target.count[2];
-      const std::int64_t batch = planes / target.count[2];
-      const std::int64_t at[MaxDimension] = { 0, row, plane, batch % target.count[3], batch / target.count[3] };
-      std::int64_t       offset = 0;
-      std::int64_t       factor = 0;
-      for (int a = 1; a < MaxDimension; ++a)
-      {
-        offset += at[a] * target.stride[a];
-        factor += target.factorStride[a] *
-                  ConvolutionFactors::State(target.lower[a] + at[a], target.n[a], target.kernel[a], target.below[a]);
-      }
-      from[threadIdx.x] = SpectrumRow(spectrum, plane, batch, row);
-      to[threadIdx.x] = offset;
-      factorRow[threadIdx.x] = factor;
-    }
+    FindTarget(target,
+               spectrum,
+               range,
+               static_cast<std::int64_t>(blockIdx.x) * 2 * layout.lines + threadIdx.x,
+               from[threadIdx.x],
+               to[threadIdx.x],
+               factorRow[threadIdx.x]);
   }
   __syncthreads();
   const int half = static_cast<int>(spectrum.half);
@@ -363,27 +275,6 @@ __launch_bounds__(FftThreads)
     }
   };
   FftTransform<T, true, true, false>(passes, shared, layout, [](int, int) { return ComplexOf<T>(); }, store);
-}
-
-/** Columns of an array: `columns` side by side, a multiple of RowUnit, points `pointStride` apart. */
-struct ColumnSet
-{
-  std::int64_t columns;
-  std::int64_t pointStride;
-  std::int64_t outerStride; ///< from one set of columns to the next
-  std::int64_t live;        ///< points of the input
-  std::int64_t from;        ///< points kept of an inverse transform
-  std::int64_t to;
-};
-
-/** The first point of line 0 of this block. */
-__device__ inline std::int64_t
-ColumnBegin(const ColumnSet & set, int lines, std::int64_t & column)
-{
-  const std::int64_t perSet = set.columns / lines;
-  const std::int64_t outer = blockIdx.x / perSet;
-  column = (blockIdx.x - outer * perSet) * lines;
-  return outer * set.outerStride + column;
 }
 
 /** Transforms columns in place. */
@@ -615,23 +506,6 @@ DeviceRadices(std::int64_t n)
   return radices;
 }
 
-/** A table that is made once and then found, here and on the device, by its key. */
-template <typename TValue, typename TMake>
-const TValue *
-GetTable(const KernelCall & call, const std::string & key, TMake && make)
-{
-  using Table = std::vector<TValue>;
-  // Never destroyed: runs may outlive static destruction in other threads.
-  static auto & cache = *new ResourceCache;
-  const auto    held = cache.GetOrMake(key, [&] {
-    auto              table = std::make_shared<Table>(make());
-    const std::size_t bytes = table->size() * sizeof(TValue);
-    return ResourceCache::Entry{ table, bytes };
-  });
-  const Table & table = *static_cast<const Table *>(held.get());
-  return static_cast<const TValue *>(call.tables->Get(key, table.data(), table.size() * sizeof(TValue)));
-}
-
 template <typename T>
 std::vector<ComplexOf<T>>
 MakeTwiddles(const FftPasses<T> & passes)
@@ -706,6 +580,54 @@ MakePasses(const KernelCall & call, std::int64_t length)
   return passes;
 }
 
+/** A block with the lengths that the device transforms, which are at least the block's, and how it does. */
+struct DeviceBlock : ConvolutionBlock
+{
+  const FixedRows *    rows{ nullptr };
+  const FixedColumns * columns[MaxSpatialAxes]{}; ///< of the roles from 1 on
+
+  /** Other lengths have transforms that are slower, but by no more than half of the points. */
+  static bool
+  IsClose(std::int64_t length, std::int64_t fixed)
+  {
+    return 2 * fixed <= 3 * length;
+  }
+
+  /** `native`: the pixels are the numbers of the transform. */
+  template <typename T>
+  static DeviceBlock
+  Make(const ConvolutionBlock & block, bool native)
+  {
+    DeviceBlock fixed{ block };
+    for (int r = 0; r < MaxSpatialAxes && std::is_same<T, float>::value; ++r)
+    {
+      std::int64_t & length = fixed.role[r].length;
+      if (!fixed.role[r].transformed)
+      {
+        continue;
+      }
+      if (r == 0)
+      {
+        const FixedRows * const found = native ? FindFixedRows(length) : nullptr;
+        fixed.rows = found && IsClose(length, found->length) ? found : nullptr;
+        length = fixed.rows ? found->length : length;
+      }
+      else
+      {
+        const FixedColumns * const found = FindFixedColumns(length);
+        fixed.columns[r] = found && IsClose(length, found->length) ? found : nullptr;
+        length = fixed.columns[r] ? found->length : length;
+      }
+    }
+    return fixed;
+  }
+
+private:
+  explicit DeviceBlock(const ConvolutionBlock & block)
+    : ConvolutionBlock(block)
+  {}
+};
+
 /** What a block of an image takes on the device. */
 template <typename T>
 struct DeviceShape
@@ -716,14 +638,14 @@ struct DeviceShape
   std::size_t  kernelBytes;
   int          axes; ///< that are transformed
 
-  explicit DeviceShape(const ConvolutionBlock & block)
+  explicit DeviceShape(const DeviceBlock & block)
   {
     axes = 0;
     while (axes < MaxSpatialAxes && block.role[axes].transformed)
     {
       ++axes;
     }
-    spectrum.half = block.HalfRow();
+    spectrum.half = block.rows ? block.rows->length / 2 : block.HalfRow();
     spectrum.pitch = (spectrum.half + RowUnit - 1) / RowUnit * RowUnit;
     // The last axis' spectrum is nowhere as a whole.
     const auto extent = [&](int r) {
@@ -742,7 +664,7 @@ struct DeviceShape
 
   /** Rows of the kernel before the last axis. */
   std::int64_t
-  KernelRows(const ConvolutionBlock & block) const
+  KernelRows(const DeviceBlock & block) const
   {
     return axes == 3 ? block.role[2].kernel * block.role[1].length : (axes == 2 ? block.role[1].kernel : 1);
   }
@@ -809,15 +731,20 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
     , m_Output(output)
-    , m_Block(m_Operation, output, call.image.Extents())
+    , m_Block(DeviceBlock::Make<T>(ConvolutionBlock(m_Operation, output, call.image.Extents()),
+                                   call.inputs[0].kind == PixelKindOf<T>() && call.output.kind == PixelKindOf<T>()))
     , m_Shape(m_Block)
     , m_Launcher(call)
+    , m_Stream(static_cast<cudaStream_t>(call.stream))
     , m_Data(static_cast<ComplexOf<T> *>(call.scratch))
     , m_Kernel(reinterpret_cast<ComplexOf<T> *>(static_cast<char *>(call.scratch) + m_Shape.spectrumBytes))
   {
     for (int r = 0; r < m_Shape.axes; ++r)
     {
-      m_Passes[r] = MakePasses<T>(call, m_Block.role[r].length);
+      if (r == 0 ? !m_Block.rows : !m_Block.columns[r])
+      {
+        m_Passes[r] = MakePasses<T>(call, m_Block.role[r].length);
+      }
     }
   }
 
@@ -827,7 +754,7 @@ public:
     const auto & y = m_Block.role[1];
     const auto & z = m_Block.role[2];
     MakeKernelSpectrum();
-    ForSlabs(m_Shape.batches, z.input, [&](const PlaneRange & range) {
+    ForPlanes(z.input, [&](const PlaneRange & range) {
       ForwardRows(ImageSource(), m_Shape.spectrum, range, m_Data);
       if (m_Shape.axes == 3)
       {
@@ -835,7 +762,7 @@ public:
       }
     });
     Multiply();
-    ForSlabs(m_Shape.batches, z.output, [&](const PlaneRange & range) {
+    ForPlanes(z.output, [&](const PlaneRange & range) {
       if (m_Shape.axes == 3)
       {
         InverseColumns(range);
@@ -845,20 +772,16 @@ public:
   }
 
 private:
-  /** As many planes at a time as the cache holds. Where batches have planes that are not used, a batch at a time. */
+  /** All planes at once, if batches have none that are not used. Fewer at a time, so that what lies between two steps
+   * is found in the L2 cache, is slower: each launch would be a wave of blocks or two, and wait for its last. */
   template <typename TBody>
   void
-  ForSlabs(std::int64_t batches, std::int64_t planes, TBody && body) const
+  ForPlanes(std::int64_t planes, TBody && body) const
   {
-    const std::int64_t bytes =
-      m_Shape.spectrum.rows * m_Shape.spectrum.pitch * static_cast<std::int64_t>(sizeof(ComplexOf<T>));
-    const std::int64_t slab = m_Shape.axes == 3 ? std::max<std::int64_t>(1, SlabBytes / bytes) : planes;
-    for (std::int64_t batch = 0; batch < batches; ++batch)
+    const std::int64_t together = planes == m_Shape.spectrum.planes ? m_Shape.batches : 1;
+    for (std::int64_t batch = 0; batch < m_Shape.batches; batch += together)
     {
-      for (std::int64_t first = 0; first < planes; first += slab)
-      {
-        body(PlaneRange{ batch * planes + first, std::min(slab, planes - first) });
-      }
+      body(PlaneRange{ batch * planes, together * planes });
     }
   }
 
@@ -937,6 +860,14 @@ private:
   void
   ForwardRows(const RowSource & source, const Spectrum & spectrum, const PlaneRange & range, ComplexOf<T> * out) const
   {
+    if constexpr (std::is_same<T, float>::value)
+    {
+      if (m_Block.rows)
+      {
+        m_Block.rows->forward(m_Stream, source, spectrum, range, out, Twiddles(m_Block.rows->there));
+        return;
+      }
+    }
     std::size_t        bytes = 0;
     const FftRows      layout = RowLayout(bytes);
     const std::int64_t perBlock = 2 * layout.lines;
@@ -964,9 +895,17 @@ private:
   ForwardColumns(const PlaneRange & range, const Spectrum & spectrum, std::int64_t live, std::int64_t planes,
                  ComplexOf<T> * data) const
   {
+    const ColumnSet set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, live, 0, 0 };
+    if constexpr (std::is_same<T, float>::value)
+    {
+      if (const FixedColumns * const fixed = m_Block.columns[1])
+      {
+        fixed->forward(m_Stream, range.count, set, data + PlaneBegin(range, spectrum, planes), Twiddles(fixed->there));
+        return;
+      }
+    }
     std::size_t      bytes = 0;
     const FftColumns layout = ColumnLayout(1, 1, bytes);
-    const ColumnSet  set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, live, 0, 0 };
     m_Launcher.Launch("ColumnsKernel",
                       ColumnsKernel<T, false>,
                       range.count * (spectrum.pitch / layout.lines),
@@ -982,9 +921,18 @@ private:
   {
     const auto &     y = m_Block.role[1];
     const Spectrum & spectrum = m_Shape.spectrum;
+    const ColumnSet set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, 0, y.crop, y.crop + y.output };
+    ComplexOf<T> * const data = m_Data + PlaneBegin(range, spectrum, m_Block.role[2].output);
+    if constexpr (std::is_same<T, float>::value)
+    {
+      if (const FixedColumns * const fixed = m_Block.columns[1])
+      {
+        fixed->inverse(m_Stream, range.count, set, data, Twiddles(fixed->back));
+        return;
+      }
+    }
     std::size_t      bytes = 0;
     const FftColumns layout = ColumnLayout(1, 1, bytes);
-    const ColumnSet set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, 0, y.crop, y.crop + y.output };
     m_Launcher.Launch("ColumnsKernel",
                       ColumnsKernel<T, true>,
                       range.count * (spectrum.pitch / layout.lines),
@@ -992,7 +940,7 @@ private:
                       m_Passes[1],
                       layout,
                       set,
-                      m_Data + PlaneBegin(range, spectrum, m_Block.role[2].output));
+                      data);
   }
 
   void
@@ -1015,8 +963,6 @@ private:
     const int          last = m_Shape.axes - 1;
     const auto &       role = m_Block.role[last];
     const std::int64_t plane = spectrum.rows * spectrum.pitch;
-    std::size_t        bytes = 0;
-    const FftColumns   layout = ColumnLayout(last, 2, bytes);
     const ColumnSet    set{ last == 2 ? plane : spectrum.pitch,
                          last == 2 ? plane : spectrum.pitch,
                          last == 2 ? spectrum.planes * plane : plane,
@@ -1024,6 +970,23 @@ private:
                          role.crop,
                          role.crop + role.output };
     const std::int64_t sets = m_Shape.batches * (last == 2 ? 1 : spectrum.planes);
+    if constexpr (std::is_same<T, float>::value)
+    {
+      if (const FixedColumns * const fixed = m_Block.columns[last])
+      {
+        fixed->product(m_Stream,
+                       sets,
+                       set,
+                       m_Data,
+                       Twiddles(fixed->there),
+                       Twiddles(fixed->back),
+                       m_Kernel,
+                       static_cast<int>(role.kernel));
+        return;
+      }
+    }
+    std::size_t      bytes = 0;
+    const FftColumns layout = ColumnLayout(last, 2, bytes);
     m_Launcher.Launch("ProductKernel",
                       ProductKernel<T>,
                       sets * (set.columns / layout.lines),
@@ -1044,8 +1007,8 @@ private:
     target.data = static_cast<char *>(output.data) +
                   output.Offset(m_Output.lower) * static_cast<std::int64_t>(PixelSize(output.kind));
     target.kind = output.kind;
-    // The rows' transforms left a factor of two each, in image and kernel.
-    target.scale = 0.25;
+    // The rows' transforms left a factor of two each, in image and kernel; or they are half as long.
+    target.scale = m_Block.rows ? 2.0 : 0.25;
     target.crop = m_Block.role[0].crop;
     if (m_Operation.boundary.mode == BoundaryMode::Constant)
     {
@@ -1056,11 +1019,7 @@ private:
     {
       const Coordinates image = m_Call.image.Extents();
       factorStrides = DenseStrides(ConvolutionFactors::States(m_Operation, image));
-      target.factors = GetTable<T>(
-        m_Call, m_Operation.GetKey() + " factors " + ToString(image) + (sizeof(T) == 4 ? " f32" : " f64"), [&] {
-          const ConvolutionFactors exact(m_Operation, image);
-          return std::vector<T>(exact.factors.begin(), exact.factors.end());
-        });
+      target.factors = GetFactors<T>(m_Call, m_Operation, image);
     }
     for (int r = 0; r < MaxDimension; ++r)
     {
@@ -1073,6 +1032,14 @@ private:
       target.kernel[r] = role.kernel;
       target.below[r] = m_Operation.Below(role.axis);
       target.factorStride[r] = factorStrides[role.axis];
+    }
+    if constexpr (std::is_same<T, float>::value)
+    {
+      if (m_Block.rows)
+      {
+        m_Block.rows->inverse(m_Stream, target, m_Shape.spectrum, range, m_Data, Twiddles(m_Block.rows->back));
+        return;
+      }
     }
     std::size_t        bytes = 0;
     const FftRows      layout = RowLayout(bytes);
@@ -1089,19 +1056,25 @@ private:
                       static_cast<const ComplexOf<T> *>(m_Data));
   }
 
+  const float2 *
+  Twiddles(const FixedTwiddles & fixed) const
+  {
+    return GetTable<float2>(m_Call, fixed.GetKey(), [&fixed] { return fixed.Make(); });
+  }
+
   const KernelCall &                m_Call;
   const ImageConvolutionOperation & m_Operation;
   const Box                         m_Output;
-  const ConvolutionBlock            m_Block;
+  const DeviceBlock                 m_Block;
   const DeviceShape<T>              m_Shape;
   const Launcher                    m_Launcher;
+  const cudaStream_t                m_Stream;
   ComplexOf<T> * const              m_Data;
   ComplexOf<T> * const              m_Kernel;
   FftPasses<T>                      m_Passes[MaxSpatialAxes]{};
 };
 
-/** float for float, 8- and 16-bit integers; double for the others. */
-/** Outputs whose lines fit shared memory, where a kernel allows it. */
+/** Outputs whose lines fit shared memory, where a kernel allows it; and have fast transforms, where it is short. */
 Coordinates
 LargestOutput(const ImageConvolutionOperation & operation, const Coordinates & extent)
 {
@@ -1111,7 +1084,8 @@ LargestOutput(const ImageConvolutionOperation & operation, const Coordinates & e
     const std::int64_t k = operation.kernel->GetExtent()[a];
     if (k > 1)
     {
-      most[a] = std::min(extent[a], LongestLine - std::min(k - 1, LongestLine / 2));
+      const std::int64_t longest = k <= LongestFastLine / 2 ? LongestFastLine : LongestLine;
+      most[a] = std::min(extent[a], longest - std::min(k - 1, longest / 2));
     }
   }
   return most;
@@ -1141,35 +1115,38 @@ RunConvolution(const KernelCall & call)
   }
 }
 
-ConvolutionBlock
-LargestBlock(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
+template <typename T>
+DeviceShape<T>
+LargestShape(const Operation & operation, const ChunkShape & chunk, Coordinates & most)
 {
-  return ConvolutionBlock::Largest(
-    operation, LargestOutput(operation, chunk.outputBox.Extents()), chunk.image.Extents());
+  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
+  most = LargestOutput(convolution, chunk.outputBox.Extents());
+  const bool native = chunk.inputKinds[0] == PixelKindOf<T>() && chunk.outputKind == PixelKindOf<T>();
+  return DeviceShape<T>(
+    DeviceBlock::Make<T>(ConvolutionBlock::Largest(convolution, most, chunk.image.Extents()), native));
+}
+
+template <typename T>
+std::size_t
+ScratchOf(const Operation & operation, const ChunkShape & chunk)
+{
+  Coordinates          most{};
+  const DeviceShape<T> shape = LargestShape<T>(operation, chunk, most);
+  return shape.spectrumBytes + shape.kernelBytes;
 }
 
 std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
-  const auto   block = LargestBlock(convolution, chunk);
-  if (UsesDouble(chunk.inputKinds[0]))
-  {
-    const DeviceShape<double> shape(block);
-    return shape.spectrumBytes + shape.kernelBytes;
-  }
-  const DeviceShape<float> shape(block);
-  return shape.spectrumBytes + shape.kernelBytes;
+  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(operation, chunk) : ScratchOf<float>(operation, chunk);
 }
 
 /** The spectrum is read and written about five times, the kernel's three times. */
 double
 CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto &             convolution = static_cast<const ImageConvolutionOperation &>(operation);
-  const Coordinates        most = LargestOutput(convolution, chunk.outputBox.Extents());
-  const ConvolutionBlock   block = ConvolutionBlock::Largest(convolution, most, chunk.image.Extents());
-  const DeviceShape<float> shape(block);
+  Coordinates              most{};
+  const DeviceShape<float> shape = LargestShape<float>(operation, chunk, most);
   const double             size = UsesDouble(chunk.inputKinds[0]) ? 2 : 1;
   double                   blocks = 1;
   for (int a = 0; a < MaxDimension; ++a)

@@ -2,7 +2,7 @@
 #ifndef chunkwiseCudaForest_cuh
 #define chunkwiseCudaForest_cuh
 
-#include "chunkwiseCudaWavefront.cuh"
+#include "chunkwiseCudaChunkBorder.cuh"
 
 #include <cooperative_groups.h>
 
@@ -101,23 +101,14 @@ struct ForestVoxel
   ForestVoxel(const ForestImage<TKey> & forest, std::uint32_t voxel)
   {
     const WavefrontImage<TKey> & image = forest.image;
-    std::uint32_t                rest = voxel / forest.volumeVoxels;
+    const std::uint32_t          rest = voxel / forest.volumeVoxels;
     const std::uint32_t          own = voxel % forest.volumeVoxels;
     x = own % forest.extent[0];
     y = own / forest.extent[0] % forest.extent[1];
     z = own / forest.extent[0] / forest.extent[1];
     mask = image.mask + x + y * image.maskStride[1] + z * image.maskStride[2];
     state = image.state + x + y * image.stateStride[1] + z * image.stateStride[2];
-    if (rest > 0)
-    {
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        const auto n = static_cast<std::uint32_t>(image.positions[a]);
-        mask += rest % n * image.maskStep[a];
-        state += rest % n * image.stateStep[a];
-        rest /= n;
-      }
-    }
+    MoveToVolume(image, rest, mask, state);
   }
 
   /** Whether a step stays within the own voxels. */
@@ -133,36 +124,12 @@ template <typename TKey>
 __device__ void
 BeginForest(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & code, std::uint32_t voxel)
 {
-  const ForestVoxel<TKey>      at(forest, voxel);
-  const WavefrontImage<TKey> & image = forest.image;
-  const TKey                   mask = code.FromBits(*at.mask);
-  TKey                         state = code.FromBits(*at.state);
-  // What the chunk beyond has brought to its border.
-  const bool lower[3] = { at.x == 0 && image.before[0], at.y == 0 && image.before[1], at.z == 0 && image.before[2] };
-  const bool upper[3] = { at.x + 1 == forest.extent[0] && image.after[0],
-                          at.y + 1 == forest.extent[1] && image.after[1],
-                          at.z + 1 == forest.extent[2] && image.after[2] };
-  if (state < mask && (lower[0] || lower[1] || lower[2] || upper[0] || upper[1] || upper[2]))
+  const ForestVoxel<TKey> at(forest, voxel);
+  const std::int64_t      index[3] = { at.x, at.y, at.z };
+  const TKey              mask = code.FromBits(*at.mask);
+  const TKey              state = StateFromBeyond(forest.image, code, forest.fullyConnected, index, at.mask, at.state);
+  if (state != code.FromBits(*at.state))
   {
-    for (int sign = -1; sign <= 1; sign += 2)
-    {
-      for (int s = 0; s < forest.steps; ++s)
-      {
-        const int  dx = sign * forest.step[s][0];
-        const int  dy = sign * forest.step[s][1];
-        const int  dz = sign * forest.step[s][2];
-        const auto held = [&](int a, std::uint32_t i, int d) {
-          return (d < 0 && i == 0)                      ? image.before[a] != 0
-                 : (d > 0 && i + 1 == forest.extent[a]) ? image.after[a] != 0
-                                                        : true;
-        };
-        if (!at.IsInside(forest, dx, dy, dz) && held(0, at.x, dx) && held(1, at.y, dy) && held(2, at.z, dz))
-        {
-          const TKey beyond = code.FromBits(at.state[dx + dy * image.stateStride[1] + dz * image.stateStride[2]]);
-          state = max(state, min(beyond, mask));
-        }
-      }
-    }
     *at.state = code.ToBits(state);
   }
   forest.links[voxel] =
@@ -335,52 +302,8 @@ __global__ void __launch_bounds__(256) ForestKernel(ForestImage<TKey> forest, Re
   forEach([&](std::uint32_t voxel) {
     const ForestVoxel<TKey> at(forest, voxel);
     const auto              key = static_cast<TKey>(ForestLink::Capacity(__ldcg(forest.links + voxel)));
-    if (code.FromBits(*at.state) != key)
-    {
-      *at.state = code.ToBits(key);
-    }
-    const WavefrontImage<TKey> & image = forest.image;
-    // The chunks beyond look for themselves whether it is of use.
-    const std::uint32_t sides =
-      (at.x == 0 && image.before[0] ? 1u : 0u) | (at.x + 1 == forest.extent[0] && image.after[0] ? 2u : 0u) |
-      (at.y == 0 && image.before[1] ? 4u : 0u) | (at.y + 1 == forest.extent[1] && image.after[1] ? 8u : 0u) |
-      (at.z == 0 && image.before[2] ? 16u : 0u) | (at.z + 1 == forest.extent[2] && image.after[2] ? 32u : 0u);
-    if (sides)
-    {
-      for (int sign = -1; sign <= 1; sign += 2)
-      {
-        for (int s = 0; s < forest.steps; ++s)
-        {
-          const int           d[3] = { sign * forest.step[s][0], sign * forest.step[s][1], sign * forest.step[s][2] };
-          const std::uint32_t i[3] = { at.x, at.y, at.z };
-          std::uint32_t       out = 0;
-          bool                held = true;
-          for (int a = 0; a < 3; ++a)
-          {
-            if (d[a] < 0 && i[a] == 0)
-            {
-              out |= 1u << (2 * a);
-              held = held && image.before[a];
-            }
-            else if (d[a] > 0 && i[a] + 1 == forest.extent[a])
-            {
-              out |= 2u << (2 * a);
-              held = held && image.after[a];
-            }
-          }
-          if (out && held)
-          {
-            const TKey limit = code.FromBits(at.mask[d[0] + d[1] * image.maskStride[1] + d[2] * image.maskStride[2]]);
-            const TKey there =
-              code.FromBits(at.state[d[0] + d[1] * image.stateStride[1] + d[2] * image.stateStride[2]]);
-            if (min(key, limit) > there)
-            {
-              atomicOr(image.changedSides, out);
-            }
-          }
-        }
-      }
-    }
+    const std::int64_t      index[3] = { at.x, at.y, at.z };
+    StoreAndTell(forest.image, code, forest.fullyConnected, index, at.mask, at.state, key);
   });
 }
 

@@ -14,6 +14,8 @@ RegisterCudaDirectConvolution(KernelRegistry & registry);
 void
 RegisterCudaFftConvolution(KernelRegistry & registry);
 void
+RegisterCudaVaryingConvolution(KernelRegistry & registry);
+void
 RegisterCudaExtremum(KernelRegistry & registry);
 void
 RegisterCudaFlatExtremum(KernelRegistry & registry);

@@ -23,6 +23,7 @@ public:
   {
     RegisterCudaDirectConvolution(m_Kernels);
     RegisterCudaFftConvolution(m_Kernels);
+    RegisterCudaVaryingConvolution(m_Kernels);
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);

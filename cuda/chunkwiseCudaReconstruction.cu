@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaForest.cuh"
+#include "chunkwiseCudaHeapCluster.cuh"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWavefront.cuh"
 #include "chunkwiseReconstructionKey.h"
@@ -174,7 +175,13 @@ Reconstruct(const KernelCall & call)
                                       kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 ||
                                         kind == PixelKind::Int64,
                                       operation.erosion ? static_cast<TKey>(~TKey{ 0 }) : TKey{ 0 });
-  const bool                     hasForest =
+  char * const                   scratch =
+    static_cast<char *>(call.scratch) + WavefrontScratchBytes(operation, own, call.image, sizeof(TKey));
+  if (operation.method == ReconstructionMethod::ParallelHeapCluster)
+  {
+    return RunHeapCluster(image, shape, operation, code, scratch, stream);
+  }
+  const bool hasForest =
     HasRoomForForest(operation, own, call.image, sizeof(TKey)) &&
     ForestFits(own.NumberOfVoxels(), sizeof(TKey), operation.fullyConnected, operation.spatialDimension);
   std::uint32_t givenUp = hasForest ? 1 : 0;
@@ -193,12 +200,7 @@ Reconstruct(const KernelCall & call)
   {
     if (givenUp)
     {
-      RunForest(image,
-                shape,
-                operation,
-                code,
-                static_cast<char *>(call.scratch) + WavefrontScratchBytes(operation, own, call.image, sizeof(TKey)),
-                stream);
+      RunForest(image, shape, operation, code, scratch, stream);
     }
   }
 }
@@ -224,11 +226,15 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      reconstruction = static_cast<const ReconstructionOperation &>(operation);
   const std::size_t keyBytes = PixelSize(shape.outputKind);
+  const std::size_t wavefront = WavefrontScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
+  if (reconstruction.method == ReconstructionMethod::ParallelHeapCluster)
+  {
+    return wavefront + HeapClusterScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
+  }
   // One that is too large for a forest must not take less than a smaller one.
-  return WavefrontScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes) +
-         (HasRoomForForest(reconstruction, shape.outputBox, shape.image, keyBytes)
-            ? ForestScratchBytes(shape.outputBox.NumberOfVoxels())
-            : 0);
+  return wavefront + (HasRoomForForest(reconstruction, shape.outputBox, shape.image, keyBytes)
+                        ? ForestScratchBytes(shape.outputBox.NumberOfVoxels())
+                        : 0);
 }
 
 } // namespace

@@ -139,6 +139,21 @@ AddFilters(CLI::App & app, Arguments & arguments)
     ->delimiter(',')
     ->allow_extra_args(false)
     ->type_name("W,W,...");
+  CLI::App * convolution = add("convolve-image", Filter::ImageConvolution, "Convolution with an image of any size");
+  convolution->add_option("--kernel", arguments.kernelFile, "The image of the kernel; its center is at half its size")
+    ->required()
+    ->check(CLI::ExistingFile)
+    ->type_name("FILE");
+  convolution->add_flag("--normalize", arguments.normalize, "Divide the kernel by its sum");
+  convolution->add_flag("--correlate", arguments.correlate, "Mirror the kernel at its center");
+  convolution->add_flag("--valid", arguments.valid, "Only the voxels whose window is inside the image");
+  using chunkwise::ConvolutionMethod;
+  const std::map<std::string, ConvolutionMethod> methods{ { "auto", ConvolutionMethod::Auto },
+                                                          { "fft", ConvolutionMethod::FFT },
+                                                          { "direct", ConvolutionMethod::Direct } };
+  convolution->add_option("--method", arguments.method, "How: fft, or direct for small kernels (auto)")
+    ->transform(CLI::CheckedTransformer(methods, CLI::ignore_case).description(""))
+    ->type_name("auto|fft|direct");
   CLI::App * entropy = addBox("entropy", Filter::Entropy, "Entropy of the histogram of a box, in bits");
   entropy->add_option("--bins", arguments.bins, "Bins of the histogram (256)")->check(CLI::Range(2, 4096));
   entropy
@@ -178,6 +193,12 @@ AddFilters(CLI::App & app, Arguments & arguments)
     ->required()
     ->check(CLI::ExistingFile)
     ->type_name("FILE");
+
+  CLI::App * table = add("sat", Filter::SummedAreaTable, "Summed-area table, by default of 64-bit integers or doubles");
+  table->add_option("--summed-axes", arguments.summedAxes, "How many of the first axes are summed (3, in 2-D 2)")
+    ->check(CLI::Range(2, 3));
+  table->add_flag("--squares", arguments.squares, "Sum the squares of the voxels");
+  table->add_flag("--modular", arguments.modular, "Let integer sums wrap around");
 
   const auto addReconstruction = [&](const std::string & name, Filter filter, const std::string & description) {
     CLI::App * sub = addPlain(name, filter, description);
@@ -306,6 +327,10 @@ ParseSteps(Arguments & arguments)
         step.filter == Filter::Statistics || step.filter >= Filter::Reconstruction || step.planOnly)
     {
       throw ArgumentError("--step: \"" + text + "\" is not a filter");
+    }
+    if (step.valid)
+    {
+      throw ArgumentError("--step: --valid changes the image's size, which no step can: \"" + text + "\"");
     }
     arguments.steps.push_back(step);
   }

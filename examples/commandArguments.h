@@ -2,6 +2,7 @@
 #ifndef commandArguments_h
 #define commandArguments_h
 
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseTypes.h"
 
@@ -55,6 +56,7 @@ enum class Filter
   HighPass,
   Entropy,
   Convolution,
+  ImageConvolution,
   Statistics,
   Difference,
   Sequence,
@@ -67,7 +69,8 @@ enum class Filter
   GrindPeaks,
   ClearBorder,
   RegionalMaxima,
-  RegionalMinima
+  RegionalMinima,
+  SummedAreaTable
 };
 
 /** What the command line says. */
@@ -85,23 +88,31 @@ struct Arguments
   std::string subtrahend; ///< the second image of a difference
   std::string marker;     ///< of a reconstruction; IN is its mask
 
-  std::vector<std::int64_t> radius;
-  std::vector<double>       sigma;
-  bool                      voxels{ false };
-  double                    cutoff{ 4.0 };
-  std::vector<double>       weights; ///< of a convolution, x fastest
-  int                       bins{ 256 };
-  double                    percentile{ 50.0 };
-  std::vector<std::int64_t> patch{ 1 };
-  double                    strength{ 0.0 };
-  double                    noise{ 0.0 };     ///< its variance
-  std::string               element{ "box" }; ///< of flat morphology: box, ball or cross
-  std::vector<double>       range;            ///< empty: the filter's own
+  std::vector<std::int64_t>    radius;
+  std::vector<double>          sigma;
+  bool                         voxels{ false };
+  double                       cutoff{ 4.0 };
+  std::vector<double>          weights; ///< of a convolution, x fastest
+  chunkwise::ConvolutionMethod method{ chunkwise::ConvolutionMethod::Auto };
+  std::string                  kernelFile; ///< of a convolution with an image
+  bool                         normalize{ false };
+  bool                         correlate{ false };
+  bool                         valid{ false }; ///< only voxels whose window is inside the image
+  int                          bins{ 256 };
+  double                       percentile{ 50.0 };
+  std::vector<std::int64_t>    patch{ 1 };
+  double                       strength{ 0.0 };
+  double                       noise{ 0.0 };     ///< its variance
+  std::string                  element{ "box" }; ///< of flat morphology: box, ball or cross
+  std::vector<double>          range;            ///< empty: the filter's own
 
   double       height{ 0.0 };
   bool         erosion{ false };
   bool         fullyConnected{ false };
   unsigned int spatialDimension{ 0 }; ///< 0: the filter's own
+  unsigned int summedAxes{ 0 };       ///< of a summed-area table; 0: the filter's default
+  bool         squares{ false };
+  bool         modular{ false };
 
   std::vector<std::string> stepTexts;
   std::vector<Arguments>   steps; ///< of a sequence

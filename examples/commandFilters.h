@@ -3,11 +3,13 @@
 #define commandFilters_h
 
 #include "commandArguments.h"
+#include "commandKernelFile.h"
 #include "commandReconstruction.h"
 
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
+#include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
 #include "itkRenormalizedConvolutionImageFilter.h"
 #include "itkRenormalizedEntropyImageFilter.h"
@@ -26,6 +28,7 @@
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
+#include "itkSummedAreaTableImageFilter.h"
 
 namespace command
 {
@@ -219,6 +222,24 @@ MakeFilter(const Arguments & arguments)
       filter->SetKernel(kernel);
       return filter.GetPointer();
     }
+    case Filter::ImageConvolution:
+    {
+      using KernelImage = itk::Image<double, TInputImage::ImageDimension>;
+      using FilterType = itk::PrunedFFTConvolutionImageFilter<TInputImage, KernelImage, TOutputImage>;
+      const auto filter = FilterType::New();
+      SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+      filter->SetKernelImage(ReadKernel<TInputImage::ImageDimension>(arguments.kernelFile));
+      filter->SetNormalize(arguments.normalize);
+      filter->SetCorrelate(arguments.correlate);
+      filter->SetMethod(arguments.method == chunkwise::ConvolutionMethod::FFT      ? FilterType::MethodEnum::FFT
+                        : arguments.method == chunkwise::ConvolutionMethod::Direct ? FilterType::MethodEnum::Direct
+                                                                                   : FilterType::MethodEnum::Auto);
+      if (arguments.valid)
+      {
+        filter->SetOutputRegionModeToValid();
+      }
+      return filter.GetPointer();
+    }
     case Filter::Entropy:
     {
       const auto filter = MakeBoxFilter<itk::RenormalizedEntropyImageFilter<TInputImage, TOutputImage>>(arguments);
@@ -249,6 +270,29 @@ MakeFilter(const Arguments & arguments)
     default:
       return itk::ChunkwiseIdentityImageFilter<TInputImage, TOutputImage>::New().GetPointer();
   }
+}
+
+/** The same, or a summed-area table: the one filter whose integers become wider integers. */
+template <typename TInputImage, typename TOutputImage>
+typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
+MakeFilterOrTable(const Arguments & arguments)
+{
+  using Output = typename TOutputImage::PixelType;
+  if constexpr (std::is_same<typename TInputImage::PixelType, Output>::value || std::is_floating_point<Output>::value)
+  {
+    if (arguments.filter != Filter::SummedAreaTable)
+    {
+      return MakeFilter<TInputImage, TOutputImage>(arguments);
+    }
+  }
+  const auto table = itk::SummedAreaTableImageFilter<TInputImage, TOutputImage>::New();
+  if (arguments.summedAxes)
+  {
+    table->SetSummedAxes(arguments.summedAxes);
+  }
+  table->SetSquares(arguments.squares);
+  table->SetModular(arguments.modular);
+  return table.GetPointer();
 }
 
 } // namespace command

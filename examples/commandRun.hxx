@@ -32,7 +32,7 @@ public:
   explicit Pipeline(const Arguments & arguments)
     : m_Arguments(arguments)
     , m_Reader(itk::ImageFileReader<TInputImage>::New())
-    , m_Filter(MakeFilter<TInputImage, TOutputImage>(arguments))
+    , m_Filter(MakeFilterOrTable<TInputImage, TOutputImage>(arguments))
     , m_OutputIO(
         itk::ImageIOFactory::CreateImageIO(arguments.output.c_str(), itk::ImageIOFactory::IOFileModeEnum::WriteMode))
   {
@@ -153,8 +153,13 @@ private:
     m_Filter->GetOutput()->SetRequestedRegion(region);
     m_Filter->GetOutput()->PropagateRequestedRegion();
     // What the reader makes of the request: the whole image where the format cannot be read in pieces.
-    const std::uint64_t read =
-      m_Reader->GetOutput()->GetRequestedRegion().GetNumberOfPixels() * sizeof(typename TInputImage::PixelType);
+    std::uint64_t voxels = m_Reader->GetOutput()->GetRequestedRegion().GetNumberOfPixels();
+    if (m_Arguments.filter == Filter::SummedAreaTable && m_Reader->GetModifiableImageIO()->CanStreamRead())
+    {
+      // Pieces in order hand their sums on, which the request for a single piece does not know of.
+      voxels = region.GetNumberOfPixels();
+    }
+    const std::uint64_t read = voxels * sizeof(typename TInputImage::PixelType);
     const std::uint64_t written = region.GetNumberOfPixels() * sizeof(typename TOutputImage::PixelType);
     // A file of another component type of the same kind (long, long long) is converted through a buffer.
     using Pixel = typename TInputImage::PixelType;
@@ -323,7 +328,10 @@ RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
       return PrintStatistics<itk::Image<Pixel, VDimension>>(arguments);
     }
     const std::string own = chunkwise::PixelKindName(kind);
-    const std::string type = arguments.outputType.empty() ? own : arguments.outputType;
+    using Sum = itk::SummedAreaTablePixelType<Pixel>;
+    const std::string sum = chunkwise::PixelKindName(chunkwise::PixelKindOf<Sum>());
+    const bool        isTable = arguments.filter == Filter::SummedAreaTable;
+    const std::string type = !arguments.outputType.empty() ? arguments.outputType : isTable ? sum : own;
     if (type == own)
     {
       RunOfTypes<Pixel, Pixel, VDimension>(arguments);
@@ -336,9 +344,14 @@ RunOfDimension(const Arguments & arguments, chunkwise::PixelKind kind)
     {
       RunOfTypes<Pixel, double, VDimension>(arguments);
     }
+    else if (isTable && type == sum)
+    {
+      RunOfTypes<Pixel, Sum, VDimension>(arguments);
+    }
     else
     {
-      throw ArgumentError("--output-type: " + type + " is not " + own + ", the type of IN, nor float32 nor float64");
+      throw ArgumentError("--output-type: " + type + " is not " + own + ", the type of IN, nor float32 nor float64" +
+                          (isTable ? ", nor " + sum : std::string()));
     }
   });
 }

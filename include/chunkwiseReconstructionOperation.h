@@ -29,10 +29,11 @@ enum class ReconstructionResult
 /** How a device finds a reconstruction; the result is the same. */
 enum class ReconstructionMethod
 {
-  Auto,          ///< a wavefront, and where that takes longer than a forest would, and the image fits the device with
-                 ///< one, a forest from what the wavefront has reached
-  TileWavefront, ///< tiles swept in shared memory, those first that the largest values can enter
-  SpanningForest ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit voxels
+  Auto,           ///< a wavefront, and where that takes longer than a forest would, and the image fits the device with
+                  ///< one, a forest from what the wavefront has reached
+  TileWavefront,  ///< tiles swept in shared memory, those first that the largest values can enter
+  SpanningForest, ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit voxels
+  ParallelHeapCluster ///< heaps of raised voxels, each with tiles of its own, that let the largest values flow first
 };
 
 /** Morphological reconstruction by dilation, or erosion, of a marker under, or over, a mask. Kernel "reconstruction".
@@ -63,6 +64,11 @@ public:
   /** Of Extrema; converted to the mask's kind. */
   double extremum{ 1 };
   double elsewhere{ 0 };
+  /** Of a ParallelHeapCluster: heaps, at most as many as the device runs blocks of threads at once, and voxels of a
+   * heap's node, up to MaxNodeItems; 0: chosen. For tests and tuning; the result is the same. */
+  std::int64_t                  heaps{ 0 };
+  std::int64_t                  nodeItems{ 0 };
+  static constexpr std::int64_t MaxNodeItems = 256;
   /** Voxels of the parts that the CPU's threads take, 0: chosen. For tests and tuning; the result is the same. */
   std::int64_t partVoxels{ 0 };
 

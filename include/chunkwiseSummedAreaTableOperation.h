@@ -18,19 +18,22 @@ namespace chunkwise
  * - y, of P (of f with two summed axes): rows lie in sections of SectionRows and these in blocks of BlockRows, both
  *   aligned to index 0. l is the sum of the section's rows up to this one, added one after the other from +0; S that of
  *   the block's sections before, C that of the blocks before, both from +0 in order (C' = C + S, where S is that of the
- *   whole block). The result is C + (S + l).
- * - x, of that: columns lie in groups of GroupColumns and these in blocks of BlockColumns, aligned to index 0. s is the
- *   sum of the group's columns up to this one, in order, beginning with the first. The totals t of the block's groups
- *   are scanned: for d = 1, 2, 4, ... below the number of groups, all at once, t[g] = t[g - d] + t[g] where g >= d. G
- * is the sum of the blocks before, from +0, by G' = G + t[last]. The result is G + (E + s) with E = t[g - 1] of the
- * group before, +0 for the first. Columns beyond the image count as +0.
+ *   whole block).
+ * - x, within blocks of BlockColumns columns, aligned to index 0, of groups of GroupColumns: X(f) of a row f. s is the
+ *   sum of the group's columns up to this one, in order, beginning with the first. QuarterGroups groups are a quarter
+ * of the block; their totals t are scanned: for d = 1, 2, 4, ... below QuarterGroups, all at once, t[g] = t[g - d] +
+ * t[g] where g - d is in the quarter. Q is the sum of the quarters before, from +0 in order. X = (Q + t[g - 1]) + s,
+ * where t[g - 1] is that of the group before, +0 for the quarter's first. Columns beyond the image count as +0.
+ * - The result is G + v with v = X(C + S) + X(l). G is the sum of the blocks of columns before, from +0, by
+ *   G' = G + v[last].
  * - Outputs: integers modulo their size; float and double rounded once, to nearest. */
 class Chunkwise_EXPORT SummedAreaTableOperation : public Operation
 {
 public:
-  static constexpr int SectionRows = 16;
-  static constexpr int BlockRows = 128;
+  static constexpr int SectionRows = 8;
+  static constexpr int BlockRows = 64;
   static constexpr int GroupColumns = 4;
+  static constexpr int QuarterGroups = 8;
   static constexpr int BlockColumns = 128;
 
   /** Of the largest region. */

@@ -70,6 +70,12 @@ public:
   /** Where the weight may be above 0. */
   Box
   GetSupport(const Coordinates & position, const Coordinates & image) const;
+  /** The part of `output` that a node with this support contributes to. */
+  Box
+  GetReach(const Box & support, const Box & output) const;
+  /** The extent that no such part exceeds. */
+  Coordinates
+  GetLargestReach(const Box & output, const Coordinates & image) const;
 };
 
 } // namespace chunkwise

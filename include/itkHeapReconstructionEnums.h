@@ -24,7 +24,8 @@ public:
     Auto,          ///< a wavefront, and where that takes longer than a forest would, and the image fits the device with
                    ///< one, a forest from what the wavefront has reached
     TileWavefront, ///< tiles swept in fast memory, those first that the largest values can enter
-    SpanningForest ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit pixels
+    SpanningForest,     ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit pixels
+    ParallelHeapCluster ///< heaps of raised pixels, each with tiles of its own, that let the largest values flow first
   };
 };
 

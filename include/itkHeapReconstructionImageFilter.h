@@ -25,7 +25,8 @@ namespace itk
  * \par Memory
  * On the CPU two images more, and queues of up to 9 bytes a voxel for the parts that threads work at. On a device the
  * inputs and the output of a chunk, and 16 bytes a voxel more for a spanning forest, which Auto uses where the whole
- * image fits with it. What is made from one image only, as h-maxima, needs no marker image.
+ * image fits with it; heap clusters take twice the image (at least 4 bytes a voxel) and 4 bytes a voxel. What is made
+ * from one image only, as h-maxima, needs no marker image.
  *
  * \par Streaming
  * A voxel depends on the whole image: each update computes all of it along the spatial axes. Slices along the other
@@ -73,6 +74,13 @@ public:
   itkSetEnumMacro(Method, MethodEnum);
   itkGetEnumMacro(Method, MethodEnum);
 
+  /** Of the method ParallelHeapCluster: the number of heaps, at most as many as the device can run at once, and of
+   * pixels in a heap's node, at most 256. Default: 0, which chooses. */
+  itkSetMacro(NumberOfHeaps, unsigned int);
+  itkGetConstMacro(NumberOfHeaps, unsigned int);
+  itkSetMacro(HeapNodeSize, unsigned int);
+  itkGetConstMacro(HeapNodeSize, unsigned int);
+
 protected:
   HeapReconstructionImageFilter() = default;
   ~HeapReconstructionImageFilter() override = default;
@@ -116,6 +124,8 @@ private:
   bool         m_FullyConnected{ false };
   unsigned int m_SpatialDimension{ ImageDimension < 3 ? ImageDimension : 3 };
   MethodEnum   m_Method{ MethodEnum::Auto };
+  unsigned int m_NumberOfHeaps{ 0 };
+  unsigned int m_HeapNodeSize{ 0 };
   /** Connectivity and axes are filled in when it is used. */
   chunkwise::ReconstructionOperation m_Rule;
 };

@@ -14,6 +14,8 @@ HeapReconstructionImageFilter<TInputImage, TOutputImage>::MakeOperation(const ch
   auto operation = std::make_shared<chunkwise::ReconstructionOperation>(m_Rule);
   operation->fullyConnected = m_FullyConnected;
   operation->spatialDimension = static_cast<int>(m_SpatialDimension);
+  operation->heaps = m_NumberOfHeaps;
+  operation->nodeItems = m_HeapNodeSize;
   switch (m_Method)
   {
     case MethodEnum::Auto:
@@ -24,6 +26,9 @@ HeapReconstructionImageFilter<TInputImage, TOutputImage>::MakeOperation(const ch
       break;
     case MethodEnum::SpanningForest:
       operation->method = chunkwise::ReconstructionMethod::SpanningForest;
+      break;
+    case MethodEnum::ParallelHeapCluster:
+      operation->method = chunkwise::ReconstructionMethod::ParallelHeapCluster;
       break;
   }
   return operation;
@@ -70,6 +75,8 @@ HeapReconstructionImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream
   os << indent << "FullyConnected: " << (m_FullyConnected ? "On" : "Off") << std::endl;
   os << indent << "SpatialDimension: " << m_SpatialDimension << std::endl;
   os << indent << "Method: " << m_Method << std::endl;
+  os << indent << "NumberOfHeaps: " << m_NumberOfHeaps << std::endl;
+  os << indent << "HeapNodeSize: " << m_HeapNodeSize << std::endl;
 }
 
 } // namespace itk

@@ -31,8 +31,8 @@ namespace itk
  * 16-bit integers, in double for the others; integer outputs are rounded to nearest, ties to even, and clamped.
  *
  * \par Memory
- * Beside the output's sums, the spectrum of a node's part for each thread in two dimensions, of one in three. It runs
- * on the CPU.
+ * Beside the output's sums, the spectrum of a node's part: on the CPU one for each thread in two dimensions, one in
+ * three; on CUDA one, with the part's result and with WeightThenConvolve its input.
  *
  * \par Streaming
  * Requests the output's requested region padded by the kernels' extent to either side of their center, and cut at the

@@ -27,9 +27,10 @@ using SummedAreaTablePixelType =
  * \par Types
  * Integers to 32- or 64-bit integers, exactly; the filter throws, naming the largest possible sum, if the output's
  * type might overflow, unless Modular is on. Anything to float or double: integers are summed exactly in 64 bits and
- * rounded once. Float and double are summed in double. An entry of N voxels in a double table is off by at most about
- * (log2 N + number of 128-wide blocks) half units in the last place of the sum of the magnitudes; a float table by half
- * a unit of its own more, which a small box far from the origin feels: its sum is a difference of large entries.
+ * rounded once. Float and double are summed in double. An entry of a double table is off by at most about
+ * 32 + columns / 128 + rows / 64 + slices (the last with three summed axes) half units in the last place of the sum of
+ * the magnitudes; a float table by half a unit of its own more, which a small box far from the origin feels: its sum is
+ * a difference of large entries.
  *
  * \par Memory
  * Beside input and output the sums that chunks hand on, 8 bytes a voxel of one slice (with SummedAxes 2, three rows).
@@ -46,9 +47,10 @@ using SummedAreaTablePixelType =
  * backends give the same bits too.
  *
  * \par Source
- * F. C. Crow, "Summed-area tables for texture mapping", SIGGRAPH 1984. On CUDA, tiles are read and written once, with
- * look-back between them, after D. Merrill and M. Garland, "Single-pass parallel prefix scan with decoupled look-back",
- * NVIDIA 2016.
+ * F. C. Crow, "Summed-area tables for texture mapping", SIGGRAPH 1984. On CUDA tiles are read and written once, in one
+ * kernel, and hand their sums on to each other, after S. Funasaka, K. Nakano and Y. Ito, "Single kernel soft
+ * synchronization technique for task arrays on CUDA-enabled GPUs, with applications", CANDAR 2017. On the CPU bands of
+ * rows follow each other from strip to strip of columns, which too reads and writes once.
  *
  * \ingroup Chunkwise
  */

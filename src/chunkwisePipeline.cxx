@@ -362,21 +362,7 @@ private:
   void
   WaitForEvent(EventHandle event)
   {
-    for (int tries = 0; !m_Device.Query(event); ++tries)
-    {
-      if (MustStop())
-      {
-        throw Aborted();
-      }
-      if (tries < 1000)
-      {
-        std::this_thread::yield();
-      }
-      else
-      {
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-      }
-    }
+    AwaitEvent(m_Device, event, [this] { return MustStop(); });
   }
 
   bool
@@ -749,26 +735,6 @@ private:
     IssueReady();
   }
 
-  /** Device kernels report nothing: their chunk counts when it is stored. */
-  class SilentControl : public RunControl
-  {
-  public:
-    explicit SilentControl(const RunContext & context)
-      : m_Context(context)
-    {}
-    bool
-    ShouldStop() const override
-    {
-      return m_Context.ShouldStop();
-    }
-    void
-    AddFinishedVoxels(std::int64_t) override
-    {}
-
-  private:
-    const RunContext & m_Context;
-  };
-
   Device &          m_Device;
   RunContext &      m_Context;
   const Plan &      m_Plan;
@@ -777,7 +743,7 @@ private:
   const int         m_Splits;
   const Kernel *    m_Kernel{ nullptr };
   CachedTables      m_Tables;
-  SilentControl     m_Control{ m_Context };
+  StopControl       m_Control{ m_Context };
 
   int                      m_InputSlots;
   int                      m_OutputSlots;

@@ -14,7 +14,8 @@ ReconstructionOperation::GetKey() const
   return GetName() + (erosion ? " erosion" : " dilation") + (fullyConnected ? " full " : " face ") +
          std::to_string(spatialDimension) + " marker " + std::to_string(static_cast<int>(marker)) + " method " +
          std::to_string(static_cast<int>(method)) + " height " + std::to_string(height) + " result " +
-         std::to_string(static_cast<int>(result)) + " " + std::to_string(extremum) + " " + std::to_string(elsewhere);
+         std::to_string(static_cast<int>(result)) + " " + std::to_string(extremum) + " " + std::to_string(elsewhere) +
+         " heaps " + std::to_string(heaps) + " of " + std::to_string(nodeItems);
 }
 
 Halo
@@ -49,6 +50,14 @@ ReconstructionOperation::Validate(const Coordinates & image) const
   {
     throw ParameterError("SpatialDimension: " + std::to_string(spatialDimension) + " is not 1 to " +
                          std::to_string(MaxSpatialAxes));
+  }
+  if (heaps < 0)
+  {
+    throw ParameterError("NumberOfHeaps: " + std::to_string(heaps) + " is not at least 0");
+  }
+  if (nodeItems < 0 || nodeItems > MaxNodeItems)
+  {
+    throw ParameterError("HeapNodeSize: " + std::to_string(nodeItems) + " is not 0 to " + std::to_string(MaxNodeItems));
   }
   if (marker == ReconstructionMarker::Shifted && !(height >= 0 && std::isfinite(height)))
   {

@@ -1,7 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseRunContext.h"
 
+#include "chunkwiseError.h"
+
 #include <chrono>
+#include <thread>
 
 namespace chunkwise
 {
@@ -92,6 +95,26 @@ RunContext::ShapeOf(const Chunk & chunk, int concurrency) const
   shape.outputKind = request.output.kind;
   shape.concurrency = concurrency;
   return shape;
+}
+
+void
+AwaitEvent(Device & device, EventHandle event, const std::function<bool()> & mustStop)
+{
+  for (int tries = 0; !device.Query(event); ++tries)
+  {
+    if (mustStop())
+    {
+      throw Aborted();
+    }
+    if (tries < 1000)
+    {
+      std::this_thread::yield();
+    }
+    else
+    {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
 }
 
 BufferView

@@ -117,6 +117,31 @@ public:
   std::atomic<int>          retries{ 0 };
 };
 
+/** Lets a kernel stop early; its voxels are counted by who runs it, when its chunk is stored or ends for the first
+ * time. */
+class StopControl : public RunControl
+{
+public:
+  explicit StopControl(const RunContext & context)
+    : m_Context(context)
+  {}
+  bool
+  ShouldStop() const override
+  {
+    return m_Context.ShouldStop();
+  }
+  void
+  AddFinishedVoxels(std::int64_t) override
+  {}
+
+private:
+  const RunContext & m_Context;
+};
+
+/** Waits until the event has happened; throws Aborted if `mustStop` is true before that. */
+void
+AwaitEvent(Device & device, EventHandle event, const std::function<bool()> & mustStop);
+
 /** The part of a view that holds `box`. */
 BufferView
 SubView(const BufferView & view, const Box & box);

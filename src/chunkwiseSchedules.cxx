@@ -19,26 +19,6 @@ ChunkRunner::~ChunkRunner() = default;
 namespace
 {
 
-/** Lets a kernel stop early; voxels are counted by the schedule, which may run a chunk several times. */
-class StopControl : public RunControl
-{
-public:
-  explicit StopControl(const RunContext & context)
-    : m_Context(context)
-  {}
-  bool
-  ShouldStop() const override
-  {
-    return m_Context.ShouldStop();
-  }
-  void
-  AddFinishedVoxels(std::int64_t) override
-  {}
-
-private:
-  const RunContext & m_Context;
-};
-
 class HostRunner : public ChunkRunner
 {
 public:

@@ -92,26 +92,6 @@ StagedTransfer::Release() noexcept
   }
 }
 
-void
-StagedTransfer::AwaitEvent(EventHandle event) const
-{
-  for (int tries = 0; !m_Device.Query(event); ++tries)
-  {
-    if (m_Context.ShouldStop())
-    {
-      throw Aborted();
-    }
-    if (tries < 1000)
-    {
-      std::this_thread::yield();
-    }
-    else
-    {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-  }
-}
-
 template <typename TBody>
 void
 StagedTransfer::InLanes(std::size_t bytes, TBody && body)
@@ -178,7 +158,7 @@ StagedTransfer::ToDevice(void * to, const DenseSequence & from)
       const std::size_t end = std::min(begin + m_PieceBytes, bytes);
       if (count >= PiecesOfLane)
       {
-        AwaitEvent(lane.events[slot]);
+        Await(lane.events[slot]);
       }
       from.Gather(begin, end, memory);
       m_Device.CopyToDevice(static_cast<char *>(to) + begin, memory, end - begin, lane.stream);
@@ -210,7 +190,7 @@ StagedTransfer::ToHost(const DenseSequence & to, const void * from)
         const std::size_t slot = (count - 1) % PiecesOfLane;
         const std::size_t begin = (first + (count - 1) * step) * m_PieceBytes;
         const std::size_t end = std::min(begin + m_PieceBytes, bytes);
-        AwaitEvent(lane.events[slot]);
+        Await(lane.events[slot]);
         to.Scatter(begin, end, lane.pieces + slot * m_PieceBytes);
       }
     }

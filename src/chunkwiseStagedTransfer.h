@@ -39,7 +39,10 @@ private:
   void
   Release() noexcept;
   void
-  AwaitEvent(EventHandle event) const;
+  Await(EventHandle event) const
+  {
+    AwaitEvent(m_Device, event, [this] { return m_Context.ShouldStop(); });
+  }
   /** Calls body(lane, its number, lanes, pieces) in a thread for each lane. */
   template <typename TBody>
   void

@@ -139,4 +139,38 @@ VaryingConvolutionOperation::GetSupport(const Coordinates & position, const Coor
   return support;
 }
 
+Box
+VaryingConvolutionOperation::GetReach(const Box & support, const Box & output) const
+{
+  Box reach = support;
+  if (order == VaryingOrder::WeightThenConvolve)
+  {
+    const ImageConvolutionOperation node = GetNodeOperation(0);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      reach.lower[a] -= node.Above(a);
+      reach.upper[a] += node.Below(a);
+    }
+  }
+  return Intersect(reach, output);
+}
+
+Coordinates
+VaryingConvolutionOperation::GetLargestReach(const Box & output, const Coordinates & image) const
+{
+  Coordinates extent = Coordinates::Filled(1);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    for (std::int64_t node = 0; node < nodes[a]; ++node)
+    {
+      Coordinates position{};
+      position[a] = node;
+      extent[a] = std::max(extent[a], GetSupport(position, image).Extent(a));
+    }
+    extent[a] += order == VaryingOrder::WeightThenConvolve ? kernels[0]->GetExtent()[a] - 1 : 0;
+    extent[a] = std::min(extent[a], output.Extent(a));
+  }
+  return extent;
+}
+
 } // namespace chunkwise

@@ -15,6 +15,8 @@ operator<<(std::ostream & os, HeapReconstructionEnums::Method value)
       return os << "itk::HeapReconstructionEnums::Method::TileWavefront";
     case HeapReconstructionEnums::Method::SpanningForest:
       return os << "itk::HeapReconstructionEnums::Method::SpanningForest";
+    case HeapReconstructionEnums::Method::ParallelHeapCluster:
+      return os << "itk::HeapReconstructionEnums::Method::ParallelHeapCluster";
   }
   return os << "INVALID VALUE FOR itk::HeapReconstructionEnums::Method";
 }

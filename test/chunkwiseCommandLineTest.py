@@ -109,6 +109,26 @@ class CommandLineTest(unittest.TestCase):
                     ]
                     self.assertEqual(result[x + nx * (y + ny * z)], round_even(sum(window), len(window)))
 
+    def test_summed_area_table(self):
+        sums = list(self.values)
+        slices = []
+        nx, ny, nz = self.size
+        for step, extent in ((1, nx), (nx, ny), (nx * ny, nz)):
+            slices = list(sums)
+            for i in range(len(sums)):
+                sums[i] += sums[i - step] if i // step % extent else 0
+        for divisions in (1, 5):
+            self.assert_runs("sat", self.small, self.out, "--divisions", divisions)
+            self.assertEqual(list(read_voxels(self.out, "q")), sums)
+        self.assert_runs("sat", self.small, self.out, "--summed-axes", 2, "--output-type", "float64")
+        self.assertEqual(read_voxels(self.out, "d").tolist(), slices)
+        self.assert_runs("sat", self.small, self.out, "--squares")
+        self.assertEqual(read_voxels(self.out, "q")[-1], sum(v * v for v in self.values))
+        self.assert_fails(1, "int16", "sat", self.small, self.out, "--output-type", "int16", "--quiet")
+        self.assert_fails(2, "--output-type.*int64", "sat", self.small, self.out, "--output-type", "uint32")
+        self.assert_fails(2, "--summed-axes", "sat", self.small, self.out, "--summed-axes", 4)
+        self.assert_fails(2, "not a filter", "sequence", self.small, self.out, "--step", "sat")
+
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
         seen = {}
@@ -397,6 +417,62 @@ class CommandLineTest(unittest.TestCase):
         self.assertGreaterEqual(min(result), 0.0)
         self.assertLessEqual(max(result), 1.0)
         self.assertGreater(max(result), 0.99)
+
+    def test_convolution_with_an_image(self):
+        kernel = Path(self.work.name) / "kernel.mha"
+        size = (3, 4, 2)
+        weights = [1 + (5 * i) % 7 for i in range(24)]
+        write_mha(kernel, size, "B", weights)
+        center = [n // 2 for n in size]
+        nx, ny, nz = self.size
+
+        def tap(x, y, z):
+            inside = 0 <= x < nx and 0 <= y < ny and 0 <= z < nz
+            return self.values[x + nx * (y + ny * z)] if inside else 0
+
+        def expected(x, y, z, sign):
+            return sum(
+                weights[i + size[0] * (j + size[1] * k)]
+                * tap(x - sign * (i - center[0]), y - sign * (j - center[1]), z - sign * (k - center[2]))
+                for i in range(size[0])
+                for j in range(size[1])
+                for k in range(size[2])
+            )
+
+        places = ((0, 0, 0), (nx - 1, 5, 0), (7, 8, 9), (3, ny - 1, nz - 1))
+        for sign, mode in ((1, ()), (-1, ("--correlate",))):
+            for method in ("fft", "direct"):
+                options = ("--kernel", kernel, "--method", method, "--boundary", "constant", "--output-type", "float64")
+                self.assert_runs("convolve-image", self.small, self.out, *options, *mode)
+                result = read_voxels(self.out, "d")
+                for x, y, z in places:
+                    self.assertAlmostEqual(
+                        result[x + nx * (y + ny * z)] / 1e3, expected(x, y, z, sign) / 1e3, delta=0.05, msg=(method, sign)
+                    )
+        self.assert_runs(
+            "convolve-image", self.small, self.out, "--kernel", kernel, "--normalize", "--output-type", "float64"
+        )
+        center_value = read_voxels(self.out, "d")[7 + nx * (8 + ny * 9)]
+        self.assertAlmostEqual(center_value, expected(7, 8, 9, 1) / sum(weights), delta=0.01)
+        self.assert_runs(
+            "convolve-image", self.small, self.out, "--kernel", kernel, "--valid", "--divisions", 3, "--method", "direct"
+        )
+        valid = read_voxels(self.out, "h")
+        vx, vy, vz = (n - k + 1 for n, k in zip(self.size, size))
+        self.assertEqual(len(valid), vx * vy * vz)
+        for x, y, z in ((0, 0, 0), (vx - 1, 4, vz - 1), (5, vy - 1, 3)):
+            below = [k - 1 - c for k, c in zip(size, center)]
+            full = expected(x + below[0], y + below[1], z + below[2], 1)
+            self.assertEqual(valid[x + vx * (y + vy * z)], max(-32768, min(32767, full)))
+        step = "convolve-image --kernel {} --normalize --method direct".format(kernel)
+        self.assert_runs("sequence", self.small, self.out, "--step", step)
+        sequence = read_voxels(self.out, "h")
+        self.assert_runs("convolve-image", self.small, self.out, *step.split()[1:])
+        self.assertEqual(sequence, read_voxels(self.out, "h"))
+        self.assert_fails(2, "--valid", "sequence", self.small, self.out, "--step", step + " --valid")
+        self.assert_fails(2, "--kernel", "convolve-image", self.small, self.out)
+        write_mha(kernel, (3, 3, 3, 2), "B", range(54))
+        self.assert_fails(1, "--kernel.*4 dimensions", "convolve-image", self.small, self.out, "--kernel", kernel)
 
     def test_structuring_elements_and_range(self):
         nx, ny, nz = self.size

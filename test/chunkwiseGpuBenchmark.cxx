@@ -12,6 +12,7 @@
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseWienerOperation.h"
 
 #include <algorithm>
@@ -270,6 +271,36 @@ ConvolutionRows()
            { "FFT 7^3", Convolution(7, Method::FFT, Mode::Renormalized) } };
 }
 
+/** Kernels of 100 x 100 every 256 voxels. */
+std::vector<Row>
+VaryingRows(std::int64_t extent)
+{
+  std::vector<Row> rows;
+  for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
+  {
+    auto operation = std::make_shared<VaryingConvolutionOperation>();
+    operation->order = order;
+    for (int a = 0; a < 2; ++a)
+    {
+      operation->nodes[a] = extent / 256;
+      operation->spacing[a] = 256;
+      operation->first[a] = 127.5;
+    }
+    for (std::int64_t node = 0; node < operation->nodes[0] * operation->nodes[1]; ++node)
+    {
+      std::vector<double> weights(100 * 100);
+      for (std::size_t i = 0; i < weights.size(); ++i)
+      {
+        weights[i] = 1 + static_cast<double>((i + static_cast<std::size_t>(node)) % 7);
+      }
+      operation->kernels.push_back(std::make_shared<ConvolutionKernel>(
+        Coordinates{ { 100, 100, 1, 1, 1 } }, Coordinates{ { 50, 50, 0, 0, 0 } }, weights));
+    }
+    rows.push_back({ order == VaryingOrder::ConvolveThenWeight ? "varying filter" : "varying spread", operation });
+  }
+  return rows;
+}
+
 /** Keeps tables for the benchmark's lifetime. */
 class Tables : public DeviceTables
 {
@@ -348,6 +379,9 @@ struct Image
       case PixelKind::Float32:
         FillRandom<float>(in.data(), count);
         break;
+      case PixelKind::Float64:
+        FillRandom<double>(in.data(), count);
+        break;
       case PixelKind::UInt16:
         FillRandom<std::uint16_t>(in.data(), count);
         break;
@@ -377,9 +411,9 @@ DeviceResident(Device & device, const Image & image, const std::vector<Row> & ro
                                device.Synchronize(stream);
                              }) /
                       launches;
-  std::printf("\n%s, device-resident, %lld^3 %s; device copy %.3f ms (%.0f GB/s read + written)\n",
+  std::printf("\n%s, device-resident, %s %s; device copy %.3f ms (%.0f GB/s read + written)\n",
               device.GetDescription().name.c_str(),
-              static_cast<long long>(box.Extent(0)),
+              ToString(box.Extents()).c_str(),
               PixelKindName(image.kind),
               copy * 1e3,
               2e-9 * static_cast<double>(bytes) / copy);
@@ -567,10 +601,107 @@ Large(Device & device, std::size_t devices)
   }
 }
 
+/** The exact result at a voxel, in Renormalized mode. */
+template <typename TPixel>
+double
+DirectConvolution(const Image & image, const ConvolutionKernel & kernel, const Coordinates & index)
+{
+  const auto * const pixels = reinterpret_cast<const TPixel *>(image.in.data());
+  const Coordinates  n = image.box.Extents();
+  double             sum = 0;
+  double             inside = 0;
+  std::size_t        weight = 0;
+  for (std::int64_t z = 0; z < kernel.GetExtent()[2]; ++z)
+  {
+    for (std::int64_t y = 0; y < kernel.GetExtent()[1]; ++y)
+    {
+      for (std::int64_t x = 0; x < kernel.GetExtent()[0]; ++x, ++weight)
+      {
+        const std::int64_t i = index[0] + kernel.GetCenter()[0] - x;
+        const std::int64_t j = index[1] + kernel.GetCenter()[1] - y;
+        const std::int64_t k = index[2] + kernel.GetCenter()[2] - z;
+        if (i >= 0 && i < n[0] && j >= 0 && j < n[1] && k >= 0 && k < n[2])
+        {
+          sum += kernel.GetWeights()[weight] * static_cast<double>(pixels[i + n[0] * (j + n[1] * k)]);
+          inside += kernel.GetWeights()[weight];
+        }
+      }
+    }
+  }
+  return sum * kernel.GetSum() / inside;
+}
+
+/** The relative L2 error of transforms at sampled voxels, an eighth of them at the image's faces. */
+template <typename TPixel>
+void
+Accuracy(std::int64_t extent, std::int64_t kernelExtent)
+{
+  Image      image(Coordinates{ { extent, extent, extent, 1, 1 } }, PixelKindOf<TPixel>());
+  const auto operation = Convolution(kernelExtent, ConvolutionMethod::FFT, BoundaryMode::Renormalized);
+  Execute(image, operation, 0, { 0 });
+  const auto & kernel = *static_cast<const ImageConvolutionOperation &>(*operation).kernel;
+  std::size_t  state = 1;
+  double       error = 0;
+  double       norm = 0;
+  double       largest = 0;
+  for (int sample = 0; sample < 256; ++sample)
+  {
+    Coordinates index{};
+    for (int a = 0; a < 3; ++a)
+    {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      index[a] = static_cast<std::int64_t>((state >> 33) % static_cast<std::size_t>(extent));
+    }
+    index[0] = sample % 8 == 0 ? 0 : index[0];
+    const double exact = DirectConvolution<TPixel>(image, kernel, index);
+    const auto   at = static_cast<std::size_t>(index[0] + extent * (index[1] + extent * index[2]));
+    const double difference = static_cast<double>(reinterpret_cast<const TPixel *>(image.out.data())[at]) - exact;
+    error += difference * difference;
+    norm += exact * exact;
+    largest = std::max(largest, std::abs(difference / exact));
+  }
+  std::printf(
+    "FFT %lld^3 with %lld^3, %s, against direct sums in double at 256 voxels: relative L2 error %.2g, largest "
+    "relative error %.2g\n",
+    static_cast<long long>(extent),
+    static_cast<long long>(kernelExtent),
+    PixelKindName(image.kind),
+    std::sqrt(error / norm),
+    largest);
+}
+
+/** A convolution of 8 GiB, host to host. */
+void
+LargeConvolution(Device & device)
+{
+  double oneWay = 0;
+  double bothWays = 0;
+  MeasureLink(device, oneWay, bothWays);
+  Image        image(Coordinates{ { 1024, 1024, 2048, 1, 1 } }, PixelKind::Float32);
+  const double limit = 2.0 * static_cast<double>(image.in.size()) / bothWays;
+  std::printf("\n1024 x 1024 x 2048 float (8 GiB), host to host; transfers alone %.3f s\n", limit);
+  for (const std::int64_t kernel : { 33, 65 })
+  {
+    const auto operation = Convolution(kernel, ConvolutionMethod::FFT, BoundaryMode::Renormalized);
+    for (const std::size_t gigabytes : { 0, 4 })
+    {
+      ExecutionReport report;
+      const double    ours = Median(3, [&] { report = Execute(image, operation, gigabytes << 30, { 0 }); });
+      std::printf("FFT %lld^3, device budget %s: %.3f s, %.2f times the transfers, %zu chunks, peak %.0f MiB\n",
+                  static_cast<long long>(kernel),
+                  gigabytes ? "4 GiB" : "not limited",
+                  ours,
+                  ours / limit,
+                  report.plan.chunks.size(),
+                  static_cast<double>(report.peakDevice) / 1048576);
+    }
+  }
+}
+
 } // namespace
 
-/** Arguments: any of "resident", "ranks", "variances", "nonlocal", "convolution", "host", "large"; none: all but the
- * last. */
+/** Arguments: any of "resident", "ranks", "variances", "nonlocal", "convolution", "varying", "host", "large",
+ * "large-convolution"; none: all but the last two. */
 int
 main(int argc, char * argv[])
 {
@@ -584,7 +715,7 @@ main(int argc, char * argv[])
     return 0;
   }
   const auto wants = [&](const char * part) {
-    bool wanted = argc == 1 && std::strcmp(part, "large") != 0;
+    bool wanted = argc == 1 && std::strncmp(part, "large", 5) != 0;
     for (int i = 1; i < argc; ++i)
     {
       wanted = wanted || std::strcmp(argv[i], part) == 0;
@@ -624,6 +755,20 @@ main(int argc, char * argv[])
     if (wants("convolution"))
     {
       DeviceResident(*devices[0], Image(extent, PixelKind::Float32), ConvolutionRows());
+      Accuracy<float>(512, 65);
+      Accuracy<double>(256, 33);
+    }
+    if (wants("varying"))
+    {
+      for (const std::int64_t size : { 1024, 2048, 4096 })
+      {
+        DeviceResident(
+          *devices[0], Image(Coordinates{ { size, size, 1, 1, 1 } }, PixelKind::Float32), VaryingRows(size));
+      }
+    }
+    if (wants("large-convolution"))
+    {
+      LargeConvolution(*devices[0]);
     }
     if (wants("large"))
     {

@@ -133,6 +133,34 @@ TEST_P(Convolution, DirectChunksOnAnyDeviceGiveTheBitsOfTheWholeOnTheCpu)
   CompareBits<std::int32_t, float>(random, GetManager(), GetBackend(), 20, make);
 }
 
+/** The relative L2 error at sampled voxels. */
+template <typename T>
+double
+RelativeError(std::mt19937 & random, Manager & manager, BackendChoice backend, const Coordinates & image,
+              const Coordinates & extent, BoundaryMode mode)
+{
+  const auto operation = std::make_shared<ImageConvolutionOperation>();
+  operation->kernel = RandomKernel(random, extent, true);
+  operation->method = ConvolutionMethod::FFT;
+  operation->boundary.mode = mode;
+  operation->boundary.constant = 3;
+  Trial<T, T> t(random, operation, image);
+  t.request.backend = backend;
+  t.Prepare(t.request.image);
+  manager.Execute(t.request);
+  long double error = 0;
+  long double norm = 0;
+  ForEachIndex(t.request.region, [&](const Coordinates & index) {
+    if (random() % 37 == 0)
+    {
+      const long double expected = oracle::Convolve<T>(t.image, index, *operation).result;
+      error += std::pow(static_cast<long double>(t.Result(index)) - expected, 2);
+      norm += expected * expected;
+    }
+  });
+  return std::sqrt(static_cast<double>(error / norm));
+}
+
 /** The stated accuracy, at an image of some size with lengths of every radix. */
 template <typename T>
 void
@@ -143,28 +171,9 @@ CompareRelativeError(Manager & manager, BackendChoice backend, double bound)
   {
     for (const BoundaryMode mode : AllModes)
     {
-      const auto  operation = std::make_shared<ImageConvolutionOperation>();
-      Coordinates extent = { { 15, 14, 13, 1, 1 } };
-      extent[2] = std::min(extent[2], image[2]);
-      operation->kernel = RandomKernel(random, extent, true);
-      operation->method = ConvolutionMethod::FFT;
-      operation->boundary.mode = mode;
-      operation->boundary.constant = 3;
-      Trial<T, T> t(random, operation, image);
-      t.request.backend = backend;
-      t.Prepare(t.request.image);
-      manager.Execute(t.request);
-      long double error = 0;
-      long double norm = 0;
-      ForEachIndex(t.request.region, [&](const Coordinates & index) {
-        if (random() % 37 == 0)
-        {
-          const long double expected = oracle::Convolve<T>(t.image, index, *operation).result;
-          error += std::pow(static_cast<long double>(t.Result(index)) - expected, 2);
-          norm += expected * expected;
-        }
-      });
-      EXPECT_LT(std::sqrt(static_cast<double>(error / norm)), bound) << BoundaryModeName(mode) << ToString(image);
+      const Coordinates extent = { { 15, 14, std::min<std::int64_t>(13, image[2]), 1, 1 } };
+      EXPECT_LT(RelativeError<T>(random, manager, backend, image, extent, mode), bound)
+        << BoundaryModeName(mode) << ToString(image);
     }
   }
 }
@@ -173,6 +182,27 @@ TEST_P(Convolution, RelativeErrorIsBelowTheStatedBound)
 {
   CompareRelativeError<float>(GetManager(), GetBackend(), 1e-6);
   CompareRelativeError<double>(GetManager(), GetBackend(), 1e-14);
+}
+
+TEST_P(Convolution, LongLinesAlongAnyAxisKeepTheBound)
+{
+  // Up to twice the longest transform, so that lines are cut; kernels that fill little and much of a line.
+  std::mt19937 random(65);
+  int          trial = 0;
+  for (const std::int64_t n :
+       { 110, 135, 150, 180, 230, 250, 280, 310, 350, 375, 420, 470, 500, 560, 620, 750, 1000, 1900 })
+  {
+    for (int axis = 0; axis < 3; ++axis)
+    {
+      Coordinates image = { { 7, 6, 5, 1, 1 } };
+      Coordinates extent = { { 3, 2, 3, 1, 1 } };
+      image[axis] = n;
+      extent[axis] = trial % 3 == 0 ? n / 3 : 9;
+      const BoundaryMode mode = AllModes[trial++ % 5];
+      EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, mode), 1e-6)
+        << BoundaryModeName(mode) << ToString(image) << ToString(extent);
+    }
+  }
 }
 
 TEST_P(Convolution, RenormalizedConstantsStayConstant)

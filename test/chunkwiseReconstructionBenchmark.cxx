@@ -1,7 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times morphological reconstruction on images of several kinds: on the CPU beside ITK's filter, on a CUDA device
 // against the device's own copy of the image. Arguments, all optional: threads, extent of the 2-D images, of the 3-D
-// images, 0 to leave ITK out.
+// images, 0 to leave ITK out, a file with a volume of 8 bits to take instead or "-", and any number of pairs: heaps and
+// voxels of a node to compare for heap clusters.
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionOperation.h"
@@ -121,6 +122,14 @@ Spiral(const Box & box)
   }
   return image;
 }
+
+struct HeapChoice
+{
+  int heaps;
+  int nodeItems;
+};
+/** Given by the arguments: to be compared with the ones that are chosen otherwise. */
+std::vector<HeapChoice> Choices;
 
 template <typename T, unsigned int VDimension>
 struct Case
@@ -273,8 +282,10 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
   const auto devices = Manager::GetGlobal().GetDevices();
   if (!devices.empty())
   {
-    for (const auto method :
-         { ReconstructionMethod::Auto, ReconstructionMethod::TileWavefront, ReconstructionMethod::SpanningForest })
+    for (const auto method : { ReconstructionMethod::Auto,
+                               ReconstructionMethod::TileWavefront,
+                               ReconstructionMethod::SpanningForest,
+                               ReconstructionMethod::ParallelHeapCluster })
     {
       std::vector<T> onDevice;
       double         copy = 0;
@@ -290,6 +301,21 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
       }
       std::printf("%s", onDevice == result ? "" : " DIFFERS FROM THE CPU");
     }
+    c.operation->method = ReconstructionMethod::ParallelHeapCluster;
+    for (const HeapChoice & choice : Choices)
+    {
+      std::vector<T> onDevice;
+      double         copy = 0;
+      c.operation->heaps = choice.heaps;
+      c.operation->nodeItems = choice.nodeItems;
+      const double seconds = TimeDevice(*devices[0], *c.operation, c.box, c.marker, c.mask, onDevice, copy);
+      std::printf("\n  %d heaps of %d: %.3f%s",
+                  choice.heaps,
+                  choice.nodeItems,
+                  seconds * 1e3,
+                  onDevice == result ? "" : " DIFFERS FROM THE CPU");
+    }
+    c.operation->heaps = c.operation->nodeItems = 0;
     c.operation->method = ReconstructionMethod::Auto;
   }
   std::printf("\n");
@@ -386,11 +412,15 @@ main(int argc, char ** argv)
   const Box          plane = Box::FromExtent({ { planar, planar, 1, 1, 1 } });
   const Box          volume = Box::FromExtent({ { solid, solid, solid, 1, 1 } });
   const bool         withPeer = argc <= 4 || std::atoi(argv[4]) != 0;
+  for (int i = 6; i + 1 < argc; i += 2)
+  {
+    Choices.push_back({ std::atoi(argv[i]), std::atoi(argv[i + 1]) });
+  }
   std::printf("Reconstruction, %u threads, %lld^2 and %lld^3 voxels; milliseconds\n",
               threads,
               static_cast<long long>(planar),
               static_cast<long long>(solid));
-  std::printf("%-34s %10s %10s %8s %10s %8s %8s %8s %10s %10s\n",
+  std::printf("%-34s %10s %10s %8s %10s %8s %8s %8s %10s %10s %10s\n",
               "",
               "ITK",
               "CPU",
@@ -400,8 +430,9 @@ main(int argc, char ** argv)
               "x ITK",
               "x copy",
               "wavefront",
-              "forest");
-  if (argc > 5)
+              "forest",
+              "heaps");
+  if (argc > 5 && std::strcmp(argv[5], "-") != 0)
   {
     using Image = itk::Image<std::uint8_t, 3>;
     const auto            image = itk::ReadImage<Image>(argv[5]);

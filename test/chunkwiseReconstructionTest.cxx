@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseComputeSanitizer.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseReconstructionOracle.h"
 #include "chunkwiseSpecialValues.h"
@@ -23,6 +24,23 @@ protected:
     budgets.device = room + (GetParam() == Place::Fake ? queue : 0);
     budgets.host = GetParam() == Place::Cpu ? room / 2 + queue : 0;
     return budgets;
+  }
+
+  /** The number of chunks, 0 if the smallest one of this trial is larger than there is room for. */
+  template <typename TTrial>
+  std::size_t
+  ExpectOracleInChunks(TTrial & trial, const Budgets & budgets)
+  {
+    ExecutionReport report;
+    try
+    {
+      trial.ExpectOracle(trial.Run(GetManager(), GetBackend(), budgets, &report));
+    }
+    catch (const BudgetError &)
+    {
+      return 0;
+    }
+    return report.plan.chunks.size();
   }
 };
 
@@ -145,7 +163,10 @@ RandomTrial(std::mt19937 & random, int largest)
   operation.fullyConnected = random() % 2;
   operation.spatialDimension = 1 + static_cast<int>(random() % 3);
   operation.partVoxels = random() % 2 ? 0 : 1 + static_cast<std::int64_t>(random() % 300);
-  operation.method = static_cast<ReconstructionMethod>(random() % 3);
+  operation.method = static_cast<ReconstructionMethod>(random() % 4);
+  const std::int64_t nodeItems[] = { 0, 1, 2, 5, 16, 64, ReconstructionOperation::MaxNodeItems };
+  operation.nodeItems = nodeItems[random() % 7];
+  operation.heaps = random() % 6;
   const ReconstructionMarker markers[] = { ReconstructionMarker::Image,     ReconstructionMarker::Image,
                                            ReconstructionMarker::Shifted,   ReconstructionMarker::Border,
                                            ReconstructionMarker::NextBelow, ReconstructionMarker::Agreeing };
@@ -215,24 +236,11 @@ TEST_P(Reconstruction, AnyChunksGiveTheSame)
   std::mt19937 random(92);
   std::size_t  most = 0;
   const auto   compare = [&](auto pixel, int trials) {
-    for (int trial = 0; trial < trials; ++trial)
+    for (int trial = 0; trial < trials && !testing::Test::HasFatalFailure(); ++trial)
     {
-      auto            t = RandomTrial<decltype(pixel)>(random, 14);
-      const Budgets   budgets = MakeBudgets<decltype(pixel)>(4000 + random() % 30000);
-      ExecutionReport report;
-      try
-      {
-        t.ExpectOracle(t.Run(GetManager(), GetBackend(), budgets, &report));
-      }
-      catch (const BudgetError &)
-      {
-        continue; // the smallest chunk of this trial is larger
-      }
-      if (testing::Test::HasFatalFailure())
-      {
-        return;
-      }
-      most = std::max(most, report.plan.chunks.size());
+      auto          t = RandomTrial<decltype(pixel)>(random, 14);
+      const Budgets budgets = MakeBudgets<decltype(pixel)>(4000 + random() % 30000);
+      most = std::max(most, ExpectOracleInChunks(t, budgets));
     }
   };
   compare(std::uint8_t{}, 60);
@@ -243,6 +251,50 @@ TEST_P(Reconstruction, AnyChunksGiveTheSame)
   EXPECT_GT(most, 3u) << "no image was cut";
 }
 
+/** Chunks of several tiles hand on to others. */
+TEST_P(Reconstruction, AnyHeapsGiveTheSame)
+{
+  std::mt19937 random(93);
+  std::size_t  most = 0;
+  const int    trials = IsUnderComputeSanitizer() ? 2 : 20;
+  const auto   compare = [&](auto pixel) {
+    for (int trial = 0; trial < trials && !testing::Test::HasFatalFailure(); ++trial)
+    {
+      auto t = RandomTrial<decltype(pixel)>(random, 40);
+      t.operation->method = ReconstructionMethod::ParallelHeapCluster;
+      t.operation->nodeItems = 1 << random() % 4;
+      t.operation->heaps = 1 + random() % 40;
+      const Budgets budgets = MakeBudgets<decltype(pixel)>(100000 + random() % 300000);
+      most = std::max(most, ExpectOracleInChunks(t, budgets));
+    }
+  };
+  compare(std::uint8_t{});
+  compare(std::uint16_t{});
+  compare(float{});
+  compare(double{});
+  EXPECT_GT(most, 3u) << "no image was cut";
+}
+
+/** Almost every voxel can raise another, which is more than heaps have room for. */
+TEST_P(Reconstruction, HeapsFindAgainWhatTheyHadNoRoomFor)
+{
+  std::mt19937 random(94);
+  for (const std::int64_t nodeItems : { 1, 3, 64 })
+  {
+    FloodTrial<std::uint16_t> t;
+    t.box = Box::FromExtent({ { 128, 64, 1, 1, 1 } });
+    t.operation->method = ReconstructionMethod::ParallelHeapCluster;
+    t.operation->fullyConnected = true;
+    t.operation->heaps = 2;
+    t.operation->nodeItems = nodeItems;
+    t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+    t.marker.resize(t.mask.size());
+    FillRandomly(random, t.mask, 1);
+    FillRandomly(random, t.marker, 1);
+    t.ExpectOracle(t.Run(GetManager(), GetBackend(), Budgets()));
+  }
+}
+
 /** One way through the whole image, forth and back across all parts and chunks. */
 TEST_P(Reconstruction, GoesThroughSerpentines)
 {
@@ -250,12 +302,16 @@ TEST_P(Reconstruction, GoesThroughSerpentines)
   {
     for (const std::int64_t part : { 0, 1, 200 })
     {
-      for (const auto method : { ReconstructionMethod::TileWavefront, ReconstructionMethod::SpanningForest })
+      for (const auto method : { ReconstructionMethod::TileWavefront,
+                                 ReconstructionMethod::SpanningForest,
+                                 ReconstructionMethod::ParallelHeapCluster })
       {
         FloodTrial<std::uint16_t> t;
         t.box = Box::FromExtent({ { 33, 31, 5, 1, 1 } });
         t.operation->partVoxels = part;
         t.operation->method = method;
+        t.operation->heaps = 2;
+        t.operation->nodeItems = 2;
         t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
         t.marker = t.mask;
         const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
@@ -319,6 +375,12 @@ TEST(ReconstructionOperation, BadRequestsAreNamed)
   operation->marker = ReconstructionMarker::Shifted;
   operation->height = -3;
   EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("Height: -3"), std::string::npos);
+  operation = make();
+  operation->heaps = -1;
+  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("NumberOfHeaps: -1"), std::string::npos);
+  operation = make();
+  operation->nodeItems = ReconstructionOperation::MaxNodeItems + 1;
+  EXPECT_NE(MessageOf(operation, whole, PixelKind::UInt8).find("HeapNodeSize: 257"), std::string::npos);
   EXPECT_NE(MessageOf(make(), whole, PixelKind::Float32).find("float32"), std::string::npos);
   Box part = whole;
   part.upper[1] = 2;

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times summed-area tables in device memory against the device's copy of the same bytes, the transposing method and
-// CUB's one-dimensional scan.
+// CUB's one-dimensional scan. Argument "alone": without these two.
 #include "chunkwiseDevice.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 using namespace chunkwise;
@@ -109,9 +110,37 @@ Transpose(const T * in, T * out, std::int64_t n)
   }
 }
 
+/** Ends the program if a table of an image of bytes 1 is wrong at one of some entries, for integers. */
 template <typename TIn, typename TOut>
 void
-Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
+CheckTable(const TOut * table, std::int64_t x, std::int64_t y, std::int64_t z)
+{
+  if constexpr (std::is_integral<TOut>::value)
+  {
+    TIn pixel;
+    std::memset(&pixel, 1, sizeof(pixel));
+    const std::uint64_t n =
+      static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y) * static_cast<std::uint64_t>(z);
+    std::uint64_t hash = 1;
+    for (int i = 0; i < 1000; ++i)
+    {
+      hash = hash * 6364136223846793005u + 1442695040888963407u;
+      const auto at = static_cast<std::int64_t>(i == 0 ? n - 1 : (hash >> 20) % n);
+      TOut       entry;
+      Check(cudaMemcpy(&entry, table + at, sizeof(entry), cudaMemcpyDeviceToHost));
+      const auto voxels = static_cast<std::uint64_t>((at % x + 1) * (at / x % y + 1) * (at / (x * y) + 1));
+      if (entry != static_cast<TOut>(voxels * pixel))
+      {
+        std::fprintf(stderr, "entry %lld is wrong\n", static_cast<long long>(at));
+        std::exit(1);
+      }
+    }
+  }
+}
+
+template <typename TIn, typename TOut>
+void
+Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::int64_t z)
 {
   const Box          box = Box::FromExtent({ { x, y, z, 1, 1 } });
   const std::int64_t n = box.NumberOfVoxels();
@@ -123,7 +152,7 @@ Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
   auto * const out = reinterpret_cast<TOut *>(memory);
   const double copy = MedianMilliseconds(
     [&] { Check(cudaMemcpyAsync(memory, memory + bytes / 2, bytes / 2, cudaMemcpyDeviceToDevice)); });
-  Check(cudaMemset(memory, 0, bytes));
+  Check(cudaMemset(memory, std::is_integral<TIn>::value ? 1 : 0, bytes));
 
   SummedAreaTableOperation operation;
   operation.image = box.upper;
@@ -152,11 +181,12 @@ Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
   call.sideIn = carry;
   call.sideInBytes = carryBytes;
   const double ours = MedianMilliseconds([&] { kernel.run(call); });
+  CheckTable<TIn>(out, x, y, z);
   Check(cudaFree(scratch));
   Check(cudaFree(carry));
 
   double transposing = 0;
-  if (z == 1 && x == y && x % 32 == 0)
+  if (withPeers && z == 1 && x == y && x % 32 == 0)
   {
     TOut * other = nullptr;
     Check(cudaMalloc(&other, static_cast<std::size_t>(n) * sizeof(TOut)));
@@ -169,13 +199,16 @@ Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
     });
     Check(cudaFree(other));
   }
-  std::size_t scanBytes = 0;
-  Check(cub::DeviceScan::InclusiveSum(nullptr, scanBytes, in, out, n));
-  void * scanScratch = nullptr;
-  Check(cudaMalloc(&scanScratch, scanBytes));
-  const double scan =
-    MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); });
-  Check(cudaFree(scanScratch));
+  double scan = 0;
+  if (withPeers)
+  {
+    std::size_t scanBytes = 0;
+    Check(cub::DeviceScan::InclusiveSum(nullptr, scanBytes, in, out, n));
+    void * scanScratch = nullptr;
+    Check(cudaMalloc(&scanScratch, scanBytes));
+    scan = MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); });
+    Check(cudaFree(scanScratch));
+  }
   Check(cudaFree(memory));
   std::printf("%-8s %-8s %6lld x %6lld x %5lld: copy %8.3f ms, ours %8.3f (%.2f), transposing %8.3f (%.2f), CUB scan "
               "%8.3f (%.2f)\n",
@@ -197,8 +230,9 @@ Measure(Device & device, std::int64_t x, std::int64_t y, std::int64_t z)
 } // namespace
 
 int
-main()
+main(int argc, char ** argv)
 {
+  const bool  withPeers = argc < 2 || std::strcmp(argv[1], "alone") != 0;
   std::string reason;
   const auto  backend = GetCudaBackend(&reason);
   if (!backend)
@@ -209,14 +243,19 @@ main()
   Device & device = *backend->GetDevices().front();
   for (const std::int64_t n : { 2048, 8192, 16384, 32768 })
   {
-    Measure<float, float>(device, n, n, 1);
+    Measure<float, float>(device, withPeers, n, n, 1);
   }
   for (const std::int64_t n : { 16384, 32768 })
   {
-    Measure<std::uint8_t, std::uint32_t>(device, n, n, 1);
-    Measure<std::uint16_t, std::uint64_t>(device, n, n, 1);
-    Measure<float, double>(device, n, n, 1);
+    Measure<std::uint8_t, std::uint32_t>(device, withPeers, n, n, 1);
+    Measure<std::uint16_t, std::uint64_t>(device, withPeers, n, n, 1);
+    Measure<float, double>(device, withPeers, n, n, 1);
   }
-  Measure<float, float>(device, 1024, 1024, 1024);
+  Measure<float, float>(device, withPeers, 4097, 8191, 1);
+  Measure<std::uint8_t, std::uint32_t>(device, withPeers, 46349, 46351, 1); // more than 2^31 voxels
+  Measure<double, double>(device, withPeers, 16384, 16384, 1);
+  Measure<float, float>(device, withPeers, 512, 512, 512);
+  Measure<float, float>(device, withPeers, 1024, 1024, 1024);
+  Measure<std::uint8_t, std::uint32_t>(device, withPeers, 1024, 1024, 1024);
   return 0;
 }

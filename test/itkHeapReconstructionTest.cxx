@@ -312,6 +312,10 @@ TEST(HeapReconstruction, BadInputIsNamed)
   filter->SetSpatialDimension(4);
   EXPECT_NE(MessageOf(*filter).find("SpatialDimension: 4"), std::string::npos);
   filter->SetSpatialDimension(3);
+  filter->SetHeapNodeSize(257);
+  EXPECT_NE(MessageOf(*filter).find("HeapNodeSize: 257"), std::string::npos);
+  filter->SetHeapNodeSize(256);
+  EXPECT_EQ(MessageOf(*filter), "");
   const auto larger = Short3::New();
   larger->CopyInformation(mask);
   larger->SetRegions(MakeRegion<Short3>({ 3, -5, 2 }, { 24, 17, 13 }));
@@ -365,12 +369,19 @@ TEST(HeapReconstruction, PrintsItsParameters)
   domes->FullyConnectedOn();
   domes->Print(stream);
   itk::HeapReconstructionByErosionImageFilter<Byte2>::New()->Print(stream);
-  itk::HeapRegionalMinimaImageFilter<Byte2>::New()->Print(stream);
+  const auto cluster = itk::HeapRegionalMinimaImageFilter<Byte2>::New();
+  cluster->SetMethod(itk::HeapReconstructionEnums::Method::ParallelHeapCluster);
+  cluster->SetNumberOfHeaps(3);
+  cluster->SetHeapNodeSize(7);
+  cluster->Print(stream);
   itk::HeapOpeningByReconstructionImageFilter<Byte2>::New()->Print(stream);
   for (const char * const line : { "Height: 65",
                                    "FullyConnected: On",
                                    "SpatialDimension: 2",
                                    "Method: itk::HeapReconstructionEnums::Method::Auto",
+                                   "Method: itk::HeapReconstructionEnums::Method::ParallelHeapCluster",
+                                   "NumberOfHeaps: 3",
+                                   "HeapNodeSize: 7",
                                    "Strict: Off",
                                    "ForegroundValue: 255",
                                    "FlatIsExtremum: On",

@@ -123,7 +123,7 @@ public:
       {
         // A queue has room for twice as many entries as the part has voxels.
         wanted =
-          concurrency > 1 ? std::clamp<std::int64_t>(grid.voxels / (4 * concurrency), 1 << 14, 1 << 24) : 1 << 25;
+          concurrency > 1 ? std::clamp<std::int64_t>(grid.voxels / (2 * concurrency + 4), 1 << 14, 1 << 24) : 1 << 25;
       }
       layersOfPart =
         grid.axis == 0 ? grid.GetLayers() : std::clamp<std::int64_t>(wanted / layerVoxels, 1, grid.GetLayers());
@@ -299,7 +299,8 @@ private:
         m_Changed.notify_all();
         return;
       }
-      const std::int64_t chosen = Choose();
+      bool               more = false;
+      const std::int64_t chosen = Choose(more);
       if (chosen < 0)
       {
         if (m_Running == 0)
@@ -313,7 +314,7 @@ private:
       m_Parts[static_cast<std::size_t>(chosen)].running = true;
       ++m_Running;
       // Wakes another one only if there is something for it: what winds through the parts stays with one thread.
-      if (Choose() >= 0)
+      if (more)
       {
         m_Changed.notify_one();
       }
@@ -336,11 +337,12 @@ private:
   }
 
   /** A part that has work and no neighbour at work: the first that was not swept yet, else the one with the largest key
-   * to come in. -1: none. */
+   * to come in. -1: none. `more`: there may be another one to run beside it. */
   std::int64_t
-  Choose() const
+  Choose(bool & more) const
   {
     std::int64_t best = -1;
+    std::int64_t candidates = 0;
     TKey         largest = 0;
     const auto   count = static_cast<std::int64_t>(m_Parts.size());
     for (std::int64_t i = 0; i < count; ++i)
@@ -353,18 +355,26 @@ private:
       }
       if (!part.swept)
       {
+        more = true;
         return i;
       }
+      bool hasWork = false;
       for (int side = 0; side < 2; ++side)
       {
         const Box * const box = Beyond(static_cast<std::size_t>(i), side);
-        if (box && !box->IsEmpty() && (best < 0 || box->largest > largest))
+        if (box && !box->IsEmpty())
         {
-          best = i;
-          largest = box->largest;
+          hasWork = true;
+          if (best < 0 || box->largest > largest)
+          {
+            best = i;
+            largest = box->largest;
+          }
         }
       }
+      candidates += hasWork ? 1 : 0;
     }
+    more = candidates > 1;
     return best;
   }
 

@@ -1,500 +1,535 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuTable.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
+#include <new>
+#include <string>
+#include <thread>
 #include <type_traits>
 
 namespace chunkwise
 {
+
+TableLevel
+MakeTableLevelBaseline();
+#if defined(CHUNKWISE_HAS_X86_LEVELS)
+TableLevel
+MakeTableLevelAvx2();
+TableLevel
+MakeTableLevelAvx512();
+#endif
+
+const TableLevel &
+GetTableLevel()
+{
+#if defined(CHUNKWISE_HAS_X86_LEVELS)
+  const std::string level = GetCpuLevel().name;
+  if (level == "avx512")
+  {
+    static const TableLevel avx512 = MakeTableLevelAvx512();
+    return avx512;
+  }
+  if (level == "avx2")
+  {
+    static const TableLevel avx2 = MakeTableLevelAvx2();
+    return avx2;
+  }
+#endif
+  static const TableLevel baseline = MakeTableLevelBaseline();
+  return baseline;
+}
 
 namespace
 {
 
 constexpr std::int64_t SectionRows = SummedAreaTableOperation::SectionRows;
 constexpr std::int64_t BlockRows = SummedAreaTableOperation::BlockRows;
-constexpr std::int64_t GroupColumns = SummedAreaTableOperation::GroupColumns;
-constexpr std::int64_t BlockColumns = SummedAreaTableOperation::BlockColumns;
-constexpr std::int64_t Groups = BlockColumns / GroupColumns;
+static_assert(SummedAreaTableOperation::BlockColumns == TableColumns &&
+                SummedAreaTableOperation::GroupColumns == TableGroup &&
+                SummedAreaTableOperation::QuarterGroups == TableQuarter,
+              "rows are those of the operation");
 
-/** Input that two passes over it should find in a core's cache the second time. */
-constexpr std::int64_t CachedBytes = 1 << 20;
+/** Columns that a worker goes down at a time: their sums stay in the first-level cache, and workers, of whom each is a
+ * strip behind another, find enough of them. */
+constexpr std::int64_t MostStripColumns = 2048;
+constexpr std::int64_t StripsForWorker = 4;
 
-template <typename TIn>
-using AccumulatorOf = std::conditional_t<std::is_floating_point<TIn>::value, double,
-                                         std::conditional_t<std::is_signed<TIn>::value, std::int64_t, std::uint64_t>>;
-
-/** Sums of signed integers wrap around, which only unsigned ones may. */
-template <typename TAcc>
-inline TAcc
-Add(TAcc a, TAcc b)
+std::int64_t
+Padded(std::int64_t columns)
 {
-  if constexpr (std::is_integral<TAcc>::value)
-  {
-    return static_cast<TAcc>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  }
-  else
-  {
-    return a + b;
-  }
+  return (columns + TableColumns - 1) / TableColumns * TableColumns;
 }
 
-template <typename TAcc, bool VSquares, typename TIn>
-inline TAcc
-Term(TIn value)
+/** What a task says of how far it came; spread over lines of cache. */
+struct alignas(64) Progress
 {
-  const auto wide = static_cast<TAcc>(value);
-  if constexpr (!VSquares)
-  {
-    return wide;
-  }
-  else if constexpr (std::is_integral<TAcc>::value)
-  {
-    return static_cast<TAcc>(static_cast<std::uint64_t>(wide) * static_cast<std::uint64_t>(wide));
-  }
-  else
-  {
-    return wide * wide;
-  }
-}
-
-/** The x step on one block of columns, `before` being the sum of those before it, which is moved on. */
-template <typename TAcc>
-void
-ScanBlock(TAcc * block, TAcc & before)
-{
-  if constexpr (std::is_integral<TAcc>::value)
-  {
-    for (std::int64_t x = 0; x < BlockColumns; ++x)
-    {
-      before = Add(before, block[x]);
-      block[x] = before;
-    }
-  }
-  else
-  {
-    TAcc totals[2][Groups];
-    for (std::int64_t g = 0; g < Groups; ++g)
-    {
-      TAcc * const group = block + g * GroupColumns;
-      for (std::int64_t i = 1; i < GroupColumns; ++i)
-      {
-        group[i] = group[i - 1] + group[i];
-      }
-      totals[0][g] = group[GroupColumns - 1];
-    }
-    int now = 0;
-    for (std::int64_t d = 1; d < Groups; d *= 2, now = 1 - now)
-    {
-      const TAcc * const from = totals[now];
-      TAcc * const       to = totals[1 - now];
-      std::copy(from, from + d, to);
-      for (std::int64_t g = d; g < Groups; ++g)
-      {
-        to[g] = from[g - d] + from[g];
-      }
-    }
-    for (std::int64_t g = 0; g < Groups; ++g)
-    {
-      const TAcc   left = g > 0 ? totals[now][g - 1] : TAcc{ 0 };
-      TAcc * const group = block + g * GroupColumns;
-      for (std::int64_t i = 0; i < GroupColumns; ++i)
-      {
-        group[i] = before + (left + group[i]);
-      }
-    }
-    before = before + totals[now][Groups - 1];
-  }
-}
-
-/** How the rows of a plane are worked on: sections in parallel, as many at a time as the cores' caches hold. */
-struct Sections
-{
-  std::int64_t columns;
-  std::int64_t atOnce;
-
-  Sections(std::int64_t columnCount, std::size_t pixel, int concurrency)
-    : columns(columnCount)
-    , atOnce(concurrency)
-  {
-    const std::int64_t bytes = SectionRows * columns * static_cast<std::int64_t>(pixel);
-    atOnce *= std::max<std::int64_t>(1, CachedBytes / std::max<std::int64_t>(bytes, 1));
-    atOnce = std::min<std::int64_t>(atOnce, 16 * std::int64_t{ concurrency });
-  }
-  /** Entries: for each section its total, and the C and S it begins with; the state. */
-  std::int64_t
-  Entries() const
-  {
-    return (3 * atOnce + 3) * columns;
-  }
+  std::atomic<std::int64_t> strips{ 0 };
 };
 
-/** The table of one plane after another. */
-template <typename TIn, typename TAcc, bool VSquares>
-class TableMaker
+/** Takes arrays from scratch memory, or adds up what they would need. */
+class Carver
 {
 public:
-  TableMaker(const KernelCall & call, const SummedAreaTableOperation & operation)
-    : m_Call(call)
-    , m_In(call.inputs[0])
-    , m_Columns(call.writable.upper[0])
-    , m_Workers(static_cast<int>(call.executor->GetConcurrency()))
-    , m_Sections(m_Columns, operation.summedAxes == 3 ? sizeof(TAcc) : sizeof(TIn), m_Workers)
-    , m_Totals(static_cast<TAcc *>(call.scratch))
-    , m_Blocks(m_Totals + m_Sections.atOnce * m_Columns)
-    , m_Before(m_Blocks + m_Sections.atOnce * m_Columns)
-    , m_State(m_Before + m_Sections.atOnce * m_Columns)
-    , m_Plane(m_State + 3 * m_Columns)
+  explicit Carver(void * memory)
+    : m_Memory(static_cast<char *>(memory))
   {}
-
-  TAcc *
-  GetState()
+  template <typename T>
+  T *
+  Take(std::int64_t n)
   {
-    return m_State;
+    T * const taken = m_Memory ? reinterpret_cast<T *>(m_Memory + m_Bytes) : nullptr;
+    m_Bytes += (static_cast<std::size_t>(n) * sizeof(T) + 63) / 64 * 64;
+    return taken;
   }
-  TAcc *
-  GetPlane()
+  std::size_t
+  GetBytes() const
   {
-    return m_Plane;
-  }
-
-  /** Adds the slice at `slice` to the plane. */
-  void
-  AddSlice(Coordinates slice, TAcc * plane, std::int64_t rows)
-  {
-    m_Call.executor->ParallelFor((rows + SectionRows - 1) / SectionRows, [&](std::int64_t section, unsigned int) {
-      Coordinates at = slice;
-      for (std::int64_t y = section * SectionRows; y < std::min(rows, (section + 1) * SectionRows); ++y)
-      {
-        at[1] = y;
-        AddRow(at, plane + y * m_Columns);
-      }
-    });
+    return m_Bytes;
   }
 
-  /** Rows [lower, upper) of the plane at `slice`, from the state before them, which is moved on. With `plane` its rows
-   * are the terms, else the input's. Rows in the output's box are stored. */
-  void
-  Sum(const Coordinates & slice, const TAcc * plane, std::int64_t lower, std::int64_t upper, bool store)
+private:
+  char *      m_Memory;
+  std::size_t m_Bytes{ 0 };
+};
+
+/** The table of one slice after another. `TSum`: double, or an unsigned integer. */
+template <typename TSum>
+class TableMaker
+{
+  static constexpr bool IsReal = std::is_floating_point<TSum>::value;
+  /** Sums in memory that others see. */
+  using Wide = std::conditional_t<IsReal, double, std::uint64_t>;
+
+  struct Worker
   {
-    const std::int64_t first = lower / SectionRows;
-    const std::int64_t last = (upper + SectionRows - 1) / SectionRows;
-    for (std::int64_t from = first; from < last; from += m_Sections.atOnce)
+    TSum *          sections; ///< S of floats
+    TSum *          local;    ///< l
+    TSum *          before;   ///< X(C + S)
+    std::uint64_t * in;       ///< a row of voxels that are not one after the other
+    std::uint64_t * out;
+    TSum            left[BlockRows];
+  };
+
+public:
+  TableMaker(const SummedAreaTableOperation & operation, std::int64_t columns, std::int64_t rows, int workers,
+             Carver & carver)
+    : m_Operation(operation)
+    , m_Columns(columns)
+    , m_Padded(Padded(columns))
+    , m_Strip(Padded(std::min(MostStripColumns, columns / (StripsForWorker * workers) + 1)))
+    , m_Strips((m_Padded + m_Strip - 1) / m_Strip)
+    , m_Above(carver.Take<TSum>(m_Padded))
+    , m_Plane(operation.summedAxes == 3 ? carver.Take<TSum>(m_Padded * rows) : nullptr)
+    , m_Progress(carver.Take<Progress>((rows + BlockRows - 1) / BlockRows + 1))
+    , m_Workers(carver.Take<Worker>(workers))
+  {
+    for (int i = 0; i < workers; ++i)
     {
-      if (m_Call.control && m_Call.control->ShouldStop())
+      Worker worker{};
+      worker.sections = carver.Take<TSum>(m_Strip);
+      worker.local = carver.Take<TSum>(m_Strip);
+      worker.before = carver.Take<TSum>(m_Strip);
+      worker.in = carver.Take<std::uint64_t>(m_Strip);
+      worker.out = carver.Take<std::uint64_t>(m_Strip);
+      if (m_Workers)
       {
-        return;
+        new (m_Workers + i) Worker(worker);
       }
-      const std::int64_t to = std::min(last, from + m_Sections.atOnce);
-      m_Call.executor->ParallelFor(to - from, [&](std::int64_t i, unsigned int) {
-        const std::int64_t section = from + i;
-        TAcc * const       total = m_Totals + i * m_Columns;
-        StartSection(section, lower, total);
-        for (std::int64_t y = std::max(lower, section * SectionRows); y < End(section, upper); ++y)
-        {
-          AddRowOf(slice, plane, y, total);
-        }
-      });
-      ChainSections(from, to, upper);
-      if (store)
+    }
+  }
+
+  void
+  Run(const KernelCall & call, bool advance)
+  {
+    m_Call = &call;
+    m_Level = &GetTableLevel();
+    m_Row = m_Level->row[m_Operation.squares ? 1 : 0][static_cast<int>(call.inputs[0].kind)]
+                        [static_cast<int>(advance ? SumKind() : call.output.kind)];
+    const Box &        box = call.writable;
+    const auto * const carryIn = static_cast<const Wide *>(call.sideIn);
+    auto * const       carryOut = static_cast<Wide *>(call.sideOut);
+    if (m_Operation.summedAxes == 2 && m_Operation.Sweeps())
+    {
+      const std::int64_t lower = m_Operation.FirstIndex(box);
+      Coordinates        slice = box.lower;
+      slice[0] = 0;
+      advance ? AdvanceRows(slice, lower, box.upper[1], carryIn, carryOut)
+              : SumSlice(slice, lower, box.upper[1], carryIn, false);
+      return;
+    }
+    Box outer = box;
+    for (int a = 0; a < m_Operation.summedAxes; ++a)
+    {
+      outer.lower[a] = 0;
+      outer.upper[a] = 1;
+    }
+    const std::int64_t slices = outer.NumberOfVoxels();
+    for (std::int64_t i = 0; i < slices && !IsStopped(); ++i)
+    {
+      Coordinates  slice = outer.lower;
+      std::int64_t rest = i;
+      for (int a = m_Operation.summedAxes; a < MaxDimension; ++a)
       {
-        m_Call.executor->ParallelFor(
-          to - from, [&](std::int64_t i, unsigned int) { Finish(slice, plane, from + i, i, lower, upper); });
+        slice[a] += rest % outer.Extent(a);
+        rest /= outer.Extent(a);
+      }
+      if (m_Operation.summedAxes == 2)
+      {
+        SumSlice(slice, 0, box.upper[1], nullptr, false);
+        continue;
+      }
+      StartPlane(m_Operation.Sweeps() ? carryIn : nullptr, box.upper[1]);
+      slice[2] = m_Operation.FirstIndex(box);
+      if (advance)
+      {
+        AddSlices(slice, box.upper[2], box.upper[1]);
+        StorePlane(carryOut, box.upper[1]);
+        continue;
+      }
+      AddSlices(slice, box.lower[2], box.upper[1]);
+      for (slice[2] = std::max(slice[2], box.lower[2]); slice[2] < box.upper[2] && !IsStopped(); ++slice[2])
+      {
+        SumSlice(slice, 0, box.upper[1], nullptr, true);
       }
     }
   }
 
 private:
+  static PixelKind
+  SumKind()
+  {
+    return IsReal ? PixelKind::Float64 : sizeof(TSum) == 4 ? PixelKind::UInt32 : PixelKind::UInt64;
+  }
   static std::int64_t
-  End(std::int64_t section, std::int64_t upper)
+  Place(std::int64_t x)
   {
-    return std::min(upper, (section + 1) * SectionRows);
+    return IsReal ? TablePlace(x) : x;
+  }
+  bool
+  IsStopped() const
+  {
+    return m_Call->control && m_Call->control->ShouldStop();
+  }
+  std::int64_t
+  ColumnsOf(std::int64_t strip) const
+  {
+    return std::min(m_Strip, m_Columns - strip * m_Strip);
+  }
+  void
+  Gather(TSum * sums, const Wide * from, std::int64_t columns) const
+  {
+    std::fill(sums, sums + Padded(columns), TSum{ 0 });
+    for (std::int64_t x = 0; from && x < columns; ++x)
+    {
+      sums[Place(x)] = static_cast<TSum>(from[x]);
+    }
+  }
+  void
+  Scatter(Wide * to, const TSum * sums, std::int64_t columns) const
+  {
+    for (std::int64_t x = 0; x < columns; ++x)
+    {
+      to[x] = static_cast<Wide>(sums[Place(x)]);
+    }
   }
 
-  /** The rows of a section that came before are in the state. */
-  void
-  StartSection(std::int64_t section, std::int64_t lower, TAcc * sum) const
+  /** The row's voxels, one after the other. */
+  const void *
+  Voxels(const Coordinates & slice, std::int64_t x, std::int64_t y, std::int64_t columns, void * copy) const
   {
-    if (section * SectionRows < lower)
-    {
-      std::copy(m_Local, m_Local + m_Columns, sum);
-    }
-    else
-    {
-      std::fill(sum, sum + m_Columns, TAcc{ 0 });
-    }
+    const BufferView & in = m_Call->inputs[0];
+    Coordinates        at = slice;
+    at[0] = x;
+    at[1] = y;
+    return DispatchPixelKind(in.kind, [&](auto pixel) -> const void * {
+      using In = decltype(pixel);
+      const auto * const row = static_cast<const In *>(in.data) + in.Offset(at);
+      if (in.stride[0] == 1)
+      {
+        return row;
+      }
+      for (std::int64_t i = 0; i < columns; ++i)
+      {
+        static_cast<In *>(copy)[i] = row[i * in.stride[0]];
+      }
+      return copy;
+    });
   }
 
+  /** One row of a strip, with the sums that `row` names. */
   void
-  AddRow(const Coordinates & at, TAcc * sum) const
+  DoRow(const Coordinates & slice, std::int64_t strip, std::int64_t y, TableRow & row, Worker & worker) const
   {
-    const TIn * const  row = static_cast<const TIn *>(m_In.data) + m_In.Offset(at);
-    const std::int64_t stride = m_In.stride[0];
-    if (stride == 1)
+    const std::int64_t x = strip * m_Strip;
+    row.columns = ColumnsOf(strip);
+    row.in = Voxels(slice, x, y, row.columns, worker.in);
+    m_Row(row);
+  }
+
+  /** The same, stored if the output has any of it. */
+  void
+  StoreRow(const Coordinates & slice, std::int64_t strip, std::int64_t y, TableRow & row, Worker & worker) const
+  {
+    const BufferView & out = m_Call->output;
+    const std::int64_t x = strip * m_Strip;
+    row.out = nullptr;
+    if (y < out.box.lower[1] || y >= out.box.upper[1])
+    {
+      DoRow(slice, strip, y, row, worker);
+      return;
+    }
+    row.first = out.box.lower[0] - x;
+    row.last = out.box.upper[0] - x;
+    Coordinates at = slice;
+    at[0] = out.box.lower[0];
+    at[1] = y;
+    DispatchPixelKind(out.kind, [&](auto pixel) {
+      using Out = decltype(pixel);
+      Out * const to = static_cast<Out *>(out.data) + out.Offset(at) - row.first * out.stride[0];
+      row.out = out.stride[0] == 1 ? static_cast<void *>(to) : worker.out;
+      DoRow(slice, strip, y, row, worker);
+      for (std::int64_t i = std::max<std::int64_t>(row.first, 0);
+           out.stride[0] != 1 && i < std::min(row.last, row.columns);
+           ++i)
+      {
+        to[i * out.stride[0]] = static_cast<const Out *>(row.out)[i];
+      }
+    });
+  }
+
+  /** Rows [lower, upper) of a slice, or of the plane that it is first added to. Tasks are bands of rows, which workers
+   * begin in order; each follows the one above it from strip to strip. */
+  void
+  SumSlice(const Coordinates & slice, std::int64_t lower, std::int64_t upper, const Wide * carry, bool usesPlane)
+  {
+    const std::int64_t first = lower / BlockRows;
+    const std::int64_t bands = (upper + BlockRows - 1) / BlockRows - first;
+    for (std::int64_t band = 0; band < bands; ++band)
+    {
+      new (m_Progress + band) Progress;
+    }
+    Gather(m_Above, carry, m_Columns);
+    if (!IsReal && carry)
     {
       for (std::int64_t x = 0; x < m_Columns; ++x)
       {
-        sum[x] = Add(sum[x], Term<TAcc, VSquares>(row[x]));
+        m_Above[x] += static_cast<TSum>(carry[m_Columns + x] + carry[2 * m_Columns + x]);
       }
-      return;
     }
-    for (std::int64_t x = 0; x < m_Columns; ++x)
-    {
-      sum[x] = Add(sum[x], Term<TAcc, VSquares>(row[x * stride]));
-    }
-  }
-
-  void
-  AddRowOf(const Coordinates & slice, const TAcc * plane, std::int64_t y, TAcc * sum) const
-  {
-    if (!plane)
-    {
-      Coordinates at = slice;
-      at[1] = y;
-      AddRow(at, sum);
-      return;
-    }
-    const TAcc * const row = plane + y * m_Columns;
-    for (std::int64_t x = 0; x < m_Columns; ++x)
-    {
-      sum[x] = Add(sum[x], row[x]);
-    }
-  }
-
-  /** C and S at the begin of each section from the totals, and the state behind the last. */
-  void
-  ChainSections(std::int64_t from, std::int64_t to, std::int64_t upper)
-  {
-    const std::int64_t stripe = 4096;
-    m_Call.executor->ParallelFor((m_Columns + stripe - 1) / stripe, [&](std::int64_t task, unsigned int) {
-      const std::int64_t end = std::min(m_Columns, (task + 1) * stripe);
-      TAcc * const       blocks = m_State;
-      TAcc * const       before = m_State + m_Columns;
-      for (std::int64_t section = from; section < to; ++section)
+    m_Call->executor->ParallelFor(bands, [&](std::int64_t band, unsigned int index) {
+      Worker &           worker = m_Workers[index];
+      const std::int64_t begin = std::max(lower, (first + band) * BlockRows);
+      const std::int64_t end = std::min(upper, (first + band + 1) * BlockRows);
+      const bool         isStopped = IsStopped();
+      std::fill(worker.left, worker.left + BlockRows, TSum{ 0 });
+      for (std::int64_t strip = 0; strip < m_Strips && !isStopped; ++strip)
       {
-        const std::int64_t at = (section - from) * m_Columns;
-        std::copy(blocks + task * stripe, blocks + end, m_Blocks + at + task * stripe);
-        std::copy(before + task * stripe, before + end, m_Before + at + task * stripe);
-        const bool complete = (section + 1) * SectionRows <= upper;
-        const bool completeBlock = complete && (section + 1) * SectionRows % BlockRows == 0;
-        for (std::int64_t x = task * stripe; complete && x < end; ++x)
+        while (band > 0 && m_Progress[band - 1].strips.load(std::memory_order_acquire) <= strip)
         {
-          const TAcc sum = Add(before[x], m_Totals[at + x]);
-          before[x] = completeBlock ? TAcc{ 0 } : sum;
-          blocks[x] = completeBlock ? Add(blocks[x], sum) : blocks[x];
+          std::this_thread::yield();
+        }
+        if constexpr (IsReal)
+        {
+          const std::int64_t x = strip * m_Strip;
+          Gather(worker.sections, band == 0 && carry ? carry + m_Columns + x : nullptr, ColumnsOf(strip));
+          Gather(worker.local, band == 0 && carry ? carry + 2 * m_Columns + x : nullptr, ColumnsOf(strip));
+        }
+        SumBand(slice, strip, begin, end, worker, usesPlane);
+        m_Progress[band].strips.store(strip + 1, std::memory_order_release);
+      }
+      m_Progress[band].strips.store(m_Strips, std::memory_order_release);
+    });
+    if (m_Call->control)
+    {
+      m_Call->control->AddFinishedVoxels(m_Call->writable.Extent(0) * (std::min(upper, m_Call->writable.upper[1]) -
+                                                                       std::max(lower, m_Call->writable.lower[1])));
+    }
+  }
+
+  void
+  SumBand(const Coordinates & slice, std::int64_t strip, std::int64_t begin, std::int64_t end, Worker & worker,
+          bool usesPlane)
+  {
+    TSum * const       above = m_Above + strip * m_Strip;
+    const std::int64_t padded = Padded(ColumnsOf(strip));
+    TableRow           row{};
+    row.local = IsReal ? worker.local : above;
+    row.before = worker.before;
+    for (std::int64_t y = begin; y < end; ++y)
+    {
+      if constexpr (IsReal)
+      {
+        if (y == begin || y % SectionRows == 0)
+        {
+          m_Level->before(worker.before, above, worker.sections, padded);
+        }
+      }
+      row.plane = usesPlane ? m_Plane + y * m_Padded + strip * m_Strip : nullptr;
+      row.left = worker.left + (y - begin);
+      StoreRow(slice, strip, y, row, worker);
+      if constexpr (IsReal)
+      {
+        EndRow(y, above, worker, padded);
+      }
+    }
+  }
+
+  /** After row y of floats: l becomes part of S, S of C, where a section or block ends. */
+  void
+  EndRow(std::int64_t y, TSum * blocks, Worker & worker, std::int64_t columns) const
+  {
+    if ((y + 1) % SectionRows != 0)
+    {
+      return;
+    }
+    for (std::int64_t x = 0; x < columns; ++x)
+    {
+      worker.sections[x] = worker.sections[x] + worker.local[x];
+      worker.local[x] = 0;
+    }
+    for (std::int64_t x = 0; (y + 1) % BlockRows == 0 && x < columns; ++x)
+    {
+      blocks[x] = blocks[x] + worker.sections[x];
+      worker.sections[x] = 0;
+    }
+  }
+
+  /** C, S and l behind rows [lower, upper); of integers, whose sums have no order, C is all. */
+  void
+  AdvanceRows(const Coordinates & slice, std::int64_t lower, std::int64_t upper, const Wide * carryIn, Wide * carryOut)
+  {
+    m_Call->executor->ParallelFor(m_Strips, [&](std::int64_t strip, unsigned int index) {
+      Worker &           worker = m_Workers[index];
+      const std::int64_t x = strip * m_Strip;
+      const std::int64_t columns = ColumnsOf(strip);
+      TSum * const       above = m_Above + x;
+      Gather(above, carryIn + x, columns);
+      Gather(worker.sections, carryIn + m_Columns + x, columns);
+      Gather(worker.local, carryIn + 2 * m_Columns + x, columns);
+      TableRow row{};
+      row.local = worker.local;
+      for (std::int64_t y = lower; y < upper; ++y)
+      {
+        DoRow(slice, strip, y, row, worker);
+        if constexpr (IsReal)
+        {
+          EndRow(y, above, worker, Padded(columns));
+        }
+      }
+      Scatter(carryOut + x, above, columns);
+      Scatter(carryOut + m_Columns + x, worker.sections, columns);
+      Scatter(carryOut + 2 * m_Columns + x, worker.local, columns);
+    });
+  }
+
+  template <typename TBody>
+  void
+  ForRows(std::int64_t rows, TBody && body) const
+  {
+    m_Call->executor->ParallelFor(
+      (rows + SectionRows - 1) / SectionRows, [&](std::int64_t section, unsigned int index) {
+        for (std::int64_t y = section * SectionRows; y < std::min(rows, (section + 1) * SectionRows); ++y)
+        {
+          body(y, m_Workers[index]);
+        }
+      });
+  }
+  void
+  StartPlane(const Wide * carry, std::int64_t rows)
+  {
+    ForRows(rows, [&](std::int64_t y, Worker &) {
+      Gather(m_Plane + y * m_Padded, carry ? carry + y * m_Columns : nullptr, m_Columns);
+    });
+  }
+  void
+  StorePlane(Wide * carry, std::int64_t rows) const
+  {
+    ForRows(rows, [&](std::int64_t y, Worker &) { Scatter(carry + y * m_Columns, m_Plane + y * m_Padded, m_Columns); });
+  }
+  /** Adds slices up to `upper` to the plane. */
+  void
+  AddSlices(Coordinates slice, std::int64_t upper, std::int64_t rows)
+  {
+    ForRows(rows, [&](std::int64_t y, Worker & worker) {
+      Coordinates at = slice;
+      for (; at[2] < upper; ++at[2])
+      {
+        for (std::int64_t strip = 0; strip < m_Strips; ++strip)
+        {
+          TableRow row{};
+          row.plane = m_Plane + y * m_Padded + strip * m_Strip;
+          DoRow(at, strip, y, row, worker);
         }
       }
     });
   }
 
-  void
-  Finish(const Coordinates & slice, const TAcc * plane, std::int64_t section, std::int64_t i, std::int64_t lower,
-         std::int64_t upper)
-  {
-    // The total is not needed any more: its place holds the running sum.
-    TAcc * const       local = m_Totals + i * m_Columns;
-    const TAcc * const blocks = m_Blocks + i * m_Columns;
-    const TAcc * const before = m_Before + i * m_Columns;
-    const Box &        box = m_Call.output.box;
-    StartSection(section, lower, local);
-    for (std::int64_t y = std::max(lower, section * SectionRows); y < End(section, upper); ++y)
-    {
-      AddRowOf(slice, plane, y, local);
-      if (y < box.lower[1] || y >= box.upper[1])
-      {
-        continue;
-      }
-      Coordinates at = slice;
-      at[0] = box.lower[0];
-      at[1] = y;
-      DispatchPixelKind(m_Call.output.kind, [&](auto pixel) {
-        using Out = decltype(pixel);
-        Out * const        out = static_cast<Out *>(m_Call.output.data) + m_Call.output.Offset(at);
-        const std::int64_t stride = m_Call.output.stride[0];
-        TAcc               sum{ 0 };
-        for (std::int64_t begin = 0; begin < box.upper[0]; begin += BlockColumns)
-        {
-          const std::int64_t n = std::min(BlockColumns, m_Columns - begin);
-          TAcc               block[BlockColumns];
-          for (std::int64_t x = 0; x < n; ++x)
-          {
-            block[x] = Add(blocks[begin + x], Add(before[begin + x], local[begin + x]));
-          }
-          std::fill(block + n, block + BlockColumns, TAcc{ 0 });
-          ScanBlock(block, sum);
-          const std::int64_t first = std::max<std::int64_t>(0, box.lower[0] - begin);
-          Out * const        to = out + (begin - box.lower[0]) * stride;
-          if (stride == 1)
-          {
-            for (std::int64_t x = first; x < n; ++x)
-            {
-              to[x] = static_cast<Out>(block[x]);
-            }
-            continue;
-          }
-          for (std::int64_t x = first; x < n; ++x)
-          {
-            to[x * stride] = static_cast<Out>(block[x]);
-          }
-        }
-      });
-    }
-  }
-
-public:
-  /** `local`: the sum of the rows of the first section that come before the first row to sum. */
-  void
-  SetLocal(const TAcc * local)
-  {
-    m_Local = local;
-  }
-
-  /** The totals of the last section of the last Sum: its running sum. */
-  const TAcc *
-  GetTotals(std::int64_t lower, std::int64_t upper) const
-  {
-    const std::int64_t first = lower / SectionRows;
-    const std::int64_t last = (upper - 1) / SectionRows;
-    return m_Totals + (last - first) % m_Sections.atOnce * m_Columns;
-  }
-
-  static std::size_t
-  ScratchBytes(const SummedAreaTableOperation & operation, const ChunkShape & shape)
-  {
-    const std::int64_t columns = shape.outputBox.upper[0];
-    const Sections     sections(columns, operation.summedAxes == 3 ? sizeof(TAcc) : sizeof(TIn), shape.concurrency);
-    const std::int64_t plane = operation.summedAxes == 3 ? columns * shape.outputBox.upper[1] : 0;
-    return static_cast<std::size_t>(sections.Entries() + plane) * sizeof(TAcc);
-  }
-
-private:
-  const KernelCall & m_Call;
-  const BufferView & m_In;
-  const std::int64_t m_Columns;
-  const int          m_Workers;
-  const Sections     m_Sections;
-  TAcc * const       m_Totals;
-  TAcc * const       m_Blocks;
-  TAcc * const       m_Before;
-  TAcc * const       m_State;
-  TAcc * const       m_Plane;
-  const TAcc *       m_Local{ nullptr };
+  const SummedAreaTableOperation & m_Operation;
+  const std::int64_t               m_Columns;
+  const std::int64_t               m_Padded;
+  const std::int64_t               m_Strip;
+  const std::int64_t               m_Strips;
+  /** Of floats C, of integers all rows above, of the strips that the last band has not done. */
+  TSum * const       m_Above;
+  TSum * const       m_Plane;
+  Progress * const   m_Progress;
+  Worker * const     m_Workers;
+  const KernelCall * m_Call{ nullptr };
+  const TableLevel * m_Level{ nullptr };
+  void (*m_Row)(const TableRow &){ nullptr };
 };
 
-/** Calls f with the maker's class for the kind of the input. */
+/** Calls f with a number of the type of sums. */
 template <typename TFunctor>
-decltype(auto)
-DispatchMaker(PixelKind kind, bool squares, TFunctor && f)
+void
+DispatchSum(PixelKind input, PixelKind output, TFunctor && f)
 {
-  return DispatchPixelKind(kind, [&](auto pixel) {
-    using In = decltype(pixel);
-    using Acc = AccumulatorOf<In>;
-    return squares ? f(static_cast<TableMaker<In, Acc, true> *>(nullptr), Acc{})
-                   : f(static_cast<TableMaker<In, Acc, false> *>(nullptr), Acc{});
-  });
+  if (IsFloatingPoint(input))
+  {
+    f(double{});
+  }
+  else if (!IsFloatingPoint(output) && PixelSize(output) == 4)
+  {
+    f(std::uint32_t{});
+  }
+  else
+  {
+    f(std::uint64_t{});
+  }
 }
 
 void
 RunTable(const KernelCall & call, bool advance)
 {
   const auto & operation = static_cast<const SummedAreaTableOperation &>(*call.operation);
-  DispatchMaker(call.inputs[0].kind, operation.squares, [&](auto * type, auto zero) {
-    using Maker = std::remove_pointer_t<decltype(type)>;
-    using Acc = decltype(zero);
-    Maker              maker(call, operation);
-    const Box &        box = call.writable;
-    const std::int64_t columns = box.upper[0];
-    const auto * const carryIn = static_cast<const Acc *>(call.sideIn);
-    auto * const       carryOut = static_cast<Acc *>(call.sideOut);
-    Acc * const        state = maker.GetState();
-    if (operation.summedAxes == 2 && operation.Sweeps())
-    {
-      const std::int64_t lower = operation.FirstIndex(box);
-      std::copy(carryIn, carryIn + 2 * columns, state);
-      maker.SetLocal(carryIn + 2 * columns);
-      Coordinates slice = box.lower;
-      slice[0] = 0;
-      maker.Sum(slice, nullptr, lower, box.upper[1], !advance);
-      if (advance)
-      {
-        std::copy(state, state + 2 * columns, carryOut);
-        if (box.upper[1] % SectionRows == 0)
-        {
-          std::fill(carryOut + 2 * columns, carryOut + 3 * columns, Acc{ 0 });
-        }
-        else
-        {
-          const Acc * const local = maker.GetTotals(lower, box.upper[1]);
-          std::copy(local, local + columns, carryOut + 2 * columns);
-        }
-      }
-    }
-    else
-    {
-      Box outer = box;
-      for (int a = 0; a < operation.summedAxes; ++a)
-      {
-        outer.lower[a] = 0;
-        outer.upper[a] = 1;
-      }
-      const std::int64_t slices = outer.NumberOfVoxels();
-      const std::int64_t rows = box.upper[1];
-      const std::int64_t planeEntries = rows * columns;
-      for (std::int64_t i = 0; i < slices; ++i)
-      {
-        Coordinates  slice = outer.lower;
-        std::int64_t rest = i;
-        for (int a = operation.summedAxes; a < MaxDimension; ++a)
-        {
-          slice[a] += rest % outer.Extent(a);
-          rest /= outer.Extent(a);
-        }
-        if (operation.summedAxes == 2)
-        {
-          std::fill(state, state + 2 * columns, Acc{ 0 });
-          maker.Sum(slice, nullptr, 0, rows, true);
-          continue;
-        }
-        Acc * const plane = advance ? carryOut : maker.GetPlane();
-        if (operation.Sweeps())
-        {
-          std::copy(carryIn, carryIn + planeEntries, plane);
-        }
-        else
-        {
-          std::fill(plane, plane + planeEntries, Acc{ 0 });
-        }
-        for (slice[2] = operation.FirstIndex(box); slice[2] < box.upper[2]; ++slice[2])
-        {
-          if (call.control && call.control->ShouldStop())
-          {
-            return;
-          }
-          maker.AddSlice(slice, plane, rows);
-          if (!advance && slice[2] >= box.lower[2])
-          {
-            std::fill(state, state + 2 * columns, Acc{ 0 });
-            maker.Sum(slice, plane, 0, rows, true);
-          }
-        }
-      }
-    }
-    if (call.control && !advance)
-    {
-      call.control->AddFinishedVoxels(box.NumberOfVoxels());
-    }
+  // A carry has all of 64 bits.
+  DispatchSum(call.inputs[0].kind, advance ? PixelKind::Float64 : call.output.kind, [&](auto sum) {
+    Carver                    carver(call.scratch);
+    TableMaker<decltype(sum)> maker(operation,
+                                    call.writable.upper[0],
+                                    call.writable.upper[1],
+                                    static_cast<int>(call.executor->GetConcurrency()),
+                                    carver);
+    maker.Run(call, advance);
   });
 }
 
 std::size_t
 ScratchOfTable(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & table = static_cast<const SummedAreaTableOperation &>(operation);
-  return DispatchMaker(shape.inputKinds[0], table.squares, [&](auto * type, auto) {
-    return std::remove_pointer_t<decltype(type)>::ScratchBytes(table, shape);
-  });
+  // As for the widest sums: a carry's.
+  Carver                   carver(nullptr);
+  const TableMaker<double> maker(static_cast<const SummedAreaTableOperation &>(operation),
+                                 shape.outputBox.upper[0],
+                                 shape.outputBox.upper[1],
+                                 shape.concurrency,
+                                 carver);
+  return carver.GetBytes();
 }
 
 } // namespace

@@ -60,23 +60,6 @@ struct NodePart
   Box          output;
 };
 
-/** The chunk's outputs that a support reaches. */
-Box
-GetReach(const VaryingConvolutionOperation & operation, const Box & support, const Box & output)
-{
-  Box reach = support;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    if (operation.order == VaryingOrder::WeightThenConvolve)
-    {
-      const ImageConvolutionOperation node = operation.GetNodeOperation(0);
-      reach.lower[a] -= node.Above(a);
-      reach.upper[a] += node.Below(a);
-    }
-  }
-  return Intersect(reach, output);
-}
-
 /** The rows of one node: weighted as they enter or as they leave, and added. */
 template <typename T>
 class NodeRows
@@ -189,7 +172,7 @@ ColorsOf(const VaryingConvolutionOperation & operation, int a, const Box & outpu
   const auto reach = [&](std::int64_t node) {
     Coordinates position{};
     position[a] = node;
-    return GetReach(operation, operation.GetSupport(position, image), output);
+    return operation.GetReach(operation.GetSupport(position, image), output);
   };
   for (std::int64_t colors = 1;; ++colors)
   {
@@ -216,29 +199,9 @@ public:
     , m_Operation(static_cast<const VaryingConvolutionOperation &>(*call.operation))
     , m_Sums(static_cast<T *>(call.scratch))
     , m_Parts(m_Sums + (call.output.box.NumberOfVoxels() + 63) / 64 * 64)
-    , m_PerWorker(NumbersOfPart<T>(m_Operation, GetPartExtent(m_Operation, call.output.box, call.image.Extents()),
+    , m_PerWorker(NumbersOfPart<T>(m_Operation, m_Operation.GetLargestReach(call.output.box, call.image.Extents()),
                                    call.image.Extents(), 1))
   {}
-
-  /** Parts are at most this large. */
-  static Coordinates
-  GetPartExtent(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image)
-  {
-    Coordinates extent = Coordinates::Filled(1);
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      for (std::int64_t node = 0; node < operation.nodes[a]; ++node)
-      {
-        Coordinates position{};
-        position[a] = node;
-        const std::int64_t support = operation.GetSupport(position, image).Extent(a);
-        extent[a] = std::max(extent[a], support);
-      }
-      extent[a] += operation.order == VaryingOrder::WeightThenConvolve ? operation.kernels[0]->GetExtent()[a] - 1 : 0;
-      extent[a] = std::min(extent[a], output.Extent(a));
-    }
-    return extent;
-  }
 
   void
   Run() const
@@ -263,7 +226,7 @@ public:
       const auto        number = static_cast<std::int64_t>(node);
       const Coordinates position = m_Operation.GetNodePosition(number);
       const Box         support = m_Operation.GetSupport(position, image);
-      const NodePart    part{ number, support, GetReach(m_Operation, support, output) };
+      const NodePart    part{ number, support, m_Operation.GetReach(support, output) };
       if (support.IsEmpty() || part.output.IsEmpty())
       {
         continue;
@@ -363,7 +326,7 @@ std::size_t
 ScratchOf(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
 {
   const Coordinates image = chunk.image.Extents();
-  const Coordinates extent = VaryingConvolution<T>::GetPartExtent(operation, chunk.outputBox, image);
+  const Coordinates extent = operation.GetLargestReach(chunk.outputBox, image);
   std::int64_t      numbers = (chunk.outputBox.NumberOfVoxels() + 63) / 64 * 64;
   numbers += SharesNodes(operation) ? NumbersOfPart<T>(operation, extent, image, chunk.concurrency)
                                     : NumbersOfPart<T>(operation, extent, image, 1) * chunk.concurrency;

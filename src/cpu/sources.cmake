@@ -18,6 +18,7 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuReconstruction.cxx
   cpu/chunkwiseCpuSeparable.cxx
   cpu/chunkwiseCpuSummedAreaTable.cxx
+  cpu/chunkwiseCpuTableBaseline.cxx
   cpu/chunkwiseCpuVariance.cxx
   cpu/chunkwiseCpuWiener.cxx
   cpu/chunkwiseCpuWindow.cxx
@@ -35,15 +36,17 @@ set(_row_flags "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math")
 set_source_files_properties(cpu/chunkwiseCpuLevelBaseline.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuConvolution.cxx cpu/chunkwiseCpuDifference.cxx cpu/chunkwiseCpuEntropy.cxx
   cpu/chunkwiseCpuHighPass.cxx cpu/chunkwiseCpuLaplacian.cxx cpu/chunkwiseCpuNonLocalMeans.cxx cpu/chunkwiseCpuSummedAreaTable.cxx
-  cpu/chunkwiseCpuReconstruction.cxx cpu/chunkwiseCpuVariance.cxx cpu/chunkwiseCpuWiener.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
+  cpu/chunkwiseCpuReconstruction.cxx cpu/chunkwiseCpuTableBaseline.cxx cpu/chunkwiseCpuVariance.cxx cpu/chunkwiseCpuWiener.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuMean.cxx cpu/chunkwiseCpuSeparable.cxx PROPERTIES
   COMPILE_FLAGS "-ffp-contract=off")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  list(APPEND Chunkwise_CPU_SRCS cpu/chunkwiseCpuLevelAvx2.cxx cpu/chunkwiseCpuLevelAvx512.cxx)
-  set_source_files_properties(cpu/chunkwiseCpuLevelAvx2.cxx PROPERTIES COMPILE_FLAGS "${_row_flags} -mavx2 -mfma")
-  set_source_files_properties(cpu/chunkwiseCpuLevelAvx512.cxx PROPERTIES
+  list(APPEND Chunkwise_CPU_SRCS cpu/chunkwiseCpuLevelAvx2.cxx cpu/chunkwiseCpuLevelAvx512.cxx
+    cpu/chunkwiseCpuTableAvx2.cxx cpu/chunkwiseCpuTableAvx512.cxx)
+  set_source_files_properties(cpu/chunkwiseCpuLevelAvx2.cxx cpu/chunkwiseCpuTableAvx2.cxx PROPERTIES COMPILE_FLAGS "${_row_flags} -mavx2 -mfma")
+  set_source_files_properties(cpu/chunkwiseCpuLevelAvx512.cxx cpu/chunkwiseCpuTableAvx512.cxx PROPERTIES
     COMPILE_FLAGS "${_row_flags} -mavx2 -mfma -mavx512f -mavx512bw -mavx512vl -mavx512dq")
-  set_source_files_properties(cpu/chunkwiseCpuLevel.cxx PROPERTIES COMPILE_DEFINITIONS CHUNKWISE_HAS_X86_LEVELS)
+  set_source_files_properties(cpu/chunkwiseCpuLevel.cxx cpu/chunkwiseCpuSummedAreaTable.cxx PROPERTIES
+    COMPILE_DEFINITIONS CHUNKWISE_HAS_X86_LEVELS)
 endif()
 
 # Transforms promise a bound, not bits: multiply-add may be contracted.

@@ -1,0 +1,154 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaFftLines_cuh
+#define chunkwiseCudaFftLines_cuh
+
+#include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseReducer.h"
+
+#include <cuda_runtime.h>
+
+// Where the lines of a convolution's transforms are: rows of images, rows and columns of spectra.
+namespace chunkwise
+{
+
+/** Columns of a block are contiguous and aligned: rows are padded to this many frequencies. */
+constexpr std::int64_t RowUnit = 16;
+
+/** The kind and lines of an image, in roles. */
+struct RowSource
+{
+  const void * data;
+  PixelKind    kind;
+  BoundaryMode mode;
+  double       constant;            ///< is subtracted
+  std::int64_t lower[MaxDimension]; ///< image index of the first position
+  std::int64_t count[MaxDimension];
+  std::int64_t boxLower[MaxDimension];
+  std::int64_t boxUpper[MaxDimension];
+  std::int64_t stride[MaxDimension];
+  std::int64_t n[MaxDimension];
+};
+
+struct RowTarget
+{
+  void *       data;
+  PixelKind    kind;
+  double       scale;
+  double       constant; ///< is added
+  std::int64_t count[MaxDimension];
+  std::int64_t lower[MaxDimension]; ///< image index of the first position
+  std::int64_t stride[MaxDimension];
+  std::int64_t n[MaxDimension];
+  std::int64_t kernel[MaxDimension];
+  std::int64_t below[MaxDimension];
+  const void * factors; ///< nullptr: none
+  std::int64_t factorStride[MaxDimension];
+  std::int64_t crop;
+};
+
+/** The array of half spectra. */
+struct Spectrum
+{
+  std::int64_t half;
+  std::int64_t pitch;
+  std::int64_t rows;
+  std::int64_t planes;
+};
+
+/** Planes [first, first + count) of all batches' planes together. */
+struct PlaneRange
+{
+  std::int64_t first;
+  std::int64_t count;
+};
+
+/** Columns of an array: `columns` side by side, a multiple of RowUnit, points `pointStride` apart. */
+struct ColumnSet
+{
+  std::int64_t columns;
+  std::int64_t pointStride;
+  std::int64_t outerStride; ///< from one set of columns to the next
+  std::int64_t live;        ///< points of the input
+  std::int64_t from;        ///< points kept of an inverse transform
+  std::int64_t to;
+};
+
+/** Row `r` of the planes' rows, of which each plane has count[1]: its place in the roles. */
+__device__ inline void
+PlaceOfRow(std::int64_t r, const std::int64_t * count, const PlaneRange & range, std::int64_t * at)
+{
+  const std::int64_t planes = range.first + r / count[1];
+  const std::int64_t batch = planes / count[2];
+  at[0] = 0;
+  at[1] = r % count[1];
+  at[2] = planes % count[2];
+  at[3] = batch % count[3];
+  at[4] = batch / count[3];
+}
+
+/** Where the row begins in the spectrum. */
+__device__ inline std::int64_t
+SpectrumRow(const Spectrum & spectrum, const std::int64_t * at, const std::int64_t * count)
+{
+  const std::int64_t batch = at[4] * count[3] + at[3];
+  return ((batch * spectrum.planes + at[2]) * spectrum.rows + at[1]) * spectrum.pitch;
+}
+
+/** Where a row of the image and its half spectrum are; -1 if there are not so many rows. */
+__device__ inline void
+FindSource(const RowSource & source, const Spectrum & spectrum, const PlaneRange & range, std::int64_t r,
+           long long & from, long long & to)
+{
+  from = -1;
+  to = -1;
+  if (r < range.count * source.count[1])
+  {
+    std::int64_t at[MaxDimension];
+    PlaceOfRow(r, source.count, range, at);
+    from = 0;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      const std::int64_t mapped =
+        MapTap(source.lower[a] + at[a], source.boxLower[a], source.boxUpper[a], source.n[a], source.mode);
+      from += (mapped - source.boxLower[a]) * source.stride[a];
+    }
+    to = SpectrumRow(spectrum, at, source.count);
+  }
+}
+
+/** Where a row's half spectrum, its pixels and its factors are; -1 if there are not so many rows. */
+__device__ inline void
+FindTarget(const RowTarget & target, const Spectrum & spectrum, const PlaneRange & range, std::int64_t r,
+           long long & from, long long & to, long long & factor)
+{
+  from = -1;
+  to = -1;
+  factor = 0;
+  if (r < range.count * target.count[1])
+  {
+    std::int64_t at[MaxDimension];
+    PlaceOfRow(r, target.count, range, at);
+    to = 0;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      to += at[a] * target.stride[a];
+      factor += target.factorStride[a] *
+                ConvolutionFactors::State(target.lower[a] + at[a], target.n[a], target.kernel[a], target.below[a]);
+    }
+    from = SpectrumRow(spectrum, at, target.count);
+  }
+}
+
+/** The first point of line 0 of this block. */
+__device__ inline std::int64_t
+ColumnBegin(const ColumnSet & set, int lines, std::int64_t & column)
+{
+  const std::int64_t perSet = set.columns / lines;
+  const std::int64_t outer = blockIdx.x / perSet;
+  column = (blockIdx.x - outer * perSet) * lines;
+  return outer * set.outerStride + column;
+}
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,588 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaFixedFft.h"
+#include "chunkwiseCudaFftPoints.cuh"
+#include "chunkwiseCudaKernels.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Columns of a block: 128 bytes of each row. */
+constexpr int ColumnsPerBlock = 16;
+/** The product has twice the numbers in registers. */
+constexpr int ProductColumnsPerBlock = 8;
+constexpr int RowsPerBlock = 16;
+
+constexpr int
+Larger(int a, int b)
+{
+  return a > b ? a : b;
+}
+
+/** Blocks on a multiprocessor, as many as its registers let if a thread has `points` complex numbers. */
+constexpr int
+BlocksOf(int threads, int points)
+{
+  const int registers = (2 * points + 32 + 7) / 8 * 8;
+  return Larger(1, 65536 / (threads * registers));
+}
+
+/** Every point from `load`, transformed over A of them, times twiddles, to shared memory. */
+template <int A, int B, bool VFew, typename TLoad, typename TKeep>
+__device__ __forceinline__ void
+FirstPass(int t, const float2 * __restrict__ twiddles, TLoad && load, TKeep && keep)
+{
+  float re[A];
+  float im[A];
+#pragma unroll
+  for (int j = 0; j < (VFew ? A / FirstFactorOfFew(A) : A); ++j)
+  {
+    load(j, re[j], im[j]);
+  }
+  FftPoints<A, VFew>(re, im);
+#pragma unroll
+  for (int k = 0; k < A; ++k)
+  {
+    const float2 w = __ldg(twiddles + k * B + t);
+    float2       z;
+    z.x = fmaf(re[k], w.x, -im[k] * w.y);
+    z.y = fmaf(re[k], w.y, im[k] * w.x);
+    keep(k, z);
+  }
+}
+
+/** B points from shared memory, transformed. */
+template <int B, typename TKept>
+__device__ __forceinline__ void
+SecondPass(float * re, float * im, TKept && kept)
+{
+#pragma unroll
+  for (int i = 0; i < B; ++i)
+  {
+    const float2 z = kept(i);
+    re[i] = z.x;
+    im[i] = z.y;
+  }
+  FftPoints<B>(re, im);
+}
+
+/** Every B-th point of a column from `t` on, asked for in order; 0 beyond the live ones. */
+template <int B>
+struct ColumnReader
+{
+  const float2 * in;
+  std::int64_t   step;
+  int            t;
+  int            live;
+
+  __device__
+  ColumnReader(const float2 * begin, std::int64_t pointStride, int first, std::int64_t points)
+    : in(begin + first * pointStride)
+    , step(B * pointStride)
+    , t(first)
+    , live(static_cast<int>(points))
+  {}
+  __device__ __forceinline__ float2
+  Next(int j)
+  {
+    float2 z = make_float2(0.0f, 0.0f);
+    if (t + B * j < live)
+    {
+      z = *in;
+    }
+    in += step;
+    return z;
+  }
+};
+
+template <int A, int B, int C, bool VInverse>
+__global__ void
+__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
+  FixedColumnsKernel(ColumnSet set, float2 * data, const float2 * __restrict__ twiddles)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<float2 *>(memory);
+  const int                                     c = threadIdx.x % C;
+  const int                                     t = threadIdx.x / C;
+  std::int64_t                                  column = 0;
+  float2 * const                                begin = data + ColumnBegin(set, C, column) + c;
+  if (t < B)
+  {
+    ColumnReader<B> reader(begin, set.pointStride, t, VInverse ? A * B : set.live);
+    FirstPass<A, B, false>(
+      t,
+      twiddles,
+      [&](int j, float & re, float & im) {
+        const float2 z = reader.Next(j);
+        // The inverse is the transform with real and imaginary parts exchanged.
+        re = VInverse ? z.y : z.x;
+        im = VInverse ? z.x : z.y;
+      },
+      [&](int k, float2 z) { shared[(k * B + t) * C + c] = z; });
+  }
+  __syncthreads();
+  if (t < A)
+  {
+    float re[B];
+    float im[B];
+    SecondPass<B>(re, im, [&](int i) { return shared[(t * B + i) * C + c]; });
+    const int          first = t - (VInverse ? static_cast<int>(set.from) : 0);
+    const int          kept = VInverse ? static_cast<int>(set.to - set.from) : A * B;
+    float2 *           out = begin + first * set.pointStride;
+    const std::int64_t step = A * set.pointStride;
+#pragma unroll
+    for (int q = 0; q < B; ++q)
+    {
+      // One comparison: below 0 is beyond.
+      if (!VInverse || static_cast<unsigned int>(first + A * q) < static_cast<unsigned int>(kept))
+      {
+        *out = VInverse ? make_float2(im[q], re[q]) : make_float2(re[q], im[q]);
+      }
+      out += step;
+    }
+  }
+}
+
+template <int A, int B, int C>
+__global__ void
+__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
+  FixedProductKernel(ColumnSet set, float2 * data, const float2 * __restrict__ there, const float2 * __restrict__ back,
+                     const float2 * __restrict__ kernel, int kernelLive)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<float2 *>(memory);
+  const int                                     c = threadIdx.x % C;
+  const int                                     t = threadIdx.x / C;
+  std::int64_t                                  column = 0;
+  float2 * const                                begin = data + ColumnBegin(set, C, column) + c;
+  ColumnReader<B>                               kernelReader(kernel + column + c, set.columns, t, kernelLive);
+  const auto                                    loadKernel = [&](int j, float & re, float & im) {
+    const float2 z = kernelReader.Next(j);
+    re = z.x;
+    im = z.y;
+  };
+  const auto keep = [&](int k, float2 z) { shared[(k * B + t) * C + c] = z; };
+  if (t < B)
+  {
+    if (kernelLive <= A / FirstFactorOfFew(A) * B)
+    {
+      FirstPass<A, B, true>(t, there, loadKernel, keep);
+    }
+    else
+    {
+      FirstPass<A, B, false>(t, there, loadKernel, keep);
+    }
+  }
+  __syncthreads();
+  float kernelRe[B];
+  float kernelIm[B];
+  if (t < A)
+  {
+    SecondPass<B>(kernelRe, kernelIm, [&](int i) { return shared[(t * B + i) * C + c]; });
+  }
+  __syncthreads();
+  if (t < B)
+  {
+    ColumnReader<B> reader(begin, set.pointStride, t, set.live);
+    FirstPass<A, B, false>(
+      t,
+      there,
+      [&](int j, float & re, float & im) {
+        const float2 z = reader.Next(j);
+        re = z.x;
+        im = z.y;
+      },
+      keep);
+  }
+  __syncthreads();
+  float re[B];
+  float im[B];
+  if (t < A)
+  {
+    SecondPass<B>(re, im, [&](int i) { return shared[(t * B + i) * C + c]; });
+  }
+  __syncthreads();
+  if (t < A)
+  {
+    // The frequencies t + A i, as the transform back begins with, real and imaginary parts exchanged.
+    FirstPass<B, A, false>(
+      t,
+      back,
+      [&](int j, float & outRe, float & outIm) {
+        outIm = fmaf(re[j], kernelRe[j], -im[j] * kernelIm[j]);
+        outRe = fmaf(re[j], kernelIm[j], im[j] * kernelRe[j]);
+      },
+      [&](int k, float2 z) { shared[(k * A + t) * C + c] = z; });
+  }
+  __syncthreads();
+  if (t < B)
+  {
+    float x[A];
+    float y[A];
+    SecondPass<A>(x, y, [&](int i) { return shared[(t * A + i) * C + c]; });
+    const int          first = t - static_cast<int>(set.from);
+    const int          kept = static_cast<int>(set.to - set.from);
+    float2 *           out = begin + first * set.pointStride;
+    const std::int64_t step = B * set.pointStride;
+#pragma unroll
+    for (int q = 0; q < A; ++q)
+    {
+      if (static_cast<unsigned int>(first + B * q) < static_cast<unsigned int>(kept))
+      {
+        *out = make_float2(y[q], x[q]);
+      }
+      out += step;
+    }
+  }
+}
+
+/** Numbers of a line in shared memory, where a pass reads what is B apart: an odd pitch has no two on one bank. */
+template <int A, int B>
+struct RowLines
+{
+  static constexpr int pitch = B | 1;
+  static constexpr int line = A * pitch;
+};
+
+/** With `VGeneral` taps may lie beyond the box, and voxels apart. */
+template <int A, int B, int C, bool VGeneral>
+__global__ void
+__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
+  FixedForwardRowsKernel(RowSource source, float constant, Spectrum spectrum, PlaneRange range,
+                         float2 * __restrict__ out, const float2 * __restrict__ twiddles)
+{
+  constexpr int     M = A * B;
+  constexpr int     pitch = RowLines<A, B>::pitch;
+  constexpr int     line = RowLines<A, B>::line;
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<float2 *>(memory);
+  __shared__ long long                          from[C];
+  __shared__ long long                          to[C];
+  __shared__ int                                taps[VGeneral ? 2 * M : 1];
+  if (threadIdx.x < C)
+  {
+    FindSource(source,
+               spectrum,
+               range,
+               static_cast<std::int64_t>(blockIdx.x) * C + threadIdx.x,
+               from[threadIdx.x],
+               to[threadIdx.x]);
+  }
+  const int live = static_cast<int>(source.count[0]);
+  if (VGeneral)
+  {
+    for (int i = threadIdx.x; i < live; i += blockDim.x)
+    {
+      taps[i] =
+        static_cast<int>(MapTap(source.lower[0] + i, source.boxLower[0], source.boxUpper[0], source.n[0], source.mode) -
+                         source.boxLower[0]);
+    }
+  }
+  __syncthreads();
+  {
+    const int c = threadIdx.x / B;
+    const int t = threadIdx.x % B;
+    if (c < C && from[c] >= 0)
+    {
+      const float * const row =
+        static_cast<const float *>(source.data) + from[c] + (VGeneral ? 0 : source.lower[0] - source.boxLower[0] + t);
+      const auto load = [&](int n) {
+        return __ldg(VGeneral ? row + taps[t + n] * source.stride[0] : row + n) - constant;
+      };
+      float re[A];
+      float im[A];
+#pragma unroll
+      for (int j = 0; j < A; ++j)
+      {
+        re[j] = t + B * j < live ? load(B * j) : 0.0f;
+        im[j] = t + B * j + M < live ? -load(B * j + M) : 0.0f;
+      }
+      TurnEach<4 * A>(re, im, std::make_integer_sequence<int, A>());
+      FirstPass<A, B, false>(
+        t,
+        twiddles,
+        [&](int j, float & x, float & y) {
+          x = re[j];
+          y = im[j];
+        },
+        [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
+    }
+  }
+  __syncthreads();
+  const int c = threadIdx.x / A;
+  const int s = threadIdx.x % A;
+  if (c < C && to[c] >= 0)
+  {
+    float re[B];
+    float im[B];
+    SecondPass<B>(re, im, [&](int i) { return shared[c * line + s * pitch + i]; });
+    float2 * const row = out + to[c] + s;
+#pragma unroll
+    for (int q = 0; q < B; ++q)
+    {
+      row[A * q] = make_float2(re[q], im[q]);
+    }
+  }
+}
+
+template <int A, int B, int C, bool VUnitStride, bool VFactors>
+__global__ void
+__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
+  FixedInverseRowsKernel(RowTarget target, float scale, float constant, Spectrum spectrum, PlaneRange range,
+                         const float2 * __restrict__ in, const float2 * __restrict__ twiddles)
+{
+  constexpr int     M = A * B;
+  constexpr int     pitch = RowLines<A, B>::pitch;
+  constexpr int     line = RowLines<A, B>::line;
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<float2 *>(memory);
+  __shared__ long long                          from[C];
+  __shared__ long long                          to[C];
+  __shared__ long long                          factorRow[C];
+  if (threadIdx.x < C)
+  {
+    const int r = threadIdx.x;
+    FindTarget(target, spectrum, range, static_cast<std::int64_t>(blockIdx.x) * C + r, from[r], to[r], factorRow[r]);
+  }
+  __syncthreads();
+  {
+    const int c = threadIdx.x / B;
+    const int t = threadIdx.x % B;
+    if (c < C && from[c] >= 0)
+    {
+      const float2 * const row = in + from[c] + t;
+      FirstPass<A, B, false>(
+        t,
+        twiddles,
+        [&](int j, float & re, float & im) {
+          const float2 z = row[B * j];
+          re = z.y;
+          im = z.x;
+        },
+        [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
+    }
+  }
+  __syncthreads();
+  const int c = threadIdx.x / A;
+  const int s = threadIdx.x % A;
+  if (c < C && to[c] >= 0)
+  {
+    float re[B];
+    float im[B];
+    SecondPass<B>(re, im, [&](int i) { return shared[c * line + s * pitch + i]; });
+    TurnEach<4 * B>(re, im, std::make_integer_sequence<int, B>());
+    const int          first = s - static_cast<int>(target.crop);
+    const unsigned int kept = static_cast<unsigned int>(target.count[0]);
+    const std::int64_t stride = VUnitStride ? 1 : target.stride[0];
+    float * const      row = static_cast<float *>(target.data) + to[c] + first * stride;
+    const auto * const factors = static_cast<const float *>(target.factors) + factorRow[c];
+    // ConvolutionFactors::State of first + n in 32 bits: farther from an edge than the kernel is long, the distance
+    // does not matter. In a table the states along a row are beside each other.
+    constexpr std::int64_t far = std::int64_t{ 1 } << 30;
+    const bool             fits = target.n[0] > target.kernel[0];
+    const int              below = fits ? static_cast<int>(target.below[0]) : static_cast<int>(far);
+    const std::int64_t     distance = target.n[0] - target.lower[0];
+    const int              position = static_cast<int>(target.lower[0] < far ? target.lower[0] : far) + first;
+    const int              beyond =
+      fits ? static_cast<int>(target.kernel[0]) - static_cast<int>(distance < far ? distance : far) + first : 0;
+    const auto store = [&](int n, float value) {
+      // One comparison: below 0 is beyond.
+      if (static_cast<unsigned int>(first + n) < kept)
+      {
+        value = fmaf(value, scale, constant);
+        if (VFactors)
+        {
+          value *= __ldg(factors + max(min(position + n, below), beyond + n));
+        }
+        row[n * stride] = value;
+      }
+    };
+#pragma unroll
+    for (int q = 0; q < B; ++q)
+    {
+      store(A * q, im[q]);
+      store(A * q + M, -re[q]);
+    }
+  }
+}
+
+template <typename... TParameters, typename... TArguments>
+void
+Launch(const char * name, void (*kernel)(TParameters...), cudaStream_t stream, std::int64_t blocks, int threads,
+       std::size_t bytes, const TArguments &... arguments)
+{
+  if (blocks > 0)
+  {
+    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    kernel<<<static_cast<unsigned int>(blocks), threads, bytes, stream>>>(arguments...);
+    CheckLaunch(name);
+  }
+}
+
+template <int A, int B, bool VInverse>
+void
+RunColumns(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2 * data, const float2 * twiddles)
+{
+  constexpr int C = ColumnsPerBlock;
+  Launch("FixedColumnsKernel",
+         FixedColumnsKernel<A, B, C, VInverse>,
+         stream,
+         sets * (set.columns / C),
+         C * Larger(A, B),
+         sizeof(float2) * A * B * C,
+         set,
+         data,
+         twiddles);
+}
+
+template <int A, int B>
+void
+RunProduct(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2 * data, const float2 * there,
+           const float2 * back, const float2 * kernel, int kernelLive)
+{
+  constexpr int C = ProductColumnsPerBlock;
+  Launch("FixedProductKernel",
+         FixedProductKernel<A, B, C>,
+         stream,
+         sets * (set.columns / C),
+         C * Larger(A, B),
+         sizeof(float2) * A * B * C,
+         set,
+         data,
+         there,
+         back,
+         kernel,
+         kernelLive);
+}
+
+template <int A, int B>
+void
+RunForwardRows(cudaStream_t stream, const RowSource & source, const Spectrum & spectrum, const PlaneRange & range,
+               float2 * out, const float2 * twiddles)
+{
+  constexpr int C = RowsPerBlock;
+  const bool general = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
+                       source.stride[0] != 1;
+  Launch("FixedForwardRowsKernel",
+         general ? FixedForwardRowsKernel<A, B, C, true> : FixedForwardRowsKernel<A, B, C, false>,
+         stream,
+         (range.count * source.count[1] + C - 1) / C,
+         C * Larger(A, B),
+         sizeof(float2) * C * RowLines<A, B>::line,
+         source,
+         static_cast<float>(source.constant),
+         spectrum,
+         range,
+         out,
+         twiddles);
+}
+
+template <int A, int B>
+void
+RunInverseRows(cudaStream_t stream, const RowTarget & target, const Spectrum & spectrum, const PlaneRange & range,
+               const float2 * in, const float2 * twiddles)
+{
+  constexpr int C = RowsPerBlock;
+  const auto    kernel =
+    target.stride[0] != 1
+         ? (target.factors ? FixedInverseRowsKernel<A, B, C, false, true> : FixedInverseRowsKernel<A, B, C, false, false>)
+         : (target.factors ? FixedInverseRowsKernel<A, B, C, true, true> : FixedInverseRowsKernel<A, B, C, true, false>);
+  Launch("FixedInverseRowsKernel",
+         kernel,
+         stream,
+         (range.count * target.count[1] + C - 1) / C,
+         C * Larger(A, B),
+         sizeof(float2) * C * RowLines<A, B>::line,
+         target,
+         static_cast<float>(target.scale),
+         static_cast<float>(target.constant),
+         spectrum,
+         range,
+         in,
+         twiddles);
+}
+
+template <int A, int B>
+constexpr FixedColumns
+MakeColumns()
+{
+  return { A * B, { A, B, 0, 0 }, { B, A, 0, 0 }, RunColumns<A, B, false>, RunColumns<B, A, true>, RunProduct<A, B> };
+}
+
+template <int A, int B>
+constexpr FixedRows
+MakeRows()
+{
+  return { 2 * A * B, { A, B, 0.25, 0 }, { B, A, 0, 0.25 }, RunForwardRows<A, B>, RunInverseRows<B, A> };
+}
+
+constexpr FixedColumns Columns[] = { MakeColumns<16, 8>(),  MakeColumns<16, 9>(),  MakeColumns<16, 10>(),
+                                     MakeColumns<16, 12>(), MakeColumns<16, 15>(), MakeColumns<16, 16>(),
+                                     MakeColumns<18, 16>(), MakeColumns<20, 16>(), MakeColumns<20, 18>(),
+                                     MakeColumns<24, 16>(), MakeColumns<24, 18>(), MakeColumns<24, 20>(),
+                                     MakeColumns<32, 16>(), MakeColumns<24, 24>(), MakeColumns<32, 20>(),
+                                     MakeColumns<32, 24>(), MakeColumns<32, 32>() };
+/** Half the length is a multiple of RowUnit. */
+constexpr FixedRows Rows[] = { MakeRows<16, 8>(),  MakeRows<16, 9>(),  MakeRows<16, 10>(), MakeRows<16, 12>(),
+                               MakeRows<16, 15>(), MakeRows<16, 16>(), MakeRows<16, 18>(), MakeRows<16, 20>(),
+                               MakeRows<16, 24>(), MakeRows<20, 20>(), MakeRows<24, 18>(), MakeRows<16, 32>() };
+
+template <typename TTransform, std::size_t VCount>
+const TTransform *
+Find(const TTransform (&transforms)[VCount], std::int64_t length)
+{
+  for (const TTransform & transform : transforms)
+  {
+    if (transform.length >= length)
+    {
+      return &transform;
+    }
+  }
+  return nullptr;
+}
+
+} // namespace
+
+std::string
+FixedTwiddles::GetKey() const
+{
+  return "fixed transform " + std::to_string(a) + " " + std::to_string(b) + " " + std::to_string(ofPoint) + " " +
+         std::to_string(ofFrequency);
+}
+
+std::vector<float2>
+FixedTwiddles::Make() const
+{
+  std::vector<float2> twiddles;
+  for (int k = 0; k < a; ++k)
+  {
+    for (int t = 0; t < b; ++t)
+    {
+      const double angle = 2 * 3.14159265358979323846 * (t * k + ofPoint * t + ofFrequency * k) / (a * b);
+      float2       w;
+      w.x = static_cast<float>(std::cos(angle));
+      w.y = static_cast<float>(-std::sin(angle));
+      twiddles.push_back(w);
+    }
+  }
+  return twiddles;
+}
+
+const FixedColumns *
+FindFixedColumns(std::int64_t length)
+{
+  return Find(Columns, length);
+}
+
+const FixedRows *
+FindFixedRows(std::int64_t length)
+{
+  return Find(Rows, length);
+}
+
+} // namespace chunkwise
