@@ -103,6 +103,19 @@ CheckLaunch(const char * kernel)
   CheckCuda(cudaGetLastError(), kernel);
 }
 
+std::int64_t
+BlocksAtOnce(const void * kernel, int threads, std::size_t shared)
+{
+  int device = 0;
+  int processors = 0;
+  int blocks = 0;
+  CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
+  CheckCuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  CheckCuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared),
+            "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  return static_cast<std::int64_t>(blocks) * processors;
+}
+
 CudaDevice::CudaDevice(int index, const KernelRegistry & kernels)
   : m_Index(index)
   , m_Kernels(kernels)

@@ -64,6 +64,10 @@ CheckCuda(cudaError_t error, const char * call);
 void
 CheckLaunch(const char * kernel);
 
+/** Blocks of `kernel` that the current device runs at once. */
+std::int64_t
+BlocksAtOnce(const void * kernel, int threads, std::size_t shared);
+
 } // namespace chunkwise
 
 #endif

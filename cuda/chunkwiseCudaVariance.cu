@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaVarianceColumns.cuh"
 #include "chunkwiseCudaVariancePass.cuh"
 #include "chunkwiseVarianceOperation.h"
 
@@ -315,6 +316,13 @@ Run(const KernelCall & call)
   const WindowBoxes boxes(call.output.box, call.image, radius, operation.boundary.mode);
   char *            scratch = static_cast<char *>(call.scratch);
   const auto        pixels = ContinueImage<TPixel>(call, boxes, operation.boundary, scratch);
+  if constexpr (std::is_same<TPixel, float>::value)
+  {
+    if (RunVarianceColumns(pixels, VoxelsOf<TOut>(call.output), radius, operation.takesRoot, StreamOf(call)))
+    {
+      return;
+    }
+  }
   if (!RunAsTiles<TPixel, TOut>(call, pixels, radius, operation.takesRoot))
   {
     LaunchVariancePasses<TPixel, TOut>(boxes, pixels, call.output, operation.takesRoot, scratch, StreamOf(call));

@@ -593,17 +593,11 @@ void
 LaunchTogether(void (*kernel)(TFirst, TSecond), int threads, std::size_t shared, std::int64_t mostBlocks,
                cudaStream_t stream, TFirst first, TSecond second)
 {
-  int device = 0;
-  int processors = 0;
-  int blocks = 0;
-  CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
-  CheckCuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
             "cudaFuncSetAttribute");
-  CheckCuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared),
-            "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  const auto grid = static_cast<unsigned int>(std::min(static_cast<std::int64_t>(blocks) * processors, mostBlocks));
-  void *     arguments[] = { &first, &second };
+  const auto grid = static_cast<unsigned int>(
+    std::min(BlocksAtOnce(reinterpret_cast<const void *>(kernel), threads, shared), mostBlocks));
+  void * arguments[] = { &first, &second };
   CheckCuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(kernel),
                                         dim3(grid),
                                         dim3(static_cast<unsigned int>(threads)),

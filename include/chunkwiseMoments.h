@@ -60,12 +60,18 @@ struct MergedMoments
   {
     return sum * inverse;
   }
-  /** Between the windows and within them. What lies between is not negative but for rounding; NaN stays. */
+  /** What lies between the windows is not negative but for rounding; NaN stays. */
+  CHUNKWISE_HOST_DEVICE TReal
+  Between(TReal inverse) const
+  {
+    const TReal between = squares - sum * (sum * inverse);
+    return between < TReal(0) ? TReal(0) : between;
+  }
+  /** Between the windows and within them. */
   CHUNKWISE_HOST_DEVICE TReal
   Variance(TReal inverse) const
   {
-    const TReal between = squares - sum * (sum * inverse);
-    return (variances + (between < TReal(0) ? TReal(0) : between)) * inverse;
+    return (variances + Between(inverse)) * inverse;
   }
 };
 

@@ -241,6 +241,57 @@ TEST_P(Statistics, NaNStaysWithinItsWindow)
   }
 }
 
+/** Images wider than the tiles that a device cuts them into, so that windows lie within tiles, across them and at the
+ * image's edge. NaN has no bits to compare. */
+TEST_P(Statistics, VarianceOfSmallWindowsHasTheBitsOfTheCpuInAndBetweenTiles)
+{
+  std::mt19937 random(67);
+  Manager      host({});
+  for (int trial = 0; trial < 15; ++trial)
+  {
+    const auto         operation = std::make_shared<VarianceOperation>();
+    const std::int64_t radius = 1 + trial % 3;
+    operation->radius = { { radius, radius, radius, 0, 0 } };
+    operation->takesRoot = trial % 2;
+    operation->boundary.mode = trial < 9 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    const auto        atMost = [&](std::uint32_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+    const Coordinates extent{ { 128 + atMost(40), 30 + atMost(20), trial % 4 ? atMost(30) : atMost(4), atMost(2), 1 } };
+    Trial<float, float> t(random, operation, extent);
+    for (float & pixel : t.pixels)
+    {
+      pixel = random() % 40 ? pixel : random() % 2 ? -0.0F : 1e-42F;
+    }
+    if (trial % 3 == 2)
+    {
+      for (int i = 0; i < 20; ++i)
+      {
+        const float specials[] = { std::numeric_limits<float>::quiet_NaN(),
+                                   std::numeric_limits<float>::infinity(),
+                                   -std::numeric_limits<float>::infinity(),
+                                   std::numeric_limits<float>::max() };
+        t.pixels[random() % t.pixels.size()] = specials[i % 4];
+      }
+    }
+    const Box region = trial % 2 ? t.request.image : RandomRegion(random, extent);
+    t.request.backend = BackendChoice::CPU;
+    t.Prepare(region);
+    host.Execute(t.request);
+    const std::vector<float> expected = t.output;
+    t.request.backend = GetBackend();
+    t.Prepare(region);
+    GetManager().Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    const BufferView view = DenseView(const_cast<float *>(expected.data()), PixelKind::Float32, t.request.output.box);
+    ForEachIndex(region, [&](const Coordinates & index) {
+      const float a = t.Result(index);
+      const float b = At<float>(view, index);
+      ASSERT_TRUE(std::memcmp(&a, &b, sizeof(a)) == 0 || (std::isnan(a) && std::isnan(b)))
+        << operation->GetKey() << " " << ToString(t.request.image) << " region " << ToString(region) << " at "
+        << ToString(index) << ": " << a << " and " << b;
+    });
+  }
+}
+
 std::shared_ptr<HighPassOperation>
 RandomHighPass(std::mt19937 & random)
 {
