@@ -92,6 +92,13 @@ StagedTransfer::Release() noexcept
   }
 }
 
+char *
+StagedTransfer::FindPinned(const DenseSequence & sequence, std::size_t begin, std::size_t end) const
+{
+  char * const memory = sequence.FindContiguous(begin, end);
+  return memory && m_Device.IsPinned(memory, end - begin) ? memory : nullptr;
+}
+
 template <typename TBody>
 void
 StagedTransfer::InLanes(std::size_t bytes, TBody && body)
@@ -156,6 +163,12 @@ StagedTransfer::ToDevice(void * to, const DenseSequence & from)
       char * const      memory = lane.pieces + slot * m_PieceBytes;
       const std::size_t begin = piece * m_PieceBytes;
       const std::size_t end = std::min(begin + m_PieceBytes, bytes);
+      if (const char * const pinned = FindPinned(from, begin, end))
+      {
+        m_Device.CopyToDevice(static_cast<char *>(to) + begin, pinned, end - begin, lane.stream);
+        m_Device.Record(lane.events[slot], lane.stream);
+        continue;
+      }
       if (count >= PiecesOfLane)
       {
         Await(lane.events[slot]);
@@ -181,8 +194,11 @@ StagedTransfer::ToHost(const DenseSequence & to, const void * from)
         const std::size_t slot = count % PiecesOfLane;
         const std::size_t begin = (first + count * step) * m_PieceBytes;
         const std::size_t end = std::min(begin + m_PieceBytes, bytes);
-        m_Device.CopyToHost(
-          lane.pieces + slot * m_PieceBytes, static_cast<const char *>(from) + begin, end - begin, lane.stream);
+        char * const      pinned = FindPinned(to, begin, end);
+        m_Device.CopyToHost(pinned ? pinned : lane.pieces + slot * m_PieceBytes,
+                            static_cast<const char *>(from) + begin,
+                            end - begin,
+                            lane.stream);
         m_Device.Record(lane.events[slot], lane.stream);
       }
       if (count > 0)
@@ -190,8 +206,11 @@ StagedTransfer::ToHost(const DenseSequence & to, const void * from)
         const std::size_t slot = (count - 1) % PiecesOfLane;
         const std::size_t begin = (first + (count - 1) * step) * m_PieceBytes;
         const std::size_t end = std::min(begin + m_PieceBytes, bytes);
-        Await(lane.events[slot]);
-        to.Scatter(begin, end, lane.pieces + slot * m_PieceBytes);
+        if (!FindPinned(to, begin, end))
+        {
+          Await(lane.events[slot]);
+          to.Scatter(begin, end, lane.pieces + slot * m_PieceBytes);
+        }
       }
     }
   });

@@ -43,6 +43,9 @@ private:
   {
     AwaitEvent(m_Device, event, [this] { return m_Context.ShouldStop(); });
   }
+  /** Where bytes [begin, end) lie if they need no staging, else nullptr. */
+  char *
+  FindPinned(const DenseSequence & sequence, std::size_t begin, std::size_t end) const;
   /** Calls body(lane, its number, lanes, pieces) in a thread for each lane. */
   template <typename TBody>
   void

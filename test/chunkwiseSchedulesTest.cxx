@@ -47,6 +47,7 @@ ExpectEverywhere(std::mt19937 & random, ExecutionRequest request, const std::vec
     {
       FakeDevice::Options options;
       options.jitter = random() % 2 == 0;
+      options.hostIsPinned = random() % 4 == 0;
       std::vector<std::shared_ptr<Device>>     devices;
       std::vector<std::shared_ptr<FakeDevice>> fakes;
       for (std::size_t d = 0; d < count; ++d)
