@@ -1,7 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // What only a direct call of a host kernel shows: scratch, strides, stops, workers and instruction sets.
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseDescendingQueue.h"
 #include "chunkwiseDevice.h"
+#include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseOracle.h"
 #include "chunkwiseRankOperation.h"
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <queue>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -696,6 +699,72 @@ TEST(CpuKernels, BitsAreThoseOfThePrescribedArithmetic)
   std::mt19937 random(66);
   CompareWithRules<float>(random);
   CompareWithRules<double>(random);
+}
+
+template <typename TKey>
+void
+ExpectDescendingOrder(std::mt19937 & random)
+{
+  constexpr std::uint32_t   count = 5000;
+  std::vector<TKey>         keys(count);
+  std::vector<char>         memory(DescendingQueue<TKey>::GetBytes(2 * count));
+  DescendingQueue<TKey>     queue;
+  std::priority_queue<TKey> expected;
+  queue.Initialize(memory.data(), 2 * count);
+  for (int round = 0; round < 3; ++round)
+  {
+    queue.Restart();
+    std::uint32_t next = 0;
+    const auto    push = [&](TKey key) {
+      keys[next] = key;
+      queue.Push(next++, key);
+      expected.push(key);
+    };
+    const auto any = [&] { return static_cast<TKey>((std::uint64_t{ random() } << 32) | random()); };
+    while (next < count / 2)
+    {
+      push(random() % 3 ? any() : static_cast<TKey>(any() % 5));
+    }
+    std::uint32_t number = 0;
+    while (queue.Pop(number, [&keys](std::uint32_t n) { return keys[n]; }))
+    {
+      ASSERT_FALSE(expected.empty());
+      ASSERT_EQ(queue.GetLevel(), expected.top());
+      ASSERT_EQ(keys[number], expected.top());
+      expected.pop();
+      // No larger than what was popped, often just as large.
+      for (int i = 0; i < 2 && next < count && random() % 3; ++i)
+      {
+        push(random() % 2 ? keys[number] : std::min(any(), keys[number]));
+      }
+    }
+    ASSERT_TRUE(expected.empty());
+  }
+}
+
+TEST(CpuKernels, ADescendingQueueGivesTheLargestKeysFirst)
+{
+  std::mt19937 random(95);
+  ExpectDescendingOrder<std::uint8_t>(random);
+  ExpectDescendingOrder<std::uint16_t>(random);
+  ExpectDescendingOrder<std::uint32_t>(random);
+  ExpectDescendingOrder<std::uint64_t>(random);
+}
+
+TEST(CpuKernels, ADescendingQueueKeepsItsMemory)
+{
+  using Queue = DescendingQueue<std::uint8_t>;
+  std::vector<char> memory(Queue::GetBytes(100));
+  Queue             queue;
+  queue.Initialize(memory.data(), 100);
+  EXPECT_THROW(
+    {
+      for (std::uint32_t i = 0; i < 30 * 1000; ++i)
+      {
+        queue.Push(i, 7);
+      }
+    },
+    Error);
 }
 
 } // namespace

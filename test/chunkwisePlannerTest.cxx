@@ -303,4 +303,39 @@ TEST(Planner, HandlesImagesBeyond32Bits)
   EXPECT_EQ(plan.chunks.back().outputBox.upper, request.image.upper);
 }
 
+/** Cutting gains nothing where loading, computing and storing do not overlap. */
+TEST(Planner, OneAtATimeCutsOnlyForMemory)
+{
+  PlannerRequest request = MakeRequest({ { 256, 256, 256, 1, 1 } }, 1, std::size_t{ 1 } << 40);
+  EXPECT_GT(MakePlan(request).chunks.size(), 1u) << "with overlap it pays to cut";
+  request.oneAtATime = true;
+  const Plan whole = MakePlan(request);
+  EXPECT_EQ(whole.chunks.size(), 1u);
+  EXPECT_EQ(whole.inputSlots, 1);
+  EXPECT_EQ(whole.outputSlots, 1);
+  request.devices[0].memory = std::size_t{ 60 } << 20;
+  const Plan cut = MakePlan(request);
+  EXPECT_GT(cut.chunks.size(), 1u);
+  EXPECT_LE(cut.deviceBytes, request.devices[0].memory);
+}
+
+/** What lies in place takes no memory of the budget; scratch does. */
+TEST(Planner, InPlaceOnlyScratchCounts)
+{
+  PlannerRequest request = MakeRequest({ { 256, 256, 256, 1, 1 } }, 1, std::size_t{ 1 } << 20);
+  request.oneAtATime = true;
+  request.inPlace = true;
+  EXPECT_EQ(MakePlan(request).chunks.size(), 1u);
+  request.concurrency = 3;
+  int threads = 0;
+  request.scratchBytes = [&threads](const ChunkShape & shape) {
+    threads = shape.concurrency;
+    return static_cast<std::size_t>(shape.outputBox.NumberOfVoxels());
+  };
+  const Plan plan = MakePlan(request);
+  EXPECT_GE(plan.chunks.size(), 16u);
+  EXPECT_LE(plan.deviceBytes, request.devices[0].memory);
+  EXPECT_EQ(threads, 3);
+}
+
 } // namespace
