@@ -325,7 +325,7 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
 /** An image of `extent`^2 voxels made of mirrored copies of a smaller one, against a copy of it, which moves it in once
  * and out once. */
 void
-RunLarge(std::int64_t extent, int neighbours)
+RunLarge(std::int64_t extent)
 {
   const std::int64_t              n = std::min<std::int64_t>(extent, 6400);
   const Box                       box = Box::FromExtent({ { extent, extent, 1, 1, 1 } });
@@ -341,6 +341,7 @@ RunLarge(std::int64_t extent, int neighbours)
   });
   std::vector<std::uint8_t> result(mask.size());
   std::vector<std::uint8_t> expected(mask.size());
+  bool                      isKnown = false; ///< what is expected
   ExecutionRequest          request;
   request.image = request.region = box;
   request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
@@ -359,17 +360,14 @@ RunLarge(std::int64_t extent, int neighbours)
                   report.plan.chunks.size(),
                   report.bytesToDevice * 1e-9,
                   report.bytesToHost * 1e-9,
-                  expected[0] == 255 || result == expected ? "" : "  DIFFERS FROM THE CPU");
+                  !isKnown || result == expected ? "" : "  DIFFERS FROM THE CPU");
       std::fflush(stdout);
     };
-  expected[0] = 255;
-  std::printf(
-    "%lld^2 voxels of uint8, %d neighbours, 2 GiB on each device\n", static_cast<long long>(extent), neighbours);
+  std::printf("%lld^2 voxels of uint8, 4 neighbours, 2 GiB on each device\n", static_cast<long long>(extent));
   device(std::make_shared<IdentityOperation>(), "a copy: in once, out once", { 0 });
   for (const bool holes : { false, true })
   {
     const auto operation = std::make_shared<ReconstructionOperation>();
-    operation->fullyConnected = neighbours > 4;
     operation->marker = holes ? ReconstructionMarker::Border : ReconstructionMarker::Shifted;
     operation->erosion = holes;
     operation->height = 20;
@@ -378,6 +376,7 @@ RunLarge(std::int64_t extent, int neighbours)
     request.output.data = expected.data();
     const double seconds = MedianSeconds(1, [&] { Manager::GetGlobal().Execute(request); });
     std::printf("%-46s %8.0f ms\n", holes ? "fill holes, CPU" : "h-maxima, CPU", seconds * 1e3);
+    isKnown = true;
     request.backend = BackendChoice::CUDA;
     request.output.data = result.data();
     for (const auto method : { ReconstructionMethod::TileWavefront, ReconstructionMethod::Auto })
@@ -402,7 +401,7 @@ main(int argc, char ** argv)
 {
   if (argc > 2 && std::strcmp(argv[1], "large") == 0)
   {
-    RunLarge(std::atoll(argv[2]), 4);
+    RunLarge(std::atoll(argv[2]));
     Manager::GetGlobal().ReleaseMemory();
     return 0;
   }
