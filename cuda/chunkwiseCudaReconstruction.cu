@@ -191,6 +191,7 @@ Reconstruct(const KernelCall & call)
     RunWavefront(image, shape, operation, code, stream);
     if (hasForest)
     {
+      // Who runs a step of Fixpoint waits for it anyway.
       CheckCuda(cudaMemcpyAsync(&givenUp, image.givenUp, sizeof(givenUp), cudaMemcpyDeviceToHost, stream),
                 "cudaMemcpyAsync");
       CheckCuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");

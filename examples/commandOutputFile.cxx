@@ -16,7 +16,9 @@ OutputFile::OutputFile(const fs::path & destination)
   : m_Destination(destination)
 {
   const fs::path parent = destination.has_parent_path() ? destination.parent_path() : fs::path(".");
-  std::string    name = (parent / ("." + destination.filename().string() + ".XXXXXX")).string();
+  // mkdtemp replaces the last six characters, which must be these.
+  const std::string pattern = "." + destination.filename().string() + "." + std::string(6, 'X');
+  std::string       name = (parent / pattern).string();
   if (!mkdtemp(name.data()))
   {
     throw WorkError("OUT: cannot write into " + parent.string() + ": " + std::strerror(errno));

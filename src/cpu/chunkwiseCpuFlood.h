@@ -108,7 +108,7 @@ public:
   {
     std::int64_t parts;
     std::int64_t layersOfPart; ///< of all but the last
-    std::size_t  keyBytes;     ///< of a plane of keys
+    std::size_t  keyBytes;     ///< of the state, and again of the mask
     std::size_t  queueBytes;   ///< of a thread
     std::size_t  boxBytes;     ///< of all lists of changed border voxels
     std::int64_t queueEntries;
