@@ -1,0 +1,238 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseHostCopy.h"
+#include "chunkwiseSchedules.h"
+#include "chunkwiseStagedTransfer.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+class DeviceRunner : public ChunkRunner
+{
+public:
+  DeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit)
+    : m_Context(context)
+    , m_State(state)
+    , m_Device(*state.device)
+    , m_Limit(memoryLimit)
+    , m_Tables(state, memoryLimit)
+    , m_Transfer(state, context, pinnedLimit)
+    , m_Stream(m_Device.CreateStream(), [this](void * stream) { m_Device.DestroyStream(stream); })
+  {}
+
+  ~DeviceRunner() override
+  {
+    try
+    {
+      m_Device.Synchronize(m_Stream.get());
+    }
+    catch (const Error &)
+    {
+      // The step that failed has thrown; what remains is to let its memory go.
+    }
+  }
+
+  void
+  Run(const Step & step) override
+  {
+    try
+    {
+      Enqueue(step, Find(step.kernel));
+    }
+    catch (...)
+    {
+      // Work that was enqueued before the failure still uses the blocks that are about to be released.
+      try
+      {
+        m_Device.Synchronize(m_Stream.get());
+      }
+      catch (const Error &)
+      {
+        // The first error is the one to report.
+      }
+      throw;
+    }
+  }
+
+  std::string
+  GetName() const override
+  {
+    return m_Device.GetDescription().name;
+  }
+
+private:
+  const Kernel &
+  Find(const std::string & name) const
+  {
+    const Kernel * const kernel = m_Device.GetKernels().Find(name);
+    if (!kernel)
+    {
+      throw DeviceError(DeviceError::Kind::Failed, "look-up of kernel " + name, GetName(), 0, "it has none");
+    }
+    return *kernel;
+  }
+
+  void
+  Enqueue(const Step & step, const Kernel & kernel)
+  {
+    const auto & request = m_Context.request;
+    KernelCall   call;
+    call.operation = request.operation.get();
+    call.numberOfInputs = static_cast<int>(request.inputs.size());
+    call.image = request.image;
+    call.writable = step.chunk.outputBox;
+    call.tables = &m_Tables;
+
+    std::vector<ArenaBlock> inputs;
+    for (std::size_t i = 0; i < request.inputs.size(); ++i)
+    {
+      inputs.push_back(Load(request.inputs[i], step.chunk.inputBox));
+      call.inputs[i] = DenseView(inputs.back().Get(), request.inputs[i].kind, step.chunk.inputBox);
+    }
+    ArenaBlock output;
+    if (step.writesOutput)
+    {
+      const Box box = step.changedSides ? Intersect(step.chunk.inputBox, request.region) : step.chunk.outputBox;
+      output = step.changedSides && !step.alone
+                 ? Load(request.output, box)
+                 : ArenaBlock(m_State.memory, DenseView(nullptr, request.output.kind, box).NumberOfBytes(), m_Limit);
+      call.output = DenseView(output.Get(), request.output.kind, box);
+    }
+    const std::size_t scratchBytes =
+      kernel.scratchBytes ? kernel.scratchBytes(*request.operation, m_Context.ShapeOf(step.chunk, 1)) : 0;
+    const ArenaBlock scratch(m_State.memory, scratchBytes, m_Limit);
+    call.scratch = scratch.Get();
+    call.scratchBytes = scratchBytes;
+    ArenaBlock sideIn;
+    if (step.sideIn && !step.sideIn->empty())
+    {
+      sideIn = ArenaBlock(m_State.memory, step.sideIn->size(), m_Limit);
+      ToDevice(sideIn.Get(), step.sideIn->data(), step.sideIn->size());
+      call.sideIn = sideIn.Get();
+      call.sideInBytes = step.sideIn->size();
+    }
+    ArenaBlock sideOut;
+    if (step.sideOut && !step.sideOut->empty())
+    {
+      sideOut = ArenaBlock(m_State.memory, step.sideOut->size(), m_Limit);
+      call.sideOut = sideOut.Get();
+      call.sideOutBytes = step.sideOut->size();
+    }
+    ArenaBlock sides;
+    if (step.changedSides)
+    {
+      sides = ArenaBlock(m_State.memory, sizeof(std::uint32_t), m_Limit);
+      m_Device.SetToZero(sides.Get(), sizeof(std::uint32_t), m_Stream.get());
+      call.changedSides = static_cast<std::uint32_t *>(sides.Get());
+    }
+
+    if (step.alone)
+    {
+      m_Device.Launch(Find(step.kernel + ".begin"), call, m_Stream.get());
+    }
+    m_Device.Launch(kernel, call, m_Stream.get());
+    if (step.alone && m_Context.hostKernels.Find(step.kernel + ".finish"))
+    {
+      m_Device.Launch(Find(step.kernel + ".finish"), call, m_Stream.get());
+    }
+
+    if (step.changedSides)
+    {
+      ToHost(step.changedSides, sides.Get(), sizeof(std::uint32_t));
+    }
+    if (sideOut.Get())
+    {
+      ToHost(step.sideOut->data(), sideOut.Get(), step.sideOut->size());
+    }
+    if (step.writesOutput)
+    {
+      m_Device.Synchronize(m_Stream.get());
+      StoreOwn(step.chunk.outputBox, call.output);
+    }
+    m_Device.Synchronize(m_Stream.get());
+  }
+
+  /** Stores `own`, a part of what the device holds of the output. */
+  void
+  StoreOwn(const Box & own, const BufferView & held)
+  {
+    const BufferView &  output = m_Context.request.output;
+    const DenseSequence to(output, own, m_Context.request.image);
+    const char * const  from =
+      static_cast<const char *>(held.data) + held.Offset(own.lower) * static_cast<std::int64_t>(PixelSize(held.kind));
+    bool contiguous = true;
+    bool whole = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      contiguous = contiguous && (whole || own.Extent(a) == 1);
+      whole = whole && own.Extent(a) == held.box.Extent(a);
+    }
+    if (contiguous)
+    {
+      m_Transfer.ToHost(to, from);
+      m_Context.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
+      return;
+    }
+    // With what surrounds it, which the host leaves out.
+    std::vector<char>   dense(held.NumberOfBytes());
+    const BufferView    copy = DenseView(dense.data(), held.kind, held.box);
+    const DenseSequence all(copy, held.box, m_Context.request.image);
+    m_Transfer.ToHost(all, held.data);
+    const DenseSequence inner(copy, own, m_Context.request.image);
+    std::vector<char>   block(std::min<std::size_t>(inner.GetNumberOfBytes(), std::size_t{ 1 } << 20));
+    for (std::size_t at = 0; at < inner.GetNumberOfBytes(); at += block.size())
+    {
+      const std::size_t end = std::min(at + block.size(), inner.GetNumberOfBytes());
+      inner.Gather(at, end, block.data());
+      to.Scatter(at, end, block.data());
+    }
+    m_Context.bytesToHost += static_cast<std::int64_t>(all.GetNumberOfBytes());
+  }
+
+  ArenaBlock
+  Load(const BufferView & view, const Box & box)
+  {
+    const DenseSequence sequence(view, box, m_Context.request.image);
+    ArenaBlock          block(m_State.memory, sequence.GetNumberOfBytes(), m_Limit);
+    m_Transfer.ToDevice(block.Get(), sequence);
+    m_Context.bytesToDevice += static_cast<std::int64_t>(sequence.GetNumberOfBytes());
+    return block;
+  }
+
+  void
+  ToDevice(void * to, const void * from, std::size_t bytes)
+  {
+    m_Device.CopyToDevice(to, from, bytes, m_Stream.get());
+    m_Device.Synchronize(m_Stream.get());
+  }
+
+  void
+  ToHost(void * to, const void * from, std::size_t bytes)
+  {
+    m_Device.CopyToHost(to, from, bytes, m_Stream.get());
+    m_Device.Synchronize(m_Stream.get());
+  }
+
+  RunContext &          m_Context;
+  DeviceState &         m_State;
+  Device &              m_Device;
+  const std::size_t     m_Limit;
+  CachedTables          m_Tables;
+  StagedTransfer        m_Transfer;
+  std::shared_ptr<void> m_Stream;
+};
+
+} // namespace
+
+std::unique_ptr<ChunkRunner>
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit)
+{
+  return std::unique_ptr<ChunkRunner>(new DeviceRunner(context, state, memoryLimit, pinnedLimit));
+}
+
+} // namespace chunkwise

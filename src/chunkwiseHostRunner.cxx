@@ -1,0 +1,93 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseSchedules.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+class HostRunner : public ChunkRunner
+{
+public:
+  HostRunner(RunContext & context, Executor & executor, Arena & memory)
+    : m_Context(context)
+    , m_Executor(executor)
+    , m_Memory(memory)
+    , m_Control(context)
+  {}
+
+  void
+  Run(const Step & step) override
+  {
+    const Kernel * kernel = m_Context.hostKernels.Find(step.kernel);
+    if (!kernel)
+    {
+      throw ParameterError("the CPU has no kernel \"" + step.kernel + "\"");
+    }
+    const std::size_t bytes =
+      kernel->scratchBytes
+        ? kernel->scratchBytes(*m_Context.request.operation,
+                               m_Context.ShapeOf(step.chunk, static_cast<int>(m_Executor.GetConcurrency())))
+        : 0;
+    const ArenaBlock scratch(m_Memory, bytes);
+    KernelCall       call = m_Context.MakeHostCall(step.chunk, m_Executor, m_Tables);
+    call.control = &m_Control;
+    if (!step.writesOutput)
+    {
+      call.output = BufferView();
+    }
+    else if (step.changedSides)
+    {
+      call.output = SubView(m_Context.request.output, Intersect(step.chunk.inputBox, m_Context.request.region));
+    }
+    call.scratch = scratch.Get();
+    call.scratchBytes = bytes;
+    if (step.sideIn)
+    {
+      call.sideIn = step.sideIn->data();
+      call.sideInBytes = step.sideIn->size();
+    }
+    if (step.sideOut)
+    {
+      call.sideOut = step.sideOut->data();
+      call.sideOutBytes = step.sideOut->size();
+    }
+    call.changedSides = step.changedSides;
+    const Kernel * const begin = step.alone ? m_Context.hostKernels.Find(step.kernel + ".begin") : nullptr;
+    const Kernel * const finish = step.alone ? m_Context.hostKernels.Find(step.kernel + ".finish") : nullptr;
+    if (begin)
+    {
+      begin->run(call);
+    }
+    kernel->run(call);
+    if (finish)
+    {
+      finish->run(call);
+    }
+  }
+
+  std::string
+  GetName() const override
+  {
+    return "cpu";
+  }
+
+private:
+  RunContext & m_Context;
+  Executor &   m_Executor;
+  Arena &      m_Memory;
+  StopControl  m_Control;
+  HostTables   m_Tables;
+};
+
+} // namespace
+
+std::unique_ptr<ChunkRunner>
+MakeHostRunner(RunContext & context, Executor & executor, Arena & memory)
+{
+  return std::unique_ptr<ChunkRunner>(new HostRunner(context, executor, memory));
+}
+
+} // namespace chunkwise

@@ -1,0 +1,141 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseTaskLoop_h
+#define chunkwiseTaskLoop_h
+
+#include "chunkwiseError.h"
+#include "chunkwiseSchedules.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace chunkwise
+{
+
+/** Hands tasks to runners from a rule that says what may run now. */
+class TaskLoop
+{
+public:
+  TaskLoop(RunContext & context, std::vector<std::unique_ptr<ChunkRunner>> & runners,
+           std::vector<std::string> & warnings)
+    : m_Context(context)
+    , m_Runners(runners)
+    , m_Warnings(warnings)
+    , m_Finished(runners.size(), 0)
+  {}
+
+  /** Repeats until `done()`: a free runner asks `take(task)`, false if nothing may run now; runs `work(runner, task)`
+   * unlocked; then `finish(task)`, or `putBack(task)` if the runner failed. take, finish, putBack and done are called
+   * under one lock. */
+  template <typename TTask, typename TTake, typename TWork, typename TFinish, typename TPutBack, typename TDone>
+  void
+  Loop(TTake && take, TWork && work, TFinish && finish, TPutBack && putBack, TDone && done)
+  {
+    const auto serve = [&](std::size_t r) {
+      std::unique_lock<std::mutex> lock(m_Mutex);
+      while (!m_Failure && !done() && m_Runners[r])
+      {
+        TTask task{};
+        if (m_Context.ShouldStop())
+        {
+          m_Failure = std::make_exception_ptr(Aborted());
+          break;
+        }
+        if (!take(task))
+        {
+          m_Changed.wait_for(lock, std::chrono::milliseconds(5));
+          continue;
+        }
+        lock.unlock();
+        std::exception_ptr failure;
+        try
+        {
+          work(*m_Runners[r], task);
+        }
+        catch (...)
+        {
+          failure = std::current_exception();
+        }
+        lock.lock();
+        if (!failure)
+        {
+          finish(task);
+          ++m_Finished[r];
+        }
+        else
+        {
+          putBack(task);
+          Drop(r, failure);
+        }
+        m_Changed.notify_all();
+      }
+      m_Changed.notify_all();
+    };
+    std::vector<std::thread> threads;
+    for (std::size_t r = 1; r < m_Runners.size(); ++r)
+    {
+      threads.emplace_back(serve, r);
+    }
+    serve(0);
+    for (auto & thread : threads)
+    {
+      thread.join();
+    }
+    if (m_Failure)
+    {
+      std::rethrow_exception(m_Failure);
+    }
+  }
+
+  const std::vector<std::int64_t> &
+  GetFinished() const
+  {
+    return m_Finished;
+  }
+
+private:
+  void
+  Drop(std::size_t r, const std::exception_ptr & failure)
+  {
+    const bool last =
+      std::count_if(m_Runners.begin(), m_Runners.end(), [](const auto & x) { return x != nullptr; }) == 1;
+    try
+    {
+      std::rethrow_exception(failure);
+    }
+    catch (const DeviceError & error)
+    {
+      if (!last)
+      {
+        m_Warnings.push_back(m_Runners[r]->GetName() + " dropped: " + error.what());
+        m_Runners[r].reset();
+        return;
+      }
+    }
+    catch (...)
+    {
+      // Anything but a device's failure ends the run.
+    }
+    m_Failure = failure;
+  }
+
+  RunContext &                                m_Context;
+  std::vector<std::unique_ptr<ChunkRunner>> & m_Runners;
+  std::vector<std::string> &                  m_Warnings;
+  std::vector<std::int64_t>                   m_Finished;
+  std::mutex                                  m_Mutex;
+  std::condition_variable                     m_Changed;
+  std::exception_ptr                          m_Failure;
+};
+
+void
+RunSweep(RunContext & context, const Plan & plan, TaskLoop & loop);
+void
+RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop);
+/** `executor` makes and ends the state where the host does. */
+void
+RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, Executor & executor);
+
+} // namespace chunkwise
+
+#endif
