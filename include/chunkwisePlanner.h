@@ -58,6 +58,8 @@ struct PlannerRequest
   double pieceSeconds{ 30e-9 };
   /** Chunks must be ordered along this axis and hold the others whole (Sweep); -1: the planner's choice. */
   int sweepAxis{ -1 };
+  /** Sweep: bytes that a chunk hands to the next, which may be another device's. */
+  std::size_t carryBytes{ 0 };
 };
 
 struct Plan
@@ -94,9 +96,14 @@ MakePlan(const PlannerRequest & request);
 Chunkwise_EXPORT double
 BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExtent);
 
-/** The chunk of an image cut in two along its longest axis, sweepAxis preferred; empty if it is one voxel. */
+/** The chunk of an image cut in two along its longest axis, sweepAxis preferred; empty if it is one voxel. A sweep's
+ * chunk is cut along its axis alone. */
 Chunkwise_EXPORT std::vector<Chunk>
                  HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request);
+
+/** All chunks halved, those that cannot be as they are. */
+Chunkwise_EXPORT std::vector<Chunk>
+                 HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerRequest & request);
 
 /** The input box of an output box. */
 Chunkwise_EXPORT Box

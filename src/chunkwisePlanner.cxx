@@ -13,6 +13,9 @@ namespace chunkwise
 namespace
 {
 
+/** What a carry waits for on its way from device to device, behind pieces of images in both directions. */
+constexpr double HandoverSeconds = 1.5e-3;
+
 std::size_t
 RoundUp(std::size_t bytes)
 {
@@ -295,10 +298,17 @@ public:
       const double imbalance = std::ceil(chunks / devices) * devices / chunks;
       const double ends = m_Request.oneAtATime ? 0 : (load + store) * devices / chunks;
       const double launches = chunks / devices * m_LaunchSeconds;
+      // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
+      // links.
+      const double handovers = m_Request.sweepAxis >= 0 && devices > 1
+                                 ? chunks * (HandoverSeconds + static_cast<double>(m_Request.carryBytes) * devices *
+                                                                 (1 / m_ToDeviceRate + 1 / m_ToHostRate))
+                                 : 0;
       const auto   estimate = [&](double kernel) {
         const double steady = c.inputSlots == 1 ? load + store + kernel
                                                   : std::max({ load, store, kernel }) * (c.inputSlots == 2 ? 1.1 : 1.0);
-        return steady * imbalance + ends + (m_Request.oneAtATime ? 0 : kernel * devices / chunks) + launches;
+        return std::max(steady * imbalance, handovers) + ends + (m_Request.oneAtATime ? 0 : kernel * devices / chunks) +
+               launches;
       };
       if (c.deviceBytes > m_Memory || c.bytesIn > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
       {
@@ -403,8 +413,9 @@ BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExten
 std::vector<Chunk>
 HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request)
 {
-  int axis = sweepAxis;
-  if (chunk.outputBox.Extent(axis) < 2)
+  // What a sweep hands on belongs to whole planes.
+  int axis = request.sweepAxis >= 0 ? request.sweepAxis : sweepAxis;
+  if (chunk.outputBox.Extent(axis) < 2 && request.sweepAxis < 0)
   {
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -423,6 +434,22 @@ HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request)
     half.inputBox = InputBoxOf(half.outputBox, request);
   }
   return halves;
+}
+
+std::vector<Chunk>
+HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerRequest & request)
+{
+  std::vector<Chunk> smaller;
+  for (const Chunk & chunk : chunks)
+  {
+    const std::vector<Chunk> halves = HalveChunk(chunk, sweepAxis, request);
+    if (halves.empty())
+    {
+      smaller.push_back(chunk);
+    }
+    smaller.insert(smaller.end(), halves.begin(), halves.end());
+  }
+  return smaller;
 }
 
 Plan
