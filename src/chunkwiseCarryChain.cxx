@@ -18,7 +18,7 @@ CarryChain::CarryChain(const RunContext & context, bool isShared)
   {
     SideData carry = request.operation->GetInitialCarry(request.region, context.inputKinds, request.output.kind);
     m_Bytes = carry.size();
-    Put(request.region.lower[m_Axis], std::move(carry));
+    Put(request.region.lower[m_Axis], Keep(std::move(carry)));
   }
 }
 
@@ -50,12 +50,18 @@ CarryChain::Await(std::int64_t index, const std::function<bool()> & stop) const
 }
 
 void
-CarryChain::Put(std::int64_t index, SideData carry)
+CarryChain::Put(std::int64_t index, Carry carry)
 {
-  const auto                        shared = std::make_shared<const SideData>(std::move(carry));
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  m_Known[index] = shared;
+  m_Known[index] = std::move(carry);
   m_Changed.notify_all();
+}
+
+CarryChain::Carry
+CarryChain::Keep(SideData data)
+{
+  const auto kept = std::make_shared<const SideData>(std::move(data));
+  return Carry(kept, kept->data());
 }
 
 void

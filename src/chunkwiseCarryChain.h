@@ -17,7 +17,8 @@ namespace chunkwise
 class CarryChain
 {
 public:
-  using Carry = std::shared_ptr<const SideData>;
+  /** GetBytes() bytes, in pinned memory if there was room. */
+  using Carry = std::shared_ptr<const void>;
 
   /** Knows what enters the request's region. `isShared`: several workers take chunks, so that each must hand on what
    * it makes; one alone keeps that to itself. Throws what the operation does when it has no initial carry. */
@@ -62,7 +63,10 @@ public:
   Carry
   Await(std::int64_t index, const std::function<bool()> & stop) const;
   void
-  Put(std::int64_t index, SideData carry);
+  Put(std::int64_t index, Carry carry);
+  /** A carry in memory of no kind. */
+  static Carry
+  Keep(SideData data);
   /** No chunk that begins there will be run again. */
   void
   Forget(std::int64_t index);

@@ -1,18 +1,19 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDeviceCarries.h"
 
-#include <algorithm>
-#include <cstring>
+#include "chunkwiseError.h"
 
 namespace chunkwise
 {
 
 DeviceCarries::DeviceCarries(DeviceState & state, RunContext & context, CarryChain & chain, std::size_t memoryLimit,
                              std::size_t pinnedLimit)
-  : m_Device(*state.device)
+  : m_State(state)
+  , m_Device(*state.device)
   , m_Context(context)
   , m_Chain(chain)
   , m_Advance(m_Device.GetKernels().Find(context.request.operation->GetName() + ".advance"))
+  , m_PinnedLimit(pinnedLimit)
 {
   const std::size_t bytes = chain.GetBytes();
   for (int i = 0; i < (chain.IsShared() ? 2 : 1); ++i)
@@ -23,12 +24,6 @@ DeviceCarries::DeviceCarries(DeviceState & state, RunContext & context, CarryCha
   {
     m_Out.emplace_back(state.memory, bytes, memoryLimit);
   }
-  m_PieceBytes = std::max<std::size_t>(256, (bytes + 255) / 256 * 256);
-  if (pinnedLimit)
-  {
-    m_PieceBytes = std::min(m_PieceBytes, std::max<std::size_t>(256, pinnedLimit / 4 / 256 * 256));
-  }
-  m_Staging = ArenaBlock(state.pinned, m_PieceBytes, pinnedLimit);
   try
   {
     m_Stream = m_Device.CreateStream();
@@ -93,38 +88,41 @@ DeviceCarries::Await(const std::function<bool()> & mustStop)
 }
 
 void
-DeviceCarries::Take(std::size_t number, const Chunk & chunk, EventHandle lastUse,
-                    const std::function<bool()> & mustStop)
+DeviceCarries::Take(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop)
 {
   const CarryChain::Carry carry = m_Chain.Await(m_Chain.Begin(chunk), mustStop);
-  if (lastUse)
+  m_OnTheWay = carry;
+  m_Device.CopyToDevice(In(number), carry.get(), m_Chain.GetBytes(), m_Stream);
+  Await(mustStop);
+  m_Context.bytesToDevice += static_cast<std::int64_t>(m_Chain.GetBytes());
+}
+
+std::shared_ptr<void>
+DeviceCarries::Acquire()
+{
+  try
   {
-    m_Device.Wait(m_Stream, lastUse);
+    const auto block = std::make_shared<ArenaBlock>(m_State.pinned, m_Chain.GetBytes(), m_PinnedLimit);
+    return std::shared_ptr<void>(block, block->Get());
   }
-  for (std::size_t at = 0; at < carry->size(); at += m_PieceBytes)
+  catch (const BudgetError &)
   {
-    const std::size_t bytes = std::min(m_PieceBytes, carry->size() - at);
-    std::memcpy(m_Staging.Get(), carry->data() + at, bytes);
-    m_Device.CopyToDevice(static_cast<char *>(In(number)) + at, m_Staging.Get(), bytes, m_Stream);
-    Await(mustStop);
+    // Slower, but of no other consequence.
+    const auto data = std::make_shared<SideData>(m_Chain.GetBytes());
+    return std::shared_ptr<void>(data, data->data());
   }
-  m_Context.bytesToDevice += static_cast<std::int64_t>(carry->size());
 }
 
 void
 DeviceCarries::HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop)
 {
   m_Device.Wait(m_Stream, m_Advanced);
-  SideData carry(m_Chain.GetBytes());
-  for (std::size_t at = 0; at < carry.size(); at += m_PieceBytes)
-  {
-    const std::size_t bytes = std::min(m_PieceBytes, carry.size() - at);
-    m_Device.CopyToHost(m_Staging.Get(), static_cast<const char *>(Out(number)) + at, bytes, m_Stream);
-    Await(mustStop);
-    std::memcpy(carry.data() + at, m_Staging.Get(), bytes);
-  }
-  m_Context.bytesToHost += static_cast<std::int64_t>(carry.size());
-  m_Chain.Put(m_Chain.End(chunk), std::move(carry));
+  const std::shared_ptr<void> carry = Acquire();
+  m_OnTheWay = carry;
+  m_Device.CopyToHost(carry.get(), Out(number), m_Chain.GetBytes(), m_Stream);
+  Await(mustStop);
+  m_Context.bytesToHost += static_cast<std::int64_t>(m_Chain.GetBytes());
+  m_Chain.Put(m_Chain.End(chunk), carry);
 }
 
 } // namespace chunkwise

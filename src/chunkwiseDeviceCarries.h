@@ -21,7 +21,7 @@ public:
     return (isShared ? 4 : 3) * ((carryBytes + 255) / 256 * 256);
   }
 
-  /** Throws BudgetError or DeviceError. At most a quarter of the pinned budget is used. */
+  /** Throws BudgetError or DeviceError if memory fails. */
   DeviceCarries(DeviceState & state, RunContext & context, CarryChain & chain, std::size_t memoryLimit,
                 std::size_t pinnedLimit);
   ~DeviceCarries();
@@ -29,16 +29,6 @@ public:
   DeviceCarries &
   operator=(const DeviceCarries &) = delete;
 
-  CarryChain &
-  GetChain() const
-  {
-    return m_Chain;
-  }
-  std::size_t
-  GetPinnedBytes() const
-  {
-    return m_PieceBytes;
-  }
   /** The kernel that makes a carry without the output; nullptr if there is none. */
   const Kernel *
   GetAdvance() const
@@ -51,11 +41,13 @@ public:
   void
   Advance(std::size_t number, const Chunk & chunk, bool follows, KernelCall & call, StreamHandle stream);
 
-  /** Brings what enters the chunk here, once the chain knows it and `lastUse`, if there is one, has come: that of the
-   * chunk two before. Returns when it is there; throws Aborted if `mustStop` is true before. */
+  /** Brings what enters the chunk here, once the chain knows it: after the chunk before was handed on, so that the
+   * kernels of the one before that, which used the same memory, have ended. Returns when it is there; throws Aborted if
+   * `mustStop` is true before. */
   void
-  Take(std::size_t number, const Chunk & chunk, EventHandle lastUse, const std::function<bool()> & mustStop);
-  /** Brings what leaves the chunk to the chain. Between Advance of this chunk and of the next. */
+  Take(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
+  /** Brings what leaves the chunk to the chain, through pinned memory as far as the budget has room for what others
+   * have not taken yet. Between Advance of this chunk and of the next. */
   void
   HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
   void
@@ -80,14 +72,19 @@ private:
     return m_Out[number % m_Out.size()].Get();
   }
 
+  /** Memory of the host for a carry. */
+  std::shared_ptr<void>
+  Acquire();
+
+  DeviceState &           m_State;
   Device &                m_Device;
   RunContext &            m_Context;
   CarryChain &            m_Chain;
   const Kernel *          m_Advance;
+  const std::size_t       m_PinnedLimit;
   std::vector<ArenaBlock> m_In;
   std::vector<ArenaBlock> m_Out;
-  std::size_t             m_PieceBytes;
-  ArenaBlock              m_Staging;
+  CarryChain::Carry       m_OnTheWay; ///< what the stream may still copy to or from
   StreamHandle            m_Stream{ nullptr };
   EventHandle             m_Copied{ nullptr };
   EventHandle             m_Advanced{ nullptr };

@@ -123,8 +123,8 @@ HostWorker::Sweep(const Chunk & chunk, KernelCall call)
 {
   const CarryChain::Carry carry = m_Chain->Await(m_Chain->Begin(chunk), [this] { return m_Context.ShouldStop(); });
   SideData                behind(m_Chain->IsLast(chunk) ? 0 : m_Chain->GetBytes());
-  call.sideIn = carry->data();
-  call.sideInBytes = carry->size();
+  call.sideIn = carry.get();
+  call.sideInBytes = m_Chain->GetBytes();
   if (!behind.empty())
   {
     KernelCall advance = call;
@@ -145,7 +145,7 @@ HostWorker::Sweep(const Chunk & chunk, KernelCall call)
   m_Context.hostKernels.Find(m_Name)->run(call);
   if (!behind.empty())
   {
-    m_Chain->Put(m_Chain->End(chunk), std::move(behind));
+    m_Chain->Put(m_Chain->End(chunk), CarryChain::Keep(std::move(behind)));
   }
   m_Chain->Forget(m_Chain->Begin(chunk));
 }

@@ -292,8 +292,7 @@ private:
     {
       m_Threads = std::min<std::size_t>(8, std::max(1u, std::thread::hardware_concurrency() / 2));
     }
-    const std::size_t carries = m_Carries ? m_Carries->GetPinnedBytes() : 0;
-    const std::size_t budget = (limit ? limit : static_cast<std::size_t>(-1)) - carries;
+    const std::size_t budget = limit ? limit : static_cast<std::size_t>(-1);
     m_PieceBytes = std::min(LargestPiece, std::max(SmallestPiece, RoundUp(chunkBytes / (2 * m_Threads))));
     const auto ring = [this] { return 2 * m_Threads * PiecesPerThread * m_PieceBytes; };
     while (ring() > budget && m_PieceBytes > SmallestPiece)
@@ -721,8 +720,7 @@ private:
       }
       if (!job->follows)
       {
-        const auto user = static_cast<std::int64_t>(number) - 2;
-        m_Carries->Take(number, job->chunk, user < 0 ? nullptr : RunEvent(user), mustStop);
+        m_Carries->Take(number, job->chunk, mustStop);
       }
       {
         const std::lock_guard<std::mutex> lock(m_Mutex);
