@@ -7,7 +7,9 @@
 #include "chunkwiseTestOperations.h"
 
 #include <memory>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -46,6 +48,40 @@ struct FakeDevices
     }
   }
 };
+
+/** Calls run(manager, random, t) five times in each of some threads, on two devices whose budgets they share. */
+template <typename TRun>
+void
+RunAtOnceOnTwoDevices(unsigned int count, TRun && run)
+{
+  FakeDevice::Options options;
+  options.jitter = true;
+  FakeDevices devices(2, options);
+  const auto  manager = devices.MakeManager();
+  Budgets     budgets;
+  budgets.device = 40000;
+  budgets.pinned = 200000;
+  manager->SetBudgets(budgets);
+  std::vector<std::thread> threads;
+  for (unsigned int t = 0; t < count; ++t)
+  {
+    threads.emplace_back([&manager, &run, t] {
+      std::mt19937 random(100 + t);
+      for (int i = 0; i < 5; ++i)
+      {
+        run(*manager, random, t);
+      }
+    });
+  }
+  for (auto & thread : threads)
+  {
+    thread.join();
+  }
+  for (const auto & fake : devices.fakes)
+  {
+    EXPECT_LE(fake->GetPeak(), budgets.device);
+  }
+}
 
 /** Every function of a device whose failure a run may meet, and the work of a kernel. */
 const char * const FakeDeviceCalls[] = { "GetFreeMemory", "Allocate",     "AllocatePinned", "CreateStream",

@@ -522,36 +522,12 @@ TEST(Manager, WhatTheMonitorThrowsReachesTheCaller)
 
 TEST(Manager, SeveralRunsAtOnceShareDevicesAndBudgets)
 {
-  FakeDevice::Options options;
-  options.jitter = true;
-  FakeDevices devices(2, options);
-  const auto  manager = devices.MakeManager();
-  Budgets     budgets;
-  budgets.device = 40000;
-  budgets.pinned = 200000;
-  manager->SetBudgets(budgets);
-  std::vector<std::thread> threads;
-  for (unsigned int t = 0; t < 6; ++t)
-  {
-    threads.emplace_back([&manager, t] {
-      std::mt19937 random(100 + t);
-      for (int i = 0; i < 5; ++i)
-      {
-        Case c(random, { { 10, 12, 20, 1, 1 } }, 1 + static_cast<std::int64_t>(t % 2));
-        c.request.hostTakesChunks = t % 3 == 0;
-        manager->Execute(c.request);
-        EXPECT_EQ(c.output, c.expected);
-      }
-    });
-  }
-  for (auto & thread : threads)
-  {
-    thread.join();
-  }
-  for (const auto & fake : devices.fakes)
-  {
-    EXPECT_LE(fake->GetPeak(), budgets.device);
-  }
+  RunAtOnceOnTwoDevices(6, [](Manager & manager, std::mt19937 & random, unsigned int t) {
+    Case c(random, { { 10, 12, 20, 1, 1 } }, 1 + static_cast<std::int64_t>(t % 2));
+    c.request.hostTakesChunks = t % 3 == 0;
+    manager.Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+  });
 }
 
 TEST(Manager, MemoryIsKeptBetweenRunsAndGivenBackOnRequest)

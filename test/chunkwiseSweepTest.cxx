@@ -425,35 +425,11 @@ TEST(Sweep, ProgressRises)
 
 TEST(Sweep, SeveralRunsAtOnceShareDevices)
 {
-  FakeDevice::Options options;
-  options.jitter = true;
-  FakeDevices devices(2, options);
-  const auto  manager = devices.MakeManager();
-  Budgets     budgets;
-  budgets.device = 40000;
-  budgets.pinned = 200000;
-  manager->SetBudgets(budgets);
-  std::vector<std::thread> threads;
-  for (unsigned int t = 0; t < 4; ++t)
-  {
-    threads.emplace_back([&manager, t] {
-      std::mt19937 random(200 + t);
-      for (int i = 0; i < 5; ++i)
-      {
-        Case c(random, { { 12, 10, 40, 1, 1 } });
-        manager->Execute(c.request);
-        EXPECT_EQ(c.output, c.expected);
-      }
-    });
-  }
-  for (auto & thread : threads)
-  {
-    thread.join();
-  }
-  for (const auto & fake : devices.fakes)
-  {
-    EXPECT_LE(fake->GetPeak(), budgets.device);
-  }
+  RunAtOnceOnTwoDevices(4, [](Manager & manager, std::mt19937 & random, unsigned int) {
+    Case c(random, { { 12, 10, 40, 1, 1 } });
+    manager.Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+  });
 }
 
 TEST(Sweep, WithoutAKernelForTheCarryAloneOneDeviceDoesAll)
