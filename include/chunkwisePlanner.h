@@ -84,7 +84,8 @@ struct Plan
 /** Chooses chunks. A pure function: equal requests give equal plans.
  *
  * Minimises the expected time
- *   max(bytes in / link, bytes out / link, kernel traffic / device memory rate) + first load + last store
+ *   max(bytes in / link, bytes out / link, kernel traffic / device memory rate, carries from device to device)
+ *   + first load + last store
  *   + pieces * pieceSeconds + chunks * launchSeconds
  * over chunk extents and buffer counts whose buffers fit the smallest device's memory. Chunks of a run along the sweep
  * axis reload no halo. Throws BudgetError, naming the bytes needed and the budget, if one voxel's chunk does not fit.

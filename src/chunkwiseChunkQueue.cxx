@@ -15,6 +15,7 @@ ChunkQueue::ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, s
   if (sweepAxis >= 0)
   {
     m_PutBack.assign(chunks.begin(), chunks.end());
+    m_Claims.assign(participants, 0);
     return;
   }
   for (std::size_t w = 0; w < participants; ++w)
@@ -45,11 +46,16 @@ ChunkQueue::Claim(std::size_t worker, Chunk & chunk, const std::function<bool()>
       longest->erase(longest->begin() + half, longest->end());
     }
     std::deque<Chunk> & source = own.empty() ? m_PutBack : own;
-    if (!source.empty() && !m_Recalling)
+    if (!source.empty() && !m_Recalling && !IsEarly(worker))
     {
       chunk = source.front();
       source.pop_front();
       ++m_Claimed;
+      if (worker < m_Claims.size())
+      {
+        ++m_Claims[worker];
+        m_Changed.notify_all();
+      }
       return true;
     }
     // A worker's own failure has no signal here.
@@ -57,11 +63,20 @@ ChunkQueue::Claim(std::size_t worker, Chunk & chunk, const std::function<bool()>
   }
 }
 
+bool
+ChunkQueue::IsEarly(std::size_t worker) const
+{
+  return worker < m_Claims.size() &&
+         std::any_of(
+           m_Claims.begin(), m_Claims.end(), [&](int claims) { return claims >= 0 && claims < m_Claims[worker]; });
+}
+
 void
 ChunkQueue::Finish()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   --m_Unfinished;
+  m_Claims.clear();
   Release(1);
 }
 
@@ -80,6 +95,7 @@ ChunkQueue::PutBack(std::size_t claimed, const std::vector<Chunk> & chunks)
     // Those who know of a recall that is under way hold no claims of a later one.
     m_Recalls += m_Recalling ? 0 : 1;
     m_Recalling = true;
+    m_Claims.clear();
   }
   Release(claimed);
 }
@@ -106,6 +122,10 @@ ChunkQueue::Leave(std::size_t worker)
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_PutBack.insert(m_PutBack.end(), m_Ranges[worker].begin(), m_Ranges[worker].end());
   m_Ranges[worker].clear();
+  if (worker < m_Claims.size())
+  {
+    m_Claims[worker] = -1;
+  }
   m_Changed.notify_all();
 }
 

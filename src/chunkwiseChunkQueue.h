@@ -26,8 +26,9 @@ public:
    * not negative: no ranges; chunks are claimed in order along this axis, by whoever asks. */
   ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants, int sweepAxis = -1);
 
-  /** The worker's next chunk. Waits while all chunks are claimed but some may still be put back; false when all are
-   * finished, the queue was closed, or `stop` says that the worker itself has failed. */
+  /** The worker's next chunk. Of a sweep, workers begin in turn: one that claims its first chunks waits until the
+   * others have as many, or have left, or a chunk is finished. Waits while all chunks are claimed but some may still be
+   * put back; false when all are finished, the queue was closed, or `stop` says that the worker itself has failed. */
   bool
   Claim(std::size_t worker, Chunk & chunk, const std::function<bool()> & stop);
   /** The chunk's output is in place. */
@@ -58,6 +59,9 @@ public:
   IsFinished() const;
 
 private:
+  /** Under the lock: whether the worker should wait for others at the begin of a sweep. */
+  bool
+  IsEarly(std::size_t worker) const;
   /** Under the lock: so many claims have ended. */
   void
   Release(std::size_t claimed);
@@ -69,6 +73,7 @@ private:
   const int                      m_SweepAxis;
   std::size_t                    m_Unfinished{ 0 };
   std::size_t                    m_Claimed{ 0 };
+  std::vector<int>               m_Claims; ///< of a sweep, by those who begin, while they do; -1: has left
   bool                           m_Recalling{ false };
   std::atomic<int>               m_Recalls{ 0 };
   bool                           m_Closed{ false };

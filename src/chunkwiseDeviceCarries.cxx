@@ -16,11 +16,11 @@ DeviceCarries::DeviceCarries(DeviceState & state, RunContext & context, CarryCha
   , m_PinnedLimit(pinnedLimit)
 {
   const std::size_t bytes = chain.GetBytes();
-  for (int i = 0; i < (chain.IsShared() ? 2 : 1); ++i)
+  for (std::size_t i = 0; i < NumberOfIn(chain.IsShared()); ++i)
   {
     m_In.emplace_back(state.memory, bytes, memoryLimit);
   }
-  for (int i = 0; i < 2; ++i)
+  for (std::size_t i = 0; i < NumberOfOut(chain.IsShared()); ++i)
   {
     m_Out.emplace_back(state.memory, bytes, memoryLimit);
   }
@@ -59,25 +59,26 @@ DeviceCarries::DestroyHandles() noexcept
 }
 
 void
-DeviceCarries::Advance(std::size_t number, const Chunk & chunk, bool follows, KernelCall & call, StreamHandle stream)
+DeviceCarries::Enter(std::size_t number, const Chunk & chunk, bool follows, KernelCall & call) const
 {
   call.sideIn = follows ? Out(number - 1) : In(number);
   call.sideInBytes = m_Chain.GetBytes();
-  if (m_Chain.IsLast(chunk))
+  if (!m_Chain.IsLast(chunk))
   {
-    return;
+    call.sideOut = Out(number);
+    call.sideOutBytes = m_Chain.GetBytes();
   }
-  KernelCall advance = call;
-  advance.sideOut = Out(number);
-  advance.sideOutBytes = m_Chain.GetBytes();
-  if (!m_Advance)
+}
+
+void
+DeviceCarries::Advance(const Chunk & chunk, KernelCall call, StreamHandle stream)
+{
+  if (m_Advance && !m_Chain.IsLast(chunk))
   {
-    call = advance;
-    return;
+    call.output = BufferView();
+    m_Device.Launch(*m_Advance, call, stream);
+    m_Device.Record(m_Advanced, stream);
   }
-  advance.output = BufferView();
-  m_Device.Launch(*m_Advance, advance, stream);
-  m_Device.Record(m_Advanced, stream);
 }
 
 void

@@ -9,16 +9,21 @@ namespace chunkwise
 
 /** The carries of a sweep on one device: what enters each of its chunks and what leaves it, while the chunks go through
  * a pipeline. From one chunk to the next on this device a carry stays in its memory; to and from other devices it goes
- * through the chain. Chunks are numbered from 0 in the order of their kernels. */
+ * through the chain. Chunks are numbered from 0 in order. */
 class DeviceCarries
 {
 public:
-  /** Device memory that an object takes: it has a carry for a chunk to read and one to write, each twice where a chunk
-   * of another device may come between. */
+  /** Chunks whose carry may be made before the output of the one before them. */
+  static std::size_t
+  Lead(bool isShared)
+  {
+    return isShared ? 1 : 0;
+  }
+  /** Device memory that an object takes. */
   static std::size_t
   DeviceBytes(std::size_t carryBytes, bool isShared)
   {
-    return (isShared ? 4 : 3) * ((carryBytes + 255) / 256 * 256);
+    return (NumberOfIn(isShared) + NumberOfOut(isShared)) * ((carryBytes + 255) / 256 * 256);
   }
 
   /** Throws BudgetError or DeviceError if memory fails. */
@@ -36,17 +41,21 @@ public:
     return m_Advance;
   }
 
-  /** Gives the call of a chunk its carry and enqueues what makes the next one: a kernel of its own, so that the next
-   * chunk need not wait for this one's output, or the call itself. `follows`: chunk `number` - 1 was the one before. */
+  /** Gives the call of a chunk what enters it, and memory for what leaves it. `follows`: chunk `number` - 1 was the one
+   * before. */
   void
-  Advance(std::size_t number, const Chunk & chunk, bool follows, KernelCall & call, StreamHandle stream);
+  Enter(std::size_t number, const Chunk & chunk, bool follows, KernelCall & call) const;
+  /** Enqueues the kernel, if there is one, that makes what leaves the chunk of this call alone, so that the next chunk
+   * need not wait for this one's output. At most Lead chunks ahead of the calls that make the outputs; all in one
+   * stream. */
+  void
+  Advance(const Chunk & chunk, KernelCall call, StreamHandle stream);
 
-  /** Brings what enters the chunk here, once the chain knows it: after the chunk before was handed on, so that the
-   * kernels of the one before that, which used the same memory, have ended. Returns when it is there; throws Aborted if
-   * `mustStop` is true before. */
+  /** Brings what enters the chunk here, once the chain knows it: after the chunk before was handed on. Returns when it
+   * is there; throws Aborted if `mustStop` is true before. */
   void
   Take(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
-  /** Brings what leaves the chunk to the chain, through pinned memory as far as the budget has room for what others
+  /** Brings what leaves the chunk to the chain, into pinned memory as far as the budget has room for what others
    * have not taken yet. Between Advance of this chunk and of the next. */
   void
   HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
@@ -57,6 +66,18 @@ public:
   }
 
 private:
+  // A buffer is used again for a chunk when the chunk that is Lead + 1 (in) or Lead + 2 (out) before it has its output:
+  // when a carry was handed on, all kernels that were enqueued before the one that made it have ended.
+  static std::size_t
+  NumberOfIn(bool isShared)
+  {
+    return isShared ? Lead(true) + 2 : 1;
+  }
+  static std::size_t
+  NumberOfOut(bool isShared)
+  {
+    return Lead(isShared) + 2;
+  }
   void
   DestroyHandles() noexcept;
   void

@@ -74,6 +74,7 @@ struct Job
   // Of a sweep.
   bool follows{ false };       ///< the previous job's carry enters
   bool carryEntered{ false };  ///< it is on the device, or comes there before this job's kernel
+  bool advanced{ false };      ///< what makes the next carry is enqueued
   bool carryHandedOn{ false }; ///< the chain knows what leaves, or nobody will ask for it
 };
 
@@ -635,7 +636,8 @@ private:
     }
   }
 
-  /** Enqueues the kernels of all jobs that are loaded and have a free output buffer, in order. */
+  /** Enqueues the kernels of all jobs that are loaded and have a free output buffer, in order, and ahead of them what
+   * makes the carries that others may wait for. */
   void
   IssueReady()
   {
@@ -645,46 +647,76 @@ private:
       return;
     }
     m_Issuing = true;
-    while (!m_Failed && m_IssueJob < m_Jobs.size())
+    while (!m_Failed)
     {
-      const std::size_t number = m_IssueJob;
-      Job &             job = *m_Jobs[number];
-      const bool        outputFree = number < m_Outputs.size() || m_Jobs[number - m_Outputs.size()]->finished;
-      if (job.loaded < job.loads.size() || !outputFree || (m_Chain && !job.carryEntered))
+      if (MayAdvance())
+      {
+        Job & job = *m_Jobs[m_AdvanceJob];
+        lock.unlock();
+        AwaitLoads();
+        m_Carries->Advance(job.chunk, MakeCall(m_AdvanceJob, job), m_RunStream);
+        lock.lock();
+        job.advanced = true;
+        ++m_AdvanceJob;
+      }
+      else if (MayIssue())
+      {
+        Job & job = *m_Jobs[m_IssueJob];
+        lock.unlock();
+        Issue(m_IssueJob, job);
+        lock.lock();
+        job.issued = true;
+        ++m_IssueJob;
+      }
+      else
       {
         break;
       }
-      lock.unlock();
-      Issue(number, job);
-      lock.lock();
-      job.issued = true;
-      ++m_IssueJob;
       m_Changed.notify_all();
     }
     m_Issuing = false;
   }
 
+  bool
+  MayAdvance() const
+  {
+    if (!m_Chain || m_AdvanceJob == m_Jobs.size() ||
+        m_AdvanceJob > m_IssueJob + DeviceCarries::Lead(m_Chain->IsShared()))
+    {
+      return false;
+    }
+    const Job & job = *m_Jobs[m_AdvanceJob];
+    return job.loaded == job.loads.size() && job.carryEntered;
+  }
+
+  bool
+  MayIssue() const
+  {
+    if (m_IssueJob == m_Jobs.size())
+    {
+      return false;
+    }
+    const Job & job = *m_Jobs[m_IssueJob];
+    const bool  outputFree = m_IssueJob < m_Outputs.size() || m_Jobs[m_IssueJob - m_Outputs.size()]->finished;
+    return job.loaded == job.loads.size() && outputFree && (!m_Chain || m_IssueJob < m_AdvanceJob);
+  }
+
   void
-  Issue(std::size_t number, const Job & job)
+  AwaitLoads()
   {
     m_Device.Record(m_LoadEvent, m_LoadStream);
     m_Device.Wait(m_RunStream, m_LoadEvent);
+  }
+
+  KernelCall
+  MakeCall(std::size_t number, const Job & job)
+  {
     KernelCall call;
     call.operation = m_Context.request.operation.get();
     call.numberOfInputs = static_cast<int>(job.inputs.size());
     for (std::size_t i = 0; i < job.inputs.size(); ++i)
     {
-      char * const memory = InputMemory(number) + m_InputOffsets[i];
-      if (job.overlaps)
-      {
-        m_Device.CopyOnDevice(
-          memory, InputMemory(number - 1) + m_InputOffsets[i] + job.overlapFrom[i], job.overlapBytes[i], m_RunStream);
-      }
-      call.inputs[i] = DenseView(memory, m_Context.inputKinds[i], job.chunk.inputBox);
-    }
-    if (job.overlaps)
-    {
-      m_Device.Record(OverlapEvent(static_cast<std::int64_t>(number)), m_RunStream);
+      call.inputs[i] = DenseView(InputMemory(number) + m_InputOffsets[i], m_Context.inputKinds[i], job.chunk.inputBox);
     }
     call.output = DenseView(OutputMemory(number), m_Context.request.output.kind, job.chunk.outputBox);
     call.writable = job.chunk.outputBox;
@@ -695,9 +727,27 @@ private:
     call.tables = &m_Tables;
     if (m_Chain)
     {
-      m_Carries->Advance(number, job.chunk, job.follows, call, m_RunStream);
+      m_Carries->Enter(number, job.chunk, job.follows, call);
     }
-    m_Device.Launch(*m_Kernel, call, m_RunStream);
+    return call;
+  }
+
+  void
+  Issue(std::size_t number, const Job & job)
+  {
+    AwaitLoads();
+    if (job.overlaps)
+    {
+      for (std::size_t i = 0; i < job.inputs.size(); ++i)
+      {
+        m_Device.CopyOnDevice(InputMemory(number) + m_InputOffsets[i],
+                              InputMemory(number - 1) + m_InputOffsets[i] + job.overlapFrom[i],
+                              job.overlapBytes[i],
+                              m_RunStream);
+      }
+      m_Device.Record(OverlapEvent(static_cast<std::int64_t>(number)), m_RunStream);
+    }
+    m_Device.Launch(*m_Kernel, MakeCall(number, job), m_RunStream);
     m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream);
   }
 
@@ -735,7 +785,7 @@ private:
       {
         {
           std::unique_lock<std::mutex> lock(m_Mutex);
-          WaitFor(lock, [job] { return job->issued; });
+          WaitFor(lock, [job] { return job->advanced; });
         }
         m_Carries->HandOn(number, job->chunk, mustStop);
         const std::lock_guard<std::mutex> lock(m_Mutex);
@@ -895,6 +945,7 @@ private:
   std::vector<std::unique_ptr<Job>> m_Jobs;
   std::deque<Chunk>                 m_Parts;
   std::size_t                       m_LoadJob{ 0 };
+  std::size_t                       m_AdvanceJob{ 0 };
   std::size_t                       m_IssueJob{ 0 };
   std::size_t                       m_StoreJob{ 0 };
   bool                              m_Issuing{ false };
