@@ -13,9 +13,6 @@ namespace chunkwise
 namespace
 {
 
-/** What a carry waits for on its way from device to device, behind pieces of images in both directions. */
-constexpr double HandoverSeconds = 1.5e-3;
-
 std::size_t
 RoundUp(std::size_t bytes)
 {
@@ -300,9 +297,10 @@ public:
       const double launches = chunks / devices * m_LaunchSeconds;
       // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
       // links.
+      const double bytesIn = static_cast<double>(m_Request.carryBytes + std::min(c.inputBytes, m_Request.bytesAhead));
+      const double bytesOut = static_cast<double>(m_Request.carryBytes + std::min(c.outputBytes, m_Request.bytesAhead));
       const double handovers = m_Request.sweepAxis >= 0 && devices > 1
-                                 ? chunks * (HandoverSeconds + static_cast<double>(m_Request.carryBytes) * devices *
-                                                                 (1 / m_ToDeviceRate + 1 / m_ToHostRate))
+                                 ? chunks * devices * (bytesIn / m_ToDeviceRate + bytesOut / m_ToHostRate)
                                  : 0;
       const auto   estimate = [&](double kernel) {
         const double steady = c.inputSlots == 1 ? load + store + kernel

@@ -188,6 +188,36 @@ TEST(Sweep, DevicesShareTheChunks)
   }
 }
 
+TEST(Sweep, CarriesMayBeAheadOfOutputs)
+{
+  std::mt19937 random(56);
+  for (const bool isAlone : { false, true })
+  {
+    Case        c(random, { { 12, 10, 240, 1, 1 } });
+    FakeDevices devices(2);
+    const auto  manager = devices.MakeManager();
+    c.LeaveRoomFor(14);
+    // With little pinned memory a carry waits for little, so that the plan is for several chunks at once.
+    c.request.budgets.pinned = 1024;
+    // Stores take longer than carries; what waits for a buffer to be stored from has its carry kept.
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onCopyToHost = [](std::size_t bytes) {
+        std::this_thread::sleep_for(std::chrono::microseconds(bytes == 12 * 10 * 8 ? 0 : 200));
+      };
+    }
+    if (isAlone)
+    {
+      devices.fakes[1]->FailAt("CreateStream", 0, true);
+    }
+    const ExecutionReport report = manager->Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+    EXPECT_GT(report.plan.chunkExtent[2], 1);
+    EXPECT_GT(report.plan.inputSlots, 1);
+    EXPECT_EQ(report.chunksPerDevice[1] == 0, isAlone);
+  }
+}
+
 TEST(Sweep, EveryCallMayFailOnceAndTheResultIsRight)
 {
   std::mt19937 random(45);
