@@ -75,7 +75,7 @@ DeviceCarries::Advance(const Chunk & chunk, KernelCall call, StreamHandle stream
 {
   if (m_Advance && !m_Chain.IsLast(chunk))
   {
-    call.output = BufferView();
+    call.OmitOutput();
     m_Device.Launch(*m_Advance, call, stream);
     m_Device.Record(m_Advanced, stream);
   }

@@ -95,6 +95,7 @@ private:
       call.inputs[i] = DenseView(inputs.back().Get(), request.inputs[i].kind, step.chunk.inputBox);
     }
     ArenaBlock output;
+    call.output.kind = request.output.kind;
     if (step.writesOutput)
     {
       const Box box = step.changedSides ? Intersect(step.chunk.inputBox, request.region) : step.chunk.outputBox;
