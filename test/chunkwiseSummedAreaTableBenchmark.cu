@@ -19,7 +19,6 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 using namespace chunkwise;
@@ -317,41 +316,6 @@ Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::in
   auto * const out = reinterpret_cast<TOut *>(memory);
   const double copy = MedianMilliseconds(
     [&] { Check(cudaMemcpyAsync(memory, memory + bytes / 2, bytes / 2, cudaMemcpyDeviceToDevice)); });
-  FillImage<<<4096, 256>>>(in, x, y, z);
-  Check(cudaGetLastError());
-  const double single = TimeTable(device, box, TableMethod::SinglePass, in, out);
-  const double blocks = TimeTable(device, box, TableMethod::Blocks, in, out);
-
-  double transposing = 0;
-  if (withPeers && z == 1 && x == y && x % 32 == 0)
-  {
-    TOut * other = nullptr;
-    Check(cudaMalloc(&other, static_cast<std::size_t>(n) * sizeof(TOut)));
-    const dim3 grid(static_cast<unsigned int>(x / 32), static_cast<unsigned int>(y / 32));
-    transposing = MedianMilliseconds([&] {
-      ScanRows<<<static_cast<unsigned int>(y), 256>>>(in, other, x);
-      Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
-      ScanRows<<<static_cast<unsigned int>(y), 256>>>(out, other, x);
-      Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
-    });
-    Check(cudaFree(other));
-  }
-  double scan = 0;
-  if (withPeers)
-  {
-    std::size_t scanBytes = 0;
-    Check(cub::DeviceScan::InclusiveSum(nullptr, scanBytes, in, out, n));
-    void * scanScratch = nullptr;
-    Check(cudaMalloc(&scanScratch, scanBytes));
-    scan = MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); });
-    Check(cudaFree(scanScratch));
-  }
-  double npp = 0;
-  if constexpr (std::is_same<TIn, std::uint8_t>::value)
-  {
-    npp = withPeers && z == 1 ? TimeNpp(in, x, y) : 0;
-  }
-  Check(cudaFree(memory));
   std::printf("%-7s %-7s %5lld x %5lld x %4lld: copy %7.3f ms",
               PixelKindName(PixelKindOf<TIn>()),
               PixelKindName(PixelKindOf<TOut>()),
@@ -359,18 +323,48 @@ Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::in
               static_cast<long long>(y),
               static_cast<long long>(z),
               copy);
-  const std::pair<const char *, double> times[] = { { "single pass", single },
-                                                    { "blocks", blocks },
-                                                    { "transposing", transposing },
-                                                    { "CUB scan", scan },
-                                                    { "NPP", npp } };
-  for (const auto & time : times)
+  // Each column as soon as it is known, so that one sees which takes long.
+  const auto print = [&](const char * name, double time) {
+    std::printf(", %s %7.3f (%.2f)", name, time, time / copy);
+    std::fflush(stdout);
+  };
+  FillImage<<<4096, 256>>>(in, x, y, z);
+  Check(cudaGetLastError());
+  print("single pass", TimeTable(device, box, TableMethod::SinglePass, in, out));
+  print("blocks", TimeTable(device, box, TableMethod::Blocks, in, out));
+
+  if (withPeers && z == 1 && x == y && x % 32 == 0)
   {
-    if (time.second > 0)
+    TOut * other = nullptr;
+    Check(cudaMalloc(&other, static_cast<std::size_t>(n) * sizeof(TOut)));
+    const dim3 grid(static_cast<unsigned int>(x / 32), static_cast<unsigned int>(y / 32));
+    print("transposing", MedianMilliseconds([&] {
+            ScanRows<<<static_cast<unsigned int>(y), 256>>>(in, other, x);
+            Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
+            ScanRows<<<static_cast<unsigned int>(y), 256>>>(out, other, x);
+            Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
+          }));
+    Check(cudaFree(other));
+  }
+  if (withPeers)
+  {
+    std::size_t scanBytes = 0;
+    Check(cub::DeviceScan::InclusiveSum(nullptr, scanBytes, in, out, n));
+    void * scanScratch = nullptr;
+    Check(cudaMalloc(&scanScratch, scanBytes));
+    print("CUB scan",
+          MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); }));
+    Check(cudaFree(scanScratch));
+  }
+  if constexpr (std::is_same<TIn, std::uint8_t>::value)
+  {
+    const double npp = withPeers && z == 1 ? TimeNpp(in, x, y) : 0;
+    if (npp > 0)
     {
-      std::printf(", %s %7.3f (%.2f)", time.first, time.second, time.second / copy);
+      print("NPP", npp);
     }
   }
+  Check(cudaFree(memory));
   std::printf("\n");
   std::fflush(stdout);
 }
