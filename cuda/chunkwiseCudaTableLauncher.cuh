@@ -15,6 +15,10 @@ namespace chunkwise
 namespace sat
 {
 
+/** Room for the ticket, in words: whole lines of the cache. Atomic additions to it then share none with what tiles hand
+ * on, and each warp's words begin a line. */
+constexpr std::int64_t TicketWords = 16;
+
 /** How much there is to do, and the scratch that it takes. */
 struct Tiling
 {
@@ -46,7 +50,7 @@ struct Tiling
   std::size_t
   Bytes() const
   {
-    return sizeof(std::uint64_t) * 2 * static_cast<std::size_t>(Words() + 1);
+    return sizeof(std::uint64_t) * 2 * static_cast<std::size_t>(Words() + TicketWords);
   }
   std::int64_t
   Tiles() const
@@ -218,7 +222,7 @@ private:
     else
     {
       table.ticket = reinterpret_cast<unsigned long long *>(scratch);
-      table.above = reinterpret_cast<Handed<TCarry> *>(scratch) + 1;
+      table.above = reinterpret_cast<Handed<TCarry> *>(scratch) + TicketWords;
       table.left = table.above + slices * 2 * tiling.columns * Columns;
     }
     scratch += BytesFor(m_Operation, tiling);
@@ -260,7 +264,7 @@ private:
     };
     if (!byBlocks)
     {
-      const std::size_t used = sizeof(Handed<TCarry>) * static_cast<std::size_t>(tiling.Words() + 1);
+      const std::size_t used = sizeof(Handed<TCarry>) * static_cast<std::size_t>(tiling.Words() + TicketWords);
       CheckCuda(cudaMemsetAsync(table.ticket, 0, used, StreamOf(m_Call)), "cudaMemsetAsync");
       launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single>);
       return;
