@@ -49,7 +49,8 @@ public:
   Allocate(std::size_t bytes) = 0;
   virtual void
   Free(void * memory) noexcept = 0;
-  /** Host memory that the device copies to and from asynchronously. */
+  /** Host memory that the device copies to and from asynchronously. Kernels of all devices of the backend may read and
+   * write it where it is. */
   virtual void *
   AllocatePinned(std::size_t bytes) = 0;
   virtual void

@@ -60,8 +60,6 @@ struct PlannerRequest
   int sweepAxis{ -1 };
   /** Sweep: bytes that a chunk hands to the next, which may be another device's. */
   std::size_t carryBytes{ 0 };
-  /** Bytes of images on the way over a link in one direction, behind which a carry has to wait. */
-  std::size_t bytesAhead{ std::size_t{ 32 } << 20 };
 };
 
 struct Plan

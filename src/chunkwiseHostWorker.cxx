@@ -121,9 +121,13 @@ HostWorker::Run(const Chunk & chunk)
 void
 HostWorker::Sweep(const Chunk & chunk, KernelCall call)
 {
-  const CarryChain::Carry carry = m_Chain->Await(m_Chain->Begin(chunk), [this] { return m_Context.ShouldStop(); });
-  SideData                behind(m_Chain->IsLast(chunk) ? 0 : m_Chain->GetBytes());
-  call.sideIn = carry.get();
+  CarryChain::Carry carry = m_Chain->Await(m_Chain->Begin(chunk), [this] { return m_Context.ShouldStop(); });
+  if (!carry.memory)
+  {
+    carry = CarryChain::Keep(SideData(m_Chain->GetBytes(), 0));
+  }
+  SideData behind(m_Chain->IsLast(chunk) ? 0 : m_Chain->GetBytes());
+  call.sideIn = carry.memory.get();
   call.sideInBytes = m_Chain->GetBytes();
   if (!behind.empty())
   {

@@ -358,7 +358,6 @@ ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & 
   if (request.operation->GetSchedule() == Schedule::Sweep)
   {
     plannerRequest.fixedBytes = DeviceCarries::DeviceBytes(plannerRequest.carryBytes, used.size() > 1);
-    plannerRequest.bytesAhead = std::min(PlannerRequest().bytesAhead, PinnedLimit(request) / 2);
   }
   plannerRequest.devices.clear();
   for (const std::size_t index : used)

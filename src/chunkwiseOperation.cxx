@@ -34,9 +34,9 @@ Operation::GetCarryBytes(const Box &, const std::vector<PixelKind> &, PixelKind)
 }
 
 SideData
-Operation::GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const
+Operation::GetInitialCarry(const Box &, const std::vector<PixelKind> &, PixelKind) const
 {
-  return SideData(GetCarryBytes(box, inputs, output), 0);
+  return SideData();
 }
 
 std::size_t

@@ -72,8 +72,7 @@ struct Job
   std::size_t              stored{ 0 };
   bool                     finished{ false };
   // Of a sweep.
-  bool follows{ false };       ///< the previous job's carry enters
-  bool carryEntered{ false };  ///< it is on the device, or comes there before this job's kernel
+  bool carryTaken{ false };    ///< it is known what enters
   bool advanced{ false };      ///< what makes the next carry is enqueued
   bool carryHandedOn{ false }; ///< the chain knows what leaves, or nobody will ask for it
 };
@@ -509,8 +508,6 @@ private:
       }
       if (m_Chain)
       {
-        job->follows = !m_Jobs.empty() && m_Chain->End(m_Jobs.back()->chunk) == m_Chain->Begin(chunk);
-        job->carryEntered = job->follows && !m_Chain->IsShared();
         job->carryHandedOn = m_Chain->IsLast(chunk);
       }
       job->output.emplace_back(request.output, chunk.outputBox, request.image);
@@ -654,7 +651,7 @@ private:
         Job & job = *m_Jobs[m_AdvanceJob];
         lock.unlock();
         AwaitLoads();
-        m_Carries->Advance(job.chunk, MakeCall(m_AdvanceJob, job), m_RunStream);
+        m_Carries->Advance(m_AdvanceJob, job.chunk, MakeCall(m_AdvanceJob, job), m_RunStream);
         lock.lock();
         job.advanced = true;
         ++m_AdvanceJob;
@@ -686,7 +683,7 @@ private:
       return false;
     }
     const Job & job = *m_Jobs[m_AdvanceJob];
-    return job.loaded == job.loads.size() && job.carryEntered;
+    return job.loaded == job.loads.size() && job.carryTaken;
   }
 
   bool
@@ -725,10 +722,6 @@ private:
     call.scratchBytes = m_ScratchBytes;
     call.control = &m_Control;
     call.tables = &m_Tables;
-    if (m_Chain)
-    {
-      m_Carries->Enter(number, job.chunk, job.follows, call);
-    }
     return call;
   }
 
@@ -747,7 +740,12 @@ private:
       }
       m_Device.Record(OverlapEvent(static_cast<std::int64_t>(number)), m_RunStream);
     }
-    m_Device.Launch(*m_Kernel, MakeCall(number, job), m_RunStream);
+    KernelCall call = MakeCall(number, job);
+    if (m_Chain)
+    {
+      m_Carries->Enter(number, job.chunk, call, m_RunStream);
+    }
+    m_Device.Launch(*m_Kernel, call, m_RunStream);
     m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream);
   }
 
@@ -768,26 +766,19 @@ private:
         }
         job = m_Jobs[number].get();
       }
-      if (!job->follows)
-      {
-        m_Carries->Take(number, job->chunk, mustStop);
-      }
+      m_Carries->Take(number, job->chunk, mustStop);
       {
         const std::lock_guard<std::mutex> lock(m_Mutex);
-        job->carryEntered = true;
+        job->carryTaken = true;
       }
       IssueReady();
-      if (!m_Chain->IsShared())
-      {
-        return;
-      }
-      if (!m_Chain->IsLast(job->chunk))
+      if (m_Chain->IsShared() && !m_Chain->IsLast(job->chunk))
       {
         {
           std::unique_lock<std::mutex> lock(m_Mutex);
           WaitFor(lock, [job] { return job->advanced; });
         }
-        m_Carries->HandOn(number, job->chunk, mustStop);
+        m_Carries->HandOn(job->chunk, mustStop);
         const std::lock_guard<std::mutex> lock(m_Mutex);
         job->carryHandedOn = true;
         ForgetCarry(*job);

@@ -13,6 +13,10 @@ namespace chunkwise
 namespace
 {
 
+/** From the launch of the kernel that makes a carry to that of the next device's, beside what the carry's bytes take.
+ */
+constexpr double HandoverSeconds = 3e-4;
+
 std::size_t
 RoundUp(std::size_t bytes)
 {
@@ -297,10 +301,9 @@ public:
       const double launches = chunks / devices * m_LaunchSeconds;
       // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
       // links.
-      const double bytesIn = static_cast<double>(m_Request.carryBytes + std::min(c.inputBytes, m_Request.bytesAhead));
-      const double bytesOut = static_cast<double>(m_Request.carryBytes + std::min(c.outputBytes, m_Request.bytesAhead));
       const double handovers = m_Request.sweepAxis >= 0 && devices > 1
-                                 ? chunks * devices * (bytesIn / m_ToDeviceRate + bytesOut / m_ToHostRate)
+                                 ? chunks * (HandoverSeconds + static_cast<double>(m_Request.carryBytes) * devices *
+                                                                 (1 / m_ToDeviceRate + 1 / m_ToHostRate))
                                  : 0;
       const auto   estimate = [&](double kernel) {
         const double steady = c.inputSlots == 1 ? load + store + kernel
