@@ -698,6 +698,7 @@ private:
     return job.loaded == job.loads.size() && outputFree && (!m_Chain || m_IssueJob < m_AdvanceJob);
   }
 
+  /** What comes next in the run stream waits for all that was loaded so far; of a sweep, once for a chunk. */
   void
   AwaitLoads()
   {
@@ -728,7 +729,10 @@ private:
   void
   Issue(std::size_t number, const Job & job)
   {
-    AwaitLoads();
+    if (!m_Chain)
+    {
+      AwaitLoads();
+    }
     if (job.overlaps)
     {
       for (std::size_t i = 0; i < job.inputs.size(); ++i)
