@@ -49,8 +49,7 @@ public:
   Allocate(std::size_t bytes) = 0;
   virtual void
   Free(void * memory) noexcept = 0;
-  /** Host memory that the device copies to and from asynchronously. Kernels of all devices of the backend may read and
-   * write it where it is. */
+  /** Host memory that the device copies to and from asynchronously, and that its kernels may write. */
   virtual void *
   AllocatePinned(std::size_t bytes) = 0;
   virtual void

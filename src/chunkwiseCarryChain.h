@@ -20,8 +20,7 @@ public:
   struct Carry
   {
     std::shared_ptr<void> memory; ///< GetBytes() bytes; nullptr: zeros
-    /** Of a device: all devices see it where it is. */
-    bool isPinned{ false };
+    bool                  isPinned{ false };
   };
 
   /** Knows what enters the request's region. `isShared`: several workers take chunks, so that each must hand on what

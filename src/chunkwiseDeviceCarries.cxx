@@ -85,6 +85,10 @@ DeviceCarries::Take(std::size_t number, const Chunk & chunk, const std::function
     m_Device.SetToZero(entry.memory.Get(), m_Chain.GetBytes(), m_Stream);
   }
   m_Device.Record(entry.copied, m_Stream);
+  if (m_Chain.IsShared())
+  {
+    m_Left = Acquire();
+  }
 }
 
 void
@@ -94,23 +98,9 @@ DeviceCarries::Advance(std::size_t number, const Chunk & chunk, KernelCall call,
   {
     return;
   }
-  const CarryChain::Carry & entered = In(number).carry;
+  call.sideIn = Await(number, stream);
   call.sideInBytes = call.sideOutBytes = m_Chain.GetBytes();
-  call.sideOut = Out(number);
-  if (m_Chain.IsShared())
-  {
-    m_Left = Acquire();
-    call.sideOut = m_Left.isPinned ? m_Left.memory.get() : call.sideOut;
-  }
-  if (m_Chain.IsShared() && entered.isPinned)
-  {
-    call.sideIn = entered.memory.get();
-    m_Context.bytesToDevice += static_cast<std::int64_t>(m_Chain.GetBytes());
-  }
-  else
-  {
-    call.sideIn = Await(number, stream);
-  }
+  call.sideOut = m_Left.isPinned ? m_Left.memory.get() : Out(number);
   call.output = BufferView();
   m_Device.Launch(*m_Advance, call, stream);
   m_Device.Record(m_Advanced, stream);

@@ -10,9 +10,8 @@ namespace chunkwise
 /** The carries of a sweep on one device, while its chunks go through a pipeline.
  *
  * One device alone keeps them in its memory: each chunk's follows from that of the chunk before. Of several, each takes
- * what enters a chunk from the chain and hands on what leaves it. On that way the carry passes by the images' pieces
- * that the links' copy engines are busy with: the kernel that makes it reads and writes pinned memory itself; only for
- * the chunk's own kernel, which nobody else waits for, is it copied.
+ * what enters a chunk from the chain and hands on what leaves it. The kernel that makes a carry writes it to pinned
+ * memory itself, past the images' pieces that wait for the link's copy engine.
  *
  * Chunks are numbered from 0 in order. Calls for a chunk: Take, Advance, Enter, HandOn; Enter may come after Take and
  * Advance of the next Lead chunks. Kernels of all chunks are enqueued in one stream. */
@@ -120,7 +119,7 @@ private:
   const std::size_t       m_PinnedLimit;
   std::vector<Entry>      m_In;
   std::vector<ArenaBlock> m_Out;
-  CarryChain::Carry       m_Left; ///< where what leaves the last chunk comes
+  CarryChain::Carry       m_Left; ///< of several devices: where what leaves the chunk comes
   StreamHandle            m_Stream{ nullptr };
   EventHandle             m_Advanced{ nullptr };
 };

@@ -333,7 +333,7 @@ ExpectHalved(const ExecutionRequest & request, const std::vector<std::int64_t> &
 TEST(Sweep, HalvesChunksWhenMemoryRunsOut)
 {
   std::mt19937 random(48);
-  Case         c(random, { { 12, 10, 120, 1, 1 } });
+  Case         c(random, { { 4, 3, 400, 1, 1 } });
   for (std::size_t count = 1; count < 4; ++count)
   {
     ExpectHalved(c.request, c.expected, c.output, count, 4);
@@ -365,7 +365,7 @@ TEST(Sweep, AChunkOfOnePlaneIsNotHalved)
 TEST(TwoPass, HalvesChunksWhenMemoryRunsOut)
 {
   std::mt19937 random(50);
-  Case         c(random, { { 12, 10, 120, 1, 1 } });
+  Case         c(random, { { 4, 3, 400, 1, 1 } });
   c.request.operation = std::make_shared<AboveMinimumOperation>();
   const std::int64_t smallest = *std::min_element(c.image.begin(), c.image.end());
   for (std::size_t i = 0; i < c.image.size(); ++i)
