@@ -203,6 +203,14 @@ TEST_P(Convolution, LongLinesAlongAnyAxisKeepTheBound)
         << BoundaryModeName(mode) << ToString(image) << ToString(extent);
     }
   }
+  // Kernels as long as the image, and longer.
+  for (const std::int64_t n : { 200, 201, 330 })
+  {
+    const Coordinates image = { { 200, 6, 5, 1, 1 } };
+    const Coordinates extent = { { n, 2, 3, 1, 1 } };
+    EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, BoundaryMode::Renormalized), 1e-6)
+      << n;
+  }
 }
 
 TEST_P(Convolution, RenormalizedConstantsStayConstant)

@@ -102,6 +102,8 @@ public:
     const bool         transformsY = m_Block.role[1].transformed;
     T * const          plane = transformsY ? space.plane : spectrum;
     const std::int64_t pitch = m_Shape.rowCells * Cell;
+    // A kernel's rows may be longer than the block's.
+    const std::int64_t rowLength = std::max(m_Shape.rowLength, (length + 15) / 16 * 16);
     for (std::int64_t first = 0; first < rows; first += 2 * Lanes)
     {
       const T * in[2 * Lanes];
@@ -109,11 +111,11 @@ public:
       for (std::int64_t l = 0; l < 2 * Lanes; ++l)
       {
         const bool exists = first + l < rows;
-        in[l] = exists ? space.space + l * m_Shape.rowLength : nullptr;
+        in[l] = exists ? space.space + l * rowLength : nullptr;
         out[l] = exists ? plane + (first + l) * pitch : nullptr;
         if (exists)
         {
-          load(first + l, space.space + l * m_Shape.rowLength);
+          load(first + l, space.space + l * rowLength);
         }
       }
       m_Functions.spread(space.first, 0, in, length);
