@@ -1,7 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaFixedFft.h"
-#include "chunkwiseCudaFftPoints.cuh"
-#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaFixedPasses.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -17,88 +16,6 @@ constexpr int ColumnsPerBlock = 16;
 /** The product has twice the numbers in registers. */
 constexpr int ProductColumnsPerBlock = 8;
 constexpr int RowsPerBlock = 16;
-
-constexpr int
-Larger(int a, int b)
-{
-  return a > b ? a : b;
-}
-
-/** Blocks on a multiprocessor, as many as its registers let if a thread has `points` complex numbers. */
-constexpr int
-BlocksOf(int threads, int points)
-{
-  const int registers = (2 * points + 32 + 7) / 8 * 8;
-  return Larger(1, 65536 / (threads * registers));
-}
-
-/** Every point from `load`, transformed over A of them, times twiddles, to shared memory. */
-template <int A, int B, bool VFew, typename TLoad, typename TKeep>
-__device__ __forceinline__ void
-FirstPass(int t, const float2 * __restrict__ twiddles, TLoad && load, TKeep && keep)
-{
-  float re[A];
-  float im[A];
-#pragma unroll
-  for (int j = 0; j < (VFew ? A / FirstFactorOfFew(A) : A); ++j)
-  {
-    load(j, re[j], im[j]);
-  }
-  FftPoints<A, VFew>(re, im);
-#pragma unroll
-  for (int k = 0; k < A; ++k)
-  {
-    const float2 w = __ldg(twiddles + k * B + t);
-    float2       z;
-    z.x = fmaf(re[k], w.x, -im[k] * w.y);
-    z.y = fmaf(re[k], w.y, im[k] * w.x);
-    keep(k, z);
-  }
-}
-
-/** B points from shared memory, transformed. */
-template <int B, typename TKept>
-__device__ __forceinline__ void
-SecondPass(float * re, float * im, TKept && kept)
-{
-#pragma unroll
-  for (int i = 0; i < B; ++i)
-  {
-    const float2 z = kept(i);
-    re[i] = z.x;
-    im[i] = z.y;
-  }
-  FftPoints<B>(re, im);
-}
-
-/** Every B-th point of a column from `t` on, asked for in order; 0 beyond the live ones. */
-template <int B>
-struct ColumnReader
-{
-  const float2 * in;
-  std::int64_t   step;
-  int            t;
-  int            live;
-
-  __device__
-  ColumnReader(const float2 * begin, std::int64_t pointStride, int first, std::int64_t points)
-    : in(begin + first * pointStride)
-    , step(B * pointStride)
-    , t(first)
-    , live(static_cast<int>(points))
-  {}
-  __device__ __forceinline__ float2
-  Next(int j)
-  {
-    float2 z = make_float2(0.0f, 0.0f);
-    if (t + B * j < live)
-    {
-      z = *in;
-    }
-    in += step;
-    return z;
-  }
-};
 
 template <int A, int B, int C, bool VInverse>
 __global__ void
@@ -241,14 +158,6 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   }
 }
 
-/** Numbers of a line in shared memory, where a pass reads what is B apart: an odd pitch has no two on one bank. */
-template <int A, int B>
-struct RowLines
-{
-  static constexpr int pitch = B | 1;
-  static constexpr int line = A * pitch;
-};
-
 /** With `VGeneral` taps may lie beyond the box, and voxels apart. */
 template <int A, int B, int C, bool VGeneral>
 __global__ void
@@ -381,23 +290,16 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
     const std::int64_t stride = VUnitStride ? 1 : target.stride[0];
     float * const      row = static_cast<float *>(target.data) + to[c] + first * stride;
     const auto * const factors = static_cast<const float *>(target.factors) + factorRow[c];
-    // ConvolutionFactors::State of first + n in 32 bits: farther from an edge than the kernel is long, the distance
-    // does not matter. In a table the states along a row are beside each other.
-    constexpr std::int64_t far = std::int64_t{ 1 } << 30;
-    const bool             fits = target.n[0] > target.kernel[0];
-    const int              below = fits ? static_cast<int>(target.below[0]) : static_cast<int>(far);
-    const std::int64_t     distance = target.n[0] - target.lower[0];
-    const int              position = static_cast<int>(target.lower[0] < far ? target.lower[0] : far) + first;
-    const int              beyond =
-      fits ? static_cast<int>(target.kernel[0]) - static_cast<int>(distance < far ? distance : far) + first : 0;
-    const auto store = [&](int n, float value) {
+    // In a table the states along a row are beside each other.
+    const RowStates states(target.lower[0] + first, target.n[0], target.kernel[0], target.below[0]);
+    const auto      store = [&](int n, float value) {
       // One comparison: below 0 is beyond.
       if (static_cast<unsigned int>(first + n) < kept)
       {
         value = fmaf(value, scale, constant);
         if (VFactors)
         {
-          value *= __ldg(factors + max(min(position + n, below), beyond + n));
+          value *= __ldg(factors + states.At(n));
         }
         row[n * stride] = value;
       }
@@ -411,33 +313,20 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   }
 }
 
-template <typename... TParameters, typename... TArguments>
-void
-Launch(const char * name, void (*kernel)(TParameters...), cudaStream_t stream, std::int64_t blocks, int threads,
-       std::size_t bytes, const TArguments &... arguments)
-{
-  if (blocks > 0)
-  {
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-    kernel<<<static_cast<unsigned int>(blocks), threads, bytes, stream>>>(arguments...);
-    CheckLaunch(name);
-  }
-}
-
 template <int A, int B, bool VInverse>
 void
 RunColumns(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2 * data, const float2 * twiddles)
 {
   constexpr int C = ColumnsPerBlock;
-  Launch("FixedColumnsKernel",
-         FixedColumnsKernel<A, B, C, VInverse>,
-         stream,
-         sets * (set.columns / C),
-         C * Larger(A, B),
-         sizeof(float2) * A * B * C,
-         set,
-         data,
-         twiddles);
+  LaunchPasses("FixedColumnsKernel",
+               FixedColumnsKernel<A, B, C, VInverse>,
+               stream,
+               sets * (set.columns / C),
+               C * Larger(A, B),
+               sizeof(float2) * A * B * C,
+               set,
+               data,
+               twiddles);
 }
 
 template <int A, int B>
@@ -446,18 +335,18 @@ RunProduct(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2
            const float2 * back, const float2 * kernel, int kernelLive)
 {
   constexpr int C = ProductColumnsPerBlock;
-  Launch("FixedProductKernel",
-         FixedProductKernel<A, B, C>,
-         stream,
-         sets * (set.columns / C),
-         C * Larger(A, B),
-         sizeof(float2) * A * B * C,
-         set,
-         data,
-         there,
-         back,
-         kernel,
-         kernelLive);
+  LaunchPasses("FixedProductKernel",
+               FixedProductKernel<A, B, C>,
+               stream,
+               sets * (set.columns / C),
+               C * Larger(A, B),
+               sizeof(float2) * A * B * C,
+               set,
+               data,
+               there,
+               back,
+               kernel,
+               kernelLive);
 }
 
 template <int A, int B>
@@ -468,18 +357,18 @@ RunForwardRows(cudaStream_t stream, const RowSource & source, const Spectrum & s
   constexpr int C = RowsPerBlock;
   const bool general = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
                        source.stride[0] != 1;
-  Launch("FixedForwardRowsKernel",
-         general ? FixedForwardRowsKernel<A, B, C, true> : FixedForwardRowsKernel<A, B, C, false>,
-         stream,
-         (range.count * source.count[1] + C - 1) / C,
-         C * Larger(A, B),
-         sizeof(float2) * C * RowLines<A, B>::line,
-         source,
-         static_cast<float>(source.constant),
-         spectrum,
-         range,
-         out,
-         twiddles);
+  LaunchPasses("FixedForwardRowsKernel",
+               general ? FixedForwardRowsKernel<A, B, C, true> : FixedForwardRowsKernel<A, B, C, false>,
+               stream,
+               (range.count * source.count[1] + C - 1) / C,
+               C * Larger(A, B),
+               sizeof(float2) * C * RowLines<A, B>::line,
+               source,
+               static_cast<float>(source.constant),
+               spectrum,
+               range,
+               out,
+               twiddles);
 }
 
 template <int A, int B>
@@ -492,19 +381,19 @@ RunInverseRows(cudaStream_t stream, const RowTarget & target, const Spectrum & s
     target.stride[0] != 1
          ? (target.factors ? FixedInverseRowsKernel<A, B, C, false, true> : FixedInverseRowsKernel<A, B, C, false, false>)
          : (target.factors ? FixedInverseRowsKernel<A, B, C, true, true> : FixedInverseRowsKernel<A, B, C, true, false>);
-  Launch("FixedInverseRowsKernel",
-         kernel,
-         stream,
-         (range.count * target.count[1] + C - 1) / C,
-         C * Larger(A, B),
-         sizeof(float2) * C * RowLines<A, B>::line,
-         target,
-         static_cast<float>(target.scale),
-         static_cast<float>(target.constant),
-         spectrum,
-         range,
-         in,
-         twiddles);
+  LaunchPasses("FixedInverseRowsKernel",
+               kernel,
+               stream,
+               (range.count * target.count[1] + C - 1) / C,
+               C * Larger(A, B),
+               sizeof(float2) * C * RowLines<A, B>::line,
+               target,
+               static_cast<float>(target.scale),
+               static_cast<float>(target.constant),
+               spectrum,
+               range,
+               in,
+               twiddles);
 }
 
 template <int A, int B>

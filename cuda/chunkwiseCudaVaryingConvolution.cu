@@ -2,16 +2,18 @@
 #include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaTables.h"
+#include "chunkwiseCudaVaryingCells.h"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseRealOf.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-// One node after the other, each as a convolution of the part of the image that it reaches: its result is weighted and
-// added to the sums of the chunk, or its input is weighted first. Nodes are added in their order at every voxel.
+// In float along two axes all cells of the chunk together, see chunkwiseCudaVaryingCells.h; what follows here is for
+// all others. One node after the other, each as a convolution of the part of the image that it reaches: its result is
+// weighted and added to the sums of the chunk, or its input is weighted first. Nodes are added in their order at every
+// voxel.
 namespace chunkwise
 {
 
@@ -206,7 +208,7 @@ public:
     m_ScratchBytes = layout.convolution;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      m_Weights[a] = GetWeights(a);
+      m_Weights[a] = m_Operation.nodes[a] > 1 ? GetNodeWeights<T>(call, a) : nullptr;
     }
   }
 
@@ -251,37 +253,6 @@ public:
   }
 
 private:
-  /** All nodes' weights along an axis, [node][image index]. */
-  const T *
-  GetWeights(int a) const
-  {
-    const std::int64_t nodes = m_Operation.nodes[a];
-    if (nodes == 1)
-    {
-      return nullptr;
-    }
-    char text[160];
-    std::snprintf(text,
-                  sizeof(text),
-                  "varying weights %lld %lld %a %a f%d",
-                  static_cast<long long>(nodes),
-                  static_cast<long long>(m_Image[a]),
-                  m_Operation.first[a],
-                  m_Operation.spacing[a],
-                  static_cast<int>(8 * sizeof(T)));
-    return GetTable<T>(m_Call, text, [&] {
-      std::vector<T> weights;
-      for (std::int64_t node = 0; node < nodes; ++node)
-      {
-        for (std::int64_t i = 0; i < m_Image[a]; ++i)
-        {
-          weights.push_back(static_cast<T>(m_Operation.GetWeight(a, node, i)));
-        }
-      }
-      return weights;
-    });
-  }
-
   void
   Convolve(const ImageConvolutionOperation & node, const BufferView & input, const Box & image, const Box & part) const
   {
@@ -361,6 +332,10 @@ private:
 void
 RunVarying(const KernelCall & call)
 {
+  if (RunVaryingCells(call))
+  {
+    return;
+  }
   if (UsesDouble(call.inputs[0].kind))
   {
     DeviceVarying<double>(call).Run();
@@ -377,15 +352,24 @@ ScratchOfVarying(const Operation & operation, const ChunkShape & chunk)
   const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
   const Coordinates image = chunk.image.Extents();
   const PixelKind   kind = chunk.inputKinds[0];
-  return UsesDouble(kind) ? VaryingLayout<double>(varying, chunk.outputBox, image, kind).Total()
-                          : VaryingLayout<float>(varying, chunk.outputBox, image, kind).Total();
+  if (UsesDouble(kind))
+  {
+    return VaryingLayout<double>(varying, chunk.outputBox, image, kind).Total();
+  }
+  // Cells need room for their spectra, which only a run can know to be there.
+  return std::max(VaryingLayout<float>(varying, chunk.outputBox, image, kind).Total(),
+                  ScratchOfVaryingCells(varying, chunk));
 }
 
 /** The nodes' parts cover the chunk about twice along each axis of the grid, each with its halo. */
 double
 CostOfVarying(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  if (const double cells = CostOfVaryingCells(varying, chunk))
+  {
+    return cells;
+  }
   const Coordinates reach = varying.GetLargestReach(chunk.outputBox, chunk.image.Extents());
   ChunkShape        part = chunk;
   part.outputBox = Box::FromExtent(reach);
