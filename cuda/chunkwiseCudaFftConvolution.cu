@@ -18,9 +18,9 @@
 
 // A block's spectrum is [batch][plane][row][frequency]. Pairs of rows are transformed along x as one complex row, then
 // columns along y in place; the last axis' columns are transformed, multiplied by the kernel's and transformed back in
-// one kernel, which makes the kernel's part itself from its transform along the axes before; then back along y and x.
-// Of each step only what is not zero is read and only what is kept is written. In float, where chunkwiseCudaFixedFft.h
-// has a length that is not much longer, lines have that.
+// one kernel, which makes the kernel's part itself from its transform along the axes before, which is kept; then back
+// along y and x. Of each step only what is not zero is read and only what is kept is written. In float, where
+// chunkwiseCudaFixedFft.h has a length that is not much longer, lines have that.
 namespace chunkwise
 {
 
@@ -656,7 +656,6 @@ public:
     , m_Launcher(call)
     , m_Stream(static_cast<cudaStream_t>(call.stream))
     , m_Data(static_cast<ComplexOf<T> *>(call.scratch))
-    , m_Kernel(reinterpret_cast<ComplexOf<T> *>(static_cast<char *>(call.scratch) + m_Shape.spectrumBytes))
   {
     for (int r = 0; r < m_Shape.axes; ++r)
     {
@@ -665,6 +664,7 @@ public:
         m_Passes[r] = MakePasses<T>(call, m_Block.role[r].length);
       }
     }
+    m_Kernel = GetKernelSpectrum();
   }
 
   void
@@ -672,7 +672,6 @@ public:
   {
     const auto & y = m_Block.role[1];
     const auto & z = m_Block.role[2];
-    MakeKernelSpectrum();
     ForPlanes(z.input, [&](const PlaneRange & range) {
       ForwardRows(ImageSource(), m_Shape.spectrum, range, m_Data);
       if (m_Shape.axes == 3)
@@ -726,8 +725,31 @@ private:
     return source;
   }
 
+  /** Kept if there is room, else made in scratch. */
+  const ComplexOf<T> *
+  GetKernelSpectrum() const
+  {
+    std::string key = m_Operation.kernel->GetKey() + (sizeof(T) == 4 ? " spectrum f32" : " spectrum f64");
+    for (int r = 0; r < m_Shape.axes; ++r)
+    {
+      const bool fixed = r == 0 ? m_Block.rows != nullptr : m_Block.columns[r] != nullptr;
+      key += (fixed ? " fixed " : " ") + std::to_string(m_Block.role[r].length);
+    }
+    const void * const kept = m_Call.tables->GetMade(key, m_Shape.kernelBytes, [this](void * memory) {
+      MakeKernelSpectrum(static_cast<ComplexOf<T> *>(memory));
+      CheckCuda(cudaStreamSynchronize(m_Stream), "cudaStreamSynchronize");
+    });
+    if (kept)
+    {
+      return static_cast<const ComplexOf<T> *>(kept);
+    }
+    auto * const made = reinterpret_cast<ComplexOf<T> *>(static_cast<char *>(m_Call.scratch) + m_Shape.spectrumBytes);
+    MakeKernelSpectrum(made);
+    return made;
+  }
+
   void
-  MakeKernelSpectrum() const
+  MakeKernelSpectrum(ComplexOf<T> * out) const
   {
     const ConvolutionKernel & kernel = *m_Operation.kernel;
     const Coordinates         strides = DenseStrides(kernel.GetExtent());
@@ -747,10 +769,10 @@ private:
     spectrum.rows = m_Shape.axes == 3 ? m_Block.role[1].length : m_Block.role[1].kernel;
     spectrum.planes = m_Block.role[2].kernel;
     const PlaneRange all{ 0, spectrum.planes };
-    ForwardRows(source, spectrum, all, m_Kernel);
+    ForwardRows(source, spectrum, all, out);
     if (m_Shape.axes == 3)
     {
-      ForwardColumns(all, spectrum, m_Block.role[1].kernel, spectrum.planes, m_Kernel);
+      ForwardColumns(all, spectrum, m_Block.role[1].kernel, spectrum.planes, out);
     }
   }
 
@@ -914,7 +936,7 @@ private:
                       layout,
                       set,
                       m_Data,
-                      static_cast<const ComplexOf<T> *>(m_Kernel),
+                      m_Kernel,
                       static_cast<int>(role.kernel));
   }
 
@@ -989,7 +1011,7 @@ private:
   const Launcher                    m_Launcher;
   const cudaStream_t                m_Stream;
   ComplexOf<T> * const              m_Data;
-  ComplexOf<T> * const              m_Kernel;
+  const ComplexOf<T> *              m_Kernel{ nullptr };
   FftPasses<T>                      m_Passes[MaxSpatialAxes]{};
 };
 

@@ -132,8 +132,8 @@ public:
   virtual const void *
   Get(const std::string & key, const void * data, std::size_t bytes) = 0;
   /** The same for what a device makes itself: fill(memory) writes `bytes` bytes of its memory and has done so when it
-   * returns. nullptr, and nothing is called, if the budget has no room for them beside what the run was planned to take:
-   * the caller then does without. On the host always nullptr. */
+   * returns. nullptr, and nothing is called, if the budget has no room for them beside what the run was planned to
+   * take: the caller then does without. On the host always nullptr. */
   virtual const void *
   GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill);
 };
