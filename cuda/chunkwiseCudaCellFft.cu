@@ -23,21 +23,36 @@ struct ColumnLines
 
 struct Cell
 {
+  int          atX;
+  int          atY;
   CellInterval x;
   CellInterval y;
+  /** A term is then one node's. */
+  bool apart;
 
   __device__
   Cell(const CellGrid & grid, int local)
+    : atX((grid.first + local) % grid.along)
+    , atY((grid.first + local) / grid.along)
+    , x(grid.axis[0][atX])
+    , y(grid.axis[1][atY])
+    , apart(grid.factors.data && (x.cut || y.cut))
+  {}
+  __device__ int
+  Terms() const
   {
-    const int cell = grid.first + local;
-    x = grid.axis[0][cell % grid.along];
-    y = grid.axis[1][cell / grid.along];
+    return x.nodes * (apart ? y.nodes : 1);
   }
-  /** A term is then one node's. */
-  __device__ bool
-  IsApart(const CellGrid & grid) const
+  __device__ int
+  NodeX(int term) const
   {
-    return grid.renormalizes && (x.cut || y.cut);
+    return x.node + (apart ? term / y.nodes : term);
+  }
+  /** The first of those that share the term. */
+  __device__ int
+  NodeY(int term) const
+  {
+    return y.node + (apart ? term % y.nodes : 0);
   }
 };
 
@@ -47,8 +62,38 @@ WeightOf(const CellGrid & grid, int axis, int node, std::int64_t i)
   return __ldg(grid.weights[axis] + node * grid.n[axis] + i);
 }
 
+/** What a term is multiplied by at each of a row's `length` positions, of which `count` from `crop` on are voxels, from
+ * `x` on; for each of `rows` rows from `y` on where they differ. */
+__device__ __forceinline__ void
+FillWeights(const CellGrid & grid, const Cell & cell, int term, int length, int crop, int count, std::int64_t x,
+            int rows, std::int64_t y, float * weights)
+{
+  const CellFactors & factors = grid.factors;
+  const int           nodeX = cell.NodeX(term);
+  const int           nodeY = cell.NodeY(term);
+  const RowStates     states(x, grid.n[0], factors.kernel[0], factors.below[0]);
+  for (int i = threadIdx.x; i < (cell.apart ? rows : 1) * length; i += blockDim.x)
+  {
+    const int row = i / length;
+    const int at = i - row * length - crop;
+    float     weight = 0.0f;
+    if (at >= 0 && at < count)
+    {
+      weight = WeightOf(grid, 0, nodeX, x + at);
+      if (cell.apart)
+      {
+        const std::int64_t node = static_cast<std::int64_t>(nodeY) * grid.nodes[0] + nodeX;
+        const std::int64_t state = ConvolutionFactors::State(y + row, grid.n[1], factors.kernel[1], factors.below[1]);
+        weight *= WeightOf(grid, 1, nodeY, y + row) *
+                  __ldg(factors.data + (node * factors.states[1] + state) * factors.states[0] + states.At(at));
+      }
+    }
+    weights[i] = weight;
+  }
+}
+
 /** With `VGeneral` taps may lie beyond the box, voxels apart, and pixels be of any kind. */
-template <int A, int B, int C, bool VGeneral>
+template <int A, int B, int C, bool VGeneral, bool VSpread>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   CellForwardRowsKernel(CellGrid grid, CellSource source, float2 * __restrict__ out,
@@ -60,7 +105,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
   __shared__ int                                taps[VGeneral ? 2 * M : 1];
-  const int                                     perCell = (grid.rows + C - 1) / C;
+  const int                                     perCell = ((VSpread ? grid.termRows : grid.rows) + C - 1) / C;
   const int                                     local = blockIdx.x / perCell;
   const int                                     firstRow = (blockIdx.x - local * perCell) * C;
   const Cell                                    cell(grid, local);
@@ -80,25 +125,35 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
     }
     __syncthreads();
   }
+  auto * const weights = reinterpret_cast<float *>(shared + C * line);
+  const int    terms = VSpread ? cell.Terms() : 1;
+  for (int term = 0; term < terms; ++term)
   {
-    const int c = threadIdx.x / B;
-    const int t = threadIdx.x % B;
-    if (c < rows)
+    if (VSpread)
     {
-      const std::int64_t at =
-        (MapTap(cell.y.inLower + firstRow + c, source.boxLower[1], source.boxUpper[1], grid.n[1], source.mode) -
-         source.boxLower[1]) *
-        source.stride[1];
+      FillWeights(grid, cell, term, 2 * M, 0, live, cell.x.inLower, rows, cell.y.inLower + firstRow, weights);
+      __syncthreads();
+    }
+    const int firstC = threadIdx.x / B;
+    const int t = threadIdx.x % B;
+    if (firstC < rows)
+    {
+      const std::int64_t y =
+        MapTap(cell.y.inLower + firstRow + firstC, source.boxLower[1], source.boxUpper[1], grid.n[1], source.mode);
+      const std::int64_t  at = (y - source.boxLower[1]) * source.stride[1];
       const float * const row = static_cast<const float *>(source.data) + at + cell.x.inLower - source.boxLower[0] + t;
+      const float * const weight = weights + (cell.apart ? firstC * 2 * M : 0) + t;
       const auto          load = [&](int n) {
+        float value = 0.0f;
         if constexpr (VGeneral)
         {
-          return LoadAs<float, false>(source.data, source.kind, at + taps[t + n] * source.stride[0]) - source.constant;
+          value = LoadAs<float, false>(source.data, source.kind, at + taps[t + n] * source.stride[0]);
         }
         else
         {
-          return __ldg(row + n) - source.constant;
+          value = __ldg(row + n);
         }
+        return VSpread ? value * weight[n] : value - source.constant;
       };
       float re[A];
       float im[A];
@@ -116,27 +171,31 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
           x = re[j];
           y = im[j];
         },
-        [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
+        [&](int k, float2 z) { shared[firstC * line + k * pitch + t] = z; });
     }
-  }
-  __syncthreads();
-  const int c = threadIdx.x / A;
-  const int s = threadIdx.x % A;
-  if (c < rows)
-  {
-    float re[B];
-    float im[B];
-    SecondPass<B>(re, im, [&](int i) { return shared[c * line + s * pitch + i]; });
-    float2 * const row = out + (static_cast<std::int64_t>(local) * grid.rows + firstRow + c) * M + s;
-#pragma unroll
-    for (int q = 0; q < B; ++q)
+    __syncthreads();
+    const int c = threadIdx.x / A;
+    const int s = threadIdx.x % A;
+    if (c < rows)
     {
-      row[A * q] = make_float2(re[q], im[q]);
+      float re[B];
+      float im[B];
+      SecondPass<B>(re, im, [&](int i) { return shared[c * line + s * pitch + i]; });
+      const std::int64_t first = VSpread
+                                   ? (static_cast<std::int64_t>(local) * grid.terms + term) * grid.termRows + firstRow
+                                   : static_cast<std::int64_t>(local) * grid.rows + firstRow;
+      float2 * const     row = out + (first + c) * M + s;
+#pragma unroll
+      for (int q = 0; q < B; ++q)
+      {
+        row[A * q] = make_float2(re[q], im[q]);
+      }
     }
+    __syncthreads();
   }
 }
 
-template <int A, int B, int C, bool VGeneral>
+template <int A, int B, int C, bool VGeneral, bool VSpread>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * Larger(A, B)))
   CellInverseRowsKernel(CellGrid grid, CellTarget target, const float2 * __restrict__ in,
@@ -149,17 +208,16 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * Larger(A, B))
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
   // Of each position, or each position of each row.
   auto * const weights = reinterpret_cast<float *>(shared + C * line);
-  const int    perCell = (grid.termRows + C - 1) / C;
+  const int    perCell = ((VSpread ? grid.rows : grid.termRows) + C - 1) / C;
   const int    local = blockIdx.x / perCell;
   const int    firstRow = (blockIdx.x - local * perCell) * C;
   const Cell   cell(grid, local);
   const int    rows = min(C, cell.y.output - firstRow);
-  if (rows <= 0)
+  if (rows <= 0 ||
+      (VSpread && (cell.atX % target.colors[0] != target.color[0] || cell.atY % target.colors[1] != target.color[1])))
   {
     return;
   }
-  const bool         apart = cell.IsApart(grid);
-  const int          perNode = apart ? cell.y.nodes : 1;
   const int          firstC = threadIdx.x / B;
   const int          t = threadIdx.x % B;
   const int          c = threadIdx.x / A;
@@ -168,40 +226,34 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * Larger(A, B))
   const auto         kept = static_cast<unsigned int>(cell.x.output);
   const std::int64_t x = cell.x.outLower + first;
   const std::int64_t y = cell.y.outLower + firstRow + c;
-  const RowStates    states(cell.x.outLower, grid.n[0], target.kernel[0], target.below[0]);
   float              sums[2 * B];
 #pragma unroll
   for (int q = 0; q < 2 * B; ++q)
   {
     sums[q] = 0.0f;
   }
-  for (int term = 0; term < cell.x.nodes * perNode; ++term)
+  const int terms = VSpread ? 1 : cell.Terms();
+  for (int term = 0; term < terms; ++term)
   {
-    const int nodeX = cell.x.node + term / perNode;
-    const int nodeY = cell.y.node + (apart ? term % perNode : 0);
-    for (int i = threadIdx.x; i < (apart ? rows : 1) * 2 * M; i += blockDim.x)
+    if (!VSpread)
     {
-      const int row = i / (2 * M);
-      const int at = i % (2 * M) - cell.x.crop;
-      float     weight = 0.0f;
-      if (at >= 0 && at < cell.x.output)
-      {
-        weight = WeightOf(grid, 0, nodeX, cell.x.outLower + at);
-        if (apart)
-        {
-          const std::int64_t rowY = cell.y.outLower + firstRow + row;
-          const std::int64_t node = static_cast<std::int64_t>(nodeY) * grid.nodes[0] + nodeX;
-          const std::int64_t stateY = ConvolutionFactors::State(rowY, grid.n[1], target.kernel[1], target.below[1]);
-          weight *= WeightOf(grid, 1, nodeY, rowY) *
-                    __ldg(target.factors + (node * target.states[1] + stateY) * target.states[0] + states.At(at));
-        }
-      }
-      weights[i] = weight;
+      FillWeights(grid,
+                  cell,
+                  term,
+                  2 * M,
+                  cell.x.crop,
+                  cell.x.output,
+                  cell.x.outLower,
+                  rows,
+                  cell.y.outLower + firstRow,
+                  weights);
     }
     if (firstC < rows)
     {
-      const float2 * const row =
-        in + ((static_cast<std::int64_t>(local) * grid.terms + term) * grid.termRows + firstRow + firstC) * M + t;
+      const std::int64_t   begin = VSpread
+                                     ? static_cast<std::int64_t>(local) * grid.rows + firstRow
+                                     : (static_cast<std::int64_t>(local) * grid.terms + term) * grid.termRows + firstRow;
+      const float2 * const row = in + (begin + firstC) * M + t;
       FirstPass<A, B, false>(
         t,
         twiddles,
@@ -220,17 +272,18 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * Larger(A, B))
       SecondPass<B>(re, im, [&](int i) { return shared[c * line + s * pitch + i]; });
       TurnEach<4 * B>(re, im, std::make_integer_sequence<int, B>());
       float constant = 0.0f;
-      for (int j = 0; target.constants && j < cell.y.nodes; ++j)
+      for (int j = 0; !VSpread && target.constants && j < cell.y.nodes; ++j)
       {
+        const int nodeY = cell.y.node + j;
         constant = fmaf(
-          WeightOf(grid, 1, nodeY + j, y), __ldg(target.constants + (nodeY + j) * grid.nodes[0] + nodeX), constant);
+          WeightOf(grid, 1, nodeY, y), __ldg(target.constants + nodeY * grid.nodes[0] + cell.NodeX(term)), constant);
       }
-      const float * const weight = weights + (apart ? c * 2 * M : 0) + s;
+      const float * const weight = weights + (cell.apart ? c * 2 * M : 0) + s;
 #pragma unroll
       for (int q = 0; q < B; ++q)
       {
-        sums[q] = fmaf(im[q] + constant, weight[A * q], sums[q]);
-        sums[B + q] = fmaf(constant - re[q], weight[A * q + M], sums[B + q]);
+        sums[q] = VSpread ? im[q] : fmaf(im[q] + constant, weight[A * q], sums[q]);
+        sums[B + q] = VSpread ? -re[q] : fmaf(constant - re[q], weight[A * q + M], sums[B + q]);
       }
     }
     __syncthreads();
@@ -241,7 +294,15 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * Larger(A, B))
     const auto         store = [&](int n, float value) {
       if (static_cast<unsigned int>(first + n) < kept)
       {
-        StoreAs<float, !VGeneral>(target.data, target.kind, at + (VGeneral ? n * target.stride[0] : n), value);
+        const std::int64_t to = at + (VGeneral ? n * target.stride[0] : n);
+        if constexpr (VSpread)
+        {
+          static_cast<float *>(target.data)[to] += value;
+        }
+        else
+        {
+          StoreAs<float, !VGeneral>(target.data, target.kind, to, value);
+        }
       }
     };
 #pragma unroll
@@ -313,7 +374,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), B + 2 * A))
   const int                                     local = blockIdx.x / perCell;
   const int                                     part = blockIdx.x - local * perCell;
   const Cell                                    cell(grid, local);
-  const bool                                    apart = cell.IsApart(grid);
+  const bool                                    apart = cell.apart;
   if (t < B)
   {
     ColumnReader<B> reader(
@@ -404,7 +465,109 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), B + 2 * A))
   }
 }
 
+template <int A, int B, int C>
+__global__ void
+__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * B + A))
+  CellSpreadProductKernel(CellGrid grid, int columns, const float2 * __restrict__ in, float2 * __restrict__ out,
+                          const float2 * __restrict__ there, const float2 * __restrict__ back,
+                          const float2 * __restrict__ spectra)
+{
+  constexpr int     pitchThere = ColumnLines<A, B, C>::there;
+  constexpr int     pitchBack = ColumnLines<A, B, C>::back;
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<float2 *>(memory);
+  const int                                     c = threadIdx.x % C;
+  const int                                     t = threadIdx.x / C;
+  const int                                     perCell = columns / C;
+  const int                                     local = blockIdx.x / perCell;
+  const int                                     part = blockIdx.x - local * perCell;
+  const Cell                                    cell(grid, local);
+  float                                         sumRe[B];
+  float                                         sumIm[B];
+#pragma unroll
+  for (int q = 0; q < B; ++q)
+  {
+    sumRe[q] = sumIm[q] = 0.0f;
+  }
+  for (int i = 0; i < cell.x.nodes; ++i)
+  {
+    for (int j = 0; j < cell.y.nodes; ++j)
+    {
+      if (t < B)
+      {
+        const int       term = cell.apart ? i * cell.y.nodes + j : i;
+        const float *   weight = grid.weights[1] + (cell.y.node + j) * grid.n[1] + cell.y.inLower + t;
+        ColumnReader<B> reader(in + (static_cast<std::int64_t>(local) * grid.terms + term) * grid.termRows * columns +
+                                 part * C + c,
+                               columns,
+                               t,
+                               cell.y.input);
+        FirstPass<A, B, false>(
+          t,
+          there,
+          [&](int q, float & re, float & im) {
+            const float2 z = reader.Next(q);
+            const float  w = !cell.apart && t + B * q < cell.y.input ? __ldg(weight + B * q) : 1.0f;
+            re = z.x * w;
+            im = z.y * w;
+          },
+          [&](int k, float2 z) { shared[k * pitchThere + t * C + c] = z; });
+      }
+      __syncthreads();
+      if (t < A)
+      {
+        const std::int64_t   node = (cell.y.node + j) * grid.nodes[0] + cell.x.node + i;
+        const float2 * const spectrum = spectra + (node * perCell + part) * (A * B * C) + t * C + c;
+        float                re[B];
+        float                im[B];
+        SecondPass<B>(re, im, [&](int q) { return shared[t * pitchThere + q * C + c]; });
+#pragma unroll
+        for (int q = 0; q < B; ++q)
+        {
+          const float2 k = __ldg(spectrum + q * A * C);
+          sumRe[q] = fmaf(re[q], k.x, fmaf(-im[q], k.y, sumRe[q]));
+          sumIm[q] = fmaf(re[q], k.y, fmaf(im[q], k.x, sumIm[q]));
+        }
+      }
+      __syncthreads();
+    }
+  }
+  if (t < A)
+  {
+    FirstPass<B, A, false>(
+      t,
+      back,
+      [&](int q, float & re, float & im) {
+        re = sumIm[q];
+        im = sumRe[q];
+      },
+      [&](int k, float2 z) { shared[k * pitchBack + t * C + c] = z; });
+  }
+  __syncthreads();
+  if (t < B)
+  {
+    float x[A];
+    float y[A];
+    SecondPass<A>(x, y, [&](int q) { return shared[t * pitchBack + q * C + c]; });
+    const int      first = t - cell.y.crop;
+    float2 * const to = out + static_cast<std::int64_t>(local) * grid.rows * columns + part * C + c;
+#pragma unroll
+    for (int q = 0; q < A; ++q)
+    {
+      const int row = first + B * q;
+      if (static_cast<unsigned int>(row) < static_cast<unsigned int>(cell.y.output))
+      {
+        to[static_cast<std::int64_t>(row) * columns] = make_float2(y[q], x[q]);
+      }
+    }
+  }
+}
+
+/** Rows in shared memory, and weights of each position, or of each position of each row. */
 template <int A, int B>
+constexpr std::size_t RowBytes = (sizeof(float2) * RowLines<A, B>::line + sizeof(float) * 2 * A * B) * RowsPerBlock;
+
+template <int A, int B, bool VSpread>
 void
 RunForwardRows(cudaStream_t stream, int cells, const CellGrid & grid, const CellSource & source, float2 * out,
                const float2 * there)
@@ -414,18 +577,18 @@ RunForwardRows(cudaStream_t stream, int cells, const CellGrid & grid, const Cell
   const bool general = source.kind != PixelKind::Float32 || source.stride[0] != 1 ||
                        (source.mode != BoundaryMode::Renormalized && source.mode != BoundaryMode::Constant);
   LaunchPasses("CellForwardRowsKernel",
-               general ? CellForwardRowsKernel<A, B, C, true> : CellForwardRowsKernel<A, B, C, false>,
+               general ? CellForwardRowsKernel<A, B, C, true, VSpread> : CellForwardRowsKernel<A, B, C, false, VSpread>,
                stream,
-               static_cast<std::int64_t>(cells) * ((grid.rows + C - 1) / C),
+               static_cast<std::int64_t>(cells) * (((VSpread ? grid.termRows : grid.rows) + C - 1) / C),
                C * Larger(A, B),
-               sizeof(float2) * C * RowLines<A, B>::line,
+               VSpread ? RowBytes<A, B> : sizeof(float2) * C * RowLines<A, B>::line,
                grid,
                source,
                out,
                there);
 }
 
-template <int A, int B>
+template <int A, int B, bool VSpread>
 void
 RunInverseRows(cudaStream_t stream, int cells, const CellGrid & grid, const CellTarget & target, const float2 * in,
                const float2 * back)
@@ -433,11 +596,11 @@ RunInverseRows(cudaStream_t stream, int cells, const CellGrid & grid, const Cell
   constexpr int C = RowsPerBlock;
   const bool    general = target.kind != PixelKind::Float32 || target.stride[0] != 1;
   LaunchPasses("CellInverseRowsKernel",
-               general ? CellInverseRowsKernel<A, B, C, true> : CellInverseRowsKernel<A, B, C, false>,
+               general ? CellInverseRowsKernel<A, B, C, true, VSpread> : CellInverseRowsKernel<A, B, C, false, VSpread>,
                stream,
-               static_cast<std::int64_t>(cells) * ((grid.termRows + C - 1) / C),
+               static_cast<std::int64_t>(cells) * (((VSpread ? grid.rows : grid.termRows) + C - 1) / C),
                C * Larger(A, B),
-               (sizeof(float2) * RowLines<A, B>::line + sizeof(float) * 2 * A * B) * C,
+               VSpread ? sizeof(float2) * C * RowLines<A, B>::line : RowBytes<A, B>,
                grid,
                target,
                in,
@@ -464,14 +627,14 @@ RunSpectra(cudaStream_t stream, int kernels, int kernelRows, int columns, float 
                there);
 }
 
-template <int A, int B>
+template <int A, int B, bool VSpread>
 void
 RunProduct(cudaStream_t stream, int cells, const CellGrid & grid, int columns, const float2 * in, float2 * out,
            const float2 * there, const float2 * back, const float2 * spectra)
 {
   constexpr int C = ColumnsPerBlock;
   LaunchPasses("CellProductKernel",
-               CellProductKernel<A, B, C>,
+               VSpread ? CellSpreadProductKernel<A, B, C> : CellProductKernel<A, B, C>,
                stream,
                static_cast<std::int64_t>(cells) * (columns / C),
                C * Larger(A, B),
@@ -490,14 +653,16 @@ template <int A, int B>
 CellRows
 MakeRows()
 {
-  return { FindFixedRows(2 * A * B), RunForwardRows<A, B>, RunInverseRows<B, A> };
+  return { FindFixedRows(2 * A * B),
+           { RunForwardRows<A, B, false>, RunForwardRows<A, B, true> },
+           { RunInverseRows<B, A, false>, RunInverseRows<B, A, true> } };
 }
 
 template <int A, int B>
 CellColumns
 MakeColumns()
 {
-  return { FindFixedColumns(A * B), RunSpectra<A, B>, RunProduct<A, B> };
+  return { FindFixedColumns(A * B), RunSpectra<A, B>, { RunProduct<A, B, false>, RunProduct<A, B, true> } };
 }
 
 } // namespace

@@ -82,9 +82,10 @@ struct CellLayout
   const CellRows *      rows{ nullptr };
   const CellColumns *   columns{ nullptr };
   std::vector<Interval> intervals[2];
-  int                   inputRows{ 0 };
-  int                   outputRows{ 0 };
+  int                   cellRows{ 0 };
+  int                   reachRows{ 0 }; ///< of a cell and what its windows reach
   int                   terms{ 0 };
+  int                   colors[2]{ 1, 1 }; ///< of cells whose reaches do not meet
   std::size_t           spectraBytes{ 0 };
 
   bool
@@ -100,12 +101,12 @@ struct CellLayout
   std::size_t
   GetSpectrumBytes() const
   {
-    return static_cast<std::size_t>(inputRows * GetColumns()) * sizeof(float2);
+    return static_cast<std::size_t>(reachRows * GetColumns()) * sizeof(float2);
   }
   std::size_t
   GetTermBytes() const
   {
-    return static_cast<std::size_t>(outputRows * GetColumns()) * sizeof(float2);
+    return static_cast<std::size_t>(cellRows * GetColumns()) * sizeof(float2);
   }
   std::size_t
   GetCellBytes() const
@@ -133,14 +134,31 @@ struct AxisSums
 };
 
 bool
-IsCut(const VaryingConvolutionOperation & operation, int a, std::int64_t n, const Interval & interval)
+Spreads(const VaryingConvolutionOperation & operation)
 {
-  const ImageConvolutionOperation node = operation.GetNodeOperation(0);
-  return interval.lower < node.Below(a) || interval.upper + node.Above(a) > n;
+  return operation.order == VaryingOrder::WeightThenConvolve;
 }
 
-/** Of a cell's spectra on the way back: one for each node along the first axis, or for each node where factors differ
- * from node to node. */
+/** What the windows of an interval's voxels reach, or where its voxels spread to. */
+Interval
+ReachOf(const VaryingConvolutionOperation & operation, int a, const Interval & interval)
+{
+  const std::int64_t above = operation.kernels[0]->GetCenter()[a];
+  const std::int64_t below = operation.kernels[0]->GetExtent()[a] - 1 - above;
+  Interval           reach = interval;
+  reach.lower -= Spreads(operation) ? above : below;
+  reach.upper += Spreads(operation) ? below : above;
+  return reach;
+}
+
+bool
+IsCut(const VaryingConvolutionOperation & operation, int a, std::int64_t n, const Interval & interval)
+{
+  const Interval reach = ReachOf(operation, a, interval);
+  return reach.lower < 0 || reach.upper > n;
+}
+
+/** Of a cell: one for each node along the first axis, or for each node where factors differ from node to node. */
 int
 MostTerms(const VaryingConvolutionOperation & operation, const CellLayout & layout, const Coordinates & image)
 {
@@ -159,6 +177,22 @@ MostTerms(const VaryingConvolutionOperation & operation, const CellLayout & layo
     }
   }
   return std::max({ nodes[0], cutNodes[0] * nodes[1], nodes[0] * cutNodes[1] });
+}
+
+/** Cells between two whose reaches never meet. */
+int
+ColorsOf(const VaryingConvolutionOperation & operation, int a, const std::vector<Interval> & intervals)
+{
+  std::size_t colors = 1;
+  for (std::size_t i = 0; i < intervals.size(); ++i)
+  {
+    while (i + colors < intervals.size() &&
+           ReachOf(operation, a, intervals[i]).upper > ReachOf(operation, a, intervals[i + colors]).lower)
+    {
+      ++colors;
+    }
+  }
+  return static_cast<int>(colors);
 }
 
 /** The lengths and cells of the least time, as points that are transformed or moved. */
@@ -183,7 +217,7 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
       return best;
     }
   }
-  if (axes != 2 || operation.order != VaryingOrder::ConvolveThenWeight)
+  if (axes != 2)
   {
     return best;
   }
@@ -236,9 +270,13 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
     best.intervals[1] = cut(1, best.columns->fixed->length, merged[1]);
     for (const Interval & interval : best.intervals[1])
     {
-      best.outputRows = std::max(best.outputRows, static_cast<int>(interval.upper - interval.lower));
+      best.cellRows = std::max(best.cellRows, static_cast<int>(interval.upper - interval.lower));
     }
-    best.inputRows = best.outputRows + static_cast<int>(k[best.axis[1]]) - 1;
+    best.reachRows = best.cellRows + static_cast<int>(k[best.axis[1]]) - 1;
+    for (int i = 0; i < 2; ++i)
+    {
+      best.colors[i] = ColorsOf(operation, best.axis[i], best.intervals[i]);
+    }
     best.terms = MostTerms(operation, best, image);
     best.spectraBytes = operation.kernels.size() *
                         static_cast<std::size_t>(best.GetColumns() * best.columns->fixed->length) * sizeof(float2);
@@ -292,36 +330,44 @@ MostCells(const std::vector<Interval> & intervals, std::int64_t extent)
   return static_cast<std::int64_t>(most);
 }
 
-/** The cells of `output` along an axis. */
+/** The cells that contribute to [lower, upper) of an axis. */
 std::vector<CellInterval>
 CutChunk(const VaryingConvolutionOperation & operation, const std::vector<Interval> & intervals, int a,
          std::int64_t lower, std::int64_t upper, std::int64_t n)
 {
-  const ImageConvolutionOperation node = operation.GetNodeOperation(0);
-  const bool                      ends = node.Renormalizes() || node.boundary.mode == BoundaryMode::Constant;
-  std::vector<CellInterval>       cells;
-  for (Interval interval : intervals)
+  const std::int64_t above = operation.kernels[0]->GetCenter()[a];
+  const std::int64_t below = operation.kernels[0]->GetExtent()[a] - 1 - above;
+  const bool         ends =
+    operation.boundary.mode == BoundaryMode::Renormalized || operation.boundary.mode == BoundaryMode::Constant;
+  std::vector<CellInterval> cells;
+  for (const Interval & interval : intervals)
   {
-    interval.lower = std::max(interval.lower, lower);
-    interval.upper = std::min(interval.upper, upper);
-    if (interval.lower >= interval.upper)
+    const Interval     target = Spreads(operation) ? ReachOf(operation, a, interval) : interval;
+    const std::int64_t outLower = std::max(target.lower, lower);
+    const std::int64_t outUpper = std::min(target.upper, upper);
+    if (outLower >= outUpper)
     {
       continue;
     }
-    std::int64_t first = interval.lower - node.Below(a);
-    std::int64_t last = interval.upper + node.Above(a);
-    CellInterval cell{};
-    cell.cut = IsCut(operation, a, n, interval) ? 1 : 0;
-    if (ends)
+    std::int64_t first = outLower - below;
+    std::int64_t last = outUpper + above;
+    if (Spreads(operation))
+    {
+      first = std::max(first, interval.lower);
+      last = std::min(last, interval.upper);
+    }
+    else if (ends)
     {
       first = std::max<std::int64_t>(first, 0);
       last = std::min(last, n);
     }
+    CellInterval cell{};
+    cell.cut = IsCut(operation, a, n, interval) ? 1 : 0;
     cell.inLower = first;
-    cell.outLower = interval.lower;
+    cell.outLower = outLower;
     cell.input = static_cast<int>(last - first);
-    cell.output = static_cast<int>(interval.upper - interval.lower);
-    cell.crop = static_cast<int>(interval.lower - first + node.Above(a));
+    cell.output = static_cast<int>(outUpper - outLower);
+    cell.crop = static_cast<int>(outLower - first + above);
     cell.node = interval.node;
     cell.nodes = interval.nodes;
     cells.push_back(cell);
@@ -390,19 +436,29 @@ private:
   {
     const auto   columns = static_cast<int>(m_Layout.GetColumns());
     auto * const spectra = static_cast<float2 *>(m_Call.scratch);
-    auto * const terms = spectra + static_cast<std::int64_t>(cells) * m_Layout.inputRows * columns;
+    auto * const terms = spectra + static_cast<std::int64_t>(cells) * m_Layout.reachRows * columns;
+    const int    order = Spreads(m_Operation) ? 1 : 0;
+    auto * const there = order ? terms : spectra;
+    auto * const back = order ? spectra : terms;
     m_Grid.first = first;
-    m_Layout.rows->forward(m_Stream, cells, m_Grid, m_Source, spectra, Twiddles(m_Layout.rows->fixed->there));
-    m_Layout.columns->product(m_Stream,
-                              cells,
-                              m_Grid,
-                              columns,
-                              spectra,
-                              terms,
-                              Twiddles(m_Layout.columns->fixed->there),
-                              Twiddles(m_Layout.columns->fixed->back),
-                              m_Spectra);
-    m_Layout.rows->inverse(m_Stream, cells, m_Grid, m_Target, terms, Twiddles(m_Layout.rows->fixed->back));
+    m_Layout.rows->forward[order](m_Stream, cells, m_Grid, m_Source, there, Twiddles(m_Layout.rows->fixed->there));
+    m_Layout.columns->product[order](m_Stream,
+                                     cells,
+                                     m_Grid,
+                                     columns,
+                                     there,
+                                     back,
+                                     Twiddles(m_Layout.columns->fixed->there),
+                                     Twiddles(m_Layout.columns->fixed->back),
+                                     m_Spectra);
+    // Cells that add to the same voxels follow each other.
+    for (m_Target.color[1] = 0; m_Target.color[1] < m_Target.colors[1]; ++m_Target.color[1])
+    {
+      for (m_Target.color[0] = 0; m_Target.color[0] < m_Target.colors[0]; ++m_Target.color[0])
+      {
+        m_Layout.rows->inverse[order](m_Stream, cells, m_Grid, m_Target, back, Twiddles(m_Layout.rows->fixed->back));
+      }
+    }
   }
 
   void
@@ -422,7 +478,8 @@ private:
         [&] { return CutChunk(m_Operation, m_Layout.intervals[i], a, lower, upper, m_Image[a]); });
       for (const Interval & interval : m_Layout.intervals[i])
       {
-        count += interval.lower < upper && interval.upper > lower ? 1 : 0;
+        const Interval target = Spreads(m_Operation) ? ReachOf(m_Operation, a, interval) : interval;
+        count += target.lower < upper && target.upper > lower ? 1 : 0;
       }
       m_Cells *= count;
       m_Grid.along = i == 0 ? static_cast<int>(count) : m_Grid.along;
@@ -430,10 +487,39 @@ private:
       m_Grid.n[i] = m_Image[a];
       m_Grid.weights[i] = GetNodeWeights<float>(m_Call, a);
     }
-    m_Grid.renormalizes = m_Node.Renormalizes();
-    m_Grid.rows = m_Layout.inputRows;
+    m_Grid.rows = m_Layout.reachRows;
     m_Grid.terms = m_Layout.terms;
-    m_Grid.termRows = m_Layout.outputRows;
+    m_Grid.termRows = m_Layout.cellRows;
+    if (m_Node.Renormalizes())
+    {
+      MakeFactors();
+    }
+  }
+
+  /** Where voxels spread to is cut as the windows of flipped kernels are. */
+  void
+  MakeFactors()
+  {
+    const bool                      flipped = Spreads(m_Operation);
+    const ImageConvolutionOperation node = m_Operation.GetNodeOperation(0, flipped);
+    const Coordinates               states = ConvolutionFactors::States(node, m_Image);
+    for (int i = 0; i < 2; ++i)
+    {
+      const int a = m_Layout.axis[i];
+      m_Grid.factors.states[i] = states[a];
+      m_Grid.factors.kernel[i] = node.kernel->GetExtent()[a];
+      m_Grid.factors.below[i] = node.Below(a);
+    }
+    const std::string key = m_Kernels + (flipped ? " flipped" : "") + " factors " + ToString(m_Image);
+    m_Grid.factors.data = GetTable<float>(m_Call, key, [&] {
+      std::vector<float> all;
+      for (std::size_t i = 0; i < m_Operation.kernels.size(); ++i)
+      {
+        const ConvolutionFactors exact(m_Operation.GetNodeOperation(static_cast<std::int64_t>(i), flipped), m_Image);
+        all.insert(all.end(), exact.factors.begin(), exact.factors.end());
+      }
+      return all;
+    });
   }
 
   void
@@ -458,29 +544,14 @@ private:
   {
     const BufferView & output = m_Call.output;
     m_Target.kind = output.kind;
-    const Coordinates states = ConvolutionFactors::States(m_Node, m_Image);
     for (int i = 0; i < 2; ++i)
     {
       const int a = m_Layout.axis[i];
       m_Target.boxLower[i] = output.box.lower[a];
       m_Target.stride[i] = output.stride[a];
-      m_Target.states[i] = states[a];
-      m_Target.kernel[i] = m_Node.kernel->GetExtent()[a];
-      m_Target.below[i] = m_Node.Below(a);
+      m_Target.colors[i] = Spreads(m_Operation) ? m_Layout.colors[i] : 1;
     }
-    if (m_Node.Renormalizes())
-    {
-      m_Target.factors = GetTable<float>(m_Call, m_Kernels + " factors " + ToString(m_Image), [&] {
-        std::vector<float> all;
-        for (std::size_t node = 0; node < m_Operation.kernels.size(); ++node)
-        {
-          const ConvolutionFactors exact(m_Operation.GetNodeOperation(static_cast<std::int64_t>(node)), m_Image);
-          all.insert(all.end(), exact.factors.begin(), exact.factors.end());
-        }
-        return all;
-      });
-    }
-    else if (m_Source.constant != 0.0f)
+    if (m_Source.constant != 0.0f)
     {
       char text[40];
       std::snprintf(text, sizeof(text), " sums %a", m_Operation.boundary.constant);
@@ -598,11 +669,18 @@ private:
   std::int64_t                        m_Cells{ 0 };
 };
 
+/** The most cells that contribute to a chunk of this extent. */
 std::int64_t
-CellsOf(const CellLayout & layout, const Coordinates & extent)
+CellsOf(const VaryingConvolutionOperation & operation, const CellLayout & layout, const Coordinates & extent)
 {
-  return MostCells(layout.intervals[0], extent[layout.axis[0]]) *
-         MostCells(layout.intervals[1], extent[layout.axis[1]]);
+  std::int64_t cells = 1;
+  for (int i = 0; i < 2; ++i)
+  {
+    const int          a = layout.axis[i];
+    const std::int64_t spread = Spreads(operation) ? operation.kernels[0]->GetExtent()[a] - 1 : 0;
+    cells *= MostCells(layout.intervals[i], extent[a] + spread);
+  }
+  return cells;
 }
 
 } // namespace
@@ -616,7 +694,7 @@ ScratchOfVaryingCells(const VaryingConvolutionOperation & operation, const Chunk
     return 0;
   }
   const std::size_t bytes = layout->GetCellBytes();
-  const auto        cells = static_cast<std::size_t>(CellsOf(*layout, chunk.outputBox.Extents()));
+  const auto        cells = static_cast<std::size_t>(CellsOf(operation, *layout, chunk.outputBox.Extents()));
   return bytes * std::max<std::size_t>(1, std::min(cells, GroupBytes / bytes));
 }
 
@@ -630,7 +708,7 @@ CostOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkSha
   }
   // Spectra are written and read, kernels' spectra are read for each term.
   const Coordinates extent = chunk.outputBox.Extents();
-  const double      cells = static_cast<double>(CellsOf(*layout, extent));
+  const double      cells = static_cast<double>(CellsOf(operation, *layout, extent));
   const double      planes = static_cast<double>(chunk.outputBox.NumberOfVoxels()) /
                         static_cast<double>(extent[layout->axis[0]] * extent[layout->axis[1]]);
   const double perCell = 2 * static_cast<double>(layout->GetCellBytes()) +

@@ -8,7 +8,8 @@
 #include <cstdio>
 
 // A convolution that varies along two axes, in float, all cells of a chunk together: each cell is transformed once,
-// multiplied by the spectra of the nodes around it, which are kept, and each product is transformed back and weighted.
+// multiplied by the spectra of the nodes around it, which are kept, and each product is transformed back and weighted;
+// in the other order each weighted input is transformed, and the sum of the products once back.
 namespace chunkwise
 {
 
@@ -20,7 +21,8 @@ ScratchOfVaryingCells(const VaryingConvolutionOperation & operation, const Chunk
 double
 CostOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk);
 
-/** False, and nothing is done, if they cannot be used, or there is no room to keep the spectra. */
+/** False, and nothing is done, if they cannot be used, or there is no room to keep the spectra. With
+ * VaryingOrder::WeightThenConvolve the output's voxels are added to, and must be numbers. */
 bool
 RunVaryingCells(const KernelCall & call);
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 // In float along two axes all cells of the chunk together, see chunkwiseCudaVaryingCells.h; what follows here is for
@@ -219,7 +220,8 @@ public:
     CheckCuda(
       cudaMemsetAsync(m_Sums, 0, static_cast<std::size_t>(output.NumberOfVoxels()) * sizeof(T), StreamOf(m_Call)),
       "cudaMemsetAsync");
-    for (std::size_t i = 0; i < m_Operation.kernels.size(); ++i)
+    const bool added = AddCells();
+    for (std::size_t i = 0; !added && i < m_Operation.kernels.size(); ++i)
     {
       const auto        node = static_cast<std::int64_t>(i);
       const Coordinates position = m_Operation.GetNodePosition(node);
@@ -253,6 +255,21 @@ public:
   }
 
 private:
+  /** Adds all nodes at once to the sums, if it can be done. */
+  bool
+  AddCells() const
+  {
+    if (m_Operation.order == VaryingOrder::ConvolveThenWeight || std::is_same<T, double>::value)
+    {
+      return false;
+    }
+    KernelCall call = m_Call;
+    call.output = DenseView(m_Sums, PixelKindOf<T>(), m_Call.output.box);
+    call.scratch = m_Part;
+    call.scratchBytes = m_Call.scratchBytes - (reinterpret_cast<char *>(m_Part) - reinterpret_cast<char *>(m_Sums));
+    return RunVaryingCells(call);
+  }
+
   void
   Convolve(const ImageConvolutionOperation & node, const BufferView & input, const Box & image, const Box & part) const
   {
@@ -332,7 +349,8 @@ private:
 void
 RunVarying(const KernelCall & call)
 {
-  if (RunVaryingCells(call))
+  if (static_cast<const VaryingConvolutionOperation &>(*call.operation).order == VaryingOrder::ConvolveThenWeight &&
+      RunVaryingCells(call))
   {
     return;
   }
@@ -357,8 +375,9 @@ ScratchOfVarying(const Operation & operation, const ChunkShape & chunk)
     return VaryingLayout<double>(varying, chunk.outputBox, image, kind).Total();
   }
   // Cells need room for their spectra, which only a run can know to be there.
-  return std::max(VaryingLayout<float>(varying, chunk.outputBox, image, kind).Total(),
-                  ScratchOfVaryingCells(varying, chunk));
+  const VaryingLayout<float> layout(varying, chunk.outputBox, image, kind);
+  const std::size_t          sums = varying.order == VaryingOrder::WeightThenConvolve ? layout.sums : 0;
+  return std::max(layout.Total(), sums + ScratchOfVaryingCells(varying, chunk));
 }
 
 /** The nodes' parts cover the chunk about twice along each axis of the grid, each with its halo. */
