@@ -197,7 +197,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
 
 template <int A, int B, int C, bool VGeneral, bool VSpread>
 __global__ void
-__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * Larger(A, B)))
+__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B) + B / 2))
   CellInverseRowsKernel(CellGrid grid, CellTarget target, const float2 * __restrict__ in,
                         const float2 * __restrict__ twiddles)
 {
@@ -359,7 +359,7 @@ __launch_bounds__(C * Larger(A, B))
 
 template <int A, int B, int C>
 __global__ void
-__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), B + 2 * A))
+__launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   CellProductKernel(CellGrid grid, int columns, const float2 * __restrict__ in, float2 * __restrict__ out,
                     const float2 * __restrict__ there, const float2 * __restrict__ back,
                     const float2 * __restrict__ spectra)
@@ -390,11 +390,18 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), B + 2 * A))
       [&](int k, float2 z) { shared[k * pitchThere + t * C + c] = z; });
   }
   __syncthreads();
-  float re[B];
-  float im[B];
+  // A thread's own: registers are for what is transformed.
+  float2 * const frequencies = shared + ColumnLines<A, B, C>::numbers + t * C + c;
   if (t < A)
   {
+    float re[B];
+    float im[B];
     SecondPass<B>(re, im, [&](int i) { return shared[t * pitchThere + i * C + c]; });
+#pragma unroll
+    for (int q = 0; q < B; ++q)
+    {
+      frequencies[q * A * C] = make_float2(re[q], im[q]);
+    }
   }
   const int  first = t - cell.y.crop;
   const auto kept = static_cast<unsigned int>(cell.y.output);
@@ -420,9 +427,10 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), B + 2 * A))
           t,
           back,
           [&](int q, float & outRe, float & outIm) {
+            const float2 z = frequencies[q * A * C];
             const float2 k = __ldg(spectrum + q * A * C);
-            outIm = fmaf(re[q], k.x, -im[q] * k.y);
-            outRe = fmaf(re[q], k.y, im[q] * k.x);
+            outIm = fmaf(z.x, k.x, -z.y * k.y);
+            outRe = fmaf(z.x, k.y, z.y * k.x);
           },
           [&](int k, float2 z) { shared[k * pitchBack + t * C + c] = z; });
       }
@@ -638,7 +646,7 @@ RunProduct(cudaStream_t stream, int cells, const CellGrid & grid, int columns, c
                stream,
                static_cast<std::int64_t>(cells) * (columns / C),
                C * Larger(A, B),
-               sizeof(float2) * ColumnLines<A, B, C>::numbers,
+               sizeof(float2) * (ColumnLines<A, B, C>::numbers + (VSpread ? 0 : A * B * C)),
                grid,
                columns,
                in,

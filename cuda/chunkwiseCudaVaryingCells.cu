@@ -16,8 +16,11 @@ namespace chunkwise
 namespace
 {
 
-/** Cells that are transformed together have so many bytes: enough blocks for the device several times over. */
-constexpr std::size_t GroupBytes = std::size_t{ 128 } << 20;
+/** Cells that are transformed together have at most so many bytes. Fewer at a time are slower: each launch ends with
+ * blocks that the device waits for. */
+constexpr std::size_t GroupBytes = std::size_t{ 512 } << 20;
+/** Of a launch, on a large device. */
+constexpr double BlocksAtOnce = 400;
 /** Of the spectra that are kept. */
 constexpr std::size_t MostSpectraBytes = std::size_t{ 1 } << 30;
 /** Neighbouring intervals between nodes that a cell may span. */
@@ -115,24 +118,6 @@ struct CellLayout
   }
 };
 
-/** Sums over the cells of an axis. */
-struct AxisSums
-{
-  double cells{ 0 };
-  double nodes{ 0 };
-  double input{ 0 };
-
-  AxisSums(const std::vector<Interval> & intervals, std::int64_t k)
-    : cells(static_cast<double>(intervals.size()))
-  {
-    for (const Interval & interval : intervals)
-    {
-      nodes += interval.nodes;
-      input += static_cast<double>(interval.upper - interval.lower + k - 1);
-    }
-  }
-};
-
 bool
 Spreads(const VaryingConvolutionOperation & operation)
 {
@@ -156,6 +141,49 @@ IsCut(const VaryingConvolutionOperation & operation, int a, std::int64_t n, cons
 {
   const Interval reach = ReachOf(operation, a, interval);
   return reach.lower < 0 || reach.upper > n;
+}
+
+/** Sums over the cells of an axis. */
+struct AxisSums
+{
+  double cells{ 0 };
+  double nodes{ 0 };
+  double cutNodes{ 0 };
+  double reach{ 0 };
+  /** Voxels, times the nodes beside the first that contribute to them. */
+  double further{ 0 };
+  double cutFurther{ 0 };
+
+  AxisSums(const VaryingConvolutionOperation & operation, int a, std::int64_t n,
+           const std::vector<Interval> & intervals)
+    : cells(static_cast<double>(intervals.size()))
+  {
+    for (const Interval & interval : intervals)
+    {
+      const Interval reached = ReachOf(operation, a, interval);
+      const double   more = static_cast<double>((interval.nodes - 1) * (interval.upper - interval.lower));
+      const bool     cut = operation.boundary.mode == BoundaryMode::Renormalized && IsCut(operation, a, n, interval);
+      nodes += interval.nodes;
+      cutNodes += cut ? interval.nodes : 0;
+      reach += static_cast<double>(reached.upper - reached.lower);
+      further += more;
+      cutFurther += cut ? more : 0;
+    }
+  }
+};
+
+/** The time of an image's cells, in that of a transformed point. Terms of cells whose nodes have factors of their own
+ * are one for each node. */
+double
+CostOfCells(const AxisSums & x, const AxisSums & y, double rowPoints, double columnPoints, double height)
+{
+  const double apart = x.cutNodes * y.further + (x.nodes - x.cutNodes) * y.cutFurther;
+  const double points = rowPoints * columnPoints * (x.cells * y.cells + x.nodes * y.nodes);
+  const double waves = std::ceil(x.cells * y.cells * rowPoints / (8 * BlocksAtOnce)) /
+                       (x.cells * y.cells * rowPoints / (8 * BlocksAtOnce));
+  // Longer columns take so many registers that fewer blocks run at once.
+  const double columns = points * waves * (columnPoints > 400 ? 1.3 : 1.0);
+  return columns + rowPoints * (1.1 * x.cells * y.reach + 1.25 * x.nodes * height + 2.5 * apart);
 }
 
 /** Of a cell: one for each node along the first axis, or for each node where factors differ from node to node. */
@@ -236,7 +264,10 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
       {
         continue;
       }
-      const AxisSums x(cut(0, rows.fixed->length, mergedX), k[best.axis[0]]);
+      const auto sums = [&](int i, const std::vector<Interval> & intervals) {
+        return AxisSums(operation, best.axis[i], image[best.axis[i]], intervals);
+      };
+      const AxisSums x = sums(0, cut(0, rows.fixed->length, mergedX));
       for (int mergedY = 1; mergedY <= MostMerged; mergedY *= 2)
       {
         for (const CellColumns & columns : GetCellColumns())
@@ -248,10 +279,8 @@ MakeLayout(const VaryingConvolutionOperation & operation, const Coordinates & im
           {
             continue;
           }
-          const AxisSums y(cut(1, columns.fixed->length, mergedY), k[best.axis[1]]);
-          const double   cost =
-            rowPoints * (2 * x.cells * y.input + 1.5 * columnPoints * (x.cells * y.cells + x.nodes * y.nodes) +
-                         2 * x.nodes * static_cast<double>(image[best.axis[1]]));
+          const AxisSums y = sums(1, cut(1, columns.fixed->length, mergedY));
+          const double   cost = CostOfCells(x, y, rowPoints, columnPoints, static_cast<double>(image[best.axis[1]]));
           if (!best.Exists() || cost < least)
           {
             least = cost;

@@ -198,7 +198,7 @@ CompareLarge(std::mt19937 & random, Manager & manager, BackendChoice backend, Co
   part.upper[image[1] > 31 ? 1 : 2] -= 31;
   for (const Box & region : { t.request.image, part })
   {
-    for (const std::size_t budget : { std::size_t{ 0 }, std::size_t{ 20 } << 20, std::size_t{ 6 } << 20 })
+    for (const std::size_t budget : { std::size_t{ 0 }, std::size_t{ 40 } << 20, std::size_t{ 24 } << 20 })
     {
       t.request.backend = backend;
       t.request.budgets.device = budget;
