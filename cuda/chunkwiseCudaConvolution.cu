@@ -82,13 +82,25 @@ public:
         }
       }
     }
-    if (m_Inside)
+    if (!m_Inside)
     {
-      AddTaps<true>();
+      AddTaps<false, 0>();
+    }
+    else if (m_Windows.extent.axis[0] == 3)
+    {
+      AddTaps<true, 3>();
+    }
+    else if (m_Windows.extent.axis[0] == 5)
+    {
+      AddTaps<true, 5>();
+    }
+    else if (m_Windows.extent.axis[0] == 7)
+    {
+      AddTaps<true, 7>();
     }
     else
     {
-      AddTaps<false>();
+      AddTaps<true, 0>();
     }
 #pragma unroll
     for (int v = 0; v < Y; ++v)
@@ -109,8 +121,8 @@ private:
     return at;
   }
 
-  /** Planes of taps, and in each the rows that the outputs' windows have together. */
-  template <bool VInside>
+  /** Planes of taps, and in each the rows that the outputs' windows have together; of `VExtent` taps if it is not 0. */
+  template <bool VInside, int VExtent>
   __device__ void
   AddTaps()
   {
@@ -133,13 +145,13 @@ private:
             there =
               there && (a < 2 || (first.axis[a] >= m_In.box.lower.axis[a] && first.axis[a] < m_In.box.upper.axis[a]));
           }
-          AddRows<VInside>(first, VInside || there, weights);
+          AddRows<VInside, VExtent>(first, VInside || there, weights);
         }
       }
     }
   }
 
-  template <bool VInside>
+  template <bool VInside, int VExtent>
   __device__ void
   AddRows(Coordinates first, bool planeIsThere, const TAcc * weights)
   {
@@ -154,36 +166,92 @@ private:
         continue;
       }
       const TPixel * const line = m_In.data + (there ? m_In.Offset(first) : 0);
-      for (int x = 0; x < kx; ++x)
+      if constexpr (VExtent > 0)
       {
-        TAcc values[X];
-        bool counts[X];
+        AddRow<VExtent>(line, row, ky, weights);
+      }
+      else
+      {
+        AddRow<VInside>(line, there, first.axis[0], row, kx, ky, weights);
+      }
+    }
+  }
+
+  /** To each output whose window has the row, of which all is inside. */
+  template <int VExtent>
+  __device__ void
+  AddRow(const TPixel * line, int row, int ky, const TAcc * weights)
+  {
+    TAcc values[VExtent][X];
 #pragma unroll
-        for (int u = 0; u < X; ++u)
-        {
-          const std::int64_t i = first.axis[0] + x + 32 * u;
-          const bool         has = VInside || (there && i >= m_In.box.lower.axis[0] && i < m_In.box.upper.axis[0]);
-          values[u] = has ? static_cast<TAcc>(line[x + 32 * u]) : m_Windows.beyond;
-          counts[u] = has || !m_Windows.leavesOut;
-        }
+    for (int x = 0; x < VExtent; ++x)
+    {
 #pragma unroll
-        for (int v = 0; v < Y; ++v)
+      for (int u = 0; u < X; ++u)
+      {
+        values[x][u] = static_cast<TAcc>(line[x + 32 * u]);
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < Y; ++v)
+    {
+      if (v < m_Rows && row >= v && row - v < ky)
+      {
+        const TAcc * const weight = weights + (row - v) * VExtent;
+#pragma unroll
+        for (int x = 0; x < VExtent; ++x)
         {
-          if (v < m_Rows && row >= v && row - v < ky)
+          const TAcc w = __ldg(weight + x);
+#pragma unroll
+          for (int u = 0; u < X; ++u)
           {
-            const TAcc weight = __ldg(weights + (row - v) * kx + x);
+            AddTap(v, u, w, values[x][u]);
+          }
+        }
+      }
+    }
+  }
+
+  /** The same of any extent; `first` is the image index of its first tap. */
+  template <bool VInside>
+  __device__ void
+  AddRow(const TPixel * line, bool there, std::int64_t first, int row, int kx, int ky, const TAcc * weights)
+  {
+    for (int x = 0; x < kx; ++x)
+    {
+      TAcc values[X];
+      bool counts[X];
 #pragma unroll
-            for (int u = 0; u < X; ++u)
+      for (int u = 0; u < X; ++u)
+      {
+        const std::int64_t i = first + x + 32 * u;
+        const bool         has = VInside || (there && i >= m_In.box.lower.axis[0] && i < m_In.box.upper.axis[0]);
+        values[u] = has ? static_cast<TAcc>(line[x + 32 * u]) : m_Windows.beyond;
+        counts[u] = has || !m_Windows.leavesOut;
+      }
+#pragma unroll
+      for (int v = 0; v < Y; ++v)
+      {
+        if (v < m_Rows && row >= v && row - v < ky)
+        {
+          const TAcc w = __ldg(weights + (row - v) * kx + x);
+#pragma unroll
+          for (int u = 0; u < X; ++u)
+          {
+            if (VInside || counts[u])
             {
-              if (VInside || counts[u])
-              {
-                m_Sums[v][u] = MultiplyAdd(weight, VZeroSum ? values[u] - m_Centers[v][u] : values[u], m_Sums[v][u]);
-              }
+              AddTap(v, u, w, values[u]);
             }
           }
         }
       }
     }
+  }
+
+  __device__ void
+  AddTap(int v, int u, TAcc weight, TAcc value)
+  {
+    m_Sums[v][u] = MultiplyAdd(weight, VZeroSum ? value - m_Centers[v][u] : value, m_Sums[v][u]);
   }
 
   __device__ void

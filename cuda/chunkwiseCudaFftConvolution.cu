@@ -512,10 +512,9 @@ struct DeviceBlock : ConvolutionBlock
     return 2 * fixed <= 3 * length;
   }
 
-  /** `native`: the pixels are the numbers of the transform. */
   template <typename T>
   static DeviceBlock
-  Make(const ConvolutionBlock & block, bool native)
+  Make(const ConvolutionBlock & block)
   {
     DeviceBlock fixed{ block };
     for (int r = 0; r < MaxSpatialAxes && std::is_same<T, float>::value; ++r)
@@ -527,7 +526,7 @@ struct DeviceBlock : ConvolutionBlock
       }
       if (r == 0)
       {
-        const FixedRows * const found = native ? FindFixedRows(length) : nullptr;
+        const FixedRows * const found = FindFixedRows(length);
         fixed.rows = found && IsClose(length, found->length) ? found : nullptr;
         length = fixed.rows ? found->length : length;
       }
@@ -650,8 +649,7 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
     , m_Output(output)
-    , m_Block(DeviceBlock::Make<T>(ConvolutionBlock(m_Operation, output, call.image.Extents()),
-                                   call.inputs[0].kind == PixelKindOf<T>() && call.output.kind == PixelKindOf<T>()))
+    , m_Block(DeviceBlock::Make<T>(ConvolutionBlock(m_Operation, output, call.image.Extents())))
     , m_Shape(m_Block)
     , m_Launcher(call)
     , m_Stream(static_cast<cudaStream_t>(call.stream))
@@ -1062,9 +1060,7 @@ LargestShape(const Operation & operation, const ChunkShape & chunk, Coordinates 
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
   most = LargestOutput(convolution, chunk.outputBox.Extents());
-  const bool native = chunk.inputKinds[0] == PixelKindOf<T>() && chunk.outputKind == PixelKindOf<T>();
-  return DeviceShape<T>(
-    DeviceBlock::Make<T>(ConvolutionBlock::Largest(convolution, most, chunk.image.Extents()), native));
+  return DeviceShape<T>(DeviceBlock::Make<T>(ConvolutionBlock::Largest(convolution, most, chunk.image.Extents())));
 }
 
 template <typename T>
@@ -1082,7 +1078,8 @@ ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
   return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(operation, chunk) : ScratchOf<float>(operation, chunk);
 }
 
-/** The spectrum is read and written about five times, the kernel's three times. */
+/** The spectrum is read and written about five times, at about two thirds of the memory's rate; the kernel's is read.
+ */
 double
 CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
@@ -1094,8 +1091,7 @@ CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
   {
     blocks *= static_cast<double>((chunk.outputBox.Extent(a) + most[a] - 1) / most[a]);
   }
-  return blocks * size *
-           (8.0 * static_cast<double>(shape.spectrumBytes) + 4.0 * static_cast<double>(shape.kernelBytes)) +
+  return blocks * size * (11.5 * static_cast<double>(shape.spectrumBytes) + static_cast<double>(shape.kernelBytes)) +
          static_cast<double>(PixelSize(chunk.inputKinds[0])) * static_cast<double>(chunk.inputBox.NumberOfVoxels()) +
          static_cast<double>(PixelSize(chunk.outputKind)) * static_cast<double>(chunk.outputBox.NumberOfVoxels());
 }

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaFixedFft.h"
 #include "chunkwiseCudaFixedPasses.cuh"
+#include "chunkwiseCudaPixels.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -158,7 +159,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   }
 }
 
-/** With `VGeneral` taps may lie beyond the box, and voxels apart. */
+/** With `VGeneral` taps may lie beyond the box, voxels apart, and pixels be of any kind. */
 template <int A, int B, int C, bool VGeneral>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
@@ -199,9 +200,16 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
     if (c < C && from[c] >= 0)
     {
       const float * const row =
-        static_cast<const float *>(source.data) + from[c] + (VGeneral ? 0 : source.lower[0] - source.boxLower[0] + t);
+        static_cast<const float *>(source.data) + from[c] + source.lower[0] - source.boxLower[0] + t;
       const auto load = [&](int n) {
-        return __ldg(VGeneral ? row + taps[t + n] * source.stride[0] : row + n) - constant;
+        if constexpr (VGeneral)
+        {
+          return LoadAs<float, false>(source.data, source.kind, from[c] + taps[t + n] * source.stride[0]) - constant;
+        }
+        else
+        {
+          return __ldg(row + n) - constant;
+        }
       };
       float re[A];
       float im[A];
@@ -239,7 +247,8 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   }
 }
 
-template <int A, int B, int C, bool VUnitStride, bool VFactors>
+/** With `VGeneral` voxels may lie apart, and pixels be of any kind. */
+template <int A, int B, int C, bool VGeneral, bool VFactors>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   FixedInverseRowsKernel(RowTarget target, float scale, float constant, Spectrum spectrum, PlaneRange range,
@@ -287,8 +296,9 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
     TurnEach<4 * B>(re, im, std::make_integer_sequence<int, B>());
     const int          first = s - static_cast<int>(target.crop);
     const unsigned int kept = static_cast<unsigned int>(target.count[0]);
-    const std::int64_t stride = VUnitStride ? 1 : target.stride[0];
-    float * const      row = static_cast<float *>(target.data) + to[c] + first * stride;
+    const std::int64_t stride = VGeneral ? target.stride[0] : 1;
+    const std::int64_t begin = to[c] + first * stride;
+    float * const      row = static_cast<float *>(target.data) + begin;
     const auto * const factors = static_cast<const float *>(target.factors) + factorRow[c];
     // In a table the states along a row are beside each other.
     const RowStates states(target.lower[0] + first, target.n[0], target.kernel[0], target.below[0]);
@@ -301,7 +311,14 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         {
           value *= __ldg(factors + states.At(n));
         }
-        row[n * stride] = value;
+        if constexpr (VGeneral)
+        {
+          StoreAs<float, false>(target.data, target.kind, begin + n * stride, value);
+        }
+        else
+        {
+          row[n] = value;
+        }
       }
     };
 #pragma unroll
@@ -356,7 +373,7 @@ RunForwardRows(cudaStream_t stream, const RowSource & source, const Spectrum & s
 {
   constexpr int C = RowsPerBlock;
   const bool general = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
-                       source.stride[0] != 1;
+                       source.stride[0] != 1 || source.kind != PixelKind::Float32;
   LaunchPasses("FixedForwardRowsKernel",
                general ? FixedForwardRowsKernel<A, B, C, true> : FixedForwardRowsKernel<A, B, C, false>,
                stream,
@@ -377,10 +394,11 @@ RunInverseRows(cudaStream_t stream, const RowTarget & target, const Spectrum & s
                const float2 * in, const float2 * twiddles)
 {
   constexpr int C = RowsPerBlock;
+  const bool    general = target.stride[0] != 1 || target.kind != PixelKind::Float32;
   const auto    kernel =
-    target.stride[0] != 1
-         ? (target.factors ? FixedInverseRowsKernel<A, B, C, false, true> : FixedInverseRowsKernel<A, B, C, false, false>)
-         : (target.factors ? FixedInverseRowsKernel<A, B, C, true, true> : FixedInverseRowsKernel<A, B, C, true, false>);
+    general
+         ? (target.factors ? FixedInverseRowsKernel<A, B, C, true, true> : FixedInverseRowsKernel<A, B, C, true, false>)
+         : (target.factors ? FixedInverseRowsKernel<A, B, C, false, true> : FixedInverseRowsKernel<A, B, C, false, false>);
   LaunchPasses("FixedInverseRowsKernel",
                kernel,
                stream,

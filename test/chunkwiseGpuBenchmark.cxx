@@ -267,6 +267,7 @@ ConvolutionRows()
            { "FFT 33^3", Convolution(33, Method::FFT, Mode::Renormalized) },
            { "FFT 129^3", Convolution(129, Method::FFT, Mode::Renormalized) },
            { "direct 3^3", Convolution(3, Method::Direct, Mode::Renormalized) },
+           { "direct 4^3", Convolution(4, Method::Direct, Mode::Renormalized) },
            { "direct 5^3", Convolution(5, Method::Direct, Mode::Renormalized) },
            { "direct 7^3", Convolution(7, Method::Direct, Mode::Renormalized) },
            { "FFT 7^3", Convolution(7, Method::FFT, Mode::Renormalized) } };
@@ -774,7 +775,10 @@ main(int argc, char * argv[])
     }
     if (wants("convolution"))
     {
-      DeviceResident(*devices[0], Image(extent, PixelKind::Float32), ConvolutionRows());
+      for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
+      {
+        DeviceResident(*devices[0], Image(extent, kind), ConvolutionRows());
+      }
       Accuracy<float>(512, 65);
       Accuracy<double>(256, 33);
     }

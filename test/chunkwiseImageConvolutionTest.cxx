@@ -134,7 +134,7 @@ TEST_P(Convolution, DirectChunksOnAnyDeviceGiveTheBitsOfTheWholeOnTheCpu)
 }
 
 /** The relative L2 error at sampled voxels. */
-template <typename T>
+template <typename TIn, typename TOut = TIn>
 double
 RelativeError(std::mt19937 & random, Manager & manager, BackendChoice backend, const Coordinates & image,
               const Coordinates & extent, BoundaryMode mode)
@@ -144,7 +144,7 @@ RelativeError(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   operation->method = ConvolutionMethod::FFT;
   operation->boundary.mode = mode;
   operation->boundary.constant = 3;
-  Trial<T, T> t(random, operation, image);
+  Trial<TIn, TOut> t(random, operation, image);
   t.request.backend = backend;
   t.Prepare(t.request.image);
   manager.Execute(t.request);
@@ -153,7 +153,7 @@ RelativeError(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   ForEachIndex(t.request.region, [&](const Coordinates & index) {
     if (random() % 37 == 0)
     {
-      const long double expected = oracle::Convolve<T>(t.image, index, *operation).result;
+      const long double expected = oracle::Convolve<TIn>(t.image, index, *operation).result;
       error += std::pow(static_cast<long double>(t.Result(index)) - expected, 2);
       norm += expected * expected;
     }
@@ -201,6 +201,9 @@ TEST_P(Convolution, LongLinesAlongAnyAxisKeepTheBound)
       const BoundaryMode mode = AllModes[trial++ % 5];
       EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, mode), 1e-6)
         << BoundaryModeName(mode) << ToString(image) << ToString(extent);
+      const double ofShorts =
+        RelativeError<std::uint16_t, double>(random, GetManager(), GetBackend(), image, extent, mode);
+      EXPECT_LT(ofShorts, 1e-6) << BoundaryModeName(mode) << ToString(image) << ToString(extent);
     }
   }
   // Kernels as long as the image, and longer.
