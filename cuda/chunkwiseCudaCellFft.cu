@@ -155,23 +155,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         }
         return VSpread ? value * weight[n] : value - source.constant;
       };
-      float re[A];
-      float im[A];
-#pragma unroll
-      for (int j = 0; j < A; ++j)
-      {
-        re[j] = t + B * j < live ? load(B * j) : 0.0f;
-        im[j] = t + B * j + M < live ? -load(B * j + M) : 0.0f;
-      }
-      TurnEach<4 * A>(re, im, std::make_integer_sequence<int, A>());
-      FirstPass<A, B, false>(
-        t,
-        twiddles,
-        [&](int j, float & x, float & y) {
-          x = re[j];
-          y = im[j];
-        },
-        [&](int k, float2 z) { shared[firstC * line + k * pitch + t] = z; });
+      FirstRowPass<A, B>(t, live, twiddles, load, [&](int k, float2 z) { shared[firstC * line + k * pitch + t] = z; });
     }
     __syncthreads();
     const int c = threadIdx.x / A;

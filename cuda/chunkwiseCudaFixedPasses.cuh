@@ -101,6 +101,31 @@ struct RowLines
   static constexpr int line = A * pitch;
 };
 
+/** The first pass over a row of 2 A B real numbers as FixedRows has them: load(n) is number t + n, of which there are
+ * `live`. */
+template <int A, int B, typename TLoad, typename TKeep>
+__device__ __forceinline__ void
+FirstRowPass(int t, int live, const float2 * __restrict__ twiddles, TLoad && load, TKeep && keep)
+{
+  float re[A];
+  float im[A];
+#pragma unroll
+  for (int j = 0; j < A; ++j)
+  {
+    re[j] = t + B * j < live ? load(B * j) : 0.0f;
+    im[j] = t + B * j + A * B < live ? -load(B * j + A * B) : 0.0f;
+  }
+  TurnEach<4 * A>(re, im, std::make_integer_sequence<int, A>());
+  FirstPass<A, B, false>(
+    t,
+    twiddles,
+    [&](int j, float & x, float & y) {
+      x = re[j];
+      y = im[j];
+    },
+    keep);
+}
+
 template <typename... TParameters, typename... TArguments>
 void
 LaunchPasses(const char * name, void (*kernel)(TParameters...), cudaStream_t stream, std::int64_t blocks, int threads,
