@@ -159,8 +159,15 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   }
 }
 
-/** With `VGeneral` taps may lie beyond the box, voxels apart, and pixels be of any kind. */
-template <int A, int B, int C, bool VGeneral>
+/** How the pixels of a row are found. */
+enum class RowPixels
+{
+  Floats, ///< side by side, all in the box
+  Apart,  ///< floats; taps may lie beyond the box, and voxels apart
+  AnyKind ///< the same, of any kind
+};
+
+template <int A, int B, int C, RowPixels VPixels>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   FixedForwardRowsKernel(RowSource source, float constant, Spectrum spectrum, PlaneRange range,
@@ -173,7 +180,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
   __shared__ long long                          from[C];
   __shared__ long long                          to[C];
-  __shared__ int                                taps[VGeneral ? 2 * M : 1];
+  __shared__ int                                taps[VPixels == RowPixels::Floats ? 1 : 2 * M];
   if (threadIdx.x < C)
   {
     FindSource(source,
@@ -184,7 +191,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
                to[threadIdx.x]);
   }
   const int live = static_cast<int>(source.count[0]);
-  if (VGeneral)
+  if (VPixels != RowPixels::Floats)
   {
     for (int i = threadIdx.x; i < live; i += blockDim.x)
     {
@@ -202,13 +209,14 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
       const float * const row =
         static_cast<const float *>(source.data) + from[c] + source.lower[0] - source.boxLower[0] + t;
       const auto load = [&](int n) {
-        if constexpr (VGeneral)
+        if constexpr (VPixels == RowPixels::Floats)
         {
-          return LoadAs<float, false>(source.data, source.kind, from[c] + taps[t + n] * source.stride[0]) - constant;
+          return __ldg(row + n) - constant;
         }
         else
         {
-          return __ldg(row + n) - constant;
+          const std::int64_t at = from[c] + taps[t + n] * source.stride[0];
+          return LoadAs < float, VPixels == RowPixels::Apart > (source.data, source.kind, at) - constant;
         }
       };
       FirstRowPass<A, B>(t, live, twiddles, load, [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
@@ -356,10 +364,13 @@ RunForwardRows(cudaStream_t stream, const RowSource & source, const Spectrum & s
                float2 * out, const float2 * twiddles)
 {
   constexpr int C = RowsPerBlock;
-  const bool general = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
-                       source.stride[0] != 1 || source.kind != PixelKind::Float32;
+  const bool apart = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
+                     source.stride[0] != 1;
+  const auto kernel = source.kind != PixelKind::Float32 ? FixedForwardRowsKernel<A, B, C, RowPixels::AnyKind>
+                      : apart                           ? FixedForwardRowsKernel<A, B, C, RowPixels::Apart>
+                                                        : FixedForwardRowsKernel<A, B, C, RowPixels::Floats>;
   LaunchPasses("FixedForwardRowsKernel",
-               general ? FixedForwardRowsKernel<A, B, C, true> : FixedForwardRowsKernel<A, B, C, false>,
+               kernel,
                stream,
                (range.count * source.count[1] + C - 1) / C,
                C * Larger(A, B),
