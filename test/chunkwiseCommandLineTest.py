@@ -494,8 +494,10 @@ class CommandLineTest(unittest.TestCase):
         assert_varies((nx / 2 - 1) / 2, nx / 2)
         # Voxels are 0.5 apart.
         assert_varies(2, 10, "--grid-origin", "1,0,0", "--grid-spacing", "5,1,1", "--divisions", 3)
+        spreading = Path(self.work.name) / "spreading.mha"
+        write_mha(spreading, (3, 1, 1, 2), "B", (1, 2, 1, 3, 1, 2))
         self.assert_runs(
-            "convolve-varying", self.small, self.out, "--kernels", kernels, "--grid", "2,1,1", "--weigh-first",
+            "convolve-varying", self.small, self.out, "--kernels", spreading, "--grid", "2,1,1", "--weigh-first",
             "--normalize", "--output-type", "float64"
         )
         total = sum(self.values)
