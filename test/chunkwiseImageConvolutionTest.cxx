@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionOracle.h"
+#include "chunkwiseExecutor.h"
 #include "chunkwiseKernelTrial.h"
 
 #include <cmath>
@@ -213,6 +214,46 @@ TEST_P(Convolution, LongLinesAlongAnyAxisKeepTheBound)
     const Coordinates extent = { { n, 2, 3, 1, 1 } };
     EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, BoundaryMode::Renormalized), 1e-6)
       << n;
+  }
+}
+
+TEST_P(Convolution, PlanesOfSeveralBlocksKeepTheBound)
+{
+  std::mt19937 random(66);
+  int          trial = 0;
+  for (const Coordinates & image : { Coordinates{ { 1100, 70, 1, 1, 1 } }, Coordinates{ { 70, 1100, 2, 1, 1 } } })
+  {
+    for (const Coordinates & extent :
+         { Coordinates{ { 15, 9, 1, 1, 1 } }, Coordinates{ { 31, 1, 1, 1, 1 } }, Coordinates{ { 1, 31, 1, 1, 1 } } })
+    {
+      const BoundaryMode mode = AllModes[trial++ % 5];
+      EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, mode), 1e-6)
+        << BoundaryModeName(mode) << ToString(image) << ToString(extent);
+    }
+  }
+}
+
+TEST(ConvolutionOperations, ThreadsDoNotChangeTheBits)
+{
+  std::mt19937 random(67);
+  Manager      host({});
+  for (const Coordinates & extent : { Coordinates{ { 15, 9, 1, 1, 1 } }, Coordinates{ { 1, 12, 1, 1, 1 } } })
+  {
+    const auto operation = std::make_shared<ImageConvolutionOperation>();
+    operation->kernel = RandomKernel(random, extent, true);
+    operation->method = ConvolutionMethod::FFT;
+    Trial<float, float> t(random, operation, { { 700, 600, 3, 1, 1 } });
+    t.request.backend = BackendChoice::CPU;
+    std::vector<float> one;
+    for (const unsigned int threads : { 1u, 2u, 7u })
+    {
+      const auto executor = MakeThreadExecutor(threads);
+      t.request.executor = executor.get();
+      t.Prepare(t.request.image);
+      host.Execute(t.request);
+      one = threads == 1 ? t.output : one;
+      EXPECT_EQ(one, t.output) << threads << " threads, " << ToString(extent);
+    }
   }
 }
 

@@ -17,25 +17,6 @@ namespace chunkwise
 namespace
 {
 
-/** A worker alone. */
-class InlineExecutor : public Executor
-{
-public:
-  unsigned int
-  GetConcurrency() const override
-  {
-    return 1;
-  }
-  void
-  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
-  {
-    for (std::int64_t i = 0; i < count; ++i)
-    {
-      body(i, 0);
-    }
-  }
-};
-
 /** Lets a part stop early; a voxel is finished once all parts are. */
 class StopOnly : public RunControl
 {
