@@ -154,6 +154,38 @@ AddFilters(CLI::App & app, Arguments & arguments)
   convolution->add_option("--method", arguments.method, "How: fft, or direct for small kernels (auto)")
     ->transform(CLI::CheckedTransformer(methods, CLI::ignore_case).description(""))
     ->type_name("auto|fft|direct");
+  CLI::App * varying =
+    add("convolve-varying", Filter::VaryingConvolution, "Convolution with kernels that vary over the image");
+  varying
+    ->add_option("--kernels",
+                 arguments.kernelsFile,
+                 "Image of one dimension more: the kernels of the nodes, x fastest; centers are at half their size")
+    ->required()
+    ->check(CLI::ExistingFile)
+    ->type_name("FILE");
+  varying->add_option("--grid", arguments.grid, "Nodes, one number or one per spatial axis")
+    ->required()
+    ->delimiter(',')
+    ->allow_extra_args(false)
+    ->check(CLI::PositiveNumber)
+    ->type_name("N[,N,N]");
+  CLI::Option * origin =
+    varying->add_option("--grid-origin", arguments.gridOrigin, "Physical point of the first node (of the first cell)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("X,Y[,Z]");
+  CLI::Option * spacing =
+    varying->add_option("--grid-spacing", arguments.gridSpacing, "Between nodes (the image in equal cells)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::PositiveNumber)
+      ->type_name("S,S[,S]");
+  origin->needs(spacing);
+  spacing->needs(origin);
+  varying->add_flag("--weigh-first",
+                    arguments.weightsFirst,
+                    "Weigh and then convolve: voxels spread by the kernels around them, and the sum is kept");
+  varying->add_flag("--normalize", arguments.normalize, "Divide each kernel by its sum");
   CLI::App * entropy = addBox("entropy", Filter::Entropy, "Entropy of the histogram of a box, in bits");
   entropy->add_option("--bins", arguments.bins, "Bins of the histogram (256)")->check(CLI::Range(2, 4096));
   entropy

@@ -28,6 +28,7 @@
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
+#include "itkSpatiallyVaryingConvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 namespace command
@@ -132,6 +133,43 @@ MakeGaussianFilter(const Arguments & arguments)
   return filter;
 }
 
+template <typename TInputImage, typename TOutputImage>
+auto
+MakeVaryingConvolution(const Arguments & arguments)
+{
+  constexpr unsigned int dimension = TInputImage::ImageDimension;
+  using KernelImage = itk::Image<double, dimension>;
+  using FilterType = itk::SpatiallyVaryingConvolutionImageFilter<TInputImage, KernelImage, TOutputImage>;
+  const auto filter = FilterType::New();
+  SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+  filter->SetKernelStack(ReadKernel<dimension + 1>(arguments.kernelsFile, "--kernels"));
+  const auto nodes = SpreadOverAxes(arguments.grid, filter->GetSpatialAxes(), dimension, "--grid");
+  typename FilterType::GridSizeType size;
+  for (unsigned int axis = 0; axis < dimension; ++axis)
+  {
+    size[axis] = static_cast<itk::SizeValueType>(std::max<std::int64_t>(nodes[axis], 1));
+  }
+  filter->SetGridSize(size);
+  if (!arguments.gridOrigin.empty())
+  {
+    if (arguments.gridOrigin.size() != dimension || arguments.gridSpacing.size() != dimension)
+    {
+      throw ArgumentError("--grid-origin, --grid-spacing: " + std::to_string(arguments.gridOrigin.size()) + " and " +
+                          std::to_string(arguments.gridSpacing.size()) + " numbers for a " + std::to_string(dimension) +
+                          "-D image");
+    }
+    typename FilterType::PointType   origin;
+    typename FilterType::SpacingType spacing;
+    std::copy(arguments.gridOrigin.begin(), arguments.gridOrigin.end(), origin.Begin());
+    std::copy(arguments.gridSpacing.begin(), arguments.gridSpacing.end(), spacing.Begin());
+    filter->SetGrid(origin, spacing);
+  }
+  filter->SetOrder(arguments.weightsFirst ? FilterType::OrderEnum::WeightThenConvolve
+                                          : FilterType::OrderEnum::ConvolveThenWeight);
+  filter->SetNormalize(arguments.normalize);
+  return filter;
+}
+
 /** The filter that the subcommand names, with its parameters. */
 template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
@@ -228,7 +266,7 @@ MakeFilter(const Arguments & arguments)
       using FilterType = itk::PrunedFFTConvolutionImageFilter<TInputImage, KernelImage, TOutputImage>;
       const auto filter = FilterType::New();
       SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-      filter->SetKernelImage(ReadKernel<TInputImage::ImageDimension>(arguments.kernelFile));
+      filter->SetKernelImage(ReadKernel<TInputImage::ImageDimension>(arguments.kernelFile, "--kernel"));
       filter->SetNormalize(arguments.normalize);
       filter->SetCorrelate(arguments.correlate);
       filter->SetMethod(arguments.method == chunkwise::ConvolutionMethod::FFT      ? FilterType::MethodEnum::FFT
@@ -240,6 +278,8 @@ MakeFilter(const Arguments & arguments)
       }
       return filter.GetPointer();
     }
+    case Filter::VaryingConvolution:
+      return MakeVaryingConvolution<TInputImage, TOutputImage>(arguments).GetPointer();
     case Filter::Entropy:
     {
       const auto filter = MakeBoxFilter<itk::RenormalizedEntropyImageFilter<TInputImage, TOutputImage>>(arguments);

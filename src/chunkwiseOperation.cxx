@@ -12,6 +12,12 @@ Operation::~Operation() = default;
 RunControl::~RunControl() = default;
 DeviceTables::~DeviceTables() = default;
 
+const void *
+DeviceTables::GetMade(const std::string &, std::size_t, const std::function<void(void *)> &)
+{
+  return nullptr;
+}
+
 void
 Operation::Validate(const Coordinates &) const
 {}

@@ -51,8 +51,13 @@ public:
   {}
   const void *
   Get(const std::string & key, const void * data, std::size_t bytes) override;
+  const void *
+  GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill) override;
 
 private:
+  const void *
+  Hold(const std::shared_ptr<void> & table);
+
   DeviceState &                   m_State;
   std::size_t                     m_MemoryLimit;
   std::mutex                      m_Mutex;
