@@ -17,7 +17,7 @@ enum class Schedule
   Independent, ///< any order, disjoint outputs, no locks
   Sweep,       ///< ordered along one axis; each chunk hands a carry to the next
   TwoPass,     ///< every chunk is summarised, the summaries are solved together, every chunk is finished
-  Fixpoint     ///< dirty chunks by priority; a chunk that changes its border makes its neighbours dirty
+  Fixpoint     ///< every chunk comes to a fixed point of its own; then visits to where they meet, until none changes
 };
 
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
@@ -99,11 +99,9 @@ public:
 
   // Fixpoint: kernel "name" (inputs with halo, state with halo -> state). It iterates its chunk to a local fixed point
   // and reports the sides whose border layer changed. The output image is the state. Kernel "name.begin" (inputs ->
-  // state) makes it; where the host has none, it is a copy of GetInitialStateInput. Kernel "name.finish" (inputs, state
-  // -> state), if there is one, runs when no chunk changes any more. Both work voxel by voxel, without halo or scratch.
-  /** The input that the state starts from. */
-  virtual int
-  GetInitialStateInput() const;
+  // state) makes it. Each chunk comes to a fixed point of its own first, without halo; then the kernel visits boxes
+  // where chunks meet, as far into them as changes go. Kernel "name.finish" (inputs, state -> state), if there is one,
+  // runs when nothing changes any more. The last two work voxel by voxel, without halo or scratch.
 };
 
 class Executor;

@@ -98,7 +98,7 @@ private:
     if (step.writesOutput)
     {
       const Box box = step.changedSides ? Intersect(step.chunk.inputBox, request.region) : step.chunk.outputBox;
-      output = step.changedSides && !step.alone
+      output = step.changedSides
                  ? Load(request.output, box)
                  : ArenaBlock(m_State.memory, DenseView(nullptr, request.output.kind, box).NumberOfBytes(), m_Limit);
       call.output = DenseView(output.Get(), request.output.kind, box);
@@ -131,15 +131,7 @@ private:
       call.changedSides = static_cast<std::uint32_t *>(sides.Get());
     }
 
-    if (step.alone)
-    {
-      m_Device.Launch(Find(step.kernel + ".begin"), call, m_Stream.get());
-    }
     m_Device.Launch(kernel, call, m_Stream.get());
-    if (step.alone && m_Context.hostKernels.Find(step.kernel + ".finish"))
-    {
-      m_Device.Launch(Find(step.kernel + ".finish"), call, m_Stream.get());
-    }
 
     if (step.changedSides)
     {

@@ -51,12 +51,6 @@ Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summari
   return summaries;
 }
 
-int
-Operation::GetInitialStateInput() const
-{
-  return 0;
-}
-
 struct KernelRegistry::Impl
 {
   std::map<std::string, Kernel> kernels;

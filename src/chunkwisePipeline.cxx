@@ -150,6 +150,11 @@ public:
     }
     m_Scratch = ArenaBlock(state.memory, scratchBytes, memoryLimit);
     m_ScratchBytes = scratchBytes;
+    m_IsFixpoint = context.request.operation->GetSchedule() == Schedule::Fixpoint;
+    if (m_IsFixpoint)
+    {
+      m_ChangedSides = ArenaBlock(state.memory, sizeof(std::uint32_t), memoryLimit);
+    }
 
     ReserveStaging(state, slotBytes + outputBytes, pinnedLimit);
     for (const auto & input : inputs)
@@ -632,7 +637,15 @@ private:
     call.scratchBytes = m_ScratchBytes;
     call.control = &m_Control;
     call.tables = &m_Tables;
-    m_Device.Launch(*m_Kernel, call, m_RunStream);
+    call.changedSides = static_cast<std::uint32_t *>(m_ChangedSides.Get());
+    if (m_IsFixpoint)
+    {
+      m_Device.SetToZero(call.changedSides, sizeof(std::uint32_t), m_RunStream);
+    }
+    for (const Kernel * const kernel : m_Context.FindKernels(m_Device.GetKernels(), job.chunk.outputBox))
+    {
+      m_Device.Launch(*kernel, call, m_RunStream);
+    }
     m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream);
   }
 
@@ -729,6 +742,10 @@ private:
       }
       job.finished = true;
     }
+    if (m_IsFixpoint)
+    {
+      m_Context.AddPart(job.chunk.outputBox);
+    }
     m_Context.AddFinishedVoxels(job.chunk.outputBox.NumberOfVoxels());
     m_Queue.Finish();
     m_Changed.notify_all();
@@ -752,11 +769,14 @@ private:
   std::vector<ArenaBlock>  m_Outputs;
   ArenaBlock               m_Scratch;
   std::size_t              m_ScratchBytes{ 0 };
-  ArenaBlock               m_Staging;
-  std::size_t              m_Threads{ 1 };
-  std::size_t              m_PieceBytes{ 0 };
-  std::vector<bool>        m_InputIsPinned;
-  bool                     m_OutputIsPinned{ false };
+  bool                     m_IsFixpoint{ false };
+  /** Fixpoint: a word that kernels write and nobody reads, since all that chunks share is visited again. */
+  ArenaBlock        m_ChangedSides;
+  ArenaBlock        m_Staging;
+  std::size_t       m_Threads{ 1 };
+  std::size_t       m_PieceBytes{ 0 };
+  std::vector<bool> m_InputIsPinned;
+  bool              m_OutputIsPinned{ false };
 
   StreamHandle             m_LoadStream{ nullptr };
   StreamHandle             m_RunStream{ nullptr };

@@ -37,6 +37,7 @@ public:
               devices.empty() || context.request.hostTakesChunks ? devices.size() + 1 : devices.size())
   {
     m_Report.chunksPerDevice.assign(devices.size(), 0);
+    m_Dropped.assign(devices.size(), false);
   }
 
   /** Starts the workers, serves the monitor from this thread until they end, and throws what ended the run early. */
@@ -142,11 +143,34 @@ private:
   void
   Work()
   {
-    if (m_Context.request.operation->GetSchedule() != Schedule::Independent)
+    const Schedule schedule = m_Context.request.operation->GetSchedule();
+    if (schedule == Schedule::Sweep || schedule == Schedule::TwoPass)
     {
-      WorkInOrder();
+      WorkInOrder(m_Devices);
       return;
     }
+    WorkInAnyOrder();
+    const std::vector<Box> parts = m_Context.GetParts();
+    const bool             alone =
+      std::all_of(parts.begin(), parts.end(), [this](const Box & part) { return m_Context.StandsAlone(part); });
+    if (schedule == Schedule::Fixpoint && !alone && !m_Failure && !m_Context.ShouldStop())
+    {
+      std::vector<std::size_t> devices;
+      for (std::size_t d = 0; d < m_Devices.size(); ++d)
+      {
+        if (!m_Dropped[d])
+        {
+          devices.push_back(m_Devices[d]);
+        }
+      }
+      WorkInOrder(devices);
+    }
+  }
+
+  /** Chunks that do not depend on each other. */
+  void
+  WorkInAnyOrder()
+  {
     std::vector<std::thread> threads;
     for (std::size_t d = 0; d < m_Devices.size(); ++d)
     {
@@ -290,6 +314,7 @@ private:
       {
         Warn(state.device->GetDescription().name + " dropped: " + why);
         const std::lock_guard<std::mutex> lock(m_Mutex);
+        m_Dropped[d] = true;
         m_LastDeviceFailure = failure;
         return;
       }
@@ -297,14 +322,16 @@ private:
     }
   }
 
-  /** Sweep, TwoPass and Fixpoint: every device and, where there is none, the CPU runs one step at a time. */
+  /** Sweep, TwoPass and what Fixpoint does where chunks meet: every device and, where there is none, the CPU runs one
+   * step at a time; of Fixpoint's a device two, one beside the other's transfers, if its memory has room. */
   void
-  WorkInOrder()
+  WorkInOrder(const std::vector<std::size_t> & devices)
   {
     Executor &                                executor = m_Manager.GetExecutor(m_Context.request);
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<DeviceState *>                turns;
-    const auto                                endTurns = [&] {
+    const bool isFixpoint = m_Context.request.operation->GetSchedule() == Schedule::Fixpoint;
+    const auto endTurns = [&] {
       runners.clear();
       for (DeviceState * state : turns)
       {
@@ -315,9 +342,13 @@ private:
     const auto runOnHost = [&] {
       runners.clear();
       runners.push_back(MakeHostRunner(m_Context, executor, m_Manager.host));
-      m_Report.chunksOnHost = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor)[0];
+      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor);
+      if (!isFixpoint)
+      {
+        m_Report.chunksOnHost = finished[0];
+      }
     };
-    if (m_Devices.empty())
+    if (devices.empty())
     {
       runOnHost();
       return;
@@ -325,10 +356,10 @@ private:
     try
     {
       // In ascending order, so that two runs never wait for each other.
-      for (const std::size_t index : m_Devices)
+      for (const std::size_t index : devices)
       {
         DeviceState & state = *m_Manager.devices[index];
-        if (!state.TakeTurn([this] { return HasEnded(); }))
+        if (!state.TakeTurn([this] { return m_Context.ShouldStop(); }))
         {
           endTurns();
           return;
@@ -336,10 +367,26 @@ private:
         turns.push_back(&state);
         state.memory.ResetPeak();
         state.pinned.ResetPeak();
-        runners.push_back(MakeDeviceRunner(
-          m_Context, state, m_Manager.DeviceLimit(index, m_Context.request), m_Manager.PinnedLimit(m_Context.request)));
+        const std::size_t limit = m_Manager.DeviceLimit(index, m_Context.request);
+        const std::size_t pinned = m_Manager.PinnedLimit(m_Context.request);
+        runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned));
+        if (isFixpoint && 2 * (m_Plan.inputBytes + m_Plan.outputBytes + m_Plan.scratchBytes) < limit)
+        {
+          try
+          {
+            runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned));
+          }
+          catch (const BudgetError &)
+          {
+            // Pinned memory has room for one: no more than that is lost.
+          }
+        }
       }
-      m_Report.chunksPerDevice = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor);
+      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor);
+      if (!isFixpoint)
+      {
+        m_Report.chunksPerDevice = finished;
+      }
     }
     catch (const DeviceError & error)
     {
@@ -349,7 +396,7 @@ private:
         throw;
       }
       Warn(std::string("the CPU takes over: ") + error.what());
-      m_Context.finishedVoxels = 0;
+      m_Context.finishedVoxels = isFixpoint ? m_Context.finishedVoxels.load() : 0;
       runOnHost();
       return;
     }
@@ -377,6 +424,7 @@ private:
   bool                             m_Ended{ false };
   std::exception_ptr               m_Failure;
   std::exception_ptr               m_LastDeviceFailure;
+  std::vector<bool>                m_Dropped; ///< of m_Devices
 };
 
 } // namespace

@@ -24,9 +24,6 @@ public:
     bool             writesOutput{ true };
     /** Fixpoint: the output is read with the chunk's halo before it is written. */
     std::uint32_t * changedSides{ nullptr };
-    /** Fixpoint: no other chunk touches this one. Its state is made by the kernel's ".begin" instead of being read, and
-     * ended by its ".finish" if there is one. */
-    bool alone{ false };
   };
 
   virtual ~ChunkRunner();
