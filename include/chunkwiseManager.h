@@ -71,6 +71,7 @@ struct ExecutionReport
   /** Fixpoint: visits to where chunks meet, and their voxels. */
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
+  bool         settled{ false }; ///< the host settled what goes on from chunk to chunk
   /** What a user should be told, one line each: devices dropped, fallback to the CPU. */
   std::vector<std::string> warnings;
 };

@@ -101,7 +101,12 @@ public:
   // and reports the sides whose border layer changed. The output image is the state. Kernel "name.begin" (inputs ->
   // state) makes it. Each chunk comes to a fixed point of its own first, without halo; then the kernel visits boxes
   // where chunks meet, as far into them as changes go. Kernel "name.finish" (inputs, state -> state), if there is one,
-  // runs when nothing changes any more. The last two work voxel by voxel, without halo or scratch.
+  // runs when nothing changes any more. The last two work voxel by voxel, without halo or scratch. Kernel "name.settle"
+  // of the host (inputs, state -> state), if there is one, gets the whole region once visits are out of patience, and
+  // brings the state to where few of them are left.
+  /** Voxels that visits may cover before that, in regions. */
+  virtual double
+  GetPatience() const;
 };
 
 class Executor;

@@ -33,7 +33,7 @@ IsOutOfMemory(const std::exception_ptr & failure)
 } // namespace
 
 void
-RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, Executor & executor)
+RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunner & host)
 {
   const ExecutionRequest & request = context.request;
   const std::string        name = request.operation->GetName();
@@ -56,72 +56,94 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, Executor &
   const auto                         forget = [&running](const std::shared_ptr<Task> & task) {
     running.erase(std::find(running.begin(), running.end(), task));
   };
-  loop.Loop<std::shared_ptr<Task>>(
-    [&](std::shared_ptr<Task> & task) {
-      task = std::make_shared<Task>();
-      if ((oneAtATime && !running.empty()) || !work.Take(task->visit))
-      {
-        return false;
-      }
-      for (const auto & other : running)
-      {
-        other->overlapped = task->overlapped = true;
-      }
-      running.push_back(task);
-      return true;
-    },
-    [&](ChunkRunner & runner, const std::shared_ptr<Task> & task) {
-      const Box & box = task->visit.box;
-      try
-      {
-        runner.Run({ name, { box, PadAndCrop(box, halo, request.image) }, nullptr, nullptr, true, &task->visit.sides });
-      }
-      catch (const Error &)
-      {
-        task->failed = IsOutOfMemory(std::current_exception()) && (task->overlapped || work.CanShorten(task->visit));
-        if (!task->failed)
+  double     patience = context.hostKernels.Find(name + ".settle") ? request.operation->GetPatience() : -1;
+  const auto isOutOfPatience = [&] {
+    return patience >= 0 && static_cast<double>(work.GetVisitedVoxels()) >
+                              patience * static_cast<double>(request.region.NumberOfVoxels());
+  };
+  const auto visit = [&] {
+    loop.Loop<std::shared_ptr<Task>>(
+      [&](std::shared_ptr<Task> & task) {
+        task = std::make_shared<Task>();
+        if (isOutOfPatience() || (oneAtATime && !running.empty()) || !work.Take(task->visit))
         {
-          throw;
+          return false;
         }
-      }
-    },
-    [&](const std::shared_ptr<Task> & task) {
-      forget(task);
-      if (task->failed)
-      {
-        if (task->overlapped)
+        for (const auto & other : running)
         {
-          oneAtATime = true;
+          other->overlapped = task->overlapped = true;
         }
-        else
+        running.push_back(task);
+        return true;
+      },
+      [&](ChunkRunner & runner, const std::shared_ptr<Task> & task) {
+        const Box & box = task->visit.box;
+        try
         {
-          work.Shorten(task->visit);
+          runner.Run(
+            { name, { box, PadAndCrop(box, halo, request.image) }, nullptr, nullptr, true, &task->visit.sides });
         }
+        catch (const Error &)
+        {
+          task->failed = IsOutOfMemory(std::current_exception()) && (task->overlapped || work.CanShorten(task->visit));
+          if (!task->failed)
+          {
+            throw;
+          }
+        }
+      },
+      [&](const std::shared_ptr<Task> & task) {
+        forget(task);
+        if (task->failed)
+        {
+          if (task->overlapped)
+          {
+            oneAtATime = true;
+          }
+          else
+          {
+            work.Shorten(task->visit);
+          }
+          work.PutBack(task->visit);
+          ++context.retries;
+          return;
+        }
+        work.Finish(task->visit);
+      },
+      [&](const std::shared_ptr<Task> & task) {
+        forget(task);
+        context.stateIsTorn = true;
         work.PutBack(task->visit);
-        ++context.retries;
-        return;
-      }
-      work.Finish(task->visit);
-    },
-    [&](const std::shared_ptr<Task> & task) {
-      forget(task);
-      context.stateIsTorn = true;
-      work.PutBack(task->visit);
-    },
-    [&] { return work.IsDone(); });
+      },
+      [&] { return work.IsDone() || (isOutOfPatience() && running.empty()); });
+  };
+  visit();
+  if (!work.IsDone())
+  {
+    patience = -1;
+    try
+    {
+      std::uint32_t sides = 0;
+      host.Run({ name + ".settle", { request.region, request.region }, nullptr, nullptr, true, &sides });
+      work.MarkAll();
+      ++context.settled;
+    }
+    catch (const BudgetError &)
+    {
+      // The host has not the memory for it: visits go on.
+    }
+    visit();
+  }
   context.revisits += work.GetVisits();
   context.revisitedVoxels += work.GetVisitedVoxels();
 
-  if (const Kernel * const finish = context.hostKernels.Find(name + ".finish"))
+  if (context.hostKernels.Find(name + ".finish"))
   {
-    HostTables tables;
     for (const Box & part : parts)
     {
       if (!context.StandsAlone(part))
       {
-        KernelCall call = context.MakeHostCall({ part, part }, executor, tables);
-        call.control = nullptr;
-        finish->run(call);
+        host.Run({ name + ".finish", { part, part } });
       }
     }
   }

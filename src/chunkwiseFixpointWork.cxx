@@ -163,7 +163,6 @@ FixpointWork::Mark(Cell & cell)
   if (!cell.dirty)
   {
     cell.dirty = true;
-    cell.since = m_Clock++;
     ++m_Dirty;
   }
 }
@@ -171,7 +170,6 @@ FixpointWork::Mark(Cell & cell)
 bool
 FixpointWork::Take(Visit & visit)
 {
-  // Those that wait longest go first.
   const Cell * best = nullptr;
   Coordinates  at{};
   Coordinates  next = Coordinates::Filled(1);
@@ -181,7 +179,7 @@ FixpointWork::Take(Visit & visit)
   }
   ForEach(Coordinates::Filled(0), m_Count, [&](const Coordinates & index) {
     const Cell & cell = At(index);
-    if (!cell.dirty || (best && cell.since >= best->since))
+    if (!cell.dirty || (best && index[m_BandAxis] <= at[m_BandAxis]))
     {
       return;
     }

@@ -15,6 +15,7 @@ namespace chunkwise
  * The region is a grid of cells: the parts, cut into bands across one axis, so that a visit to a seam need not be one
  * to the parts. A visit covers bands beside each other. Where it changes its border the bands beyond become dirty, and
  * the visit to them reaches twice as far: what stays near a seam costs little, and what goes far takes few visits.
+ * The last dirty band goes first: the parts are made in order, so that most of what is left goes the other way.
  * Visits whose halos meet are not under way at the same time, so that the state that one reads is whole. */
 class FixpointWork
 {
@@ -70,7 +71,6 @@ private:
   struct Cell
   {
     bool         dirty{ false };
-    std::int64_t since{ 0 }; ///< when it became dirty
     std::int64_t below{ 0 }; ///< voxels that a visit to it is to reach further, down and up the bands
     std::int64_t above{ 0 };
   };
@@ -102,7 +102,6 @@ private:
   std::int64_t              m_Longest{ 1 }; ///< visit across bands, voxels
   std::vector<Box>          m_Running;
   std::int64_t              m_Dirty{ 0 };
-  std::int64_t              m_Clock{ 0 };
   std::int64_t              m_Visits{ 0 };
   std::int64_t              m_VisitedVoxels{ 0 };
 };

@@ -188,6 +188,7 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   report.retries = context.retries;
   report.revisits = context.revisits;
   report.revisitedVoxels = context.revisitedVoxels;
+  report.settled = context.settled > 0;
   bool devicesWorked = false;
   for (const std::int64_t chunks : report.chunksPerDevice)
   {

@@ -273,7 +273,8 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   const Kernel * kernel = kernels ? kernels->Find(operation->GetName()) : nullptr;
   if (operation->GetSchedule() == Schedule::Fixpoint)
   {
-    // A later visit holds inputs and state with their halo, on the host where they lie.
+    // A later visit holds inputs and state with their halo, on the host where they lie; the first one has more buffers,
+    // with layers on one side.
     std::size_t voxelBytes = 0;
     if (kernels != hostKernels)
     {
@@ -286,7 +287,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     p.scratchBytes = [operation, kernel, voxelBytes, halo](const ChunkShape & shape) {
       const auto more =
         PadAndCrop(shape.outputBox, halo, shape.image).NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
-      return static_cast<std::size_t>(more) * voxelBytes +
+      return 2 * static_cast<std::size_t>(more) * voxelBytes +
              (kernel && kernel->scratchBytes ? kernel->scratchBytes(*operation, shape) : 0);
     };
   }

@@ -51,6 +51,12 @@ Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summari
   return summaries;
 }
 
+double
+Operation::GetPatience() const
+{
+  return 8;
+}
+
 struct KernelRegistry::Impl
 {
   std::map<std::string, Kernel> kernels;

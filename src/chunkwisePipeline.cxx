@@ -70,16 +70,20 @@ struct Job
   std::vector<std::size_t> carryBytes;
   std::vector<std::size_t> carryFrom;
   bool                     carries{ false };
-  std::vector<Piece>       loads;
-  std::size_t              nextLoad{ 0 };
-  std::size_t              loaded{ 0 };
-  EventHandle              slotFree{ nullptr }; ///< must have come before this one is loaded
-  bool                     issued{ false };
-  bool                     storeWaits{ false }; ///< the store stream was told to wait for the kernel
-  std::vector<Piece>       stores;
-  std::size_t              nextStore{ 0 };
-  std::size_t              stored{ 0 };
-  bool                     finished{ false };
+  Box                      inputBox{};
+  /** Fixpoint: bytes of the previous job's state that this one goes on from, ahead of its own, and where there. */
+  std::size_t        bytesBefore{ 0 };
+  std::size_t        layersFrom{ 0 };
+  std::vector<Piece> loads;
+  std::size_t        nextLoad{ 0 };
+  std::size_t        loaded{ 0 };
+  EventHandle        slotFree{ nullptr }; ///< must have come before this one is loaded
+  bool               issued{ false };
+  bool               storeWaits{ false }; ///< the store stream was told to wait for the kernel
+  std::vector<Piece> stores;
+  std::size_t        nextStore{ 0 };
+  std::size_t        stored{ 0 };
+  bool               finished{ false };
 };
 
 std::vector<Piece>
@@ -111,6 +115,7 @@ public:
     , m_OutputSlots(plan.outputSlots)
   {
     const auto & inputs = context.request.inputs;
+    m_IsFixpoint = context.request.operation->GetSchedule() == Schedule::Fixpoint;
     m_Kernel = m_Device.GetKernels().Find(context.request.operation->GetName());
     std::vector<std::size_t> inputBytes(inputs.size(), 0);
     std::size_t              outputBytes = 0;
@@ -119,14 +124,14 @@ public:
     {
       for (const Chunk & part : SplitChunk(chunk, splits, plan.sweepAxis, context.plannerRequest))
       {
-        const auto inputVoxels = static_cast<std::size_t>(part.inputBox.NumberOfVoxels());
+        const auto inputVoxels = static_cast<std::size_t>(WithLayersBefore(part.inputBox).NumberOfVoxels());
         for (std::size_t i = 0; i < inputs.size(); ++i)
         {
           inputBytes[i] = std::max(inputBytes[i], inputVoxels * PixelSize(inputs[i].kind));
         }
-        outputBytes =
-          std::max(outputBytes,
-                   static_cast<std::size_t>(part.outputBox.NumberOfVoxels()) * PixelSize(context.request.output.kind));
+        outputBytes = std::max(outputBytes,
+                               static_cast<std::size_t>(WithLayersBefore(part.outputBox).NumberOfVoxels()) *
+                                 PixelSize(context.request.output.kind));
         if (m_Kernel->scratchBytes)
         {
           scratchBytes =
@@ -150,7 +155,6 @@ public:
     }
     m_Scratch = ArenaBlock(state.memory, scratchBytes, memoryLimit);
     m_ScratchBytes = scratchBytes;
-    m_IsFixpoint = context.request.operation->GetSchedule() == Schedule::Fixpoint;
     if (m_IsFixpoint)
     {
       m_ChangedSides = ArenaBlock(state.memory, sizeof(std::uint32_t), memoryLimit);
@@ -428,6 +432,53 @@ private:
     }
   }
 
+  /** Of Fixpoint a box with what lies before it along the sweep axis, as far as its state depends on that. */
+  Box
+  WithLayersBefore(const Box & box) const
+  {
+    Box with = box;
+    if (m_IsFixpoint)
+    {
+      const Operation & operation = *m_Context.request.operation;
+      with.lower[m_Plan.sweepAxis] =
+        PadAndCrop(box, operation.GetHalo(m_Context.request.image.Extents()), m_Context.request.region)
+          .lower[m_Plan.sweepAxis];
+    }
+    return with;
+  }
+
+  /** A chunk that follows on the previous one goes on from the last layers of its state: what comes from there need not
+   * come in a visit of its own. */
+  void
+  FindLayersBefore(const Job * previous, Job & job) const
+  {
+    const Box & to = job.chunk.outputBox;
+    job.inputBox = job.chunk.inputBox;
+    if (!m_IsFixpoint || !previous || m_OutputSlots < 2)
+    {
+      return;
+    }
+    const int   s = m_Plan.sweepAxis;
+    const Box & from = previous->chunk.outputBox;
+    Box         along = from;
+    along.lower[s] = to.lower[s];
+    along.upper[s] = to.upper[s];
+    bool follows = from.upper[s] == to.lower[s] && along == to;
+    for (int a = s + 1; a < MaxDimension; ++a)
+    {
+      follows = follows && to.Extent(a) == 1;
+    }
+    const Box          with = WithLayersBefore(to);
+    const std::int64_t layers = to.lower[s] - with.lower[s];
+    if (follows && layers <= from.Extent(s))
+    {
+      job.inputBox = with;
+      job.bytesBefore = static_cast<std::size_t>(with.NumberOfVoxels() - to.NumberOfVoxels()) *
+                        PixelSize(m_Context.request.output.kind);
+      job.layersFrom = previous->bytesBefore + previous->output[0].GetNumberOfBytes() - job.bytesBefore;
+    }
+  }
+
   void
   Feed()
   {
@@ -437,10 +488,11 @@ private:
       auto job = std::make_unique<Job>();
       job->chunk = chunk;
       const auto & request = m_Context.request;
+      FindLayersBefore(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
       FindCarry(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
       for (std::size_t i = 0; i < request.inputs.size(); ++i)
       {
-        job->inputs.emplace_back(request.inputs[i], chunk.inputBox, request.image);
+        job->inputs.emplace_back(request.inputs[i], job->inputBox, request.image);
         const auto pieces =
           CutIntoPieces(static_cast<int>(i), job->carryBytes[i], job->inputs.back().GetNumberOfBytes(), m_PieceBytes);
         job->loads.insert(job->loads.end(), pieces.begin(), pieces.end());
@@ -624,13 +676,20 @@ private:
         m_Device.CopyOnDevice(
           memory, InputMemory(number - 1) + m_InputOffsets[i] + job.carryFrom[i], job.carryBytes[i], m_RunStream);
       }
-      call.inputs[i] = DenseView(memory, m_Context.inputKinds[i], job.chunk.inputBox);
+      call.inputs[i] = DenseView(memory, m_Context.inputKinds[i], job.inputBox);
     }
     if (job.carries)
     {
       m_Device.Record(CarryEvent(static_cast<std::int64_t>(number)), m_RunStream);
     }
-    call.output = DenseView(OutputMemory(number), m_Context.request.output.kind, job.chunk.outputBox);
+    const bool goesOn = job.bytesBefore > 0;
+    if (goesOn)
+    {
+      m_Device.CopyOnDevice(
+        OutputMemory(number), OutputMemory(number - 1) + job.layersFrom, job.bytesBefore, m_RunStream);
+    }
+    call.output =
+      DenseView(OutputMemory(number), m_Context.request.output.kind, goesOn ? job.inputBox : job.chunk.outputBox);
     call.writable = job.chunk.outputBox;
     call.image = m_Context.request.image;
     call.scratch = m_Scratch.Get();
@@ -707,7 +766,7 @@ private:
         }
         now.direct = m_OutputIsPinned ? now.job->output[0].FindContiguous(piece.begin, piece.end) : nullptr;
         m_Device.CopyToHost(now.direct ? now.direct : StagingMemory(thread, slot),
-                            OutputMemory(jobNumber) + piece.begin,
+                            OutputMemory(jobNumber) + now.job->bytesBefore + piece.begin,
                             piece.end - piece.begin,
                             m_StoreStream);
         m_Device.Record(PieceEvent(thread, slot), m_StoreStream);

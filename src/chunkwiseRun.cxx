@@ -328,6 +328,7 @@ private:
   WorkInOrder(const std::vector<std::size_t> & devices)
   {
     Executor &                                executor = m_Manager.GetExecutor(m_Context.request);
+    const auto                                host = MakeHostRunner(m_Context, executor, m_Manager.host);
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<DeviceState *>                turns;
     const bool isFixpoint = m_Context.request.operation->GetSchedule() == Schedule::Fixpoint;
@@ -342,7 +343,7 @@ private:
     const auto runOnHost = [&] {
       runners.clear();
       runners.push_back(MakeHostRunner(m_Context, executor, m_Manager.host));
-      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor);
+      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
       if (!isFixpoint)
       {
         m_Report.chunksOnHost = finished[0];
@@ -382,7 +383,7 @@ private:
           }
         }
       }
-      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor);
+      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
       if (!isFixpoint)
       {
         m_Report.chunksPerDevice = finished;

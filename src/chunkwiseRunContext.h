@@ -130,6 +130,7 @@ public:
   /** Fixpoint: visits to where parts meet, and their voxels. */
   std::atomic<std::int64_t> revisits{ 0 };
   std::atomic<std::int64_t> revisitedVoxels{ 0 };
+  std::atomic<int>          settled{ 0 };
   /** Fixpoint: a visit failed whose neighbours may not know what it has changed. */
   std::atomic<bool> stateIsTorn{ false };
 

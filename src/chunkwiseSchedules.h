@@ -40,12 +40,12 @@ MakeHostRunner(RunContext & context, Executor & executor, Arena & memory);
 std::unique_ptr<ChunkRunner>
 MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit);
 
-/** Finished chunks per runner. `executor` is for work of the host between the steps. A runner that fails is dropped and
+/** Finished chunks per runner. `host` is for work of the host between the steps. A runner that fails is dropped and
  * its chunk given to another one; its error is thrown when none is left. Errors of dropped runners are appended to
  * `warnings`. */
 std::vector<std::int64_t>
 RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr<ChunkRunner>> & runners,
-            std::vector<std::string> & warnings, Executor & executor);
+            std::vector<std::string> & warnings, ChunkRunner & host);
 
 } // namespace chunkwise
 

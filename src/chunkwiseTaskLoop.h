@@ -132,9 +132,9 @@ void
 RunSweep(RunContext & context, const Plan & plan, TaskLoop & loop);
 void
 RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop);
-/** `executor` makes and ends the state where the host does. */
+/** `host` runs what takes more than a chunk, and ends the state. */
 void
-RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, Executor & executor);
+RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunner & host);
 
 } // namespace chunkwise
 

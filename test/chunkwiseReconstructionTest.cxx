@@ -163,6 +163,7 @@ RandomTrial(std::mt19937 & random, int largest)
   operation.fullyConnected = random() % 2;
   operation.spatialDimension = 1 + static_cast<int>(random() % 3);
   operation.partVoxels = random() % 2 ? 0 : 1 + static_cast<std::int64_t>(random() % 300);
+  operation.patience = random() % 2 ? 8 : 0;
   operation.method = static_cast<ReconstructionMethod>(random() % 4);
   const std::int64_t nodeItems[] = { 0, 1, 2, 5, 16, 64, ReconstructionOperation::MaxNodeItems };
   operation.nodeItems = nodeItems[random() % 7];
@@ -312,6 +313,7 @@ TEST_P(Reconstruction, GoesThroughSerpentines)
         t.operation->method = method;
         t.operation->heaps = 2;
         t.operation->nodeItems = 2;
+        t.operation->patience = axis;
         t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
         t.marker = t.mask;
         const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
