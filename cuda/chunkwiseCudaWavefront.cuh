@@ -584,8 +584,8 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   }
 }
 
-/** Entries of all tiles from what their voxels can be raised to: where nothing can, nobody needs to go. A block for
- * each tile in turn. */
+/** Opens the tiles that have a voxel which a neighbour can raise: to the others nobody needs to go. A block for each
+ * tile in turn, which looks no further where it has found one. */
 template <typename TKey, bool VPlanar, bool VFull>
 __global__ void
 __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
@@ -593,8 +593,7 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
 {
   constexpr TileShape shape = TileShapeOf(VPlanar, sizeof(TKey));
   constexpr int       warps = shape.threads / 32;
-  __shared__ std::uint32_t entry;
-  const int                thread = static_cast<int>(threadIdx.x);
+  const int           thread = static_cast<int>(threadIdx.x);
   if (blockIdx.x == 0 && thread == 0)
   {
     *image.givenUp = 0;
@@ -602,78 +601,58 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   }
   for (std::int64_t tile = blockIdx.x; tile < image.numberOfTiles; tile += gridDim.x)
   {
-    if (thread == 0)
-    {
-      entry = 0;
-    }
-    __syncthreads();
     const TilePlace<TKey> place(image, tile);
-    std::uint32_t         largest = 0;
-    for (int row = thread / 32; row < shape.y * shape.z; row += warps)
+    bool                  isOpen = false;
+    for (int first = 0; first < shape.y * shape.z && !isOpen; first += warps)
     {
+      const int          row = first + thread / 32;
       const std::int64_t y = place.at[1] * shape.y + row % shape.y;
       const std::int64_t z = place.at[2] * shape.z + row / shape.y;
-      if (y >= image.extent[1] || z >= image.extent[2])
+      bool               rises = false;
+      if (y < image.extent[1] && z < image.extent[2])
       {
-        continue;
-      }
-      const TKey * const stateRow = place.state + y * image.stateStride[1] + z * image.stateStride[2];
-      const TKey * const maskRow = place.mask + y * image.maskStride[1] + z * image.maskStride[2];
-      // The first and the last voxel of an axis may have no neighbour held.
-      const int firstY = y > 0 || image.before[1] ? -1 : 0;
-      const int lastY = y + 1 < image.extent[1] || image.after[1] ? 1 : 0;
-      const int firstZ = !VPlanar && (z > 0 || image.before[2]) ? -1 : 0;
-      const int lastZ = !VPlanar && (z + 1 < image.extent[2] || image.after[2]) ? 1 : 0;
-      for (int column = thread % 32; column < shape.x; column += 32)
-      {
-        const std::int64_t x = place.at[0] * shape.x + column;
-        if (x >= image.extent[0])
+        const TKey * const stateRow = place.state + y * image.stateStride[1] + z * image.stateStride[2];
+        const TKey * const maskRow = place.mask + y * image.maskStride[1] + z * image.maskStride[2];
+        // The first and the last voxel of an axis may have no neighbour held.
+        const int firstY = y > 0 || image.before[1] ? -1 : 0;
+        const int lastY = y + 1 < image.extent[1] || image.after[1] ? 1 : 0;
+        const int firstZ = !VPlanar && (z > 0 || image.before[2]) ? -1 : 0;
+        const int lastZ = !VPlanar && (z + 1 < image.extent[2] || image.after[2]) ? 1 : 0;
+        for (int column = thread % 32; column < shape.x && !rises; column += 32)
         {
-          break;
-        }
-        const TKey own = code.FromBits(stateRow[x]);
-        const TKey limit = code.FromBits(maskRow[x]);
-        if (own >= limit)
-        {
-          continue;
-        }
-        const int firstX = x > 0 || image.before[0] ? -1 : 0;
-        const int lastX = x + 1 < image.extent[0] || image.after[0] ? 1 : 0;
-        TKey      enters = 0;
-        for (int dz = firstZ; dz <= lastZ; ++dz)
-        {
-          for (int dy = firstY; dy <= lastY; ++dy)
+          const std::int64_t x = place.at[0] * shape.x + column;
+          if (x >= image.extent[0])
           {
-            const bool         aside = dy != 0 || dz != 0;
-            const TKey * const row3 = stateRow + x + dy * image.stateStride[1] + dz * image.stateStride[2];
-            if (VFull || dy == 0 || dz == 0)
+            break;
+          }
+          const TKey own = code.FromBits(stateRow[x]);
+          if (own >= code.FromBits(maskRow[x]))
+          {
+            continue;
+          }
+          const int firstX = x > 0 || image.before[0] ? -1 : 0;
+          const int lastX = x + 1 < image.extent[0] || image.after[0] ? 1 : 0;
+          for (int dz = firstZ; dz <= lastZ; ++dz)
+          {
+            for (int dy = firstY; dy <= lastY; ++dy)
             {
-              enters = aside ? max(enters, code.FromBits(row3[0])) : enters;
-            }
-            if (VFull || !aside)
-            {
-              enters = firstX ? max(enters, code.FromBits(row3[-1])) : enters;
-              enters = lastX ? max(enters, code.FromBits(row3[1])) : enters;
+              const TKey * const other = stateRow + x + dy * image.stateStride[1] + dz * image.stateStride[2];
+              // What is larger than the voxel and not its mask is let through to some degree.
+              rises |= (VFull || dy == 0 || dz == 0) && code.FromBits(other[0]) > own;
+              if (VFull || (dy == 0 && dz == 0))
+              {
+                rises |= (firstX && code.FromBits(other[-1]) > own) || (lastX && code.FromBits(other[1]) > own);
+              }
             }
           }
         }
-        enters = min(enters, limit);
-        largest = enters > own ? max(largest, EntryOf(enters)) : largest;
       }
+      isOpen = __syncthreads_or(rises);
     }
-    for (int step = 16; step > 0; step /= 2)
-    {
-      largest = max(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, step));
-    }
-    if (thread % 32 == 0 && largest)
-    {
-      atomicMax(&entry, largest);
-    }
-    __syncthreads();
     if (thread == 0)
     {
-      image.entries[tile] = entry;
-      if (entry)
+      image.entries[tile] = isOpen ? 0xFFFFFFFFu : 0u;
+      if (isOpen)
       {
         atomicAdd(image.open, 1u);
       }

@@ -103,7 +103,8 @@ public:
   // where chunks meet, as far into them as changes go. Kernel "name.finish" (inputs, state -> state), if there is one,
   // runs when nothing changes any more. The last two work voxel by voxel, without halo or scratch. Kernel "name.settle"
   // of the host (inputs, state -> state), if there is one, gets the whole region once visits are out of patience, and
-  // brings the state to where few of them are left.
+  // brings the state to where few of them are left. Kernel "name.isopen" of the host (inputs, state), if there is one,
+  // sets changedSides to not 0 if a voxel of `writable` could change by its neighbours in output.box.
   /** Voxels that visits may cover before that, in regions. */
   virtual double
   GetPatience() const;

@@ -144,53 +144,37 @@ private:
     if (step.writesOutput)
     {
       m_Device.Synchronize(m_Stream.get());
-      StoreOwn(step.chunk.outputBox, call.output);
+      Store(call.output);
     }
     m_Device.Synchronize(m_Stream.get());
   }
 
-  /** Stores `own`, a part of what the device holds of the output. */
+  /** Stores what the device holds of the output: of Fixpoint with the halo, which has not changed. */
   void
-  StoreOwn(const Box & own, const BufferView & held)
+  Store(const BufferView & held)
   {
-    const BufferView &  output = m_Context.request.output;
-    const DenseSequence to(output, own, m_Context.request.image);
-    const char * const  from =
-      static_cast<const char *>(held.data) + held.Offset(own.lower) * static_cast<std::int64_t>(PixelSize(held.kind));
-    bool contiguous = true;
-    bool whole = true;
-    for (int a = 0; a < MaxDimension; ++a)
+    const DenseSequence to(m_Context.request.output, held.box, m_Context.request.image);
+    m_Transfer.ToHost(to, held.data);
+    m_Context.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
+  }
+
+  /** Small blocks come in few sizes, so that those of other steps serve again. */
+  std::size_t
+  RoundForReuse(std::size_t bytes) const
+  {
+    std::size_t step = 256;
+    while (16 * step < bytes)
     {
-      contiguous = contiguous && (whole || own.Extent(a) == 1);
-      whole = whole && own.Extent(a) == held.box.Extent(a);
+      step *= 2;
     }
-    if (contiguous)
-    {
-      m_Transfer.ToHost(to, from);
-      m_Context.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
-      return;
-    }
-    // With what surrounds it, which the host leaves out.
-    std::vector<char>   dense(held.NumberOfBytes());
-    const BufferView    copy = DenseView(dense.data(), held.kind, held.box);
-    const DenseSequence all(copy, held.box, m_Context.request.image);
-    m_Transfer.ToHost(all, held.data);
-    const DenseSequence inner(copy, own, m_Context.request.image);
-    std::vector<char>   block(std::min<std::size_t>(inner.GetNumberOfBytes(), std::size_t{ 1 } << 20));
-    for (std::size_t at = 0; at < inner.GetNumberOfBytes(); at += block.size())
-    {
-      const std::size_t end = std::min(at + block.size(), inner.GetNumberOfBytes());
-      inner.Gather(at, end, block.data());
-      to.Scatter(at, end, block.data());
-    }
-    m_Context.bytesToHost += static_cast<std::int64_t>(all.GetNumberOfBytes());
+    return m_Limit == 0 || bytes < m_Limit / 16 ? (bytes + step - 1) / step * step : bytes;
   }
 
   ArenaBlock
   Load(const BufferView & view, const Box & box)
   {
     const DenseSequence sequence(view, box, m_Context.request.image);
-    ArenaBlock          block(m_State.memory, sequence.GetNumberOfBytes(), m_Limit);
+    ArenaBlock          block(m_State.memory, RoundForReuse(sequence.GetNumberOfBytes()), m_Limit);
     m_Transfer.ToDevice(block.Get(), sequence);
     m_Context.bytesToDevice += static_cast<std::int64_t>(sequence.GetNumberOfBytes());
     return block;

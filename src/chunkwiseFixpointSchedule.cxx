@@ -39,7 +39,15 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
   const std::string        name = request.operation->GetName();
   const Halo               halo = request.operation->GetHalo(request.image.Extents());
   const std::vector<Box>   parts = context.GetParts();
-  FixpointWork             work(request.region, request.image, halo, parts, plan.sweepAxis);
+  const bool               knowsOpen = context.hostKernels.Find(name + ".isopen") != nullptr;
+  FixpointWork             work(request.region, halo, parts, plan.sweepAxis, [&](const Box & layer, const Box & held) {
+    std::uint32_t open = knowsOpen ? 0 : 1;
+    if (knowsOpen)
+    {
+      host.Run({ name + ".isopen", { layer, held }, nullptr, nullptr, true, &open });
+    }
+    return open != 0;
+  });
   if (context.stateIsTorn)
   {
     work.MarkAll();
@@ -85,7 +93,8 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
         }
         catch (const Error &)
         {
-          task->failed = IsOutOfMemory(std::current_exception()) && (task->overlapped || work.CanShorten(task->visit));
+          task->failed =
+            IsOutOfMemory(std::current_exception()) && (task->overlapped || FixpointWork::CanShrink(task->visit));
           if (!task->failed)
           {
             throw;
@@ -102,7 +111,7 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
           }
           else
           {
-            work.Shorten(task->visit);
+            work.Shrink(task->visit);
           }
           work.PutBack(task->visit);
           ++context.retries;

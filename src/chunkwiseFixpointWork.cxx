@@ -9,52 +9,24 @@ namespace chunkwise
 namespace
 {
 
-/** Bands of a part, and the voxels across a band, at most. */
-constexpr std::int64_t BandsOfPart = 16;
-constexpr std::int64_t LongestBand = 128;
+/** Cells across a part along the sweep axis, and the voxels across a cell, at most. */
+constexpr std::int64_t CellsOfPart = 16;
+constexpr std::int64_t LongestCell = 128;
+/** Cells along another axis, and the voxels along a cell, at least. */
+constexpr std::int64_t CellsAlong = 64;
+constexpr std::int64_t ShortestCell = 512;
 
 } // namespace
 
-FixpointWork::FixpointWork(const Box & region, const Box & image, const Halo & halo, const std::vector<Box> & parts,
-                           int bandAxis)
-  : m_Image(image)
+FixpointWork::FixpointWork(const Box & region, const Halo & halo, const std::vector<Box> & parts, int sweepAxis,
+                           IsOpenFunction isOpen)
+  : m_Region(region)
   , m_Halo(halo)
-  , m_BandAxis(bandAxis)
+  , m_SweepAxis(sweepAxis)
+  , m_IsOpen(std::move(isOpen))
 {
-  std::size_t count = 1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    std::vector<std::int64_t> & cuts = m_Cuts[a];
-    cuts = { region.lower[a], region.upper[a] };
-    for (const Box & part : parts)
-    {
-      cuts.push_back(part.lower[a]);
-      cuts.push_back(part.upper[a]);
-      m_Longest = a == bandAxis ? std::max(m_Longest, part.Extent(a)) : m_Longest;
-    }
-    const auto tidy = [&cuts] {
-      std::sort(cuts.begin(), cuts.end());
-      cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-    };
-    tidy();
-    if (a == bandAxis)
-    {
-      for (std::size_t i = cuts.size() - 1; i-- > 0;)
-      {
-        const std::int64_t extent = cuts[i + 1] - cuts[i];
-        const std::int64_t band = std::clamp<std::int64_t>((extent + BandsOfPart - 1) / BandsOfPart, 1, LongestBand);
-        for (std::int64_t at = cuts[i] + band; at < cuts[i + 1]; at += band)
-        {
-          cuts.push_back(at);
-        }
-      }
-      tidy();
-    }
-    m_Count[a] = static_cast<std::int64_t>(cuts.size()) - 1;
-    count *= static_cast<std::size_t>(m_Count[a]);
-  }
-  m_Cells.resize(count);
-
+  MakeCells(parts);
+  // The cells of parts that others touch, where they do.
   for (const Box & part : parts)
   {
     Coordinates first{};
@@ -69,23 +41,82 @@ FixpointWork::FixpointWork(const Box & region, const Box & image, const Halo & h
     }
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const auto markLayer = [&](std::int64_t layer) {
+      for (const bool up : { false, true })
+      {
+        if (!IsAxis(a) || (up ? last[a] == m_Count[a] : first[a] == 0))
+        {
+          continue;
+        }
         Coordinates from = first;
         Coordinates to = last;
-        from[a] = layer;
-        to[a] = layer + 1;
-        ForEach(from, to, [this](const Coordinates & index) { Mark(At(index)); });
-      };
-      if (halo.lower[a] > 0 && first[a] > 0)
-      {
-        markLayer(first[a]);
-      }
-      if (halo.upper[a] > 0 && last[a] < m_Count[a])
-      {
-        markLayer(last[a] - 1);
+        from[a] = up ? last[a] - 1 : first[a];
+        to[a] = from[a] + 1;
+        ForEach(from, to, [&](const Coordinates & index) {
+          Coordinates next{};
+          for (int b = 0; b < MaxDimension; ++b)
+          {
+            next[b] = index[b] + 1;
+          }
+          Box layer = BoxOf(index, next);
+          (up ? layer.lower : layer.upper)[a] =
+            up ? layer.upper[a] - m_Halo.upper[a] : layer.lower[a] + m_Halo.lower[a];
+          layer = Intersect(layer, BoxOf(index, next));
+          Cell & cell = At(index);
+          if (!cell.dirty && m_IsOpen(layer, m_Region))
+          {
+            Mark(cell);
+          }
+        });
       }
     }
   }
+}
+
+void
+FixpointWork::MakeCells(const std::vector<Box> & parts)
+{
+  int along = -1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    // The longest other axis; of equal ones the slowest, so that rows stay whole.
+    if (a != m_SweepAxis && IsAxis(a) && (along < 0 || m_Region.Extent(a) >= m_Region.Extent(along)))
+    {
+      along = a;
+    }
+  }
+  std::size_t count = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    std::vector<std::int64_t> & cuts = m_Cuts[a];
+    cuts = { m_Region.lower[a], m_Region.upper[a] };
+    for (const Box & part : parts)
+    {
+      cuts.push_back(part.lower[a]);
+      cuts.push_back(part.upper[a]);
+      m_Longest[a] = std::max(m_Longest[a], part.Extent(a));
+    }
+    const auto tidy = [&cuts] {
+      std::sort(cuts.begin(), cuts.end());
+      cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    };
+    tidy();
+    const std::int64_t shortest = std::max((m_Region.Extent(a) + CellsAlong - 1) / CellsAlong, ShortestCell);
+    for (std::size_t i = cuts.size() - 1; i-- > 0;)
+    {
+      const std::int64_t extent = cuts[i + 1] - cuts[i];
+      const std::int64_t cell = a == m_SweepAxis
+                                  ? std::clamp<std::int64_t>((extent + CellsOfPart - 1) / CellsOfPart, 1, LongestCell)
+                                  : (a == along ? shortest : extent);
+      for (std::int64_t at = cuts[i] + cell; at < cuts[i + 1]; at += cell)
+      {
+        cuts.push_back(at);
+      }
+    }
+    tidy();
+    m_Count[a] = static_cast<std::int64_t>(cuts.size()) - 1;
+    count *= static_cast<std::size_t>(m_Count[a]);
+  }
+  m_Cells.resize(count);
 }
 
 template <typename TBody>
@@ -117,7 +148,7 @@ FixpointWork::ForEachAround(const Visit & visit, TBody && body)
   Coordinates to = visit.last;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    if (m_Halo.lower[a] > 0 || m_Halo.upper[a] > 0)
+    if (IsAxis(a))
     {
       from[a] = std::max<std::int64_t>(from[a] - 1, 0);
       to[a] = std::min(to[a] + 1, m_Count[a]);
@@ -152,37 +183,81 @@ FixpointWork::BoxOf(const Coordinates & first, const Coordinates & last) const
 bool
 FixpointWork::IsBlocked(const Box & box) const
 {
-  const Box padded = PadAndCrop(box, m_Halo, m_Image);
-  return std::any_of(
-    m_Running.begin(), m_Running.end(), [&](const Box & other) { return !Intersect(padded, other).IsEmpty(); });
+  const Box padded = PadAndCrop(box, m_Halo, m_Region);
+  return std::any_of(m_Running.begin(), m_Running.end(), [&](const Box & other) {
+    return !Intersect(padded, PadAndCrop(other, m_Halo, m_Region)).IsEmpty();
+  });
 }
 
 void
 FixpointWork::Mark(Cell & cell)
 {
-  if (!cell.dirty)
+  m_Dirty += cell.dirty ? 0 : 1;
+  cell.dirty = true;
+}
+
+bool
+FixpointWork::Grow(Visit & visit, int axis, bool up, bool onlyDirty)
+{
+  Visit larger = visit;
+  if (up)
   {
-    cell.dirty = true;
-    ++m_Dirty;
+    ++larger.last[axis];
   }
+  else
+  {
+    --larger.first[axis];
+  }
+  if (larger.first[axis] < 0 || larger.last[axis] > m_Count[axis])
+  {
+    return false;
+  }
+  larger.box = BoxOf(larger.first, larger.last);
+  std::int64_t cells = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    cells *= larger.last[a] - larger.first[a];
+  }
+  if (larger.box.Extent(axis) > m_Longest[axis] || (m_MostCells && cells > m_MostCells) || IsBlocked(larger.box))
+  {
+    return false;
+  }
+  if (onlyDirty)
+  {
+    Coordinates from = larger.first;
+    Coordinates to = larger.last;
+    (up ? from : to)[axis] = up ? visit.last[axis] : visit.first[axis];
+    std::int64_t all = 0;
+    std::int64_t dirty = 0;
+    ForEach(from, to, [&](const Coordinates & index) {
+      ++all;
+      dirty += At(index).dirty ? 1 : 0;
+    });
+    if (2 * dirty < all)
+    {
+      return false;
+    }
+  }
+  visit = larger;
+  return true;
 }
 
 bool
 FixpointWork::Take(Visit & visit)
 {
-  const Cell * best = nullptr;
-  Coordinates  at{};
-  Coordinates  next = Coordinates::Filled(1);
   if (m_Dirty == 0)
   {
     return false;
   }
+  const Cell * best = nullptr;
+  visit = Visit();
   ForEach(Coordinates::Filled(0), m_Count, [&](const Coordinates & index) {
     const Cell & cell = At(index);
-    if (!cell.dirty || (best && index[m_BandAxis] <= at[m_BandAxis]))
+    if (!cell.dirty || (best && index[m_SweepAxis] <= visit.first[m_SweepAxis]))
     {
       return;
     }
+    Coordinates next{};
     for (int a = 0; a < MaxDimension; ++a)
     {
       next[a] = index[a] + 1;
@@ -190,63 +265,50 @@ FixpointWork::Take(Visit & visit)
     if (!IsBlocked(BoxOf(index, next)))
     {
       best = &cell;
-      at = index;
+      visit.first = index;
+      visit.last = next;
     }
   });
   if (!best)
   {
     return false;
   }
-  visit = Visit();
-  visit.first = at;
+
+  // With the dirty cells beside it, and as far beyond as what has come in is expected to go.
+  for (bool grows = true; grows;)
+  {
+    grows = false;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      for (const bool up : { true, false })
+      {
+        while (IsAxis(a) && Grow(visit, a, up, true))
+        {
+          grows = true;
+        }
+      }
+    }
+  }
+  Coordinates above{};
+  Coordinates below{};
+  ForEach(visit.first, visit.last, [&](const Coordinates & index) {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      above[a] = std::max(above[a], At(index).above[a]);
+      below[a] = std::max(below[a], At(index).below[a]);
+    }
+  });
   for (int a = 0; a < MaxDimension; ++a)
   {
-    visit.last[a] = at[a] + 1;
-  }
-
-  // With the dirty bands beside it, and as far beyond as what has come in is expected to go.
-  const int    b = m_BandAxis;
-  std::int64_t above = best->above;
-  std::int64_t below = best->below;
-  const auto   grow = [&](bool up, bool dirtyOnly) {
-    Visit larger = visit;
-    if (up)
-    {
-      ++larger.last[b];
-    }
-    else
-    {
-      --larger.first[b];
-    }
-    if (larger.first[b] < 0 || larger.last[b] > m_Count[b])
-    {
-      return false;
-    }
-    Coordinates index = at;
-    index[b] = up ? visit.last[b] : larger.first[b];
-    const Cell & cell = At(index);
-    larger.box = BoxOf(larger.first, larger.last);
-    if ((dirtyOnly && !cell.dirty) || larger.box.Extent(b) > m_Longest || IsBlocked(larger.box))
-    {
-      return false;
-    }
-    const std::int64_t more = larger.box.Extent(b) - BoxOf(visit.first, visit.last).Extent(b);
-    above = std::max(above - (up && !dirtyOnly ? more : 0), cell.above);
-    below = std::max(below - (!up && !dirtyOnly ? more : 0), cell.below);
-    visit = larger;
-    return true;
-  };
-  for (const bool up : { true, false })
-  {
-    while (grow(up, true))
+    const Box begun = BoxOf(visit.first, visit.last);
+    while (above[a] > 0 && BoxOf(visit.first, visit.last).upper[a] < begun.upper[a] + above[a] &&
+           Grow(visit, a, true, false))
     {
     }
-  }
-  while (above > 0 && grow(true, false))
-  {
-  }
-  while (below > 0 && grow(false, false))
-  {
+    while (below[a] > 0 && BoxOf(visit.first, visit.last).lower[a] > begun.lower[a] - below[a] &&
+           Grow(visit, a, false, false))
+    {
+    }
   }
   visit.box = BoxOf(visit.first, visit.last);
   ForEach(visit.first, visit.last, [this](const Coordinates & index) {
@@ -270,27 +332,33 @@ FixpointWork::Finish(const Visit & visit)
   Forget(visit);
   ++m_Visits;
   m_VisitedVoxels += visit.box.NumberOfVoxels();
-  const std::int64_t reach = 2 * visit.box.Extent(m_BandAxis);
+  const Box around = PadAndCrop(visit.box, m_Halo, m_Region);
   ForEachAround(visit, [&](const Coordinates & index) {
     std::uint32_t beyond = 0;
+    Coordinates   next{};
     for (int a = 0; a < MaxDimension; ++a)
     {
       beyond |= index[a] < visit.first[a] ? 1u << (2 * a) : 0u;
       beyond |= index[a] >= visit.last[a] ? 2u << (2 * a) : 0u;
+      next[a] = index[a] + 1;
     }
-    if (beyond == 0 || (beyond & visit.sides) != beyond)
+    if (beyond == 0 || (beyond & visit.sides) != beyond || !m_IsOpen(Intersect(BoxOf(index, next), around), around))
     {
       return;
     }
     Cell & cell = At(index);
     Mark(cell);
-    if (index[m_BandAxis] < visit.first[m_BandAxis])
+    for (int a = 0; a < MaxDimension; ++a)
     {
-      cell.below = std::max(cell.below, reach);
-    }
-    if (index[m_BandAxis] >= visit.last[m_BandAxis])
-    {
-      cell.above = std::max(cell.above, reach);
+      const std::int64_t reach = 2 * visit.box.Extent(a);
+      if (index[a] < visit.first[a])
+      {
+        cell.below[a] = std::max(cell.below[a], reach);
+      }
+      if (index[a] >= visit.last[a])
+      {
+        cell.above[a] = std::max(cell.above[a], reach);
+      }
     }
   });
 }
@@ -303,9 +371,27 @@ FixpointWork::PutBack(const Visit & visit)
 }
 
 void
-FixpointWork::Shorten(const Visit & visit)
+FixpointWork::Shrink(const Visit & visit)
 {
-  m_Longest = std::min(m_Longest, std::max<std::int64_t>(visit.box.Extent(m_BandAxis) / 2, 1));
+  std::int64_t cells = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    cells *= visit.last[a] - visit.first[a];
+  }
+  m_MostCells = std::max<std::int64_t>(m_MostCells ? std::min(m_MostCells, cells / 2) : cells / 2, 1);
+}
+
+bool
+FixpointWork::CanShrink(const Visit & visit)
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (visit.last[a] - visit.first[a] > 1)
+    {
+      return true;
+    }
+  }
+  return false;
 }
 
 void

@@ -4,6 +4,7 @@
 
 #include "chunkwisePlanner.h"
 
+#include <functional>
 #include <vector>
 
 namespace chunkwise
@@ -12,11 +13,11 @@ namespace chunkwise
 /** What is left to do of a Fixpoint after each part of the region has come to its own fixed point: visits to where
  * something may still change, at first the seams between the parts.
  *
- * The region is a grid of cells: the parts, cut into bands across one axis, so that a visit to a seam need not be one
- * to the parts. A visit covers bands beside each other. Where it changes its border the bands beyond become dirty, and
- * the visit to them reaches twice as far: what stays near a seam costs little, and what goes far takes few visits.
- * The last dirty band goes first: the parts are made in order, so that most of what is left goes the other way.
- * Visits whose halos meet are not under way at the same time, so that the state that one reads is whole. */
+ * The region is a grid of cells: the parts, cut across two axes, so that a visit to a seam need not be one to the
+ * parts. A visit is to a box of cells. Where it changes its border the cells beyond become dirty, and the visit to them
+ * reaches twice as far that way: what stays near a seam costs little, and what goes far takes few visits. The last
+ * dirty cells go first: the parts are made in order, so that most of what is left goes the other way. Visits whose
+ * halos meet are not under way at the same time, so that the state that one reads is whole. */
 class FixpointWork
 {
 public:
@@ -28,8 +29,12 @@ public:
     Coordinates   last{};     ///< cell, not included
   };
 
-  /** `parts` make up the region; `halo` is what a voxel depends on. */
-  FixpointWork(const Box & region, const Box & image, const Halo & halo, const std::vector<Box> & parts, int bandAxis);
+  /** Whether a voxel of `layer` may change by what `held` has around it. */
+  using IsOpenFunction = std::function<bool(const Box & layer, const Box & held)>;
+
+  /** `parts` make up the region; `halo` is what a voxel depends on; parts were made in order along `sweepAxis`. */
+  FixpointWork(const Box & region, const Halo & halo, const std::vector<Box> & parts, int sweepAxis,
+               IsOpenFunction isOpen);
 
   /** The next visit; false if none may begin now. */
   bool
@@ -39,14 +44,12 @@ public:
   /** The visit was not made, or not to its end: then what it has changed is not known beyond. */
   void
   PutBack(const Visit & visit);
-  /** Visits become shorter than this one from now on, because memory failed for it. */
+  /** Visits become smaller than this one from now on, because memory failed for it. */
   void
-  Shorten(const Visit & visit);
-  bool
-  CanShorten(const Visit & visit) const
-  {
-    return visit.last[m_BandAxis] - visit.first[m_BandAxis] > 1;
-  }
+  Shrink(const Visit & visit);
+  /** Whether the visit is to more than one cell. */
+  static bool
+  CanShrink(const Visit & visit);
   /** Everything is to be visited. */
   void
   MarkAll();
@@ -70,11 +73,14 @@ public:
 private:
   struct Cell
   {
-    bool         dirty{ false };
-    std::int64_t below{ 0 }; ///< voxels that a visit to it is to reach further, down and up the bands
-    std::int64_t above{ 0 };
+    bool dirty{ false };
+    /** Voxels that a visit to it is to reach further, down and up each axis. */
+    Coordinates below{};
+    Coordinates above{};
   };
 
+  void
+  MakeCells(const std::vector<Box> & parts);
   Cell &
   At(const Coordinates & index);
   Box
@@ -90,16 +96,27 @@ private:
   template <typename TBody>
   void
   ForEachAround(const Visit & visit, TBody && body);
+  bool
+  IsAxis(int a) const
+  {
+    return m_Halo.lower[a] > 0 || m_Halo.upper[a] > 0;
+  }
+  /** A layer of cells more; false if it is not there, taken, more than a visit may have, or for the most part clean if
+   * `onlyDirty`. */
+  bool
+  Grow(Visit & visit, int axis, bool up, bool onlyDirty);
   void
   Forget(const Visit & visit);
 
-  const Box                 m_Image;
+  const Box                 m_Region;
   const Halo                m_Halo;
-  const int                 m_BandAxis;
+  const int                 m_SweepAxis;
+  const IsOpenFunction      m_IsOpen;
   std::vector<std::int64_t> m_Cuts[MaxDimension]; ///< the cells' borders
   Coordinates               m_Count{};
   std::vector<Cell>         m_Cells;
-  std::int64_t              m_Longest{ 1 }; ///< visit across bands, voxels
+  Coordinates               m_Longest{};      ///< a visit along each axis, voxels
+  std::int64_t              m_MostCells{ 0 }; ///< of a visit; 0: any number
   std::vector<Box>          m_Running;
   std::int64_t              m_Dirty{ 0 };
   std::int64_t              m_Visits{ 0 };

@@ -332,6 +332,110 @@ TEST_P(Reconstruction, GoesThroughSerpentines)
   }
 }
 
+/** Runs a plane of 60 by 4000 voxels in slabs of rows, and hands the report of it to `check`. */
+template <typename TRun, typename TCheck>
+void
+RunInSlabs(TRun && run, TCheck && check)
+{
+  for (std::size_t room = 60000; room < 400000; room += 10000)
+  {
+    const ExecutionReport report = run(room);
+    if (report.plan.chunkExtent[0] == 60 && report.plan.chunkExtent[1] >= 150 && report.plan.chunks.size() > 4)
+    {
+      check(report);
+      return;
+    }
+  }
+  FAIL() << "no plan had slabs";
+}
+
+TEST_P(Reconstruction, VisitsStayWhereChunksMeet)
+{
+  // Rows that let nothing through, every so often: nothing goes far.
+  std::mt19937             random(95);
+  FloodTrial<std::uint8_t> t;
+  t.box = Box::FromExtent({ { 60, 4000, 1, 1, 1 } });
+  t.operation->method = ReconstructionMethod::TileWavefront;
+  t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+  FillRandomly(random, t.mask, 1);
+  for (std::int64_t y = 0; y < 4000; y += 3)
+  {
+    std::fill_n(t.mask.begin() + y * 60, 60, std::uint8_t{ 0 });
+  }
+  t.marker = t.mask;
+  for (std::uint8_t & value : t.marker)
+  {
+    value = random() % 5 ? 0 : value;
+  }
+  RunInSlabs(
+    [&](std::size_t room) {
+      ExecutionReport report;
+      t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint8_t>(room), &report));
+      return report;
+    },
+    [&](const ExecutionReport & report) {
+      EXPECT_GT(report.revisits, 0);
+      EXPECT_LT(report.revisitedVoxels, t.box.NumberOfVoxels() / 3);
+      EXPECT_FALSE(report.settled);
+    });
+}
+
+TEST_P(Reconstruction, WhatGoesFarTakesFewVisits)
+{
+  // From below, against the order of the chunks.
+  FloodTrial<std::uint8_t> t;
+  t.box = Box::FromExtent({ { 60, 4000, 1, 1, 1 } });
+  t.operation->method = ReconstructionMethod::TileWavefront;
+  t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 9);
+  t.marker.assign(t.mask.size(), 0);
+  t.marker.back() = 7;
+  RunInSlabs(
+    [&](std::size_t room) {
+      ExecutionReport report;
+      t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint8_t>(room), &report));
+      return report;
+    },
+    [&](const ExecutionReport & report) {
+      EXPECT_LT(report.revisits, 8 * static_cast<std::int64_t>(report.plan.chunks.size()));
+      EXPECT_LT(report.revisitedVoxels, 3 * t.box.NumberOfVoxels());
+    });
+}
+
+/** A corridor that goes up and down through all chunks, once for every fourth column. */
+TEST_P(Reconstruction, TheHostSettlesWhatGoesFromChunkToChunk)
+{
+  std::int64_t revisited[2] = {};
+  for (const bool patient : { false, true })
+  {
+    FloodTrial<std::uint8_t> t;
+    t.box = Box::FromExtent({ { 121, 300, 1, 1, 1 } });
+    t.operation->method = ReconstructionMethod::TileWavefront;
+    t.operation->partVoxels = 900;
+    t.operation->patience = patient ? 1e9 : 3;
+    t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 1);
+    t.marker.assign(t.mask.size(), 0);
+    for (std::int64_t x = 0; x < 121; x += 2)
+    {
+      for (std::int64_t y = 0; y < 300; ++y)
+      {
+        t.mask[static_cast<std::size_t>(y * 121 + x)] = static_cast<std::uint8_t>(255 - x);
+      }
+      if (x + 1 < 121)
+      {
+        t.mask[static_cast<std::size_t>((x % 4 ? 0 : 299) * 121 + x + 1)] = 250;
+      }
+    }
+    t.marker[0] = 255;
+    Budgets         budgets = MakeBudgets<std::uint8_t>(30000);
+    ExecutionReport report;
+    t.ExpectOracle(t.Run(GetManager(), GetBackend(), budgets, &report));
+    ASSERT_GT(report.plan.chunks.size(), 2u);
+    EXPECT_EQ(report.settled, !patient);
+    revisited[patient] = report.revisitedVoxels;
+  }
+  EXPECT_LT(2 * revisited[0], revisited[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Places, Reconstruction, testing::Values(Place::Cpu, Place::Fake, Place::Cuda),
                          [](const testing::TestParamInfo<Place> & info) {
                            return info.param == Place::Cpu ? "Cpu" : info.param == Place::Fake ? "Fake" : "Cuda";
