@@ -4,7 +4,9 @@
 #include "chunkwiseReconstructionOracle.h"
 #include "chunkwiseSpecialValues.h"
 
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 
 using namespace chunkwise;
 
@@ -434,6 +436,91 @@ TEST_P(Reconstruction, TheHostSettlesWhatGoesFromChunkToChunk)
     revisited[patient] = report.revisitedVoxels;
   }
   EXPECT_LT(2 * revisited[0], revisited[1]);
+}
+
+/** What was in a device's memory before makes no difference. */
+TEST_P(Reconstruction, AHundredRunsOnPoisonedMemoryAreTheSame)
+{
+  std::mt19937 random(96);
+  auto         t = RandomTrial<std::uint16_t>(random, 40);
+  while (t.box.NumberOfVoxels() < 2000)
+  {
+    t = RandomTrial<std::uint16_t>(random, 40);
+  }
+  t.operation->method = ReconstructionMethod::Auto;
+  const std::vector<std::uint16_t> first = t.Run(GetManager(), GetBackend(), Budgets());
+  t.ExpectOracle(first);
+  std::vector<unsigned char> poison(std::size_t{ 4 } << 20);
+  for (int run = 0; run < (IsUnderComputeSanitizer() ? 3 : 100); ++run)
+  {
+    GetManager().ReleaseMemory();
+    for (unsigned char & byte : poison)
+    {
+      byte = static_cast<unsigned char>(random() >> 8);
+    }
+    for (const auto & device : GetManager().GetDevices())
+    {
+      const StreamHandle stream = device->CreateStream();
+      void * const       memory = device->Allocate(poison.size());
+      device->CopyToDevice(memory, poison.data(), poison.size(), stream);
+      device->Synchronize(stream);
+      device->Free(memory);
+      device->DestroyStream(stream);
+    }
+    // Whole, and in chunks.
+    const Budgets budgets = run % 2 ? MakeBudgets<std::uint16_t>(20000) : Budgets();
+    ASSERT_EQ(t.Run(GetManager(), GetBackend(), budgets), first) << "run " << run;
+  }
+}
+
+/** An image of 4 GB and as much for its result, on a CUDA device in one chunk: only where the environment has
+ * CHUNKWISE_TEST_LARGE. */
+TEST_P(Reconstruction, MoreThan2To31VoxelsAreRight)
+{
+  if (!std::getenv("CHUNKWISE_TEST_LARGE") || GetParam() == Place::Fake)
+  {
+    GTEST_SKIP() << "CHUNKWISE_TEST_LARGE is not set, or the device is a fake one";
+  }
+  constexpr std::int64_t n = 46400;
+  const Box              box = Box::FromExtent({ { n, n, 1, 1, 1 } });
+  ASSERT_GT(box.NumberOfVoxels(), std::int64_t{ 1 } << 31);
+  // A frame of 200 from which a wall of 3 lets 3 through to what it surrounds.
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>(box.NumberOfVoxels()), 90);
+  std::vector<std::uint8_t> result(mask.size(), 55);
+  const auto                isWithin = [](std::int64_t x, std::int64_t y, std::int64_t distance) {
+    return std::min({ x, y, n - 1 - x, n - 1 - y }) >= distance;
+  };
+  const auto threads = MakeThreadExecutor();
+  threads->ParallelFor(n, [&](std::int64_t y, unsigned int) {
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      std::uint8_t & value = mask[static_cast<std::size_t>(y * n + x)];
+      value = isWithin(x, y, 6) ? static_cast<std::uint8_t>(90 + (x ^ y) % 100) : isWithin(x, y, 5) ? 3 : 200;
+    }
+  });
+  ExecutionRequest request;
+  const auto       operation = std::make_shared<ReconstructionOperation>();
+  operation->marker = ReconstructionMarker::Border;
+  request.operation = operation;
+  request.image = request.region = box;
+  request.backend = GetBackend();
+  request.executor = threads.get();
+  // The CPU's queues for all of it would take more than the images.
+  request.budgets.host = std::size_t{ 1 } << 30;
+  request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
+  request.output = DenseView(result.data(), PixelKind::UInt8, box);
+  GetManager().Execute(request);
+  std::atomic<std::int64_t> wrong{ 0 };
+  threads->ParallelFor(n, [&](std::int64_t y, unsigned int) {
+    std::int64_t ofRow = 0;
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      ofRow += result[static_cast<std::size_t>(y * n + x)] != (isWithin(x, y, 5) ? 3 : 200);
+    }
+    wrong += ofRow;
+  });
+  EXPECT_EQ(wrong, 0);
+  GetManager().ReleaseMemory();
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, Reconstruction, testing::Values(Place::Cpu, Place::Fake, Place::Cuda),

@@ -172,9 +172,11 @@ Finish(const KernelCall & call)
   ForEachOutputRow(call, [&](const Coordinates & index, std::int64_t n) {
     const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
     TPixel * const       to = static_cast<TPixel *>(call.output.data) + call.output.Offset(index);
+    // A copy that no store to bytes can change: what it says is looked up once for a row.
+    const ReconstructionRule<TPixel> mine = rule;
     for (std::int64_t x = 0; x < n; ++x)
     {
-      to[x] = rule.Finish(mask[x], KeyOf::From(to[x], rule.flip));
+      to[x] = mine.Finish(mask[x], KeyOf::From(to[x], mine.flip));
     }
   });
 }
