@@ -105,7 +105,7 @@ public:
   // of the host (inputs, state -> state), if there is one, gets the whole region once visits are out of patience, and
   // brings the state to where few of them are left. Kernel "name.isopen" of the host (inputs, state), if there is one,
   // sets changedSides to not 0 if a voxel of `writable` could change by its neighbours in output.box.
-  /** Voxels that visits may cover before that, in regions. */
+  /** How long visits may take before that, in the time that it takes. */
   virtual double
   GetPatience() const;
 };

@@ -8,6 +8,11 @@ namespace chunkwise
 namespace
 {
 
+/** Voxels that visits go over while the host settles one, and voxels settled in the time that a visit takes whatever
+ * its size (an H200 and 16 cores: 0.15 ns, 2.5 ns and 0.3 ms). */
+constexpr double VisitedForSettled = 16;
+constexpr double VoxelsOfVisit = 1 << 17;
+
 /** Whether a step failed for want of memory. */
 bool
 IsOutOfMemory(const std::exception_ptr & failure)
@@ -40,14 +45,15 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
   const Halo               halo = request.operation->GetHalo(request.image.Extents());
   const std::vector<Box>   parts = context.GetParts();
   const bool               knowsOpen = context.hostKernels.Find(name + ".isopen") != nullptr;
-  FixpointWork             work(request.region, halo, parts, plan.sweepAxis, [&](const Box & layer, const Box & held) {
+  const auto               isOpen = [&](const Box & layer, const Box & held) {
     std::uint32_t open = knowsOpen ? 0 : 1;
     if (knowsOpen)
     {
       host.Run({ name + ".isopen", { layer, held }, nullptr, nullptr, true, &open });
     }
     return open != 0;
-  });
+  };
+  FixpointWork work(request.region, halo, parts, plan.sweepAxis, context.mostVoxelsOfVisit, isOpen);
   if (context.stateIsTorn)
   {
     work.MarkAll();
@@ -66,8 +72,9 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
   };
   double     patience = context.hostKernels.Find(name + ".settle") ? request.operation->GetPatience() : -1;
   const auto isOutOfPatience = [&] {
-    return patience >= 0 && static_cast<double>(work.GetVisitedVoxels()) >
-                              patience * static_cast<double>(request.region.NumberOfVoxels());
+    const double cost = static_cast<double>(work.GetVisitedVoxels()) / VisitedForSettled +
+                        static_cast<double>(work.GetVisits()) * VoxelsOfVisit;
+    return patience >= 0 && cost > patience * static_cast<double>(request.region.NumberOfVoxels());
   };
   const auto visit = [&] {
     loop.Loop<std::shared_ptr<Task>>(

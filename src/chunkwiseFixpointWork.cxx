@@ -12,18 +12,22 @@ namespace
 /** Cells across a part along the sweep axis, and the voxels across a cell, at most. */
 constexpr std::int64_t CellsOfPart = 16;
 constexpr std::int64_t LongestCell = 128;
-/** Cells along another axis, and the voxels along a cell, at least. */
-constexpr std::int64_t CellsAlong = 64;
+/** Cells along another axis, and the voxels along a cell, at least. A visit takes as long as it takes to go over some
+ * millions of voxels even if it has fewer. */
+constexpr std::int64_t CellsAlong = 32;
 constexpr std::int64_t ShortestCell = 512;
+/** How much further than the visit before it a visit reaches. */
+constexpr std::int64_t Reach = 3;
 
 } // namespace
 
 FixpointWork::FixpointWork(const Box & region, const Halo & halo, const std::vector<Box> & parts, int sweepAxis,
-                           IsOpenFunction isOpen)
+                           std::int64_t mostVoxels, IsOpenFunction isOpen)
   : m_Region(region)
   , m_Halo(halo)
   , m_SweepAxis(sweepAxis)
   , m_IsOpen(std::move(isOpen))
+  , m_MostVoxels(mostVoxels)
 {
   MakeCells(parts);
   // The cells of parts that others touch, where they do.
@@ -213,12 +217,7 @@ FixpointWork::Grow(Visit & visit, int axis, bool up, bool onlyDirty)
     return false;
   }
   larger.box = BoxOf(larger.first, larger.last);
-  std::int64_t cells = 1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    cells *= larger.last[a] - larger.first[a];
-  }
-  if (larger.box.Extent(axis) > m_Longest[axis] || (m_MostCells && cells > m_MostCells) || IsBlocked(larger.box))
+  if (larger.box.Extent(axis) > m_Longest[axis] || larger.box.NumberOfVoxels() > m_MostVoxels || IsBlocked(larger.box))
   {
     return false;
   }
@@ -233,7 +232,7 @@ FixpointWork::Grow(Visit & visit, int axis, bool up, bool onlyDirty)
       ++all;
       dirty += At(index).dirty ? 1 : 0;
     });
-    if (2 * dirty < all)
+    if (4 * dirty < all)
     {
       return false;
     }
@@ -350,7 +349,7 @@ FixpointWork::Finish(const Visit & visit)
     Mark(cell);
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const std::int64_t reach = 2 * visit.box.Extent(a);
+      const std::int64_t reach = Reach * visit.box.Extent(a);
       if (index[a] < visit.first[a])
       {
         cell.below[a] = std::max(cell.below[a], reach);
@@ -373,12 +372,7 @@ FixpointWork::PutBack(const Visit & visit)
 void
 FixpointWork::Shrink(const Visit & visit)
 {
-  std::int64_t cells = 1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    cells *= visit.last[a] - visit.first[a];
-  }
-  m_MostCells = std::max<std::int64_t>(m_MostCells ? std::min(m_MostCells, cells / 2) : cells / 2, 1);
+  m_MostVoxels = std::min(m_MostVoxels, visit.box.NumberOfVoxels() / 2);
 }
 
 bool

@@ -15,7 +15,7 @@ namespace chunkwise
  *
  * The region is a grid of cells: the parts, cut across two axes, so that a visit to a seam need not be one to the
  * parts. A visit is to a box of cells. Where it changes its border the cells beyond become dirty, and the visit to them
- * reaches twice as far that way: what stays near a seam costs little, and what goes far takes few visits. The last
+ * reaches further that way: what stays near a seam costs little, and what goes far takes few visits. The last
  * dirty cells go first: the parts are made in order, so that most of what is left goes the other way. Visits whose
  * halos meet are not under way at the same time, so that the state that one reads is whole. */
 class FixpointWork
@@ -32,9 +32,10 @@ public:
   /** Whether a voxel of `layer` may change by what `held` has around it. */
   using IsOpenFunction = std::function<bool(const Box & layer, const Box & held)>;
 
-  /** `parts` make up the region; `halo` is what a voxel depends on; parts were made in order along `sweepAxis`. */
+  /** `parts` make up the region; `halo` is what a voxel depends on; parts were made in order along `sweepAxis`. A visit
+   * has at most `mostVoxels`, or one cell. */
   FixpointWork(const Box & region, const Halo & halo, const std::vector<Box> & parts, int sweepAxis,
-               IsOpenFunction isOpen);
+               std::int64_t mostVoxels, IsOpenFunction isOpen);
 
   /** The next visit; false if none may begin now. */
   bool
@@ -115,8 +116,8 @@ private:
   std::vector<std::int64_t> m_Cuts[MaxDimension]; ///< the cells' borders
   Coordinates               m_Count{};
   std::vector<Cell>         m_Cells;
-  Coordinates               m_Longest{};      ///< a visit along each axis, voxels
-  std::int64_t              m_MostCells{ 0 }; ///< of a visit; 0: any number
+  Coordinates               m_Longest{};  ///< a visit along each axis, voxels
+  std::int64_t              m_MostVoxels; ///< of a visit
   std::vector<Box>          m_Running;
   std::int64_t              m_Dirty{ 0 };
   std::int64_t              m_Visits{ 0 };

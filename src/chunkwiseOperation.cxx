@@ -54,7 +54,7 @@ Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summari
 double
 Operation::GetPatience() const
 {
-  return 8;
+  return 1;
 }
 
 struct KernelRegistry::Impl

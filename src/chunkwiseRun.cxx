@@ -19,6 +19,8 @@ namespace
 
 /** Halvings after which a device's lack of memory is no longer taken for a matter of chunk size. */
 constexpr int MostSplits = 12;
+/** Visits of Fixpoint that a device makes at a time: most are small, and wait for one thing after the other. */
+constexpr int VisitsOfDevice = 6;
 /** Failures of one device in a run after which it is dropped. */
 constexpr int MostFailures = 3;
 
@@ -322,8 +324,27 @@ private:
     }
   }
 
+  /** The number of visits of Fixpoint that a device makes at a time, and so the voxels that one may have. */
+  int
+  ShareForVisits(std::size_t limit)
+  {
+    const std::size_t chunkBytes = m_Plan.inputBytes + m_Plan.outputBytes + m_Plan.scratchBytes;
+    // Blocks of an arena may be a quarter larger than what was asked for.
+    const double chunks =
+      static_cast<double>(limit) / (1.25 * static_cast<double>(std::max<std::size_t>(chunkBytes, 1)));
+    if (chunks < 1)
+    {
+      return 1;
+    }
+    const double voxels =
+      chunks / VisitsOfDevice * static_cast<double>(Box::FromExtent(m_Plan.chunkExtent).NumberOfVoxels());
+    m_Context.mostVoxelsOfVisit =
+      std::min<std::int64_t>(m_Context.mostVoxelsOfVisit, static_cast<std::int64_t>(std::min(voxels, 9e18)));
+    return VisitsOfDevice;
+  }
+
   /** Sweep, TwoPass and what Fixpoint does where chunks meet: every device and, where there is none, the CPU runs one
-   * step at a time; of Fixpoint's a device two, one beside the other's transfers, if its memory has room. */
+   * step at a time; of Fixpoint's a device some, beside each other's transfers, if its memory has room. */
   void
   WorkInOrder(const std::vector<std::size_t> & devices)
   {
@@ -370,17 +391,18 @@ private:
         state.pinned.ResetPeak();
         const std::size_t limit = m_Manager.DeviceLimit(index, m_Context.request);
         const std::size_t pinned = m_Manager.PinnedLimit(m_Context.request);
-        runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned));
-        if (isFixpoint && 2 * (m_Plan.inputBytes + m_Plan.outputBytes + m_Plan.scratchBytes) < limit)
+        const int         most = isFixpoint ? ShareForVisits(limit) : 1;
+        runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned, most));
+        try
         {
-          try
+          for (int i = 1; i < most; ++i)
           {
-            runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned));
+            runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned, most));
           }
-          catch (const BudgetError &)
-          {
-            // Pinned memory has room for one: no more than that is lost.
-          }
+        }
+        catch (const BudgetError &)
+        {
+          // Pinned memory has room for fewer: no more than time is lost.
         }
       }
       const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);

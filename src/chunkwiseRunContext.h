@@ -131,6 +131,8 @@ public:
   std::atomic<std::int64_t> revisits{ 0 };
   std::atomic<std::int64_t> revisitedVoxels{ 0 };
   std::atomic<int>          settled{ 0 };
+  /** Fixpoint: what there is memory for. */
+  std::int64_t mostVoxelsOfVisit{ INT64_MAX };
   /** Fixpoint: a visit failed whose neighbours may not know what it has changed. */
   std::atomic<bool> stateIsTorn{ false };
 

@@ -36,9 +36,11 @@ public:
 std::unique_ptr<ChunkRunner>
 MakeHostRunner(RunContext & context, Executor & executor, Arena & memory);
 
-/** Throws BudgetError at Run if the chunk does not fit under the limit. */
+/** Throws BudgetError at Run if the chunk does not fit under the limit. `sharers`: runners that the device's pinned
+ * memory is for. */
 std::unique_ptr<ChunkRunner>
-MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit);
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit,
+                 int sharers = 1);
 
 /** Finished chunks per runner. `host` is for work of the host between the steps. A runner that fails is dropped and
  * its chunk given to another one; its error is thrown when none is left. Errors of dropped runners are appended to
