@@ -403,6 +403,59 @@ TEST_P(Reconstruction, TheHostSettlesWhatGoesFromChunkToChunk)
   EXPECT_LT(2 * visits[0], visits[1]);
 }
 
+/** From the marker itself the borders of tiles get what the reconstruction has there, and nothing gets more. */
+TEST(ReconstructionSettle, BordersOfTilesAreRight)
+{
+  constexpr std::int64_t tile = 7;
+  std::mt19937           random(97);
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    FloodTrial<std::uint16_t> t;
+    t.box = Box::FromExtent({ { 40, 33, 1, 1, 1 } });
+    t.operation->fullyConnected = random() % 2;
+    t.operation->partVoxels = tile * tile;
+    t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+    t.marker.resize(t.mask.size());
+    FillRandomly(random, t.mask, trial % 4);
+    FillRandomly(random, t.marker, trial % 4);
+    for (std::size_t i = 0; i < t.mask.size(); ++i)
+    {
+      t.marker[i] = random() % 15 ? 0 : std::min(t.marker[i], t.mask[i]);
+    }
+    const auto                 threads = MakeThreadExecutor(3);
+    const Kernel &             kernel = *GetHostKernels().Find("reconstruction.settle");
+    std::vector<std::uint16_t> state = t.marker;
+    ChunkShape                 shape;
+    shape.inputBox = shape.outputBox = shape.image = t.box;
+    shape.outputKind = PixelKind::UInt16;
+    shape.concurrency = 3;
+    std::vector<std::uint64_t> scratch(kernel.scratchBytes(*t.operation, shape) / 8 + 1);
+    KernelCall                 call;
+    call.operation = t.operation.get();
+    call.numberOfInputs = 2;
+    call.inputs[0] = DenseView(t.marker.data(), PixelKind::UInt16, t.box);
+    call.inputs[1] = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
+    call.output = DenseView(state.data(), PixelKind::UInt16, t.box);
+    call.writable = call.image = t.box;
+    call.scratch = scratch.data();
+    call.scratchBytes = scratch.size() * 8;
+    call.executor = threads.get();
+    kernel.run(call);
+    const std::vector<std::uint16_t> expected = oracle::Run(*t.operation, t.box, t.marker, t.second, t.mask);
+    std::size_t                      at = 0;
+    ForEachIndex(t.box, [&](const Coordinates & index) {
+      bool atBorder = false;
+      for (int a = 0; a < 2; ++a)
+      {
+        atBorder = atBorder || (index[a] % tile == 0 && index[a] > 0) ||
+                   (index[a] % tile == tile - 1 && index[a] + 1 < t.box.upper[a]);
+      }
+      ASSERT_EQ(state[at], atBorder ? expected[at] : t.marker[at]) << ToString(index) << " of trial " << trial;
+      ++at;
+    });
+  }
+}
+
 /** What was in a device's memory before makes no difference. */
 TEST_P(Reconstruction, AHundredRunsOnPoisonedMemoryAreTheSame)
 {
