@@ -80,11 +80,12 @@ public:
     return extent;
   }
 
-  // Sweep: kernels "name.advance" (input, carry in -> carry out, cheap) and "name" (input, carry in -> output).
-  // Along GetSweepAxis; chunks hold every other axis whole or are columns whose carries are separate.
+  // Sweep: kernels "name.advance" (input, carry in -> carry out, cheap) and "name" (input, carry in -> output). Where a
+  // backend has no "name.advance", its "name" makes the carry out too, and one device takes all chunks.
+  // Along GetSweepAxis; chunks hold every other axis whole.
   virtual int
   GetSweepAxis(const Coordinates & image) const;
-  /** Bytes of the carry that enters a chunk whose output is `box`; the first chunk gets GetInitialCarry. */
+  /** Bytes of each carry of a run whose output is `box`; its first chunk gets GetInitialCarry. */
   virtual std::size_t
   GetCarryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
   virtual SideData

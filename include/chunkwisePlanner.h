@@ -58,6 +58,10 @@ struct PlannerRequest
   double pieceSeconds{ 30e-9 };
   /** Chunks must be ordered along this axis and hold the others whole (Sweep); -1: the planner's choice. */
   int sweepAxis{ -1 };
+  /** Sweep: bytes that a chunk hands to the next, which may be another device's. */
+  std::size_t carryBytes{ 0 };
+  /** Bytes of images on the way over a link in one direction, behind which a carry has to wait. */
+  std::size_t bytesAhead{ std::size_t{ 32 } << 20 };
 };
 
 struct Plan
@@ -82,7 +86,8 @@ struct Plan
 /** Chooses chunks. A pure function: equal requests give equal plans.
  *
  * Minimises the expected time
- *   max(bytes in / link, bytes out / link, kernel traffic / device memory rate) + first load + last store
+ *   max(bytes in / link, bytes out / link, kernel traffic / device memory rate, carries from device to device)
+ *   + first load + last store
  *   + pieces * pieceSeconds + chunks * launchSeconds
  * over chunk extents and buffer counts whose buffers fit the smallest device's memory. Chunks of a run along the sweep
  * axis reload no halo. Throws BudgetError, naming the bytes needed and the budget, if one voxel's chunk does not fit.
@@ -94,9 +99,14 @@ MakePlan(const PlannerRequest & request);
 Chunkwise_EXPORT double
 BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExtent);
 
-/** The chunk of an image cut in two along its longest axis, sweepAxis preferred; empty if it is one voxel. */
+/** The chunk of an image cut in two along its longest axis, sweepAxis preferred; empty if it is one voxel. A sweep's
+ * chunk is cut along its axis alone. */
 Chunkwise_EXPORT std::vector<Chunk>
                  HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request);
+
+/** All chunks halved, those that cannot be as they are. */
+Chunkwise_EXPORT std::vector<Chunk>
+                 HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerRequest & request);
 
 /** The input box of an output box. */
 Chunkwise_EXPORT Box

@@ -7,10 +7,17 @@
 namespace chunkwise
 {
 
-ChunkQueue::ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants)
+ChunkQueue::ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants, int sweepAxis)
   : m_Ranges(std::max<std::size_t>(workers, 1))
+  , m_SweepAxis(sweepAxis)
   , m_Unfinished(chunks.size())
 {
+  if (sweepAxis >= 0)
+  {
+    m_PutBack.assign(chunks.begin(), chunks.end());
+    m_Claims.assign(participants, 0);
+    return;
+  }
   for (std::size_t w = 0; w < participants; ++w)
   {
     const auto begin = static_cast<std::ptrdiff_t>(chunks.size() * w / participants);
@@ -39,10 +46,16 @@ ChunkQueue::Claim(std::size_t worker, Chunk & chunk, const std::function<bool()>
       longest->erase(longest->begin() + half, longest->end());
     }
     std::deque<Chunk> & source = own.empty() ? m_PutBack : own;
-    if (!source.empty())
+    if (!source.empty() && !m_Recalling && !IsEarly(worker))
     {
       chunk = source.front();
       source.pop_front();
+      ++m_Claimed;
+      if (worker < m_Claims.size())
+      {
+        ++m_Claims[worker];
+        m_Changed.notify_all();
+      }
       return true;
     }
     // A worker's own failure has no signal here.
@@ -50,14 +63,21 @@ ChunkQueue::Claim(std::size_t worker, Chunk & chunk, const std::function<bool()>
   }
 }
 
+bool
+ChunkQueue::IsEarly(std::size_t worker) const
+{
+  return worker < m_Claims.size() &&
+         std::any_of(
+           m_Claims.begin(), m_Claims.end(), [&](int claims) { return claims >= 0 && claims < m_Claims[worker]; });
+}
+
 void
 ChunkQueue::Finish()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  if (--m_Unfinished == 0)
-  {
-    m_Changed.notify_all();
-  }
+  --m_Unfinished;
+  m_Claims.clear();
+  Release(1);
 }
 
 void
@@ -67,6 +87,24 @@ ChunkQueue::PutBack(std::size_t claimed, const std::vector<Chunk> & chunks)
   m_Unfinished += chunks.size();
   m_Unfinished -= claimed;
   m_PutBack.insert(m_PutBack.end(), chunks.begin(), chunks.end());
+  if (m_SweepAxis >= 0 && !chunks.empty())
+  {
+    std::sort(m_PutBack.begin(), m_PutBack.end(), [this](const Chunk & a, const Chunk & b) {
+      return a.outputBox.lower[m_SweepAxis] < b.outputBox.lower[m_SweepAxis];
+    });
+    // Those who know of a recall that is under way hold no claims of a later one.
+    m_Recalls += m_Recalling ? 0 : 1;
+    m_Recalling = true;
+    m_Claims.clear();
+  }
+  Release(claimed);
+}
+
+void
+ChunkQueue::Release(std::size_t claimed)
+{
+  m_Claimed -= claimed;
+  m_Recalling = m_Recalling && m_Claimed > 0;
   m_Changed.notify_all();
 }
 
@@ -75,6 +113,7 @@ ChunkQueue::Split(std::size_t more)
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_Unfinished += more - 1;
+  m_Claimed += more - 1;
 }
 
 void
@@ -83,6 +122,10 @@ ChunkQueue::Leave(std::size_t worker)
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_PutBack.insert(m_PutBack.end(), m_Ranges[worker].begin(), m_Ranges[worker].end());
   m_Ranges[worker].clear();
+  if (worker < m_Claims.size())
+  {
+    m_Claims[worker] = -1;
+  }
   m_Changed.notify_all();
 }
 

@@ -4,6 +4,7 @@
 
 #include "chunkwisePlanner.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -21,19 +22,29 @@ namespace chunkwise
 class ChunkQueue
 {
 public:
-  /** The first `participants` of `workers` workers begin with a range; the others may take chunks later. */
-  ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants);
+  /** The first `participants` of `workers` workers begin with a range; the others may take chunks later. `sweepAxis`
+   * not negative: no ranges; chunks are claimed in order along this axis, by whoever asks. */
+  ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants, int sweepAxis = -1);
 
-  /** The worker's next chunk. Waits while all chunks are claimed but some may still be put back; false when all are
-   * finished, the queue was closed, or `stop` says that the worker itself has failed. */
+  /** The worker's next chunk. Of a sweep, workers begin in turn: one that claims its first chunks waits until the
+   * others have as many, or have left, or a chunk is finished. Waits while all chunks are claimed but some may still be
+   * put back; false when all are finished, the queue was closed, or `stop` says that the worker itself has failed. */
   bool
   Claim(std::size_t worker, Chunk & chunk, const std::function<bool()> & stop);
   /** The chunk's output is in place. */
   void
   Finish();
-  /** Gives claimed chunks back, whole or in parts that were not finished: `claimed` chunks became `chunks`. */
+  /** Gives claimed chunks back, whole or in parts that were not finished: `claimed` chunks became `chunks`. In a sweep,
+   * who has claimed later ones may wait for these for ever: all claims are recalled. */
   void
   PutBack(std::size_t claimed, const std::vector<Chunk> & chunks);
+  /** Counts the recalls. Who began to claim before the last one puts all unfinished chunks back; until all have, nobody
+   * gets another. */
+  int
+  GetRecalls() const
+  {
+    return m_Recalls;
+  }
   /** `more` chunks take the place of one claimed one. */
   void
   Split(std::size_t more);
@@ -48,11 +59,23 @@ public:
   IsFinished() const;
 
 private:
+  /** Under the lock: whether the worker should wait for others at the begin of a sweep. */
+  bool
+  IsEarly(std::size_t worker) const;
+  /** Under the lock: so many claims have ended. */
+  void
+  Release(std::size_t claimed);
+
   mutable std::mutex             m_Mutex;
   std::condition_variable        m_Changed;
   std::vector<std::deque<Chunk>> m_Ranges;
   std::deque<Chunk>              m_PutBack;
+  const int                      m_SweepAxis;
   std::size_t                    m_Unfinished{ 0 };
+  std::size_t                    m_Claimed{ 0 };
+  std::vector<int>               m_Claims; ///< of a sweep, by those who begin, while they do; -1: has left
+  bool                           m_Recalling{ false };
+  std::atomic<int>               m_Recalls{ 0 };
   bool                           m_Closed{ false };
 };
 

@@ -3,20 +3,30 @@
 
 #include "chunkwiseError.h"
 
+#include <algorithm>
+
 namespace chunkwise
 {
 
-HostWorker::HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit)
+HostWorker::HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit,
+                       CarryChain * chain)
   : m_Context(context)
   , m_Executor(executor)
   , m_Memory(memory)
   , m_MemoryLimit(memoryLimit)
-{}
+  , m_Chain(chain)
+  , m_Name(context.request.operation->GetName())
+{
+  if (chain && context.hostKernels.Find(m_Name + ".advance"))
+  {
+    m_Advance = m_Name + ".advance";
+  }
+}
 
 std::size_t
 HostWorker::GetScratchBytes(const Chunk & chunk, const std::string & kernelName) const
 {
-  const Kernel * kernel = m_Context.hostKernels.Find(kernelName);
+  const Kernel * const kernel = m_Context.hostKernels.Find(kernelName);
   if (!kernel)
   {
     throw ParameterError("the CPU has no kernel \"" + kernelName + "\"");
@@ -27,9 +37,20 @@ HostWorker::GetScratchBytes(const Chunk & chunk, const std::string & kernelName)
            : 0;
 }
 
-std::vector<Chunk>
-HostWorker::Halve(const Chunk & chunk, const std::string & kernelName) const
+std::size_t
+HostWorker::GetScratchBytes(const Chunk & chunk) const
 {
+  const std::size_t bytes = GetScratchBytes(chunk, m_Name);
+  return m_Advance.empty() ? bytes : std::max(bytes, GetScratchBytes(chunk, m_Advance));
+}
+
+std::vector<Chunk>
+HostWorker::Halve(const Chunk & chunk) const
+{
+  if (m_Chain)
+  {
+    return HalveChunk(chunk, m_Chain->GetAxis(), m_Context.plannerRequest);
+  }
   std::vector<Chunk> best;
   std::size_t        fewest = 0;
   for (int a = MaxDimension - 1; a >= 0; --a)
@@ -39,7 +60,7 @@ HostWorker::Halve(const Chunk & chunk, const std::string & kernelName) const
       continue;
     }
     std::vector<Chunk> halves = HalveChunk(chunk, a, m_Context.plannerRequest);
-    const std::size_t  bytes = GetScratchBytes(halves[0], kernelName);
+    const std::size_t  bytes = GetScratchBytes(halves[0]);
     // Whole rows and planes stay together unless cutting them spares clearly more.
     if (best.empty() || bytes < fewest - fewest / 8)
     {
@@ -53,14 +74,13 @@ HostWorker::Halve(const Chunk & chunk, const std::string & kernelName) const
 void
 HostWorker::Run(const Chunk & chunk)
 {
-  const std::string name = m_Context.request.operation->GetName();
-  const std::size_t bytes = GetScratchBytes(chunk, name);
+  const std::size_t bytes = GetScratchBytes(chunk);
   if (m_MemoryLimit && bytes > m_MemoryLimit)
   {
-    const std::vector<Chunk> halves = Halve(chunk, name);
+    const std::vector<Chunk> halves = Halve(chunk);
     if (halves.empty())
     {
-      throw BudgetError("one voxel needs " + std::to_string(bytes) +
+      throw BudgetError("the smallest chunk needs " + std::to_string(bytes) +
                           " bytes of host scratch, more than the budget of " + std::to_string(m_MemoryLimit) + " bytes",
                         bytes,
                         m_MemoryLimit);
@@ -84,11 +104,18 @@ HostWorker::Run(const Chunk & chunk)
   KernelCall       call = m_Context.MakeHostCall(chunk, m_Executor, m_Tables);
   call.scratch = scratch.Get();
   call.scratchBytes = bytes;
-  std::uint32_t sides = 0;
-  call.changedSides = &sides;
-  for (const Kernel * const kernel : m_Context.FindKernels(m_Context.hostKernels, chunk.outputBox))
+  if (m_Chain)
   {
-    kernel->run(call);
+    Sweep(chunk, call);
+  }
+  else
+  {
+    std::uint32_t sides = 0;
+    call.changedSides = &sides;
+    for (const Kernel * const kernel : m_Context.FindKernels(m_Context.hostKernels, chunk.outputBox))
+    {
+      kernel->run(call);
+    }
   }
   if (m_Context.ShouldStop())
   {
@@ -100,6 +127,38 @@ HostWorker::Run(const Chunk & chunk)
     m_Context.AddFinishedVoxels(chunk.outputBox.NumberOfVoxels());
     m_Context.AddPart(chunk.outputBox);
   }
+}
+
+void
+HostWorker::Sweep(const Chunk & chunk, KernelCall call)
+{
+  const CarryChain::Carry carry = m_Chain->Await(m_Chain->Begin(chunk), [this] { return m_Context.ShouldStop(); });
+  SideData                behind(m_Chain->IsLast(chunk) ? 0 : m_Chain->GetBytes());
+  call.sideIn = carry.get();
+  call.sideInBytes = m_Chain->GetBytes();
+  if (!behind.empty())
+  {
+    KernelCall advance = call;
+    advance.sideOut = behind.data();
+    advance.sideOutBytes = behind.size();
+    if (m_Advance.empty())
+    {
+      call = advance;
+    }
+    else
+    {
+      StopControl control(m_Context);
+      advance.control = &control;
+      advance.output = BufferView();
+      m_Context.hostKernels.Find(m_Advance)->run(advance);
+    }
+  }
+  m_Context.hostKernels.Find(m_Name)->run(call);
+  if (!behind.empty())
+  {
+    m_Chain->Put(m_Chain->End(chunk), CarryChain::Keep(std::move(behind)));
+  }
+  m_Chain->Forget(m_Chain->Begin(chunk));
 }
 
 } // namespace chunkwise

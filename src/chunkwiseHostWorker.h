@@ -2,7 +2,9 @@
 #ifndef chunkwiseHostWorker_h
 #define chunkwiseHostWorker_h
 
-#include "chunkwiseRunContext.h"
+#include "chunkwiseCarryChain.h"
+
+#include <string>
 
 namespace chunkwise
 {
@@ -11,26 +13,36 @@ namespace chunkwise
 class HostWorker
 {
 public:
-  HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit);
+  /** `chain`: of a sweep, else nullptr. */
+  HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit, CarryChain * chain);
 
-  /** Scratch bytes that a chunk needs. */
+  /** Scratch bytes that a chunk needs of one kernel. */
   std::size_t
   GetScratchBytes(const Chunk & chunk, const std::string & kernel) const;
-  /** Runs the operation's kernel on a chunk, halved as often as the memory limit needs. Throws BudgetError if one voxel
-   * does not fit. */
+  /** Runs the operation's kernel on a chunk, halved as often as the memory limit needs; of a sweep, its carry must be
+   * known. Throws BudgetError if the smallest chunk does not fit. */
   void
   Run(const Chunk & chunk);
 
 private:
+  /** Of all kernels that the chunk takes. */
+  std::size_t
+  GetScratchBytes(const Chunk & chunk) const;
   /** Cut where the halves need the least scratch: cutting an axis along which a kernel sweeps may spare none, and cost
    * halo. Empty: one voxel. */
   std::vector<Chunk>
-  Halve(const Chunk & chunk, const std::string & kernelName) const;
+  Halve(const Chunk & chunk) const;
+  /** Runs the kernels of a sweep's chunk. */
+  void
+  Sweep(const Chunk & chunk, KernelCall call);
 
   RunContext &      m_Context;
   Executor &        m_Executor;
   Arena &           m_Memory;
   const std::size_t m_MemoryLimit;
+  CarryChain *      m_Chain;
+  std::string       m_Name;
+  std::string       m_Advance; ///< of a sweep: the kernel that makes a carry alone; empty if there is none
   HostTables        m_Tables;
 };
 

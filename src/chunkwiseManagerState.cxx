@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseManagerState.h"
 
+#include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 
 #include <algorithm>
@@ -60,6 +61,31 @@ FreeHost(void * block)
   ::operator delete(block, std::align_val_t(256));
 }
 #endif
+
+/** A sweep's chunk also takes the kernel that makes the next carry, in the same scratch. */
+void
+AddAdvance(PlannerRequest & p, const std::shared_ptr<const Operation> & operation, const Kernel & advance)
+{
+  if (advance.scratchBytes)
+  {
+    p.scratchBytes = [operation, advance, others = p.scratchBytes](const ChunkShape & shape) {
+      return std::max(advance.scratchBytes(*operation, shape), others ? others(shape) : 0);
+    };
+  }
+  std::size_t inputBytes = 0;
+  for (int i = 0; i < p.numberOfInputs; ++i)
+  {
+    inputBytes += PixelSize(p.inputKinds[i]);
+  }
+  const auto pass = [inputBytes](const ChunkShape & shape) {
+    return static_cast<double>(shape.inputBox.NumberOfVoxels()) * static_cast<double>(inputBytes);
+  };
+  p.cost = [operation, advance, pass, own = p.cost](const ChunkShape & shape) {
+    const double output =
+      static_cast<double>(shape.outputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(shape.outputKind));
+    return (own ? own(shape) : pass(shape) + output) + (advance.cost ? advance.cost(*operation, shape) : pass(shape));
+  };
+}
 
 /** The box that the host must hold of an input. */
 Box
@@ -179,6 +205,13 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
       selected.push_back(i);
     }
   }
+  if (request.operation->GetSchedule() == Schedule::Sweep && selected.size() > 1)
+  {
+    const bool canShare = std::all_of(selected.begin(), selected.end(), [&](std::size_t i) {
+      return devices[i]->device->GetKernels().Find(name + ".advance") != nullptr;
+    });
+    selected.resize(canShare ? selected.size() : 1);
+  }
   return selected;
 }
 
@@ -260,7 +293,8 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
   if (operation->GetSchedule() == Schedule::Sweep)
   {
-    p.fixedBytes = 2 * operation->GetCarryBytes(request.region, kinds, request.output.kind) + SideDataPadding;
+    p.carryBytes = operation->GetCarryBytes(request.region, kinds, request.output.kind);
+    p.fixedBytes = 2 * p.carryBytes;
   }
   else if (operation->GetSchedule() == Schedule::TwoPass)
   {
@@ -299,6 +333,12 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   {
     p.cost = [operation, kernel](const ChunkShape & shape) { return kernel->cost(*operation, shape); };
   }
+  const Kernel * const advance =
+    operation->GetSchedule() == Schedule::Sweep && kernels ? kernels->Find(operation->GetName() + ".advance") : nullptr;
+  if (advance)
+  {
+    AddAdvance(p, operation, *advance);
+  }
   return p;
 }
 
@@ -329,6 +369,11 @@ Plan
 ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
                              const std::vector<std::size_t> & used)
 {
+  if (request.operation->GetSchedule() == Schedule::Sweep)
+  {
+    plannerRequest.fixedBytes = DeviceCarries::DeviceBytes(plannerRequest.carryBytes, used.size() > 1);
+    plannerRequest.bytesAhead = std::min(PlannerRequest().bytesAhead, PinnedLimit(request) / 2);
+  }
   plannerRequest.devices.clear();
   for (const std::size_t index : used)
   {

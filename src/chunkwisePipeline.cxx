@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwisePipeline.h"
 
+#include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostCopy.h"
 
@@ -38,17 +39,7 @@ SplitChunk(const Chunk & chunk, int splits, int sweepAxis, const PlannerRequest 
   std::vector<Chunk> parts(1, chunk);
   for (int i = 0; i < splits; ++i)
   {
-    std::vector<Chunk> smaller;
-    for (const Chunk & part : parts)
-    {
-      const std::vector<Chunk> halves = HalveChunk(part, sweepAxis, request);
-      if (halves.empty())
-      {
-        smaller.push_back(part);
-      }
-      smaller.insert(smaller.end(), halves.begin(), halves.end());
-    }
-    parts.swap(smaller);
+    parts = HalveChunks(parts, sweepAxis, request);
   }
   return parts;
 }
@@ -67,9 +58,9 @@ struct Job
   std::vector<DenseSequence> inputs;
   std::vector<DenseSequence> output; ///< one
   /** Bytes at the front of each input that the previous job's buffer already holds, and where there. */
-  std::vector<std::size_t> carryBytes;
-  std::vector<std::size_t> carryFrom;
-  bool                     carries{ false };
+  std::vector<std::size_t> overlapBytes;
+  std::vector<std::size_t> overlapFrom;
+  bool                     overlaps{ false };
   Box                      inputBox{};
   /** Fixpoint: bytes of the previous job's state that this one goes on from, ahead of its own, and where there. */
   std::size_t        bytesBefore{ 0 };
@@ -84,6 +75,11 @@ struct Job
   std::size_t        nextStore{ 0 };
   std::size_t        stored{ 0 };
   bool               finished{ false };
+  // Of a sweep.
+  bool follows{ false };       ///< the previous job's carry enters
+  bool carryEntered{ false };  ///< it is on the device, or comes there before this job's kernel
+  bool advanced{ false };      ///< what makes the next carry is enqueued
+  bool carryHandedOn{ false }; ///< the chain knows what leaves, or nobody will ask for it
 };
 
 std::vector<Piece>
@@ -102,12 +98,14 @@ CutIntoPieces(int input, std::size_t begin, std::size_t end, std::size_t pieceBy
 class Pipeline::Impl
 {
 public:
-  Impl(DeviceState & state, RunContext & context, const Plan & plan, ChunkQueue & queue, std::size_t worker, int splits,
-       std::size_t memoryLimit, std::size_t pinnedLimit)
+  Impl(DeviceState & state, RunContext & context, const Plan & plan, ChunkQueue & queue, CarryChain * chain,
+       std::size_t worker, int splits, std::size_t memoryLimit, std::size_t pinnedLimit)
     : m_Device(*state.device)
     , m_Context(context)
     , m_Plan(plan)
     , m_Queue(queue)
+    , m_Chain(chain)
+    , m_Recalls(queue.GetRecalls())
     , m_Worker(worker)
     , m_Splits(splits)
     , m_Tables(state, memoryLimit)
@@ -117,6 +115,10 @@ public:
     const auto & inputs = context.request.inputs;
     m_IsFixpoint = context.request.operation->GetSchedule() == Schedule::Fixpoint;
     m_Kernel = m_Device.GetKernels().Find(context.request.operation->GetName());
+    if (chain)
+    {
+      m_Carries = std::make_unique<DeviceCarries>(state, context, *chain, memoryLimit, pinnedLimit);
+    }
     std::vector<std::size_t> inputBytes(inputs.size(), 0);
     std::size_t              outputBytes = 0;
     std::size_t              scratchBytes = 0;
@@ -132,10 +134,13 @@ public:
         outputBytes = std::max(outputBytes,
                                static_cast<std::size_t>(WithLayersBefore(part.outputBox).NumberOfVoxels()) *
                                  PixelSize(context.request.output.kind));
-        if (m_Kernel->scratchBytes)
+        for (const Kernel * const kernel : { m_Kernel, m_Carries ? m_Carries->GetAdvance() : nullptr })
         {
-          scratchBytes =
-            std::max(scratchBytes, m_Kernel->scratchBytes(*context.request.operation, context.ShapeOf(part, 1)));
+          if (kernel && kernel->scratchBytes)
+          {
+            scratchBytes =
+              std::max(scratchBytes, kernel->scratchBytes(*context.request.operation, context.ShapeOf(part, 1)));
+          }
         }
       }
     }
@@ -176,7 +181,7 @@ public:
       for (int i = 0; i <= m_InputSlots; ++i)
       {
         m_RunEvents.push_back(m_Device.CreateEvent());
-        m_CarryEvents.push_back(m_Device.CreateEvent());
+        m_OverlapEvents.push_back(m_Device.CreateEvent());
       }
       for (std::size_t i = 0; i < 2 * m_Threads * PiecesPerThread; ++i)
       {
@@ -203,6 +208,10 @@ public:
         threads.emplace_back([this, t] { Guard([this, t] { Load(t); }); });
         threads.emplace_back([this, t] { Guard([this, t] { Store(m_Threads + t); }); });
       }
+      if (m_Chain)
+      {
+        threads.emplace_back([this] { Guard([this] { HandCarries(); }); });
+      }
       Guard([this] { Feed(); });
     }
     catch (...)
@@ -221,30 +230,34 @@ public:
     // Transfers and kernels may still use the buffers when another one failed.
     for (const StreamHandle stream : { m_LoadStream, m_RunStream, m_StoreStream })
     {
-      try
-      {
-        m_Device.Synchronize(stream);
-      }
-      catch (...)
-      {
-        Fail(std::current_exception());
-      }
+      Guard([this, stream] { m_Device.Synchronize(stream); });
     }
-    std::vector<Chunk> unfinished(m_Parts.begin(), m_Parts.end());
+    if (m_Carries)
+    {
+      Guard([this] { m_Carries->Synchronize(); });
+    }
+    const bool         wasRecalled = IsRecalled() && HasOnlyStopped();
+    const bool         breaksChain = m_Chain && m_Failure && !m_Queue.IsFinished();
+    std::vector<Chunk> again(m_Parts.begin(), m_Parts.end());
+    std::size_t        claimed = again.size();
     std::int64_t       finished = 0;
     for (const auto & job : m_Jobs)
     {
-      if (job->finished)
+      claimed += job->finished ? 0 : 1;
+      if (job->finished && !(breaksChain && !job->carryHandedOn))
       {
         ++finished;
+        continue;
       }
-      else
+      again.push_back(job->chunk);
+      if (job->finished)
       {
-        unfinished.push_back(job->chunk);
+        // What comes behind it needs a carry that only this device has had.
+        m_Context.AddFinishedVoxels(-job->chunk.outputBox.NumberOfVoxels());
       }
     }
-    m_Queue.PutBack(unfinished.size(), unfinished);
-    if (m_Failure)
+    m_Queue.PutBack(claimed, again);
+    if (m_Failure && !wasRecalled)
     {
       std::rethrow_exception(m_Failure);
     }
@@ -263,7 +276,7 @@ private:
     {
       m_Device.DestroyEvent(event);
     }
-    for (const EventHandle event : m_CarryEvents)
+    for (const EventHandle event : m_OverlapEvents)
     {
       m_Device.DestroyEvent(event);
     }
@@ -346,10 +359,38 @@ private:
     m_Changed.notify_all();
   }
 
+  /** No error ended the run of the pipeline. */
+  bool
+  HasOnlyStopped() const
+  {
+    try
+    {
+      if (m_Failure)
+      {
+        std::rethrow_exception(m_Failure);
+      }
+      return true;
+    }
+    catch (const Aborted &)
+    {
+      return true;
+    }
+    catch (...)
+    {
+      return false;
+    }
+  }
+
+  bool
+  IsRecalled() const
+  {
+    return m_Chain && m_Queue.GetRecalls() != m_Recalls;
+  }
+
   bool
   MustStop() const
   {
-    return m_Failed || m_Context.ShouldStop();
+    return m_Failed || m_Context.ShouldStop() || IsRecalled();
   }
 
   /** Waits under the lock until `ready`; throws Aborted if the run ends before that. */
@@ -394,11 +435,11 @@ private:
 
   /** Where the common voxels of two inputs lie, if they are one block at the end of one and the begin of the other. */
   void
-  FindCarry(const Job * previous, Job & job) const
+  FindOverlap(const Job * previous, Job & job) const
   {
     const auto inputs = m_Context.request.inputs.size();
-    job.carryBytes.assign(inputs, 0);
-    job.carryFrom.assign(inputs, 0);
+    job.overlapBytes.assign(inputs, 0);
+    job.overlapFrom.assign(inputs, 0);
     const int s = m_Plan.sweepAxis;
     if (!previous || m_InputSlots < 2 || !m_Context.plannerRequest.carryHalo)
     {
@@ -423,12 +464,12 @@ private:
     {
       return;
     }
-    job.carries = true;
+    job.overlaps = true;
     for (std::size_t i = 0; i < inputs; ++i)
     {
       const std::size_t planeBytes = static_cast<std::size_t>(plane) * PixelSize(m_Context.inputKinds[i]);
-      job.carryBytes[i] = planeBytes * static_cast<std::size_t>(from.upper[s] - to.lower[s]);
-      job.carryFrom[i] = planeBytes * static_cast<std::size_t>(to.lower[s] - from.lower[s]);
+      job.overlapBytes[i] = planeBytes * static_cast<std::size_t>(from.upper[s] - to.lower[s]);
+      job.overlapFrom[i] = planeBytes * static_cast<std::size_t>(to.lower[s] - from.lower[s]);
     }
   }
 
@@ -479,39 +520,60 @@ private:
     }
   }
 
+  /** Waits until it is known what the next job's input buffer must wait for; nullptr: nothing. */
+  EventHandle
+  AwaitSlot()
+  {
+    std::unique_lock<std::mutex> lock(m_Mutex);
+    const auto                   number = static_cast<std::int64_t>(m_Jobs.size());
+    const std::int64_t           user = number - m_InputSlots;
+    if (user < 0)
+    {
+      return nullptr;
+    }
+    // The slot's last reader is its own kernel, or the copy of its end to the next job's buffer, which comes ahead of
+    // that job's kernel.
+    const bool         overlapped = user + 1 < number && m_Jobs[static_cast<std::size_t>(user) + 1]->overlaps;
+    const std::int64_t reader = overlapped ? user + 1 : user;
+    WaitFor(lock, [&] { return m_Jobs[static_cast<std::size_t>(reader)]->issued; });
+    return overlapped ? OverlapEvent(reader) : RunEvent(reader);
+  }
+
+  /** A chunk is claimed when there is room for it, so that a sweep's are dealt to the devices in turn. */
   void
   Feed()
   {
     Chunk chunk;
-    while (!MustStop() && NextChunk(chunk))
+    for (;;)
     {
+      const EventHandle slotFree = AwaitSlot();
+      if (MustStop() || !NextChunk(chunk))
+      {
+        return;
+      }
       auto job = std::make_unique<Job>();
       job->chunk = chunk;
+      job->slotFree = slotFree;
       const auto & request = m_Context.request;
       FindLayersBefore(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
-      FindCarry(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
+      FindOverlap(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
       for (std::size_t i = 0; i < request.inputs.size(); ++i)
       {
         job->inputs.emplace_back(request.inputs[i], job->inputBox, request.image);
         const auto pieces =
-          CutIntoPieces(static_cast<int>(i), job->carryBytes[i], job->inputs.back().GetNumberOfBytes(), m_PieceBytes);
+          CutIntoPieces(static_cast<int>(i), job->overlapBytes[i], job->inputs.back().GetNumberOfBytes(), m_PieceBytes);
         job->loads.insert(job->loads.end(), pieces.begin(), pieces.end());
+      }
+      if (m_Chain)
+      {
+        job->follows = !m_Jobs.empty() && m_Chain->End(m_Jobs.back()->chunk) == m_Chain->Begin(chunk);
+        job->carryEntered = job->follows && !m_Chain->IsShared();
+        job->carryHandedOn = m_Chain->IsLast(chunk);
       }
       job->output.emplace_back(request.output, chunk.outputBox, request.image);
       job->stores = CutIntoPieces(0, 0, job->output[0].GetNumberOfBytes(), m_PieceBytes);
       {
-        std::unique_lock<std::mutex> lock(m_Mutex);
-        const auto                   number = static_cast<std::int64_t>(m_Jobs.size());
-        const std::int64_t           user = number - m_InputSlots;
-        if (user >= 0)
-        {
-          // The slot's last reader is its own kernel, or the copy of its end to the next job's buffer, which comes
-          // ahead of that job's kernel.
-          const bool         carried = user + 1 < number && m_Jobs[static_cast<std::size_t>(user) + 1]->carries;
-          const std::int64_t reader = carried ? user + 1 : user;
-          WaitFor(lock, [&] { return m_Jobs[static_cast<std::size_t>(reader)]->issued; });
-          job->slotFree = carried ? CarryEvent(reader) : RunEvent(reader);
-        }
+        const std::lock_guard<std::mutex> lock(m_Mutex);
         m_Jobs.push_back(std::move(job));
         m_Parts.pop_front();
       }
@@ -528,9 +590,9 @@ private:
   }
 
   EventHandle
-  CarryEvent(std::int64_t job) const
+  OverlapEvent(std::int64_t job) const
   {
-    return m_CarryEvents[static_cast<std::size_t>(job) % m_CarryEvents.size()];
+    return m_OverlapEvents[static_cast<std::size_t>(job) % m_OverlapEvents.size()];
   }
 
   char *
@@ -631,7 +693,8 @@ private:
     }
   }
 
-  /** Enqueues the kernels of all jobs that are loaded and have a free output buffer, in order. */
+  /** Enqueues the kernels of all jobs that are loaded and have a free output buffer, in order, and ahead of them what
+   * makes the carries that others may wait for. */
   void
   IssueReady()
   {
@@ -641,55 +704,79 @@ private:
       return;
     }
     m_Issuing = true;
-    while (!m_Failed && m_IssueJob < m_Jobs.size())
+    while (!m_Failed)
     {
-      const std::size_t number = m_IssueJob;
-      Job &             job = *m_Jobs[number];
-      const bool        outputFree = number < m_Outputs.size() || m_Jobs[number - m_Outputs.size()]->finished;
-      if (job.loaded < job.loads.size() || !outputFree)
+      if (MayAdvance())
+      {
+        Job & job = *m_Jobs[m_AdvanceJob];
+        lock.unlock();
+        AwaitLoads();
+        m_Carries->Advance(job.chunk, MakeCall(m_AdvanceJob, job), m_RunStream);
+        lock.lock();
+        job.advanced = true;
+        ++m_AdvanceJob;
+      }
+      else if (MayIssue())
+      {
+        Job & job = *m_Jobs[m_IssueJob];
+        lock.unlock();
+        Issue(m_IssueJob, job);
+        lock.lock();
+        job.issued = true;
+        ++m_IssueJob;
+      }
+      else
       {
         break;
       }
-      lock.unlock();
-      Issue(number, job);
-      lock.lock();
-      job.issued = true;
-      ++m_IssueJob;
       m_Changed.notify_all();
     }
     m_Issuing = false;
   }
 
+  bool
+  MayAdvance() const
+  {
+    if (!m_Chain || m_AdvanceJob == m_Jobs.size() ||
+        m_AdvanceJob > m_IssueJob + DeviceCarries::Lead(m_Chain->IsShared()))
+    {
+      return false;
+    }
+    const Job & job = *m_Jobs[m_AdvanceJob];
+    return job.loaded == job.loads.size() && job.carryEntered;
+  }
+
+  bool
+  MayIssue() const
+  {
+    if (m_IssueJob == m_Jobs.size())
+    {
+      return false;
+    }
+    const Job & job = *m_Jobs[m_IssueJob];
+    const bool  outputFree = m_IssueJob < m_Outputs.size() || m_Jobs[m_IssueJob - m_Outputs.size()]->finished;
+    return job.loaded == job.loads.size() && outputFree && (!m_Chain || m_IssueJob < m_AdvanceJob);
+  }
+
   void
-  Issue(std::size_t number, const Job & job)
+  AwaitLoads()
   {
     m_Device.Record(m_LoadEvent, m_LoadStream);
     m_Device.Wait(m_RunStream, m_LoadEvent);
+  }
+
+  KernelCall
+  MakeCall(std::size_t number, const Job & job)
+  {
     KernelCall call;
     call.operation = m_Context.request.operation.get();
     call.numberOfInputs = static_cast<int>(job.inputs.size());
     for (std::size_t i = 0; i < job.inputs.size(); ++i)
     {
-      char * const memory = InputMemory(number) + m_InputOffsets[i];
-      if (job.carries)
-      {
-        m_Device.CopyOnDevice(
-          memory, InputMemory(number - 1) + m_InputOffsets[i] + job.carryFrom[i], job.carryBytes[i], m_RunStream);
-      }
-      call.inputs[i] = DenseView(memory, m_Context.inputKinds[i], job.inputBox);
+      call.inputs[i] = DenseView(InputMemory(number) + m_InputOffsets[i], m_Context.inputKinds[i], job.inputBox);
     }
-    if (job.carries)
-    {
-      m_Device.Record(CarryEvent(static_cast<std::int64_t>(number)), m_RunStream);
-    }
-    const bool goesOn = job.bytesBefore > 0;
-    if (goesOn)
-    {
-      m_Device.CopyOnDevice(
-        OutputMemory(number), OutputMemory(number - 1) + job.layersFrom, job.bytesBefore, m_RunStream);
-    }
-    call.output =
-      DenseView(OutputMemory(number), m_Context.request.output.kind, goesOn ? job.inputBox : job.chunk.outputBox);
+    call.output = DenseView(
+      OutputMemory(number), m_Context.request.output.kind, job.bytesBefore > 0 ? job.inputBox : job.chunk.outputBox);
     call.writable = job.chunk.outputBox;
     call.image = m_Context.request.image;
     call.scratch = m_Scratch.Get();
@@ -697,6 +784,34 @@ private:
     call.control = &m_Control;
     call.tables = &m_Tables;
     call.changedSides = static_cast<std::uint32_t *>(m_ChangedSides.Get());
+    if (m_Chain)
+    {
+      m_Carries->Enter(number, job.chunk, job.follows, call);
+    }
+    return call;
+  }
+
+  void
+  Issue(std::size_t number, const Job & job)
+  {
+    AwaitLoads();
+    if (job.overlaps)
+    {
+      for (std::size_t i = 0; i < job.inputs.size(); ++i)
+      {
+        m_Device.CopyOnDevice(InputMemory(number) + m_InputOffsets[i],
+                              InputMemory(number - 1) + m_InputOffsets[i] + job.overlapFrom[i],
+                              job.overlapBytes[i],
+                              m_RunStream);
+      }
+      m_Device.Record(OverlapEvent(static_cast<std::int64_t>(number)), m_RunStream);
+    }
+    if (job.bytesBefore > 0)
+    {
+      m_Device.CopyOnDevice(
+        OutputMemory(number), OutputMemory(number - 1) + job.layersFrom, job.bytesBefore, m_RunStream);
+    }
+    const KernelCall call = MakeCall(number, job);
     if (m_IsFixpoint)
     {
       m_Device.SetToZero(call.changedSides, sizeof(std::uint32_t), m_RunStream);
@@ -706,6 +821,60 @@ private:
       m_Device.Launch(*kernel, call, m_RunStream);
     }
     m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream);
+  }
+
+  /** Brings the jobs' carries from and to the chain, in order. */
+  void
+  HandCarries()
+  {
+    const auto mustStop = [this] { return MustStop(); };
+    for (std::size_t number = 0;; ++number)
+    {
+      Job * job = nullptr;
+      {
+        std::unique_lock<std::mutex> lock(m_Mutex);
+        WaitFor(lock, [&] { return number < m_Jobs.size() || m_NoMoreJobs; });
+        if (number == m_Jobs.size())
+        {
+          return;
+        }
+        job = m_Jobs[number].get();
+      }
+      if (!job->follows)
+      {
+        m_Carries->Take(number, job->chunk, mustStop);
+      }
+      {
+        const std::lock_guard<std::mutex> lock(m_Mutex);
+        job->carryEntered = true;
+      }
+      IssueReady();
+      if (!m_Chain->IsShared())
+      {
+        return;
+      }
+      if (!m_Chain->IsLast(job->chunk))
+      {
+        {
+          std::unique_lock<std::mutex> lock(m_Mutex);
+          WaitFor(lock, [job] { return job->advanced; });
+        }
+        m_Carries->HandOn(number, job->chunk, mustStop);
+        const std::lock_guard<std::mutex> lock(m_Mutex);
+        job->carryHandedOn = true;
+        ForgetCarry(*job);
+      }
+    }
+  }
+
+  /** What entered a job that is done with is kept no longer. */
+  void
+  ForgetCarry(const Job & job)
+  {
+    if (m_Chain && job.finished && job.carryHandedOn)
+    {
+      m_Chain->Forget(m_Chain->Begin(job.chunk));
+    }
   }
 
   /** The next piece to store; false when there is none (`wait`: when there will be none). */
@@ -800,6 +969,7 @@ private:
         return;
       }
       job.finished = true;
+      ForgetCarry(job);
     }
     if (m_IsFixpoint)
     {
@@ -815,11 +985,15 @@ private:
   RunContext &      m_Context;
   const Plan &      m_Plan;
   ChunkQueue &      m_Queue;
+  CarryChain *      m_Chain;
+  const int         m_Recalls; ///< of the queue's, before the first claim
   const std::size_t m_Worker;
   const int         m_Splits;
   const Kernel *    m_Kernel{ nullptr };
   CachedTables      m_Tables;
   StopControl       m_Control{ m_Context };
+
+  std::unique_ptr<DeviceCarries> m_Carries; ///< of a sweep
 
   int                      m_InputSlots;
   int                      m_OutputSlots;
@@ -842,7 +1016,7 @@ private:
   StreamHandle             m_StoreStream{ nullptr };
   EventHandle              m_LoadEvent{ nullptr };
   std::vector<EventHandle> m_RunEvents;
-  std::vector<EventHandle> m_CarryEvents;
+  std::vector<EventHandle> m_OverlapEvents;
   std::vector<EventHandle> m_PieceEvents;
 
   std::mutex                        m_Mutex;
@@ -850,6 +1024,7 @@ private:
   std::vector<std::unique_ptr<Job>> m_Jobs;
   std::deque<Chunk>                 m_Parts;
   std::size_t                       m_LoadJob{ 0 };
+  std::size_t                       m_AdvanceJob{ 0 };
   std::size_t                       m_IssueJob{ 0 };
   std::size_t                       m_StoreJob{ 0 };
   bool                              m_Issuing{ false };
@@ -858,9 +1033,9 @@ private:
   std::exception_ptr                m_Failure;
 };
 
-Pipeline::Pipeline(DeviceState & state, RunContext & context, const Plan & plan, ChunkQueue & queue, std::size_t worker,
-                   int splits, std::size_t memoryLimit, std::size_t pinnedLimit)
-  : m_Impl(new Impl(state, context, plan, queue, worker, splits, memoryLimit, pinnedLimit))
+Pipeline::Pipeline(DeviceState & state, RunContext & context, const Plan & plan, ChunkQueue & queue, CarryChain * chain,
+                   std::size_t worker, int splits, std::size_t memoryLimit, std::size_t pinnedLimit)
+  : m_Impl(new Impl(state, context, plan, queue, chain, worker, splits, memoryLimit, pinnedLimit))
 {}
 
 Pipeline::~Pipeline() = default;
@@ -878,7 +1053,7 @@ Pipeline::CanSplit(const Plan & plan, int splits, const PlannerRequest & request
   {
     for (const Chunk & part : SplitChunk(chunk, splits, plan.sweepAxis, request))
     {
-      if (part.outputBox.NumberOfVoxels() > 1)
+      if (!HalveChunk(part, plan.sweepAxis, request).empty())
       {
         return true;
       }

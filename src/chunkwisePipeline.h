@@ -2,6 +2,7 @@
 #ifndef chunkwisePipeline_h
 #define chunkwisePipeline_h
 
+#include "chunkwiseCarryChain.h"
 #include "chunkwiseChunkQueue.h"
 #include "chunkwiseRunContext.h"
 
@@ -11,22 +12,28 @@
 namespace chunkwise
 {
 
-/** Runs independent chunks through one device: load, run and store overlap, and host threads stage small pieces through
- * pinned memory that fits the host's caches.
+/** Runs chunks through one device: load, run and store overlap, and host threads stage small pieces through pinned
+ * memory that fits the host's caches.
  *
  * Threads: the caller feeds chunks; loaders copy pieces of the images to pinned memory and enqueue their transfer;
  * whoever completes a chunk's input enqueues its kernel; storers enqueue transfers back and copy pieces into the image.
- * All device memory is acquired before the first chunk. */
+ * All device memory is acquired before the first chunk.
+ *
+ * In a sweep a chunk's kernel waits for its carry too. From one chunk to the next on the same device it stays there;
+ * one more thread gets it from the chain where the chunk before was another's, and hands on what others may wait for.
+ */
 class Pipeline
 {
 public:
-  /** `splits`: each claimed chunk is halved this many times. Throws BudgetError or DeviceError if memory fails. */
-  Pipeline(DeviceState & state, RunContext & context, const Plan & plan, ChunkQueue & queue, std::size_t worker,
-           int splits, std::size_t memoryLimit, std::size_t pinnedLimit);
+  /** `splits`: each claimed chunk is halved this many times. `chain`: of a sweep, else nullptr. Throws BudgetError or
+   * DeviceError if memory fails. */
+  Pipeline(DeviceState & state, RunContext & context, const Plan & plan, ChunkQueue & queue, CarryChain * chain,
+           std::size_t worker, int splits, std::size_t memoryLimit, std::size_t pinnedLimit);
   ~Pipeline();
 
-  /** Takes chunks until none is left or the run is stopped. On failure everything unfinished goes back to the queue,
-   * the device is left idle, and the first error is thrown. Returns the chunks it finished. */
+  /** Takes chunks until none is left, the run is stopped or the queue recalls its claims. On failure everything
+   * unfinished, and of a sweep what others could not go on from, goes back to the queue, the device is left idle, and
+   * the first error is thrown. Returns the chunks it finished. */
   std::int64_t
   Run();
 

@@ -295,10 +295,18 @@ public:
       const double imbalance = std::ceil(chunks / devices) * devices / chunks;
       const double ends = m_Request.oneAtATime ? 0 : (load + store) * devices / chunks;
       const double launches = chunks / devices * m_LaunchSeconds;
+      // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
+      // links.
+      const double bytesIn = static_cast<double>(m_Request.carryBytes + std::min(c.inputBytes, m_Request.bytesAhead));
+      const double bytesOut = static_cast<double>(m_Request.carryBytes + std::min(c.outputBytes, m_Request.bytesAhead));
+      const double handovers = m_Request.sweepAxis >= 0 && devices > 1
+                                 ? chunks * devices * (bytesIn / m_ToDeviceRate + bytesOut / m_ToHostRate)
+                                 : 0;
       const auto   estimate = [&](double kernel) {
         const double steady = c.inputSlots == 1 ? load + store + kernel
                                                   : std::max({ load, store, kernel }) * (c.inputSlots == 2 ? 1.1 : 1.0);
-        return steady * imbalance + ends + (m_Request.oneAtATime ? 0 : kernel * devices / chunks) + launches;
+        return std::max(steady * imbalance, handovers) + ends + (m_Request.oneAtATime ? 0 : kernel * devices / chunks) +
+               launches;
       };
       if (c.deviceBytes > m_Memory || c.bytesIn > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
       {
@@ -403,8 +411,9 @@ BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExten
 std::vector<Chunk>
 HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request)
 {
-  int axis = sweepAxis;
-  if (chunk.outputBox.Extent(axis) < 2)
+  // What a sweep hands on belongs to whole planes.
+  int axis = request.sweepAxis >= 0 ? request.sweepAxis : sweepAxis;
+  if (chunk.outputBox.Extent(axis) < 2 && request.sweepAxis < 0)
   {
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -423,6 +432,22 @@ HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request)
     half.inputBox = InputBoxOf(half.outputBox, request);
   }
   return halves;
+}
+
+std::vector<Chunk>
+HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerRequest & request)
+{
+  std::vector<Chunk> smaller;
+  for (const Chunk & chunk : chunks)
+  {
+    const std::vector<Chunk> halves = HalveChunk(chunk, sweepAxis, request);
+    if (halves.empty())
+    {
+      smaller.push_back(chunk);
+    }
+    smaller.insert(smaller.end(), halves.begin(), halves.end());
+  }
+  return smaller;
 }
 
 Plan

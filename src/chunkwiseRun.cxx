@@ -35,9 +35,15 @@ public:
     , m_Plan(plan)
     , m_Devices(devices)
     , m_Report(report)
-    , m_Queue(plan.chunks, devices.size() + 1,
-              devices.empty() || context.request.hostTakesChunks ? devices.size() + 1 : devices.size())
+    , m_HostTakesChunks(devices.empty() || (context.request.hostTakesChunks &&
+                                            context.request.operation->GetSchedule() == Schedule::Independent))
+    , m_Queue(plan.chunks, devices.size() + 1, m_HostTakesChunks ? devices.size() + 1 : devices.size(),
+              context.plannerRequest.sweepAxis)
   {
+    if (context.request.operation->GetSchedule() == Schedule::Sweep)
+    {
+      m_Chain = std::make_unique<CarryChain>(context, devices.size() > 1);
+    }
     m_Report.chunksPerDevice.assign(devices.size(), 0);
     m_Dropped.assign(devices.size(), false);
   }
@@ -146,9 +152,9 @@ private:
   Work()
   {
     const Schedule schedule = m_Context.request.operation->GetSchedule();
-    if (schedule == Schedule::Sweep || schedule == Schedule::TwoPass)
+    if (schedule == Schedule::TwoPass)
     {
-      WorkInOrder(m_Devices);
+      WorkInPasses(m_Devices);
       return;
     }
     WorkInAnyOrder();
@@ -165,7 +171,7 @@ private:
           devices.push_back(m_Devices[d]);
         }
       }
-      WorkInOrder(devices);
+      WorkInPasses(devices);
     }
   }
 
@@ -178,8 +184,7 @@ private:
     {
       threads.emplace_back([this, d] { ServeDevice(d); });
     }
-    const bool hostNow = m_Devices.empty() || m_Context.request.hostTakesChunks;
-    if (hostNow)
+    if (m_HostTakesChunks)
     {
       ServeHost();
     }
@@ -192,7 +197,7 @@ private:
       return;
     }
     // Chunks are left and no device is.
-    if (m_Context.request.backend == BackendChoice::CUDA || hostNow)
+    if (m_Context.request.backend == BackendChoice::CUDA || m_HostTakesChunks)
     {
       SetFailure(m_LastDeviceFailure ? m_LastDeviceFailure
                                      : std::make_exception_ptr(Error("no worker took the last chunks")));
@@ -207,9 +212,12 @@ private:
   {
     try
     {
-      HostWorker worker(
-        m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, m_Manager.HostLimit(m_Context.request));
-      Chunk chunk;
+      HostWorker worker(m_Context,
+                        m_Manager.GetExecutor(m_Context.request),
+                        m_Manager.host,
+                        m_Manager.HostLimit(m_Context.request),
+                        m_Chain.get());
+      Chunk      chunk;
       while (m_Queue.Claim(m_Devices.size(), chunk, [this] { return m_Context.ShouldStop(); }))
       {
         worker.Run(chunk);
@@ -270,8 +278,8 @@ private:
       bool               again = true;
       try
       {
-        Pipeline           pipeline(state, m_Context, m_Plan, m_Queue, d, splits, memoryLimit, pinnedLimit);
-        const std::int64_t finished = pipeline.Run();
+        Pipeline pipeline(state, m_Context, m_Plan, m_Queue, m_Chain.get(), d, splits, memoryLimit, pinnedLimit);
+        const std::int64_t                finished = pipeline.Run();
         const std::lock_guard<std::mutex> lock(m_Mutex);
         m_Report.chunksPerDevice[d] += finished;
       }
@@ -343,10 +351,10 @@ private:
     return VisitsOfDevice;
   }
 
-  /** Sweep, TwoPass and what Fixpoint does where chunks meet: every device and, where there is none, the CPU runs one
+  /** TwoPass and what Fixpoint does where chunks meet: every device and, where there is none, the CPU runs one
    * step at a time; of Fixpoint's a device some, beside each other's transfers, if its memory has room. */
   void
-  WorkInOrder(const std::vector<std::size_t> & devices)
+  WorkInPasses(const std::vector<std::size_t> & devices)
   {
     Executor &                                executor = m_Manager.GetExecutor(m_Context.request);
     const auto                                host = MakeHostRunner(m_Context, executor, m_Manager.host);
@@ -405,16 +413,21 @@ private:
           // Pinned memory has room for fewer: no more than time is lost.
         }
       }
-      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
-      if (!isFixpoint)
+      if (isFixpoint)
       {
-        m_Report.chunksPerDevice = finished;
+        RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
+      }
+      else
+      {
+        RunInSmallerChunks(runners, turns, *host);
       }
     }
-    catch (const DeviceError & error)
+    catch (const Error & error)
     {
       endTurns();
-      if (m_Context.request.backend == BackendChoice::CUDA)
+      const bool mayFallBack =
+        dynamic_cast<const DeviceError *>(&error) != nullptr || dynamic_cast<const BudgetError *>(&error) != nullptr;
+      if (!mayFallBack || m_Context.request.backend == BackendChoice::CUDA)
       {
         throw;
       }
@@ -436,12 +449,50 @@ private:
     endTurns();
   }
 
+  /** Runs the schedule, again with halved chunks as long as memory fails: what its chunks hold of each other belongs to
+   * one way of cutting. */
+  void
+  RunInSmallerChunks(std::vector<std::unique_ptr<ChunkRunner>> & runners, const std::vector<DeviceState *> & states,
+                     ChunkRunner & host)
+  {
+    Plan plan = m_Plan;
+    for (int splits = 0;; ++splits)
+    {
+      try
+      {
+        m_Report.chunksPerDevice = RunSchedule(m_Context, plan, runners, m_Report.warnings, host);
+        return;
+      }
+      catch (const Error & error)
+      {
+        const auto * const failure = dynamic_cast<const DeviceError *>(&error);
+        const bool         memoryFailed = failure ? failure->kind == DeviceError::Kind::OutOfMemory
+                                                  : dynamic_cast<const BudgetError *>(&error) != nullptr;
+        std::vector<Chunk> smaller = HalveChunks(plan.chunks, plan.sweepAxis, m_Context.plannerRequest);
+        if (!memoryFailed || splits == MostSplits || smaller.size() == plan.chunks.size())
+        {
+          throw;
+        }
+        plan.chunks.swap(smaller);
+      }
+      for (DeviceState * state : states)
+      {
+        state->tables.Clear();
+        state->memory.Trim();
+      }
+      m_Context.finishedVoxels = 0;
+      ++m_Context.retries;
+    }
+  }
+
   ManagerState &                   m_Manager;
   RunContext &                     m_Context;
   const Plan &                     m_Plan;
   const std::vector<std::size_t> & m_Devices;
   ExecutionReport &                m_Report;
+  const bool                       m_HostTakesChunks;
   ChunkQueue                       m_Queue;
+  std::unique_ptr<CarryChain>      m_Chain; ///< of a sweep
   std::mutex                       m_Mutex;
   std::condition_variable          m_Changed;
   bool                             m_Ended{ false };

@@ -15,9 +15,6 @@ RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr
   TaskLoop loop(context, runners, warnings);
   switch (context.request.operation->GetSchedule())
   {
-    case Schedule::Sweep:
-      RunSweep(context, plan, loop);
-      break;
     case Schedule::TwoPass:
       RunTwoPass(context, plan, loop);
       break;
@@ -25,7 +22,8 @@ RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr
       RunFixpoint(context, plan, loop, host);
       break;
     case Schedule::Independent:
-      throw Error("independent chunks run through the pipeline");
+    case Schedule::Sweep:
+      throw Error("independent chunks and those of a sweep run through the pipeline");
   }
   return loop.GetFinished();
 }

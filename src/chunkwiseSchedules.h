@@ -10,8 +10,8 @@
 namespace chunkwise
 {
 
-/** Runs one kernel on one chunk, from and to the host's images, synchronously: what the schedules other than
- * Independent are made of. One per worker. */
+/** Runs one kernel on one chunk, from and to the host's images, synchronously: what TwoPass and Fixpoint are made of.
+ * One per worker. */
 class ChunkRunner
 {
 public:

@@ -105,7 +105,8 @@ private:
     }
     catch (const DeviceError & error)
     {
-      if (!last)
+      // Who has no memory may have it for smaller chunks.
+      if (!last && error.kind != DeviceError::Kind::OutOfMemory)
       {
         m_Warnings.push_back(m_Runners[r]->GetName() + " dropped: " + error.what());
         m_Runners[r].reset();
@@ -128,8 +129,6 @@ private:
   std::exception_ptr                          m_Failure;
 };
 
-void
-RunSweep(RunContext & context, const Plan & plan, TaskLoop & loop);
 void
 RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop);
 /** `host` runs what takes more than a chunk, and ends the state. */

@@ -1,12 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseBoxTrial.h"
-#include "chunkwiseError.h"
+#include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseOrderedKey.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseSequenceOperation.h"
-#include "chunkwiseSpecialValues.h"
 
 #include <cmath>
 
@@ -47,49 +46,43 @@ ExtremumOf(const std::vector<T> & values, bool minimum)
   return found ? result : std::numeric_limits<T>::quiet_NaN();
 }
 
-template <typename TIn, typename TOut>
-void
-CompareWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+/** Special values in every second image. */
+struct AddSpecialsToSome
 {
-  for (int trial = 0; trial < 12; ++trial)
+  std::mt19937 & random;
+
+  template <typename T>
+  void
+  operator()(int trial, std::vector<T> & pixels) const
   {
-    const auto       operation = RandomExtremum(random, trial % 4 == 0 ? 12 : 3, true);
-    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
-    if constexpr (std::is_floating_point<TIn>::value)
+    if constexpr (std::is_floating_point<T>::value)
     {
       if (trial % 2)
       {
-        AddSpecials(random, t.pixels);
+        AddSpecials(random, pixels);
       }
     }
-    t.request.backend = backend;
-    t.Prepare(RandomRegion(random, t.request.image.Extents()));
-    manager.Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      const TOut expected =
-        static_cast<TOut>(ExtremumOf(WindowValues<TIn>(t.image, index, *operation), operation->minimum));
-      const TOut result = t.Result(index);
-      const bool bothNaN = expected != expected && result != result;
-      ASSERT_TRUE(bothNaN || std::memcmp(&expected, &result, sizeof(result)) == 0)
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": " << +result
-        << " not " << +expected;
-    });
   }
-}
+};
 
 TEST_P(Extremum, IsWhatItsDefinitionSays)
 {
   std::mt19937 random(71);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-  {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      CompareWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
-      CompareWithOracle<Pixel, float>(random, GetManager(), GetBackend());
-      CompareWithOracle<Pixel, double>(random, GetManager(), GetBackend());
-    });
-  }
+  ForEachPairOfKinds([&](auto in, auto out) {
+    using In = decltype(in);
+    using Out = decltype(out);
+    CompareWithDefinition<In, Out>(
+      random,
+      GetManager(),
+      GetBackend(),
+      12,
+      [&](int trial) { return RandomExtremum(random, trial % 4 == 0 ? 12 : 3, true); },
+      AddSpecialsToSome{ random },
+      [](const auto & t, const ExtremumOperation & operation, const Coordinates & index) {
+        return IsSame(t.Result(index),
+                      static_cast<Out>(ExtremumOf(WindowValues<In>(t.image, index, operation), operation.minimum)));
+      });
+  });
 }
 
 TEST_P(Extremum, ChunksHaveTheBitsOfTheWholeOnTheCpu)
@@ -108,64 +101,48 @@ TEST_P(Extremum, ChunksHaveTheBitsOfTheWholeOnTheCpu)
   compare(std::uint64_t{}, std::uint64_t{}, 30);
 }
 
-template <typename TIn, typename TOut>
-void
-CompareRangeWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+/** The largest minus the smallest number; a number's type gives the difference its rounding. */
+template <typename T>
+long double
+RangeOf(std::vector<T> values)
 {
-  for (int trial = 0; trial < 12; ++trial)
+  values.erase(std::remove_if(values.begin(), values.end(), [](T value) { return value != value; }), values.end());
+  if (values.empty())
   {
-    const auto       operation = RandomBox<RangeOperation>(random, trial % 4 == 0 ? 12 : 3, true);
-    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
-    if (trial % 2)
-    {
-      AddFewSpecials(random, t.pixels);
-    }
-    t.request.backend = backend;
-    t.Prepare(RandomRegion(random, t.request.image.Extents()));
-    manager.Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      auto values = WindowValues<TIn>(t.image, index, *operation);
-      values.erase(std::remove_if(values.begin(), values.end(), [](TIn value) { return value != value; }),
-                   values.end());
-      if (values.empty())
-      {
-        ASSERT_NE(t.Result(index), t.Result(index));
-        return;
-      }
-      const auto  extrema = std::minmax_element(values.begin(), values.end());
-      long double expected = 0;
-      if constexpr (std::is_integral<TIn>::value)
-      {
-        const auto difference = static_cast<oracle::Wide>(*extrema.second) - static_cast<oracle::Wide>(*extrema.first);
-        expected = static_cast<long double>(difference);
-        if (std::is_integral<TOut>::value)
-        {
-          expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
-        }
-      }
-      else
-      {
-        expected = static_cast<long double>(*extrema.second - *extrema.first);
-      }
-      ASSERT_TRUE(
-        IsNear(static_cast<long double>(t.Result(index)), static_cast<long double>(static_cast<TOut>(expected)), 0))
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
-    });
+    return std::numeric_limits<long double>::quiet_NaN();
   }
+  const auto extrema = std::minmax_element(values.begin(), values.end());
+  using Difference = std::conditional_t<std::is_integral<T>::value, oracle::Wide, T>;
+  return static_cast<long double>(static_cast<Difference>(*extrema.second) - static_cast<Difference>(*extrema.first));
 }
 
 TEST_P(Extremum, RangeIsTheMaximumMinusTheMinimum)
 {
   std::mt19937 random(74);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-  {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      CompareRangeWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
-      CompareRangeWithOracle<Pixel, double>(random, GetManager(), GetBackend());
-    });
-  }
+  ForEachPairOfKinds([&](auto in, auto out) {
+    using In = decltype(in);
+    using Out = decltype(out);
+    CompareWithDefinition<In, Out>(
+      random,
+      GetManager(),
+      GetBackend(),
+      12,
+      [&](int trial) { return RandomBox<RangeOperation>(random, trial % 4 == 0 ? 12 : 3, true); },
+      [&](int trial, std::vector<In> & pixels) {
+        if (trial % 2)
+        {
+          AddFewSpecials(random, pixels);
+        }
+      },
+      [](const auto & t, const RangeOperation & operation, const Coordinates & index) {
+        long double expected = RangeOf(WindowValues<In>(t.image, index, operation));
+        if (std::is_integral<Out>::value)
+        {
+          expected = std::min(expected, static_cast<long double>(std::numeric_limits<Out>::max()));
+        }
+        return IsSame(t.Result(index), static_cast<Out>(expected));
+      });
+  });
 }
 
 TEST_P(Extremum, RangesOfChunksHaveTheBitsOfTheWholeOnTheCpu)
@@ -198,79 +175,64 @@ RandomElement(std::mt19937 & random, int largestRadius)
   return operation;
 }
 
-template <typename TIn, typename TOut>
-void
-CompareElementsWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+/** The voxels under the element at `index`; for integers the neutral value if there is none. */
+template <typename T>
+std::vector<T>
+ElementValues(const BufferView & image, const Coordinates & index, const FlatExtremumOperation & operation)
 {
-  for (int trial = 0; trial < 12; ++trial)
+  std::vector<T> values;
+  Box            window{};
+  for (int a = 0; a < MaxDimension; ++a)
   {
-    const auto       operation = RandomElement(random, trial % 4 == 0 ? 5 : 2);
-    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
-    if constexpr (std::is_floating_point<TIn>::value)
-    {
-      if (trial % 2)
-      {
-        AddSpecials(random, t.pixels);
-      }
-    }
-    t.request.backend = backend;
-    t.Prepare(RandomRegion(random, t.request.image.Extents()));
-    manager.Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      std::vector<TIn> values;
-      Box              window{};
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        window.lower[a] = -operation->radius[a];
-        window.upper[a] = operation->radius[a] + 1;
-      }
-      std::size_t tap = 0;
-      ForEachIndex(window, [&](Coordinates at) {
-        if (!operation->element[tap++])
-        {
-          return;
-        }
-        bool there = true;
-        for (int a = 0; a < MaxDimension; ++a)
-        {
-          at[a] += index[a];
-          there = oracle::Look(at[a], t.image.box.upper[a], operation->boundary.mode) && there;
-        }
-        if (there)
-        {
-          values.push_back(At<TIn>(t.image, at));
-        }
-        else if (operation->boundary.mode == BoundaryMode::Constant)
-        {
-          values.push_back(static_cast<TIn>(operation->boundary.constant));
-        }
-      });
-      if (values.empty() && std::is_integral<TIn>::value)
-      {
-        values.push_back(operation->minimum ? std::numeric_limits<TIn>::max() : std::numeric_limits<TIn>::lowest());
-      }
-      const TOut expected = static_cast<TOut>(ExtremumOf(values, operation->minimum));
-      const TOut result = t.Result(index);
-      const bool bothNaN = expected != expected && result != result;
-      ASSERT_TRUE(bothNaN || std::memcmp(&expected, &result, sizeof(result)) == 0)
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": " << +result
-        << " not " << +expected;
-    });
+    window.lower[a] = -operation.radius[a];
+    window.upper[a] = operation.radius[a] + 1;
   }
+  std::size_t tap = 0;
+  ForEachIndex(window, [&](Coordinates at) {
+    if (!operation.element[tap++])
+    {
+      return;
+    }
+    bool there = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      at[a] += index[a];
+      there = oracle::Look(at[a], image.box.upper[a], operation.boundary.mode) && there;
+    }
+    if (there)
+    {
+      values.push_back(At<T>(image, at));
+    }
+    else if (operation.boundary.mode == BoundaryMode::Constant)
+    {
+      values.push_back(static_cast<T>(operation.boundary.constant));
+    }
+  });
+  if (values.empty() && std::is_integral<T>::value)
+  {
+    values.push_back(operation.minimum ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest());
+  }
+  return values;
 }
 
 TEST_P(Extremum, OverAnElementIsWhatItsDefinitionSays)
 {
   std::mt19937 random(76);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-  {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      CompareElementsWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
-      CompareElementsWithOracle<Pixel, double>(random, GetManager(), GetBackend());
-    });
-  }
+  ForEachPairOfKinds([&](auto in, auto out) {
+    using In = decltype(in);
+    using Out = decltype(out);
+    CompareWithDefinition<In, Out>(
+      random,
+      GetManager(),
+      GetBackend(),
+      12,
+      [&](int trial) { return RandomElement(random, trial % 4 == 0 ? 5 : 2); },
+      AddSpecialsToSome{ random },
+      [](const auto & t, const FlatExtremumOperation & operation, const Coordinates & index) {
+        return IsSame(t.Result(index),
+                      static_cast<Out>(ExtremumOf(ElementValues<In>(t.image, index, operation), operation.minimum)));
+      });
+  });
 }
 
 TEST_P(Extremum, OverElementsChunksHaveTheBitsOfTheWholeOnTheCpu)
@@ -286,18 +248,8 @@ TEST(FlatExtremumOperation, BadElementsAreNamed)
   FlatExtremumOperation operation;
   operation.radius = { { 1, 1, 0, 0, 0 } };
   operation.element.assign(9, 1);
-  operation.Validate(Coordinates::Filled(10));
-  const auto message = [&]() -> std::string {
-    try
-    {
-      operation.Validate(Coordinates::Filled(10));
-    }
-    catch (const ParameterError & error)
-    {
-      return error.what();
-    }
-    return "";
-  };
+  const auto message = [&] { return ValidationMessage(operation, Coordinates::Filled(10)); };
+  EXPECT_EQ(message(), "");
   operation.element.assign(9, 0);
   EXPECT_NE(message().find("is empty"), std::string::npos);
   operation.element.assign(8, 1);

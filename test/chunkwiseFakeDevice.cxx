@@ -390,7 +390,13 @@ FakeDevice::CopyToHost(void * to, const void * from, std::size_t bytes, StreamHa
 {
   Enter("CopyToHost", bytes);
   CheckRange(from, bytes);
-  static_cast<Stream *>(stream)->Enqueue([=] { std::memcpy(to, from, bytes); });
+  static_cast<Stream *>(stream)->Enqueue([=] {
+    if (onCopyToHost)
+    {
+      onCopyToHost(bytes);
+    }
+    std::memcpy(to, from, bytes);
+  });
 }
 
 void

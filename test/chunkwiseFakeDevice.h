@@ -56,6 +56,8 @@ public:
   CountViolations() const;
   /** Called (with the number of launches so far) when a kernel begins to run. */
   std::function<void(int)> onKernel;
+  /** Called (with the bytes) when a copy to the host begins. */
+  std::function<void(std::size_t)> onCopyToHost;
 
   const DeviceDescription &
   GetDescription() const override;

@@ -11,11 +11,13 @@
 #include "chunkwiseOperations.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseWienerOperation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -336,28 +338,61 @@ private:
 };
 
 /** Values from 0 to 1677 and a fraction, as `TPixel`; of bytes, to 167. */
-template <typename TPixel>
+/** Calls body(begin, end, thread) for a part of [0, count) in each of the machine's threads. */
+template <typename TBody>
 void
-FillRandom(void * data, std::size_t count)
+InThreads(std::size_t count, TBody && body)
 {
-  auto * const             image = static_cast<TPixel *>(data);
   const unsigned int       threads = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> pool;
   for (unsigned int t = 0; t < threads; ++t)
   {
-    pool.emplace_back([=] {
-      std::uint32_t state = 1234567u + t;
-      for (std::size_t i = count * t / threads; i < count * (t + 1) / threads; ++i)
-      {
-        state = state * 1664525u + 1013904223u;
-        image[i] = static_cast<TPixel>(static_cast<float>(state >> 8) * (sizeof(TPixel) > 1 ? 1e-4f : 1e-5f));
-      }
-    });
+    pool.emplace_back([=] { body(count * t / threads, count * (t + 1) / threads, t); });
   }
   for (auto & thread : pool)
   {
     thread.join();
   }
+}
+
+template <typename TPixel>
+void
+FillRandom(void * data, std::size_t count)
+{
+  auto * const image = static_cast<TPixel *>(data);
+  InThreads(count, [image](std::size_t begin, std::size_t end, unsigned int t) {
+    std::uint32_t state = 1234567u + t;
+    for (std::size_t i = begin; i < end; ++i)
+    {
+      state = state * 1664525u + 1013904223u;
+      image[i] = static_cast<TPixel>(static_cast<float>(state >> 8) * (sizeof(TPixel) > 1 ? 1e-4f : 1e-5f));
+    }
+  });
+}
+
+void
+CopyInThreads(void * to, const void * from, std::size_t bytes)
+{
+  InThreads(bytes, [=](std::size_t begin, std::size_t end, unsigned int) {
+    std::memcpy(static_cast<char *>(to) + begin, static_cast<const char *>(from) + begin, end - begin);
+  });
+}
+
+/** Differs where bits do, but for bad luck. */
+std::uint64_t
+CheckSum(const void * data, std::size_t bytes)
+{
+  std::atomic<std::uint64_t> sum{ 0 };
+  InThreads(bytes / sizeof(std::uint64_t), [&sum, data](std::size_t begin, std::size_t end, unsigned int) {
+    const auto * const words = static_cast<const std::uint64_t *>(data);
+    std::uint64_t      own = 0;
+    for (std::size_t i = begin; i < end; ++i)
+    {
+      own += (words[i] ^ i) * 0x9E3779B97F4A7C15u;
+    }
+    sum += own;
+  });
+  return sum;
 }
 
 struct Image
@@ -489,17 +524,28 @@ MeasureLink(Device & device, double & oneWay, double & bothWays)
 }
 
 ExecutionReport
-Execute(Image & image, const std::shared_ptr<Operation> & operation, std::size_t memory, std::vector<int> devices)
+Execute(const BufferView & in, const BufferView & out, const std::shared_ptr<Operation> & operation, std::size_t memory,
+        std::vector<int> devices)
 {
   ExecutionRequest request;
   request.operation = operation;
-  request.image = request.region = image.box;
-  request.inputs.push_back(DenseView(image.in.data(), image.kind, image.box));
-  request.output = DenseView(image.out.data(), image.kind, image.box);
+  request.image = request.region = in.box;
+  request.inputs.push_back(in);
+  request.output = out;
   request.backend = BackendChoice::CUDA;
   request.budgets.device = memory;
   request.devices = std::move(devices);
   return Manager::GetGlobal().Execute(request);
+}
+
+ExecutionReport
+Execute(Image & image, const std::shared_ptr<Operation> & operation, std::size_t memory, std::vector<int> devices)
+{
+  return Execute(DenseView(image.in.data(), image.kind, image.box),
+                 DenseView(image.out.data(), image.kind, image.box),
+                 operation,
+                 memory,
+                 std::move(devices));
 }
 
 void
@@ -538,22 +584,7 @@ HostToHost(Device & device, PixelKind kind)
 double
 HostCopy(Image & image)
 {
-  return Median(3, [&] {
-    const std::size_t        threads = std::max(1u, std::thread::hardware_concurrency());
-    std::vector<std::thread> pool;
-    for (std::size_t t = 0; t < threads; ++t)
-    {
-      pool.emplace_back([&, t] {
-        const std::size_t begin = image.in.size() * t / threads;
-        const std::size_t end = image.in.size() * (t + 1) / threads;
-        std::memcpy(image.out.data() + begin, image.in.data() + begin, end - begin);
-      });
-    }
-    for (auto & thread : pool)
-    {
-      thread.join();
-    }
-  });
+  return Median(3, [&] { CopyInThreads(image.out.data(), image.in.data(), image.in.size()); });
 }
 
 void
@@ -597,6 +628,69 @@ Large(Device & device, std::size_t devices)
                   report.bytesToDevice / bytes,
                   report.plan.chunks.size(),
                   static_cast<double>(report.peakDevice) / 1048576);
+    }
+  }
+}
+
+constexpr std::size_t LargeBytes = std::size_t{ 16 } << 30;
+
+std::shared_ptr<Operation>
+Table(const Coordinates & extent)
+{
+  const auto operation = std::make_shared<SummedAreaTableOperation>();
+  operation->image = extent;
+  operation->summedAxes = extent[2] > 1 ? 3 : 2;
+  return operation;
+}
+
+/** Summed-area tables of 16 GiB, host to host, from and to `in` and `out`, and a mean for comparison. */
+void
+LargeTable(const char * memory, Device & device, std::size_t devices, void * in, void * out)
+{
+  double oneWay = 0;
+  double bothWays = 0;
+  MeasureLink(device, oneWay, bothWays);
+  const auto bytes = static_cast<double>(LargeBytes);
+  std::printf(
+    "\n16 GiB float, host to host, %s memory, device budget 2 GiB; link one way %.1f GB/s, both ways %.1f GB/s "
+    "together\n",
+    memory,
+    oneWay * 1e-9,
+    bothWays * 1e-9);
+  for (const Coordinates & extent :
+       { Coordinates{ { 65536, 65536, 1, 1, 1 } }, Coordinates{ { 2048, 2048, 1024, 1, 1 } } })
+  {
+    const Box box = Box::FromExtent(extent);
+    for (std::size_t count = 1; count <= devices; count *= 2)
+    {
+      std::vector<int> used;
+      for (std::size_t d = 0; d < count; ++d)
+      {
+        used.push_back(static_cast<int>(d));
+      }
+      for (const Row & row : { Row{ "mean radius 2", Mean(2) }, Row{ "table", Table(extent) } })
+      {
+        ExecutionReport report;
+        const double    ours = Median(3, [&] {
+          report = Execute(DenseView(in, PixelKind::Float32, box),
+                           DenseView(out, PixelKind::Float32, box),
+                           row.operation,
+                           std::size_t{ 2 } << 30,
+                           used);
+        });
+        std::printf(
+          "%zu device(s), %d-D %-14s %7.3f s, %5.1f GB/s both ways together, %5.1f%% of the link's; %zu chunks, "
+          "peak %.0f MiB, check sum %016llx\n",
+          count,
+          extent[2] > 1 ? 3 : 2,
+          row.name,
+          ours,
+          2 * bytes / ours * 1e-9,
+          200 * bytes / ours / bothWays,
+          report.plan.chunks.size(),
+          static_cast<double>(report.peakDevice) / 1048576,
+          static_cast<unsigned long long>(CheckSum(out, LargeBytes)));
+      }
     }
   }
 }
@@ -701,7 +795,7 @@ LargeConvolution(Device & device)
 } // namespace
 
 /** Arguments: any of "resident", "ranks", "variances", "nonlocal", "convolution", "varying", "host", "large",
- * "large-convolution"; none: all but the last two. */
+ * "large-convolution", "large-table", "large-table-pinned"; none: all but the last four. */
 int
 main(int argc, char * argv[])
 {
@@ -769,6 +863,24 @@ main(int argc, char * argv[])
     if (wants("large-convolution"))
     {
       LargeConvolution(*devices[0]);
+    }
+    if (wants("large-table"))
+    {
+      // Not touched before it is filled: that takes longer than the runs.
+      const auto                                    free = [](void * memory) { std::free(memory); };
+      const std::unique_ptr<void, void (*)(void *)> in(std::malloc(LargeBytes), free);
+      const std::unique_ptr<void, void (*)(void *)> out(std::malloc(LargeBytes), free);
+      FillRandom<float>(in.get(), LargeBytes / sizeof(float));
+      LargeTable("pageable", *devices[0], devices.size(), in.get(), out.get());
+    }
+    if (wants("large-table-pinned"))
+    {
+      void * const in = devices[0]->AllocatePinned(LargeBytes);
+      void * const out = devices[0]->AllocatePinned(LargeBytes);
+      FillRandom<float>(in, LargeBytes / sizeof(float));
+      LargeTable("pinned", *devices[0], devices.size(), in, out);
+      devices[0]->FreePinned(in);
+      devices[0]->FreePinned(out);
     }
     if (wants("large"))
     {

@@ -1,7 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseError.h"
-#include "chunkwiseFakeDevice.h"
+#include "chunkwiseFakeDevices.h"
 #include "chunkwiseManager.h"
+#include "chunkwiseRecordingMonitor.h"
 #include "chunkwiseTestOperations.h"
 
 #include <algorithm>
@@ -129,34 +130,6 @@ struct Case
   }
 };
 
-struct Devices
-{
-  std::vector<std::shared_ptr<FakeDevice>> fakes;
-
-  explicit Devices(std::size_t count, FakeDevice::Options options = FakeDevice::Options())
-  {
-    for (std::size_t i = 0; i < count; ++i)
-    {
-      options.name = "fake device " + std::to_string(i);
-      fakes.push_back(std::make_shared<FakeDevice>(options, GetTestKernels()));
-    }
-  }
-  std::unique_ptr<Manager>
-  MakeManager() const
-  {
-    return std::make_unique<Manager>(
-      std::vector<std::shared_ptr<Device>>(fakes.begin(), fakes.end()), "none was made", &GetTestKernels());
-  }
-  ~Devices()
-  {
-    for (const auto & fake : fakes)
-    {
-      EXPECT_EQ(fake->CountLive(), 0) << "leaked";
-      EXPECT_EQ(fake->CountViolations(), 0) << "touched what it does not own";
-    }
-  }
-};
-
 TEST(Manager, AnyChunkingAndAnyDevicesGiveTheSame)
 {
   std::mt19937 random(11);
@@ -167,8 +140,8 @@ TEST(Manager, AnyChunkingAndAnyDevicesGiveTheSame)
     FakeDevice::Options options;
     options.jitter = trial % 3 == 0;
     options.hostIsPinned = trial % 5 == 0;
-    Devices    devices(random() % 4, options);
-    const auto manager = devices.MakeManager();
+    FakeDevices devices(random() % 4, options);
+    const auto  manager = devices.MakeManager();
     c.request.budgets.device = 2000 + random() % (trial % 2 ? 60000 : 8000);
     c.request.budgets.pinned = 3000 + random() % 100000;
     c.request.hostTakesChunks = random() % 2 == 0;
@@ -199,7 +172,7 @@ TEST(Manager, EachVoxelCrossesTheLinkOnce)
 {
   std::mt19937 random(12);
   Case         c(random, { { 8, 8, 256, 1, 1 } }, 2);
-  Devices      devices(1);
+  FakeDevices  devices(1);
   const auto   manager = devices.MakeManager();
   c.request.budgets.device = 50000;
   const ExecutionReport report = manager->Execute(c.request);
@@ -214,7 +187,7 @@ TEST(Manager, DevicesShareTheChunks)
 {
   std::mt19937 random(13);
   Case         c(random, { { 20, 20, 60, 1, 1 } }, 1);
-  Devices      devices(3);
+  FakeDevices  devices(3);
   const auto   manager = devices.MakeManager();
   c.request.budgets.device = 15000;
   // The first device gets no chunk done before the others have done most of them.
@@ -233,14 +206,10 @@ TEST(Manager, DevicesShareTheChunks)
   EXPECT_GE(report.chunksPerDevice[1] + report.chunksPerDevice[2], chunks * 2 / 3);
 }
 
-const char * const AllCalls[] = { "GetFreeMemory", "Allocate",     "AllocatePinned", "CreateStream", "CreateEvent",
-                                  "Record",        "Wait",         "Query",          "Synchronize",  "CopyToDevice",
-                                  "CopyToHost",    "CopyOnDevice", "Launch",         "kernel" };
-
 TEST(Manager, EveryCallMayFailOnceAndTheResultIsRight)
 {
   std::mt19937 random(14);
-  for (const std::string call : AllCalls)
+  for (const std::string call : FakeDeviceCalls)
   {
     int number = 0;
     for (bool reached = true; reached; number += 1 + number / 3)
@@ -248,8 +217,8 @@ TEST(Manager, EveryCallMayFailOnceAndTheResultIsRight)
       Case c(random, { { 9, 8, 30, 1, 1 } }, 1);
       c.request.budgets.device = 30000;
       c.request.stagingThreads = 2;
-      Devices    devices(1);
-      const auto manager = devices.MakeManager();
+      FakeDevices devices(1);
+      const auto  manager = devices.MakeManager();
       devices.fakes[0]->FailAt(call, number, false);
       const ExecutionReport report = manager->Execute(c.request);
       reached = devices.fakes[0]->CountCalls(call) > number;
@@ -270,7 +239,7 @@ TEST(Manager, EveryCallMayFailOnceAndTheResultIsRight)
 TEST(Manager, AutoFallsBackToTheCpuAndSaysSo)
 {
   std::mt19937 random(15);
-  for (const std::string call : AllCalls)
+  for (const std::string call : FakeDeviceCalls)
   {
     for (const auto kind : { DeviceError::Kind::Failed, DeviceError::Kind::OutOfMemory, DeviceError::Kind::Lost })
     {
@@ -280,8 +249,8 @@ TEST(Manager, AutoFallsBackToTheCpuAndSaysSo)
       }
       Case c(random, { { 9, 8, 12, 1, 1 } }, 1);
       c.request.budgets.device = 20000;
-      Devices    devices(2);
-      const auto manager = devices.MakeManager();
+      FakeDevices devices(2);
+      const auto  manager = devices.MakeManager();
       devices.fakes[0]->FailAt(call, 0, true, kind);
       devices.fakes[1]->FailAt(call, 0, true, kind);
       const ExecutionReport report = manager->Execute(c.request);
@@ -294,7 +263,7 @@ TEST(Manager, AutoFallsBackToTheCpuAndSaysSo)
 TEST(Manager, CudaThrowsWhatFailedAndCanBeUsedAgain)
 {
   std::mt19937 random(16);
-  for (const std::string call : AllCalls)
+  for (const std::string call : FakeDeviceCalls)
   {
     for (const auto kind : { DeviceError::Kind::Failed, DeviceError::Kind::OutOfMemory })
     {
@@ -305,8 +274,8 @@ TEST(Manager, CudaThrowsWhatFailedAndCanBeUsedAgain)
       Case c(random, { { 9, 8, 40, 1, 1 } }, 1);
       c.request.budgets.device = 20000;
       c.request.backend = BackendChoice::CUDA;
-      Devices    devices(1);
-      const auto manager = devices.MakeManager();
+      FakeDevices devices(1);
+      const auto  manager = devices.MakeManager();
       devices.fakes[0]->FailAt(call, 0, true, kind);
       try
       {
@@ -345,8 +314,8 @@ TEST(Manager, ADroppedDevicesChunksAreDoneElsewhere)
     Case c(random, { { 12, 12, 40, 1, 1 } }, 1);
     c.request.budgets.device = 30000;
     c.request.backend = BackendChoice::CUDA;
-    Devices    devices(2);
-    const auto manager = devices.MakeManager();
+    FakeDevices devices(2);
+    const auto  manager = devices.MakeManager();
     devices.fakes[0]->FailAt("kernel", at, true);
     const ExecutionReport report = manager->Execute(c.request);
     ASSERT_EQ(c.output, c.expected);
@@ -366,7 +335,7 @@ TEST(Manager, HalvesChunksWhenMemoryRunsOut)
   Case         c(random, { { 16, 16, 32, 1, 1 } }, 1);
   c.request.backend = BackendChoice::CUDA;
   FakeDevice::Options options;
-  Devices             devices(1, options);
+  FakeDevices         devices(1, options);
   const auto          manager = devices.MakeManager();
   const std::size_t   planned = manager->MakePlanFor(c.request).deviceBytes;
   // Another program takes memory between the plan and the allocations.
@@ -381,7 +350,7 @@ TEST(Manager, ALostDeviceIsNotUsedAgain)
 {
   std::mt19937 random(19);
   Case         c(random, { { 9, 8, 12, 1, 1 } }, 1);
-  Devices      devices(1);
+  FakeDevices  devices(1);
   const auto   manager = devices.MakeManager();
   devices.fakes[0]->FailAt("Launch", 0, false, DeviceError::Kind::Lost);
   EXPECT_FALSE(manager->Execute(c.request).warnings.empty());
@@ -407,7 +376,7 @@ TEST(Manager, BudgetTooSmallIsSaidBeforeWorkStarts)
 {
   std::mt19937 random(20);
   Case         c(random, { { 20, 20, 20, 1, 1 } }, 8);
-  Devices      devices(1);
+  FakeDevices  devices(1);
   const auto   manager = devices.MakeManager();
   c.request.budgets.device = 10000;
   c.request.backend = BackendChoice::CUDA;
@@ -434,7 +403,7 @@ TEST(Manager, BadRequestsAreRefusedBeforeWorkStarts)
 {
   std::mt19937 random(21);
   const Case   good(random, { { 9, 8, 12, 1, 1 } }, 1);
-  Devices      devices(1);
+  FakeDevices  devices(1);
   const auto   manager = devices.MakeManager();
   const auto   refuse = [&](const char * what, auto && change) {
     ExecutionRequest request = good.request;
@@ -455,7 +424,7 @@ TEST(Manager, NoDeviceIsSaid)
 {
   std::mt19937 random(22);
   Case         c(random, { { 9, 8, 12, 1, 1 } }, 1);
-  const auto   manager = Devices(0).MakeManager();
+  const auto   manager = FakeDevices(0).MakeManager();
   c.request.backend = BackendChoice::CUDA;
   try
   {
@@ -475,47 +444,21 @@ TEST(Manager, AnEmptyRegionIsDone)
 {
   std::mt19937 random(23);
   Case         c(random, { { 9, 8, 12, 1, 1 } }, 1);
-  Devices      devices(1);
+  FakeDevices  devices(1);
   const auto   manager = devices.MakeManager();
   c.request.region.upper[1] = c.request.region.lower[1];
   manager->Execute(c.request);
   EXPECT_TRUE(std::all_of(c.output.begin(), c.output.end(), [](std::int64_t v) { return v == Untouched; }));
 }
 
-class RecordingMonitor : public Monitor
-{
-public:
-  std::vector<double>   fractions;
-  const std::thread::id owner = std::this_thread::get_id();
-  double                abortAt{ 2.0 };
-  bool                  throws{ false };
-
-  void
-  UpdateProgress(double fraction) override
-  {
-    EXPECT_EQ(std::this_thread::get_id(), owner);
-    fractions.push_back(fraction);
-    if (throws && fraction > 0.3)
-    {
-      throw std::runtime_error("the caller's own");
-    }
-  }
-  bool
-  ShouldAbort() override
-  {
-    EXPECT_EQ(std::this_thread::get_id(), owner);
-    return !fractions.empty() && fractions.back() >= abortAt;
-  }
-};
-
 TEST(Manager, ProgressRisesFromZeroToOne)
 {
   std::mt19937 random(24);
   for (std::size_t count = 0; count < 3; ++count)
   {
-    Case       c(random, { { 16, 16, 60, 1, 1 } }, 2);
-    Devices    devices(count);
-    const auto manager = devices.MakeManager();
+    Case        c(random, { { 16, 16, 60, 1, 1 } }, 2);
+    FakeDevices devices(count);
+    const auto  manager = devices.MakeManager();
     for (const auto & fake : devices.fakes)
     {
       fake->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(15)); };
@@ -540,9 +483,9 @@ TEST(Manager, AbortStopsWithinAChunkAndTheManagerCanBeUsedAgain)
   std::mt19937 random(25);
   for (const double at : { 0.0, 0.2, 0.4 })
   {
-    Case       c(random, { { 16, 16, 60, 1, 1 } }, 1);
-    Devices    devices(2);
-    const auto manager = devices.MakeManager();
+    Case        c(random, { { 16, 16, 60, 1, 1 } }, 1);
+    FakeDevices devices(2);
+    const auto  manager = devices.MakeManager();
     for (const auto & fake : devices.fakes)
     {
       fake->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
@@ -568,7 +511,7 @@ TEST(Manager, WhatTheMonitorThrowsReachesTheCaller)
 {
   std::mt19937 random(26);
   Case         c(random, { { 16, 16, 60, 1, 1 } }, 1);
-  Devices      devices(1);
+  FakeDevices  devices(1);
   const auto   manager = devices.MakeManager();
   devices.fakes[0]->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(15)); };
   c.request.budgets.device = 30000;
@@ -579,43 +522,19 @@ TEST(Manager, WhatTheMonitorThrowsReachesTheCaller)
 
 TEST(Manager, SeveralRunsAtOnceShareDevicesAndBudgets)
 {
-  FakeDevice::Options options;
-  options.jitter = true;
-  Devices    devices(2, options);
-  const auto manager = devices.MakeManager();
-  Budgets    budgets;
-  budgets.device = 40000;
-  budgets.pinned = 200000;
-  manager->SetBudgets(budgets);
-  std::vector<std::thread> threads;
-  for (unsigned int t = 0; t < 6; ++t)
-  {
-    threads.emplace_back([&manager, t] {
-      std::mt19937 random(100 + t);
-      for (int i = 0; i < 5; ++i)
-      {
-        Case c(random, { { 10, 12, 20, 1, 1 } }, 1 + static_cast<std::int64_t>(t % 2));
-        c.request.hostTakesChunks = t % 3 == 0;
-        manager->Execute(c.request);
-        EXPECT_EQ(c.output, c.expected);
-      }
-    });
-  }
-  for (auto & thread : threads)
-  {
-    thread.join();
-  }
-  for (const auto & fake : devices.fakes)
-  {
-    EXPECT_LE(fake->GetPeak(), budgets.device);
-  }
+  RunAtOnceOnTwoDevices(6, [](Manager & manager, std::mt19937 & random, unsigned int t) {
+    Case c(random, { { 10, 12, 20, 1, 1 } }, 1 + static_cast<std::int64_t>(t % 2));
+    c.request.hostTakesChunks = t % 3 == 0;
+    manager.Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+  });
 }
 
 TEST(Manager, MemoryIsKeptBetweenRunsAndGivenBackOnRequest)
 {
   std::mt19937 random(27);
   Case         c(random, { { 9, 8, 12, 1, 1 } }, 1);
-  Devices      devices(1);
+  FakeDevices  devices(1);
   const auto   manager = devices.MakeManager();
   manager->Execute(c.request);
   const int allocations = devices.fakes[0]->CountCalls("Allocate");

@@ -1,8 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseError.h"
-#include "chunkwiseKernelTrial.h"
+#include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseNonLocalMeansOperation.h"
-#include "chunkwiseSpecialValues.h"
 
 #include <cmath>
 
@@ -96,47 +94,31 @@ Expected(const BufferView & image, const NonLocalMeansOperation & operation, con
   return weighted / weights;
 }
 
-template <typename TIn, typename TOut>
-void
-CompareWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
-{
-  for (int trial = 0; trial < 8; ++trial)
-  {
-    const auto       operation = RandomMeans(random, trial % 4 == 0 ? 4 : 2);
-    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 8));
-    for (TIn & pixel : t.pixels)
-    {
-      pixel = static_cast<TIn>(random() % 100);
-    }
-    if (trial % 2)
-    {
-      AddFewSpecials(random, t.pixels);
-    }
-    t.request.backend = backend;
-    t.Prepare(RandomRegion(random, t.request.image.Extents()));
-    manager.Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      const long double expected = Expected<TIn>(t.image, *operation, index);
-      ASSERT_TRUE(
-        IsNear(static_cast<long double>(t.Result(index)), expected, std::is_integral<TOut>::value ? 0.501L : 1e-3L))
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": "
-        << +t.Result(index) << " not " << expected;
-    });
-  }
-}
-
 TEST_P(NonLocalMeans, AreWhatTheirDefinitionSays)
 {
   std::mt19937 random(101);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-  {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      CompareWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
-      CompareWithOracle<Pixel, double>(random, GetManager(), GetBackend());
-    });
-  }
+  ForEachPairOfKinds([&](auto in, auto out) {
+    using In = decltype(in);
+    CompareWithDefinition<In, decltype(out)>(
+      random,
+      GetManager(),
+      GetBackend(),
+      8,
+      [&](int trial) { return RandomMeans(random, trial % 4 == 0 ? 4 : 2); },
+      [&](int trial, std::vector<In> & pixels) {
+        for (In & pixel : pixels)
+        {
+          pixel = static_cast<In>(random() % 100);
+        }
+        if (trial % 2)
+        {
+          AddFewSpecials(random, pixels);
+        }
+      },
+      [](const auto & t, const NonLocalMeansOperation & operation, const Coordinates & index) {
+        return IsRounded(t.Result(index), Expected<In>(t.image, operation, index), 1e-3L);
+      });
+  });
 }
 
 TEST_P(NonLocalMeans, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
@@ -165,17 +147,7 @@ TEST(NonLocalWeight, IsTheExponential)
 TEST(NonLocalMeansOperation, BadParametersAreNamed)
 {
   NonLocalMeansOperation operation;
-  const auto             message = [&operation]() -> std::string {
-    try
-    {
-      operation.Validate({ { 1000, 1000, 1000, 10, 1 } });
-    }
-    catch (const ParameterError & error)
-    {
-      return error.what();
-    }
-    return "";
-  };
+  const auto             message = [&] { return ValidationMessage(operation, { { 1000, 1000, 1000, 10, 1 } }); };
   operation.search = { { 3, 3, 3, 0, 0 } };
   operation.patch = { { 1, 1, 1, 0, 0 } };
   EXPECT_EQ(message(), "");

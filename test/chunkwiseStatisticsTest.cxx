@@ -1,10 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseBoxTrial.h"
+#include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseEntropyOperation.h"
-#include "chunkwiseError.h"
 #include "chunkwiseHighPassOperation.h"
-#include "chunkwiseSpecialValues.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseWienerOperation.h"
 
@@ -61,60 +60,55 @@ SquareAround(const std::vector<T> & values, T value)
   return difference * difference;
 }
 
-template <typename TIn, typename TOut>
-void
-CompareVarianceWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+/** NaN and infinities in every third image. */
+struct AddFewSpecialsToSome
 {
-  for (int trial = 0; trial < 12; ++trial)
+  std::mt19937 & random;
+
+  template <typename T>
+  void
+  operator()(int trial, std::vector<T> & pixels) const
   {
-    const auto       operation = RandomVariance(random, trial % 4 == 0 ? 12 : 3, true);
-    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
     if (trial % 3 == 0)
     {
-      AddFewSpecials(random, t.pixels);
+      AddFewSpecials(random, pixels);
     }
-    t.request.backend = backend;
-    t.Prepare(RandomRegion(random, t.request.image.Extents()));
-    manager.Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      const auto        values = WindowValues<TIn>(t.image, index, *operation);
-      const long double variance = VarianceOf(values);
-      long double       expected = operation->takesRoot ? std::sqrt(variance) : variance;
-      // What is computed in float has errors of its terms: squares of differences, also from the voxel in the centre.
-      const bool        inFloat = std::is_same<TIn, float>::value;
-      const long double precision = inFloat ? 2e-5L : std::is_same<TOut, float>::value ? 1e-7L : 1e-13L;
-      long double       bound = expected * precision;
-      if (std::is_floating_point<TIn>::value || sizeof(TIn) == 8)
-      {
-        const long double around =
-          SquareAround(values, At<TIn>(t.image, index)) * precision / (operation->takesRoot ? std::sqrt(variance) : 1);
-        bound += std::isnan(around) ? 0 : around;
-      }
-      if (std::is_integral<TOut>::value)
-      {
-        expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
-        bound += 0.5L;
-      }
-      ASSERT_TRUE(IsNear(static_cast<long double>(t.Result(index)), expected, bound))
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": "
-        << +t.Result(index) << " not " << expected;
-    });
   }
+};
+
+template <typename TIn, typename TOut>
+testing::AssertionResult
+IsTheVariance(const Trial<TIn, TOut> & t, const VarianceOperation & operation, const Coordinates & index)
+{
+  const auto        values = WindowValues<TIn>(t.image, index, operation);
+  const long double variance = VarianceOf(values);
+  const long double expected = operation.takesRoot ? std::sqrt(variance) : variance;
+  // What is computed in float has errors of its terms: squares of differences, also from the voxel in the centre.
+  const bool        inFloat = std::is_same<TIn, float>::value;
+  const long double precision = inFloat ? 2e-5L : std::is_same<TOut, float>::value ? 1e-7L : 1e-13L;
+  long double       bound = expected * precision;
+  if (std::is_floating_point<TIn>::value || sizeof(TIn) == 8)
+  {
+    const long double around =
+      SquareAround(values, At<TIn>(t.image, index)) * precision / (operation.takesRoot ? std::sqrt(variance) : 1);
+    bound += std::isnan(around) ? 0 : around;
+  }
+  return IsRounded(t.Result(index), expected, bound);
 }
 
 TEST_P(Statistics, VarianceIsWhatItsDefinitionSays)
 {
   std::mt19937 random(61);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-  {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      CompareVarianceWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
-      CompareVarianceWithOracle<Pixel, float>(random, GetManager(), GetBackend());
-      CompareVarianceWithOracle<Pixel, double>(random, GetManager(), GetBackend());
-    });
-  }
+  ForEachPairOfKinds([&](auto in, auto out) {
+    CompareWithDefinition<decltype(in), decltype(out)>(
+      random,
+      GetManager(),
+      GetBackend(),
+      12,
+      [&](int trial) { return RandomVariance(random, trial % 4 == 0 ? 12 : 3, true); },
+      AddFewSpecialsToSome{ random },
+      IsTheVariance<decltype(in), decltype(out)>);
+  });
 }
 
 TEST_P(Statistics, VarianceOfChunksHasTheBitsOfTheWholeOnTheCpu)
@@ -283,11 +277,9 @@ TEST_P(Statistics, VarianceOfSmallWindowsHasTheBitsOfTheCpuInAndBetweenTiles)
     ASSERT_TRUE(t.IsContained());
     const BufferView view = DenseView(const_cast<float *>(expected.data()), PixelKind::Float32, t.request.output.box);
     ForEachIndex(region, [&](const Coordinates & index) {
-      const float a = t.Result(index);
-      const float b = At<float>(view, index);
-      ASSERT_TRUE(std::memcmp(&a, &b, sizeof(a)) == 0 || (std::isnan(a) && std::isnan(b)))
+      ASSERT_TRUE(IsSame(t.Result(index), At<float>(view, index)))
         << operation->GetKey() << " " << ToString(t.request.image) << " region " << ToString(region) << " at "
-        << ToString(index) << ": " << a << " and " << b;
+        << ToString(index);
     });
   }
 }
@@ -308,52 +300,29 @@ RandomHighPass(std::mt19937 & random)
 }
 
 template <typename TIn, typename TOut>
-void
-CompareHighPassWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+testing::AssertionResult
+IsTheHighPass(const Trial<TIn, TOut> & t, const HighPassOperation & operation, const Coordinates & index)
 {
-  for (int trial = 0; trial < 8; ++trial)
-  {
-    const auto       operation = RandomHighPass(random);
-    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
-    if (trial % 3 == 0)
-    {
-      AddFewSpecials(random, t.pixels);
-    }
-    t.request.backend = backend;
-    t.Prepare(RandomRegion(random, t.request.image.Extents()));
-    manager.Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      const auto  weighed = oracle::WeighWindow<TIn>(t.image, index, *operation->smoothing);
-      const auto  pixel = static_cast<long double>(At<TIn>(t.image, index));
-      const bool  inFloat = std::is_same<TOut, float>::value || std::is_same<TIn, float>::value || sizeof(TIn) <= 2;
-      long double bound = (weighed.second + std::fabs(pixel)) * (inFloat ? 6e-8L : 1.2e-16L) * 60;
-      long double expected = pixel - weighed.first;
-      if (std::is_integral<TOut>::value)
-      {
-        expected = std::max(expected, static_cast<long double>(std::numeric_limits<TOut>::lowest()));
-        expected = std::min(expected, static_cast<long double>(std::numeric_limits<TOut>::max()));
-        bound += 0.5L;
-      }
-      ASSERT_TRUE(IsNear(static_cast<long double>(t.Result(index)), expected, bound))
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": "
-        << +t.Result(index) << " not " << expected;
-    });
-  }
+  const auto weighed = oracle::WeighWindow<TIn>(t.image, index, *operation.smoothing);
+  const auto pixel = static_cast<long double>(At<TIn>(t.image, index));
+  const bool inFloat = std::is_same<TOut, float>::value || std::is_same<TIn, float>::value || sizeof(TIn) <= 2;
+  return IsRounded(
+    t.Result(index), pixel - weighed.first, (weighed.second + std::fabs(pixel)) * (inFloat ? 6e-8L : 1.2e-16L) * 60);
 }
 
 TEST_P(Statistics, AHighPassIsTheImageMinusItselfSmoothed)
 {
   std::mt19937 random(66);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-  {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      CompareHighPassWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
-      CompareHighPassWithOracle<Pixel, float>(random, GetManager(), GetBackend());
-      CompareHighPassWithOracle<Pixel, double>(random, GetManager(), GetBackend());
-    });
-  }
+  ForEachPairOfKinds([&](auto in, auto out) {
+    CompareWithDefinition<decltype(in), decltype(out)>(
+      random,
+      GetManager(),
+      GetBackend(),
+      8,
+      [&](int) { return RandomHighPass(random); },
+      AddFewSpecialsToSome{ random },
+      IsTheHighPass<decltype(in), decltype(out)>);
+  });
   CompareBits<float, float>(random, GetManager(), GetBackend(), 40, [&](int) { return RandomHighPass(random); });
   CompareBits<std::int16_t, std::int16_t>(
     random, GetManager(), GetBackend(), 20, [&](int) { return RandomHighPass(random); });
@@ -428,60 +397,50 @@ RandomEntropy(std::mt19937 & random, int largestRadius)
   return operation;
 }
 
-template <typename TIn, typename TOut>
-void
-CompareEntropyWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+template <typename T>
+long double
+EntropyOf(const std::vector<T> & values, const EntropyOperation & operation)
 {
-  for (int trial = 0; trial < 8; ++trial)
+  std::vector<long double> counts(static_cast<std::size_t>(operation.bins), 0);
+  for (const T value : values)
   {
-    const auto       operation = RandomEntropy<TIn>(random, trial % 4 == 0 ? 6 : 2);
-    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
-    if constexpr (std::is_floating_point<TIn>::value)
-    {
-      if (trial % 2)
-      {
-        AddSpecials(random, t.pixels);
-      }
-    }
-    t.request.backend = backend;
-    t.Prepare(RandomRegion(random, t.request.image.Extents()));
-    manager.Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      const auto               values = WindowValues<TIn>(t.image, index, *operation);
-      std::vector<long double> counts(static_cast<std::size_t>(operation->bins), 0);
-      for (const TIn value : values)
-      {
-        const double position =
-          (static_cast<double>(value) - operation->lower) * (operation->bins / (operation->upper - operation->lower));
-        counts[static_cast<std::size_t>(std::max(0.0, std::min(position, operation->bins - 1.0)))] += 1;
-      }
-      long double entropy = 0;
-      for (const long double count : counts)
-      {
-        const long double share = count / static_cast<long double>(values.size());
-        entropy -= count > 0 ? share * std::log2(share) : 0;
-      }
-      ASSERT_NEAR(static_cast<double>(t.Result(index)),
-                  static_cast<double>(entropy),
-                  std::is_integral<TOut>::value ? 0.5001 : 1e-6)
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
-    });
+    const double position =
+      (static_cast<double>(value) - operation.lower) * (operation.bins / (operation.upper - operation.lower));
+    counts[static_cast<std::size_t>(std::max(0.0, std::min(position, operation.bins - 1.0)))] += 1;
   }
+  long double entropy = 0;
+  for (const long double count : counts)
+  {
+    const long double share = count / static_cast<long double>(values.size());
+    entropy -= count > 0 ? share * std::log2(share) : 0;
+  }
+  return entropy;
 }
 
 TEST_P(Statistics, EntropyIsWhatItsDefinitionSays)
 {
   std::mt19937 random(68);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-  {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      CompareEntropyWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
-      CompareEntropyWithOracle<Pixel, float>(random, GetManager(), GetBackend());
-      CompareEntropyWithOracle<Pixel, double>(random, GetManager(), GetBackend());
-    });
-  }
+  ForEachPairOfKinds([&](auto in, auto out) {
+    using In = decltype(in);
+    CompareWithDefinition<In, decltype(out)>(
+      random,
+      GetManager(),
+      GetBackend(),
+      8,
+      [&](int trial) { return RandomEntropy<In>(random, trial % 4 == 0 ? 6 : 2); },
+      [&](int trial, std::vector<In> & pixels) {
+        if constexpr (std::is_floating_point<In>::value)
+        {
+          if (trial % 2)
+          {
+            AddSpecials(random, pixels);
+          }
+        }
+      },
+      [](const auto & t, const EntropyOperation & operation, const Coordinates & index) {
+        return IsRounded(t.Result(index), EntropyOf(WindowValues<In>(t.image, index, operation), operation), 1e-6L);
+      });
+  });
 }
 
 TEST_P(Statistics, EntropyOfChunksHasTheBitsOfTheWholeOnTheCpu)
@@ -501,17 +460,7 @@ TEST_P(Statistics, EntropyOfChunksHasTheBitsOfTheWholeOnTheCpu)
 TEST(EntropyOperation, BadParametersAreNamed)
 {
   EntropyOperation operation;
-  const auto       message = [&] {
-    try
-    {
-      operation.Validate({ { 99, 99, 99, 9, 1 } });
-    }
-    catch (const ParameterError & error)
-    {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+  const auto       message = [&] { return ValidationMessage(operation, { { 99, 99, 99, 9, 1 } }); };
   EXPECT_EQ(message(), "");
   operation.bins = 1;
   EXPECT_NE(message().find("Bins is 1"), std::string::npos);
@@ -534,65 +483,46 @@ RandomWiener(std::mt19937 & random, int largestRadius, double largestNoise)
 }
 
 template <typename TIn, typename TOut>
-void
-CompareWienerWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+testing::AssertionResult
+IsTheWiener(const Trial<TIn, TOut> & t, const WienerOperation & operation, const Coordinates & index)
 {
-  for (int trial = 0; trial < 12; ++trial)
+  const auto  values = WindowValues<TIn>(t.image, index, operation);
+  long double mean = 0;
+  for (const TIn value : values)
   {
-    // Voxels are from -60 to 140, or the integers near: a variance of 3000 is common.
-    const auto       operation = RandomWiener(random, trial % 4 == 0 ? 6 : 2, 6000);
-    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
-    for (TIn & pixel : t.pixels)
-    {
-      pixel = static_cast<TIn>(static_cast<double>(random() % 200) - (std::is_signed<TIn>::value ? 60 : 0));
-    }
-    if (trial % 3 == 0)
-    {
-      AddFewSpecials(random, t.pixels);
-    }
-    t.request.backend = backend;
-    t.Prepare(RandomRegion(random, t.request.image.Extents()));
-    manager.Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    ForEachIndex(t.request.region, [&](const Coordinates & index) {
-      const auto  values = WindowValues<TIn>(t.image, index, *operation);
-      long double mean = 0;
-      for (const TIn value : values)
-      {
-        mean += static_cast<long double>(value);
-      }
-      mean /= static_cast<long double>(values.size());
-      const long double variance = VarianceOf(values);
-      const auto        voxel = static_cast<long double>(At<TIn>(t.image, index));
-      long double       expected = mean;
-      if (variance > operation->noise)
-      {
-        expected += (variance - operation->noise) / variance * (voxel - mean);
-      }
-      const bool rounded = std::is_integral<TOut>::value;
-      if (rounded)
-      {
-        expected = std::min(std::max(expected, static_cast<long double>(std::numeric_limits<TOut>::lowest())),
-                            static_cast<long double>(std::numeric_limits<TOut>::max()));
-      }
-      ASSERT_TRUE(IsNear(static_cast<long double>(t.Result(index)), expected, rounded ? 0.501L : 1e-3L))
-        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": "
-        << +t.Result(index) << " not " << expected;
-    });
+    mean += static_cast<long double>(value);
   }
+  mean /= static_cast<long double>(values.size());
+  const long double variance = VarianceOf(values);
+  long double       expected = mean;
+  if (variance > operation.noise)
+  {
+    expected += (variance - operation.noise) / variance * (static_cast<long double>(At<TIn>(t.image, index)) - mean);
+  }
+  return IsRounded(t.Result(index), expected, 1e-3L);
 }
 
 TEST_P(Statistics, WienerIsWhatItsDefinitionSays)
 {
   std::mt19937 random(95);
-  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
-  {
-    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
-      using Pixel = decltype(pixel);
-      CompareWienerWithOracle<Pixel, Pixel>(random, GetManager(), GetBackend());
-      CompareWienerWithOracle<Pixel, double>(random, GetManager(), GetBackend());
-    });
-  }
+  ForEachPairOfKinds([&](auto in, auto out) {
+    using In = decltype(in);
+    CompareWithDefinition<In, decltype(out)>(
+      random,
+      GetManager(),
+      GetBackend(),
+      12,
+      // Voxels are from -60 to 140, or the integers near: a variance of 3000 is common.
+      [&](int trial) { return RandomWiener(random, trial % 4 == 0 ? 6 : 2, 6000); },
+      [&](int trial, std::vector<In> & pixels) {
+        for (In & pixel : pixels)
+        {
+          pixel = static_cast<In>(static_cast<double>(random() % 200) - (std::is_signed<In>::value ? 60 : 0));
+        }
+        AddFewSpecialsToSome{ random }(trial, pixels);
+      },
+      IsTheWiener<In, decltype(out)>);
+  });
 }
 
 TEST_P(Statistics, WienerOfChunksHasTheBitsOfTheWholeOnTheCpu)
@@ -612,15 +542,7 @@ TEST(WienerOperation, BadNoiseIsNamed)
   for (const double bad : { -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN() })
   {
     operation.noise = bad;
-    try
-    {
-      operation.Validate(Coordinates::Filled(5));
-      ADD_FAILURE() << bad;
-    }
-    catch (const ParameterError & error)
-    {
-      EXPECT_NE(std::string(error.what()).find("Noise is"), std::string::npos);
-    }
+    EXPECT_NE(ValidationMessage(operation, Coordinates::Filled(5)).find("Noise is"), std::string::npos) << bad;
   }
 }
 

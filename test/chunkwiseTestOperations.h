@@ -149,6 +149,10 @@ public:
 const KernelRegistry &
 GetTestKernels();
 
+/** The running sum's kernel alone, which hands its carry on itself. */
+const KernelRegistry &
+GetKernelsWithoutAdvance();
+
 /** Calls f(index) for every index of a box, x fastest. */
 template <typename TFunctor>
 void

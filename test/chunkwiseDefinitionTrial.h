@@ -1,0 +1,109 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDefinitionTrial_h
+#define chunkwiseDefinitionTrial_h
+
+#include "chunkwiseError.h"
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseSpecialValues.h"
+
+// What tests of operations against their definitions share.
+namespace chunkwise
+{
+
+/** Calls f(in, out) for pixels of each kind: to the same kind, to float and to double. */
+template <typename F>
+void
+ForEachPairOfKinds(F && f)
+{
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+      f(pixel, pixel);
+      f(pixel, float{});
+      f(pixel, double{});
+    });
+  }
+}
+
+/** Leaves the random pixels as they are. */
+struct KeepPixels
+{
+  template <typename T>
+  void
+  operator()(int, std::vector<T> &) const
+  {}
+};
+
+/** Random regions of random images, every voxel of theirs against a definition: make(trial) gives the operation,
+ * fill(trial, pixels) may change the image's pixels, verdict(t, operation, index) says whether a voxel is right. */
+template <typename TIn, typename TOut, typename TMake, typename TFill, typename TVerdict>
+void
+CompareWithDefinition(std::mt19937 & random, Manager & manager, BackendChoice backend, int trials, TMake && make,
+                      TFill && fill, TVerdict && verdict)
+{
+  for (int trial = 0; trial < trials; ++trial)
+  {
+    const auto       operation = make(trial);
+    Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
+    fill(trial, t.pixels);
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      ASSERT_TRUE(verdict(t, *operation, index))
+        << PixelKindName(PixelKindOf<TIn>()) << " to " << PixelKindName(PixelKindOf<TOut>()) << " "
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+    });
+  }
+}
+
+/** The same bits, or both not a number. */
+template <typename T>
+testing::AssertionResult
+IsSame(T result, T expected)
+{
+  if (std::memcmp(&result, &expected, sizeof(result)) == 0 || (result != result && expected != expected))
+  {
+    return testing::AssertionSuccess();
+  }
+  return testing::AssertionFailure() << +result << ", not " << +expected;
+}
+
+/** `expected`, a real number as the definition gives it, clamped to the type of the result where that is an integer
+ * and rounded to nearest: half a unit more than `bound` may lie between. */
+template <typename T>
+testing::AssertionResult
+IsRounded(T result, long double expected, long double bound)
+{
+  if (std::is_integral<T>::value)
+  {
+    expected = std::max(expected, static_cast<long double>(std::numeric_limits<T>::lowest()));
+    expected = std::min(expected, static_cast<long double>(std::numeric_limits<T>::max()));
+    bound += 0.5L;
+  }
+  if (IsNear(static_cast<long double>(result), expected, bound))
+  {
+    return testing::AssertionSuccess();
+  }
+  return testing::AssertionFailure() << +result << ", not " << expected << " within " << bound;
+}
+
+/** What the operation has against itself or images of that size; empty if nothing. */
+inline std::string
+ValidationMessage(const Operation & operation, const Coordinates & image)
+{
+  try
+  {
+    operation.Validate(image);
+  }
+  catch (const ParameterError & error)
+  {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace chunkwise
+
+#endif

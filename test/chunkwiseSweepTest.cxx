@@ -1,0 +1,524 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseFakeDevices.h"
+#include "chunkwiseRecordingMonitor.h"
+#include "chunkwiseSummedAreaTableOperation.h"
+
+#include <algorithm>
+#include <random>
+
+using namespace chunkwise;
+
+namespace
+{
+
+constexpr std::int64_t Untouched = 0x5555555555555555;
+
+/** A running sum along the slowest axis. */
+struct Case
+{
+  std::vector<std::int32_t> image;
+  std::vector<std::int64_t> output;
+  std::vector<std::int64_t> expected;
+  ExecutionRequest          request;
+
+  Case(std::mt19937 & random, const Coordinates & extent)
+  {
+    const auto operation = std::make_shared<RunningSumOperation>();
+    while (operation->axis > 0 && extent[operation->axis] == 1)
+    {
+      --operation->axis;
+    }
+    request.operation = operation;
+    request.image = request.region = Box::FromExtent(extent);
+    image.resize(static_cast<std::size_t>(request.image.NumberOfVoxels()));
+    for (auto & value : image)
+    {
+      value = static_cast<std::int32_t>(random() % 100000) - 50000;
+    }
+    const auto plane = static_cast<std::size_t>(request.image.NumberOfVoxels() / extent[operation->axis]);
+    for (std::size_t i = 0; i < image.size(); ++i)
+    {
+      expected.push_back(image[i] + (i >= plane ? expected[i - plane] : 0));
+    }
+    request.inputs.push_back(DenseView(image.data(), PixelKind::Int32, request.image));
+    request.output = DenseView(nullptr, PixelKind::Int64, request.image);
+    request.backend = BackendChoice::CUDA;
+    Reset();
+  }
+
+  /** For chunks of this many planes, each buffer twice or three times. */
+  void
+  LeaveRoomFor(std::int64_t planes)
+  {
+    const auto plane =
+      static_cast<std::size_t>(request.image.NumberOfVoxels() /
+                               request.image.Extent(static_cast<const RunningSumOperation &>(*request.operation).axis));
+    const auto rounded = [](std::size_t bytes) { return (bytes + 255) / 256 * 256; };
+    request.budgets.device = 4 * rounded(plane * 8) + 3 * rounded(plane * 4 * static_cast<std::size_t>(planes)) +
+                             2 * rounded(plane * 8 * static_cast<std::size_t>(planes));
+  }
+
+  void
+  Reset()
+  {
+    output.assign(expected.size(), Untouched);
+    request.output.data = output.data();
+  }
+};
+
+TEST(Sweep, AnyChunkingAndAnyDevicesGiveTheSame)
+{
+  std::mt19937 random(41);
+  std::size_t  most = 0;
+  int          shared = 0;
+  for (int trial = 0; trial < 150; ++trial)
+  {
+    Coordinates extent = Coordinates::Filled(1);
+    for (int a = 0; a < 1 + trial % 3; ++a)
+    {
+      extent[a] = 1 + static_cast<std::int64_t>(random() % 17);
+    }
+    extent[trial % 3] *= 3;
+    Case                c(random, extent);
+    FakeDevice::Options options;
+    options.jitter = trial % 3 == 0;
+    options.hostIsPinned = trial % 5 == 0;
+    FakeDevices devices(random() % 4, options);
+    const auto  manager = devices.MakeManager();
+    c.request.backend = BackendChoice::Auto;
+    c.LeaveRoomFor(1 + static_cast<std::int64_t>(random() % 4));
+    c.request.budgets.device += random() % 2000;
+    c.request.budgets.pinned = 3000 + random() % 100000;
+    c.request.hostTakesChunks = random() % 2 == 0;
+    c.request.stagingThreads = 1 + random() % 3;
+    const ExecutionReport report = manager->Execute(c.request);
+    ASSERT_EQ(c.output, c.expected) << ToString(c.request.image) << " " << report.backend;
+    EXPECT_TRUE(report.warnings.empty());
+    EXPECT_LE(report.peakDevice, c.request.budgets.device);
+    EXPECT_LE(report.peakPinned, c.request.budgets.pinned);
+    for (const auto & fake : devices.fakes)
+    {
+      EXPECT_LE(fake->GetPeak(), c.request.budgets.device);
+    }
+    most = std::max(most, report.plan.chunks.size());
+    shared +=
+      std::count_if(report.chunksPerDevice.begin(), report.chunksPerDevice.end(), [](auto n) { return n > 0; }) > 1;
+  }
+  EXPECT_GT(most, 20u);
+  EXPECT_GT(shared, 10);
+}
+
+TEST(Sweep, TheNextChunkIsLoadedWhileOneIsComputed)
+{
+  std::mt19937 random(42);
+  Case         c(random, { { 12, 10, 40, 1, 1 } });
+  FakeDevices  devices(1);
+  const auto   manager = devices.MakeManager();
+  c.LeaveRoomFor(4);
+  c.request.stagingThreads = 1;
+  FakeDevice & fake = *devices.fakes[0];
+  bool         isOverlapped = false;
+  fake.onKernel = [&](int launch) {
+    if (launch == 1)
+    {
+      // A carry, its chunk, and one more.
+      for (int i = 0; i < 5000 && fake.CountCalls("CopyToDevice") < 3; ++i)
+      {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      isOverlapped = fake.CountCalls("CopyToDevice") >= 3;
+    }
+  };
+  const ExecutionReport report = manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  ASSERT_GT(report.plan.chunks.size(), 4u);
+  EXPECT_GT(report.plan.inputSlots, 1);
+  EXPECT_TRUE(isOverlapped);
+}
+
+TEST(Sweep, OneDeviceKeepsItsCarryToItself)
+{
+  std::mt19937 random(43);
+  Case         c(random, { { 12, 10, 40, 1, 1 } });
+  FakeDevices  devices(1);
+  const auto   manager = devices.MakeManager();
+  c.LeaveRoomFor(4);
+  const ExecutionReport report = manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  ASSERT_GT(report.plan.chunks.size(), 4u);
+  // The image, and the carry that enters it.
+  EXPECT_EQ(report.bytesToDevice, 12.0 * 10 * 40 * 4 + 12 * 10 * 8);
+  EXPECT_EQ(report.bytesToHost, 12.0 * 10 * 40 * 8);
+}
+
+TEST(Sweep, DevicesShareTheChunks)
+{
+  std::mt19937 random(44);
+  for (std::size_t count = 2; count < 4; ++count)
+  {
+    Case        c(random, { { 12, 10, 90, 1, 1 } });
+    FakeDevices devices(count);
+    const auto  manager = devices.MakeManager();
+    c.LeaveRoomFor(3);
+    // None does a chunk before all have one to do.
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onKernel = [&](int launch) {
+        for (int i = 0; i < 5000 && launch < 3; ++i)
+        {
+          if (std::all_of(devices.fakes.begin(), devices.fakes.end(), [](const auto & other) {
+                return other->CountCalls("CopyToDevice") > 0;
+              }))
+          {
+            return;
+          }
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      };
+    }
+    const ExecutionReport report = manager->Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+    EXPECT_GT(report.plan.chunks.size(), 10u);
+    ASSERT_EQ(report.chunksPerDevice.size(), count);
+    for (const std::int64_t chunks : report.chunksPerDevice)
+    {
+      EXPECT_GT(chunks, 0);
+    }
+  }
+}
+
+TEST(Sweep, CarriesMayBeAheadOfOutputs)
+{
+  std::mt19937 random(56);
+  for (const bool isAlone : { false, true })
+  {
+    Case        c(random, { { 12, 10, 240, 1, 1 } });
+    FakeDevices devices(2);
+    const auto  manager = devices.MakeManager();
+    c.LeaveRoomFor(14);
+    // With little pinned memory a carry waits for little, so that the plan is for several chunks at once.
+    c.request.budgets.pinned = 1024;
+    // Stores take longer than carries; what waits for a buffer to be stored from has its carry kept.
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onCopyToHost = [](std::size_t bytes) {
+        std::this_thread::sleep_for(std::chrono::microseconds(bytes == 12 * 10 * 8 ? 0 : 200));
+      };
+    }
+    if (isAlone)
+    {
+      devices.fakes[1]->FailAt("CreateStream", 0, true);
+    }
+    const ExecutionReport report = manager->Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+    EXPECT_GT(report.plan.chunkExtent[2], 1);
+    EXPECT_GT(report.plan.inputSlots, 1);
+    EXPECT_EQ(report.chunksPerDevice[1] == 0, isAlone);
+  }
+}
+
+TEST(Sweep, EveryCallMayFailOnceAndTheResultIsRight)
+{
+  std::mt19937 random(45);
+  for (std::size_t count = 1; count < 3; ++count)
+  {
+    for (const std::string call : FakeDeviceCalls)
+    {
+      int number = 0;
+      for (bool reached = true; reached; number += 1 + number / 2)
+      {
+        Case c(random, { { 7, 6, 30, 1, 1 } });
+        c.LeaveRoomFor(3);
+        c.request.backend = BackendChoice::Auto;
+        c.request.stagingThreads = 2;
+        FakeDevice::Options options;
+        options.jitter = number % 2 == 0;
+        FakeDevices devices(count, options);
+        const auto  manager = devices.MakeManager();
+        devices.fakes[0]->FailAt(call, number, false);
+        const ExecutionReport report = manager->Execute(c.request);
+        // A second device may leave the first nothing to do.
+        reached = count == 1 ? devices.fakes[0]->CountCalls(call) > number : number < 30;
+        ASSERT_EQ(c.output, c.expected) << call << " number " << number << " of " << count << " devices";
+        devices.fakes[0]->ClearFaults();
+        c.Reset();
+        manager->Execute(c.request);
+        ASSERT_EQ(c.output, c.expected) << "the run after " << call;
+      }
+      EXPECT_TRUE(number > 1 || call == "CopyOnDevice") << call << " is never called";
+    }
+  }
+}
+
+TEST(Sweep, OthersGoOnFromWhatADroppedDeviceLeft)
+{
+  std::mt19937 random(46);
+  for (const auto kind : { DeviceError::Kind::Failed, DeviceError::Kind::Lost })
+  {
+    for (int at = 0; at < 16; ++at)
+    {
+      Case                c(random, { { 12, 10, 90, 1, 1 } });
+      FakeDevice::Options options;
+      options.jitter = true;
+      FakeDevices devices(2 + at % 2, options);
+      const auto  manager = devices.MakeManager();
+      c.LeaveRoomFor(3);
+      for (const std::string call : { "kernel", "CopyToHost" })
+      {
+        devices.fakes[static_cast<std::size_t>(at) % devices.fakes.size()]->FailAt(call, at, true, kind);
+        c.Reset();
+        RecordingMonitor      monitor;
+        const ExecutionReport report = manager->Execute(c.request, &monitor);
+        ASSERT_EQ(c.output, c.expected) << call << " number " << at;
+        EXPECT_EQ(report.chunksOnHost, 0);
+        EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+        EXPECT_EQ(monitor.fractions.back(), 1.0);
+        for (const auto & fake : devices.fakes)
+        {
+          EXPECT_LE(fake->GetPeak(), c.request.budgets.device);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sweep, TheCpuGoesOnFromWhatTheDevicesLeft)
+{
+  std::mt19937 random(47);
+  for (std::size_t count = 1; count < 4; ++count)
+  {
+    for (int at = 0; at < 12; at += 2)
+    {
+      Case        c(random, { { 12, 10, 120, 1, 1 } });
+      FakeDevices devices(count);
+      const auto  manager = devices.MakeManager();
+      c.LeaveRoomFor(1);
+      c.request.backend = BackendChoice::Auto;
+      for (const auto & fake : devices.fakes)
+      {
+        fake->FailAt("kernel", at, true);
+      }
+      const ExecutionReport report = manager->Execute(c.request);
+      ASSERT_EQ(c.output, c.expected);
+      EXPECT_GT(report.chunksOnHost, 0);
+      EXPECT_FALSE(report.warnings.empty());
+      c.request.backend = BackendChoice::CUDA;
+      EXPECT_THROW(manager->Execute(c.request), DeviceError);
+    }
+  }
+}
+
+/** One of a run's first allocations fails; the chunks are halved and no CPU is needed. */
+void
+ExpectHalved(const ExecutionRequest & request, const std::vector<std::int64_t> & expected,
+             std::vector<std::int64_t> & output, std::size_t count, int allocations)
+{
+  for (int k = 0; k < allocations; ++k)
+  {
+    FakeDevices devices(count);
+    const auto  manager = devices.MakeManager();
+    std::fill(output.begin(), output.end(), Untouched);
+    devices.fakes[0]->FailAt("Allocate", k, false, DeviceError::Kind::OutOfMemory);
+    const ExecutionReport report = manager->Execute(request);
+    ASSERT_GT(report.plan.chunkExtent[2], 1);
+    EXPECT_EQ(output, expected);
+    EXPECT_EQ(report.chunksOnHost, 0);
+    EXPECT_TRUE(report.warnings.empty());
+    // A fast device may leave a slow one nothing to do.
+    EXPECT_EQ(report.retries, devices.fakes[0]->CountCalls("Allocate") > k ? 1 : 0);
+  }
+}
+
+TEST(Sweep, HalvesChunksWhenMemoryRunsOut)
+{
+  std::mt19937 random(48);
+  Case         c(random, { { 12, 10, 120, 1, 1 } });
+  for (std::size_t count = 1; count < 4; ++count)
+  {
+    ExpectHalved(c.request, c.expected, c.output, count, 4);
+    c.LeaveRoomFor(6);
+  }
+}
+
+TEST(Sweep, AChunkOfOnePlaneIsNotHalved)
+{
+  std::mt19937 random(49);
+  // What is swept is y: a plane is a row.
+  Case        c(random, { { 12, 100, 1, 1, 1 } });
+  FakeDevices devices(1);
+  const auto  manager = devices.MakeManager();
+  devices.fakes[0]->FailAt("Allocate", 0, true, DeviceError::Kind::OutOfMemory);
+  EXPECT_THROW(manager->Execute(c.request), DeviceError);
+  c.request.backend = BackendChoice::Auto;
+  const ExecutionReport report = manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  int halvings = 0;
+  for (std::int64_t rows = report.plan.chunkExtent[1]; rows > 1; rows = (rows + 1) / 2)
+  {
+    ++halvings;
+  }
+  EXPECT_GT(halvings, 0);
+  EXPECT_EQ(report.retries, halvings);
+}
+
+TEST(TwoPass, HalvesChunksWhenMemoryRunsOut)
+{
+  std::mt19937 random(50);
+  Case         c(random, { { 12, 10, 120, 1, 1 } });
+  c.request.operation = std::make_shared<AboveMinimumOperation>();
+  const std::int64_t smallest = *std::min_element(c.image.begin(), c.image.end());
+  for (std::size_t i = 0; i < c.image.size(); ++i)
+  {
+    c.expected[i] = c.image[i] - smallest;
+  }
+  ExpectHalved(c.request, c.expected, c.output, 1, 2);
+}
+
+TEST(Fixpoint, HalvesChunksWhenMemoryRunsOut)
+{
+  std::mt19937              random(51);
+  const Case                c(random, { { 12, 10, 120, 1, 1 } });
+  std::vector<std::int32_t> marker(c.image.size(), -50000);
+  std::vector<std::int32_t> output(c.image.size());
+  marker[100] = c.image[100];
+  ExecutionRequest request = c.request;
+  request.operation = std::make_shared<FloodOperation>();
+  request.inputs.assign(2, DenseView(marker.data(), PixelKind::Int32, request.image));
+  request.inputs[1].data = c.request.inputs[0].data;
+  request.output = DenseView(output.data(), PixelKind::Int32, request.image);
+  request.backend = BackendChoice::CPU;
+  FakeDevices(0).MakeManager()->Execute(request);
+  const std::vector<std::int32_t> expected = output;
+  request.backend = BackendChoice::CUDA;
+  for (int k = 0; k < 4; ++k)
+  {
+    FakeDevices devices(1);
+    const auto  manager = devices.MakeManager();
+    devices.fakes[0]->FailAt("Allocate", k, false, DeviceError::Kind::OutOfMemory);
+    std::fill(output.begin(), output.end(), 7);
+    const ExecutionReport report = manager->Execute(request);
+    EXPECT_EQ(output, expected);
+    EXPECT_EQ(report.retries, 1);
+    EXPECT_TRUE(report.warnings.empty());
+  }
+}
+
+TEST(Sweep, AbortStopsWithinAChunkAndTheManagerCanBeUsedAgain)
+{
+  std::mt19937 random(52);
+  for (const double at : { 0.0, 0.2, 0.4 })
+  {
+    Case        c(random, { { 12, 10, 90, 1, 1 } });
+    FakeDevices devices(2);
+    const auto  manager = devices.MakeManager();
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); };
+    }
+    c.LeaveRoomFor(2);
+    RecordingMonitor monitor;
+    monitor.abortAt = at;
+    EXPECT_THROW(manager->Execute(c.request, &monitor), Aborted);
+    EXPECT_NE(monitor.fractions.back(), 1.0);
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onKernel = nullptr;
+    }
+    c.Reset();
+    manager->Execute(c.request);
+    ASSERT_EQ(c.output, c.expected);
+  }
+}
+
+TEST(Sweep, ProgressRises)
+{
+  std::mt19937 random(53);
+  for (std::size_t count = 1; count < 4; ++count)
+  {
+    Case        c(random, { { 12, 10, 60, 1, 1 } });
+    FakeDevices devices(count);
+    const auto  manager = devices.MakeManager();
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
+    }
+    c.LeaveRoomFor(2);
+    RecordingMonitor monitor;
+    manager->Execute(c.request, &monitor);
+    EXPECT_EQ(monitor.fractions.front(), 0.0);
+    EXPECT_EQ(monitor.fractions.back(), 1.0);
+    EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+    EXPECT_GT(monitor.fractions.size(), 3u);
+  }
+}
+
+TEST(Sweep, SeveralRunsAtOnceShareDevices)
+{
+  RunAtOnceOnTwoDevices(4, [](Manager & manager, std::mt19937 & random, unsigned int) {
+    Case c(random, { { 12, 10, 40, 1, 1 } });
+    manager.Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+  });
+}
+
+TEST(Sweep, WithoutAKernelForTheCarryAloneOneDeviceDoesAll)
+{
+  std::mt19937 random(54);
+  for (std::size_t count = 0; count < 3; ++count)
+  {
+    Case        c(random, { { 12, 10, 60, 1, 1 } });
+    FakeDevices devices(count, FakeDevice::Options(), GetKernelsWithoutAdvance());
+    const auto  manager = devices.MakeManager();
+    c.LeaveRoomFor(3);
+    c.request.backend = BackendChoice::Auto;
+    const ExecutionReport report = manager->Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+    EXPECT_EQ(report.chunksPerDevice.size(), std::min<std::size_t>(count, 1));
+    EXPECT_TRUE(report.warnings.empty());
+    if (count > 0)
+    {
+      EXPECT_GT(report.chunksPerDevice[0], 5);
+      EXPECT_EQ(devices.fakes[0]->CountCalls("Launch"), report.chunksPerDevice[0]);
+    }
+  }
+}
+
+TEST(Sweep, ATableHasTheSameBitsOnAnyDevices)
+{
+  std::mt19937 random(55);
+  for (const int axes : { 2, 3 })
+  {
+    const Box box =
+      Box::FromExtent(axes == 2 ? Coordinates{ { 150, 300, 1, 1, 1 } } : Coordinates{ { 40, 30, 60, 1, 1 } });
+    const auto operation = std::make_shared<SummedAreaTableOperation>();
+    operation->image = box.upper;
+    operation->summedAxes = axes;
+    std::vector<float> image(static_cast<std::size_t>(box.NumberOfVoxels()));
+    for (float & value : image)
+    {
+      value = static_cast<float>(random() % 100000) * 1e-3F - 30;
+    }
+    std::vector<double> expected(image.size());
+    ExecutionRequest    request;
+    request.operation = operation;
+    request.image = request.region = box;
+    request.inputs.push_back(DenseView(image.data(), PixelKind::Float32, box));
+    request.output = DenseView(expected.data(), PixelKind::Float64, box);
+    request.backend = BackendChoice::CPU;
+    FakeDevices(0, FakeDevice::Options(), GetHostKernels()).MakeManager()->Execute(request);
+    request.backend = BackendChoice::CUDA;
+    for (std::size_t count = 1; count < 4; ++count)
+    {
+      FakeDevices         devices(count, FakeDevice::Options(), GetHostKernels());
+      std::vector<double> output(image.size(), -1.0);
+      request.output.data = output.data();
+      request.budgets.device = 400000 + 70000 * count;
+      const ExecutionReport report = devices.MakeManager()->Execute(request);
+      EXPECT_EQ(output, expected) << count << " devices, " << axes << " axes";
+      EXPECT_GT(report.plan.chunks.size(), 3u);
+    }
+  }
+}
+
+} // namespace
