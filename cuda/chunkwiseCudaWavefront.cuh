@@ -31,7 +31,7 @@ struct TileShape
 __host__ __device__ constexpr TileShape
 TileShapeOf(bool planar, std::size_t keyBytes)
 {
-  return planar ? TileShape{ 64, keyBytes == 8 ? 32 : 64, 1, 64 } : TileShape{ 32, 8, keyBytes <= 2 ? 16 : 8, 128 };
+  return planar ? TileShape{ 64, keyBytes == 8 ? 32 : 64, 1, 128 } : TileShape{ 32, 8, keyBytes <= 2 ? 16 : 8, 128 };
 }
 
 /** The images of a wavefront: volumes of up to three axes with neighbours, at positions along the others. */
