@@ -1,7 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times morphological reconstruction of images of uint8 that are larger than what may be used of a device's memory,
 // host to host, beside a copy, which moves the image in once and out once. Arguments, all optional: extent of the plane
-// (51200), MiB of memory on each device (2048), extent of the spiral (4096; 0: none), MiB for it (4), repetitions (3).
+// (51200), MiB of memory on each device (2048), extent of the spiral (4096; 0: none), MiB for it (4), repetitions (3),
+// 0 to leave the CPU out, which gives the results to compare with.
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionImages.h"
@@ -151,6 +152,7 @@ main(int argc, char ** argv)
   const std::int64_t extent = argument(1, 51200);
   const std::int64_t spiral = argument(3, 4096);
   const int          repetitions = static_cast<int>(argument(5, 3));
+  const bool         onHost = argument(6, 1) != 0;
   if (extent > 0)
   {
     const Box                 box = Box::FromExtent({ { extent, extent, 1, 1, 1 } });
@@ -164,13 +166,13 @@ main(int argc, char ** argv)
     const auto operation = std::make_shared<ReconstructionOperation>();
     operation->marker = ReconstructionMarker::Shifted;
     operation->height = 20;
-    runs.Run("h-maxima of 20", operation, true);
+    runs.Run("h-maxima of 20", operation, onHost);
     operation->result = ReconstructionResult::Residue;
     runs.Run("h-convex of 20", operation, false);
     operation->result = ReconstructionResult::Reconstruction;
     operation->marker = ReconstructionMarker::Border;
     operation->erosion = true;
-    runs.Run("fill holes", operation, true);
+    runs.Run("fill holes", operation, onHost);
   }
   if (spiral > 0)
   {
@@ -184,7 +186,7 @@ main(int argc, char ** argv)
     std::printf("spiral one voxel wide in %lld^2 voxels, 4 neighbours, %lld MiB on each device\n",
                 static_cast<long long>(spiral),
                 static_cast<long long>(budget));
-    runs.Run("spiral", std::make_shared<ReconstructionOperation>(), true);
+    runs.Run("spiral", std::make_shared<ReconstructionOperation>(), onHost);
   }
   Manager::GetGlobal().ReleaseMemory();
   return 0;
