@@ -90,14 +90,21 @@ AddFilters(CLI::App & app, Arguments & arguments)
 
   add("identity", Filter::Identity, "Copy an image");
 
-  const auto addBox = [&](const std::string & name, Filter filter, const std::string & description) {
-    CLI::App * sub = add(name, filter, description);
-    sub->add_option("--radius", arguments.radius, "Voxels to either side, one number or one per spatial axis")
+  const auto addRadius = [&](CLI::App & sub) {
+    sub.add_option("--radius", arguments.radius, "Voxels to either side, one number or one per spatial axis")
       ->required()
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::NonNegativeNumber)
       ->type_name("R[,R,R]");
+  };
+  const auto addElement = [&](CLI::App & sub) {
+    sub.add_option("--element", arguments.element, "The structuring element: box, ball or cross (box)")
+      ->check(CLI::IsMember({ "box", "ball", "cross" }));
+  };
+  const auto addBox = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = add(name, filter, description);
+    addRadius(*sub);
     return sub;
   };
   addBox("mean", Filter::Mean, "Mean over a box");
@@ -105,9 +112,7 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addBox("variance", Filter::Variance, "Variance over a box");
   addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
   const auto addMorphology = [&](const std::string & name, Filter filter, const std::string & description) {
-    addBox(name, filter, description)
-      ->add_option("--element", arguments.element, "The structuring element: box, ball or cross (box)")
-      ->check(CLI::IsMember({ "box", "ball", "cross" }));
+    addElement(*addBox(name, filter, description));
   };
   addMorphology("maximum", Filter::Maximum, "Maximum over a structuring element (dilation)");
   addMorphology("minimum", Filter::Minimum, "Minimum over a structuring element (erosion)");
@@ -262,6 +267,18 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addReconstruction("fill-holes", Filter::FillHoles, "Fill minima that are not connected to the image's edge");
   addReconstruction("grind-peaks", Filter::GrindPeaks, "Remove maxima that are not connected to the image's edge");
   addReconstruction("clear-border", Filter::ClearBorder, "Remove what is bright and connected to the image's edge");
+  const auto addOfMorphology = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = addReconstruction(name, filter, description);
+    addRadius(*sub);
+    addElement(*sub);
+    sub->add_flag("--preserve-intensities", arguments.preserveIntensities, "What is kept has its own values again");
+  };
+  addOfMorphology("opening-by-reconstruction",
+                  Filter::OpeningByReconstruction,
+                  "Remove what is bright and the structuring element does not fit into; keep the rest whole");
+  addOfMorphology("closing-by-reconstruction",
+                  Filter::ClosingByReconstruction,
+                  "Remove what is dark and the structuring element does not fit into; keep the rest whole");
   addReconstruction("regional-maxima", Filter::RegionalMaxima, "Mark plateaus without a higher neighbour");
   addReconstruction("regional-minima", Filter::RegionalMinima, "Mark plateaus without a lower neighbour");
 

@@ -69,6 +69,8 @@ enum class Filter
   FillHoles,
   GrindPeaks,
   ClearBorder,
+  OpeningByReconstruction,
+  ClosingByReconstruction,
   RegionalMaxima,
   RegionalMinima,
   SummedAreaTable
@@ -115,6 +117,7 @@ struct Arguments
   double       height{ 0.0 };
   bool         erosion{ false };
   bool         fullyConnected{ false };
+  bool         preserveIntensities{ false };
   unsigned int spatialDimension{ 0 }; ///< 0: the filter's own
   unsigned int summedAxes{ 0 };       ///< of a summed-area table; 0: the filter's default
   bool         squares{ false };

@@ -3,6 +3,7 @@
 #define commandFilters_h
 
 #include "commandArguments.h"
+#include "commandElement.h"
 #include "commandKernelFile.h"
 #include "commandReconstruction.h"
 
@@ -33,25 +34,6 @@
 
 namespace command
 {
-
-/** One value for each axis of the image from one value for all, or one for each spatial axis. */
-template <typename TValue>
-std::vector<TValue>
-SpreadOverAxes(const std::vector<TValue> & values, const std::vector<unsigned int> & axes, unsigned int dimension,
-               const std::string & option)
-{
-  if (values.size() != 1 && values.size() != axes.size())
-  {
-    throw ArgumentError(option + ": " + std::to_string(values.size()) + " values for " + std::to_string(axes.size()) +
-                        " spatial axes");
-  }
-  std::vector<TValue> spread(dimension, TValue{ 0 });
-  for (std::size_t i = 0; i < axes.size(); ++i)
-  {
-    spread[axes[i]] = values[values.size() == 1 ? 0 : i];
-  }
-  return spread;
-}
 
 template <typename TInputImage, typename TOutputImage>
 void
@@ -92,29 +74,8 @@ template <typename TFilter>
 typename TFilter::Pointer
 MakeMorphologyFilter(const Arguments & arguments)
 {
-  constexpr unsigned int dimension = TFilter::InputImageType::ImageDimension;
-  const auto             filter = MakeBoxFilter<TFilter>(arguments);
-  if (arguments.element == "box")
-  {
-    return filter;
-  }
-  itk::Neighborhood<bool, dimension> kernel;
-  kernel.SetRadius(filter->GetRadius());
-  for (unsigned int i = 0; i < kernel.Size(); ++i)
-  {
-    // The ball has the voxels whose centers are in the ellipsoid that ends where the box does.
-    double       distance = 0;
-    unsigned int axes = 0;
-    for (unsigned int a = 0; a < dimension; ++a)
-    {
-      const auto   offset = static_cast<double>(kernel.GetOffset(i)[a]);
-      const double half = static_cast<double>(filter->GetRadius()[a]) + 0.5;
-      distance += offset * offset / (half * half);
-      axes += offset != 0 ? 1 : 0;
-    }
-    kernel[i] = arguments.element == "ball" ? distance <= 1 : axes <= 1;
-  }
-  filter->SetKernel(kernel);
+  const auto filter = MakeBoxFilter<TFilter>(arguments);
+  SetElement(*filter, arguments);
   return filter;
 }
 

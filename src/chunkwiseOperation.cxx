@@ -57,10 +57,10 @@ Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summari
   return summaries;
 }
 
-int
-Operation::GetInitialStateInput() const
+double
+Operation::GetPatience() const
 {
-  return 0;
+  return 1;
 }
 
 struct KernelRegistry::Impl

@@ -126,6 +126,54 @@ RunContext::MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables 
   return call;
 }
 
+std::vector<const Kernel *>
+RunContext::FindKernels(const KernelRegistry & kernels, const Box & chunk) const
+{
+  const Operation &           operation = *request.operation;
+  const std::string           name = operation.GetName();
+  std::vector<std::string>    names{ name };
+  std::vector<const Kernel *> found;
+  const bool                  ends = kernels.Find(name + ".finish") != nullptr;
+  if (operation.GetSchedule() == Schedule::Fixpoint)
+  {
+    names.insert(names.begin(), name + ".begin");
+    if (ends && StandsAlone(chunk))
+    {
+      names.push_back(name + ".finish");
+    }
+  }
+  for (const std::string & kernel : names)
+  {
+    found.push_back(kernels.Find(kernel));
+    if (!found.back())
+    {
+      throw ParameterError("there is no kernel \"" + kernel + "\"");
+    }
+  }
+  return found;
+}
+
+bool
+RunContext::StandsAlone(const Box & chunk) const
+{
+  return Intersect(PadAndCrop(chunk, request.operation->GetHalo(request.image.Extents()), request.image),
+                   request.region) == chunk;
+}
+
+void
+RunContext::AddPart(const Box & part)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Parts.push_back(part);
+}
+
+std::vector<Box>
+RunContext::GetParts() const
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  return m_Parts;
+}
+
 ChunkShape
 RunContext::ShapeOf(const Chunk & chunk, int concurrency) const
 {

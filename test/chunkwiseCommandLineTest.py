@@ -633,6 +633,20 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual(
             list(read_voxels(self.out, "h")), [32767 if a > b else -32768 for a, b in zip(self.values, lower)]
         )
+        # Opening by reconstruction of the image, closing of its opposite, and with the values of what is kept.
+        self.assert_runs("minimum", self.small, self.out, "--radius", "1,0,1", "--element", "cross")
+        eroded = read_voxels(self.out, "h")
+        opened = self.reconstruct(eroded, self.values)
+        options = ("--radius", "1,0,1", "--element", "cross")
+        self.assert_runs("opening-by-reconstruction", self.small, self.out, *options)
+        self.assertEqual(list(read_voxels(self.out, "h")), opened)
+        self.assert_runs("closing-by-reconstruction", opposite, self.out, *options)
+        self.assertEqual(list(read_voxels(self.out, "h")), [-value for value in opened])
+        kept = [value if a == b else -32768 for value, a, b in zip(self.values, eroded, opened)]
+        self.assert_runs("opening-by-reconstruction", self.small, self.out, *options, "--preserve-intensities")
+        self.assertEqual(list(read_voxels(self.out, "h")), self.reconstruct(kept, self.values))
+        self.assert_fails(2, "--radius", "opening-by-reconstruction", self.small, self.out)
+        self.assert_fails(2, "--radius", "opening-by-reconstruction", self.small, self.out, "--radius", "1,1")
         self.assert_fails(2, "--height", "h-maxima", self.small, self.out)
         self.assert_fails(2, "--height", "h-maxima", self.small, self.out, "--height", 0.5)
         self.assert_fails(2, "--marker", "reconstruct", self.small, self.out)
