@@ -151,8 +151,8 @@ struct KernelCall
   const Operation * operation{ nullptr };
   BufferView        inputs[MaxInputs];
   int               numberOfInputs{ 0 };
-  /** The kernel writes every voxel of output.box and nothing else. Sweep's and TwoPass' first kernels have no output.
-   */
+  /** The kernel writes every voxel of output.box and nothing else. Sweep's and TwoPass' first kernels have no output,
+   * only its kind. */
   BufferView output;
   /** Fixpoint: the output also holds the chunk's halo, of which the kernel changes only this box. */
   Box writable;
@@ -175,6 +175,15 @@ struct KernelCall
   void *         stream{ nullptr };
   RunControl *   control{ nullptr };
   DeviceTables * tables{ nullptr };
+
+  /** Leaves no output but its kind. */
+  void
+  OmitOutput()
+  {
+    const PixelKind kind = output.kind;
+    output = BufferView();
+    output.kind = kind;
+  }
 };
 
 /** The shapes and kinds of a chunk, for scratch and cost functions. */

@@ -96,6 +96,7 @@ private:
       call.inputs[i] = DenseView(
         Load(m_Inputs[i], request.inputs[i], step.chunk.inputBox), request.inputs[i].kind, step.chunk.inputBox);
     }
+    call.output.kind = request.output.kind;
     if (step.writesOutput)
     {
       const Box box = step.changedSides ? Intersect(step.chunk.inputBox, request.region) : step.chunk.outputBox;

@@ -36,7 +36,7 @@ public:
     call.control = &m_Control;
     if (!step.writesOutput)
     {
-      call.output = BufferView();
+      call.OmitOutput();
     }
     else if (step.changedSides)
     {

@@ -153,7 +153,7 @@ HostWorker::Sweep(const Chunk & chunk, KernelCall call)
     {
       StopControl control(m_Context);
       advance.control = &control;
-      advance.output = BufferView();
+      advance.OmitOutput();
       m_Context.hostKernels.Find(m_Advance)->run(advance);
     }
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 namespace chunkwise
 {
@@ -264,7 +265,13 @@ GetTestKernels()
     };
     add("test.window-sum", RunWindowSum);
     add("test.running-sum", RunRunningSum);
-    add("test.running-sum.advance", RunRunningSumAdvance);
+    add("test.running-sum.advance", [](const KernelCall & call) {
+      if (call.output.data || call.output.kind != PixelKind::Int64)
+      {
+        throw std::logic_error("test.running-sum.advance: only the output's kind is to be there");
+      }
+      RunRunningSumAdvance(call);
+    });
     add("test.above-minimum", RunAboveMinimum);
     add("test.above-minimum.summarise", RunAboveMinimumSummarise);
     add("test.flood.begin", RunFloodBegin);
