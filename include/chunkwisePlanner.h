@@ -47,8 +47,8 @@ struct PlannerRequest
   std::vector<PlannerDevice> devices;
   /** Chunks that follow each other along the sweep axis on one device keep their common input there. */
   bool carryHalo{ true };
-  /** Chunks are loaded, run and stored one after the other (Fixpoint): one buffer of each, and none is cut for the sake
-   * of overlap. */
+  /** Chunks are loaded, run and stored one after the other (Fixpoint whose chunks are few): one buffer of each, and
+   * none is cut for the sake of overlap. */
   bool oneAtATime{ false };
   /** Chunks are used where they lie (the host): only scratch and fixed bytes take memory. */
   bool inPlace{ false };
@@ -60,8 +60,6 @@ struct PlannerRequest
   int sweepAxis{ -1 };
   /** Sweep: bytes that a chunk hands to the next, which may be another device's. */
   std::size_t carryBytes{ 0 };
-  /** Bytes of images on the way over a link in one direction, behind which a carry has to wait. */
-  std::size_t bytesAhead{ std::size_t{ 32 } << 20 };
 };
 
 struct Plan

@@ -16,9 +16,10 @@ CarryChain::CarryChain(const RunContext & context, bool isShared)
   const ExecutionRequest & request = context.request;
   if (!request.region.IsEmpty())
   {
-    SideData carry = request.operation->GetInitialCarry(request.region, context.inputKinds, request.output.kind);
-    m_Bytes = carry.size();
-    Put(request.region.lower[m_Axis], Keep(std::move(carry)));
+    const PixelKind output = request.output.kind;
+    m_Bytes = request.operation->GetCarryBytes(request.region, context.inputKinds, output);
+    SideData carry = request.operation->GetInitialCarry(request.region, context.inputKinds, output);
+    Put(request.region.lower[m_Axis], carry.empty() ? Carry() : Keep(std::move(carry)));
   }
 }
 
@@ -60,8 +61,8 @@ CarryChain::Put(std::int64_t index, Carry carry)
 CarryChain::Carry
 CarryChain::Keep(SideData data)
 {
-  const auto kept = std::make_shared<const SideData>(std::move(data));
-  return Carry(kept, kept->data());
+  const auto kept = std::make_shared<SideData>(std::move(data));
+  return { std::shared_ptr<void>(kept, kept->data()), false };
 }
 
 void

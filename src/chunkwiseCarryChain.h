@@ -17,8 +17,11 @@ namespace chunkwise
 class CarryChain
 {
 public:
-  /** GetBytes() bytes, in pinned memory if there was room. */
-  using Carry = std::shared_ptr<const void>;
+  struct Carry
+  {
+    std::shared_ptr<void> memory; ///< GetBytes() bytes; nullptr: zeros
+    bool                  isPinned{ false };
+  };
 
   /** Knows what enters the request's region. `isShared`: several workers take chunks, so that each must hand on what
    * it makes; one alone keeps that to itself. Throws what the operation does when it has no initial carry. */
@@ -64,7 +67,7 @@ public:
   Await(std::int64_t index, const std::function<bool()> & stop) const;
   void
   Put(std::int64_t index, Carry carry);
-  /** A carry in memory of no kind. */
+  /** A carry in memory of no kind, of these bytes. */
   static Carry
   Keep(SideData data);
   /** No chunk that begins there will be run again. */

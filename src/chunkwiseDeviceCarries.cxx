@@ -16,19 +16,23 @@ DeviceCarries::DeviceCarries(DeviceState & state, RunContext & context, CarryCha
   , m_PinnedLimit(pinnedLimit)
 {
   const std::size_t bytes = chain.GetBytes();
-  for (std::size_t i = 0; i < NumberOfIn(chain.IsShared()); ++i)
-  {
-    m_In.emplace_back(state.memory, bytes, memoryLimit);
-  }
   for (std::size_t i = 0; i < NumberOfOut(chain.IsShared()); ++i)
   {
     m_Out.emplace_back(state.memory, bytes, memoryLimit);
   }
+  m_In.resize(NumberOfIn(chain.IsShared()));
+  for (Entry & entry : m_In)
+  {
+    entry.memory = ArenaBlock(state.memory, bytes, memoryLimit);
+  }
   try
   {
     m_Stream = m_Device.CreateStream();
-    m_Copied = m_Device.CreateEvent();
     m_Advanced = m_Device.CreateEvent();
+    for (Entry & entry : m_In)
+    {
+      entry.copied = m_Device.CreateEvent();
+    }
   }
   catch (...)
   {
@@ -45,12 +49,16 @@ DeviceCarries::~DeviceCarries()
 void
 DeviceCarries::DestroyHandles() noexcept
 {
-  for (const EventHandle event : { m_Copied, m_Advanced })
+  for (const Entry & entry : m_In)
   {
-    if (event)
+    if (entry.copied)
     {
-      m_Device.DestroyEvent(event);
+      m_Device.DestroyEvent(entry.copied);
     }
+  }
+  if (m_Advanced)
+  {
+    m_Device.DestroyEvent(m_Advanced);
   }
   if (m_Stream)
   {
@@ -59,71 +67,95 @@ DeviceCarries::DestroyHandles() noexcept
 }
 
 void
-DeviceCarries::Enter(std::size_t number, const Chunk & chunk, bool follows, KernelCall & call) const
+DeviceCarries::Take(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop)
 {
-  call.sideIn = follows ? Out(number - 1) : In(number);
+  if (Follows(number))
+  {
+    return;
+  }
+  Entry & entry = In(number);
+  entry.carry = m_Chain.Await(m_Chain.Begin(chunk), mustStop);
+  if (entry.carry.memory)
+  {
+    m_Device.CopyToDevice(entry.memory.Get(), entry.carry.memory.get(), m_Chain.GetBytes(), m_Stream);
+    m_Context.bytesToDevice += static_cast<std::int64_t>(m_Chain.GetBytes());
+  }
+  else
+  {
+    m_Device.SetToZero(entry.memory.Get(), m_Chain.GetBytes(), m_Stream);
+  }
+  m_Device.Record(entry.copied, m_Stream);
+  if (m_Chain.IsShared())
+  {
+    m_Left = Acquire();
+  }
+}
+
+void
+DeviceCarries::Advance(std::size_t number, const Chunk & chunk, KernelCall call, StreamHandle stream)
+{
+  if (!m_Advance || m_Chain.IsLast(chunk))
+  {
+    return;
+  }
+  call.sideIn = Await(number, stream);
+  call.sideInBytes = call.sideOutBytes = m_Chain.GetBytes();
+  call.sideOut = m_Left.isPinned ? m_Left.memory.get() : Out(number);
+  call.OmitOutput();
+  m_Device.Launch(*m_Advance, call, stream);
+  m_Device.Record(m_Advanced, stream);
+}
+
+void
+DeviceCarries::Enter(std::size_t number, const Chunk & chunk, KernelCall & call, StreamHandle stream)
+{
+  call.sideIn = Await(number, stream);
   call.sideInBytes = m_Chain.GetBytes();
-  if (!m_Chain.IsLast(chunk))
+  if (!m_Advance && !m_Chain.IsLast(chunk))
   {
     call.sideOut = Out(number);
     call.sideOutBytes = m_Chain.GetBytes();
   }
 }
 
-void
-DeviceCarries::Advance(const Chunk & chunk, KernelCall call, StreamHandle stream)
+const void *
+DeviceCarries::Await(std::size_t number, StreamHandle stream)
 {
-  if (m_Advance && !m_Chain.IsLast(chunk))
+  if (Follows(number))
   {
-    call.OmitOutput();
-    m_Device.Launch(*m_Advance, call, stream);
-    m_Device.Record(m_Advanced, stream);
+    return Out(number - 1);
   }
+  m_Device.Wait(stream, In(number).copied);
+  return In(number).memory.Get();
 }
 
-void
-DeviceCarries::Await(const std::function<bool()> & mustStop)
-{
-  m_Device.Record(m_Copied, m_Stream);
-  AwaitEvent(m_Device, m_Copied, mustStop);
-}
-
-void
-DeviceCarries::Take(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop)
-{
-  const CarryChain::Carry carry = m_Chain.Await(m_Chain.Begin(chunk), mustStop);
-  m_OnTheWay = carry;
-  m_Device.CopyToDevice(In(number), carry.get(), m_Chain.GetBytes(), m_Stream);
-  Await(mustStop);
-  m_Context.bytesToDevice += static_cast<std::int64_t>(m_Chain.GetBytes());
-}
-
-std::shared_ptr<void>
+CarryChain::Carry
 DeviceCarries::Acquire()
 {
   try
   {
     const auto block = std::make_shared<ArenaBlock>(m_State.pinned, m_Chain.GetBytes(), m_PinnedLimit);
-    return std::shared_ptr<void>(block, block->Get());
+    return { std::shared_ptr<void>(block, block->Get()), true };
   }
   catch (const BudgetError &)
   {
     // Slower, but of no other consequence.
-    const auto data = std::make_shared<SideData>(m_Chain.GetBytes());
-    return std::shared_ptr<void>(data, data->data());
+    return CarryChain::Keep(SideData(m_Chain.GetBytes()));
   }
 }
 
 void
-DeviceCarries::HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop)
+DeviceCarries::HandOn(const Chunk & chunk, const std::function<bool()> & mustStop)
 {
-  m_Device.Wait(m_Stream, m_Advanced);
-  const std::shared_ptr<void> carry = Acquire();
-  m_OnTheWay = carry;
-  m_Device.CopyToHost(carry.get(), Out(number), m_Chain.GetBytes(), m_Stream);
-  Await(mustStop);
+  if (!m_Left.isPinned)
+  {
+    m_Device.Wait(m_Stream, m_Advanced);
+    m_Device.CopyToHost(m_Left.memory.get(), Out(0), m_Chain.GetBytes(), m_Stream);
+    m_Device.Record(m_Advanced, m_Stream);
+  }
+  AwaitEvent(m_Device, m_Advanced, mustStop);
   m_Context.bytesToHost += static_cast<std::int64_t>(m_Chain.GetBytes());
-  m_Chain.Put(m_Chain.End(chunk), carry);
+  m_Chain.Put(m_Chain.End(chunk), m_Left);
 }
 
 } // namespace chunkwise

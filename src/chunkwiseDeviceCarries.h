@@ -7,13 +7,17 @@
 namespace chunkwise
 {
 
-/** The carries of a sweep on one device: what enters each of its chunks and what leaves it, while the chunks go through
- * a pipeline. From one chunk to the next on this device a carry stays in its memory; to and from other devices it goes
- * through the chain. Chunks are numbered from 0 in order. */
+/** The carries of a sweep on one device, while its chunks go through a pipeline.
+ *
+ * One device alone keeps them in its memory: each chunk's follows from that of the chunk before. Of several, each takes
+ * what enters a chunk from the chain and hands on what leaves it. The kernel that makes a carry writes it to pinned
+ * memory itself, past the images' pieces that wait for the link's copy engine.
+ *
+ * Chunks are numbered from 0 in order. Calls for a chunk: Take, Advance, Enter, HandOn; Enter may come after Take and
+ * Advance of the next Lead chunks. Kernels of all chunks are enqueued in one stream. */
 class DeviceCarries
 {
 public:
-  /** Chunks whose carry may be made before the output of the one before them. */
   static std::size_t
   Lead(bool isShared)
   {
@@ -41,24 +45,20 @@ public:
     return m_Advance;
   }
 
-  /** Gives the call of a chunk what enters it, and memory for what leaves it. `follows`: chunk `number` - 1 was the one
-   * before. */
-  void
-  Enter(std::size_t number, const Chunk & chunk, bool follows, KernelCall & call) const;
-  /** Enqueues the kernel, if there is one, that makes what leaves the chunk of this call alone, so that the next chunk
-   * need not wait for this one's output. At most Lead chunks ahead of the calls that make the outputs; all in one
-   * stream. */
-  void
-  Advance(const Chunk & chunk, KernelCall call, StreamHandle stream);
-
-  /** Brings what enters the chunk here, once the chain knows it: after the chunk before was handed on. Returns when it
-   * is there; throws Aborted if `mustStop` is true before. */
+  /** Waits until the chain knows what enters the chunk, and begins to bring it here; of one device, for its first chunk
+   * only. Throws Aborted if `mustStop` is true before. */
   void
   Take(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
-  /** Brings what leaves the chunk to the chain, into pinned memory as far as the budget has room for what others
-   * have not taken yet. Between Advance of this chunk and of the next. */
+  /** Enqueues the kernel, if there is one, that makes what leaves the chunk of this call alone, so that the next chunk
+   * need not wait for this one's output. */
   void
-  HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
+  Advance(std::size_t number, const Chunk & chunk, KernelCall call, StreamHandle stream);
+  /** Gives the call that makes the chunk's output what enters it, once it is there. */
+  void
+  Enter(std::size_t number, const Chunk & chunk, KernelCall & call, StreamHandle stream);
+  /** Of several devices: waits until what leaves the chunk is there, and puts it into the chain. */
+  void
+  HandOn(const Chunk & chunk, const std::function<bool()> & mustStop);
   void
   Synchronize()
   {
@@ -66,8 +66,8 @@ public:
   }
 
 private:
-  // A buffer is used again for a chunk when the chunk that is Lead + 1 (in) or Lead + 2 (out) before it has its output:
-  // when a carry was handed on, all kernels that were enqueued before the one that made it have ended.
+  // When a carry was handed on, all kernels that were enqueued before the one that made it have ended: those of the
+  // outputs of chunks that are Lead + 1 and more before it. What these read may be overwritten.
   static std::size_t
   NumberOfIn(bool isShared)
   {
@@ -76,25 +76,39 @@ private:
   static std::size_t
   NumberOfOut(bool isShared)
   {
-    return Lead(isShared) + 2;
+    return isShared ? 1 : 2;
   }
+
+  struct Entry
+  {
+    ArenaBlock        memory;
+    CarryChain::Carry carry; ///< what it is copied from, and may be still
+    EventHandle       copied{ nullptr };
+  };
+
   void
   DestroyHandles() noexcept;
-  void
-  Await(const std::function<bool()> & mustStop);
-  void *
-  In(std::size_t number) const
+  /** Of one device, whether what enters the chunk left the one before. */
+  bool
+  Follows(std::size_t number) const
   {
-    return m_In[number % m_In.size()].Get();
+    return number > 0 && !m_Chain.IsShared();
+  }
+  Entry &
+  In(std::size_t number)
+  {
+    return m_In[number % m_In.size()];
   }
   void *
   Out(std::size_t number) const
   {
     return m_Out[number % m_Out.size()].Get();
   }
-
-  /** Memory of the host for a carry. */
-  std::shared_ptr<void>
+  /** What enters the chunk, in the device's memory for what comes after this in the stream. */
+  const void *
+  Await(std::size_t number, StreamHandle stream);
+  /** Memory of the host for a carry: pinned, as far as the budget has room for what others have not taken yet. */
+  CarryChain::Carry
   Acquire();
 
   DeviceState &           m_State;
@@ -103,11 +117,10 @@ private:
   CarryChain &            m_Chain;
   const Kernel *          m_Advance;
   const std::size_t       m_PinnedLimit;
-  std::vector<ArenaBlock> m_In;
+  std::vector<Entry>      m_In;
   std::vector<ArenaBlock> m_Out;
-  CarryChain::Carry       m_OnTheWay; ///< what the stream may still copy to or from
+  CarryChain::Carry       m_Left; ///< of several devices: where what leaves the chunk comes
   StreamHandle            m_Stream{ nullptr };
-  EventHandle             m_Copied{ nullptr };
   EventHandle             m_Advanced{ nullptr };
 };
 

@@ -110,20 +110,35 @@ HostWorker::Run(const Chunk & chunk)
   }
   else
   {
-    m_Context.hostKernels.Find(m_Name)->run(call);
+    std::uint32_t sides = 0;
+    call.changedSides = &sides;
+    for (const Kernel * const kernel : m_Context.FindKernels(m_Context.hostKernels, chunk.outputBox))
+    {
+      kernel->run(call);
+    }
   }
   if (m_Context.ShouldStop())
   {
     throw Aborted();
+  }
+  if (m_Context.request.operation->GetSchedule() == Schedule::Fixpoint)
+  {
+    // Its kernels do not count what they do.
+    m_Context.AddFinishedVoxels(chunk.outputBox.NumberOfVoxels());
+    m_Context.AddPart(chunk.outputBox);
   }
 }
 
 void
 HostWorker::Sweep(const Chunk & chunk, KernelCall call)
 {
-  const CarryChain::Carry carry = m_Chain->Await(m_Chain->Begin(chunk), [this] { return m_Context.ShouldStop(); });
-  SideData                behind(m_Chain->IsLast(chunk) ? 0 : m_Chain->GetBytes());
-  call.sideIn = carry.get();
+  CarryChain::Carry carry = m_Chain->Await(m_Chain->Begin(chunk), [this] { return m_Context.ShouldStop(); });
+  if (!carry.memory)
+  {
+    carry = CarryChain::Keep(SideData(m_Chain->GetBytes(), 0));
+  }
+  SideData behind(m_Chain->IsLast(chunk) ? 0 : m_Chain->GetBytes());
+  call.sideIn = carry.memory.get();
   call.sideInBytes = m_Chain->GetBytes();
   if (!behind.empty())
   {

@@ -12,6 +12,12 @@ Operation::~Operation() = default;
 RunControl::~RunControl() = default;
 DeviceTables::~DeviceTables() = default;
 
+const void *
+DeviceTables::GetMade(const std::string &, std::size_t, const std::function<void(void *)> &)
+{
+  return nullptr;
+}
+
 void
 Operation::Validate(const Coordinates &) const
 {}
@@ -34,9 +40,9 @@ Operation::GetCarryBytes(const Box &, const std::vector<PixelKind> &, PixelKind)
 }
 
 SideData
-Operation::GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const
+Operation::GetInitialCarry(const Box &, const std::vector<PixelKind> &, PixelKind) const
 {
-  return SideData(GetCarryBytes(box, inputs, output), 0);
+  return SideData();
 }
 
 std::size_t
@@ -51,10 +57,10 @@ Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summari
   return summaries;
 }
 
-int
-Operation::GetInitialStateInput() const
+double
+Operation::GetPatience() const
 {
-  return 0;
+  return 1;
 }
 
 struct KernelRegistry::Impl

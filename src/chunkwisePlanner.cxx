@@ -13,6 +13,10 @@ namespace chunkwise
 namespace
 {
 
+/** From the launch of the kernel that makes a carry to that of the next device's, beside what the carry's bytes take,
+ * in launches: most of it is waiting for pieces of images that are on the way to that device. */
+constexpr double HandoverLaunches = 50;
+
 std::size_t
 RoundUp(std::size_t bytes)
 {
@@ -297,14 +301,14 @@ public:
       const double launches = chunks / devices * m_LaunchSeconds;
       // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
       // links.
-      const double bytesIn = static_cast<double>(m_Request.carryBytes + std::min(c.inputBytes, m_Request.bytesAhead));
-      const double bytesOut = static_cast<double>(m_Request.carryBytes + std::min(c.outputBytes, m_Request.bytesAhead));
-      const double handovers = m_Request.sweepAxis >= 0 && devices > 1
-                                 ? chunks * devices * (bytesIn / m_ToDeviceRate + bytesOut / m_ToHostRate)
-                                 : 0;
-      const auto   estimate = [&](double kernel) {
+      const double handovers =
+        m_Request.sweepAxis >= 0 && devices > 1
+          ? chunks * (HandoverLaunches * m_LaunchSeconds +
+                      static_cast<double>(m_Request.carryBytes) * devices * (1 / m_ToDeviceRate + 1 / m_ToHostRate))
+          : 0;
+      const auto estimate = [&](double kernel) {
         const double steady = c.inputSlots == 1 ? load + store + kernel
-                                                  : std::max({ load, store, kernel }) * (c.inputSlots == 2 ? 1.1 : 1.0);
+                                                : std::max({ load, store, kernel }) * (c.inputSlots == 2 ? 1.1 : 1.0);
         return std::max(steady * imbalance, handovers) + ends + (m_Request.oneAtATime ? 0 : kernel * devices / chunks) +
                launches;
       };

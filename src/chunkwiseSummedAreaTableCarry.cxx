@@ -13,9 +13,10 @@ AdvanceCarry(const SummedAreaTableOperation & operation, const BufferView & inpu
              Executor & executor)
 {
   const std::vector<PixelKind> kinds{ input.kind };
-  const SideData               before = operation.GetInitialCarry(region, kinds, output);
-  SideData                     behind(before.size());
-  ChunkShape                   shape;
+  SideData                     before = operation.GetInitialCarry(region, kinds, output);
+  before.resize(operation.GetCarryBytes(region, kinds, output), 0);
+  SideData   behind(before.size());
+  ChunkShape shape;
   shape.inputBox = shape.outputBox = region;
   shape.image = Box::FromExtent(operation.image);
   shape.inputKinds[0] = input.kind;

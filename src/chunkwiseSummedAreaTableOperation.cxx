@@ -136,12 +136,11 @@ SideData
 SummedAreaTableOperation::GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs,
                                           PixelKind output) const
 {
-  const std::size_t bytes = GetCarryBytes(box, inputs, output);
-  if (box.lower[summedAxes - 1] != begin || (begin > 0 && carry.size() != bytes))
+  if (box.lower[summedAxes - 1] != begin || (begin > 0 && carry.size() != GetCarryBytes(box, inputs, output)))
   {
     throw ParameterError("the summed-area table of " + ToString(box) + " needs what the voxels before it sum to");
   }
-  return begin > 0 ? carry : SideData(bytes, 0);
+  return begin > 0 ? carry : SideData();
 }
 
 } // namespace chunkwise

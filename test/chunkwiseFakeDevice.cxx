@@ -106,6 +106,7 @@ FakeDevice::FakeDevice(const Options & options, const KernelRegistry & kernels)
   // Slow enough that plans for the small images of tests overlap transfers, as those of large images do.
   m_Description.toDeviceRate = m_Description.toHostRate = 1e7;
   m_Description.memoryRate = 1e8;
+  m_Description.launchSeconds = 1e-6;
 }
 
 FakeDevice::~FakeDevice() = default;

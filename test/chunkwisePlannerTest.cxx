@@ -246,6 +246,32 @@ TEST(Planner, SweepCutsOnlyItsAxis)
   {
     EXPECT_EQ(plan.chunks[i].outputBox.lower[2], plan.chunks[i - 1].outputBox.upper[2]);
   }
+  // Halving does not either.
+  std::vector<Chunk> parts = plan.chunks;
+  for (std::size_t before = 0; parts.size() != before;)
+  {
+    before = parts.size();
+    parts = HalveChunks(parts, plan.sweepAxis, request);
+  }
+  ASSERT_EQ(parts.size(), 50u);
+  for (std::size_t z = 0; z < parts.size(); ++z)
+  {
+    EXPECT_EQ(parts[z].outputBox.lower[2], static_cast<std::int64_t>(z));
+    EXPECT_EQ(parts[z].outputBox.NumberOfVoxels(), 30 * 40 * 2);
+  }
+}
+
+TEST(Planner, CarriesBetweenDevicesMakeChunksLarger)
+{
+  const auto chunksOf = [](std::size_t devices, std::size_t carryBytes) {
+    auto request = MakeRequest({ { 2048, 2048, 1024, 1, 1 } }, 0, std::size_t{ 8 } << 30, devices);
+    request.sweepAxis = 2;
+    request.carryBytes = carryBytes;
+    return MakePlan(request).chunks.size();
+  };
+  constexpr std::size_t plane = 2048 * 2048 * 8;
+  EXPECT_EQ(chunksOf(1, plane), chunksOf(1, 0));
+  EXPECT_LT(chunksOf(2, 8 * plane), chunksOf(2, 0));
 }
 
 TEST(Planner, RoundsChunksAsTheOperationAsks)

@@ -117,7 +117,7 @@ Measure(Executor & executor, std::int64_t x, std::int64_t y, std::int64_t z)
   shape.outputKind = PixelKindOf<TOut>();
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
   const Kernel &             kernel = *GetHostKernels().Find("sat");
-  const SideData             carry = operation.GetInitialCarry(box, { shape.inputKinds[0] }, shape.outputKind);
+  const SideData             carry(operation.GetCarryBytes(box, { shape.inputKinds[0] }, shape.outputKind), 0);
   constexpr std::size_t      Line = 64;
   std::vector<unsigned char> scratch(kernel.scratchBytes(operation, shape) + Line);
   KernelCall                 call;

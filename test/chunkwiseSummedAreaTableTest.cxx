@@ -423,6 +423,53 @@ INSTANTIATE_TEST_SUITE_P(
     return std::string(info.param == Place::Cpu ? "Cpu" : info.param == Place::Fake ? "Fake" : "Cuda");
   });
 
+/** Carries between devices where there may be only one: it counts as two. */
+TEST(SummedAreaTable, CudaDevicesHandCarriesOn)
+{
+  std::string reason;
+  const auto  backend = GetCudaBackend(&reason);
+  if (!backend)
+  {
+    GTEST_SKIP() << "no CUDA device: " << reason;
+  }
+  const std::shared_ptr<Device> device = backend->GetDevices().front();
+  Manager                       twice({ device, device });
+  Manager                       host({});
+  std::mt19937                  random(91);
+  for (const Coordinates & extent : { Coordinates{ { 8192, 4096, 1, 1, 1 } }, Coordinates{ { 512, 512, 128, 1, 1 } } })
+  {
+    const Box          box = Box::FromExtent(extent);
+    std::vector<float> image(static_cast<std::size_t>(box.NumberOfVoxels()));
+    for (float & value : image)
+    {
+      value = static_cast<float>(random() % 1000000) * 1e-4F - 30;
+    }
+    std::vector<float> expected(image.size());
+    ExecutionRequest   request;
+    request.operation = MakeTable(extent, extent[2] > 1 ? 3 : 2);
+    request.image = request.region = box;
+    request.inputs.push_back(DenseView(image.data(), PixelKind::Float32, box));
+    request.output = DenseView(expected.data(), PixelKind::Float32, box);
+    request.backend = BackendChoice::CPU;
+    host.Execute(request);
+    request.backend = BackendChoice::CUDA;
+    request.stagingThreads = 8;
+    request.budgets.device = std::size_t{ 40 } << 20;
+    // Carries in pinned memory, and not.
+    for (const std::size_t pinned : { std::size_t{ 0 }, std::size_t{ 1 } << 20 })
+    {
+      std::vector<float> output(image.size(), -1.0F);
+      request.output.data = output.data();
+      request.budgets.pinned = pinned;
+      const ExecutionReport report = twice.Execute(request);
+      EXPECT_TRUE(output == expected) << ToString(extent) << ", pinned budget " << pinned;
+      EXPECT_GT(report.plan.chunks.size(), 4u);
+      EXPECT_GT(report.chunksPerDevice[0], 0);
+      EXPECT_GT(report.chunksPerDevice[1], 0);
+    }
+  }
+}
+
 template <typename TFunctor>
 std::string
 MessageOf(TFunctor && f)

@@ -131,6 +131,14 @@ RunAboveMinimum(const KernelCall & call)
 }
 
 void
+RunFloodBegin(const KernelCall & call)
+{
+  ForEachIndex(call.writable, [&](const Coordinates & index) {
+    At<std::int32_t>(call.output, index) = At<std::int32_t>(call.inputs[0], index);
+  });
+}
+
+void
 RunFlood(const KernelCall & call)
 {
   const Box &   own = call.writable;
@@ -266,6 +274,7 @@ GetTestKernels()
     });
     add("test.above-minimum", RunAboveMinimum);
     add("test.above-minimum.summarise", RunAboveMinimumSummarise);
+    add("test.flood.begin", RunFloodBegin);
     add("test.flood", RunFlood);
     return registry;
   }();
