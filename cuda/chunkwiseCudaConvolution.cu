@@ -1,100 +1,203 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaTables.h"
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseRealOf.h"
 
+#include <string>
 #include <type_traits>
 #include <vector>
 
+// Windows times weights, tap by tap: ConvolutionOperation, and ImageConvolutionOperation where it is direct.
 namespace chunkwise
 {
 
 namespace
 {
 
+/** What the taps of a window are multiplied by. */
 template <typename TAcc>
-struct ConvolutionTables
+struct WindowWeights
 {
-  const TAcc * weights;
-  const TAcc * norms; ///< nullptr: none
-  Coordinates  normRows;
-  Coordinates  extent; ///< of the image
-  Coordinates  radius;
+  const TAcc * weights; ///< from the lowest tap to the highest, x fastest
+  const TAcc * factors; ///< of the results, by ConvolutionFactors::State; nullptr: none
+  Coordinates  factorStride;
+  Coordinates  image;
+  Coordinates  extent;
+  Coordinates  below;
+  /** Of taps that the box does not have, if they are not left out. */
+  TAcc beyond;
+  bool leavesOut;
 };
 
-/** Consecutive outputs along x of a warp's lanes: a thread has every 32nd. */
-constexpr int OutputsOfThread = 4;
+/** Outputs of a thread: along x, 32 apart, and along y. They share weights and voxels. */
+constexpr int OutputsAlongX = 4;
+constexpr int OutputsAlongY = 4;
 
-/** A thread computes outputs 32 voxels apart, so that each weight is fetched once for all of them. */
 template <bool VZeroSum, typename TPixel, typename TAcc, typename TOut>
-__global__ void __launch_bounds__(128)
-  ConvolutionKernel(Voxels<const TPixel> in, ConvolutionTables<TAcc> tables, TOut * __restrict__ out, Box box)
+class WindowTile
 {
-  constexpr int      R = OutputsOfThread;
-  const std::int64_t width = box.Extent(0);
-  const std::int64_t tiles = (width + 32 * R - 1) / (32 * R);
-  const std::int64_t rows = box.NumberOfVoxels() / width;
-  const int          lane = static_cast<int>(threadIdx.x % 32);
-  const std::int64_t warp = static_cast<std::int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
-  for (std::int64_t work = warp; work < tiles * rows; work += static_cast<std::int64_t>(gridDim.x) * 4)
+public:
+  static constexpr int X = OutputsAlongX;
+  static constexpr int Y = OutputsAlongY;
+
+  /** Tile number `tile` of the output, for one of a warp's lanes. */
+  __device__
+  WindowTile(const Voxels<const TPixel> & in, const WindowWeights<TAcc> & windows, const Voxels<TOut> & out,
+             std::int64_t tile, int lane)
+    : m_In(in)
+    , m_Windows(windows)
+    , m_Out(out)
   {
-    const std::int64_t row = work / tiles;
-    Coordinates        at = IndexIn(box, row * width);
-    const std::int64_t x0 = (work - row * tiles) * 32 * R + lane;
-    Coordinates        lower{};
-    Coordinates        upper{};
-    for (int a = 1; a < MaxDimension; ++a)
+    std::int64_t rest = tile;
+    for (int a = 0; a < MaxDimension; ++a)
     {
-      const std::int64_t r = tables.radius.axis[a];
-      lower.axis[a] = at.axis[a] - r > in.box.lower.axis[a] ? -r : in.box.lower.axis[a] - at.axis[a];
-      upper.axis[a] = at.axis[a] + r < in.box.upper.axis[a] - 1 ? r : in.box.upper.axis[a] - 1 - at.axis[a];
+      const std::int64_t size = a == 0 ? 32 * X : (a == 1 ? Y : 1);
+      const std::int64_t tiles = (out.box.Extent(a) + size - 1) / size;
+      m_At.axis[a] = out.box.lower.axis[a] + rest % tiles * size;
+      rest /= tiles;
+      const std::int64_t first = m_At.axis[a] - windows.below.axis[a];
+      m_Inside =
+        m_Inside && first >= in.box.lower.axis[a] && first + size - 1 + windows.extent.axis[a] <= in.box.upper.axis[a];
     }
-    const TPixel * const line = &in[at];
-    const auto           r = static_cast<int>(tables.radius.axis[0]);
-    TAcc                 sums[R];
-    TAcc                 centers[R];
-    int                  first[R];
-    int                  last[R];
+    m_Rows = static_cast<int>(min(static_cast<std::int64_t>(Y), out.box.upper.axis[1] - m_At.axis[1]));
+    m_At.axis[0] += lane;
+  }
+
+  __device__ void
+  Run()
+  {
 #pragma unroll
-    for (int u = 0; u < R; ++u)
+    for (int v = 0; v < Y; ++v)
     {
-      const std::int64_t x = x0 + 32 * u;
-      const std::int64_t i = box.lower.axis[0] + x;
-      sums[u] = TAcc(0);
-      first[u] = static_cast<int>(i - r > in.box.lower.axis[0] ? -r : in.box.lower.axis[0] - i);
-      last[u] = static_cast<int>(i + r < in.box.upper.axis[0] - 1 ? r : in.box.upper.axis[0] - 1 - i);
-      last[u] = x < width ? last[u] : first[u] - 1;
-      centers[u] = VZeroSum && x < width ? static_cast<TAcc>(line[x]) : TAcc(0);
-    }
-    const std::int64_t kx = 2 * r + 1;
-    const std::int64_t ky = 2 * tables.radius.axis[1] + 1;
-    const std::int64_t kz = 2 * tables.radius.axis[2] + 1;
-    const std::int64_t kt = 2 * tables.radius.axis[3] + 1;
-    for (std::int64_t w = lower.axis[4]; w <= upper.axis[4]; ++w)
-    {
-      for (std::int64_t t = lower.axis[3]; t <= upper.axis[3]; ++t)
+#pragma unroll
+      for (int u = 0; u < X; ++u)
       {
-        for (std::int64_t z = lower.axis[2]; z <= upper.axis[2]; ++z)
+        m_Sums[v][u] = m_Centers[v][u] = TAcc(0);
+        if (VZeroSum && v < m_Rows && m_At.axis[0] + 32 * u < m_Out.box.upper.axis[0])
         {
-          for (std::int64_t y = lower.axis[1]; y <= upper.axis[1]; ++y)
-          {
-            const std::int64_t tapRow =
-              (((w + tables.radius.axis[4]) * kt + t + tables.radius.axis[3]) * kz + z + tables.radius.axis[2]) * ky +
-              y + tables.radius.axis[1];
-            const TAcc * const   weights = tables.weights + tapRow * kx + r;
-            const TPixel * const taps =
-              line + x0 + w * in.stride.axis[4] + t * in.stride.axis[3] + z * in.stride.axis[2] + y * in.stride.axis[1];
-            for (int x = -r; x <= r; ++x)
-            {
-              const TAcc weight = weights[x];
+          m_Centers[v][u] = static_cast<TAcc>((&m_In[RowOf(v)])[32 * u]);
+        }
+      }
+    }
+    m_Inside ? AddTaps<true>() : AddTaps<false>();
 #pragma unroll
-              for (int u = 0; u < R; ++u)
+    for (int v = 0; v < Y; ++v)
+    {
+      if (v < m_Rows)
+      {
+        Store(v);
+      }
+    }
+  }
+
+private:
+  __device__ Coordinates
+  RowOf(int v) const
+  {
+    Coordinates at = m_At;
+    at.axis[1] += v;
+    return at;
+  }
+
+  /** `VInside`: all taps of all outputs are. */
+  template <bool VInside>
+  __device__ void
+  AddTaps()
+  {
+    switch (m_Windows.extent.axis[0])
+    {
+      case 3:
+        return AddPlanes<VInside, 3>();
+      case 5:
+        return AddPlanes<VInside, 5>();
+      case 7:
+        return AddPlanes<VInside, 7>();
+      default:
+        return AddPlanes<VInside, 1>();
+    }
+  }
+
+  /** Planes of taps, and in each the rows that the outputs' windows have together, `VTogether` taps at a time. */
+  template <bool VInside, int VTogether>
+  __device__ void
+  AddPlanes()
+  {
+    const Coordinates & k = m_Windows.extent;
+    const TAcc *        weights = m_Windows.weights;
+    for (std::int64_t w = 0; w < k.axis[4]; ++w)
+    {
+      for (std::int64_t t = 0; t < k.axis[3]; ++t)
+      {
+        for (std::int64_t z = 0; z < k.axis[2]; ++z, weights += k.axis[1] * k.axis[0])
+        {
+          Coordinates first = m_At;
+          first.axis[4] += w;
+          first.axis[3] += t;
+          first.axis[2] += z;
+          bool there = true;
+          for (int a = 0; a < MaxDimension; ++a)
+          {
+            first.axis[a] -= m_Windows.below.axis[a];
+            there =
+              there && (a < 2 || (first.axis[a] >= m_In.box.lower.axis[a] && first.axis[a] < m_In.box.upper.axis[a]));
+          }
+          AddRows<VInside, VTogether>(first, VInside || there, weights);
+        }
+      }
+    }
+  }
+
+  template <bool VInside, int VTogether>
+  __device__ void
+  AddRows(Coordinates first, bool planeIsThere, const TAcc * weights)
+  {
+    const auto kx = static_cast<int>(m_Windows.extent.axis[0]);
+    const auto ky = static_cast<int>(m_Windows.extent.axis[1]);
+    // To the ends of the box's rows, in 32 bits: farther away than the kernel is long the distance does not matter.
+    constexpr std::int64_t far = std::int64_t{ 1 } << 30;
+    const auto             toBegin = static_cast<int>(max(m_In.box.lower.axis[0] - first.axis[0], -far));
+    const auto             toEnd = static_cast<int>(max(min(m_In.box.upper.axis[0] - first.axis[0], far), -far));
+    for (int row = 0; row < ky + m_Rows - 1; ++row, ++first.axis[1])
+    {
+      const bool there =
+        VInside || (planeIsThere && first.axis[1] >= m_In.box.lower.axis[1] && first.axis[1] < m_In.box.upper.axis[1]);
+      if (!there && m_Windows.leavesOut)
+      {
+        continue;
+      }
+      const TPixel * const line = m_In.data + (there ? m_In.Offset(first) : 0);
+      const auto has = [&](int x, int u) { return VInside || (there && x + 32 * u >= toBegin && x + 32 * u < toEnd); };
+      for (int x0 = 0; x0 < kx; x0 += VTogether)
+      {
+        TAcc values[VTogether][X];
+#pragma unroll
+        for (int x = 0; x < VTogether; ++x)
+        {
+#pragma unroll
+          for (int u = 0; u < X; ++u)
+          {
+            values[x][u] = has(x0 + x, u) ? static_cast<TAcc>(line[x0 + x + 32 * u]) : m_Windows.beyond;
+          }
+        }
+#pragma unroll
+        for (int v = 0; v < Y; ++v)
+        {
+          if (v < m_Rows && row >= v && row - v < ky)
+          {
+            const TAcc * const weight = weights + (row - v) * kx + x0;
+#pragma unroll
+            for (int x = 0; x < VTogether; ++x)
+            {
+              const TAcc w = __ldg(weight + x);
+#pragma unroll
+              for (int u = 0; u < X; ++u)
               {
-                if (x >= first[u] && x <= last[u])
+                if (!m_Windows.leavesOut || has(x0 + x, u))
                 {
-                  const TAcc value = static_cast<TAcc>(taps[x + 32 * u]);
-                  sums[u] = MultiplyAdd(weight, VZeroSum ? value - centers[u] : value, sums[u]);
+                  AddTap(v, u, w, values[x][u]);
                 }
               }
             }
@@ -102,73 +205,166 @@ __global__ void __launch_bounds__(128)
         }
       }
     }
-    std::int64_t entry = 0;
-    if (tables.norms)
+  }
+
+  __device__ void
+  AddTap(int v, int u, TAcc weight, TAcc value)
+  {
+    m_Sums[v][u] = MultiplyAdd(weight, VZeroSum ? value - m_Centers[v][u] : value, m_Sums[v][u]);
+  }
+
+  __device__ void
+  Store(int v)
+  {
+    const WindowWeights<TAcc> & windows = m_Windows;
+    const Coordinates           at = RowOf(v);
+    TOut * const                line = &m_Out[at];
+    const auto                  state = [&](int a, std::int64_t i) {
+      return windows.factorStride.axis[a] *
+             ConvolutionFactors::State(i, windows.image.axis[a], windows.extent.axis[a], windows.below.axis[a]);
+    };
+    std::int64_t row = 0;
+    for (int a = 1; windows.factors && a < MaxDimension; ++a)
     {
-      for (int a = MaxDimension - 1; a > 0; --a)
-      {
-        entry = entry * tables.normRows.axis[a] + NormRow(at.axis[a], tables.extent.axis[a], tables.radius.axis[a]);
-      }
+      row += state(a, at.axis[a]);
     }
 #pragma unroll
-    for (int u = 0; u < R; ++u)
+    for (int u = 0; u < X; ++u)
     {
-      const std::int64_t x = x0 + 32 * u;
-      if (x < width)
+      const std::int64_t i = at.axis[0] + 32 * u;
+      if (i < m_Out.box.upper.axis[0])
       {
-        TAcc value = sums[u];
-        if (tables.norms)
+        TAcc value = m_Sums[v][u];
+        if (windows.factors)
         {
-          const TAcc norm = tables.norms[entry * tables.normRows.axis[0] +
-                                         NormRow(box.lower.axis[0] + x, tables.extent.axis[0], tables.radius.axis[0])];
-          value = norm == TAcc(1) ? value : value * norm;
+          value *= __ldg(windows.factors + row + state(0, i));
         }
-        out[row * width + x] = ConvertResult<TOut>(value);
+        line[32 * u] = ConvertResult<TOut>(value);
       }
     }
   }
+
+  const Voxels<const TPixel> & m_In;
+  const WindowWeights<TAcc> &  m_Windows;
+  const Voxels<TOut> &         m_Out;
+  Coordinates                  m_At{};
+  int                          m_Rows{ 0 };
+  bool                         m_Inside{ true };
+  TAcc                         m_Sums[Y][X];
+  TAcc                         m_Centers[Y][X];
+};
+
+template <bool VZeroSum, typename TPixel, typename TAcc, typename TOut>
+__global__ void __launch_bounds__(128)
+  WeighWindowsKernel(Voxels<const TPixel> in, WindowWeights<TAcc> windows, Voxels<TOut> out, std::int64_t tiles)
+{
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  for (std::int64_t tile = static_cast<std::int64_t>(blockIdx.x) * 4 + threadIdx.x / 32; tile < tiles;
+       tile += static_cast<std::int64_t>(gridDim.x) * 4)
+  {
+    WindowTile<VZeroSum, TPixel, TAcc, TOut>(in, windows, out, tile, lane).Run();
+  }
+}
+
+/** The voxels of all windows. In these modes windows end at the edge, in the others the image is continued. */
+bool
+EndsAtTheEdge(BoundaryMode mode)
+{
+  return mode == BoundaryMode::Renormalized || mode == BoundaryMode::Constant;
+}
+
+WindowBoxes
+BoxesOf(const Box & output, const Box & image, const Coordinates & extent, const Coordinates & below, BoundaryMode mode)
+{
+  WindowBoxes boxes(output, image, Coordinates{}, mode);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    boxes.padded.lower[a] = output.lower[a] - below[a];
+    boxes.padded.upper[a] = output.upper[a] + extent[a] - 1 - below[a];
+  }
+  if (EndsAtTheEdge(mode))
+  {
+    boxes.padded = Intersect(boxes.padded, image);
+  }
+  return boxes;
+}
+
+template <bool VZeroSum, typename TPixel, typename TOut, typename TAcc>
+void
+Weigh(const KernelCall & call, const WindowBoundary & boundary, const WindowWeights<TAcc> & windows)
+{
+  const WindowBoxes boxes = BoxesOf(call.output.box, call.image, windows.extent, windows.below, boundary.mode);
+  char *            scratch = static_cast<char *>(call.scratch);
+  // What is not to be continued is taken as it is.
+  const auto pixels = ContinueImage<TPixel>(
+    call, boxes, EndsAtTheEdge(boundary.mode) ? WindowBoundary{ BoundaryMode::Renormalized, 0.0 } : boundary, scratch);
+  const Box &  box = call.output.box;
+  std::int64_t tiles = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t size = a == 0 ? 32 * OutputsAlongX : (a == 1 ? OutputsAlongY : 1);
+    tiles *= (box.Extent(a) + size - 1) / size;
+  }
+  WeighWindowsKernel<VZeroSum>
+    <<<BlocksFor(tiles, 4), 128, 0, StreamOf(call)>>>(pixels, windows, VoxelsOf<TOut>(call.output), tiles);
+  CheckLaunch("WeighWindowsKernel");
 }
 
 template <typename TPixel, typename TAcc, typename TOut>
 void
-Run(const KernelCall & call)
+RunOdd(const KernelCall & call)
 {
   const auto &      operation = static_cast<const ConvolutionOperation &>(*call.operation);
   const Coordinates image = call.image.Extents();
-  const WindowBoxes boxes(call.output.box, call.image, operation.radius, operation.boundary.mode);
-  char *            scratch = static_cast<char *>(call.scratch);
-  const auto        pixels = ContinueImage<TPixel>(call, boxes, operation.boundary, scratch);
   const std::string key = operation.GetKey() + (sizeof(TAcc) == 4 ? " f32" : " f64");
-  const auto        upload = [&](const std::string & name, const std::vector<double> & exact) {
-    const std::vector<TAcc> values(exact.begin(), exact.end());
-    return static_cast<const TAcc *>(call.tables->Get(key + name, values.data(), values.size() * sizeof(TAcc)));
-  };
-  const bool              zeroSum = operation.IsZeroSum();
-  ConvolutionTables<TAcc> tables{};
-  tables.weights = upload(" weights", operation.weights);
-  tables.radius = operation.radius;
-  tables.extent = image;
-  if (operation.boundary.mode == BoundaryMode::Renormalized && !zeroSum)
+  const bool        zeroSum = operation.IsZeroSum();
+  const bool        renormalizes = operation.boundary.mode == BoundaryMode::Renormalized;
+  const auto convert = [](const std::vector<double> & exact) { return std::vector<TAcc>(exact.begin(), exact.end()); };
+  WindowWeights<TAcc> windows{};
+  windows.weights = GetTable<TAcc>(call, key + " weights", [&] { return convert(operation.weights); });
+  windows.image = image;
+  windows.below = operation.radius;
+  windows.beyond = static_cast<TAcc>(ConstantPixel<TPixel>(operation.boundary.constant));
+  windows.leavesOut = renormalizes;
+  Coordinates states{};
+  for (int a = 0; a < MaxDimension; ++a)
   {
-    tables.norms = upload(" norms " + ToString(image), operation.GetNorms(image));
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      tables.normRows[a] = operation.GetNormRows(a, image[a]);
-    }
+    windows.extent[a] = 2 * operation.radius[a] + 1;
+    states[a] = operation.GetNormRows(a, image[a]);
   }
-  const Box &        box = call.output.box;
-  const std::int64_t tiles = (box.Extent(0) + 32 * OutputsOfThread - 1) / (32 * OutputsOfThread);
-  const auto         blocks = BlocksFor(box.NumberOfVoxels() / box.Extent(0) * tiles, 4);
-  auto * const       out = static_cast<TOut *>(call.output.data);
-  if (zeroSum)
+  if (renormalizes && !zeroSum)
   {
-    ConvolutionKernel<true><<<blocks, 128, 0, StreamOf(call)>>>(pixels, tables, out, box);
+    windows.factorStride = DenseStrides(states);
+    windows.factors =
+      GetTable<TAcc>(call, key + " norms " + ToString(image), [&] { return convert(operation.GetNorms(image)); });
   }
-  else
+  zeroSum ? Weigh<true, TPixel, TOut>(call, operation.boundary, windows)
+          : Weigh<false, TPixel, TOut>(call, operation.boundary, windows);
+}
+
+template <typename TPixel, typename TAcc, typename TOut>
+void
+RunDirect(const KernelCall & call)
+{
+  const auto &              operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
+  const ConvolutionKernel & kernel = *operation.kernel;
+  WindowWeights<TAcc>       windows{};
+  windows.weights = GetTable<TAcc>(call, kernel.GetKey() + " reversed" + (sizeof(TAcc) == 4 ? " f32" : " f64"), [&] {
+    return std::vector<TAcc>(kernel.GetWeights().rbegin(), kernel.GetWeights().rend());
+  });
+  windows.image = call.image.Extents();
+  windows.extent = kernel.GetExtent();
+  windows.beyond = operation.Renormalizes() ? TAcc(0) : static_cast<TAcc>(operation.boundary.constant);
+  for (int a = 0; a < MaxDimension; ++a)
   {
-    ConvolutionKernel<false><<<blocks, 128, 0, StreamOf(call)>>>(pixels, tables, out, box);
+    windows.below[a] = operation.Below(a);
   }
-  CheckLaunch("ConvolutionKernel");
+  if (operation.Renormalizes())
+  {
+    windows.factorStride = DenseStrides(ConvolutionFactors::States(operation, windows.image));
+    windows.factors = GetFactors<TAcc>(call, operation, windows.image);
+  }
+  Weigh<false, TPixel, TOut>(call, operation.boundary, windows);
 }
 
 void
@@ -176,26 +372,72 @@ RunConvolution(const KernelCall & call)
 {
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Acc = RealOf<Pixel>;
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) { Run<Pixel, Acc, decltype(out)>(call); });
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) { RunOdd<Pixel, RealOf<Pixel>, decltype(out)>(call); });
   });
+}
+
+void
+RunDirectConvolution(const KernelCall & call)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) { RunDirect<Pixel, RealOf<Pixel>, decltype(out)>(call); });
+  });
+}
+
+std::size_t
+ScratchOf(const ChunkShape & shape, const Coordinates & extent, const Coordinates & below, BoundaryMode mode)
+{
+  return EndsAtTheEdge(mode) ? 0
+                             : ContinuedBytes(BoxesOf(shape.outputBox, shape.image, extent, below, mode),
+                                              mode,
+                                              PixelSize(shape.inputKinds[0]));
 }
 
 std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & shape)
 {
   const auto & convolution = static_cast<const ConvolutionOperation &>(operation);
-  return ContinuedBytes(WindowBoxes(shape.outputBox, shape.image, convolution.radius, convolution.boundary.mode),
-                        convolution.boundary.mode,
-                        PixelSize(shape.inputKinds[0]));
+  Coordinates  extent{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    extent[a] = 2 * convolution.radius[a] + 1;
+  }
+  return ScratchOf(shape, extent, convolution.radius, convolution.boundary.mode);
 }
 
-/** A tap costs about a byte. */
+std::size_t
+ScratchOfDirectConvolution(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
+  Coordinates  below{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    below[a] = convolution.Below(a);
+  }
+  return ScratchOf(shape, convolution.kernel->GetExtent(), below, convolution.boundary.mode);
+}
+
+/** Input and output, and the taps' arithmetic, worth about a byte each. */
+double
+CostOf(const ChunkShape & shape, double taps)
+{
+  return static_cast<double>(PixelSize(shape.inputKinds[0])) * static_cast<double>(shape.inputBox.NumberOfVoxels()) +
+         (static_cast<double>(PixelSize(shape.outputKind)) + taps) *
+           static_cast<double>(shape.outputBox.NumberOfVoxels());
+}
+
 double
 CostOfConvolution(const Operation & operation, const ChunkShape & shape)
 {
-  return static_cast<double>(shape.outputBox.NumberOfVoxels()) *
-         (8 + static_cast<double>(static_cast<const ConvolutionOperation &>(operation).weights.size()));
+  return CostOf(shape, static_cast<double>(static_cast<const ConvolutionOperation &>(operation).weights.size()));
+}
+
+double
+CostOfDirectConvolution(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & kernel = *static_cast<const ImageConvolutionOperation &>(operation).kernel;
+  return CostOf(shape, static_cast<double>(kernel.GetNumberOfTaps()));
 }
 
 } // namespace
@@ -208,6 +450,10 @@ RegisterCudaConvolution(KernelRegistry & registry)
   kernel.scratchBytes = ScratchOfConvolution;
   kernel.cost = CostOfConvolution;
   registry.Register("convolution", kernel);
+  kernel.run = RunDirectConvolution;
+  kernel.scratchBytes = ScratchOfDirectConvolution;
+  kernel.cost = CostOfDirectConvolution;
+  registry.Register("convolution.direct", kernel);
 }
 
 } // namespace chunkwise

@@ -4,6 +4,7 @@
 #include "chunkwiseCudaFftLines.cuh"
 #include "chunkwiseCudaFixedFft.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseCudaTables.h"
 #include "chunkwiseError.h"
 #include "chunkwiseRealOf.h"
@@ -17,9 +18,9 @@
 
 // A block's spectrum is [batch][plane][row][frequency]. Pairs of rows are transformed along x as one complex row, then
 // columns along y in place; the last axis' columns are transformed, multiplied by the kernel's and transformed back in
-// one kernel, which makes the kernel's part itself from its transform along the axes before; then back along y and x.
-// Of each step only what is not zero is read and only what is kept is written. In float, where chunkwiseCudaFixedFft.h
-// has a length that is not much longer, lines have that.
+// one kernel, which makes the kernel's part itself from its transform along the axes before, which is kept; then back
+// along y and x. Of each step only what is not zero is read and only what is kept is written. In float, where
+// chunkwiseCudaFixedFft.h has a length that is not much longer, lines have that.
 namespace chunkwise
 {
 
@@ -35,88 +36,6 @@ constexpr std::size_t UsualSharedBytes = 72 * 1024;
 
 template <typename T>
 using ComplexOf = typename Complex<T>::Type;
-
-template <typename T, bool VNative>
-__device__ T
-LoadAs(const void * data, PixelKind kind, std::int64_t at)
-{
-  if constexpr (VNative)
-  {
-    return static_cast<const T *>(data)[at];
-  }
-  else
-  {
-    switch (kind)
-    {
-      case PixelKind::UInt8:
-        return static_cast<T>(static_cast<const std::uint8_t *>(data)[at]);
-      case PixelKind::Int8:
-        return static_cast<T>(static_cast<const std::int8_t *>(data)[at]);
-      case PixelKind::UInt16:
-        return static_cast<T>(static_cast<const std::uint16_t *>(data)[at]);
-      case PixelKind::Int16:
-        return static_cast<T>(static_cast<const std::int16_t *>(data)[at]);
-      case PixelKind::UInt32:
-        return static_cast<T>(static_cast<const std::uint32_t *>(data)[at]);
-      case PixelKind::Int32:
-        return static_cast<T>(static_cast<const std::int32_t *>(data)[at]);
-      case PixelKind::UInt64:
-        return static_cast<T>(static_cast<const std::uint64_t *>(data)[at]);
-      case PixelKind::Int64:
-        return static_cast<T>(static_cast<const std::int64_t *>(data)[at]);
-      case PixelKind::Float32:
-        return static_cast<T>(static_cast<const float *>(data)[at]);
-      default:
-        return static_cast<T>(static_cast<const double *>(data)[at]);
-    }
-  }
-}
-
-template <typename T, bool VNative>
-__device__ void
-StoreAs(void * data, PixelKind kind, std::int64_t at, T value)
-{
-  if constexpr (VNative)
-  {
-    static_cast<T *>(data)[at] = value;
-  }
-  else
-  {
-    switch (kind)
-    {
-      case PixelKind::UInt8:
-        static_cast<std::uint8_t *>(data)[at] = RoundAndClamp<std::uint8_t>(value);
-        break;
-      case PixelKind::Int8:
-        static_cast<std::int8_t *>(data)[at] = RoundAndClamp<std::int8_t>(value);
-        break;
-      case PixelKind::UInt16:
-        static_cast<std::uint16_t *>(data)[at] = RoundAndClamp<std::uint16_t>(value);
-        break;
-      case PixelKind::Int16:
-        static_cast<std::int16_t *>(data)[at] = RoundAndClamp<std::int16_t>(value);
-        break;
-      case PixelKind::UInt32:
-        static_cast<std::uint32_t *>(data)[at] = RoundAndClamp<std::uint32_t>(value);
-        break;
-      case PixelKind::Int32:
-        static_cast<std::int32_t *>(data)[at] = RoundAndClamp<std::int32_t>(value);
-        break;
-      case PixelKind::UInt64:
-        static_cast<std::uint64_t *>(data)[at] = RoundAndClamp<std::uint64_t>(value);
-        break;
-      case PixelKind::Int64:
-        static_cast<std::int64_t *>(data)[at] = RoundAndClamp<std::int64_t>(value);
-        break;
-      case PixelKind::Float32:
-        static_cast<float *>(data)[at] = static_cast<float>(value);
-        break;
-      default:
-        static_cast<double *>(data)[at] = static_cast<double>(value);
-        break;
-    }
-  }
-}
 
 /** Rows of pixels to half spectra, times two. */
 template <typename T, bool VNative>
@@ -593,10 +512,9 @@ struct DeviceBlock : ConvolutionBlock
     return 2 * fixed <= 3 * length;
   }
 
-  /** `native`: the pixels are the numbers of the transform. */
   template <typename T>
   static DeviceBlock
-  Make(const ConvolutionBlock & block, bool native)
+  Make(const ConvolutionBlock & block)
   {
     DeviceBlock fixed{ block };
     for (int r = 0; r < MaxSpatialAxes && std::is_same<T, float>::value; ++r)
@@ -608,7 +526,7 @@ struct DeviceBlock : ConvolutionBlock
       }
       if (r == 0)
       {
-        const FixedRows * const found = native ? FindFixedRows(length) : nullptr;
+        const FixedRows * const found = FindFixedRows(length);
         fixed.rows = found && IsClose(length, found->length) ? found : nullptr;
         length = fixed.rows ? found->length : length;
       }
@@ -731,13 +649,11 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
     , m_Output(output)
-    , m_Block(DeviceBlock::Make<T>(ConvolutionBlock(m_Operation, output, call.image.Extents()),
-                                   call.inputs[0].kind == PixelKindOf<T>() && call.output.kind == PixelKindOf<T>()))
+    , m_Block(DeviceBlock::Make<T>(ConvolutionBlock(m_Operation, output, call.image.Extents())))
     , m_Shape(m_Block)
     , m_Launcher(call)
     , m_Stream(static_cast<cudaStream_t>(call.stream))
     , m_Data(static_cast<ComplexOf<T> *>(call.scratch))
-    , m_Kernel(reinterpret_cast<ComplexOf<T> *>(static_cast<char *>(call.scratch) + m_Shape.spectrumBytes))
   {
     for (int r = 0; r < m_Shape.axes; ++r)
     {
@@ -746,6 +662,7 @@ public:
         m_Passes[r] = MakePasses<T>(call, m_Block.role[r].length);
       }
     }
+    m_Kernel = GetKernelSpectrum();
   }
 
   void
@@ -753,7 +670,6 @@ public:
   {
     const auto & y = m_Block.role[1];
     const auto & z = m_Block.role[2];
-    MakeKernelSpectrum();
     ForPlanes(z.input, [&](const PlaneRange & range) {
       ForwardRows(ImageSource(), m_Shape.spectrum, range, m_Data);
       if (m_Shape.axes == 3)
@@ -807,8 +723,31 @@ private:
     return source;
   }
 
+  /** Kept if there is room, else made in scratch. */
+  const ComplexOf<T> *
+  GetKernelSpectrum() const
+  {
+    std::string key = m_Operation.kernel->GetKey() + (sizeof(T) == 4 ? " spectrum f32" : " spectrum f64");
+    for (int r = 0; r < m_Shape.axes; ++r)
+    {
+      const bool fixed = r == 0 ? m_Block.rows != nullptr : m_Block.columns[r] != nullptr;
+      key += (fixed ? " fixed " : " ") + std::to_string(m_Block.role[r].length);
+    }
+    const void * const kept = m_Call.tables->GetMade(key, m_Shape.kernelBytes, [this](void * memory) {
+      MakeKernelSpectrum(static_cast<ComplexOf<T> *>(memory));
+      CheckCuda(cudaStreamSynchronize(m_Stream), "cudaStreamSynchronize");
+    });
+    if (kept)
+    {
+      return static_cast<const ComplexOf<T> *>(kept);
+    }
+    auto * const made = reinterpret_cast<ComplexOf<T> *>(static_cast<char *>(m_Call.scratch) + m_Shape.spectrumBytes);
+    MakeKernelSpectrum(made);
+    return made;
+  }
+
   void
-  MakeKernelSpectrum() const
+  MakeKernelSpectrum(ComplexOf<T> * out) const
   {
     const ConvolutionKernel & kernel = *m_Operation.kernel;
     const Coordinates         strides = DenseStrides(kernel.GetExtent());
@@ -828,10 +767,10 @@ private:
     spectrum.rows = m_Shape.axes == 3 ? m_Block.role[1].length : m_Block.role[1].kernel;
     spectrum.planes = m_Block.role[2].kernel;
     const PlaneRange all{ 0, spectrum.planes };
-    ForwardRows(source, spectrum, all, m_Kernel);
+    ForwardRows(source, spectrum, all, out);
     if (m_Shape.axes == 3)
     {
-      ForwardColumns(all, spectrum, m_Block.role[1].kernel, spectrum.planes, m_Kernel);
+      ForwardColumns(all, spectrum, m_Block.role[1].kernel, spectrum.planes, out);
     }
   }
 
@@ -995,7 +934,7 @@ private:
                       layout,
                       set,
                       m_Data,
-                      static_cast<const ComplexOf<T> *>(m_Kernel),
+                      m_Kernel,
                       static_cast<int>(role.kernel));
   }
 
@@ -1070,7 +1009,7 @@ private:
   const Launcher                    m_Launcher;
   const cudaStream_t                m_Stream;
   ComplexOf<T> * const              m_Data;
-  ComplexOf<T> * const              m_Kernel;
+  const ComplexOf<T> *              m_Kernel{ nullptr };
   FftPasses<T>                      m_Passes[MaxSpatialAxes]{};
 };
 
@@ -1121,9 +1060,7 @@ LargestShape(const Operation & operation, const ChunkShape & chunk, Coordinates 
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
   most = LargestOutput(convolution, chunk.outputBox.Extents());
-  const bool native = chunk.inputKinds[0] == PixelKindOf<T>() && chunk.outputKind == PixelKindOf<T>();
-  return DeviceShape<T>(
-    DeviceBlock::Make<T>(ConvolutionBlock::Largest(convolution, most, chunk.image.Extents()), native));
+  return DeviceShape<T>(DeviceBlock::Make<T>(ConvolutionBlock::Largest(convolution, most, chunk.image.Extents())));
 }
 
 template <typename T>
@@ -1141,7 +1078,8 @@ ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
   return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(operation, chunk) : ScratchOf<float>(operation, chunk);
 }
 
-/** The spectrum is read and written about five times, the kernel's three times. */
+/** The spectrum is read and written about five times, at about two thirds of the memory's rate; the kernel's is read.
+ */
 double
 CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
@@ -1153,8 +1091,7 @@ CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
   {
     blocks *= static_cast<double>((chunk.outputBox.Extent(a) + most[a] - 1) / most[a]);
   }
-  return blocks * size *
-           (8.0 * static_cast<double>(shape.spectrumBytes) + 4.0 * static_cast<double>(shape.kernelBytes)) +
+  return blocks * size * (11.5 * static_cast<double>(shape.spectrumBytes) + static_cast<double>(shape.kernelBytes)) +
          static_cast<double>(PixelSize(chunk.inputKinds[0])) * static_cast<double>(chunk.inputBox.NumberOfVoxels()) +
          static_cast<double>(PixelSize(chunk.outputKind)) * static_cast<double>(chunk.outputBox.NumberOfVoxels());
 }

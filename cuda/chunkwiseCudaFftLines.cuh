@@ -139,6 +139,31 @@ FindTarget(const RowTarget & target, const Spectrum & spectrum, const PlaneRange
   }
 }
 
+/** ConvolutionFactors::State along a row in 32 bits: farther from an edge than the kernel is long, the distance does
+ * not matter. */
+struct RowStates
+{
+  int position;
+  int below;
+  int beyond;
+
+  /** `x`: image index of position 0; -2^30 or more. */
+  __device__
+  RowStates(std::int64_t x, std::int64_t n, std::int64_t kernel, std::int64_t below64)
+  {
+    constexpr std::int64_t far = std::int64_t{ 1 } << 30;
+    const bool             fits = n > kernel;
+    position = static_cast<int>(x < far ? x : far);
+    below = fits ? static_cast<int>(below64) : static_cast<int>(far);
+    beyond = fits ? static_cast<int>(kernel) - static_cast<int>(n - x < far ? n - x : far) : -static_cast<int>(far);
+  }
+  __device__ int
+  At(int i) const
+  {
+    return max(min(position + i, below), beyond + i);
+  }
+};
+
 /** The first point of line 0 of this block. */
 __device__ inline std::int64_t
 ColumnBegin(const ColumnSet & set, int lines, std::int64_t & column)

@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaFixedFft.h"
-#include "chunkwiseCudaFftPoints.cuh"
-#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaFixedPasses.cuh"
+#include "chunkwiseCudaPixels.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -17,88 +17,6 @@ constexpr int ColumnsPerBlock = 16;
 /** The product has twice the numbers in registers. */
 constexpr int ProductColumnsPerBlock = 8;
 constexpr int RowsPerBlock = 16;
-
-constexpr int
-Larger(int a, int b)
-{
-  return a > b ? a : b;
-}
-
-/** Blocks on a multiprocessor, as many as its registers let if a thread has `points` complex numbers. */
-constexpr int
-BlocksOf(int threads, int points)
-{
-  const int registers = (2 * points + 32 + 7) / 8 * 8;
-  return Larger(1, 65536 / (threads * registers));
-}
-
-/** Every point from `load`, transformed over A of them, times twiddles, to shared memory. */
-template <int A, int B, bool VFew, typename TLoad, typename TKeep>
-__device__ __forceinline__ void
-FirstPass(int t, const float2 * __restrict__ twiddles, TLoad && load, TKeep && keep)
-{
-  float re[A];
-  float im[A];
-#pragma unroll
-  for (int j = 0; j < (VFew ? A / FirstFactorOfFew(A) : A); ++j)
-  {
-    load(j, re[j], im[j]);
-  }
-  FftPoints<A, VFew>(re, im);
-#pragma unroll
-  for (int k = 0; k < A; ++k)
-  {
-    const float2 w = __ldg(twiddles + k * B + t);
-    float2       z;
-    z.x = fmaf(re[k], w.x, -im[k] * w.y);
-    z.y = fmaf(re[k], w.y, im[k] * w.x);
-    keep(k, z);
-  }
-}
-
-/** B points from shared memory, transformed. */
-template <int B, typename TKept>
-__device__ __forceinline__ void
-SecondPass(float * re, float * im, TKept && kept)
-{
-#pragma unroll
-  for (int i = 0; i < B; ++i)
-  {
-    const float2 z = kept(i);
-    re[i] = z.x;
-    im[i] = z.y;
-  }
-  FftPoints<B>(re, im);
-}
-
-/** Every B-th point of a column from `t` on, asked for in order; 0 beyond the live ones. */
-template <int B>
-struct ColumnReader
-{
-  const float2 * in;
-  std::int64_t   step;
-  int            t;
-  int            live;
-
-  __device__
-  ColumnReader(const float2 * begin, std::int64_t pointStride, int first, std::int64_t points)
-    : in(begin + first * pointStride)
-    , step(B * pointStride)
-    , t(first)
-    , live(static_cast<int>(points))
-  {}
-  __device__ __forceinline__ float2
-  Next(int j)
-  {
-    float2 z = make_float2(0.0f, 0.0f);
-    if (t + B * j < live)
-    {
-      z = *in;
-    }
-    in += step;
-    return z;
-  }
-};
 
 template <int A, int B, int C, bool VInverse>
 __global__ void
@@ -241,16 +159,15 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   }
 }
 
-/** Numbers of a line in shared memory, where a pass reads what is B apart: an odd pitch has no two on one bank. */
-template <int A, int B>
-struct RowLines
+/** How the pixels of a row are found. */
+enum class RowPixels
 {
-  static constexpr int pitch = B | 1;
-  static constexpr int line = A * pitch;
+  Floats, ///< side by side, all in the box
+  Apart,  ///< floats; taps may lie beyond the box, and voxels apart
+  AnyKind ///< the same, of any kind
 };
 
-/** With `VGeneral` taps may lie beyond the box, and voxels apart. */
-template <int A, int B, int C, bool VGeneral>
+template <int A, int B, int C, RowPixels VPixels>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   FixedForwardRowsKernel(RowSource source, float constant, Spectrum spectrum, PlaneRange range,
@@ -263,7 +180,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
   __shared__ long long                          from[C];
   __shared__ long long                          to[C];
-  __shared__ int                                taps[VGeneral ? 2 * M : 1];
+  __shared__ int                                taps[VPixels == RowPixels::Floats ? 1 : 2 * M];
   if (threadIdx.x < C)
   {
     FindSource(source,
@@ -274,7 +191,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
                to[threadIdx.x]);
   }
   const int live = static_cast<int>(source.count[0]);
-  if (VGeneral)
+  if (VPixels != RowPixels::Floats)
   {
     for (int i = threadIdx.x; i < live; i += blockDim.x)
     {
@@ -290,27 +207,19 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
     if (c < C && from[c] >= 0)
     {
       const float * const row =
-        static_cast<const float *>(source.data) + from[c] + (VGeneral ? 0 : source.lower[0] - source.boxLower[0] + t);
+        static_cast<const float *>(source.data) + from[c] + source.lower[0] - source.boxLower[0] + t;
       const auto load = [&](int n) {
-        return __ldg(VGeneral ? row + taps[t + n] * source.stride[0] : row + n) - constant;
+        if constexpr (VPixels == RowPixels::Floats)
+        {
+          return __ldg(row + n) - constant;
+        }
+        else
+        {
+          const std::int64_t at = from[c] + taps[t + n] * source.stride[0];
+          return LoadAs < float, VPixels == RowPixels::Apart > (source.data, source.kind, at) - constant;
+        }
       };
-      float re[A];
-      float im[A];
-#pragma unroll
-      for (int j = 0; j < A; ++j)
-      {
-        re[j] = t + B * j < live ? load(B * j) : 0.0f;
-        im[j] = t + B * j + M < live ? -load(B * j + M) : 0.0f;
-      }
-      TurnEach<4 * A>(re, im, std::make_integer_sequence<int, A>());
-      FirstPass<A, B, false>(
-        t,
-        twiddles,
-        [&](int j, float & x, float & y) {
-          x = re[j];
-          y = im[j];
-        },
-        [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
+      FirstRowPass<A, B>(t, live, twiddles, load, [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
     }
   }
   __syncthreads();
@@ -330,7 +239,8 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   }
 }
 
-template <int A, int B, int C, bool VUnitStride, bool VFactors>
+/** With `VGeneral` voxels may lie apart, and pixels be of any kind. */
+template <int A, int B, int C, bool VGeneral, bool VFactors>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   FixedInverseRowsKernel(RowTarget target, float scale, float constant, Spectrum spectrum, PlaneRange range,
@@ -378,28 +288,29 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
     TurnEach<4 * B>(re, im, std::make_integer_sequence<int, B>());
     const int          first = s - static_cast<int>(target.crop);
     const unsigned int kept = static_cast<unsigned int>(target.count[0]);
-    const std::int64_t stride = VUnitStride ? 1 : target.stride[0];
-    float * const      row = static_cast<float *>(target.data) + to[c] + first * stride;
+    const std::int64_t stride = VGeneral ? target.stride[0] : 1;
+    const std::int64_t begin = to[c] + first * stride;
+    float * const      row = static_cast<float *>(target.data) + begin;
     const auto * const factors = static_cast<const float *>(target.factors) + factorRow[c];
-    // ConvolutionFactors::State of first + n in 32 bits: farther from an edge than the kernel is long, the distance
-    // does not matter. In a table the states along a row are beside each other.
-    constexpr std::int64_t far = std::int64_t{ 1 } << 30;
-    const bool             fits = target.n[0] > target.kernel[0];
-    const int              below = fits ? static_cast<int>(target.below[0]) : static_cast<int>(far);
-    const std::int64_t     distance = target.n[0] - target.lower[0];
-    const int              position = static_cast<int>(target.lower[0] < far ? target.lower[0] : far) + first;
-    const int              beyond =
-      fits ? static_cast<int>(target.kernel[0]) - static_cast<int>(distance < far ? distance : far) + first : 0;
-    const auto store = [&](int n, float value) {
+    // In a table the states along a row are beside each other.
+    const RowStates states(target.lower[0] + first, target.n[0], target.kernel[0], target.below[0]);
+    const auto      store = [&](int n, float value) {
       // One comparison: below 0 is beyond.
       if (static_cast<unsigned int>(first + n) < kept)
       {
         value = fmaf(value, scale, constant);
         if (VFactors)
         {
-          value *= __ldg(factors + max(min(position + n, below), beyond + n));
+          value *= __ldg(factors + states.At(n));
         }
-        row[n * stride] = value;
+        if constexpr (VGeneral)
+        {
+          StoreAs<float, false>(target.data, target.kind, begin + n * stride, value);
+        }
+        else
+        {
+          row[n] = value;
+        }
       }
     };
 #pragma unroll
@@ -411,33 +322,20 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   }
 }
 
-template <typename... TParameters, typename... TArguments>
-void
-Launch(const char * name, void (*kernel)(TParameters...), cudaStream_t stream, std::int64_t blocks, int threads,
-       std::size_t bytes, const TArguments &... arguments)
-{
-  if (blocks > 0)
-  {
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-    kernel<<<static_cast<unsigned int>(blocks), threads, bytes, stream>>>(arguments...);
-    CheckLaunch(name);
-  }
-}
-
 template <int A, int B, bool VInverse>
 void
 RunColumns(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2 * data, const float2 * twiddles)
 {
   constexpr int C = ColumnsPerBlock;
-  Launch("FixedColumnsKernel",
-         FixedColumnsKernel<A, B, C, VInverse>,
-         stream,
-         sets * (set.columns / C),
-         C * Larger(A, B),
-         sizeof(float2) * A * B * C,
-         set,
-         data,
-         twiddles);
+  LaunchPasses("FixedColumnsKernel",
+               FixedColumnsKernel<A, B, C, VInverse>,
+               stream,
+               sets * (set.columns / C),
+               C * Larger(A, B),
+               sizeof(float2) * A * B * C,
+               set,
+               data,
+               twiddles);
 }
 
 template <int A, int B>
@@ -446,18 +344,18 @@ RunProduct(cudaStream_t stream, std::int64_t sets, const ColumnSet & set, float2
            const float2 * back, const float2 * kernel, int kernelLive)
 {
   constexpr int C = ProductColumnsPerBlock;
-  Launch("FixedProductKernel",
-         FixedProductKernel<A, B, C>,
-         stream,
-         sets * (set.columns / C),
-         C * Larger(A, B),
-         sizeof(float2) * A * B * C,
-         set,
-         data,
-         there,
-         back,
-         kernel,
-         kernelLive);
+  LaunchPasses("FixedProductKernel",
+               FixedProductKernel<A, B, C>,
+               stream,
+               sets * (set.columns / C),
+               C * Larger(A, B),
+               sizeof(float2) * A * B * C,
+               set,
+               data,
+               there,
+               back,
+               kernel,
+               kernelLive);
 }
 
 template <int A, int B>
@@ -466,20 +364,23 @@ RunForwardRows(cudaStream_t stream, const RowSource & source, const Spectrum & s
                float2 * out, const float2 * twiddles)
 {
   constexpr int C = RowsPerBlock;
-  const bool general = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
-                       source.stride[0] != 1;
-  Launch("FixedForwardRowsKernel",
-         general ? FixedForwardRowsKernel<A, B, C, true> : FixedForwardRowsKernel<A, B, C, false>,
-         stream,
-         (range.count * source.count[1] + C - 1) / C,
-         C * Larger(A, B),
-         sizeof(float2) * C * RowLines<A, B>::line,
-         source,
-         static_cast<float>(source.constant),
-         spectrum,
-         range,
-         out,
-         twiddles);
+  const bool apart = source.lower[0] < source.boxLower[0] || source.lower[0] + source.count[0] > source.boxUpper[0] ||
+                     source.stride[0] != 1;
+  const auto kernel = source.kind != PixelKind::Float32 ? FixedForwardRowsKernel<A, B, C, RowPixels::AnyKind>
+                      : apart                           ? FixedForwardRowsKernel<A, B, C, RowPixels::Apart>
+                                                        : FixedForwardRowsKernel<A, B, C, RowPixels::Floats>;
+  LaunchPasses("FixedForwardRowsKernel",
+               kernel,
+               stream,
+               (range.count * source.count[1] + C - 1) / C,
+               C * Larger(A, B),
+               sizeof(float2) * C * RowLines<A, B>::line,
+               source,
+               static_cast<float>(source.constant),
+               spectrum,
+               range,
+               out,
+               twiddles);
 }
 
 template <int A, int B>
@@ -488,23 +389,24 @@ RunInverseRows(cudaStream_t stream, const RowTarget & target, const Spectrum & s
                const float2 * in, const float2 * twiddles)
 {
   constexpr int C = RowsPerBlock;
+  const bool    general = target.stride[0] != 1 || target.kind != PixelKind::Float32;
   const auto    kernel =
-    target.stride[0] != 1
-         ? (target.factors ? FixedInverseRowsKernel<A, B, C, false, true> : FixedInverseRowsKernel<A, B, C, false, false>)
-         : (target.factors ? FixedInverseRowsKernel<A, B, C, true, true> : FixedInverseRowsKernel<A, B, C, true, false>);
-  Launch("FixedInverseRowsKernel",
-         kernel,
-         stream,
-         (range.count * target.count[1] + C - 1) / C,
-         C * Larger(A, B),
-         sizeof(float2) * C * RowLines<A, B>::line,
-         target,
-         static_cast<float>(target.scale),
-         static_cast<float>(target.constant),
-         spectrum,
-         range,
-         in,
-         twiddles);
+    general
+         ? (target.factors ? FixedInverseRowsKernel<A, B, C, true, true> : FixedInverseRowsKernel<A, B, C, true, false>)
+         : (target.factors ? FixedInverseRowsKernel<A, B, C, false, true> : FixedInverseRowsKernel<A, B, C, false, false>);
+  LaunchPasses("FixedInverseRowsKernel",
+               kernel,
+               stream,
+               (range.count * target.count[1] + C - 1) / C,
+               C * Larger(A, B),
+               sizeof(float2) * C * RowLines<A, B>::line,
+               target,
+               static_cast<float>(target.scale),
+               static_cast<float>(target.constant),
+               spectrum,
+               range,
+               in,
+               twiddles);
 }
 
 template <int A, int B>

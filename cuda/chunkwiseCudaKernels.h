@@ -10,8 +10,6 @@ namespace chunkwise
 {
 
 void
-RegisterCudaDirectConvolution(KernelRegistry & registry);
-void
 RegisterCudaFftConvolution(KernelRegistry & registry);
 void
 RegisterCudaVaryingConvolution(KernelRegistry & registry);

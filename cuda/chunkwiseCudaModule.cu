@@ -21,7 +21,6 @@ class CudaBackend : public Backend
 public:
   explicit CudaBackend(int count)
   {
-    RegisterCudaDirectConvolution(m_Kernels);
     RegisterCudaFftConvolution(m_Kernels);
     RegisterCudaVaryingConvolution(m_Kernels);
     RegisterCudaExtremum(m_Kernels);

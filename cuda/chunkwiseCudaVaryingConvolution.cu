@@ -2,16 +2,19 @@
 #include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaTables.h"
+#include "chunkwiseCudaVaryingCells.h"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseRealOf.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
+#include <type_traits>
 #include <vector>
 
-// One node after the other, each as a convolution of the part of the image that it reaches: its result is weighted and
-// added to the sums of the chunk, or its input is weighted first. Nodes are added in their order at every voxel.
+// In float along two axes all cells of the chunk together, see chunkwiseCudaVaryingCells.h; what follows here is for
+// all others. One node after the other, each as a convolution of the part of the image that it reaches: its result is
+// weighted and added to the sums of the chunk, or its input is weighted first. Nodes are added in their order at every
+// voxel.
 namespace chunkwise
 {
 
@@ -206,7 +209,7 @@ public:
     m_ScratchBytes = layout.convolution;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      m_Weights[a] = GetWeights(a);
+      m_Weights[a] = m_Operation.nodes[a] > 1 ? GetNodeWeights<T>(call, a) : nullptr;
     }
   }
 
@@ -217,7 +220,8 @@ public:
     CheckCuda(
       cudaMemsetAsync(m_Sums, 0, static_cast<std::size_t>(output.NumberOfVoxels()) * sizeof(T), StreamOf(m_Call)),
       "cudaMemsetAsync");
-    for (std::size_t i = 0; i < m_Operation.kernels.size(); ++i)
+    const bool added = AddCells();
+    for (std::size_t i = 0; !added && i < m_Operation.kernels.size(); ++i)
     {
       const auto        node = static_cast<std::int64_t>(i);
       const Coordinates position = m_Operation.GetNodePosition(node);
@@ -251,35 +255,19 @@ public:
   }
 
 private:
-  /** All nodes' weights along an axis, [node][image index]. */
-  const T *
-  GetWeights(int a) const
+  /** Adds all nodes at once to the sums, if it can be done. */
+  bool
+  AddCells() const
   {
-    const std::int64_t nodes = m_Operation.nodes[a];
-    if (nodes == 1)
+    if (m_Operation.order == VaryingOrder::ConvolveThenWeight || std::is_same<T, double>::value)
     {
-      return nullptr;
+      return false;
     }
-    char text[160];
-    std::snprintf(text,
-                  sizeof(text),
-                  "varying weights %lld %lld %a %a f%d",
-                  static_cast<long long>(nodes),
-                  static_cast<long long>(m_Image[a]),
-                  m_Operation.first[a],
-                  m_Operation.spacing[a],
-                  static_cast<int>(8 * sizeof(T)));
-    return GetTable<T>(m_Call, text, [&] {
-      std::vector<T> weights;
-      for (std::int64_t node = 0; node < nodes; ++node)
-      {
-        for (std::int64_t i = 0; i < m_Image[a]; ++i)
-        {
-          weights.push_back(static_cast<T>(m_Operation.GetWeight(a, node, i)));
-        }
-      }
-      return weights;
-    });
+    KernelCall call = m_Call;
+    call.output = DenseView(m_Sums, PixelKindOf<T>(), m_Call.output.box);
+    call.scratch = m_Part;
+    call.scratchBytes = m_Call.scratchBytes - (reinterpret_cast<char *>(m_Part) - reinterpret_cast<char *>(m_Sums));
+    return RunVaryingCells(call);
   }
 
   void
@@ -361,6 +349,11 @@ private:
 void
 RunVarying(const KernelCall & call)
 {
+  if (static_cast<const VaryingConvolutionOperation &>(*call.operation).order == VaryingOrder::ConvolveThenWeight &&
+      RunVaryingCells(call))
+  {
+    return;
+  }
   if (UsesDouble(call.inputs[0].kind))
   {
     DeviceVarying<double>(call).Run();
@@ -377,15 +370,25 @@ ScratchOfVarying(const Operation & operation, const ChunkShape & chunk)
   const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
   const Coordinates image = chunk.image.Extents();
   const PixelKind   kind = chunk.inputKinds[0];
-  return UsesDouble(kind) ? VaryingLayout<double>(varying, chunk.outputBox, image, kind).Total()
-                          : VaryingLayout<float>(varying, chunk.outputBox, image, kind).Total();
+  if (UsesDouble(kind))
+  {
+    return VaryingLayout<double>(varying, chunk.outputBox, image, kind).Total();
+  }
+  // Cells need room for their spectra, which only a run can know to be there.
+  const VaryingLayout<float> layout(varying, chunk.outputBox, image, kind);
+  const std::size_t          sums = varying.order == VaryingOrder::WeightThenConvolve ? layout.sums : 0;
+  return std::max(layout.Total(), sums + ScratchOfVaryingCells(varying, chunk));
 }
 
 /** The nodes' parts cover the chunk about twice along each axis of the grid, each with its halo. */
 double
 CostOfVarying(const Operation & operation, const ChunkShape & chunk)
 {
-  const auto &      varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
+  if (const double cells = CostOfVaryingCells(varying, chunk))
+  {
+    return cells;
+  }
   const Coordinates reach = varying.GetLargestReach(chunk.outputBox, chunk.image.Extents());
   ChunkShape        part = chunk;
   part.outputBox = Box::FromExtent(reach);

@@ -126,6 +126,33 @@ struct WavefrontTile
   }
 };
 
+/** Where a tile lies: its number along each axis with neighbours, and the first own voxels of its volume. */
+template <typename TKey>
+struct TilePlace
+{
+  std::int64_t at[3];
+  const TKey * mask;
+  TKey *       state;
+
+  __device__
+  TilePlace(const WavefrontImage<TKey> & image, std::int64_t tile)
+    : mask(image.mask)
+    , state(image.state)
+  {
+    for (int a = 0; a < 3; ++a)
+    {
+      at[a] = tile % image.tiles[a];
+      tile /= image.tiles[a];
+    }
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      mask += tile % image.positions[a] * image.maskStep[a];
+      state += tile % image.positions[a] * image.stateStep[a];
+      tile /= image.positions[a];
+    }
+  }
+};
+
 template <typename TKey>
 __device__ inline TKey
 LoadFromOthers(const TKey * at)
@@ -317,25 +344,12 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
     }
     __syncthreads();
 
-    // Where it lies.
-    std::int64_t       rest = tile;
-    const std::int64_t tileX = rest % image.tiles[0];
-    rest /= image.tiles[0];
-    const std::int64_t tileY = rest % image.tiles[1];
-    rest /= image.tiles[1];
-    const std::int64_t tileZ = rest % image.tiles[2];
-    rest /= image.tiles[2];
-    const TKey * globalMask = image.mask;
-    TKey *       globalState = image.state;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      globalMask += rest % image.positions[a] * image.maskStep[a];
-      globalState += rest % image.positions[a] * image.stateStep[a];
-      rest /= image.positions[a];
-    }
-    const std::int64_t lowerX = tileX * shape.x;
-    const std::int64_t lowerY = tileY * shape.y;
-    const std::int64_t lowerZ = tileZ * shape.z;
+    const TilePlace<TKey> place(image, tile);
+    const TKey * const    globalMask = place.mask;
+    TKey * const          globalState = place.state;
+    const std::int64_t    lowerX = place.at[0] * shape.x;
+    const std::int64_t    lowerY = place.at[1] * shape.y;
+    const std::int64_t    lowerZ = place.at[2] * shape.z;
 
     // The tile and the layer around it. The layer's mask tells what can enter the tiles beyond.
     // A warp has whole rows, some at a time, so that their loads are on the way together.
@@ -539,9 +553,9 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
         const int          dx = thread % 3 - 1;
         const int          dy = thread / 3 % 3 - 1;
         const int          dz = thread / 9 - 1;
-        const std::int64_t nx = tileX + dx;
-        const std::int64_t ny = tileY + dy;
-        const std::int64_t nz = tileZ + dz;
+        const std::int64_t nx = place.at[0] + dx;
+        const std::int64_t ny = place.at[1] + dy;
+        const std::int64_t nz = place.at[2] + dz;
         if (nx < 0 || nx >= image.tiles[0] || ny < 0 || ny >= image.tiles[1] || nz < 0 || nz >= image.tiles[2])
         {
           const std::uint32_t sides = (nx < 0 ? 1u : 0u) | (nx >= image.tiles[0] ? 2u : 0u) | (ny < 0 ? 4u : 0u) |
@@ -570,19 +584,79 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   }
 }
 
-__global__ static void
-OpenTiles(std::uint32_t * entries, std::uint32_t * open, std::uint64_t * began, std::uint32_t * givenUp,
-          std::int64_t tiles)
+/** Opens the tiles that have a voxel which a neighbour can raise: to the others nobody needs to go. A block for each
+ * tile in turn, which looks no further where it has found one. */
+template <typename TKey, bool VPlanar, bool VFull>
+__global__ void
+__launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
+  OpenTiles(WavefrontImage<TKey> image, ReconstructionCode<TKey> code)
 {
-  for (std::int64_t i = blockIdx.x * std::int64_t{ 256 } + threadIdx.x; i < tiles; i += gridDim.x * std::int64_t{ 256 })
+  constexpr TileShape shape = TileShapeOf(VPlanar, sizeof(TKey));
+  constexpr int       warps = shape.threads / 32;
+  const int           thread = static_cast<int>(threadIdx.x);
+  if (blockIdx.x == 0 && thread == 0)
   {
-    entries[i] = 0xFFFFFFFFu;
+    *image.givenUp = 0;
+    *image.began = NowInNanoseconds();
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0)
+  for (std::int64_t tile = blockIdx.x; tile < image.numberOfTiles; tile += gridDim.x)
   {
-    *open = static_cast<std::uint32_t>(tiles);
-    *givenUp = 0;
-    *began = NowInNanoseconds();
+    const TilePlace<TKey> place(image, tile);
+    bool                  isOpen = false;
+    for (int first = 0; first < shape.y * shape.z && !isOpen; first += warps)
+    {
+      const int          row = first + thread / 32;
+      const std::int64_t y = place.at[1] * shape.y + row % shape.y;
+      const std::int64_t z = place.at[2] * shape.z + row / shape.y;
+      bool               rises = false;
+      if (y < image.extent[1] && z < image.extent[2])
+      {
+        const TKey * const stateRow = place.state + y * image.stateStride[1] + z * image.stateStride[2];
+        const TKey * const maskRow = place.mask + y * image.maskStride[1] + z * image.maskStride[2];
+        // The first and the last voxel of an axis may have no neighbour held.
+        const int firstY = y > 0 || image.before[1] ? -1 : 0;
+        const int lastY = y + 1 < image.extent[1] || image.after[1] ? 1 : 0;
+        const int firstZ = !VPlanar && (z > 0 || image.before[2]) ? -1 : 0;
+        const int lastZ = !VPlanar && (z + 1 < image.extent[2] || image.after[2]) ? 1 : 0;
+        for (int column = thread % 32; column < shape.x && !rises; column += 32)
+        {
+          const std::int64_t x = place.at[0] * shape.x + column;
+          if (x >= image.extent[0])
+          {
+            break;
+          }
+          const TKey own = code.FromBits(stateRow[x]);
+          if (own >= code.FromBits(maskRow[x]))
+          {
+            continue;
+          }
+          const int firstX = x > 0 || image.before[0] ? -1 : 0;
+          const int lastX = x + 1 < image.extent[0] || image.after[0] ? 1 : 0;
+          for (int dz = firstZ; dz <= lastZ; ++dz)
+          {
+            for (int dy = firstY; dy <= lastY; ++dy)
+            {
+              const TKey * const other = stateRow + x + dy * image.stateStride[1] + dz * image.stateStride[2];
+              // What is larger than the voxel and not its mask is let through to some degree.
+              rises |= (VFull || dy == 0 || dz == 0) && code.FromBits(other[0]) > own;
+              if (VFull || (dy == 0 && dz == 0))
+              {
+                rises |= (firstX && code.FromBits(other[-1]) > own) || (lastX && code.FromBits(other[1]) > own);
+              }
+            }
+          }
+        }
+      }
+      isOpen = __syncthreads_or(rises);
+    }
+    if (thread == 0)
+    {
+      image.entries[tile] = isOpen ? 0xFFFFFFFFu : 0u;
+      if (isOpen)
+      {
+        atomicAdd(image.open, 1u);
+      }
+    }
   }
 }
 
@@ -611,8 +685,15 @@ template <typename TKey, bool VPlanar, bool VFull>
 void
 LaunchWavefront(const WavefrontImage<TKey> & image, const ReconstructionCode<TKey> & code, cudaStream_t stream)
 {
+  const int threads = TileShapeOf(VPlanar, sizeof(TKey)).threads;
+  CheckCuda(cudaMemsetAsync(image.open, 0, sizeof(std::uint32_t), stream), "cudaMemsetAsync");
+  OpenTiles<TKey, VPlanar, VFull><<<static_cast<unsigned int>(std::min<std::int64_t>(image.numberOfTiles, 1 << 16)),
+                                    static_cast<unsigned int>(threads),
+                                    0,
+                                    stream>>>(image, code);
+  CheckLaunch("reconstruction");
   LaunchTogether(WavefrontKernel<TKey, VPlanar, VFull>,
-                 TileShapeOf(VPlanar, sizeof(TKey)).threads,
+                 threads,
                  2 * sizeof(TKey) * static_cast<std::size_t>(WavefrontTile<TKey, VPlanar>::Voxels),
                  image.numberOfTiles,
                  stream,
@@ -668,9 +749,6 @@ void
 RunWavefront(const WavefrontImage<TKey> & image, const WavefrontShape & shape,
              const ReconstructionOperation & operation, const ReconstructionCode<TKey> & code, cudaStream_t stream)
 {
-  const auto blocks = static_cast<unsigned int>(std::min<std::int64_t>((shape.numberOfTiles + 255) / 256, 1024));
-  OpenTiles<<<blocks, 256, 0, stream>>>(image.entries, image.open, image.began, image.givenUp, shape.numberOfTiles);
-  CheckLaunch("reconstruction");
   if (shape.planar)
   {
     operation.fullyConnected ? LaunchWavefront<TKey, true, true>(image, code, stream)

@@ -90,14 +90,21 @@ AddFilters(CLI::App & app, Arguments & arguments)
 
   add("identity", Filter::Identity, "Copy an image");
 
-  const auto addBox = [&](const std::string & name, Filter filter, const std::string & description) {
-    CLI::App * sub = add(name, filter, description);
-    sub->add_option("--radius", arguments.radius, "Voxels to either side, one number or one per spatial axis")
+  const auto addRadius = [&](CLI::App & sub) {
+    sub.add_option("--radius", arguments.radius, "Voxels to either side, one number or one per spatial axis")
       ->required()
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::NonNegativeNumber)
       ->type_name("R[,R,R]");
+  };
+  const auto addElement = [&](CLI::App & sub) {
+    sub.add_option("--element", arguments.element, "The structuring element: box, ball or cross (box)")
+      ->check(CLI::IsMember({ "box", "ball", "cross" }));
+  };
+  const auto addBox = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = add(name, filter, description);
+    addRadius(*sub);
     return sub;
   };
   addBox("mean", Filter::Mean, "Mean over a box");
@@ -105,9 +112,7 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addBox("variance", Filter::Variance, "Variance over a box");
   addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
   const auto addMorphology = [&](const std::string & name, Filter filter, const std::string & description) {
-    addBox(name, filter, description)
-      ->add_option("--element", arguments.element, "The structuring element: box, ball or cross (box)")
-      ->check(CLI::IsMember({ "box", "ball", "cross" }));
+    addElement(*addBox(name, filter, description));
   };
   addMorphology("maximum", Filter::Maximum, "Maximum over a structuring element (dilation)");
   addMorphology("minimum", Filter::Minimum, "Minimum over a structuring element (erosion)");
@@ -154,6 +159,38 @@ AddFilters(CLI::App & app, Arguments & arguments)
   convolution->add_option("--method", arguments.method, "How: fft, or direct for small kernels (auto)")
     ->transform(CLI::CheckedTransformer(methods, CLI::ignore_case).description(""))
     ->type_name("auto|fft|direct");
+  CLI::App * varying =
+    add("convolve-varying", Filter::VaryingConvolution, "Convolution with kernels that vary over the image");
+  varying
+    ->add_option("--kernels",
+                 arguments.kernelsFile,
+                 "Image of one dimension more: the kernels of the nodes, x fastest; centers are at half their size")
+    ->required()
+    ->check(CLI::ExistingFile)
+    ->type_name("FILE");
+  varying->add_option("--grid", arguments.grid, "Nodes, one number or one per spatial axis")
+    ->required()
+    ->delimiter(',')
+    ->allow_extra_args(false)
+    ->check(CLI::PositiveNumber)
+    ->type_name("N[,N,N]");
+  CLI::Option * origin =
+    varying->add_option("--grid-origin", arguments.gridOrigin, "Physical point of the first node (of the first cell)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("X,Y[,Z]");
+  CLI::Option * spacing =
+    varying->add_option("--grid-spacing", arguments.gridSpacing, "Between nodes (the image in equal cells)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::PositiveNumber)
+      ->type_name("S,S[,S]");
+  origin->needs(spacing);
+  spacing->needs(origin);
+  varying->add_flag("--weigh-first",
+                    arguments.weightsFirst,
+                    "Weigh and then convolve: voxels spread by the kernels around them, and the sum is kept");
+  varying->add_flag("--normalize", arguments.normalize, "Divide each kernel by its sum");
   CLI::App * entropy = addBox("entropy", Filter::Entropy, "Entropy of the histogram of a box, in bits");
   entropy->add_option("--bins", arguments.bins, "Bins of the histogram (256)")->check(CLI::Range(2, 4096));
   entropy
@@ -230,6 +267,18 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addReconstruction("fill-holes", Filter::FillHoles, "Fill minima that are not connected to the image's edge");
   addReconstruction("grind-peaks", Filter::GrindPeaks, "Remove maxima that are not connected to the image's edge");
   addReconstruction("clear-border", Filter::ClearBorder, "Remove what is bright and connected to the image's edge");
+  const auto addOfMorphology = [&](const std::string & name, Filter filter, const std::string & description) {
+    CLI::App * sub = addReconstruction(name, filter, description);
+    addRadius(*sub);
+    addElement(*sub);
+    sub->add_flag("--preserve-intensities", arguments.preserveIntensities, "What is kept has its own values again");
+  };
+  addOfMorphology("opening-by-reconstruction",
+                  Filter::OpeningByReconstruction,
+                  "Remove what is bright and the structuring element does not fit into; keep the rest whole");
+  addOfMorphology("closing-by-reconstruction",
+                  Filter::ClosingByReconstruction,
+                  "Remove what is dark and the structuring element does not fit into; keep the rest whole");
   addReconstruction("regional-maxima", Filter::RegionalMaxima, "Mark plateaus without a higher neighbour");
   addReconstruction("regional-minima", Filter::RegionalMinima, "Mark plateaus without a lower neighbour");
 

@@ -57,6 +57,7 @@ enum class Filter
   Entropy,
   Convolution,
   ImageConvolution,
+  VaryingConvolution,
   Statistics,
   Difference,
   Sequence,
@@ -68,6 +69,8 @@ enum class Filter
   FillHoles,
   GrindPeaks,
   ClearBorder,
+  OpeningByReconstruction,
+  ClosingByReconstruction,
   RegionalMaxima,
   RegionalMinima,
   SummedAreaTable
@@ -94,7 +97,12 @@ struct Arguments
   double                       cutoff{ 4.0 };
   std::vector<double>          weights; ///< of a convolution, x fastest
   chunkwise::ConvolutionMethod method{ chunkwise::ConvolutionMethod::Auto };
-  std::string                  kernelFile; ///< of a convolution with an image
+  std::string                  kernelFile;  ///< of a convolution with an image
+  std::string                  kernelsFile; ///< of one that varies, one after the other along its last axis
+  std::vector<std::int64_t>    grid;        ///< of their nodes
+  std::vector<double>          gridOrigin;  ///< empty, as is the next: the nodes are the centers of cells
+  std::vector<double>          gridSpacing;
+  bool                         weightsFirst{ false };
   bool                         normalize{ false };
   bool                         correlate{ false };
   bool                         valid{ false }; ///< only voxels whose window is inside the image
@@ -109,6 +117,7 @@ struct Arguments
   double       height{ 0.0 };
   bool         erosion{ false };
   bool         fullyConnected{ false };
+  bool         preserveIntensities{ false };
   unsigned int spatialDimension{ 0 }; ///< 0: the filter's own
   unsigned int summedAxes{ 0 };       ///< of a summed-area table; 0: the filter's default
   bool         squares{ false };

@@ -3,6 +3,7 @@
 #define commandFilters_h
 
 #include "commandArguments.h"
+#include "commandElement.h"
 #include "commandKernelFile.h"
 #include "commandReconstruction.h"
 
@@ -28,29 +29,11 @@
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
+#include "itkSpatiallyVaryingConvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
 namespace command
 {
-
-/** One value for each axis of the image from one value for all, or one for each spatial axis. */
-template <typename TValue>
-std::vector<TValue>
-SpreadOverAxes(const std::vector<TValue> & values, const std::vector<unsigned int> & axes, unsigned int dimension,
-               const std::string & option)
-{
-  if (values.size() != 1 && values.size() != axes.size())
-  {
-    throw ArgumentError(option + ": " + std::to_string(values.size()) + " values for " + std::to_string(axes.size()) +
-                        " spatial axes");
-  }
-  std::vector<TValue> spread(dimension, TValue{ 0 });
-  for (std::size_t i = 0; i < axes.size(); ++i)
-  {
-    spread[axes[i]] = values[values.size() == 1 ? 0 : i];
-  }
-  return spread;
-}
 
 template <typename TInputImage, typename TOutputImage>
 void
@@ -91,29 +74,8 @@ template <typename TFilter>
 typename TFilter::Pointer
 MakeMorphologyFilter(const Arguments & arguments)
 {
-  constexpr unsigned int dimension = TFilter::InputImageType::ImageDimension;
-  const auto             filter = MakeBoxFilter<TFilter>(arguments);
-  if (arguments.element == "box")
-  {
-    return filter;
-  }
-  itk::Neighborhood<bool, dimension> kernel;
-  kernel.SetRadius(filter->GetRadius());
-  for (unsigned int i = 0; i < kernel.Size(); ++i)
-  {
-    // The ball has the voxels whose centers are in the ellipsoid that ends where the box does.
-    double       distance = 0;
-    unsigned int axes = 0;
-    for (unsigned int a = 0; a < dimension; ++a)
-    {
-      const auto   offset = static_cast<double>(kernel.GetOffset(i)[a]);
-      const double half = static_cast<double>(filter->GetRadius()[a]) + 0.5;
-      distance += offset * offset / (half * half);
-      axes += offset != 0 ? 1 : 0;
-    }
-    kernel[i] = arguments.element == "ball" ? distance <= 1 : axes <= 1;
-  }
-  filter->SetKernel(kernel);
+  const auto filter = MakeBoxFilter<TFilter>(arguments);
+  SetElement(*filter, arguments);
   return filter;
 }
 
@@ -129,6 +91,43 @@ MakeGaussianFilter(const Arguments & arguments)
   filter->SetSigmaArray(itk::FixedArray<double, dimension>(sigma.data()));
   filter->SetUseImageSpacing(!arguments.voxels);
   filter->SetCutoff(arguments.cutoff);
+  return filter;
+}
+
+template <typename TInputImage, typename TOutputImage>
+auto
+MakeVaryingConvolution(const Arguments & arguments)
+{
+  constexpr unsigned int dimension = TInputImage::ImageDimension;
+  using KernelImage = itk::Image<double, dimension>;
+  using FilterType = itk::SpatiallyVaryingConvolutionImageFilter<TInputImage, KernelImage, TOutputImage>;
+  const auto filter = FilterType::New();
+  SetWindow<TInputImage, TOutputImage>(*filter, arguments);
+  filter->SetKernelStack(ReadKernel<dimension + 1>(arguments.kernelsFile, "--kernels"));
+  const auto nodes = SpreadOverAxes(arguments.grid, filter->GetSpatialAxes(), dimension, "--grid");
+  typename FilterType::GridSizeType size;
+  for (unsigned int axis = 0; axis < dimension; ++axis)
+  {
+    size[axis] = static_cast<itk::SizeValueType>(std::max<std::int64_t>(nodes[axis], 1));
+  }
+  filter->SetGridSize(size);
+  if (!arguments.gridOrigin.empty())
+  {
+    if (arguments.gridOrigin.size() != dimension || arguments.gridSpacing.size() != dimension)
+    {
+      throw ArgumentError("--grid-origin, --grid-spacing: " + std::to_string(arguments.gridOrigin.size()) + " and " +
+                          std::to_string(arguments.gridSpacing.size()) + " numbers for a " + std::to_string(dimension) +
+                          "-D image");
+    }
+    typename FilterType::PointType   origin;
+    typename FilterType::SpacingType spacing;
+    std::copy(arguments.gridOrigin.begin(), arguments.gridOrigin.end(), origin.Begin());
+    std::copy(arguments.gridSpacing.begin(), arguments.gridSpacing.end(), spacing.Begin());
+    filter->SetGrid(origin, spacing);
+  }
+  filter->SetOrder(arguments.weightsFirst ? FilterType::OrderEnum::WeightThenConvolve
+                                          : FilterType::OrderEnum::ConvolveThenWeight);
+  filter->SetNormalize(arguments.normalize);
   return filter;
 }
 
@@ -228,7 +227,7 @@ MakeFilter(const Arguments & arguments)
       using FilterType = itk::PrunedFFTConvolutionImageFilter<TInputImage, KernelImage, TOutputImage>;
       const auto filter = FilterType::New();
       SetWindow<TInputImage, TOutputImage>(*filter, arguments);
-      filter->SetKernelImage(ReadKernel<TInputImage::ImageDimension>(arguments.kernelFile));
+      filter->SetKernelImage(ReadKernel<TInputImage::ImageDimension>(arguments.kernelFile, "--kernel"));
       filter->SetNormalize(arguments.normalize);
       filter->SetCorrelate(arguments.correlate);
       filter->SetMethod(arguments.method == chunkwise::ConvolutionMethod::FFT      ? FilterType::MethodEnum::FFT
@@ -240,6 +239,8 @@ MakeFilter(const Arguments & arguments)
       }
       return filter.GetPointer();
     }
+    case Filter::VaryingConvolution:
+      return MakeVaryingConvolution<TInputImage, TOutputImage>(arguments).GetPointer();
     case Filter::Entropy:
     {
       const auto filter = MakeBoxFilter<itk::RenormalizedEntropyImageFilter<TInputImage, TOutputImage>>(arguments);

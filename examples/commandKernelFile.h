@@ -9,10 +9,10 @@
 namespace command
 {
 
-/** The kernel of a convolution. Axes that the file does not have get the size 1. */
+/** An image of kernels, the value of `option`. Axes that the file does not have get the size 1. */
 template <unsigned int VDimension>
 typename itk::Image<double, VDimension>::Pointer
-ReadKernel(const std::string & file)
+ReadKernel(const std::string & file, const std::string & option)
 {
   const auto reader = itk::ImageFileReader<itk::Image<double, VDimension>>::New();
   reader->SetFileName(file);
@@ -23,13 +23,14 @@ ReadKernel(const std::string & file)
   {
     if (io.GetDimensions(axis) > 1)
     {
-      throw WorkError("--kernel: " + file + " has " + std::to_string(io.GetNumberOfDimensions()) +
-                      " dimensions, IN has " + std::to_string(VDimension));
+      throw WorkError(option + ": " + file + " has " + std::to_string(io.GetNumberOfDimensions()) +
+                      " dimensions, there should be " + std::to_string(VDimension));
     }
   }
   if (io.GetNumberOfComponents() != 1)
   {
-    throw WorkError("--kernel: " + file + " has " + std::to_string(io.GetNumberOfComponents()) + " components a voxel");
+    throw WorkError(option + ": " + file + " has " + std::to_string(io.GetNumberOfComponents()) +
+                    " components a voxel");
   }
   reader->Update();
   const typename itk::Image<double, VDimension>::Pointer kernel = reader->GetOutput();

@@ -3,14 +3,17 @@
 #define commandReconstruction_h
 
 #include "commandArguments.h"
+#include "commandElement.h"
 
 #include "itkHeapClearBorderImageFilter.h"
+#include "itkHeapClosingByReconstructionImageFilter.h"
 #include "itkHeapFillholeImageFilter.h"
 #include "itkHeapGrindPeakImageFilter.h"
 #include "itkHeapHConcaveImageFilter.h"
 #include "itkHeapHConvexImageFilter.h"
 #include "itkHeapHMaximaImageFilter.h"
 #include "itkHeapHMinimaImageFilter.h"
+#include "itkHeapOpeningByReconstructionImageFilter.h"
 #include "itkHeapReconstructionByDilationImageFilter.h"
 #include "itkHeapReconstructionByErosionImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
@@ -54,6 +57,25 @@ MakeHeightFilter(const Arguments & arguments)
   return filter;
 }
 
+template <typename TFilter>
+typename TFilter::Pointer
+MakeReconstructionOfMorphologyFilter(const Arguments & arguments)
+{
+  const auto                filter = MakeReconstructionFilter<TFilter>(arguments);
+  std::vector<unsigned int> axes;
+  for (unsigned int a = 0; a < filter->GetSpatialDimension(); ++a)
+  {
+    axes.push_back(a);
+  }
+  const auto                   radius = SpreadOverAxes(arguments.radius, axes, TFilter::ImageDimension, "--radius");
+  typename TFilter::RadiusType size;
+  std::copy(radius.begin(), radius.end(), size.begin());
+  filter->SetRadius(size);
+  SetElement(*filter, arguments);
+  filter->SetPreserveIntensities(arguments.preserveIntensities);
+  return filter;
+}
+
 /** The filter of a subcommand that is a reconstruction; nullptr if it is another. */
 template <typename TImage>
 typename itk::ChunkwiseImageToImageFilter<TImage, TImage>::Pointer
@@ -81,6 +103,12 @@ MakeReconstruction(const Arguments & arguments)
       return MakeReconstructionFilter<itk::HeapGrindPeakImageFilter<TImage>>(arguments).GetPointer();
     case Filter::ClearBorder:
       return MakeReconstructionFilter<itk::HeapClearBorderImageFilter<TImage>>(arguments).GetPointer();
+    case Filter::OpeningByReconstruction:
+      return MakeReconstructionOfMorphologyFilter<itk::HeapOpeningByReconstructionImageFilter<TImage>>(arguments)
+        .GetPointer();
+    case Filter::ClosingByReconstruction:
+      return MakeReconstructionOfMorphologyFilter<itk::HeapClosingByReconstructionImageFilter<TImage>>(arguments)
+        .GetPointer();
     case Filter::RegionalMaxima:
       return MakeReconstructionFilter<itk::HeapRegionalMaximaImageFilter<TImage>>(arguments).GetPointer();
     case Filter::RegionalMinima:

@@ -68,6 +68,10 @@ struct ExecutionReport
   double      bytesToDevice{ 0 };
   double      bytesToHost{ 0 };
   int         retries{ 0 }; ///< times a chunk was halved or run again
+  /** Fixpoint: visits to where chunks meet, and their voxels. */
+  std::int64_t revisits{ 0 };
+  std::int64_t revisitedVoxels{ 0 };
+  bool         settled{ false }; ///< the host settled what goes on from chunk to chunk
   /** What a user should be told, one line each: devices dropped, fallback to the CPU. */
   std::vector<std::string> warnings;
 };

@@ -4,6 +4,7 @@
 
 #include "chunkwiseGeometry.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ enum class Schedule
   Independent, ///< any order, disjoint outputs, no locks
   Sweep,       ///< ordered along one axis; each chunk hands a carry to the next
   TwoPass,     ///< every chunk is summarised, the summaries are solved together, every chunk is finished
-  Fixpoint     ///< dirty chunks by priority; a chunk that changes its border makes its neighbours dirty
+  Fixpoint     ///< every chunk comes to a fixed point of its own; then visits to where they meet, until none changes
 };
 
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
@@ -101,11 +102,16 @@ public:
 
   // Fixpoint: kernel "name" (inputs with halo, state with halo -> state). It iterates its chunk to a local fixed point
   // and reports the sides whose border layer changed. The output image is the state. Kernel "name.begin" (inputs ->
-  // state) makes it; where the host has none, it is a copy of GetInitialStateInput. Kernel "name.finish" (inputs, state
-  // -> state), if there is one, runs when no chunk changes any more. Both work voxel by voxel, without halo or scratch.
-  /** The input that the state starts from. */
-  virtual int
-  GetInitialStateInput() const;
+  // state) makes it. Each chunk comes to a fixed point of its own first, at most with the halo that the chunk before it
+  // has left on the same device; then the kernel visits boxes where chunks meet, as far into them as changes go. Kernel
+  // "name.finish" (inputs, state -> state), if there is one, runs when nothing changes any more. The last two work
+  // voxel by voxel, without halo or scratch. Kernel "name.settle" of the host (inputs, state -> state), if there is
+  // one, gets the whole region once visits are out of patience, and brings the state to where few of them are left.
+  // Kernel "name.isopen" of the host (inputs, state), if there is one, sets changedSides to not 0 if a voxel of
+  // `writable` could change by its neighbours in output.box.
+  /** How long visits may take before that, in the time that it takes. */
+  virtual double
+  GetPatience() const;
 };
 
 class Executor;
@@ -132,6 +138,11 @@ public:
    * contents: the same key always has the same bytes. On the host this is `data` itself. */
   virtual const void *
   Get(const std::string & key, const void * data, std::size_t bytes) = 0;
+  /** The same for what a device makes itself: fill(memory) writes `bytes` bytes of its memory and has done so when it
+   * returns. nullptr, and nothing is called, if the budget has no room for them beside what the run was planned to
+   * take: the caller then does without. On the host always nullptr. */
+  virtual const void *
+  GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill);
 };
 
 /** Everything a kernel gets. */
@@ -140,8 +151,8 @@ struct KernelCall
   const Operation * operation{ nullptr };
   BufferView        inputs[MaxInputs];
   int               numberOfInputs{ 0 };
-  /** The kernel writes every voxel of output.box and nothing else. Sweep's and TwoPass' first kernels have no output.
-   */
+  /** The kernel writes every voxel of output.box and nothing else. Sweep's and TwoPass' first kernels have no output,
+   * only its kind. */
   BufferView output;
   /** Fixpoint: the output also holds the chunk's halo, of which the kernel changes only this box. */
   Box writable;
@@ -164,6 +175,15 @@ struct KernelCall
   void *         stream{ nullptr };
   RunControl *   control{ nullptr };
   DeviceTables * tables{ nullptr };
+
+  /** Leaves no output but its kind. */
+  void
+  OmitOutput()
+  {
+    const PixelKind kind = output.kind;
+    output = BufferView();
+    output.kind = kind;
+  }
 };
 
 /** The shapes and kinds of a chunk, for scratch and cost functions. */

@@ -47,8 +47,8 @@ struct PlannerRequest
   std::vector<PlannerDevice> devices;
   /** Chunks that follow each other along the sweep axis on one device keep their common input there. */
   bool carryHalo{ true };
-  /** Chunks are loaded, run and stored one after the other (Fixpoint): one buffer of each, and none is cut for the sake
-   * of overlap. */
+  /** Chunks are loaded, run and stored one after the other (Fixpoint whose chunks are few): one buffer of each, and
+   * none is cut for the sake of overlap. */
   bool oneAtATime{ false };
   /** Chunks are used where they lie (the host): only scratch and fixed bytes take memory. */
   bool inPlace{ false };

@@ -71,6 +71,9 @@ public:
   static constexpr std::int64_t MaxNodeItems = 256;
   /** Voxels of the parts that the CPU's threads take, 0: chosen. For tests and tuning; the result is the same. */
   std::int64_t partVoxels{ 0 };
+  /** Of an image in chunks: how long visits to where chunks meet may take before the host brings values over long ways,
+   * in the time that the host takes for it. For tests and tuning; the result is the same. */
+  double patience{ 1 };
 
   std::string
   GetName() const override
@@ -83,6 +86,11 @@ public:
   GetSchedule() const override
   {
     return Schedule::Fixpoint;
+  }
+  double
+  GetPatience() const override
+  {
+    return patience;
   }
   Halo
   GetHalo(const Coordinates & image) const override;

@@ -7,6 +7,18 @@
 namespace chunkwise
 {
 
+/** How a CUDA device computes a table; the bits are the same.
+ *
+ * SinglePass reads and writes each voxel once: tiles hand sums on to each other. Blocks is the method of S. W. Ha et
+ * al., "Bandwidth efficient summed area table generation for CUDA", Journal of Korea Game Society 12(5), 2012, in three
+ * passes: sums of blocks, scans of those with pivots (what the sums of columns add to those of rows), and scans within
+ * blocks, which read the voxels a second time. */
+enum class TableMethod
+{
+  SinglePass,
+  Blocks
+};
+
 /** The inclusive summed-area table: at each voxel the sum of all voxels of the image whose index is not greater along
  * any of the first two or three axes. The other axes are independent (a volume's slices each have a table of their own
  * with two summed axes). Kernels "sat" and "sat.advance".
@@ -14,17 +26,19 @@ namespace chunkwise
  * Arithmetic, the same on every backend so that results are bit-identical:
  * - Accumulator A: 64-bit integers, modulo 2^64, for integers; double for float and double. Each voxel (or its square)
  *   is converted to A first.
+ * - L, of sums within 64 rows and 128 columns: float if voxels and table are float, else A.
  * - The slowest summed axis comes first. z: P(z) = P(z - 1) + f(z), P(-1) = +0.
- * - y, of P (of f with two summed axes): rows lie in sections of SectionRows and these in blocks of BlockRows, both
- *   aligned to index 0. l is the sum of the section's rows up to this one, added one after the other from +0; S that of
- *   the block's sections before, C that of the blocks before, both from +0 in order (C' = C + S, where S is that of the
- *   whole block).
- * - x, within blocks of BlockColumns columns, aligned to index 0, of groups of GroupColumns: X(f) of a row f. s is the
- *   sum of the group's columns up to this one, in order, beginning with the first. QuarterGroups groups are a quarter
- * of the block; their totals t are scanned: for d = 1, 2, 4, ... below QuarterGroups, all at once, t[g] = t[g - d] +
- * t[g] where g - d is in the quarter. Q is the sum of the quarters before, from +0 in order. X = (Q + t[g - 1]) + s,
- * where t[g - 1] is that of the group before, +0 for the quarter's first. Columns beyond the image count as +0.
- * - The result is G + v with v = X(C + S) + X(l). G is the sum of the blocks of columns before, from +0, by
+ * - y, of P (of f with two summed axes), rounded to L: rows lie in sections of SectionRows and these in blocks of
+ *   BlockRows, both aligned to index 0. l is the sum of the section's rows up to this one, added one after the other
+ *   from +0, and S that of the block's sections before, from +0 in order, both in L; C in A is that of the blocks
+ *   before, from +0 in order (C' = C + S, where S is that of the whole block).
+ * - x, within blocks of BlockColumns columns, aligned to index 0, of groups of GroupColumns: X(f) of a row f, in the
+ *   type of f. s is the sum of the group's columns up to this one, in order, beginning with the first. QuarterGroups
+ *   groups are a quarter of the block; their totals t are scanned: for d = 1, 2, 4, ... below QuarterGroups, all at
+ *   once, t[g] = t[g - d] + t[g] where g - d is in the quarter. Q is the sum of the quarters before, from +0 in order.
+ *   X = (Q + t[g - 1]) + s, where t[g - 1] is that of the group before, +0 for the quarter's first. Columns beyond the
+ *   image count as +0.
+ * - The result is G + v, both in A, with v = X(C) + X(S + l). G is the sum of the blocks of columns before, from +0, by
  *   G' = G + v[last].
  * - Outputs: integers modulo their size; float and double rounded once, to nearest. */
 class Chunkwise_EXPORT SummedAreaTableOperation : public Operation
@@ -44,6 +58,8 @@ public:
   bool squares{ false };
   /** Sums may exceed the output's range: they are kept modulo its size, which leaves differences exact. */
   bool modular{ false };
+  /** Of the CUDA backend. */
+  TableMethod method{ TableMethod::SinglePass };
   /** What the voxels before index `begin` of the swept axis leave behind; empty at 0. */
   SideData     carry;
   std::int64_t begin{ 0 };

@@ -30,7 +30,9 @@ namespace itk
  *
  * \par Streaming
  * A voxel depends on the whole image: each update computes all of it along the spatial axes. Slices along the other
- * axes are independent. The work is done in chunks that fit the device, each as often as something new reaches it.
+ * axes are independent. The work is done in chunks that fit the device, once each, and then where something new comes
+ * in from others. What winds through many chunks is brought from one to the next by the CPU: up to 40 bytes for each of
+ * the voxels at the borders of tiles, 0.4% of a plane and 4% of a volume.
  *
  * \par Determinism
  * The result is unique: the same bits for every division into chunks, number of threads and device, on both backends.

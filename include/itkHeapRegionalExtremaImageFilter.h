@@ -9,7 +9,8 @@ namespace itk
 /** \class HeapRegionalExtremaImageFilter
  * \brief Base of the filters that mark plateaus without a neighbour beyond them.
  *
- * An extremum is where the image exceeds the reconstruction of the next values that its type has below it.
+ * An extremum is where the image exceeds the reconstruction of the next values that its type has below it. Where the
+ * image is flat, or a slice of it along axes without neighbours is, that is an extremum as the filter is asked.
  *
  * \ingroup Chunkwise
  */
@@ -73,6 +74,10 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
+  /** The parts of the requested region that are independent of each other and have one value throughout; `volumes`: how
+   * many parts there are. */
+  std::vector<typename TInputImage::RegionType>
+  FindFlatVolumes(std::size_t & volumes) const;
   void
   SetValue(OutputPixelType & member, OutputPixelType value)
   {

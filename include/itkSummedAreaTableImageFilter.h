@@ -27,10 +27,12 @@ using SummedAreaTablePixelType =
  * \par Types
  * Integers to 32- or 64-bit integers, exactly; the filter throws, naming the largest possible sum, if the output's
  * type might overflow, unless Modular is on. Anything to float or double: integers are summed exactly in 64 bits and
- * rounded once. Float and double are summed in double. An entry of a double table is off by at most about
- * 32 + columns / 128 + rows / 64 + slices (the last with three summed axes) half units in the last place of the sum of
- * the magnitudes; a float table by half a unit of its own more, which a small box far from the origin feels: its sum is
- * a difference of large entries.
+ * rounded once. Float and double are summed in double, but float voxels of a float table in float within blocks of 64
+ * rows and 128 columns. An entry of a double table is off by at most about 32 + columns / 128 + rows / 64 + slices (the
+ * last with three summed axes) half units in the last place of the sum of the magnitudes. One of a float table is off
+ * by half a unit of its own, which a small box far from the origin feels: its sum is a difference of large entries.
+ * Of a float image it may be off by 32 half units of the sum of the magnitudes; but errors of different blocks are
+ * independent, and those of blocks that a box's four corners share cancel. No sum within a block may overflow float.
  *
  * \par Memory
  * Beside input and output the sums that chunks hand on, 8 bytes a voxel of one slice (with SummedAxes 2, three rows).

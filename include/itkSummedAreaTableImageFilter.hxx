@@ -139,7 +139,8 @@ SummedAreaTableImageFilter<TInputImage, TOutputImage>::GenerateData()
     table->begin = lower;
     table->carry = lower > 0 ? m_Carry.data : chunkwise::SideData();
     ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
-    m_Carry.data = chunkwise::AdvanceCarry(*table, pixels, part, executor);
+    m_Carry.data = chunkwise::AdvanceCarry(
+      *table, pixels, chunkwise::PixelKindOf<typename TOutputImage::PixelType>(), part, executor);
     m_Carry.begin = upper;
     m_Carry.upper = region.upper;
     m_Carry.input = input;

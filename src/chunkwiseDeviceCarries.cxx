@@ -101,7 +101,7 @@ DeviceCarries::Advance(std::size_t number, const Chunk & chunk, KernelCall call,
   call.sideIn = Await(number, stream);
   call.sideInBytes = call.sideOutBytes = m_Chain.GetBytes();
   call.sideOut = Out(number);
-  call.output = BufferView();
+  call.OmitOutput();
   m_Device.Launch(*m_Advance, call, stream);
   m_Device.Record(m_Advanced, stream);
 }

@@ -15,13 +15,13 @@ namespace
 class DeviceRunner : public ChunkRunner
 {
 public:
-  DeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit)
+  DeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit, int sharers)
     : m_Context(context)
     , m_State(state)
     , m_Device(*state.device)
     , m_Limit(memoryLimit)
     , m_Tables(state, memoryLimit)
-    , m_Transfer(state, context, pinnedLimit)
+    , m_Transfer(state, context, pinnedLimit, sharers)
     , m_Stream(m_Device.CreateStream(), [this](void * stream) { m_Device.DestroyStream(stream); })
   {}
 
@@ -43,6 +43,7 @@ public:
     try
     {
       Enqueue(step, Find(step.kernel));
+      LetGo();
     }
     catch (...)
     {
@@ -55,6 +56,7 @@ public:
       {
         // The first error is the one to report.
       }
+      LetGo();
       throw;
     }
   }
@@ -88,25 +90,23 @@ private:
     call.writable = step.chunk.outputBox;
     call.tables = &m_Tables;
 
-    std::vector<ArenaBlock> inputs;
+    m_Inputs.resize(request.inputs.size());
     for (std::size_t i = 0; i < request.inputs.size(); ++i)
     {
-      inputs.push_back(Load(request.inputs[i], step.chunk.inputBox));
-      call.inputs[i] = DenseView(inputs.back().Get(), request.inputs[i].kind, step.chunk.inputBox);
+      call.inputs[i] = DenseView(
+        Load(m_Inputs[i], request.inputs[i], step.chunk.inputBox), request.inputs[i].kind, step.chunk.inputBox);
     }
-    ArenaBlock output;
+    call.output.kind = request.output.kind;
     if (step.writesOutput)
     {
       const Box box = step.changedSides ? Intersect(step.chunk.inputBox, request.region) : step.chunk.outputBox;
-      output = step.changedSides && !step.alone
-                 ? Load(request.output, box)
-                 : ArenaBlock(m_State.memory, DenseView(nullptr, request.output.kind, box).NumberOfBytes(), m_Limit);
-      call.output = DenseView(output.Get(), request.output.kind, box);
+      call.output = DenseView(nullptr, request.output.kind, box);
+      call.output.data =
+        step.changedSides ? Load(m_Output, request.output, box) : Hold(m_Output, call.output.NumberOfBytes());
     }
     const std::size_t scratchBytes =
       kernel.scratchBytes ? kernel.scratchBytes(*request.operation, m_Context.ShapeOf(step.chunk, 1)) : 0;
-    const ArenaBlock scratch(m_State.memory, scratchBytes, m_Limit);
-    call.scratch = scratch.Get();
+    call.scratch = Hold(m_Scratch, scratchBytes);
     call.scratchBytes = scratchBytes;
     ArenaBlock sideIn;
     if (step.sideIn && !step.sideIn->empty())
@@ -123,27 +123,17 @@ private:
       call.sideOut = sideOut.Get();
       call.sideOutBytes = step.sideOut->size();
     }
-    ArenaBlock sides;
     if (step.changedSides)
     {
-      sides = ArenaBlock(m_State.memory, sizeof(std::uint32_t), m_Limit);
-      m_Device.SetToZero(sides.Get(), sizeof(std::uint32_t), m_Stream.get());
-      call.changedSides = static_cast<std::uint32_t *>(sides.Get());
+      call.changedSides = static_cast<std::uint32_t *>(Hold(m_Sides, sizeof(std::uint32_t)));
+      m_Device.SetToZero(call.changedSides, sizeof(std::uint32_t), m_Stream.get());
     }
 
-    if (step.alone)
-    {
-      m_Device.Launch(Find(step.kernel + ".begin"), call, m_Stream.get());
-    }
     m_Device.Launch(kernel, call, m_Stream.get());
-    if (step.alone && m_Context.hostKernels.Find(step.kernel + ".finish"))
-    {
-      m_Device.Launch(Find(step.kernel + ".finish"), call, m_Stream.get());
-    }
 
     if (step.changedSides)
     {
-      ToHost(step.changedSides, sides.Get(), sizeof(std::uint32_t));
+      ToHost(step.changedSides, call.changedSides, sizeof(std::uint32_t));
     }
     if (sideOut.Get())
     {
@@ -152,56 +142,62 @@ private:
     if (step.writesOutput)
     {
       m_Device.Synchronize(m_Stream.get());
-      StoreOwn(step.chunk.outputBox, call.output);
+      Store(call.output);
     }
     m_Device.Synchronize(m_Stream.get());
   }
 
-  /** Stores `own`, a part of what the device holds of the output. */
+  /** Stores what the device holds of the output: of Fixpoint with the halo, which has not changed. */
   void
-  StoreOwn(const Box & own, const BufferView & held)
+  Store(const BufferView & held)
   {
-    const BufferView &  output = m_Context.request.output;
-    const DenseSequence to(output, own, m_Context.request.image);
-    const char * const  from =
-      static_cast<const char *>(held.data) + held.Offset(own.lower) * static_cast<std::int64_t>(PixelSize(held.kind));
-    bool contiguous = true;
-    bool whole = true;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      contiguous = contiguous && (whole || own.Extent(a) == 1);
-      whole = whole && own.Extent(a) == held.box.Extent(a);
-    }
-    if (contiguous)
-    {
-      m_Transfer.ToHost(to, from);
-      m_Context.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
-      return;
-    }
-    // With what surrounds it, which the host leaves out.
-    std::vector<char>   dense(held.NumberOfBytes());
-    const BufferView    copy = DenseView(dense.data(), held.kind, held.box);
-    const DenseSequence all(copy, held.box, m_Context.request.image);
-    m_Transfer.ToHost(all, held.data);
-    const DenseSequence inner(copy, own, m_Context.request.image);
-    std::vector<char>   block(std::min<std::size_t>(inner.GetNumberOfBytes(), std::size_t{ 1 } << 20));
-    for (std::size_t at = 0; at < inner.GetNumberOfBytes(); at += block.size())
-    {
-      const std::size_t end = std::min(at + block.size(), inner.GetNumberOfBytes());
-      inner.Gather(at, end, block.data());
-      to.Scatter(at, end, block.data());
-    }
-    m_Context.bytesToHost += static_cast<std::int64_t>(all.GetNumberOfBytes());
+    const DenseSequence to(m_Context.request.output, held.box, m_Context.request.image);
+    m_Transfer.ToHost(to, held.data);
+    m_Context.bytesToHost += static_cast<std::int64_t>(to.GetNumberOfBytes());
   }
 
-  ArenaBlock
-  Load(const BufferView & view, const Box & box)
+  /** Whether a block of this size stays for the next step: such as are nothing beside what other runners need. */
+  bool
+  MayStay(std::size_t bytes) const
+  {
+    return m_Limit == 0 || bytes <= m_Limit / 512;
+  }
+
+  void *
+  Hold(ArenaBlock & block, std::size_t bytes)
+  {
+    if (block.GetBytes() < bytes)
+    {
+      block = ArenaBlock();
+      // What comes next may be a little larger.
+      block = ArenaBlock(m_State.memory, MayStay(2 * bytes) ? 2 * bytes : bytes, m_Limit);
+    }
+    return bytes ? block.Get() : nullptr;
+  }
+
+  void
+  LetGo()
+  {
+    const auto letGo = [this](ArenaBlock & block) {
+      if (!MayStay(block.GetBytes()))
+      {
+        block = ArenaBlock();
+      }
+    };
+    std::for_each(m_Inputs.begin(), m_Inputs.end(), letGo);
+    letGo(m_Output);
+    letGo(m_Scratch);
+    letGo(m_Sides);
+  }
+
+  void *
+  Load(ArenaBlock & block, const BufferView & view, const Box & box)
   {
     const DenseSequence sequence(view, box, m_Context.request.image);
-    ArenaBlock          block(m_State.memory, sequence.GetNumberOfBytes(), m_Limit);
-    m_Transfer.ToDevice(block.Get(), sequence);
+    void * const        memory = Hold(block, sequence.GetNumberOfBytes());
+    m_Transfer.ToDevice(memory, sequence);
     m_Context.bytesToDevice += static_cast<std::int64_t>(sequence.GetNumberOfBytes());
-    return block;
+    return memory;
   }
 
   void
@@ -218,21 +214,27 @@ private:
     m_Device.Synchronize(m_Stream.get());
   }
 
-  RunContext &          m_Context;
-  DeviceState &         m_State;
-  Device &              m_Device;
-  const std::size_t     m_Limit;
-  CachedTables          m_Tables;
-  StagedTransfer        m_Transfer;
-  std::shared_ptr<void> m_Stream;
+  RunContext &      m_Context;
+  DeviceState &     m_State;
+  Device &          m_Device;
+  const std::size_t m_Limit;
+  CachedTables      m_Tables;
+  /** Of the last step. */
+  std::vector<ArenaBlock> m_Inputs;
+  ArenaBlock              m_Output;
+  ArenaBlock              m_Scratch;
+  ArenaBlock              m_Sides;
+  StagedTransfer          m_Transfer;
+  std::shared_ptr<void>   m_Stream;
 };
 
 } // namespace
 
 std::unique_ptr<ChunkRunner>
-MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit)
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit,
+                 int sharers)
 {
-  return std::unique_ptr<ChunkRunner>(new DeviceRunner(context, state, memoryLimit, pinnedLimit));
+  return std::unique_ptr<ChunkRunner>(new DeviceRunner(context, state, memoryLimit, pinnedLimit, sharers));
 }
 
 } // namespace chunkwise

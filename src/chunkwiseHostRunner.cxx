@@ -36,7 +36,7 @@ public:
     call.control = &m_Control;
     if (!step.writesOutput)
     {
-      call.output = BufferView();
+      call.OmitOutput();
     }
     else if (step.changedSides)
     {
@@ -55,17 +55,7 @@ public:
       call.sideOutBytes = step.sideOut->size();
     }
     call.changedSides = step.changedSides;
-    const Kernel * const begin = step.alone ? m_Context.hostKernels.Find(step.kernel + ".begin") : nullptr;
-    const Kernel * const finish = step.alone ? m_Context.hostKernels.Find(step.kernel + ".finish") : nullptr;
-    if (begin)
-    {
-      begin->run(call);
-    }
     kernel->run(call);
-    if (finish)
-    {
-      finish->run(call);
-    }
   }
 
   std::string

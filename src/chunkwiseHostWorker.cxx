@@ -110,11 +110,22 @@ HostWorker::Run(const Chunk & chunk)
   }
   else
   {
-    m_Context.hostKernels.Find(m_Name)->run(call);
+    std::uint32_t sides = 0;
+    call.changedSides = &sides;
+    for (const Kernel * const kernel : m_Context.FindKernels(m_Context.hostKernels, chunk.outputBox))
+    {
+      kernel->run(call);
+    }
   }
   if (m_Context.ShouldStop())
   {
     throw Aborted();
+  }
+  if (m_Context.request.operation->GetSchedule() == Schedule::Fixpoint)
+  {
+    // Its kernels do not count what they do.
+    m_Context.AddFinishedVoxels(chunk.outputBox.NumberOfVoxels());
+    m_Context.AddPart(chunk.outputBox);
   }
 }
 
@@ -142,7 +153,7 @@ HostWorker::Sweep(const Chunk & chunk, KernelCall call)
     {
       StopControl control(m_Context);
       advance.control = &control;
-      advance.output = BufferView();
+      advance.OmitOutput();
       m_Context.hostKernels.Find(m_Advance)->run(advance);
     }
   }

@@ -186,6 +186,9 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   report.bytesToDevice = static_cast<double>(context.bytesToDevice);
   report.bytesToHost = static_cast<double>(context.bytesToHost);
   report.retries = context.retries;
+  report.revisits = context.revisits;
+  report.revisitedVoxels = context.revisitedVoxels;
+  report.settled = context.settled > 0;
   bool devicesWorked = false;
   for (const std::int64_t chunks : report.chunksPerDevice)
   {

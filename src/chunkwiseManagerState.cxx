@@ -20,6 +20,8 @@ namespace
 constexpr std::size_t DefaultPinnedBudget = std::size_t{ 256 } << 20;
 /** Room for what the arena rounds up: carries, summaries, solutions, flags. */
 constexpr std::size_t SideDataPadding = 2048;
+/** What a visit to where chunks of a Fixpoint meet takes. */
+constexpr double SecondsOfVisit = 3e-3;
 
 // Blocks are mapped, so that freeing gives them back to the system: the C library keeps what short-lived threads
 // have freed, beyond any budget. The sanitizers see only what it allocates.
@@ -233,9 +235,10 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
   }
   if (request.operation->GetSchedule() == Schedule::Fixpoint)
   {
+    const Halo halo = request.operation->GetHalo(request.image.Extents());
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const bool depends = plannerRequest.halo.lower[a] > 0 || plannerRequest.halo.upper[a] > 0;
+      const bool depends = halo.lower[a] > 0 || halo.upper[a] > 0;
       if (depends && !request.region.IsEmpty() && request.region.Extent(a) != request.image.Extent(a))
       {
         throw ParameterError("the result of " + request.operation->GetName() + " depends on the whole of axis " +
@@ -269,7 +272,9 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   PlannerRequest p;
   p.image = request.image;
   p.region = request.region;
-  p.halo = request.operation->GetHalo(request.image.Extents());
+  const Halo halo = request.operation->GetHalo(request.image.Extents());
+  // Chunks of Fixpoint come to a fixed point of their own first.
+  p.halo = request.operation->GetSchedule() == Schedule::Fixpoint ? Halo::None() : halo;
   p.wraps = request.operation->WrapsAround();
   p.numberOfInputs = static_cast<int>(std::min<std::size_t>(request.inputs.size(), MaxInputs));
   for (int i = 0; i < p.numberOfInputs; ++i)
@@ -285,7 +290,6 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   }
   p.carryHalo = operation->GetSchedule() == Schedule::Independent;
   p.oneAtATime = operation->GetSchedule() == Schedule::Fixpoint;
-  const std::size_t      pixelBytes = PixelSize(request.output.kind);
   std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
   if (operation->GetSchedule() == Schedule::Sweep)
   {
@@ -303,11 +307,21 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   const Kernel * kernel = kernels ? kernels->Find(operation->GetName()) : nullptr;
   if (operation->GetSchedule() == Schedule::Fixpoint)
   {
-    // The state is held with its halo, on the host where it lies.
-    const bool onHost = kernels == hostKernels;
-    p.scratchBytes = [operation, kernel, pixelBytes, onHost](const ChunkShape & shape) {
-      const auto halo = onHost ? 0 : shape.inputBox.NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
-      return static_cast<std::size_t>(halo) * pixelBytes +
+    // A later visit holds inputs and state with their halo, on the host where they lie; the first one has more buffers,
+    // with layers on one side.
+    std::size_t voxelBytes = 0;
+    if (kernels != hostKernels)
+    {
+      voxelBytes = PixelSize(request.output.kind);
+      for (const PixelKind kind : kinds)
+      {
+        voxelBytes += PixelSize(kind);
+      }
+    }
+    p.scratchBytes = [operation, kernel, voxelBytes, halo](const ChunkShape & shape) {
+      const auto more =
+        PadAndCrop(shape.outputBox, halo, shape.image).NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
+      return 2 * static_cast<std::size_t>(more) * voxelBytes +
              (kernel && kernel->scratchBytes ? kernel->scratchBytes(*operation, shape) : 0);
     };
   }
@@ -380,7 +394,19 @@ ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & 
     device.launchSeconds = description.launchSeconds;
     plannerRequest.devices.push_back(device);
   }
-  return MakePlan(plannerRequest);
+  Plan plan = MakePlan(plannerRequest);
+  if (plannerRequest.oneAtATime && plan.chunks.size() > 1)
+  {
+    // As it is cut anyway, chunks leave room for others that are loaded and stored meanwhile, but each costs a visit to
+    // where it meets the next one.
+    plannerRequest.oneAtATime = false;
+    for (PlannerDevice & device : plannerRequest.devices)
+    {
+      device.launchSeconds += SecondsOfVisit;
+    }
+    plan = MakePlan(plannerRequest);
+  }
+  return plan;
 }
 
 } // namespace chunkwise

@@ -12,6 +12,12 @@ Operation::~Operation() = default;
 RunControl::~RunControl() = default;
 DeviceTables::~DeviceTables() = default;
 
+const void *
+DeviceTables::GetMade(const std::string &, std::size_t, const std::function<void(void *)> &)
+{
+  return nullptr;
+}
+
 void
 Operation::Validate(const Coordinates &) const
 {}
@@ -51,10 +57,10 @@ Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summari
   return summaries;
 }
 
-int
-Operation::GetInitialStateInput() const
+double
+Operation::GetPatience() const
 {
-  return 0;
+  return 1;
 }
 
 struct KernelRegistry::Impl

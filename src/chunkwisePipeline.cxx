@@ -61,16 +61,20 @@ struct Job
   std::vector<std::size_t> overlapBytes;
   std::vector<std::size_t> overlapFrom;
   bool                     overlaps{ false };
-  std::vector<Piece>       loads;
-  std::size_t              nextLoad{ 0 };
-  std::size_t              loaded{ 0 };
-  EventHandle              slotFree{ nullptr }; ///< must have come before this one is loaded
-  bool                     issued{ false };
-  bool                     storeWaits{ false }; ///< the store stream was told to wait for the kernel
-  std::vector<Piece>       stores;
-  std::size_t              nextStore{ 0 };
-  std::size_t              stored{ 0 };
-  bool                     finished{ false };
+  Box                      inputBox{};
+  /** Fixpoint: bytes of the previous job's state that this one goes on from, ahead of its own, and where there. */
+  std::size_t        bytesBefore{ 0 };
+  std::size_t        layersFrom{ 0 };
+  std::vector<Piece> loads;
+  std::size_t        nextLoad{ 0 };
+  std::size_t        loaded{ 0 };
+  EventHandle        slotFree{ nullptr }; ///< must have come before this one is loaded
+  bool               issued{ false };
+  bool               storeWaits{ false }; ///< the store stream was told to wait for the kernel
+  std::vector<Piece> stores;
+  std::size_t        nextStore{ 0 };
+  std::size_t        stored{ 0 };
+  bool               finished{ false };
   // Of a sweep.
   bool carryTaken{ false };    ///< it is known what enters
   bool advanced{ false };      ///< what makes the next carry is enqueued
@@ -108,6 +112,7 @@ public:
     , m_OutputSlots(plan.outputSlots)
   {
     const auto & inputs = context.request.inputs;
+    m_IsFixpoint = context.request.operation->GetSchedule() == Schedule::Fixpoint;
     m_Kernel = m_Device.GetKernels().Find(context.request.operation->GetName());
     if (chain)
     {
@@ -120,14 +125,14 @@ public:
     {
       for (const Chunk & part : SplitChunk(chunk, splits, plan.sweepAxis, context.plannerRequest))
       {
-        const auto inputVoxels = static_cast<std::size_t>(part.inputBox.NumberOfVoxels());
+        const auto inputVoxels = static_cast<std::size_t>(WithLayersBefore(part.inputBox).NumberOfVoxels());
         for (std::size_t i = 0; i < inputs.size(); ++i)
         {
           inputBytes[i] = std::max(inputBytes[i], inputVoxels * PixelSize(inputs[i].kind));
         }
-        outputBytes =
-          std::max(outputBytes,
-                   static_cast<std::size_t>(part.outputBox.NumberOfVoxels()) * PixelSize(context.request.output.kind));
+        outputBytes = std::max(outputBytes,
+                               static_cast<std::size_t>(WithLayersBefore(part.outputBox).NumberOfVoxels()) *
+                                 PixelSize(context.request.output.kind));
         for (const Kernel * const kernel : { m_Kernel, m_Carries ? m_Carries->GetAdvance() : nullptr })
         {
           if (kernel && kernel->scratchBytes)
@@ -154,6 +159,10 @@ public:
     }
     m_Scratch = ArenaBlock(state.memory, scratchBytes, memoryLimit);
     m_ScratchBytes = scratchBytes;
+    if (m_IsFixpoint)
+    {
+      m_ChangedSides = ArenaBlock(state.memory, sizeof(std::uint32_t), memoryLimit);
+    }
 
     ReserveStaging(state, slotBytes + outputBytes, pinnedLimit);
     for (const auto & input : inputs)
@@ -463,6 +472,53 @@ private:
     }
   }
 
+  /** Of Fixpoint a box with what lies before it along the sweep axis, as far as its state depends on that. */
+  Box
+  WithLayersBefore(const Box & box) const
+  {
+    Box with = box;
+    if (m_IsFixpoint)
+    {
+      const Operation & operation = *m_Context.request.operation;
+      with.lower[m_Plan.sweepAxis] =
+        PadAndCrop(box, operation.GetHalo(m_Context.request.image.Extents()), m_Context.request.region)
+          .lower[m_Plan.sweepAxis];
+    }
+    return with;
+  }
+
+  /** A chunk that follows on the previous one goes on from the last layers of its state: what comes from there need not
+   * come in a visit of its own. */
+  void
+  FindLayersBefore(const Job * previous, Job & job) const
+  {
+    const Box & to = job.chunk.outputBox;
+    job.inputBox = job.chunk.inputBox;
+    if (!m_IsFixpoint || !previous || m_OutputSlots < 2)
+    {
+      return;
+    }
+    const int   s = m_Plan.sweepAxis;
+    const Box & from = previous->chunk.outputBox;
+    Box         along = from;
+    along.lower[s] = to.lower[s];
+    along.upper[s] = to.upper[s];
+    bool follows = from.upper[s] == to.lower[s] && along == to;
+    for (int a = s + 1; a < MaxDimension; ++a)
+    {
+      follows = follows && to.Extent(a) == 1;
+    }
+    const Box          with = WithLayersBefore(to);
+    const std::int64_t layers = to.lower[s] - with.lower[s];
+    if (follows && layers <= from.Extent(s))
+    {
+      job.inputBox = with;
+      job.bytesBefore = static_cast<std::size_t>(with.NumberOfVoxels() - to.NumberOfVoxels()) *
+                        PixelSize(m_Context.request.output.kind);
+      job.layersFrom = previous->bytesBefore + previous->output[0].GetNumberOfBytes() - job.bytesBefore;
+    }
+  }
+
   /** Waits until it is known what the next job's input buffer must wait for; nullptr: nothing. */
   EventHandle
   AwaitSlot()
@@ -498,10 +554,11 @@ private:
       job->chunk = chunk;
       job->slotFree = slotFree;
       const auto & request = m_Context.request;
+      FindLayersBefore(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
       FindOverlap(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
       for (std::size_t i = 0; i < request.inputs.size(); ++i)
       {
-        job->inputs.emplace_back(request.inputs[i], chunk.inputBox, request.image);
+        job->inputs.emplace_back(request.inputs[i], job->inputBox, request.image);
         const auto pieces =
           CutIntoPieces(static_cast<int>(i), job->overlapBytes[i], job->inputs.back().GetNumberOfBytes(), m_PieceBytes);
         job->loads.insert(job->loads.end(), pieces.begin(), pieces.end());
@@ -714,15 +771,17 @@ private:
     call.numberOfInputs = static_cast<int>(job.inputs.size());
     for (std::size_t i = 0; i < job.inputs.size(); ++i)
     {
-      call.inputs[i] = DenseView(InputMemory(number) + m_InputOffsets[i], m_Context.inputKinds[i], job.chunk.inputBox);
+      call.inputs[i] = DenseView(InputMemory(number) + m_InputOffsets[i], m_Context.inputKinds[i], job.inputBox);
     }
-    call.output = DenseView(OutputMemory(number), m_Context.request.output.kind, job.chunk.outputBox);
+    call.output = DenseView(
+      OutputMemory(number), m_Context.request.output.kind, job.bytesBefore > 0 ? job.inputBox : job.chunk.outputBox);
     call.writable = job.chunk.outputBox;
     call.image = m_Context.request.image;
     call.scratch = m_Scratch.Get();
     call.scratchBytes = m_ScratchBytes;
     call.control = &m_Control;
     call.tables = &m_Tables;
+    call.changedSides = static_cast<std::uint32_t *>(m_ChangedSides.Get());
     return call;
   }
 
@@ -744,12 +803,24 @@ private:
       }
       m_Device.Record(OverlapEvent(static_cast<std::int64_t>(number)), m_RunStream);
     }
+    if (job.bytesBefore > 0)
+    {
+      m_Device.CopyOnDevice(
+        OutputMemory(number), OutputMemory(number - 1) + job.layersFrom, job.bytesBefore, m_RunStream);
+    }
     KernelCall call = MakeCall(number, job);
     if (m_Chain)
     {
       m_Carries->Enter(number, job.chunk, call, m_RunStream);
     }
-    m_Device.Launch(*m_Kernel, call, m_RunStream);
+    if (m_IsFixpoint)
+    {
+      m_Device.SetToZero(call.changedSides, sizeof(std::uint32_t), m_RunStream);
+    }
+    for (const Kernel * const kernel : m_Context.FindKernels(m_Device.GetKernels(), job.chunk.outputBox))
+    {
+      m_Device.Launch(*kernel, call, m_RunStream);
+    }
     m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream);
   }
 
@@ -858,7 +929,7 @@ private:
         }
         now.direct = m_OutputIsPinned ? now.job->output[0].FindContiguous(piece.begin, piece.end) : nullptr;
         m_Device.CopyToHost(now.direct ? now.direct : StagingMemory(thread, slot),
-                            OutputMemory(jobNumber) + piece.begin,
+                            OutputMemory(jobNumber) + now.job->bytesBefore + piece.begin,
                             piece.end - piece.begin,
                             m_StoreStream);
         m_Device.Record(PieceEvent(thread, slot), m_StoreStream);
@@ -894,6 +965,10 @@ private:
       job.finished = true;
       ForgetCarry(job);
     }
+    if (m_IsFixpoint)
+    {
+      m_Context.AddPart(job.chunk.outputBox);
+    }
     m_Context.AddFinishedVoxels(job.chunk.outputBox.NumberOfVoxels());
     m_Queue.Finish();
     m_Changed.notify_all();
@@ -921,11 +996,14 @@ private:
   std::vector<ArenaBlock>  m_Outputs;
   ArenaBlock               m_Scratch;
   std::size_t              m_ScratchBytes{ 0 };
-  ArenaBlock               m_Staging;
-  std::size_t              m_Threads{ 1 };
-  std::size_t              m_PieceBytes{ 0 };
-  std::vector<bool>        m_InputIsPinned;
-  bool                     m_OutputIsPinned{ false };
+  bool                     m_IsFixpoint{ false };
+  /** Fixpoint: a word that kernels write and nobody reads, since all that chunks share is visited again. */
+  ArenaBlock        m_ChangedSides;
+  ArenaBlock        m_Staging;
+  std::size_t       m_Threads{ 1 };
+  std::size_t       m_PieceBytes{ 0 };
+  std::vector<bool> m_InputIsPinned;
+  bool              m_OutputIsPinned{ false };
 
   StreamHandle             m_LoadStream{ nullptr };
   StreamHandle             m_RunStream{ nullptr };

@@ -19,6 +19,8 @@ namespace
 
 /** Halvings after which a device's lack of memory is no longer taken for a matter of chunk size. */
 constexpr int MostSplits = 12;
+/** Visits of Fixpoint that a device makes at a time: most are small, and wait for one thing after the other. */
+constexpr int VisitsOfDevice = 6;
 /** Failures of one device in a run after which it is dropped. */
 constexpr int MostFailures = 3;
 
@@ -43,6 +45,7 @@ public:
       m_Chain = std::make_unique<CarryChain>(context, devices.size() > 1);
     }
     m_Report.chunksPerDevice.assign(devices.size(), 0);
+    m_Dropped.assign(devices.size(), false);
   }
 
   /** Starts the workers, serves the monitor from this thread until they end, and throws what ended the run early. */
@@ -149,11 +152,33 @@ private:
   Work()
   {
     const Schedule schedule = m_Context.request.operation->GetSchedule();
-    if (schedule == Schedule::TwoPass || schedule == Schedule::Fixpoint)
+    if (schedule == Schedule::TwoPass)
     {
-      WorkInPasses();
+      WorkInPasses(m_Devices);
       return;
     }
+    WorkInAnyOrder();
+    const std::vector<Box> parts = m_Context.GetParts();
+    const bool             alone =
+      std::all_of(parts.begin(), parts.end(), [this](const Box & part) { return m_Context.StandsAlone(part); });
+    if (schedule == Schedule::Fixpoint && !alone && !m_Failure && !m_Context.ShouldStop())
+    {
+      std::vector<std::size_t> devices;
+      for (std::size_t d = 0; d < m_Devices.size(); ++d)
+      {
+        if (!m_Dropped[d])
+        {
+          devices.push_back(m_Devices[d]);
+        }
+      }
+      WorkInPasses(devices);
+    }
+  }
+
+  /** Chunks that do not depend on each other. */
+  void
+  WorkInAnyOrder()
+  {
     std::vector<std::thread> threads;
     for (std::size_t d = 0; d < m_Devices.size(); ++d)
     {
@@ -299,6 +324,7 @@ private:
       {
         Warn(state.device->GetDescription().name + " dropped: " + why);
         const std::lock_guard<std::mutex> lock(m_Mutex);
+        m_Dropped[d] = true;
         m_LastDeviceFailure = failure;
         return;
       }
@@ -306,14 +332,36 @@ private:
     }
   }
 
-  /** TwoPass and Fixpoint: every device and, where there is none, the CPU runs one step at a time. */
+  /** The number of visits of Fixpoint that a device makes at a time, and so the voxels that one may have. */
+  int
+  ShareForVisits(std::size_t limit)
+  {
+    const std::size_t chunkBytes = m_Plan.inputBytes + m_Plan.outputBytes + m_Plan.scratchBytes;
+    // Blocks of an arena may be a quarter larger than what was asked for.
+    const double chunks =
+      static_cast<double>(limit) / (1.25 * static_cast<double>(std::max<std::size_t>(chunkBytes, 1)));
+    if (chunks < 1)
+    {
+      return 1;
+    }
+    const double voxels =
+      chunks / VisitsOfDevice * static_cast<double>(Box::FromExtent(m_Plan.chunkExtent).NumberOfVoxels());
+    m_Context.mostVoxelsOfVisit =
+      std::min<std::int64_t>(m_Context.mostVoxelsOfVisit, static_cast<std::int64_t>(std::min(voxels, 9e18)));
+    return VisitsOfDevice;
+  }
+
+  /** TwoPass and what Fixpoint does where chunks meet: every device and, where there is none, the CPU runs one
+   * step at a time; of Fixpoint's a device some, beside each other's transfers, if its memory has room. */
   void
-  WorkInPasses()
+  WorkInPasses(const std::vector<std::size_t> & devices)
   {
     Executor &                                executor = m_Manager.GetExecutor(m_Context.request);
+    const auto                                host = MakeHostRunner(m_Context, executor, m_Manager.host);
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<DeviceState *>                turns;
-    const auto                                endTurns = [&] {
+    const bool isFixpoint = m_Context.request.operation->GetSchedule() == Schedule::Fixpoint;
+    const auto endTurns = [&] {
       runners.clear();
       for (DeviceState * state : turns)
       {
@@ -324,9 +372,13 @@ private:
     const auto runOnHost = [&] {
       runners.clear();
       runners.push_back(MakeHostRunner(m_Context, executor, m_Manager.host));
-      m_Report.chunksOnHost = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, executor)[0];
+      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
+      if (!isFixpoint)
+      {
+        m_Report.chunksOnHost = finished[0];
+      }
     };
-    if (m_Devices.empty())
+    if (devices.empty())
     {
       runOnHost();
       return;
@@ -334,10 +386,10 @@ private:
     try
     {
       // In ascending order, so that two runs never wait for each other.
-      for (const std::size_t index : m_Devices)
+      for (const std::size_t index : devices)
       {
         DeviceState & state = *m_Manager.devices[index];
-        if (!state.TakeTurn([this] { return HasEnded(); }))
+        if (!state.TakeTurn([this] { return m_Context.ShouldStop(); }))
         {
           endTurns();
           return;
@@ -345,10 +397,30 @@ private:
         turns.push_back(&state);
         state.memory.ResetPeak();
         state.pinned.ResetPeak();
-        runners.push_back(MakeDeviceRunner(
-          m_Context, state, m_Manager.DeviceLimit(index, m_Context.request), m_Manager.PinnedLimit(m_Context.request)));
+        const std::size_t limit = m_Manager.DeviceLimit(index, m_Context.request);
+        const std::size_t pinned = m_Manager.PinnedLimit(m_Context.request);
+        const int         most = isFixpoint ? ShareForVisits(limit) : 1;
+        runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned, most));
+        try
+        {
+          for (int i = 1; i < most; ++i)
+          {
+            runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned, most));
+          }
+        }
+        catch (const BudgetError &)
+        {
+          // Pinned memory has room for fewer: no more than time is lost.
+        }
       }
-      RunInSmallerChunks(runners, turns, executor);
+      if (isFixpoint)
+      {
+        RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
+      }
+      else
+      {
+        RunInSmallerChunks(runners, turns, *host);
+      }
     }
     catch (const Error & error)
     {
@@ -360,7 +432,7 @@ private:
         throw;
       }
       Warn(std::string("the CPU takes over: ") + error.what());
-      m_Context.finishedVoxels = 0;
+      m_Context.finishedVoxels = isFixpoint ? m_Context.finishedVoxels.load() : 0;
       runOnHost();
       return;
     }
@@ -381,14 +453,14 @@ private:
    * one way of cutting. */
   void
   RunInSmallerChunks(std::vector<std::unique_ptr<ChunkRunner>> & runners, const std::vector<DeviceState *> & states,
-                     Executor & executor)
+                     ChunkRunner & host)
   {
     Plan plan = m_Plan;
     for (int splits = 0;; ++splits)
     {
       try
       {
-        m_Report.chunksPerDevice = RunSchedule(m_Context, plan, runners, m_Report.warnings, executor);
+        m_Report.chunksPerDevice = RunSchedule(m_Context, plan, runners, m_Report.warnings, host);
         return;
       }
       catch (const Error & error)
@@ -426,6 +498,7 @@ private:
   bool                             m_Ended{ false };
   std::exception_ptr               m_Failure;
   std::exception_ptr               m_LastDeviceFailure;
+  std::vector<bool>                m_Dropped; ///< of m_Devices
 };
 
 } // namespace

@@ -9,6 +9,16 @@
 namespace chunkwise
 {
 
+namespace
+{
+
+/** The most that a device keeps between runs; a run of a device with little memory begins without what was kept. */
+constexpr std::size_t MostTableBytes = std::size_t{ 512 } << 20;
+/** This part of a budget is not taken for tables that a run can do without. */
+constexpr std::size_t ReservedPart = 16;
+
+} // namespace
+
 DeviceState::DeviceState(std::shared_ptr<Device> theDevice)
   : device(std::move(theDevice))
   , memory(
@@ -18,7 +28,7 @@ DeviceState::DeviceState(std::shared_ptr<Device> theDevice)
       "pinned memory for " + device->GetDescription().name,
       [this](std::size_t bytes) { return device->AllocatePinned(bytes); },
       [this](void * block) { device->FreePinned(block); })
-  , tables(std::size_t{ 64 } << 20)
+  , tables(MostTableBytes)
 {}
 
 bool
@@ -58,7 +68,40 @@ CachedTables::Get(const std::string & key, const void * data, std::size_t bytes)
     device.Synchronize(stream.get());
     return ResourceCache::Entry{ std::shared_ptr<void>(block, block->Get()), bytes };
   };
-  const std::shared_ptr<void>       table = m_State.tables.GetOrMake(key, make);
+  return Hold(m_State.tables.GetOrMake(key, make));
+}
+
+const void *
+CachedTables::GetMade(const std::string & key, std::size_t bytes, const std::function<void(void *)> & fill)
+{
+  const auto make = [&] {
+    // What is left is for the tables that a run cannot do without.
+    const std::size_t limit = m_MemoryLimit - m_MemoryLimit / ReservedPart;
+    const auto        block = std::make_shared<ArenaBlock>(m_State.memory, bytes, limit);
+    fill(block->Get());
+    return ResourceCache::Entry{ std::shared_ptr<void>(block, block->Get()), bytes };
+  };
+  try
+  {
+    return Hold(m_State.tables.GetOrMake(key, make));
+  }
+  catch (const BudgetError &)
+  {
+    return nullptr;
+  }
+  catch (const DeviceError & error)
+  {
+    if (error.kind != DeviceError::Kind::OutOfMemory)
+    {
+      throw;
+    }
+    return nullptr;
+  }
+}
+
+const void *
+CachedTables::Hold(const std::shared_ptr<void> & table)
+{
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_Held.insert(table);
   return table.get();
@@ -81,6 +124,54 @@ RunContext::MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables 
   call.control = this;
   call.tables = &tables;
   return call;
+}
+
+std::vector<const Kernel *>
+RunContext::FindKernels(const KernelRegistry & kernels, const Box & chunk) const
+{
+  const Operation &           operation = *request.operation;
+  const std::string           name = operation.GetName();
+  std::vector<std::string>    names{ name };
+  std::vector<const Kernel *> found;
+  const bool                  ends = kernels.Find(name + ".finish") != nullptr;
+  if (operation.GetSchedule() == Schedule::Fixpoint)
+  {
+    names.insert(names.begin(), name + ".begin");
+    if (ends && StandsAlone(chunk))
+    {
+      names.push_back(name + ".finish");
+    }
+  }
+  for (const std::string & kernel : names)
+  {
+    found.push_back(kernels.Find(kernel));
+    if (!found.back())
+    {
+      throw ParameterError("there is no kernel \"" + kernel + "\"");
+    }
+  }
+  return found;
+}
+
+bool
+RunContext::StandsAlone(const Box & chunk) const
+{
+  return Intersect(PadAndCrop(chunk, request.operation->GetHalo(request.image.Extents()), request.image),
+                   request.region) == chunk;
+}
+
+void
+RunContext::AddPart(const Box & part)
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Parts.push_back(part);
+}
+
+std::vector<Box>
+RunContext::GetParts() const
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  return m_Parts;
 }
 
 ChunkShape

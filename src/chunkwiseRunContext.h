@@ -51,8 +51,13 @@ public:
   {}
   const void *
   Get(const std::string & key, const void * data, std::size_t bytes) override;
+  const void *
+  GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill) override;
 
 private:
+  const void *
+  Hold(const std::shared_ptr<void> & table);
+
   DeviceState &                   m_State;
   std::size_t                     m_MemoryLimit;
   std::mutex                      m_Mutex;
@@ -100,6 +105,18 @@ public:
   /** A call for a chunk that reads and writes the host's images. */
   KernelCall
   MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables & tables);
+  /** What the run is made of, in order, for a chunk: of Fixpoint what makes its state, as far as the chunk by itself
+   * tells it, and what ends it if nothing lies beyond. Throws if the main one is not there. */
+  std::vector<const Kernel *>
+  FindKernels(const KernelRegistry & kernels, const Box & chunk) const;
+  /** Whether a chunk's result depends on nothing else of the region. */
+  bool
+  StandsAlone(const Box & chunk) const;
+  /** Fixpoint: a chunk, or a part of one, that has its state. */
+  void
+  AddPart(const Box & part);
+  std::vector<Box>
+  GetParts() const;
   /** The shape of a chunk, for scratch functions. */
   ChunkShape
   ShapeOf(const Chunk & chunk, int concurrency) const;
@@ -115,6 +132,18 @@ public:
   std::atomic<std::int64_t> bytesToDevice{ 0 };
   std::atomic<std::int64_t> bytesToHost{ 0 };
   std::atomic<int>          retries{ 0 };
+  /** Fixpoint: visits to where parts meet, and their voxels. */
+  std::atomic<std::int64_t> revisits{ 0 };
+  std::atomic<std::int64_t> revisitedVoxels{ 0 };
+  std::atomic<int>          settled{ 0 };
+  /** Fixpoint: what there is memory for. */
+  std::int64_t mostVoxelsOfVisit{ INT64_MAX };
+  /** Fixpoint: a visit failed whose neighbours may not know what it has changed. */
+  std::atomic<bool> stateIsTorn{ false };
+
+private:
+  mutable std::mutex m_Mutex;
+  std::vector<Box>   m_Parts;
 };
 
 /** Lets a kernel stop early; its voxels are counted by who runs it, when its chunk is stored or ends for the first

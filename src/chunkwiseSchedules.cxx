@@ -10,7 +10,7 @@ ChunkRunner::~ChunkRunner() = default;
 
 std::vector<std::int64_t>
 RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr<ChunkRunner>> & runners,
-            std::vector<std::string> & warnings, Executor & executor)
+            std::vector<std::string> & warnings, ChunkRunner & host)
 {
   TaskLoop loop(context, runners, warnings);
   switch (context.request.operation->GetSchedule())
@@ -19,7 +19,7 @@ RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr
       RunTwoPass(context, plan, loop);
       break;
     case Schedule::Fixpoint:
-      RunFixpoint(context, plan, loop, executor);
+      RunFixpoint(context, plan, loop, host);
       break;
     case Schedule::Independent:
     case Schedule::Sweep:

@@ -24,9 +24,6 @@ public:
     bool             writesOutput{ true };
     /** Fixpoint: the output is read with the chunk's halo before it is written. */
     std::uint32_t * changedSides{ nullptr };
-    /** Fixpoint: no other chunk touches this one. Its state is made by the kernel's ".begin" instead of being read, and
-     * ended by its ".finish" if there is one. */
-    bool alone{ false };
   };
 
   virtual ~ChunkRunner();
@@ -39,16 +36,18 @@ public:
 std::unique_ptr<ChunkRunner>
 MakeHostRunner(RunContext & context, Executor & executor, Arena & memory);
 
-/** Throws BudgetError at Run if the chunk does not fit under the limit. */
+/** Throws BudgetError at Run if the chunk does not fit under the limit. `sharers`: runners that the device's pinned
+ * memory is for. */
 std::unique_ptr<ChunkRunner>
-MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit);
+MakeDeviceRunner(RunContext & context, DeviceState & state, std::size_t memoryLimit, std::size_t pinnedLimit,
+                 int sharers = 1);
 
-/** Finished chunks per runner. `executor` is for work of the host between the steps. A runner that fails is dropped and
+/** Finished chunks per runner. `host` is for work of the host between the steps. A runner that fails is dropped and
  * its chunk given to another one; its error is thrown when none is left. Errors of dropped runners are appended to
  * `warnings`. */
 std::vector<std::int64_t>
 RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr<ChunkRunner>> & runners,
-            std::vector<std::string> & warnings, Executor & executor);
+            std::vector<std::string> & warnings, ChunkRunner & host);
 
 } // namespace chunkwise
 

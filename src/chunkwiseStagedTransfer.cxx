@@ -22,7 +22,7 @@ constexpr std::size_t PiecesOfLane = 2;
 
 } // namespace
 
-StagedTransfer::StagedTransfer(DeviceState & state, const RunContext & context, std::size_t pinnedLimit)
+StagedTransfer::StagedTransfer(DeviceState & state, const RunContext & context, std::size_t pinnedLimit, int sharers)
   : m_Device(*state.device)
   , m_Context(context)
 {
@@ -32,8 +32,10 @@ StagedTransfer::StagedTransfer(DeviceState & state, const RunContext & context, 
   {
     lanes = std::min<std::size_t>(8, std::max(1u, std::thread::hardware_concurrency() / 2));
   }
-  const std::size_t budget = pinnedLimit ? pinnedLimit : static_cast<std::size_t>(-1);
-  const auto        largest =
+  // Sharers leave room for what other steps of the run have kept.
+  const std::size_t budget = (pinnedLimit ? pinnedLimit : static_cast<std::size_t>(-1)) /
+                             static_cast<std::size_t>(sharers > 1 ? 2 * sharers : 1);
+  const auto largest =
     static_cast<std::size_t>(std::max<std::int64_t>(request.image.NumberOfVoxels(), 1)) * sizeof(double);
   m_PieceBytes = std::clamp((largest / lanes + 255) / 256 * 256, SmallestPiece, LargestPiece);
   const auto ring = [&] { return lanes * PiecesOfLane * m_PieceBytes; };

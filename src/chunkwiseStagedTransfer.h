@@ -14,8 +14,9 @@ namespace chunkwise
 class StagedTransfer
 {
 public:
-  /** Throws BudgetError if the pinned budget has no room for the smallest ring, DeviceError if the device fails. */
-  StagedTransfer(DeviceState & state, const RunContext & context, std::size_t pinnedLimit);
+  /** `sharers`: how many such transfers the pinned budget is for. Throws BudgetError if it has no room for the smallest
+   * ring, DeviceError if the device fails. */
+  StagedTransfer(DeviceState & state, const RunContext & context, std::size_t pinnedLimit, int sharers = 1);
   ~StagedTransfer();
   StagedTransfer(const StagedTransfer &) = delete;
   StagedTransfer &

@@ -9,17 +9,18 @@ namespace chunkwise
 {
 
 SideData
-AdvanceCarry(const SummedAreaTableOperation & operation, const BufferView & input, const Box & region,
+AdvanceCarry(const SummedAreaTableOperation & operation, const BufferView & input, PixelKind output, const Box & region,
              Executor & executor)
 {
   const std::vector<PixelKind> kinds{ input.kind };
-  SideData                     before = operation.GetInitialCarry(region, kinds, input.kind);
-  before.resize(operation.GetCarryBytes(region, kinds, input.kind), 0);
+  SideData                     before = operation.GetInitialCarry(region, kinds, output);
+  before.resize(operation.GetCarryBytes(region, kinds, output), 0);
   SideData   behind(before.size());
   ChunkShape shape;
   shape.inputBox = shape.outputBox = region;
   shape.image = Box::FromExtent(operation.image);
-  shape.inputKinds[0] = shape.outputKind = input.kind;
+  shape.inputKinds[0] = input.kind;
+  shape.outputKind = output;
   shape.numberOfInputs = 1;
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
   const Kernel &             kernel = *GetHostKernels().Find("sat.advance");
@@ -28,6 +29,7 @@ AdvanceCarry(const SummedAreaTableOperation & operation, const BufferView & inpu
   call.operation = &operation;
   call.inputs[0] = input;
   call.numberOfInputs = 1;
+  call.output.kind = output;
   call.writable = region;
   call.image = shape.image;
   call.scratch = scratch.data();

@@ -31,7 +31,8 @@ std::string
 SummedAreaTableOperation::GetKey() const
 {
   return "sat " + std::to_string(summedAxes) + " of " + ToString(image) + (squares ? " squares" : "") +
-         (modular ? " modular" : "") + " from " + std::to_string(begin);
+         (modular ? " modular" : "") + (method == TableMethod::Blocks ? " by blocks" : "") + " from " +
+         std::to_string(begin);
 }
 
 bool

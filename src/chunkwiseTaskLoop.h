@@ -131,9 +131,9 @@ private:
 
 void
 RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop);
-/** `executor` makes and ends the state where the host does. */
+/** `host` runs what takes more than a chunk, and ends the state. */
 void
-RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, Executor & executor);
+RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunner & host);
 
 } // namespace chunkwise
 

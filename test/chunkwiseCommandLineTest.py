@@ -474,6 +474,41 @@ class CommandLineTest(unittest.TestCase):
         write_mha(kernel, (3, 3, 3, 2), "B", range(54))
         self.assert_fails(1, "--kernel.*4 dimensions", "convolve-image", self.small, self.out, "--kernel", kernel)
 
+    def test_convolution_that_varies(self):
+        kernels = Path(self.work.name) / "kernels.mha"
+        nx, ny, nz = self.size
+        # The voxel itself, twice, and three times its neighbour above along x: linear between two nodes along x.
+        write_mha(kernels, (3, 1, 1, 2), "B", (0, 2, 0, 3, 0, 0))
+        options = ("--kernels", kernels, "--boundary", "zero-flux", "--output-type", "float64")
+
+        def assert_varies(first, spacing, *more):
+            self.assert_runs("convolve-varying", self.small, self.out, "--grid", "2,1,1", *options, *more)
+            result = read_voxels(self.out, "d")
+            for x, y, z in ((0, 0, 0), (nx - 1, 5, 0), (7, 8, 9), (3, ny - 1, nz - 1), (nx // 2, 1, 1)):
+                weight = min(max((x - first) / spacing, 0), 1)
+                row = nx * (y + ny * z)
+                here, above = self.values[x + row], self.values[min(x + 1, nx - 1) + row]
+                expected = (1 - weight) * 2 * here + weight * 3 * above
+                self.assertAlmostEqual(result[x + row] / 1e3, expected / 1e3, delta=0.05, msg=(x, y, z))
+
+        assert_varies((nx / 2 - 1) / 2, nx / 2)
+        # Voxels are 0.5 apart.
+        assert_varies(2, 10, "--grid-origin", "1,0,0", "--grid-spacing", "5,1,1", "--divisions", 3)
+        spreading = Path(self.work.name) / "spreading.mha"
+        write_mha(spreading, (3, 1, 1, 2), "B", (1, 2, 1, 3, 1, 2))
+        self.assert_runs(
+            "convolve-varying", self.small, self.out, "--kernels", spreading, "--grid", "2,1,1", "--weigh-first",
+            "--normalize", "--output-type", "float64"
+        )
+        total = sum(self.values)
+        self.assertAlmostEqual(sum(read_voxels(self.out, "d")), total, delta=1e-4 * sum(map(abs, self.values)))
+        self.assert_fails(2, "--kernels", "convolve-varying", self.small, self.out, "--grid", 2)
+        self.assert_fails(
+            2, "--grid-spacing", "convolve-varying", self.small, self.out, "--grid", "2,1,1", "--grid-origin", "1,0,0",
+            *options
+        )
+        self.assert_fails(1, "KernelImages", "convolve-varying", self.small, self.out, "--grid", 2, *options)
+
     def test_structuring_elements_and_range(self):
         nx, ny, nz = self.size
         self.assert_runs("maximum", self.small, self.out, "--radius", 1, "--element", "cross")
@@ -598,6 +633,20 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual(
             list(read_voxels(self.out, "h")), [32767 if a > b else -32768 for a, b in zip(self.values, lower)]
         )
+        # Opening by reconstruction of the image, closing of its opposite, and with the values of what is kept.
+        self.assert_runs("minimum", self.small, self.out, "--radius", "1,0,1", "--element", "cross")
+        eroded = read_voxels(self.out, "h")
+        opened = self.reconstruct(eroded, self.values)
+        options = ("--radius", "1,0,1", "--element", "cross")
+        self.assert_runs("opening-by-reconstruction", self.small, self.out, *options)
+        self.assertEqual(list(read_voxels(self.out, "h")), opened)
+        self.assert_runs("closing-by-reconstruction", opposite, self.out, *options)
+        self.assertEqual(list(read_voxels(self.out, "h")), [-value for value in opened])
+        kept = [value if a == b else -32768 for value, a, b in zip(self.values, eroded, opened)]
+        self.assert_runs("opening-by-reconstruction", self.small, self.out, *options, "--preserve-intensities")
+        self.assertEqual(list(read_voxels(self.out, "h")), self.reconstruct(kept, self.values))
+        self.assert_fails(2, "--radius", "opening-by-reconstruction", self.small, self.out)
+        self.assert_fails(2, "--radius", "opening-by-reconstruction", self.small, self.out, "--radius", "1,1")
         self.assert_fails(2, "--height", "h-maxima", self.small, self.out)
         self.assert_fails(2, "--height", "h-maxima", self.small, self.out, "--height", 0.5)
         self.assert_fails(2, "--marker", "reconstruct", self.small, self.out)

@@ -23,6 +23,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -268,14 +269,15 @@ ConvolutionRows()
            { "FFT 33^3", Convolution(33, Method::FFT, Mode::Renormalized) },
            { "FFT 129^3", Convolution(129, Method::FFT, Mode::Renormalized) },
            { "direct 3^3", Convolution(3, Method::Direct, Mode::Renormalized) },
+           { "direct 4^3", Convolution(4, Method::Direct, Mode::Renormalized) },
            { "direct 5^3", Convolution(5, Method::Direct, Mode::Renormalized) },
            { "direct 7^3", Convolution(7, Method::Direct, Mode::Renormalized) },
            { "FFT 7^3", Convolution(7, Method::FFT, Mode::Renormalized) } };
 }
 
-/** Kernels of 100 x 100 every 256 voxels. */
+/** Kernels of 100 x 100, all different, every `spacing` voxels. */
 std::vector<Row>
-VaryingRows(std::int64_t extent)
+VaryingRows(std::int64_t extent, std::int64_t spacing)
 {
   std::vector<Row> rows;
   for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
@@ -284,21 +286,29 @@ VaryingRows(std::int64_t extent)
     operation->order = order;
     for (int a = 0; a < 2; ++a)
     {
-      operation->nodes[a] = extent / 256;
-      operation->spacing[a] = 256;
-      operation->first[a] = 127.5;
+      operation->nodes[a] = extent / spacing;
+      operation->spacing[a] = static_cast<double>(spacing);
+      operation->first[a] = static_cast<double>(spacing - 1) / 2;
     }
     for (std::int64_t node = 0; node < operation->nodes[0] * operation->nodes[1]; ++node)
     {
       std::vector<double> weights(100 * 100);
       for (std::size_t i = 0; i < weights.size(); ++i)
       {
-        weights[i] = 1 + static_cast<double>((i + static_cast<std::size_t>(node)) % 7);
+        weights[i] = 1 + static_cast<double>((i + static_cast<std::size_t>(node)) % 1031);
       }
       operation->kernels.push_back(std::make_shared<ConvolutionKernel>(
         Coordinates{ { 100, 100, 1, 1, 1 } }, Coordinates{ { 50, 50, 0, 0, 0 } }, weights));
     }
-    rows.push_back({ order == VaryingOrder::ConvolveThenWeight ? "varying filter" : "varying spread", operation });
+    const bool filters = order == VaryingOrder::ConvolveThenWeight;
+    if (spacing == 256)
+    {
+      rows.push_back({ filters ? "filter, every 256" : "spread, every 256", operation });
+    }
+    else
+    {
+      rows.push_back({ filters ? "filter, every 128" : "spread, every 128", operation });
+    }
   }
   return rows;
 }
@@ -327,6 +337,17 @@ public:
       table = m_Device.Allocate(bytes);
       m_Device.CopyToDevice(table, data, bytes, m_Stream);
       m_Device.Synchronize(m_Stream);
+    }
+    return table;
+  }
+  const void *
+  GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill) override
+  {
+    void *& table = m_Tables[key];
+    if (!table)
+    {
+      table = m_Device.Allocate(bytes);
+      fill(table);
     }
     return table;
   }
@@ -850,7 +871,10 @@ main(int argc, char * argv[])
     }
     if (wants("convolution"))
     {
-      DeviceResident(*devices[0], Image(extent, PixelKind::Float32), ConvolutionRows());
+      for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
+      {
+        DeviceResident(*devices[0], Image(extent, kind), ConvolutionRows());
+      }
       Accuracy<float>(512, 65);
       Accuracy<double>(256, 33);
     }
@@ -858,8 +882,12 @@ main(int argc, char * argv[])
     {
       for (const std::int64_t size : { 1024, 2048, 4096 })
       {
-        DeviceResident(
-          *devices[0], Image(Coordinates{ { size, size, 1, 1, 1 } }, PixelKind::Float32), VaryingRows(size));
+        std::vector<Row> rows = VaryingRows(size, 256);
+        for (const Row & row : VaryingRows(size, 128))
+        {
+          rows.push_back(row);
+        }
+        DeviceResident(*devices[0], Image(Coordinates{ { size, size, 1, 1, 1 } }, PixelKind::Float32), rows);
       }
     }
     if (wants("large-convolution"))

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionOracle.h"
+#include "chunkwiseExecutor.h"
 #include "chunkwiseKernelTrial.h"
 
 #include <cmath>
@@ -134,7 +135,7 @@ TEST_P(Convolution, DirectChunksOnAnyDeviceGiveTheBitsOfTheWholeOnTheCpu)
 }
 
 /** The relative L2 error at sampled voxels. */
-template <typename T>
+template <typename TIn, typename TOut = TIn>
 double
 RelativeError(std::mt19937 & random, Manager & manager, BackendChoice backend, const Coordinates & image,
               const Coordinates & extent, BoundaryMode mode)
@@ -144,7 +145,7 @@ RelativeError(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   operation->method = ConvolutionMethod::FFT;
   operation->boundary.mode = mode;
   operation->boundary.constant = 3;
-  Trial<T, T> t(random, operation, image);
+  Trial<TIn, TOut> t(random, operation, image);
   t.request.backend = backend;
   t.Prepare(t.request.image);
   manager.Execute(t.request);
@@ -153,7 +154,7 @@ RelativeError(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   ForEachIndex(t.request.region, [&](const Coordinates & index) {
     if (random() % 37 == 0)
     {
-      const long double expected = oracle::Convolve<T>(t.image, index, *operation).result;
+      const long double expected = oracle::Convolve<TIn>(t.image, index, *operation).result;
       error += std::pow(static_cast<long double>(t.Result(index)) - expected, 2);
       norm += expected * expected;
     }
@@ -201,6 +202,57 @@ TEST_P(Convolution, LongLinesAlongAnyAxisKeepTheBound)
       const BoundaryMode mode = AllModes[trial++ % 5];
       EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, mode), 1e-6)
         << BoundaryModeName(mode) << ToString(image) << ToString(extent);
+      const double ofShorts =
+        RelativeError<std::uint16_t, double>(random, GetManager(), GetBackend(), image, extent, mode);
+      EXPECT_LT(ofShorts, 1e-6) << BoundaryModeName(mode) << ToString(image) << ToString(extent);
+    }
+  }
+  // Kernels as long as the image, and longer.
+  for (const std::int64_t n : { 200, 201, 330 })
+  {
+    const Coordinates image = { { 200, 6, 5, 1, 1 } };
+    const Coordinates extent = { { n, 2, 3, 1, 1 } };
+    EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, BoundaryMode::Renormalized), 1e-6)
+      << n;
+  }
+}
+
+TEST_P(Convolution, PlanesOfSeveralBlocksKeepTheBound)
+{
+  std::mt19937 random(66);
+  int          trial = 0;
+  for (const Coordinates & image : { Coordinates{ { 1100, 70, 1, 1, 1 } }, Coordinates{ { 70, 1100, 2, 1, 1 } } })
+  {
+    for (const Coordinates & extent :
+         { Coordinates{ { 15, 9, 1, 1, 1 } }, Coordinates{ { 31, 1, 1, 1, 1 } }, Coordinates{ { 1, 31, 1, 1, 1 } } })
+    {
+      const BoundaryMode mode = AllModes[trial++ % 5];
+      EXPECT_LT(RelativeError<float>(random, GetManager(), GetBackend(), image, extent, mode), 1e-6)
+        << BoundaryModeName(mode) << ToString(image) << ToString(extent);
+    }
+  }
+}
+
+TEST(ConvolutionOperations, ThreadsDoNotChangeTheBits)
+{
+  std::mt19937 random(67);
+  Manager      host({});
+  for (const Coordinates & extent : { Coordinates{ { 15, 9, 1, 1, 1 } }, Coordinates{ { 1, 12, 1, 1, 1 } } })
+  {
+    const auto operation = std::make_shared<ImageConvolutionOperation>();
+    operation->kernel = RandomKernel(random, extent, true);
+    operation->method = ConvolutionMethod::FFT;
+    Trial<float, float> t(random, operation, { { 700, 600, 3, 1, 1 } });
+    t.request.backend = BackendChoice::CPU;
+    std::vector<float> one;
+    for (const unsigned int threads : { 1u, 2u, 7u })
+    {
+      const auto executor = MakeThreadExecutor(threads);
+      t.request.executor = executor.get();
+      t.Prepare(t.request.image);
+      host.Execute(t.request);
+      one = threads == 1 ? t.output : one;
+      EXPECT_EQ(one, t.output) << threads << " threads, " << ToString(extent);
     }
   }
 }

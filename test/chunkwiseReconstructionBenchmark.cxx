@@ -5,6 +5,7 @@
 // voxels of a node to compare for heap clusters.
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseReconstructionImages.h"
 #include "chunkwiseReconstructionOperation.h"
 
 #include "itkImage.h"
@@ -13,115 +14,14 @@
 #include "itkReconstructionByErosionImageFilter.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <random>
 
 using namespace chunkwise;
 
 namespace
 {
-
-double
-Now()
-{
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <typename TBody>
-double
-MedianSeconds(int repeats, TBody && body)
-{
-  std::vector<double> times;
-  // The first time is for caches and memory, but what takes long is done once.
-  for (int i = -1; i < repeats; ++i)
-  {
-    const double begin = Now();
-    body();
-    const double seconds = Now() - begin;
-    if (i < 0 && seconds > 0.5)
-    {
-      return seconds;
-    }
-    if (i >= 0)
-    {
-      times.push_back(seconds);
-    }
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-/** Noise, smoothed `passes` times over three voxels along each axis; values up to `highest`. */
-template <typename T>
-std::vector<T>
-Noise(const Box & box, int passes, double highest)
-{
-  std::mt19937       random(7);
-  std::vector<float> noise(static_cast<std::size_t>(box.NumberOfVoxels()));
-  for (float & value : noise)
-  {
-    value = static_cast<float>(random() >> 8) / 16777216.0f;
-  }
-  const Coordinates  stride = DenseStrides(box.Extents());
-  std::vector<float> next(noise.size());
-  for (int pass = 0; pass < passes; ++pass)
-  {
-    for (int a = 0; a < 3; ++a)
-    {
-      if (box.Extent(a) == 1)
-      {
-        continue;
-      }
-      const auto step = static_cast<std::size_t>(stride[a]);
-      next = noise;
-      for (std::size_t i = step; i + step < noise.size(); ++i)
-      {
-        next[i] = (noise[i - step] + noise[i] + noise[i + step]) / 3;
-      }
-      noise.swap(next);
-    }
-  }
-  const auto     range = std::minmax_element(noise.begin(), noise.end());
-  const float    low = *range.first;
-  const float    scale = static_cast<float>(highest) / std::max(*range.second - low, 1e-9f);
-  std::vector<T> image;
-  for (const float value : noise)
-  {
-    image.push_back(static_cast<T>((value - low) * scale));
-  }
-  return image;
-}
-
-/** A corridor that winds to the middle, of the highest value, and walls of 0 on both sides. */
-template <typename T>
-std::vector<T>
-Spiral(const Box & box)
-{
-  const std::int64_t n = box.Extent(0);
-  std::vector<T>     image(static_cast<std::size_t>(box.NumberOfVoxels()), 0);
-  std::int64_t       x = 0;
-  std::int64_t       y = 0;
-  const auto   at = [&](std::int64_t i, std::int64_t j) -> T & { return image[static_cast<std::size_t>(j * n + i)]; };
-  std::int64_t length = n - 1;
-  const int    steps[4][2] = { { 1, 0 }, { 0, 1 }, { -1, 0 }, { 0, -1 } };
-  at(0, 0) = static_cast<T>(200);
-  for (int side = 0; length > 1; ++side)
-  {
-    for (std::int64_t i = 0; i < length; ++i)
-    {
-      x += steps[side % 4][0];
-      y += steps[side % 4][1];
-      at(x, y) = static_cast<T>(200);
-    }
-    // Three sides of one length, then each second side is two shorter.
-    length -= side >= 2 && side % 2 == 0 ? 2 : 0;
-  }
-  return image;
-}
 
 struct HeapChoice
 {
@@ -322,89 +222,11 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
   std::fflush(stdout);
 }
 
-/** An image of `extent`^2 voxels made of mirrored copies of a smaller one, against a copy of it, which moves it in once
- * and out once. */
-void
-RunLarge(std::int64_t extent)
-{
-  const std::int64_t              n = std::min<std::int64_t>(extent, 6400);
-  const Box                       box = Box::FromExtent({ { extent, extent, 1, 1, 1 } });
-  const std::vector<std::uint8_t> part = Noise<std::uint8_t>(Box::FromExtent({ { n, n, 1, 1, 1 } }), 4, 255);
-  std::vector<std::uint8_t>       mask(static_cast<std::size_t>(box.NumberOfVoxels()));
-  const auto                      executor = MakeThreadExecutor();
-  const auto                      mirrored = [n](std::int64_t i) { return i / n % 2 ? n - 1 - i % n : i % n; };
-  executor->ParallelFor(extent, [&](std::int64_t y, unsigned int) {
-    for (std::int64_t x = 0; x < extent; ++x)
-    {
-      mask[static_cast<std::size_t>(y * extent + x)] = part[static_cast<std::size_t>(mirrored(y) * n + mirrored(x))];
-    }
-  });
-  std::vector<std::uint8_t> result(mask.size());
-  std::vector<std::uint8_t> expected(mask.size());
-  bool                      isKnown = false; ///< what is expected
-  ExecutionRequest          request;
-  request.image = request.region = box;
-  request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
-  request.output = DenseView(result.data(), PixelKind::UInt8, box);
-  request.executor = executor.get();
-  request.budgets.device = std::size_t{ 2 } << 30;
-  const auto device =
-    [&](std::shared_ptr<const Operation> operation, const char * name, const std::vector<int> & devices) {
-      request.operation = std::move(operation);
-      request.devices = devices;
-      ExecutionReport report;
-      const double    seconds = MedianSeconds(1, [&] { report = Manager::GetGlobal().Execute(request); });
-      std::printf("%-46s %8.0f ms, %3zu chunks, %5.1f GB in, %5.1f GB out%s\n",
-                  name,
-                  seconds * 1e3,
-                  report.plan.chunks.size(),
-                  report.bytesToDevice * 1e-9,
-                  report.bytesToHost * 1e-9,
-                  !isKnown || result == expected ? "" : "  DIFFERS FROM THE CPU");
-      std::fflush(stdout);
-    };
-  std::printf("%lld^2 voxels of uint8, 4 neighbours, 2 GiB on each device\n", static_cast<long long>(extent));
-  device(std::make_shared<IdentityOperation>(), "a copy: in once, out once", { 0 });
-  for (const bool holes : { false, true })
-  {
-    const auto operation = std::make_shared<ReconstructionOperation>();
-    operation->marker = holes ? ReconstructionMarker::Border : ReconstructionMarker::Shifted;
-    operation->erosion = holes;
-    operation->height = 20;
-    request.operation = operation;
-    request.backend = BackendChoice::CPU;
-    request.output.data = expected.data();
-    const double seconds = MedianSeconds(1, [&] { Manager::GetGlobal().Execute(request); });
-    std::printf("%-46s %8.0f ms\n", holes ? "fill holes, CPU" : "h-maxima, CPU", seconds * 1e3);
-    isKnown = true;
-    request.backend = BackendChoice::CUDA;
-    request.output.data = result.data();
-    for (const auto method : { ReconstructionMethod::TileWavefront, ReconstructionMethod::Auto })
-    {
-      const auto onDevice = std::make_shared<ReconstructionOperation>(*operation);
-      onDevice->method = method;
-      const std::string name = std::string(holes ? "fill holes" : "h-maxima") +
-                               (method == ReconstructionMethod::Auto ? ", Auto" : ", TileWavefront");
-      device(onDevice, name.c_str(), { 0 });
-      if (Manager::GetGlobal().GetDevices().size() > 1)
-      {
-        device(onDevice, (name + ", two devices").c_str(), { 0, 1 });
-      }
-    }
-  }
-}
-
 } // namespace
 
 int
 main(int argc, char ** argv)
 {
-  if (argc > 2 && std::strcmp(argv[1], "large") == 0)
-  {
-    RunLarge(std::atoll(argv[2]));
-    Manager::GetGlobal().ReleaseMemory();
-    return 0;
-  }
   const auto         threads = static_cast<unsigned int>(argc > 1 ? std::atoi(argv[1]) : 2);
   const std::int64_t planar = argc > 2 ? std::atoll(argv[2]) : 4096;
   const std::int64_t solid = argc > 3 ? std::atoll(argv[3]) : 512;

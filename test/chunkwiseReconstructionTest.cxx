@@ -1,10 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseComputeSanitizer.h"
 #include "chunkwiseKernelTrial.h"
+#include "chunkwiseReconstructionImages.h"
 #include "chunkwiseReconstructionOracle.h"
 #include "chunkwiseSpecialValues.h"
 
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 
 using namespace chunkwise;
 
@@ -163,6 +166,7 @@ RandomTrial(std::mt19937 & random, int largest)
   operation.fullyConnected = random() % 2;
   operation.spatialDimension = 1 + static_cast<int>(random() % 3);
   operation.partVoxels = random() % 2 ? 0 : 1 + static_cast<std::int64_t>(random() % 300);
+  operation.patience = random() % 2 ? 1e9 : 0;
   operation.method = static_cast<ReconstructionMethod>(random() % 4);
   const std::int64_t nodeItems[] = { 0, 1, 2, 5, 16, 64, ReconstructionOperation::MaxNodeItems };
   operation.nodeItems = nodeItems[random() % 7];
@@ -312,6 +316,7 @@ TEST_P(Reconstruction, GoesThroughSerpentines)
         t.operation->method = method;
         t.operation->heaps = 2;
         t.operation->nodeItems = 2;
+        t.operation->patience = 1000 * axis;
         t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
         t.marker = t.mask;
         const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
@@ -328,6 +333,212 @@ TEST_P(Reconstruction, GoesThroughSerpentines)
       }
     }
   }
+}
+
+TEST_P(Reconstruction, VisitsStayWhereChunksMeet)
+{
+  // Every so often a voxel that lets nothing through: nothing goes far.
+  std::mt19937             random(95);
+  FloodTrial<std::uint8_t> t;
+  t.box = Box::FromExtent({ { 1, 240000, 1, 1, 1 } });
+  t.operation->method = ReconstructionMethod::TileWavefront;
+  t.operation->patience = 1e9;
+  t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+  FillRandomly(random, t.mask, 1);
+  for (std::size_t y = 0; y < t.mask.size(); y += 7)
+  {
+    t.mask[y] = 0;
+  }
+  t.marker = t.mask;
+  for (std::uint8_t & value : t.marker)
+  {
+    value = random() % 5 ? 0 : value;
+  }
+  ExecutionReport report;
+  t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint8_t>(130000), &report));
+  ASSERT_GT(report.plan.chunks.size(), 4u);
+  EXPECT_LE(report.revisits, 2 * static_cast<std::int64_t>(report.plan.chunks.size()));
+  EXPECT_LT(report.revisitedVoxels, t.box.NumberOfVoxels() / 10);
+  EXPECT_FALSE(report.settled);
+}
+
+TEST_P(Reconstruction, WhatGoesFarTakesFewVisits)
+{
+  // From the end, against the order of the chunks.
+  FloodTrial<std::uint8_t> t;
+  t.box = Box::FromExtent({ { 1, 240000, 1, 1, 1 } });
+  t.operation->method = ReconstructionMethod::TileWavefront;
+  t.operation->patience = 1e9;
+  t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 9);
+  t.marker.assign(t.mask.size(), 0);
+  t.marker.back() = 7;
+  ExecutionReport report;
+  t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint8_t>(130000), &report));
+  const auto chunks = static_cast<std::int64_t>(report.plan.chunks.size());
+  ASSERT_GT(chunks, 4);
+  EXPECT_GE(report.revisits, chunks - 1);
+  EXPECT_LT(report.revisits, 20 * chunks);
+  EXPECT_LT(report.revisitedVoxels, 2 * t.box.NumberOfVoxels());
+}
+
+TEST_P(Reconstruction, TheHostSettlesWhatGoesFromChunkToChunk)
+{
+  std::int64_t visits[2] = {};
+  for (const bool patient : { false, true })
+  {
+    FloodTrial<std::uint8_t> t;
+    t.box = Box::FromExtent({ { 251, 251, 1, 1, 1 } });
+    t.operation->method = ReconstructionMethod::TileWavefront;
+    t.operation->partVoxels = 900;
+    t.operation->patience = patient ? 1e9 : 1;
+    t.mask = Spiral<std::uint8_t>(t.box);
+    t.marker.assign(t.mask.size(), 0);
+    t.marker[0] = 255;
+    ExecutionReport report;
+    t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint8_t>(70000), &report));
+    ASSERT_GT(report.plan.chunks.size(), 2u);
+    EXPECT_EQ(report.settled, !patient);
+    visits[patient] = report.revisits;
+  }
+  EXPECT_LT(2 * visits[0], visits[1]);
+}
+
+/** From the marker itself the borders of tiles get what the reconstruction has there, and nothing gets more. */
+TEST(ReconstructionSettle, BordersOfTilesAreRight)
+{
+  constexpr std::int64_t tile = 7;
+  std::mt19937           random(97);
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    FloodTrial<std::uint16_t> t;
+    t.box = Box::FromExtent({ { 40, 33, 1, 1, 1 } });
+    t.operation->fullyConnected = random() % 2;
+    t.operation->partVoxels = tile * tile;
+    t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+    t.marker.resize(t.mask.size());
+    FillRandomly(random, t.mask, trial % 4);
+    FillRandomly(random, t.marker, trial % 4);
+    for (std::size_t i = 0; i < t.mask.size(); ++i)
+    {
+      t.marker[i] = random() % 15 ? 0 : std::min(t.marker[i], t.mask[i]);
+    }
+    const auto                 threads = MakeThreadExecutor(3);
+    const Kernel &             kernel = *GetHostKernels().Find("reconstruction.settle");
+    std::vector<std::uint16_t> state = t.marker;
+    ChunkShape                 shape;
+    shape.inputBox = shape.outputBox = shape.image = t.box;
+    shape.outputKind = PixelKind::UInt16;
+    shape.concurrency = 3;
+    std::vector<std::uint64_t> scratch(kernel.scratchBytes(*t.operation, shape) / 8 + 1);
+    KernelCall                 call;
+    call.operation = t.operation.get();
+    call.numberOfInputs = 2;
+    call.inputs[0] = DenseView(t.marker.data(), PixelKind::UInt16, t.box);
+    call.inputs[1] = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
+    call.output = DenseView(state.data(), PixelKind::UInt16, t.box);
+    call.writable = call.image = t.box;
+    call.scratch = scratch.data();
+    call.scratchBytes = scratch.size() * 8;
+    call.executor = threads.get();
+    kernel.run(call);
+    const std::vector<std::uint16_t> expected = oracle::Run(*t.operation, t.box, t.marker, t.second, t.mask);
+    std::size_t                      at = 0;
+    ForEachIndex(t.box, [&](const Coordinates & index) {
+      bool atBorder = false;
+      for (int a = 0; a < 2; ++a)
+      {
+        atBorder = atBorder || (index[a] % tile == 0 && index[a] > 0) ||
+                   (index[a] % tile == tile - 1 && index[a] + 1 < t.box.upper[a]);
+      }
+      ASSERT_EQ(state[at], atBorder ? expected[at] : t.marker[at]) << ToString(index) << " of trial " << trial;
+      ++at;
+    });
+  }
+}
+
+/** What was in a device's memory before makes no difference. */
+TEST_P(Reconstruction, AHundredRunsOnPoisonedMemoryAreTheSame)
+{
+  std::mt19937 random(96);
+  auto         t = RandomTrial<std::uint16_t>(random, 40);
+  while (t.box.NumberOfVoxels() < 2000)
+  {
+    t = RandomTrial<std::uint16_t>(random, 40);
+  }
+  t.operation->method = ReconstructionMethod::Auto;
+  const std::vector<std::uint16_t> first = t.Run(GetManager(), GetBackend(), Budgets());
+  t.ExpectOracle(first);
+  std::vector<unsigned char> poison(std::size_t{ 4 } << 20);
+  for (int run = 0; run < (IsUnderComputeSanitizer() ? 3 : 100); ++run)
+  {
+    GetManager().ReleaseMemory();
+    for (unsigned char & byte : poison)
+    {
+      byte = static_cast<unsigned char>(random() >> 8);
+    }
+    for (const auto & device : GetManager().GetDevices())
+    {
+      const StreamHandle stream = device->CreateStream();
+      void * const       memory = device->Allocate(poison.size());
+      device->CopyToDevice(memory, poison.data(), poison.size(), stream);
+      device->Synchronize(stream);
+      device->Free(memory);
+      device->DestroyStream(stream);
+    }
+    // Whole, and in chunks.
+    const Budgets budgets = run % 2 ? MakeBudgets<std::uint16_t>(20000) : Budgets();
+    ASSERT_EQ(t.Run(GetManager(), GetBackend(), budgets), first) << "run " << run;
+  }
+}
+
+/** An image of 4 GB and as much for its result, on a CUDA device in one chunk: only where the environment has
+ * CHUNKWISE_TEST_LARGE. */
+TEST_P(Reconstruction, MoreThan2To31VoxelsAreRight)
+{
+  if (!std::getenv("CHUNKWISE_TEST_LARGE") || GetParam() == Place::Fake)
+  {
+    GTEST_SKIP() << "CHUNKWISE_TEST_LARGE is not set, or the device is a fake one";
+  }
+  constexpr std::int64_t n = 46400;
+  const Box              box = Box::FromExtent({ { n, n, 1, 1, 1 } });
+  ASSERT_GT(box.NumberOfVoxels(), std::int64_t{ 1 } << 31);
+  // A frame of 200 from which a wall of 3 lets 3 through to what it surrounds.
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>(box.NumberOfVoxels()), 90);
+  std::vector<std::uint8_t> result(mask.size(), 55);
+  const auto                isWithin = [](std::int64_t x, std::int64_t y, std::int64_t distance) {
+    return std::min({ x, y, n - 1 - x, n - 1 - y }) >= distance;
+  };
+  const auto threads = MakeThreadExecutor();
+  threads->ParallelFor(n, [&](std::int64_t y, unsigned int) {
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      std::uint8_t & value = mask[static_cast<std::size_t>(y * n + x)];
+      value = isWithin(x, y, 6) ? static_cast<std::uint8_t>(90 + (x ^ y) % 100) : isWithin(x, y, 5) ? 3 : 200;
+    }
+  });
+  ExecutionRequest request;
+  const auto       operation = std::make_shared<ReconstructionOperation>();
+  operation->marker = ReconstructionMarker::Border;
+  request.operation = operation;
+  request.image = request.region = box;
+  request.backend = GetBackend();
+  request.executor = threads.get();
+  // The CPU's queues for all of it would take more than the images.
+  request.budgets.host = std::size_t{ 1 } << 30;
+  request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
+  request.output = DenseView(result.data(), PixelKind::UInt8, box);
+  GetManager().Execute(request);
+  std::atomic<std::int64_t> wrong{ 0 };
+  threads->ParallelFor(n, [&](std::int64_t y, unsigned int) {
+    std::int64_t ofRow = 0;
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      ofRow += result[static_cast<std::size_t>(y * n + x)] != (isWithin(x, y, 5) ? 3 : 200);
+    }
+    wrong += ofRow;
+  });
+  EXPECT_EQ(wrong, 0);
+  GetManager().ReleaseMemory();
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, Reconstruction, testing::Values(Place::Cpu, Place::Fake, Place::Cuda),

@@ -1,16 +1,24 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Times summed-area tables in device memory against the device's copy of the same bytes, the transposing method and
-// CUB's one-dimensional scan. Argument "alone": without these two.
+// Times summed-area tables in device memory, by one pass and by blocks, against the device's copy of the same bytes,
+// the transposing method, CUB's one-dimensional scan and, where its library is found at run time, NPP's integral. Every
+// entry of tables of integers is compared with the exact one.
+//
+// Argument "alone": without the other methods. "tiny": only tables of a few tiles, for checking tools.
 #include "chunkwiseDevice.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
 #include <cub/device/device_scan.cuh>
 #include <cuda_runtime.h>
+#if defined(__linux__)
+#  include <dlfcn.h>
+#endif
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace chunkwise;
@@ -28,6 +36,8 @@ Check(cudaError_t error)
   }
 }
 
+std::size_t runs = 9;
+
 template <typename TBody>
 double
 MedianMilliseconds(TBody && body)
@@ -37,7 +47,7 @@ MedianMilliseconds(TBody && body)
   Check(cudaEventCreate(&begin));
   Check(cudaEventCreate(&end));
   std::vector<float> times;
-  for (int i = 0; i < 9; ++i)
+  for (std::size_t i = 0; i < runs; ++i)
   {
     Check(cudaEventRecord(begin));
     body();
@@ -50,7 +60,7 @@ MedianMilliseconds(TBody && body)
   Check(cudaEventDestroy(begin));
   Check(cudaEventDestroy(end));
   std::sort(times.begin() + 1, times.end()); // the first warms up
-  return times[5];
+  return times[runs / 2 + (runs > 1 ? 1 : 0)];
 }
 
 /** Rows scanned by a block each. */
@@ -110,54 +120,158 @@ Transpose(const T * in, T * out, std::int64_t n)
   }
 }
 
-/** Ends the program if a table of an image of bytes 1 is wrong at one of some entries, for integers. */
-template <typename TIn, typename TOut>
-void
-CheckTable(const TOut * table, std::int64_t x, std::int64_t y, std::int64_t z)
+/** Images are products of small numbers for each index, so that tables are products of those numbers' sums. */
+__host__ __device__ unsigned int
+Factor(std::int64_t index, int axis)
 {
-  if constexpr (std::is_integral<TOut>::value)
+  const unsigned int most = axis == 2 ? 3 : 9;
+  return static_cast<unsigned int>(index * (7 + 4 * axis) % 11) % most + 1;
+}
+
+template <typename TIn>
+__global__ void
+FillImage(TIn * image, std::int64_t x, std::int64_t y, std::int64_t z)
+{
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < x * y * z; i += step)
   {
-    TIn pixel;
-    std::memset(&pixel, 1, sizeof(pixel));
-    const std::uint64_t n =
-      static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y) * static_cast<std::uint64_t>(z);
-    std::uint64_t hash = 1;
-    for (int i = 0; i < 1000; ++i)
+    const unsigned int value = Factor(i % x, 0) * Factor(i / x % y, 1) * (z > 1 ? Factor(i / (x * y), 2) : 1);
+    image[i] = static_cast<TIn>(value);
+  }
+}
+
+template <typename TOut>
+__global__ void
+CountWrong(const TOut * table, std::int64_t x, std::int64_t y, std::int64_t z, const std::uint64_t * sums,
+           unsigned long long * wrong)
+{
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < x * y * z; i += step)
+  {
+    const std::uint64_t exact = sums[i % x] * sums[x + i / x % y] * sums[x + y + i / (x * y)];
+    if (table[i] != static_cast<TOut>(exact))
     {
-      hash = hash * 6364136223846793005u + 1442695040888963407u;
-      const auto at = static_cast<std::int64_t>(i == 0 ? n - 1 : (hash >> 20) % n);
-      TOut       entry;
-      Check(cudaMemcpy(&entry, table + at, sizeof(entry), cudaMemcpyDeviceToHost));
-      const auto voxels = static_cast<std::uint64_t>((at % x + 1) * (at / x % y + 1) * (at / (x * y) + 1));
-      if (entry != static_cast<TOut>(voxels * pixel))
-      {
-        std::fprintf(stderr, "entry %lld is wrong\n", static_cast<long long>(at));
-        std::exit(1);
-      }
+      atomicAdd(wrong, 1ull);
     }
   }
 }
 
-template <typename TIn, typename TOut>
+/** Ends the program if an entry of a table of integers is wrong, or of floats whose sums are exact. */
+template <typename TOut>
 void
-Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::int64_t z)
+CheckTable(const TOut * table, const Box & box)
 {
-  const Box          box = Box::FromExtent({ { x, y, z, 1, 1 } });
-  const std::int64_t n = box.NumberOfVoxels();
-  const auto         bytes = static_cast<std::size_t>(n) * (sizeof(TIn) + sizeof(TOut));
-  char *             memory = nullptr;
-  Check(cudaMalloc(&memory, bytes));
-  Check(cudaMemset(memory, 0, bytes));
-  auto * const in = reinterpret_cast<TIn *>(memory + static_cast<std::size_t>(n) * sizeof(TOut));
-  auto * const out = reinterpret_cast<TOut *>(memory);
-  const double copy = MedianMilliseconds(
-    [&] { Check(cudaMemcpyAsync(memory, memory + bytes / 2, bytes / 2, cudaMemcpyDeviceToDevice)); });
-  Check(cudaMemset(memory, std::is_integral<TIn>::value ? 1 : 0, bytes));
+  if (!std::is_integral<TOut>::value && box.NumberOfVoxels() > 30000)
+  {
+    return;
+  }
+  std::vector<std::uint64_t> sums;
+  for (int axis = 0; axis < 3; ++axis)
+  {
+    std::uint64_t sum = 0;
+    for (std::int64_t i = 0; i < box.Extent(axis); ++i)
+    {
+      sum += axis == 2 && box.Extent(2) == 1 ? 1 : Factor(i, axis);
+      sums.push_back(sum);
+    }
+  }
+  std::uint64_t *      entries = nullptr;
+  unsigned long long * wrong = nullptr;
+  unsigned long long   count = 0;
+  Check(cudaMalloc(&entries, sums.size() * sizeof(sums[0])));
+  Check(cudaMalloc(&wrong, sizeof(count)));
+  Check(cudaMemcpy(entries, sums.data(), sums.size() * sizeof(sums[0]), cudaMemcpyHostToDevice));
+  Check(cudaMemset(wrong, 0, sizeof(count)));
+  CountWrong<<<4096, 256>>>(table, box.Extent(0), box.Extent(1), box.Extent(2), entries, wrong);
+  Check(cudaGetLastError());
+  Check(cudaMemcpy(&count, wrong, sizeof(count), cudaMemcpyDeviceToHost));
+  Check(cudaFree(entries));
+  Check(cudaFree(wrong));
+  if (count > 0)
+  {
+    std::fprintf(stderr, "%llu entries are wrong\n", count);
+    std::exit(1);
+  }
+}
 
+/** NPP's call for bytes, from its library of this runtime's version; its context is the library's documented one. */
+struct NppContext
+{
+  cudaStream_t stream;
+  int          device;
+  int          processors;
+  int          threadsOfProcessor;
+  int          threadsOfBlock;
+  std::size_t  sharedOfBlock;
+  int          major;
+  int          minor;
+  unsigned int streamFlags;
+  int          reserved;
+};
+struct NppSize
+{
+  int width;
+  int height;
+};
+using NppIntegral = int (*)(const std::uint8_t *, int, std::int32_t *, int, NppSize, std::int32_t, NppContext);
+
+NppIntegral
+FindNpp()
+{
+#if defined(__linux__)
+  char name[64];
+  std::snprintf(name, sizeof(name), "libnppist.so.%d", CUDART_VERSION / 1000);
+  void * const library = dlopen(name, RTLD_NOW);
+  return library ? reinterpret_cast<NppIntegral>(dlsym(library, "nppiIntegral_8u32s_C1R_Ctx")) : nullptr;
+#else
+  return nullptr;
+#endif
+}
+
+/** Milliseconds of NPP's integral; 0 without it. */
+double
+TimeNpp(const std::uint8_t * in, std::int64_t x, std::int64_t y)
+{
+  static const NppIntegral integral = FindNpp();
+  if (!integral)
+  {
+    return 0;
+  }
+  NppContext     context{};
+  cudaDeviceProp device{};
+  Check(cudaGetDeviceProperties(&device, 0));
+  context.processors = device.multiProcessorCount;
+  context.threadsOfProcessor = device.maxThreadsPerMultiProcessor;
+  context.threadsOfBlock = device.maxThreadsPerBlock;
+  context.sharedOfBlock = device.sharedMemPerBlock;
+  context.major = device.major;
+  context.minor = device.minor;
+  // Its table has a row and a column of zeros more, and steps that are multiples of 4 bytes.
+  std::int32_t * table = nullptr;
+  const auto     step = static_cast<std::size_t>(x + 32) * sizeof(*table);
+  Check(cudaMalloc(&table, step * static_cast<std::size_t>(y + 1)));
+  const NppSize size{ static_cast<int>(x), static_cast<int>(y) };
+  int           status = 0;
+  const double  time =
+    MedianMilliseconds([&] { status |= integral(in, size.width, table, static_cast<int>(step), size, 0, context); });
+  Check(cudaFree(table));
+  if (status != 0)
+  {
+    std::fprintf(stderr, "nppiIntegral gives %d\n", status);
+    return 0;
+  }
+  return time;
+}
+
+template <typename TIn, typename TOut>
+double
+TimeTable(Device & device, const Box & box, TableMethod method, TIn * in, TOut * out)
+{
   SummedAreaTableOperation operation;
   operation.image = box.upper;
-  operation.summedAxes = z > 1 ? 3 : 2;
+  operation.summedAxes = box.Extent(2) > 1 ? 3 : 2;
   operation.modular = true;
+  operation.method = method;
   ChunkShape shape;
   shape.inputBox = shape.outputBox = shape.image = box;
   shape.inputKinds[0] = PixelKindOf<TIn>();
@@ -180,51 +294,92 @@ Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::in
   call.scratch = scratch;
   call.sideIn = carry;
   call.sideInBytes = carryBytes;
-  const double ours = MedianMilliseconds([&] { kernel.run(call); });
-  CheckTable<TIn>(out, x, y, z);
+  Check(cudaMemset(out, 0xff, static_cast<std::size_t>(box.NumberOfVoxels()) * sizeof(TOut)));
+  const double time = MedianMilliseconds([&] { kernel.run(call); });
+  CheckTable(out, box);
   Check(cudaFree(scratch));
   Check(cudaFree(carry));
+  return time;
+}
 
-  double transposing = 0;
+template <typename TIn, typename TOut>
+void
+Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::int64_t z)
+{
+  const Box          box = Box::FromExtent({ { x, y, z, 1, 1 } });
+  const std::int64_t n = box.NumberOfVoxels();
+  const auto         bytes = static_cast<std::size_t>(n) * (sizeof(TIn) + sizeof(TOut));
+  char *             memory = nullptr;
+  Check(cudaMalloc(&memory, bytes));
+  Check(cudaMemset(memory, 0, bytes));
+  auto * const in = reinterpret_cast<TIn *>(memory + static_cast<std::size_t>(n) * sizeof(TOut));
+  auto * const out = reinterpret_cast<TOut *>(memory);
+  const double copy = MedianMilliseconds(
+    [&] { Check(cudaMemcpyAsync(memory, memory + bytes / 2, bytes / 2, cudaMemcpyDeviceToDevice)); });
+  std::printf("%-7s %-7s %5lld x %5lld x %4lld: copy %7.3f ms",
+              PixelKindName(PixelKindOf<TIn>()),
+              PixelKindName(PixelKindOf<TOut>()),
+              static_cast<long long>(x),
+              static_cast<long long>(y),
+              static_cast<long long>(z),
+              copy);
+  // Each column as soon as it is known, so that one sees which takes long.
+  const auto print = [&](const char * name, double time) {
+    std::printf(", %s %7.3f (%.2f)", name, time, time / copy);
+    std::fflush(stdout);
+  };
+  FillImage<<<4096, 256>>>(in, x, y, z);
+  Check(cudaGetLastError());
+  print("single pass", TimeTable(device, box, TableMethod::SinglePass, in, out));
+  print("blocks", TimeTable(device, box, TableMethod::Blocks, in, out));
+
   if (withPeers && z == 1 && x == y && x % 32 == 0)
   {
     TOut * other = nullptr;
     Check(cudaMalloc(&other, static_cast<std::size_t>(n) * sizeof(TOut)));
     const dim3 grid(static_cast<unsigned int>(x / 32), static_cast<unsigned int>(y / 32));
-    transposing = MedianMilliseconds([&] {
-      ScanRows<<<static_cast<unsigned int>(y), 256>>>(in, other, x);
-      Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
-      ScanRows<<<static_cast<unsigned int>(y), 256>>>(out, other, x);
-      Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
-    });
+    print("transposing", MedianMilliseconds([&] {
+            ScanRows<<<static_cast<unsigned int>(y), 256>>>(in, other, x);
+            Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
+            ScanRows<<<static_cast<unsigned int>(y), 256>>>(out, other, x);
+            Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
+          }));
     Check(cudaFree(other));
   }
-  double scan = 0;
   if (withPeers)
   {
     std::size_t scanBytes = 0;
     Check(cub::DeviceScan::InclusiveSum(nullptr, scanBytes, in, out, n));
     void * scanScratch = nullptr;
     Check(cudaMalloc(&scanScratch, scanBytes));
-    scan = MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); });
+    print("CUB scan",
+          MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); }));
     Check(cudaFree(scanScratch));
   }
+  if constexpr (std::is_same<TIn, std::uint8_t>::value)
+  {
+    const double npp = withPeers && z == 1 ? TimeNpp(in, x, y) : 0;
+    if (npp > 0)
+    {
+      print("NPP", npp);
+    }
+  }
   Check(cudaFree(memory));
-  std::printf("%-8s %-8s %6lld x %6lld x %5lld: copy %8.3f ms, ours %8.3f (%.2f), transposing %8.3f (%.2f), CUB scan "
-              "%8.3f (%.2f)\n",
-              PixelKindName(shape.inputKinds[0]),
-              PixelKindName(shape.outputKind),
-              static_cast<long long>(x),
-              static_cast<long long>(y),
-              static_cast<long long>(z),
-              copy,
-              ours,
-              ours / copy,
-              transposing,
-              transposing / copy,
-              scan,
-              scan / copy);
+  std::printf("\n");
   std::fflush(stdout);
+}
+
+/** Tables of one tile, of several, and of parts of tiles. */
+void
+MeasureTiny(Device & device)
+{
+  Measure<float, float>(device, false, 128, 64, 1);
+  Measure<float, float>(device, false, 141, 71, 1);
+  Measure<float, float>(device, false, 140, 150, 1);
+  Measure<float, double>(device, false, 130, 70, 1);
+  Measure<std::uint8_t, std::uint32_t>(device, false, 137, 131, 1);
+  Measure<std::uint16_t, std::uint64_t>(device, false, 144, 131, 1);
+  Measure<float, float>(device, false, 132, 66, 3);
 }
 
 } // namespace
@@ -241,7 +396,13 @@ main(int argc, char ** argv)
     return 1;
   }
   Device & device = *backend->GetDevices().front();
-  for (const std::int64_t n : { 2048, 8192, 16384, 32768 })
+  if (argc > 1 && std::strcmp(argv[1], "tiny") == 0)
+  {
+    runs = 1;
+    MeasureTiny(device);
+    return 0;
+  }
+  for (const std::int64_t n : { 1024, 2048, 4096, 8192, 16384, 32768 })
   {
     Measure<float, float>(device, withPeers, n, n, 1);
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 namespace chunkwise
 {
@@ -126,6 +127,14 @@ RunAboveMinimum(const KernelCall & call)
   ForEachIndex(call.output.box, [&](const Coordinates & index) {
     At<std::int64_t>(call.output, index) =
       static_cast<std::int64_t>(At<std::int32_t>(call.inputs[0], index)) - smallest;
+  });
+}
+
+void
+RunFloodBegin(const KernelCall & call)
+{
+  ForEachIndex(call.writable, [&](const Coordinates & index) {
+    At<std::int32_t>(call.output, index) = At<std::int32_t>(call.inputs[0], index);
   });
 }
 
@@ -256,9 +265,16 @@ GetTestKernels()
     };
     add("test.window-sum", RunWindowSum);
     add("test.running-sum", RunRunningSum);
-    add("test.running-sum.advance", RunRunningSumAdvance);
+    add("test.running-sum.advance", [](const KernelCall & call) {
+      if (call.output.data || call.output.kind != PixelKind::Int64)
+      {
+        throw std::logic_error("test.running-sum.advance: only the output's kind is to be there");
+      }
+      RunRunningSumAdvance(call);
+    });
     add("test.above-minimum", RunAboveMinimum);
     add("test.above-minimum.summarise", RunAboveMinimumSummarise);
+    add("test.flood.begin", RunFloodBegin);
     add("test.flood", RunFlood);
     return registry;
   }();

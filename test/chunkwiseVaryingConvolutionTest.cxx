@@ -169,6 +169,98 @@ TEST_P(VaryingKernels, AreWhatTheirDefinitionSays)
   CompareWithBruteForce<std::uint8_t>(random, GetManager(), GetBackend(), 10);
 }
 
+/** A region of an image of many cells, in several chunks, against the whole in double on the CPU. Values are of a few
+ * hundred, kernels sum to about 0.6. */
+template <typename TIn, typename TOut>
+void
+CompareLarge(std::mt19937 & random, Manager & manager, BackendChoice backend, Coordinates image, Coordinates extent,
+             VaryingConvolutionOperation parameters)
+{
+  Coordinates center{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    center[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a]));
+  }
+  const auto operation = std::make_shared<VaryingConvolutionOperation>(parameters);
+  for (std::int64_t node = 0; node < Box::FromExtent(operation->nodes).NumberOfVoxels(); ++node)
+  {
+    operation->kernels.push_back(RandomKernel(random, extent, center));
+  }
+  Trial<TIn, TOut>      t(random, operation, image);
+  Manager               host({});
+  Trial<double, double> exact(random, operation, image);
+  std::copy(t.pixels.begin(), t.pixels.end(), exact.pixels.begin());
+  exact.request.backend = BackendChoice::CPU;
+  exact.Prepare(exact.request.image);
+  host.Execute(exact.request);
+  Box part = t.request.image;
+  part.lower[0] += 17;
+  part.upper[image[1] > 31 ? 1 : 2] -= 31;
+  for (const Box & region : { t.request.image, part })
+  {
+    for (const std::size_t budget : { std::size_t{ 0 }, std::size_t{ 40 } << 20, std::size_t{ 24 } << 20 })
+    {
+      t.request.backend = backend;
+      t.request.budgets.device = budget;
+      t.Prepare(region);
+      manager.Execute(t.request);
+      ASSERT_TRUE(t.IsContained());
+      ForEachIndex(region, [&](const Coordinates & index) {
+        const double value =
+          std::min(std::max(exact.Result(index), static_cast<double>(std::numeric_limits<TOut>::lowest())),
+                   static_cast<double>(std::numeric_limits<TOut>::max()));
+        ASSERT_NEAR(static_cast<double>(t.Result(index)), value, std::is_integral<TOut>::value ? 0.51 : 3e-4)
+          << BoundaryModeName(operation->boundary.mode) << ToString(image) << ToString(extent) << " nodes "
+          << ToString(operation->nodes) << " at " << ToString(index) << " budget " << budget;
+      });
+    }
+  }
+}
+
+TEST_P(VaryingKernels, OfLargeImagesAreTheSumOfTheirNodes)
+{
+  std::mt19937 random(77);
+  int          trial = 0;
+  for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      VaryingConvolutionOperation parameters;
+      parameters.order = order;
+      parameters.boundary.mode = mode;
+      parameters.boundary.constant = order == VaryingOrder::ConvolveThenWeight ? 5 : 0;
+      if (order == VaryingOrder::WeightThenConvolve && mode != BoundaryMode::Renormalized &&
+          mode != BoundaryMode::Constant)
+      {
+        continue;
+      }
+      const auto grid = [&](int a, std::int64_t nodes, double first, double spacing) {
+        parameters.nodes[a] = nodes;
+        parameters.first[a] = first;
+        parameters.spacing[a] = spacing;
+      };
+      // Nodes far apart, a few voxels apart, and one whose neighbours are beyond the image.
+      grid(0, 3, 60.5, 150);
+      grid(1, 2, 100, 99.25);
+      CompareLarge<float, float>(
+        random, GetManager(), GetBackend(), { { 430, 300, 1, 1, 1 } }, { { 41, 32, 1, 1, 1 } }, parameters);
+      grid(0, 9, 3, 7.5);
+      grid(1, 5, -4, 31);
+      CompareLarge<std::uint8_t, float>(
+        random, GetManager(), GetBackend(), { { 290, 140, 2, 1, 1 } }, { { 9, 70, 1, 1, 1 } }, parameters);
+      grid(0, 1, 0, 1);
+      grid(1, 2, -300, 350);
+      CompareLarge<std::int16_t, std::int16_t>(
+        random, GetManager(), GetBackend(), { { 90, 310, 1, 1, 1 } }, { { 120, 11, 1, 1, 1 } }, parameters);
+      // Along other axes than x and y.
+      grid(1, 1, 0, 1);
+      grid(2, 3, 5, trial++ % 2 ? 40 : 90);
+      CompareLarge<float, double>(
+        random, GetManager(), GetBackend(), { { 150, 3, 160, 1, 1 } }, { { 12, 1, 31, 1, 1 } }, parameters);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpu, VaryingKernels, testing::Values(Place::Cpu));
 INSTANTIATE_TEST_SUITE_P(Fake, VaryingKernels, testing::Values(Place::Fake));
 INSTANTIATE_TEST_SUITE_P(Cuda, VaryingKernels, testing::Values(Place::Cuda));

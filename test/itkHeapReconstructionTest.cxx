@@ -282,6 +282,31 @@ TEST(HeapReconstruction, FlatImagesAreExtremaAsAsked)
   EXPECT_EQ(maxima->GetOutput()->GetPixel({ { 2, 2 } }), 4);
 }
 
+TEST(HeapReconstruction, FlatSlicesAreExtremaAsAsked)
+{
+  const auto image = Short3::New();
+  image->SetRegions(MakeRegion<Short3>({ 0, 0, 0 }, { 5, 4, 3 }));
+  image->Allocate();
+  image->FillBuffer(7);
+  image->SetPixel({ { 1, 1, 0 } }, 8);
+  image->SetPixel({ { 1, 1, 2 } }, 6);
+  const auto maxima = itk::HeapRegionalMaximaImageFilter<Short3>::New();
+  maxima->SetInput(image);
+  maxima->SetSpatialDimension(2);
+  maxima->SetForegroundValue(9);
+  maxima->SetBackgroundValue(4);
+  for (const bool is : { true, false })
+  {
+    maxima->SetFlatIsMaxima(is);
+    maxima->Update();
+    EXPECT_EQ(maxima->GetOutput()->GetPixel({ { 1, 1, 0 } }), 9);
+    EXPECT_EQ(maxima->GetOutput()->GetPixel({ { 2, 2, 0 } }), 4);
+    EXPECT_EQ(maxima->GetOutput()->GetPixel({ { 2, 2, 1 } }), is ? 9 : 4) << "flat";
+    EXPECT_EQ(maxima->GetOutput()->GetPixel({ { 1, 1, 2 } }), 4);
+    EXPECT_EQ(maxima->GetOutput()->GetPixel({ { 2, 2, 2 } }), 9) << "a plateau around a lower voxel";
+  }
+}
+
 template <typename TFilter>
 std::string
 MessageOf(TFilter & filter)

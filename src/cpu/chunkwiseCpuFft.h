@@ -2,6 +2,8 @@
 #ifndef chunkwiseCpuFft_h
 #define chunkwiseCpuFft_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstdint>
 
 namespace chunkwise
@@ -56,13 +58,13 @@ struct FftFunctions
 
 /** For the level that GetCpuLevel() names. */
 template <typename T>
-const FftFunctions<T> &
-GetFftFunctions();
+Chunkwise_EXPORT const FftFunctions<T> &
+                       GetFftFunctions();
 
 /** Valid for the process' lifetime. Thread-safe. */
 template <typename T>
-const FftPlan<T> &
-GetFftPlan(std::int64_t length);
+Chunkwise_EXPORT const FftPlan<T> &
+                       GetFftPlan(std::int64_t length);
 
 } // namespace chunkwise
 

@@ -23,6 +23,25 @@ namespace chunkwise
 /** Above this a chunk is convolved block by block: what a block takes for its spectrum. */
 constexpr double LargestSpectrumBytes = 1024.0 * 1024 * 1024;
 
+/** A worker alone. */
+class InlineExecutor : public Executor
+{
+public:
+  unsigned int
+  GetConcurrency() const override
+  {
+    return 1;
+  }
+  void
+  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
+  {
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      body(i, 0);
+    }
+  }
+};
+
 /** The extents of a block's arrays, in cells. */
 template <typename T>
 struct CellShape
@@ -102,6 +121,8 @@ public:
     const bool         transformsY = m_Block.role[1].transformed;
     T * const          plane = transformsY ? space.plane : spectrum;
     const std::int64_t pitch = m_Shape.rowCells * Cell;
+    // A kernel's rows may be longer than the block's.
+    const std::int64_t rowLength = std::max(m_Shape.rowLength, (length + 15) / 16 * 16);
     for (std::int64_t first = 0; first < rows; first += 2 * Lanes)
     {
       const T * in[2 * Lanes];
@@ -109,11 +130,11 @@ public:
       for (std::int64_t l = 0; l < 2 * Lanes; ++l)
       {
         const bool exists = first + l < rows;
-        in[l] = exists ? space.space + l * m_Shape.rowLength : nullptr;
+        in[l] = exists ? space.space + l * rowLength : nullptr;
         out[l] = exists ? plane + (first + l) * pitch : nullptr;
         if (exists)
         {
-          load(first + l, space.space + l * m_Shape.rowLength);
+          load(first + l, space.space + l * rowLength);
         }
       }
       m_Functions.spread(space.first, 0, in, length);

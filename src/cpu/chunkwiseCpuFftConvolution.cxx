@@ -9,14 +9,68 @@ namespace chunkwise
 namespace
 {
 
+/** Chunks of fewer planes are cut into blocks, each the work of one worker. */
+constexpr std::int64_t FewPlanes = 16;
+
+/** Of such a block, whatever the number of workers: so long that little of a line is overlap, or so many rows. Along
+ * axes with one voxel a block there is one plane. False if the kernel extends along three axes. */
+template <typename T>
+bool
+BlockOfPlane(const ImageConvolutionOperation & operation, const Coordinates & image, Coordinates & most,
+             std::int64_t & planes, const Coordinates & chunk)
+{
+  const auto shape = ConvolutionBlock::Largest(operation, Coordinates::Filled(1), image);
+  if (shape.role[2].transformed)
+  {
+    return false;
+  }
+  most = LargestBlock<T>(operation, image);
+  planes = 1;
+  for (int r = 0; r < MaxDimension; ++r)
+  {
+    const int          a = shape.role[r].axis;
+    const std::int64_t k = shape.role[r].kernel;
+    most[a] = std::min(most[a],
+                       shape.role[r].transformed ? std::max<std::int64_t>(512, 8 * k) - (k - 1)
+                                                 : std::int64_t{ r == 1 ? 64 : 1 });
+    most[a] = std::min(most[a], chunk[a]);
+    planes *= r < 2 ? 1 : chunk[a];
+  }
+  return true;
+}
+
+/** Numbers that a worker needs for such a block. */
+template <typename T>
+std::int64_t
+NumbersOfBlock(const ImageConvolutionOperation & operation, const Coordinates & image, const Coordinates & most)
+{
+  const CellShape<T> shape(ConvolutionBlock::Largest(operation, most, image));
+  return shape.Spectrum() + shape.Worker();
+}
+
 template <typename T>
 void
 Run(const KernelCall & call)
 {
   const auto &             operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
   const ConvolutionRows<T> rows(call, call.output.box);
-  const Coordinates        most = LargestBlock<T>(operation, call.image.Extents());
-  for (const Box & block : CutIntoBlocks(call.output.box, most))
+  const Coordinates        image = call.image.Extents();
+  Coordinates              most{};
+  std::int64_t             planes = 0;
+  if (BlockOfPlane<T>(operation, image, most, planes, call.output.box.Extents()) && planes < FewPlanes)
+  {
+    const std::vector<Box> blocks = CutIntoBlocks(call.output.box, most);
+    const std::int64_t     numbers = NumbersOfBlock<T>(operation, image, most);
+    call.executor->ParallelFor(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i, unsigned int worker) {
+      InlineExecutor alone;
+      KernelCall     part = call;
+      part.executor = &alone;
+      part.scratch = static_cast<T *>(call.scratch) + worker * numbers;
+      RunBlock<T>(part, rows, blocks[static_cast<std::size_t>(i)]);
+    });
+    return;
+  }
+  for (const Box & block : CutIntoBlocks(call.output.box, LargestBlock<T>(operation, image)))
   {
     RunBlock<T>(call, rows, block);
   }
@@ -47,7 +101,15 @@ ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
     extent[a] = std::min(extent[a], chunk.outputBox.Extent(a));
   }
   const CellShape<T> shape(ConvolutionBlock::Largest(operation, extent, image));
-  return static_cast<std::size_t>(shape.Spectrum() + shape.Worker() * chunk.concurrency) * sizeof(T);
+  std::int64_t       numbers = shape.Spectrum() + shape.Worker() * chunk.concurrency;
+  Coordinates        most{};
+  std::int64_t       planes = 0;
+  if (BlockOfPlane<T>(operation, image, most, planes, chunk.outputBox.Extents()))
+  {
+    // Of chunks with more planes too: what a chunk needs must not shrink when it grows.
+    numbers = std::max(numbers, NumbersOfBlock<T>(operation, image, most) * chunk.concurrency);
+  }
+  return static_cast<std::size_t>(numbers) * sizeof(T);
 }
 
 std::size_t

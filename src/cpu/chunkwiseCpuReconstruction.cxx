@@ -100,6 +100,64 @@ Begin(const KernelCall & call)
   });
 }
 
+/** Whether a voxel of the box that may be written can be raised by one beside it. */
+template <typename TPixel>
+bool
+IsOpen(const KernelCall & call)
+{
+  using KeyOf = ReconstructionKey<TPixel>;
+  const auto &             operation = static_cast<const ReconstructionOperation &>(*call.operation);
+  const auto               flip = ReconstructionRule<TPixel>(operation, call.image).flip;
+  const Box &              own = call.writable;
+  const Box &              held = call.output.box;
+  std::vector<Coordinates> steps;
+  for (int step = 0; step < 27; ++step)
+  {
+    const Coordinates d = { { step % 3 - 1, step / 3 % 3 - 1, step / 9 - 1, 0, 0 } };
+    const int         moved = (d[0] != 0) + (d[1] != 0) + (d[2] != 0);
+    bool              spatial = true;
+    for (int a = operation.spatialDimension; a < MaxSpatialAxes; ++a)
+    {
+      spatial = spatial && d[a] == 0;
+    }
+    if (spatial && (moved == 1 || (moved > 1 && operation.fullyConnected)))
+    {
+      steps.push_back(d);
+    }
+  }
+  bool open = false;
+  ForEachRow(own, [&](Coordinates index) {
+    const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
+    const TPixel * const state = VoxelAt<TPixel>(call.output, index);
+    for (const Coordinates & d : steps)
+    {
+      Coordinates  other = index;
+      std::int64_t first = 0;
+      std::int64_t last = own.Extent(0);
+      bool         there = !open;
+      for (int a = 0; a < MaxSpatialAxes; ++a)
+      {
+        other[a] += d[a];
+        there = there && (a == 0 || (other[a] >= held.lower[a] && other[a] < held.upper[a]));
+      }
+      first = other[0] < held.lower[0] ? 1 : 0;
+      last -= other[0] + last > held.upper[0] ? 1 : 0;
+      if (!there)
+      {
+        continue;
+      }
+      const TPixel * const from = state + (call.output.Offset(other) - call.output.Offset(index));
+      for (std::int64_t x = first; x < last; ++x)
+      {
+        const auto key = KeyOf::From(state[x], flip);
+        // What is larger than the voxel and not its mask is let through to some degree.
+        open = open || (KeyOf::From(from[x], flip) > key && key < KeyOf::From(mask[x], flip));
+      }
+    }
+  });
+  return open;
+}
+
 template <typename TPixel>
 void
 Finish(const KernelCall & call)
@@ -114,9 +172,11 @@ Finish(const KernelCall & call)
   ForEachOutputRow(call, [&](const Coordinates & index, std::int64_t n) {
     const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
     TPixel * const       to = static_cast<TPixel *>(call.output.data) + call.output.Offset(index);
+    // A copy that no store to bytes can change: what it says is looked up once for a row.
+    const ReconstructionRule<TPixel> mine = rule;
     for (std::int64_t x = 0; x < n; ++x)
     {
-      to[x] = rule.Finish(mask[x], KeyOf::From(to[x], rule.flip));
+      to[x] = mine.Finish(mask[x], KeyOf::From(to[x], mine.flip));
     }
   });
 }
@@ -286,6 +346,13 @@ RegisterHostReconstruction(KernelRegistry & registry)
     DispatchPixelKind(call.output.kind, [&](auto pixel) { Finish<decltype(pixel)>(call); });
   };
   registry.Register("reconstruction.finish", voxelwise);
+  voxelwise.run = [](const KernelCall & call) {
+    if (DispatchPixelKind(call.output.kind, [&](auto pixel) { return IsOpen<decltype(pixel)>(call); }))
+    {
+      *call.changedSides = 1;
+    }
+  };
+  registry.Register("reconstruction.isopen", voxelwise);
 }
 
 } // namespace chunkwise

@@ -97,8 +97,8 @@ private:
   std::size_t m_Bytes{ 0 };
 };
 
-/** The table of one slice after another. `TSum`: double, or an unsigned integer. */
-template <typename TSum>
+/** The table of one slice after another. `TSum`: double, or an unsigned integer; `TLocal`: the operation's L. */
+template <typename TSum, typename TLocal>
 class TableMaker
 {
   static constexpr bool IsReal = std::is_floating_point<TSum>::value;
@@ -107,9 +107,9 @@ class TableMaker
 
   struct Worker
   {
-    TSum *          sections; ///< S of floats
-    TSum *          local;    ///< l
-    TSum *          before;   ///< X(C + S)
+    TLocal *        sections; ///< S of floats
+    TLocal *        local;    ///< l
+    TSum *          before;   ///< X(C)
     std::uint64_t * in;       ///< a row of voxels that are not one after the other
     std::uint64_t * out;
     TSum            left[BlockRows];
@@ -131,8 +131,8 @@ public:
     for (int i = 0; i < workers; ++i)
     {
       Worker worker{};
-      worker.sections = carver.Take<TSum>(m_Strip);
-      worker.local = carver.Take<TSum>(m_Strip);
+      worker.sections = carver.Take<TLocal>(m_Strip);
+      worker.local = carver.Take<TLocal>(m_Strip);
       worker.before = carver.Take<TSum>(m_Strip);
       worker.in = carver.Take<std::uint64_t>(m_Strip);
       worker.out = carver.Take<std::uint64_t>(m_Strip);
@@ -203,7 +203,9 @@ private:
   static PixelKind
   SumKind()
   {
-    return IsReal ? PixelKind::Float64 : sizeof(TSum) == 4 ? PixelKind::UInt32 : PixelKind::UInt64;
+    const bool isNarrow = sizeof(TLocal) == 4;
+    return IsReal ? (isNarrow ? PixelKind::Float32 : PixelKind::Float64)
+                  : (isNarrow ? PixelKind::UInt32 : PixelKind::UInt64);
   }
   static std::int64_t
   Place(std::int64_t x)
@@ -220,17 +222,19 @@ private:
   {
     return std::min(m_Strip, m_Columns - strip * m_Strip);
   }
+  template <typename T>
   void
-  Gather(TSum * sums, const Wide * from, std::int64_t columns) const
+  Gather(T * sums, const Wide * from, std::int64_t columns) const
   {
-    std::fill(sums, sums + Padded(columns), TSum{ 0 });
+    std::fill(sums, sums + Padded(columns), T{ 0 });
     for (std::int64_t x = 0; from && x < columns; ++x)
     {
-      sums[Place(x)] = static_cast<TSum>(from[x]);
+      sums[Place(x)] = static_cast<T>(from[x]);
     }
   }
+  template <typename T>
   void
-  Scatter(Wide * to, const TSum * sums, std::int64_t columns) const
+  Scatter(Wide * to, const T * sums, std::int64_t columns) const
   {
     for (std::int64_t x = 0; x < columns; ++x)
     {
@@ -358,17 +362,16 @@ private:
     TSum * const       above = m_Above + strip * m_Strip;
     const std::int64_t padded = Padded(ColumnsOf(strip));
     TableRow           row{};
-    row.local = IsReal ? worker.local : above;
-    row.before = worker.before;
+    row.local = above;
+    if constexpr (IsReal)
+    {
+      m_Level->before(worker.before, above, padded);
+      row.local = worker.local;
+      row.sections = worker.sections;
+      row.before = worker.before;
+    }
     for (std::int64_t y = begin; y < end; ++y)
     {
-      if constexpr (IsReal)
-      {
-        if (y == begin || y % SectionRows == 0)
-        {
-          m_Level->before(worker.before, above, worker.sections, padded);
-        }
-      }
       row.plane = usesPlane ? m_Plane + y * m_Padded + strip * m_Strip : nullptr;
       row.left = worker.left + (y - begin);
       StoreRow(slice, strip, y, row, worker);
@@ -394,7 +397,7 @@ private:
     }
     for (std::int64_t x = 0; (y + 1) % BlockRows == 0 && x < columns; ++x)
     {
-      blocks[x] = blocks[x] + worker.sections[x];
+      blocks[x] = blocks[x] + static_cast<TSum>(worker.sections[x]);
       worker.sections[x] = 0;
     }
   }
@@ -484,22 +487,26 @@ private:
   void (*m_Row)(const TableRow &){ nullptr };
 };
 
-/** Calls f with a number of the type of sums. */
+/** Calls f with numbers of the types of sums. */
 template <typename TFunctor>
 void
 DispatchSum(PixelKind input, PixelKind output, TFunctor && f)
 {
-  if (IsFloatingPoint(input))
+  if (input == PixelKind::Float32 && output == PixelKind::Float32)
   {
-    f(double{});
+    f(double{}, float{});
+  }
+  else if (IsFloatingPoint(input))
+  {
+    f(double{}, double{});
   }
   else if (!IsFloatingPoint(output) && PixelSize(output) == 4)
   {
-    f(std::uint32_t{});
+    f(std::uint32_t{}, std::uint32_t{});
   }
   else
   {
-    f(std::uint64_t{});
+    f(std::uint64_t{}, std::uint64_t{});
   }
 }
 
@@ -507,14 +514,16 @@ void
 RunTable(const KernelCall & call, bool advance)
 {
   const auto & operation = static_cast<const SummedAreaTableOperation &>(*call.operation);
-  // A carry has all of 64 bits.
-  DispatchSum(call.inputs[0].kind, advance ? PixelKind::Float64 : call.output.kind, [&](auto sum) {
-    Carver                    carver(call.scratch);
-    TableMaker<decltype(sum)> maker(operation,
-                                    call.writable.upper[0],
-                                    call.writable.upper[1],
-                                    static_cast<int>(call.executor->GetConcurrency()),
-                                    carver);
+  // A carry of integers has all of 64 bits.
+  const PixelKind input = call.inputs[0].kind;
+  const PixelKind output = advance && !IsFloatingPoint(input) ? PixelKind::Float64 : call.output.kind;
+  DispatchSum(input, output, [&](auto sum, auto local) {
+    Carver                                     carver(call.scratch);
+    TableMaker<decltype(sum), decltype(local)> maker(operation,
+                                                     call.writable.upper[0],
+                                                     call.writable.upper[1],
+                                                     static_cast<int>(call.executor->GetConcurrency()),
+                                                     carver);
     maker.Run(call, advance);
   });
 }
@@ -523,12 +532,12 @@ std::size_t
 ScratchOfTable(const Operation & operation, const ChunkShape & shape)
 {
   // As for the widest sums: a carry's.
-  Carver                   carver(nullptr);
-  const TableMaker<double> maker(static_cast<const SummedAreaTableOperation &>(operation),
-                                 shape.outputBox.upper[0],
-                                 shape.outputBox.upper[1],
-                                 shape.concurrency,
-                                 carver);
+  Carver                           carver(nullptr);
+  const TableMaker<double, double> maker(static_cast<const SummedAreaTableOperation &>(operation),
+                                         shape.outputBox.upper[0],
+                                         shape.outputBox.upper[1],
+                                         shape.concurrency,
+                                         carver);
   return carver.GetBytes();
 }
 

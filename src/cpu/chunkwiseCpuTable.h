@@ -21,8 +21,8 @@ TablePlace(std::int64_t x)
   return x / TableColumns * TableColumns + x % TableGroup * TableGroups + x % TableColumns / TableGroup;
 }
 
-/** A row of voxels within some blocks of columns. Sums are double for floats; for integers they have 32 bits where the
- * output has, else 64, and wrap around. */
+/** A row of voxels within some blocks of columns. Sums are SummedAreaTableOperation's A and L for floats; for integers
+ * all have 32 bits where the output has, else 64, and wrap around. */
 struct TableRow
 {
   const void * in;
@@ -30,10 +30,11 @@ struct TableRow
   std::int64_t columns; ///< voxels; rows of sums end at a multiple of TableColumns
   std::int64_t first;   ///< columns [first, last) are stored
   std::int64_t last;
-  void *       plane;  ///< P, to which the voxels are added first; nullptr: none
-  void *       local;  ///< of floats: l; of integers: all rows up to this one; nullptr: only the plane is moved on
-  const void * before; ///< of floats: X(C + S)
-  void *       left;   ///< of all blocks of columns before: G
+  void *       plane;    ///< P, to which the voxels are added first; nullptr: none
+  void *       local;    ///< of floats: l; of integers: all rows up to this one; nullptr: only the plane is moved on
+  const void * sections; ///< of floats: S
+  const void * before;   ///< of floats: X(C)
+  void *       left;     ///< of all blocks of columns before: G
 };
 
 /** Work on rows compiled for one instruction set. All sets give the same bits. */
@@ -41,8 +42,8 @@ struct TableLevel
 {
   /** [of squares][input kind][output kind]; nullptr where there is no such table. */
   void (*row[2][10][10])(const TableRow & row);
-  /** out = X(C + S), for columns a multiple of TableColumns. */
-  void (*before)(double * out, const double * blocks, const double * sections, std::int64_t columns);
+  /** out = X(C), for columns a multiple of TableColumns. */
+  void (*before)(double * out, const double * blocks, std::int64_t columns);
 };
 
 /** For the level that GetCpuLevel() names. */

@@ -31,8 +31,12 @@ struct Choice<false, TFirst, TSecond>
 };
 
 /** One column of each group of a block. */
+template <typename T>
+struct Groups;
+
 #if defined(__AVX512F__)
-struct Groups
+template <>
+struct Groups<double>
 {
   static constexpr int N = 4;
   __m512d              v[N];
@@ -117,33 +121,127 @@ struct Groups
   }
 };
 
-/** A block of floats by columns of groups, as doubles. */
+template <>
+struct Groups<float>
+{
+  static constexpr int N = 2;
+  __m512               v[N];
+
+  static CHUNKWISE_ALWAYS_INLINE Groups
+  Load(const float * p)
+  {
+    return { { _mm512_loadu_ps(p), _mm512_loadu_ps(p + 16) } };
+  }
+  CHUNKWISE_ALWAYS_INLINE void
+  Store(float * p) const
+  {
+    _mm512_storeu_ps(p, v[0]);
+    _mm512_storeu_ps(p + 16, v[1]);
+  }
+  CHUNKWISE_ALWAYS_INLINE Groups
+  operator+(const Groups & other) const
+  {
+    return { { _mm512_add_ps(v[0], other.v[0]), _mm512_add_ps(v[1], other.v[1]) } };
+  }
+  CHUNKWISE_ALWAYS_INLINE Groups
+  Squared() const
+  {
+    return { { _mm512_mul_ps(v[0], v[0]), _mm512_mul_ps(v[1], v[1]) } };
+  }
+  /** Of the totals of groups: the sum of the groups before each. */
+  CHUNKWISE_ALWAYS_INLINE Groups
+  Before() const
+  {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const auto    shifted = [&](__m512 t, int d, __mmask16 mask) {
+      return _mm512_maskz_permutexvar_ps(mask, _mm512_sub_epi32(lanes, _mm512_set1_epi32(d)), t);
+    };
+    Groups g;
+    __m512 quarters = _mm512_setzero_ps();
+#  pragma GCC unroll 2
+    for (int k = 0; k < N; ++k)
+    {
+      __m512 t = v[k];
+      t = _mm512_add_ps(shifted(t, 1, 0xfefe), t);
+      t = _mm512_add_ps(shifted(t, 2, 0xfcfc), t);
+      t = _mm512_add_ps(shifted(t, 4, 0xf0f0), t);
+      const __m512 first = quarters;
+      const __m512 second = _mm512_add_ps(first, _mm512_permutexvar_ps(_mm512_set1_epi32(7), t));
+      quarters = _mm512_add_ps(second, _mm512_permutexvar_ps(_mm512_set1_epi32(15), t));
+      g.v[k] = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, first, second), shifted(t, 1, 0xfefe));
+    }
+    return g;
+  }
+};
+
+CHUNKWISE_ALWAYS_INLINE Groups<double>
+                        Widened(const Groups<float> & groups)
+{
+  Groups<double> g;
+#  pragma GCC    unroll 2
+  for (int k = 0; k < Groups<float>::N; ++k)
+  {
+    g.v[2 * k] = _mm512_cvtps_pd(_mm512_castps512_ps256(groups.v[k]));
+    g.v[2 * k + 1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(groups.v[k], 1));
+  }
+  return g;
+}
+
 CHUNKWISE_ALWAYS_INLINE void
-Load(Groups (&columns)[TableGroup], const float * in)
+Narrow(Groups<float> & to, const Groups<double> & groups)
+{
+#  pragma GCC unroll 2
+  for (int k = 0; k < Groups<float>::N; ++k)
+  {
+    to.v[k] = _mm512_insertf32x8(
+      _mm512_castps256_ps512(_mm512_cvtpd_ps(groups.v[2 * k])), _mm512_cvtpd_ps(groups.v[2 * k + 1]), 1);
+  }
+}
+
+/** A block of voxels by columns of groups. */
+CHUNKWISE_ALWAYS_INLINE void
+Load(Groups<float> (&columns)[TableGroup], const float * in)
 {
   const __m512i low = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
   const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(2));
-#  pragma GCC   unroll 4
-  for (int k = 0; k < Groups::N; ++k)
+#  pragma GCC   unroll 2
+  for (int k = 0; k < Groups<float>::N; ++k)
   {
-    const __m512 a = _mm512_loadu_ps(in + 32 * k);
-    const __m512 b = _mm512_loadu_ps(in + 32 * k + 16);
-    const __m512 c = _mm512_permutex2var_ps(a, low, b);
-    const __m512 d = _mm512_permutex2var_ps(a, high, b);
-    columns[0].v[k] = _mm512_cvtps_pd(_mm512_castps512_ps256(c));
-    columns[1].v[k] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(c, 1));
-    columns[2].v[k] = _mm512_cvtps_pd(_mm512_castps512_ps256(d));
-    columns[3].v[k] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(d, 1));
+    const __m512 a = _mm512_loadu_ps(in + 64 * k);
+    const __m512 b = _mm512_loadu_ps(in + 64 * k + 16);
+    const __m512 c = _mm512_loadu_ps(in + 64 * k + 32);
+    const __m512 d = _mm512_loadu_ps(in + 64 * k + 48);
+    // Columns 0 and 1, and 2 and 3, of eight groups.
+    const __m512 first[2] = { _mm512_permutex2var_ps(a, low, b), _mm512_permutex2var_ps(a, high, b) };
+    const __m512 second[2] = { _mm512_permutex2var_ps(c, low, d), _mm512_permutex2var_ps(c, high, d) };
+#  pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i)
+    {
+      columns[2 * i].v[k] = _mm512_shuffle_f32x4(first[i], second[i], 0x44);
+      columns[2 * i + 1].v[k] = _mm512_shuffle_f32x4(first[i], second[i], 0xee);
+    }
   }
 }
 
 CHUNKWISE_ALWAYS_INLINE void
-Store(float * out, const Groups (&columns)[TableGroup])
+Load(Groups<double> (&columns)[TableGroup], const float * in)
+{
+  Groups<float> narrow[TableGroup];
+  Load(narrow, in);
+#  pragma GCC unroll 4
+  for (int c = 0; c < TableGroup; ++c)
+  {
+    columns[c] = Widened(narrow[c]);
+  }
+}
+
+CHUNKWISE_ALWAYS_INLINE void
+Store(float * out, const Groups<double> (&columns)[TableGroup])
 {
   const __m512i low = _mm512_setr_epi32(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27);
   const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(4));
 #  pragma GCC   unroll 4
-  for (int k = 0; k < Groups::N; ++k)
+  for (int k = 0; k < Groups<double>::N; ++k)
   {
     const __m512 a =
       _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(columns[0].v[k])), _mm512_cvtpd_ps(columns[1].v[k]), 1);
@@ -155,11 +253,11 @@ Store(float * out, const Groups (&columns)[TableGroup])
 }
 
 CHUNKWISE_ALWAYS_INLINE void
-Load(Groups (&columns)[TableGroup], const double * in)
+Load(Groups<double> (&columns)[TableGroup], const double * in)
 {
   const __m512i places = _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28);
 #  pragma GCC   unroll 4
-  for (int k = 0; k < Groups::N; ++k)
+  for (int k = 0; k < Groups<double>::N; ++k)
   {
 #  pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
@@ -170,12 +268,12 @@ Load(Groups (&columns)[TableGroup], const double * in)
 }
 
 CHUNKWISE_ALWAYS_INLINE void
-Store(double * out, const Groups (&columns)[TableGroup])
+Store(double * out, const Groups<double> (&columns)[TableGroup])
 {
   const __m512i even = _mm512_setr_epi64(0, 8, 2, 10, 4, 12, 6, 14);
   const __m512i odd = _mm512_add_epi64(even, _mm512_set1_epi64(1));
 #  pragma GCC   unroll 4
-  for (int k = 0; k < Groups::N; ++k)
+  for (int k = 0; k < Groups<double>::N; ++k)
   {
     // Columns 0 and 1, and 2 and 3, of every second group.
     const __m512d pairs[2][2] = { { _mm512_permutex2var_pd(columns[0].v[k], even, columns[1].v[k]),
@@ -194,12 +292,13 @@ Store(double * out, const Groups (&columns)[TableGroup])
   }
 }
 #else
+template <typename T>
 struct Groups
 {
-  double v[TableGroups];
+  T v[TableGroups];
 
   static CHUNKWISE_ALWAYS_INLINE Groups
-  Load(const double * p)
+  Load(const T * p)
   {
     Groups g;
     for (int i = 0; i < TableGroups; ++i)
@@ -209,7 +308,7 @@ struct Groups
     return g;
   }
   CHUNKWISE_ALWAYS_INLINE void
-  Store(double * p) const
+  Store(T * p) const
   {
     for (int i = 0; i < TableGroups; ++i)
     {
@@ -237,7 +336,7 @@ struct Groups
     return g;
   }
   CHUNKWISE_ALWAYS_INLINE Groups
-  After(double left) const
+  After(T left) const
   {
     Groups g;
     for (int i = 0; i < TableGroups; ++i)
@@ -246,7 +345,7 @@ struct Groups
     }
     return g;
   }
-  CHUNKWISE_ALWAYS_INLINE double
+  CHUNKWISE_ALWAYS_INLINE T
   Last() const
   {
     return v[TableGroups - 1];
@@ -256,10 +355,10 @@ struct Groups
   Before() const
   {
     Groups g;
-    double quarters = 0;
+    T      quarters = 0;
     for (int q = 0; q < TableGroups; q += TableQuarter)
     {
-      double scanned[4][TableQuarter];
+      T scanned[4][TableQuarter];
       for (int i = 0; i < TableQuarter; ++i)
       {
         scanned[0][i] = v[q + i];
@@ -274,7 +373,7 @@ struct Groups
       }
       for (int i = 0; i < TableQuarter; ++i)
       {
-        g.v[q + i] = quarters + (i > 0 ? scanned[3][i - 1] : 0.0);
+        g.v[q + i] = quarters + (i > 0 ? scanned[3][i - 1] : T{ 0 });
       }
       quarters = quarters + scanned[3][TableQuarter - 1];
     }
@@ -282,24 +381,44 @@ struct Groups
   }
 };
 
-/** A block of voxels by columns of groups, as doubles. */
-template <typename TIn>
+inline Groups<double>
+Widened(const Groups<float> & groups)
+{
+  Groups<double> g;
+  for (int i = 0; i < TableGroups; ++i)
+  {
+    g.v[i] = static_cast<double>(groups.v[i]);
+  }
+  return g;
+}
+
+inline void
+Narrow(Groups<float> & to, const Groups<double> & groups)
+{
+  for (int i = 0; i < TableGroups; ++i)
+  {
+    to.v[i] = static_cast<float>(groups.v[i]);
+  }
+}
+
+/** A block of voxels by columns of groups. */
+template <typename T, typename TIn>
 void
-Load(Groups (&columns)[TableGroup], const TIn * in)
+Load(Groups<T> (&columns)[TableGroup], const TIn * in)
 {
   for (int i = 0; i < TableGroups; ++i)
   {
 #  pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
-      columns[c].v[i] = static_cast<double>(in[TableGroup * i + c]);
+      columns[c].v[i] = static_cast<T>(in[TableGroup * i + c]);
     }
   }
 }
 
 template <typename TOut>
 void
-Store(TOut * out, const Groups (&columns)[TableGroup])
+Store(TOut * out, const Groups<double> (&columns)[TableGroup])
 {
   for (int i = 0; i < TableGroups; ++i)
   {
@@ -312,16 +431,29 @@ Store(TOut * out, const Groups (&columns)[TableGroup])
 }
 #endif
 
-/** X. Adding +0 where nothing is to be added changes no bit: no sum here is -0, as all begin with +0. */
+CHUNKWISE_ALWAYS_INLINE Groups<double>
+                        Widened(const Groups<double> & groups)
+{
+  return groups;
+}
+
 CHUNKWISE_ALWAYS_INLINE void
-Scan(Groups (&columns)[TableGroup])
+Narrow(Groups<double> & to, const Groups<double> & groups)
+{
+  to = groups;
+}
+
+/** X. Adding +0 where nothing is to be added changes no bit: no sum here is -0, as all begin with +0. */
+template <typename T>
+CHUNKWISE_ALWAYS_INLINE void
+Scan(Groups<T> (&columns)[TableGroup])
 {
 #pragma GCC unroll 4
   for (int c = 1; c < TableGroup; ++c)
   {
     columns[c] = columns[c - 1] + columns[c];
   }
-  const Groups before = columns[TableGroup - 1].Before();
+  const Groups<T> before = columns[TableGroup - 1].Before();
 #pragma GCC unroll 4
   for (int c = 0; c < TableGroup; ++c)
   {
@@ -330,16 +462,15 @@ Scan(Groups (&columns)[TableGroup])
 }
 
 inline void
-Before(double * out, const double * blocks, const double * sections, std::int64_t columns)
+Before(double * out, const double * blocks, std::int64_t columns)
 {
   for (std::int64_t x = 0; x < columns; x += TableColumns)
   {
-    Groups sums[TableGroup];
+    Groups<double> sums[TableGroup];
 #pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
-      const std::int64_t at = x + c * TableGroups;
-      sums[c] = Groups::Load(blocks + at) + Groups::Load(sections + at);
+      sums[c] = Groups<double>::Load(blocks + x + c * TableGroups);
     }
     Scan(sums);
 #pragma GCC unroll 4
@@ -406,8 +537,9 @@ template <typename TIn, typename TOut, bool VSquares>
 void
 RealRow(const TableRow & row)
 {
+  using Local = typename Choice<sizeof(TIn) == 4 && sizeof(TOut) == 4, float, double>::Type;
   auto * const plane = static_cast<double *>(row.plane);
-  auto * const local = static_cast<double *>(row.local);
+  auto * const local = static_cast<Local *>(row.local);
   double       left = row.out ? *static_cast<double *>(row.left) : 0;
   for (std::int64_t x = 0; x < row.columns; x += TableColumns)
   {
@@ -416,46 +548,67 @@ RealRow(const TableRow & row)
     {
       FetchAhead<TOut>(row.out, x);
     }
-    TIn    padded[TableColumns];
-    Groups sums[TableGroup];
-    Load(sums, WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded));
+    TIn               padded[TableColumns];
+    const TIn * const in = WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded);
+    Groups<Local>     sums[TableGroup];
+    if (plane)
+    {
+      Groups<double> terms[TableGroup];
+      Load(terms, in);
+#pragma GCC unroll 4
+      for (int c = 0; c < TableGroup; ++c)
+      {
+        const std::int64_t at = x + c * TableGroups;
+        terms[c] = Groups<double>::Load(plane + at) + (VSquares ? terms[c].Squared() : terms[c]);
+        terms[c].Store(plane + at);
+        Narrow(sums[c], terms[c]);
+      }
+    }
+    else
+    {
+      Load(sums, in);
+#pragma GCC unroll 4
+      for (int c = 0; c < TableGroup; ++c)
+      {
+        sums[c] = VSquares ? sums[c].Squared() : sums[c];
+      }
+    }
+    if (!local)
+    {
+      continue;
+    }
 #pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
       const std::int64_t at = x + c * TableGroups;
-      if (VSquares)
-      {
-        sums[c] = sums[c].Squared();
-      }
-      if (plane)
-      {
-        sums[c] = Groups::Load(plane + at) + sums[c];
-        sums[c].Store(plane + at);
-      }
-      if (local)
-      {
-        sums[c] = Groups::Load(local + at) + sums[c];
-        sums[c].Store(local + at);
-      }
+      sums[c] = Groups<Local>::Load(local + at) + sums[c];
+      sums[c].Store(local + at);
     }
     if (!row.out)
     {
       continue;
     }
-    Scan(sums);
 #pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
-      sums[c] = Groups::Load(static_cast<const double *>(row.before) + x + c * TableGroups) + sums[c];
+      sums[c] = Groups<Local>::Load(static_cast<const Local *>(row.sections) + x + c * TableGroups) + sums[c];
     }
-    const double next = left + sums[TableGroup - 1].Last();
+    Scan(sums);
+    Groups<double> results[TableGroup];
 #pragma GCC unroll 4
     for (int c = 0; c < TableGroup; ++c)
     {
-      sums[c] = sums[c].After(left);
+      results[c] =
+        Groups<double>::Load(static_cast<const double *>(row.before) + x + c * TableGroups) + Widened(sums[c]);
+    }
+    const double next = left + results[TableGroup - 1].Last();
+#pragma GCC unroll 4
+    for (int c = 0; c < TableGroup; ++c)
+    {
+      results[c] = results[c].After(left);
     }
     left = next;
-    StoreBlock(static_cast<TOut *>(row.out) + x, row.first - x, row.last - x, [&](TOut * out) { Store(out, sums); });
+    StoreBlock(static_cast<TOut *>(row.out) + x, row.first - x, row.last - x, [&](TOut * out) { Store(out, results); });
   }
   if (row.out)
   {

@@ -4,33 +4,18 @@
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
-// Each node's part is a convolution of a block, added to sums of the whole chunk. Nodes whose parts do not overlap are
-// added at the same time by workers that take the next one as they become free; in two dimensions a node is the work of
-// one worker, in three its planes and columns are shared.
+#include <atomic>
+#include <thread>
+
+// Each node's part is a convolution of a block, added to sums of the whole chunk, colors of nodes whose parts do not
+// overlap one after the other. In three dimensions a node's planes and columns are shared by the workers. In two a node
+// is the work of one worker, who takes the next one when done, and waits before it adds for those that come first at
+// the same voxels: they were taken earlier.
 namespace chunkwise
 {
 
 namespace
 {
-
-/** A worker alone. */
-class InlineExecutor : public Executor
-{
-public:
-  unsigned int
-  GetConcurrency() const override
-  {
-    return 1;
-  }
-  void
-  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
-  {
-    for (std::int64_t i = 0; i < count; ++i)
-    {
-      body(i, 0);
-    }
-  }
-};
 
 /** Lets a part stop early; a voxel is finished once all parts are. */
 class StopOnly : public RunControl
@@ -58,6 +43,48 @@ struct NodePart
   std::int64_t node;
   Box          support;
   Box          output;
+  /** Parts that are added before it at some voxel, by their place in the order. */
+  std::vector<std::size_t> before;
+};
+
+/** Which parts have been added. */
+class AddedParts
+{
+public:
+  explicit AddedParts(std::size_t count)
+    : m_Added(count)
+  {}
+
+  void
+  Await(const NodePart & part) const
+  {
+    for (const std::size_t other : part.before)
+    {
+      while (!m_Added[other].load(std::memory_order_acquire))
+      {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+  /** Says so at its end, however that comes: nobody may wait for a part that failed. */
+  class Guard
+  {
+  public:
+    Guard(AddedParts & parts, std::size_t part)
+      : m_Added(parts.m_Added[part])
+    {}
+    Guard(const Guard &) = delete;
+    Guard &
+    operator=(const Guard &) = delete;
+    ~Guard() { m_Added.store(true, std::memory_order_release); }
+
+  private:
+    std::atomic<bool> & m_Added;
+  };
+
+private:
+  std::vector<std::atomic<bool>> m_Added;
 };
 
 /** The rows of one node: weighted as they enter or as they leave, and added. */
@@ -66,8 +93,10 @@ class NodeRows
 {
 public:
   NodeRows(const KernelCall & call, const KernelCall & factorCall, const VaryingConvolutionOperation & operation,
-           const NodePart & part, T * sums)
+           const NodePart & part, const AddedParts & added, T * sums)
     : m_Operation(operation)
+    , m_Part(part)
+    , m_Added(added)
     , m_Output(call.output.box)
     , m_Strides(DenseStrides(call.output.box.Extents()))
     , m_Support(part.support)
@@ -104,6 +133,7 @@ public:
       m_Factors.Scale(at, axis, n, row);
       Weigh(at, axis, n, row);
     }
+    m_Added.Await(m_Part);
     std::int64_t offset = 0;
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -132,6 +162,8 @@ private:
   }
 
   const VaryingConvolutionOperation & m_Operation;
+  const NodePart &                    m_Part;
+  const AddedParts &                  m_Added;
   const Box                           m_Output;
   const Coordinates                   m_Strides;
   const Box                           m_Support;
@@ -220,13 +252,13 @@ public:
       colors[a] = ColorsOf(m_Operation, a, output, image);
       allColors *= colors[a];
     }
-    std::vector<std::vector<NodePart>> parts(static_cast<std::size_t>(allColors));
+    std::vector<std::vector<NodePart>> ofColor(static_cast<std::size_t>(allColors));
     for (std::size_t node = 0; node < m_Operation.kernels.size(); ++node)
     {
       const auto        number = static_cast<std::int64_t>(node);
       const Coordinates position = m_Operation.GetNodePosition(number);
       const Box         support = m_Operation.GetSupport(position, image);
-      const NodePart    part{ number, support, m_Operation.GetReach(support, output) };
+      const NodePart    part{ number, support, m_Operation.GetReach(support, output), {} };
       if (support.IsEmpty() || part.output.IsEmpty())
       {
         continue;
@@ -236,23 +268,44 @@ public:
       {
         color = color * colors[a] + position[a] % colors[a];
       }
-      parts[static_cast<std::size_t>(color)].push_back(part);
+      ofColor[static_cast<std::size_t>(color)].push_back(part);
     }
-    for (const auto & together : parts)
+    std::vector<NodePart> parts;
+    for (const auto & together : ofColor)
     {
-      if (SharesNodes(m_Operation))
+      const std::size_t earlier = parts.size();
+      for (NodePart part : together)
       {
-        for (const NodePart & part : together)
+        for (std::size_t i = 0; i < earlier; ++i)
         {
-          RunPart(part, *m_Call.executor, m_Parts);
+          if (!Intersect(parts[i].output, part.output).IsEmpty())
+          {
+            part.before.push_back(i);
+          }
         }
-        continue;
+        parts.push_back(part);
       }
-      m_Call.executor->ParallelFor(
-        static_cast<std::int64_t>(together.size()), [&](std::int64_t i, unsigned int worker) {
-          InlineExecutor alone;
-          RunPart(together[static_cast<std::size_t>(i)], alone, m_Parts + worker * m_PerWorker);
-        });
+    }
+    AddedParts added(parts.size());
+    const auto run = [&](std::int64_t i, Executor & executor, T * scratch) {
+      const auto              number = static_cast<std::size_t>(i);
+      const AddedParts::Guard guard(added, number);
+      RunPart(parts[number], added, executor, scratch);
+    };
+    const auto count = static_cast<std::int64_t>(parts.size());
+    if (SharesNodes(m_Operation))
+    {
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        run(i, *m_Call.executor, m_Parts);
+      }
+    }
+    else
+    {
+      m_Call.executor->ParallelFor(count, [&](std::int64_t i, unsigned int worker) {
+        InlineExecutor alone;
+        run(i, alone, m_Parts + worker * m_PerWorker);
+      });
     }
 
     const ImageConvolutionOperation first = m_Operation.GetNodeOperation(0);
@@ -277,7 +330,7 @@ public:
 
 private:
   void
-  RunPart(const NodePart & part, Executor & executor, T * scratch) const
+  RunPart(const NodePart & part, const AddedParts & added, Executor & executor, T * scratch) const
   {
     StopOnly control(m_Call.control);
     if (control.ShouldStop())
@@ -294,7 +347,7 @@ private:
     call.control = &control;
     KernelCall factorCall = call;
     factorCall.operation = &factors;
-    const NodeRows<T> rows(call, factorCall, m_Operation, part, m_Sums);
+    const NodeRows<T> rows(call, factorCall, m_Operation, part, added, m_Sums);
     for (const Box & block : CutIntoBlocks(part.output, LargestBlock<T>(node, m_Call.image.Extents())))
     {
       RunBlock<T>(call, rows, block, spreads ? &part.support : nullptr);

@@ -28,6 +28,8 @@ RegisterHostWiener(KernelRegistry & registry);
 void
 RegisterHostReconstruction(KernelRegistry & registry);
 void
+RegisterHostSettle(KernelRegistry & registry);
+void
 RegisterHostRange(KernelRegistry & registry);
 void
 RegisterHostSeparable(KernelRegistry & registry);

@@ -22,6 +22,7 @@ GetHostKernels()
     RegisterHostWiener(*registry);
     RegisterHostRange(*registry);
     RegisterHostReconstruction(*registry);
+    RegisterHostSettle(*registry);
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
     RegisterHostSequence(*registry);

@@ -16,6 +16,7 @@ set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuRankTiles.cxx
   cpu/chunkwiseCpuRange.cxx
   cpu/chunkwiseCpuReconstruction.cxx
+  cpu/chunkwiseCpuSettle.cxx
   cpu/chunkwiseCpuSeparable.cxx
   cpu/chunkwiseCpuSummedAreaTable.cxx
   cpu/chunkwiseCpuTableBaseline.cxx

@@ -1,0 +1,98 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaPixels_cuh
+#define chunkwiseCudaPixels_cuh
+
+#include "chunkwiseReducer.h"
+#include "chunkwiseTypes.h"
+
+#include <cstdint>
+
+// Pixels of a kind that is known at run time; with VNative they are numbers of type T.
+namespace chunkwise
+{
+
+template <typename T, bool VNative>
+__device__ T
+LoadAs(const void * data, PixelKind kind, std::int64_t at)
+{
+  if constexpr (VNative)
+  {
+    return static_cast<const T *>(data)[at];
+  }
+  else
+  {
+    switch (kind)
+    {
+      case PixelKind::UInt8:
+        return static_cast<T>(static_cast<const std::uint8_t *>(data)[at]);
+      case PixelKind::Int8:
+        return static_cast<T>(static_cast<const std::int8_t *>(data)[at]);
+      case PixelKind::UInt16:
+        return static_cast<T>(static_cast<const std::uint16_t *>(data)[at]);
+      case PixelKind::Int16:
+        return static_cast<T>(static_cast<const std::int16_t *>(data)[at]);
+      case PixelKind::UInt32:
+        return static_cast<T>(static_cast<const std::uint32_t *>(data)[at]);
+      case PixelKind::Int32:
+        return static_cast<T>(static_cast<const std::int32_t *>(data)[at]);
+      case PixelKind::UInt64:
+        return static_cast<T>(static_cast<const std::uint64_t *>(data)[at]);
+      case PixelKind::Int64:
+        return static_cast<T>(static_cast<const std::int64_t *>(data)[at]);
+      case PixelKind::Float32:
+        return static_cast<T>(static_cast<const float *>(data)[at]);
+      default:
+        return static_cast<T>(static_cast<const double *>(data)[at]);
+    }
+  }
+}
+
+template <typename T, bool VNative>
+__device__ void
+StoreAs(void * data, PixelKind kind, std::int64_t at, T value)
+{
+  if constexpr (VNative)
+  {
+    static_cast<T *>(data)[at] = value;
+  }
+  else
+  {
+    switch (kind)
+    {
+      case PixelKind::UInt8:
+        static_cast<std::uint8_t *>(data)[at] = RoundAndClamp<std::uint8_t>(value);
+        break;
+      case PixelKind::Int8:
+        static_cast<std::int8_t *>(data)[at] = RoundAndClamp<std::int8_t>(value);
+        break;
+      case PixelKind::UInt16:
+        static_cast<std::uint16_t *>(data)[at] = RoundAndClamp<std::uint16_t>(value);
+        break;
+      case PixelKind::Int16:
+        static_cast<std::int16_t *>(data)[at] = RoundAndClamp<std::int16_t>(value);
+        break;
+      case PixelKind::UInt32:
+        static_cast<std::uint32_t *>(data)[at] = RoundAndClamp<std::uint32_t>(value);
+        break;
+      case PixelKind::Int32:
+        static_cast<std::int32_t *>(data)[at] = RoundAndClamp<std::int32_t>(value);
+        break;
+      case PixelKind::UInt64:
+        static_cast<std::uint64_t *>(data)[at] = RoundAndClamp<std::uint64_t>(value);
+        break;
+      case PixelKind::Int64:
+        static_cast<std::int64_t *>(data)[at] = RoundAndClamp<std::int64_t>(value);
+        break;
+      case PixelKind::Float32:
+        static_cast<float *>(data)[at] = static_cast<float>(value);
+        break;
+      default:
+        static_cast<double *>(data)[at] = static_cast<double>(value);
+        break;
+    }
+  }
+}
+
+} // namespace chunkwise
+
+#endif

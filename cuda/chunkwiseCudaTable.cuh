@@ -1,0 +1,424 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaTable_cuh
+#define chunkwiseCudaTable_cuh
+
+#include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseSummedAreaTableOperation.h"
+
+#include <type_traits>
+
+namespace chunkwise
+{
+namespace sat
+{
+
+constexpr int SectionRows = SummedAreaTableOperation::SectionRows;
+constexpr int BlockRows = SummedAreaTableOperation::BlockRows;
+constexpr int Columns = SummedAreaTableOperation::BlockColumns;
+constexpr int Group = SummedAreaTableOperation::GroupColumns;
+constexpr int QuarterGroups = SummedAreaTableOperation::QuarterGroups;
+constexpr int Groups = Columns / Group;
+constexpr int Quarters = Groups / QuarterGroups;
+constexpr int Warps = 8;
+static_assert(Group * 32 == Columns && SectionRows * Warps == BlockRows, "a warp has a section of a tile");
+
+template <typename T>
+constexpr bool IsReal = std::is_floating_point<T>::value;
+
+/** Sums of integers wrap around, so all are unsigned here. In memory that others see they have 64 bits. */
+template <typename TIn>
+using AccumulatorOf = std::conditional_t<IsReal<TIn>, double, std::uint64_t>;
+
+template <typename TSum, typename TIn>
+__device__ __forceinline__ TSum
+Term(TIn value, bool squares)
+{
+  const auto wide = static_cast<TSum>(value);
+  return squares ? wide * wide : wide;
+}
+
+/** A sum of voxels of type TIn in a wider type. */
+template <typename TIn, typename TWide, typename TSum>
+__device__ __forceinline__ TWide
+Widen(TSum sum)
+{
+  if constexpr (std::is_signed<TIn>::value && !IsReal<TIn>)
+  {
+    return static_cast<TWide>(static_cast<std::make_signed_t<TSum>>(sum));
+  }
+  else
+  {
+    return static_cast<TWide>(sum);
+  }
+}
+
+/** A sum that a tile hands to the next one of its row or column, and which tile did. */
+template <typename T>
+struct Handed
+{
+  using Tag = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  T   sum;
+  Tag tag;
+};
+
+/** How tiles come by what is above them and to their left: they hand it on to each other (Single), or a first pass
+ * gives each tile's sums, which are then scanned (chunkwiseCudaTableBlocks.cuh), and a last one the results. */
+enum class TablePass
+{
+  Single,
+  Sums,
+  Results
+};
+
+/** One kernel call on slices that are independent of each other or, `deep`, sums of all slices before. */
+template <typename TIn, typename TOut, typename TCarry>
+struct Table
+{
+  const TIn *        in; ///< rows [firstRow, lastRow) of all columns
+  TOut *             out;
+  Box                store; ///< of the output: columns and rows; x and y alone count
+  std::int64_t       columns;
+  std::int64_t       firstRow;
+  std::int64_t       lastRow;
+  int                slices;
+  int                skipped; ///< slices before those of the output
+  int                depth;   ///< slices of a stack, which a block goes through with one place of a tile
+  int                tileColumns;
+  int                tileRows; ///< those that [firstRow, lastRow) touches
+  unsigned long long tickets;
+  bool               inUnits;   ///< rows of the input may be copied in units of 16 bytes
+  bool               outGroups; ///< rows of the output are whole, and groups of them begin at multiples of 16 bytes
+  bool               outPairs;  ///< so do pairs of groups
+  bool               squares;
+  const AccumulatorOf<TIn> * carry;  ///< C, S and l before the first row; nullptr: 0
+  const AccumulatorOf<TIn> * before; ///< of each stack, the sum of the slices before; nullptr: 0
+  uint4 *                    planes; ///< room for P of the tiles that are worked on; nullptr: in shared memory
+  Handed<TCarry> *           above;  ///< of each slice and parity, one for each column
+  Handed<TCarry> *           left;   ///< of each slice and row of tiles, one for each parity and row
+  unsigned long long *       ticket; ///< nullptr: tiles are dealt out in turn
+  /** Of the passes but Single, of each slice: of columns and rows of tiles, those of each tile one after the other. At
+   * first a tile's own sums, then the sums of those before. */
+  TCarry * columnSums;
+  TCarry * rowSums;
+};
+
+/** C of a column before the call's first row. Sums of integers have no order: with them it is all rows before. */
+template <typename TIn, typename TOut, typename TCarry>
+__device__ TCarry
+FirstOf(const Table<TIn, TOut, TCarry> & table, std::int64_t x)
+{
+  const auto * const carry = table.carry + x;
+  return static_cast<TCarry>(IsReal<TIn> ? *carry : *carry + carry[table.columns] + carry[2 * table.columns]);
+}
+
+/** Tiles hand sums on through words of a sum and a tag, each written and read as a whole, so that no fence orders one
+ * after the other and one trip to the second-level cache is enough.
+ *
+ * Two words alternate along a row or column of tiles: tile i writes where tile i - 2 wrote. Only tile i - 1 read that,
+ * and the sum that it wrote then, which tile i has read, depends on it; so does what tile i writes. A read that saw the
+ * later write would be a value out of thin air, which the memory model excludes. */
+__device__ __forceinline__ Handed<std::uint32_t>
+                           LoadHanded(const Handed<std::uint32_t> * word)
+{
+  unsigned long long bits;
+  asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(bits) : "l"(word));
+  return { static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32) };
+}
+
+__device__ __forceinline__ void
+StoreHanded(Handed<std::uint32_t> * word, std::uint32_t sum, std::uint32_t tag)
+{
+  const unsigned long long bits = sum | static_cast<unsigned long long>(tag) << 32;
+  asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
+}
+
+template <typename T>
+__device__ __forceinline__ Handed<T>
+                           LoadHanded(const Handed<T> * word)
+{
+  static_assert(sizeof(T) == 8, "two words of 64 bits");
+  unsigned long long sum;
+  unsigned long long tag;
+  asm volatile("{\n\t.reg .b128 both;\n\t"
+               "ld.relaxed.gpu.global.b128 both, [%2];\n\t"
+               "mov.b128 {%0, %1}, both;\n\t}"
+               : "=l"(sum), "=l"(tag)
+               : "l"(word));
+  Handed<T> handed;
+  __builtin_memcpy(&handed.sum, &sum, sizeof(sum));
+  handed.tag = tag;
+  return handed;
+}
+
+template <typename T>
+__device__ __forceinline__ void
+StoreHanded(Handed<T> * word, T sum, std::uint64_t tag)
+{
+  unsigned long long bits[2]{ 0, tag };
+  __builtin_memcpy(bits, &sum, sizeof(sum));
+  asm volatile("{\n\t.reg .b128 both;\n\t"
+               "mov.b128 both, {%1, %2};\n\t"
+               "st.relaxed.gpu.global.b128 [%0], both;\n\t}" ::"l"(word),
+               "l"(bits[0]),
+               "l"(bits[1])
+               : "memory");
+}
+
+/** The words of a row or column that goes through a line of tiles: those of even and odd tiles are `stride` apart. */
+template <typename T>
+struct Line
+{
+  Handed<T> *  words;
+  std::int64_t stride;
+  int          at; ///< the tile's number
+
+  __device__ const Handed<T> *
+                   From() const
+  {
+    return words + (at % 2 == 0 ? stride : 0);
+  }
+  __device__ Handed<T> *
+             To() const
+  {
+    return words + (at % 2 == 0 ? 0 : stride);
+  }
+  /** Asks for the sum before this tile. */
+  __device__ Handed<T>
+             Ask() const
+  {
+    return at > 0 ? LoadHanded(From()) : Handed<T>{};
+  }
+  /** The sum before this tile, `first` if it is the first one; hands on that with `own`. */
+  __device__ T
+  Pass(Handed<T> asked, T first, T own) const
+  {
+    using Tag = typename Handed<T>::Tag;
+    if (at > 0)
+    {
+      while (asked.tag != static_cast<Tag>(at))
+      {
+        asked = LoadHanded(From());
+      }
+      first = asked.sum;
+    }
+    StoreHanded(To(), static_cast<T>(first + own), static_cast<Tag>(at + 1));
+    return first;
+  }
+};
+
+/** A place of a tile and a slice; `first`: of its stack. */
+struct alignas(16) Step
+{
+  int                row; ///< of tiles; -1: no work is left
+  int                column;
+  int                slice;
+  int                first;
+  unsigned long long ticket;
+  unsigned long long begin; ///< the ticket that the tile's diagonal begins with
+  std::int64_t       in;    ///< the tile's first voxel, which may be before the input's
+  std::int64_t       out;
+  bool               whole; ///< all of the tile is read and stored, by units of 16 bytes
+};
+
+/** As many as a block knows of. */
+constexpr int Steps = 3;
+
+/** Before the first ticket. */
+__device__ inline Step
+NoStep()
+{
+  Step step{};
+  step.row = -1;
+  return step;
+}
+
+/** The place that comes after `step` in a block's work: the next slice of the stack or, of a new ticket, a tile in the
+ * order of antidiagonals, where those to the left and above come before. */
+template <typename TTable>
+__device__ Step
+NextStep(const TTable & table, const Step & step, int rowsOfTile)
+{
+  Step next = step;
+  if (step.row >= 0 && step.slice + 1 < table.slices && step.slice + 1 < step.first + table.depth)
+  {
+    ++next.slice;
+  }
+  else
+  {
+    next.ticket = table.ticket ? atomicAdd(table.ticket, 1ull) : (step.row >= 0 ? step.ticket + gridDim.x : blockIdx.x);
+    const unsigned long long ticket = next.ticket;
+    const bool               isThere = ticket < table.tickets;
+    const int                last = table.tileRows + table.tileColumns - 2;
+    int                      diagonal = step.row >= 0 ? step.row + step.column : 0;
+    // Tickets of a block grow, so that the diagonal is found from the last one.
+    for (;;)
+    {
+      const int sides = min(table.tileRows, table.tileColumns);
+      const int length = min(sides, min(diagonal, last - diagonal) + 1);
+      const int above = max(0, diagonal - (table.tileColumns - 1));
+      if (!isThere || ticket < next.begin + static_cast<unsigned int>(length))
+      {
+        next.row = isThere ? above + static_cast<int>(ticket - next.begin) : -1;
+        break;
+      }
+      next.begin += static_cast<unsigned int>(length);
+      next.first += diagonal == last ? table.depth : 0;
+      diagonal = diagonal == last ? 0 : diagonal + 1;
+    }
+    next.column = diagonal - next.row;
+    next.slice = next.first;
+  }
+  const Box &        store = table.store;
+  const std::int64_t x = std::int64_t{ next.column } * Columns;
+  const std::int64_t y = (table.firstRow / rowsOfTile + next.row) * rowsOfTile;
+  next.in = (next.slice * (table.lastRow - table.firstRow) + y - table.firstRow) * table.columns + x;
+  next.out = ((next.slice - table.skipped) * store.Extent(1) + y - store.lower.axis[1]) * store.Extent(0) + x -
+             store.lower.axis[0];
+  next.whole = table.inUnits && table.outGroups && table.outPairs && x + Columns <= table.columns &&
+               y >= table.firstRow && y + rowsOfTile <= table.lastRow && y >= store.lower.axis[1] &&
+               y + rowsOfTile <= store.upper.axis[1];
+  return next;
+}
+
+template <typename T>
+struct alignas(sizeof(T) * Group > 16 ? 16 : sizeof(T) * Group) FourOf
+{
+  T value[Group];
+};
+
+/** Stores a lane's group. Groups of 32 bytes are exchanged within pairs of lanes first, so that each store of a warp
+ * covers whole sectors; `paired` says that both lanes of a pair store. */
+template <typename TOut>
+__device__ __forceinline__ void
+StoreGroup(TOut * out, const FourOf<TOut> & group, bool isStored, bool paired, int lane)
+{
+  if constexpr (sizeof(FourOf<TOut>) == 16)
+  {
+    if (isStored)
+    {
+      uint4 bits;
+      __builtin_memcpy(&bits, &group, 16);
+      __stcs(reinterpret_cast<uint4 *>(out), bits);
+    }
+  }
+  else
+  {
+    static_assert(sizeof(FourOf<TOut>) == 32, "4 or 8 bytes a voxel");
+    uint4 halves[2];
+    __builtin_memcpy(halves, &group, 32);
+    int second = 2;
+    if (paired)
+    {
+      const bool  odd = lane % 2 != 0;
+      const uint4 given = odd ? halves[0] : halves[1];
+      uint4       taken;
+      taken.x = __shfl_xor_sync(~0u, given.x, 1);
+      taken.y = __shfl_xor_sync(~0u, given.y, 1);
+      taken.z = __shfl_xor_sync(~0u, given.z, 1);
+      taken.w = __shfl_xor_sync(~0u, given.w, 1);
+      halves[0] = odd ? taken : halves[0];
+      halves[1] = odd ? halves[1] : taken;
+      out -= odd ? 2 : 0;
+      second = 4;
+    }
+    if (isStored)
+    {
+      __stcs(reinterpret_cast<uint4 *>(out), halves[0]);
+      __stcs(reinterpret_cast<uint4 *>(out + second), halves[1]);
+    }
+  }
+}
+
+/** t of X on one row: a lane has a group. */
+template <typename T>
+__device__ __forceinline__ T
+ScanGroups(T total, int lane)
+{
+#pragma unroll
+  for (int d = 1; d < QuarterGroups; d *= 2)
+  {
+    const T left = __shfl_up_sync(~0u, total, d, QuarterGroups);
+    total = lane % QuarterGroups >= d ? left + total : total;
+  }
+  return total;
+}
+
+/** X on several rows: a lane has a group of each. For the totals of groups rows change places with lanes, through
+ * `exchange`, so that a lane has a quarter of a row and scans it without asking others step by step. */
+constexpr int ScannedRows = 8;
+static_assert(ScannedRows * Columns / Group / QuarterGroups == 32, "a lane has a quarter of a row");
+
+template <typename T>
+struct alignas(16) Quarter
+{
+  T total[QuarterGroups];
+};
+
+/** A row of totals and what keeps rows out of each other's banks. */
+template <typename T>
+struct ExchangeRow
+{
+  Quarter<T> quarters[Columns / Group / QuarterGroups];
+  uint4      apart;
+};
+
+template <typename T>
+__device__ __forceinline__ void
+ScanRows(T (&sums)[ScannedRows][Group], ExchangeRow<T> * exchange, int lane)
+{
+  T * const     own = exchange[0].quarters[0].total + lane;
+  constexpr int Pitch = sizeof(ExchangeRow<T>) / sizeof(T);
+#pragma unroll
+  for (int r = 0; r < ScannedRows; ++r)
+  {
+#pragma unroll
+    for (int i = 1; i < Group; ++i)
+    {
+      sums[r][i] = sums[r][i - 1] + sums[r][i];
+    }
+    own[r * Pitch] = sums[r][Group - 1];
+  }
+  __syncwarp();
+  const int    row = lane % ScannedRows;
+  Quarter<T> & place = exchange[row].quarters[lane / ScannedRows];
+  Quarter<T>   quarter = place;
+#pragma unroll
+  for (int d = 1; d < QuarterGroups; d *= 2)
+  {
+#pragma unroll
+    for (int g = QuarterGroups - 1; g >= d; --g)
+    {
+      quarter.total[g] = quarter.total[g - d] + quarter.total[g];
+    }
+  }
+  T before = T(0);
+#pragma unroll
+  for (int q = 0; q < 32 / ScannedRows - 1; ++q)
+  {
+    const T total = __shfl_sync(~0u, quarter.total[QuarterGroups - 1], q * ScannedRows + row);
+    before = lane / ScannedRows > q ? before + total : before;
+  }
+#pragma unroll
+  for (int g = QuarterGroups - 1; g > 0; --g)
+  {
+    quarter.total[g] = before + quarter.total[g - 1];
+  }
+  quarter.total[0] = before;
+  place = quarter;
+  __syncwarp();
+#pragma unroll
+  for (int r = 0; r < ScannedRows; ++r)
+  {
+    const T left = own[r * Pitch];
+#pragma unroll
+    for (int i = 0; i < Group; ++i)
+    {
+      sums[r][i] = left + sums[r][i];
+    }
+  }
+}
+
+} // namespace sat
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,60 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaVaryingCells_h
+#define chunkwiseCudaVaryingCells_h
+
+#include "chunkwiseCudaTables.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
+
+#include <cstdio>
+
+// A convolution that varies along two axes, in float, all cells of a chunk together: each cell is transformed once,
+// multiplied by the spectra of the nodes around it, which are kept, and each product is transformed back and weighted;
+// in the other order each weighted input is transformed, and the sum of the products once back.
+namespace chunkwise
+{
+
+/** What cells take of a chunk's scratch; 0 if they cannot be used. */
+std::size_t
+ScratchOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk);
+
+/** Device memory traffic of a chunk in bytes; 0 if they cannot be used. */
+double
+CostOfVaryingCells(const VaryingConvolutionOperation & operation, const ChunkShape & chunk);
+
+/** False, and nothing is done, if they cannot be used, or there is no room to keep the spectra. With
+ * VaryingOrder::WeightThenConvolve the output's voxels are added to, and must be numbers. */
+bool
+RunVaryingCells(const KernelCall & call);
+
+/** All nodes' weights along an axis, [node][image index]. */
+template <typename T>
+const T *
+GetNodeWeights(const KernelCall & call, int a)
+{
+  const auto &       operation = static_cast<const VaryingConvolutionOperation &>(*call.operation);
+  const std::int64_t extent = call.image.Extent(a);
+  char               text[160];
+  std::snprintf(text,
+                sizeof(text),
+                "varying weights %lld %lld %a %a f%d",
+                static_cast<long long>(operation.nodes[a]),
+                static_cast<long long>(extent),
+                operation.first[a],
+                operation.spacing[a],
+                static_cast<int>(8 * sizeof(T)));
+  return GetTable<T>(call, text, [&] {
+    std::vector<T> weights;
+    for (std::int64_t node = 0; node < operation.nodes[a]; ++node)
+    {
+      for (std::int64_t i = 0; i < extent; ++i)
+      {
+        weights.push_back(static_cast<T>(operation.GetWeight(a, node, i)));
+      }
+    }
+    return weights;
+  });
+}
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,193 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Times morphological reconstruction of images of uint8 that are larger than what may be used of a device's memory,
+// host to host, beside a copy, which moves the image in once and out once. Arguments, all optional: extent of the plane
+// (51200), MiB of memory on each device (2048), extent of the spiral (4096; 0: none), MiB for it (4), repetitions (3),
+// 0 to leave the CPU out, which gives the results to compare with.
+#include "chunkwiseManager.h"
+#include "chunkwiseOperations.h"
+#include "chunkwiseReconstructionImages.h"
+#include "chunkwiseReconstructionOperation.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+using namespace chunkwise;
+
+namespace
+{
+
+/** Notes when chunks have come to a fixed point of their own. */
+class Clock : public Monitor
+{
+public:
+  void
+  UpdateProgress(double fraction) override
+  {
+    if (fraction < 1 && fraction > 0.9985)
+    {
+      parts = Now() - begin;
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    return false;
+  }
+  const double begin{ Now() };
+  double       parts{ 0 };
+};
+
+/** Runs of one image on the CPU, if that is asked for, and on one device and two. */
+class Runs
+{
+public:
+  Runs(std::vector<std::uint8_t> & mask, const Box & box, std::size_t deviceBytes, int repetitions)
+    : m_Executor(MakeThreadExecutor())
+    , m_Result(mask.size())
+    , m_Repetitions(repetitions)
+  {
+    m_Request.image = m_Request.region = box;
+    m_Request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
+    m_Request.output = DenseView(m_Result.data(), PixelKind::UInt8, box);
+    m_Request.executor = m_Executor.get();
+    m_Request.budgets.device = deviceBytes;
+  }
+  void
+  SetMarker(std::vector<std::uint8_t> & marker)
+  {
+    m_Request.inputs.insert(m_Request.inputs.begin(), DenseView(marker.data(), PixelKind::UInt8, m_Request.image));
+  }
+  void
+  Run(const char * name, std::shared_ptr<const Operation> operation, bool onHost)
+  {
+    m_Request.operation = std::move(operation);
+    bool isKnown = false;
+    if (onHost)
+    {
+      m_Request.backend = BackendChoice::CPU;
+      const double begin = Now();
+      Manager::GetGlobal().Execute(m_Request);
+      std::printf("%-28s CPU         %8.1f ms\n", name, (Now() - begin) * 1e3);
+      m_Expected = m_Result;
+      isKnown = true;
+    }
+    m_Request.backend = BackendChoice::CUDA;
+    const std::size_t devices = Manager::GetGlobal().GetDevices().size();
+    for (int used = 1; used <= static_cast<int>(std::min<std::size_t>(devices, 2)); ++used)
+    {
+      m_Request.devices.assign(1, 0);
+      if (used > 1)
+      {
+        m_Request.devices.push_back(1);
+      }
+      double          seconds = 0;
+      double          parts = 0;
+      ExecutionReport report;
+      bool            differs = false;
+      for (int i = 0; i < m_Repetitions; ++i)
+      {
+        Clock clock;
+        report = Manager::GetGlobal().Execute(m_Request, &clock);
+        const double now = Now() - clock.begin;
+        parts = i == 0 || now < seconds ? clock.parts : parts;
+        seconds = i == 0 ? now : std::min(seconds, now);
+        differs = differs || (isKnown && m_Result != m_Expected);
+        if (seconds > 5)
+        {
+          break;
+        }
+      }
+      std::printf(
+        "%-28s %d device%s   %8.1f ms, %zu chunks by %.0f ms, then %lld visits to %.1f%% of the voxels, %.2f GB "
+        "in, %.2f out, at most %.0f MiB of a device%s\n",
+        name,
+        used,
+        used > 1 ? "s" : " ",
+        seconds * 1e3,
+        report.plan.chunks.size(),
+        parts * 1e3,
+        static_cast<long long>(report.revisits),
+        100.0 * static_cast<double>(report.revisitedVoxels) / static_cast<double>(m_Request.image.NumberOfVoxels()),
+        report.bytesToDevice * 1e-9,
+        report.bytesToHost * 1e-9,
+        static_cast<double>(report.peakDevice) / (1 << 20),
+        differs ? "  DIFFERS FROM THE CPU" : "");
+      std::fflush(stdout);
+    }
+  }
+
+private:
+  std::unique_ptr<Executor> m_Executor;
+  std::vector<std::uint8_t> m_Result;
+  std::vector<std::uint8_t> m_Expected;
+  ExecutionRequest          m_Request;
+  const int                 m_Repetitions;
+};
+
+/** Mirrored copies of smoothed noise. */
+std::vector<std::uint8_t>
+LargeNoise(std::int64_t extent)
+{
+  const std::int64_t              n = std::min<std::int64_t>(extent, 6400);
+  const std::vector<std::uint8_t> part = Noise<std::uint8_t>(Box::FromExtent({ { n, n, 1, 1, 1 } }), 4, 255);
+  std::vector<std::uint8_t>       image(static_cast<std::size_t>(extent * extent));
+  const auto                      mirrored = [n](std::int64_t i) { return i / n % 2 ? n - 1 - i % n : i % n; };
+  MakeThreadExecutor()->ParallelFor(extent, [&](std::int64_t y, unsigned int) {
+    for (std::int64_t x = 0; x < extent; ++x)
+    {
+      image[static_cast<std::size_t>(y * extent + x)] = part[static_cast<std::size_t>(mirrored(y) * n + mirrored(x))];
+    }
+  });
+  return image;
+}
+
+} // namespace
+
+int
+main(int argc, char ** argv)
+{
+  const auto argument = [&](int i, long long otherwise) {
+    return static_cast<std::int64_t>(argc > i ? std::atoll(argv[i]) : otherwise);
+  };
+  const std::int64_t extent = argument(1, 51200);
+  const std::int64_t spiral = argument(3, 4096);
+  const int          repetitions = static_cast<int>(argument(5, 3));
+  const bool         onHost = argument(6, 1) != 0;
+  if (extent > 0)
+  {
+    const Box                 box = Box::FromExtent({ { extent, extent, 1, 1, 1 } });
+    std::vector<std::uint8_t> mask = LargeNoise(extent);
+    const std::int64_t        budget = argument(2, 2048);
+    Runs                      runs(mask, box, static_cast<std::size_t>(budget) << 20, repetitions);
+    std::printf("%lld^2 voxels of smoothed noise, 4 neighbours, %lld MiB on each device\n",
+                static_cast<long long>(extent),
+                static_cast<long long>(budget));
+    runs.Run("a copy", std::make_shared<IdentityOperation>(), false);
+    const auto operation = std::make_shared<ReconstructionOperation>();
+    operation->marker = ReconstructionMarker::Shifted;
+    operation->height = 20;
+    runs.Run("h-maxima of 20", operation, onHost);
+    operation->result = ReconstructionResult::Residue;
+    runs.Run("h-convex of 20", operation, false);
+    operation->result = ReconstructionResult::Reconstruction;
+    operation->marker = ReconstructionMarker::Border;
+    operation->erosion = true;
+    runs.Run("fill holes", operation, onHost);
+  }
+  if (spiral > 0)
+  {
+    const Box                 box = Box::FromExtent({ { spiral, spiral, 1, 1, 1 } });
+    std::vector<std::uint8_t> mask = Spiral<std::uint8_t>(box);
+    std::vector<std::uint8_t> marker(mask.size(), 0);
+    const std::int64_t        budget = argument(4, 4);
+    marker[0] = 200;
+    Runs runs(mask, box, static_cast<std::size_t>(budget) << 20, repetitions);
+    runs.SetMarker(marker);
+    std::printf("spiral one voxel wide in %lld^2 voxels, 4 neighbours, %lld MiB on each device\n",
+                static_cast<long long>(spiral),
+                static_cast<long long>(budget));
+    runs.Run("spiral", std::make_shared<ReconstructionOperation>(), onHost);
+  }
+  Manager::GetGlobal().ReleaseMemory();
+  return 0;
+}
