@@ -87,7 +87,7 @@ public:
   virtual int
   GetSweepAxis(const Coordinates & image) const;
   /** Bytes of each carry of a run whose output is `box`; its first chunk gets GetInitialCarry, zeros if that is empty.
-   * What leaves a chunk may come to memory of the host that the device sees: "name.advance" writes each byte once. */
+   */
   virtual std::size_t
   GetCarryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
   virtual SideData

@@ -62,7 +62,7 @@ CarryChain::Carry
 CarryChain::Keep(SideData data)
 {
   const auto kept = std::make_shared<SideData>(std::move(data));
-  return { std::shared_ptr<void>(kept, kept->data()), false };
+  return Carry(kept, kept->data());
 }
 
 void

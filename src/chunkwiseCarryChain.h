@@ -17,11 +17,8 @@ namespace chunkwise
 class CarryChain
 {
 public:
-  struct Carry
-  {
-    std::shared_ptr<void> memory; ///< GetBytes() bytes; nullptr: zeros
-    bool                  isPinned{ false };
-  };
+  /** GetBytes() bytes; nullptr: zeros. */
+  using Carry = std::shared_ptr<void>;
 
   /** Knows what enters the request's region. `isShared`: several workers take chunks, so that each must hand on what
    * it makes; one alone keeps that to itself. Throws what the operation does when it has no initial carry. */

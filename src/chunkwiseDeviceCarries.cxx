@@ -29,6 +29,7 @@ DeviceCarries::DeviceCarries(DeviceState & state, RunContext & context, CarryCha
   {
     m_Stream = m_Device.CreateStream();
     m_Advanced = m_Device.CreateEvent();
+    m_HandedOn = m_Device.CreateEvent();
     for (Entry & entry : m_In)
     {
       entry.copied = m_Device.CreateEvent();
@@ -56,9 +57,12 @@ DeviceCarries::DestroyHandles() noexcept
       m_Device.DestroyEvent(entry.copied);
     }
   }
-  if (m_Advanced)
+  for (const EventHandle event : { m_Advanced, m_HandedOn })
   {
-    m_Device.DestroyEvent(m_Advanced);
+    if (event)
+    {
+      m_Device.DestroyEvent(event);
+    }
   }
   if (m_Stream)
   {
@@ -75,9 +79,9 @@ DeviceCarries::Take(std::size_t number, const Chunk & chunk, const std::function
   }
   Entry & entry = In(number);
   entry.carry = m_Chain.Await(m_Chain.Begin(chunk), mustStop);
-  if (entry.carry.memory)
+  if (entry.carry)
   {
-    m_Device.CopyToDevice(entry.memory.Get(), entry.carry.memory.get(), m_Chain.GetBytes(), m_Stream);
+    m_Device.CopyToDevice(entry.memory.Get(), entry.carry.get(), m_Chain.GetBytes(), m_Stream);
     m_Context.bytesToDevice += static_cast<std::int64_t>(m_Chain.GetBytes());
   }
   else
@@ -85,10 +89,6 @@ DeviceCarries::Take(std::size_t number, const Chunk & chunk, const std::function
     m_Device.SetToZero(entry.memory.Get(), m_Chain.GetBytes(), m_Stream);
   }
   m_Device.Record(entry.copied, m_Stream);
-  if (m_Chain.IsShared())
-  {
-    m_Left = Acquire();
-  }
 }
 
 void
@@ -100,7 +100,7 @@ DeviceCarries::Advance(std::size_t number, const Chunk & chunk, KernelCall call,
   }
   call.sideIn = Await(number, stream);
   call.sideInBytes = call.sideOutBytes = m_Chain.GetBytes();
-  call.sideOut = m_Left.isPinned ? m_Left.memory.get() : Out(number);
+  call.sideOut = Out(number);
   call.OmitOutput();
   m_Device.Launch(*m_Advance, call, stream);
   m_Device.Record(m_Advanced, stream);
@@ -135,7 +135,7 @@ DeviceCarries::Acquire()
   try
   {
     const auto block = std::make_shared<ArenaBlock>(m_State.pinned, m_Chain.GetBytes(), m_PinnedLimit);
-    return { std::shared_ptr<void>(block, block->Get()), true };
+    return CarryChain::Carry(block, block->Get());
   }
   catch (const BudgetError &)
   {
@@ -145,15 +145,13 @@ DeviceCarries::Acquire()
 }
 
 void
-DeviceCarries::HandOn(const Chunk & chunk, const std::function<bool()> & mustStop)
+DeviceCarries::HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop)
 {
-  if (!m_Left.isPinned)
-  {
-    m_Device.Wait(m_Stream, m_Advanced);
-    m_Device.CopyToHost(m_Left.memory.get(), Out(0), m_Chain.GetBytes(), m_Stream);
-    m_Device.Record(m_Advanced, m_Stream);
-  }
-  AwaitEvent(m_Device, m_Advanced, mustStop);
+  m_Left = Acquire();
+  m_Device.Wait(m_Stream, m_Advanced);
+  m_Device.CopyToHost(m_Left.get(), Out(number), m_Chain.GetBytes(), m_Stream);
+  m_Device.Record(m_HandedOn, m_Stream);
+  AwaitEvent(m_Device, m_HandedOn, mustStop);
   m_Context.bytesToHost += static_cast<std::int64_t>(m_Chain.GetBytes());
   m_Chain.Put(m_Chain.End(chunk), m_Left);
 }

@@ -10,8 +10,7 @@ namespace chunkwise
 /** The carries of a sweep on one device, while its chunks go through a pipeline.
  *
  * One device alone keeps them in its memory: each chunk's follows from that of the chunk before. Of several, each takes
- * what enters a chunk from the chain and hands on what leaves it. The kernel that makes a carry writes it to pinned
- * memory itself, past the images' pieces that wait for the link's copy engine.
+ * what enters a chunk from the chain and hands on what leaves it, through memory of the host.
  *
  * Chunks are numbered from 0 in order. Calls for a chunk: Take, Advance, Enter, HandOn; Enter may come after Take and
  * Advance of the next Lead chunks. Kernels of all chunks are enqueued in one stream. */
@@ -56,9 +55,9 @@ public:
   /** Gives the call that makes the chunk's output what enters it, once it is there. */
   void
   Enter(std::size_t number, const Chunk & chunk, KernelCall & call, StreamHandle stream);
-  /** Of several devices: waits until what leaves the chunk is there, and puts it into the chain. */
+  /** Of several devices: brings what leaves the chunk to the chain. Before Advance of the next chunk. */
   void
-  HandOn(const Chunk & chunk, const std::function<bool()> & mustStop);
+  HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
   void
   Synchronize()
   {
@@ -119,9 +118,10 @@ private:
   const std::size_t       m_PinnedLimit;
   std::vector<Entry>      m_In;
   std::vector<ArenaBlock> m_Out;
-  CarryChain::Carry       m_Left; ///< of several devices: where what leaves the chunk comes
+  CarryChain::Carry       m_Left; ///< what the stream may still copy to
   StreamHandle            m_Stream{ nullptr };
   EventHandle             m_Advanced{ nullptr };
+  EventHandle             m_HandedOn{ nullptr };
 };
 
 } // namespace chunkwise

@@ -853,7 +853,7 @@ private:
           std::unique_lock<std::mutex> lock(m_Mutex);
           WaitFor(lock, [job] { return job->advanced; });
         }
-        m_Carries->HandOn(job->chunk, mustStop);
+        m_Carries->HandOn(number, job->chunk, mustStop);
         const std::lock_guard<std::mutex> lock(m_Mutex);
         job->carryHandedOn = true;
         ForgetCarry(*job);
