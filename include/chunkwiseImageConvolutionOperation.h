@@ -95,7 +95,7 @@ public:
   ConvolutionMethod                        method{ ConvolutionMethod::Auto };
 
   /** Kernels of up to this many weights are convolved directly with Auto. */
-  static constexpr std::int64_t MostDirectTaps = 100;
+  static constexpr std::int64_t MostDirectTaps = 50;
 
   std::string
   GetName() const override;
