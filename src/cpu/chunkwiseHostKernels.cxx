@@ -32,6 +32,7 @@ GetHostKernels()
     RegisterHostEntropy(*registry);
     RegisterHostConvolution(*registry);
     RegisterHostSummedAreaTable(*registry);
+    RegisterHostBoxStatistic(*registry);
     return *registry;
   }();
   return kernels;
