@@ -80,7 +80,7 @@ DispatchBoxEntry(const BoxStatisticOperation & operation, const Coordinates & im
   {
     if constexpr (sizeof(TPixel) <= 2)
     {
-      if (operation.LargestBox(image) < (std::int64_t{ 1 } << (32 - 8 * sizeof(TPixel))))
+      if (operation.LargestBox(image) < (std::int64_t{ 1 } << (31 - 8 * sizeof(TPixel))))
       {
         return f(std::uint32_t{});
       }
@@ -108,7 +108,7 @@ BoxEntryOf(TPixel pixel)
 }
 
 /** An integer's box sum from the table's, which is modulo the size of its type. */
-template <bool VSigned, typename TSum>
+template <typename TSum>
 CHUNKWISE_HOST_DEVICE auto
 BoxSumOf(TSum sum)
 {
@@ -118,7 +118,7 @@ BoxSumOf(TSum sum)
   }
   else if constexpr (sizeof(TSum) == 4)
   {
-    return VSigned ? std::int64_t{ static_cast<std::int32_t>(sum) } : static_cast<std::int64_t>(sum);
+    return static_cast<std::int32_t>(sum);
   }
   else if constexpr (sizeof(TSum) == 8)
   {
@@ -132,13 +132,13 @@ BoxSumOf(TSum sum)
 }
 
 /** The result from a box's entry and its number of voxels. */
-template <bool VSigned, typename TOut, typename TEntry>
+template <typename TOut, typename TEntry>
 CHUNKWISE_HOST_DEVICE TOut
 FinishBox(const TEntry & entry, std::int64_t count, BoxStatistic statistic)
 {
   if constexpr (!IsSumAndSquares<TEntry>::value)
   {
-    return MeanOf<TOut>(BoxSumOf<VSigned>(entry), statistic == BoxStatistic::Sum ? 1 : count);
+    return MeanOf<TOut>(BoxSumOf(entry), statistic == BoxStatistic::Sum ? 1 : count);
   }
   else
   {
@@ -153,163 +153,287 @@ FinishBox(const TEntry & entry, std::int64_t count, BoxStatistic statistic)
     {
       __extension__ using Signed = __int128;
       using Squares = std::conditional_t<sizeof(entry.squares) <= 8, std::int64_t, Signed>;
-      variance = VarianceOfSums(BoxSumOf<VSigned>(entry.sum), static_cast<Squares>(entry.squares), count);
+      variance = VarianceOfSums(BoxSumOf(entry.sum), static_cast<Squares>(entry.squares), count);
     }
     return FinishVariance<TOut>(variance, statistic == BoxStatistic::StandardDeviation);
   }
 }
 
 /** Along one axis, where a box's sum finds its terms: see (E - P) + L in BoxStatisticOperation. */
+template <typename TIndex>
 struct BoxTerms
 {
-  std::int64_t last;
-  std::int64_t before;
-  std::int64_t end;
-  bool         hasBefore;
-  bool         hasEnd;
+  TIndex last;
+  TIndex before;
+  TIndex end;
+  bool   hasBefore;
+  bool   hasEnd;
 };
 
-/** The table of a chunk. */
-struct BoxTable
+/** What boxes and blocks are along one axis. */
+template <typename TIndex>
+struct BoxAxis
 {
-  /** What the table holds. */
-  Box box;
-  /** The image's extent. */
-  Coordinates image;
-  /** Radius, 0 of an axis that takes no part; the block's length there is 1. */
-  Coordinates radius;
-  Coordinates length;
-  /** Where blocks begin: here and at multiples of their length from here. */
-  Coordinates anchor;
-  /** Steps of the table in entries, x dense. */
-  Coordinates stride;
-  /** The axes that take part, ascending; repeats of an axis that does not where there are fewer than three. */
-  int axes[MaxSpatialAxes];
-  int count;
+  TIndex extent; ///< the image's
+  TIndex radius; ///< 0 of an axis that takes no part
+  TIndex length; ///< of a block, a power of two; 1 of an axis that takes no part
+  TIndex anchor; ///< blocks begin here and at multiples of their length from here
+  TIndex lower;  ///< where the table begins
+  TIndex stride; ///< from one entry of the table to the next
 
   CHUNKWISE_HOST_DEVICE bool
-  TakesPart(int a) const
+  TakesPart() const
   {
-    return radius.axis[a] > 0;
+    return radius > 0;
   }
-  /** Where the block of position `i`, at or after the anchor, begins. Lengths are powers of two. */
-  CHUNKWISE_HOST_DEVICE std::int64_t
-                        BlockBegin(int a, std::int64_t i) const
+  /** Where the block of position `i`, at or after the anchor, begins. */
+  CHUNKWISE_HOST_DEVICE TIndex
+  BlockBegin(TIndex i) const
   {
-    return i - ((i - anchor.axis[a]) & (length.axis[a] - 1));
+    return i - ((i - anchor) & (length - 1));
   }
-  CHUNKWISE_HOST_DEVICE std::int64_t
-                        First(int a, std::int64_t i, std::int64_t r) const
+  /** The first and the last position of a box of radius `r`, no more than the largest, around `i`. */
+  CHUNKWISE_HOST_DEVICE TIndex
+  First(TIndex i, TIndex r) const
   {
     return i < r ? 0 : i - r;
   }
-  CHUNKWISE_HOST_DEVICE std::int64_t
-                        Last(int a, std::int64_t i, std::int64_t r) const
+  CHUNKWISE_HOST_DEVICE TIndex
+  Last(TIndex i, TIndex r) const
   {
-    const std::int64_t n = image.axis[a];
-    return i + r < n ? i + r : n - 1;
+    return i + r < extent ? i + r : extent - 1;
   }
-  /** Offsets in the table along axis `a` for the box from `first` to `last`. */
-  CHUNKWISE_HOST_DEVICE BoxTerms
-  TermsOf(int a, std::int64_t first, std::int64_t last) const
+  /** Offsets in the table for the box from `first` to `last`. */
+  CHUNKWISE_HOST_DEVICE BoxTerms<TIndex>
+                        TermsOf(TIndex first, TIndex last) const
   {
-    const std::int64_t begin = BlockBegin(a, last);
-    const bool         meetsTwo = first < begin;
-    const std::int64_t step = stride.axis[a];
-    const std::int64_t base = box.lower.axis[a];
-    BoxTerms           terms;
-    terms.last = (last - base) * step;
-    terms.before = (first - 1 - base) * step;
-    terms.end = (begin - 1 - base) * step;
-    terms.hasBefore = first > (meetsTwo ? begin - length.axis[a] : begin);
+    const TIndex     begin = BlockBegin(last);
+    const bool       meetsTwo = first < begin;
+    BoxTerms<TIndex> terms;
+    terms.last = (last - lower) * stride;
+    terms.before = (first - 1 - lower) * stride;
+    terms.end = (begin - 1 - lower) * stride;
+    terms.hasBefore = first > (meetsTwo ? begin - length : begin);
     terms.hasEnd = meetsTwo;
     return terms;
   }
 };
 
-/** (E - P) + L of what `f(offset, there)` gives; what is not there it gives as zero. */
-template <typename TFunctor>
-CHUNKWISE_HOST_DEVICE auto
-CombineBoxTerms(const BoxTerms & terms, std::int64_t offset, bool there, TFunctor && f)
+/** The table of a chunk; with indices of 32 bits where they reach. */
+template <typename TIndex>
+struct BoxTable
 {
-  return (f(offset + terms.end, there && terms.hasEnd) - f(offset + terms.before, there && terms.hasBefore)) +
-         f(offset + terms.last, there);
-}
+  /** What the table holds. */
+  Box             box;
+  BoxAxis<TIndex> axes[MaxDimension];
+  /** How many axes take part. They are again in `parts`, ascending, from the back, so that the last is the innermost.
+   */
+  int             count;
+  BoxAxis<TIndex> parts[MaxSpatialAxes];
+  int             which[MaxSpatialAxes];
 
-/** The sum over a box whose terms along the axes that take part are given. */
-template <typename TEntry>
-CHUNKWISE_HOST_DEVICE TEntry
-SumOfBox(const TEntry * table, const BoxTerms (&terms)[MaxSpatialAxes], std::int64_t offset)
-{
-  return CombineBoxTerms(terms[0], offset, true, [&](std::int64_t at0, bool there0) {
-    return CombineBoxTerms(terms[1], at0, there0, [&](std::int64_t at1, bool there1) {
-      return CombineBoxTerms(
-        terms[2], at1, there1, [&](std::int64_t at2, bool there2) { return there2 ? table[at2] : TEntry{}; });
-    });
-  });
-}
-
-/** The radius that an image of radii gives, cut to [0, largest]. */
-template <typename TRadius>
-CHUNKWISE_HOST_DEVICE std::int64_t
-                      CutRadius(TRadius value, std::int64_t largest)
-{
-  if constexpr (static_cast<TRadius>(-1) > static_cast<TRadius>(0))
+  CHUNKWISE_HOST_DEVICE TIndex
+  Offset(const Coordinates & at) const
   {
-    const auto radius = static_cast<std::uint64_t>(value);
-    return radius < static_cast<std::uint64_t>(largest) ? static_cast<std::int64_t>(radius) : largest;
+    TIndex offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += (static_cast<TIndex>(at.axis[a]) - axes[a].lower) * axes[a].stride;
+    }
+    return offset;
+  }
+};
+
+/** (E - P) + L of what `f(offset, there)` gives; what is not there it gives as zero. Where no E is there, leaving it
+ * out changes no bit: entries are never -0. */
+template <bool VMeetsTwo, typename TIndex, typename TFunctor>
+CHUNKWISE_HOST_DEVICE auto
+CombineBoxTerms(const BoxTerms<TIndex> & terms, TIndex offset, bool there, TFunctor && f)
+{
+  if constexpr (VMeetsTwo)
+  {
+    return (f(offset + terms.end, there && terms.hasEnd) - f(offset + terms.before, there && terms.hasBefore)) +
+           f(offset + terms.last, there);
   }
   else
   {
-    const auto radius = static_cast<std::int64_t>(value);
-    return radius < 0 ? 0 : radius < largest ? radius : largest;
+    return f(offset + terms.last, there) - f(offset + terms.before, there && terms.hasBefore);
   }
 }
 
-/** The table that the boxes around the voxels of `output` need. */
-inline BoxTable
-MakeBoxTable(const BoxStatisticOperation & operation, const Box & output, const Box & image)
+/** The sum over a box whose terms along VAxes axes are given; no more axes take part. VMeetsTwo: whether it may meet
+ * two blocks along any. */
+template <int VAxes, bool VMeetsTwo, typename TEntry, typename TIndex>
+CHUNKWISE_HOST_DEVICE TEntry
+SumOfBox(const TEntry * table, const BoxTerms<TIndex> (&terms)[MaxSpatialAxes], TIndex offset, bool there = true)
 {
-  BoxTable          table{};
-  const Coordinates extent = image.Extents();
-  table.image = extent;
+  if constexpr (VAxes == 0)
+  {
+    return there ? table[offset] : TEntry{};
+  }
+  else
+  {
+    return CombineBoxTerms<VMeetsTwo>(terms[MaxSpatialAxes - VAxes], offset, there, [&](TIndex at, bool thereToo) {
+      return SumOfBox<VAxes - 1, VMeetsTwo>(table, terms, at, thereToo);
+    });
+  }
+}
+
+/** The radius that an image of radii gives, cut to [0, largest]. */
+template <typename TIndex, typename TRadius>
+CHUNKWISE_HOST_DEVICE TIndex
+CutRadius(TRadius value, TIndex largest)
+{
+  constexpr bool isSigned = static_cast<TRadius>(-1) < static_cast<TRadius>(0);
+  if (isSigned && static_cast<std::int64_t>(value) < 0)
+  {
+    return 0;
+  }
+  return static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(largest) ? static_cast<TIndex>(value) : largest;
+}
+
+/** The table that the boxes around the voxels of `output` need. Its rows are padded to a multiple of `rowMultiple`. */
+inline BoxTable<std::int64_t>
+MakeBoxTable(const BoxStatisticOperation & operation, const Box & output, const Box & image,
+             std::int64_t rowMultiple = 1)
+{
+  BoxTable<std::int64_t> table{};
+  const Coordinates      extent = image.Extents();
   table.box = output;
-  table.length = Coordinates::Filled(1);
+  std::int64_t stride = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t r = operation.EffectiveRadius(a, extent[a]);
-    table.radius[a] = r;
-    if (r == 0)
+    BoxAxis<std::int64_t> & axis = table.axes[a];
+    axis.extent = extent[a];
+    axis.radius = operation.EffectiveRadius(a, extent[a]);
+    axis.length = 1;
+    if (axis.TakesPart())
     {
-      continue;
+      ++table.count;
+      axis.length = operation.BlockLength(a, extent);
+      table.box.lower[a] = axis.First(output.lower[a], axis.radius);
+      table.box.upper[a] = axis.Last(output.upper[a] - 1, axis.radius) + 1;
+      if (operation.anchored)
+      {
+        table.box.lower[a] = axis.BlockBegin(table.box.lower[a]);
+      }
+      else
+      {
+        axis.anchor = table.box.lower[a];
+      }
     }
-    table.axes[table.count++] = a;
-    table.length[a] = operation.BlockLength(a, extent);
-    table.box.lower[a] = table.First(a, output.lower[a], r);
-    table.box.upper[a] = table.Last(a, output.upper[a] - 1, r) + 1;
-    if (operation.anchored)
+    axis.lower = table.box.lower[a];
+    axis.stride = stride;
+    const std::int64_t multiple = a == 0 ? rowMultiple : 1;
+    stride *= (table.box.Extent(a) + multiple - 1) / multiple * multiple;
+  }
+  int next = MaxSpatialAxes - table.count;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (table.axes[a].TakesPart())
     {
-      table.box.lower[a] = table.BlockBegin(a, table.box.lower[a]);
-    }
-    else
-    {
-      table.anchor[a] = table.box.lower[a];
+      table.which[next] = a;
+      table.parts[next++] = table.axes[a];
     }
   }
-  table.stride = DenseStrides(table.box.Extents());
+  return table;
+}
+
+/** The box around voxel `at`, of radius `r` or of the table's where that is smaller: its terms along the axes that take
+ * part, as BoxTable::parts has them, the offset of those that do not, and how many voxels it has. */
+template <typename TIndex>
+struct BoxAround
+{
+  BoxTerms<TIndex> terms[MaxSpatialAxes];
+  TIndex           offset;
+  TIndex           voxels;
+  bool             meetsTwo;
+
+  CHUNKWISE_HOST_DEVICE
+  BoxAround(const BoxTable<TIndex> & table, const Coordinates & at, TIndex r)
+    : offset(table.Offset(at))
+    , voxels(1)
+    , meetsTwo(false)
+  {
+#if defined(__CUDA_ARCH__)
+#  pragma unroll
+#endif
+    for (int part = 0; part < MaxSpatialAxes; ++part)
+    {
+      if (part < MaxSpatialAxes - table.count)
+      {
+        continue;
+      }
+      const BoxAxis<TIndex> & axis = table.parts[part];
+      // Every index of a loop that is unrolled is a constant, and no array leaves the registers.
+      TIndex i = 0;
+#if defined(__CUDA_ARCH__)
+#  pragma unroll
+#endif
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        i = table.which[part] == a ? static_cast<TIndex>(at.axis[a]) : i;
+      }
+      const TIndex reach = r < axis.radius ? r : axis.radius;
+      const TIndex first = axis.First(i, reach);
+      const TIndex last = axis.Last(i, reach);
+      offset -= (i - axis.lower) * axis.stride;
+      voxels *= last - first + 1;
+      terms[part] = axis.TermsOf(first, last);
+      meetsTwo = meetsTwo || terms[part].hasEnd;
+    }
+  }
+};
+
+/** Whether 32 bits hold every index and offset of a table. */
+inline bool
+IsNarrow(const BoxTable<std::int64_t> & table)
+{
+  constexpr std::int64_t        limit = std::int64_t{ 1 } << 30;
+  const BoxAxis<std::int64_t> & last = table.axes[MaxDimension - 1];
+  bool                          isNarrow = table.box.Extent(MaxDimension - 1) * last.stride < limit;
+  for (const BoxAxis<std::int64_t> & axis : table.axes)
+  {
+    isNarrow = isNarrow && axis.extent < limit && axis.length < limit;
+  }
+  return isNarrow;
+}
+
+inline BoxTable<std::int32_t>
+Narrow(const BoxTable<std::int64_t> & wide)
+{
+  BoxTable<std::int32_t> table{};
+  const auto             narrow = [](const BoxAxis<std::int64_t> & axis) {
+    const auto to = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+    return BoxAxis<std::int32_t>{ to(axis.extent), to(axis.radius), to(axis.length),
+                                  to(axis.anchor), to(axis.lower),  to(axis.stride) };
+  };
+  table.box = wide.box;
+  table.count = wide.count;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    table.axes[a] = narrow(wide.axes[a]);
+  }
+  for (int part = 0; part < MaxSpatialAxes; ++part)
+  {
+    table.parts[part] = narrow(wide.parts[part]);
+    table.which[part] = wide.which[part];
+  }
   return table;
 }
 
 /** At least the entries of the table for `output`; it does not shrink when that grows. */
 inline std::int64_t
-MostBoxEntries(const BoxStatisticOperation & operation, const Coordinates & output, const Coordinates & image)
+MostBoxEntries(const BoxStatisticOperation & operation, const Coordinates & output, const Coordinates & image,
+               std::int64_t rowMultiple = 1)
 {
   const Halo   halo = operation.GetHalo(image);
   std::int64_t entries = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t extent = output[a] + halo.lower[a] + halo.upper[a];
-    entries *= extent < image[a] ? extent : image[a];
+    const std::int64_t padded = output[a] + halo.lower[a] + halo.upper[a];
+    const std::int64_t extent = padded < image[a] ? padded : image[a];
+    entries *= a == 0 ? (extent + rowMultiple - 1) / rowMultiple * rowMultiple : extent;
   }
   return entries;
 }

@@ -11,6 +11,10 @@ namespace chunkwise
 namespace
 {
 
+using Axis = BoxAxis<std::int64_t>;
+using Terms = BoxTerms<std::int64_t>;
+using Table = BoxTable<std::int64_t>;
+
 /** A tile and its table stay in the caches while the surroundings are not much of the table. */
 Coordinates
 TableTile(const BoxStatisticOperation & operation, const Box & output, const Coordinates & image)
@@ -51,10 +55,10 @@ struct WorkerBytes
 /** One row of the table from the image's, see BoxStatisticOperation. */
 template <typename TPixel, typename TEntry>
 void
-ScanRow(const TPixel * pixels, std::int64_t step, const BoxTable & table, TEntry * to)
+ScanRow(const TPixel * pixels, std::int64_t step, const Table & table, TEntry * to)
 {
   const std::int64_t n = table.box.Extent(0);
-  if (!table.TakesPart(0))
+  if (!table.axes[0].TakesPart())
   {
     for (std::int64_t x = 0; x < n; ++x)
     {
@@ -62,9 +66,9 @@ ScanRow(const TPixel * pixels, std::int64_t step, const BoxTable & table, TEntry
     }
     return;
   }
-  for (std::int64_t block = 0; block < n; block += table.length[0])
+  for (std::int64_t block = 0; block < n; block += table.axes[0].length)
   {
-    const std::int64_t blockEnd = std::min(n, block + table.length[0]);
+    const std::int64_t blockEnd = std::min(n, block + table.axes[0].length);
     TEntry             before{};
     if constexpr (SumsAreExact(PixelKindOf<TPixel>(), IsSumAndSquares<TEntry>::value))
     {
@@ -112,19 +116,20 @@ ScanRow(const TPixel * pixels, std::int64_t step, const BoxTable & table, TEntry
 /** The table's entries along the axes up to `axis`, for the voxel `at` of the axes beyond it. */
 template <typename TPixel, typename TEntry>
 void
-FillTable(const BufferView & input, const BoxTable & table, int axis, Coordinates at, TEntry * to)
+FillTable(const BufferView & input, const Table & table, int axis, Coordinates at, TEntry * to)
 {
   if (axis == 0)
   {
     ScanRow(static_cast<const TPixel *>(input.data) + input.Offset(at), input.stride[0], table, to);
     return;
   }
-  const std::int64_t slab = table.stride[axis];
+  const Axis &       along = table.axes[axis];
+  const std::int64_t slab = along.stride;
   for (std::int64_t i = table.box.lower[axis]; i < table.box.upper[axis]; ++i, to += slab)
   {
     at[axis] = i;
     FillTable<TPixel>(input, table, axis - 1, at, to);
-    if (table.TakesPart(axis) && i != table.BlockBegin(axis, i))
+    if (along.TakesPart() && i != along.BlockBegin(i))
     {
       const TEntry * const before = to - slab;
       for (std::int64_t k = 0; k < slab; ++k)
@@ -140,7 +145,7 @@ template <typename TEntry>
 class RowOfBoxes
 {
 public:
-  RowOfBoxes(const BoxTable & table, const TEntry * entries, TEntry * zeros, TEntry * sums)
+  RowOfBoxes(const Table & table, const TEntry * entries, TEntry * zeros, TEntry * sums)
     : m_Table(table)
     , m_Entries(entries)
     , m_Zeros(zeros)
@@ -155,25 +160,26 @@ public:
   {
     m_Voxels = 1;
     std::int64_t row = 0;
-    BoxTerms     terms[2]{};
+    Terms        terms[2]{};
     int          count = 0;
     for (int a = 1; a < MaxDimension; ++a)
     {
-      if (!m_Table.TakesPart(a))
+      const Axis & axis = m_Table.axes[a];
+      if (!axis.TakesPart())
       {
-        row += (at[a] - m_Table.box.lower[a]) * m_Table.stride[a];
+        row += (at[a] - axis.lower) * axis.stride;
         continue;
       }
-      const std::int64_t first = m_Table.First(a, at[a], m_Table.radius[a]);
-      const std::int64_t last = m_Table.Last(a, at[a], m_Table.radius[a]);
+      const std::int64_t first = axis.First(at[a], axis.radius);
+      const std::int64_t last = axis.Last(at[a], axis.radius);
       m_Voxels *= last - first + 1;
-      terms[count++] = m_Table.TermsOf(a, first, last);
+      terms[count++] = axis.TermsOf(first, last);
     }
     // Rows that are not there are zeros, so that the loop below has no cases.
     const TEntry * rows[9];
     for (int i = 0; i < 9; ++i)
     {
-      const auto part = [](const BoxTerms & t, int which) {
+      const auto part = [](const Terms & t, int which) {
         return which == 0   ? std::make_pair(t.end, t.hasEnd)
                : which == 1 ? std::make_pair(t.before, t.hasBefore)
                             : std::make_pair(t.last, true);
@@ -194,73 +200,67 @@ public:
   TEntry
   SumAt(std::int64_t x, std::int64_t & voxels) const
   {
-    const std::int64_t r = m_Table.radius[0];
-    const std::int64_t first = m_Table.First(0, x, r);
-    const std::int64_t last = m_Table.Last(0, x, r);
+    const Axis &       axis = m_Table.axes[0];
+    const std::int64_t first = axis.First(x, axis.radius);
+    const std::int64_t last = axis.Last(x, axis.radius);
     voxels = m_Voxels * (last - first + 1);
-    if (!m_Table.TakesPart(0))
+    if (!axis.TakesPart())
     {
-      return m_Sums[x - m_Table.box.lower[0]];
+      return m_Sums[x - axis.lower];
     }
-    return CombineBoxTerms(m_Table.TermsOf(0, first, last), 0, true, [&](std::int64_t at, bool there) {
+    return CombineBoxTerms<true>(axis.TermsOf(first, last), std::int64_t{ 0 }, true, [&](std::int64_t at, bool there) {
       return there ? m_Sums[at] : TEntry{};
     });
   }
 
 private:
-  const BoxTable & m_Table;
-  const TEntry *   m_Entries;
-  TEntry *         m_Zeros;
-  TEntry *         m_Sums;
-  std::int64_t     m_Voxels{ 1 };
+  const Table &  m_Table;
+  const TEntry * m_Entries;
+  TEntry *       m_Zeros;
+  TEntry *       m_Sums;
+  std::int64_t   m_Voxels{ 1 };
 };
 
 /** The sum over the box of radius `r`, or of the table's radius where that is smaller, around a voxel. */
 template <typename TEntry>
 TEntry
-SumAround(const BoxTable & table, const TEntry * entries, const Coordinates & at, std::int64_t r, std::int64_t & voxels)
+SumAround(const Table & table, const TEntry * entries, const Coordinates & at, std::int64_t r, std::int64_t & voxels)
 {
-  BoxTerms     terms[MaxSpatialAxes]{};
-  std::int64_t offset = 0;
-  int          count = 0;
-  voxels = 1;
-  for (int a = 0; a < MaxDimension; ++a)
+  const BoxAround<std::int64_t> box(table, at, r);
+  voxels = box.voxels;
+  switch (table.count)
   {
-    if (!table.TakesPart(a))
-    {
-      offset += (at[a] - table.box.lower[a]) * table.stride[a];
-      continue;
-    }
-    const std::int64_t reach = std::min(r, table.radius[a]);
-    const std::int64_t first = table.First(a, at[a], reach);
-    const std::int64_t last = table.Last(a, at[a], reach);
-    voxels *= last - first + 1;
-    terms[count++] = table.TermsOf(a, first, last);
+    case 0:
+      return entries[box.offset];
+    case 1:
+      return SumOfBox<1, true>(entries, box.terms, box.offset);
+    case 2:
+      return SumOfBox<2, true>(entries, box.terms, box.offset);
+    default:
+      return SumOfBox<3, true>(entries, box.terms, box.offset);
   }
-  return SumOfBox(entries, terms, offset);
 }
 
 template <typename TPixel, typename TEntry, typename TOut>
 void
 RunTiles(const KernelCall & call)
 {
-  constexpr bool            isSigned = static_cast<TPixel>(-1) < static_cast<TPixel>(0);
   const auto &              operation = static_cast<const BoxStatisticOperation &>(*call.operation);
   const BufferView &        input = call.inputs[0];
   const Coordinates         image = call.image.Extents();
   const Coordinates         tileExtent = TableTile(operation, call.output.box, image);
   const WorkerBytes<TEntry> bytes(operation, tileExtent, image);
   ForEachTileOf(tileExtent, call, [&](const Box & tile, unsigned int worker) {
-    char * const   scratch = static_cast<char *>(call.scratch) + worker * bytes.Sum();
-    auto * const   entries = reinterpret_cast<TEntry *>(scratch);
-    auto * const   zeros = reinterpret_cast<TEntry *>(scratch + bytes.table);
-    auto * const   sums = reinterpret_cast<TEntry *>(scratch + bytes.table + bytes.row);
-    const BoxTable table = MakeBoxTable(operation, tile, call.image);
+    char * const scratch = static_cast<char *>(call.scratch) + worker * bytes.Sum();
+    auto * const entries = reinterpret_cast<TEntry *>(scratch);
+    auto * const zeros = reinterpret_cast<TEntry *>(scratch + bytes.table);
+    auto * const sums = reinterpret_cast<TEntry *>(scratch + bytes.table + bytes.row);
+    const Table  table = MakeBoxTable(operation, tile, call.image);
     FillTable<TPixel>(input, table, MaxDimension - 1, table.box.lower, entries);
     const auto finish = [&](const TEntry & sum, std::int64_t voxels) {
-      return FinishBox<isSigned, TOut>(sum, voxels, operation.statistic);
+      return FinishBox<TOut>(sum, voxels, operation.statistic);
     };
-    const int others = table.count - (table.TakesPart(0) ? 1 : 0);
+    const int others = table.count - (table.axes[0].TakesPart() ? 1 : 0);
     if (!operation.variable && others <= 2)
     {
       RowOfBoxes<TEntry> row(table, entries, zeros, sums);
@@ -296,7 +296,7 @@ RunTiles(const KernelCall & call)
       if constexpr (!IsFloatingPoint(PixelKindOf<Radius>()))
       {
         store([&](const Coordinates & at) {
-          return CutRadius(static_cast<const Radius *>(radii.data)[radii.Offset(at)], INT64_MAX);
+          return CutRadius<std::int64_t>(static_cast<const Radius *>(radii.data)[radii.Offset(at)], INT64_MAX);
         });
       }
     });
