@@ -138,7 +138,19 @@ FinishBox(const TEntry & entry, std::int64_t count, BoxStatistic statistic)
 {
   if constexpr (!IsSumAndSquares<TEntry>::value)
   {
-    return MeanOf<TOut>(BoxSumOf(entry), statistic == BoxStatistic::Sum ? 1 : count);
+    const std::int64_t divisor = statistic == BoxStatistic::Sum ? 1 : count;
+    if constexpr (std::is_integral<TOut>::value && sizeof(TOut) <= 2)
+    {
+      // Of so small sums a quotient that is rounded to double is as far from a tie as before, or is the tie: rounding
+      // it once more gives the integer that the exact one does. Adding a large number rounds to nearest, ties to even.
+      constexpr double rounder = 1.5 * 4503599627370496.0;
+      const double     quotient = static_cast<double>(BoxSumOf(entry)) / static_cast<double>(divisor);
+      return ClampInteger<TOut>(static_cast<std::int64_t>((quotient + rounder) - rounder));
+    }
+    else
+    {
+      return MeanOf<TOut>(BoxSumOf(entry), divisor);
+    }
   }
   else
   {

@@ -196,21 +196,54 @@ public:
       m_Sums[x] = (end - before) + ((rows[6][x] - rows[7][x]) + rows[8][x]);
     }
   }
-  /** The sum over the box of the row's voxel `x`, and its number of voxels. */
-  TEntry
-  SumAt(std::int64_t x, std::int64_t & voxels) const
+  /** Calls store(x, sum, voxels) for the row's voxels from `x` to `end`. */
+  template <typename TStore>
+  void
+  ForEach(std::int64_t x, std::int64_t end, TStore && store) const
   {
     const Axis &       axis = m_Table.axes[0];
-    const std::int64_t first = axis.First(x, axis.radius);
-    const std::int64_t last = axis.Last(x, axis.radius);
-    voxels = m_Voxels * (last - first + 1);
-    if (!axis.TakesPart())
+    const std::int64_t r = axis.radius;
+    const TEntry *     sums = m_Sums - axis.lower;
+    if (r == 0)
     {
-      return m_Sums[x - axis.lower];
+      for (; x < end; ++x)
+      {
+        store(x, sums[x], m_Voxels);
+      }
+      return;
     }
-    return CombineBoxTerms<true>(axis.TermsOf(first, last), std::int64_t{ 0 }, true, [&](std::int64_t at, bool there) {
-      return there ? m_Sums[at] : TEntry{};
-    });
+    // Runs of voxels whose boxes have the same terms.
+    while (x < end)
+    {
+      const std::int64_t first = axis.First(x, r);
+      const std::int64_t last = axis.Last(x, r);
+      const Terms        terms = axis.TermsOf(first, last);
+      const TEntry       start = terms.hasEnd ? m_Sums[terms.end] : TEntry{};
+      const bool         isInside = x >= r && x + r < axis.extent;
+      const std::int64_t voxels = m_Voxels * (last - first + 1);
+      if (!isInside || !terms.hasBefore)
+      {
+        store(x, (start - (terms.hasBefore ? m_Sums[terms.before] : TEntry{})) + m_Sums[terms.last], voxels);
+        ++x;
+        continue;
+      }
+      const std::int64_t block = axis.BlockBegin(last);
+      const std::int64_t until = std::min({ end, axis.extent - r, terms.hasEnd ? block + r : block + axis.length - r });
+      if (terms.hasEnd)
+      {
+        for (; x < until; ++x)
+        {
+          store(x, (start - sums[x - r - 1]) + sums[x + r], voxels);
+        }
+      }
+      else
+      {
+        for (; x < until; ++x)
+        {
+          store(x, sums[x + r] - sums[x - r - 1], voxels);
+        }
+      }
+    }
   }
 
 private:
@@ -228,17 +261,21 @@ SumAround(const Table & table, const TEntry * entries, const Coordinates & at, s
 {
   const BoxAround<std::int64_t> box(table, at, r);
   voxels = box.voxels;
-  switch (table.count)
-  {
-    case 0:
-      return entries[box.offset];
-    case 1:
-      return SumOfBox<1, true>(entries, box.terms, box.offset);
-    case 2:
-      return SumOfBox<2, true>(entries, box.terms, box.offset);
-    default:
-      return SumOfBox<3, true>(entries, box.terms, box.offset);
-  }
+  const auto sum = [&](auto meetsTwo) {
+    constexpr bool two = decltype(meetsTwo)::value;
+    switch (table.count)
+    {
+      case 0:
+        return entries[box.offset];
+      case 1:
+        return SumOfBox<1, two>(entries, box.terms, box.offset);
+      case 2:
+        return SumOfBox<2, two>(entries, box.terms, box.offset);
+      default:
+        return SumOfBox<3, two>(entries, box.terms, box.offset);
+    }
+  };
+  return box.meetsTwo ? sum(std::true_type{}) : sum(std::false_type{});
 }
 
 template <typename TPixel, typename TEntry, typename TOut>
@@ -266,10 +303,10 @@ RunTiles(const KernelCall & call)
       RowOfBoxes<TEntry> row(table, entries, zeros, sums);
       ForEachRow(tile, [&](const Coordinates & at) {
         row.Begin(at);
-        StoreRow<TOut>(call.output, at, tile.Extent(0), [&](std::int64_t x) {
-          std::int64_t voxels = 0;
-          const TEntry sum = row.SumAt(at[0] + x, voxels);
-          return finish(sum, voxels);
+        TOut * const       to = static_cast<TOut *>(call.output.data) + call.output.Offset(at);
+        const std::int64_t stride = call.output.stride[0];
+        row.ForEach(at[0], tile.upper[0], [&](std::int64_t x, const TEntry & sum, std::int64_t voxels) {
+          to[(x - at[0]) * stride] = finish(sum, voxels);
         });
       });
       return;
