@@ -95,30 +95,55 @@ struct Deal
   }
 };
 
-/** The columns of one row that a warp works on: Segments segments, a pair of columns a lane of each. */
+/** The columns of one row that a warp works on: Segments segments, a pair of columns a lane of each. Small pixels stay
+ * as they were loaded until they are needed: to take them apart would be to wait for them. */
 template <typename TPixel>
 struct RowPixels
 {
-  Pair<TPixel> pairs[Segments];
+  using Raw = std::conditional_t<sizeof(TPixel) == 1, std::uint16_t,
+                                 std::conditional_t<sizeof(TPixel) == 2, std::uint32_t, Pair<TPixel>>>;
+  static_assert(sizeof(Raw) == sizeof(Pair<TPixel>), "two pixels");
+
+  Raw raw[Segments];
 
   /** `columns`: those that there are from here. */
   __device__ void
   Load(const TPixel * __restrict__ row, std::int64_t stride, std::int64_t columns)
   {
     const int  lane = static_cast<int>(threadIdx.x % 32);
-    const bool wide = stride == 1 && reinterpret_cast<std::uintptr_t>(row) % sizeof(Pair<TPixel>) == 0;
+    const bool isAligned = reinterpret_cast<std::uintptr_t>(row) % sizeof(Raw) == 0;
+    if (stride == 1 && isAligned && columns >= 64 * Segments)
+    {
+#pragma unroll
+      for (int s = 0; s < Segments; ++s)
+      {
+        raw[s] = *reinterpret_cast<const Raw *>(row + 64 * s + 2 * lane);
+      }
+      return;
+    }
 #pragma unroll
     for (int s = 0; s < Segments; ++s)
     {
-      const int column = 64 * s + 2 * lane;
-      if (wide && column + 1 < columns)
-      {
-        pairs[s] = *reinterpret_cast<const Pair<TPixel> *>(row + column);
-        continue;
-      }
-      pairs[s].a = column < columns ? row[column * stride] : TPixel(0);
-      pairs[s].b = column + 1 < columns ? row[(column + 1) * stride] : TPixel(0);
+      const int          column = 64 * s + 2 * lane;
+      const Pair<TPixel> pair{ column < columns ? row[column * stride] : TPixel(0),
+                               column + 1 < columns ? row[(column + 1) * stride] : TPixel(0) };
+      raw[s] = Reinterpret<Raw>(pair);
     }
+  }
+  __device__ Pair<TPixel>
+             Get(int segment) const
+  {
+    return Reinterpret<Pair<TPixel>>(raw[segment]);
+  }
+
+private:
+  template <typename TTo, typename TFrom>
+  __device__ static TTo
+  Reinterpret(const TFrom & from)
+  {
+    TTo to;
+    memcpy(&to, &from, sizeof(to));
+    return to;
   }
 };
 
@@ -132,8 +157,9 @@ ScanPixels(const RowPixels<TPixel> & pixels, TEntry & before, Pair<TEntry> (&sum
 #pragma unroll
   for (int s = 0; s < Segments; ++s)
   {
-    const auto a = BoxEntryOf<TEntry>(pixels.pairs[s].a);
-    const auto b = BoxEntryOf<TEntry>(pixels.pairs[s].b);
+    const Pair<TPixel> pair = pixels.Get(s);
+    const auto         a = BoxEntryOf<TEntry>(pair.a);
+    const auto         b = BoxEntryOf<TEntry>(pair.b);
     if constexpr (!VScans)
     {
       sums[s] = { TEntry{} + a, TEntry{} + b };
@@ -156,7 +182,7 @@ ScanPixels(const RowPixels<TPixel> & pixels, TEntry & before, Pair<TEntry> (&sum
 
 template <bool VScans, typename TPixel, typename TEntry>
 __global__ void __launch_bounds__(32 * WarpsPerBlock)
-  TableKernel(Voxels<const TPixel> in, BoxTable<std::int64_t> table, Deal deal, TEntry * __restrict__ entries)
+  TableKernel(Voxels<const TPixel> in, BoxTable table, Deal deal, TEntry * __restrict__ entries)
 {
   const std::int64_t task = static_cast<std::int64_t>(blockIdx.x) * WarpsPerBlock + threadIdx.x / 32;
   if (task >= deal.Tasks())
@@ -289,7 +315,7 @@ constexpr std::int64_t EnoughWarps = 1024;
 
 template <typename TPixel, typename TEntry>
 void
-MakeTable(const KernelCall & call, const BoxTable<std::int64_t> & table, TEntry * entries)
+MakeTable(const KernelCall & call, const BoxTable & table, TEntry * entries)
 {
   const BufferView & in = call.inputs[0];
   Deal               deal{ -1, -1, Coordinates::Filled(1), table.box.Extents(), 0, 0, 0, 0 };
@@ -349,18 +375,12 @@ MakeTable(const KernelCall & call, const BoxTable<std::int64_t> & table, TEntry 
 
 template <typename TIndex>
 __device__ TIndex
-RadiusAt(const BufferView & radii, const Coordinates & at)
+RadiusAt(const void * radii, PixelKind kind, std::int64_t i)
 {
-  std::int64_t i = 0;
-#pragma unroll
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    i += (at.axis[a] - radii.box.lower.axis[a]) * radii.stride.axis[a];
-  }
-  const auto read = [&](auto kind) {
-    return CutRadius(static_cast<const decltype(kind) *>(radii.data)[i], std::numeric_limits<TIndex>::max());
+  const auto read = [&](auto pixel) {
+    return CutRadius(static_cast<const decltype(pixel) *>(radii)[i], std::numeric_limits<TIndex>::max());
   };
-  switch (radii.kind)
+  switch (kind)
   {
     case PixelKind::UInt8:
       return read(std::uint8_t{});
@@ -383,75 +403,208 @@ RadiusAt(const BufferView & radii, const Coordinates & at)
 
 constexpr int BlockColumns = 32;
 constexpr int BlockRows = 8;
+constexpr int RowsPerThread = 4;
 
-/** Blocks of threads along an axis of the output. */
+/** What a block of threads has of the output along axis `a`. */
+__host__ __device__ inline std::int64_t
+         BlockExtent(int a)
+{
+  return a == 0 ? BlockColumns : a == 1 ? BlockRows * RowsPerThread : 1;
+}
+
 __host__ __device__ inline std::int64_t
          BlocksAlong(const Box & output, int a)
 {
-  const std::int64_t size = a == 0 ? BlockColumns : a == 1 ? BlockRows : 1;
-  return (output.Extent(a) + size - 1) / size;
+  return (output.Extent(a) + BlockExtent(a) - 1) / BlockExtent(a);
 }
 
-template <bool VMeetsTwo, typename TEntry, typename TIndex>
-__device__ TEntry
-SumOf(const TEntry * __restrict__ entries, const BoxAround<TIndex> & box, int axes)
+/** BoxAxis as the queries of a chunk have it: positions count from where the table begins, so that none is below 0. */
+template <typename TIndex>
+struct QueryAxis
 {
-  switch (axes)
+  int    axis;
+  TIndex radius;
+  TIndex length;
+  TIndex end;    ///< the image's last position
+  TIndex stride; ///< in the table
+  TIndex first;  ///< the position of the output's first voxel
+
+  __device__ BoxTerms<TIndex>
+             TermsOf(TIndex position, TIndex r, TIndex & voxels) const
   {
-    case 0:
-      return entries[box.offset];
-    case 1:
-      return SumOfBox<1, VMeetsTwo>(entries, box.terms, box.offset);
-    case 2:
-      return SumOfBox<2, VMeetsTwo>(entries, box.terms, box.offset);
-    default:
-      return SumOfBox<3, VMeetsTwo>(entries, box.terms, box.offset);
+    const TIndex           reach = min(r, radius);
+    const TIndex           from = max(position - reach, TIndex(0));
+    const TIndex           last = min(position + reach, end);
+    const TIndex           begin = last & -length;
+    const bool             meetsTwo = from < begin;
+    const BoxTerms<TIndex> terms{
+      last * stride, (from - 1) * stride, (begin - 1) * stride, from > (meetsTwo ? begin - length : begin), meetsTwo
+    };
+    voxels *= last - from + 1;
+    return terms;
   }
+};
+
+template <typename TIndex>
+struct QueryAxes
+{
+  /** At least two, the last ones; axes that are not there have one position. */
+  QueryAxis<TIndex> axes[MaxSpatialAxes];
+  bool              hasThree;
+  /** In the table, from one voxel of the output to the next along axes that take no part; 0 along others. */
+  Coordinates stride;
+};
+
+/** Every index of an array is a constant once loops are unrolled, so that none leaves the registers. */
+template <typename TValue>
+__device__ TValue
+Pick(const Coordinates & coordinates, int axis)
+{
+  std::int64_t value = 0;
+#pragma unroll
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    value = a == axis ? coordinates.axis[a] : value;
+  }
+  return static_cast<TValue>(value);
 }
 
-/** A thread for each voxel of the output; without radii all boxes have the table's. */
+/** Of warps of which no box meets two blocks along an axis, no thread looks for the second: `meets` has a bit for each
+ * axis along which any does. */
+template <int VAxes, typename TEntry, typename TIndex>
+__device__ TEntry
+SumOfWarp(const TEntry * __restrict__ entries, const BoxTerms<TIndex> (&terms)[MaxSpatialAxes], unsigned int meets)
+{
+  const TIndex none = 0;
+  if constexpr (sizeof(TIndex) < 8)
+  {
+    switch (meets)
+    {
+      case 0:
+        return SumOfBox<VAxes, 0>(entries, terms, none);
+      case 1:
+        return SumOfBox<VAxes, 1>(entries, terms, none);
+      case 2:
+        return SumOfBox<VAxes, 2>(entries, terms, none);
+      case 3:
+        return SumOfBox<VAxes, 3>(entries, terms, none);
+      case 4:
+        return SumOfBox<VAxes, 4>(entries, terms, none);
+      case 5:
+        return SumOfBox<VAxes, 5>(entries, terms, none);
+      case 6:
+        return SumOfBox<VAxes, 6>(entries, terms, none);
+      default:
+        break;
+    }
+  }
+  return SumOfBox<VAxes, 7>(entries, terms, none);
+}
+
+/** Without radii all boxes have the axes' own. */
 template <typename TEntry, typename TIndex, typename TOut>
 __global__ void
-__launch_bounds__(BlockColumns * BlockRows) QueryKernel(BoxTable<TIndex> table, const TEntry * __restrict__ entries,
-                                                        BufferView radii, Voxels<TOut> out, BoxStatistic statistic)
+__launch_bounds__(BlockColumns * BlockRows)
+  QueryKernel(QueryAxes<TIndex> query, const TEntry * __restrict__ entries, Voxels<const char> radii, PixelKind kind,
+              Voxels<TOut> out, BoxStatistic statistic)
 {
-  Coordinates   at = out.box.lower;
+  // Counted from the output's first voxel.
+  Coordinates   at{};
   std::uint32_t rest = blockIdx.x;
 #pragma unroll
   for (int a = 0; a < MaxDimension; ++a)
   {
     const auto count = static_cast<std::uint32_t>(BlocksAlong(out.box, a));
     const auto next = rest / count;
-    at.axis[a] += (rest - next * count) * (a == 0 ? BlockColumns : a == 1 ? BlockRows : 1);
+    at.axis[a] = (rest - next * count) * BlockExtent(a);
     rest = next;
   }
   at.axis[0] += threadIdx.x % BlockColumns;
   at.axis[1] += threadIdx.x / BlockColumns;
-  if (at.axis[0] >= out.box.upper.axis[0] || at.axis[1] >= out.box.upper.axis[1])
+  std::int64_t radius = 0;
+#pragma unroll
+  for (int a = 0; a < MaxDimension; ++a)
   {
-    return;
+    entries += at.axis[a] * query.stride.axis[a];
+    out.data += at.axis[a] * out.stride.axis[a];
+    radius += (at.axis[a] + out.box.lower.axis[a] - radii.box.lower.axis[a]) * radii.stride.axis[a];
   }
-  const BoxAround<TIndex> box(table, at, radii.data ? RadiusAt<TIndex>(radii, at) : std::numeric_limits<TIndex>::max());
-  // Most warps meet one block only.
-  const TEntry sum = __any_sync(__activemask(), box.meetsTwo) ? SumOf<true>(entries, box, table.count)
-                                                              : SumOf<false>(entries, box, table.count);
-  out[at] = FinishBox<TOut>(sum, box.voxels, statistic);
+  TIndex positions[MaxSpatialAxes];
+  TIndex steps[MaxSpatialAxes];
+#pragma unroll
+  for (int k = 0; k < MaxSpatialAxes; ++k)
+  {
+    positions[k] = query.axes[k].first + Pick<TIndex>(at, query.axes[k].axis);
+    steps[k] = query.axes[k].axis == 1 ? BlockRows : 0;
+  }
+  const bool hasColumn = at.axis[0] < out.box.Extent(0);
+#pragma unroll 1
+  for (int row = 0; row < RowsPerThread && at.axis[1] < out.box.Extent(1); ++row)
+  {
+    if (hasColumn)
+    {
+      const TIndex     r = radii.data ? RadiusAt<TIndex>(radii.data, kind, radius) : std::numeric_limits<TIndex>::max();
+      TIndex           voxels = 1;
+      BoxTerms<TIndex> terms[MaxSpatialAxes];
+      unsigned int     meets = 0;
+#pragma unroll
+      for (int k = 0; k < MaxSpatialAxes; ++k)
+      {
+        terms[k] = query.axes[k].TermsOf(positions[k], r, voxels);
+        meets |= __any_sync(__activemask(), terms[k].hasEnd) ? 1U << k : 0U;
+      }
+      const TEntry sum = query.hasThree ? SumOfWarp<3>(entries, terms, meets) : SumOfWarp<2>(entries, terms, meets);
+      *out.data = FinishBox<TOut>(sum, voxels, statistic);
+    }
+    at.axis[1] += BlockRows;
+    entries += BlockRows * query.stride.axis[1];
+    out.data += BlockRows * out.stride.axis[1];
+    radius += BlockRows * radii.stride.axis[1];
+#pragma unroll
+    for (int k = 0; k < MaxSpatialAxes; ++k)
+    {
+      positions[k] += steps[k];
+    }
+  }
 }
 
-template <typename TOut, typename TEntry, typename TIndex>
+template <typename TOut, typename TIndex, typename TEntry>
 void
-Query(const KernelCall & call, const BoxTable<TIndex> & table, const TEntry * entries)
+Query(const KernelCall & call, const BoxTable & table, const TEntry * entries)
 {
   const auto &       operation = static_cast<const BoxStatisticOperation &>(*call.operation);
   const BufferView & output = call.output;
-  const BufferView   radii = operation.variable ? call.inputs[1] : BufferView{};
-  std::int64_t       blocks = 1;
+  QueryAxes<TIndex>  query{};
+  query.hasThree = table.count == 3;
+  for (QueryAxis<TIndex> & axis : query.axes)
+  {
+    axis.axis = -1;
+    axis.length = 1;
+  }
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const BoxAxis<std::int64_t> & axis = table.axes[a];
+    query.stride[a] = axis.TakesPart() ? 0 : axis.stride;
+  }
+  for (int part = 0; part < table.count; ++part)
+  {
+    const int                     a = table.parts[part];
+    const BoxAxis<std::int64_t> & axis = table.axes[a];
+    query.axes[MaxSpatialAxes - table.count + part] = { a,
+                                                        static_cast<TIndex>(axis.radius),
+                                                        static_cast<TIndex>(axis.length),
+                                                        static_cast<TIndex>(axis.extent - 1 - axis.lower),
+                                                        static_cast<TIndex>(axis.stride),
+                                                        static_cast<TIndex>(output.box.lower[a] - axis.lower) };
+  }
+  std::int64_t blocks = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
     blocks *= BlocksAlong(output.box, a);
   }
+  const BufferView radii = operation.variable ? call.inputs[1] : BufferView{};
   QueryKernel<<<static_cast<unsigned int>(blocks), BlockColumns * BlockRows, 0, StreamOf(call)>>>(
-    table, entries, radii, VoxelsOf<TOut>(output), operation.statistic);
+    query, entries, VoxelsOf<const char>(radii), radii.kind, VoxelsOf<TOut>(output), operation.statistic);
   CheckLaunch("QueryKernel");
 }
 
@@ -467,8 +620,8 @@ DispatchTypes(const BoxStatisticOperation & operation, const Coordinates & image
 void
 RunBoxStatistic(const KernelCall & call)
 {
-  const auto &                 operation = static_cast<const BoxStatisticOperation &>(*call.operation);
-  const BoxTable<std::int64_t> table = MakeBoxTable(operation, call.output.box, call.image, RowMultiple);
+  const auto &   operation = static_cast<const BoxStatisticOperation &>(*call.operation);
+  const BoxTable table = MakeBoxTable(operation, call.output.box, call.image, RowMultiple);
   DispatchTypes(operation, call.image.Extents(), call.inputs[0].kind, [&](auto pixel, auto entry) {
     using Pixel = decltype(pixel);
     using Entry = decltype(entry);
@@ -478,11 +631,11 @@ RunBoxStatistic(const KernelCall & call)
       using Out = decltype(out);
       if (IsNarrow(table))
       {
-        Query<Out>(call, Narrow(table), entries);
+        Query<Out, std::int32_t>(call, table, entries);
       }
       else
       {
-        Query<Out>(call, table, entries);
+        Query<Out, std::int64_t>(call, table, entries);
       }
     });
   });

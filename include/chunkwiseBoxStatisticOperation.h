@@ -97,7 +97,9 @@ public:
   {
     return statistic == BoxStatistic::Variance || statistic == BoxStatistic::StandardDeviation;
   }
-  /** The power of two that is at least the longest box, and no less than what keeps blocks worth their while. */
+  /** Of the blocks along axis `a`: the smallest power of two that is at least LeastBlockColumns along x, 2
+   * LeastBlockLength along others, and twice the longest box, so that fewer boxes meet two. Along the last of three
+   * axes that take part half of that does, since chunks are cut there. */
   std::int64_t
   BlockLength(int a, const Coordinates & image) const;
   /** Voxels of the largest box. */

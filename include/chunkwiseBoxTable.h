@@ -189,8 +189,7 @@ struct BoxAxis
   TIndex extent; ///< the image's
   TIndex radius; ///< 0 of an axis that takes no part
   TIndex length; ///< of a block, a power of two; 1 of an axis that takes no part
-  TIndex anchor; ///< blocks begin here and at multiples of their length from here
-  TIndex lower;  ///< where the table begins
+  TIndex lower;  ///< where the table, and with it a block, begins
   TIndex stride; ///< from one entry of the table to the next
 
   CHUNKWISE_HOST_DEVICE bool
@@ -198,11 +197,11 @@ struct BoxAxis
   {
     return radius > 0;
   }
-  /** Where the block of position `i`, at or after the anchor, begins. */
+  /** Where the block of position `i` of the table begins. */
   CHUNKWISE_HOST_DEVICE TIndex
   BlockBegin(TIndex i) const
   {
-    return i - ((i - anchor) & (length - 1));
+    return i - ((i - lower) & (length - 1));
   }
   /** The first and the last position of a box of radius `r`, no more than the largest, around `i`. */
   CHUNKWISE_HOST_DEVICE TIndex
@@ -231,26 +230,23 @@ struct BoxAxis
   }
 };
 
-/** The table of a chunk; with indices of 32 bits where they reach. */
-template <typename TIndex>
+/** The table of a chunk. */
 struct BoxTable
 {
   /** What the table holds. */
-  Box             box;
-  BoxAxis<TIndex> axes[MaxDimension];
-  /** How many axes take part. They are again in `parts`, ascending, from the back, so that the last is the innermost.
-   */
-  int             count;
-  BoxAxis<TIndex> parts[MaxSpatialAxes];
-  int             which[MaxSpatialAxes];
+  Box                   box;
+  BoxAxis<std::int64_t> axes[MaxDimension];
+  /** The axes that take part, ascending. */
+  int parts[MaxSpatialAxes];
+  int count;
 
-  CHUNKWISE_HOST_DEVICE TIndex
-  Offset(const Coordinates & at) const
+  CHUNKWISE_HOST_DEVICE std::int64_t
+                        Offset(const Coordinates & at) const
   {
-    TIndex offset = 0;
+    std::int64_t offset = 0;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      offset += (static_cast<TIndex>(at.axis[a]) - axes[a].lower) * axes[a].stride;
+      offset += (at.axis[a] - axes[a].lower) * axes[a].stride;
     }
     return offset;
   }
@@ -273,9 +269,9 @@ CombineBoxTerms(const BoxTerms<TIndex> & terms, TIndex offset, bool there, TFunc
   }
 }
 
-/** The sum over a box whose terms along VAxes axes are given; no more axes take part. VMeetsTwo: whether it may meet
- * two blocks along any. */
-template <int VAxes, bool VMeetsTwo, typename TEntry, typename TIndex>
+/** The sum over a box whose terms along VAxes axes are given; no more axes take part. Bit k of VMeetsTwo: whether it
+ * may meet two blocks along axis k of `terms`. */
+template <int VAxes, unsigned int VMeetsTwo, typename TEntry, typename TIndex>
 CHUNKWISE_HOST_DEVICE TEntry
 SumOfBox(const TEntry * table, const BoxTerms<TIndex> (&terms)[MaxSpatialAxes], TIndex offset, bool there = true)
 {
@@ -285,9 +281,11 @@ SumOfBox(const TEntry * table, const BoxTerms<TIndex> (&terms)[MaxSpatialAxes], 
   }
   else
   {
-    return CombineBoxTerms<VMeetsTwo>(terms[MaxSpatialAxes - VAxes], offset, there, [&](TIndex at, bool thereToo) {
-      return SumOfBox<VAxes - 1, VMeetsTwo>(table, terms, at, thereToo);
-    });
+    constexpr int axis = MaxSpatialAxes - VAxes;
+    return CombineBoxTerms < (VMeetsTwo >> axis & 1) !=
+           0 > (terms[axis], offset, there, [&](TIndex at, bool thereToo) {
+             return SumOfBox<VAxes - 1, VMeetsTwo>(table, terms, at, thereToo);
+           });
   }
 }
 
@@ -305,12 +303,12 @@ CutRadius(TRadius value, TIndex largest)
 }
 
 /** The table that the boxes around the voxels of `output` need. Its rows are padded to a multiple of `rowMultiple`. */
-inline BoxTable<std::int64_t>
+inline BoxTable
 MakeBoxTable(const BoxStatisticOperation & operation, const Box & output, const Box & image,
              std::int64_t rowMultiple = 1)
 {
-  BoxTable<std::int64_t> table{};
-  const Coordinates      extent = image.Extents();
+  BoxTable          table{};
+  const Coordinates extent = image.Extents();
   table.box = output;
   std::int64_t stride = 1;
   for (int a = 0; a < MaxDimension; ++a)
@@ -321,17 +319,13 @@ MakeBoxTable(const BoxStatisticOperation & operation, const Box & output, const 
     axis.length = 1;
     if (axis.TakesPart())
     {
-      ++table.count;
+      table.parts[table.count++] = a;
       axis.length = operation.BlockLength(a, extent);
       table.box.lower[a] = axis.First(output.lower[a], axis.radius);
       table.box.upper[a] = axis.Last(output.upper[a] - 1, axis.radius) + 1;
       if (operation.anchored)
       {
-        table.box.lower[a] = axis.BlockBegin(table.box.lower[a]);
-      }
-      else
-      {
-        axis.anchor = table.box.lower[a];
+        table.box.lower[a] -= table.box.lower[a] % axis.length;
       }
     }
     axis.lower = table.box.lower[a];
@@ -339,67 +333,12 @@ MakeBoxTable(const BoxStatisticOperation & operation, const Box & output, const 
     const std::int64_t multiple = a == 0 ? rowMultiple : 1;
     stride *= (table.box.Extent(a) + multiple - 1) / multiple * multiple;
   }
-  int next = MaxSpatialAxes - table.count;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    if (table.axes[a].TakesPart())
-    {
-      table.which[next] = a;
-      table.parts[next++] = table.axes[a];
-    }
-  }
   return table;
 }
 
-/** The box around voxel `at`, of radius `r` or of the table's where that is smaller: its terms along the axes that take
- * part, as BoxTable::parts has them, the offset of those that do not, and how many voxels it has. */
-template <typename TIndex>
-struct BoxAround
-{
-  BoxTerms<TIndex> terms[MaxSpatialAxes];
-  TIndex           offset;
-  TIndex           voxels;
-  bool             meetsTwo;
-
-  CHUNKWISE_HOST_DEVICE
-  BoxAround(const BoxTable<TIndex> & table, const Coordinates & at, TIndex r)
-    : offset(table.Offset(at))
-    , voxels(1)
-    , meetsTwo(false)
-  {
-#if defined(__CUDA_ARCH__)
-#  pragma unroll
-#endif
-    for (int part = 0; part < MaxSpatialAxes; ++part)
-    {
-      if (part < MaxSpatialAxes - table.count)
-      {
-        continue;
-      }
-      const BoxAxis<TIndex> & axis = table.parts[part];
-      // Every index of a loop that is unrolled is a constant, and no array leaves the registers.
-      TIndex i = 0;
-#if defined(__CUDA_ARCH__)
-#  pragma unroll
-#endif
-      for (int a = 0; a < MaxDimension; ++a)
-      {
-        i = table.which[part] == a ? static_cast<TIndex>(at.axis[a]) : i;
-      }
-      const TIndex reach = r < axis.radius ? r : axis.radius;
-      const TIndex first = axis.First(i, reach);
-      const TIndex last = axis.Last(i, reach);
-      offset -= (i - axis.lower) * axis.stride;
-      voxels *= last - first + 1;
-      terms[part] = axis.TermsOf(first, last);
-      meetsTwo = meetsTwo || terms[part].hasEnd;
-    }
-  }
-};
-
 /** Whether 32 bits hold every index and offset of a table. */
 inline bool
-IsNarrow(const BoxTable<std::int64_t> & table)
+IsNarrow(const BoxTable & table)
 {
   constexpr std::int64_t        limit = std::int64_t{ 1 } << 30;
   const BoxAxis<std::int64_t> & last = table.axes[MaxDimension - 1];
@@ -409,29 +348,6 @@ IsNarrow(const BoxTable<std::int64_t> & table)
     isNarrow = isNarrow && axis.extent < limit && axis.length < limit;
   }
   return isNarrow;
-}
-
-inline BoxTable<std::int32_t>
-Narrow(const BoxTable<std::int64_t> & wide)
-{
-  BoxTable<std::int32_t> table{};
-  const auto             narrow = [](const BoxAxis<std::int64_t> & axis) {
-    const auto to = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
-    return BoxAxis<std::int32_t>{ to(axis.extent), to(axis.radius), to(axis.length),
-                                  to(axis.anchor), to(axis.lower),  to(axis.stride) };
-  };
-  table.box = wide.box;
-  table.count = wide.count;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    table.axes[a] = narrow(wide.axes[a]);
-  }
-  for (int part = 0; part < MaxSpatialAxes; ++part)
-  {
-    table.parts[part] = narrow(wide.parts[part]);
-    table.which[part] = wide.which[part];
-  }
-  return table;
 }
 
 /** At least the entries of the table for `output`; it does not shrink when that grows. */

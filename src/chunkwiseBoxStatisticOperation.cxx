@@ -34,9 +34,18 @@ BoxStatisticOperation::GetKey() const
 std::int64_t
 BoxStatisticOperation::BlockLength(int a, const Coordinates & image) const
 {
+  int parts = 0;
+  int last = 0;
+  for (int b = 0; b < MaxDimension; ++b)
+  {
+    const bool takesPart = EffectiveRadius(b, image[b]) > 0;
+    parts += takesPart ? 1 : 0;
+    last = takesPart ? b : last;
+  }
+  const bool         isThird = parts == MaxSpatialAxes && a == last;
   const std::int64_t longest = 2 * EffectiveRadius(a, image[a]) + 1;
-  std::int64_t       length = a == 0 ? LeastBlockColumns : LeastBlockLength;
-  while (length < longest)
+  std::int64_t       length = a == 0 ? LeastBlockColumns : LeastBlockLength * (isThird ? 1 : 2);
+  while (length < longest * (isThird ? 1 : 2))
   {
     length *= 2;
   }

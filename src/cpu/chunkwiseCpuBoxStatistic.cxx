@@ -13,42 +13,58 @@ namespace
 
 using Axis = BoxAxis<std::int64_t>;
 using Terms = BoxTerms<std::int64_t>;
-using Table = BoxTable<std::int64_t>;
+using Table = BoxTable;
 
-/** A tile and its table stay in the caches while the surroundings are not much of the table. */
+/** The output is cut into slabs along the last axis that takes part, which all threads work on: they share a table. */
 Coordinates
-TableTile(const BoxStatisticOperation & operation, const Box & output, const Coordinates & image)
+SlabExtent(const BoxStatisticOperation & operation, const Box & output, const Coordinates & image)
 {
-  Coordinates tile{};
+  int parts = 0;
+  int last = 0;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t r = operation.EffectiveRadius(a, image[a]);
-    const std::int64_t wanted = a == 0  ? std::max<std::int64_t>(1024, 4 * r)
-                                : r > 0 ? std::max<std::int64_t>(64, 4 * r)
-                                        : 1;
-    tile[a] = std::min(output.Extent(a), wanted);
+    const bool takesPart = operation.EffectiveRadius(a, image[a]) > 0;
+    parts += takesPart ? 1 : 0;
+    last = takesPart ? a : last;
   }
-  return tile;
+  Coordinates extent = output.Extents();
+  // So thick that its surroundings, which the next slab sums once more, are not most of it.
+  const std::int64_t thickness = parts == 3 ? 128 : 1024;
+  if (last > 0)
+  {
+    extent[last] = std::min(extent[last], std::max(thickness, 4 * operation.EffectiveRadius(last, image[last])));
+  }
+  // Of independent axes so much that small planes, or rows, keep the threads busy.
+  std::int64_t others = parts == 3 ? 1 : parts == 2 ? 8 : 256;
+  for (int a = 1; a < MaxDimension; ++a)
+  {
+    if (operation.EffectiveRadius(a, image[a]) == 0)
+    {
+      extent[a] = std::min(extent[a], others);
+      others = 1;
+    }
+  }
+  return extent;
 }
 
-/** What a worker has: the table, a row of zeros and one of sums, each with as many entries as the table's rows. */
+/** The scratch memory: the table, a row of zeros, and a row of sums for each worker. */
 template <typename TEntry>
-struct WorkerBytes
+struct Scratch
 {
   std::int64_t table;
   std::int64_t row;
 
-  WorkerBytes(const BoxStatisticOperation & operation, const Coordinates & tile, const Coordinates & image)
+  Scratch(const BoxStatisticOperation & operation, const Coordinates & slab, const Coordinates & image)
   {
-    table = RoundToLine(MostBoxEntries(operation, tile, image) * static_cast<std::int64_t>(sizeof(TEntry)));
-    Coordinates line = Coordinates::Filled(1);
-    line[0] = tile[0] + operation.GetHalo(image).lower[0] + operation.GetHalo(image).upper[0];
-    row = RoundToLine(line[0] * static_cast<std::int64_t>(sizeof(TEntry)));
+    table = RoundToLine(MostBoxEntries(operation, slab, image) * static_cast<std::int64_t>(sizeof(TEntry)));
+    const Halo         halo = operation.GetHalo(image);
+    const std::int64_t columns = std::min(image[0], slab[0] + halo.lower[0] + halo.upper[0]);
+    row = RoundToLine(columns * static_cast<std::int64_t>(sizeof(TEntry)));
   }
   std::int64_t
-  Sum() const
+  Sum(int workers) const
   {
-    return table + 2 * row;
+    return table + (workers + 1) * row;
   }
 };
 
@@ -113,29 +129,45 @@ ScanRow(const TPixel * pixels, std::int64_t step, const Table & table, TEntry * 
   }
 }
 
-/** The table's entries along the axes up to `axis`, for the voxel `at` of the axes beyond it. */
+/** Adds the entries one step before along an axis to those of `part` along the axes up to `axis`, at `to`. */
+template <typename TEntry>
+void
+AddBefore(const Table & table, const Box & part, int axis, std::int64_t step, TEntry * to)
+{
+  if (axis == 0)
+  {
+    const TEntry * const before = to - step;
+    for (std::int64_t x = 0; x < part.Extent(0); ++x)
+    {
+      to[x] = before[x] + to[x];
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < part.Extent(axis); ++i)
+  {
+    AddBefore(table, part, axis - 1, step, to + i * table.axes[axis].stride);
+  }
+}
+
+/** The table's entries of `part`, which ends where blocks do, along the axes up to `axis`, for the voxel `at` of the
+ * axes beyond it. */
 template <typename TPixel, typename TEntry>
 void
-FillTable(const BufferView & input, const Table & table, int axis, Coordinates at, TEntry * to)
+FillTable(const BufferView & input, const Table & table, const Box & part, int axis, Coordinates at, TEntry * to)
 {
   if (axis == 0)
   {
     ScanRow(static_cast<const TPixel *>(input.data) + input.Offset(at), input.stride[0], table, to);
     return;
   }
-  const Axis &       along = table.axes[axis];
-  const std::int64_t slab = along.stride;
-  for (std::int64_t i = table.box.lower[axis]; i < table.box.upper[axis]; ++i, to += slab)
+  const Axis & along = table.axes[axis];
+  for (std::int64_t i = part.lower[axis]; i < part.upper[axis]; ++i, to += along.stride)
   {
     at[axis] = i;
-    FillTable<TPixel>(input, table, axis - 1, at, to);
+    FillTable<TPixel>(input, table, part, axis - 1, at, to);
     if (along.TakesPart() && i != along.BlockBegin(i))
     {
-      const TEntry * const before = to - slab;
-      for (std::int64_t k = 0; k < slab; ++k)
-      {
-        to[k] = before[k] + to[k];
-      }
+      AddBefore(table, part, axis - 1, along.stride, to);
     }
   }
 }
@@ -145,14 +177,12 @@ template <typename TEntry>
 class RowOfBoxes
 {
 public:
-  RowOfBoxes(const Table & table, const TEntry * entries, TEntry * zeros, TEntry * sums)
+  RowOfBoxes(const Table & table, const TEntry * entries, const TEntry * zeros, TEntry * sums)
     : m_Table(table)
     , m_Entries(entries)
     , m_Zeros(zeros)
     , m_Sums(sums)
-  {
-    std::fill(zeros, zeros + table.box.Extent(0), TEntry{});
-  }
+  {}
 
   /** For the row of `at`. */
   void
@@ -249,7 +279,7 @@ public:
 private:
   const Table &  m_Table;
   const TEntry * m_Entries;
-  TEntry *       m_Zeros;
+  const TEntry * m_Zeros;
   TEntry *       m_Sums;
   std::int64_t   m_Voxels{ 1 };
 };
@@ -259,47 +289,78 @@ template <typename TEntry>
 TEntry
 SumAround(const Table & table, const TEntry * entries, const Coordinates & at, std::int64_t r, std::int64_t & voxels)
 {
-  const BoxAround<std::int64_t> box(table, at, r);
-  voxels = box.voxels;
-  const auto sum = [&](auto meetsTwo) {
-    constexpr bool two = decltype(meetsTwo)::value;
+  // Used from the back, so that the last axis is the innermost.
+  Terms        terms[MaxSpatialAxes]{};
+  std::int64_t offset = table.Offset(at);
+  bool         meetsTwo = false;
+  voxels = 1;
+  for (int part = 0; part < table.count; ++part)
+  {
+    const int          a = table.parts[part];
+    const Axis &       axis = table.axes[a];
+    const std::int64_t reach = std::min(r, axis.radius);
+    const std::int64_t first = axis.First(at[a], reach);
+    const std::int64_t last = axis.Last(at[a], reach);
+    Terms &            term = terms[MaxSpatialAxes - table.count + part];
+    term = axis.TermsOf(first, last);
+    offset -= (at[a] - axis.lower) * axis.stride;
+    voxels *= last - first + 1;
+    meetsTwo = meetsTwo || term.hasEnd;
+  }
+  const auto sum = [&](auto twos) {
+    constexpr unsigned int mask = decltype(twos)::value;
     switch (table.count)
     {
       case 0:
-        return entries[box.offset];
+        return entries[offset];
       case 1:
-        return SumOfBox<1, two>(entries, box.terms, box.offset);
+        return SumOfBox<1, mask>(entries, terms, offset);
       case 2:
-        return SumOfBox<2, two>(entries, box.terms, box.offset);
+        return SumOfBox<2, mask>(entries, terms, offset);
       default:
-        return SumOfBox<3, two>(entries, box.terms, box.offset);
+        return SumOfBox<3, mask>(entries, terms, offset);
     }
   };
-  return box.meetsTwo ? sum(std::true_type{}) : sum(std::false_type{});
+  return meetsTwo ? sum(std::integral_constant<unsigned int, 7>{}) : sum(std::integral_constant<unsigned int, 0>{});
 }
 
 template <typename TPixel, typename TEntry, typename TOut>
 void
-RunTiles(const KernelCall & call)
+RunSlab(const KernelCall & call, const Box & slab, const Scratch<TEntry> & bytes)
 {
-  const auto &              operation = static_cast<const BoxStatisticOperation &>(*call.operation);
-  const BufferView &        input = call.inputs[0];
-  const Coordinates         image = call.image.Extents();
-  const Coordinates         tileExtent = TableTile(operation, call.output.box, image);
-  const WorkerBytes<TEntry> bytes(operation, tileExtent, image);
-  ForEachTileOf(tileExtent, call, [&](const Box & tile, unsigned int worker) {
-    char * const scratch = static_cast<char *>(call.scratch) + worker * bytes.Sum();
-    auto * const entries = reinterpret_cast<TEntry *>(scratch);
-    auto * const zeros = reinterpret_cast<TEntry *>(scratch + bytes.table);
-    auto * const sums = reinterpret_cast<TEntry *>(scratch + bytes.table + bytes.row);
-    const Table  table = MakeBoxTable(operation, tile, call.image);
-    FillTable<TPixel>(input, table, MaxDimension - 1, table.box.lower, entries);
-    const auto finish = [&](const TEntry & sum, std::int64_t voxels) {
-      return FinishBox<TOut>(sum, voxels, operation.statistic);
-    };
-    const int others = table.count - (table.axes[0].TakesPart() ? 1 : 0);
-    if (!operation.variable && others <= 2)
+  const auto &      operation = static_cast<const BoxStatisticOperation &>(*call.operation);
+  const Table       table = MakeBoxTable(operation, slab, call.image);
+  char * const      scratch = static_cast<char *>(call.scratch);
+  auto * const      entries = reinterpret_cast<TEntry *>(scratch);
+  auto * const      zeros = reinterpret_cast<TEntry *>(scratch + bytes.table);
+  const auto        stops = [&call] { return call.control && call.control->ShouldStop(); };
+  const Coordinates rows = { { slab.Extent(0), 16, 1, 1, 1 } };
+
+  Coordinates block = Coordinates::Filled(1);
+  block[0] = table.box.Extent(0);
+  for (int a = 1; a < MaxDimension; ++a)
+  {
+    block[a] = table.axes[a].length;
+  }
+  // Where axes take no part, their rows are dealt in bundles.
+  block[1] = table.axes[1].TakesPart() ? block[1] : rows[1];
+  call.executor->ParallelFor(CountTiles(table.box, block), [&](std::int64_t task, unsigned int) {
+    if (!stops())
     {
+      const Box part = TileNumber(table.box, block, task);
+      FillTable<TPixel>(call.inputs[0], table, part, MaxDimension - 1, part.lower, entries + table.Offset(part.lower));
+    }
+  });
+  std::fill(zeros, zeros + table.box.Extent(0), TEntry{});
+
+  const auto finish = [&](const TEntry & sum, std::int64_t voxels) {
+    return FinishBox<TOut>(sum, voxels, operation.statistic);
+  };
+  const int others = table.count - (table.axes[0].TakesPart() ? 1 : 0);
+  if (!operation.variable && others <= 2)
+  {
+    ForEachTileOf(rows, call, slab, [&](const Box & tile, unsigned int worker) {
+      auto * const       sums = reinterpret_cast<TEntry *>(scratch + bytes.table + (worker + 1) * bytes.row);
       RowOfBoxes<TEntry> row(table, entries, zeros, sums);
       ForEachRow(tile, [&](const Coordinates & at) {
         row.Begin(at);
@@ -309,9 +370,11 @@ RunTiles(const KernelCall & call)
           to[(x - at[0]) * stride] = finish(sum, voxels);
         });
       });
-      return;
-    }
-    const auto store = [&](auto && radiusAt) {
+    });
+    return;
+  }
+  const auto store = [&](auto && radiusAt) {
+    ForEachTileOf(rows, call, slab, [&](const Box & tile, unsigned int) {
       ForEachRow(tile, [&](const Coordinates & begin) {
         Coordinates at = begin;
         StoreRow<TOut>(call.output, begin, tile.Extent(0), [&](std::int64_t x) {
@@ -321,22 +384,22 @@ RunTiles(const KernelCall & call)
           return finish(sum, voxels);
         });
       });
-    };
-    if (!operation.variable)
-    {
-      store([](const Coordinates &) { return INT64_MAX; });
-      return;
-    }
-    const BufferView & radii = call.inputs[1];
-    DispatchPixelKind(radii.kind, [&](auto kind) {
-      using Radius = decltype(kind);
-      if constexpr (!IsFloatingPoint(PixelKindOf<Radius>()))
-      {
-        store([&](const Coordinates & at) {
-          return CutRadius<std::int64_t>(static_cast<const Radius *>(radii.data)[radii.Offset(at)], INT64_MAX);
-        });
-      }
     });
+  };
+  if (!operation.variable)
+  {
+    store([](const Coordinates &) { return INT64_MAX; });
+    return;
+  }
+  const BufferView & radii = call.inputs[1];
+  DispatchPixelKind(radii.kind, [&](auto kind) {
+    using Radius = decltype(kind);
+    if constexpr (!IsFloatingPoint(PixelKindOf<Radius>()))
+    {
+      store([&](const Coordinates & at) {
+        return CutRadius<std::int64_t>(static_cast<const Radius *>(radii.data)[radii.Offset(at)], INT64_MAX);
+      });
+    }
   });
 }
 
@@ -352,10 +415,19 @@ DispatchTypes(const BoxStatisticOperation & operation, const Coordinates & image
 void
 RunBoxStatistic(const KernelCall & call)
 {
-  const auto & operation = static_cast<const BoxStatisticOperation &>(*call.operation);
-  DispatchTypes(operation, call.image.Extents(), call.inputs[0].kind, [&](auto pixel, auto entry) {
+  const auto &      operation = static_cast<const BoxStatisticOperation &>(*call.operation);
+  const Box &       output = call.output.box;
+  const Coordinates image = call.image.Extents();
+  const Coordinates extent = SlabExtent(operation, output, image);
+  DispatchTypes(operation, image, call.inputs[0].kind, [&](auto pixel, auto entry) {
     using Pixel = decltype(pixel);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) { RunTiles<Pixel, decltype(entry), decltype(out)>(call); });
+    const Scratch<decltype(entry)> bytes(operation, extent, image);
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+      for (std::int64_t slab = 0; slab < CountTiles(output, extent); ++slab)
+      {
+        RunSlab<Pixel, decltype(entry), decltype(out)>(call, TileNumber(output, extent, slab), bytes);
+      }
+    });
   });
 }
 
@@ -366,8 +438,8 @@ BoxStatisticScratch(const Operation & anyOperation, const ChunkShape & shape)
   const Coordinates image = shape.image.Extents();
   std::size_t       bytes = 0;
   DispatchTypes(operation, image, shape.inputKinds[0], [&](auto, auto entry) {
-    const WorkerBytes<decltype(entry)> worker(operation, TableTile(operation, shape.outputBox, image), image);
-    bytes = static_cast<std::size_t>(worker.Sum() * shape.concurrency);
+    const Scratch<decltype(entry)> scratch(operation, SlabExtent(operation, shape.outputBox, image), image);
+    bytes = static_cast<std::size_t>(scratch.Sum(shape.concurrency));
   });
   return bytes;
 }
