@@ -469,6 +469,43 @@ Pick(const Coordinates & coordinates, int axis)
   return static_cast<TValue>(value);
 }
 
+/** (E - P) + L of what `f(offset, there)` gives; what is not there it gives as zero. Where no E is there, leaving it
+ * out changes no bit: entries are never -0. */
+template <bool VMeetsTwo, typename TIndex, typename TFunctor>
+__device__ auto
+CombineBoxTerms(const BoxTerms<TIndex> & terms, TIndex offset, bool there, TFunctor && f)
+{
+  if constexpr (VMeetsTwo)
+  {
+    return (f(offset + terms.end, there && terms.hasEnd) - f(offset + terms.before, there && terms.hasBefore)) +
+           f(offset + terms.last, there);
+  }
+  else
+  {
+    return f(offset + terms.last, there) - f(offset + terms.before, there && terms.hasBefore);
+  }
+}
+
+/** The sum over a box whose terms along VAxes axes are given; no more axes take part. Bit k of VMeetsTwo: whether it
+ * may meet two blocks along axis k of `terms`. */
+template <int VAxes, unsigned int VMeetsTwo, typename TEntry, typename TIndex>
+__device__ TEntry
+SumOfBox(const TEntry * table, const BoxTerms<TIndex> (&terms)[MaxSpatialAxes], TIndex offset, bool there = true)
+{
+  if constexpr (VAxes == 0)
+  {
+    return there ? table[offset] : TEntry{};
+  }
+  else
+  {
+    constexpr int axis = MaxSpatialAxes - VAxes;
+    return CombineBoxTerms < (VMeetsTwo >> axis & 1) !=
+           0 > (terms[axis], offset, there, [&](TIndex at, bool thereToo) {
+             return SumOfBox<VAxes - 1, VMeetsTwo>(table, terms, at, thereToo);
+           });
+  }
+}
+
 /** Of warps of which no box meets two blocks along an axis, no thread looks for the second: `meets` has a bit for each
  * axis along which any does. */
 template <int VAxes, typename TEntry, typename TIndex>

@@ -284,44 +284,70 @@ private:
   std::int64_t   m_Voxels{ 1 };
 };
 
-/** The sum over the box of radius `r`, or of the table's radius where that is smaller, around a voxel. */
-template <typename TEntry>
+/** (E - P) + L along the first of VParts axes, of what the others give. What is not there is not looked for: adding
+ * zero changes no bit, since entries are never -0. */
+template <int VParts, typename TEntry>
 TEntry
-SumAround(const Table & table, const TEntry * entries, const Coordinates & at, std::int64_t r, std::int64_t & voxels)
+SumOfTerms(const TEntry * entries, const Terms * terms)
 {
-  // Used from the back, so that the last axis is the innermost.
-  Terms        terms[MaxSpatialAxes]{};
-  std::int64_t offset = table.Offset(at);
-  bool         meetsTwo = false;
-  voxels = 1;
-  for (int part = 0; part < table.count; ++part)
+  if constexpr (VParts == 0)
   {
-    const int          a = table.parts[part];
-    const Axis &       axis = table.axes[a];
-    const std::int64_t reach = std::min(r, axis.radius);
-    const std::int64_t first = axis.First(at[a], reach);
-    const std::int64_t last = axis.Last(at[a], reach);
-    Terms &            term = terms[MaxSpatialAxes - table.count + part];
-    term = axis.TermsOf(first, last);
-    offset -= (at[a] - axis.lower) * axis.stride;
-    voxels *= last - first + 1;
-    meetsTwo = meetsTwo || term.hasEnd;
+    return *entries;
   }
-  const auto sum = [&](auto twos) {
-    constexpr unsigned int mask = decltype(twos)::value;
-    switch (table.count)
+  else
+  {
+    TEntry sum{};
+    if (terms->hasEnd)
     {
-      case 0:
-        return entries[offset];
-      case 1:
-        return SumOfBox<1, mask>(entries, terms, offset);
-      case 2:
-        return SumOfBox<2, mask>(entries, terms, offset);
-      default:
-        return SumOfBox<3, mask>(entries, terms, offset);
+      sum = SumOfTerms<VParts - 1>(entries + terms->end, terms + 1);
     }
-  };
-  return meetsTwo ? sum(std::integral_constant<unsigned int, 7>{}) : sum(std::integral_constant<unsigned int, 0>{});
+    if (terms->hasBefore)
+    {
+      sum = sum - SumOfTerms<VParts - 1>(entries + terms->before, terms + 1);
+    }
+    return sum + SumOfTerms<VParts - 1>(entries + terms->last, terms + 1);
+  }
+}
+
+/** Calls store(x, sum, voxels) for the n voxels from `begin` along x, whose boxes have the radius radiusAt(x), or the
+ * table's where that is smaller. VParts axes take part. */
+template <int VParts, typename TEntry, typename TRadiusAt, typename TStore>
+void
+ForEachBox(const Table & table, const TEntry * entries, const Coordinates & begin, std::int64_t n,
+           TRadiusAt && radiusAt, TStore && store)
+{
+  // One more than is needed, since there are no arrays of none.
+  Axis         axes[VParts + 1];
+  std::int64_t positions[VParts + 1];
+  std::int64_t steps[VParts + 1];
+  std::int64_t step = 1;
+  entries += table.Offset(begin);
+  for (int part = 0; part < VParts; ++part)
+  {
+    const int a = table.parts[part];
+    axes[part] = table.axes[a];
+    positions[part] = begin[a];
+    steps[part] = a == 0 ? 1 : 0;
+    step = a == 0 ? 0 : step;
+    entries -= (begin[a] - axes[part].lower) * axes[part].stride;
+  }
+  for (std::int64_t x = 0; x < n; ++x)
+  {
+    const std::int64_t r = radiusAt(x);
+    Terms              terms[VParts + 1];
+    std::int64_t       voxels = 1;
+    for (int part = 0; part < VParts; ++part)
+    {
+      const Axis &       axis = axes[part];
+      const std::int64_t reach = std::min(r, axis.radius);
+      const std::int64_t position = positions[part] + x * steps[part];
+      const std::int64_t first = axis.First(position, reach);
+      const std::int64_t last = axis.Last(position, reach);
+      voxels *= last - first + 1;
+      terms[part] = axis.TermsOf(first, last);
+    }
+    store(x, SumOfTerms<VParts>(entries + x * step, terms), voxels);
+  }
 }
 
 template <typename TPixel, typename TEntry, typename TOut>
@@ -373,22 +399,32 @@ RunSlab(const KernelCall & call, const Box & slab, const Scratch<TEntry> & bytes
     });
     return;
   }
-  const auto store = [&](auto && radiusAt) {
+  // `radii` gives the function radiusAt of a row.
+  const auto query = [&](auto && radii) {
     ForEachTileOf(rows, call, slab, [&](const Box & tile, unsigned int) {
-      ForEachRow(tile, [&](const Coordinates & begin) {
-        Coordinates at = begin;
-        StoreRow<TOut>(call.output, begin, tile.Extent(0), [&](std::int64_t x) {
-          at[0] = begin[0] + x;
-          std::int64_t voxels = 0;
-          const TEntry sum = SumAround(table, entries, at, radiusAt(at), voxels);
-          return finish(sum, voxels);
-        });
+      ForEachRow(tile, [&](const Coordinates & at) {
+        TOut * const       to = static_cast<TOut *>(call.output.data) + call.output.Offset(at);
+        const std::int64_t stride = call.output.stride[0];
+        const auto         store = [&](std::int64_t x, const TEntry & sum, std::int64_t voxels) {
+          to[x * stride] = finish(sum, voxels);
+        };
+        switch (table.count)
+        {
+          case 0:
+            return ForEachBox<0>(table, entries, at, tile.Extent(0), radii(at), store);
+          case 1:
+            return ForEachBox<1>(table, entries, at, tile.Extent(0), radii(at), store);
+          case 2:
+            return ForEachBox<2>(table, entries, at, tile.Extent(0), radii(at), store);
+          default:
+            return ForEachBox<3>(table, entries, at, tile.Extent(0), radii(at), store);
+        }
       });
     });
   };
   if (!operation.variable)
   {
-    store([](const Coordinates &) { return INT64_MAX; });
+    query([](const Coordinates &) { return [](std::int64_t) { return INT64_MAX; }; });
     return;
   }
   const BufferView & radii = call.inputs[1];
@@ -396,8 +432,10 @@ RunSlab(const KernelCall & call, const Box & slab, const Scratch<TEntry> & bytes
     using Radius = decltype(kind);
     if constexpr (!IsFloatingPoint(PixelKindOf<Radius>()))
     {
-      store([&](const Coordinates & at) {
-        return CutRadius<std::int64_t>(static_cast<const Radius *>(radii.data)[radii.Offset(at)], INT64_MAX);
+      query([&](const Coordinates & at) {
+        const Radius * const row = static_cast<const Radius *>(radii.data) + radii.Offset(at);
+        return
+          [row, step = radii.stride[0]](std::int64_t x) { return CutRadius<std::int64_t>(row[x * step], INT64_MAX); };
       });
     }
   });
