@@ -574,23 +574,34 @@ __launch_bounds__(BlockColumns * BlockRows)
     positions[k] = query.axes[k].first + Pick<TIndex>(at, query.axes[k].axis);
     steps[k] = query.axes[k].axis == 1 ? BlockRows : 0;
   }
-  const bool hasColumn = at.axis[0] < out.box.Extent(0);
+  // Lanes beyond the output do as the last one does, so that the warp stays together; they store nothing.
+  const std::int64_t beyond = max(at.axis[0] - (out.box.Extent(0) - 1), std::int64_t{ 0 });
+  entries -= beyond * query.stride.axis[0];
+  radius -= beyond * radii.stride.axis[0];
+#pragma unroll
+  for (int k = 0; k < MaxSpatialAxes; ++k)
+  {
+    positions[k] -= query.axes[k].axis == 0 ? static_cast<TIndex>(beyond) : 0;
+  }
 #pragma unroll 1
   for (int row = 0; row < RowsPerThread && at.axis[1] < out.box.Extent(1); ++row)
   {
-    if (hasColumn)
-    {
-      const TIndex     r = radii.data ? RadiusAt<TIndex>(radii.data, kind, radius) : std::numeric_limits<TIndex>::max();
-      TIndex           voxels = 1;
-      BoxTerms<TIndex> terms[MaxSpatialAxes];
-      unsigned int     meets = 0;
+    const TIndex     r = radii.data ? RadiusAt<TIndex>(radii.data, kind, radius) : std::numeric_limits<TIndex>::max();
+    TIndex           voxels = 1;
+    BoxTerms<TIndex> terms[MaxSpatialAxes]{};
+    unsigned int     meets = 0;
 #pragma unroll
-      for (int k = 0; k < MaxSpatialAxes; ++k)
+    for (int k = 0; k < MaxSpatialAxes; ++k)
+    {
+      if (k > 0 || query.hasThree)
       {
         terms[k] = query.axes[k].TermsOf(positions[k], r, voxels);
-        meets |= __any_sync(__activemask(), terms[k].hasEnd) ? 1U << k : 0U;
+        meets |= __any_sync(AllLanes, terms[k].hasEnd) ? 1U << k : 0U;
       }
-      const TEntry sum = query.hasThree ? SumOfWarp<3>(entries, terms, meets) : SumOfWarp<2>(entries, terms, meets);
+    }
+    const TEntry sum = query.hasThree ? SumOfWarp<3>(entries, terms, meets) : SumOfWarp<2>(entries, terms, meets);
+    if (beyond == 0)
+    {
       *out.data = FinishBox<TOut>(sum, voxels, statistic);
     }
     at.axis[1] += BlockRows;

@@ -55,16 +55,18 @@ SumsAreExact(PixelKind kind, bool squares)
  *     block, and E at the last of the block of its first position, unless that is also the last position's. What is not
  *     there is +0.
  * - Of S, Q and the number n of voxels, from double: the mean is S / n, the variance (Q - S (S / n)) / n, 0 where that
- * is negative. An entry is off by about 20 half units in the last place of the sum of the block's magnitudes, or
- *   squares. So the variance sees an offset: where squares of the mean are 10^12 times the variance, little of it is
- *   left. VarianceOperation has no such limit.
+ * is negative. An entry is off by at most about 12 and
+ *   the lengths of the block along the further axes, in half units in the last place of the sum of the block's
+ *   magnitudes, or squares; commonly by a few. So the variance sees an offset: where squares of the mean are 10^12
+ * times the variance, little of it is left. VarianceOperation has no such limit.
  * - Results are converted as in MeanOperation and VarianceOperation. */
 class Chunkwise_EXPORT BoxStatisticOperation : public BoxOperation
 {
 public:
   static constexpr int SegmentColumns = 64;
   static constexpr int LeastBlockColumns = 256;
-  static constexpr int LeastBlockLength = 32;
+  static constexpr int LeastBlockLength = 64;
+  static constexpr int LeastThirdLength = 32;
 
   BoxStatistic statistic{ BoxStatistic::Mean };
   bool         variable{ false };
@@ -97,9 +99,9 @@ public:
   {
     return statistic == BoxStatistic::Variance || statistic == BoxStatistic::StandardDeviation;
   }
-  /** Of the blocks along axis `a`: the smallest power of two that is at least LeastBlockColumns along x, 2
-   * LeastBlockLength along others, and twice the longest box, so that fewer boxes meet two. Along the last of three
-   * axes that take part half of that does, since chunks are cut there. */
+  /** Of the blocks along axis `a`: the smallest power of two that is at least the longest box, and LeastBlockColumns
+   * along x, LeastBlockLength along others, LeastThirdLength along the last of three axes that take part, where chunks
+   * are cut: most boxes meet one block. */
   std::int64_t
   BlockLength(int a, const Coordinates & image) const;
   /** Voxels of the largest box. */

@@ -139,6 +139,24 @@ FinishBox(const TEntry & entry, std::int64_t count, BoxStatistic statistic)
   if constexpr (!IsSumAndSquares<TEntry>::value)
   {
     const std::int64_t divisor = statistic == BoxStatistic::Sum ? 1 : count;
+#if defined(__CUDA_ARCH__)
+    // Devices are slow at conversions from and to 64 bits. A quotient of floats is off by less than one where it fits
+    // 16 bits, which the remainder shows.
+    if constexpr (std::is_integral<TOut>::value && sizeof(TOut) <= 2 && sizeof(TEntry) == 4)
+    {
+      const auto sum = BoxSumOf(entry);
+      if (statistic == BoxStatistic::Sum)
+      {
+        return ClampInteger<TOut>(sum);
+      }
+      const auto n = static_cast<std::int32_t>(count);
+      auto       quotient = __float2int_rn(__fdividef(static_cast<float>(sum), static_cast<float>(n)));
+      const auto rest = 2 * (sum - quotient * n);
+      const bool isOdd = quotient % 2 != 0;
+      quotient += rest > n || (rest == n && isOdd) ? 1 : rest < -n || (rest == -n && isOdd) ? -1 : 0;
+      return static_cast<TOut>(quotient);
+    }
+#endif
     if constexpr (std::is_integral<TOut>::value && sizeof(TOut) <= 2)
     {
       // Of so small sums a quotient that is rounded to double is as far from a tie as before, or is the tie: rounding

@@ -25,11 +25,12 @@ namespace itk
  * over integers are exact, as are those of squares of integers of up to 32 bits, and the results are those of
  * RenormalizedMeanImageFilter, RenormalizedSumImageFilter, RenormalizedVarianceImageFilter and
  * RenormalizedStandardDeviationImageFilter, bit for bit. Float and double, and variances of 64-bit integers, are
- * computed in double, from tables that begin anew at blocks of at most 4 Radius[a] voxels, and at least 32, along an
- * axis (256 along x). A sum is off by about 2^-49 times the sum of the magnitudes in the up to 8 blocks that a box
- * meets; a variance by as much of the sum of their squares, divided by the box's number of voxels: an offset that is
- * large against the deviations shows in it, which it does not in RenormalizedVarianceImageFilter. A NaN or an infinity
- * gives NaN also to other boxes that meet its block.
+ * computed in double, from tables that begin anew at blocks of up to 4 Radius[a] voxels along an axis, and no fewer
+ * than 256 along x, 64 along others (32 along the third). A sum is off by at most about 2^-46, commonly 2^-50, times
+ * the sum of the magnitudes in the up to 8 blocks that a box meets (radii up to 32; it grows with the blocks); a
+ * variance by as much of the sum of their squares, divided by the box's number of voxels: an offset that is large
+ * against the deviations shows in it, which it does not in RenormalizedVarianceImageFilter. A NaN or an infinity gives
+ * NaN also to other boxes that meet its block.
  *
  * \par Memory
  * A chunk needs its inputs, its output and a table: an entry for each voxel of its input, of 4 to 16 bytes for sums and

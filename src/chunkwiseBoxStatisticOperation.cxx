@@ -44,8 +44,8 @@ BoxStatisticOperation::BlockLength(int a, const Coordinates & image) const
   }
   const bool         isThird = parts == MaxSpatialAxes && a == last;
   const std::int64_t longest = 2 * EffectiveRadius(a, image[a]) + 1;
-  std::int64_t       length = a == 0 ? LeastBlockColumns : LeastBlockLength * (isThird ? 1 : 2);
-  while (length < longest * (isThird ? 1 : 2))
+  std::int64_t       length = a == 0 ? LeastBlockColumns : isThird ? LeastThirdLength : LeastBlockLength;
+  while (length < longest)
   {
     length *= 2;
   }
