@@ -2,6 +2,7 @@
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseComputeSanitizer.h"
 #include "chunkwiseKernelTrial.h"
+#include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSpecialValues.h"
 #include "chunkwiseVarianceOperation.h"
 
@@ -506,6 +507,43 @@ TEST_P(BoxStatistics, OfFloatsAreAddedInThePrescribedOrder)
       const Box    box = t.BoxAround(index);
       const double divisor = trial % 2 ? static_cast<double>(box.NumberOfVoxels()) : 1.0;
       ASSERT_EQ(t.Result(index), table.SumOf(box) / divisor) << Where(t, index);
+    });
+  }
+}
+
+TEST_P(BoxStatistics, InASequenceHaveTheBitsOfTheStagesOneByOne)
+{
+  std::mt19937 random(706);
+  Manager      host({});
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    const auto sequence = std::make_shared<SequenceOperation>();
+    for (int stage = 0; stage < 2; ++stage)
+    {
+      const auto operation = RandomBoxStatistic<float>(random);
+      operation->variable = false;
+      sequence->stages.push_back(operation);
+    }
+    Trial<float, float> t(random, sequence, RandomBlocks(random));
+    Trial<float, float> single(random, sequence->stages[0], t.request.image.Extents());
+    single.pixels = t.pixels;
+    single.image.data = single.pixels.data();
+    single.request.backend = BackendChoice::CPU;
+    for (const auto & stage : sequence->stages)
+    {
+      single.request.operation = stage;
+      single.Prepare(single.request.image);
+      host.Execute(single.request);
+      ForEachIndex(single.request.image,
+                   [&](const Coordinates & index) { At<float>(single.image, index) = single.Result(index); });
+    }
+    t.request.backend = GetBackend();
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    GetManager().Execute(t.request);
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const float a = t.Result(index);
+      const float b = At<float>(single.image, index);
+      ASSERT_EQ(std::memcmp(&a, &b, sizeof(a)), 0) << a << " and " << b << ": " << sequence->GetKey();
     });
   }
 }
