@@ -1,14 +1,17 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Times statistics of boxes on the first device, device-resident, against the device's copy of the same image and
-// against the neighborhood family where that computes the same.
+// Times statistics of boxes against the neighborhood family where that computes the same: on the first device,
+// device-resident, with the device's copy of the image beside it, or with the argument "cpu" on the CPU.
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseDevice.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwiseManager.h"
 #include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -149,10 +152,85 @@ private:
   double       m_Copy{ 0 };
 };
 
-void
-Compare(Device & device, const Coordinates & extent, PixelKind kind, const std::vector<std::int64_t> & radii)
+/** The same on the CPU: the best of some runs, with as many threads as the machine has. */
+template <typename TPixel>
+class HostBench
 {
-  Bench bench(device, extent, kind, radii.back());
+public:
+  HostBench(const Coordinates & extent, std::int64_t largestRadius)
+    : m_Box(Box::FromExtent(extent))
+    , m_Manager({})
+    , m_Executor(MakeThreadExecutor())
+    , m_In(static_cast<std::size_t>(m_Box.NumberOfVoxels()))
+    , m_Out(m_In.size())
+  {
+    std::uint32_t state = 12345;
+    m_Radii.resize(2, std::vector<unsigned char>(m_In.size()));
+    for (std::size_t i = 0; i < m_In.size(); ++i)
+    {
+      state = state * 1664525u + 1013904223u;
+      m_In[i] = static_cast<TPixel>(state >> 24);
+      const auto largest = static_cast<std::uint32_t>(largestRadius);
+      const auto slope = static_cast<std::uint32_t>(i / 97) % (2 * largest + 1);
+      m_Radii[0][i] = static_cast<unsigned char>(slope > largest ? 2 * largest - slope : slope);
+      m_Radii[1][i] = static_cast<unsigned char>((state >> 12) % (largest + 1));
+    }
+    m_Copy = Best([&] { std::memcpy(m_Out.data(), m_In.data(), m_In.size() * sizeof(TPixel)); });
+    std::printf("\nCPU, %u threads, %s %s; memcpy %.2f ms\n",
+                m_Executor->GetConcurrency(),
+                ToString(extent).c_str(),
+                PixelKindName(PixelKindOf<TPixel>()),
+                m_Copy);
+  }
+  template <typename TOperation>
+  void
+  Print(const char * name, const TOperation & operation, int radii = 0)
+  {
+    ExecutionRequest request;
+    request.operation = std::make_shared<TOperation>(operation);
+    request.image = request.region = m_Box;
+    request.inputs.push_back(DenseView(m_In.data(), PixelKindOf<TPixel>(), m_Box));
+    if (radii > 0)
+    {
+      request.inputs.push_back(DenseView(m_Radii[static_cast<std::size_t>(radii - 1)].data(), PixelKind::UInt8, m_Box));
+    }
+    request.output = DenseView(m_Out.data(), PixelKindOf<TPixel>(), m_Box);
+    request.backend = BackendChoice::CPU;
+    request.executor = m_Executor.get();
+    const double time = Best([&] { m_Manager.Execute(request); });
+    std::printf("%-34s %9.1f ms %8.1f times memcpy\n", name, time, time / m_Copy);
+    std::fflush(stdout);
+  }
+
+private:
+  template <typename TBody>
+  static double
+  Best(TBody && body)
+  {
+    double best = 1e9;
+    for (int repeat = 0; repeat < 5; ++repeat)
+    {
+      const auto begin = std::chrono::steady_clock::now();
+      body();
+      best =
+        std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return best;
+  }
+
+  Box                                     m_Box;
+  Manager                                 m_Manager;
+  std::unique_ptr<Executor>               m_Executor;
+  std::vector<TPixel>                     m_In;
+  std::vector<TPixel>                     m_Out;
+  std::vector<std::vector<unsigned char>> m_Radii;
+  double                                  m_Copy{ 0 };
+};
+
+template <typename TBench>
+void
+Compare(TBench & bench, const Coordinates & extent, PixelKind kind, const std::vector<std::int64_t> & radii)
+{
   for (const std::int64_t radius : radii)
   {
     Coordinates all{};
@@ -196,11 +274,36 @@ Compare(Device & device, const Coordinates & extent, PixelKind kind, const std::
   }
 }
 
+void
+CompareOnDevice(Device & device, const Coordinates & extent, PixelKind kind, const std::vector<std::int64_t> & radii)
+{
+  Bench bench(device, extent, kind, radii.back());
+  Compare(bench, extent, kind, radii);
+}
+
+template <typename TPixel>
+void
+CompareOnHost(const Coordinates & extent, const std::vector<std::int64_t> & radii)
+{
+  HostBench<TPixel> bench(extent, radii.back());
+  Compare(bench, extent, PixelKindOf<TPixel>(), radii);
+}
+
 } // namespace
 
 int
-main()
+main(int argc, char ** argv)
 {
+  if (argc > 1 && std::strcmp(argv[1], "cpu") == 0)
+  {
+    const Coordinates volume{ { 192, 192, 192, 1, 1 } };
+    const Coordinates image{ { 2048, 2048, 1, 1, 1 } };
+    CompareOnHost<float>(volume, { 5 });
+    CompareOnHost<std::uint8_t>(volume, { 5 });
+    CompareOnHost<float>(image, { 10, 100 });
+    CompareOnHost<std::uint8_t>(image, { 10, 100 });
+    return 0;
+  }
   std::string reason;
   const auto  backend = GetCudaBackend(&reason);
   if (!backend || backend->GetDevices().empty())
@@ -211,10 +314,10 @@ main()
   try
   {
     Device & device = *backend->GetDevices().front();
-    Compare(device, { { 512, 512, 512, 1, 1 } }, PixelKind::Float32, { 5, 20 });
-    Compare(device, { { 512, 512, 512, 1, 1 } }, PixelKind::UInt8, { 5, 20 });
-    Compare(device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::Float32, { 10, 100 });
-    Compare(device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::UInt8, { 10, 100 });
+    CompareOnDevice(device, { { 512, 512, 512, 1, 1 } }, PixelKind::Float32, { 5, 20 });
+    CompareOnDevice(device, { { 512, 512, 512, 1, 1 } }, PixelKind::UInt8, { 5, 20 });
+    CompareOnDevice(device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::Float32, { 10, 100 });
+    CompareOnDevice(device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::UInt8, { 10, 100 });
   }
   catch (const std::exception & error)
   {
