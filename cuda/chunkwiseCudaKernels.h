@@ -53,6 +53,8 @@ void
 RegisterCudaConvolution(KernelRegistry & registry);
 void
 RegisterCudaSummedAreaTable(KernelRegistry & registry);
+void
+RegisterCudaBoxStatistic(KernelRegistry & registry);
 
 /** Throws DeviceError if a call of the runtime failed. */
 void

@@ -41,6 +41,7 @@ public:
     RegisterCudaEntropy(m_Kernels);
     RegisterCudaConvolution(m_Kernels);
     RegisterCudaSummedAreaTable(m_Kernels);
+    RegisterCudaBoxStatistic(m_Kernels);
     for (int index = 0; index < count; ++index)
     {
       m_Devices.push_back(std::make_shared<CudaDevice>(index, m_Kernels));

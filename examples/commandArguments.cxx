@@ -111,6 +111,14 @@ AddFilters(CLI::App & app, Arguments & arguments)
   addBox("sum", Filter::Sum, "Sum over a box");
   addBox("variance", Filter::Variance, "Variance over a box");
   addBox("std", Filter::StandardDeviation, "Standard deviation over a box");
+  CLI::App * box = addBox("box", Filter::BoxStatistic, "A statistic over boxes that may have a radius for each voxel");
+  box->add_option("--statistic", arguments.statistic, "What of the box: sum, mean, variance or std (mean)")
+    ->check(CLI::IsMember({ "sum", "mean", "variance", "std" }));
+  box
+    ->add_option(
+      "--radius-image", arguments.radiusImage, "The radius of each voxel's box, an image of IN's size; no more than R")
+    ->check(CLI::ExistingFile)
+    ->type_name("FILE");
   const auto addMorphology = [&](const std::string & name, Filter filter, const std::string & description) {
     addElement(*addBox(name, filter, description));
   };
@@ -373,7 +381,8 @@ ParseSteps(Arguments & arguments)
       throw ArgumentError("--step: " + text + ": " + error.what());
     }
     if (step.filter == Filter::None || step.filter == Filter::Sequence || step.filter == Filter::Difference ||
-        step.filter == Filter::Statistics || step.filter >= Filter::Reconstruction || step.planOnly)
+        step.filter == Filter::Statistics || step.filter >= Filter::Reconstruction || step.planOnly ||
+        !step.radiusImage.empty())
     {
       throw ArgumentError("--step: \"" + text + "\" is not a filter");
     }

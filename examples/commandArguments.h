@@ -61,6 +61,7 @@ enum class Filter
   Statistics,
   Difference,
   Sequence,
+  BoxStatistic,
   Reconstruction,
   HMaxima,
   HMinima,
@@ -88,8 +89,9 @@ struct Arguments
 
   std::string input;
   std::string output;
-  std::string subtrahend; ///< the second image of a difference
-  std::string marker;     ///< of a reconstruction; IN is its mask
+  std::string subtrahend;  ///< the second image of a difference
+  std::string marker;      ///< of a reconstruction; IN is its mask
+  std::string radiusImage; ///< of a box's statistic; empty: one radius for all
 
   std::vector<std::int64_t>    radius;
   std::vector<double>          sigma;
@@ -110,9 +112,10 @@ struct Arguments
   double                       percentile{ 50.0 };
   std::vector<std::int64_t>    patch{ 1 };
   double                       strength{ 0.0 };
-  double                       noise{ 0.0 };     ///< its variance
-  std::string                  element{ "box" }; ///< of flat morphology: box, ball or cross
-  std::vector<double>          range;            ///< empty: the filter's own
+  double                       noise{ 0.0 };        ///< its variance
+  std::string                  element{ "box" };    ///< of flat morphology: box, ball or cross
+  std::string                  statistic{ "mean" }; ///< of a box: sum, mean, variance or std
+  std::vector<double>          range;               ///< empty: the filter's own
 
   double       height{ 0.0 };
   bool         erosion{ false };

@@ -7,6 +7,7 @@
 #include "commandKernelFile.h"
 #include "commandReconstruction.h"
 
+#include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
@@ -131,6 +132,13 @@ MakeVaryingConvolution(const Arguments & arguments)
   return filter;
 }
 
+/** Radii as they are read from a file: of any integer type, and below zero too. */
+template <typename TInputImage>
+using RadiusImage = itk::Image<int, TInputImage::ImageDimension>;
+
+template <typename TInputImage, typename TOutputImage>
+using BoxStatisticFilter = itk::BoxStatisticImageFilter<TInputImage, TOutputImage, RadiusImage<TInputImage>>;
+
 /** The filter that the subcommand names, with its parameters. */
 template <typename TInputImage, typename TOutputImage>
 typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer
@@ -249,6 +257,16 @@ MakeFilter(const Arguments & arguments)
       {
         filter->SetRange(arguments.range[0], arguments.range[1]);
       }
+      return filter.GetPointer();
+    }
+    case Filter::BoxStatistic:
+    {
+      using Statistic = itk::BoxStatisticEnums::Statistic;
+      const auto filter = MakeBoxFilter<BoxStatisticFilter<TInputImage, TOutputImage>>(arguments);
+      filter->SetStatistic(arguments.statistic == "sum"        ? Statistic::Sum
+                           : arguments.statistic == "mean"     ? Statistic::Mean
+                           : arguments.statistic == "variance" ? Statistic::Variance
+                                                               : Statistic::StandardDeviation);
       return filter.GetPointer();
     }
     case Filter::HighPass:

@@ -55,6 +55,14 @@ public:
       m_Filter->SetInput(arguments.marker.empty() ? 1 : 0, m_SecondReader->GetOutput());
       m_Filter->SetInput(arguments.marker.empty() ? 0 : 1, m_Reader->GetOutput());
     }
+    using BoxStatistic = BoxStatisticFilter<TInputImage, TOutputImage>;
+    if (auto * const box = dynamic_cast<BoxStatistic *>(m_Filter.GetPointer()); box && !arguments.radiusImage.empty())
+    {
+      m_RadiusReader = itk::ImageFileReader<RadiusImage<TInputImage>>::New();
+      m_RadiusReader->SetFileName(arguments.radiusImage);
+      m_RadiusReader->ReleaseDataFlagOn();
+      box->SetRadiusImage(m_RadiusReader->GetOutput());
+    }
     m_Filter->SetBackend(static_cast<itk::ChunkwiseEnums::Backend>(arguments.backend));
     m_Filter->SetDevices(arguments.devices);
     m_Filter->SetDeviceMemoryBudget(arguments.deviceMemory);
@@ -164,7 +172,9 @@ private:
     // A file of another component type of the same kind (long, long long) is converted through a buffer.
     using Pixel = typename TInputImage::PixelType;
     const bool converts = m_Reader->GetImageIO()->GetComponentType() != itk::ImageIOBase::MapPixelType<Pixel>::CType;
-    return { read, read * (m_SecondReader ? 2 : 1) * (converts ? 2 : 1) + written };
+    // Radii are converted too.
+    const std::uint64_t radii = m_RadiusReader ? voxels * 2 * sizeof(int) : 0;
+    return { read, read * (m_SecondReader ? 2 : 1) * (converts ? 2 : 1) + radii + written };
   }
 
   typename TOutputImage::RegionType
@@ -296,6 +306,7 @@ private:
   typename itk::ImageFileReader<TInputImage>::Pointer m_Reader;
   /** Only a difference and a reconstruction have one. */
   typename itk::ImageFileReader<TInputImage>::Pointer                           m_SecondReader;
+  typename itk::ImageFileReader<RadiusImage<TInputImage>>::Pointer              m_RadiusReader;
   typename itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::Pointer m_Filter;
   itk::ImageIOBase::Pointer                                                     m_OutputIO;
   typename TOutputImage::RegionType                                             m_Largest;

@@ -159,6 +159,17 @@ protected:
   virtual std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::Coordinates & imageExtent) const = 0;
 
+  /** The pixels of input `i`, and of which kind they are. Override both where an input has a type of its own. */
+  virtual chunkwise::BufferView
+  GetInputView(unsigned int i) const;
+  virtual chunkwise::PixelKind
+  GetInputKind(unsigned int i) const;
+
+  /** A dense view of an image's buffer. */
+  template <typename TImage>
+  static chunkwise::BufferView
+  ViewOf(const TImage & image);
+
   /** The manager that runs the operation. */
   virtual chunkwise::Manager &
   GetManager() const;

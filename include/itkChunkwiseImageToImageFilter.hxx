@@ -32,6 +32,33 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetManager(
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+template <typename TImage>
+chunkwise::BufferView
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ViewOf(const TImage & image)
+{
+  using PixelType = typename TImage::PixelType;
+  // The engine only reads its inputs; its views serve both directions.
+  return chunkwise::DenseView(
+    const_cast<PixelType *>(image.GetBufferPointer()),
+    chunkwise::PixelKindOf<PixelType>(),
+    ChunkwiseBoxFromRegion(image.GetBufferedRegion(), image.GetLargestPossibleRegion().GetIndex()));
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+chunkwise::BufferView
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputView(unsigned int i) const
+{
+  return ViewOf(*this->GetInput(i));
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+chunkwise::PixelKind
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputKind(unsigned int) const
+{
+  return chunkwise::PixelKindOf<InputPixelType>();
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 chunkwise::Box
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetImageBox() const
 {
@@ -101,9 +128,12 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyOpera
     const auto extent = this->GetImageBox().Extents();
     const auto operation = this->MakeOperation(extent);
     operation->Validate(extent);
-    operation->CheckKinds(
-      std::vector<chunkwise::PixelKind>(operation->GetNumberOfInputs(), chunkwise::PixelKindOf<InputPixelType>()),
-      chunkwise::PixelKindOf<OutputPixelType>());
+    std::vector<chunkwise::PixelKind> kinds;
+    for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
+    {
+      kinds.push_back(this->GetInputKind(i));
+    }
+    operation->CheckKinds(kinds, chunkwise::PixelKindOf<OutputPixelType>());
   }
   catch (const chunkwise::Error & error)
   {
@@ -121,7 +151,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInp
   const auto operation = this->MakeOperation(this->GetImageBox().Extents());
   for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
   {
-    auto * input = const_cast<InputImageType *>(this->GetInput(i));
+    auto * input = dynamic_cast<ImageBase<ImageDimension> *>(this->ProcessObject::GetInput(i));
     if (!input)
     {
       continue;
@@ -167,12 +197,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
     chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(this->GetImageBox().Extents()));
     for (int i = 0; i < request.operation->GetNumberOfInputs(); ++i)
     {
-      const InputImageType * input = this->GetInput(i);
-      // The engine only reads its inputs; its views serve both directions.
-      request.inputs.push_back(chunkwise::DenseView(
-        const_cast<InputPixelType *>(input->GetBufferPointer()),
-        chunkwise::PixelKindOf<InputPixelType>(),
-        ChunkwiseBoxFromRegion(input->GetBufferedRegion(), input->GetLargestPossibleRegion().GetIndex())));
+      request.inputs.push_back(this->GetInputView(i));
     }
     request.output = chunkwise::DenseView(output->GetBufferPointer(),
                                           chunkwise::PixelKindOf<OutputPixelType>(),
@@ -229,7 +254,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakePlan(co
     const chunkwise::Box input = ChunkwiseInputBox(*request.operation, request.region, request.image);
     for (int i = 0; i < request.operation->GetNumberOfInputs(); ++i)
     {
-      request.inputs.push_back(chunkwise::DenseView(nullptr, chunkwise::PixelKindOf<InputPixelType>(), input));
+      request.inputs.push_back(chunkwise::DenseView(nullptr, this->GetInputKind(i), input));
     }
     request.output = chunkwise::DenseView(nullptr, chunkwise::PixelKindOf<OutputPixelType>(), request.region);
     request.executor = &executor;

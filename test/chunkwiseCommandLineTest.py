@@ -129,6 +129,37 @@ class CommandLineTest(unittest.TestCase):
         self.assert_fails(2, "--summed-axes", "sat", self.small, self.out, "--summed-axes", 4)
         self.assert_fails(2, "not a filter", "sequence", self.small, self.out, "--step", "sat")
 
+    def test_box_with_a_radius_for_each_voxel(self):
+        nx, ny, nz = self.size
+        self.assert_runs("mean", self.small, self.out, "--radius", "2,1,3")
+        expected = self.out.read_bytes()
+        self.assert_runs("box", self.small, self.out, "--radius", "2,1,3")
+        self.assertEqual(self.out.read_bytes(), expected)
+        radii = [i * 7 % 6 - 1 for i in range(len(self.values))]
+        radius_image = self.out.with_name("radii.mha")
+        write_mha(radius_image, self.size, "h", radii)
+        self.assert_runs(
+            "box", self.small, self.out, "--statistic", "sum", "--radius", "3,2,4", "--radius-image", radius_image,
+            "--output-type", "float64", "--divisions", 3,
+        )
+        result = read_voxels(self.out, "d")
+        for i in range(0, len(self.values), 37):
+            at = (i % nx, i // nx % ny, i // nx // ny)
+            ranges = []
+            for p, n, largest in zip(at, self.size, (3, 2, 4)):
+                r = min(max(radii[i], 0), largest)
+                ranges.append(range(max(p - r, 0), min(p + r + 1, n)))
+            total = sum(self.values[x + nx * (y + ny * z)] for z in ranges[2] for y in ranges[1] for x in ranges[0])
+            self.assertEqual(result[i], total)
+        write_mha(radius_image, (nx, ny, nz - 1), "h", radii[: nx * ny * (nz - 1)])
+        wrong = ("box", self.small, self.out, "--radius", 2, "--radius-image", radius_image)
+        self.assert_fails(1, "RadiusImage", *wrong)
+        self.assert_fails(2, "--statistic", "box", self.small, self.out, "--radius", 1, "--statistic", "median")
+        self.assert_fails(
+            2, "not a filter", "sequence", self.small, self.out, "--step",
+            "box --radius 1 --radius-image {}".format(self.small),
+        )
+
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
         seen = {}

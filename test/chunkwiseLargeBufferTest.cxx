@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Buffers of more than 2^31 voxels, in one chunk. They take 5 GB of memory (27 GB on a device) and half a minute, so
 // the tests run only where the environment has CHUNKWISE_TEST_LARGE.
+#include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseKernelTrial.h"
 
@@ -162,10 +163,13 @@ TEST_P(LargeBuffer, VoxelsOnBothSidesOf2To31AreRight)
       static_cast<std::int64_t>(((std::uint64_t{ random() } << 32) | random()) % static_cast<std::uint64_t>(count)));
     samples.push_back(INT32_MAX + static_cast<std::int64_t>(random() % 10000000));
   }
-  MeanOperation     mean;
-  ExtremumOperation maximum;
-  mean.radius = maximum.radius = { { 1, 1, 1, 0, 0 } };
+  MeanOperation         mean;
+  BoxStatisticOperation boxMean;
+  ExtremumOperation     maximum;
+  mean.radius = boxMean.radius = maximum.radius = { { 1, 1, 1, 0, 0 } };
+  boxMean.anchored = false;
   const std::vector<std::pair<const Operation *, double (*)(const Coordinates &)>> cases = { { &mean, MeanAt },
+                                                                                             { &boxMean, MeanAt },
                                                                                              { &maximum, MaximumAt } };
   for (const auto & [operation, expected] : cases)
   {

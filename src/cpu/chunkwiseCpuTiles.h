@@ -45,36 +45,58 @@ TileBytes(const Box & output, const Coordinates & radius, TBytesOf && bytesOf)
   return RoundToLine(bytesOf(WindowBoxes(tile, tile, radius, BoundaryMode::Mirror)));
 }
 
-/** Calls body(box, worker) for tiles of an extent that cover the output, in parallel. */
-template <typename TBody>
-void
-ForEachTileOf(const Coordinates & tile, const KernelCall & call, TBody && body)
+/** How many tiles of an extent cover a box. */
+inline std::int64_t
+CountTiles(const Box & box, const Coordinates & tile)
 {
-  const Box &  output = call.output.box;
   std::int64_t tiles = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    tiles *= (output.Extent(a) + tile[a] - 1) / tile[a];
+    tiles *= (box.Extent(a) + tile[a] - 1) / tile[a];
   }
-  call.executor->ParallelFor(tiles, [&](std::int64_t task, unsigned int worker) {
+  return tiles;
+}
+
+/** Tile number `i` of them, x fastest. */
+inline Box
+TileNumber(const Box & box, const Coordinates & tile, std::int64_t i)
+{
+  Box part = box;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t count = (box.Extent(a) + tile[a] - 1) / tile[a];
+    part.lower[a] = box.lower[a] + i % count * tile[a];
+    part.upper[a] = std::min(part.lower[a] + tile[a], box.upper[a]);
+    i /= count;
+  }
+  return part;
+}
+
+/** Calls body(box, worker) for tiles of an extent that cover a part of the output, in parallel. */
+template <typename TBody>
+void
+ForEachTileOf(const Coordinates & tile, const KernelCall & call, const Box & part, TBody && body)
+{
+  call.executor->ParallelFor(CountTiles(part, tile), [&](std::int64_t task, unsigned int worker) {
     if (call.control && call.control->ShouldStop())
     {
       return;
     }
-    Box box = output;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      const std::int64_t count = (output.Extent(a) + tile[a] - 1) / tile[a];
-      box.lower[a] = output.lower[a] + task % count * tile[a];
-      box.upper[a] = std::min(box.lower[a] + tile[a], output.upper[a]);
-      task /= count;
-    }
-    body(static_cast<const Box &>(box), worker);
+    const Box box = TileNumber(part, tile, task);
+    body(box, worker);
     if (call.control)
     {
       call.control->AddFinishedVoxels(box.NumberOfVoxels());
     }
   });
+}
+
+/** The same for all of the output. */
+template <typename TBody>
+void
+ForEachTileOf(const Coordinates & tile, const KernelCall & call, TBody && body)
+{
+  ForEachTileOf(tile, call, call.output.box, body);
 }
 
 /** The same for tiles of the usual extent. */

@@ -51,6 +51,8 @@ void
 RegisterHostConvolution(KernelRegistry & registry);
 void
 RegisterHostSummedAreaTable(KernelRegistry & registry);
+void
+RegisterHostBoxStatistic(KernelRegistry & registry);
 
 } // namespace chunkwise
 

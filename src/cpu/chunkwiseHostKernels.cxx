@@ -33,6 +33,7 @@ GetHostKernels()
     RegisterHostEntropy(*registry);
     RegisterHostConvolution(*registry);
     RegisterHostSummedAreaTable(*registry);
+    RegisterHostBoxStatistic(*registry);
     return *registry;
   }();
   return kernels;

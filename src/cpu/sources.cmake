@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 set(Chunkwise_CPU_SRCS
+  cpu/chunkwiseCpuBoxStatistic.cxx
   cpu/chunkwiseCpuDirectConvolution.cxx
   cpu/chunkwiseCpuFft.cxx
   cpu/chunkwiseCpuFftBaseline.cxx
@@ -35,7 +36,7 @@ set(Chunkwise_CPU_SRCS
 # what rounding functions do to errno and traps is nobody's concern here and keeps loops from being vectorised.
 set(_row_flags "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math")
 set_source_files_properties(cpu/chunkwiseCpuLevelBaseline.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
-set_source_files_properties(cpu/chunkwiseCpuConvolution.cxx cpu/chunkwiseCpuDifference.cxx cpu/chunkwiseCpuEntropy.cxx
+set_source_files_properties(cpu/chunkwiseCpuBoxStatistic.cxx cpu/chunkwiseCpuConvolution.cxx cpu/chunkwiseCpuDifference.cxx cpu/chunkwiseCpuEntropy.cxx
   cpu/chunkwiseCpuHighPass.cxx cpu/chunkwiseCpuLaplacian.cxx cpu/chunkwiseCpuNonLocalMeans.cxx cpu/chunkwiseCpuSummedAreaTable.cxx
   cpu/chunkwiseCpuReconstruction.cxx cpu/chunkwiseCpuTableBaseline.cxx cpu/chunkwiseCpuVariance.cxx cpu/chunkwiseCpuWiener.cxx PROPERTIES COMPILE_FLAGS "${_row_flags}")
 set_source_files_properties(cpu/chunkwiseCpuMean.cxx cpu/chunkwiseCpuSeparable.cxx PROPERTIES
