@@ -21,14 +21,13 @@ namespace chunkwise
  *   in Renormalized mode taps outside count as if they had the center's value. A constant gives 0 up to the edge.
  * - In every other mode the image is first continued beyond its edge.
  * - Integer results are rounded to nearest, ties to even, and clamped. */
-class Chunkwise_EXPORT ConvolutionOperation : public Operation
+class Chunkwise_EXPORT ConvolutionOperation : public WindowedOperation
 {
 public:
   static constexpr std::int64_t LargestKernel = 4096;
 
   Coordinates         radius{};
   std::vector<double> weights; ///< of the box of 2 radius + 1 voxels an axis, x fastest
-  WindowBoundary      boundary{};
 
   std::string
   GetName() const override
@@ -41,16 +40,6 @@ public:
   GetHalo(const Coordinates &) const override
   {
     return { radius, radius };
-  }
-  bool
-  WrapsAround() const override
-  {
-    return boundary.mode == BoundaryMode::Periodic;
-  }
-  void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
-  {
-    CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }
   void
   Validate(const Coordinates & image) const override;

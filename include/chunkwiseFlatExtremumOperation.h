@@ -15,7 +15,7 @@ namespace chunkwise
  * less than +0, NaN are not seen, and a window of nothing but NaN, or of no voxel at all, gives NaN (of integers the
  * lowest for a maximum, the highest for a minimum). In Renormalized mode the voxels are those inside the image. The
  * output is the voxel, converted. */
-class Chunkwise_EXPORT FlatExtremumOperation : public Operation
+class Chunkwise_EXPORT FlatExtremumOperation : public WindowedOperation
 {
 public:
   /** Voxels of the largest box around an element. */
@@ -24,7 +24,6 @@ public:
   Coordinates                radius{};
   std::vector<unsigned char> element; ///< of the box of 2 radius + 1 voxels an axis, x fastest; not 0: a tap
   bool                       minimum{ false };
-  WindowBoundary             boundary{};
 
   /** Taps in a row along x: `length` of them from `first` on. */
   struct Run
@@ -46,16 +45,6 @@ public:
   GetHalo(const Coordinates &) const override
   {
     return { radius, radius };
-  }
-  bool
-  WrapsAround() const override
-  {
-    return boundary.mode == BoundaryMode::Periodic;
-  }
-  void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
-  {
-    CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
   }
   void
   Validate(const Coordinates & image) const override;

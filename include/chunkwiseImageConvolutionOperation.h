@@ -87,11 +87,10 @@ enum class ConvolutionMethod
  * - In Renormalized mode the result is multiplied by GetFactor: the sum of all weights by that of those inside the
  *   image. Where nothing is cut it is 1. Kernels for which an inside sum vanishes are refused by Validate.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
-class Chunkwise_EXPORT ImageConvolutionOperation : public Operation
+class Chunkwise_EXPORT ImageConvolutionOperation : public WindowedOperation
 {
 public:
   std::shared_ptr<const ConvolutionKernel> kernel;
-  WindowBoundary                           boundary{};
   ConvolutionMethod                        method{ ConvolutionMethod::Auto };
 
   /** Kernels of up to this many weights are convolved directly with Auto. */
@@ -103,13 +102,6 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  bool
-  WrapsAround() const override
-  {
-    return boundary.mode == BoundaryMode::Periodic;
-  }
-  void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & image) const override;
   Coordinates

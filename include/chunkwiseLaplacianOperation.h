@@ -24,14 +24,13 @@ namespace chunkwise
  * - In Renormalized mode the taps are those inside the image. In every other mode the image is first continued beyond
  * its edge.
  * - Integer results are rounded to nearest, ties to even, and clamped. */
-class Chunkwise_EXPORT LaplacianOperation : public Operation
+class Chunkwise_EXPORT LaplacianOperation : public WindowedOperation
 {
 public:
   /** Positive weights, 2 radius + 1 of them with a radius of at least 2; empty for an axis that takes no part. */
   std::vector<double> weights[MaxDimension];
   /** A factor of the second derivative along each axis: 1 over the square of the spacing, for example. */
-  double         scale[MaxDimension]{ 1, 1, 1, 1, 1 };
-  WindowBoundary boundary{};
+  double scale[MaxDimension]{ 1, 1, 1, 1, 1 };
 
   std::string
   GetName() const override
@@ -42,13 +41,6 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  bool
-  WrapsAround() const override
-  {
-    return boundary.mode == BoundaryMode::Periodic;
-  }
-  void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & image) const override;
 

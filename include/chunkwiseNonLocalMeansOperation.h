@@ -23,17 +23,16 @@ namespace chunkwise
  * that of q; D is the sum over the number, which is subtracted from, then multiplied by 1 / strength^2; the weight is
  * NonLocalWeight of that as float. No two operations are fused. Integer results are rounded to nearest, ties to even,
  * and clamped. */
-class Chunkwise_EXPORT NonLocalMeansOperation : public Operation
+class Chunkwise_EXPORT NonLocalMeansOperation : public WindowedOperation
 {
 public:
   /** Pairs of voxels that a result may take. */
   static constexpr std::int64_t MostPairs = std::int64_t{ 1 } << 31;
 
-  Coordinates    search{};
-  Coordinates    patch{};
-  double         strength{ 1 };
-  double         noise{ 0 }; ///< the variance of the noise
-  WindowBoundary boundary{};
+  Coordinates search{};
+  Coordinates patch{};
+  double      strength{ 1 };
+  double      noise{ 0 }; ///< the variance of the noise
 
   std::string
   GetName() const override
@@ -44,16 +43,6 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  bool
-  WrapsAround() const override
-  {
-    return boundary.mode == BoundaryMode::Periodic;
-  }
-  void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override
-  {
-    CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
-  }
   void
   Validate(const Coordinates & image) const override;
 

@@ -226,6 +226,9 @@ public:
   /** nullptr if there is none. */
   const Kernel *
   Find(const std::string & name) const;
+  /** The kernel that another one needs: throws Error, which names both, if there is none. */
+  const Kernel &
+  Get(const std::string & name, const std::string & neededBy) const;
   std::vector<std::string>
   GetNames() const;
 

@@ -40,25 +40,33 @@ Chunkwise_EXPORT std::string
 Chunkwise_EXPORT std::string
                  BoundaryKey(const WindowBoundary & boundary);
 
-/** What operations over a box of (2 radius[a] + 1) voxels per axis share; radius 0 on axes that take no part. In
- * Renormalized mode radius is cut to extent - 1. */
-class Chunkwise_EXPORT BoxOperation : public Operation
+/** What operations over the voxels around each voxel share. */
+class Chunkwise_EXPORT WindowedOperation : public Operation
 {
 public:
-  Coordinates    radius{};
   WindowBoundary boundary{};
 
-  std::string
-  GetKey() const override;
-  Halo
-  GetHalo(const Coordinates & image) const override;
   bool
   WrapsAround() const override
   {
     return boundary.mode == BoundaryMode::Periodic;
   }
+  /** T to T, T to float, T to double. */
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+};
+
+/** What operations over a box of (2 radius[a] + 1) voxels per axis share; radius 0 on axes that take no part. In
+ * Renormalized mode radius is cut to extent - 1. */
+class Chunkwise_EXPORT BoxOperation : public WindowedOperation
+{
+public:
+  Coordinates radius{};
+
+  std::string
+  GetKey() const override;
+  Halo
+  GetHalo(const Coordinates & image) const override;
   void
   Validate(const Coordinates & image) const override;
 
@@ -133,12 +141,11 @@ public:
  * - In Constant mode the value beyond the edge of a later axis is the constant put through the earlier axes by the same
  *   fma rule.
  * - Integer results are rounded to nearest, ties to even, and clamped to the kind's range. */
-class Chunkwise_EXPORT SeparableOperation : public Operation
+class Chunkwise_EXPORT SeparableOperation : public WindowedOperation
 {
 public:
   /** Empty, or a single 1, for an axis that takes no part; else an odd number of weights. */
   std::vector<double> weights[MaxDimension];
-  WindowBoundary      boundary{};
 
   std::string
   GetName() const override
@@ -149,13 +156,6 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  bool
-  WrapsAround() const override
-  {
-    return boundary.mode == BoundaryMode::Periodic;
-  }
-  void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & image) const override;
 

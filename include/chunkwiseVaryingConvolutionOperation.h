@@ -26,7 +26,7 @@ enum class VaryingOrder
  * with 0. With the kernels flipped the two orders are each other's adjoint.
  *
  * Computed through transforms, in ImageConvolutionOperation's accumulator and with its bound. */
-class Chunkwise_EXPORT VaryingConvolutionOperation : public Operation
+class Chunkwise_EXPORT VaryingConvolutionOperation : public WindowedOperation
 {
 public:
   /** Of the grid, per axis; 1 along axes that are not spatial. */
@@ -36,7 +36,6 @@ public:
   double spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
   /** One for each node, x fastest, of one extent and center. */
   std::vector<std::shared_ptr<const ConvolutionKernel>> kernels;
-  WindowBoundary                                        boundary{};
   VaryingOrder                                          order{ VaryingOrder::ConvolveThenWeight };
 
   std::string
@@ -48,13 +47,6 @@ public:
   GetKey() const override;
   Halo
   GetHalo(const Coordinates & image) const override;
-  bool
-  WrapsAround() const override
-  {
-    return boundary.mode == BoundaryMode::Periodic;
-  }
-  void
-  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & image) const override;
 

@@ -1,24 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseHighPassOperation.h"
 
-#include "chunkwiseError.h"
 
 namespace chunkwise
 {
 
 namespace
 {
-
-const Kernel &
-FindSeparable(const KernelRegistry & kernels)
-{
-  const Kernel * const kernel = kernels.Find("separable");
-  if (!kernel)
-  {
-    throw Error("there is no kernel \"separable\" to smooth with");
-  }
-  return *kernel;
-}
 
 std::size_t
 SmoothedBytes(const Box & box, PixelKind input)
@@ -35,7 +23,8 @@ HighPassScratchBytes(const KernelRegistry & kernels, const Operation & operation
   ChunkShape smoothing = shape;
   smoothing.outputKind = HighPassOperation::SmoothedKind(shape.inputKinds[0]);
   return SmoothedBytes(shape.outputBox, shape.inputKinds[0]) +
-         FindSeparable(kernels).scratchBytes(*static_cast<const HighPassOperation &>(operation).smoothing, smoothing);
+         kernels.Get("separable", "highpass")
+           .scratchBytes(*static_cast<const HighPassOperation &>(operation).smoothing, smoothing);
 }
 
 BufferView
@@ -47,7 +36,7 @@ SmoothForHighPass(const KernelRegistry & kernels, const KernelCall & call)
   smoothing.output = DenseView(call.scratch, HighPassOperation::SmoothedKind(call.inputs[0].kind), call.output.box);
   smoothing.scratch = static_cast<char *>(call.scratch) + own;
   smoothing.scratchBytes = call.scratchBytes - own;
-  FindSeparable(kernels).run(smoothing);
+  kernels.Get("separable", "highpass").run(smoothing);
   return smoothing.output;
 }
 

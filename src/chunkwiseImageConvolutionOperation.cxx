@@ -168,12 +168,6 @@ ImageConvolutionOperation::GetHalo(const Coordinates &) const
 }
 
 void
-ImageConvolutionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
-{
-  CheckSameOrFloatingOutput("a convolution", inputs.at(0), output);
-}
-
-void
 ImageConvolutionOperation::Validate(const Coordinates & image) const
 {
   int axes = 0;

@@ -82,12 +82,6 @@ LaplacianOperation::GetHalo(const Coordinates &) const
 }
 
 void
-LaplacianOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
-{
-  CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
-}
-
-void
 LaplacianOperation::Validate(const Coordinates &) const
 {
   bool any = false;

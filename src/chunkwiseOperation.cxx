@@ -87,6 +87,17 @@ KernelRegistry::Find(const std::string & name) const
   return found == m_Impl->kernels.end() ? nullptr : &found->second;
 }
 
+const Kernel &
+KernelRegistry::Get(const std::string & name, const std::string & neededBy) const
+{
+  const Kernel * const kernel = Find(name);
+  if (!kernel)
+  {
+    throw Error("there is no kernel \"" + name + "\", which \"" + neededBy + "\" needs");
+  }
+  return *kernel;
+}
+
 std::vector<std::string>
 KernelRegistry::GetNames() const
 {

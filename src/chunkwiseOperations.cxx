@@ -101,7 +101,7 @@ BoxOperation::EffectiveRadius(const Coordinates & image) const
 }
 
 void
-BoxOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+WindowedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
   CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
 }
@@ -156,12 +156,6 @@ SeparableOperation::GetHalo(const Coordinates &) const
     halo.lower[a] = halo.upper[a] = Radius(a);
   }
   return halo;
-}
-
-void
-SeparableOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
-{
-  CheckSameOrFloatingOutput("a separable kernel", inputs.at(0), output);
 }
 
 void

@@ -2,7 +2,6 @@
 #include "chunkwiseRangeOperation.h"
 
 #include "chunkwiseDifferenceOperation.h"
-#include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 
 namespace chunkwise
@@ -10,17 +9,6 @@ namespace chunkwise
 
 namespace
 {
-
-const Kernel &
-Find(const KernelRegistry & kernels, const std::string & name)
-{
-  const Kernel * const kernel = kernels.Find(name);
-  if (!kernel)
-  {
-    throw Error("there is no kernel \"" + name + "\" to make a range with");
-  }
-  return *kernel;
-}
 
 ExtremumOperation
 ExtremumOf(const Operation & operation, bool minimum)
@@ -53,14 +41,14 @@ std::size_t
 RangeScratchBytes(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape)
 {
   return 2 * ExtremumBytes(shape.outputBox, shape.inputKinds[0]) +
-         Find(kernels, "extremum").scratchBytes(ExtremumOf(operation, false), ExtremumShape(shape));
+         kernels.Get("extremum", "range").scratchBytes(ExtremumOf(operation, false), ExtremumShape(shape));
 }
 
 double
 RangeCost(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape)
 {
   // Two extrema, read again for the difference.
-  return 2 * Find(kernels, "extremum").cost(ExtremumOf(operation, false), ExtremumShape(shape)) +
+  return 2 * kernels.Get("extremum", "range").cost(ExtremumOf(operation, false), ExtremumShape(shape)) +
          static_cast<double>(2 * PixelSize(shape.inputKinds[0]) + PixelSize(shape.outputKind)) *
            static_cast<double>(shape.outputBox.NumberOfVoxels());
 }
@@ -86,12 +74,12 @@ RunRange(const KernelRegistry & kernels, const KernelCall & call)
     stage.scratchBytes = call.scratchBytes - 2 * bytes;
     // Progress is that of the last stage.
     stage.control = nullptr;
-    Find(kernels, "extremum").run(stage);
+    kernels.Get("extremum", "range").run(stage);
     last.inputs[i] = stage.output;
   }
   last.scratch = nullptr;
   last.scratchBytes = 0;
-  Find(kernels, "difference").run(last);
+  kernels.Get("difference", "range").run(last);
 }
 
 } // namespace chunkwise

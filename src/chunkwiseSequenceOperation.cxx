@@ -53,20 +53,9 @@ struct SequenceLayout
         buffer[i % 2] = std::max(buffer[i % 2], Aligned(voxels * PixelSize(shape.outputKind)));
       }
       const Operation & stage = *sequence.stages[i];
-      const Kernel &    kernel = Find(kernels, stage);
+      const Kernel &    kernel = kernels.Get(stage.GetName(), "sequence");
       scratch = std::max(scratch, kernel.scratchBytes ? kernel.scratchBytes(stage, StageShape(shape, i)) : 0);
     }
-  }
-
-  static const Kernel &
-  Find(const KernelRegistry & kernels, const Operation & stage)
-  {
-    const Kernel * const kernel = kernels.Find(stage.GetName());
-    if (!kernel)
-    {
-      throw Error("there is no kernel \"" + stage.GetName() + "\" for a stage of the sequence");
-    }
-    return *kernel;
   }
 
   ChunkShape
@@ -208,7 +197,7 @@ SequenceCost(const KernelRegistry & kernels, const Operation & operation, const 
   for (std::size_t i = 0; i < layout.boxes.size(); ++i)
   {
     const ChunkShape stage = layout.StageShape(shape, i);
-    const Kernel &   kernel = SequenceLayout::Find(kernels, *sequence.stages[i]);
+    const Kernel &   kernel = kernels.Get(sequence.stages[i]->GetName(), "sequence");
     cost += kernel.cost ? kernel.cost(*sequence.stages[i], stage)
                         : static_cast<double>(stage.inputBox.NumberOfVoxels()) * PixelSize(stage.inputKinds[0]) +
                             static_cast<double>(stage.outputBox.NumberOfVoxels()) * PixelSize(stage.outputKind);
@@ -239,7 +228,7 @@ RunSequence(const KernelRegistry & kernels, const KernelCall & call)
       stage.control = control.get();
     }
     stage.writable = stage.output.box;
-    const Kernel & kernel = SequenceLayout::Find(kernels, *stage.operation);
+    const Kernel & kernel = kernels.Get(stage.operation->GetName(), "sequence");
     stage.scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(*stage.operation, layout.StageShape(shape, i)) : 0;
     stage.scratch = memory + layout.buffer[0] + layout.buffer[1];
     kernel.run(stage);

@@ -37,12 +37,6 @@ VaryingConvolutionOperation::GetHalo(const Coordinates & image) const
 }
 
 void
-VaryingConvolutionOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
-{
-  CheckSameOrFloatingOutput("a convolution", inputs.at(0), output);
-}
-
-void
 VaryingConvolutionOperation::Validate(const Coordinates & image) const
 {
   std::int64_t count = 1;

@@ -13,17 +13,6 @@ namespace chunkwise
 namespace
 {
 
-const Kernel &
-Find(const KernelRegistry & kernels, const std::string & name)
-{
-  const Kernel * const kernel = kernels.Find(name);
-  if (!kernel)
-  {
-    throw Error("there is no kernel \"" + name + "\" for the statistics of a Wiener filter");
-  }
-  return *kernel;
-}
-
 template <typename TStatistic>
 TStatistic
 StatisticOf(const Operation & operation)
@@ -67,9 +56,9 @@ std::size_t
 WienerScratchBytes(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape)
 {
   const ChunkShape  statistic = StatisticShape(shape);
-  const std::size_t mean = Find(kernels, "mean").scratchBytes(StatisticOf<MeanOperation>(operation), statistic);
+  const std::size_t mean = kernels.Get("mean", "wiener").scratchBytes(StatisticOf<MeanOperation>(operation), statistic);
   const std::size_t variance =
-    Find(kernels, "variance").scratchBytes(StatisticOf<VarianceOperation>(operation), statistic);
+    kernels.Get("variance", "wiener").scratchBytes(StatisticOf<VarianceOperation>(operation), statistic);
   return 2 * StatisticBytes(shape.outputBox, shape.inputKinds[0]) + std::max(mean, variance);
 }
 
@@ -78,8 +67,8 @@ WienerCost(const KernelRegistry & kernels, const Operation & operation, const Ch
 {
   const ChunkShape statistic = StatisticShape(shape);
   // Both statistics, the input and the output once more.
-  return Find(kernels, "mean").cost(StatisticOf<MeanOperation>(operation), statistic) +
-         Find(kernels, "variance").cost(StatisticOf<VarianceOperation>(operation), statistic) +
+  return kernels.Get("mean", "wiener").cost(StatisticOf<MeanOperation>(operation), statistic) +
+         kernels.Get("variance", "wiener").cost(StatisticOf<VarianceOperation>(operation), statistic) +
          static_cast<double>(2 * PixelSize(statistic.outputKind) + PixelSize(shape.inputKinds[0]) +
                              PixelSize(shape.outputKind)) *
            static_cast<double>(shape.outputBox.NumberOfVoxels());
@@ -104,7 +93,7 @@ RunWienerStatistics(const KernelRegistry & kernels, const KernelCall & call)
     stage.scratchBytes = call.scratchBytes - 2 * bytes;
     // Progress is that of the last step.
     stage.control = nullptr;
-    Find(kernels, name).run(stage);
+    kernels.Get(name, "wiener").run(stage);
   };
   run("mean", mean, statistics.mean);
   run("variance", variance, statistics.variance);

@@ -176,6 +176,24 @@ TEST(SequenceOperation, SaysWhatCannotBeAStage)
   EXPECT_NE(sequence.GetKey(), key);
 }
 
+TEST(KernelRegistry, AMissingKernelIsNamedWithTheOneThatNeedsIt)
+{
+  KernelRegistry kernels;
+  Kernel         kernel;
+  kernel.run = [](const KernelCall &) {};
+  kernels.Register("mean", kernel);
+  EXPECT_EQ(&kernels.Get("mean", "wiener"), kernels.Find("mean"));
+  try
+  {
+    kernels.Get("variance", "wiener");
+    ADD_FAILURE() << "no exception";
+  }
+  catch (const Error & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("\"variance\", which \"wiener\" needs"), std::string::npos);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpu, Sequences, testing::Values(Place::Cpu));
 INSTANTIATE_TEST_SUITE_P(Fake, Sequences, testing::Values(Place::Fake));
 INSTANTIATE_TEST_SUITE_P(Cuda, Sequences, testing::Values(Place::Cuda));
