@@ -52,7 +52,7 @@ Widen(TSum sum)
   }
 }
 
-/** A sum that a tile hands to the next one of its row or column, and which tile did. */
+/** A sum that a tile hands to the next one of its row or column, and whether it is there: 0 at first. */
 template <typename T>
 struct Handed
 {
@@ -93,8 +93,8 @@ struct Table
   const AccumulatorOf<TIn> * carry;  ///< C, S and l before the first row; nullptr: 0
   const AccumulatorOf<TIn> * before; ///< of each stack, the sum of the slices before; nullptr: 0
   uint4 *                    planes; ///< room for P of the tiles that are worked on; nullptr: in shared memory
-  Handed<TCarry> *           above;  ///< of each slice and parity, one for each column
-  Handed<TCarry> *           left;   ///< of each slice and row of tiles, one for each parity and row
+  Handed<TCarry> *           above;  ///< of each slice and row of tiles, one for each column
+  Handed<TCarry> *           left;   ///< of each slice, row and column of tiles, one for each row
   unsigned long long *       ticket; ///< nullptr: tiles are dealt out in turn
   /** Of the passes but Single, of each slice: of columns and rows of tiles, those of each tile one after the other. At
    * first a tile's own sums, then the sums of those before. */
@@ -114,9 +114,9 @@ FirstOf(const Table<TIn, TOut, TCarry> & table, std::int64_t x)
 /** Tiles hand sums on through words of a sum and a tag, each written and read as a whole, so that no fence orders one
  * after the other and one trip to the second-level cache is enough.
  *
- * Two words alternate along a row or column of tiles: tile i writes where tile i - 2 wrote. Only tile i - 1 read that,
- * and the sum that it wrote then, which tile i has read, depends on it; so does what tile i writes. A read that saw the
- * later write would be a value out of thin air, which the memory model excludes. */
+ * A word is written once in a call. Were it used again further along the line, nothing but a chain of sums through
+ * other blocks would order the two writes, which relaxed accesses do not make an order of: now and then the earlier one
+ * came last, and the line stood still. */
 __device__ __forceinline__ Handed<std::uint32_t>
                            LoadHanded(const Handed<std::uint32_t> * word)
 {
@@ -164,44 +164,33 @@ StoreHanded(Handed<T> * word, T sum, std::uint64_t tag)
                : "memory");
 }
 
-/** The words of a row or column that goes through a line of tiles: those of even and odd tiles are `stride` apart. */
+/** The word of a row or column that goes through a line of tiles. */
 template <typename T>
 struct Line
 {
-  Handed<T> *  words;
+  Handed<T> *  word; ///< the tile's
   std::int64_t stride;
   int          at; ///< the tile's number
 
-  __device__ const Handed<T> *
-                   From() const
-  {
-    return words + (at % 2 == 0 ? stride : 0);
-  }
-  __device__ Handed<T> *
-             To() const
-  {
-    return words + (at % 2 == 0 ? 0 : stride);
-  }
   /** Asks for the sum before this tile. */
   __device__ Handed<T>
              Ask() const
   {
-    return at > 0 ? LoadHanded(From()) : Handed<T>{};
+    return at > 0 ? LoadHanded(word - stride) : Handed<T>{};
   }
   /** The sum before this tile, `first` if it is the first one; hands on that with `own`. */
   __device__ T
   Pass(Handed<T> asked, T first, T own) const
   {
-    using Tag = typename Handed<T>::Tag;
     if (at > 0)
     {
-      while (asked.tag != static_cast<Tag>(at))
+      while (asked.tag == 0)
       {
-        asked = LoadHanded(From());
+        asked = LoadHanded(word - stride);
       }
       first = asked.sum;
     }
-    StoreHanded(To(), static_cast<T>(first + own), static_cast<Tag>(at + 1));
+    StoreHanded(word, static_cast<T>(first + own), 1);
     return first;
   }
 };

@@ -45,7 +45,7 @@ struct Tiling
   std::int64_t
   Words() const
   {
-    return slices * 2 * (columns * Columns + rows * tileRows);
+    return Tiles() * (Columns + tileRows);
   }
   std::size_t
   Bytes() const
@@ -223,7 +223,7 @@ private:
     {
       table.ticket = reinterpret_cast<unsigned long long *>(scratch);
       table.above = reinterpret_cast<Handed<TCarry> *>(scratch) + TicketWords;
-      table.left = table.above + slices * 2 * tiling.columns * Columns;
+      table.left = table.above + tiling.Tiles() * Columns;
     }
     scratch += BytesFor(m_Operation, tiling);
 

@@ -256,7 +256,9 @@ public:
   __device__ Line<TCarry>
              ColumnOf(const Step & step) const
   {
-    return { m_Table.above + (std::int64_t{ step.slice } * 2 * m_Table.tileColumns + step.column) * Columns +
+    return { m_Table.above +
+               ((std::int64_t{ step.slice } * m_Table.tileRows + step.row) * m_Table.tileColumns + step.column) *
+                 Columns +
                threadIdx.x,
              std::int64_t{ m_Table.tileColumns } * Columns,
              step.row };
@@ -356,7 +358,9 @@ public:
   __device__ Line<TCarry>
              RowOf(const Step & step) const
   {
-    return { m_Table.left + (std::int64_t{ step.slice } * m_Table.tileRows + step.row) * 2 * Tile::Rows +
+    return { m_Table.left +
+               ((std::int64_t{ step.slice } * m_Table.tileRows + step.row) * m_Table.tileColumns + step.column) *
+                 Tile::Rows +
                m_Warp * WarpRows + m_Lane,
              Tile::Rows,
              step.column };
