@@ -52,13 +52,42 @@ Widen(TSum sum)
   }
 }
 
-/** A sum that a tile hands to the next one of its row or column, and whether it is there: 0 at first. */
+/** A sum that a tile hands to the next one of its row or column. All bits of a word are 1 until it is there. */
 template <typename T>
 struct Handed
 {
   using Tag = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   T   sum;
-  Tag tag;
+  Tag tag; ///< 0 with a sum
+
+  static __device__ Handed
+  Of(T sum)
+  {
+    return { sum, 0 };
+  }
+  __device__ bool
+  IsThere() const
+  {
+    return tag == 0;
+  }
+};
+
+/** A number needs no tag: all bits 1 are one of many NaN, for which another one stands in. */
+template <>
+struct Handed<double>
+{
+  double sum;
+
+  static __device__ Handed
+  Of(double sum)
+  {
+    return { __double_as_longlong(sum) == -1 ? __longlong_as_double(0x7FF8000000000000) : sum };
+  }
+  __device__ bool
+  IsThere() const
+  {
+    return __double_as_longlong(sum) != -1;
+  }
 };
 
 /** How tiles come by what is above them and to their left: they hand it on to each other (Single), or a first pass
@@ -95,7 +124,7 @@ struct Table
   uint4 *                    planes; ///< room for P of the tiles that are worked on; nullptr: in shared memory
   Handed<TCarry> *           above;  ///< of each slice and row of tiles, one for each column
   Handed<TCarry> *           left;   ///< of each slice, row and column of tiles, one for each row
-  unsigned long long *       ticket; ///< nullptr: tiles are dealt out in turn
+  unsigned long long *       ticket; ///< the last one taken, at first -1; nullptr: tiles are dealt out in turn
   /** Of the passes but Single, of each slice: of columns and rows of tiles, those of each tile one after the other. At
    * first a tile's own sums, then the sums of those before. */
   TCarry * columnSums;
@@ -111,57 +140,57 @@ FirstOf(const Table<TIn, TOut, TCarry> & table, std::int64_t x)
   return static_cast<TCarry>(IsReal<TIn> ? *carry : *carry + carry[table.columns] + carry[2 * table.columns]);
 }
 
-/** Tiles hand sums on through words of a sum and a tag, each written and read as a whole, so that no fence orders one
- * after the other and one trip to the second-level cache is enough.
+/** Tiles hand sums on through words that say themselves whether they are there, each written and read as a whole, so
+ * that no fence orders a flag after a sum and one trip to the second-level cache is enough.
  *
  * A word is written once in a call. Were it used again further along the line, nothing but a chain of sums through
  * other blocks would order the two writes, which relaxed accesses do not make an order of: now and then the earlier one
  * came last, and the line stood still. */
-__device__ __forceinline__ Handed<std::uint32_t>
-                           LoadHanded(const Handed<std::uint32_t> * word)
-{
-  unsigned long long bits;
-  asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(bits) : "l"(word));
-  return { static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32) };
-}
-
-__device__ __forceinline__ void
-StoreHanded(Handed<std::uint32_t> * word, std::uint32_t sum, std::uint32_t tag)
-{
-  const unsigned long long bits = sum | static_cast<unsigned long long>(tag) << 32;
-  asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
-}
-
 template <typename T>
 __device__ __forceinline__ Handed<T>
                            LoadHanded(const Handed<T> * word)
 {
-  static_assert(sizeof(T) == 8, "two words of 64 bits");
-  unsigned long long sum;
-  unsigned long long tag;
-  asm volatile("{\n\t.reg .b128 both;\n\t"
-               "ld.relaxed.gpu.global.b128 both, [%2];\n\t"
-               "mov.b128 {%0, %1}, both;\n\t}"
-               : "=l"(sum), "=l"(tag)
-               : "l"(word));
   Handed<T> handed;
-  __builtin_memcpy(&handed.sum, &sum, sizeof(sum));
-  handed.tag = tag;
+  if constexpr (sizeof(Handed<T>) == 8)
+  {
+    unsigned long long bits;
+    asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(bits) : "l"(word));
+    __builtin_memcpy(&handed, &bits, sizeof(handed));
+  }
+  else
+  {
+    unsigned long long bits[2];
+    asm volatile("{\n\t.reg .b128 both;\n\t"
+                 "ld.relaxed.gpu.global.b128 both, [%2];\n\t"
+                 "mov.b128 {%0, %1}, both;\n\t}"
+                 : "=l"(bits[0]), "=l"(bits[1])
+                 : "l"(word));
+    __builtin_memcpy(&handed, bits, sizeof(handed));
+  }
   return handed;
 }
 
 template <typename T>
 __device__ __forceinline__ void
-StoreHanded(Handed<T> * word, T sum, std::uint64_t tag)
+StoreHanded(Handed<T> * word, const Handed<T> & handed)
 {
-  unsigned long long bits[2]{ 0, tag };
-  __builtin_memcpy(bits, &sum, sizeof(sum));
-  asm volatile("{\n\t.reg .b128 both;\n\t"
-               "mov.b128 both, {%1, %2};\n\t"
-               "st.relaxed.gpu.global.b128 [%0], both;\n\t}" ::"l"(word),
-               "l"(bits[0]),
-               "l"(bits[1])
-               : "memory");
+  if constexpr (sizeof(Handed<T>) == 8)
+  {
+    unsigned long long bits;
+    __builtin_memcpy(&bits, &handed, sizeof(handed));
+    asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
+  }
+  else
+  {
+    unsigned long long bits[2];
+    __builtin_memcpy(bits, &handed, sizeof(handed));
+    asm volatile("{\n\t.reg .b128 both;\n\t"
+                 "mov.b128 both, {%1, %2};\n\t"
+                 "st.relaxed.gpu.global.b128 [%0], both;\n\t}" ::"l"(word),
+                 "l"(bits[0]),
+                 "l"(bits[1])
+                 : "memory");
+  }
 }
 
 /** The word of a row or column that goes through a line of tiles. */
@@ -184,13 +213,13 @@ struct Line
   {
     if (at > 0)
     {
-      while (asked.tag == 0)
+      while (!asked.IsThere())
       {
         asked = LoadHanded(word - stride);
       }
       first = asked.sum;
     }
-    StoreHanded(word, static_cast<T>(first + own), 1);
+    StoreHanded(word, Handed<T>::Of(static_cast<T>(first + own)));
     return first;
   }
 };
@@ -234,7 +263,8 @@ NextStep(const TTable & table, const Step & step, int rowsOfTile)
   }
   else
   {
-    next.ticket = table.ticket ? atomicAdd(table.ticket, 1ull) : (step.row >= 0 ? step.ticket + gridDim.x : blockIdx.x);
+    next.ticket =
+      table.ticket ? atomicAdd(table.ticket, 1ull) + 1 : (step.row >= 0 ? step.ticket + gridDim.x : blockIdx.x);
     const unsigned long long ticket = next.ticket;
     const bool               isThere = ticket < table.tickets;
     const int                last = table.tileRows + table.tileColumns - 2;

@@ -47,10 +47,12 @@ struct Tiling
   {
     return Tiles() * (Columns + tileRows);
   }
+  /** With the ticket. */
+  template <typename TCarry>
   std::size_t
-  Bytes() const
+  WordBytes() const
   {
-    return sizeof(std::uint64_t) * 2 * static_cast<std::size_t>(Words() + TicketWords);
+    return sizeof(Handed<TCarry>) * static_cast<std::size_t>(Words() + TicketWords);
   }
   std::int64_t
   Tiles() const
@@ -102,7 +104,8 @@ struct DeepScratch
   {
     const std::int64_t stacks = (slices + LeastDepth - 1) / LeastDepth;
     const std::int64_t tile = tiling.tileRows * Columns;
-    starts = std::min(plane * stacks, std::max(plane, MostBlocks * tile));
+    // What comes behind them has units of 16 bytes.
+    starts = (std::min(plane * stacks, std::max(plane, MostBlocks * tile)) + 1) / 2 * 2;
     places = std::min(tiling.OfSlice() * stacks, MostBlocks);
   }
   std::size_t
@@ -185,7 +188,7 @@ private:
   static std::size_t
   BytesFor(const SummedAreaTableOperation & operation, const Tiling & tiling)
   {
-    return operation.method == TableMethod::Blocks ? tiling.SumBytes() : tiling.Bytes();
+    return operation.method == TableMethod::Blocks ? tiling.SumBytes() : tiling.WordBytes<TCarry>();
   }
 
   void
@@ -264,8 +267,7 @@ private:
     };
     if (!byBlocks)
     {
-      const std::size_t used = sizeof(Handed<TCarry>) * static_cast<std::size_t>(tiling.Words() + TicketWords);
-      CheckCuda(cudaMemsetAsync(table.ticket, 0, used, StreamOf(m_Call)), "cudaMemsetAsync");
+      CheckCuda(cudaMemsetAsync(table.ticket, 0xFF, tiling.WordBytes<TCarry>(), StreamOf(m_Call)), "cudaMemsetAsync");
       launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single>);
       return;
     }
