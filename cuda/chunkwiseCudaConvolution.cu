@@ -82,7 +82,26 @@ public:
         }
       }
     }
-    m_Inside ? AddTaps<true>() : AddTaps<false>();
+    if (!m_Inside)
+    {
+      AddTaps<false, 0>();
+    }
+    else if (m_Windows.extent.axis[0] == 3)
+    {
+      AddTaps<true, 3>();
+    }
+    else if (m_Windows.extent.axis[0] == 5)
+    {
+      AddTaps<true, 5>();
+    }
+    else if (m_Windows.extent.axis[0] == 7)
+    {
+      AddTaps<true, 7>();
+    }
+    else
+    {
+      AddTaps<true, 0>();
+    }
 #pragma unroll
     for (int v = 0; v < Y; ++v)
     {
@@ -102,28 +121,10 @@ private:
     return at;
   }
 
-  /** `VInside`: all taps of all outputs are. */
-  template <bool VInside>
+  /** Planes of taps, and in each the rows that the outputs' windows have together; of `VExtent` taps if it is not 0. */
+  template <bool VInside, int VExtent>
   __device__ void
   AddTaps()
-  {
-    switch (m_Windows.extent.axis[0])
-    {
-      case 3:
-        return AddPlanes<VInside, 3>();
-      case 5:
-        return AddPlanes<VInside, 5>();
-      case 7:
-        return AddPlanes<VInside, 7>();
-      default:
-        return AddPlanes<VInside, 1>();
-    }
-  }
-
-  /** Planes of taps, and in each the rows that the outputs' windows have together, `VTogether` taps at a time. */
-  template <bool VInside, int VTogether>
-  __device__ void
-  AddPlanes()
   {
     const Coordinates & k = m_Windows.extent;
     const TAcc *        weights = m_Windows.weights;
@@ -144,22 +145,18 @@ private:
             there =
               there && (a < 2 || (first.axis[a] >= m_In.box.lower.axis[a] && first.axis[a] < m_In.box.upper.axis[a]));
           }
-          AddRows<VInside, VTogether>(first, VInside || there, weights);
+          AddRows<VInside, VExtent>(first, VInside || there, weights);
         }
       }
     }
   }
 
-  template <bool VInside, int VTogether>
+  template <bool VInside, int VExtent>
   __device__ void
   AddRows(Coordinates first, bool planeIsThere, const TAcc * weights)
   {
     const auto kx = static_cast<int>(m_Windows.extent.axis[0]);
     const auto ky = static_cast<int>(m_Windows.extent.axis[1]);
-    // To the ends of the box's rows, in 32 bits: farther away than the kernel is long the distance does not matter.
-    constexpr std::int64_t far = std::int64_t{ 1 } << 30;
-    const auto             toBegin = static_cast<int>(max(m_In.box.lower.axis[0] - first.axis[0], -far));
-    const auto             toEnd = static_cast<int>(max(min(m_In.box.upper.axis[0] - first.axis[0], far), -far));
     for (int row = 0; row < ky + m_Rows - 1; ++row, ++first.axis[1])
     {
       const bool there =
@@ -169,37 +166,81 @@ private:
         continue;
       }
       const TPixel * const line = m_In.data + (there ? m_In.Offset(first) : 0);
-      const auto has = [&](int x, int u) { return VInside || (there && x + 32 * u >= toBegin && x + 32 * u < toEnd); };
-      for (int x0 = 0; x0 < kx; x0 += VTogether)
+      if constexpr (VExtent > 0)
       {
-        TAcc values[VTogether][X];
+        AddRow<VExtent>(line, row, ky, weights);
+      }
+      else
+      {
+        AddRow<VInside>(line, there, first.axis[0], row, kx, ky, weights);
+      }
+    }
+  }
+
+  /** To each output whose window has the row, of which all is inside. */
+  template <int VExtent>
+  __device__ void
+  AddRow(const TPixel * line, int row, int ky, const TAcc * weights)
+  {
+    TAcc values[VExtent][X];
 #pragma unroll
-        for (int x = 0; x < VTogether; ++x)
+    for (int x = 0; x < VExtent; ++x)
+    {
+#pragma unroll
+      for (int u = 0; u < X; ++u)
+      {
+        values[x][u] = static_cast<TAcc>(line[x + 32 * u]);
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < Y; ++v)
+    {
+      if (v < m_Rows && row >= v && row - v < ky)
+      {
+        const TAcc * const weight = weights + (row - v) * VExtent;
+#pragma unroll
+        for (int x = 0; x < VExtent; ++x)
         {
+          const TAcc w = __ldg(weight + x);
 #pragma unroll
           for (int u = 0; u < X; ++u)
           {
-            values[x][u] = has(x0 + x, u) ? static_cast<TAcc>(line[x0 + x + 32 * u]) : m_Windows.beyond;
+            AddTap(v, u, w, values[x][u]);
           }
         }
+      }
+    }
+  }
+
+  /** The same of any extent; `first` is the image index of its first tap. */
+  template <bool VInside>
+  __device__ void
+  AddRow(const TPixel * line, bool there, std::int64_t first, int row, int kx, int ky, const TAcc * weights)
+  {
+    for (int x = 0; x < kx; ++x)
+    {
+      TAcc values[X];
+      bool counts[X];
 #pragma unroll
-        for (int v = 0; v < Y; ++v)
+      for (int u = 0; u < X; ++u)
+      {
+        const std::int64_t i = first + x + 32 * u;
+        const bool         has = VInside || (there && i >= m_In.box.lower.axis[0] && i < m_In.box.upper.axis[0]);
+        values[u] = has ? static_cast<TAcc>(line[x + 32 * u]) : m_Windows.beyond;
+        counts[u] = has || !m_Windows.leavesOut;
+      }
+#pragma unroll
+      for (int v = 0; v < Y; ++v)
+      {
+        if (v < m_Rows && row >= v && row - v < ky)
         {
-          if (v < m_Rows && row >= v && row - v < ky)
+          const TAcc w = __ldg(weights + (row - v) * kx + x);
+#pragma unroll
+          for (int u = 0; u < X; ++u)
           {
-            const TAcc * const weight = weights + (row - v) * kx + x0;
-#pragma unroll
-            for (int x = 0; x < VTogether; ++x)
+            if (VInside || counts[u])
             {
-              const TAcc w = __ldg(weight + x);
-#pragma unroll
-              for (int u = 0; u < X; ++u)
-              {
-                if (!m_Windows.leavesOut || has(x0 + x, u))
-                {
-                  AddTap(v, u, w, values[x][u]);
-                }
-              }
+              AddTap(v, u, w, values[u]);
             }
           }
         }

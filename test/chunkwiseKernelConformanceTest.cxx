@@ -175,7 +175,17 @@ ForEachPairOfKinds(TFunctor && f)
 
 TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
 {
-  EXPECT_EQ(m_Device->GetKernels().GetNames(), GetHostKernels().GetNames());
+  const auto namesOf = [](const KernelRegistry & kernels) {
+    std::vector<std::string> names = kernels.GetNames();
+    // What the host alone runs between the visits of Fixpoint.
+    const auto isOfTheHost = [](const std::string & name) {
+      const std::string last = name.substr(name.rfind('.') + 1);
+      return last == "isopen" || last == "settle";
+    };
+    names.erase(std::remove_if(names.begin(), names.end(), isOfTheHost), names.end());
+    return names;
+  };
+  EXPECT_EQ(namesOf(m_Device->GetKernels()), namesOf(GetHostKernels()));
 }
 
 TEST_P(Conformance, IdentityOfEveryKind)
