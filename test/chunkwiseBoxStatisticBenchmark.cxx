@@ -1,14 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times statistics of boxes against the neighborhood family where that computes the same: on the first device,
 // device-resident, with the device's copy of the image beside it, or with the argument "cpu" on the CPU.
+#include "chunkwiseBenchmarkTime.h"
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseDevice.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseVarianceOperation.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,20 +27,13 @@ template <typename TBody>
 double
 MedianMilliseconds(Device & device, StreamHandle stream, TBody && body)
 {
-  std::vector<double> times;
-  for (int repeat = 0; repeat < 8; ++repeat)
-  {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < Launches; ++i)
-    {
-      body();
-    }
-    device.Synchronize(stream);
-    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() /
-                    Launches);
-  }
-  std::sort(times.begin() + 1, times.end()); // the first warms up
-  return times[4];
+  return 1e3 / Launches * WarmMedianSeconds(7, [&] {
+           for (int i = 0; i < Launches; ++i)
+           {
+             body();
+           }
+           device.Synchronize(stream);
+         });
 }
 
 class Bench
@@ -175,7 +167,7 @@ public:
       m_Radii[0][i] = static_cast<unsigned char>(slope > largest ? 2 * largest - slope : slope);
       m_Radii[1][i] = static_cast<unsigned char>((state >> 12) % (largest + 1));
     }
-    m_Copy = Best([&] { std::memcpy(m_Out.data(), m_In.data(), m_In.size() * sizeof(TPixel)); });
+    m_Copy = 1e3 * BestSeconds(5, [&] { std::memcpy(m_Out.data(), m_In.data(), m_In.size() * sizeof(TPixel)); });
     std::printf("\nCPU, %u threads, %s %s; memcpy %.2f ms\n",
                 m_Executor->GetConcurrency(),
                 ToString(extent).c_str(),
@@ -197,27 +189,12 @@ public:
     request.output = DenseView(m_Out.data(), PixelKindOf<TPixel>(), m_Box);
     request.backend = BackendChoice::CPU;
     request.executor = m_Executor.get();
-    const double time = Best([&] { m_Manager.Execute(request); });
+    const double time = 1e3 * BestSeconds(5, [&] { m_Manager.Execute(request); });
     std::printf("%-34s %9.1f ms %8.1f times memcpy\n", name, time, time / m_Copy);
     std::fflush(stdout);
   }
 
 private:
-  template <typename TBody>
-  static double
-  Best(TBody && body)
-  {
-    double best = 1e9;
-    for (int repeat = 0; repeat < 5; ++repeat)
-    {
-      const auto begin = std::chrono::steady_clock::now();
-      body();
-      best =
-        std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
-    }
-    return best;
-  }
-
   Box                                     m_Box;
   Manager                                 m_Manager;
   std::unique_ptr<Executor>               m_Executor;

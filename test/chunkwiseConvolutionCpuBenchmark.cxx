@@ -4,12 +4,12 @@
 //   pruned     transforms there and back with and without those of lines of zeros or of what is not kept
 //   methods    direct beside transforms for kernels of few weights
 // and then the most threads (as many as the machine has).
+#include "chunkwiseBenchmarkTime.h"
 #include "chunkwiseCpuFftBlock.h"
 #include "chunkwiseDevice.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,23 +19,6 @@ using namespace chunkwise;
 
 namespace
 {
-
-/** The best of several runs, in seconds: what others do on the machine only adds. */
-template <typename TBody>
-double
-Best(int repeats, TBody && body)
-{
-  body();
-  double best = 0;
-  for (int i = 0; i < repeats; ++i)
-  {
-    const auto begin = std::chrono::steady_clock::now();
-    body();
-    const double time = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    best = i == 0 ? time : std::min(best, time);
-  }
-  return best;
-}
 
 std::shared_ptr<const ConvolutionKernel>
 MakeKernel(const Coordinates & extent, std::size_t seed)
@@ -100,7 +83,7 @@ TimeOperation(const Operation & operation, const Coordinates & extent, Executor 
   call.scratchBytes = scratch.size() - 256;
   call.executor = &executor;
   call.tables = &tables;
-  return Best(repeats, [&] { kernel.run(call); });
+  return BestSeconds(repeats, [&] { kernel.run(call); });
 }
 
 /** Table 2 of Kepner's "A multi-threaded fast convolver for dynamically parallel image filtering". */
@@ -156,7 +139,7 @@ TimeTransforms(const ConvolutionBlock & block, Executor & executor)
   const auto    spaceOf = [&](unsigned int worker) {
     return WorkSpace<float>(spectrum + shape.Spectrum() + worker * shape.Worker(), shape);
   };
-  return Best(5, [&] {
+  return BestSeconds(5, [&] {
     executor.ParallelFor(z.input, [&](std::int64_t plane, unsigned int worker) {
       planes.Forward(
         block.role[1].input,

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the filters on the CPU beside ITK's own on the same image and threads. Arguments: an image, threads (2).
+#include "chunkwiseBenchmarkTime.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
@@ -17,8 +18,6 @@
 #include "itkMedianImageFilter.h"
 #include "itkRankImageFilter.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,31 +25,12 @@
 #include <thread>
 #include <vector>
 
+using chunkwise::MedianSeconds;
+
 namespace
 {
 
 using ImageType = itk::Image<float, 3>;
-
-double
-Now()
-{
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <typename TBody>
-double
-Median(int repeats, TBody && body)
-{
-  std::vector<double> times;
-  for (int i = 0; i < repeats; ++i)
-  {
-    const double begin = Now();
-    body();
-    times.push_back(Now() - begin);
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 template <typename TFilter>
 double
@@ -58,7 +38,7 @@ Time(TFilter * filter, typename TFilter::InputImageType * image, unsigned int th
 {
   filter->SetInput(image);
   filter->SetNumberOfWorkUnits(threads);
-  return Median(repeats, [&] {
+  return MedianSeconds(repeats, [&] {
     filter->Modified();
     filter->Update();
   });
@@ -116,7 +96,7 @@ CopyTime(const ImageType * image, unsigned int threads)
 {
   const std::size_t  n = image->GetPixelContainer()->Size();
   std::vector<float> copy(n);
-  return Median(5, [&] {
+  return MedianSeconds(5, [&] {
     std::vector<std::thread> pool;
     for (unsigned int t = 0; t < threads; ++t)
     {

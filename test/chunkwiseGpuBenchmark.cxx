@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
+#include "chunkwiseBenchmarkTime.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -31,28 +31,6 @@ using namespace chunkwise;
 
 namespace
 {
-
-double
-Now()
-{
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <typename TBody>
-double
-Median(int repeats, TBody && body)
-{
-  body();
-  std::vector<double> times;
-  for (int i = 0; i < repeats; ++i)
-  {
-    const double begin = Now();
-    body();
-    times.push_back(Now() - begin);
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 std::shared_ptr<Operation>
 Mean(std::int64_t radius)
@@ -458,14 +436,14 @@ DeviceResident(Device & device, const Image & image, const std::vector<Row> & ro
   device.CopyToDevice(in, image.in.data(), bytes, stream);
   device.Synchronize(stream);
   constexpr int launches = 10;
-  const double  copy = Median(7,
-                             [&] {
-                               for (int i = 0; i < launches; ++i)
-                               {
-                                 device.CopyOnDevice(out, in, bytes, stream);
-                               }
-                               device.Synchronize(stream);
-                             }) /
+  const double  copy = WarmMedianSeconds(7,
+                                        [&] {
+                                          for (int i = 0; i < launches; ++i)
+                                          {
+                                            device.CopyOnDevice(out, in, bytes, stream);
+                                          }
+                                          device.Synchronize(stream);
+                                        }) /
                       launches;
   std::printf("\n%s, device-resident, %s %s; device copy %.3f ms (%.0f GB/s read + written)\n",
               device.GetDescription().name.c_str(),
@@ -499,9 +477,9 @@ DeviceResident(Device & device, const Image & image, const std::vector<Row> & ro
         }
         device.Synchronize(stream);
       };
-      const double one = Median(1, [&] { launch(1); });
+      const double one = WarmMedianSeconds(1, [&] { launch(1); });
       const int    times = one > 0.02 ? 1 : launches;
-      const double ours = Median(one > 0.02 ? 3 : 7, [&] { launch(times); }) / times;
+      const double ours = WarmMedianSeconds(one > 0.02 ? 3 : 7, [&] { launch(times); }) / times;
       std::printf("%-20s %10.3f %14.2f %12.0f\n",
                   row.name,
                   ours * 1e3,
@@ -526,11 +504,11 @@ MeasureLink(Device & device, double & oneWay, double & bothWays)
   void * const          b = device.Allocate(bytes);
   void * const          in = device.AllocatePinned(bytes);
   void * const          out = device.AllocatePinned(bytes);
-  oneWay = bytes / Median(5, [&] {
+  oneWay = bytes / WarmMedianSeconds(5, [&] {
              device.CopyToDevice(a, in, bytes, up);
              device.Synchronize(up);
            });
-  bothWays = 2 * bytes / Median(5, [&] {
+  bothWays = 2 * bytes / WarmMedianSeconds(5, [&] {
                device.CopyToDevice(a, in, bytes, up);
                device.CopyToHost(out, b, bytes, down);
                device.Synchronize(up);
@@ -590,7 +568,7 @@ HostToHost(Device & device, PixelKind kind)
     for (const Row & row : Rows())
     {
       ExecutionReport report;
-      const double    ours = Median(7, [&] { report = Execute(image, row.operation, memory, { 0 }); });
+      const double    ours = WarmMedianSeconds(7, [&] { report = Execute(image, row.operation, memory, { 0 }); });
       std::printf("%-20s %10.2f %18.2f %8zu %12.0f\n",
                   row.name,
                   ours * 1e3,
@@ -605,7 +583,7 @@ HostToHost(Device & device, PixelKind kind)
 double
 HostCopy(void * to, const void * from, std::size_t bytes)
 {
-  return Median(3, [&] { CopyInThreads(to, from, bytes); });
+  return WarmMedianSeconds(3, [&] { CopyInThreads(to, from, bytes); });
 }
 
 void
@@ -633,7 +611,8 @@ Large(Device & device, std::size_t devices)
     for (const Row & row : { Rows()[0], Rows()[2], Row{ "Gaussian, opening, median", GaussianOpeningMedian() } })
     {
       ExecutionReport report;
-      const double    ours = Median(3, [&] { report = Execute(image, row.operation, std::size_t{ 2 } << 30, used); });
+      const double    ours =
+        WarmMedianSeconds(3, [&] { report = Execute(image, row.operation, std::size_t{ 2 } << 30, used); });
       one = count == 1 && row.name == std::string("Gaussian sigma 2") ? ours : one;
       std::printf("%zu device(s) %-18s %8.3f s  %6.1f GB/s each way, %5.1f%% of the link one way, %.2f times the "
                   "transfers alone%s; bytes to device / image %.4f, %zu chunks, peak %.0f MiB\n",
@@ -694,7 +673,7 @@ LargeTable(const char * memory, Device & device, std::size_t devices, void * in,
       for (const Row & row : { Row{ "mean radius 2", Mean(2) }, Row{ "table", Table(extent) } })
       {
         ExecutionReport report;
-        const double    ours = Median(3, [&] {
+        const double    ours = WarmMedianSeconds(3, [&] {
           report = Execute(DenseView(in, PixelKind::Float32, box),
                            DenseView(out, PixelKind::Float32, box),
                            row.operation,
@@ -803,7 +782,7 @@ LargeConvolution(Device & device)
     for (const std::size_t gigabytes : { 0, 4 })
     {
       ExecutionReport report;
-      const double    ours = Median(3, [&] { report = Execute(image, operation, gigabytes << 30, { 0 }); });
+      const double    ours = WarmMedianSeconds(3, [&] { report = Execute(image, operation, gigabytes << 30, { 0 }); });
       std::printf("FFT %lld^3, device budget %s: %.3f s, %.2f times the transfers, %zu chunks, peak %.0f MiB\n",
                   static_cast<long long>(kernel),
                   gigabytes ? "4 GiB" : "not limited",

@@ -3,6 +3,7 @@
 // host to host, beside a copy, which moves the image in once and out once. Arguments, all optional: extent of the plane
 // (51200), MiB of memory on each device (2048), extent of the spiral (4096; 0: none), MiB for it (4), repetitions (3),
 // 0 to leave the CPU out, which gives the results to compare with.
+#include "chunkwiseBenchmarkTime.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionImages.h"

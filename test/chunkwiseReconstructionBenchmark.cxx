@@ -3,6 +3,7 @@
 // against the device's own copy of the image. Arguments, all optional: threads, extent of the 2-D images, of the 3-D
 // images, 0 to leave ITK out, a file with a volume of 8 bits to take instead or "-", and any number of pairs: heaps and
 // voxels of a node to compare for heap clusters.
+#include "chunkwiseBenchmarkTime.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionImages.h"
@@ -136,7 +137,7 @@ TimeDevice(Device & device, const ReconstructionOperation & operation, const Box
   const Kernel & kernel = *device.GetKernels().Find("reconstruction");
   call.scratchBytes = kernel.scratchBytes(operation, shape);
   call.scratch = allocate(call.scratchBytes);
-  const double seconds = MedianSeconds(7, [&] {
+  const double seconds = WarmMedianSeconds(7, [&] {
     device.Launch(*device.GetKernels().Find("reconstruction.begin"), call, stream);
     device.Launch(kernel, call, stream);
     device.Launch(*device.GetKernels().Find("reconstruction.finish"), call, stream);
@@ -146,7 +147,7 @@ TimeDevice(Device & device, const ReconstructionOperation & operation, const Box
   device.CopyToHost(result.data(), call.output.data, bytes, stream);
   device.Synchronize(stream);
   void * const to = allocate(bytes);
-  copySeconds = MedianSeconds(7, [&] {
+  copySeconds = WarmMedianSeconds(7, [&] {
     device.CopyOnDevice(to, call.output.data, bytes, stream);
     device.Synchronize(stream);
   });
@@ -176,7 +177,7 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
   request.inputs.push_back(DenseView(c.mask.data(), PixelKindOf<T>(), c.box));
   request.output = DenseView(result.data(), PixelKindOf<T>(), c.box);
   request.executor = executor.get();
-  const double cpu = MedianSeconds(3, [&] { host.Execute(request); });
+  const double cpu = WarmMedianSeconds(3, [&] { host.Execute(request); });
   const double itk = withPeer ? TimeItk(c, result) : 0;
   std::printf("%-34s %10.1f %10.1f %8.1f", c.name.c_str(), itk * 1e3, cpu * 1e3, itk / cpu);
   const auto devices = Manager::GetGlobal().GetDevices();

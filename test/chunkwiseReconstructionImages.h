@@ -5,43 +5,12 @@
 #include "chunkwiseGeometry.h"
 
 #include <algorithm>
-#include <chrono>
 #include <random>
 #include <vector>
 
-// What the benchmarks of reconstructions share: images, and times.
+// Images of the benchmarks of reconstructions.
 namespace chunkwise
 {
-
-inline double
-Now()
-{
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <typename TBody>
-double
-MedianSeconds(int repeats, TBody && body)
-{
-  std::vector<double> times;
-  // The first time is for caches and memory, but what takes long is done once.
-  for (int i = -1; i < repeats; ++i)
-  {
-    const double begin = Now();
-    body();
-    const double seconds = Now() - begin;
-    if (i < 0 && seconds > 0.5)
-    {
-      return seconds;
-    }
-    if (i >= 0)
-    {
-      times.push_back(seconds);
-    }
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 /** Noise, smoothed `passes` times over three voxels along each axis; values up to `highest`. */
 template <typename T>

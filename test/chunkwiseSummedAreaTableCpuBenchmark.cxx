@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times summed-area tables on the CPU beside a copy of the same bytes, a plain loop and, where it is installed,
 // OpenCV's integral. Argument: threads (2).
+#include "chunkwiseBenchmarkTime.h"
 #include "chunkwiseDevice.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseSummedAreaTableOperation.h"
@@ -10,7 +11,6 @@
 #endif
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,22 +20,6 @@ using namespace chunkwise;
 
 namespace
 {
-
-/** The best of several runs, in milliseconds: what others do on the machine only adds. */
-template <typename TBody>
-double
-Best(TBody && body)
-{
-  double best = 0;
-  for (int i = 0; i < 9; ++i)
-  {
-    const auto begin = std::chrono::steady_clock::now();
-    body();
-    const double time = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    best = i == 0 ? time : std::min(best, time);
-  }
-  return best;
-}
 
 /** Rows, then columns, in parallel. */
 template <typename TIn, typename TOut>
@@ -71,7 +55,7 @@ TimeOpenCv(std::vector<TIn> & in, std::int64_t x, std::int64_t y)
   const cv::Mat image(static_cast<int>(y), static_cast<int>(x), cv::DataType<TIn>::type, in.data());
   const int     depth = std::is_same<TOut, float>::value ? CV_32F : std::is_same<TOut, double>::value ? CV_64F : CV_32S;
   cv::Mat       table;
-  return Best([&] { cv::integral(image, table, depth); });
+  return 1e3 * BestSeconds(9, [&] { cv::integral(image, table, depth); });
 }
 #else
 template <typename TIn, typename TOut>
@@ -97,14 +81,15 @@ Measure(Executor & executor, std::int64_t x, std::int64_t y, std::int64_t z)
   const std::size_t bytes = n * (sizeof(TIn) + sizeof(TOut)) / 2;
   std::vector<char> from(bytes, 1);
   std::vector<char> to(bytes, 2);
-  const double      copy = Best([&] {
-    const auto workers = static_cast<std::int64_t>(executor.GetConcurrency());
-    executor.ParallelFor(workers, [&](std::int64_t i, unsigned int) {
-      const std::size_t begin = bytes * static_cast<std::size_t>(i) / static_cast<std::size_t>(workers);
-      const std::size_t end = bytes * static_cast<std::size_t>(i + 1) / static_cast<std::size_t>(workers);
-      std::memcpy(to.data() + begin, from.data() + begin, end - begin);
+  const double      copy =
+    1e3 * BestSeconds(9, [&] {
+      const auto workers = static_cast<std::int64_t>(executor.GetConcurrency());
+      executor.ParallelFor(workers, [&](std::int64_t i, unsigned int) {
+        const std::size_t begin = bytes * static_cast<std::size_t>(i) / static_cast<std::size_t>(workers);
+        const std::size_t end = bytes * static_cast<std::size_t>(i + 1) / static_cast<std::size_t>(workers);
+        std::memcpy(to.data() + begin, from.data() + begin, end - begin);
+      });
     });
-  });
 
   SummedAreaTableOperation operation;
   operation.image = box.upper;
@@ -131,8 +116,8 @@ Measure(Executor & executor, std::int64_t x, std::int64_t y, std::int64_t z)
   call.sideIn = carry.data();
   call.sideInBytes = carry.size();
   call.executor = &executor;
-  const double   ours = Best([&] { kernel.run(call); });
-  const double   plain = z > 1 ? 0 : Best([&] { PlainTable(executor, in.data(), out.data(), x, y); });
+  const double   ours = 1e3 * BestSeconds(9, [&] { kernel.run(call); });
+  const double   plain = z > 1 ? 0 : 1e3 * BestSeconds(9, [&] { PlainTable(executor, in.data(), out.data(), x, y); });
   constexpr bool hasPeer = !std::is_same<TIn, std::uint16_t>::value; // OpenCV has no such table
   double         openCv = 0;
   if constexpr (hasPeer)
