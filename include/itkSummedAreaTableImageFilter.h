@@ -4,6 +4,7 @@
 
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "itkChunkwiseImageToImageFilter.h"
+#include "itkSummedAreaTableEnums.h"
 
 #include <type_traits>
 
@@ -36,7 +37,8 @@ using SummedAreaTablePixelType =
  *
  * \par Memory
  * Beside input and output the sums that chunks hand on, 8 bytes a voxel of one slice (with SummedAxes 2, three rows).
- * On the CPU with three summed axes one slice of 8-byte sums.
+ * On the CPU with three summed axes one slice of 8-byte sums. On CUDA 0.1 to 0.4 bytes a voxel for the sums that tiles
+ * or blocks hand on.
  *
  * \par Streaming
  * A requested region needs all voxels before it. When pieces are requested in order along the last summed axis, as a
@@ -88,6 +90,11 @@ public:
   itkGetConstMacro(Modular, bool);
   itkBooleanMacro(Modular);
 
+  /** How a CUDA device makes the table; the bits are the same. Default: SinglePass, the faster one of large images. */
+  using MethodEnum = SummedAreaTableEnums::Method;
+  itkSetEnumMacro(Method, MethodEnum);
+  itkGetEnumMacro(Method, MethodEnum);
+
 protected:
   SummedAreaTableImageFilter() = default;
   ~SummedAreaTableImageFilter() override = default;
@@ -131,6 +138,7 @@ private:
   unsigned int m_SummedAxes{ TInputImage::ImageDimension < 3 ? 2 : 3 };
   bool         m_Squares{ false };
   bool         m_Modular{ false };
+  MethodEnum   m_Method{ MethodEnum::SinglePass };
   Carry        m_Carry;
 };
 } // namespace itk

@@ -31,6 +31,8 @@ SummedAreaTableImageFilter<TInputImage, TOutputImage>::MakeTable(const chunkwise
   operation->summedAxes = static_cast<int>(m_SummedAxes);
   operation->squares = m_Squares;
   operation->modular = m_Modular;
+  operation->method =
+    m_Method == MethodEnum::Blocks ? chunkwise::TableMethod::Blocks : chunkwise::TableMethod::SinglePass;
   return operation;
 }
 
@@ -170,6 +172,7 @@ SummedAreaTableImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & 
   os << indent << "SummedAxes: " << m_SummedAxes << std::endl;
   os << indent << "Squares: " << (m_Squares ? "On" : "Off") << std::endl;
   os << indent << "Modular: " << (m_Modular ? "On" : "Off") << std::endl;
+  os << indent << "Method: " << m_Method << std::endl;
   os << indent << "KeptCarry: " << m_Carry.data.size() << " bytes at " << m_Carry.begin << std::endl;
 }
 
