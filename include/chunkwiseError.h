@@ -58,6 +58,10 @@ public:
   std::size_t bytes;
 };
 
+/** Whether less memory may do: a budget or the memory of a device was not enough. */
+Chunkwise_EXPORT bool
+IsOutOfMemory(const Error & error);
+
 /** The caller asked for the run to stop. */
 class Chunkwise_EXPORT Aborted : public Error
 {

@@ -14,4 +14,12 @@ DeviceError::DeviceError(Kind errorKind, const std::string & failedCall, const s
   , bytes(askedBytes)
 {}
 
+bool
+IsOutOfMemory(const Error & error)
+{
+  const auto * const failure = dynamic_cast<const DeviceError *>(&error);
+  return failure ? failure->kind == DeviceError::Kind::OutOfMemory
+                 : dynamic_cast<const BudgetError *>(&error) != nullptr;
+}
+
 } // namespace chunkwise

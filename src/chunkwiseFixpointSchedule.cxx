@@ -13,28 +13,6 @@ namespace
 constexpr double VisitedForSettled = 16;
 constexpr double VoxelsOfVisit = 1 << 17;
 
-/** Whether a step failed for want of memory. */
-bool
-IsOutOfMemory(const std::exception_ptr & failure)
-{
-  try
-  {
-    std::rethrow_exception(failure);
-  }
-  catch (const BudgetError &)
-  {
-    return true;
-  }
-  catch (const DeviceError & error)
-  {
-    return error.kind == DeviceError::Kind::OutOfMemory;
-  }
-  catch (...)
-  {
-    return false;
-  }
-}
-
 } // namespace
 
 void
@@ -98,10 +76,9 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
           runner.Run(
             { name, { box, PadAndCrop(box, halo, request.image) }, nullptr, nullptr, true, &task->visit.sides });
         }
-        catch (const Error &)
+        catch (const Error & error)
         {
-          task->failed =
-            IsOutOfMemory(std::current_exception()) && (task->overlapped || FixpointWork::CanShrink(task->visit));
+          task->failed = IsOutOfMemory(error) && (task->overlapped || FixpointWork::CanShrink(task->visit));
           if (!task->failed)
           {
             throw;

@@ -287,7 +287,7 @@ private:
       {
         failure = std::current_exception();
         why = error.what();
-        memoryFailed = error.kind == DeviceError::Kind::OutOfMemory;
+        memoryFailed = IsOutOfMemory(error);
         if (error.kind == DeviceError::Kind::Lost)
         {
           state.lost = true;
@@ -465,11 +465,8 @@ private:
       }
       catch (const Error & error)
       {
-        const auto * const failure = dynamic_cast<const DeviceError *>(&error);
-        const bool         memoryFailed = failure ? failure->kind == DeviceError::Kind::OutOfMemory
-                                                  : dynamic_cast<const BudgetError *>(&error) != nullptr;
         std::vector<Chunk> smaller = HalveChunks(plan.chunks, plan.sweepAxis, m_Context.plannerRequest);
-        if (!memoryFailed || splits == MostSplits || smaller.size() == plan.chunks.size())
+        if (!IsOutOfMemory(error) || splits == MostSplits || smaller.size() == plan.chunks.size())
         {
           throw;
         }
