@@ -64,7 +64,7 @@ for file in "$bundle"/lib/*; do
   strip "$file"
   patchelf --set-rpath "\$ORIGIN" "$file"
 done
-cp "$root/scripts/run_gpu_tests.sh" "$root/scripts/gpu_peers.py" "$bundle"
+cp "$root/scripts/run_gpu_tests.sh" "$root/scripts/gpu_peers.py" "$root/scripts/varying_peers.py" "$bundle"
 missing=$(for file in "$bundle"/bin/*; do env -u LD_LIBRARY_PATH ldd "$file"; done | grep 'not found' || true)
 if [ -n "$missing" ]; then
   printf 'make_gpu_bundle.sh: the bundle lacks\n%s\n' "$missing" >&2
