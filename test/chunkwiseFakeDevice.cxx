@@ -85,6 +85,7 @@ struct FakeDevice::Stream
   std::deque<std::function<void()>> tasks;
   bool                              busy{ false };
   bool                              stop{ false };
+  std::shared_ptr<DeviceError>      failure; ///< of a kernel, until this stream has reported it
   std::thread                       thread;
 };
 
@@ -373,8 +374,23 @@ FakeDevice::Query(EventHandle handle)
 void
 FakeDevice::Synchronize(StreamHandle stream)
 {
-  static_cast<Stream *>(stream)->Drain();
+  auto * const own = static_cast<Stream *>(stream);
+  own->Drain();
   Enter("Synchronize", 0);
+  // Another stream may have reported it and cleared it, but this one's work was not done.
+  std::shared_ptr<DeviceError> failure;
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    failure.swap(own->failure);
+    if (failure && failure == m_Asynchronous && failure->kind != DeviceError::Kind::Lost)
+    {
+      m_Asynchronous.reset();
+    }
+  }
+  if (failure)
+  {
+    throw DeviceError(*failure);
+  }
   ThrowAsynchronousError(true);
 }
 
@@ -427,7 +443,12 @@ FakeDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
     number = m_Calls["Launch"];
   }
   call.stream = stream;
-  static_cast<Stream *>(stream)->Enqueue([this, kernel, call, number]() mutable {
+  auto * const own = static_cast<Stream *>(stream);
+  own->Enqueue([this, kernel, call, number, own]() mutable {
+    const auto fail = [&](const DeviceError & error) {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Asynchronous = own->failure = std::make_shared<DeviceError>(error);
+    };
     const std::unique_ptr<Executor> executor = MakeThreadExecutor(1);
     call.executor = executor.get();
     if (onKernel)
@@ -441,14 +462,11 @@ FakeDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
     }
     catch (const DeviceError & error)
     {
-      const std::lock_guard<std::mutex> lock(m_Mutex);
-      m_Asynchronous = std::make_shared<DeviceError>(error);
+      fail(error);
     }
     catch (const std::exception & error)
     {
-      const std::lock_guard<std::mutex> lock(m_Mutex);
-      m_Asynchronous =
-        std::make_shared<DeviceError>(DeviceError::Kind::Failed, "kernel", m_Description.name, 0, error.what());
+      fail(DeviceError(DeviceError::Kind::Failed, "kernel", m_Description.name, 0, error.what()));
     }
   });
 }

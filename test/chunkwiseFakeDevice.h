@@ -117,7 +117,8 @@ private:
   Enter(const std::string & call, std::size_t bytes);
   void
   CheckRange(const void * memory, std::size_t bytes);
-  /** A kernel's failure shows in every call that waits, until a synchronisation has reported it. */
+  /** A kernel's failure shows in every call that waits, until a synchronisation has reported it, and in the next one of
+   * its own stream whatever others have reported. */
   void
   ThrowAsynchronousError(bool clear);
 
