@@ -12,6 +12,7 @@
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
+#include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
 #include "itkRenormalizedConvolutionImageFilter.h"
 #include "itkRenormalizedEntropyImageFilter.h"
@@ -208,6 +209,10 @@ MakeFilter(const Arguments & arguments)
       return MakeMorphologyFilter<itk::RenormalizedClosingImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();
     case Filter::Gaussian:
+      if (arguments.method == chunkwise::ConvolutionMethod::FFT)
+      {
+        return MakeGaussianFilter<itk::PrunedFFTGaussianImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+      }
       return MakeGaussianFilter<itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();
     case Filter::Convolution:

@@ -12,9 +12,9 @@ namespace itk
  * \brief Convolution with a kernel image, through Fourier transforms that skip what is zero or not wanted.
  *
  * The setters are those of itk::FFTConvolutionImageFilter and mean the same; the kernel's center is at half its size,
- * rounded down. No line of zeros is transformed, and no line that is cropped away. On the CPU the kernel's spectrum is
- * made once and kept between calls and streamed regions; on CUDA, where it is a small part of the work, it is made for
- * each chunk. Small kernels are convolved directly, see SetMethod.
+ * rounded down. No line of zeros is transformed, and no line that is cropped away. The kernel's spectrum is made
+ * once for each length of transform, and kept between chunks, calls and streamed regions. Small kernels are convolved
+ * directly, see SetMethod.
  *
  * The kernel image has the image's dimension, with size 1 along axes that take no part, which axes that are not spatial
  * must have. Its origin, spacing and direction are not used. It is read whole.
@@ -104,7 +104,7 @@ public:
     this->SetOutputRegionMode(VALID);
   }
 
-  /** Auto (the default): Direct for kernels of up to 64 voxels, else FFT. */
+  /** Auto (the default): Direct for kernels of up to 50 voxels, else FFT. */
   itkSetEnumMacro(Method, MethodEnum);
   itkGetEnumMacro(Method, MethodEnum);
 

@@ -427,6 +427,15 @@ class CommandLineTest(unittest.TestCase):
         self.assert_runs("highpass", real, self.out, "--sigma", 0.8)
         self.assertEqual(self.out.read_bytes(), expected)
 
+    def test_a_wide_gaussian_through_transforms_is_the_gaussian(self):
+        arguments = ("--sigma", 9, "--voxels", "--boundary", "mirror", "--output-type", "float32")
+        self.assert_runs("gaussian", self.small, self.out, *arguments)
+        expected = read_voxels(self.out, "f")
+        self.assert_runs("gaussian", self.small, self.out, *arguments, "--fft")
+        result = read_voxels(self.out, "f")
+        self.assertNotEqual(result, expected)
+        self.assertLess(max(abs(a - b) for a, b in zip(result, expected)), 1e-4 * max(expected))
+
     def test_laplacian_convolution_and_entropy(self):
         nx, ny, nz = self.size
         ramp = self.out.with_name("ramp.mha")
