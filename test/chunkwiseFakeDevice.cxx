@@ -123,7 +123,7 @@ FakeDevice::ClearFaults()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_Faults.clear();
-  m_Asynchronous.reset();
+  m_Asynchronous.clear();
 }
 
 int
@@ -180,17 +180,12 @@ FakeDevice::CheckRange(const void * memory, std::size_t bytes)
 }
 
 void
-FakeDevice::ThrowAsynchronousError(bool clear)
+FakeDevice::ThrowAsynchronousError()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  if (m_Asynchronous)
+  if (!m_Asynchronous.empty())
   {
-    const DeviceError error = *m_Asynchronous;
-    if (clear && error.kind != DeviceError::Kind::Lost)
-    {
-      m_Asynchronous.reset();
-    }
-    throw error;
+    throw DeviceError(m_Asynchronous.begin()->second);
   }
 }
 
@@ -302,6 +297,7 @@ FakeDevice::DestroyStream(StreamHandle stream) noexcept
 {
   delete static_cast<Stream *>(stream);
   const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Asynchronous.erase(stream);
   --m_Handles;
 }
 
@@ -366,7 +362,7 @@ FakeDevice::Query(EventHandle handle)
     happened = event->happened >= event->recorded;
   }
   // Asked afterwards: a kernel that failed before the event must not be missed.
-  ThrowAsynchronousError(false);
+  ThrowAsynchronousError();
   return happened;
 }
 
@@ -375,7 +371,17 @@ FakeDevice::Synchronize(StreamHandle stream)
 {
   static_cast<Stream *>(stream)->Drain();
   Enter("Synchronize", 0);
-  ThrowAsynchronousError(true);
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    const auto                        own = m_Asynchronous.find(stream);
+    if (own != m_Asynchronous.end())
+    {
+      const DeviceError error = own->second;
+      m_Asynchronous.erase(own);
+      throw error;
+    }
+  }
+  ThrowAsynchronousError();
 }
 
 void
@@ -427,13 +433,17 @@ FakeDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
     number = m_Calls["Launch"];
   }
   call.stream = stream;
-  static_cast<Stream *>(stream)->Enqueue([this, kernel, call, number]() mutable {
+  static_cast<Stream *>(stream)->Enqueue([this, kernel, call, number, stream]() mutable {
     const std::unique_ptr<Executor> executor = MakeThreadExecutor(1);
     call.executor = executor.get();
     if (onKernel)
     {
       onKernel(number);
     }
+    const auto fail = [&](const DeviceError & error) {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Asynchronous.emplace(stream, error);
+    };
     try
     {
       Enter("kernel", 0);
@@ -441,14 +451,11 @@ FakeDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
     }
     catch (const DeviceError & error)
     {
-      const std::lock_guard<std::mutex> lock(m_Mutex);
-      m_Asynchronous = std::make_shared<DeviceError>(error);
+      fail(error);
     }
     catch (const std::exception & error)
     {
-      const std::lock_guard<std::mutex> lock(m_Mutex);
-      m_Asynchronous =
-        std::make_shared<DeviceError>(DeviceError::Kind::Failed, "kernel", m_Description.name, 0, error.what());
+      fail(DeviceError(DeviceError::Kind::Failed, "kernel", m_Description.name, 0, error.what()));
     }
   });
 }
