@@ -205,7 +205,9 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
           m_Work->request.backend = mayFallBack ? BackendChoice::Auto : BackendChoice::CUDA;
           m_Work->Reset();
           RecordingMonitor monitor;
-          bool             failed = false;
+          // Tried again; how much memory there is, is asked once.
+          const bool passes = kind == DeviceError::Kind::Failed && !persistent && call != "GetFreeMemory";
+          bool       failed = false;
           try
           {
             const ExecutionReport report = manager->Execute(m_Work->request, &monitor);
@@ -213,12 +215,12 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
             EXPECT_EQ(monitor.fractions.back(), 1.0) << when;
             EXPECT_LE(report.peakDevice, m_Work->request.budgets.device) << when;
             // What another device can do is not left to the CPU.
-            EXPECT_TRUE((count == 1 && mayFallBack) || report.chunksOnHost == 0) << when;
+            EXPECT_TRUE((count == 1 && mayFallBack && !passes) || report.chunksOnHost == 0) << when;
           }
           catch (const DeviceError & error)
           {
             failed = true;
-            EXPECT_TRUE(count == 1 && !mayFallBack) << when << ": " << error.what();
+            EXPECT_TRUE(count == 1 && !mayFallBack && !passes) << when << ": " << error.what();
             EXPECT_EQ(error.call, call) << when;
             EXPECT_NE(std::string(error.what()).find("fake device 0"), std::string::npos) << error.what();
             EXPECT_LT(monitor.fractions.empty() ? 0.0 : monitor.fractions.back(), 1.0) << when;
@@ -229,15 +231,20 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
 
           fake.ClearFaults();
           m_Work->Reset();
-          const bool isGone = reached && kind == DeviceError::Kind::Lost && count == 1 && !mayFallBack;
+          // An allocation is tried again at once; the last synchronisation may come when nobody minds any more.
+          const bool isGone = reached && kind == DeviceError::Kind::Lost && call != "Synchronize" &&
+                              (persistent || call.find("Allocate") == std::string::npos);
+          const int launches = fake.CountCalls("Launch");
           try
           {
             manager->Execute(m_Work->request);
             ExpectRight("the run after " + when);
+            EXPECT_FALSE(isGone && fake.CountCalls("Launch") > launches) << when << ", but the device is used again";
           }
           catch (const Error & error)
           {
-            EXPECT_TRUE(isGone) << when << ": " << error.what();
+            EXPECT_TRUE(count == 1 && !mayFallBack && reached && kind == DeviceError::Kind::Lost)
+              << when << ": " << error.what();
             EXPECT_NE(std::string(error.what()).find("was lost"), std::string::npos) << error.what();
           }
           if (HasFailure())
@@ -270,7 +277,7 @@ TEST(HostBudget, RunsAtOnceWaitForEachOther)
     threads.emplace_back([&manager, &wrong, t] {
       const auto work = t % 2 ? MakeReconstruction() : MakeSequence();
       work->Prepare();
-      for (int i = 0; i < 10; ++i)
+      for (int i = 0; i < 4; ++i)
       {
         work->Reset();
         try
