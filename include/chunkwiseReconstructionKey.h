@@ -121,11 +121,15 @@ struct ReconstructionRule
     , extremum(Convert(operation.extremum))
     , elsewhere(Convert(operation.elsewhere))
   {
+    bool alone = true;
     for (int a = 0; a < MaxDimension; ++a)
     {
       // An axis of one voxel has no inside.
       edges[a] = a < operation.spatialDimension && image.Extent(a) > 1;
+      alone = alone && !edges[a];
     }
+    // A voxel without neighbours is at the edge all the same.
+    edges[0] = edges[0] || alone;
   }
 
   /** The key of the marker, not cut at the mask. `first` and `second` are the inputs'; where there are fewer, any. */

@@ -13,7 +13,7 @@ enum class ReconstructionMarker
 {
   Image,     ///< the first input; the mask is the second
   Shifted,   ///< the mask less a height, as far as its kind reaches
-  Border,    ///< the mask at the image's edge, nothing elsewhere
+  Border,    ///< the mask at the image's edge, nothing elsewhere; a voxel without neighbours is at the edge
   NextBelow, ///< the next number below the mask that its kind has
   Agreeing   ///< the mask, the third input, where the first equals the second, and nothing elsewhere
 };

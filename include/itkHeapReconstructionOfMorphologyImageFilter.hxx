@@ -57,6 +57,8 @@ HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage, TMorphology
   // Its result is needed twice where intensities are preserved.
   m_Morphology->SetReleaseDataFlag(!m_PreserveIntensities);
   this->CopySettings(*m_Morphology);
+  // Else the end of an earlier run would be taken for progress of this one.
+  m_Morphology->UpdateProgress(0.0f);
   progress->RegisterInternalFilter(m_Morphology, 0.3f);
 
   const int                        steps = m_PreserveIntensities ? 2 : 1;
@@ -86,6 +88,7 @@ HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage, TMorphology
   last->GraftOutput(this->GetOutput());
   last->Update();
   this->GraftOutput(last->GetOutput());
+  this->SetLastReport(last->GetLastReport());
 }
 
 template <typename TInputImage, typename TOutputImage, typename TMorphology>

@@ -154,7 +154,9 @@ SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>:
     }
     else
     {
-      operation->spacing[a] = static_cast<double>(imageExtent[a]) / static_cast<double>(m_GridSize[axis]);
+      // An image without voxels has a grid, too.
+      operation->spacing[a] =
+        static_cast<double>(std::max<std::int64_t>(imageExtent[a], 1)) / static_cast<double>(m_GridSize[axis]);
       operation->first[a] = (operation->spacing[a] - 1.0) / 2.0;
     }
   }

@@ -23,13 +23,6 @@ CarryChain::CarryChain(const RunContext & context, bool isShared)
   }
 }
 
-bool
-CarryChain::Knows(std::int64_t index) const
-{
-  const std::lock_guard<std::mutex> lock(m_Mutex);
-  return m_Known.count(index) != 0;
-}
-
 CarryChain::Carry
 CarryChain::Await(std::int64_t index, const std::function<bool()> & stop) const
 {

@@ -57,8 +57,6 @@ public:
     return m_Bytes;
   }
 
-  bool
-  Knows(std::int64_t index) const;
   /** Waits for the carry; throws Aborted if `stop` is true before it is there. */
   Carry
   Await(std::int64_t index, const std::function<bool()> & stop) const;

@@ -45,18 +45,15 @@ public:
       Enqueue(step, Find(step.kernel));
       LetGo();
     }
+    catch (const DeviceError & error)
+    {
+      m_State.NoteFailure(error);
+      EndEarly();
+      throw;
+    }
     catch (...)
     {
-      // Work that was enqueued before the failure still uses the blocks that are about to be released.
-      try
-      {
-        m_Device.Synchronize(m_Stream.get());
-      }
-      catch (const Error &)
-      {
-        // The first error is the one to report.
-      }
-      LetGo();
+      EndEarly();
       throw;
     }
   }
@@ -68,6 +65,21 @@ public:
   }
 
 private:
+  /** Work that was enqueued before a failure still uses the blocks that are about to be released. */
+  void
+  EndEarly()
+  {
+    try
+    {
+      m_Device.Synchronize(m_Stream.get());
+    }
+    catch (const Error &)
+    {
+      // The first error is the one to report.
+    }
+    LetGo();
+  }
+
   const Kernel &
   Find(const std::string & name) const
   {

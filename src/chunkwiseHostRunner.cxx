@@ -11,10 +11,11 @@ namespace
 class HostRunner : public ChunkRunner
 {
 public:
-  HostRunner(RunContext & context, Executor & executor, Arena & memory)
+  HostRunner(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit)
     : m_Context(context)
     , m_Executor(executor)
     , m_Memory(memory)
+    , m_MemoryLimit(memoryLimit)
     , m_Control(context)
   {}
 
@@ -31,7 +32,7 @@ public:
         ? kernel->scratchBytes(*m_Context.request.operation,
                                m_Context.ShapeOf(step.chunk, static_cast<int>(m_Executor.GetConcurrency())))
         : 0;
-    const ArenaBlock scratch(m_Memory, bytes);
+    const ArenaBlock scratch = HoldHostScratch(m_Context, m_Memory, bytes, m_MemoryLimit);
     KernelCall       call = m_Context.MakeHostCall(step.chunk, m_Executor, m_Tables);
     call.control = &m_Control;
     if (!step.writesOutput)
@@ -65,19 +66,20 @@ public:
   }
 
 private:
-  RunContext & m_Context;
-  Executor &   m_Executor;
-  Arena &      m_Memory;
-  StopControl  m_Control;
-  HostTables   m_Tables;
+  RunContext &      m_Context;
+  Executor &        m_Executor;
+  Arena &           m_Memory;
+  const std::size_t m_MemoryLimit;
+  StopControl       m_Control;
+  HostTables        m_Tables;
 };
 
 } // namespace
 
 std::unique_ptr<ChunkRunner>
-MakeHostRunner(RunContext & context, Executor & executor, Arena & memory)
+MakeHostRunner(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit)
 {
-  return std::unique_ptr<ChunkRunner>(new HostRunner(context, executor, memory));
+  return std::unique_ptr<ChunkRunner>(new HostRunner(context, executor, memory, memoryLimit));
 }
 
 } // namespace chunkwise

@@ -78,29 +78,20 @@ HostWorker::Run(const Chunk & chunk)
   if (m_MemoryLimit && bytes > m_MemoryLimit)
   {
     const std::vector<Chunk> halves = Halve(chunk);
-    if (halves.empty())
-    {
-      throw BudgetError("the smallest chunk needs " + std::to_string(bytes) +
-                          " bytes of host scratch, more than the budget of " + std::to_string(m_MemoryLimit) + " bytes",
-                        bytes,
-                        m_MemoryLimit);
-    }
     for (const Chunk & half : halves)
     {
       Run(half);
     }
-    return;
+    if (!halves.empty())
+    {
+      return;
+    }
   }
   if (m_Context.ShouldStop())
   {
     throw Aborted();
   }
-  // Blocks that earlier chunks and runs left count as held: a run under a budget does not add to them.
-  if (m_MemoryLimit && m_Memory.GetBytesHeld() + bytes > m_MemoryLimit)
-  {
-    m_Memory.Trim();
-  }
-  const ArenaBlock scratch(m_Memory, bytes);
+  const ArenaBlock scratch = HoldHostScratch(m_Context, m_Memory, bytes, m_MemoryLimit);
   KernelCall       call = m_Context.MakeHostCall(chunk, m_Executor, m_Tables);
   call.scratch = scratch.Get();
   call.scratchBytes = bytes;

@@ -148,7 +148,7 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   {
     try
     {
-      report.plan = m_Impl->MakeDevicePlan(request, plannerRequest, used);
+      report.plan = m_Impl->MakeDevicePlan(request, plannerRequest, used, report.warnings);
     }
     catch (const Error & error)
     {
@@ -207,7 +207,7 @@ Manager::MakePlanFor(const ExecutionRequest & request)
     throw ParameterError("the request has no operation");
   }
   std::string    reason;
-  const auto     used = m_Impl->SelectDevices(request, reason);
+  auto           used = m_Impl->SelectDevices(request, reason);
   PlannerRequest plannerRequest =
     m_Impl->MakePlannerRequest(request, used.empty() ? nullptr : &m_Impl->devices[used[0]]->device->GetKernels());
   request.operation->Validate(request.image.Extents());
@@ -215,7 +215,8 @@ Manager::MakePlanFor(const ExecutionRequest & request)
   {
     return m_Impl->MakeHostPlan(request, plannerRequest);
   }
-  return m_Impl->MakeDevicePlan(request, plannerRequest, used);
+  std::vector<std::string> warnings;
+  return m_Impl->MakeDevicePlan(request, plannerRequest, used, warnings);
 }
 
 void

@@ -365,34 +365,57 @@ ManagerState::MakeHostPlan(const ExecutionRequest & request, PlannerRequest & pl
   return plan;
 }
 
+PlannerDevice
+ManagerState::MakePlannerDevice(std::size_t index, const ExecutionRequest & request)
+{
+  DeviceState &             state = *devices[index];
+  const DeviceDescription & description = state.device->GetDescription();
+  PlannerDevice             device;
+  const std::size_t         limit = DeviceLimit(index, request);
+  // Tables that earlier runs left behind would shrink the chunks of this one.
+  if (state.tables.GetBytes() > limit / 16)
+  {
+    state.tables.Clear();
+    state.memory.Trim();
+  }
+  device.memory = std::min(limit - std::min(limit, state.tables.GetBytes()),
+                           state.device->GetFreeMemory() + state.memory.GetBytesHeld());
+  device.toDeviceRate = description.toDeviceRate;
+  device.toHostRate = description.toHostRate;
+  device.memoryRate = description.memoryRate;
+  device.launchSeconds = description.launchSeconds;
+  return device;
+}
+
 Plan
 ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
-                             const std::vector<std::size_t> & used)
+                             std::vector<std::size_t> & used, std::vector<std::string> & warnings)
 {
+  plannerRequest.devices.clear();
+  std::vector<std::size_t> answering;
+  std::exception_ptr       failure;
+  for (const std::size_t index : used)
+  {
+    try
+    {
+      plannerRequest.devices.push_back(MakePlannerDevice(index, request));
+      answering.push_back(index);
+    }
+    catch (const DeviceError & error)
+    {
+      failure = std::current_exception();
+      devices[index]->NoteFailure(error);
+      warnings.push_back(devices[index]->device->GetDescription().name + " dropped: " + error.what());
+    }
+  }
+  if (answering.empty())
+  {
+    std::rethrow_exception(failure);
+  }
+  used.swap(answering);
   if (request.operation->GetSchedule() == Schedule::Sweep)
   {
     plannerRequest.fixedBytes = DeviceCarries::DeviceBytes(plannerRequest.carryBytes, used.size() > 1);
-  }
-  plannerRequest.devices.clear();
-  for (const std::size_t index : used)
-  {
-    DeviceState &             state = *devices[index];
-    const DeviceDescription & description = state.device->GetDescription();
-    PlannerDevice             device;
-    const std::size_t         limit = DeviceLimit(index, request);
-    // Tables that earlier runs left behind would shrink the chunks of this one.
-    if (state.tables.GetBytes() > limit / 16)
-    {
-      state.tables.Clear();
-      state.memory.Trim();
-    }
-    device.memory = std::min(limit - std::min(limit, state.tables.GetBytes()),
-                             state.device->GetFreeMemory() + state.memory.GetBytesHeld());
-    device.toDeviceRate = description.toDeviceRate;
-    device.toHostRate = description.toHostRate;
-    device.memoryRate = description.memoryRate;
-    device.launchSeconds = description.launchSeconds;
-    plannerRequest.devices.push_back(device);
   }
   Plan plan = MakePlan(plannerRequest);
   if (plannerRequest.oneAtATime && plan.chunks.size() > 1)

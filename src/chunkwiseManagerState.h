@@ -57,9 +57,14 @@ struct ManagerState
   Plan
   MakeHostPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest);
 
+  /** Takes devices that do not answer out of `used` and says so; throws what the last one's call did if none does. */
   Plan
-  MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
-                 const std::vector<std::size_t> & used);
+  MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used,
+                 std::vector<std::string> & warnings);
+
+private:
+  PlannerDevice
+  MakePlannerDevice(std::size_t index, const ExecutionRequest & request);
 };
 
 } // namespace chunkwise

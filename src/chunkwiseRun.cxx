@@ -21,8 +21,6 @@ namespace
 constexpr int MostSplits = 12;
 /** Visits of Fixpoint that a device makes at a time: most are small, and wait for one thing after the other. */
 constexpr int VisitsOfDevice = 6;
-/** Failures of one device in a run after which it is dropped. */
-constexpr int MostFailures = 3;
 
 /** One run with its threads. */
 class Run
@@ -288,11 +286,8 @@ private:
         failure = std::current_exception();
         why = error.what();
         memoryFailed = IsOutOfMemory(error);
-        if (error.kind == DeviceError::Kind::Lost)
-        {
-          state.lost = true;
-          again = false;
-        }
+        state.NoteFailure(error);
+        again = !state.lost;
       }
       catch (const BudgetError & error)
       {
@@ -351,13 +346,53 @@ private:
     return VisitsOfDevice;
   }
 
+  /** Runners of a device, as many as there is room for; at least one, or throws what the last try to make it did. */
+  std::vector<std::unique_ptr<ChunkRunner>>
+  MakeRunners(std::size_t index)
+  {
+    DeviceState &     state = *m_Manager.devices[index];
+    const std::size_t limit = m_Manager.DeviceLimit(index, m_Context.request);
+    const std::size_t pinned = m_Manager.PinnedLimit(m_Context.request);
+    const bool        isFixpoint = m_Context.request.operation->GetSchedule() == Schedule::Fixpoint;
+    const int         most = isFixpoint ? ShareForVisits(limit) : 1;
+    std::vector<std::unique_ptr<ChunkRunner>> runners;
+    for (int failures = 0; runners.size() < static_cast<std::size_t>(most);)
+    {
+      try
+      {
+        runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned, most));
+      }
+      catch (const Error & error)
+      {
+        const auto * const ofDevice = dynamic_cast<const DeviceError *>(&error);
+        if (ofDevice)
+        {
+          state.NoteFailure(*ofDevice);
+        }
+        if (ofDevice && ofDevice->kind == DeviceError::Kind::Failed && ++failures < MostFailures)
+        {
+          ++m_Context.retries;
+          continue;
+        }
+        if (runners.empty())
+        {
+          throw;
+        }
+        // With fewer no more than time is lost.
+        break;
+      }
+    }
+    return runners;
+  }
+
   /** TwoPass and what Fixpoint does where chunks meet: every device and, where there is none, the CPU runs one
    * step at a time; of Fixpoint's a device some, beside each other's transfers, if its memory has room. */
   void
   WorkInPasses(const std::vector<std::size_t> & devices)
   {
     Executor &                                executor = m_Manager.GetExecutor(m_Context.request);
-    const auto                                host = MakeHostRunner(m_Context, executor, m_Manager.host);
+    const std::size_t                         hostLimit = m_Manager.HostLimit(m_Context.request);
+    const auto                                host = MakeHostRunner(m_Context, executor, m_Manager.host, hostLimit);
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<DeviceState *>                turns;
     const bool isFixpoint = m_Context.request.operation->GetSchedule() == Schedule::Fixpoint;
@@ -371,11 +406,14 @@ private:
     };
     const auto runOnHost = [&] {
       runners.clear();
-      runners.push_back(MakeHostRunner(m_Context, executor, m_Manager.host));
-      const auto finished = RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
-      if (!isFixpoint)
+      runners.push_back(MakeHostRunner(m_Context, executor, m_Manager.host, hostLimit));
+      if (isFixpoint)
       {
-        m_Report.chunksOnHost = finished[0];
+        RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
+      }
+      else
+      {
+        m_Report.chunksOnHost = RunInSmallerChunks(runners, turns, *host)[0];
       }
     };
     if (devices.empty())
@@ -385,6 +423,8 @@ private:
     }
     try
     {
+      std::vector<std::size_t> served;
+      std::exception_ptr       failure;
       // In ascending order, so that two runs never wait for each other.
       for (const std::size_t index : devices)
       {
@@ -397,21 +437,23 @@ private:
         turns.push_back(&state);
         state.memory.ResetPeak();
         state.pinned.ResetPeak();
-        const std::size_t limit = m_Manager.DeviceLimit(index, m_Context.request);
-        const std::size_t pinned = m_Manager.PinnedLimit(m_Context.request);
-        const int         most = isFixpoint ? ShareForVisits(limit) : 1;
-        runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned, most));
         try
         {
-          for (int i = 1; i < most; ++i)
+          for (auto & runner : MakeRunners(index))
           {
-            runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned, most));
+            runners.push_back(std::move(runner));
+            served.push_back(index);
           }
         }
-        catch (const BudgetError &)
+        catch (const Error & error)
         {
-          // Pinned memory has room for fewer: no more than time is lost.
+          failure = std::current_exception();
+          Warn(state.device->GetDescription().name + " dropped: " + error.what());
         }
+      }
+      if (runners.empty())
+      {
+        std::rethrow_exception(failure);
       }
       if (isFixpoint)
       {
@@ -419,7 +461,13 @@ private:
       }
       else
       {
-        RunInSmallerChunks(runners, turns, *host);
+        const std::vector<std::int64_t> finished = RunInSmallerChunks(runners, turns, *host);
+        for (std::size_t d = 0; d < m_Devices.size(); ++d)
+        {
+          const auto found = std::find(served.begin(), served.end(), m_Devices[d]);
+          m_Report.chunksPerDevice[d] =
+            found == served.end() ? 0 : finished[static_cast<std::size_t>(found - served.begin())];
+        }
       }
     }
     catch (const Error & error)
@@ -450,23 +498,23 @@ private:
   }
 
   /** Runs the schedule, again with halved chunks as long as memory fails: what its chunks hold of each other belongs to
-   * one way of cutting. */
-  void
+   * one way of cutting. The number of chunks that each runner finished. */
+  std::vector<std::int64_t>
   RunInSmallerChunks(std::vector<std::unique_ptr<ChunkRunner>> & runners, const std::vector<DeviceState *> & states,
                      ChunkRunner & host)
   {
     Plan plan = m_Plan;
     for (int splits = 0;; ++splits)
     {
+      std::vector<Chunk> smaller = HalveChunks(plan.chunks, plan.sweepAxis, m_Context.plannerRequest);
+      m_Context.chunksCanShrink = splits < MostSplits && smaller.size() > plan.chunks.size();
       try
       {
-        m_Report.chunksPerDevice = RunSchedule(m_Context, plan, runners, m_Report.warnings, host);
-        return;
+        return RunSchedule(m_Context, plan, runners, m_Report.warnings, host);
       }
       catch (const Error & error)
       {
-        std::vector<Chunk> smaller = HalveChunks(plan.chunks, plan.sweepAxis, m_Context.plannerRequest);
-        if (!IsOutOfMemory(error) || splits == MostSplits || smaller.size() == plan.chunks.size())
+        if (!IsOutOfMemory(error) || !m_Context.chunksCanShrink)
         {
           throw;
         }

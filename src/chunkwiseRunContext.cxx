@@ -56,6 +56,15 @@ DeviceState::EndTurn()
   m_Free.notify_one();
 }
 
+void
+DeviceState::NoteFailure(const DeviceError & error)
+{
+  if (error.kind == DeviceError::Kind::Lost)
+  {
+    lost = true;
+  }
+}
+
 const void *
 CachedTables::Get(const std::string & key, const void * data, std::size_t bytes)
 {
@@ -186,6 +195,47 @@ RunContext::ShapeOf(const Chunk & chunk, int concurrency) const
   shape.outputKind = request.output.kind;
   shape.concurrency = concurrency;
   return shape;
+}
+
+ArenaBlock
+HoldHostScratch(const RunContext & context, Arena & memory, std::size_t bytes, std::size_t limit)
+{
+  if (bytes == 0)
+  {
+    return ArenaBlock();
+  }
+  if (limit && bytes > limit)
+  {
+    throw BudgetError("the smallest chunk needs " + std::to_string(bytes) +
+                        " bytes of host scratch, more than the budget of " + std::to_string(limit) + " bytes",
+                      bytes,
+                      limit);
+  }
+  // Blocks that earlier chunks and runs left count as held: a run under a budget does not add to them.
+  if (limit && memory.GetBytesHeld() + bytes > limit)
+  {
+    memory.Trim();
+  }
+  for (;;)
+  {
+    try
+    {
+      return ArenaBlock(memory, bytes);
+    }
+    catch (const BudgetError &)
+    {
+      if ((bytes + 255) / 256 * 256 > memory.GetBudget())
+      {
+        throw;
+      }
+    }
+    // Others hold memory for one chunk at a time, and wait for nothing meanwhile.
+    if (context.ShouldStop())
+    {
+      throw Aborted();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
 }
 
 void

@@ -15,6 +15,11 @@
 namespace chunkwise
 {
 
+class DeviceError;
+
+/** Failures of a device, or of one that works for it, in a run after which it is dropped. */
+constexpr int MostFailures = 3;
+
 /** What the manager keeps for a device between runs. */
 class DeviceState
 {
@@ -26,6 +31,9 @@ public:
   TakeTurn(const std::function<bool()> & stop);
   void
   EndTurn();
+  /** Of a call of the device: it may have been lost. */
+  void
+  NoteFailure(const DeviceError & error);
 
   const std::shared_ptr<Device> device;
   Arena                         memory;
@@ -138,6 +146,8 @@ public:
   std::atomic<int>          settled{ 0 };
   /** Fixpoint: what there is memory for. */
   std::int64_t mostVoxelsOfVisit{ INT64_MAX };
+  /** TwoPass: the chunks can be halved if memory fails. */
+  bool chunksCanShrink{ false };
   /** Fixpoint: a visit failed whose neighbours may not know what it has changed. */
   std::atomic<bool> stateIsTorn{ false };
 
@@ -145,6 +155,11 @@ private:
   mutable std::mutex m_Mutex;
   std::vector<Box>   m_Parts;
 };
+
+/** Scratch of the host for a chunk, once other runs leave room for it. Throws BudgetError if it is more than `limit`
+ * (0: none). */
+ArenaBlock
+HoldHostScratch(const RunContext & context, Arena & memory, std::size_t bytes, std::size_t limit);
 
 /** Lets a kernel stop early; its voxels are counted by who runs it, when its chunk is stored or ends for the first
  * time. */

@@ -22,6 +22,7 @@ public:
     , m_Runners(runners)
     , m_Warnings(warnings)
     , m_Finished(runners.size(), 0)
+    , m_Failures(runners.size(), 0)
   {}
 
   /** Repeats until `done()`: a free runner asks `take(task)`, false if nothing may run now; runs `work(runner, task)`
@@ -31,43 +32,52 @@ public:
   void
   Loop(TTake && take, TWork && work, TFinish && finish, TPutBack && putBack, TDone && done)
   {
+    const auto serveOne = [&](std::size_t r, std::unique_lock<std::mutex> & lock) {
+      TTask task{};
+      if (m_Context.ShouldStop())
+      {
+        throw Aborted();
+      }
+      if (!take(task))
+      {
+        m_Changed.wait_for(lock, std::chrono::milliseconds(5));
+        return;
+      }
+      lock.unlock();
+      std::exception_ptr failure;
+      try
+      {
+        work(*m_Runners[r], task);
+      }
+      catch (...)
+      {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      if (!failure)
+      {
+        finish(task);
+        ++m_Finished[r];
+      }
+      else
+      {
+        putBack(task);
+        NoteFailure(r, failure);
+      }
+      m_Changed.notify_all();
+    };
     const auto serve = [&](std::size_t r) {
       std::unique_lock<std::mutex> lock(m_Mutex);
       while (!m_Failure && !done() && m_Runners[r])
       {
-        TTask task{};
-        if (m_Context.ShouldStop())
-        {
-          m_Failure = std::make_exception_ptr(Aborted());
-          break;
-        }
-        if (!take(task))
-        {
-          m_Changed.wait_for(lock, std::chrono::milliseconds(5));
-          continue;
-        }
-        lock.unlock();
-        std::exception_ptr failure;
         try
         {
-          work(*m_Runners[r], task);
+          serveOne(r, lock);
         }
         catch (...)
         {
-          failure = std::current_exception();
+          m_Failure = m_Failure ? m_Failure : std::current_exception();
         }
-        lock.lock();
-        if (!failure)
-        {
-          finish(task);
-          ++m_Finished[r];
-        }
-        else
-        {
-          putBack(task);
-          Drop(r, failure);
-        }
-        m_Changed.notify_all();
       }
       m_Changed.notify_all();
     };
@@ -94,8 +104,9 @@ public:
   }
 
 private:
+  /** The runner tries again, or is dropped, or else the run ends. */
   void
-  Drop(std::size_t r, const std::exception_ptr & failure)
+  NoteFailure(std::size_t r, const std::exception_ptr & failure)
   {
     const bool last =
       std::count_if(m_Runners.begin(), m_Runners.end(), [](const auto & x) { return x != nullptr; }) == 1;
@@ -103,10 +114,17 @@ private:
     {
       std::rethrow_exception(failure);
     }
-    catch (const DeviceError & error)
+    catch (const Error & error)
     {
+      const auto * const ofDevice = dynamic_cast<const DeviceError *>(&error);
+      if (ofDevice && ofDevice->kind == DeviceError::Kind::Failed && ++m_Failures[r] < MostFailures)
+      {
+        ++m_Context.retries;
+        return;
+      }
       // Who has no memory may have it for smaller chunks.
-      if (!last && error.kind != DeviceError::Kind::OutOfMemory)
+      const bool isDrop = IsOutOfMemory(error) ? !m_Context.chunksCanShrink : ofDevice != nullptr;
+      if (!last && isDrop)
       {
         m_Warnings.push_back(m_Runners[r]->GetName() + " dropped: " + error.what());
         m_Runners[r].reset();
@@ -124,6 +142,7 @@ private:
   std::vector<std::unique_ptr<ChunkRunner>> & m_Runners;
   std::vector<std::string> &                  m_Warnings;
   std::vector<std::int64_t>                   m_Finished;
+  std::vector<int>                            m_Failures;
   std::mutex                                  m_Mutex;
   std::condition_variable                     m_Changed;
   std::exception_ptr                          m_Failure;

@@ -85,7 +85,6 @@ struct FakeDevice::Stream
   std::deque<std::function<void()>> tasks;
   bool                              busy{ false };
   bool                              stop{ false };
-  std::shared_ptr<DeviceError>      failure; ///< of a kernel, until this stream has reported it
   std::thread                       thread;
 };
 
@@ -124,7 +123,7 @@ FakeDevice::ClearFaults()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_Faults.clear();
-  m_Asynchronous.reset();
+  m_Asynchronous.clear();
 }
 
 int
@@ -181,17 +180,12 @@ FakeDevice::CheckRange(const void * memory, std::size_t bytes)
 }
 
 void
-FakeDevice::ThrowAsynchronousError(bool clear)
+FakeDevice::ThrowAsynchronousError()
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  if (m_Asynchronous)
+  if (!m_Asynchronous.empty())
   {
-    const DeviceError error = *m_Asynchronous;
-    if (clear && error.kind != DeviceError::Kind::Lost)
-    {
-      m_Asynchronous.reset();
-    }
-    throw error;
+    throw DeviceError(m_Asynchronous.begin()->second);
   }
 }
 
@@ -303,6 +297,7 @@ FakeDevice::DestroyStream(StreamHandle stream) noexcept
 {
   delete static_cast<Stream *>(stream);
   const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Asynchronous.erase(stream);
   --m_Handles;
 }
 
@@ -367,31 +362,26 @@ FakeDevice::Query(EventHandle handle)
     happened = event->happened >= event->recorded;
   }
   // Asked afterwards: a kernel that failed before the event must not be missed.
-  ThrowAsynchronousError(false);
+  ThrowAsynchronousError();
   return happened;
 }
 
 void
 FakeDevice::Synchronize(StreamHandle stream)
 {
-  auto * const own = static_cast<Stream *>(stream);
-  own->Drain();
+  static_cast<Stream *>(stream)->Drain();
   Enter("Synchronize", 0);
-  // Another stream may have reported it and cleared it, but this one's work was not done.
-  std::shared_ptr<DeviceError> failure;
   {
     const std::lock_guard<std::mutex> lock(m_Mutex);
-    failure.swap(own->failure);
-    if (failure && failure == m_Asynchronous && failure->kind != DeviceError::Kind::Lost)
+    const auto                        own = m_Asynchronous.find(stream);
+    if (own != m_Asynchronous.end())
     {
-      m_Asynchronous.reset();
+      const DeviceError error = own->second;
+      m_Asynchronous.erase(own);
+      throw error;
     }
   }
-  if (failure)
-  {
-    throw DeviceError(*failure);
-  }
-  ThrowAsynchronousError(true);
+  ThrowAsynchronousError();
 }
 
 void
@@ -443,18 +433,17 @@ FakeDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
     number = m_Calls["Launch"];
   }
   call.stream = stream;
-  auto * const own = static_cast<Stream *>(stream);
-  own->Enqueue([this, kernel, call, number, own]() mutable {
-    const auto fail = [&](const DeviceError & error) {
-      const std::lock_guard<std::mutex> lock(m_Mutex);
-      m_Asynchronous = own->failure = std::make_shared<DeviceError>(error);
-    };
+  static_cast<Stream *>(stream)->Enqueue([this, kernel, call, number, stream]() mutable {
     const std::unique_ptr<Executor> executor = MakeThreadExecutor(1);
     call.executor = executor.get();
     if (onKernel)
     {
       onKernel(number);
     }
+    const auto fail = [&](const DeviceError & error) {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      m_Asynchronous.emplace(stream, error);
+    };
     try
     {
       Enter("kernel", 0);

@@ -117,10 +117,10 @@ private:
   Enter(const std::string & call, std::size_t bytes);
   void
   CheckRange(const void * memory, std::size_t bytes);
-  /** A kernel's failure shows in every call that waits, until a synchronisation has reported it, and in the next one of
-   * its own stream whatever others have reported. */
+  /** A kernel's failure shows in every call that waits, until a synchronisation of its own stream has reported it: who
+   * launched the kernel cannot miss it. */
   void
-  ThrowAsynchronousError(bool clear);
+  ThrowAsynchronousError();
 
   Options                             m_Options;
   DeviceDescription                   m_Description;
@@ -134,7 +134,7 @@ private:
   std::size_t                         m_Peak{ 0 };
   int                                 m_Handles{ 0 };
   std::atomic<int>                    m_Violations{ 0 };
-  std::shared_ptr<DeviceError>        m_Asynchronous;
+  std::map<StreamHandle, DeviceError> m_Asynchronous;
 };
 
 } // namespace chunkwise

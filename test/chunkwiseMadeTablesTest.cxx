@@ -128,6 +128,14 @@ TEST_F(MadeTables, AreRefusedWhereTheDeviceHasNoMemory)
   EXPECT_EQ(report.retries, 0);
 }
 
+TEST_F(MadeTables, OfEarlierRunsDoNotShrinkChunks)
+{
+  const Coordinates chunk = Run(100, 100000).plan.chunkExtent;
+  Run(40000, 100000);
+  EXPECT_EQ(Run(100, 100000).plan.chunkExtent, chunk);
+  EXPECT_EQ(refused, 0);
+}
+
 TEST_F(MadeTables, AreNotMadeOnTheHost)
 {
   Run(4096, 100000, BackendChoice::CPU);

@@ -55,12 +55,13 @@ struct Case
     Prepare(random);
   }
 
-  Case(std::mt19937 & random, const Coordinates & extent, std::int64_t radius)
+  Case(std::mt19937 & random, const Coordinates & extent, std::int64_t radius, bool wraps = false)
   {
+    operation->wraps = wraps;
     request.image = request.region = Box::FromExtent(extent);
     for (int a = 0; a < 3; ++a)
     {
-      operation->radius[a] = radius;
+      operation->radius[a] = extent[a] > 1 ? radius : 0;
     }
     Prepare(random);
   }
@@ -166,6 +167,82 @@ TEST(Manager, AnyChunkingAndAnyDevicesGiveTheSame)
     most = std::max(most, report.plan.chunks.size());
   }
   EXPECT_GT(most, 20u);
+}
+
+TEST(Manager, ChunksReachAroundTheEdgeAlongX)
+{
+  std::mt19937 random(28);
+  for (const std::int64_t rows : { 1, 2 })
+  {
+    Case        c(random, { { 400, rows, 1, 1, 1 } }, 5, true);
+    FakeDevices devices(1);
+    const auto  manager = devices.MakeManager();
+    c.request.budgets.device = rows == 1 ? 2048 : 12000;
+    c.request.backend = BackendChoice::CUDA;
+    const ExecutionReport report = manager->Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+    EXPECT_LT(report.plan.chunkExtent[0], 400);
+  }
+}
+
+TEST(Manager, AnyPinnedBudgetServes)
+{
+  std::mt19937 random(29);
+  Case         c(random, { { 96, 96, 64, 1, 1 } }, 0);
+  c.request.backend = BackendChoice::CUDA;
+  c.request.budgets.device = 4000000;
+  for (const unsigned int threads : { 1, 3 })
+  {
+    for (const std::size_t budget : { 3072, 20000, 250000, 600000 })
+    {
+      FakeDevices devices(1);
+      c.request.budgets.pinned = budget;
+      c.request.stagingThreads = threads;
+      c.Reset();
+      const ExecutionReport report = devices.MakeManager()->Execute(c.request);
+      EXPECT_EQ(c.output, c.expected) << budget;
+      EXPECT_LE(report.peakPinned, budget);
+      EXPECT_GT(2 * report.peakPinned, std::min<std::size_t>(budget, 200000)) << "the budget is there to be used";
+    }
+  }
+}
+
+TEST(Manager, TheDevicesThatAreNamedAreUsed)
+{
+  std::mt19937 random(30);
+  Case         c(random, { { 12, 12, 40, 1, 1 } }, 1);
+  FakeDevices  devices(3);
+  const auto   manager = devices.MakeManager();
+  c.request.budgets.device = 30000;
+  c.request.devices = { 2, 0 };
+  const ExecutionReport report = manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  EXPECT_EQ(report.deviceNames, (std::vector<std::string>{ "fake device 0", "fake device 2" }));
+  EXPECT_GT(devices.fakes[0]->CountCalls("Launch") + devices.fakes[2]->CountCalls("Launch"), 0);
+  EXPECT_EQ(devices.fakes[1]->CountCalls("Launch"), 0);
+}
+
+TEST(Manager, DevicesWithoutAKernelAreLeftOut)
+{
+  std::mt19937 random(31);
+  Case         c(random, { { 12, 12, 40, 1, 1 } }, 1);
+  const auto   without = std::make_shared<FakeDevice>(FakeDevice::Options(), GetHostKernels());
+  const auto   with = std::make_shared<FakeDevice>(FakeDevice::Options(), GetTestKernels());
+  Manager      alone({ without }, std::string(), &GetTestKernels());
+  Manager      both({ without, with }, std::string(), &GetTestKernels());
+  c.request.backend = BackendChoice::CUDA;
+  try
+  {
+    alone.Execute(c.request);
+    FAIL() << "there is no such kernel";
+  }
+  catch (const Error & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("has no kernel \"test.window-sum\""), std::string::npos) << error.what();
+  }
+  both.Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  EXPECT_EQ(without->CountCalls("Launch"), 0);
 }
 
 TEST(Manager, EachVoxelCrossesTheLinkOnce)
@@ -414,6 +491,7 @@ TEST(Manager, BadRequestsAreRefusedBeforeWorkStarts)
   refuse("no input", [](ExecutionRequest & r) { r.inputs.clear(); });
   refuse("region outside", [](ExecutionRequest & r) { r.region.upper[0] = 10; });
   refuse("input without its halo", [](ExecutionRequest & r) { r.inputs[0].box.upper[2] = 11; });
+  refuse("input not contiguous", [](ExecutionRequest & r) { r.inputs[0].stride[0] = 2; });
   refuse("output too small", [](ExecutionRequest & r) { r.output.box.upper[1] = 7; });
   refuse("kind", [](ExecutionRequest & r) { r.output.kind = PixelKind::Float32; });
   refuse("device", [](ExecutionRequest & r) { r.devices = { 1 }; });

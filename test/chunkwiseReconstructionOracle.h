@@ -196,10 +196,13 @@ Run(const ReconstructionOperation & operation, const Box & box, std::vector<T> m
     ForEachIndex(box, [&](const Coordinates & index) {
       T &  value = marker[at++];
       bool edge = false;
+      bool alone = true;
       for (int a = 0; a < operation.spatialDimension; ++a)
       {
         edge = edge || (box.upper[a] > 1 && (index[a] == 0 || index[a] + 1 == box.upper[a]));
+        alone = alone && box.upper[a] == 1;
       }
+      edge = edge || alone;
       if (operation.marker == ReconstructionMarker::Border && !edge)
       {
         value = nothing;

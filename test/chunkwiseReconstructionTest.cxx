@@ -383,24 +383,36 @@ TEST_P(Reconstruction, WhatGoesFarTakesFewVisits)
 
 TEST_P(Reconstruction, TheHostSettlesWhatGoesFromChunkToChunk)
 {
-  std::int64_t visits[2] = {};
-  for (const bool patient : { false, true })
+  FloodTrial<std::uint8_t> t;
+  t.box = Box::FromExtent({ { 501, 501, 1, 1, 1 } });
+  t.operation->method = ReconstructionMethod::TileWavefront;
+  t.operation->partVoxels = 900;
+  t.mask = Spiral<std::uint8_t>(t.box);
+  t.marker.assign(t.mask.size(), 0);
+  t.marker[0] = 255;
+  ChunkShape shape;
+  shape.inputBox = shape.outputBox = shape.image = t.box;
+  shape.outputKind = PixelKind::UInt8;
+  shape.concurrency = 3;
+  const std::size_t bytes = GetHostKernels().Find("reconstruction.settle")->scratchBytes(*t.operation, shape);
+  std::int64_t      visits[3] = {};
+  for (const int how : { 0, 1, 2 })
   {
-    FloodTrial<std::uint8_t> t;
-    t.box = Box::FromExtent({ { 251, 251, 1, 1, 1 } });
-    t.operation->method = ReconstructionMethod::TileWavefront;
-    t.operation->partVoxels = 900;
-    t.operation->patience = patient ? 1e9 : 1;
-    t.mask = Spiral<std::uint8_t>(t.box);
-    t.marker.assign(t.mask.size(), 0);
-    t.marker[0] = 255;
+    const bool isPatient = how == 1;
+    const bool hasMemory = how != 2;
+    t.operation->patience = isPatient ? 1e9 : 1;
+    Budgets budgets = MakeBudgets<std::uint8_t>(140000);
+    budgets.host = (bytes + 255) / 256 * 256 - (hasMemory ? 0 : 256);
+    GetManager().ReleaseMemory();
     ExecutionReport report;
-    t.ExpectOracle(t.Run(GetManager(), GetBackend(), MakeBudgets<std::uint8_t>(70000), &report));
-    ASSERT_GT(report.plan.chunks.size(), 2u);
-    EXPECT_EQ(report.settled, !patient);
-    visits[patient] = report.revisits;
+    t.ExpectOracle(t.Run(GetManager(), GetBackend(), budgets, &report));
+    ASSERT_GT(report.plan.chunks.size(), 1u);
+    EXPECT_EQ(report.settled, !isPatient && hasMemory);
+    EXPECT_LE(report.peakHost, budgets.host);
+    visits[how] = report.revisits;
   }
   EXPECT_LT(2 * visits[0], visits[1]);
+  EXPECT_LT(2 * visits[0], visits[2]);
 }
 
 /** From the marker itself the borders of tiles get what the reconstruction has there, and nothing gets more. */

@@ -2,10 +2,13 @@
 #include "chunkwiseError.h"
 #include "chunkwiseFakeDevice.h"
 #include "chunkwiseManager.h"
+#include "chunkwiseRecordingMonitor.h"
 #include "chunkwiseTestOperations.h"
 
 #include <algorithm>
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -61,12 +64,17 @@ ExpectEverywhere(std::mt19937 & random, ExecutionRequest request, const std::vec
         {
           fakes[0]->FailAt(fault, static_cast<int>(random() % 6), true);
         }
+        // Pieces of a few voxels, in several lanes or one; or all that there is.
+        const std::size_t pinned[] = { 0, 1024, 9000, 20000 };
+        request.budgets.pinned = pinned[random() % 4];
+        request.stagingThreads = 1 + random() % 3;
         std::vector<T> output(expected.size(), T{ -77 });
         request.output.data = output.data();
         const ExecutionReport report = manager.Execute(request);
         ASSERT_EQ(output, expected) << count << " devices, " << fault << " fails, chunk "
                                     << ToString(report.plan.chunkExtent) << " of " << ToString(request.image);
         EXPECT_LE(report.peakDevice, request.budgets.device);
+        EXPECT_TRUE(request.budgets.pinned == 0 || report.peakPinned <= request.budgets.pinned);
       }
       for (const auto & fake : fakes)
       {
@@ -178,6 +186,48 @@ TEST(Schedules, FixpointEndsWhenNoChunkIsDirty)
     request.budgets.device = 12000;
     ExpectEverywhere(random, request, expected);
   }
+}
+
+TEST(Schedules, ARunThatWaitsForADeviceCanBeAborted)
+{
+  std::mt19937     random(35);
+  const Box        box = Box::FromExtent({ { 8, 8, 8, 1, 1 } });
+  auto             image = RandomImage(random, box);
+  ExecutionRequest request;
+  request.operation = std::make_shared<AboveMinimumOperation>();
+  request.image = request.region = box;
+  request.inputs.push_back(DenseView(image.data(), PixelKind::Int32, box));
+  request.backend = BackendChoice::CUDA;
+  ExecutionRequest          other = request;
+  std::vector<std::int64_t> output(image.size());
+  std::vector<std::int64_t> outputOfOther(image.size());
+  request.output = DenseView(output.data(), PixelKind::Int64, box);
+  other.output = DenseView(outputOfOther.data(), PixelKind::Int64, box);
+  const auto        fake = std::make_shared<FakeDevice>(FakeDevice::Options(), GetTestKernels());
+  Manager           manager({ fake }, std::string(), &GetTestKernels());
+  std::atomic<bool> holds{ false };
+  std::atomic<bool> letGo{ false };
+  fake->onKernel = [&](int) {
+    holds = true;
+    while (!letGo)
+    {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  std::thread first([&] { manager.Execute(request); });
+  while (!holds)
+  {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  RecordingMonitor monitor;
+  monitor.abortAt = 0;
+  EXPECT_THROW(manager.Execute(other, &monitor), Aborted);
+  letGo = true;
+  first.join();
+  manager.Execute(other);
+  EXPECT_EQ(output, outputOfOther);
+  const std::int64_t smallest = *std::min_element(image.begin(), image.end());
+  EXPECT_EQ(output[5], image[5] - smallest);
 }
 
 TEST(Schedules, CudaThrowsWhenTheLastDeviceFails)

@@ -1,0 +1,426 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkBoxStatisticImageFilter.h"
+#include "itkChunkwiseDifferenceImageFilter.h"
+#include "itkChunkwiseIdentityImageFilter.h"
+#include "itkChunkwiseSequenceImageFilter.h"
+#include "itkHeapClearBorderImageFilter.h"
+#include "itkHeapClosingByReconstructionImageFilter.h"
+#include "itkHeapFillholeImageFilter.h"
+#include "itkHeapGrindPeakImageFilter.h"
+#include "itkHeapHConcaveImageFilter.h"
+#include "itkHeapHConvexImageFilter.h"
+#include "itkHeapHMaximaImageFilter.h"
+#include "itkHeapHMinimaImageFilter.h"
+#include "itkHeapOpeningByReconstructionImageFilter.h"
+#include "itkHeapReconstructionByDilationImageFilter.h"
+#include "itkHeapReconstructionByErosionImageFilter.h"
+#include "itkHeapRegionalMaximaImageFilter.h"
+#include "itkHeapRegionalMinimaImageFilter.h"
+#include "itkPrunedFFTConvolutionImageFilter.h"
+#include "itkRenormalizedClosingImageFilter.h"
+#include "itkRenormalizedConvolutionImageFilter.h"
+#include "itkRenormalizedEntropyImageFilter.h"
+#include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedHighPassImageFilter.h"
+#include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedMaximumImageFilter.h"
+#include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedMedianImageFilter.h"
+#include "itkRenormalizedMinimumImageFilter.h"
+#include "itkRenormalizedNonLocalMeansImageFilter.h"
+#include "itkRenormalizedOpeningImageFilter.h"
+#include "itkRenormalizedPercentileImageFilter.h"
+#include "itkRenormalizedRangeImageFilter.h"
+#include "itkRenormalizedStandardDeviationImageFilter.h"
+#include "itkRenormalizedSumImageFilter.h"
+#include "itkRenormalizedVarianceImageFilter.h"
+#include "itkRenormalizedWienerImageFilter.h"
+#include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkSummedAreaTableImageFilter.h"
+
+#include "itkChunkwiseTestImages.h"
+#include "itkStreamingImageFilter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <thread>
+
+// What every filter of this module has in common.
+namespace
+{
+
+using chunkwisetest::CountDifferentVoxels;
+using chunkwisetest::MakeRandomImage;
+using chunkwisetest::MakeRegion;
+using ImageType = itk::Image<float, 3>;
+using FilterType = itk::ChunkwiseImageToImageFilter<ImageType, ImageType>;
+
+ImageType::RegionType
+UsualRegion()
+{
+  return MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 14, 13 });
+}
+
+ImageType::Pointer
+MakeKernelImage(unsigned int seed)
+{
+  return MakeRandomImage<ImageType>(MakeRegion<ImageType>({ 0, 0, 0 }, { 3, 4, 3 }), seed, 0.1, 1);
+}
+
+/** A filter whose parameters are those of most use where their defaults are of none. */
+template <typename TFilter>
+typename TFilter::Pointer
+MakeUsual(TFilter *)
+{
+  return TFilter::New();
+}
+
+itk::RenormalizedConvolutionImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedConvolutionImageFilter<ImageType> *)
+{
+  const auto                   filter = itk::RenormalizedConvolutionImageFilter<ImageType>::New();
+  itk::Neighborhood<double, 3> kernel;
+  kernel.SetRadius(1);
+  for (unsigned int i = 0; i < kernel.Size(); ++i)
+  {
+    kernel[i] = 1.0 + i % 4;
+  }
+  filter->SetKernel(kernel);
+  return filter;
+}
+
+itk::RenormalizedEntropyImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedEntropyImageFilter<ImageType> *)
+{
+  const auto filter = itk::RenormalizedEntropyImageFilter<ImageType>::New();
+  filter->SetRange(0, 100);
+  return filter;
+}
+
+itk::RenormalizedWienerImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedWienerImageFilter<ImageType> *)
+{
+  const auto filter = itk::RenormalizedWienerImageFilter<ImageType>::New();
+  filter->SetNoiseVariance(300);
+  return filter;
+}
+
+itk::RenormalizedNonLocalMeansImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedNonLocalMeansImageFilter<ImageType> *)
+{
+  const auto filter = itk::RenormalizedNonLocalMeansImageFilter<ImageType>::New();
+  filter->SetStrength(20);
+  filter->SetNoiseVariance(30);
+  return filter;
+}
+
+itk::PrunedFFTConvolutionImageFilter<ImageType>::Pointer
+MakeUsual(itk::PrunedFFTConvolutionImageFilter<ImageType> *)
+{
+  const auto filter = itk::PrunedFFTConvolutionImageFilter<ImageType>::New();
+  filter->SetKernelImage(MakeKernelImage(5));
+  filter->SetMethod(itk::ChunkwiseConvolutionEnums::Method::Direct);
+  return filter;
+}
+
+itk::SpatiallyVaryingConvolutionImageFilter<ImageType>::Pointer
+MakeUsual(itk::SpatiallyVaryingConvolutionImageFilter<ImageType> *)
+{
+  using Varying = itk::SpatiallyVaryingConvolutionImageFilter<ImageType>;
+  const auto                filter = Varying::New();
+  Varying::KernelImagesType kernels;
+  kernels.emplace_back(MakeKernelImage(6));
+  kernels.emplace_back(MakeKernelImage(7));
+  filter->SetKernelImages(kernels);
+  filter->SetGridSize({ { 2, 1, 1 } });
+  return filter;
+}
+
+itk::ChunkwiseSequenceImageFilter<ImageType>::Pointer
+MakeUsual(itk::ChunkwiseSequenceImageFilter<ImageType> *)
+{
+  const auto filter = itk::ChunkwiseSequenceImageFilter<ImageType>::New();
+  filter->AddFilter(itk::RenormalizedMeanImageFilter<ImageType>::New());
+  filter->AddFilter(itk::RenormalizedMaximumImageFilter<ImageType>::New());
+  return filter;
+}
+
+/** A filter and what a test must know of it. */
+struct Case
+{
+  std::string name;
+  FilterType::Pointer (*make)();
+  /** Of two images: the other one has the same index, size and place in space. */
+  bool hasTwoInputs;
+  /** Results of different divisions differ by rounding. */
+  bool isRounded;
+};
+
+template <typename TFilter>
+Case
+CaseOf(bool hasTwoInputs = false, bool isRounded = false)
+{
+  Case theCase;
+  theCase.name = TFilter::New()->GetNameOfClass();
+  theCase.make = []() -> FilterType::Pointer { return MakeUsual(static_cast<TFilter *>(nullptr)).GetPointer(); };
+  theCase.hasTwoInputs = hasTwoInputs;
+  theCase.isRounded = isRounded;
+  return theCase;
+}
+
+void
+PrintTo(const Case & theCase, std::ostream * os)
+{
+  *os << theCase.name;
+}
+
+std::vector<Case>
+AllCases()
+{
+  using namespace itk;
+  return { CaseOf<BoxStatisticImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseDifferenceImageFilter<ImageType>>(true),
+           CaseOf<ChunkwiseIdentityImageFilter<ImageType>>(),
+           CaseOf<ChunkwiseSequenceImageFilter<ImageType>>(),
+           CaseOf<HeapClearBorderImageFilter<ImageType>>(),
+           CaseOf<HeapClosingByReconstructionImageFilter<ImageType>>(),
+           CaseOf<HeapFillholeImageFilter<ImageType>>(),
+           CaseOf<HeapGrindPeakImageFilter<ImageType>>(),
+           CaseOf<HeapHConcaveImageFilter<ImageType>>(),
+           CaseOf<HeapHConvexImageFilter<ImageType>>(),
+           CaseOf<HeapHMaximaImageFilter<ImageType>>(),
+           CaseOf<HeapHMinimaImageFilter<ImageType>>(),
+           CaseOf<HeapOpeningByReconstructionImageFilter<ImageType>>(),
+           CaseOf<HeapReconstructionByDilationImageFilter<ImageType>>(true),
+           CaseOf<HeapReconstructionByErosionImageFilter<ImageType>>(true),
+           CaseOf<HeapRegionalMaximaImageFilter<ImageType>>(),
+           CaseOf<HeapRegionalMinimaImageFilter<ImageType>>(),
+           CaseOf<PrunedFFTConvolutionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedClosingImageFilter<ImageType>>(),
+           CaseOf<RenormalizedConvolutionImageFilter<ImageType>>(),
+           CaseOf<RenormalizedEntropyImageFilter<ImageType>>(),
+           CaseOf<RenormalizedGaussianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedHighPassImageFilter<ImageType>>(),
+           CaseOf<RenormalizedLaplacianOfGaussianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedMaximumImageFilter<ImageType>>(),
+           CaseOf<RenormalizedMeanImageFilter<ImageType>>(),
+           CaseOf<RenormalizedMedianImageFilter<ImageType>>(),
+           CaseOf<RenormalizedMinimumImageFilter<ImageType>>(),
+           CaseOf<RenormalizedNonLocalMeansImageFilter<ImageType>>(),
+           CaseOf<RenormalizedOpeningImageFilter<ImageType>>(),
+           CaseOf<RenormalizedPercentileImageFilter<ImageType>>(),
+           CaseOf<RenormalizedRangeImageFilter<ImageType>>(),
+           CaseOf<RenormalizedStandardDeviationImageFilter<ImageType>>(),
+           CaseOf<RenormalizedSumImageFilter<ImageType>>(),
+           CaseOf<RenormalizedVarianceImageFilter<ImageType>>(),
+           CaseOf<RenormalizedWienerImageFilter<ImageType>>(),
+           CaseOf<SpatiallyVaryingConvolutionImageFilter<ImageType>>(false, true),
+           CaseOf<SummedAreaTableImageFilter<ImageType, ImageType>>() };
+}
+
+class ChunkwiseFilters : public testing::TestWithParam<Case>
+{
+protected:
+  FilterType::Pointer
+  Make(const ImageType * image) const
+  {
+    const auto filter = GetParam().make();
+    filter->SetInput(image);
+    if (GetParam().hasTwoInputs)
+    {
+      filter->SetInput(1, MakeRandomImage<ImageType>(image->GetLargestPossibleRegion(), 18));
+    }
+    filter->SetBackend(itk::ChunkwiseEnums::Backend::CPU);
+    return filter;
+  }
+
+  /** The whole output, in a buffer of its own. */
+  static ImageType::Pointer
+  WholeOutput(FilterType * filter)
+  {
+    filter->UpdateLargestPossibleRegion();
+    const ImageType::Pointer output = filter->GetOutput();
+    output->DisconnectPipeline();
+    return output;
+  }
+};
+
+TEST_P(ChunkwiseFilters, KeepTheirInputAndWhereItLiesInSpace)
+{
+  const auto image = MakeRandomImage<ImageType>(UsualRegion(), 17);
+  const auto same = MakeRandomImage<ImageType>(UsualRegion(), 17);
+  const auto filter = Make(image);
+  EXPECT_EQ(filter->GetBackendUsed(), "");
+  filter->Update();
+  const ImageType * const output = filter->GetOutput();
+  EXPECT_EQ(CountDifferentVoxels(image.GetPointer(), same.GetPointer(), UsualRegion()), 0u);
+  EXPECT_NE(output->GetBufferPointer(), image->GetBufferPointer());
+  EXPECT_EQ(output->GetLargestPossibleRegion(), UsualRegion());
+  EXPECT_EQ(output->GetBufferedRegion(), UsualRegion());
+  EXPECT_EQ(output->GetSpacing(), image->GetSpacing());
+  EXPECT_EQ(output->GetOrigin(), image->GetOrigin());
+  EXPECT_EQ(output->GetDirection(), image->GetDirection());
+  EXPECT_EQ(filter->GetBackendUsed(), "cpu");
+  EXPECT_GT(filter->GetLastReport().chunksOnHost, 0);
+}
+
+TEST_P(ChunkwiseFilters, RunAgainWhenModifiedAndOnlyThen)
+{
+  const auto image = MakeRandomImage<ImageType>(UsualRegion(), 17);
+  const auto filter = Make(image);
+  int        runs = 0;
+  filter->AddObserver(itk::EndEvent(), [&runs](const itk::EventObject &) { ++runs; });
+  filter->Update();
+  filter->Update();
+  EXPECT_EQ(runs, 1);
+  filter->SetHostMemoryBudget(std::size_t{ 1 } << 30);
+  filter->Update();
+  EXPECT_EQ(runs, 2);
+}
+
+TEST_P(ChunkwiseFilters, StreamedAreTheSame)
+{
+  const auto image = MakeRandomImage<ImageType>(UsualRegion(), 17);
+  const auto whole = WholeOutput(Make(image));
+  const auto filter = Make(image);
+  const auto streamer = itk::StreamingImageFilter<ImageType, ImageType>::New();
+  streamer->SetInput(filter->GetOutput());
+  streamer->SetNumberOfStreamDivisions(4);
+  streamer->Update();
+  itk::ImageRegionConstIteratorWithIndex<ImageType> it(whole, UsualRegion());
+  for (; !it.IsAtEnd(); ++it)
+  {
+    const float tolerance = GetParam().isRounded ? 1e-5F * std::fabs(it.Get()) : 0;
+    ASSERT_NEAR(it.Get(), streamer->GetOutput()->GetPixel(it.GetIndex()), tolerance) << it.GetIndex();
+  }
+}
+
+TEST_P(ChunkwiseFilters, ProgressRisesFromZeroToOneInTheInvokingThread)
+{
+  const auto image = MakeRandomImage<ImageType>(UsualRegion(), 17);
+  const auto filter = Make(image);
+  const auto thread = std::this_thread::get_id();
+  for (int run = 0; run < 2; ++run)
+  {
+    std::vector<float> values;
+    const auto         tag = filter->AddObserver(itk::ProgressEvent(), [&](const itk::EventObject &) {
+      EXPECT_EQ(std::this_thread::get_id(), thread);
+      values.push_back(filter->GetProgress());
+    });
+    filter->Modified();
+    filter->Update();
+    filter->RemoveObserver(tag);
+    ASSERT_GE(values.size(), 2u);
+    EXPECT_EQ(values.front(), 0.0F) << "run " << run;
+    EXPECT_EQ(values.back(), 1.0F);
+    EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
+  }
+}
+
+TEST_P(ChunkwiseFilters, AbortAndCanBeUsedAgain)
+{
+  const auto image = MakeRandomImage<ImageType>(UsualRegion(), 17);
+  const auto whole = WholeOutput(Make(image));
+  const auto filter = Make(image);
+  for (int run = 0; run < 2; ++run)
+  {
+    bool       isAborting = true;
+    bool       hasFinished = false;
+    int        events = 0;
+    const auto tag = filter->AddObserver(itk::ProgressEvent(), [&](const itk::EventObject &) {
+      hasFinished = hasFinished || filter->GetProgress() == 1.0F;
+      // Not only before the work begins, where there is more to report.
+      filter->SetAbortGenerateData(isAborting && ++events > run);
+    });
+    filter->Modified();
+    EXPECT_THROW(filter->Update(), itk::ProcessAborted) << run;
+    EXPECT_TRUE(!hasFinished || run > 0);
+    isAborting = false;
+    filter->UpdateLargestPossibleRegion();
+    filter->RemoveObserver(tag);
+    EXPECT_EQ(CountDifferentVoxels(whole.GetPointer(), filter->GetOutput(), UsualRegion()), 0u);
+    if (events < 3)
+    {
+      break;
+    }
+  }
+}
+
+TEST_P(ChunkwiseFilters, TakeTinyAndThinAndEmptyImages)
+{
+  for (const itk::Size<3> & size : std::initializer_list<itk::Size<3>>{
+         { { 1, 1, 1 } }, { { 9, 1, 1 } }, { { 1, 9, 1 } }, { { 1, 1, 9 } }, { { 2, 1, 3 } }, { { 5, 0, 4 } } })
+  {
+    const ImageType::RegionType region({ { 4, -7, 2 } }, size);
+    const auto                  filter = Make(MakeRandomImage<ImageType>(region, 3));
+    ASSERT_NO_THROW(filter->Update()) << size;
+    EXPECT_EQ(filter->GetOutput()->GetBufferedRegion(), region);
+    itk::ImageRegionConstIteratorWithIndex<ImageType> it(filter->GetOutput(), region);
+    for (; region.GetNumberOfPixels() > 0 && !it.IsAtEnd(); ++it)
+    {
+      ASSERT_TRUE(std::isfinite(it.Get())) << size << " at " << it.GetIndex();
+    }
+  }
+}
+
+TEST_P(ChunkwiseFilters, PrintThemselvesAndMakeOthersOfTheirKind)
+{
+  const auto         filter = Make(MakeRandomImage<ImageType>(UsualRegion(), 17));
+  std::ostringstream text;
+  filter->Print(text);
+  EXPECT_NE(text.str().find(GetParam().name), std::string::npos);
+  EXPECT_NE(text.str().find("Backend: itk::ChunkwiseEnums::Backend::CPU"), std::string::npos) << text.str();
+  EXPECT_EQ(filter->CreateAnother()->GetNameOfClass(), GetParam().name);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ChunkwiseFilters, testing::ValuesIn(AllCases()),
+                         [](const testing::TestParamInfo<Case> & info) { return info.param.name; });
+
+/** A filter of five dimensions gives each volume what it gives the volume by itself. */
+template <template <typename, typename> class TFilter>
+void
+ExpectVolumesOfTheirOwn()
+{
+  using Image5 = itk::Image<float, 5>;
+  const auto image = MakeRandomImage<Image5>(MakeRegion<Image5>({ 3, -4, 5, -1, 2 }, { 9, 7, 6, 2, 3 }), 29);
+  const auto filter = TFilter<Image5, Image5>::New();
+  filter->SetInput(image);
+  filter->Update();
+  const auto volume = ImageType::New();
+  volume->SetRegions(MakeRegion<ImageType>({ 0, 0, 0 }, { 9, 7, 6 }));
+  volume->SetSpacing(image->GetSpacing().GetDataPointer());
+  volume->Allocate();
+  const std::size_t voxels = volume->GetLargestPossibleRegion().GetNumberOfPixels();
+  for (std::size_t i = 0; i < 6; ++i)
+  {
+    std::copy_n(image->GetBufferPointer() + i * voxels, voxels, volume->GetBufferPointer());
+    const auto ofVolume = TFilter<ImageType, ImageType>::New();
+    ofVolume->SetInput(volume);
+    ofVolume->Update();
+    EXPECT_EQ(std::memcmp(filter->GetOutput()->GetBufferPointer() + i * voxels,
+                          ofVolume->GetOutput()->GetBufferPointer(),
+                          voxels * sizeof(float)),
+              0)
+      << filter->GetNameOfClass() << ", volume " << i;
+  }
+}
+
+TEST(ChunkwiseFiltersInFiveDimensions, GiveEachVolumeItsOwn)
+{
+  ExpectVolumesOfTheirOwn<itk::BoxStatisticImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::HeapFillholeImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::HeapHMaximaImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::HeapOpeningByReconstructionImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::HeapRegionalMinimaImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::RenormalizedClosingImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::RenormalizedGaussianImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::RenormalizedMedianImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::RenormalizedVarianceImageFilter>();
+  ExpectVolumesOfTheirOwn<itk::SummedAreaTableImageFilter>();
+}
+
+} // namespace
