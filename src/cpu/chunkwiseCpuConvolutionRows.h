@@ -3,41 +3,122 @@
 #define chunkwiseCpuConvolutionRows_h
 
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseCpuConvolutionCache.h"
 #include "chunkwiseCpuLevel.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <vector>
 
 namespace chunkwise
 {
 
+/** The factors of a renormalized convolution, for rows. */
+template <typename T>
+class ConvolutionFactorRows
+{
+public:
+  /** For voxels in `box`. `flipped`: those of the convolution with the flipped kernel. */
+  ConvolutionFactorRows(const ImageConvolutionOperation & operation, bool flipped, const Coordinates & image,
+                        const Box & box)
+    : m_Extent(operation.kernel->GetExtent())
+    , m_Image(image)
+  {
+    bool cut = false;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t above = flipped ? operation.Below(a) : operation.Above(a);
+      m_Below[a] = flipped ? operation.Above(a) : operation.Below(a);
+      cut = cut || box.lower[a] < m_Below[a] || box.upper[a] + above > image[a];
+    }
+    if (cut && operation.Renormalizes())
+    {
+      m_States = ConvolutionFactors::States(operation, image);
+      const std::string key = operation.kernel->GetKey() + (flipped ? " flipped" : "") + " factors " + ToString(image) +
+                              (sizeof(T) == 4 ? " f32" : " f64");
+      m_Held = GetConvolutionCache().GetOrMake(key, [&] {
+        ImageConvolutionOperation cutOperation = operation;
+        cutOperation.kernel = flipped ? operation.kernel->Flipped() : operation.kernel;
+        const ConvolutionFactors exact(cutOperation, image);
+        auto                     factors = std::make_shared<std::vector<T>>(exact.factors.begin(), exact.factors.end());
+        return ResourceCache::Entry{ factors, factors->size() * sizeof(T) };
+      });
+      m_Factors = static_cast<const std::vector<T> *>(m_Held.get())->data();
+    }
+  }
+
+  /** Multiplies numbers of the line by the factors of their voxels. */
+  void
+  Scale(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    if (!m_Factors)
+    {
+      return;
+    }
+    const T *    line = m_Factors;
+    std::int64_t axisStride = 1;
+    std::int64_t stride = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (a == axis)
+      {
+        axisStride = stride;
+      }
+      else
+      {
+        line += stride * ConvolutionFactors::State(at[a], m_Image[a], m_Extent[a], m_Below[a]);
+      }
+      stride *= m_States[a];
+    }
+    // Most rows lie where nothing is cut along this axis.
+    const std::int64_t extent = m_Image[axis];
+    const std::int64_t k = m_Extent[axis];
+    const std::int64_t below = m_Below[axis];
+    const bool         hasMiddle = extent > k;
+    const std::int64_t middle = hasMiddle ? std::min(std::max<std::int64_t>(below - at[axis], 0), n) : n;
+    const std::int64_t end = hasMiddle ? std::min(std::max(extent - k + below + 1 - at[axis], middle), n) : n;
+    const auto         scale = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i)
+      {
+        row[i] *= line[axisStride * ConvolutionFactors::State(at[axis] + i, extent, k, below)];
+      }
+    };
+    scale(0, middle);
+    const T factor = middle < end ? line[axisStride * below] : T(1);
+    if (factor != T(1))
+    {
+      for (std::int64_t i = middle; i < end; ++i)
+      {
+        row[i] *= factor;
+      }
+    }
+    scale(end, n);
+  }
+
+private:
+  const Coordinates     m_Extent;
+  const Coordinates     m_Image;
+  Coordinates           m_Below{};
+  Coordinates           m_States{};
+  std::shared_ptr<void> m_Held;
+  const T *             m_Factors{ nullptr }; ///< nullptr: 1
+};
+
 /** How rows enter and leave a convolution, direct or not: boundary and conversion, factor and rounding. */
 template <typename T>
 class ConvolutionRows
 {
 public:
-  /** For outputs in `box`. */
-  ConvolutionRows(const KernelCall & call, const Box & box)
+  explicit ConvolutionRows(const KernelCall & call)
     : m_Call(call)
     , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
     , m_Finish(
         GetCpuLevel()
           .finishWeighted[static_cast<int>(std::is_same<T, float>::value ? Accumulator::Float32 : Accumulator::Float64)]
                          [static_cast<int>(call.output.kind)])
-  {
-    bool cut = false;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      cut = cut || box.lower[a] < m_Operation.Below(a) || box.upper[a] + m_Operation.Above(a) > call.image.upper[a];
-    }
-    if (cut && m_Operation.Renormalizes())
-    {
-      const ConvolutionFactors exact(m_Operation, call.image.Extents());
-      m_States = exact.states;
-      m_Factors.assign(exact.factors.begin(), exact.factors.end());
-    }
-  }
+  {}
 
   /** Positions [at[axis], at[axis] + n) of the line along `axis` through `at`, which may lie beyond the edge. */
   void
@@ -93,14 +174,6 @@ public:
     });
   }
 
-  /** Finishes n sums along `axis`, the first for the voxel `at`. The sums are overwritten. */
-  void
-  Store(const Coordinates & at, int axis, std::int64_t n, T * row) const
-  {
-    Scale(at, axis, n, row);
-    Finish(at, axis, n, row);
-  }
-
   /** Rounds and stores numbers as they are. */
   void
   Finish(const Coordinates & at, int axis, std::int64_t n, const T * row) const
@@ -117,54 +190,6 @@ public:
     {
       m_Finish(out + i * step, row + i, 1);
     }
-  }
-
-  /** Multiplies numbers of the line by the factors of their voxels. */
-  void
-  Scale(const Coordinates & at, int axis, std::int64_t n, T * row) const
-  {
-    if (m_Factors.empty())
-    {
-      return;
-    }
-    const Coordinates & k = m_Operation.kernel->GetExtent();
-    const T *           line = m_Factors.data();
-    std::int64_t        axisStride = 1;
-    std::int64_t        stride = 1;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      if (a == axis)
-      {
-        axisStride = stride;
-      }
-      else
-      {
-        line += stride * ConvolutionFactors::State(at[a], m_Call.image.Extent(a), k[a], m_Operation.Below(a));
-      }
-      stride *= m_States[a];
-    }
-    // Most rows lie where nothing is cut along this axis.
-    const std::int64_t extent = m_Call.image.Extent(axis);
-    const std::int64_t below = m_Operation.Below(axis);
-    const bool         hasMiddle = extent > k[axis];
-    const std::int64_t middle = hasMiddle ? std::min(std::max<std::int64_t>(below - at[axis], 0), n) : n;
-    const std::int64_t end = hasMiddle ? std::min(std::max(extent - k[axis] + below + 1 - at[axis], middle), n) : n;
-    const auto         scale = [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t i = from; i < to; ++i)
-      {
-        row[i] *= line[axisStride * ConvolutionFactors::State(at[axis] + i, extent, k[axis], below)];
-      }
-    };
-    scale(0, middle);
-    const T factor = middle < end ? line[axisStride * below] : T(1);
-    if (factor != T(1))
-    {
-      for (std::int64_t i = middle; i < end; ++i)
-      {
-        row[i] *= factor;
-      }
-    }
-    scale(end, n);
   }
 
   /** Where the position is found, or below 0. */
@@ -194,8 +219,35 @@ private:
   const KernelCall &                m_Call;
   const ImageConvolutionOperation & m_Operation;
   const FinishFunction              m_Finish;
-  Coordinates                       m_States{};
-  std::vector<T>                    m_Factors;
+};
+
+/** The rows of a convolution, its factors with them. */
+template <typename T>
+class ScaledConvolutionRows
+{
+public:
+  explicit ScaledConvolutionRows(const KernelCall & call)
+    : m_Rows(call)
+    , m_Factors(static_cast<const ImageConvolutionOperation &>(*call.operation), false, call.image.Extents(),
+                call.output.box)
+  {}
+
+  void
+  Load(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    m_Rows.Load(at, axis, n, row);
+  }
+  /** Finishes n sums along `axis`, the first for the voxel `at`. The sums are overwritten. */
+  void
+  Store(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    m_Factors.Scale(at, axis, n, row);
+    m_Rows.Finish(at, axis, n, row);
+  }
+
+private:
+  const ConvolutionRows<T>       m_Rows;
+  const ConvolutionFactorRows<T> m_Factors;
 };
 
 /** float for float, 8- and 16-bit integers; double for the others. */

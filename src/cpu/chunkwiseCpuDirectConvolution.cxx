@@ -62,7 +62,7 @@ public:
     , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
     , m_Extent(m_Operation.kernel->GetExtent())
     , m_Tile(*m_Operation.kernel, call.output.box)
-    , m_Rows(call, call.output.box)
+    , m_Rows(call)
     , m_Weights(m_Operation.kernel->GetWeights().rbegin(), m_Operation.kernel->GetWeights().rend())
   {}
 
@@ -148,7 +148,7 @@ private:
   const ImageConvolutionOperation & m_Operation;
   const Coordinates                 m_Extent;
   const TileShape                   m_Tile;
-  const ConvolutionRows<T>          m_Rows;
+  const ScaledConvolutionRows<T>    m_Rows;
   /** From the lowest tap to the highest. */
   const std::vector<T> m_Weights;
 };
