@@ -20,33 +20,60 @@ template <typename T>
 class ConvolutionFactorRows
 {
 public:
-  /** For voxels in `box`. `flipped`: those of the convolution with the flipped kernel. */
-  ConvolutionFactorRows(const ImageConvolutionOperation & operation, bool flipped, const Coordinates & image,
-                        const Box & box)
-    : m_Extent(operation.kernel->GetExtent())
+  /** For windows of `extent` with `below` taps below, of voxels in `box`. `makeTable` gives the factors by
+   * ConvolutionFactors::State, of which T are kept under `key`; it is called only where some window is cut. */
+  template <typename TKey, typename TMakeTable>
+  ConvolutionFactorRows(const Coordinates & extent, const Coordinates & below, const Coordinates & image,
+                        const Box & box, TKey && key, TMakeTable && makeTable)
+    : m_Extent(extent)
     , m_Image(image)
+    , m_Below(below)
   {
     bool cut = false;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const std::int64_t above = flipped ? operation.Below(a) : operation.Above(a);
-      m_Below[a] = flipped ? operation.Above(a) : operation.Below(a);
-      cut = cut || box.lower[a] < m_Below[a] || box.upper[a] + above > image[a];
+      m_States[a] = std::min(extent[a], image[a]);
+      cut = cut || box.lower[a] < below[a] || box.upper[a] + extent[a] - 1 - below[a] > image[a];
     }
-    if (cut && operation.Renormalizes())
+    if (cut)
     {
-      m_States = ConvolutionFactors::States(operation, image);
-      const std::string key = operation.kernel->GetKey() + (flipped ? " flipped" : "") + " factors " + ToString(image) +
-                              (sizeof(T) == 4 ? " f32" : " f64");
-      m_Held = GetConvolutionCache().GetOrMake(key, [&] {
-        ImageConvolutionOperation cutOperation = operation;
-        cutOperation.kernel = flipped ? operation.kernel->Flipped() : operation.kernel;
-        const ConvolutionFactors exact(cutOperation, image);
-        auto                     factors = std::make_shared<std::vector<T>>(exact.factors.begin(), exact.factors.end());
-        return ResourceCache::Entry{ factors, factors->size() * sizeof(T) };
-      });
+      m_Held = GetConvolutionCache().GetOrMake(
+        key() + " factors " + ToString(image) + (sizeof(T) == 4 ? " f32" : " f64"), [&] {
+          const std::vector<double> exact = makeTable();
+          const auto                factors = std::make_shared<std::vector<T>>(exact.begin(), exact.end());
+          return ResourceCache::Entry{ factors, factors->size() * sizeof(T) };
+        });
       m_Factors = static_cast<const std::vector<T> *>(m_Held.get())->data();
     }
+  }
+
+  /** Without factors. */
+  ConvolutionFactorRows() = default;
+
+  /** Of `operation`, or if `flipped` of that with the flipped kernel. */
+  static ConvolutionFactorRows
+  Of(const ImageConvolutionOperation & operation, bool flipped, const Coordinates & image, const Box & box)
+  {
+    if (!operation.Renormalizes())
+    {
+      return {};
+    }
+    Coordinates below{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      below[a] = flipped ? operation.Above(a) : operation.Below(a);
+    }
+    return ConvolutionFactorRows(
+      operation.kernel->GetExtent(),
+      below,
+      image,
+      box,
+      [&] { return operation.kernel->GetKey() + (flipped ? " flipped" : ""); },
+      [&] {
+        ImageConvolutionOperation cut = operation;
+        cut.kernel = flipped ? operation.kernel->Flipped() : operation.kernel;
+        return ConvolutionFactors(cut, image).factors;
+      });
   }
 
   /** Multiplies numbers of the line by the factors of their voxels. */
@@ -98,8 +125,8 @@ public:
   }
 
 private:
-  const Coordinates     m_Extent;
-  const Coordinates     m_Image;
+  Coordinates           m_Extent{};
+  Coordinates           m_Image{};
   Coordinates           m_Below{};
   Coordinates           m_States{};
   std::shared_ptr<void> m_Held;
@@ -111,13 +138,18 @@ template <typename T>
 class ConvolutionRows
 {
 public:
-  explicit ConvolutionRows(const KernelCall & call)
+  /** `beyond`: what lies beyond the edge in Constant mode. */
+  ConvolutionRows(const KernelCall & call, const WindowBoundary & boundary, T beyond)
     : m_Call(call)
-    , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
+    , m_Mode(boundary.mode)
+    , m_Beyond(boundary.mode == BoundaryMode::Constant ? beyond : T(0))
     , m_Finish(
         GetCpuLevel()
           .finishWeighted[static_cast<int>(std::is_same<T, float>::value ? Accumulator::Float32 : Accumulator::Float64)]
                          [static_cast<int>(call.output.kind)])
+  {}
+  explicit ConvolutionRows(const KernelCall & call)
+    : ConvolutionRows(call, BoundaryOf(call), static_cast<T>(BoundaryOf(call).constant))
   {}
 
   /** Positions [at[axis], at[axis] + n) of the line along `axis` through `at`, which may lie beyond the edge. */
@@ -133,7 +165,7 @@ public:
         at[a] = Map(a, at[a]);
         if (IsAbsent(at[a]))
         {
-          std::fill(row, row + n, Beyond());
+          std::fill(row, row + n, m_Beyond);
           return;
         }
       }
@@ -169,7 +201,7 @@ public:
           continue;
         }
         const std::int64_t mapped = Map(axis, i);
-        row[i - begin] = IsAbsent(mapped) ? Beyond() : value(mapped);
+        row[i - begin] = IsAbsent(mapped) ? m_Beyond : value(mapped);
       }
     });
   }
@@ -197,7 +229,7 @@ public:
   Map(int a, std::int64_t i) const
   {
     const Box & box = m_Call.inputs[0].box;
-    return MapTap(i, box.lower[a], box.upper[a], m_Call.image.Extent(a), m_Operation.boundary.mode);
+    return MapTap(i, box.lower[a], box.upper[a], m_Call.image.Extent(a), m_Mode);
   }
 
 private:
@@ -205,20 +237,21 @@ private:
   bool
   IsAbsent(std::int64_t mapped) const
   {
-    return mapped < 0 && (m_Operation.Renormalizes() || m_Operation.boundary.mode == BoundaryMode::Constant);
+    return mapped < 0 && (m_Mode == BoundaryMode::Renormalized || m_Mode == BoundaryMode::Constant);
   }
 
-  T
-  Beyond() const
+  static const WindowBoundary &
+  BoundaryOf(const KernelCall & call)
   {
-    return m_Operation.Renormalizes() ? T(0) : static_cast<T>(m_Operation.boundary.constant);
+    return static_cast<const WindowedOperation &>(*call.operation).boundary;
   }
 
   using FinishFunction = void (*)(void *, const void *, std::int64_t);
 
-  const KernelCall &                m_Call;
-  const ImageConvolutionOperation & m_Operation;
-  const FinishFunction              m_Finish;
+  const KernelCall &   m_Call;
+  const BoundaryMode   m_Mode;
+  const T              m_Beyond;
+  const FinishFunction m_Finish;
 };
 
 /** The rows of a convolution, its factors with them. */
@@ -227,9 +260,13 @@ class ScaledConvolutionRows
 {
 public:
   explicit ScaledConvolutionRows(const KernelCall & call)
-    : m_Rows(call)
-    , m_Factors(static_cast<const ImageConvolutionOperation &>(*call.operation), false, call.image.Extents(),
-                call.output.box)
+    : ScaledConvolutionRows(ConvolutionRows<T>(call), ConvolutionFactorRows<T>::Of(
+                                                        static_cast<const ImageConvolutionOperation &>(*call.operation),
+                                                        false, call.image.Extents(), call.output.box))
+  {}
+  ScaledConvolutionRows(const ConvolutionRows<T> & rows, const ConvolutionFactorRows<T> & factors)
+    : m_Rows(rows)
+    , m_Factors(factors)
   {}
 
   void
@@ -249,13 +286,6 @@ private:
   const ConvolutionRows<T>       m_Rows;
   const ConvolutionFactorRows<T> m_Factors;
 };
-
-/** float for float, 8- and 16-bit integers; double for the others. */
-inline bool
-ConvolvesInDouble(PixelKind kind)
-{
-  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
-}
 
 } // namespace chunkwise
 

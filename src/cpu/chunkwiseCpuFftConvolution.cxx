@@ -2,6 +2,7 @@
 #include "chunkwiseCpuConvolutionRows.h"
 #include "chunkwiseCpuFftBlock.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseRealOf.h"
 
 namespace chunkwise
 {
@@ -78,7 +79,7 @@ Run(const KernelCall & call)
 void
 RunConvolution(const KernelCall & call)
 {
-  if (ConvolvesInDouble(call.inputs[0].kind))
+  if (UsesDouble(call.inputs[0].kind))
   {
     Run<double>(call);
   }
@@ -115,7 +116,7 @@ std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
-  return ConvolvesInDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk)
+  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk)
                                                 : ScratchOf<float>(convolution, chunk);
 }
 

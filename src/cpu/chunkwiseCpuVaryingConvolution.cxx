@@ -3,6 +3,7 @@
 #include "chunkwiseCpuFftBlock.h"
 #include "chunkwiseCpuTeam.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseRealOf.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <atomic>
@@ -115,9 +116,10 @@ public:
     , m_Strides(DenseStrides(call.output.box.Extents()))
     , m_Support(part.support)
     , m_Rows(call)
-    , m_Factors(static_cast<const ImageConvolutionOperation &>(*call.operation),
-                operation.order == VaryingOrder::WeightThenConvolve, call.image.Extents(),
-                operation.order == VaryingOrder::WeightThenConvolve ? part.support : part.output)
+    , m_Factors(
+        ConvolutionFactorRows<T>::Of(static_cast<const ImageConvolutionOperation &>(*call.operation),
+                                     operation.order == VaryingOrder::WeightThenConvolve, call.image.Extents(),
+                                     operation.order == VaryingOrder::WeightThenConvolve ? part.support : part.output))
     , m_Sums(sums)
   {
     const Coordinates position = operation.GetNodePosition(part.node);
@@ -429,7 +431,7 @@ private:
 void
 RunVaryingConvolution(const KernelCall & call)
 {
-  if (ConvolvesInDouble(call.inputs[0].kind))
+  if (UsesDouble(call.inputs[0].kind))
   {
     VaryingConvolution<double>(call).Run();
   }
@@ -454,7 +456,7 @@ std::size_t
 ScratchOfVaryingConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
-  return ConvolvesInDouble(chunk.inputKinds[0]) ? ScratchOf<double>(varying, chunk) : ScratchOf<float>(varying, chunk);
+  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(varying, chunk) : ScratchOf<float>(varying, chunk);
 }
 
 } // namespace

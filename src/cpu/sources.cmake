@@ -1,7 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuBoxStatistic.cxx
-  cpu/chunkwiseCpuDirectConvolution.cxx
   cpu/chunkwiseCpuFft.cxx
   cpu/chunkwiseCpuFftBaseline.cxx
   cpu/chunkwiseCpuFftConvolution.cxx
