@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace chunkwise
@@ -41,6 +42,56 @@ Hash(const std::vector<double> & weights)
   std::snprintf(
     text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
   return text;
+}
+
+/** Whether it is clear without the table that all factors are finite: with weights of one sign, and an image that the
+ * kernel fits into, a voxel at one of the image's corners has the least of them inside. */
+bool
+HasFactorsAtTheCorners(const ImageConvolutionOperation & operation, const Coordinates & image)
+{
+  const ConvolutionKernel & kernel = *operation.kernel;
+  const Coordinates &       k = kernel.GetExtent();
+  bool                      isSimple = std::abs(kernel.GetSum()) == kernel.GetSumOfMagnitudes();
+  std::vector<int>          axes;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    isSimple = isSimple && k[a] <= image[a];
+    if (k[a] > 1)
+    {
+      axes.push_back(a);
+    }
+  }
+  if (!isSimple || axes.empty())
+  {
+    return false;
+  }
+  // Bit i: the upper end of the axis, where the weights from the center on are inside; at the lower end those up to it.
+  std::vector<double>       inside(std::size_t{ 1 } << axes.size(), 0.0);
+  std::vector<std::int64_t> at(axes.size(), 0);
+  const std::int64_t        row = k[axes[0]];
+  const std::int64_t        center = operation.Above(axes[0]);
+  for (auto weight = kernel.GetWeights().begin(); weight != kernel.GetWeights().end(); weight += row)
+  {
+    const double ofRow[2] = { std::accumulate(weight, weight + center + 1, 0.0),
+                              std::accumulate(weight + center, weight + row, 0.0) };
+    for (std::size_t corner = 0; corner < inside.size(); ++corner)
+    {
+      bool is = true;
+      for (std::size_t i = 1; i < axes.size(); ++i)
+      {
+        const std::int64_t beyond = at[i] - operation.Above(axes[i]);
+        is = is && (corner >> i & 1 ? beyond >= 0 : beyond <= 0);
+      }
+      inside[corner] += is ? ofRow[corner & 1] : 0.0;
+    }
+    for (std::size_t i = 1; i < axes.size() && ++at[i] == k[axes[i]]; ++i)
+    {
+      at[i] = 0;
+    }
+  }
+  // Twice what the table asks for, whose sums are rounded otherwise.
+  const double least = 2 * SmallestInsidePart * kernel.GetSumOfMagnitudes();
+  return std::all_of(inside.begin(), inside.end(), [&](double sum) { return std::abs(sum) > least; });
 }
 
 struct Radix
@@ -197,7 +248,8 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
       throw ParameterError("a kernel weight is " + std::to_string(weight) + "; it must be finite");
     }
   }
-  if (boundary.mode == BoundaryMode::Renormalized && !kernel->GetWeights().empty())
+  if (boundary.mode == BoundaryMode::Renormalized && !kernel->GetWeights().empty() &&
+      !HasFactorsAtTheCorners(*this, image))
   {
     const ConvolutionFactors factors(*this, image);
     for (const double factor : factors.factors)
