@@ -1,8 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionOracle.h"
+#include "chunkwiseCpuConvolutionCache.h"
+#include "chunkwiseCpuTeam.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
+#include <chrono>
 #include <cmath>
 
 using namespace chunkwise;
@@ -497,6 +500,85 @@ TEST(VaryingConvolution, ThreadsDoNotChangeTheBits)
     EXPECT_EQ(one, RunWhole(random, varying, image, f, 2));
     EXPECT_EQ(one, RunWhole(random, varying, image, f, 7));
   }
+}
+
+TEST(VaryingConvolution, SpectraThatAreNotKeptDoNotChangeTheBits)
+{
+  std::mt19937      random(79);
+  const Coordinates image{ { 70, 63, 2, 1, 1 } };
+  for (const VaryingOrder order : { VaryingOrder::ConvolveThenWeight, VaryingOrder::WeightThenConvolve })
+  {
+    const auto varying = SomeVarying(random, image, 1);
+    varying->order = order;
+    std::vector<double> f;
+    const std::size_t   before = GetConvolutionCacheBytes();
+    const auto          kept = RunWhole(random, varying, image, f);
+    SetConvolutionCacheBytes(10000);
+    const auto made = RunWhole(random, varying, image, f);
+    EXPECT_LE(GetConvolutionCache().GetBytes(), 10000u);
+    SetConvolutionCacheBytes(before);
+    EXPECT_EQ(kept, made);
+  }
+}
+
+TEST(Team, IndicesAreDoneOnceByWhoeverIsFree)
+{
+  constexpr unsigned int        Workers = 4;
+  const auto                    executor = MakeThreadExecutor(Workers);
+  Team                          team(Workers);
+  std::vector<std::atomic<int>> done(3 * 40);
+  std::atomic<bool>             helped{ false };
+  std::atomic<bool>             finished{ false };
+  executor->ParallelFor(Workers, [&](std::int64_t i, unsigned int worker) {
+    Team::Member member(team, worker);
+    for (int job = 0; i == 0 && job < 3; ++job)
+    {
+      member.ParallelFor(40, [&](std::int64_t index, unsigned int by) {
+        helped = helped || by != worker;
+        ++done[static_cast<std::size_t>(job * 40 + index)];
+        // Until somebody comes; who is alone goes on after a while.
+        for (int wait = 0; !helped && wait < 100; ++wait)
+        {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      });
+    }
+    finished = finished || i == 0;
+    team.Help(worker, [&] { return finished.load(); });
+  });
+  EXPECT_TRUE(helped);
+  for (const auto & count : done)
+  {
+    ASSERT_EQ(count, 1);
+  }
+}
+
+TEST(Team, WhoseWorkFailsIsToldSo)
+{
+  constexpr unsigned int Workers = 3;
+  const auto             executor = MakeThreadExecutor(Workers);
+  Team                   team(Workers);
+  std::atomic<int>       thrown{ 0 };
+  std::atomic<int>       finished{ 0 };
+  executor->ParallelFor(Workers, [&](std::int64_t, unsigned int worker) {
+    Team::Member member(team, worker);
+    try
+    {
+      member.ParallelFor(30, [&](std::int64_t index, unsigned int) {
+        if (index == 7)
+        {
+          throw ParameterError("no");
+        }
+      });
+    }
+    catch (const ParameterError &)
+    {
+      ++thrown;
+    }
+    ++finished;
+    team.Help(worker, [&] { return finished == Workers; });
+  });
+  EXPECT_EQ(thrown, 3);
 }
 
 TEST(VaryingConvolution, BadParametersAreNamed)

@@ -7,17 +7,15 @@
 namespace chunkwise
 {
 
-/** Bytes of spectra that are kept between calls. */
-constexpr std::size_t KeptSpectraBytes = std::size_t{ 256 } << 20;
-
 /** What the host keeps between calls: spectra of kernels, and factors. */
-inline ResourceCache &
-GetConvolutionCache()
-{
-  // Never destroyed: runs may outlive static destruction in other threads.
-  static auto & cache = *new ResourceCache(KeptSpectraBytes);
-  return cache;
-}
+Chunkwise_EXPORT ResourceCache &
+GetConvolutionCache();
+
+/** How much that is at most; 256 MiB unless set. Not while convolutions run. */
+Chunkwise_EXPORT std::size_t
+                 GetConvolutionCacheBytes();
+Chunkwise_EXPORT void
+SetConvolutionCacheBytes(std::size_t bytes);
 
 } // namespace chunkwise
 

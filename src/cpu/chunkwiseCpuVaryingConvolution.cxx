@@ -213,7 +213,7 @@ struct PartShape
     spectrum = shape.Spectrum();
     space = shape.Worker();
     // Spectra that drive each other out of what is kept are better made where they are needed.
-    const auto kept = static_cast<std::int64_t>(KeptSpectraBytes / sizeof(T));
+    const auto kept = static_cast<std::int64_t>(GetConvolutionCacheBytes() / sizeof(T));
     const auto count = static_cast<std::int64_t>(operation.kernels.size());
     kernelRows = shape.flat && NumbersOfKernelSpectrum<T>(block) > kept / count ? NumbersOfKernelRows<T>(block) : 0;
   }
