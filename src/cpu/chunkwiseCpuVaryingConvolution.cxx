@@ -49,12 +49,43 @@ struct NodePart
   std::vector<std::size_t> before;
 };
 
-/** Which parts have been added. */
+/** Indices that workers take in turn, while others may be at something else. */
+class SharedIndices
+{
+public:
+  explicit SharedIndices(std::int64_t count)
+    : m_Count(count)
+  {}
+
+  template <typename TBody>
+  void
+  Take(TBody && body)
+  {
+    for (std::int64_t i = m_Next++; i < m_Count; i = m_Next++)
+    {
+      body(i);
+      m_Done.fetch_add(1, std::memory_order_release);
+    }
+  }
+  bool
+  AreDone() const
+  {
+    return m_Done.load(std::memory_order_acquire) == m_Count;
+  }
+
+private:
+  const std::int64_t        m_Count;
+  std::atomic<std::int64_t> m_Next{ 0 };
+  std::atomic<std::int64_t> m_Done{ 0 };
+};
+
+/** Which parts have been added, to sums that all are cleared before. */
 class AddedParts
 {
 public:
-  explicit AddedParts(std::size_t count)
+  AddedParts(std::size_t count, const SharedIndices & cleared)
     : m_Added(count)
+    , m_Cleared(cleared)
   {}
 
   bool
@@ -66,6 +97,10 @@ public:
   void
   Await(const NodePart & part) const
   {
+    while (!m_Cleared.AreDone())
+    {
+      std::this_thread::yield();
+    }
     for (const std::size_t other : part.before)
     {
       while (!m_Added[other].load(std::memory_order_acquire))
@@ -100,6 +135,7 @@ public:
 private:
   std::vector<std::atomic<bool>> m_Added;
   std::atomic<std::size_t>       m_Count{ 0 };
+  const SharedIndices &          m_Cleared;
 };
 
 /** The rows of one node: weighted as they enter or as they leave, and added. */
@@ -273,57 +309,67 @@ public:
   Run() const
   {
     const Box &        output = m_Call.output.box;
-    const Coordinates  image = m_Call.image.Extents();
     const std::int64_t row = output.Extent(0);
     const std::int64_t rows = output.NumberOfVoxels() / row;
-    m_Call.executor->ParallelFor(
-      rows, [&](std::int64_t r, unsigned int) { std::fill(m_Sums + r * row, m_Sums + (r + 1) * row, T(0)); });
+    const std::int64_t rowsOfTask = std::max<std::int64_t>(1, 8192 / row);
+    const std::int64_t tasks = (rows + rowsOfTask - 1) / rowsOfTask;
+    const auto         clear = [&](std::int64_t task) {
+      std::fill(m_Sums + task * rowsOfTask * row, m_Sums + std::min(rows, (task + 1) * rowsOfTask) * row, T(0));
+    };
+    const ImageConvolutionOperation first = m_Operation.GetNodeOperation(0);
+    KernelCall                      call = m_Call;
+    call.operation = &first;
+    const ConvolutionRows<T> finished(call);
+    const auto               finish = [&](std::int64_t task) {
+      const std::int64_t end = std::min(rows, (task + 1) * rowsOfTask);
+      for (std::int64_t r = task * rowsOfTask; r < end; ++r)
+      {
+        Coordinates  at = output.lower;
+        std::int64_t rest = r;
+        for (int a = 1; a < MaxDimension; ++a)
+        {
+          at[a] += rest % output.Extent(a);
+          rest /= output.Extent(a);
+        }
+        finished.Finish(at, 0, row, m_Sums + r * row);
+      }
+      if (m_Call.control)
+      {
+        m_Call.control->AddFinishedVoxels((end - task * rowsOfTask) * row);
+      }
+    };
 
     const std::vector<NodePart> parts = MakeParts();
-    AddedParts                  added(parts.size());
+    SharedIndices               clearing(tasks);
+    SharedIndices               finishing(tasks);
+    AddedParts                  added(parts.size(), clearing);
     const auto                  run = [&](std::size_t i, Executor & executor, T * memory) {
       const AddedParts::Guard guard(added, i);
       RunPart(parts[i], added, executor, memory);
     };
+    Executor & executor = *m_Call.executor;
     if (SharesNodes(m_Operation))
     {
+      executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int) { clearing.Take(clear); });
       for (std::size_t i = 0; i < parts.size(); ++i)
       {
-        run(i, *m_Call.executor, m_Parts);
+        run(i, executor, m_Parts);
       }
+      executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int) { finishing.Take(finish); });
+      return;
     }
-    else
-    {
-      const unsigned int       workers = m_Call.executor->GetConcurrency();
-      Team                     team(workers);
-      std::atomic<std::size_t> next{ 0 };
-      m_Call.executor->ParallelFor(workers, [&](std::int64_t, unsigned int worker) {
-        Team::Member member(team, worker);
-        for (std::size_t i = next++; i < parts.size(); i = next++)
-        {
-          run(i, member, m_Parts + worker * m_Shape.Part());
-        }
-        team.Help(worker, [&] { return added.AreAll(); });
-      });
-    }
-
-    const ImageConvolutionOperation first = m_Operation.GetNodeOperation(0);
-    KernelCall                      call = m_Call;
-    call.operation = &first;
-    const ConvolutionRows<T> finish(call);
-    m_Call.executor->ParallelFor(rows, [&](std::int64_t r, unsigned int) {
-      Coordinates  at = output.lower;
-      std::int64_t rest = r;
-      for (int a = 1; a < MaxDimension; ++a)
+    // All at one go: waking the workers takes a while.
+    Team                     team(executor.GetConcurrency());
+    std::atomic<std::size_t> next{ 0 };
+    executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int worker) {
+      Team::Member member(team, worker);
+      clearing.Take(clear);
+      for (std::size_t i = next++; i < parts.size(); i = next++)
       {
-        at[a] += rest % output.Extent(a);
-        rest /= output.Extent(a);
+        run(i, member, m_Parts + worker * m_Shape.Part());
       }
-      finish.Finish(at, 0, row, m_Sums + r * row);
-      if (m_Call.control)
-      {
-        m_Call.control->AddFinishedVoxels(row);
-      }
+      team.Help(worker, [&] { return added.AreAll(); });
+      finishing.Take(finish);
     });
   }
 
