@@ -1,13 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
 # What all three ways of building share.
-if(CHUNKWISE_USE_FFTW)
-  # FFTW is GPL: never a requirement, and linked only by what uses the target.
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(ChunkwiseFFTW REQUIRED IMPORTED_TARGET fftw3 fftw3f)
-  add_library(Chunkwise::FFTW ALIAS PkgConfig::ChunkwiseFFTW)
-endif()
-
 if(DEFINED CMAKE_CUDA_COMPILER AND CMAKE_CUDA_COMPILER AND CHUNKWISE_USE_CUDA)
   set(CHUNKWISE_HAS_CUDA ON)
 else()
@@ -21,5 +14,4 @@ else()
   set(CHUNKWISE_EXPORT_HEADER_DIR ${PROJECT_BINARY_DIR}/include)
 endif()
 
-message(STATUS "Chunkwise ${PROJECT_VERSION}: ${CHUNKWISE_BUILD_MODE} build, CUDA ${CHUNKWISE_HAS_CUDA}, "
-               "FFTW ${CHUNKWISE_USE_FFTW}")
+message(STATUS "Chunkwise ${PROJECT_VERSION}: ${CHUNKWISE_BUILD_MODE} build, CUDA ${CHUNKWISE_HAS_CUDA}")

@@ -21,6 +21,27 @@ struct ColumnLines
   static constexpr int numbers = Larger(A * there, B * back);
 };
 
+/** Which columns a block transforms, C side by side, and what of them a thread does. */
+template <int C>
+struct ColumnThread
+{
+  int c; ///< the column
+  int t; ///< the first of its points
+  int perCell;
+  int local; ///< cell of the launch
+  int part;  ///< block of the cell
+  int column;
+
+  __device__ explicit ColumnThread(int columns)
+    : c(threadIdx.x % C)
+    , t(threadIdx.x / C)
+    , perCell(columns / C)
+    , local(blockIdx.x / perCell)
+    , part(blockIdx.x - local * perCell)
+    , column(part * C + c)
+  {}
+};
+
 struct Cell
 {
   int          atX;
@@ -308,14 +329,13 @@ __launch_bounds__(C * Larger(A, B))
   constexpr int     pitch = ColumnLines<A, B, C>::there;
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
-  const int                                     c = threadIdx.x % C;
-  const int                                     t = threadIdx.x / C;
-  const int                                     perKernel = columns / C;
-  const std::int64_t                            kernel = blockIdx.x / perKernel;
-  const int                                     column = (blockIdx.x % perKernel) * C;
+  const ColumnThread<C>                         own(columns);
+  const int                                     c = own.c;
+  const int                                     t = own.t;
   if (t < B)
   {
-    ColumnReader<B> reader(in + kernel * kernelRows * columns + column + c, columns, t, kernelRows);
+    ColumnReader<B> reader(
+      in + static_cast<std::int64_t>(own.local) * kernelRows * columns + own.column, columns, t, kernelRows);
     FirstPass<A, B, false>(
       t,
       there,
@@ -352,17 +372,15 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
   constexpr int     pitchBack = ColumnLines<A, B, C>::back;
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
-  const int                                     c = threadIdx.x % C;
-  const int                                     t = threadIdx.x / C;
-  const int                                     perCell = columns / C;
-  const int                                     local = blockIdx.x / perCell;
-  const int                                     part = blockIdx.x - local * perCell;
-  const Cell                                    cell(grid, local);
+  const ColumnThread<C>                         own(columns);
+  const int                                     c = own.c;
+  const int                                     t = own.t;
+  const Cell                                    cell(grid, own.local);
   const bool                                    apart = cell.apart;
   if (t < B)
   {
     ColumnReader<B> reader(
-      in + static_cast<std::int64_t>(local) * grid.rows * columns + part * C + c, columns, t, cell.y.input);
+      in + static_cast<std::int64_t>(own.local) * grid.rows * columns + own.column, columns, t, cell.y.input);
     FirstPass<A, B, false>(
       t,
       there,
@@ -405,7 +423,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
       if (t < A)
       {
         const float2 * const spectrum =
-          spectra + (static_cast<std::int64_t>(node) * perCell + part) * (A * B * C) + t * C + c;
+          spectra + (static_cast<std::int64_t>(node) * own.perCell + own.part) * (A * B * C) + t * C + c;
         // The frequencies t + A i, as the transform back begins with, real and imaginary parts exchanged.
         FirstPass<B, A, false>(
           t,
@@ -441,7 +459,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), A + B))
       {
         const int      term = apart ? i * cell.y.nodes + j : i;
         float2 * const to =
-          out + (static_cast<std::int64_t>(local) * grid.terms + term) * grid.termRows * columns + part * C + c;
+          out + (static_cast<std::int64_t>(own.local) * grid.terms + term) * grid.termRows * columns + own.column;
 #pragma unroll
         for (int q = 0; q < A; ++q)
         {
@@ -468,12 +486,10 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * B + A))
   constexpr int     pitchBack = ColumnLines<A, B, C>::back;
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
-  const int                                     c = threadIdx.x % C;
-  const int                                     t = threadIdx.x / C;
-  const int                                     perCell = columns / C;
-  const int                                     local = blockIdx.x / perCell;
-  const int                                     part = blockIdx.x - local * perCell;
-  const Cell                                    cell(grid, local);
+  const ColumnThread<C>                         own(columns);
+  const int                                     c = own.c;
+  const int                                     t = own.t;
+  const Cell                                    cell(grid, own.local);
   float                                         sumRe[B];
   float                                         sumIm[B];
 #pragma unroll
@@ -489,11 +505,11 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * B + A))
       {
         const int       term = cell.apart ? i * cell.y.nodes + j : i;
         const float *   weight = grid.weights[1] + (cell.y.node + j) * grid.n[1] + cell.y.inLower + t;
-        ColumnReader<B> reader(in + (static_cast<std::int64_t>(local) * grid.terms + term) * grid.termRows * columns +
-                                 part * C + c,
-                               columns,
-                               t,
-                               cell.y.input);
+        ColumnReader<B> reader(
+          in + (static_cast<std::int64_t>(own.local) * grid.terms + term) * grid.termRows * columns + own.column,
+          columns,
+          t,
+          cell.y.input);
         FirstPass<A, B, false>(
           t,
           there,
@@ -509,7 +525,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * B + A))
       if (t < A)
       {
         const std::int64_t   node = (cell.y.node + j) * grid.nodes[0] + cell.x.node + i;
-        const float2 * const spectrum = spectra + (node * perCell + part) * (A * B * C) + t * C + c;
+        const float2 * const spectrum = spectra + (node * own.perCell + own.part) * (A * B * C) + t * C + c;
         float                re[B];
         float                im[B];
         SecondPass<B>(re, im, [&](int q) { return shared[t * pitchThere + q * C + c]; });
@@ -542,7 +558,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), 2 * B + A))
     float y[A];
     SecondPass<A>(x, y, [&](int q) { return shared[t * pitchBack + q * C + c]; });
     const int      first = t - cell.y.crop;
-    float2 * const to = out + static_cast<std::int64_t>(local) * grid.rows * columns + part * C + c;
+    float2 * const to = out + static_cast<std::int64_t>(own.local) * grid.rows * columns + own.column;
 #pragma unroll
     for (int q = 0; q < A; ++q)
     {

@@ -365,8 +365,8 @@ RunOdd(const KernelCall & call)
   windows.weights = GetTable<TAcc>(call, key + " weights", [&] { return convert(operation.weights); });
   windows.image = image;
   windows.below = operation.radius;
-  windows.beyond = static_cast<TAcc>(ConstantPixel<TPixel>(operation.boundary.constant));
-  windows.leavesOut = renormalizes;
+  windows.beyond = renormalizes ? TAcc(0) : static_cast<TAcc>(ConstantPixel<TPixel>(operation.boundary.constant));
+  windows.leavesOut = renormalizes && zeroSum;
   Coordinates states{};
   for (int a = 0; a < MaxDimension; ++a)
   {

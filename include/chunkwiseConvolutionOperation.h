@@ -12,7 +12,7 @@ namespace chunkwise
  * Arithmetic, the same on every backend so that results are bit-identical:
  * - Accumulator: float for float, 8- and 16-bit integers; double for the others. Weights are given in double and
  * converted to it. sum = +0, then sum = fma(weight, voxel, sum) for the taps in the order of the weights, x fastest.
- * - In Renormalized mode the taps are those inside the image, and the sum is multiplied by W / W', W the sum of all
+ * - In Renormalized mode taps beyond the edge are 0, and the sum is multiplied by W / W', W the sum of all
  * weights and W' that of the taps inside, both in double in the order of the weights, the quotient converted; not where
  * all taps are inside. A kernel that keeps constants inside the image so keeps them at its edge. A window with W' = 0
  * is refused by Validate.

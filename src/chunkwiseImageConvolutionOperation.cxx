@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace chunkwise
@@ -41,6 +42,56 @@ Hash(const std::vector<double> & weights)
   std::snprintf(
     text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
   return text;
+}
+
+/** Whether it is clear without the table that all factors are finite: with weights of one sign, and an image that the
+ * kernel fits into, a voxel at one of the image's corners has the least of them inside. */
+bool
+HasFactorsAtTheCorners(const ImageConvolutionOperation & operation, const Coordinates & image)
+{
+  const ConvolutionKernel & kernel = *operation.kernel;
+  const Coordinates &       k = kernel.GetExtent();
+  bool                      isSimple = std::abs(kernel.GetSum()) == kernel.GetSumOfMagnitudes();
+  std::vector<int>          axes;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    isSimple = isSimple && k[a] <= image[a];
+    if (k[a] > 1)
+    {
+      axes.push_back(a);
+    }
+  }
+  if (!isSimple || axes.empty())
+  {
+    return false;
+  }
+  // Bit i: the upper end of the axis, where the weights from the center on are inside; at the lower end those up to it.
+  std::vector<double>       inside(std::size_t{ 1 } << axes.size(), 0.0);
+  std::vector<std::int64_t> at(axes.size(), 0);
+  const std::int64_t        row = k[axes[0]];
+  const std::int64_t        center = operation.Above(axes[0]);
+  for (auto weight = kernel.GetWeights().begin(); weight != kernel.GetWeights().end(); weight += row)
+  {
+    const double ofRow[2] = { std::accumulate(weight, weight + center + 1, 0.0),
+                              std::accumulate(weight + center, weight + row, 0.0) };
+    for (std::size_t corner = 0; corner < inside.size(); ++corner)
+    {
+      bool is = true;
+      for (std::size_t i = 1; i < axes.size(); ++i)
+      {
+        const std::int64_t beyond = at[i] - operation.Above(axes[i]);
+        is = is && (corner >> i & 1 ? beyond >= 0 : beyond <= 0);
+      }
+      inside[corner] += is ? ofRow[corner & 1] : 0.0;
+    }
+    for (std::size_t i = 1; i < axes.size() && ++at[i] == k[axes[i]]; ++i)
+    {
+      at[i] = 0;
+    }
+  }
+  // Twice what the table asks for, whose sums are rounded otherwise.
+  const double least = 2 * SmallestInsidePart * kernel.GetSumOfMagnitudes();
+  return std::all_of(inside.begin(), inside.end(), [&](double sum) { return std::abs(sum) > least; });
 }
 
 struct Radix
@@ -197,7 +248,8 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
       throw ParameterError("a kernel weight is " + std::to_string(weight) + "; it must be finite");
     }
   }
-  if (boundary.mode == BoundaryMode::Renormalized && !kernel->GetWeights().empty())
+  if (boundary.mode == BoundaryMode::Renormalized && !kernel->GetWeights().empty() &&
+      !HasFactorsAtTheCorners(*this, image))
   {
     const ConvolutionFactors factors(*this, image);
     for (const double factor : factors.factors)
@@ -241,96 +293,114 @@ ConvolutionFactors::ConvolutionFactors(const ImageConvolutionOperation & operati
   : states(States(operation, image))
 {
   const ConvolutionKernel & kernel = *operation.kernel;
-  const Coordinates &       k = kernel.GetExtent();
-  // The integral image of the kernel, with a layer of zeros below each axis.
-  Coordinates padded{};
-  Coordinates stride{};
-  std::size_t size = 1;
-  std::size_t entries = 1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    padded[a] = k[a] + 1;
-    stride[a] = static_cast<std::int64_t>(size);
-    size *= static_cast<std::size_t>(padded[a]);
-    entries *= static_cast<std::size_t>(states[a]);
-  }
-  std::vector<double> sums(size, 0.0);
-  Coordinates         t{};
-  for (const double weight : kernel.GetWeights())
-  {
-    std::int64_t at = 0;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      at += (t[a] + 1) * stride[a];
-    }
-    sums[static_cast<std::size_t>(at)] = weight;
-    for (int a = 0; a < MaxDimension && ++t[a] == k[a]; ++a)
-    {
-      t[a] = 0;
-    }
-  }
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    for (std::size_t i = 0; i < size; ++i)
-    {
-      if (static_cast<std::int64_t>(i) / stride[a] % padded[a] > 0)
-      {
-        sums[i] += sums[i - static_cast<std::size_t>(stride[a])];
-      }
-    }
-  }
   // Along the other axes there is one weight, and it is inside.
   std::vector<int> axes;
-  std::int64_t     last = 0;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    if (k[a] > 1)
+    if (kernel.GetExtent()[a] > 1)
     {
       axes.push_back(a);
     }
-    else
+  }
+  if (axes.empty())
+  {
+    axes.push_back(0);
+  }
+  // The integral image of the kernel, with a layer of zeros below each axis.
+  std::vector<std::int64_t> stride(axes.size() + 1, 1);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+  {
+    stride[i + 1] = stride[i] * (kernel.GetExtent()[axes[i]] + 1);
+  }
+  std::vector<double>       sums(static_cast<std::size_t>(stride.back()), 0.0);
+  const std::int64_t        row = kernel.GetExtent()[axes[0]];
+  std::vector<std::int64_t> index(axes.size(), 0);
+  const auto                next = [&](const Coordinates & extent) {
+    for (std::size_t i = 1; i < axes.size() && ++index[i] == extent[axes[i]]; ++i)
     {
-      last += stride[a];
+      index[i] = 0;
+    }
+  };
+  for (auto weight = kernel.GetWeights().begin(); weight != kernel.GetWeights().end(); weight += row)
+  {
+    std::int64_t at = 1;
+    for (std::size_t i = 1; i < axes.size(); ++i)
+    {
+      at += (index[i] + 1) * stride[i];
+    }
+    std::copy(weight, weight + row, sums.begin() + at);
+    next(kernel.GetExtent());
+  }
+  for (std::size_t i = 0; i < axes.size(); ++i)
+  {
+    for (std::int64_t layers = 0; layers < stride.back(); layers += stride[i + 1])
+    {
+      for (std::int64_t at = layers + stride[i]; at < layers + stride[i + 1]; ++at)
+      {
+        sums[static_cast<std::size_t>(at)] += sums[static_cast<std::size_t>(at - stride[i])];
+      }
     }
   }
-  factors.resize(entries);
-  Coordinates state{};
-  for (double & factor : factors)
+  // The weights inside are those of [first, last) per axis, by state: their sum is 2^d values of the integral image.
+  struct Bounds
   {
-    // The weights inside are those of [first, last) per axis: their sum is 2^d values of the integral image.
-    std::int64_t bound[MaxDimension][2];
-    bool         whole = true;
-    for (int a = 0; a < MaxDimension; ++a)
+    std::vector<std::int64_t> at[2];
+    std::vector<char>         whole;
+  };
+  std::vector<Bounds> bounds(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i)
+  {
+    const int          a = axes[i];
+    const std::int64_t k = kernel.GetExtent()[a];
+    for (std::int64_t state = 0; state < states[a]; ++state)
     {
-      const std::int64_t below = operation.Below(a);
-      const std::int64_t n = image[a];
       // A position of this state.
-      const std::int64_t i = n <= k[a] || state[a] <= below ? state[a] : n - k[a] + state[a];
-      bound[a][0] = std::max<std::int64_t>(0, i + operation.Above(a) - n + 1);
-      bound[a][1] = std::min(k[a], i + operation.Above(a) + 1);
-      whole = whole && bound[a][0] == 0 && bound[a][1] == k[a];
+      const std::int64_t position = image[a] <= k || state <= operation.Below(a) ? state : image[a] - k + state;
+      const std::int64_t first = std::max<std::int64_t>(0, position + operation.Above(a) - image[a] + 1);
+      const std::int64_t last = std::min(k, position + operation.Above(a) + 1);
+      bounds[i].at[0].push_back(first * stride[i]);
+      bounds[i].at[1].push_back(last * stride[i]);
+      bounds[i].whole.push_back(first == 0 && last == k ? 1 : 0);
     }
-    double inside = 0;
-    for (int corner = 0; corner < 1 << axes.size(); ++corner)
+  }
+  const auto          width = static_cast<std::size_t>(states[axes[0]]);
+  std::int64_t        entries = 1;
+  std::vector<double> inside(width);
+  for (const int a : axes)
+  {
+    entries *= states[a];
+  }
+  const double least = SmallestInsidePart * kernel.GetSumOfMagnitudes();
+  factors.reserve(static_cast<std::size_t>(entries));
+  std::fill(index.begin(), index.end(), 0);
+  while (static_cast<std::int64_t>(factors.size()) < entries)
+  {
+    std::fill(inside.begin(), inside.end(), 0.0);
+    bool whole = true;
+    for (std::size_t corner = 0; corner < std::size_t{ 1 } << axes.size(); ++corner)
     {
-      std::int64_t at = last;
-      int          sign = 1;
-      for (std::size_t i = 0; i < axes.size(); ++i)
+      const double * line = sums.data();
+      double         sign = corner & 1 ? 1 : -1;
+      for (std::size_t i = 1; i < axes.size(); ++i)
       {
-        const int  a = axes[i];
-        const bool upper = (corner >> i & 1) != 0;
-        at += bound[a][upper ? 1 : 0] * stride[a];
-        sign = upper ? sign : -sign;
+        const auto state = static_cast<std::size_t>(index[i]);
+        line += bounds[i].at[corner >> i & 1][state];
+        sign = corner >> i & 1 ? sign : -sign;
+        whole = whole && bounds[i].whole[state];
       }
-      inside += sign * sums[static_cast<std::size_t>(at)];
+      const std::int64_t * const at = bounds[0].at[corner & 1].data();
+      for (std::size_t x = 0; x < width; ++x)
+      {
+        inside[x] += sign * line[at[x]];
+      }
     }
-    const bool vanishes = !(std::abs(inside) > SmallestInsidePart * kernel.GetSumOfMagnitudes()) ||
-                          !(std::abs(kernel.GetSum()) > SmallestInsidePart * kernel.GetSumOfMagnitudes());
-    factor = vanishes ? std::numeric_limits<double>::quiet_NaN() : (whole ? 1.0 : kernel.GetSum() / inside);
-    for (int a = 0; a < MaxDimension && ++state[a] == states[a]; ++a)
+    for (std::size_t x = 0; x < width; ++x)
     {
-      state[a] = 0;
+      const bool vanishes = !(std::abs(inside[x]) > least) || !(std::abs(kernel.GetSum()) > least);
+      factors.push_back(vanishes ? std::numeric_limits<double>::quiet_NaN()
+                                 : (whole && bounds[0].whole[x] ? 1.0 : kernel.GetSum() / inside[x]));
     }
+    next(states);
   }
 }
 

@@ -338,6 +338,62 @@ TEST(ConvolutionOperations, BadParametersAreNamed)
   EXPECT_THROW(ConvolutionKernel({ { 3, 1, 1, 1, 1 } }, { { 1, 0, 0, 0, 0 } }, { 1, 2 }), ParameterError);
 }
 
+TEST(ConvolutionOperations, KernelsWithNothingInsideAtSomeVoxelAreRefused)
+{
+  // Few weights, most of one sign, in images that are longer than the kernel or not.
+  std::mt19937 random(68);
+  int          refused = 0;
+  for (int trial = 0; trial < 600; ++trial)
+  {
+    Coordinates extent = Coordinates::Filled(1);
+    Coordinates center{};
+    Coordinates image = Coordinates::Filled(2);
+    for (int a = 0; a < 1 + trial % 3; ++a)
+    {
+      extent[a] = 1 + static_cast<std::int64_t>(random() % 4);
+      center[a] = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(extent[a]));
+      image[a] = 1 + static_cast<std::int64_t>(random() % 7);
+    }
+    std::vector<double> weights(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+    for (double & weight : weights)
+    {
+      weight = random() % 2 ? (random() % 20 ? 0.5 : -0.5) : 0;
+    }
+    ImageConvolutionOperation operation;
+    operation.kernel = std::make_shared<ConvolutionKernel>(extent, center, weights);
+    // One number of the image at a time, straight from the definition.
+    bool vanishes = operation.kernel->GetSum() == 0;
+    ForEachIndex(Box::FromExtent(image), [&](const Coordinates & index) {
+      double      inside = 0;
+      std::size_t t = 0;
+      ForEachIndex(Box::FromExtent(extent), [&](const Coordinates & tap) {
+        bool there = true;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          const std::int64_t i = index[a] + center[a] - tap[a];
+          there = there && i >= 0 && i < image[a];
+        }
+        inside += there ? weights[t] : 0;
+        ++t;
+      });
+      vanishes = vanishes || inside == 0;
+    });
+    refused += vanishes ? 1 : 0;
+    bool isRefused = false;
+    try
+    {
+      operation.Validate(image);
+    }
+    catch (const ParameterError &)
+    {
+      isRefused = true;
+    }
+    EXPECT_EQ(isRefused, vanishes) << ToString(extent) << " at " << ToString(center) << " in " << ToString(image);
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_LT(refused, 500);
+}
+
 TEST(ConvolutionOperations, KeysTellParametersApart)
 {
   const auto make = [](std::vector<double> weights, std::int64_t center) {

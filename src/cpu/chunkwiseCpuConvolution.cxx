@@ -1,157 +1,329 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionOperation.h"
-#include "chunkwiseCpuLevel.h"
-#include "chunkwiseCpuTiles.h"
+#include "chunkwiseCpuConvolutionRows.h"
+#include "chunkwiseExecutor.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseWindow.h"
 
-#include <type_traits>
-#include <vector>
-
+// Windows times weights, tap by tap: ConvolutionOperation, and ImageConvolutionOperation where it is direct.
 namespace chunkwise
 {
 
 namespace
 {
 
-/** The tile with its surroundings, a row of sums and a row of differences. */
-template <typename TAcc>
-std::int64_t
-BytesOf(const Box & output, const Coordinates & radius)
-{
-  return TileBytes(output, radius, [](const WindowBoxes & boxes) {
-    const std::int64_t row = boxes.after[boxes.count - 1].Extent(0);
-    return RoundToLine((boxes.padded.NumberOfVoxels() + 2 * row) * static_cast<std::int64_t>(sizeof(TAcc)));
-  });
-}
+/** A task's tile of the output: rows along x, some of them side by side along y share the rows of their windows. */
+constexpr std::int64_t TileRow = 1024;
+constexpr std::int64_t TileRows = 16;
 
-/** What does not change from tile to tile. */
-template <typename TAcc>
-struct Kernels
+struct TileShape
 {
-  std::vector<TAcc>          weights;
-  std::vector<TAcc>          norms; ///< empty: none
-  const RowFunctions<TAcc> * rows{ nullptr };
-  bool                       zeroSum{ false };
+  std::int64_t width;  ///< of the output
+  std::int64_t height; ///< of the output
+  std::int64_t rows;   ///< that are loaded
+  std::int64_t pitch;  ///< of a loaded row
+
+  TileShape(const Coordinates & extent, const Box & output)
+    : width(std::min(output.Extent(0), TileRow))
+    , height(std::min(output.Extent(1), TileRows))
+    , rows(height + extent[1] - 1)
+    , pitch(width + extent[0] - 1)
+  {
+    for (int a = 2; a < MaxDimension; ++a)
+    {
+      rows *= extent[a];
+    }
+  }
+  /** Numbers of a worker: loaded rows, a row of the output and one of differences. */
+  std::int64_t
+  Scratch() const
+  {
+    return rows * pitch + 2 * width;
+  }
 };
 
-template <typename TPixel, typename TOut, typename TAcc>
-void
-RunTile(const KernelCall & call, const ConvolutionOperation & operation, const Kernels<TAcc> & kernels,
-        const WindowBoxes & boxes, TAcc * memory)
+template <typename T>
+const RowFunctions<T> &
+GetRows()
 {
-  const Box &        padded = boxes.padded;
-  const Box &        output = boxes.after[boxes.count - 1];
-  const std::int64_t n = output.Extent(0);
-  TAcc * const       sums = memory + padded.NumberOfVoxels();
-  TAcc * const       differences = sums + n;
-  LoadTile<TPixel>(call.inputs[0],
-                   call.image,
-                   padded,
-                   operation.boundary.mode,
-                   static_cast<TAcc>(ConstantPixel<TPixel>(operation.boundary.constant)),
-                   memory,
-                   [](TPixel pixel) { return static_cast<TAcc>(pixel); });
-  ForEachRow(output, [&](const Coordinates & at) {
-    std::fill(sums, sums + n, TAcc{ 0 });
-    const TAcc * const center = memory + DenseOffset(padded, at);
-    Box                window{};
+  if constexpr (std::is_same<T, float>::value)
+  {
+    return GetCpuLevel().float32;
+  }
+  else
+  {
+    return GetCpuLevel().float64;
+  }
+}
+
+/** What is summed for each voxel. */
+template <typename T>
+struct Windows
+{
+  Coordinates    extent;
+  Coordinates    below;
+  std::vector<T> weights; ///< from the lowest tap to the highest, x fastest
+  /** Weights are applied to the differences from the window's voxel, of taps that there are. */
+  bool         zeroSum{ false };
+  BoundaryMode mode;
+};
+
+template <typename T>
+class DirectConvolution
+{
+public:
+  DirectConvolution(const KernelCall & call, const Windows<T> & windows, const ScaledConvolutionRows<T> & rows)
+    : m_Call(call)
+    , m_Windows(windows)
+    , m_Extent(windows.extent)
+    , m_Tile(windows.extent, call.output.box)
+    , m_Rows(rows)
+  {}
+
+  void
+  Run() const
+  {
+    const Box &  output = m_Call.output.box;
+    Coordinates  count = output.Extents();
+    std::int64_t tasks = 1;
+    count[0] = (count[0] + m_Tile.width - 1) / m_Tile.width;
+    count[1] = (count[1] + m_Tile.height - 1) / m_Tile.height;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      window.lower[a] = at[a] - boxes.radius[a];
-      window.upper[a] = at[a] + boxes.radius[a] + 1;
+      tasks *= count[a];
     }
-    const TAcc * weight = kernels.weights.data();
-    ForEachRow(window, [&](const Coordinates & line) {
-      bool there = true;
-      for (int a = 1; a < MaxDimension; ++a)
+    m_Call.executor->ParallelFor(tasks, [&](std::int64_t task, unsigned int worker) {
+      if (m_Call.control && m_Call.control->ShouldStop())
       {
-        there = there && line[a] >= padded.lower[a] && line[a] < padded.upper[a];
+        return;
       }
-      for (std::int64_t t = 0; there && t <= 2 * boxes.radius[0]; ++t)
+      Box box{};
+      for (int a = 0; a < MaxDimension; ++a)
       {
-        Coordinates from = line;
-        from[0] += t;
-        const std::int64_t first = std::max<std::int64_t>(0, padded.lower[0] - from[0]);
-        const std::int64_t last = std::min(n, padded.upper[0] - from[0]);
-        if (first >= last)
-        {
-          continue;
-        }
-        const TAcc * row = memory + DenseOffset(padded, from) + first;
-        if (kernels.zeroSum)
-        {
-          for (std::int64_t x = 0; x < last - first; ++x)
-          {
-            differences[x] = row[x] - center[first + x];
-          }
-          row = differences;
-        }
-        kernels.rows->multiplyAdd(sums + first, row, weight[t], last - first);
+        const std::int64_t step = a == 0 ? m_Tile.width : (a == 1 ? m_Tile.height : 1);
+        box.lower[a] = output.lower[a] + task % count[a] * step;
+        box.upper[a] = std::min(box.lower[a] + step, output.upper[a]);
+        task /= count[a];
       }
-      weight += 2 * boxes.radius[0] + 1;
+      RunTile(box, static_cast<T *>(m_Call.scratch) + worker * m_Tile.Scratch());
+      if (m_Call.control)
+      {
+        m_Call.control->AddFinishedVoxels(box.NumberOfVoxels());
+      }
     });
-    if (!kernels.norms.empty())
+  }
+
+private:
+  void
+  RunTile(const Box & box, T * memory) const
+  {
+    const std::int64_t width = box.Extent(0);
+    const std::int64_t lines = box.Extent(1) + m_Extent[1] - 1;
+    const std::int64_t layers = m_Tile.rows / (m_Tile.height + m_Extent[1] - 1);
+    for (std::int64_t layer = 0; layer < layers; ++layer)
     {
-      std::int64_t entry = 0;
-      for (int a = MaxDimension - 1; a > 0; --a)
+      Coordinates at = box.lower;
+      at[0] -= m_Windows.below[0];
+      std::int64_t rest = layer;
+      for (int a = 2; a < MaxDimension; ++a)
       {
-        const std::int64_t extent = call.image.Extent(a);
-        entry = entry * operation.GetNormRows(a, extent) + NormRow(at[a], extent, boxes.radius[a]);
+        at[a] += rest % m_Extent[a] - m_Windows.below[a];
+        rest /= m_Extent[a];
       }
-      const std::int64_t extent = call.image.Extent(0);
-      const TAcc * const norms = kernels.norms.data() + entry * operation.GetNormRows(0, extent);
-      for (std::int64_t x = 0; x < n; ++x)
+      for (std::int64_t line = 0; line < lines; ++line)
       {
-        const TAcc norm = norms[NormRow(at[0] + x, extent, boxes.radius[0])];
-        sums[x] = norm == TAcc{ 1 } ? sums[x] : sums[x] * norm;
+        at[1] = box.lower[1] - m_Windows.below[1] + line;
+        m_Rows.Load(at, 0, width + m_Extent[0] - 1, memory + (layer * lines + line) * m_Tile.pitch);
       }
     }
-    StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) { return ConvertResult<TOut>(sums[x]); });
+    T * const out = memory + m_Tile.rows * m_Tile.pitch;
+    for (std::int64_t y = 0; y < box.Extent(1); ++y)
+    {
+      Coordinates at = box.lower;
+      at[1] += y;
+      if (m_Windows.zeroSum)
+      {
+        WeighDifferences(at, width, memory, lines, y, out);
+      }
+      else
+      {
+        std::vector<const T *> taps;
+        taps.reserve(m_Windows.weights.size());
+        ForEachLine(lines, y, [&](std::int64_t line, const Coordinates &) {
+          for (std::int64_t x = 0; x < m_Extent[0]; ++x)
+          {
+            taps.push_back(memory + line * m_Tile.pitch + x);
+          }
+        });
+        GetRows<T>().weigh(out, taps.data(), m_Windows.weights.data(), static_cast<std::int64_t>(taps.size()), width);
+      }
+      m_Rows.Store(at, 0, width, out);
+    }
+  }
+
+  /** Calls body(loaded row, its place in the window) for the window of a row of the tile, in the order of the weights.
+   */
+  template <typename TBody>
+  void
+  ForEachLine(std::int64_t lines, std::int64_t y, TBody && body) const
+  {
+    const std::int64_t layers = m_Tile.rows / (m_Tile.height + m_Extent[1] - 1);
+    for (std::int64_t layer = 0; layer < layers; ++layer)
+    {
+      Coordinates  place{};
+      std::int64_t rest = layer;
+      for (int a = 2; a < MaxDimension; ++a)
+      {
+        place[a] = rest % m_Extent[a];
+        rest /= m_Extent[a];
+      }
+      for (; place[1] < m_Extent[1]; ++place[1])
+      {
+        body(layer * lines + y + place[1], place);
+      }
+    }
+  }
+
+  void
+  WeighDifferences(const Coordinates & at, std::int64_t width, const T * memory, std::int64_t lines, std::int64_t y,
+                   T * out) const
+  {
+    const bool leavesOut = m_Windows.mode == BoundaryMode::Renormalized;
+    const auto isThere = [&](const Coordinates & place) {
+      bool there = true;
+      for (int a = 1; leavesOut && a < MaxDimension; ++a)
+      {
+        const std::int64_t i = at[a] + place[a] - m_Windows.below[a];
+        there = there && i >= 0 && i < m_Call.image.Extent(a);
+      }
+      return there;
+    };
+    const T * center = nullptr;
+    ForEachLine(lines, y, [&](std::int64_t line, Coordinates place) {
+      place[0] = m_Windows.below[0];
+      center = place == m_Windows.below ? memory + line * m_Tile.pitch + m_Windows.below[0] : center;
+    });
+    T * const differences = out + width;
+    const T * weight = m_Windows.weights.data();
+    std::fill(out, out + width, T(0));
+    ForEachLine(lines, y, [&](std::int64_t line, const Coordinates & place) {
+      const T * const weights = weight;
+      weight += m_Extent[0];
+      if (!isThere(place))
+      {
+        return;
+      }
+      for (std::int64_t t = 0; t < m_Extent[0]; ++t)
+      {
+        const std::int64_t begin = at[0] + t - m_Windows.below[0];
+        const std::int64_t first = leavesOut ? std::max<std::int64_t>(0, -begin) : 0;
+        const std::int64_t last = leavesOut ? std::min(width, m_Call.image.Extent(0) - begin) : width;
+        const T * const    row = memory + line * m_Tile.pitch + t;
+        for (std::int64_t x = first; x < last; ++x)
+        {
+          differences[x] = row[x] - center[x];
+        }
+        if (first < last)
+        {
+          GetRows<T>().multiplyAdd(out + first, differences + first, weights[t], last - first);
+        }
+      }
+    });
+  }
+
+  const KernelCall &             m_Call;
+  const Windows<T> &             m_Windows;
+  const Coordinates              m_Extent;
+  const TileShape                m_Tile;
+  const ScaledConvolutionRows<T> m_Rows;
+};
+
+Coordinates
+ExtentOf(const ConvolutionOperation & operation)
+{
+  Coordinates extent{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    extent[a] = 2 * operation.radius[a] + 1;
+  }
+  return extent;
+}
+
+template <typename T>
+void
+RunOdd(const KernelCall & call)
+{
+  const auto & operation = static_cast<const ConvolutionOperation &>(*call.operation);
+  Windows<T>   windows;
+  windows.extent = ExtentOf(operation);
+  windows.below = operation.radius;
+  windows.weights.assign(operation.weights.begin(), operation.weights.end());
+  windows.zeroSum = operation.IsZeroSum();
+  windows.mode = operation.boundary.mode;
+  ConvolutionFactorRows<T> factors;
+  if (windows.mode == BoundaryMode::Renormalized && !windows.zeroSum)
+  {
+    const Coordinates image = call.image.Extents();
+    factors = ConvolutionFactorRows<T>(
+      windows.extent,
+      windows.below,
+      image,
+      call.output.box,
+      [&] { return operation.GetKey(); },
+      [&] { return operation.GetNorms(image); });
+  }
+  const T beyond = DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    return static_cast<T>(ConstantPixel<decltype(pixel)>(operation.boundary.constant));
   });
+  DirectConvolution<T>(call, windows, { ConvolutionRows<T>(call, operation.boundary, beyond), factors }).Run();
 }
 
 void
 RunConvolution(const KernelCall & call)
 {
-  const auto & operation = static_cast<const ConvolutionOperation &>(*call.operation);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    using Acc = RealOf<Pixel>;
-    Kernels<Acc> kernels;
-    kernels.weights.assign(operation.weights.begin(), operation.weights.end());
-    kernels.zeroSum = operation.IsZeroSum();
-    if (operation.boundary.mode == BoundaryMode::Renormalized && !kernels.zeroSum)
-    {
-      const std::vector<double> norms = operation.GetNorms(call.image.Extents());
-      kernels.norms.assign(norms.begin(), norms.end());
-    }
-    if constexpr (std::is_same<Acc, float>::value)
-    {
-      kernels.rows = &GetCpuLevel().float32;
-    }
-    else
-    {
-      kernels.rows = &GetCpuLevel().float64;
-    }
-    const std::int64_t bytes = BytesOf<Acc>(call.output.box, operation.radius);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTile(call, operation.radius, [&](const Box & tile, unsigned int worker) {
-        const WindowBoxes boxes(tile, call.image, operation.radius, operation.boundary.mode);
-        RunTile<Pixel, decltype(out)>(
-          call, operation, kernels, boxes, reinterpret_cast<Acc *>(static_cast<char *>(call.scratch) + bytes * worker));
-      });
-    });
-  });
+  UsesDouble(call.inputs[0].kind) ? RunOdd<double>(call) : RunOdd<float>(call);
+}
+
+template <typename T>
+void
+RunDirect(const KernelCall & call)
+{
+  const auto & operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
+  Windows<T>   windows;
+  windows.extent = operation.kernel->GetExtent();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    windows.below[a] = operation.Below(a);
+  }
+  windows.weights.assign(operation.kernel->GetWeights().rbegin(), operation.kernel->GetWeights().rend());
+  windows.mode = operation.boundary.mode;
+  DirectConvolution<T>(call, windows, ScaledConvolutionRows<T>(call)).Run();
+}
+
+void
+RunDirectConvolution(const KernelCall & call)
+{
+  UsesDouble(call.inputs[0].kind) ? RunDirect<double>(call) : RunDirect<float>(call);
 }
 
 std::size_t
-ScratchOfConvolution(const Operation & operation, const ChunkShape & shape)
+ScratchOf(const Coordinates & extent, const ChunkShape & chunk)
 {
-  const Coordinates & radius = static_cast<const ConvolutionOperation &>(operation).radius;
-  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    return static_cast<std::size_t>(BytesOf<RealOf<decltype(pixel)>>(shape.outputBox, radius) * shape.concurrency);
-  });
+  const std::int64_t bytes = UsesDouble(chunk.inputKinds[0]) ? 8 : 4;
+  return static_cast<std::size_t>(TileShape(extent, chunk.outputBox).Scratch() * bytes * chunk.concurrency);
+}
+
+std::size_t
+ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
+{
+  return ScratchOf(ExtentOf(static_cast<const ConvolutionOperation &>(operation)), chunk);
+}
+
+std::size_t
+ScratchOfDirectConvolution(const Operation & operation, const ChunkShape & chunk)
+{
+  return ScratchOf(static_cast<const ImageConvolutionOperation &>(operation).kernel->GetExtent(), chunk);
 }
 
 } // namespace
@@ -163,6 +335,15 @@ RegisterHostConvolution(KernelRegistry & registry)
   kernel.run = RunConvolution;
   kernel.scratchBytes = ScratchOfConvolution;
   registry.Register("convolution", kernel);
+}
+
+void
+RegisterHostDirectConvolution(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunDirectConvolution;
+  kernel.scratchBytes = ScratchOfDirectConvolution;
+  registry.Register("convolution.direct", kernel);
 }
 
 } // namespace chunkwise

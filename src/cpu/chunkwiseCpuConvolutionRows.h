@@ -3,41 +3,154 @@
 #define chunkwiseCpuConvolutionRows_h
 
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseCpuConvolutionCache.h"
 #include "chunkwiseCpuLevel.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <vector>
 
 namespace chunkwise
 {
 
+/** The factors of a renormalized convolution, for rows. */
+template <typename T>
+class ConvolutionFactorRows
+{
+public:
+  /** For windows of `extent` with `below` taps below, of voxels in `box`. `makeTable` gives the factors by
+   * ConvolutionFactors::State, of which T are kept under `key`; it is called only where some window is cut. */
+  template <typename TKey, typename TMakeTable>
+  ConvolutionFactorRows(const Coordinates & extent, const Coordinates & below, const Coordinates & image,
+                        const Box & box, TKey && key, TMakeTable && makeTable)
+    : m_Extent(extent)
+    , m_Image(image)
+    , m_Below(below)
+  {
+    bool cut = false;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      m_States[a] = std::min(extent[a], image[a]);
+      cut = cut || box.lower[a] < below[a] || box.upper[a] + extent[a] - 1 - below[a] > image[a];
+    }
+    if (cut)
+    {
+      m_Held = GetConvolutionCache().GetOrMake(
+        key() + " factors " + ToString(image) + (sizeof(T) == 4 ? " f32" : " f64"), [&] {
+          const std::vector<double> exact = makeTable();
+          const auto                factors = std::make_shared<std::vector<T>>(exact.begin(), exact.end());
+          return ResourceCache::Entry{ factors, factors->size() * sizeof(T) };
+        });
+      m_Factors = static_cast<const std::vector<T> *>(m_Held.get())->data();
+    }
+  }
+
+  /** Without factors. */
+  ConvolutionFactorRows() = default;
+
+  /** Of `operation`, or if `flipped` of that with the flipped kernel. */
+  static ConvolutionFactorRows
+  Of(const ImageConvolutionOperation & operation, bool flipped, const Coordinates & image, const Box & box)
+  {
+    if (!operation.Renormalizes())
+    {
+      return {};
+    }
+    Coordinates below{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      below[a] = flipped ? operation.Above(a) : operation.Below(a);
+    }
+    return ConvolutionFactorRows(
+      operation.kernel->GetExtent(),
+      below,
+      image,
+      box,
+      [&] { return operation.kernel->GetKey() + (flipped ? " flipped" : ""); },
+      [&] {
+        ImageConvolutionOperation cut = operation;
+        cut.kernel = flipped ? operation.kernel->Flipped() : operation.kernel;
+        return ConvolutionFactors(cut, image).factors;
+      });
+  }
+
+  /** Multiplies numbers of the line by the factors of their voxels. */
+  void
+  Scale(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    if (!m_Factors)
+    {
+      return;
+    }
+    const T *    line = m_Factors;
+    std::int64_t axisStride = 1;
+    std::int64_t stride = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (a == axis)
+      {
+        axisStride = stride;
+      }
+      else
+      {
+        line += stride * ConvolutionFactors::State(at[a], m_Image[a], m_Extent[a], m_Below[a]);
+      }
+      stride *= m_States[a];
+    }
+    // Most rows lie where nothing is cut along this axis.
+    const std::int64_t extent = m_Image[axis];
+    const std::int64_t k = m_Extent[axis];
+    const std::int64_t below = m_Below[axis];
+    const bool         hasMiddle = extent > k;
+    const std::int64_t middle = hasMiddle ? std::min(std::max<std::int64_t>(below - at[axis], 0), n) : n;
+    const std::int64_t end = hasMiddle ? std::min(std::max(extent - k + below + 1 - at[axis], middle), n) : n;
+    const auto         scale = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i)
+      {
+        row[i] *= line[axisStride * ConvolutionFactors::State(at[axis] + i, extent, k, below)];
+      }
+    };
+    scale(0, middle);
+    const T factor = middle < end ? line[axisStride * below] : T(1);
+    if (factor != T(1))
+    {
+      for (std::int64_t i = middle; i < end; ++i)
+      {
+        row[i] *= factor;
+      }
+    }
+    scale(end, n);
+  }
+
+private:
+  Coordinates           m_Extent{};
+  Coordinates           m_Image{};
+  Coordinates           m_Below{};
+  Coordinates           m_States{};
+  std::shared_ptr<void> m_Held;
+  const T *             m_Factors{ nullptr }; ///< nullptr: 1
+};
+
 /** How rows enter and leave a convolution, direct or not: boundary and conversion, factor and rounding. */
 template <typename T>
 class ConvolutionRows
 {
 public:
-  /** For outputs in `box`. */
-  ConvolutionRows(const KernelCall & call, const Box & box)
+  /** `beyond`: what lies beyond the edge in Constant mode. */
+  ConvolutionRows(const KernelCall & call, const WindowBoundary & boundary, T beyond)
     : m_Call(call)
-    , m_Operation(static_cast<const ImageConvolutionOperation &>(*call.operation))
+    , m_Mode(boundary.mode)
+    , m_Beyond(boundary.mode == BoundaryMode::Constant ? beyond : T(0))
     , m_Finish(
         GetCpuLevel()
           .finishWeighted[static_cast<int>(std::is_same<T, float>::value ? Accumulator::Float32 : Accumulator::Float64)]
                          [static_cast<int>(call.output.kind)])
-  {
-    bool cut = false;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      cut = cut || box.lower[a] < m_Operation.Below(a) || box.upper[a] + m_Operation.Above(a) > call.image.upper[a];
-    }
-    if (cut && m_Operation.Renormalizes())
-    {
-      const ConvolutionFactors exact(m_Operation, call.image.Extents());
-      m_States = exact.states;
-      m_Factors.assign(exact.factors.begin(), exact.factors.end());
-    }
-  }
+  {}
+  explicit ConvolutionRows(const KernelCall & call)
+    : ConvolutionRows(call, BoundaryOf(call), static_cast<T>(BoundaryOf(call).constant))
+  {}
 
   /** Positions [at[axis], at[axis] + n) of the line along `axis` through `at`, which may lie beyond the edge. */
   void
@@ -52,7 +165,7 @@ public:
         at[a] = Map(a, at[a]);
         if (IsAbsent(at[a]))
         {
-          std::fill(row, row + n, Beyond());
+          std::fill(row, row + n, m_Beyond);
           return;
         }
       }
@@ -88,17 +201,9 @@ public:
           continue;
         }
         const std::int64_t mapped = Map(axis, i);
-        row[i - begin] = IsAbsent(mapped) ? Beyond() : value(mapped);
+        row[i - begin] = IsAbsent(mapped) ? m_Beyond : value(mapped);
       }
     });
-  }
-
-  /** Finishes n sums along `axis`, the first for the voxel `at`. The sums are overwritten. */
-  void
-  Store(const Coordinates & at, int axis, std::int64_t n, T * row) const
-  {
-    Scale(at, axis, n, row);
-    Finish(at, axis, n, row);
   }
 
   /** Rounds and stores numbers as they are. */
@@ -119,60 +224,12 @@ public:
     }
   }
 
-  /** Multiplies numbers of the line by the factors of their voxels. */
-  void
-  Scale(const Coordinates & at, int axis, std::int64_t n, T * row) const
-  {
-    if (m_Factors.empty())
-    {
-      return;
-    }
-    const Coordinates & k = m_Operation.kernel->GetExtent();
-    const T *           line = m_Factors.data();
-    std::int64_t        axisStride = 1;
-    std::int64_t        stride = 1;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      if (a == axis)
-      {
-        axisStride = stride;
-      }
-      else
-      {
-        line += stride * ConvolutionFactors::State(at[a], m_Call.image.Extent(a), k[a], m_Operation.Below(a));
-      }
-      stride *= m_States[a];
-    }
-    // Most rows lie where nothing is cut along this axis.
-    const std::int64_t extent = m_Call.image.Extent(axis);
-    const std::int64_t below = m_Operation.Below(axis);
-    const bool         hasMiddle = extent > k[axis];
-    const std::int64_t middle = hasMiddle ? std::min(std::max<std::int64_t>(below - at[axis], 0), n) : n;
-    const std::int64_t end = hasMiddle ? std::min(std::max(extent - k[axis] + below + 1 - at[axis], middle), n) : n;
-    const auto         scale = [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t i = from; i < to; ++i)
-      {
-        row[i] *= line[axisStride * ConvolutionFactors::State(at[axis] + i, extent, k[axis], below)];
-      }
-    };
-    scale(0, middle);
-    const T factor = middle < end ? line[axisStride * below] : T(1);
-    if (factor != T(1))
-    {
-      for (std::int64_t i = middle; i < end; ++i)
-      {
-        row[i] *= factor;
-      }
-    }
-    scale(end, n);
-  }
-
   /** Where the position is found, or below 0. */
   std::int64_t
   Map(int a, std::int64_t i) const
   {
     const Box & box = m_Call.inputs[0].box;
-    return MapTap(i, box.lower[a], box.upper[a], m_Call.image.Extent(a), m_Operation.boundary.mode);
+    return MapTap(i, box.lower[a], box.upper[a], m_Call.image.Extent(a), m_Mode);
   }
 
 private:
@@ -180,30 +237,55 @@ private:
   bool
   IsAbsent(std::int64_t mapped) const
   {
-    return mapped < 0 && (m_Operation.Renormalizes() || m_Operation.boundary.mode == BoundaryMode::Constant);
+    return mapped < 0 && (m_Mode == BoundaryMode::Renormalized || m_Mode == BoundaryMode::Constant);
   }
 
-  T
-  Beyond() const
+  static const WindowBoundary &
+  BoundaryOf(const KernelCall & call)
   {
-    return m_Operation.Renormalizes() ? T(0) : static_cast<T>(m_Operation.boundary.constant);
+    return static_cast<const WindowedOperation &>(*call.operation).boundary;
   }
 
   using FinishFunction = void (*)(void *, const void *, std::int64_t);
 
-  const KernelCall &                m_Call;
-  const ImageConvolutionOperation & m_Operation;
-  const FinishFunction              m_Finish;
-  Coordinates                       m_States{};
-  std::vector<T>                    m_Factors;
+  const KernelCall &   m_Call;
+  const BoundaryMode   m_Mode;
+  const T              m_Beyond;
+  const FinishFunction m_Finish;
 };
 
-/** float for float, 8- and 16-bit integers; double for the others. */
-inline bool
-ConvolvesInDouble(PixelKind kind)
+/** The rows of a convolution, its factors with them. */
+template <typename T>
+class ScaledConvolutionRows
 {
-  return kind != PixelKind::Float32 && PixelSize(kind) > 2;
-}
+public:
+  explicit ScaledConvolutionRows(const KernelCall & call)
+    : ScaledConvolutionRows(ConvolutionRows<T>(call), ConvolutionFactorRows<T>::Of(
+                                                        static_cast<const ImageConvolutionOperation &>(*call.operation),
+                                                        false, call.image.Extents(), call.output.box))
+  {}
+  ScaledConvolutionRows(const ConvolutionRows<T> & rows, const ConvolutionFactorRows<T> & factors)
+    : m_Rows(rows)
+    , m_Factors(factors)
+  {}
+
+  void
+  Load(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    m_Rows.Load(at, axis, n, row);
+  }
+  /** Finishes n sums along `axis`, the first for the voxel `at`. The sums are overwritten. */
+  void
+  Store(const Coordinates & at, int axis, std::int64_t n, T * row) const
+  {
+    m_Factors.Scale(at, axis, n, row);
+    m_Rows.Finish(at, axis, n, row);
+  }
+
+private:
+  const ConvolutionRows<T>       m_Rows;
+  const ConvolutionFactorRows<T> m_Factors;
+};
 
 } // namespace chunkwise
 

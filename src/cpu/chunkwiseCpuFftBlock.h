@@ -3,10 +3,10 @@
 #define chunkwiseCpuFftBlock_h
 
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseCpuConvolutionCache.h"
 #include "chunkwiseCpuFft.h"
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseExecutor.h"
-#include "chunkwiseResourceCache.h"
 
 #include <algorithm>
 #include <memory>
@@ -16,7 +16,8 @@
 // A block is a plane array of cells, [batch][plane][row][frequencies]. Planes are transformed along x and y one at a
 // time, rows that are all zero not at all; then each column across the planes is transformed, multiplied by the
 // kernel's and transformed back without leaving the cache; then planes go back, along y and x, and of each step only
-// what is kept is stored.
+// what is kept is stored. Where kernels extend along two axes the columns are those of a plane: its rows are
+// transformed some at a time, then each column there, times the kernel's, and back, then rows back.
 namespace chunkwise
 {
 
@@ -46,6 +47,7 @@ public:
 template <typename T>
 struct CellShape
 {
+  bool         flat; ///< two axes are transformed
   std::int64_t rowCells;
   std::int64_t rows;   ///< of a plane of the spectrum
   std::int64_t planes; ///< that are stored
@@ -55,19 +57,25 @@ struct CellShape
   std::int64_t rowLength; ///< numbers of a row in space
 
   explicit CellShape(const ConvolutionBlock & block)
-    : rowCells((block.HalfRow() + FftLanes<T> - 1) / FftLanes<T>)
-    , rows(block.role[1].length)
+    : flat(block.role[1].transformed && !block.role[2].transformed)
+    , rowCells((block.HalfRow() + FftLanes<T> - 1) / FftLanes<T>)
+    , rows(flat ? std::max(block.role[1].input, block.role[1].output) : block.role[1].length)
     , planes(std::max(block.role[2].input, block.role[2].output))
     , batches(block.role[3].output * block.role[4].output)
     , longest(std::max({ block.role[0].length, block.role[1].length, block.role[2].length }))
-    , planeRows(std::max(block.role[1].input, block.role[1].output))
-    , rowLength((std::max(block.role[0].input, block.role[0].output) + 15) / 16 * 16)
+    , planeRows(flat ? 0 : std::max({ block.role[1].input, block.role[1].output, block.role[1].kernel }))
+    , rowLength((std::max({ block.role[0].input, block.role[0].output, block.role[0].kernel }) + 15) / 16 * 16)
   {}
 
   std::int64_t
+  Plane() const
+  {
+    return rows * rowCells * FftCell<T>;
+  }
+  std::int64_t
   Spectrum() const
   {
-    return batches * planes * rows * rowCells * FftCell<T>;
+    return batches * planes * Plane();
   }
   /** Numbers of a worker: two lines of cells, a transform's work, rows in space, and a plane. */
   std::int64_t
@@ -110,20 +118,37 @@ public:
     , m_Shape(block)
     , m_Functions(GetFftFunctions<T>())
     , m_PlanX(GetFftPlan<T>(block.role[0].length))
-    , m_PlanY(GetFftPlan<T>(block.role[1].transformed ? block.role[1].length : 1))
+    , m_PlanY(GetFftPlan<T>(HasColumns() ? block.role[1].length : 1))
   {}
 
-  /** `rows` rows of `length` numbers, load(row, out), to a plane of the spectrum. */
+  /** Whether planes are transformed along y too; else their rows are tasks of their own, so many at a time. */
+  bool
+  HasColumns() const
+  {
+    return m_Block.role[1].transformed && !m_Shape.flat;
+  }
+  std::int64_t
+  RowsOfTask(std::int64_t rows) const
+  {
+    return HasColumns() ? rows : std::min(rows, 2 * Lanes);
+  }
+  std::int64_t
+  TasksOf(std::int64_t rows) const
+  {
+    return (rows + RowsOfTask(rows) - 1) / RowsOfTask(rows);
+  }
+
+  /** Task `task` of a plane's `rows` rows of `length` numbers, load(row, out), to a plane of the spectrum. */
   template <typename TLoad>
   void
-  Forward(std::int64_t rows, std::int64_t length, T * spectrum, const WorkSpace<T> & space, TLoad && load) const
+  Forward(std::int64_t task, std::int64_t rows, std::int64_t length, T * spectrum, const WorkSpace<T> & space,
+          TLoad && load) const
   {
-    const bool         transformsY = m_Block.role[1].transformed;
-    T * const          plane = transformsY ? space.plane : spectrum;
+    T * const          plane = HasColumns() ? space.plane : spectrum;
     const std::int64_t pitch = m_Shape.rowCells * Cell;
-    // A kernel's rows may be longer than the block's.
-    const std::int64_t rowLength = std::max(m_Shape.rowLength, (length + 15) / 16 * 16);
-    for (std::int64_t first = 0; first < rows; first += 2 * Lanes)
+    const std::int64_t rowLength = m_Shape.rowLength;
+    const std::int64_t perTask = RowsOfTask(rows);
+    for (std::int64_t first = task * perTask; first < std::min(rows, (task + 1) * perTask); first += 2 * Lanes)
     {
       const T * in[2 * Lanes];
       T *       out[2 * Lanes];
@@ -143,7 +168,7 @@ public:
         m_PlanX, { space.first, 1 }, length, { space.second, 1 }, 0, m_PlanX.length, false, space.work);
       m_Functions.separate(space.second, m_PlanX.length, out, out + Lanes);
     }
-    for (std::int64_t c = 0; transformsY && c < m_Shape.rowCells; ++c)
+    for (std::int64_t c = 0; HasColumns() && c < m_Shape.rowCells; ++c)
     {
       m_Functions.transform(m_PlanY,
                             { plane + c * Cell, m_Shape.rowCells },
@@ -156,16 +181,17 @@ public:
     }
   }
 
-  /** A plane of the spectrum to the rows that are kept, store(row, numbers). */
+  /** Task `task` of a plane of the spectrum to the rows that are kept, store(row, numbers). */
   template <typename TStore>
   void
-  Inverse(T * spectrum, const WorkSpace<T> & space, TStore && store) const
+  Inverse(std::int64_t task, T * spectrum, const WorkSpace<T> & space, TStore && store) const
   {
     const auto &       x = m_Block.role[0];
     const auto &       y = m_Block.role[1];
-    T * const          plane = y.transformed ? space.plane : spectrum;
+    T * const          plane = HasColumns() ? space.plane : spectrum;
     const std::int64_t pitch = m_Shape.rowCells * Cell;
-    for (std::int64_t c = 0; y.transformed && c < m_Shape.rowCells; ++c)
+    const std::int64_t perTask = RowsOfTask(y.output);
+    for (std::int64_t c = 0; HasColumns() && c < m_Shape.rowCells; ++c)
     {
       m_Functions.transform(m_PlanY,
                             { spectrum + c * Cell, m_Shape.rowCells },
@@ -176,7 +202,7 @@ public:
                             true,
                             space.work);
     }
-    for (std::int64_t first = 0; first < y.output; first += 2 * Lanes)
+    for (std::int64_t first = task * perTask; first < std::min(y.output, (task + 1) * perTask); first += 2 * Lanes)
     {
       const T * in[2 * Lanes];
       T *       out[2 * Lanes];
@@ -206,65 +232,99 @@ private:
   const FftPlan<T> &       m_PlanY;
 };
 
-/** The kernel's spectrum, [row][cell][plane], times what the transforms of both leave to be scaled. */
+/** The axis that is transformed last: across planes, or along the columns of each. */
 template <typename T>
-std::shared_ptr<T>
-MakeKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, Executor & executor)
+const ConvolutionBlock::Axis &
+LastAxis(const ConvolutionBlock & block)
 {
-  constexpr std::int64_t  Cell = FftCell<T>;
-  const auto &            z = block.role[2];
-  const CellShape<T>      shape(block);
+  return block.role[CellShape<T>(block).flat ? 1 : 2];
+}
+
+/** Numbers of a kernel's rows, and of its spectrum. */
+template <typename T>
+std::int64_t
+NumbersOfKernelRows(const ConvolutionBlock & block)
+{
+  const CellShape<T> shape(block);
+  const bool         hasColumns = block.role[1].transformed && !shape.flat;
+  return LastAxis<T>(block).kernel * (hasColumns ? shape.rows : 1) * shape.rowCells * FftCell<T>;
+}
+template <typename T>
+std::int64_t
+NumbersOfKernelSpectrum(const ConvolutionBlock & block)
+{
+  const auto & last = LastAxis<T>(block);
+  return NumbersOfKernelRows<T>(block) / last.kernel * (last.transformed ? last.length : 1);
+}
+
+/** The kernel, times what the transforms of both leave to be scaled, transformed along all axes but the last:
+ * [plane][row][cell], or [row][cell]. spaceOf(worker): a WorkSpace. */
+template <typename T, typename TSpaceOf>
+void
+TransformKernelRows(const ConvolutionKernel & kernel, const ConvolutionBlock & block, Executor & executor,
+                    TSpaceOf && spaceOf, T * out)
+{
   const PlaneTransform<T> planes(block);
-  const FftFunctions<T> & functions = GetFftFunctions<T>();
-  const FftPlan<T> &      planZ = GetFftPlan<T>(z.transformed ? z.length : 1);
-  const std::int64_t      rows = block.role[1].transformed ? block.role[1].length : 1;
+  const CellShape<T>      shape(block);
+  const auto &            z = block.role[2];
+  const std::int64_t      rows = block.role[1].kernel;
+  const std::int64_t      plane = NumbersOfKernelRows<T>(block) / LastAxis<T>(block).kernel * (shape.flat ? rows : 1);
+  const Coordinates       strides = DenseStrides(kernel.GetExtent());
+  const std::int64_t      perPlane = planes.TasksOf(rows);
   double                  scale = 0.25;
   for (int r = 0; r < 3; ++r)
   {
     scale /= block.role[r].transformed ? static_cast<double>(block.role[r].length) : 1.0;
   }
-  const auto allocate = [](std::int64_t numbers) {
+  executor.ParallelFor(z.kernel * perPlane, [&](std::int64_t task, unsigned int worker) {
+    const std::int64_t at = task / perPlane;
+    planes.Forward(task % perPlane,
+                   rows,
+                   block.role[0].kernel,
+                   out + at * plane,
+                   spaceOf(worker),
+                   [&](std::int64_t row, T * numbers) {
+                     const double * const weights =
+                       kernel.GetWeights().data() + at * strides[z.axis] + row * strides[block.role[1].axis];
+                     for (std::int64_t i = 0; i < block.role[0].kernel; ++i)
+                     {
+                       numbers[i] = static_cast<T>(weights[i * strides[block.role[0].axis]] * scale);
+                     }
+                   });
+  });
+}
+
+/** The kernel's spectrum, [row][cell][plane], or [cell][row]. */
+template <typename T>
+std::shared_ptr<T>
+MakeKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, Executor & executor)
+{
+  constexpr std::int64_t  Cell = FftCell<T>;
+  const auto &            last = LastAxis<T>(block);
+  const CellShape<T>      shape(block);
+  const FftFunctions<T> & functions = GetFftFunctions<T>();
+  const FftPlan<T> &      plan = GetFftPlan<T>(last.transformed ? last.length : 1);
+  const auto              allocate = [](std::int64_t numbers) {
     constexpr std::align_val_t alignment{ 64 };
     return std::shared_ptr<T>(
       static_cast<T *>(::operator new(static_cast<std::size_t>(numbers) * sizeof(T), alignment)),
       [alignment](T * memory) { ::operator delete(memory, alignment); });
   };
-  // Before the transform across the planes: the kernel's own planes alone.
-  const std::int64_t columns = rows * shape.rowCells;
-  const auto         partial = allocate(z.kernel * columns * Cell);
-  const auto         spectrum = allocate(columns * planZ.length * Cell);
-  // A worker's space for the kernel's extents, which may exceed the block's.
-  CellShape<T> kernelShape = shape;
-  kernelShape.planeRows = std::max(shape.planeRows, block.role[1].kernel);
-  kernelShape.rowLength = std::max(shape.rowLength, (block.role[0].kernel + 15) / 16 * 16);
-  const auto        workers = static_cast<std::int64_t>(executor.GetConcurrency());
-  const auto        memory = allocate(kernelShape.Worker() * workers);
-  const Coordinates strides = DenseStrides(kernel.GetExtent());
-  executor.ParallelFor(z.kernel, [&](std::int64_t plane, unsigned int worker) {
-    const WorkSpace<T> space(memory.get() + worker * kernelShape.Worker(), kernelShape);
-    planes.Forward(block.role[1].kernel,
-                   block.role[0].kernel,
-                   partial.get() + plane * columns * Cell,
-                   space,
-                   [&](std::int64_t row, T * out) {
-                     const double * const weights =
-                       kernel.GetWeights().data() + plane * strides[z.axis] + row * strides[block.role[1].axis];
-                     for (std::int64_t i = 0; i < block.role[0].kernel; ++i)
-                     {
-                       out[i] = static_cast<T>(weights[i * strides[block.role[0].axis]] * scale);
-                     }
-                   });
-  });
+  const std::int64_t columns = NumbersOfKernelRows<T>(block) / last.kernel / Cell;
+  const auto         partial = allocate(NumbersOfKernelRows<T>(block));
+  const auto         spectrum = allocate(NumbersOfKernelSpectrum<T>(block));
+  const auto         memory = allocate(shape.Worker() * executor.GetConcurrency());
+  const auto spaceOf = [&](unsigned int worker) { return WorkSpace<T>(memory.get() + worker * shape.Worker(), shape); };
+  TransformKernelRows(kernel, block, executor, spaceOf, partial.get());
   executor.ParallelFor(columns, [&](std::int64_t column, unsigned int worker) {
-    const WorkSpace<T> space(memory.get() + worker * kernelShape.Worker(), kernelShape);
-    functions.transform(planZ,
+    functions.transform(plan,
                         { partial.get() + column * Cell, columns },
-                        z.kernel,
-                        { spectrum.get() + column * planZ.length * Cell, 1 },
+                        last.kernel,
+                        { spectrum.get() + column * plan.length * Cell, 1 },
                         0,
-                        planZ.length,
+                        plan.length,
                         false,
-                        space.work);
+                        spaceOf(worker).work);
   });
   return spectrum;
 }
@@ -273,21 +333,14 @@ template <typename T>
 std::shared_ptr<void>
 GetKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, Executor & executor)
 {
-  // Never destroyed: runs may outlive static destruction in other threads.
-  static auto & cache = *new ResourceCache;
   std::string key = std::string(sizeof(T) == 4 ? "float" : "double") + " " + GetCpuLevel().name + " " + kernel.GetKey();
-  std::size_t numbers = static_cast<std::size_t>(FftCell<T>);
   for (int r = 0; r < 3; ++r)
   {
-    const auto & role = block.role[r];
-    if (role.transformed)
-    {
-      key += " " + std::to_string(role.length);
-      numbers *= static_cast<std::size_t>(r == 0 ? CellShape<T>(block).rowCells : role.length);
-    }
+    key += block.role[r].transformed ? " " + std::to_string(block.role[r].length) : std::string();
   }
-  return cache.GetOrMake(
-    key, [&] { return ResourceCache::Entry{ MakeKernelSpectrum<T>(kernel, block, executor), numbers * sizeof(T) }; });
+  const auto bytes = static_cast<std::size_t>(NumbersOfKernelSpectrum<T>(block)) * sizeof(T);
+  return GetConvolutionCache().GetOrMake(
+    key, [&] { return ResourceCache::Entry{ MakeKernelSpectrum<T>(kernel, block, executor), bytes }; });
 }
 
 /** The largest block of an image: so large that its spectrum is at most LargestSpectrumBytes, if it can be. */
@@ -323,12 +376,24 @@ LargestBlock(const ImageConvolutionOperation & operation, const Coordinates & im
   }
 }
 
+/** Scratch of a block, in numbers. */
+template <typename T>
+struct BlockMemory
+{
+  T *          spectrum;
+  T *          spaces; ///< of the workers
+  std::int64_t space;  ///< from one worker's to the next one's
+  /** Where two axes are transformed: room for the kernel's rows, if its spectrum shall not be kept; nullptr. */
+  T * kernelRows;
+};
+
 /** Convolves one block of the output by call.operation, a ImageConvolutionOperation: rows.Load(at, axis, n, row) gives
  * n numbers of the input's line through `at`, and rows.Store(at, axis, n, row) takes those of the output's. `support`
  * as in ConvolutionBlock. */
 template <typename T, typename TRows>
 void
-RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const Box * support = nullptr)
+RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const BlockMemory<T> & memory,
+         const Box * support = nullptr)
 {
   constexpr std::int64_t  Cell = FftCell<T>;
   const auto &            operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
@@ -336,44 +401,53 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
   const CellShape<T>      shape(block);
   const PlaneTransform<T> planes(block);
   const FftFunctions<T> & functions = GetFftFunctions<T>();
+  const auto &            y = block.role[1];
   const auto &            z = block.role[2];
-  const FftPlan<T> &      planZ = GetFftPlan<T>(z.transformed ? z.length : 1);
-  const auto              held = GetKernelSpectrum<T>(*operation.kernel, block, *call.executor);
-  const T * const         kernelSpectrum = static_cast<const T *>(held.get());
-  T * const               spectrum = static_cast<T *>(call.scratch);
-  const auto              spaceOf = [&](unsigned int worker) {
-    return WorkSpace<T>(spectrum + shape.Spectrum() + worker * shape.Worker(), shape);
-  };
+  const auto &            last = LastAxis<T>(block);
+  const FftPlan<T> &      planLast = GetFftPlan<T>(last.transformed ? last.length : 1);
+  T * const               spectrum = memory.spectrum;
+  const auto spaceOf = [&](unsigned int worker) { return WorkSpace<T>(memory.spaces + worker * memory.space, shape); };
   const auto stops = [&] { return call.control && call.control->ShouldStop(); };
   // In this mode what lies beyond is 0 once the constant is subtracted.
   const T constant =
     operation.boundary.mode == BoundaryMode::Constant ? static_cast<T>(operation.boundary.constant) : T(0);
-  const T            constantSum = static_cast<T>(operation.boundary.constant * operation.kernel->GetSum());
-  const std::int64_t planeNumbers = shape.rows * shape.rowCells * Cell;
-  const auto         batchIndex = [&](std::int64_t batch, Coordinates & at) {
+  const T    constantSum = static_cast<T>(operation.boundary.constant * operation.kernel->GetSum());
+  const auto batchIndex = [&](std::int64_t batch, Coordinates & at) {
     const auto & third = block.role[3];
     const auto & fourth = block.role[4];
     at[third.axis] = third.lower + batch % third.output;
     at[fourth.axis] = fourth.lower + batch / third.output;
   };
+  std::shared_ptr<void> held;
+  if (memory.kernelRows)
+  {
+    TransformKernelRows(*operation.kernel, block, *call.executor, spaceOf, memory.kernelRows);
+  }
+  else
+  {
+    held = GetKernelSpectrum<T>(*operation.kernel, block, *call.executor);
+  }
+  const T * const kernelSpectrum = static_cast<const T *>(held.get());
 
-  call.executor->ParallelFor(shape.batches * z.input, [&](std::int64_t task, unsigned int worker) {
+  const std::int64_t tasksThere = planes.TasksOf(y.input);
+  call.executor->ParallelFor(shape.batches * z.input * tasksThere, [&](std::int64_t task, unsigned int worker) {
     if (stops())
     {
       return;
     }
-    const std::int64_t plane = task % z.input;
-    const std::int64_t batch = task / z.input;
+    const std::int64_t plane = task / tasksThere % z.input;
+    const std::int64_t batch = task / tasksThere / z.input;
     Coordinates        at{};
     batchIndex(batch, at);
     at[z.axis] = z.lower + plane;
-    planes.Forward(block.role[1].input,
+    planes.Forward(task % tasksThere,
+                   y.input,
                    block.role[0].input,
-                   spectrum + (batch * shape.planes + plane) * planeNumbers,
+                   spectrum + (batch * shape.planes + plane) * shape.Plane(),
                    spaceOf(worker),
                    [&](std::int64_t row, T * out) {
                      Coordinates line = at;
-                     line[block.role[1].axis] = block.role[1].lower + row;
+                     line[y.axis] = y.lower + row;
                      line[block.role[0].axis] = block.role[0].lower;
                      rows.Load(line, block.role[0].axis, block.role[0].input, out);
                      for (std::int64_t i = 0; constant != T(0) && i < block.role[0].input; ++i)
@@ -383,60 +457,103 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
                    });
   });
 
+  const auto convolve = [&](T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) {
+    const T * factors = kernelSpectrum + index * planLast.length * Cell;
+    if (memory.kernelRows)
+    {
+      functions.transform(planLast,
+                          { memory.kernelRows + index * Cell, shape.rowCells },
+                          last.kernel,
+                          { space.second, 1 },
+                          0,
+                          planLast.length,
+                          false,
+                          space.work);
+      factors = space.second;
+    }
+    functions.transform(
+      planLast, { column, stride }, last.input, { space.first, 1 }, 0, planLast.length, false, space.work);
+    functions.multiply(space.first, factors, 1, planLast.length);
+    functions.transform(planLast,
+                        { space.first, 1 },
+                        planLast.length,
+                        { column, stride },
+                        last.crop,
+                        last.crop + last.output,
+                        true,
+                        space.work);
+  };
   const std::int64_t columns = shape.rows * shape.rowCells;
-  const bool         transformsY = block.role[1].transformed;
-  call.executor->ParallelFor(shape.batches * shape.rows, [&](std::int64_t task, unsigned int worker) {
+  const std::int64_t columnTasks = shape.batches * (shape.flat ? shape.planes * shape.rowCells : shape.rows);
+  call.executor->ParallelFor(columnTasks, [&](std::int64_t task, unsigned int worker) {
     if (stops())
     {
+      return;
+    }
+    const WorkSpace<T> space = spaceOf(worker);
+    if (shape.flat)
+    {
+      const std::int64_t c = task % shape.rowCells;
+      convolve(spectrum + task / shape.rowCells * shape.Plane() + c * Cell, shape.rowCells, c, space);
       return;
     }
     const std::int64_t row = task % shape.rows;
-    const WorkSpace<T> space = spaceOf(worker);
     for (std::int64_t c = 0; c < shape.rowCells; ++c)
     {
       T * const column = spectrum + (task / shape.rows * shape.planes * columns + row * shape.rowCells + c) * Cell;
-      const T * const factors = kernelSpectrum + ((transformsY ? row : 0) * shape.rowCells + c) * planZ.length * Cell;
-      if (!z.transformed)
+      if (z.transformed)
       {
-        for (std::int64_t plane = 0; plane < z.output; ++plane)
-        {
-          functions.multiply(column + plane * columns * Cell, factors, 0, 1);
-        }
+        convolve(column, columns, row * shape.rowCells + c, space);
         continue;
       }
-      functions.transform(planZ, { column, columns }, z.input, { space.first, 1 }, 0, planZ.length, false, space.work);
-      functions.multiply(space.first, factors, 1, planZ.length);
-      functions.transform(
-        planZ, { space.first, 1 }, planZ.length, { column, columns }, z.crop, z.crop + z.output, true, space.work);
+      for (std::int64_t plane = 0; plane < z.output; ++plane)
+      {
+        functions.multiply(column + plane * columns * Cell, kernelSpectrum + c * Cell, 0, 1);
+      }
     }
   });
 
-  call.executor->ParallelFor(shape.batches * z.output, [&](std::int64_t task, unsigned int worker) {
+  const std::int64_t tasksBack = planes.TasksOf(y.output);
+  call.executor->ParallelFor(shape.batches * z.output * tasksBack, [&](std::int64_t task, unsigned int worker) {
     if (stops())
     {
       return;
     }
-    const std::int64_t plane = task % z.output;
-    const std::int64_t batch = task / z.output;
+    const std::int64_t plane = task / tasksBack % z.output;
+    const std::int64_t batch = task / tasksBack / z.output;
     Coordinates        at{};
     batchIndex(batch, at);
     at[z.axis] = output.lower[z.axis] + plane;
-    planes.Inverse(
-      spectrum + (batch * shape.planes + plane) * planeNumbers, spaceOf(worker), [&](std::int64_t row, T * sums) {
-        Coordinates line = at;
-        line[block.role[1].axis] = output.lower[block.role[1].axis] + row;
-        line[block.role[0].axis] = output.lower[block.role[0].axis];
-        for (std::int64_t i = 0; constant != T(0) && i < block.role[0].output; ++i)
-        {
-          sums[i] += constantSum;
-        }
-        rows.Store(line, block.role[0].axis, block.role[0].output, sums);
-      });
+    std::int64_t finished = 0;
+    planes.Inverse(task % tasksBack,
+                   spectrum + (batch * shape.planes + plane) * shape.Plane(),
+                   spaceOf(worker),
+                   [&](std::int64_t row, T * sums) {
+                     Coordinates line = at;
+                     line[y.axis] = output.lower[y.axis] + row;
+                     line[block.role[0].axis] = output.lower[block.role[0].axis];
+                     for (std::int64_t i = 0; constant != T(0) && i < block.role[0].output; ++i)
+                     {
+                       sums[i] += constantSum;
+                     }
+                     rows.Store(line, block.role[0].axis, block.role[0].output, sums);
+                     finished += block.role[0].output;
+                   });
     if (call.control)
     {
-      call.control->AddFinishedVoxels(block.role[0].output * block.role[1].output);
+      call.control->AddFinishedVoxels(finished);
     }
   });
+}
+
+/** With `memory` for the block's spectrum and all workers of the call's executor. */
+template <typename T, typename TRows>
+void
+RunBlock(const KernelCall & call, const TRows & rows, const Box & output, T * memory)
+{
+  const auto &       operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
+  const CellShape<T> shape(ConvolutionBlock(operation, output, call.image.Extents()));
+  RunBlock<T>(call, rows, output, { memory, memory + shape.Spectrum(), shape.Worker(), nullptr });
 }
 
 } // namespace chunkwise

@@ -2,6 +2,7 @@
 #include "chunkwiseCpuConvolutionRows.h"
 #include "chunkwiseCpuFftBlock.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseRealOf.h"
 
 namespace chunkwise
 {
@@ -52,11 +53,11 @@ template <typename T>
 void
 Run(const KernelCall & call)
 {
-  const auto &             operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
-  const ConvolutionRows<T> rows(call, call.output.box);
-  const Coordinates        image = call.image.Extents();
-  Coordinates              most{};
-  std::int64_t             planes = 0;
+  const auto &                   operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
+  const ScaledConvolutionRows<T> rows(call);
+  const Coordinates              image = call.image.Extents();
+  Coordinates                    most{};
+  std::int64_t                   planes = 0;
   if (BlockOfPlane<T>(operation, image, most, planes, call.output.box.Extents()) && planes < FewPlanes)
   {
     const std::vector<Box> blocks = CutIntoBlocks(call.output.box, most);
@@ -65,21 +66,20 @@ Run(const KernelCall & call)
       InlineExecutor alone;
       KernelCall     part = call;
       part.executor = &alone;
-      part.scratch = static_cast<T *>(call.scratch) + worker * numbers;
-      RunBlock<T>(part, rows, blocks[static_cast<std::size_t>(i)]);
+      RunBlock<T>(part, rows, blocks[static_cast<std::size_t>(i)], static_cast<T *>(call.scratch) + worker * numbers);
     });
     return;
   }
   for (const Box & block : CutIntoBlocks(call.output.box, LargestBlock<T>(operation, image)))
   {
-    RunBlock<T>(call, rows, block);
+    RunBlock<T>(call, rows, block, static_cast<T *>(call.scratch));
   }
 }
 
 void
 RunConvolution(const KernelCall & call)
 {
-  if (ConvolvesInDouble(call.inputs[0].kind))
+  if (UsesDouble(call.inputs[0].kind))
   {
     Run<double>(call);
   }
@@ -116,7 +116,7 @@ std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
-  return ConvolvesInDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk)
+  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk)
                                                 : ScratchOf<float>(convolution, chunk);
 }
 

@@ -1,7 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuConvolutionRows.h"
 #include "chunkwiseCpuFftBlock.h"
+#include "chunkwiseCpuTeam.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseRealOf.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <atomic>
@@ -9,8 +11,8 @@
 
 // Each node's part is a convolution of a block, added to sums of the whole chunk, colors of nodes whose parts do not
 // overlap one after the other. In three dimensions a node's planes and columns are shared by the workers. In two a node
-// is the work of one worker, who takes the next one when done, and waits before it adds for those that come first at
-// the same voxels: they were taken earlier.
+// is the work of one worker, whose cache holds it; he takes the next one when done, and waits before he adds for those
+// that come first at the same voxels: they were taken earlier. Who finds none left helps the others with theirs.
 namespace chunkwise
 {
 
@@ -47,17 +49,58 @@ struct NodePart
   std::vector<std::size_t> before;
 };
 
-/** Which parts have been added. */
+/** Indices that workers take in turn, while others may be at something else. */
+class SharedIndices
+{
+public:
+  explicit SharedIndices(std::int64_t count)
+    : m_Count(count)
+  {}
+
+  template <typename TBody>
+  void
+  Take(TBody && body)
+  {
+    for (std::int64_t i = m_Next++; i < m_Count; i = m_Next++)
+    {
+      body(i);
+      m_Done.fetch_add(1, std::memory_order_release);
+    }
+  }
+  bool
+  AreDone() const
+  {
+    return m_Done.load(std::memory_order_acquire) == m_Count;
+  }
+
+private:
+  const std::int64_t        m_Count;
+  std::atomic<std::int64_t> m_Next{ 0 };
+  std::atomic<std::int64_t> m_Done{ 0 };
+};
+
+/** Which parts have been added, to sums that all are cleared before. */
 class AddedParts
 {
 public:
-  explicit AddedParts(std::size_t count)
+  AddedParts(std::size_t count, const SharedIndices & cleared)
     : m_Added(count)
+    , m_Cleared(cleared)
   {}
+
+  bool
+  AreAll() const
+  {
+    return m_Count.load(std::memory_order_acquire) == m_Added.size();
+  }
 
   void
   Await(const NodePart & part) const
   {
+    while (!m_Cleared.AreDone())
+    {
+      std::this_thread::yield();
+    }
     for (const std::size_t other : part.before)
     {
       while (!m_Added[other].load(std::memory_order_acquire))
@@ -72,19 +115,27 @@ public:
   {
   public:
     Guard(AddedParts & parts, std::size_t part)
-      : m_Added(parts.m_Added[part])
+      : m_Parts(parts)
+      , m_Part(part)
     {}
     Guard(const Guard &) = delete;
     Guard &
     operator=(const Guard &) = delete;
-    ~Guard() { m_Added.store(true, std::memory_order_release); }
+    ~Guard()
+    {
+      m_Parts.m_Added[m_Part].store(true, std::memory_order_release);
+      m_Parts.m_Count.fetch_add(1, std::memory_order_release);
+    }
 
   private:
-    std::atomic<bool> & m_Added;
+    AddedParts &      m_Parts;
+    const std::size_t m_Part;
   };
 
 private:
   std::vector<std::atomic<bool>> m_Added;
+  std::atomic<std::size_t>       m_Count{ 0 };
+  const SharedIndices &          m_Cleared;
 };
 
 /** The rows of one node: weighted as they enter or as they leave, and added. */
@@ -92,16 +143,19 @@ template <typename T>
 class NodeRows
 {
 public:
-  NodeRows(const KernelCall & call, const KernelCall & factorCall, const VaryingConvolutionOperation & operation,
-           const NodePart & part, const AddedParts & added, T * sums)
+  NodeRows(const KernelCall & call, const VaryingConvolutionOperation & operation, const NodePart & part,
+           const AddedParts & added, T * sums)
     : m_Operation(operation)
     , m_Part(part)
     , m_Added(added)
     , m_Output(call.output.box)
     , m_Strides(DenseStrides(call.output.box.Extents()))
     , m_Support(part.support)
-    , m_Rows(call, part.output)
-    , m_Factors(factorCall, operation.order == VaryingOrder::ConvolveThenWeight ? part.output : part.support)
+    , m_Rows(call)
+    , m_Factors(
+        ConvolutionFactorRows<T>::Of(static_cast<const ImageConvolutionOperation &>(*call.operation),
+                                     operation.order == VaryingOrder::WeightThenConvolve, call.image.Extents(),
+                                     operation.order == VaryingOrder::WeightThenConvolve ? part.support : part.output))
     , m_Sums(sums)
   {
     const Coordinates position = operation.GetNodePosition(part.node);
@@ -168,27 +222,43 @@ private:
   const Coordinates                   m_Strides;
   const Box                           m_Support;
   const ConvolutionRows<T>            m_Rows;
-  const ConvolutionRows<T>            m_Factors;
+  const ConvolutionFactorRows<T>      m_Factors;
   T * const                           m_Sums;
   std::vector<T>                      m_Weights[MaxDimension];
 };
 
-/** Scratch of a part: what its largest block takes. */
+/** Scratch of the largest block of any part, in numbers. */
 template <typename T>
-std::int64_t
-NumbersOfPart(const VaryingConvolutionOperation & operation, const Coordinates & extent, const Coordinates & image,
-              std::int64_t workers)
+struct PartShape
 {
-  const ImageConvolutionOperation node = operation.GetNodeOperation(0);
-  const Coordinates               largest = LargestBlock<T>(node, image);
-  Coordinates                     most{};
-  for (int a = 0; a < MaxDimension; ++a)
+  std::int64_t spectrum;
+  std::int64_t space;      ///< of a worker
+  std::int64_t kernelRows; ///< 0: spectra are kept
+
+  PartShape(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image)
   {
-    most[a] = std::min(extent[a], largest[a]);
+    const ImageConvolutionOperation node = operation.GetNodeOperation(0);
+    const Coordinates               largest = LargestBlock<T>(node, image);
+    Coordinates                     most = operation.GetLargestReach(output, image);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      most[a] = std::min(most[a], largest[a]);
+    }
+    const auto         block = ConvolutionBlock::Largest(node, most, image);
+    const CellShape<T> shape(block);
+    spectrum = shape.Spectrum();
+    space = shape.Worker();
+    // Spectra that drive each other out of what is kept are better made where they are needed.
+    const auto kept = static_cast<std::int64_t>(GetConvolutionCacheBytes() / sizeof(T));
+    const auto count = static_cast<std::int64_t>(operation.kernels.size());
+    kernelRows = shape.flat && NumbersOfKernelSpectrum<T>(block) > kept / count ? NumbersOfKernelRows<T>(block) : 0;
   }
-  const CellShape<T> shape(ConvolutionBlock::Largest(node, most, image));
-  return shape.Spectrum() + shape.Worker() * workers;
-}
+  std::int64_t
+  Part() const
+  {
+    return spectrum + kernelRows;
+  }
+};
 
 bool
 SharesNodes(const VaryingConvolutionOperation & operation)
@@ -230,23 +300,88 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const VaryingConvolutionOperation &>(*call.operation))
     , m_Sums(static_cast<T *>(call.scratch))
-    , m_Parts(m_Sums + (call.output.box.NumberOfVoxels() + 63) / 64 * 64)
-    , m_PerWorker(NumbersOfPart<T>(m_Operation, m_Operation.GetLargestReach(call.output.box, call.image.Extents()),
-                                   call.image.Extents(), 1))
+    , m_Shape(m_Operation, call.output.box, call.image.Extents())
+    , m_Spaces(m_Sums + (call.output.box.NumberOfVoxels() + 63) / 64 * 64)
+    , m_Parts(m_Spaces + m_Shape.space * call.executor->GetConcurrency())
   {}
 
   void
   Run() const
   {
     const Box &        output = m_Call.output.box;
-    const Coordinates  image = m_Call.image.Extents();
     const std::int64_t row = output.Extent(0);
     const std::int64_t rows = output.NumberOfVoxels() / row;
-    m_Call.executor->ParallelFor(
-      rows, [&](std::int64_t r, unsigned int) { std::fill(m_Sums + r * row, m_Sums + (r + 1) * row, T(0)); });
+    const std::int64_t rowsOfTask = std::max<std::int64_t>(1, 8192 / row);
+    const std::int64_t tasks = (rows + rowsOfTask - 1) / rowsOfTask;
+    const auto         clear = [&](std::int64_t task) {
+      std::fill(m_Sums + task * rowsOfTask * row, m_Sums + std::min(rows, (task + 1) * rowsOfTask) * row, T(0));
+    };
+    const ImageConvolutionOperation first = m_Operation.GetNodeOperation(0);
+    KernelCall                      call = m_Call;
+    call.operation = &first;
+    const ConvolutionRows<T> finished(call);
+    const auto               finish = [&](std::int64_t task) {
+      const std::int64_t end = std::min(rows, (task + 1) * rowsOfTask);
+      for (std::int64_t r = task * rowsOfTask; r < end; ++r)
+      {
+        Coordinates  at = output.lower;
+        std::int64_t rest = r;
+        for (int a = 1; a < MaxDimension; ++a)
+        {
+          at[a] += rest % output.Extent(a);
+          rest /= output.Extent(a);
+        }
+        finished.Finish(at, 0, row, m_Sums + r * row);
+      }
+      if (m_Call.control)
+      {
+        m_Call.control->AddFinishedVoxels((end - task * rowsOfTask) * row);
+      }
+    };
 
-    Coordinates  colors{};
-    std::int64_t allColors = 1;
+    const std::vector<NodePart> parts = MakeParts();
+    SharedIndices               clearing(tasks);
+    SharedIndices               finishing(tasks);
+    AddedParts                  added(parts.size(), clearing);
+    const auto                  run = [&](std::size_t i, Executor & executor, T * memory) {
+      const AddedParts::Guard guard(added, i);
+      RunPart(parts[i], added, executor, memory);
+    };
+    Executor & executor = *m_Call.executor;
+    if (SharesNodes(m_Operation))
+    {
+      executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int) { clearing.Take(clear); });
+      for (std::size_t i = 0; i < parts.size(); ++i)
+      {
+        run(i, executor, m_Parts);
+      }
+      executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int) { finishing.Take(finish); });
+      return;
+    }
+    // All at one go: waking the workers takes a while.
+    Team                     team(executor.GetConcurrency());
+    std::atomic<std::size_t> next{ 0 };
+    executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int worker) {
+      Team::Member member(team, worker);
+      clearing.Take(clear);
+      for (std::size_t i = next++; i < parts.size(); i = next++)
+      {
+        run(i, member, m_Parts + worker * m_Shape.Part());
+      }
+      team.Help(worker, [&] { return added.AreAll(); });
+      finishing.Take(finish);
+    });
+  }
+
+private:
+  /** Color after color. */
+  std::vector<NodePart>
+  MakeParts() const
+  {
+    const Box &       output = m_Call.output.box;
+    const Coordinates image = m_Call.image.Extents();
+    Coordinates       colors{};
+    std::int64_t      allColors = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
       colors[a] = ColorsOf(m_Operation, a, output, image);
@@ -270,67 +405,45 @@ public:
       }
       ofColor[static_cast<std::size_t>(color)].push_back(part);
     }
-    std::vector<NodePart> parts;
+    const Coordinates         strides = DenseStrides(m_Operation.nodes);
+    std::vector<std::int64_t> place(m_Operation.kernels.size(), -1);
+    std::vector<NodePart>     parts;
     for (const auto & together : ofColor)
     {
-      const std::size_t earlier = parts.size();
       for (NodePart part : together)
       {
-        for (std::size_t i = 0; i < earlier; ++i)
+        // Only nodes this close can overlap.
+        const Coordinates position = m_Operation.GetNodePosition(part.node);
+        Box               near{};
+        for (int a = 0; a < MaxDimension; ++a)
         {
-          if (!Intersect(parts[i].output, part.output).IsEmpty())
+          near.lower[a] = std::max<std::int64_t>(position[a] - colors[a] + 1, 0);
+          near.upper[a] = std::min(position[a] + colors[a], m_Operation.nodes[a]);
+        }
+        for (std::int64_t i = 0; i < near.NumberOfVoxels(); ++i)
+        {
+          std::int64_t node = 0;
+          std::int64_t rest = i;
+          for (int a = 0; a < MaxDimension; ++a)
           {
-            part.before.push_back(i);
+            node += (near.lower[a] + rest % near.Extent(a)) * strides[a];
+            rest /= near.Extent(a);
+          }
+          const std::int64_t earlier = place[static_cast<std::size_t>(node)];
+          if (earlier >= 0 && !Intersect(parts[static_cast<std::size_t>(earlier)].output, part.output).IsEmpty())
+          {
+            part.before.push_back(static_cast<std::size_t>(earlier));
           }
         }
+        place[static_cast<std::size_t>(part.node)] = static_cast<std::int64_t>(parts.size());
         parts.push_back(part);
       }
     }
-    AddedParts added(parts.size());
-    const auto run = [&](std::int64_t i, Executor & executor, T * scratch) {
-      const auto              number = static_cast<std::size_t>(i);
-      const AddedParts::Guard guard(added, number);
-      RunPart(parts[number], added, executor, scratch);
-    };
-    const auto count = static_cast<std::int64_t>(parts.size());
-    if (SharesNodes(m_Operation))
-    {
-      for (std::int64_t i = 0; i < count; ++i)
-      {
-        run(i, *m_Call.executor, m_Parts);
-      }
-    }
-    else
-    {
-      m_Call.executor->ParallelFor(count, [&](std::int64_t i, unsigned int worker) {
-        InlineExecutor alone;
-        run(i, alone, m_Parts + worker * m_PerWorker);
-      });
-    }
-
-    const ImageConvolutionOperation first = m_Operation.GetNodeOperation(0);
-    KernelCall                      call = m_Call;
-    call.operation = &first;
-    const ConvolutionRows<T> finish(call, Box::FromExtent(Coordinates::Filled(0)));
-    m_Call.executor->ParallelFor(rows, [&](std::int64_t r, unsigned int) {
-      Coordinates  at = output.lower;
-      std::int64_t rest = r;
-      for (int a = 1; a < MaxDimension; ++a)
-      {
-        at[a] += rest % output.Extent(a);
-        rest /= output.Extent(a);
-      }
-      finish.Finish(at, 0, row, m_Sums + r * row);
-      if (m_Call.control)
-      {
-        m_Call.control->AddFinishedVoxels(row);
-      }
-    });
+    return parts;
   }
 
-private:
   void
-  RunPart(const NodePart & part, const AddedParts & added, Executor & executor, T * scratch) const
+  RunPart(const NodePart & part, const AddedParts & added, Executor & executor, T * memory) const
   {
     StopOnly control(m_Call.control);
     if (control.ShouldStop())
@@ -339,32 +452,32 @@ private:
     }
     const bool                      spreads = m_Operation.order == VaryingOrder::WeightThenConvolve;
     const ImageConvolutionOperation node = m_Operation.GetNodeOperation(part.node);
-    const ImageConvolutionOperation factors = m_Operation.GetNodeOperation(part.node, spreads);
     KernelCall                      call = m_Call;
     call.operation = &node;
     call.executor = &executor;
-    call.scratch = scratch;
     call.control = &control;
-    KernelCall factorCall = call;
-    factorCall.operation = &factors;
-    const NodeRows<T> rows(call, factorCall, m_Operation, part, added, m_Sums);
+    const NodeRows<T>    rows(call, m_Operation, part, added, m_Sums);
+    const BlockMemory<T> scratch{
+      memory, m_Spaces, m_Shape.space, m_Shape.kernelRows > 0 ? memory + m_Shape.spectrum : nullptr
+    };
     for (const Box & block : CutIntoBlocks(part.output, LargestBlock<T>(node, m_Call.image.Extents())))
     {
-      RunBlock<T>(call, rows, block, spreads ? &part.support : nullptr);
+      RunBlock<T>(call, rows, block, scratch, spreads ? &part.support : nullptr);
     }
   }
 
   const KernelCall &                  m_Call;
   const VaryingConvolutionOperation & m_Operation;
   T * const                           m_Sums;
+  const PartShape<T>                  m_Shape;
+  T * const                           m_Spaces;
   T * const                           m_Parts;
-  const std::int64_t                  m_PerWorker;
 };
 
 void
 RunVaryingConvolution(const KernelCall & call)
 {
-  if (ConvolvesInDouble(call.inputs[0].kind))
+  if (UsesDouble(call.inputs[0].kind))
   {
     VaryingConvolution<double>(call).Run();
   }
@@ -378,11 +491,10 @@ template <typename T>
 std::size_t
 ScratchOf(const VaryingConvolutionOperation & operation, const ChunkShape & chunk)
 {
-  const Coordinates image = chunk.image.Extents();
-  const Coordinates extent = operation.GetLargestReach(chunk.outputBox, image);
-  std::int64_t      numbers = (chunk.outputBox.NumberOfVoxels() + 63) / 64 * 64;
-  numbers += SharesNodes(operation) ? NumbersOfPart<T>(operation, extent, image, chunk.concurrency)
-                                    : NumbersOfPart<T>(operation, extent, image, 1) * chunk.concurrency;
+  const PartShape<T> shape(operation, chunk.outputBox, chunk.image.Extents());
+  std::int64_t       numbers = (chunk.outputBox.NumberOfVoxels() + 63) / 64 * 64;
+  numbers += shape.space * chunk.concurrency;
+  numbers += shape.Part() * (SharesNodes(operation) ? 1 : chunk.concurrency);
   return static_cast<std::size_t>(numbers) * sizeof(T);
 }
 
@@ -390,7 +502,7 @@ std::size_t
 ScratchOfVaryingConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & varying = static_cast<const VaryingConvolutionOperation &>(operation);
-  return ConvolvesInDouble(chunk.inputKinds[0]) ? ScratchOf<double>(varying, chunk) : ScratchOf<float>(varying, chunk);
+  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(varying, chunk) : ScratchOf<float>(varying, chunk);
 }
 
 } // namespace

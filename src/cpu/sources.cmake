@@ -1,7 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 set(Chunkwise_CPU_SRCS
   cpu/chunkwiseCpuBoxStatistic.cxx
-  cpu/chunkwiseCpuDirectConvolution.cxx
+  cpu/chunkwiseCpuConvolutionCache.cxx
   cpu/chunkwiseCpuFft.cxx
   cpu/chunkwiseCpuFftBaseline.cxx
   cpu/chunkwiseCpuFftConvolution.cxx

@@ -1,0 +1,186 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuFft.h"
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseImageConvolutionOperation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#if defined(CHUNKWISE_HAS_FFTW)
+#  include <fftw3.h>
+#endif
+
+using namespace chunkwise;
+
+namespace
+{
+
+using Complex = std::complex<long double>;
+
+/** The definition. */
+std::vector<Complex>
+Transform(const std::vector<Complex> & in, bool inverse)
+{
+  const std::size_t    n = in.size();
+  std::vector<Complex> roots;
+  for (std::size_t i = 0; i < n; ++i)
+  {
+    roots.push_back(std::polar(1.0L,
+                               (inverse ? 2 : -2) * 3.14159265358979323846264338327950288L *
+                                 static_cast<long double>(i) / static_cast<long double>(n)));
+  }
+  std::vector<Complex> out(n);
+  for (std::size_t k = 0; k < n; ++k)
+  {
+    for (std::size_t i = 0; i < n; ++i)
+    {
+      out[k] += in[i] * roots[i * k % n];
+    }
+  }
+  return out;
+}
+
+#if defined(CHUNKWISE_HAS_FFTW)
+std::vector<Complex>
+TransformByFftw(const std::vector<Complex> & in, bool inverse)
+{
+  const auto           n = static_cast<int>(in.size());
+  fftw_complex * const memory = fftw_alloc_complex(in.size());
+  const fftw_plan plan = fftw_plan_dft_1d(n, memory, memory, inverse ? FFTW_BACKWARD : FFTW_FORWARD, FFTW_ESTIMATE);
+  for (std::size_t i = 0; i < in.size(); ++i)
+  {
+    memory[i][0] = static_cast<double>(in[i].real());
+    memory[i][1] = static_cast<double>(in[i].imag());
+  }
+  fftw_execute(plan);
+  std::vector<Complex> out;
+  for (std::size_t i = 0; i < in.size(); ++i)
+  {
+    out.emplace_back(memory[i][0], memory[i][1]);
+  }
+  fftw_destroy_plan(plan);
+  fftw_free(memory);
+  return out;
+}
+#endif
+
+/** The relative L2 error of the part of a transform that is asked for, of an input that ends in zeros. */
+template <typename T, typename TOracle>
+double
+RelativeError(std::mt19937 & random, std::int64_t n, bool inverse, TOracle && oracle)
+{
+  constexpr std::int64_t Cell = FftCell<T>;
+  const auto             below = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(limit));
+  };
+  const std::int64_t   live = random() % 2 ? n : 1 + below(n);
+  const std::int64_t   from = random() % 2 ? 0 : below(n);
+  const std::int64_t   to = random() % 2 ? n : from + 1 + below(n - from);
+  const std::int64_t   lane = below(FftLanes<T>);
+  const std::int64_t   inStride = 1 + below(3);
+  const std::int64_t   outStride = 1 + below(3);
+  std::vector<T>       memory(static_cast<std::size_t>((inStride + outStride + 2) * n * Cell) + 64);
+  std::vector<Complex> exact(static_cast<std::size_t>(n));
+  T * const            in = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) / sizeof(T);
+  T * const            out = in + inStride * n * Cell;
+  // What is not live must not be looked at.
+  std::fill(memory.begin(), memory.end(), static_cast<T>(1e9));
+  for (std::int64_t i = 0; i < live * inStride * Cell; ++i)
+  {
+    in[i] = static_cast<T>(static_cast<double>(random()) / 4294967296.0 - 0.5);
+  }
+  for (std::int64_t i = 0; i < live; ++i)
+  {
+    const T * const cell = in + i * inStride * Cell + lane;
+    exact[static_cast<std::size_t>(i)] = { cell[0], cell[FftLanes<T>] };
+  }
+  exact = oracle(exact, inverse);
+  GetFftFunctions<T>().transform(
+    GetFftPlan<T>(n), { in, inStride }, live, { out, outStride }, from, to, inverse, out + outStride * n * Cell);
+  long double error = 0;
+  long double norm = 0;
+  for (std::int64_t i = from; i < to; ++i)
+  {
+    const T * const cell = out + (i - from) * outStride * Cell + lane;
+    const Complex   expected = exact[static_cast<std::size_t>(i)];
+    error += std::norm(Complex(cell[0], cell[FftLanes<T>]) - expected);
+    norm += std::norm(expected);
+  }
+  return static_cast<double>(std::sqrt(error / norm));
+}
+
+template <typename TOracle>
+void
+Compare(std::mt19937 & random, std::int64_t n, TOracle && oracle)
+{
+  for (const bool inverse : { false, true })
+  {
+    EXPECT_LT(RelativeError<float>(random, n, inverse, oracle), 4e-7) << n << (inverse ? " inverse" : "");
+    EXPECT_LT(RelativeError<double>(random, n, inverse, oracle), 8e-16) << n << (inverse ? " inverse" : "");
+  }
+}
+
+/** With the instruction sets that this machine has. */
+class Fft : public testing::TestWithParam<const char *>
+{
+protected:
+  void
+  SetUp() override
+  {
+    m_Before = GetCpuLevel().name;
+    if (!SetCpuLevel(GetParam()))
+    {
+      GTEST_SKIP() << "this machine does not have " << GetParam();
+    }
+  }
+  void
+  TearDown() override
+  {
+    SetCpuLevel(m_Before.c_str());
+  }
+
+private:
+  std::string m_Before;
+};
+
+TEST_P(Fft, IsWhatItsDefinitionSays)
+{
+  std::mt19937 random(81);
+  std::int64_t last = 0;
+  for (std::int64_t n = 1; n <= 400; ++n)
+  {
+    const std::int64_t length = GoodTransformLength(n);
+    if (length > last)
+    {
+      Compare(random, length, Transform);
+      last = length;
+    }
+  }
+  // Of each radix alone and next to others that GoodTransformLength does not choose.
+  for (const std::int64_t n : { 2, 3, 4, 5, 7, 8, 9, 14, 21, 25, 27, 35, 49, 63, 105, 125, 210, 343, 378 })
+  {
+    Compare(random, n, Transform);
+  }
+}
+
+#if defined(CHUNKWISE_HAS_FFTW)
+TEST_P(Fft, OfLongLinesAgreesWithFftw)
+{
+  std::mt19937 random(82);
+  for (std::int64_t n = 400; n < 70000; n = n * 4 / 3)
+  {
+    Compare(random, GoodTransformLength(n), TransformByFftw);
+  }
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Levels, Fft, testing::Values("baseline", "avx2", "avx512"));
+
+} // namespace
