@@ -182,8 +182,7 @@ Reconstruct(const KernelCall & call)
     return RunHeapCluster(image, shape, operation, code, scratch, stream);
   }
   const bool hasForest =
-    HasRoomForForest(operation, own, call.image, sizeof(TKey)) &&
-    ForestFits(own.NumberOfVoxels(), sizeof(TKey), operation.fullyConnected, operation.spatialDimension);
+    HasRoomForForest(operation, own, call.image, sizeof(TKey)) && ForestFits(own.NumberOfVoxels(), sizeof(TKey));
   std::uint32_t givenUp = hasForest ? 1 : 0;
   if (!hasForest || operation.method == ReconstructionMethod::Auto)
   {
@@ -234,7 +233,7 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
   }
   // One that is too large for a forest must not take less than a smaller one.
   return wavefront + (HasRoomForForest(reconstruction, shape.outputBox, shape.image, keyBytes)
-                        ? ForestScratchBytes(shape.outputBox.NumberOfVoxels())
+                        ? ForestScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes)
                         : 0);
 }
 
