@@ -7,6 +7,7 @@
 #include "chunkwiseExecutor.h"
 #include "chunkwiseOracle.h"
 #include "chunkwiseRankOperation.h"
+#include "chunkwiseSummedAreaTableOperation.h"
 
 #include <algorithm>
 #include <atomic>
@@ -233,6 +234,65 @@ TEST(CpuKernels, InstructionSetsGiveTheSameBits)
     CompareLevels<std::int64_t, std::int64_t>(random, name);
     CompareLevels<std::uint64_t, float>(random, name);
   }
+}
+
+/** So large a table is stored past the caches, unless its voxels are not one after the other: compares both. */
+template <typename TIn, typename TOut>
+void
+CompareLargeTables(std::mt19937 & random)
+{
+  const Box image = Box::FromExtent({ { 1741 + static_cast<std::int64_t>(random() % 20), 1303, 1, 1, 1 } });
+  SummedAreaTableOperation operation;
+  operation.image = image.upper;
+  operation.modular = true;
+  std::vector<TIn> pixels = RandomPixels<TIn>(random, image);
+  const BufferView input = DenseView(pixels.data(), PixelKindOf<TIn>(), image);
+  Box              box = image;
+  box.lower[0] = 3;
+  box.upper[0] -= 2;
+  const std::int64_t columns = box.Extent(0);
+  const std::int64_t rows = box.Extent(1);
+  const auto         voxels = static_cast<std::size_t>(columns * rows);
+  std::vector<TOut>  apart(2 * voxels);
+  BufferView         view = DenseView(apart.data(), PixelKindOf<TOut>(), box);
+  view.stride = { { 2, 2 * columns, 2 * columns * rows, 0, 0 } };
+  ASSERT_TRUE(SetCpuLevel("baseline"));
+  RunKernel(operation, input, view, image, 2);
+
+  // Rows begin anywhere in a line of the caches, and between them is what must stay.
+  constexpr std::int64_t gap = 5;
+  constexpr TOut         untouched = 77;
+  for (const char * const name : { "baseline", "avx2", "avx512" })
+  {
+    if (!SetCpuLevel(name))
+    {
+      continue;
+    }
+    std::vector<TOut> output(static_cast<std::size_t>((columns + gap) * rows), untouched);
+    view = DenseView(output.data() + gap, PixelKindOf<TOut>(), box);
+    view.stride = { { 1, columns + gap, (columns + gap) * rows, 0, 0 } };
+    RunKernel(operation, input, view, image, 3);
+    for (std::int64_t y = 0; y < rows; ++y)
+    {
+      for (std::int64_t x = -gap; x < columns; ++x)
+      {
+        const TOut result = output[static_cast<std::size_t>(y * (columns + gap) + gap + x)];
+        const TOut expected = x < 0 ? untouched : apart[static_cast<std::size_t>(2 * (y * columns + x))];
+        ASSERT_EQ(std::memcmp(&result, &expected, sizeof(result)), 0) << name << " " << x << ", " << y;
+      }
+    }
+  }
+}
+
+TEST(CpuKernels, LargeTablesHaveTheSameBits)
+{
+  const LevelGuard guard;
+  std::mt19937     random(63);
+  CompareLargeTables<float, float>(random);
+  CompareLargeTables<float, double>(random);
+  CompareLargeTables<double, double>(random);
+  CompareLargeTables<std::uint8_t, std::uint32_t>(random);
+  CompareLargeTables<std::int16_t, std::int64_t>(random);
 }
 
 TEST(CpuKernels, AnUnknownInstructionSetChangesNothing)

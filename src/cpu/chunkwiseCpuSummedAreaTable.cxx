@@ -57,7 +57,10 @@ static_assert(SummedAreaTableOperation::BlockColumns == TableColumns &&
 /** Columns that a worker goes down at a time: their sums stay in the first-level cache, and workers, of whom each is a
  * strip behind another, find enough of them. */
 constexpr std::int64_t MostStripColumns = 2048;
-constexpr std::int64_t StripsForWorker = 4;
+constexpr std::int64_t StripsForWorker = 2;
+
+/** Bytes of an output that is stored past the caches: one that the next stage would not find there anyway. */
+constexpr std::int64_t LeastStreamed = 8 << 20;
 
 std::int64_t
 Padded(std::int64_t columns)
@@ -150,6 +153,9 @@ public:
     m_Level = &GetTableLevel();
     m_Row = m_Level->row[m_Operation.squares ? 1 : 0][static_cast<int>(call.inputs[0].kind)]
                         [static_cast<int>(advance ? SumKind() : call.output.kind)];
+    m_Streams =
+      !advance && call.output.stride[0] == 1 &&
+      call.output.box.NumberOfVoxels() * static_cast<std::int64_t>(PixelSize(call.output.kind)) >= LeastStreamed;
     const Box &        box = call.writable;
     const auto * const carryIn = static_cast<const Wide *>(call.sideIn);
     auto * const       carryOut = static_cast<Wide *>(call.sideOut);
@@ -295,13 +301,24 @@ private:
     DispatchPixelKind(out.kind, [&](auto pixel) {
       using Out = decltype(pixel);
       Out * const to = static_cast<Out *>(out.data) + out.Offset(at) - row.first * out.stride[0];
-      row.out = out.stride[0] == 1 ? static_cast<void *>(to) : worker.out;
+      row.isStaged = m_Streams || out.stride[0] != 1;
+      row.out = row.isStaged ? worker.out : static_cast<void *>(to);
       DoRow(slice, strip, y, row, worker);
-      for (std::int64_t i = std::max<std::int64_t>(row.first, 0);
-           out.stride[0] != 1 && i < std::min(row.last, row.columns);
-           ++i)
+      if (!row.isStaged)
       {
-        to[i * out.stride[0]] = static_cast<const Out *>(row.out)[i];
+        return;
+      }
+      const auto * const staged = static_cast<const Out *>(row.out);
+      std::int64_t       i = std::max<std::int64_t>(row.first, 0);
+      const std::int64_t last = std::min(row.last, row.columns);
+      if (m_Streams && i < last)
+      {
+        m_Level->stream(to + i, staged + i, (last - i) * static_cast<std::int64_t>(sizeof(Out)));
+        return;
+      }
+      for (; i < last; ++i)
+      {
+        to[i * out.stride[0]] = staged[i];
       }
     });
   }
@@ -345,6 +362,10 @@ private:
         }
         SumBand(slice, strip, begin, end, worker, usesPlane);
         m_Progress[band].strips.store(strip + 1, std::memory_order_release);
+      }
+      if (m_Streams)
+      {
+        m_Level->endStream();
       }
       m_Progress[band].strips.store(m_Strips, std::memory_order_release);
     });
@@ -482,6 +503,7 @@ private:
   TSum * const       m_Plane;
   Progress * const   m_Progress;
   Worker * const     m_Workers;
+  bool               m_Streams{ false };
   const KernelCall * m_Call{ nullptr };
   const TableLevel * m_Level{ nullptr };
   void (*m_Row)(const TableRow &){ nullptr };

@@ -26,9 +26,10 @@ TablePlace(std::int64_t x)
 struct TableRow
 {
   const void * in;
-  void *       out;     ///< of column 0; nullptr: sums are moved on, nothing is stored
-  std::int64_t columns; ///< voxels; rows of sums end at a multiple of TableColumns
-  std::int64_t first;   ///< columns [first, last) are stored
+  void *       out;      ///< of column 0; nullptr: sums are moved on, nothing is stored
+  bool         isStaged; ///< `out` is not where the output goes, but memory that the caches have
+  std::int64_t columns;  ///< voxels; rows of sums end at a multiple of TableColumns
+  std::int64_t first;    ///< columns [first, last) are stored
   std::int64_t last;
   void *       plane;    ///< P, to which the voxels are added first; nullptr: none
   void *       local;    ///< of floats: l; of integers: all rows up to this one; nullptr: only the plane is moved on
@@ -44,6 +45,10 @@ struct TableLevel
   void (*row[2][10][10])(const TableRow & row);
   /** out = X(C), for columns a multiple of TableColumns. */
   void (*before)(double * out, const double * blocks, std::int64_t columns);
+  /** Copies past the caches, where the processor can: it need not read what it overwrites. */
+  void (*stream)(void * out, const void * in, std::int64_t bytes);
+  /** Makes what was copied so visible to others before what follows. */
+  void (*endStream)();
 };
 
 /** For the level that GetCpuLevel() names. */
