@@ -75,6 +75,8 @@ public:
   /** True if the event (as recorded last) has happened. */
   virtual bool
   Query(EventHandle event) = 0;
+  /** Waits for all work of the stream. Throws if any of it failed since the last time, even where another call has
+   * reported that before. */
   virtual void
   Synchronize(StreamHandle stream) = 0;
 

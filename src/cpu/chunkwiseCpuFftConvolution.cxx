@@ -116,8 +116,7 @@ std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
-  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk)
-                                                : ScratchOf<float>(convolution, chunk);
+  return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk) : ScratchOf<float>(convolution, chunk);
 }
 
 } // namespace
