@@ -32,10 +32,10 @@ namespace itk
  *
  * \par Memory
  * Beside the output's sums, the spectrum of a node's part: on the CPU one for each thread in two dimensions, one in
- * three; and up to 256 MiB of spectra of kernels that are kept between calls, in two dimensions none if all of them take
- * more. On CUDA one, with the part's result and with WeightThenConvolve its input. On CUDA kernels along two axes that
- * are convolved in float have all their spectra kept in the device's budget, up to 1 GiB, and up to 512 MiB of spectra
- * of the cells between nodes at once; where there is no room for the former it is node by node.
+ * three; and up to 256 MiB of spectra of kernels that are kept between calls, in two dimensions none if all of them
+ * take more. On CUDA one, with the part's result and with WeightThenConvolve its input. On CUDA kernels along two axes
+ * that are convolved in float have all their spectra kept in the device's budget, up to 1 GiB, and up to 512 MiB of
+ * spectra of the cells between nodes at once; where there is no room for the former it is node by node.
  *
  * \par Streaming
  * Requests the output's requested region padded by the kernels' extent to either side of their center, and cut at the
