@@ -12,25 +12,27 @@ namespace chunkwise
 namespace CHUNKWISE_CPU_LEVEL
 {
 
-template <typename T>
+#if defined(__AVX512F__)
+constexpr int RegisterBytes = 64;
+#elif defined(__AVX__)
+constexpr int RegisterBytes = 32;
+#else
+constexpr int RegisterBytes = 16;
+#endif
+
+template <typename T, int VBytes>
 struct Vector
 {
-  typedef T type __attribute__((vector_size(64), aligned(64)));
+  typedef T type __attribute__((vector_size(VBytes), aligned(VBytes)));
 };
 
 /** Squares of numbers, a register of this instruction set wide, are transposed by exchanges between pairs of rows. */
 template <typename T>
 class Square
 {
-#if defined(__AVX512F__)
-  static constexpr int Bytes = 64;
-#elif defined(__AVX__)
-  static constexpr int Bytes = 32;
-#else
-  static constexpr int Bytes = 16;
-#endif
-  typedef T Row __attribute__((vector_size(Bytes)));
-  typedef T Numbers __attribute__((vector_size(Bytes), aligned(sizeof(T)), may_alias));
+  static constexpr int Bytes = RegisterBytes;
+  typedef T            Row __attribute__((vector_size(Bytes)));
+  typedef T            Numbers __attribute__((vector_size(Bytes), aligned(sizeof(T)), may_alias));
   using Index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   typedef Index Mask __attribute__((vector_size(Bytes)));
 
@@ -88,9 +90,13 @@ template <typename T>
 class Fft
 {
 public:
-  using V = typename Vector<T>::type;
+  using V = typename Vector<T, 64>::type;
   static constexpr std::int64_t Lanes = FftLanes<T>;
   static constexpr std::int64_t Cell = FftCell<T>;
+
+  /** A cell is transformed in parts that registers hold. */
+  using Part = typename Vector<T, RegisterBytes>::type;
+  static constexpr std::int64_t Parts = 64 / RegisterBytes;
 
   /** One pass: for p in [0, m), q in [0, s): the points q + s (p + m j), j in [0, R), go to q + s (R p + k). */
   template <int R, bool VFirst, bool VLast>
@@ -105,23 +111,25 @@ public:
     const std::int64_t outStep = VLast ? outStride * Cell : Cell;
     for (std::int64_t p = 0; p < m; ++p)
     {
-      for (std::int64_t q = 0; q < s; ++q)
+      for (std::int64_t i = 0; i < s * Parts; ++i)
       {
-        V re[R];
-        V im[R];
+        const std::int64_t q = i / Parts;
+        const std::int64_t lane = i % Parts * (Lanes / Parts);
+        Part               re[R];
+        Part               im[R];
 #pragma GCC unroll 8
         for (int j = 0; j < R; ++j)
         {
           const std::int64_t at = q + s * (p + m * j);
           if (VFirst && at >= live)
           {
-            re[j] = im[j] = V{};
+            re[j] = im[j] = Part{};
           }
           else
           {
-            const T * const cell = in + at * inStep;
-            re[j] = *reinterpret_cast<const V *>(cell + inRe);
-            im[j] = *reinterpret_cast<const V *>(cell + (Lanes - inRe));
+            const T * const cell = in + at * inStep + lane;
+            re[j] = *reinterpret_cast<const Part *>(cell + inRe);
+            im[j] = *reinterpret_cast<const Part *>(cell + (Lanes - inRe));
           }
         }
         FftButterfly<T, R>(re, im);
@@ -130,10 +138,10 @@ public:
 #pragma GCC unroll 8
           for (int k = 1; k < R; ++k)
           {
-            const T c = twiddles[2 * (p * (R - 1) + k - 1)];
-            const T i = twiddles[2 * (p * (R - 1) + k - 1) + 1];
-            const V product = re[k] * c - im[k] * i;
-            im[k] = re[k] * i + im[k] * c;
+            const T    c = twiddles[2 * (p * (R - 1) + k - 1)];
+            const T    d = twiddles[2 * (p * (R - 1) + k - 1) + 1];
+            const Part product = re[k] * c - im[k] * d;
+            im[k] = re[k] * d + im[k] * c;
             re[k] = product;
           }
         }
@@ -143,9 +151,9 @@ public:
           const std::int64_t at = q + s * (R * p + k);
           if (!VLast || (at >= from && at < to))
           {
-            T * const cell = out + (VLast ? at - from : at) * outStep;
-            *reinterpret_cast<V *>(cell + outRe) = re[k];
-            *reinterpret_cast<V *>(cell + (Lanes - outRe)) = im[k];
+            T * const cell = out + (VLast ? at - from : at) * outStep + lane;
+            *reinterpret_cast<Part *>(cell + outRe) = re[k];
+            *reinterpret_cast<Part *>(cell + (Lanes - outRe)) = im[k];
           }
         }
       }
