@@ -123,12 +123,15 @@ class MachineRun
 public:
   explicit MachineRun(Executor & executor)
     : m_Executor(executor)
+    , m_Alone(executor.GetConcurrency())
     , m_Runs(executor.GetConcurrency())
   {
     m_Operation.kernel = MakeKernel({ { 100, 100, 1, 1, 1 } }, 1);
     m_Executor.ParallelFor(m_Executor.GetConcurrency(), [&](std::int64_t i, unsigned int) {
-      m_Runs[static_cast<std::size_t>(i)] =
-        std::make_unique<OperationRun>(m_Operation, Coordinates{ { 310, 310, 1, 1, 1 } }, m_Alone);
+      const auto thread = static_cast<std::size_t>(i);
+      m_Alone[thread] = MakeThreadExecutor(1);
+      m_Runs[thread] =
+        std::make_unique<OperationRun>(m_Operation, Coordinates{ { 310, 310, 1, 1, 1 } }, *m_Alone[thread]);
     });
   }
 
@@ -146,7 +149,7 @@ public:
 private:
   Executor &                                 m_Executor;
   ImageConvolutionOperation                  m_Operation;
-  InlineExecutor                             m_Alone;
+  std::vector<std::unique_ptr<Executor>>     m_Alone;
   std::vector<std::unique_ptr<OperationRun>> m_Runs;
 };
 

@@ -528,23 +528,24 @@ TEST(Team, IndicesAreDoneOnceByWhoeverIsFree)
   Team                          team(Workers);
   std::vector<std::atomic<int>> done(3 * 40);
   std::atomic<bool>             helped{ false };
-  std::atomic<bool>             finished{ false };
-  executor->ParallelFor(Workers, [&](std::int64_t i, unsigned int worker) {
+  SharedIndices                 jobs(1);
+  executor->ParallelFor(Workers, [&](std::int64_t, unsigned int worker) {
     Team::Member member(team, worker);
-    for (int job = 0; i == 0 && job < 3; ++job)
-    {
-      member.ParallelFor(40, [&](std::int64_t index, unsigned int by) {
-        helped = helped || by != worker;
-        ++done[static_cast<std::size_t>(job * 40 + index)];
-        // Until somebody comes; who is alone goes on after a while.
-        for (int wait = 0; !helped && wait < 100; ++wait)
-        {
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-      });
-    }
-    finished = finished || i == 0;
-    team.Help(worker, [&] { return finished.load(); });
+    jobs.Take([&](std::int64_t) {
+      for (int job = 0; job < 3; ++job)
+      {
+        member.ParallelFor(40, [&](std::int64_t index, unsigned int by) {
+          helped = helped || by != worker;
+          ++done[static_cast<std::size_t>(job * 40 + index)];
+          // Until somebody comes; who is alone goes on after a while.
+          for (int wait = 0; !helped && wait < 100; ++wait)
+          {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        });
+      }
+    });
+    team.Help(worker, jobs);
   });
   EXPECT_TRUE(helped);
   for (const auto & count : done)
@@ -558,27 +559,34 @@ TEST(Team, WhoseWorkFailsIsToldSo)
   constexpr unsigned int Workers = 3;
   const auto             executor = MakeThreadExecutor(Workers);
   Team                   team(Workers);
+  SharedIndices          jobs(5);
   std::atomic<int>       thrown{ 0 };
-  std::atomic<int>       finished{ 0 };
   executor->ParallelFor(Workers, [&](std::int64_t, unsigned int worker) {
     Team::Member member(team, worker);
-    try
-    {
+    const auto   job = [&](std::int64_t) {
       member.ParallelFor(30, [&](std::int64_t index, unsigned int) {
         if (index == 7)
         {
           throw ParameterError("no");
         }
       });
-    }
-    catch (const ParameterError &)
+    };
+    // Who fails goes on here; those who help others are not told.
+    for (bool more = true; more;)
     {
-      ++thrown;
+      try
+      {
+        jobs.Take(job);
+        more = false;
+      }
+      catch (const ParameterError &)
+      {
+        ++thrown;
+      }
     }
-    ++finished;
-    team.Help(worker, [&] { return finished == Workers; });
+    team.Help(worker, jobs);
   });
-  EXPECT_EQ(thrown, 3);
+  EXPECT_EQ(thrown, 5);
 }
 
 TEST(VaryingConvolution, BadParametersAreNamed)

@@ -24,25 +24,6 @@ namespace chunkwise
 /** Above this a chunk is convolved block by block: what a block takes for its spectrum. */
 constexpr double LargestSpectrumBytes = 1024.0 * 1024 * 1024;
 
-/** A worker alone. */
-class InlineExecutor : public Executor
-{
-public:
-  unsigned int
-  GetConcurrency() const override
-  {
-    return 1;
-  }
-  void
-  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
-  {
-    for (std::int64_t i = 0; i < count; ++i)
-    {
-      body(i, 0);
-    }
-  }
-};
-
 /** The extents of a block's arrays, in cells. */
 template <typename T>
 struct CellShape

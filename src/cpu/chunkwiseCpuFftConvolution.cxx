@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuConvolutionRows.h"
 #include "chunkwiseCpuFftBlock.h"
+#include "chunkwiseCpuTeam.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRealOf.h"
 
@@ -10,7 +11,7 @@ namespace chunkwise
 namespace
 {
 
-/** Chunks of fewer planes are cut into blocks, each the work of one worker. */
+/** Chunks of fewer planes are cut into blocks, each the work of one worker, with whom those help who find none. */
 constexpr std::int64_t FewPlanes = 16;
 
 /** Of such a block, whatever the number of workers: so long that little of a line is overlap, or so many rows. Along
@@ -40,15 +41,6 @@ BlockOfPlane(const ImageConvolutionOperation & operation, const Coordinates & im
   return true;
 }
 
-/** Numbers that a worker needs for such a block. */
-template <typename T>
-std::int64_t
-NumbersOfBlock(const ImageConvolutionOperation & operation, const Coordinates & image, const Coordinates & most)
-{
-  const CellShape<T> shape(ConvolutionBlock::Largest(operation, most, image));
-  return shape.Spectrum() + shape.Worker();
-}
-
 template <typename T>
 void
 Run(const KernelCall & call)
@@ -61,12 +53,21 @@ Run(const KernelCall & call)
   if (BlockOfPlane<T>(operation, image, most, planes, call.output.box.Extents()) && planes < FewPlanes)
   {
     const std::vector<Box> blocks = CutIntoBlocks(call.output.box, most);
-    const std::int64_t     numbers = NumbersOfBlock<T>(operation, image, most);
-    call.executor->ParallelFor(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i, unsigned int worker) {
-      InlineExecutor alone;
-      KernelCall     part = call;
-      part.executor = &alone;
-      RunBlock<T>(part, rows, blocks[static_cast<std::size_t>(i)], static_cast<T *>(call.scratch) + worker * numbers);
+    const CellShape<T>     largest(ConvolutionBlock::Largest(operation, most, image));
+    const std::int64_t     numbers = largest.Spectrum() + largest.Worker();
+    T * const              scratch = static_cast<T *>(call.scratch);
+    const unsigned int     workers = call.executor->GetConcurrency();
+    SharedIndices          running(static_cast<std::int64_t>(blocks.size()));
+    Team                   team(workers);
+    call.executor->ParallelFor(workers, [&](std::int64_t, unsigned int worker) {
+      Team::Member member(team, worker);
+      KernelCall   part = call;
+      part.executor = &member;
+      running.Take([&](std::int64_t i) {
+        const BlockMemory<T> memory{ scratch + worker * numbers, scratch + largest.Spectrum(), numbers, nullptr };
+        RunBlock<T>(part, rows, blocks[static_cast<std::size_t>(i)], memory);
+      });
+      team.Help(worker, running);
     });
     return;
   }
@@ -107,7 +108,8 @@ ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
   if (BlockOfPlane<T>(operation, image, most, planes, chunk.outputBox.Extents()))
   {
     // Of chunks with more planes too: what a chunk needs must not shrink when it grows.
-    numbers = std::max(numbers, NumbersOfBlock<T>(operation, image, most) * chunk.concurrency);
+    const CellShape<T> largest(ConvolutionBlock::Largest(operation, most, image));
+    numbers = std::max(numbers, (largest.Spectrum() + largest.Worker()) * chunk.concurrency);
   }
   return static_cast<std::size_t>(numbers) * sizeof(T);
 }

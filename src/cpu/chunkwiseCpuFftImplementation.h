@@ -5,24 +5,98 @@
 #include "chunkwiseCpuFft.h"
 #include "chunkwiseFftButterflies.h"
 
+#include <type_traits>
+
 namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
 
-template <typename T>
+#if defined(__AVX512F__)
+constexpr int RegisterBytes = 64;
+#elif defined(__AVX__)
+constexpr int RegisterBytes = 32;
+#else
+constexpr int RegisterBytes = 16;
+#endif
+
+template <typename T, int VBytes>
 struct Vector
 {
-  typedef T type __attribute__((vector_size(64), aligned(64)));
+  typedef T type __attribute__((vector_size(VBytes), aligned(VBytes)));
+};
+
+/** Squares of numbers, a register of this instruction set wide, are transposed by exchanges between pairs of rows. */
+template <typename T>
+class Square
+{
+  static constexpr int Bytes = RegisterBytes;
+  typedef T            Row __attribute__((vector_size(Bytes)));
+  typedef T            Numbers __attribute__((vector_size(Bytes), aligned(sizeof(T)), may_alias));
+  using Index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  typedef Index Mask __attribute__((vector_size(Bytes)));
+
+public:
+  static constexpr int Side = Bytes / static_cast<int>(sizeof(T));
+
+  /** to[j][l] = from[l][j] */
+  static void
+  Transpose(const T * const * from, T * const * to)
+  {
+    Row rows[Side];
+    for (int l = 0; l < Side; ++l)
+    {
+      rows[l] = *reinterpret_cast<const Numbers *>(from[l]);
+    }
+    Exchange<Side / 2>(rows);
+    for (int j = 0; j < Side; ++j)
+    {
+      *reinterpret_cast<Numbers *>(to[j]) = rows[j];
+    }
+  }
+
+private:
+  /** Exchanges the squares of side VStep beside the diagonal of each square twice as large, then within them. */
+  template <int VStep>
+  static void
+  Exchange(Row * rows)
+  {
+    if constexpr (VStep > 0)
+    {
+      Mask low{};
+      Mask high{};
+      for (int j = 0; j < Side; ++j)
+      {
+        low[j] = j & VStep ? Side + j - VStep : j;
+        high[j] = j & VStep ? Side + j : j + VStep;
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < Side; ++i)
+      {
+        if (!(i & VStep))
+        {
+          const Row a = rows[i];
+          const Row b = rows[i + VStep];
+          rows[i] = __builtin_shuffle(a, b, low);
+          rows[i + VStep] = __builtin_shuffle(a, b, high);
+        }
+      }
+      Exchange<VStep / 2>(rows);
+    }
+  }
 };
 
 template <typename T>
 class Fft
 {
 public:
-  using V = typename Vector<T>::type;
+  using V = typename Vector<T, 64>::type;
   static constexpr std::int64_t Lanes = FftLanes<T>;
   static constexpr std::int64_t Cell = FftCell<T>;
+
+  /** A cell is transformed in parts that registers hold. */
+  using Part = typename Vector<T, RegisterBytes>::type;
+  static constexpr std::int64_t Parts = 64 / RegisterBytes;
 
   /** One pass: for p in [0, m), q in [0, s): the points q + s (p + m j), j in [0, R), go to q + s (R p + k). */
   template <int R, bool VFirst, bool VLast>
@@ -37,23 +111,25 @@ public:
     const std::int64_t outStep = VLast ? outStride * Cell : Cell;
     for (std::int64_t p = 0; p < m; ++p)
     {
-      for (std::int64_t q = 0; q < s; ++q)
+      for (std::int64_t i = 0; i < s * Parts; ++i)
       {
-        V re[R];
-        V im[R];
+        const std::int64_t q = i / Parts;
+        const std::int64_t lane = i % Parts * (Lanes / Parts);
+        Part               re[R];
+        Part               im[R];
 #pragma GCC unroll 8
         for (int j = 0; j < R; ++j)
         {
           const std::int64_t at = q + s * (p + m * j);
           if (VFirst && at >= live)
           {
-            re[j] = im[j] = V{};
+            re[j] = im[j] = Part{};
           }
           else
           {
-            const T * const cell = in + at * inStep;
-            re[j] = *reinterpret_cast<const V *>(cell + inRe);
-            im[j] = *reinterpret_cast<const V *>(cell + (Lanes - inRe));
+            const T * const cell = in + at * inStep + lane;
+            re[j] = *reinterpret_cast<const Part *>(cell + inRe);
+            im[j] = *reinterpret_cast<const Part *>(cell + (Lanes - inRe));
           }
         }
         FftButterfly<T, R>(re, im);
@@ -62,10 +138,10 @@ public:
 #pragma GCC unroll 8
           for (int k = 1; k < R; ++k)
           {
-            const T c = twiddles[2 * (p * (R - 1) + k - 1)];
-            const T i = twiddles[2 * (p * (R - 1) + k - 1) + 1];
-            const V product = re[k] * c - im[k] * i;
-            im[k] = re[k] * i + im[k] * c;
+            const T    c = twiddles[2 * (p * (R - 1) + k - 1)];
+            const T    d = twiddles[2 * (p * (R - 1) + k - 1) + 1];
+            const Part product = re[k] * c - im[k] * d;
+            im[k] = re[k] * d + im[k] * c;
             re[k] = product;
           }
         }
@@ -75,9 +151,9 @@ public:
           const std::int64_t at = q + s * (R * p + k);
           if (!VLast || (at >= from && at < to))
           {
-            T * const cell = out + (VLast ? at - from : at) * outStep;
-            *reinterpret_cast<V *>(cell + outRe) = re[k];
-            *reinterpret_cast<V *>(cell + (Lanes - outRe)) = im[k];
+            T * const cell = out + (VLast ? at - from : at) * outStep + lane;
+            *reinterpret_cast<Part *>(cell + outRe) = re[k];
+            *reinterpret_cast<Part *>(cell + (Lanes - outRe)) = im[k];
           }
         }
       }
@@ -169,13 +245,34 @@ public:
   static void
   Spread(T * cells, int part, const T * const * rows, std::int64_t n)
   {
-    T * const to = cells + part * Lanes;
-    for (std::int64_t l = 0; l < Lanes; ++l)
+    constexpr std::int64_t Side = Square<T>::Side;
+    T * const              to = cells + part * Lanes;
+    alignas(64) const T    zeros[Side]{};
+    for (std::int64_t x = 0; x < n; x += Side)
     {
-      const T * const row = rows[l];
-      for (std::int64_t x = 0; x < n; ++x)
+      const std::int64_t count = n - x < Side ? n - x : Side;
+      for (std::int64_t first = 0; first < Lanes; first += Side)
       {
-        to[x * Cell + l] = row ? row[x] : T(0);
+        // What is left of a row is copied: beyond it memory may end.
+        alignas(64) T rest[Side][Side];
+        const T *     in[Side];
+        T *           out[Side];
+        alignas(64) T unused[Side];
+        for (std::int64_t l = 0; l < Side; ++l)
+        {
+          const T * const row = rows[first + l];
+          in[l] = row ? row + x : zeros;
+          if (row && count < Side)
+          {
+            for (std::int64_t i = 0; i < Side; ++i)
+            {
+              rest[l][i] = i < count ? row[x + i] : T(0);
+            }
+            in[l] = rest[l];
+          }
+          out[l] = l < count ? to + (x + l) * Cell + first : unused;
+        }
+        Square<T>::Transpose(in, out);
       }
     }
   }
@@ -183,13 +280,52 @@ public:
   static void
   Collect(const T * cells, int part, T * const * rows, std::int64_t n)
   {
-    const T * const from = cells + part * Lanes;
-    for (std::int64_t l = 0; l < Lanes; ++l)
+    constexpr std::int64_t Side = Square<T>::Side;
+    const T * const        from = cells + part * Lanes;
+    for (std::int64_t x = 0; x < n; x += Side)
     {
-      T * const row = rows[l];
-      for (std::int64_t x = 0; row && x < n; ++x)
+      const std::int64_t count = n - x < Side ? n - x : Side;
+      for (std::int64_t first = 0; first < Lanes; first += Side)
       {
-        row[x] = from[x * Cell + l];
+        alignas(64) T rest[Side][Side];
+        const T *     in[Side];
+        T *           out[Side];
+        for (std::int64_t l = 0; l < Side; ++l)
+        {
+          in[l] = from + (l < count ? x + l : x) * Cell + first;
+          out[l] = rows[first + l] && count == Side ? rows[first + l] + x : rest[l];
+        }
+        Square<T>::Transpose(in, out);
+        for (std::int64_t l = 0; count < Side && l < Side; ++l)
+        {
+          T * const row = rows[first + l];
+          for (std::int64_t i = 0; row && i < count; ++i)
+          {
+            row[x + i] = rest[l][i];
+          }
+        }
+      }
+    }
+  }
+
+  /** to[l][j] = from[j][l] for all lanes; rows of `to` that are nullptr are left out. */
+  static void
+  TransposeLanes(const T (*from)[Lanes], T * const * to)
+  {
+    constexpr std::int64_t Side = Square<T>::Side;
+    alignas(64) T          unused[Side];
+    for (std::int64_t l = 0; l < Lanes; l += Side)
+    {
+      for (std::int64_t j = 0; j < Lanes; j += Side)
+      {
+        const T * in[Side];
+        T *       out[Side];
+        for (std::int64_t i = 0; i < Side; ++i)
+        {
+          in[i] = from[j + i] + l;
+          out[i] = to[l + i] ? to[l + i] + j : unused;
+        }
+        Square<T>::Transpose(in, out);
       }
     }
   }
@@ -222,22 +358,15 @@ public:
         *reinterpret_cast<V *>(part[2][j]) = b[0];
         *reinterpret_cast<V *>(part[3][j]) = b[1];
       }
-      for (std::int64_t l = 0; l < Lanes; ++l)
+      for (int p = 0; p < 4; ++p)
       {
-        T * const outs[2] = { rowsA[l], rowsB[l] };
-        for (int which = 0; which < 2; ++which)
+        T * const * const rowsOf = p < 2 ? rowsA : rowsB;
+        T *               to[Lanes];
+        for (std::int64_t l = 0; l < Lanes; ++l)
         {
-          if (!outs[which])
-          {
-            continue;
-          }
-          T * const cell = outs[which] + k0 / Lanes * Cell;
-          for (std::int64_t j = 0; j < Lanes; ++j)
-          {
-            cell[j] = part[2 * which][j][l];
-            cell[Lanes + j] = part[2 * which + 1][j][l];
-          }
+          to[l] = rowsOf[l] ? rowsOf[l] + k0 / Lanes * Cell + p % 2 * Lanes : nullptr;
         }
+        TransposeLanes(part[p], to);
       }
     }
   }
@@ -245,20 +374,27 @@ public:
   static void
   Combine(T * cells, std::int64_t length, const T * const * rowsA, const T * const * rowsB)
   {
-    const std::int64_t half = length / 2 + 1;
+    const std::int64_t  half = length / 2 + 1;
+    alignas(64) const T zeros[Lanes]{};
     for (std::int64_t k0 = 0; k0 < half; k0 += Lanes)
     {
       alignas(64) T part[4][Lanes][Lanes];
-      for (std::int64_t l = 0; l < Lanes; ++l)
+      for (int p = 0; p < 4; ++p)
       {
-        const T * const ins[2] = { rowsA[l], rowsB[l] };
-        for (int which = 0; which < 2; ++which)
+        const T * const * const rowsOf = p < 2 ? rowsA : rowsB;
+        for (std::int64_t first = 0; first < Lanes; first += Square<T>::Side)
         {
-          const T * const cell = ins[which] ? ins[which] + k0 / Lanes * Cell : nullptr;
-          for (std::int64_t j = 0; j < Lanes; ++j)
+          for (std::int64_t j = 0; j < Lanes; j += Square<T>::Side)
           {
-            part[2 * which][j][l] = cell ? cell[j] : T(0);
-            part[2 * which + 1][j][l] = cell ? cell[Lanes + j] : T(0);
+            const T * in[Square<T>::Side];
+            T *       out[Square<T>::Side];
+            for (std::int64_t i = 0; i < Square<T>::Side; ++i)
+            {
+              const T * const row = rowsOf[first + i];
+              in[i] = row ? row + k0 / Lanes * Cell + p % 2 * Lanes + j : zeros;
+              out[i] = part[p][j + i] + first;
+            }
+            Square<T>::Transpose(in, out);
           }
         }
       }

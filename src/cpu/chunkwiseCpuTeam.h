@@ -13,6 +13,44 @@
 namespace chunkwise
 {
 
+/** Indices that workers take in ascending order, whenever they have time. */
+class SharedIndices
+{
+public:
+  explicit SharedIndices(std::int64_t count)
+    : m_Count(count)
+  {}
+
+  /** Calls body(index) until none is left; others may still be at theirs. */
+  template <typename TBody>
+  void
+  Take(TBody && body)
+  {
+    for (std::int64_t i = m_Next++; i < m_Count; i = m_Next++)
+    {
+      const Guard guard{ m_Done };
+      body(i);
+    }
+  }
+  bool
+  AreDone() const
+  {
+    return m_Done.load(std::memory_order_acquire) == m_Count;
+  }
+
+private:
+  /** Counts however the body ends: nobody may wait for one that failed. */
+  struct Guard
+  {
+    std::atomic<std::int64_t> & done;
+    ~Guard() { done.fetch_add(1, std::memory_order_release); }
+  };
+
+  const std::int64_t        m_Count;
+  std::atomic<std::int64_t> m_Next{ 0 };
+  std::atomic<std::int64_t> m_Done{ 0 };
+};
+
 /** Workers who each have work of their own, and help with that of others once they have none left: what is large stays
  * in the cache of one, and none is idle at the end. */
 class Team
@@ -46,12 +84,11 @@ public:
     const unsigned int m_Worker;
   };
 
-  /** Helps others until isDone(). */
-  template <typename TIsDone>
+  /** Helps others until all they took is done. */
   void
-  Help(unsigned int worker, TIsDone && isDone)
+  Help(unsigned int worker, const SharedIndices & taken)
   {
-    while (!isDone())
+    while (!taken.AreDone())
     {
       bool helped = false;
       for (std::size_t i = 1; i < m_Jobs.size(); ++i)

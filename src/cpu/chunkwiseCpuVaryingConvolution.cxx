@@ -49,36 +49,6 @@ struct NodePart
   std::vector<std::size_t> before;
 };
 
-/** Indices that workers take in turn, while others may be at something else. */
-class SharedIndices
-{
-public:
-  explicit SharedIndices(std::int64_t count)
-    : m_Count(count)
-  {}
-
-  template <typename TBody>
-  void
-  Take(TBody && body)
-  {
-    for (std::int64_t i = m_Next++; i < m_Count; i = m_Next++)
-    {
-      body(i);
-      m_Done.fetch_add(1, std::memory_order_release);
-    }
-  }
-  bool
-  AreDone() const
-  {
-    return m_Done.load(std::memory_order_acquire) == m_Count;
-  }
-
-private:
-  const std::int64_t        m_Count;
-  std::atomic<std::int64_t> m_Next{ 0 };
-  std::atomic<std::int64_t> m_Done{ 0 };
-};
-
 /** Which parts have been added, to sums that all are cleared before. */
 class AddedParts
 {
@@ -87,12 +57,6 @@ public:
     : m_Added(count)
     , m_Cleared(cleared)
   {}
-
-  bool
-  AreAll() const
-  {
-    return m_Count.load(std::memory_order_acquire) == m_Added.size();
-  }
 
   void
   Await(const NodePart & part) const
@@ -115,26 +79,19 @@ public:
   {
   public:
     Guard(AddedParts & parts, std::size_t part)
-      : m_Parts(parts)
-      , m_Part(part)
+      : m_Added(parts.m_Added[part])
     {}
     Guard(const Guard &) = delete;
     Guard &
     operator=(const Guard &) = delete;
-    ~Guard()
-    {
-      m_Parts.m_Added[m_Part].store(true, std::memory_order_release);
-      m_Parts.m_Count.fetch_add(1, std::memory_order_release);
-    }
+    ~Guard() { m_Added.store(true, std::memory_order_release); }
 
   private:
-    AddedParts &      m_Parts;
-    const std::size_t m_Part;
+    std::atomic<bool> & m_Added;
   };
 
 private:
   std::vector<std::atomic<bool>> m_Added;
-  std::atomic<std::size_t>       m_Count{ 0 };
   const SharedIndices &          m_Cleared;
 };
 
@@ -343,15 +300,16 @@ public:
     SharedIndices               clearing(tasks);
     SharedIndices               finishing(tasks);
     AddedParts                  added(parts.size(), clearing);
-    const auto                  run = [&](std::size_t i, Executor & executor, T * memory) {
-      const AddedParts::Guard guard(added, i);
-      RunPart(parts[i], added, executor, memory);
+    const auto                  run = [&](std::int64_t i, Executor & executor, T * memory) {
+      const auto              number = static_cast<std::size_t>(i);
+      const AddedParts::Guard guard(added, number);
+      RunPart(parts[number], added, executor, memory);
     };
     Executor & executor = *m_Call.executor;
     if (SharesNodes(m_Operation))
     {
       executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int) { clearing.Take(clear); });
-      for (std::size_t i = 0; i < parts.size(); ++i)
+      for (std::int64_t i = 0; i < static_cast<std::int64_t>(parts.size()); ++i)
       {
         run(i, executor, m_Parts);
       }
@@ -359,16 +317,13 @@ public:
       return;
     }
     // All at one go: waking the workers takes a while.
-    Team                     team(executor.GetConcurrency());
-    std::atomic<std::size_t> next{ 0 };
+    Team          team(executor.GetConcurrency());
+    SharedIndices running(static_cast<std::int64_t>(parts.size()));
     executor.ParallelFor(executor.GetConcurrency(), [&](std::int64_t, unsigned int worker) {
       Team::Member member(team, worker);
       clearing.Take(clear);
-      for (std::size_t i = next++; i < parts.size(); i = next++)
-      {
-        run(i, member, m_Parts + worker * m_Shape.Part());
-      }
-      team.Help(worker, [&] { return added.AreAll(); });
+      running.Take([&](std::int64_t i) { run(i, member, m_Parts + worker * m_Shape.Part()); });
+      team.Help(worker, running);
       finishing.Take(finish);
     });
   }
