@@ -104,11 +104,8 @@ struct ForestImage
   std::uint64_t poolBytes;
 };
 
-inline bool
-ForestFits(std::int64_t voxels, std::size_t keyBytes)
-{
-  return keyBytes <= 4 && voxels < static_cast<std::int64_t>(ForestLabel::Basin) - 1;
-}
+/** Labels are 31 bits. */
+constexpr std::int64_t MostForestVoxels = 0x7FFFFFFE;
 
 /** The basins and edges of an image in memory of a size that does not depend on what is in it: what the basins leave of
  * it is for edges. */
@@ -138,14 +135,9 @@ struct ForestGraph
   }
 };
 
-/** Room for the most basins that volumes of `volume` voxels can have, as no two tops touch, and four bytes a voxel for
- * edges, of which there are fewer the fewer basins there are. */
-inline std::size_t
-ForestPoolBytes(std::int64_t volume, std::int64_t volumes)
-{
-  return ForestGraph::BytesOfBasin * static_cast<std::size_t>((volume + 1) / 2 * volumes) +
-         4 * static_cast<std::size_t>(volume * volumes);
-}
+/** No two tops touch, so that of volumes of more than one voxel at most two thirds of the voxels are basins, for which
+ * this is enough. Where there are no more than in white noise it is enough for their edges too. */
+constexpr std::size_t ForestPoolBytesOfVoxel = 16;
 
 inline std::size_t
 ForestLabelBytes(std::int64_t voxels)
@@ -154,12 +146,9 @@ ForestLabelBytes(std::int64_t voxels)
 }
 
 inline std::size_t
-ForestScratchBytes(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
+ForestScratchBytes(std::int64_t voxels)
 {
-  const WavefrontShape shape(operation, own, image, keyBytes);
-  const std::int64_t   volume = shape.extent[0] * shape.extent[1] * shape.extent[2];
-  const std::int64_t   voxels = own.NumberOfVoxels();
-  return voxels == 0 ? 0 : 256 + ForestLabelBytes(voxels) + ForestPoolBytes(volume, voxels / volume);
+  return 256 + ForestLabelBytes(voxels) + ForestPoolBytesOfVoxel * static_cast<std::size_t>(voxels);
 }
 
 /** Tiles of labels, and of edges, which have tables of their own in shared memory. */
@@ -780,7 +769,7 @@ FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & cod
 
 template <typename TKey, bool VPlanar, bool VFull>
 __global__ void
-__launch_bounds__(ForestThreads) SpanBasins(ForestImage<TKey> forest, ReconstructionCode<TKey> code)
+__launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, ReconstructionCode<TKey> code)
 {
   __shared__ ForestEdgeTile<TKey, VPlanar> held;
   __shared__ ForestTable                   table;
@@ -832,17 +821,24 @@ __launch_bounds__(ForestThreads) SpanBasins(ForestImage<TKey> forest, Reconstruc
     for (std::uint32_t tile = blockIdx.x; tile < forest.numberOfLabelTiles; tile += gridDim.x)
     {
       const ForestPlace<TKey> place(forest, forest.labelTiles, shape, tile);
-      for (int i = static_cast<int>(threadIdx.x); i < shape.x * shape.y * shape.z; i += ForestThreads)
-      {
-        const int  x = i % shape.x;
-        const int  y = i / shape.x % shape.y;
-        const int  z = i / (shape.x * shape.y);
-        const bool isBorder =
-          x == 0 || x == shape.x - 1 || y == 0 || y == shape.y - 1 || (!VPlanar && (z == 0 || z == shape.z - 1));
-        if (isBorder && place.IsInside(x, y, z))
+      const auto              follow = [&](int x, int y, int z) {
+        if (place.IsInside(x, y, z))
         {
           more |= FollowLabel(forest.labels, place.Voxel(x, y, z));
         }
+      };
+      // Both ends of each axis in turn.
+      for (int i = static_cast<int>(threadIdx.x); i < 2 * shape.y * shape.z; i += ForestThreads)
+      {
+        follow(i % 2 * (shape.x - 1), i / 2 % shape.y, i / (2 * shape.y));
+      }
+      for (int i = static_cast<int>(threadIdx.x); i < 2 * shape.x * shape.z; i += ForestThreads)
+      {
+        follow(i % shape.x, i / shape.x % 2 * (shape.y - 1), i / (2 * shape.x));
+      }
+      for (int i = static_cast<int>(threadIdx.x); !VPlanar && i < 2 * shape.x * shape.y; i += ForestThreads)
+      {
+        follow(i % shape.x, i / shape.x % shape.y, i / (shape.x * shape.y) * (shape.z - 1));
       }
     }
     more = anyInGrid(more);
@@ -978,7 +974,7 @@ __launch_bounds__(ForestThreads) StoreBasins(ForestImage<TKey> forest, Reconstru
         const std::int64_t at[3] = { place.lower[0] + x, place.lower[1] + y, place.lower[2] + z };
         StoreAndTell(forest.image, code, VFull, at, mask, state, key);
       }
-      else if (code.FromBits(*state) != key)
+      else
       {
         *state = code.ToBits(key);
       }
@@ -1027,11 +1023,11 @@ MakeForestImage(const WavefrontImage<TKey> & image, const WavefrontShape & shape
     forest.numberOfEdgeTiles *= forest.edgeTiles[a];
     forest.hasBeyond = forest.hasBeyond || image.before[a] || image.after[a];
   }
-  const std::int64_t volume = forest.volumeVoxels;
+  const std::int64_t voxels = forest.volumeVoxels * volumes;
   forest.counts = static_cast<ForestCounts *>(scratch);
   forest.labels = reinterpret_cast<std::uint32_t *>(static_cast<char *>(scratch) + 256);
-  forest.pool = static_cast<char *>(scratch) + 256 + ForestLabelBytes(volume * volumes);
-  forest.poolBytes = ForestPoolBytes(volume, volumes);
+  forest.pool = static_cast<char *>(scratch) + 256 + ForestLabelBytes(voxels);
+  forest.poolBytes = ForestPoolBytesOfVoxel * static_cast<std::size_t>(voxels);
   return forest;
 }
 

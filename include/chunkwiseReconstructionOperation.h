@@ -69,7 +69,8 @@ public:
   std::int64_t                  heaps{ 0 };
   std::int64_t                  nodeItems{ 0 };
   static constexpr std::int64_t MaxNodeItems = 256;
-  /** Voxels of the parts that the CPU's threads take, 0: chosen. For tests and tuning; the result is the same. */
+  /** Voxels of the parts that the CPU's threads take, and of those that a device makes forests of, 0: chosen. For tests
+   * and tuning; the result is the same. */
   std::int64_t partVoxels{ 0 };
   /** Of an image in chunks: how long visits to where chunks meet may take before the host brings values over long ways,
    * in the time that the host takes for it. For tests and tuning; the result is the same. */

@@ -299,6 +299,52 @@ TEST_P(Reconstruction, HeapsFindAgainWhatTheyHadNoRoomFor)
   }
 }
 
+/** Of one basin that rises through all tiles, of as many as there can be, with more edges than there is room for, and
+ * of those that noise has. */
+TEST_P(Reconstruction, ForestsOfFewBasinsAndOfManyAreRight)
+{
+  std::mt19937 random(95);
+  const bool   isSlow = IsUnderComputeSanitizer();
+  for (const Coordinates & extent : { Coordinates{ { 150, isSlow ? 3 : 130, 1, 1, 2 } },
+                                      Coordinates{ { 70, isSlow ? 3 : 35, 20, 1, 1 } },
+                                      Coordinates{ { 3, 1, 1, 200, 1 } } })
+  {
+    for (int kind = 0; kind < 8; ++kind)
+    {
+      FloodTrial<std::uint16_t> t;
+      t.box = Box::FromExtent(extent);
+      t.operation->method = ReconstructionMethod::SpanningForest;
+      t.operation->fullyConnected = kind % 2;
+      t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+      t.marker.resize(t.mask.size());
+      FillRandomly(random, t.mask, 1);
+      const BufferView mask = DenseView(t.mask.data(), PixelKind::UInt16, t.box);
+      ForEachIndex(t.box, [&](const Coordinates & index) {
+        auto & value = At<std::uint16_t>(mask, index);
+        if (kind / 2 == 0)
+        {
+          value = static_cast<std::uint16_t>(100 * index[0] + index[1] + index[2]);
+        }
+        else if (kind / 2 == 1)
+        {
+          value = 9;
+        }
+        else if (kind / 2 == 2)
+        {
+          const bool isTop = t.operation->fullyConnected ? index[0] % 2 == 0 && index[1] % 2 == 0 && index[2] % 2 == 0
+                                                         : (index[0] + index[1] + index[2]) % 2 == 0;
+          value = static_cast<std::uint16_t>(value / 2 + (isTop ? 0x8000 : 0));
+        }
+      });
+      for (std::uint16_t & value : t.marker)
+      {
+        value = static_cast<std::uint16_t>(random() % 1000 ? 0 : random());
+      }
+      t.ExpectOracle(t.Run(GetManager(), GetBackend(), Budgets()));
+    }
+  }
+}
+
 /** One way through the whole image, forth and back across all parts and chunks. */
 TEST_P(Reconstruction, GoesThroughSerpentines)
 {
