@@ -602,7 +602,7 @@ __launch_bounds__(BlockColumns * BlockRows)
     const TEntry sum = query.hasThree ? SumOfWarp<3>(entries, terms, meets) : SumOfWarp<2>(entries, terms, meets);
     if (beyond == 0)
     {
-      *out.data = FinishBox<TOut>(sum, voxels, statistic);
+      *out.data = FinishBox<TOut>(sum, BoxVoxels{ voxels }, statistic);
     }
     at.axis[1] += BlockRows;
     entries += BlockRows * query.stride.axis[1];

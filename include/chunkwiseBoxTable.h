@@ -131,43 +131,64 @@ BoxSumOf(TSum sum)
   }
 }
 
+/** A box's number of voxels. Where many boxes have as many, a backend may have a quicker way to divide. */
+struct BoxVoxels
+{
+  std::int64_t count;
+
+  CHUNKWISE_HOST_DEVICE double
+  Divide(double sum) const
+  {
+    return sum / static_cast<double>(count);
+  }
+};
+
 /** The result from a box's entry and its number of voxels. */
-template <typename TOut, typename TEntry>
+template <typename TOut, typename TEntry, typename TVoxels>
 CHUNKWISE_HOST_DEVICE TOut
-FinishBox(const TEntry & entry, std::int64_t count, BoxStatistic statistic)
+FinishBox(const TEntry & entry, const TVoxels & voxels, BoxStatistic statistic)
 {
   if constexpr (!IsSumAndSquares<TEntry>::value)
   {
-    const std::int64_t divisor = statistic == BoxStatistic::Sum ? 1 : count;
-#if defined(__CUDA_ARCH__)
-    // Devices are slow at conversions from and to 64 bits. A quotient of floats is off by less than one where it fits
-    // 16 bits, which the remainder shows.
-    if constexpr (std::is_integral<TOut>::value && sizeof(TOut) <= 2 && sizeof(TEntry) == 4)
+    if constexpr (std::is_floating_point<TOut>::value)
     {
-      const auto sum = BoxSumOf(entry);
-      if (statistic == BoxStatistic::Sum)
-      {
-        return ClampInteger<TOut>(sum);
-      }
-      const auto n = static_cast<std::int32_t>(count);
-      auto       quotient = __float2int_rn(__fdividef(static_cast<float>(sum), static_cast<float>(n)));
-      const auto rest = 2 * (sum - quotient * n);
-      const bool isOdd = quotient % 2 != 0;
-      quotient += rest > n || (rest == n && isOdd) ? 1 : rest < -n || (rest == -n && isOdd) ? -1 : 0;
-      return static_cast<TOut>(quotient);
-    }
-#endif
-    if constexpr (std::is_integral<TOut>::value && sizeof(TOut) <= 2)
-    {
-      // Of so small sums a quotient that is rounded to double is as far from a tie as before, or is the tie: rounding
-      // it once more gives the integer that the exact one does. Adding a large number rounds to nearest, ties to even.
-      constexpr double rounder = 1.5 * 4503599627370496.0;
-      const double     quotient = static_cast<double>(BoxSumOf(entry)) / static_cast<double>(divisor);
-      return ClampInteger<TOut>(static_cast<std::int64_t>((quotient + rounder) - rounder));
+      const auto sum = static_cast<double>(BoxSumOf(entry));
+      return static_cast<TOut>(statistic == BoxStatistic::Sum ? sum : voxels.Divide(sum));
     }
     else
     {
-      return MeanOf<TOut>(BoxSumOf(entry), divisor);
+      const std::int64_t divisor = statistic == BoxStatistic::Sum ? 1 : voxels.count;
+#if defined(__CUDA_ARCH__)
+      // Devices are slow at conversions from and to 64 bits. A quotient of floats is off by less than one where it fits
+      // 16 bits, which the remainder shows.
+      if constexpr (std::is_integral<TOut>::value && sizeof(TOut) <= 2 && sizeof(TEntry) == 4)
+      {
+        const auto sum = BoxSumOf(entry);
+        if (statistic == BoxStatistic::Sum)
+        {
+          return ClampInteger<TOut>(sum);
+        }
+        const auto n = static_cast<std::int32_t>(voxels.count);
+        auto       quotient = __float2int_rn(__fdividef(static_cast<float>(sum), static_cast<float>(n)));
+        const auto rest = 2 * (sum - quotient * n);
+        const bool isOdd = quotient % 2 != 0;
+        quotient += rest > n || (rest == n && isOdd) ? 1 : rest < -n || (rest == -n && isOdd) ? -1 : 0;
+        return static_cast<TOut>(quotient);
+      }
+#endif
+      if constexpr (std::is_integral<TOut>::value && sizeof(TOut) <= 2)
+      {
+        // Of so small sums a quotient that is rounded to double is as far from a tie as before, or is the tie: rounding
+        // it once more gives the integer that the exact one does. Adding a large number rounds to nearest, ties to
+        // even.
+        constexpr double rounder = 1.5 * 4503599627370496.0;
+        const double     quotient = static_cast<double>(BoxSumOf(entry)) / static_cast<double>(divisor);
+        return ClampInteger<TOut>(static_cast<std::int64_t>((quotient + rounder) - rounder));
+      }
+      else
+      {
+        return MeanOf<TOut>(BoxSumOf(entry), divisor);
+      }
     }
   }
   else
@@ -175,15 +196,14 @@ FinishBox(const TEntry & entry, std::int64_t count, BoxStatistic statistic)
     double variance = 0;
     if constexpr (std::is_same<decltype(entry.sum), double>::value)
     {
-      const auto   n = static_cast<double>(count);
-      const double v = (entry.squares - entry.sum * (entry.sum / n)) / n;
+      const double v = voxels.Divide(entry.squares - entry.sum * voxels.Divide(entry.sum));
       variance = v < 0 ? 0 : v;
     }
     else
     {
       __extension__ using Signed = __int128;
       using Squares = std::conditional_t<sizeof(entry.squares) <= 8, std::int64_t, Signed>;
-      variance = VarianceOfSums(BoxSumOf(entry.sum), static_cast<Squares>(entry.squares), count);
+      variance = VarianceOfSums(BoxSumOf(entry.sum), static_cast<Squares>(entry.squares), voxels.count);
     }
     return FinishVariance<TOut>(variance, statistic == BoxStatistic::StandardDeviation);
   }

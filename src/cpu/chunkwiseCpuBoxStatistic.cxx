@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseBoxTable.h"
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
 
@@ -47,7 +48,7 @@ SlabExtent(const BoxStatisticOperation & operation, const Box & output, const Co
   return extent;
 }
 
-/** The scratch memory: the table, a row of zeros, and a row of sums for each worker. */
+/** The scratch memory: the table, a row of zeros, and for each worker a row of sums and one of boxes. */
 template <typename TEntry>
 struct Scratch
 {
@@ -64,9 +65,70 @@ struct Scratch
   std::int64_t
   Sum(int workers) const
   {
-    return table + (workers + 1) * row;
+    return table + (2 * workers + 1) * row;
   }
 };
+
+/** A step of the scan of VGroups totals, before which there are zeros. */
+template <int VDistance, int VGroups, typename TEntry>
+void
+ScanStep(const TEntry * __restrict__ from, TEntry * __restrict__ to)
+{
+  for (int g = 0; g < VGroups; ++g)
+  {
+    to[g] = from[g - VDistance] + from[g];
+  }
+}
+
+/** A segment of a row of floating-point numbers, see BoxStatisticOperation. Gives the sum up to its end. Adding +0
+ * where nothing is to be added changes no bit of the results, which begin with +0. */
+template <typename TPixel, typename TEntry>
+TEntry
+ScanSegment(const TPixel * pixels, std::int64_t step, std::int64_t columns, const TEntry & before, TEntry * to)
+{
+  constexpr int groups = BoxStatisticOperation::SegmentColumns / 2;
+  constexpr int zeros = groups / 2;
+  const bool    isWhole = columns == 2 * groups;
+  TPixel        padded[2 * groups];
+  TEntry        part[2 * groups];
+  if (step != 1 || !isWhole)
+  {
+    for (int i = 0; i < 2 * groups; ++i)
+    {
+      padded[i] = i < columns ? pixels[i * step] : TPixel{ 0 };
+    }
+    pixels = padded;
+  }
+  TEntry scanned[2][zeros + groups];
+  for (TEntry * const row : { scanned[0], scanned[1] })
+  {
+    std::fill(row, row + zeros, TEntry{});
+  }
+  for (int g = 0; g < groups; ++g)
+  {
+    scanned[0][zeros + g] = BoxEntryOf<TEntry>(pixels[2 * g]) + BoxEntryOf<TEntry>(pixels[2 * g + 1]);
+  }
+  ScanStep<1, groups>(scanned[0] + zeros, scanned[1] + zeros);
+  ScanStep<2, groups>(scanned[1] + zeros, scanned[0] + zeros);
+  ScanStep<4, groups>(scanned[0] + zeros, scanned[1] + zeros);
+  ScanStep<8, groups>(scanned[1] + zeros, scanned[0] + zeros);
+  ScanStep<16, groups>(scanned[0] + zeros, scanned[1] + zeros);
+  static_assert(groups == 32, "so many steps");
+  const TEntry * const left = scanned[1] + zeros - 1;
+  TEntry * const       out = isWhole ? to : part;
+  for (int g = 0; g < groups; ++g)
+  {
+    const TEntry sum = before + left[g];
+    const TEntry a = BoxEntryOf<TEntry>(pixels[2 * g]);
+    out[2 * g] = sum + a;
+    out[2 * g + 1] = sum + (a + BoxEntryOf<TEntry>(pixels[2 * g + 1]));
+  }
+  if (!isWhole)
+  {
+    std::copy(part, part + columns, to);
+  }
+  return before + left[groups];
+}
 
 /** One row of the table from the image's, see BoxStatisticOperation. */
 template <typename TPixel, typename TEntry>
@@ -95,36 +157,13 @@ ScanRow(const TPixel * pixels, std::int64_t step, const Table & table, TEntry * 
       }
       continue;
     }
-    constexpr int groups = BoxStatisticOperation::SegmentColumns / 2;
-    for (std::int64_t begin = block; begin < blockEnd; begin += 2 * groups)
+    for (std::int64_t begin = block; begin < blockEnd; begin += BoxStatisticOperation::SegmentColumns)
     {
-      TEntry    entries[2 * groups]{};
-      const int columns = static_cast<int>(std::min<std::int64_t>(2 * groups, blockEnd - begin));
-      for (int i = 0; i < columns; ++i)
-      {
-        entries[i] = BoxEntryOf<TEntry>(pixels[(begin + i) * step]);
-      }
-      TEntry totals[groups];
-      TEntry scanned[groups];
-      for (int g = 0; g < groups; ++g)
-      {
-        totals[g] = entries[2 * g] + entries[2 * g + 1];
-      }
-      for (int d = 1; d < groups; d *= 2)
-      {
-        std::copy(totals, totals + d, scanned);
-        for (int g = d; g < groups; ++g)
-        {
-          scanned[g] = totals[g - d] + totals[g];
-        }
-        std::copy(scanned, scanned + groups, totals);
-      }
-      for (int i = 0; i < columns; ++i)
-      {
-        const TEntry left = before + (i < 2 ? TEntry{} : totals[i / 2 - 1]);
-        to[begin + i] = left + (i % 2 ? entries[i - 1] + entries[i] : entries[i]);
-      }
-      before = before + totals[groups - 1];
+      before = ScanSegment(pixels + begin * step,
+                           step,
+                           std::min<std::int64_t>(BoxStatisticOperation::SegmentColumns, blockEnd - begin),
+                           before,
+                           to + begin);
     }
   }
 }
@@ -172,16 +211,33 @@ FillTable(const BufferView & input, const Table & table, const Box & part, int a
   }
 }
 
+/** (E - P) + L of rows, of which there are the last ones. */
+template <int VRows, typename TEntry>
+TEntry
+JoinTerms(const TEntry * const * rows, std::int64_t x)
+{
+  if constexpr (VRows == 3)
+  {
+    return (rows[0][x] - rows[1][x]) + rows[2][x];
+  }
+  else
+  {
+    return rows[1][x] - rows[0][x];
+  }
+}
+
 /** The boxes around a row of voxels, all of one size but for the image's edge. */
 template <typename TEntry>
 class RowOfBoxes
 {
 public:
-  RowOfBoxes(const Table & table, const TEntry * entries, const TEntry * zeros, TEntry * sums)
+  /** `sums` and `boxes`: rows of the table's width. */
+  RowOfBoxes(const Table & table, const TEntry * entries, const TEntry * zeros, TEntry * sums, TEntry * boxes)
     : m_Table(table)
     , m_Entries(entries)
     , m_Zeros(zeros)
     , m_Sums(sums)
+    , m_Boxes(boxes)
   {}
 
   /** For the row of `at`. */
@@ -205,41 +261,28 @@ public:
       m_Voxels *= last - first + 1;
       terms[count++] = axis.TermsOf(first, last);
     }
-    // Rows that are not there are zeros, so that the loop below has no cases.
-    const TEntry * rows[9];
-    for (int i = 0; i < 9; ++i)
+    const TEntry * const entries = m_Entries + row;
+    if (terms[0].hasEnd)
     {
-      const auto part = [](const Terms & t, int which) {
-        return which == 0   ? std::make_pair(t.end, t.hasEnd)
-               : which == 1 ? std::make_pair(t.before, t.hasBefore)
-                            : std::make_pair(t.last, true);
-      };
-      const auto outer = part(terms[0], i / 3);
-      const auto inner = part(terms[1], i % 3);
-      rows[i] = outer.second && inner.second ? m_Entries + row + outer.first + inner.first : m_Zeros;
+      terms[1].hasEnd ? Join<3, 3>(entries, terms) : Join<3, 2>(entries, terms);
     }
-    const std::int64_t n = m_Table.box.Extent(0);
-    for (std::int64_t x = 0; x < n; ++x)
+    else
     {
-      const TEntry end = (rows[0][x] - rows[1][x]) + rows[2][x];
-      const TEntry before = (rows[3][x] - rows[4][x]) + rows[5][x];
-      m_Sums[x] = (end - before) + ((rows[6][x] - rows[7][x]) + rows[8][x]);
+      terms[1].hasEnd ? Join<2, 3>(entries, terms) : Join<2, 2>(entries, terms);
     }
   }
-  /** Calls store(x, sum, voxels) for the row's voxels from `x` to `end`. */
-  template <typename TStore>
+  /** Calls finish(x, n, boxes, voxels) for runs of n of the row's voxels from `x` to `end`, of which all boxes have as
+   * many voxels. */
+  template <typename TFinish>
   void
-  ForEach(std::int64_t x, std::int64_t end, TStore && store) const
+  ForEach(std::int64_t x, std::int64_t end, TFinish && finish) const
   {
     const Axis &       axis = m_Table.axes[0];
     const std::int64_t r = axis.radius;
     const TEntry *     sums = m_Sums - axis.lower;
     if (r == 0)
     {
-      for (; x < end; ++x)
-      {
-        store(x, sums[x], m_Voxels);
-      }
+      finish(x, end - x, sums + x, m_Voxels);
       return;
     }
     // Runs of voxels whose boxes have the same terms.
@@ -250,39 +293,92 @@ public:
       const Terms        terms = axis.TermsOf(first, last);
       const TEntry       start = terms.hasEnd ? m_Sums[terms.end] : TEntry{};
       const bool         isInside = x >= r && x + r < axis.extent;
-      const std::int64_t voxels = m_Voxels * (last - first + 1);
-      if (!isInside || !terms.hasBefore)
-      {
-        store(x, (start - (terms.hasBefore ? m_Sums[terms.before] : TEntry{})) + m_Sums[terms.last], voxels);
-        ++x;
-        continue;
-      }
       const std::int64_t block = axis.BlockBegin(last);
-      const std::int64_t until = std::min({ end, axis.extent - r, terms.hasEnd ? block + r : block + axis.length - r });
-      if (terms.hasEnd)
+      const std::int64_t until =
+        isInside && terms.hasBefore
+          ? std::min({ end, axis.extent - r, terms.hasEnd ? block + r : block + axis.length - r })
+          : x + 1;
+      const std::int64_t n = until - x;
+      const TEntry *     after = m_Sums + terms.last;
+      const TEntry *     before = terms.hasBefore ? m_Sums + terms.before : m_Zeros;
+      for (std::int64_t i = 0; i < n; ++i)
       {
-        for (; x < until; ++x)
-        {
-          store(x, (start - sums[x - r - 1]) + sums[x + r], voxels);
-        }
+        m_Boxes[i] = terms.hasEnd ? (start - before[i]) + after[i] : after[i] - before[i];
       }
-      else
-      {
-        for (; x < until; ++x)
-        {
-          store(x, sums[x + r] - sums[x - r - 1], voxels);
-        }
-      }
+      finish(x, n, m_Boxes, m_Voxels * (last - first + 1));
+      x = until;
     }
   }
 
 private:
+  /** The sums of the row's terms along the axes beyond x, of which the first has VOuter and the second VInner. Rows
+   * that are not there are zeros. */
+  template <int VOuter, int VInner>
+  void
+  Join(const TEntry * entries, const Terms (&terms)[2]) const
+  {
+    const auto place = [](const Terms & t, int which) {
+      return which == 0   ? std::make_pair(t.last, true)
+             : which == 1 ? std::make_pair(t.before, t.hasBefore)
+                          : std::make_pair(t.end, t.hasEnd);
+    };
+    const TEntry * rows[VOuter][VInner];
+    for (int i = 0; i < VOuter; ++i)
+    {
+      for (int k = 0; k < VInner; ++k)
+      {
+        const auto outer = place(terms[0], VOuter - 1 - i);
+        const auto inner = place(terms[1], VInner - 1 - k);
+        rows[i][k] = outer.second && inner.second ? entries + outer.first + inner.first : m_Zeros;
+      }
+    }
+    const std::int64_t n = m_Table.box.Extent(0);
+    TEntry * const     sums = m_Sums;
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      const TEntry before = JoinTerms<VInner>(rows[VOuter - 2], x);
+      const TEntry last = JoinTerms<VInner>(rows[VOuter - 1], x);
+      if constexpr (VOuter == 3)
+      {
+        sums[x] = (JoinTerms<VInner>(rows[0], x) - before) + last;
+      }
+      else
+      {
+        sums[x] = last - before;
+      }
+    }
+  }
+
   const Table &  m_Table;
   const TEntry * m_Entries;
   const TEntry * m_Zeros;
   TEntry *       m_Sums;
+  TEntry *       m_Boxes;
   std::int64_t   m_Voxels{ 1 };
 };
+
+/** The results of n boxes of as many voxels, one after the other. */
+template <typename TOut, typename TEntry>
+void
+FinishBoxes(const TEntry * boxes, std::int64_t n, std::int64_t voxels, BoxStatistic statistic, TOut * to)
+{
+  if constexpr (IsSumAndSquares<TEntry>::value)
+  {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      to[i] = FinishBox<TOut>(boxes[i], BoxVoxels{ voxels }, statistic);
+    }
+  }
+  else
+  {
+    constexpr Accumulator accumulator = std::is_same<TEntry, double>::value ? Accumulator::Float64
+                                        : sizeof(TEntry) == 4               ? Accumulator::Int32
+                                        : sizeof(TEntry) == 8               ? Accumulator::Int64
+                                                                            : Accumulator::Int128;
+    const auto finish = GetCpuLevel().finishMean[static_cast<int>(accumulator)][static_cast<int>(PixelKindOf<TOut>())];
+    finish(to, boxes, statistic == BoxStatistic::Sum ? 1 : voxels, n);
+  }
+}
 
 /** (E - P) + L along the first of VParts axes, of what the others give. What is not there is not looked for: adding
  * zero changes no bit, since entries are never -0. */
@@ -380,20 +476,29 @@ RunSlab(const KernelCall & call, const Box & slab, const Scratch<TEntry> & bytes
   std::fill(zeros, zeros + table.box.Extent(0), TEntry{});
 
   const auto finish = [&](const TEntry & sum, std::int64_t voxels) {
-    return FinishBox<TOut>(sum, voxels, operation.statistic);
+    return FinishBox<TOut>(sum, BoxVoxels{ voxels }, operation.statistic);
   };
   const int others = table.count - (table.axes[0].TakesPart() ? 1 : 0);
   if (!operation.variable && others <= 2)
   {
     ForEachTileOf(rows, call, slab, [&](const Box & tile, unsigned int worker) {
-      auto * const       sums = reinterpret_cast<TEntry *>(scratch + bytes.table + (worker + 1) * bytes.row);
-      RowOfBoxes<TEntry> row(table, entries, zeros, sums);
+      char * const       memory = scratch + bytes.table + (2 * worker + 1) * bytes.row;
+      auto * const       boxes = reinterpret_cast<TEntry *>(memory + bytes.row);
+      RowOfBoxes<TEntry> row(table, entries, zeros, reinterpret_cast<TEntry *>(memory), boxes);
       ForEachRow(tile, [&](const Coordinates & at) {
         row.Begin(at);
         TOut * const       to = static_cast<TOut *>(call.output.data) + call.output.Offset(at);
         const std::int64_t stride = call.output.stride[0];
-        row.ForEach(at[0], tile.upper[0], [&](std::int64_t x, const TEntry & sum, std::int64_t voxels) {
-          to[(x - at[0]) * stride] = finish(sum, voxels);
+        row.ForEach(at[0], tile.upper[0], [&](std::int64_t x, std::int64_t n, const TEntry * of, std::int64_t voxels) {
+          if (stride == 1)
+          {
+            FinishBoxes(of, n, voxels, operation.statistic, to + (x - at[0]));
+            return;
+          }
+          for (std::int64_t i = 0; i < n; ++i)
+          {
+            to[(x - at[0] + i) * stride] = finish(of[i], voxels);
+          }
         });
       });
     });
