@@ -31,6 +31,8 @@ public:
 
   std::shared_ptr<void>
   GetOrMake(const std::string & key, const std::function<Entry()> & make);
+  void
+  SetCapacity(std::size_t bytes);
   std::size_t
   GetBytes() const;
   /** Drops the entries whose key begins with `prefix`. */

@@ -101,6 +101,14 @@ ResourceCache::GetOrMake(const std::string & key, const std::function<Entry()> &
   return entry.value;
 }
 
+void
+ResourceCache::SetCapacity(std::size_t bytes)
+{
+  const std::lock_guard<std::mutex> lock(m_Impl->mutex);
+  m_Impl->capacity = bytes;
+  m_Impl->Shrink();
+}
+
 std::size_t
 ResourceCache::GetBytes() const
 {
