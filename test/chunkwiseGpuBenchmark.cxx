@@ -85,6 +85,25 @@ Gaussian(double sigma)
   return operation;
 }
 
+/** The same, each axis through transforms. */
+std::shared_ptr<Operation>
+GaussianByTransforms(double sigma)
+{
+  const auto direct = std::static_pointer_cast<SeparableOperation>(Gaussian(sigma));
+  auto       sequence = std::make_shared<SequenceOperation>();
+  for (int a = 0; a < 3; ++a)
+  {
+    auto extent = Coordinates::Filled(1);
+    auto center = Coordinates::Filled(0);
+    extent[a] = static_cast<std::int64_t>(direct->weights[a].size());
+    center[a] = extent[a] / 2;
+    const auto stage = std::make_shared<ImageConvolutionOperation>();
+    stage->kernel = std::make_shared<ConvolutionKernel>(extent, center, direct->weights[a]);
+    sequence->stages.push_back(stage);
+  }
+  return sequence;
+}
+
 std::shared_ptr<Operation>
 Convolution(std::int64_t extent, ConvolutionMethod method, BoundaryMode mode)
 {
@@ -209,6 +228,15 @@ Rows()
            { "LoG sigma 2", Laplacian(2) },
            { "highpass sigma 2", HighPass(2) },
            { "Gauss, mean, std", Sequence() } };
+}
+
+std::vector<Row>
+GaussianRows()
+{
+  return { { "Gaussian sigma 5", Gaussian(5) },   { "by transforms", GaussianByTransforms(5) },
+           { "Gaussian sigma 10", Gaussian(10) }, { "by transforms", GaussianByTransforms(10) },
+           { "Gaussian sigma 20", Gaussian(20) }, { "by transforms", GaussianByTransforms(20) },
+           { "Gaussian sigma 40", Gaussian(40) }, { "by transforms", GaussianByTransforms(40) } };
 }
 
 /** Windows of every size. */
@@ -809,8 +837,8 @@ LargeConvolution(Device & device, std::size_t devices)
 
 } // namespace
 
-/** Arguments: any of "resident", "ranks", "variances", "nonlocal", "convolution", "varying", "host", "large",
- * "large-convolution", "large-table", "large-table-pinned"; none: all but the last four. */
+/** Arguments: any of "resident", "ranks", "variances", "nonlocal", "gaussians", "convolution", "varying", "host",
+ * "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last four. */
 int
 main(int argc, char * argv[])
 {
@@ -860,6 +888,10 @@ main(int argc, char * argv[])
     if (wants("nonlocal"))
     {
       DeviceResident(*devices[0], Image(extent, PixelKind::Float32), NonLocalRows());
+    }
+    if (wants("gaussians"))
+    {
+      DeviceResident(*devices[0], Image(extent, PixelKind::Float32), GaussianRows());
     }
     if (wants("convolution"))
     {
