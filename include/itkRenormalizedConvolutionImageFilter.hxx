@@ -12,8 +12,7 @@ namespace itk
 
 template <typename TInputImage, typename TOutputImage>
 std::shared_ptr<const chunkwise::Operation>
-RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates &) const
+RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::MakeOperation(const chunkwise::Coordinates &) const
 {
   auto operation = std::make_shared<chunkwise::ConvolutionOperation>();
   for (unsigned int axis = 0; axis < ImageDimension; ++axis)
