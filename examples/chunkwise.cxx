@@ -2,12 +2,15 @@
 // The chunkwise program: a subcommand for each capability, images from file to file.
 #include "commandArguments.h"
 #include "commandDevices.h"
+#include "commandOutputFile.h"
 #include "commandProgress.h"
 #include "commandRun.h"
 #include "commandWarnings.h"
 
 #include "itkMultiThreaderBase.h"
 
+#include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <new>
 
@@ -43,12 +46,22 @@ OneLine(const itk::ExceptionObject & error)
   return command::JoinLines(text);
 }
 
+/** HDF5 throws while it closes a file on a full disk, where nobody can catch it. */
+[[noreturn]] void
+EndEarly()
+{
+  command::OutputFile::RemoveUnfinished();
+  std::cerr << "chunkwise: a library gave up, perhaps because the disk is full" << std::endl;
+  std::_Exit(1);
+}
+
 } // namespace
 
 int
 main(int argc, char ** argv)
 {
   GiveMemoryBack();
+  std::set_terminate(EndEarly);
   try
   {
     const command::Arguments arguments = command::ParseArguments(argc, argv);

@@ -2,6 +2,7 @@
 #ifndef commandOutputFile_h
 #define commandOutputFile_h
 
+#include <cstdint>
 #include <filesystem>
 
 namespace command
@@ -25,13 +26,17 @@ public:
   std::filesystem::path
   GetPath() const;
 
-  /** Bytes written so far, in all files. */
-  std::uintmax_t
-  GetBytesWritten() const;
+  /** Throws WorkError if the files have fewer voxels than these bytes: then the disk was full or too small. */
+  void
+  CheckIsComplete(std::uint64_t voxelBytes) const;
 
   /** Moves the files to where they belong, the destination itself last. */
   void
   Commit();
+
+  /** Removes the files of an object that was neither committed nor destroyed, when the program ends early. */
+  static void
+  RemoveUnfinished() noexcept;
 
 private:
   std::filesystem::path m_Destination;

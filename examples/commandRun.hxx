@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <set>
 
 namespace command
 {
@@ -111,12 +110,7 @@ public:
     {
       throw WorkError("interrupted");
     }
-    // A format that writes voxels as they are cannot be smaller than they: then the disk was full or too small.
-    if (WritesPlainVoxels() && file.GetBytesWritten() < GetOutputBytes())
-    {
-      throw WorkError("OUT: only " + FormatBytes(static_cast<double>(file.GetBytesWritten())) + " of " +
-                      FormatBytes(static_cast<double>(GetOutputBytes())) + " could be written");
-    }
+    file.CheckIsComplete(GetOutputBytes());
     file.Commit();
     if (m_Arguments.verbose)
     {
@@ -139,13 +133,6 @@ private:
   GetOutputBytes() const
   {
     return m_Largest.GetNumberOfPixels() * sizeof(typename TOutputImage::PixelType);
-  }
-
-  bool
-  WritesPlainVoxels() const
-  {
-    const std::string name = std::filesystem::path(m_Arguments.output).extension().string();
-    return std::set<std::string>{ ".mha", ".mhd", ".mrc", ".vtk", ".nii", ".nrrd" }.count(name) != 0;
   }
 
   /** What the pipeline holds while it computes a region of the output. */

@@ -98,6 +98,8 @@ HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage, TMorphology
 {
   Superclass::PrintSelf(os, indent);
   os << indent << "Radius: " << this->GetRadius() << std::endl;
+  os << indent << "Morphology:" << std::endl;
+  m_Morphology->Print(os, indent.GetNextIndent());
   os << indent << "PreserveIntensities: " << (m_PreserveIntensities ? "On" : "Off") << std::endl;
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# Checks what compilers do not: that dependencies point one way (ITK layer -> engine <- backends), and that every source
-# file is named in a list of CMake's. Usage: check_layers.sh [source directory]
+# Checks what compilers do not: that dependencies point one way (ITK layer -> engine <- backends), that every source file
+# is named in a list of CMake's, and that every filter and enumeration is wrapped for Python. Usage: check_layers.sh [source directory]
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 2
 status=0
@@ -60,6 +60,15 @@ complain 'a source file has no copyright line' <<END
 $(find include src cuda test examples -type f \( -name '*.h' -o -name '*.hxx' -o -name '*.cxx' -o -name '*.cu' \
   -o -name '*.cuh' \) | sort | while read -r file; do
   head -1 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$file"
+done)
+END
+
+# In Python a class lacks what a superclass that is not wrapped has. That of the filters by reconstruction of a morphology
+# has a parameter that is no image, and is wrapped with them.
+complain 'a class or enumeration is not wrapped' <<END
+$(for header in include/itk*ImageFilter.h include/itk*ImageSink.h include/itk*Enums.h; do
+  name=$(basename "$header" .h)
+  [ -f "wrapping/$name.wrap" ] || [ "$name" = itkHeapReconstructionOfMorphologyImageFilter ] || echo "$header"
 done)
 END
 

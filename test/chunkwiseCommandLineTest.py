@@ -277,6 +277,27 @@ class CommandLineTest(unittest.TestCase):
             self.assertTrue(result.stderr.splitlines()[-1].startswith("chunkwise: "), result.stderr)
             self.assertEqual(self.left_behind(), [])
 
+    def test_a_full_disk_is_noticed_in_every_format(self):
+        def limit_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, 1 << 18))
+
+        # Noise, which does not compress.
+        noise = self.directory / "noise.mha"
+        generator = random.Random(8)
+        write_mha(noise, (64, 64, 64), "h", [generator.randrange(-32768, 32768) for _ in range(64 ** 3)])
+        for ending in ("mha", "mhd", "mrc", "vtk", "nii", "nii.gz", "hdr", "img.gz", "nrrd", "h5"):
+            with self.subTest(ending=ending):
+                out = Path(self.work.name) / ("out." + ending)
+                arguments = ("identity", noise, out, "--quiet")
+                result = run(*arguments, preexec_fn=limit_files)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertTrue(result.stderr.splitlines()[-1].startswith("chunkwise: "), result.stderr)
+                self.assertEqual(self.left_behind(), [])
+                self.assert_runs(*arguments)
+                for name in self.left_behind():
+                    (Path(self.work.name) / name).unlink()
+
     def start_and_signal(self, number):
         """Sends a signal once the output is being written."""
         process = subprocess.Popen(

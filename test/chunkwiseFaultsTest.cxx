@@ -131,7 +131,7 @@ MakeWinding(const std::string & name, const KernelRegistry & kernels, std::share
 std::unique_ptr<Work>
 MakeFixpoint()
 {
-  return MakeWinding("Fixpoint", GetTestKernels(), std::make_shared<FloodOperation>(), 21, 4200);
+  return MakeWinding("Fixpoint", GetTestKernels(), std::make_shared<FloodOperation>(), 15, 3300);
 }
 
 /** With a way for the host to settle what goes far, or without patience for visits. */

@@ -399,7 +399,9 @@ TEST(HeapReconstruction, PrintsItsParameters)
   cluster->SetNumberOfHeaps(3);
   cluster->SetHeapNodeSize(7);
   cluster->Print(stream);
-  itk::HeapOpeningByReconstructionImageFilter<Byte2>::New()->Print(stream);
+  const auto opening = itk::HeapOpeningByReconstructionImageFilter<Byte2>::New();
+  opening->SetKernel(itk::FlatStructuringElement<2>::Cross({ { 2, 1 } }));
+  opening->Print(stream);
   for (const char * const line : { "Height: 65",
                                    "FullyConnected: On",
                                    "SpatialDimension: 2",
@@ -410,6 +412,8 @@ TEST(HeapReconstruction, PrintsItsParameters)
                                    "Strict: Off",
                                    "ForegroundValue: 255",
                                    "FlatIsExtremum: On",
+                                   "Radius: [2, 1]",
+                                   "Kernel: 7 of 15 voxels",
                                    "PreserveIntensities: Off" })
   {
     EXPECT_NE(stream.str().find(line), std::string::npos) << line;
