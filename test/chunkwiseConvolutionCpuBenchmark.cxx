@@ -159,7 +159,7 @@ Machine(unsigned int most)
 {
   std::printf("Work that shares nothing, as much for each thread, milliseconds\n");
   std::printf("%8s %26s %26s\n", "threads", "transforms in cache L1", "copies of 64 MiB");
-  constexpr std::int64_t Points = 120;
+  constexpr std::int64_t Points = 40;
   const std::size_t      copied = std::size_t{ 64 } << 20;
   double                 one[2]{};
   for (unsigned int threads = 1; threads <= most; threads *= 2)
@@ -176,7 +176,7 @@ Machine(unsigned int most)
         float * const line =
           lines[thread].data() + (64 - reinterpret_cast<std::uintptr_t>(lines[thread].data()) % 64) / sizeof(float);
         float * const space = line + Points * FftCell<float>;
-        for (int repeat = 0; repeat < 10000; ++repeat)
+        for (int repeat = 0; repeat < 30000; ++repeat)
         {
           GetFftFunctions<float>().transform(
             GetFftPlan<float>(Points), { line, 1 }, Points, { line, 1 }, 0, Points, repeat % 2 != 0, space);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -180,6 +182,71 @@ TEST_P(Fft, OfLongLinesAgreesWithFftw)
   }
 }
 #endif
+
+/** Rows to lanes of cells, these to two half spectra, and all the way back, in memory that ends where it must. */
+template <typename T>
+void
+CompareRowsThereAndBack(std::mt19937 & random, std::int64_t n)
+{
+  constexpr std::int64_t Cell = FftCell<T>;
+  constexpr std::int64_t Lanes = FftLanes<T>;
+  const auto &           functions = GetFftFunctions<T>();
+  const auto             allocate = [](std::int64_t numbers) {
+    constexpr std::align_val_t alignment{ 64 };
+    const auto                 bytes = static_cast<std::size_t>(numbers) * sizeof(T);
+    return std::shared_ptr<T>(static_cast<T *>(::operator new(bytes, alignment)),
+                              [alignment](T * memory) { ::operator delete(memory, alignment); });
+  };
+  std::vector<std::unique_ptr<T[]>> held;
+  std::vector<std::shared_ptr<T>>   spectra;
+  std::vector<T *>                  rows;
+  std::vector<T *>                  back;
+  std::vector<T *>                  spectraOfRows;
+  for (std::int64_t l = 0; l < 2 * Lanes; ++l)
+  {
+    const bool exists = random() % 5 != 0;
+    for (std::vector<T *> * const to : { &rows, &back })
+    {
+      held.emplace_back(exists ? new T[static_cast<std::size_t>(n)] : nullptr);
+      to->push_back(held.back().get());
+    }
+    spectra.push_back(exists ? allocate((n / 2 + Lanes) / Lanes * Cell) : nullptr);
+    spectraOfRows.push_back(spectra.back().get());
+    for (std::int64_t i = 0; exists && i < n; ++i)
+    {
+      rows.back()[i] = static_cast<T>(1 + random() % 100);
+    }
+  }
+  const auto cells = allocate(n * Cell);
+  functions.spread(cells.get(), 0, rows.data(), n);
+  functions.spread(cells.get(), 1, rows.data() + Lanes, n);
+  functions.collect(cells.get(), 0, back.data(), n);
+  functions.collect(cells.get(), 1, back.data() + Lanes, n);
+  const auto spectrum = allocate(n * Cell);
+  functions.separate(cells.get(), n, spectraOfRows.data(), spectraOfRows.data() + Lanes);
+  functions.combine(spectrum.get(), n, spectraOfRows.data(), spectraOfRows.data() + Lanes);
+  for (std::int64_t l = 0; l < 2 * Lanes; ++l)
+  {
+    const auto row = static_cast<std::size_t>(l);
+    const bool both = rows[row] && rows[static_cast<std::size_t>((l + Lanes) % (2 * Lanes))];
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      ASSERT_EQ(cells.get()[i * Cell + l], rows[row] ? rows[row][i] : T(0)) << n;
+      ASSERT_TRUE(!rows[row] || back[row][i] == rows[row][i]) << n;
+      ASSERT_TRUE(!both || spectrum.get()[i * Cell + l] == 2 * cells.get()[i * Cell + l]) << n;
+    }
+  }
+}
+
+TEST_P(Fft, RowsGoThereAndBack)
+{
+  std::mt19937 random(83);
+  for (std::int64_t n = 1; n < 70; ++n)
+  {
+    CompareRowsThereAndBack<float>(random, n);
+    CompareRowsThereAndBack<double>(random, n);
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Levels, Fft, testing::Values("baseline", "avx2", "avx512"));
 

@@ -242,37 +242,48 @@ public:
     }
   }
 
+  /** Squares of rows [0, rowCount) and columns [0, columnCount), multiples of a square's side: from(row, column) and
+   * to(column, row) are where numbers begin that go to and fro; nullptr: zeros, and nowhere. */
+  template <typename TFrom, typename TTo>
+  static void
+  Transpose(std::int64_t rowCount, std::int64_t columnCount, TFrom && from, TTo && to)
+  {
+    constexpr std::int64_t Side = Square<T>::Side;
+    alignas(64) const T    zeros[Side]{};
+    alignas(64) T          unused[Side];
+    for (std::int64_t row = 0; row < rowCount; row += Side)
+    {
+      for (std::int64_t column = 0; column < columnCount; column += Side)
+      {
+        const T * in[Side];
+        T *       out[Side];
+        for (std::int64_t i = 0; i < Side; ++i)
+        {
+          const T * const begin = from(row + i, column);
+          T * const       end = to(column + i, row);
+          in[i] = begin ? begin : zeros;
+          out[i] = end ? end : unused;
+        }
+        Square<T>::Transpose(in, out);
+      }
+    }
+  }
+
   static void
   Spread(T * cells, int part, const T * const * rows, std::int64_t n)
   {
-    constexpr std::int64_t Side = Square<T>::Side;
-    T * const              to = cells + part * Lanes;
-    alignas(64) const T    zeros[Side]{};
-    for (std::int64_t x = 0; x < n; x += Side)
+    T * const          to = cells + part * Lanes;
+    const std::int64_t whole = n / Square<T>::Side * Square<T>::Side;
+    Transpose(
+      Lanes,
+      whole,
+      [&](std::int64_t l, std::int64_t x) { return rows[l] ? rows[l] + x : nullptr; },
+      [&](std::int64_t x, std::int64_t l) { return to + x * Cell + l; });
+    for (std::int64_t x = whole; x < n; ++x)
     {
-      const std::int64_t count = n - x < Side ? n - x : Side;
-      for (std::int64_t first = 0; first < Lanes; first += Side)
+      for (std::int64_t l = 0; l < Lanes; ++l)
       {
-        // What is left of a row is copied: beyond it memory may end.
-        alignas(64) T rest[Side][Side];
-        const T *     in[Side];
-        T *           out[Side];
-        alignas(64) T unused[Side];
-        for (std::int64_t l = 0; l < Side; ++l)
-        {
-          const T * const row = rows[first + l];
-          in[l] = row ? row + x : zeros;
-          if (row && count < Side)
-          {
-            for (std::int64_t i = 0; i < Side; ++i)
-            {
-              rest[l][i] = i < count ? row[x + i] : T(0);
-            }
-            in[l] = rest[l];
-          }
-          out[l] = l < count ? to + (x + l) * Cell + first : unused;
-        }
-        Square<T>::Transpose(in, out);
+        to[x * Cell + l] = rows[l] ? rows[l][x] : T(0);
       }
     }
   }
@@ -280,52 +291,18 @@ public:
   static void
   Collect(const T * cells, int part, T * const * rows, std::int64_t n)
   {
-    constexpr std::int64_t Side = Square<T>::Side;
-    const T * const        from = cells + part * Lanes;
-    for (std::int64_t x = 0; x < n; x += Side)
+    const T * const    from = cells + part * Lanes;
+    const std::int64_t whole = n / Square<T>::Side * Square<T>::Side;
+    Transpose(
+      whole,
+      Lanes,
+      [&](std::int64_t x, std::int64_t l) { return from + x * Cell + l; },
+      [&](std::int64_t l, std::int64_t x) { return rows[l] ? rows[l] + x : nullptr; });
+    for (std::int64_t l = 0; l < Lanes; ++l)
     {
-      const std::int64_t count = n - x < Side ? n - x : Side;
-      for (std::int64_t first = 0; first < Lanes; first += Side)
+      for (std::int64_t x = whole; rows[l] && x < n; ++x)
       {
-        alignas(64) T rest[Side][Side];
-        const T *     in[Side];
-        T *           out[Side];
-        for (std::int64_t l = 0; l < Side; ++l)
-        {
-          in[l] = from + (l < count ? x + l : x) * Cell + first;
-          out[l] = rows[first + l] && count == Side ? rows[first + l] + x : rest[l];
-        }
-        Square<T>::Transpose(in, out);
-        for (std::int64_t l = 0; count < Side && l < Side; ++l)
-        {
-          T * const row = rows[first + l];
-          for (std::int64_t i = 0; row && i < count; ++i)
-          {
-            row[x + i] = rest[l][i];
-          }
-        }
-      }
-    }
-  }
-
-  /** to[l][j] = from[j][l] for all lanes; rows of `to` that are nullptr are left out. */
-  static void
-  TransposeLanes(const T (*from)[Lanes], T * const * to)
-  {
-    constexpr std::int64_t Side = Square<T>::Side;
-    alignas(64) T          unused[Side];
-    for (std::int64_t l = 0; l < Lanes; l += Side)
-    {
-      for (std::int64_t j = 0; j < Lanes; j += Side)
-      {
-        const T * in[Side];
-        T *       out[Side];
-        for (std::int64_t i = 0; i < Side; ++i)
-        {
-          in[i] = from[j + i] + l;
-          out[i] = to[l + i] ? to[l + i] + j : unused;
-        }
-        Square<T>::Transpose(in, out);
+        rows[l][x] = from[x * Cell + l];
       }
     }
   }
@@ -360,13 +337,13 @@ public:
       }
       for (int p = 0; p < 4; ++p)
       {
-        T * const * const rowsOf = p < 2 ? rowsA : rowsB;
-        T *               to[Lanes];
-        for (std::int64_t l = 0; l < Lanes; ++l)
-        {
-          to[l] = rowsOf[l] ? rowsOf[l] + k0 / Lanes * Cell + p % 2 * Lanes : nullptr;
-        }
-        TransposeLanes(part[p], to);
+        T * const * const  rows = p < 2 ? rowsA : rowsB;
+        const std::int64_t at = k0 / Lanes * Cell + p % 2 * Lanes;
+        Transpose(
+          Lanes,
+          Lanes,
+          [&](std::int64_t j, std::int64_t l) { return part[p][j] + l; },
+          [&](std::int64_t l, std::int64_t j) { return rows[l] ? rows[l] + at + j : nullptr; });
       }
     }
   }
@@ -374,29 +351,19 @@ public:
   static void
   Combine(T * cells, std::int64_t length, const T * const * rowsA, const T * const * rowsB)
   {
-    const std::int64_t  half = length / 2 + 1;
-    alignas(64) const T zeros[Lanes]{};
+    const std::int64_t half = length / 2 + 1;
     for (std::int64_t k0 = 0; k0 < half; k0 += Lanes)
     {
       alignas(64) T part[4][Lanes][Lanes];
       for (int p = 0; p < 4; ++p)
       {
-        const T * const * const rowsOf = p < 2 ? rowsA : rowsB;
-        for (std::int64_t first = 0; first < Lanes; first += Square<T>::Side)
-        {
-          for (std::int64_t j = 0; j < Lanes; j += Square<T>::Side)
-          {
-            const T * in[Square<T>::Side];
-            T *       out[Square<T>::Side];
-            for (std::int64_t i = 0; i < Square<T>::Side; ++i)
-            {
-              const T * const row = rowsOf[first + i];
-              in[i] = row ? row + k0 / Lanes * Cell + p % 2 * Lanes + j : zeros;
-              out[i] = part[p][j + i] + first;
-            }
-            Square<T>::Transpose(in, out);
-          }
-        }
+        const T * const * const rows = p < 2 ? rowsA : rowsB;
+        const std::int64_t      at = k0 / Lanes * Cell + p % 2 * Lanes;
+        Transpose(
+          Lanes,
+          Lanes,
+          [&](std::int64_t l, std::int64_t j) { return rows[l] ? rows[l] + at + j : nullptr; },
+          [&](std::int64_t j, std::int64_t l) { return part[p][j] + l; });
       }
       for (std::int64_t k = k0; k < half && k < k0 + Lanes; ++k)
       {
