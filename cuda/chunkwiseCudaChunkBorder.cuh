@@ -101,7 +101,7 @@ StoreAndTell(const WavefrontImage<TKey> & image, const ReconstructionCode<TKey> 
     image, fullyConnected, at, mask, state, [&](const TKey * limit, const TKey * beyond, std::uint32_t sides) {
       if (min(key, code.FromBits(*limit)) > code.FromBits(*beyond))
       {
-        atomicOr(image.changedSides, sides & image.ownSides);
+        atomicOr(image.changedSides, sides);
       }
     });
 }

@@ -104,8 +104,13 @@ struct ForestImage
   std::uint64_t poolBytes;
 };
 
-/** Labels are 31 bits. */
-constexpr std::int64_t MostForestVoxels = 0x7FFFFFFE;
+/** Whether a chunk can be a forest: labels have 31 bits, and of single voxels each would be a basin. */
+inline bool
+ForestFits(const WavefrontShape & shape, std::int64_t voxels)
+{
+  return shape.extent[0] * shape.extent[1] * shape.extent[2] > 1 &&
+         voxels < static_cast<std::int64_t>(ForestLabel::Basin) - 1;
+}
 
 /** The basins and edges of an image in memory of a size that does not depend on what is in it: what the basins leave of
  * it is for edges. */

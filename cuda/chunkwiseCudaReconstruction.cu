@@ -135,118 +135,22 @@ LaunchVoxels(const KernelCall & call, TKernel * kernel, const char * name)
   CheckLaunch(name);
 }
 
-/** By Auto, the voxels of the parts of a chunk that forests are made of, so that little of the device's memory goes to
- * them and chunks remain large. */
-constexpr std::int64_t ForestPartVoxels = std::int64_t{ 1 } << 24;
-
-/** The voxels that a chunk has room for a forest of; 0: it takes none. */
-std::int64_t
-ForestVoxels(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
+/** Whether a chunk has room for a forest. By Auto only one that holds the image whole has: the parts of a larger one
+ * would be much smaller with it, and are solved again and again from little that changed at their borders. */
+bool
+HasRoomForForest(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
 {
-  const bool isAuto = operation.method == ReconstructionMethod::Auto;
-  if (keyBytes > 4 || !(isAuto || operation.method == ReconstructionMethod::SpanningForest))
-  {
-    return 0;
-  }
   bool whole = true;
   for (int a = 0; a < operation.spatialDimension; ++a)
   {
     whole = whole && own.Extent(a) == image.Extent(a);
   }
-  const std::int64_t voxels = own.NumberOfVoxels();
-  const std::int64_t part = operation.partVoxels > 0 ? operation.partVoxels : ForestPartVoxels;
-  return (whole || !isAuto) && voxels <= MostForestVoxels ? voxels : std::min(voxels, part);
-}
-
-/** Reconstructs parts of a chunk one after the other, each from what those before have brought to it. False if they
- * make up the chunk, and nothing is left to do. */
-template <typename TKey>
-bool
-RunForests(const KernelCall & call, const ReconstructionCode<TKey> & code, std::int64_t mostVoxels, void * scratch)
-{
-  const auto & operation = static_cast<const ReconstructionOperation &>(*call.operation);
-  const Box &  own = call.writable;
-  int          axis = 0;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    axis = own.Extent(a) > 1 ? a : axis;
-  }
-  const std::int64_t layers = mostVoxels / (own.NumberOfVoxels() / own.Extent(axis));
-  const bool         hasRest = layers < own.Extent(axis);
-  for (std::int64_t from = own.lower[axis]; layers > 0 && from < own.upper[axis]; from += layers)
-  {
-    KernelCall part = call;
-    part.writable.lower[axis] = from;
-    part.writable.upper[axis] = std::min(from + layers, own.upper[axis]);
-    const WavefrontShape shape(operation, part.writable, call.image, sizeof(TKey));
-    WavefrontImage<TKey> image = MakeWavefrontImage<TKey>(part, operation, shape);
-    image.ownSides &= from > own.lower[axis] ? ~(1u << (2 * axis)) : ~0u;
-    image.ownSides &= part.writable.upper[axis] < own.upper[axis] ? ~(2u << (2 * axis)) : ~0u;
-    RunForest(image, shape, operation, code, scratch, static_cast<cudaStream_t>(call.stream));
-  }
-  return hasRest;
+  return keyBytes <= 4 && (operation.method == ReconstructionMethod::SpanningForest ||
+                           (operation.method == ReconstructionMethod::Auto && whole));
 }
 
 /** After how long a wavefront that goes on is asked whether it is still wanted. */
 constexpr std::uint64_t NanosecondsBetweenLooks = 100000000;
-
-/** How long Auto waits for the wavefront, in nanoseconds: one that goes well takes 0.07 ns a voxel in planes, 0.13 to
- * 0.2 in volumes. */
-std::uint64_t
-PatienceFor(const WavefrontShape & shape, const Box & own)
-{
-  return 100000 + static_cast<std::uint64_t>(own.NumberOfVoxels()) / (shape.planar ? 10 : 3);
-}
-
-/** Looks at one voxel of each tile: counts those that anything can raise, and those of them that nothing has yet. */
-template <typename TKey>
-__global__ void
-CountUntouched(WavefrontImage<TKey> image, ReconstructionCode<TKey> code, bool planar, std::uint32_t * counts)
-{
-  const TileShape    shape = TileShapeOf(planar, sizeof(TKey));
-  const std::int64_t tile = blockIdx.x * std::int64_t{ VoxelThreads } + threadIdx.x;
-  bool               isOpen = false;
-  bool               isUntouched = false;
-  if (tile < image.numberOfTiles)
-  {
-    const TilePlace<TKey> place(image, tile);
-    const std::int64_t    x = min(place.at[0] * shape.x + shape.x / 2, image.extent[0] - 1);
-    const std::int64_t    y = min(place.at[1] * shape.y + shape.y / 2, image.extent[1] - 1);
-    const std::int64_t    z = min(place.at[2] * shape.z + shape.z / 2, image.extent[2] - 1);
-    const TKey            mask = code.FromBits(place.mask[x + y * image.maskStride[1] + z * image.maskStride[2]]);
-    const TKey            state = code.FromBits(place.state[x + y * image.stateStride[1] + z * image.stateStride[2]]);
-    isOpen = state < mask;
-    // The lowest of floats is an infinity: no state is less but where the mask is none.
-    isUntouched = isOpen && state <= code.Lowest();
-  }
-  const int open = __syncthreads_count(isOpen);
-  const int untouched = __syncthreads_count(isUntouched);
-  if (threadIdx.x == 0)
-  {
-    atomicAdd(counts, static_cast<std::uint32_t>(open));
-    atomicAdd(counts + 1, static_cast<std::uint32_t>(untouched));
-  }
-}
-
-/** Whether nothing has come yet to most of what can be raised, so that values have far to go. */
-template <typename TKey>
-bool
-IsUntouched(const WavefrontImage<TKey> & image, const WavefrontShape & shape, const ReconstructionCode<TKey> & code,
-            cudaStream_t stream)
-{
-  std::uint32_t   counts[2] = {};
-  std::uint32_t * onDevice = image.open + 40;
-  CheckCuda(cudaMemsetAsync(onDevice, 0, sizeof(counts), stream), "cudaMemsetAsync");
-  CountUntouched<<<static_cast<unsigned int>((image.numberOfTiles + VoxelThreads - 1) / VoxelThreads),
-                   VoxelThreads,
-                   0,
-                   stream>>>(image, code, shape.planar, onDevice);
-  CheckLaunch("reconstruction");
-  // Who runs a step of Fixpoint waits for it anyway.
-  CheckCuda(cudaMemcpyAsync(counts, onDevice, sizeof(counts), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
-  CheckCuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  return 2 * counts[1] > counts[0];
-}
 
 template <typename TKey>
 void
@@ -272,41 +176,22 @@ Reconstruct(const KernelCall & call)
   {
     return RunHeapCluster(image, shape, operation, code, scratch, stream);
   }
-  std::int64_t forestVoxels = 0;
   if constexpr (sizeof(TKey) <= 4)
   {
-    // Of single voxels each would be a basin.
-    const bool hasSteps = shape.extent[0] * shape.extent[1] * shape.extent[2] > 1;
-    forestVoxels = hasSteps ? ForestVoxels(operation, own, call.image, sizeof(TKey)) : 0;
-    if (forestVoxels > 0 &&
-        (operation.method == ReconstructionMethod::SpanningForest ||
-         (shape.planar && forestVoxels == own.NumberOfVoxels()) || IsUntouched(image, shape, code, stream)) &&
-        !RunForests(call, code, forestVoxels, scratch))
+    if (HasRoomForForest(operation, own, call.image, sizeof(TKey)) && ForestFits(shape, own.NumberOfVoxels()))
     {
-      return;
+      return RunForest(image, shape, operation, code, scratch, stream);
     }
   }
-  const bool isWhole = forestVoxels == own.NumberOfVoxels();
-  image.patience = isWhole ? PatienceFor(shape, own) : NanosecondsBetweenLooks;
-  for (;;)
+  image.patience = NanosecondsBetweenLooks;
+  std::uint32_t givenUp = 1;
+  while (givenUp && !(call.control && call.control->ShouldStop()))
   {
     RunWavefront(image, shape, operation, code, stream);
-    std::uint32_t givenUp = 0;
+    // Who runs a step of Fixpoint waits for it anyway.
     CheckCuda(cudaMemcpyAsync(&givenUp, image.givenUp, sizeof(givenUp), cudaMemcpyDeviceToHost, stream),
               "cudaMemcpyAsync");
     CheckCuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    if (!givenUp || (call.control && call.control->ShouldStop()))
-    {
-      return;
-    }
-    if constexpr (sizeof(TKey) <= 4)
-    {
-      if (isWhole)
-      {
-        RunForests(call, code, forestVoxels, scratch);
-        return;
-      }
-    }
   }
 }
 
@@ -336,7 +221,10 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
   {
     return wavefront + HeapClusterScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
   }
-  return wavefront + ForestScratchBytes(ForestVoxels(reconstruction, shape.outputBox, shape.image, keyBytes));
+  // One that is too large for a forest must not take less than a smaller one.
+  return wavefront + (HasRoomForForest(reconstruction, shape.outputBox, shape.image, keyBytes)
+                        ? ForestScratchBytes(shape.outputBox.NumberOfVoxels())
+                        : 0);
 }
 
 } // namespace

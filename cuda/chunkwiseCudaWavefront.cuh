@@ -60,8 +60,6 @@ struct WavefrontImage
   std::uint64_t   patience;
   std::uint32_t * givenUp;
   std::uint32_t * changedSides;
-  /** Those of the sides that are the chunk's. */
-  std::uint32_t ownSides;
 };
 
 /** The axes of a chunk that have neighbours; positions along the others are volumes of their own. */
@@ -743,7 +741,6 @@ MakeWavefrontImage(const KernelCall & call, const ReconstructionOperation & oper
   image.began = reinterpret_cast<std::uint64_t *>(image.open + 32);
   image.entries = image.open + 64;
   image.changedSides = call.changedSides;
-  image.ownSides = ~0u;
   return image;
 }
 

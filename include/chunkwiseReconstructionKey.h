@@ -35,13 +35,6 @@ struct ReconstructionCode
     , turn(static_cast<TKey>(flip ^ (!theIsReal && isSigned ? SignBit : TKey{ 0 })))
   {}
 
-  /** The lowest key of a number: of floats that of an infinity. */
-  CHUNKWISE_HOST_DEVICE constexpr TKey
-  Lowest() const
-  {
-    return isReal ? static_cast<TKey>(~(Infinity | SignBit)) : TKey{ 0 };
-  }
-
   CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TKey
   FromBits(TKey bits) const
   {
@@ -94,12 +87,14 @@ struct ReconstructionKey
   }
 };
 
+/** The lowest key of a number: of floats that of an infinity. */
 template <typename TPixel>
-CHUNKWISE_HOST_DEVICE typename ReconstructionKey<TPixel>::Type
+CHUNKWISE_HOST_DEVICE constexpr typename ReconstructionKey<TPixel>::Type
 LowestReconstructionKey()
 {
-  using KeyOf = ReconstructionKey<TPixel>;
-  return ReconstructionCode<typename KeyOf::Type>(KeyOf::IsReal, KeyOf::IsSigned, 0).Lowest();
+  using Key = typename ReconstructionKey<TPixel>::Type;
+  using Code = ReconstructionCode<Key>;
+  return ReconstructionKey<TPixel>::IsReal ? static_cast<Key>(~(Code::Infinity | Code::SignBit)) : Key{ 0 };
 }
 
 /** The parameters of a reconstruction as device code takes them. */

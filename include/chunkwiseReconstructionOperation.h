@@ -29,10 +29,10 @@ enum class ReconstructionResult
 /** How a device finds a reconstruction; the result is the same. */
 enum class ReconstructionMethod
 {
-  Auto,           ///< a wavefront, and where that takes longer than a forest would, and the image fits the device with
-                  ///< one, a forest from what the wavefront has reached
+  Auto,           ///< a forest where the image fits the device whole with one, or else a wavefront
   TileWavefront,  ///< tiles swept in shared memory, those first that the largest values can enter
-  SpanningForest, ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit voxels
+  SpanningForest, ///< the basins of the mask, then edges of greatest capacity between them, in a few rounds wherever
+                  ///< they lead; 64-bit voxels go by wavefront
   ParallelHeapCluster ///< heaps of raised voxels, each with tiles of its own, that let the largest values flow first
 };
 
@@ -69,8 +69,7 @@ public:
   std::int64_t                  heaps{ 0 };
   std::int64_t                  nodeItems{ 0 };
   static constexpr std::int64_t MaxNodeItems = 256;
-  /** Voxels of the parts that the CPU's threads take, and of those that a device makes forests of, 0: chosen. For tests
-   * and tuning; the result is the same. */
+  /** Voxels of the parts that the CPU's threads take, 0: chosen. For tests and tuning; the result is the same. */
   std::int64_t partVoxels{ 0 };
   /** Of an image in chunks: how long visits to where chunks meet may take before the host brings values over long ways,
    * in the time that the host takes for it. For tests and tuning; the result is the same. */

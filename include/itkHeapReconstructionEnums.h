@@ -21,10 +21,10 @@ public:
    * How a CUDA device finds a reconstruction. The result is the same. */
   enum class Method : std::uint8_t
   {
-    Auto,          ///< a wavefront, and where that takes longer than a forest would, and the image fits the device with
-                   ///< one, a forest from what the wavefront has reached
-    TileWavefront, ///< tiles swept in fast memory, those first that the largest values can enter
-    SpanningForest,     ///< edges of greatest capacity, in a few rounds wherever they lead; not for 64-bit pixels
+    Auto,           ///< a forest where the image fits the device whole with one, or else a wavefront
+    TileWavefront,  ///< tiles swept in fast memory, those first that the largest values can enter
+    SpanningForest, ///< the basins of the mask, then edges of greatest capacity between them, in a few rounds wherever
+                    ///< they lead; 64-bit pixels go by wavefront
     ParallelHeapCluster ///< heaps of raised pixels, each with tiles of its own, that let the largest values flow first
   };
 };

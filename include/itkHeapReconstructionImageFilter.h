@@ -24,7 +24,7 @@ namespace itk
  *
  * \par Memory
  * On the CPU two images more, and queues of up to 9 bytes a voxel for the parts that threads work at. On a device the
- * inputs and the output of a chunk, and 16 bytes a voxel more for a spanning forest, which Auto uses where the whole
+ * inputs and the output of a chunk, and 20 bytes a voxel more for a spanning forest, which Auto uses where the whole
  * image fits with it; heap clusters take twice the image (at least 4 bytes a voxel) and 4 bytes a voxel. What is made
  * from one image only, as h-maxima, needs no marker image.
  *
