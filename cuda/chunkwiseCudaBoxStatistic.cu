@@ -1,7 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseBoxTable.h"
-#include "chunkwiseCudaKernels.h"
-#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseCudaBoxRows.cuh"
 
 #include <limits>
 
@@ -418,33 +416,6 @@ __host__ __device__ inline std::int64_t
   return (output.Extent(a) + BlockExtent(a) - 1) / BlockExtent(a);
 }
 
-/** BoxAxis as the queries of a chunk have it: positions count from where the table begins, so that none is below 0. */
-template <typename TIndex>
-struct QueryAxis
-{
-  int    axis;
-  TIndex radius;
-  TIndex length;
-  TIndex end;    ///< the image's last position
-  TIndex stride; ///< in the table
-  TIndex first;  ///< the position of the output's first voxel
-
-  __device__ BoxTerms<TIndex>
-             TermsOf(TIndex position, TIndex r, TIndex & voxels) const
-  {
-    const TIndex           reach = min(r, radius);
-    const TIndex           from = max(position - reach, TIndex(0));
-    const TIndex           last = min(position + reach, end);
-    const TIndex           begin = last & -length;
-    const bool             meetsTwo = from < begin;
-    const BoxTerms<TIndex> terms{
-      last * stride, (from - 1) * stride, (begin - 1) * stride, from > (meetsTwo ? begin - length : begin), meetsTwo
-    };
-    voxels *= last - from + 1;
-    return terms;
-  }
-};
-
 template <typename TIndex>
 struct QueryAxes
 {
@@ -454,20 +425,6 @@ struct QueryAxes
   /** In the table, from one voxel of the output to the next along axes that take no part; 0 along others. */
   Coordinates stride;
 };
-
-/** Every index of an array is a constant once loops are unrolled, so that none leaves the registers. */
-template <typename TValue>
-__device__ TValue
-Pick(const Coordinates & coordinates, int axis)
-{
-  std::int64_t value = 0;
-#pragma unroll
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    value = a == axis ? coordinates.axis[a] : value;
-  }
-  return static_cast<TValue>(value);
-}
 
 /** (E - P) + L of what `f(offset, there)` gives; what is not there it gives as zero. Where no E is there, leaving it
  * out changes no bit: entries are never -0. */
@@ -622,7 +579,11 @@ Query(const KernelCall & call, const BoxTable & table, const TEntry * entries)
 {
   const auto &       operation = static_cast<const BoxStatisticOperation &>(*call.operation);
   const BufferView & output = call.output;
-  QueryAxes<TIndex>  query{};
+  if (!operation.variable && QueryRows<TOut>(call, table, entries))
+  {
+    return;
+  }
+  QueryAxes<TIndex> query{};
   query.hasThree = table.count == 3;
   for (QueryAxis<TIndex> & axis : query.axes)
   {
@@ -636,14 +597,7 @@ Query(const KernelCall & call, const BoxTable & table, const TEntry * entries)
   }
   for (int part = 0; part < table.count; ++part)
   {
-    const int                     a = table.parts[part];
-    const BoxAxis<std::int64_t> & axis = table.axes[a];
-    query.axes[MaxSpatialAxes - table.count + part] = { a,
-                                                        static_cast<TIndex>(axis.radius),
-                                                        static_cast<TIndex>(axis.length),
-                                                        static_cast<TIndex>(axis.extent - 1 - axis.lower),
-                                                        static_cast<TIndex>(axis.stride),
-                                                        static_cast<TIndex>(output.box.lower[a] - axis.lower) };
+    query.axes[MaxSpatialAxes - table.count + part] = MakeQueryAxis<TIndex>(table, output.box, table.parts[part]);
   }
   std::int64_t blocks = 1;
   for (int a = 0; a < MaxDimension; ++a)

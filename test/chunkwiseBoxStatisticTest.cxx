@@ -322,8 +322,14 @@ TEST_P(BoxStatistics, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
     using Out = decltype(out);
     for (int trial = 0; trial < trials; ++trial)
     {
-      const auto        operation = RandomBoxStatistic<In>(random);
-      BoxTrial<In, Out> t(random, operation, trial % 3 ? RandomBlocks(random) : RandomExtent(random, 40));
+      const auto operation = RandomBoxStatistic<In>(random);
+      // Now and then rows that no block of threads has whole.
+      const Coordinates wide{ { 1500 + static_cast<std::int64_t>(random() % 900), 5, 1, 1, 1 } };
+      BoxTrial<In, Out> t(random,
+                          operation,
+                          trial % 7 == 6 ? wide
+                            : trial % 3    ? RandomBlocks(random)
+                                           : RandomExtent(random, 40));
       if (trial % 5 == 0)
       {
         AddFewSpecials(random, t.pixels);

@@ -59,7 +59,8 @@ static_assert(SummedAreaTableOperation::BlockColumns == TableColumns &&
 constexpr std::int64_t MostStripColumns = 2048;
 constexpr std::int64_t StripsForWorker = 2;
 
-/** Bytes of an output that is stored past the caches: one that the next stage would not find there anyway. */
+/** Bytes of an output that is stored past the caches: one that the next stage would not find there anyway. With three
+ * summed axes it is the plane, read and written with each row, that takes the time. */
 constexpr std::int64_t LeastStreamed = 8 << 20;
 
 std::int64_t
@@ -154,7 +155,7 @@ public:
     m_Row = m_Level->row[m_Operation.squares ? 1 : 0][static_cast<int>(call.inputs[0].kind)]
                         [static_cast<int>(advance ? SumKind() : call.output.kind)];
     m_Streams =
-      !advance && call.output.stride[0] == 1 &&
+      !advance && m_Operation.summedAxes == 2 && call.output.stride[0] == 1 &&
       call.output.box.NumberOfVoxels() * static_cast<std::int64_t>(PixelSize(call.output.kind)) >= LeastStreamed;
     const Box &        box = call.writable;
     const auto * const carryIn = static_cast<const Wide *>(call.sideIn);
