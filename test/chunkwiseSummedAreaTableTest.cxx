@@ -2,7 +2,10 @@
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseSummedAreaTableCarry.h"
 
+#include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 using namespace chunkwise;
 
@@ -416,6 +419,8 @@ TEST_P(SummedAreaTables, RepeatTheirBits)
     CompareWithFirstRun<float>(extent, runs, GetManager(), GetBackend());
     CompareWithFirstRun<double>(extent, runs / 4, GetManager(), GetBackend());
   }
+  // A device has fewer multiprocessors than this has tiles in a slice.
+  CompareWithFirstRun<float>({ { 1500, 1100, 3, 1, 1 } }, 1 + runs / 20, GetManager(), GetBackend());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -468,6 +473,78 @@ TEST(SummedAreaTable, CudaDevicesHandCarriesOn)
       EXPECT_GT(report.chunksPerDevice[1], 0);
     }
   }
+}
+
+/** Tiles wait for each other. That a wait never ends shows, if at all, in one of some thousand tables: of as many
+ * tables as there is time for, and at least of a few where a tool makes them slow. */
+TEST(SummedAreaTable, CudaTablesEnd)
+{
+  using Clock = std::chrono::steady_clock;
+  std::string reason;
+  const auto  backend = GetCudaBackend(&reason);
+  if (!backend)
+  {
+    GTEST_SKIP() << "no CUDA device: " << reason;
+  }
+  Device &           device = *backend->GetDevices().front();
+  const Coordinates  extent{ { 8192, 8192, 1, 1, 1 } };
+  const Box          box = Box::FromExtent(extent);
+  const auto         operation = MakeTable(extent, 2);
+  const Kernel &     kernel = *device.GetKernels().Find("sat");
+  const auto         bytes = static_cast<std::size_t>(box.NumberOfVoxels()) * sizeof(float);
+  std::vector<float> image(static_cast<std::size_t>(box.NumberOfVoxels()), 1.0F);
+  ChunkShape         shape;
+  shape.inputBox = shape.outputBox = shape.image = box;
+  shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+  shape.numberOfInputs = 1;
+  const StreamHandle stream = device.CreateStream();
+  const EventHandle  event = device.CreateEvent();
+  KernelCall         call;
+  call.operation = operation.get();
+  call.inputs[0] = DenseView(device.Allocate(bytes), PixelKind::Float32, box);
+  call.numberOfInputs = 1;
+  call.output = DenseView(device.Allocate(bytes), PixelKind::Float32, box);
+  call.writable = call.image = box;
+  call.scratchBytes = kernel.scratchBytes(*operation, shape);
+  call.scratch = device.Allocate(call.scratchBytes);
+  device.CopyToDevice(call.inputs[0].data, image.data(), bytes, stream);
+  device.Synchronize(stream);
+
+  const auto    start = Clock::now();
+  constexpr int AtATime = 8;
+  for (int tables = 0; tables < 8000 && Clock::now() - start < std::chrono::seconds(4); tables += AtATime)
+  {
+    for (int i = 0; i < AtATime; ++i)
+    {
+      device.Launch(kernel, call, stream);
+    }
+    device.Record(event, stream);
+    const auto launched = Clock::now();
+    while (!device.Query(event))
+    {
+      if (Clock::now() - launched > std::chrono::minutes(2))
+      {
+        // The device does not let go of such a kernel before the process ends; all else here would wait for it.
+        std::fprintf(stderr, "A table does not end, one of %d after the first %d\n", AtATime, tables);
+        std::_Exit(EXIT_FAILURE);
+      }
+    }
+  }
+
+  device.CopyToHost(image.data(), call.output.data, bytes, stream);
+  device.Synchronize(stream);
+  std::size_t different = 0;
+  std::size_t i = 0;
+  ForEachIndex(box, [&](const Coordinates & at) {
+    different += image[i++] != static_cast<float>((at[0] + 1) * (at[1] + 1)) ? 1 : 0;
+  });
+  EXPECT_EQ(different, 0u);
+  for (void * const memory : { call.scratch, call.output.data, const_cast<void *>(call.inputs[0].data) })
+  {
+    device.Free(memory);
+  }
+  device.DestroyEvent(event);
+  device.DestroyStream(stream);
 }
 
 template <typename TFunctor>
