@@ -81,8 +81,8 @@ struct ForestCounts
 {
   unsigned long long edges;
   std::uint32_t      basins;
-  /** Whether a phase of the rounds has left something to do, in turn. */
-  std::uint32_t open[3];
+  /** Of the votes on labels and on components. */
+  std::uint32_t open[6];
 };
 
 template <typename TKey>
@@ -156,16 +156,20 @@ ForestScratchBytes(std::int64_t voxels)
   return 256 + ForestLabelBytes(voxels) + ForestPoolBytesOfVoxel * static_cast<std::size_t>(voxels);
 }
 
-/** Tiles of labels, and of edges, which have tables of their own in shared memory. */
+/** Tiles of labels. A thread has ForestRows voxels of it, one below the other. */
+constexpr int ForestRows = 16;
 __host__ __device__ constexpr TileShape
 LabelTileOf(bool planar)
 {
   return planar ? TileShape{ 64, 64, 1, ForestThreads } : TileShape{ 32, 16, 8, ForestThreads };
 }
+/** Tiles of edges. A warp has 31 columns, as it needs one more, and goes along ForestRows rows, or planes. */
+constexpr int ForestColumns = 31;
 __host__ __device__ constexpr TileShape
 EdgeTileOf(bool planar)
 {
-  return planar ? TileShape{ 32, 32, 1, ForestThreads } : TileShape{ 32, 8, 4, ForestThreads };
+  return planar ? TileShape{ 4 * ForestColumns, 2 * ForestRows, 1, ForestThreads }
+                : TileShape{ ForestColumns, ForestThreads / 32, ForestRows, ForestThreads };
 }
 
 /** Where a tile of the forest lies. */
@@ -203,6 +207,14 @@ struct ForestPlace
            lower[1] + static_cast<std::uint32_t>(y) < forest.extent[1] &&
            lower[2] + static_cast<std::uint32_t>(z) < forest.extent[2];
   }
+  /** Of those below a voxel of the tile. */
+  __device__ int
+  RowsInside(int x, int y, int z) const
+  {
+    return IsInside(x, y, z) ? static_cast<int>(min(forest.extent[1] - (lower[1] + static_cast<std::uint32_t>(y)),
+                                                    static_cast<std::uint32_t>(ForestRows)))
+                             : 0;
+  }
   __device__ std::uint32_t
              Voxel(int x, int y, int z) const
   {
@@ -223,17 +235,31 @@ struct ForestPlace
   }
 };
 
+/** Adds the number of lanes, and gives each of them a number of its own from there. All lanes take part. */
+template <typename TCount>
+__device__ TCount
+AddInWarp(TCount * count, std::uint32_t lanes)
+{
+  const std::uint32_t lane = threadIdx.x % 32;
+  TCount              before = 0;
+  if (lane == 0 && lanes)
+  {
+    before = atomicAdd(count, static_cast<TCount>(__popc(lanes)));
+  }
+  return __shfl_sync(0xFFFFFFFFu, before, 0) + static_cast<TCount>(__popc(lanes & ((1u << lane) - 1)));
+}
+
 /** Finds the top of each voxel's basin as far as it is in the voxel's tile, and numbers the tops. */
 template <typename TKey, bool VPlanar, bool VFull>
 __global__ void
 __launch_bounds__(ForestThreads) LabelBasins(ForestImage<TKey> forest, ReconstructionCode<TKey> code)
 {
-  constexpr TileShape     shape = LabelTileOf(VPlanar);
-  constexpr int           frameZ = VPlanar ? 0 : 1;
-  constexpr int           pitch = shape.x + 2;
-  constexpr int           plane = pitch * (shape.y + 2);
-  constexpr int           held = plane * (shape.z + 2 * frameZ);
-  constexpr int           rounds = shape.x * shape.y * shape.z / ForestThreads;
+  constexpr TileShape shape = LabelTileOf(VPlanar);
+  constexpr int       frameZ = VPlanar ? 0 : 1;
+  constexpr int       pitch = shape.x + 2;
+  constexpr int       plane = pitch * (shape.y + 2);
+  constexpr int       held = plane * (shape.z + 2 * frameZ);
+  static_assert(shape.x * shape.y * shape.z == ForestThreads * ForestRows && ForestThreads % shape.x == 0, "lines");
   constexpr std::uint16_t outside = 0xFFFF;
   constexpr std::uint16_t none = 0xFFFE;
   static_assert(held < none, "slots are numbered in 16 bits");
@@ -243,35 +269,32 @@ __launch_bounds__(ForestThreads) LabelBasins(ForestImage<TKey> forest, Reconstru
   __shared__ std::uint32_t found;
   __shared__ std::uint32_t firstBasin;
 
-  const int  thread = static_cast<int>(threadIdx.x);
-  const auto slotOf = [](int x, int y, int z) { return (z + frameZ) * plane + (y + 1) * pitch + x + 1; };
-  const auto slotOfRound = [&](int round) {
-    const int i = round * ForestThreads + thread;
-    return slotOf(i % shape.x, i / shape.x % shape.y, i / (shape.x * shape.y));
-  };
-  const auto forEach = [&](auto && body) {
-#pragma unroll(VPlanar ? 4 : 2)
-    for (int round = 0; round < rounds; ++round)
-    {
-      const int i = round * ForestThreads + thread;
-      const int x = i % shape.x;
-      const int y = i / shape.x % shape.y;
-      const int z = i / (shape.x * shape.y);
-      body(x, y, z, slotOf(x, y, z));
-    }
-  };
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lineX = thread % shape.x;
+  const int lineY = VPlanar ? thread / shape.x * ForestRows : 0;
+  const int lineZ = VPlanar ? 0 : thread / shape.x;
+  const int firstSlot = (lineZ + frameZ) * plane + (lineY + 1) * pitch + lineX + 1;
   for (std::uint32_t tile = blockIdx.x; tile < forest.numberOfLabelTiles; tile += gridDim.x)
   {
     const ForestPlace<TKey> place(forest, forest.labelTiles, shape, tile);
     __syncthreads();
-    for (int slot = thread; slot < held; slot += ForestThreads)
-    {
-      const int x = slot % pitch - 1;
-      const int y = slot / pitch % (shape.y + 2) - 1;
-      const int z = slot / plane - frameZ;
+    const auto load = [&](int x, int row) {
+      const int y = row % (shape.y + 2) - 1;
+      const int z = row / (shape.y + 2) - frameZ;
+      const int slot = row * pitch + x + 1;
       keys[slot] = place.IsInside(x, y, z) ? place.Mask(code, x, y, z) : TKey{ 0 };
       ahead[slot] = static_cast<std::uint16_t>(slot);
       tops[slot] = outside;
+    };
+    constexpr int rows = held / pitch;
+#pragma unroll 4
+    for (int row = thread / shape.x; row < rows; row += ForestThreads / shape.x)
+    {
+      load(lineX, row);
+    }
+    for (int i = thread; i < 2 * rows; i += ForestThreads)
+    {
+      load(i % 2 ? shape.x : -1, i / 2);
     }
     if (thread == 0)
     {
@@ -279,50 +302,74 @@ __launch_bounds__(ForestThreads) LabelBasins(ForestImage<TKey> forest, Reconstru
     }
     __syncthreads();
 
-    forEach([&](int, int, int, int slot) {
-      TKey best = keys[slot];
-      int  to = slot;
-      // The order of the image, so that a later voxel takes precedence over an equal one.
+    // The largest around, of equal ones the last: both in one number.
+    using Place = std::conditional_t<(sizeof(TKey) <= 2), std::uint32_t, std::uint64_t>;
+    const auto placeAt = [&](int slot) { return (Place{ keys[slot] } << 16) | static_cast<std::uint32_t>(slot); };
+    const auto largestOfRow = [&](int slot) {
+      // With the rows beside it in the planes before and after.
+      Place largest = 0;
 #pragma unroll
       for (int dz = -frameZ; dz <= frameZ; ++dz)
       {
 #pragma unroll
-        for (int dy = -1; dy <= 1; ++dy)
+        for (int dx = -1; dx <= 1; ++dx)
         {
-#pragma unroll
-          for (int dx = -1; dx <= 1; ++dx)
-          {
-            const int moved = (dx != 0) + (dy != 0) + (dz != 0);
-            if (moved == 1 || (moved > 1 && VFull))
-            {
-              const int  step = dz * plane + dy * pitch + dx;
-              const TKey key = keys[slot + step];
-              if (step > 0 ? key >= best : key > best)
-              {
-                best = key;
-                to = slot + step;
-              }
-            }
-          }
+          largest = max(largest, placeAt(slot + dz * plane + dx));
         }
       }
-      // The lowest keys lead nowhere, and those that are not there have it too.
-      if (best > 0)
+      return largest;
+    };
+    if constexpr (VFull)
+    {
+      Place above = largestOfRow(firstSlot - pitch);
+      Place own = largestOfRow(firstSlot);
+#pragma unroll 4
+      for (int row = 0; row < ForestRows; ++row)
       {
-        ahead[slot] = static_cast<std::uint16_t>(to);
+        const int   slot = firstSlot + row * pitch;
+        const Place below = largestOfRow(slot + pitch);
+        // The lowest keys lead nowhere, and those that are not there have it too.
+        if (keys[slot] > 0)
+        {
+          ahead[slot] = static_cast<std::uint16_t>(max(max(above, own), below));
+        }
+        above = own;
+        own = below;
       }
-    });
+    }
+    else
+    {
+      Place above = placeAt(firstSlot - pitch);
+      Place own = placeAt(firstSlot);
+#pragma unroll 4
+      for (int row = 0; row < ForestRows; ++row)
+      {
+        const int   slot = firstSlot + row * pitch;
+        const Place below = placeAt(slot + pitch);
+        Place       largest = max(max(above, own), max(below, max(placeAt(slot - 1), placeAt(slot + 1))));
+        if constexpr (!VPlanar)
+        {
+          largest = max(largest, max(placeAt(slot - plane), placeAt(slot + plane)));
+        }
+        if (keys[slot] > 0)
+        {
+          ahead[slot] = static_cast<std::uint16_t>(largest);
+        }
+        above = own;
+        own = below;
+      }
+    }
     __syncthreads();
 
     for (bool more = true; more;)
     {
-      std::uint16_t next[rounds];
+      std::uint16_t next[ForestRows];
       more = false;
       // All is read before anything is written.
 #pragma unroll
-      for (int round = 0; round < rounds; ++round)
+      for (int row = 0; row < ForestRows; ++row)
       {
-        std::uint16_t to = ahead[slotOfRound(round)];
+        std::uint16_t to = ahead[firstSlot + row * pitch];
         for (int hop = 0; hop < 8; ++hop)
         {
           const std::uint16_t further = ahead[to];
@@ -332,43 +379,46 @@ __launch_bounds__(ForestThreads) LabelBasins(ForestImage<TKey> forest, Reconstru
           }
           to = further;
         }
-        next[round] = to;
+        next[row] = to;
         more = more || ahead[to] != to;
       }
       __syncthreads();
 #pragma unroll
-      for (int round = 0; round < rounds; ++round)
+      for (int row = 0; row < ForestRows; ++row)
       {
-        ahead[slotOfRound(round)] = next[round];
+        ahead[firstSlot + row * pitch] = next[row];
       }
       more = __syncthreads_or(more);
     }
 
-    forEach([&](int, int, int, int slot) {
+#pragma unroll 4
+    for (int row = 0; row < ForestRows; ++row)
+    {
+      const int           slot = firstSlot + row * pitch;
       const bool          isTop = ahead[slot] == slot && keys[slot] > 0;
       const std::uint32_t inWarp = __ballot_sync(0xFFFFFFFFu, isTop);
-      std::uint32_t       before = 0;
-      if (inWarp && thread % 32 == 0)
+      if (inWarp)
       {
-        before = atomicAdd(&found, static_cast<std::uint32_t>(__popc(inWarp)));
+        const std::uint32_t before = AddInWarp(&found, inWarp);
+        tops[slot] = isTop ? static_cast<std::uint16_t>(before) : tops[slot];
       }
-      before = __shfl_sync(0xFFFFFFFFu, before, 0);
-      tops[slot] = isTop            ? static_cast<std::uint16_t>(before + __popc(inWarp & ((1u << thread % 32) - 1)))
-                   : keys[slot] > 0 ? outside
-                                    : none;
-    });
+      if (keys[slot] == 0)
+      {
+        tops[slot] = none;
+      }
+    }
     __syncthreads();
     if (thread == 0)
     {
       firstBasin = atomicAdd(&forest.counts->basins, found);
     }
     __syncthreads();
-    forEach([&](int x, int y, int z, int slot) {
-      if (!place.IsInside(x, y, z))
-      {
-        return;
-      }
-      const int           to = ahead[slot];
+    const int       inside = place.RowsInside(lineX, lineY, lineZ);
+    std::uint32_t * labels = forest.labels + place.Voxel(lineX, lineY, lineZ);
+#pragma unroll 4
+    for (int row = 0; row < ForestRows; ++row)
+    {
+      const int           to = ahead[firstSlot + row * pitch];
       const std::uint16_t top = tops[to];
       std::uint32_t       label = ForestLabel::None;
       if (top == outside)
@@ -379,8 +429,12 @@ __launch_bounds__(ForestThreads) LabelBasins(ForestImage<TKey> forest, Reconstru
       {
         label = ForestLabel::Basin | (firstBasin + top);
       }
-      forest.labels[place.Voxel(x, y, z)] = label;
-    });
+      if (row < inside)
+      {
+        *labels = label;
+      }
+      labels += forest.extent[0];
+    }
   }
 }
 
@@ -526,15 +580,10 @@ __device__ std::uint64_t
     for (int k = 0; k < batch; ++k)
     {
       const std::uint32_t inWarp = __ballot_sync(0xFFFFFFFFu, keeps[k]);
-      unsigned long long  at = 0;
-      if (inWarp && threadIdx.x % 32 == 0)
-      {
-        at = atomicAdd(&kept, static_cast<unsigned long long>(__popc(inWarp)));
-      }
-      at = __shfl_sync(0xFFFFFFFFu, at, 0);
+      const auto          at = AddInWarp(&kept, inWarp);
       if (keeps[k])
       {
-        store(at + static_cast<unsigned long long>(__popc(inWarp & ((1u << threadIdx.x % 32) - 1))), items[k]);
+        store(at, items[k]);
       }
     }
   }
@@ -552,7 +601,7 @@ struct ForestEdge
 /** A block's table of the best edges between components, so that few of those between voxels become edges. */
 struct ForestTable
 {
-  static constexpr int                Size = 1024;
+  static constexpr int                Size = 2048;
   static constexpr unsigned long long Empty = ~0ull;
 
   unsigned long long pairs[Size];
@@ -565,7 +614,7 @@ struct ForestTable
   Insert(const ForestEdge & edge)
   {
     const unsigned long long pair = (static_cast<unsigned long long>(edge.first) << 32) | edge.second;
-    std::uint32_t            slot = (edge.first * 0x9E3779B1u ^ edge.second * 0x85EBCA6Bu) >> 22;
+    std::uint32_t            slot = (edge.first * 0x9E3779B1u ^ edge.second * 0x85EBCA6Bu) >> 21;
     for (int probe = 0; probe < 8; ++probe)
     {
       const unsigned long long there = atomicCAS(pairs + slot, Empty, pair);
@@ -580,75 +629,156 @@ struct ForestTable
   }
 };
 
-template <typename TKey, bool VPlanar>
-struct ForestEdgeTile
+/** A voxel's component and mask. */
+template <typename TKey>
+struct ForestCell
 {
-  static constexpr TileShape Shape = EdgeTileOf(VPlanar);
-  static constexpr int       LowY = VPlanar ? 0 : 1;
-  static constexpr int       HighZ = VPlanar ? 0 : 1;
-  static constexpr int       Pitch = Shape.x + 2;
-  static constexpr int       Plane = Pitch * (Shape.y + 1 + LowY);
-  static constexpr int       Held = Plane * (Shape.z + HighZ);
+  /** Of what is not there, or has the lowest mask. */
+  static constexpr std::uint32_t None = ForestLink::Source - 1;
 
-  std::uint32_t components[Held];
-  TKey          keys[Held];
+  std::uint32_t component;
+  TKey          key;
+
+  __device__ ForestCell
+  OfNextLane() const
+  {
+    return { __shfl_down_sync(0xFFFFFFFFu, component, 1), static_cast<TKey>(__shfl_down_sync(0xFFFFFFFFu, key, 1)) };
+  }
 };
 
-/** The edges between the voxels of different components, each but once or a few times. In the first pass also what the
- * voxels have from the source. `lists`: to the list, as far as there is room, or else offered to the components. */
-template <typename TKey, bool VPlanar, bool VFull>
-__device__ void
-FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & code, const ForestGraph & graph,
-          ForestEdgeTile<TKey, VPlanar> & held, ForestTable & table, bool isFirst, bool lists)
+/** Takes edges of a tile to its table, or, where that has no room, to the list or to the components. */
+struct ForestEdgeSink
 {
-  using Tile = ForestEdgeTile<TKey, VPlanar>;
-  constexpr TileShape     shape = Tile::Shape;
-  constexpr std::uint32_t none = ForestLink::Source - 1;
-  const int               thread = static_cast<int>(threadIdx.x);
-  const auto              list = [&](unsigned long long at, const ForestEdge & edge) {
+  const ForestGraph &  graph;
+  ForestTable &        table;
+  unsigned long long * count; ///< of listed edges
+  bool                 lists;
+  ForestEdge           last; ///< what this thread has put into the table
+
+  __device__ bool
+  IsListed(const ForestEdge & edge) const
+  {
+    return lists && edge.second != ForestLink::Source;
+  }
+  __device__ void
+  List(unsigned long long at, const ForestEdge & edge) const
+  {
     if (at < graph.mostEdges)
     {
       graph.ends[at] = make_uint2(edge.first, edge.second);
       graph.capacities[at] = edge.capacity;
     }
-  };
-  const auto isListed = [&](const ForestEdge & edge) { return lists && edge.second != ForestLink::Source; };
+  }
+  template <typename TKey>
+  __device__ void
+  Take(const ForestCell<TKey> & a, const ForestCell<TKey> & b)
+  {
+    const ForestEdge edge{ min(a.component, b.component),
+                           max(a.component, b.component),
+                           static_cast<std::uint32_t>(min(a.key, b.key)) };
+    if (a.component == b.component || a.component == ForestCell<TKey>::None || b.component == ForestCell<TKey>::None ||
+        (edge.first == last.first && edge.second == last.second && edge.capacity <= last.capacity))
+    {
+      return;
+    }
+    if (table.Insert(edge))
+    {
+      last = edge;
+    }
+    else if (IsListed(edge))
+    {
+      List(atomicAdd(count, 1ull), edge);
+    }
+    else
+    {
+      OfferEdge(graph, edge.first, edge.second, edge.capacity);
+    }
+  }
+};
+
+/** The edges of voxels that are all neighbours of each other. All lanes take part, those with none too. */
+template <typename TKey, int VCells>
+__device__ void
+TakeAll(ForestEdgeSink & sink, const ForestCell<TKey> (&cells)[VCells], bool hasNext)
+{
+  constexpr std::uint32_t none = ForestCell<TKey>::None;
+  // The components with the largest mask that each has.
+  ForestCell<TKey> found[3] = { { none, 0 }, { none, 0 }, { none, 0 } };
+  bool             hasMore = false;
+#pragma unroll
+  for (int c = 0; c < VCells; ++c)
+  {
+    bool isPlaced = cells[c].component == none;
+#pragma unroll
+    for (int f = 0; f < 3; ++f)
+    {
+      const bool isHere = !isPlaced && (found[f].component == none || found[f].component == cells[c].component);
+      found[f].component = isHere ? cells[c].component : found[f].component;
+      found[f].key = isHere && cells[c].key > found[f].key ? cells[c].key : found[f].key;
+      isPlaced = isPlaced || isHere;
+    }
+    hasMore = hasMore || !isPlaced;
+  }
+  // Along a border between two components it is enough to take the largest of neighbouring lanes.
+  const bool          hasTwo = found[1].component != none && found[2].component == none;
+  const ForestEdge    edge{ min(found[0].component, found[1].component),
+                         max(found[0].component, found[1].component),
+                         hasTwo ? static_cast<std::uint32_t>(min(found[0].key, found[1].key)) : 0u };
+  const std::uint32_t nextFirst = __shfl_down_sync(0xFFFFFFFFu, edge.first, 1);
+  const std::uint32_t nextSecond = __shfl_down_sync(0xFFFFFFFFu, edge.second, 1);
+  const std::uint32_t nextCapacity = __shfl_down_sync(0xFFFFFFFFu, edge.capacity, 1);
+  const bool isLess = hasNext && nextFirst == edge.first && nextSecond == edge.second && nextCapacity >= edge.capacity;
+  // One after the other, from one place in the code.
+  ForestCell<TKey> all[VCells];
+  int              turns = hasTwo && !isLess ? 1 : 0;
+  if (hasMore)
+  {
+    turns = VCells * VCells;
+#pragma unroll
+    for (int c = 0; c < VCells; ++c)
+    {
+      all[c] = cells[c];
+    }
+  }
+  else if (found[2].component != none)
+  {
+    turns = 3;
+  }
+#pragma unroll 1
+  for (int turn = 0; turn < turns; ++turn)
+  {
+    ForestCell<TKey> a = turn == 2 ? found[1] : found[0];
+    ForestCell<TKey> b = turn == 0 ? found[1] : found[2];
+    if (hasMore)
+    {
+      a = all[turn / VCells];
+      b = all[turn % VCells];
+    }
+    sink.Take(a, b);
+  }
+}
+
+/** The edges between the voxels of different components, each but once or a few times. In the first pass also what the
+ * voxels have from the source. `lists`: to the list, as far as there is room, or else offered to the components. */
+template <typename TKey, bool VPlanar, bool VFull, bool VFirst>
+__device__ void
+FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & code, const ForestGraph & graph,
+          ForestTable & table, bool lists)
+{
+  using Cell = ForestCell<TKey>;
+  constexpr TileShape shape = EdgeTileOf(VPlanar);
+  // Of a volume the row before goes along, so that the planes' edges are found on the way too.
+  constexpr int lines = VPlanar ? 1 : 2;
+  constexpr int batch = 4 / lines;
+  const int     thread = static_cast<int>(threadIdx.x);
+  const int     lane = thread % 32;
+  const int     warp = thread / 32;
+  const int     x = VPlanar ? warp % 4 * ForestColumns + lane : lane;
+  const int     y = VPlanar ? warp / 4 * ForestRows : warp;
   for (std::uint32_t tile = blockIdx.x; tile < forest.numberOfEdgeTiles; tile += gridDim.x)
   {
     const ForestPlace<TKey> place(forest, forest.edgeTiles, shape, tile);
     __syncthreads();
-    for (int slot = thread; slot < Tile::Held; slot += ForestThreads)
-    {
-      const int     x = slot % Tile::Pitch - 1;
-      const int     y = slot / Tile::Pitch % (shape.y + 1 + Tile::LowY) - Tile::LowY;
-      const int     z = slot / Tile::Plane;
-      std::uint32_t component = none;
-      TKey          key = 0;
-      if (place.IsInside(x, y, z))
-      {
-        key = place.Mask(code, x, y, z);
-        std::uint32_t label = __ldcg(forest.labels + place.Voxel(x, y, z));
-        if (!(label & ForestLabel::Basin))
-        {
-          label = __ldcg(forest.labels + label);
-        }
-        if (label != ForestLabel::None)
-        {
-          component = label & ~ForestLabel::Basin;
-          while (!isFirst && component != ForestLink::Source)
-          {
-            const std::uint32_t further = ForestLink::Component(__ldcg(graph.links + component));
-            if (further == component)
-            {
-              break;
-            }
-            component = further;
-          }
-        }
-      }
-      held.components[slot] = component;
-      held.keys[slot] = key;
-    }
     for (int slot = thread; slot < ForestTable::Size; slot += ForestThreads)
     {
       table.pairs[slot] = ForestTable::Empty;
@@ -660,164 +790,210 @@ FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & cod
     }
     __syncthreads();
 
-    for (int i = thread; i < shape.x * shape.y * shape.z; i += ForestThreads)
+    ForestEdgeSink sink{ graph, table, &forest.counts->edges, lists, { 0, 0, 0 } };
+    std::uint32_t  raised = Cell::None;
+    TKey           raisedTo = 0;
+    Cell           before[lines];
+    Cell           beforeNext[lines];
+#pragma unroll
+    for (int line = 0; line < lines; ++line)
     {
-      const int           x = i % shape.x;
-      const int           y = i / shape.x % shape.y;
-      const int           z = i / (shape.x * shape.y);
-      const int           slot = z * Tile::Plane + (y + Tile::LowY) * Tile::Pitch + x + 1;
-      const std::uint32_t component = held.components[slot];
-      if (component == none)
+      before[line] = beforeNext[line] = { Cell::None, 0 };
+    }
+    // The first step only fetches the row, or plane, before.
+    for (int first = -1; first < ForestRows; first += batch)
+    {
+      Cell          cells[batch][lines];
+      std::uint32_t labels[batch][lines];
+#pragma unroll
+      for (int k = 0; k < batch; ++k)
       {
-        continue;
-      }
-      if (isFirst)
-      {
-        const TKey * const mask = place.mask + place.Offset(forest.image.maskStride, x, y, z);
-        TKey * const       state = place.state + place.Offset(forest.image.stateStride, x, y, z);
-        TKey               source = 0;
-        if (forest.hasBeyond)
+#pragma unroll
+        for (int line = 0; line < lines; ++line)
         {
-          const std::int64_t at[3] = { place.lower[0] + x, place.lower[1] + y, place.lower[2] + z };
-          source = StateFromBeyond(forest.image, code, VFull, at, mask, state);
+          const int  step = first + k;
+          const int  atY = VPlanar ? y + step : y - line;
+          const int  atZ = VPlanar ? 0 : step;
+          const bool isInside = step < ForestRows && place.IsInside(x, atY, atZ);
+          labels[k][line] = isInside ? __ldcg(forest.labels + place.Voxel(x, atY, atZ)) : ForestLabel::None;
+          cells[k][line].key = isInside ? place.Mask(code, x, atY, atZ) : TKey{ 0 };
         }
-        else
-        {
-          source = code.FromBits(*state);
-        }
-        RaiseSource(graph, component, source);
       }
-      std::uint32_t last = component;
-      TKey          lastCapacity = 0;
 #pragma unroll
-      for (int dz = 0; dz <= Tile::HighZ; ++dz)
+      for (int k = 0; k < batch; ++k)
       {
 #pragma unroll
-        for (int dy = -1; dy <= 1; ++dy)
+        for (int line = 0; line < lines; ++line)
         {
-#pragma unroll
-          for (int dx = -1; dx <= 1; ++dx)
+          std::uint32_t label = labels[k][line];
+          if (!(label & ForestLabel::Basin))
           {
-            const int  moved = (dx != 0) + (dy != 0) + (dz != 0);
-            const bool isLater = dz > 0 || (dz == 0 && (dy > 0 || (dy == 0 && dx > 0)));
-            if (!isLater || (moved > 1 && !VFull))
+            label = __ldcg(forest.labels + label);
+          }
+          std::uint32_t component = label == ForestLabel::None ? Cell::None : label & ~ForestLabel::Basin;
+          while (!VFirst && component < Cell::None)
+          {
+            const std::uint32_t further = ForestLink::Component(__ldcg(graph.links + component));
+            if (further == component)
             {
-              continue;
+              break;
             }
-            const int           other = slot + dz * Tile::Plane + dy * Tile::Pitch + dx;
-            const std::uint32_t beyond = held.components[other];
-            if (beyond == component || beyond == none)
+            component = further;
+          }
+          cells[k][line].component = component;
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < batch; ++k)
+      {
+        const int step = first + k;
+        if (step >= ForestRows)
+        {
+          break;
+        }
+        Cell next[lines];
+#pragma unroll
+        for (int line = 0; line < lines; ++line)
+        {
+          next[line] = cells[k][line].OfNextLane();
+        }
+        const Cell & own = cells[k][0];
+        // Lane 31 is the next warp's lane 0.
+        const bool isOwn = step >= 0 && lane < ForestColumns;
+        if (VFirst && isOwn && own.component != Cell::None)
+        {
+          const int          atY = VPlanar ? y + step : y;
+          const int          atZ = VPlanar ? 0 : step;
+          const TKey * const mask = place.mask + place.Offset(forest.image.maskStride, x, atY, atZ);
+          TKey * const       state = place.state + place.Offset(forest.image.stateStride, x, atY, atZ);
+          const std::int64_t at[3] = { place.lower[0] + x, place.lower[1] + atY, place.lower[2] + atZ };
+          const TKey         source =
+            forest.hasBeyond ? StateFromBeyond(forest.image, code, VFull, at, mask, state) : code.FromBits(*state);
+          if (own.component != raised || source > raisedTo)
+          {
+            RaiseSource(graph, own.component, source);
+            raised = own.component;
+            raisedTo = source;
+          }
+        }
+        if constexpr (VFull)
+        {
+          Cell around[4 * lines];
+#pragma unroll
+          for (int line = 0; line < lines; ++line)
+          {
+            around[4 * line] = cells[k][line];
+            around[4 * line + 1] = next[line];
+            around[4 * line + 2] = before[line];
+            around[4 * line + 3] = beforeNext[line];
+#pragma unroll
+            for (int c = 0; c < 4; ++c)
             {
-              continue;
-            }
-            const TKey capacity = min(held.keys[slot], held.keys[other]);
-            if (beyond == last && capacity <= lastCapacity)
-            {
-              continue;
-            }
-            last = beyond;
-            lastCapacity = capacity;
-            const ForestEdge edge{ min(component, beyond), max(component, beyond), capacity };
-            if (!table.Insert(edge))
-            {
-              isListed(edge) ? list(atomicAdd(&forest.counts->edges, 1ull), edge)
-                             : OfferEdge(graph, edge.first, edge.second, edge.capacity);
+              around[4 * line + c].component = isOwn ? around[4 * line + c].component : Cell::None;
             }
           }
+          TakeAll(sink, around, lane + 1 < ForestColumns);
+        }
+        else if (isOwn)
+        {
+#pragma unroll 1
+          for (int side = 0; side < (VPlanar ? 2 : 3); ++side)
+          {
+            sink.Take(own, side == 0 ? next[0] : side == 1 ? before[0] : cells[k][lines - 1]);
+          }
+        }
+#pragma unroll
+        for (int line = 0; line < lines; ++line)
+        {
+          before[line] = cells[k][line];
+          beforeNext[line] = next[line];
         }
       }
     }
     __syncthreads();
 
     constexpr int rounds = ForestTable::Size / ForestThreads;
-    ForestEdge    edges[rounds];
-    std::uint32_t at[rounds];
-    bool          listed[rounds];
+    std::uint32_t listed = 0;
 #pragma unroll
     for (int round = 0; round < rounds; ++round)
     {
       const int                slot = round * ForestThreads + thread;
       const unsigned long long pair = table.pairs[slot];
-      edges[round] = { static_cast<std::uint32_t>(pair >> 32),
-                       static_cast<std::uint32_t>(pair),
-                       table.capacities[slot] };
-      listed[round] = pair != ForestTable::Empty && isListed(edges[round]);
-      if (pair != ForestTable::Empty && !listed[round])
+      const ForestEdge         edge{ static_cast<std::uint32_t>(pair >> 32),
+                             static_cast<std::uint32_t>(pair),
+                             table.capacities[slot] };
+      if (pair != ForestTable::Empty && !sink.IsListed(edge))
       {
-        OfferEdge(graph, edges[round].first, edges[round].second, edges[round].capacity);
+        OfferEdge(graph, edge.first, edge.second, edge.capacity);
       }
-      const std::uint32_t inWarp = __ballot_sync(0xFFFFFFFFu, listed[round]);
-      at[round] = 0;
-      if (inWarp && thread % 32 == 0)
-      {
-        at[round] = atomicAdd(&table.listed, static_cast<std::uint32_t>(__popc(inWarp)));
-      }
-      at[round] =
-        __shfl_sync(0xFFFFFFFFu, at[round], 0) + static_cast<std::uint32_t>(__popc(inWarp & ((1u << thread % 32) - 1)));
+      listed |= pair != ForestTable::Empty && sink.IsListed(edge) ? 1u << round : 0u;
     }
+    const std::uint32_t own = static_cast<std::uint32_t>(__popc(listed));
+    std::uint32_t       at = own > 0 ? atomicAdd(&table.listed, own) : 0;
     __syncthreads();
     if (thread == 0 && table.listed > 0)
     {
       table.firstEdge = atomicAdd(&forest.counts->edges, static_cast<unsigned long long>(table.listed));
     }
     __syncthreads();
-#pragma unroll
-    for (int round = 0; round < rounds; ++round)
+    for (; listed; listed &= listed - 1)
     {
-      if (listed[round])
-      {
-        list(table.firstEdge + at[round], edges[round]);
-      }
+      const int                slot = (__ffs(static_cast<int>(listed)) - 1) * ForestThreads + thread;
+      const unsigned long long pair = table.pairs[slot];
+      sink.List(table.firstEdge + at++,
+                { static_cast<std::uint32_t>(pair >> 32), static_cast<std::uint32_t>(pair), table.capacities[slot] });
     }
   }
 }
 
-template <typename TKey, bool VPlanar, bool VFull>
-__global__ void
-__launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, ReconstructionCode<TKey> code)
+/** Tells in which phases of a grid whether anything in it has something left to do. */
+class ForestVote
 {
-  __shared__ ForestEdgeTile<TKey, VPlanar> held;
-  __shared__ ForestTable                   table;
-  __shared__ unsigned long long            kept;
-
-  const auto grid = cooperative_groups::this_grid();
-  // Counters of phases in turn, each cleared two phases before it is used.
-  int        phase = 0;
-  const auto anyInGrid = [&](bool any) {
-    if (__syncthreads_or(any) && threadIdx.x == 0)
+public:
+  __device__ explicit ForestVote(std::uint32_t * counters)
+    : m_Counters(counters)
+  {}
+  /** All threads of the grid take part, and meet. */
+  __device__ bool
+  Any(bool own)
+  {
+    const auto grid = cooperative_groups::this_grid();
+    // Counters of phases in turn, each cleared two phases before it is used.
+    if (__syncthreads_or(own) && threadIdx.x == 0)
     {
-      atomicOr(forest.counts->open + phase % 3, 1u);
+      atomicOr(m_Counters + m_Phase % 3, 1u);
     }
     if (grid.thread_rank() == 0)
     {
-      forest.counts->open[(phase + 1) % 3] = 0;
+      m_Counters[(m_Phase + 1) % 3] = 0;
     }
     grid.sync();
-    const bool result = __ldcg(forest.counts->open + phase % 3) != 0;
-    ++phase;
+    const bool result = __ldcg(m_Counters + m_Phase % 3) != 0;
+    ++m_Phase;
     return result;
-  };
+  }
+
+private:
+  std::uint32_t * m_Counters;
+  int             m_Phase{ 0 };
+};
+
+/** Makes the graph's components, and brings labels to their basins where these are in other tiles. */
+template <typename TKey, bool VPlanar>
+__global__ void
+__launch_bounds__(ForestThreads) SettleLabels(ForestImage<TKey> forest)
+{
   const std::uint32_t basins = __ldcg(&forest.counts->basins);
   const ForestGraph   graph(forest.pool, forest.poolBytes, basins);
-  // A block's own part of the components, and later of the edges.
-  const auto partOf = [](std::uint64_t all, std::uint32_t block) { return all * block / gridDim.x; };
-  const auto firstAlive = static_cast<std::uint32_t>(partOf(basins, blockIdx.x));
-  auto       alive = static_cast<std::uint32_t>(partOf(basins, blockIdx.x + 1)) - firstAlive;
-  const auto forEachAlive = [&](auto && body) {
-    for (std::uint32_t i = threadIdx.x; i < alive; i += ForestThreads)
-    {
-      body(graph.alive[firstAlive + i]);
-    }
-  };
-  for (std::uint32_t i = threadIdx.x; i < alive; i += ForestThreads)
+  for (std::uint32_t basin = blockIdx.x * ForestThreads + threadIdx.x; basin < basins;
+       basin += gridDim.x * ForestThreads)
   {
-    const std::uint32_t basin = firstAlive + i;
     graph.links[basin] = ForestLink::Make(basin, 0xFFFFFFFFu);
     graph.exits[basin] = 0;
     graph.sources[basin] = 0;
     graph.alive[basin] = basin;
   }
-
+  ForestVote vote(forest.counts->open);
   // What leaves its tile leads to voxels at the borders of others: when these know their basins, so do all.
   constexpr TileShape shape = LabelTileOf(VPlanar);
   for (bool more = true; more;)
@@ -846,9 +1022,41 @@ __launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, Reconst
         follow(i % shape.x, i / shape.x % shape.y, i / (shape.x * shape.y) * (shape.z - 1));
       }
     }
-    more = anyInGrid(more);
+    more = vote.Any(more);
   }
+}
 
+/** The edges between basins, and what they have from the source. */
+template <typename TKey, bool VPlanar, bool VFull>
+__global__ void
+__launch_bounds__(ForestThreads) ListEdges(ForestImage<TKey> forest, ReconstructionCode<TKey> code)
+{
+  __shared__ ForestTable table;
+  const ForestGraph      graph(forest.pool, forest.poolBytes, forest.counts->basins);
+  FindEdges<TKey, VPlanar, VFull, true>(forest, code, graph, table, true);
+}
+
+template <typename TKey, bool VPlanar, bool VFull>
+__global__ void
+__launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, ReconstructionCode<TKey> code)
+{
+  __shared__ ForestTable        table;
+  __shared__ unsigned long long kept;
+
+  const auto          grid = cooperative_groups::this_grid();
+  ForestVote          vote(forest.counts->open + 3);
+  const std::uint32_t basins = __ldcg(&forest.counts->basins);
+  const ForestGraph   graph(forest.pool, forest.poolBytes, basins);
+  // A block's own part of the components, and later of the edges.
+  const auto partOf = [](std::uint64_t all, std::uint32_t block) { return all * block / gridDim.x; };
+  const auto firstAlive = static_cast<std::uint32_t>(partOf(basins, blockIdx.x));
+  auto       alive = static_cast<std::uint32_t>(partOf(basins, blockIdx.x + 1)) - firstAlive;
+  const auto forEachAlive = [&](auto && body) {
+    for (std::uint32_t i = threadIdx.x; i < alive; i += ForestThreads)
+    {
+      body(graph.alive[firstAlive + i]);
+    }
+  };
   bool          isListed = false;
   std::uint64_t firstEdge = 0;
   std::uint64_t edges = 0;
@@ -858,25 +1066,31 @@ __launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, Reconst
     if (!isListed)
     {
       // Where the list has no room for all edges the rounds go over the voxels until there are fewer.
-      FindEdges<TKey, VPlanar, VFull>(forest, code, graph, held, table, isFirst, true);
-      grid.sync();
-      const std::uint64_t all = __ldcg(&forest.counts->edges);
-      isListed = all <= graph.mostEdges;
-      if (isListed)
+      for (bool lists = true; lists || !isListed; lists = false)
       {
-        firstEdge = partOf(all, blockIdx.x);
-        edges = partOf(all, blockIdx.x + 1) - firstEdge;
-        for (std::uint64_t i = threadIdx.x; i < edges; i += ForestThreads)
+        if (!isFirst || !lists)
         {
-          const uint2 ends = graph.ends[firstEdge + i];
-          OfferEdge(graph, ends.x, ends.y, graph.capacities[firstEdge + i]);
+          FindEdges<TKey, VPlanar, VFull, false>(forest, code, graph, table, lists);
+          grid.sync();
+        }
+        const std::uint64_t all = __ldcg(&forest.counts->edges);
+        isListed = lists && all <= graph.mostEdges;
+        if (isListed)
+        {
+          firstEdge = partOf(all, blockIdx.x);
+          edges = partOf(all, blockIdx.x + 1) - firstEdge;
+          for (std::uint64_t i = threadIdx.x; i < edges; i += ForestThreads)
+          {
+            const uint2 ends = graph.ends[firstEdge + i];
+            OfferEdge(graph, ends.x, ends.y, graph.capacities[firstEdge + i]);
+          }
+          grid.sync();
+        }
+        else if (!lists)
+        {
+          break;
         }
       }
-      else
-      {
-        FindEdges<TKey, VPlanar, VFull>(forest, code, graph, held, table, false, false);
-      }
-      grid.sync();
     }
     if (grid.thread_rank() == 0)
     {
@@ -889,7 +1103,7 @@ __launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, Reconst
     {
       more = false;
       forEachAlive([&](std::uint32_t component) { more |= FollowLink(graph.links, component); });
-      more = anyInGrid(more);
+      more = vote.Any(more);
     }
     alive = static_cast<std::uint32_t>(KeepInBlock(
       alive,
@@ -926,7 +1140,7 @@ __launch_bounds__(ForestThreads, 4) SpanBasins(ForestImage<TKey> forest, Reconst
         }
         return first != second && edge.second != ForestLink::Source;
       });
-    open = anyInGrid(alive > 0);
+    open = vote.Any(alive > 0);
   }
 
   // The links of each round lead to components of that round: on to the source.
@@ -950,39 +1164,43 @@ __launch_bounds__(ForestThreads) StoreBasins(ForestImage<TKey> forest, Reconstru
 {
   constexpr TileShape shape = LabelTileOf(VPlanar);
   const ForestGraph   graph(forest.pool, forest.poolBytes, forest.counts->basins);
+  const int           lineX = static_cast<int>(threadIdx.x) % shape.x;
+  const int           lineY = VPlanar ? static_cast<int>(threadIdx.x) / shape.x * ForestRows : 0;
+  const int           lineZ = VPlanar ? 0 : static_cast<int>(threadIdx.x) / shape.x;
   for (std::uint32_t tile = blockIdx.x; tile < forest.numberOfLabelTiles; tile += gridDim.x)
   {
     const ForestPlace<TKey> place(forest, forest.labelTiles, shape, tile);
+    const int               inside = place.RowsInside(lineX, lineY, lineZ);
+    const TKey *            mask = place.mask + place.Offset(forest.image.maskStride, lineX, lineY, lineZ);
+    TKey *                  state = place.state + place.Offset(forest.image.stateStride, lineX, lineY, lineZ);
+    const std::uint32_t     voxel = place.Voxel(lineX, lineY, lineZ);
 #pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < shape.x * shape.y * shape.z; i += ForestThreads)
+    for (int row = 0; row < ForestRows; ++row)
     {
-      const int x = i % shape.x;
-      const int y = i / shape.x % shape.y;
-      const int z = i / (shape.x * shape.y);
-      if (!place.IsInside(x, y, z))
+      if (row < inside)
       {
-        continue;
+        std::uint32_t label = forest.labels[voxel + static_cast<std::uint32_t>(row) * forest.extent[0]];
+        if (!(label & ForestLabel::Basin))
+        {
+          label = forest.labels[label];
+        }
+        // Of the lowest mask there is no basin, and no result but itself.
+        const TKey limit = code.FromBits(__ldg(mask));
+        const TKey key = label == ForestLabel::None
+                           ? limit
+                           : min(limit, static_cast<TKey>(__ldg(graph.sources + (label & ~ForestLabel::Basin))));
+        if (forest.hasBeyond)
+        {
+          const std::int64_t at[3] = { place.lower[0] + lineX, place.lower[1] + lineY + row, place.lower[2] + lineZ };
+          StoreAndTell(forest.image, code, VFull, at, mask, state, key);
+        }
+        else
+        {
+          *state = code.ToBits(key);
+        }
       }
-      std::uint32_t label = forest.labels[place.Voxel(x, y, z)];
-      if (!(label & ForestLabel::Basin))
-      {
-        label = forest.labels[label];
-      }
-      const TKey * const mask = place.mask + place.Offset(forest.image.maskStride, x, y, z);
-      TKey * const       state = place.state + place.Offset(forest.image.stateStride, x, y, z);
-      // Of the lowest mask there is no basin, and no result but itself.
-      const TKey limit = code.FromBits(__ldg(mask));
-      const TKey key =
-        label == ForestLabel::None ? limit : min(limit, static_cast<TKey>(graph.sources[label & ~ForestLabel::Basin]));
-      if (forest.hasBeyond)
-      {
-        const std::int64_t at[3] = { place.lower[0] + x, place.lower[1] + y, place.lower[2] + z };
-        StoreAndTell(forest.image, code, VFull, at, mask, state, key);
-      }
-      else
-      {
-        *state = code.ToBits(key);
-      }
+      mask += forest.image.maskStride[1];
+      state += forest.image.stateStride[1];
     }
   }
 }
@@ -994,6 +1212,10 @@ LaunchForest(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & 
   const auto tileBlocks = std::min(forest.numberOfLabelTiles, 1u << 16);
   CheckCuda(cudaMemsetAsync(forest.counts, 0, sizeof(ForestCounts), stream), "cudaMemsetAsync");
   LabelBasins<TKey, VPlanar, VFull><<<tileBlocks, ForestThreads, 0, stream>>>(forest, code);
+  CheckLaunch("reconstruction");
+  LaunchTogether(SettleLabels<TKey, VPlanar>, ForestThreads, 0, forest.numberOfLabelTiles, stream, forest);
+  ListEdges<TKey, VPlanar, VFull>
+    <<<std::min(forest.numberOfEdgeTiles, 1u << 20), ForestThreads, 0, stream>>>(forest, code);
   CheckLaunch("reconstruction");
   LaunchTogether(SpanBasins<TKey, VPlanar, VFull>, ForestThreads, 0, forest.numberOfEdgeTiles, stream, forest, code);
   StoreBasins<TKey, VPlanar, VFull><<<tileBlocks, ForestThreads, 0, stream>>>(forest, code);

@@ -662,16 +662,16 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
 
 /** Launches as many blocks as can be on the device at once, but no more than `mostBlocks`: they wait for each other,
  * which a cooperative launch lets them do. */
-template <typename TFirst, typename TSecond>
+template <typename... TArguments>
 void
-LaunchTogether(void (*kernel)(TFirst, TSecond), int threads, std::size_t shared, std::int64_t mostBlocks,
-               cudaStream_t stream, TFirst first, TSecond second)
+LaunchTogether(void (*kernel)(TArguments...), int threads, std::size_t shared, std::int64_t mostBlocks,
+               cudaStream_t stream, TArguments... values)
 {
   CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
             "cudaFuncSetAttribute");
   const auto grid = static_cast<unsigned int>(
     std::min(BlocksAtOnce(reinterpret_cast<const void *>(kernel), threads, shared), mostBlocks));
-  void * arguments[] = { &first, &second };
+  void * arguments[] = { &values... };
   CheckCuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(kernel),
                                         dim3(grid),
                                         dim3(static_cast<unsigned int>(threads)),
