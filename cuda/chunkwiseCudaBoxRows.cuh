@@ -553,20 +553,22 @@ QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entrie
     query.stride[a] = a == march || a == query.last.axis ? 0 : table.axes[a].stride;
   }
   query.width = static_cast<std::int32_t>(table.axes[1].stride);
-  RowsLaunch launch = DealRows<TEntry>(query, output, true);
-  if (launch.threads > 0)
+  // The rows of two axes alone are still in the L2 cache when they are read again.
+  const bool       keepsRows = count == 2;
+  const RowsLaunch launch = DealRows<TEntry>(query, output, keepsRows);
+  if (launch.threads == 0)
+  {
+    return false;
+  }
+  if (keepsRows)
   {
     LaunchRows<true, TEntry, TOut>(call, query, launch, entries);
-    return true;
   }
-  // The rows of two axes alone are still in the L2 cache when they are read again.
-  launch = count < 2 ? DealRows<TEntry>(query, output, false) : RowsLaunch{};
-  if (launch.threads > 0)
+  else
   {
     LaunchRows<false, TEntry, TOut>(call, query, launch, entries);
-    return true;
   }
-  return false;
+  return true;
 }
 
 } // namespace chunkwise

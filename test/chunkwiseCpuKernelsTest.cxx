@@ -241,7 +241,9 @@ template <typename TIn, typename TOut>
 void
 CompareLargeTables(std::mt19937 & random)
 {
-  const Box image = Box::FromExtent({ { 1741 + static_cast<std::int64_t>(random() % 20), 1303, 1, 1, 1 } });
+  constexpr std::int64_t   least = (100 << 20) / static_cast<std::int64_t>(sizeof(TOut));
+  const std::int64_t       width = 3741 + static_cast<std::int64_t>(random() % 20);
+  const Box                image = Box::FromExtent({ { width, least / width, 1, 1, 1 } });
   SummedAreaTableOperation operation;
   operation.image = image.upper;
   operation.modular = true;
@@ -288,11 +290,8 @@ TEST(CpuKernels, LargeTablesHaveTheSameBits)
 {
   const LevelGuard guard;
   std::mt19937     random(63);
-  CompareLargeTables<float, float>(random);
   CompareLargeTables<float, double>(random);
-  CompareLargeTables<double, double>(random);
   CompareLargeTables<std::uint8_t, std::uint32_t>(random);
-  CompareLargeTables<std::int16_t, std::int64_t>(random);
 }
 
 TEST(CpuKernels, AnUnknownInstructionSetChangesNothing)
