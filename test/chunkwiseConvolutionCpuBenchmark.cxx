@@ -176,10 +176,11 @@ Machine(unsigned int most)
         float * const line =
           lines[thread].data() + (64 - reinterpret_cast<std::uintptr_t>(lines[thread].data()) % 64) / sizeof(float);
         float * const space = line + Points * FftCell<float>;
+        const auto &  functions = GetFftFunctions<float>();
+        const auto &  plan = GetFftPlan<float>(Points);
         for (int repeat = 0; repeat < 30000; ++repeat)
         {
-          GetFftFunctions<float>().transform(
-            GetFftPlan<float>(Points), { line, 1 }, Points, { line, 1 }, 0, Points, repeat % 2 != 0, space);
+          functions.transform(plan, { line, 1 }, Points, { line, 1 }, 0, Points, repeat % 2 != 0, space);
         }
       },
       [&](std::size_t thread) { std::memcpy(memory[thread].data(), memory[thread].data() + copied, copied); }
