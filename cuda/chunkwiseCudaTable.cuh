@@ -20,6 +20,7 @@ constexpr int QuarterGroups = SummedAreaTableOperation::QuarterGroups;
 constexpr int Groups = Columns / Group;
 constexpr int Quarters = Groups / QuarterGroups;
 constexpr int Warps = 8;
+constexpr int Threads = Warps * 32;
 static_assert(Group * 32 == Columns && SectionRows * Warps == BlockRows, "a warp has a section of a tile");
 
 template <typename T>
@@ -193,33 +194,90 @@ StoreHanded(Handed<T> * word, const Handed<T> & handed)
   }
 }
 
-/** The word of a row or column that goes through a line of tiles. */
-template <typename T>
+/** What a tile needs of those before it in a line: words from its neighbor's to the nearest of a whole sum. */
+template <typename T, int VPeriod>
+struct Before
+{
+  Handed<T> words[VPeriod];
+
+  __device__ bool
+  IsThere() const
+  {
+    bool all = true;
+#pragma unroll
+    for (int k = 0; k < VPeriod; ++k)
+    {
+      all = all && words[k].IsThere();
+    }
+    return all;
+  }
+};
+
+/** The word of a row or column that goes through a line of tiles. Every VPeriod-th tile, the first one among them,
+ * hands on the sum of all tiles up to it, the others their own: these are there without waiting, so that a sum crosses
+ * as many tiles in the time of one. */
+template <typename T, int VPeriod>
 struct Line
 {
   Handed<T> *  word; ///< the tile's
   std::int64_t stride;
   int          at; ///< the tile's number
 
-  /** Asks for the sum before this tile. */
-  __device__ Handed<T>
+  __device__ int
+  Count() const
+  {
+    return at > 0 ? (at - 1) % VPeriod + 1 : 0;
+  }
+  /** Asks for what is before this tile. */
+  __device__ Before<T, VPeriod>
              Ask() const
   {
-    return at > 0 ? LoadHanded(word - stride) : Handed<T>{};
-  }
-  /** The sum before this tile, `first` if it is the first one; hands on that with `own`. */
-  __device__ T
-  Pass(Handed<T> asked, T first, T own) const
-  {
-    if (at > 0)
+    Before<T, VPeriod> before{};
+    const int          count = Count();
+#pragma unroll
+    for (int k = 0; k < VPeriod; ++k)
     {
-      while (!asked.IsThere())
+      if (k < count)
       {
-        asked = LoadHanded(word - stride);
+        before.words[k] = LoadHanded(word - (k + 1) * stride);
       }
-      first = asked.sum;
     }
-    StoreHanded(word, Handed<T>::Of(static_cast<T>(first + own)));
+    return before;
+  }
+  /** The sum before this tile, `first` if it is the first one; hands on `own`, or that with it. */
+  __device__ T
+  Pass(Before<T, VPeriod> before, T first, T own) const
+  {
+    const bool isWhole = at % VPeriod == 0;
+    if (!isWhole)
+    {
+      StoreHanded(word, Handed<T>::Of(own));
+    }
+    while (!before.IsThere())
+    {
+#pragma unroll
+      for (int k = 0; k < VPeriod; ++k)
+      {
+        if (!before.words[k].IsThere())
+        {
+          before.words[k] = LoadHanded(word - (k + 1) * stride);
+        }
+      }
+    }
+    const int count = Count();
+#pragma unroll
+    for (int k = VPeriod - 1; k >= 0; --k)
+    {
+      if (k < count)
+      {
+        const T sum = before.words[k].sum;
+        first = k == count - 1 ? sum : static_cast<T>(first + sum);
+      }
+    }
+    if (isWhole)
+    {
+      StoreHanded(word, Handed<T>::Of(static_cast<T>(first + own)));
+    }
     return first;
   }
 };
@@ -250,16 +308,45 @@ NoStep()
   return step;
 }
 
-/** The place that comes after `step` in a block's work: the next slice of the stack or, of a new ticket, a tile in the
- * order of antidiagonals, where those to the left and above come before. */
+/** Where a step's tile is in memory. */
 template <typename TTable>
+__device__ void
+Locate(const TTable & table, int rowsOfTile, Step & step)
+{
+  const Box &        store = table.store;
+  const std::int64_t x = std::int64_t{ step.column } * Columns;
+  const std::int64_t y = (table.firstRow / rowsOfTile + step.row) * rowsOfTile;
+  step.in = (step.slice * (table.lastRow - table.firstRow) + y - table.firstRow) * table.columns + x;
+  step.out = ((step.slice - table.skipped) * store.Extent(1) + y - store.lower.axis[1]) * store.Extent(0) + x -
+             store.lower.axis[0];
+  step.whole = table.inUnits && table.outGroups && table.outPairs && x + Columns <= table.columns &&
+               y >= table.firstRow && y + rowsOfTile <= table.lastRow && y >= store.lower.axis[1] &&
+               y + rowsOfTile <= store.upper.axis[1];
+}
+
+/** Whether a step's stack has a slice so many further down. */
+template <typename TTable>
+__device__ bool
+HasSlice(const TTable & table, const Step & step, int further)
+{
+  return step.row >= 0 && step.slice + further < table.slices && step.slice + further < step.first + table.depth;
+}
+
+/** What comes after `step` in a block's work: a slice further down its stack or, of a new ticket, a tile in the order
+ * of antidiagonals, where those to the left and above come before. A team that is one of several has but one place,
+ * whose slices they take in turn. */
+template <bool VDeep, int VTeams, typename TTable>
 __device__ Step
 NextStep(const TTable & table, const Step & step, int rowsOfTile)
 {
   Step next = step;
-  if (step.row >= 0 && step.slice + 1 < table.slices && step.slice + 1 < step.first + table.depth)
+  if (VDeep && HasSlice(table, step, VTeams))
   {
-    ++next.slice;
+    next.slice += VTeams;
+  }
+  else if (VTeams > 1 && step.row >= 0)
+  {
+    next.row = -1;
   }
   else
   {
@@ -287,15 +374,7 @@ NextStep(const TTable & table, const Step & step, int rowsOfTile)
     next.column = diagonal - next.row;
     next.slice = next.first;
   }
-  const Box &        store = table.store;
-  const std::int64_t x = std::int64_t{ next.column } * Columns;
-  const std::int64_t y = (table.firstRow / rowsOfTile + next.row) * rowsOfTile;
-  next.in = (next.slice * (table.lastRow - table.firstRow) + y - table.firstRow) * table.columns + x;
-  next.out = ((next.slice - table.skipped) * store.Extent(1) + y - store.lower.axis[1]) * store.Extent(0) + x -
-             store.lower.axis[0];
-  next.whole = table.inUnits && table.outGroups && table.outPairs && x + Columns <= table.columns &&
-               y >= table.firstRow && y + rowsOfTile <= table.lastRow && y >= store.lower.axis[1] &&
-               y + rowsOfTile <= store.upper.axis[1];
+  Locate(table, rowsOfTile, next);
   return next;
 }
 

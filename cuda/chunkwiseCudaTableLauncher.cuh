@@ -70,7 +70,7 @@ struct Tiling
 /** Blocks of a kernel that the current device runs at once, with as much shared memory. Asked for once: the runtime
  * takes as long for an answer as a small table does. */
 inline std::int64_t
-ResidentBlocks(const void * kernel, std::size_t shared)
+ResidentBlocks(const void * kernel, int threads, std::size_t shared)
 {
   static std::mutex                                                         mutex;
   static std::map<std::tuple<const void *, std::size_t, int>, std::int64_t> known;
@@ -83,7 +83,7 @@ ResidentBlocks(const void * kernel, std::size_t shared)
   {
     CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
               "cudaFuncSetAttribute");
-    blocks = BlocksAtOnce(kernel, Warps * 32, shared);
+    blocks = BlocksAtOnce(kernel, threads, shared);
   }
   return blocks;
 }
@@ -92,6 +92,11 @@ ResidentBlocks(const void * kernel, std::size_t shared)
 constexpr std::int64_t LeastDepth = 32;
 /** More blocks than run at a time on any device. */
 constexpr std::int64_t MostBlocks = 1024;
+
+/** Tiles of a small table wait for each other longer than they take: sums cross as many in the time of one, for which
+ * more words are read. That pays while a block has fewer tiles than these. */
+constexpr int          ShortPeriod = 4;
+constexpr std::int64_t ShortTiles = 8;
 
 /** Scratch of a call whose slices are summed, beside the tiles'. What a chunk needs must not shrink when it grows, so
  * these bound from above what depends on the device. */
@@ -113,6 +118,20 @@ struct DeepScratch
   {
     return static_cast<std::size_t>(starts + places * tileRows * Columns) * sizeof(std::uint64_t);
   }
+};
+
+/** With too few places of tiles to keep the device busy the slices are split into stacks. */
+struct Stacks
+{
+  std::int64_t number;
+  double       cost; ///< of the time with all blocks at work
+
+  Stacks(std::int64_t slices, std::int64_t places, std::int64_t blocks)
+    : number(std::max<std::int64_t>(1, std::min(slices / LeastDepth, blocks / places)))
+    // Reading all stacks but the last once more takes a third of the time of a table.
+    , cost(static_cast<double>(blocks) / static_cast<double>(std::min(blocks, places * number)) +
+           (1 - 1 / static_cast<double>(number)) / 3)
+  {}
 };
 
 template <typename TIn, typename TOut, typename TLocal, typename TCarry, bool VDeep>
@@ -230,27 +249,37 @@ private:
     }
     scratch += BytesFor(m_Operation, tiling);
 
-    const auto planes = static_cast<std::size_t>(Tile::PlaneUnits) * sizeof(uint4);
-    const auto own = static_cast<std::size_t>(Tile::BlockBytes + Warps * Tile::WarpBytes);
-    const bool inGlobal = VDeep && own + planes > static_cast<std::size_t>(SharedMemoryOfDevice());
-    const auto bytes = own + (inGlobal ? 0 : planes);
-    const auto resident = [&](auto kernel) {
-      return std::min(MostBlocks, ResidentBlocks(reinterpret_cast<const void *>(kernel), bytes));
+    constexpr auto    planes = static_cast<std::size_t>(Tile::PlaneUnits) * sizeof(uint4);
+    const auto        room = static_cast<std::size_t>(SharedMemoryOfDevice());
+    const bool        inGlobal = VDeep && Tile::TeamBytes + planes > room;
+    const std::size_t bytes = Tile::TeamBytes + (inGlobal ? 0 : planes);
+    const auto sharedOf = [&](int teams) { return bytes + static_cast<std::size_t>(teams - 1) * Tile::TeamBytes; };
+    const auto resident = [&](auto kernel, int teams) {
+      return std::min(MostBlocks,
+                      ResidentBlocks(reinterpret_cast<const void *>(kernel), teams * Threads, sharedOf(teams)));
     };
-    const std::int64_t atOnce = resident(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single>);
 
+    bool inPairs = false;
     table.depth = 1;
     if constexpr (VDeep)
     {
-      const DeepScratch room(tiling, plane, slices);
+      const DeepScratch deep(tiling, plane, slices);
       const auto *      before = static_cast<const Acc *>(m_Call.sideIn);
       auto * const      starts = reinterpret_cast<Acc *>(scratch);
-      table.planes = inGlobal ? reinterpret_cast<uint4 *>(starts + room.starts) : nullptr;
-      // With too few places of tiles to keep the device busy the slices are split.
-      const std::int64_t stacks = std::max<std::int64_t>(1, std::min(slices / LeastDepth, atOnce / tiling.OfSlice()));
-      table.depth = static_cast<int>((slices + stacks - 1) / stacks);
+      table.planes = inGlobal ? reinterpret_cast<uint4 *>(starts + deep.starts) : nullptr;
+      Stacks stacks(
+        slices, tiling.OfSlice(), resident(TableKernel<TIn, TOut, TLocal, TCarry, true, TablePass::Single, 1, 1>, 1));
+      // Two teams that share a place have P in shared memory once.
+      if (!byBlocks && !inGlobal && sharedOf(2) <= room)
+      {
+        const auto   blocks = resident(TableKernel<TIn, TOut, TLocal, TCarry, true, TablePass::Single, 2, 1>, 2);
+        const Stacks ofPairs(slices, tiling.OfSlice(), blocks);
+        inPairs = tiling.OfSlice() <= blocks && ofPairs.cost < stacks.cost;
+        stacks = inPairs ? ofPairs : stacks;
+      }
+      table.depth = static_cast<int>((slices + stacks.number - 1) / stacks.number);
       table.before = before;
-      if (stacks > 1)
+      if (stacks.number > 1)
       {
         table.before = starts;
         StartsKernel<TIn, Acc><<<BlocksFor(plane, 256), 256, 0, StreamOf(m_Call)>>>(
@@ -260,23 +289,37 @@ private:
     }
     const std::int64_t stacks = (slices + table.depth - 1) / table.depth;
     table.tickets = static_cast<unsigned long long>(tiling.OfSlice() * stacks);
-    const auto launch = [&](auto kernel) {
-      const auto grid = std::max<std::int64_t>(1, std::min(resident(kernel), tiling.OfSlice() * stacks));
-      kernel<<<static_cast<unsigned int>(grid), Warps * 32, bytes, StreamOf(m_Call)>>>(table);
+    const auto launch = [&](auto kernel, int teams) {
+      const auto grid = std::max<std::int64_t>(1, std::min(resident(kernel, teams), tiling.OfSlice() * stacks));
+      kernel<<<static_cast<unsigned int>(grid), teams * Threads, sharedOf(teams), StreamOf(m_Call)>>>(table);
       CheckLaunch("TableKernel");
     };
     if (!byBlocks)
     {
       CheckCuda(cudaMemsetAsync(table.ticket, 0xFF, tiling.WordBytes<TCarry>(), StreamOf(m_Call)), "cudaMemsetAsync");
-      launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single>);
-      return;
+      if constexpr (VDeep)
+      {
+        if (inPairs)
+        {
+          return launch(TableKernel<TIn, TOut, TLocal, TCarry, true, TablePass::Single, 2, 1>, 2);
+        }
+      }
+      else
+      {
+        const auto kernel = TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single, 1, ShortPeriod>;
+        if (tiling.Tiles() <= ShortTiles * resident(kernel, 1))
+        {
+          return launch(kernel, 1);
+        }
+      }
+      return launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single, 1, 1>, 1);
     }
-    launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Sums>);
+    launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Sums, 1, 1>, 1);
     ScanColumnSums<TIn><<<BlocksFor(slices * tiling.columns * Columns, 128), 128, 0, StreamOf(m_Call)>>>(table);
     CheckLaunch("ScanColumnSums");
     ScanRowSums<Tile::Rows, TIn><<<BlocksFor(slices * tiling.rows, 1), 128, 0, StreamOf(m_Call)>>>(table);
     CheckLaunch("ScanRowSums");
-    launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Results>);
+    launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Results, 1, 1>, 1);
   }
 
   const KernelCall &               m_Call;

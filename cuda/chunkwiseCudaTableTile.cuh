@@ -30,10 +30,11 @@ struct TileShape
                                                                             : ExchangeBytes);
   /** Units of P. */
   static constexpr int PlaneUnits = VDeep ? static_cast<int>(Rows * Columns * sizeof(TCarry) / sizeof(uint4)) : 0;
-  /** What a block has beside: what comes before the first section and the sections' sums, the parts of X(C), steps. */
+  /** What a team has beside: what comes before the first section and the sections' sums, the parts of X(C), steps. */
   static constexpr int BlockBytes = static_cast<int>(
     (Warps + 1) * Columns * sizeof(TLocal) + (Columns + Groups + Quarters) * sizeof(TCarry) + Steps * sizeof(Step));
-  /** Blocks of a multiprocessor, which bounds registers. */
+  static constexpr int TeamBytes = BlockBytes + Warps * WarpBytes;
+  /** Teams of a multiprocessor, which bounds registers. */
   static constexpr int Resident = 2;
 };
 
@@ -114,8 +115,10 @@ FetchPart(const TIn * from, TIn * stage, std::int64_t pitch, int first, int last
   __pipeline_commit();
 }
 
-/** One warp's share of a block's work on tiles. */
-template <typename TIn, typename TOut, typename TLocal, typename TCarry, bool VDeep, TablePass VPass>
+/** One warp's share of a team's work on tiles. Most blocks are one team. Several teams of a block go through the slices
+ * of one place in turn. */
+template <typename TIn, typename TOut, typename TLocal, typename TCarry, bool VDeep, TablePass VPass, int VTeams,
+          int VPeriod>
 class TileWork
 {
 public:
@@ -124,20 +127,48 @@ public:
   static constexpr int SumUnits = static_cast<int>(sizeof(FourOf<TLocal>) / sizeof(uint4));
   static constexpr int PlaneUnits = static_cast<int>(sizeof(FourOf<TCarry>) / sizeof(uint4));
   static constexpr int BlockUnits = Tile::BlockBytes / static_cast<int>(sizeof(uint4));
+  static constexpr int TeamUnits = Tile::TeamBytes / static_cast<int>(sizeof(uint4));
 
   __device__
   TileWork(const Table<TIn, TOut, TCarry> & table, uint4 * shared)
     : m_Table(table)
-    , m_Lane(static_cast<int>(threadIdx.x) % 32)
-    , m_Warp(static_cast<int>(threadIdx.x) / 32)
-    , m_Sections(shared)
-    , m_Above(shared + (Warps + 1) * SumUnits * 32)
-    , m_Planes((table.planes ? table.planes + blockIdx.x * std::int64_t{ Tile::PlaneUnits } : shared + BlockUnits) +
+    , m_Thread(VTeams > 1 ? static_cast<int>(threadIdx.x) % Threads : static_cast<int>(threadIdx.x))
+    , m_Team(VTeams > 1 ? static_cast<int>(threadIdx.x) / Threads : 0)
+    , m_Lane(m_Thread % 32)
+    , m_Warp(m_Thread / 32)
+    , m_Sections(shared + (table.planes ? 0 : Tile::PlaneUnits) + m_Team * TeamUnits)
+    , m_Above(m_Sections + (Warps + 1) * SumUnits * 32)
+    , m_Planes((table.planes ? table.planes + blockIdx.x * std::int64_t{ Tile::PlaneUnits } : shared) +
                m_Warp * WarpRows * PlaneUnits * 32 + m_Lane)
-    , m_Share(shared + BlockUnits + (table.planes ? 0 : Tile::PlaneUnits) + m_Warp * (Tile::WarpBytes / sizeof(uint4)))
+    , m_Share(m_Sections + BlockUnits + m_Warp * (Tile::WarpBytes / sizeof(uint4)))
     , m_Stage(reinterpret_cast<TIn *>(m_Share + Tile::LineBytes / sizeof(uint4)))
     , m_Exchange(m_Share + (Tile::LineBytes + (Tile::IsTight ? 0 : Tile::RowBytes)) / sizeof(uint4))
   {}
+
+  __device__ int
+  Thread() const
+  {
+    return m_Thread;
+  }
+  /** The steps that a team knows of, this one or one further on. */
+  __device__ Step *
+  StepsOf(int further = 0) const
+  {
+    return reinterpret_cast<Step *>(m_Sections + further * TeamUnits + BlockUnits) - Steps;
+  }
+  /** All threads of a team. */
+  __device__ void
+  Sync() const
+  {
+    if constexpr (VTeams > 1)
+    {
+      asm volatile("bar.sync %0, %1;" ::"r"(m_Team + 1), "n"(Threads) : "memory");
+    }
+    else
+    {
+      __syncthreads();
+    }
+  }
 
   /** Begins to copy a warp's rows of a tile to the stage. */
   __device__ void
@@ -185,7 +216,9 @@ public:
     }
     if constexpr (VDeep)
     {
+      AwaitPlane(step);
       AddToPlane(step);
+      HandPlaneOn(step);
     }
     else
     {
@@ -241,7 +274,7 @@ public:
   {
     return m_Table.columnSums +
            ((std::int64_t{ step.slice } * m_Table.tileRows + step.row) * m_Table.tileColumns + step.column) * Columns +
-           threadIdx.x;
+           m_Thread;
   }
   __device__ TCarry *
   RowSum(const Step & step) const
@@ -253,22 +286,22 @@ public:
   }
 
   /** Of the columns that the first warps' lanes have one of each. */
-  __device__ Line<TCarry>
+  __device__ Line<TCarry, VPeriod>
              ColumnOf(const Step & step) const
   {
     return { m_Table.above +
                ((std::int64_t{ step.slice } * m_Table.tileRows + step.row) * m_Table.tileColumns + step.column) *
                  Columns +
-               threadIdx.x,
+               m_Thread,
              std::int64_t{ m_Table.tileColumns } * Columns,
              step.row };
   }
 
   /** C of a quarter of the columns, each lane's one of them, and what the quarter knows of X(C). */
   __device__ void
-  SumAbove(const Step & step, const Handed<TCarry> & asked) const
+  SumAbove(const Step & step, const Before<TCarry, VPeriod> & asked) const
   {
-    const int column = static_cast<int>(threadIdx.x);
+    const int column = m_Thread;
     TLocal    sections = Of<TLocal>(m_Sections, column);
 #pragma unroll
     for (int s = 1; s <= Warps; ++s)
@@ -355,7 +388,7 @@ public:
   }
 
   /** Of the warp's rows: lane r has row r. */
-  __device__ Line<TCarry>
+  __device__ Line<TCarry, VPeriod>
              RowOf(const Step & step) const
   {
     return { m_Table.left +
@@ -373,7 +406,7 @@ public:
 
   /** With the parts of X(C) in the block's shared memory: sums to the left, and stores. */
   __device__ void
-  Finish(const Step & step, const Handed<TCarry> & asked) const
+  Finish(const Step & step, const Before<TCarry, VPeriod> & asked) const
   {
     // Rows change places with lanes: lane r has row r.
     auto * const lefts = reinterpret_cast<TCarry *>(m_Share);
@@ -561,6 +594,29 @@ private:
       StoreUnits(m_Sections + m_Lane, sections);
     }
   }
+  /** P goes from team to team, through a barrier for each direction at which one waits and the other does not. */
+  __device__ void
+  AwaitPlane(const Step & step) const
+  {
+    if constexpr (VTeams > 1)
+    {
+      if (step.slice > step.first)
+      {
+        asm volatile("bar.sync %0, %1;" ::"r"(1 + VTeams + m_Team), "n"(2 * Threads) : "memory");
+      }
+    }
+  }
+  __device__ void
+  HandPlaneOn(const Step & step) const
+  {
+    if constexpr (VTeams > 1)
+    {
+      if (HasSlice(m_Table, step, 1))
+      {
+        asm volatile("bar.arrive %0, %1;" ::"r"(1 + VTeams + (m_Team + 1) % VTeams), "n"(2 * Threads) : "memory");
+      }
+    }
+  }
   /** Adds the slice's rows to those of P, of which it gives copies. */
   __device__ void
   AddToPlane(const Step & step)
@@ -618,6 +674,8 @@ private:
     return plane;
   }
   const Table<TIn, TOut, TCarry> & m_Table;
+  const int                        m_Thread; ///< of the team
+  const int                        m_Team;
   const int                        m_Lane;
   const int                        m_Warp;
   /** What comes before the tile's first section and the sections' sums; s of X(C), and more of that behind it. */
@@ -636,29 +694,38 @@ private:
  * whose sums stay in registers while the tile looks back. The rows of the next tile are on their way at the same time:
  * a block takes tickets in advance, which does not let blocks wait for each other in a circle, as it works on its
  * tickets in order, and a tile waits for smaller tickets alone. */
-template <typename TIn, typename TOut, typename TLocal, typename TCarry, bool VDeep, TablePass VPass>
+template <typename TIn, typename TOut, typename TLocal, typename TCarry, bool VDeep, TablePass VPass, int VTeams,
+          int VPeriod>
 __global__ void
-__launch_bounds__(Warps * 32, (TileShape<TIn, TLocal, TCarry, VDeep>::Resident))
+__launch_bounds__(Threads * VTeams, (TileShape<TIn, TLocal, TCarry, VDeep>::Resident / VTeams))
   TableKernel(const __grid_constant__ Table<TIn, TOut, TCarry> table)
 {
   extern __shared__ uint4 memory[];
-  using Work = TileWork<TIn, TOut, TLocal, TCarry, VDeep, VPass>;
+  using Work = TileWork<TIn, TOut, TLocal, TCarry, VDeep, VPass, VTeams, VPeriod>;
   constexpr bool IsChained = VPass == TablePass::Single;
+  Work           work(table, memory);
+  const int      thread = work.Thread();
   // This step and the next two: the last is found while a step is worked on, for its successor to fetch.
-  auto * const steps = reinterpret_cast<Step *>(memory + Work::BlockUnits) - Steps;
-  Work         work(table, memory);
-  const int    thread = static_cast<int>(threadIdx.x);
-  if (thread == 0)
+  auto * const steps = work.StepsOf();
+  if (threadIdx.x == 0)
   {
-    steps[0] = NextStep(table, NoStep(), Work::Tile::Rows);
+    steps[0] = NextStep<VDeep, VTeams>(table, NoStep(), Work::Tile::Rows);
+    for (int other = 1; other < VTeams; ++other)
+    {
+      Step & step = work.StepsOf(other)[0];
+      step = steps[0];
+      step.row = HasSlice(table, step, other) ? step.row : -1;
+      step.slice += other;
+      Locate(table, Work::Tile::Rows, step);
+    }
   }
   __syncthreads();
   work.Fetch(steps[0]);
   if (thread == 0 && steps[0].row >= 0)
   {
-    steps[1] = NextStep(table, steps[0], Work::Tile::Rows);
+    steps[1] = NextStep<VDeep, VTeams>(table, steps[0], Work::Tile::Rows);
   }
-  __syncthreads();
+  work.Sync();
   // All threads see the same steps: the votes tell the compiler so, which else looks after warps that fell apart.
   for (int now = 0; __any_sync(~0u, steps[now].row >= 0); now = now == Steps - 1 ? 0 : now + 1)
   {
@@ -672,16 +739,17 @@ __launch_bounds__(Warps * 32, (TileShape<TIn, TLocal, TCarry, VDeep>::Resident))
       __syncwarp();
       work.Fetch(next);
     }
-    const auto above = IsChained && hasColumns ? work.ColumnOf(step).Ask() : Handed<TCarry>{};
-    __syncthreads();
-    const auto left = IsChained && isStored && work.HasRow() ? work.RowOf(step).Ask() : Handed<TCarry>{};
+    const auto above = IsChained && hasColumns ? work.ColumnOf(step).Ask() : Before<TCarry, VPeriod>{};
+    work.Sync();
+    const auto left = IsChained && isStored && work.HasRow() ? work.RowOf(step).Ask() : Before<TCarry, VPeriod>{};
     if (hasColumns)
     {
       work.SumAbove(step, above);
     }
-    else if (thread == Warps * 32 - 1)
+    else if (thread == Threads - 1)
     {
-      steps[now == 0 ? Steps - 1 : now - 1] = next.row >= 0 ? NextStep(table, next, Work::Tile::Rows) : next;
+      steps[now == 0 ? Steps - 1 : now - 1] =
+        next.row >= 0 ? NextStep<VDeep, VTeams>(table, next, Work::Tile::Rows) : next;
     }
     __syncwarp();
     work.ScanColumns();
@@ -690,7 +758,7 @@ __launch_bounds__(Warps * 32, (TileShape<TIn, TLocal, TCarry, VDeep>::Resident))
       __syncwarp();
       work.Fetch(next);
     }
-    __syncthreads();
+    work.Sync();
     if (isStored)
     {
       work.Finish(step, left);
