@@ -222,7 +222,7 @@ AddFilters(CLI::App & app, Arguments & arguments)
     ->add_flag_callback(
       "--fft",
       [&arguments] { arguments.method = ConvolutionMethod::FFT; },
-      "Through Fourier transforms: faster where sigma is some ten voxels or more, rounded differently");
+      "Through Fourier transforms: faster where sigma is more than some twenty voxels, rounded differently");
   addGaussian("highpass", Filter::HighPass, "The image minus its Gaussian");
   addGaussian("log", Filter::LaplacianOfGaussian, "Laplacian of the image smoothed by a Gaussian");
 

@@ -10,8 +10,8 @@ namespace itk
  * \brief Convolution with a Gaussian of any width, in a time that hardly depends on it.
  *
  * Computes what RenormalizedGaussianImageFilter with the same parameters does, one spatial axis after the other, but
- * along an axis with a long kernel through Fourier transforms, as PrunedFFTConvolutionImageFilter. For sigmas of some
- * ten voxels and more.
+ * through Fourier transforms, as PrunedFFTConvolutionImageFilter. For sigmas of more than some twenty voxels: of
+ * smaller ones RenormalizedGaussianImageFilter is faster.
  *
  * \par Boundary
  * That of RenormalizedGaussianImageFilter. Renormalized (the default): a constant image stays constant up to its edge,

@@ -44,6 +44,7 @@ PrunedFFTGaussianImageFilter<TInputImage, TOutputImage>::MakeOperation(const chu
     const auto stage = std::make_shared<chunkwise::ImageConvolutionOperation>();
     stage->kernel = std::make_shared<const chunkwise::ConvolutionKernel>(extent, center, weights);
     stage->boundary = direct->boundary;
+    stage->method = chunkwise::ConvolutionMethod::FFT;
     sequence->stages.push_back(stage);
   }
   if (sequence->stages.empty())

@@ -203,15 +203,18 @@ public:
   }
 
   /** The bytes that a plan without overlap of transfer and compute, its one input and one output buffer as large as the
-   * memory allows, would load: a faster plan must not pay for its buffers with more traffic. */
+   * memory allows and with a chunk for each device, would load: a faster plan must not pay for its buffers with more
+   * traffic. */
   void
   BoundBytes(const AxisCut (&cuts)[MaxDimension])
   {
     double bytes = m_InputVoxelBytes;
     double inputVoxels = 1;
     double outputVoxels = 1;
+    double chunks = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
+      chunks *= static_cast<double>(cuts[a].count);
       bytes *= static_cast<double>(cuts[a].inputSum);
       inputVoxels *= static_cast<double>(cuts[a].inputExtent);
       outputVoxels *= static_cast<double>(cuts[a].extent);
@@ -219,6 +222,10 @@ public:
     const double buffers = m_Request.inPlace ? 0
                                              : inputVoxels * m_InputVoxelBytes +
                                                  outputVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
+    if (!m_Request.oneAtATime && chunks < static_cast<double>(m_Request.devices.size()))
+    {
+      return;
+    }
     if (bytes >= m_MostBytes || buffers + static_cast<double>(m_Request.fixedBytes) > static_cast<double>(m_Memory))
     {
       return;

@@ -99,6 +99,7 @@ GaussianByTransforms(double sigma)
     center[a] = extent[a] / 2;
     const auto stage = std::make_shared<ImageConvolutionOperation>();
     stage->kernel = std::make_shared<ConvolutionKernel>(extent, center, direct->weights[a]);
+    stage->method = ConvolutionMethod::FFT;
     sequence->stages.push_back(stage);
   }
   return sequence;

@@ -204,6 +204,22 @@ TEST(Planner, NeverMovesMoreThanTheSeedsHeuristic)
   EXPECT_GT(cut, 300);
 }
 
+TEST(Planner, GivesEveryDeviceWorkHoweverMuchMemoryThereIs)
+{
+  for (const bool carryHalo : { true, false })
+  {
+    for (const std::size_t devices : { 2, 3, 8 })
+    {
+      PlannerRequest request = MakeRequest({ { 512, 512, 512, 1, 1 } }, 16, std::size_t{ 1 } << 37, devices);
+      request.carryHalo = carryHalo;
+      EXPECT_GE(MakePlan(request).chunks.size(), devices);
+      // Nothing to cut.
+      request = MakeRequest({ { 1, 1, 1, 1, 1 } }, 16, std::size_t{ 1 } << 37, devices);
+      EXPECT_EQ(MakePlan(request).chunks.size(), 1u);
+    }
+  }
+}
+
 TEST(Planner, SaysWhatTheSmallestChunkNeeds)
 {
   const auto request = MakeRequest({ { 64, 64, 64, 1, 1 } }, 8, 10000);

@@ -21,7 +21,7 @@ constexpr Boundary AllBoundaries[] = { Boundary::Renormalized,
                                        Boundary::Mirror,
                                        Boundary::Periodic };
 
-/** Kernels of different lengths: the first axis is done directly, the others through transforms. */
+/** Kernels of different lengths. */
 template <typename TFilter>
 typename TFilter::Pointer
 MakeFilter(const typename TFilter::InputImageType * image, Boundary boundary)
