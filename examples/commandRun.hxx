@@ -125,7 +125,7 @@ private:
   bool
   UsesDevices() const
   {
-    return m_Arguments.backend != chunkwise::BackendChoice::CPU &&
+    return m_Filter->GetBackend() != itk::ChunkwiseEnums::Backend::CPU &&
            !chunkwise::Manager::GetGlobal().GetDevices().empty();
   }
 
@@ -193,6 +193,15 @@ private:
     return divisions;
   }
 
+  /** What contexts of devices and their kernels take of the host's memory; known only once they are there. */
+  std::uint64_t
+  MemoryOfContexts() const
+  {
+    constexpr std::uint64_t first = 128;
+    constexpr std::uint64_t each = 64;
+    return UsesDevices() ? (first + each * chunkwise::Manager::GetGlobal().GetDevices().size()) << 20 : 0;
+  }
+
   void
   ChooseDivisions()
   {
@@ -208,7 +217,19 @@ private:
     }
 
     // The program itself, and room for what the file formats and the threads take.
-    const std::uint64_t own = GetPeakMemory() + (std::uint64_t{ 24 } << 20);
+    std::uint64_t       own = GetPeakMemory() + (std::uint64_t{ 24 } << 20);
+    const std::uint64_t ofContexts = MemoryOfContexts();
+    // Devices are to have as much again for pinned memory and divisions.
+    if (ofContexts > 0 && memory < own + 2 * ofContexts && m_Arguments.backend == chunkwise::BackendChoice::Auto)
+    {
+      m_Filter->SetBackend(itk::ChunkwiseEnums::Backend::CPU);
+      if (!m_Arguments.quiet)
+      {
+        std::cerr << "the CPU computes: --memory leaves too little beside the "
+                  << FormatBytes(static_cast<double>(ofContexts)) << " that devices take of the host's\n";
+      }
+    }
+    own += UsesDevices() ? ofContexts : 0;
     if (memory <= own)
     {
       throw WorkError("--memory: " + FormatBytes(static_cast<double>(memory)) + " is less than the " +

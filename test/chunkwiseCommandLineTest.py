@@ -208,6 +208,16 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual(self.out.read_bytes(), whole)
         self.assertLess(float(re.search(r"peak memory: ([\d.]+) MiB", result.stderr).group(1)), 120)
 
+    def test_memory_is_kept_by_devices(self):
+        if "cuda" not in self.assert_runs("devices").stdout:
+            self.skipTest("no CUDA device")
+        command = ("mean", self.large, self.out, "--radius", 2, "--backend", "cuda", "--memory")
+        message = subprocess.run([PROGRAM, *map(str, command), "1M"], capture_output=True, text=True).stderr
+        memory = 65 + int(float(re.search(r"less than the ([\d.]+) MiB", message).group(1)))
+        result = self.assert_runs(*command, f"{memory}M", "--verbose")
+        self.assertGreater(int(re.search(r"divisions: (\d+)", result.stderr).group(1)), 1)
+        self.assertLess(float(re.search(r"peak memory: ([\d.]+) MiB", result.stderr).group(1)), memory)
+
     def test_what_does_not_fit_fails_before_work(self):
         self.assert_fails(1, r"--memory: .*program itself", "mean", self.small, self.out, "--radius", 1, "--memory", "1M")
         nifti = self.out.with_suffix(".nii")
