@@ -216,9 +216,10 @@ private:
       return;
     }
 
-    // The program itself, and room for what the file formats and the threads take.
-    std::uint64_t       own = GetPeakMemory() + (std::uint64_t{ 24 } << 20);
+    // To look for devices takes memory itself.
     const std::uint64_t ofContexts = MemoryOfContexts();
+    // The program itself, and room for what the file formats and the threads take.
+    std::uint64_t own = GetPeakMemory() + (std::uint64_t{ 24 } << 20);
     // Devices are to have as much again for pinned memory and divisions.
     if (ofContexts > 0 && memory < own + 2 * ofContexts && m_Arguments.backend == chunkwise::BackendChoice::Auto)
     {
