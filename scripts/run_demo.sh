@@ -12,7 +12,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=${CHUNKWISE_BUILD_DIR:-$root/build-demo}
 demo=${CHUNKWISE_DEMO_DIR:-$build/demo}
 sigma=5
-memory=128M
+memory=144M
 
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev \
   mricron-data python3-numpy python3-matplotlib
