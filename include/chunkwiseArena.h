@@ -34,7 +34,13 @@ public:
   std::size_t
   GetBudget() const;
 
-  /** A block of at least `bytes`, rounded up to 256. Throws BudgetError if the budget leaves no room, or what the
+  /** What a block of so many bytes takes of the budget. */
+  static std::size_t
+  SizeOfBlock(std::size_t bytes)
+  {
+    return ((bytes > 0 ? bytes : 1) + 255) / 256 * 256;
+  }
+  /** A block of at least `bytes`, see SizeOfBlock. Throws BudgetError if the budget leaves no room, or what the
    * allocate function throws (after the kept blocks were given back and it failed again). `limit`: a tighter budget for
    * this call alone, 0: none. */
   void *

@@ -78,7 +78,7 @@ Arena::GetBudget() const
 void *
 Arena::Acquire(std::size_t bytes, std::size_t limit)
 {
-  bytes = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
+  bytes = SizeOfBlock(bytes);
   const std::lock_guard<std::mutex> lock(m_Impl->mutex);
   if (m_Impl->budget && (limit == 0 || m_Impl->budget < limit))
   {

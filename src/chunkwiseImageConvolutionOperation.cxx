@@ -47,7 +47,7 @@ Hash(const std::vector<double> & weights)
 /** Whether it is clear without the table that all factors are finite: with weights of one sign, and an image that the
  * kernel fits into, a voxel at one of the image's corners has the least of them inside. */
 bool
-HasFactorsAtTheCorners(const ImageConvolutionOperation & operation, const Coordinates & image)
+FactorsAreSurelyFinite(const ImageConvolutionOperation & operation, const Coordinates & image)
 {
   const ConvolutionKernel & kernel = *operation.kernel;
   const Coordinates &       k = kernel.GetExtent();
@@ -249,7 +249,7 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
     }
   }
   if (boundary.mode == BoundaryMode::Renormalized && !kernel->GetWeights().empty() &&
-      !HasFactorsAtTheCorners(*this, image))
+      !FactorsAreSurelyFinite(*this, image))
   {
     const ConvolutionFactors factors(*this, image);
     for (const double factor : factors.factors)

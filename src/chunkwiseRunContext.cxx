@@ -224,7 +224,7 @@ HoldHostScratch(const RunContext & context, Arena & memory, std::size_t bytes, s
     }
     catch (const BudgetError &)
     {
-      if ((bytes + 255) / 256 * 256 > memory.GetBudget())
+      if (Arena::SizeOfBlock(bytes) > memory.GetBudget())
       {
         throw;
       }
