@@ -2,7 +2,8 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
 # Checks what compilers do not: that dependencies point one way (ITK layer -> engine <- backends), that every source file
-# is named in a list of CMake's, and that every filter and enumeration is wrapped for Python. Usage: check_layers.sh [source directory]
+# is named in a list of CMake's, and that every filter and enumeration is wrapped for Python.
+# Usage: check_layers.sh [source directory]
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 2
 status=0
@@ -72,5 +73,5 @@ $(for header in include/itk*ImageFilter.h include/itk*ImageSink.h include/itk*En
 done)
 END
 
-[ $status -eq 0 ] && echo 'Layers: dependencies point one way, every source is listed.'
+[ $status -eq 0 ] && echo 'Layers: dependencies point one way, every source is listed, every filter is wrapped.'
 exit $status
