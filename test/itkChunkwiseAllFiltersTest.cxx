@@ -17,6 +17,7 @@
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkHeapRegionalMinimaImageFilter.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
+#include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedClosingImageFilter.h"
 #include "itkRenormalizedConvolutionImageFilter.h"
 #include "itkRenormalizedEntropyImageFilter.h"
@@ -149,6 +150,40 @@ MakeUsual(itk::ChunkwiseSequenceImageFilter<ImageType> *)
   return filter;
 }
 
+template <typename TFilter>
+typename TFilter::Pointer
+MakeWithSigma()
+{
+  const auto filter = TFilter::New();
+  filter->SetSigma(2.0);
+  filter->UseImageSpacingOff();
+  return filter;
+}
+
+itk::RenormalizedGaussianImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedGaussianImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedGaussianImageFilter<ImageType>>();
+}
+
+itk::PrunedFFTGaussianImageFilter<ImageType>::Pointer
+MakeUsual(itk::PrunedFFTGaussianImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::PrunedFFTGaussianImageFilter<ImageType>>();
+}
+
+itk::RenormalizedHighPassImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedHighPassImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedHighPassImageFilter<ImageType>>();
+}
+
+itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType>::Pointer
+MakeUsual(itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType> *)
+{
+  return MakeWithSigma<itk::RenormalizedLaplacianOfGaussianImageFilter<ImageType>>();
+}
+
 /** A filter and what a test must know of it. */
 struct Case
 {
@@ -200,6 +235,7 @@ AllCases()
            CaseOf<HeapRegionalMaximaImageFilter<ImageType>>(),
            CaseOf<HeapRegionalMinimaImageFilter<ImageType>>(),
            CaseOf<PrunedFFTConvolutionImageFilter<ImageType>>(),
+           CaseOf<PrunedFFTGaussianImageFilter<ImageType>>(false, true),
            CaseOf<RenormalizedClosingImageFilter<ImageType>>(),
            CaseOf<RenormalizedConvolutionImageFilter<ImageType>>(),
            CaseOf<RenormalizedEntropyImageFilter<ImageType>>(),
@@ -259,6 +295,9 @@ TEST_P(ChunkwiseFilters, KeepTheirInputAndWhereItLiesInSpace)
   const ImageType * const output = filter->GetOutput();
   EXPECT_EQ(CountDifferentVoxels(image.GetPointer(), same.GetPointer(), UsualRegion()), 0u);
   EXPECT_NE(output->GetBufferPointer(), image->GetBufferPointer());
+  // With parameters that do nothing these tests would say little.
+  EXPECT_EQ(CountDifferentVoxels(image.GetPointer(), output, UsualRegion()) == 0,
+            GetParam().name == "ChunkwiseIdentityImageFilter");
   EXPECT_EQ(output->GetLargestPossibleRegion(), UsualRegion());
   EXPECT_EQ(output->GetBufferedRegion(), UsualRegion());
   EXPECT_EQ(output->GetSpacing(), image->GetSpacing());
