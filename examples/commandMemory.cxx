@@ -56,4 +56,11 @@ FormatBytes(double bytes)
   return text.str();
 }
 
+std::string
+FormatNeed(std::uint64_t bytes)
+{
+  constexpr std::uint64_t mebibyte = std::uint64_t{ 1 } << 20;
+  return std::to_string((bytes + mebibyte - 1) / mebibyte) + " MiB";
+}
+
 } // namespace command

@@ -20,6 +20,10 @@ GetAvailableMemory();
 std::string
 FormatBytes(double bytes);
 
+/** "1537 MiB", rounded up, so that it never reads like a budget that is less. */
+std::string
+FormatNeed(std::uint64_t bytes);
+
 } // namespace command
 
 #endif

@@ -233,8 +233,8 @@ private:
     own += UsesDevices() ? ofContexts : 0;
     if (memory <= own)
     {
-      throw WorkError("--memory: " + FormatBytes(static_cast<double>(memory)) + " is less than the " +
-                      FormatBytes(static_cast<double>(own)) + " that the program itself needs");
+      throw WorkError("--memory: " + FormatBytes(static_cast<double>(memory)) + " is less than the " + FormatNeed(own) +
+                      " that the program itself needs");
     }
     // A quarter for scratch of the CPU, and where there are devices as much for pinned memory.
     const std::size_t   devices = UsesDevices() ? chunkwise::Manager::GetGlobal().GetDevices().size() : 0;
@@ -258,8 +258,8 @@ private:
         m_Divisions = finest;
         RequireStreaming("--memory", FormatBytes(static_cast<double>(memory)));
         throw WorkError("--memory: one of " + std::to_string(finest.count) + " divisions needs " +
-                        FormatBytes(static_cast<double>(own + finest.bytesAtOnce + quarter * (devices ? 2 : 1))) +
-                        ", more than " + FormatBytes(static_cast<double>(memory)));
+                        FormatNeed(own + finest.bytesAtOnce + quarter * (devices ? 2 : 1)) + ", more than " +
+                        FormatBytes(static_cast<double>(memory)));
       }
       while (low + 1 < high)
       {
