@@ -13,7 +13,7 @@ build=${CHUNKWISE_BUILD_DIR:-$root/build-bundle}
 bundle=${1:-$build/bundle}
 
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev \
-  libgtest-dev patchelf python3-minimal
+  libgtest-dev libfftw3-dev patchelf python3-minimal
 if [ -d /usr/local/cuda/bin ]; then
   PATH=$PATH:/usr/local/cuda/bin
 fi

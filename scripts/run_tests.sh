@@ -10,7 +10,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=${CHUNKWISE_BUILD_DIR:-$root/build-tests}
 
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev \
-  libgtest-dev mricron-data python3
+  libgtest-dev libfftw3-dev mricron-data python3
 
 if [ -d /usr/local/cuda/bin ]; then
   PATH=$PATH:/usr/local/cuda/bin
