@@ -59,8 +59,16 @@ public:
   using RegionType = typename TInputImage::RegionType;
 
   /** Pieces in which the image is read. Default: 1. */
-  using Superclass::GetNumberOfStreamDivisions;
-  using Superclass::SetNumberOfStreamDivisions;
+  void
+  SetNumberOfStreamDivisions(unsigned int count) override
+  {
+    Superclass::SetNumberOfStreamDivisions(count);
+  }
+  unsigned int
+  GetNumberOfStreamDivisions() const override
+  {
+    return Superclass::GetNumberOfStreamDivisions();
+  }
 
   /** Of the last update. */
   double
