@@ -61,7 +61,7 @@ constexpr std::int64_t StripsForWorker = 2;
 
 /** Bytes of an output that is stored past the caches: one that these cannot hold, since 64 MiB in a cache of 300 MiB
  * are no faster so. With three summed axes it is the plane, read and written with each row, that takes the time. */
-constexpr std::int64_t LeastStreamed = 96 << 20;
+constexpr std::int64_t LeastStreamed = 32 << 20;
 
 std::int64_t
 Padded(std::int64_t columns)

@@ -32,406 +32,26 @@ struct Choice<false, TFirst, TSecond>
   using Type = TSecond;
 };
 
-/** One column of each group of a block. */
+/** One column of each of the StepGroups groups that a step of the loops below takes: of a block, or of a quarter. Its
+ * members, and Widened(), Narrow(), and Load() and Store() of a step's voxels, are those of the instruction set.
+ * Before(quarters), of the totals of groups, is the sum of the groups before each; `quarters` is the sum of the
+ * quarters before the step, and then of the step's too. */
 template <typename T>
 struct Groups;
 
 #if defined(__AVX512F__)
-template <>
-struct Groups<double>
-{
-  static constexpr int N = 4;
-  __m512d              v[N];
-
-  static CHUNKWISE_ALWAYS_INLINE Groups
-  Load(const double * p)
-  {
-    Groups g;
-#  pragma GCC unroll 4
-    for (int k = 0; k < N; ++k)
-    {
-      g.v[k] = _mm512_loadu_pd(p + 8 * k);
-    }
-    return g;
-  }
-  CHUNKWISE_ALWAYS_INLINE void
-  Store(double * p) const
-  {
-#  pragma GCC unroll 4
-    for (int k = 0; k < N; ++k)
-    {
-      _mm512_storeu_pd(p + 8 * k, v[k]);
-    }
-  }
-  CHUNKWISE_ALWAYS_INLINE Groups
-  operator+(const Groups & other) const
-  {
-    Groups g;
-#  pragma GCC unroll 4
-    for (int k = 0; k < N; ++k)
-    {
-      g.v[k] = _mm512_add_pd(v[k], other.v[k]);
-    }
-    return g;
-  }
-  CHUNKWISE_ALWAYS_INLINE Groups
-  Squared() const
-  {
-    Groups g;
-#  pragma GCC unroll 4
-    for (int k = 0; k < N; ++k)
-    {
-      g.v[k] = _mm512_mul_pd(v[k], v[k]);
-    }
-    return g;
-  }
-  CHUNKWISE_ALWAYS_INLINE Groups
-  After(double left) const
-  {
-    Groups        g;
-    const __m512d all = _mm512_set1_pd(left);
-#  pragma GCC unroll 4
-    for (int k = 0; k < N; ++k)
-    {
-      g.v[k] = _mm512_add_pd(all, v[k]);
-    }
-    return g;
-  }
-  CHUNKWISE_ALWAYS_INLINE double
-  Last() const
-  {
-    return _mm512_cvtsd_f64(_mm512_permutexvar_pd(_mm512_set1_epi64(7), v[N - 1]));
-  }
-  /** Of the totals of groups: the sum of the groups before each. */
-  CHUNKWISE_ALWAYS_INLINE Groups
-  Before() const
-  {
-    const __m512i none = _mm512_setzero_si512();
-    Groups        g;
-    __m512d       quarters = _mm512_setzero_pd();
-#  pragma GCC unroll 4
-    for (int k = 0; k < N; ++k)
-    {
-      __m512d t = v[k];
-      t = _mm512_add_pd(_mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(t), none, 7)), t);
-      t = _mm512_add_pd(_mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(t), none, 6)), t);
-      t = _mm512_add_pd(_mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(t), none, 4)), t);
-      g.v[k] = _mm512_add_pd(quarters, _mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(t), none, 7)));
-      quarters = _mm512_add_pd(quarters, _mm512_permutexvar_pd(_mm512_set1_epi64(7), t));
-    }
-    return g;
-  }
-};
-
-template <>
-struct Groups<float>
-{
-  static constexpr int N = 2;
-  __m512               v[N];
-
-  static CHUNKWISE_ALWAYS_INLINE Groups
-  Load(const float * p)
-  {
-    return { { _mm512_loadu_ps(p), _mm512_loadu_ps(p + 16) } };
-  }
-  CHUNKWISE_ALWAYS_INLINE void
-  Store(float * p) const
-  {
-    _mm512_storeu_ps(p, v[0]);
-    _mm512_storeu_ps(p + 16, v[1]);
-  }
-  CHUNKWISE_ALWAYS_INLINE Groups
-  operator+(const Groups & other) const
-  {
-    return { { _mm512_add_ps(v[0], other.v[0]), _mm512_add_ps(v[1], other.v[1]) } };
-  }
-  CHUNKWISE_ALWAYS_INLINE Groups
-  Squared() const
-  {
-    return { { _mm512_mul_ps(v[0], v[0]), _mm512_mul_ps(v[1], v[1]) } };
-  }
-  /** Of the totals of groups: the sum of the groups before each. */
-  CHUNKWISE_ALWAYS_INLINE Groups
-  Before() const
-  {
-    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const auto    shifted = [&](__m512 t, int d, __mmask16 mask) {
-      return _mm512_maskz_permutexvar_ps(mask, _mm512_sub_epi32(lanes, _mm512_set1_epi32(d)), t);
-    };
-    Groups g;
-    __m512 quarters = _mm512_setzero_ps();
-#  pragma GCC unroll 2
-    for (int k = 0; k < N; ++k)
-    {
-      __m512 t = v[k];
-      t = _mm512_add_ps(shifted(t, 1, 0xfefe), t);
-      t = _mm512_add_ps(shifted(t, 2, 0xfcfc), t);
-      t = _mm512_add_ps(shifted(t, 4, 0xf0f0), t);
-      const __m512 first = quarters;
-      const __m512 second = _mm512_add_ps(first, _mm512_permutexvar_ps(_mm512_set1_epi32(7), t));
-      quarters = _mm512_add_ps(second, _mm512_permutexvar_ps(_mm512_set1_epi32(15), t));
-      g.v[k] = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, first, second), shifted(t, 1, 0xfefe));
-    }
-    return g;
-  }
-};
-
-CHUNKWISE_ALWAYS_INLINE Groups<double>
-                        Widened(const Groups<float> & groups)
-{
-  Groups<double> g;
-#  pragma GCC    unroll 2
-  for (int k = 0; k < Groups<float>::N; ++k)
-  {
-    g.v[2 * k] = _mm512_cvtps_pd(_mm512_castps512_ps256(groups.v[k]));
-    g.v[2 * k + 1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(groups.v[k], 1));
-  }
-  return g;
-}
-
-CHUNKWISE_ALWAYS_INLINE void
-Narrow(Groups<float> & to, const Groups<double> & groups)
-{
-#  pragma GCC unroll 2
-  for (int k = 0; k < Groups<float>::N; ++k)
-  {
-    to.v[k] = _mm512_insertf32x8(
-      _mm512_castps256_ps512(_mm512_cvtpd_ps(groups.v[2 * k])), _mm512_cvtpd_ps(groups.v[2 * k + 1]), 1);
-  }
-}
-
-/** A block of voxels by columns of groups. */
-CHUNKWISE_ALWAYS_INLINE void
-Load(Groups<float> (&columns)[TableGroup], const float * in)
-{
-  const __m512i low = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
-  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(2));
-#  pragma GCC   unroll 2
-  for (int k = 0; k < Groups<float>::N; ++k)
-  {
-    const __m512 a = _mm512_loadu_ps(in + 64 * k);
-    const __m512 b = _mm512_loadu_ps(in + 64 * k + 16);
-    const __m512 c = _mm512_loadu_ps(in + 64 * k + 32);
-    const __m512 d = _mm512_loadu_ps(in + 64 * k + 48);
-    // Columns 0 and 1, and 2 and 3, of eight groups.
-    const __m512 first[2] = { _mm512_permutex2var_ps(a, low, b), _mm512_permutex2var_ps(a, high, b) };
-    const __m512 second[2] = { _mm512_permutex2var_ps(c, low, d), _mm512_permutex2var_ps(c, high, d) };
-#  pragma GCC unroll 2
-    for (int i = 0; i < 2; ++i)
-    {
-      columns[2 * i].v[k] = _mm512_shuffle_f32x4(first[i], second[i], 0x44);
-      columns[2 * i + 1].v[k] = _mm512_shuffle_f32x4(first[i], second[i], 0xee);
-    }
-  }
-}
-
-CHUNKWISE_ALWAYS_INLINE void
-Load(Groups<double> (&columns)[TableGroup], const float * in)
-{
-  Groups<float> narrow[TableGroup];
-  Load(narrow, in);
-#  pragma GCC unroll 4
-  for (int c = 0; c < TableGroup; ++c)
-  {
-    columns[c] = Widened(narrow[c]);
-  }
-}
-
-CHUNKWISE_ALWAYS_INLINE void
-Store(float * out, const Groups<double> (&columns)[TableGroup])
-{
-  const __m512i low = _mm512_setr_epi32(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27);
-  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(4));
-#  pragma GCC   unroll 4
-  for (int k = 0; k < Groups<double>::N; ++k)
-  {
-    const __m512 a =
-      _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(columns[0].v[k])), _mm512_cvtpd_ps(columns[1].v[k]), 1);
-    const __m512 b =
-      _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(columns[2].v[k])), _mm512_cvtpd_ps(columns[3].v[k]), 1);
-    _mm512_storeu_ps(out + 32 * k, _mm512_permutex2var_ps(a, low, b));
-    _mm512_storeu_ps(out + 32 * k + 16, _mm512_permutex2var_ps(a, high, b));
-  }
-}
-
-CHUNKWISE_ALWAYS_INLINE void
-Load(Groups<double> (&columns)[TableGroup], const double * in)
-{
-  const __m512i places = _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28);
-#  pragma GCC   unroll 4
-  for (int k = 0; k < Groups<double>::N; ++k)
-  {
-#  pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
-    {
-      columns[c].v[k] = _mm512_i64gather_pd(places, in + 32 * k + c, 8);
-    }
-  }
-}
-
-CHUNKWISE_ALWAYS_INLINE void
-Store(double * out, const Groups<double> (&columns)[TableGroup])
-{
-  const __m512i even = _mm512_setr_epi64(0, 8, 2, 10, 4, 12, 6, 14);
-  const __m512i odd = _mm512_add_epi64(even, _mm512_set1_epi64(1));
-#  pragma GCC   unroll 4
-  for (int k = 0; k < Groups<double>::N; ++k)
-  {
-    // Columns 0 and 1, and 2 and 3, of every second group.
-    const __m512d pairs[2][2] = { { _mm512_permutex2var_pd(columns[0].v[k], even, columns[1].v[k]),
-                                    _mm512_permutex2var_pd(columns[2].v[k], even, columns[3].v[k]) },
-                                  { _mm512_permutex2var_pd(columns[0].v[k], odd, columns[1].v[k]),
-                                    _mm512_permutex2var_pd(columns[2].v[k], odd, columns[3].v[k]) } };
-    for (int pair = 0; pair < 4; ++pair)
-    {
-      const std::int64_t at = 2 * pair;
-      const __m512i      lanes = _mm512_setr_epi64(at, at + 1, at + 8, at + 9, 0, 0, 0, 0);
-      const __m256d      first = _mm512_castpd512_pd256(_mm512_permutex2var_pd(pairs[0][0], lanes, pairs[0][1]));
-      const __m256d      second = _mm512_castpd512_pd256(_mm512_permutex2var_pd(pairs[1][0], lanes, pairs[1][1]));
-      _mm256_storeu_pd(out + 32 * k + 8 * pair, first);
-      _mm256_storeu_pd(out + 32 * k + 8 * pair + 4, second);
-    }
-  }
-}
+#  include "chunkwiseCpuTableGroupsAvx512.h"
+#elif defined(__AVX2__)
+#  include "chunkwiseCpuTableGroupsAvx2.h"
+#elif defined(__SSE2__)
+#  include "chunkwiseCpuTableGroupsSse2.h"
 #else
-template <typename T>
-struct Groups
-{
-  T v[TableGroups];
-
-  static CHUNKWISE_ALWAYS_INLINE Groups
-  Load(const T * p)
-  {
-    Groups g;
-    for (int i = 0; i < TableGroups; ++i)
-    {
-      g.v[i] = p[i];
-    }
-    return g;
-  }
-  CHUNKWISE_ALWAYS_INLINE void
-  Store(T * p) const
-  {
-    for (int i = 0; i < TableGroups; ++i)
-    {
-      p[i] = v[i];
-    }
-  }
-  CHUNKWISE_ALWAYS_INLINE Groups
-  operator+(const Groups & other) const
-  {
-    Groups g;
-    for (int i = 0; i < TableGroups; ++i)
-    {
-      g.v[i] = v[i] + other.v[i];
-    }
-    return g;
-  }
-  CHUNKWISE_ALWAYS_INLINE Groups
-  Squared() const
-  {
-    Groups g;
-    for (int i = 0; i < TableGroups; ++i)
-    {
-      g.v[i] = v[i] * v[i];
-    }
-    return g;
-  }
-  CHUNKWISE_ALWAYS_INLINE Groups
-  After(T left) const
-  {
-    Groups g;
-    for (int i = 0; i < TableGroups; ++i)
-    {
-      g.v[i] = left + v[i];
-    }
-    return g;
-  }
-  CHUNKWISE_ALWAYS_INLINE T
-  Last() const
-  {
-    return v[TableGroups - 1];
-  }
-  /** Of the totals of groups: the sum of the groups before each. */
-  CHUNKWISE_ALWAYS_INLINE Groups
-  Before() const
-  {
-    Groups g;
-    T      quarters = 0;
-    for (int q = 0; q < TableGroups; q += TableQuarter)
-    {
-      T scanned[4][TableQuarter];
-      for (int i = 0; i < TableQuarter; ++i)
-      {
-        scanned[0][i] = v[q + i];
-      }
-      for (int step = 0; step < 3; ++step)
-      {
-        const int d = 1 << step;
-        for (int i = 0; i < TableQuarter; ++i)
-        {
-          scanned[step + 1][i] = i >= d ? scanned[step][i - d] + scanned[step][i] : scanned[step][i];
-        }
-      }
-      for (int i = 0; i < TableQuarter; ++i)
-      {
-        g.v[q + i] = quarters + (i > 0 ? scanned[3][i - 1] : T{ 0 });
-      }
-      quarters = quarters + scanned[3][TableQuarter - 1];
-    }
-    return g;
-  }
-};
-
-inline Groups<double>
-Widened(const Groups<float> & groups)
-{
-  Groups<double> g;
-  for (int i = 0; i < TableGroups; ++i)
-  {
-    g.v[i] = static_cast<double>(groups.v[i]);
-  }
-  return g;
-}
-
-inline void
-Narrow(Groups<float> & to, const Groups<double> & groups)
-{
-  for (int i = 0; i < TableGroups; ++i)
-  {
-    to.v[i] = static_cast<float>(groups.v[i]);
-  }
-}
-
-/** A block of voxels by columns of groups. */
-template <typename T, typename TIn>
-void
-Load(Groups<T> (&columns)[TableGroup], const TIn * in)
-{
-  for (int i = 0; i < TableGroups; ++i)
-  {
-#  pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
-    {
-      columns[c].v[i] = static_cast<T>(in[TableGroup * i + c]);
-    }
-  }
-}
-
-template <typename TOut>
-void
-Store(TOut * out, const Groups<double> (&columns)[TableGroup])
-{
-  for (int i = 0; i < TableGroups; ++i)
-  {
-#  pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
-    {
-      out[TableGroup * i + c] = static_cast<TOut>(columns[c].v[i]);
-    }
-  }
-}
+#  include "chunkwiseCpuTableGroupsGeneric.h"
 #endif
+
+/** Columns of a step. */
+constexpr std::int64_t StepColumns = StepGroups * TableGroup;
+constexpr int          Steps = static_cast<int>(TableColumns / StepColumns);
 
 CHUNKWISE_ALWAYS_INLINE Groups<double>
                         Widened(const Groups<double> & groups)
@@ -445,17 +65,25 @@ Narrow(Groups<double> & to, const Groups<double> & groups)
   to = groups;
 }
 
-/** X. Adding +0 where nothing is to be added changes no bit: no sum here is -0, as all begin with +0. */
+/** Sums within groups, from the first column on. */
 template <typename T>
 CHUNKWISE_ALWAYS_INLINE void
-Scan(Groups<T> (&columns)[TableGroup])
+ScanGroups(Groups<T> (&columns)[TableGroup])
 {
 #pragma GCC unroll 4
   for (int c = 1; c < TableGroup; ++c)
   {
     columns[c] = columns[c - 1] + columns[c];
   }
-  const Groups<T> before = columns[TableGroup - 1].Before();
+}
+
+/** X. Adding +0 where nothing is to be added changes no bit: no sum here is -0, as all begin with +0. */
+template <typename T>
+CHUNKWISE_ALWAYS_INLINE void
+Scan(Groups<T> (&columns)[TableGroup], typename Groups<T>::Quarters & quarters)
+{
+  ScanGroups(columns);
+  const Groups<T> before = columns[TableGroup - 1].Before(quarters);
 #pragma GCC unroll 4
   for (int c = 0; c < TableGroup; ++c)
   {
@@ -468,17 +96,21 @@ Before(double * out, const double * blocks, std::int64_t columns)
 {
   for (std::int64_t x = 0; x < columns; x += TableColumns)
   {
-    Groups<double> sums[TableGroup];
-#pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
+    Groups<double>::Quarters quarters{};
+    for (std::int64_t at = x; at < x + TableGroups; at += StepGroups)
     {
-      sums[c] = Groups<double>::Load(blocks + x + c * TableGroups);
-    }
-    Scan(sums);
+      Groups<double> sums[TableGroup];
 #pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
-    {
-      sums[c].Store(out + x + c * TableGroups);
+      for (int c = 0; c < TableGroup; ++c)
+      {
+        sums[c] = Groups<double>::Load(blocks + at + c * TableGroups);
+      }
+      Scan(sums, quarters);
+#pragma GCC unroll 4
+      for (int c = 0; c < TableGroup; ++c)
+      {
+        sums[c].Store(out + at + c * TableGroups);
+      }
     }
   }
 }
@@ -499,6 +131,17 @@ WholeBlock(const TIn * in, std::int64_t n, TIn (&padded)[TableColumns])
   return padded;
 }
 
+/** Those of a block's columns that lie in [first, last). */
+template <typename TOut>
+void
+CopyPart(TOut * out, const TOut (&stored)[TableColumns], std::int64_t first, std::int64_t last)
+{
+  for (std::int64_t x = first > 0 ? first : 0; x < last && x < TableColumns; ++x)
+  {
+    out[x] = stored[x];
+  }
+}
+
 /** Calls store with the place of a block's output, or of `stored`, from which [first, last) is copied. */
 template <typename TOut, typename TStore>
 CHUNKWISE_ALWAYS_INLINE void
@@ -511,10 +154,7 @@ StoreBlock(TOut * out, std::int64_t first, std::int64_t last, TStore && store)
   }
   TOut stored[TableColumns];
   store(stored);
-  for (std::int64_t x = first > 0 ? first : 0; x < last && x < TableColumns; ++x)
-  {
-    out[x] = stored[x];
-  }
+  CopyPart(out, stored, first, last);
 }
 
 /** Bytes of a line of the caches. */
@@ -537,86 +177,133 @@ FetchAhead(const void * row, std::int64_t x)
 #endif
 }
 
-template <typename TIn, typename TOut, bool VSquares>
+/** The blocks of a row; `row` is a copy, so that its pointers stay in registers. */
+template <typename TIn, typename TOut, bool VSquares, bool VPlane, bool VStores>
 void
-RealRow(const TableRow & row)
+RealBlocks(const TableRow row)
 {
   using Local = typename Choice<sizeof(TIn) == 4 && sizeof(TOut) == 4, float, double>::Type;
-  auto * const plane = static_cast<double *>(row.plane);
-  auto * const local = static_cast<Local *>(row.local);
-  double       left = row.out ? *static_cast<double *>(row.left) : 0;
+  auto * const       planes = static_cast<double *>(row.plane);
+  auto * const       locals = static_cast<Local *>(row.local);
+  const auto * const sections = static_cast<const Local *>(row.sections);
+  const auto * const before = static_cast<const double *>(row.before);
+  double             left = VStores ? *static_cast<double *>(row.left) : 0;
   for (std::int64_t x = 0; x < row.columns; x += TableColumns)
   {
     FetchAhead<TIn>(row.in, x);
-    if (row.out && !row.isStaged)
+    if (VStores && !row.isStaged)
     {
       FetchAhead<TOut>(row.out, x);
     }
     TIn               padded[TableColumns];
     const TIn * const in = WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded);
-    Groups<Local>     sums[TableGroup];
-    if (plane)
+    TOut              stored[TableColumns];
+    TOut * const      whole = static_cast<TOut *>(row.out) + x;
+    const bool        isWhole = row.first <= x && x + TableColumns <= row.last;
+    TOut * const      out = isWhole ? whole : stored;
+    // A stage at a time for all of the block, since each is a chain of operations that wait for each other.
+    Groups<Local> sums[Steps][TableGroup];
+#pragma GCC unroll 4
+    for (int step = 0; step < Steps; ++step)
     {
-      Groups<double> terms[TableGroup];
-      Load(terms, in);
+      const std::int64_t at = x + step * StepGroups;
+      if constexpr (VPlane)
+      {
+        Groups<double> terms[TableGroup];
+        Load(terms, in + step * StepColumns);
+#pragma GCC unroll 4
+        for (int c = 0; c < TableGroup; ++c)
+        {
+          double * const plane = planes + at + c * TableGroups;
+          terms[c] = Groups<double>::Load(plane) + (VSquares ? terms[c].Squared() : terms[c]);
+          terms[c].Store(plane);
+          Narrow(sums[step][c], terms[c]);
+        }
+      }
+      else
+      {
+        Load(sums[step], in + step * StepColumns);
+#pragma GCC unroll 4
+        for (int c = 0; c < TableGroup; ++c)
+        {
+          sums[step][c] = VSquares ? sums[step][c].Squared() : sums[step][c];
+        }
+      }
+      if (VPlane && !VStores && !locals)
+      {
+        continue;
+      }
 #pragma GCC unroll 4
       for (int c = 0; c < TableGroup; ++c)
       {
-        const std::int64_t at = x + c * TableGroups;
-        terms[c] = Groups<double>::Load(plane + at) + (VSquares ? terms[c].Squared() : terms[c]);
-        terms[c].Store(plane + at);
-        Narrow(sums[c], terms[c]);
+        Local * const local = locals + at + c * TableGroups;
+        sums[step][c] = Groups<Local>::Load(local) + sums[step][c];
+        sums[step][c].Store(local);
+        if (VStores)
+        {
+          sums[step][c] = Groups<Local>::Load(sections + at + c * TableGroups) + sums[step][c];
+        }
+      }
+      if (VStores)
+      {
+        ScanGroups(sums[step]);
       }
     }
-    else
+    if constexpr (!VStores)
     {
-      Load(sums, in);
+      continue;
+    }
+    Groups<Local>                    quartersAndGroups[Steps];
+    typename Groups<Local>::Quarters quarters{};
+#pragma GCC unroll 4
+    for (int step = 0; step < Steps; ++step)
+    {
+      quartersAndGroups[step] = sums[step][TableGroup - 1].Before(quarters);
+    }
+    double next = left;
+#pragma GCC unroll 4
+    for (int step = 0; step < Steps; ++step)
+    {
+      const std::int64_t at = x + step * StepGroups;
+      Groups<double>     results[TableGroup];
 #pragma GCC unroll 4
       for (int c = 0; c < TableGroup; ++c)
       {
-        sums[c] = VSquares ? sums[c].Squared() : sums[c];
+        results[c] =
+          Groups<double>::Load(before + at + c * TableGroups) + Widened(quartersAndGroups[step] + sums[step][c]);
       }
-    }
-    if (!local)
-    {
-      continue;
-    }
+      next = left + results[TableGroup - 1].Last();
 #pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
-    {
-      const std::int64_t at = x + c * TableGroups;
-      sums[c] = Groups<Local>::Load(local + at) + sums[c];
-      sums[c].Store(local + at);
-    }
-    if (!row.out)
-    {
-      continue;
-    }
-#pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
-    {
-      sums[c] = Groups<Local>::Load(static_cast<const Local *>(row.sections) + x + c * TableGroups) + sums[c];
-    }
-    Scan(sums);
-    Groups<double> results[TableGroup];
-#pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
-    {
-      results[c] =
-        Groups<double>::Load(static_cast<const double *>(row.before) + x + c * TableGroups) + Widened(sums[c]);
-    }
-    const double next = left + results[TableGroup - 1].Last();
-#pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
-    {
-      results[c] = results[c].After(left);
+      for (int c = 0; c < TableGroup; ++c)
+      {
+        results[c] = results[c].After(left);
+      }
+      Store(out + step * StepColumns, results);
     }
     left = next;
-    StoreBlock(static_cast<TOut *>(row.out) + x, row.first - x, row.last - x, [&](TOut * out) { Store(out, results); });
+    if (VStores && !isWhole)
+    {
+      CopyPart(whole, stored, row.first - x, row.last - x);
+    }
   }
-  if (row.out)
+  if (VStores)
   {
     *static_cast<double *>(row.left) = left;
+  }
+}
+
+template <typename TIn, typename TOut, bool VSquares>
+void
+RealRow(const TableRow & row)
+{
+  const bool stores = row.local && row.out;
+  if (row.plane)
+  {
+    stores ? RealBlocks<TIn, TOut, VSquares, true, true>(row) : RealBlocks<TIn, TOut, VSquares, true, false>(row);
+  }
+  else
+  {
+    stores ? RealBlocks<TIn, TOut, VSquares, false, true>(row) : RealBlocks<TIn, TOut, VSquares, false, false>(row);
   }
 }
 
@@ -637,9 +324,8 @@ Prefix(TSum * out, const TSum * sums, TSum left)
       v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, none, 14));
       v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, none, 12));
       v = _mm512_add_epi32(v, _mm512_alignr_epi32(v, none, 8));
-      v = _mm512_add_epi32(v, before);
-      _mm512_storeu_si512(out + x, v);
-      before = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v);
+      _mm512_storeu_si512(out + x, _mm512_add_epi32(v, before));
+      before = _mm512_add_epi32(before, _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v));
     }
   }
   else
@@ -651,9 +337,38 @@ Prefix(TSum * out, const TSum * sums, TSum left)
       v = _mm512_add_epi64(v, _mm512_alignr_epi64(v, none, 7));
       v = _mm512_add_epi64(v, _mm512_alignr_epi64(v, none, 6));
       v = _mm512_add_epi64(v, _mm512_alignr_epi64(v, none, 4));
-      v = _mm512_add_epi64(v, before);
-      _mm512_storeu_si512(out + x, v);
-      before = _mm512_permutexvar_epi64(_mm512_set1_epi64(7), v);
+      _mm512_storeu_si512(out + x, _mm512_add_epi64(v, before));
+      before = _mm512_add_epi64(before, _mm512_permutexvar_epi64(_mm512_set1_epi64(7), v));
+    }
+  }
+  return out[TableColumns - 1];
+#elif defined(__AVX2__)
+  // Sums within halves, then of the first half in the second; `before` waits for one addition alone.
+  const auto load = [&](std::int64_t x) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(sums + x)); };
+  const auto store = [&](std::int64_t x, __m256i v) { _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + x), v); };
+  if constexpr (sizeof(TSum) == 4)
+  {
+    __m256i before = _mm256_set1_epi32(static_cast<int>(left));
+    for (std::int64_t x = 0; x < TableColumns; x += 8)
+    {
+      __m256i v = load(x);
+      v = _mm256_add_epi32(v, _mm256_slli_si256(v, 4));
+      v = _mm256_add_epi32(v, _mm256_slli_si256(v, 8));
+      v = _mm256_add_epi32(v, _mm256_shuffle_epi32(_mm256_permute2x128_si256(v, v, 0x08), 0xff));
+      store(x, _mm256_add_epi32(v, before));
+      before = _mm256_add_epi32(before, _mm256_permutevar8x32_epi32(v, _mm256_set1_epi32(7)));
+    }
+  }
+  else
+  {
+    __m256i before = _mm256_set1_epi64x(static_cast<long long>(left));
+    for (std::int64_t x = 0; x < TableColumns; x += 4)
+    {
+      __m256i v = load(x);
+      v = _mm256_add_epi64(v, _mm256_slli_si256(v, 8));
+      v = _mm256_add_epi64(v, _mm256_shuffle_epi32(_mm256_permute2x128_si256(v, v, 0x08), 0xee));
+      store(x, _mm256_add_epi64(v, before));
+      before = _mm256_add_epi64(before, _mm256_permute4x64_epi64(v, 0xff));
     }
   }
   return out[TableColumns - 1];
