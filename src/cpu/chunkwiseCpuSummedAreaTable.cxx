@@ -279,6 +279,7 @@ private:
     const std::int64_t x = strip * m_Strip;
     row.columns = ColumnsOf(strip);
     row.in = Voxels(slice, x, y, row.columns, worker.in);
+    row.nextIn = m_Call->inputs[0].stride[1] * static_cast<std::int64_t>(PixelSize(m_Call->inputs[0].kind));
     m_Row(row);
   }
 
@@ -304,6 +305,7 @@ private:
       Out * const to = static_cast<Out *>(out.data) + out.Offset(at) - row.first * out.stride[0];
       row.isStaged = m_Streams || out.stride[0] != 1;
       row.out = row.isStaged ? worker.out : static_cast<void *>(to);
+      row.nextOut = out.stride[1] * static_cast<std::int64_t>(sizeof(Out));
       DoRow(slice, strip, y, row, worker);
       if (!row.isStaged)
       {

@@ -28,6 +28,8 @@ struct TableRow
   const void * in;
   void *       out;      ///< of column 0; nullptr: sums are moved on, nothing is stored
   bool         isStaged; ///< `out` is not where the output goes, but memory that the caches have
+  std::int64_t nextIn;   ///< bytes from `in` and `out` to those of the row that follows
+  std::int64_t nextOut;
   std::int64_t columns;  ///< voxels; rows of sums end at a multiple of TableColumns
   std::int64_t first;    ///< columns [first, last) are stored
   std::int64_t last;

@@ -160,15 +160,15 @@ StoreBlock(TOut * out, std::int64_t first, std::int64_t last, TStore && store)
 /** Bytes of a line of the caches. */
 constexpr std::int64_t Line = 64;
 
-/** Asks for the memory of a block some blocks ahead, which a processor that is busy with sums would ask for too late.
- * Beyond the end of a row nothing is read or written, so that any address will do. */
+/** Asks for the memory that the block at x has in the row that is `next` bytes further, which a processor that is busy
+ * with sums would ask for too late. Below the last row nothing is read or written, so that any address will do. */
 template <typename T>
 CHUNKWISE_ALWAYS_INLINE void
-FetchAhead(const void * row, std::int64_t x)
+FetchNext(const void * row, std::int64_t next, std::int64_t x)
 {
 #if defined(__GNUC__)
-  constexpr std::int64_t Ahead = 4 * TableColumns;
-  const auto  begin = reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(x + Ahead) * sizeof(T);
+  const auto begin = reinterpret_cast<std::uintptr_t>(row) +
+                     static_cast<std::uintptr_t>(next + x * static_cast<std::int64_t>(sizeof(T)));
 #  pragma GCC unroll 16
   for (std::int64_t i = 0; i < TableColumns * static_cast<std::int64_t>(sizeof(T)); i += Line)
   {
@@ -190,10 +190,10 @@ RealBlocks(const TableRow row)
   double             left = VStores ? *static_cast<double *>(row.left) : 0;
   for (std::int64_t x = 0; x < row.columns; x += TableColumns)
   {
-    FetchAhead<TIn>(row.in, x);
+    FetchNext<TIn>(row.in, row.nextIn, x);
     if (VStores && !row.isStaged)
     {
-      FetchAhead<TOut>(row.out, x);
+      FetchNext<TOut>(row.out, row.nextOut, x);
     }
     TIn               padded[TableColumns];
     const TIn * const in = WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded);
@@ -392,10 +392,10 @@ IntegerRow(const TableRow & row)
   Sum          left = row.out ? *static_cast<Sum *>(row.left) : 0;
   for (std::int64_t x = 0; x < row.columns; x += TableColumns)
   {
-    FetchAhead<TIn>(row.in, x);
+    FetchNext<TIn>(row.in, row.nextIn, x);
     if (row.out && !row.isStaged)
     {
-      FetchAhead<TOut>(row.out, x);
+      FetchNext<TOut>(row.out, row.nextOut, x);
     }
     TIn               padded[TableColumns];
     const TIn * const in = WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded);
