@@ -2,10 +2,16 @@
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseSummedAreaTableCarry.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
 
 using namespace chunkwise;
 
@@ -51,6 +57,13 @@ RandomTableExtent(std::mt19937 & random)
                    1 + static_cast<std::int64_t>(random() % 30),
                    1 + static_cast<std::int64_t>(random() % 200),
                    1,
+                   1 } };
+      break;
+    case 4: // several blocks of rows in each of several slices
+      extent = { { 1 + static_cast<std::int64_t>(random() % 300),
+                   65 + static_cast<std::int64_t>(random() % 150),
+                   2 + static_cast<std::int64_t>(random() % 14),
+                   1 + static_cast<std::int64_t>(random() % 2),
                    1 } };
       break;
     default:
@@ -545,6 +558,114 @@ TEST(SummedAreaTable, CudaTablesEnd)
   }
   device.DestroyEvent(event);
   device.DestroyStream(stream);
+}
+
+/** Workers of which one is late now and then. */
+class LateWorkers : public Executor
+{
+public:
+  unsigned int
+  GetConcurrency() const override
+  {
+    return m_Executor->GetConcurrency();
+  }
+  void
+  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
+  {
+    m_Executor->ParallelFor(count, [&](std::int64_t index, unsigned int worker) {
+      if (index % 19 == 2)
+      {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      body(index, worker);
+    });
+  }
+
+private:
+  std::shared_ptr<Executor> m_Executor{ MakeThreadExecutor(3) };
+};
+
+/** Stops once some voxels are finished. */
+class StopAfter : public RunControl
+{
+public:
+  explicit StopAfter(std::int64_t voxels)
+    : m_Voxels(voxels)
+  {}
+  bool
+  ShouldStop() const override
+  {
+    return m_Finished >= m_Voxels;
+  }
+  void
+  AddFinishedVoxels(std::int64_t voxels) override
+  {
+    m_Finished += voxels;
+  }
+  std::int64_t
+  GetFinished() const
+  {
+    return m_Finished;
+  }
+
+private:
+  const std::int64_t        m_Voxels;
+  std::atomic<std::int64_t> m_Finished{ 0 };
+};
+
+std::vector<std::uint32_t>
+RunOnHost(const SummedAreaTableOperation & operation, const std::vector<std::uint8_t> & image, Executor & executor,
+          RunControl * control)
+{
+  const Box      box = Box::FromExtent(operation.image);
+  const Kernel & kernel = *GetHostKernels().Find("sat");
+  ChunkShape     shape;
+  shape.inputBox = shape.outputBox = shape.image = box;
+  shape.inputKinds[0] = PixelKind::UInt8;
+  shape.numberOfInputs = 1;
+  shape.outputKind = PixelKind::UInt32;
+  shape.concurrency = static_cast<int>(executor.GetConcurrency());
+  struct alignas(64) Line
+  {
+    unsigned char bytes[64];
+  };
+  std::vector<Line>          scratch(kernel.scratchBytes(operation, shape) / sizeof(Line) + 1);
+  std::vector<std::uint32_t> table(image.size());
+  KernelCall                 call;
+  call.operation = &operation;
+  call.inputs[0] = DenseView(const_cast<std::uint8_t *>(image.data()), PixelKind::UInt8, box);
+  call.numberOfInputs = 1;
+  call.output = DenseView(table.data(), PixelKind::UInt32, box);
+  call.writable = call.image = box;
+  call.scratch = scratch.data();
+  call.scratchBytes = scratch.size() * sizeof(Line);
+  call.executor = &executor;
+  call.control = control;
+  kernel.run(call);
+  return table;
+}
+
+/** Bands of rows of the host's table follow each other, and slices take turns in memory. */
+TEST(SummedAreaTable, WaitsForWorkersThatAreLate)
+{
+  std::mt19937 random(7);
+  LateWorkers  late;
+  const auto   one = MakeThreadExecutor(1);
+  for (const Coordinates & extent : { Coordinates{ { 700, 150, 60, 1, 1 } }, Coordinates{ { 90, 500, 4, 1, 1 } } })
+  {
+    for (const int axes : { 2, 3 })
+    {
+      const auto                operation = MakeTable(extent, axes, false, true);
+      std::vector<std::uint8_t> image(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+      std::generate(image.begin(), image.end(), [&] { return static_cast<std::uint8_t>(random()); });
+      EXPECT_TRUE(RunOnHost(*operation, image, late, nullptr) == RunOnHost(*operation, image, *one, nullptr))
+        << axes << " axes of " << extent[0] << " columns";
+      StopAfter control(static_cast<std::int64_t>(image.size()) / 3);
+      RunOnHost(*operation, image, late, &control);
+      EXPECT_TRUE(control.ShouldStop());
+      EXPECT_LT(control.GetFinished(), static_cast<std::int64_t>(image.size()));
+    }
+  }
 }
 
 template <typename TFunctor>

@@ -54,13 +54,14 @@ static_assert(SummedAreaTableOperation::BlockColumns == TableColumns &&
                 SummedAreaTableOperation::QuarterGroups == TableQuarter,
               "rows are those of the operation");
 
-/** Columns that a worker goes down at a time: their sums stay in the first-level cache, and workers, of whom each is a
- * strip behind another, find enough of them. */
-constexpr std::int64_t MostStripColumns = 2048;
+/** Bytes of a row of L that a worker goes down at a time: a few such rows of sums stay in the first-level cache, and
+ * workers, of whom each is a strip behind another, find enough strips. */
+constexpr std::int64_t MostStripBytes = 4096;
 constexpr std::int64_t StripsForWorker = 2;
 
-/** Bytes of an output that is stored past the caches: one that these cannot hold, since 64 MiB in a cache of 300 MiB
- * are no faster so. With three summed axes it is the plane, read and written with each row, that takes the time. */
+/** Bytes of an output that is stored past the caches: one that most processors' cannot hold, which else is read before
+ * it is overwritten. In a larger cache 64 MiB are as fast one way as the other. With three summed axes it is the plane,
+ * read and written with each row, that takes the time. */
 constexpr std::int64_t LeastStreamed = 32 << 20;
 
 std::int64_t
@@ -120,16 +121,16 @@ class TableMaker
   };
 
 public:
-  TableMaker(const SummedAreaTableOperation & operation, std::int64_t columns, std::int64_t rows, int workers,
-             Carver & carver)
+  TableMaker(const SummedAreaTableOperation & operation, const Box & box, int workers, Carver & carver)
     : m_Operation(operation)
-    , m_Columns(columns)
-    , m_Padded(Padded(columns))
-    , m_Strip(Padded(std::min(MostStripColumns, columns / (StripsForWorker * workers) + 1)))
+    , m_Columns(box.upper[0])
+    , m_Padded(Padded(m_Columns))
+    , m_Strip(StripOf(operation, box, workers))
     , m_Strips((m_Padded + m_Strip - 1) / m_Strip)
-    , m_Above(carver.Take<TSum>(m_Padded))
-    , m_Plane(operation.summedAxes == 3 ? carver.Take<TSum>(m_Padded * rows) : nullptr)
-    , m_Progress(carver.Take<Progress>((rows + BlockRows - 1) / BlockRows + 1))
+    , m_Slices(std::min(SlicesOf(operation, box), BandsOf(box) + workers / BandsOf(box) + 1))
+    , m_Above(carver.Take<TSum>(m_Padded * m_Slices))
+    , m_Plane(operation.summedAxes == 3 ? carver.Take<TSum>(m_Padded * box.upper[1]) : nullptr)
+    , m_Progress(carver.Take<Progress>(BandsOf(box) * m_Slices))
     , m_Workers(carver.Take<Worker>(workers))
   {
     for (int i = 0; i < workers; ++i)
@@ -165,8 +166,12 @@ public:
       const std::int64_t lower = m_Operation.FirstIndex(box);
       Coordinates        slice = box.lower;
       slice[0] = 0;
-      advance ? AdvanceRows(slice, lower, box.upper[1], carryIn, carryOut)
-              : SumSlice(slice, lower, box.upper[1], carryIn, false);
+      if (advance)
+      {
+        AdvanceRows(slice, lower, box.upper[1], carryIn, carryOut);
+        return;
+      }
+      SumSlices(1, [&](std::int64_t) { return slice; }, lower, box.upper[1], carryIn, false);
       return;
     }
     Box outer = box;
@@ -176,20 +181,23 @@ public:
       outer.upper[a] = 1;
     }
     const std::int64_t slices = outer.NumberOfVoxels();
-    for (std::int64_t i = 0; i < slices && !IsStopped(); ++i)
-    {
-      Coordinates  slice = outer.lower;
-      std::int64_t rest = i;
+    const auto         sliceAt = [&](std::int64_t i) {
+      Coordinates slice = outer.lower;
       for (int a = m_Operation.summedAxes; a < MaxDimension; ++a)
       {
-        slice[a] += rest % outer.Extent(a);
-        rest /= outer.Extent(a);
+        slice[a] += i % outer.Extent(a);
+        i /= outer.Extent(a);
       }
-      if (m_Operation.summedAxes == 2)
-      {
-        SumSlice(slice, 0, box.upper[1], nullptr, false);
-        continue;
-      }
+      return slice;
+    };
+    if (m_Operation.summedAxes == 2)
+    {
+      SumSlices(slices, sliceAt, 0, box.upper[1], nullptr, false);
+      return;
+    }
+    for (std::int64_t i = 0; i < slices && !IsStopped(); ++i)
+    {
+      Coordinates slice = sliceAt(i);
       StartPlane(m_Operation.Sweeps() ? carryIn : nullptr, box.upper[1]);
       slice[2] = m_Operation.FirstIndex(box);
       if (advance)
@@ -199,10 +207,13 @@ public:
         continue;
       }
       AddSlices(slice, box.lower[2], box.upper[1]);
-      for (slice[2] = std::max(slice[2], box.lower[2]); slice[2] < box.upper[2] && !IsStopped(); ++slice[2])
-      {
-        SumSlice(slice, 0, box.upper[1], nullptr, true);
-      }
+      const std::int64_t lower = std::max(slice[2], box.lower[2]);
+      const auto         inVolume = [&](std::int64_t k) {
+        Coordinates at = slice;
+        at[2] = lower + k;
+        return at;
+      };
+      SumSlices(box.upper[2] - lower, inVolume, 0, box.upper[1], nullptr, true);
     }
   }
 
@@ -213,6 +224,30 @@ private:
     const bool isNarrow = sizeof(TLocal) == 4;
     return IsReal ? (isNarrow ? PixelKind::Float32 : PixelKind::Float64)
                   : (isNarrow ? PixelKind::UInt32 : PixelKind::UInt64);
+  }
+  static std::int64_t
+  BandsOf(const Box & box)
+  {
+    return (box.upper[1] + BlockRows - 1) / BlockRows;
+  }
+  /** Slices that SumSlices() has in a call, or more. */
+  static std::int64_t
+  SlicesOf(const SummedAreaTableOperation & operation, const Box & box)
+  {
+    if (operation.summedAxes == 3)
+    {
+      return box.Extent(2);
+    }
+    return operation.Sweeps() ? 1 : box.NumberOfVoxels() / (box.Extent(0) * box.Extent(1));
+  }
+  /** Bands of several slices are work enough for some workers; beyond that they share each band's columns. */
+  static std::int64_t
+  StripOf(const SummedAreaTableOperation & operation, const Box & box, int workers)
+  {
+    const std::int64_t bands = std::min(SlicesOf(operation, box), BandsOf(box));
+    const std::int64_t strips = (StripsForWorker * workers + bands - 1) / bands;
+    return Padded(
+      std::min(MostStripBytes / static_cast<std::int64_t>(sizeof(TLocal)), (box.upper[0] + strips - 1) / strips));
   }
   static std::int64_t
   Place(std::int64_t x)
@@ -326,64 +361,114 @@ private:
     });
   }
 
-  /** Rows [lower, upper) of a slice, or of the plane that it is first added to. Tasks are bands of rows, which workers
-   * begin in order; each follows the one above it from strip to strip. */
+  /** Rows [lower, upper) of n slices; with a plane each is added to it first, and the plane's table is stored. Tasks
+   * are bands of rows of a slice; from strip to strip each follows the band above it and, on a plane, that of the slice
+   * before. Workers begin them diagonal by diagonal, a band further down for each slice before, so that what a task
+   * follows was begun a diagonal earlier. */
+  template <typename TSliceAt>
   void
-  SumSlice(const Coordinates & slice, std::int64_t lower, std::int64_t upper, const Wide * carry, bool usesPlane)
+  SumSlices(std::int64_t n, TSliceAt && sliceAt, std::int64_t lower, std::int64_t upper, const Wide * carry,
+            bool usesPlane)
   {
     const std::int64_t first = lower / BlockRows;
     const std::int64_t bands = (upper + BlockRows - 1) / BlockRows - first;
-    for (std::int64_t band = 0; band < bands; ++band)
+    for (std::int64_t i = 0; i < bands * m_Slices; ++i)
     {
-      new (m_Progress + band) Progress;
+      new (m_Progress + i) Progress;
     }
-    Gather(m_Above, carry, m_Columns);
-    if (!IsReal && carry)
-    {
-      for (std::int64_t x = 0; x < m_Columns; ++x)
-      {
-        m_Above[x] += static_cast<TSum>(carry[m_Columns + x] + carry[2 * m_Columns + x]);
-      }
-    }
-    m_Call->executor->ParallelFor(bands, [&](std::int64_t band, unsigned int index) {
+    const std::int64_t width = std::min(n, bands);
+    m_Call->executor->ParallelFor((n + bands - 1) * width, [&](std::int64_t task, unsigned int index) {
       Worker &           worker = m_Workers[index];
+      const std::int64_t diagonal = task / width;
+      const std::int64_t band = n < bands ? diagonal - task % width : task % width;
+      const std::int64_t slice = diagonal - band;
+      if (band < 0 || band >= bands || slice < 0 || slice >= n)
+      {
+        return; // beyond a corner
+      }
+      const Coordinates  at = sliceAt(slice);
       const std::int64_t begin = std::max(lower, (first + band) * BlockRows);
       const std::int64_t end = std::min(upper, (first + band + 1) * BlockRows);
-      const bool         isStopped = IsStopped();
-      std::fill(worker.left, worker.left + BlockRows, TSum{ 0 });
-      for (std::int64_t strip = 0; strip < m_Strips && !isStopped; ++strip)
-      {
-        while (band > 0 && m_Progress[band - 1].strips.load(std::memory_order_acquire) <= strip)
+      // Strips that a band of a slice has done, behind those of slices that had its place before.
+      const auto progressOf = [&](std::int64_t i, std::int64_t b) -> std::atomic<std::int64_t> & {
+        return m_Progress[i % m_Slices * bands + b].strips;
+      };
+      const auto stripsUpTo = [&](std::int64_t i) { return i / m_Slices * m_Strips; };
+      const auto await = [&](std::int64_t i, std::int64_t b, std::int64_t strips) {
+        while (progressOf(i, b).load(std::memory_order_acquire) < strips)
         {
           std::this_thread::yield();
         }
-        if constexpr (IsReal)
+      };
+      await(slice, band, stripsUpTo(slice));
+      const bool isStopped = IsStopped();
+      std::fill(worker.left, worker.left + BlockRows, TSum{ 0 });
+      // One that is stopped waits too, so that progress never goes back.
+      for (std::int64_t strip = 0; strip < m_Strips; ++strip)
+      {
+        if (band > 0)
         {
-          const std::int64_t x = strip * m_Strip;
-          Gather(worker.sections, band == 0 && carry ? carry + m_Columns + x : nullptr, ColumnsOf(strip));
-          Gather(worker.local, band == 0 && carry ? carry + 2 * m_Columns + x : nullptr, ColumnsOf(strip));
+          await(slice, band - 1, stripsUpTo(slice) + strip + 1);
         }
-        SumBand(slice, strip, begin, end, worker, usesPlane);
-        m_Progress[band].strips.store(strip + 1, std::memory_order_release);
+        else if (slice >= m_Slices)
+        {
+          await(slice, bands - 1, stripsUpTo(slice - m_Slices) + strip + 1);
+        }
+        if (usesPlane && slice > 0)
+        {
+          await(slice - 1, band, stripsUpTo(slice - 1) + strip + 1);
+        }
+        if (!isStopped)
+        {
+          TSum * const above = m_Above + slice % m_Slices * m_Padded + strip * m_Strip;
+          StartStrip(above, strip, band == 0 ? carry : nullptr, band == 0, worker);
+          SumBand(at, strip, begin, end, above, worker, usesPlane);
+        }
+        progressOf(slice, band).store(stripsUpTo(slice) + strip + 1, std::memory_order_release);
       }
       if (m_Streams)
       {
         m_Level->endStream();
       }
-      m_Progress[band].strips.store(m_Strips, std::memory_order_release);
+      if (m_Call->control && !isStopped)
+      {
+        const Box & box = m_Call->writable;
+        m_Call->control->AddFinishedVoxels(
+          box.Extent(0) * std::max<std::int64_t>(0, std::min(end, box.upper[1]) - std::max(begin, box.lower[1])));
+      }
     });
-    if (m_Call->control)
+  }
+
+  /** Sums above a band's part of a strip; `above` itself is what the band before left unless this is the first. */
+  void
+  StartStrip(TSum * above, std::int64_t strip, const Wide * carry, bool isFirst, Worker & worker) const
+  {
+    const std::int64_t columns = ColumnsOf(strip);
+    const Wide * const blocks = carry ? carry + strip * m_Strip : nullptr;
+    const Wide * const sections = carry ? blocks + m_Columns : nullptr;
+    const Wide * const local = carry ? sections + m_Columns : nullptr;
+    if (isFirst)
     {
-      m_Call->control->AddFinishedVoxels(m_Call->writable.Extent(0) * (std::min(upper, m_Call->writable.upper[1]) -
-                                                                       std::max(lower, m_Call->writable.lower[1])));
+      Gather(above, blocks, columns);
+    }
+    if constexpr (IsReal)
+    {
+      Gather(worker.sections, sections, columns);
+      Gather(worker.local, local, columns);
+    }
+    else
+    {
+      for (std::int64_t x = 0; carry && x < columns; ++x)
+      {
+        above[x] += static_cast<TSum>(sections[x] + local[x]);
+      }
     }
   }
 
   void
-  SumBand(const Coordinates & slice, std::int64_t strip, std::int64_t begin, std::int64_t end, Worker & worker,
-          bool usesPlane)
+  SumBand(const Coordinates & slice, std::int64_t strip, std::int64_t begin, std::int64_t end, TSum * above,
+          Worker & worker, bool usesPlane)
   {
-    TSum * const       above = m_Above + strip * m_Strip;
     const std::int64_t padded = Padded(ColumnsOf(strip));
     TableRow           row{};
     row.local = above;
@@ -501,7 +586,10 @@ private:
   const std::int64_t               m_Padded;
   const std::int64_t               m_Strip;
   const std::int64_t               m_Strips;
-  /** Of floats C, of integers all rows above, of the strips that the last band has not done. */
+  /** Slices under work at a time: as many as a diagonal has bands, and those that workers reach beyond it. */
+  const std::int64_t m_Slices;
+  /** Of each of these slices, of floats C, of integers all rows above, of the strips that the last band has not done.
+   */
   TSum * const       m_Above;
   TSum * const       m_Plane;
   Progress * const   m_Progress;
@@ -544,11 +632,8 @@ RunTable(const KernelCall & call, bool advance)
   const PixelKind output = advance && !IsFloatingPoint(input) ? PixelKind::Float64 : call.output.kind;
   DispatchSum(input, output, [&](auto sum, auto local) {
     Carver                                     carver(call.scratch);
-    TableMaker<decltype(sum), decltype(local)> maker(operation,
-                                                     call.writable.upper[0],
-                                                     call.writable.upper[1],
-                                                     static_cast<int>(call.executor->GetConcurrency()),
-                                                     carver);
+    TableMaker<decltype(sum), decltype(local)> maker(
+      operation, call.writable, static_cast<int>(call.executor->GetConcurrency()), carver);
     maker.Run(call, advance);
   });
 }
@@ -556,14 +641,17 @@ RunTable(const KernelCall & call, bool advance)
 std::size_t
 ScratchOfTable(const Operation & operation, const ChunkShape & shape)
 {
-  // As for the widest sums: a carry's.
-  Carver                           carver(nullptr);
-  const TableMaker<double, double> maker(static_cast<const SummedAreaTableOperation &>(operation),
-                                         shape.outputBox.upper[0],
-                                         shape.outputBox.upper[1],
-                                         shape.concurrency,
-                                         carver);
-  return carver.GetBytes();
+  std::size_t bytes = 0;
+  for (const PixelKind output : { shape.outputKind, PixelKind::Float64 }) // of the table, and of a carry of integers
+  {
+    DispatchSum(shape.inputKinds[0], output, [&](auto sum, auto local) {
+      Carver                                           carver(nullptr);
+      const TableMaker<decltype(sum), decltype(local)> maker(
+        static_cast<const SummedAreaTableOperation &>(operation), shape.outputBox, shape.concurrency, carver);
+      bytes = std::max(bytes, carver.GetBytes());
+    });
+  }
+  return bytes;
 }
 
 } // namespace

@@ -220,14 +220,23 @@ Store(float * out, const Groups<double> (&columns)[TableGroup])
 CHUNKWISE_ALWAYS_INLINE void
 Load(Groups<double> (&columns)[TableGroup], const double * in)
 {
-  const __m512i places = _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28);
+  const __m512i low = _mm512_setr_epi64(0, 4, 8, 12, 1, 5, 9, 13);
+  const __m512i high = _mm512_add_epi64(low, _mm512_set1_epi64(2));
 #pragma GCC unroll 4
   for (int k = 0; k < Groups<double>::N; ++k)
   {
-#pragma GCC unroll 4
-    for (int c = 0; c < TableGroup; ++c)
+    const __m512d a = _mm512_loadu_pd(in + 32 * k);
+    const __m512d b = _mm512_loadu_pd(in + 32 * k + 8);
+    const __m512d c = _mm512_loadu_pd(in + 32 * k + 16);
+    const __m512d d = _mm512_loadu_pd(in + 32 * k + 24);
+    // Columns 0 and 1, and 2 and 3, of four groups.
+    const __m512d first[2] = { _mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b) };
+    const __m512d second[2] = { _mm512_permutex2var_pd(c, low, d), _mm512_permutex2var_pd(c, high, d) };
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i)
     {
-      columns[c].v[k] = _mm512_i64gather_pd(places, in + 32 * k + c, 8);
+      columns[2 * i].v[k] = _mm512_shuffle_f64x2(first[i], second[i], 0x44);
+      columns[2 * i + 1].v[k] = _mm512_shuffle_f64x2(first[i], second[i], 0xee);
     }
   }
 }
