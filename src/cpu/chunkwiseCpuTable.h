@@ -30,8 +30,8 @@ struct TableRow
   bool         isStaged; ///< `out` is not where the output goes, but memory that the caches have
   std::int64_t nextIn;   ///< bytes from `in` and `out` to those of the row that follows
   std::int64_t nextOut;
-  std::int64_t columns;  ///< voxels; rows of sums end at a multiple of TableColumns
-  std::int64_t first;    ///< columns [first, last) are stored
+  std::int64_t columns; ///< voxels; rows of sums end at a multiple of TableColumns
+  std::int64_t first;   ///< columns [first, last) are stored
   std::int64_t last;
   void *       plane;    ///< P, to which the voxels are added first; nullptr: none
   void *       local;    ///< of floats: l; of integers: all rows up to this one; nullptr: only the plane is moved on
