@@ -221,14 +221,11 @@ private:
     // The program itself, and room for what the file formats and the threads take.
     std::uint64_t own = GetPeakMemory() + (std::uint64_t{ 24 } << 20);
     // Devices are to have as much again for pinned memory and divisions.
-    if (ofContexts > 0 && memory < own + 2 * ofContexts && m_Arguments.backend == chunkwise::BackendChoice::Auto)
+    const bool leavesDevices =
+      ofContexts > 0 && memory < own + 2 * ofContexts && m_Arguments.backend == chunkwise::BackendChoice::Auto;
+    if (leavesDevices)
     {
       m_Filter->SetBackend(itk::ChunkwiseEnums::Backend::CPU);
-      if (!m_Arguments.quiet)
-      {
-        std::cerr << "the CPU computes: --memory leaves too little beside the "
-                  << FormatBytes(static_cast<double>(ofContexts)) << " that devices take of the host's\n";
-      }
     }
     own += UsesDevices() ? ofContexts : 0;
     if (memory <= own)
@@ -269,6 +266,11 @@ private:
       m_Divisions = MakeDivisions(high);
     }
     RequireStreaming("--memory", FormatBytes(static_cast<double>(memory)));
+    if (leavesDevices && !m_Arguments.quiet)
+    {
+      std::cerr << "the CPU computes: --memory leaves too little beside the "
+                << FormatBytes(static_cast<double>(ofContexts)) << " that devices take of the host's\n";
+    }
   }
 
   /** Throws if more than one division is needed and a format has no pieces. */
