@@ -94,9 +94,10 @@ constexpr std::int64_t LeastDepth = 32;
 constexpr std::int64_t MostBlocks = 1024;
 
 /** Tiles of a small table wait for each other longer than they take: sums cross as many in the time of one, for which
- * more words are read. That pays while a block has fewer tiles than these. */
+ * more words are read. That pays while a block has fewer tiles than these; with late tiles every second one always. */
 constexpr int          ShortPeriod = 4;
 constexpr std::int64_t ShortTiles = 8;
+constexpr int          LatePeriod = 2;
 
 /** Scratch of a call whose slices are summed, beside the tiles'. What a chunk needs must not shrink when it grows, so
  * these bound from above what depends on the device. */
@@ -304,7 +305,7 @@ private:
           return launch(TableKernel<TIn, TOut, TLocal, TCarry, true, TablePass::Single, 2, 1>, 2);
         }
       }
-      else
+      else if constexpr (!Tile::IsLate)
       {
         const auto kernel = TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single, 1, ShortPeriod>;
         if (tiling.Tiles() <= ShortTiles * resident(kernel, 1))
@@ -312,7 +313,8 @@ private:
           return launch(kernel, 1);
         }
       }
-      return launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single, 1, 1>, 1);
+      constexpr int Period = Tile::IsLate ? LatePeriod : 1;
+      return launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single, 1, Period>, 1);
     }
     launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Sums, 1, 1>, 1);
     ScanColumnSums<TIn><<<BlocksFor(slices * tiling.columns * Columns, 128), 128, 0, StreamOf(m_Call)>>>(table);

@@ -15,8 +15,11 @@ namespace sat
 template <typename TIn, typename TLocal, typename TCarry, bool VDeep>
 struct TileShape
 {
+  /** Where sums are small enough a multiprocessor has three teams, which hide each other's waiting. A team then takes a
+   * tile as late as it can: what it knows of early it comes to out of turn, and lets others wait. */
+  static constexpr bool IsLate = !VDeep && sizeof(TIn) == 4 && sizeof(TLocal) == 4;
   /** Whether the next tile is fetched while one is worked on: as long as shared memory of any device holds its rows. */
-  static constexpr bool IsStaged = sizeof(TIn) <= 4;
+  static constexpr bool IsStaged = sizeof(TIn) <= 4 && !IsLate;
   static constexpr int  WarpRows = sizeof(TLocal) == 4 && sizeof(TIn) <= 2 && !VDeep ? 2 * SectionRows : SectionRows;
   static constexpr int  Rows = WarpRows * Warps;
   /** A warp's share: totals of its rows, the rows of the tile that comes next, and where totals of groups are
@@ -35,7 +38,7 @@ struct TileShape
     (Warps + 1) * Columns * sizeof(TLocal) + (Columns + Groups + Quarters) * sizeof(TCarry) + Steps * sizeof(Step));
   static constexpr int TeamBytes = BlockBytes + Warps * WarpBytes;
   /** Teams of a multiprocessor, which bounds registers. */
-  static constexpr int Resident = 2;
+  static constexpr int Resident = IsLate ? 3 : 2;
 };
 
 __device__ __forceinline__ int
@@ -168,6 +171,21 @@ public:
     {
       __syncthreads();
     }
+  }
+
+  /** Asks for a warp's rows of a tile, which then are in the second-level cache when its turn comes. A row at a time:
+   * asked for line by line they came later than if nobody had asked. */
+  __device__ void
+  Prefetch(const Step & step) const
+  {
+#if __CUDA_ARCH__ >= 900
+    if (step.row >= 0 && step.whole && m_Lane < WarpRows)
+    {
+      asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(Input(step) + m_Lane * m_Table.columns),
+                   "n"(Columns * sizeof(TIn))
+                   : "memory");
+    }
+#endif
   }
 
   /** Begins to copy a warp's rows of a tile to the stage. */
@@ -558,19 +576,28 @@ private:
     {
       return *reinterpret_cast<const FourOf<TIn> *>(m_Stage + r * Columns + m_Lane * Group);
     }
-    const TIn * const  in = Input(step) + r * m_Table.columns + m_Lane * Group;
-    const std::int64_t y = Row(step) + r;
-    const int          columns = Within(m_Table.columns - Column(step), Group);
-    FourOf<TIn>        pixels{};
-    if (y >= m_Table.firstRow && y < m_Table.lastRow)
+    else
     {
-#pragma unroll
-      for (int i = 0; i < Group; ++i)
+      const TIn * const  in = Input(step) + r * m_Table.columns + m_Lane * Group;
+      FourOf<TIn>        pixels{};
+      const std::int64_t y = Row(step) + r;
+      const int          columns = Within(m_Table.columns - Column(step), Group);
+      if (Tile::IsLate && step.whole)
       {
-        pixels.value[i] = i < columns ? in[i] : TIn{ 0 };
+        const uint4 bits = __ldcg(reinterpret_cast<const uint4 *>(in));
+        __builtin_memcpy(&pixels, &bits, sizeof(pixels) < sizeof(bits) ? sizeof(pixels) : sizeof(bits));
+        return pixels;
       }
+      if (y >= m_Table.firstRow && y < m_Table.lastRow)
+      {
+#pragma unroll
+        for (int i = 0; i < Group; ++i)
+        {
+          pixels.value[i] = i < columns ? in[i] : TIn{ 0 };
+        }
+      }
+      return pixels;
     }
-    return pixels;
   }
   /** Begins with the block's and the section's rows that are not in this call. */
   __device__ void
@@ -692,8 +719,9 @@ private:
 
 /** Each voxel is read once and written once. A warp has a section of a tile's rows, a lane a group of its columns,
  * whose sums stay in registers while the tile looks back. The rows of the next tile are on their way at the same time:
- * a block takes tickets in advance, which does not let blocks wait for each other in a circle, as it works on its
- * tickets in order, and a tile waits for smaller tickets alone. */
+ * a block takes tickets in advance (unless tiles are late: while the tile before is worked on), which does not let
+ * blocks wait for each other in a circle, as it works on its tickets in order, and a tile waits for smaller tickets
+ * alone. */
 template <typename TIn, typename TOut, typename TLocal, typename TCarry, bool VDeep, TablePass VPass, int VTeams,
           int VPeriod>
 __global__ void
@@ -703,9 +731,11 @@ __launch_bounds__(Threads * VTeams, (TileShape<TIn, TLocal, TCarry, VDeep>::Resi
   extern __shared__ uint4 memory[];
   using Work = TileWork<TIn, TOut, TLocal, TCarry, VDeep, VPass, VTeams, VPeriod>;
   constexpr bool IsChained = VPass == TablePass::Single;
+  constexpr bool IsLate = Work::Tile::IsLate;
   Work           work(table, memory);
   const int      thread = work.Thread();
-  // This step and the next two: the last is found while a step is worked on, for its successor to fetch.
+  // This step and the next two: the last is found while a step is worked on, for its successor to fetch. Late, this
+  // step and the next.
   auto * const steps = work.StepsOf();
   if (threadIdx.x == 0)
   {
@@ -721,7 +751,7 @@ __launch_bounds__(Threads * VTeams, (TileShape<TIn, TLocal, TCarry, VDeep>::Resi
   }
   __syncthreads();
   work.Fetch(steps[0]);
-  if (thread == 0 && steps[0].row >= 0)
+  if (!IsLate && thread == 0 && steps[0].row >= 0)
   {
     steps[1] = NextStep<VDeep, VTeams>(table, steps[0], Work::Tile::Rows);
   }
@@ -734,7 +764,7 @@ __launch_bounds__(Threads * VTeams, (TileShape<TIn, TLocal, TCarry, VDeep>::Resi
     const bool   isStored = !VDeep || __any_sync(~0u, step.slice >= table.skipped);
     const bool   hasColumns = __any_sync(~0u, isStored && thread < Columns);
     work.SumColumns(step);
-    if (!Work::Tile::IsTight)
+    if (!IsLate && !Work::Tile::IsTight)
     {
       __syncwarp();
       work.Fetch(next);
@@ -748,8 +778,15 @@ __launch_bounds__(Threads * VTeams, (TileShape<TIn, TLocal, TCarry, VDeep>::Resi
     }
     else if (thread == Threads - 1)
     {
-      steps[now == 0 ? Steps - 1 : now - 1] =
-        next.row >= 0 ? NextStep<VDeep, VTeams>(table, next, Work::Tile::Rows) : next;
+      if constexpr (IsLate)
+      {
+        steps[now == Steps - 1 ? 0 : now + 1] = NextStep<VDeep, VTeams>(table, step, Work::Tile::Rows);
+      }
+      else
+      {
+        steps[now == 0 ? Steps - 1 : now - 1] =
+          next.row >= 0 ? NextStep<VDeep, VTeams>(table, next, Work::Tile::Rows) : next;
+      }
     }
     __syncwarp();
     work.ScanColumns();
@@ -759,6 +796,10 @@ __launch_bounds__(Threads * VTeams, (TileShape<TIn, TLocal, TCarry, VDeep>::Resi
       work.Fetch(next);
     }
     work.Sync();
+    if (IsLate)
+    {
+      work.Prefetch(next);
+    }
     if (isStored)
     {
       work.Finish(step, left);
