@@ -613,29 +613,31 @@ private:
   std::atomic<std::int64_t> m_Finished{ 0 };
 };
 
-std::vector<std::uint32_t>
-RunOnHost(const SummedAreaTableOperation & operation, const std::vector<std::uint8_t> & image, Executor & executor,
-          RunControl * control)
+/** The table by the host's kernel. */
+template <typename TOut, typename TIn>
+std::vector<TOut>
+RunOnHost(const SummedAreaTableOperation & operation, const std::vector<TIn> & image, Executor & executor,
+          RunControl * control = nullptr)
 {
   const Box      box = Box::FromExtent(operation.image);
   const Kernel & kernel = *GetHostKernels().Find("sat");
   ChunkShape     shape;
   shape.inputBox = shape.outputBox = shape.image = box;
-  shape.inputKinds[0] = PixelKind::UInt8;
+  shape.inputKinds[0] = PixelKindOf<TIn>();
   shape.numberOfInputs = 1;
-  shape.outputKind = PixelKind::UInt32;
+  shape.outputKind = PixelKindOf<TOut>();
   shape.concurrency = static_cast<int>(executor.GetConcurrency());
   struct alignas(64) Line
   {
     unsigned char bytes[64];
   };
-  std::vector<Line>          scratch(kernel.scratchBytes(operation, shape) / sizeof(Line) + 1);
-  std::vector<std::uint32_t> table(image.size());
-  KernelCall                 call;
+  std::vector<Line> scratch(kernel.scratchBytes(operation, shape) / sizeof(Line) + 1);
+  std::vector<TOut> table(image.size());
+  KernelCall        call;
   call.operation = &operation;
-  call.inputs[0] = DenseView(const_cast<std::uint8_t *>(image.data()), PixelKind::UInt8, box);
+  call.inputs[0] = DenseView(const_cast<TIn *>(image.data()), shape.inputKinds[0], box);
   call.numberOfInputs = 1;
-  call.output = DenseView(table.data(), PixelKind::UInt32, box);
+  call.output = DenseView(table.data(), shape.outputKind, box);
   call.writable = call.image = box;
   call.scratch = scratch.data();
   call.scratchBytes = scratch.size() * sizeof(Line);
@@ -658,14 +660,99 @@ TEST(SummedAreaTable, WaitsForWorkersThatAreLate)
       const auto                operation = MakeTable(extent, axes, false, true);
       std::vector<std::uint8_t> image(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
       std::generate(image.begin(), image.end(), [&] { return static_cast<std::uint8_t>(random()); });
-      EXPECT_TRUE(RunOnHost(*operation, image, late, nullptr) == RunOnHost(*operation, image, *one, nullptr))
+      EXPECT_TRUE(RunOnHost<std::uint32_t>(*operation, image, late) ==
+                  RunOnHost<std::uint32_t>(*operation, image, *one))
         << axes << " axes of " << extent[0] << " columns";
       StopAfter control(static_cast<std::int64_t>(image.size()) / 3);
-      RunOnHost(*operation, image, late, &control);
+      RunOnHost<std::uint32_t>(*operation, image, late, &control);
       EXPECT_TRUE(control.ShouldStop());
       EXPECT_LT(control.GetFinished(), static_cast<std::int64_t>(image.size()));
     }
   }
+}
+
+/** The same by a device whose scratch and output are full of NaN. */
+template <typename TOut, typename TIn>
+std::vector<TOut>
+RunOnDevice(Device & device, const SummedAreaTableOperation & operation, const std::vector<TIn> & image)
+{
+  const Box      box = Box::FromExtent(operation.image);
+  const Kernel & kernel = *device.GetKernels().Find("sat");
+  ChunkShape     shape;
+  shape.inputBox = shape.outputBox = shape.image = box;
+  shape.inputKinds[0] = PixelKindOf<TIn>();
+  shape.numberOfInputs = 1;
+  shape.outputKind = PixelKindOf<TOut>();
+  const StreamHandle stream = device.CreateStream();
+  std::vector<TOut>  table(image.size());
+  const std::size_t  bytes = table.size() * sizeof(TOut);
+  KernelCall         call;
+  call.operation = &operation;
+  call.inputs[0] = DenseView(device.Allocate(image.size() * sizeof(TIn)), shape.inputKinds[0], box);
+  call.numberOfInputs = 1;
+  call.output = DenseView(device.Allocate(bytes), shape.outputKind, box);
+  call.writable = call.image = box;
+  call.scratchBytes = kernel.scratchBytes(operation, shape);
+  call.scratch = device.Allocate(call.scratchBytes);
+  const std::vector<unsigned char> poison(std::max(bytes, call.scratchBytes), 0xFF);
+  device.CopyToDevice(call.scratch, poison.data(), call.scratchBytes, stream);
+  device.CopyToDevice(call.output.data, poison.data(), bytes, stream);
+  device.CopyToDevice(call.inputs[0].data, image.data(), image.size() * sizeof(TIn), stream);
+  device.Launch(kernel, call, stream);
+  device.CopyToHost(table.data(), call.output.data, bytes, stream);
+  device.Synchronize(stream);
+  for (void * const memory : { call.scratch, call.output.data, const_cast<void *>(call.inputs[0].data) })
+  {
+    device.Free(memory);
+  }
+  device.DestroyStream(stream);
+  return table;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareWithHost(Device & device)
+{
+  std::mt19937 random(17);
+  const auto   executor = MakeThreadExecutor(2);
+  for (const Coordinates & extent : { Coordinates{ { 1500, 1100, 1, 1, 1 } },
+                                      Coordinates{ { 515, 66, 7, 1, 1 } },
+                                      Coordinates{ { 90, 40, 3, 1, 1 } } })
+  {
+    std::vector<TIn> image(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+    std::generate(image.begin(), image.end(), [&] { return static_cast<TIn>(random() % 2048) / 16; });
+    for (const int axes : { 2, 3 })
+    {
+      const auto operation = MakeTable(extent, axes, false, true);
+      const auto expected = RunOnHost<TOut>(*operation, image, *executor);
+      for (const TableMethod method : { TableMethod::SinglePass, TableMethod::Blocks })
+      {
+        operation->method = method;
+        EXPECT_TRUE(RunOnDevice<TOut>(device, *operation, image) == expected)
+          << operation->GetKey() << ", " << axes << " axes of " << extent[0] << " columns";
+      }
+    }
+  }
+}
+
+/** A tool that looks for reads of unset memory names the block method's sums; what they are set to would show here. */
+TEST(SummedAreaTable, CudaTablesDoNotReadWhatIsNotSet)
+{
+  std::string reason;
+  const auto  backend = GetCudaBackend(&reason);
+  if (!backend)
+  {
+    GTEST_SKIP() << "no CUDA device: " << reason;
+  }
+  Device & device = *backend->GetDevices().front();
+  CompareWithHost<float, float>(device);
+  CompareWithHost<float, double>(device);
+  CompareWithHost<double, double>(device);
+  CompareWithHost<double, float>(device);
+  CompareWithHost<std::int32_t, std::int32_t>(device);
+  CompareWithHost<std::uint32_t, std::uint32_t>(device);
+  CompareWithHost<std::uint8_t, std::uint64_t>(device);
+  CompareWithHost<std::uint16_t, double>(device);
 }
 
 template <typename TFunctor>
