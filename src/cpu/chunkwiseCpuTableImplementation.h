@@ -198,7 +198,7 @@ RealBlocks(const TableRow row)
     TIn               padded[TableColumns];
     const TIn * const in = WholeBlock(static_cast<const TIn *>(row.in) + x, row.columns - x, padded);
     TOut              stored[TableColumns];
-    TOut * const      whole = static_cast<TOut *>(row.out) + x;
+    TOut * const      whole = VStores ? static_cast<TOut *>(row.out) + x : nullptr;
     const bool        isWhole = row.first <= x && x + TableColumns <= row.last;
     TOut * const      out = isWhole ? whole : stored;
     // A stage at a time for all of the block, since each is a chain of operations that wait for each other.
