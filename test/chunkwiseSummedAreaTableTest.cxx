@@ -671,7 +671,37 @@ TEST(SummedAreaTable, WaitsForWorkersThatAreLate)
   }
 }
 
-/** The same by a device whose scratch and output are full of NaN. */
+/** Chunks are chosen by it. */
+TEST(SummedAreaTable, ScratchOfTheHostDoesNotShrinkWhereAChunkGrows)
+{
+  const Kernel & kernel = *GetHostKernels().Find("sat");
+  const auto     scratchOf = [&](const Coordinates & extent, int axes) {
+    ChunkShape shape;
+    shape.inputBox = shape.outputBox = shape.image = Box::FromExtent(extent);
+    shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+    shape.numberOfInputs = 1;
+    shape.concurrency = 16;
+    return kernel.scratchBytes(*MakeTable(extent, axes), shape);
+  };
+  std::mt19937 random(23);
+  for (int trial = 0; trial < 2000; ++trial)
+  {
+    Coordinates extent{ { 1 + static_cast<std::int64_t>(random() % 4000),
+                          1 + static_cast<std::int64_t>(random() % 2000),
+                          1 + static_cast<std::int64_t>(random() % 40),
+                          1,
+                          1 } };
+    Coordinates larger = extent;
+    larger[random() % 3] += static_cast<std::int64_t>(random() % 300);
+    for (const int axes : { 2, 3 })
+    {
+      ASSERT_LE(scratchOf(extent, axes), scratchOf(larger, axes))
+        << axes << " axes, " << ToString(Box::FromExtent(extent)) << " and " << ToString(Box::FromExtent(larger));
+    }
+  }
+}
+
+/** The table by a device whose scratch and output are full of NaN. */
 template <typename TOut, typename TIn>
 std::vector<TOut>
 RunOnDevice(Device & device, const SummedAreaTableOperation & operation, const std::vector<TIn> & image)

@@ -127,7 +127,7 @@ public:
     , m_Padded(Padded(m_Columns))
     , m_Strip(StripOf(operation, box, workers))
     , m_Strips((m_Padded + m_Strip - 1) / m_Strip)
-    , m_Slices(std::min(SlicesOf(operation, box), BandsOf(box) + workers / BandsOf(box) + 1))
+    , m_Slices(std::min(SlicesOf(operation, box), BandsOf(box) + workers))
     , m_Above(carver.Take<TSum>(m_Padded * m_Slices))
     , m_Plane(operation.summedAxes == 3 ? carver.Take<TSum>(m_Padded * box.upper[1]) : nullptr)
     , m_Progress(carver.Take<Progress>(BandsOf(box) * m_Slices))
@@ -586,7 +586,8 @@ private:
   const std::int64_t               m_Padded;
   const std::int64_t               m_Strip;
   const std::int64_t               m_Strips;
-  /** Slices under work at a time: as many as a diagonal has bands, and those that workers reach beyond it. */
+  /** Slices under work at a time: as many as a diagonal has bands, and those that workers reach beyond it. A bound that
+   * does not shrink where a chunk grows. */
   const std::int64_t m_Slices;
   /** Of each of these slices, of floats C, of integers all rows above, of the strips that the last band has not done.
    */
