@@ -221,9 +221,9 @@ private:
     // The program itself, and room for what the file formats and the threads take.
     std::uint64_t own = GetPeakMemory() + (std::uint64_t{ 24 } << 20);
     // Devices are to have as much again for pinned memory and divisions.
-    const bool leavesDevices =
+    const bool forgoesDevices =
       ofContexts > 0 && memory < own + 2 * ofContexts && m_Arguments.backend == chunkwise::BackendChoice::Auto;
-    if (leavesDevices)
+    if (forgoesDevices)
     {
       m_Filter->SetBackend(itk::ChunkwiseEnums::Backend::CPU);
     }
@@ -266,7 +266,7 @@ private:
       m_Divisions = MakeDivisions(high);
     }
     RequireStreaming("--memory", FormatBytes(static_cast<double>(memory)));
-    if (leavesDevices && !m_Arguments.quiet)
+    if (forgoesDevices && !m_Arguments.quiet)
     {
       std::cerr << "the CPU computes: --memory leaves too little beside the "
                 << FormatBytes(static_cast<double>(ofContexts)) << " that devices take of the host's\n";

@@ -160,18 +160,6 @@ Load(Groups<float> (&columns)[TableGroup], const float * in)
 }
 
 CHUNKWISE_ALWAYS_INLINE void
-Load(Groups<double> (&columns)[TableGroup], const float * in)
-{
-  Groups<float> narrow[TableGroup];
-  Load(narrow, in);
-#pragma GCC unroll 4
-  for (int c = 0; c < TableGroup; ++c)
-  {
-    columns[c] = Widened(narrow[c]);
-  }
-}
-
-CHUNKWISE_ALWAYS_INLINE void
 Store(float * out, const Groups<double> (&columns)[TableGroup])
 {
   __m256 rows[4];

@@ -189,18 +189,6 @@ Load(Groups<float> (&columns)[TableGroup], const float * in)
 }
 
 CHUNKWISE_ALWAYS_INLINE void
-Load(Groups<double> (&columns)[TableGroup], const float * in)
-{
-  Groups<float> narrow[TableGroup];
-  Load(narrow, in);
-#pragma GCC unroll 4
-  for (int c = 0; c < TableGroup; ++c)
-  {
-    columns[c] = Widened(narrow[c]);
-  }
-}
-
-CHUNKWISE_ALWAYS_INLINE void
 Store(float * out, const Groups<double> (&columns)[TableGroup])
 {
   const __m512i low = _mm512_setr_epi32(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27);

@@ -65,6 +65,18 @@ Narrow(Groups<double> & to, const Groups<double> & groups)
   to = groups;
 }
 
+CHUNKWISE_ALWAYS_INLINE void
+Load(Groups<double> (&columns)[TableGroup], const float * in)
+{
+  Groups<float> narrow[TableGroup];
+  Load(narrow, in);
+#pragma GCC unroll 4
+  for (int c = 0; c < TableGroup; ++c)
+  {
+    columns[c] = Widened(narrow[c]);
+  }
+}
+
 /** Sums within groups, from the first column on. */
 template <typename T>
 CHUNKWISE_ALWAYS_INLINE void
@@ -161,7 +173,8 @@ StoreBlock(TOut * out, std::int64_t first, std::int64_t last, TStore && store)
 constexpr std::int64_t Line = 64;
 
 /** Asks for the memory that the block at x has in the row that is `next` bytes further, which a processor that is busy
- * with sums would ask for too late. Below the last row nothing is read or written, so that any address will do. */
+ * with sums would ask for too late. Nothing is read or written, so that any address will do where there is no such row.
+ */
 template <typename T>
 CHUNKWISE_ALWAYS_INLINE void
 FetchNext(const void * row, std::int64_t next, std::int64_t x)
@@ -281,7 +294,7 @@ RealBlocks(const TableRow row)
       Store(out + step * StepColumns, results);
     }
     left = next;
-    if (VStores && !isWhole)
+    if (!isWhole)
     {
       CopyPart(whole, stored, row.first - x, row.last - x);
     }
