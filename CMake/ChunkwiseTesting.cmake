@@ -1,7 +1,9 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# Included by test/CMakeLists.txt, in all three ways of building.
-if(CHUNKWISE_BUILD_MODE STREQUAL "Plain")
+# Included by test/ and benchmark/, in all three ways of building.
+if(NOT CHUNKWISE_USE_ITK)
+  set(CHUNKWISE_TEST_LIBRARIES)
+elseif(CHUNKWISE_BUILD_MODE STREQUAL "Plain")
   set(CHUNKWISE_TEST_LIBRARIES ${ITK_LIBRARIES})
 else()
   itk_module_test()
@@ -11,16 +13,38 @@ endif()
 if(NOT CMAKE_CXX_STANDARD OR CMAKE_CXX_STANDARD LESS 17)
   set(CMAKE_CXX_STANDARD 17)
 endif()
+# Tests see the headers that are not installed, and those of other tests.
+include(${Chunkwise_SOURCE_DIR}/src/sources.cmake)
+set(Chunkwise_TEST_FOLDERS ${Chunkwise_PRIVATE_FOLDERS})
+list(TRANSFORM Chunkwise_TEST_FOLDERS PREPEND ${Chunkwise_SOURCE_DIR}/src/)
+foreach(folder support operations window convolution rank table reconstruction itk)
+  list(APPEND Chunkwise_TEST_FOLDERS ${Chunkwise_SOURCE_DIR}/test/${folder})
+endforeach()
+if(CHUNKWISE_BUILD_MODE STREQUAL "Plain")
+  set(Chunkwise_ENGINE_TARGET ChunkwiseEngine)
+else()
+  set(Chunkwise_ENGINE_TARGET Chunkwise)
+endif()
 find_package(GTest REQUIRED)
 find_package(Threads REQUIRED)
 include(GoogleTest)
+
+# FFTW is GPL: only tests and benchmarks link it.
+if(CHUNKWISE_COMPARE_WITH_FFTW AND NOT TARGET chunkwise_fftw)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(ChunkwiseFFTW REQUIRED IMPORTED_TARGET GLOBAL fftw3 fftw3f)
+  add_library(chunkwise_fftw INTERFACE)
+  target_compile_definitions(chunkwise_fftw INTERFACE CHUNKWISE_HAS_FFTW)
+  target_link_libraries(chunkwise_fftw INTERFACE fftw3f_threads PkgConfig::ChunkwiseFFTW)
+endif()
 
 # chunkwise_add_test(NAME SOURCES source... [LABEL label] [LIBRARIES library...]): one GoogleTest program.
 function(chunkwise_add_test name)
   cmake_parse_arguments(arg "" "LABEL" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${Chunkwise_TEST_FOLDERS})
   target_link_libraries(${name} PRIVATE
-    Chunkwise ${CHUNKWISE_TEST_LIBRARIES} ${arg_LIBRARIES} GTest::gtest GTest::gtest_main Threads::Threads)
+    ${Chunkwise_ENGINE_TARGET} ${arg_LIBRARIES} GTest::gtest GTest::gtest_main Threads::Threads)
   if(NOT CHUNKWISE_BUILD_MODE STREQUAL "Plain")
     itk_module_target_label(${name})
   endif()
@@ -35,6 +59,9 @@ endfunction()
 # kind, so this one is for plain builds.
 function(chunkwise_add_header_test)
   file(GLOB headers CONFIGURE_DEPENDS ${Chunkwise_SOURCE_DIR}/include/*.h)
+  if(NOT CHUNKWISE_USE_ITK)
+    list(FILTER headers EXCLUDE REGEX "/itk[^/]*$")
+  endif()
   set(sources)
   foreach(header IN LISTS headers)
     get_filename_component(name ${header} NAME)
@@ -43,7 +70,7 @@ function(chunkwise_add_header_test)
     list(APPEND sources ${source})
   endforeach()
   add_library(ChunkwiseHeaderTest OBJECT ${sources})
-  target_link_libraries(ChunkwiseHeaderTest PRIVATE Chunkwise ${CHUNKWISE_TEST_LIBRARIES})
+  target_link_libraries(ChunkwiseHeaderTest PRIVATE ${Chunkwise_LIBRARIES} ${CHUNKWISE_TEST_LIBRARIES})
 endfunction()
 
 # chunkwise_add_packaging_tests(): that an installed package serves a user's project, and what no compiler checks.
@@ -57,6 +84,7 @@ function(chunkwise_add_packaging_tests)
       -D GENERATOR=${CMAKE_GENERATOR}
       -D COMPILER=${CMAKE_CXX_COMPILER}
       "-DCXX_FLAGS=${CMAKE_CXX_FLAGS}"
+      -D USE_ITK=${CHUNKWISE_USE_ITK}
       -D ITK_DIR=${ITK_DIR}
       -P ${Chunkwise_SOURCE_DIR}/test/consumer/run.cmake)
   set_tests_properties(Packaging.InstalledPackageServesAConsumer PROPERTIES TIMEOUT 600)

@@ -41,7 +41,7 @@ if [ ! -s "$build/gpu-programs" ]; then
 fi
 xargs cp -t "$bundle/bin" <"$build/gpu-programs"
 find "$build" -type f -name 'chunkwise*_benchmark' -perm -u+x -exec cp -t "$bundle/bin" {} +
-cp "$build/examples/chunkwise" "$bundle/bin"
+cp "$build/examples/program/chunkwise" "$bundle/bin"
 
 # The libraries they need, except those of the C and C++ runtimes, which every machine has and which must fit its
 # driver. The CUDA backend is opened at run time, beside the library.

@@ -43,7 +43,7 @@ fi
 for boundary in renormalized constant zero-flux; do
   echo
   echo "== chunkwise gaussian --sigma $sigma --boundary $boundary --memory $memory"
-  "$build/examples/chunkwise" gaussian "$demo/block.mha" "$demo/$boundary.mha" \
+  "$build/examples/program/chunkwise" gaussian "$demo/block.mha" "$demo/$boundary.mha" \
     --sigma $sigma --boundary $boundary --memory $memory --verbose
 done
 

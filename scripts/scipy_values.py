@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""Writes what SciPy's filters make of a small image: scipy_values.py test/scipyValues.inc, with which
+"""Writes what SciPy's filters make of a small image: scipy_values.py test/operations/scipyValues.inc, with which
 chunkwiseScipyTest.cxx compares.
 
 A string literal with, in lines, the image's extents, the image, and for each filter and boundary mode their names

@@ -14,6 +14,19 @@ endfunction()
 file(REMOVE_RECURSE ${WORK_DIR})
 file(MAKE_DIRECTORY ${WORK_DIR})
 
+if(NOT USE_ITK)
+  run(${CMAKE_COMMAND} --install ${BUILD_DIR} --config ${CONFIG} --prefix ${WORK_DIR}/staged)
+  file(RENAME ${WORK_DIR}/staged ${WORK_DIR}/prefix)
+  run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR}/engine -B ${WORK_DIR}/engine
+    -D CMAKE_BUILD_TYPE=${CONFIG}
+    -D CMAKE_CXX_COMPILER=${COMPILER}
+    -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix
+    -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+  run(${CMAKE_COMMAND} --build ${WORK_DIR}/engine --config ${CONFIG})
+  run(${WORK_DIR}/engine/engine)
+  return()
+endif()
+
 file(READ ${SOURCE_DIR}/../../README.md readme)
 string(FIND "${readme}" "```cpp\n" begin)
 if(begin EQUAL -1)
@@ -38,6 +51,15 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR} -B ${WORK_DIR}/build
   -D README_EXAMPLE=${WORK_DIR}/readme.cxx)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --config ${CONFIG})
 run(${WORK_DIR}/build/consumer)
+
+# The engine alone, from the same package.
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR}/engine -B ${WORK_DIR}/engine
+  -D CMAKE_BUILD_TYPE=${CONFIG}
+  -D CMAKE_CXX_COMPILER=${COMPILER}
+  -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix
+  -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/engine --config ${CONFIG})
+run(${WORK_DIR}/engine/engine)
 
 # 4 x 4 x 4 voxels, one character each.
 string(REPEAT "abcdefgh" 8 voxels)

@@ -1,0 +1,118 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+#
+# The only lists of the sources below src/, by room. The CUDA module compiles operations and arithmetic once more, since
+# it links to no library.
+set(Chunkwise_OPERATION_SRCS
+  arithmetic/chunkwiseExactSum.cxx
+  operations/chunkwiseBoxStatisticOperation.cxx
+  operations/chunkwiseConvolutionOperation.cxx
+  operations/chunkwiseDifferenceOperation.cxx
+  operations/chunkwiseEntropyOperation.cxx
+  operations/chunkwiseError.cxx
+  operations/chunkwiseFlatExtremumOperation.cxx
+  operations/chunkwiseHighPassOperation.cxx
+  operations/chunkwiseImageConvolutionOperation.cxx
+  operations/chunkwiseLaplacianOperation.cxx
+  operations/chunkwiseNonLocalMeansOperation.cxx
+  operations/chunkwiseOperation.cxx
+  operations/chunkwiseOperations.cxx
+  operations/chunkwiseRangeOperation.cxx
+  operations/chunkwiseRankOperation.cxx
+  operations/chunkwiseReconstructionOperation.cxx
+  operations/chunkwiseSequenceOperation.cxx
+  operations/chunkwiseSummedAreaTableCarry.cxx
+  operations/chunkwiseSummedAreaTableOperation.cxx
+  operations/chunkwiseTypes.cxx
+  operations/chunkwiseVaryingConvolutionOperation.cxx
+  operations/chunkwiseWienerOperation.cxx
+  running/chunkwiseResourceCache.cxx
+)
+set(Chunkwise_ENGINE_SRCS
+  ${Chunkwise_OPERATION_SRCS}
+  planning/chunkwiseChunkQueue.cxx
+  planning/chunkwisePlanner.cxx
+  running/chunkwiseArena.cxx
+  running/chunkwiseBackend.cxx
+  running/chunkwiseCarryChain.cxx
+  running/chunkwiseDeviceCarries.cxx
+  running/chunkwiseDeviceRunner.cxx
+  running/chunkwiseExecutor.cxx
+  running/chunkwiseFixpointSchedule.cxx
+  running/chunkwiseFixpointWork.cxx
+  running/chunkwiseHostCopy.cxx
+  running/chunkwiseHostRunner.cxx
+  running/chunkwiseHostWorker.cxx
+  running/chunkwiseManager.cxx
+  running/chunkwiseManagerState.cxx
+  running/chunkwisePipeline.cxx
+  running/chunkwiseRun.cxx
+  running/chunkwiseRunContext.cxx
+  running/chunkwiseSchedules.cxx
+  running/chunkwiseStagedTransfer.cxx
+  running/chunkwiseTwoPassSchedule.cxx
+)
+set(Chunkwise_ITK_SRCS
+  itk/itkBoxStatisticEnums.cxx
+  itk/itkChunkwiseConvolutionEnums.cxx
+  itk/itkChunkwiseEnums.cxx
+  itk/itkChunkwiseExecutor.cxx
+  itk/itkChunkwiseGaussianKernel.cxx
+  itk/itkChunkwiseGeometry.cxx
+  itk/itkChunkwiseImageRegionSplitter.cxx
+  itk/itkChunkwiseMonitor.cxx
+  itk/itkHeapReconstructionEnums.cxx
+  itk/itkSummedAreaTableEnums.cxx
+)
+set(Chunkwise_CPU_SRCS
+  cpu/common/chunkwiseCpuDifference.cxx
+  cpu/common/chunkwiseCpuIdentity.cxx
+  cpu/common/chunkwiseCpuLevel.cxx
+  cpu/common/chunkwiseCpuLevelBaseline.cxx
+  cpu/common/chunkwiseCpuSequence.cxx
+  cpu/common/chunkwiseHostKernels.cxx
+  cpu/convolution/chunkwiseCpuConvolution.cxx
+  cpu/convolution/chunkwiseCpuConvolutionCache.cxx
+  cpu/convolution/chunkwiseCpuFft.cxx
+  cpu/convolution/chunkwiseCpuFftBaseline.cxx
+  cpu/convolution/chunkwiseCpuFftConvolution.cxx
+  cpu/convolution/chunkwiseCpuHighPass.cxx
+  cpu/convolution/chunkwiseCpuLaplacian.cxx
+  cpu/convolution/chunkwiseCpuSeparable.cxx
+  cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
+  cpu/rank/chunkwiseCpuRank.cxx
+  cpu/rank/chunkwiseCpuRankTiles.cxx
+  cpu/reconstruction/chunkwiseCpuReconstruction.cxx
+  cpu/reconstruction/chunkwiseCpuSettle.cxx
+  cpu/table/chunkwiseCpuBoxStatistic.cxx
+  cpu/table/chunkwiseCpuSummedAreaTable.cxx
+  cpu/table/chunkwiseCpuTableBaseline.cxx
+  cpu/window/chunkwiseCpuEntropy.cxx
+  cpu/window/chunkwiseCpuExtremum.cxx
+  cpu/window/chunkwiseCpuFlatExtremum.cxx
+  cpu/window/chunkwiseCpuMean.cxx
+  cpu/window/chunkwiseCpuNonLocalMeans.cxx
+  cpu/window/chunkwiseCpuRange.cxx
+  cpu/window/chunkwiseCpuVariance.cxx
+  cpu/window/chunkwiseCpuWiener.cxx
+  cpu/window/chunkwiseCpuWindow.cxx
+)
+# One source for each instruction set above the baseline.
+set(Chunkwise_AVX2_SRCS
+  cpu/common/chunkwiseCpuLevelAvx2.cxx
+  cpu/convolution/chunkwiseCpuFftAvx2.cxx
+  cpu/table/chunkwiseCpuTableAvx2.cxx
+)
+set(Chunkwise_AVX512_SRCS
+  cpu/common/chunkwiseCpuLevelAvx512.cxx
+  cpu/convolution/chunkwiseCpuFftAvx512.cxx
+  cpu/table/chunkwiseCpuTableAvx512.cxx
+)
+# Transforms promise a bound, not bits.
+set(Chunkwise_BOUNDED_SRCS
+  cpu/convolution/chunkwiseCpuFftBaseline.cxx
+  cpu/convolution/chunkwiseCpuFftAvx2.cxx
+  cpu/convolution/chunkwiseCpuFftAvx512.cxx
+)
+# The folders of headers that are not installed. File names differ, so that sources name headers without folders.
+set(Chunkwise_PRIVATE_FOLDERS arithmetic running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table
+  cpu/reconstruction)
