@@ -42,6 +42,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseHostCopy.cxx
   running/chunkwiseHostRunner.cxx
   running/chunkwiseHostWorker.cxx
+  running/chunkwiseImageSource.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
   running/chunkwisePipeline.cxx
