@@ -3,6 +3,7 @@
 #define chunkwiseReconstructionOperation_h
 
 #include "chunkwiseOperation.h"
+#include "chunkwisePixelValue.h"
 
 namespace chunkwise
 {
@@ -58,12 +59,12 @@ public:
   int                  spatialDimension{ MaxSpatialAxes };
   ReconstructionMarker marker{ ReconstructionMarker::Image };
   /** Of a Shifted marker; converted to the mask's kind. */
-  double               height{ 0 };
+  PixelValue           height{ 0 };
   ReconstructionMethod method{ ReconstructionMethod::Auto };
   ReconstructionResult result{ ReconstructionResult::Reconstruction };
   /** Of Extrema; converted to the mask's kind. */
-  double extremum{ 1 };
-  double elsewhere{ 0 };
+  PixelValue extremum{ 1 };
+  PixelValue elsewhere{ 0 };
   /** Of a ParallelHeapCluster: heaps, at most as many as the device runs blocks of threads at once, and voxels of a
    * heap's node, up to MaxNodeItems; 0: chosen. For tests and tuning; the result is the same. */
   std::int64_t                  heaps{ 0 };

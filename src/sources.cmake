@@ -16,6 +16,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseNonLocalMeansOperation.cxx
   operations/chunkwiseOperation.cxx
   operations/chunkwiseOperations.cxx
+  operations/chunkwisePixelValue.cxx
   operations/chunkwiseRangeOperation.cxx
   operations/chunkwiseRankOperation.cxx
   operations/chunkwiseReconstructionOperation.cxx
@@ -29,6 +30,13 @@ set(Chunkwise_OPERATION_SRCS
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
+  operations/chunkwiseCheckedParameters.cxx
+  operations/chunkwiseConvolutionFilters.cxx
+  operations/chunkwiseFilters.cxx
+  operations/chunkwiseGaussianWeights.cxx
+  operations/chunkwiseReconstructionFilters.cxx
+  operations/chunkwiseTableFilters.cxx
+  operations/chunkwiseWindowFilters.cxx
   planning/chunkwiseChunkQueue.cxx
   planning/chunkwisePlanner.cxx
   running/chunkwiseArena.cxx
@@ -115,5 +123,5 @@ set(Chunkwise_BOUNDED_SRCS
   cpu/convolution/chunkwiseCpuFftAvx512.cxx
 )
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table
   cpu/reconstruction)

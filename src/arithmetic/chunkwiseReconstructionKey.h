@@ -117,9 +117,9 @@ struct ReconstructionRule
     : flip(operation.erosion ? static_cast<Key>(~Key{ 0 }) : Key{ 0 })
     , marker(operation.marker)
     , result(operation.result)
-    , height(Convert(operation.height))
-    , extremum(Convert(operation.extremum))
-    , elsewhere(Convert(operation.elsewhere))
+    , height(operation.height.template As<TPixel>())
+    , extremum(operation.extremum.template As<TPixel>())
+    , elsewhere(operation.elsewhere.template As<TPixel>())
   {
     bool alone = true;
     for (int a = 0; a < MaxDimension; ++a)
@@ -171,24 +171,6 @@ struct ReconstructionRule
   }
 
 private:
-  static TPixel
-  Convert(double value)
-  {
-    if constexpr (!KeyOf::IsReal)
-    {
-      const double lowest = static_cast<double>(KeyOf::To(0, 0));
-      const double highest = static_cast<double>(KeyOf::To(static_cast<Key>(~Key{ 0 }), 0));
-      // The highest of 64 bits is none that a double has.
-      return value <= lowest    ? KeyOf::To(0, 0)
-             : value >= highest ? KeyOf::To(static_cast<Key>(~Key{ 0 }), 0)
-                                : static_cast<TPixel>(value);
-    }
-    else
-    {
-      return static_cast<TPixel>(value);
-    }
-  }
-
   CHUNKWISE_HOST_DEVICE Key
   Shift(TPixel mask, Key key) const
   {

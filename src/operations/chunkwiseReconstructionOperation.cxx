@@ -3,8 +3,6 @@
 
 #include "chunkwiseError.h"
 
-#include <cmath>
-
 namespace chunkwise
 {
 
@@ -13,8 +11,8 @@ ReconstructionOperation::GetKey() const
 {
   return GetName() + (erosion ? " erosion" : " dilation") + (fullyConnected ? " full " : " face ") +
          std::to_string(spatialDimension) + " marker " + std::to_string(static_cast<int>(marker)) + " method " +
-         std::to_string(static_cast<int>(method)) + " height " + std::to_string(height) + " result " +
-         std::to_string(static_cast<int>(result)) + " " + std::to_string(extremum) + " " + std::to_string(elsewhere) +
+         std::to_string(static_cast<int>(method)) + " height " + height.ToText() + " result " +
+         std::to_string(static_cast<int>(result)) + " " + extremum.ToText() + " " + elsewhere.ToText() +
          " heaps " + std::to_string(heaps) + " of " + std::to_string(nodeItems);
 }
 
@@ -59,9 +57,9 @@ ReconstructionOperation::Validate(const Coordinates & image) const
   {
     throw ParameterError("HeapNodeSize: " + std::to_string(nodeItems) + " is not 0 to " + std::to_string(MaxNodeItems));
   }
-  if (marker == ReconstructionMarker::Shifted && !(height >= 0 && std::isfinite(height)))
+  if (marker == ReconstructionMarker::Shifted && (height.IsNegative() || !height.IsFinite()))
   {
-    throw ParameterError("Height: " + std::to_string(height) + " is not a finite number of at least 0");
+    throw ParameterError("Height: " + height.ToText() + " is not a finite number of at least 0");
   }
 }
 

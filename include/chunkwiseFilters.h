@@ -1,0 +1,223 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseFilters_h
+#define chunkwiseFilters_h
+
+#include "chunkwiseOperation.h"
+#include "chunkwisePixelValue.h"
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+// The one table of filters: what a filter is called, which parameters it has, and how they become an Operation. ITK's
+// filters, the program and other languages all make their operations here, and so compute the same bits.
+
+namespace chunkwise
+{
+
+/** Small images that are parameters: the kernels of convolutions. */
+struct KernelStack
+{
+  Coordinates                      extent{ Coordinates::Filled(1) }; ///< of each
+  std::vector<std::vector<double>> kernels;                          ///< voxels, x fastest; empty: not known yet
+};
+
+/** Real numbers also are integers, one number also is a list of one; see FilterParameters::Set. */
+using ParameterValue = std::variant<bool, std::vector<std::int64_t>, std::vector<double>, PixelValue, std::string,
+                                    std::shared_ptr<const KernelStack>>;
+
+enum class ParameterType
+{
+  Flag,       ///< bool
+  Integer,    ///< one 64-bit integer
+  Integers,   ///< as many as ParameterCount says
+  Real,       ///< one double
+  Reals,      ///< as many as ParameterCount says
+  PixelValue, ///< a value that the input's, or the output's, kind has
+  Choice,     ///< one of a few words
+  Kernel      ///< a KernelStack
+};
+
+/** How many numbers a list has. */
+enum class ParameterCount
+{
+  PerSpatialAxis, ///< one for all spatial axes, or one for each, in ascending order of the axes
+  PerAxis,        ///< one for each axis of the image
+  Two,
+  Any
+};
+
+/** A row of a filter's parameters. Names are those of ITK's setters. */
+struct ParameterDescription
+{
+  std::string   name;   ///< "PatchRadius"
+  std::string   option; ///< of the program, without dashes: "patch"
+  ParameterType type{ ParameterType::Flag };
+  std::string   help; ///< one sentence, without a full stop
+  /** The default as the program would be given it; empty: none, see `required`. */
+  std::string              defaultText{};
+  bool                     required{ false };
+  ParameterCount           count{ ParameterCount::PerSpatialAxis };
+  double                   minimum{ -std::numeric_limits<double>::infinity() };
+  double                   maximum{ std::numeric_limits<double>::infinity() };
+  bool                     aboveMinimum{ false }; ///< the minimum itself is no value
+  std::vector<std::string> choices{};
+};
+
+/** An image that a filter takes beside its first one. */
+struct InputDescription
+{
+  std::string name;   ///< "MarkerImage"
+  std::string option; ///< "marker"
+  std::string help;
+  bool        required{ true };
+  bool        before{ false };  ///< it comes before the first image in Operation's inputs
+  bool        ownKind{ false }; ///< it keeps a kind of its own: an image of radii
+};
+
+/** What an output's voxels are where the caller names no kind. */
+enum class DefaultOutput
+{
+  Input,   ///< the input's kind: no result is outside of it
+  Real,    ///< float32, float64 for 32- and 64-bit integers and doubles: results are fractions, negative or large
+  RealSum, ///< Real, but float64 for 16-bit integers too, whose sums float32 would round
+  InputUnlessSigned, ///< the input's kind, Real for signed integers: their differences go beyond them
+  Sum                ///< the widest of the input's sort: 64-bit integers or float64
+};
+
+/** The parameters that a caller has set, by name. */
+class Chunkwise_EXPORT FilterParameters
+{
+public:
+  void
+  Set(const std::string & name, ParameterValue value)
+  {
+    m_Values[name] = std::move(value);
+  }
+  /** Unlike the constructor of a variant, these take a word for a word and a number for a number. */
+  void
+  Set(const std::string & name, const char * value)
+  {
+    m_Values[name] = std::string(value);
+  }
+  void
+  SetInteger(const std::string & name, std::int64_t value)
+  {
+    m_Values[name] = std::vector<std::int64_t>{ value };
+  }
+  void
+  SetReal(const std::string & name, double value)
+  {
+    m_Values[name] = std::vector<double>{ value };
+  }
+  bool
+  Has(const std::string & name) const
+  {
+    return m_Values.count(name) != 0;
+  }
+  const std::map<std::string, ParameterValue> &
+  GetValues() const
+  {
+    return m_Values;
+  }
+
+private:
+  std::map<std::string, ParameterValue> m_Values;
+};
+
+/** What must be known of an image before a filter can be made for it. */
+struct FilterImage
+{
+  int         dimension{ 3 };
+  Coordinates extent{ Coordinates::Filled(1) };
+  PixelKind   inputKind{ PixelKind::UInt8 };
+  PixelKind   outputKind{ PixelKind::UInt8 };
+  double      spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
+  /** The physical position of voxel 0, and the columns of axes' directions, for grids that are given in space. */
+  double origin[MaxDimension]{};
+  double direction[MaxDimension][MaxDimension]{ { 1, 0, 0, 0, 0 },
+                                                { 0, 1, 0, 0, 0 },
+                                                { 0, 0, 1, 0, 0 },
+                                                { 0, 0, 0, 1, 0 },
+                                                { 0, 0, 0, 0, 1 } };
+  /** Which of the filter's further inputs there are, by name. */
+  std::vector<std::string> furtherInputs{};
+};
+
+class CheckedParameters;
+
+/** A row of the table. */
+struct Chunkwise_EXPORT FilterDescription
+{
+  std::string                       name;  ///< of the program's subcommand: "h-maxima"
+  std::string                       group; ///< of the help: "Statistics of windows"
+  std::string                       title; ///< one sentence, without a full stop
+  std::vector<ParameterDescription> parameters;
+  DefaultOutput                     output{ DefaultOutput::Input };
+  std::vector<InputDescription>     furtherInputs{};
+  /** Made by itself, without other images: it can be a stage of a sequence. */
+  bool canBeStage{ true };
+  /** The part of the image that the output has, where that is less than all. */
+  Box (*outputBox)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
+  std::shared_ptr<const Operation> (*make)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
+
+  /** nullptr if there is none of the name. */
+  const ParameterDescription *
+  FindParameter(const std::string & parameterName) const;
+};
+
+/** All filters, in the order of the program's help. */
+Chunkwise_EXPORT const std::vector<FilterDescription> &
+                       GetFilters();
+/** Throws ParameterError, which names the nearest filter, if there is none of the name. */
+Chunkwise_EXPORT const FilterDescription &
+GetFilter(const std::string & name);
+
+/** What `text` says as the value of a parameter; throws ParameterError that begins with the parameter's name. Not for
+ * kernels, which are files. */
+Chunkwise_EXPORT ParameterValue
+ParseParameter(const ParameterDescription & parameter, const std::string & text);
+
+/** Makes a filter's operation for an image, with all parameters checked: against the table, and by the operation for
+ * the image and its kinds. Throws ParameterError; the message begins with the parameter's name, and has its value and
+ * what would be right. */
+Chunkwise_EXPORT std::shared_ptr<const Operation>
+MakeFilterOperation(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
+
+/** The part of the image that a filter's output has: all, but for convolutions of valid voxels alone. */
+Chunkwise_EXPORT Box
+GetFilterOutputBox(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
+
+/** The kind of output where the caller names none. */
+Chunkwise_EXPORT PixelKind
+GetDefaultOutputKind(const FilterDescription & filter, PixelKind input);
+
+/** The most similar of `words`; empty if none is similar. */
+Chunkwise_EXPORT std::string
+                 NearestWord(const std::string & word, const std::vector<std::string> & words);
+
+/** The smallest kind that has every value of both, float64 for 32-bit integers with floats. Throws ParameterError where
+ * there is none: 64-bit integers with floats or of the other sign. */
+Chunkwise_EXPORT PixelKind
+GetCommonKind(PixelKind a, PixelKind b);
+
+/** The kind of a name as PixelKindName gives it, or of "float" and "double"; throws ParameterError. */
+Chunkwise_EXPORT PixelKind
+PixelKindFromName(const std::string & name);
+
+/** Weights of a Gaussian of this variance in voxels, as the discrete analog of the Gaussian has them (T. Lindeberg,
+ * "Scale-space for discrete signals", 1990): exp(-t) I_n(t) by the polynomials of M. Abramowitz and I. Stegun, 9.8.1 to
+ * 9.8.4, and a downward recurrence; as far as they make up 1 - maximumError, and no more than maximumWidth to a side.
+ * They are those of itk::GaussianOperator. */
+Chunkwise_EXPORT std::vector<double>
+                 DiscreteGaussianWeights(double variance, double maximumError, std::int64_t maximumWidth);
+/** The Gaussian at whole numbers, from -radius to radius, with a sum of 1. */
+Chunkwise_EXPORT std::vector<double>
+                 SampledGaussianWeights(double sigma, std::int64_t radius);
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,433 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCheckedParameters.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+std::string
+TextOf(double value)
+{
+  return PixelValue(value).ToText();
+}
+
+/** "from 0 to 100", "above 0", "of at least 0" */
+std::string
+RangeText(const ParameterDescription & parameter)
+{
+  const bool fromBelow = std::isfinite(parameter.minimum);
+  const bool fromAbove = std::isfinite(parameter.maximum);
+  if (fromBelow && fromAbove)
+  {
+    return (parameter.aboveMinimum ? "above " : "from ") + TextOf(parameter.minimum) + " to " +
+           TextOf(parameter.maximum);
+  }
+  if (fromBelow)
+  {
+    return (parameter.aboveMinimum ? "above " : "of at least ") + TextOf(parameter.minimum);
+  }
+  return fromAbove ? "of at most " + TextOf(parameter.maximum) : std::string();
+}
+
+void
+CheckRange(const ParameterDescription & parameter, double value, const std::string & text)
+{
+  const bool inside = std::isfinite(value) &&
+                      (parameter.aboveMinimum ? value > parameter.minimum : value >= parameter.minimum) &&
+                      value <= parameter.maximum;
+  if (!inside)
+  {
+    const std::string range = RangeText(parameter);
+    ThrowParameterError(parameter.name, text + " is not a finite number" + (range.empty() ? "" : " ") + range);
+  }
+}
+
+bool
+IsWhole(ParameterType type)
+{
+  return type == ParameterType::Integer || type == ParameterType::Integers;
+}
+
+/** What a caller set, as the type of the table. */
+ParameterValue
+Convert(const ParameterDescription & parameter, const ParameterValue & value)
+{
+  const std::string wrong = "a value of another type was given";
+  switch (parameter.type)
+  {
+    case ParameterType::Flag:
+      if (!std::holds_alternative<bool>(value))
+      {
+        ThrowParameterError(parameter.name, wrong);
+      }
+      return value;
+    case ParameterType::Integer:
+    case ParameterType::Integers:
+      if (!std::holds_alternative<std::vector<std::int64_t>>(value))
+      {
+        ThrowParameterError(parameter.name, wrong);
+      }
+      return value;
+    case ParameterType::Real:
+    case ParameterType::Reals:
+      if (const auto * const integers = std::get_if<std::vector<std::int64_t>>(&value))
+      {
+        return std::vector<double>(integers->begin(), integers->end());
+      }
+      if (!std::holds_alternative<std::vector<double>>(value))
+      {
+        ThrowParameterError(parameter.name, wrong);
+      }
+      return value;
+    case ParameterType::PixelValue:
+      if (const auto * const integers = std::get_if<std::vector<std::int64_t>>(&value);
+          integers && integers->size() == 1)
+      {
+        return PixelValue(integers->front());
+      }
+      if (const auto * const reals = std::get_if<std::vector<double>>(&value); reals && reals->size() == 1)
+      {
+        return PixelValue(reals->front());
+      }
+      if (!std::holds_alternative<PixelValue>(value))
+      {
+        ThrowParameterError(parameter.name, wrong);
+      }
+      return value;
+    case ParameterType::Choice:
+    {
+      const auto * const word = std::get_if<std::string>(&value);
+      if (!word)
+      {
+        ThrowParameterError(parameter.name, wrong);
+      }
+      if (std::find(parameter.choices.begin(), parameter.choices.end(), *word) == parameter.choices.end())
+      {
+        std::string known;
+        for (const std::string & choice : parameter.choices)
+        {
+          known += (known.empty() ? "" : ", ") + choice;
+        }
+        ThrowParameterError(parameter.name, "'" + *word + "' is none of " + known);
+      }
+      return value;
+    }
+    case ParameterType::Kernel:
+      if (!std::holds_alternative<std::shared_ptr<const KernelStack>>(value) ||
+          !std::get<std::shared_ptr<const KernelStack>>(value))
+      {
+        ThrowParameterError(parameter.name, "none is set");
+      }
+      return value;
+  }
+  return value;
+}
+
+} // namespace
+
+void
+ThrowParameterError(const std::string & parameter, const std::string & text)
+{
+  throw ParameterError(parameter + ": " + text);
+}
+
+std::string
+CheckedParameters::Along(int axis)
+{
+  return " along axis " + std::to_string(axis);
+}
+
+CheckedParameters::CheckedParameters(const FilterDescription & filter, const FilterParameters & parameters,
+                                     const FilterImage & image)
+{
+  for (const auto & named : parameters.GetValues())
+  {
+    const ParameterDescription * const parameter = filter.FindParameter(named.first);
+    if (!parameter)
+    {
+      ThrowParameterError(named.first, filter.name + " has no parameter of this name");
+    }
+    m_Values[named.first] = Convert(*parameter, named.second);
+  }
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    if (!this->Has(parameter.name))
+    {
+      if (parameter.required)
+      {
+        ThrowParameterError(parameter.name, "it was not set, and has no default");
+      }
+      if (parameter.type == ParameterType::Flag)
+      {
+        m_Values[parameter.name] = parameter.defaultText == "on";
+      }
+      else if (!parameter.defaultText.empty())
+      {
+        m_Values[parameter.name] = ParseParameter(parameter, parameter.defaultText);
+      }
+    }
+  }
+  this->CheckAxes(image);
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    if (!this->Has(parameter.name))
+    {
+      continue;
+    }
+    const ParameterValue & value = m_Values[parameter.name];
+    std::size_t            count = 1;
+    if (const auto * const integers = std::get_if<std::vector<std::int64_t>>(&value))
+    {
+      count = integers->size();
+      for (const std::int64_t number : *integers)
+      {
+        CheckRange(parameter, static_cast<double>(number), std::to_string(number));
+      }
+    }
+    else if (const auto * const reals = std::get_if<std::vector<double>>(&value))
+    {
+      count = reals->size();
+      for (const double number : *reals)
+      {
+        CheckRange(parameter, number, TextOf(number));
+      }
+    }
+    else
+    {
+      continue;
+    }
+    const bool        isList = parameter.type == ParameterType::Integers || parameter.type == ParameterType::Reals;
+    const std::string numbers = std::to_string(count) + (count == 1 ? " number" : " numbers");
+    if (!isList && count != 1)
+    {
+      ThrowParameterError(parameter.name, numbers + ", there should be 1");
+    }
+    if (isList && parameter.count == ParameterCount::PerSpatialAxis && count != 1 && count != m_Axes.size())
+    {
+      ThrowParameterError(parameter.name, numbers + " for " + std::to_string(m_Axes.size()) + " spatial axes");
+    }
+    if (isList && parameter.count == ParameterCount::PerAxis && count != static_cast<std::size_t>(image.dimension))
+    {
+      ThrowParameterError(parameter.name, numbers + " for a " + std::to_string(image.dimension) + "-D image");
+    }
+    if (isList && parameter.count == ParameterCount::Two && count != 2)
+    {
+      ThrowParameterError(parameter.name, numbers + ", there should be 2");
+    }
+  }
+  this->CheckBoundary(image);
+}
+
+void
+CheckedParameters::CheckAxes(const FilterImage & image)
+{
+  if (this->Has("SpatialAxes"))
+  {
+    const auto & given = this->Integers("SpatialAxes");
+    if (given.empty() || given.size() > static_cast<std::size_t>(MaxSpatialAxes))
+    {
+      ThrowParameterError("SpatialAxes",
+                          std::to_string(given.size()) + " axes; one to " + std::to_string(MaxSpatialAxes) +
+                            " can be spatial");
+    }
+    for (const std::int64_t axis : given)
+    {
+      if (axis < 0 || axis >= image.dimension)
+      {
+        ThrowParameterError(
+          "SpatialAxes", std::to_string(axis) + " is not an axis of a " + std::to_string(image.dimension) + "-D image");
+      }
+      if (this->IsSpatial(static_cast<int>(axis)))
+      {
+        ThrowParameterError("SpatialAxes", std::to_string(axis) + " is given twice");
+      }
+      m_Axes.push_back(static_cast<int>(axis));
+    }
+    return;
+  }
+  for (int axis = 0; axis < std::min(image.dimension, MaxSpatialAxes); ++axis)
+  {
+    m_Axes.push_back(axis);
+  }
+}
+
+void
+CheckedParameters::CheckBoundary(const FilterImage & image) const
+{
+  if (!this->Has("BoundaryCondition") || this->Choice("BoundaryCondition") != "constant" || !this->Has("Constant"))
+  {
+    return;
+  }
+  const PixelValue constant = this->Value("Constant");
+  if (!IsFloatingPoint(image.inputKind) && !constant.IsOf(image.inputKind))
+  {
+    ThrowParameterError(
+      "Constant", constant.ToText() + " is not a value of the input's pixel type, " + PixelKindName(image.inputKind));
+  }
+  if (constant.IsInteger() && !constant.IsOf(PixelKind::Float64))
+  {
+    ThrowParameterError("Constant", constant.ToText() + " is not a number that a double has");
+  }
+}
+
+const ParameterValue &
+CheckedParameters::Get(const std::string & name) const
+{
+  const auto found = m_Values.find(name);
+  if (found == m_Values.end())
+  {
+    ThrowParameterError(name, "it was not set, and has no default");
+  }
+  return found->second;
+}
+
+bool
+CheckedParameters::Flag(const std::string & name) const
+{
+  return std::get<bool>(this->Get(name));
+}
+
+std::int64_t
+CheckedParameters::Integer(const std::string & name) const
+{
+  return this->Integers(name).front();
+}
+
+double
+CheckedParameters::Real(const std::string & name) const
+{
+  return this->Reals(name).front();
+}
+
+PixelValue
+CheckedParameters::Value(const std::string & name) const
+{
+  return std::get<PixelValue>(this->Get(name));
+}
+
+const std::string &
+CheckedParameters::Choice(const std::string & name) const
+{
+  return std::get<std::string>(this->Get(name));
+}
+
+const std::vector<double> &
+CheckedParameters::Reals(const std::string & name) const
+{
+  return std::get<std::vector<double>>(this->Get(name));
+}
+
+const std::vector<std::int64_t> &
+CheckedParameters::Integers(const std::string & name) const
+{
+  return std::get<std::vector<std::int64_t>>(this->Get(name));
+}
+
+const KernelStack &
+CheckedParameters::Kernel(const std::string & name) const
+{
+  return *std::get<std::shared_ptr<const KernelStack>>(this->Get(name));
+}
+
+Coordinates
+CheckedParameters::OverAxes(const std::string & name, std::int64_t other) const
+{
+  const auto & numbers = this->Integers(name);
+  Coordinates  spread = Coordinates::Filled(other);
+  for (std::size_t i = 0; i < m_Axes.size(); ++i)
+  {
+    spread[m_Axes[i]] = numbers[numbers.size() == 1 ? 0 : i];
+  }
+  return spread;
+}
+
+std::vector<double>
+CheckedParameters::RealsOverAxes(const std::string & name, double other) const
+{
+  const auto &        numbers = this->Reals(name);
+  std::vector<double> spread(static_cast<std::size_t>(MaxDimension), other);
+  for (std::size_t i = 0; i < m_Axes.size(); ++i)
+  {
+    spread[static_cast<std::size_t>(m_Axes[i])] = numbers[numbers.size() == 1 ? 0 : i];
+  }
+  return spread;
+}
+
+bool
+CheckedParameters::IsSpatial(int axis) const
+{
+  return std::find(m_Axes.begin(), m_Axes.end(), axis) != m_Axes.end();
+}
+
+WindowBoundary
+CheckedParameters::Boundary() const
+{
+  WindowBoundary boundary;
+  const auto &   name = this->Choice("BoundaryCondition");
+  boundary.mode = name == "zero-flux"  ? BoundaryMode::ZeroFluxNeumann
+                  : name == "constant" ? BoundaryMode::Constant
+                  : name == "mirror"   ? BoundaryMode::Mirror
+                  : name == "periodic" ? BoundaryMode::Periodic
+                                       : BoundaryMode::Renormalized;
+  if (boundary.mode == BoundaryMode::Constant)
+  {
+    boundary.constant = this->Value("Constant").ToDouble();
+  }
+  return boundary;
+}
+
+ParameterValue
+ParseParameter(const ParameterDescription & parameter, const std::string & text)
+{
+  if (parameter.type == ParameterType::Flag)
+  {
+    if (text != "on" && text != "off")
+    {
+      ThrowParameterError(parameter.name, "'" + text + "' is neither on nor off");
+    }
+    return text == "on";
+  }
+  if (parameter.type == ParameterType::Choice || parameter.type == ParameterType::Kernel)
+  {
+    return Convert(parameter, text);
+  }
+  try
+  {
+    if (parameter.type == ParameterType::PixelValue)
+    {
+      return PixelValue::FromText(text);
+    }
+    std::vector<std::int64_t> integers;
+    std::vector<double>       reals;
+    for (std::size_t begin = 0; begin <= text.size();)
+    {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const PixelValue  number = PixelValue::FromText(text.substr(begin, end - begin));
+      if (IsWhole(parameter.type) && !number.IsOf(PixelKind::Int64))
+      {
+        throw ParameterError(number.ToText() + " is not a whole number");
+      }
+      integers.push_back(number.As<std::int64_t>());
+      reals.push_back(number.ToDouble());
+      begin = end + 1;
+    }
+    if (IsWhole(parameter.type))
+    {
+      return integers;
+    }
+    return reals;
+  }
+  catch (const ParameterError & error)
+  {
+    ThrowParameterError(parameter.name, error.what());
+  }
+}
+
+} // namespace chunkwise

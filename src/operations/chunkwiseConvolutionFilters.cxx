@@ -1,0 +1,566 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The rows of convolutions: Gaussians and what is made of them, small kernels, images of kernels.
+#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseHighPassOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseSequenceOperation.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+using Pointer = std::shared_ptr<const Operation>;
+
+/** The spacing along an axis by which lengths are divided; 1 where they are in voxels. */
+double
+UnitOf(const CheckedParameters & parameters, const FilterImage & image, int axis)
+{
+  const double spacing = parameters.Flag("UseImageSpacing") ? std::abs(image.spacing[axis]) : 1.0;
+  if (!(spacing > 0.0 && std::isfinite(spacing)))
+  {
+    ThrowParameterError("UseImageSpacing",
+                        "the input's spacing" + CheckedParameters::Along(axis) + " is " + PixelValue(spacing).ToText());
+  }
+  return spacing;
+}
+
+/** The radius of a sampled Gaussian, cut where a renormalized window cannot grow. */
+std::int64_t
+SampledRadius(const CheckedParameters & parameters, const FilterImage & image, int axis, double sigma, double least,
+              double largest)
+{
+  double radius = std::max(least, std::ceil(parameters.Real("Cutoff") * sigma));
+  if (parameters.Choice("BoundaryCondition") == "renormalized")
+  {
+    radius = std::min(radius, std::max(least, static_cast<double>(std::max<std::int64_t>(image.extent[axis], 1) - 1)));
+  }
+  if (!(radius <= largest))
+  {
+    ThrowParameterError("Sigma",
+                        PixelValue(sigma).ToText() + " voxels" + CheckedParameters::Along(axis) + " with Cutoff " +
+                          PixelValue(parameters.Real("Cutoff")).ToText() + " makes a kernel with a radius of " +
+                          PixelValue(radius).ToText() + " voxels, more than " + PixelValue(largest).ToText());
+  }
+  return static_cast<std::int64_t>(radius);
+}
+
+std::shared_ptr<SeparableOperation>
+MakeGaussian(const CheckedParameters & parameters, const FilterImage & image)
+{
+  auto       operation = std::make_shared<SeparableOperation>();
+  const bool byVariance = parameters.Has("Variance");
+  if (!byVariance && !parameters.Has("Sigma"))
+  {
+    ThrowParameterError("Sigma", "it was not set, and has no default");
+  }
+  const auto widths = parameters.RealsOverAxes(byVariance ? "Variance" : "Sigma");
+  for (const int axis : parameters.SpatialAxes())
+  {
+    const double unit = UnitOf(parameters, image, axis);
+    const double width = widths[static_cast<std::size_t>(axis)];
+    if (width == 0.0)
+    {
+      continue;
+    }
+    if (parameters.Choice("Kernel") == "discrete")
+    {
+      const double variance = (byVariance ? width : width * width) / (unit * unit);
+      const auto & errors = parameters.RealsOverAxes("MaximumError", 0.01);
+      operation->weights[axis] = DiscreteGaussianWeights(
+        variance, errors[static_cast<std::size_t>(axis)], parameters.Integer("MaximumKernelWidth"));
+    }
+    else
+    {
+      constexpr double largest = 1 << 24;
+      const double     sigma = (byVariance ? std::sqrt(width) : width) / unit;
+      operation->weights[axis] =
+        SampledGaussianWeights(sigma, SampledRadius(parameters, image, axis, sigma, 0.0, largest));
+    }
+  }
+  operation->boundary = parameters.Boundary();
+  return operation;
+}
+
+/** The same axis by axis through transforms. */
+Pointer
+MakeGaussianByTransforms(const CheckedParameters & parameters, const FilterImage & image)
+{
+  if (!IsFloatingPoint(image.outputKind))
+  {
+    ThrowParameterError("Transforms",
+                        std::string("the output's pixels are ") + PixelKindName(image.outputKind) +
+                          ", but transforms give float32 or float64");
+  }
+  const auto direct = MakeGaussian(parameters, image);
+  auto       sequence = std::make_shared<SequenceOperation>();
+  for (int axis = 0; axis < MaxDimension; ++axis)
+  {
+    const std::vector<double> & weights = direct->weights[axis];
+    if (weights.empty())
+    {
+      continue;
+    }
+    auto extent = Coordinates::Filled(1);
+    auto center = Coordinates::Filled(0);
+    extent[axis] = static_cast<std::int64_t>(weights.size());
+    center[axis] = extent[axis] / 2;
+    const auto stage = std::make_shared<ImageConvolutionOperation>();
+    stage->kernel = std::make_shared<const ConvolutionKernel>(extent, center, weights);
+    stage->boundary = direct->boundary;
+    stage->method = ConvolutionMethod::FFT;
+    sequence->stages.push_back(stage);
+  }
+  if (sequence->stages.empty())
+  {
+    return direct;
+  }
+  return sequence;
+}
+
+Pointer
+MakeLaplacian(const CheckedParameters & parameters, const FilterImage & image)
+{
+  auto       operation = std::make_shared<LaplacianOperation>();
+  const auto sigmas = parameters.RealsOverAxes("Sigma");
+  for (const int axis : parameters.SpatialAxes())
+  {
+    const double     unit = UnitOf(parameters, image, axis);
+    const double     sigma = sigmas[static_cast<std::size_t>(axis)] / unit;
+    constexpr double largest = 65535;
+    operation->weights[axis] =
+      SampledGaussianWeights(sigma, SampledRadius(parameters, image, axis, sigma, 2.0, largest));
+    operation->scale[axis] = parameters.Flag("NormalizeAcrossScale") ? sigma * sigma : 1.0 / (unit * unit);
+  }
+  operation->boundary = parameters.Boundary();
+  return operation;
+}
+
+std::vector<ParameterDescription>
+GaussianParameters()
+{
+  ParameterDescription sigma;
+  sigma.name = "Sigma";
+  sigma.option = "sigma";
+  sigma.type = ParameterType::Reals;
+  sigma.help = "Standard deviation in the image's physical unit, one number or one for each spatial axis";
+  sigma.minimum = 0;
+  ParameterDescription spacing;
+  spacing.name = "UseImageSpacing";
+  spacing.option = "voxels";
+  spacing.type = ParameterType::Flag;
+  spacing.help = "Sigma is in voxels, not in the image's physical unit";
+  spacing.defaultText = "on";
+  ParameterDescription cutoff;
+  cutoff.name = "Cutoff";
+  cutoff.option = "cutoff";
+  cutoff.type = ParameterType::Real;
+  cutoff.help = "Where the kernel ends, in sigmas";
+  cutoff.defaultText = "4";
+  cutoff.minimum = 0;
+  cutoff.aboveMinimum = true;
+  return { sigma, spacing, cutoff };
+}
+
+/** The parameters that only itk::DiscreteGaussianImageFilter's kernel has. */
+std::vector<ParameterDescription>
+DiscreteParameters()
+{
+  ParameterDescription variance;
+  variance.name = "Variance";
+  variance.type = ParameterType::Reals;
+  variance.help = "The variance, instead of Sigma";
+  variance.minimum = 0;
+  ParameterDescription kernel;
+  kernel.name = "Kernel";
+  kernel.option = "kernel";
+  kernel.type = ParameterType::Choice;
+  kernel.help = "The Gaussian at the voxels, or its discrete analog, as itk::DiscreteGaussianImageFilter has it";
+  kernel.defaultText = "sampled";
+  kernel.choices = { "sampled", "discrete" };
+  ParameterDescription error;
+  error.name = "MaximumError";
+  error.option = "maximum-error";
+  error.type = ParameterType::Reals;
+  error.help = "How much of the discrete kernel may be cut off";
+  error.defaultText = "0.01";
+  error.minimum = 0;
+  error.aboveMinimum = true;
+  error.maximum = std::nextafter(1.0, 0.0);
+  ParameterDescription width;
+  width.name = "MaximumKernelWidth";
+  width.option = "maximum-width";
+  width.type = ParameterType::Integer;
+  width.help = "Weights of the discrete kernel to one side, at most";
+  width.defaultText = "32";
+  width.minimum = 1;
+  width.maximum = 1 << 24;
+  return { variance, kernel, error, width };
+}
+
+/** Transforms or sums; a kernel of a few voxels is faster directly. */
+ParameterDescription
+MethodParameter()
+{
+  ParameterDescription method;
+  method.name = "Method";
+  method.option = "method";
+  method.type = ParameterType::Choice;
+  method.help = "How: through transforms, or directly, which is faster for small kernels";
+  method.defaultText = "auto";
+  method.choices = { "auto", "fft", "direct" };
+  return method;
+}
+
+ParameterDescription
+FlagParameter(const std::string & name, const std::string & option, const std::string & help)
+{
+  ParameterDescription flag;
+  flag.name = name;
+  flag.option = option;
+  flag.help = help;
+  return flag;
+}
+
+/** One kernel of a stack, its center at half its size, rounded down. */
+std::shared_ptr<const ConvolutionKernel>
+MakeKernel(const KernelStack & stack, std::size_t index, bool normalize)
+{
+  Coordinates center{};
+  for (int axis = 0; axis < MaxDimension; ++axis)
+  {
+    center[axis] = stack.extent[axis] / 2;
+  }
+  std::vector<double> weights = stack.kernels.empty() ? std::vector<double>() : stack.kernels.at(index);
+  if (normalize && !weights.empty())
+  {
+    double sum = 0.0;
+    for (const double weight : weights)
+    {
+      sum += weight;
+    }
+    if (sum == 0.0)
+    {
+      ThrowParameterError("Normalize", "the kernel's voxels sum to 0");
+    }
+    for (double & weight : weights)
+    {
+      weight /= sum;
+    }
+  }
+  return std::make_shared<const ConvolutionKernel>(stack.extent, center, std::move(weights));
+}
+
+void
+CheckKernelAxes(const CheckedParameters & parameters, const std::string & name, const KernelStack & stack)
+{
+  for (int axis = 0; axis < MaxDimension; ++axis)
+  {
+    if (stack.extent[axis] < 1)
+    {
+      ThrowParameterError(name, "its size is " + ToString(stack.extent));
+    }
+    if (stack.extent[axis] > 1 && !parameters.IsSpatial(axis))
+    {
+      ThrowParameterError(
+        name, "its size is " + ToString(stack.extent) + ", but axis " + std::to_string(axis) + " is not spatial");
+    }
+  }
+}
+
+Pointer
+MakeSmallConvolution(const CheckedParameters & parameters, const FilterImage &)
+{
+  auto operation = std::make_shared<ConvolutionOperation>();
+  if (parameters.Has("Kernel"))
+  {
+    const KernelStack & kernel = parameters.Kernel("Kernel");
+    CheckKernelAxes(parameters, "Kernel", kernel);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      operation->radius[a] = kernel.extent[a] / 2;
+    }
+    operation->weights = kernel.kernels.at(0);
+  }
+  else
+  {
+    if (!parameters.Has("Radius") || !parameters.Has("Weights"))
+    {
+      ThrowParameterError(parameters.Has("Radius") ? "Weights" : "Radius", "it was not set, and has no default");
+    }
+    operation->radius = parameters.OverAxes("Radius");
+    operation->weights = parameters.Reals("Weights");
+  }
+  double voxels = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    voxels *= 2.0 * static_cast<double>(operation->radius[a]) + 1.0;
+  }
+  if (voxels != static_cast<double>(operation->weights.size()))
+  {
+    ThrowParameterError("Weights",
+                        std::to_string(operation->weights.size()) + " numbers, radius " + ToString(operation->radius) +
+                          " needs " + PixelValue(voxels).ToText());
+  }
+  if (!parameters.Flag("Correlate"))
+  {
+    // The engine correlates: mirrored along all axes, the weights come in reverse.
+    std::reverse(operation->weights.begin(), operation->weights.end());
+  }
+  operation->boundary = parameters.Boundary();
+  return operation;
+}
+
+Pointer
+MakeImageConvolution(const CheckedParameters & parameters, const FilterImage & image)
+{
+  const KernelStack & stack = parameters.Kernel("KernelImage");
+  CheckKernelAxes(parameters, "KernelImage", stack);
+  auto       operation = std::make_shared<ImageConvolutionOperation>();
+  const auto kernel = MakeKernel(stack, 0, parameters.Flag("Normalize"));
+  operation->kernel = parameters.Flag("Correlate") ? kernel->Flipped() : kernel;
+  operation->boundary = parameters.Boundary();
+  const std::string & method = parameters.Choice("Method");
+  operation->method = method == "fft"      ? ConvolutionMethod::FFT
+                      : method == "direct" ? ConvolutionMethod::Direct
+                                           : ConvolutionMethod::Auto;
+  if (parameters.Flag("Valid"))
+  {
+    for (int axis = 0; axis < MaxDimension; ++axis)
+    {
+      if (stack.extent[axis] > image.extent[axis])
+      {
+        ThrowParameterError("OutputRegionMode",
+                            "VALID has no voxels, the kernel's size is " + ToString(stack.extent) +
+                              " and the image's " + ToString(image.extent));
+      }
+    }
+    if (operation->Renormalizes())
+    {
+      // No window reaches the edge: any boundary will do, and this one refuses no kernel.
+      operation->boundary.mode = BoundaryMode::Constant;
+      operation->boundary.constant = 0.0;
+    }
+  }
+  return operation;
+}
+
+/** The voxels whose window is inside the image. */
+Box
+ValidBox(const CheckedParameters & parameters, const FilterImage & image)
+{
+  Box box = Box::FromExtent(image.extent);
+  if (parameters.Flag("Valid"))
+  {
+    const auto operation =
+      std::dynamic_pointer_cast<const ImageConvolutionOperation>(MakeImageConvolution(parameters, image));
+    for (int axis = 0; axis < MaxDimension; ++axis)
+    {
+      box.lower[axis] += operation->Below(axis);
+      box.upper[axis] -= operation->Above(axis);
+    }
+  }
+  return box;
+}
+
+Pointer
+MakeVaryingConvolution(const CheckedParameters & parameters, const FilterImage & image)
+{
+  auto operation = std::make_shared<VaryingConvolutionOperation>();
+  operation->boundary = parameters.Boundary();
+  operation->order =
+    parameters.Flag("WeightThenConvolve") ? VaryingOrder::WeightThenConvolve : VaryingOrder::ConvolveThenWeight;
+  operation->nodes = parameters.OverAxes("GridSize", 1);
+  double count = 1;
+  for (int axis = 0; axis < MaxDimension; ++axis)
+  {
+    count *= static_cast<double>(operation->nodes[axis]);
+  }
+  const KernelStack & stack = parameters.Kernel("KernelImages");
+  if (count != static_cast<double>(stack.kernels.size()))
+  {
+    ThrowParameterError(
+      "KernelImages", std::to_string(stack.kernels.size()) + " for a grid of " + ToString(operation->nodes) + " nodes");
+  }
+  CheckKernelAxes(parameters, "KernelImages", stack);
+
+  const bool isGiven = parameters.Has("GridOrigin");
+  if (isGiven != parameters.Has("GridSpacing"))
+  {
+    ThrowParameterError(isGiven ? "GridSpacing" : "GridOrigin", "it was not set, though its companion was");
+  }
+  for (int axis = 0; axis < image.dimension; ++axis)
+  {
+    const auto i = static_cast<std::size_t>(axis);
+    if (isGiven)
+    {
+      // Columns of the direction are orthonormal, so that its transpose is its inverse.
+      double distance = 0;
+      for (int row = 0; row < image.dimension; ++row)
+      {
+        distance += image.direction[row][axis] *
+                    (parameters.Reals("GridOrigin")[static_cast<std::size_t>(row)] - image.origin[row]);
+      }
+      operation->first[axis] = distance / image.spacing[axis];
+      operation->spacing[axis] = parameters.Reals("GridSpacing")[i] / image.spacing[axis];
+    }
+    else
+    {
+      // An image without voxels has a grid, too.
+      operation->spacing[axis] = static_cast<double>(std::max<std::int64_t>(image.extent[axis], 1)) /
+                                 static_cast<double>(operation->nodes[axis]);
+      operation->first[axis] = (operation->spacing[axis] - 1.0) / 2.0;
+    }
+  }
+  for (std::size_t node = 0; node < stack.kernels.size(); ++node)
+  {
+    operation->kernels.push_back(MakeKernel(stack, node, parameters.Flag("Normalize")));
+  }
+  return operation;
+}
+
+} // namespace
+
+void
+AddConvolutionFilters(std::vector<FilterDescription> & filters)
+{
+  const std::string gaussians = "Gaussians";
+  const std::string convolutions = "Convolutions";
+
+  FilterDescription row;
+  row.name = "gaussian";
+  row.group = gaussians;
+  row.title = "Convolution with a Gaussian";
+  row.parameters = Join(Join(GaussianParameters(), DiscreteParameters()),
+                        { FlagParameter("Transforms",
+                                        "fft",
+                                        "Through transforms: faster where sigma is more than some twenty voxels, "
+                                        "rounded differently") });
+  row.parameters = Join(row.parameters, BoundaryParameters());
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    return p.Flag("Transforms") ? MakeGaussianByTransforms(p, image) : MakeGaussian(p, image);
+  };
+  filters.push_back(row);
+
+  row = FilterDescription();
+  row.name = "highpass";
+  row.group = gaussians;
+  row.title = "The image minus its Gaussian";
+  row.parameters = Join(Join(GaussianParameters(), DiscreteParameters()), BoundaryParameters());
+  row.output = DefaultOutput::Real;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    auto operation = std::make_shared<HighPassOperation>();
+    operation->smoothing = MakeGaussian(p, image);
+    return operation;
+  };
+  filters.push_back(row);
+
+  row = FilterDescription();
+  row.name = "log";
+  row.group = gaussians;
+  row.title = "Laplacian of the image smoothed by a Gaussian";
+  row.parameters = GaussianParameters();
+  row.parameters.front().required = true;
+  row.parameters.front().aboveMinimum = true;
+  row.parameters = Join(row.parameters,
+                        { FlagParameter("NormalizeAcrossScale",
+                                        "normalize-across-scale",
+                                        "Multiply by the variance, so that structures of all sizes answer alike") });
+  row.parameters = Join(row.parameters, BoundaryParameters());
+  row.output = DefaultOutput::Real;
+  row.make = MakeLaplacian;
+  filters.push_back(row);
+
+  ParameterDescription radius = RadiusParameter();
+  radius.required = false;
+  ParameterDescription weights;
+  weights.name = "Weights";
+  weights.option = "weights";
+  weights.type = ParameterType::Reals;
+  weights.help = "The kernel's weights, x fastest";
+  weights.count = ParameterCount::Any;
+  ParameterDescription kernel;
+  kernel.name = "Kernel";
+  kernel.type = ParameterType::Kernel;
+  kernel.help = "The kernel as an image, instead of Radius and Weights";
+  const ParameterDescription correlate =
+    FlagParameter("Correlate", "correlate", "Correlate: the kernel is not mirrored at its center");
+  row = FilterDescription();
+  row.name = "convolve";
+  row.group = convolutions;
+  row.title = "Convolution with a small kernel of any weights";
+  row.parameters = Join({ radius, weights, kernel, correlate }, BoundaryParameters());
+  row.output = DefaultOutput::Real;
+  row.make = MakeSmallConvolution;
+  filters.push_back(row);
+
+  const ParameterDescription normalize = FlagParameter("Normalize", "normalize", "Divide the kernel by its sum");
+  kernel.name = "KernelImage";
+  kernel.option = "kernel";
+  kernel.help = "Image of the kernel; its center is at half its size, rounded down";
+  kernel.required = true;
+  row = FilterDescription();
+  row.name = "convolve-image";
+  row.group = convolutions;
+  row.title = "Convolution with a kernel from a file";
+  row.parameters = { kernel,
+                     normalize,
+                     correlate,
+                     FlagParameter("Valid", "valid", "Only the voxels whose window is inside the image"),
+                     MethodParameter() };
+  row.parameters = Join(row.parameters, BoundaryParameters());
+  row.output = DefaultOutput::Real;
+  row.outputBox = ValidBox;
+  row.make = MakeImageConvolution;
+  filters.push_back(row);
+
+  kernel.name = "KernelImages";
+  kernel.option = "kernels";
+  kernel.help = "Image of one dimension more: the kernels of the nodes, x fastest; centers are at half their size";
+  ParameterDescription grid;
+  grid.name = "GridSize";
+  grid.option = "grid";
+  grid.type = ParameterType::Integers;
+  grid.help = "Nodes, one number or one for each spatial axis";
+  grid.required = true;
+  grid.minimum = 1;
+  ParameterDescription origin;
+  origin.name = "GridOrigin";
+  origin.option = "grid-origin";
+  origin.type = ParameterType::Reals;
+  origin.help = "Physical point of the first node (of the first of equal cells)";
+  origin.count = ParameterCount::PerAxis;
+  ParameterDescription spacing = origin;
+  spacing.name = "GridSpacing";
+  spacing.option = "grid-spacing";
+  spacing.help = "Between nodes, along each axis (the image in equal cells)";
+  spacing.minimum = 0;
+  spacing.aboveMinimum = true;
+  row = FilterDescription();
+  row.name = "convolve-varying";
+  row.group = convolutions;
+  row.title = "Convolution with kernels that vary over the image";
+  row.parameters = { kernel,
+                     grid,
+                     origin,
+                     spacing,
+                     FlagParameter("WeightThenConvolve",
+                                   "weigh-first",
+                                   "Weigh and then convolve: voxels spread by the kernels around them, and the sum is "
+                                   "kept"),
+                     FlagParameter("Normalize", "normalize", "Divide each kernel by its sum") };
+  row.parameters = Join(row.parameters, BoundaryParameters());
+  row.output = DefaultOutput::Real;
+  row.make = MakeVaryingConvolution;
+  filters.push_back(row);
+}
+
+} // namespace chunkwise

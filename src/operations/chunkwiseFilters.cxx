@@ -1,0 +1,233 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseFilters.h"
+
+#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseError.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+std::vector<FilterDescription>
+MakeTable()
+{
+  std::vector<FilterDescription> filters;
+  AddWindowFilters(filters);
+  AddConvolutionFilters(filters);
+  AddReconstructionFilters(filters);
+  AddTableFilters(filters);
+
+  FilterDescription identity;
+  identity.name = "identity";
+  identity.group = "Voxel by voxel";
+  identity.title = "Copy an image";
+  identity.make = [](const CheckedParameters &, const FilterImage &) -> std::shared_ptr<const Operation> {
+    return std::make_shared<IdentityOperation>();
+  };
+  filters.push_back(identity);
+
+  FilterDescription difference;
+  difference.name = "difference";
+  difference.group = identity.group;
+  difference.title = "The image minus another one";
+  difference.output = DefaultOutput::Real;
+  difference.canBeStage = false;
+  difference.furtherInputs = { { "Input2", "minus", "The image to subtract, of the same size" } };
+  difference.make = [](const CheckedParameters &, const FilterImage &) -> std::shared_ptr<const Operation> {
+    return std::make_shared<DifferenceOperation>();
+  };
+  filters.push_back(difference);
+  return filters;
+}
+
+/** The number of letters to change, add or leave out, to come from one word to the other (V. Levenshtein, 1966). */
+std::size_t
+EditDistance(const std::string & a, const std::string & b)
+{
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j)
+  {
+    row[j] = j;
+  }
+  for (std::size_t i = 1; i <= a.size(); ++i)
+  {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j)
+    {
+      const std::size_t above = row[j];
+      row[j] = std::min({ above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1] ? 1 : 0) });
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+} // namespace
+
+const std::vector<FilterDescription> &
+GetFilters()
+{
+  static const std::vector<FilterDescription> filters = MakeTable();
+  return filters;
+}
+
+std::string
+NearestWord(const std::string & word, const std::vector<std::string> & words)
+{
+  std::string nearest;
+  std::size_t least = std::max<std::size_t>(2, word.size() / 2);
+  for (const std::string & candidate : words)
+  {
+    const std::size_t distance = EditDistance(word, candidate);
+    if (distance < least)
+    {
+      least = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+const FilterDescription &
+GetFilter(const std::string & name)
+{
+  std::vector<std::string> names;
+  for (const FilterDescription & filter : GetFilters())
+  {
+    if (filter.name == name)
+    {
+      return filter;
+    }
+    names.push_back(filter.name);
+  }
+  const std::string nearest = NearestWord(name, names);
+  throw ParameterError("there is no filter '" + name + "'" +
+                       (nearest.empty() ? std::string() : "; the nearest is '" + nearest + "'"));
+}
+
+const ParameterDescription *
+FilterDescription::FindParameter(const std::string & parameterName) const
+{
+  const auto found = std::find_if(
+    parameters.begin(), parameters.end(), [&](const ParameterDescription & row) { return row.name == parameterName; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<const Operation>
+MakeFilterOperation(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
+{
+  const FilterDescription & filter = GetFilter(name);
+  const CheckedParameters   checked(filter, parameters, image);
+  auto                      operation = filter.make(checked, image);
+  operation->Validate(image.extent);
+  return operation;
+}
+
+Box
+GetFilterOutputBox(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
+{
+  const FilterDescription & filter = GetFilter(name);
+  return filter.outputBox ? filter.outputBox(CheckedParameters(filter, parameters, image), image)
+                          : Box::FromExtent(image.extent);
+}
+
+PixelKind
+GetDefaultOutputKind(const FilterDescription & filter, PixelKind input)
+{
+  const bool isSigned = !IsFloatingPoint(input) && (static_cast<int>(input) & 1) != 0;
+  switch (filter.output)
+  {
+    case DefaultOutput::InputUnlessSigned:
+      if (!isSigned)
+      {
+        return input;
+      }
+      [[fallthrough]];
+    case DefaultOutput::Real:
+      return PixelSize(input) <= 2 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
+    case DefaultOutput::RealSum:
+      return PixelSize(input) == 1 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
+    case DefaultOutput::Sum:
+      return IsFloatingPoint(input) ? PixelKind::Float64 : isSigned ? PixelKind::Int64 : PixelKind::UInt64;
+    default:
+      return input;
+  }
+}
+
+PixelKind
+GetCommonKind(PixelKind a, PixelKind b)
+{
+  if (a == b)
+  {
+    return a;
+  }
+  const auto isSigned = [](PixelKind kind) { return (static_cast<int>(kind) & 1) != 0; };
+  const auto refuse = [&]() {
+    throw ParameterError(std::string("no type of voxels has all values of ") + PixelKindName(a) + " and " +
+                         PixelKindName(b));
+  };
+  if (IsFloatingPoint(a) || IsFloatingPoint(b))
+  {
+    const PixelKind other = IsFloatingPoint(a) ? b : a;
+    if (IsFloatingPoint(other) || PixelSize(other) == 4)
+    {
+      return PixelKind::Float64;
+    }
+    if (PixelSize(other) == 8)
+    {
+      refuse();
+    }
+    return IsFloatingPoint(a) ? a : b;
+  }
+  const std::size_t bytes = std::max(PixelSize(a), PixelSize(b));
+  if (isSigned(a) == isSigned(b))
+  {
+    return PixelSize(a) == bytes ? a : b;
+  }
+  const PixelKind withSign = isSigned(a) ? a : b;
+  const PixelKind without = isSigned(a) ? b : a;
+  if (PixelSize(withSign) > PixelSize(without))
+  {
+    return withSign;
+  }
+  switch (PixelSize(without))
+  {
+    case 1:
+      return PixelKind::Int16;
+    case 2:
+      return PixelKind::Int32;
+    case 4:
+      return PixelKind::Int64;
+    default:
+      refuse();
+  }
+  return a;
+}
+
+PixelKind
+PixelKindFromName(const std::string & name)
+{
+  std::string known;
+  for (int i = 0; i < NumberOfPixelKinds; ++i)
+  {
+    const auto kind = static_cast<PixelKind>(i);
+    if (name == PixelKindName(kind))
+    {
+      return kind;
+    }
+    known += (i > 0 ? ", " : "") + std::string(PixelKindName(kind));
+  }
+  if (name == "float" || name == "double")
+  {
+    return name == "float" ? PixelKind::Float32 : PixelKind::Float64;
+  }
+  throw ParameterError("'" + name + "' is none of " + known);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,217 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The rows of morphological reconstructions.
+#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseError.h"
+#include "chunkwiseReconstructionOperation.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+using Pointer = std::shared_ptr<const Operation>;
+
+std::vector<ParameterDescription>
+ReconstructionParameters()
+{
+  ParameterDescription full;
+  full.name = "FullyConnected";
+  full.option = "full";
+  full.help = "Neighbours share a face, an edge or a corner, not only a face";
+  ParameterDescription axes = SpatialAxesParameter();
+  axes.help = "The axes along which neighbours lie: the first ones, x is 0 (the first three)";
+  ParameterDescription method;
+  method.name = "Method";
+  method.option = "method";
+  method.type = ParameterType::Choice;
+  method.help = "How a CUDA device does it; the CPU has one way";
+  method.defaultText = "auto";
+  method.choices = { "auto", "wavefront", "forest", "heaps" };
+  ParameterDescription heaps;
+  heaps.name = "NumberOfHeaps";
+  heaps.option = "heaps";
+  heaps.type = ParameterType::Integer;
+  heaps.help = "Of the method heaps (as many as the device runs at once)";
+  heaps.defaultText = "0";
+  heaps.minimum = 0;
+  ParameterDescription items;
+  items.name = "HeapNodeSize";
+  items.option = "heap-node-size";
+  items.type = ParameterType::Integer;
+  items.help = "Of the method heaps: voxels in a node (chosen)";
+  items.defaultText = "0";
+  items.minimum = 0;
+  items.maximum = ReconstructionOperation::MaxNodeItems;
+  return { full, axes, method, heaps, items };
+}
+
+/** What all rows share. */
+std::shared_ptr<ReconstructionOperation>
+MakeReconstruction(const CheckedParameters & parameters, bool erosion, ReconstructionMarker marker,
+                   ReconstructionResult result = ReconstructionResult::Reconstruction)
+{
+  auto operation = std::make_shared<ReconstructionOperation>();
+  operation->erosion = erosion;
+  operation->marker = marker;
+  operation->result = result;
+  operation->fullyConnected = parameters.Flag("FullyConnected");
+  const auto & axes = parameters.SpatialAxes();
+  for (std::size_t a = 0; a < axes.size(); ++a)
+  {
+    if (!parameters.IsSpatial(static_cast<int>(a)))
+    {
+      ThrowParameterError("SpatialAxes",
+                          "neighbours lie along the first axes, and axis " + std::to_string(a) + " is missing");
+    }
+  }
+  operation->spatialDimension = static_cast<int>(axes.size());
+  const std::string & method = parameters.Choice("Method");
+  operation->method = method == "wavefront" ? ReconstructionMethod::TileWavefront
+                      : method == "forest"  ? ReconstructionMethod::SpanningForest
+                      : method == "heaps"   ? ReconstructionMethod::ParallelHeapCluster
+                                            : ReconstructionMethod::Auto;
+  operation->heaps = parameters.Integer("NumberOfHeaps");
+  operation->nodeItems = parameters.Integer("HeapNodeSize");
+  return operation;
+}
+
+FilterDescription
+Row(const std::string & name, const std::string & title)
+{
+  FilterDescription row;
+  row.name = name;
+  row.group = "Reconstruction";
+  row.title = title;
+  row.parameters = ReconstructionParameters();
+  row.canBeStage = false;
+  return row;
+}
+
+/** An operation by a height, which must be a value of the image's kind. */
+template <bool VErosion, ReconstructionResult VResult>
+Pointer
+MakeByHeight(const CheckedParameters & parameters, const FilterImage & image)
+{
+  const PixelValue height = parameters.Value("Height");
+  if (!height.IsFinite() || height.IsNegative() || !height.IsOf(image.inputKind))
+  {
+    ThrowParameterError("Height",
+                        height.ToText() + " is not a finite number of at least 0 that " +
+                          PixelKindName(image.inputKind) + " has");
+  }
+  const auto operation = MakeReconstruction(parameters, VErosion, ReconstructionMarker::Shifted, VResult);
+  operation->height = height;
+  return operation;
+}
+
+template <bool VErosion, ReconstructionResult VResult>
+Pointer
+MakeFromBorder(const CheckedParameters & parameters, const FilterImage &)
+{
+  return MakeReconstruction(parameters, VErosion, ReconstructionMarker::Border, VResult);
+}
+
+/** What extrema and all else get: as ITK has it the ends of an integer kind, of floats 1 and 0. */
+template <bool VErosion>
+Pointer
+MakeExtrema(const CheckedParameters & parameters, const FilterImage & image)
+{
+  const auto operation =
+    MakeReconstruction(parameters, VErosion, ReconstructionMarker::NextBelow, ReconstructionResult::Extrema);
+  const PixelKind kind = image.outputKind;
+  operation->extremum = 1;
+  operation->elsewhere = 0;
+  if (!IsFloatingPoint(kind))
+  {
+    DispatchPixelKind(kind, [&operation](auto pixel) {
+      using Limits = std::numeric_limits<decltype(pixel)>;
+      operation->extremum = Limits::max();
+      operation->elsewhere = Limits::lowest();
+    });
+  }
+  for (const bool foreground : { true, false })
+  {
+    const std::string name = foreground ? "ForegroundValue" : "BackgroundValue";
+    if (!parameters.Has(name))
+    {
+      continue;
+    }
+    const PixelValue value = parameters.Value(name);
+    if (!value.IsOf(kind))
+    {
+      ThrowParameterError(name, value.ToText() + " is not a value that " + PixelKindName(kind) + " has");
+    }
+    (foreground ? operation->extremum : operation->elsewhere) = value;
+  }
+  return operation;
+}
+
+} // namespace
+
+void
+AddReconstructionFilters(std::vector<FilterDescription> & filters)
+{
+  using Result = ReconstructionResult;
+
+  FilterDescription    row = Row("reconstruct", "Morphological reconstruction of a marker under a mask, IN");
+  ParameterDescription erosion;
+  erosion.name = "Erosion";
+  erosion.option = "erosion";
+  erosion.help = "By erosion, over the mask; else by dilation";
+  row.parameters = Join({ erosion }, row.parameters);
+  row.furtherInputs = { { "MarkerImage", "marker", "The image to start from, of the same size", true, true } };
+  row.make = [](const CheckedParameters & p, const FilterImage &) -> Pointer {
+    return MakeReconstruction(p, p.Flag("Erosion"), ReconstructionMarker::Image);
+  };
+  filters.push_back(row);
+
+  ParameterDescription height;
+  height.name = "Height";
+  height.option = "height";
+  height.type = ParameterType::PixelValue;
+  height.help = "In the image's own unit";
+  height.required = true;
+  const auto addByHeight = [&](const char * name, const char * title, auto make) {
+    FilterDescription byHeight = Row(name, title);
+    byHeight.parameters = Join({ height }, byHeight.parameters);
+    byHeight.make = make;
+    filters.push_back(byHeight);
+  };
+  addByHeight(
+    "h-maxima", "Suppress maxima that rise by no more than a height", MakeByHeight<false, Result::Reconstruction>);
+  addByHeight(
+    "h-minima", "Suppress minima that are no deeper than a height", MakeByHeight<true, Result::Reconstruction>);
+  addByHeight("h-convex", "The image minus its h-maxima: domes", MakeByHeight<false, Result::Residue>);
+  addByHeight("h-concave", "The h-minima minus the image: basins", MakeByHeight<true, Result::Residue>);
+
+  row = Row("fill-holes", "Fill minima that are not connected to the image's edge");
+  row.make = MakeFromBorder<true, Result::Reconstruction>;
+  filters.push_back(row);
+  row = Row("grind-peaks", "Remove maxima that are not connected to the image's edge");
+  row.make = MakeFromBorder<false, Result::Reconstruction>;
+  filters.push_back(row);
+  row = Row("clear-border", "Remove what is bright and connected to the image's edge");
+  row.make = MakeFromBorder<false, Result::Residue>;
+  filters.push_back(row);
+
+  ParameterDescription foreground;
+  foreground.name = "ForegroundValue";
+  foreground.option = "foreground";
+  foreground.type = ParameterType::PixelValue;
+  foreground.help = "What extrema get (the largest value of an integer type, 1 of floats)";
+  ParameterDescription background = foreground;
+  background.name = "BackgroundValue";
+  background.option = "background";
+  background.help = "What all else gets (the lowest value of an integer type, 0 of floats)";
+  row = Row("regional-maxima", "Mark plateaus without a higher neighbour");
+  row.parameters = Join({ foreground, background }, row.parameters);
+  row.make = MakeExtrema<false>;
+  filters.push_back(row);
+  row.name = "regional-minima";
+  row.title = "Mark plateaus without a lower neighbour";
+  row.make = MakeExtrema<true>;
+  filters.push_back(row);
+}
+
+} // namespace chunkwise

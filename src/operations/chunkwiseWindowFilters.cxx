@@ -1,0 +1,452 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The rows of filters over windows: statistics, ranks and morphology.
+#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseExtremumOperation.h"
+#include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseRangeOperation.h"
+#include "chunkwiseRankOperation.h"
+#include "chunkwiseSequenceOperation.h"
+#include "chunkwiseVarianceOperation.h"
+#include "chunkwiseWienerOperation.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Boxes larger than this are mapped at the edge tap by tap no more. */
+constexpr std::int64_t LargestMappedRadius = 65535;
+
+/** A box operation with the radius and the boundary of the parameters. */
+template <typename TOperation>
+std::shared_ptr<TOperation>
+MakeBox(const CheckedParameters & parameters, const FilterImage & image)
+{
+  auto operation = std::make_shared<TOperation>();
+  operation->radius = WindowRadius(parameters, image);
+  operation->boundary = parameters.Boundary();
+  return operation;
+}
+
+FilterDescription
+BoxRow(const std::string & name, const std::string & group, const std::string & title,
+       std::vector<ParameterDescription> parameters = {})
+{
+  FilterDescription row;
+  row.name = name;
+  row.group = group;
+  row.title = title;
+  row.parameters = Join(Join({ RadiusParameter() }, parameters), BoundaryParameters());
+  return row;
+}
+
+/** The voxels of an element: 1 for those of the box that take part, x fastest; empty for the whole box. */
+std::vector<unsigned char>
+MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coordinates & radius)
+{
+  std::vector<unsigned char> element;
+  if (parameters.Has("Kernel"))
+  {
+    const KernelStack & kernel = parameters.Kernel("Kernel");
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      radius[a] = kernel.extent[a] / 2;
+      if (radius[a] > 0 && !parameters.IsSpatial(a))
+      {
+        ThrowParameterError("Kernel",
+                            "its radius is " + std::to_string(radius[a]) + CheckedParameters::Along(a) +
+                              ", which is not spatial");
+      }
+    }
+    for (const double voxel : kernel.kernels.at(0))
+    {
+      element.push_back(voxel != 0.0 ? 1 : 0);
+    }
+    if (std::find(element.begin(), element.end(), 1) == element.end())
+    {
+      ThrowParameterError("Kernel", "the structuring element of radius " + ToString(radius) + " is empty");
+    }
+  }
+  else if (parameters.Choice("Element") != "box")
+  {
+    radius = parameters.OverAxes("Radius");
+    const bool  ball = parameters.Choice("Element") == "ball";
+    Coordinates offset{};
+    double      voxels = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset[a] = -radius[a];
+      voxels *= 2.0 * static_cast<double>(radius[a]) + 1.0;
+    }
+    if (voxels > static_cast<double>(FlatExtremumOperation::LargestElement))
+    {
+      ThrowParameterError("Radius",
+                          ToString(radius) + " makes a box of more than " +
+                            std::to_string(FlatExtremumOperation::LargestElement) + " voxels around the element");
+    }
+    for (;;)
+    {
+      // The ball has the voxels whose centers are in the ellipsoid that ends where the box does.
+      double distance = 0;
+      int    axes = 0;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const double half = static_cast<double>(radius[a]) + 0.5;
+        distance += static_cast<double>(offset[a] * offset[a]) / (half * half);
+        axes += offset[a] != 0 ? 1 : 0;
+      }
+      element.push_back((ball ? distance <= 1 : axes <= 1) ? 1 : 0);
+      int a = 0;
+      for (; a < MaxDimension && ++offset[a] > radius[a]; ++a)
+      {
+        offset[a] = -radius[a];
+      }
+      if (a == MaxDimension)
+      {
+        break;
+      }
+    }
+  }
+  // A box is the same operation whichever way it was given.
+  if (std::find(element.begin(), element.end(), 0) == element.end())
+  {
+    element.clear();
+    if (parameters.Has("Kernel"))
+    {
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        radius[a] = parameters.Boundary().mode == BoundaryMode::Renormalized && image.extent[a] > 0
+                      ? std::min(radius[a], image.extent[a] - 1)
+                      : radius[a];
+      }
+    }
+    else
+    {
+      radius = WindowRadius(parameters, image);
+    }
+  }
+  return element;
+}
+
+FilterDescription
+MorphologyRow(const std::string & name, const std::string & title)
+{
+  FilterDescription row = BoxRow(name, "Flat morphology", title, ElementParameters());
+  row.parameters.front().required = false;
+  row.parameters.front().defaultText = "1";
+  return row;
+}
+
+} // namespace
+
+Coordinates
+WindowRadius(const CheckedParameters & parameters, const FilterImage & image)
+{
+  Coordinates radius = parameters.OverAxes("Radius");
+  const bool  isCut = !parameters.Has("BoundaryCondition") || parameters.Choice("BoundaryCondition") == "renormalized";
+  for (const int axis : parameters.SpatialAxes())
+  {
+    if (isCut)
+    {
+      // A renormalized window that covers the image grows no more.
+      radius[axis] = image.extent[axis] > 0 ? std::min(radius[axis], image.extent[axis] - 1) : radius[axis];
+    }
+    else if (radius[axis] > LargestMappedRadius)
+    {
+      ThrowParameterError("Radius",
+                          std::to_string(radius[axis]) + CheckedParameters::Along(axis) + " is larger than " +
+                            std::to_string(LargestMappedRadius) + ", the largest with this boundary condition");
+    }
+  }
+  return radius;
+}
+
+ParameterDescription
+RadiusParameter()
+{
+  ParameterDescription radius;
+  radius.name = "Radius";
+  radius.option = "radius";
+  radius.type = ParameterType::Integers;
+  radius.help = "Voxels to either side of a window's center, one number or one for each spatial axis";
+  radius.required = true;
+  radius.minimum = 0;
+  return radius;
+}
+
+ParameterDescription
+SpatialAxesParameter()
+{
+  ParameterDescription axes;
+  axes.name = "SpatialAxes";
+  axes.option = "axes";
+  axes.type = ParameterType::Integers;
+  axes.help = "The axes along which voxels depend on each other, x is 0 (the first three)";
+  axes.count = ParameterCount::Any;
+  return axes;
+}
+
+std::vector<ParameterDescription>
+BoundaryParameters()
+{
+  ParameterDescription boundary;
+  boundary.name = "BoundaryCondition";
+  boundary.option = "boundary";
+  boundary.type = ParameterType::Choice;
+  boundary.help = "What windows see beyond the image's edge";
+  boundary.defaultText = "renormalized";
+  boundary.choices = { "renormalized", "zero-flux", "constant", "mirror", "periodic" };
+  ParameterDescription constant;
+  constant.name = "Constant";
+  constant.option = "constant";
+  constant.type = ParameterType::PixelValue;
+  constant.help = "The value beyond the edge of the boundary condition constant";
+  constant.defaultText = "0";
+  return { boundary, constant, SpatialAxesParameter() };
+}
+
+std::vector<ParameterDescription>
+ElementParameters()
+{
+  ParameterDescription element;
+  element.name = "Element";
+  element.option = "element";
+  element.type = ParameterType::Choice;
+  element.help = "The structuring element; a ball has the voxels whose centers are within radius + 1/2";
+  element.defaultText = "box";
+  element.choices = { "box", "ball", "cross" };
+  ParameterDescription kernel;
+  kernel.name = "Kernel";
+  kernel.type = ParameterType::Kernel;
+  kernel.help = "A structuring element of any shape, instead of Radius and Element";
+  return { element, kernel };
+}
+
+std::vector<ParameterDescription>
+Join(std::vector<ParameterDescription> first, const std::vector<ParameterDescription> & second)
+{
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+std::shared_ptr<const Operation>
+MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, const WindowBoundary & boundary,
+             bool minimum, bool reflected)
+{
+  Coordinates radius{};
+  auto        element = MakeElement(parameters, image, radius);
+  if (element.empty())
+  {
+    auto operation = std::make_shared<ExtremumOperation>();
+    operation->radius = parameters.Has("Kernel") ? radius : WindowRadius(parameters, image);
+    operation->boundary = boundary;
+    operation->minimum = minimum;
+    return operation;
+  }
+  auto operation = std::make_shared<FlatExtremumOperation>();
+  operation->radius = radius;
+  operation->element = std::move(element);
+  if (reflected)
+  {
+    std::reverse(operation->element.begin(), operation->element.end());
+  }
+  operation->boundary = boundary;
+  operation->minimum = minimum;
+  return operation;
+}
+
+void
+AddWindowFilters(std::vector<FilterDescription> & filters)
+{
+  using Pointer = std::shared_ptr<const Operation>;
+  const std::string statistics = "Statistics of windows";
+  const std::string ranks = "Ranks of windows";
+
+  FilterDescription row = BoxRow("mean", statistics, "Mean over a box");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    return MakeBox<MeanOperation>(p, image);
+  };
+  filters.push_back(row);
+
+  row = BoxRow("sum", statistics, "Sum over a box, of the voxels inside the image");
+  row.output = DefaultOutput::RealSum;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    const auto operation = MakeBox<MeanOperation>(p, image);
+    operation->sums = true;
+    return operation;
+  };
+  filters.push_back(row);
+
+  row = BoxRow("variance", statistics, "Variance over a box");
+  row.output = DefaultOutput::Real;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    return MakeBox<VarianceOperation>(p, image);
+  };
+  filters.push_back(row);
+
+  row = BoxRow("std", statistics, "Standard deviation over a box");
+  row.output = DefaultOutput::Real;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    const auto operation = MakeBox<VarianceOperation>(p, image);
+    operation->takesRoot = true;
+    return operation;
+  };
+  filters.push_back(row);
+
+  ParameterDescription noise;
+  noise.name = "NoiseVariance";
+  noise.option = "noise";
+  noise.type = ParameterType::Real;
+  noise.help = "The variance of the noise";
+  noise.required = true;
+  noise.minimum = 0;
+  row = BoxRow("wiener", statistics, "Adaptive Wiener filter over a box", { noise });
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    const auto operation = MakeBox<WienerOperation>(p, image);
+    operation->noise = p.Real("NoiseVariance");
+    return operation;
+  };
+  filters.push_back(row);
+
+  ParameterDescription patch = RadiusParameter();
+  patch.name = "PatchRadius";
+  patch.option = "patch";
+  patch.help = "Radius of the patches, one number or one for each spatial axis";
+  patch.required = false;
+  patch.defaultText = "1";
+  patch.maximum = std::numeric_limits<std::int32_t>::max();
+  ParameterDescription strength;
+  strength.name = "Strength";
+  strength.option = "strength";
+  strength.type = ParameterType::Real;
+  strength.help = "The difference of patches that weighs exp(-1)";
+  strength.required = true;
+  strength.minimum = 0;
+  strength.aboveMinimum = true;
+  noise.required = false;
+  noise.defaultText = "0";
+  row = BoxRow("nlm", statistics, "Non-local means; the radius is that of the search", { patch, strength, noise });
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    auto operation = std::make_shared<NonLocalMeansOperation>();
+    operation->search = WindowRadius(p, image);
+    operation->patch = p.OverAxes("PatchRadius");
+    operation->boundary = p.Boundary();
+    operation->strength = p.Real("Strength");
+    operation->noise = p.Real("NoiseVariance");
+    return operation;
+  };
+  filters.push_back(row);
+
+  ParameterDescription bins;
+  bins.name = "NumberOfBins";
+  bins.option = "bins";
+  bins.type = ParameterType::Integer;
+  bins.help = "Bins of the histogram";
+  bins.defaultText = "256";
+  bins.minimum = 2;
+  bins.maximum = EntropyOperation::LargestBins;
+  ParameterDescription range;
+  range.name = "Range";
+  range.option = "range";
+  range.type = ParameterType::Reals;
+  range.help = "Where the first bin begins and the last one ends (all values of 8- and 16-bit integers)";
+  range.count = ParameterCount::Two;
+  row = BoxRow("entropy", statistics, "Entropy of the histogram of a box, in bits", { bins, range });
+  row.output = DefaultOutput::Real;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    const auto operation = MakeBox<EntropyOperation>(p, image);
+    operation->bins = static_cast<int>(p.Integer("NumberOfBins"));
+    if (p.Has("Range"))
+    {
+      operation->lower = p.Reals("Range")[0];
+      operation->upper = p.Reals("Range")[1];
+      if (!(operation->lower < operation->upper))
+      {
+        ThrowParameterError("Range",
+                            "from " + PixelValue(operation->lower).ToText() + " to " +
+                              PixelValue(operation->upper).ToText() + " is empty");
+      }
+    }
+    else if (IsFloatingPoint(image.inputKind) || PixelSize(image.inputKind) > 2)
+    {
+      ThrowParameterError("Range",
+                          std::string("it was not set, and ") + PixelKindName(image.inputKind) + " has no default");
+    }
+    else
+    {
+      const double values = PixelSize(image.inputKind) == 1 ? 256.0 : 65536.0;
+      operation->lower = (static_cast<int>(image.inputKind) & 1) != 0 ? -values / 2 : 0.0;
+      operation->upper = operation->lower + values;
+    }
+    return operation;
+  };
+  filters.push_back(row);
+
+  row = BoxRow("median", ranks, "Median over a box");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    return MakeBox<RankOperation>(p, image);
+  };
+  filters.push_back(row);
+
+  ParameterDescription percentile;
+  percentile.name = "Percentile";
+  percentile.option = "percentile";
+  percentile.type = ParameterType::Real;
+  percentile.help = "0, the minimum, to 100, the maximum";
+  percentile.required = true;
+  percentile.minimum = 0;
+  percentile.maximum = 100;
+  row = BoxRow("percentile", ranks, "Percentile over a box", { percentile });
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    const auto operation = MakeBox<RankOperation>(p, image);
+    operation->fraction = p.Real("Percentile") / 100.0;
+    return operation;
+  };
+  filters.push_back(row);
+
+  row = BoxRow("range", "Flat morphology", "Maximum minus minimum over a box (morphological gradient)");
+  row.output = DefaultOutput::InputUnlessSigned;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    return MakeBox<RangeOperation>(p, image);
+  };
+  filters.push_back(row);
+
+  row = MorphologyRow("maximum", "Maximum over a structuring element (dilation)");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    return MakeExtremum(p, image, p.Boundary(), false);
+  };
+  filters.push_back(row);
+
+  row = MorphologyRow("minimum", "Minimum over a structuring element (erosion)");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    return MakeExtremum(p, image, p.Boundary(), true);
+  };
+  filters.push_back(row);
+
+  row = MorphologyRow("opening", "Opening with a structuring element");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    auto operation = std::make_shared<SequenceOperation>();
+    operation->stages = { MakeExtremum(p, image, p.Boundary(), true),
+                          MakeExtremum(p, image, p.Boundary(), false, true) };
+    return operation;
+  };
+  filters.push_back(row);
+
+  row = MorphologyRow("closing", "Closing with a structuring element");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
+    auto operation = std::make_shared<SequenceOperation>();
+    operation->stages = { MakeExtremum(p, image, p.Boundary(), false),
+                          MakeExtremum(p, image, p.Boundary(), true, true) };
+    return operation;
+  };
+  filters.push_back(row);
+}
+
+} // namespace chunkwise
