@@ -65,6 +65,9 @@ struct ParameterDescription
   double                   maximum{ std::numeric_limits<double>::infinity() };
   bool                     aboveMinimum{ false }; ///< the minimum itself is no value
   std::vector<std::string> choices{};
+  /** The name and the value of a choice without which this parameter has no effect; "" and "": it always has. */
+  std::string onlyWithName{};
+  std::string onlyWithValue{};
 };
 
 /** An image that a filter takes beside its first one. */

@@ -39,6 +39,7 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseWindowFilters.cxx
   planning/chunkwiseChunkQueue.cxx
   planning/chunkwisePlanner.cxx
+  planning/chunkwiseRegions.cxx
   running/chunkwiseArena.cxx
   running/chunkwiseBackend.cxx
   running/chunkwiseCarryChain.cxx

@@ -1,13 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// The chunkwise program: a subcommand for each capability, images from file to file.
-#include "commandArguments.h"
-#include "commandDevices.h"
-#include "commandOutputFile.h"
-#include "commandProgress.h"
+// The chunkwise program: a subcommand for each row of the engine's table of filters, images from file to file.
+#include "chunkwiseError.h"
+#include "commandLine.h"
 #include "commandRun.h"
-#include "commandWarnings.h"
+#include "commandSignals.h"
+#include "fileImage.h"
 
-#include "itkMultiThreaderBase.h"
+#include "itkMacro.h"
+#include "itkObject.h"
 
 #include <cstdlib>
 #include <exception>
@@ -22,37 +22,43 @@ namespace
 {
 
 /** The pieces of images go back to the system when they are freed; kept by the C library they would be held beside what
- * --memory allows. */
+ * --memory allows. Arenas for each thread would be, too. */
 void
 GiveMemoryBack()
 {
 #if defined(__GLIBC__)
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_ARENA_MAX, 2);
 #endif
-}
-
-/** The part of an exception's text that is for users, on one line. */
-std::string
-OneLine(const itk::ExceptionObject & error)
-{
-  std::string text = error.GetDescription();
-  // "ITK ERROR: ClassName(0x1234): " comes before what itkExceptionMacro was given.
-  const auto address = text.find("(0x");
-  const auto end = text.find("): ", address == std::string::npos ? 0 : address);
-  if (address != std::string::npos && end != std::string::npos)
-  {
-    text.erase(0, end + 3);
-  }
-  return command::JoinLines(text);
 }
 
 /** HDF5 throws while it closes a file on a full disk, where nobody can catch it. */
 [[noreturn]] void
 EndEarly()
 {
-  command::OutputFile::RemoveUnfinished();
+  chunkwise::files::RemoveUnfinished();
   std::cerr << "chunkwise: a library gave up, perhaps because the disk is full" << std::endl;
   std::_Exit(1);
+}
+
+/** Prints to standard output and notices where that is full. */
+int
+Print(const std::string & text)
+{
+  std::cout << text << std::flush;
+  if (!std::cout)
+  {
+    std::cerr << "chunkwise: standard output cannot be written" << std::endl;
+    return 1;
+  }
+  return 0;
+}
+
+int
+Fail(const std::string & message, int status)
+{
+  std::cerr << "chunkwise: " << command::JoinLines(message) << std::endl;
+  return status;
 }
 
 } // namespace
@@ -62,51 +68,47 @@ main(int argc, char ** argv)
 {
   GiveMemoryBack();
   std::set_terminate(EndEarly);
+  itk::Object::SetGlobalWarningDisplay(false);
+  command::CommandLine line;
   try
   {
-    const command::Arguments arguments = command::ParseArguments(argc, argv);
-    if (arguments.threads)
-    {
-      itk::MultiThreaderBase::SetGlobalMaximumNumberOfThreads(arguments.threads);
-      itk::MultiThreaderBase::SetGlobalDefaultNumberOfThreads(arguments.threads);
-    }
-    command::ShowWarnings(!arguments.quiet);
+    line = command::ParseCommandLine(argc, argv);
     command::CatchSignals();
-    if (arguments.devicesOnly)
-    {
-      command::PrintDevices();
-    }
-    else
-    {
-      command::Run(arguments);
-    }
-    return 0;
+    command::Run(line);
+    return Print("");
   }
   catch (const command::TextRequested & requested)
   {
-    std::cout << requested.text;
-    return 0;
+    return Print(requested.text);
   }
   catch (const command::ArgumentError & error)
   {
-    std::cerr << "chunkwise: " << error.what() << std::endl;
-    return 2;
+    return Fail(error.what(), 2);
   }
-  catch (const itk::ProcessAborted &)
+  catch (const chunkwise::ParameterError & error)
   {
-    std::cerr << "chunkwise: interrupted" << std::endl;
+    return Fail(command::WithOptionNames(error.what(), line), 2);
   }
-  catch (const itk::ExceptionObject & error)
+  catch (const chunkwise::Aborted &)
   {
-    std::cerr << "chunkwise: " << OneLine(error) << std::endl;
+    Fail("interrupted", 1);
+  }
+  catch (const command::Interrupted & error)
+  {
+    Fail(error.what(), 1);
   }
   catch (const std::bad_alloc &)
   {
-    std::cerr << "chunkwise: out of memory; a smaller --memory streams in more divisions" << std::endl;
+    return Fail("out of memory; a smaller --memory streams in more divisions", 1);
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    return Fail(error.GetDescription(), 1);
   }
   catch (const std::exception & error)
   {
-    std::cerr << "chunkwise: " << command::JoinLines(error.what()) << std::endl;
+    return Fail(error.what(), 1);
   }
+  command::DieBySignal();
   return 1;
 }

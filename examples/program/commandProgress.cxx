@@ -1,66 +1,25 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "commandProgress.h"
 
-#include "itkCommand.h"
+#include "commandSignals.h"
 
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <string>
 
 namespace command
 {
 
-namespace
-{
-
-volatile std::sig_atomic_t interrupted = 0;
-
-void
-NoteSignal(int)
-{
-  interrupted = 1;
-}
-
-} // namespace
-
-void
-CatchSignals()
-{
-  std::signal(SIGINT, NoteSignal);
-  std::signal(SIGTERM, NoteSignal);
-  std::signal(SIGHUP, NoteSignal);
-}
-
-bool
-WasInterrupted()
-{
-  return interrupted != 0;
-}
-
-Progress::Progress(itk::ProcessObject & filter, unsigned int divisions, std::uint64_t voxels, bool show)
-  : m_Filter(filter)
-  , m_Divisions(divisions)
-  , m_Voxels(voxels)
+Progress::Progress(std::int64_t voxels, bool show)
+  : m_Voxels(voxels)
   , m_Show(show && isatty(STDERR_FILENO))
   , m_Start(std::chrono::steady_clock::now())
   , m_LastDrawn(m_Start)
-{
-  m_Tags[0] = filter.AddObserver(itk::ProgressEvent(), [this](const itk::EventObject &) {
-    if (WasInterrupted())
-    {
-      m_Filter.AbortGenerateDataOn();
-    }
-    Draw((m_Done + m_Filter.GetProgress()) / m_Divisions);
-  });
-  m_Tags[1] = filter.AddObserver(itk::EndEvent(), [this](const itk::EventObject &) { ++m_Done; });
-}
+{}
 
 Progress::~Progress()
 {
-  m_Filter.RemoveObserver(m_Tags[0]);
-  m_Filter.RemoveObserver(m_Tags[1]);
   if (m_Show)
   {
     std::fputs("\r\x1b[K", stderr);
@@ -68,7 +27,21 @@ Progress::~Progress()
 }
 
 void
-Progress::Draw(double fraction)
+Progress::BeginPart(double first, double share)
+{
+  m_First = first;
+  m_Share = share;
+  this->UpdateProgress(0.0);
+}
+
+bool
+Progress::ShouldAbort()
+{
+  return WasInterrupted();
+}
+
+void
+Progress::UpdateProgress(double fractionOfPart)
 {
   const auto now = std::chrono::steady_clock::now();
   if (!m_Show || now - m_LastDrawn < std::chrono::milliseconds(100))
@@ -77,6 +50,7 @@ Progress::Draw(double fraction)
   }
   m_LastDrawn = now;
   constexpr int width = 40;
+  const double  fraction = m_First + m_Share * fractionOfPart;
   const double  seconds = std::chrono::duration<double>(now - m_Start).count();
   const int     filled = static_cast<int>(fraction * width);
   const double  left = fraction > 0.0 ? seconds / fraction - seconds : 0.0;

@@ -2,7 +2,7 @@
 #ifndef commandProgress_h
 #define commandProgress_h
 
-#include "itkProcessObject.h"
+#include "chunkwiseManager.h"
 
 #include <chrono>
 #include <cstdint>
@@ -10,39 +10,34 @@
 namespace command
 {
 
-/** Follows a filter that runs once for each division: draws a bar with rate and time left on a terminal, and aborts the
- * filter when the process was asked to end (SIGINT, SIGTERM, SIGHUP). */
-class Progress
+/** Draws a bar on the terminal, and lets signals end a run. */
+class Progress : public chunkwise::Monitor
 {
 public:
-  /** `show`: draw, if standard error is a terminal. */
-  Progress(itk::ProcessObject & filter, unsigned int divisions, std::uint64_t voxels, bool show);
-  ~Progress();
+  /** `voxels` of the whole output; a bar only if `show` and standard error is a terminal. */
+  Progress(std::int64_t voxels, bool show);
+  ~Progress() override;
   Progress(const Progress &) = delete;
   Progress &
   operator=(const Progress &) = delete;
 
-private:
+  /** What comes next is this part of the whole. */
   void
-  Draw(double fraction);
+  BeginPart(double first, double share);
 
-  itk::ProcessObject &                  m_Filter;
-  unsigned int                          m_Divisions;
-  std::uint64_t                         m_Voxels;
+  void
+  UpdateProgress(double fraction) override;
+  bool
+  ShouldAbort() override;
+
+private:
+  std::int64_t                          m_Voxels;
   bool                                  m_Show;
-  unsigned int                          m_Done{ 0 };
-  unsigned long                         m_Tags[2];
+  double                                m_First{ 0 };
+  double                                m_Share{ 1 };
   std::chrono::steady_clock::time_point m_Start;
   std::chrono::steady_clock::time_point m_LastDrawn;
 };
-
-/** Makes SIGINT, SIGTERM and SIGHUP end the work, so that nothing unfinished stays behind. */
-void
-CatchSignals();
-
-/** Whether one of them arrived. */
-bool
-WasInterrupted();
 
 } // namespace command
 

@@ -12,7 +12,7 @@ namespace command
 /** How a file is streamed. */
 struct Divisions
 {
-  unsigned int  count{ 1 };
+  std::int64_t  count{ 1 };
   unsigned int  axis{ 0 };      ///< that is divided
   std::uint64_t bytesRead{ 0 }; ///< by the whole run, halos included
   std::uint64_t bytesWritten{ 0 };

@@ -1,10 +1,28 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "commandInputFile.h"
 #include "commandRun.h"
 
-#include "itkImageIOFactory.h"
+#include "chunkwiseError.h"
+#include "chunkwiseRegions.h"
+#include "chunkwiseSummedAreaTableCarry.h"
+#include "commandDevices.h"
+#include "commandInputs.h"
+#include "commandKernels.h"
+#include "commandMemory.h"
+#include "commandProgress.h"
+#include "commandReport.h"
+#include "commandSignals.h"
+#include "commandStatistics.h"
+#include "commandWindows.h"
+#include "fileImage.h"
 
-#include "chunkwiseGeometry.h"
+#include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSummedAreaTableOperation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <sstream>
 
 namespace command
 {
@@ -12,75 +30,790 @@ namespace command
 namespace
 {
 
-chunkwise::PixelKind
-KindOf(const itk::ImageIOBase & io, const std::string & file)
+using chunkwise::Box;
+using chunkwise::BufferView;
+using chunkwise::Coordinates;
+using chunkwise::MaxDimension;
+using chunkwise::PixelKind;
+
+bool
+IsSigned(PixelKind kind)
 {
-  using Component = itk::IOComponentEnum;
-  switch (io.GetComponentType())
+  return !chunkwise::IsFloatingPoint(kind) && (static_cast<int>(kind) & 1) != 0;
+}
+
+/** Reads, filters and writes one file. */
+class FileRun
+{
+public:
+  explicit FileRun(const CommandLine & line);
+
+  void
+  PrintPlan();
+  void
+  Execute();
+
+private:
+  using Header = chunkwise::files::ImageHeader;
+
+  void
+  OpenInputs();
+  void
+  CheckSameSpace(const Header & other, const std::string & option) const;
+  void
+  ChooseKinds();
+  void
+  MakeOperation();
+  std::shared_ptr<const chunkwise::Operation>
+  MakeStage(const Stage & stage, const chunkwise::FilterImage & image) const;
+  void
+  PrepareOutput();
+
+  void
+  ChooseDivisions();
+  void
+  SetUpBudgets(std::uint64_t memory);
+  bool
+  UsesDevices() const;
+  Box
+  GetPiece(std::int64_t i, std::int64_t count) const;
+  Box
+  GetInputBox(const Box & output) const;
+  Divisions
+  MakeDivisions(std::int64_t requested) const;
+  std::uint64_t
+  GetBytesOf(const Box & output, std::uint64_t * read = nullptr) const;
+  void
+  RequireStreaming(const std::string & why) const;
+  chunkwise::ExecutionRequest
+  MakeRequest(const Box & output) const;
+  chunkwise::Plan
+  PlanOf(std::int64_t count) const;
+
+  void
+  RunPieces(chunkwise::ImageSink & sink);
+  void
+  AdvanceTable(const BufferView & input, const Box & piece);
+  void
+  PrintHeader(std::ostream & os) const;
+  void
+  Warn(const std::string & text) const;
+
+  const CommandLine &                                        m_Line;
+  std::unique_ptr<chunkwise::Executor>                       m_Executor;
+  std::vector<std::unique_ptr<chunkwise::files::FileSource>> m_Sources;    ///< IN first
+  std::vector<InputWindow>                                   m_Windows;    ///< in the operation's order
+  std::size_t                                                m_First{ 0 }; ///< IN among the windows
+  std::shared_ptr<const chunkwise::Operation>                m_Operation;
+  chunkwise::SideData                                        m_Carry; ///< of a table, between divisions
+
+  Box       m_Image{};  ///< all of IN
+  Box       m_Output{}; ///< the part that the output has
+  PixelKind m_InputKind{ PixelKind::UInt8 };
+  PixelKind m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
+  PixelKind m_OutputKind{ PixelKind::UInt8 };   ///< of the file
+  bool      m_CountsLimits{ false };            ///< voxels may have been cut within the operation
+  Header    m_OutputHeader;
+  int       m_Axis{ 0 }; ///< that divisions follow each other along
+
+  chunkwise::BackendChoice m_Backend{ chunkwise::BackendChoice::Auto };
+  chunkwise::Budgets       m_Budgets{};
+  std::uint64_t            m_Own{ 0 };  ///< bytes beside the divisions, scratch and pinned memory
+  std::uint64_t            m_Room{ 0 }; ///< bytes for the divisions
+  Divisions                m_Divisions;
+
+  std::int64_t               m_Cut{ 0 };
+  std::int64_t               m_AtLimits{ 0 };
+  chunkwise::ExecutionReport m_Report;
+  double                     m_Seconds[3]{}; ///< reading, computing, writing
+};
+
+FileRun::FileRun(const CommandLine & line)
+  : m_Line(line)
+  , m_Executor(chunkwise::MakeThreadExecutor(line.threads))
+  , m_Backend(line.backend)
+{
+  this->OpenInputs();
+  this->ChooseKinds();
+  this->MakeOperation();
+  this->PrepareOutput();
+  this->ChooseDivisions();
+}
+
+void
+FileRun::OpenInputs()
+{
+  m_Sources.push_back(OpenInput(m_Line.input, "IN"));
+  m_Image = Box::FromExtent(m_Sources.front()->GetExtent());
+  if (m_Image.IsEmpty())
   {
-    case Component::UCHAR:
-      return chunkwise::PixelKindOf<unsigned char>();
-    case Component::CHAR:
-      return chunkwise::PixelKindOf<signed char>();
-    case Component::USHORT:
-      return chunkwise::PixelKindOf<unsigned short>();
-    case Component::SHORT:
-      return chunkwise::PixelKindOf<short>();
-    case Component::UINT:
-      return chunkwise::PixelKindOf<unsigned int>();
-    case Component::INT:
-      return chunkwise::PixelKindOf<int>();
-    case Component::ULONG:
-      return chunkwise::PixelKindOf<unsigned long>();
-    case Component::LONG:
-      return chunkwise::PixelKindOf<long>();
-    case Component::ULONGLONG:
-      return chunkwise::PixelKindOf<unsigned long long>();
-    case Component::LONGLONG:
-      return chunkwise::PixelKindOf<long long>();
-    case Component::FLOAT:
-      return chunkwise::PixelKindOf<float>();
-    case Component::DOUBLE:
-      return chunkwise::PixelKindOf<double>();
-    default:
-      throw WorkError("IN: " + file + " has voxels of a type that cannot be processed: " +
-                      itk::ImageIOBase::GetComponentTypeAsString(io.GetComponentType()));
+    throw WorkError("IN: " + m_Line.input + " has no voxels");
+  }
+  for (const chunkwise::InputDescription & input : m_Line.stages.front().filter->furtherInputs)
+  {
+    const auto given = m_Line.furtherInputs.find(input.name);
+    if (given != m_Line.furtherInputs.end())
+    {
+      m_Sources.push_back(OpenInput(given->second, "--" + input.option));
+      this->CheckSameSpace(m_Sources.back()->GetHeader(), "--" + input.option + ": " + given->second);
+    }
+  }
+}
+
+void
+FileRun::CheckSameSpace(const Header & other, const std::string & option) const
+{
+  const Header & first = m_Sources.front()->GetHeader();
+  if (first.extent != other.extent)
+  {
+    throw WorkError(option + " has " + ToString(other.extent) + " voxels, IN has " + ToString(first.extent));
+  }
+  // As itk::ImageToImageFilter compares, in voxels.
+  constexpr double tolerance = 1e-6;
+  for (int a = 0; a < first.dimension; ++a)
+  {
+    const double unit = tolerance * std::abs(first.spacing[0]);
+    bool         same =
+      std::abs(first.spacing[a] - other.spacing[a]) <= unit && std::abs(first.origin[a] - other.origin[a]) <= unit;
+    for (int b = 0; b < first.dimension; ++b)
+    {
+      same = same && std::abs(first.direction[a][b] - other.direction[a][b]) <= tolerance;
+    }
+    if (!same)
+    {
+      throw WorkError(option + " does not lie where IN does: spacing, origin or direction differ along axis " +
+                      std::to_string(a));
+    }
+  }
+}
+
+void
+FileRun::ChooseKinds()
+{
+  const auto & furtherInputs = m_Line.stages.front().filter->furtherInputs;
+  m_InputKind = m_Sources.front()->GetKind();
+  std::size_t source = 1;
+  for (const chunkwise::InputDescription & input : furtherInputs)
+  {
+    if (m_Line.furtherInputs.count(input.name) != 0 && !input.ownKind)
+    {
+      // Inputs of different kinds meet in one that has all values of both.
+      m_InputKind = chunkwise::GetCommonKind(m_InputKind, m_Sources[source]->GetKind());
+    }
+    source += m_Line.furtherInputs.count(input.name);
+  }
+
+  const bool isReal = std::any_of(m_Line.stages.begin(), m_Line.stages.end(), [this](const Stage & stage) {
+    return chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind) != m_InputKind;
+  });
+  PixelKind  natural = m_InputKind;
+  for (const Stage & stage : m_Line.stages)
+  {
+    const PixelKind kind = chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind);
+    natural = PixelSize(kind) > PixelSize(natural) || chunkwise::IsFloatingPoint(kind) ? kind : natural;
+  }
+  m_OutputKind = m_Line.outputType.empty() ? natural : chunkwise::PixelKindFromName(m_Line.outputType);
+
+  // What the operation gives: the file's kind where it can and cuts nothing, else its natural kind, which is converted.
+  const bool isTable = m_Line.stages.front().filter->output == chunkwise::DefaultOutput::Sum;
+  const bool givesReals = chunkwise::IsFloatingPoint(m_OutputKind);
+  const bool isWide = PixelSize(m_InputKind) == 8 && !chunkwise::IsFloatingPoint(m_InputKind);
+  m_ComputedKind = isTable || givesReals ? m_OutputKind : natural;
+  if (isReal && !isTable && isWide && m_OutputKind == m_InputKind)
+  {
+    // float64 has not all of them: the operation's own 64-bit integers have, but nobody counts what it cuts.
+    m_ComputedKind = m_OutputKind;
+    m_CountsLimits = true;
+  }
+  // Domes and basins of a signed type can be higher than it has numbers.
+  const std::string & name = m_Line.name;
+  m_CountsLimits =
+    m_CountsLimits || (IsSigned(m_InputKind) && (name == "h-convex" || name == "h-concave" || name == "clear-border"));
+}
+
+std::shared_ptr<const chunkwise::Operation>
+FileRun::MakeStage(const Stage & stage, const chunkwise::FilterImage & image) const
+{
+  chunkwise::FilterParameters parameters;
+  for (const auto & given : stage.texts)
+  {
+    const chunkwise::ParameterDescription & parameter = *stage.filter->FindParameter(given.first);
+    if (parameter.type == chunkwise::ParameterType::Kernel)
+    {
+      const bool isStack = parameter.name == "KernelImages";
+      parameters.Set(parameter.name, ReadKernels(given.second, parameter.option, image.dimension, isStack));
+    }
+    else
+    {
+      parameters.Set(parameter.name, chunkwise::ParseParameter(parameter, given.second));
+    }
+  }
+  return chunkwise::MakeFilterOperation(stage.filter->name, parameters, image);
+}
+
+void
+FileRun::MakeOperation()
+{
+  const Header &         header = m_Sources.front()->GetHeader();
+  chunkwise::FilterImage image;
+  image.dimension = header.dimension;
+  image.extent = header.extent;
+  image.inputKind = m_InputKind;
+  image.outputKind = m_ComputedKind;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    image.spacing[a] = header.spacing[a];
+    image.origin[a] = header.origin[a];
+    std::copy_n(header.direction[a], MaxDimension, image.direction[a]);
+  }
+  for (const auto & input : m_Line.furtherInputs)
+  {
+    image.furtherInputs.push_back(input.first);
+  }
+
+  const auto make = [&]() -> std::shared_ptr<const chunkwise::Operation> {
+    image.outputKind = m_ComputedKind;
+    if (m_Line.task != Task::Sequence)
+    {
+      image.inputKind = m_InputKind;
+      return this->MakeStage(m_Line.stages.front(), image);
+    }
+    auto sequence = std::make_shared<chunkwise::SequenceOperation>();
+    for (const Stage & stage : m_Line.stages)
+    {
+      // The first stage converts; the others have the output's kind.
+      image.inputKind = sequence->stages.empty() ? m_InputKind : m_ComputedKind;
+      sequence->stages.push_back(this->MakeStage(stage, image));
+    }
+    sequence->Validate(m_Image.Extents());
+    return sequence;
+  };
+  std::vector<PixelKind> kinds(1, m_InputKind);
+  std::size_t            source = 1;
+  for (const chunkwise::InputDescription & input : m_Line.stages.front().filter->furtherInputs)
+  {
+    if (m_Line.furtherInputs.count(input.name) != 0)
+    {
+      const PixelKind kind = input.ownKind ? m_Sources[source++]->GetKind() : m_InputKind;
+      kinds.insert(input.before ? kinds.begin() : kinds.end(), kind);
+    }
+  }
+  try
+  {
+    m_Operation = make();
+    m_Operation->CheckKinds(kinds, m_ComputedKind);
+  }
+  catch (const chunkwise::ParameterError &)
+  {
+    // What gives its input's kind alone, as a reconstruction, is converted afterwards.
+    const bool isTable = m_Line.stages.front().filter->output == chunkwise::DefaultOutput::Sum;
+    if (m_ComputedKind == m_InputKind || isTable ||
+        m_Line.stages.front().filter->output != chunkwise::DefaultOutput::Input)
+    {
+      throw;
+    }
+    m_ComputedKind = m_InputKind;
+    m_Operation = make();
+    m_Operation->CheckKinds(kinds, m_ComputedKind);
+  }
+
+  m_Output = m_Image;
+  if (m_Line.task == Task::Filter && m_Line.stages.front().filter->outputBox)
+  {
+    chunkwise::FilterParameters parameters;
+    for (const auto & given : m_Line.stages.front().texts)
+    {
+      const auto & parameter = *m_Line.stages.front().filter->FindParameter(given.first);
+      parameters.Set(parameter.name,
+                     parameter.type == chunkwise::ParameterType::Kernel
+                       ? chunkwise::ParameterValue(ReadKernels(given.second, parameter.option, header.dimension, false))
+                       : chunkwise::ParseParameter(parameter, given.second));
+    }
+    m_Output = chunkwise::GetFilterOutputBox(m_Line.name, parameters, image);
+  }
+  m_Axis = MaxDimension - 1;
+  while (m_Axis > 0 && m_Image.Extent(m_Axis) == 1)
+  {
+    --m_Axis;
+  }
+
+  source = 1;
+  m_Windows.emplace_back(*m_Sources.front(), m_InputKind, m_Axis);
+  for (const chunkwise::InputDescription & input : m_Line.stages.front().filter->furtherInputs)
+  {
+    if (m_Line.furtherInputs.count(input.name) != 0)
+    {
+      chunkwise::files::FileSource & further = *m_Sources[source++];
+      InputWindow                    window(further, input.ownKind ? further.GetKind() : m_InputKind, m_Axis);
+      m_First += input.before ? 1 : 0;
+      m_Windows.insert(input.before ? m_Windows.begin() : m_Windows.end(), std::move(window));
+    }
+  }
+}
+
+void
+FileRun::PrepareOutput()
+{
+  m_OutputHeader = m_Sources.front()->GetHeader();
+  m_OutputHeader.kind = m_OutputKind;
+  m_OutputHeader.extent = m_Output.Extents();
+  for (int row = 0; row < m_OutputHeader.dimension; ++row)
+  {
+    for (int a = 0; a < m_OutputHeader.dimension; ++a)
+    {
+      m_OutputHeader.origin[row] +=
+        m_OutputHeader.direction[row][a] * m_OutputHeader.spacing[a] * static_cast<double>(m_Output.lower[a]);
+    }
+  }
+  chunkwise::files::CheckOutput(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
+}
+
+bool
+FileRun::UsesDevices() const
+{
+  return m_Backend != chunkwise::BackendChoice::CPU && !chunkwise::Manager::GetGlobal().GetDevices().empty();
+}
+
+Box
+FileRun::GetPiece(std::int64_t i, std::int64_t count) const
+{
+  Box                piece = m_Output;
+  const std::int64_t extent = m_Output.Extent(m_Axis);
+  // Without a product that could be too large.
+  const std::int64_t each = extent / count;
+  const std::int64_t rest = extent % count;
+  piece.lower[m_Axis] = m_Output.lower[m_Axis] + i * each + std::min(i, rest);
+  piece.upper[m_Axis] = piece.lower[m_Axis] + each + (i < rest ? 1 : 0);
+  return piece;
+}
+
+Box
+FileRun::GetInputBox(const Box & output) const
+{
+  const auto * const table = dynamic_cast<const chunkwise::SummedAreaTableOperation *>(m_Operation.get());
+  if (table)
+  {
+    // Pieces in order hand their sums on.
+    return output;
+  }
+  return chunkwise::GetInputBox(*m_Operation, output, m_Image);
+}
+
+std::uint64_t
+FileRun::GetBytesOf(const Box & output, std::uint64_t * read) const
+{
+  const Box     input = this->GetInputBox(output);
+  std::uint64_t bytes = static_cast<std::uint64_t>(output.NumberOfVoxels()) * PixelSize(m_ComputedKind);
+  if (m_ComputedKind != m_OutputKind)
+  {
+    Box piece = output;
+    piece.upper[m_Axis] =
+      std::min(piece.upper[m_Axis], piece.lower[m_Axis] + PlanesOfAPiece(output, m_Axis, m_OutputKind));
+    bytes += static_cast<std::uint64_t>(piece.NumberOfVoxels()) * PixelSize(m_OutputKind);
+  }
+  for (const InputWindow & window : m_Windows)
+  {
+    bytes += window.GetBytes(input);
+  }
+  if (read)
+  {
+    *read += static_cast<std::uint64_t>(input.NumberOfVoxels()) * PixelSize(m_Sources.front()->GetKind());
+  }
+  return bytes;
+}
+
+Divisions
+FileRun::MakeDivisions(std::int64_t requested) const
+{
+  Divisions divisions;
+  divisions.axis = static_cast<unsigned int>(m_Axis);
+  // What depends on the whole axis has one division along it.
+  const bool whole = chunkwise::NeedsWholeAxis(*m_Operation, m_Axis, m_Image);
+  divisions.count = whole ? 1 : std::max<std::int64_t>(1, std::min(requested, m_Output.Extent(m_Axis)));
+  divisions.bytesWritten = static_cast<std::uint64_t>(m_Output.NumberOfVoxels()) * PixelSize(m_OutputKind);
+  // The first piece is as large as any, the second begins and ends within the image.
+  for (const std::int64_t i :
+       { std::int64_t{ 0 }, std::min<std::int64_t>(1, divisions.count - 1), divisions.count / 2, divisions.count - 1 })
+  {
+    divisions.bytesAtOnce = std::max(divisions.bytesAtOnce, this->GetBytesOf(this->GetPiece(i, divisions.count)));
+  }
+  const Box all = this->GetInputBox(m_Output);
+  divisions.bytesRead = static_cast<std::uint64_t>(all.NumberOfVoxels()) * PixelSize(m_Sources.front()->GetKind());
+  return divisions;
+}
+
+chunkwise::ExecutionRequest
+FileRun::MakeRequest(const Box & output) const
+{
+  chunkwise::ExecutionRequest request;
+  request.operation = m_Operation;
+  request.image = m_Image;
+  request.region = output;
+  request.backend = m_Backend;
+  request.devices = m_Line.devices;
+  request.budgets = m_Budgets;
+  request.executor = m_Executor.get();
+  const Box input = this->GetInputBox(output);
+  for (const InputWindow & window : m_Windows)
+  {
+    request.inputs.push_back(chunkwise::DenseView(nullptr, window.GetKind(), input));
+  }
+  request.output = chunkwise::DenseView(nullptr, m_ComputedKind, output);
+  return request;
+}
+
+chunkwise::Plan
+FileRun::PlanOf(std::int64_t count) const
+{
+  return chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeRequest(this->GetPiece(count / 2, count)));
+}
+
+/** What contexts of devices and their kernels take of the host's memory; known only once they are there. */
+std::uint64_t
+MemoryOfContexts(std::size_t devices)
+{
+  constexpr std::uint64_t first = 128;
+  constexpr std::uint64_t each = 64;
+  return devices > 0 ? (first + each * devices) << 20 : 0;
+}
+
+void
+FileRun::SetUpBudgets(std::uint64_t memory)
+{
+  // To look for devices takes memory itself.
+  const std::size_t   found = this->UsesDevices() ? chunkwise::Manager::GetGlobal().GetDevices().size() : 0;
+  const std::uint64_t ofContexts = MemoryOfContexts(found);
+  // The program itself, and room for what the file formats and the threads take.
+  m_Own = GetPeakMemory() + (std::uint64_t{ 16 } << 20);
+  for (const auto & source : m_Sources)
+  {
+    m_Own += source->GetAccess().heldBytes;
+  }
+  m_Own += chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader).heldBytes;
+  // Devices are to have as much again for pinned memory and divisions.
+  const bool forgoesDevices =
+    ofContexts > 0 && memory < m_Own + 2 * ofContexts && m_Line.backend == chunkwise::BackendChoice::Auto;
+  if (forgoesDevices)
+  {
+    m_Backend = chunkwise::BackendChoice::CPU;
+    this->Warn("the CPU computes: --memory leaves too little beside the " +
+               FormatBytes(static_cast<double>(ofContexts)) + " that devices take of the host's");
+  }
+  const std::size_t devices = forgoesDevices ? 0 : found;
+  m_Own += devices > 0 ? ofContexts : 0;
+  if (memory <= m_Own)
+  {
+    throw WorkError("--memory: " + FormatBytes(static_cast<double>(memory)) + " is less than the " +
+                    FormatNeed(m_Own + (std::uint64_t{ 1 } << 20)) + " that the program itself needs");
+  }
+  m_Room = memory - m_Own;
+  m_Budgets.device = m_Line.deviceMemory;
+  if (devices > 0)
+  {
+    m_Budgets.pinned = std::min<std::uint64_t>(m_Room / 4 / devices, std::uint64_t{ 256 } << 20);
+    m_Own += m_Budgets.pinned * devices;
+    m_Room -= m_Budgets.pinned * devices;
+  }
+}
+
+void
+FileRun::RequireStreaming(const std::string & why) const
+{
+  const std::string which = " in pieces: " + chunkwise::files::DescribeFormatsInPieces() + " can be";
+  if (!chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader).inPieces)
+  {
+    throw WorkError(why + "OUT " + m_Line.output + " cannot be written" + which);
+  }
+  for (const auto & source : m_Sources)
+  {
+    if (!source->GetAccess().inPieces)
+    {
+      throw WorkError(why + "IN " + source->GetFiles().front().string() + " cannot be read" + which);
+    }
+  }
+}
+
+void
+FileRun::ChooseDivisions()
+{
+  const std::uint64_t available = GetAvailableMemory();
+  const std::uint64_t memory = m_Line.memory ? m_Line.memory : available / 2;
+  this->SetUpBudgets(memory);
+  m_Budgets.device = m_Line.deviceMemory;
+  if (m_Line.divisions)
+  {
+    m_Divisions = this->MakeDivisions(m_Line.divisions);
+    if (m_Divisions.count > 1)
+    {
+      this->RequireStreaming("--divisions: ");
+    }
+    else if (m_Line.divisions > 1 && m_Output.Extent(m_Axis) > 1)
+    {
+      throw WorkError("--divisions: " + m_Line.name + " needs the whole image at once");
+    }
+    return;
+  }
+
+  const std::int64_t most = this->MakeDivisions(m_Output.Extent(m_Axis)).count;
+  const std::string  given = FormatBytes(static_cast<double>(memory));
+  std::uint64_t      need = 0;
+  // What is left beside a division is for scratch, a quarter of the room at least.
+  const auto fits = [&](std::int64_t count) {
+    const Divisions divisions = this->MakeDivisions(count);
+    need = m_Own + divisions.bytesAtOnce + divisions.bytesAtOnce / 3;
+    if (divisions.bytesAtOnce > m_Room - m_Room / 4)
+    {
+      return false;
+    }
+    m_Budgets.host = m_Room - divisions.bytesAtOnce;
+    try
+    {
+      this->PlanOf(divisions.count);
+      return true;
+    }
+    catch (const chunkwise::BudgetError & error)
+    {
+      need = m_Own + divisions.bytesAtOnce + std::max<std::uint64_t>(error.needed, divisions.bytesAtOnce / 3);
+      return false;
+    }
+  };
+  std::int64_t low = 0;
+  std::int64_t high = 1;
+  while (!fits(high))
+  {
+    if (high == most)
+    {
+      this->RequireStreaming("--memory: the image does not fit into " + given + ", and ");
+      throw WorkError("--memory: one of " + std::to_string(most) +
+                      (most == 1 ? " division needs " : " divisions needs ") + FormatNeed(need) + ", more than " +
+                      given);
+    }
+    low = high;
+    high = std::min(2 * high, most);
+  }
+  while (low + 1 < high)
+  {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  fits(high);
+  m_Divisions = this->MakeDivisions(high);
+  if (m_Divisions.count > 1)
+  {
+    this->RequireStreaming("--memory: the image does not fit into " + given + ", and ");
+  }
+  if (!m_Line.memory)
+  {
+    // Nobody asked for a limit on scratch.
+    m_Budgets.host = 0;
+  }
+}
+
+void
+FileRun::PrintHeader(std::ostream & os) const
+{
+  os << "image: " << m_Line.input << ", ";
+  for (int a = 0; a < m_OutputHeader.dimension; ++a)
+  {
+    os << (a ? " x " : "") << m_Image.Extent(a);
+  }
+  os << " voxels of " << chunkwise::PixelKindName(m_Sources.front()->GetKind()) << " to "
+     << chunkwise::PixelKindName(m_OutputKind) << ", " << m_Line.name << "\n";
+}
+
+void
+FileRun::PrintPlan()
+{
+  std::ostringstream os;
+  this->PrintHeader(os);
+  PrintDivisions(os, m_Divisions);
+  const chunkwise::Plan plan = this->PlanOf(m_Divisions.count);
+  command::PrintPlan(os, plan, m_OutputHeader.dimension, this->UsesDevices());
+  if (this->UsesDevices())
+  {
+    os << "expected: " << plan.seconds * static_cast<double>(m_Divisions.count)
+       << " s without reading and writing files\n";
+  }
+  else
+  {
+    os << "expected: unknown, the time model is that of CUDA devices\n";
+  }
+  std::cout << os.str();
+}
+
+void
+FileRun::Warn(const std::string & text) const
+{
+  if (!m_Line.quiet)
+  {
+    std::cerr << "chunkwise: " << JoinLines(text) << std::endl;
+  }
+}
+
+void
+FileRun::AdvanceTable(const BufferView & input, const Box & piece)
+{
+  auto next = std::make_shared<chunkwise::SummedAreaTableOperation>(
+    dynamic_cast<const chunkwise::SummedAreaTableOperation &>(*m_Operation));
+  next->begin = piece.upper[m_Axis];
+  if (piece.upper[m_Axis] < m_Image.upper[m_Axis])
+  {
+    next->carry = chunkwise::AdvanceCarry(dynamic_cast<const chunkwise::SummedAreaTableOperation &>(*m_Operation),
+                                          input,
+                                          m_ComputedKind,
+                                          piece,
+                                          *m_Executor);
+  }
+  m_Operation = next;
+}
+
+void
+FileRun::RunPieces(chunkwise::ImageSink & sink)
+{
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  const auto * const table = dynamic_cast<const chunkwise::SummedAreaTableOperation *>(m_Operation.get());
+  const bool         handsOn = table && table->Sweeps() && table->GetSweepAxis(m_Image.Extents()) == m_Axis;
+
+  std::uint64_t              largestOutput = 0;
+  std::vector<std::uint64_t> largestInputs(m_Windows.size(), 0);
+  for (std::int64_t i = 0; i < m_Divisions.count; ++i)
+  {
+    const Box piece = this->GetPiece(i, m_Divisions.count);
+    largestOutput =
+      std::max(largestOutput, static_cast<std::uint64_t>(piece.NumberOfVoxels()) * PixelSize(m_ComputedKind));
+    for (std::size_t w = 0; w < m_Windows.size(); ++w)
+    {
+      const Box input = this->GetInputBox(piece);
+      largestInputs[w] = std::max(
+        largestInputs[w], static_cast<std::uint64_t>(input.NumberOfVoxels()) * PixelSize(m_Windows[w].GetKind()));
+    }
+  }
+  const std::unique_ptr<unsigned char[]> memory(new unsigned char[largestOutput]);
+  for (std::size_t w = 0; w < m_Windows.size(); ++w)
+  {
+    m_Windows[w].Allocate(largestInputs[w]);
+  }
+
+  Progress    progress(m_Output.NumberOfVoxels(), !m_Line.quiet);
+  Coordinates offset{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    offset[a] = -m_Output.lower[a];
+  }
+  for (std::int64_t i = 0; i < m_Divisions.count; ++i)
+  {
+    progress.BeginPart(static_cast<double>(i) / static_cast<double>(m_Divisions.count),
+                       1.0 / static_cast<double>(m_Divisions.count));
+    const Box                   piece = this->GetPiece(i, m_Divisions.count);
+    chunkwise::ExecutionRequest request = this->MakeRequest(piece);
+    auto                        start = Clock::now();
+    for (std::size_t w = 0; w < m_Windows.size(); ++w)
+    {
+      request.inputs[w] = m_Windows[w].Load(request.inputs[w].box);
+    }
+    request.output.data = memory.get();
+    m_Seconds[0] += since(start);
+
+    start = Clock::now();
+    m_Report = chunkwise::Manager::GetGlobal().Execute(request, &progress);
+    if (handsOn)
+    {
+      this->AdvanceTable(request.inputs[m_First], piece);
+    }
+    if (m_CountsLimits)
+    {
+      m_AtLimits += CountVoxelsAtLimits(request.output);
+    }
+    m_Seconds[1] += since(start);
+    if (i == 0)
+    {
+      for (const std::string & warning : m_Report.warnings)
+      {
+        this->Warn(warning);
+      }
+    }
+
+    start = Clock::now();
+    m_Cut += WriteVoxels(sink, request.output, offset, m_Axis);
+    m_Seconds[2] += since(start);
+  }
+}
+
+void
+FileRun::Execute()
+{
+  if (m_Line.verbose)
+  {
+    this->PrintHeader(std::cerr);
+    PrintDivisions(std::cerr, m_Divisions);
+    command::PrintPlan(std::cerr, this->PlanOf(m_Divisions.count), m_OutputHeader.dimension, this->UsesDevices());
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto sink = chunkwise::files::CreateImage(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
+  this->RunPieces(*sink);
+  ThrowIfInterrupted();
+  {
+    const NoSudden now;
+    sink->Finish();
+  }
+
+  std::string losses;
+  for (const std::string & loss : sink->GetLosses())
+  {
+    losses += (losses.empty() ? "" : ", ") + loss;
+  }
+  if (!losses.empty())
+  {
+    this->Warn("the format of " + m_Line.output + " cannot hold the image's " + losses);
+  }
+  if (m_Cut > 0)
+  {
+    this->Warn(std::to_string(m_Cut) + " voxels were outside of " + chunkwise::PixelKindName(m_OutputKind) +
+               " and were cut to its range; --output-type float32 or float64 keeps them");
+  }
+  if (m_AtLimits > 0)
+  {
+    this->Warn(std::to_string(m_AtLimits) + " voxels are at a limit of " + chunkwise::PixelKindName(m_ComputedKind) +
+               " and may have been cut to its range");
+  }
+  if (m_Line.verbose)
+  {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    std::cerr << "backend: " << m_Report.backend << "\ntime: " << seconds << " s, "
+              << 1e-6 * static_cast<double>(m_Output.NumberOfVoxels()) / seconds << " Mvoxel/s; reading "
+              << m_Seconds[0] << " s, computing " << m_Seconds[1] << " s, writing " << m_Seconds[2]
+              << " s\nfiles: " << FormatBytes(static_cast<double>(m_Sources.front()->GetBytesRead())) << " of IN read, "
+              << FormatBytes(static_cast<double>(sink->GetBytesWritten()))
+              << " written\npeak memory: " << FormatBytes(static_cast<double>(GetPeakMemory())) << "\n";
   }
 }
 
 } // namespace
 
 void
-Run(const Arguments & arguments)
+Run(const CommandLine & line)
 {
-  const auto io =
-    itk::ImageIOFactory::CreateImageIO(arguments.input.c_str(), itk::ImageIOFactory::IOFileModeEnum::ReadMode);
-  if (!io)
+  switch (line.task)
   {
-    throw WorkError("IN: " + arguments.input + " is in no format that can be read");
+    case Task::Devices:
+      return PrintDevices();
+    case Task::Statistics:
+      return PrintStatistics(line);
+    case Task::Filter:
+    case Task::Sequence:
+      break;
   }
-  io->SetFileName(arguments.input);
-  io->ReadImageInformation();
-  if (io->GetNumberOfComponents() != 1)
+  FileRun run(line);
+  if (line.planOnly)
   {
-    throw WorkError("IN: " + arguments.input + " has " + std::to_string(io->GetNumberOfComponents()) +
-                    " components a voxel; only images with one can be processed");
+    run.PrintPlan();
   }
-  const chunkwise::PixelKind kind = KindOf(*io, arguments.input);
-  CheckThatDataIsComplete(arguments.input, static_cast<std::uint64_t>(io->GetImageSizeInBytes()));
-  switch (io->GetNumberOfDimensions())
+  else
   {
-    case 2:
-      return RunOfDimension<2>(arguments, kind);
-    case 3:
-      return RunOfDimension<3>(arguments, kind);
-    case 4:
-      return RunOfDimension<4>(arguments, kind);
-    case 5:
-      return RunOfDimension<5>(arguments, kind);
-    default:
-      throw WorkError("IN: " + arguments.input + " has " + std::to_string(io->GetNumberOfDimensions()) +
-                      " dimensions; two to five can be processed");
+    run.Execute();
   }
 }
 

@@ -2,40 +2,14 @@
 #ifndef commandStatistics_h
 #define commandStatistics_h
 
-#include "commandArguments.h"
-
-#include "itkChunkwiseStatisticsImageSink.h"
-#include "itkImageFileReader.h"
-
-#include <iomanip>
-#include <iostream>
-#include <limits>
+#include "commandLine.h"
 
 namespace command
 {
 
-/** Prints the sum, mean, minimum and maximum of an image. */
-template <typename TImage>
+/** Prints the statistics of an image, which is read in pieces, or the plan for that. */
 void
-PrintStatistics(const Arguments & arguments)
-{
-  using Print = typename itk::NumericTraits<typename TImage::PixelType>::PrintType;
-  const auto reader = itk::ImageFileReader<TImage>::New();
-  reader->SetFileName(arguments.input);
-  reader->ReleaseDataFlagOn();
-  reader->UpdateOutputInformation();
-  const auto sink = itk::ChunkwiseStatisticsImageSink<TImage>::New();
-  sink->SetInput(reader->GetOutput());
-  // Pieces of about 64 MiB, where the format can be read in pieces.
-  const auto bytes = reader->GetOutput()->GetLargestPossibleRegion().GetNumberOfPixels() *
-                     static_cast<std::uint64_t>(sizeof(typename TImage::PixelType));
-  sink->SetNumberOfStreamDivisions(arguments.divisions ? arguments.divisions
-                                                       : static_cast<unsigned int>(1 + (bytes >> 26)));
-  sink->Update();
-  std::cout << std::setprecision(std::numeric_limits<double>::max_digits10) << "sum: " << sink->GetSum()
-            << "\nmean: " << sink->GetMean() << "\nminimum: " << static_cast<Print>(sink->GetMinimum())
-            << "\nmaximum: " << static_cast<Print>(sink->GetMaximum()) << "\n";
-}
+PrintStatistics(const CommandLine & line);
 
 } // namespace command
 

@@ -170,10 +170,13 @@ GaussianParameters()
   return { sigma, spacing, cutoff };
 }
 
-/** The parameters that only itk::DiscreteGaussianImageFilter's kernel has. */
+/** The same with the choice of itk::DiscreteGaussianImageFilter's kernel. */
 std::vector<ParameterDescription>
-DiscreteParameters()
+GaussianParametersOfBothKernels()
 {
+  auto sampled = GaussianParameters();
+  sampled.back().onlyWithName = "Kernel";
+  sampled.back().onlyWithValue = "sampled";
   ParameterDescription variance;
   variance.name = "Variance";
   variance.type = ParameterType::Reals;
@@ -203,7 +206,12 @@ DiscreteParameters()
   width.defaultText = "32";
   width.minimum = 1;
   width.maximum = 1 << 24;
-  return { variance, kernel, error, width };
+  for (ParameterDescription * const ofDiscrete : { &error, &width })
+  {
+    ofDiscrete->onlyWithName = kernel.name;
+    ofDiscrete->onlyWithValue = "discrete";
+  }
+  return Join(sampled, { variance, kernel, error, width });
 }
 
 /** Transforms or sums; a kernel of a few voxels is faster directly. */
@@ -439,7 +447,7 @@ AddConvolutionFilters(std::vector<FilterDescription> & filters)
   row.name = "gaussian";
   row.group = gaussians;
   row.title = "Convolution with a Gaussian";
-  row.parameters = Join(Join(GaussianParameters(), DiscreteParameters()),
+  row.parameters = Join(GaussianParametersOfBothKernels(),
                         { FlagParameter("Transforms",
                                         "fft",
                                         "Through transforms: faster where sigma is more than some twenty voxels, "
@@ -454,7 +462,7 @@ AddConvolutionFilters(std::vector<FilterDescription> & filters)
   row.name = "highpass";
   row.group = gaussians;
   row.title = "The image minus its Gaussian";
-  row.parameters = Join(Join(GaussianParameters(), DiscreteParameters()), BoundaryParameters());
+  row.parameters = Join(GaussianParametersOfBothKernels(), BoundaryParameters());
   row.output = DefaultOutput::Real;
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
     auto operation = std::make_shared<HighPassOperation>();

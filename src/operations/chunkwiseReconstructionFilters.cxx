@@ -43,6 +43,11 @@ ReconstructionParameters()
   items.defaultText = "0";
   items.minimum = 0;
   items.maximum = ReconstructionOperation::MaxNodeItems;
+  for (ParameterDescription * const ofHeaps : { &heaps, &items })
+  {
+    ofHeaps->onlyWithName = method.name;
+    ofHeaps->onlyWithValue = "heaps";
+  }
   return { full, axes, method, heaps, items };
 }
 

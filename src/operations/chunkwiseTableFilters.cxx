@@ -27,7 +27,11 @@ AddTableFilters(std::vector<FilterDescription> & filters)
   row.name = "box";
   row.group = group;
   row.title = "A statistic over boxes that may have a radius for each voxel";
-  row.parameters = Join({ RadiusParameter(), statistic }, BoundaryParameters());
+  // Tables hold nothing beyond the edge.
+  ParameterDescription boundary = BoundaryParameters().front();
+  boundary.option.clear();
+  boundary.choices = { "renormalized" };
+  row.parameters = { RadiusParameter(), statistic, boundary, SpatialAxesParameter() };
   row.output = DefaultOutput::Real;
   row.furtherInputs = { { "RadiusImage",
                           "radius-image",

@@ -200,7 +200,9 @@ BoundaryParameters()
   boundary.name = "BoundaryCondition";
   boundary.option = "boundary";
   boundary.type = ParameterType::Choice;
-  boundary.help = "What windows see beyond the image's edge";
+  boundary.help =
+    "What windows see beyond the image's edge: nothing, the nearest voxel (SciPy's nearest), a constant, the "
+    "image mirrored with its edge voxel repeated (SciPy's reflect), or the opposite side (SciPy's wrap)";
   boundary.defaultText = "renormalized";
   boundary.choices = { "renormalized", "zero-flux", "constant", "mirror", "periodic" };
   ParameterDescription constant;
@@ -209,6 +211,8 @@ BoundaryParameters()
   constant.type = ParameterType::PixelValue;
   constant.help = "The value beyond the edge of the boundary condition constant";
   constant.defaultText = "0";
+  constant.onlyWithName = boundary.name;
+  constant.onlyWithValue = "constant";
   return { boundary, constant, SpatialAxesParameter() };
 }
 
@@ -219,7 +223,8 @@ ElementParameters()
   element.name = "Element";
   element.option = "element";
   element.type = ParameterType::Choice;
-  element.help = "The structuring element; a ball has the voxels whose centers are within radius + 1/2";
+  element.help = "The structuring element; a ball, as itk::FlatStructuringElement has it, the voxels whose centers are "
+                 "within radius + 1/2, a cross those along the axes";
   element.defaultText = "box";
   element.choices = { "box", "ball", "cross" };
   ParameterDescription kernel;

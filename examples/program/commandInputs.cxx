@@ -1,0 +1,40 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandInputs.h"
+
+#include "commandLine.h"
+
+#include <filesystem>
+
+namespace command
+{
+
+std::unique_ptr<chunkwise::files::FileSource>
+OpenInput(const std::string & file, const std::string & option)
+{
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored))
+  {
+    throw ArgumentError(option + ": there is no file " + file);
+  }
+  try
+  {
+    return chunkwise::files::OpenImage(file);
+  }
+  catch (const chunkwise::files::FileError & error)
+  {
+    throw WorkError(option + ": " + error.what());
+  }
+}
+
+chunkwise::files::OutputOptions
+GetOutputOptions(const std::vector<std::unique_ptr<chunkwise::files::FileSource>> & sources)
+{
+  chunkwise::files::OutputOptions options;
+  for (const auto & source : sources)
+  {
+    options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
+  }
+  return options;
+}
+
+} // namespace command

@@ -1,0 +1,24 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef commandInputs_h
+#define commandInputs_h
+
+#include "fileImage.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace command
+{
+
+/** Opens an image; an error names `option`. */
+std::unique_ptr<chunkwise::files::FileSource>
+OpenInput(const std::string & file, const std::string & option);
+
+/** What an output must know of the run: which files it must not replace. */
+chunkwise::files::OutputOptions
+GetOutputOptions(const std::vector<std::unique_ptr<chunkwise::files::FileSource>> & sources);
+
+} // namespace command
+
+#endif

@@ -1,0 +1,55 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandKernels.h"
+
+#include "commandLine.h"
+#include "commandWindows.h"
+#include "fileImage.h"
+
+namespace command
+{
+
+std::shared_ptr<const chunkwise::KernelStack>
+ReadKernels(const std::string & file, const std::string & option, int dimension, bool isStack)
+{
+  std::unique_ptr<chunkwise::files::FileSource> source;
+  try
+  {
+    source = chunkwise::files::OpenImage(file);
+  }
+  catch (const chunkwise::files::FileError & error)
+  {
+    throw WorkError("--" + option + ": " + error.what());
+  }
+  const chunkwise::Coordinates extent = source->GetExtent();
+  const int                    axes = dimension + (isStack ? 1 : 0);
+  for (int a = axes; a < source->GetHeader().dimension; ++a)
+  {
+    if (extent[a] > 1)
+    {
+      throw WorkError("--" + option + ": " + file + " has " + std::to_string(source->GetHeader().dimension) +
+                      " dimensions, there should be " + std::to_string(axes));
+    }
+  }
+  const auto          box = chunkwise::Box::FromExtent(extent);
+  std::vector<double> voxels(static_cast<std::size_t>(box.NumberOfVoxels()));
+  InputWindow         window(*source, chunkwise::PixelKind::Float64, chunkwise::MaxDimension - 1);
+  window.Allocate(voxels.size() * sizeof(double));
+  const chunkwise::BufferView view = window.Load(box);
+  std::copy_n(static_cast<const double *>(view.data), voxels.size(), voxels.begin());
+
+  auto stack = std::make_shared<chunkwise::KernelStack>();
+  for (int a = 0; a < dimension; ++a)
+  {
+    stack->extent[a] = extent[a];
+  }
+  const auto kernels = static_cast<std::size_t>(isStack && dimension < chunkwise::MaxDimension ? extent[dimension] : 1);
+  const std::size_t each = voxels.size() / kernels;
+  for (std::size_t i = 0; i < kernels; ++i)
+  {
+    const auto begin = voxels.begin() + static_cast<std::ptrdiff_t>(i * each);
+    stack->kernels.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(each));
+  }
+  return stack;
+}
+
+} // namespace command

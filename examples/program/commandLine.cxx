@@ -1,0 +1,569 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandLine.h"
+
+#include "chunkwiseError.h"
+#include "fileImage.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <sstream>
+
+namespace command
+{
+
+namespace
+{
+
+using chunkwise::FilterDescription;
+using chunkwise::ParameterDescription;
+using chunkwise::ParameterType;
+
+/** The texts that CLI11 fills in, before they become a CommandLine. */
+struct Texts
+{
+  std::string                        input;
+  std::string                        output;
+  std::map<std::string, std::string> parameters; ///< by the table's name
+  std::map<std::string, bool>        flags;
+  std::map<std::string, std::string> inputs;
+  std::vector<std::string>           steps;
+  std::map<std::string, std::string> common; ///< by the option's name
+  bool                               quiet{ false };
+  bool                               verbose{ false };
+};
+
+/** A word for what a parameter's value looks like. */
+std::string
+TypeName(const ParameterDescription & parameter)
+{
+  switch (parameter.type)
+  {
+    case ParameterType::Integer:
+      return "N";
+    case ParameterType::Real:
+      return "X";
+    case ParameterType::PixelValue:
+      return "VALUE";
+    case ParameterType::Kernel:
+      return "FILE";
+    case ParameterType::Choice:
+    {
+      std::string names;
+      for (const std::string & choice : parameter.choices)
+      {
+        names += (names.empty() ? "" : "|") + choice;
+      }
+      return names;
+    }
+    default:
+    {
+      const std::string number = parameter.type == ParameterType::Integers ? "N" : "X";
+      return parameter.count == chunkwise::ParameterCount::PerSpatialAxis ? number + "[," + number + "," + number + "]"
+             : parameter.count == chunkwise::ParameterCount::Two          ? number + "," + number
+                                                                          : number + ",...";
+    }
+  }
+}
+
+void
+AddParameters(CLI::App & app, const FilterDescription & filter, Texts & texts)
+{
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    if (parameter.option.empty())
+    {
+      continue;
+    }
+    const std::string option = "--" + parameter.option;
+    if (parameter.type == ParameterType::Flag)
+    {
+      app.add_flag(option, texts.flags[parameter.name], parameter.help);
+      continue;
+    }
+    std::string help = parameter.help;
+    if (!parameter.onlyWithName.empty())
+    {
+      help += "; only with --" + filter.FindParameter(parameter.onlyWithName)->option + " " + parameter.onlyWithValue;
+    }
+    if (!parameter.defaultText.empty())
+    {
+      help += " (" + parameter.defaultText + ")";
+    }
+    CLI::Option * const added = app.add_option(option, texts.parameters[parameter.name], help);
+    added->type_name(TypeName(parameter))
+      ->required(parameter.required)
+      ->take_last()
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  }
+  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  {
+    app.add_option("--" + input.option, texts.inputs[input.name], input.help)
+      ->type_name("FILE")
+      ->required(input.required);
+  }
+}
+
+/** The options of runs that write an image. */
+void
+AddCommonOptions(CLI::App & app, Texts & texts)
+{
+  const auto add = [&](const std::string & name, const std::string & type, const std::string & help) {
+    app.add_option("--" + name, texts.common[name], help)->type_name(type);
+  };
+  app.add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
+  app.add_option("OUT", texts.output, "Image to write; its ending says the format")->required();
+  add("backend", "auto|cpu|cuda", "Where to compute (auto)");
+  add("devices", "N,...", "Ordinals of the CUDA devices to use (all)");
+  add("memory", "SIZE", "Host memory for the run, as 512M or 1.5G (half of what there is)");
+  add("device-memory", "SIZE", "Memory of each device (80% of what is free)");
+  add("divisions", "N", "Stream in this many divisions, whatever the memory");
+  add("threads", "N", "Threads of the CPU (all)");
+  add("output-type",
+      "TYPE",
+      "uint8, int8, ... uint64, int64, float32 or float64 (the input's, or a real one where results are none of its)");
+  app.add_flag("--quiet", texts.quiet, "No progress and no warnings");
+  app.add_flag("--verbose", texts.verbose, "Print plan, backend, time and peak memory");
+}
+
+void
+AddSubcommands(CLI::App & app, Texts & texts)
+{
+  for (const FilterDescription & filter : chunkwise::GetFilters())
+  {
+    CLI::App * const sub = app.add_subcommand(filter.name, filter.title);
+    sub->group(filter.group);
+    AddCommonOptions(*sub, texts);
+    AddParameters(*sub, filter, texts);
+  }
+  CLI::App * const sequence = app.add_subcommand("sequence", "Several filters in one pass over the image");
+  sequence->group("Several at once");
+  AddCommonOptions(*sequence, texts);
+  sequence->add_option("--step", texts.steps, "A filter with its options, as \"mean --radius 2\"; once for each")
+    ->required()
+    ->allow_extra_args(false)
+    ->type_name("\"FILTER OPTIONS\"");
+  CLI::App * const statistics =
+    app.add_subcommand("statistics", "Print the sum, mean, minimum and maximum of an image");
+  statistics->group("Without an output");
+  statistics->add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
+  statistics->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
+  statistics->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
+}
+
+[[noreturn]] void
+Refuse(const std::string & option, const std::string & why)
+{
+  throw ArgumentError("--" + option + ": " + why);
+}
+
+std::int64_t
+ParseWhole(const std::string & option, const std::string & text, std::int64_t least, std::int64_t most)
+{
+  const std::string wanted = "is not a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+  try
+  {
+    const auto number = chunkwise::PixelValue::FromText(text);
+    if (number.IsOf(chunkwise::PixelKind::Int64) && number.As<std::int64_t>() >= least &&
+        number.As<std::int64_t>() <= most)
+    {
+      return number.As<std::int64_t>();
+    }
+  }
+  catch (const chunkwise::ParameterError &)
+  {
+    // The same words serve.
+  }
+  Refuse(option, "'" + text + "' " + wanted);
+}
+
+/** Bytes of "1536", "512M", "1.5G" or "2GiB". */
+std::uint64_t
+ParseSize(const std::string & option, const std::string & text)
+{
+  const std::size_t end = text.find_first_not_of("0123456789.");
+  std::string       unit = end == std::string::npos ? std::string() : text.substr(end);
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::toupper(c); });
+  const std::vector<std::string> units{ "", "K", "M", "G", "T" };
+  for (std::size_t i = 0; i < units.size(); ++i)
+  {
+    const bool isUnit = unit == units[i] || (i == 0 ? unit == "B" : unit == units[i] + "B" || unit == units[i] + "IB");
+    double     number = 0;
+    char *     rest = nullptr;
+    const std::string digits = text.substr(0, end);
+    number = std::strtod(digits.c_str(), &rest);
+    if (isUnit && !digits.empty() && *rest == '\0' && number > 0.0)
+    {
+      const double bytes = std::floor(std::ldexp(number, static_cast<int>(10 * i)));
+      if (bytes >= 1.0 && bytes < 9e18)
+      {
+        return static_cast<std::uint64_t>(bytes);
+      }
+    }
+  }
+  Refuse(option, "'" + text + "' is not a size, as 512M or 1.5G");
+}
+
+void
+ReadCommonOptions(const Texts & texts, CommandLine & line)
+{
+  const auto given = [&](const std::string & name) {
+    const auto found = texts.common.find(name);
+    return found == texts.common.end() ? std::string() : found->second;
+  };
+  const std::string backend = given("backend");
+  if (backend == "cpu" || backend == "cuda")
+  {
+    line.backend = backend == "cpu" ? chunkwise::BackendChoice::CPU : chunkwise::BackendChoice::CUDA;
+  }
+  else if (!backend.empty() && backend != "auto")
+  {
+    Refuse("backend", "'" + backend + "' is none of auto, cpu, cuda");
+  }
+  std::istringstream devices(given("devices"));
+  for (std::string device; std::getline(devices, device, ',');)
+  {
+    const auto ordinal = static_cast<int>(ParseWhole("devices", device, 0, 1023));
+    if (std::find(line.devices.begin(), line.devices.end(), ordinal) != line.devices.end())
+    {
+      Refuse("devices", device + " is given twice");
+    }
+    line.devices.push_back(ordinal);
+  }
+  if (line.backend == chunkwise::BackendChoice::CPU && (!line.devices.empty() || !given("device-memory").empty()))
+  {
+    Refuse(line.devices.empty() ? "device-memory" : "devices", "--backend cpu uses no device");
+  }
+  line.memory = given("memory").empty() ? 0 : ParseSize("memory", given("memory"));
+  line.deviceMemory = given("device-memory").empty() ? 0 : ParseSize("device-memory", given("device-memory"));
+  line.divisions =
+    given("divisions").empty() ? 0 : ParseWhole("divisions", given("divisions"), 1, std::int64_t{ 1 } << 40);
+  line.threads =
+    given("threads").empty() ? 0 : static_cast<unsigned int>(ParseWhole("threads", given("threads"), 1, 1 << 16));
+  line.outputType = given("output-type");
+  if (!line.outputType.empty())
+  {
+    try
+    {
+      chunkwise::PixelKindFromName(line.outputType);
+    }
+    catch (const chunkwise::ParameterError & error)
+    {
+      Refuse("output-type", error.what());
+    }
+  }
+  line.quiet = texts.quiet;
+  line.verbose = texts.verbose;
+  if (line.quiet && line.verbose)
+  {
+    Refuse("quiet", "contradicts --verbose");
+  }
+}
+
+/** The parameters that were given, checked as far as they can be without an image. */
+Stage
+ReadStage(const FilterDescription & filter, const Texts & texts, const CLI::App & sub)
+{
+  Stage stage;
+  stage.filter = &filter;
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    if (parameter.option.empty() || sub.count("--" + parameter.option) == 0)
+    {
+      continue;
+    }
+    if (parameter.type == ParameterType::Flag)
+    {
+      // A flag that is on by default is turned off by its option.
+      stage.texts[parameter.name] = parameter.defaultText == "on" ? "off" : "on";
+      continue;
+    }
+    const std::string & text = texts.parameters.at(parameter.name);
+    if (parameter.type != ParameterType::Kernel)
+    {
+      chunkwise::ParseParameter(parameter, text);
+    }
+    stage.texts[parameter.name] = text;
+  }
+  for (const auto & given : stage.texts)
+  {
+    const ParameterDescription & parameter = *filter.FindParameter(given.first);
+    if (parameter.onlyWithName.empty())
+    {
+      continue;
+    }
+    const ParameterDescription & other = *filter.FindParameter(parameter.onlyWithName);
+    const auto                   chosen = stage.texts.find(other.name);
+    if ((chosen == stage.texts.end() ? other.defaultText : chosen->second) != parameter.onlyWithValue)
+    {
+      Refuse(parameter.option, "it has an effect only with --" + other.option + " " + parameter.onlyWithValue);
+    }
+  }
+  return stage;
+}
+
+std::vector<std::string>
+LongOptionsOf(const CLI::App & app)
+{
+  std::vector<std::string> names;
+  for (const CLI::Option * const option : app.get_options())
+  {
+    for (const std::string & name : option->get_lnames())
+    {
+      names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+/** What CLI11 says of a wrong command line, in our words where ours are clearer. */
+[[noreturn]] void
+Explain(const CLI::ParseError & error, const CLI::App & app, const std::vector<std::string> & words)
+{
+  const CLI::App * sub = &app;
+  while (!sub->get_subcommands().empty())
+  {
+    sub = sub->get_subcommands().front();
+  }
+  if (dynamic_cast<const CLI::ExtrasError *>(&error))
+  {
+    const std::vector<std::string> known = LongOptionsOf(*sub);
+    for (const std::string & word : words)
+    {
+      const std::string name = word.substr(0, word.find('='));
+      if (word.compare(0, 2, "--") != 0 || std::find(known.begin(), known.end(), name) != known.end())
+      {
+        continue;
+      }
+      std::string nearest = chunkwise::NearestWord(name, known);
+      for (const std::string & option : known)
+      {
+        nearest = option.compare(0, name.size(), name) == 0 ? option : nearest;
+      }
+      throw ArgumentError(name + ": " + (sub == &app ? std::string("chunkwise") : sub->get_name()) +
+                          " has no such option" + (nearest.empty() ? "" : "; the nearest is " + nearest));
+    }
+  }
+  throw ArgumentError(JoinLines(error.what()));
+}
+
+/** Throws where the subcommand is none: CLI11 would complain of options that it then does not know. */
+void
+CheckSubcommand(const CLI::App & app, const std::vector<std::string> & words)
+{
+  const CLI::App * level = &app;
+  for (const std::string & word : words)
+  {
+    if (!word.empty() && word[0] == '-')
+    {
+      return;
+    }
+    std::vector<std::string> names;
+    const CLI::App *         next = nullptr;
+    for (const CLI::App * const sub : level->get_subcommands([](const CLI::App *) { return true; }))
+    {
+      names.push_back(sub->get_name());
+      next = sub->get_name() == word ? sub : next;
+    }
+    if (names.empty())
+    {
+      return;
+    }
+    if (!next)
+    {
+      const std::string nearest = chunkwise::NearestWord(word, names);
+      throw ArgumentError("'" + word + "' is no subcommand" +
+                          (nearest.empty() ? "; chunkwise --help lists them" : "; the nearest is '" + nearest + "'"));
+    }
+    level = next;
+  }
+  if (level == &app || !level->get_subcommands([](const CLI::App *) { return true; }).empty())
+  {
+    throw ArgumentError("a subcommand is missing; chunkwise --help lists them");
+  }
+}
+
+CommandLine
+Parse(const std::vector<std::string> & words);
+
+/** The steps of a sequence, each parsed as a command line of its own. */
+void
+ParseSteps(const Texts & texts, CommandLine & line)
+{
+  for (const std::string & text : texts.steps)
+  {
+    const std::string        where = "--step: \"" + text + "\": ";
+    std::istringstream       stream(text);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;)
+    {
+      words.push_back(word);
+      if (words.size() == 1)
+      {
+        words.push_back(line.input);
+        words.push_back(line.output);
+      }
+    }
+    for (const auto & common : texts.common)
+    {
+      if (std::find(words.begin(), words.end(), "--" + common.first) != words.end())
+      {
+        throw ArgumentError(where + "--" + common.first + " is for the whole sequence");
+      }
+    }
+    CommandLine step;
+    try
+    {
+      step = Parse(words);
+    }
+    catch (const ArgumentError & error)
+    {
+      throw ArgumentError(where + error.what());
+    }
+    if (step.task != Task::Filter || step.planOnly || !step.stages.front().filter->canBeStage ||
+        !step.furtherInputs.empty() || step.quiet || step.verbose)
+    {
+      throw ArgumentError(where + "it is not a filter that can be a step");
+    }
+    if (step.stages.front().texts.count("Valid"))
+    {
+      throw ArgumentError(where + "--valid changes the image's size, which no step can");
+    }
+    line.stages.push_back(step.stages.front());
+  }
+}
+
+CommandLine
+Parse(const std::vector<std::string> & words)
+{
+  CommandLine line;
+  Texts       texts;
+  CLI::App    app("Boundary-exact image filters for images of any size.", "chunkwise");
+  app.set_version_flag("--version", std::string("chunkwise ") + CHUNKWISE_VERSION);
+  app.require_subcommand(1);
+  AddSubcommands(app, texts);
+  app.add_subcommand("devices", "List the devices that can compute")->group("Without an output");
+  app.add_subcommand("formats", "List the formats of images")->group("Without an output");
+  CLI::App * const plan = app.add_subcommand("plan", "Print what a subcommand would do, without doing it");
+  plan->group("Without an output");
+  plan->require_subcommand(1);
+  AddSubcommands(*plan, texts);
+
+  CheckSubcommand(app, words);
+  try
+  {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  }
+  catch (const CLI::CallForHelp &)
+  {
+    const CLI::App * asked = &app;
+    while (!asked->get_subcommands().empty())
+    {
+      asked = asked->get_subcommands().front();
+    }
+    throw TextRequested{ asked->help() };
+  }
+  catch (const CLI::CallForVersion & version)
+  {
+    throw TextRequested{ std::string(version.what()) + "\n" };
+  }
+  catch (const CLI::ParseError & error)
+  {
+    Explain(error, app, words);
+  }
+
+  const CLI::App * sub = app.get_subcommands().front();
+  line.planOnly = sub == plan;
+  sub = line.planOnly ? plan->get_subcommands().front() : sub;
+  line.name = sub->get_name();
+  if (line.name == "formats")
+  {
+    throw TextRequested{ chunkwise::files::DescribeFormats() };
+  }
+  line.input = texts.input;
+  line.output = texts.output;
+  ReadCommonOptions(texts, line);
+  if (line.name == "devices")
+  {
+    line.task = Task::Devices;
+  }
+  else if (line.name == "statistics")
+  {
+    line.task = Task::Statistics;
+  }
+  else if (line.name == "sequence")
+  {
+    line.task = Task::Sequence;
+    ParseSteps(texts, line);
+  }
+  else
+  {
+    const FilterDescription & filter = chunkwise::GetFilter(line.name);
+    try
+    {
+      line.stages.push_back(ReadStage(filter, texts, *sub));
+    }
+    catch (const chunkwise::ParameterError & error)
+    {
+      line.stages = { Stage{ &filter, {} } };
+      throw ArgumentError(WithOptionNames(error.what(), line));
+    }
+    for (const chunkwise::InputDescription & input : filter.furtherInputs)
+    {
+      if (!texts.inputs[input.name].empty())
+      {
+        line.furtherInputs[input.name] = texts.inputs[input.name];
+      }
+    }
+  }
+  return line;
+}
+
+} // namespace
+
+CommandLine
+ParseCommandLine(int argc, char ** argv)
+{
+  return Parse(std::vector<std::string>(argv + 1, argv + argc));
+}
+
+std::string
+WithOptionNames(const std::string & message, const CommandLine & line)
+{
+  const std::string name = message.substr(0, message.find(':'));
+  for (const Stage & stage : line.stages)
+  {
+    const ParameterDescription * const parameter = stage.filter->FindParameter(name);
+    if (parameter && !parameter->option.empty())
+    {
+      return "--" + parameter->option + message.substr(name.size());
+    }
+  }
+  return message;
+}
+
+std::string
+JoinLines(const std::string & text)
+{
+  std::string line;
+  for (const char c : text)
+  {
+    if (c != '\n' && c != '\r')
+    {
+      line += c;
+    }
+    else if (!line.empty() && line.back() != ' ')
+    {
+      line += ' ';
+    }
+  }
+  while (!line.empty() && line.back() == ' ')
+  {
+    line.pop_back();
+  }
+  return line;
+}
+
+} // namespace command

@@ -1,0 +1,92 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef commandLine_h
+#define commandLine_h
+
+#include "chunkwiseFilters.h"
+#include "chunkwiseManager.h"
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace command
+{
+
+/** The command line is wrong: exit status 2. The message names the option. */
+class ArgumentError : public std::runtime_error
+{
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/** The work failed: exit status 1. */
+class WorkError : public std::runtime_error
+{
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/** A help or version text was asked for. */
+struct TextRequested
+{
+  std::string text;
+};
+
+/** A filter and its parameters, as text: they become values once the image is known. */
+struct Stage
+{
+  const chunkwise::FilterDescription * filter{ nullptr };
+  /** By the parameter's name; "on" for a flag that was given. */
+  std::map<std::string, std::string> texts;
+};
+
+/** What a subcommand does. */
+enum class Task
+{
+  Filter,     ///< stages: one
+  Sequence,   ///< stages: one and more
+  Statistics, ///< of IN, printed
+  Devices     ///< listed
+};
+
+/** What the command line says. */
+struct CommandLine
+{
+  Task        task{ Task::Filter };
+  std::string name; ///< of the subcommand
+  bool        planOnly{ false };
+
+  std::string input;
+  std::string output;
+  /** By the name of the table. */
+  std::map<std::string, std::string> furtherInputs;
+  std::vector<Stage>                 stages;
+
+  chunkwise::BackendChoice backend{ chunkwise::BackendChoice::Auto };
+  std::vector<int>         devices;           ///< empty: all
+  std::uint64_t            memory{ 0 };       ///< bytes; 0: half of what there is
+  std::uint64_t            deviceMemory{ 0 }; ///< bytes; 0: the manager's budget
+  std::int64_t             divisions{ 0 };    ///< 0: as many as the memory needs
+  unsigned int             threads{ 0 };      ///< 0: all
+  std::string              outputType;        ///< empty: the filter's default
+  bool                     quiet{ false };
+  bool                     verbose{ false };
+};
+
+/** Throws ArgumentError, or TextRequested for --help and --version. */
+CommandLine
+ParseCommandLine(int argc, char ** argv);
+
+/** A message of the engine, which begins with a parameter's name, with the option that the user knows instead. */
+std::string
+WithOptionNames(const std::string & message, const CommandLine & line);
+
+/** `text` on one line. */
+std::string
+JoinLines(const std::string & text);
+
+} // namespace command
+
+#endif

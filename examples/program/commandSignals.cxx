@@ -1,0 +1,117 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandSignals.h"
+
+#include "fileImage.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include <unistd.h>
+
+namespace command
+{
+
+namespace
+{
+
+std::atomic<int> signalSeen{ 0 };
+std::mutex       sudden;
+constexpr int    signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+void
+EndBy(int number)
+{
+  std::signal(number, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, number);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  raise(number);
+}
+
+/** Waits for a signal in a thread of its own, where everything may be called. */
+void
+Wait(sigset_t set)
+{
+  int number = 0;
+  if (sigwait(&set, &number) != 0)
+  {
+    return;
+  }
+  signalSeen = number;
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  sudden.lock();
+  chunkwise::files::RemoveUnfinished();
+  std::fputs("chunkwise: interrupted\n", stderr);
+  EndBy(number);
+  _exit(128 + number);
+}
+
+} // namespace
+
+void
+CatchSignals()
+{
+  sigset_t set;
+  sigemptyset(&set);
+  bool any = false;
+  for (const int number : signals)
+  {
+    struct sigaction action = {};
+    sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN)
+    {
+      sigaddset(&set, number);
+      any = true;
+    }
+  }
+  if (any)
+  {
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    std::thread(Wait, set).detach();
+  }
+  // A write beyond a limit, or to a closed pipe, is an error of that write, which is checked.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool
+WasInterrupted()
+{
+  return signalSeen != 0;
+}
+
+void
+ThrowIfInterrupted()
+{
+  if (WasInterrupted())
+  {
+    throw Interrupted();
+  }
+}
+
+NoSudden::NoSudden()
+{
+  sudden.lock();
+}
+
+NoSudden::~NoSudden()
+{
+  sudden.unlock();
+}
+
+void
+DieBySignal()
+{
+  const int number = signalSeen;
+  if (number != 0)
+  {
+    EndBy(number);
+  }
+}
+
+} // namespace command

@@ -1,0 +1,21 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseRegions_h
+#define chunkwiseRegions_h
+
+#include "chunkwiseOperation.h"
+
+namespace chunkwise
+{
+
+/** What an operation must be given of its inputs for a part of the output: the part, padded by the halo and cut at the
+ * image; the whole axis where windows that wrap around leave the image. */
+Chunkwise_EXPORT Box
+GetInputBox(const Operation & operation, const Box & output, const Box & image);
+
+/** Whether a run must have the whole of an axis in its region: voxels depend on all others along it. */
+Chunkwise_EXPORT bool
+NeedsWholeAxis(const Operation & operation, int axis, const Box & image);
+
+} // namespace chunkwise
+
+#endif

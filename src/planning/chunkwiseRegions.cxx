@@ -1,0 +1,39 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseRegions.h"
+
+namespace chunkwise
+{
+
+Box
+GetInputBox(const Operation & operation, const Box & output, const Box & image)
+{
+  if (output.IsEmpty())
+  {
+    return output;
+  }
+  const Halo halo = operation.GetHalo(image.Extents());
+  Box        input = PadAndCrop(output, halo, image);
+  if (operation.WrapsAround())
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (output.lower[a] - halo.lower[a] < image.lower[a] || output.upper[a] + halo.upper[a] > image.upper[a])
+      {
+        input.lower[a] = image.lower[a];
+        input.upper[a] = image.upper[a];
+      }
+    }
+  }
+  return input;
+}
+
+bool
+NeedsWholeAxis(const Operation & operation, int axis, const Box & image)
+{
+  const Halo halo = operation.GetHalo(image.Extents());
+  const bool depends = halo.lower[axis] > 0 || halo.upper[axis] > 0;
+  return depends && (operation.GetSchedule() == Schedule::Fixpoint || halo.lower[axis] >= WholeAxis ||
+                     halo.upper[axis] >= WholeAxis);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,355 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The table of filters: what it accepts, what it refuses and how, and that every row makes an operation.
+#include "chunkwiseFilters.h"
+
+#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseOperations.h"
+#include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+using namespace chunkwise;
+
+namespace
+{
+
+FilterImage
+SmallImage()
+{
+  FilterImage image;
+  image.dimension = 3;
+  image.extent = { { 20, 15, 10, 1, 1 } };
+  image.outputKind = PixelKind::Float32;
+  image.spacing[0] = 0.5;
+  return image;
+}
+
+/** Values for what a row requires. */
+FilterParameters
+RequiredParameters(const FilterDescription & filter)
+{
+  FilterParameters parameters;
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    if (parameter.type == ParameterType::Kernel && parameter.required)
+    {
+      auto stack = std::make_shared<KernelStack>();
+      stack->extent = { { 3, 1, 1, 1, 1 } };
+      stack->kernels.assign(filter.name == "convolve-varying" ? 2 : 1, { 1.0, 2.0, 3.0 });
+      parameters.Set(parameter.name, stack);
+    }
+    else if (parameter.required)
+    {
+      parameters.Set(parameter.name, ParseParameter(parameter, "1"));
+    }
+  }
+  if (filter.name == "convolve")
+  {
+    parameters.Set("Radius", std::vector<std::int64_t>{ 1, 0, 0 });
+    parameters.Set("Weights", std::vector<double>{ 1, 2, 3 });
+  }
+  if (filter.name == "convolve-varying")
+  {
+    parameters.Set("GridSize", std::vector<std::int64_t>{ 2, 1, 1 });
+  }
+  if (filter.name == "gaussian" || filter.name == "highpass" || filter.name == "log")
+  {
+    parameters.SetReal("Sigma", 1.5);
+  }
+  return parameters;
+}
+
+std::string
+MessageOf(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
+{
+  try
+  {
+    MakeFilterOperation(name, parameters, image);
+  }
+  catch (const ParameterError & error)
+  {
+    return error.what();
+  }
+  return "no error";
+}
+
+} // namespace
+
+TEST(Filters, EveryRowMakesAnOperationAndHasNamesOfItsOwn)
+{
+  std::set<std::string> names;
+  for (const FilterDescription & filter : GetFilters())
+  {
+    SCOPED_TRACE(filter.name);
+    EXPECT_TRUE(names.insert(filter.name).second);
+    EXPECT_FALSE(filter.title.empty());
+    std::set<std::string> options;
+    std::set<std::string> parameters;
+    for (const ParameterDescription & parameter : filter.parameters)
+    {
+      EXPECT_TRUE(parameters.insert(parameter.name).second) << parameter.name;
+      EXPECT_TRUE(parameter.option.empty() || options.insert(parameter.option).second) << parameter.option;
+      EXPECT_FALSE(parameter.help.empty()) << parameter.name;
+    }
+    for (const InputDescription & input : filter.furtherInputs)
+    {
+      EXPECT_TRUE(options.insert(input.option).second) << input.option;
+    }
+    const auto operation = MakeFilterOperation(filter.name, RequiredParameters(filter), SmallImage());
+    ASSERT_TRUE(operation);
+    EXPECT_EQ(operation->GetKey(),
+              MakeFilterOperation(filter.name, RequiredParameters(filter), SmallImage())->GetKey());
+  }
+  EXPECT_GT(names.size(), 30u);
+}
+
+TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
+{
+  for (const FilterDescription & filter : GetFilters())
+  {
+    FilterImage       image = SmallImage();
+    const std::string before = MakeFilterOperation(filter.name, RequiredParameters(filter), image)->GetKey();
+    const Box         boxBefore = GetFilterOutputBox(filter.name, RequiredParameters(filter), image);
+    for (const ParameterDescription & parameter : filter.parameters)
+    {
+      if (parameter.type == ParameterType::Kernel || parameter.choices.size() == 1)
+      {
+        continue;
+      }
+      SCOPED_TRACE(filter.name + " " + parameter.name);
+      FilterParameters changed = RequiredParameters(filter);
+      if (!parameter.onlyWithName.empty())
+      {
+        changed.Set(parameter.onlyWithName, parameter.onlyWithValue);
+      }
+      const std::string with = MakeFilterOperation(filter.name, changed, image)->GetKey();
+      // A value that is not the default, as far as one serves all of them.
+      bool differs = false;
+      for (const char * const text : { "on",
+                                       "off",
+                                       "0.5",
+                                       "2",
+                                       "3,1",
+                                       "0,1",
+                                       "2,0,1",
+                                       "0,1,1",
+                                       "0,1,0",
+                                       "1,2,1",
+                                       "2,1,3",
+                                       "constant",
+                                       "ball",
+                                       "fft",
+                                       "heaps",
+                                       "blocks",
+                                       "discrete",
+                                       "std" })
+      {
+        FilterParameters one = changed;
+        try
+        {
+          one.Set(parameter.name, ParseParameter(parameter, text));
+          if (parameter.name == "GridOrigin")
+          {
+            one.Set("GridSpacing", std::vector<double>{ 1, 1, 1 });
+          }
+          if (parameter.name == "GridSpacing")
+          {
+            one.Set("GridOrigin", std::vector<double>{ 0, 0, 0 });
+          }
+          differs = differs || MakeFilterOperation(filter.name, one, image)->GetKey() != with ||
+                    !(GetFilterOutputBox(filter.name, one, image) == boxBefore);
+        }
+        catch (const ParameterError & error)
+        {
+          // No value of this parameter; or axes that the kernel does not keep to.
+          differs = differs || (parameter.name == "SpatialAxes" && std::string(error.what()).find("Kernel") == 0);
+        }
+      }
+      EXPECT_TRUE(differs) << before;
+    }
+  }
+}
+
+TEST(Filters, WhatIsWrongIsNamedWithItsValueAndItsRange)
+{
+  const FilterImage image = SmallImage();
+  const auto        with = [](const std::string & name, const ParameterValue & value) {
+    FilterParameters parameters;
+    parameters.Set("Radius", std::vector<std::int64_t>{ 1 });
+    parameters.Set(name, value);
+    return parameters;
+  };
+  const auto integers = [](std::vector<std::int64_t> values) { return ParameterValue(std::move(values)); };
+  EXPECT_EQ(MessageOf("mean", FilterParameters(), image), "Radius: it was not set, and has no default");
+  EXPECT_EQ(MessageOf("mean", with("Radius", integers({ -1 })), image),
+            "Radius: -1 is not a finite number of at least 0");
+  EXPECT_EQ(MessageOf("mean", with("Radius", integers({ 1, 2 })), image), "Radius: 2 numbers for 3 spatial axes");
+  EXPECT_EQ(MessageOf("mean", with("Radios", integers({ 1 })), image), "Radios: mean has no parameter of this name");
+  EXPECT_EQ(MessageOf("mean", with("Radius", ParameterValue(true)), image),
+            "Radius: a value of another type was given");
+  EXPECT_EQ(MessageOf("mean", with("SpatialAxes", integers({ 3 })), image),
+            "SpatialAxes: 3 is not an axis of a 3-D image");
+  EXPECT_EQ(MessageOf("mean", with("SpatialAxes", integers({ 1, 1 })), image), "SpatialAxes: 1 is given twice");
+  EXPECT_EQ(MessageOf("percentile", with("Percentile", std::vector<double>{ 101 }), image),
+            "Percentile: 101 is not a finite number from 0 to 100");
+  EXPECT_EQ(MessageOf("mean", with("BoundaryCondition", std::string("wrap")), image),
+            "BoundaryCondition: 'wrap' is none of renormalized, zero-flux, constant, mirror, periodic");
+  FilterParameters constant = with("BoundaryCondition", std::string("constant"));
+  constant.Set("Constant", PixelValue(256));
+  EXPECT_EQ(MessageOf("mean", constant, image), "Constant: 256 is not a value of the input's pixel type, uint8");
+  FilterParameters large = with("BoundaryCondition", std::string("mirror"));
+  large.SetInteger("Radius", 65536);
+  EXPECT_EQ(MessageOf("mean", large, image),
+            "Radius: 65536 along axis 0 is larger than 65535, the largest with this boundary condition");
+  EXPECT_NE(MessageOf("means", FilterParameters(), image).find("the nearest is 'mean'"), std::string::npos);
+  FilterParameters height;
+  height.Set("Height", PixelValue(0.5));
+  EXPECT_EQ(MessageOf("h-maxima", height, image), "Height: 0.5 is not a finite number of at least 0 that uint8 has");
+  FilterParameters sigma;
+  sigma.SetReal("Sigma", std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(MessageOf("gaussian", sigma, image), "Sigma: nan is not a finite number of at least 0");
+}
+
+TEST(Filters, NumbersArePutOnTheAxesInTheirOrder)
+{
+  FilterParameters parameters;
+  parameters.Set("Radius", std::vector<std::int64_t>{ 5, 1 });
+  parameters.Set("SpatialAxes", std::vector<std::int64_t>{ 2, 0 });
+  const auto mean =
+    std::dynamic_pointer_cast<const MeanOperation>(MakeFilterOperation("mean", parameters, SmallImage()));
+  ASSERT_TRUE(mean);
+  EXPECT_EQ(mean->radius, (Coordinates{ { 1, 0, 5, 0, 0 } }));
+}
+
+TEST(Filters, ARenormalizedRadiusIsCutAtTheImage)
+{
+  FilterParameters parameters;
+  parameters.SetInteger("Radius", std::numeric_limits<std::int64_t>::max());
+  const auto mean =
+    std::dynamic_pointer_cast<const MeanOperation>(MakeFilterOperation("mean", parameters, SmallImage()));
+  ASSERT_TRUE(mean);
+  EXPECT_EQ(mean->radius, (Coordinates{ { 19, 14, 9, 0, 0 } }));
+}
+
+TEST(Filters, TheDefaultKindOfOutputHoldsEveryResult)
+{
+  const auto kindOf = [](const char * name, PixelKind input) { return GetDefaultOutputKind(GetFilter(name), input); };
+  for (const char * const name :
+       { "variance", "std", "entropy", "log", "highpass", "difference", "convolve", "convolve-image" })
+  {
+    EXPECT_EQ(kindOf(name, PixelKind::UInt8), PixelKind::Float32) << name;
+    EXPECT_EQ(kindOf(name, PixelKind::Int32), PixelKind::Float64) << name;
+    EXPECT_EQ(kindOf(name, PixelKind::Float64), PixelKind::Float64) << name;
+  }
+  EXPECT_EQ(kindOf("sum", PixelKind::UInt16), PixelKind::Float64);
+  EXPECT_EQ(kindOf("range", PixelKind::UInt16), PixelKind::UInt16);
+  EXPECT_EQ(kindOf("range", PixelKind::Int16), PixelKind::Float32);
+  EXPECT_EQ(kindOf("sat", PixelKind::Int8), PixelKind::Int64);
+  EXPECT_EQ(kindOf("median", PixelKind::Int8), PixelKind::Int8);
+}
+
+TEST(Filters, ACommonKindHasAllValuesOfBoth)
+{
+  for (int i = 0; i < NumberOfPixelKinds; ++i)
+  {
+    for (int j = 0; j < NumberOfPixelKinds; ++j)
+    {
+      const auto a = static_cast<PixelKind>(i);
+      const auto b = static_cast<PixelKind>(j);
+      SCOPED_TRACE(std::string(PixelKindName(a)) + " " + PixelKindName(b));
+      PixelKind common{};
+      try
+      {
+        common = GetCommonKind(a, b);
+      }
+      catch (const ParameterError &)
+      {
+        const bool wide = (!IsFloatingPoint(a) && PixelSize(a) == 8) || (!IsFloatingPoint(b) && PixelSize(b) == 8);
+        EXPECT_TRUE(wide);
+        continue;
+      }
+      EXPECT_EQ(common, GetCommonKind(b, a));
+      for (const PixelKind kind : { a, b })
+      {
+        DispatchPixelKind(kind, [&](auto pixel) {
+          using Limits = std::numeric_limits<decltype(pixel)>;
+          if constexpr (Limits::is_integer)
+          {
+            EXPECT_TRUE(PixelValue(Limits::max()).IsOf(common));
+            EXPECT_TRUE(PixelValue(Limits::lowest()).IsOf(common));
+            // The largest odd number has no gap beside it.
+            EXPECT_TRUE(PixelValue(static_cast<decltype(pixel)>(Limits::max() - 2)).IsOf(common));
+          }
+          else
+          {
+            EXPECT_GE(PixelSize(common), sizeof(pixel));
+            EXPECT_TRUE(IsFloatingPoint(common));
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST(PixelValue, KeepsEveryIntegerAndReadsItsOwnText)
+{
+  EXPECT_EQ(PixelValue((std::int64_t{ 1 } << 53) + 1).As<std::int64_t>(), (std::int64_t{ 1 } << 53) + 1);
+  EXPECT_EQ(PixelValue(std::numeric_limits<std::int64_t>::lowest()).As<std::int64_t>(),
+            std::numeric_limits<std::int64_t>::lowest());
+  EXPECT_EQ(PixelValue(std::numeric_limits<std::uint64_t>::max()).As<std::uint64_t>(),
+            std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(PixelValue(std::numeric_limits<std::uint64_t>::max()).As<std::int64_t>(),
+            std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(PixelValue(-1).As<std::uint8_t>(), 0);
+  EXPECT_EQ(PixelValue(1e300).As<std::int32_t>(), std::numeric_limits<std::int32_t>::max());
+  EXPECT_EQ(PixelValue(9.3e18).As<std::int64_t>(), std::numeric_limits<std::int64_t>::max());
+  for (const char * const text :
+       { "0", "-1", "255", "18446744073709551615", "-9223372036854775808", "0.1", "1e-300", "nan", "inf" })
+  {
+    EXPECT_EQ(PixelValue::FromText(text).ToText(), text);
+  }
+  for (const char * const text : { "", " 1", "1 ", "x", "1,2", "18446744073709551616", "--1", "0x" })
+  {
+    EXPECT_THROW(PixelValue::FromText(text), ParameterError) << text;
+  }
+  EXPECT_FALSE(PixelValue(0.5).IsOf(PixelKind::Int32));
+  EXPECT_TRUE(PixelValue(3.0).IsOf(PixelKind::UInt8));
+  EXPECT_FALSE(PixelValue(-1).IsOf(PixelKind::UInt64));
+  EXPECT_TRUE(PixelValue(-128).IsOf(PixelKind::Int8));
+  EXPECT_FALSE(PixelValue(-129).IsOf(PixelKind::Int8));
+  EXPECT_FALSE(PixelValue((1 << 24) + 1).IsOf(PixelKind::Float32));
+  EXPECT_TRUE(PixelValue(std::int64_t{ 1 } << 40).IsOf(PixelKind::Float32));
+}
+
+TEST(GaussianWeights, TheDiscreteOnesHaveTheSumAndTheVarianceAtEveryWidth)
+{
+  for (const double variance : { 0.01, 0.5, 2.0, 9.0, 50.0, 699.0, 701.0, 729.0, 5000.0, 1e6 })
+  {
+    const auto weights = DiscreteGaussianWeights(variance, 1e-6, 1 << 20);
+    double     sum = 0;
+    double     second = 0;
+    const auto center = static_cast<double>(weights.size() / 2);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+    {
+      ASSERT_TRUE(std::isfinite(weights[i]) && weights[i] >= 0.0) << variance << " " << i;
+      ASSERT_EQ(weights[i], weights[weights.size() - 1 - i]);
+      sum += weights[i];
+      second += weights[i] * (static_cast<double>(i) - center) * (static_cast<double>(i) - center);
+    }
+    EXPECT_NEAR(sum, 1.0, 1e-12) << variance;
+    if (variance > 700.0)
+    {
+      EXPECT_NEAR(second / variance, 1.0, 1e-3) << variance;
+    }
+  }
+  EXPECT_EQ(DiscreteGaussianWeights(1e4, 0.01, 10).size(), 21u);
+}
