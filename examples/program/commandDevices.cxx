@@ -1,11 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "commandDevices.h"
 
+#include "chunkwiseHostMemory.h"
 #include "chunkwiseManager.h"
 #include "commandMemory.h"
-#include "itkMultiThreaderBase.h"
 
 #include <iostream>
+#include <thread>
 
 namespace command
 {
@@ -56,8 +57,8 @@ PrintDevices()
   {
     std::cout << "cuda: none (" << manager.GetReasonForNoDevices() << ")\n";
   }
-  std::cout << "cpu: " << itk::MultiThreaderBase::GetGlobalDefaultNumberOfThreads() << " threads, " << GetSimdLevel()
-            << ", " << FormatBytes(static_cast<double>(GetAvailableMemory())) << " available\n";
+  std::cout << "cpu: " << std::thread::hardware_concurrency() << " threads, " << GetSimdLevel() << ", "
+            << FormatBytes(static_cast<double>(chunkwise::GetAvailableHostMemory())) << " available\n";
 }
 
 } // namespace command

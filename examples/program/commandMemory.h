@@ -8,14 +8,6 @@
 namespace command
 {
 
-/** The most memory that this process has had resident so far, in bytes; 0 where the system does not tell. */
-std::uint64_t
-GetPeakMemory();
-
-/** Bytes that programs can take before the machine swaps; 0 where the system does not tell. */
-std::uint64_t
-GetAvailableMemory();
-
 /** "1.5 GiB" */
 std::string
 FormatBytes(double bytes);

@@ -2,6 +2,7 @@
 #include "commandRun.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseHostMemory.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseSummedAreaTableCarry.h"
 #include "commandDevices.h"
@@ -484,7 +485,7 @@ FileRun::SetUpBudgets(std::uint64_t memory)
   const std::size_t   found = this->UsesDevices() ? chunkwise::Manager::GetGlobal().GetDevices().size() : 0;
   const std::uint64_t ofContexts = MemoryOfContexts(found);
   // The program itself, and room for what the file formats and the threads take.
-  m_Own = GetPeakMemory() + (std::uint64_t{ 16 } << 20);
+  m_Own = chunkwise::GetPeakHostMemory() + (std::uint64_t{ 16 } << 20);
   for (const auto & source : m_Sources)
   {
     m_Own += source->GetAccess().heldBytes;
@@ -536,7 +537,7 @@ FileRun::RequireStreaming(const std::string & why) const
 void
 FileRun::ChooseDivisions()
 {
-  const std::uint64_t available = GetAvailableMemory();
+  const std::uint64_t available = chunkwise::GetAvailableHostMemory();
   const std::uint64_t memory = m_Line.memory ? m_Line.memory : available / 2;
   this->SetUpBudgets(memory);
   m_Budgets.device = m_Line.deviceMemory;
@@ -787,7 +788,7 @@ FileRun::Execute()
               << m_Seconds[0] << " s, computing " << m_Seconds[1] << " s, writing " << m_Seconds[2]
               << " s\nfiles: " << FormatBytes(static_cast<double>(m_Sources.front()->GetBytesRead())) << " of IN read, "
               << FormatBytes(static_cast<double>(sink->GetBytesWritten()))
-              << " written\npeak memory: " << FormatBytes(static_cast<double>(GetPeakMemory())) << "\n";
+              << " written\npeak memory: " << FormatBytes(static_cast<double>(chunkwise::GetPeakHostMemory())) << "\n";
   }
 }
 
