@@ -1,0 +1,492 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "fileFormats.h"
+
+#include "fileOutput.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <sstream>
+
+namespace chunkwise::files
+{
+
+namespace
+{
+
+constexpr unsigned MrcKinds =
+  KindBit(PixelKind::UInt8) | KindBit(PixelKind::Int16) | KindBit(PixelKind::UInt16) | KindBit(PixelKind::Float32);
+constexpr unsigned PngKinds = KindBit(PixelKind::UInt8) | KindBit(PixelKind::UInt16);
+constexpr unsigned GiplKinds = AllKinds & ~(KindBit(PixelKind::UInt64) | KindBit(PixelKind::Int64));
+
+std::string
+Lower(std::string text)
+{
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+/** The row whose ending is the longest that fits. */
+const Format *
+FindRow(const std::string & file, std::string & ending)
+{
+  const Format * found = nullptr;
+  const auto     name = Lower(std::filesystem::path(file).filename().string());
+  ending.clear();
+  for (const Format & format : GetFormats())
+  {
+    for (const std::string & candidate : format.endings)
+    {
+      if (candidate.size() > ending.size() && name.size() > candidate.size() && HasEnding(name, candidate))
+      {
+        found = &format;
+        ending = candidate;
+      }
+    }
+  }
+  return found;
+}
+
+std::string
+ListKinds(unsigned kinds)
+{
+  std::string text;
+  for (int i = 0; i < NumberOfPixelKinds; ++i)
+  {
+    if (kinds & 1u << i)
+    {
+      text += (text.empty() ? "" : ", ") + std::string(PixelKindName(static_cast<PixelKind>(i)));
+    }
+  }
+  return text;
+}
+
+/** The endings of the formats for which `test` holds. */
+template <typename TTest>
+std::string
+ListEndings(TTest && test)
+{
+  std::string text;
+  for (const Format & format : GetFormats())
+  {
+    for (const std::string & ending : format.endings)
+    {
+      text += test(format) ? (text.empty() ? "" : ", ") + ending : "";
+    }
+  }
+  return text;
+}
+
+std::string
+Dimensions(const Format & format)
+{
+  return format.minDimension == format.maxDimension
+           ? std::to_string(format.minDimension)
+           : std::to_string(format.minDimension) + " to " + std::to_string(format.maxDimension);
+}
+
+bool
+CanHold(const Format & format, const ImageHeader & header)
+{
+  return (format.kinds & KindBit(header.kind)) != 0 && header.dimension >= format.minDimension &&
+         header.dimension <= format.maxDimension;
+}
+
+/** What of the header a format without room for it drops. */
+std::vector<std::string>
+FindLosses(const ImageHeader & header, unsigned keeps)
+{
+  bool hasSpacing = false;
+  bool hasOrigin = false;
+  bool hasDirection = false;
+  for (int a = 0; a < header.dimension; ++a)
+  {
+    hasSpacing = hasSpacing || header.spacing[a] != 1;
+    hasOrigin = hasOrigin || header.origin[a] != 0;
+    for (int b = 0; b < header.dimension; ++b)
+    {
+      hasDirection = hasDirection || header.direction[a][b] != (a == b ? 1 : 0);
+    }
+  }
+  std::vector<std::string> losses;
+  if (hasSpacing && !(keeps & KeepsSpacing))
+  {
+    losses.emplace_back("spacing");
+  }
+  if (hasOrigin && !(keeps & KeepsOrigin))
+  {
+    losses.emplace_back("origin");
+  }
+  if (hasDirection && !(keeps & KeepsDirection))
+  {
+    losses.emplace_back("direction");
+  }
+  for (const auto & field : header.metadata)
+  {
+    if (!(keeps & KeepsText))
+    {
+      losses.push_back("the text of " + field.first);
+    }
+  }
+  return losses;
+}
+
+/** All checks before the work; the format, and where the output goes. */
+const Format &
+FindOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options,
+           Destination & destination)
+{
+  std::string          ending;
+  const Format * const format = FindRow(file, ending);
+  const auto           isWritten = [](const Format & f) { return f.kinds != 0; };
+  if (!format || !isWritten(*format))
+  {
+    Fail(file,
+         std::string(format ? "this format cannot be written" : "no format has this ending") +
+           "; those that are written: " + ListEndings(isWritten));
+  }
+  if (!CanHold(*format, header))
+  {
+    const std::string others = ListEndings([&](const Format & f) { return isWritten(f) && CanHold(f, header); });
+    Fail(file,
+         std::string(format->name) + " holds images of " + Dimensions(*format) + " dimensions and of " +
+           ListKinds(format->kinds) + ", not of " + std::to_string(header.dimension) + " and " +
+           PixelKindName(header.kind) + "; what can: " + (others.empty() ? "none" : others));
+  }
+  if (options.compress && !format->canCompress)
+  {
+    Fail(file,
+         std::string(format->name) + " cannot be written compressed under this name; what can: " +
+           ListEndings([&](const Format & f) { return isWritten(f) && f.canCompress && CanHold(f, header); }));
+  }
+  CountVoxels(file, header);
+  destination.shown = file;
+  destination.file = FollowLinks(file);
+  const bool isDetached = ending == ".mhd" || ending == ".nhdr" || ending == ".hdr" || ending == ".img";
+  if (isDetached)
+  {
+    const std::string name = destination.file.filename().string();
+    const std::string stem = HasEnding(name, ending) ? name.substr(0, name.size() - ending.size()) : name;
+    const bool        isImage = ending == ".img";
+    const std::string dataEnding = options.compress ? format->compressedDataEnding : format->dataEnding;
+    destination.data = destination.file.parent_path() / (stem + dataEnding);
+    if (isImage)
+    {
+      // The pair is named by its voxels.
+      destination.data = destination.file;
+      destination.file = destination.file.parent_path() / (stem + ".hdr");
+    }
+  }
+  CheckDestination(destination, options);
+  return *format;
+}
+
+} // namespace
+
+const std::vector<Format> &
+GetFormats()
+{
+  static const std::vector<Format> formats{
+    { "MetaImage",
+      { ".mha", ".mhd" },
+      LocateMetaImage,
+      nullptr,
+      LayOutMetaImage,
+      false,
+      AllKinds,
+      2,
+      5,
+      KeepsAll,
+      ".raw",
+      ".zraw",
+      true,
+      "voxels in one file" },
+    { "NRRD",
+      { ".nrrd", ".nhdr" },
+      LocateNrrd,
+      nullptr,
+      LayOutNrrd,
+      false,
+      AllKinds,
+      2,
+      5,
+      KeepsAll,
+      ".raw",
+      ".raw.gz",
+      true,
+      "voxels in one file; raw, gzip or ascii" },
+    { "NIfTI",
+      { ".nii", ".hdr", ".img" },
+      LocateNifti,
+      nullptr,
+      LayOutNifti,
+      false,
+      AllKinds,
+      2,
+      4,
+      KeepsAll,
+      ".img",
+      "",
+      false,
+      "versions 1 and 2" },
+    { "NIfTI",
+      { ".nii.gz" },
+      LocateNifti,
+      nullptr,
+      LayOutNifti,
+      false,
+      AllKinds,
+      2,
+      4,
+      KeepsAll,
+      "",
+      "",
+      true,
+      "versions 1 and 2" },
+    { "MRC",
+      { ".mrc", ".rec" },
+      LocateMrc,
+      nullptr,
+      LayOutMrc,
+      false,
+      MrcKinds,
+      2,
+      3,
+      KeepsSpacing | KeepsOrigin,
+      "",
+      "",
+      false,
+      "int8 is read, too" },
+    { "VTK",
+      { ".vtk" },
+      LocateVtk,
+      nullptr,
+      LayOutVtk,
+      false,
+      AllKinds,
+      2,
+      3,
+      KeepsSpacing | KeepsOrigin,
+      "",
+      "",
+      false,
+      "legacy files of structured points; binary, or read as text" },
+    { "TIFF",
+      { ".tif", ".tiff" },
+      nullptr,
+      OpenTiff,
+      LayOutTiff,
+      false,
+      AllKinds,
+      2,
+      3,
+      KeepsSpacing,
+      "",
+      "",
+      false,
+      "pages are the third axis; BigTIFF beyond 4 GB" },
+    { "HDF5",
+      { ".h5", ".hdf5" },
+      nullptr,
+      OpenWithItk,
+      nullptr,
+      true,
+      AllKinds,
+      2,
+      5,
+      KeepsAll,
+      "",
+      "",
+      true,
+      "as ITK writes it" },
+    { "GIPL",
+      { ".gipl", ".gipl.gz" },
+      LocateGipl,
+      nullptr,
+      nullptr,
+      true,
+      GiplKinds,
+      2,
+      3,
+      KeepsSpacing | KeepsOrigin,
+      "",
+      "",
+      false,
+      "" },
+    { "PNG", { ".png" }, nullptr, OpenWithItk, nullptr, true, PngKinds, 2, 2, KeepsSpacing, "", "", false, "" },
+    { "JPEG",
+      { ".jpg", ".jpeg" },
+      nullptr,
+      OpenWithItk,
+      nullptr,
+      true,
+      KindBit(PixelKind::UInt8),
+      2,
+      2,
+      KeepsSpacing | LosesVoxels,
+      "",
+      "",
+      false,
+      "" },
+    { "BMP",
+      { ".bmp" },
+      nullptr,
+      OpenWithItk,
+      nullptr,
+      true,
+      KindBit(PixelKind::UInt8),
+      2,
+      2,
+      KeepsSpacing,
+      "",
+      "",
+      false,
+      "" },
+    { "DICOM",
+      { ".dcm", ".dicom", ".ima" },
+      nullptr,
+      OpenDicom,
+      nullptr,
+      false,
+      0,
+      0,
+      0,
+      KeepsNothing,
+      "",
+      "",
+      false,
+      "or a folder with one series" },
+  };
+  return formats;
+}
+
+bool
+HasEnding(const std::string & file, const std::string & ending)
+{
+  return file.size() >= ending.size() && Lower(file.substr(file.size() - ending.size())) == ending;
+}
+
+const Format *
+FindFormat(const std::string & file)
+{
+  std::string ending;
+  return FindRow(file, ending);
+}
+
+std::string
+Trim(const std::string & text)
+{
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  return begin == std::string::npos ? std::string() : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::string
+Shortest(double value)
+{
+  char       text[32];
+  const auto result = std::to_chars(text, text + sizeof(text), value == 0 ? 0.0 : value);
+  return std::string(text, result.ptr);
+}
+
+bool
+LineReader::Next(std::string & line)
+{
+  line.clear();
+  for (;;)
+  {
+    const std::uint64_t at = m_Offset - m_BlockAt;
+    if (at >= m_Block.size())
+    {
+      m_BlockAt = m_Offset;
+      m_Block.resize(4096);
+      m_Block.resize(m_File.ReadSome(m_Block.data(), m_Block.size(), m_Offset));
+      if (m_Block.empty())
+      {
+        return !line.empty();
+      }
+      continue;
+    }
+    const auto end = m_Block.find('\n', at);
+    const auto last = end == std::string::npos ? m_Block.size() : end;
+    line.append(m_Block, at, last - at);
+    m_Offset = m_BlockAt + last + (end == std::string::npos ? 0 : 1);
+    if (end != std::string::npos)
+    {
+      return true;
+    }
+    if (line.size() > (1u << 20))
+    {
+      Fail(m_File.GetName(), "its header has a line of more than 1 MiB");
+    }
+  }
+}
+
+std::unique_ptr<FileSource>
+OpenImage(const std::string & file)
+{
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+  {
+    return OpenDicom(file);
+  }
+  // Whether it can be read at all is the first question.
+  Descriptor::OpenToRead(file);
+  const Format * const format = FindFormat(file);
+  if (!format)
+  {
+    return OpenDicom(file);
+  }
+  return format->open ? format->open(file) : OpenVoxels(format->locate(file));
+}
+
+void
+CheckOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options)
+{
+  Destination destination;
+  FindOutput(file, header, options, destination);
+}
+
+std::unique_ptr<FileSink>
+CreateImage(const std::string & file, const ImageHeader & header, const OutputOptions & options)
+{
+  Destination    destination;
+  const Format & format = FindOutput(file, header, options, destination);
+  if (!format.layout)
+  {
+    return CreateWithItk(format, header, destination, options.compress);
+  }
+  const bool  compresses = options.compress || HasEnding(file, ".gz");
+  VoxelLayout layout = format.layout(header, file, destination.data.filename().string(), compresses);
+  const auto  losses = FindLosses(header, format.keeps);
+  layout.losses.insert(layout.losses.begin(), losses.begin(), losses.end());
+  return CreateVoxels(header, destination, std::move(layout));
+}
+
+std::string
+DescribeFormats()
+{
+  std::ostringstream text;
+  for (const Format & format : GetFormats())
+  {
+    std::string endings;
+    for (const std::string & ending : format.endings)
+    {
+      endings += (endings.empty() ? "" : " ") + ending;
+    }
+    text << format.name << " (" << endings << "): ";
+    if (format.kinds == 0)
+    {
+      text << "read, whole";
+    }
+    else
+    {
+      const bool isWhole = !format.locate && format.open == OpenWithItk && std::string(format.name) != "HDF5";
+      text << "read and written" << (isWhole ? ", whole" : ", in pieces") << ", " << Dimensions(format) << "-D, "
+           << (format.kinds == AllKinds ? "all types" : ListKinds(format.kinds));
+    }
+    text << (*format.remark ? std::string("; ") + format.remark : std::string()) << "\n";
+  }
+  return text.str();
+}
+
+} // namespace chunkwise::files

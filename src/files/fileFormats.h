@@ -1,0 +1,155 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef fileFormats_h
+#define fileFormats_h
+
+#include "fileVoxelFile.h"
+
+namespace itk
+{
+class ImageIOBase;
+}
+
+namespace chunkwise::files
+{
+
+/** What a format keeps of a header. */
+enum Keeps : unsigned
+{
+  KeepsNothing = 0,
+  KeepsSpacing = 1,
+  KeepsOrigin = 2,
+  KeepsDirection = 4,
+  KeepsText = 8,
+  KeepsAll = 15,
+  /** Voxels change by what is done to make the file small. */
+  LosesVoxels = 16
+};
+
+constexpr unsigned
+KindBit(PixelKind kind)
+{
+  return 1u << static_cast<unsigned>(kind);
+}
+
+constexpr unsigned AllKinds = (1u << NumberOfPixelKinds) - 1;
+
+/** One row of the table of formats. */
+struct Format
+{
+  const char * name;
+  /** With their dots, in lower case. */
+  std::vector<std::string> endings;
+  /** The header says where the voxels are; null where a reader of its own opens the file. */
+  VoxelPlace (*locate)(const std::string & file);
+  std::unique_ptr<FileSource> (*open)(const std::string & file);
+  /** Of formats that this library writes itself; null where ITK does, or nobody. `data` is the name of the voxels' own
+   * file. */
+  VoxelLayout (*layout)(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
+  /** Written by this class of ITK. */
+  bool isWrittenByItk;
+  /** What can be written: none if no kind can. */
+  unsigned kinds;
+  int      minDimension;
+  int      maxDimension;
+  unsigned keeps;
+  /** Ending of the voxels' own file, empty where there is none; and compressed, empty where it cannot be. */
+  std::string  dataEnding;
+  std::string  compressedDataEnding;
+  bool         canCompress;
+  const char * remark;
+};
+
+const std::vector<Format> &
+GetFormats();
+
+/** The format of a file's ending, in upper or lower case; null if there is none. */
+const Format *
+FindFormat(const std::string & file);
+
+bool
+HasEnding(const std::string & file, const std::string & ending);
+
+// The readers and writers of the rows, each in a file of its own.
+VoxelPlace
+LocateMetaImage(const std::string & file);
+VoxelLayout
+LayOutMetaImage(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
+VoxelPlace
+LocateNrrd(const std::string & file);
+VoxelLayout
+LayOutNrrd(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
+VoxelPlace
+LocateNifti(const std::string & file);
+VoxelLayout
+LayOutNifti(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
+VoxelPlace
+LocateMrc(const std::string & file);
+VoxelLayout
+LayOutMrc(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
+VoxelPlace
+LocateVtk(const std::string & file);
+VoxelLayout
+LayOutVtk(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
+VoxelPlace
+LocateGipl(const std::string & file);
+std::unique_ptr<FileSource>
+OpenTiff(const std::string & file);
+VoxelLayout
+LayOutTiff(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
+std::unique_ptr<FileSource>
+OpenWithItk(const std::string & file);
+std::unique_ptr<FileSource>
+OpenDicom(const std::string & file);
+std::unique_ptr<FileSink>
+CreateWithItk(const Format & format, const ImageHeader & header, const struct Destination & destination, bool compress);
+
+/** Writes plain voxels at positions, or a compressed stream in order. */
+std::unique_ptr<FileSink>
+CreateVoxels(const ImageHeader & header, const struct Destination & destination, VoxelLayout layout);
+
+/** Appends text, or the bytes of a number in the machine's order. */
+template <typename T>
+void
+Append(std::string & bytes, T value)
+{
+  bytes.append(reinterpret_cast<const char *>(&value), sizeof(value));
+}
+
+/** As few digits as give the same double again. */
+std::string
+Shortest(double value);
+
+/** A header of text, line by line. */
+class LineReader
+{
+public:
+  explicit LineReader(const Descriptor & file, std::uint64_t offset = 0)
+    : m_File(file)
+    , m_Offset(offset)
+    , m_BlockAt(offset)
+  {}
+  /** False at the end of the file. Without the end of the line. */
+  bool
+  Next(std::string & line);
+  /** Of the file, after the last line. */
+  std::uint64_t
+  GetOffset() const
+  {
+    return m_Offset;
+  }
+
+private:
+  const Descriptor & m_File;
+  std::uint64_t      m_Offset;
+  /** The part of the file that begins at m_BlockAt. */
+  std::string   m_Block;
+  std::uint64_t m_BlockAt;
+};
+
+/** Without white space at both ends. */
+std::string
+Trim(const std::string & text);
+
+} // namespace chunkwise::files
+
+#endif

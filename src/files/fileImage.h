@@ -1,0 +1,162 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef fileImage_h
+#define fileImage_h
+
+#include "chunkwiseError.h"
+#include "chunkwiseImageSource.h"
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/** Images in files: opened as sources and created as sinks of the engine, whatever their format. */
+namespace chunkwise::files
+{
+
+/** A file that cannot be read or written: one line, which names the file and says why. */
+class FileError : public Error
+{
+public:
+  using Error::Error;
+};
+
+struct NiftiFields;
+
+/** What a file says of its image beside the voxels. */
+struct ImageHeader
+{
+  /** Axes of the file, 2 to 5; those of extent 1 count. */
+  int         dimension{ 3 };
+  Coordinates extent{ Coordinates::Filled(1) };
+  PixelKind   kind{ PixelKind::UInt8 };
+  /** Values of a voxel. Images of more than one are refused when they are opened. */
+  int    components{ 1 };
+  double spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
+  double origin[MaxDimension]{};
+  /** As ITK's matrix in LPS coordinates: column a is the direction of axis a. */
+  double direction[MaxDimension][MaxDimension]{ { 1, 0, 0, 0, 0 },
+                                                { 0, 1, 0, 0, 0 },
+                                                { 0, 0, 1, 0, 0 },
+                                                { 0, 0, 0, 1, 0 },
+                                                { 0, 0, 0, 0, 1 } };
+  /** Text by key, as in ITK's MetaDataDictionary. */
+  std::map<std::string, std::string> metadata;
+  /** What only NIfTI knows, of an image that was read from one. Written again to NIfTI. */
+  std::shared_ptr<const NiftiFields> nifti;
+};
+
+/** An image in a file. */
+class FileSource : public ImageSource
+{
+public:
+  const ImageHeader &
+  GetHeader() const
+  {
+    return m_Header;
+  }
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Header.extent;
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_Header.kind;
+  }
+  /** The header, or the file that was opened, first; then the files of its voxels. */
+  const std::vector<std::filesystem::path> &
+  GetFiles() const
+  {
+    return m_Files;
+  }
+  /** So far, in the file: compressed bytes where it is compressed. */
+  std::uint64_t
+  GetBytesRead() const
+  {
+    return m_BytesRead;
+  }
+  /** Of a source that is read in order: keeps the last `planes` along the last axis with more than one voxel, so that
+   * boxes may reach so far back. A box that reaches back further is read from the beginning of the file again. Call it
+   * before the first Read; GetAccess then counts the planes. Nothing for other sources. */
+  virtual void
+  KeepBehind(std::int64_t planes);
+
+protected:
+  ImageHeader                        m_Header;
+  std::vector<std::filesystem::path> m_Files;
+  std::atomic<std::uint64_t>         m_BytesRead{ 0 };
+};
+
+/** An image that is written to a file. */
+class FileSink : public ImageSink
+{
+public:
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Header.extent;
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_Header.kind;
+  }
+  /** What of the header the format cannot hold, such as "direction" or "the text of Modality": empty if all is kept. */
+  const std::vector<std::string> &
+  GetLosses() const
+  {
+    return m_Losses;
+  }
+  /** So far, in the file: compressed bytes where it is compressed. */
+  std::uint64_t
+  GetBytesWritten() const
+  {
+    return m_BytesWritten;
+  }
+
+protected:
+  ImageHeader                m_Header;
+  std::vector<std::string>   m_Losses;
+  std::atomic<std::uint64_t> m_BytesWritten{ 0 };
+};
+
+/** Throws FileError if the file is not there, not complete, or no image that can be read. A folder is a series of DICOM
+ * files. */
+std::unique_ptr<FileSource>
+OpenImage(const std::string & file);
+
+struct OutputOptions
+{
+  /** Compress where the format can; else an error. Names such as x.nii.gz always mean compressed. */
+  bool compress{ false };
+  /** All files that the inputs of this run use, as GetFiles gives them: never replaced, but for a file that holds an
+   * image of its own whole, which may be written anew from itself. */
+  std::vector<std::filesystem::path> inputFiles;
+};
+
+/** What can be known before any work: throws FileError if the ending is of no format that is written, if the format
+ * cannot hold the kind or the dimension, or if the file cannot be put there. */
+void
+CheckOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options = {});
+
+/** Checks as CheckOutput does, reserves the space where the file system can, and opens the file. It is written into a
+ * folder of its own beside its destination and is moved to it by Finish. */
+std::unique_ptr<FileSink>
+CreateImage(const std::string & file, const ImageHeader & header, const OutputOptions & options = {});
+
+/** Removes what sinks of this process have not finished. Takes no memory and no lock, so that a handler that ends the
+ * process can call it. */
+void
+RemoveUnfinished() noexcept;
+
+/** The formats, a line each: what is read and written, in which kinds and dimensions. */
+std::string
+DescribeFormats();
+
+} // namespace chunkwise::files
+
+#endif

@@ -1,0 +1,29 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef fileItk_h
+#define fileItk_h
+
+#include "fileImage.h"
+
+#include "itkImageIOBase.h"
+
+#include <functional>
+
+namespace chunkwise::files
+{
+
+/** Runs `call` without what libraries print on the standard error, one thread at a time: HDF5 is not made for more.
+ * Exceptions of ITK and of the standard library become a FileError of one line, "file: what: why". */
+void
+CallItk(const std::string & file, const std::string & what, const std::function<void()> & call);
+
+/** What ITK reads of a header. Throws FileError for voxels of several components or no kind of ours. */
+ImageHeader
+ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file);
+
+/** The header of `file` for an ImageIO that writes. */
+void
+SetHeaderOfItk(itk::ImageIOBase & io, const ImageHeader & header);
+
+} // namespace chunkwise::files
+
+#endif

@@ -1,0 +1,255 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "fileFormats.h"
+#include "fileItk.h"
+
+#include "itkNrrdImageIO.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace chunkwise::files
+{
+
+namespace
+{
+
+/** "data file" and "datafile" are one field. */
+std::string
+FieldName(const std::string & text)
+{
+  std::string name;
+  for (const char c : text)
+  {
+    if (c != ' ')
+    {
+      name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return name;
+}
+
+const char *
+TypeName(PixelKind kind)
+{
+  static const char * const names[NumberOfPixelKinds] = { "uint8", "int8",   "uint16", "int16", "uint32",
+                                                          "int32", "uint64", "int64",  "float", "double" };
+  return names[static_cast<int>(kind)];
+}
+
+/** Keys and values stay on their line. */
+std::string
+Escaped(const std::string & text)
+{
+  std::string result;
+  for (const char c : text)
+  {
+    result += c == '\n' ? std::string("\\n") : c == '\\' ? std::string("\\\\") : std::string(1, c);
+  }
+  return result;
+}
+
+std::string
+Vector(const double * values, int count, int stride)
+{
+  std::string text = "(";
+  for (int i = 0; i < count; ++i)
+  {
+    text += (i ? "," : "") + Shortest(values[i * stride]);
+  }
+  return text + ")";
+}
+
+/** Drops what NRRD says by fields of its own, which ITK puts among the texts. */
+void
+TakeFields(std::map<std::string, std::string> & metadata)
+{
+  for (auto field = metadata.begin(); field != metadata.end();)
+  {
+    field = field->first.compare(0, 5, "NRRD_") == 0 && field->first != "NRRD_content" ? metadata.erase(field)
+                                                                                       : std::next(field);
+  }
+}
+
+} // namespace
+
+VoxelPlace
+LocateNrrd(const std::string & file)
+{
+  VoxelPlace       place;
+  const Descriptor descriptor = Descriptor::OpenToRead(file);
+  LineReader       reader(descriptor);
+  std::string      line;
+  if (!reader.Next(line) || line.compare(0, 4, "NRRD") != 0)
+  {
+    Fail(file, "is no NRRD file");
+  }
+  std::string  encoding = "raw";
+  std::string  endian;
+  std::string  dataFile;
+  std::int64_t lineSkip = 0;
+  std::int64_t byteSkip = 0;
+  bool         isComplete = false;
+  while (!isComplete && reader.Next(line))
+  {
+    if (!line.empty() && line.back() == '\r')
+    {
+      line.pop_back();
+    }
+    const auto colon = line.find(':');
+    isComplete = line.empty();
+    if (line.empty() || line[0] == '#' || colon == std::string::npos || line.compare(colon, 2, ":=") == 0)
+    {
+      continue;
+    }
+    const std::string field = FieldName(line.substr(0, colon));
+    const std::string value = Trim(line.substr(colon + 1));
+    if (field == "encoding")
+    {
+      encoding = FieldName(value);
+    }
+    else if (field == "endian")
+    {
+      endian = FieldName(value);
+    }
+    else if (field == "datafile")
+    {
+      dataFile = value;
+    }
+    else if (field == "lineskip")
+    {
+      lineSkip = std::strtoll(value.c_str(), nullptr, 10);
+    }
+    else if (field == "byteskip")
+    {
+      byteSkip = std::strtoll(value.c_str(), nullptr, 10);
+    }
+  }
+  if (!isComplete && dataFile.empty())
+  {
+    Fail(file, "its header is not complete: no empty line ends it");
+  }
+  if (dataFile.compare(0, 4, "LIST") == 0 || dataFile.find('%') != std::string::npos)
+  {
+    Fail(file, "has its voxels in several files (" + dataFile + "), only one can be used");
+  }
+  const bool isText = encoding == "ascii" || encoding == "text" || encoding == "txt";
+  const bool isGzip = encoding == "gzip" || encoding == "gz";
+  if (!isText && !isGzip && encoding != "raw")
+  {
+    Fail(file, "has the encoding " + encoding + "; raw, gzip and ascii can be read");
+  }
+  const auto io = itk::NrrdImageIO::New();
+  place.header = ReadHeaderWithItk(*io, file);
+  TakeFields(place.header.metadata);
+  place.coding.kind = place.header.kind;
+  place.coding.swaps = !isText && PixelSize(place.coding.kind) > 1 && (endian == "big") != IsBigEndianMachine();
+  place.codec = isText ? Codec::Text : isGzip ? Codec::Deflate : Codec::Raw;
+  place.files.emplace_back(file);
+  place.data = file;
+  place.offset = reader.GetOffset();
+  if (!dataFile.empty())
+  {
+    place.data = std::filesystem::path(file).parent_path() / dataFile;
+    place.offset = 0;
+    place.files.push_back(place.data);
+  }
+  // Lines are skipped in the file as it is, bytes in what it expands to.
+  if (lineSkip > 0)
+  {
+    const Descriptor data = Descriptor::OpenToRead(place.data);
+    LineReader       skipped(data, place.offset);
+    for (std::int64_t i = 0; i < lineSkip; ++i)
+    {
+      if (!skipped.Next(line))
+      {
+        Fail(place.data.string(), "has fewer lines than the line skip of its header");
+      }
+    }
+    place.offset = skipped.GetOffset();
+  }
+  if (byteSkip == -1 && place.codec == Codec::Raw)
+  {
+    const auto bytes = static_cast<std::uint64_t>(CountVoxels(file, place.header)) * PixelSize(place.coding.kind);
+    const std::uint64_t size = Descriptor::OpenToRead(place.data).GetSize();
+    place.offset = std::max(place.offset, size - std::min(size, bytes));
+  }
+  else if (byteSkip < 0 || lineSkip < 0)
+  {
+    Fail(file,
+         "its byte skip of " + std::to_string(byteSkip) + " or line skip of " + std::to_string(lineSkip) +
+           " cannot be used with the encoding " + encoding);
+  }
+  else if (place.codec == Codec::Deflate)
+  {
+    place.skipped = static_cast<std::uint64_t>(byteSkip);
+  }
+  else
+  {
+    place.offset += static_cast<std::uint64_t>(byteSkip);
+  }
+  return place;
+}
+
+VoxelLayout
+LayOutNrrd(const ImageHeader & header, const std::string &, const std::string & data, bool compress)
+{
+  const int   n = header.dimension;
+  std::string sizes;
+  std::string kinds;
+  std::string directions;
+  for (int a = 0; a < n; ++a)
+  {
+    sizes += " " + std::to_string(header.extent[a]);
+    kinds += " domain";
+    double axis[MaxDimension];
+    for (int row = 0; row < n; ++row)
+    {
+      axis[row] = header.direction[row][a] * header.spacing[a];
+    }
+    directions += " " + Vector(axis, n, 1);
+  }
+  VoxelLayout layout;
+  layout.detached = !data.empty();
+  layout.codec = compress ? Codec::Deflate : Codec::Raw;
+  std::string & text = layout.header;
+  text = std::string("NRRD000") + (data.empty() ? "4" : "5") + "\n";
+  const auto content = header.metadata.find("NRRD_content");
+  if (content != header.metadata.end() && content->second.find_first_of("\r\n") == std::string::npos &&
+      !content->second.empty())
+  {
+    text += "content: " + content->second + "\n";
+  }
+  text += std::string("type: ") + TypeName(header.kind) + "\ndimension: " + std::to_string(n) + "\n";
+  text += n == 3 ? "space: left-posterior-superior\n" : "space dimension: " + std::to_string(n) + "\n";
+  text += "sizes:" + sizes + "\nspace directions:" + directions + "\nkinds:" + kinds + "\n";
+  text += std::string("endian: ") + (IsBigEndianMachine() ? "big" : "little") +
+          "\nencoding: " + (compress ? "gzip" : "raw") + "\nspace origin: " + Vector(header.origin, n, 1) + "\n";
+  if (!data.empty())
+  {
+    text += "data file: " + data + "\n";
+  }
+  for (const auto & [key, value] : header.metadata)
+  {
+    if (key == "NRRD_content")
+    {
+      continue;
+    }
+    const bool canHold = !key.empty() && key.find(":=") == std::string::npos && key.find(':') == std::string::npos &&
+                         key[0] != '#' && key.find('\r') == std::string::npos && value.find('\r') == std::string::npos;
+    if (canHold)
+    {
+      text += Escaped(key) + ":=" + Escaped(value) + "\n";
+    }
+    else
+    {
+      layout.losses.push_back("the text of " + key);
+    }
+  }
+  if (data.empty())
+  {
+    text += "\n";
+  }
+  return layout;
+}
+
+} // namespace chunkwise::files

@@ -1,0 +1,61 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef fileOutput_h
+#define fileOutput_h
+
+#include "fileDescriptor.h"
+
+namespace chunkwise::files
+{
+
+/** Where an output goes: symbolic links are followed, so that what they name is written. */
+struct Destination
+{
+  /** As the user wrote it, for messages. */
+  std::string shown;
+  /** The header, or the one file. */
+  std::filesystem::path file;
+  /** The voxels' own file beside it; empty where there is none. */
+  std::filesystem::path data;
+};
+
+/** The file that `name` stands for, through symbolic links, there or not. */
+std::filesystem::path
+FollowLinks(const std::filesystem::path & name);
+
+/** Throws FileError if a finished output could not be put there: no such folder, no permission, a folder or pipe of the
+ * name, or a file that an input or another image needs. */
+void
+CheckDestination(const Destination & destination, const OutputOptions & options);
+
+/** A folder beside the destination, in which an output is written. The system removes its lock with the process, so
+ * that the next run knows what a killed one left. */
+class OutputFolder
+{
+public:
+  /** Removes what processes that are gone left beside the destination. */
+  explicit OutputFolder(const Destination & destination);
+  ~OutputFolder();
+  OutputFolder(const OutputFolder &) = delete;
+  OutputFolder &
+  operator=(const OutputFolder &) = delete;
+
+  /** Where to write what belongs at `destination`. */
+  std::filesystem::path
+  GetPath(const std::filesystem::path & destination) const
+  {
+    return m_Folder / destination.filename();
+  }
+  /** Moves the files to where they belong, the header last. If a move fails, what was there before comes back. */
+  void
+  Commit();
+
+private:
+  Destination           m_Destination;
+  std::filesystem::path m_Folder;
+  Descriptor            m_Lock;
+  int                   m_Slot{ -1 };
+};
+
+} // namespace chunkwise::files
+
+#endif

@@ -1,0 +1,349 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "fileStream.h"
+
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <zlib.h>
+
+namespace chunkwise::files
+{
+
+namespace
+{
+
+constexpr std::size_t BlockBytes = std::size_t{ 256 } << 10;
+/** zlib counts in 32 bits. */
+constexpr std::size_t MostAtOnce = std::size_t{ 1 } << 30;
+
+/** The bytes of a file in blocks. */
+class BlockReader
+{
+public:
+  BlockReader(const Descriptor & file, std::uint64_t offset, std::function<void(std::size_t)> countRead)
+    : m_File(file)
+    , m_Begin(offset)
+    , m_Offset(offset)
+    , m_CountRead(std::move(countRead))
+    , m_Block(BlockBytes)
+  {}
+  void
+  Restart()
+  {
+    m_Offset = m_Begin;
+  }
+  /** The next block: empty at the end of the file. */
+  std::size_t
+  Next()
+  {
+    const std::size_t count = m_File.ReadSome(m_Block.data(), m_Block.size(), m_Offset);
+    m_Offset += count;
+    m_CountRead(count);
+    return count;
+  }
+  unsigned char *
+  GetBlock()
+  {
+    return m_Block.data();
+  }
+  const std::string &
+  GetName() const
+  {
+    return m_File.GetName();
+  }
+
+private:
+  const Descriptor &               m_File;
+  std::uint64_t                    m_Begin;
+  std::uint64_t                    m_Offset;
+  std::function<void(std::size_t)> m_CountRead;
+  std::vector<unsigned char>       m_Block;
+};
+
+class InflateStream : public ByteStream
+{
+public:
+  explicit InflateStream(BlockReader reader)
+    : m_Reader(std::move(reader))
+  {
+    // 32: zlib and gzip are told apart by their first bytes.
+    if (inflateInit2(&m_Stream, 15 + 32) != Z_OK)
+    {
+      throw std::bad_alloc();
+    }
+  }
+  ~InflateStream() override { inflateEnd(&m_Stream); }
+
+  void
+  Restart() override
+  {
+    m_Reader.Restart();
+    inflateReset2(&m_Stream, 15 + 32);
+    m_Stream.avail_in = 0;
+    m_Ended = false;
+    m_Done = 0;
+  }
+  void
+  Read(void * data, std::size_t bytes) override
+  {
+    auto * to = static_cast<unsigned char *>(data);
+    while (bytes > 0)
+    {
+      const std::size_t piece = std::min(bytes, MostAtOnce);
+      if (Inflate(to, piece) < piece)
+      {
+        Fail(m_Reader.GetName(),
+             "is not complete: its compressed voxels end after " + std::to_string(m_Done) + " bytes");
+      }
+      to += piece;
+      bytes -= piece;
+    }
+  }
+  void
+  CheckEnd(bool mayGoOn) override
+  {
+    unsigned char rest[4096];
+    // Reads on: the checksum comes last.
+    while (Inflate(rest, sizeof(rest)) > 0)
+    {
+      if (!mayGoOn)
+      {
+        Fail(m_Reader.GetName(), "has more compressed voxels than its header says");
+      }
+    }
+  }
+
+private:
+  /** Fewer than `bytes` where the stream ends. */
+  std::size_t
+  Inflate(unsigned char * data, std::size_t bytes)
+  {
+    m_Stream.next_out = data;
+    m_Stream.avail_out = static_cast<uInt>(bytes);
+    while (m_Stream.avail_out > 0)
+    {
+      if (m_Stream.avail_in == 0)
+      {
+        m_Stream.next_in = m_Reader.GetBlock();
+        m_Stream.avail_in = static_cast<uInt>(m_Reader.Next());
+        if (m_Stream.avail_in == 0)
+        {
+          if (!m_Ended)
+          {
+            Fail(m_Reader.GetName(),
+                 "is not complete: its compressed voxels end after " +
+                   std::to_string(m_Done + bytes - m_Stream.avail_out) + " bytes");
+          }
+          break;
+        }
+      }
+      if (m_Ended)
+      {
+        // Another member of gzip goes on; anything else, such as a block of zeros, is no part of the voxels.
+        if (m_Stream.next_in[0] != 0x1f)
+        {
+          break;
+        }
+        inflateReset2(&m_Stream, 15 + 32);
+        m_Ended = false;
+      }
+      const int status = inflate(&m_Stream, Z_NO_FLUSH);
+      if (status == Z_STREAM_END)
+      {
+        m_Ended = true;
+      }
+      else if (status != Z_OK && status != Z_BUF_ERROR)
+      {
+        Fail(m_Reader.GetName(),
+             std::string("its compressed voxels are damaged: ") +
+               (m_Stream.msg ? m_Stream.msg : "no data of zlib or gzip"));
+      }
+    }
+    const std::size_t count = bytes - m_Stream.avail_out;
+    m_Done += count;
+    return count;
+  }
+
+  BlockReader   m_Reader;
+  z_stream      m_Stream{};
+  bool          m_Ended{ false };
+  std::uint64_t m_Done{ 0 };
+};
+
+class TextStream : public ByteStream
+{
+public:
+  TextStream(BlockReader reader, PixelKind kind)
+    : m_Reader(std::move(reader))
+    , m_Kind(kind)
+  {}
+  void
+  Restart() override
+  {
+    m_Reader.Restart();
+    m_Next = m_Size = 0;
+    m_Done = 0;
+  }
+  void
+  Read(void * data, std::size_t bytes) override
+  {
+    DispatchPixelKind(m_Kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      for (std::size_t i = 0; i < bytes; i += sizeof(Pixel))
+      {
+        const std::string word = NextWord();
+        const Pixel       value = Parse<Pixel>(word);
+        std::memcpy(static_cast<char *>(data) + i, &value, sizeof(value));
+        ++m_Done;
+      }
+    });
+  }
+  void
+  CheckEnd(bool mayGoOn) override
+  {
+    if (!mayGoOn && !NextWord().empty())
+    {
+      Fail(m_Reader.GetName(), "has more numbers than its header says");
+    }
+  }
+
+private:
+  /** Empty at the end. */
+  std::string
+  NextWord()
+  {
+    std::string word;
+    for (;;)
+    {
+      if (m_Next == m_Size)
+      {
+        m_Next = 0;
+        m_Size = m_Reader.Next();
+        if (m_Size == 0)
+        {
+          return word;
+        }
+      }
+      const auto c = m_Reader.GetBlock()[m_Next++];
+      // NRRD allows commas.
+      if (!std::isspace(c) && c != ',')
+      {
+        word += static_cast<char>(c);
+      }
+      else if (!word.empty())
+      {
+        return word;
+      }
+    }
+  }
+  template <typename TPixel>
+  TPixel
+  Parse(const std::string & word)
+  {
+    if (word.empty())
+    {
+      Fail(m_Reader.GetName(), "is not complete: it ends after " + std::to_string(m_Done) + " numbers");
+    }
+    TPixel value{};
+    bool   good = false;
+    if constexpr (std::is_floating_point_v<TPixel>)
+    {
+      char * end = nullptr;
+      value = sizeof(TPixel) == sizeof(float) ? static_cast<TPixel>(std::strtof(word.c_str(), &end))
+                                              : static_cast<TPixel>(std::strtod(word.c_str(), &end));
+      good = *end == 0;
+    }
+    else
+    {
+      const char * const begin = word.c_str() + (word[0] == '+' ? 1 : 0);
+      const auto         result = std::from_chars(begin, word.c_str() + word.size(), value);
+      good = result.ec == std::errc() && *result.ptr == 0;
+    }
+    if (!good)
+    {
+      Fail(m_Reader.GetName(), "\"" + word.substr(0, 32) + "\" is no voxel of " + PixelKindName(m_Kind));
+    }
+    return value;
+  }
+
+  BlockReader   m_Reader;
+  PixelKind     m_Kind;
+  std::size_t   m_Next{ 0 };
+  std::size_t   m_Size{ 0 };
+  std::uint64_t m_Done{ 0 };
+};
+
+} // namespace
+
+std::unique_ptr<ByteStream>
+MakeByteStream(Codec codec, const Descriptor & file, std::uint64_t offset, PixelKind kind,
+               std::function<void(std::size_t)> countRead)
+{
+  BlockReader reader(file, offset, std::move(countRead));
+  if (codec == Codec::Text)
+  {
+    return std::make_unique<TextStream>(std::move(reader), kind);
+  }
+  return std::make_unique<InflateStream>(std::move(reader));
+}
+
+struct DeflateWriter::State
+{
+  z_stream                   stream{};
+  std::vector<unsigned char> block = std::vector<unsigned char>(BlockBytes);
+};
+
+DeflateWriter::DeflateWriter(const Descriptor & file, std::uint64_t offset, bool gzip)
+  : m_File(file)
+  , m_Offset(offset)
+  , m_State(std::make_unique<State>())
+{
+  if (deflateInit2(&m_State->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + (gzip ? 16 : 0), 8, Z_DEFAULT_STRATEGY) !=
+      Z_OK)
+  {
+    throw std::bad_alloc();
+  }
+}
+
+DeflateWriter::~DeflateWriter()
+{
+  deflateEnd(&m_State->stream);
+}
+
+void
+DeflateWriter::Run(const void * data, std::size_t bytes, int flush)
+{
+  z_stream & stream = m_State->stream;
+  stream.next_in = static_cast<Bytef *>(const_cast<void *>(data));
+  stream.avail_in = static_cast<uInt>(bytes);
+  int status = Z_OK;
+  do
+  {
+    stream.next_out = m_State->block.data();
+    stream.avail_out = static_cast<uInt>(m_State->block.size());
+    status = deflate(&stream, flush);
+    const std::size_t count = m_State->block.size() - stream.avail_out;
+    m_File.WriteAt(m_State->block.data(), count, m_Offset + m_Written);
+    m_Written += count;
+  } while (stream.avail_out == 0 || (flush == Z_FINISH && status == Z_OK));
+}
+
+void
+DeflateWriter::Write(const void * data, std::size_t bytes)
+{
+  for (std::size_t done = 0; done < bytes; done += MostAtOnce)
+  {
+    Run(static_cast<const char *>(data) + done, std::min(bytes - done, MostAtOnce), Z_NO_FLUSH);
+  }
+}
+
+void
+DeflateWriter::Finish()
+{
+  Run(nullptr, 0, Z_FINISH);
+}
+
+} // namespace chunkwise::files

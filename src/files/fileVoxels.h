@@ -1,0 +1,113 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef fileVoxels_h
+#define fileVoxels_h
+
+#include "fileDescriptor.h"
+
+#include <algorithm>
+
+namespace chunkwise::files
+{
+
+/** Reverses the bytes of each of `count` values of `size` bytes; the buffers may be one. */
+void
+SwapBytes(void * to, const void * from, std::size_t count, std::size_t size);
+
+constexpr bool
+IsBigEndianMachine()
+{
+#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
+  return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+#else
+  return false;
+#endif
+}
+
+/** The number of voxels; throws FileError if the bytes of none can be counted. */
+std::int64_t
+CountVoxels(const std::string & file, const ImageHeader & header);
+
+/** The last axis with more than one voxel, 0 if there is none. */
+int
+LastAxis(const Coordinates & extent);
+
+/** Throws std::logic_error if a caller breaks the contract of Read and Write. */
+void
+CheckBox(const Coordinates & extent, PixelKind kind, const Box & box, const BufferView & view);
+
+/** Calls `f(voxel, data, count)` for stretches of `box` that are contiguous in a dense image of `extent` and in `view`,
+ * in the image's order. */
+template <typename TFunctor>
+void
+ForEachStretch(const Coordinates & extent, const Box & box, const BufferView & view, TFunctor && f)
+{
+  if (box.IsEmpty())
+  {
+    return;
+  }
+  std::int64_t count = 1;
+  int          first = 0;
+  // Whether the axes below `first` are whole, so that the next one goes on where they end.
+  bool whole = true;
+  while (first < MaxDimension && (box.Extent(first) == 1 || (whole && view.stride[first] == count)))
+  {
+    whole = whole && box.Extent(first) == extent[first];
+    count *= box.Extent(first);
+    ++first;
+  }
+  const Coordinates strides = DenseStrides(extent);
+  const std::size_t size = PixelSize(view.kind);
+  Coordinates       index = box.lower;
+  for (;;)
+  {
+    std::int64_t voxel = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      voxel += index[a] * strides[a];
+    }
+    f(voxel, static_cast<char *>(view.data) + view.Offset(index) * static_cast<std::int64_t>(size), count);
+    int a = first;
+    for (; a < MaxDimension; ++a)
+    {
+      if (++index[a] < box.upper[a])
+      {
+        break;
+      }
+      index[a] = box.lower[a];
+    }
+    if (a >= MaxDimension)
+    {
+      return;
+    }
+  }
+}
+
+/** Copies `box` from one view to another of the same kind. */
+void
+CopyBox(const Box & box, const BufferView & from, const BufferView & to);
+
+/** How voxels lie in a file, and what becomes of them. */
+struct VoxelCoding
+{
+  /** In the file. */
+  PixelKind kind{ PixelKind::UInt8 };
+  bool      swaps{ false };
+  /** value * slope + intercept where `scales`, as ITK computes it. */
+  bool   scales{ false };
+  double slope{ 1 };
+  double intercept{ 0 };
+
+  /** From `count` voxels as they are in the file to the image's kind. `from` is used up. */
+  void
+  Decode(void * from, void * to, PixelKind toKind, std::size_t count) const;
+  /** Whether Decode does its work in the image's own memory. */
+  bool
+  IsInPlace() const
+  {
+    return !scales;
+  }
+};
+
+} // namespace chunkwise::files
+
+#endif
