@@ -520,7 +520,7 @@ FileRun::SetUpBudgets(std::uint64_t memory)
 void
 FileRun::RequireStreaming(const std::string & why) const
 {
-  const std::string which = " in pieces: " + chunkwise::files::DescribeFormatsInPieces() + " can be";
+  const std::string which = " in pieces: " + chunkwise::files::ListFormatsInPieces() + " can be";
   if (!chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader).inPieces)
   {
     throw WorkError(why + "OUT " + m_Line.output + " cannot be written" + which);

@@ -489,4 +489,44 @@ DescribeFormats()
   return text.str();
 }
 
+ImageAccess
+GetOutputAccess(const std::string & file, const ImageHeader & header)
+{
+  const Format * const format = FindFormat(file);
+  ImageAccess          access;
+  if (!format)
+  {
+    return access;
+  }
+  if (format->isWrittenByItk)
+  {
+    // HDF5 alone takes pieces. The others hold the image, and once more where they look at what they have written.
+    access.inPieces = HasEnding(file, ".h5") || HasEnding(file, ".hdf5");
+    access.heldBytes =
+      access.inPieces ? std::uint64_t{ 32 } << 20 : 2 * CountVoxels(file, header) * PixelSize(header.kind);
+    return access;
+  }
+  access.anyOrder = !HasEnding(file, ".gz");
+  access.heldBytes = std::uint64_t{ 4 } << 20;
+  return access;
+}
+
+std::string
+ListFormatsInPieces()
+{
+  std::string list;
+  for (const Format & format : GetFormats())
+  {
+    const bool isWritten = format.layout != nullptr || std::string(format.name) == "HDF5";
+    if (isWritten && format.kinds != 0)
+    {
+      for (const std::string & ending : format.endings)
+      {
+        list += (list.empty() ? "" : ", ") + ending;
+      }
+    }
+  }
+  return list;
+}
+
 } // namespace chunkwise::files

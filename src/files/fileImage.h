@@ -143,6 +143,10 @@ struct OutputOptions
 void
 CheckOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options = {});
 
+/** What a sink of CreateImage will say of itself, and the memory that it takes at its end, before there is one. */
+ImageAccess
+GetOutputAccess(const std::string & file, const ImageHeader & header);
+
 /** Checks as CheckOutput does, reserves the space where the file system can, and opens the file. It is written into a
  * folder of its own beside its destination and is moved to it by Finish. */
 std::unique_ptr<FileSink>
@@ -152,6 +156,10 @@ CreateImage(const std::string & file, const ImageHeader & header, const OutputOp
  * process can call it. */
 void
 RemoveUnfinished() noexcept;
+
+/** The endings of formats that are read and written in pieces: ".mha, .mhd and .h5". */
+std::string
+ListFormatsInPieces();
 
 /** The formats, a line each: what is read and written, in which kinds and dimensions. */
 std::string
