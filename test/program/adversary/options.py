@@ -82,8 +82,9 @@ class Options(ProgramTest):
         words = [subcommand, inputs.path, self.out, *inputs.arguments({"verbose": None, **options})]
         result = run(*words)
         if result.returncode != 0:
+            # The report comes first.
             self.assertFalse(self.out.exists(), str(result))
-            self.assert_failed(result)
+            self.assertTrue(result.stderr.splitlines()[-1].startswith("chunkwise: "), str(result))
         data = self.out.read_bytes() if self.out.exists() else None
         report = re.sub(OF_THE_MOMENT, "", result.stdout + result.stderr)
         return result.returncode, data, report

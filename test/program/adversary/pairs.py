@@ -1,6 +1,5 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Every pair of types of a first and a second input: the numbers are right, or the pair is refused."""
-import math
 from fractions import Fraction
 
 from adversary.support import KINDS, Image, ProgramTest, is_real, limits, noise, read, run, write
@@ -19,9 +18,9 @@ def extremes(kind, count=WIDTH * HEIGHT):
 
 
 class Pairs(ProgramTest):
-    def for_each_pair(self, subcommand, make, *options):
-        """make(first kind, second kind) gives both images and the option of the second; yields what both and the output
-        are, for the pairs that are not refused."""
+    def for_each_pair(self, subcommand, make, check, *options):
+        """make(first kind, second kind): both images and the option of the second. check(first, second, output, result)
+        judges those pairs that are not refused."""
         ran = 0
         for first in KINDS:
             for second in KINDS:
@@ -36,7 +35,7 @@ class Pairs(ProgramTest):
                         self.assertNotEqual(first, second, "equal types cannot be refused")
                         continue
                     ran += 1
-                    yield a, b, read(self.out), result
+                    check(a, b, read(self.out), result)
         self.assertGreater(ran, len(KINDS) + 20, "almost all pairs are refused")
 
     def assert_value(self, value, exact, kind, message):
@@ -50,17 +49,19 @@ class Pairs(ProgramTest):
             return (Image((WIDTH, HEIGHT), first, extremes(first)),
                     Image((WIDTH, HEIGHT), second, values[5:] + values[:5]), "--minus")
 
-        for a, b, out, result in self.for_each_pair("difference", make):
+        def check(a, b, out, result):
             self.assertTrue(is_real(out.kind), out.kind)
             for x, y, value in zip(a.values, b.values, out.values):
                 self.assert_value(value, Fraction(x) - Fraction(y), out.kind, f"{x} - {y}: {result}")
+
+        self.for_each_pair("difference", make, check)
 
     def test_reconstruct(self):
         def make(first, second):
             marker = extremes(second)
             return Image((WIDTH, HEIGHT), first, extremes(first)), Image((WIDTH, HEIGHT), second, marker), "--marker"
 
-        for mask, marker, out, result in self.for_each_pair("reconstruct", make):
+        def check(mask, marker, out, result):
             # By dilation under the mask, neighbours share a face: grow until nothing changes.
             state = [min(Fraction(a), Fraction(b)) for a, b in zip(mask.values, marker.values)]
             while True:
@@ -82,6 +83,8 @@ class Pairs(ProgramTest):
                 else:
                     self.assert_value(value, exact, out.kind, str(result))
 
+        self.for_each_pair("reconstruct", make, check)
+
     def test_radius_image(self):
         most = 2
 
@@ -92,8 +95,7 @@ class Pairs(ProgramTest):
             return (Image((WIDTH, HEIGHT), first, [i * 5 % 11 for i in range(WIDTH * HEIGHT)]),
                     Image((WIDTH, HEIGHT), second, radii), "--radius-image")
 
-        pairs = self.for_each_pair("box", make, "--statistic=sum", f"--radius={most}", "--output-type=float64")
-        for image, radii, out, result in pairs:
+        def check(image, radii, out, result):
             for i, value in enumerate(out.values):
                 radius = int(min(max(radii.values[i], 0), most))
                 x, y = i % WIDTH, i // WIDTH
@@ -103,6 +105,8 @@ class Pairs(ProgramTest):
                     for u in range(max(x - radius, 0), min(x + radius + 1, WIDTH))
                 )
                 self.assertEqual(value, total, f"{radii.values[i]} at {i}: {result}")
+
+        self.for_each_pair("box", make, check, "--statistic=sum", f"--radius={most}", "--output-type=float64")
 
     def convolved(self, image, kernel, size):
         """With zeros beyond the edge; the kernel's center is at half its size."""
@@ -120,14 +124,14 @@ class Pairs(ProgramTest):
         return result
 
     def assert_convolved(self, subcommand, make, *options):
-        for image, kernel, out, result in self.for_each_pair(
-            subcommand, make, "--boundary=constant", "--output-type=float64", *options
-        ):
+        def check(image, kernel, out, result):
             exact = self.convolved(image.values, kernel.values, kernel.size[:2])
             largest = max(size for _, size in exact)
             for value, (sum_of_taps, _) in zip(out.values, exact):
                 # In float for small types, and through transforms in proportion to the largest.
                 self.assertLessEqual(abs(Fraction(value) - sum_of_taps), largest * Fraction(1, 2**19), str(result))
+
+        self.for_each_pair(subcommand, make, check, "--boundary=constant", "--output-type=float64", *options)
 
     def kernel_values(self, kind):
         low, high = limits(kind)
