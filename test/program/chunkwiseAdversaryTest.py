@@ -50,6 +50,16 @@ def make_environment():
     return python
 
 
+class Result(unittest.TextTestResult):
+    """Says at once what failed: a theme may run for minutes."""
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.stream.writeln("failed: {}: {}".format(subtest.id().split(".", 2)[-1], str(err[1])[:700]))
+            self.stream.flush()
+
+
 def main():
     program, theme = Path(sys.argv[1]).resolve(), sys.argv[2]
     if theme in NEED_PACKAGES and os.environ.get("CHUNKWISE_TEST_HAS_PACKAGES") != "1":
@@ -61,7 +71,8 @@ def main():
     support.PROGRAM = str(program)
     warnings.simplefilter("ignore", ResourceWarning)
     result = unittest.main(
-        module="adversary." + theme, argv=[theme, *sys.argv[3:]], exit=False, warnings="ignore"
+        module="adversary." + theme, argv=[theme, *sys.argv[3:]], exit=False, warnings="ignore",
+        testRunner=unittest.TextTestRunner(resultclass=Result),
     ).result
     if result.wasSuccessful() and result.testsRun and len(result.skipped) == result.testsRun:
         skip("; ".join(sorted({reason for _, reason in result.skipped})))
