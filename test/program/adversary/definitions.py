@@ -1,0 +1,257 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Each subcommand against its definition, written with NumPy and SciPy as plainly as it can be."""
+import itertools
+
+import numpy
+from scipy import ndimage, signal
+
+from adversary.subcommands import REQUIRED, Inputs, all_subcommands
+from adversary.support import ProgramTest, noise, read, write
+
+SIZE = (14, 12, 11)
+FACES = ndimage.generate_binary_structure(3, 1)
+
+
+def array_of(image):
+    return numpy.array(image.values, numpy.float64).reshape(image.size[::-1])
+
+
+def windows(a, radius):
+    """For each voxel the part of its box that is inside the image."""
+    radius = numpy.broadcast_to(radius, a.ndim)
+    for index in numpy.ndindex(a.shape):
+        yield index, a[tuple(slice(max(i - r, 0), i + r + 1) for i, r in zip(index, radius))]
+
+
+def of_windows(function, radius=1):
+    def filtered(a, _):
+        out = numpy.empty(a.shape)
+        for index, window in windows(a, radius):
+            out[index] = function(window)
+        return out
+
+    return filtered
+
+
+def percentile(fraction):
+    return of_windows(lambda w: numpy.sort(w, None)[int(fraction * (w.size - 1))])
+
+
+def maximum(a, _=None):
+    return of_windows(numpy.max)(a, None)
+
+
+def minimum(a, _=None):
+    return of_windows(numpy.min)(a, None)
+
+
+def wiener(a, _):
+    mean, variance = of_windows(numpy.mean)(a, None), of_windows(numpy.var)(a, None)
+    safe = numpy.maximum(variance, 1e-300)
+    return numpy.where(variance > 900, mean + (safe - 900) / safe * (a - mean), mean)
+
+
+def non_local_means(a, _, radius=1, patch=1, strength=30.0):
+    out = numpy.empty(a.shape)
+    box = list(itertools.product(range(-patch, patch + 1), repeat=3))
+    for p in numpy.ndindex(a.shape):
+        weights = values = 0.0
+        for step in itertools.product(range(-radius, radius + 1), repeat=3):
+            q = tuple(i + s for i, s in zip(p, step))
+            if not all(0 <= i < n for i, n in zip(q, a.shape)):
+                continue
+            squares = [
+                (a[s] - a[t]) ** 2
+                for o in box
+                for s, t in ((tuple(i + d for i, d in zip(p, o)), tuple(i + d for i, d in zip(q, o))),)
+                if all(0 <= i < n and 0 <= j < n for i, j, n in zip(s, t, a.shape))
+            ]
+            weight = numpy.exp(-numpy.mean(squares) / strength**2)
+            weights += weight
+            values += weight * a[q]
+        out[p] = values / weights
+    return out
+
+
+def convolve(a, kernel):
+    """The kernel's center is at half its size; the part inside is scaled up to the sum of all weights."""
+    def plain(image):
+        full = signal.convolve(image, kernel, mode="full", method="direct")
+        return full[tuple(slice(k // 2, k // 2 + n) for k, n in zip(kernel.shape, image.shape))]
+
+    return plain(a) * kernel.sum() / plain(numpy.ones(a.shape))
+
+
+def entropy(window):
+    counts = numpy.bincount(numpy.clip((window.ravel() * 8 / 256).astype(int), 0, 7), minlength=8)
+    p = counts[counts > 0] / window.size
+    return -(p * numpy.log2(p)).sum()
+
+
+def gaussian_rows(n, sigma):
+    """The sampled Gaussian, cut at 4 sigmas, renormalized over what is inside: a matrix along an axis."""
+    radius = int(numpy.ceil(4 * sigma))
+    distance = numpy.arange(n)[None, :] - numpy.arange(n)[:, None]
+    weights = numpy.where(abs(distance) <= radius, numpy.exp(-0.5 * (distance / sigma) ** 2), 0)
+    return weights / weights.sum(1, keepdims=True)
+
+
+def along(a, matrix, axis):
+    return numpy.moveaxis(numpy.tensordot(matrix, a, (1, axis)), 0, axis)
+
+
+def spacing(inputs):
+    return inputs.image.spacing[::-1]
+
+
+def gaussian(a, inputs, sigma=0.6):
+    for axis, step in enumerate(spacing(inputs)):
+        a = along(a, gaussian_rows(a.shape[axis], sigma / step), axis)
+    return a
+
+
+def second_derivative_rows(n, sigma):
+    """Weights g (a + b t + c t t) with moments 0, 0, 2 over the taps inside: docs/laplacian-of-gaussian.md."""
+    radius = max(int(numpy.ceil(4 * sigma)), 2)
+    matrix = numpy.zeros((n, n))
+    for i in range(n):
+        taps = numpy.arange(max(i - radius, 0), min(i + radius + 1, n))
+        t = taps - i
+        g = numpy.exp(-0.5 * (t / sigma) ** 2)
+        moments = numpy.array([[(g * t ** (j + k)).sum() for k in range(3)] for j in range(3)])
+        matrix[i, taps] = g * (numpy.linalg.solve(moments, [0, 0, 2]) @ numpy.array([t**0, t, t * t]))
+    return matrix
+
+
+def laplacian(a, inputs, sigma=0.6):
+    total = numpy.zeros(a.shape)
+    for axis, step in enumerate(spacing(inputs)):
+        term = along(a, second_derivative_rows(a.shape[axis], sigma / step), axis) / step**2
+        for other, other_step in enumerate(spacing(inputs)):
+            if other != axis:
+                term = along(term, gaussian_rows(a.shape[other], sigma / other_step), other)
+        total += term
+    return total
+
+
+def file_of(inputs, name):
+    return array_of(read(inputs.files[name]))
+
+
+def varying(a, inputs):
+    """Two nodes along x, in the middles of both halves; linear between them."""
+    kernels = file_of(inputs, "kernels")
+    n = a.shape[2]
+    weight = numpy.clip((numpy.arange(n) - (n / 2 - 1) / 2) / (n / 2), 0, 1)
+    return (1 - weight) * convolve(a, kernels[0]) + weight * convolve(a, kernels[1])
+
+
+def reconstruct(marker, mask):
+    state = numpy.minimum(marker, mask)
+    while True:
+        grown = numpy.minimum(ndimage.grey_dilation(state, footprint=FACES, mode="nearest"), mask)
+        if (grown == state).all():
+            return state
+        state = grown
+
+
+def reconstruct_down(marker, mask):
+    return -reconstruct(-marker, -mask)
+
+
+def border(a, beyond):
+    inner = numpy.zeros(a.shape, bool)
+    inner[1:-1, 1:-1, 1:-1] = True
+    return numpy.where(inner, beyond, a)
+
+
+def opened(a):
+    """The values of what the opening kept: where the erosion's reconstruction is the erosion, the image; grown again."""
+    eroded = minimum(a)
+    once = reconstruct(eroded, a)
+    return reconstruct(numpy.where(eroded == once, a, 0), a)
+
+
+def regional_maxima(a, _=None):
+    return numpy.where(a > reconstruct(a - 1, a), 255.0, 0.0)
+
+
+DEFINITIONS = {
+    "identity": lambda a, _: a,
+    "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
+    "std": of_windows(numpy.std), "box": of_windows(numpy.mean), "maximum": maximum, "minimum": minimum,
+    "opening": lambda a, _: maximum(minimum(a)), "closing": lambda a, _: minimum(maximum(a)),
+    "range": of_windows(numpy.ptp), "median": percentile(0.5), "percentile": percentile(0.25), "wiener": wiener,
+    "nlm": non_local_means, "entropy": of_windows(entropy),
+    "convolve": lambda a, _: convolve(a, numpy.array([1.0, 2.0, 4.0]).reshape(1, 1, 3)),
+    "convolve-image": lambda a, inputs: convolve(a, file_of(inputs, "kernel")),
+    "convolve-varying": varying, "gaussian": gaussian, "highpass": lambda a, inputs: a - gaussian(a, inputs),
+    "log": laplacian, "difference": lambda a, inputs: a - file_of(inputs, "second"),
+    "sat": lambda a, _: a.cumsum(0).cumsum(1).cumsum(2),
+    "reconstruct": lambda a, inputs: reconstruct(file_of(inputs, "marker"), a),
+    "h-maxima": lambda a, _: reconstruct(a - 40, a), "h-minima": lambda a, _: reconstruct_down(a + 40, a),
+    "h-convex": lambda a, _: a - reconstruct(a - 40, a), "h-concave": lambda a, _: reconstruct_down(a + 40, a) - a,
+    "fill-holes": lambda a, _: reconstruct_down(border(a, 255), a),
+    "grind-peaks": lambda a, _: reconstruct(border(a, 0), a),
+    "clear-border": lambda a, _: a - reconstruct(border(a, 0), a),
+    "opening-by-reconstruction": lambda a, _: reconstruct(minimum(a), a),
+    "closing-by-reconstruction": lambda a, _: reconstruct_down(maximum(a), a),
+    "regional-maxima": regional_maxima, "regional-minima": lambda a, _: regional_maxima(255 - a),
+    "sequence": of_windows(numpy.mean),
+}
+# Their results have the type of the input, and no other.
+VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
+          "opening-by-reconstruction", "closing-by-reconstruction", "regional-maxima", "regional-minima")
+
+
+class Definitions(ProgramTest):
+    def test_every_subcommand(self):
+        inputs = Inputs(self.folder, SIZE)
+        a = array_of(inputs.image)
+        for subcommand in all_subcommands(self):
+            for more in ((), ("--divisions=4",)):
+                with self.subTest(subcommand=subcommand, more=more):
+                    options = inputs.arguments(REQUIRED[subcommand])
+                    kind = () if subcommand in VOXELS else ("--output-type=float64",)
+                    self.assert_runs(subcommand, inputs.path, self.out, *options, *kind, *more)
+                    found = array_of(read(self.out))
+                    expected = DEFINITIONS[subcommand](a, inputs)
+                    error = abs(found - expected)
+                    worst = numpy.unravel_index(error.argmax(), error.shape)
+                    # Statistics of 8 bits are kept in float.
+                    self.assertLess(error.max(), 2e-6 * max(abs(expected).max(), 1),
+                                    f"at z, y, x {worst}: {found[worst]} instead of {expected[worst]}")
+
+    def test_boundaries(self):
+        inputs = Inputs(self.folder, SIZE)
+        a = array_of(inputs.image)
+        for boundary, mode in (("zero-flux", "nearest"), ("mirror", "reflect"), ("periodic", "wrap"), ("constant", "constant")):
+            for subcommand, function in (
+                ("mean", lambda: ndimage.uniform_filter(a, 3, mode=mode)),
+                ("maximum", lambda: ndimage.maximum_filter(a, 3, mode=mode)),
+                ("median", lambda: ndimage.median_filter(a, 3, mode=mode)),
+            ):
+                with self.subTest(boundary=boundary, subcommand=subcommand):
+                    self.assert_runs(subcommand, inputs.path, self.out, "--radius=1", f"--boundary={boundary}",
+                                     "--output-type=float64")
+                    self.assertLess(abs(array_of(read(self.out)) - function()).max(), 1e-3)
+
+    def test_statistics(self):
+        image = noise(SIZE, "int16", 8)
+        printed = self.assert_runs("statistics", write(self.folder / "in.mha", image)).stdout
+        a = array_of(image)
+        for name, value in (("sum", a.sum()), ("mean", a.mean()), ("minimum", a.min()), ("maximum", a.max())):
+            line = [words for words in (line.split(": ") for line in printed.splitlines()) if words[0] == name]
+            self.assertAlmostEqual(float(line[0][1]), value, delta=1e-9 * abs(value), msg=printed)
+        for name, value in (("variance", a.var()), ("standard deviation", a.std())):
+            line = [words for words in (line.split(": ") for line in printed.splitlines()) if words[0] == name]
+            if line:
+                self.assertAlmostEqual(float(line[0][1]), value, delta=1e-9 * abs(value), msg=printed)
+
+    def test_preserved_intensities(self):
+        inputs = Inputs(self.folder, SIZE)
+        a = array_of(inputs.image)
+        self.assert_runs("opening-by-reconstruction", inputs.path, self.out, "--radius=1", "--preserve-intensities")
+        self.assertTrue((array_of(read(self.out)) == opened(a)).all())
+        self.assert_runs("closing-by-reconstruction", inputs.path, self.out, "--radius=1", "--preserve-intensities")
+        self.assertTrue((array_of(read(self.out)) == 255 - opened(255 - a)).all())

@@ -1,0 +1,227 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Every option of every subcommand, as its help lists them, changes the result or the report, or is refused."""
+import re
+
+from adversary.subcommands import REQUIRED, Inputs, all_subcommands
+from adversary.support import ProgramTest, listed_options, listed_subcommands, run
+
+# Changes to what must be given; one that makes a difference is enough. With "+" before its name a row is for one
+# subcommand. None as a value is a flag; the key "" takes options away.
+TRIALS = {
+    "backend": [{"backend": "cuda"}],
+    "devices": [{"devices": "99"}],
+    "device-memory": [{"backend": "cuda", "device-memory": "1"}],
+    "memory": [{"memory": "1M"}],
+    "divisions": [{"divisions": "3"}],
+    "threads": [{"threads": "1"}, {"threads": "3"}],
+    "output-type": [{"output-type": "float64"}, {"output-type": "float32"}],
+    "boundary": [{"boundary": b} for b in ("mirror", "periodic", "zero-flux", "constant")],
+    "constant": [({"boundary": "constant"}, {"constant": "7"})],
+    "axes": [{"axes": "0"}, {"axes": "0,1"}],
+    "+convolve axes": [{"axes": "0,2,1"}, ({"radius": "1", "axes": "0"}, {"axes": "1"})],
+    "spatial-dimension": [{"spatial-dimension": "2"}],
+    "radius": [{"radius": "2"}],
+    "+convolve radius": [({"weights": "1,2,4"}, {"radius": "0,1,0"})],
+    "weights": [{"weights": "1,2,5"}],
+    "sigma": [{"sigma": "0.9"}],
+    "variance": [({"": "sigma", "variance": "0.5"}, {"variance": "0.9"})],
+    "voxels": [{"voxels": None}],
+    "cutoff": [{"cutoff": "1"}],
+    "fft": [{"fft": None, "output-type": "float64"}],
+    "+gaussian kernel": [{"kernel": "discrete"}],
+    "+highpass kernel": [{"kernel": "discrete"}],
+    "maximum-error": [({"kernel": "discrete", "": "sigma", "variance": "4"}, {"maximum-error": "0.3"})],
+    "maximum-width": [({"kernel": "discrete", "": "sigma", "variance": "4"}, {"maximum-width": "3"})],
+    "normalize-across-scale": [{"normalize-across-scale": None}],
+    "element": [{"element": "ball"}, {"element": "cross"}],
+    "noise": [{"noise": "5000"}],
+    "patch": [{"patch": "2"}],
+    "strength": [{"strength": "90"}],
+    "percentile": [{"percentile": "75"}],
+    "bins": [{"bins": "16"}],
+    "range": [{"range": "50,99"}],
+    "statistic": [{"statistic": "std"}],
+    "radius-image": [{"radius-image": "@radii", "radius": "3"}],
+    "kernel": [{"kernel": "@second"}],
+    "kernels": [{"kernels": "@second"}],
+    "normalize": [{"normalize": None}],
+    "correlate": [{"correlate": None}],
+    "valid": [{"valid": None}],
+    "grid": [{"grid": "1,2,1"}],
+    "grid-origin": [({"grid-spacing": "5,1,1", "grid-origin": "0,0,0"}, {"grid-origin": "1,0,0"})],
+    "grid-spacing": [({"grid-spacing": "5,1,1", "grid-origin": "0,0,0"}, {"grid-spacing": "3,1,1"})],
+    "weigh-first": [{"weigh-first": None}],
+    "minus": [{"minus": "@marker"}],
+    "marker": [{"marker": "@second"}],
+    "erosion": [{"erosion": None}],
+    "height": [{"height": "60"}],
+    "full": [{"full": None}],
+    "preserve-intensities": [{"preserve-intensities": None}],
+    "foreground": [{"foreground": "200"}],
+    "background": [{"background": "100"}],
+    "flat-is-maxima": [{"flat-is-maxima": None}],
+    "flat-is-minima": [{"flat-is-minima": None}],
+    "summed-axes": [{"summed-axes": "2"}],
+    "squares": [{"squares": None}],
+    "modular": [({"output-type": "uint8"}, {"modular": None})],
+    "method": [{"method": m} for m in ("direct", "fft", "blocks", "wavefront", "forest", "heaps")],
+    "heaps": [({"method": "heaps"}, {"heaps": "2"})],
+    "heap-node-size": [({"method": "heaps"}, {"heap-node-size": "64"})],
+    "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
+}
+# They change what is said, not what is done: see chunkwiseCommandLineTest.py.
+SAY = ("help", "quiet", "verbose", "version")
+# What a report has of the moment.
+OF_THE_MOMENT = r"(?m)^(time|peak memory|expected|memory):.*$|[\d.]+ (?:M|G|k)?voxels?/s"
+
+
+class Options(ProgramTest):
+    def observe(self, inputs, subcommand, options):
+        """All that a run shows: its file, or why there is none, and the report."""
+        self.out.unlink(missing_ok=True)
+        words = [subcommand, inputs.path, self.out, *inputs.arguments({"verbose": None, **options})]
+        result = run(*words)
+        if result.returncode != 0:
+            # The report comes first.
+            self.assertFalse(self.out.exists(), str(result))
+            self.assertTrue(result.stderr.splitlines()[-1].startswith("chunkwise: "), str(result))
+        data = self.out.read_bytes() if self.out.exists() else None
+        report = re.sub(OF_THE_MOMENT, "", result.stdout + result.stderr)
+        return result.returncode, data, report
+
+    def trials(self, subcommand, option):
+        for trial in TRIALS.get(f"+{subcommand} {option}", TRIALS.get(option, ())):
+            base, change = trial if isinstance(trial, tuple) else ({}, trial)
+            base = {**REQUIRED[subcommand], **base}
+            base.pop(base.pop("", None), None)
+            yield base, {**base, **change}
+
+    def test_every_option_of_every_subcommand(self):
+        inputs = Inputs(self.folder)
+        seen = {}
+        for subcommand in all_subcommands(self):
+            for option in listed_options(subcommand):
+                if option in SAY:
+                    continue
+                with self.subTest(subcommand=subcommand, option=option):
+                    trials = list(self.trials(subcommand, option))
+                    self.assertTrue(trials, "there is no trial for this option")
+                    for base, changed in trials:
+                        key = (subcommand, str(base))
+                        if key not in seen:
+                            seen[key] = self.observe(inputs, subcommand, base)
+                        if self.observe(inputs, subcommand, changed) != seen[key]:
+                            break
+                    else:
+                        self.fail(f"without effect, and not refused: {[changed for _, changed in trials]}")
+
+    def test_an_option_that_waits_for_another_is_refused_without_it(self):
+        inputs = Inputs(self.folder)
+        for subcommand, options in (
+            ("mean", {"constant": "3"}), ("mean", {"boundary": "mirror", "constant": "3"}),
+            ("convolve-varying", {"grid-spacing": "5,1,1"}), ("convolve-varying", {"grid-origin": "1,0,0"}),
+            ("gaussian", {"maximum-error": "0.1"}), ("gaussian", {"maximum-width": "5"}),
+            ("reconstruct", {"heaps": "2"}), ("reconstruct", {"heap-node-size": "64"}),
+            ("mean", {"backend": "cpu", "devices": "0"}), ("mean", {"backend": "cpu", "device-memory": "1G"}),
+            ("sequence", {"boundary": "mirror"}), ("sequence", {"axes": "0"}),
+            ("identity", {"boundary": "mirror"}), ("sat", {"boundary": "mirror"}), ("difference", {"axes": "0"}),
+        ):
+            with self.subTest(subcommand=subcommand, options=options):
+                result = self.assert_refused(
+                    subcommand, inputs.path, self.out, *inputs.arguments({**REQUIRED[subcommand], **options}), status=2)
+                self.assertRegex(result.stderr, "|".join("--" + name for name in options))
+
+    def test_options_that_are_given_twice_are_refused(self):
+        inputs = Inputs(self.folder)
+        for words in (("--radius=1", "--radius=2"), ("--radius=1", "--boundary=mirror", "--boundary=periodic"),
+                      ("--radius=1", "--output-type=float32", "--output-type=float64"),
+                      ("--radius=1", "--memory=1G", "--memory=2G")):
+            with self.subTest(words=words):
+                self.assert_refused("mean", inputs.path, self.out, *words, status=2, names=words[-1].split("=")[0])
+
+    def test_unknown_words_are_refused_with_the_nearest_name(self):
+        inputs = Inputs(self.folder)
+        images = (inputs.path, self.out)
+        for words, names in (
+            (("men", *images, "--radius", 1), ("men", "mean")),
+            (("maximun", *images, "--radius", 1), ("maximun", "maximum")),
+            (("plan", "men", *images, "--radius", 1), ("men", "mean")),
+            (("statistic", inputs.path), ("statistic", "statistics")),
+            (("mean", *images, "--raduis", 1), ("--raduis", "--radius")),
+            (("mean", *images, "--rad", 1), ("--rad", "--radius")),
+            (("mean", *images, "--rad=1"), ("--rad", "--radius")),
+            (("mean", *images, "--radius", 1, "--bound", "mirror"), ("--bound", "--boundary")),
+            (("mean", *images, "--radius", 1, "--mem", "1G"), ("--mem", "--memory")),
+            (("gaussian", *images, "--sigmas", 1), ("--sigmas", "--sigma")),
+            (("statistics", inputs.path, "--thread", 1), ("--thread", "--threads")),
+            (("mean", *images, "--radius", 1, "--boundary", "miror"), ("--boundary", "miror", "mirror")),
+            (("mean", *images, "--radius", 1, "--output-type", "uint12"), ("--output-type", "uint12", "uint16")),
+            (("mean", *images, "extra", "--radius", 1), ("extra",)),
+            (("sequence", *images, "--step", "men --radius 1"), ("--step", "men", "mean")),
+            (("sequence", *images, "--step", "mean --raduis 1"), ("--step", "--raduis")),
+            (("sequence", *images, "--step", "median --radius 1", "--step", "identity extra"), ("--step", "extra")),
+        ):
+            with self.subTest(words=" ".join(map(str, words[:1] + words[3:]))):
+                self.assert_refused(*words, names=names, status=2)
+
+    def test_wrong_values_name_the_option_and_no_setter(self):
+        inputs = Inputs(self.folder)
+        for subcommand, option, values in (
+            ("mean", "radius", ("-1", "x", "1,2", "1,2,3,4", "1.5", "", "99999999999999999999", "1,,2")),
+            ("mean", "axes", ("3", "0,0", "-1", "x")),
+            ("mean", "boundary", ("wrong", "", "0")),
+            ("mean", "memory", ("-1", "much", "0", "1X", "nan", "-1.5G")),
+            ("mean", "threads", ("0", "-1", "x", "1.5")),
+            ("mean", "divisions", ("0", "-1", "x")),
+            ("mean", "devices", ("-2", "x")),
+            ("mean", "backend", ("tpu", "")),
+            ("mean", "output-type", ("int", "", "float16")),
+            ("gaussian", "sigma", ("-1", "nan", "inf", "x", "1,2")),
+            ("gaussian", "cutoff", ("0", "-1", "nan", "x")),
+            ("percentile", "percentile", ("101", "-1", "nan")),
+            ("entropy", "bins", ("1", "0", "5000", "x")),
+            ("entropy", "range", ("5", "5,5", "9,1", "nan,1", "1,2,3")),
+            ("wiener", "noise", ("-1", "nan", "x")),
+            ("nlm", "strength", ("0", "-1", "nan")),
+            ("nlm", "patch", ("-1", "1,2")),
+            ("convolve", "weights", ("1,2", "1,2,nan", "1,2,3,4", "x")),
+            ("convolve-varying", "grid", ("0", "-1", "2,1", "x")),
+            ("h-maxima", "height", ("-1", "0.5", "300", "nan", "x")),
+            ("sat", "summed-axes", ("1", "4", "x")),
+            ("maximum", "element", ("hexagon",)),
+            ("box", "statistic", ("median",)),
+            ("sequence", "step", ("", "devices", "plan mean", "mean", "mean --radius -1", "mean --radius 1 --memory 1G",
+                                  "sat", "identity 'open")),
+        ):
+            for value in values:
+                with self.subTest(subcommand=subcommand, option=option, value=value):
+                    options = {**REQUIRED[subcommand], option: value}
+                    result = self.assert_refused(
+                        subcommand, inputs.path, self.out, *inputs.arguments(options), status=2, names="--" + option)
+                    self.assertNotRegex(result.stderr, r"\bSet[A-Z]|itk|Exception|enum|CLI")
+
+    def test_images_that_are_missing(self):
+        inputs = Inputs(self.folder)
+        gone = self.folder / "gone.mha"
+        for words, names in (
+            ((), "subcommand"), (("mean",), ("IN",)), (("mean", inputs.path, "--radius", 1), "OUT"),
+            (("mean", gone, self.out, "--radius", 1), ("gone.mha",)),
+            (("difference", inputs.path, self.out, "--minus", gone), ("--minus", "gone.mha")),
+            (("reconstruct", inputs.path, self.out, "--marker", gone), ("--marker", "gone.mha")),
+            (("box", inputs.path, self.out, "--radius", 1, "--radius-image", gone), ("--radius-image", "gone.mha")),
+            (("convolve-image", inputs.path, self.out, "--kernel", gone), ("--kernel", "gone.mha")),
+            (("difference", inputs.path, self.out), "--minus"), (("mean", inputs.path, self.out), "--radius"),
+            (("statistics",), "IN"), (("statistics", gone), "gone.mha"),
+            (("mean", inputs.path, self.folder / "none" / "o.mha", "--radius", 1), "none"),
+            (("mean", inputs.path, self.folder / "o.unknown", "--radius", 1), "o.unknown"),
+            (("mean", inputs.path, self.folder / "o", "--radius", 1), "o"),
+        ):
+            with self.subTest(words=words[:1] + words[3:]):
+                self.assert_refused(*words, names=names)
+
+    def test_help_of_all(self):
+        for subcommand in listed_subcommands():
+            with self.subTest(subcommand=subcommand):
+                result = self.assert_runs(subcommand, "--help")
+                self.assertEqual(result.stderr, "")
+                self.assertIn("--help", result.stdout)
