@@ -37,7 +37,7 @@ GiveMemoryBack()
 EndEarly()
 {
   chunkwise::files::RemoveUnfinished();
-  std::cerr << "chunkwise: a library gave up, perhaps because the disk is full" << std::endl;
+  command::Say("chunkwise: a library gave up, perhaps because the disk is full\n");
   std::_Exit(1);
 }
 
@@ -67,6 +67,7 @@ int
 main(int argc, char ** argv)
 {
   GiveMemoryBack();
+  command::KeepStandardError();
   std::set_terminate(EndEarly);
   itk::Object::SetGlobalWarningDisplay(false);
   command::CommandLine line;

@@ -22,7 +22,9 @@ OpenInput(const std::string & file, const std::string & option)
   }
   catch (const chunkwise::files::FileError & error)
   {
-    throw WorkError(option + ": " + error.what());
+    // What is wrong may be with another file that this one names.
+    const std::string why = error.what();
+    throw WorkError(option + ": " + (why.find(file) == std::string::npos ? file + ": " : std::string()) + why);
   }
 }
 

@@ -1,9 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "commandKernels.h"
 
+#include "commandInputs.h"
 #include "commandLine.h"
 #include "commandWindows.h"
-#include "fileImage.h"
 
 namespace command
 {
@@ -11,15 +11,7 @@ namespace command
 std::shared_ptr<const chunkwise::KernelStack>
 ReadKernels(const std::string & file, const std::string & option, int dimension, bool isStack)
 {
-  std::unique_ptr<chunkwise::files::FileSource> source;
-  try
-  {
-    source = chunkwise::files::OpenImage(file);
-  }
-  catch (const chunkwise::files::FileError & error)
-  {
-    throw WorkError("--" + option + ": " + error.what());
-  }
+  const auto                   source = OpenInput(file, "--" + option);
   const chunkwise::Coordinates extent = source->GetExtent();
   const int                    axes = dimension + (isStack ? 1 : 0);
   for (int a = axes; a < source->GetHeader().dimension; ++a)

@@ -318,47 +318,16 @@ LongOptionsOf(const CLI::App & app)
   return names;
 }
 
-/** What CLI11 says of a wrong command line, in our words where ours are clearer. */
-[[noreturn]] void
-Explain(const CLI::ParseError & error, const CLI::App & app, const std::vector<std::string> & words)
-{
-  const CLI::App * sub = &app;
-  while (!sub->get_subcommands().empty())
-  {
-    sub = sub->get_subcommands().front();
-  }
-  if (dynamic_cast<const CLI::ExtrasError *>(&error))
-  {
-    const std::vector<std::string> known = LongOptionsOf(*sub);
-    for (const std::string & word : words)
-    {
-      const std::string name = word.substr(0, word.find('='));
-      if (word.compare(0, 2, "--") != 0 || std::find(known.begin(), known.end(), name) != known.end())
-      {
-        continue;
-      }
-      std::string nearest = chunkwise::NearestWord(name, known);
-      for (const std::string & option : known)
-      {
-        nearest = option.compare(0, name.size(), name) == 0 ? option : nearest;
-      }
-      throw ArgumentError(name + ": " + (sub == &app ? std::string("chunkwise") : sub->get_name()) +
-                          " has no such option" + (nearest.empty() ? "" : "; the nearest is " + nearest));
-    }
-  }
-  throw ArgumentError(JoinLines(error.what()));
-}
-
-/** Throws where the subcommand is none: CLI11 would complain of options that it then does not know. */
+/** Throws where a subcommand or an option is none: CLI11 would first complain of others that are missing. */
 void
-CheckSubcommand(const CLI::App & app, const std::vector<std::string> & words)
+CheckNames(const CLI::App & app, const std::vector<std::string> & words)
 {
   const CLI::App * level = &app;
   for (const std::string & word : words)
   {
     if (!word.empty() && word[0] == '-')
     {
-      return;
+      break;
     }
     std::vector<std::string> names;
     const CLI::App *         next = nullptr;
@@ -369,7 +338,7 @@ CheckSubcommand(const CLI::App & app, const std::vector<std::string> & words)
     }
     if (names.empty())
     {
-      return;
+      break;
     }
     if (!next)
     {
@@ -379,7 +348,26 @@ CheckSubcommand(const CLI::App & app, const std::vector<std::string> & words)
     }
     level = next;
   }
-  if (level == &app || !level->get_subcommands([](const CLI::App *) { return true; }).empty())
+  const std::vector<std::string> known = LongOptionsOf(*level);
+  for (const std::string & word : words)
+  {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.size() < 3 || name.compare(0, 2, "--") != 0 || std::find(known.begin(), known.end(), name) != known.end())
+    {
+      continue;
+    }
+    std::string nearest = chunkwise::NearestWord(name, known);
+    for (const std::string & option : known)
+    {
+      nearest = option.compare(0, name.size(), name) == 0 ? option : nearest;
+    }
+    throw ArgumentError(name + ": " + level->get_name() + " has no such option" +
+                        (nearest.empty() ? "" : "; the nearest is " + nearest));
+  }
+  const bool asksForText = std::any_of(words.begin(), words.end(), [](const std::string & word) {
+    return word == "--help" || word == "-h" || word == "--version";
+  });
+  if (!asksForText && !level->get_subcommands([](const CLI::App *) { return true; }).empty())
   {
     throw ArgumentError("a subcommand is missing; chunkwise --help lists them");
   }
@@ -451,7 +439,7 @@ Parse(const std::vector<std::string> & words)
   plan->require_subcommand(1);
   AddSubcommands(*plan, texts);
 
-  CheckSubcommand(app, words);
+  CheckNames(app, words);
   try
   {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
@@ -471,7 +459,7 @@ Parse(const std::vector<std::string> & words)
   }
   catch (const CLI::ParseError & error)
   {
-    Explain(error, app, words);
+    throw ArgumentError(JoinLines(error.what()));
   }
 
   const CLI::App * sub = app.get_subcommands().front();

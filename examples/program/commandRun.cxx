@@ -249,7 +249,18 @@ FileRun::MakeStage(const Stage & stage, const chunkwise::FilterImage & image) co
       parameters.Set(parameter.name, chunkwise::ParseParameter(parameter, given.second));
     }
   }
-  return chunkwise::MakeFilterOperation(stage.filter->name, parameters, image);
+  try
+  {
+    return chunkwise::MakeFilterOperation(stage.filter->name, parameters, image);
+  }
+  catch (const chunkwise::ParameterError & error)
+  {
+    if (m_Line.task == Task::Sequence)
+    {
+      throw ArgumentError("--step: \"" + stage.filter->name + "\": " + WithOptionNames(error.what(), m_Line));
+    }
+    throw;
+  }
 }
 
 void
@@ -366,7 +377,14 @@ FileRun::PrepareOutput()
         m_OutputHeader.direction[row][a] * m_OutputHeader.spacing[a] * static_cast<double>(m_Output.lower[a]);
     }
   }
-  chunkwise::files::CheckOutput(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
+  try
+  {
+    chunkwise::files::CheckOutput(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
+  }
+  catch (const chunkwise::files::FileError & error)
+  {
+    throw ArgumentError(std::string("OUT: ") + error.what());
+  }
 }
 
 bool

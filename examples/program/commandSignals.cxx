@@ -6,10 +6,11 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace command
@@ -19,6 +20,7 @@ namespace
 {
 
 std::atomic<int> signalSeen{ 0 };
+int              keptError = -1;
 std::mutex       sudden;
 constexpr int    signals[] = { SIGINT, SIGTERM, SIGHUP };
 
@@ -46,12 +48,25 @@ Wait(sigset_t set)
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   sudden.lock();
   chunkwise::files::RemoveUnfinished();
-  std::fputs("chunkwise: interrupted\n", stderr);
+  Say("chunkwise: interrupted\n");
   EndBy(number);
   _exit(128 + number);
 }
 
 } // namespace
+
+void
+KeepStandardError()
+{
+  keptError = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+}
+
+void
+Say(const char * text) noexcept
+{
+  const auto written = write(keptError >= 0 ? keptError : STDERR_FILENO, text, std::strlen(text));
+  static_cast<void>(written);
+}
 
 void
 CatchSignals()

@@ -403,7 +403,8 @@ MakeVaryingConvolution(const CheckedParameters & parameters, const FilterImage &
   const bool isGiven = parameters.Has("GridOrigin");
   if (isGiven != parameters.Has("GridSpacing"))
   {
-    ThrowParameterError(isGiven ? "GridSpacing" : "GridOrigin", "it was not set, though its companion was");
+    ThrowParameterError(isGiven ? "GridOrigin" : "GridSpacing",
+                        std::string("it needs ") + (isGiven ? "GridSpacing" : "GridOrigin") + ", too");
   }
   for (int axis = 0; axis < image.dimension; ++axis)
   {
