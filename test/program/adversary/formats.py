@@ -94,6 +94,8 @@ class Formats(ProgramTest):
     def assert_geometry(self, what, found, expected, result, tolerance):
         """The same, or a warning that names it."""
         n = len(expected)
+        if found is None and what == "direction" and numpy.array_equal(expected, numpy.eye(n)):
+            return  # nothing to be lost
         if found is not None and numpy.shape(found)[:1] and len(found) >= n:
             found = numpy.asarray(found)[:n, :n] if numpy.ndim(expected) == 2 else numpy.asarray(found)[:n]
             if numpy.allclose(found, expected, atol=tolerance):

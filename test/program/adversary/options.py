@@ -110,7 +110,8 @@ class Options(ProgramTest):
                         key = (subcommand, str(base))
                         if key not in seen:
                             seen[key] = self.observe(inputs, subcommand, base)
-                        if self.observe(inputs, subcommand, changed) != seen[key]:
+                        shown = self.observe(inputs, subcommand, changed)
+                        if shown[0] != 0 or shown != seen[key]:
                             break
                     else:
                         self.fail(f"without effect, and not refused: {[changed for _, changed in trials]}")
