@@ -94,6 +94,8 @@ class Formats(ProgramTest):
     def assert_geometry(self, what, found, expected, result, tolerance):
         """The same, or a warning that names it."""
         n = len(expected)
+        if found is None and what == "direction" and numpy.array_equal(expected, numpy.eye(n)):
+            return  # nothing to be lost
         if found is not None and numpy.shape(found)[:1] and len(found) >= n:
             found = numpy.asarray(found)[:n, :n] if numpy.ndim(expected) == 2 else numpy.asarray(found)[:n]
             if numpy.allclose(found, expected, atol=tolerance):
@@ -173,12 +175,12 @@ class Formats(ProgramTest):
         big.set_data_dtype(">i2")
         nibabel.save(nibabel.Nifti1Image(swapped.T, affine, big), out / "d.nii")
         nibabel.save(nibabel.Nifti1Pair(array.T, affine), out / "e.img")
-        tifffile.imwrite(out / "a.tif", array)
-        tifffile.imwrite(out / "b.tif", array, byteorder=">")
-        tifffile.imwrite(out / "c.tif", array, bigtiff=True)
-        tifffile.imwrite(out / "d.tif", array, compression="zlib", predictor=True)
-        tifffile.imwrite(out / "e.tif", array, tile=(16, 16))
-        tifffile.imwrite(out / "f.tif", array, rowsperstrip=2)
+        tifffile.imwrite(out / "a.tif", array, photometric="minisblack")
+        tifffile.imwrite(out / "b.tif", array, photometric="minisblack", byteorder=">")
+        tifffile.imwrite(out / "c.tif", array, photometric="minisblack", bigtiff=True)
+        tifffile.imwrite(out / "d.tif", array, photometric="minisblack", compression="zlib", predictor=True)
+        tifffile.imwrite(out / "e.tif", array, photometric="minisblack", tile=(16, 16))
+        tifffile.imwrite(out / "f.tif", array, photometric="minisblack", rowsperstrip=2)
         with mrcfile.new(str(out / "a.mrc"), array) as file:
             file.voxel_size = (0.5, 0.75, 1.25)
         for name, compressed in (("a.mha", False), ("b.mha", True), ("c.vtk", False), ("d.gipl", False)):

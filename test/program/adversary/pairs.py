@@ -50,11 +50,23 @@ class Pairs(ProgramTest):
                     Image((WIDTH, HEIGHT), second, values[5:] + values[:5]), "--minus")
 
         def check(a, b, out, result):
-            self.assertTrue(is_real(out.kind), out.kind)
             for x, y, value in zip(a.values, b.values, out.values):
                 self.assert_value(value, Fraction(x) - Fraction(y), out.kind, f"{x} - {y}: {result}")
 
-        self.for_each_pair("difference", make, check)
+        self.for_each_pair("difference", make, check, "--output-type=float64")
+
+    def test_difference_of_one_type(self):
+        """In the type that it has when none is named."""
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                values = extremes(kind)
+                a, b = (Image((WIDTH, HEIGHT), kind, v) for v in (values, values[5:] + values[:5]))
+                result = self.assert_runs("difference", write(self.folder / "a.mha", a), self.out, "--minus",
+                                          write(self.folder / "b.mha", b))
+                out = read(self.out)
+                self.assertTrue(is_real(out.kind), out.kind)
+                for x, y, value in zip(a.values, b.values, out.values):
+                    self.assert_value(value, Fraction(x) - Fraction(y), out.kind, f"{x} - {y}: {result}")
 
     def test_reconstruct(self):
         def make(first, second):

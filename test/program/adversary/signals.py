@@ -178,6 +178,7 @@ class Signals(ProgramTest):
     def test_what_a_killed_run_leaves_is_removed_by_the_next(self):
         tiny = write(self.folder / "tiny.mha", noise((5, 4, 3), "uint8"))
         for next_out in ("next.mha", "out.mha", "next.mhd"):
+            self.out.unlink(missing_ok=True)
             process = self.start_long(self.out)
             process.kill()
             self.end(process)
