@@ -517,6 +517,28 @@ ParseCommandLine(int argc, char ** argv)
   return Parse(std::vector<std::string>(argv + 1, argv + argc));
 }
 
+namespace
+{
+
+/** The names of a filter's parameters within a text, as options. */
+std::string
+ReplaceNames(std::string text, const FilterDescription & filter)
+{
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    const std::size_t at = text.find(" " + parameter.name);
+    const std::size_t end = at + 1 + parameter.name.size();
+    if (!parameter.option.empty() && at != std::string::npos &&
+        (end == text.size() || !std::isalnum(static_cast<unsigned char>(text[end]))))
+    {
+      text.replace(at + 1, parameter.name.size(), "--" + parameter.option);
+    }
+  }
+  return text;
+}
+
+} // namespace
+
 std::string
 WithOptionNames(const std::string & message, const CommandLine & line)
 {
@@ -526,7 +548,14 @@ WithOptionNames(const std::string & message, const CommandLine & line)
     const ParameterDescription * const parameter = stage.filter->FindParameter(name);
     if (parameter && !parameter->option.empty())
     {
-      return "--" + parameter->option + message.substr(name.size());
+      return "--" + parameter->option + ReplaceNames(message.substr(name.size()), *stage.filter);
+    }
+    for (const chunkwise::InputDescription & input : stage.filter->furtherInputs)
+    {
+      if (input.name == name)
+      {
+        return "--" + input.option + message.substr(name.size());
+      }
     }
   }
   return message;

@@ -199,7 +199,14 @@ FileRun::ChooseKinds()
     if (m_Line.furtherInputs.count(input.name) != 0 && !input.ownKind)
     {
       // Inputs of different kinds meet in one that has all values of both.
-      m_InputKind = chunkwise::GetCommonKind(m_InputKind, m_Sources[source]->GetKind());
+      try
+      {
+        m_InputKind = chunkwise::GetCommonKind(m_InputKind, m_Sources[source]->GetKind());
+      }
+      catch (const chunkwise::ParameterError & error)
+      {
+        throw ArgumentError("--" + input.option + ": " + error.what() + "");
+      }
     }
     source += m_Line.furtherInputs.count(input.name);
   }
@@ -665,7 +672,7 @@ FileRun::Warn(const std::string & text) const
 {
   if (!m_Line.quiet)
   {
-    std::cerr << "chunkwise: " << JoinLines(text) << std::endl;
+    std::cerr << "chunkwise: warning: " << JoinLines(text) << std::endl;
   }
 }
 

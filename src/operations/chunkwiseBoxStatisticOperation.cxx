@@ -85,7 +85,7 @@ BoxStatisticOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKi
   }
   if (variable && IsFloatingPoint(inputs.at(1)))
   {
-    throw ParameterError(std::string("the image of radii has pixels of ") + PixelKindName(inputs[1]) +
+    throw ParameterError(std::string("RadiusImage: it has pixels of ") + PixelKindName(inputs[1]) +
                          "; they must be integers");
   }
 }

@@ -124,14 +124,14 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual(read_voxels(self.out, "d").tolist(), slices)
         self.assert_runs("sat", self.small, self.out, "--squares")
         self.assertEqual(read_voxels(self.out, "q")[-1], sum(v * v for v in self.values))
-        self.assert_fails(1, "int16", "sat", self.small, self.out, "--output-type", "int16", "--quiet")
-        self.assert_fails(2, "--output-type.*int64", "sat", self.small, self.out, "--output-type", "uint32")
+        self.assert_fails(2, "int16", "sat", self.small, self.out, "--output-type", "int16", "--quiet")
+        self.assert_fails(2, "uint32", "sat", self.small, self.out, "--output-type", "uint32")
         self.assert_fails(2, "--summed-axes", "sat", self.small, self.out, "--summed-axes", 4)
-        self.assert_fails(2, "not a filter", "sequence", self.small, self.out, "--step", "sat")
+        self.assert_fails(2, "--step.*not a filter", "sequence", self.small, self.out, "--step", "sat")
 
     def test_box_with_a_radius_for_each_voxel(self):
         nx, ny, nz = self.size
-        self.assert_runs("mean", self.small, self.out, "--radius", "2,1,3")
+        self.assert_runs("mean", self.small, self.out, "--radius", "2,1,3", "--output-type", "float32")
         expected = self.out.read_bytes()
         self.assert_runs("box", self.small, self.out, "--radius", "2,1,3")
         self.assertEqual(self.out.read_bytes(), expected)
@@ -153,7 +153,7 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual(result[i], total)
         write_mha(radius_image, (nx, ny, nz - 1), "h", radii[: nx * ny * (nz - 1)])
         wrong = ("box", self.small, self.out, "--radius", 2, "--radius-image", radius_image)
-        self.assert_fails(1, "RadiusImage", *wrong)
+        self.assert_fails(1, "--radius-image: .*voxels", *wrong)
         self.assert_fails(2, "--statistic", "box", self.small, self.out, "--radius", 1, "--statistic", "median")
         self.assert_fails(
             2, "not a filter", "sequence", self.small, self.out, "--step",
@@ -230,11 +230,11 @@ class CommandLineTest(unittest.TestCase):
 
     def test_what_does_not_fit_fails_before_work(self):
         self.assert_fails(1, r"--memory: .*program itself", "mean", self.small, self.out, "--radius", 1, "--memory", "1M")
-        nifti = self.out.with_suffix(".nii")
-        command = ("mean", self.large, nifti, "--radius", 1)
-        memory = self.memory_for(64, *command)
-        self.assert_fails(1, r"OUT .*out\.nii.*\.mha.*\.h5", *command, "--memory", f"{memory}M")
-        self.assert_fails(1, r"OUT .*out\.nii", "mean", self.small, nifti, "--radius", 1, "--divisions", 2)
+        whole = self.out.with_suffix(".gipl")
+        command = ("mean", self.large, whole, "--radius", 1)
+        memory = self.memory_for(48, *command)
+        self.assert_fails(1, r"OUT .*out\.gipl.*\.mha.*\.h5", *command, "--memory", f"{memory}M")
+        self.assert_fails(1, r"OUT .*out\.gipl", "mean", self.small, whole, "--radius", 1, "--divisions", 2)
         # Windows that wrap around need the whole image for the first division.
         command = ("mean", self.large, self.out, "--radius", 1, "--boundary", "periodic")
         memory = self.memory_for(32, *command)
@@ -262,7 +262,7 @@ class CommandLineTest(unittest.TestCase):
             ("--devices", ("mean", small, out, "--radius", 1, "--devices", -2)),
             ("--memory", ("mean", small, out, "--radius", 1, "--memory", "much")),
             ("--divisions", ("mean", small, out, "--radius", 1, "--divisions", 0)),
-            ("--output-type", ("mean", small, out, "--radius", 1, "--output-type", "uint8")),
+            ("--output-type", ("mean", small, out, "--radius", 1, "--output-type", "uint9")),
             ("--wrong", ("mean", small, out, "--radius", 1, "--wrong")),
             ("IN", ("mean", "/does/not/exist.mha", out, "--radius", 1)),
             ("OUT", ("mean", small, "out.unknown", "--radius", 1)),
@@ -280,7 +280,7 @@ class CommandLineTest(unittest.TestCase):
         text = Path(self.work.name) / "text.mha"
         text.write_text("no image")
         self.assert_fails(1, "text.mha", "mean", text, self.out, "--radius", 1)
-        self.assert_fails(1, "OUT.*/does/not", "mean", self.small, "/does/not/exist.mha", "--radius", 1)
+        self.assert_fails(2, "OUT.*/does/not", "mean", self.small, "/does/not/exist.mha", "--radius", 1)
         self.assertEqual(self.out.read_text(), "old")
         self.assertEqual(self.left_behind(), ["cut.mha", "out.mha", "text.mha"])
 
@@ -307,7 +307,7 @@ class CommandLineTest(unittest.TestCase):
         noise = self.directory / "noise.mha"
         generator = random.Random(8)
         write_mha(noise, (64, 64, 64), "h", [generator.randrange(-32768, 32768) for _ in range(64 ** 3)])
-        for ending in ("mha", "mhd", "mrc", "vtk", "nii", "nii.gz", "hdr", "img.gz", "nrrd", "h5"):
+        for ending in ("mha", "mhd", "mrc", "vtk", "nii", "nii.gz", "hdr", "nrrd", "nhdr", "tif", "h5", "gipl"):
             with self.subTest(ending=ending):
                 out = Path(self.work.name) / ("out." + ending)
                 arguments = ("identity", noise, out, "--quiet")
@@ -335,7 +335,8 @@ class CommandLineTest(unittest.TestCase):
     def test_an_interrupted_run_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             status, error = self.start_and_signal(number)
-            self.assertEqual(status, 1, error)
+            # A shell's loop ends only if the program dies by the signal.
+            self.assertEqual(status, -number, error)
             self.assertEqual(error, "chunkwise: interrupted\n")
             self.assertEqual(self.left_behind(), [])
 
@@ -539,7 +540,8 @@ class CommandLineTest(unittest.TestCase):
         center_value = read_voxels(self.out, "d")[7 + nx * (8 + ny * 9)]
         self.assertAlmostEqual(center_value, expected(7, 8, 9, 1) / sum(weights), delta=0.01)
         self.assert_runs(
-            "convolve-image", self.small, self.out, "--kernel", kernel, "--valid", "--divisions", 3, "--method", "direct"
+            "convolve-image", self.small, self.out, "--kernel", kernel, "--valid", "--divisions", 3, "--method", "direct",
+            "--output-type", "int16", "--quiet",
         )
         valid = read_voxels(self.out, "h")
         vx, vy, vz = (n - k + 1 for n, k in zip(self.size, size))
@@ -550,9 +552,9 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual(valid[x + vx * (y + vy * z)], max(-32768, min(32767, full)))
         step = "convolve-image --kernel {} --normalize --method direct".format(kernel)
         self.assert_runs("sequence", self.small, self.out, "--step", step)
-        sequence = read_voxels(self.out, "h")
+        sequence = read_voxels(self.out, "f")
         self.assert_runs("convolve-image", self.small, self.out, *step.split()[1:])
-        self.assertEqual(sequence, read_voxels(self.out, "h"))
+        self.assertEqual(sequence, read_voxels(self.out, "f"))
         self.assert_fails(2, "--valid", "sequence", self.small, self.out, "--step", step + " --valid")
         self.assert_fails(2, "--kernel", "convolve-image", self.small, self.out)
         write_mha(kernel, (3, 3, 3, 2), "B", range(54))
@@ -591,7 +593,7 @@ class CommandLineTest(unittest.TestCase):
             2, "--grid-spacing", "convolve-varying", self.small, self.out, "--grid", "2,1,1", "--grid-origin", "1,0,0",
             *options
         )
-        self.assert_fails(1, "KernelImages", "convolve-varying", self.small, self.out, "--grid", 2, *options)
+        self.assert_fails(2, "--kernels", "convolve-varying", self.small, self.out, "--grid", 2, *options)
 
     def test_structuring_elements_and_range(self):
         nx, ny, nz = self.size
@@ -601,7 +603,7 @@ class CommandLineTest(unittest.TestCase):
         # Of radius 1: with the corners' edges, without the corners.
         ball = read_voxels(self.out, "h")
         self.assert_runs("range", self.small, self.out, "--radius", 1)
-        spread = read_voxels(self.out, "h")
+        spread = read_voxels(self.out, "f")
         for x, y, z in ((0, 0, 0), (nx - 1, 5, 0), (7, 8, 9), (3, ny - 1, nz - 1)):
             near = {
                 (i - x, j - y, k - z): self.values[i + nx * (j + ny * k)]
@@ -734,10 +736,13 @@ class CommandLineTest(unittest.TestCase):
         self.assert_fails(2, "--height", "h-maxima", self.small, self.out)
         self.assert_fails(2, "--height", "h-maxima", self.small, self.out, "--height", 0.5)
         self.assert_fails(2, "--marker", "reconstruct", self.small, self.out)
-        self.assert_fails(2, "--output-type", "fill-holes", self.small, self.out, "--output-type", "float32")
+        self.assert_runs("fill-holes", self.small, self.out)
+        filled = read_voxels(self.out, "h")
+        self.assert_runs("fill-holes", self.small, self.out, "--output-type", "float32")
+        self.assertEqual(list(read_voxels(self.out, "f")), list(filled))
         other = self.directory / "other.mha"
         write_mha(other, (2, 2, 2), "h", [0] * 8)
-        self.assert_fails(1, "MarkerImage|physical space", "reconstruct", self.small, self.out, "--marker", other)
+        self.assert_fails(1, "--marker", "reconstruct", self.small, self.out, "--marker", other)
 
     def test_help_and_version(self):
         self.assertIn("gaussian", self.assert_runs("--help").stdout)

@@ -162,7 +162,7 @@ class Defaults(ProgramTest):
         source = write(self.folder / "in.mha", noise((128, 128, 128), "float32"))
         words = ("gaussian", source, self.out, "--sigma=12")
         needed = re.search(r"([\d.]+) MiB", re.sub(r"^.*?is less than", "", run(*words, "--memory=1M").stderr))
-        small = float(needed.group(1)) + 6
+        small = float(needed.group(1)) + 16
         for command in (("plan", *words), (*words, "--verbose")):
             with self.subTest(command=command[0]):
                 result = self.assert_runs(*command, f"--memory={small:g}M")
