@@ -1,7 +1,7 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# Copies the libraries that programs need, and theirs, except those of the C and C++ runtimes: every machine has them, and
-# they must fit its driver. Or, with CHECK, makes sure that all of them are found in the folder.
+# Copies the libraries that programs need, and theirs, except those of the C and C++ runtimes: every machine has them,
+# and they must fit its driver. Or, with CHECK, makes sure that all of them are found in the folder.
 #
 # Usage: cmake -D PROGRAMS=FOLDER -D LIBRARIES=FOLDER [-D CHECK=ON] -P bundle_libraries.cmake
 cmake_minimum_required(VERSION 3.16)
