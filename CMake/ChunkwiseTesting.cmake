@@ -98,6 +98,6 @@ function(chunkwise_add_packaging_tests)
     set(script ${Chunkwise_SOURCE_DIR}/scripts/benchmarks.py)
     add_test(NAME Docs.BenchmarksAreMadeFromTheirResults COMMAND ${Python3_EXECUTABLE} ${script} --check)
     add_test(NAME Docs.BenchmarksScriptKeepsItsRules
-      COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/test/scripts/benchmarksTest.py ${script})
+      COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/test/benchmark/benchmarksTest.py ${script})
   endif()
 endfunction()

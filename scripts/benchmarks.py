@@ -5,7 +5,8 @@
     benchmarks.py               writes the page
     benchmarks.py --check       says whether the page is what it would write, and every row parses
     benchmarks.py --add FILE... takes rows that benchmarks wrote with --csv into the results: each replaces the row of
-                                the same device, name and peer, and keeps its target, and then writes the page
+                                the same device, name and peer, and keeps its target. Rows of peers alone, without
+                                ours, take that of the row of the same name in these files. Then writes the page
 
 A row's name is "what is computed; sizes and kind". Figures are numbers or ranges such as 3.6..4.5. A target is the most
 (of rates: the least) that ours may be: a number in the row's unit, or relative as in peer/15 or limit*1.3.
@@ -36,16 +37,16 @@ NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 TARGET = re.compile(r"(peer|limit)([*/])([0-9]+(?:\.[0-9]+)?)")
 PAGE = """# Benchmarks
 
-`scripts/benchmarks.py` makes this page from [benchmark/results](../benchmark/results), which holds every figure with its
-device, date and commit. What was tried in vain, and why things are as they are: [notes](notes).
+`scripts/benchmarks.py` makes this page from [benchmark/results](../benchmark/results), which holds every figure with
+its device, date and commit. What was tried in vain, and why things are as they are: [notes](notes).
 
 * Ours and the peer run one after the other on the same image and machine. A figure is the median of several repetitions
   after one that warms up; on a CPU that others use, the best of several.
 * On the GPU images lie in the device's memory, ten launches between two synchronisations, unless it says "host to
   host": from pageable memory to pageable memory, everything included but the first use of the device.
 * The limit is what cannot be beaten: a copy of the image on that device, or its bytes over the measured link.
-* Images are uniformly random unless a row says otherwise. "Brain" is `ch2better.nii.gz` of Debian's package
-  `mricron-data`, "T1" its `ch2.nii.gz`.
+* Images are uniformly random unless a row says otherwise: `ch2` and `ch2better` are the T1 brain volumes of Debian's
+  package `mricron-data`, smoothed noise is what reconstructions get.
 * That results are right is the business of the tests, which run on the same machine before the benchmarks.
 
 A line is a computation, its figure that of the hardest case: the nearest to its target, or beyond it. *Peer* says how
@@ -113,7 +114,8 @@ def bound_of(row):
     return base * factor if relative[2] == "*" else base / factor
 
 
-def read_rows(path, capability):
+def read_rows(path, capability=None):
+    """The rows of a file: of results, where each is there once, or without a capability of benchmarks."""
     rows = []
     seen = set()
     with open(path, newline="", encoding="utf-8") as file:
@@ -124,10 +126,11 @@ def read_rows(path, capability):
             try:
                 if None in row or None in row.values():
                     raise BadRow("the number of fields differs from that of the columns")
-                check_row(row, capability or row["capability"])
                 if row["capability"] not in CAPABILITIES:
                     raise BadRow(f"capability {row['capability']!r} is not known")
-                if key_of(row) in seen:
+                if capability or row["ours"]:
+                    check_row(row, capability or row["capability"])
+                if capability and key_of(row) in seen:
                     raise BadRow("the row is there twice")
                 seen.add(key_of(row))
             except BadRow as error:
@@ -144,7 +147,8 @@ def read_results(folder):
     unknown = {path.stem for path in folder.glob("*.csv")} - set(CAPABILITIES)
     if unknown:
         raise SystemExit(f"{folder}: no capability is called {', '.join(sorted(unknown))}")
-    return {name: read_rows(folder / f"{name}.csv", name) for name in CAPABILITIES if (folder / f"{name}.csv").exists()}
+    paths = {name: folder / f"{name}.csv" for name in CAPABILITIES}
+    return {name: read_rows(path, name) for name, path in paths.items() if path.exists()}
 
 
 def write_rows(path, rows):
@@ -155,18 +159,24 @@ def write_rows(path, rows):
 
 
 def add(results, new):
+    ours = {(row["device"], row["row"]): row["ours"] for row in new if row["ours"]}
     for row in new:
+        same = (row["device"], row["row"])
+        row = {**row, "ours": row["ours"] or ours.get(same, "")}
+        if not row["ours"]:
+            raise SystemExit(f"{row['row']} on {row['device']}: a peer's figure without ours")
         rows = results.setdefault(row["capability"], [])
-        for i, old in enumerate(rows):
-            if key_of(old) == key_of(row):
-                rows[i] = {**row, "target": row["target"] or old["target"]}
-                try:
-                    check_row(rows[i], row["capability"])
-                except BadRow as error:
-                    raise SystemExit(f"{row['row']}: {error}") from None
-                break
-        else:
+        at = next((i for i, old in enumerate(rows) if key_of(old) == key_of(row)), None)
+        if at is not None:
+            row["target"] = row["target"] or rows[at]["target"]
+        try:
+            check_row(row, row["capability"])
+        except BadRow as error:
+            raise SystemExit(f"{row['row']}: {error}") from None
+        if at is None:
             rows.append(row)
+        else:
+            rows[at] = row
 
 
 def over(row, bound):
@@ -277,9 +287,8 @@ def main():
             sys.exit(f"{page} is not what {folder} says: run scripts/benchmarks.py")
         print(f"{page}: made from {sum(map(len, results.values()))} figures")
         return
-    for path in options.add:
-        add(results, read_rows(path, None))
     if options.add:
+        add(results, [row for path in options.add for row in read_rows(path)])
         for capability, rows in results.items():
             write_rows(folder / f"{capability}.csv", rows)
         results = read_results(folder)

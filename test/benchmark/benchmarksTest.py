@@ -40,7 +40,8 @@ class BenchmarksTest(unittest.TestCase):
 
     def test_a_line_has_ours_both_ratios_and_whether_the_target_is_met(self):
         self.write(GOOD)
-        self.assertIn("| mean, radius 2 | 512^3 float32 | 0.5 ms | 8 (CuPy) | 2 (device copy) | 1.2 ms: met |", self.page())
+        self.assertIn("| mean, radius 2 | 512^3 float32 | 0.5 ms | 8 (CuPy) | 2 (device copy) | 1.2 ms: met |",
+                      self.page())
 
     def test_a_line_shows_the_case_that_misses_its_target(self):
         self.write(GOOD, self.changed(row="mean, radius 2; 512^3 uint16", ours="2", peer="", peer_name=""))
@@ -48,7 +49,8 @@ class BenchmarksTest(unittest.TestCase):
                       "1.2 ms: **missed** (1 of 2 met) |", self.page())
 
     def test_targets_are_relative_to_peer_and_limit_too(self):
-        for target, verdict in (("peer/8", "met"), ("peer/9", "**missed**"), ("limit*2", "met"), ("limit*1.9", "**missed**")):
+        verdicts = {"peer/8": "met", "peer/9": "**missed**", "limit*2": "met", "limit*1.9": "**missed**"}
+        for target, verdict in verdicts.items():
             self.write(self.changed(target=target))
             self.assertIn(f": {verdict} |", self.page(), target)
 
@@ -92,13 +94,29 @@ class BenchmarksTest(unittest.TestCase):
 
     def test_a_new_row_replaces_that_of_the_same_name_and_keeps_its_target(self):
         self.write(GOOD)
-        self.write(self.changed(date="2026-12-01", ours="0.4", target=""), self.changed(row="new; one", capability="rank"),
-                   path="new.csv")
+        self.write(self.changed(date="2026-12-01", ours="0.4", target=""),
+                   self.changed(row="new; one", capability="rank"), path="new.csv")
         self.assertEqual(self.run_script("--add", str(self.root / "new.csv")).returncode, 0)
         page = (self.root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
         self.assertIn("| 0.4 ms | 10 (CuPy) | 1.6 (device copy) | 1.2 ms: met |", page)
         self.assertIn("| new | one |", page)
         self.assertEqual(self.run_script("--check").returncode, 0)
+
+    def test_a_peers_row_takes_ours_from_the_row_of_the_same_name(self):
+        self.write(GOOD)
+        self.write(self.changed(ours="0.4", peer="", peer_name="", target=""), path="ours.csv")
+        self.write(self.changed(ours="", peer="6", limit="", limit_name="", target=""), path="peer.csv")
+        new = [str(self.root / name) for name in ("peer.csv", "ours.csv")]
+        self.assertEqual(self.run_script("--add", *new).returncode, 0)
+        page = (self.root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+        self.assertIn("| 0.4 ms | 15 (CuPy) | 1.6 (device copy) | 1.2 ms: met |", page)
+        self.assertIn("without ours", self.run_script("--add", new[0]).stderr)
+
+    def test_of_a_row_that_a_benchmark_wrote_twice_the_later_counts(self):
+        self.write(GOOD)
+        self.write(self.changed(ours="0.6"), self.changed(ours="0.4"), path="new.csv")
+        self.assertEqual(self.run_script("--add", str(self.root / "new.csv")).returncode, 0)
+        self.assertIn("| 0.4 ms |", (self.root / "docs" / "benchmarks.md").read_text(encoding="utf-8"))
 
 
 unittest.main()
