@@ -67,7 +67,7 @@ BestSeconds(int repeats, TBody && body)
   return SortedSeconds(repeats, body)[0];
 }
 
-/** Seconds of one of the launches that `body` enqueues on `stream`: ten between two synchronisations, one of what takes
+/** Seconds of one of the launches that `body` enqueues on `stream`: ten between two synchronizations, one of what takes
  * long. */
 template <typename TBody>
 double

@@ -42,7 +42,7 @@ its device, date and commit. What was tried in vain, and why things are as they 
 
 * Ours and the peer run one after the other on the same image and machine. A figure is the median of several repetitions
   after one that warms up; on a CPU that others use, the best of several.
-* On the GPU images lie in the device's memory, ten launches between two synchronisations, unless it says "host to
+* On the GPU images lie in the device's memory, ten launches between two synchronizations, unless it says "host to
   host": from pageable memory to pageable memory, everything included but the first use of the device.
 * The limit is what cannot be beaten: a copy of the image on that device, or its bytes over the measured link.
 * Images are uniformly random unless a row says otherwise: `ch2` and `ch2better` are the T1 brain volumes of Debian's
