@@ -93,4 +93,11 @@ function(chunkwise_add_packaging_tests)
   add_test(NAME Layers.FormatIsThatOfTheSettings
     COMMAND ${Chunkwise_SOURCE_DIR}/scripts/check_format.sh)
   set_tests_properties(Layers.FormatIsThatOfTheSettings PROPERTIES SKIP_RETURN_CODE 77)
+  find_package(Python3 COMPONENTS Interpreter)
+  if(Python3_Interpreter_FOUND)
+    set(script ${Chunkwise_SOURCE_DIR}/scripts/benchmarks.py)
+    add_test(NAME Docs.BenchmarksAreMadeFromTheirResults COMMAND ${Python3_EXECUTABLE} ${script} --check)
+    add_test(NAME Docs.BenchmarksScriptKeepsItsRules
+      COMMAND ${Python3_EXECUTABLE} ${Chunkwise_SOURCE_DIR}/test/benchmark/benchmarksTest.py ${script})
+  endif()
 endfunction()

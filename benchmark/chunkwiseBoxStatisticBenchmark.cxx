@@ -1,10 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times statistics of boxes against the neighborhood family where that computes the same: on the first device,
-// device-resident, with the device's copy of the image beside it, or with the argument "cpu" on the CPU.
-#include "chunkwiseBenchmarkTime.h"
+// device-resident, with the device's copy of the image beside it, or with the argument "cpu" on the CPU. And "--csv
+// FILE".
+#include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseBoxStatisticOperation.h"
-#include "chunkwiseDevice.h"
-#include "chunkwiseExecutor.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseVarianceOperation.h"
 
@@ -19,22 +18,6 @@ using namespace chunkwise;
 
 namespace
 {
-
-constexpr int Launches = 10;
-
-/** Milliseconds of one launch. */
-template <typename TBody>
-double
-MedianMilliseconds(Device & device, StreamHandle stream, TBody && body)
-{
-  return 1e3 / Launches * WarmMedianSeconds(7, [&] {
-           for (int i = 0; i < Launches; ++i)
-           {
-             body();
-           }
-           device.Synchronize(stream);
-         });
-}
 
 class Bench
 {
@@ -81,13 +64,8 @@ public:
     device.CopyToDevice(m_Smooth, smooth.data(), voxels, m_Stream);
     device.CopyToDevice(m_Random, random.data(), voxels, m_Stream);
     device.Synchronize(m_Stream);
-    m_Copy = MedianMilliseconds(device, m_Stream, [&] { device.CopyOnDevice(m_Out, m_In, bytes, m_Stream); });
-    std::printf("\n%s, device-resident, %s %s; device copy %.3f ms (%.0f GB/s read + written)\n",
-                device.GetDescription().name.c_str(),
-                ToString(extent).c_str(),
-                PixelKindName(kind),
-                m_Copy,
-                2e-6 * static_cast<double>(bytes) / m_Copy);
+    m_Copy = { 1e3 * LaunchSeconds(device, m_Stream, [&] { device.CopyOnDevice(m_Out, m_In, bytes, m_Stream); }),
+               "device copy" };
   }
   ~Bench()
   {
@@ -101,35 +79,26 @@ public:
   Bench &
   operator=(const Bench &) = delete;
 
-  /** `radii`: 0 none, 1 smooth, 2 random. */
-  void
-  Print(const char * name, const Operation & operation, int radii = 0)
+  /** Milliseconds. `radii`: 0 none, 1 smooth, 2 random. */
+  double
+  Time(const Operation & operation, int radii = 0)
   {
-    const Kernel & kernel = *m_Device.GetKernels().Find(operation.GetName());
-    ChunkShape     shape;
-    shape.inputBox = shape.outputBox = shape.image = m_Box;
-    shape.inputKinds[0] = shape.outputKind = m_Kind;
-    shape.inputKinds[1] = PixelKind::UInt8;
-    shape.numberOfInputs = operation.GetNumberOfInputs();
-    const std::size_t scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(operation, shape) : 0;
-    void * const      scratch = m_Device.Allocate(scratchBytes + 1);
-    KernelCall        call;
-    call.operation = &operation;
-    call.inputs[0] = DenseView(m_In, m_Kind, m_Box);
-    call.inputs[1] = DenseView(radii == 1 ? m_Smooth : m_Random, PixelKind::UInt8, m_Box);
-    call.numberOfInputs = shape.numberOfInputs;
-    call.output = DenseView(m_Out, m_Kind, m_Box);
-    call.writable = call.image = m_Box;
-    call.scratch = scratch;
-    call.scratchBytes = scratchBytes;
-    const double time = MedianMilliseconds(m_Device, m_Stream, [&] { m_Device.Launch(kernel, call, m_Stream); });
-    std::printf("%-34s %9.3f ms %8.2f times the copy %8.0f MB scratch\n",
-                name,
-                time,
-                time / m_Copy,
-                1e-6 * static_cast<double>(scratchBytes));
-    std::fflush(stdout);
+    std::vector<BufferView> inputs{ DenseView(m_In, m_Kind, m_Box) };
+    if (radii > 0)
+    {
+      inputs.push_back(DenseView(radii == 1 ? m_Smooth : m_Random, PixelKind::UInt8, m_Box));
+    }
+    WholeImageCall run(m_Device.GetKernels(), operation, inputs, DenseView(m_Out, m_Kind, m_Box));
+    void * const   scratch = m_Device.Allocate(run.call.scratchBytes + 1);
+    run.call.scratch = scratch;
+    const double seconds = LaunchSeconds(m_Device, m_Stream, [&] { m_Device.Launch(run.kernel, run.call, m_Stream); });
     m_Device.Free(scratch);
+    return 1e3 * seconds;
+  }
+  const Reference &
+  GetCopy() const
+  {
+    return m_Copy;
   }
 
 private:
@@ -141,18 +110,18 @@ private:
   void *       m_Out{ nullptr };
   void *       m_Smooth{ nullptr };
   void *       m_Random{ nullptr };
-  double       m_Copy{ 0 };
+  Reference    m_Copy;
 };
 
-/** The same on the CPU: the best of some runs, with as many threads as the machine has. */
+/** The same on the CPU: the best of some runs. */
 template <typename TPixel>
 class HostBench
 {
 public:
-  HostBench(const Coordinates & extent, std::int64_t largestRadius)
+  HostBench(Executor & executor, const Coordinates & extent, std::int64_t largestRadius)
     : m_Box(Box::FromExtent(extent))
     , m_Manager({})
-    , m_Executor(MakeThreadExecutor())
+    , m_Executor(executor)
     , m_In(static_cast<std::size_t>(m_Box.NumberOfVoxels()))
     , m_Out(m_In.size())
   {
@@ -167,16 +136,13 @@ public:
       m_Radii[0][i] = static_cast<unsigned char>(slope > largest ? 2 * largest - slope : slope);
       m_Radii[1][i] = static_cast<unsigned char>((state >> 12) % (largest + 1));
     }
-    m_Copy = 1e3 * BestSeconds(5, [&] { std::memcpy(m_Out.data(), m_In.data(), m_In.size() * sizeof(TPixel)); });
-    std::printf("\nCPU, %u threads, %s %s; memcpy %.2f ms\n",
-                m_Executor->GetConcurrency(),
-                ToString(extent).c_str(),
-                PixelKindName(PixelKindOf<TPixel>()),
-                m_Copy);
+    m_Copy = { 1e3 * BestSeconds(
+                       5, [&] { CopyInParts(executor, m_Out.data(), m_In.data(), m_In.size() * sizeof(TPixel)); }),
+               "a copy" };
   }
   template <typename TOperation>
-  void
-  Print(const char * name, const TOperation & operation, int radii = 0)
+  double
+  Time(const TOperation & operation, int radii = 0)
   {
     ExecutionRequest request;
     request.operation = std::make_shared<TOperation>(operation);
@@ -188,26 +154,32 @@ public:
     }
     request.output = DenseView(m_Out.data(), PixelKindOf<TPixel>(), m_Box);
     request.backend = BackendChoice::CPU;
-    request.executor = m_Executor.get();
-    const double time = 1e3 * BestSeconds(5, [&] { m_Manager.Execute(request); });
-    std::printf("%-34s %9.1f ms %8.1f times memcpy\n", name, time, time / m_Copy);
-    std::fflush(stdout);
+    request.executor = &m_Executor;
+    return 1e3 * BestSeconds(5, [&] { m_Manager.Execute(request); });
+  }
+  const Reference &
+  GetCopy() const
+  {
+    return m_Copy;
   }
 
 private:
   Box                                     m_Box;
   Manager                                 m_Manager;
-  std::unique_ptr<Executor>               m_Executor;
+  Executor &                              m_Executor;
   std::vector<TPixel>                     m_In;
   std::vector<TPixel>                     m_Out;
   std::vector<std::vector<unsigned char>> m_Radii;
-  double                                  m_Copy{ 0 };
+  Reference                               m_Copy;
 };
 
 template <typename TBench>
 void
-Compare(TBench & bench, const Coordinates & extent, PixelKind kind, const std::vector<std::int64_t> & radii)
+Compare(Report & report, const char * capability, TBench & bench, const Coordinates & extent, PixelKind kind,
+        const std::vector<std::int64_t> & radii)
 {
+  const std::string size = ", " + SizeName(extent) + " " + PixelKindName(kind);
+  report.Print("statistics of boxes" + size);
   for (const std::int64_t radius : radii)
   {
     Coordinates all{};
@@ -215,55 +187,53 @@ Compare(TBench & bench, const Coordinates & extent, PixelKind kind, const std::v
     {
       all[a] = extent[a] > 1 ? radius : 0;
     }
-    char name[64];
     for (const bool squares : { false, true })
     {
       BoxStatisticOperation box;
       box.radius = all;
       box.statistic = squares ? BoxStatistic::StandardDeviation : BoxStatistic::Mean;
       box.anchored = IsFloatingPoint(kind);
-      const char * const what = BoxStatisticName(box.statistic);
-      std::snprintf(name, sizeof(name), "%s radius %d", what, static_cast<int>(radius));
-      bench.Print(name, box);
-      box.variable = true;
-      std::snprintf(name, sizeof(name), "%s radius 0 to %d", what, static_cast<int>(radius));
-      bench.Print(name, box, 1);
-      if (radius == radii.back())
-      {
-        std::snprintf(name, sizeof(name), "%s random to %d", what, static_cast<int>(radius));
-        bench.Print(name, box, 2);
-      }
-      std::snprintf(name, sizeof(name), "  neighborhood, radius %d", static_cast<int>(radius));
+      Reference peer;
       if (squares)
       {
         VarianceOperation variance;
         variance.radius = all;
         variance.takesRoot = true;
-        bench.Print(name, variance);
+        peer = { bench.Time(variance), "neighborhood standard deviation" };
       }
       else
       {
         MeanOperation mean;
         mean.radius = all;
-        bench.Print(name, mean);
+        peer = { bench.Time(mean), "neighborhood mean" };
+      }
+      const std::string what = squares ? "standard deviation of boxes; " : "mean of boxes; ";
+      const std::string to = std::to_string(radius) + size;
+      report.Add(capability, what + "radius " + to, bench.Time(box), "ms", { peer }, bench.GetCopy());
+      box.variable = true;
+      report.Add(capability, what + "radius 0 to " + to, bench.Time(box, 1), "ms", {}, bench.GetCopy());
+      if (radius == radii.back())
+      {
+        report.Add(capability, what + "random radii to " + to, bench.Time(box, 2), "ms", {}, bench.GetCopy());
       }
     }
   }
 }
 
 void
-CompareOnDevice(Device & device, const Coordinates & extent, PixelKind kind, const std::vector<std::int64_t> & radii)
+CompareOnDevice(Report & report, Device & device, const Coordinates & extent, PixelKind kind,
+                const std::vector<std::int64_t> & radii)
 {
   Bench bench(device, extent, kind, radii.back());
-  Compare(bench, extent, kind, radii);
+  Compare(report, "table", bench, extent, kind, radii);
 }
 
 template <typename TPixel>
 void
-CompareOnHost(const Coordinates & extent, const std::vector<std::int64_t> & radii)
+CompareOnHost(Report & report, Executor & executor, const Coordinates & extent, const std::vector<std::int64_t> & radii)
 {
-  HostBench<TPixel> bench(extent, radii.back());
-  Compare(bench, extent, PixelKindOf<TPixel>(), radii);
+  HostBench<TPixel> bench(executor, extent, radii.back());
+  Compare(report, "cpu", bench, extent, PixelKindOf<TPixel>(), radii);
 }
 
 } // namespace
@@ -271,14 +241,17 @@ CompareOnHost(const Coordinates & extent, const std::vector<std::int64_t> & radi
 int
 main(int argc, char ** argv)
 {
+  Report report(argc, argv);
   if (argc > 1 && std::strcmp(argv[1], "cpu") == 0)
   {
     const Coordinates volume{ { 192, 192, 192, 1, 1 } };
     const Coordinates image{ { 2048, 2048, 1, 1, 1 } };
-    CompareOnHost<float>(volume, { 5 });
-    CompareOnHost<std::uint8_t>(volume, { 5 });
-    CompareOnHost<float>(image, { 10, 100 });
-    CompareOnHost<std::uint8_t>(image, { 10, 100 });
+    const auto        executor = MakeThreadExecutor();
+    report.SetHost(executor->GetConcurrency());
+    CompareOnHost<float>(report, *executor, volume, { 5 });
+    CompareOnHost<std::uint8_t>(report, *executor, volume, { 5 });
+    CompareOnHost<float>(report, *executor, image, { 10, 100 });
+    CompareOnHost<std::uint8_t>(report, *executor, image, { 10, 100 });
     return 0;
   }
   std::string reason;
@@ -291,10 +264,11 @@ main(int argc, char ** argv)
   try
   {
     Device & device = *backend->GetDevices().front();
-    CompareOnDevice(device, { { 512, 512, 512, 1, 1 } }, PixelKind::Float32, { 5, 20 });
-    CompareOnDevice(device, { { 512, 512, 512, 1, 1 } }, PixelKind::UInt8, { 5, 20 });
-    CompareOnDevice(device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::Float32, { 10, 100 });
-    CompareOnDevice(device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::UInt8, { 10, 100 });
+    report.SetDevice(device.GetDescription().name);
+    CompareOnDevice(report, device, { { 512, 512, 512, 1, 1 } }, PixelKind::Float32, { 5, 20 });
+    CompareOnDevice(report, device, { { 512, 512, 512, 1, 1 } }, PixelKind::UInt8, { 5, 20 });
+    CompareOnDevice(report, device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::Float32, { 10, 100 });
+    CompareOnDevice(report, device, { { 8192, 8192, 1, 1, 1 } }, PixelKind::UInt8, { 10, 100 });
   }
   catch (const std::exception & error)
   {

@@ -5,10 +5,9 @@
 //   pruned     transforms there and back with and without those of lines of zeros or of what is not kept
 //   fftw       the same, all lines, beside FFTW; where this was built with it
 //   methods    direct beside transforms for kernels of few weights
-// and then the most threads (as many as the machine has).
-#include "chunkwiseBenchmarkTime.h"
+// and then the most threads (as many as the machine has); and --csv FILE.
+#include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseCpuFftBlock.h"
-#include "chunkwiseDevice.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <algorithm>
@@ -68,45 +67,30 @@ public:
   }
 };
 
-/** The host's kernel over a whole image. */
+/** The host's kernel over a whole image of its own. */
 class OperationRun
 {
 public:
   OperationRun(const Operation & operation, const Coordinates & extent, Executor & executor)
-    : m_Kernel(*GetHostKernels().Find(operation.GetName()))
-    , m_In(MakeImage(extent))
+    : m_In(MakeImage(extent))
     , m_Out(m_In.size())
+    , m_Run(operation, { DenseView(m_In.data(), PixelKind::Float32, Box::FromExtent(extent)) },
+            DenseView(m_Out.data(), PixelKind::Float32, Box::FromExtent(extent)), executor)
   {
-    ChunkShape shape;
-    shape.inputBox = shape.outputBox = shape.image = Box::FromExtent(extent);
-    shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
-    shape.numberOfInputs = 1;
-    shape.concurrency = static_cast<int>(executor.GetConcurrency());
-    m_Scratch.resize(m_Kernel.scratchBytes(operation, shape) + 256);
-    m_Call.operation = &operation;
-    m_Call.inputs[0] = DenseView(m_In.data(), PixelKind::Float32, shape.image);
-    m_Call.numberOfInputs = 1;
-    m_Call.output = DenseView(m_Out.data(), PixelKind::Float32, shape.image);
-    m_Call.writable = m_Call.image = shape.image;
-    m_Call.scratch = m_Scratch.data() + (256 - reinterpret_cast<std::uintptr_t>(m_Scratch.data()) % 256);
-    m_Call.scratchBytes = m_Scratch.size() - 256;
-    m_Call.executor = &executor;
-    m_Call.tables = &m_Tables;
+    m_Run.call.tables = &m_Tables;
   }
 
   void
   operator()() const
   {
-    m_Kernel.run(m_Call);
+    m_Run();
   }
 
 private:
-  const Kernel &     m_Kernel;
   std::vector<float> m_In;
   std::vector<float> m_Out;
-  std::vector<char>  m_Scratch;
   HostTables         m_Tables;
-  KernelCall         m_Call;
+  HostRun            m_Run;
 };
 
 double
@@ -155,10 +139,9 @@ private:
 
 /** What other work that shares nothing loses. */
 void
-Machine(unsigned int most)
+Machine(Report & report, unsigned int most)
 {
-  std::printf("Work that shares nothing, as much for each thread, milliseconds\n");
-  std::printf("%8s %26s %26s\n", "threads", "transforms in cache L1", "copies of 64 MiB");
+  report.Print("work that shares nothing, as much for each thread");
   constexpr std::int64_t Points = 40;
   const std::size_t      copied = std::size_t{ 64 } << 20;
   double                 one[2]{};
@@ -185,26 +168,28 @@ Machine(unsigned int most)
       },
       [&](std::size_t thread) { std::memcpy(memory[thread].data(), memory[thread].data() + copied, copied); }
     };
-    std::printf("%8u", threads);
+    const char * const names[] = { "transforms in cache L1", "copies of 64 MiB" };
     for (int kind = 0; kind < 2; ++kind)
     {
       const double seconds = BestSeconds(7, [&] {
         executor->ParallelFor(threads, [&](std::int64_t i, unsigned int) { work[kind](static_cast<std::size_t>(i)); });
       });
       one[kind] = threads == 1 ? seconds : one[kind];
-      std::printf(" %18.2f (%3.0f%%)", seconds * 1e3, 100 * one[kind] / seconds);
+      report.Add("cpu",
+                 std::string(names[kind]) + " that share nothing; " + std::to_string(threads) + " threads",
+                 seconds * 1e3,
+                 "ms",
+                 {},
+                 { one[kind] * 1e3, "one thread" });
     }
-    std::printf("\n");
   }
 }
 
 /** Table 2 of Kepner's "A multi-threaded fast convolver for dynamically parallel image filtering". */
 void
-Varying(unsigned int most)
+Varying(Report & report, unsigned int most)
 {
-  std::printf("Kernels of 100 x 100 that vary over the image, float; in the same moments each thread by itself\n");
-  std::printf(
-    "%6s %6s %8s %10s %8s %12s %12s\n", "M", "grid", "threads", "seconds", "speedup", "efficiency", "by itself");
+  report.Print("kernels of 100 x 100 that vary over the image, float; in the same moments each thread by itself");
   for (const std::int64_t size : { 1024, 2048, 4096 })
   {
     VaryingConvolutionOperation operation;
@@ -238,14 +223,17 @@ Varying(unsigned int most)
       byItself /= repeats;
       one = threads == 1 ? seconds : one;
       oneByItself = threads == 1 ? byItself : oneByItself;
-      std::printf("%6lld %6lld %8u %10.4f %8.2f %11.0f%% %11.0f%%\n",
-                  static_cast<long long>(size),
-                  static_cast<long long>(size / 128),
-                  threads,
-                  seconds,
-                  one / seconds,
-                  100 * one / seconds / threads,
-                  100 * oneByItself / byItself);
+      const std::string nodes = std::to_string(size / 128);
+      const std::string grid = nodes + " x " + nodes;
+      const std::string image = SizeName({ { size, size, 1, 1, 1 } }) + " float32, " + std::to_string(threads) +
+                                (threads > 1 ? " threads" : " thread");
+      report.Add("cpu", "varying kernels of 100^2, " + grid + "; " + image, seconds, "s");
+      report.Add("cpu",
+                 "varying kernels of 100^2, efficiency; " + grid + ", " + image,
+                 100 * one / seconds / threads,
+                 "%",
+                 {},
+                 { 100 * oneByItself / byItself, "threads that share nothing" });
     }
   }
 }
@@ -328,23 +316,10 @@ LineWork(const ConvolutionBlock & block)
 }
 
 void
-Pruned(unsigned int threads)
+Pruned(Report & report, unsigned int threads)
 {
   const auto executor = MakeThreadExecutor(threads);
-  std::printf(
-    "\nTransforms there and back, float, %u threads, milliseconds; of the same length, and of that which the whole "
-    "convolution takes\n",
-    threads);
-  std::printf("%-16s %-6s %-16s %8s %9s %6s %6s %9s %6s\n",
-              "",
-              "",
-              "length",
-              "pruned",
-              "unpruned",
-              "ratio",
-              "lines",
-              "whole",
-              "ratio");
+  report.Print("transforms there and back, float; of the same length, and of that which the whole convolution takes");
   const auto row = [&](const Coordinates & image, std::int64_t k, bool same) {
     ImageConvolutionOperation operation;
     operation.kernel = MakeKernel({ { k, k, k, 1, 1 } }, 1);
@@ -367,18 +342,18 @@ Pruned(unsigned int threads)
       block.role[r].length = GoodTransformLength(image[block.role[r].axis] + k - 1);
     }
     Fill(block);
-    const double whole = TimeTransforms(block, *executor);
-    std::printf("%-16s %3lld^3 %s %-16s %8.1f %9.1f %6.2f %6.2f %9.1f %6.2f\n",
-                ToString(image).c_str(),
-                static_cast<long long>(k),
-                same ? "same" : "valid",
-                ToString(lengths).c_str(),
-                pruned * 1e3,
-                unpruned * 1e3,
-                unpruned / pruned,
-                lines,
-                whole * 1e3,
-                whole / pruned);
+    const double      whole = TimeTransforms(block, *executor);
+    const std::string kernel = std::to_string(k) + "^3";
+    char              note[96];
+    std::snprintf(note, sizeof(note), "%s; lines promise %.2f", ToString(lengths).c_str(), lines);
+    report.Add("cpu",
+               std::string("pruned transforms there and back; ") + (same ? "same, " : "valid, ") + SizeName(image) +
+                 " with " + kernel,
+               pruned * 1e3,
+               "ms",
+               { { unpruned * 1e3, "unpruned, same length" }, { whole * 1e3, "of image and kernel together" } },
+               {},
+               note);
   };
   const Coordinates cube{ { 192, 192, 192, 1, 1 } };
   row(cube, 31, true);
@@ -414,13 +389,12 @@ TimeFftw(const Coordinates & n)
 }
 
 void
-Fftw(unsigned int threads)
+Fftw(Report & report, unsigned int threads)
 {
   const auto executor = MakeThreadExecutor(threads);
   fftwf_init_threads();
   fftwf_plan_with_nthreads(static_cast<int>(threads));
-  std::printf("\nAll transforms there and back, float, %u threads, milliseconds\n", threads);
-  std::printf("%-16s %10s %10s %8s\n", "", "ours", "FFTW", "ratio");
+  report.Print("all transforms there and back, float");
   for (const Coordinates & n : { Coordinates{ { 216, 216, 216, 1, 1 } },
                                  Coordinates{ { 224, 224, 224, 1, 1 } },
                                  Coordinates{ { 256, 256, 256, 1, 1 } },
@@ -436,17 +410,17 @@ Fftw(unsigned int threads)
     Fill(block);
     const double ours = TimeTransforms(block, *executor);
     const double peer = TimeFftw(n);
-    std::printf("%-16s %10.2f %10.2f %8.2f\n", ToString(n).c_str(), ours * 1e3, peer * 1e3, peer / ours);
+    report.Add(
+      "cpu", "transforms there and back; " + SizeName(n) + " float32", ours * 1e3, "ms", { { peer * 1e3, "FFTW" } });
   }
 }
 #endif
 
 void
-Methods(unsigned int threads)
+Methods(Report & report, unsigned int threads)
 {
   const auto executor = MakeThreadExecutor(threads);
-  std::printf("\nKernels of few weights, float, %u threads, milliseconds\n", threads);
-  std::printf("%-28s %10s %10s\n", "", "direct", "transforms");
+  report.Print("kernels of few weights, float");
   const auto row = [&](const Coordinates & image, const Coordinates & extent) {
     double seconds[2];
     for (const ConvolutionMethod method : { ConvolutionMethod::Direct, ConvolutionMethod::FFT })
@@ -456,11 +430,11 @@ Methods(unsigned int threads)
       operation.method = method;
       seconds[method == ConvolutionMethod::FFT ? 1 : 0] = TimeOperation(operation, image, *executor, 3);
     }
-    std::printf("%-16s %-12s %9.1f %10.1f\n",
-                ToString(image).c_str(),
-                ToString(extent).c_str(),
-                seconds[0] * 1e3,
-                seconds[1] * 1e3);
+    report.Add("cpu",
+               "few weights directly; " + SizeName(extent) + ", " + SizeName(image) + " float32",
+               seconds[0] * 1e3,
+               "ms",
+               { { seconds[1] * 1e3, "through transforms" } });
   };
   for (const std::int64_t k : { 3, 4, 5, 6, 7 })
   {
@@ -481,7 +455,7 @@ Methods(unsigned int threads)
 int
 main(int argc, char * argv[])
 {
-  std::setvbuf(stdout, nullptr, _IOLBF, 1024);
+  Report       report(argc, argv);
   unsigned int threads = MakeThreadExecutor()->GetConcurrency();
   bool         any = false;
   for (int i = 1; i < argc; ++i)
@@ -489,6 +463,7 @@ main(int argc, char * argv[])
     threads = std::atoi(argv[i]) > 0 ? static_cast<unsigned int>(std::atoi(argv[i])) : threads;
     any = any || std::atoi(argv[i]) <= 0;
   }
+  report.SetHost(threads);
   const auto wants = [&](const char * part) {
     bool wanted = !any;
     for (int i = 1; i < argc; ++i)
@@ -499,25 +474,25 @@ main(int argc, char * argv[])
   };
   if (wants("machine"))
   {
-    Machine(threads);
+    Machine(report, threads);
   }
   if (wants("varying"))
   {
-    Varying(threads);
+    Varying(report, threads);
   }
   if (wants("pruned"))
   {
-    Pruned(threads);
+    Pruned(report, threads);
   }
 #if defined(CHUNKWISE_HAS_FFTW)
   if (wants("fftw"))
   {
-    Fftw(threads);
+    Fftw(report, threads);
   }
 #endif
   if (wants("methods"))
   {
-    Methods(threads);
+    Methods(report, threads);
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Times the filters on the CPU beside ITK's own on the same image and threads. Arguments: an image, threads (2).
-#include "chunkwiseBenchmarkTime.h"
+// Times the filters on the CPU beside ITK's own on the same image and threads. Arguments: an image, threads (2), --csv
+// FILE.
+#include "chunkwiseBenchmarkReport.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
@@ -20,12 +21,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 using chunkwise::MedianSeconds;
+using chunkwise::Reference;
 
 namespace
 {
@@ -84,10 +84,11 @@ MedianRow(ImageType * image, itk::SizeValueType radius, const char * kind, unsig
   using Element = itk::FlatStructuringElement<3>;
   const auto rank = itk::RankImageFilter<Image, Image, Element>::New();
   rank->SetKernel(Element::Box(Element::RadiusType{ { radius, radius, radius } }));
-  const double      ourTime = Time(ours.GetPointer(), cast->GetOutput(), threads, 5);
-  const std::string name = "median r " + std::to_string(radius) + ", " + kind;
-  row(name.c_str(), ourTime, "itk::MedianImageFilter", Time(median.GetPointer(), cast->GetOutput(), threads, 1));
-  row(name.c_str(), ourTime, "itk::RankImageFilter, box", Time(rank.GetPointer(), cast->GetOutput(), threads, 1));
+  row("median, radius " + std::to_string(radius),
+      kind,
+      Time(ours.GetPointer(), cast->GetOutput(), threads, 5),
+      { { Time(rank.GetPointer(), cast->GetOutput(), threads, 1), "itk::RankImageFilter" },
+        { Time(median.GetPointer(), cast->GetOutput(), threads, 1), "itk::MedianImageFilter" } });
 }
 
 /** Seconds to copy the image once with all threads: what reading and writing it costs at least. */
@@ -96,21 +97,9 @@ CopyTime(const ImageType * image, unsigned int threads)
 {
   const std::size_t  n = image->GetPixelContainer()->Size();
   std::vector<float> copy(n);
-  return MedianSeconds(5, [&] {
-    std::vector<std::thread> pool;
-    for (unsigned int t = 0; t < threads; ++t)
-    {
-      pool.emplace_back([&, t] {
-        const std::size_t begin = n * t / threads;
-        std::memcpy(
-          copy.data() + begin, image->GetBufferPointer() + begin, (n * (t + 1) / threads - begin) * sizeof(float));
-      });
-    }
-    for (auto & thread : pool)
-    {
-      thread.join();
-    }
-  });
+  const auto         executor = chunkwise::MakeThreadExecutor(threads);
+  return MedianSeconds(
+    5, [&] { chunkwise::CopyInParts(*executor, copy.data(), image->GetBufferPointer(), n * sizeof(float)); });
 }
 
 } // namespace
@@ -118,9 +107,10 @@ CopyTime(const ImageType * image, unsigned int threads)
 int
 main(int argc, char * argv[])
 {
+  chunkwise::Report report(argc, argv);
   if (argc < 2)
   {
-    std::fprintf(stderr, "usage: %s IMAGE [THREADS]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s IMAGE [THREADS] [--csv FILE]\n", argv[0]);
     return 2;
   }
   const auto threads = static_cast<unsigned int>(argc > 2 ? std::atoi(argv[2]) : 2);
@@ -173,29 +163,41 @@ main(int argc, char * argv[])
   itkDilate->SetKernel(Element::Box(ImageType::SizeType{ { 2, 2, 2 } }));
   const double peerDilate = Time(itkDilate.GetPointer(), image, threads, 3);
 
-  const auto size = image->GetLargestPossibleRegion().GetSize();
-  std::printf("%lu x %lu x %lu float, %u threads; a copy takes %.1f ms\n",
-              static_cast<unsigned long>(size[0]),
-              static_cast<unsigned long>(size[1]),
-              static_cast<unsigned long>(size[2]),
-              threads,
-              limit * 1e3);
-  std::printf("%-18s %9s %13s  %-36s %9s %9s\n", "", "ours ms", "times a copy", "peer", "peer ms", "peer/ours");
-  const auto row = [&](const char * name, double ours, const char * peer, double theirs) {
-    std::printf(
-      "%-18s %9.1f %13.2f  %-36s %9.1f %9.2f\n", name, ours * 1e3, ours / limit, peer, theirs * 1e3, theirs / ours);
+  const auto        size = image->GetLargestPossibleRegion().GetSize();
+  const std::string name = chunkwise::SizeName({ { static_cast<std::int64_t>(size[0]),
+                                                   static_cast<std::int64_t>(size[1]),
+                                                   static_cast<std::int64_t>(size[2]),
+                                                   1,
+                                                   1 } });
+  const std::string stem = chunkwise::StemOf(argv[1]);
+  report.SetHost(threads);
+  report.Print(name + ", " + stem);
+  const auto row = [&](const std::string & what, const std::string & kind, double ours, std::vector<Reference> peers) {
+    for (Reference & peer : peers)
+    {
+      peer.value *= 1e3;
+    }
+    // The copy is of floats.
+    const Reference copy{ kind == "float32" ? limit * 1e3 : 0, "a copy" };
+    report.Add("cpu", chunkwise::RowName(what, name + " " + kind + ", " + stem), ours * 1e3, "ms", peers, copy);
   };
-  row("mean radius 2", ourMean, "itk::MeanImageFilter", peerMean);
-  row("mean radius 2", ourMean, "itk::BoxMeanImageFilter", peerBoxMean);
-  row("maximum radius 2", ourMaximum, "itk::GrayscaleDilateImageFilter, box", peerDilate);
-  row("Gaussian sigma 2", ourGaussian, "itk::DiscreteGaussianImageFilter", peerGaussian);
-  row("convolution 31^3", ourConvolution, "itk::FFTConvolutionImageFilter, float", peerFloatConvolution);
-  row("convolution 31^3", ourConvolution, "itk::FFTConvolutionImageFilter, double", peerConvolution);
+  const std::string kind = "float32";
+  row("mean, radius 2",
+      kind,
+      ourMean,
+      { { peerBoxMean, "itk::BoxMeanImageFilter" }, { peerMean, "itk::MeanImageFilter" } });
+  row("maximum, radius 2", kind, ourMaximum, { { peerDilate, "itk::GrayscaleDilateImageFilter" } });
+  row("Gaussian, sigma 2", kind, ourGaussian, { { peerGaussian, "itk::DiscreteGaussianImageFilter" } });
+  row("convolution 31^3 through transforms",
+      kind,
+      ourConvolution,
+      { { peerFloatConvolution, "itk::FFTConvolutionImageFilter, float" },
+        { peerConvolution, "itk::FFTConvolutionImageFilter, double" } });
   MedianRow<unsigned char>(image, 1, "uint8", threads, row);
   MedianRow<unsigned char>(image, 2, "uint8", threads, row);
   MedianRow<unsigned char>(image, 5, "uint8", threads, row);
   MedianRow<unsigned short>(image, 5, "uint16", threads, row);
-  MedianRow<float>(image, 5, "float", threads, row);
+  MedianRow<float>(image, 5, "float32", threads, row);
   for (const itk::SizeValueType extent : { 3, 5, 7, 9 })
   {
     const auto   small = MakeKernel(extent);
@@ -208,8 +210,10 @@ main(int argc, char * argv[])
       filter->SetMethod(method);
       seconds[i++] = Time(filter.GetPointer(), image, threads, 3);
     }
-    const std::string name = "direct " + std::to_string(extent) + "^3";
-    row(name.c_str(), seconds[0], "through transforms", seconds[1]);
+    row("few weights directly; " + std::to_string(extent) + "^3",
+        kind,
+        seconds[0],
+        { { seconds[1], "through transforms" } });
   }
   return 0;
 }

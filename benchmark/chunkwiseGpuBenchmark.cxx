@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times the kernels on a CUDA device: device-resident against the device's own copy, and host to host against the link.
-#include "chunkwiseBenchmarkTime.h"
+#include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
@@ -205,64 +205,92 @@ GaussianOpeningMedian()
 
 struct Row
 {
-  const char *               name;
+  std::string                name;
   std::shared_ptr<Operation> operation;
+  const char *               capability{ "window" };
+  bool                       withMemory{ false }; ///< whether what it needs is a figure of its own
 };
+
+std::string
+StandardName(const char * filter, std::int64_t radius)
+{
+  return std::string(filter) + ", radius " + std::to_string(radius);
+}
+
+Row
+MedianRow(std::int64_t radius)
+{
+  return { StandardName("median", radius), MedianOf(radius), "rank" };
+}
+
+Row
+DeviationRow(std::int64_t radius)
+{
+  return { StandardName("standard deviation", radius), StandardDeviation(radius) };
+}
 
 std::vector<Row>
 Rows()
 {
-  return { { "mean radius 2", Mean(2) },
-           { "mean radius 15", Mean(15) },
-           { "Gaussian sigma 2", Gaussian(2) },
-           { "Gaussian sigma 10", Gaussian(10) },
-           { "std radius 2", StandardDeviation(2) },
-           { "std radius 5", StandardDeviation(5) },
-           { "maximum radius 2", Maximum(2) },
-           { "maximum radius 15", Maximum(15) },
-           { "opening radius 2", Opening(2) },
-           { "median radius 1", MedianOf(1) },
-           { "median radius 2", MedianOf(2) },
-           { "median radius 5", MedianOf(5) },
-           { "entropy radius 2", Entropy(2) },
-           { "Wiener radius 2", Wiener(2) },
-           { "LoG sigma 2", Laplacian(2) },
-           { "highpass sigma 2", HighPass(2) },
-           { "Gauss, mean, std", Sequence() } };
+  return { { "mean, radius 2", Mean(2) },
+           { "mean, radius 15", Mean(15) },
+           { "Gaussian, sigma 2", Gaussian(2) },
+           { "Gaussian, sigma 10", Gaussian(10) },
+           DeviationRow(2),
+           DeviationRow(5),
+           { "maximum, radius 2", Maximum(2) },
+           { "maximum, radius 15", Maximum(15) },
+           { "opening, radius 2", Opening(2) },
+           MedianRow(1),
+           MedianRow(2),
+           MedianRow(5),
+           { "entropy, radius 2, 256 bins", Entropy(2) },
+           { "Wiener, radius 2", Wiener(2) },
+           { "Laplacian of Gaussian, sigma 2", Laplacian(2) },
+           { "high pass, sigma 2", HighPass(2) },
+           { "sequence: Gaussian sigma 2, mean radius 2, standard deviation radius 2", Sequence() } };
 }
 
 std::vector<Row>
 GaussianRows()
 {
-  return { { "Gaussian sigma 5", Gaussian(5) },   { "by transforms", GaussianByTransforms(5) },
-           { "Gaussian sigma 10", Gaussian(10) }, { "by transforms", GaussianByTransforms(10) },
-           { "Gaussian sigma 20", Gaussian(20) }, { "by transforms", GaussianByTransforms(20) },
-           { "Gaussian sigma 40", Gaussian(40) }, { "by transforms", GaussianByTransforms(40) } };
+  std::vector<Row> rows;
+  for (const int sigma : { 5, 10, 20, 40 })
+  {
+    rows.push_back({ "Gaussian by weights; sigma " + std::to_string(sigma), Gaussian(sigma), "convolution" });
+    rows.push_back(
+      { "Gaussian through transforms; sigma " + std::to_string(sigma), GaussianByTransforms(sigma), "convolution" });
+  }
+  return rows;
 }
 
 /** Windows of every size. */
 std::vector<Row>
 RankRows()
 {
-  return { { "median radius 3", MedianOf(3) },   { "median radius 4", MedianOf(4) },
-           { "median radius 5", MedianOf(5) },   { "median radius 7", MedianOf(7) },
-           { "median radius 10", MedianOf(10) }, { "median radius 15", MedianOf(15) },
-           { "median radius 20", MedianOf(20) } };
+  std::vector<Row> rows;
+  for (const std::int64_t radius : { 3, 4, 5, 7, 10, 15, 20 })
+  {
+    rows.push_back(MedianRow(radius));
+  }
+  return rows;
 }
 
 std::vector<Row>
 VarianceRows()
 {
-  return { { "std radius 1", StandardDeviation(1) },  { "std radius 2", StandardDeviation(2) },
-           { "std radius 3", StandardDeviation(3) },  { "std radius 4", StandardDeviation(4) },
-           { "std radius 5", StandardDeviation(5) },  { "std radius 8", StandardDeviation(8) },
-           { "std radius 15", StandardDeviation(15) } };
+  std::vector<Row> rows;
+  for (const std::int64_t radius : { 1, 2, 3, 4, 5, 8, 15 })
+  {
+    rows.push_back(DeviationRow(radius));
+  }
+  return rows;
 }
 
 std::vector<Row>
 NonLocalRows()
 {
-  return { { "NLM 5^3, patch 3^3", NonLocalMeans(2, 1) } };
+  return { { "non-local means, 5^3 voxels, patches of 3^3", NonLocalMeans(2, 1) } };
 }
 
 std::vector<Row>
@@ -270,16 +298,19 @@ ConvolutionRows()
 {
   using Method = ConvolutionMethod;
   using Mode = BoundaryMode;
-  return { { "FFT 65^3", Convolution(65, Method::FFT, Mode::Renormalized) },
-           { "FFT 65^3, constant", Convolution(65, Method::FFT, Mode::Constant) },
-           { "FFT 65^3, mirror", Convolution(65, Method::FFT, Mode::Mirror) },
-           { "FFT 33^3", Convolution(33, Method::FFT, Mode::Renormalized) },
-           { "FFT 129^3", Convolution(129, Method::FFT, Mode::Renormalized) },
-           { "direct 3^3", Convolution(3, Method::Direct, Mode::Renormalized) },
-           { "direct 4^3", Convolution(4, Method::Direct, Mode::Renormalized) },
-           { "direct 5^3", Convolution(5, Method::Direct, Mode::Renormalized) },
-           { "direct 7^3", Convolution(7, Method::Direct, Mode::Renormalized) },
-           { "FFT 7^3", Convolution(7, Method::FFT, Mode::Renormalized) } };
+  const auto row = [](const char * name, std::int64_t extent, Method method, Mode mode = Mode::Renormalized) {
+    return Row{ name, Convolution(extent, method, mode), "convolution", true };
+  };
+  return { row("65^3 through transforms", 65, Method::FFT),
+           row("65^3 through transforms, constant", 65, Method::FFT, Mode::Constant),
+           row("65^3 through transforms, mirror", 65, Method::FFT, Mode::Mirror),
+           row("33^3 through transforms", 33, Method::FFT),
+           row("129^3 through transforms", 129, Method::FFT),
+           row("few weights directly; 3^3", 3, Method::Direct),
+           row("few weights directly; 4^3", 4, Method::Direct),
+           row("few weights directly; 5^3", 5, Method::Direct),
+           row("few weights directly; 7^3", 7, Method::Direct),
+           row("few weights through transforms; 7^3", 7, Method::FFT) };
 }
 
 /** Kernels of 100 x 100, all different, every `spacing` voxels. */
@@ -307,15 +338,11 @@ VaryingRows(std::int64_t extent, std::int64_t spacing)
       operation->kernels.push_back(std::make_shared<ConvolutionKernel>(
         Coordinates{ { 100, 100, 1, 1, 1 } }, Coordinates{ { 50, 50, 0, 0, 0 } }, weights));
     }
-    const bool filters = order == VaryingOrder::ConvolveThenWeight;
-    if (spacing == 256)
-    {
-      rows.push_back({ filters ? "filter, every 256" : "spread, every 256", operation });
-    }
-    else
-    {
-      rows.push_back({ filters ? "filter, every 128" : "spread, every 128", operation });
-    }
+    const std::string way = order == VaryingOrder::ConvolveThenWeight ? "a filter" : "a point-spread function";
+    rows.push_back({ "varying kernels of 100^2, as " + way + "; every " + std::to_string(spacing),
+                     operation,
+                     "convolution",
+                     order == VaryingOrder::ConvolveThenWeight });
   }
   return rows;
 }
@@ -365,31 +392,22 @@ private:
   std::map<std::string, void *> m_Tables;
 };
 
-/** Values from 0 to 1677 and a fraction, as `TPixel`; of bytes, to 167. */
-/** Calls body(begin, end, thread) for a part of [0, count) in each of the machine's threads. */
-template <typename TBody>
-void
-InThreads(std::size_t count, TBody && body)
+/** All of the host's threads. */
+Executor &
+AllThreads()
 {
-  const unsigned int       threads = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> pool;
-  for (unsigned int t = 0; t < threads; ++t)
-  {
-    pool.emplace_back([=] { body(count * t / threads, count * (t + 1) / threads, t); });
-  }
-  for (auto & thread : pool)
-  {
-    thread.join();
-  }
+  static const std::unique_ptr<Executor> executor = MakeThreadExecutor();
+  return *executor;
 }
 
+/** Values from 0 to 1677 and a fraction, as `TPixel`; of bytes, to 167. */
 template <typename TPixel>
 void
 FillRandom(void * data, std::size_t count)
 {
   auto * const image = static_cast<TPixel *>(data);
-  InThreads(count, [image](std::size_t begin, std::size_t end, unsigned int t) {
-    std::uint32_t state = 1234567u + t;
+  InParts(AllThreads(), count, [image](std::size_t begin, std::size_t end, std::size_t part) {
+    std::uint32_t state = 1234567u + static_cast<std::uint32_t>(part);
     for (std::size_t i = begin; i < end; ++i)
     {
       state = state * 1664525u + 1013904223u;
@@ -398,20 +416,12 @@ FillRandom(void * data, std::size_t count)
   });
 }
 
-void
-CopyInThreads(void * to, const void * from, std::size_t bytes)
-{
-  InThreads(bytes, [=](std::size_t begin, std::size_t end, unsigned int) {
-    std::memcpy(static_cast<char *>(to) + begin, static_cast<const char *>(from) + begin, end - begin);
-  });
-}
-
 /** Differs where bits do, but for bad luck. */
-std::uint64_t
+std::string
 CheckSum(const void * data, std::size_t bytes)
 {
   std::atomic<std::uint64_t> sum{ 0 };
-  InThreads(bytes / sizeof(std::uint64_t), [&sum, data](std::size_t begin, std::size_t end, unsigned int) {
+  InParts(AllThreads(), bytes / sizeof(std::uint64_t), [&sum, data](std::size_t begin, std::size_t end, std::size_t) {
     const auto * const words = static_cast<const std::uint64_t *>(data);
     std::uint64_t      own = 0;
     for (std::size_t i = begin; i < end; ++i)
@@ -420,7 +430,9 @@ CheckSum(const void * data, std::size_t bytes)
     }
     sum += own;
   });
-  return sum;
+  char text[32];
+  std::snprintf(text, sizeof(text), "check sum %016llx", static_cast<unsigned long long>(sum));
+  return text;
 }
 
 struct Image
@@ -455,66 +467,37 @@ struct Image
 };
 
 void
-DeviceResident(Device & device, const Image & image, const std::vector<Row> & rows)
+DeviceResident(Report & report, Device & device, const Image & image, const std::vector<Row> & rows)
 {
   const StreamHandle stream = device.CreateStream();
-  const Box          box = image.box;
   const std::size_t  bytes = image.in.size();
   void * const       in = device.Allocate(bytes);
   void * const       out = device.Allocate(bytes);
   device.CopyToDevice(in, image.in.data(), bytes, stream);
   device.Synchronize(stream);
-  constexpr int launches = 10;
-  const double  copy = WarmMedianSeconds(7,
-                                        [&] {
-                                          for (int i = 0; i < launches; ++i)
-                                          {
-                                            device.CopyOnDevice(out, in, bytes, stream);
-                                          }
-                                          device.Synchronize(stream);
-                                        }) /
-                      launches;
-  std::printf("\n%s, device-resident, %s %s; device copy %.3f ms (%.0f GB/s read + written)\n",
-              device.GetDescription().name.c_str(),
-              ToString(box.Extents()).c_str(),
-              PixelKindName(image.kind),
-              copy * 1e3,
-              2e-9 * static_cast<double>(bytes) / copy);
-  std::printf("%-20s %10s %14s %12s\n", "", "ours ms", "times the copy", "memory MB");
+  const double      copy = LaunchSeconds(device, stream, [&] { device.CopyOnDevice(out, in, bytes, stream); });
+  const std::string size = SizeName(image.box.Extents()) + " " + PixelKindName(image.kind);
+  report.Print("device-resident, " + size);
+  report.Add(
+    "host-to-host", "device copy, read and written; " + size, 2e-9 * static_cast<double>(bytes) / copy, "GB/s");
   {
     Tables tables(device, stream);
     for (const Row & row : rows)
     {
-      const Kernel & kernel = *device.GetKernels().Find(row.operation->GetName());
-      ChunkShape     shape;
-      shape.inputBox = shape.outputBox = shape.image = box;
-      shape.inputKinds[0] = shape.outputKind = image.kind;
-      shape.numberOfInputs = 1;
-      KernelCall call;
-      call.operation = row.operation.get();
-      call.inputs[0] = DenseView(in, image.kind, box);
-      call.numberOfInputs = 1;
-      call.output = DenseView(out, image.kind, box);
-      call.writable = call.image = box;
-      call.scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(*row.operation, shape) : 0;
-      call.scratch = device.Allocate(std::max<std::size_t>(call.scratchBytes, 1));
-      call.tables = &tables;
-      const auto launch = [&](int times) {
-        for (int i = 0; i < times; ++i)
-        {
-          device.Launch(kernel, call, stream);
-        }
-        device.Synchronize(stream);
-      };
-      const double one = WarmMedianSeconds(1, [&] { launch(1); });
-      const int    times = one > 0.02 ? 1 : launches;
-      const double ours = WarmMedianSeconds(one > 0.02 ? 3 : 7, [&] { launch(times); }) / times;
-      std::printf("%-20s %10.3f %14.2f %12.0f\n",
-                  row.name,
-                  ours * 1e3,
-                  ours / copy,
-                  1e-6 * static_cast<double>(2 * bytes + call.scratchBytes));
-      device.Free(call.scratch);
+      WholeImageCall run(device.GetKernels(),
+                         *row.operation,
+                         { DenseView(in, image.kind, image.box) },
+                         DenseView(out, image.kind, image.box));
+      run.call.scratch = device.Allocate(std::max<std::size_t>(run.call.scratchBytes, 1));
+      run.call.tables = &tables;
+      const double ours = LaunchSeconds(device, stream, [&] { device.Launch(run.kernel, run.call, stream); });
+      const double megabytes = 1e-6 * static_cast<double>(2 * bytes + run.call.scratchBytes);
+      report.Add(row.capability, RowName(row.name, size), ours * 1e3, "ms", {}, { copy * 1e3, "device copy" });
+      if (row.withMemory)
+      {
+        report.Add(row.capability, RowName("memory of " + row.name, size), megabytes, "MB");
+      }
+      device.Free(run.call.scratch);
     }
   }
   device.Free(in);
@@ -524,7 +507,7 @@ DeviceResident(Device & device, const Image & image, const std::vector<Row> & ro
 
 /** The link's rate with pinned memory, one way and both ways at once. */
 void
-MeasureLink(Device & device, double & oneWay, double & bothWays)
+MeasureLink(Report & report, Device & device, double & oneWay, double & bothWays)
 {
   constexpr std::size_t bytes = std::size_t{ 512 } << 20;
   const StreamHandle    up = device.CreateStream();
@@ -549,6 +532,28 @@ MeasureLink(Device & device, double & oneWay, double & bothWays)
   device.FreePinned(out);
   device.DestroyStream(up);
   device.DestroyStream(down);
+  report.SetDevice(device.GetDescription().name);
+  report.Add("host-to-host", "link, one way; pinned memory", oneWay * 1e-9, "GB/s");
+  report.Add("host-to-host", "link, both ways together; pinned memory", bothWays * 1e-9, "GB/s");
+}
+
+/** Seconds to copy an image in the host's memory, all threads: what staging cannot beat, however many devices. */
+double
+HostCopy(Report & report, const std::string & size, void * to, const void * from, std::size_t bytes)
+{
+  const double seconds = WarmMedianSeconds(3, [&] { CopyInParts(AllThreads(), to, from, bytes); });
+  report.Add("host-to-host",
+             "a copy in the host's memory, " + std::to_string(AllThreads().GetConcurrency()) + " threads; " + size,
+             seconds,
+             "s");
+  return seconds;
+}
+
+std::string
+NoteOf(const ExecutionReport & execution)
+{
+  return std::to_string(execution.plan.chunks.size()) + " chunks, peak " + std::to_string(execution.peakDevice >> 20) +
+         " MiB";
 }
 
 ExecutionReport
@@ -577,42 +582,24 @@ Execute(Image & image, const std::shared_ptr<Operation> & operation, std::size_t
 }
 
 void
-HostToHost(Device & device, PixelKind kind)
+HostToHost(Report & report, Device & device, PixelKind kind)
 {
   double oneWay = 0;
   double bothWays = 0;
-  MeasureLink(device, oneWay, bothWays);
-  std::printf("\nHost to host, pageable memory; link %.1f GB/s one way, %.1f both ways together\n",
-              oneWay * 1e-9,
-              bothWays * 1e-9);
-  Image        image(Coordinates{ { 512, 512, 512, 1, 1 } }, kind);
-  const double limit = 2.0 * static_cast<double>(image.in.size()) / bothWays;
+  MeasureLink(report, device, oneWay, bothWays);
+  Image           image(Coordinates{ { 512, 512, 512, 1, 1 } }, kind);
+  const Reference transfers{ 2e3 * static_cast<double>(image.in.size()) / bothWays, "transfers alone" };
   for (const std::size_t memory : { std::size_t{ 0 }, std::size_t{ 1 } << 30 })
   {
-    std::printf("512^3 %s, %s; transfers alone %.2f ms\n",
-                PixelKindName(kind),
-                memory ? "device budget 1 GiB" : "device budget not limited",
-                limit * 1e3);
-    std::printf("%-20s %10s %18s %8s %12s\n", "", "ours ms", "times transfers", "chunks", "peak MiB");
+    const std::string size = std::string("512^3 ") + PixelKindName(kind) + (memory ? ", 1 GiB a device" : "");
+    report.Print("host to host, pageable memory, " + size);
     for (const Row & row : Rows())
     {
-      ExecutionReport report;
-      const double    ours = WarmMedianSeconds(7, [&] { report = Execute(image, row.operation, memory, { 0 }); });
-      std::printf("%-20s %10.2f %18.2f %8zu %12.0f\n",
-                  row.name,
-                  ours * 1e3,
-                  ours / limit,
-                  report.plan.chunks.size(),
-                  static_cast<double>(report.peakDevice) / 1048576);
+      ExecutionReport execution;
+      const double    ours = WarmMedianSeconds(7, [&] { execution = Execute(image, row.operation, memory, { 0 }); });
+      report.Add("host-to-host", RowName(row.name, size), ours * 1e3, "ms", {}, transfers, NoteOf(execution));
     }
   }
-}
-
-/** Seconds to copy an image in the host's memory, all threads: what staging cannot beat, however many devices. */
-double
-HostCopy(void * to, const void * from, std::size_t bytes)
-{
-  return WarmMedianSeconds(3, [&] { CopyInThreads(to, from, bytes); });
 }
 
 std::vector<int>
@@ -626,44 +613,66 @@ FirstDevices(std::size_t count)
   return devices;
 }
 
+/** "NVIDIA H200" or "2 x NVIDIA H200" */
 void
-Large(Device & device, std::size_t devices)
+SetDevices(Report & report, const Device & device, std::size_t count)
+{
+  report.SetDevice((count > 1 ? std::to_string(count) + " x " : std::string()) + device.GetDescription().name);
+}
+
+std::string
+DevicesName(std::size_t count)
+{
+  return (count == 2 ? "two" : std::to_string(count)) + " devices";
+}
+
+/** A row's name, which begins with the number of devices where that is not one. */
+std::string
+NameOf(std::size_t devices, const std::string & what, const std::string & size)
+{
+  return devices > 1 ? DevicesName(devices) + "; " + what + ", " + size : RowName(what, size);
+}
+
+void
+Large(Report & report, Device & device, std::size_t devices)
 {
   double oneWay = 0;
   double bothWays = 0;
-  MeasureLink(device, oneWay, bothWays);
-  Image        image(Coordinates{ { 2048, 2048, 1024, 1, 1 } }, PixelKind::Float32);
-  const double bytes = static_cast<double>(image.in.size());
-  std::printf(
-    "\n2048 x 2048 x 1024 float (16 GiB), host to host, device budget 2 GiB; link one way %.1f GB/s, a copy in "
-    "the host's memory %.1f GB/s on %u threads\n",
-    oneWay * 1e-9,
-    bytes / HostCopy(image.out.data(), image.in.data(), image.in.size()) * 1e-9,
-    std::thread::hardware_concurrency());
-  double one = 0;
+  MeasureLink(report, device, oneWay, bothWays);
+  Image             image(Coordinates{ { 2048, 2048, 1024, 1, 1 } }, PixelKind::Float32);
+  const double      bytes = static_cast<double>(image.in.size());
+  const std::string size = "2048 x 2048 x 1024 float32";
+  HostCopy(report, size, image.out.data(), image.in.data(), image.in.size());
+  std::map<std::string, double> one;
   for (std::size_t count = 1; count <= devices; count *= 2)
   {
     const std::vector<int> used = FirstDevices(count);
-    for (const Row & row : { Rows()[0], Rows()[2], Row{ "Gaussian, opening, median", GaussianOpeningMedian() } })
+    SetDevices(report, device, count);
+    for (const Row & row :
+         { Rows()[0],
+           Rows()[2],
+           Row{ "sequence: Gaussian sigma 2, opening radius 2, median radius 1", GaussianOpeningMedian() } })
     {
-      ExecutionReport report;
+      ExecutionReport execution;
       const double    ours =
-        WarmMedianSeconds(3, [&] { report = Execute(image, row.operation, std::size_t{ 2 } << 30, used); });
-      one = count == 1 && row.name == std::string("Gaussian sigma 2") ? ours : one;
-      std::printf("%zu device(s) %-18s %8.3f s  %6.1f GB/s each way, %5.1f%% of the link one way, %.2f times the "
-                  "transfers alone%s; bytes to device / image %.4f, %zu chunks, peak %.0f MiB\n",
-                  count,
-                  row.name,
-                  ours,
-                  bytes / ours * 1e-9,
-                  100 * bytes / ours / oneWay,
-                  ours * bothWays / (2 * bytes),
-                  count > 1 && one > 0 && row.name == std::string("Gaussian sigma 2")
-                    ? (", " + std::to_string(one / ours) + " times one device").c_str()
-                    : "",
-                  report.bytesToDevice / bytes,
-                  report.plan.chunks.size(),
-                  static_cast<double>(report.peakDevice) / 1048576);
+        WarmMedianSeconds(3, [&] { execution = Execute(image, row.operation, std::size_t{ 2 } << 30, used); });
+      one.insert({ row.name, ours });
+      char note[64];
+      std::snprintf(note, sizeof(note), ", bytes to device / image %.4f", execution.bytesToDevice / bytes);
+      const std::string budget = size + ", 2 GiB a device";
+      report.Add("host-to-host",
+                 NameOf(count, row.name, budget),
+                 ours,
+                 "s",
+                 { { count > 1 ? one[row.name] : 0, "one device" } },
+                 { 2 * bytes / bothWays, "transfers alone, one device" },
+                 NoteOf(execution) + note);
+      report.Add("host-to-host",
+                 (count > 1 ? DevicesName(count) + ", " : std::string()) + "each way; " + row.name + ", " + budget,
+                 bytes / ours * 1e-9,
+                 "GB/s",
+                 {},
+                 { oneWay * 1e-9, "link, one way" });
     }
   }
 }
@@ -681,49 +690,46 @@ Table(const Coordinates & extent)
 
 /** Summed-area tables of 16 GiB, host to host, from and to `in` and `out`, and a mean for comparison. */
 void
-LargeTable(const char * memory, Device & device, std::size_t devices, void * in, void * out)
+LargeTable(Report & report, const char * memory, Device & device, std::size_t devices, void * in, void * out)
 {
   double oneWay = 0;
   double bothWays = 0;
-  MeasureLink(device, oneWay, bothWays);
+  MeasureLink(report, device, oneWay, bothWays);
   const auto bytes = static_cast<double>(LargeBytes);
-  std::printf(
-    "\n16 GiB float, host to host, %s memory, device budget 2 GiB; link one way %.1f GB/s, both ways %.1f GB/s "
-    "together, a copy in the host's memory %.1f GB/s on %u threads\n",
-    memory,
-    oneWay * 1e-9,
-    bothWays * 1e-9,
-    bytes / HostCopy(out, in, LargeBytes) * 1e-9,
-    std::thread::hardware_concurrency());
+  HostCopy(report, "65536^2 float32", out, in, LargeBytes);
   for (const Coordinates & extent :
        { Coordinates{ { 65536, 65536, 1, 1, 1 } }, Coordinates{ { 2048, 2048, 1024, 1, 1 } } })
   {
-    const Box box = Box::FromExtent(extent);
+    const Box         box = Box::FromExtent(extent);
+    const std::string size = SizeName(extent) + " float32, " + memory + ", 2 GiB a device";
+    double            one = 0;
     for (std::size_t count = 1; count <= devices; count *= 2)
     {
       const std::vector<int> used = FirstDevices(count);
-      for (const Row & row : { Row{ "mean radius 2", Mean(2) }, Row{ "table", Table(extent) } })
-      {
-        ExecutionReport report;
-        const double    ours = WarmMedianSeconds(3, [&] {
-          report = Execute(DenseView(in, PixelKind::Float32, box),
-                           DenseView(out, PixelKind::Float32, box),
-                           row.operation,
-                           std::size_t{ 2 } << 30,
-                           used);
+      SetDevices(report, device, count);
+      ExecutionReport execution;
+      const auto      time = [&](const std::shared_ptr<Operation> & operation) {
+        return WarmMedianSeconds(3, [&] {
+          execution = Execute(DenseView(in, PixelKind::Float32, box),
+                              DenseView(out, PixelKind::Float32, box),
+                              operation,
+                              std::size_t{ 2 } << 30,
+                              used);
         });
-        std::printf(
-          "%zu device(s), %d-D %-14s %7.3f s, %5.1f GB/s both ways together, %5.1f%% of the link's; %zu chunks, "
-          "peak %.0f MiB, check sum %016llx\n",
-          count,
-          extent[2] > 1 ? 3 : 2,
-          row.name,
-          ours,
-          2 * bytes / ours * 1e-9,
-          200 * bytes / ours / bothWays,
-          report.plan.chunks.size(),
-          static_cast<double>(report.peakDevice) / 1048576,
-          static_cast<unsigned long long>(CheckSum(out, LargeBytes)));
+      };
+      const double mean = time(Mean(2));
+      const double ours = time(Table(extent));
+      one = count == 1 ? ours : one;
+      report.Add("host-to-host",
+                 NameOf(count, "table", size),
+                 ours,
+                 "s",
+                 { { mean, "mean, radius 2" }, { count > 1 ? one : 0, "one device" } },
+                 {},
+                 NoteOf(execution) + ", " + CheckSum(out, LargeBytes));
+      if (count == 1)
+      {
+        report.Add("host-to-host", "table, of the link both ways; " + size, 200 * bytes / ours / bothWays, "%");
       }
     }
   }
@@ -762,7 +768,7 @@ DirectConvolution(const Image & image, const ConvolutionKernel & kernel, const C
 /** The relative L2 error of transforms at sampled voxels, an eighth of them at the image's faces. */
 template <typename TPixel>
 void
-Accuracy(std::int64_t extent, std::int64_t kernelExtent)
+Accuracy(Report & report, std::int64_t extent, std::int64_t kernelExtent)
 {
   Image      image(Coordinates{ { extent, extent, extent, 1, 1 } }, PixelKindOf<TPixel>());
   const auto operation = Convolution(kernelExtent, ConvolutionMethod::FFT, BoundaryMode::Renormalized);
@@ -788,49 +794,45 @@ Accuracy(std::int64_t extent, std::int64_t kernelExtent)
     norm += exact * exact;
     largest = std::max(largest, std::abs(difference / exact));
   }
-  std::printf(
-    "FFT %lld^3 with %lld^3, %s, against direct sums in double at 256 voxels: relative L2 error %.2g, largest "
-    "relative error %.2g\n",
-    static_cast<long long>(extent),
-    static_cast<long long>(kernelExtent),
-    PixelKindName(image.kind),
-    std::sqrt(error / norm),
-    largest);
+  const std::string size =
+    std::to_string(kernelExtent) + "^3 on " + std::to_string(extent) + "^3 " + PixelKindName(image.kind);
+  const std::string note = "against direct sums in double at 256 voxels";
+  report.Add("convolution", "relative L2 error of transforms; " + size, std::sqrt(error / norm), "1", {}, {}, note);
+  report.Add("convolution", "largest relative error of transforms; " + size, largest, "1", {}, {}, note);
 }
 
 /** A convolution of 8 GiB, host to host. */
 void
-LargeConvolution(Device & device, std::size_t devices)
+LargeConvolution(Report & report, Device & device, std::size_t devices)
 {
   double oneWay = 0;
   double bothWays = 0;
-  MeasureLink(device, oneWay, bothWays);
-  Image        image(Coordinates{ { 1024, 1024, 2048, 1, 1 } }, PixelKind::Float32);
-  const double limit = 2.0 * static_cast<double>(image.in.size()) / bothWays;
-  std::printf("\n1024 x 1024 x 2048 float (8 GiB), host to host; transfers alone %.3f s with one device, a copy in the "
-              "host's memory %.3f s\n",
-              limit,
-              HostCopy(image.out.data(), image.in.data(), image.in.size()));
+  MeasureLink(report, device, oneWay, bothWays);
+  Image             image(Coordinates{ { 1024, 1024, 2048, 1, 1 } }, PixelKind::Float32);
+  const std::string size = "1024 x 1024 x 2048 float32";
+  const double      limit = 2.0 * static_cast<double>(image.in.size()) / bothWays;
+  HostCopy(report, size, image.out.data(), image.in.data(), image.in.size());
   for (const std::int64_t kernel : { 33, 65 })
   {
-    const auto operation = Convolution(kernel, ConvolutionMethod::FFT, BoundaryMode::Renormalized);
+    const auto                    operation = Convolution(kernel, ConvolutionMethod::FFT, BoundaryMode::Renormalized);
+    const std::string             name = "convolution " + std::to_string(kernel) + "^3";
+    std::map<std::size_t, double> one;
     for (std::size_t count = 1; count <= devices; count *= 2)
     {
+      SetDevices(report, device, count);
       for (const std::size_t gigabytes : { 0, 4 })
       {
-        ExecutionReport report;
+        ExecutionReport execution;
         const double    ours =
-          WarmMedianSeconds(3, [&] { report = Execute(image, operation, gigabytes << 30, FirstDevices(count)); });
-        std::printf("FFT %lld^3, %zu device(s), budget of each %s: %.3f s, %.2f times the transfers, %zu chunks, peak "
-                    "%.0f MiB, check sum %016llx\n",
-                    static_cast<long long>(kernel),
-                    count,
-                    gigabytes ? "4 GiB" : "not limited",
-                    ours,
-                    ours / limit,
-                    report.plan.chunks.size(),
-                    static_cast<double>(report.peakDevice) / 1048576,
-                    static_cast<unsigned long long>(CheckSum(image.out.data(), image.out.size())));
+          WarmMedianSeconds(3, [&] { execution = Execute(image, operation, gigabytes << 30, FirstDevices(count)); });
+        one.insert({ gigabytes, ours });
+        report.Add("host-to-host",
+                   NameOf(count, name, size + (gigabytes ? ", 4 GiB a device" : "")),
+                   ours,
+                   "s",
+                   { { count > 1 ? one[gigabytes] : 0, "one device" } },
+                   { count > 1 ? 0 : limit, "transfers alone" },
+                   NoteOf(execution) + ", " + CheckSum(image.out.data(), image.out.size()));
       }
     }
   }
@@ -839,12 +841,11 @@ LargeConvolution(Device & device, std::size_t devices)
 } // namespace
 
 /** Arguments: any of "resident", "ranks", "variances", "nonlocal", "gaussians", "convolution", "varying", "host",
- * "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last four. */
+ * "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last four. And --csv FILE. */
 int
 main(int argc, char * argv[])
 {
-  // So that what was measured is seen if the rest takes too long.
-  std::setvbuf(stdout, nullptr, _IOLBF, 1024);
+  Report      report(argc, argv);
   std::string reason;
   const auto  backend = GetCudaBackend(&reason);
   if (!backend)
@@ -862,46 +863,47 @@ main(int argc, char * argv[])
   };
   try
   {
-    const auto        devices = backend->GetDevices();
+    const auto devices = backend->GetDevices();
+    report.SetDevice(devices[0]->GetDescription().name);
     const Coordinates extent{ { 512, 512, 512, 1, 1 } };
     for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
     {
       if (wants("resident"))
       {
-        DeviceResident(*devices[0], Image(extent, kind), Rows());
+        DeviceResident(report, *devices[0], Image(extent, kind), Rows());
       }
       if (wants("host"))
       {
-        HostToHost(*devices[0], kind);
+        HostToHost(report, *devices[0], kind);
       }
     }
     for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16, PixelKind::Float32 })
     {
       if (wants("ranks"))
       {
-        DeviceResident(*devices[0], Image(extent, kind), RankRows());
+        DeviceResident(report, *devices[0], Image(extent, kind), RankRows());
       }
       if (wants("variances"))
       {
-        DeviceResident(*devices[0], Image(extent, kind), VarianceRows());
+        DeviceResident(report, *devices[0], Image(extent, kind), VarianceRows());
       }
     }
     if (wants("nonlocal"))
     {
-      DeviceResident(*devices[0], Image(extent, PixelKind::Float32), NonLocalRows());
+      DeviceResident(report, *devices[0], Image(extent, PixelKind::Float32), NonLocalRows());
     }
     if (wants("gaussians"))
     {
-      DeviceResident(*devices[0], Image(extent, PixelKind::Float32), GaussianRows());
+      DeviceResident(report, *devices[0], Image(extent, PixelKind::Float32), GaussianRows());
     }
     if (wants("convolution"))
     {
       for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
       {
-        DeviceResident(*devices[0], Image(extent, kind), ConvolutionRows());
+        DeviceResident(report, *devices[0], Image(extent, kind), ConvolutionRows());
       }
-      Accuracy<float>(512, 65);
-      Accuracy<double>(256, 33);
+      Accuracy<float>(report, 512, 65);
+      Accuracy<double>(report, 256, 33);
     }
     if (wants("varying"))
     {
@@ -912,12 +914,12 @@ main(int argc, char * argv[])
         {
           rows.push_back(row);
         }
-        DeviceResident(*devices[0], Image(Coordinates{ { size, size, 1, 1, 1 } }, PixelKind::Float32), rows);
+        DeviceResident(report, *devices[0], Image(Coordinates{ { size, size, 1, 1, 1 } }, PixelKind::Float32), rows);
       }
     }
     if (wants("large-convolution"))
     {
-      LargeConvolution(*devices[0], devices.size());
+      LargeConvolution(report, *devices[0], devices.size());
     }
     if (wants("large-table"))
     {
@@ -926,20 +928,20 @@ main(int argc, char * argv[])
       const std::unique_ptr<void, void (*)(void *)> in(std::malloc(LargeBytes), free);
       const std::unique_ptr<void, void (*)(void *)> out(std::malloc(LargeBytes), free);
       FillRandom<float>(in.get(), LargeBytes / sizeof(float));
-      LargeTable("pageable", *devices[0], devices.size(), in.get(), out.get());
+      LargeTable(report, "pageable", *devices[0], devices.size(), in.get(), out.get());
     }
     if (wants("large-table-pinned"))
     {
       void * const in = devices[0]->AllocatePinned(LargeBytes);
       void * const out = devices[0]->AllocatePinned(LargeBytes);
       FillRandom<float>(in, LargeBytes / sizeof(float));
-      LargeTable("pinned", *devices[0], devices.size(), in, out);
+      LargeTable(report, "pinned", *devices[0], devices.size(), in, out);
       devices[0]->FreePinned(in);
       devices[0]->FreePinned(out);
     }
     if (wants("large"))
     {
-      Large(*devices[0], devices.size());
+      Large(report, *devices[0], devices.size());
     }
   }
   catch (const Error & error)

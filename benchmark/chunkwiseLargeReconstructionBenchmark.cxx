@@ -2,8 +2,8 @@
 // Times morphological reconstruction of images of uint8 that are larger than what may be used of a device's memory,
 // host to host, beside a copy, which moves the image in once and out once. Arguments, all optional: extent of the plane
 // (51200), MiB of memory on each device (2048), extent of the spiral (4096; 0: none), MiB for it (4), repetitions (3),
-// 0 to leave the CPU out, which gives the results to compare with.
-#include "chunkwiseBenchmarkTime.h"
+// 0 to leave the CPU out, which gives the results to compare with. And --csv FILE.
+#include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionImages.h"
@@ -42,8 +42,15 @@ public:
 class Runs
 {
 public:
-  Runs(std::vector<std::uint8_t> & mask, const Box & box, std::size_t deviceBytes, int repetitions)
-    : m_Executor(MakeThreadExecutor())
+  Runs(Report & report, std::vector<std::uint8_t> & mask, const Box & box, std::int64_t deviceMebibytes,
+       int repetitions)
+    : m_Report(report)
+    , m_Budget(", host to host, " +
+               (deviceMebibytes % 1024 == 0 ? std::to_string(deviceMebibytes / 1024) + " GiB"
+                                            : std::to_string(deviceMebibytes) + " MiB") +
+               " a device")
+    , m_Case("; " + SizeName(box.Extents()) + " uint8")
+    , m_Executor(MakeThreadExecutor())
     , m_Result(mask.size())
     , m_Repetitions(repetitions)
   {
@@ -51,30 +58,32 @@ public:
     m_Request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
     m_Request.output = DenseView(m_Result.data(), PixelKind::UInt8, box);
     m_Request.executor = m_Executor.get();
-    m_Request.budgets.device = deviceBytes;
+    m_Request.budgets.device = static_cast<std::size_t>(deviceMebibytes) << 20;
   }
   void
   SetMarker(std::vector<std::uint8_t> & marker)
   {
     m_Request.inputs.insert(m_Request.inputs.begin(), DenseView(marker.data(), PixelKind::UInt8, m_Request.image));
   }
-  void
-  Run(const char * name, std::shared_ptr<const Operation> operation, bool onHost)
+  /** Returns the milliseconds of one device. */
+  double
+  Run(const std::string & name, std::shared_ptr<const Operation> operation, bool onHost, const Reference & limit = {})
   {
     m_Request.operation = std::move(operation);
-    bool isKnown = false;
+    bool      isKnown = false;
+    Reference cpu;
     if (onHost)
     {
       m_Request.backend = BackendChoice::CPU;
-      const double begin = Now();
-      Manager::GetGlobal().Execute(m_Request);
-      std::printf("%-28s CPU         %8.1f ms\n", name, (Now() - begin) * 1e3);
+      cpu.value = 1e3 * MedianSeconds(1, [&] { Manager::GetGlobal().Execute(m_Request); });
+      cpu.name = "ours on the CPU, " + std::to_string(m_Executor->GetConcurrency()) + " threads";
       m_Expected = m_Result;
       isKnown = true;
     }
     m_Request.backend = BackendChoice::CUDA;
-    const std::size_t devices = Manager::GetGlobal().GetDevices().size();
-    for (int used = 1; used <= static_cast<int>(std::min<std::size_t>(devices, 2)); ++used)
+    const auto devices = Manager::GetGlobal().GetDevices();
+    double     one = 0;
+    for (int used = 1; used <= static_cast<int>(std::min<std::size_t>(devices.size(), 2)); ++used)
     {
       m_Request.devices.assign(1, 0);
       if (used > 1)
@@ -98,26 +107,53 @@ public:
           break;
         }
       }
-      std::printf(
-        "%-28s %d device%s   %8.1f ms, %zu chunks by %.0f ms, then %lld visits to %.1f%% of the voxels, %.2f GB "
-        "in, %.2f out, at most %.0f MiB of a device%s\n",
-        name,
-        used,
-        used > 1 ? "s" : " ",
-        seconds * 1e3,
-        report.plan.chunks.size(),
-        parts * 1e3,
-        static_cast<long long>(report.revisits),
-        100.0 * static_cast<double>(report.revisitedVoxels) / static_cast<double>(m_Request.image.NumberOfVoxels()),
-        report.bytesToDevice * 1e-9,
-        report.bytesToHost * 1e-9,
-        static_cast<double>(report.peakDevice) / (1 << 20),
-        differs ? "  DIFFERS FROM THE CPU" : "");
-      std::fflush(stdout);
+      const std::string note = std::to_string(report.plan.chunks.size()) + " chunks, at most " +
+                               std::to_string(report.peakDevice >> 20) + " MiB of a device" +
+                               (differs ? "  DIFFERS FROM THE CPU" : "");
+      const std::string device = devices[0]->GetDescription().name;
+      if (used == 1)
+      {
+        one = 1e3 * seconds;
+        m_Report.SetDevice(device);
+        Add(name, "", one, "ms", { cpu }, limit, note);
+        Add(name, ", until the chunks' own fixed points", 1e3 * parts, "ms");
+        Add(name, ", visits", static_cast<double>(report.revisits), "1");
+        Add(name,
+            ", voxels visited",
+            100.0 * static_cast<double>(report.revisitedVoxels) / static_cast<double>(m_Request.image.NumberOfVoxels()),
+            "%");
+        Add(name, ", into the device", report.bytesToDevice * 1e-9, "GB");
+        Add(name, ", out of the device", report.bytesToHost * 1e-9, "GB");
+      }
+      else
+      {
+        m_Report.SetDevice("2 x " + device);
+        m_Report.Add("reconstruction",
+                     "two devices; " + name + ", " + m_Case.substr(2) + m_Budget,
+                     1e3 * seconds,
+                     "ms",
+                     { { one, "one device" } },
+                     {},
+                     note);
+      }
     }
+    return one;
   }
 
 private:
+  void
+  Add(const std::string & name, const std::string & part, double value, const char * unit,
+      const std::vector<Reference> & peers = {}, const Reference & limit = {}, const std::string & note = {})
+  {
+    if (value > 0)
+    {
+      m_Report.Add("reconstruction", name + m_Budget + part + m_Case, value, unit, peers, limit, note);
+    }
+  }
+
+  Report &                  m_Report;
+  const std::string         m_Budget;
+  const std::string         m_Case;
   std::unique_ptr<Executor> m_Executor;
   std::vector<std::uint8_t> m_Result;
   std::vector<std::uint8_t> m_Expected;
@@ -147,6 +183,7 @@ LargeNoise(std::int64_t extent)
 int
 main(int argc, char ** argv)
 {
+  Report     report(argc, argv);
   const auto argument = [&](int i, long long otherwise) {
     return static_cast<std::int64_t>(argc > i ? std::atoll(argv[i]) : otherwise);
   };
@@ -158,36 +195,28 @@ main(int argc, char ** argv)
   {
     const Box                 box = Box::FromExtent({ { extent, extent, 1, 1, 1 } });
     std::vector<std::uint8_t> mask = LargeNoise(extent);
-    const std::int64_t        budget = argument(2, 2048);
-    Runs                      runs(mask, box, static_cast<std::size_t>(budget) << 20, repetitions);
-    std::printf("%lld^2 voxels of smoothed noise, 4 neighbours, %lld MiB on each device\n",
-                static_cast<long long>(extent),
-                static_cast<long long>(budget));
-    runs.Run("a copy", std::make_shared<IdentityOperation>(), false);
-    const auto operation = std::make_shared<ReconstructionOperation>();
+    Runs                      runs(report, mask, box, argument(2, 2048), repetitions);
+    const Reference copy{ runs.Run("a copy", std::make_shared<IdentityOperation>(), false), "a copy, host to host" };
+    const auto      operation = std::make_shared<ReconstructionOperation>();
     operation->marker = ReconstructionMarker::Shifted;
     operation->height = 20;
-    runs.Run("h-maxima of 20", operation, onHost);
+    runs.Run("h-maxima of 20, 4 neighbours", operation, onHost, copy);
     operation->result = ReconstructionResult::Residue;
-    runs.Run("h-convex of 20", operation, false);
+    runs.Run("h-convex of 20, 4 neighbours", operation, false, copy);
     operation->result = ReconstructionResult::Reconstruction;
     operation->marker = ReconstructionMarker::Border;
     operation->erosion = true;
-    runs.Run("fill holes", operation, onHost);
+    runs.Run("fill holes, 4 neighbours", operation, onHost, copy);
   }
   if (spiral > 0)
   {
     const Box                 box = Box::FromExtent({ { spiral, spiral, 1, 1, 1 } });
     std::vector<std::uint8_t> mask = Spiral<std::uint8_t>(box);
     std::vector<std::uint8_t> marker(mask.size(), 0);
-    const std::int64_t        budget = argument(4, 4);
     marker[0] = 200;
-    Runs runs(mask, box, static_cast<std::size_t>(budget) << 20, repetitions);
+    Runs runs(report, mask, box, argument(4, 4), repetitions);
     runs.SetMarker(marker);
-    std::printf("spiral one voxel wide in %lld^2 voxels, 4 neighbours, %lld MiB on each device\n",
-                static_cast<long long>(spiral),
-                static_cast<long long>(budget));
-    runs.Run("spiral", std::make_shared<ReconstructionOperation>(), onHost);
+    runs.Run("spiral one voxel wide", std::make_shared<ReconstructionOperation>(), onHost);
   }
   Manager::GetGlobal().ReleaseMemory();
   return 0;

@@ -2,8 +2,8 @@
 // Times morphological reconstruction on images of several kinds: on the CPU beside ITK's filter, on a CUDA device
 // against the device's own copy of the image. Arguments, all optional: threads, extent of the 2-D images, of the 3-D
 // images, 0 to leave ITK out, a file with a volume of 8 bits to take instead or "-", and any number of pairs: heaps and
-// voxels of a node to compare for heap clusters.
-#include "chunkwiseBenchmarkTime.h"
+// voxels of a node to compare for heap clusters. And --csv FILE.
+#include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionImages.h"
@@ -36,6 +36,7 @@ template <typename T, unsigned int VDimension>
 struct Case
 {
   std::string                              name;
+  std::string                              texture; ///< of the image
   std::shared_ptr<ReconstructionOperation> operation{ std::make_shared<ReconstructionOperation>() };
   Box                                      box{};
   std::vector<T>                           marker;
@@ -161,9 +162,8 @@ TimeDevice(Device & device, const ReconstructionOperation & operation, const Box
 
 template <typename T, unsigned int VDimension>
 void
-Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
+Run(Report & report, Case<T, VDimension> c, unsigned int threads, bool withPeer)
 {
-  const double     voxels = static_cast<double>(c.box.NumberOfVoxels());
   Manager          host({});
   std::vector<T>   result(c.mask.size());
   const auto       executor = MakeThreadExecutor(threads);
@@ -177,50 +177,58 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
   request.inputs.push_back(DenseView(c.mask.data(), PixelKindOf<T>(), c.box));
   request.output = DenseView(result.data(), PixelKindOf<T>(), c.box);
   request.executor = executor.get();
-  const double cpu = WarmMedianSeconds(3, [&] { host.Execute(request); });
-  const double itk = withPeer ? TimeItk(c, result) : 0;
-  std::printf("%-34s %10.1f %10.1f %8.1f", c.name.c_str(), itk * 1e3, cpu * 1e3, itk / cpu);
+  const double      cpu = 1e3 * WarmMedianSeconds(3, [&] { host.Execute(request); });
+  const Reference   itk{ withPeer ? 1e3 * TimeItk(c, result) : 0, "ITK" };
+  const std::string image = SizeName(c.box.Extents()) + " " + PixelKindName(PixelKindOf<T>()) + c.texture;
+  report.SetHost(threads);
+  report.Add("cpu", c.name + "; " + image, cpu, "ms", { itk });
   const auto devices = Manager::GetGlobal().GetDevices();
-  if (!devices.empty())
+  if (devices.empty())
   {
-    for (const auto method : { ReconstructionMethod::Auto,
-                               ReconstructionMethod::TileWavefront,
-                               ReconstructionMethod::SpanningForest,
-                               ReconstructionMethod::ParallelHeapCluster })
-    {
-      std::vector<T> onDevice;
-      double         copy = 0;
-      c.operation->method = method;
-      const double seconds = TimeDevice(*devices[0], *c.operation, c.box, c.marker, c.mask, onDevice, copy);
-      if (method == ReconstructionMethod::Auto)
-      {
-        std::printf(" %10.3f %8.2f %8.0f %8.1f", seconds * 1e3, voxels / seconds * 1e-9, itk / seconds, seconds / copy);
-      }
-      else
-      {
-        std::printf(" %10.3f", seconds * 1e3);
-      }
-      std::printf("%s", onDevice == result ? "" : " DIFFERS FROM THE CPU");
-    }
-    c.operation->method = ReconstructionMethod::ParallelHeapCluster;
-    for (const HeapChoice & choice : Choices)
-    {
-      std::vector<T> onDevice;
-      double         copy = 0;
-      c.operation->heaps = choice.heaps;
-      c.operation->nodeItems = choice.nodeItems;
-      const double seconds = TimeDevice(*devices[0], *c.operation, c.box, c.marker, c.mask, onDevice, copy);
-      std::printf("\n  %d heaps of %d: %.3f%s",
-                  choice.heaps,
-                  choice.nodeItems,
-                  seconds * 1e3,
-                  onDevice == result ? "" : " DIFFERS FROM THE CPU");
-    }
-    c.operation->heaps = c.operation->nodeItems = 0;
-    c.operation->method = ReconstructionMethod::Auto;
+    return;
   }
-  std::printf("\n");
-  std::fflush(stdout);
+  std::string note;
+  double      copy = 0;
+  const auto  time = [&](ReconstructionMethod method) {
+    std::vector<T> onDevice;
+    c.operation->method = method;
+    const double seconds = TimeDevice(*devices[0], *c.operation, c.box, c.marker, c.mask, onDevice, copy);
+    note = onDevice == result ? "" : "DIFFERS FROM THE CPU";
+    return 1e3 * seconds;
+  };
+  const std::string onHost = "ours on the CPU, " + std::to_string(threads) + " threads";
+  const Reference   wavefront{ time(ReconstructionMethod::TileWavefront), "tile wavefront" };
+  const std::string wavefrontNote = note;
+  const Reference   forest{ time(ReconstructionMethod::SpanningForest), "forest of basins" };
+  const std::string forestNote = note;
+  const double      ours = time(ReconstructionMethod::Auto);
+  report.SetDevice(devices[0]->GetDescription().name);
+  report.Add("reconstruction",
+             c.name + "; " + image,
+             ours,
+             "ms",
+             { itk, { cpu, onHost }, wavefront, forest },
+             { 1e3 * copy, "device copy" },
+             note + wavefrontNote + forestNote);
+  std::vector<HeapChoice> choices = Choices;
+  choices.insert(choices.begin(), HeapChoice{ 0, 0 });
+  for (const HeapChoice & choice : choices)
+  {
+    c.operation->heaps = choice.heaps;
+    c.operation->nodeItems = choice.nodeItems;
+    const double      heaps = time(ReconstructionMethod::ParallelHeapCluster);
+    const std::string which =
+      choice.heaps > 0 ? ", " + std::to_string(choice.heaps) + " heaps of " + std::to_string(choice.nodeItems) : "";
+    report.Add("reconstruction",
+               "heap cluster" + which + "; " + c.name + ", " + image,
+               heaps,
+               "ms",
+               { itk, wavefront, forest },
+               { 1e3 * copy, "device copy" },
+               note);
+  }
+  c.operation->heaps = c.operation->nodeItems = 0;
+  c.operation->method = ReconstructionMethod::Auto;
 }
 
 } // namespace
@@ -228,6 +236,7 @@ Run(Case<T, VDimension> c, unsigned int threads, bool withPeer)
 int
 main(int argc, char ** argv)
 {
+  Report             report(argc, argv);
   const auto         threads = static_cast<unsigned int>(argc > 1 ? std::atoi(argv[1]) : 2);
   const std::int64_t planar = argc > 2 ? std::atoll(argv[2]) : 4096;
   const std::int64_t solid = argc > 3 ? std::atoll(argv[3]) : 512;
@@ -238,29 +247,14 @@ main(int argc, char ** argv)
   {
     Choices.push_back({ std::atoi(argv[i]), std::atoi(argv[i + 1]) });
   }
-  std::printf("Reconstruction, %u threads, %lld^2 and %lld^3 voxels; milliseconds\n",
-              threads,
-              static_cast<long long>(planar),
-              static_cast<long long>(solid));
-  std::printf("%-34s %10s %10s %8s %10s %8s %8s %8s %10s %10s %10s\n",
-              "",
-              "ITK",
-              "CPU",
-              "times",
-              "CUDA",
-              "Gvox/s",
-              "x ITK",
-              "x copy",
-              "wavefront",
-              "forest",
-              "heaps");
   if (argc > 5 && std::strcmp(argv[5], "-") != 0)
   {
     using Image = itk::Image<std::uint8_t, 3>;
     const auto            image = itk::ReadImage<Image>(argv[5]);
     const auto            size = image->GetLargestPossibleRegion().GetSize();
     Case<std::uint8_t, 3> c;
-    c.name = "h-maxima of 20, uint8, 6 neighbours";
+    c.name = "h-maxima of 20, 6 neighbours";
+    c.texture = ", " + StemOf(argv[5]);
     c.box = Box::FromExtent({ { static_cast<std::int64_t>(size[0]),
                                 static_cast<std::int64_t>(size[1]),
                                 static_cast<std::int64_t>(size[2]),
@@ -269,78 +263,81 @@ main(int argc, char ** argv)
     c.mask.assign(image->GetBufferPointer(), image->GetBufferPointer() + c.box.NumberOfVoxels());
     c.operation->marker = ReconstructionMarker::Shifted;
     c.operation->height = 20;
-    Run(c, threads, withPeer);
-    c.name = "the same, 26 neighbours";
+    Run(report, c, threads, withPeer);
+    c.name = "h-maxima of 20, 26 neighbours";
     c.operation->fullyConnected = true;
-    Run(c, threads, withPeer);
-    c.name = "fill holes, uint8, 6 neighbours";
+    Run(report, c, threads, withPeer);
+    c.name = "fill holes, 6 neighbours";
     c.operation->fullyConnected = false;
     c.operation->marker = ReconstructionMarker::Border;
     c.operation->erosion = true;
-    Run(c, threads, withPeer);
+    Run(report, c, threads, withPeer);
     return 0;
   }
   {
     Case<std::uint16_t, 2> c;
-    c.name = "h-maxima, uint16, 8 neighbours";
+    c.name = "h-maxima of 40, 8 neighbours";
+    c.texture = ", smoothed noise";
     c.box = plane;
     c.mask = Noise<std::uint16_t>(plane, 4, 1000);
     c.operation->marker = ReconstructionMarker::Shifted;
     c.operation->height = 40;
     c.operation->fullyConnected = true;
-    Run(c, threads, withPeer);
-    c.name = "fill holes, uint16, 8 neighbours";
+    Run(report, c, threads, withPeer);
+    c.name = "fill holes, 8 neighbours";
     c.operation->marker = ReconstructionMarker::Border;
     c.operation->erosion = true;
-    Run(c, threads, withPeer);
-    c.name = "fill holes, uint16, 4 neighbours";
+    Run(report, c, threads, withPeer);
+    c.name = "fill holes, 4 neighbours";
     c.operation->fullyConnected = false;
-    Run(c, threads, withPeer);
-    c.name = "fill holes, uint16, white noise";
+    Run(report, c, threads, withPeer);
+    c.texture = ", white noise";
     c.mask = Noise<std::uint16_t>(plane, 0, 1000);
-    Run(c, threads, withPeer);
+    Run(report, c, threads, withPeer);
   }
   {
     Case<std::uint8_t, 2> c;
-    c.name = "spiral, uint8, 4 neighbours";
+    c.name = "spiral one voxel wide, 4 neighbours";
     c.box = plane;
     c.mask = Spiral<std::uint8_t>(plane);
     c.marker.assign(c.mask.size(), 0);
     c.marker[0] = 200;
-    Run(c, threads, withPeer);
+    Run(report, c, threads, withPeer);
     // Many levels that overtake each other along the way.
-    c.name = "spiral, stairs of markers";
+    c.name = "spiral one voxel wide, stairs of markers";
     for (std::size_t i = 0; i < c.marker.size(); ++i)
     {
       c.marker[i] = std::min<std::uint8_t>(c.mask[i], static_cast<std::uint8_t>(i * 199 / c.marker.size()));
     }
-    Run(c, threads, withPeer);
+    Run(report, c, threads, withPeer);
   }
   {
     Case<float, 2> c;
-    c.name = "h-maxima, float, 4 neighbours";
+    c.name = "h-maxima of 40, 4 neighbours";
+    c.texture = ", smoothed noise";
     c.box = plane;
     c.mask = Noise<float>(plane, 4, 1000);
     c.operation->marker = ReconstructionMarker::Shifted;
     c.operation->height = 40;
-    Run(c, threads, withPeer);
+    Run(report, c, threads, withPeer);
   }
   {
     Case<std::uint8_t, 3> c;
-    c.name = "h-maxima, uint8, 6 neighbours";
+    c.name = "h-maxima of 20, 6 neighbours";
+    c.texture = ", smoothed noise";
     c.box = volume;
     c.mask = Noise<std::uint8_t>(volume, 3, 255);
     c.operation->marker = ReconstructionMarker::Shifted;
     c.operation->height = 20;
-    Run(c, threads, withPeer);
-    c.name = "h-maxima, uint8, 26 neighbours";
+    Run(report, c, threads, withPeer);
+    c.name = "h-maxima of 20, 26 neighbours";
     c.operation->fullyConnected = true;
-    Run(c, threads, withPeer);
-    c.name = "fill holes, uint8, 6 neighbours";
+    Run(report, c, threads, withPeer);
+    c.name = "fill holes, 6 neighbours";
     c.operation->fullyConnected = false;
     c.operation->marker = ReconstructionMarker::Border;
     c.operation->erosion = true;
-    Run(c, threads, withPeer);
+    Run(report, c, threads, withPeer);
   }
   Manager::GetGlobal().ReleaseMemory();
   return 0;

@@ -4,7 +4,8 @@
 // entry of tables of integers is compared with the exact one.
 //
 // Argument "alone": without the other methods. "tiny": only tables of a few tiles, for checking tools.
-#include "chunkwiseDevice.h"
+// And --csv FILE.
+#include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
 #include <cub/device/device_scan.cuh>
@@ -13,13 +14,7 @@
 #  include <dlfcn.h>
 #endif
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 #include <type_traits>
-#include <vector>
 
 using namespace chunkwise;
 
@@ -272,30 +267,20 @@ TimeTable(Device & device, const Box & box, TableMethod method, TIn * in, TOut *
   operation.summedAxes = box.Extent(2) > 1 ? 3 : 2;
   operation.modular = true;
   operation.method = method;
-  ChunkShape shape;
-  shape.inputBox = shape.outputBox = shape.image = box;
-  shape.inputKinds[0] = PixelKindOf<TIn>();
-  shape.numberOfInputs = 1;
-  shape.outputKind = PixelKindOf<TOut>();
-  const Kernel &    kernel = *device.GetKernels().Find("sat");
-  KernelCall        call;
+  const BufferView  input = DenseView(in, PixelKindOf<TIn>(), box);
+  const BufferView  output = DenseView(out, PixelKindOf<TOut>(), box);
+  WholeImageCall    run(device.GetKernels(), operation, { input }, output);
   void *            scratch = nullptr;
   void *            carry = nullptr;
-  const std::size_t carryBytes = operation.GetCarryBytes(box, { shape.inputKinds[0] }, shape.outputKind);
-  call.scratchBytes = kernel.scratchBytes(operation, shape);
-  Check(cudaMalloc(&scratch, call.scratchBytes));
+  const std::size_t carryBytes = operation.GetCarryBytes(box, { input.kind }, output.kind);
+  Check(cudaMalloc(&scratch, run.call.scratchBytes));
   Check(cudaMalloc(&carry, carryBytes));
   Check(cudaMemset(carry, 0, carryBytes));
-  call.operation = &operation;
-  call.inputs[0] = DenseView(in, shape.inputKinds[0], box);
-  call.numberOfInputs = 1;
-  call.output = DenseView(out, shape.outputKind, box);
-  call.writable = call.image = box;
-  call.scratch = scratch;
-  call.sideIn = carry;
-  call.sideInBytes = carryBytes;
-  Check(cudaMemset(out, 0xff, static_cast<std::size_t>(box.NumberOfVoxels()) * sizeof(TOut)));
-  const double time = MedianMilliseconds([&] { kernel.run(call); });
+  run.call.scratch = scratch;
+  run.call.sideIn = carry;
+  run.call.sideInBytes = carryBytes;
+  Check(cudaMemset(out, 0xff, output.NumberOfBytes()));
+  const double time = MedianMilliseconds([&] { run.kernel.run(run.call); });
   CheckTable(out, box);
   Check(cudaFree(scratch));
   Check(cudaFree(carry));
@@ -304,7 +289,7 @@ TimeTable(Device & device, const Box & box, TableMethod method, TIn * in, TOut *
 
 template <typename TIn, typename TOut>
 void
-Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::int64_t z)
+Measure(Report & report, Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::int64_t z)
 {
   const Box          box = Box::FromExtent({ { x, y, z, 1, 1 } });
   const std::int64_t n = box.NumberOfVoxels();
@@ -316,34 +301,25 @@ Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::in
   auto * const out = reinterpret_cast<TOut *>(memory);
   const double copy = MedianMilliseconds(
     [&] { Check(cudaMemcpyAsync(memory, memory + bytes / 2, bytes / 2, cudaMemcpyDeviceToDevice)); });
-  std::printf("%-7s %-7s %5lld x %5lld x %4lld: copy %7.3f ms",
-              PixelKindName(PixelKindOf<TIn>()),
-              PixelKindName(PixelKindOf<TOut>()),
-              static_cast<long long>(x),
-              static_cast<long long>(y),
-              static_cast<long long>(z),
-              copy);
-  // Each column as soon as it is known, so that one sees which takes long.
-  const auto print = [&](const char * name, double time) {
-    std::printf(", %s %7.3f (%.2f)", name, time, time / copy);
-    std::fflush(stdout);
-  };
   FillImage<<<4096, 256>>>(in, x, y, z);
   Check(cudaGetLastError());
-  print("single pass", TimeTable(device, box, TableMethod::SinglePass, in, out));
-  print("blocks", TimeTable(device, box, TableMethod::Blocks, in, out));
+  const double onePass = TimeTable(device, box, TableMethod::SinglePass, in, out);
+  const double blocks = TimeTable(device, box, TableMethod::Blocks, in, out);
+  Reference    transposing{ 0, "transposing" };
+  Reference    scan{ 0, "CUB's 1-D scan" };
+  Reference    npp{ 0, "NPP" };
 
   if (withPeers && z == 1 && x == y && x % 32 == 0)
   {
     TOut * other = nullptr;
     Check(cudaMalloc(&other, static_cast<std::size_t>(n) * sizeof(TOut)));
     const dim3 grid(static_cast<unsigned int>(x / 32), static_cast<unsigned int>(y / 32));
-    print("transposing", MedianMilliseconds([&] {
-            ScanRows<<<static_cast<unsigned int>(y), 256>>>(in, other, x);
-            Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
-            ScanRows<<<static_cast<unsigned int>(y), 256>>>(out, other, x);
-            Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
-          }));
+    transposing.value = MedianMilliseconds([&] {
+      ScanRows<<<static_cast<unsigned int>(y), 256>>>(in, other, x);
+      Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
+      ScanRows<<<static_cast<unsigned int>(y), 256>>>(out, other, x);
+      Transpose<<<grid, dim3(32, 8)>>>(other, out, x);
+    });
     Check(cudaFree(other));
   }
   if (withPeers)
@@ -352,34 +328,36 @@ Measure(Device & device, bool withPeers, std::int64_t x, std::int64_t y, std::in
     Check(cub::DeviceScan::InclusiveSum(nullptr, scanBytes, in, out, n));
     void * scanScratch = nullptr;
     Check(cudaMalloc(&scanScratch, scanBytes));
-    print("CUB scan",
-          MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); }));
+    scan.value = MedianMilliseconds([&] { Check(cub::DeviceScan::InclusiveSum(scanScratch, scanBytes, in, out, n)); });
     Check(cudaFree(scanScratch));
   }
   if constexpr (std::is_same<TIn, std::uint8_t>::value)
   {
-    const double npp = withPeers && z == 1 ? TimeNpp(in, x, y) : 0;
-    if (npp > 0)
-    {
-      print("NPP", npp);
-    }
+    npp.value = withPeers && z == 1 ? TimeNpp(in, x, y) : 0;
   }
   Check(cudaFree(memory));
-  std::printf("\n");
-  std::fflush(stdout);
+  const std::string kinds =
+    std::string(PixelKindName(PixelKindOf<TIn>())) + " to " + PixelKindName(PixelKindOf<TOut>());
+  const std::string size = SizeName(box.Extents()) + (z > 1 ? ", 3 axes" : "");
+  const Reference   limit{ copy, "device copy" };
+  // Tables of floats have a line for each size.
+  const std::string row =
+    "table of " + kinds + (kinds == "float32 to float32" ? ", " + size + "; one pass" : "; " + size);
+  report.Add("table", row, onePass, "ms", { scan, npp, transposing }, limit);
+  report.Add("table", "table by blocks; " + kinds + ", " + size, blocks, "ms", { transposing }, limit);
 }
 
 /** Tables of one tile, of several, and of parts of tiles. */
 void
-MeasureTiny(Device & device)
+MeasureTiny(Report & report, Device & device)
 {
-  Measure<float, float>(device, false, 128, 64, 1);
-  Measure<float, float>(device, false, 141, 71, 1);
-  Measure<float, float>(device, false, 140, 150, 1);
-  Measure<float, double>(device, false, 130, 70, 1);
-  Measure<std::uint8_t, std::uint32_t>(device, false, 137, 131, 1);
-  Measure<std::uint16_t, std::uint64_t>(device, false, 144, 131, 1);
-  Measure<float, float>(device, false, 132, 66, 3);
+  Measure<float, float>(report, device, false, 128, 64, 1);
+  Measure<float, float>(report, device, false, 141, 71, 1);
+  Measure<float, float>(report, device, false, 140, 150, 1);
+  Measure<float, double>(report, device, false, 130, 70, 1);
+  Measure<std::uint8_t, std::uint32_t>(report, device, false, 137, 131, 1);
+  Measure<std::uint16_t, std::uint64_t>(report, device, false, 144, 131, 1);
+  Measure<float, float>(report, device, false, 132, 66, 3);
 }
 
 } // namespace
@@ -387,6 +365,7 @@ MeasureTiny(Device & device)
 int
 main(int argc, char ** argv)
 {
+  Report      report(argc, argv);
   const bool  withPeers = argc < 2 || std::strcmp(argv[1], "alone") != 0;
   std::string reason;
   const auto  backend = GetCudaBackend(&reason);
@@ -396,27 +375,28 @@ main(int argc, char ** argv)
     return 1;
   }
   Device & device = *backend->GetDevices().front();
+  report.SetDevice(device.GetDescription().name);
   if (argc > 1 && std::strcmp(argv[1], "tiny") == 0)
   {
     runs = 1;
-    MeasureTiny(device);
+    MeasureTiny(report, device);
     return 0;
   }
   for (const std::int64_t n : { 1024, 2048, 4096, 8192, 16384, 32768 })
   {
-    Measure<float, float>(device, withPeers, n, n, 1);
+    Measure<float, float>(report, device, withPeers, n, n, 1);
   }
   for (const std::int64_t n : { 16384, 32768 })
   {
-    Measure<std::uint8_t, std::uint32_t>(device, withPeers, n, n, 1);
-    Measure<std::uint16_t, std::uint64_t>(device, withPeers, n, n, 1);
-    Measure<float, double>(device, withPeers, n, n, 1);
+    Measure<std::uint8_t, std::uint32_t>(report, device, withPeers, n, n, 1);
+    Measure<std::uint16_t, std::uint64_t>(report, device, withPeers, n, n, 1);
+    Measure<float, double>(report, device, withPeers, n, n, 1);
   }
-  Measure<float, float>(device, withPeers, 4097, 8191, 1);
-  Measure<std::uint8_t, std::uint32_t>(device, withPeers, 46349, 46351, 1); // more than 2^31 voxels
-  Measure<double, double>(device, withPeers, 16384, 16384, 1);
-  Measure<float, float>(device, withPeers, 512, 512, 512);
-  Measure<float, float>(device, withPeers, 1024, 1024, 1024);
-  Measure<std::uint8_t, std::uint32_t>(device, withPeers, 1024, 1024, 1024);
+  Measure<float, float>(report, device, withPeers, 4097, 8191, 1);
+  Measure<std::uint8_t, std::uint32_t>(report, device, withPeers, 46349, 46351, 1); // more than 2^31 voxels
+  Measure<double, double>(report, device, withPeers, 16384, 16384, 1);
+  Measure<float, float>(report, device, withPeers, 512, 512, 512);
+  Measure<float, float>(report, device, withPeers, 1024, 1024, 1024);
+  Measure<std::uint8_t, std::uint32_t>(report, device, withPeers, 1024, 1024, 1024);
   return 0;
 }

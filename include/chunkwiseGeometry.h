@@ -148,7 +148,7 @@ constexpr std::int64_t WholeAxis = INT64_MAX / 4;
 Chunkwise_EXPORT Box
 PadAndCrop(const Box & box, const Halo & halo, const Box & image);
 
-/** Strides in voxels of a dense buffer that holds `box`, x fastest. */
+/** Strides in voxels of a dense buffer of this extent, x fastest. */
 Chunkwise_EXPORT Coordinates
 DenseStrides(const Coordinates & extent);
 
@@ -181,9 +181,10 @@ struct BufferView
 Chunkwise_EXPORT BufferView
 DenseView(void * data, PixelKind kind, const Box & box);
 
-/** Where the tap at index `i` of an axis with `n` voxels reads, for every boundary mode; -1 where there is no voxel
- * (Renormalized and Constant). [lower, upper) is what the buffer holds: an index it holds is read as it is, so a buffer
- * that was loaded with its neighbours (Periodic) needs no mapping. Mirror and Periodic map any distance. */
+/** The index that a window reads in the place of index `i`, of an axis with `n` voxels; -1 if it reads no voxel
+ * (Renormalized and Constant, outside the image). The buffer holds [lower, upper). An index that it holds is read as it
+ * is: a buffer that was loaded with its neighbours (Periodic) needs no mapping. Mirror and Periodic map any distance.
+ */
 CHUNKWISE_HOST_DEVICE inline std::int64_t
 MapTap(std::int64_t i, std::int64_t lower, std::int64_t upper, std::int64_t n, BoundaryMode mode)
 {

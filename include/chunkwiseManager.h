@@ -15,7 +15,7 @@ namespace chunkwise
 
 enum class BackendChoice
 {
-  Auto, ///< the devices if there are any, else or when they fail the CPU
+  Auto, ///< the devices; the CPU if there are none, or they fail
   CPU,
   CUDA ///< the devices; an error if there is none or they fail
 };
@@ -32,8 +32,8 @@ struct Budgets
 struct ExecutionRequest
 {
   std::shared_ptr<const Operation> operation;
-  /** What the host holds of each input; must contain the halo of `region` cut at the image (the whole axis where a
-   * window wraps around the edge). */
+  /** The part of each input that the host holds. It contains `region` grown by the halo and cut at the image; along an
+   * axis where windows wrap around the image it is whole. */
   std::vector<BufferView> inputs;
   /** Must contain `region`, and not overlap the inputs' memory. */
   BufferView output{};
@@ -68,10 +68,10 @@ struct ExecutionReport
   double      bytesToDevice{ 0 };
   double      bytesToHost{ 0 };
   int         retries{ 0 }; ///< times a chunk was halved or run again
-  /** Fixpoint: visits to where chunks meet, and their voxels. */
+  /** Fixpoint: visits to boxes where chunks meet, and their voxels. */
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
-  bool         settled{ false }; ///< the host settled what goes on from chunk to chunk
+  bool         settled{ false }; ///< "name.settle" ran, see Operation::GetPatience
   /** What a user should be told, one line each: devices dropped, fallback to the CPU. */
   std::vector<std::string> warnings;
 };

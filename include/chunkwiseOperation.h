@@ -18,7 +18,7 @@ enum class Schedule
   Independent, ///< any order, disjoint outputs, no locks
   Sweep,       ///< ordered along one axis; each chunk hands a carry to the next
   TwoPass,     ///< every chunk is summarised, the summaries are solved together, every chunk is finished
-  Fixpoint     ///< every chunk comes to a fixed point of its own; then visits to where they meet, until none changes
+  Fixpoint     ///< each chunk comes to a fixed point of its own; then visits where chunks meet, until none changes
 };
 
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
@@ -81,15 +81,15 @@ public:
     return extent;
   }
 
-  // Sweep: kernels "name.advance" (input, carry in -> carry out, cheap) and "name" (input, carry in -> output). Where a
-  // backend has no "name.advance", its "name" makes the carry out too, and one device takes all chunks.
-  // Along GetSweepAxis; chunks hold every other axis whole.
+  // Sweep: chunks follow each other along one axis and hold every other axis whole. Kernel "name.advance" makes the
+  // carry for the next chunk (input, carry in -> carry out) and is cheap; kernel "name" makes the output (input, carry
+  // in -> output). If a backend has no "name.advance", its "name" makes both, and one device takes all chunks.
   virtual int
   GetSweepAxis(const Coordinates & image) const;
-  /** Bytes of each carry of a run whose output is `box`; its first chunk gets GetInitialCarry, zeros if that is empty.
-   */
+  /** Bytes of each carry of a run whose output is `box`. */
   virtual std::size_t
   GetCarryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
+  /** The carry that the first chunk gets; empty: zeros. */
   virtual SideData
   GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
 
@@ -100,16 +100,20 @@ public:
   virtual std::vector<SideData>
   Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const;
 
-  // Fixpoint: kernel "name" (inputs with halo, state with halo -> state). It iterates its chunk to a local fixed point
-  // and reports the sides whose border layer changed. The output image is the state. Kernel "name.begin" (inputs ->
-  // state) makes it. Each chunk comes to a fixed point of its own first, at most with the halo that the chunk before it
-  // has left on the same device; then the kernel visits boxes where chunks meet, as far into them as changes go. Kernel
-  // "name.finish" (inputs, state -> state), if there is one, runs when nothing changes any more. The last two work
-  // voxel by voxel, without halo or scratch. Kernel "name.settle" of the host (inputs, state -> state), if there is
-  // one, gets the whole region once visits are out of patience, and brings the state to where few of them are left.
-  // Kernel "name.isopen" of the host (inputs, state), if there is one, sets changedSides to not 0 if a voxel of
-  // `writable` could change by its neighbours in output.box.
-  /** How long visits may take before that, in the time that it takes. */
+  // Fixpoint: the output image is a state that kernels change until nothing more changes.
+  //
+  // Kernel "name.begin" (inputs -> state) makes it, voxel by voxel, without halo or scratch.
+  //
+  // Kernel "name" (inputs with halo, state with halo -> state) iterates its box to a fixed point and reports the sides
+  // whose border layer changed. It runs on each chunk first, with no halo but the layers that the chunk before it left
+  // on the same device. Then it visits boxes where chunks meet, as far into the chunks as changes go.
+  //
+  // Three more kernels may be missing. "name.finish" (inputs, state -> state) works as "name.begin" does, when nothing
+  // changes any more. "name.isopen" of the host (inputs, state) says where visits are needed: it sets changedSides,
+  // to another value than 0, if a voxel of `writable` could change because of its neighbours in output.box.
+  // "name.settle" of the host (inputs, state -> state) gets the whole region where visits would go on for long, and
+  // brings the state to where few of them are left.
+  /** Visits go on until they have taken this many times as long as "name.settle" would; then that runs. */
   virtual double
   GetPatience() const;
 };
@@ -138,9 +142,9 @@ public:
    * contents: the same key always has the same bytes. On the host this is `data` itself. */
   virtual const void *
   Get(const std::string & key, const void * data, std::size_t bytes) = 0;
-  /** The same for what a device makes itself: fill(memory) writes `bytes` bytes of its memory and has done so when it
-   * returns. nullptr, and nothing is called, if the budget has no room for them beside what the run was planned to
-   * take: the caller then does without. On the host always nullptr. */
+  /** The same for a table that the device makes itself: fill(memory) writes `bytes` bytes of the device's memory, and
+   * has done so when it returns. If the budget has no room for them beside what the plan needs, fill is not called and
+   * the result is nullptr: the caller then does without the table. On the host it is always nullptr. */
   virtual const void *
   GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill);
 };
@@ -151,8 +155,8 @@ struct KernelCall
   const Operation * operation{ nullptr };
   BufferView        inputs[MaxInputs];
   int               numberOfInputs{ 0 };
-  /** The kernel writes every voxel of output.box and nothing else. Sweep's and TwoPass' first kernels have no output,
-   * only its kind. */
+  /** The kernel writes every voxel of output.box and nothing else. Kernels "name.advance" and "name.summarise" have no
+   * output, only its kind. */
   BufferView output;
   /** Fixpoint: the output also holds the chunk's halo, of which the kernel changes only this box. */
   Box writable;
@@ -206,7 +210,7 @@ struct Kernel
   void (*run)(const KernelCall & call){ nullptr };
   /** Scratch bytes for a chunk. Must not shrink when the chunk grows. nullptr: none. */
   std::size_t (*scratchBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
-  /** Bytes of device memory traffic, or the equal of it in time, that the chunk costs. nullptr: input + output. */
+  /** What the chunk costs, as the bytes of device memory traffic that take as long. nullptr: input + output. */
   double (*cost)(const Operation & operation, const ChunkShape & shape){ nullptr };
 };
 

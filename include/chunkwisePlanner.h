@@ -11,8 +11,8 @@
 namespace chunkwise
 {
 
-/** One chunk: what is written and what is read for it, per input. Where windows wrap around, the input box may reach
- * beyond the image. */
+/** One chunk: the box that it writes, and the box that it reads of each input. Where windows wrap around the image, the
+ * input box may reach beyond it. */
 struct Chunk
 {
   Box outputBox{};
@@ -38,7 +38,7 @@ struct PlannerRequest
   PixelKind inputKinds[MaxInputs]{};
   int       numberOfInputs{ 1 };
   PixelKind outputKind{ PixelKind::UInt8 };
-  /** Scratch bytes and device-memory traffic of a chunk; empty: none, input + output. */
+  /** Scratch bytes of a chunk (empty: none), and its traffic of device memory (empty: input + output). */
   std::function<std::size_t(const ChunkShape &)>         scratchBytes;
   std::function<double(const ChunkShape &)>              cost;
   std::function<Coordinates(const Coordinates & extent)> roundChunk;
@@ -47,8 +47,8 @@ struct PlannerRequest
   std::vector<PlannerDevice> devices;
   /** Chunks that follow each other along the sweep axis on one device keep their common input there. */
   bool carryHalo{ true };
-  /** Chunks are loaded, run and stored one after the other (Fixpoint whose chunks are few): one buffer of each, and
-   * none is cut for the sake of overlap. */
+  /** Each chunk is loaded, run and stored before the next one (Fixpoint with few chunks). So there is one buffer of
+   * each kind, and no chunk is cut to let transfers and kernels overlap. */
   bool oneAtATime{ false };
   /** Chunks are used where they lie (the host): only scratch and fixed bytes take memory. */
   bool inPlace{ false };
@@ -75,7 +75,7 @@ struct Plan
   std::size_t outputBytes{ 0 };
   std::size_t scratchBytes{ 0 };
   std::size_t deviceBytes{ 0 }; ///< all slots, scratch and fixed bytes of one device
-  /** Of the whole run, as the cost model has it. */
+  /** What the cost model expects of the whole run. */
   double bytesToDevice{ 0 };
   double bytesToHost{ 0 };
   double seconds{ 0 };
@@ -87,8 +87,9 @@ struct Plan
  *   max(bytes in / link, bytes out / link, kernel traffic / device memory rate, carries from device to device)
  *   + first load + last store
  *   + pieces * pieceSeconds + chunks * launchSeconds
- * over chunk extents and buffer counts whose buffers fit the smallest device's memory. Chunks of a run along the sweep
- * axis reload no halo. Throws BudgetError, naming the bytes needed and the budget, if one voxel's chunk does not fit.
+ * over chunk extents and buffer counts whose buffers fit the smallest device's memory. Chunks that follow each other
+ * along the sweep axis reload no halo. Throws BudgetError, which names the bytes needed and the budget, if not even a
+ * chunk of one voxel fits.
  */
 Chunkwise_EXPORT Plan
 MakePlan(const PlannerRequest & request);
@@ -97,12 +98,12 @@ MakePlan(const PlannerRequest & request);
 Chunkwise_EXPORT double
 BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExtent);
 
-/** The chunk of an image cut in two along its longest axis, sweepAxis preferred; empty if it is one voxel. A sweep's
- * chunk is cut along its axis alone. */
+/** Cuts a chunk in two along sweepAxis, or along its longest axis if that one has a single voxel. Returns nothing for a
+ * chunk of one voxel. A sweep's chunk is cut along the sweep axis alone. */
 Chunkwise_EXPORT std::vector<Chunk>
                  HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request);
 
-/** All chunks halved, those that cannot be as they are. */
+/** Halves all chunks; those that cannot be halved stay as they are. */
 Chunkwise_EXPORT std::vector<Chunk>
                  HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerRequest & request);
 

@@ -1,35 +1,24 @@
 #!/usr/bin/env python3
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""Cuts a block out of an 8-bit NIfTI volume and writes it as an uncompressed .mha of doubles, which ITK streams.
+"""Cuts a block out of a three-dimensional volume in NIfTI or another format that nibabel reads, and writes it as an
+uncompressed .mha of doubles, which ITK streams.
 
     crop_volume.py IN.nii.gz OUT.mha X0:X1 Y0:Y1 Z0:Z1
 """
-import gzip
-import struct
 import sys
 
+import nibabel
 import numpy
-
-
-def read_nifti(path):
-    """The voxels, z slowest, and the spacing in mm, x first."""
-    with gzip.open(path) as file:
-        data = file.read()
-    (header_bytes,) = struct.unpack_from("<i", data, 0)
-    shape = struct.unpack_from("<8h", data, 40)
-    (kind,) = struct.unpack_from("<h", data, 70)
-    spacing = struct.unpack_from("<8f", data, 76)
-    (offset,) = struct.unpack_from("<f", data, 108)
-    if header_bytes != 348 or shape[0] != 3 or kind != 2:
-        sys.exit(f"{path}: a little-endian three-dimensional volume of 8-bit voxels is expected")
-    voxels = numpy.frombuffer(data, numpy.uint8, count=shape[1] * shape[2] * shape[3], offset=int(offset))
-    return voxels.reshape(shape[3], shape[2], shape[1]), spacing[1:4]
 
 
 def main():
     if len(sys.argv) != 6:
         sys.exit(__doc__)
-    voxels, spacing = read_nifti(sys.argv[1])
+    volume = nibabel.load(sys.argv[1])
+    voxels = numpy.asarray(volume.dataobj).T  # z slowest
+    spacing = volume.header.get_zooms()
+    if voxels.ndim != 3:
+        sys.exit(f"{sys.argv[1]}: a three-dimensional volume is expected")
     ranges = [tuple(int(end) for end in argument.split(":")) for argument in sys.argv[3:6]]
     for (begin, end), extent in zip(ranges, voxels.shape[::-1]):
         if not 0 <= begin < end <= extent:

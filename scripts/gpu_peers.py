@@ -2,9 +2,11 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Times CuPy's filters on the device of chunkwise_gpu_benchmark, as that times ours: 512^3, device-resident.
 
-The arguments, if there are any, are the names of the pixel kinds: float32, uint16."""
+The values, if there are any, are the names of the pixel kinds: float32, uint16."""
 
 import sys
+
+from peer_report import PeerReport, parse_arguments
 
 try:
     import cupy
@@ -38,25 +40,27 @@ def standard_deviation(image, size, out):
 
 def peers(image, out):
     return {
-        "mean radius 2": lambda: ndimage.uniform_filter(image, 5, output=out),
-        "mean radius 15": lambda: ndimage.uniform_filter(image, 31, output=out),
-        "Gaussian sigma 2": lambda: ndimage.gaussian_filter(image, 2, truncate=4, output=out),
-        "Gaussian sigma 10": lambda: ndimage.gaussian_filter(image, 10, truncate=4, output=out),
-        "std radius 2": lambda: standard_deviation(image, 5, out),
-        "maximum radius 2": lambda: ndimage.maximum_filter(image, 5, output=out),
-        "maximum radius 15": lambda: ndimage.maximum_filter(image, 31, output=out),
-        "opening radius 2": lambda: ndimage.grey_opening(image, 5, output=out),
-        "median radius 1": lambda: ndimage.median_filter(image, 3, output=out),
-        "median radius 2": lambda: ndimage.median_filter(image, 5, output=out),
-        "LoG sigma 2": lambda: ndimage.gaussian_laplace(image, 2, truncate=4, output=out),
+        "mean, radius 2": lambda: ndimage.uniform_filter(image, 5, output=out),
+        "mean, radius 15": lambda: ndimage.uniform_filter(image, 31, output=out),
+        "Gaussian, sigma 2": lambda: ndimage.gaussian_filter(image, 2, truncate=4, output=out),
+        "Gaussian, sigma 10": lambda: ndimage.gaussian_filter(image, 10, truncate=4, output=out),
+        "standard deviation, radius 2": lambda: standard_deviation(image, 5, out),
+        "maximum, radius 2": lambda: ndimage.maximum_filter(image, 5, output=out),
+        "maximum, radius 15": lambda: ndimage.maximum_filter(image, 31, output=out),
+        "opening, radius 2": lambda: ndimage.grey_opening(image, 5, output=out),
+        "median, radius 1": lambda: ndimage.median_filter(image, 3, output=out),
+        "median, radius 2": lambda: ndimage.median_filter(image, 5, output=out),
+        "Laplacian of Gaussian, sigma 2": lambda: ndimage.gaussian_laplace(image, 2, truncate=4, output=out),
     }
 
 
 def main():
+    options = parse_arguments(__doc__, "kind")
+    report = PeerReport(options.csv, cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
     noise = cupy.random.random((EXTENT, EXTENT, EXTENT), dtype=cupy.float32) * 1678
     # There is no entropy filter. Squares of 16-bit integers would overflow in the standard deviation.
-    for kind, without in (("float32", ()), ("uint16", ("std radius 2",))):
-        if len(sys.argv) > 1 and kind not in sys.argv[1:]:
+    for kind, without in (("float32", ()), ("uint16", ("standard deviation, radius 2",))):
+        if options.kind and kind not in options.kind:
             continue
         image = noise.astype(kind)
         out = cupy.empty_like(image)
@@ -64,8 +68,8 @@ def main():
         print(f"CuPy {cupy.__version__}, {EXTENT}^3 {image.dtype}, device-resident; device copy {copy:.3f} ms")
         for name, body in peers(image, out).items():
             if name not in without:
-                ms = median_ms(body)
-                print(f"{name:20} {ms:10.3f} {ms / copy:14.2f}", flush=True)
+                capability = "rank" if name.startswith("median") else "window"
+                report.add(capability, f"{name}; {EXTENT}^3 {kind}", median_ms(body), "CuPy")
 
 
 if __name__ == "__main__":

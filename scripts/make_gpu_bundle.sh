@@ -43,18 +43,16 @@ xargs cp -t "$bundle/bin" <"$build/gpu-programs"
 find "$build" -type f -name 'chunkwise*_benchmark' -perm -u+x -exec cp -t "$bundle/bin" {} +
 cp "$build/examples/program/chunkwise" "$bundle/bin"
 
-# The libraries they need, except those of the C and C++ runtimes, which every machine has and which must fit its
-# driver. The CUDA backend is opened at run time, beside the library.
-for program in "$bundle"/bin/*; do
-  ldd "$program"
-done | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
-  grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s))\.so' |
-  xargs -I{} cp -L {} "$bundle/lib"
+# The CUDA backend is opened at run time, beside the library.
 find "$build" -name 'libChunkwiseCuda.so' -exec cp -L {} "$bundle/lib" \;
 if [ ! -e "$bundle/lib/libChunkwiseCuda.so" ]; then
   echo "make_gpu_bundle.sh: the CUDA backend was not built" >&2
   exit 1
 fi
+libraries() {
+  cmake -D "PROGRAMS=$bundle/bin" -D "LIBRARIES=$bundle/lib" "$@" -P "$root/scripts/bundle_libraries.cmake"
+}
+libraries
 
 for file in "$bundle"/bin/*; do
   strip "$file"
@@ -65,10 +63,9 @@ for file in "$bundle"/lib/*; do
   strip "$file"
   patchelf --set-rpath "\$ORIGIN" "$file"
 done
-cp "$root/scripts/run_gpu_tests.sh" "$root/scripts/gpu_peers.py" "$root/scripts/varying_peers.py" "$bundle"
-missing=$(for file in "$bundle"/bin/*; do env -u LD_LIBRARY_PATH ldd "$file"; done | grep 'not found' || true)
-if [ -n "$missing" ]; then
-  printf 'make_gpu_bundle.sh: the bundle lacks\n%s\n' "$missing" >&2
-  exit 1
-fi
+libraries -D CHECK=ON
+cp "$root/scripts/run_gpu_tests.sh" "$root/scripts/gpu_peers.py" "$root/scripts/varying_peers.py" \
+  "$root/scripts/peer_report.py" "$bundle"
+# For the benchmarks' figures.
+git -C "$root" rev-parse --short=7 HEAD >"$bundle/commit" 2>/dev/null || true
 du -sh "$bundle"

@@ -15,7 +15,7 @@ sigma=5
 memory=168M
 
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev \
-  mricron-data python3-numpy python3-matplotlib
+  mricron-data python3-nibabel python3-numpy python3-matplotlib
 volume=/usr/share/mricron/templates/ch2better.nii.gz
 
 mkdir -p "$demo"
@@ -29,13 +29,40 @@ if command -v nvcc >/dev/null && nvidia-smi >/dev/null 2>&1; then
   cuda=ON
   architectures=-DCMAKE_CUDA_ARCHITECTURES=native
 fi
-echo "Building the program in $build (CUDA $cuda)"
 log=$build/demo-build.log
-if ! { cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=OFF \
-  -DCHUNKWISE_USE_CUDA=$cuda $architectures && cmake --build "$build"; } >"$log" 2>&1; then
+
+# Shows how far the build is: on a terminal as ninja does, else by a line every 15 seconds.
+build_program() {
+  if [ -t 1 ]; then
+    cmake --build "$build"
+    return
+  fi
+  cmake --build "$build" >"$log" 2>&1 &
+  compiling=$!
+  # What runs in the background does not hear of an interrupt.
+  trap 'kill $compiling; exit 130' INT TERM
+  seconds=0
+  while kill -0 $compiling 2>/dev/null; do
+    sleep 1
+    seconds=$((seconds + 1))
+    if [ $((seconds % 15)) -eq 0 ]; then
+      echo "  $(grep -o '^\[[0-9]*/[0-9]*\]' "$log" | tail -n 1) after $seconds seconds"
+    fi
+  done
+  trap - INT TERM
+  if ! wait $compiling; then
+    tail -n 40 "$log"
+    return 1
+  fi
+}
+
+echo "Building the program in $build (CUDA $cuda)"
+if ! cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=OFF \
+  -DCHUNKWISE_USE_CUDA=$cuda $architectures >"$log" 2>&1; then
   tail -n 40 "$log"
   exit 1
 fi
+build_program
 
 # Tissue reaches the sides of the block: at a border of background all boundaries would agree. As doubles it is larger
 # than the budget, of which the program itself takes some 75 MiB.

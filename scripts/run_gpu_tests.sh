@@ -2,8 +2,8 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
 # Lies in the bundle that make_gpu_bundle.sh builds. Runs the GPU tests, then the same under each tool of
-# compute-sanitizer, then the benchmarks and, where CuPy and torch are installed, theirs. The exit status says whether
-# everything passed. Environment:
+# compute-sanitizer, then the benchmarks and, where CuPy and torch are installed, theirs; these leave their figures in
+# results/, for benchmarks.py --add. The exit status says whether everything passed. Environment:
 #   CHUNKWISE_STEPS             which of "tests sanitizer benchmarks" to run (all)
 #   CHUNKWISE_SANITIZER_FILTER  --gtest_filter of the sanitizer runs (*): these are slow
 #   CHUNKWISE_SANITIZER_TOOLS   (memcheck racecheck initcheck synccheck)
@@ -52,10 +52,14 @@ for step in $steps; do
       done
       ;;
     benchmarks)
+      mkdir -p results
+      # The commit that the bundle was built from.
+      CHUNKWISE_BENCHMARK_COMMIT=${CHUNKWISE_BENCHMARK_COMMIT:-$(cat commit 2>/dev/null)}
+      export CHUNKWISE_BENCHMARK_COMMIT
       for program in bin/*_benchmark; do
         case $program in
           *cpu_benchmark) ;;
-          *) check "$program" timeout 600 "$program" ;;
+          *) check "$program" timeout 600 "$program" --csv "results/$(basename "$program").csv" ;;
         esac
       done
       # Tiles of a table wait for each other: that a wait never ends shows, if at all, in one of some thousand tables.
@@ -63,8 +67,9 @@ for step in $steps; do
         check "tables, run $run" timeout 60 bin/chunkwise_sat_benchmark alone
       done
       if command -v python3 >/dev/null; then
-        check gpu_peers.py python3 gpu_peers.py
-        check varying_peers.py python3 varying_peers.py
+        for peers in gpu_peers varying_peers; do
+          check $peers.py python3 $peers.py --csv results/$peers.csv
+        done
       fi
       ;;
     *)

@@ -22,30 +22,31 @@ namespace chunkwise
 class ChunkQueue
 {
 public:
-  /** The first `participants` of `workers` workers begin with a range; the others may take chunks later. `sweepAxis`
-   * not negative: no ranges; chunks are claimed in order along this axis, by whoever asks. */
+  /** The first `participants` of `workers` workers begin with a range; the others may take chunks later. If `sweepAxis`
+   * is not negative there are no ranges: chunks are claimed in order along this axis, by whoever asks. */
   ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants, int sweepAxis = -1);
 
-  /** The worker's next chunk. Of a sweep, workers begin in turn: one that claims its first chunks waits until the
-   * others have as many, or have left, or a chunk is finished. Waits while all chunks are claimed but some may still be
-   * put back; false when all are finished, the queue was closed, or `stop` says that the worker itself has failed. */
+  /** Claims the worker's next chunk. False when all are finished, the queue was closed, or `stop` says that the worker
+   * itself has failed. Waits while all chunks are claimed, since some may still be put back. In a sweep workers begin
+   * in turn: a worker that claims its first chunks waits until the others have as many, or have left, or a chunk is
+   * finished. */
   bool
   Claim(std::size_t worker, Chunk & chunk, const std::function<bool()> & stop);
   /** The chunk's output is in place. */
   void
   Finish();
-  /** Gives claimed chunks back, whole or in parts that were not finished: `claimed` chunks became `chunks`. In a sweep,
-   * who has claimed later ones may wait for these for ever: all claims are recalled. */
+  /** Gives claimed chunks back, or the parts of them that were not finished: `claimed` chunks became `chunks`. In a
+   * sweep all claims are recalled then, since a worker with later chunks could wait for these for ever. */
   void
   PutBack(std::size_t claimed, const std::vector<Chunk> & chunks);
-  /** Counts the recalls. Who began to claim before the last one puts all unfinished chunks back; until all have, nobody
-   * gets another. */
+  /** The number of recalls so far. A worker that claimed before the last recall puts all its unfinished chunks back;
+   * until all have done so, nobody gets another. */
   int
   GetRecalls() const
   {
     return m_Recalls;
   }
-  /** `more` chunks take the place of one claimed one. */
+  /** A claimed chunk became `more` chunks. */
   void
   Split(std::size_t more);
   /** The worker takes no more: others get its range. */
@@ -59,7 +60,7 @@ public:
   IsFinished() const;
 
 private:
-  /** Under the lock: whether the worker should wait for others at the begin of a sweep. */
+  /** Under the lock: whether the worker has to wait for others at the beginning of a sweep. */
   bool
   IsEarly(std::size_t worker) const;
   /** Under the lock: so many claims have ended. */
@@ -73,7 +74,7 @@ private:
   const int                      m_SweepAxis;
   std::size_t                    m_Unfinished{ 0 };
   std::size_t                    m_Claimed{ 0 };
-  std::vector<int>               m_Claims; ///< of a sweep, by those who begin, while they do; -1: has left
+  std::vector<int>               m_Claims; ///< at the beginning of a sweep: claims of each worker; -1: it has left
   bool                           m_Recalling{ false };
   std::atomic<int>               m_Recalls{ 0 };
   bool                           m_Closed{ false };

@@ -13,8 +13,8 @@ namespace chunkwise
 namespace
 {
 
-/** From the launch of the kernel that makes a carry to that of the next device's, beside what the carry's bytes take,
- * in launches: most of it is waiting for pieces of images that are on the way to that device. */
+/** The time that a carry takes from one device's kernel to the next device's, beside that of its bytes, in launches. It
+ * mostly waits for pieces of images that are on the way to that device. */
 constexpr double HandoverLaunches = 50;
 
 std::size_t
@@ -29,7 +29,7 @@ CeilDivide(std::int64_t a, std::int64_t b)
   return (a + b - 1) / b;
 }
 
-/** The interval that the input of [lower, upper) of one axis takes. */
+/** The interval of input that [lower, upper) of the output needs along one axis. */
 void
 InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::int64_t & upper)
 {
@@ -45,7 +45,7 @@ InputInterval(const PlannerRequest & request, int a, std::int64_t & lower, std::
   upper = std::min(upper + haloUpper, request.image.upper[a]);
 }
 
-/** What cutting one axis into pieces of one extent means. */
+/** What it means to cut an axis into pieces of one extent. */
 struct AxisCut
 {
   std::int64_t extent{ 1 };       ///< of an output piece
@@ -422,7 +422,7 @@ BytesWithoutCarry(const PlannerRequest & request, const Coordinates & chunkExten
 std::vector<Chunk>
 HalveChunk(const Chunk & chunk, int sweepAxis, const PlannerRequest & request)
 {
-  // What a sweep hands on belongs to whole planes.
+  // A sweep's carry belongs to whole planes.
   int axis = request.sweepAxis >= 0 ? request.sweepAxis : sweepAxis;
   if (chunk.outputBox.Extent(axis) < 2 && request.sweepAxis < 0)
   {

@@ -9,8 +9,8 @@ namespace chunkwise
 
 /** The carries of a sweep on one device, while its chunks go through a pipeline.
  *
- * One device alone keeps them in its memory: each chunk's follows from that of the chunk before. Of several, each takes
- * what enters a chunk from the chain and hands on what leaves it, through memory of the host.
+ * A single device keeps them in its memory, from one chunk to the next. One of several devices takes the carry that
+ * enters a chunk from the chain and hands the one that leaves it to the chain, through memory of the host.
  *
  * Chunks are numbered from 0 in order. Calls for a chunk: Take, Advance, Enter, HandOn; Enter may come after Take and
  * Advance of the next Lead chunks. Kernels of all chunks are enqueued in one stream. */
@@ -44,8 +44,8 @@ public:
     return m_Advance;
   }
 
-  /** Waits until the chain knows what enters the chunk, and begins to bring it here; of one device, for its first chunk
-   * only. Throws Aborted if `mustStop` is true before. */
+  /** Waits until the chain knows what enters the chunk, and begins to bring it here; with one device, for its first
+   * chunk only. Throws Aborted if `mustStop` is true before. */
   void
   Take(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
   /** Enqueues the kernel, if there is one, that makes what leaves the chunk of this call alone, so that the next chunk
@@ -55,7 +55,7 @@ public:
   /** Gives the call that makes the chunk's output what enters it, once it is there. */
   void
   Enter(std::size_t number, const Chunk & chunk, KernelCall & call, StreamHandle stream);
-  /** Of several devices: brings what leaves the chunk to the chain. Before Advance of the next chunk. */
+  /** With several devices: brings what leaves the chunk to the chain. Call it before Advance of the next chunk. */
   void
   HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
   void
@@ -87,7 +87,7 @@ private:
 
   void
   DestroyHandles() noexcept;
-  /** Of one device, whether what enters the chunk left the one before. */
+  /** With one device: whether what enters the chunk left the one before. */
   bool
   Follows(std::size_t number) const
   {

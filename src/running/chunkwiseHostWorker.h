@@ -19,8 +19,8 @@ public:
   /** Scratch bytes that a chunk needs of one kernel. */
   std::size_t
   GetScratchBytes(const Chunk & chunk, const std::string & kernel) const;
-  /** Runs the operation's kernel on a chunk, halved as often as the memory limit needs; of a sweep, its carry must be
-   * known. Throws BudgetError if the smallest chunk does not fit. */
+  /** Runs the operation's kernel on a chunk, which is halved as often as the memory limit needs. In a sweep the chunk's
+   * carry must be known. Throws BudgetError if the smallest chunk does not fit. */
   void
   Run(const Chunk & chunk);
 

@@ -472,7 +472,7 @@ private:
     }
   }
 
-  /** Of Fixpoint a box with what lies before it along the sweep axis, as far as its state depends on that. */
+  /** Fixpoint: the box, extended backwards along the sweep axis by the halo. */
   Box
   WithLayersBefore(const Box & box) const
   {

@@ -385,8 +385,8 @@ private:
     return runners;
   }
 
-  /** TwoPass and what Fixpoint does where chunks meet: every device and, where there is none, the CPU runs one
-   * step at a time; of Fixpoint's a device some, beside each other's transfers, if its memory has room. */
+  /** Runs TwoPass, and Fixpoint's visits to where chunks meet. A device, or the CPU where there is none, runs one step
+   * at a time; of Fixpoint's visits a device runs some at a time if its memory has room, so that transfers overlap. */
   void
   WorkInPasses(const std::vector<std::size_t> & devices)
   {

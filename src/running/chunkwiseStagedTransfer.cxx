@@ -17,7 +17,7 @@ namespace
 
 constexpr std::size_t LargestPiece = std::size_t{ 2 } << 20;
 constexpr std::size_t SmallestPiece = 4096;
-/** Of a lane: one is filled or emptied while the other is on the way. */
+/** A lane has two: one is filled or emptied while the other is on the way. */
 constexpr std::size_t PiecesOfLane = 2;
 
 } // namespace
