@@ -17,7 +17,8 @@ namespace
 constexpr unsigned MrcKinds =
   KindBit(PixelKind::UInt8) | KindBit(PixelKind::Int16) | KindBit(PixelKind::UInt16) | KindBit(PixelKind::Float32);
 constexpr unsigned PngKinds = KindBit(PixelKind::UInt8) | KindBit(PixelKind::UInt16);
-constexpr unsigned GiplKinds = AllKinds & ~(KindBit(PixelKind::UInt64) | KindBit(PixelKind::Int64));
+constexpr unsigned GiplKinds = PngKinds | KindBit(PixelKind::Int8) | KindBit(PixelKind::Int16) |
+                               KindBit(PixelKind::Float32) | KindBit(PixelKind::Float64);
 
 std::string
 Lower(std::string text)
