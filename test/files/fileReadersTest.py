@@ -228,7 +228,7 @@ def check_what_others_write():
                     check(close(fields["space directions"].T, lps[:3, :3]), f"{what}: directions")
                     check(close(fields["space origin"], lps[:3, 3]), f"{what}: origin")
             for encoding in ("raw", "gzip", "ascii") if order == "<" else ():
-                if encoding == "ascii" and np.dtype(dtype).kind == "f":
+                if encoding == "ascii" and dtype in ("uint64", "int64", "float32", "float64"):
                     continue  # Written with few digits.
                 nrrd.write(str(folder / "w.nrrd"), voxels.T, {"encoding": encoding})
                 if copy(folder / "w.nrrd", target) is not None:
