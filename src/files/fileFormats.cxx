@@ -17,7 +17,8 @@ namespace
 constexpr unsigned MrcKinds =
   KindBit(PixelKind::UInt8) | KindBit(PixelKind::Int16) | KindBit(PixelKind::UInt16) | KindBit(PixelKind::Float32);
 constexpr unsigned PngKinds = KindBit(PixelKind::UInt8) | KindBit(PixelKind::UInt16);
-constexpr unsigned GiplKinds = AllKinds & ~(KindBit(PixelKind::UInt64) | KindBit(PixelKind::Int64));
+constexpr unsigned GiplKinds = PngKinds | KindBit(PixelKind::Int8) | KindBit(PixelKind::Int16) |
+                               KindBit(PixelKind::Float32) | KindBit(PixelKind::Float64);
 
 std::string
 Lower(std::string text)
@@ -480,8 +481,12 @@ DescribeFormats()
     }
     else
     {
-      const bool isWhole = !format.locate && format.open == OpenWithItk && std::string(format.name) != "HDF5";
-      text << "read and written" << (isWhole ? ", whole" : ", in pieces") << ", " << Dimensions(format) << "-D, "
+      const bool isHdf5 = std::string(format.name) == "HDF5";
+      const bool readsPieces = format.locate || format.layout || isHdf5;
+      const bool writesPieces = format.layout || isHdf5;
+      text << (readsPieces == writesPieces ? std::string("read and written, ") + (readsPieces ? "in pieces" : "whole")
+                                           : std::string("read in pieces, written whole"))
+           << ", " << Dimensions(format) << "-D, "
            << (format.kinds == AllKinds ? "all types" : ListKinds(format.kinds));
     }
     text << (*format.remark ? std::string("; ") + format.remark : std::string()) << "\n";

@@ -140,6 +140,11 @@ CallItk(const std::string & file, const std::string & what, const std::function<
   {
     why = FirstLine(error.what());
   }
+  catch (...)
+  {
+    // HDF5's exceptions are of a class of their own.
+    why = "its library failed";
+  }
   Fail(file, what + (why.empty() ? std::string() : ": " + why));
 }
 

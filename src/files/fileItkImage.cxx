@@ -109,26 +109,27 @@ CheckJpeg(const std::string & file)
   const Bytes                bytes(file);
   std::vector<unsigned char> all(bytes.GetSize());
   bytes.GetFile().ReadAt(all.data(), all.size(), 0);
-  std::size_t at = 2;
-  while (at + 4 <= all.size())
+  for (std::size_t at = 2; at + 2 <= all.size();)
   {
-    if (all[at] != 0xff)
-    {
-      ++at; // Coded voxels.
-      continue;
-    }
     const unsigned char mark = all[at + 1];
-    if (mark == 0xd9)
+    if (all[at] != 0xff || mark == 0xff)
+    {
+      ++at; // Coded voxels, or a byte that fills.
+    }
+    else if (mark == 0xd9)
     {
       return;
     }
-    const bool isAlone = mark == 0 || mark == 0xff || mark == 1 || (mark >= 0xd0 && mark <= 0xd8);
-    at += isAlone ? (mark == 0xff ? 1 : 2) : 2 + (static_cast<std::size_t>(all[at + 2]) << 8 | all[at + 3]);
+    else if (mark <= 1 || (mark >= 0xd0 && mark <= 0xd8))
+    {
+      at += 2;
+    }
+    else
+    {
+      at += at + 4 <= all.size() ? 2 + (static_cast<std::size_t>(all[at + 2]) << 8 | all[at + 3]) : 4;
+    }
   }
-  if (at + 2 > all.size() || all[at] != 0xff || all[at + 1] != 0xd9)
-  {
-    Fail(file, "is not complete: it ends after " + std::to_string(all.size()) + " bytes, without the mark of its end");
-  }
+  Fail(file, "is not complete: it ends after " + std::to_string(all.size()) + " bytes, without the mark of its end");
 }
 
 void
@@ -233,7 +234,13 @@ public:
     : m_File(file)
     , m_Io(std::move(io))
   {
+    // Grays by a table are grays.
+    m_Io->SetExpandRGBPalette(false);
     m_Header = ReadHeaderWithItk(*m_Io, file);
+    if (m_Io->GetIsReadAsScalarPlusPalette())
+    {
+      CheckIsGray();
+    }
     m_Io->SetUseStreamedReading(true);
     m_InPieces = m_Io->CanStreamRead();
     m_Files.emplace_back(file);
@@ -272,6 +279,27 @@ public:
   }
 
 private:
+  void
+  CheckIsGray() const
+  {
+    const auto check = [this](const auto & palette) {
+      for (std::size_t i = 0; i < palette.size(); ++i)
+      {
+        if (palette[i].GetRed() != i || palette[i].GetGreen() != i || palette[i].GetBlue() != i)
+        {
+          Fail(m_File, "has a table of colors, only images of one component a voxel can be used");
+        }
+      }
+    };
+    if (const auto * const bmp = dynamic_cast<const itk::BMPImageIO *>(m_Io.GetPointer()))
+    {
+      check(bmp->GetColorPalette());
+    }
+    if (const auto * const png = dynamic_cast<const itk::PNGImageIO *>(m_Io.GetPointer()))
+    {
+      check(png->GetColorPalette());
+    }
+  }
   std::uint64_t
   GetBytes() const
   {
@@ -309,7 +337,12 @@ public:
     m_Count = CountVoxels(destination.shown, header);
     m_Io = MakeWriter();
     m_InPieces = m_Io->CanStreamWrite();
-    if (!m_InPieces)
+    if (m_InPieces)
+    {
+      // Until it is closed: see Close. An output that fails keeps it for ever.
+      m_Io->Register();
+    }
+    else
     {
       m_Whole.resize(static_cast<std::size_t>(m_Count) * PixelSize(header.kind));
     }
@@ -350,8 +383,7 @@ public:
     {
       WriteRegion(Box::FromExtent(m_Header.extent), m_Whole.data());
     }
-    // Closes the file.
-    CallItk(m_Destination.shown, "cannot be written", [&] { m_Io = nullptr; });
+    Close();
     m_Whole = std::vector<char>();
     Verify();
     Descriptor written = Descriptor::OpenToRead(GetPath());
@@ -362,6 +394,20 @@ public:
   }
 
 private:
+  /** What HDF5 could not write shows when it closes the file. Its class of ITK does so when it is destroyed, where an
+   * exception ends the process, or when it begins to read. */
+  void
+  Close()
+  {
+    CallItk(m_Destination.shown, "cannot be written", [&] {
+      if (m_InPieces)
+      {
+        m_Io->ReadImageInformation();
+        m_Io->UnRegister();
+      }
+      m_Io = nullptr;
+    });
+  }
   std::filesystem::path
   GetPath() const
   {

@@ -97,17 +97,18 @@ FindKind(std::string type, PixelKind & kind)
 VoxelPlace
 LocateMetaImage(const std::string & file)
 {
-  VoxelPlace       place;
-  const Descriptor descriptor = Descriptor::OpenToRead(file);
-  LineReader       reader(descriptor);
-  std::string      line;
-  std::string      type;
-  std::string      dataFile;
-  bool             isBinary = true;
-  bool             isMsb = false;
-  bool             isCompressed = false;
-  std::int64_t     headerSize = 0;
-  std::int64_t     channels = 1;
+  VoxelPlace                         place;
+  const Descriptor                   descriptor = Descriptor::OpenToRead(file);
+  LineReader                         reader(descriptor);
+  std::string                        line;
+  std::string                        type;
+  std::string                        dataFile;
+  std::map<std::string, std::string> texts;
+  bool                               isBinary = true;
+  bool                               isMsb = false;
+  bool                               isCompressed = false;
+  std::int64_t                       headerSize = 0;
+  std::int64_t                       channels = 1;
   while (dataFile.empty())
   {
     if (!reader.Next(line))
@@ -153,6 +154,10 @@ LocateMetaImage(const std::string & file)
     {
       dataFile = value;
     }
+    if (GetOwnFields().count(Lower(key)) == 0)
+    {
+      texts[key] = value;
+    }
   }
   const auto io = itk::MetaImageIO::New();
   if (channels != 1)
@@ -160,10 +165,8 @@ LocateMetaImage(const std::string & file)
     Fail(file, "has " + std::to_string(channels) + " components a voxel, only images of one can be used");
   }
   place.header = ReadHeaderWithItk(*io, file);
-  for (auto field = place.header.metadata.begin(); field != place.header.metadata.end();)
-  {
-    field = GetOwnFields().count(Lower(field->first)) ? place.header.metadata.erase(field) : std::next(field);
-  }
+  // Of the texts, what the file says and not what ITK makes of it.
+  place.header.metadata = texts;
   PixelKind kind = PixelKind::UInt8;
   if (!FindKind(type, kind) || PixelSize(kind) != PixelSize(place.header.kind))
   {

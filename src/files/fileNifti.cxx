@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace chunkwise::files
 {
@@ -27,7 +28,6 @@ struct Fields
   double       offset{ 0 };
   double       slope{ 0 };
   double       intercept{ 0 };
-  double       toffset{ 0 };
   std::string  description;
   std::string  auxiliary;
   std::string  intentName;
@@ -79,7 +79,6 @@ ReadFields1(const FieldReader & reader)
   f.offset = reader.Get<float>(108);
   f.slope = reader.Get<float>(112);
   f.intercept = reader.Get<float>(116);
-  f.toffset = reader.Get<float>(136);
   f.description = reader.Text(148, 80);
   f.auxiliary = reader.Text(228, 24);
   f.intentName = reader.Text(328, 16);
@@ -92,6 +91,7 @@ ReadFields1(const FieldReader & reader)
   k.sliceCode = reader.Get<std::uint8_t>(122);
   k.units = reader.Get<std::uint8_t>(123);
   k.sliceDuration = reader.Get<float>(132);
+  k.toffset = reader.Get<float>(136);
   k.qformCode = reader.Get<std::int16_t>(252);
   k.sformCode = reader.Get<std::int16_t>(254);
   for (std::size_t i = 0; i < 6; ++i)
@@ -122,7 +122,6 @@ ReadFields2(const FieldReader & reader)
   f.offset = static_cast<double>(reader.Get<std::int64_t>(168));
   f.slope = reader.Get<double>(176);
   f.intercept = reader.Get<double>(184);
-  f.toffset = reader.Get<double>(216);
   f.description = reader.Text(240, 80);
   f.auxiliary = reader.Text(320, 24);
   f.intentName = reader.Text(508, 16);
@@ -135,6 +134,7 @@ ReadFields2(const FieldReader & reader)
   k.sliceCode = reader.Get<std::int32_t>(496);
   k.units = reader.Get<std::int32_t>(500);
   k.sliceDuration = reader.Get<double>(208);
+  k.toffset = reader.Get<double>(216);
   k.qformCode = reader.Get<std::int32_t>(344);
   k.sformCode = reader.Get<std::int32_t>(348);
   for (std::size_t i = 0; i < 6; ++i)
@@ -327,7 +327,6 @@ SetGeometry(const Fields & f, ImageHeader & header)
   for (int a = 3; a < header.dimension; ++a)
   {
     header.spacing[a] = f.pixdim[a + 1] > 0 ? f.pixdim[a + 1] : 1;
-    header.origin[a] = a == 3 ? f.toffset : 0;
   }
 }
 
@@ -418,8 +417,9 @@ LocateNifti(const std::string & name)
   }
   // ITK knows which of the transforms counts, and what voxels become that are scaled.
   ImageHeader & header = place.header;
-  place.coding.scales = isNifti && f.slope != 0 && std::isfinite(f.slope) && std::isfinite(f.intercept) &&
-                        (f.slope != 1 || f.intercept != 0);
+  f.slope = std::abs(f.slope) < std::numeric_limits<double>::epsilon() || !std::isfinite(f.slope) ? 1 : f.slope;
+  f.intercept = std::isfinite(f.intercept) ? f.intercept : 0;
+  place.coding.scales = isNifti && (f.slope != 1 || f.intercept != 0);
   if (isSecond)
   {
     header.kind = !place.coding.scales                      ? place.coding.kind
@@ -581,7 +581,7 @@ Write1(const Fields & f, const char * magic)
   w.Put(122, static_cast<std::uint8_t>(k.sliceCode));
   w.Put(123, static_cast<std::uint8_t>(k.units));
   w.Put(132, static_cast<float>(k.sliceDuration));
-  w.Put(136, static_cast<float>(f.toffset));
+  w.Put(136, static_cast<float>(k.toffset));
   w.PutText(148, 80, f.description);
   w.PutText(228, 24, f.auxiliary);
   w.Put(252, static_cast<std::int16_t>(k.qformCode));
@@ -621,7 +621,7 @@ Write2(const Fields & f, const char * magic)
   w.Put(168, static_cast<std::int64_t>(f.offset));
   w.Put(176, 1.0);
   w.Put(208, k.sliceDuration);
-  w.Put(216, f.toffset);
+  w.Put(216, k.toffset);
   w.Put(224, k.sliceStart);
   w.Put(232, k.sliceEnd);
   w.PutText(240, 80, f.description);
@@ -727,7 +727,11 @@ LayOutNifti(const ImageHeader & header, const std::string & file, const std::str
     f.pixdim[a + 1] = a < MaxDimension ? header.spacing[a] : 1;
     isLarge = isLarge || f.dim[a + 1] > 32767;
   }
-  f.toffset = header.dimension > 3 ? header.origin[3] : 0;
+  // ITK reads none, so that 0 says nothing.
+  if (header.dimension > 3 && header.origin[3] != 0)
+  {
+    f.kept.toffset = header.origin[3];
+  }
   for (const auto & type : Types)
   {
     f.datatype = type.kind == header.kind ? type.code : f.datatype;

@@ -26,6 +26,7 @@ struct NiftiFields
   std::int64_t sliceEnd{ 0 };
   int          sliceCode{ 0 };
   double       sliceDuration{ 0 };
+  double       toffset{ 0 };
   double       pixdim[8]{};
   int          units{ 0 };
   std::string  extensions;

@@ -166,7 +166,7 @@ CheckDestination(const Destination & destination, const OutputOptions & options)
   {
     Fail(destination.shown, "there is no folder " + parent.string());
   }
-  if (::access(parent.c_str(), W_OK | X_OK) != 0)
+  if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
   {
     FailWithErrno(destination.shown, "cannot write into " + parent.string(), errno);
   }
@@ -315,6 +315,8 @@ OutputFolder::Commit()
     }
     FailWithErrno(m_Destination.shown, "cannot be given its name", error);
   }
+  std::error_code ignored;
+  fs::remove_all(m_Folder, ignored);
   SyncFolder(ParentOf(file));
 }
 

@@ -1,0 +1,56 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Copies an image from file to file in random boxes: fileCopy [--compress] [--seed N] IN OUT. Losses go to the standard
+// output, errors to the standard error.
+#include "fileImage.h"
+#include "fileTestBoxes.h"
+
+#include <cstring>
+#include <iostream>
+
+int
+main(int argc, char ** argv)
+{
+  using namespace chunkwise;
+  files::OutputOptions     options;
+  std::vector<std::string> names;
+  unsigned                 seed = 1;
+  for (int i = 1; i < argc; ++i)
+  {
+    if (std::strcmp(argv[i], "--compress") == 0)
+    {
+      options.compress = true;
+    }
+    else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+    {
+      seed = static_cast<unsigned>(std::stoul(argv[++i]));
+    }
+    else
+    {
+      names.emplace_back(argv[i]);
+    }
+  }
+  if (names.size() != 2)
+  {
+    std::cerr << "fileCopy [--compress] [--seed N] IN OUT\n";
+    return 2;
+  }
+  try
+  {
+    const auto source = files::OpenImage(names[0]);
+    options.inputFiles = source->GetFiles();
+    const auto          sink = files::CreateImage(names[1], source->GetHeader(), options);
+    files::test::Random random(seed);
+    files::test::CopyInBoxes(*source, *sink, random);
+    sink->Finish();
+    for (const std::string & loss : sink->GetLosses())
+    {
+      std::cout << "lost: " << loss << "\n";
+    }
+  }
+  catch (const std::exception & error)
+  {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}
