@@ -490,6 +490,7 @@ DeviceResident(Device & device, const Image & image, const std::vector<Row> & ro
       shape.inputBox = shape.outputBox = shape.image = box;
       shape.inputKinds[0] = shape.outputKind = image.kind;
       shape.numberOfInputs = 1;
+      shape.kernels = &device.GetKernels();
       KernelCall call;
       call.operation = row.operation.get();
       call.inputs[0] = DenseView(in, image.kind, box);

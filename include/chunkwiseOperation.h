@@ -18,7 +18,8 @@ enum class Schedule
   Independent, ///< any order, disjoint outputs, no locks
   Sweep,       ///< ordered along one axis; each chunk hands a carry to the next
   TwoPass,     ///< every chunk is summarised, the summaries are solved together, every chunk is finished
-  Fixpoint     ///< every chunk comes to a fixed point of its own; then visits to where they meet, until none changes
+  Fixpoint,    ///< every chunk comes to a fixed point of its own; then visits to where they meet, until none changes
+  Passes       ///< no chunks of its own: several runs over the whole region, see PassesOperation
 };
 
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
@@ -108,13 +109,15 @@ public:
   // voxel by voxel, without halo or scratch. Kernel "name.settle" of the host (inputs, state -> state), if there is
   // one, gets the whole region once visits are out of patience, and brings the state to where few of them are left.
   // Kernel "name.isopen" of the host (inputs, state), if there is one, sets changedSides to not 0 if a voxel of
-  // `writable` could change by its neighbours in output.box.
+  // `writable` could change by its neighbours in output.box. Kernel "name.amend" of the host (inputs, state -> state),
+  // if there is one, gets the whole region when all else is done: for what only a look at all of it can tell.
   /** How long visits may take before that, in the time that it takes. */
   virtual double
   GetPatience() const;
 };
 
 class Executor;
+class KernelRegistry;
 
 /** Lets long kernels stop early and report how far they are. Both are thread-safe. */
 class Chunkwise_EXPORT RunControl
@@ -124,7 +127,8 @@ public:
   /** True once the caller asked for the run to stop: a kernel on the host returns soon, its output unfinished. */
   virtual bool
   ShouldStop() const = 0;
-  /** A host kernel reports output voxels as it finishes them; device kernels report nothing. */
+  /** A host kernel reports output voxels as it finishes them, or its work as a part of them; device kernels report
+   * nothing. */
   virtual void
   AddFinishedVoxels(std::int64_t voxels) = 0;
 };
@@ -175,6 +179,8 @@ struct KernelCall
   void *         stream{ nullptr };
   RunControl *   control{ nullptr };
   DeviceTables * tables{ nullptr };
+  /** The backend's kernels, for a kernel that runs others. */
+  const KernelRegistry * kernels{ nullptr };
 
   /** Leaves no output but its kind. */
   void
@@ -197,6 +203,8 @@ struct ChunkShape
   PixelKind outputKind{ PixelKind::UInt8 };
   /** Threads of a host backend. */
   int concurrency{ 1 };
+  /** The backend's kernels, for a kernel that runs others. */
+  const KernelRegistry * kernels{ nullptr };
 };
 
 /** One kernel of one backend. */

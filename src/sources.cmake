@@ -5,6 +5,7 @@
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactSum.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
+  operations/chunkwiseCompositeOperation.cxx
   operations/chunkwiseConvolutionOperation.cxx
   operations/chunkwiseDifferenceOperation.cxx
   operations/chunkwiseEntropyOperation.cxx
@@ -20,6 +21,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseRankOperation.cxx
   operations/chunkwiseReconstructionOperation.cxx
   operations/chunkwiseSequenceOperation.cxx
+  operations/chunkwiseStagedOperation.cxx
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseSummedAreaTableOperation.cxx
   operations/chunkwiseTypes.cxx
@@ -69,7 +71,6 @@ set(Chunkwise_CPU_SRCS
   cpu/common/chunkwiseCpuIdentity.cxx
   cpu/common/chunkwiseCpuLevel.cxx
   cpu/common/chunkwiseCpuLevelBaseline.cxx
-  cpu/common/chunkwiseCpuSequence.cxx
   cpu/common/chunkwiseHostKernels.cxx
   cpu/convolution/chunkwiseCpuConvolution.cxx
   cpu/convolution/chunkwiseCpuConvolutionCache.cxx
@@ -92,7 +93,6 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuFlatExtremum.cxx
   cpu/window/chunkwiseCpuMean.cxx
   cpu/window/chunkwiseCpuNonLocalMeans.cxx
-  cpu/window/chunkwiseCpuRange.cxx
   cpu/window/chunkwiseCpuVariance.cxx
   cpu/window/chunkwiseCpuWiener.cxx
   cpu/window/chunkwiseCpuWindow.cxx
