@@ -17,6 +17,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseNonLocalMeansOperation.cxx
   operations/chunkwiseOperation.cxx
   operations/chunkwiseOperations.cxx
+  operations/chunkwisePassesOperation.cxx
   operations/chunkwiseRangeOperation.cxx
   operations/chunkwiseRankOperation.cxx
   operations/chunkwiseReconstructionOperation.cxx
@@ -47,6 +48,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseImageSource.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
+  running/chunkwisePassesRun.cxx
   running/chunkwisePipeline.cxx
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
