@@ -13,8 +13,8 @@
 namespace chunkwise
 {
 
-/** A copy; but the one with the number to wait returns only when it is asked to stop, or after a minute, which no test
- * should need. */
+/** A copy; but the one with the number to wait returns only when it is asked to stop, or after many seconds, which no
+ * test should need. */
 class WaitOperation : public Operation
 {
 public:
@@ -69,7 +69,7 @@ public:
       ++begun[number];
       if (number == waits)
       {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while ((!call.control || !call.control->ShouldStop()) && std::chrono::steady_clock::now() < end)
         {
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
