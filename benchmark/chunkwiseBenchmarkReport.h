@@ -119,6 +119,8 @@ public:
     shape.inputBox = shape.outputBox = shape.image = output.box;
     shape.outputKind = output.kind;
     shape.concurrency = static_cast<int>(concurrency);
+    shape.kernels = &kernels;
+    call.kernels = &kernels;
     for (const BufferView & input : inputs)
     {
       shape.inputKinds[shape.numberOfInputs++] = input.kind;

@@ -89,7 +89,8 @@ public:
   virtual void
   SetToZero(void * memory, std::size_t bytes, StreamHandle stream) = 0;
 
-  /** Enqueues a kernel of this device's registry; fills call.stream with the native stream. */
+  /** Enqueues a kernel of this device's registry; fills call.stream with the native stream and
+   * call.kernels with the registry. */
   virtual void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) = 0;
 };
@@ -106,7 +107,7 @@ public:
 };
 
 /** Changes whenever a type that crosses the module boundary changes. */
-constexpr int BackendInterfaceVersion = 2;
+constexpr int BackendInterfaceVersion = 3;
 
 /** The function that a backend module exports as "chunkwiseMakeBackend". Returns nullptr and fills `reason` (at most
  * `reasonBytes` with the final 0) if it cannot work on this machine or `version` is not its own. */

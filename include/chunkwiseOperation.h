@@ -18,7 +18,8 @@ enum class Schedule
   Independent, ///< any order, disjoint outputs, no locks
   Sweep,       ///< ordered along one axis; each chunk hands a carry to the next
   TwoPass,     ///< every chunk is summarised, the summaries are solved together, every chunk is finished
-  Fixpoint     ///< each chunk comes to a fixed point of its own; then visits where chunks meet, until none changes
+  Fixpoint,    ///< each chunk comes to a fixed point of its own; then visits where chunks meet, until none changes
+  Passes       ///< no chunks of its own: several runs over the whole region, see PassesOperation
 };
 
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
@@ -108,17 +109,19 @@ public:
   // whose border layer changed. It runs on each chunk first, with no halo but the layers that the chunk before it left
   // on the same device. Then it visits boxes where chunks meet, as far into the chunks as changes go.
   //
-  // Three more kernels may be missing. "name.finish" (inputs, state -> state) works as "name.begin" does, when nothing
+  // Four more kernels may be missing. "name.finish" (inputs, state -> state) works as "name.begin" does, when nothing
   // changes any more. "name.isopen" of the host (inputs, state) says where visits are needed: it sets changedSides,
   // to another value than 0, if a voxel of `writable` could change because of its neighbours in output.box.
   // "name.settle" of the host (inputs, state -> state) gets the whole region where visits would go on for long, and
-  // brings the state to where few of them are left.
+  // brings the state to where few of them are left. "name.amend" of the host (inputs, state -> state) gets the whole
+  // region when all else is done: for what only a look at all of it can tell.
   /** Visits go on until they have taken this many times as long as "name.settle" would; then that runs. */
   virtual double
   GetPatience() const;
 };
 
 class Executor;
+class KernelRegistry;
 
 /** Lets long kernels stop early and report how far they are. Both are thread-safe. */
 class Chunkwise_EXPORT RunControl
@@ -128,7 +131,8 @@ public:
   /** True once the caller asked for the run to stop: a kernel on the host returns soon, its output unfinished. */
   virtual bool
   ShouldStop() const = 0;
-  /** A host kernel reports output voxels as it finishes them; device kernels report nothing. */
+  /** A host kernel reports output voxels as it finishes them, or its work as a part of them; device kernels report
+   * nothing. */
   virtual void
   AddFinishedVoxels(std::int64_t voxels) = 0;
 };
@@ -179,6 +183,8 @@ struct KernelCall
   void *         stream{ nullptr };
   RunControl *   control{ nullptr };
   DeviceTables * tables{ nullptr };
+  /** The backend's kernels, for a kernel that runs others. */
+  const KernelRegistry * kernels{ nullptr };
 
   /** Leaves no output but its kind. */
   void
@@ -201,6 +207,8 @@ struct ChunkShape
   PixelKind outputKind{ PixelKind::UInt8 };
   /** Threads of a host backend. */
   int concurrency{ 1 };
+  /** The backend's kernels, for a kernel that runs others. */
+  const KernelRegistry * kernels{ nullptr };
 };
 
 /** One kernel of one backend. */

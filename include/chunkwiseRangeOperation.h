@@ -2,7 +2,7 @@
 #ifndef chunkwiseRangeOperation_h
 #define chunkwiseRangeOperation_h
 
-#include "chunkwiseOperations.h"
+#include "chunkwiseCompositeOperation.h"
 
 namespace chunkwise
 {
@@ -11,7 +11,7 @@ namespace chunkwise
  *
  * The extrema are those of ExtremumOperation, the difference that of DifferenceOperation: exact for integers, clamped
  * where the output cannot hold it. A window of nothing but NaN gives NaN. */
-class Chunkwise_EXPORT RangeOperation : public BoxOperation
+class Chunkwise_EXPORT RangeOperation : public BoxCompositeOperation
 {
 public:
   std::string
@@ -19,15 +19,9 @@ public:
   {
     return "range";
   }
+  std::vector<Stage>
+  GetStages() const override;
 };
-
-/** A kernel of a backend that runs the same backend's kernels "extremum" and "difference". */
-Chunkwise_EXPORT std::size_t
-RangeScratchBytes(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape);
-Chunkwise_EXPORT double
-RangeCost(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape);
-Chunkwise_EXPORT void
-RunRange(const KernelRegistry & kernels, const KernelCall & call);
 
 } // namespace chunkwise
 

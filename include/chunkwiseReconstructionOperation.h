@@ -5,6 +5,8 @@
 #include "chunkwiseOperation.h"
 #include "chunkwisePixelValue.h"
 
+#include <optional>
+
 namespace chunkwise
 {
 
@@ -65,6 +67,8 @@ public:
   /** Of Extrema; converted to the mask's kind. */
   PixelValue extremum{ 1 };
   PixelValue elsewhere{ 0 };
+  /** Of Extrema of a NextBelow marker: whether an image of one value is an extremum; of several volumes, each. */
+  bool flatIsExtremum{ true };
   /** Of a ParallelHeapCluster: heaps, at most as many as the device runs blocks of threads at once, and voxels of a
    * heap's node, up to MaxNodeItems; 0: chosen. For tests and tuning; the result is the same. */
   std::int64_t                  heaps{ 0 };
@@ -105,6 +109,19 @@ public:
   void
   Validate(const Coordinates & image) const override;
 };
+
+/** A voxel of the marker that lies beyond the mask, and the values there. */
+struct MarkerBeyondMask
+{
+  Coordinates index;
+  std::string marker;
+  std::string mask;
+};
+
+/** The first voxel of `region` whose marker is above the mask, by erosion below it; none where all are within. Both
+ * views are of one kind. */
+Chunkwise_EXPORT std::optional<MarkerBeyondMask>
+FindMarkerBeyondMask(bool erosion, const BufferView & marker, const BufferView & mask, const Box & region);
 
 } // namespace chunkwise
 

@@ -174,13 +174,6 @@ protected:
   virtual chunkwise::Manager &
   GetManager() const;
 
-  /** What a filter made of others has to say for itself. */
-  void
-  SetLastReport(const chunkwise::ExecutionReport & report)
-  {
-    m_LastReport = report;
-  }
-
   /** Throws itk::ExceptionObject if the operation cannot be run on the input. VerifyInputInformation calls it, once the
    * inputs are known to lie in one space; a filter whose inputs do not overrides that. */
   void

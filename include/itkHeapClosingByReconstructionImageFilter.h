@@ -3,7 +3,6 @@
 #define itkHeapClosingByReconstructionImageFilter_h
 
 #include "itkHeapReconstructionOfMorphologyImageFilter.h"
-#include "itkRenormalizedMaximumImageFilter.h"
 
 namespace itk
 {
@@ -20,16 +19,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT HeapClosingByReconstructionImageFilter
-  : public HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
-                                                     RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>
+  : public HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(HeapClosingByReconstructionImageFilter);
 
   using Self = HeapClosingByReconstructionImageFilter;
-  using Superclass =
-    HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
-                                              RenormalizedMaximumImageFilter<TInputImage, TOutputImage>>;
+  using Superclass = HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 

@@ -3,7 +3,6 @@
 #define itkHeapOpeningByReconstructionImageFilter_h
 
 #include "itkHeapReconstructionOfMorphologyImageFilter.h"
-#include "itkRenormalizedMinimumImageFilter.h"
 
 namespace itk
 {
@@ -20,16 +19,13 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT HeapOpeningByReconstructionImageFilter
-  : public HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
-                                                     RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>
+  : public HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(HeapOpeningByReconstructionImageFilter);
 
   using Self = HeapOpeningByReconstructionImageFilter;
-  using Superclass =
-    HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
-                                              RenormalizedMinimumImageFilter<TInputImage, TOutputImage>>;
+  using Superclass = HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 

@@ -3,7 +3,7 @@
 #define itkHeapReconstructionFromMarkerImageFilter_hxx
 
 #include "itkHeapReconstructionFromMarkerImageFilter.h"
-#include "itkImageRegionConstIteratorWithIndex.h"
+#include "itkChunkwiseGeometry.h"
 
 namespace itk
 {
@@ -30,19 +30,20 @@ HeapReconstructionFromMarkerImageFilter<TInputImage, TOutputImage>::GenerateData
 {
   if (m_Strict)
   {
-    const bool                                     erosion = this->GetRule().erosion;
-    const auto &                                   region = this->GetOutput()->GetRequestedRegion();
-    ImageRegionConstIteratorWithIndex<TInputImage> marker(this->GetMarkerImage(), region);
-    ImageRegionConstIteratorWithIndex<TInputImage> mask(this->GetMaskImage(), region);
-    for (; !marker.IsAtEnd(); ++marker, ++mask)
+    const bool   erosion = this->GetRule().erosion;
+    const auto & region = this->GetOutput()->GetRequestedRegion();
+    const auto   origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
+    const auto   beyond = chunkwise::FindMarkerBeyondMask(
+      erosion, this->GetInputView(0), this->GetInputView(1), ChunkwiseBoxFromRegion(region, origin));
+    if (beyond)
     {
-      if (erosion ? marker.Get() < mask.Get() : marker.Get() > mask.Get())
+      auto index = origin;
+      for (unsigned int a = 0; a < TInputImage::ImageDimension; ++a)
       {
-        using Print = typename NumericTraits<typename TInputImage::PixelType>::PrintType;
-        itkExceptionMacro("MarkerImage: " << static_cast<Print>(marker.Get()) << " at " << marker.GetIndex() << " is "
-                                          << (erosion ? "below" : "above") << " the mask, "
-                                          << static_cast<Print>(mask.Get()));
+        index[a] += static_cast<IndexValueType>(beyond->index[static_cast<int>(a)]);
       }
+      itkExceptionMacro("MarkerImage: " << beyond->marker << " at " << index << " is " << (erosion ? "below" : "above")
+                                        << " the mask, " << beyond->mask);
     }
   }
   Superclass::GenerateData();

@@ -113,6 +113,12 @@ protected:
     m_Rule.elsewhere = elsewhere;
   }
 
+  void
+  SetFlatOfRule(bool isExtremum)
+  {
+    m_Rule.flatIsExtremum = isExtremum;
+  }
+
   std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
   void

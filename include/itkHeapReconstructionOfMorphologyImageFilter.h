@@ -5,6 +5,8 @@
 #include "itkHeapReconstructionImageFilter.h"
 #include "itkNeighborhood.h"
 
+#include <vector>
+
 namespace itk
 {
 /** \class HeapReconstructionOfMorphologyImageFilter
@@ -15,7 +17,7 @@ namespace itk
  *
  * \ingroup Chunkwise
  */
-template <typename TInputImage, typename TOutputImage, typename TMorphology>
+template <typename TInputImage, typename TOutputImage = TInputImage>
 class ITK_TEMPLATE_EXPORT HeapReconstructionOfMorphologyImageFilter
   : public HeapReconstructionImageFilter<TInputImage, TOutputImage>
 {
@@ -30,28 +32,34 @@ public:
   itkOverrideGetNameOfClassMacro(HeapReconstructionOfMorphologyImageFilter);
 
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
-  using RadiusType = typename TMorphology::RadiusType;
+  using RadiusType = typename TInputImage::SizeType;
+  using RadiusValueType = typename TInputImage::SizeValueType;
 
   /** A flat structuring element, see ChunkwiseMorphologyImageFilter::SetKernel. */
   template <typename TPixel, typename TAllocator>
   void
   SetKernel(const Neighborhood<TPixel, ImageDimension, TAllocator> & kernel)
   {
-    m_Morphology->SetKernel(kernel);
-    this->Modified();
+    std::vector<unsigned char> element;
+    for (SizeValueType i = 0; i < kernel.Size(); ++i)
+    {
+      element.push_back(kernel[static_cast<unsigned int>(i)] > TPixel{} ? 1 : 0);
+    }
+    this->SetElement(kernel.GetRadius(), element);
   }
-  /** A box. */
+  /** A box; entries of axes that are not spatial are not used. Default: 1. */
   void
   SetRadius(const RadiusType & radius)
   {
-    m_Morphology->SetRadius(radius);
-    this->Modified();
+    this->SetElement(radius, {});
   }
-  const RadiusType &
-  GetRadius() const
+  /** The same radius along every axis. */
+  void
+  SetRadius(const RadiusValueType & radius)
   {
-    return m_Morphology->GetRadius();
+    this->SetRadius(RadiusType::Filled(radius));
   }
+  itkGetConstReferenceMacro(Radius, RadiusType);
 
   /** On: what is kept has its own values again, reconstructed from those of the image where the first reconstruction
    * did not change the marker. Default: off. */
@@ -60,32 +68,27 @@ public:
   itkBooleanMacro(PreserveIntensities);
 
 protected:
-  HeapReconstructionOfMorphologyImageFilter();
+  HeapReconstructionOfMorphologyImageFilter() { m_Radius.Fill(1); }
   ~HeapReconstructionOfMorphologyImageFilter() override = default;
 
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
   void
-  VerifyInputInformation() const override;
-  void
-  GenerateData() override;
+  VerifyPreconditions() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  /** The second step. */
-  class Reconstruction : public HeapReconstructionImageFilter<TInputImage, TOutputImage>
-  {
-  public:
-    using Self = Reconstruction;
-    using Pointer = SmartPointer<Self>;
-    itkNewMacro(Self);
-    using HeapReconstructionImageFilter<TInputImage, TOutputImage>::SetRule;
-  };
-
   void
-  CopySettings(ChunkwiseImageToImageFilter<TInputImage, TOutputImage> & filter) const;
+  SetElement(const RadiusType & radius, const std::vector<unsigned char> & element);
+  /** The first step. */
+  std::shared_ptr<const chunkwise::Operation>
+  MakeExtremum(const chunkwise::Coordinates & imageExtent, bool minimum) const;
 
-  typename TMorphology::Pointer m_Morphology;
-  bool                          m_PreserveIntensities{ false };
+  RadiusType m_Radius;
+  /** Empty: a box. */
+  std::vector<unsigned char> m_Element;
+  bool                       m_PreserveIntensities{ false };
 };
 } // namespace itk
 

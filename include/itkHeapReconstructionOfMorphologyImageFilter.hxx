@@ -3,103 +3,112 @@
 #define itkHeapReconstructionOfMorphologyImageFilter_hxx
 
 #include "itkHeapReconstructionOfMorphologyImageFilter.h"
-#include "itkProgressAccumulator.h"
+
+#include "chunkwiseExtremumOperation.h"
+#include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwisePassesOperation.h"
+
+#include <algorithm>
 
 namespace itk
 {
 
-template <typename TInputImage, typename TOutputImage, typename TMorphology>
-HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage,
-                                          TMorphology>::HeapReconstructionOfMorphologyImageFilter()
-  : m_Morphology(TMorphology::New())
-{
-  m_Morphology->SetRadius(1);
-}
-
-template <typename TInputImage, typename TOutputImage, typename TMorphology>
+template <typename TInputImage, typename TOutputImage>
 void
-HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage, TMorphology>::CopySettings(
-  ChunkwiseImageToImageFilter<TInputImage, TOutputImage> & filter) const
+HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>::SetElement(
+  const RadiusType & radius, const std::vector<unsigned char> & element)
 {
-  filter.SetBackend(this->GetBackend());
-  filter.SetDevices(this->GetDevices());
-  filter.SetDeviceMemoryBudget(this->GetDeviceMemoryBudget());
-  filter.SetPinnedMemoryBudget(this->GetPinnedMemoryBudget());
-  filter.SetHostMemoryBudget(this->GetHostMemoryBudget());
-  filter.SetHostTakesChunks(this->GetHostTakesChunks());
-  filter.SetNumberOfWorkUnits(this->GetNumberOfWorkUnits());
-}
-
-template <typename TInputImage, typename TOutputImage, typename TMorphology>
-void
-HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage, TMorphology>::VerifyInputInformation() const
-{
-  Superclass::VerifyInputInformation();
-
-  // Throws for an element that cannot be used, before any work.
-  std::vector<unsigned int> axes;
-  for (unsigned int a = 0; a < this->GetSpatialDimension(); ++a)
+  if (m_Radius != radius || m_Element != element)
   {
-    axes.push_back(a);
+    m_Radius = radius;
+    m_Element = element;
+    this->Modified();
   }
-  m_Morphology->SetSpatialAxes(axes);
-  m_Morphology->SetInput(this->GetInput());
-  m_Morphology->UpdateOutputInformation();
 }
 
-template <typename TInputImage, typename TOutputImage, typename TMorphology>
-void
-HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage, TMorphology>::GenerateData()
+template <typename TInputImage, typename TOutputImage>
+std::shared_ptr<const chunkwise::Operation>
+HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>::MakeExtremum(
+  const chunkwise::Coordinates & imageExtent, bool minimum) const
 {
-  const auto progress = ProgressAccumulator::New();
-  progress->SetMiniPipelineFilter(this);
-
-  // Its result is needed twice where intensities are preserved.
-  m_Morphology->SetReleaseDataFlag(!m_PreserveIntensities);
-  this->CopySettings(*m_Morphology);
-  // Else the end of an earlier run would be taken for progress of this one.
-  m_Morphology->UpdateProgress(0.0f);
-  progress->RegisterInternalFilter(m_Morphology, 0.3f);
-
-  const int                        steps = m_PreserveIntensities ? 2 : 1;
-  typename Reconstruction::Pointer reconstructions[2];
-  for (int step = 0; step < steps; ++step)
+  auto radius = chunkwise::Coordinates::Filled(0);
+  // A box is the same operation whichever way it was given.
+  if (std::find(m_Element.begin(), m_Element.end(), 0) == m_Element.end())
   {
-    const auto reconstruction = Reconstruction::New();
-    reconstruction->SetFullyConnected(this->GetFullyConnected());
-    reconstruction->SetSpatialDimension(this->GetSpatialDimension());
-    reconstruction->SetMethod(this->GetMethod());
-    reconstruction->SetRule(this->GetRule().erosion,
-                            step == 0 ? chunkwise::ReconstructionMarker::Image
-                                      : chunkwise::ReconstructionMarker::Agreeing);
-    unsigned int inputs = 0;
-    reconstruction->SetInput(inputs++, m_Morphology->GetOutput());
-    if (step == 1)
+    for (int a = 0; a < static_cast<int>(this->GetSpatialDimension()); ++a)
     {
-      reconstruction->SetInput(inputs++, reconstructions[0]->GetOutput());
+      // A window that covers the image grows no more: the cut keeps every radius a valid 64-bit number.
+      radius[a] = static_cast<std::int64_t>(
+        std::min(m_Radius[static_cast<unsigned int>(a)],
+                 static_cast<RadiusValueType>(std::max<std::int64_t>(imageExtent[a], 1) - 1)));
     }
-    reconstruction->SetInput(inputs, this->GetInput());
-    reconstruction->ReleaseDataFlagOn();
-    this->CopySettings(*reconstruction);
-    progress->RegisterInternalFilter(reconstruction, 0.7f / static_cast<float>(steps));
-    reconstructions[step] = reconstruction;
+    auto operation = std::make_shared<chunkwise::ExtremumOperation>();
+    operation->radius = radius;
+    operation->minimum = minimum;
+    return operation;
   }
-  const auto & last = reconstructions[steps - 1];
-  last->GraftOutput(this->GetOutput());
-  last->Update();
-  this->GraftOutput(last->GetOutput());
-  this->SetLastReport(last->GetLastReport());
+  for (unsigned int a = 0; a < ImageDimension; ++a)
+  {
+    radius[static_cast<int>(a)] = static_cast<std::int64_t>(m_Radius[a]);
+  }
+  auto operation = std::make_shared<chunkwise::FlatExtremumOperation>();
+  operation->radius = radius;
+  operation->element = m_Element;
+  operation->minimum = minimum;
+  return operation;
 }
 
-template <typename TInputImage, typename TOutputImage, typename TMorphology>
+template <typename TInputImage, typename TOutputImage>
+std::shared_ptr<const chunkwise::Operation>
+HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>::MakeOperation(
+  const chunkwise::Coordinates & imageExtent) const
+{
+  const auto reconstruction =
+    std::dynamic_pointer_cast<const chunkwise::ReconstructionOperation>(Superclass::MakeOperation(imageExtent));
+  return chunkwise::MakeReconstructionOfExtremum(
+    this->MakeExtremum(imageExtent, !reconstruction->erosion), *reconstruction, m_PreserveIntensities);
+}
+
+template <typename TInputImage, typename TOutputImage>
 void
-HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage, TMorphology>::PrintSelf(std::ostream & os,
-                                                                                             Indent indent) const
+HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
+{
+  Superclass::VerifyPreconditions();
+
+  if (!m_Element.empty() && std::find(m_Element.begin(), m_Element.end(), 1) == m_Element.end())
+  {
+    itkExceptionMacro("Kernel: the structuring element of radius " << m_Radius << " is empty");
+  }
+  for (unsigned int a = 0; a < ImageDimension; ++a)
+  {
+    if (a >= this->GetSpatialDimension() && !m_Element.empty() && m_Radius[a] > 0)
+    {
+      itkExceptionMacro("Kernel: its radius " << m_Radius << " is not 0 along axis " << a << ", which is not spatial");
+    }
+    // A window is cut to the image, so that only a negative number given as an unsigned one is too large.
+    const RadiusValueType largest = (RadiusValueType{ 1 } << 61) - 1;
+    if (a < this->GetSpatialDimension() && m_Radius[a] > largest)
+    {
+      itkExceptionMacro("Radius: " << m_Radius[a] << " along axis " << a << " is larger than " << largest);
+    }
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+HeapReconstructionOfMorphologyImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & os, Indent indent) const
 {
   Superclass::PrintSelf(os, indent);
-  os << indent << "Radius: " << this->GetRadius() << std::endl;
-  os << indent << "Morphology:" << std::endl;
-  m_Morphology->Print(os, indent.GetNextIndent());
+  os << indent << "Radius: " << m_Radius << std::endl;
+  os << indent << "Kernel: ";
+  if (m_Element.empty())
+  {
+    os << "box" << std::endl;
+  }
+  else
+  {
+    os << std::count(m_Element.begin(), m_Element.end(), 1) << " of " << m_Element.size() << " voxels" << std::endl;
+  }
   os << indent << "PreserveIntensities: " << (m_PreserveIntensities ? "On" : "Off") << std::endl;
 }
 

@@ -59,6 +59,7 @@ protected:
     if (m_FlatIsExtremum != is)
     {
       m_FlatIsExtremum = is;
+      this->SetFlatOfRule(is);
       this->Modified();
     }
   }
@@ -69,15 +70,9 @@ protected:
   }
 
   void
-  GenerateData() override;
-  void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  /** The parts of the requested region that are independent of each other and have one value throughout; `volumes`: how
-   * many parts there are. */
-  std::vector<typename TInputImage::RegionType>
-  FindFlatVolumes(std::size_t & volumes) const;
   void
   SetValue(OutputPixelType & member, OutputPixelType value)
   {

@@ -3,78 +3,9 @@
 #define itkHeapRegionalExtremaImageFilter_hxx
 
 #include "itkHeapRegionalExtremaImageFilter.h"
-#include "itkImageRegionConstIterator.h"
-#include "itkImageRegionIterator.h"
 
 namespace itk
 {
-
-template <typename TInputImage, typename TOutputImage>
-std::vector<typename TInputImage::RegionType>
-HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::FindFlatVolumes(std::size_t & volumes) const
-{
-  using Region = typename TInputImage::RegionType;
-  const Region        whole = this->GetOutput()->GetRequestedRegion();
-  std::vector<Region> flat;
-  volumes = whole.GetNumberOfPixels() > 0 ? 1 : 0;
-  for (unsigned int a = this->GetSpatialDimension(); a < TInputImage::ImageDimension; ++a)
-  {
-    volumes *= whole.GetSize(a);
-  }
-  for (std::size_t volume = 0; volume < volumes; ++volume)
-  {
-    Region      region = whole;
-    std::size_t rest = volume;
-    for (unsigned int a = this->GetSpatialDimension(); a < TInputImage::ImageDimension; ++a)
-    {
-      region.SetIndex(a, whole.GetIndex(a) + static_cast<IndexValueType>(rest % whole.GetSize(a)));
-      region.SetSize(a, 1);
-      rest /= whole.GetSize(a);
-    }
-    // Those that are not flat are found out at their first voxels.
-    ImageRegionConstIterator<TInputImage> it(this->GetInput(), region);
-    it.GoToBegin();
-    const auto first = it.Get();
-    while (!it.IsAtEnd() && it.Get() == first)
-    {
-      ++it;
-    }
-    if (it.IsAtEnd())
-    {
-      flat.push_back(region);
-    }
-  }
-  return flat;
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::GenerateData()
-{
-  // Whether what is flat is an extremum is a matter of choice.
-  std::size_t volumes = 0;
-  const auto  flat = this->FindFlatVolumes(volumes);
-  const bool  allFlat = volumes > 0 && flat.size() == volumes;
-  if (allFlat)
-  {
-    this->AllocateOutputs();
-  }
-  else
-  {
-    Superclass::GenerateData();
-  }
-  for (const auto & region : flat)
-  {
-    for (ImageRegionIterator<TOutputImage> it(this->GetOutput(), region); !it.IsAtEnd(); ++it)
-    {
-      it.Set(m_FlatIsExtremum ? m_ForegroundValue : m_BackgroundValue);
-    }
-  }
-  if (allFlat)
-  {
-    this->UpdateProgress(1.0f);
-  }
-}
 
 template <typename TInputImage, typename TOutputImage>
 void

@@ -5,6 +5,7 @@
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactSum.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
+  operations/chunkwiseCompositeOperation.cxx
   operations/chunkwiseConvolutionOperation.cxx
   operations/chunkwiseDifferenceOperation.cxx
   operations/chunkwiseEntropyOperation.cxx
@@ -16,11 +17,13 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseNonLocalMeansOperation.cxx
   operations/chunkwiseOperation.cxx
   operations/chunkwiseOperations.cxx
+  operations/chunkwisePassesOperation.cxx
   operations/chunkwisePixelValue.cxx
   operations/chunkwiseRangeOperation.cxx
   operations/chunkwiseRankOperation.cxx
   operations/chunkwiseReconstructionOperation.cxx
   operations/chunkwiseSequenceOperation.cxx
+  operations/chunkwiseStagedOperation.cxx
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseSummedAreaTableOperation.cxx
   operations/chunkwiseTypes.cxx
@@ -55,6 +58,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseImageSource.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
+  running/chunkwisePassesRun.cxx
   running/chunkwisePipeline.cxx
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
@@ -79,7 +83,6 @@ set(Chunkwise_CPU_SRCS
   cpu/common/chunkwiseCpuIdentity.cxx
   cpu/common/chunkwiseCpuLevel.cxx
   cpu/common/chunkwiseCpuLevelBaseline.cxx
-  cpu/common/chunkwiseCpuSequence.cxx
   cpu/common/chunkwiseHostKernels.cxx
   cpu/convolution/chunkwiseCpuConvolution.cxx
   cpu/convolution/chunkwiseCpuConvolutionCache.cxx
@@ -102,7 +105,6 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuFlatExtremum.cxx
   cpu/window/chunkwiseCpuMean.cxx
   cpu/window/chunkwiseCpuNonLocalMeans.cxx
-  cpu/window/chunkwiseCpuRange.cxx
   cpu/window/chunkwiseCpuVariance.cxx
   cpu/window/chunkwiseCpuWiener.cxx
   cpu/window/chunkwiseCpuWindow.cxx

@@ -362,6 +362,7 @@ CudaDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
   const CurrentDevice current(m_Index);
   current.Check(m_Description.name);
   call.stream = stream;
+  call.kernels = &m_Kernels;
   kernel.run(call);
 }
 

@@ -30,19 +30,11 @@ RegisterCudaWiener(KernelRegistry & registry);
 void
 RegisterCudaReconstruction(KernelRegistry & registry);
 void
-RegisterCudaRange(KernelRegistry & registry);
-void
 RegisterCudaSeparable(KernelRegistry & registry);
 void
 RegisterCudaVariance(KernelRegistry & registry);
 void
-RegisterCudaSequence(KernelRegistry & registry);
-void
 RegisterCudaLaplacian(KernelRegistry & registry);
-
-/** All kernels of this backend, for those that run others. */
-const KernelRegistry &
-GetCudaKernels();
 void
 RegisterCudaHighPass(KernelRegistry & registry);
 void

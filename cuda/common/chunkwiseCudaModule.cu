@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCompositeOperation.h"
 #include "chunkwiseCudaDevice.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseError.h"
@@ -21,6 +22,7 @@ class CudaBackend : public Backend
 public:
   explicit CudaBackend(int count)
   {
+    RegisterCompositeKernels(m_Kernels);
     RegisterCudaFftConvolution(m_Kernels);
     RegisterCudaVaryingConvolution(m_Kernels);
     RegisterCudaExtremum(m_Kernels);
@@ -30,11 +32,9 @@ public:
     RegisterCudaNonLocalMeans(m_Kernels);
     RegisterCudaRank(m_Kernels);
     RegisterCudaWiener(m_Kernels);
-    RegisterCudaRange(m_Kernels);
     RegisterCudaReconstruction(m_Kernels);
     RegisterCudaSeparable(m_Kernels);
     RegisterCudaVariance(m_Kernels);
-    RegisterCudaSequence(m_Kernels);
     RegisterCudaLaplacian(m_Kernels);
     RegisterCudaHighPass(m_Kernels);
     RegisterCudaDifference(m_Kernels);

@@ -1,10 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
-#include "chunkwiseHighPassOperation.h"
 #include "chunkwiseRealOf.h"
-
-#include <type_traits>
 
 namespace chunkwise
 {
@@ -30,9 +27,8 @@ SubtractKernel(Voxels<const TPixel> in, const TReal * __restrict__ smooth, TOut 
 }
 
 void
-RunHighPass(const KernelCall & call)
+RunHighPassVoxels(const KernelCall & call)
 {
-  const BufferView smoothed = SmoothForHighPass(GetCudaKernels(), call);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
@@ -40,7 +36,7 @@ RunHighPass(const KernelCall & call)
       const Box & box = call.output.box;
       SubtractKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(
         VoxelsOf<const Pixel>(call.inputs[0]),
-        static_cast<const Real *>(smoothed.data),
+        static_cast<const Real *>(call.inputs[1].data),
         static_cast<decltype(out) *>(call.output.data),
         box);
       CheckLaunch("SubtractKernel");
@@ -54,17 +50,8 @@ void
 RegisterCudaHighPass(KernelRegistry & registry)
 {
   Kernel kernel;
-  kernel.run = RunHighPass;
-  kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
-    return HighPassScratchBytes(GetCudaKernels(), operation, shape);
-  };
-  kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
-    // Beside the smoothing, its result, the input and the output.
-    const Kernel & separable = *GetCudaKernels().Find("separable");
-    return separable.cost(*static_cast<const HighPassOperation &>(operation).smoothing, shape) +
-           16 * static_cast<double>(shape.outputBox.NumberOfVoxels());
-  };
-  registry.Register("highpass", kernel);
+  kernel.run = RunHighPassVoxels;
+  registry.Register("highpass.voxels", kernel);
 }
 
 } // namespace chunkwise

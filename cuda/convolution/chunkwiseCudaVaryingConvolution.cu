@@ -136,9 +136,9 @@ BlocksForRows(const Box & box)
 
 /** Through transforms, unless the kernels are single weights. */
 const Kernel &
-NodeKernel(const VaryingConvolutionOperation & operation)
+NodeKernel(const VaryingConvolutionOperation & operation, const KernelRegistry * kernels)
 {
-  return *GetCudaKernels().Find(operation.GetNodeOperation(0).GetName());
+  return kernels->Get(operation.GetNodeOperation(0).GetName(), operation.GetName());
 }
 
 /** Where scratch is: sums of the chunk, one part's result, one part's weighted input, and the convolution's own. */
@@ -151,7 +151,7 @@ struct VaryingLayout
   std::size_t convolution;
 
   VaryingLayout(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image,
-                PixelKind kind)
+                PixelKind kind, const KernelRegistry * kernels)
   {
     const bool                spreads = operation.order == VaryingOrder::WeightThenConvolve;
     const Coordinates         reach = operation.GetLargestReach(output, image);
@@ -179,7 +179,7 @@ struct VaryingLayout
     sums = bytes(output.NumberOfVoxels());
     part = bytes(shape.outputBox.NumberOfVoxels());
     weighted = spreads ? bytes(Box::FromExtent(padded).NumberOfVoxels()) : 0;
-    const Kernel & kernel = NodeKernel(operation);
+    const Kernel & kernel = NodeKernel(operation, kernels);
     convolution = kernel.scratchBytes ? kernel.scratchBytes(node, shape) : 0;
   }
 
@@ -198,9 +198,9 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const VaryingConvolutionOperation &>(*call.operation))
     , m_Image(call.image.Extents())
-    , m_Convolution(NodeKernel(m_Operation))
+    , m_Convolution(NodeKernel(m_Operation, call.kernels))
   {
-    const VaryingLayout<T> layout(m_Operation, call.output.box, m_Image, call.inputs[0].kind);
+    const VaryingLayout<T> layout(m_Operation, call.output.box, m_Image, call.inputs[0].kind, call.kernels);
     char *                 scratch = static_cast<char *>(call.scratch);
     m_Sums = reinterpret_cast<T *>(scratch);
     m_Part = reinterpret_cast<T *>(scratch += layout.sums);
@@ -372,10 +372,10 @@ ScratchOfVarying(const Operation & operation, const ChunkShape & chunk)
   const PixelKind   kind = chunk.inputKinds[0];
   if (UsesDouble(kind))
   {
-    return VaryingLayout<double>(varying, chunk.outputBox, image, kind).Total();
+    return VaryingLayout<double>(varying, chunk.outputBox, image, kind, chunk.kernels).Total();
   }
   // Cells need room for their spectra, which only a run can know to be there.
-  const VaryingLayout<float> layout(varying, chunk.outputBox, image, kind);
+  const VaryingLayout<float> layout(varying, chunk.outputBox, image, kind, chunk.kernels);
   const std::size_t          sums = varying.order == VaryingOrder::WeightThenConvolve ? layout.sums : 0;
   return std::max(layout.Total(), sums + ScratchOfVaryingCells(varying, chunk));
 }
@@ -401,7 +401,7 @@ CostOfVarying(const Operation & operation, const ChunkShape & chunk)
                : 1.0 + 2.0 * static_cast<double>(chunk.outputBox.Extent(a)) / static_cast<double>(reach[a]);
   }
   const ImageConvolutionOperation node = varying.GetNodeOperation(0);
-  const Kernel &                  kernel = NodeKernel(varying);
+  const Kernel &                  kernel = NodeKernel(varying, chunk.kernels);
   const double                    pixels = 16 * static_cast<double>(part.outputBox.NumberOfVoxels());
   return parts * (pixels + (kernel.cost ? kernel.cost(node, part) : pixels)) +
          16 * static_cast<double>(chunk.outputBox.NumberOfVoxels());

@@ -4,8 +4,6 @@
 #include "chunkwiseRealOf.h"
 #include "chunkwiseWienerOperation.h"
 
-#include <type_traits>
-
 namespace chunkwise
 {
 
@@ -31,9 +29,8 @@ WienerKernel(Voxels<const TPixel> in, const TReal * __restrict__ mean, const TRe
 }
 
 void
-RunWiener(const KernelCall & call)
+RunWienerVoxels(const KernelCall & call)
 {
-  const WienerStatistics statistics = RunWienerStatistics(GetCudaKernels(), call);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
@@ -41,8 +38,8 @@ RunWiener(const KernelCall & call)
       const Box & box = call.output.box;
       WienerKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(
         VoxelsOf<const Pixel>(call.inputs[0]),
-        static_cast<const Real *>(statistics.mean.data),
-        static_cast<const Real *>(statistics.variance.data),
+        static_cast<const Real *>(call.inputs[1].data),
+        static_cast<const Real *>(call.inputs[2].data),
         static_cast<decltype(out) *>(call.output.data),
         box,
         static_cast<Real>(static_cast<const WienerOperation &>(*call.operation).noise));
@@ -57,14 +54,8 @@ void
 RegisterCudaWiener(KernelRegistry & registry)
 {
   Kernel kernel;
-  kernel.run = RunWiener;
-  kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
-    return WienerScratchBytes(GetCudaKernels(), operation, shape);
-  };
-  kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
-    return WienerCost(GetCudaKernels(), operation, shape);
-  };
-  registry.Register("wiener", kernel);
+  kernel.run = RunWienerVoxels;
+  registry.Register("wiener.voxels", kernel);
 }
 
 } // namespace chunkwise

@@ -3,8 +3,24 @@
 
 #include "chunkwiseError.h"
 
+#include <sstream>
+
 namespace chunkwise
 {
+
+namespace
+{
+
+template <typename TPixel>
+std::string
+TextOf(TPixel value)
+{
+  std::ostringstream text;
+  text << +value;
+  return text.str();
+}
+
+} // namespace
 
 std::string
 ReconstructionOperation::GetKey() const
@@ -12,8 +28,8 @@ ReconstructionOperation::GetKey() const
   return GetName() + (erosion ? " erosion" : " dilation") + (fullyConnected ? " full " : " face ") +
          std::to_string(spatialDimension) + " marker " + std::to_string(static_cast<int>(marker)) + " method " +
          std::to_string(static_cast<int>(method)) + " height " + height.ToText() + " result " +
-         std::to_string(static_cast<int>(result)) + " " + extremum.ToText() + " " + elsewhere.ToText() +
-         " heaps " + std::to_string(heaps) + " of " + std::to_string(nodeItems);
+         std::to_string(static_cast<int>(result)) + (flatIsExtremum ? " flat " : " ") + extremum.ToText() + " " +
+         elsewhere.ToText() + " heaps " + std::to_string(heaps) + " of " + std::to_string(nodeItems);
 }
 
 Halo
@@ -61,6 +77,46 @@ ReconstructionOperation::Validate(const Coordinates & image) const
   {
     throw ParameterError("Height: " + height.ToText() + " is not a finite number of at least 0");
   }
+}
+
+std::optional<MarkerBeyondMask>
+FindMarkerBeyondMask(bool erosion, const BufferView & marker, const BufferView & mask, const Box & region)
+{
+  if (marker.kind != mask.kind)
+  {
+    throw ParameterError(std::string("the marker is of ") + PixelKindName(marker.kind) + ", the mask of " +
+                         PixelKindName(mask.kind));
+  }
+  std::optional<MarkerBeyondMask> found;
+  DispatchPixelKind(marker.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    const std::int64_t n = region.Extent(0);
+    const std::int64_t rows = region.IsEmpty() ? 0 : region.NumberOfVoxels() / n;
+    for (std::int64_t row = 0; row < rows && !found; ++row)
+    {
+      Coordinates  index = region.lower;
+      std::int64_t rest = row;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        index[a] += rest % region.Extent(a);
+        rest /= region.Extent(a);
+      }
+      const Pixel * const a = static_cast<const Pixel *>(marker.data) + marker.Offset(index);
+      const Pixel * const b = static_cast<const Pixel *>(mask.data) + mask.Offset(index);
+      for (std::int64_t x = 0; x < n; ++x)
+      {
+        const Pixel from = a[x * marker.stride[0]];
+        const Pixel limit = b[x * mask.stride[0]];
+        if (erosion ? from < limit : from > limit)
+        {
+          index[0] += x;
+          found = MarkerBeyondMask{ index, TextOf(from), TextOf(limit) };
+          break;
+        }
+      }
+    }
+  });
+  return found;
 }
 
 } // namespace chunkwise

@@ -117,7 +117,9 @@ private:
         step.changedSides ? Load(m_Output, request.output, box) : Hold(m_Output, call.output.NumberOfBytes());
     }
     const std::size_t scratchBytes =
-      kernel.scratchBytes ? kernel.scratchBytes(*request.operation, m_Context.ShapeOf(step.chunk, 1)) : 0;
+      kernel.scratchBytes
+        ? kernel.scratchBytes(*request.operation, m_Context.ShapeOf(step.chunk, m_Device.GetKernels(), 1))
+        : 0;
     call.scratch = Hold(m_Scratch, scratchBytes);
     call.scratchBytes = scratchBytes;
     ArenaBlock sideIn;

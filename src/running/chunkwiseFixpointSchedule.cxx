@@ -54,6 +54,16 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
                         static_cast<double>(work.GetVisits()) * VoxelsOfVisit;
     return patience >= 0 && cost > patience * static_cast<double>(request.region.NumberOfVoxels());
   };
+  // Nobody knows how many visits there will be: their share of the progress is approached.
+  ShareControl progress(&context, context.visitShare, context.visitShare);
+  std::int64_t reported = 0;
+  const auto   report = [&] {
+    const auto visited = static_cast<double>(work.GetVisitedVoxels());
+    const auto all = static_cast<double>(request.region.NumberOfVoxels());
+    const auto now = static_cast<std::int64_t>(static_cast<double>(context.visitShare) * visited / (visited + all));
+    progress.AddFinishedVoxels(now - reported);
+    reported = now;
+  };
   const auto visit = [&] {
     loop.Loop<std::shared_ptr<Task>>(
       [&](std::shared_ptr<Task> & task) {
@@ -102,6 +112,7 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
           return;
         }
         work.Finish(task->visit);
+        report();
       },
       [&](const std::shared_ptr<Task> & task) {
         forget(task);
@@ -127,6 +138,7 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
     }
     visit();
   }
+  progress.Complete();
   context.revisits += work.GetVisits();
   context.revisitedVoxels += work.GetVisitedVoxels();
 

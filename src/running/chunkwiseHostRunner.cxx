@@ -16,7 +16,7 @@ public:
     , m_Executor(executor)
     , m_Memory(memory)
     , m_MemoryLimit(memoryLimit)
-    , m_Control(context)
+    , m_Control(&context)
   {}
 
   void
@@ -29,8 +29,9 @@ public:
     }
     const std::size_t bytes =
       kernel->scratchBytes
-        ? kernel->scratchBytes(*m_Context.request.operation,
-                               m_Context.ShapeOf(step.chunk, static_cast<int>(m_Executor.GetConcurrency())))
+        ? kernel->scratchBytes(
+            *m_Context.request.operation,
+            m_Context.ShapeOf(step.chunk, m_Context.hostKernels, static_cast<int>(m_Executor.GetConcurrency())))
         : 0;
     const ArenaBlock scratch = HoldHostScratch(m_Context, m_Memory, bytes, m_MemoryLimit);
     KernelCall       call = m_Context.MakeHostCall(step.chunk, m_Executor, m_Tables);

@@ -32,8 +32,9 @@ HostWorker::GetScratchBytes(const Chunk & chunk, const std::string & kernelName)
     throw ParameterError("the CPU has no kernel \"" + kernelName + "\"");
   }
   return kernel->scratchBytes
-           ? kernel->scratchBytes(*m_Context.request.operation,
-                                  m_Context.ShapeOf(chunk, static_cast<int>(m_Executor.GetConcurrency())))
+           ? kernel->scratchBytes(
+               *m_Context.request.operation,
+               m_Context.ShapeOf(chunk, m_Context.hostKernels, static_cast<int>(m_Executor.GetConcurrency())))
            : 0;
 }
 
@@ -103,9 +104,24 @@ HostWorker::Run(const Chunk & chunk)
   {
     std::uint32_t sides = 0;
     call.changedSides = &sides;
+    // Of the kernels that make a chunk of Fixpoint some report how far they are, others do not.
+    const std::int64_t voxels =
+      m_Context.request.operation->GetSchedule() == Schedule::Fixpoint ? chunk.outputBox.NumberOfVoxels() : 0;
+    ShareControl control(&m_Context, voxels, voxels);
+    if (voxels > 0)
+    {
+      call.control = &control;
+    }
     for (const Kernel * const kernel : m_Context.FindKernels(m_Context.hostKernels, chunk.outputBox))
     {
-      kernel->run(call);
+      if (!control.ShouldStop())
+      {
+        kernel->run(call);
+      }
+    }
+    if (!control.ShouldStop())
+    {
+      control.Complete();
     }
   }
   if (m_Context.ShouldStop())
@@ -114,8 +130,6 @@ HostWorker::Run(const Chunk & chunk)
   }
   if (m_Context.request.operation->GetSchedule() == Schedule::Fixpoint)
   {
-    // Its kernels do not count what they do.
-    m_Context.AddFinishedVoxels(chunk.outputBox.NumberOfVoxels());
     m_Context.AddPart(chunk.outputBox);
   }
 }
@@ -142,7 +156,7 @@ HostWorker::Sweep(const Chunk & chunk, KernelCall call)
     }
     else
     {
-      StopControl control(m_Context);
+      StopControl control(&m_Context);
       advance.control = &control;
       advance.OmitOutput();
       m_Context.hostKernels.Find(m_Advance)->run(advance);

@@ -3,7 +3,10 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseManagerState.h"
+#include "chunkwisePassesRun.h"
 #include "chunkwiseRun.h"
+
+#include <chrono>
 
 #if defined(__linux__)
 #  include <sys/mman.h>
@@ -41,10 +44,39 @@ AdviseHugePages(const BufferView & view)
 #endif
 }
 
+/** Waits for a turn unless the caller wants to stop. */
+template <typename TLock>
+void
+Await(TLock & lock, Monitor * monitor)
+{
+  while (!lock.try_lock_for(std::chrono::milliseconds(5)))
+  {
+    if (monitor && monitor->ShouldAbort())
+    {
+      throw Aborted();
+    }
+  }
+}
+
+bool
+IsMadeOfPasses(const ExecutionRequest & request)
+{
+  if (!request.operation)
+  {
+    throw ParameterError("the request has no operation");
+  }
+  return request.operation->GetSchedule() == Schedule::Passes;
+}
+
 } // namespace
 
 struct Manager::Impl : ManagerState
-{};
+{
+  ExecutionReport
+  Execute(const ExecutionRequest & request, Monitor * monitor);
+  Plan
+  MakePlanFor(const ExecutionRequest & request);
+};
 
 Manager::Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone, const KernelRegistry * hostKernels)
   : m_Impl(new Impl)
@@ -121,16 +153,50 @@ Manager::GetBudgets() const
 ExecutionReport
 Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
 {
-  if (!request.operation)
+  const bool                                inPasses = IsMadeOfPasses(request);
+  std::shared_lock<std::shared_timed_mutex> beside(m_Impl->hostTurn, std::defer_lock);
+  std::unique_lock<std::shared_timed_mutex> alone(m_Impl->hostTurn, std::defer_lock);
+  if (GetBudgets().host)
   {
-    throw ParameterError("the request has no operation");
+    inPasses ? Await(alone, monitor) : Await(beside, monitor);
   }
+  if (!inPasses)
+  {
+    return m_Impl->Execute(request, monitor);
+  }
+  return PassesRun(*m_Impl, request)
+    .Execute([this](const auto & stage, Monitor * ofStage) { return m_Impl->Execute(stage, ofStage); }, monitor);
+}
+
+Plan
+Manager::MakePlanFor(const ExecutionRequest & request)
+{
+  if (!IsMadeOfPasses(request))
+  {
+    return m_Impl->MakePlanFor(request);
+  }
+  const PassesRun passes(*m_Impl, request);
+  Plan            largest;
+  for (std::size_t i = 0; i < passes.GetNumberOfStages() && !request.region.IsEmpty(); ++i)
+  {
+    Plan plan = m_Impl->MakePlanFor(passes.MakeRequest(i));
+    if (i == 0 || plan.deviceBytes >= largest.deviceBytes)
+    {
+      largest = std::move(plan);
+    }
+  }
+  return largest;
+}
+
+ExecutionReport
+Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor)
+{
   ExecutionReport report;
   std::string     reason;
-  auto            used = m_Impl->SelectDevices(request, reason);
+  auto            used = SelectDevices(request, reason);
   PlannerRequest  plannerRequest =
-    m_Impl->MakePlannerRequest(request, used.empty() ? nullptr : &m_Impl->devices[used[0]]->device->GetKernels());
-  m_Impl->CheckRequest(request, plannerRequest);
+    MakePlannerRequest(request, used.empty() ? nullptr : &devices[used[0]]->device->GetKernels());
+  CheckRequest(request, plannerRequest);
   {
     std::vector<PixelKind> kinds;
     for (const auto & input : request.inputs)
@@ -148,7 +214,7 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   {
     try
     {
-      report.plan = m_Impl->MakeDevicePlan(request, plannerRequest, used, report.warnings);
+      report.plan = MakeDevicePlan(request, plannerRequest, used, report.warnings);
     }
     catch (const Error & error)
     {
@@ -162,27 +228,32 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   }
   if (used.empty())
   {
-    report.plan = m_Impl->MakeHostPlan(request, plannerRequest);
+    report.plan = MakeHostPlan(request, plannerRequest);
   }
 
-  RunContext context(request, plannerRequest, *m_Impl->hostKernels);
+  RunContext context(request, plannerRequest, *hostKernels);
   context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
   if (request.operation->GetSchedule() == Schedule::TwoPass)
   {
     context.totalVoxels *= 2;
   }
+  else if (request.operation->GetSchedule() == Schedule::Fixpoint && report.plan.chunks.size() > 1)
+  {
+    context.visitShare = context.totalVoxels / 2;
+    context.totalVoxels += context.visitShare;
+  }
   for (const std::size_t index : used)
   {
-    report.deviceNames.push_back(m_Impl->devices[index]->device->GetDescription().name);
+    report.deviceNames.push_back(devices[index]->device->GetDescription().name);
   }
   if (!request.region.IsEmpty())
   {
     AdviseHugePages(request.output);
   }
-  m_Impl->host.ResetPeak();
-  ExecutePlan(*m_Impl, context, report.plan, used, monitor, report);
+  host.ResetPeak();
+  ExecutePlan(*this, context, report.plan, used, monitor, report);
 
-  report.peakHost = m_Impl->host.GetPeak();
+  report.peakHost = host.GetPeak();
   report.bytesToDevice = static_cast<double>(context.bytesToDevice);
   report.bytesToHost = static_cast<double>(context.bytesToHost);
   report.retries = context.retries;
@@ -194,29 +265,25 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   {
     devicesWorked = devicesWorked || chunks > 0;
   }
-  const std::string deviceBackend = used.empty() ? "" : m_Impl->devices[used[0]]->device->GetDescription().backend;
+  const std::string deviceBackend = used.empty() ? "" : devices[used[0]]->device->GetDescription().backend;
   report.backend = devicesWorked ? deviceBackend + (report.chunksOnHost ? "+cpu" : "") : "cpu";
   return report;
 }
 
 Plan
-Manager::MakePlanFor(const ExecutionRequest & request)
+Manager::Impl::MakePlanFor(const ExecutionRequest & request)
 {
-  if (!request.operation)
-  {
-    throw ParameterError("the request has no operation");
-  }
   std::string    reason;
-  auto           used = m_Impl->SelectDevices(request, reason);
+  auto           used = SelectDevices(request, reason);
   PlannerRequest plannerRequest =
-    m_Impl->MakePlannerRequest(request, used.empty() ? nullptr : &m_Impl->devices[used[0]]->device->GetKernels());
+    MakePlannerRequest(request, used.empty() ? nullptr : &devices[used[0]]->device->GetKernels());
   request.operation->Validate(request.image.Extents());
   if (used.empty())
   {
-    return m_Impl->MakeHostPlan(request, plannerRequest);
+    return MakeHostPlan(request, plannerRequest);
   }
   std::vector<std::string> warnings;
-  return m_Impl->MakeDevicePlan(request, plannerRequest, used, warnings);
+  return MakeDevicePlan(request, plannerRequest, used, warnings);
 }
 
 void

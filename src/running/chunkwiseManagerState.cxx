@@ -318,7 +318,8 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
         voxelBytes += PixelSize(kind);
       }
     }
-    p.scratchBytes = [operation, kernel, voxelBytes, halo](const ChunkShape & shape) {
+    p.scratchBytes = [operation, kernel, kernels, voxelBytes, halo](ChunkShape shape) {
+      shape.kernels = kernels;
       const auto more =
         PadAndCrop(shape.outputBox, halo, shape.image).NumberOfVoxels() - shape.outputBox.NumberOfVoxels();
       return 2 * static_cast<std::size_t>(more) * voxelBytes +
@@ -327,11 +328,17 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   }
   else if (kernel && kernel->scratchBytes)
   {
-    p.scratchBytes = [operation, kernel](const ChunkShape & shape) { return kernel->scratchBytes(*operation, shape); };
+    p.scratchBytes = [operation, kernel, kernels](ChunkShape shape) {
+      shape.kernels = kernels;
+      return kernel->scratchBytes(*operation, shape);
+    };
   }
   if (kernel && kernel->cost)
   {
-    p.cost = [operation, kernel](const ChunkShape & shape) { return kernel->cost(*operation, shape); };
+    p.cost = [operation, kernel, kernels](ChunkShape shape) {
+      shape.kernels = kernels;
+      return kernel->cost(*operation, shape);
+    };
   }
   const Kernel * const advance =
     operation->GetSchedule() == Schedule::Sweep && kernels ? kernels->Find(operation->GetName() + ".advance") : nullptr;

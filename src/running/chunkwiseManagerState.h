@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct ManagerState
   Budgets                                   budgets;
   std::vector<std::size_t>                  defaultDeviceBudgets;
   std::unique_ptr<Executor>                 executor;
+  /** Under a budget of the host. A run of passes holds memory while it waits for more: it runs alone. */
+  std::shared_timed_mutex hostTurn;
 
   Executor &
   GetExecutor(const ExecutionRequest & request);

@@ -137,8 +137,9 @@ public:
         {
           if (kernel && kernel->scratchBytes)
           {
-            scratchBytes =
-              std::max(scratchBytes, kernel->scratchBytes(*context.request.operation, context.ShapeOf(part, 1)));
+            scratchBytes = std::max(
+              scratchBytes,
+              kernel->scratchBytes(*context.request.operation, context.ShapeOf(part, m_Device.GetKernels(), 1)));
           }
         }
       }
@@ -985,7 +986,7 @@ private:
   const int         m_Splits;
   const Kernel *    m_Kernel{ nullptr };
   CachedTables      m_Tables;
-  StopControl       m_Control{ m_Context };
+  StopControl       m_Control{ &m_Context };
 
   std::unique_ptr<DeviceCarries> m_Carries; ///< of a sweep
 

@@ -159,7 +159,11 @@ private:
     const std::vector<Box> parts = m_Context.GetParts();
     const bool             alone =
       std::all_of(parts.begin(), parts.end(), [this](const Box & part) { return m_Context.StandsAlone(part); });
-    if (schedule == Schedule::Fixpoint && !alone && !m_Failure && !m_Context.ShouldStop())
+    if (schedule != Schedule::Fixpoint || m_Failure || m_Context.ShouldStop())
+    {
+      return;
+    }
+    if (!alone)
     {
       std::vector<std::size_t> devices;
       for (std::size_t d = 0; d < m_Devices.size(); ++d)
@@ -170,6 +174,21 @@ private:
         }
       }
       WorkInPasses(devices);
+    }
+    Amend();
+  }
+
+  /** Fixpoint: lets the host see to what only a look at the whole region can tell. */
+  void
+  Amend()
+  {
+    const Box &       region = m_Context.request.region;
+    const std::string kernel = m_Context.request.operation->GetName() + ".amend";
+    if (m_Context.hostKernels.Find(kernel) && !region.IsEmpty() && !m_Context.ShouldStop())
+    {
+      MakeHostRunner(
+        m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, m_Manager.HostLimit(m_Context.request))
+        ->Run({ kernel, { region, region } });
     }
   }
 

@@ -132,6 +132,7 @@ RunContext::MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables 
   call.executor = &executor;
   call.control = this;
   call.tables = &tables;
+  call.kernels = &hostKernels;
   return call;
 }
 
@@ -184,7 +185,7 @@ RunContext::GetParts() const
 }
 
 ChunkShape
-RunContext::ShapeOf(const Chunk & chunk, int concurrency) const
+RunContext::ShapeOf(const Chunk & chunk, const KernelRegistry & kernels, int concurrency) const
 {
   ChunkShape shape;
   shape.inputBox = chunk.inputBox;
@@ -194,6 +195,7 @@ RunContext::ShapeOf(const Chunk & chunk, int concurrency) const
   std::copy(inputKinds.begin(), inputKinds.end(), shape.inputKinds);
   shape.outputKind = request.output.kind;
   shape.concurrency = concurrency;
+  shape.kernels = &kernels;
   return shape;
 }
 

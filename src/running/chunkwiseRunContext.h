@@ -5,6 +5,7 @@
 #include "chunkwiseArena.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseResourceCache.h"
+#include "chunkwiseRunControls.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -125,9 +126,9 @@ public:
   AddPart(const Box & part);
   std::vector<Box>
   GetParts() const;
-  /** The shape of a chunk, for scratch functions. */
+  /** The shape of a chunk, for scratch functions of one of `kernels`. */
   ChunkShape
-  ShapeOf(const Chunk & chunk, int concurrency) const;
+  ShapeOf(const Chunk & chunk, const KernelRegistry & kernels, int concurrency) const;
 
   const ExecutionRequest & request;
   const PlannerRequest &   plannerRequest;
@@ -140,6 +141,8 @@ public:
   std::atomic<std::int64_t> bytesToDevice{ 0 };
   std::atomic<std::int64_t> bytesToHost{ 0 };
   std::atomic<int>          retries{ 0 };
+  /** Fixpoint: what visits are of the work, if some are expected. */
+  std::int64_t visitShare{ 0 };
   /** Fixpoint: visits to where parts meet, and their voxels. */
   std::atomic<std::int64_t> revisits{ 0 };
   std::atomic<std::int64_t> revisitedVoxels{ 0 };
@@ -160,27 +163,6 @@ private:
  * (0: none). */
 ArenaBlock
 HoldHostScratch(const RunContext & context, Arena & memory, std::size_t bytes, std::size_t limit);
-
-/** Lets a kernel stop early; its voxels are counted by who runs it, when its chunk is stored or ends for the first
- * time. */
-class StopControl : public RunControl
-{
-public:
-  explicit StopControl(const RunContext & context)
-    : m_Context(context)
-  {}
-  bool
-  ShouldStop() const override
-  {
-    return m_Context.ShouldStop();
-  }
-  void
-  AddFinishedVoxels(std::int64_t) override
-  {}
-
-private:
-  const RunContext & m_Context;
-};
 
 /** Waits until the event has happened; throws Aborted if `mustStop` is true before that. */
 void

@@ -23,7 +23,8 @@ RunSchedule(RunContext & context, const Plan & plan, std::vector<std::unique_ptr
       break;
     case Schedule::Independent:
     case Schedule::Sweep:
-      throw Error("independent chunks and those of a sweep run through the pipeline");
+    case Schedule::Passes:
+      throw Error("independent chunks and those of a sweep run through the pipeline, and passes one by one");
   }
   return loop.GetFinished();
 }

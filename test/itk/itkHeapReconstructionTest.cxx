@@ -32,6 +32,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <sstream>
 
 namespace
@@ -361,9 +362,46 @@ TEST(HeapReconstruction, ABadStructuringElementIsNamed)
   opening->SetInput(MakeImage<Short3>(73));
   opening->SetKernel(Kernel3::Ball({ { 1, 1, 1 } }));
   opening->SetSpatialDimension(2);
-  EXPECT_NE(MessageOf(*opening), "") << "the element extends along an axis that is not spatial";
+  EXPECT_NE(MessageOf(*opening).find("HeapOpeningByReconstructionImageFilter"), std::string::npos)
+    << "the element extends along an axis that is not spatial";
   opening->SetSpatialDimension(3);
   EXPECT_EQ(MessageOf(*opening), "");
+}
+
+TEST(HeapReconstruction, OpeningTakesOneRadiusAndKeepsItsTime)
+{
+  const auto opening = itk::HeapOpeningByReconstructionImageFilter<Short3>::New();
+  opening->SetRadius(2);
+  EXPECT_EQ(opening->GetRadius(), (Short3::SizeType{ { 2, 2, 2 } }));
+  auto modified = opening->GetMTime();
+  opening->SetRadius(2);
+  opening->SetRadius(Short3::SizeType{ { 2, 2, 2 } });
+  opening->SetPreserveIntensities(false);
+  EXPECT_EQ(opening->GetMTime(), modified);
+  opening->SetKernel(Kernel3::Ball({ { 2, 2, 2 } }));
+  EXPECT_GT(opening->GetMTime(), modified);
+  modified = opening->GetMTime();
+  opening->SetKernel(Kernel3::Ball({ { 2, 2, 2 } }));
+  EXPECT_EQ(opening->GetMTime(), modified);
+  opening->SetRadius(2);
+  EXPECT_GT(opening->GetMTime(), modified) << "a box again";
+}
+
+TEST(HeapReconstruction, OpeningCountsItsImagesAndReportsEachStep)
+{
+  const auto image = MakeImage<Short3>(74);
+  const auto opening = itk::HeapOpeningByReconstructionImageFilter<Short3>::New();
+  opening->SetInput(image);
+  opening->PreserveIntensitiesOn();
+  opening->SetBackend(itk::ChunkwiseEnums::Backend::CPU);
+  std::set<float> seen;
+  opening->AddObserver(itk::ProgressEvent(), [&](const itk::EventObject &) { seen.insert(opening->GetProgress()); });
+  opening->Update();
+  EXPECT_GE(seen.size(), 3u);
+  const auto bytes = image->GetLargestPossibleRegion().GetNumberOfPixels() * sizeof(short);
+  EXPECT_GE(opening->GetLastReport().peakHost, 2 * bytes);
+  opening->SetHostMemoryBudget(bytes);
+  EXPECT_NE(MessageOf(*opening).find("opening by reconstruction needs"), std::string::npos);
 }
 
 TEST(HeapReconstruction, AbortLeavesTheFilterUsable)

@@ -3,9 +3,11 @@
 
 #include "chunkwiseFakeDevice.h"
 #include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseHighPassOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
+#include "chunkwiseSequenceOperation.h"
 #include "chunkwiseWienerOperation.h"
 
 using namespace chunkwise;
@@ -177,10 +179,10 @@ TEST_P(Conformance, DeviceHasTheKernelsOfTheHost)
 {
   const auto namesOf = [](const KernelRegistry & kernels) {
     std::vector<std::string> names = kernels.GetNames();
-    // What the host alone runs between the visits of Fixpoint.
+    // What the host alone runs of Fixpoint.
     const auto isOfTheHost = [](const std::string & name) {
       const std::string last = name.substr(name.rfind('.') + 1);
-      return last == "isopen" || last == "settle";
+      return last == "amend" || last == "isopen" || last == "settle";
     };
     names.erase(std::remove_if(names.begin(), names.end(), isOfTheHost), names.end());
     return names;
@@ -320,6 +322,29 @@ TEST_P(Conformance, DenoisingOfEveryKindInEveryMode)
       }
       means.strength = 1 + static_cast<double>(Below(random, 100));
       conformance.Compare<In, Out>(random, means, extent, RandomChunk(random, extent), random() % 2);
+    });
+  }
+}
+
+TEST_P(Conformance, CompositesOfEveryKindInEveryMode)
+{
+  std::mt19937      random(69);
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (const BoundaryMode mode : AllModes)
+  {
+    ForEachPairOfKinds([&](auto in, auto out) {
+      using In = decltype(in);
+      using Out = decltype(out);
+      const Coordinates extent = RandomExtent(random, 12);
+      HighPassOperation highPass;
+      highPass.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(random, mode, 3));
+      conformance.Compare<In, Out>(random, highPass, extent, RandomChunk(random, extent), false);
+      SequenceOperation sequence;
+      sequence.stages = { std::make_shared<MeanOperation>(RandomMean(random, mode, 2)),
+                          std::make_shared<SeparableOperation>(RandomSeparable(random, mode, 2)),
+                          std::make_shared<IdentityOperation>(),
+                          std::make_shared<MeanOperation>(RandomMean(random, mode, 2)) };
+      conformance.Compare<In, Out>(random, sequence, extent, RandomChunk(random, extent), false);
     });
   }
 }

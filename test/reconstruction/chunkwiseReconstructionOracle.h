@@ -121,7 +121,7 @@ Reconstruct(const ReconstructionOperation & operation, const Box & box, const st
 }
 
 /** Of each voxel, whether its plateau has no neighbour beyond it. A plateau of the lowest integer has none below it
- * that could mark it. */
+ * that could mark it; one that is all of its volume is what the operation says. */
 template <typename T>
 std::vector<bool>
 FindExtrema(const ReconstructionOperation & operation, const Box & box, const std::vector<T> & image)
@@ -155,6 +155,12 @@ FindExtrema(const ReconstructionOperation & operation, const Box & box, const st
         }
       });
     }
+    std::size_t volume = 1;
+    for (int a = 0; a < operation.spatialDimension; ++a)
+    {
+      volume *= static_cast<std::size_t>(box.Extent(a));
+    }
+    highest = plateau.size() == volume ? operation.flatIsExtremum : highest;
     for (const std::size_t at : plateau)
     {
       extremum[at] = highest;

@@ -4,6 +4,7 @@
 #include "chunkwiseReconstructionImages.h"
 #include "chunkwiseReconstructionOracle.h"
 #include "chunkwiseSpecialValues.h"
+#include "chunkwiseSpyControl.h"
 
 #include <atomic>
 #include <cmath>
@@ -179,6 +180,7 @@ RandomTrial(std::mt19937 & random, int largest)
   operation.result = static_cast<ReconstructionResult>(random() % 2);
   operation.extremum = 5;
   operation.elsewhere = 3;
+  operation.flatIsExtremum = random() % 2;
   if (operation.marker == ReconstructionMarker::NextBelow)
   {
     operation.result = ReconstructionResult::Extrema;
@@ -511,6 +513,155 @@ TEST(ReconstructionSettle, BordersOfTilesAreRight)
       ASSERT_EQ(state[at], atBorder ? expected[at] : t.marker[at]) << ToString(index) << " of trial " << trial;
       ++at;
     });
+  }
+}
+
+/** Each volume by itself, in however many chunks. */
+TEST_P(Reconstruction, FlatVolumesAreExtremaAsAsked)
+{
+  std::size_t most = 0;
+  for (const bool is : { true, false })
+  {
+    for (const int spatialDimension : { 2, 3 })
+    {
+      for (const std::uint8_t level : { 0, 9, 255 })
+      {
+        for (const bool erosion : { false, true })
+        {
+          FloodTrial<std::uint8_t> t;
+          t.box = Box::FromExtent({ { 60, 50, 4, 3, 1 } });
+          t.operation->marker = ReconstructionMarker::NextBelow;
+          t.operation->result = ReconstructionResult::Extrema;
+          t.operation->spatialDimension = spatialDimension;
+          t.operation->erosion = erosion;
+          t.operation->flatIsExtremum = is;
+          t.operation->extremum = 200;
+          t.operation->elsewhere = 100;
+          t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), level);
+          // The second volume along the fourth axis is not flat, at its last voxel.
+          t.mask[2 * t.mask.size() / 3 - 1] = level == 9 ? 10 : 9;
+          const Budgets budgets = MakeBudgets<std::uint8_t>(6000);
+          most = std::max(most, ExpectOracleInChunks(t, budgets));
+          t.ExpectOracle(t.Run(GetManager(), GetBackend(), Budgets()));
+        }
+      }
+    }
+  }
+  EXPECT_GT(most, 3u) << "no image was cut";
+}
+
+TEST(ReconstructionOperation, FlatIsInItsKey)
+{
+  ReconstructionOperation operation;
+  const std::string       key = operation.GetKey();
+  operation.flatIsExtremum = false;
+  EXPECT_NE(operation.GetKey(), key);
+}
+
+TEST(ReconstructionOperation, AMarkerBeyondTheMaskIsFound)
+{
+  const Box          box = Box::FromExtent({ { 7, 5, 3, 2, 1 } });
+  std::vector<float> marker(static_cast<std::size_t>(box.NumberOfVoxels()), 1.5f);
+  std::vector<float> mask(marker.size(), 1.5f);
+  const BufferView   from = DenseView(marker.data(), PixelKind::Float32, box);
+  const BufferView   limit = DenseView(mask.data(), PixelKind::Float32, box);
+  const Coordinates  index = { { 3, 4, 1, 1, 0 } };
+  At<float>(from, { { 0, 0, 0, 1, 0 } }) = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(FindMarkerBeyondMask(false, from, limit, box));
+  At<float>(from, index) = 2.25f;
+  EXPECT_FALSE(FindMarkerBeyondMask(true, from, limit, box));
+  const auto beyond = FindMarkerBeyondMask(false, from, limit, box);
+  ASSERT_TRUE(beyond);
+  EXPECT_EQ(beyond->index, index);
+  EXPECT_EQ(beyond->marker, "2.25");
+  EXPECT_EQ(beyond->mask, "1.5");
+  EXPECT_TRUE(FindMarkerBeyondMask(true, limit, from, box));
+  Box region = box;
+  region.upper[3] = 1;
+  EXPECT_FALSE(FindMarkerBeyondMask(false, from, limit, region));
+  EXPECT_THROW(FindMarkerBeyondMask(false, from, DenseView(mask.data(), PixelKind::Int32, box), box), ParameterError);
+}
+
+/** One call of the CPU's kernel from the marker, without what begins and ends a run. */
+template <typename T>
+void
+FloodOnce(const FloodTrial<T> & t, std::vector<T> & state, RunControl & control, unsigned int concurrency)
+{
+  const auto     threads = MakeThreadExecutor(concurrency);
+  const Kernel & kernel = *GetHostKernels().Find("reconstruction");
+  ChunkShape     shape;
+  shape.inputBox = shape.outputBox = shape.image = t.box;
+  shape.outputKind = PixelKindOf<T>();
+  shape.concurrency = static_cast<int>(concurrency);
+  std::vector<std::uint64_t> scratch(kernel.scratchBytes(*t.operation, shape) / 8 + 1);
+  KernelCall                 call;
+  call.operation = t.operation.get();
+  call.numberOfInputs = 2;
+  call.inputs[0] = DenseView(const_cast<T *>(t.marker.data()), PixelKindOf<T>(), t.box);
+  call.inputs[1] = DenseView(const_cast<T *>(t.mask.data()), PixelKindOf<T>(), t.box);
+  call.output = DenseView(state.data(), PixelKindOf<T>(), t.box);
+  call.writable = call.image = t.box;
+  call.scratch = scratch.data();
+  call.scratchBytes = scratch.size() * 8;
+  call.executor = threads.get();
+  call.control = &control;
+  kernel.run(call);
+}
+
+/** A marker whose values have far to go between voxels of a random mask. */
+FloodTrial<std::uint16_t>
+MakeLongFlood(const Coordinates & extent)
+{
+  std::mt19937              random(98);
+  FloodTrial<std::uint16_t> t;
+  t.box = Box::FromExtent(extent);
+  t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+  t.marker.assign(t.mask.size(), 0);
+  FillRandomly(random, t.mask, 1);
+  for (std::size_t i = 0; i < t.mask.size(); i += 5000)
+  {
+    t.marker[i] = t.mask[i];
+  }
+  return t;
+}
+
+TEST(ReconstructionKernel, ReportsItsProgressInManySteps)
+{
+  for (const Coordinates & extent : { Coordinates{ { 96, 96, 96, 1, 1 } },
+                                      Coordinates{ { 1000, 900, 1, 1, 1 } },
+                                      Coordinates{ { 90, 80, 7, 9, 1 } } })
+  {
+    const auto                 t = MakeLongFlood(extent);
+    std::vector<std::uint16_t> first;
+    for (const unsigned int concurrency : { 1u, 3u })
+    {
+      std::vector<std::uint16_t> state = t.marker;
+      SpyControl                 control;
+      FloodOnce(t, state, control, concurrency);
+      first = first.empty() ? state : first;
+      EXPECT_EQ(state, first);
+      EXPECT_EQ(control.GetVoxels(), t.box.NumberOfVoxels());
+      EXPECT_GE(control.CountSteps(), 36u) << ToString(extent);
+      EXPECT_GT(control.GetSmallestStep(), 0);
+    }
+  }
+}
+
+TEST(ReconstructionKernel, AStopIsSeenSoon)
+{
+  for (const Coordinates & extent : { Coordinates{ { 96, 96, 96, 1, 1 } }, Coordinates{ { 1000, 900, 1, 1, 1 } } })
+  {
+    const auto t = MakeLongFlood(extent);
+    for (const int percent : { 0, 5, 20, 40, 55, 65 })
+    {
+      std::vector<std::uint16_t> state = t.marker;
+      const std::int64_t         stopAt = t.box.NumberOfVoxels() * percent / 100;
+      SpyControl                 control(stopAt);
+      FloodOnce(t, state, control, 2);
+      EXPECT_GE(control.GetVoxels(), stopAt);
+      EXPECT_LT(control.GetVoxels(), stopAt + t.box.NumberOfVoxels() / 10) << ToString(extent) << " " << percent << "%";
+      EXPECT_EQ(state, t.marker) << "what was stopped is not stored";
+    }
   }
 }
 

@@ -101,6 +101,7 @@ RunOnDevice(Device & device, const Operation & operation, const std::vector<std:
   shape.inputBox = shape.outputBox = shape.image = box;
   shape.inputKinds[0] = shape.outputKind = PixelKind::UInt8;
   shape.numberOfInputs = 1;
+  shape.kernels = &device.GetKernels();
   KernelCall call;
   call.operation = &operation;
   call.inputs[0] = DenseView(device.Allocate(in.size()), PixelKind::UInt8, box);

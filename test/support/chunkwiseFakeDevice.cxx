@@ -433,6 +433,7 @@ FakeDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
     number = m_Calls["Launch"];
   }
   call.stream = stream;
+  call.kernels = &m_Kernels;
   static_cast<Stream *>(stream)->Enqueue([this, kernel, call, number, stream]() mutable {
     const std::unique_ptr<Executor> executor = MakeThreadExecutor(1);
     call.executor = executor.get();

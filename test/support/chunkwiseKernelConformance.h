@@ -73,6 +73,7 @@ public:
 
     Guarded inputBlock(*this, input.size() * sizeof(TIn));
     inputBlock.Fill(input.data());
+    shape.kernels = &m_Device.GetKernels();
     const std::size_t scratchBytes = ours->scratchBytes ? ours->scratchBytes(operation, shape) : 0;
     Guarded           scratchBlock(*this, scratchBytes);
     Guarded           outputBlock(*this, expected.size() * sizeof(TOut));
@@ -280,10 +281,10 @@ private:
     return call;
   }
 
-  static void
-  RunOnHost(const Kernel & kernel, const Operation & operation, const ChunkShape & shape, const void * input,
-            void * output)
+  void
+  RunOnHost(const Kernel & kernel, const Operation & operation, ChunkShape shape, const void * input, void * output)
   {
+    shape.kernels = &m_Reference;
     const std::size_t          bytes = kernel.scratchBytes ? kernel.scratchBytes(operation, shape) : 0;
     std::vector<unsigned char> scratch(bytes + 256);
     void *                     aligned = scratch.data();
@@ -295,6 +296,7 @@ private:
     call.scratchBytes = bytes;
     call.executor = executor.get();
     call.tables = &tables;
+    call.kernels = &m_Reference;
     kernel.run(call);
   }
 

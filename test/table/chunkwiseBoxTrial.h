@@ -23,9 +23,9 @@ RandomBox(std::mt19937 & random, int largestRadius, bool exactConstant)
 }
 
 /** The values of the window around `index`, as the boundary mode's name says. */
-template <typename T>
+template <typename T, typename TOperation>
 std::vector<T>
-WindowValues(const BufferView & image, const Coordinates & index, const BoxOperation & operation)
+WindowValues(const BufferView & image, const Coordinates & index, const TOperation & operation)
 {
   std::vector<T> values;
   Box            window{};

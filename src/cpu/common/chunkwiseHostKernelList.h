@@ -30,13 +30,9 @@ RegisterHostReconstruction(KernelRegistry & registry);
 void
 RegisterHostSettle(KernelRegistry & registry);
 void
-RegisterHostRange(KernelRegistry & registry);
-void
 RegisterHostSeparable(KernelRegistry & registry);
 void
 RegisterHostVariance(KernelRegistry & registry);
-void
-RegisterHostSequence(KernelRegistry & registry);
 void
 RegisterHostVaryingConvolution(KernelRegistry & registry);
 void

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCompositeOperation.h"
 #include "chunkwiseDevice.h"
 #include "chunkwiseHostKernelList.h"
 
@@ -11,6 +12,7 @@ GetHostKernels()
   // Never destroyed: runs may outlive static destruction in other threads.
   static const KernelRegistry & kernels = []() -> const KernelRegistry & {
     auto * const registry = new KernelRegistry;
+    RegisterCompositeKernels(*registry);
     RegisterHostDirectConvolution(*registry);
     RegisterHostFftConvolution(*registry);
     RegisterHostExtremum(*registry);
@@ -20,12 +22,10 @@ GetHostKernels()
     RegisterHostNonLocalMeans(*registry);
     RegisterHostRank(*registry);
     RegisterHostWiener(*registry);
-    RegisterHostRange(*registry);
     RegisterHostReconstruction(*registry);
     RegisterHostSettle(*registry);
     RegisterHostSeparable(*registry);
     RegisterHostVariance(*registry);
-    RegisterHostSequence(*registry);
     RegisterHostVaryingConvolution(*registry);
     RegisterHostLaplacian(*registry);
     RegisterHostHighPass(*registry);

@@ -4,6 +4,7 @@
 #include "chunkwiseCpuTeam.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseRunControls.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <atomic>
@@ -18,26 +19,6 @@ namespace chunkwise
 
 namespace
 {
-
-/** Lets a part stop early; a voxel is finished once all parts are. */
-class StopOnly : public RunControl
-{
-public:
-  explicit StopOnly(const RunControl * control)
-    : m_Control(control)
-  {}
-  bool
-  ShouldStop() const override
-  {
-    return m_Control && m_Control->ShouldStop();
-  }
-  void
-  AddFinishedVoxels(std::int64_t) override
-  {}
-
-private:
-  const RunControl * m_Control;
-};
 
 /** What a node contributes, and where. */
 struct NodePart
@@ -400,7 +381,8 @@ private:
   void
   RunPart(const NodePart & part, const AddedParts & added, Executor & executor, T * memory) const
   {
-    StopOnly control(m_Call.control);
+    // A voxel is finished once all parts are.
+    StopControl control(m_Call.control);
     if (control.ShouldStop())
     {
       return;

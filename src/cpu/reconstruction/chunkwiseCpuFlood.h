@@ -4,7 +4,7 @@
 
 #include "chunkwiseDescendingQueue.h"
 #include "chunkwiseExecutor.h"
-#include "chunkwiseOperation.h"
+#include "chunkwiseFloodProgress.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -207,11 +207,16 @@ public:
   bool
   Run(Executor & executor, RunControl * control, TLoad && load)
   {
-    m_Control = control;
+    FloodProgress progress(control, m_Grid.extent[0] * m_Grid.extent[1] * m_Grid.extent[2]);
+    m_Progress = &progress;
     executor.ParallelFor(static_cast<std::int64_t>(m_Parts.size()),
                          [&](std::int64_t i, unsigned int) { LoadPart(m_Parts[static_cast<std::size_t>(i)], load); });
     m_Stopped = false;
     executor.ParallelFor(m_Layout.threads, [&](std::int64_t t, unsigned int) { Serve(static_cast<int>(t)); });
+    if (!m_Stopped)
+    {
+      progress.Complete();
+    }
     return !m_Stopped;
   }
 
@@ -253,12 +258,13 @@ private:
   {
     DescendingQueue<TKey> queue;
     unsigned char *       flags;
+    std::int64_t          popped{ 0 }; ///< not reported yet
   };
 
   bool
   ShouldStop() const
   {
-    return m_Control && m_Control->ShouldStop();
+    return m_Progress->ShouldStop();
   }
 
   template <typename TLoad>
@@ -274,13 +280,25 @@ private:
     const auto last = [&](int a) {
       return a == axis ? part.lastLayer + (isLast ? m_Grid.frame[a] : 0) : m_Grid.extent[a] + m_Grid.frame[a];
     };
+    std::int64_t loaded = 0;
     for (std::int64_t z = first(2); z < last(2); ++z)
     {
       for (std::int64_t y = first(1); y < last(1); ++y)
       {
         load(y, z);
+        loaded += m_Grid.extent[0];
+        if (loaded >= FloodProgress::Step)
+        {
+          m_Progress->AddLoaded(loaded);
+          loaded = 0;
+          if (ShouldStop())
+          {
+            return;
+          }
+        }
       }
     }
+    m_Progress->AddLoaded(loaded);
   }
 
   void
@@ -538,12 +556,16 @@ private:
     const auto         size = static_cast<std::uint64_t>(part.end - part.begin);
     const auto         keyOf = [state](std::uint32_t number) { return state[number]; };
     std::uint32_t      number = 0;
-    std::uint32_t      popped = 0;
     while (worker.queue.Pop(number, keyOf))
     {
-      if ((++popped & 0xFFFF) == 0 && ShouldStop())
+      if (++worker.popped == FloodProgress::Step)
       {
-        return;
+        m_Progress->AddPopped(worker.popped);
+        worker.popped = 0;
+        if (ShouldStop())
+        {
+          return;
+        }
       }
       const TKey key = state[number];
       if (key != worker.queue.GetLevel())
@@ -659,16 +681,28 @@ private:
     const std::int64_t lastY = axis == 1 ? part.lastLayer : m_Grid.extent[1];
     const std::int64_t firstZ = axis == 2 ? part.firstLayer : 0;
     const std::int64_t lastZ = axis == 2 ? part.lastLayer : m_Grid.extent[2];
+    std::int64_t       swept = 0;
+    // Says what was swept, now and then; false once it is to stop.
+    const auto goesOn = [&] {
+      swept += m_Grid.extent[0];
+      if (swept < FloodProgress::Step)
+      {
+        return true;
+      }
+      m_Progress->AddSwept(swept);
+      swept = 0;
+      return !ShouldStop();
+    };
     for (std::int64_t z = firstZ; z < lastZ; ++z)
     {
       for (std::int64_t y = firstY; y < lastY; ++y)
       {
         const std::int64_t at = m_Grid.Offset(0, y, z);
         SweepRow<1>(m_State + at, m_Mask + at, part);
-      }
-      if (ShouldStop())
-      {
-        return;
+        if (!goesOn())
+        {
+          return;
+        }
       }
     }
     for (std::int64_t z = lastZ; z-- > firstZ;)
@@ -678,12 +712,13 @@ private:
         const std::int64_t at = m_Grid.Offset(0, y, z);
         SweepRow<-1>(m_State + at, m_Mask + at, part);
         FindSeeds(part, at, worker);
-      }
-      if (ShouldStop())
-      {
-        return;
+        if (!goesOn())
+        {
+          return;
+        }
       }
     }
+    m_Progress->AddSwept(swept);
   }
 
   const FloodGrid                 m_Grid;
@@ -695,7 +730,7 @@ private:
   TKey *                          m_State;
   TKey *                          m_Mask;
   char *                          m_Queues;
-  RunControl *                    m_Control{ nullptr };
+  FloodProgress *                 m_Progress{ nullptr }; ///< while it runs
   std::mutex                      m_Mutex;
   std::condition_variable         m_Changed;
   int                             m_Running{ 0 };

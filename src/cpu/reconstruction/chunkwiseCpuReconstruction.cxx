@@ -59,6 +59,10 @@ ForEachOutputRow(const KernelCall & call, TBody && body)
   const std::int64_t rows = n > 0 ? own.NumberOfVoxels() / n : 0;
   const std::int64_t rowsOfTask = std::max<std::int64_t>(1, (1 << 16) / std::max<std::int64_t>(n, 1));
   call.executor->ParallelFor((rows + rowsOfTask - 1) / rowsOfTask, [&](std::int64_t task, unsigned int) {
+    if (call.control && call.control->ShouldStop())
+    {
+      return;
+    }
     for (std::int64_t row = task * rowsOfTask; row < std::min(rows, (task + 1) * rowsOfTask); ++row)
     {
       Coordinates  index = own.lower;
@@ -181,6 +185,65 @@ Finish(const KernelCall & call)
   });
 }
 
+/** Whether the mask has one value in the volume of the call. */
+template <typename TPixel>
+bool
+IsFlat(const KernelCall & call)
+{
+  const BufferView & mask = call.inputs[call.numberOfInputs - 1];
+  const TPixel       first = *VoxelAt<TPixel>(mask, call.writable.lower);
+  const auto         differs = [&](const Coordinates & index) {
+    const TPixel * const row = VoxelAt<TPixel>(mask, index);
+    return std::any_of(row, row + call.writable.Extent(0), [first](TPixel voxel) { return !(voxel == first); });
+  };
+  // Most volumes show at once that they are not.
+  if (differs(call.writable.lower))
+  {
+    return false;
+  }
+  std::atomic<bool> isFlat{ true };
+  ForEachOutputRow(call, [&](const Coordinates & index, std::int64_t) {
+    if (isFlat.load(std::memory_order_relaxed) && differs(index))
+    {
+      isFlat = false;
+    }
+  });
+  return isFlat;
+}
+
+/** Whether a flat volume is an extremum is a matter of choice, and none of neighbours. */
+template <typename TPixel>
+void
+Amend(const KernelCall & call)
+{
+  const auto & operation = static_cast<const ReconstructionOperation &>(*call.operation);
+  if (operation.result != ReconstructionResult::Extrema || operation.marker != ReconstructionMarker::NextBelow)
+  {
+    return;
+  }
+  const ReconstructionRule<TPixel> rule(operation, call.image);
+  const TPixel                     value = operation.flatIsExtremum ? rule.extremum : rule.elsewhere;
+  Box                              positions = call.writable;
+  for (int a = 0; a < operation.spatialDimension; ++a)
+  {
+    positions.upper[a] = positions.lower[a] + 1;
+  }
+  ForEachRow(positions, [&](const Coordinates & position) {
+    KernelCall volume = call;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      volume.writable.lower[a] = position[a];
+      volume.writable.upper[a] = a < operation.spatialDimension ? call.writable.upper[a] : position[a] + 1;
+    }
+    if (IsFlat<TPixel>(volume))
+    {
+      ForEachOutputRow(volume, [&](const Coordinates & index, std::int64_t n) {
+        std::fill_n(static_cast<TPixel *>(call.output.data) + call.output.Offset(index), n, value);
+      });
+    }
+  });
+}
+
 /** One volume at a time, and its rows to and from the flood's keys. */
 template <typename TPixel>
 class VolumeRun
@@ -204,6 +267,10 @@ public:
     std::uint32_t sides = 0;
     ForEachRow(m_Volumes.positions, [&](Coordinates position) {
       // positions has one voxel along x.
+      if (m_Call.control && m_Call.control->ShouldStop())
+      {
+        return;
+      }
       Flood<Key> flood(m_Grid, m_Layout, m_Call.scratch);
       if (flood.Run(
             *m_Call.executor, m_Call.control, [&](std::int64_t y, std::int64_t z) { LoadRow(flood, position, y, z); }))
@@ -346,6 +413,10 @@ RegisterHostReconstruction(KernelRegistry & registry)
     DispatchPixelKind(call.output.kind, [&](auto pixel) { Finish<decltype(pixel)>(call); });
   };
   registry.Register("reconstruction.finish", voxelwise);
+  voxelwise.run = [](const KernelCall & call) {
+    DispatchPixelKind(call.output.kind, [&](auto pixel) { Amend<decltype(pixel)>(call); });
+  };
+  registry.Register("reconstruction.amend", voxelwise);
   voxelwise.run = [](const KernelCall & call) {
     if (DispatchPixelKind(call.output.kind, [&](auto pixel) { return IsOpen<decltype(pixel)>(call); }))
     {

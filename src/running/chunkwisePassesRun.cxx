@@ -1,0 +1,266 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwisePassesRun.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** The time of a stage in proportion to that of the others. */
+double
+WeightOf(const Operation & stage)
+{
+  return stage.GetSchedule() == Schedule::Independent ? 1 : 2;
+}
+
+/** Shows the caller one stage's progress as a part of the whole. */
+class StageMonitor : public Monitor
+{
+public:
+  StageMonitor(Monitor & whole, double & last, double begin, double end)
+    : m_Whole(whole)
+    , m_Last(last)
+    , m_Begin(begin)
+    , m_End(end)
+  {}
+  void
+  UpdateProgress(double fraction) override
+  {
+    const double sum = fraction >= 1 ? m_End : m_Begin + fraction * (m_End - m_Begin);
+    // A stage begins where the one before it ended.
+    if (sum > m_Last)
+    {
+      m_Last = sum;
+      m_Whole.UpdateProgress(sum);
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    return m_Whole.ShouldAbort();
+  }
+
+private:
+  Monitor &    m_Whole;
+  double &     m_Last;
+  const double m_Begin;
+  const double m_End;
+};
+
+/** Adds what an earlier stage reported to what the last one did. */
+void
+Merge(ExecutionReport & last, const ExecutionReport & earlier)
+{
+  last.peakDevice = std::max(last.peakDevice, earlier.peakDevice);
+  last.peakPinned = std::max(last.peakPinned, earlier.peakPinned);
+  last.peakHost = std::max(last.peakHost, earlier.peakHost);
+  last.bytesToDevice += earlier.bytesToDevice;
+  last.bytesToHost += earlier.bytesToHost;
+  last.retries += earlier.retries;
+  last.revisits += earlier.revisits;
+  last.revisitedVoxels += earlier.revisitedVoxels;
+  last.settled = last.settled || earlier.settled;
+  last.warnings.insert(last.warnings.begin(), earlier.warnings.begin(), earlier.warnings.end());
+}
+
+} // namespace
+
+PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request)
+  : m_Manager(manager)
+  , m_Request(request)
+  , m_Operation(static_cast<const PassesOperation &>(*request.operation))
+  , m_Stages(m_Operation.GetStages())
+  , m_LastReaders(m_Operation.GetLastReaders())
+  , m_Limit(manager.HostLimit(request))
+{
+  if (static_cast<int>(request.inputs.size()) != m_Operation.GetNumberOfInputs())
+  {
+    throw ParameterError("operation " + m_Operation.GetName() + " takes " +
+                         std::to_string(m_Operation.GetNumberOfInputs()) + " inputs, not " +
+                         std::to_string(request.inputs.size()));
+  }
+  std::vector<PixelKind> kinds;
+  for (const auto & input : request.inputs)
+  {
+    kinds.push_back(input.kind);
+  }
+  m_Operation.Validate(request.image.Extents());
+  m_Operation.CheckKinds(kinds, request.output.kind);
+  m_Boxes = m_Operation.GetStageBoxes(request.region, request.image);
+  m_Kinds = m_Operation.GetStageKinds(kinds[0], request.output.kind);
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < m_Stages.size() && !request.region.IsEmpty(); ++i)
+  {
+    const ExecutionRequest stage = MakeRequest(i);
+    m_Manager.CheckRequest(stage, m_Manager.MakePlannerRequest(stage, nullptr));
+    most = std::max(most, GetBytesDuring(i));
+  }
+  if (m_Limit && most > m_Limit)
+  {
+    throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(most) +
+                        " bytes of host memory for the images between its stages, more than the budget of " +
+                        std::to_string(m_Limit) + " bytes",
+                      most,
+                      m_Limit);
+  }
+}
+
+std::size_t
+PassesRun::GetBytes(std::size_t stage) const
+{
+  return IsLast(stage) || m_Boxes[stage].IsEmpty()
+           ? 0
+           : Arena::SizeOfBlock(DenseView(nullptr, m_Kinds[stage], m_Boxes[stage]).NumberOfBytes());
+}
+
+std::size_t
+PassesRun::GetBytesDuring(std::size_t stage) const
+{
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i <= stage; ++i)
+  {
+    bytes += m_LastReaders[i] >= stage ? GetBytes(i) : 0;
+  }
+  return bytes;
+}
+
+ExecutionRequest
+PassesRun::MakeRequest(std::size_t stage) const
+{
+  ExecutionRequest request = m_Request;
+  request.operation = m_Stages[stage].operation;
+  request.inputs.clear();
+  for (const int input : m_Stages[stage].inputs)
+  {
+    const auto from = static_cast<std::size_t>(input < 0 ? Stage::Input(input) : input);
+    request.inputs.push_back(input < 0 ? m_Request.inputs.at(from) : DenseView(nullptr, m_Kinds[from], m_Boxes[from]));
+  }
+  request.region = m_Boxes[stage];
+  if (!IsLast(stage))
+  {
+    request.output = DenseView(nullptr, m_Kinds[stage], m_Boxes[stage]);
+  }
+  if (m_Limit)
+  {
+    // 0 would be no limit.
+    request.budgets.host = std::max<std::size_t>(m_Limit - std::min(m_Limit, GetBytesDuring(stage)), 1);
+  }
+  return request;
+}
+
+ArenaBlock
+PassesRun::Hold(std::size_t stage, Monitor * monitor)
+{
+  const std::size_t bytes = GetBytes(stage);
+  if (bytes == 0)
+  {
+    return ArenaBlock();
+  }
+  Arena & memory = m_Manager.host;
+  if (m_Limit && memory.GetBytesHeld() + bytes > m_Limit)
+  {
+    memory.Trim();
+  }
+  for (;;)
+  {
+    try
+    {
+      return ArenaBlock(memory, bytes);
+    }
+    catch (const BudgetError &)
+    {
+      if (bytes > memory.GetBudget())
+      {
+        throw;
+      }
+    }
+    if (monitor && monitor->ShouldAbort())
+    {
+      throw Aborted();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+ExecutionReport
+PassesRun::Execute(const ExecuteFunction & execute, Monitor * monitor)
+{
+  std::vector<double> ends;
+  double              sum = 0;
+  for (const Stage & stage : m_Stages)
+  {
+    ends.push_back(sum += WeightOf(*stage.operation));
+  }
+  std::vector<ArenaBlock> images(m_Stages.size());
+  ExecutionReport         report;
+  double                  progress = -1;
+  if (m_Request.region.IsEmpty())
+  {
+    if (monitor)
+    {
+      monitor->UpdateProgress(1.0);
+    }
+    report.backend = "cpu";
+    return report;
+  }
+  for (std::size_t i = 0; i < m_Stages.size(); ++i)
+  {
+    images[i] = Hold(i, monitor);
+    ExecutionRequest request = MakeRequest(i);
+    for (std::size_t k = 0; k < m_Stages[i].inputs.size(); ++k)
+    {
+      const int input = m_Stages[i].inputs[k];
+      if (input >= 0)
+      {
+        request.inputs[k].data = images[static_cast<std::size_t>(input)].Get();
+      }
+    }
+    if (!IsLast(i))
+    {
+      request.output.data = images[i].Get();
+    }
+    std::unique_ptr<StageMonitor> part;
+    if (monitor)
+    {
+      part = std::make_unique<StageMonitor>(*monitor, progress, i > 0 ? ends[i - 1] / sum : 0.0, ends[i] / sum);
+    }
+    try
+    {
+      ExecutionReport ofStage = execute(request, part.get());
+      Merge(ofStage, report);
+      report = std::move(ofStage);
+    }
+    catch (const BudgetError & error)
+    {
+      const std::size_t held = GetBytesDuring(i);
+      // Devices have budgets of their own.
+      if (!m_Limit || error.budget != request.budgets.host || held == 0)
+      {
+        throw;
+      }
+      throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(error.needed + held) +
+                          " bytes of host memory, " + std::to_string(held) +
+                          " of them for the images between its stages, more than the budget of " +
+                          std::to_string(m_Limit) + " bytes",
+                        error.needed + held,
+                        m_Limit);
+    }
+    for (std::size_t k = 0; k <= i; ++k)
+    {
+      if (m_LastReaders[k] <= i)
+      {
+        images[k].Reset();
+      }
+    }
+  }
+  return report;
+}
+
+} // namespace chunkwise
