@@ -44,7 +44,11 @@ AdviseHugePages(const BufferView & view)
 } // namespace
 
 struct Manager::Impl : ManagerState
-{};
+{
+  /** What an operation without an output gives goes to `total`; of others that is nullptr. */
+  ExecutionReport
+  Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total);
+};
 
 Manager::Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone, const KernelRegistry * hostKernels)
   : m_Impl(new Impl)
@@ -121,16 +125,39 @@ Manager::GetBudgets() const
 ExecutionReport
 Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
 {
+  return m_Impl->Execute(request, monitor, nullptr);
+}
+
+SideData
+Manager::Summarise(const ExecutionRequest & request, Monitor * monitor, ExecutionReport * report)
+{
+  SideData        total;
+  ExecutionReport ofRun = m_Impl->Execute(request, monitor, &total);
+  if (report)
+  {
+    *report = std::move(ofRun);
+  }
+  return total;
+}
+
+ExecutionReport
+Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total)
+{
   if (!request.operation)
   {
     throw ParameterError("the request has no operation");
   }
+  if (request.operation->HasOutput() == (total != nullptr))
+  {
+    throw ParameterError("operation " + request.operation->GetName() +
+                         (total ? " has an output: it is executed" : " has no output: it is summarised"));
+  }
   ExecutionReport report;
   std::string     reason;
-  auto            used = m_Impl->SelectDevices(request, reason);
+  auto            used = SelectDevices(request, reason);
   PlannerRequest  plannerRequest =
-    m_Impl->MakePlannerRequest(request, used.empty() ? nullptr : &m_Impl->devices[used[0]]->device->GetKernels());
-  m_Impl->CheckRequest(request, plannerRequest);
+    MakePlannerRequest(request, used.empty() ? nullptr : &devices[used[0]]->device->GetKernels());
+  CheckRequest(request, plannerRequest);
   {
     std::vector<PixelKind> kinds;
     for (const auto & input : request.inputs)
@@ -148,7 +175,7 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   {
     try
     {
-      report.plan = m_Impl->MakeDevicePlan(request, plannerRequest, used, report.warnings);
+      report.plan = MakeDevicePlan(request, plannerRequest, used, report.warnings);
     }
     catch (const Error & error)
     {
@@ -162,27 +189,31 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   }
   if (used.empty())
   {
-    report.plan = m_Impl->MakeHostPlan(request, plannerRequest);
+    report.plan = MakeHostPlan(request, plannerRequest);
   }
 
-  RunContext context(request, plannerRequest, *m_Impl->hostKernels);
+  RunContext context(request, plannerRequest, *hostKernels);
   context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
-  if (request.operation->GetSchedule() == Schedule::TwoPass)
+  if (request.operation->GetSchedule() == Schedule::TwoPass && request.operation->HasOutput())
   {
     context.totalVoxels *= 2;
   }
   for (const std::size_t index : used)
   {
-    report.deviceNames.push_back(m_Impl->devices[index]->device->GetDescription().name);
+    report.deviceNames.push_back(devices[index]->device->GetDescription().name);
   }
-  if (!request.region.IsEmpty())
+  if (!request.region.IsEmpty() && request.operation->HasOutput())
   {
     AdviseHugePages(request.output);
   }
-  m_Impl->host.ResetPeak();
-  ExecutePlan(*m_Impl, context, report.plan, used, monitor, report);
+  host.ResetPeak();
+  ExecutePlan(*this, context, report.plan, used, monitor, report);
+  if (total)
+  {
+    *total = std::move(context.total);
+  }
 
-  report.peakHost = m_Impl->host.GetPeak();
+  report.peakHost = host.GetPeak();
   report.bytesToDevice = static_cast<double>(context.bytesToDevice);
   report.bytesToHost = static_cast<double>(context.bytesToHost);
   report.retries = context.retries;
@@ -194,7 +225,7 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   {
     devicesWorked = devicesWorked || chunks > 0;
   }
-  const std::string deviceBackend = used.empty() ? "" : m_Impl->devices[used[0]]->device->GetDescription().backend;
+  const std::string deviceBackend = used.empty() ? "" : devices[used[0]]->device->GetDescription().backend;
   report.backend = devicesWorked ? deviceBackend + (report.chunksOnHost ? "+cpu" : "") : "cpu";
   return report;
 }
