@@ -32,9 +32,15 @@ PrintStatistics(const Arguments & arguments)
   sink->SetNumberOfStreamDivisions(arguments.divisions ? arguments.divisions
                                                        : static_cast<unsigned int>(1 + (bytes >> 26)));
   sink->Update();
+  // Throws if there are no numbers, before anything is printed.
+  const double mean = sink->GetMean();
   std::cout << std::setprecision(std::numeric_limits<double>::max_digits10) << "sum: " << sink->GetSum()
-            << "\nmean: " << sink->GetMean() << "\nminimum: " << static_cast<Print>(sink->GetMinimum())
+            << "\nmean: " << mean << "\nminimum: " << static_cast<Print>(sink->GetMinimum())
             << "\nmaximum: " << static_cast<Print>(sink->GetMaximum()) << "\n";
+  if (sink->GetNumberOfNaNs() > 0)
+  {
+    std::cout << "not numbers: " << sink->GetNumberOfNaNs() << "\n";
+  }
 }
 
 } // namespace command

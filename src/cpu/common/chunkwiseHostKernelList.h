@@ -32,6 +32,10 @@ RegisterHostSettle(KernelRegistry & registry);
 void
 RegisterHostRange(KernelRegistry & registry);
 void
+RegisterHostStatistics(KernelRegistry & registry);
+void
+RegisterHostHistogram(KernelRegistry & registry);
+void
 RegisterHostSeparable(KernelRegistry & registry);
 void
 RegisterHostVariance(KernelRegistry & registry);
