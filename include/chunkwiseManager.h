@@ -35,7 +35,7 @@ struct ExecutionRequest
   /** The part of each input that the host holds. It contains `region` grown by the halo and cut at the image; along an
    * axis where windows wrap around the image it is whole. */
   std::vector<BufferView> inputs;
-  /** Must contain `region`, and not overlap the inputs' memory. */
+  /** Must contain `region`, and not overlap the inputs' memory. Not used by Summarise. */
   BufferView output{};
   Box        image{};
   Box        region{};
@@ -125,7 +125,12 @@ public:
   ExecutionReport
   Execute(const ExecutionRequest & request, Monitor * monitor = nullptr);
 
-  /** The plan that Execute would follow. */
+  /** What an operation without an output (TwoPass) says of request.region: the total of its chunks' summaries. As
+   * Execute in everything else; `report`, if not nullptr, is what that would return. */
+  SideData
+  Summarise(const ExecutionRequest & request, Monitor * monitor = nullptr, ExecutionReport * report = nullptr);
+
+  /** The plan that Execute, or Summarise, would follow. */
   Plan
   MakePlanFor(const ExecutionRequest & request);
 

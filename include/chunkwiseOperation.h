@@ -94,12 +94,25 @@ public:
   virtual SideData
   GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
 
+  /** TwoPass: false if the operation has summaries alone (statistics). Its run is Manager::Summarise and ends after the
+   * first pass. */
+  virtual bool
+  HasOutput() const
+  {
+    return true;
+  }
+
   // TwoPass: kernels "name.summarise" (input -> summary) and "name" (input, solution -> output).
+  /** Without an output the same for every box. */
   virtual std::size_t
   GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
   /** One solution per chunk from all summaries, in the plan's order. Runs once, on the host. */
   virtual std::vector<SideData>
   Solve(const std::vector<Box> & chunks, const std::vector<SideData> & summaries) const;
+  /** Without an output, in place of Solve: adds a chunk's summary to the total, which begins as zeros. The order must
+   * not matter: summaries come as chunks end, and none is kept. */
+  virtual void
+  MergeSummary(SideData & total, const SideData & summary) const;
 
   // Fixpoint: the output image is a state that kernels change until nothing more changes.
   //
@@ -162,7 +175,8 @@ struct KernelCall
   /** The kernel writes every voxel of output.box and nothing else. Kernels "name.advance" and "name.summarise" have no
    * output, only its kind. */
   BufferView output;
-  /** Fixpoint: the output also holds the chunk's halo, of which the kernel changes only this box. */
+  /** The chunk. Fixpoint: the output also holds the chunk's halo, of which the kernel changes only this box. TwoPass:
+   * what the first kernel summarises. */
   Box writable;
   /** The largest possible region: boundaries are here, at [0, image.upper). */
   Box image;

@@ -38,6 +38,8 @@ struct PlannerRequest
   PixelKind inputKinds[MaxInputs]{};
   int       numberOfInputs{ 1 };
   PixelKind outputKind{ PixelKind::UInt8 };
+  /** False: chunks are read and nothing is written. */
+  bool hasOutput{ true };
   /** Scratch bytes of a chunk (empty: none), and its traffic of device memory (empty: input + output). */
   std::function<std::size_t(const ChunkShape &)>         scratchBytes;
   std::function<double(const ChunkShape &)>              cost;

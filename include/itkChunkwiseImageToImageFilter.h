@@ -6,8 +6,10 @@
 #include "itkChunkwiseEnums.h"
 #include "itkChunkwiseImageRegionSplitter.h"
 #include "itkChunkwiseMacro.h"
+#include "itkChunkwiseMonitor.h"
 #include "itkImageToImageFilter.h"
 
+#include <array>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -137,8 +139,9 @@ public:
   MakePlan(const OutputImageRegionType & region);
 
   /** What the filter computes on an image of this extent (axes that the image lacks: 1), after its parameters have been
-   * checked as for an update: for what runs it as a part of something else. */
-  std::shared_ptr<const chunkwise::Operation>
+   * checked as for an update: for what runs it as a part of something else. Throws if that depends on the input's
+   * voxels. */
+  virtual std::shared_ptr<const chunkwise::Operation>
   GetOperation(const chunkwise::Coordinates & imageExtent) const
   {
     this->VerifyPreconditions();
@@ -179,6 +182,14 @@ protected:
   void
   VerifyOperation() const;
 
+  /** For a parameter that the whole input gives: calls compute(manager, request, monitor) with a request of it in which
+   * only the operation's parameters matter. The input must have been requested whole. The monitor obeys abort and
+   * reports no progress. What it throws is thrown as by GenerateData. Nothing is called while neither the input nor the
+   * filter has changed since the last time. */
+  template <typename TCompute>
+  void
+  ComputeFromWholeInput(TCompute && compute);
+
   void
   VerifyPreconditions() const override;
   void
@@ -199,6 +210,14 @@ private:
   chunkwise::ExecutionRequest
   MakeRequest(std::shared_ptr<const chunkwise::Operation> operation) const;
 
+  /** Calls run() and throws what it throws as ITK's exceptions. */
+  template <typename TRun>
+  void
+  RunForItk(ChunkwiseMonitor & monitor, TRun && run);
+
+  /** The state of an input and of this filter. */
+  using StateType = std::array<ModifiedTimeType, 3>;
+
   BackendEnum                m_Backend{ BackendEnum::Auto };
   std::vector<int>           m_Devices;
   SizeValueType              m_DeviceMemoryBudget{ 0 };
@@ -207,6 +226,8 @@ private:
   bool                       m_HostTakesChunks{ false };
   chunkwise::ExecutionReport m_LastReport;
   std::string                m_LastWarning;
+  /** When ComputeFromWholeInput has computed. */
+  StateType m_ComputedState{};
 };
 } // namespace itk
 

@@ -6,7 +6,6 @@
 #include "itkChunkwiseExecutor.h"
 #include "itkChunkwiseGeometry.h"
 #include "itkChunkwiseImageToImageFilter.h"
-#include "itkChunkwiseMonitor.h"
 
 #include <set>
 
@@ -175,6 +174,62 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInp
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+template <typename TRun>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::RunForItk(ChunkwiseMonitor & monitor, TRun && run)
+{
+  try
+  {
+    run();
+  }
+  catch (const chunkwise::Aborted &)
+  {
+    monitor.RethrowObserverException();
+    ProcessAborted aborted(__FILE__, __LINE__);
+    aborted.SetLocation(ITK_LOCATION);
+    aborted.SetDescription("AbortGenerateData was set");
+    throw aborted;
+  }
+  catch (const chunkwise::Error & error)
+  {
+    itkExceptionMacro(<< error.what());
+  }
+  monitor.RethrowObserverException();
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+template <typename TCompute>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ComputeFromWholeInput(TCompute && compute)
+{
+  const InputImageType * input = this->GetInput();
+  const StateType        state{ { this->GetMTime(), input->GetMTime(), input->GetUpdateMTime() } };
+  if (state == m_ComputedState)
+  {
+    return;
+  }
+
+  /** The run that follows is the one whose progress is reported. */
+  class Silent : public ChunkwiseMonitor
+  {
+  public:
+    using ChunkwiseMonitor::ChunkwiseMonitor;
+    void
+    UpdateProgress(double) override
+    {}
+  } monitor(*this);
+  ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
+  this->RunForItk(monitor, [&] {
+    chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(this->GetImageBox().Extents()));
+    request.inputs.push_back(this->GetInputView(0));
+    request.region = request.image;
+    request.executor = &executor;
+    compute(this->GetManager(), request, monitor);
+  });
+  m_ComputedState = state;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateData()
 {
@@ -192,8 +247,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
 
   ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
   ChunkwiseMonitor  monitor(*this);
-  try
-  {
+  this->RunForItk(monitor, [&] {
     chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(this->GetImageBox().Extents()));
     for (int i = 0; i < request.operation->GetNumberOfInputs(); ++i)
     {
@@ -205,20 +259,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
     request.region = region;
     request.executor = &executor;
     m_LastReport = this->GetManager().Execute(request, &monitor);
-  }
-  catch (const chunkwise::Aborted &)
-  {
-    monitor.RethrowObserverException();
-    ProcessAborted aborted(__FILE__, __LINE__);
-    aborted.SetLocation(ITK_LOCATION);
-    aborted.SetDescription("AbortGenerateData was set");
-    throw aborted;
-  }
-  catch (const chunkwise::Error & error)
-  {
-    itkExceptionMacro(<< error.what());
-  }
-  monitor.RethrowObserverException();
+  });
 
   std::string warning;
   for (const std::string & line : m_LastReport.warnings)

@@ -2,41 +2,42 @@
 #ifndef itkChunkwiseStatisticsImageSink_h
 #define itkChunkwiseStatisticsImageSink_h
 
-#include "chunkwiseExactSum.h"
+#include "chunkwiseStatistics.h"
 #include "itkChunkwiseMacro.h"
 #include "itkImageSink.h"
-#include "itkNumericTraits.h"
 
 #include <mutex>
 
 namespace itk
 {
 /** \class ChunkwiseStatisticsImageSink
- * \brief The sum, minimum and maximum of an image of any size, read piece by piece.
+ * \brief The sum, mean, variance, minimum and maximum of an image of any size, read piece by piece.
  *
  * Update() pulls the image through the pipeline in NumberOfStreamDivisions pieces and keeps none of them. It runs on
- * the CPU: that reads memory faster than a device could be fed.
+ * the CPU: that reads memory faster than a device could be fed. SetAbortGenerateData ends it within a piece, with
+ * itk::ProcessAborted.
  *
  * \par Boundary
  * None.
  *
  * \par Types
- * itk::Image of 8- to 64-bit integers, float or double. The sum is that of the exact numbers, rounded once to double.
- * NaN and infinities give what addition gives; NaN is neither a minimum nor a maximum, and an image of nothing else has
- * a minimum above its maximum.
+ * itk::Image of 8- to 64-bit integers, float or double. NaN is counted and else skipped. The sum is that of the exact
+ * numbers, rounded once to double; the variance, which is the mean square deviation from the mean (over n, not over n -
+ * 1 as itk::StatisticsImageFilter has it), is rounded once too: see chunkwise::ImageStatistics. An infinity makes the
+ * sum that infinity, or NaN where there are both, and the variance NaN. An image without numbers, empty or of nothing
+ * but NaN, has the sum 0, and no other value: they throw.
  *
  * \par Memory
- * 32 KiB a thread, and the piece that the pipeline makes.
+ * 4 KiB a thread, and the piece that the pipeline makes.
  *
  * \par Streaming
- * Requests the pieces one after the other.
+ * Requests the pieces one after the other. An image with an empty axis requests nothing.
  *
  * \par Determinism
  * The same bits for every number of divisions and of threads.
  *
  * \par Source
- * Sums in a bin for each exponent: J. Demmel, Y. Hida, "Accurate and efficient floating point summation", SIAM J. Sci.
- * Comput. 25(4), 2003.
+ * Sums as long integers: U. W. Kulisch, "Very fast and exact accumulation of products", Computing 91, 2011.
  *
  * \sa StatisticsImageFilter MinimumMaximumImageFilter
  * \ingroup Chunkwise
@@ -70,39 +71,46 @@ public:
     return Superclass::GetNumberOfStreamDivisions();
   }
 
-  /** Of the last update. */
-  double
-  GetSum() const
-  {
-    return m_Sum;
-  }
-  double
-  GetMean() const
-  {
-    return m_Sum / static_cast<double>(m_Count);
-  }
-  PixelType
-  GetMinimum() const
-  {
-    return m_Minimum;
-  }
-  PixelType
-  GetMaximum() const
-  {
-    return m_Maximum;
-  }
+  // Of the last update.
+
+  /** Voxels that are numbers: all but NaN. */
   SizeValueType
   GetCount() const
   {
-    return m_Count;
+    return static_cast<SizeValueType>(m_Statistics.GetCount());
   }
+  SizeValueType
+  GetNumberOfNaNs() const
+  {
+    return static_cast<SizeValueType>(m_Statistics.GetNumberOfNaNs());
+  }
+  double
+  GetSum() const
+  {
+    return m_Statistics.GetSum();
+  }
+  /** Throws itk::ExceptionObject if there are no numbers, as those that follow do. */
+  double
+  GetMean() const;
+  double
+  GetVariance() const;
+  double
+  GetStandardDeviation() const;
+  PixelType
+  GetMinimum() const;
+  PixelType
+  GetMaximum() const;
 
 protected:
   ChunkwiseStatisticsImageSink() = default;
   ~ChunkwiseStatisticsImageSink() override = default;
 
+  unsigned int
+  GetNumberOfInputRequestedRegions() override;
   void
   BeforeStreamedGenerateData() override;
+  void
+  StreamedGenerateData(unsigned int inputRequestedRegionNumber) override;
   void
   ThreadedStreamedGenerateData(const RegionType & region) override;
   void
@@ -111,12 +119,14 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  std::mutex          m_Mutex;
-  chunkwise::ExactSum m_Exact;
-  double              m_Sum{ 0 };
-  PixelType           m_Minimum{ NumericTraits<PixelType>::max() };
-  PixelType           m_Maximum{ NumericTraits<PixelType>::NonpositiveMin() };
-  SizeValueType       m_Count{ 0 };
+  /** What the statistics have, or why they have not, as ITK says it. */
+  template <typename TGet>
+  auto
+  Get(TGet && get) const -> decltype(get(std::declval<const chunkwise::ImageStatistics &>()));
+
+  std::mutex                       m_Mutex;
+  chunkwise::StatisticsAccumulator m_Total{ chunkwise::PixelKindOf<PixelType>() };
+  chunkwise::ImageStatistics       m_Statistics{ chunkwise::PixelKindOf<PixelType>() };
 };
 } // namespace itk
 

@@ -2,73 +2,140 @@
 #ifndef itkChunkwiseStatisticsImageSink_hxx
 #define itkChunkwiseStatisticsImageSink_hxx
 
+#include "chunkwiseError.h"
+#include "itkChunkwiseGeometry.h"
 #include "itkChunkwiseStatisticsImageSink.h"
-#include "itkImageScanlineConstIterator.h"
-
-#include <algorithm>
-#include <type_traits>
 
 namespace itk
 {
+
+template <typename TInputImage>
+template <typename TGet>
+auto
+ChunkwiseStatisticsImageSink<TInputImage>::Get(TGet && get) const
+  -> decltype(get(std::declval<const chunkwise::ImageStatistics &>()))
+{
+  try
+  {
+    return get(m_Statistics);
+  }
+  catch (const chunkwise::Error & error)
+  {
+    itkExceptionMacro(<< error.what());
+  }
+}
+
+template <typename TInputImage>
+double
+ChunkwiseStatisticsImageSink<TInputImage>::GetMean() const
+{
+  return this->Get([](const chunkwise::ImageStatistics & statistics) { return statistics.GetMean(); });
+}
+
+template <typename TInputImage>
+double
+ChunkwiseStatisticsImageSink<TInputImage>::GetVariance() const
+{
+  return this->Get([](const chunkwise::ImageStatistics & statistics) { return statistics.GetVariance(); });
+}
+
+template <typename TInputImage>
+double
+ChunkwiseStatisticsImageSink<TInputImage>::GetStandardDeviation() const
+{
+  return this->Get([](const chunkwise::ImageStatistics & statistics) { return statistics.GetStandardDeviation(); });
+}
+
+template <typename TInputImage>
+auto
+ChunkwiseStatisticsImageSink<TInputImage>::GetMinimum() const -> PixelType
+{
+  return this->Get(
+    [](const chunkwise::ImageStatistics & statistics) { return statistics.GetMinimum().template As<PixelType>(); });
+}
+
+template <typename TInputImage>
+auto
+ChunkwiseStatisticsImageSink<TInputImage>::GetMaximum() const -> PixelType
+{
+  return this->Get(
+    [](const chunkwise::ImageStatistics & statistics) { return statistics.GetMaximum().template As<PixelType>(); });
+}
+
+template <typename TInputImage>
+unsigned int
+ChunkwiseStatisticsImageSink<TInputImage>::GetNumberOfInputRequestedRegions()
+{
+  // Nothing is read of an image without voxels: what divides regions does not end there.
+  return this->GetInput()->GetLargestPossibleRegion().GetNumberOfPixels() == 0
+           ? 0
+           : Superclass::GetNumberOfInputRequestedRegions();
+}
 
 template <typename TInputImage>
 void
 ChunkwiseStatisticsImageSink<TInputImage>::BeforeStreamedGenerateData()
 {
   Superclass::BeforeStreamedGenerateData();
-  m_Exact = chunkwise::ExactSum();
-  m_Minimum = NumericTraits<PixelType>::max();
-  m_Maximum = NumericTraits<PixelType>::NonpositiveMin();
-  m_Count = 0;
+  m_Total.Reset();
+  m_Statistics = m_Total.Get();
+}
+
+template <typename TInputImage>
+void
+ChunkwiseStatisticsImageSink<TInputImage>::StreamedGenerateData(unsigned int inputRequestedRegionNumber)
+{
+  Superclass::StreamedGenerateData(inputRequestedRegionNumber);
+  if (this->GetAbortGenerateData())
+  {
+    ProcessAborted aborted(__FILE__, __LINE__);
+    aborted.SetLocation(ITK_LOCATION);
+    aborted.SetDescription("AbortGenerateData was set");
+    throw aborted;
+  }
 }
 
 template <typename TInputImage>
 void
 ChunkwiseStatisticsImageSink<TInputImage>::ThreadedStreamedGenerateData(const RegionType & region)
 {
-  chunkwise::ExactSum exact;
-  PixelType           minimum = NumericTraits<PixelType>::max();
-  PixelType           maximum = NumericTraits<PixelType>::NonpositiveMin();
-  for (ImageScanlineConstIterator<TInputImage> it(this->GetInput(), region); !it.IsAtEnd(); it.NextLine())
+  class Control : public chunkwise::RunControl
   {
-    // The halves of 64-bit integers of a line add up without overflow.
-    std::int64_t  high = 0;
-    std::uint64_t low = 0;
-    for (; !it.IsAtEndOfLine(); ++it)
+  public:
+    explicit Control(const Self & sink)
+      : m_Sink(sink)
+    {}
+    bool
+    ShouldStop() const override
     {
-      const PixelType value = it.Get();
-      minimum = value < minimum ? value : minimum;
-      maximum = value > maximum ? value : maximum;
-      if constexpr (!std::is_integral<PixelType>::value)
-      {
-        exact.Add(static_cast<double>(value));
-      }
-      else if constexpr (sizeof(PixelType) == 8)
-      {
-        high += static_cast<std::int64_t>(value >> 32);
-        low += static_cast<std::uint64_t>(value) & 0xFFFFFFFF;
-      }
-      else
-      {
-        high += static_cast<std::int64_t>(value);
-      }
+      return m_Sink.GetAbortGenerateData();
     }
-    if constexpr (std::is_integral<PixelType>::value)
-    {
-      // Parts of 32 bits are exact as doubles.
-      const double       factor = sizeof(PixelType) == 8 ? 4294967296.0 : 1.0;
-      const std::int64_t upper = high >> 32;
-      exact.Add(static_cast<double>(upper) * 4294967296.0 * factor);
-      exact.Add(static_cast<double>(high - upper * (std::int64_t{ 1 } << 32)) * factor);
-      exact.Add(static_cast<double>(low >> 32) * 4294967296.0);
-      exact.Add(static_cast<double>(low & 0xFFFFFFFF));
-    }
+    void
+    AddFinishedVoxels(std::int64_t) override
+    {}
+
+  private:
+    const Self & m_Sink;
+  } control(*this);
+
+  const TInputImage & input = *this->GetInput();
+  const auto          origin = input.GetLargestPossibleRegion().GetIndex();
+  // The engine only reads its inputs; its views serve both directions.
+  const chunkwise::BufferView      view = chunkwise::DenseView(const_cast<PixelType *>(input.GetBufferPointer()),
+                                                          chunkwise::PixelKindOf<PixelType>(),
+                                                          ChunkwiseBoxFromRegion(input.GetBufferedRegion(), origin));
+  chunkwise::StatisticsAccumulator part(view.kind);
+  try
+  {
+    part.Add(view, ChunkwiseBoxFromRegion(region, origin), nullptr, &control);
+  }
+  catch (const chunkwise::Aborted &)
+  {
+    // Who waits for all threads says so.
+    return;
   }
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  m_Exact.Add(exact);
-  m_Minimum = std::min(m_Minimum, minimum);
-  m_Maximum = std::max(m_Maximum, maximum);
-  m_Count += region.GetNumberOfPixels();
+  m_Total.Add(part);
 }
 
 template <typename TInputImage>
@@ -76,7 +143,7 @@ void
 ChunkwiseStatisticsImageSink<TInputImage>::AfterStreamedGenerateData()
 {
   Superclass::AfterStreamedGenerateData();
-  m_Sum = m_Exact.Get();
+  m_Statistics = m_Total.Get();
 }
 
 template <typename TInputImage>
@@ -84,10 +151,16 @@ void
 ChunkwiseStatisticsImageSink<TInputImage>::PrintSelf(std::ostream & os, Indent indent) const
 {
   Superclass::PrintSelf(os, indent);
-  os << indent << "Sum: " << m_Sum << std::endl;
-  os << indent << "Minimum: " << static_cast<typename NumericTraits<PixelType>::PrintType>(m_Minimum) << std::endl;
-  os << indent << "Maximum: " << static_cast<typename NumericTraits<PixelType>::PrintType>(m_Maximum) << std::endl;
-  os << indent << "Count: " << m_Count << std::endl;
+  using PrintType = typename NumericTraits<PixelType>::PrintType;
+  os << indent << "Count: " << this->GetCount() << std::endl;
+  os << indent << "NumberOfNaNs: " << this->GetNumberOfNaNs() << std::endl;
+  os << indent << "Sum: " << this->GetSum() << std::endl;
+  if (this->GetCount() > 0)
+  {
+    os << indent << "Variance: " << this->GetVariance() << std::endl;
+    os << indent << "Minimum: " << static_cast<PrintType>(this->GetMinimum()) << std::endl;
+    os << indent << "Maximum: " << static_cast<PrintType>(this->GetMaximum()) << std::endl;
+  }
 }
 
 } // namespace itk

@@ -11,7 +11,7 @@ namespace itk
  *
  * The histogram has NumberOfBins bins of equal width over the range; voxels outside the range count in its first or
  * last bin. The range is the same for the whole image: by default that of the pixel type for 8- and 16-bit integers;
- * for other types it must be set.
+ * for other types it must be set, or AutomaticRange be turned on, which takes it from the whole input.
  *
  * \par Boundary
  * Renormalized (the default): of the voxels that are both in the window and in the image. In every other boundary
@@ -27,7 +27,8 @@ namespace itk
  * voxels, or more than 256 bins, take up to 128 MiB on a device beside it.
  *
  * \par Streaming
- * Requests the output's requested region padded by the radius, and cut at the image.
+ * Requests the output's requested region padded by the radius, and cut at the image. With AutomaticRange the whole
+ * input, whatever of the output is requested, so that all parts have one range.
  *
  * \par Determinism
  * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
@@ -64,6 +65,16 @@ public:
   itkGetConstMacro(RangeMinimum, double);
   itkGetConstMacro(RangeMaximum, double);
 
+  /** Whether an update takes the range from the whole input: from its least finite value to its largest, which so falls
+   * into the last bin; of 8- and 16-bit integers that of the pixel type. RangeMinimum and RangeMaximum are then those
+   * of the last update. Default: off. */
+  itkSetMacro(AutomaticRange, bool);
+  itkGetConstMacro(AutomaticRange, bool);
+  itkBooleanMacro(AutomaticRange);
+
+  std::shared_ptr<const chunkwise::Operation>
+  GetOperation(const chunkwise::Coordinates & imageExtent) const override;
+
 protected:
   RenormalizedEntropyImageFilter();
   ~RenormalizedEntropyImageFilter() override = default;
@@ -73,12 +84,17 @@ protected:
   void
   VerifyPreconditions() const override;
   void
+  GenerateInputRequestedRegion() override;
+  void
+  GenerateData() override;
+  void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
   int    m_NumberOfBins{ 256 };
   double m_RangeMinimum{ 0.0 };
   double m_RangeMaximum{ 0.0 };
+  bool   m_AutomaticRange{ false };
 };
 } // namespace itk
 

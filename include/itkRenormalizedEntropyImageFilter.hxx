@@ -3,6 +3,7 @@
 #define itkRenormalizedEntropyImageFilter_hxx
 
 #include "chunkwiseEntropyOperation.h"
+#include "chunkwiseStatistics.h"
 #include "itkRenormalizedEntropyImageFilter.h"
 
 #include <limits>
@@ -21,7 +22,54 @@ RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::MakeOperation(
   operation->bins = m_NumberOfBins;
   operation->lower = m_RangeMinimum;
   operation->upper = m_RangeMaximum;
+  if (m_AutomaticRange && !(m_RangeMinimum < m_RangeMaximum))
+  {
+    // Before the input is there.
+    operation->lower = 0.0;
+    operation->upper = 1.0;
+  }
   return operation;
+}
+
+template <typename TInputImage, typename TOutputImage>
+std::shared_ptr<const chunkwise::Operation>
+RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::GetOperation(
+  const chunkwise::Coordinates & imageExtent) const
+{
+  if (m_AutomaticRange)
+  {
+    itkExceptionMacro(
+      "AutomaticRange: on, but as a part of something else the filter has no input to take a range from");
+  }
+  return Superclass::GetOperation(imageExtent);
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::GenerateInputRequestedRegion()
+{
+  Superclass::GenerateInputRequestedRegion();
+
+  auto * input = const_cast<TInputImage *>(this->GetInput());
+  if (m_AutomaticRange && input)
+  {
+    input->SetRequestedRegionToLargestPossibleRegion();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::GenerateData()
+{
+  if (m_AutomaticRange && this->GetOutput()->GetRequestedRegion().GetNumberOfPixels() > 0)
+  {
+    this->ComputeFromWholeInput([this](auto & manager, const auto & request, auto & monitor) {
+      const auto range = chunkwise::ComputeEntropyRange(manager, request, m_NumberOfBins, &monitor);
+      m_RangeMinimum = range.lower;
+      m_RangeMaximum = range.upper;
+    });
+  }
+  Superclass::GenerateData();
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -58,9 +106,10 @@ RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::VerifyPreconditions()
     itkExceptionMacro("NumberOfBins: " << m_NumberOfBins << " is not from 2 to "
                                        << chunkwise::EntropyOperation::LargestBins);
   }
-  if (!(m_RangeMinimum < m_RangeMaximum))
+  if (!m_AutomaticRange && !(m_RangeMinimum < m_RangeMaximum))
   {
-    itkExceptionMacro("Range: from " << m_RangeMinimum << " to " << m_RangeMaximum << " is empty or was not set");
+    itkExceptionMacro("Range: from " << m_RangeMinimum << " to " << m_RangeMaximum
+                                     << " is empty or was not set, nor AutomaticRange turned on");
   }
 }
 
@@ -71,6 +120,7 @@ RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostrea
   Superclass::PrintSelf(os, indent);
   os << indent << "NumberOfBins: " << m_NumberOfBins << std::endl;
   os << indent << "Range: " << m_RangeMinimum << " to " << m_RangeMaximum << std::endl;
+  os << indent << "AutomaticRange: " << (m_AutomaticRange ? "On" : "Off") << std::endl;
 }
 
 } // namespace itk

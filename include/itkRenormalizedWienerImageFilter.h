@@ -11,9 +11,8 @@ namespace itk
  * part of the box inside the image.
  *
  * With m the mean and v the variance of the window of (2 radius[a] + 1) voxels along each spatial axis a, the output at
- * a voxel x is m + max(v - NoiseVariance, 0) / max(v, NoiseVariance) (x - m). Where the noise is not known, the mean of
- * the local variances is a common estimate: that of the output of RenormalizedVarianceImageFilter with the same radius,
- * by ChunkwiseStatisticsImageSink.
+ * a voxel x is m + max(v - NoiseVariance, 0) / max(v, NoiseVariance) (x - m). Where the noise is not known,
+ * EstimateNoiseVariance takes the mean of the local variances over the whole input, as scipy.signal.wiener does.
  *
  * \par Boundary
  * Renormalized (the default): the statistics of the voxels that are both in the window and in the image. In every other
@@ -29,7 +28,8 @@ namespace itk
  * double).
  *
  * \par Streaming
- * Requests the output's requested region padded by the radius, and cut at the image.
+ * Requests the output's requested region padded by the radius, and cut at the image. With EstimateNoiseVariance the
+ * whole input, whatever of the output is requested, so that all parts have one estimate.
  *
  * \par Determinism
  * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
@@ -56,9 +56,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedWienerImageFilter);
 
-  /** The variance of the noise. It must be set. */
+  /** The variance of the noise. It must be set, or EstimateNoiseVariance be turned on. */
   itkSetMacro(NoiseVariance, double);
   itkGetConstMacro(NoiseVariance, double);
+
+  /** Whether an update takes the variance of the noise from the whole input: the mean of the local variances that are
+   * not NaN, summed up exactly. NoiseVariance is then that of the last update. Default: off. */
+  itkSetMacro(EstimateNoiseVariance, bool);
+  itkGetConstMacro(EstimateNoiseVariance, bool);
+  itkBooleanMacro(EstimateNoiseVariance);
+
+  std::shared_ptr<const chunkwise::Operation>
+  GetOperation(const chunkwise::Coordinates & imageExtent) const override;
 
 protected:
   RenormalizedWienerImageFilter() = default;
@@ -69,11 +78,16 @@ protected:
   void
   VerifyPreconditions() const override;
   void
+  GenerateInputRequestedRegion() override;
+  void
+  GenerateData() override;
+  void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
   /** Negative: not set. */
   double m_NoiseVariance{ -1.0 };
+  bool   m_EstimateNoiseVariance{ false };
 };
 } // namespace itk
 

@@ -4,6 +4,7 @@
 
 #include "itkRenormalizedWienerImageFilter.h"
 
+#include "chunkwiseStatistics.h"
 #include "chunkwiseWienerOperation.h"
 
 #include <cmath>
@@ -19,8 +20,47 @@ RenormalizedWienerImageFilter<TInputImage, TOutputImage>::MakeOperation(
   auto operation = std::make_shared<chunkwise::WienerOperation>();
   operation->radius = this->GetWindowRadius(imageExtent);
   operation->boundary = this->GetWindowBoundary();
-  operation->noise = m_NoiseVariance;
+  // Not known before the input is there.
+  operation->noise = m_EstimateNoiseVariance && m_NoiseVariance < 0.0 ? 0.0 : m_NoiseVariance;
   return operation;
+}
+
+template <typename TInputImage, typename TOutputImage>
+std::shared_ptr<const chunkwise::Operation>
+RenormalizedWienerImageFilter<TInputImage, TOutputImage>::GetOperation(const chunkwise::Coordinates & imageExtent) const
+{
+  if (m_EstimateNoiseVariance)
+  {
+    itkExceptionMacro(
+      "EstimateNoiseVariance: on, but as a part of something else the filter has no input to take an estimate from");
+  }
+  return Superclass::GetOperation(imageExtent);
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+RenormalizedWienerImageFilter<TInputImage, TOutputImage>::GenerateInputRequestedRegion()
+{
+  Superclass::GenerateInputRequestedRegion();
+
+  auto * input = const_cast<TInputImage *>(this->GetInput());
+  if (m_EstimateNoiseVariance && input)
+  {
+    input->SetRequestedRegionToLargestPossibleRegion();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+RenormalizedWienerImageFilter<TInputImage, TOutputImage>::GenerateData()
+{
+  if (m_EstimateNoiseVariance && this->GetOutput()->GetRequestedRegion().GetNumberOfPixels() > 0)
+  {
+    this->ComputeFromWholeInput([this](auto & manager, const auto & request, auto & monitor) {
+      m_NoiseVariance = chunkwise::ComputeWienerNoise(manager, request, &monitor);
+    });
+  }
+  Superclass::GenerateData();
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -29,9 +69,11 @@ RenormalizedWienerImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() 
 {
   Superclass::VerifyPreconditions();
 
-  if (!(m_NoiseVariance >= 0.0 && std::isfinite(m_NoiseVariance)))
+  if (!m_EstimateNoiseVariance && !(m_NoiseVariance >= 0.0 && std::isfinite(m_NoiseVariance)))
   {
-    itkExceptionMacro("NoiseVariance: " << m_NoiseVariance << " is not a variance, or it was not set");
+    itkExceptionMacro(
+      "NoiseVariance: " << m_NoiseVariance
+                        << " is not a variance, or it was not set, nor EstimateNoiseVariance turned on");
   }
 }
 
@@ -41,6 +83,7 @@ RenormalizedWienerImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream
 {
   Superclass::PrintSelf(os, indent);
   os << indent << "NoiseVariance: " << m_NoiseVariance << std::endl;
+  os << indent << "EstimateNoiseVariance: " << (m_EstimateNoiseVariance ? "On" : "Off") << std::endl;
 }
 
 } // namespace itk

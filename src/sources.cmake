@@ -3,7 +3,7 @@
 # The only lists of the sources below src/, by room. The CUDA module compiles operations and arithmetic once more, since
 # it links to no library.
 set(Chunkwise_OPERATION_SRCS
-  arithmetic/chunkwiseExactSum.cxx
+  arithmetic/chunkwiseExactDigits.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
   operations/chunkwiseCompositeOperation.cxx
   operations/chunkwiseConvolutionOperation.cxx
@@ -24,6 +24,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseReconstructionOperation.cxx
   operations/chunkwiseSequenceOperation.cxx
   operations/chunkwiseStagedOperation.cxx
+  operations/chunkwiseStatisticsOperation.cxx
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseSummedAreaTableOperation.cxx
   operations/chunkwiseTypes.cxx
@@ -64,6 +65,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseRunContext.cxx
   running/chunkwiseSchedules.cxx
   running/chunkwiseStagedTransfer.cxx
+  running/chunkwiseStatistics.cxx
   running/chunkwiseTwoPassSchedule.cxx
 )
 set(Chunkwise_ITK_SRCS
@@ -97,6 +99,8 @@ set(Chunkwise_CPU_SRCS
   cpu/rank/chunkwiseCpuRankTiles.cxx
   cpu/reconstruction/chunkwiseCpuReconstruction.cxx
   cpu/reconstruction/chunkwiseCpuSettle.cxx
+  cpu/statistics/chunkwiseCpuHistogram.cxx
+  cpu/statistics/chunkwiseCpuStatistics.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx
   cpu/table/chunkwiseCpuTableBaseline.cxx
@@ -128,4 +132,4 @@ set(Chunkwise_BOUNDED_SRCS
 )
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
 set(Chunkwise_PRIVATE_FOLDERS arithmetic operations running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table
-  cpu/reconstruction)
+  cpu/reconstruction cpu/statistics)

@@ -46,6 +46,10 @@ RegisterCudaConvolution(KernelRegistry & registry);
 void
 RegisterCudaSummedAreaTable(KernelRegistry & registry);
 void
+RegisterCudaStatistics(KernelRegistry & registry);
+void
+RegisterCudaHistogram(KernelRegistry & registry);
+void
 RegisterCudaBoxStatistic(KernelRegistry & registry);
 
 /** Throws DeviceError if a call of the runtime failed. */

@@ -42,6 +42,8 @@ public:
     RegisterCudaConvolution(m_Kernels);
     RegisterCudaSummedAreaTable(m_Kernels);
     RegisterCudaBoxStatistic(m_Kernels);
+    RegisterCudaStatistics(m_Kernels);
+    RegisterCudaHistogram(m_Kernels);
     for (int index = 0; index < count; ++index)
     {
       m_Devices.push_back(std::make_shared<CudaDevice>(index, m_Kernels));

@@ -57,6 +57,12 @@ Operation::Solve(const std::vector<Box> &, const std::vector<SideData> & summari
   return summaries;
 }
 
+void
+Operation::MergeSummary(SideData &, const SideData &) const
+{
+  throw Error("operation " + GetName() + " cannot add up its summaries");
+}
+
 double
 Operation::GetPatience() const
 {

@@ -128,6 +128,13 @@ CandidateExtents(std::int64_t whole, double ratio)
   }
 }
 
+/** Bytes that a chunk writes for each voxel. */
+std::size_t
+OutputPixelSize(const PlannerRequest & request)
+{
+  return request.hasOutput ? PixelSize(request.outputKind) : 0;
+}
+
 struct Candidate
 {
   AxisCut      cuts[MaxDimension];
@@ -221,7 +228,7 @@ public:
     }
     const double buffers = m_Request.inPlace ? 0
                                              : inputVoxels * m_InputVoxelBytes +
-                                                 outputVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
+                                                 outputVoxels * static_cast<double>(OutputPixelSize(m_Request));
     if (!m_Request.oneAtATime && chunks < static_cast<double>(m_Request.devices.size()))
     {
       return;
@@ -264,14 +271,14 @@ public:
     {
       c.inputBytes += RoundUp(static_cast<std::size_t>(inputVoxels) * PixelSize(m_Request.inputKinds[i]));
     }
-    c.outputBytes = RoundUp(static_cast<std::size_t>(outputVoxels) * PixelSize(m_Request.outputKind));
+    c.outputBytes = RoundUp(static_cast<std::size_t>(outputVoxels) * OutputPixelSize(m_Request));
 
     double regionVoxels = 1;
     for (int a = 0; a < MaxDimension; ++a)
     {
       regionVoxels *= static_cast<double>(m_Request.region.Extent(a));
     }
-    c.bytesOut = regionVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
+    c.bytesOut = regionVoxels * static_cast<double>(OutputPixelSize(m_Request));
     const double pieces = PiecesPerChunk(cuts) * chunks;
 
     bool      scratchKnown = false;
@@ -330,7 +337,7 @@ public:
         c.scratchBytes = m_Request.scratchBytes ? RoundUp(m_Request.scratchBytes(shape)) : 0;
         const double traffic = m_Request.cost ? m_Request.cost(shape)
                                               : inputVoxels * m_InputVoxelBytes +
-                                                  outputVoxels * static_cast<double>(PixelSize(m_Request.outputKind));
+                                                  outputVoxels * static_cast<double>(OutputPixelSize(m_Request));
         kernelSeconds = traffic * chunks / m_MemoryRate;
         scratchKnown = true;
       }

@@ -44,6 +44,10 @@ public:
     {
       Enqueue(step, Find(step.kernel));
       LetGo();
+      if (step.reportsVoxels)
+      {
+        m_Context.AddFinishedVoxels(step.chunk.outputBox.NumberOfVoxels());
+      }
     }
     catch (const DeviceError & error)
     {

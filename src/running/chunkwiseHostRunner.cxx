@@ -35,7 +35,7 @@ public:
         : 0;
     const ArenaBlock scratch = HoldHostScratch(m_Context, m_Memory, bytes, m_MemoryLimit);
     KernelCall       call = m_Context.MakeHostCall(step.chunk, m_Executor, m_Tables);
-    call.control = &m_Control;
+    call.control = step.reportsVoxels ? static_cast<RunControl *>(&m_Context) : &m_Control;
     if (!step.writesOutput)
     {
       call.OmitOutput();

@@ -72,8 +72,9 @@ IsMadeOfPasses(const ExecutionRequest & request)
 
 struct Manager::Impl : ManagerState
 {
+  /** What an operation without an output gives goes to `total`; of others that is nullptr. */
   ExecutionReport
-  Execute(const ExecutionRequest & request, Monitor * monitor);
+  Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total);
   Plan
   MakePlanFor(const ExecutionRequest & request);
 };
@@ -162,10 +163,10 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   }
   if (!inPasses)
   {
-    return m_Impl->Execute(request, monitor);
+    return m_Impl->Execute(request, monitor, nullptr);
   }
   return PassesRun(*m_Impl, request)
-    .Execute([this](const auto & stage, Monitor * ofStage) { return m_Impl->Execute(stage, ofStage); }, monitor);
+    .Execute([this](const auto & stage, Monitor * ofStage) { return m_Impl->Execute(stage, ofStage, nullptr); }, monitor);
 }
 
 Plan
@@ -188,9 +189,35 @@ Manager::MakePlanFor(const ExecutionRequest & request)
   return largest;
 }
 
-ExecutionReport
-Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor)
+SideData
+Manager::Summarise(const ExecutionRequest & request, Monitor * monitor, ExecutionReport * report)
 {
+  if (!request.operation)
+  {
+    throw ParameterError("the request has no operation");
+  }
+  std::shared_lock<std::shared_timed_mutex> beside(m_Impl->hostTurn, std::defer_lock);
+  if (GetBudgets().host)
+  {
+    Await(beside, monitor);
+  }
+  SideData        total;
+  ExecutionReport ofRun = m_Impl->Execute(request, monitor, &total);
+  if (report)
+  {
+    *report = std::move(ofRun);
+  }
+  return total;
+}
+
+ExecutionReport
+Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total)
+{
+  if (request.operation->HasOutput() == (total != nullptr))
+  {
+    throw ParameterError("operation " + request.operation->GetName() +
+                         (total ? " has an output: it is executed" : " has no output: it is summarised"));
+  }
   ExecutionReport report;
   std::string     reason;
   auto            used = SelectDevices(request, reason);
@@ -233,7 +260,7 @@ Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor)
 
   RunContext context(request, plannerRequest, *hostKernels);
   context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
-  if (request.operation->GetSchedule() == Schedule::TwoPass)
+  if (request.operation->GetSchedule() == Schedule::TwoPass && request.operation->HasOutput())
   {
     context.totalVoxels *= 2;
   }
@@ -246,12 +273,16 @@ Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor)
   {
     report.deviceNames.push_back(devices[index]->device->GetDescription().name);
   }
-  if (!request.region.IsEmpty())
+  if (!request.region.IsEmpty() && request.operation->HasOutput())
   {
     AdviseHugePages(request.output);
   }
   host.ResetPeak();
   ExecutePlan(*this, context, report.plan, used, monitor, report);
+  if (total)
+  {
+    *total = std::move(context.total);
+  }
 
   report.peakHost = host.GetPeak();
   report.bytesToDevice = static_cast<double>(context.bytesToDevice);

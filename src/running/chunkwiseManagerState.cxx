@@ -20,6 +20,8 @@ namespace
 constexpr std::size_t DefaultPinnedBudget = std::size_t{ 256 } << 20;
 /** Room for what the arena rounds up: carries, summaries, solutions, flags. */
 constexpr std::size_t SideDataPadding = 2048;
+/** Scratch of the host, where no budget says more or less, for an operation without an output. */
+constexpr std::size_t SummaryScratch = std::size_t{ 256 } << 20;
 /** What a visit to where chunks of a Fixpoint meet takes. */
 constexpr double SecondsOfVisit = 3e-3;
 
@@ -85,6 +87,13 @@ AddAdvance(PlannerRequest & p, const std::shared_ptr<const Operation> & operatio
       static_cast<double>(shape.outputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(shape.outputKind));
     return (own ? own(shape) : pass(shape) + output) + (advance.cost ? advance.cost(*operation, shape) : pass(shape));
   };
+}
+
+/** The kernel without which a device cannot run the operation. */
+std::string
+MainKernelOf(const Operation & operation)
+{
+  return operation.HasOutput() ? operation.GetName() : operation.GetName() + ".summarise";
 }
 
 /** The box that the host must hold of an input. */
@@ -174,7 +183,7 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
     return selected;
   }
   reason = whyNone;
-  const std::string name = request.operation->GetName();
+  const std::string name = MainKernelOf(*request.operation);
   for (const int index : request.devices)
   {
     if (index < 0 || static_cast<std::size_t>(index) >= devices.size())
@@ -208,7 +217,7 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
   if (request.operation->GetSchedule() == Schedule::Sweep && selected.size() > 1)
   {
     const bool canShare = std::all_of(selected.begin(), selected.end(), [&](std::size_t i) {
-      return devices[i]->device->GetKernels().Find(name + ".advance") != nullptr;
+      return devices[i]->device->GetKernels().Find(request.operation->GetName() + ".advance") != nullptr;
     });
     selected.resize(canShare ? selected.size() : 1);
   }
@@ -259,7 +268,8 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
       throw ParameterError("the input's voxels must be contiguous along x");
     }
   }
-  if (!request.output.box.Contains(request.region) || request.output.stride[0] != 1)
+  const bool hasOutput = request.operation->HasOutput();
+  if (hasOutput && (!request.output.box.Contains(request.region) || request.output.stride[0] != 1))
   {
     throw ParameterError("the output holds " + ToString(request.output.box) + ", but " + ToString(request.region) +
                          " is needed, contiguous along x");
@@ -282,6 +292,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     p.inputKinds[i] = request.inputs[static_cast<std::size_t>(i)].kind;
   }
   p.outputKind = request.output.kind;
+  p.hasOutput = request.operation->HasOutput();
   const std::shared_ptr<const Operation> operation = request.operation;
   p.roundChunk = [operation](const Coordinates & extent) { return operation->RoundChunk(extent); };
   if (operation->GetSchedule() == Schedule::Sweep)
@@ -304,7 +315,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   {
     p.fixedBytes = SideDataPadding;
   }
-  const Kernel * kernel = kernels ? kernels->Find(operation->GetName()) : nullptr;
+  const Kernel * kernel = kernels ? kernels->Find(MainKernelOf(*operation)) : nullptr;
   if (operation->GetSchedule() == Schedule::Fixpoint)
   {
     // A later visit holds inputs and state with their halo, on the host where they lie; the first one has more buffers,
@@ -361,6 +372,20 @@ ManagerState::MakeHostPlan(const ExecutionRequest & request, PlannerRequest & pl
     plannerRequest = MakePlannerRequest(request, hostKernels);
     plannerRequest.inPlace = true;
     plannerRequest.concurrency = static_cast<int>(GetExecutor(request).GetConcurrency());
+    if (!limit && !request.operation->HasOutput())
+    {
+      // Who reads an image only does not expect that another one of its size is made on the way.
+      try
+      {
+        device.memory = SummaryScratch;
+        plannerRequest.devices.assign(1, device);
+        return MakePlan(plannerRequest);
+      }
+      catch (const BudgetError &)
+      {
+        device.memory = static_cast<std::size_t>(-1);
+      }
+    }
     plannerRequest.devices.assign(1, device);
     return MakePlan(plannerRequest);
   }

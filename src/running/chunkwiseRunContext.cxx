@@ -126,7 +126,10 @@ RunContext::MakeHostCall(const Chunk & chunk, Executor & executor, DeviceTables 
   {
     call.inputs[i] = request.inputs[static_cast<std::size_t>(i)];
   }
-  call.output = SubView(request.output, chunk.outputBox);
+  if (request.operation->HasOutput())
+  {
+    call.output = SubView(request.output, chunk.outputBox);
+  }
   call.writable = chunk.outputBox;
   call.image = request.image;
   call.executor = &executor;

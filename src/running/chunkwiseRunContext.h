@@ -149,6 +149,8 @@ public:
   std::atomic<int>          settled{ 0 };
   /** Fixpoint: what there is memory for. */
   std::int64_t mostVoxelsOfVisit{ INT64_MAX };
+  /** Of an operation without an output: where the chunks' summaries are added up. */
+  SideData total;
   /** TwoPass: the chunks can be halved if memory fails. */
   bool chunksCanShrink{ false };
   /** Fixpoint: a visit failed whose neighbours may not know what it has changed. */

@@ -24,6 +24,8 @@ public:
     bool             writesOutput{ true };
     /** Fixpoint: the output is read with the chunk's halo before it is written. */
     std::uint32_t * changedSides{ nullptr };
+    /** The runner reports the chunk's voxels as finished, on the host while the kernel goes on. */
+    bool reportsVoxels{ false };
   };
 
   virtual ~ChunkRunner();

@@ -7,10 +7,10 @@ namespace chunkwise
 namespace
 {
 
-/** One pass over all chunks in any order. */
-template <typename TWork>
+/** One pass over all chunks in any order: work(runner, chunk) by the runners, then finish(chunk) one at a time. */
+template <typename TWork, typename TFinish>
 void
-Pass(RunContext & context, const Plan & plan, TaskLoop & loop, TWork && work)
+Pass(const Plan & plan, TaskLoop & loop, TWork && work, TFinish && finish)
 {
   std::vector<std::size_t> open;
   for (std::size_t i = plan.chunks.size(); i-- > 0;)
@@ -31,10 +31,37 @@ Pass(RunContext & context, const Plan & plan, TaskLoop & loop, TWork && work)
     work,
     [&](std::size_t task) {
       ++finished;
-      context.AddFinishedVoxels(plan.chunks[task].outputBox.NumberOfVoxels());
+      finish(task);
     },
     [&](std::size_t task) { open.push_back(task); },
     [&] { return finished == plan.chunks.size(); });
+}
+
+/** The first pass alone, of an operation without an output: summaries are added up as they come. */
+void
+RunSummarise(RunContext & context, const Plan & plan, TaskLoop & loop)
+{
+  const Operation &     operation = *context.request.operation;
+  const std::size_t     bytes = operation.GetSummaryBytes(context.request.region, context.inputKinds, PixelKind::UInt8);
+  std::vector<SideData> summaries(plan.chunks.size());
+  context.total.assign(bytes, 0);
+  Pass(
+    plan,
+    loop,
+    [&](ChunkRunner & runner, std::size_t task) {
+      summaries[task].resize(bytes);
+      ChunkRunner::Step step;
+      step.kernel = operation.GetName() + ".summarise";
+      step.chunk = plan.chunks[task];
+      step.sideOut = &summaries[task];
+      step.writesOutput = false;
+      step.reportsVoxels = true;
+      runner.Run(step);
+    },
+    [&](std::size_t task) {
+      operation.MergeSummary(context.total, summaries[task]);
+      summaries[task] = SideData();
+    });
 }
 
 } // namespace
@@ -42,7 +69,15 @@ Pass(RunContext & context, const Plan & plan, TaskLoop & loop, TWork && work)
 void
 RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop)
 {
-  const Operation &     operation = *context.request.operation;
+  const Operation & operation = *context.request.operation;
+  if (!operation.HasOutput())
+  {
+    RunSummarise(context, plan, loop);
+    return;
+  }
+  const auto addFinishedVoxels = [&](std::size_t task) {
+    context.AddFinishedVoxels(plan.chunks[task].outputBox.NumberOfVoxels());
+  };
   const std::string     name = operation.GetName();
   std::vector<SideData> summaries(plan.chunks.size());
   std::vector<Box>      boxes;
@@ -51,18 +86,26 @@ RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop)
     boxes.push_back(plan.chunks[i].outputBox);
     summaries[i].resize(operation.GetSummaryBytes(boxes[i], context.inputKinds, context.request.output.kind));
   }
-  Pass(context, plan, loop, [&](ChunkRunner & runner, std::size_t task) {
-    runner.Run({ name + ".summarise", plan.chunks[task], nullptr, &summaries[task], false, nullptr });
-  });
+  Pass(
+    plan,
+    loop,
+    [&](ChunkRunner & runner, std::size_t task) {
+      runner.Run({ name + ".summarise", plan.chunks[task], nullptr, &summaries[task], false, nullptr });
+    },
+    addFinishedVoxels);
   const std::vector<SideData> solutions = operation.Solve(boxes, summaries);
   if (solutions.size() != plan.chunks.size())
   {
     throw Error("operation " + name + " solved " + std::to_string(solutions.size()) + " of " +
                 std::to_string(plan.chunks.size()) + " chunks");
   }
-  Pass(context, plan, loop, [&](ChunkRunner & runner, std::size_t task) {
-    runner.Run({ name, plan.chunks[task], &solutions[task], nullptr, true, nullptr });
-  });
+  Pass(
+    plan,
+    loop,
+    [&](ChunkRunner & runner, std::size_t task) {
+      runner.Run({ name, plan.chunks[task], &solutions[task], nullptr, true, nullptr });
+    },
+    addFinishedVoxels);
 }
 
 } // namespace chunkwise

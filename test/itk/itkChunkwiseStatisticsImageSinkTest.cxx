@@ -2,55 +2,50 @@
 #include "itkChunkwiseStatisticsImageSink.h"
 
 #include "itkChunkwiseTestImages.h"
+#include "itkCommand.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <sstream>
+
+namespace itk
+{
+
+/** Aborts once a quarter is done. */
+class ChunkwiseAbortingCommand : public Command
+{
+public:
+  using Self = ChunkwiseAbortingCommand;
+  using Pointer = SmartPointer<Self>;
+  itkNewMacro(Self);
+
+  ProcessObject * sink{ nullptr };
+  float           last{ 0 };
+
+  void
+  Execute(Object *, const EventObject &) override
+  {
+    last = sink->GetProgress();
+    if (last > 0.25f)
+    {
+      sink->AbortGenerateDataOn();
+    }
+  }
+  void
+  Execute(const Object *, const EventObject &) override
+  {}
+};
+
+} // namespace itk
 
 namespace
 {
 
 using chunkwisetest::MakeRandomImage;
 using chunkwisetest::MakeRegion;
-
-TEST(ExactSum, RoundsOnceAtTheEndWhateverTheOrder)
-{
-  const double tiny = std::numeric_limits<double>::denorm_min();
-  const auto   sum = [](std::initializer_list<double> values) {
-    chunkwise::ExactSum forth;
-    chunkwise::ExactSum back;
-    for (auto it = values.begin(); it != values.end(); ++it)
-    {
-      forth.Add(*it);
-    }
-    for (auto it = std::make_reverse_iterator(values.end()); it != std::make_reverse_iterator(values.begin()); ++it)
-    {
-      chunkwise::ExactSum one;
-      one.Add(*it);
-      back.Add(one);
-    }
-    EXPECT_EQ(forth.Get(), back.Get());
-    return forth.Get();
-  };
-  EXPECT_EQ(sum({}), 0.0);
-  EXPECT_EQ(sum({ 1e300, 1.0, -1e300 }), 1.0);
-  EXPECT_EQ(sum({ -1e300, tiny, 1e300 }), tiny);
-  EXPECT_EQ(sum({ -3.5, 1.25 }), -2.25);
-  // Ties go to even, and the smallest bit decides them.
-  EXPECT_EQ(sum({ 1.0, std::ldexp(1.0, -53) }), 1.0);
-  EXPECT_EQ(sum({ 1.0, std::ldexp(1.0, -53), tiny }), 1.0 + std::ldexp(1.0, -52));
-  EXPECT_EQ(sum({ -1.0, -std::ldexp(1.0, -53), -tiny }), -1.0 - std::ldexp(1.0, -52));
-  EXPECT_EQ(sum({ std::numeric_limits<double>::max(), std::numeric_limits<double>::max() }),
-            std::numeric_limits<double>::infinity());
-  chunkwise::ExactSum special;
-  special.Add(std::numeric_limits<double>::infinity());
-  special.Add(-1e308);
-  EXPECT_EQ(special.Get(), std::numeric_limits<double>::infinity());
-  special.Add(-std::numeric_limits<double>::infinity());
-  EXPECT_TRUE(std::isnan(special.Get()));
-}
 
 template <typename TPixel>
 class ChunkwiseStatisticsOfEveryKind : public ::testing::Test
@@ -98,10 +93,102 @@ TYPED_TEST(ChunkwiseStatisticsOfEveryKind, AreExactInAnyDivisions)
     EXPECT_EQ(sink->GetMaximum(), maximum);
     EXPECT_EQ(sink->GetCount(), region.GetNumberOfPixels());
     EXPECT_EQ(sink->GetMean(), sink->GetSum() / static_cast<double>(region.GetNumberOfPixels()));
+    EXPECT_EQ(sink->GetNumberOfNaNs(), 0u);
+    // The same as of the image at once, which other tests compare with the definition.
+    const auto                       box = itk::ChunkwiseBoxFromRegion(region, region.GetIndex());
+    chunkwise::StatisticsAccumulator atOnce(chunkwise::PixelKindOf<TypeParam>());
+    atOnce.Add(chunkwise::DenseView(image->GetBufferPointer(), chunkwise::PixelKindOf<TypeParam>(), box), box);
+    EXPECT_EQ(sink->GetVariance(), atOnce.Get().GetVariance());
+    EXPECT_EQ(sink->GetStandardDeviation(), std::sqrt(sink->GetVariance()));
     std::ostringstream os;
     sink->Print(os);
     EXPECT_NE(os.str().find("Count: 13986"), std::string::npos);
   }
+}
+
+using FloatImage = itk::Image<float, 3>;
+
+template <typename TFunctor>
+std::string
+MessageOf(TFunctor && f)
+{
+  try
+  {
+    f();
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    return error.GetDescription();
+  }
+  return "";
+}
+
+TEST(ChunkwiseStatisticsImageSink, ReturnsWhereAnAxisIsEmpty)
+{
+  for (unsigned int axis = 0; axis < 3; ++axis)
+  {
+    FloatImage::SizeType size = { { 5, 4, 3 } };
+    size[axis] = 0;
+    const auto image = FloatImage::New();
+    image->SetRegions(size);
+    image->Allocate();
+    const auto sink = itk::ChunkwiseStatisticsImageSink<FloatImage>::New();
+    sink->SetInput(image);
+    sink->SetNumberOfStreamDivisions(2);
+    sink->Update();
+    EXPECT_EQ(sink->GetCount(), 0u);
+    EXPECT_EQ(sink->GetSum(), 0.0);
+    EXPECT_NE(MessageOf([&] { (void)sink->GetMinimum(); }).find("no voxels"), std::string::npos);
+  }
+}
+
+TEST(ChunkwiseStatisticsImageSink, SaysThatThereIsNothingButNaN)
+{
+  const auto region = MakeRegion<FloatImage>({ 0, 0, 0 }, { 5, 4, 3 });
+  const auto image = MakeRandomImage<FloatImage>(region, 5);
+  image->FillBuffer(std::numeric_limits<float>::quiet_NaN());
+  const auto sink = itk::ChunkwiseStatisticsImageSink<FloatImage>::New();
+  sink->SetInput(image);
+  sink->Update();
+  EXPECT_EQ(sink->GetCount(), 0u);
+  EXPECT_EQ(sink->GetNumberOfNaNs(), 60u);
+  const std::function<void()> gets[] = { [&] { (void)sink->GetMean(); },
+                                         [&] { (void)sink->GetVariance(); },
+                                         [&] { (void)sink->GetStandardDeviation(); },
+                                         [&] { (void)sink->GetMinimum(); },
+                                         [&] { (void)sink->GetMaximum(); } };
+  for (const auto & get : gets)
+  {
+    EXPECT_NE(MessageOf(get).find("nothing but NaN (60 voxels)"), std::string::npos) << MessageOf(get);
+  }
+  std::ostringstream os;
+  sink->Print(os);
+  EXPECT_NE(os.str().find("NumberOfNaNs: 60"), std::string::npos);
+  // One number is enough.
+  image->SetPixel({ { 2, 1, 1 } }, -3.0f);
+  image->Modified();
+  sink->Modified();
+  sink->Update();
+  EXPECT_EQ(sink->GetMinimum(), -3.0f);
+  EXPECT_EQ(sink->GetMaximum(), -3.0f);
+  EXPECT_EQ(sink->GetMean(), -3.0);
+}
+
+TEST(ChunkwiseStatisticsImageSink, CanBeAbortedAndUsedAgain)
+{
+  const auto region = MakeRegion<FloatImage>({ 0, 0, 0 }, { 64, 64, 40 });
+  const auto image = MakeRandomImage<FloatImage>(region, 5);
+  const auto sink = itk::ChunkwiseStatisticsImageSink<FloatImage>::New();
+  sink->SetInput(image);
+  sink->SetNumberOfStreamDivisions(20);
+  const auto command = itk::ChunkwiseAbortingCommand::New();
+  command->sink = sink;
+  const auto tag = sink->AddObserver(itk::ProgressEvent(), command);
+  EXPECT_THROW(sink->Update(), itk::ProcessAborted);
+  EXPECT_LT(command->last, 0.9f);
+  sink->RemoveObserver(tag);
+  sink->Update();
+  EXPECT_EQ(sink->GetCount(), region.GetNumberOfPixels());
 }
 
 } // namespace

@@ -6,6 +6,8 @@
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRecordingMonitor.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseStatisticsOperation.h"
+#include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
 #include <iterator>
@@ -59,8 +61,22 @@ struct Work
     }
     request.backend = BackendChoice::CPU;
     Reset();
-    FakeDevices(0, FakeDevice::Options(), kernels).MakeManager()->Execute(request);
+    Run(*FakeDevices(0, FakeDevice::Options(), kernels).MakeManager());
     expected = output;
+  }
+
+  /** What an operation without an output gives takes its place. */
+  ExecutionReport
+  Run(Manager & manager, Monitor * monitor = nullptr)
+  {
+    if (request.operation->HasOutput())
+    {
+      return manager.Execute(request, monitor);
+    }
+    ExecutionReport report;
+    const SideData  total = manager.Summarise(request, monitor, &report);
+    output.assign(total.begin(), total.end());
+    return report;
   }
 
   void
@@ -102,6 +118,18 @@ MakeSweep()
                                 Coordinates{ { 7, 6, 20, 1, 1 } },
                                 PixelKind::Int64,
                                 6000);
+}
+
+/** Without an output: of the variances of windows, so that chunks have a halo. */
+std::unique_ptr<Work>
+MakeStatistics()
+{
+  const auto variance = std::make_shared<VarianceOperation>();
+  variance->radius = { { 1, 1, 1, 0, 0 } };
+  const auto operation = std::make_shared<StatisticsOperation>();
+  operation->stage = variance;
+  return std::make_unique<Work>(
+    "Statistics", GetHostKernels(), operation, Coordinates{ { 9, 8, 30, 1, 1 } }, PixelKind::UInt8, 40000);
 }
 
 std::unique_ptr<Work>
@@ -169,7 +197,7 @@ TEST_P(Faults, TheWorkIsCut)
     FakeDevices devices(count, FakeDevice::Options(), m_Work->kernels);
     m_Work->request.backend = BackendChoice::CUDA;
     m_Work->Reset();
-    const ExecutionReport report = devices.MakeManager()->Execute(m_Work->request);
+    const ExecutionReport report = m_Work->Run(*devices.MakeManager());
     ExpectRight("without a fault");
     EXPECT_GT(report.plan.chunks.size(), 2u) << ToString(report.plan.chunkExtent);
   }
@@ -210,7 +238,7 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
           bool       failed = false;
           try
           {
-            const ExecutionReport report = manager->Execute(m_Work->request, &monitor);
+            const ExecutionReport report = m_Work->Run(*manager, &monitor);
             ExpectRight(when);
             EXPECT_EQ(monitor.fractions.back(), 1.0) << when;
             EXPECT_LE(report.peakDevice, m_Work->request.budgets.device) << when;
@@ -237,7 +265,7 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
           const int launches = fake.CountCalls("Launch");
           try
           {
-            manager->Execute(m_Work->request);
+            m_Work->Run(*manager);
             ExpectRight("the run after " + when);
             EXPECT_FALSE(isGone && fake.CountCalls("Launch") > launches) << when << ", but the device is used again";
           }
@@ -258,8 +286,8 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Faults,
-                         testing::Values(&MakeIndependent, &MakeSequence, &MakeSweep, &MakeTwoPass, &MakeFixpoint,
-                                         &MakeReconstruction),
+                         testing::Values(&MakeIndependent, &MakeSequence, &MakeSweep, &MakeTwoPass, &MakeStatistics,
+                                         &MakeFixpoint, &MakeReconstruction),
                          [](const auto & info) { return info.param()->name; });
 
 /** Each has room for its largest chunk if the others hold nothing. */

@@ -30,6 +30,10 @@ RegisterHostReconstruction(KernelRegistry & registry);
 void
 RegisterHostSettle(KernelRegistry & registry);
 void
+RegisterHostStatistics(KernelRegistry & registry);
+void
+RegisterHostHistogram(KernelRegistry & registry);
+void
 RegisterHostSeparable(KernelRegistry & registry);
 void
 RegisterHostVariance(KernelRegistry & registry);

@@ -34,6 +34,8 @@ GetHostKernels()
     RegisterHostConvolution(*registry);
     RegisterHostSummedAreaTable(*registry);
     RegisterHostBoxStatistic(*registry);
+    RegisterHostStatistics(*registry);
+    RegisterHostHistogram(*registry);
     return *registry;
   }();
   return kernels;

@@ -1,0 +1,167 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseOrdinal.h"
+#include "chunkwiseStatisticsOperation.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr int          Threads = 256;
+constexpr unsigned int AllLanes = 0xFFFFFFFF;
+/** Counters of 32 bits that a block keeps in shared memory. */
+constexpr int MostSharedCounters = 8192;
+
+using Counter = unsigned long long;
+
+/** The counter of a voxel, -1 where it is not counted: HistogramOperation. */
+struct BinRule
+{
+  double lower;
+  double scale;
+  int    bins;
+
+  template <typename TPixel>
+  __device__ int
+  operator()(TPixel value) const
+  {
+    return value == value ? BinOf(value, lower, scale, bins) : bins;
+  }
+};
+
+/** OrdinalsOperation. */
+struct OrdinalRule
+{
+  int           bits;
+  int           shift;
+  int           count;
+  std::uint64_t prefixes[OrdinalsOperation::MostPrefixes];
+
+  template <typename TPixel>
+  __device__ int
+  operator()(TPixel value) const
+  {
+    const std::uint64_t head = OrdinalOf(value) >> shift;
+    const std::uint64_t prefix = head >> bits;
+    int                 found = -1;
+    for (int i = 0; i < OrdinalsOperation::MostPrefixes; ++i)
+    {
+      found = i < count && prefixes[i] == prefix ? i : found;
+    }
+    const int digit = static_cast<int>(head & ((std::uint64_t{ 1 } << bits) - 1));
+    return found >= 0 && value == value ? (found << bits) + digit : -1;
+  }
+};
+
+/** Counts voxels. Neighbours are mostly alike: lanes with the same counter add to it once. */
+template <typename TPixel, typename TRule, bool VShared>
+__global__ void
+__launch_bounds__(Threads) CountKernel(const TPixel * __restrict__ voxels, std::int64_t n, TRule rule, int counters,
+                                       Counter * __restrict__ counts)
+{
+  extern __shared__ unsigned int own[];
+  if constexpr (VShared)
+  {
+    for (int i = static_cast<int>(threadIdx.x); i < counters; i += Threads)
+    {
+      own[i] = 0;
+    }
+    __syncthreads();
+  }
+  const auto         lane = static_cast<int>(threadIdx.x % 32);
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Threads;
+  // The same number of rounds for all lanes of a warp.
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * Threads + (threadIdx.x - lane); first < n;
+       first += step)
+  {
+    const int          at = first + lane < n ? rule(voxels[first + lane]) : -1;
+    const unsigned int alike = __match_any_sync(AllLanes, at);
+    if (at >= 0 && lane == __ffs(static_cast<int>(alike)) - 1)
+    {
+      if constexpr (VShared)
+      {
+        atomicAdd(&own[at], static_cast<unsigned int>(__popc(alike)));
+      }
+      else
+      {
+        atomicAdd(&counts[at], static_cast<Counter>(__popc(alike)));
+      }
+    }
+  }
+  if constexpr (VShared)
+  {
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < counters; i += Threads)
+    {
+      if (own[i] != 0)
+      {
+        atomicAdd(&counts[i], static_cast<Counter>(own[i]));
+      }
+    }
+  }
+}
+
+/** The chunk's input, which has no halo, is dense. */
+template <typename TRule>
+void
+LaunchCount(const KernelCall & call, const TRule & rule)
+{
+  const std::int64_t n = call.inputs[0].box.NumberOfVoxels();
+  const auto         counters = static_cast<int>(call.sideOutBytes / sizeof(Counter));
+  // Blocks have less than 2^32 voxels.
+  const auto blocks = static_cast<unsigned int>(
+    std::max<std::int64_t>(std::min<std::int64_t>((n + 16 * Threads - 1) / (16 * Threads), 2048), (n >> 31) + 1));
+  CheckCuda(cudaMemsetAsync(call.sideOut, 0, call.sideOutBytes, StreamOf(call)), "cudaMemsetAsync");
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    const auto * const voxels = static_cast<const Pixel *>(call.inputs[0].data);
+    auto * const       counts = static_cast<Counter *>(call.sideOut);
+    if (counters <= MostSharedCounters)
+    {
+      CountKernel<Pixel, TRule, true>
+        <<<blocks, Threads, static_cast<std::size_t>(counters) * sizeof(unsigned int), StreamOf(call)>>>(
+          voxels, n, rule, counters, counts);
+    }
+    else
+    {
+      CountKernel<Pixel, TRule, false><<<blocks, Threads, 0, StreamOf(call)>>>(voxels, n, rule, counters, counts);
+    }
+    CheckLaunch("CountKernel");
+  });
+}
+
+void
+RunHistogram(const KernelCall & call)
+{
+  const auto & operation = static_cast<const HistogramOperation &>(*call.operation);
+  LaunchCount(call, BinRule{ operation.lower, operation.GetScale(), operation.bins });
+}
+
+void
+RunOrdinals(const KernelCall & call)
+{
+  const auto & operation = static_cast<const OrdinalsOperation &>(*call.operation);
+  OrdinalRule  rule{ operation.bits, operation.shift, static_cast<int>(operation.prefixes.size()), {} };
+  std::copy(operation.prefixes.begin(), operation.prefixes.end(), rule.prefixes);
+  LaunchCount(call, rule);
+}
+
+} // namespace
+
+void
+RegisterCudaHistogram(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunHistogram;
+  registry.Register("histogram.summarise", kernel);
+  kernel.run = RunOrdinals;
+  registry.Register("ordinals.summarise", kernel);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,248 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseStatisticsOperation.h"
+#include "chunkwiseStatisticsSummary.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr int          Threads = 256;
+constexpr unsigned int AllLanes = 0xFFFFFFFF;
+constexpr int          Words = sizeof(StatisticsSummary) / sizeof(std::uint64_t);
+static_assert(Words <= Threads, "a thread for each word of a summary");
+
+using Word = unsigned long long;
+
+/** Adds up over a warp; the result is lane 0's. */
+__device__ Int128
+SumOfWarp(Int128 value)
+{
+  for (int step = 16; step > 0; step /= 2)
+  {
+    const auto    bits = static_cast<UInt128>(value);
+    const Word    low = __shfl_down_sync(AllLanes, static_cast<Word>(bits), step);
+    const Word    high = __shfl_down_sync(AllLanes, static_cast<Word>(bits >> 64), step);
+    const UInt128 other = static_cast<UInt128>(high) << 64 | low;
+    value = static_cast<Int128>(bits + other);
+  }
+  return value;
+}
+
+/** Where VoxelStatistics leaves its sums: the block's summary in shared memory. */
+struct SharedDigits
+{
+  StatisticsSummary & summary;
+
+  __host__ __device__ void
+  AddToSum(int i, std::int64_t part)
+  {
+    AddTo(summary.sum[i], part);
+  }
+  __host__ __device__ void
+  AddToSquares(int i, std::int64_t part)
+  {
+    AddTo(summary.squares[i], part);
+  }
+  __host__ __device__ void
+  AddAllToSum(int first, Int128 value)
+  {
+    AddAllTo(summary.sum, first, value);
+  }
+  __host__ __device__ void
+  AddAllToSquares(int first, Int128 value)
+  {
+    AddAllTo(summary.squares, first, value);
+  }
+
+private:
+  __host__ __device__ static void
+  AddTo(std::int64_t & digit, std::int64_t part)
+  {
+#if defined(__CUDA_ARCH__)
+    atomicAdd(reinterpret_cast<Word *>(&digit), static_cast<Word>(part));
+#endif
+  }
+  /** By all threads of a block: those of a warp mostly have the same window, and one of them adds for all. They have
+   * 2^31 numbers among them, see RunStatistics. */
+  __host__ __device__ static void
+  AddAllTo(std::int64_t * digits, int first, Int128 value)
+  {
+#if defined(__CUDA_ARCH__)
+    const unsigned int some = __ballot_sync(AllLanes, value != 0);
+    if (some == 0)
+    {
+      return;
+    }
+    const int  begin = __shfl_sync(AllLanes, first, __ffs(static_cast<int>(some)) - 1);
+    const bool isSame = __all_sync(AllLanes, value == 0 || first == begin) != 0;
+    if (isSame)
+    {
+      value = SumOfWarp(value);
+      first = begin;
+      if (threadIdx.x % 32 != 0)
+      {
+        return;
+      }
+    }
+    AddParts(first, value, [digits](int i, std::int64_t part) { AddTo(digits[i], part); });
+#endif
+  }
+};
+
+/** Each block leaves the summary of its voxels. */
+template <typename TPixel>
+__global__ void
+__launch_bounds__(Threads)
+  StatisticsKernel(const TPixel * __restrict__ voxels, std::int64_t n, StatisticsSummary * __restrict__ summaries)
+{
+  __shared__ StatisticsSummary total;
+  if (threadIdx.x < Words)
+  {
+    reinterpret_cast<Word *>(&total)[threadIdx.x] = 0;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+  {
+    total.minimum = ~std::uint64_t{ 0 };
+  }
+  __syncthreads();
+  SharedDigits            digits{ total };
+  VoxelStatistics<TPixel> mine;
+  const std::int64_t      step = static_cast<std::int64_t>(gridDim.x) * Threads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x; i < n; i += step)
+  {
+    mine.Add(voxels[i], digits);
+  }
+  __syncwarp();
+  mine.End(digits);
+  const auto count = [](std::int64_t & of, std::int64_t own) {
+    const auto sum = static_cast<Word>(SumOfWarp(own));
+    if (threadIdx.x % 32 == 0 && sum != 0)
+    {
+      atomicAdd(reinterpret_cast<Word *>(&of), sum);
+    }
+  };
+  count(total.finite, mine.finite);
+  count(total.nans, mine.nans);
+  count(total.positiveInfinities, mine.positiveInfinities);
+  count(total.negativeInfinities, mine.negativeInfinities);
+  if (mine.finite > 0)
+  {
+    atomicMin(reinterpret_cast<Word *>(&total.minimum), static_cast<Word>(mine.GetMinimum()));
+    atomicMax(reinterpret_cast<Word *>(&total.maximum), static_cast<Word>(mine.GetMaximum()));
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+  {
+    Carry(total.sum, StatisticsSummary::SumDigits);
+  }
+  else if (threadIdx.x == 32)
+  {
+    Carry(total.squares, StatisticsSummary::SquareDigits);
+  }
+  __syncthreads();
+  if (threadIdx.x < Words)
+  {
+    reinterpret_cast<Word *>(summaries + blockIdx.x)[threadIdx.x] = reinterpret_cast<const Word *>(&total)[threadIdx.x];
+  }
+}
+
+/** One block adds the summaries up, a thread for each word. */
+__global__ void
+__launch_bounds__(Threads) MergeSummariesKernel(const StatisticsSummary * __restrict__ summaries, int count,
+                                                StatisticsSummary * __restrict__ out)
+{
+  __shared__ StatisticsSummary total;
+  const auto                   w = static_cast<int>(threadIdx.x);
+  if (w < Words)
+  {
+    const bool   isMinimum = &reinterpret_cast<std::uint64_t *>(&total)[w] == &total.minimum;
+    const bool   isMaximum = &reinterpret_cast<std::uint64_t *>(&total)[w] == &total.maximum;
+    const Word * word = reinterpret_cast<const Word *>(summaries) + w;
+    Word         value = isMinimum ? ~Word{ 0 } : 0;
+    for (int i = 0; i < count; ++i, word += Words)
+    {
+      value = isMinimum ? min(value, *word) : isMaximum ? max(value, *word) : value + *word;
+    }
+    reinterpret_cast<Word *>(&total)[w] = value;
+  }
+  __syncthreads();
+  if (w == 0)
+  {
+    Carry(total.sum, StatisticsSummary::SumDigits);
+    // As the CPU leaves them.
+    total.minimum = total.finite > 0 ? total.minimum : 0;
+  }
+  else if (w == 32)
+  {
+    Carry(total.squares, StatisticsSummary::SquareDigits);
+  }
+  __syncthreads();
+  if (w < Words)
+  {
+    reinterpret_cast<Word *>(out)[w] = reinterpret_cast<const Word *>(&total)[w];
+  }
+}
+
+/** Enough to fill a device; and no block has more than 2^29 voxels, so that its digits do not overflow, nor a warp's
+ * sums: its threads, of which there are 8 times 32 in the block, have 2^26 among them. */
+int
+CountBlocks(const Box & box)
+{
+  const std::int64_t n = box.NumberOfVoxels();
+  return static_cast<int>(
+    std::max({ std::int64_t{ 1 }, std::min<std::int64_t>(n / (64 * Threads), 1024), (n >> 29) + (n > 0 ? 1 : 0) }));
+}
+
+std::size_t
+SummariesBytes(const Box & box)
+{
+  return (static_cast<std::size_t>(CountBlocks(box)) * sizeof(StatisticsSummary) + 255) / 256 * 256;
+}
+
+/** The scratch has a summary for each block, then what the stage takes. What is summarised is dense: the chunk's input,
+ * which has no halo, or the stage's output. */
+void
+RunStatistics(const KernelCall & call)
+{
+  const int         blocks = CountBlocks(call.writable);
+  const std::size_t own = SummariesBytes(call.writable);
+  auto * const      summaries = static_cast<StatisticsSummary *>(call.scratch);
+  KernelCall        stage = call;
+  stage.scratch = static_cast<char *>(call.scratch) + own;
+  stage.scratchBytes = call.scratchBytes - own;
+  const BufferView values = RunStatisticsStage(GetCudaKernels(), stage);
+  DispatchPixelKind(values.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    StatisticsKernel<<<blocks, Threads, 0, StreamOf(call)>>>(
+      static_cast<const Pixel *>(values.data), values.box.NumberOfVoxels(), summaries);
+    CheckLaunch("StatisticsKernel");
+  });
+  MergeSummariesKernel<<<1, Threads, 0, StreamOf(call)>>>(
+    summaries, blocks, static_cast<StatisticsSummary *>(call.sideOut));
+  CheckLaunch("MergeSummariesKernel");
+}
+
+} // namespace
+
+void
+RegisterCudaStatistics(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunStatistics;
+  kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
+    return SummariesBytes(shape.outputBox) + StatisticsStageBytes(GetCudaKernels(), operation, shape);
+  };
+  kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
+    return StatisticsCost(GetCudaKernels(), operation, shape);
+  };
+  registry.Register("statistics.summarise", kernel);
+}
+
+} // namespace chunkwise

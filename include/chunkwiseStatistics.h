@@ -1,0 +1,208 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseStatistics_h
+#define chunkwiseStatistics_h
+
+#include "chunkwiseManager.h"
+
+#include <cstring>
+#include <vector>
+
+// Statistics of whole images of any size, on every device. They are exact: results do not depend on chunks, order,
+// threads, devices or backend.
+namespace chunkwise
+{
+
+/** The value of a voxel, exact in its own kind. */
+class PixelValue
+{
+public:
+  PixelValue() = default;
+  template <typename TPixel>
+  explicit PixelValue(TPixel value)
+    : m_Kind(PixelKindOf<TPixel>())
+  {
+    std::memcpy(m_Bytes, &value, sizeof(value));
+  }
+
+  PixelKind
+  GetKind() const
+  {
+    return m_Kind;
+  }
+  /** Converted where T is not the type of the kind. */
+  template <typename T>
+  T
+  As() const
+  {
+    return DispatchPixelKind(m_Kind, [this](auto value) {
+      std::memcpy(&value, m_Bytes, sizeof(value));
+      return static_cast<T>(value);
+    });
+  }
+
+private:
+  PixelKind     m_Kind{ PixelKind::UInt8 };
+  unsigned char m_Bytes[8]{};
+};
+
+/** Statistics of the voxels that are numbers: NaN is counted, and else skipped.
+ *
+ * With S the exact sum of the n numbers and Q that of their squares, the sum is S rounded once to double (to nearest,
+ * ties to even), the mean that double divided by n, and the variance (n Q - S^2) / n^2, which is the mean square
+ * deviation from the mean, rounded once: its numerator is exact. So the variance of numbers that differ little from
+ * each other is right, however large they are. An infinity makes the sum that infinity, or NaN where there are both,
+ * and the variance NaN. */
+class Chunkwise_EXPORT ImageStatistics
+{
+public:
+  /** Of no voxel. */
+  explicit ImageStatistics(PixelKind kind = PixelKind::UInt8);
+  /** From the summary of a StatisticsOperation. */
+  ImageStatistics(PixelKind kind, const SideData & summary);
+
+  /** Voxels that are numbers, infinities too. */
+  std::int64_t
+  GetCount() const
+  {
+    return m_Count;
+  }
+  std::int64_t
+  GetNumberOfNaNs() const
+  {
+    return m_NumberOfNaNs;
+  }
+  std::int64_t
+  GetNumberOfInfinities() const
+  {
+    return m_Count - m_Finite;
+  }
+  /** 0 if there are no numbers. */
+  double
+  GetSum() const
+  {
+    return m_Sum;
+  }
+  // These throw Error if there are no numbers. The least and the largest of -0 and +0 are -0 and +0.
+  double
+  GetMean() const;
+  double
+  GetVariance() const;
+  double
+  GetStandardDeviation() const;
+  PixelValue
+  GetMinimum() const;
+  PixelValue
+  GetMaximum() const;
+  /** Without infinities. Throw Error if there is nothing else. */
+  PixelValue
+  GetFiniteMinimum() const;
+  PixelValue
+  GetFiniteMaximum() const;
+
+private:
+  void
+  CheckThatThereAre(std::int64_t voxels, const char * what) const;
+
+  std::int64_t m_Count{ 0 };
+  std::int64_t m_Finite{ 0 };
+  std::int64_t m_NumberOfNaNs{ 0 };
+  double       m_Sum{ 0 };
+  double       m_Variance{ 0 };
+  PixelValue   m_Minimum;
+  PixelValue   m_Maximum;
+  PixelValue   m_FiniteMinimum;
+  PixelValue   m_FiniteMaximum;
+};
+
+/** Adds up an image that arrives in pieces, on the CPU. The order of pieces does not matter. Not for several threads at
+ * once: each has its own, which are added up at the end. */
+class Chunkwise_EXPORT StatisticsAccumulator
+{
+public:
+  explicit StatisticsAccumulator(PixelKind kind);
+
+  /** Begins anew. */
+  void
+  Reset();
+  /** The voxels of `box`, which `view` holds with its voxels contiguous along x, by the threads of `executor` (nullptr:
+   * the caller's own). Throws Aborted once control->ShouldStop(). */
+  void
+  Add(const BufferView & view, const Box & box, Executor * executor = nullptr, RunControl * control = nullptr);
+  void
+  Add(const StatisticsAccumulator & other);
+  ImageStatistics
+  Get() const
+  {
+    return ImageStatistics(m_Kind, m_Total);
+  }
+
+private:
+  PixelKind m_Kind;
+  SideData  m_Total;
+};
+
+/** A histogram of bins of equal width over a range. Bins are those of EntropyOperation: what lies outside the range is
+ * in the first or the last one. NaN is in none. */
+struct ImageHistogram
+{
+  double                    lower{ 0 };
+  double                    upper{ 0 };
+  std::vector<std::int64_t> counts;
+  std::int64_t              numberOfNaNs{ 0 };
+};
+
+/** A quantile f of the n voxels that are numbers, in ascending order and counted from 0: with i = f (n - 1), number
+ * floor(i) and the next one (or that one again, if it is the last), and what is linear between them. These are the
+ * methods "lower" and "linear" of numpy.quantile, and its rounding. */
+struct ImageQuantile
+{
+  PixelValue lower;
+  PixelValue next;
+  double     linear{ 0 };
+};
+
+/** The ends of a histogram's range. */
+struct ValueRange
+{
+  double lower{ 0 };
+  double upper{ 0 };
+};
+
+// The functions below take from a request its first input, image, region, backend, devices, budgets and threads. They
+// are runs of a Manager and throw what these do. An empty region has no voxels.
+
+/** Of request.region. Where the request has an operation: of what that makes of the region, in request.output.kind,
+ * without an image to hold it. */
+Chunkwise_EXPORT ImageStatistics
+ComputeStatistics(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr,
+                  ExecutionReport * report = nullptr);
+
+/** With 1 to 65536 bins. */
+Chunkwise_EXPORT ImageHistogram
+ComputeHistogram(Manager & manager, ExecutionRequest request, int bins, const ValueRange & range,
+                 Monitor * monitor = nullptr, ExecutionReport * report = nullptr);
+
+/** For each of `fractions`, from 0 to 1. Exact; the image is read once for 8- and 16-bit integers, twice for other
+ * kinds of 32 bits, four times for those of 64 (for more than 8 fractions some of these times once for each 8). Throws
+ * Error if there are no numbers. */
+Chunkwise_EXPORT std::vector<ImageQuantile>
+                 ComputeQuantiles(Manager & manager, ExecutionRequest request, const std::vector<double> & fractions,
+                                  Monitor * monitor = nullptr);
+
+/** The range of an EntropyOperation with this many bins that the image itself gives. 8- and 16-bit integers: the whole
+ * range of the kind. The others: from the least finite value to the largest, which so falls into the last bin; one
+ * more, or the next double, where both are equal. Throws ParameterError if no voxel is finite, or if the values are too
+ * far apart. */
+Chunkwise_EXPORT ValueRange
+ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monitor * monitor = nullptr);
+
+/** The variance of the noise that a WienerOperation is given where it is not known: the mean of the local variances
+ * over request.region, as scipy.signal.wiener estimates it. request.operation is that WienerOperation, whose own noise
+ * does not matter. Local variances are those that it computes with: of VarianceOperation in WienerOperation::RealKind.
+ * They are summed up exactly; NaN is skipped. Throws ParameterError if the mean is not finite or there are none. */
+Chunkwise_EXPORT double
+ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr);
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,525 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseStatistics.h"
+
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseStatisticsOperation.h"
+#include "chunkwiseStatisticsSummary.h"
+#include "chunkwiseVarianceOperation.h"
+#include "chunkwiseWienerOperation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr double Infinity = std::numeric_limits<double>::infinity();
+constexpr double NotANumber = std::numeric_limits<double>::quiet_NaN();
+
+PixelValue
+ValueOfOrdinal(PixelKind kind, std::uint64_t ordinal)
+{
+  return DispatchPixelKind(kind, [&](auto pixel) { return PixelValue(FromOrdinal<decltype(pixel)>(ordinal)); });
+}
+
+PixelValue
+InfinityOf(PixelKind kind, double sign)
+{
+  return kind == PixelKind::Float32 ? PixelValue(static_cast<float>(sign * Infinity)) : PixelValue(sign * Infinity);
+}
+
+/** The caller's own thread. */
+class SerialExecutor : public Executor
+{
+public:
+  unsigned int
+  GetConcurrency() const override
+  {
+    return 1;
+  }
+  void
+  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
+  {
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      body(i, 0);
+    }
+  }
+};
+
+/** One of several runs of a caller: its progress is a part of the whole. */
+class PartMonitor : public Monitor
+{
+public:
+  PartMonitor(Monitor * whole, double begin, double end)
+    : m_Whole(whole)
+    , m_Begin(begin)
+    , m_End(end)
+  {}
+  void
+  UpdateProgress(double fraction) override
+  {
+    if (m_Whole)
+    {
+      m_Whole->UpdateProgress(fraction < 1 ? m_Begin + fraction * (m_End - m_Begin) : m_End);
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    return m_Whole && m_Whole->ShouldAbort();
+  }
+
+private:
+  Monitor * const m_Whole;
+  const double    m_Begin;
+  const double    m_End;
+};
+
+PixelKind
+KindOfInput(const ExecutionRequest & request)
+{
+  if (request.inputs.empty())
+  {
+    throw ParameterError("the request has no input");
+  }
+  return request.inputs.front().kind;
+}
+
+std::vector<std::int64_t>
+CountsOf(const SideData & summary)
+{
+  std::vector<std::int64_t> counts(summary.size() / sizeof(std::int64_t));
+  std::memcpy(counts.data(), summary.data(), counts.size() * sizeof(std::int64_t));
+  return counts;
+}
+
+/** Finds the voxels at some ranks by their ordinals, the highest bits first. */
+class RankSearch
+{
+public:
+  RankSearch(Manager & manager, const ExecutionRequest & request, Monitor * monitor)
+    : m_Manager(manager)
+    , m_Request(request)
+    , m_Monitor(monitor)
+    , m_Kind(KindOfInput(request))
+    , m_Bits(std::min(8 * static_cast<int>(PixelSize(m_Kind)), 16))
+    , m_Passes(8 * static_cast<int>(PixelSize(m_Kind)) / m_Bits)
+  {
+    Run({ 0 }, 1, 0, 1);
+  }
+
+  /** Voxels that are numbers. */
+  std::int64_t
+  CountNumbers() const
+  {
+    std::int64_t numbers = 0;
+    for (const std::int64_t count : m_Counts.at(0))
+    {
+      numbers += count;
+    }
+    return numbers;
+  }
+
+  /** The values at these ranks. */
+  std::map<std::int64_t, PixelValue>
+  Find(const std::set<std::int64_t> & ranks)
+  {
+    std::vector<Search> searches;
+    for (const std::int64_t rank : ranks)
+    {
+      searches.push_back({ rank, rank, 0 });
+    }
+    for (int pass = 1;; ++pass)
+    {
+      for (Search & search : searches)
+      {
+        Narrow(search);
+      }
+      if (pass == m_Passes)
+      {
+        break;
+      }
+      RunPass(searches, pass);
+    }
+    std::map<std::int64_t, PixelValue> values;
+    for (const Search & search : searches)
+    {
+      values[search.rank] = ValueOfOrdinal(m_Kind, search.prefix);
+    }
+    return values;
+  }
+
+private:
+  struct Search
+  {
+    std::int64_t  rank;
+    std::int64_t  rankInPrefix;
+    std::uint64_t prefix; ///< of the ordinal
+  };
+
+  /** One more digit of the ordinal. */
+  void
+  Narrow(Search & search) const
+  {
+    const std::vector<std::int64_t> & counts = m_Counts.at(search.prefix);
+    std::size_t                       digit = 0;
+    while (search.rankInPrefix >= counts[digit])
+    {
+      search.rankInPrefix -= counts[digit++];
+    }
+    search.prefix = search.prefix << m_Bits | digit;
+  }
+
+  /** The histograms of all prefixes, in as many runs as it takes. */
+  void
+  RunPass(const std::vector<Search> & searches, int pass)
+  {
+    std::set<std::uint64_t> open;
+    for (const Search & search : searches)
+    {
+      open.insert(search.prefix);
+    }
+    const std::vector<std::uint64_t> prefixes(open.begin(), open.end());
+    m_Counts.clear();
+    constexpr std::size_t most = OrdinalsOperation::MostPrefixes;
+    const std::size_t     runs = (prefixes.size() + most - 1) / most;
+    for (std::size_t run = 0; run < runs; ++run)
+    {
+      const auto begin = prefixes.begin() + static_cast<std::ptrdiff_t>(run * most);
+      const auto end = prefixes.begin() + static_cast<std::ptrdiff_t>(std::min((run + 1) * most, prefixes.size()));
+      const auto part = [&](std::size_t r) { return pass + static_cast<double>(r) / static_cast<double>(runs); };
+      Run(std::vector<std::uint64_t>(begin, end), pass + 1, part(run), part(run + 1));
+    }
+  }
+
+  /** Pass number `pass`, from 1 on, for some prefixes; progress in passes. */
+  void
+  Run(const std::vector<std::uint64_t> & prefixes, int pass, double begin, double end)
+  {
+    const auto operation = std::make_shared<OrdinalsOperation>();
+    operation->bits = m_Bits;
+    operation->shift = (m_Passes - pass) * m_Bits;
+    operation->prefixes = prefixes;
+    m_Request.operation = operation;
+    PartMonitor                     monitor(m_Monitor, begin / m_Passes, end / m_Passes);
+    const std::vector<std::int64_t> counts = CountsOf(m_Manager.Summarise(m_Request, &monitor));
+    const std::ptrdiff_t            digits = std::ptrdiff_t{ 1 } << m_Bits;
+    for (std::size_t i = 0; i < prefixes.size(); ++i)
+    {
+      const auto first = counts.begin() + static_cast<std::ptrdiff_t>(i) * digits;
+      m_Counts[prefixes[i]].assign(first, first + digits);
+    }
+  }
+
+  Manager &        m_Manager;
+  ExecutionRequest m_Request;
+  Monitor * const  m_Monitor;
+  const PixelKind  m_Kind;
+  const int        m_Bits;
+  const int        m_Passes;
+  /** Of the last pass: how many voxels that begin with a prefix have each next digit. */
+  std::map<std::uint64_t, std::vector<std::int64_t>> m_Counts;
+};
+
+} // namespace
+
+ImageStatistics::ImageStatistics(PixelKind kind)
+  : ImageStatistics(kind, SideData(sizeof(StatisticsSummary), 0))
+{}
+
+ImageStatistics::ImageStatistics(PixelKind kind, const SideData & summary)
+{
+  StatisticsSummary s;
+  if (summary.size() != sizeof(s))
+  {
+    throw ParameterError("a summary of " + std::to_string(summary.size()) +
+                         " bytes is not one of statistics, which has " + std::to_string(sizeof(s)));
+  }
+  std::memcpy(&s, summary.data(), sizeof(s));
+  m_Finite = s.finite;
+  m_Count = s.finite + s.positiveInfinities + s.negativeInfinities;
+  m_NumberOfNaNs = s.nans;
+  m_Sum = RoundDigits(s.sum, StatisticsSummary::SumDigits, StatisticsSummary::SumBias);
+  if (m_Finite > 0)
+  {
+    m_Variance = RoundVariance(s.sum,
+                               StatisticsSummary::SumDigits,
+                               s.squares,
+                               StatisticsSummary::SquareDigits,
+                               StatisticsSummary::SumBias,
+                               m_Finite);
+    m_Minimum = m_FiniteMinimum = ValueOfOrdinal(kind, s.minimum);
+    m_Maximum = m_FiniteMaximum = ValueOfOrdinal(kind, s.maximum);
+  }
+  if (m_Count == m_Finite)
+  {
+    return;
+  }
+  m_Variance = NotANumber;
+  m_Sum = s.negativeInfinities == 0 ? Infinity : s.positiveInfinities == 0 ? -Infinity : NotANumber;
+  m_Minimum = s.negativeInfinities > 0 ? InfinityOf(kind, -1) : m_Finite > 0 ? m_Minimum : InfinityOf(kind, 1);
+  m_Maximum = s.positiveInfinities > 0 ? InfinityOf(kind, 1) : m_Finite > 0 ? m_Maximum : InfinityOf(kind, -1);
+}
+
+void
+ImageStatistics::CheckThatThereAre(std::int64_t voxels, const char * what) const
+{
+  if (voxels == 0)
+  {
+    throw Error(m_Count > 0 ? "the image has infinities alone: it has no finite " + std::string(what)
+                : m_NumberOfNaNs > 0
+                  ? "the image has nothing but NaN (" + std::to_string(m_NumberOfNaNs) + " voxels): it has no " + what
+                  : "the image has no voxels: it has no " + std::string(what));
+  }
+}
+
+double
+ImageStatistics::GetMean() const
+{
+  CheckThatThereAre(m_Count, "mean");
+  return m_Sum / static_cast<double>(m_Count);
+}
+
+double
+ImageStatistics::GetVariance() const
+{
+  CheckThatThereAre(m_Count, "variance");
+  return m_Variance;
+}
+
+double
+ImageStatistics::GetStandardDeviation() const
+{
+  CheckThatThereAre(m_Count, "standard deviation");
+  return std::sqrt(m_Variance);
+}
+
+PixelValue
+ImageStatistics::GetMinimum() const
+{
+  CheckThatThereAre(m_Count, "minimum");
+  return m_Minimum;
+}
+
+PixelValue
+ImageStatistics::GetMaximum() const
+{
+  CheckThatThereAre(m_Count, "maximum");
+  return m_Maximum;
+}
+
+PixelValue
+ImageStatistics::GetFiniteMinimum() const
+{
+  CheckThatThereAre(m_Finite, "minimum");
+  return m_FiniteMinimum;
+}
+
+PixelValue
+ImageStatistics::GetFiniteMaximum() const
+{
+  CheckThatThereAre(m_Finite, "maximum");
+  return m_FiniteMaximum;
+}
+
+StatisticsAccumulator::StatisticsAccumulator(PixelKind kind)
+  : m_Kind(kind)
+  , m_Total(sizeof(StatisticsSummary), 0)
+{}
+
+void
+StatisticsAccumulator::Reset()
+{
+  m_Total.assign(sizeof(StatisticsSummary), 0);
+}
+
+void
+StatisticsAccumulator::Add(const BufferView & view, const Box & box, Executor * executor, RunControl * control)
+{
+  if (box.IsEmpty())
+  {
+    return;
+  }
+  if (view.kind != m_Kind)
+  {
+    throw ParameterError(std::string("statistics of ") + PixelKindName(m_Kind) + " are given " +
+                         PixelKindName(view.kind));
+  }
+  if (!view.box.Contains(box) || view.stride[0] != 1)
+  {
+    throw ParameterError("the view holds " + ToString(view.box) + ", but " + ToString(box) +
+                         " is needed, contiguous along x");
+  }
+  const StatisticsOperation operation;
+  SerialExecutor            serial;
+  SideData                  summary(sizeof(StatisticsSummary), 0);
+  KernelCall                call;
+  call.operation = &operation;
+  call.inputs[0] = view;
+  call.numberOfInputs = 1;
+  call.image = view.box;
+  call.writable = box;
+  call.executor = executor ? executor : &serial;
+  call.control = control;
+  call.sideOut = summary.data();
+  call.sideOutBytes = summary.size();
+  ChunkShape shape;
+  shape.inputBox = shape.outputBox = box;
+  shape.concurrency = static_cast<int>(call.executor->GetConcurrency());
+  const Kernel &                kernel = GetHostKernels().Get(operation.GetName() + ".summarise", operation.GetName());
+  std::vector<std::max_align_t> scratch(kernel.scratchBytes(operation, shape) / sizeof(std::max_align_t) + 1);
+  call.scratch = scratch.data();
+  call.scratchBytes = scratch.size() * sizeof(std::max_align_t);
+  kernel.run(call);
+  if (control && control->ShouldStop())
+  {
+    throw Aborted();
+  }
+  operation.MergeSummary(m_Total, summary);
+}
+
+void
+StatisticsAccumulator::Add(const StatisticsAccumulator & other)
+{
+  if (other.m_Kind != m_Kind)
+  {
+    throw ParameterError(std::string("statistics of ") + PixelKindName(m_Kind) + " are given those of " +
+                         PixelKindName(other.m_Kind));
+  }
+  StatisticsOperation().MergeSummary(m_Total, other.m_Total);
+}
+
+ImageStatistics
+ComputeStatistics(Manager & manager, ExecutionRequest request, Monitor * monitor, ExecutionReport * report)
+{
+  const auto operation = std::make_shared<StatisticsOperation>();
+  PixelKind  kind = KindOfInput(request);
+  if (request.operation)
+  {
+    operation->stage = request.operation;
+    operation->stageKind = kind = request.output.kind;
+  }
+  request.operation = operation;
+  return ImageStatistics(kind, manager.Summarise(request, monitor, report));
+}
+
+ImageHistogram
+ComputeHistogram(Manager & manager, ExecutionRequest request, int bins, const ValueRange & range, Monitor * monitor,
+                 ExecutionReport * report)
+{
+  const auto operation = std::make_shared<HistogramOperation>();
+  operation->bins = bins;
+  operation->lower = range.lower;
+  operation->upper = range.upper;
+  request.operation = operation;
+  ImageHistogram histogram{ range.lower, range.upper, CountsOf(manager.Summarise(request, monitor, report)), 0 };
+  histogram.numberOfNaNs = histogram.counts.back();
+  histogram.counts.pop_back();
+  return histogram;
+}
+
+std::vector<ImageQuantile>
+ComputeQuantiles(Manager & manager, ExecutionRequest request, const std::vector<double> & fractions, Monitor * monitor)
+{
+  for (const double fraction : fractions)
+  {
+    if (!(fraction >= 0 && fraction <= 1))
+    {
+      throw ParameterError("a quantile is " + std::to_string(fraction) + "; it must be from 0 to 1");
+    }
+  }
+  RankSearch         search(manager, request, monitor);
+  const std::int64_t last = search.CountNumbers() - 1;
+  if (last < 0)
+  {
+    throw Error("the image has no voxel that is a number: it has no quantiles");
+  }
+  const auto positionOf = [last](double fraction) { return static_cast<double>(last) * fraction; };
+  const auto rankOf = [&](double fraction) {
+    return std::min(static_cast<std::int64_t>(std::floor(positionOf(fraction))), last);
+  };
+  std::set<std::int64_t> ranks;
+  for (const double fraction : fractions)
+  {
+    ranks.insert(rankOf(fraction));
+    ranks.insert(std::min(rankOf(fraction) + 1, last));
+  }
+  const std::map<std::int64_t, PixelValue> values = search.Find(ranks);
+  std::vector<ImageQuantile>               quantiles;
+  for (const double fraction : fractions)
+  {
+    const std::int64_t rank = rankOf(fraction);
+    ImageQuantile      quantile;
+    quantile.lower = values.at(rank);
+    quantile.next = values.at(std::min(rank + 1, last));
+    const double a = quantile.lower.As<double>();
+    const double b = quantile.next.As<double>();
+    const double t = positionOf(fraction) - static_cast<double>(rank);
+    // Exact at both ends, and between equal infinities.
+    quantile.linear = a == b ? a : t < 0.5 ? a + (b - a) * t : b - (b - a) * (1 - t);
+    quantiles.push_back(quantile);
+  }
+  return quantiles;
+}
+
+ValueRange
+ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monitor * monitor)
+{
+  const PixelKind kind = KindOfInput(request);
+  if (!IsFloatingPoint(kind) && PixelSize(kind) <= 2)
+  {
+    return { ValueOfOrdinal(kind, 0).As<double>(), ValueOfOrdinal(kind, ~std::uint64_t{ 0 }).As<double>() + 1.0 };
+  }
+  request.operation = nullptr;
+  const ImageStatistics statistics = ComputeStatistics(manager, request, monitor);
+  if (statistics.GetCount() == statistics.GetNumberOfInfinities())
+  {
+    throw ParameterError("the image has no finite voxel, from which the range of an entropy could be taken");
+  }
+  ValueRange range{ statistics.GetFiniteMinimum().As<double>(), statistics.GetFiniteMaximum().As<double>() };
+  if (range.lower == range.upper)
+  {
+    range.upper = std::max(range.lower + 1.0, std::nextafter(range.lower, Infinity));
+  }
+  // Bins that are too narrow for the quotient would be wider than the values are apart.
+  range.upper = std::max(range.upper, range.lower + bins * std::numeric_limits<double>::min());
+  if (!(std::isfinite(range.upper - range.lower)))
+  {
+    throw ParameterError("the values are from " + std::to_string(range.lower) + " to " + std::to_string(range.upper) +
+                         ", too far apart for the range of an entropy");
+  }
+  return range;
+}
+
+double
+ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monitor)
+{
+  const auto * const wiener = dynamic_cast<const WienerOperation *>(request.operation.get());
+  if (!wiener)
+  {
+    throw ParameterError("noise is estimated for a WienerOperation, which the request has not");
+  }
+  const auto variance = std::make_shared<VarianceOperation>();
+  variance->radius = wiener->radius;
+  variance->boundary = wiener->boundary;
+  request.operation = variance;
+  request.output.kind = WienerOperation::RealKind(KindOfInput(request));
+  const ImageStatistics statistics = ComputeStatistics(manager, request, monitor);
+  if (statistics.GetCount() == 0 || !std::isfinite(statistics.GetMean()))
+  {
+    throw ParameterError("noise cannot be estimated: of the local variances " +
+                         std::to_string(statistics.GetNumberOfNaNs()) + " are NaN and " +
+                         std::to_string(statistics.GetNumberOfInfinities()) + " are infinite");
+  }
+  return statistics.GetMean();
+}
+
+} // namespace chunkwise
