@@ -40,6 +40,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseFixpointSchedule.cxx
   running/chunkwiseFixpointWork.cxx
   running/chunkwiseHostCopy.cxx
+  running/chunkwiseHostMemory.cxx
   running/chunkwiseHostRunner.cxx
   running/chunkwiseHostWorker.cxx
   running/chunkwiseImageSource.cxx

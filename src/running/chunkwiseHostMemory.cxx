@@ -1,0 +1,230 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseHostMemory.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <vector>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr std::size_t NoLimit = std::numeric_limits<std::size_t>::max();
+/** Groups of version 1 without a limit say a number near the largest. */
+constexpr std::size_t LeastUnlimited = std::size_t{ 1 } << 60;
+
+/** The bytes of a line "Name:  1234 kB". */
+std::size_t
+ReadKilobytes(const std::string & file, const std::string & name)
+{
+  std::ifstream stream(file);
+  std::string   line;
+  while (std::getline(stream, line))
+  {
+    if (line.compare(0, name.size() + 1, name + ":") == 0)
+    {
+      return static_cast<std::size_t>(std::strtoull(line.c_str() + name.size() + 1, nullptr, 10)) << 10;
+    }
+  }
+  return 0;
+}
+
+/** The number in a file; `otherwise` if there is no such file, or a word in it ("max"). */
+std::size_t
+ReadNumber(const std::string & file, std::size_t otherwise)
+{
+  std::ifstream stream(file);
+  std::string   word;
+  if (!(stream >> word) || !std::isdigit(static_cast<unsigned char>(word[0])))
+  {
+    return otherwise;
+  }
+  return static_cast<std::size_t>(std::strtoull(word.c_str(), nullptr, 10));
+}
+
+/** The number of a line "name 1234"; 0 if there is none. */
+std::size_t
+ReadStatistic(const std::string & file, const std::string & name)
+{
+  std::ifstream stream(file);
+  std::string   word;
+  std::size_t   number = 0;
+  while (stream >> word >> number)
+  {
+    if (word == name)
+    {
+      return number;
+    }
+  }
+  return 0;
+}
+
+std::vector<std::string>
+Split(const std::string & text, char separator)
+{
+  std::vector<std::string> parts;
+  std::istringstream       stream(text);
+  std::string              part;
+  while (std::getline(stream, part, separator))
+  {
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+bool
+Contains(const std::string & list, const std::string & name)
+{
+  const std::vector<std::string> names = Split(list, ',');
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/** Where a hierarchy of groups is mounted, and which group is the one at that folder. */
+struct GroupMount
+{
+  bool        isVersion2;
+  std::string group;
+  std::string folder;
+};
+
+/** The hierarchies that limit memory. */
+std::vector<GroupMount>
+FindMounts(const std::string & root)
+{
+  // "36 35 98:0 /group /folder rw,noatime shared:1 - cgroup2 cgroup rw,memory"
+  std::vector<GroupMount> mounts;
+  std::ifstream           stream(root + "/proc/self/mountinfo");
+  std::string             line;
+  while (std::getline(stream, line))
+  {
+    const std::vector<std::string> words = Split(line, ' ');
+    const auto                     dash = std::find(words.begin(), words.end(), "-");
+    if (words.size() < 5 || words.end() - dash < 2)
+    {
+      continue;
+    }
+    const std::string kind = *(dash + 1);
+    if (kind == "cgroup2" || (kind == "cgroup" && words.end() - dash > 3 && Contains(*(dash + 3), "memory")))
+    {
+      mounts.push_back({ kind == "cgroup2", words[3], words[4] });
+    }
+  }
+  return mounts;
+}
+
+/** The group of this process in the hierarchy; false if it is in none. */
+bool
+FindGroup(const std::string & root, bool isVersion2, std::string & group)
+{
+  // "0::/group" of version 2, "9:memory,hugetlb:/group" of version 1
+  std::ifstream stream(root + "/proc/self/cgroup");
+  std::string   line;
+  while (std::getline(stream, line))
+  {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos)
+    {
+      continue;
+    }
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (isVersion2 ? controllers.empty() : Contains(controllers, "memory"))
+    {
+      group = line.substr(second + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+/** What one group's own limits leave. */
+std::size_t
+RoomOfGroup(const std::string & folder, bool isVersion2)
+{
+  std::size_t limit = NoLimit;
+  if (isVersion2)
+  {
+    // Beyond the second the group is slowed down until it hardly moves.
+    limit = std::min(ReadNumber(folder + "/memory.max", NoLimit), ReadNumber(folder + "/memory.high", NoLimit));
+  }
+  else
+  {
+    limit = ReadNumber(folder + "/memory.limit_in_bytes", NoLimit);
+  }
+  if (limit >= LeastUnlimited)
+  {
+    return NoLimit;
+  }
+  const std::size_t used = ReadNumber(folder + (isVersion2 ? "/memory.current" : "/memory.usage_in_bytes"), 0);
+  const std::size_t files =
+    ReadStatistic(folder + "/memory.stat", isVersion2 ? "inactive_file" : "total_inactive_file");
+  const std::size_t taken = used - std::min(used, files);
+  return limit - std::min(limit, taken);
+}
+
+/** The least that is left by the group at `path` below the mount and by those around it. */
+std::size_t
+RoomOfGroups(const std::string & root, const GroupMount & mount, const std::string & group)
+{
+  // In a container the mount may show a part of the hierarchy alone, and the group may lie outside of what it shows.
+  const std::string top = mount.group == "/" ? std::string() : mount.group;
+  std::string       path;
+  if (group.compare(0, top.size(), top) == 0 && (group.size() == top.size() || group[top.size()] == '/'))
+  {
+    path = group.substr(top.size());
+  }
+  std::size_t room = NoLimit;
+  for (;;)
+  {
+    while (!path.empty() && path.back() == '/')
+    {
+      path.pop_back();
+    }
+    room = std::min(room, RoomOfGroup(root + mount.folder + path, mount.isVersion2));
+    if (path.empty())
+    {
+      return room;
+    }
+    path.erase(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+  }
+}
+
+} // namespace
+
+std::size_t
+GetAvailableHostMemory(const std::string & root)
+{
+  const std::size_t ofMachine = ReadKilobytes(root + "/proc/meminfo", "MemAvailable");
+  std::size_t       room = ofMachine ? ofMachine : NoLimit;
+  for (const GroupMount & mount : FindMounts(root))
+  {
+    std::string group;
+    if (FindGroup(root, mount.isVersion2, group))
+    {
+      room = std::min(room, RoomOfGroups(root, mount, group));
+    }
+  }
+  // Nothing left is not the same as not to know.
+  return room == NoLimit ? 0 : std::max<std::size_t>(room, 1);
+}
+
+std::size_t
+GetPeakHostMemory(const std::string & root)
+{
+  return ReadKilobytes(root + "/proc/self/status", "VmHWM");
+}
+
+std::size_t
+GetResidentHostMemory(const std::string & root)
+{
+  return ReadKilobytes(root + "/proc/self/status", "VmRSS");
+}
+
+} // namespace chunkwise
