@@ -138,9 +138,9 @@ public:
    * contents: the same key always has the same bytes. On the host this is `data` itself. */
   virtual const void *
   Get(const std::string & key, const void * data, std::size_t bytes) = 0;
-  /** The same for what a device makes itself: fill(memory) writes `bytes` bytes of its memory and has done so when it
-   * returns. nullptr, and nothing is called, if the budget has no room for them beside what the run was planned to
-   * take: the caller then does without. On the host always nullptr. */
+  /** The same for what the device, or host, makes itself: fill(memory) writes `bytes` bytes of its memory and has done
+   * so when it returns. nullptr, and nothing is called, if the budget has no room for them beside what the run was
+   * planned to take: the caller then does without. On the host valid until the kernel returns. */
   virtual const void *
   GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill);
 };

@@ -73,7 +73,6 @@ set(Chunkwise_CPU_SRCS
   cpu/common/chunkwiseCpuSequence.cxx
   cpu/common/chunkwiseHostKernels.cxx
   cpu/convolution/chunkwiseCpuConvolution.cxx
-  cpu/convolution/chunkwiseCpuConvolutionCache.cxx
   cpu/convolution/chunkwiseCpuFft.cxx
   cpu/convolution/chunkwiseCpuFftBaseline.cxx
   cpu/convolution/chunkwiseCpuFftConvolution.cxx

@@ -22,7 +22,8 @@ public:
   using AllocateFunction = std::function<void *(std::size_t)>; ///< throws on failure
   using FreeFunction = std::function<void(void *)>;
 
-  Arena(std::string name, AllocateFunction allocate, FreeFunction free);
+  /** Messages say `name` for the memory ("device memory of X"), and `budgetName` for its budget ("device"). */
+  Arena(std::string name, std::string budgetName, AllocateFunction allocate, FreeFunction free);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &
@@ -56,7 +57,7 @@ public:
   /** In use and kept. */
   std::size_t
   GetBytesHeld() const;
-  /** The most that was held since the last reset. */
+  /** The most that was held since the last reset, less what was kept then and has not been used since. */
   std::size_t
   GetPeak() const;
   void

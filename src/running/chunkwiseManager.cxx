@@ -5,6 +5,8 @@
 #include "chunkwiseManagerState.h"
 #include "chunkwiseRun.h"
 
+#include <algorithm>
+
 #if defined(__linux__)
 #  include <sys/mman.h>
 #endif
@@ -106,6 +108,10 @@ Manager::SetBudgets(const Budgets & budgets)
   m_Impl->host.SetBudget(budgets.host);
   for (const auto & state : m_Impl->devices)
   {
+    if (budgets.device && state->memory.GetBytesHeld() > budgets.device)
+    {
+      state->tables.Clear();
+    }
     state->memory.SetBudget(budgets.device);
     state->pinned.SetBudget(m_Impl->PinnedBudget());
   }
@@ -162,7 +168,7 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   }
   if (used.empty())
   {
-    report.plan = m_Impl->MakeHostPlan(request, plannerRequest);
+    report.plan = m_Impl->MakeHostPlan(request, plannerRequest, report.warnings);
   }
 
   RunContext context(request, plannerRequest, *m_Impl->hostKernels);
@@ -179,10 +185,9 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
   {
     AdviseHugePages(request.output);
   }
-  m_Impl->host.ResetPeak();
   ExecutePlan(*m_Impl, context, report.plan, used, monitor, report);
 
-  report.peakHost = m_Impl->host.GetPeak();
+  report.peakHost = context.hostMeter.GetPeak();
   report.bytesToDevice = static_cast<double>(context.bytesToDevice);
   report.bytesToHost = static_cast<double>(context.bytesToHost);
   report.retries = context.retries;
@@ -211,12 +216,38 @@ Manager::MakePlanFor(const ExecutionRequest & request)
   PlannerRequest plannerRequest =
     m_Impl->MakePlannerRequest(request, used.empty() ? nullptr : &m_Impl->devices[used[0]]->device->GetKernels());
   request.operation->Validate(request.image.Extents());
+  std::vector<std::string> warnings;
   if (used.empty())
   {
-    return m_Impl->MakeHostPlan(request, plannerRequest);
+    return m_Impl->MakeHostPlan(request, plannerRequest, warnings);
   }
-  std::vector<std::string> warnings;
   return m_Impl->MakeDevicePlan(request, plannerRequest, used, warnings);
+}
+
+RequestCost
+Manager::GetCostOfBudget(const ExecutionRequest & request)
+{
+  if (!request.operation)
+  {
+    throw ParameterError("the request has no operation");
+  }
+  request.operation->Validate(request.image.Extents());
+  RequestCost cost;
+  cost.budget = m_Impl->GetBudgetCost(request, cost.memory);
+  return cost;
+}
+
+Budgets
+Manager::GetHeldMemory() const
+{
+  Budgets held;
+  for (const auto & state : m_Impl->devices)
+  {
+    held.device = std::max(held.device, state->memory.GetBytesHeld());
+    held.pinned = std::max(held.pinned, state->pinned.GetBytesHeld());
+  }
+  held.host = m_Impl->host.memory.GetBytesHeld();
+  return held;
 }
 
 void
@@ -228,7 +259,8 @@ Manager::ReleaseMemory()
     state->memory.Trim();
     state->pinned.Trim();
   }
-  m_Impl->host.Trim();
+  m_Impl->host.tables.Clear();
+  m_Impl->host.memory.Trim();
 }
 
 } // namespace chunkwise
