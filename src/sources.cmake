@@ -46,11 +46,13 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseImageSource.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
+  running/chunkwiseOverlap.cxx
   running/chunkwisePipeline.cxx
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
   running/chunkwiseSchedules.cxx
   running/chunkwiseStagedTransfer.cxx
+  running/chunkwiseStagingRing.cxx
   running/chunkwiseTwoPassSchedule.cxx
 )
 set(Chunkwise_ITK_SRCS

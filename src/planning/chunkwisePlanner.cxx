@@ -2,6 +2,7 @@
 #include "chunkwisePlanner.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseRoundUp.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,12 +17,6 @@ namespace
 /** From the launch of the kernel that makes a carry to that of the next device's, beside what the carry's bytes take,
  * in launches: most of it is waiting for pieces of images that are on the way to that device. */
 constexpr double HandoverLaunches = 50;
-
-std::size_t
-RoundUp(std::size_t bytes)
-{
-  return (bytes + 255) / 256 * 256;
-}
 
 std::int64_t
 CeilDivide(std::int64_t a, std::int64_t b)

@@ -3,6 +3,7 @@
 #define chunkwiseArena_h
 
 #include "ChunkwiseExport.h"
+#include "chunkwiseRoundUp.h"
 
 #include <cstddef>
 #include <functional>
@@ -39,7 +40,7 @@ public:
   static std::size_t
   SizeOfBlock(std::size_t bytes)
   {
-    return ((bytes > 0 ? bytes : 1) + 255) / 256 * 256;
+    return RoundUp(bytes > 0 ? bytes : 1);
   }
   /** A block of at least `bytes`, see SizeOfBlock. Throws BudgetError if the budget leaves no room, or what the
    * allocate function throws (after the kept blocks were given back and it failed again). `limit`: a tighter budget for

@@ -22,6 +22,7 @@ constexpr double SecondsOfVisit = 3e-3;
  * what a chunk takes whatever its size. */
 constexpr double HostRate = 1e9;
 constexpr double SecondsOfHostChunk = 50e-6;
+constexpr double SecondsOfHostVisit = 0.5e-3;
 
 /** A sweep's chunk also takes the kernel that makes the next carry, in the same scratch. */
 void
@@ -345,6 +346,7 @@ ManagerState::MakeHostPlannerRequest(const ExecutionRequest & request)
   if (request.operation->GetSchedule() == Schedule::Fixpoint)
   {
     p.fixedBytes = 0;
+    p.visitSeconds = SecondsOfHostVisit;
   }
   return p;
 }
