@@ -324,6 +324,15 @@ ManagerState::MakeHostPlan(const ExecutionRequest & request, PlannerRequest & pl
                            std::vector<std::string> & warnings)
 {
   plannerRequest = MakeHostPlannerRequest(request);
+  if (HostLimit(request) == 0 && !request.region.IsEmpty())
+  {
+    // Nothing is won by cutting.
+    Plan plan;
+    plan.chunks.push_back({ request.region, InputBoxOf(request.region, plannerRequest) });
+    plan.chunkExtent = request.region.Extents();
+    plan.sweepAxis = std::max(plannerRequest.sweepAxis, 0);
+    return plan;
+  }
   return MakeReasonablePlan(plannerRequest, warnings);
 }
 
