@@ -17,6 +17,8 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #if defined(CHUNKWISE_HAS_FFTW)
@@ -57,6 +59,7 @@ MakeImage(const Coordinates & extent)
   return pixels;
 }
 
+/** Keeps what kernels make, as a manager does for the next run. */
 class HostTables : public DeviceTables
 {
 public:
@@ -65,6 +68,28 @@ public:
   {
     return data;
   }
+  const void *
+  GetMade(const std::string & key, std::size_t bytes, const std::function<void(void *)> & fill) override
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    std::vector<char> &               table = m_Made[key];
+    if (table.empty())
+    {
+      table.resize(bytes + 64);
+      fill(Aligned(table));
+    }
+    return Aligned(table);
+  }
+
+private:
+  static void *
+  Aligned(std::vector<char> & table)
+  {
+    return table.data() + (64 - reinterpret_cast<std::uintptr_t>(table.data()) % 64);
+  }
+
+  std::mutex                               m_Mutex;
+  std::map<std::string, std::vector<char>> m_Made;
 };
 
 /** The host's kernel over a whole image of its own. */

@@ -20,12 +20,19 @@ enum class BackendChoice
   CUDA ///< the devices; an error if there is none or they fail
 };
 
-/** Limits in bytes. 0: what the manager's own budgets say. */
+/** Bytes of three memories.
+ *
+ * A manager's budgets are for all runs at a time and for what is kept between them; 0: Manager::SetBudgets says what. A
+ * run's (ExecutionRequest::budgets, a filter's setters) are for that run alone, and the tighter of both counts: a run's
+ * can ask for less than the manager's, never for more; 0: what the manager has. Of pinned and device memory each device
+ * has as much. The images themselves, and an operation's parameters, are in none of them. */
 struct Budgets
 {
-  std::size_t device{ 0 }; ///< per device
-  std::size_t pinned{ 0 }; ///< per device
-  std::size_t host{ 0 };   ///< scratch of the CPU backend
+  std::size_t device{ 0 };
+  std::size_t pinned{ 0 };
+  /** What the CPU's kernels take for a chunk, and what they have made and is kept (spectra, factors); what a sweep's
+   * chunks hand on. */
+  std::size_t host{ 0 };
 };
 
 /** One run. Views are in the image's coordinates: the largest possible region begins at 0. */
@@ -61,7 +68,8 @@ struct ExecutionReport
   std::vector<std::string>  deviceNames;
   std::vector<std::int64_t> chunksPerDevice;
   std::int64_t              chunksOnHost{ 0 };
-  /** Most bytes held during the run. */
+  /** The most bytes that the run had at a time, of a device the most of any; what earlier runs left counts as far as
+   * this one used it. */
   std::size_t peakDevice{ 0 };
   std::size_t peakPinned{ 0 };
   std::size_t peakHost{ 0 };
@@ -72,8 +80,15 @@ struct ExecutionReport
   std::int64_t revisits{ 0 };
   std::int64_t revisitedVoxels{ 0 };
   bool         settled{ false }; ///< "name.settle" ran, see Operation::GetPatience
-  /** What a user should be told, one line each: devices dropped, fallback to the CPU. */
+  /** What a user should be told, one line each: devices dropped, fallback to the CPU, a budget that costs much time. */
   std::vector<std::string> warnings;
+};
+
+/** What the budget costs that is the tightest for a request. */
+struct RequestCost
+{
+  BudgetCost  budget;
+  std::string memory; ///< "device" or "host": which budget that is
 };
 
 /** The caller's side of a run. Both functions are called only from the thread that called Execute. */
@@ -114,11 +129,15 @@ public:
   std::string
   GetReasonForNoDevices() const;
 
-  /** Defaults: device 80% of the memory free at the first run; pinned 256 MiB a device; host no limit. */
+  /** Defaults: device 80% of the memory free at the first run; pinned 256 MiB a device; host no limit. Of what is kept,
+   * what is beyond the new budgets is given back. */
   void
   SetBudgets(const Budgets & budgets);
   Budgets
   GetBudgets() const;
+  /** What is held now, for runs and between them; of devices the most of any. */
+  Budgets
+  GetHeldMemory() const;
 
   /** Computes request.region of request.output. Throws ParameterError and BudgetError before work starts, DeviceError
    * when a device failed and nothing may take over, Aborted. After any of them the manager can be used again. */
@@ -134,7 +153,12 @@ public:
   Plan
   MakePlanFor(const ExecutionRequest & request);
 
-  /** Gives back all memory that is kept between runs. */
+  /** What the request's budget costs in time, and how much memory would cost little. Runs nothing; it takes some dozens
+   * of plans. */
+  RequestCost
+  GetCostOfBudget(const ExecutionRequest & request);
+
+  /** Gives back all memory that is kept between runs. Tables for transforms stay, some kilobytes for each length. */
   void
   ReleaseMemory();
 

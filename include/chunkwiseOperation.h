@@ -159,9 +159,9 @@ public:
    * contents: the same key always has the same bytes. On the host this is `data` itself. */
   virtual const void *
   Get(const std::string & key, const void * data, std::size_t bytes) = 0;
-  /** The same for a table that the device makes itself: fill(memory) writes `bytes` bytes of the device's memory, and
-   * has done so when it returns. If the budget has no room for them beside what the plan needs, fill is not called and
-   * the result is nullptr: the caller then does without the table. On the host it is always nullptr. */
+  /** The same for a table that the device, or the host, makes itself: fill(memory) writes `bytes` bytes of its memory,
+   * and has done so when it returns. If the budget has no room for them beside what the plan needs, fill is not called
+   * and the result is nullptr: the caller then does without the table. On the host valid until the kernel returns. */
   virtual const void *
   GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill);
 };

@@ -49,8 +49,8 @@ struct PlannerRequest
   std::vector<PlannerDevice> devices;
   /** Chunks that follow each other along the sweep axis on one device keep their common input there. */
   bool carryHalo{ true };
-  /** Each chunk is loaded, run and stored before the next one (Fixpoint with few chunks). So there is one buffer of
-   * each kind, and no chunk is cut to let transfers and kernels overlap. */
+  /** Each chunk is loaded, run and stored before the next one (Fixpoint with few chunks, the host). So there is one
+   * buffer of each kind, and no chunk is cut to let transfers and kernels overlap. */
   bool oneAtATime{ false };
   /** Chunks are used where they lie (the host): only scratch and fixed bytes take memory. */
   bool inPlace{ false };
@@ -62,6 +62,10 @@ struct PlannerRequest
   int sweepAxis{ -1 };
   /** Sweep: bytes that a chunk hands to the next, which may be another device's. */
   std::size_t carryBytes{ 0 };
+  /** Fixpoint: seconds that each chunk costs in visits to where it meets others. */
+  double visitSeconds{ 0 };
+  /** Which memory and which budget the devices' memory is, for messages: "device" or "host". */
+  std::string memoryName{ "device" };
 };
 
 struct Plan
@@ -95,6 +99,26 @@ struct Plan
  */
 Chunkwise_EXPORT Plan
 MakePlan(const PlannerRequest & request);
+
+/** What a budget costs. */
+struct BudgetCost
+{
+  /** Expected time of the plan under it, in that of the plan with memory without limit; infinite if there is none. */
+  double factor{ 1 };
+  /** About the smallest budget under which a run takes at most a quarter longer than without limit, in bytes; it is
+   * found by trial, to a hundredth of itself. */
+  std::size_t sufficient{ 0 };
+};
+
+/** A pure function, like MakePlan, which it calls some dozens of times. */
+Chunkwise_EXPORT BudgetCost
+FindBudgetCost(const PlannerRequest & request);
+
+/** MakePlan for a run: throws BudgetError too where memory makes it hopelessly long (more than a thousand times as long
+ * as it would take without limit), and adds a warning where it costs much (more than eight times); unless what is lost
+ * is a moment. The error's `needed` is the least memory that is accepted: with one byte less there is an error too. */
+Chunkwise_EXPORT Plan
+MakeReasonablePlan(const PlannerRequest & request, std::vector<std::string> & warnings);
 
 /** Bytes that must cross the link to the device for chunks of this extent, halo included, without carrying. */
 Chunkwise_EXPORT double

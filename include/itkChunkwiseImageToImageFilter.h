@@ -36,8 +36,10 @@ namespace itk
  *
  * \par Memory
  * The engine cuts the requested region into chunks that fit a device, with transfers and computation overlapping.
- * DeviceMemoryBudget and PinnedMemoryBudget (bytes for each device) and HostMemoryBudget (bytes of the CPU backend's
- * scratch) limit what it takes; 0 leaves that to the process-wide chunkwise::Manager. They are never exceeded: a budget
+ * DeviceMemoryBudget and PinnedMemoryBudget (bytes for each device) and HostMemoryBudget (bytes for the CPU backend)
+ * are for this filter's runs alone. The process-wide chunkwise::Manager has budgets of its own, for all filters at a
+ * time and for what is kept between runs; the tighter of both counts, and 0 leaves it to the manager's. A filter's
+ * budget so never makes room that the manager's does not have. They are never exceeded: a budget
  * that is too small for the smallest chunk throws, naming the bytes needed.
  *
  * \par Streaming
@@ -110,7 +112,8 @@ public:
   itkSetMacro(PinnedMemoryBudget, SizeValueType);
   itkGetConstMacro(PinnedMemoryBudget, SizeValueType);
 
-  /** Bytes of scratch memory of the CPU backend; 0, the default: the manager's budget. */
+  /** Bytes that the CPU backend takes beside the images: scratch, and what it keeps for the next run; 0, the default:
+   * the manager's budget. */
   itkSetMacro(HostMemoryBudget, SizeValueType);
   itkGetConstMacro(HostMemoryBudget, SizeValueType);
 

@@ -25,7 +25,6 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseSequenceOperation.cxx
   operations/chunkwiseStagedOperation.cxx
   operations/chunkwiseStatisticsOperation.cxx
-  operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseSummedAreaTableOperation.cxx
   operations/chunkwiseTypes.cxx
   operations/chunkwiseVaryingConvolutionOperation.cxx
@@ -39,6 +38,7 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseFilters.cxx
   operations/chunkwiseGaussianWeights.cxx
   operations/chunkwiseReconstructionFilters.cxx
+  operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
   planning/chunkwiseChunkQueue.cxx
@@ -59,12 +59,14 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseImageSource.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
+  running/chunkwiseOverlap.cxx
   running/chunkwisePassesRun.cxx
   running/chunkwisePipeline.cxx
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
   running/chunkwiseSchedules.cxx
   running/chunkwiseStagedTransfer.cxx
+  running/chunkwiseStagingRing.cxx
   running/chunkwiseStatistics.cxx
   running/chunkwiseTwoPassSchedule.cxx
 )
@@ -87,7 +89,6 @@ set(Chunkwise_CPU_SRCS
   cpu/common/chunkwiseCpuLevelBaseline.cxx
   cpu/common/chunkwiseHostKernels.cxx
   cpu/convolution/chunkwiseCpuConvolution.cxx
-  cpu/convolution/chunkwiseCpuConvolutionCache.cxx
   cpu/convolution/chunkwiseCpuFft.cxx
   cpu/convolution/chunkwiseCpuFftBaseline.cxx
   cpu/convolution/chunkwiseCpuFftConvolution.cxx

@@ -8,6 +8,7 @@
 #include "chunkwiseCudaTables.h"
 #include "chunkwiseError.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseRoundUp.h"
 
 #include <algorithm>
 #include <cmath>
@@ -573,9 +574,7 @@ struct DeviceShape
     spectrum.rows = extent(1);
     spectrum.planes = extent(2);
     batches = block.role[3].output * block.role[4].output;
-    const auto round = [](std::int64_t n) {
-      return (static_cast<std::size_t>(n) * sizeof(ComplexOf<T>) + 255) / 256 * 256;
-    };
+    const auto round = [](std::int64_t n) { return RoundUp(static_cast<std::size_t>(n) * sizeof(ComplexOf<T>)); };
     spectrumBytes = round(batches * spectrum.planes * spectrum.rows * spectrum.pitch);
     kernelBytes = round(KernelRows(block) * spectrum.pitch);
   }

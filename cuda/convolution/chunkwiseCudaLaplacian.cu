@@ -138,7 +138,7 @@ struct LaplacianPlan
   std::size_t
   BytesOfPass(int pass, std::size_t accumulatorBytes) const
   {
-    return fused && pass == 0 ? 0 : Aligned(static_cast<std::size_t>(boxes.Intermediate(pass)) * accumulatorBytes);
+    return fused && pass == 0 ? 0 : RoundUp(static_cast<std::size_t>(boxes.Intermediate(pass)) * accumulatorBytes);
   }
 };
 

@@ -5,6 +5,7 @@
 #include "chunkwiseCudaVaryingCells.h"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseRoundUp.h"
 
 #include <algorithm>
 #include <string>
@@ -175,7 +176,7 @@ struct VaryingLayout
       node.boundary = WindowBoundary{ BoundaryMode::Constant, 0.0 };
     }
     shape.inputBox = shape.image;
-    const auto bytes = [](std::int64_t voxels) { return Aligned(static_cast<std::size_t>(voxels) * sizeof(T)); };
+    const auto bytes = [](std::int64_t voxels) { return RoundUp(static_cast<std::size_t>(voxels) * sizeof(T)); };
     sums = bytes(output.NumberOfVoxels());
     part = bytes(shape.outputBox.NumberOfVoxels());
     weighted = spreads ? bytes(Box::FromExtent(padded).NumberOfVoxels()) : 0;

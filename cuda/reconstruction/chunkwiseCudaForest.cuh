@@ -3,6 +3,7 @@
 #define chunkwiseCudaForest_cuh
 
 #include "chunkwiseCudaChunkBorder.cuh"
+#include "chunkwiseRoundUp.h"
 
 #include <cooperative_groups.h>
 
@@ -147,7 +148,7 @@ constexpr std::size_t ForestPoolBytesOfVoxel = 16;
 inline std::size_t
 ForestLabelBytes(std::int64_t voxels)
 {
-  return (sizeof(std::uint32_t) * static_cast<std::size_t>(voxels) + 255) / 256 * 256;
+  return RoundUp(sizeof(std::uint32_t) * static_cast<std::size_t>(voxels));
 }
 
 inline std::size_t

@@ -4,6 +4,7 @@
 
 #include "chunkwiseCudaChunkBorder.cuh"
 #include "chunkwiseCudaParallelHeap.cuh"
+#include "chunkwiseRoundUp.h"
 
 // Morphological reconstruction by a cluster of parallel heaps (X. He, Y. Wu, Z. Di, J. Chen: MR_GPU, in Chinese).
 //
@@ -127,8 +128,8 @@ struct HeapLayout
       slots *= 2;
     }
     const auto voxels = static_cast<std::size_t>(numberOfTiles) << tileShift;
-    entryBytes = (static_cast<std::size_t>(numberOfTiles) * sizeof(std::uint32_t) + 255) / 256 * 256;
-    cellBytes = (voxels * (keyBytes <= 2 ? 4 : 2 * keyBytes) + 255) / 256 * 256;
+    entryBytes = RoundUp(static_cast<std::size_t>(numberOfTiles) * sizeof(std::uint32_t));
+    cellBytes = RoundUp(voxels * (keyBytes <= 2 ? 4 : 2 * keyBytes));
     // Every second voxel may wait in a heap.
     heapItems = voxels / 2 + static_cast<std::size_t>(heaps) * (FixedItems() + 4 * static_cast<std::size_t>(nodeItems));
   }

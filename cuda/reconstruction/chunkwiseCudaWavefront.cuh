@@ -5,6 +5,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseReconstructionKey.h"
+#include "chunkwiseRoundUp.h"
 
 #include <algorithm>
 #include <cuda_runtime.h>
@@ -106,7 +107,7 @@ WavefrontScratchBytes(const ReconstructionOperation & operation, const Box & own
                       std::size_t keyBytes)
 {
   const WavefrontShape shape(operation, own, image, keyBytes);
-  return 256 + (static_cast<std::size_t>(shape.numberOfTiles) * sizeof(std::uint32_t) + 255) / 256 * 256;
+  return 256 + RoundUp(static_cast<std::size_t>(shape.numberOfTiles) * sizeof(std::uint32_t));
 }
 
 template <typename TKey, bool VPlanar>

@@ -267,7 +267,7 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
   const Coordinates  image = call.image.Extents();
   const std::int64_t taps = operation.GetTaps(image);
   auto * const       bins = static_cast<TBin *>(call.scratch);
-  const auto         binBytes = Aligned(static_cast<std::size_t>(boxes.padded.NumberOfVoxels()) * sizeof(TBin));
+  const auto         binBytes = RoundUp(static_cast<std::size_t>(boxes.padded.NumberOfVoxels()) * sizeof(TBin));
   BinKernel<<<BlocksFor(boxes.padded.NumberOfVoxels() / boxes.padded.Extent(0), 1), 256, 0, StreamOf(call)>>>(
     VoxelsOf<const TPixel>(call.inputs[0]),
     call.image,
@@ -344,7 +344,7 @@ ScratchOfEntropy(const Operation & operation, const ChunkShape & shape)
   const Coordinates image = shape.image.Extents();
   const WindowBoxes boxes(shape.outputBox, shape.image, entropy.EffectiveRadius(image), entropy.boundary.mode);
   const auto        voxels = static_cast<std::size_t>(boxes.padded.NumberOfVoxels());
-  std::size_t       bytes = Aligned(voxels * (entropy.bins <= 256 ? 1 : 2));
+  std::size_t       bytes = RoundUp(voxels * (entropy.bins <= 256 ? 1 : 2));
   if (!UsesShared(entropy, image))
   {
     bytes += static_cast<std::size_t>(BlocksWithGlobalCounts(shape.outputBox, AxisToSlide(boxes.radius), entropy.bins) *

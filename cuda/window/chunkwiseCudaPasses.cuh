@@ -5,6 +5,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseOperation.h"
 #include "chunkwiseReducer.h"
+#include "chunkwiseRoundUp.h"
 
 #include <algorithm>
 #include <cuda_runtime.h>
@@ -764,9 +765,7 @@ public:
   std::size_t
   ScratchBytes(std::size_t accumulatorBytes) const
   {
-    const auto round = [&](std::int64_t n) {
-      return (static_cast<std::size_t>(n) * accumulatorBytes + 255) / 256 * 256;
-    };
+    const auto round = [&](std::int64_t n) { return RoundUp(static_cast<std::size_t>(n) * accumulatorBytes); };
     return round(FirstBuffer()) + round(SecondBuffer());
   }
   /** Accumulators read and written, the input and the output counted as such. */
@@ -820,9 +819,8 @@ RunPasses(const KernelCall & call, const PassPlan & plan, TAcc flip, const TFini
 {
   const auto * const in = static_cast<const TIn *>(call.inputs[0].data);
   auto *             current = static_cast<TAcc *>(call.scratch);
-  auto *             other =
-    reinterpret_cast<TAcc *>(static_cast<char *>(call.scratch) +
-                             (static_cast<std::size_t>(plan.FirstBuffer()) * sizeof(TAcc) + 255) / 256 * 256);
+  auto *             other = reinterpret_cast<TAcc *>(static_cast<char *>(call.scratch) +
+                                          RoundUp(static_cast<std::size_t>(plan.FirstBuffer()) * sizeof(TAcc)));
   if (plan.count == 0)
   {
     const std::int64_t n = call.output.box.NumberOfVoxels();

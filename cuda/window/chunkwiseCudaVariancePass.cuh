@@ -353,7 +353,7 @@ VariancePassBytes(const WindowBoxes & boxes, int pass)
   const auto n = static_cast<std::size_t>(pass + 1 < boxes.count ? PaddedCount(boxes.after[pass]) : 0);
   const auto bytesOf = [n](auto types) {
     using Types = decltype(types);
-    return Aligned(n * sizeof(typename Types::First)) + Aligned(n * sizeof(typename Types::Second));
+    return RoundUp(n * sizeof(typename Types::First)) + RoundUp(n * sizeof(typename Types::Second));
   };
   return CountsNarrow(boxes) ? bytesOf(PassTypes<TPixel, true>()) : bytesOf(PassTypes<TPixel, false>());
 }
@@ -371,7 +371,7 @@ LaunchVariancePass(const WindowBoxes & boxes, int pass, const Voxels<const TPixe
   const std::int64_t threads = after.NumberOfVoxels() / extent * ((extent + VOutputs - 1) / VOutputs);
   const auto         secondsOf = [&](int of) {
     const auto n = static_cast<std::size_t>(PaddedCount(boxes.after[of]));
-    return reinterpret_cast<Second *>(buffers[of % 2] + Aligned(n * sizeof(First)));
+    return reinterpret_cast<Second *>(buffers[of % 2] + RoundUp(n * sizeof(First)));
   };
   const auto launch = [&](auto isFirst, auto isLast) {
     constexpr bool first = decltype(isFirst)::value;

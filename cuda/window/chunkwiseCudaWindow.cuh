@@ -5,6 +5,7 @@
 #include "chunkwiseCudaPasses.cuh"
 #include "chunkwiseOperations.h"
 #include "chunkwiseWindow.h"
+#include "chunkwiseRoundUp.h"
 
 // Windows over an image that goes on beyond its edge: a chunk's input is first continued there as the boundary mode
 // says, except in Renormalized mode, where windows are cut. What follows knows no boundary. See WindowBoxes.
@@ -97,20 +98,13 @@ ContinueKernel(Voxels<const T> in, Box image, BoundaryMode mode, T constant, Vox
   }
 }
 
-/** Bytes in whole units of what memory is aligned to. */
-inline std::size_t
-Aligned(std::size_t bytes)
-{
-  return (bytes + 255) / 256 * 256;
-}
-
 /** Bytes of scratch that ContinueImage takes. */
 inline std::size_t
 ContinuedBytes(const WindowBoxes & boxes, BoundaryMode mode, std::size_t pixelBytes)
 {
   return mode == BoundaryMode::Renormalized
            ? 0
-           : Aligned(static_cast<std::size_t>(boxes.padded.NumberOfVoxels()) * pixelBytes);
+           : RoundUp(static_cast<std::size_t>(boxes.padded.NumberOfVoxels()) * pixelBytes);
 }
 
 /** The voxels that the first pass reads. `scratch` moves past what is taken of it. */

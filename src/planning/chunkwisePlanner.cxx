@@ -2,6 +2,7 @@
 #include "chunkwisePlanner.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseRoundUp.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,12 +17,6 @@ namespace
 /** The time that a carry takes from one device's kernel to the next device's, beside that of its bytes, in launches. It
  * mostly waits for pieces of images that are on the way to that device. */
 constexpr double HandoverLaunches = 50;
-
-std::size_t
-RoundUp(std::size_t bytes)
-{
-  return (bytes + 255) / 256 * 256;
-}
 
 std::int64_t
 CeilDivide(std::int64_t a, std::int64_t b)
@@ -312,7 +307,9 @@ public:
       // Devices run in rounds: in the last round some may have nothing to do.
       const double imbalance = std::ceil(chunks / devices) * devices / chunks;
       const double ends = m_Request.oneAtATime ? 0 : (load + store) * devices / chunks;
-      const double launches = chunks / devices * m_LaunchSeconds;
+      // Of a Fixpoint that is cut at all, a device's chunks are planned once more, with visits.
+      const bool   isVisited = chunks > 1 && (m_Request.inPlace || !m_Request.oneAtATime);
+      const double launches = chunks / devices * (m_LaunchSeconds + (isVisited ? m_Request.visitSeconds : 0));
       // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both
       // links.
       const double handovers =
@@ -328,7 +325,6 @@ public:
       };
       if (c.deviceBytes > m_Memory || c.bytesIn > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
       {
-        m_Smallest = std::min(m_Smallest, c.deviceBytes + (scratchKnown ? c.scratchBytes : 0));
         continue;
       }
       if (!scratchKnown)
@@ -342,7 +338,6 @@ public:
         scratchKnown = true;
       }
       c.deviceBytes += c.scratchBytes;
-      m_Smallest = std::min(m_Smallest, c.deviceBytes);
       c.seconds = estimate(kernelSeconds);
       if (c.deviceBytes <= m_Memory && c.seconds < m_Best.seconds)
       {
@@ -356,11 +351,24 @@ public:
   {
     return m_Best;
   }
-  /** The least memory that a tried shape needs. */
+  /** The memory that a shape needs with one buffer of each. */
   std::size_t
-  GetSmallest() const
+  NeedOf(const AxisCut (&cuts)[MaxDimension]) const
   {
-    return m_Smallest;
+    const ChunkShape shape = ShapeOf(m_Request, cuts);
+    std::size_t      bytes = m_Request.scratchBytes ? RoundUp(m_Request.scratchBytes(shape)) : 0;
+    bytes += RoundUp(m_Request.fixedBytes);
+    if (!m_Request.inPlace)
+    {
+      const auto inputVoxels = static_cast<std::size_t>(shape.inputBox.NumberOfVoxels());
+      const auto outputVoxels = static_cast<std::size_t>(shape.outputBox.NumberOfVoxels());
+      for (int i = 0; i < m_Request.numberOfInputs; ++i)
+      {
+        bytes += RoundUp(inputVoxels * PixelSize(m_Request.inputKinds[i]));
+      }
+      bytes += RoundUp(outputVoxels * PixelSize(m_Request.outputKind));
+    }
+    return bytes;
   }
   std::size_t
   GetMemory() const
@@ -395,7 +403,6 @@ private:
   double                 m_LaunchSeconds{ 0 };
   double                 m_MostBytes{ std::numeric_limits<double>::infinity() };
   Candidate              m_Best;
-  std::size_t            m_Smallest{ std::numeric_limits<std::size_t>::max() };
 };
 
 } // namespace
@@ -468,14 +475,13 @@ HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerReque
   return smaller;
 }
 
-Plan
-MakePlan(const PlannerRequest & request)
+namespace
 {
-  Plan plan;
-  if (request.region.IsEmpty())
-  {
-    return plan;
-  }
+
+/** The best way to cut; of a region with voxels. */
+Candidate
+FindBestOnce(const PlannerRequest & request)
+{
   if (request.devices.empty())
   {
     throw ParameterError("a plan needs at least one device");
@@ -536,13 +542,40 @@ MakePlan(const PlannerRequest & request)
   const Candidate & best = search.GetBest();
   if (!std::isfinite(best.seconds))
   {
-    throw BudgetError("the smallest chunk needs " + std::to_string(search.GetSmallest()) +
-                        " bytes of device memory, more than the budget of " + std::to_string(search.GetMemory()) +
-                        " bytes",
-                      search.GetSmallest(),
+    // What a chunk needs does not shrink when it grows.
+    AxisCut smallest[MaxDimension];
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      smallest[a] = axes[a].back();
+    }
+    const std::size_t needed = search.NeedOf(smallest);
+    throw BudgetError("the smallest chunk needs " + std::to_string(needed) + " bytes of " + request.memoryName +
+                        " memory, more than the " + request.memoryName + " budget of " +
+                        std::to_string(search.GetMemory()) + " bytes",
+                      needed,
                       search.GetMemory());
   }
+  return best;
+}
 
+Candidate
+FindBest(const PlannerRequest & request)
+{
+  Candidate best = FindBestOnce(request);
+  if (request.oneAtATime && !request.inPlace && best.chunks > 1)
+  {
+    // As it is cut anyway, chunks leave room for others that are loaded and stored meanwhile.
+    PlannerRequest several = request;
+    several.oneAtATime = false;
+    best = FindBestOnce(several);
+  }
+  return best;
+}
+
+Plan
+CutAs(const Candidate & best, const PlannerRequest & request)
+{
+  Plan plan;
   plan.sweepAxis = best.sweepAxis;
   plan.inputSlots = best.inputSlots;
   plan.outputSlots = best.outputSlots;
@@ -586,6 +619,157 @@ MakePlan(const PlannerRequest & request)
     }
   }
   return plan;
+}
+
+/** Times as long as without limit from which a user is told, and from which a run is refused. */
+constexpr double FactorToTell = 8;
+constexpr double FactorToRefuse = 1000;
+/** What nobody waits for. */
+constexpr double SecondsOfNoMatter = 0.1;
+/** Times as long as without limit that a user is advised to accept. */
+constexpr double FactorToAdvise = 1.25;
+
+std::size_t
+MemoryOf(const PlannerRequest & request)
+{
+  std::size_t memory = std::numeric_limits<std::size_t>::max();
+  for (const PlannerDevice & device : request.devices)
+  {
+    memory = std::min(memory, device.memory);
+  }
+  return memory;
+}
+
+PlannerRequest
+WithMemory(PlannerRequest request, std::size_t bytes)
+{
+  for (PlannerDevice & device : request.devices)
+  {
+    device.memory = bytes;
+  }
+  return request;
+}
+
+/** Expected seconds; infinite if there is no plan. */
+double
+SecondsOf(const PlannerRequest & request)
+{
+  try
+  {
+    return FindBest(request).seconds;
+  }
+  catch (const BudgetError &)
+  {
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+/** The memory from which on `isEnough`, which `most` is and 0 is not, to `part` of itself. */
+template <typename TIsEnough>
+std::size_t
+FindLeast(std::size_t most, double part, TIsEnough && isEnough)
+{
+  std::size_t least = 0;
+  while (most - least > std::max<std::size_t>(1, static_cast<std::size_t>(part * static_cast<double>(most))))
+  {
+    const std::size_t middle = least + (most - least) / 2;
+    (isEnough(middle) ? most : least) = middle;
+  }
+  return most;
+}
+
+bool
+IsHopeless(double seconds, double unlimited)
+{
+  return !std::isfinite(seconds) || (seconds > FactorToRefuse * unlimited && seconds - unlimited > SecondsOfNoMatter);
+}
+
+std::size_t
+FindSufficient(const PlannerRequest & request, const Candidate & unlimited)
+{
+  return FindLeast(unlimited.deviceBytes, 0.01, [&](std::size_t bytes) {
+    return SecondsOf(WithMemory(request, bytes)) <= FactorToAdvise * unlimited.seconds;
+  });
+}
+
+/** "12", "3.4" */
+std::string
+FactorText(double factor)
+{
+  const auto tenths = static_cast<std::int64_t>(factor * 10 + 0.5);
+  return std::to_string(tenths / 10) + (tenths < 100 ? "." + std::to_string(tenths % 10) : std::string());
+}
+
+} // namespace
+
+Plan
+MakePlan(const PlannerRequest & request)
+{
+  return request.region.IsEmpty() ? Plan() : CutAs(FindBest(request), request);
+}
+
+BudgetCost
+FindBudgetCost(const PlannerRequest & request)
+{
+  BudgetCost cost;
+  if (request.region.IsEmpty())
+  {
+    return cost;
+  }
+  const Candidate unlimited = FindBest(WithMemory(request, std::numeric_limits<std::size_t>::max()));
+  cost.factor = SecondsOf(request) / unlimited.seconds;
+  cost.sufficient = FindSufficient(request, unlimited);
+  return cost;
+}
+
+Plan
+MakeReasonablePlan(const PlannerRequest & request, std::vector<std::string> & warnings)
+{
+  if (request.region.IsEmpty())
+  {
+    return Plan();
+  }
+  Candidate   best;
+  std::string why;
+  std::size_t least = 0;
+  try
+  {
+    best = FindBest(request);
+    if (best.chunks < 2 || best.seconds <= SecondsOfNoMatter)
+    {
+      return CutAs(best, request);
+    }
+  }
+  catch (const BudgetError & error)
+  {
+    why = error.what();
+    least = error.needed;
+  }
+  const Candidate   unlimited = FindBest(WithMemory(request, std::numeric_limits<std::size_t>::max()));
+  const auto        isHopeless = [&](double seconds) { return IsHopeless(seconds, unlimited.seconds); };
+  const std::string ofMemory = " bytes of " + request.memoryName + " memory";
+  const std::string budget = "the " + request.memoryName + " budget of " + std::to_string(MemoryOf(request)) + " bytes";
+  if (!why.empty() && !isHopeless(SecondsOf(WithMemory(request, least))))
+  {
+    throw BudgetError(why, least, MemoryOf(request));
+  }
+  if (!why.empty() || isHopeless(best.seconds))
+  {
+    least = FindLeast(
+      unlimited.deviceBytes, 0, [&](std::size_t bytes) { return !isHopeless(SecondsOf(WithMemory(request, bytes))); });
+    throw BudgetError(budget + " would cut the work into so many chunks that it took more than " +
+                        FactorText(FactorToRefuse) + " times as long; " + std::to_string(least) + ofMemory +
+                        " are needed, and " + std::to_string(FindSufficient(request, unlimited)) + " cost little time",
+                      least,
+                      MemoryOf(request));
+  }
+  const double factor = best.seconds / unlimited.seconds;
+  if (factor > FactorToTell && best.seconds - unlimited.seconds > SecondsOfNoMatter)
+  {
+    warnings.push_back(budget + " makes the work about " + FactorText(factor) + " times as long; " +
+                       std::to_string(FindSufficient(request, unlimited)) + ofMemory + " would avoid that");
+  }
+  return CutAs(best, request);
 }
 
 } // namespace chunkwise

@@ -13,7 +13,14 @@ namespace chunkwise
 
 struct Arena::Impl
 {
+  struct Kept
+  {
+    void * memory;
+    bool   isIdle; ///< since the peak was reset
+  };
+
   std::string      name;
+  std::string      budgetName;
   AllocateFunction allocate;
   FreeFunction     free;
 
@@ -23,13 +30,16 @@ struct Arena::Impl
   std::size_t                             held{ 0 };
   std::size_t                             peak{ 0 };
   std::unordered_map<void *, std::size_t> blocks;
-  std::multimap<std::size_t, void *>      kept;
+  /** By their size. */
+  std::multimap<std::size_t, Kept> kept;
+  std::size_t                      idle{ 0 }; ///< of kept blocks, those that are
 
   void
-  GiveBack(std::multimap<std::size_t, void *>::iterator block) noexcept
+  GiveBack(std::multimap<std::size_t, Kept>::iterator block) noexcept
   {
-    free(block->second);
+    free(block->second.memory);
     held -= block->first;
+    idle -= block->second.isIdle ? block->first : 0;
     kept.erase(block);
   }
 
@@ -44,10 +54,11 @@ struct Arena::Impl
   }
 };
 
-Arena::Arena(std::string name, AllocateFunction allocate, FreeFunction free)
+Arena::Arena(std::string name, std::string budgetName, AllocateFunction allocate, FreeFunction free)
   : m_Impl(new Impl)
 {
   m_Impl->name = std::move(name);
+  m_Impl->budgetName = std::move(budgetName);
   m_Impl->allocate = std::move(allocate);
   m_Impl->free = std::move(free);
 }
@@ -91,8 +102,8 @@ Arena::Acquire(std::size_t bytes, std::size_t limit)
   if (bytes > limit || m_Impl->used > limit - bytes)
   {
     throw BudgetError(m_Impl->name + ": " + std::to_string(bytes) + " bytes do not fit beside " +
-                        std::to_string(m_Impl->used) + " in use under the budget of " + std::to_string(limit) +
-                        " bytes",
+                        std::to_string(m_Impl->used) + " in use under the " + m_Impl->budgetName + " budget of " +
+                        std::to_string(limit) + " bytes",
                       m_Impl->used + bytes,
                       limit);
   }
@@ -102,7 +113,8 @@ Arena::Acquire(std::size_t bytes, std::size_t limit)
   if (found != m_Impl->kept.end() && found->first <= bytes + bytes / 4 && m_Impl->used + found->first <= limit)
   {
     bytes = found->first;
-    memory = found->second;
+    memory = found->second.memory;
+    m_Impl->idle -= found->second.isIdle ? bytes : 0;
     m_Impl->kept.erase(found);
     m_Impl->held -= bytes;
     m_Impl->MakeRoom(bytes, limit);
@@ -127,7 +139,7 @@ Arena::Acquire(std::size_t bytes, std::size_t limit)
   m_Impl->blocks[memory] = bytes;
   m_Impl->used += bytes;
   m_Impl->held += bytes;
-  m_Impl->peak = std::max(m_Impl->peak, m_Impl->held);
+  m_Impl->peak = std::max(m_Impl->peak, m_Impl->held - m_Impl->idle);
   return memory;
 }
 
@@ -145,7 +157,7 @@ Arena::Release(void * block) noexcept
     return;
   }
   m_Impl->used -= found->second;
-  m_Impl->kept.emplace(found->second, block);
+  m_Impl->kept.emplace(found->second, Impl::Kept{ block, false });
   m_Impl->blocks.erase(found);
   if (m_Impl->budget)
   {
@@ -188,7 +200,13 @@ void
 Arena::ResetPeak()
 {
   const std::lock_guard<std::mutex> lock(m_Impl->mutex);
-  m_Impl->peak = m_Impl->held;
+  m_Impl->idle = 0;
+  for (auto & block : m_Impl->kept)
+  {
+    block.second.isIdle = true;
+    m_Impl->idle += block.first;
+  }
+  m_Impl->peak = m_Impl->held - m_Impl->idle;
 }
 
 } // namespace chunkwise

@@ -3,6 +3,7 @@
 #define chunkwiseArena_h
 
 #include "ChunkwiseExport.h"
+#include "chunkwiseRoundUp.h"
 
 #include <cstddef>
 #include <functional>
@@ -22,7 +23,8 @@ public:
   using AllocateFunction = std::function<void *(std::size_t)>; ///< throws on failure
   using FreeFunction = std::function<void(void *)>;
 
-  Arena(std::string name, AllocateFunction allocate, FreeFunction free);
+  /** Messages say `name` for the memory ("device memory of X"), and `budgetName` for its budget ("device"). */
+  Arena(std::string name, std::string budgetName, AllocateFunction allocate, FreeFunction free);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &
@@ -38,7 +40,7 @@ public:
   static std::size_t
   SizeOfBlock(std::size_t bytes)
   {
-    return ((bytes > 0 ? bytes : 1) + 255) / 256 * 256;
+    return RoundUp(bytes > 0 ? bytes : 1);
   }
   /** A block of at least `bytes`, see SizeOfBlock. Throws BudgetError if the budget leaves no room, or what the
    * allocate function throws (after the kept blocks were given back and it failed again). `limit`: a tighter budget for
@@ -56,7 +58,7 @@ public:
   /** In use and kept. */
   std::size_t
   GetBytesHeld() const;
-  /** The most that was held since the last reset. */
+  /** The most that was held since the last reset, less what was kept then and has not been used since. */
   std::size_t
   GetPeak() const;
   void

@@ -26,7 +26,7 @@ public:
   static std::size_t
   DeviceBytes(std::size_t carryBytes, bool isShared)
   {
-    return (NumberOfIn(isShared) + NumberOfOut(isShared)) * ((carryBytes + 255) / 256 * 256);
+    return (NumberOfIn(isShared) + NumberOfOut(isShared)) * RoundUp(carryBytes);
   }
 
   /** Throws BudgetError or DeviceError if memory fails. */

@@ -13,29 +13,48 @@ namespace
 constexpr double VisitedForSettled = 16;
 constexpr double VoxelsOfVisit = 1 << 17;
 
-} // namespace
-
-void
-RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunner & host)
+/** Visits to where parts meet until nothing changes, see Operation. */
+class FixpointRun
 {
-  const ExecutionRequest & request = context.request;
-  const std::string        name = request.operation->GetName();
-  const Halo               halo = request.operation->GetHalo(request.image.Extents());
-  const std::vector<Box>   parts = context.GetParts();
-  const bool               knowsOpen = context.hostKernels.Find(name + ".isopen") != nullptr;
-  const auto               isOpen = [&](const Box & layer, const Box & held) {
-    std::uint32_t open = knowsOpen ? 0 : 1;
-    if (knowsOpen)
-    {
-      host.Run({ name + ".isopen", { layer, held }, nullptr, nullptr, true, &open });
-    }
-    return open != 0;
-  };
-  FixpointWork work(request.region, halo, parts, plan.sweepAxis, context.mostVoxelsOfVisit, isOpen);
-  if (context.stateIsTorn)
+public:
+  FixpointRun(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunner & host)
+    : m_Context(context)
+    , m_Operation(*context.request.operation)
+    , m_Name(m_Operation.GetName())
+    , m_Halo(m_Operation.GetHalo(context.request.image.Extents()))
+    , m_Loop(loop)
+    , m_Host(host)
+    , m_Parts(context.GetParts())
+    , m_Work(context.request.region, m_Halo, m_Parts, plan.sweepAxis, context.mostVoxelsOfVisit,
+             [this](const Box & layer, const Box & held) { return IsOpen(layer, held); })
+    , m_Progress(&context, context.visitShare, context.visitShare)
+    , m_Patience(HasHostKernel(".settle") ? m_Operation.GetPatience() : WithoutEnd)
   {
-    work.MarkAll();
+    if (context.stateIsTorn)
+    {
+      m_Work.MarkAll();
+    }
   }
+
+  void
+  Go()
+  {
+    MakeVisits();
+    if (!m_Work.IsDone())
+    {
+      m_Patience = WithoutEnd;
+      Settle();
+      MakeVisits();
+    }
+    m_Progress.Complete();
+    m_Context.revisits += m_Work.GetVisits();
+    m_Context.revisitedVoxels += m_Work.GetVisitedVoxels();
+    Finish();
+  }
+
+private:
+  static constexpr double WithoutEnd = -1;
+
   struct Task
   {
     FixpointWork::Visit visit;
@@ -43,115 +62,186 @@ RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunne
     std::atomic<bool> overlapped{ false };
     bool              failed{ false };
   };
-  std::vector<std::shared_ptr<Task>> running;
-  bool                               oneAtATime = false;
-  const auto                         forget = [&running](const std::shared_ptr<Task> & task) {
-    running.erase(std::find(running.begin(), running.end(), task));
-  };
-  double     patience = context.hostKernels.Find(name + ".settle") ? request.operation->GetPatience() : -1;
-  const auto isOutOfPatience = [&] {
-    const double cost = static_cast<double>(work.GetVisitedVoxels()) / VisitedForSettled +
-                        static_cast<double>(work.GetVisits()) * VoxelsOfVisit;
-    return patience >= 0 && cost > patience * static_cast<double>(request.region.NumberOfVoxels());
-  };
-  // Nobody knows how many visits there will be: their share of the progress is approached.
-  ShareControl progress(&context, context.visitShare, context.visitShare);
-  std::int64_t reported = 0;
-  const auto   report = [&] {
-    const auto visited = static_cast<double>(work.GetVisitedVoxels());
-    const auto all = static_cast<double>(request.region.NumberOfVoxels());
-    const auto now = static_cast<std::int64_t>(static_cast<double>(context.visitShare) * visited / (visited + all));
-    progress.AddFinishedVoxels(now - reported);
-    reported = now;
-  };
-  const auto visit = [&] {
-    loop.Loop<std::shared_ptr<Task>>(
-      [&](std::shared_ptr<Task> & task) {
-        task = std::make_shared<Task>();
-        if (isOutOfPatience() || (oneAtATime && !running.empty()) || !work.Take(task->visit))
-        {
-          return false;
-        }
-        for (const auto & other : running)
-        {
-          other->overlapped = task->overlapped = true;
-        }
-        running.push_back(task);
-        return true;
-      },
-      [&](ChunkRunner & runner, const std::shared_ptr<Task> & task) {
-        const Box & box = task->visit.box;
-        try
-        {
-          runner.Run(
-            { name, { box, PadAndCrop(box, halo, request.image) }, nullptr, nullptr, true, &task->visit.sides });
-        }
-        catch (const Error & error)
-        {
-          task->failed = IsOutOfMemory(error) && (task->overlapped || FixpointWork::CanShrink(task->visit));
-          if (!task->failed)
-          {
-            throw;
-          }
-        }
-      },
-      [&](const std::shared_ptr<Task> & task) {
-        forget(task);
-        if (task->failed)
-        {
-          if (task->overlapped)
-          {
-            oneAtATime = true;
-          }
-          else
-          {
-            work.Shrink(task->visit);
-          }
-          work.PutBack(task->visit);
-          ++context.retries;
-          return;
-        }
-        work.Finish(task->visit);
-        report();
-      },
-      [&](const std::shared_ptr<Task> & task) {
-        forget(task);
-        context.stateIsTorn = true;
-        work.PutBack(task->visit);
-      },
-      [&] { return work.IsDone() || (isOutOfPatience() && running.empty()); });
-  };
-  visit();
-  if (!work.IsDone())
+  using TaskPointer = std::shared_ptr<Task>;
+
+  bool
+  HasHostKernel(const std::string & part) const
   {
-    patience = -1;
+    return m_Context.hostKernels.Find(m_Name + part) != nullptr;
+  }
+
+  bool
+  IsOpen(const Box & layer, const Box & held)
+  {
+    if (!HasHostKernel(".isopen"))
+    {
+      return true;
+    }
+    std::uint32_t open = 0;
+    m_Host.Run({ m_Name + ".isopen", { layer, held }, nullptr, nullptr, true, &open });
+    return open != 0;
+  }
+
+  bool
+  IsOutOfPatience() const
+  {
+    const double cost = static_cast<double>(m_Work.GetVisitedVoxels()) / VisitedForSettled +
+                        static_cast<double>(m_Work.GetVisits()) * VoxelsOfVisit;
+    return m_Patience >= 0 && cost > m_Patience * static_cast<double>(m_Context.request.region.NumberOfVoxels());
+  }
+
+  /** Until nothing is left to visit, or patience ends. */
+  void
+  MakeVisits()
+  {
+    m_Loop.Loop<TaskPointer>([this](TaskPointer & task) { return Take(task); },
+                             [this](ChunkRunner & runner, const TaskPointer & task) { Visit(runner, *task); },
+                             [this](const TaskPointer & task) { End(task); },
+                             [this](const TaskPointer & task) { PutBack(task); },
+                             [this] { return m_Work.IsDone() || (IsOutOfPatience() && m_Running.empty()); });
+  }
+
+  bool
+  Take(TaskPointer & task)
+  {
+    task = std::make_shared<Task>();
+    if (IsOutOfPatience() || (m_OneAtATime && !m_Running.empty()) || !m_Work.Take(task->visit))
+    {
+      return false;
+    }
+    for (const TaskPointer & other : m_Running)
+    {
+      other->overlapped = task->overlapped = true;
+    }
+    m_Running.push_back(task);
+    return true;
+  }
+
+  /** Where memory fails it may do for a smaller visit, or for one without others beside it. */
+  void
+  Visit(ChunkRunner & runner, Task & task) const
+  {
+    const Box & box = task.visit.box;
+    try
+    {
+      runner.Run({ m_Name,
+                   { box, PadAndCrop(box, m_Halo, m_Context.request.image) },
+                   nullptr,
+                   nullptr,
+                   true,
+                   &task.visit.sides });
+    }
+    catch (const Error & error)
+    {
+      task.failed = IsOutOfMemory(error) && (task.overlapped || FixpointWork::CanShrink(task.visit));
+      if (!task.failed)
+      {
+        throw;
+      }
+    }
+  }
+
+  void
+  End(const TaskPointer & task)
+  {
+    Forget(task);
+    if (!task->failed)
+    {
+      m_Work.Finish(task->visit);
+      Report();
+      return;
+    }
+    if (task->overlapped)
+    {
+      m_OneAtATime = true;
+    }
+    else
+    {
+      m_Work.Shrink(task->visit);
+    }
+    m_Work.PutBack(task->visit);
+    ++m_Context.retries;
+  }
+
+  void
+  PutBack(const TaskPointer & task)
+  {
+    Forget(task);
+    m_Context.stateIsTorn = true;
+    m_Work.PutBack(task->visit);
+  }
+
+  void
+  Forget(const TaskPointer & task)
+  {
+    m_Running.erase(std::find(m_Running.begin(), m_Running.end(), task));
+  }
+
+  /** Nobody knows how many visits there will be: their share of the progress is approached. */
+  void
+  Report()
+  {
+    const auto visited = static_cast<double>(m_Work.GetVisitedVoxels());
+    const auto all = static_cast<double>(m_Context.request.region.NumberOfVoxels());
+    const auto now = static_cast<std::int64_t>(static_cast<double>(m_Context.visitShare) * visited / (visited + all));
+    m_Progress.AddFinishedVoxels(now - m_Reported);
+    m_Reported = now;
+  }
+
+  void
+  Settle()
+  {
+    const Box & region = m_Context.request.region;
     try
     {
       std::uint32_t sides = 0;
-      host.Run({ name + ".settle", { request.region, request.region }, nullptr, nullptr, true, &sides });
-      work.MarkAll();
-      ++context.settled;
+      m_Host.Run({ m_Name + ".settle", { region, region }, nullptr, nullptr, true, &sides });
+      m_Work.MarkAll();
+      ++m_Context.settled;
     }
     catch (const BudgetError &)
     {
       // The host has not the memory for it: visits go on.
     }
-    visit();
   }
-  progress.Complete();
-  context.revisits += work.GetVisits();
-  context.revisitedVoxels += work.GetVisitedVoxels();
 
-  if (context.hostKernels.Find(name + ".finish"))
+  void
+  Finish()
   {
-    for (const Box & part : parts)
+    if (!HasHostKernel(".finish"))
     {
-      if (!context.StandsAlone(part))
+      return;
+    }
+    for (const Box & part : m_Parts)
+    {
+      if (!m_Context.StandsAlone(part))
       {
-        host.Run({ name + ".finish", { part, part } });
+        m_Host.Run({ m_Name + ".finish", { part, part } });
       }
     }
   }
+
+  RunContext &             m_Context;
+  const Operation &        m_Operation;
+  const std::string        m_Name;
+  const Halo               m_Halo;
+  TaskLoop &               m_Loop;
+  ChunkRunner &            m_Host;
+  const std::vector<Box>   m_Parts;
+  FixpointWork             m_Work;
+  ShareControl             m_Progress;
+  std::int64_t             m_Reported{ 0 };
+  double                   m_Patience;
+  std::vector<TaskPointer> m_Running;
+  bool                     m_OneAtATime{ false };
+};
+
+} // namespace
+
+void
+RunFixpoint(RunContext & context, const Plan & plan, TaskLoop & loop, ChunkRunner & host)
+{
+  FixpointRun(context, plan, loop, host).Go();
 }
 
 } // namespace chunkwise

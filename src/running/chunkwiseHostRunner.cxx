@@ -11,7 +11,7 @@ namespace
 class HostRunner : public ChunkRunner
 {
 public:
-  HostRunner(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit)
+  HostRunner(RunContext & context, Executor & executor, HostState & memory, std::size_t memoryLimit)
     : m_Context(context)
     , m_Executor(executor)
     , m_Memory(memory)
@@ -33,8 +33,9 @@ public:
             *m_Context.request.operation,
             m_Context.ShapeOf(step.chunk, m_Context.hostKernels, static_cast<int>(m_Executor.GetConcurrency())))
         : 0;
-    const ArenaBlock scratch = HoldHostScratch(m_Context, m_Memory, bytes, m_MemoryLimit);
-    KernelCall       call = m_Context.MakeHostCall(step.chunk, m_Executor, m_Tables);
+    const HostScratch scratch(m_Context, m_Memory, bytes, m_MemoryLimit);
+    HostTables        tables(m_Memory, m_Context.hostMeter, m_MemoryLimit);
+    KernelCall        call = m_Context.MakeHostCall(step.chunk, m_Executor, tables);
     call.control = step.reportsVoxels ? static_cast<RunControl *>(&m_Context) : &m_Control;
     if (!step.writesOutput)
     {
@@ -69,16 +70,15 @@ public:
 private:
   RunContext &      m_Context;
   Executor &        m_Executor;
-  Arena &           m_Memory;
+  HostState &       m_Memory;
   const std::size_t m_MemoryLimit;
   StopControl       m_Control;
-  HostTables        m_Tables;
 };
 
 } // namespace
 
 std::unique_ptr<ChunkRunner>
-MakeHostRunner(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit)
+MakeHostRunner(RunContext & context, Executor & executor, HostState & memory, std::size_t memoryLimit)
 {
   return std::unique_ptr<ChunkRunner>(new HostRunner(context, executor, memory, memoryLimit));
 }

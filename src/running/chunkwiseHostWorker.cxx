@@ -8,7 +8,7 @@
 namespace chunkwise
 {
 
-HostWorker::HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit,
+HostWorker::HostWorker(RunContext & context, Executor & executor, HostState & memory, std::size_t memoryLimit,
                        CarryChain * chain)
   : m_Context(context)
   , m_Executor(executor)
@@ -92,8 +92,9 @@ HostWorker::Run(const Chunk & chunk)
   {
     throw Aborted();
   }
-  const ArenaBlock scratch = HoldHostScratch(m_Context, m_Memory, bytes, m_MemoryLimit);
-  KernelCall       call = m_Context.MakeHostCall(chunk, m_Executor, m_Tables);
+  const HostScratch scratch(m_Context, m_Memory, bytes, m_MemoryLimit);
+  HostTables        tables(m_Memory, m_Context.hostMeter, m_MemoryLimit);
+  KernelCall        call = m_Context.MakeHostCall(chunk, m_Executor, tables);
   call.scratch = scratch.Get();
   call.scratchBytes = bytes;
   if (m_Chain)

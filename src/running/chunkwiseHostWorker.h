@@ -14,7 +14,8 @@ class HostWorker
 {
 public:
   /** `chain`: of a sweep, else nullptr. */
-  HostWorker(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit, CarryChain * chain);
+  HostWorker(RunContext & context, Executor & executor, HostState & memory, std::size_t memoryLimit,
+             CarryChain * chain);
 
   /** Scratch bytes that a chunk needs of one kernel. */
   std::size_t
@@ -38,12 +39,11 @@ private:
 
   RunContext &      m_Context;
   Executor &        m_Executor;
-  Arena &           m_Memory;
+  HostState &       m_Memory;
   const std::size_t m_MemoryLimit;
   CarryChain *      m_Chain;
   std::string       m_Name;
   std::string       m_Advance; ///< of a sweep: the kernel that makes a carry alone; empty if there is none
-  HostTables        m_Tables;
 };
 
 } // namespace chunkwise

@@ -6,6 +6,7 @@
 #include "chunkwisePassesRun.h"
 #include "chunkwiseRun.h"
 
+#include <algorithm>
 #include <chrono>
 
 #if defined(__linux__)
@@ -139,6 +140,10 @@ Manager::SetBudgets(const Budgets & budgets)
   m_Impl->host.SetBudget(budgets.host);
   for (const auto & state : m_Impl->devices)
   {
+    if (budgets.device && state->memory.GetBytesHeld() > budgets.device)
+    {
+      state->tables.Clear();
+    }
     state->memory.SetBudget(budgets.device);
     state->pinned.SetBudget(m_Impl->PinnedBudget());
   }
@@ -255,7 +260,7 @@ Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor, Side
   }
   if (used.empty())
   {
-    report.plan = MakeHostPlan(request, plannerRequest);
+    report.plan = MakeHostPlan(request, plannerRequest, report.warnings);
   }
 
   RunContext context(request, plannerRequest, *hostKernels);
@@ -277,14 +282,13 @@ Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor, Side
   {
     AdviseHugePages(request.output);
   }
-  host.ResetPeak();
   ExecutePlan(*this, context, report.plan, used, monitor, report);
   if (total)
   {
     *total = std::move(context.total);
   }
 
-  report.peakHost = host.GetPeak();
+  report.peakHost = context.hostMeter.GetPeak();
   report.bytesToDevice = static_cast<double>(context.bytesToDevice);
   report.bytesToHost = static_cast<double>(context.bytesToHost);
   report.retries = context.retries;
@@ -309,12 +313,38 @@ Manager::Impl::MakePlanFor(const ExecutionRequest & request)
   PlannerRequest plannerRequest =
     MakePlannerRequest(request, used.empty() ? nullptr : &devices[used[0]]->device->GetKernels());
   request.operation->Validate(request.image.Extents());
+  std::vector<std::string> warnings;
   if (used.empty())
   {
-    return MakeHostPlan(request, plannerRequest);
+    return MakeHostPlan(request, plannerRequest, warnings);
   }
-  std::vector<std::string> warnings;
   return MakeDevicePlan(request, plannerRequest, used, warnings);
+}
+
+RequestCost
+Manager::GetCostOfBudget(const ExecutionRequest & request)
+{
+  if (!request.operation)
+  {
+    throw ParameterError("the request has no operation");
+  }
+  request.operation->Validate(request.image.Extents());
+  RequestCost cost;
+  cost.budget = m_Impl->GetBudgetCost(request, cost.memory);
+  return cost;
+}
+
+Budgets
+Manager::GetHeldMemory() const
+{
+  Budgets held;
+  for (const auto & state : m_Impl->devices)
+  {
+    held.device = std::max(held.device, state->memory.GetBytesHeld());
+    held.pinned = std::max(held.pinned, state->pinned.GetBytesHeld());
+  }
+  held.host = m_Impl->host.memory.GetBytesHeld();
+  return held;
 }
 
 void
@@ -326,7 +356,8 @@ Manager::ReleaseMemory()
     state->memory.Trim();
     state->pinned.Trim();
   }
-  m_Impl->host.Trim();
+  m_Impl->host.tables.Clear();
+  m_Impl->host.memory.Trim();
 }
 
 } // namespace chunkwise

@@ -5,11 +5,7 @@
 #include "chunkwiseError.h"
 
 #include <algorithm>
-#include <new>
-
-#if defined(__linux__)
-#  include <sys/mman.h>
-#endif
+#include <limits>
 
 namespace chunkwise
 {
@@ -24,45 +20,11 @@ constexpr std::size_t SideDataPadding = 2048;
 constexpr std::size_t SummaryScratch = std::size_t{ 256 } << 20;
 /** What a visit to where chunks of a Fixpoint meet takes. */
 constexpr double SecondsOfVisit = 3e-3;
-
-// Blocks are mapped, so that freeing gives them back to the system: the C library keeps what short-lived threads
-// have freed, beyond any budget. The sanitizers see only what it allocates.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-/** Before a block: its length, on a page of its own. */
-constexpr std::size_t MappedHeader = 4096;
-
-void *
-AllocateHost(std::size_t bytes)
-{
-  const std::size_t length = bytes + MappedHeader;
-  void * const      memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-  {
-    throw std::bad_alloc();
-  }
-  *static_cast<std::size_t *>(memory) = length;
-  return static_cast<char *>(memory) + MappedHeader;
-}
-
-void
-FreeHost(void * block)
-{
-  void * const memory = static_cast<char *>(block) - MappedHeader;
-  (void)munmap(memory, *static_cast<std::size_t *>(memory));
-}
-#else
-void *
-AllocateHost(std::size_t bytes)
-{
-  return ::operator new(bytes, std::align_val_t(256));
-}
-
-void
-FreeHost(void * block)
-{
-  ::operator delete(block, std::align_val_t(256));
-}
-#endif
+/** Of the host, for what one cut costs in terms of another: bytes of images that a kernel goes through in a second, and
+ * what a chunk takes whatever its size. */
+constexpr double HostRate = 1e9;
+constexpr double SecondsOfHostChunk = 50e-6;
+constexpr double SecondsOfHostVisit = 0.5e-3;
 
 /** A sweep's chunk also takes the kernel that makes the next carry, in the same scratch. */
 void
@@ -89,6 +51,22 @@ AddAdvance(PlannerRequest & p, const std::shared_ptr<const Operation> & operatio
   };
 }
 
+/** "[x0, x1) x [y0, y1)", of as many axes as the image has. */
+std::string
+Text(const Box & box, const Box & image)
+{
+  int axes = MaxDimension;
+  while (axes > 1 && image.Extent(axes - 1) == 1 && box.lower[axes - 1] == 0 && box.upper[axes - 1] == 1)
+  {
+    --axes;
+  }
+  std::string text;
+  for (int a = 0; a < axes; ++a)
+  {
+    text += (a ? " x [" : "[") + std::to_string(box.lower[a]) + ", " + std::to_string(box.upper[a]) + ")";
+  }
+  return text;
+
 /** The kernel without which a device cannot run the operation. */
 std::string
 MainKernelOf(const Operation & operation)
@@ -113,10 +91,6 @@ NeededInput(const ExecutionRequest & request, const PlannerRequest & plannerRequ
 }
 
 } // namespace
-
-ManagerState::ManagerState()
-  : host("host scratch", AllocateHost, FreeHost)
-{}
 
 Executor &
 ManagerState::GetExecutor(const ExecutionRequest & request)
@@ -239,8 +213,8 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
   }
   if (!request.image.Contains(request.region))
   {
-    throw ParameterError("the region " + ToString(request.region) + " is not inside the image " +
-                         ToString(request.image));
+    throw ParameterError("the region " + Text(request.region, request.image) + " is not inside the image " +
+                         Text(request.image, request.image));
   }
   if (request.operation->GetSchedule() == Schedule::Fixpoint)
   {
@@ -251,8 +225,8 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
       if (depends && !request.region.IsEmpty() && request.region.Extent(a) != request.image.Extent(a))
       {
         throw ParameterError("the result of " + request.operation->GetName() + " depends on the whole of axis " +
-                             std::to_string(a) + ", but the region is " + ToString(request.region) + " of " +
-                             ToString(request.image));
+                             std::to_string(a) + ", but the region is " + Text(request.region, request.image) + " of " +
+                             Text(request.image, request.image));
       }
     }
   }
@@ -261,7 +235,8 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
   {
     if (!input.box.Contains(needed))
     {
-      throw ParameterError("the input holds " + ToString(input.box) + ", but " + ToString(needed) + " is needed");
+      throw ParameterError("the input holds " + Text(input.box, request.image) + ", but " +
+                           Text(needed, request.image) + " is needed");
     }
     if (input.stride[0] != 1)
     {
@@ -271,8 +246,8 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
   const bool hasOutput = request.operation->HasOutput();
   if (hasOutput && (!request.output.box.Contains(request.region) || request.output.stride[0] != 1))
   {
-    throw ParameterError("the output holds " + ToString(request.output.box) + ", but " + ToString(request.region) +
-                         " is needed, contiguous along x");
+    throw ParameterError("the output holds " + Text(request.output.box, request.image) + ", but " +
+                         Text(request.region, request.image) + " is needed, contiguous along x");
   }
 }
 
@@ -301,6 +276,7 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   }
   p.carryHalo = operation->GetSchedule() == Schedule::Independent;
   p.oneAtATime = operation->GetSchedule() == Schedule::Fixpoint;
+  p.visitSeconds = operation->GetSchedule() == Schedule::Fixpoint ? SecondsOfVisit : 0;
   std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);
   if (operation->GetSchedule() == Schedule::Sweep)
   {
@@ -361,51 +337,69 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
 }
 
 Plan
-ManagerState::MakeHostPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest)
+ManagerState::MakeHostPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                           std::vector<std::string> & warnings)
 {
-  Plan plan;
-  if (request.operation->GetSchedule() != Schedule::Independent)
+  plannerRequest = MakeHostPlannerRequest(request);
+  const bool hasLimit = HostLimit(request) != 0;
+  if (!hasLimit && !request.operation->HasOutput() && !request.region.IsEmpty())
   {
-    PlannerDevice     device;
-    const std::size_t limit = HostLimit(request);
-    device.memory = limit ? limit : static_cast<std::size_t>(-1);
-    plannerRequest = MakePlannerRequest(request, hostKernels);
-    plannerRequest.inPlace = true;
-    plannerRequest.concurrency = static_cast<int>(GetExecutor(request).GetConcurrency());
-    if (!limit && !request.operation->HasOutput())
+    // Who reads an image only does not expect that another one of its size is made on the way.
+    try
     {
-      // Who reads an image only does not expect that another one of its size is made on the way.
-      try
-      {
-        device.memory = SummaryScratch;
-        plannerRequest.devices.assign(1, device);
-        return MakePlan(plannerRequest);
-      }
-      catch (const BudgetError &)
-      {
-        device.memory = static_cast<std::size_t>(-1);
-      }
+      plannerRequest.devices.front().memory = SummaryScratch;
+      return MakePlan(plannerRequest);
     }
-    plannerRequest.devices.assign(1, device);
-    return MakePlan(plannerRequest);
+    catch (const BudgetError &)
+    {
+      plannerRequest.devices.front().memory = static_cast<std::size_t>(-1);
+    }
   }
-  if (!request.region.IsEmpty())
+  if (!hasLimit && !request.region.IsEmpty())
   {
+    // Nothing is won by cutting.
+    Plan plan;
     plan.chunks.push_back({ request.region, InputBoxOf(request.region, plannerRequest) });
     plan.chunkExtent = request.region.Extents();
+    plan.sweepAxis = std::max(plannerRequest.sweepAxis, 0);
+    return plan;
   }
-  return plan;
+  return MakeReasonablePlan(plannerRequest, warnings);
+}
+
+PlannerRequest
+ManagerState::MakeHostPlannerRequest(const ExecutionRequest & request)
+{
+  PlannerDevice     device;
+  const std::size_t limit = HostLimit(request);
+  device.memory = limit ? limit : static_cast<std::size_t>(-1);
+  device.toDeviceRate = device.toHostRate = std::numeric_limits<double>::infinity();
+  device.memoryRate = HostRate;
+  device.launchSeconds = SecondsOfHostChunk;
+  PlannerRequest p = MakePlannerRequest(request, hostKernels);
+  p.memoryName = "host";
+  p.inPlace = true;
+  p.oneAtATime = true;
+  p.pieceSeconds = 0;
+  p.concurrency = static_cast<int>(GetExecutor(request).GetConcurrency());
+  p.devices.assign(1, device);
+  if (request.operation->GetSchedule() == Schedule::Fixpoint)
+  {
+    p.fixedBytes = 0;
+    p.visitSeconds = SecondsOfHostVisit;
+  }
+  return p;
 }
 
 PlannerDevice
-ManagerState::MakePlannerDevice(std::size_t index, const ExecutionRequest & request)
+ManagerState::MakePlannerDevice(std::size_t index, const ExecutionRequest & request, bool dropTables)
 {
   DeviceState &             state = *devices[index];
   const DeviceDescription & description = state.device->GetDescription();
   PlannerDevice             device;
   const std::size_t         limit = DeviceLimit(index, request);
   // Tables that earlier runs left behind would shrink the chunks of this one.
-  if (state.tables.GetBytes() > limit / 16)
+  if (dropTables || state.tables.GetBytes() > limit / 16)
   {
     state.tables.Clear();
     state.memory.Trim();
@@ -419,9 +413,9 @@ ManagerState::MakePlannerDevice(std::size_t index, const ExecutionRequest & requ
   return device;
 }
 
-Plan
-ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
-                             std::vector<std::size_t> & used, std::vector<std::string> & warnings)
+void
+ManagerState::DescribeDevices(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                              std::vector<std::size_t> & used, bool dropTables, std::vector<std::string> & warnings)
 {
   plannerRequest.devices.clear();
   std::vector<std::size_t> answering;
@@ -430,7 +424,7 @@ ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & 
   {
     try
     {
-      plannerRequest.devices.push_back(MakePlannerDevice(index, request));
+      plannerRequest.devices.push_back(MakePlannerDevice(index, request, dropTables));
       answering.push_back(index);
     }
     catch (const DeviceError & error)
@@ -449,19 +443,47 @@ ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & 
   {
     plannerRequest.fixedBytes = DeviceCarries::DeviceBytes(plannerRequest.carryBytes, used.size() > 1);
   }
-  Plan plan = MakePlan(plannerRequest);
-  if (plannerRequest.oneAtATime && plan.chunks.size() > 1)
+}
+
+Plan
+ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                             std::vector<std::size_t> & used, std::vector<std::string> & warnings)
+{
+  DescribeDevices(request, plannerRequest, used, false, warnings);
+  const bool keepsTables =
+    std::any_of(used.begin(), used.end(), [this](std::size_t i) { return devices[i]->tables.GetBytes() > 0; });
+  if (keepsTables)
   {
-    // As it is cut anyway, chunks leave room for others that are loaded and stored meanwhile, but each costs a visit to
-    // where it meets the next one.
-    plannerRequest.oneAtATime = false;
-    for (PlannerDevice & device : plannerRequest.devices)
+    try
     {
-      device.launchSeconds += SecondsOfVisit;
+      return MakeReasonablePlan(plannerRequest, warnings);
     }
-    plan = MakePlan(plannerRequest);
+    catch (const BudgetError &)
+    {
+      DescribeDevices(request, plannerRequest, used, true, warnings);
+    }
   }
-  return plan;
+  return MakeReasonablePlan(plannerRequest, warnings);
+}
+
+BudgetCost
+ManagerState::GetBudgetCost(const ExecutionRequest & request, std::string & memory)
+{
+  std::string              reason;
+  std::vector<std::string> warnings;
+  auto                     used = SelectDevices(request, reason);
+  PlannerRequest           plannerRequest;
+  if (used.empty())
+  {
+    plannerRequest = MakeHostPlannerRequest(request);
+  }
+  else
+  {
+    plannerRequest = MakePlannerRequest(request, &devices[used[0]]->device->GetKernels());
+    DescribeDevices(request, plannerRequest, used, false, warnings);
+  }
+  memory = plannerRequest.memoryName;
+  return FindBudgetCost(plannerRequest);
 }
 
 } // namespace chunkwise

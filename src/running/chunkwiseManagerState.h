@@ -16,11 +16,9 @@ namespace chunkwise
 /** What a manager holds, and how it turns requests and budgets into plans. */
 struct ManagerState
 {
-  ManagerState();
-
   std::vector<std::unique_ptr<DeviceState>> devices;
   std::string                               whyNone;
-  Arena                                     host;
+  HostState                                 host;
   const KernelRegistry *                    hostKernels{ nullptr };
   mutable std::mutex                        mutex;
   Budgets                                   budgets;
@@ -55,19 +53,29 @@ struct ManagerState
   PlannerRequest
   MakePlannerRequest(const ExecutionRequest & request, const KernelRegistry * kernels);
 
-  /** The plan for the CPU alone: the whole region where chunks are independent (the kernel cuts its own tiles), else as
-   * for a device with the host's budget. */
+  /** The plan for the CPU alone: the whole region (the kernel cuts its own tiles), or what the host's budget has room
+   * for. */
   Plan
-  MakeHostPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest);
+  MakeHostPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::string> & warnings);
+  PlannerRequest
+  MakeHostPlannerRequest(const ExecutionRequest & request);
 
   /** Takes devices that do not answer out of `used` and says so; throws what the last one's call did if none does. */
   Plan
   MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used,
                  std::vector<std::string> & warnings);
 
+  BudgetCost
+  GetBudgetCost(const ExecutionRequest & request, std::string & memory);
+
 private:
+  /** What the planner knows of the devices in `used`; takes those that do not answer out of it and says so. Throws what
+   * the last one's call did if none does. `dropTables`: tables that earlier runs left are given up first. */
+  void
+  DescribeDevices(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used,
+                  bool dropTables, std::vector<std::string> & warnings);
   PlannerDevice
-  MakePlannerDevice(std::size_t index, const ExecutionRequest & request);
+  MakePlannerDevice(std::size_t index, const ExecutionRequest & request, bool dropTables);
 };
 
 } // namespace chunkwise

@@ -163,11 +163,8 @@ PassesRun::Hold(std::size_t stage, Monitor * monitor)
   {
     return ArenaBlock();
   }
-  Arena & memory = m_Manager.host;
-  if (m_Limit && memory.GetBytesHeld() + bytes > m_Limit)
-  {
-    memory.Trim();
-  }
+  Arena & memory = m_Manager.host.memory;
+  m_Manager.host.MakeRoom(bytes, m_Limit);
   for (;;)
   {
     try
@@ -234,6 +231,7 @@ PassesRun::Execute(const ExecuteFunction & execute, Monitor * monitor)
     try
     {
       ExecutionReport ofStage = execute(request, part.get());
+      ofStage.peakHost += GetBytesDuring(i);
       Merge(ofStage, report);
       report = std::move(ofStage);
     }

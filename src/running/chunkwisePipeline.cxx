@@ -4,6 +4,9 @@
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostCopy.h"
+#include "chunkwiseOverlap.h"
+#include "chunkwiseRoundUp.h"
+#include "chunkwiseStagingRing.h"
 
 #include <algorithm>
 #include <atomic>
@@ -18,20 +21,7 @@ namespace chunkwise
 namespace
 {
 
-// A ring of pieces that stays in the host's last-level cache lets the link's copies read and write there rather than in
-// memory; larger pieces take fewer calls. H200 host (16 cores, 300 MiB L3), mean of 16 GiB, 8 threads a direction, of
-// the link's rate one way: 3 pieces of 1 MiB a thread 76%, 2 of 2 MiB 81%, 3 of 2 MiB 76 to 80%, 2 of 3 MiB 78%, 3 of 4
-// MiB 77%.
-constexpr std::size_t LargestPiece = std::size_t{ 2 } << 20;
 constexpr std::size_t SmallestPiece = std::size_t{ 64 } << 10;
-/** Pieces that a staging thread has in flight. */
-constexpr std::size_t PiecesPerThread = 2;
-
-std::size_t
-RoundUp(std::size_t bytes)
-{
-  return (bytes + 255) / 256 * 256;
-}
 
 std::vector<Chunk>
 SplitChunk(const Chunk & chunk, int splits, int sweepAxis, const PlannerRequest & request)
@@ -165,37 +155,22 @@ public:
       m_ChangedSides = ArenaBlock(state.memory, sizeof(std::uint32_t), memoryLimit);
     }
 
-    ReserveStaging(state, slotBytes + outputBytes, pinnedLimit);
+    m_Staging = std::make_unique<StagingRing>(
+      state,
+      StagingRing::Fit(StagingRing::ThreadsOf(context.request), 2, slotBytes + outputBytes, SmallestPiece, pinnedLimit),
+      pinnedLimit);
     for (const auto & input : inputs)
     {
       m_InputIsPinned.push_back(IsPinned(input));
     }
     m_OutputIsPinned = IsPinned(context.request.output);
 
-    try
+    for (int i = 0; i <= m_InputSlots; ++i)
     {
-      m_LoadStream = m_Device.CreateStream();
-      m_RunStream = m_Device.CreateStream();
-      m_StoreStream = m_Device.CreateStream();
-      m_LoadEvent = m_Device.CreateEvent();
-      for (int i = 0; i <= m_InputSlots; ++i)
-      {
-        m_RunEvents.push_back(m_Device.CreateEvent());
-        m_OverlapEvents.push_back(m_Device.CreateEvent());
-      }
-      for (std::size_t i = 0; i < 2 * m_Threads * PiecesPerThread; ++i)
-      {
-        m_PieceEvents.push_back(m_Device.CreateEvent());
-      }
-    }
-    catch (...)
-    {
-      DestroyHandles();
-      throw;
+      m_RunEvents.emplace_back(m_Device);
+      m_OverlapEvents.emplace_back(m_Device);
     }
   }
-
-  ~Impl() { DestroyHandles(); }
 
   std::int64_t
   Run()
@@ -203,10 +178,10 @@ public:
     std::vector<std::thread> threads;
     try
     {
-      for (std::size_t t = 0; t < m_Threads; ++t)
+      for (std::size_t t = 0; t < m_Staging->GetThreads(); ++t)
       {
         threads.emplace_back([this, t] { Guard([this, t] { Load(t); }); });
-        threads.emplace_back([this, t] { Guard([this, t] { Store(m_Threads + t); }); });
+        threads.emplace_back([this, t] { Guard([this, t] { Store(m_Staging->GetThreads() + t); }); });
       }
       if (m_Chain)
       {
@@ -228,7 +203,7 @@ public:
       thread.join();
     }
     // Transfers and kernels may still use the buffers when another one failed.
-    for (const StreamHandle stream : { m_LoadStream, m_RunStream, m_StoreStream })
+    for (const StreamHandle stream : { m_LoadStream.Get(), m_RunStream.Get(), m_StoreStream.Get() })
     {
       Guard([this, stream] { m_Device.Synchronize(stream); });
     }
@@ -265,61 +240,6 @@ public:
   }
 
 private:
-  void
-  DestroyHandles() noexcept
-  {
-    for (const EventHandle event : m_PieceEvents)
-    {
-      m_Device.DestroyEvent(event);
-    }
-    for (const EventHandle event : m_RunEvents)
-    {
-      m_Device.DestroyEvent(event);
-    }
-    for (const EventHandle event : m_OverlapEvents)
-    {
-      m_Device.DestroyEvent(event);
-    }
-    if (m_LoadEvent)
-    {
-      m_Device.DestroyEvent(m_LoadEvent);
-    }
-    for (const StreamHandle stream : { m_LoadStream, m_RunStream, m_StoreStream })
-    {
-      if (stream)
-      {
-        m_Device.DestroyStream(stream);
-      }
-    }
-  }
-
-  /** As many threads and as large pieces as the pinned budget and the chunks' size make useful. */
-  void
-  ReserveStaging(DeviceState & state, std::size_t chunkBytes, std::size_t limit)
-  {
-    m_Threads = m_Context.request.stagingThreads;
-    if (m_Threads == 0)
-    {
-      m_Threads = std::min<std::size_t>(8, std::max(1u, std::thread::hardware_concurrency() / 2));
-    }
-    const std::size_t budget = limit ? limit : static_cast<std::size_t>(-1);
-    m_PieceBytes = std::min(LargestPiece, std::max(SmallestPiece, RoundUp(chunkBytes / (2 * m_Threads))));
-    const auto ring = [this] { return 2 * m_Threads * PiecesPerThread * m_PieceBytes; };
-    while (ring() > budget && m_PieceBytes > SmallestPiece)
-    {
-      m_PieceBytes = RoundUp(m_PieceBytes / 2);
-    }
-    while (ring() > budget && m_Threads > 1)
-    {
-      m_Threads /= 2;
-    }
-    while (ring() > budget && m_PieceBytes > 256)
-    {
-      m_PieceBytes = RoundUp(m_PieceBytes / 2);
-    }
-    m_Staging = ArenaBlock(state.pinned, ring(), limit);
-  }
-
   bool
   IsPinned(const BufferView & view) const
   {
@@ -440,36 +360,17 @@ private:
     const auto inputs = m_Context.request.inputs.size();
     job.overlapBytes.assign(inputs, 0);
     job.overlapFrom.assign(inputs, 0);
-    const int s = m_Plan.sweepAxis;
     if (!previous || m_InputSlots < 2 || !m_Context.plannerRequest.carryHalo)
     {
       return;
     }
-    const Box &  from = previous->chunk.inputBox;
-    const Box &  to = job.chunk.inputBox;
-    std::int64_t plane = 1;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      if (a == s)
-      {
-        continue;
-      }
-      if (from.lower[a] != to.lower[a] || from.upper[a] != to.upper[a] || (a > s && to.Extent(a) != 1))
-      {
-        return;
-      }
-      plane *= to.Extent(a);
-    }
-    if (to.lower[s] < from.lower[s] || to.lower[s] >= from.upper[s] || to.upper[s] < from.upper[s])
-    {
-      return;
-    }
-    job.overlaps = true;
+    const Overlap overlap = chunkwise::FindOverlap(previous->chunk.inputBox, job.chunk.inputBox, m_Plan.sweepAxis);
+    job.overlaps = overlap.goesOn;
     for (std::size_t i = 0; i < inputs; ++i)
     {
-      const std::size_t planeBytes = static_cast<std::size_t>(plane) * PixelSize(m_Context.inputKinds[i]);
-      job.overlapBytes[i] = planeBytes * static_cast<std::size_t>(from.upper[s] - to.lower[s]);
-      job.overlapFrom[i] = planeBytes * static_cast<std::size_t>(to.lower[s] - from.lower[s]);
+      const std::size_t pixel = PixelSize(m_Context.inputKinds[i]);
+      job.overlapBytes[i] = pixel * static_cast<std::size_t>(overlap.voxels);
+      job.overlapFrom[i] = pixel * static_cast<std::size_t>(overlap.from);
     }
   }
 
@@ -499,19 +400,11 @@ private:
     {
       return;
     }
-    const int   s = m_Plan.sweepAxis;
-    const Box & from = previous->chunk.outputBox;
-    Box         along = from;
-    along.lower[s] = to.lower[s];
-    along.upper[s] = to.upper[s];
-    bool follows = from.upper[s] == to.lower[s] && along == to;
-    for (int a = s + 1; a < MaxDimension; ++a)
-    {
-      follows = follows && to.Extent(a) == 1;
-    }
+    const int          s = m_Plan.sweepAxis;
+    const Box &        from = previous->chunk.outputBox;
     const Box          with = WithLayersBefore(to);
     const std::int64_t layers = to.lower[s] - with.lower[s];
-    if (follows && layers <= from.Extent(s))
+    if (Continues(from, to, s) && layers <= from.Extent(s))
     {
       job.inputBox = with;
       job.bytesBefore = static_cast<std::size_t>(with.NumberOfVoxels() - to.NumberOfVoxels()) *
@@ -560,8 +453,8 @@ private:
       for (std::size_t i = 0; i < request.inputs.size(); ++i)
       {
         job->inputs.emplace_back(request.inputs[i], job->inputBox, request.image);
-        const auto pieces =
-          CutIntoPieces(static_cast<int>(i), job->overlapBytes[i], job->inputs.back().GetNumberOfBytes(), m_PieceBytes);
+        const auto pieces = CutIntoPieces(
+          static_cast<int>(i), job->overlapBytes[i], job->inputs.back().GetNumberOfBytes(), m_Staging->GetPieceBytes());
         job->loads.insert(job->loads.end(), pieces.begin(), pieces.end());
       }
       if (m_Chain)
@@ -569,7 +462,7 @@ private:
         job->carryHandedOn = m_Chain->IsLast(chunk);
       }
       job->output.emplace_back(request.output, chunk.outputBox, request.image);
-      job->stores = CutIntoPieces(0, 0, job->output[0].GetNumberOfBytes(), m_PieceBytes);
+      job->stores = CutIntoPieces(0, 0, job->output[0].GetNumberOfBytes(), m_Staging->GetPieceBytes());
       {
         const std::lock_guard<std::mutex> lock(m_Mutex);
         m_Jobs.push_back(std::move(job));
@@ -584,13 +477,13 @@ private:
   EventHandle
   RunEvent(std::int64_t job) const
   {
-    return m_RunEvents[static_cast<std::size_t>(job) % m_RunEvents.size()];
+    return m_RunEvents[static_cast<std::size_t>(job) % m_RunEvents.size()].Get();
   }
 
   EventHandle
   OverlapEvent(std::int64_t job) const
   {
-    return m_OverlapEvents[static_cast<std::size_t>(job) % m_OverlapEvents.size()];
+    return m_OverlapEvents[static_cast<std::size_t>(job) % m_OverlapEvents.size()].Get();
   }
 
   char *
@@ -603,18 +496,6 @@ private:
   OutputMemory(std::size_t job) const
   {
     return static_cast<char *>(m_Outputs[job % m_Outputs.size()].Get());
-  }
-
-  char *
-  StagingMemory(std::size_t thread, std::size_t slot) const
-  {
-    return static_cast<char *>(m_Staging.Get()) + (thread * PiecesPerThread + slot) * m_PieceBytes;
-  }
-
-  EventHandle
-  PieceEvent(std::size_t thread, std::size_t slot) const
-  {
-    return m_PieceEvents[thread * PiecesPerThread + slot];
   }
 
   /** The next piece to load; false when there will be none. */
@@ -646,10 +527,10 @@ private:
     Piece       piece;
     for (std::size_t count = 0; TakeLoad(jobNumber, piece); ++count)
     {
-      const std::size_t slot = count % PiecesPerThread;
-      if (count >= PiecesPerThread)
+      const std::size_t slot = count % StagingRing::PiecesOfLane;
+      if (count >= StagingRing::PiecesOfLane)
       {
-        WaitForEvent(PieceEvent(thread, slot));
+        WaitForEvent(m_Staging->Event(thread, slot));
       }
       Job * job = nullptr;
       {
@@ -658,7 +539,7 @@ private:
         // Not before: what is loaded for the job ahead must not wait.
         if (job->slotFree)
         {
-          m_Device.Wait(m_LoadStream, job->slotFree);
+          m_Device.Wait(m_LoadStream.Get(), job->slotFree);
           job->slotFree = nullptr;
         }
       }
@@ -672,12 +553,13 @@ private:
       }
       if (!from)
       {
-        char * const staging = StagingMemory(thread, slot);
+        char * const staging = m_Staging->Piece(thread, slot);
         sequence.Gather(piece.begin, piece.end, staging);
         from = staging;
       }
-      m_Device.CopyToDevice(InputMemory(jobNumber) + m_InputOffsets[input] + piece.begin, from, bytes, m_LoadStream);
-      m_Device.Record(PieceEvent(thread, slot), m_LoadStream);
+      m_Device.CopyToDevice(
+        InputMemory(jobNumber) + m_InputOffsets[input] + piece.begin, from, bytes, m_LoadStream.Get());
+      m_Device.Record(m_Staging->Event(thread, slot), m_LoadStream.Get());
       m_Context.bytesToDevice += static_cast<std::int64_t>(bytes);
       bool complete = false;
       {
@@ -709,7 +591,7 @@ private:
         Job & job = *m_Jobs[m_AdvanceJob];
         lock.unlock();
         AwaitLoads();
-        m_Carries->Advance(m_AdvanceJob, job.chunk, MakeCall(m_AdvanceJob, job), m_RunStream);
+        m_Carries->Advance(m_AdvanceJob, job.chunk, MakeCall(m_AdvanceJob, job), m_RunStream.Get());
         lock.lock();
         job.advanced = true;
         ++m_AdvanceJob;
@@ -760,8 +642,8 @@ private:
   void
   AwaitLoads()
   {
-    m_Device.Record(m_LoadEvent, m_LoadStream);
-    m_Device.Wait(m_RunStream, m_LoadEvent);
+    m_Device.Record(m_LoadEvent.Get(), m_LoadStream.Get());
+    m_Device.Wait(m_RunStream.Get(), m_LoadEvent.Get());
   }
 
   KernelCall
@@ -800,29 +682,29 @@ private:
         m_Device.CopyOnDevice(InputMemory(number) + m_InputOffsets[i],
                               InputMemory(number - 1) + m_InputOffsets[i] + job.overlapFrom[i],
                               job.overlapBytes[i],
-                              m_RunStream);
+                              m_RunStream.Get());
       }
-      m_Device.Record(OverlapEvent(static_cast<std::int64_t>(number)), m_RunStream);
+      m_Device.Record(OverlapEvent(static_cast<std::int64_t>(number)), m_RunStream.Get());
     }
     if (job.bytesBefore > 0)
     {
       m_Device.CopyOnDevice(
-        OutputMemory(number), OutputMemory(number - 1) + job.layersFrom, job.bytesBefore, m_RunStream);
+        OutputMemory(number), OutputMemory(number - 1) + job.layersFrom, job.bytesBefore, m_RunStream.Get());
     }
     KernelCall call = MakeCall(number, job);
     if (m_Chain)
     {
-      m_Carries->Enter(number, job.chunk, call, m_RunStream);
+      m_Carries->Enter(number, job.chunk, call, m_RunStream.Get());
     }
     if (m_IsFixpoint)
     {
-      m_Device.SetToZero(call.changedSides, sizeof(std::uint32_t), m_RunStream);
+      m_Device.SetToZero(call.changedSides, sizeof(std::uint32_t), m_RunStream.Get());
     }
     for (const Kernel * const kernel : m_Context.FindKernels(m_Device.GetKernels(), job.chunk.outputBox))
     {
-      m_Device.Launch(*kernel, call, m_RunStream);
+      m_Device.Launch(*kernel, call, m_RunStream.Get());
     }
-    m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream);
+    m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream.Get());
   }
 
   /** Brings the jobs' carries from and to the chain, in order. */
@@ -895,7 +777,7 @@ private:
     Job & job = *m_Jobs[m_StoreJob];
     if (!job.storeWaits)
     {
-      m_Device.Wait(m_StoreStream, RunEvent(static_cast<std::int64_t>(m_StoreJob)));
+      m_Device.Wait(m_StoreStream.Get(), RunEvent(static_cast<std::int64_t>(m_StoreJob)));
       job.storeWaits = true;
     }
     jobNumber = m_StoreJob;
@@ -912,16 +794,16 @@ private:
       Piece  piece;
       char * direct;
     };
-    InFlight    pieces[PiecesPerThread];
+    InFlight    pieces[StagingRing::PiecesOfLane];
     std::size_t begun = 0;
     std::size_t done = 0;
     for (;;)
     {
       std::size_t jobNumber = 0;
       Piece       piece;
-      if (begun - done < PiecesPerThread && TakeStore(begun == done, jobNumber, piece))
+      if (begun - done < StagingRing::PiecesOfLane && TakeStore(begun == done, jobNumber, piece))
       {
-        const std::size_t slot = begun % PiecesPerThread;
+        const std::size_t slot = begun % StagingRing::PiecesOfLane;
         InFlight &        now = pieces[slot];
         now.piece = piece;
         {
@@ -929,11 +811,11 @@ private:
           now.job = m_Jobs[jobNumber].get();
         }
         now.direct = m_OutputIsPinned ? now.job->output[0].FindContiguous(piece.begin, piece.end) : nullptr;
-        m_Device.CopyToHost(now.direct ? now.direct : StagingMemory(thread, slot),
+        m_Device.CopyToHost(now.direct ? now.direct : m_Staging->Piece(thread, slot),
                             OutputMemory(jobNumber) + now.job->bytesBefore + piece.begin,
                             piece.end - piece.begin,
-                            m_StoreStream);
-        m_Device.Record(PieceEvent(thread, slot), m_StoreStream);
+                            m_StoreStream.Get());
+        m_Device.Record(m_Staging->Event(thread, slot), m_StoreStream.Get());
         ++begun;
         continue;
       }
@@ -941,12 +823,12 @@ private:
       {
         return;
       }
-      const std::size_t slot = done % PiecesPerThread;
+      const std::size_t slot = done % StagingRing::PiecesOfLane;
       InFlight &        now = pieces[slot];
-      WaitForEvent(PieceEvent(thread, slot));
+      WaitForEvent(m_Staging->Event(thread, slot));
       if (!now.direct)
       {
-        now.job->output[0].Scatter(now.piece.begin, now.piece.end, StagingMemory(thread, slot));
+        now.job->output[0].Scatter(now.piece.begin, now.piece.end, m_Staging->Piece(thread, slot));
       }
       ++done;
       m_Context.bytesToHost += static_cast<std::int64_t>(now.piece.end - now.piece.begin);
@@ -999,20 +881,17 @@ private:
   std::size_t              m_ScratchBytes{ 0 };
   bool                     m_IsFixpoint{ false };
   /** Fixpoint: a word that kernels write and nobody reads, since all that chunks share is visited again. */
-  ArenaBlock        m_ChangedSides;
-  ArenaBlock        m_Staging;
-  std::size_t       m_Threads{ 1 };
-  std::size_t       m_PieceBytes{ 0 };
-  std::vector<bool> m_InputIsPinned;
-  bool              m_OutputIsPinned{ false };
+  ArenaBlock                   m_ChangedSides;
+  std::unique_ptr<StagingRing> m_Staging; ///< a lane for each loader, then one for each storer
+  std::vector<bool>            m_InputIsPinned;
+  bool                         m_OutputIsPinned{ false };
 
-  StreamHandle             m_LoadStream{ nullptr };
-  StreamHandle             m_RunStream{ nullptr };
-  StreamHandle             m_StoreStream{ nullptr };
-  EventHandle              m_LoadEvent{ nullptr };
-  std::vector<EventHandle> m_RunEvents;
-  std::vector<EventHandle> m_OverlapEvents;
-  std::vector<EventHandle> m_PieceEvents;
+  DeviceStream             m_LoadStream{ m_Device };
+  DeviceStream             m_RunStream{ m_Device };
+  DeviceStream             m_StoreStream{ m_Device };
+  DeviceEvent              m_LoadEvent{ m_Device };
+  std::vector<DeviceEvent> m_RunEvents;
+  std::vector<DeviceEvent> m_OverlapEvents;
 
   std::mutex                        m_Mutex;
   std::condition_variable           m_Changed;

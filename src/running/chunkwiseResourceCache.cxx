@@ -101,12 +101,26 @@ ResourceCache::GetOrMake(const std::string & key, const std::function<Entry()> &
   return entry.value;
 }
 
-void
-ResourceCache::SetCapacity(std::size_t bytes)
+std::size_t
+ResourceCache::GetCapacity() const
+{
+  return m_Impl->capacity;
+}
+
+bool
+ResourceCache::DropOldest()
 {
   const std::lock_guard<std::mutex> lock(m_Impl->mutex);
-  m_Impl->capacity = bytes;
-  m_Impl->Shrink();
+  for (auto use = m_Impl->uses.rbegin(); use != m_Impl->uses.rend(); ++use)
+  {
+    const auto slot = m_Impl->slots.find(*use);
+    if (slot->second.ready && slot->second.entry.value.use_count() == 1)
+    {
+      m_Impl->Erase(slot);
+      return true;
+    }
+  }
+  return false;
 }
 
 std::size_t

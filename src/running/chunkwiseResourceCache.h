@@ -12,7 +12,7 @@
 namespace chunkwise
 {
 
-/** Keeps what survives a streamed call: weights on a device, kernel spectra, FFT plans, carries.
+/** Keeps what survives a streamed call: weights on a device, spectra of kernels, factors.
  *
  * Keyed by contents (an operation's key), never by pointers. The least recently used entries leave when the bytes
  * exceed the capacity; an entry somebody holds stays alive until it is let go. Thread-safe: concurrent requests for one
@@ -31,8 +31,11 @@ public:
 
   std::shared_ptr<void>
   GetOrMake(const std::string & key, const std::function<Entry()> & make);
-  void
-  SetCapacity(std::size_t bytes);
+  std::size_t
+  GetCapacity() const;
+  /** Drops the entry that was used longest ago of those that nobody holds; false if there is none. */
+  bool
+  DropOldest();
   std::size_t
   GetBytes() const;
   /** Drops the entries whose key begins with `prefix`. */

@@ -229,11 +229,11 @@ private:
   {
     try
     {
-      HostWorker worker(m_Context,
-                        m_Manager.GetExecutor(m_Context.request),
-                        m_Manager.host,
-                        m_Manager.HostLimit(m_Context.request),
-                        m_Chain.get());
+      // Of a sweep there are two carries at a time: what enters a chunk, and what leaves it.
+      const MeteredBytes carries(m_Context.hostMeter, m_Chain ? 2 * m_Chain->GetBytes() : 0);
+      std::size_t        limit = m_Manager.HostLimit(m_Context.request);
+      limit -= limit ? std::min(limit - 1, m_Chain ? 2 * m_Chain->GetBytes() : 0) : 0;
+      HostWorker worker(m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, limit, m_Chain.get());
       Chunk      chunk;
       while (m_Queue.Claim(m_Devices.size(), chunk, [this] { return m_Context.ShouldStop(); }))
       {

@@ -3,8 +3,14 @@
 
 #include "chunkwiseError.h"
 
+#include <algorithm>
 #include <chrono>
+#include <new>
 #include <thread>
+
+#if defined(__linux__)
+#  include <sys/mman.h>
+#endif
 
 namespace chunkwise
 {
@@ -14,18 +20,106 @@ namespace
 
 /** The most that a device keeps between runs; a run of a device with little memory begins without what was kept. */
 constexpr std::size_t MostTableBytes = std::size_t{ 512 } << 20;
+constexpr std::size_t MostHostTableBytes = std::size_t{ 256 } << 20;
 /** This part of a budget is not taken for tables that a run can do without. */
 constexpr std::size_t ReservedPart = 16;
 
+// Blocks are mapped, so that freeing gives them back to the system: the C library keeps what short-lived threads
+// have freed, beyond any budget. The sanitizers see only what it allocates.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+/** Before a block: its length, on a page of its own. */
+constexpr std::size_t MappedHeader = 4096;
+
+void *
+AllocateHost(std::size_t bytes)
+{
+  const std::size_t length = bytes + MappedHeader;
+  void * const      memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+  {
+    throw std::bad_alloc();
+  }
+  *static_cast<std::size_t *>(memory) = length;
+  return static_cast<char *>(memory) + MappedHeader;
+}
+
+void
+FreeHost(void * block)
+{
+  void * const memory = static_cast<char *>(block) - MappedHeader;
+  (void)munmap(memory, *static_cast<std::size_t *>(memory));
+}
+#else
+void *
+AllocateHost(std::size_t bytes)
+{
+  return ::operator new(bytes, std::align_val_t(256));
+}
+
+void
+FreeHost(void * block)
+{
+  ::operator delete(block, std::align_val_t(256));
+}
+#endif
+
+/** The tighter of two limits, of which 0 is none. */
+std::size_t
+Tighter(std::size_t a, std::size_t b)
+{
+  return a && b ? std::min(a, b) : std::max(a, b);
+}
+
 } // namespace
+
+HostState::HostState()
+  : memory("host memory", "host", AllocateHost, FreeHost)
+  , tables(MostHostTableBytes)
+{}
+
+void
+HostState::SetBudget(std::size_t bytes)
+{
+  MakeRoom(0, bytes);
+  memory.SetBudget(bytes);
+}
+
+void
+HostState::MakeRoom(std::size_t bytes, std::size_t limit)
+{
+  if (limit && memory.GetBytesHeld() + bytes > limit)
+  {
+    memory.Trim();
+  }
+  while (limit && memory.GetBytesHeld() + bytes > limit && tables.DropOldest())
+  {
+    memory.Trim();
+  }
+}
+
+void
+MemoryMeter::Add(std::size_t bytes)
+{
+  const std::size_t now = m_Bytes.fetch_add(bytes) + bytes;
+  std::size_t       peak = m_Peak;
+  while (now > peak && !m_Peak.compare_exchange_weak(peak, now))
+  {
+  }
+}
+
+void
+MemoryMeter::Remove(std::size_t bytes)
+{
+  m_Bytes -= bytes;
+}
 
 DeviceState::DeviceState(std::shared_ptr<Device> theDevice)
   : device(std::move(theDevice))
   , memory(
-      "device memory of " + device->GetDescription().name,
+      "device memory of " + device->GetDescription().name, "device",
       [this](std::size_t bytes) { return device->Allocate(bytes); }, [this](void * block) { device->Free(block); })
   , pinned(
-      "pinned memory for " + device->GetDescription().name,
+      "pinned memory for " + device->GetDescription().name, "pinned",
       [this](std::size_t bytes) { return device->AllocatePinned(bytes); },
       [this](void * block) { device->FreePinned(block); })
   , tables(MostTableBytes)
@@ -104,6 +198,50 @@ CachedTables::GetMade(const std::string & key, std::size_t bytes, const std::fun
     {
       throw;
     }
+    return nullptr;
+  }
+}
+
+HostTables::~HostTables()
+{
+  for (const auto & table : m_Held)
+  {
+    m_Meter.Remove(table.second);
+  }
+}
+
+const void *
+HostTables::GetMade(const std::string & key, std::size_t bytes, const std::function<void(void *)> & fill)
+{
+  const std::size_t limit = Tighter(m_Limit, m_State.memory.GetBudget());
+  const std::size_t size = Arena::SizeOfBlock(bytes);
+  if (size > m_State.tables.GetCapacity())
+  {
+    return nullptr;
+  }
+  const auto make = [&] {
+    // Of what others have made, what they do not use now.
+    m_State.MakeRoom(size, limit);
+    const auto block = std::make_shared<ArenaBlock>(m_State.memory, bytes, limit);
+    fill(block->Get());
+    return ResourceCache::Entry{ std::shared_ptr<void>(block, block->Get()), size };
+  };
+  try
+  {
+    const std::shared_ptr<void>       table = m_State.tables.GetOrMake(key, make);
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    if (m_Held.emplace(table, size).second)
+    {
+      m_Meter.Add(size);
+    }
+    return table.get();
+  }
+  catch (const BudgetError &)
+  {
+    return nullptr;
+  }
+  catch (const std::bad_alloc &)
+  {
     return nullptr;
   }
 }
@@ -202,34 +340,36 @@ RunContext::ShapeOf(const Chunk & chunk, const KernelRegistry & kernels, int con
   return shape;
 }
 
+namespace
+{
+
 ArenaBlock
-HoldHostScratch(const RunContext & context, Arena & memory, std::size_t bytes, std::size_t limit)
+AwaitHostMemory(const RunContext & context, HostState & state, std::size_t bytes, std::size_t runLimit)
 {
   if (bytes == 0)
   {
     return ArenaBlock();
   }
-  if (limit && bytes > limit)
+  const std::size_t limit = Tighter(runLimit, state.memory.GetBudget());
+  const std::size_t size = Arena::SizeOfBlock(bytes);
+  if (limit && size > limit)
   {
-    throw BudgetError("the smallest chunk needs " + std::to_string(bytes) +
-                        " bytes of host scratch, more than the budget of " + std::to_string(limit) + " bytes",
-                      bytes,
+    throw BudgetError("the smallest chunk needs " + std::to_string(size) +
+                        " bytes of host memory, more than the host budget of " + std::to_string(limit) + " bytes",
+                      size,
                       limit);
-  }
-  // Blocks that earlier chunks and runs left count as held: a run under a budget does not add to them.
-  if (limit && memory.GetBytesHeld() + bytes > limit)
-  {
-    memory.Trim();
   }
   for (;;)
   {
+    // What earlier chunks and runs left counts as held: a run under a budget does not add to it.
+    state.MakeRoom(size, limit);
     try
     {
-      return ArenaBlock(memory, bytes);
+      return ArenaBlock(state.memory, bytes);
     }
     catch (const BudgetError &)
     {
-      if (Arena::SizeOfBlock(bytes) > memory.GetBudget())
+      if (size > state.memory.GetBudget())
       {
         throw;
       }
@@ -242,6 +382,13 @@ HoldHostScratch(const RunContext & context, Arena & memory, std::size_t bytes, s
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
+
+} // namespace
+
+HostScratch::HostScratch(RunContext & context, HostState & state, std::size_t bytes, std::size_t limit)
+  : m_Block(AwaitHostMemory(context, state, bytes, limit))
+  , m_Metered(context.hostMeter, bytes ? Arena::SizeOfBlock(bytes) : 0)
+{}
 
 void
 AwaitEvent(Device & device, EventHandle event, const std::function<bool()> & mustStop)

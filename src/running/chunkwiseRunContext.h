@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -50,6 +51,64 @@ private:
   bool                    m_Busy{ false };
 };
 
+/** What the manager keeps of the host's memory between runs: scratch, and what kernels have made. */
+class HostState
+{
+public:
+  HostState();
+
+  /** Gives back what is kept beyond the budget. 0: no limit. */
+  void
+  SetBudget(std::size_t bytes);
+  /** Gives back what is kept, until `bytes` more are held under the limit (0: none), or nothing is kept any more. */
+  void
+  MakeRoom(std::size_t bytes, std::size_t limit);
+
+  Arena memory;
+  /** Declared after the arena that holds its entries' memory. */
+  ResourceCache tables;
+};
+
+/** Counts what a run has of a memory. Thread-safe. */
+class MemoryMeter
+{
+public:
+  void
+  Add(std::size_t bytes);
+  void
+  Remove(std::size_t bytes);
+  /** The most at a time. */
+  std::size_t
+  GetPeak() const
+  {
+    return m_Peak;
+  }
+
+private:
+  std::atomic<std::size_t> m_Bytes{ 0 };
+  std::atomic<std::size_t> m_Peak{ 0 };
+};
+
+/** Bytes of a run, counted as long as this lives. */
+class MeteredBytes
+{
+public:
+  MeteredBytes(MemoryMeter & meter, std::size_t bytes)
+    : m_Meter(meter)
+    , m_Bytes(bytes)
+  {
+    m_Meter.Add(m_Bytes);
+  }
+  ~MeteredBytes() { m_Meter.Remove(m_Bytes); }
+  MeteredBytes(const MeteredBytes &) = delete;
+  MeteredBytes &
+  operator=(const MeteredBytes &) = delete;
+
+private:
+  MemoryMeter &     m_Meter;
+  const std::size_t m_Bytes;
+};
+
 /** Tables of a device, held until the run ends. */
 class CachedTables : public DeviceTables
 {
@@ -73,15 +132,33 @@ private:
   std::set<std::shared_ptr<void>> m_Held;
 };
 
-/** Tables of a host kernel: the data as it is. */
+/** Tables of one call of a host's kernel: data as it is. What is made is kept in the host's memory, and held until the
+ * call ends. */
 class HostTables : public DeviceTables
 {
 public:
+  /** `limit`: of the run, 0: none. */
+  HostTables(HostState & state, MemoryMeter & meter, std::size_t limit)
+    : m_State(state)
+    , m_Meter(meter)
+    , m_Limit(limit)
+  {}
+  ~HostTables() override;
+
   const void *
   Get(const std::string &, const void * data, std::size_t) override
   {
     return data;
   }
+  const void *
+  GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill) override;
+
+private:
+  HostState &                                  m_State;
+  MemoryMeter &                                m_Meter;
+  const std::size_t                            m_Limit;
+  std::mutex                                   m_Mutex;
+  std::map<std::shared_ptr<void>, std::size_t> m_Held; ///< and their bytes
 };
 
 /** What all workers of one run share. */
@@ -140,7 +217,9 @@ public:
   std::atomic<std::int64_t> finishedVoxels{ 0 };
   std::atomic<std::int64_t> bytesToDevice{ 0 };
   std::atomic<std::int64_t> bytesToHost{ 0 };
-  std::atomic<int>          retries{ 0 };
+  /** What the run has of the host's budget. */
+  MemoryMeter      hostMeter;
+  std::atomic<int> retries{ 0 };
   /** Fixpoint: what visits are of the work, if some are expected. */
   std::int64_t visitShare{ 0 };
   /** Fixpoint: visits to where parts meet, and their voxels. */
@@ -161,10 +240,22 @@ private:
   std::vector<Box>   m_Parts;
 };
 
-/** Scratch of the host for a chunk, once other runs leave room for it. Throws BudgetError if it is more than `limit`
- * (0: none). */
-ArenaBlock
-HoldHostScratch(const RunContext & context, Arena & memory, std::size_t bytes, std::size_t limit);
+/** Scratch of the host for a chunk. */
+class HostScratch
+{
+public:
+  /** Waits until other runs leave room. Throws BudgetError if it is more than `limit` (0: none). */
+  HostScratch(RunContext & context, HostState & state, std::size_t bytes, std::size_t limit);
+  void *
+  Get() const
+  {
+    return m_Block.Get();
+  }
+
+private:
+  ArenaBlock   m_Block;
+  MeteredBytes m_Metered;
+};
 
 /** Waits until the event has happened; throws Aborted if `mustStop` is true before that. */
 void

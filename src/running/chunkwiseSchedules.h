@@ -36,7 +36,7 @@ public:
 };
 
 std::unique_ptr<ChunkRunner>
-MakeHostRunner(RunContext & context, Executor & executor, Arena & memory, std::size_t memoryLimit);
+MakeHostRunner(RunContext & context, Executor & executor, HostState & memory, std::size_t memoryLimit);
 
 /** Throws BudgetError at Run if the chunk does not fit under the limit. `sharers`: runners that the device's pinned
  * memory is for. */

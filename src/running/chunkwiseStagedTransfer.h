@@ -3,7 +3,7 @@
 #define chunkwiseStagedTransfer_h
 
 #include "chunkwiseHostCopy.h"
-#include "chunkwiseRunContext.h"
+#include "chunkwiseStagingRing.h"
 
 namespace chunkwise
 {
@@ -17,10 +17,6 @@ public:
   /** `sharers`: how many such transfers the pinned budget is for. Throws BudgetError if it has no room for the smallest
    * ring, DeviceError if the device fails. */
   StagedTransfer(DeviceState & state, const RunContext & context, std::size_t pinnedLimit, int sharers = 1);
-  ~StagedTransfer();
-  StagedTransfer(const StagedTransfer &) = delete;
-  StagedTransfer &
-  operator=(const StagedTransfer &) = delete;
 
   /** Throw DeviceError, or Aborted if the run is to stop; then nothing is under way any more. */
   void
@@ -29,16 +25,6 @@ public:
   ToHost(const DenseSequence & to, const void * from);
 
 private:
-  /** One thread's part of the ring. */
-  struct Lane
-  {
-    StreamHandle             stream{ nullptr };
-    std::vector<EventHandle> events;
-    char *                   pieces{ nullptr };
-  };
-
-  void
-  Release() noexcept;
   void
   Await(EventHandle event) const
   {
@@ -47,16 +33,15 @@ private:
   /** Where bytes [begin, end) lie if they need no staging, else nullptr. */
   char *
   FindPinned(const DenseSequence & sequence, std::size_t begin, std::size_t end) const;
-  /** Calls body(lane, its number, lanes, pieces) in a thread for each lane. */
+  /** Calls body(lane, lanes, pieces) in a thread for each lane. */
   template <typename TBody>
   void
   InLanes(std::size_t bytes, TBody && body);
 
-  Device &           m_Device;
-  const RunContext & m_Context;
-  std::size_t        m_PieceBytes{ 0 };
-  ArenaBlock         m_Staging;
-  std::vector<Lane>  m_Lanes;
+  Device &                  m_Device;
+  const RunContext &        m_Context;
+  StagingRing               m_Ring;
+  std::vector<DeviceStream> m_Streams; ///< of the lanes
 };
 
 } // namespace chunkwise

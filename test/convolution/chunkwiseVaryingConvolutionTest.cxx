@@ -1,6 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvolutionOracle.h"
-#include "chunkwiseCpuConvolutionCache.h"
 #include "chunkwiseCpuTeam.h"
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
@@ -367,7 +366,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, VaryingKernels, testing::Values(Place::Cuda));
 /** Runs over the whole image; on more than one thread as well. */
 std::vector<double>
 RunWhole(std::mt19937 & random, const std::shared_ptr<const Operation> & operation, const Coordinates & extent,
-         std::vector<double> & pixels, unsigned int threads = 3)
+         std::vector<double> & pixels, unsigned int threads = 3, std::size_t hostBudget = 0)
 {
   Manager               host({});
   Trial<double, double> t(random, operation, extent);
@@ -379,8 +378,9 @@ RunWhole(std::mt19937 & random, const std::shared_ptr<const Operation> & operati
   const auto executor = MakeThreadExecutor(threads);
   t.request.executor = executor.get();
   t.request.backend = BackendChoice::CPU;
+  t.request.budgets.host = hostBudget;
   t.Prepare(t.request.image);
-  host.Execute(t.request);
+  EXPECT_EQ(host.Execute(t.request).plan.chunks.size(), 1u);
   std::vector<double> out;
   ForEachIndex(t.request.image, [&](const Coordinates & index) { out.push_back(t.Result(index)); });
   return out;
@@ -511,12 +511,15 @@ TEST(VaryingConvolution, SpectraThatAreNotKeptDoNotChangeTheBits)
     const auto varying = SomeVarying(random, image, 1);
     varying->order = order;
     std::vector<double> f;
-    const std::size_t   before = GetConvolutionCacheBytes();
     const auto          kept = RunWhole(random, varying, image, f);
-    SetConvolutionCacheBytes(10000);
-    const auto made = RunWhole(random, varying, image, f);
-    EXPECT_LE(GetConvolutionCache().GetBytes(), 10000u);
-    SetConvolutionCacheBytes(before);
+    ChunkShape          shape;
+    shape.inputBox = shape.outputBox = shape.image = Box::FromExtent(image);
+    shape.inputKinds[0] = shape.outputKind = PixelKind::Float64;
+    shape.numberOfInputs = 1;
+    shape.concurrency = 3;
+    // Room for nothing but the scratch.
+    const std::size_t bytes = GetHostKernels().Find("convolution.varying")->scratchBytes(*varying, shape);
+    const auto        made = RunWhole(random, varying, image, f, 3, (bytes + 255) / 256 * 256);
     EXPECT_EQ(kept, made);
   }
 }

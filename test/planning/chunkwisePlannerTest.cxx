@@ -238,6 +238,67 @@ TEST(Planner, SaysWhatTheSmallestChunkNeeds)
   }
 }
 
+TEST(Planner, SaysWhatABudgetCosts)
+{
+  // A wide window, as that of a Gaussian of sigma 10.
+  auto request = MakeRequest({ { 512, 512, 512, 1, 1 } }, 40, std::size_t{ 1 } << 40);
+  EXPECT_LE(FindBudgetCost(request).factor, 1.0);
+  const std::size_t sufficient = FindBudgetCost(request).sufficient;
+  request.devices[0].memory = sufficient;
+  EXPECT_LE(FindBudgetCost(request).factor, 1.25);
+  EXPECT_EQ(FindBudgetCost(request).sufficient, sufficient);
+  request.devices[0].memory = sufficient - sufficient / 50;
+  EXPECT_GT(FindBudgetCost(request).factor, 1.25);
+
+  std::vector<std::string> warnings;
+  MakeReasonablePlan(request, warnings);
+  EXPECT_TRUE(warnings.empty());
+  request.devices[0].memory = 5000000;
+  const double factor = FindBudgetCost(request).factor;
+  EXPECT_GT(factor, 8);
+  EXPECT_LT(factor, 1000);
+  MakeReasonablePlan(request, warnings);
+  ASSERT_EQ(warnings.size(), 1u);
+  for (const std::string & part : { std::string("device budget of 5000000"), std::to_string(sufficient) })
+  {
+    EXPECT_NE(warnings[0].find(part), std::string::npos) << warnings[0];
+  }
+  // Little work is no matter, however it is cut.
+  warnings.clear();
+  auto little = MakeRequest({ { 20, 20, 20, 1, 1 } }, 0, 600);
+  EXPECT_GT(FindBudgetCost(little).factor, 8);
+  MakeReasonablePlan(little, warnings);
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST(Planner, RefusesABudgetUnderWhichTheWorkTakesForEver)
+{
+  auto request = MakeRequest({ { 512, 512, 512, 1, 1 } }, 40, 2200000);
+  EXPECT_GT(FindBudgetCost(request).factor, 1000);
+  std::vector<std::string> warnings;
+  for (const std::size_t memory : { 2200000u, 10u })
+  {
+    request.devices[0].memory = memory;
+    std::size_t needed = 0;
+    try
+    {
+      MakeReasonablePlan(request, warnings);
+    }
+    catch (const BudgetError & error)
+    {
+      needed = error.needed;
+      EXPECT_EQ(error.budget, memory);
+      EXPECT_NE(std::string(error.what()).find(std::to_string(needed)), std::string::npos) << error.what();
+    }
+    ASSERT_GT(needed, 2200000u);
+    request.devices[0].memory = needed;
+    MakeReasonablePlan(request, warnings);
+    EXPECT_LE(FindBudgetCost(request).factor, 1000);
+    request.devices[0].memory = needed - 1;
+    EXPECT_THROW(MakeReasonablePlan(request, warnings), BudgetError);
+  }
+}
+
 TEST(Planner, KeepsAFullWidthSweepWhenPlanesFit)
 {
   const auto request = MakeRequest({ { 512, 512, 512, 1, 1 } }, 8, std::size_t{ 1 } << 30);

@@ -136,11 +136,30 @@ TEST_F(MadeTables, OfEarlierRunsDoNotShrinkChunks)
   EXPECT_EQ(refused, 0);
 }
 
-TEST_F(MadeTables, AreNotMadeOnTheHost)
+TEST_F(MadeTables, AreMadeOnceOnTheHostAndCounted)
 {
-  Run(4096, 100000, BackendChoice::CPU);
+  EXPECT_EQ(Run(4096, 0, BackendChoice::CPU).peakHost, 4096u);
+  EXPECT_EQ(Run(4096, 0, BackendChoice::CPU).peakHost, 4096u);
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(m_Manager->GetHeldMemory().host, 4096u);
+  m_Manager->ReleaseMemory();
+  EXPECT_EQ(m_Manager->GetHeldMemory().host, 0u);
+}
+
+TEST_F(MadeTables, OfTheHostAreRefusedBeyondItsBudgetAndGiveWay)
+{
+  Budgets budgets;
+  budgets.host = 10000;
+  m_Manager->SetBudgets(budgets);
+  Run(12000, 0, BackendChoice::CPU);
   EXPECT_EQ(made, 0);
-  EXPECT_GT(refused, 0);
+  EXPECT_EQ(refused, 1);
+  Run(6000, 0, BackendChoice::CPU);
+  Run(7000, 0, BackendChoice::CPU);
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(refused, 1);
+  EXPECT_LE(m_Manager->GetHeldMemory().host, 10000u);
 }
 
 } // namespace

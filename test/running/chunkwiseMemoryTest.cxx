@@ -59,7 +59,7 @@ TEST(Arena, NeverHoldsMoreThanItsBudget)
   std::mt19937 random(41);
   Place        place;
   {
-    Arena arena("test", place.Allocate(), place.Free());
+    Arena arena("test", "test", place.Allocate(), place.Free());
     arena.SetBudget(100000);
     std::vector<void *> blocks;
     int                 refused = 0;
@@ -104,7 +104,7 @@ TEST(Arena, GivesKeptBlocksBackWhenThePlaceIsFull)
 {
   Place place;
   place.room = 10000;
-  Arena  arena("test", place.Allocate(), place.Free());
+  Arena  arena("test", "test", place.Allocate(), place.Free());
   void * first = arena.Acquire(8000);
   EXPECT_THROW(arena.Acquire(4000), std::bad_alloc);
   arena.Release(first);
@@ -117,7 +117,7 @@ TEST(Arena, GivesKeptBlocksBackWhenThePlaceIsFull)
 TEST(Arena, TakesNoBlockMuchLargerThanAskedFor)
 {
   Place  place;
-  Arena  arena("test", place.Allocate(), place.Free());
+  Arena  arena("test", "test", place.Allocate(), place.Free());
   void * large = arena.Acquire(100000);
   arena.Release(large);
   void * small = arena.Acquire(1000);
@@ -129,7 +129,7 @@ TEST(Arena, TakesNoBlockMuchLargerThanAskedFor)
 TEST(Arena, ReusesKeptBlocks)
 {
   Place  place;
-  Arena  arena("test", place.Allocate(), place.Free());
+  Arena  arena("test", "test", place.Allocate(), place.Free());
   void * first = arena.Acquire(5000);
   arena.Release(first);
   EXPECT_EQ(arena.Acquire(4900), first);

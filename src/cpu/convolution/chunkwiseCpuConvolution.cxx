@@ -73,12 +73,15 @@ template <typename T>
 class DirectConvolution
 {
 public:
-  DirectConvolution(const KernelCall & call, const Windows<T> & windows, const ScaledConvolutionRows<T> & rows)
+  /** `scratch`: for the tiles of all workers. */
+  DirectConvolution(const KernelCall & call, const Windows<T> & windows, const ScaledConvolutionRows<T> & rows,
+                    T * scratch)
     : m_Call(call)
     , m_Windows(windows)
     , m_Extent(windows.extent)
     , m_Tile(windows.extent, call.output.box)
     , m_Rows(rows)
+    , m_Scratch(scratch)
   {}
 
   void
@@ -106,7 +109,7 @@ public:
         box.upper[a] = std::min(box.lower[a] + step, output.upper[a]);
         task /= count[a];
       }
-      RunTile(box, static_cast<T *>(m_Call.scratch) + worker * m_Tile.Scratch());
+      RunTile(box, m_Scratch + worker * m_Tile.Scratch());
       if (m_Call.control)
       {
         m_Call.control->AddFinishedVoxels(box.NumberOfVoxels());
@@ -237,6 +240,7 @@ private:
   const Coordinates              m_Extent;
   const TileShape                m_Tile;
   const ScaledConvolutionRows<T> m_Rows;
+  T * const                      m_Scratch;
 };
 
 Coordinates
@@ -248,6 +252,13 @@ ExtentOf(const ConvolutionOperation & operation)
     extent[a] = 2 * operation.radius[a] + 1;
   }
   return extent;
+}
+
+std::int64_t
+NumbersOfFactors(const ConvolutionOperation & operation, const Coordinates & image)
+{
+  const bool renormalizes = operation.boundary.mode == BoundaryMode::Renormalized && !operation.IsZeroSum();
+  return renormalizes ? NumbersOfFactors(ExtentOf(operation), image) : 0;
 }
 
 template <typename T>
@@ -264,19 +275,23 @@ RunOdd(const KernelCall & call)
   ConvolutionFactorRows<T> factors;
   if (windows.mode == BoundaryMode::Renormalized && !windows.zeroSum)
   {
-    const Coordinates image = call.image.Extents();
     factors = ConvolutionFactorRows<T>(
+      call,
+      static_cast<T *>(call.scratch),
       windows.extent,
       windows.below,
-      image,
       call.output.box,
       [&] { return operation.GetKey(); },
-      [&] { return operation.GetNorms(image); });
+      [&] { return operation.GetNorms(call.image.Extents()); });
   }
   const T beyond = DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     return static_cast<T>(ConstantPixel<decltype(pixel)>(operation.boundary.constant));
   });
-  DirectConvolution<T>(call, windows, { ConvolutionRows<T>(call, operation.boundary, beyond), factors }).Run();
+  DirectConvolution<T>(call,
+                       windows,
+                       { ConvolutionRows<T>(call, operation.boundary, beyond), factors },
+                       static_cast<T *>(call.scratch) + NumbersOfFactors(operation, call.image.Extents()))
+    .Run();
 }
 
 void
@@ -298,7 +313,10 @@ RunDirect(const KernelCall & call)
   }
   windows.weights.assign(operation.kernel->GetWeights().rbegin(), operation.kernel->GetWeights().rend());
   windows.mode = operation.boundary.mode;
-  DirectConvolution<T>(call, windows, ScaledConvolutionRows<T>(call)).Run();
+  T * const scratch = static_cast<T *>(call.scratch);
+  DirectConvolution<T>(
+    call, windows, ScaledConvolutionRows<T>(call, scratch), scratch + NumbersOfFactors(operation, call.image.Extents()))
+    .Run();
 }
 
 void
@@ -308,22 +326,25 @@ RunDirectConvolution(const KernelCall & call)
 }
 
 std::size_t
-ScratchOf(const Coordinates & extent, const ChunkShape & chunk)
+ScratchOf(const Coordinates & extent, std::int64_t factors, const ChunkShape & chunk)
 {
   const std::int64_t bytes = UsesDouble(chunk.inputKinds[0]) ? 8 : 4;
-  return static_cast<std::size_t>(TileShape(extent, chunk.outputBox).Scratch() * bytes * chunk.concurrency);
+  const std::int64_t tiles = TileShape(extent, chunk.outputBox).Scratch() * chunk.concurrency;
+  return static_cast<std::size_t>((factors + tiles) * bytes);
 }
 
 std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  return ScratchOf(ExtentOf(static_cast<const ConvolutionOperation &>(operation)), chunk);
+  const auto & convolution = static_cast<const ConvolutionOperation &>(operation);
+  return ScratchOf(ExtentOf(convolution), NumbersOfFactors(convolution, chunk.image.Extents()), chunk);
 }
 
 std::size_t
 ScratchOfDirectConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  return ScratchOf(static_cast<const ImageConvolutionOperation &>(operation).kernel->GetExtent(), chunk);
+  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
+  return ScratchOf(convolution.kernel->GetExtent(), NumbersOfFactors(convolution, chunk.image.Extents()), chunk);
 }
 
 } // namespace

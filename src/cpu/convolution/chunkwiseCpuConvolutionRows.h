@@ -3,7 +3,6 @@
 #define chunkwiseCpuConvolutionRows_h
 
 #include "chunkwiseImageConvolutionOperation.h"
-#include "chunkwiseCpuConvolutionCache.h"
 #include "chunkwiseCpuLevel.h"
 
 #include <algorithm>
@@ -15,35 +14,59 @@
 namespace chunkwise
 {
 
+/** Numbers of scratch for the factors of windows of `extent`, with which what follows them stays aligned. */
+inline std::int64_t
+NumbersOfFactors(const Coordinates & extent, const Coordinates & image)
+{
+  std::int64_t numbers = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    numbers *= std::min(extent[a], image[a]);
+  }
+  return (numbers + 63) / 64 * 64;
+}
+inline std::int64_t
+NumbersOfFactors(const ImageConvolutionOperation & operation, const Coordinates & image)
+{
+  return operation.Renormalizes() ? NumbersOfFactors(operation.kernel->GetExtent(), image) : 0;
+}
+
 /** The factors of a renormalized convolution, for rows. */
 template <typename T>
 class ConvolutionFactorRows
 {
 public:
   /** For windows of `extent` with `below` taps below, of voxels in `box`. `makeTable` gives the factors by
-   * ConvolutionFactors::State, of which T are kept under `key`; it is called only where some window is cut. */
+   * ConvolutionFactors::State, of which T are kept under `key`, or made in `room` where there is no memory to keep
+   * them; it is called only where some window is cut. */
   template <typename TKey, typename TMakeTable>
-  ConvolutionFactorRows(const Coordinates & extent, const Coordinates & below, const Coordinates & image,
+  ConvolutionFactorRows(const KernelCall & call, T * room, const Coordinates & extent, const Coordinates & below,
                         const Box & box, TKey && key, TMakeTable && makeTable)
     : m_Extent(extent)
-    , m_Image(image)
+    , m_Image(call.image.Extents())
     , m_Below(below)
   {
     bool cut = false;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      m_States[a] = std::min(extent[a], image[a]);
-      cut = cut || box.lower[a] < below[a] || box.upper[a] + extent[a] - 1 - below[a] > image[a];
+      m_States[a] = std::min(extent[a], m_Image[a]);
+      cut = cut || box.lower[a] < below[a] || box.upper[a] + extent[a] - 1 - below[a] > m_Image[a];
     }
     if (cut)
     {
-      m_Held = GetConvolutionCache().GetOrMake(
-        key() + " factors " + ToString(image) + (sizeof(T) == 4 ? " f32" : " f64"), [&] {
-          const std::vector<double> exact = makeTable();
-          const auto                factors = std::make_shared<std::vector<T>>(exact.begin(), exact.end());
-          return ResourceCache::Entry{ factors, factors->size() * sizeof(T) };
-        });
-      m_Factors = static_cast<const std::vector<T> *>(m_Held.get())->data();
+      const auto fill = [&](void * memory) {
+        const std::vector<double> exact = makeTable();
+        std::copy(exact.begin(), exact.end(), static_cast<T *>(memory));
+      };
+      m_Factors = static_cast<const T *>(
+        call.tables->GetMade(key() + " factors " + ToString(m_Image) + (sizeof(T) == 4 ? " f32" : " f64"),
+                             static_cast<std::size_t>(NumbersOfFactors(extent, m_Image)) * sizeof(T),
+                             fill));
+      if (!m_Factors)
+      {
+        fill(room);
+        m_Factors = room;
+      }
     }
   }
 
@@ -52,8 +75,9 @@ public:
 
   /** Of `operation`, or if `flipped` of that with the flipped kernel. */
   static ConvolutionFactorRows
-  Of(const ImageConvolutionOperation & operation, bool flipped, const Coordinates & image, const Box & box)
+  Of(const KernelCall & call, T * room, bool flipped, const Box & box)
   {
+    const auto & operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
     if (!operation.Renormalizes())
     {
       return {};
@@ -64,15 +88,16 @@ public:
       below[a] = flipped ? operation.Above(a) : operation.Below(a);
     }
     return ConvolutionFactorRows(
+      call,
+      room,
       operation.kernel->GetExtent(),
       below,
-      image,
       box,
       [&] { return operation.kernel->GetKey() + (flipped ? " flipped" : ""); },
       [&] {
         ImageConvolutionOperation cut = operation;
         cut.kernel = flipped ? operation.kernel->Flipped() : operation.kernel;
-        return ConvolutionFactors(cut, image).factors;
+        return ConvolutionFactors(cut, call.image.Extents()).factors;
       });
   }
 
@@ -125,12 +150,11 @@ public:
   }
 
 private:
-  Coordinates           m_Extent{};
-  Coordinates           m_Image{};
-  Coordinates           m_Below{};
-  Coordinates           m_States{};
-  std::shared_ptr<void> m_Held;
-  const T *             m_Factors{ nullptr }; ///< nullptr: 1
+  Coordinates m_Extent{};
+  Coordinates m_Image{};
+  Coordinates m_Below{};
+  Coordinates m_States{};
+  const T *   m_Factors{ nullptr }; ///< nullptr: 1
 };
 
 /** How rows enter and leave a convolution, direct or not: boundary and conversion, factor and rounding. */
@@ -259,10 +283,9 @@ template <typename T>
 class ScaledConvolutionRows
 {
 public:
-  explicit ScaledConvolutionRows(const KernelCall & call)
-    : ScaledConvolutionRows(ConvolutionRows<T>(call), ConvolutionFactorRows<T>::Of(
-                                                        static_cast<const ImageConvolutionOperation &>(*call.operation),
-                                                        false, call.image.Extents(), call.output.box))
+  /** `room`: for NumbersOfFactors. */
+  ScaledConvolutionRows(const KernelCall & call, T * room)
+    : ScaledConvolutionRows(ConvolutionRows<T>(call), ConvolutionFactorRows<T>::Of(call, room, false, call.output.box))
   {}
   ScaledConvolutionRows(const ConvolutionRows<T> & rows, const ConvolutionFactorRows<T> & factors)
     : m_Rows(rows)

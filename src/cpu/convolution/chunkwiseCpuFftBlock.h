@@ -3,14 +3,11 @@
 #define chunkwiseCpuFftBlock_h
 
 #include "chunkwiseImageConvolutionOperation.h"
-#include "chunkwiseCpuConvolutionCache.h"
 #include "chunkwiseCpuFft.h"
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseExecutor.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
 #include <string>
 
 // A block is a plane array of cells, [batch][plane][row][frequencies]. Planes are transformed along x and y one at a
@@ -275,53 +272,40 @@ TransformKernelRows(const ConvolutionKernel & kernel, const ConvolutionBlock & b
   });
 }
 
-/** The kernel's spectrum, [row][cell][plane], or [cell][row]. */
-template <typename T>
-std::shared_ptr<T>
-MakeKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, Executor & executor)
+/** The kernel's spectrum, [row][cell][plane], or [cell][row], from its rows, for which there is room at `rows`. */
+template <typename T, typename TSpaceOf>
+void
+MakeKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, Executor & executor,
+                   TSpaceOf && spaceOf, T * rows, T * out)
 {
   constexpr std::int64_t  Cell = FftCell<T>;
   const auto &            last = LastAxis<T>(block);
-  const CellShape<T>      shape(block);
   const FftFunctions<T> & functions = GetFftFunctions<T>();
   const FftPlan<T> &      plan = GetFftPlan<T>(last.transformed ? last.length : 1);
-  const auto              allocate = [](std::int64_t numbers) {
-    constexpr std::align_val_t alignment{ 64 };
-    return std::shared_ptr<T>(
-      static_cast<T *>(::operator new(static_cast<std::size_t>(numbers) * sizeof(T), alignment)),
-      [alignment](T * memory) { ::operator delete(memory, alignment); });
-  };
-  const std::int64_t columns = NumbersOfKernelRows<T>(block) / last.kernel / Cell;
-  const auto         partial = allocate(NumbersOfKernelRows<T>(block));
-  const auto         spectrum = allocate(NumbersOfKernelSpectrum<T>(block));
-  const auto         memory = allocate(shape.Worker() * executor.GetConcurrency());
-  const auto spaceOf = [&](unsigned int worker) { return WorkSpace<T>(memory.get() + worker * shape.Worker(), shape); };
-  TransformKernelRows(kernel, block, executor, spaceOf, partial.get());
+  const std::int64_t      columns = NumbersOfKernelRows<T>(block) / last.kernel / Cell;
+  TransformKernelRows(kernel, block, executor, spaceOf, rows);
   executor.ParallelFor(columns, [&](std::int64_t column, unsigned int worker) {
     functions.transform(plan,
-                        { partial.get() + column * Cell, columns },
+                        { rows + column * Cell, columns },
                         last.kernel,
-                        { spectrum.get() + column * plan.length * Cell, 1 },
+                        { out + column * plan.length * Cell, 1 },
                         0,
                         plan.length,
                         false,
                         spaceOf(worker).work);
   });
-  return spectrum;
 }
 
 template <typename T>
-std::shared_ptr<void>
-GetKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block, Executor & executor)
+std::string
+KeyOfKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block)
 {
-  std::string key = std::string(sizeof(T) == 4 ? "float" : "double") + " " + GetCpuLevel().name + " " + kernel.GetKey();
+  std::string key = kernel.GetKey() + (sizeof(T) == 4 ? " spectrum f32 " : " spectrum f64 ") + GetCpuLevel().name;
   for (int r = 0; r < 3; ++r)
   {
     key += block.role[r].transformed ? " " + std::to_string(block.role[r].length) : std::string();
   }
-  const auto bytes = static_cast<std::size_t>(NumbersOfKernelSpectrum<T>(block)) * sizeof(T);
-  return GetConvolutionCache().GetOrMake(
-    key, [&] { return ResourceCache::Entry{ MakeKernelSpectrum<T>(kernel, block, executor), bytes }; });
+  return key;
 }
 
 /** The largest block of an image: so large that its spectrum is at most LargestSpectrumBytes, if it can be. */
@@ -364,8 +348,10 @@ struct BlockMemory
   T *          spectrum;
   T *          spaces; ///< of the workers
   std::int64_t space;  ///< from one worker's to the next one's
-  /** Where two axes are transformed: room for the kernel's rows, if its spectrum shall not be kept; nullptr. */
-  T * kernelRows;
+  T *          kernelRows;
+  /** Whether the kernel's spectrum is to be kept, if there is memory for it; else each column's is made where it is
+   * needed. */
+  bool keepsSpectrum{ true };
 };
 
 /** Convolves one block of the output by call.operation, a ImageConvolutionOperation: rows.Load(at, axis, n, row) gives
@@ -399,16 +385,38 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
     at[third.axis] = third.lower + batch % third.output;
     at[fourth.axis] = fourth.lower + batch / third.output;
   };
-  std::shared_ptr<void> held;
-  if (memory.kernelRows)
+  const void * kept = nullptr;
+  if (memory.keepsSpectrum)
+  {
+    kept = call.tables->GetMade(
+      KeyOfKernelSpectrum<T>(*operation.kernel, block),
+      static_cast<std::size_t>(NumbersOfKernelSpectrum<T>(block)) * sizeof(T),
+      [&](void * out) {
+        MakeKernelSpectrum(*operation.kernel, block, *call.executor, spaceOf, memory.kernelRows, static_cast<T *>(out));
+      });
+  }
+  if (!kept)
   {
     TransformKernelRows(*operation.kernel, block, *call.executor, spaceOf, memory.kernelRows);
   }
-  else
-  {
-    held = GetKernelSpectrum<T>(*operation.kernel, block, *call.executor);
-  }
-  const T * const kernelSpectrum = static_cast<const T *>(held.get());
+  const T * const    kernelSpectrum = static_cast<const T *>(kept);
+  const std::int64_t kernelColumns = NumbersOfKernelRows<T>(block) / last.kernel / Cell;
+  // A column of the kernel's spectrum; one that is made is in space.second.
+  const auto kernelColumn = [&](std::int64_t index, const WorkSpace<T> & space) -> const T * {
+    if (kernelSpectrum)
+    {
+      return kernelSpectrum + index * planLast.length * Cell;
+    }
+    functions.transform(planLast,
+                        { memory.kernelRows + index * Cell, kernelColumns },
+                        last.kernel,
+                        { space.second, 1 },
+                        0,
+                        planLast.length,
+                        false,
+                        space.work);
+    return space.second;
+  };
 
   const std::int64_t tasksThere = planes.TasksOf(y.input);
   call.executor->ParallelFor(shape.batches * z.input * tasksThere, [&](std::int64_t task, unsigned int worker) {
@@ -439,19 +447,7 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
   });
 
   const auto convolve = [&](T * column, std::int64_t stride, std::int64_t index, const WorkSpace<T> & space) {
-    const T * factors = kernelSpectrum + index * planLast.length * Cell;
-    if (memory.kernelRows)
-    {
-      functions.transform(planLast,
-                          { memory.kernelRows + index * Cell, shape.rowCells },
-                          last.kernel,
-                          { space.second, 1 },
-                          0,
-                          planLast.length,
-                          false,
-                          space.work);
-      factors = space.second;
-    }
+    const T * const factors = kernelColumn(index, space);
     functions.transform(
       planLast, { column, stride }, last.input, { space.first, 1 }, 0, planLast.length, false, space.work);
     functions.multiply(space.first, factors, 1, planLast.length);
@@ -487,9 +483,10 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
         convolve(column, columns, row * shape.rowCells + c, space);
         continue;
       }
+      const T * const factors = kernelColumn(c, space);
       for (std::int64_t plane = 0; plane < z.output; ++plane)
       {
-        functions.multiply(column + plane * columns * Cell, kernelSpectrum + c * Cell, 0, 1);
+        functions.multiply(column + plane * columns * Cell, factors, 0, 1);
       }
     }
   });
@@ -527,14 +524,16 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
   });
 }
 
-/** With `memory` for the block's spectrum and all workers of the call's executor. */
+/** With `memory` for the block's spectrum, the kernel's rows and all workers of the call's executor. */
 template <typename T, typename TRows>
 void
 RunBlock(const KernelCall & call, const TRows & rows, const Box & output, T * memory)
 {
-  const auto &       operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
-  const CellShape<T> shape(ConvolutionBlock(operation, output, call.image.Extents()));
-  RunBlock<T>(call, rows, output, { memory, memory + shape.Spectrum(), shape.Worker(), nullptr });
+  const auto &           operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
+  const ConvolutionBlock block(operation, output, call.image.Extents());
+  const CellShape<T>     shape(block);
+  T * const              kernelRows = memory + shape.Spectrum();
+  RunBlock<T>(call, rows, output, { memory, kernelRows + NumbersOfKernelRows<T>(block), shape.Worker(), kernelRows });
 }
 
 } // namespace chunkwise

@@ -41,21 +41,42 @@ BlockOfPlane(const ImageConvolutionOperation & operation, const Coordinates & im
   return true;
 }
 
+/** What a block takes of the scratch, in this order. */
+template <typename T>
+struct BlockNumbers
+{
+  std::int64_t spectrum;
+  std::int64_t kernelRows;
+  std::int64_t space; ///< of a worker
+
+  explicit BlockNumbers(const ConvolutionBlock & block)
+    : spectrum(CellShape<T>(block).Spectrum())
+    , kernelRows(NumbersOfKernelRows<T>(block))
+    , space(CellShape<T>(block).Worker())
+  {}
+  std::int64_t
+  Of(std::int64_t workers) const
+  {
+    return spectrum + kernelRows + workers * space;
+  }
+};
+
 template <typename T>
 void
 Run(const KernelCall & call)
 {
   const auto &                   operation = static_cast<const ImageConvolutionOperation &>(*call.operation);
-  const ScaledConvolutionRows<T> rows(call);
   const Coordinates              image = call.image.Extents();
+  T * const                      factors = static_cast<T *>(call.scratch);
+  T * const                      scratch = factors + NumbersOfFactors(operation, image);
+  const ScaledConvolutionRows<T> rows(call, factors);
   Coordinates                    most{};
   std::int64_t                   planes = 0;
   if (BlockOfPlane<T>(operation, image, most, planes, call.output.box.Extents()) && planes < FewPlanes)
   {
     const std::vector<Box> blocks = CutIntoBlocks(call.output.box, most);
-    const CellShape<T>     largest(ConvolutionBlock::Largest(operation, most, image));
-    const std::int64_t     numbers = largest.Spectrum() + largest.Worker();
-    T * const              scratch = static_cast<T *>(call.scratch);
+    const BlockNumbers<T>  largest(ConvolutionBlock::Largest(operation, most, image));
+    const std::int64_t     numbers = largest.Of(1);
     const unsigned int     workers = call.executor->GetConcurrency();
     SharedIndices          running(static_cast<std::int64_t>(blocks.size()));
     Team                   team(workers);
@@ -64,7 +85,10 @@ Run(const KernelCall & call)
       KernelCall   part = call;
       part.executor = &member;
       running.Take([&](std::int64_t i) {
-        const BlockMemory<T> memory{ scratch + worker * numbers, scratch + largest.Spectrum(), numbers, nullptr };
+        T * const            spectrum = scratch + worker * numbers;
+        const BlockMemory<T> memory{
+          spectrum, scratch + largest.spectrum + largest.kernelRows, numbers, spectrum + largest.spectrum
+        };
         RunBlock<T>(part, rows, blocks[static_cast<std::size_t>(i)], memory);
       });
       team.Help(worker, running);
@@ -73,7 +97,7 @@ Run(const KernelCall & call)
   }
   for (const Box & block : CutIntoBlocks(call.output.box, LargestBlock<T>(operation, image)))
   {
-    RunBlock<T>(call, rows, block, static_cast<T *>(call.scratch));
+    RunBlock<T>(call, rows, block, scratch);
   }
 }
 
@@ -101,17 +125,16 @@ ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
   {
     extent[a] = std::min(extent[a], chunk.outputBox.Extent(a));
   }
-  const CellShape<T> shape(ConvolutionBlock::Largest(operation, extent, image));
-  std::int64_t       numbers = shape.Spectrum() + shape.Worker() * chunk.concurrency;
-  Coordinates        most{};
-  std::int64_t       planes = 0;
+  std::int64_t numbers = BlockNumbers<T>(ConvolutionBlock::Largest(operation, extent, image)).Of(chunk.concurrency);
+  Coordinates  most{};
+  std::int64_t planes = 0;
   if (BlockOfPlane<T>(operation, image, most, planes, chunk.outputBox.Extents()))
   {
     // Of chunks with more planes too: what a chunk needs must not shrink when it grows.
-    const CellShape<T> largest(ConvolutionBlock::Largest(operation, most, image));
-    numbers = std::max(numbers, (largest.Spectrum() + largest.Worker()) * chunk.concurrency);
+    const BlockNumbers<T> largest(ConvolutionBlock::Largest(operation, most, image));
+    numbers = std::max(numbers, largest.Of(1) * chunk.concurrency);
   }
-  return static_cast<std::size_t>(numbers) * sizeof(T);
+  return static_cast<std::size_t>(NumbersOfFactors(operation, image) + numbers) * sizeof(T);
 }
 
 std::size_t

@@ -20,6 +20,9 @@ namespace chunkwise
 namespace
 {
 
+/** All spectra of an operation that are kept: as much as the host keeps of all operations. */
+constexpr double MostSpectraBytes = 256.0 * 1024 * 1024;
+
 /** What a node contributes, and where. */
 struct NodePart
 {
@@ -81,8 +84,9 @@ template <typename T>
 class NodeRows
 {
 public:
+  /** `factors`: room for those of a node. */
   NodeRows(const KernelCall & call, const VaryingConvolutionOperation & operation, const NodePart & part,
-           const AddedParts & added, T * sums)
+           const AddedParts & added, T * factors, T * sums)
     : m_Operation(operation)
     , m_Part(part)
     , m_Added(added)
@@ -91,8 +95,7 @@ public:
     , m_Support(part.support)
     , m_Rows(call)
     , m_Factors(
-        ConvolutionFactorRows<T>::Of(static_cast<const ImageConvolutionOperation &>(*call.operation),
-                                     operation.order == VaryingOrder::WeightThenConvolve, call.image.Extents(),
+        ConvolutionFactorRows<T>::Of(call, factors, operation.order == VaryingOrder::WeightThenConvolve,
                                      operation.order == VaryingOrder::WeightThenConvolve ? part.support : part.output))
     , m_Sums(sums)
   {
@@ -170,8 +173,10 @@ template <typename T>
 struct PartShape
 {
   std::int64_t spectrum;
-  std::int64_t space;      ///< of a worker
-  std::int64_t kernelRows; ///< 0: spectra are kept
+  std::int64_t space; ///< of a worker
+  std::int64_t kernelRows;
+  std::int64_t factors;
+  double       spectraBytes; ///< of all kernels
 
   PartShape(const VaryingConvolutionOperation & operation, const Box & output, const Coordinates & image)
   {
@@ -186,15 +191,15 @@ struct PartShape
     const CellShape<T> shape(block);
     spectrum = shape.Spectrum();
     space = shape.Worker();
-    // Spectra that drive each other out of what is kept are better made where they are needed.
-    const auto kept = static_cast<std::int64_t>(GetConvolutionCacheBytes() / sizeof(T));
-    const auto count = static_cast<std::int64_t>(operation.kernels.size());
-    kernelRows = shape.flat && NumbersOfKernelSpectrum<T>(block) > kept / count ? NumbersOfKernelRows<T>(block) : 0;
+    kernelRows = NumbersOfKernelRows<T>(block);
+    factors = NumbersOfFactors(node, image);
+    spectraBytes = static_cast<double>(NumbersOfKernelSpectrum<T>(block)) *
+                   static_cast<double>(operation.kernels.size() * sizeof(T));
   }
   std::int64_t
   Part() const
   {
-    return spectrum + kernelRows;
+    return spectrum + kernelRows + factors;
   }
 };
 
@@ -241,6 +246,8 @@ public:
     , m_Shape(m_Operation, call.output.box, call.image.Extents())
     , m_Spaces(m_Sums + (call.output.box.NumberOfVoxels() + 63) / 64 * 64)
     , m_Parts(m_Spaces + m_Shape.space * call.executor->GetConcurrency())
+    // Spectra that drive each other out of what is kept are better made where they are needed.
+    , m_KeepsSpectra(m_Shape.spectraBytes <= MostSpectraBytes)
   {}
 
   void
@@ -393,10 +400,9 @@ private:
     call.operation = &node;
     call.executor = &executor;
     call.control = &control;
-    const NodeRows<T>    rows(call, m_Operation, part, added, m_Sums);
-    const BlockMemory<T> scratch{
-      memory, m_Spaces, m_Shape.space, m_Shape.kernelRows > 0 ? memory + m_Shape.spectrum : nullptr
-    };
+    T * const            kernelRows = memory + m_Shape.spectrum;
+    const NodeRows<T>    rows(call, m_Operation, part, added, kernelRows + m_Shape.kernelRows, m_Sums);
+    const BlockMemory<T> scratch{ memory, m_Spaces, m_Shape.space, kernelRows, m_KeepsSpectra };
     for (const Box & block : CutIntoBlocks(part.output, LargestBlock<T>(node, m_Call.image.Extents())))
     {
       RunBlock<T>(call, rows, block, scratch, spreads ? &part.support : nullptr);
@@ -409,6 +415,7 @@ private:
   const PartShape<T>                  m_Shape;
   T * const                           m_Spaces;
   T * const                           m_Parts;
+  const bool                          m_KeepsSpectra;
 };
 
 void

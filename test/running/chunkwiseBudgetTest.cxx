@@ -1,0 +1,379 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseBoxStatisticOperation.h"
+#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseExecutor.h"
+#include "chunkwiseExtremumOperation.h"
+#include "chunkwiseFakeDevices.h"
+#include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseHighPassOperation.h"
+#include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseOperations.h"
+#include "chunkwiseRangeOperation.h"
+#include "chunkwiseRankOperation.h"
+#include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSummedAreaTableOperation.h"
+#include "chunkwiseVarianceOperation.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
+#include "chunkwiseWienerOperation.h"
+
+#include <algorithm>
+#include <set>
+
+// What budgets promise, of every operation that there is: what an error asks for is enough, and no more than that.
+namespace chunkwise
+{
+namespace
+{
+
+const Coordinates Extent{ { 13, 11, 9, 1, 1 } };
+const Coordinates Radius{ { 2, 1, 1, 0, 0 } };
+
+template <typename TOperation>
+std::shared_ptr<TOperation>
+MakeBox()
+{
+  const auto operation = std::make_shared<TOperation>();
+  operation->radius = Radius;
+  return operation;
+}
+
+std::shared_ptr<const ConvolutionKernel>
+MakeKernel(double first)
+{
+  std::vector<double> weights(5 * 4 * 3);
+  for (double & weight : weights)
+  {
+    weight = first;
+    first += 0.125;
+  }
+  return std::make_shared<ConvolutionKernel>(
+    Coordinates{ { 5, 4, 3, 1, 1 } }, Coordinates{ { 2, 2, 1, 0, 0 } }, weights);
+}
+
+std::vector<std::shared_ptr<const Operation>>
+MakeOperations()
+{
+  std::vector<std::shared_ptr<const Operation>> all;
+  all.push_back(std::make_shared<IdentityOperation>());
+  all.push_back(MakeBox<MeanOperation>());
+  const auto generic = MakeBox<MeanOperation>();
+  generic->generic = true;
+  all.push_back(generic);
+  all.push_back(MakeBox<VarianceOperation>());
+  all.push_back(MakeBox<ExtremumOperation>());
+  all.push_back(MakeBox<RangeOperation>());
+  all.push_back(MakeBox<RankOperation>());
+  all.push_back(MakeBox<EntropyOperation>());
+  all.push_back(MakeBox<BoxStatisticOperation>());
+  const auto wiener = MakeBox<WienerOperation>();
+  wiener->noise = 30;
+  all.push_back(wiener);
+  const auto flat = std::make_shared<FlatExtremumOperation>();
+  flat->radius = Radius;
+  flat->element.assign(5 * 3 * 3, 1);
+  flat->element[0] = 0;
+  all.push_back(flat);
+  const auto means = std::make_shared<NonLocalMeansOperation>();
+  means->search = means->patch = Radius;
+  means->strength = 20;
+  all.push_back(means);
+  const auto separable = std::make_shared<SeparableOperation>();
+  separable->weights[0] = separable->weights[2] = { 0.25, 0.5, 0.25 };
+  all.push_back(separable);
+  const auto highPass = std::make_shared<HighPassOperation>();
+  highPass->smoothing = separable;
+  all.push_back(highPass);
+  const auto laplacian = std::make_shared<LaplacianOperation>();
+  laplacian->weights[0] = laplacian->weights[1] = { 0.1, 0.2, 0.4, 0.2, 0.1 };
+  all.push_back(laplacian);
+  const auto convolution = std::make_shared<ConvolutionOperation>();
+  convolution->radius = Radius;
+  convolution->weights.assign(5 * 3 * 3, 0.5);
+  all.push_back(convolution);
+  for (const ConvolutionMethod method : { ConvolutionMethod::Direct, ConvolutionMethod::FFT })
+  {
+    const auto ofImage = std::make_shared<ImageConvolutionOperation>();
+    ofImage->kernel = MakeKernel(0.5);
+    ofImage->method = method;
+    all.push_back(ofImage);
+  }
+  const auto varying = std::make_shared<VaryingConvolutionOperation>();
+  varying->nodes = { { 2, 1, 1, 1, 1 } };
+  varying->first[0] = 3;
+  varying->spacing[0] = 6;
+  varying->kernels = { MakeKernel(0.5), MakeKernel(3) };
+  all.push_back(varying);
+  const auto sequence = std::make_shared<SequenceOperation>();
+  sequence->stages = { separable, generic };
+  all.push_back(sequence);
+  all.push_back(std::make_shared<DifferenceOperation>());
+  const auto table = std::make_shared<SummedAreaTableOperation>();
+  table->image = Extent;
+  table->summedAxes = 3;
+  all.push_back(table);
+  all.push_back(std::make_shared<ReconstructionOperation>());
+  const auto maxima = std::make_shared<ReconstructionOperation>();
+  maxima->marker = ReconstructionMarker::Shifted;
+  maxima->height = 10;
+  all.push_back(maxima);
+  return all;
+}
+
+TEST(Budgets, EveryOperationOfTheHostIsTestedHere)
+{
+  std::set<std::string> tested;
+  for (const auto & operation : MakeOperations())
+  {
+    tested.insert(operation->GetName());
+  }
+  for (const std::string & name : GetHostKernels().GetNames())
+  {
+    const std::size_t dot = name.rfind('.');
+    const std::string last = dot == std::string::npos ? std::string() : name.substr(dot + 1);
+    const bool        isPart = last == "advance" || last == "summarise" || last == "begin" || last == "finish" ||
+                        last == "isopen" || last == "settle";
+    EXPECT_TRUE(isPart || tested.count(name) == 1) << name;
+  }
+}
+
+/** A run of an operation over a whole image. */
+struct Job
+{
+  ExecutionRequest   request;
+  std::vector<float> first;
+  std::vector<float> second;
+  std::vector<float> output;
+
+  Job(std::shared_ptr<const Operation> operation, Executor & executor, const Coordinates & extent = Extent)
+  {
+    request.image = request.region = Box::FromExtent(extent);
+    const auto voxels = static_cast<std::size_t>(request.image.NumberOfVoxels());
+    for (std::size_t i = 0; i < voxels; ++i)
+    {
+      first.push_back(static_cast<float>(i * 7919 % 251));
+      second.push_back(static_cast<float>(i * 104729 % 241));
+    }
+    output.assign(voxels, 0);
+    for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
+    {
+      request.inputs.push_back(DenseView(i == 0 ? first.data() : second.data(), PixelKind::Float32, request.image));
+    }
+    request.output = DenseView(output.data(), PixelKind::Float32, request.image);
+    request.operation = std::move(operation);
+    request.executor = &executor;
+    request.stagingThreads = 1;
+  }
+};
+
+class BudgetsOfPlaces : public testing::TestWithParam<bool>
+{
+protected:
+  bool
+  IsHost() const
+  {
+    return GetParam();
+  }
+  std::unique_ptr<Manager>
+  MakeManager()
+  {
+    m_Devices = std::make_unique<FakeDevices>(1, FakeDevice::Options(), GetHostKernels());
+    return m_Devices->MakeManager();
+  }
+  void
+  Set(ExecutionRequest & request, std::size_t bytes) const
+  {
+    request.backend = IsHost() ? BackendChoice::CPU : BackendChoice::CUDA;
+    (IsHost() ? request.budgets.host : request.budgets.device) = bytes;
+  }
+  std::size_t
+  PeakOf(const ExecutionReport & report) const
+  {
+    return IsHost() ? report.peakHost : report.peakDevice;
+  }
+
+  std::unique_ptr<FakeDevices> m_Devices;
+};
+
+TEST_P(BudgetsOfPlaces, WhatAnErrorAsksForIsEnoughAndNoMore)
+{
+  const auto executor = MakeThreadExecutor(2);
+  for (const auto & operation : MakeOperations())
+  {
+    SCOPED_TRACE(operation->GetKey());
+    const auto manager = MakeManager();
+    Job        job(operation, *executor);
+    Set(job.request, 0);
+    manager->Execute(job.request);
+    const std::vector<float> expected = job.output;
+
+    Set(job.request, 1);
+    std::size_t needed = 0;
+    try
+    {
+      job.output.assign(job.output.size(), 0);
+      manager->Execute(job.request);
+      EXPECT_TRUE(IsHost()) << "nothing fits into one byte of a device";
+      continue; // it takes no scratch
+    }
+    catch (const BudgetError & error)
+    {
+      needed = error.needed;
+      const std::string text = error.what();
+      EXPECT_NE(text.find(std::to_string(needed)), std::string::npos) << text;
+      EXPECT_NE(text.find(IsHost() ? "host memory" : "device memory"), std::string::npos) << text;
+      EXPECT_NE(text.find(IsHost() ? "host budget of 1 byte" : "device budget of 1 byte"), std::string::npos) << text;
+    }
+    Set(job.request, needed);
+    try
+    {
+      const ExecutionReport report = manager->Execute(job.request);
+      EXPECT_LE(PeakOf(report), needed);
+      EXPECT_EQ(report.retries, 0);
+    }
+    catch (const Error & error)
+    {
+      ADD_FAILURE() << needed << " bytes were asked for, and then: " << error.what();
+      continue;
+    }
+    const bool isBounded = operation->GetName() == "convolution.fft" || operation->GetName() == "convolution.varying";
+    for (std::size_t i = 0; i < expected.size(); ++i)
+    {
+      ASSERT_NEAR(job.output[i], expected[i], isBounded ? 1e-4 * std::abs(expected[i]) + 1e-2 : 0) << i;
+    }
+    Set(job.request, needed - 1);
+    EXPECT_THROW(manager->Execute(job.request), BudgetError);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, BudgetsOfPlaces, testing::Bool(),
+                         [](const auto & info) { return info.param ? "Host" : "Device"; });
+
+TEST(Budgets, ThePeakIsThatOfTheRunAlone)
+{
+  const auto executor = MakeThreadExecutor(2);
+  Manager    manager({});
+  Job        large(MakeBox<RankOperation>(), *executor, { { 60, 50, 40, 1, 1 } });
+  large.request.backend = BackendChoice::CPU;
+  const std::size_t most = manager.Execute(large.request).peakHost;
+  Job               small(MakeBox<RankOperation>(), *executor, { { 4, 3, 2, 1, 1 } });
+  small.request.backend = BackendChoice::CPU;
+  const std::size_t alone = Manager({}).Execute(small.request).peakHost;
+  EXPECT_LT(alone, most);
+  EXPECT_EQ(manager.Execute(small.request).peakHost, alone);
+  EXPECT_EQ(manager.Execute(large.request).peakHost, most);
+
+  FakeDevices device(1, FakeDevice::Options(), GetHostKernels());
+  const auto  ofDevice = device.MakeManager();
+  large.request.backend = small.request.backend = BackendChoice::CUDA;
+  const std::size_t ofSmall = ofDevice->Execute(small.request).peakDevice;
+  EXPECT_GT(ofDevice->Execute(large.request).peakDevice, ofSmall);
+  EXPECT_EQ(ofDevice->Execute(small.request).peakDevice, ofSmall);
+}
+
+std::shared_ptr<ImageConvolutionOperation>
+MakeTransform()
+{
+  const auto operation = std::make_shared<ImageConvolutionOperation>();
+  operation->kernel = MakeKernel(0.5);
+  operation->method = ConvolutionMethod::FFT;
+  return operation;
+}
+
+TEST(Budgets, WhatTheHostKeepsIsInItsBudgetAndCanBeCleared)
+{
+  const auto executor = MakeThreadExecutor(2);
+  Manager    manager({});
+  Job        job(MakeTransform(), *executor, { { 40, 30, 20, 1, 1 } });
+  job.request.backend = BackendChoice::CPU;
+  const std::size_t peak = manager.Execute(job.request).peakHost;
+  const auto        first = job.output;
+  const std::size_t held = manager.GetHeldMemory().host;
+  EXPECT_GT(held, 0u);
+  EXPECT_EQ(peak, held) << "scratch and spectrum are what the run had, and are kept";
+  EXPECT_EQ(manager.Execute(job.request).peakHost, peak);
+  EXPECT_EQ(manager.GetHeldMemory().host, held);
+
+  // Another run needs the room.
+  Job               other(MakeBox<RankOperation>(), *executor, { { 60, 50, 40, 1, 1 } });
+  const std::size_t ofOther = Manager({}).Execute(other.request).peakHost;
+  Budgets           budgets;
+  budgets.host = std::max(ofOther, held);
+  manager.SetBudgets(budgets);
+  other.request.backend = BackendChoice::CPU;
+  EXPECT_EQ(manager.Execute(other.request).plan.chunks.size(), 1u);
+  EXPECT_LE(manager.GetHeldMemory().host, budgets.host);
+
+  // Less than it kept: then without spectra, with the same bits where blocks are the same.
+  budgets.host = 4096;
+  manager.SetBudgets(budgets);
+  EXPECT_LE(manager.GetHeldMemory().host, budgets.host);
+  budgets.host = 0;
+  manager.SetBudgets(budgets);
+  manager.Execute(job.request);
+  manager.ReleaseMemory();
+  EXPECT_EQ(manager.GetHeldMemory().host, 0u);
+  ChunkShape shape;
+  shape.inputBox = shape.outputBox = shape.image = job.request.image;
+  shape.inputKinds[0] = shape.outputKind = PixelKind::Float32;
+  shape.numberOfInputs = 1;
+  shape.concurrency = 2;
+  job.request.budgets.host =
+    (GetHostKernels().Find("convolution.fft")->scratchBytes(*job.request.operation, shape) + 255) / 256 * 256;
+  job.output.assign(job.output.size(), 0);
+  EXPECT_EQ(manager.Execute(job.request).peakHost, job.request.budgets.host);
+  EXPECT_EQ(job.output, first);
+}
+
+/** What an error asks for is no budget that cuts the image into voxels. */
+TEST(Budgets, AHopelessOneIsRefusedAndACostlyOneIsToldOf)
+{
+  const auto executor = MakeThreadExecutor(2);
+  Manager    manager({});
+  const auto maxima = std::make_shared<ReconstructionOperation>();
+  maxima->marker = ReconstructionMarker::Shifted;
+  maxima->height = 10;
+  Job job(maxima, *executor, { { 64, 50, 40, 1, 1 } });
+  job.request.backend = BackendChoice::CPU;
+  EXPECT_TRUE(manager.Execute(job.request).warnings.empty());
+  const std::vector<float> expected = job.output;
+  std::size_t &            budget = job.request.budgets.host;
+  budget = 1;
+  std::size_t needed = 0;
+  try
+  {
+    manager.Execute(job.request);
+  }
+  catch (const BudgetError & error)
+  {
+    needed = error.needed;
+  }
+  ASSERT_GT(needed, 0u);
+  budget = needed;
+  const RequestCost cost = manager.GetCostOfBudget(job.request);
+  EXPECT_EQ(cost.memory, "host");
+  EXPECT_GT(cost.budget.factor, 8);
+  EXPECT_LE(cost.budget.factor, 1000);
+  EXPECT_GT(cost.budget.sufficient, needed);
+  job.output.assign(job.output.size(), 0);
+  const ExecutionReport report = manager.Execute(job.request);
+  EXPECT_EQ(job.output, expected);
+  EXPECT_LE(report.peakHost, needed);
+  EXPECT_LT(report.plan.chunks.size(), 6000u);
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_NE(report.warnings[0].find(std::to_string(cost.budget.sufficient)), std::string::npos) << report.warnings[0];
+  EXPECT_NE(report.warnings[0].find("host budget"), std::string::npos) << report.warnings[0];
+
+  budget = cost.budget.sufficient;
+  EXPECT_LE(manager.GetCostOfBudget(job.request).budget.factor, 1.25);
+  EXPECT_TRUE(manager.Execute(job.request).warnings.empty());
+  budget = cost.budget.sufficient * 9 / 10;
+  EXPECT_GT(manager.GetCostOfBudget(job.request).budget.factor, 1.25);
+}
+
+} // namespace
+} // namespace chunkwise
