@@ -15,9 +15,9 @@ namespace sat
 constexpr int Asked = 16;
 
 /** C of each tile: a thread goes down a column of tiles of one slice. */
-template <typename TIn, typename TOut, typename TCarry>
+template <typename TIn, typename TCarry>
 __global__ void
-ScanColumnSums(const __grid_constant__ Table<TIn, TOut, TCarry> table)
+ScanColumnSums(const __grid_constant__ Table<TIn, TCarry> table)
 {
   const std::int64_t pitch = std::int64_t{ table.tileColumns } * Columns;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -71,9 +71,9 @@ CornerOf(const TCarry * columns, int lane)
 }
 
 /** G of each tile, from its C and its own sums of rows: a block has a row of tiles of one slice. */
-template <int VRows, typename TIn, typename TOut, typename TCarry>
+template <int VRows, typename TIn, typename TCarry>
 __global__ void
-ScanRowSums(const __grid_constant__ Table<TIn, TOut, TCarry> table)
+ScanRowSums(const __grid_constant__ Table<TIn, TCarry> table)
 {
   constexpr int     AtOnce = 64;
   __shared__ TCarry corners[AtOnce];
