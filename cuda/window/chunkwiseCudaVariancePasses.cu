@@ -138,255 +138,236 @@ StoreRun(T * to, const T (&values)[VOutputs])
   }
 }
 
-/** What a thread does of a pass: the moments of VOutputs windows. Windows have at least VOutputs taps along the pass'
- * axis. */
-template <bool VFirst, int VOutputs, typename TPixel, typename TFirst, typename TSecond>
-class VariancePassWork
+/** Of the taps of a thread's windows, which lie next to each other along the pass' axis: where they are, and which. */
+template <typename TPixel, typename TFirst, typename TSecond>
+struct PassTaps
 {
-public:
-  using Pass = VariancePass<TPixel, TFirst, TSecond>;
-  static constexpr bool IsExact = MomentTypes<TPixel>::IsExact;
+  const TPixel *  pixel;
+  const TFirst *  first;
+  const TSecond * second;
+  std::int64_t    pixelStep;
+  std::int64_t    momentStep;
+  std::int64_t    radius;
+  int             taps; ///< of a window
+  int             lower;
+  int             upper;
 
-  __device__ __forceinline__
-  VariancePassWork(const Pass & g, const Coordinates & index)
-    : m_Pass(g)
-    , m_Radius(g.radius.axis[g.axis])
-    , m_Taps(static_cast<int>(2 * m_Radius + 1))
-    , m_PixelStep(g.pixels.stride.axis[g.axis])
-    , m_MomentStep(VFirst ? 0 : g.first.stride.axis[g.axis])
+  __device__ __forceinline__ bool
+  Has(int j) const
   {
-    const std::int64_t begin = index.axis[g.axis] - m_Radius;
-    const std::int64_t momentOffset = VFirst ? 0 : g.first.Offset(index) - m_Radius * m_MomentStep;
-    m_Pixel = g.pixels.data + (g.pixels.Offset(index) - m_Radius * m_PixelStep);
-    m_MomentFirst = VFirst ? nullptr : g.first.data + momentOffset;
-    m_MomentSecond = VFirst ? nullptr : g.second + momentOffset;
-    const Box &        before = VFirst ? g.pixels.box : g.first.box;
-    const std::int64_t wanted = m_Taps + VOutputs - 1;
-    m_Lower = static_cast<int>(max(std::int64_t{ 0 }, before.lower.axis[g.axis] - begin));
-    m_Upper = static_cast<int>(min(wanted, before.upper.axis[g.axis] - begin));
+    return j >= lower && j < upper;
   }
-
-  __device__ __forceinline__ void
-  Run()
+  /** Of window `u`. */
+  __device__ __forceinline__ int
+  Count(int u) const
   {
-    if constexpr (IsExact)
-    {
-      SumTaps();
-    }
-    else
-    {
-      MergeTaps();
-    }
+    return min(upper, taps + u) - max(lower, u);
   }
-
-  /** Of the last pass. */
   __device__ __forceinline__ void
-  StoreVariances(const Coordinates & index) const
+  Next()
   {
-    using Types = MomentTypes<TPixel>;
-    using Real = std::conditional_t<IsExact, double, TFirst>;
-    std::int64_t others = 1;
-    for (int a = 0; IsExact && a < MaxDimension; ++a)
+    pixel += pixelStep;
+    first += momentStep;
+    second += momentStep;
+  }
+};
+
+template <bool VFirst, int VOutputs, typename TPixel, typename TFirst, typename TSecond>
+__device__ __forceinline__ PassTaps<TPixel, TFirst, TSecond>
+                           TapsOfPass(const VariancePass<TPixel, TFirst, TSecond> & g, const Coordinates & index)
+{
+  PassTaps<TPixel, TFirst, TSecond> taps;
+  Coordinates                       at = index;
+  taps.radius = g.radius.axis[g.axis];
+  taps.taps = static_cast<int>(2 * taps.radius + 1);
+  taps.pixelStep = g.pixels.stride.axis[g.axis];
+  taps.momentStep = VFirst ? 0 : g.first.stride.axis[g.axis];
+  at.axis[g.axis] -= taps.radius;
+  const std::int64_t momentOffset = VFirst ? 0 : g.first.Offset(at);
+  taps.pixel = g.pixels.data + g.pixels.Offset(at);
+  taps.first = VFirst ? nullptr : g.first.data + momentOffset;
+  taps.second = VFirst ? nullptr : g.second + momentOffset;
+  const Box &        before = VFirst ? g.pixels.box : g.first.box;
+  const std::int64_t wanted = taps.taps + VOutputs - 1;
+  taps.lower = static_cast<int>(max(std::int64_t{ 0 }, before.lower.axis[g.axis] - at.axis[g.axis]));
+  taps.upper = static_cast<int>(min(wanted, before.upper.axis[g.axis] - at.axis[g.axis]));
+  return taps;
+}
+
+/** Of integers: the sum of all taps up to one, minus what is before the window. Windows have at least VOutputs taps. */
+template <bool VFirst, int VOutputs, typename TPixel, typename TFirst, typename TSecond>
+__device__ __forceinline__ void
+SumTaps(PassTaps<TPixel, TFirst, TSecond> taps, TFirst (&firsts)[VOutputs], TSecond (&seconds)[VOutputs])
+{
+  TFirst     sum = 0;
+  TSecond    squares = 0;
+  const auto add = [&](int j) {
+    if (taps.Has(j))
     {
-      others *= a == m_Pass.axis ? 1 : TapRange(index.axis[a], m_Pass.radius.axis[a], m_Pass.pixels.box, a).Count();
-    }
-    Real variances[VOutputs];
-#pragma unroll
-    for (int u = 0; u < VOutputs; ++u)
-    {
-      if constexpr (IsExact)
+      if constexpr (VFirst)
       {
-        const Real variance = VarianceOfSums(static_cast<std::int64_t>(m_Firsts[u]),
-                                             static_cast<typename Types::Second>(m_Seconds[u]),
-                                             others * TapsOf(u));
-        variances[u] = FinishVariance<Real>(variance, m_Pass.takesRoot);
+        const auto value = static_cast<TFirst>(*taps.pixel);
+        sum += value;
+        squares += static_cast<TSecond>(value) * value;
       }
       else
       {
-        variances[u] = FinishVariance<Real>(m_Seconds[u], m_Pass.takesRoot);
+        sum += *taps.first;
+        squares += *taps.second;
       }
     }
-    StoreResults<TPixel>(m_Pass.out.data,
-                         m_Pass.kind,
-                         m_Pass.out.Offset(index),
-                         m_Pass.out.stride.axis[m_Pass.axis],
-                         Left(index),
-                         variances);
-  }
-
-  /** Of passes but the last. */
-  __device__ __forceinline__ void
-  HandOn(const Coordinates & index) const
-  {
-    const std::int64_t offset = m_Pass.firstOut.Offset(index);
-    if (m_Pass.axis == 0)
-    {
-      StoreRun(m_Pass.firstOut.data + offset, m_Firsts);
-      StoreRun(m_Pass.secondOut + offset, m_Seconds);
-      return;
-    }
-    const std::int64_t toStep = m_Pass.firstOut.stride.axis[m_Pass.axis];
+    taps.Next();
+  };
 #pragma unroll
-    for (int u = 0; u < VOutputs; ++u)
+  for (int u = 0; u < VOutputs; ++u)
+  {
+    firsts[u] = sum;
+    seconds[u] = squares;
+    if (u + 1 < VOutputs)
     {
-      if (u < Left(index))
-      {
-        m_Pass.firstOut.data[offset + u * toStep] = m_Firsts[u];
-        m_Pass.secondOut[offset + u * toStep] = m_Seconds[u];
-      }
+      add(u);
     }
   }
+  for (int j = VOutputs - 1; j < taps.taps - 1; ++j)
+  {
+    add(j);
+  }
+#pragma unroll
+  for (int u = 0; u < VOutputs; ++u)
+  {
+    add(taps.taps - 1 + u);
+    firsts[u] = sum - firsts[u];
+    seconds[u] = squares - seconds[u];
+  }
+}
 
-private:
-  /** Outputs that there are. */
-  __device__ __forceinline__ std::int64_t
-                             Left(const Coordinates & index) const
+/** Of what is merged in floating-point numbers. */
+template <bool VFirst, int VOutputs, typename TPixel, typename TReal>
+__device__ __forceinline__ void
+MergeTaps(PassTaps<TPixel, TReal, TReal> taps, TReal (&firsts)[VOutputs], TReal (&seconds)[VOutputs])
+{
+  TPixel               centers[VOutputs];
+  MergedMoments<TReal> moments[VOutputs];
+#pragma unroll
+  for (int u = 0; u < VOutputs; ++u)
   {
-    return m_Pass.after.upper.axis[m_Pass.axis] - index.axis[m_Pass.axis];
+    const std::int64_t tap = taps.radius + u;
+    centers[u] = tap < taps.upper ? taps.pixel[tap * taps.pixelStep] : TPixel(0);
   }
-  __device__ __forceinline__ int
-  TapsOf(int u) const
-  {
-    return min(m_Upper, m_Taps + u) - max(m_Lower, u);
-  }
-  /** Whether tap `j` of all outputs' is there. */
-  __device__ __forceinline__ bool
-  HasTap(int j) const
-  {
-    return j >= m_Lower && j < m_Upper;
-  }
-  __device__ __forceinline__ void
-  NextTap()
-  {
-    m_Pixel += m_PixelStep;
-    m_MomentFirst += m_MomentStep;
-    m_MomentSecond += m_MomentStep;
-  }
-
-  /** Of integers: the sum of all taps up to one, minus what is before the window. */
-  __device__ __forceinline__ void
-  SumTaps()
-  {
-    TFirst     sum = 0;
-    TSecond    squares = 0;
-    const auto add = [&](int j) {
-      if (HasTap(j))
+  // Of outputs from `from` on, and before `until`.
+  const auto add = [&](int j, int from, int until) {
+    if (taps.Has(j))
+    {
+      const TPixel x = *taps.pixel;
+#pragma unroll
+      for (int u = 0; u < VOutputs; ++u)
       {
-        if constexpr (VFirst)
+        if (u >= from && u < until)
         {
-          const auto value = static_cast<TFirst>(*m_Pixel);
-          sum += value;
-          squares += static_cast<TSecond>(value) * value;
-        }
-        else
-        {
-          sum += *m_MomentFirst;
-          squares += *m_MomentSecond;
-        }
-      }
-      NextTap();
-    };
-#pragma unroll
-    for (int u = 0; u < VOutputs; ++u)
-    {
-      m_Firsts[u] = sum;
-      m_Seconds[u] = squares;
-      if (u + 1 < VOutputs)
-      {
-        add(u);
-      }
-    }
-    for (int j = VOutputs - 1; j < m_Taps - 1; ++j)
-    {
-      add(j);
-    }
-#pragma unroll
-    for (int u = 0; u < VOutputs; ++u)
-    {
-      add(m_Taps - 1 + u);
-      m_Firsts[u] = sum - m_Firsts[u];
-      m_Seconds[u] = squares - m_Seconds[u];
-    }
-  }
-
-  /** Of what is merged in floating-point numbers. */
-  __device__ __forceinline__ void
-  MergeTaps()
-  {
-    TPixel                centers[VOutputs];
-    MergedMoments<TFirst> moments[VOutputs];
-#pragma unroll
-    for (int u = 0; u < VOutputs; ++u)
-    {
-      const std::int64_t tap = m_Radius + u;
-      centers[u] = tap < m_Upper ? m_Pixel[tap * m_PixelStep] : TPixel(0);
-    }
-    // Of outputs from `from` on, and before `until`.
-    const auto add = [&](int j, int from, int until) {
-      if (HasTap(j))
-      {
-        const TPixel x = *m_Pixel;
-#pragma unroll
-        for (int u = 0; u < VOutputs; ++u)
-        {
-          if (u >= from && u < until)
+          if constexpr (VFirst)
           {
-            if constexpr (VFirst)
-            {
-              // Variances of single voxels are 0 and stay 0.
-              const TFirst difference = Difference<TFirst>(x, centers[u]);
-              moments[u].sum += difference;
-              moments[u].squares += difference * difference;
-            }
-            else
-            {
-              moments[u].Add(Difference<TFirst>(x, centers[u]) + *m_MomentFirst, *m_MomentSecond);
-            }
+            // Variances of single voxels are 0 and stay 0.
+            const TReal difference = Difference<TReal>(x, centers[u]);
+            moments[u].sum += difference;
+            moments[u].squares += difference * difference;
+          }
+          else
+          {
+            moments[u].Add(Difference<TReal>(x, centers[u]) + *taps.first, *taps.second);
           }
         }
       }
-      NextTap();
-    };
-#pragma unroll
-    for (int j = 0; j + 1 < VOutputs; ++j)
-    {
-      add(j, 0, j + 1);
     }
-    for (int j = VOutputs - 1; j < m_Taps; ++j)
-    {
-      add(j, 0, VOutputs);
-    }
+    taps.Next();
+  };
 #pragma unroll
-    for (int j = 1; j < VOutputs; ++j)
-    {
-      add(m_Taps - 1 + j, j, VOutputs);
-    }
-    const TFirst ofWhole = TFirst(1) / static_cast<TFirst>(m_Taps);
+  for (int j = 0; j + 1 < VOutputs; ++j)
+  {
+    add(j, 0, j + 1);
+  }
+  for (int j = VOutputs - 1; j < taps.taps; ++j)
+  {
+    add(j, 0, VOutputs);
+  }
 #pragma unroll
-    for (int u = 0; u < VOutputs; ++u)
+  for (int j = 1; j < VOutputs; ++j)
+  {
+    add(taps.taps - 1 + j, j, VOutputs);
+  }
+  const TReal ofWhole = TReal(1) / static_cast<TReal>(taps.taps);
+#pragma unroll
+  for (int u = 0; u < VOutputs; ++u)
+  {
+    const int   n = taps.Count(u);
+    const TReal inverse = n == taps.taps ? ofWhole : TReal(1) / static_cast<TReal>(n);
+    firsts[u] = moments[u].Mean(inverse);
+    seconds[u] = moments[u].Variance(inverse);
+  }
+}
+
+/** Stores the results of the last pass; `left`: as many outputs as there are. */
+template <int VOutputs, typename TPixel, typename TFirst, typename TSecond>
+__device__ __forceinline__ void
+StoreVariances(const VariancePass<TPixel, TFirst, TSecond> & g, const PassTaps<TPixel, TFirst, TSecond> & taps,
+               const Coordinates & index, std::int64_t left, const TFirst (&firsts)[VOutputs],
+               const TSecond (&seconds)[VOutputs])
+{
+  using Types = MomentTypes<TPixel>;
+  using Real = std::conditional_t<Types::IsExact, double, TFirst>;
+  std::int64_t others = 1;
+  for (int a = 0; Types::IsExact && a < MaxDimension; ++a)
+  {
+    others *= a == g.axis ? 1 : TapRange(index.axis[a], g.radius.axis[a], g.pixels.box, a).Count();
+  }
+  // One after the other, as they were summed: all at once take more registers than the sums.
+  const std::int64_t at = g.out.Offset(index);
+  const std::int64_t step = g.out.stride.axis[g.axis];
+#pragma unroll
+  for (int u = 0; u < VOutputs; ++u)
+  {
+    if (u < left)
     {
-      const int    n = TapsOf(u);
-      const TFirst inverse = n == m_Taps ? ofWhole : TFirst(1) / static_cast<TFirst>(n);
-      m_Firsts[u] = moments[u].Mean(inverse);
-      m_Seconds[u] = moments[u].Variance(inverse);
+      Real variance[1];
+      if constexpr (Types::IsExact)
+      {
+        variance[0] = VarianceOfSums(static_cast<std::int64_t>(firsts[u]),
+                                     static_cast<typename Types::Second>(seconds[u]),
+                                     others * taps.Count(u));
+      }
+      else
+      {
+        variance[0] = seconds[u];
+      }
+      variance[0] = FinishVariance<Real>(variance[0], g.takesRoot);
+      StoreResults<TPixel>(g.out.data, g.kind, at + u * step, 0, 1, variance);
     }
   }
+}
 
-  const Pass &       m_Pass;
-  const std::int64_t m_Radius;
-  const int          m_Taps;
-  const std::int64_t m_PixelStep;
-  const std::int64_t m_MomentStep;
-  /** The next tap. */
-  const TPixel *  m_Pixel;
-  const TFirst *  m_MomentFirst;
-  const TSecond * m_MomentSecond;
-  /** Of the taps of all outputs, those that there are. */
-  int     m_Lower;
-  int     m_Upper;
-  TFirst  m_Firsts[VOutputs];
-  TSecond m_Seconds[VOutputs];
-};
+/** Stores what other passes hand on. */
+template <int VOutputs, typename TPixel, typename TFirst, typename TSecond>
+__device__ __forceinline__ void
+HandOn(const VariancePass<TPixel, TFirst, TSecond> & g, const Coordinates & index, std::int64_t left,
+       const TFirst (&firsts)[VOutputs], const TSecond (&seconds)[VOutputs])
+{
+  const std::int64_t offset = g.firstOut.Offset(index);
+  if (g.axis == 0)
+  {
+    StoreRun(g.firstOut.data + offset, firsts);
+    StoreRun(g.secondOut + offset, seconds);
+    return;
+  }
+  const std::int64_t step = g.firstOut.stride.axis[g.axis];
+#pragma unroll
+  for (int u = 0; u < VOutputs; ++u)
+  {
+    if (u < left)
+    {
+      g.firstOut.data[offset + u * step] = firsts[u];
+      g.secondOut[offset + u * step] = seconds[u];
+    }
+  }
+}
 
 template <bool VFirst, bool VLast, int VOutputs, typename TPixel, typename TFirst, typename TSecond>
 __global__ void __launch_bounds__(128)
@@ -399,15 +380,25 @@ __global__ void __launch_bounds__(128)
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
   {
     const Coordinates index = FirstOutput<VOutputs>(g.after, g.axis, i, isSmall);
-    VariancePassWork<VFirst, VOutputs, TPixel, TFirst, TSecond> work(g, index);
-    work.Run();
-    if constexpr (VLast)
+    const auto        taps = TapsOfPass<VFirst, VOutputs>(g, index);
+    TFirst            firsts[VOutputs];
+    TSecond           seconds[VOutputs];
+    if constexpr (MomentTypes<TPixel>::IsExact)
     {
-      work.StoreVariances(index);
+      SumTaps<VFirst>(taps, firsts, seconds);
     }
     else
     {
-      work.HandOn(index);
+      MergeTaps<VFirst>(taps, firsts, seconds);
+    }
+    const std::int64_t left = g.after.upper.axis[g.axis] - index.axis[g.axis];
+    if constexpr (VLast)
+    {
+      StoreVariances(g, taps, index, left, firsts, seconds);
+    }
+    else
+    {
+      HandOn(g, index, left, firsts, seconds);
     }
   }
 }
