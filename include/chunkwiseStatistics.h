@@ -3,47 +3,14 @@
 #define chunkwiseStatistics_h
 
 #include "chunkwiseManager.h"
+#include "chunkwisePixelValue.h"
 
-#include <cstring>
 #include <vector>
 
 // Statistics of whole images of any size, on every device. They are exact: results do not depend on chunks, order,
 // threads, devices or backend.
 namespace chunkwise
 {
-
-/** The value of a voxel, exact in its own kind. */
-class PixelValue
-{
-public:
-  PixelValue() = default;
-  template <typename TPixel>
-  explicit PixelValue(TPixel value)
-    : m_Kind(PixelKindOf<TPixel>())
-  {
-    std::memcpy(m_Bytes, &value, sizeof(value));
-  }
-
-  PixelKind
-  GetKind() const
-  {
-    return m_Kind;
-  }
-  /** Converted where T is not the type of the kind. */
-  template <typename T>
-  T
-  As() const
-  {
-    return DispatchPixelKind(m_Kind, [this](auto value) {
-      std::memcpy(&value, m_Bytes, sizeof(value));
-      return static_cast<T>(value);
-    });
-  }
-
-private:
-  PixelKind     m_Kind{ PixelKind::UInt8 };
-  unsigned char m_Bytes[8]{};
-};
 
 /** Statistics of the voxels that are numbers: NaN is counted, and else skipped.
  *
@@ -198,7 +165,7 @@ ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monit
 
 /** The variance of the noise that a WienerOperation is given where it is not known: the mean of the local variances
  * over request.region, as scipy.signal.wiener estimates it. request.operation is that WienerOperation, whose own noise
- * does not matter. Local variances are those that it computes with: of VarianceOperation in WienerOperation::RealKind.
+ * does not matter. Local variances are those that it computes with: of VarianceOperation in StageKind::Real.
  * They are summed up exactly; NaN is skipped. Throws ParameterError if the mean is not finite or there are none. */
 Chunkwise_EXPORT double
 ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr);

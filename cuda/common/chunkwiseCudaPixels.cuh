@@ -2,8 +2,8 @@
 #ifndef chunkwiseCudaPixels_cuh
 #define chunkwiseCudaPixels_cuh
 
-#include "chunkwiseReducer.h"
 #include "chunkwiseTypes.h"
+#include "chunkwiseWindow.h"
 
 #include <cstdint>
 
@@ -90,6 +90,65 @@ StoreAs(void * data, PixelKind kind, std::int64_t at, T value)
         static_cast<double *>(data)[at] = static_cast<double>(value);
         break;
     }
+  }
+}
+
+/** Whether results of images of TPixel may be stored as T: as they are, as float or as double. TPixel may stand for
+ * other integers of its size, and the smaller one of 16 bits for those of 8. */
+template <typename TPixel, typename T>
+constexpr bool
+MayBeOutput()
+{
+  constexpr PixelKind pixel = PixelKindOf<TPixel>();
+  constexpr PixelKind kind = PixelKindOf<T>();
+  return IsFloatingPoint(kind) ||
+         (!IsFloatingPoint(pixel) && (sizeof(T) == sizeof(TPixel) || (sizeof(T) == 1 && sizeof(TPixel) == 2)));
+}
+
+/** Converts the first `count` of `values` to `kind`, which is known at run time, and stores them every `step` pixels
+ * from number `at`. What computes them is compiled once for all kinds. */
+template <typename TPixel, typename TReal, int VCount>
+__device__ __forceinline__ void
+StoreResults(void * data, PixelKind kind, std::int64_t at, std::int64_t step, std::int64_t count,
+             const TReal (&values)[VCount])
+{
+  const auto store = [&](auto pixel) {
+    using T = decltype(pixel);
+    if constexpr (MayBeOutput<TPixel, T>())
+    {
+      T * const to = static_cast<T *>(data) + at;
+#pragma unroll
+      for (int u = 0; u < VCount; ++u)
+      {
+        if (u < count)
+        {
+          to[u * step] = ConvertResult<T>(values[u]);
+        }
+      }
+    }
+  };
+  switch (kind)
+  {
+    case PixelKind::UInt8:
+      return store(std::uint8_t{});
+    case PixelKind::Int8:
+      return store(std::int8_t{});
+    case PixelKind::UInt16:
+      return store(std::uint16_t{});
+    case PixelKind::Int16:
+      return store(std::int16_t{});
+    case PixelKind::UInt32:
+      return store(std::uint32_t{});
+    case PixelKind::Int32:
+      return store(std::int32_t{});
+    case PixelKind::UInt64:
+      return store(std::uint64_t{});
+    case PixelKind::Int64:
+      return store(std::int64_t{});
+    case PixelKind::Float32:
+      return store(float{});
+    default:
+      return store(double{});
   }
 }
 

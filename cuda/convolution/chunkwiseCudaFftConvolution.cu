@@ -834,24 +834,7 @@ private:
                  ComplexOf<T> * data) const
   {
     const ColumnSet set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, live, 0, 0 };
-    if constexpr (std::is_same<T, float>::value)
-    {
-      if (const FixedColumns * const fixed = m_Block.columns[1])
-      {
-        fixed->forward(m_Stream, range.count, set, data + PlaneBegin(range, spectrum, planes), Twiddles(fixed->there));
-        return;
-      }
-    }
-    std::size_t      bytes = 0;
-    const FftColumns layout = ColumnLayout(1, 1, bytes);
-    m_Launcher.Launch("ColumnsKernel",
-                      ColumnsKernel<T, false>,
-                      range.count * (spectrum.pitch / layout.lines),
-                      bytes,
-                      m_Passes[1],
-                      layout,
-                      set,
-                      data + PlaneBegin(range, spectrum, planes));
+    TransformColumns<false>(range.count, set, data + PlaneBegin(range, spectrum, planes));
   }
 
   void
@@ -860,20 +843,28 @@ private:
     const auto &     y = m_Block.role[1];
     const Spectrum & spectrum = m_Shape.spectrum;
     const ColumnSet set{ spectrum.pitch, spectrum.pitch, spectrum.rows * spectrum.pitch, 0, y.crop, y.crop + y.output };
-    ComplexOf<T> * const data = m_Data + PlaneBegin(range, spectrum, m_Block.role[2].output);
+    TransformColumns<true>(range.count, set, m_Data + PlaneBegin(range, spectrum, m_Block.role[2].output));
+  }
+
+  /** Of so many planes, along role 1. */
+  template <bool VInverse>
+  void
+  TransformColumns(std::int64_t planes, const ColumnSet & set, ComplexOf<T> * data) const
+  {
     if constexpr (std::is_same<T, float>::value)
     {
       if (const FixedColumns * const fixed = m_Block.columns[1])
       {
-        fixed->inverse(m_Stream, range.count, set, data, Twiddles(fixed->back));
+        const auto transform = VInverse ? fixed->inverse : fixed->forward;
+        transform(m_Stream, planes, set, data, Twiddles(VInverse ? fixed->back : fixed->there));
         return;
       }
     }
     std::size_t      bytes = 0;
     const FftColumns layout = ColumnLayout(1, 1, bytes);
     m_Launcher.Launch("ColumnsKernel",
-                      ColumnsKernel<T, true>,
-                      range.count * (spectrum.pitch / layout.lines),
+                      ColumnsKernel<T, VInverse>,
+                      planes * (set.columns / layout.lines),
                       bytes,
                       m_Passes[1],
                       layout,

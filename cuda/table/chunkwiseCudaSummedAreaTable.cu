@@ -9,77 +9,102 @@ namespace
 
 using namespace sat;
 
-/** Calls f with types that stand for the kernel: of a sum within a tile, of one between tiles. Where the output has 32
- * bits so may the sums, modulo 2^32; small integers do not fill 32 bits within a tile. */
-template <typename TIn, typename TOut, bool VDeep, typename TFunctor>
-void
-DispatchSums(bool squares, TFunctor && f)
+/** The types of a table's kernels: of voxels, of entries, of sums within a tile and of sums between tiles. */
+template <typename TIn, typename TOut, typename TLocal, typename TCarry>
+struct Types
 {
-  if constexpr (IsReal<TIn>)
+  template <bool VDeep>
+  using LauncherOf = Launcher<TIn, TOut, TLocal, TCarry, VDeep>;
+
+  static void
+  Run(const KernelCall & call, const SummedAreaTableOperation & operation)
   {
-    f(std::conditional_t < sizeof(TIn) == 4 && sizeof(TOut) == 4, float, double > {}, double{});
+    operation.summedAxes == 3 ? RunTiles<TIn, TOut, TLocal, TCarry, true>(call, operation)
+                              : RunTiles<TIn, TOut, TLocal, TCarry, false>(call, operation);
   }
-  else if constexpr (!IsReal<TOut> && sizeof(TOut) == 4)
+  static std::size_t
+  ScratchBytes(const SummedAreaTableOperation & operation, const ChunkShape & shape)
   {
-    f(std::uint32_t{}, std::uint32_t{});
+    return operation.summedAxes == 3 ? LauncherOf<true>::ScratchBytes(operation, shape)
+                                     : LauncherOf<false>::ScratchBytes(operation, shape);
   }
-  else if constexpr (!VDeep && sizeof(TIn) <= 2)
+};
+
+/** Small integers to 64 bits: within a tile their sums do not fill 32 bits. With three summed axes a tile's sums are
+ * those of all slices before, too. */
+template <typename TIn>
+struct WideTypes
+{
+  using Deep = Types<TIn, std::uint64_t, std::uint64_t, std::uint64_t>;
+  using Flat = Types<TIn, std::uint64_t, std::uint32_t, std::uint64_t>;
+
+  static void
+  Run(const KernelCall & call, const SummedAreaTableOperation & operation)
   {
-    if (sizeof(TIn) == 1 || !squares)
-    {
-      return f(std::uint32_t{}, std::uint64_t{});
-    }
-    if constexpr (sizeof(TIn) == 2)
-    {
-      f(std::uint64_t{}, std::uint64_t{});
-    }
+    operation.summedAxes == 3 ? RunTiles<TIn, std::uint64_t, std::uint64_t, std::uint64_t, true>(call, operation)
+                              : RunTiles<TIn, std::uint64_t, std::uint32_t, std::uint64_t, false>(call, operation);
+  }
+  static std::size_t
+  ScratchBytes(const SummedAreaTableOperation & operation, const ChunkShape & shape)
+  {
+    return operation.summedAxes == 3 ? Deep::template LauncherOf<true>::ScratchBytes(operation, shape)
+                                     : Flat::template LauncherOf<false>::ScratchBytes(operation, shape);
+  }
+};
+
+/** Calls f with Types, or WideTypes. Common tables have kernels of their own, the others those that take any integer.
+ * Modulo their size, signed and unsigned entries have the same bits. */
+template <typename TFunctor>
+void
+DispatchTypes(const SummedAreaTableOperation & operation, PixelKind in, PixelKind out, TFunctor && f)
+{
+  const bool isFlatSquares = operation.squares && operation.summedAxes == 2;
+  const bool isWide = out == PixelKind::UInt64 || out == PixelKind::Int64;
+  if (in == PixelKind::Float32 && out == PixelKind::Float32)
+  {
+    f(Types<float, float, float, double>());
+  }
+  else if (in == PixelKind::Float32)
+  {
+    f(Types<float, double, double, double>());
+  }
+  else if (in == PixelKind::Float64 && out == PixelKind::Float32)
+  {
+    f(Types<double, float, double, double>());
+  }
+  else if (in == PixelKind::Float64)
+  {
+    f(Types<double, double, double, double>());
+  }
+  else if (in == PixelKind::UInt8 && (out == PixelKind::UInt32 || out == PixelKind::Int32))
+  {
+    // Modulo 2^32, as the entries.
+    f(Types<std::uint8_t, std::uint32_t, std::uint32_t, std::uint32_t>());
+  }
+  else if (in == PixelKind::UInt8 && isWide)
+  {
+    f(WideTypes<std::uint8_t>());
+  }
+  else if (in == PixelKind::UInt16 && isWide && !isFlatSquares)
+  {
+    f(WideTypes<std::uint16_t>());
+  }
+  else if (in == PixelKind::Int16 && isWide && !isFlatSquares)
+  {
+    f(WideTypes<std::int16_t>());
   }
   else
   {
-    f(std::uint64_t{}, std::uint64_t{});
+    f(Types<AnyInteger, AnyNumber, std::uint64_t, std::uint64_t>());
   }
-}
-
-/** Calls f with the launcher's class, as a null pointer. */
-template <typename TFunctor>
-void
-DispatchLauncher(const SummedAreaTableOperation & operation, PixelKind inKind, PixelKind outKind, TFunctor && f)
-{
-  DispatchPixelKind(inKind, [&](auto pixel) {
-    using In = decltype(pixel);
-    const auto withOutput = [&](auto voxel) {
-      using Out = decltype(voxel);
-      const auto withDepth = [&](auto deep) {
-        constexpr bool VDeep = decltype(deep)::value;
-        DispatchSums<In, Out, VDeep>(operation.squares, [&](auto local, auto carry) {
-          f(static_cast<Launcher<In, Out, decltype(local), decltype(carry), VDeep> *>(nullptr));
-        });
-      };
-      operation.summedAxes == 3 ? withDepth(std::true_type{}) : withDepth(std::false_type{});
-    };
-    switch (outKind)
-    {
-      case PixelKind::Float32:
-        return withOutput(float{});
-      case PixelKind::Float64:
-        return withOutput(double{});
-      default:
-        if constexpr (!IsReal<In>)
-        {
-          // Modulo their size, signed and unsigned integers have the same bits.
-          PixelSize(outKind) == 4 ? withOutput(std::uint32_t{}) : withOutput(std::uint64_t{});
-        }
-    }
-  });
 }
 
 void
 RunTable(const KernelCall & call)
 {
   const auto & operation = static_cast<const SummedAreaTableOperation &>(*call.operation);
-  DispatchLauncher(operation, call.inputs[0].kind, call.output.kind, [&](auto * type) {
-    std::remove_pointer_t<decltype(type)>(call, operation).Run();
-  });
+  DispatchTypes(
+    operation, call.inputs[0].kind, call.output.kind, [&](auto types) { decltype(types)::Run(call, operation); });
 }
 
 void
@@ -123,8 +148,8 @@ ScratchOfTable(const Operation & operation, const ChunkShape & shape)
 {
   const auto & table = static_cast<const SummedAreaTableOperation &>(operation);
   std::size_t  bytes = 0;
-  DispatchLauncher(table, shape.inputKinds[0], shape.outputKind, [&](auto * type) {
-    bytes = std::remove_pointer_t<decltype(type)>::ScratchBytes(table, shape);
+  DispatchTypes(table, shape.inputKinds[0], shape.outputKind, [&](auto types) {
+    bytes = decltype(types)::ScratchBytes(table, shape);
   });
   return bytes;
 }

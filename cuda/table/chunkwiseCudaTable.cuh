@@ -26,6 +26,18 @@ static_assert(Group * 32 == Columns && SectionRows * Warps == BlockRows, "a warp
 template <typename T>
 constexpr bool IsReal = std::is_floating_point<T>::value;
 
+/** Voxels of an integer type that is known at run time. Tables of types that are not worth kernels of their own have
+ * them, and sums of 64 bits. */
+struct AnyInteger
+{};
+
+/** Entries of a type that is known at run time: 32- or 64-bit integers or, rounded once, float or double. */
+struct AnyNumber
+{};
+
+template <typename TIn>
+constexpr std::size_t LargestBytesOf = std::is_same<TIn, AnyInteger>::value ? 8 : sizeof(TIn);
+
 /** Sums of integers wrap around, so all are unsigned here. In memory that others see they have 64 bits. */
 template <typename TIn>
 using AccumulatorOf = std::conditional_t<IsReal<TIn>, double, std::uint64_t>;
@@ -101,11 +113,13 @@ enum class TablePass
 };
 
 /** One kernel call on slices that are independent of each other or, `deep`, sums of all slices before. */
-template <typename TIn, typename TOut, typename TCarry>
+template <typename TIn, typename TCarry>
 struct Table
 {
-  const TIn *        in; ///< rows [firstRow, lastRow) of all columns
-  TOut *             out;
+  const void *       in; ///< rows [firstRow, lastRow) of all columns
+  void *             out;
+  PixelKind          inKind;
+  PixelKind          outKind;
   Box                store; ///< of the output: columns and rows; x and y alone count
   std::int64_t       columns;
   std::int64_t       firstRow;
@@ -133,9 +147,9 @@ struct Table
 };
 
 /** C of a column before the call's first row. Sums of integers have no order: with them it is all rows before. */
-template <typename TIn, typename TOut, typename TCarry>
+template <typename TIn, typename TCarry>
 __device__ TCarry
-FirstOf(const Table<TIn, TOut, TCarry> & table, std::int64_t x)
+FirstOf(const Table<TIn, TCarry> & table, std::int64_t x)
 {
   const auto * const carry = table.carry + x;
   return static_cast<TCarry>(IsReal<TIn> ? *carry : *carry + carry[table.columns] + carry[2 * table.columns]);

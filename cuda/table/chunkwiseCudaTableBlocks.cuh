@@ -5,7 +5,7 @@
 #include "chunkwiseCudaTable.cuh"
 
 // The scans of the block method: between a pass that gives each tile's sums of columns and rows and one that gives the
-// results, what is above each tile and to its left.
+// results, what is above each tile and to its left. Slices before the output's have no sums: they are left out.
 namespace chunkwise
 {
 namespace sat
@@ -15,14 +15,14 @@ namespace sat
 constexpr int Asked = 16;
 
 /** C of each tile: a thread goes down a column of tiles of one slice. */
-template <typename TIn, typename TOut, typename TCarry>
+template <typename TIn, typename TCarry>
 __global__ void
-ScanColumnSums(const __grid_constant__ Table<TIn, TOut, TCarry> table)
+ScanColumnSums(const __grid_constant__ Table<TIn, TCarry> table)
 {
   const std::int64_t pitch = std::int64_t{ table.tileColumns } * Columns;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < pitch * table.slices;
-       i += step)
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (std::int64_t i = pitch * table.skipped + thread; i < pitch * table.slices; i += step)
   {
     const std::int64_t x = i % pitch;
     TCarry * const     sums = table.columnSums + i / pitch * pitch * table.tileRows + x;
@@ -71,15 +71,16 @@ CornerOf(const TCarry * columns, int lane)
 }
 
 /** G of each tile, from its C and its own sums of rows: a block has a row of tiles of one slice. */
-template <int VRows, typename TIn, typename TOut, typename TCarry>
+template <int VRows, typename TIn, typename TCarry>
 __global__ void
-ScanRowSums(const __grid_constant__ Table<TIn, TOut, TCarry> table)
+ScanRowSums(const __grid_constant__ Table<TIn, TCarry> table)
 {
-  constexpr int     AtOnce = 64;
-  __shared__ TCarry corners[AtOnce];
-  const int         lane = static_cast<int>(threadIdx.x) % 32;
-  const int         warp = static_cast<int>(threadIdx.x) / 32;
-  for (std::int64_t i = blockIdx.x; i < std::int64_t{ table.slices } * table.tileRows; i += gridDim.x)
+  constexpr int      AtOnce = 64;
+  __shared__ TCarry  corners[AtOnce];
+  const int          lane = static_cast<int>(threadIdx.x) % 32;
+  const int          warp = static_cast<int>(threadIdx.x) / 32;
+  const std::int64_t skipped = std::int64_t{ table.skipped } * table.tileRows;
+  for (std::int64_t i = skipped + blockIdx.x; i < std::int64_t{ table.slices } * table.tileRows; i += gridDim.x)
   {
     const std::int64_t   rows = std::int64_t{ table.tileRows } * VRows;
     const TCarry * const columns = table.columnSums + i * table.tileColumns * Columns;

@@ -140,6 +140,7 @@ class Launcher
 {
   using Tile = TileShape<TIn, TLocal, TCarry, VDeep>;
   using Acc = AccumulatorOf<TIn>;
+  using TableOf = Table<TIn, TCarry>;
 
 public:
   Launcher(const KernelCall & call, const SummedAreaTableOperation & operation)
@@ -160,8 +161,8 @@ public:
   void
   Run() const
   {
-    const auto * const in = static_cast<const TIn *>(m_Call.inputs[0].data);
-    auto * const       out = static_cast<TOut *>(m_Call.output.data);
+    const auto * const in = static_cast<const char *>(m_Call.inputs[0].data);
+    auto * const       out = static_cast<char *>(m_Call.output.data);
     if constexpr (!VDeep)
     {
       Launch(in, out, m_Slices, 0);
@@ -171,12 +172,11 @@ public:
       const Box &        box = m_Call.writable;
       const std::int64_t first = m_Operation.FirstIndex(box);
       const std::int64_t slices = box.upper[2] - first;
+      const std::int64_t inBytes = slices * m_Rows * m_Columns * BytesOf(m_Call.inputs[0]);
+      const std::int64_t outBytes = box.Extent(0) * box.Extent(1) * box.Extent(2) * BytesOf(m_Call.output);
       for (std::int64_t volume = 0; volume < m_Slices; ++volume)
       {
-        Launch(in + volume * slices * m_Rows * m_Columns,
-               out + volume * box.Extent(0) * box.Extent(1) * box.Extent(2),
-               slices,
-               box.lower[2] - first);
+        Launch(in + volume * inBytes, out + volume * outBytes, slices, box.lower[2] - first);
       }
     }
   }
@@ -204,6 +204,11 @@ public:
   }
 
 private:
+  static std::int64_t
+  BytesOf(const BufferView & view)
+  {
+    return static_cast<std::int64_t>(PixelSize(view.kind));
+  }
   /** What tiles hand on or have summed up. */
   static std::size_t
   BytesFor(const SummedAreaTableOperation & operation, const Tiling & tiling)
@@ -211,33 +216,93 @@ private:
     return operation.method == TableMethod::Blocks ? tiling.SumBytes() : tiling.WordBytes<TCarry>();
   }
 
-  void
-  Launch(const TIn * in, TOut * out, std::int64_t slices, std::int64_t skipped) const
+  /** How the call's shared memory is taken. */
+  struct Memory
   {
-    const Tiling             tiling = Tiling::Make(Tile(), m_Columns, m_FirstRow, m_FirstRow + m_Rows, slices);
-    const std::int64_t       plane = m_Rows * m_Columns;
-    Table<TIn, TOut, TCarry> table{};
+    bool        planesInGlobal; ///< P of the tiles that are worked on
+    std::size_t ofTeam;
+    std::size_t ofBlock; ///< with one team
+    std::size_t room;
+
+    Memory()
+    {
+      constexpr auto planes = static_cast<std::size_t>(Tile::PlaneUnits) * sizeof(uint4);
+      room = static_cast<std::size_t>(SharedMemoryOfDevice());
+      ofTeam = static_cast<std::size_t>(Tile::TeamBytes);
+      planesInGlobal = VDeep && ofTeam + planes > room;
+      ofBlock = ofTeam + (planesInGlobal ? 0 : planes);
+    }
+    std::size_t
+    Of(int teams) const
+    {
+      return ofBlock + static_cast<std::size_t>(teams - 1) * ofTeam;
+    }
+  };
+  template <TablePass VPass, int VTeams = 1, int VPeriod = 1>
+  static auto
+  KernelOf()
+  {
+    // What gives no results does not depend on the output.
+    using Out = std::conditional_t<VPass == TablePass::Sums, AnyNumber, TOut>;
+    return TableKernel<TIn, Out, TLocal, TCarry, VDeep, VPass, VTeams, VPeriod>;
+  }
+  template <typename TKernel>
+  static std::int64_t
+  Resident(TKernel kernel, int teams, const Memory & memory)
+  {
+    return std::min(MostBlocks,
+                    ResidentBlocks(reinterpret_cast<const void *>(kernel), teams * Threads, memory.Of(teams)));
+  }
+
+  void
+  Launch(const char * in, char * out, std::int64_t slices, std::int64_t skipped) const
+  {
+    const Tiling tiling = Tiling::Make(Tile(), m_Columns, m_FirstRow, m_FirstRow + m_Rows, slices);
+    TableOf      table = MakeTable(tiling, in, out, slices, skipped);
+    const Memory memory;
+    bool         inPairs = false;
+    if constexpr (VDeep)
+    {
+      inPairs = DealStacks(tiling, memory, table);
+    }
+    const std::int64_t stacks = (slices + table.depth - 1) / table.depth;
+    table.tickets = static_cast<unsigned long long>(tiling.OfSlice() * stacks);
+    if (m_Operation.method == TableMethod::Blocks)
+    {
+      LaunchBlocks(tiling, memory, table);
+    }
+    else
+    {
+      LaunchSinglePass(tiling, memory, table, inPairs);
+    }
+  }
+
+  TableOf
+  MakeTable(const Tiling & tiling, const char * in, char * out, std::int64_t slices, std::int64_t skipped) const
+  {
+    TableOf table{};
     table.in = in;
     table.out = out;
+    table.inKind = m_Call.inputs[0].kind;
+    table.outKind = m_Call.output.kind;
     table.store = m_Call.output.box;
     table.columns = m_Columns;
     table.firstRow = m_FirstRow;
     table.lastRow = m_FirstRow + m_Rows;
     table.slices = static_cast<int>(slices);
     table.skipped = static_cast<int>(skipped);
+    table.depth = 1;
     table.tileColumns = static_cast<int>(tiling.columns);
     table.tileRows = static_cast<int>(tiling.rows);
     table.squares = m_Operation.squares;
     table.carry = VDeep ? nullptr : static_cast<const Acc *>(m_Call.sideIn);
     // Buffers begin at multiples of 256 bytes.
-    table.inUnits = m_Columns * static_cast<std::int64_t>(sizeof(TIn)) % 16 == 0;
+    table.inUnits = m_Columns * BytesOf(m_Call.inputs[0]) % 16 == 0;
     const bool whole = table.store.lower.axis[0] == 0 && table.store.upper.axis[0] == m_Columns;
     table.outGroups = m_Columns % Group == 0 && whole;
     table.outPairs = m_Columns % (2 * Group) == 0;
-
-    auto *     scratch = static_cast<char *>(m_Call.scratch);
-    const bool byBlocks = m_Operation.method == TableMethod::Blocks;
-    if (byBlocks)
+    auto * const scratch = static_cast<char *>(m_Call.scratch);
+    if (m_Operation.method == TableMethod::Blocks)
     {
       table.columnSums = reinterpret_cast<TCarry *>(scratch);
       table.rowSums = table.columnSums + tiling.Tiles() * Columns;
@@ -248,80 +313,89 @@ private:
       table.above = reinterpret_cast<Handed<TCarry> *>(scratch) + TicketWords;
       table.left = table.above + tiling.Tiles() * Columns;
     }
-    scratch += BytesFor(m_Operation, tiling);
+    return table;
+  }
 
-    constexpr auto    planes = static_cast<std::size_t>(Tile::PlaneUnits) * sizeof(uint4);
-    const auto        room = static_cast<std::size_t>(SharedMemoryOfDevice());
-    const bool        inGlobal = VDeep && Tile::TeamBytes + planes > room;
-    const std::size_t bytes = Tile::TeamBytes + (inGlobal ? 0 : planes);
-    const auto sharedOf = [&](int teams) { return bytes + static_cast<std::size_t>(teams - 1) * Tile::TeamBytes; };
-    const auto resident = [&](auto kernel, int teams) {
-      return std::min(MostBlocks,
-                      ResidentBlocks(reinterpret_cast<const void *>(kernel), teams * Threads, sharedOf(teams)));
-    };
-
+  /** Splits the slices into stacks, and gives whether two teams share a place. */
+  bool
+  DealStacks(const Tiling & tiling, const Memory & memory, TableOf & table) const
+  {
+    const std::int64_t plane = m_Rows * m_Columns;
+    const std::int64_t slices = table.slices;
+    const DeepScratch  deep(tiling, plane, slices);
+    const auto *       before = static_cast<const Acc *>(m_Call.sideIn);
+    auto * const starts = reinterpret_cast<Acc *>(static_cast<char *>(m_Call.scratch) + BytesFor(m_Operation, tiling));
+    table.planes = memory.planesInGlobal ? reinterpret_cast<uint4 *>(starts + deep.starts) : nullptr;
+    Stacks stacks(slices, tiling.OfSlice(), Resident(KernelOf<TablePass::Single>(), 1, memory));
+    // Two teams that share a place have P in shared memory once.
     bool inPairs = false;
-    table.depth = 1;
+    if (m_Operation.method != TableMethod::Blocks && !memory.planesInGlobal && memory.Of(2) <= memory.room)
+    {
+      const auto   blocks = Resident(KernelOf<TablePass::Single, 2>(), 2, memory);
+      const Stacks ofPairs(slices, tiling.OfSlice(), blocks);
+      inPairs = tiling.OfSlice() <= blocks && ofPairs.cost < stacks.cost;
+      stacks = inPairs ? ofPairs : stacks;
+    }
+    table.depth = static_cast<int>((slices + stacks.number - 1) / stacks.number);
+    table.before = before;
+    if (stacks.number > 1)
+    {
+      table.before = starts;
+      DispatchPixelKind(table.inKind, [&](auto pixel) {
+        using Pixel = decltype(pixel);
+        if constexpr (std::is_same<Pixel, TIn>::value || (std::is_same<TIn, AnyInteger>::value && !IsReal<Pixel>))
+        {
+          StartsKernel<Pixel, Acc><<<BlocksFor(plane, 256), 256, 0, StreamOf(m_Call)>>>(
+            static_cast<const Pixel *>(table.in), plane, slices, table.depth, before, starts, table.squares);
+        }
+      });
+      CheckLaunch("StartsKernel");
+    }
+    return inPairs;
+  }
+
+  template <typename TKernel>
+  void
+  LaunchTiles(TKernel kernel, const Memory & memory, const TableOf & table, int teams = 1) const
+  {
+    const auto most = static_cast<std::int64_t>(table.tickets);
+    const auto grid = std::max<std::int64_t>(1, std::min(Resident(kernel, teams, memory), most));
+    kernel<<<static_cast<unsigned int>(grid), teams * Threads, memory.Of(teams), StreamOf(m_Call)>>>(table);
+    CheckLaunch("TableKernel");
+  }
+
+  void
+  LaunchSinglePass(const Tiling & tiling, const Memory & memory, const TableOf & table, bool inPairs) const
+  {
+    CheckCuda(cudaMemsetAsync(table.ticket, 0xFF, tiling.WordBytes<TCarry>(), StreamOf(m_Call)), "cudaMemsetAsync");
     if constexpr (VDeep)
     {
-      const DeepScratch deep(tiling, plane, slices);
-      const auto *      before = static_cast<const Acc *>(m_Call.sideIn);
-      auto * const      starts = reinterpret_cast<Acc *>(scratch);
-      table.planes = inGlobal ? reinterpret_cast<uint4 *>(starts + deep.starts) : nullptr;
-      Stacks stacks(
-        slices, tiling.OfSlice(), resident(TableKernel<TIn, TOut, TLocal, TCarry, true, TablePass::Single, 1, 1>, 1));
-      // Two teams that share a place have P in shared memory once.
-      if (!byBlocks && !inGlobal && sharedOf(2) <= room)
+      if (inPairs)
       {
-        const auto   blocks = resident(TableKernel<TIn, TOut, TLocal, TCarry, true, TablePass::Single, 2, 1>, 2);
-        const Stacks ofPairs(slices, tiling.OfSlice(), blocks);
-        inPairs = tiling.OfSlice() <= blocks && ofPairs.cost < stacks.cost;
-        stacks = inPairs ? ofPairs : stacks;
-      }
-      table.depth = static_cast<int>((slices + stacks.number - 1) / stacks.number);
-      table.before = before;
-      if (stacks.number > 1)
-      {
-        table.before = starts;
-        StartsKernel<TIn, Acc><<<BlocksFor(plane, 256), 256, 0, StreamOf(m_Call)>>>(
-          in, plane, slices, table.depth, before, starts, table.squares);
-        CheckLaunch("StartsKernel");
+        return LaunchTiles(KernelOf<TablePass::Single, 2>(), memory, table, 2);
       }
     }
-    const std::int64_t stacks = (slices + table.depth - 1) / table.depth;
-    table.tickets = static_cast<unsigned long long>(tiling.OfSlice() * stacks);
-    const auto launch = [&](auto kernel, int teams) {
-      const auto grid = std::max<std::int64_t>(1, std::min(resident(kernel, teams), tiling.OfSlice() * stacks));
-      kernel<<<static_cast<unsigned int>(grid), teams * Threads, sharedOf(teams), StreamOf(m_Call)>>>(table);
-      CheckLaunch("TableKernel");
-    };
-    if (!byBlocks)
+    else if constexpr (!Tile::IsLate)
     {
-      CheckCuda(cudaMemsetAsync(table.ticket, 0xFF, tiling.WordBytes<TCarry>(), StreamOf(m_Call)), "cudaMemsetAsync");
-      if constexpr (VDeep)
+      const auto kernel = KernelOf<TablePass::Single, 1, ShortPeriod>();
+      if (tiling.Tiles() <= ShortTiles * Resident(kernel, 1, memory))
       {
-        if (inPairs)
-        {
-          return launch(TableKernel<TIn, TOut, TLocal, TCarry, true, TablePass::Single, 2, 1>, 2);
-        }
+        return LaunchTiles(kernel, memory, table);
       }
-      else if constexpr (!Tile::IsLate)
-      {
-        const auto kernel = TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single, 1, ShortPeriod>;
-        if (tiling.Tiles() <= ShortTiles * resident(kernel, 1))
-        {
-          return launch(kernel, 1);
-        }
-      }
-      constexpr int Period = Tile::IsLate ? LatePeriod : 1;
-      return launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Single, 1, Period>, 1);
     }
-    launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Sums, 1, 1>, 1);
-    ScanColumnSums<TIn><<<BlocksFor(slices * tiling.columns * Columns, 128), 128, 0, StreamOf(m_Call)>>>(table);
+    LaunchTiles(KernelOf<TablePass::Single, 1, Tile::IsLate ? LatePeriod : 1>(), memory, table);
+  }
+
+  void
+  LaunchBlocks(const Tiling & tiling, const Memory & memory, const TableOf & table) const
+  {
+    const std::int64_t columns = tiling.slices * tiling.columns * Columns;
+    LaunchTiles(KernelOf<TablePass::Sums>(), memory, table);
+    ScanColumnSums<TIn><<<BlocksFor(columns, 128), 128, 0, StreamOf(m_Call)>>>(table);
     CheckLaunch("ScanColumnSums");
-    ScanRowSums<Tile::Rows, TIn><<<BlocksFor(slices * tiling.rows, 1), 128, 0, StreamOf(m_Call)>>>(table);
+    ScanRowSums<Tile::Rows, TIn><<<BlocksFor(tiling.slices * tiling.rows, 1), 128, 0, StreamOf(m_Call)>>>(table);
     CheckLaunch("ScanRowSums");
-    launch(TableKernel<TIn, TOut, TLocal, TCarry, VDeep, TablePass::Results, 1, 1>, 1);
+    LaunchTiles(KernelOf<TablePass::Results>(), memory, table);
   }
 
   const KernelCall &               m_Call;
@@ -331,6 +405,11 @@ private:
   std::int64_t                     m_Rows;
   std::int64_t                     m_Slices;
 };
+
+/** Launcher::Run, which is compiled in files for groups of types (chunkwiseCudaTableOf*.cu). */
+template <typename TIn, typename TOut, typename TLocal, typename TCarry, bool VDeep>
+void
+RunTiles(const KernelCall & call, const SummedAreaTableOperation & operation);
 
 } // namespace sat
 } // namespace chunkwise

@@ -17,11 +17,12 @@ struct TileShape
 {
   /** Where sums are small enough a multiprocessor has three teams, which hide each other's waiting. A team then takes a
    * tile as late as it can: what it knows of early it comes to out of turn, and lets others wait. */
-  static constexpr bool IsLate = !VDeep && sizeof(TIn) == 4 && sizeof(TLocal) == 4;
+  static constexpr bool IsLate = !VDeep && LargestBytesOf<TIn> == 4 && sizeof(TLocal) == 4;
   /** Whether the next tile is fetched while one is worked on: as long as shared memory of any device holds its rows. */
-  static constexpr bool IsStaged = sizeof(TIn) <= 4 && !IsLate;
-  static constexpr int  WarpRows = sizeof(TLocal) == 4 && sizeof(TIn) <= 2 && !VDeep ? 2 * SectionRows : SectionRows;
-  static constexpr int  Rows = WarpRows * Warps;
+  static constexpr bool IsStaged = LargestBytesOf<TIn> <= 4 && !IsLate;
+  static constexpr int  WarpRows =
+    sizeof(TLocal) == 4 && LargestBytesOf<TIn> <= 2 && !VDeep ? 2 * SectionRows : SectionRows;
+  static constexpr int Rows = WarpRows * Warps;
   /** A warp's share: totals of its rows, the rows of the tile that comes next, and where totals of groups are
    * exchanged. If P leaves little shared memory the latter two have the same place, one after the other. */
   static constexpr bool IsTight = VDeep && sizeof(TLocal) == 8;
@@ -133,7 +134,7 @@ public:
   static constexpr int TeamUnits = Tile::TeamBytes / static_cast<int>(sizeof(uint4));
 
   __device__
-  TileWork(const Table<TIn, TOut, TCarry> & table, uint4 * shared)
+  TileWork(const Table<TIn, TCarry> & table, uint4 * shared)
     : m_Table(table)
     , m_Thread(VTeams > 1 ? static_cast<int>(threadIdx.x) % Threads : static_cast<int>(threadIdx.x))
     , m_Team(VTeams > 1 ? static_cast<int>(threadIdx.x) / Threads : 0)
@@ -181,7 +182,7 @@ public:
 #if __CUDA_ARCH__ >= 900
     if (step.row >= 0 && step.whole && m_Lane < WarpRows)
     {
-      asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(Input(step) + m_Lane * m_Table.columns),
+      asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(Input<TIn>(step) + m_Lane * m_Table.columns),
                    "n"(Columns * sizeof(TIn))
                    : "memory");
     }
@@ -192,35 +193,38 @@ public:
   __device__ void
   Fetch(const Step & step) const
   {
-    if (!Tile::IsStaged || step.row < 0)
+    if constexpr (Tile::IsStaged)
     {
-      return;
-    }
-    // With whole units of 16 bytes; else voxel by voxel.
-    constexpr int     Unit = Tile::IsStaged ? static_cast<int>(16 / sizeof(TIn)) : 1;
-    constexpr int     RowUnits = Columns / Unit;
-    constexpr int     Together = 32 / RowUnits;
-    const TIn * const from = Input(step);
-    if (step.whole)
-    {
-      const int   r = m_Lane / RowUnits;
-      const int   c = m_Lane % RowUnits * Unit;
-      const TIn * voxel = from + r * m_Table.columns + c;
-#pragma unroll
-      for (int i = 0; i < WarpRows; i += Together, voxel += Together * m_Table.columns)
+      if (step.row < 0)
       {
-        __pipeline_memcpy_async(m_Stage + (i + r) * Columns + c, voxel, 16);
+        return;
       }
-      __pipeline_commit();
-      return;
+      // With whole units of 16 bytes; else voxel by voxel.
+      constexpr int     Unit = static_cast<int>(16 / sizeof(TIn));
+      constexpr int     RowUnits = Columns / Unit;
+      constexpr int     Together = 32 / RowUnits;
+      const TIn * const from = Input<TIn>(step);
+      if (step.whole)
+      {
+        const int   r = m_Lane / RowUnits;
+        const int   c = m_Lane % RowUnits * Unit;
+        const TIn * voxel = from + r * m_Table.columns + c;
+#pragma unroll
+        for (int i = 0; i < WarpRows; i += Together, voxel += Together * m_Table.columns)
+        {
+          __pipeline_memcpy_async(m_Stage + (i + r) * Columns + c, voxel, 16);
+        }
+        __pipeline_commit();
+        return;
+      }
+      FetchPart<Tile>(from,
+                      m_Stage,
+                      m_Table.columns,
+                      Within(m_Table.firstRow - Row(step), WarpRows),
+                      Within(m_Table.lastRow - Row(step), WarpRows),
+                      Within(m_Table.columns - std::int64_t{ step.column } * Columns, Columns),
+                      m_Table.inUnits);
     }
-    FetchPart<Tile>(from,
-                    m_Stage,
-                    m_Table.columns,
-                    Within(m_Table.firstRow - Row(step), WarpRows),
-                    Within(m_Table.lastRow - Row(step), WarpRows),
-                    Within(m_Table.columns - std::int64_t{ step.column } * Columns, Columns),
-                    m_Table.inUnits);
   }
 
   /** l of the section's rows, and of all of them to the block's shared memory. */
@@ -240,16 +244,7 @@ public:
     }
     else
     {
-#pragma unroll
-      for (int r = 0; r < WarpRows; ++r)
-      {
-        const FourOf<TIn> pixels = Pixels(step, r);
-#pragma unroll
-        for (int i = 0; i < Group; ++i)
-        {
-          m_Sums[r][i] = static_cast<TLocal>(pixels.value[i]);
-        }
-      }
+      Load(step);
       if (m_Table.squares)
       {
 #pragma unroll
@@ -427,14 +422,12 @@ public:
   Finish(const Step & step, const Before<TCarry, VPeriod> & asked) const
   {
     // Rows change places with lanes: lane r has row r.
-    auto * const lefts = reinterpret_cast<TCarry *>(m_Share);
-    auto * const totals = reinterpret_cast<TLocal *>(lefts + WarpRows);
     if (m_Lane == 31)
     {
 #pragma unroll
       for (int r = 0; r < WarpRows; ++r)
       {
-        totals[r] = m_Sums[r][Group - 1];
+        Totals()[r] = m_Sums[r][Group - 1];
       }
     }
     if constexpr (VPass == TablePass::Sums)
@@ -442,90 +435,38 @@ public:
       __syncwarp();
       if (HasRow())
       {
-        *RowSum(step) = Widen<TIn, TCarry>(totals[m_Lane]);
+        *RowSum(step) = Widen<TIn, TCarry>(Totals()[m_Lane]);
       }
-      return;
     }
-    auto           above = LoadUnits<TCarry>(m_Above + m_Lane);
-    const TCarry * left = LeftOfGroups();
-    TCarry         quarters = TCarry(0);
-#pragma unroll
-    for (int q = 0; q < Quarters - 1; ++q)
+    else
     {
-      quarters = m_Lane / QuarterGroups > q ? quarters + left[Groups + q] : quarters;
-    }
-    quarters = quarters + left[m_Lane];
-#pragma unroll
-    for (int i = 0; i < Group; ++i)
-    {
-      above.value[i] = quarters + above.value[i];
-    }
-    const TCarry corner = __shfl_sync(~0u, above.value[Group - 1], 31);
-    __syncwarp();
-    if (HasRow())
-    {
-      if constexpr (VPass == TablePass::Results)
+      const FourOf<TCarry> above = ScanAbove();
+      const TCarry         corner = __shfl_sync(~0u, above.value[Group - 1], 31);
+      __syncwarp();
+      if (HasRow())
       {
-        lefts[m_Lane] = *RowSum(step);
+        if constexpr (VPass == TablePass::Results)
+        {
+          Lefts()[m_Lane] = *RowSum(step);
+        }
+        else
+        {
+          const auto own = static_cast<TCarry>(corner + Widen<TIn, TCarry>(Totals()[m_Lane]));
+          Lefts()[m_Lane] = RowOf(step).Pass(asked, TCarry(0), own);
+        }
+      }
+      __syncwarp();
+      if constexpr (!std::is_same<TOut, AnyNumber>::value)
+      {
+        StoreRows<TOut>(step, above);
+      }
+      else if (PixelSize(m_Table.outKind) == 4)
+      {
+        StoreRows<std::uint32_t>(step, above);
       }
       else
       {
-        const auto own = static_cast<TCarry>(corner + Widen<TIn, TCarry>(totals[m_Lane]));
-        lefts[m_Lane] = RowOf(step).Pass(asked, TCarry(0), own);
-      }
-    }
-    __syncwarp();
-
-    const std::int64_t outColumns = m_Table.store.Extent(0);
-    TOut *             out = m_Table.out + step.out + m_Warp * WarpRows * outColumns + m_Lane * Group;
-    const auto         resultsOf = [&](int r) {
-      const TCarry leftOfRow = lefts[r];
-      FourOf<TOut> results;
-#pragma unroll
-      for (int i = 0; i < Group; ++i)
-      {
-        results.value[i] =
-          Widen<TIn, TOut>(static_cast<TCarry>(leftOfRow + (above.value[i] + Widen<TIn, TCarry>(m_Sums[r][i]))));
-      }
-      return results;
-    };
-    if (step.whole)
-    {
-#pragma unroll
-      for (int r = 0; r < WarpRows; ++r, out += outColumns)
-      {
-        StoreGroup(out, resultsOf(r), true, true, m_Lane);
-      }
-      return;
-    }
-    const Box & store = m_Table.store;
-    const int   firstRow = Within(store.lower.axis[1] - Row(step), WarpRows);
-    const int   lastRow = Within(store.upper.axis[1] - Row(step), WarpRows);
-    const int   first = Within(store.lower.axis[0] - Column(step), Group);
-    const int   last = Within(store.upper.axis[0] - Column(step), Group);
-#pragma unroll
-    for (int r = 0; r < WarpRows; ++r, out += outColumns)
-    {
-      const FourOf<TOut> results = resultsOf(r);
-      if (r < firstRow || r >= lastRow)
-      {
-        continue;
-      }
-      if (m_Table.outGroups)
-      {
-        if (last > 0)
-        {
-          StoreGroup(out, results, true, false, m_Lane);
-        }
-        continue;
-      }
-#pragma unroll
-      for (int i = 0; i < Group; ++i)
-      {
-        if (i >= first && i < last)
-        {
-          out[i] = results.value[i];
-        }
+        StoreRows<std::uint64_t>(step, above);
       }
     }
   }
@@ -562,11 +503,200 @@ private:
   {
     return std::int64_t{ step.column } * Columns + m_Lane * Group;
   }
+  /** G of the warp's rows, and their last sums. */
+  __device__ TCarry *
+  Lefts() const
+  {
+    return reinterpret_cast<TCarry *>(m_Share);
+  }
+  __device__ TLocal *
+  Totals() const
+  {
+    return reinterpret_cast<TLocal *>(Lefts() + WarpRows);
+  }
+  /** X(C) of the lane's group, from its parts. */
+  __device__ FourOf<TCarry>
+             ScanAbove() const
+  {
+    auto           above = LoadUnits<TCarry>(m_Above + m_Lane);
+    const TCarry * left = LeftOfGroups();
+    TCarry         quarters = TCarry(0);
+#pragma unroll
+    for (int q = 0; q < Quarters - 1; ++q)
+    {
+      quarters = m_Lane / QuarterGroups > q ? quarters + left[Groups + q] : quarters;
+    }
+    quarters = quarters + left[m_Lane];
+#pragma unroll
+    for (int i = 0; i < Group; ++i)
+    {
+      above.value[i] = quarters + above.value[i];
+    }
+    return above;
+  }
+  /** An entry of the output; with AnyNumber, of integers alone, the bits of one. */
+  template <typename T>
+  __device__ T
+  ResultOf(TCarry sum) const
+  {
+    if constexpr (!std::is_same<TOut, AnyNumber>::value)
+    {
+      return Widen<TIn, T>(sum);
+    }
+    else if constexpr (sizeof(T) == 4)
+    {
+      return m_Table.outKind == PixelKind::Float32 ? __float_as_uint(RealOf<float>(sum)) : static_cast<T>(sum);
+    }
+    else
+    {
+      return m_Table.outKind == PixelKind::Float64 ? static_cast<T>(__double_as_longlong(RealOf<double>(sum)))
+                                                   : static_cast<T>(sum);
+    }
+  }
+  template <typename TReal>
+  __device__ TReal
+  RealOf(TCarry sum) const
+  {
+    const PixelKind kind = m_Table.inKind;
+    const bool      isSigned =
+      kind == PixelKind::Int8 || kind == PixelKind::Int16 || kind == PixelKind::Int32 || kind == PixelKind::Int64;
+    return isSigned ? static_cast<TReal>(static_cast<std::int64_t>(sum)) : static_cast<TReal>(sum);
+  }
+  template <typename T>
+  __device__ void
+  StoreRows(const Step & step, const FourOf<TCarry> & above) const
+  {
+    const std::int64_t outColumns = m_Table.store.Extent(0);
+    T *                out = static_cast<T *>(m_Table.out) + step.out + m_Warp * WarpRows * outColumns + m_Lane * Group;
+    const auto         resultsOf = [&](int r) {
+      const TCarry leftOfRow = Lefts()[r];
+      FourOf<T>    results;
+#pragma unroll
+      for (int i = 0; i < Group; ++i)
+      {
+        results.value[i] =
+          ResultOf<T>(static_cast<TCarry>(leftOfRow + (above.value[i] + Widen<TIn, TCarry>(m_Sums[r][i]))));
+      }
+      return results;
+    };
+    if (step.whole)
+    {
+#pragma unroll
+      for (int r = 0; r < WarpRows; ++r, out += outColumns)
+      {
+        StoreGroup(out, resultsOf(r), true, true, m_Lane);
+      }
+      return;
+    }
+    const Box & store = m_Table.store;
+    const int   firstRow = Within(store.lower.axis[1] - Row(step), WarpRows);
+    const int   lastRow = Within(store.upper.axis[1] - Row(step), WarpRows);
+    const int   first = Within(store.lower.axis[0] - Column(step), Group);
+    const int   last = Within(store.upper.axis[0] - Column(step), Group);
+#pragma unroll
+    for (int r = 0; r < WarpRows; ++r, out += outColumns)
+    {
+      const FourOf<T> results = resultsOf(r);
+      if (r < firstRow || r >= lastRow)
+      {
+        continue;
+      }
+      if (m_Table.outGroups)
+      {
+        if (last > 0)
+        {
+          StoreGroup(out, results, true, false, m_Lane);
+        }
+        continue;
+      }
+#pragma unroll
+      for (int i = 0; i < Group; ++i)
+      {
+        if (i >= first && i < last)
+        {
+          out[i] = results.value[i];
+        }
+      }
+    }
+  }
   /** The first voxel of the warp's rows. */
-  __device__ const TIn *
+  template <typename T>
+  __device__ const T *
   Input(const Step & step) const
   {
-    return m_Table.in + step.in + m_Warp * WarpRows * m_Table.columns;
+    return static_cast<const T *>(m_Table.in) + step.in + m_Warp * WarpRows * m_Table.columns;
+  }
+  /** The lane's voxels, 0 where there is none. */
+  __device__ void
+  Load(const Step & step)
+  {
+    if constexpr (std::is_same<TIn, AnyInteger>::value)
+    {
+      LoadAny(step);
+    }
+    else
+    {
+#pragma unroll
+      for (int r = 0; r < WarpRows; ++r)
+      {
+        const FourOf<TIn> pixels = Pixels(step, r);
+#pragma unroll
+        for (int i = 0; i < Group; ++i)
+        {
+          m_Sums[r][i] = static_cast<TLocal>(pixels.value[i]);
+        }
+      }
+    }
+  }
+  /** The type is chosen once for all rows, whose loads are then on their way together. */
+  __device__ void
+  LoadAny(const Step & step)
+  {
+    switch (m_Table.inKind)
+    {
+      case PixelKind::UInt8:
+        return LoadAs<std::uint8_t>(step);
+      case PixelKind::Int8:
+        return LoadAs<std::int8_t>(step);
+      case PixelKind::UInt16:
+        return LoadAs<std::uint16_t>(step);
+      case PixelKind::Int16:
+        return LoadAs<std::int16_t>(step);
+      case PixelKind::UInt32:
+        return LoadAs<std::uint32_t>(step);
+      case PixelKind::Int32:
+        return LoadAs<std::int32_t>(step);
+      default:
+        return LoadAs<std::uint64_t>(step);
+    }
+  }
+  template <typename T>
+  __device__ void
+  LoadAs(const Step & step)
+  {
+    const T * const in = Input<T>(step) + m_Lane * Group;
+    const int       columns = Within(m_Table.columns - Column(step), Group);
+    const int       first = Within(m_Table.firstRow - Row(step), WarpRows);
+    const int       last = Within(m_Table.lastRow - Row(step), WarpRows);
+    FourOf<T>       pixels[WarpRows];
+#pragma unroll
+    for (int r = 0; r < WarpRows; ++r)
+    {
+#pragma unroll
+      for (int i = 0; i < Group; ++i)
+      {
+        pixels[r].value[i] = r >= first && r < last && i < columns ? in[r * m_Table.columns + i] : T(0);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < WarpRows; ++r)
+    {
+#pragma unroll
+      for (int i = 0; i < Group; ++i)
+      {
+        m_Sums[r][i] = static_cast<TLocal>(pixels[r].value[i]);
+      }
+    }
   }
   /** The lane's group of row r. */
   __device__ FourOf<TIn>
@@ -578,7 +708,7 @@ private:
     }
     else
     {
-      const TIn * const  in = Input(step) + r * m_Table.columns + m_Lane * Group;
+      const TIn * const  in = Input<TIn>(step) + r * m_Table.columns + m_Lane * Group;
       FourOf<TIn>        pixels{};
       const std::int64_t y = Row(step) + r;
       const int          columns = Within(m_Table.columns - Column(step), Group);
@@ -651,16 +781,31 @@ private:
     const bool begins = step.slice == step.first;
     const int  columns = Within(m_Table.columns - Column(step), Group);
     const int  last = Within(m_Table.lastRow - Row(step), WarpRows);
+    if constexpr (std::is_same<TIn, AnyInteger>::value)
+    {
+      LoadAny(step);
+    }
 #pragma unroll
     for (int r = 0; r < WarpRows; ++r)
     {
-      const FourOf<TIn> pixels = Pixels(step, r);
       // P is in the type of sums between tiles.
       FourOf<TCarry> terms;
-#pragma unroll
-      for (int i = 0; i < Group; ++i)
+      if constexpr (std::is_same<TIn, AnyInteger>::value)
       {
-        terms.value[i] = static_cast<TCarry>(pixels.value[i]);
+#pragma unroll
+        for (int i = 0; i < Group; ++i)
+        {
+          terms.value[i] = m_Sums[r][i];
+        }
+      }
+      else
+      {
+        const FourOf<TIn> pixels = Pixels(step, r);
+#pragma unroll
+        for (int i = 0; i < Group; ++i)
+        {
+          terms.value[i] = static_cast<TCarry>(pixels.value[i]);
+        }
       }
       if (m_Table.squares)
       {
@@ -700,11 +845,11 @@ private:
     }
     return plane;
   }
-  const Table<TIn, TOut, TCarry> & m_Table;
-  const int                        m_Thread; ///< of the team
-  const int                        m_Team;
-  const int                        m_Lane;
-  const int                        m_Warp;
+  const Table<TIn, TCarry> & m_Table;
+  const int                  m_Thread; ///< of the team
+  const int                  m_Team;
+  const int                  m_Lane;
+  const int                  m_Warp;
   /** What comes before the tile's first section and the sections' sums; s of X(C), and more of that behind it. */
   uint4 * const m_Sections;
   uint4 * const m_Above;
@@ -726,7 +871,7 @@ template <typename TIn, typename TOut, typename TLocal, typename TCarry, bool VD
           int VPeriod>
 __global__ void
 __launch_bounds__(Threads * VTeams, (TileShape<TIn, TLocal, TCarry, VDeep>::Resident / VTeams))
-  TableKernel(const __grid_constant__ Table<TIn, TOut, TCarry> table)
+  TableKernel(const __grid_constant__ Table<TIn, TCarry> table)
 {
   extern __shared__ uint4 memory[];
   using Work = TileWork<TIn, TOut, TLocal, TCarry, VDeep, VPass, VTeams, VPeriod>;

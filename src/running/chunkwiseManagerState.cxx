@@ -66,6 +66,7 @@ Text(const Box & box, const Box & image)
     text += (a ? " x [" : "[") + std::to_string(box.lower[a]) + ", " + std::to_string(box.upper[a]) + ")";
   }
   return text;
+}
 
 /** The kernel without which a device cannot run the operation. */
 std::string

@@ -511,7 +511,9 @@ ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monito
   variance->radius = wiener->radius;
   variance->boundary = wiener->boundary;
   request.operation = variance;
-  request.output.kind = WienerOperation::RealKind(KindOfInput(request));
+  // The kind that its first stages, mean and variance, have.
+  const PixelKind input = KindOfInput(request);
+  request.output.kind = wiener->GetStageKinds(input, input).front();
   const ImageStatistics statistics = ComputeStatistics(manager, request, monitor);
   if (statistics.GetCount() == 0 || !std::isfinite(statistics.GetMean()))
   {

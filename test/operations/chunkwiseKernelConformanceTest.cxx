@@ -1,13 +1,24 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseKernelConformance.h"
 
+#include "chunkwiseBoxStatisticOperation.h"
+#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFakeDevice.h"
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
+#include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
+#include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSummedAreaTableOperation.h"
+#include "chunkwiseVarianceOperation.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
 #include "chunkwiseWienerOperation.h"
 
 using namespace chunkwise;
@@ -468,6 +479,405 @@ TEST_P(Conformance, HugeWindows)
         separable.boundary = BoundaryOf(mode);
         conformance.Compare<float, float>(random, separable, extent, RandomChunk(random, extent), false);
       }
+    }
+  }
+}
+
+/** Calls f(inputs, output) for all kinds that an operation takes; its inputs have one kind. */
+template <typename TFunctor>
+void
+ForEachLegalKinds(const Operation & operation, TFunctor && f)
+{
+  for (int in = 0; in < NumberOfPixelKinds; ++in)
+  {
+    for (int out = 0; out < NumberOfPixelKinds; ++out)
+    {
+      const std::vector<PixelKind> inputs(static_cast<std::size_t>(operation.GetNumberOfInputs()),
+                                          static_cast<PixelKind>(in));
+      try
+      {
+        operation.CheckKinds(inputs, static_cast<PixelKind>(out));
+      }
+      catch (const ParameterError &)
+      {
+        continue;
+      }
+      f(inputs, static_cast<PixelKind>(out));
+    }
+  }
+}
+
+/** Of operations through transforms, by the accumulator of ImageConvolutionOperation. */
+double
+ToleranceOfTransforms(PixelKind input)
+{
+  return input == PixelKind::Float32 || PixelSize(input) <= 2 ? 1e-4 : 1e-11;
+}
+
+class KernelTrials
+{
+public:
+  KernelTrials(KernelConformance & conformance, std::mt19937 & random)
+    : m_Conformance(conformance)
+    , m_Random(random)
+  {}
+
+  /** A random chunk of a random image of each kind. `name`: of the kernel; empty: the operation's. */
+  void
+  Try(const Operation & operation, const std::string & name = {}, std::int64_t largest = 12)
+  {
+    ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+      const Coordinates extent = RandomExtent(m_Random, largest);
+      Compare(operation, inputs, output, extent, RandomChunk(m_Random, extent), 0, name);
+    });
+  }
+
+  void
+  Compare(const Operation & operation, const std::vector<PixelKind> & inputs, PixelKind output,
+          const Coordinates & extent, const Box & chunk, double tolerance, const std::string & name = {})
+  {
+    operation.Validate(extent);
+    m_Conformance.Compare(m_Random, { operation, inputs, output, extent, chunk, false, tolerance, name });
+  }
+
+  /** Windows in every mode, made by make(mode). */
+  template <typename TMake>
+  void
+  TryInEveryMode(TMake && make)
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      Try(make(mode));
+    }
+  }
+
+  std::shared_ptr<const ConvolutionKernel>
+  RandomKernel(const Coordinates & extent, const Coordinates & center)
+  {
+    std::vector<double> weights(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+    for (double & weight : weights)
+    {
+      weight = (0.1 + static_cast<double>(m_Random() % 1000) / 1000) / static_cast<double>(weights.size());
+    }
+    return std::make_shared<ConvolutionKernel>(extent, center, weights);
+  }
+  /** Extent and center of a kernel along the first axes. */
+  void
+  RandomShape(Coordinates & extent, Coordinates & center)
+  {
+    extent = Coordinates::Filled(1);
+    center = Coordinates{};
+    for (int a = 0; a < 2 + static_cast<int>(m_Random() % 2); ++a)
+    {
+      extent[a] = 1 + Below(m_Random, 5);
+      center[a] = Below(m_Random, extent[a]);
+    }
+  }
+
+  void
+  TryImageConvolution(ConvolutionMethod method)
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      ImageConvolutionOperation operation;
+      Coordinates               shape;
+      Coordinates               center;
+      RandomShape(shape, center);
+      operation.kernel = RandomKernel(shape, center);
+      operation.method = method;
+      operation.boundary = BoundaryOf(mode);
+      ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+        const Coordinates extent = RandomExtent(m_Random, 14);
+        const double      tolerance = method == ConvolutionMethod::FFT ? ToleranceOfTransforms(inputs[0]) : 0;
+        Compare(operation, inputs, output, extent, RandomChunk(m_Random, extent), tolerance);
+      });
+    }
+  }
+
+  void
+  TryVaryingConvolution()
+  {
+    for (const BoundaryMode mode : AllModes)
+    {
+      VaryingConvolutionOperation operation;
+      Coordinates                 shape;
+      Coordinates                 center;
+      RandomShape(shape, center);
+      for (int a = 0; a < 2; ++a)
+      {
+        operation.nodes[a] = 1 + Below(m_Random, 3);
+        operation.spacing[a] = 2 + static_cast<double>(m_Random() % 40) / 10;
+        operation.first[a] = static_cast<double>(m_Random() % 30) / 10;
+      }
+      for (std::int64_t node = 0; node < Box::FromExtent(operation.nodes).NumberOfVoxels(); ++node)
+      {
+        operation.kernels.push_back(RandomKernel(shape, center));
+      }
+      operation.boundary = BoundaryOf(mode);
+      ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+        const Coordinates extent = RandomExtent(m_Random, 14);
+        const Box         chunk = RandomChunk(m_Random, extent);
+        Compare(operation, inputs, output, extent, chunk, ToleranceOfTransforms(inputs[0]));
+      });
+    }
+  }
+
+  void
+  TryBoxStatistic()
+  {
+    for (const BoxStatistic statistic :
+         { BoxStatistic::Sum, BoxStatistic::Mean, BoxStatistic::Variance, BoxStatistic::StandardDeviation })
+    {
+      for (const std::int64_t largest : { 2, 9 })
+      {
+        auto operation = RandomBoxOperation<BoxStatisticOperation>(m_Random, BoundaryMode::Renormalized, largest);
+        operation.statistic = statistic;
+        Try(operation, {}, 40);
+        // The image of radii has any kind of integers.
+        BoxStatisticOperation variable = operation;
+        variable.variable = true;
+        ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+          const Coordinates extent = RandomExtent(m_Random, 20);
+          const auto        radii = static_cast<PixelKind>(m_Random() % 8);
+          Compare(variable, { inputs[0], radii }, output, extent, RandomChunk(m_Random, extent), 0);
+        });
+      }
+    }
+  }
+
+  /** Images of several tiles, by both methods, as sweeps and as slices that stand by themselves. */
+  void
+  TryTable(const std::string & name)
+  {
+    for (int trial = 0; trial < 8; ++trial)
+    {
+      SummedAreaTableOperation operation;
+      Coordinates              extent = { { 1 + Below(m_Random, 300), 1 + Below(m_Random, 150), 1, 1, 1 } };
+      operation.summedAxes = 2 + trial % 2;
+      operation.method = trial / 2 % 2 ? TableMethod::Blocks : TableMethod::SinglePass;
+      operation.squares = trial / 4 % 2;
+      const bool sweeps = !name.empty() || m_Random() % 2;
+      extent[2] = operation.summedAxes == 3 || !sweeps ? 2 + Below(m_Random, 6) : 1;
+      extent[3] = sweeps ? 1 : 2;
+      operation.image = extent;
+      for (const bool modular : { false, true })
+      {
+        operation.modular = modular;
+        ForEachLegalKinds(operation, [&](const std::vector<PixelKind> & inputs, PixelKind output) {
+          Box chunk = RandomChunk(m_Random, extent);
+          if (sweeps)
+          {
+            const int axis = operation.GetSweepAxis(extent);
+            const Box part = chunk;
+            chunk = Box::FromExtent(extent);
+            chunk.lower[axis] = part.lower[axis];
+            chunk.upper[axis] = part.upper[axis];
+          }
+          Compare(operation, inputs, output, extent, chunk, 0, name);
+        });
+      }
+    }
+  }
+
+  void
+  TryReconstruction(const std::string & name)
+  {
+    for (int trial = 0; trial < 12; ++trial)
+    {
+      ReconstructionOperation operation;
+      operation.erosion = m_Random() % 2;
+      operation.fullyConnected = m_Random() % 2;
+      operation.marker = trial % 3 == 0   ? ReconstructionMarker::Image
+                         : trial % 3 == 1 ? ReconstructionMarker::Shifted
+                                          : ReconstructionMarker::Border;
+      operation.height = 20;
+      operation.result = trial % 2 ? ReconstructionResult::Residue : ReconstructionResult::Reconstruction;
+      Try(operation, name);
+    }
+  }
+
+  std::mt19937 &
+  Random()
+  {
+    return m_Random;
+  }
+
+private:
+  KernelConformance & m_Conformance;
+  std::mt19937 &      m_Random;
+};
+
+/** One line for each kernel of every registry: what is registered and not here fails. */
+const std::map<std::string, void (*)(KernelTrials &)> &
+TrialsOfKernels()
+{
+  static const std::map<std::string, void (*)(KernelTrials &)> trials = {
+    { "boxstatistic", [](KernelTrials & t) { t.TryBoxStatistic(); } },
+    { "convolution",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          ConvolutionOperation operation;
+          operation.radius = { { Below(t.Random(), 3), Below(t.Random(), 3), Below(t.Random(), 2), 0, 0 } };
+          std::int64_t taps = 1;
+          for (int a = 0; a < MaxDimension; ++a)
+          {
+            taps *= 2 * operation.radius[a] + 1;
+          }
+          for (std::int64_t tap = 0; tap < taps; ++tap)
+          {
+            operation.weights.push_back(0.1 + static_cast<double>(t.Random()() % 1000) / 1000);
+          }
+          operation.boundary = BoundaryOf(mode);
+          return operation;
+        });
+      } },
+    { "convolution.direct", [](KernelTrials & t) { t.TryImageConvolution(ConvolutionMethod::Direct); } },
+    { "convolution.fft", [](KernelTrials & t) { t.TryImageConvolution(ConvolutionMethod::FFT); } },
+    { "convolution.varying", [](KernelTrials & t) { t.TryVaryingConvolution(); } },
+    { "difference", [](KernelTrials & t) { t.Try(DifferenceOperation()); } },
+    { "entropy",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          auto operation = RandomBoxOperation<EntropyOperation>(t.Random(), mode, 3);
+          operation.bins = 2 + static_cast<int>(Below(t.Random(), 60));
+          operation.lower = -60;
+          operation.upper = 140;
+          return operation;
+        });
+      } },
+    { "extremum",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          auto operation = RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 4);
+          operation.minimum = t.Random()() % 2;
+          return operation;
+        });
+      } },
+    { "extremum.flat",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          FlatExtremumOperation operation;
+          operation.radius = { { 1, 1, 1, 0, 0 } };
+          operation.element.assign(27, 1);
+          operation.element[static_cast<std::size_t>(Below(t.Random(), 13))] = 0;
+          operation.boundary = BoundaryOf(mode);
+          return operation;
+        });
+      } },
+    { "highpass",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          HighPassOperation operation;
+          operation.smoothing = std::make_shared<SeparableOperation>(RandomSeparable(t.Random(), mode, 4));
+          return operation;
+        });
+      } },
+    { "identity", [](KernelTrials & t) { t.Try(IdentityOperation()); } },
+    { "laplacian",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          LaplacianOperation operation;
+          for (int a = 0; a < 1 + static_cast<int>(Below(t.Random(), 3)); ++a)
+          {
+            operation.weights[a] = RandomWeights(t.Random(), 2 + Below(t.Random(), 3));
+          }
+          operation.boundary = BoundaryOf(mode);
+          return operation;
+        });
+      } },
+    { "mean",
+      [](KernelTrials & t) { t.TryInEveryMode([&](BoundaryMode mode) { return RandomMean(t.Random(), mode, 4); }); } },
+    { "mean.generic",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          MeanOperation operation = RandomMean(t.Random(), mode, 3);
+          operation.generic = true;
+          return operation;
+        });
+      } },
+    { "nonlocalmeans",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          NonLocalMeansOperation operation;
+          operation.search = { { 2, 1, 1, 0, 0 } };
+          operation.patch = { { 1, 1, 0, 0, 0 } };
+          operation.boundary = BoundaryOf(mode);
+          operation.strength = 30;
+          return operation;
+        });
+      } },
+    { "range",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RangeOperation>(t.Random(), mode, 4); });
+      } },
+    { "rank",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RankOperation>(t.Random(), mode, 3); });
+      } },
+    { "reconstruction", [](KernelTrials & t) { t.TryReconstruction({}); } },
+    { "reconstruction.begin", [](KernelTrials & t) { t.TryReconstruction("reconstruction.begin"); } },
+    { "reconstruction.finish", [](KernelTrials & t) { t.TryReconstruction("reconstruction.finish"); } },
+    { "reconstruction.isopen", [](KernelTrials & t) { t.TryReconstruction("reconstruction.isopen"); } },
+    { "reconstruction.settle", [](KernelTrials & t) { t.TryReconstruction("reconstruction.settle"); } },
+    { "sat", [](KernelTrials & t) { t.TryTable({}); } },
+    { "sat.advance", [](KernelTrials & t) { t.TryTable("sat.advance"); } },
+    { "separable",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) { return RandomSeparable(t.Random(), mode, 4); });
+      } },
+    { "sequence",
+      [](KernelTrials & t) {
+        // Of windows that wrap around chunks hold the axis whole.
+        for (const BoundaryMode mode : { BoundaryMode::Renormalized, BoundaryMode::Constant, BoundaryMode::Mirror })
+        {
+          SequenceOperation operation;
+          operation.stages = { std::make_shared<MeanOperation>(RandomMean(t.Random(), mode, 2)),
+                               std::make_shared<ExtremumOperation>(
+                                 RandomBoxOperation<ExtremumOperation>(t.Random(), mode, 2)) };
+          t.Try(operation);
+        }
+      } },
+    { "variance",
+      [](KernelTrials & t) {
+        for (const std::int64_t largest : { 2, 3, 9 })
+        {
+          t.TryInEveryMode([&](BoundaryMode mode) {
+            auto operation = RandomBoxOperation<VarianceOperation>(t.Random(), mode, largest);
+            operation.takesRoot = t.Random()() % 2;
+            return operation;
+          });
+          VarianceOperation cube;
+          cube.radius = { { largest, largest, largest, 0, 0 } };
+          t.Try(cube, {}, 30);
+        }
+      } },
+    { "wiener",
+      [](KernelTrials & t) {
+        t.TryInEveryMode([&](BoundaryMode mode) {
+          auto operation = RandomBoxOperation<WienerOperation>(t.Random(), mode, 3);
+          operation.noise = 500;
+          return operation;
+        });
+      } },
+  };
+  return trials;
+}
+
+/** Every kernel that is registered, between guards. */
+TEST_P(Conformance, EveryRegisteredKernel)
+{
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (const std::string & name : m_Device->GetKernels().GetNames())
+  {
+    const auto trial = TrialsOfKernels().find(name);
+    ASSERT_NE(trial, TrialsOfKernels().end()) << "no trial of the kernel " << name;
+    std::mt19937 random(71);
+    KernelTrials trials(conformance, random);
+    trial->second(trials);
+    EXPECT_EQ(conformance.GetCompared().count(name), 1U) << "the trial runs another kernel than " << name;
+    if (HasFatalFailure())
+    {
+      return;
     }
   }
 }

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -23,6 +24,23 @@
 
 namespace chunkwise
 {
+
+/** One kernel call to compare: a chunk of an image with random contents. */
+struct ConformanceTrial
+{
+  const Operation &      operation;
+  std::vector<PixelKind> inputs;
+  PixelKind              output;
+  Coordinates            extent;
+  Box                    chunk;
+  /** Infinities, NaN, subnormal numbers and zeros of both signs are sprinkled over floating-point images. */
+  bool special{ false };
+  /** Of operations that state a bound: how far results may be off, in units of the largest magnitude of the input; 0:
+   * not at all. */
+  double tolerance{ 0 };
+  /** The kernel's name; empty: the operation's. */
+  std::string kernel{};
+};
 
 /** Compares one kernel call on a device with the same call of a reference kernel on the host, bit for bit.
  *
@@ -49,65 +67,72 @@ public:
   KernelConformance &
   operator=(const KernelConformance &) = delete;
 
-  /** One chunk of an image of `extent` voxels with random contents. `special` sprinkles infinities, NaN, subnormal
-   * numbers and zeros of both signs over floating-point images. */
+  /** The names of the kernels that were compared. */
+  const std::set<std::string> &
+  GetCompared() const
+  {
+    return m_Compared;
+  }
+
   template <typename TIn, typename TOut>
   void
   Compare(std::mt19937 & random, const Operation & operation, const Coordinates & extent, const Box & output,
           bool special)
   {
-    const Kernel * const ours = m_Device.GetKernels().Find(operation.GetName());
-    const Kernel * const theirs = m_Reference.Find(operation.GetName());
-    ASSERT_TRUE(ours && theirs) << operation.GetName();
-    ChunkShape shape;
-    shape.image = Box::FromExtent(extent);
-    shape.outputBox = output;
-    shape.inputBox = InputBox(operation, output, shape.image);
-    shape.numberOfInputs = 1;
-    shape.inputKinds[0] = PixelKindOf<TIn>();
-    shape.outputKind = PixelKindOf<TOut>();
+    Compare(random, { operation, { PixelKindOf<TIn>() }, PixelKindOf<TOut>(), extent, output, special });
+  }
 
-    const std::vector<TIn> input = RandomInput<TIn>(random, shape, special);
-    std::vector<TOut>      expected(static_cast<std::size_t>(output.NumberOfVoxels()));
-    RunOnHost(*theirs, operation, shape, input.data(), expected.data());
-
-    Guarded inputBlock(*this, input.size() * sizeof(TIn));
-    inputBlock.Fill(input.data());
-    shape.kernels = &m_Device.GetKernels();
-    const std::size_t scratchBytes = ours->scratchBytes ? ours->scratchBytes(operation, shape) : 0;
-    Guarded           scratchBlock(*this, scratchBytes);
-    Guarded           outputBlock(*this, expected.size() * sizeof(TOut));
-    Tables            tables(*this);
-    KernelCall        call = MakeCall(operation, shape, inputBlock.Get(), outputBlock.Get());
-    call.scratch = scratchBytes ? scratchBlock.Get() : nullptr;
-    call.scratchBytes = scratchBytes;
-    call.tables = &tables;
-    m_Device.Launch(*ours, call, m_Stream);
-    m_Device.Synchronize(m_Stream);
-
-    const std::string where = operation.GetKey() + " " + PixelKindName(shape.inputKinds[0]) + " to " +
-                              PixelKindName(shape.outputKind) + " image " + ToString(extent) + " chunk " +
-                              ToString(output);
-    std::vector<TOut> result(expected.size());
-    std::vector<TIn>  inputAfter(input.size());
-    ASSERT_TRUE(inputBlock.Fetch(inputAfter.data())) << "writes beside the input: " << where;
-    ASSERT_EQ(std::memcmp(inputAfter.data(), input.data(), input.size() * sizeof(TIn)), 0) << "changes it: " << where;
-    ASSERT_TRUE(scratchBlock.Fetch(nullptr)) << "writes beyond its scratch: " << where;
-    ASSERT_TRUE(outputBlock.Fetch(result.data())) << "writes beyond its output: " << where;
-    const BufferView resultView = DenseView(result.data(), shape.outputKind, output);
-    const BufferView expectedView = DenseView(expected.data(), shape.outputKind, output);
-    ForEachIndex(output, [&](const Coordinates & index) {
-      const TOut a = At<TOut>(resultView, index);
-      const TOut b = At<TOut>(expectedView, index);
-      // The bits of a NaN are the processor's own.
-      const bool bothNaN = a != a && b != b;
-      ASSERT_TRUE(bothNaN || std::memcmp(&a, &b, sizeof(a)) == 0)
-        << +a << ", not " << +b << " at " << ToString(index) << ": " << where;
-    });
+  void
+  Compare(std::mt19937 & random, const ConformanceTrial & trial)
+  {
+    const std::string    name = trial.kernel.empty() ? trial.operation.GetName() : trial.kernel;
+    const Kernel * const ours = m_Device.GetKernels().Find(name);
+    const Kernel * const theirs = m_Reference.Find(name);
+    ASSERT_TRUE(ours && theirs) << name;
+    const std::string where = name + " " + trial.operation.GetKey() + " " + PixelKindName(trial.inputs[0]) + " to " +
+                              PixelKindName(trial.output) + " image " + ToString(trial.extent) + " chunk " +
+                              ToString(trial.chunk);
+    std::vector<Bytes> images;
+    for (const PixelKind kind : trial.inputs)
+    {
+      images.push_back(RandomImage(random, kind, trial.extent, trial.special));
+    }
+    const Contents before = ContentsOf(trial, name, images);
+    const Contents expected = RunOnHost(*theirs, trial, before);
+    Contents       result;
+    ASSERT_NO_FATAL_FAILURE(RunOnDevice(*ours, trial, before, result, where));
+    m_Compared.insert(name);
+    EXPECT_TRUE(result.sideOut == expected.sideOut) << "another carry: " << where;
+    if (!before.omitsOutput)
+    {
+      double largest = 0;
+      for (std::size_t i = 0; trial.tolerance > 0 && i < images.size(); ++i)
+      {
+        largest = std::max(largest, LargestMagnitude(trial.inputs[i], images[i]));
+      }
+      DispatchPixelKind(trial.output, [&](auto pixel) {
+        CompareOutputs<decltype(pixel)>(before.writable, result, expected, trial.tolerance * largest, where);
+      });
+    }
   }
 
 private:
   static constexpr std::size_t GuardBytes = 4096;
+
+  using Bytes = std::vector<unsigned char>;
+
+  /** What a call finds in memory, and what it leaves there. */
+  struct Contents
+  {
+    ChunkShape         shape;
+    std::vector<Bytes> inputs;
+    Bytes              output;
+    Box                outputBox{};
+    Box                writable{};
+    bool               omitsOutput{ false };
+    Bytes              sideIn;
+    Bytes              sideOut;
+  };
 
   /** Device memory between guards, all bits one at first. */
   class Guarded
@@ -133,7 +158,11 @@ private:
     void
     Fill(const void * data)
     {
-      std::memcpy(m_Image.data() + GuardBytes, data, m_Image.size() - 2 * GuardBytes);
+      const std::size_t bytes = m_Image.size() - 2 * GuardBytes;
+      if (bytes > 0)
+      {
+        std::memcpy(m_Image.data() + GuardBytes, data, bytes);
+      }
       Upload();
     }
     /** Copies the contents to `to` (if not nullptr); false if a guard has changed. */
@@ -143,7 +172,7 @@ private:
       m_Owner.m_Device.CopyToHost(m_Image.data(), m_Memory, m_Image.size(), m_Owner.m_Stream);
       m_Owner.m_Device.Synchronize(m_Owner.m_Stream);
       const auto isOne = [](unsigned char byte) { return byte == 0xFF; };
-      if (to)
+      if (to && m_Image.size() > 2 * GuardBytes)
       {
         std::memcpy(to, m_Image.data() + GuardBytes, m_Image.size() - 2 * GuardBytes);
       }
@@ -244,66 +273,274 @@ private:
     }
   }
 
-  /** The chunk's input; where it holds what lies beyond the edge, that is the opposite side. */
-  template <typename T>
-  static std::vector<T>
-  RandomInput(std::mt19937 & random, const ChunkShape & shape, bool special)
+  static Bytes
+  RandomImage(std::mt19937 & random, PixelKind kind, const Coordinates & extent, bool special)
   {
-    std::vector<T> image(static_cast<std::size_t>(shape.image.NumberOfVoxels()));
-    for (T & pixel : image)
-    {
-      pixel = RandomPixel<T>(random, special);
-    }
-    const BufferView whole = DenseView(image.data(), PixelKindOf<T>(), shape.image);
-    std::vector<T>   input;
-    input.reserve(static_cast<std::size_t>(shape.inputBox.NumberOfVoxels()));
-    ForEachIndex(shape.inputBox, [&](Coordinates index) {
+    const auto voxels = static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels());
+    Bytes      image(voxels * PixelSize(kind));
+    DispatchPixelKind(kind, [&](auto pixel) {
+      using T = decltype(pixel);
+      for (std::size_t i = 0; i < voxels; ++i)
+      {
+        const T value = RandomPixel<T>(random, special);
+        std::memcpy(image.data() + i * sizeof(T), &value, sizeof(T));
+      }
+    });
+    return image;
+  }
+
+  static double
+  LargestMagnitude(PixelKind kind, const Bytes & image)
+  {
+    double largest = 0;
+    DispatchPixelKind(kind, [&](auto pixel) {
+      using T = decltype(pixel);
+      for (std::size_t i = 0; i < image.size() / sizeof(T); ++i)
+      {
+        T value;
+        std::memcpy(&value, image.data() + i * sizeof(T), sizeof(T));
+        largest = std::max(largest, std::fabs(static_cast<double>(value)));
+      }
+    });
+    return largest;
+  }
+
+  /** A box of an image; beyond the edge is the opposite side. */
+  static Bytes
+  Part(const Bytes & image, PixelKind kind, const Coordinates & extent, const Box & box)
+  {
+    const std::size_t size = PixelSize(kind);
+    const BufferView  whole = DenseView(const_cast<unsigned char *>(image.data()), kind, Box::FromExtent(extent));
+    Bytes             part;
+    part.reserve(static_cast<std::size_t>(box.NumberOfVoxels()) * size);
+    ForEachIndex(box, [&](Coordinates index) {
       for (int a = 0; a < MaxDimension; ++a)
       {
-        const std::int64_t n = shape.image.upper[a];
-        index[a] = (index[a] % n + n) % n;
+        index[a] = (index[a] % extent[a] + extent[a]) % extent[a];
       }
-      input.push_back(At<T>(whole, index));
+      const unsigned char * const pixel = image.data() + static_cast<std::size_t>(whole.Offset(index)) * size;
+      part.insert(part.end(), pixel, pixel + size);
     });
-    return input;
+    return part;
+  }
+
+  static bool
+  EndsWith(const std::string & name, const std::string & end)
+  {
+    return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+  }
+
+  /** What the engine gives a kernel of a schedule. */
+  Contents
+  ContentsOf(const ConformanceTrial & trial, const std::string & name, const std::vector<Bytes> & images)
+  {
+    const Operation & operation = trial.operation;
+    const bool        isFixpoint = operation.GetSchedule() == Schedule::Fixpoint;
+    const bool        isWhole = EndsWith(name, ".settle");
+    const bool        isVoxelwise = EndsWith(name, ".begin") || EndsWith(name, ".finish");
+    Contents          contents;
+    ChunkShape &      shape = contents.shape;
+    shape.image = Box::FromExtent(trial.extent);
+    shape.outputBox = isWhole ? shape.image : trial.chunk;
+    shape.inputBox = isVoxelwise ? trial.chunk : InputBox(operation, shape.outputBox, shape.image);
+    shape.numberOfInputs = static_cast<int>(trial.inputs.size());
+    shape.outputKind = trial.output;
+    for (std::size_t i = 0; i < trial.inputs.size(); ++i)
+    {
+      shape.inputKinds[i] = trial.inputs[i];
+      contents.inputs.push_back(Part(images[i], trial.inputs[i], trial.extent, shape.inputBox));
+    }
+    contents.writable = shape.outputBox;
+    contents.outputBox = isFixpoint ? shape.inputBox : shape.outputBox;
+    const std::size_t size = PixelSize(trial.output);
+    contents.output.assign(static_cast<std::size_t>(contents.outputBox.NumberOfVoxels()) * size, 0xFF);
+    if (isFixpoint && !EndsWith(name, ".begin"))
+    {
+      contents.output = StateOf(trial, images, contents.outputBox);
+    }
+    if (operation.GetSchedule() == Schedule::Sweep)
+    {
+      contents.omitsOutput = EndsWith(name, ".advance");
+      contents.sideIn = CarryBefore(trial, images);
+      contents.sideOut.assign(contents.omitsOutput ? contents.sideIn.size() : 0, 0xFF);
+    }
+    return contents;
+  }
+
+  /** What the host's kernel begins a Fixpoint with. */
+  Bytes
+  StateOf(const ConformanceTrial & trial, const std::vector<Bytes> & images, const Box & box)
+  {
+    ConformanceTrial begin = trial;
+    begin.chunk = box;
+    const std::string name = trial.operation.GetName() + ".begin";
+    return RunOnHost(*m_Reference.Find(name), begin, ContentsOf(begin, name, images)).output;
+  }
+
+  /** What the host's kernel hands on to a chunk of a Sweep. */
+  Bytes
+  CarryBefore(const ConformanceTrial & trial, const std::vector<Bytes> & images)
+  {
+    const int         axis = trial.operation.GetSweepAxis(trial.extent);
+    const std::size_t bytes = trial.operation.GetCarryBytes(trial.chunk, trial.inputs, trial.output);
+    if (trial.chunk.lower[axis] == 0)
+    {
+      Bytes carry = trial.operation.GetInitialCarry(trial.chunk, trial.inputs, trial.output);
+      carry.resize(bytes);
+      return carry;
+    }
+    ConformanceTrial before = trial;
+    before.chunk.lower[axis] = 0;
+    before.chunk.upper[axis] = trial.chunk.lower[axis];
+    const std::string name = trial.operation.GetName() + ".advance";
+    return RunOnHost(*m_Reference.Find(name), before, ContentsOf(before, name, images)).sideOut;
   }
 
   static KernelCall
-  MakeCall(const Operation & operation, const ChunkShape & shape, void * input, void * output)
+  MakeCall(const ConformanceTrial & trial, const Contents & contents, const std::vector<void *> & inputs, void * output)
   {
     KernelCall call;
-    call.operation = &operation;
-    call.inputs[0] = DenseView(input, shape.inputKinds[0], shape.inputBox);
-    call.numberOfInputs = 1;
-    call.output = DenseView(output, shape.outputKind, shape.outputBox);
-    call.writable = shape.outputBox;
-    call.image = shape.image;
+    call.operation = &trial.operation;
+    call.numberOfInputs = contents.shape.numberOfInputs;
+    for (int i = 0; i < call.numberOfInputs; ++i)
+    {
+      call.inputs[i] =
+        DenseView(inputs[static_cast<std::size_t>(i)], contents.shape.inputKinds[i], contents.shape.inputBox);
+    }
+    call.output = DenseView(output, contents.shape.outputKind, contents.outputBox);
+    call.writable = contents.writable;
+    call.image = contents.shape.image;
+    if (contents.omitsOutput)
+    {
+      call.OmitOutput();
+    }
     return call;
   }
 
-  void
-  RunOnHost(const Kernel & kernel, const Operation & operation, ChunkShape shape, const void * input, void * output)
+  Contents
+  RunOnHost(const Kernel & kernel, const ConformanceTrial & trial, Contents contents)
   {
-    shape.kernels = &m_Reference;
-    const std::size_t          bytes = kernel.scratchBytes ? kernel.scratchBytes(operation, shape) : 0;
-    std::vector<unsigned char> scratch(bytes + 256);
-    void *                     aligned = scratch.data();
-    std::size_t                room = scratch.size();
-    HostTables                 tables;
-    const auto                 executor = MakeThreadExecutor(1);
-    KernelCall                 call = MakeCall(operation, shape, const_cast<void *>(input), output);
+    contents.shape.kernels = &m_Reference;
+    const std::size_t   bytes = kernel.scratchBytes ? kernel.scratchBytes(trial.operation, contents.shape) : 0;
+    Bytes               scratch(bytes + 256);
+    void *              aligned = scratch.data();
+    std::size_t         room = scratch.size();
+    std::uint32_t       changedSides = 0;
+    std::vector<void *> inputs;
+    for (Bytes & input : contents.inputs)
+    {
+      inputs.push_back(input.data());
+    }
+    HostTables tables;
+    const auto executor = MakeThreadExecutor(1);
+    KernelCall call = MakeCall(trial, contents, inputs, contents.output.data());
     call.scratch = std::align(256, bytes, aligned, room);
     call.scratchBytes = bytes;
+    call.sideIn = contents.sideIn.data();
+    call.sideInBytes = contents.sideIn.size();
+    call.sideOut = contents.sideOut.empty() ? nullptr : contents.sideOut.data();
+    call.sideOutBytes = contents.sideOut.size();
+    call.changedSides = &changedSides;
     call.executor = executor.get();
     call.tables = &tables;
     call.kernels = &m_Reference;
     kernel.run(call);
+    return contents;
+  }
+
+  void
+  RunOnDevice(const Kernel & kernel, const ConformanceTrial & trial, const Contents & before, Contents & after,
+              const std::string & where)
+  {
+    std::vector<std::unique_ptr<Guarded>> inputBlocks;
+    std::vector<void *>                   inputs;
+    for (const Bytes & input : before.inputs)
+    {
+      inputBlocks.push_back(std::make_unique<Guarded>(*this, input.size()));
+      inputBlocks.back()->Fill(input.data());
+      inputs.push_back(inputBlocks.back()->Get());
+    }
+    ChunkShape shape = before.shape;
+    shape.kernels = &m_Device.GetKernels();
+    const std::size_t scratchBytes = kernel.scratchBytes ? kernel.scratchBytes(trial.operation, shape) : 0;
+    Guarded           scratchBlock(*this, scratchBytes);
+    Guarded           outputBlock(*this, before.output.size());
+    outputBlock.Fill(before.output.data());
+    Guarded sideIn(*this, before.sideIn.size());
+    sideIn.Fill(before.sideIn.data());
+    Guarded             sideOut(*this, before.sideOut.size());
+    const std::uint32_t none = 0;
+    Guarded             changedSides(*this, sizeof(none));
+    changedSides.Fill(&none);
+    Tables     tables(*this);
+    KernelCall call = MakeCall(trial, before, inputs, outputBlock.Get());
+    call.scratch = scratchBytes ? scratchBlock.Get() : nullptr;
+    call.scratchBytes = scratchBytes;
+    call.sideIn = before.sideIn.empty() ? nullptr : sideIn.Get();
+    call.sideInBytes = before.sideIn.size();
+    call.sideOut = before.sideOut.empty() ? nullptr : sideOut.Get();
+    call.sideOutBytes = before.sideOut.size();
+    call.changedSides = static_cast<std::uint32_t *>(changedSides.Get());
+    call.tables = &tables;
+    m_Device.Launch(kernel, call, m_Stream);
+    m_Device.Synchronize(m_Stream);
+
+    after = before;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+    {
+      ASSERT_TRUE(inputBlocks[i]->Fetch(after.inputs[i].data())) << "writes beside the input: " << where;
+      ASSERT_TRUE(after.inputs[i] == before.inputs[i]) << "changes its input: " << where;
+    }
+    ASSERT_TRUE(scratchBlock.Fetch(nullptr)) << "writes beyond its scratch: " << where;
+    ASSERT_TRUE(outputBlock.Fetch(after.output.data())) << "writes beyond its output: " << where;
+    ASSERT_TRUE(sideIn.Fetch(after.sideIn.data())) << "writes beside the carry: " << where;
+    ASSERT_TRUE(after.sideIn == before.sideIn) << "changes the carry: " << where;
+    ASSERT_TRUE(sideOut.Fetch(after.sideOut.data())) << "writes beyond the carry: " << where;
+    ASSERT_TRUE(changedSides.Fetch(nullptr)) << "writes beside the changed sides: " << where;
+  }
+
+  static bool
+  IsInside(const Box & box, const Coordinates & index)
+  {
+    bool isInside = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      isInside = isInside && index[a] >= box.lower[a] && index[a] < box.upper[a];
+    }
+    return isInside;
+  }
+
+  /** Voxels beyond `writable` are as they were. */
+  template <typename T>
+  static void
+  CompareOutputs(const Box & writable, const Contents & result, const Contents & expected, double tolerance,
+                 const std::string & where)
+  {
+    const auto viewOf = [](const Contents & contents) {
+      return DenseView(
+        const_cast<unsigned char *>(contents.output.data()), contents.shape.outputKind, contents.outputBox);
+    };
+    const BufferView resultView = viewOf(result);
+    const BufferView expectedView = viewOf(expected);
+    ForEachIndex(result.outputBox, [&](const Coordinates & index) {
+      const T a = At<T>(resultView, index);
+      const T b = At<T>(expectedView, index);
+      // The bits of a NaN are the processor's own.
+      const bool bothNaN = a != a && b != b;
+      const bool isSame = bothNaN || std::memcmp(&a, &b, sizeof(a)) == 0;
+      const auto off = std::fabs(static_cast<long double>(a) - static_cast<long double>(b));
+      // Rounded to integers, numbers on either side of a half are one apart.
+      const double bound = tolerance + (tolerance > 0 && std::is_integral<T>::value ? 1 : 0);
+      const bool   isNear = tolerance > 0 && IsInside(writable, index) && off <= static_cast<long double>(bound);
+      ASSERT_TRUE(isSame || isNear) << +a << ", not " << +b << " at " << ToString(index) << ": " << where;
+    });
   }
 
   Device &                      m_Device;
   const KernelRegistry &        m_Reference;
   StreamHandle                  m_Stream;
   std::map<std::string, void *> m_Tables;
+  std::set<std::string>         m_Compared;
 };
 
 } // namespace chunkwise

@@ -405,12 +405,15 @@ SumOfTerms(const TEntry * entries, const Terms * terms)
   }
 }
 
-/** Calls store(x, sum, voxels) for the n voxels from `begin` along x, whose boxes have the radius radiusAt(x), or the
- * table's where that is smaller. VParts axes take part. */
-template <int VParts, typename TEntry, typename TRadiusAt, typename TStore>
+/** Boxes of as many voxels along x are summed one after the other. */
+constexpr std::int64_t BoxesAtOnce = 128;
+
+/** The sums of the boxes around the n voxels from `begin` along x, and how many voxels they have. A box has the voxel's
+ * radius, or the table's where that is smaller. VParts axes take part. */
+template <int VParts, typename TEntry>
 void
-ForEachBox(const Table & table, const TEntry * entries, const Coordinates & begin, std::int64_t n,
-           TRadiusAt && radiusAt, TStore && store)
+SumBoxes(const Table & table, const TEntry * entries, const Coordinates & begin, std::int64_t n,
+         const std::int64_t * radii, TEntry * sums, std::int64_t * voxels)
 {
   // One more than is needed, since there are no arrays of none.
   Axis         axes[VParts + 1];
@@ -429,122 +432,191 @@ ForEachBox(const Table & table, const TEntry * entries, const Coordinates & begi
   }
   for (std::int64_t x = 0; x < n; ++x)
   {
-    const std::int64_t r = radiusAt(x);
-    Terms              terms[VParts + 1];
-    std::int64_t       voxels = 1;
+    Terms        terms[VParts + 1];
+    std::int64_t count = 1;
     for (int part = 0; part < VParts; ++part)
     {
       const Axis &       axis = axes[part];
-      const std::int64_t reach = std::min(r, axis.radius);
+      const std::int64_t reach = std::min(radii[x], axis.radius);
       const std::int64_t position = positions[part] + x * steps[part];
       const std::int64_t first = axis.First(position, reach);
       const std::int64_t last = axis.Last(position, reach);
-      voxels *= last - first + 1;
+      count *= last - first + 1;
       terms[part] = axis.TermsOf(first, last);
     }
-    store(x, SumOfTerms<VParts>(entries + x * step, terms), voxels);
+    sums[x] = SumOfTerms<VParts>(entries + x * step, terms);
+    voxels[x] = count;
   }
 }
 
-template <typename TPixel, typename TEntry, typename TOut>
+/** The radii of the n voxels from `begin` along x: one conversion for all kinds of radii, so that what uses them is
+ * compiled once. */
 void
-RunSlab(const KernelCall & call, const Box & slab, const Scratch<TEntry> & bytes)
+ReadRadii(const BufferView & radii, const Coordinates & begin, std::int64_t n, std::int64_t * to)
 {
-  const auto &      operation = static_cast<const BoxStatisticOperation &>(*call.operation);
-  const Table       table = MakeBoxTable(operation, slab, call.image);
-  char * const      scratch = static_cast<char *>(call.scratch);
-  auto * const      entries = reinterpret_cast<TEntry *>(scratch);
-  auto * const      zeros = reinterpret_cast<TEntry *>(scratch + bytes.table);
-  const auto        stops = [&call] { return call.control && call.control->ShouldStop(); };
-  const Coordinates rows = { { slab.Extent(0), 16, 1, 1, 1 } };
-
-  Coordinates block = Coordinates::Filled(1);
-  block[0] = table.box.Extent(0);
-  for (int a = 1; a < MaxDimension; ++a)
-  {
-    block[a] = table.axes[a].length;
-  }
-  // Where axes take no part, their rows are dealt in bundles.
-  block[1] = table.axes[1].TakesPart() ? block[1] : rows[1];
-  call.executor->ParallelFor(CountTiles(table.box, block), [&](std::int64_t task, unsigned int) {
-    if (!stops())
-    {
-      const Box part = TileNumber(table.box, block, task);
-      FillTable<TPixel>(call.inputs[0], table, part, MaxDimension - 1, part.lower, entries + table.Offset(part.lower));
-    }
-  });
-  std::fill(zeros, zeros + table.box.Extent(0), TEntry{});
-
-  const auto finish = [&](const TEntry & sum, std::int64_t voxels) {
-    return FinishBox<TOut>(sum, BoxVoxels{ voxels }, operation.statistic);
-  };
-  const int others = table.count - (table.axes[0].TakesPart() ? 1 : 0);
-  if (!operation.variable && others <= 2)
-  {
-    ForEachTileOf(rows, call, slab, [&](const Box & tile, unsigned int worker) {
-      char * const       memory = scratch + bytes.table + (2 * worker + 1) * bytes.row;
-      auto * const       boxes = reinterpret_cast<TEntry *>(memory + bytes.row);
-      RowOfBoxes<TEntry> row(table, entries, zeros, reinterpret_cast<TEntry *>(memory), boxes);
-      ForEachRow(tile, [&](const Coordinates & at) {
-        row.Begin(at);
-        TOut * const       to = static_cast<TOut *>(call.output.data) + call.output.Offset(at);
-        const std::int64_t stride = call.output.stride[0];
-        row.ForEach(at[0], tile.upper[0], [&](std::int64_t x, std::int64_t n, const TEntry * of, std::int64_t voxels) {
-          if (stride == 1)
-          {
-            FinishBoxes(of, n, voxels, operation.statistic, to + (x - at[0]));
-            return;
-          }
-          for (std::int64_t i = 0; i < n; ++i)
-          {
-            to[(x - at[0] + i) * stride] = finish(of[i], voxels);
-          }
-        });
-      });
-    });
-    return;
-  }
-  // `radii` gives the function radiusAt of a row.
-  const auto query = [&](auto && radii) {
-    ForEachTileOf(rows, call, slab, [&](const Box & tile, unsigned int) {
-      ForEachRow(tile, [&](const Coordinates & at) {
-        TOut * const       to = static_cast<TOut *>(call.output.data) + call.output.Offset(at);
-        const std::int64_t stride = call.output.stride[0];
-        const auto         store = [&](std::int64_t x, const TEntry & sum, std::int64_t voxels) {
-          to[x * stride] = finish(sum, voxels);
-        };
-        switch (table.count)
-        {
-          case 0:
-            return ForEachBox<0>(table, entries, at, tile.Extent(0), radii(at), store);
-          case 1:
-            return ForEachBox<1>(table, entries, at, tile.Extent(0), radii(at), store);
-          case 2:
-            return ForEachBox<2>(table, entries, at, tile.Extent(0), radii(at), store);
-          default:
-            return ForEachBox<3>(table, entries, at, tile.Extent(0), radii(at), store);
-        }
-      });
-    });
-  };
-  if (!operation.variable)
-  {
-    query([](const Coordinates &) { return [](std::int64_t) { return INT64_MAX; }; });
-    return;
-  }
-  const BufferView & radii = call.inputs[1];
   DispatchPixelKind(radii.kind, [&](auto kind) {
     using Radius = decltype(kind);
     if constexpr (!IsFloatingPoint(PixelKindOf<Radius>()))
     {
-      query([&](const Coordinates & at) {
-        const Radius * const row = static_cast<const Radius *>(radii.data) + radii.Offset(at);
-        return
-          [row, step = radii.stride[0]](std::int64_t x) { return CutRadius<std::int64_t>(row[x * step], INT64_MAX); };
-      });
+      const Radius * const row = static_cast<const Radius *>(radii.data) + radii.Offset(begin);
+      for (std::int64_t x = 0; x < n; ++x)
+      {
+        to[x] = CutRadius<std::int64_t>(row[x * radii.stride[0]], INT64_MAX);
+      }
     }
   });
 }
+
+/** What is done of a call at a time: a slab of the output, its table, and the scratch memory. */
+template <typename TEntry>
+class SlabOfBoxes
+{
+public:
+  SlabOfBoxes(const KernelCall & call, const Box & slab, const Scratch<TEntry> & bytes)
+    : m_Call(call)
+    , m_Operation(static_cast<const BoxStatisticOperation &>(*call.operation))
+    , m_Slab(slab)
+    , m_Table(MakeBoxTable(m_Operation, slab, call.image))
+    , m_Entries(static_cast<TEntry *>(call.scratch))
+    , m_Zeros(reinterpret_cast<TEntry *>(static_cast<char *>(call.scratch) + bytes.table))
+    , m_Row(bytes.row)
+  {}
+
+  template <typename TPixel>
+  void
+  MakeTable() const
+  {
+    Coordinates block = Coordinates::Filled(1);
+    block[0] = m_Table.box.Extent(0);
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      block[a] = m_Table.axes[a].length;
+    }
+    // Where axes take no part, their rows are dealt in bundles.
+    block[1] = m_Table.axes[1].TakesPart() ? block[1] : RowsOfTile;
+    m_Call.executor->ParallelFor(CountTiles(m_Table.box, block), [&](std::int64_t task, unsigned int) {
+      if (!(m_Call.control && m_Call.control->ShouldStop()))
+      {
+        const Box part = TileNumber(m_Table.box, block, task);
+        TEntry *  to = m_Entries + m_Table.Offset(part.lower);
+        FillTable<TPixel>(m_Call.inputs[0], m_Table, part, MaxDimension - 1, part.lower, to);
+      }
+    });
+    std::fill(m_Zeros, m_Zeros + m_Table.box.Extent(0), TEntry{});
+  }
+
+  template <typename TOut>
+  void
+  Query() const
+  {
+    const int others = m_Table.count - (m_Table.axes[0].TakesPart() ? 1 : 0);
+    if (!m_Operation.variable && others <= 2)
+    {
+      QueryRows<TOut>();
+    }
+    else
+    {
+      QueryVoxels<TOut>();
+    }
+  }
+
+private:
+  static constexpr std::int64_t RowsOfTile = 16;
+
+  /** Calls f(at, columns, worker) for each row of the slab. */
+  template <typename TFunctor>
+  void
+  ForEachRowOfSlab(TFunctor && f) const
+  {
+    const Coordinates rows = { { m_Slab.Extent(0), RowsOfTile, 1, 1, 1 } };
+    ForEachTileOf(rows, m_Call, m_Slab, [&](const Box & tile, unsigned int worker) {
+      ForEachRow(tile, [&](const Coordinates & at) { f(at, tile.Extent(0), worker); });
+    });
+  }
+
+  /** Of boxes of one size, row by row. */
+  template <typename TOut>
+  void
+  QueryRows() const
+  {
+    ForEachRowOfSlab([&](const Coordinates & at, std::int64_t columns, unsigned int worker) {
+      char * const       memory = reinterpret_cast<char *>(m_Zeros) + (2 * worker + 1) * m_Row;
+      auto * const       sums = reinterpret_cast<TEntry *>(memory);
+      RowOfBoxes<TEntry> row(m_Table, m_Entries, m_Zeros, sums, reinterpret_cast<TEntry *>(memory + m_Row));
+      row.Begin(at);
+      TOut * const       to = static_cast<TOut *>(m_Call.output.data) + m_Call.output.Offset(at);
+      const std::int64_t stride = m_Call.output.stride[0];
+      row.ForEach(
+        at[0], at[0] + columns, [&](std::int64_t x, std::int64_t n, const TEntry * boxes, std::int64_t voxels) {
+          if (stride == 1)
+          {
+            FinishBoxes(boxes, n, voxels, m_Operation.statistic, to + (x - at[0]));
+            return;
+          }
+          for (std::int64_t i = 0; i < n; ++i)
+          {
+            to[(x - at[0] + i) * stride] = FinishBox<TOut>(boxes[i], BoxVoxels{ voxels }, m_Operation.statistic);
+          }
+        });
+    });
+  }
+
+  /** Voxel by voxel. */
+  template <typename TOut>
+  void
+  QueryVoxels() const
+  {
+    ForEachRowOfSlab([&](Coordinates at, std::int64_t columns, unsigned int) {
+      TOut *             to = static_cast<TOut *>(m_Call.output.data) + m_Call.output.Offset(at);
+      const std::int64_t stride = m_Call.output.stride[0];
+      TEntry             sums[BoxesAtOnce];
+      std::int64_t       voxels[BoxesAtOnce];
+      for (std::int64_t rest = columns; rest > 0; rest -= BoxesAtOnce)
+      {
+        const std::int64_t n = std::min(rest, BoxesAtOnce);
+        SumsOf(at, n, sums, voxels);
+        for (std::int64_t x = 0; x < n; ++x)
+        {
+          to[x * stride] = FinishBox<TOut>(sums[x], BoxVoxels{ voxels[x] }, m_Operation.statistic);
+        }
+        at[0] += n;
+        to += n * stride;
+      }
+    });
+  }
+  void
+  SumsOf(const Coordinates & at, std::int64_t n, TEntry * sums, std::int64_t * voxels) const
+  {
+    std::int64_t radii[BoxesAtOnce];
+    if (m_Operation.variable)
+    {
+      ReadRadii(m_Call.inputs[1], at, n, radii);
+    }
+    else
+    {
+      std::fill(radii, radii + n, INT64_MAX);
+    }
+    switch (m_Table.count)
+    {
+      case 0:
+        return SumBoxes<0>(m_Table, m_Entries, at, n, radii, sums, voxels);
+      case 1:
+        return SumBoxes<1>(m_Table, m_Entries, at, n, radii, sums, voxels);
+      case 2:
+        return SumBoxes<2>(m_Table, m_Entries, at, n, radii, sums, voxels);
+      default:
+        return SumBoxes<3>(m_Table, m_Entries, at, n, radii, sums, voxels);
+    }
+  }
+
+  const KernelCall &            m_Call;
+  const BoxStatisticOperation & m_Operation;
+  const Box                     m_Slab;
+  const Table                   m_Table;
+  TEntry * const                m_Entries;
+  TEntry * const                m_Zeros; ///< a row, followed by each worker's rows
+  const std::int64_t            m_Row;   ///< bytes
+};
 
 template <typename TFunctor>
 void
@@ -564,13 +636,14 @@ RunBoxStatistic(const KernelCall & call)
   const Coordinates extent = SlabExtent(operation, output, image);
   DispatchTypes(operation, image, call.inputs[0].kind, [&](auto pixel, auto entry) {
     using Pixel = decltype(pixel);
-    const Scratch<decltype(entry)> bytes(operation, extent, image);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      for (std::int64_t slab = 0; slab < CountTiles(output, extent); ++slab)
-      {
-        RunSlab<Pixel, decltype(entry), decltype(out)>(call, TileNumber(output, extent, slab), bytes);
-      }
-    });
+    using Entry = decltype(entry);
+    const Scratch<Entry> bytes(operation, extent, image);
+    for (std::int64_t number = 0; number < CountTiles(output, extent); ++number)
+    {
+      const SlabOfBoxes<Entry> slab(call, TileNumber(output, extent, number), bytes);
+      slab.template MakeTable<Pixel>();
+      DispatchOutput<Pixel>(call.output.kind, [&](auto out) { slab.template Query<decltype(out)>(); });
+    }
   });
 }
 

@@ -1,10 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#ifndef chunkwiseCudaBoxRows_cuh
-#define chunkwiseCudaBoxRows_cuh
-
-#include "chunkwiseBoxTable.h"
+#include "chunkwiseCudaBoxQuery.cuh"
 #include "chunkwiseCudaKernels.h"
-#include "chunkwiseCudaWindow.cuh"
 
 #include <cstring>
 #include <limits>
@@ -16,59 +12,8 @@
 namespace chunkwise
 {
 
-/** BoxAxis as the queries of a chunk have it: positions count from where the table begins, so that none is below 0. */
-template <typename TIndex>
-struct QueryAxis
+namespace
 {
-  int    axis;
-  TIndex radius;
-  TIndex length;
-  TIndex end;    ///< the image's last position
-  TIndex stride; ///< in the table
-  TIndex first;  ///< the position of the output's first voxel
-
-  __device__ BoxTerms<TIndex>
-             TermsOf(TIndex position, TIndex r, TIndex & voxels) const
-  {
-    const TIndex           reach = min(r, radius);
-    const TIndex           from = max(position - reach, TIndex(0));
-    const TIndex           last = min(position + reach, end);
-    const TIndex           begin = last & -length;
-    const bool             meetsTwo = from < begin;
-    const BoxTerms<TIndex> terms{
-      last * stride, (from - 1) * stride, (begin - 1) * stride, from > (meetsTwo ? begin - length : begin), meetsTwo
-    };
-    voxels *= last - from + 1;
-    return terms;
-  }
-};
-
-template <typename TIndex>
-QueryAxis<TIndex>
-MakeQueryAxis(const BoxTable & table, const Box & output, int a)
-{
-  const BoxAxis<std::int64_t> & axis = table.axes[a];
-  return { a,
-           static_cast<TIndex>(axis.radius),
-           static_cast<TIndex>(axis.length),
-           static_cast<TIndex>(axis.extent - 1 - axis.lower),
-           static_cast<TIndex>(axis.stride),
-           static_cast<TIndex>(output.lower[a] - axis.lower) };
-}
-
-/** Every index of an array is a constant once loops are unrolled, so that none leaves the registers. */
-template <typename TValue>
-__device__ TValue
-Pick(const Coordinates & coordinates, int axis)
-{
-  std::int64_t value = 0;
-#pragma unroll
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    value = a == axis ? coordinates.axis[a] : value;
-  }
-  return static_cast<TValue>(value);
-}
 
 /** Neighbors in a row of a table, which a thread moves at once. */
 template <typename TEntry>
@@ -276,10 +221,9 @@ constexpr int MostRows = 128;
 
 /** With VKeepsRows the rows that are needed again are kept in shared memory. Without it they are read again; then no
  * third axis takes part. */
-template <bool VKeepsRows, typename TEntry, typename TOut>
+template <bool VKeepsRows, BoxOutputs VOutputs, typename TEntry>
 __global__ void
-__launch_bounds__(MostRowThreads)
-  RowsKernel(RowsQuery query, const TEntry * __restrict__ entries, Voxels<TOut> out, BoxStatistic statistic)
+__launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __restrict__ entries, BoxOutput out)
 {
   using Columns = BoxColumns<TEntry>;
   constexpr int           count = Columns::Count;
@@ -294,12 +238,12 @@ __launch_bounds__(MostRowThreads)
 #pragma unroll
   for (int a = MaxDimension - 1; a >= 0; --a)
   {
-    const auto tiles = static_cast<std::uint32_t>(query.TilesAlong(out.box, a));
+    const auto tiles = static_cast<std::uint32_t>(query.TilesAlong(out.bytes.box, a));
     const auto next = rest / tiles;
     at.axis[a] = (rest - next * tiles) * query.TileAlong(a);
     rest = next;
     entries += at.axis[a] * query.stride.axis[a];
-    out.data += at.axis[a] * out.stride.axis[a];
+    out.bytes.data += at.axis[a] * out.bytes.stride.axis[a];
   }
   std::int64_t                 inLast = 1;
   const BoxTerms<std::int64_t> lastTerms = query.last.TermsOf(
@@ -318,8 +262,8 @@ __launch_bounds__(MostRowThreads)
     sums[thread * rowOfSums + none] = TEntry{};
   }
 
-  const std::int64_t allRows =
-    Pick<std::int64_t>(out.box.upper, query.march.axis) - Pick<std::int64_t>(out.box.lower, query.march.axis);
+  const std::int64_t allRows = Pick<std::int64_t>(out.bytes.box.upper, query.march.axis) -
+                               Pick<std::int64_t>(out.bytes.box.lower, query.march.axis);
   const auto firstInOut = Pick<std::int64_t>(at, query.march.axis);
   const int  rows = static_cast<int>(min(std::int64_t{ query.rows }, allRows - firstInOut));
   const int  firstRow = query.march.first + static_cast<int>(firstInOut);
@@ -337,7 +281,7 @@ __launch_bounds__(MostRowThreads)
   }
 
   const int         firstOfTile = query.x.first + static_cast<int>(at.axis[0]);
-  const int         columns = min(query.columns, static_cast<int>(out.box.Extent(0) - at.axis[0]));
+  const int         columns = min(query.columns, static_cast<int>(out.bytes.box.Extent(0) - at.axis[0]));
   const int         left = max(firstOfTile - query.x.radius - 1, 0) / count * count;
   BoxesInRow<count> boxes;
 #pragma unroll
@@ -356,12 +300,12 @@ __launch_bounds__(MostRowThreads)
   const int  column = left + thread * count;
   const bool isThere = column < min(query.width, firstOfTile + columns + query.x.radius);
   entries += column;
-  const std::int64_t outStride = Pick<std::int64_t>(out.stride, query.march.axis);
-  TOut *             to[count];
+  const std::int64_t outStride = Pick<std::int64_t>(out.bytes.stride, query.march.axis);
+  char *             to[count];
 #pragma unroll
   for (int k = 0; k < count; ++k)
   {
-    to[k] = out.data + (thread + k * threads) * out.stride.axis[0];
+    to[k] = out.bytes.data + (thread + k * threads) * out.bytes.stride.axis[0];
   }
 
   ManyBoxVoxels voxels[count];
@@ -389,7 +333,7 @@ __launch_bounds__(MostRowThreads)
         const TEntry last = sumsOfRow[boxes.last[k]];
         const TEntry before = sumsOfRow[boxes.before[k]];
         const TEntry inBox = boxes.meetsTwo[k] ? (sumsOfRow[boxes.end[k]] - before) + last : last - before;
-        *to[k] = FinishBox<TOut>(inBox, voxels[k], statistic);
+        StoreBox<VOutputs>(to[k], inBox, voxels[k], out);
       }
       to[k] += outStride;
     }
@@ -497,27 +441,26 @@ DealRows(RowsQuery & query, const Box & output, bool keepsRows)
   return best;
 }
 
-template <bool VKeepsRows, typename TEntry, typename TOut>
+template <bool VKeepsRows, BoxOutputs VOutputs, typename TEntry>
 void
 LaunchRows(const KernelCall & call, const RowsQuery & query, const RowsLaunch & launch, const TEntry * entries)
 {
-  const auto & operation = static_cast<const BoxStatisticOperation &>(*call.operation);
   std::int64_t blocks = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
     blocks *= query.TilesAlong(call.output.box, a);
   }
-  const auto kernel = RowsKernel<VKeepsRows, TEntry, TOut>;
+  const auto kernel = RowsKernel<VKeepsRows, VOutputs, TEntry>;
   AllowSharedMemory(kernel, launch.shared);
   kernel<<<static_cast<unsigned int>(blocks),
            static_cast<unsigned int>(launch.threads),
            launch.shared,
-           StreamOf(call)>>>(query, entries, VoxelsOf<TOut>(call.output), operation.statistic);
+           StreamOf(call)>>>(query, entries, BoxOutputOf(call));
   CheckLaunch("RowsKernel");
 }
 
 /** Of boxes of one size. False, and nothing done, where this is not the way. */
-template <typename TOut, typename TEntry>
+template <typename TEntry>
 bool
 QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entries)
 {
@@ -560,17 +503,29 @@ QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entrie
   {
     return false;
   }
-  if (keepsRows)
-  {
-    LaunchRows<true, TEntry, TOut>(call, query, launch, entries);
-  }
-  else
-  {
-    LaunchRows<false, TEntry, TOut>(call, query, launch, entries);
-  }
+  DispatchBoxOutputs<TEntry>(call.output.kind, [&](auto outputs) {
+    if (keepsRows)
+    {
+      LaunchRows<true, decltype(outputs)::value>(call, query, launch, entries);
+    }
+    else
+    {
+      LaunchRows<false, decltype(outputs)::value>(call, query, launch, entries);
+    }
+  });
   return true;
 }
 
-} // namespace chunkwise
+} // namespace
 
-#endif
+bool
+QueryBoxRows(const KernelCall & call, const BoxTable & table)
+{
+  bool isDone = false;
+  DispatchBoxTypes(call, [&](auto, auto entry) {
+    isDone = QueryRows(call, table, static_cast<const decltype(entry) *>(call.scratch));
+  });
+  return isDone;
+}
+
+} // namespace chunkwise

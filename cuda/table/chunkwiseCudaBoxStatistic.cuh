@@ -1,0 +1,46 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaBoxStatistic_cuh
+#define chunkwiseCudaBoxStatistic_cuh
+
+#include "chunkwiseBoxTable.h"
+#include "chunkwiseOperation.h"
+
+// The steps of box statistics on a device, each compiled in a file of its own. The table's entries are the call's
+// scratch memory.
+namespace chunkwise
+{
+
+/** Makes the table. */
+void
+MakeBoxEntries(const KernelCall & call, const BoxTable & table);
+
+/** Stores the results of boxes of one size. False, and nothing done, where this is not the way. */
+bool
+QueryBoxRows(const KernelCall & call, const BoxTable & table);
+
+/** Stores the results of any boxes. */
+void
+QueryBoxVoxels(const KernelCall & call, const BoxTable & table);
+
+/** Calls f(TPixel{}, TEntry{}). */
+template <typename TFunctor>
+void
+DispatchBoxTypes(const BoxStatisticOperation & operation, const Coordinates & image, PixelKind input, TFunctor && f)
+{
+  DispatchPixelKind(input, [&](auto pixel) {
+    DispatchBoxEntry<decltype(pixel)>(operation, image, [&](auto entry) { f(pixel, entry); });
+  });
+}
+
+/** The same of a call. */
+template <typename TFunctor>
+void
+DispatchBoxTypes(const KernelCall & call, TFunctor && f)
+{
+  const auto & operation = static_cast<const BoxStatisticOperation &>(*call.operation);
+  DispatchBoxTypes(operation, call.image.Extents(), call.inputs[0].kind, f);
+}
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,35 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaVariance_cuh
+#define chunkwiseCudaVariance_cuh
+
+#include "chunkwiseCudaWindow.cuh"
+
+// The ways of the CUDA backend to compute VarianceOperation, each compiled in files of its own.
+namespace chunkwise
+{
+
+/** Of float with a small radius, the same along x, y and z. False, and nothing done, where this is not the way. */
+bool
+RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
+                   bool takesRoot, cudaStream_t stream);
+
+/** With small radii. False, and nothing done, where this is not the way. */
+template <typename TPixel>
+bool
+RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
+                 bool takesRoot, cudaStream_t stream);
+
+/** With any radii, pass by pass. */
+template <typename TPixel>
+void
+RunVariancePasses(const WindowBoxes & boxes, const Voxels<const TPixel> & pixels, const BufferView & output,
+                  bool takesRoot, char * scratch, cudaStream_t stream);
+
+/** Bytes of scratch that the passes take, all together. */
+template <typename TPixel>
+std::size_t
+VariancePassesBytes(const WindowBoxes & boxes);
+
+} // namespace chunkwise
+
+#endif

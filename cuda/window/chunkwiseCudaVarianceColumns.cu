@@ -1,0 +1,463 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaVariance.cuh"
+#include "chunkwiseCudaVarianceBlock.cuh"
+#include "chunkwiseMoments.h"
+
+#include <cstdint>
+#include <limits>
+
+// VarianceOperation of float with a small radius, the same along x, y and z: all three passes at once, in registers.
+namespace chunkwise
+{
+
+namespace
+{
+
+/** The largest radius; the registers of a thread hold no more. */
+constexpr int LargestColumnRadius = 3;
+constexpr int ColumnTileX = 64;
+constexpr int ColumnThreads = 256;
+/** Outputs of a thread, next to each other along y. */
+constexpr int ColumnOutputs = 4;
+constexpr int ColumnTileY = ColumnThreads / ColumnTileX * ColumnOutputs;
+
+/** Moments after their first tap. That begins at e, not at 0 + e, which can differ in the sign of a zero only: of a
+ * sum, where it does not reach any result. */
+template <typename TReal>
+__device__ __forceinline__ MergedMoments<TReal>
+                           BeginMoments(TReal difference, TReal variance)
+{
+  return { difference, difference * difference, variance };
+}
+
+template <int VRadius>
+struct ColumnShape
+{
+  static constexpr int   K = 2 * VRadius + 1;
+  static constexpr int   Rows = ColumnTileY + 2 * VRadius;
+  static constexpr int   Width = ColumnTileX + 2 * VRadius;
+  static constexpr int   ThreadRows = ColumnThreads / ColumnTileX;
+  static constexpr int   RowLoads = (Rows + ThreadRows - 1) / ThreadRows;
+  static constexpr float Inverse = 1.0F / static_cast<float>(K);
+  static_assert(2 * VRadius * Rows <= ColumnThreads, "one load a thread for the columns beside the tile");
+};
+
+/** The pixels of a plane that a thread stages. */
+template <int VRadius>
+class ColumnLoads
+{
+  using Shape = ColumnShape<VRadius>;
+
+public:
+  __device__ __forceinline__
+  ColumnLoads(const Voxels<const float> & pixels, const MarchingBlock & block, const StagedRange & rangeX,
+              const StagedRange & rangeY)
+    : m_Tx(static_cast<int>(threadIdx.x) % ColumnTileX)
+    , m_Ty(static_cast<int>(threadIdx.x) / ColumnTileX)
+    , m_SideRow(static_cast<int>(threadIdx.x) / (2 * VRadius))
+    , m_SideColumn(ColumnTileX + static_cast<int>(threadIdx.x) % (2 * VRadius))
+  {
+    // From a plane's first pixel. What there is not is never a tap.
+    const auto offsetOf = [&](int row, int column) {
+      const std::int64_t y = block.y0 - VRadius - pixels.box.lower.axis[1] + min(max(row, rangeY.low), rangeY.high - 1);
+      const std::int64_t x =
+        block.x0 - VRadius - pixels.box.lower.axis[0] + min(max(column, rangeX.low), rangeX.high - 1);
+      return static_cast<std::uint32_t>(y * pixels.stride.axis[1] + x);
+    };
+#pragma unroll
+    for (int i = 0; i < Shape::RowLoads; ++i)
+    {
+      m_Offsets[i] = offsetOf(m_Ty + i * Shape::ThreadRows, m_Tx);
+    }
+    m_Offsets[Shape::RowLoads] = offsetOf(m_SideRow, m_SideColumn);
+  }
+  __device__ __forceinline__ void
+  Load(const float * plane)
+  {
+#pragma unroll
+    for (int i = 0; i <= Shape::RowLoads; ++i)
+    {
+      m_Loaded[i] = plane[m_Offsets[i]];
+    }
+  }
+  __device__ __forceinline__ void
+  Stage(float (&to)[Shape::Rows][Shape::Width]) const
+  {
+#pragma unroll
+    for (int i = 0; i < Shape::RowLoads; ++i)
+    {
+      if (Shape::Rows % Shape::ThreadRows == 0 || m_Ty + i * Shape::ThreadRows < Shape::Rows)
+      {
+        to[m_Ty + i * Shape::ThreadRows][m_Tx] = m_Loaded[i];
+      }
+    }
+    if (m_SideRow < Shape::Rows)
+    {
+      to[m_SideRow][m_SideColumn] = m_Loaded[Shape::RowLoads];
+    }
+  }
+
+private:
+  const int     m_Tx;
+  const int     m_Ty;
+  const int     m_SideRow;
+  const int     m_SideColumn;
+  std::uint32_t m_Offsets[Shape::RowLoads + 1];
+  float         m_Loaded[Shape::RowLoads + 1];
+};
+
+/** Which taps of a thread's outputs in a plane there are. */
+struct ColumnTaps
+{
+  int         tx;
+  int         top; ///< its first row
+  int         x0;
+  int         x1;
+  StagedRange y;
+};
+
+/** What a thread makes of a plane for its outputs: means, as differences from the pixel, and variances. */
+template <int VRadius>
+struct ColumnPlane
+{
+  using Shape = ColumnShape<VRadius>;
+  using Moments = MergedMoments<float>;
+  static constexpr int K = Shape::K;
+
+  float center[ColumnOutputs];
+  float difference[ColumnOutputs];
+  float variance[ColumnOutputs];
+
+  __device__ __forceinline__ void
+  TakeCenters(const float (*rows)[Shape::Width], int tx)
+  {
+#pragma unroll
+    for (int u = 0; u < ColumnOutputs; ++u)
+    {
+      center[u] = rows[u + VRadius][tx + VRadius];
+    }
+  }
+
+  /** Passes it along x and y, where all windows are whole. */
+  __device__ __forceinline__ void
+  PassWhole(const float (*rows)[Shape::Width], int tx)
+  {
+    Moments moments[ColumnOutputs];
+#pragma unroll
+    for (int row = 0; row < ColumnOutputs + 2 * VRadius; ++row)
+    {
+      const float x = rows[row][tx + VRadius];
+      Moments     ofRow = BeginMoments(rows[row][tx] - x, 0.0F);
+#pragma unroll
+      for (int t = 1; t < K; ++t)
+      {
+        if (t != VRadius)
+        {
+          ofRow.Add(rows[row][tx + t] - x, 0.0F);
+        }
+      }
+      const float d = ofRow.Mean(Shape::Inverse);
+      const float v = ofRow.Between(Shape::Inverse) * Shape::Inverse;
+#pragma unroll
+      for (int u = 0; u < ColumnOutputs; ++u)
+      {
+        if (row == u)
+        {
+          moments[u] = BeginMoments((x - center[u]) + d, v);
+        }
+        else if (row > u && row < u + K)
+        {
+          moments[u].Add(row == u + VRadius ? d : (x - center[u]) + d, v);
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < ColumnOutputs; ++u)
+    {
+      difference[u] = moments[u].Mean(Shape::Inverse);
+      variance[u] = moments[u].Variance(Shape::Inverse);
+    }
+  }
+
+  /** The same where taps may be missing. */
+  __device__ __forceinline__ void
+  PassPart(const float (*rows)[Shape::Width], const ColumnTaps & taps)
+  {
+    const float inverseX = 1.0F / static_cast<float>(taps.x1 - taps.x0);
+    Moments     moments[ColumnOutputs];
+#pragma unroll
+    for (int row = 0; row < ColumnOutputs + 2 * VRadius; ++row)
+    {
+      if (taps.top + row >= taps.y.low && taps.top + row < taps.y.high)
+      {
+        const float x = rows[row][taps.tx + VRadius];
+        Moments     ofRow;
+#pragma unroll
+        for (int t = 0; t < K; ++t)
+        {
+          if (t != VRadius && taps.tx + t >= taps.x0 && taps.tx + t < taps.x1)
+          {
+            ofRow.Add(rows[row][taps.tx + t] - x, 0.0F);
+          }
+        }
+        const float d = ofRow.Mean(inverseX);
+        const float v = ofRow.Variance(inverseX);
+#pragma unroll
+        for (int u = 0; u < ColumnOutputs; ++u)
+        {
+          if (row >= u && row < u + K)
+          {
+            moments[u].Add((x - center[u]) + d, v);
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < ColumnOutputs; ++u)
+    {
+      const int   n = min(taps.top + u + K, taps.y.high) - max(taps.top + u, taps.y.low);
+      const float inverse = 1.0F / static_cast<float>(n);
+      difference[u] = moments[u].Mean(inverse);
+      variance[u] = moments[u].Variance(inverse);
+    }
+  }
+};
+
+/** What a thread keeps along z: of the planes before this one what they handed on, and the moments of outputs that
+ * still lack planes. Number 0 is of the plane before this one, number 1 of that before it. */
+template <int VRadius>
+class ColumnHistory
+{
+  using Moments = MergedMoments<float>;
+  using Plane = ColumnPlane<VRadius>;
+
+public:
+  /** The plane is a tap of outputs before it. */
+  __device__ __forceinline__ void
+  AddTap(const Plane & plane)
+  {
+#pragma unroll
+    for (int j = VRadius - 1; j >= 0; --j)
+    {
+#pragma unroll
+      for (int u = 0; u < ColumnOutputs; ++u)
+      {
+        m_Pending[j][u].Add((plane.center[u] - m_Centers[j][u]) + plane.difference[u], plane.variance[u]);
+      }
+    }
+  }
+  /** Of the output that lacks none any more. */
+  __device__ __forceinline__ float
+  Variance(int u, float inverse) const
+  {
+    return m_Pending[VRadius - 1][u].Variance(inverse);
+  }
+  /** Begins the plane's own outputs, with the planes before it, of which there are those from `lowerZ` on, and itself.
+   */
+  __device__ __forceinline__ void
+  Push(const Plane & plane, std::int64_t z, std::int64_t lowerZ)
+  {
+    const bool isDeep = z - VRadius >= lowerZ;
+#pragma unroll
+    for (int u = 0; u < ColumnOutputs; ++u)
+    {
+      Moments moments;
+      if (isDeep)
+      {
+        moments = BeginMoments((m_Centers[VRadius - 1][u] - plane.center[u]) + m_Differences[VRadius - 1][u],
+                               m_Variances[VRadius - 1][u]);
+      }
+#pragma unroll
+      for (int j = VRadius - 2; j >= 0; --j)
+      {
+        if (isDeep || z - 1 - j >= lowerZ)
+        {
+          moments.Add((m_Centers[j][u] - plane.center[u]) + m_Differences[j][u], m_Variances[j][u]);
+        }
+      }
+      moments.Add(plane.difference[u], plane.variance[u]);
+#pragma unroll
+      for (int j = VRadius - 1; j > 0; --j)
+      {
+        m_Pending[j][u] = m_Pending[j - 1][u];
+        m_Centers[j][u] = m_Centers[j - 1][u];
+        m_Differences[j][u] = m_Differences[j - 1][u];
+        m_Variances[j][u] = m_Variances[j - 1][u];
+      }
+      m_Pending[0][u] = moments;
+      m_Centers[0][u] = plane.center[u];
+      m_Differences[0][u] = plane.difference[u];
+      m_Variances[0][u] = plane.variance[u];
+    }
+  }
+
+private:
+  float   m_Centers[VRadius][ColumnOutputs] = {};
+  float   m_Differences[VRadius][ColumnOutputs] = {};
+  float   m_Variances[VRadius][ColumnOutputs] = {};
+  Moments m_Pending[VRadius][ColumnOutputs] = {};
+};
+
+/** A block takes a tile in x and y and moves along z. Planes are staged in shared memory, the next while this one is
+ * computed. A thread passes the rows around its outputs along x (those of neighbouring threads are computed twice:
+ * cheaper than handing them over) and its outputs along y.
+ *
+ * The tap in a window's centre differs from itself by 0, or by NaN if it is not finite; then the other taps have made
+ * the variance NaN already, so that its difference need not be computed. Windows must have another tap along x. */
+template <int VRadius, typename TOut>
+__global__ void
+__launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
+  VarianceColumnsKernel(Voxels<const float> pixels, Voxels<TOut> out, std::int64_t segment, bool takesRoot)
+{
+  using Shape = ColumnShape<VRadius>;
+  __shared__ float staged[2][Shape::Rows][Shape::Width];
+
+  const MarchingBlock block(out.box, segment, ColumnTileX, ColumnTileY);
+  const int           tx = static_cast<int>(threadIdx.x) % ColumnTileX;
+  const int           top = static_cast<int>(threadIdx.x) / ColumnTileX * ColumnOutputs;
+  const StagedRange   rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Width);
+  const StagedRange   rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Rows);
+  const ColumnTaps    taps{ tx, top, max(tx, rangeX.low), min(tx + Shape::K, rangeX.high), rangeY };
+  const std::int64_t  lowerZ = pixels.box.lower.axis[2];
+  const std::int64_t  upperZ = pixels.box.upper.axis[2];
+  const bool          isWholeHere = block.x0 + tx >= out.box.upper.axis[0] || taps.x1 - taps.x0 == Shape::K;
+  const bool          isWhole =
+    __all_sync(0xFFFFFFFFU, isWholeHere) && rangeY.low <= top && top + ColumnOutputs + 2 * VRadius <= rangeY.high;
+
+  ColumnLoads<VRadius>   loads(pixels, block, rangeX, rangeY);
+  ColumnHistory<VRadius> history;
+  std::int64_t           z = max(lowerZ, block.z0 - VRadius);
+  const float *          plane =
+    &pixels[Coordinates{ { pixels.box.lower.axis[0], pixels.box.lower.axis[1], z, block.c, block.w } }];
+  const std::int64_t xOut = min(block.x0 + tx, out.box.upper.axis[0] - 1);
+  const int          outputs = block.x0 + tx < out.box.upper.axis[0]
+                                 ? static_cast<int>(min(max(out.box.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }),
+                                               std::int64_t{ ColumnOutputs }))
+                                 : 0;
+  TOut *             to = out.data + out.Offset(Coordinates{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } });
+  loads.Load(plane);
+  loads.Stage(staged[0]);
+  for (int buffer = 0; z < block.zEnd + VRadius; ++z, buffer ^= 1, to += out.stride.axis[2])
+  {
+    ColumnPlane<VRadius> now{};
+    if (z < upperZ)
+    {
+      __syncthreads();
+      const bool more = z + 1 < upperZ && z + 1 < block.zEnd + VRadius;
+      if (more)
+      {
+        plane += pixels.stride.axis[2];
+        loads.Load(plane);
+      }
+      const float(*const rows)[Shape::Width] = &staged[buffer][top];
+      now.TakeCenters(rows, tx);
+      if (isWhole)
+      {
+        now.PassWhole(rows, tx);
+      }
+      else
+      {
+        now.PassPart(rows, taps);
+      }
+      if (more)
+      {
+        loads.Stage(staged[buffer ^ 1]);
+      }
+      history.AddTap(now);
+    }
+    const std::int64_t at = z - VRadius;
+    if (at >= block.z0)
+    {
+      const auto  n = static_cast<int>(min(z + 1, upperZ) - max(at - VRadius, lowerZ));
+      const float inverse = n == Shape::K ? Shape::Inverse : 1.0F / static_cast<float>(n);
+#pragma unroll
+      for (int u = 0; u < ColumnOutputs; ++u)
+      {
+        if (u < outputs)
+        {
+          to[u * out.stride.axis[1]] = FinishVariance<TOut>(history.Variance(u, inverse), takesRoot);
+        }
+      }
+    }
+    history.Push(now, z, lowerZ);
+  }
+}
+
+/** Planes along z that a block takes, so that the device's blocks together end soonest: each reads `halo` planes more.
+ */
+inline std::int64_t
+PlanesOfColumns(std::int64_t columns, std::int64_t planes, std::int64_t halo, std::int64_t blocksAtOnce)
+{
+  std::int64_t best = planes;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t segments = 1; segments <= 64 && segments <= planes; ++segments)
+  {
+    const std::int64_t segment = (planes + segments - 1) / segments;
+    const std::int64_t rounds = (columns * segments + blocksAtOnce - 1) / blocksAtOnce;
+    if (rounds * (segment + halo) < least)
+    {
+      least = rounds * (segment + halo);
+      best = segment;
+    }
+  }
+  return best;
+}
+
+template <int VRadius, typename TOut>
+bool
+LaunchVarianceColumns(const Voxels<const float> & pixels, const Voxels<TOut> & out, bool takesRoot, cudaStream_t stream)
+{
+  const Box &        box = out.box;
+  const std::int64_t tilesX = (box.Extent(0) + ColumnTileX - 1) / ColumnTileX;
+  const std::int64_t tilesY = (box.Extent(1) + ColumnTileY - 1) / ColumnTileY;
+  const std::int64_t volumes = box.Extent(3) * box.Extent(4);
+  const auto         kernel = VarianceColumnsKernel<VRadius, TOut>;
+  const std::int64_t segment = PlanesOfColumns(tilesX * tilesY * volumes,
+                                               box.Extent(2),
+                                               2 * VRadius,
+                                               BlocksAtOnce(reinterpret_cast<const void *>(kernel), ColumnThreads, 0));
+  const auto         blocks = GridOfBlocks(box, segment, ColumnTileX, ColumnTileY);
+  if (!blocks)
+  {
+    return false;
+  }
+  kernel<<<*blocks, ColumnThreads, 0, stream>>>(pixels, out, segment, takesRoot);
+  CheckLaunch("VarianceColumnsKernel");
+  return true;
+}
+
+template <int VRadius>
+bool
+LaunchVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, bool takesRoot, cudaStream_t stream)
+{
+  return out.kind == PixelKind::Float32
+           ? LaunchVarianceColumns<VRadius>(pixels, VoxelsOf<float>(out), takesRoot, stream)
+           : LaunchVarianceColumns<VRadius>(pixels, VoxelsOf<double>(out), takesRoot, stream);
+}
+
+} // namespace
+
+bool
+RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, const Coordinates & radius,
+                   bool takesRoot, cudaStream_t stream)
+{
+  // Offsets in a plane have 32 bits.
+  if (radius[1] != radius[0] || radius[2] != radius[0] || radius[3] != 0 || radius[4] != 0 || pixels.stride[0] != 1 ||
+      pixels.box.Extent(0) < 2 || pixels.stride[1] > (std::int64_t{ 1 } << 31) / pixels.box.Extent(1))
+  {
+    return false;
+  }
+  switch (radius[0])
+  {
+    case 1:
+      return LaunchVarianceColumns<1>(pixels, out, takesRoot, stream);
+    case 2:
+      return LaunchVarianceColumns<2>(pixels, out, takesRoot, stream);
+    case 3:
+      return LaunchVarianceColumns<3>(pixels, out, takesRoot, stream);
+    default:
+      return false;
+  }
+}
+
+} // namespace chunkwise
