@@ -88,6 +88,13 @@ Row(const std::string & name, const std::string & title)
   return row;
 }
 
+/** A number as voxels of a kind have it, so that one that was rounded before and one that was not are the same. */
+PixelValue
+AsVoxel(const PixelValue & value, PixelKind kind)
+{
+  return DispatchPixelKind(kind, [&value](auto pixel) { return PixelValue(value.As<decltype(pixel)>()); });
+}
+
 /** An operation by a height, which must be a value of the image's kind. */
 template <bool VErosion, ReconstructionResult VResult>
 Pointer
@@ -101,7 +108,7 @@ MakeByHeight(const CheckedParameters & parameters, const FilterImage & image)
                           PixelKindName(image.inputKind) + " has");
   }
   const auto operation = MakeReconstruction(parameters, VErosion, ReconstructionMarker::Shifted, VResult);
-  operation->height = height;
+  operation->height = AsVoxel(height, image.inputKind);
   return operation;
 }
 
@@ -142,7 +149,7 @@ MakeExtrema(const CheckedParameters & parameters, const FilterImage & image)
     {
       ThrowParameterError(name, value.ToText() + " is not a value that " + PixelKindName(kind) + " has");
     }
-    (foreground ? operation->extremum : operation->elsewhere) = value;
+    (foreground ? operation->extremum : operation->elsewhere) = AsVoxel(value, kind);
   }
   return operation;
 }

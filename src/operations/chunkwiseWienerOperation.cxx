@@ -46,7 +46,7 @@ WienerOperation::Validate(const Coordinates & image) const
   BoxOperation::Validate(image);
   if (!(std::isfinite(noise) && noise >= 0))
   {
-    throw ParameterError("Noise is " + std::to_string(noise) + "; it must be finite and not negative");
+    throw ParameterError("NoiseVariance: " + std::to_string(noise) + "; it must be finite and not negative");
   }
   StatisticOf<MeanOperation>(*this).Validate(image);
   StatisticOf<VarianceOperation>(*this).Validate(image);

@@ -21,9 +21,6 @@ namespace chunkwise
 namespace
 {
 
-/** Boxes larger than this are mapped at the edge tap by tap no more. */
-constexpr std::int64_t LargestMappedRadius = 65535;
-
 /** A box operation with the radius and the boundary of the parameters. */
 template <typename TOperation>
 std::shared_ptr<TOperation>
@@ -156,13 +153,7 @@ WindowRadius(const CheckedParameters & parameters, const FilterImage & image)
     if (isCut)
     {
       // A renormalized window that covers the image grows no more.
-      radius[axis] = image.extent[axis] > 0 ? std::min(radius[axis], image.extent[axis] - 1) : radius[axis];
-    }
-    else if (radius[axis] > LargestMappedRadius)
-    {
-      ThrowParameterError("Radius",
-                          std::to_string(radius[axis]) + CheckedParameters::Along(axis) + " is larger than " +
-                            std::to_string(LargestMappedRadius) + ", the largest with this boundary condition");
+      radius[axis] = std::min(radius[axis], std::max<std::int64_t>(image.extent[axis], 1) - 1);
     }
   }
   return radius;
