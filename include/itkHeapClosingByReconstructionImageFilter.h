@@ -36,6 +36,8 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapClosingByReconstructionImageFilter);
 
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
 protected:
   HeapClosingByReconstructionImageFilter() { this->SetRule(true, chunkwise::ReconstructionMarker::Image); }
   ~HeapClosingByReconstructionImageFilter() override = default;

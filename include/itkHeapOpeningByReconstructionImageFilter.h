@@ -36,6 +36,8 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapOpeningByReconstructionImageFilter);
 
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
 protected:
   HeapOpeningByReconstructionImageFilter() { this->SetRule(false, chunkwise::ReconstructionMarker::Image); }
   ~HeapOpeningByReconstructionImageFilter() override = default;

@@ -32,6 +32,14 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapReconstructionByDilationImageFilter);
 
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "reconstruct";
+  }
+
 protected:
   HeapReconstructionByDilationImageFilter() { this->SetRule(false, chunkwise::ReconstructionMarker::Image); }
   ~HeapReconstructionByDilationImageFilter() override = default;

@@ -11,6 +11,10 @@ namespace itk
  *
  * Both images have the same largest possible region and physical space.
  *
+ * \par Differences from ITK
+ * Where the marker is beyond the mask, itk::ReconstructionByDilationImageFilter throws; here it is cut at the mask,
+ * unless Strict is on.
+ *
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
@@ -63,6 +67,13 @@ protected:
   HeapReconstructionFromMarkerImageFilter() { this->SetNumberOfRequiredInputs(2); }
   ~HeapReconstructionFromMarkerImageFilter() override = default;
 
+  chunkwise::FilterParameters
+  MakeParameters() const override
+  {
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("Erosion", this->GetRule().erosion);
+    return parameters;
+  }
   void
   VerifyInputInformation() const override;
   void

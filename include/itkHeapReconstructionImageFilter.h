@@ -87,7 +87,7 @@ protected:
   HeapReconstructionImageFilter() = default;
   ~HeapReconstructionImageFilter() override = default;
 
-  /** What a subclass computes. */
+  /** What a subclass without a row in the engine's table computes. */
   void
   SetRule(bool erosion, chunkwise::ReconstructionMarker marker,
           chunkwise::ReconstructionResult result = chunkwise::ReconstructionResult::Reconstruction)
@@ -101,24 +101,12 @@ protected:
   {
     return m_Rule;
   }
-  void
-  SetHeightOfRule(double height)
-  {
-    m_Rule.height = height;
-  }
-  void
-  SetValuesOfRule(double extremum, double elsewhere)
-  {
-    m_Rule.extremum = extremum;
-    m_Rule.elsewhere = elsewhere;
-  }
-
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  MakeOperation(const chunkwise::FilterImage & image) const override;
   void
   EnlargeOutputRequestedRegion(DataObject * output) override;
-  void
-  VerifyPreconditions() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
@@ -128,7 +116,7 @@ private:
   MethodEnum   m_Method{ MethodEnum::Auto };
   unsigned int m_NumberOfHeaps{ 0 };
   unsigned int m_HeapNodeSize{ 0 };
-  /** Connectivity and axes are filled in when it is used. */
+  /** Connectivity, axes and method are filled in when it is used. */
   chunkwise::ReconstructionOperation m_Rule;
 };
 } // namespace itk

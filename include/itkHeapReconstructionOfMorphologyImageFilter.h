@@ -13,6 +13,10 @@ namespace itk
  *
  * The first step sees the part of the structuring element inside the image.
  *
+ * \par Differences from ITK
+ * itk::OpeningByReconstructionImageFilter pads the image by the element's size for the first step; here nothing is
+ * padded, and the result is the same.
+ *
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage, typename TMorphology>
@@ -40,9 +44,21 @@ public:
     m_Morphology->SetKernel(kernel);
     this->Modified();
   }
+  typename TMorphology::KernelType
+  GetKernel() const
+  {
+    return m_Morphology->GetKernel();
+  }
   /** A box. */
   void
   SetRadius(const RadiusType & radius)
+  {
+    m_Morphology->SetRadius(radius);
+    this->Modified();
+  }
+  /** The same radius along every axis. */
+  void
+  SetRadius(typename TMorphology::RadiusValueType radius)
   {
     m_Morphology->SetRadius(radius);
     this->Modified();

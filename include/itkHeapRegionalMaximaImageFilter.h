@@ -31,6 +31,12 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapRegionalMaximaImageFilter);
 
+  const char *
+  GetFilterName() const override
+  {
+    return "regional-maxima";
+  }
+
   /** Whether an image of one value is an extremum. Default: on. */
   void
   SetFlatIsMaxima(bool is)
@@ -45,10 +51,7 @@ public:
   itkBooleanMacro(FlatIsMaxima);
 
 protected:
-  HeapRegionalMaximaImageFilter()
-  {
-    this->SetRule(false, chunkwise::ReconstructionMarker::NextBelow, chunkwise::ReconstructionResult::Extrema);
-  }
+  HeapRegionalMaximaImageFilter() = default;
   ~HeapRegionalMaximaImageFilter() override = default;
 };
 } // namespace itk

@@ -54,24 +54,32 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedEntropyImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "entropy";
+  }
+
   /** Bins of the histogram, 2 to 4096. Default: 256. */
   itkSetMacro(NumberOfBins, int);
   itkGetConstMacro(NumberOfBins, int);
 
-  /** The values where the first bin begins and the last one ends. */
+  /** The values where the first bin begins and the last one ends. Without it 8- and 16-bit integers have those of their
+   * type, others none. */
   void
   SetRange(double minimum, double maximum);
+  /** What SetRange was given. */
   itkGetConstMacro(RangeMinimum, double);
   itkGetConstMacro(RangeMaximum, double);
 
 protected:
-  RenormalizedEntropyImageFilter();
+  RenormalizedEntropyImageFilter() = default;
   ~RenormalizedEntropyImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
@@ -79,6 +87,7 @@ private:
   int    m_NumberOfBins{ 256 };
   double m_RangeMinimum{ 0.0 };
   double m_RangeMaximum{ 0.0 };
+  bool   m_RangeIsSet{ false };
 };
 } // namespace itk
 

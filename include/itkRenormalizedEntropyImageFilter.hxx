@@ -2,45 +2,18 @@
 #ifndef itkRenormalizedEntropyImageFilter_hxx
 #define itkRenormalizedEntropyImageFilter_hxx
 
-#include "chunkwiseEntropyOperation.h"
 #include "itkRenormalizedEntropyImageFilter.h"
-
-#include <limits>
 
 namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
-{
-  auto operation = std::make_shared<chunkwise::EntropyOperation>();
-  operation->radius = this->GetWindowRadius(imageExtent);
-  operation->boundary = this->GetWindowBoundary();
-  operation->bins = m_NumberOfBins;
-  operation->lower = m_RangeMinimum;
-  operation->upper = m_RangeMaximum;
-  return operation;
-}
-
-template <typename TInputImage, typename TOutputImage>
-RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::RenormalizedEntropyImageFilter()
-{
-  using Limits = std::numeric_limits<typename TInputImage::PixelType>;
-  if (Limits::is_integer && sizeof(typename TInputImage::PixelType) <= 2)
-  {
-    m_RangeMinimum = static_cast<double>(Limits::lowest());
-    m_RangeMaximum = static_cast<double>(Limits::max()) + 1.0;
-  }
-}
-
-template <typename TInputImage, typename TOutputImage>
 void
 RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::SetRange(double minimum, double maximum)
 {
-  if (minimum != m_RangeMinimum || maximum != m_RangeMaximum)
+  if (!m_RangeIsSet || minimum != m_RangeMinimum || maximum != m_RangeMaximum)
   {
+    m_RangeIsSet = true;
     m_RangeMinimum = minimum;
     m_RangeMaximum = maximum;
     this->Modified();
@@ -48,20 +21,16 @@ RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::SetRange(double minim
 }
 
 template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
+chunkwise::FilterParameters
+RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  Superclass::VerifyPreconditions();
-
-  if (m_NumberOfBins < 2 || m_NumberOfBins > chunkwise::EntropyOperation::LargestBins)
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  parameters.SetInteger("NumberOfBins", m_NumberOfBins);
+  if (m_RangeIsSet)
   {
-    itkExceptionMacro("NumberOfBins: " << m_NumberOfBins << " is not from 2 to "
-                                       << chunkwise::EntropyOperation::LargestBins);
+    parameters.Set("Range", std::vector<double>{ m_RangeMinimum, m_RangeMaximum });
   }
-  if (!(m_RangeMinimum < m_RangeMaximum))
-  {
-    itkExceptionMacro("Range: from " << m_RangeMinimum << " to " << m_RangeMaximum << " is empty or was not set");
-  }
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -70,7 +39,15 @@ RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostrea
 {
   Superclass::PrintSelf(os, indent);
   os << indent << "NumberOfBins: " << m_NumberOfBins << std::endl;
-  os << indent << "Range: " << m_RangeMinimum << " to " << m_RangeMaximum << std::endl;
+  os << indent << "Range: ";
+  if (m_RangeIsSet)
+  {
+    os << m_RangeMinimum << " to " << m_RangeMaximum << std::endl;
+  }
+  else
+  {
+    os << "that of the pixel type" << std::endl;
+  }
 }
 
 } // namespace itk

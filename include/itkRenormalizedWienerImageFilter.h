@@ -56,24 +56,39 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedWienerImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "wiener";
+  }
+
   /** The variance of the noise. It must be set. */
-  itkSetMacro(NoiseVariance, double);
+  void
+  SetNoiseVariance(double variance)
+  {
+    if (!m_NoiseVarianceIsSet || m_NoiseVariance != variance)
+    {
+      m_NoiseVarianceIsSet = true;
+      m_NoiseVariance = variance;
+      this->Modified();
+    }
+  }
   itkGetConstMacro(NoiseVariance, double);
 
 protected:
   RenormalizedWienerImageFilter() = default;
   ~RenormalizedWienerImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  /** Negative: not set. */
-  double m_NoiseVariance{ -1.0 };
+  double m_NoiseVariance{ 0.0 };
+  bool   m_NoiseVarianceIsSet{ false };
 };
 } // namespace itk
 

@@ -4,35 +4,19 @@
 
 #include "itkRenormalizedWienerImageFilter.h"
 
-#include "chunkwiseWienerOperation.h"
-
-#include <cmath>
-
 namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-RenormalizedWienerImageFilter<TInputImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
+chunkwise::FilterParameters
+RenormalizedWienerImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  auto operation = std::make_shared<chunkwise::WienerOperation>();
-  operation->radius = this->GetWindowRadius(imageExtent);
-  operation->boundary = this->GetWindowBoundary();
-  operation->noise = m_NoiseVariance;
-  return operation;
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedWienerImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
-{
-  Superclass::VerifyPreconditions();
-
-  if (!(m_NoiseVariance >= 0.0 && std::isfinite(m_NoiseVariance)))
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  if (m_NoiseVarianceIsSet)
   {
-    itkExceptionMacro("NoiseVariance: " << m_NoiseVariance << " is not a variance, or it was not set");
+    parameters.SetReal("NoiseVariance", m_NoiseVariance);
   }
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>

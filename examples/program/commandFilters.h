@@ -211,7 +211,15 @@ MakeFilter(const Arguments & arguments)
     case Filter::Gaussian:
       if (arguments.method == chunkwise::ConvolutionMethod::FFT)
       {
-        return MakeGaussianFilter<itk::PrunedFFTGaussianImageFilter<TInputImage, TOutputImage>>(arguments).GetPointer();
+        if constexpr (std::is_floating_point<typename TOutputImage::PixelType>::value)
+        {
+          return MakeGaussianFilter<itk::PrunedFFTGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
+            .GetPointer();
+        }
+        else
+        {
+          throw ArgumentError("--fft gives float32 or float64");
+        }
       }
       return MakeGaussianFilter<itk::RenormalizedGaussianImageFilter<TInputImage, TOutputImage>>(arguments)
         .GetPointer();
