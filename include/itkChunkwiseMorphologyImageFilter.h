@@ -17,8 +17,8 @@ namespace itk
  *
  * \par Differences from ITK
  * itk::GrayscaleMorphologicalOpeningImageFilter and its closing pad the image by a border of the element's size, which
- * SafeBorder asks for; here the renormalized boundary needs none, and gives the same. Where an element is not
- * symmetric, they use it as it is in both steps, so that the result is shifted; here the second step uses it reflected.
+ * SafeBorder asks for; here the renormalized boundary needs none, and gives the same for elements that are symmetric.
+ * Others they use as they are in both steps, so that the result is shifted; here the second step uses them reflected.
  *
  * \ingroup Chunkwise
  */

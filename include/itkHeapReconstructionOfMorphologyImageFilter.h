@@ -13,10 +13,6 @@ namespace itk
  *
  * The first step sees the part of the structuring element inside the image.
  *
- * \par Differences from ITK
- * itk::OpeningByReconstructionImageFilter pads the image by the element's size for the first step; here nothing is
- * padded, and the result is the same.
- *
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage, typename TMorphology>

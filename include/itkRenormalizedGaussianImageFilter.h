@@ -26,7 +26,8 @@ namespace itk
  *
  * \par Differences from ITK
  * itk::DiscreteGaussianImageFilter cuts the fraction off integer results; here they are rounded to nearest, ties to
- * even. Its variances of some 700 square voxels and more are infinite numbers; here they have weights.
+ * even. Its kernels of a variance of some 700 square voxels and more are no numbers; here they have the weights of
+ * their definition. Up to there the Discrete kernel is ITK's to the last bit, whose variance is up to 3% too large.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Computed in float for float and 8- and
