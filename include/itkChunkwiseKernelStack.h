@@ -32,7 +32,7 @@ MakeChunkwiseKernelStack(const Size<VDimension> & size, std::vector<double> voxe
  * \ingroup Chunkwise */
 template <typename TImage>
 bool
-HasAllVoxels(const TImage * image)
+ChunkwiseHasAllVoxels(const TImage * image)
 {
   const auto & buffered = image->GetBufferedRegion();
   const auto & largest = image->GetLargestPossibleRegion();
@@ -44,7 +44,7 @@ HasAllVoxels(const TImage * image)
  * \ingroup Chunkwise */
 template <typename TImage>
 std::vector<double>
-ReadKernelVoxels(const TImage * image)
+ChunkwiseReadVoxels(const TImage * image)
 {
   const auto          region = image->GetLargestPossibleRegion();
   std::vector<double> voxels;

@@ -59,15 +59,15 @@ PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakePa
   }
   // Before the pipeline has run there are no voxels, or old ones; then only the shape counts.
   const bool isCurrent = !kernel->GetSource() || kernel->GetUpdateMTime() >= kernel->GetPipelineMTime();
-  if (!kernel->GetSource() && !HasAllVoxels(kernel))
+  if (!kernel->GetSource() && !ChunkwiseHasAllVoxels(kernel))
   {
     itkExceptionMacro("KernelImage: its size is " << kernel->GetLargestPossibleRegion().GetSize()
                                                   << ", and its buffer does not have these voxels");
   }
   parameters.Set("KernelImage",
-                 MakeChunkwiseKernelStack<ImageDimension>(kernel->GetLargestPossibleRegion().GetSize(),
-                                                          isCurrent && HasAllVoxels(kernel) ? ReadKernelVoxels(kernel)
-                                                                                            : std::vector<double>()));
+                 MakeChunkwiseKernelStack<ImageDimension>(
+                   kernel->GetLargestPossibleRegion().GetSize(),
+                   isCurrent && ChunkwiseHasAllVoxels(kernel) ? ChunkwiseReadVoxels(kernel) : std::vector<double>()));
   parameters.Set("Normalize", m_Normalize);
   parameters.Set("Correlate", m_Correlate);
   parameters.Set("Valid", m_OutputRegionMode == VALID);
@@ -82,8 +82,8 @@ PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::GetOpe
 {
   // Whoever asks does not update the kernel's pipeline.
   const KernelImageType * const kernel = this->GetKernelImage();
-  if (kernel &&
-      (!HasAllVoxels(kernel) || (kernel->GetSource() && kernel->GetUpdateMTime() < kernel->GetPipelineMTime())))
+  if (kernel && (!ChunkwiseHasAllVoxels(kernel) ||
+                 (kernel->GetSource() && kernel->GetUpdateMTime() < kernel->GetPipelineMTime())))
   {
     itkExceptionMacro("KernelImage: it is not up to date");
   }

@@ -36,7 +36,7 @@ void
 SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::SetKernelStack(
   const KernelStackType * stack)
 {
-  if (!stack || !HasAllVoxels(stack))
+  if (!stack || !ChunkwiseHasAllVoxels(stack))
   {
     itkExceptionMacro("KernelStack: " << (stack ? "it has no voxels, or not all of them" : "it is a null pointer"));
   }
@@ -146,7 +146,7 @@ SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>:
   auto stack = std::make_shared<chunkwise::KernelStack>();
   for (const auto & kernel : m_KernelImages)
   {
-    if (!kernel || !HasAllVoxels(kernel.GetPointer()))
+    if (!kernel || !ChunkwiseHasAllVoxels(kernel.GetPointer()))
     {
       itkExceptionMacro("KernelImages: one has no voxels; kernels must be up to date");
     }
@@ -160,7 +160,7 @@ SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>:
     {
       stack->extent[static_cast<int>(axis)] = static_cast<std::int64_t>(size[axis]);
     }
-    stack->kernels.push_back(ReadKernelVoxels(kernel.GetPointer()));
+    stack->kernels.push_back(ChunkwiseReadVoxels(kernel.GetPointer()));
   }
   parameters.Set("KernelImages", std::shared_ptr<const chunkwise::KernelStack>(stack));
   parameters.Set("GridSize", this->SizesOverSpatialAxes("GridSize", m_GridSize));
