@@ -317,14 +317,22 @@ MakeFilterOrTable(const Arguments & arguments)
       return MakeFilter<TInputImage, TOutputImage>(arguments);
     }
   }
-  const auto table = itk::SummedAreaTableImageFilter<TInputImage, TOutputImage>::New();
-  if (arguments.summedAxes)
+  if constexpr (std::is_floating_point<Output>::value ||
+                (std::is_integral<typename TInputImage::PixelType>::value && sizeof(Output) >= 4))
   {
-    table->SetSummedAxes(arguments.summedAxes);
+    const auto table = itk::SummedAreaTableImageFilter<TInputImage, TOutputImage>::New();
+    if (arguments.summedAxes)
+    {
+      table->SetSummedAxes(arguments.summedAxes);
+    }
+    table->SetSquares(arguments.squares);
+    table->SetModular(arguments.modular);
+    return table.GetPointer();
   }
-  table->SetSquares(arguments.squares);
-  table->SetModular(arguments.modular);
-  return table.GetPointer();
+  else
+  {
+    throw ArgumentError("--output-type: sums of integers have 32 or 64 bits, of others float32 or float64");
+  }
 }
 
 } // namespace command

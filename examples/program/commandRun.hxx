@@ -54,13 +54,17 @@ public:
       m_Filter->SetInput(arguments.marker.empty() ? 1 : 0, m_SecondReader->GetOutput());
       m_Filter->SetInput(arguments.marker.empty() ? 0 : 1, m_Reader->GetOutput());
     }
-    using BoxStatistic = BoxStatisticFilter<TInputImage, TOutputImage>;
-    if (auto * const box = dynamic_cast<BoxStatistic *>(m_Filter.GetPointer()); box && !arguments.radiusImage.empty())
+    // Wider integers are of summed-area tables alone.
+    if constexpr (itk::ChunkwiseImageToImageFilter<TInputImage, TOutputImage>::GivesSameTypeOrReal)
     {
-      m_RadiusReader = itk::ImageFileReader<RadiusImage<TInputImage>>::New();
-      m_RadiusReader->SetFileName(arguments.radiusImage);
-      m_RadiusReader->ReleaseDataFlagOn();
-      box->SetRadiusImage(m_RadiusReader->GetOutput());
+      using BoxStatistic = BoxStatisticFilter<TInputImage, TOutputImage>;
+      if (auto * const box = dynamic_cast<BoxStatistic *>(m_Filter.GetPointer()); box && !arguments.radiusImage.empty())
+      {
+        m_RadiusReader = itk::ImageFileReader<RadiusImage<TInputImage>>::New();
+        m_RadiusReader->SetFileName(arguments.radiusImage);
+        m_RadiusReader->ReleaseDataFlagOn();
+        box->SetRadiusImage(m_RadiusReader->GetOutput());
+      }
     }
     m_Filter->SetBackend(static_cast<itk::ChunkwiseEnums::Backend>(arguments.backend));
     m_Filter->SetDevices(arguments.devices);

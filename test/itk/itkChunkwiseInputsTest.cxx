@@ -12,6 +12,7 @@
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkRenormalizedConvolutionImageFilter.h"
+#include "itkRenormalizedEntropyImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
@@ -267,6 +268,16 @@ TEST(ChunkwiseInputs, AStageSeesTheTypeThatItIsGiven)
   alone->SetInput(image);
   alone->Update();
   EXPECT_EQ(CountDifferentVoxels(alone->GetOutput(), sequence->GetOutput(), region), 0u);
+
+  // Bytes have a range of histograms by default, floats have not.
+  const auto entropies = Sequence::New();
+  entropies->SetInput(image);
+  entropies->AddFilter(itk::RenormalizedEntropyImageFilter<Float2>::New());
+  entropies->Update();
+  const auto entropy = itk::RenormalizedEntropyImageFilter<Byte2, Float2>::New();
+  entropy->SetInput(image);
+  entropy->Update();
+  EXPECT_EQ(CountDifferentVoxels(entropy->GetOutput(), entropies->GetOutput(), region), 0u);
 
   const auto radii = itk::Image<unsigned short, 2>::New();
   stage->SetRadiusImage(radii);
