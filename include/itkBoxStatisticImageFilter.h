@@ -2,7 +2,6 @@
 #ifndef itkBoxStatisticImageFilter_h
 #define itkBoxStatisticImageFilter_h
 
-#include "chunkwiseBoxStatisticOperation.h"
 #include "itkBoxStatisticEnums.h"
 #include "itkChunkwiseBoxImageFilter.h"
 
@@ -68,6 +67,14 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(BoxStatisticImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "box";
+  }
+
   using InputImageType = TInputImage;
   using OutputImageType = TOutputImage;
   using RadiusImageType = TRadiusImage;
@@ -82,7 +89,8 @@ public:
   itkSetEnumMacro(Statistic, StatisticEnum);
   itkGetEnumMacro(Statistic, StatisticEnum);
 
-  /** The radius of each voxel's box; it has the input's largest possible region. Default: none. */
+  /** The radius of each voxel's box, at the same index; it covers the input's largest possible region. Default: none.
+   */
   itkSetInputMacro(RadiusImage, RadiusImageType);
   itkGetInputMacro(RadiusImage, RadiusImageType);
 
@@ -90,14 +98,12 @@ protected:
   BoxStatisticImageFilter() { this->AddOptionalInputName("RadiusImage", 1); }
   ~BoxStatisticImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   chunkwise::BufferView
   GetInputView(unsigned int i) const override;
   chunkwise::PixelKind
   GetInputKind(unsigned int i) const override;
-  void
-  VerifyInputInformation() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

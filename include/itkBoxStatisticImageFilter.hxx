@@ -8,39 +8,10 @@ namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage, typename TRadiusImage>
-std::shared_ptr<const chunkwise::Operation>
-BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
-{
-  auto operation = std::make_shared<chunkwise::BoxStatisticOperation>();
-  operation->radius = this->GetWindowRadius(imageExtent);
-  operation->boundary = this->GetWindowBoundary();
-  switch (m_Statistic)
-  {
-    case StatisticEnum::Sum:
-      operation->statistic = chunkwise::BoxStatistic::Sum;
-      break;
-    case StatisticEnum::Mean:
-      operation->statistic = chunkwise::BoxStatistic::Mean;
-      break;
-    case StatisticEnum::Variance:
-      operation->statistic = chunkwise::BoxStatistic::Variance;
-      break;
-    case StatisticEnum::StandardDeviation:
-      operation->statistic = chunkwise::BoxStatistic::StandardDeviation;
-      break;
-  }
-  operation->variable = this->GetRadiusImage() != nullptr;
-  operation->anchored =
-    !chunkwise::SumsAreExact(chunkwise::PixelKindOf<typename TInputImage::PixelType>(), operation->TakesSquares());
-  return operation;
-}
-
-template <typename TInputImage, typename TOutputImage, typename TRadiusImage>
 chunkwise::BufferView
 BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::GetInputView(unsigned int i) const
 {
-  return i == 0 ? Superclass::GetInputView(i) : Superclass::ViewOf(*this->GetRadiusImage());
+  return i == 0 ? Superclass::GetInputView(i) : this->ViewOf(*this->GetRadiusImage(), "RadiusImage");
 }
 
 template <typename TInputImage, typename TOutputImage, typename TRadiusImage>
@@ -51,21 +22,26 @@ BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::GetInputKind(u
 }
 
 template <typename TInputImage, typename TOutputImage, typename TRadiusImage>
-void
-BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::VerifyInputInformation() const
+chunkwise::FilterParameters
+BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::MakeParameters() const
 {
-  if (const TRadiusImage * const radii = this->GetRadiusImage())
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  switch (m_Statistic)
   {
-    const auto & radius = radii->GetLargestPossibleRegion();
-    const auto & input = this->GetInput()->GetLargestPossibleRegion();
-    if (radius != input)
-    {
-      itkExceptionMacro("RadiusImage: its largest possible region begins at "
-                        << radius.GetIndex() << " with size " << radius.GetSize() << ", that of the input at "
-                        << input.GetIndex() << " with size " << input.GetSize());
-    }
+    case StatisticEnum::Sum:
+      parameters.Set("Statistic", "sum");
+      break;
+    case StatisticEnum::Mean:
+      parameters.Set("Statistic", "mean");
+      break;
+    case StatisticEnum::Variance:
+      parameters.Set("Statistic", "variance");
+      break;
+    case StatisticEnum::StandardDeviation:
+      parameters.Set("Statistic", "std");
+      break;
   }
-  Superclass::VerifyInputInformation();
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage, typename TRadiusImage>

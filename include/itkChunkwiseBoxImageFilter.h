@@ -30,7 +30,7 @@ public:
   using RadiusValueType = typename TInputImage::SizeValueType;
 
   /** Voxels to either side of the window's center, per axis; entries of axes that are not spatial are not used. It may
-   * be larger than the image. Default: 1. */
+   * be larger than the image, with a boundary condition other than Renormalized up to 65535. Default: 1. */
   virtual void
   SetRadius(const RadiusType & radius);
   /** The same radius along every axis. */
@@ -42,12 +42,9 @@ protected:
   ChunkwiseBoxImageFilter();
   ~ChunkwiseBoxImageFilter() override = default;
 
-  /** The radius as the engine takes it: 0 along axes that are not spatial. */
-  chunkwise::Coordinates
-  GetWindowRadius(const chunkwise::Coordinates & imageExtent) const;
-
-  void
-  VerifyPreconditions() const override;
+  /** Those of ChunkwiseWindowImageFilter, and Radius. */
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

@@ -9,15 +9,17 @@ namespace itk
 /** \class ChunkwiseDifferenceImageFilter
  * \brief The first input minus the second, voxel by voxel.
  *
- * Both inputs have the same largest possible region and, as itk::ImageToImageFilter asks, the same physical space.
+ * A voxel is subtracted from that of the same index. Both inputs have, as itk::ImageToImageFilter asks, the same
+ * physical space; the second covers the largest possible region of the first.
  *
  * \par Boundary
  * None: no voxel depends on another.
  *
  * \par Types
- * Integers of 8 to 64 bits, float and double, to the same type, float or double. Integers are subtracted exactly;
- * differences outside the range of an integer output are clamped. Float and double are subtracted in their own
- * precision, NaN and infinities as everywhere.
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double; integers of up to 32 bits to any
+ * integers. Integers are subtracted exactly; differences outside the range of an integer output are clamped, with a
+ * warning if its type is not the inputs'. Float and double are subtracted in their own precision, NaN and infinities as
+ * everywhere.
  *
  * \par Memory
  * A chunk needs its inputs and its output.
@@ -50,29 +52,48 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(ChunkwiseDifferenceImageFilter);
 
+  static_assert(
+    Superclass::GivesSameTypeOrRealOrInteger,
+    "the output's pixels are of the input's type, float or double; of integers of up to 32 bits any integers");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "difference";
+  }
+
   /** The images: Input1 - Input2. */
   void
   SetInput1(const TInputImage * image)
   {
     this->SetInput(0, image);
   }
+  const TInputImage *
+  GetInput1() const
+  {
+    return this->GetInput(0);
+  }
   void
   SetInput2(const TInputImage * image)
   {
     this->SetInput(1, image);
+  }
+  const TInputImage *
+  GetInput2() const
+  {
+    return this->GetInput(1);
   }
 
 protected:
   ChunkwiseDifferenceImageFilter() { this->SetNumberOfRequiredInputs(2); }
   ~ChunkwiseDifferenceImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  chunkwise::PixelKind
+  GetOperationKind() const override
+  {
+    return Superclass::GivesSameTypeOrReal ? Superclass::GetOperationKind() : chunkwise::PixelKind::Float64;
+  }
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkChunkwiseDifferenceImageFilter.hxx"
-#endif
 
 #endif

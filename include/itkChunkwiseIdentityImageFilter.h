@@ -45,17 +45,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(ChunkwiseIdentityImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "identity";
+  }
+
 protected:
   ChunkwiseIdentityImageFilter() = default;
   ~ChunkwiseIdentityImageFilter() override = default;
-
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkChunkwiseIdentityImageFilter.hxx"
-#endif
 
 #endif

@@ -2,11 +2,13 @@
 #ifndef itkChunkwiseImageToImageFilter_h
 #define itkChunkwiseImageToImageFilter_h
 
+#include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
 #include "itkChunkwiseEnums.h"
 #include "itkChunkwiseImageRegionSplitter.h"
 #include "itkChunkwiseMacro.h"
 #include "itkChunkwiseMonitor.h"
+#include "itkImage.h"
 #include "itkImageToImageFilter.h"
 
 #include <array>
@@ -20,9 +22,9 @@ namespace itk
 /** \class ChunkwiseImageToImageFilter
  * \brief Base of the filters whose work the Chunkwise engine does.
  *
- * A subclass says what to compute (MakeOperation) and has the setters of its parameters; this class does the rest:
- * requested regions, the run on the chosen backend, progress, abort and errors. ChunkwiseIdentityImageFilter is the
- * smallest subclass.
+ * A subclass has the setters of its parameters, and says which row of the engine's table of filters makes its operation
+ * (GetFilterName) of which parameters (MakeParameters); this class does the rest: requested regions, the run on the
+ * chosen backend, progress, abort and errors. ChunkwiseIdentityImageFilter is the smallest subclass.
  *
  * \par Boundary
  * The edge of an image is that of its largest possible region, never that of a requested region, a buffer or a chunk.
@@ -31,8 +33,12 @@ namespace itk
  *
  * \par Types
  * itk::Image of 8- to 64-bit integers, float or double, in two to five dimensions; input and output have the same
- * dimension. Which output types go with which input types is the subclass' choice; others throw when the filter is
- * updated.
+ * dimension. Which output types go with which input types is the subclass' choice; others do not compile. An
+ * itk::ImageAdaptor has no voxels of its own: itk::CastImageFilter makes an image of it.
+ *
+ * \par Inputs
+ * Where there are several they lie in one physical space, to ITK's coordinate tolerance, and a voxel of one belongs to
+ * the voxel of the same index of the others.
  *
  * \par Memory
  * The engine cuts the requested region into chunks that fit a device, with transfers and computation overlapping.
@@ -40,7 +46,9 @@ namespace itk
  * are for this filter's runs alone. The process-wide chunkwise::Manager has budgets of its own, for all filters at a
  * time and for what is kept between runs; the tighter of both counts, and 0 leaves it to the manager's. A filter's
  * budget so never makes room that the manager's does not have. They are never exceeded: a budget
- * that is too small for the smallest chunk throws, naming the bytes needed.
+ * that is too small for the smallest chunk throws, naming the bytes needed. Where the engine has not the output's type,
+ * a filter converts what it computed, slab by slab along the last axis: an intermediate image of up to 64 MiB, or a
+ * slice, that no budget counts.
  *
  * \par Streaming
  * Any requested region, in any order, gives the bits that the whole image at once would have. An empty requested region
@@ -88,8 +96,19 @@ public:
   static_assert(std::is_arithmetic<InputPixelType>::value && !std::is_same<InputPixelType, bool>::value &&
                   std::is_arithmetic<OutputPixelType>::value && !std::is_same<OutputPixelType, bool>::value,
                 "pixels are integers, float or double");
+  static_assert(std::is_base_of<Image<InputPixelType, ImageDimension>, InputImageType>::value &&
+                  std::is_base_of<Image<OutputPixelType, ImageDimension>, OutputImageType>::value,
+                "input and output are itk::Image: itk::CastImageFilter makes one of an itk::ImageAdaptor");
   static_assert(std::is_base_of<ImageToImageFilter<InputImageType, OutputImageType>, TSuperclass>::value,
                 "the superclass is an image-to-image filter");
+
+  /** Pairs of pixel types, for subclasses to assert the one that they have. */
+  static constexpr bool GivesSameType =
+    chunkwise::PixelKindOf<InputPixelType>() == chunkwise::PixelKindOf<OutputPixelType>();
+  static constexpr bool GivesSameTypeOrReal = GivesSameType || std::is_floating_point<OutputPixelType>::value;
+  /** Integers of up to 32 bits to any integers beside: their sums are computed as doubles and converted. */
+  static constexpr bool GivesSameTypeOrRealOrInteger =
+    GivesSameTypeOrReal || (std::is_integral<InputPixelType>::value && sizeof(InputPixelType) <= 4);
 
   /** Where to compute. Default: Auto. */
   itkSetEnumMacro(Backend, BackendEnum);
@@ -112,8 +131,7 @@ public:
   itkSetMacro(PinnedMemoryBudget, SizeValueType);
   itkGetConstMacro(PinnedMemoryBudget, SizeValueType);
 
-  /** Bytes that the CPU backend takes beside the images: scratch, and what it keeps for the next run; 0, the default:
-   * the manager's budget. */
+  /** Bytes of scratch memory of the CPU backend; 0, the default: the manager's budget. */
   itkSetMacro(HostMemoryBudget, SizeValueType);
   itkGetConstMacro(HostMemoryBudget, SizeValueType);
 
@@ -141,14 +159,33 @@ public:
   chunkwise::Plan
   MakePlan(const OutputImageRegionType & region);
 
-  /** What the filter computes on an image of this extent (axes that the image lacks: 1), after its parameters have been
-   * checked as for an update: for what runs it as a part of something else. Throws if that depends on the input's
-   * voxels. */
-  virtual std::shared_ptr<const chunkwise::Operation>
-  GetOperation(const chunkwise::Coordinates & imageExtent) const
+  /** The filter's row in chunkwise::GetFilters(), which also is the program's subcommand; empty where it has none. */
+  virtual const char *
+  GetFilterName() const
   {
-    this->VerifyPreconditions();
-    return this->MakeOperation(imageExtent);
+    return "";
+  }
+
+  /** The parameters by the names of the filter's row, which are those of the setters. Whether their values make sense
+   * the engine knows; an exception is thrown here only for what the row's types cannot hold. */
+  virtual chunkwise::FilterParameters
+  MakeParameters() const
+  {
+    return chunkwise::FilterParameters();
+  }
+
+  /** What the engine must know of the image that the filter has as its input, whose information is up to date. */
+  chunkwise::FilterImage
+  MakeFilterImage() const;
+
+  /** What the filter computes on an image that need not be its input: for what runs it as a part of something else.
+   * Throws itk::ExceptionObject or chunkwise::Error for parameters that make no sense. */
+  virtual std::shared_ptr<const chunkwise::Operation>
+  GetOperation(const chunkwise::FilterImage & image) const
+  {
+    chunkwise::FilterImage own = image;
+    own.furtherInputs = this->GetNamesOfInputs();
+    return this->MakeOperation(own);
   }
 
   /** A splitter for StreamingImageFilter whose pieces cut no chunk of the plan for the largest possible region. */
@@ -159,11 +196,25 @@ protected:
   ChunkwiseImageToImageFilter() = default;
   ~ChunkwiseImageToImageFilter() override = default;
 
-  /** What to compute on an image whose largest possible region has this extent (axes that the image lacks: 1). The
-   * input's information is up to date. Throws itk::ExceptionObject or chunkwise::Error for parameters that cannot be
-   * served. Equal parameters must give equal operations: it is called for regions and for data. */
+  /** What to compute on an image: what the filter's row makes of its parameters. Throws itk::ExceptionObject or
+   * chunkwise::Error for parameters that cannot be served. Equal parameters must give equal operations: it is called
+   * for regions and for data. */
   virtual std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const = 0;
+  MakeOperation(const chunkwise::FilterImage & image) const
+  {
+    return chunkwise::MakeFilterOperation(this->GetFilterName(), this->MakeParameters(), image);
+  }
+
+  /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them. */
+  virtual chunkwise::PixelKind
+  GetOperationKind() const
+  {
+    return chunkwise::PixelKindOf<OutputPixelType>();
+  }
+  /** Writes to the output what the operation gave for the box of `result`, if GetOperationKind is not the output's.
+   * This one rounds doubles to integers, clamps them, and counts what it had to clamp. */
+  virtual void
+  WriteOutput(const chunkwise::BufferView & result);
 
   /** The pixels of input `i`, and of which kind they are. Override both where an input has a type of its own. */
   virtual chunkwise::BufferView
@@ -171,14 +222,26 @@ protected:
   virtual chunkwise::PixelKind
   GetInputKind(unsigned int i) const;
 
-  /** A dense view of an image's buffer. */
+  /** A view of the part of an image's buffer that lies inside the first input; throws itk::ExceptionObject if there are
+   * no voxels where some were requested. `name` is the image's for the message. */
   template <typename TImage>
-  static chunkwise::BufferView
-  ViewOf(const TImage & image);
+  chunkwise::BufferView
+  ViewOf(const TImage & image, const std::string & name) const;
+
+  /** The name of input `i` for messages: that of its setter. */
+  std::string
+  GetInputName(unsigned int i) const;
 
   /** The manager that runs the operation. */
   virtual chunkwise::Manager &
   GetManager() const;
+
+  /** What a filter made of others has to say for itself. */
+  void
+  SetLastReport(const chunkwise::ExecutionReport & report)
+  {
+    m_LastReport = report;
+  }
 
   /** Throws itk::ExceptionObject if the operation cannot be run on the input. VerifyInputInformation calls it, once the
    * inputs are known to lie in one space; a filter whose inputs do not overrides that. */
@@ -205,21 +268,29 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  /** The largest possible region in the engine's coordinates. */
+  /** The first input's largest possible region in the engine's coordinates. */
   chunkwise::Box
   GetImageBox() const;
+
+  /** Computes a region into `output`, while the filter's progress rises from one fraction to another. */
+  void
+  Run(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView & output,
+      const chunkwise::Box & region, double progressBefore = 0.0, double progressAfter = 1.0);
+
+  /** Computes a region into intermediate images and converts these. */
+  void
+  RunAndConvert(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region);
+
+  /** The names of the inputs that are set. */
+  std::vector<std::string>
+  GetNamesOfInputs() const;
+
+  [[noreturn]] void
+  ThrowAborted(ChunkwiseMonitor & monitor) const;
 
   /** Everything of a run but the views and the region. */
   chunkwise::ExecutionRequest
   MakeRequest(std::shared_ptr<const chunkwise::Operation> operation) const;
-
-  /** Calls run() and throws what it throws as ITK's exceptions. */
-  template <typename TRun>
-  void
-  RunForItk(ChunkwiseMonitor & monitor, TRun && run);
-
-  /** The state of an input and of this filter. */
-  using StateType = std::array<ModifiedTimeType, 3>;
 
   BackendEnum                m_Backend{ BackendEnum::Auto };
   std::vector<int>           m_Devices;
@@ -229,8 +300,11 @@ private:
   bool                       m_HostTakesChunks{ false };
   chunkwise::ExecutionReport m_LastReport;
   std::string                m_LastWarning;
-  /** When ComputeFromWholeInput has computed. */
-  StateType m_ComputedState{};
+  /** The state of the input and of this filter when ComputeFromWholeInput has computed. */
+  std::array<ModifiedTimeType, 3> m_ComputedState{};
+  /** Of the last run: voxels whose result the output's type does not have, and those whose sum a double rounds. */
+  SizeValueType m_ClampedVoxels{ 0 };
+  SizeValueType m_RoundedVoxels{ 0 };
 };
 } // namespace itk
 

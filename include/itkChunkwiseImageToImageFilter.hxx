@@ -7,6 +7,10 @@
 #include "itkChunkwiseGeometry.h"
 #include "itkChunkwiseImageToImageFilter.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
 #include <set>
 
 namespace itk
@@ -31,23 +35,65 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetManager(
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+std::string
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputName(unsigned int i) const
+{
+  const std::string name = this->GetFilterName();
+  if (!name.empty())
+  {
+    const auto & further = chunkwise::GetFilter(name).furtherInputs;
+    if (!further.empty())
+    {
+      // One that comes before the first image takes its place.
+      const bool before = further.front().before;
+      if (i == (before ? 0U : 1U))
+      {
+        return further.front().name;
+      }
+      return before ? "MaskImage" : "Input";
+    }
+  }
+  return i == 0 ? "Input" : "Input" + std::to_string(i + 1);
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 template <typename TImage>
 chunkwise::BufferView
-ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ViewOf(const TImage & image)
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ViewOf(const TImage &      image,
+                                                                            const std::string & name) const
 {
   using PixelType = typename TImage::PixelType;
-  // The engine only reads its inputs; its views serve both directions.
-  return chunkwise::DenseView(
-    const_cast<PixelType *>(image.GetBufferPointer()),
-    chunkwise::PixelKindOf<PixelType>(),
-    ChunkwiseBoxFromRegion(image.GetBufferedRegion(), image.GetLargestPossibleRegion().GetIndex()));
+  static_assert(std::is_base_of<Image<PixelType, ImageDimension>, TImage>::value,
+                "inputs are itk::Image: itk::CastImageFilter makes one of an itk::ImageAdaptor");
+  const auto & buffered = image.GetBufferedRegion();
+  const auto & requested = image.GetRequestedRegion();
+  if (requested.GetNumberOfPixels() > 0 &&
+      (!buffered.IsInside(requested) || image.GetPixelContainer()->Size() < buffered.GetNumberOfPixels()))
+  {
+    itkExceptionMacro(<< name << ": it has no voxels for the region at " << requested.GetIndex() << " of size "
+                      << requested.GetSize() << "; its buffer has " << image.GetPixelContainer()->Size()
+                      << ", for the region at " << buffered.GetIndex() << " of size " << buffered.GetSize());
+  }
+  // Voxels of one index belong together, wherever an image begins. The engine only reads its inputs; its views serve
+  // both directions.
+  chunkwise::BufferView view =
+    chunkwise::DenseView(const_cast<PixelType *>(image.GetBufferPointer()),
+                         chunkwise::PixelKindOf<PixelType>(),
+                         ChunkwiseBoxFromRegion(buffered, this->GetInput()->GetLargestPossibleRegion().GetIndex()));
+  const chunkwise::Box inside = chunkwise::Intersect(view.box, this->GetImageBox());
+  if (!inside.IsEmpty())
+  {
+    view.data = static_cast<PixelType *>(view.data) + view.Offset(inside.lower);
+    view.box = inside;
+  }
+  return view;
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 chunkwise::BufferView
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputView(unsigned int i) const
 {
-  return ViewOf(*this->GetInput(i));
+  return this->ViewOf(*this->GetInput(i), this->GetInputName(i));
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
@@ -63,6 +109,47 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetImageBox
 {
   const auto & largest = this->GetInput()->GetLargestPossibleRegion();
   return ChunkwiseBoxFromRegion(largest, largest.GetIndex());
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+chunkwise::FilterImage
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeFilterImage() const
+{
+  const InputImageType * const       input = this->GetInput();
+  const auto &                       largest = input->GetLargestPossibleRegion();
+  typename InputImageType::PointType first;
+  input->TransformIndexToPhysicalPoint(largest.GetIndex(), first);
+  chunkwise::FilterImage image;
+  image.dimension = static_cast<int>(ImageDimension);
+  image.extent = this->GetImageBox().Extents();
+  image.inputKind = chunkwise::PixelKindOf<InputPixelType>();
+  image.outputKind = this->GetOperationKind();
+  for (unsigned int row = 0; row < ImageDimension; ++row)
+  {
+    image.spacing[row] = input->GetSpacing()[row];
+    image.origin[row] = first[row];
+    for (unsigned int column = 0; column < ImageDimension; ++column)
+    {
+      image.direction[row][column] = input->GetDirection()(row, column);
+    }
+  }
+  image.furtherInputs = this->GetNamesOfInputs();
+  return image;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+std::vector<std::string>
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetNamesOfInputs() const
+{
+  std::vector<std::string> names;
+  for (const auto & name : this->GetInputNames())
+  {
+    if (this->ProcessObject::GetInput(name))
+    {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
@@ -115,6 +202,19 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyInput
 {
   Superclass::VerifyInputInformation();
 
+  // Images of one space, which the superclass has checked, may be different parts of it.
+  const auto & first = this->GetInput()->GetLargestPossibleRegion();
+  for (unsigned int i = 1; i < this->GetNumberOfIndexedInputs(); ++i)
+  {
+    const auto * const input = dynamic_cast<const ImageBase<ImageDimension> *>(this->ProcessObject::GetInput(i));
+    if (input && first.GetNumberOfPixels() > 0 && !input->GetLargestPossibleRegion().IsInside(first))
+    {
+      const auto & other = input->GetLargestPossibleRegion();
+      itkExceptionMacro(<< this->GetInputName(i) << ": its largest possible region begins at " << other.GetIndex()
+                        << " with size " << other.GetSize() << ", which does not hold that of " << this->GetInputName(0)
+                        << " at " << first.GetIndex() << " with size " << first.GetSize());
+    }
+  }
   this->VerifyOperation();
 }
 
@@ -124,15 +224,18 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyOpera
 {
   try
   {
-    const auto extent = this->GetImageBox().Extents();
-    const auto operation = this->MakeOperation(extent);
-    operation->Validate(extent);
+    const auto image = this->MakeFilterImage();
+    const auto operation = this->MakeOperation(image);
+    if (*this->GetFilterName() == '\0')
+    {
+      operation->Validate(image.extent); // what the table makes is valid
+    }
     std::vector<chunkwise::PixelKind> kinds;
     for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
     {
       kinds.push_back(this->GetInputKind(i));
     }
-    operation->CheckKinds(kinds, chunkwise::PixelKindOf<OutputPixelType>());
+    operation->CheckKinds(kinds, image.outputKind);
   }
   catch (const chunkwise::Error & error)
   {
@@ -147,7 +250,10 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInp
   // Not the superclass' own: where it is an ITK filter that this class stands in for, that one pads by its own rule.
   ImageToImageFilter<InputImageType, OutputImageType>::GenerateInputRequestedRegion();
 
-  const auto operation = this->MakeOperation(this->GetImageBox().Extents());
+  const auto           operation = this->MakeOperation(this->MakeFilterImage());
+  const chunkwise::Box image = this->GetImageBox();
+  const auto           origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
+  const chunkwise::Box output = ChunkwiseBoxFromRegion(this->GetOutput()->GetRequestedRegion(), origin);
   for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
   {
     auto * input = dynamic_cast<ImageBase<ImageDimension> *>(this->ProcessObject::GetInput(i));
@@ -155,10 +261,6 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInp
     {
       continue;
     }
-    const auto &         largest = input->GetLargestPossibleRegion();
-    const auto           origin = largest.GetIndex();
-    const chunkwise::Box image = ChunkwiseBoxFromRegion(largest, origin);
-    const chunkwise::Box output = ChunkwiseBoxFromRegion(this->GetOutput()->GetRequestedRegion(), origin);
     if (!output.IsEmpty() && !image.Contains(output))
     {
       input->SetRequestedRegion(this->GetOutput()->GetRequestedRegion());
@@ -174,62 +276,6 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInp
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
-template <typename TRun>
-void
-ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::RunForItk(ChunkwiseMonitor & monitor, TRun && run)
-{
-  try
-  {
-    run();
-  }
-  catch (const chunkwise::Aborted &)
-  {
-    monitor.RethrowObserverException();
-    ProcessAborted aborted(__FILE__, __LINE__);
-    aborted.SetLocation(ITK_LOCATION);
-    aborted.SetDescription("AbortGenerateData was set");
-    throw aborted;
-  }
-  catch (const chunkwise::Error & error)
-  {
-    itkExceptionMacro(<< error.what());
-  }
-  monitor.RethrowObserverException();
-}
-
-template <typename TInputImage, typename TOutputImage, typename TSuperclass>
-template <typename TCompute>
-void
-ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ComputeFromWholeInput(TCompute && compute)
-{
-  const InputImageType * input = this->GetInput();
-  const StateType        state{ { this->GetMTime(), input->GetMTime(), input->GetUpdateMTime() } };
-  if (state == m_ComputedState)
-  {
-    return;
-  }
-
-  /** The run that follows is the one whose progress is reported. */
-  class Silent : public ChunkwiseMonitor
-  {
-  public:
-    using ChunkwiseMonitor::ChunkwiseMonitor;
-    void
-    UpdateProgress(double) override
-    {}
-  } monitor(*this);
-  ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
-  this->RunForItk(monitor, [&] {
-    chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(this->GetImageBox().Extents()));
-    request.inputs.push_back(this->GetInputView(0));
-    request.region = request.image;
-    request.executor = &executor;
-    compute(this->GetManager(), request, monitor);
-  });
-  m_ComputedState = state;
-}
-
-template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateData()
 {
@@ -239,29 +285,46 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
   const auto        origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
 
   m_LastReport = chunkwise::ExecutionReport();
+  m_ClampedVoxels = 0;
+  m_RoundedVoxels = 0;
   const chunkwise::Box region = ChunkwiseBoxFromRegion(output->GetRequestedRegion(), origin);
   if (region.IsEmpty())
   {
     return;
   }
 
-  ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
-  ChunkwiseMonitor  monitor(*this);
-  this->RunForItk(monitor, [&] {
-    chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(this->GetImageBox().Extents()));
-    for (int i = 0; i < request.operation->GetNumberOfInputs(); ++i)
+  constexpr chunkwise::PixelKind kind = chunkwise::PixelKindOf<OutputPixelType>();
+  std::string                    warning;
+  try
+  {
+    const auto operation = this->MakeOperation(this->MakeFilterImage());
+    if (this->GetOperationKind() == kind)
     {
-      request.inputs.push_back(this->GetInputView(i));
+      this->Run(operation,
+                chunkwise::DenseView(
+                  output->GetBufferPointer(), kind, ChunkwiseBoxFromRegion(output->GetBufferedRegion(), origin)),
+                region);
     }
-    request.output = chunkwise::DenseView(output->GetBufferPointer(),
-                                          chunkwise::PixelKindOf<OutputPixelType>(),
-                                          ChunkwiseBoxFromRegion(output->GetBufferedRegion(), origin));
-    request.region = region;
-    request.executor = &executor;
-    m_LastReport = this->GetManager().Execute(request, &monitor);
-  });
+    else
+    {
+      this->RunAndConvert(operation, region);
+    }
+  }
+  catch (const chunkwise::Error & error)
+  {
+    itkExceptionMacro(<< error.what());
+  }
 
-  std::string warning;
+  if (m_ClampedVoxels > 0)
+  {
+    warning = std::to_string(m_ClampedVoxels) + " results are beyond what " + chunkwise::PixelKindName(kind) +
+              " holds, and were clamped";
+  }
+  if (m_RoundedVoxels > 0)
+  {
+    warning += (warning.empty() ? "" : "\n") + std::to_string(m_RoundedVoxels) +
+               " results are beyond 2^53, and were rounded to what a double holds";
+  }
   for (const std::string & line : m_LastReport.warnings)
   {
     warning += (warning.empty() ? "" : "\n") + line;
@@ -277,6 +340,174 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::Run(
+  const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView & output,
+  const chunkwise::Box & region, double progressBefore, double progressAfter)
+{
+  ChunkwiseExecutor           executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
+  ChunkwiseMonitor            monitor(*this, progressBefore, progressAfter);
+  chunkwise::ExecutionRequest request = this->MakeRequest(operation);
+  for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
+  {
+    request.inputs.push_back(this->GetInputView(i));
+  }
+  request.output = output;
+  request.region = region;
+  request.executor = &executor;
+  try
+  {
+    m_LastReport = this->GetManager().Execute(request, &monitor);
+  }
+  catch (const chunkwise::Aborted &)
+  {
+    this->ThrowAborted(monitor);
+  }
+  monitor.RethrowObserverException();
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+template <typename TCompute>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ComputeFromWholeInput(TCompute && compute)
+{
+  const InputImageType *                input = this->GetInput();
+  const std::array<ModifiedTimeType, 3> state{ { this->GetMTime(), input->GetMTime(), input->GetUpdateMTime() } };
+  if (state == m_ComputedState)
+  {
+    return;
+  }
+
+  // The run that follows is the one whose progress is reported.
+  class Silent : public ChunkwiseMonitor
+  {
+  public:
+    using ChunkwiseMonitor::ChunkwiseMonitor;
+    void
+    UpdateProgress(double) override
+    {}
+  } monitor(*this);
+  ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
+  try
+  {
+    chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(this->MakeFilterImage()));
+    request.inputs.push_back(this->GetInputView(0));
+    request.region = request.image;
+    request.executor = &executor;
+    compute(this->GetManager(), request, monitor);
+  }
+  catch (const chunkwise::Aborted &)
+  {
+    this->ThrowAborted(monitor);
+  }
+  catch (const chunkwise::Error & error)
+  {
+    itkExceptionMacro(<< error.what());
+  }
+  monitor.RethrowObserverException();
+  m_ComputedState = state;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ThrowAborted(ChunkwiseMonitor & monitor) const
+{
+  monitor.RethrowObserverException();
+  ProcessAborted aborted(__FILE__, __LINE__);
+  aborted.SetLocation(ITK_LOCATION);
+  aborted.SetDescription("AbortGenerateData was set");
+  throw aborted;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::RunAndConvert(
+  const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region)
+{
+  // What needs the whole image is computed at once, the rest in slabs.
+  constexpr std::int64_t                 slabBytes = std::int64_t{ 1 } << 26;
+  const chunkwise::PixelKind             kind = this->GetOperationKind();
+  const auto                             pixelBytes = static_cast<std::int64_t>(chunkwise::PixelSize(kind));
+  constexpr int                          last = static_cast<int>(ImageDimension) - 1;
+  const std::int64_t                     layers = region.Extent(last);
+  const std::int64_t                     layerBytes = region.NumberOfVoxels() / layers * pixelBytes;
+  const std::int64_t                     together = operation->GetSchedule() == chunkwise::Schedule::Independent
+                                                      ? std::min(layers, std::max<std::int64_t>(slabBytes / layerBytes, 1))
+                                                      : layers;
+  const std::unique_ptr<unsigned char[]> buffer(new unsigned char[static_cast<std::size_t>(together * layerBytes)]);
+  for (std::int64_t layer = 0; layer < layers; layer += together)
+  {
+    chunkwise::Box slab = region;
+    slab.lower[last] = region.lower[last] + layer;
+    slab.upper[last] = std::min(slab.lower[last] + together, region.upper[last]);
+    const chunkwise::BufferView view = chunkwise::DenseView(buffer.get(), kind, slab);
+    this->Run(operation,
+              view,
+              slab,
+              static_cast<double>(layer) / static_cast<double>(layers),
+              static_cast<double>(layer + slab.Extent(last)) / static_cast<double>(layers));
+    this->WriteOutput(view);
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::WriteOutput(const chunkwise::BufferView & result)
+{
+  if constexpr (std::is_integral<OutputPixelType>::value)
+  {
+    if (result.kind != chunkwise::PixelKind::Float64)
+    {
+      itkExceptionMacro(<< "only doubles can be converted to integers");
+    }
+    using Limits = std::numeric_limits<OutputPixelType>;
+    // 2^digits is a double for every type, the largest value is not.
+    constexpr auto             lowest = static_cast<double>(Limits::lowest());
+    constexpr double           beyond = 2.0 * static_cast<double>(Limits::max() / 2 + 1);
+    constexpr double           countable = 9007199254740992.0;
+    OutputImageType * const    output = this->GetOutput();
+    const auto                 origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
+    const auto *               results = static_cast<const double *>(result.data);
+    const std::int64_t         length = result.box.Extent(0);
+    const std::int64_t         rows = result.box.NumberOfVoxels() / length;
+    constexpr std::int64_t     rowsTogether = 64;
+    std::atomic<SizeValueType> clamped{ 0 };
+    std::atomic<SizeValueType> rounded{ 0 };
+    ChunkwiseExecutor          executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
+    executor.ParallelFor((rows + rowsTogether - 1) / rowsTogether, [&](std::int64_t part, unsigned int) {
+      SizeValueType clampedHere = 0;
+      SizeValueType roundedHere = 0;
+      for (std::int64_t row = part * rowsTogether; row < std::min((part + 1) * rowsTogether, rows); ++row)
+      {
+        typename OutputImageType::IndexType index;
+        index[0] = result.box.lower[0] + origin[0];
+        std::int64_t rest = row;
+        for (int a = 1; a < static_cast<int>(ImageDimension); ++a)
+        {
+          index[a] = result.box.lower[a] + rest % result.box.Extent(a) + origin[a];
+          rest /= result.box.Extent(a);
+        }
+        OutputPixelType * const to = output->GetBufferPointer() + output->ComputeOffset(index);
+        const double * const    from = results + row * length;
+        for (std::int64_t x = 0; x < length; ++x)
+        {
+          const double value = std::nearbyint(from[x]);
+          const bool   below = !(value >= lowest);
+          const bool   above = value >= beyond;
+          clampedHere += below || above ? 1 : 0;
+          roundedHere += std::fabs(value) > countable ? 1 : 0;
+          to[x] = below ? Limits::lowest() : above ? Limits::max() : static_cast<OutputPixelType>(value);
+        }
+      }
+      clamped += clampedHere;
+      rounded += roundedHere;
+    });
+    m_ClampedVoxels += clamped;
+    m_RoundedVoxels += rounded;
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 chunkwise::Plan
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakePlan(const OutputImageRegionType & region)
 {
@@ -284,9 +515,17 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakePlan(co
 
   const auto        origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
   ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
+  const auto &      largest = this->GetOutput()->GetLargestPossibleRegion();
+  if (region.GetNumberOfPixels() > 0 && !largest.IsInside(region))
+  {
+    itkExceptionMacro(<< "the region at " << region.GetIndex() << " of size " << region.GetSize()
+                      << " is not inside the largest possible region, at " << largest.GetIndex() << " of size "
+                      << largest.GetSize());
+  }
   try
   {
-    chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(this->GetImageBox().Extents()));
+    const auto                  image = this->MakeFilterImage();
+    chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(image));
     request.region = ChunkwiseBoxFromRegion(region, origin);
     if (request.region.IsEmpty())
     {
@@ -297,7 +536,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakePlan(co
     {
       request.inputs.push_back(chunkwise::DenseView(nullptr, this->GetInputKind(i), input));
     }
-    request.output = chunkwise::DenseView(nullptr, chunkwise::PixelKindOf<OutputPixelType>(), request.region);
+    request.output = chunkwise::DenseView(nullptr, image.outputKind, request.region);
     request.executor = &executor;
     return this->GetManager().MakePlanFor(request);
   }

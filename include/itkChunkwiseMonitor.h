@@ -21,7 +21,8 @@ namespace itk
 class Chunkwise_EXPORT ChunkwiseMonitor : public chunkwise::Monitor
 {
 public:
-  explicit ChunkwiseMonitor(ProcessObject & filter);
+  /** A filter that makes several runs reports each of them between two fractions of its progress. */
+  explicit ChunkwiseMonitor(ProcessObject & filter, double progressBefore = 0.0, double progressAfter = 1.0);
   ~ChunkwiseMonitor() override;
 
   void
@@ -35,6 +36,8 @@ public:
 
 private:
   ProcessObject &    m_Filter;
+  double             m_ProgressBefore;
+  double             m_ProgressAfter;
   std::exception_ptr m_ObserverException;
 };
 } // namespace itk

@@ -15,6 +15,11 @@ namespace itk
  * A box, by SetRadius or as a structuring element, takes a time that does not depend on its size; other elements take
  * one that grows with their rows.
  *
+ * \par Differences from ITK
+ * itk::GrayscaleMorphologicalOpeningImageFilter and its closing pad the image by a border of the element's size, which
+ * SafeBorder asks for; here the renormalized boundary needs none, and gives the same for elements that are symmetric.
+ * Others they use as they are in both steps, so that the result is shifted; here the second step uses them reflected.
+ *
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage>
@@ -33,6 +38,9 @@ public:
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
   using typename Superclass::RadiusType;
 
+  /** Voxels of the structuring element are true. */
+  using KernelType = Neighborhood<bool, Superclass::ImageDimension>;
+
   /** Takes a structuring element, a FlatStructuringElement for example: offsets whose value is greater than 0. It must
    * have no extent along axes that are not spatial. */
   template <typename TPixel, typename TAllocator>
@@ -47,6 +55,10 @@ public:
     this->SetElement(kernel.GetRadius(), element);
   }
 
+  /** The structuring element, also where it is a box. */
+  KernelType
+  GetKernel() const;
+
   /** Back to a box. */
   void
   SetRadius(const RadiusType & radius) override;
@@ -56,15 +68,9 @@ protected:
   ChunkwiseMorphologyImageFilter() = default;
   ~ChunkwiseMorphologyImageFilter() override = default;
 
-  /** Dilation, or erosion where `minimum`; `reflected`: with the element reflected at its center. */
-  std::shared_ptr<const chunkwise::Operation>
-  MakeExtremum(const chunkwise::Coordinates & imageExtent, bool minimum, bool reflected = false) const;
-  /** One extremum, then the other one with the element reflected: an opening or a closing for any element. */
-  std::shared_ptr<const chunkwise::Operation>
-  MakeSequence(const chunkwise::Coordinates & imageExtent, bool minimumFirst) const;
-
-  void
-  VerifyPreconditions() const override;
+  /** Those of ChunkwiseBoxImageFilter, and Kernel where it is set. */
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

@@ -2,11 +2,8 @@
 #ifndef itkChunkwiseMorphologyImageFilter_hxx
 #define itkChunkwiseMorphologyImageFilter_hxx
 
+#include "itkChunkwiseKernelStack.h"
 #include "itkChunkwiseMorphologyImageFilter.h"
-
-#include "chunkwiseExtremumOperation.h"
-#include "chunkwiseFlatExtremumOperation.h"
-#include "chunkwiseSequenceOperation.h"
 
 #include <algorithm>
 
@@ -39,68 +36,29 @@ ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>::SetElement(const Radi
 }
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>::MakeExtremum(const chunkwise::Coordinates & imageExtent,
-                                                                        bool minimum, bool reflected) const
+typename ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>::KernelType
+ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>::GetKernel() const
 {
-  // A box is the same operation whichever way it was given.
-  if (std::find(m_Element.begin(), m_Element.end(), 0) == m_Element.end())
-  {
-    auto operation = std::make_shared<chunkwise::ExtremumOperation>();
-    operation->radius = this->GetWindowRadius(imageExtent);
-    operation->boundary = this->GetWindowBoundary();
-    operation->minimum = minimum;
-    return operation;
-  }
-  auto operation = std::make_shared<chunkwise::FlatExtremumOperation>();
-  for (unsigned int a = 0; a < ImageDimension; ++a)
-  {
-    operation->radius[static_cast<int>(a)] = static_cast<std::int64_t>(this->GetRadius()[a]);
-  }
-  operation->element = m_Element;
-  if (reflected)
-  {
-    std::reverse(operation->element.begin(), operation->element.end());
-  }
-  operation->boundary = this->GetWindowBoundary();
-  operation->minimum = minimum;
-  return operation;
+  return MakeChunkwiseElementKernel<ImageDimension>(this->GetRadius(), m_Element);
 }
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>::MakeSequence(const chunkwise::Coordinates & imageExtent,
-                                                                        bool minimumFirst) const
+chunkwise::FilterParameters
+ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  auto operation = std::make_shared<chunkwise::SequenceOperation>();
-  operation->stages = { this->MakeExtremum(imageExtent, minimumFirst),
-                        this->MakeExtremum(imageExtent, !minimumFirst, true) };
-  return operation;
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-ChunkwiseMorphologyImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
-{
-  Superclass::VerifyPreconditions();
-
-  if (m_Element.empty())
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  if (!m_Element.empty())
   {
-    return;
-  }
-  if (std::find(m_Element.begin(), m_Element.end(), 1) == m_Element.end())
-  {
-    itkExceptionMacro("Kernel: the structuring element of radius " << this->GetRadius() << " is empty");
-  }
-  const auto axes = this->GetSpatialAxes();
-  for (unsigned int a = 0; a < ImageDimension; ++a)
-  {
-    if (this->GetRadius()[a] > 0 && std::find(axes.begin(), axes.end(), a) == axes.end())
+    Size<ImageDimension> size;
+    for (unsigned int a = 0; a < ImageDimension; ++a)
     {
-      itkExceptionMacro("Kernel: its radius " << this->GetRadius() << " is not 0 along axis " << a
-                                              << ", which is not spatial");
+      size[a] = 2 * this->GetRadius()[a] + 1;
     }
+    parameters.Set(
+      "Kernel",
+      MakeChunkwiseKernelStack<ImageDimension>(size, std::vector<double>(m_Element.begin(), m_Element.end())));
   }
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>

@@ -13,7 +13,7 @@ namespace itk
  * what is between the filters never leaves the device.
  *
  * Add filters in the order they run in. They are filters from the output's image type to itself, with their parameters
- * set and no input of their own; their backend, devices and budgets do not count, those of the sequence do.
+ * set. Their inputs do not count, nor do their backend, devices and budgets: those of the sequence do.
  *
  * \par Boundary
  * Each filter's own boundary condition counts, at the image's edge; each computes what the next one needs around a
@@ -55,10 +55,13 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(ChunkwiseSequenceImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
   /** What can be a stage: any filter of this module that needs no more than a chunk at a time. */
   using StageType = ChunkwiseImageToImageFilter<TOutputImage, TOutputImage>;
 
-  /** Appends a filter. It must not be a stage of another sequence. */
+  /** Appends a filter, which keeps its parameters and inputs, so that it can be a stage of several sequences. It must
+   * not be this sequence, nor one that has it as a stage. */
   void
   AddFilter(StageType * filter);
   void
@@ -83,14 +86,16 @@ protected:
   ~ChunkwiseSequenceImageFilter() override = default;
 
   std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  MakeOperation(const chunkwise::FilterImage & image) const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
+  /** Whether `filter` is this sequence or, stage by stage, has it. */
+  bool
+  IsPartOf(const StageType * filter) const;
+
   std::vector<typename StageType::Pointer> m_Filters;
-  /** What the stages know of the image: its extent and spacing, no voxels. */
-  typename TOutputImage::Pointer m_Information;
 };
 } // namespace itk
 

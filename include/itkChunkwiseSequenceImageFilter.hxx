@@ -2,6 +2,7 @@
 #ifndef itkChunkwiseSequenceImageFilter_hxx
 #define itkChunkwiseSequenceImageFilter_hxx
 
+#include "chunkwiseError.h"
 #include "chunkwiseSequenceOperation.h"
 #include "itkChunkwiseSequenceImageFilter.h"
 
@@ -12,19 +13,54 @@ namespace itk
 
 template <typename TInputImage, typename TOutputImage>
 std::shared_ptr<const chunkwise::Operation>
-ChunkwiseSequenceImageFilter<TInputImage, TOutputImage>::MakeOperation(const chunkwise::Coordinates & imageExtent) const
+ChunkwiseSequenceImageFilter<TInputImage, TOutputImage>::MakeOperation(const chunkwise::FilterImage & image) const
 {
-  auto operation = std::make_shared<chunkwise::SequenceOperation>();
   if (m_Filters.empty())
   {
     itkExceptionMacro("Filters: the sequence has none");
   }
-  m_Information->CopyInformation(this->GetInput());
+  auto                   operation = std::make_shared<chunkwise::SequenceOperation>();
+  chunkwise::FilterImage between = image;
   for (const auto & filter : m_Filters)
   {
-    operation->stages.push_back(filter->GetOperation(imageExtent));
+    const std::string which =
+      "Filters: number " + std::to_string(operation->stages.size()) + ", " + filter->GetNameOfClass() + ", ";
+    try
+    {
+      const std::string name = filter->GetFilterName();
+      if (!name.empty() && !(chunkwise::GetFilterOutputBox(name, filter->MakeParameters(), between) ==
+                             chunkwise::Box::FromExtent(between.extent)))
+      {
+        throw chunkwise::ParameterError("its output is smaller than its input");
+      }
+      operation->stages.push_back(filter->GetOperation(between));
+    }
+    catch (const chunkwise::ParameterError & error)
+    {
+      throw chunkwise::ParameterError(which + error.what());
+    }
+    between.inputKind = between.outputKind;
   }
   return operation;
+}
+
+template <typename TInputImage, typename TOutputImage>
+bool
+ChunkwiseSequenceImageFilter<TInputImage, TOutputImage>::IsPartOf(const StageType * filter) const
+{
+  if (static_cast<const ProcessObject *>(filter) == this)
+  {
+    return true;
+  }
+  const auto * const sequence = dynamic_cast<const ChunkwiseSequenceImageFilter<TOutputImage, TOutputImage> *>(filter);
+  for (SizeValueType i = 0; sequence && i < sequence->GetNumberOfFilters(); ++i)
+  {
+    if (this->IsPartOf(sequence->GetFilter(i)))
+    {
+      return true;
+    }
+  }
+  return false;
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -35,11 +71,10 @@ ChunkwiseSequenceImageFilter<TInputImage, TOutputImage>::AddFilter(StageType * f
   {
     itkExceptionMacro("Filters: a null pointer cannot be a stage");
   }
-  if (!m_Information)
+  if (this->IsPartOf(filter))
   {
-    m_Information = TOutputImage::New();
+    itkExceptionMacro("Filters: a sequence cannot be a stage of itself");
   }
-  filter->SetInput(m_Information);
   m_Filters.push_back(filter);
   this->Modified();
 }

@@ -2,7 +2,6 @@
 #ifndef itkChunkwiseWindowImageFilter_h
 #define itkChunkwiseWindowImageFilter_h
 
-#include "chunkwiseOperations.h"
 #include "itkChunkwiseImageToImageFilter.h"
 
 namespace itk
@@ -68,11 +67,17 @@ protected:
   bool
   IsSpatialAxis(unsigned int axis) const;
 
-  chunkwise::WindowBoundary
-  GetWindowBoundary() const;
+  /** The numbers of `array`, an entry for each axis, that belong to the spatial axes, as the engine takes them. */
+  template <typename TArray>
+  std::vector<double>
+  OverSpatialAxes(const TArray & array) const;
+  /** The same of sizes; throws itk::ExceptionObject for one that is beyond signed 64-bit integers. */
+  std::vector<std::int64_t>
+  SizesOverSpatialAxes(const char * name, const typename TInputImage::SizeType & sizes) const;
 
-  void
-  VerifyPreconditions() const override;
+  /** BoundaryCondition, Constant and SpatialAxes. */
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

@@ -5,9 +5,7 @@
 #include "itkChunkwiseWindowImageFilter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <set>
 
 namespace itk
 {
@@ -40,68 +38,64 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::IsSpatialAxi
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
-chunkwise::WindowBoundary
-ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::GetWindowBoundary() const
+template <typename TArray>
+std::vector<double>
+ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::OverSpatialAxes(const TArray & array) const
 {
-  chunkwise::WindowBoundary boundary;
-  switch (m_BoundaryCondition)
+  std::vector<double> numbers;
+  for (const unsigned int axis : m_SpatialAxes)
   {
-    case BoundaryConditionEnum::Renormalized:
-      boundary.mode = chunkwise::BoundaryMode::Renormalized;
-      break;
-    case BoundaryConditionEnum::ZeroFluxNeumann:
-      boundary.mode = chunkwise::BoundaryMode::ZeroFluxNeumann;
-      break;
-    case BoundaryConditionEnum::Constant:
-      boundary.mode = chunkwise::BoundaryMode::Constant;
-      boundary.constant = m_Constant;
-      break;
-    case BoundaryConditionEnum::Mirror:
-      boundary.mode = chunkwise::BoundaryMode::Mirror;
-      break;
-    case BoundaryConditionEnum::Periodic:
-      boundary.mode = chunkwise::BoundaryMode::Periodic;
-      break;
+    // The engine refuses an axis that the image has not.
+    numbers.push_back(axis < ImageDimension ? array[axis] : 0.0);
   }
-  return boundary;
+  return numbers;
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
-void
-ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyPreconditions() const
+std::vector<std::int64_t>
+ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::SizesOverSpatialAxes(
+  const char * name, const typename TInputImage::SizeType & sizes) const
 {
-  Superclass::VerifyPreconditions();
-
-  if (m_SpatialAxes.empty() || m_SpatialAxes.size() > static_cast<std::size_t>(chunkwise::MaxSpatialAxes))
-  {
-    itkExceptionMacro("SpatialAxes: " << m_SpatialAxes.size() << " axes; one to " << chunkwise::MaxSpatialAxes
-                                      << " can be spatial");
-  }
-  std::set<unsigned int> seen;
+  constexpr std::int64_t    largest = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> numbers;
   for (const unsigned int axis : m_SpatialAxes)
   {
-    if (axis >= ImageDimension)
+    const SizeValueType size = axis < ImageDimension ? sizes[axis] : 0;
+    if (size > static_cast<SizeValueType>(largest))
     {
-      itkExceptionMacro("SpatialAxes: " << axis << " is not an axis of a " << ImageDimension << "-D image");
+      itkExceptionMacro(<< name << ": " << size << " along axis " << axis << " is larger than " << largest);
     }
-    if (!seen.insert(axis).second)
-    {
-      itkExceptionMacro("SpatialAxes: " << axis << " is given twice");
-    }
+    numbers.push_back(static_cast<std::int64_t>(size));
   }
+  return numbers;
+}
 
-  using InputPixelType = typename Superclass::InputPixelType;
-  if (m_BoundaryCondition == BoundaryConditionEnum::Constant && std::is_integral<InputPixelType>::value)
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+chunkwise::FilterParameters
+ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeParameters() const
+{
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  switch (m_BoundaryCondition)
   {
-    // The limits as powers of two, which double represents exactly for every integer type.
-    const double upper = std::ldexp(1.0, std::numeric_limits<InputPixelType>::digits);
-    const double lower = std::is_signed<InputPixelType>::value ? -upper : 0.0;
-    if (!(m_Constant >= lower && m_Constant < upper && std::floor(m_Constant) == m_Constant))
-    {
-      itkExceptionMacro("Constant: " << m_Constant << " is not a value of the input's pixel type, "
-                                     << chunkwise::PixelKindName(chunkwise::PixelKindOf<InputPixelType>()));
-    }
+    case BoundaryConditionEnum::Renormalized:
+      parameters.Set("BoundaryCondition", "renormalized");
+      break;
+    case BoundaryConditionEnum::ZeroFluxNeumann:
+      parameters.Set("BoundaryCondition", "zero-flux");
+      break;
+    case BoundaryConditionEnum::Constant:
+      parameters.Set("BoundaryCondition", "constant");
+      break;
+    case BoundaryConditionEnum::Mirror:
+      parameters.Set("BoundaryCondition", "mirror");
+      break;
+    case BoundaryConditionEnum::Periodic:
+      parameters.Set("BoundaryCondition", "periodic");
+      break;
   }
+  parameters.Set("Constant", chunkwise::PixelValue(m_Constant));
+  parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>

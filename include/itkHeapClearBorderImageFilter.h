@@ -31,11 +31,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapClearBorderImageFilter);
 
-protected:
-  HeapClearBorderImageFilter()
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
   {
-    this->SetRule(false, chunkwise::ReconstructionMarker::Border, chunkwise::ReconstructionResult::Residue);
+    return "clear-border";
   }
+
+protected:
+  HeapClearBorderImageFilter() = default;
   ~HeapClearBorderImageFilter() override = default;
 };
 } // namespace itk

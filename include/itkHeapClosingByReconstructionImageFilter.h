@@ -32,8 +32,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapClosingByReconstructionImageFilter);
 
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "closing-by-reconstruction";
+  }
+
 protected:
-  HeapClosingByReconstructionImageFilter() { this->SetRule(true, chunkwise::ReconstructionMarker::Image); }
+  HeapClosingByReconstructionImageFilter() = default;
   ~HeapClosingByReconstructionImageFilter() override = default;
 };
 } // namespace itk

@@ -12,6 +12,10 @@ namespace itk
  * The reconstruction by erosion, over the image, of the image at its edge and nothing inside. The image's edge is that
  * of the largest possible region along the spatial axes of more than one voxel.
  *
+ * \par Differences from ITK
+ * To itk::GrayscaleFillholeImageFilter an axis of one voxel is an edge too, so that it changes nothing in a volume of
+ * one slice; here such a slice is treated as the image in two dimensions is.
+ *
  * Boundary, types, memory, streaming, determinism and source are those of the base class.
  *
  * \sa GrayscaleFillholeImageFilter, HeapGrindPeakImageFilter
@@ -31,11 +35,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapFillholeImageFilter);
 
-protected:
-  HeapFillholeImageFilter()
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
   {
-    this->SetRule(true, chunkwise::ReconstructionMarker::Border, chunkwise::ReconstructionResult::Reconstruction);
+    return "fill-holes";
   }
+
+protected:
+  HeapFillholeImageFilter() = default;
   ~HeapFillholeImageFilter() override = default;
 };
 } // namespace itk

@@ -12,6 +12,10 @@ namespace itk
  * The reconstruction by dilation, under the image, of the image at its edge and nothing inside. The image's edge is
  * that of the largest possible region along the spatial axes of more than one voxel.
  *
+ * \par Differences from ITK
+ * To itk::GrayscaleGrindPeakImageFilter an axis of one voxel is an edge too, so that it changes nothing in a volume of
+ * one slice; here such a slice is treated as the image in two dimensions is.
+ *
  * Boundary, types, memory, streaming, determinism and source are those of the base class.
  *
  * \sa GrayscaleGrindPeakImageFilter, HeapClearBorderImageFilter
@@ -31,11 +35,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapGrindPeakImageFilter);
 
-protected:
-  HeapGrindPeakImageFilter()
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
   {
-    this->SetRule(false, chunkwise::ReconstructionMarker::Border, chunkwise::ReconstructionResult::Reconstruction);
+    return "grind-peaks";
   }
+
+protected:
+  HeapGrindPeakImageFilter() = default;
   ~HeapGrindPeakImageFilter() override = default;
 };
 } // namespace itk

@@ -31,11 +31,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapHConcaveImageFilter);
 
-protected:
-  HeapHConcaveImageFilter()
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
   {
-    this->SetRule(true, chunkwise::ReconstructionMarker::Shifted, chunkwise::ReconstructionResult::Residue);
+    return "h-concave";
   }
+
+protected:
+  HeapHConcaveImageFilter() = default;
   ~HeapHConcaveImageFilter() override = default;
 };
 } // namespace itk

@@ -31,11 +31,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapHConvexImageFilter);
 
-protected:
-  HeapHConvexImageFilter()
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
   {
-    this->SetRule(false, chunkwise::ReconstructionMarker::Shifted, chunkwise::ReconstructionResult::Residue);
+    return "h-convex";
   }
+
+protected:
+  HeapHConvexImageFilter() = default;
   ~HeapHConvexImageFilter() override = default;
 };
 } // namespace itk

@@ -31,11 +31,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapHMaximaImageFilter);
 
-protected:
-  HeapHMaximaImageFilter()
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
   {
-    this->SetRule(false, chunkwise::ReconstructionMarker::Shifted, chunkwise::ReconstructionResult::Reconstruction);
+    return "h-maxima";
   }
+
+protected:
+  HeapHMaximaImageFilter() = default;
   ~HeapHMaximaImageFilter() override = default;
 };
 } // namespace itk

@@ -31,11 +31,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapHMinimaImageFilter);
 
-protected:
-  HeapHMinimaImageFilter()
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
   {
-    this->SetRule(true, chunkwise::ReconstructionMarker::Shifted, chunkwise::ReconstructionResult::Reconstruction);
+    return "h-minima";
   }
+
+protected:
+  HeapHMinimaImageFilter() = default;
   ~HeapHMinimaImageFilter() override = default;
 };
 } // namespace itk

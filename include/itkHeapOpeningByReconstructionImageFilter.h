@@ -32,8 +32,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapOpeningByReconstructionImageFilter);
 
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "opening-by-reconstruction";
+  }
+
 protected:
-  HeapOpeningByReconstructionImageFilter() { this->SetRule(false, chunkwise::ReconstructionMarker::Image); }
+  HeapOpeningByReconstructionImageFilter() = default;
   ~HeapOpeningByReconstructionImageFilter() override = default;
 };
 } // namespace itk

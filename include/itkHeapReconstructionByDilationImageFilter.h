@@ -32,8 +32,16 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapReconstructionByDilationImageFilter);
 
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "reconstruct";
+  }
+
 protected:
-  HeapReconstructionByDilationImageFilter() { this->SetRule(false, chunkwise::ReconstructionMarker::Image); }
+  HeapReconstructionByDilationImageFilter() = default;
   ~HeapReconstructionByDilationImageFilter() override = default;
 };
 } // namespace itk

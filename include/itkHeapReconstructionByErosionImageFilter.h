@@ -32,8 +32,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapReconstructionByErosionImageFilter);
 
+  static_assert(Superclass::GivesSameType, "inputs and output have pixels of one type");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "reconstruct";
+  }
+
 protected:
-  HeapReconstructionByErosionImageFilter() { this->SetRule(true, chunkwise::ReconstructionMarker::Image); }
+  HeapReconstructionByErosionImageFilter()
+    : Superclass(true)
+  {}
   ~HeapReconstructionByErosionImageFilter() override = default;
 };
 } // namespace itk

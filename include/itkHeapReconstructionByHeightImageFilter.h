@@ -36,16 +36,22 @@ public:
     if (m_Height != height)
     {
       m_Height = height;
-      this->SetHeightOfRule(static_cast<double>(height));
       this->Modified();
     }
   }
   itkGetConstMacro(Height, InputPixelType);
 
 protected:
-  HeapReconstructionByHeightImageFilter() { this->SetHeightOfRule(static_cast<double>(m_Height)); }
+  HeapReconstructionByHeightImageFilter() = default;
   ~HeapReconstructionByHeightImageFilter() override = default;
 
+  chunkwise::FilterParameters
+  MakeParameters() const override
+  {
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("Height", chunkwise::PixelValue(m_Height));
+    return parameters;
+  }
   void
   PrintSelf(std::ostream & os, Indent indent) const override
   {

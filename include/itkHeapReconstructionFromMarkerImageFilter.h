@@ -11,6 +11,10 @@ namespace itk
  *
  * Both images have the same largest possible region and physical space.
  *
+ * \par Differences from ITK
+ * Where the marker is beyond the mask, itk::ReconstructionByDilationImageFilter throws; here it is cut at the mask,
+ * unless Strict is on.
+ *
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
@@ -60,9 +64,20 @@ public:
   itkBooleanMacro(Strict);
 
 protected:
-  HeapReconstructionFromMarkerImageFilter() { this->SetNumberOfRequiredInputs(2); }
+  explicit HeapReconstructionFromMarkerImageFilter(bool byErosion = false)
+    : m_ByErosion(byErosion)
+  {
+    this->SetNumberOfRequiredInputs(2);
+  }
   ~HeapReconstructionFromMarkerImageFilter() override = default;
 
+  chunkwise::FilterParameters
+  MakeParameters() const override
+  {
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("Erosion", m_ByErosion);
+    return parameters;
+  }
   void
   VerifyInputInformation() const override;
   void
@@ -71,7 +86,8 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  bool m_Strict{ false };
+  const bool m_ByErosion;
+  bool       m_Strict{ false };
 };
 } // namespace itk
 

@@ -2,8 +2,9 @@
 #ifndef itkHeapReconstructionFromMarkerImageFilter_hxx
 #define itkHeapReconstructionFromMarkerImageFilter_hxx
 
-#include "itkHeapReconstructionFromMarkerImageFilter.h"
+#include "chunkwiseReconstructionOperation.h"
 #include "itkChunkwiseGeometry.h"
+#include "itkHeapReconstructionFromMarkerImageFilter.h"
 
 namespace itk
 {
@@ -30,11 +31,10 @@ HeapReconstructionFromMarkerImageFilter<TInputImage, TOutputImage>::GenerateData
 {
   if (m_Strict)
   {
-    const bool   erosion = this->GetRule().erosion;
     const auto & region = this->GetOutput()->GetRequestedRegion();
     const auto   origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
     const auto   beyond = chunkwise::FindMarkerBeyondMask(
-      erosion, this->GetInputView(0), this->GetInputView(1), ChunkwiseBoxFromRegion(region, origin));
+      m_ByErosion, this->GetInputView(0), this->GetInputView(1), ChunkwiseBoxFromRegion(region, origin));
     if (beyond)
     {
       auto index = origin;
@@ -42,8 +42,8 @@ HeapReconstructionFromMarkerImageFilter<TInputImage, TOutputImage>::GenerateData
       {
         index[a] += static_cast<IndexValueType>(beyond->index[static_cast<int>(a)]);
       }
-      itkExceptionMacro("MarkerImage: " << beyond->marker << " at " << index << " is " << (erosion ? "below" : "above")
-                                        << " the mask, " << beyond->mask);
+      itkExceptionMacro("MarkerImage: " << beyond->marker << " at " << index << " is "
+                                        << (m_ByErosion ? "below" : "above") << " the mask, " << beyond->mask);
     }
   }
   Superclass::GenerateData();

@@ -87,44 +87,10 @@ protected:
   HeapReconstructionImageFilter() = default;
   ~HeapReconstructionImageFilter() override = default;
 
-  /** What a subclass computes. */
-  void
-  SetRule(bool erosion, chunkwise::ReconstructionMarker marker,
-          chunkwise::ReconstructionResult result = chunkwise::ReconstructionResult::Reconstruction)
-  {
-    m_Rule.erosion = erosion;
-    m_Rule.marker = marker;
-    m_Rule.result = result;
-  }
-  const chunkwise::ReconstructionOperation &
-  GetRule() const
-  {
-    return m_Rule;
-  }
-  void
-  SetHeightOfRule(double height)
-  {
-    m_Rule.height = height;
-  }
-  void
-  SetValuesOfRule(double extremum, double elsewhere)
-  {
-    m_Rule.extremum = extremum;
-    m_Rule.elsewhere = elsewhere;
-  }
-
-  void
-  SetFlatOfRule(bool isExtremum)
-  {
-    m_Rule.flatIsExtremum = isExtremum;
-  }
-
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   EnlargeOutputRequestedRegion(DataObject * output) override;
-  void
-  VerifyPreconditions() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
@@ -134,8 +100,6 @@ private:
   MethodEnum   m_Method{ MethodEnum::Auto };
   unsigned int m_NumberOfHeaps{ 0 };
   unsigned int m_HeapNodeSize{ 0 };
-  /** Connectivity and axes are filled in when it is used. */
-  chunkwise::ReconstructionOperation m_Rule;
 };
 } // namespace itk
 

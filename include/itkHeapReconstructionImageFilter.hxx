@@ -8,30 +8,40 @@ namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-HeapReconstructionImageFilter<TInputImage, TOutputImage>::MakeOperation(const chunkwise::Coordinates &) const
+chunkwise::FilterParameters
+HeapReconstructionImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  auto operation = std::make_shared<chunkwise::ReconstructionOperation>(m_Rule);
-  operation->fullyConnected = m_FullyConnected;
-  operation->spatialDimension = static_cast<int>(m_SpatialDimension);
-  operation->heaps = m_NumberOfHeaps;
-  operation->nodeItems = m_HeapNodeSize;
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  constexpr unsigned int      most = ImageDimension < 3 ? ImageDimension : 3;
+  if (m_SpatialDimension < 1 || m_SpatialDimension > most)
+  {
+    itkExceptionMacro("SpatialDimension: " << m_SpatialDimension << " is not 1 to " << most);
+  }
+  std::vector<std::int64_t> axes;
+  for (unsigned int a = 0; a < m_SpatialDimension; ++a)
+  {
+    axes.push_back(a);
+  }
+  parameters.Set("SpatialAxes", axes);
+  parameters.Set("FullyConnected", m_FullyConnected);
   switch (m_Method)
   {
     case MethodEnum::Auto:
-      operation->method = chunkwise::ReconstructionMethod::Auto;
+      parameters.Set("Method", "auto");
       break;
     case MethodEnum::TileWavefront:
-      operation->method = chunkwise::ReconstructionMethod::TileWavefront;
+      parameters.Set("Method", "wavefront");
       break;
     case MethodEnum::SpanningForest:
-      operation->method = chunkwise::ReconstructionMethod::SpanningForest;
+      parameters.Set("Method", "forest");
       break;
     case MethodEnum::ParallelHeapCluster:
-      operation->method = chunkwise::ReconstructionMethod::ParallelHeapCluster;
+      parameters.Set("Method", "heaps");
       break;
   }
-  return operation;
+  parameters.SetInteger("NumberOfHeaps", m_NumberOfHeaps);
+  parameters.SetInteger("HeapNodeSize", m_HeapNodeSize);
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -52,19 +62,6 @@ HeapReconstructionImageFilter<TInputImage, TOutputImage>::EnlargeOutputRequested
     region.SetSize(a, largest.GetSize(a));
   }
   output->SetRequestedRegion(region);
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-HeapReconstructionImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
-{
-  Superclass::VerifyPreconditions();
-
-  if (m_SpatialDimension < 1 || m_SpatialDimension > 3 || m_SpatialDimension > ImageDimension)
-  {
-    itkExceptionMacro("SpatialDimension: " << m_SpatialDimension << " is not 1 to "
-                                           << (ImageDimension < 3 ? ImageDimension : 3));
-  }
 }
 
 template <typename TInputImage, typename TOutputImage>

@@ -34,6 +34,8 @@ public:
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
   using RadiusType = typename TInputImage::SizeType;
   using RadiusValueType = typename TInputImage::SizeValueType;
+  /** Voxels of the structuring element are true. */
+  using KernelType = Neighborhood<bool, ImageDimension>;
 
   /** A flat structuring element, see ChunkwiseMorphologyImageFilter::SetKernel. */
   template <typename TPixel, typename TAllocator>
@@ -47,6 +49,9 @@ public:
     }
     this->SetElement(kernel.GetRadius(), element);
   }
+  /** The structuring element, also where it is a box. */
+  KernelType
+  GetKernel() const;
   /** A box; entries of axes that are not spatial are not used. Default: 1. */
   void
   SetRadius(const RadiusType & radius)
@@ -71,19 +76,14 @@ protected:
   HeapReconstructionOfMorphologyImageFilter() { m_Radius.Fill(1); }
   ~HeapReconstructionOfMorphologyImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
   void
   SetElement(const RadiusType & radius, const std::vector<unsigned char> & element);
-  /** The first step. */
-  std::shared_ptr<const chunkwise::Operation>
-  MakeExtremum(const chunkwise::Coordinates & imageExtent, bool minimum) const;
 
   RadiusType m_Radius;
   /** Empty: a box. */

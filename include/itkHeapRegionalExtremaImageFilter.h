@@ -12,6 +12,10 @@ namespace itk
  * An extremum is where the image exceeds the reconstruction of the next values that its type has below it. Where the
  * image is flat, or a slice of it along axes without neighbours is, that is an extremum as the filter is asked.
  *
+ * \par Types
+ * Those of the base class, to any of them. Where the output's type is another one than the input's, the run takes an
+ * image of the input's type more, of the size of the output's requested region, which no budget counts.
+ *
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage = TInputImage>
@@ -47,10 +51,7 @@ public:
   itkGetConstMacro(BackgroundValue, OutputPixelType);
 
 protected:
-  HeapRegionalExtremaImageFilter()
-  {
-    this->SetValuesOfRule(static_cast<double>(m_ForegroundValue), static_cast<double>(m_BackgroundValue));
-  }
+  HeapRegionalExtremaImageFilter() = default;
   ~HeapRegionalExtremaImageFilter() override = default;
 
   void
@@ -59,7 +60,6 @@ protected:
     if (m_FlatIsExtremum != is)
     {
       m_FlatIsExtremum = is;
-      this->SetFlatOfRule(is);
       this->Modified();
     }
   }
@@ -69,6 +69,15 @@ protected:
     return m_FlatIsExtremum;
   }
 
+  chunkwise::FilterParameters
+  MakeParameters() const override;
+  chunkwise::PixelKind
+  GetOperationKind() const override
+  {
+    return chunkwise::PixelKindOf<typename TInputImage::PixelType>();
+  }
+  void
+  WriteOutput(const chunkwise::BufferView & result) override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
@@ -79,7 +88,6 @@ private:
     if (member != value)
     {
       member = value;
-      this->SetValuesOfRule(static_cast<double>(m_ForegroundValue), static_cast<double>(m_BackgroundValue));
       this->Modified();
     }
   }

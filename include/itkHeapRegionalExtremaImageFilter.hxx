@@ -2,10 +2,38 @@
 #ifndef itkHeapRegionalExtremaImageFilter_hxx
 #define itkHeapRegionalExtremaImageFilter_hxx
 
+#include "itkChunkwiseGeometry.h"
 #include "itkHeapRegionalExtremaImageFilter.h"
+#include "itkImageRegionIterator.h"
 
 namespace itk
 {
+
+template <typename TInputImage, typename TOutputImage>
+chunkwise::FilterParameters
+HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::MakeParameters() const
+{
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  // What is converted is only where extrema are.
+  parameters.Set("ForegroundValue",
+                 Superclass::GivesSameType ? chunkwise::PixelValue(m_ForegroundValue) : chunkwise::PixelValue(1));
+  parameters.Set("BackgroundValue",
+                 Superclass::GivesSameType ? chunkwise::PixelValue(m_BackgroundValue) : chunkwise::PixelValue(0));
+  return parameters;
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::WriteOutput(const chunkwise::BufferView & result)
+{
+  const auto region = ChunkwiseRegionFromBox<TOutputImage::ImageDimension>(
+    result.box, this->GetInput()->GetLargestPossibleRegion().GetIndex());
+  const auto * from = static_cast<const typename TInputImage::PixelType *>(result.data);
+  for (ImageRegionIterator<TOutputImage> it(this->GetOutput(), region); !it.IsAtEnd(); ++it)
+  {
+    it.Set(*from++ != 0 ? m_ForegroundValue : m_BackgroundValue);
+  }
+}
 
 template <typename TInputImage, typename TOutputImage>
 void

@@ -31,6 +31,12 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapRegionalMaximaImageFilter);
 
+  const char *
+  GetFilterName() const override
+  {
+    return "regional-maxima";
+  }
+
   /** Whether an image of one value is an extremum. Default: on. */
   void
   SetFlatIsMaxima(bool is)
@@ -45,10 +51,15 @@ public:
   itkBooleanMacro(FlatIsMaxima);
 
 protected:
-  HeapRegionalMaximaImageFilter()
+  chunkwise::FilterParameters
+  MakeParameters() const override
   {
-    this->SetRule(false, chunkwise::ReconstructionMarker::NextBelow, chunkwise::ReconstructionResult::Extrema);
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("FlatIsMaxima", this->GetFlatIsExtremum());
+    return parameters;
   }
+
+  HeapRegionalMaximaImageFilter() = default;
   ~HeapRegionalMaximaImageFilter() override = default;
 };
 } // namespace itk

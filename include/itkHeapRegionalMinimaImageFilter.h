@@ -31,6 +31,12 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(HeapRegionalMinimaImageFilter);
 
+  const char *
+  GetFilterName() const override
+  {
+    return "regional-minima";
+  }
+
   /** Whether an image of one value is an extremum. Default: on. */
   void
   SetFlatIsMinima(bool is)
@@ -45,10 +51,15 @@ public:
   itkBooleanMacro(FlatIsMinima);
 
 protected:
-  HeapRegionalMinimaImageFilter()
+  chunkwise::FilterParameters
+  MakeParameters() const override
   {
-    this->SetRule(true, chunkwise::ReconstructionMarker::NextBelow, chunkwise::ReconstructionResult::Extrema);
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("FlatIsMinima", this->GetFlatIsExtremum());
+    return parameters;
   }
+
+  HeapRegionalMinimaImageFilter() = default;
   ~HeapRegionalMinimaImageFilter() override = default;
 };
 } // namespace itk

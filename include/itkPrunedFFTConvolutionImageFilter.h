@@ -2,7 +2,6 @@
 #ifndef itkPrunedFFTConvolutionImageFilter_h
 #define itkPrunedFFTConvolutionImageFilter_h
 
-#include "chunkwiseImageConvolutionOperation.h"
 #include "itkChunkwiseConvolutionEnums.h"
 #include "itkChunkwiseWindowImageFilter.h"
 
@@ -66,6 +65,14 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(PrunedFFTConvolutionImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "convolve-image";
+  }
+
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
   static_assert(TKernelImage::ImageDimension == Superclass::ImageDimension, "image and kernel of one dimension");
 
@@ -108,14 +115,15 @@ public:
   itkSetEnumMacro(Method, MethodEnum);
   itkGetEnumMacro(Method, MethodEnum);
 
+  std::shared_ptr<const chunkwise::Operation>
+  GetOperation(const chunkwise::FilterImage & image) const override;
+
 protected:
   PrunedFFTConvolutionImageFilter();
   ~PrunedFFTConvolutionImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   VerifyInputInformation() const override;
   void
@@ -126,9 +134,6 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  std::shared_ptr<const chunkwise::ConvolutionKernel>
-  MakeKernel() const;
-
   bool                 m_Normalize{ false };
   bool                 m_Correlate{ false };
   OutputRegionModeEnum m_OutputRegionMode{ OutputRegionModeEnum::SAME };

@@ -2,7 +2,7 @@
 #ifndef itkPrunedFFTConvolutionImageFilter_hxx
 #define itkPrunedFFTConvolutionImageFilter_hxx
 
-#include "itkChunkwiseConvolutionKernel.h"
+#include "itkChunkwiseKernelStack.h"
 #include "itkPrunedFFTConvolutionImageFilter.h"
 
 namespace itk
@@ -16,38 +16,9 @@ PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::Pruned
 
 template <typename TInputImage, typename TKernelImage, typename TOutputImage>
 void
-PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::VerifyPreconditions() const
-{
-  Superclass::VerifyPreconditions();
-
-  if (!this->GetKernelImage())
-  {
-    itkExceptionMacro("KernelImage: none is set");
-  }
-}
-
-template <typename TInputImage, typename TKernelImage, typename TOutputImage>
-void
 PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::VerifyInputInformation() const
 {
   // Image and kernel lie in no common space: only the operation is checked.
-  const auto size = this->GetKernelImage()->GetLargestPossibleRegion().GetSize();
-  for (unsigned int axis = 0; axis < ImageDimension; ++axis)
-  {
-    if (size[axis] == 0)
-    {
-      itkExceptionMacro("KernelImage: its size is " << size);
-    }
-    if (size[axis] > 1 && !this->IsSpatialAxis(axis))
-    {
-      itkExceptionMacro("KernelImage: its size is " << size << ", but axis " << axis << " is not spatial");
-    }
-    if (m_OutputRegionMode == VALID && size[axis] > this->GetInput()->GetLargestPossibleRegion().GetSize(axis))
-    {
-      itkExceptionMacro("OutputRegionMode: VALID has no voxels, the kernel's size is "
-                        << size << " and the image's " << this->GetInput()->GetLargestPossibleRegion().GetSize());
-    }
-  }
   this->VerifyOperation();
 }
 
@@ -59,16 +30,10 @@ PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::Genera
 
   if (m_OutputRegionMode == VALID)
   {
-    // Where this is empty VerifyInputInformation has thrown.
-    const auto            kernel = this->MakeKernel();
-    OutputImageRegionType region = this->GetInput()->GetLargestPossibleRegion();
-    for (unsigned int axis = 0; axis < ImageDimension; ++axis)
-    {
-      const std::int64_t extent = kernel->GetExtent()[static_cast<int>(axis)];
-      const std::int64_t below = extent - 1 - kernel->GetCenter()[static_cast<int>(axis)];
-      region.SetIndex(axis, region.GetIndex(axis) + static_cast<IndexValueType>(below));
-      region.SetSize(axis, region.GetSize(axis) - static_cast<SizeValueType>(extent - 1));
-    }
+    const auto & largest = this->GetInput()->GetLargestPossibleRegion();
+    const auto   box =
+      chunkwise::GetFilterOutputBox(this->GetFilterName(), this->MakeParameters(), this->MakeFilterImage());
+    const OutputImageRegionType region = ChunkwiseRegionFromBox<ImageDimension>(box, largest.GetIndex());
     this->GetOutput()->SetLargestPossibleRegion(region);
   }
 }
@@ -83,44 +48,46 @@ PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::Genera
 }
 
 template <typename TInputImage, typename TKernelImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::ConvolutionKernel>
-PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakeKernel() const
+chunkwise::FilterParameters
+PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakeParameters() const
 {
+  chunkwise::FilterParameters   parameters = Superclass::MakeParameters();
+  const KernelImageType * const kernel = this->GetKernelImage();
+  if (!kernel)
+  {
+    itkExceptionMacro("KernelImage: none is set");
+  }
   // Before the pipeline has run there are no voxels, or old ones; then only the shape counts.
-  const KernelImageType * image = this->GetKernelImage();
-  const bool              isCurrent = (!image->GetSource() || image->GetUpdateMTime() >= image->GetPipelineMTime()) &&
-                         image->GetBufferedRegion().IsInside(image->GetLargestPossibleRegion());
-  const auto kernel = MakeChunkwiseConvolutionKernel(image, isCurrent, m_Normalize);
-  return m_Correlate ? kernel->Flipped() : kernel;
+  const bool isCurrent = !kernel->GetSource() || kernel->GetUpdateMTime() >= kernel->GetPipelineMTime();
+  if (!kernel->GetSource() && !ChunkwiseHasAllVoxels(kernel))
+  {
+    itkExceptionMacro("KernelImage: its size is " << kernel->GetLargestPossibleRegion().GetSize()
+                                                  << ", and its buffer does not have these voxels");
+  }
+  parameters.Set("KernelImage",
+                 MakeChunkwiseKernelStack<ImageDimension>(
+                   kernel->GetLargestPossibleRegion().GetSize(),
+                   isCurrent && ChunkwiseHasAllVoxels(kernel) ? ChunkwiseReadVoxels(kernel) : std::vector<double>()));
+  parameters.Set("Normalize", m_Normalize);
+  parameters.Set("Correlate", m_Correlate);
+  parameters.Set("Valid", m_OutputRegionMode == VALID);
+  parameters.Set("Method", m_Method == MethodEnum::FFT ? "fft" : m_Method == MethodEnum::Direct ? "direct" : "auto");
+  return parameters;
 }
 
 template <typename TInputImage, typename TKernelImage, typename TOutputImage>
 std::shared_ptr<const chunkwise::Operation>
-PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates &) const
+PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::GetOperation(
+  const chunkwise::FilterImage & image) const
 {
-  auto operation = std::make_shared<chunkwise::ImageConvolutionOperation>();
-  operation->kernel = this->MakeKernel();
-  operation->boundary = this->GetWindowBoundary();
-  switch (m_Method)
+  // Whoever asks does not update the kernel's pipeline.
+  const KernelImageType * const kernel = this->GetKernelImage();
+  if (kernel && (!ChunkwiseHasAllVoxels(kernel) ||
+                 (kernel->GetSource() && kernel->GetUpdateMTime() < kernel->GetPipelineMTime())))
   {
-    case MethodEnum::Auto:
-      operation->method = chunkwise::ConvolutionMethod::Auto;
-      break;
-    case MethodEnum::FFT:
-      operation->method = chunkwise::ConvolutionMethod::FFT;
-      break;
-    case MethodEnum::Direct:
-      operation->method = chunkwise::ConvolutionMethod::Direct;
-      break;
+    itkExceptionMacro("KernelImage: it is not up to date");
   }
-  if (m_OutputRegionMode == VALID && operation->Renormalizes())
-  {
-    // No window reaches the edge: any boundary will do, and this one refuses no kernel.
-    operation->boundary.mode = chunkwise::BoundaryMode::Constant;
-    operation->boundary.constant = 0.0;
-  }
-  return operation;
+  return Superclass::GetOperation(image);
 }
 
 template <typename TInputImage, typename TKernelImage, typename TOutputImage>

@@ -4,6 +4,8 @@
 
 #include "itkRenormalizedGaussianImageFilter.h"
 
+#include <type_traits>
+
 namespace itk
 {
 /** \class PrunedFFTGaussianImageFilter
@@ -54,19 +56,27 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(PrunedFFTGaussianImageFilter);
 
+  static_assert(std::is_floating_point<typename TOutputImage::PixelType>::value,
+                "the output's pixels are float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "gaussian";
+  }
+
 protected:
   PrunedFFTGaussianImageFilter() = default;
   ~PrunedFFTGaussianImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override
+  {
+    chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+    parameters.Set("Transforms", true);
+    return parameters;
+  }
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkPrunedFFTGaussianImageFilter.hxx"
-#endif
 
 #endif

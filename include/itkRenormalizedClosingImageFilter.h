@@ -18,6 +18,10 @@ namespace itk
  * closing up to the edge: it is nowhere below the image, and repeating it changes nothing. The other boundary
  * conditions extend the image for the first step, and its result for the second.
  *
+ * \par Differences from ITK
+ * There is no SafeBorder, and elements that are not symmetric are reflected in the second step: see
+ * ChunkwiseMorphologyImageFilter.
+ *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Exact: the result is one of the
  * voxels. -0 is less than +0. NaN are not seen; a window of nothing but NaN gives NaN.
@@ -56,17 +60,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedClosingImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "closing";
+  }
+
 protected:
   RenormalizedClosingImageFilter() = default;
   ~RenormalizedClosingImageFilter() override = default;
-
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkRenormalizedClosingImageFilter.hxx"
-#endif
 
 #endif

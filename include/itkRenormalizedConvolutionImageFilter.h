@@ -13,6 +13,10 @@ namespace itk
  * The kernel is a neighborhood of up to 4096 weights, mirrored as a convolution does: out(p) = sum over t of kernel(t)
  * in(p - t). It must have no extent along axes that are not spatial.
  *
+ * \par Differences from ITK
+ * itk::NeighborhoodOperatorImageFilter does not mirror its operator: it is Correlate. itk::ConvolutionImageFilter takes
+ * a kernel image, mirrors it too, and by default continues the image by its edge voxels.
+ *
  * \par Boundary
  * Renormalized (the default): the sum over the taps inside the image is multiplied by the sum of all weights over that
  * of the taps inside; a kernel for which that is not possible throws. A kernel whose weights sum to 0, a derivative, is
@@ -56,6 +60,14 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedConvolutionImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "convolve";
+  }
+
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
 
   using KernelType = Neighborhood<double, Superclass::ImageDimension>;
@@ -63,25 +75,44 @@ public:
   /** The weights, x fastest. Default: a single 1. */
   void
   SetKernel(const KernelType & kernel);
+  /** The same of any neighborhood of numbers, such as the operators that NeighborhoodOperatorImageFilter takes; with
+   * CorrelateOn it gives what that filter does inside the image. */
+  template <typename TPixel, typename TAllocator>
+  void
+  SetKernel(const Neighborhood<TPixel, Superclass::ImageDimension, TAllocator> & kernel)
+  {
+    KernelType converted;
+    converted.SetRadius(kernel.GetRadius());
+    for (unsigned int i = 0; i < kernel.Size(); ++i)
+    {
+      converted[i] = static_cast<double>(kernel[i]);
+    }
+    this->SetKernel(converted);
+  }
   const KernelType &
   GetKernel() const
   {
     return m_Kernel;
   }
 
+  /** On: the sum over t of kernel(t) in(p + t), the kernel as it is. Off, the default: the convolution, the kernel
+   * mirrored at its center. */
+  itkSetMacro(Correlate, bool);
+  itkGetConstMacro(Correlate, bool);
+  itkBooleanMacro(Correlate);
+
 protected:
   RenormalizedConvolutionImageFilter();
   ~RenormalizedConvolutionImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
   KernelType m_Kernel;
+  bool       m_Correlate{ false };
 };
 } // namespace itk
 

@@ -2,29 +2,11 @@
 #ifndef itkRenormalizedConvolutionImageFilter_hxx
 #define itkRenormalizedConvolutionImageFilter_hxx
 
-#include "chunkwiseConvolutionOperation.h"
+#include "itkChunkwiseKernelStack.h"
 #include "itkRenormalizedConvolutionImageFilter.h"
-
-#include <algorithm>
 
 namespace itk
 {
-
-template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::MakeOperation(const chunkwise::Coordinates &) const
-{
-  auto operation = std::make_shared<chunkwise::ConvolutionOperation>();
-  for (unsigned int axis = 0; axis < ImageDimension; ++axis)
-  {
-    operation->radius[static_cast<int>(axis)] = static_cast<std::int64_t>(m_Kernel.GetRadius(axis));
-  }
-  // The engine correlates: mirrored along all axes, the weights come in reverse.
-  operation->weights.assign(m_Kernel.Begin(), m_Kernel.End());
-  std::reverse(operation->weights.begin(), operation->weights.end());
-  operation->boundary = this->GetWindowBoundary();
-  return operation;
-}
 
 template <typename TInputImage, typename TOutputImage>
 RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::RenormalizedConvolutionImageFilter()
@@ -45,19 +27,15 @@ RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::SetKernel(const K
 }
 
 template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
+chunkwise::FilterParameters
+RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  Superclass::VerifyPreconditions();
-
-  for (unsigned int axis = 0; axis < ImageDimension; ++axis)
-  {
-    if (m_Kernel.GetRadius(axis) > 0 && !this->IsSpatialAxis(axis))
-    {
-      itkExceptionMacro("Kernel: its radius is " << m_Kernel.GetRadius(axis) << " along axis " << axis
-                                                 << ", which is not spatial");
-    }
-  }
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  parameters.Set("Kernel",
+                 MakeChunkwiseKernelStack<ImageDimension>(m_Kernel.GetSize(),
+                                                          std::vector<double>(m_Kernel.Begin(), m_Kernel.End())));
+  parameters.Set("Correlate", m_Correlate);
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -66,6 +44,7 @@ RenormalizedConvolutionImageFilter<TInputImage, TOutputImage>::PrintSelf(std::os
 {
   Superclass::PrintSelf(os, indent);
   os << indent << "Kernel: " << m_Kernel << std::endl;
+  os << indent << "Correlate: " << (m_Correlate ? "On" : "Off") << std::endl;
 }
 
 } // namespace itk

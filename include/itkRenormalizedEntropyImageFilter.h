@@ -11,7 +11,7 @@ namespace itk
  *
  * The histogram has NumberOfBins bins of equal width over the range; voxels outside the range count in its first or
  * last bin. The range is the same for the whole image: by default that of the pixel type for 8- and 16-bit integers;
- * for other types it must be set, or AutomaticRange be turned on, which takes it from the whole input.
+ * for other types it must be set.
  *
  * \par Boundary
  * Renormalized (the default): of the voxels that are both in the window and in the image. In every other boundary
@@ -27,8 +27,7 @@ namespace itk
  * voxels, or more than 256 bins, take up to 128 MiB on a device beside it.
  *
  * \par Streaming
- * Requests the output's requested region padded by the radius, and cut at the image. With AutomaticRange the whole
- * input, whatever of the output is requested, so that all parts have one range.
+ * Requests the output's requested region padded by the radius, and cut at the image.
  *
  * \par Determinism
  * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
@@ -55,13 +54,23 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedEntropyImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "entropy";
+  }
+
   /** Bins of the histogram, 2 to 4096. Default: 256. */
   itkSetMacro(NumberOfBins, int);
   itkGetConstMacro(NumberOfBins, int);
 
-  /** The values where the first bin begins and the last one ends. */
+  /** The values where the first bin begins and the last one ends. Without it 8- and 16-bit integers have those of their
+   * type, others none. */
   void
   SetRange(double minimum, double maximum);
+  /** What SetRange was given. */
   itkGetConstMacro(RangeMinimum, double);
   itkGetConstMacro(RangeMaximum, double);
 
@@ -73,16 +82,14 @@ public:
   itkBooleanMacro(AutomaticRange);
 
   std::shared_ptr<const chunkwise::Operation>
-  GetOperation(const chunkwise::Coordinates & imageExtent) const override;
+  GetOperation(const chunkwise::FilterImage & image) const override;
 
 protected:
-  RenormalizedEntropyImageFilter();
+  RenormalizedEntropyImageFilter() = default;
   ~RenormalizedEntropyImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   GenerateInputRequestedRegion() override;
   void
@@ -94,6 +101,7 @@ private:
   int    m_NumberOfBins{ 256 };
   double m_RangeMinimum{ 0.0 };
   double m_RangeMaximum{ 0.0 };
+  bool   m_RangeIsSet{ false };
   bool   m_AutomaticRange{ false };
 };
 } // namespace itk

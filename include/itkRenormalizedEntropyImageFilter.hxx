@@ -2,46 +2,53 @@
 #ifndef itkRenormalizedEntropyImageFilter_hxx
 #define itkRenormalizedEntropyImageFilter_hxx
 
-#include "chunkwiseEntropyOperation.h"
 #include "chunkwiseStatistics.h"
 #include "itkRenormalizedEntropyImageFilter.h"
-
-#include <limits>
 
 namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
+void
+RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::SetRange(double minimum, double maximum)
 {
-  auto operation = std::make_shared<chunkwise::EntropyOperation>();
-  operation->radius = this->GetWindowRadius(imageExtent);
-  operation->boundary = this->GetWindowBoundary();
-  operation->bins = m_NumberOfBins;
-  operation->lower = m_RangeMinimum;
-  operation->upper = m_RangeMaximum;
+  if (!m_RangeIsSet || minimum != m_RangeMinimum || maximum != m_RangeMaximum)
+  {
+    m_RangeIsSet = true;
+    m_RangeMinimum = minimum;
+    m_RangeMaximum = maximum;
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+chunkwise::FilterParameters
+RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::MakeParameters() const
+{
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  parameters.SetInteger("NumberOfBins", m_NumberOfBins);
   if (m_AutomaticRange && !(m_RangeMinimum < m_RangeMaximum))
   {
     // Before the input is there.
-    operation->lower = 0.0;
-    operation->upper = 1.0;
+    parameters.Set("Range", std::vector<double>{ 0.0, 1.0 });
   }
-  return operation;
+  else if (m_AutomaticRange || m_RangeIsSet)
+  {
+    parameters.Set("Range", std::vector<double>{ m_RangeMinimum, m_RangeMaximum });
+  }
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>
 std::shared_ptr<const chunkwise::Operation>
-RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::GetOperation(
-  const chunkwise::Coordinates & imageExtent) const
+RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::GetOperation(const chunkwise::FilterImage & image) const
 {
   if (m_AutomaticRange)
   {
     itkExceptionMacro(
       "AutomaticRange: on, but as a part of something else the filter has no input to take a range from");
   }
-  return Superclass::GetOperation(imageExtent);
+  return Superclass::GetOperation(image);
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -73,53 +80,20 @@ RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::GenerateData()
 }
 
 template <typename TInputImage, typename TOutputImage>
-RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::RenormalizedEntropyImageFilter()
-{
-  using Limits = std::numeric_limits<typename TInputImage::PixelType>;
-  if (Limits::is_integer && sizeof(typename TInputImage::PixelType) <= 2)
-  {
-    m_RangeMinimum = static_cast<double>(Limits::lowest());
-    m_RangeMaximum = static_cast<double>(Limits::max()) + 1.0;
-  }
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::SetRange(double minimum, double maximum)
-{
-  if (minimum != m_RangeMinimum || maximum != m_RangeMaximum)
-  {
-    m_RangeMinimum = minimum;
-    m_RangeMaximum = maximum;
-    this->Modified();
-  }
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
-{
-  Superclass::VerifyPreconditions();
-
-  if (m_NumberOfBins < 2 || m_NumberOfBins > chunkwise::EntropyOperation::LargestBins)
-  {
-    itkExceptionMacro("NumberOfBins: " << m_NumberOfBins << " is not from 2 to "
-                                       << chunkwise::EntropyOperation::LargestBins);
-  }
-  if (!m_AutomaticRange && !(m_RangeMinimum < m_RangeMaximum))
-  {
-    itkExceptionMacro("Range: from " << m_RangeMinimum << " to " << m_RangeMaximum
-                                     << " is empty or was not set, nor AutomaticRange turned on");
-  }
-}
-
-template <typename TInputImage, typename TOutputImage>
 void
 RenormalizedEntropyImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & os, Indent indent) const
 {
   Superclass::PrintSelf(os, indent);
   os << indent << "NumberOfBins: " << m_NumberOfBins << std::endl;
-  os << indent << "Range: " << m_RangeMinimum << " to " << m_RangeMaximum << std::endl;
+  os << indent << "Range: ";
+  if (m_RangeIsSet || m_AutomaticRange)
+  {
+    os << m_RangeMinimum << " to " << m_RangeMaximum << std::endl;
+  }
+  else
+  {
+    os << "that of the pixel type" << std::endl;
+  }
   os << indent << "AutomaticRange: " << (m_AutomaticRange ? "On" : "Off") << std::endl;
 }
 

@@ -2,10 +2,9 @@
 #ifndef itkRenormalizedGaussianImageFilter_hxx
 #define itkRenormalizedGaussianImageFilter_hxx
 
-#include "itkChunkwiseGaussianKernel.h"
+#include "chunkwiseOperations.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace itk
@@ -32,6 +31,7 @@ RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::SetVariance(const Ar
     m_Sigma[axis] = std::sqrt(variance[axis]);
   }
   m_Variance = variance;
+  m_VarianceIsGiven = true;
   this->Modified();
 }
 
@@ -64,6 +64,7 @@ RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::SetSigmaArray(const 
     m_Variance[axis] = sigma[axis] * sigma[axis];
   }
   m_Sigma = sigma;
+  m_VarianceIsGiven = false;
   this->Modified();
 }
 
@@ -86,81 +87,54 @@ RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::SetMaximumError(doub
 }
 
 template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
+chunkwise::FilterParameters
+RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  Superclass::VerifyPreconditions();
-
-  for (const unsigned int axis : this->GetSpatialAxes())
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  if (m_VarianceIsGiven)
   {
-    if (m_Variance[axis] < 0.0)
-    {
-      itkExceptionMacro("Variance: " << m_Variance[axis] << " along axis " << axis << " is negative");
-    }
-    if (!(m_Sigma[axis] >= 0.0) || !std::isfinite(m_Sigma[axis]))
-    {
-      itkExceptionMacro("Sigma: " << m_Sigma[axis] << " along axis " << axis
-                                  << " is not a finite number of at least 0");
-    }
-    if (m_Kernel == KernelEnum::Discrete && !(m_MaximumError[axis] > 0.0 && m_MaximumError[axis] < 1.0))
-    {
-      itkExceptionMacro("MaximumError: " << m_MaximumError[axis] << " along axis " << axis
-                                         << " is not between 0 and 1");
-    }
+    parameters.Set("Variance", this->OverSpatialAxes(m_Variance));
   }
-  if (m_Kernel == KernelEnum::Sampled && !(m_Cutoff > 0.0 && std::isfinite(m_Cutoff)))
+  else
   {
-    itkExceptionMacro("Cutoff: " << m_Cutoff << " is not a finite number above 0");
+    parameters.Set("Sigma", this->OverSpatialAxes(m_Sigma));
   }
-}
-
-template <typename TInputImage, typename TOutputImage>
-std::vector<double>
-RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::MakeWeights(unsigned int axis, std::int64_t extent) const
-{
-  const double spacing = m_UseImageSpacing ? std::abs(this->GetInput()->GetSpacing()[axis]) : 1.0;
-  if (spacing == 0.0)
-  {
-    itkExceptionMacro("UseImageSpacing: the input's spacing along axis " << axis << " is 0");
-  }
-  if (m_Sigma[axis] == 0.0)
-  {
-    return {};
-  }
+  parameters.Set("UseImageSpacing", m_UseImageSpacing);
+  // What the other kernel has does not matter, and is not checked.
   if (m_Kernel == KernelEnum::Discrete)
   {
-    return ChunkwiseDiscreteGaussianWeights(
-      m_Variance[axis] / (spacing * spacing), m_MaximumError[axis], m_MaximumKernelWidth);
+    parameters.Set("Kernel", "discrete");
+    parameters.Set("MaximumError", this->OverSpatialAxes(m_MaximumError));
+    parameters.SetInteger("MaximumKernelWidth", m_MaximumKernelWidth);
   }
-
-  const double sigma = m_Sigma[axis] / spacing;
-  double       radius = ChunkwiseSampledGaussianRadius(sigma, m_Cutoff);
-  if (this->GetBoundaryCondition() == Superclass::BoundaryConditionEnum::Renormalized)
+  else
   {
-    // Weights farther than the image is wide are never inside it.
-    radius = std::min(radius, static_cast<double>(std::max<std::int64_t>(extent, 1) - 1));
+    parameters.Set("Kernel", "sampled");
+    parameters.SetReal("Cutoff", m_Cutoff);
   }
-  constexpr double largest = 1 << 24;
-  if (!(radius <= largest))
-  {
-    itkExceptionMacro("Sigma: " << m_Sigma[axis] << " along axis " << axis << " with Cutoff " << m_Cutoff
-                                << " makes a kernel with a radius of " << radius << " voxels, more than " << largest);
-  }
-  return ChunkwiseSampledGaussianWeights(sigma, static_cast<std::int64_t>(radius));
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
+void
+RenormalizedGaussianImageFilter<TInputImage, TOutputImage>::VerifyInputInformation() const
 {
-  auto operation = std::make_shared<chunkwise::SeparableOperation>();
+  Superclass::VerifyInputInformation();
+
+  if (m_Kernel != KernelEnum::Discrete)
+  {
+    return;
+  }
+  const auto operation = std::dynamic_pointer_cast<const chunkwise::SeparableOperation>(
+    chunkwise::MakeFilterOperation("gaussian", this->MakeParameters(), this->MakeFilterImage()));
   for (const unsigned int axis : this->GetSpatialAxes())
   {
-    operation->weights[axis] = this->MakeWeights(axis, imageExtent[static_cast<int>(axis)]);
+    if (operation && operation->weights[axis].size() / 2 > m_MaximumKernelWidth - 1)
+    {
+      itkWarningMacro("MaximumKernelWidth: the kernel along axis " << axis << " is cut at " << m_MaximumKernelWidth
+                                                                   << " voxels, and may miss more than MaximumError");
+    }
   }
-  operation->boundary = this->GetWindowBoundary();
-  return operation;
 }
 
 template <typename TInputImage, typename TOutputImage>

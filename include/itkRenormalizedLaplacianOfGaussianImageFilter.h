@@ -22,6 +22,12 @@ namespace itk
  * of-gaussian.md derives it. In every other boundary condition the image is continued beyond its edge. An axis of one
  * or two voxels has no second derivative in Renormalized mode.
  *
+ * \par Differences from ITK
+ * itk::LaplacianRecursiveGaussianImageFilter approximates the Gaussian by recursion without an end, and continues the
+ * image by its edge voxels. Inside the image both agree to that approximation, with NormalizeAcrossScale too: then the
+ * second derivative along each axis is multiplied by the square of its sigma, in the units of the result.
+ * itk::LaplacianImageFilter does not smooth.
+ *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Results are negative as well: take
  * float or double as output of an unsigned image. Computed in float for float and 8- and 16-bit integers, in double for
@@ -60,6 +66,14 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedLaplacianOfGaussianImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "log";
+  }
+
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
 
   using SigmaArrayType = FixedArray<double, Superclass::ImageDimension>;
@@ -94,10 +108,8 @@ protected:
   RenormalizedLaplacianOfGaussianImageFilter();
   ~RenormalizedLaplacianOfGaussianImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

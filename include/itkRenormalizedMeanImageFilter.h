@@ -15,8 +15,11 @@ namespace itk
  * \par Boundary
  * Renormalized (the default): the window is cut at the image's edge and the sum divided by the number of voxels that
  * are left, which neither darkens the edge (as padding by zero does) nor counts edge voxels more than once (as padding
- * by the last value does). In the boundary condition ZeroFluxNeumann the filter computes what itk::MeanImageFilter
- * does.
+ * by the last value does). In the boundary condition ZeroFluxNeumann the window is that of itk::MeanImageFilter.
+ *
+ * \par Differences from ITK
+ * itk::MeanImageFilter cuts the fraction off the mean of integers, towards zero; here it is rounded to nearest, ties to
+ * even. itk::BoxMeanImageFilter has the renormalized boundary too, and cuts fractions off.
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double. Means of integers are exact, rounded
@@ -55,17 +58,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedMeanImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "mean";
+  }
+
 protected:
   RenormalizedMeanImageFilter() = default;
   ~RenormalizedMeanImageFilter() override = default;
-
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkRenormalizedMeanImageFilter.hxx"
-#endif
 
 #endif

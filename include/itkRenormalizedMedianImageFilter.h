@@ -59,17 +59,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedMedianImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "median";
+  }
+
 protected:
   RenormalizedMedianImageFilter() = default;
   ~RenormalizedMedianImageFilter() override = default;
-
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkRenormalizedMedianImageFilter.hxx"
-#endif
 
 #endif

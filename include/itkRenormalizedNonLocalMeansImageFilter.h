@@ -56,6 +56,14 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedNonLocalMeansImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "nlm";
+  }
+
   using typename Superclass::RadiusType;
   using typename Superclass::RadiusValueType;
 
@@ -80,10 +88,8 @@ protected:
   RenormalizedNonLocalMeansImageFilter();
   ~RenormalizedNonLocalMeansImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

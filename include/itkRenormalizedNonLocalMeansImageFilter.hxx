@@ -4,12 +4,6 @@
 
 #include "itkRenormalizedNonLocalMeansImageFilter.h"
 
-#include "chunkwiseNonLocalMeansOperation.h"
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 namespace itk
 {
 
@@ -29,38 +23,14 @@ RenormalizedNonLocalMeansImageFilter<TInputImage, TOutputImage>::SetPatchRadius(
 }
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-RenormalizedNonLocalMeansImageFilter<TInputImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
+chunkwise::FilterParameters
+RenormalizedNonLocalMeansImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  auto operation = std::make_shared<chunkwise::NonLocalMeansOperation>();
-  operation->search = this->GetWindowRadius(imageExtent);
-  for (const unsigned int axis : this->GetSpatialAxes())
-  {
-    // The operation refuses what is too large.
-    operation->patch[static_cast<int>(axis)] = static_cast<std::int64_t>(
-      std::min<RadiusValueType>(m_PatchRadius[axis], std::numeric_limits<std::int32_t>::max()));
-  }
-  operation->boundary = this->GetWindowBoundary();
-  operation->strength = m_Strength;
-  operation->noise = m_NoiseVariance;
-  return operation;
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedNonLocalMeansImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
-{
-  Superclass::VerifyPreconditions();
-
-  if (!(m_Strength > 0.0 && std::isfinite(m_Strength)))
-  {
-    itkExceptionMacro("Strength: " << m_Strength << " is not greater than 0, or it was not set");
-  }
-  if (!(m_NoiseVariance >= 0.0 && std::isfinite(m_NoiseVariance)))
-  {
-    itkExceptionMacro("NoiseVariance: " << m_NoiseVariance << " is not a variance");
-  }
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  parameters.Set("PatchRadius", this->SizesOverSpatialAxes("PatchRadius", m_PatchRadius));
+  parameters.SetReal("Strength", m_Strength);
+  parameters.SetReal("NoiseVariance", m_NoiseVariance);
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>

@@ -54,6 +54,14 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedPercentileImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "percentile";
+  }
+
   /** From 0 to 100. Default: 50. */
   itkSetMacro(Percentile, double);
   itkGetConstMacro(Percentile, double);
@@ -62,10 +70,8 @@ protected:
   RenormalizedPercentileImageFilter() = default;
   ~RenormalizedPercentileImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

@@ -4,33 +4,16 @@
 
 #include "itkRenormalizedPercentileImageFilter.h"
 
-#include "chunkwiseRankOperation.h"
-
 namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-RenormalizedPercentileImageFilter<TInputImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
+chunkwise::FilterParameters
+RenormalizedPercentileImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  auto operation = std::make_shared<chunkwise::RankOperation>();
-  operation->radius = this->GetWindowRadius(imageExtent);
-  operation->boundary = this->GetWindowBoundary();
-  operation->fraction = m_Percentile / 100.0;
-  return operation;
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedPercentileImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
-{
-  Superclass::VerifyPreconditions();
-
-  if (!(m_Percentile >= 0.0 && m_Percentile <= 100.0))
-  {
-    itkExceptionMacro("Percentile: " << m_Percentile << " is not from 0 to 100");
-  }
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  parameters.SetReal("Percentile", m_Percentile);
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>

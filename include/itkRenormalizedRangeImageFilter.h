@@ -52,17 +52,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedRangeImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "range";
+  }
+
 protected:
   RenormalizedRangeImageFilter() = default;
   ~RenormalizedRangeImageFilter() override = default;
-
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkRenormalizedRangeImageFilter.hxx"
-#endif
 
 #endif

@@ -57,17 +57,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedStandardDeviationImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "std";
+  }
+
 protected:
   RenormalizedStandardDeviationImageFilter() = default;
   ~RenormalizedStandardDeviationImageFilter() override = default;
-
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkRenormalizedStandardDeviationImageFilter.hxx"
-#endif
 
 #endif

@@ -17,10 +17,12 @@ namespace itk
  * conditions give every window the same number of voxels.
  *
  * \par Types
- * Integers of 8 to 64 bits, float and double, to the same type, float or double. Sums of integers are exact, and
- * clamped to the range of an integer output. Float and double are summed in their own precision along one axis after
- * the other. A NaN makes NaN the windows that have it and no others; an infinity makes them that infinity, or NaN where
- * there are both.
+ * Integers of 8 to 64 bits, float and double, to the same type, float or double; integers of up to 32 bits to any
+ * integers. Sums of integers are exact, and clamped to the range of an integer output. Where input and output are
+ * different integers, sums go through doubles, which have those up to 2^53 exactly; the filter warns of voxels that
+ * were clamped or are beyond that. Float and double are summed in their own precision along one axis after the other. A
+ * NaN makes NaN the windows that have it and no others; an infinity makes them that infinity, or NaN where there are
+ * both.
  *
  * \par Memory
  * A chunk needs its input, its output and one to two intermediate images of the accumulator's type.
@@ -53,17 +55,26 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedSumImageFilter);
 
+  static_assert(
+    Superclass::GivesSameTypeOrRealOrInteger,
+    "the output's pixels are of the input's type, float or double; of integers of up to 32 bits any integers");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "sum";
+  }
+
 protected:
   RenormalizedSumImageFilter() = default;
   ~RenormalizedSumImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
+  chunkwise::PixelKind
+  GetOperationKind() const override
+  {
+    return Superclass::GivesSameTypeOrReal ? Superclass::GetOperationKind() : chunkwise::PixelKind::Float64;
+  }
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkRenormalizedSumImageFilter.hxx"
-#endif
 
 #endif

@@ -55,17 +55,18 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedVarianceImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "variance";
+  }
+
 protected:
   RenormalizedVarianceImageFilter() = default;
   ~RenormalizedVarianceImageFilter() override = default;
-
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
 };
 } // namespace itk
-
-#ifndef ITK_MANUAL_INSTANTIATION
-#  include "itkRenormalizedVarianceImageFilter.hxx"
-#endif
 
 #endif

@@ -11,8 +11,9 @@ namespace itk
  * part of the box inside the image.
  *
  * With m the mean and v the variance of the window of (2 radius[a] + 1) voxels along each spatial axis a, the output at
- * a voxel x is m + max(v - NoiseVariance, 0) / max(v, NoiseVariance) (x - m). Where the noise is not known,
- * EstimateNoiseVariance takes the mean of the local variances over the whole input, as scipy.signal.wiener does.
+ * a voxel x is m + max(v - NoiseVariance, 0) / max(v, NoiseVariance) (x - m). Where the noise is not known, the mean of
+ * the local variances is a common estimate: that of the output of RenormalizedVarianceImageFilter with the same radius,
+ * by ChunkwiseStatisticsImageSink.
  *
  * \par Boundary
  * Renormalized (the default): the statistics of the voxels that are both in the window and in the image. In every other
@@ -28,8 +29,7 @@ namespace itk
  * double).
  *
  * \par Streaming
- * Requests the output's requested region padded by the radius, and cut at the image. With EstimateNoiseVariance the
- * whole input, whatever of the output is requested, so that all parts have one estimate.
+ * Requests the output's requested region padded by the radius, and cut at the image.
  *
  * \par Determinism
  * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
@@ -56,8 +56,25 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedWienerImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "wiener";
+  }
+
   /** The variance of the noise. It must be set, or EstimateNoiseVariance be turned on. */
-  itkSetMacro(NoiseVariance, double);
+  void
+  SetNoiseVariance(double variance)
+  {
+    if (!m_NoiseVarianceIsSet || m_NoiseVariance != variance)
+    {
+      m_NoiseVarianceIsSet = true;
+      m_NoiseVariance = variance;
+      this->Modified();
+    }
+  }
   itkGetConstMacro(NoiseVariance, double);
 
   /** Whether an update takes the variance of the noise from the whole input: the mean of the local variances that are
@@ -67,16 +84,14 @@ public:
   itkBooleanMacro(EstimateNoiseVariance);
 
   std::shared_ptr<const chunkwise::Operation>
-  GetOperation(const chunkwise::Coordinates & imageExtent) const override;
+  GetOperation(const chunkwise::FilterImage & image) const override;
 
 protected:
   RenormalizedWienerImageFilter() = default;
   ~RenormalizedWienerImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   GenerateInputRequestedRegion() override;
   void
@@ -85,8 +100,8 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  /** Negative: not set. */
-  double m_NoiseVariance{ -1.0 };
+  double m_NoiseVariance{ 0.0 };
+  bool   m_NoiseVarianceIsSet{ false };
   bool   m_EstimateNoiseVariance{ false };
 };
 } // namespace itk

@@ -2,39 +2,35 @@
 #ifndef itkRenormalizedWienerImageFilter_hxx
 #define itkRenormalizedWienerImageFilter_hxx
 
-#include "itkRenormalizedWienerImageFilter.h"
-
 #include "chunkwiseStatistics.h"
-#include "chunkwiseWienerOperation.h"
-
-#include <cmath>
+#include "itkRenormalizedWienerImageFilter.h"
 
 namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-RenormalizedWienerImageFilter<TInputImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
+chunkwise::FilterParameters
+RenormalizedWienerImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  auto operation = std::make_shared<chunkwise::WienerOperation>();
-  operation->radius = this->GetWindowRadius(imageExtent);
-  operation->boundary = this->GetWindowBoundary();
-  // Not known before the input is there.
-  operation->noise = m_EstimateNoiseVariance && m_NoiseVariance < 0.0 ? 0.0 : m_NoiseVariance;
-  return operation;
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  // An estimate is 0 before the input is there.
+  if (m_NoiseVarianceIsSet || m_EstimateNoiseVariance)
+  {
+    parameters.SetReal("NoiseVariance", m_NoiseVariance);
+  }
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>
 std::shared_ptr<const chunkwise::Operation>
-RenormalizedWienerImageFilter<TInputImage, TOutputImage>::GetOperation(const chunkwise::Coordinates & imageExtent) const
+RenormalizedWienerImageFilter<TInputImage, TOutputImage>::GetOperation(const chunkwise::FilterImage & image) const
 {
   if (m_EstimateNoiseVariance)
   {
     itkExceptionMacro(
       "EstimateNoiseVariance: on, but as a part of something else the filter has no input to take an estimate from");
   }
-  return Superclass::GetOperation(imageExtent);
+  return Superclass::GetOperation(image);
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -61,20 +57,6 @@ RenormalizedWienerImageFilter<TInputImage, TOutputImage>::GenerateData()
     });
   }
   Superclass::GenerateData();
-}
-
-template <typename TInputImage, typename TOutputImage>
-void
-RenormalizedWienerImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
-{
-  Superclass::VerifyPreconditions();
-
-  if (!m_EstimateNoiseVariance && !(m_NoiseVariance >= 0.0 && std::isfinite(m_NoiseVariance)))
-  {
-    itkExceptionMacro(
-      "NoiseVariance: " << m_NoiseVariance
-                        << " is not a variance, or it was not set, nor EstimateNoiseVariance turned on");
-  }
 }
 
 template <typename TInputImage, typename TOutputImage>

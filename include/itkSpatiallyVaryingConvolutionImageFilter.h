@@ -2,7 +2,6 @@
 #ifndef itkSpatiallyVaryingConvolutionImageFilter_h
 #define itkSpatiallyVaryingConvolutionImageFilter_h
 
-#include "chunkwiseVaryingConvolutionOperation.h"
 #include "itkChunkwiseConvolutionEnums.h"
 #include "itkChunkwiseWindowImageFilter.h"
 
@@ -68,6 +67,14 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(SpatiallyVaryingConvolutionImageFilter);
 
+  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "convolve-varying";
+  }
+
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
   static_assert(TKernelImage::ImageDimension == Superclass::ImageDimension, "image and kernels of one dimension");
 
@@ -91,6 +98,9 @@ public:
   /** The same from an image of one dimension more; it is copied. */
   void
   SetKernelStack(const KernelStackType * stack);
+  /** A copy of the kernels as one image; nullptr if they have not all the same size. */
+  typename KernelStackType::Pointer
+  GetKernelStack() const;
 
   /** Nodes per axis. Default: 1. */
   itkSetMacro(GridSize, GridSizeType);
@@ -121,10 +131,8 @@ protected:
   SpatiallyVaryingConvolutionImageFilter();
   ~SpatiallyVaryingConvolutionImageFilter() override = default;
 
-  std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 

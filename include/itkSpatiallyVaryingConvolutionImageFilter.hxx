@@ -2,8 +2,7 @@
 #ifndef itkSpatiallyVaryingConvolutionImageFilter_hxx
 #define itkSpatiallyVaryingConvolutionImageFilter_hxx
 
-#include "itkChunkwiseConvolutionKernel.h"
-#include "itkContinuousIndex.h"
+#include "itkChunkwiseKernelStack.h"
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
 
 #include <algorithm>
@@ -37,11 +36,15 @@ void
 SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::SetKernelStack(
   const KernelStackType * stack)
 {
-  const auto                         region = stack->GetBufferedRegion();
+  if (!stack || !ChunkwiseHasAllVoxels(stack))
+  {
+    itkExceptionMacro("KernelStack: " << (stack ? "it has no voxels, or not all of them" : "it is a null pointer"));
+  }
+  const auto                         region = stack->GetLargestPossibleRegion();
   typename KernelImageType::SizeType size;
   std::copy_n(region.GetSize().begin(), ImageDimension, size.begin());
   KernelImagesType kernels;
-  const auto *     voxels = stack->GetBufferPointer();
+  const auto *     voxels = stack->GetBufferPointer() + stack->ComputeOffset(region.GetIndex());
   for (SizeValueType node = 0; node < region.GetSize(ImageDimension); ++node)
   {
     const auto kernel = KernelImageType::New();
@@ -52,6 +55,43 @@ SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>:
     kernels.emplace_back(kernel);
   }
   this->SetKernelImages(kernels);
+}
+
+template <typename TInputImage, typename TKernelImage, typename TOutputImage>
+typename SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::KernelStackType::Pointer
+SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::GetKernelStack() const
+{
+  typename KernelStackType::RegionType region;
+  region.SetSize(ImageDimension, m_KernelImages.size());
+  for (std::size_t node = 0; node < m_KernelImages.size(); ++node)
+  {
+    const auto & kernel = m_KernelImages[node];
+    for (unsigned int axis = 0; axis < ImageDimension; ++axis)
+    {
+      const SizeValueType size = kernel ? kernel->GetLargestPossibleRegion().GetSize(axis) : 0;
+      if (size == 0 || (node > 0 && size != region.GetSize(axis)))
+      {
+        return nullptr;
+      }
+      region.SetSize(axis, size);
+    }
+  }
+  if (m_KernelImages.empty())
+  {
+    return nullptr;
+  }
+  const auto stack = KernelStackType::New();
+  stack->SetRegions(region);
+  stack->Allocate();
+  auto * to = stack->GetBufferPointer();
+  for (const auto & kernel : m_KernelImages)
+  {
+    for (ImageRegionConstIterator<KernelImageType> it(kernel, kernel->GetLargestPossibleRegion()); !it.IsAtEnd(); ++it)
+    {
+      *to++ = it.Get();
+    }
+  }
+  return stack;
 }
 
 template <typename TInputImage, typename TKernelImage, typename TOutputImage>
@@ -92,79 +132,46 @@ SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>:
 }
 
 template <typename TInputImage, typename TKernelImage, typename TOutputImage>
-void
-SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::VerifyPreconditions() const
+chunkwise::FilterParameters
+SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakeParameters() const
 {
-  Superclass::VerifyPreconditions();
-
-  SizeValueType nodes = 1;
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
   for (unsigned int axis = 0; axis < ImageDimension; ++axis)
   {
     if (m_GridSize[axis] != 1 && !this->IsSpatialAxis(axis))
     {
       itkExceptionMacro("GridSize: " << m_GridSize << ", but axis " << axis << " is not spatial");
     }
-    nodes *= m_GridSize[axis];
   }
-  if (m_KernelImages.size() != nodes || nodes == 0)
-  {
-    itkExceptionMacro("KernelImages: " << m_KernelImages.size() << " for a grid of " << m_GridSize);
-  }
+  auto stack = std::make_shared<chunkwise::KernelStack>();
   for (const auto & kernel : m_KernelImages)
   {
-    if (!kernel || kernel->GetLargestPossibleRegion().GetNumberOfPixels() == 0 ||
-        kernel->GetBufferedRegion() != kernel->GetLargestPossibleRegion())
+    if (!kernel || !ChunkwiseHasAllVoxels(kernel.GetPointer()))
     {
       itkExceptionMacro("KernelImages: one has no voxels; kernels must be up to date");
     }
+    const auto & size = kernel->GetLargestPossibleRegion().GetSize();
+    if (size != m_KernelImages.front()->GetLargestPossibleRegion().GetSize())
+    {
+      itkExceptionMacro("KernelImages: one has the size "
+                        << size << ", the first one " << m_KernelImages.front()->GetLargestPossibleRegion().GetSize());
+    }
     for (unsigned int axis = 0; axis < ImageDimension; ++axis)
     {
-      if (kernel->GetLargestPossibleRegion().GetSize(axis) > 1 && !this->IsSpatialAxis(axis))
-      {
-        itkExceptionMacro("KernelImages: one has the size " << kernel->GetLargestPossibleRegion().GetSize()
-                                                            << ", but axis " << axis << " is not spatial");
-      }
+      stack->extent[static_cast<int>(axis)] = static_cast<std::int64_t>(size[axis]);
     }
+    stack->kernels.push_back(ChunkwiseReadVoxels(kernel.GetPointer()));
   }
-}
-
-template <typename TInputImage, typename TKernelImage, typename TOutputImage>
-std::shared_ptr<const chunkwise::Operation>
-SpatiallyVaryingConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakeOperation(
-  const chunkwise::Coordinates & imageExtent) const
-{
-  auto operation = std::make_shared<chunkwise::VaryingConvolutionOperation>();
-  operation->boundary = this->GetWindowBoundary();
-  operation->order = m_Order == OrderEnum::ConvolveThenWeight ? chunkwise::VaryingOrder::ConvolveThenWeight
-                                                              : chunkwise::VaryingOrder::WeightThenConvolve;
-  const TInputImage * const               input = this->GetInput();
-  ContinuousIndex<double, ImageDimension> first;
+  parameters.Set("KernelImages", std::shared_ptr<const chunkwise::KernelStack>(stack));
+  parameters.Set("GridSize", this->SizesOverSpatialAxes("GridSize", m_GridSize));
   if (m_GridIsGiven)
   {
-    input->TransformPhysicalPointToContinuousIndex(m_GridOrigin, first);
+    parameters.Set("GridOrigin", std::vector<double>(m_GridOrigin.Begin(), m_GridOrigin.End()));
+    parameters.Set("GridSpacing", std::vector<double>(m_GridSpacing.Begin(), m_GridSpacing.End()));
   }
-  for (unsigned int axis = 0; axis < ImageDimension; ++axis)
-  {
-    const auto a = static_cast<int>(axis);
-    operation->nodes[a] = static_cast<std::int64_t>(m_GridSize[axis]);
-    if (m_GridIsGiven)
-    {
-      operation->first[a] = first[axis] - static_cast<double>(input->GetLargestPossibleRegion().GetIndex(axis));
-      operation->spacing[a] = m_GridSpacing[axis] / input->GetSpacing()[axis];
-    }
-    else
-    {
-      // An image without voxels has a grid, too.
-      operation->spacing[a] =
-        static_cast<double>(std::max<std::int64_t>(imageExtent[a], 1)) / static_cast<double>(m_GridSize[axis]);
-      operation->first[a] = (operation->spacing[a] - 1.0) / 2.0;
-    }
-  }
-  for (const auto & kernel : m_KernelImages)
-  {
-    operation->kernels.push_back(MakeChunkwiseConvolutionKernel(kernel.GetPointer(), true, m_Normalize));
-  }
-  return operation;
+  parameters.Set("WeightThenConvolve", m_Order == OrderEnum::WeightThenConvolve);
+  parameters.Set("Normalize", m_Normalize);
+  return parameters;
 }
 
 template <typename TInputImage, typename TKernelImage, typename TOutputImage>

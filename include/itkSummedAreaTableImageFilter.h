@@ -73,6 +73,17 @@ public:
   using OutputImageType = TOutputImage;
 
   itkNewMacro(Self);
+
+  static_assert(std::is_floating_point<typename TInputImage::PixelType>::value
+                  ? std::is_floating_point<typename TOutputImage::PixelType>::value
+                  : sizeof(typename TOutputImage::PixelType) >= 4,
+                "the output's pixels are float or double; of integers also integers of 32 or 64 bits");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "sat";
+  }
   itkOverrideGetNameOfClassMacro(SummedAreaTableImageFilter);
 
   /** 2 or 3: how many of the first axes are summed. Default: 3, in 2-D images 2. */
@@ -99,10 +110,10 @@ protected:
   SummedAreaTableImageFilter() = default;
   ~SummedAreaTableImageFilter() override = default;
 
+  chunkwise::FilterParameters
+  MakeParameters() const override;
   std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::Coordinates & imageExtent) const override;
-  void
-  VerifyPreconditions() const override;
+  MakeOperation(const chunkwise::FilterImage & image) const override;
   void
   GenerateInputRequestedRegion() override;
   void
@@ -124,7 +135,7 @@ private:
   };
 
   std::shared_ptr<chunkwise::SummedAreaTableOperation>
-  MakeTable(const chunkwise::Coordinates & imageExtent) const;
+  MakeTable(const chunkwise::FilterImage & image) const;
   /** The output's requested region in the engine's coordinates. */
   chunkwise::Box
   GetRegion() const;

@@ -11,40 +11,35 @@ namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
-void
-SummedAreaTableImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
+chunkwise::FilterParameters
+SummedAreaTableImageFilter<TInputImage, TOutputImage>::MakeParameters() const
 {
-  Superclass::VerifyPreconditions();
-  if (m_SummedAxes < 2 || m_SummedAxes > 3 || m_SummedAxes > TInputImage::ImageDimension)
-  {
-    itkExceptionMacro("SummedAxes is " << m_SummedAxes << "; it must be 2 or 3, and no more than the image's dimension "
-                                       << TInputImage::ImageDimension);
-  }
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  parameters.SetInteger("SummedAxes", m_SummedAxes);
+  parameters.Set("Squares", m_Squares);
+  parameters.Set("Modular", m_Modular);
+  parameters.Set("Method", m_Method == MethodEnum::Blocks ? "blocks" : "single-pass");
+  return parameters;
 }
 
 template <typename TInputImage, typename TOutputImage>
 std::shared_ptr<chunkwise::SummedAreaTableOperation>
-SummedAreaTableImageFilter<TInputImage, TOutputImage>::MakeTable(const chunkwise::Coordinates & imageExtent) const
+SummedAreaTableImageFilter<TInputImage, TOutputImage>::MakeTable(const chunkwise::FilterImage & image) const
 {
-  auto operation = std::make_shared<chunkwise::SummedAreaTableOperation>();
-  operation->image = imageExtent;
-  operation->summedAxes = static_cast<int>(m_SummedAxes);
-  operation->squares = m_Squares;
-  operation->modular = m_Modular;
-  operation->method =
-    m_Method == MethodEnum::Blocks ? chunkwise::TableMethod::Blocks : chunkwise::TableMethod::SinglePass;
-  return operation;
+  return std::make_shared<chunkwise::SummedAreaTableOperation>(
+    dynamic_cast<const chunkwise::SummedAreaTableOperation &>(*Superclass::MakeOperation(image)));
 }
 
 template <typename TInputImage, typename TOutputImage>
 std::shared_ptr<const chunkwise::Operation>
-SummedAreaTableImageFilter<TInputImage, TOutputImage>::MakeOperation(const chunkwise::Coordinates & imageExtent) const
+SummedAreaTableImageFilter<TInputImage, TOutputImage>::MakeOperation(const chunkwise::FilterImage & image) const
 {
-  auto                 operation = this->MakeTable(imageExtent);
-  const chunkwise::Box region = this->GetRegion();
+  auto operation = this->MakeTable(image);
+  // Without an input it is asked for as a part of something else.
+  const chunkwise::Box region = this->GetInput() ? this->GetRegion() : chunkwise::Box();
   if (operation->Sweeps() && !region.IsEmpty())
   {
-    operation->begin = region.lower[operation->GetSweepAxis(imageExtent)];
+    operation->begin = region.lower[operation->GetSweepAxis(image.extent)];
     if (this->FitsCarry(region))
     {
       operation->carry = m_Carry.data;
@@ -99,9 +94,8 @@ SummedAreaTableImageFilter<TInputImage, TOutputImage>::GenerateInputRequestedReg
   const chunkwise::Box region = this->GetRegion();
   auto *               input = const_cast<TInputImage *>(this->GetInput());
   const auto           origin = input->GetLargestPossibleRegion().GetIndex();
-  const auto           extent = ChunkwiseBoxFromRegion(input->GetLargestPossibleRegion(), origin).Extents();
   const auto           axis = static_cast<int>(m_SummedAxes) - 1;
-  if (region.IsEmpty() || !this->MakeTable(extent)->Sweeps() || this->FitsCarry(region))
+  if (region.IsEmpty() || !this->MakeTable(this->MakeFilterImage())->Sweeps() || this->FitsCarry(region))
   {
     return;
   }
@@ -118,17 +112,14 @@ SummedAreaTableImageFilter<TInputImage, TOutputImage>::GenerateData()
   const auto           origin = input->GetLargestPossibleRegion().GetIndex();
   const auto           extent = ChunkwiseBoxFromRegion(input->GetLargestPossibleRegion(), origin).Extents();
   const chunkwise::Box region = this->GetRegion();
-  const auto           table = this->MakeTable(extent);
+  const auto           table = this->MakeTable(this->MakeFilterImage());
   const auto           axis = static_cast<int>(m_SummedAxes) - 1;
   if (region.IsEmpty() || !table->Sweeps())
   {
     Superclass::GenerateData();
     return;
   }
-  using Pixel = typename TInputImage::PixelType;
-  const chunkwise::BufferView pixels = chunkwise::DenseView(const_cast<Pixel *>(input->GetBufferPointer()),
-                                                            chunkwise::PixelKindOf<Pixel>(),
-                                                            ChunkwiseBoxFromRegion(input->GetBufferedRegion(), origin));
+  const chunkwise::BufferView pixels = this->GetInputView(0);
   // Keeps what the rows or slices from `lower` to `upper` leave behind.
   const auto advance = [&](std::int64_t lower, std::int64_t upper) {
     chunkwise::Box part = region;

@@ -2,7 +2,8 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
 # Checks what compilers do not: that dependencies point one way (ITK layer -> engine <- backends), that every source file
-# is named in a list of CMake's, and that every filter and enumeration is wrapped for Python.
+# is named in a list of CMake's, that every filter is where a user or a test looks for it (wrapped for Python, in the
+# README's table, in the engine's table of filters, in the tests over all filters), and that every setter has its getter.
 # Usage: check_layers.sh [source directory]
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 2
@@ -72,5 +73,80 @@ $(for header in include/itk*ImageFilter.h include/itk*ImageSink.h include/itk*En
 done)
 END
 
-[ $status -eq 0 ] && echo 'Layers: dependencies point one way, every source is listed, every filter is wrapped.'
+# A filter that can be made is one with itkNewMacro; the others are bases. The sequence is made of rows, the sink runs
+# without the engine.
+filters=$(grep -l '^  itkNewMacro(Self)' include/itk*ImageFilter.h include/itk*ImageSink.h)
+complain 'a filter is not in the table of README.md' <<END
+$(for header in $filters; do
+  name=$(basename "$header" .h | sed 's/^itk//')
+  grep '^|' README.md | grep -q "itk::$name\`" || echo "$header"
+done)
+END
+complain 'a filter is not in the tests over all filters' <<END
+$(for header in $filters; do
+  name=$(basename "$header" .h | sed 's/^itk//')
+  [ "$name" = ChunkwiseStatisticsImageSink ] || grep -q "CaseOf<$name<" test/itk/itkChunkwiseAllFiltersTest.cxx ||
+    echo "$header"
+done)
+END
+complain "a filter has no row in the engine's table, or is not in the test of that" <<END
+$(for header in $filters; do
+  name=$(basename "$header" .h | sed 's/^itk//')
+  case $name in
+    ChunkwiseStatisticsImageSink | ChunkwiseSequenceImageFilter) continue ;;
+    # Made of several operations.
+    HeapOpeningByReconstructionImageFilter | HeapClosingByReconstructionImageFilter) continue ;;
+  esac
+  row=$(sed -n '/^  GetFilterName() const override/,/}/s/.*return "\(.*\)";/\1/p' "$header")
+  [ -n "$row" ] && grep -qF "\"$row\"" src/operations/chunkwise*Filters.cxx &&
+    grep -qF "\"$row\"" test/itk/itkChunkwiseFilterTableTest.cxx &&
+    grep -q "$name<" test/itk/itkChunkwiseFilterTableTest.cxx || echo "$header"
+done)
+END
+complain 'a filter does not say which pixel types it has, by a static_assert of its own or of its base' <<END
+$(for header in $filters; do
+  grep -q 'Superclass::Gives\|std::is_floating_point' "$header" ||
+    grep -qE 'public (HeapRegionalExtremaImageFilter|ImageSink)<' "$header" || echo "$header"
+done)
+END
+
+# The public setters and the getters that headers declare, by themselves or by ITK's macros; a getter may be that of a
+# superclass. SetInput is ITK's, "SetXToY" is short for a setter with a value, and two are got in parts.
+complain 'a setter has no getter' <<END
+$(awk '
+  FNR == 1 { part = "" }
+  /^(public|protected|private):/ { part = $1 }
+  { sub("//.*", ""); gsub("->[A-Za-z]*\\(", "") }
+  match($0, /public (Chunkwise|Heap|Renormalized)[A-Za-z]*</) {
+    base[FILENAME] = "include/itk" substr($0, RSTART + 7, RLENGTH - 8) ".h"
+  }
+  {
+    line = $0
+    while (match(line, /(itk(Set|Get)[A-Za-z]*Macro\([A-Za-z0-9]+|(^|[^A-Za-z])(Set|Get)[A-Z][A-Za-z0-9]*\()/)) {
+      word = substr(line, RSTART, RLENGTH)
+      line = substr(line, RSTART + RLENGTH)
+      is_set = word ~ /(itk|^|[^A-Za-z])Set/
+      sub(/.*Macro\(/, "", word)
+      sub(/^[^A-Za-z]*(Set|Get)/, "", word)
+      sub(/\($/, "", word)
+      if (!is_set) got[FILENAME, word] = 1
+      else if (part == "public:") set[FILENAME, word] = 1
+    }
+  }
+  END {
+    got_in_parts["Range"] = "RangeMinimum"
+    got_in_parts["Grid"] = "GridOrigin"
+    for (pair in set) {
+      split(pair, names, SUBSEP)
+      name = names[2]
+      if (name == "Input" || name ~ /To[A-Z]/) continue
+      getter = name in got_in_parts ? got_in_parts[name] : name
+      found = 0
+      for (file = names[1]; file != "" && !found; file = base[file]) found = (file, getter) in got
+      if (!found) print names[1] ": Set" name
+    }
+  }' include/itk*ImageFilter.h include/itk*ImageSink.h)
+END
+
+[ $status -eq 0 ] && echo 'Layers: dependencies point one way, every source is listed, every filter is where it belongs.'
 exit $status

@@ -75,7 +75,6 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseConvolutionEnums.cxx
   itk/itkChunkwiseEnums.cxx
   itk/itkChunkwiseExecutor.cxx
-  itk/itkChunkwiseGaussianKernel.cxx
   itk/itkChunkwiseGeometry.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx

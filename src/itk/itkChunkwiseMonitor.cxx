@@ -4,8 +4,10 @@
 namespace itk
 {
 
-ChunkwiseMonitor::ChunkwiseMonitor(ProcessObject & filter)
+ChunkwiseMonitor::ChunkwiseMonitor(ProcessObject & filter, double progressBefore, double progressAfter)
   : m_Filter(filter)
+  , m_ProgressBefore(progressBefore)
+  , m_ProgressAfter(progressAfter)
 {}
 
 ChunkwiseMonitor::~ChunkwiseMonitor() = default;
@@ -19,7 +21,7 @@ ChunkwiseMonitor::UpdateProgress(double fraction)
   }
   try
   {
-    m_Filter.UpdateProgress(static_cast<float>(fraction));
+    m_Filter.UpdateProgress(static_cast<float>(m_ProgressBefore + fraction * (m_ProgressAfter - m_ProgressBefore)));
   }
   catch (...)
   {

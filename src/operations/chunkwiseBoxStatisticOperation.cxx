@@ -97,8 +97,8 @@ BoxStatisticOperation::Validate(const Coordinates & image) const
   CheckNumberOfAxes(image);
   if (boundary.mode != BoundaryMode::Renormalized)
   {
-    throw ParameterError(std::string("the boundary of a box's statistic is ") + BoundaryModeName(boundary.mode) +
-                         "; it must be " + BoundaryModeName(BoundaryMode::Renormalized));
+    throw ParameterError(std::string("BoundaryCondition: it is ") + BoundaryModeName(boundary.mode) +
+                         "; that of a box's statistic must be " + BoundaryModeName(BoundaryMode::Renormalized));
   }
 }
 

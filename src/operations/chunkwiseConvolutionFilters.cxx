@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace chunkwise
 {
@@ -45,8 +46,10 @@ SampledRadius(const CheckedParameters & parameters, const FilterImage & image, i
   }
   if (!(radius <= largest))
   {
-    ThrowParameterError("Sigma",
-                        PixelValue(sigma).ToText() + " voxels" + CheckedParameters::Along(axis) + " with Cutoff " +
+    const std::string name = parameters.Has("Variance") ? "Variance" : "Sigma";
+    const double      given = parameters.RealsOverAxes(name)[static_cast<std::size_t>(axis)];
+    ThrowParameterError(name,
+                        PixelValue(given).ToText() + CheckedParameters::Along(axis) + " with Cutoff " +
                           PixelValue(parameters.Real("Cutoff")).ToText() + " makes a kernel with a radius of " +
                           PixelValue(radius).ToText() + " voxels, more than " + PixelValue(largest).ToText());
   }
@@ -278,8 +281,9 @@ CheckKernelAxes(const CheckedParameters & parameters, const std::string & name, 
     }
     if (stack.extent[axis] > 1 && !parameters.IsSpatial(axis))
     {
-      ThrowParameterError(
-        name, "its size is " + ToString(stack.extent) + ", but axis " + std::to_string(axis) + " is not spatial");
+      ThrowParameterError(name,
+                          "its size is " + ToString(stack.extent) + ", more than 1" + CheckedParameters::Along(axis) +
+                            ", which is not spatial");
     }
   }
 }
@@ -379,6 +383,49 @@ ValidBox(const CheckedParameters & parameters, const FilterImage & image)
   return box;
 }
 
+/** How far a physical point is from voxel 0 along the image's axes, in physical units: the solution d of direction d =
+ * point - origin, which need not be orthogonal. */
+std::vector<double>
+AlongAxes(const FilterImage & image, const std::vector<double> & point)
+{
+  const int           n = image.dimension;
+  double              matrix[MaxDimension][MaxDimension];
+  std::vector<double> distance(static_cast<std::size_t>(n));
+  for (int row = 0; row < n; ++row)
+  {
+    std::copy_n(image.direction[row], n, matrix[row]);
+    distance[static_cast<std::size_t>(row)] = point[static_cast<std::size_t>(row)] - image.origin[row];
+  }
+  for (int pivot = 0; pivot < n; ++pivot)
+  {
+    int largest = pivot;
+    for (int row = pivot + 1; row < n; ++row)
+    {
+      largest = std::abs(matrix[row][pivot]) > std::abs(matrix[largest][pivot]) ? row : largest;
+    }
+    std::swap(matrix[pivot], matrix[largest]);
+    std::swap(distance[static_cast<std::size_t>(pivot)], distance[static_cast<std::size_t>(largest)]);
+    for (int row = 0; row < n; ++row)
+    {
+      if (row == pivot)
+      {
+        continue;
+      }
+      const double factor = matrix[row][pivot] / matrix[pivot][pivot];
+      for (int column = pivot; column < n; ++column)
+      {
+        matrix[row][column] -= factor * matrix[pivot][column];
+      }
+      distance[static_cast<std::size_t>(row)] -= factor * distance[static_cast<std::size_t>(pivot)];
+    }
+  }
+  for (int axis = 0; axis < n; ++axis)
+  {
+    distance[static_cast<std::size_t>(axis)] /= matrix[axis][axis];
+  }
+  return distance;
+}
+
 Pointer
 MakeVaryingConvolution(const CheckedParameters & parameters, const FilterImage & image)
 {
@@ -411,14 +458,7 @@ MakeVaryingConvolution(const CheckedParameters & parameters, const FilterImage &
     const auto i = static_cast<std::size_t>(axis);
     if (isGiven)
     {
-      // Columns of the direction are orthonormal, so that its transpose is its inverse.
-      double distance = 0;
-      for (int row = 0; row < image.dimension; ++row)
-      {
-        distance += image.direction[row][axis] *
-                    (parameters.Reals("GridOrigin")[static_cast<std::size_t>(row)] - image.origin[row]);
-      }
-      operation->first[axis] = distance / image.spacing[axis];
+      operation->first[axis] = AlongAxes(image, parameters.Reals("GridOrigin"))[i] / image.spacing[axis];
       operation->spacing[axis] = parameters.Reals("GridSpacing")[i] / image.spacing[axis];
     }
     else

@@ -116,26 +116,26 @@ ConvolutionOperation::Validate(const Coordinates & image) const
   {
     if (radius[a] < 0)
     {
-      throw ParameterError("Radius is " + std::to_string(radius[a]) + " along axis " + std::to_string(a) +
-                           "; it must not be negative");
+      throw ParameterError("Radius: " + std::to_string(radius[a]) + " along axis " + std::to_string(a) +
+                           " is negative");
     }
   }
   const std::int64_t taps = NumberOfTaps(radius);
   if (taps > LargestKernel)
   {
-    throw ParameterError("Radius " + ToString(radius) + " makes a kernel of more than " +
+    throw ParameterError("Radius: " + ToString(radius) + " makes a kernel of more than " +
                          std::to_string(LargestKernel) + " weights");
   }
   if (static_cast<std::int64_t>(weights.size()) != taps)
   {
-    throw ParameterError("the kernel has " + std::to_string(weights.size()) + " weights; radius " + ToString(radius) +
+    throw ParameterError("Kernel: it has " + std::to_string(weights.size()) + " weights; radius " + ToString(radius) +
                          " needs " + std::to_string(taps));
   }
   for (const double weight : weights)
   {
     if (!std::isfinite(weight))
     {
-      throw ParameterError("a kernel weight is " + std::to_string(weight) + "; it must be finite");
+      throw ParameterError("Kernel: a weight is " + std::to_string(weight) + "; it must be finite");
     }
   }
   if (boundary.mode == BoundaryMode::Renormalized && !IsZeroSum())
@@ -145,7 +145,7 @@ ConvolutionOperation::Validate(const Coordinates & image) const
       if (!std::isfinite(norm))
       {
         throw ParameterError(
-          "the kernel's weights inside the image sum to zero at its edge, so it cannot be renormalized");
+          "Kernel: its weights inside the image sum to zero at the edge, so it cannot be renormalized");
       }
     }
   }

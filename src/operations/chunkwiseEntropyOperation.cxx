@@ -15,16 +15,17 @@ EntropyOperation::Validate(const Coordinates & image) const
   CheckNumberOfAxes(image);
   if (bins < 2 || bins > LargestBins)
   {
-    throw ParameterError("Bins is " + std::to_string(bins) + "; it must be from 2 to " + std::to_string(LargestBins));
+    throw ParameterError("NumberOfBins: " + std::to_string(bins) + "; it must be from 2 to " +
+                         std::to_string(LargestBins));
   }
   if (!(std::isfinite(lower) && std::isfinite(upper) && lower < upper && std::isfinite(bins / (upper - lower))))
   {
-    throw ParameterError("Range is from " + std::to_string(lower) + " to " + std::to_string(upper) +
+    throw ParameterError("Range: from " + std::to_string(lower) + " to " + std::to_string(upper) +
                          "; both must be finite, the first below the second");
   }
   if (GetTaps(image) > LargestWindow)
   {
-    throw ParameterError("Radius " + ToString(radius) + " makes a window of " + std::to_string(GetTaps(image)) +
+    throw ParameterError("Radius: " + ToString(radius) + " makes a window of " + std::to_string(GetTaps(image)) +
                          " voxels; an entropy takes at most " + std::to_string(LargestWindow));
   }
 }

@@ -68,30 +68,30 @@ FlatExtremumOperation::Validate(const Coordinates &) const
   {
     if (radius.axis[a] < 0 || radius.axis[a] > LargestElement)
     {
-      throw ParameterError("Radius " + ToString(radius) + " of the structuring element: along axis " +
+      throw ParameterError("Radius: " + ToString(radius) + " of the structuring element: along axis " +
                            std::to_string(a) + " it must be from 0 to " + std::to_string(LargestElement));
     }
     taps *= 2 * radius.axis[a] + 1;
     axes += radius.axis[a] > 0 ? 1 : 0;
     if (taps > LargestElement)
     {
-      throw ParameterError("Radius " + ToString(radius) + " of the structuring element makes a box of more than " +
+      throw ParameterError("Radius: " + ToString(radius) + " of the structuring element makes a box of more than " +
                            std::to_string(LargestElement) + " voxels");
     }
   }
   if (axes > MaxSpatialAxes)
   {
-    throw ParameterError("Radius " + ToString(radius) + " has " + std::to_string(axes) +
+    throw ParameterError("Radius: " + ToString(radius) + " has " + std::to_string(axes) +
                          " axes; a window takes part in at most " + std::to_string(MaxSpatialAxes));
   }
   if (static_cast<std::int64_t>(element.size()) != taps)
   {
-    throw ParameterError("the structuring element has " + std::to_string(element.size()) + " voxels; its radius " +
-                         ToString(radius) + " makes " + std::to_string(taps));
+    throw ParameterError("Kernel: the structuring element has " + std::to_string(element.size()) +
+                         " voxels; its radius " + ToString(radius) + " makes " + std::to_string(taps));
   }
   if (std::all_of(element.begin(), element.end(), [](unsigned char tap) { return tap == 0; }))
   {
-    throw ParameterError("the structuring element is empty");
+    throw ParameterError("Kernel: the structuring element is empty");
   }
 }
 

@@ -52,12 +52,12 @@ NonLocalMeansOperation::Validate(const Coordinates & image) const
 {
   std::int64_t pairs = 1;
   int          axes = 0;
-  for (const auto & [name, radius] : { std::make_pair("SearchRadius", search), std::make_pair("PatchRadius", patch) })
+  for (const auto & [name, radius] : { std::make_pair("Radius", search), std::make_pair("PatchRadius", patch) })
   {
     const Coordinates cut = Cut(radius, image);
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const std::string text = std::string(name) + " " + ToString(radius) + " along axis " + std::to_string(a);
+      const std::string text = std::string(name) + ": " + ToString(radius) + " along axis " + std::to_string(a);
       if (cut[a] < 0)
       {
         throw ParameterError(text + " is negative");
@@ -65,7 +65,7 @@ NonLocalMeansOperation::Validate(const Coordinates & image) const
       // Neither factor has more than 31 bits.
       if (cut[a] > MostPairs / 2 - 1 || (pairs *= 2 * cut[a] + 1) > MostPairs)
       {
-        throw ParameterError(text + ": more than " + std::to_string(MostPairs) + " pairs of voxels for a result");
+        throw ParameterError(text + " makes more than " + std::to_string(MostPairs) + " pairs of voxels for a result");
       }
     }
   }
@@ -76,19 +76,19 @@ NonLocalMeansOperation::Validate(const Coordinates & image) const
   }
   if (axes > MaxSpatialAxes)
   {
-    throw ParameterError("SearchRadius " + ToString(search) + " and PatchRadius " + ToString(patch) + " have " +
+    throw ParameterError("Radius: " + ToString(search) + " and PatchRadius " + ToString(patch) + " have " +
                          std::to_string(axes) + " axes; a window takes part in at most " +
                          std::to_string(MaxSpatialAxes));
   }
   const double inverse = 1 / (strength * strength);
   if (!(strength > 0 && std::isfinite(static_cast<float>(inverse)) && inverse > 0))
   {
-    throw ParameterError("Strength is " + std::to_string(strength) +
+    throw ParameterError("Strength: " + std::to_string(strength) +
                          "; it must be greater than 0, and neither its square nor the inverse of that infinite");
   }
   if (!(noise >= 0 && std::isfinite(noise)))
   {
-    throw ParameterError("Noise is " + std::to_string(noise) + "; it must be finite and not negative");
+    throw ParameterError("NoiseVariance: " + std::to_string(noise) + "; it must be finite and not negative");
   }
 }
 

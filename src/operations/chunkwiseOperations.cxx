@@ -2,6 +2,7 @@
 #include "chunkwiseOperations.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseVarianceOperation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,15 @@ namespace
 
 /** Beyond this a boundary mode that maps taps walks too far outside of the image to be meant. */
 constexpr std::int64_t LargestMappedRadius = 65535;
+
+/** What a message calls an operation: some operations are several filters. */
+std::string
+TitleOf(const WindowedOperation & operation)
+{
+  const auto * const mean = dynamic_cast<const MeanOperation *>(&operation);
+  const auto * const variance = dynamic_cast<const VarianceOperation *>(&operation);
+  return mean && mean->sums ? "sum" : variance && variance->takesRoot ? "standard deviation" : operation.GetName();
+}
 
 } // namespace
 
@@ -84,7 +94,7 @@ BoxOperation::CheckNumberOfAxes(const Coordinates & image) const
   }
   if (axes > MaxSpatialAxes)
   {
-    throw ParameterError("Radius " + ToString(radius) + " has " + std::to_string(axes) +
+    throw ParameterError("Radius: " + ToString(radius) + " has " + std::to_string(axes) +
                          " axes; a window takes part in at most " + std::to_string(MaxSpatialAxes));
   }
 }
@@ -103,7 +113,7 @@ BoxOperation::EffectiveRadius(const Coordinates & image) const
 void
 WindowedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
-  CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
+  CheckSameOrFloatingOutput(TitleOf(*this), inputs.at(0), output);
 }
 
 void
@@ -114,20 +124,21 @@ BoxOperation::Validate(const Coordinates & image) const
   {
     if (radius[a] < 0)
     {
-      throw ParameterError("Radius is " + std::to_string(radius[a]) + " along axis " + std::to_string(a) +
-                           "; it must not be negative");
+      throw ParameterError("Radius: " + std::to_string(radius[a]) + " along axis " + std::to_string(a) +
+                           " is negative");
     }
     if (boundary.mode != BoundaryMode::Renormalized && radius[a] > LargestMappedRadius)
     {
-      throw ParameterError("Radius is " + std::to_string(radius[a]) + " along axis " + std::to_string(a) +
-                           "; with this boundary mode it must not exceed " + std::to_string(LargestMappedRadius));
+      throw ParameterError("Radius: " + std::to_string(radius[a]) + " along axis " + std::to_string(a) +
+                           " is larger than " + std::to_string(LargestMappedRadius) +
+                           ", the largest with this boundary condition");
     }
     taps *= 2.0 * static_cast<double>(EffectiveRadius(a, image[a])) + 1;
   }
   // Sums of 32-bit pixels over this many taps fit 64 bits.
   if (taps >= 2147483648.0)
   {
-    throw ParameterError("Radius " + ToString(radius) + " makes a window of " + std::to_string(taps) +
+    throw ParameterError("Radius: " + ToString(radius) + " makes a window of " + std::to_string(taps) +
                          " voxels; it must have fewer than 2^31");
   }
 }

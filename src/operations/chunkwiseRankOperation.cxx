@@ -12,7 +12,7 @@ RankOperation::Validate(const Coordinates & image) const
   BoxOperation::Validate(image);
   if (!(fraction >= 0 && fraction <= 1))
   {
-    throw ParameterError("Fraction is " + std::to_string(fraction) + "; it must be from 0 to 1");
+    throw ParameterError("Percentile: its fraction is " + std::to_string(fraction) + "; it must be from 0 to 1");
   }
   CheckNumberOfAxes(image);
 }

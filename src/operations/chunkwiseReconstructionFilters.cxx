@@ -2,6 +2,7 @@
 // The rows of morphological reconstructions.
 #include "chunkwiseCheckedParameters.h"
 #include "chunkwiseError.h"
+#include "chunkwisePassesOperation.h"
 #include "chunkwiseReconstructionOperation.h"
 
 namespace chunkwise
@@ -93,6 +94,13 @@ Row(const std::string & name, const std::string & title)
   return row;
 }
 
+/** A number as voxels of a kind have it, so that one that was rounded before and one that was not are the same. */
+PixelValue
+AsVoxel(const PixelValue & value, PixelKind kind)
+{
+  return DispatchPixelKind(kind, [&value](auto pixel) { return PixelValue(value.As<decltype(pixel)>()); });
+}
+
 /** An operation by a height, which must be a value of the image's kind. */
 template <bool VErosion, ReconstructionResult VResult>
 Pointer
@@ -106,7 +114,7 @@ MakeByHeight(const CheckedParameters & parameters, const FilterImage & image)
                           PixelKindName(image.inputKind) + " has");
   }
   const auto operation = MakeReconstruction(parameters, VErosion, ReconstructionMarker::Shifted, VResult);
-  operation->height = height;
+  operation->height = AsVoxel(height, image.inputKind);
   return operation;
 }
 
@@ -147,9 +155,21 @@ MakeExtrema(const CheckedParameters & parameters, const FilterImage & image)
     {
       ThrowParameterError(name, value.ToText() + " is not a value that " + PixelKindName(kind) + " has");
     }
-    (foreground ? operation->extremum : operation->elsewhere) = value;
+    (foreground ? operation->extremum : operation->elsewhere) = AsVoxel(value, kind);
   }
+  operation->flatIsExtremum = parameters.Flag(VErosion ? "FlatIsMinima" : "FlatIsMaxima");
   return operation;
+}
+
+/** Opening and, by erosion, closing by reconstruction. */
+template <bool VErosion>
+Pointer
+MakeOfMorphology(const CheckedParameters & parameters, const FilterImage & image)
+{
+  const auto extremum = MakeExtremum(parameters, image, WindowBoundary(), !VErosion);
+  return MakeReconstructionOfExtremum(extremum,
+                                      *MakeReconstruction(parameters, VErosion, ReconstructionMarker::Image),
+                                      parameters.Flag("PreserveIntensities"));
 }
 
 } // namespace
@@ -209,13 +229,37 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   background.name = "BackgroundValue";
   background.option = "background";
   background.help = "What all else gets (the lowest value of an integer type, 0 of floats)";
+  ParameterDescription flat;
+  flat.name = "FlatIsMaxima";
+  flat.option = "flat-is-none";
+  flat.help = "An image of one value has no extrema; else it is one";
+  flat.defaultText = "on";
   row = Row("regional-maxima", "Mark plateaus without a higher neighbour");
-  row.parameters = Join({ foreground, background }, row.parameters);
+  row.parameters = Join({ foreground, background, flat }, row.parameters);
   row.make = MakeExtrema<false>;
   filters.push_back(row);
-  row.name = "regional-minima";
-  row.title = "Mark plateaus without a lower neighbour";
+  flat.name = "FlatIsMinima";
+  row = Row("regional-minima", "Mark plateaus without a lower neighbour");
+  row.parameters = Join({ foreground, background, flat }, row.parameters);
   row.make = MakeExtrema<true>;
+  filters.push_back(row);
+
+  ParameterDescription radius = RadiusParameter();
+  radius.help = "Of the structuring element: voxels to either side of its center, one number or one for each axis";
+  radius.required = false;
+  radius.defaultText = "1";
+  ParameterDescription preserve;
+  preserve.name = "PreserveIntensities";
+  preserve.option = "preserve-intensities";
+  preserve.help = "What is kept has its own values again";
+  row = Row("opening-by-reconstruction",
+            "Remove what is bright and the structuring element does not fit into; keep the rest whole");
+  row.parameters = Join(Join(Join({ radius }, ElementParameters()), { preserve }), row.parameters);
+  row.make = MakeOfMorphology<false>;
+  filters.push_back(row);
+  row.name = "closing-by-reconstruction";
+  row.title = "Remove what is dark and the structuring element does not fit into; keep the rest whole";
+  row.make = MakeOfMorphology<true>;
   filters.push_back(row);
 }
 

@@ -52,8 +52,14 @@ ToString(const Coordinates & extent)
 std::string
 ToString(const Box & box)
 {
+  // Axes that the image lacks have the one index 0.
+  int last = MaxDimension - 1;
+  while (last > 0 && box.lower[last] == 0 && box.upper[last] == 1)
+  {
+    --last;
+  }
   std::string s;
-  for (int a = 0; a < MaxDimension; ++a)
+  for (int a = 0; a <= last; ++a)
   {
     s += std::string(a ? " x " : "") + "[" + std::to_string(box.lower[a]) + ", " + std::to_string(box.upper[a]) + ")";
   }

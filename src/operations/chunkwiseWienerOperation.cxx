@@ -23,7 +23,7 @@ WienerOperation::Validate(const Coordinates & image) const
   BoxCompositeOperation::Validate(image);
   if (!(std::isfinite(noise) && noise >= 0))
   {
-    throw ParameterError("Noise is " + std::to_string(noise) + "; it must be finite and not negative");
+    throw ParameterError("NoiseVariance: " + std::to_string(noise) + "; it must be finite and not negative");
   }
 }
 

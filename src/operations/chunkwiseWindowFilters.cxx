@@ -21,8 +21,12 @@ namespace chunkwise
 namespace
 {
 
-/** Boxes larger than this are mapped at the edge tap by tap no more. */
-constexpr std::int64_t LargestMappedRadius = 65535;
+/** Of rows without a boundary condition, too. */
+bool
+IsRenormalized(const CheckedParameters & parameters)
+{
+  return !parameters.Has("BoundaryCondition") || parameters.Choice("BoundaryCondition") == "renormalized";
+}
 
 /** A box operation with the radius and the boundary of the parameters. */
 template <typename TOperation>
@@ -122,9 +126,8 @@ MakeElement(const CheckedParameters & parameters, const FilterImage & image, Coo
     {
       for (int a = 0; a < MaxDimension; ++a)
       {
-        radius[a] = parameters.Boundary().mode == BoundaryMode::Renormalized && image.extent[a] > 0
-                      ? std::min(radius[a], image.extent[a] - 1)
-                      : radius[a];
+        radius[a] =
+          IsRenormalized(parameters) && image.extent[a] > 0 ? std::min(radius[a], image.extent[a] - 1) : radius[a];
       }
     }
     else
@@ -150,19 +153,13 @@ Coordinates
 WindowRadius(const CheckedParameters & parameters, const FilterImage & image)
 {
   Coordinates radius = parameters.OverAxes("Radius");
-  const bool  isCut = !parameters.Has("BoundaryCondition") || parameters.Choice("BoundaryCondition") == "renormalized";
+  const bool  isCut = IsRenormalized(parameters);
   for (const int axis : parameters.SpatialAxes())
   {
     if (isCut)
     {
       // A renormalized window that covers the image grows no more.
-      radius[axis] = image.extent[axis] > 0 ? std::min(radius[axis], image.extent[axis] - 1) : radius[axis];
-    }
-    else if (radius[axis] > LargestMappedRadius)
-    {
-      ThrowParameterError("Radius",
-                          std::to_string(radius[axis]) + CheckedParameters::Along(axis) + " is larger than " +
-                            std::to_string(LargestMappedRadius) + ", the largest with this boundary condition");
+      radius[axis] = std::min(radius[axis], std::max<std::int64_t>(image.extent[axis], 1) - 1);
     }
   }
   return radius;

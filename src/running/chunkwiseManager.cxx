@@ -171,7 +171,8 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
     return m_Impl->Execute(request, monitor, nullptr);
   }
   return PassesRun(*m_Impl, request)
-    .Execute([this](const auto & stage, Monitor * ofStage) { return m_Impl->Execute(stage, ofStage, nullptr); }, monitor);
+    .Execute([this](const auto & stage, Monitor * ofStage) { return m_Impl->Execute(stage, ofStage, nullptr); },
+             monitor);
 }
 
 Plan

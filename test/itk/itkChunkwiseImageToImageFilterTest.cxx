@@ -5,8 +5,8 @@
 
 #include "chunkwiseFakeDevice.h"
 #include "itkChunkwiseTestImages.h"
+#include "itkChunkwiseTestWarnings.h"
 #include "itkCommand.h"
-#include "itkOutputWindow.h"
 #include "itkPipelineMonitorImageFilter.h"
 #include "itkStreamingImageFilter.h"
 
@@ -372,23 +372,6 @@ protected:
   }
 };
 
-/** Counts the warnings that ITK displays while it lives. */
-class WarningCounter : public itk::OutputWindow
-{
-public:
-  using Self = WarningCounter;
-  using Superclass = itk::OutputWindow;
-  using Pointer = itk::SmartPointer<Self>;
-  itkNewMacro(Self);
-
-  void
-  DisplayText(const char * text) override
-  {
-    texts.emplace_back(text);
-  }
-  std::vector<std::string> texts;
-};
-
 TEST(ChunkwiseImageToImageFilter, AutoGoesOnOnTheCpuWithOneWarningWhereADeviceFails)
 {
   const auto device = std::make_shared<chunkwise::FakeDevice>(chunkwise::FakeDevice::Options());
@@ -403,12 +386,11 @@ TEST(ChunkwiseImageToImageFilter, AutoGoesOnOnTheCpuWithOneWarningWhereADeviceFa
   filter->manager = &manager;
   filter->SetInput(image);
   filter->SetRadius(2);
-  const itk::OutputWindow::Pointer window = itk::OutputWindow::GetInstance();
-  const auto                       counter = WarningCounter::New();
-  itk::OutputWindow::SetInstance(counter);
-  filter->Update();
-  itk::OutputWindow::SetInstance(window);
-  EXPECT_EQ(counter->texts.size(), 1u);
+  {
+    const chunkwisetest::WarningScope warnings;
+    filter->Update();
+    EXPECT_EQ(warnings.GetTexts().size(), 1u);
+  }
   EXPECT_FALSE(filter->GetLastReport().warnings.empty());
   EXPECT_EQ(filter->GetBackendUsed(), "cpu");
   EXPECT_EQ(CountDifferentVoxels(whole.GetPointer(), filter->GetOutput(), image->GetLargestPossibleRegion()), 0u);

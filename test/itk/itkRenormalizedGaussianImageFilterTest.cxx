@@ -1,9 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "itkRenormalizedGaussianImageFilter.h"
 
-#include "itkChunkwiseGaussianKernel.h"
 #include "itkChunkwiseTestImages.h"
+#include "itkChunkwiseTestWarnings.h"
 #include "itkDiscreteGaussianImageFilter.h"
+#include "itkGaussianOperator.h"
 
 #include <gtest/gtest.h>
 
@@ -282,13 +283,12 @@ TEST(RenormalizedGaussianImageFilter, PrintsItsParameters)
   }
 }
 
-TEST(ChunkwiseGaussianKernel, SampledWeightsSumToOneForEverySigma)
+TEST(RenormalizedGaussianImageFilter, SampledWeightsSumToOneForEverySigma)
 {
   for (const double sigma : { 1e-300, 1e-3, 0.5, 3.0, 100.0 })
   {
-    const auto radius = static_cast<std::int64_t>(itk::ChunkwiseSampledGaussianRadius(sigma, 4.0));
-    const auto weights = itk::ChunkwiseSampledGaussianWeights(sigma, radius);
-    EXPECT_EQ(radius, static_cast<std::int64_t>(std::ceil(4.0 * sigma)));
+    const auto radius = static_cast<std::int64_t>(std::ceil(4.0 * sigma));
+    const auto weights = chunkwise::SampledGaussianWeights(sigma, radius);
     ASSERT_EQ(weights.size(), static_cast<std::size_t>(2 * radius + 1));
     double sum = 0;
     for (std::size_t i = 0; i < weights.size(); ++i)
@@ -297,6 +297,79 @@ TEST(ChunkwiseGaussianKernel, SampledWeightsSumToOneForEverySigma)
       sum += weights[i];
     }
     EXPECT_NEAR(sum, 1.0, 1e-14) << sigma;
+  }
+}
+
+TEST(RenormalizedGaussianImageFilter, DiscreteWeightsAreThoseOfItkWhereItHasThem)
+{
+  for (const double variance : { 0.01, 0.7, 2.0, 9.0, 100.0, 650.0 })
+  {
+    for (const unsigned int width : { 3U, 32U, 400U })
+    {
+      itk::GaussianOperator<double, 1> gaussian;
+      gaussian.SetDirection(0);
+      gaussian.SetVariance(variance);
+      gaussian.SetMaximumError(0.002);
+      gaussian.SetMaximumKernelWidth(width);
+      gaussian.CreateDirectional();
+      const auto weights = chunkwise::DiscreteGaussianWeights(variance, 0.002, width);
+      ASSERT_EQ(weights.size(), gaussian.Size()) << variance << ' ' << width;
+      for (unsigned int i = 0; i < gaussian.Size(); ++i)
+      {
+        ASSERT_EQ(weights[i], gaussian[i]) << variance << ' ' << width << ' ' << i;
+      }
+    }
+  }
+}
+
+TEST(RenormalizedGaussianImageFilter, DiscreteWeightsSumToOneAndHaveTheirVarianceWhereItkHasNone)
+{
+  for (const double sigma : { 27.0, 30.0, 100.0, 400.0 })
+  {
+    const auto weights =
+      chunkwise::DiscreteGaussianWeights(sigma * sigma, 1e-6, static_cast<std::int64_t>(10.0 * sigma));
+    const auto radius = static_cast<double>(weights.size() / 2);
+    double     sum = 0;
+    double     variance = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+    {
+      const double x = static_cast<double>(i) - radius;
+      ASSERT_GE(weights[i], 0.0);
+      ASSERT_EQ(weights[i], weights[weights.size() - 1 - i]);
+      sum += weights[i];
+      variance += x * x * weights[i];
+    }
+    EXPECT_NEAR(sum, 1.0, 1e-12) << sigma;
+    // What is cut off, a millionth of the weights, has some 25 times the variance of the rest.
+    EXPECT_NEAR(variance / (sigma * sigma), 1.0, 1e-4) << sigma;
+  }
+}
+
+TEST(RenormalizedGaussianImageFilter, AWideDiscreteKernelKeepsAConstantAndSaysWhereItIsCut)
+{
+  using ImageType = itk::Image<float, 2>;
+  const auto image = MakeRandomImage<ImageType>(MakeRegion<ImageType>({ 3, -2 }, { 120, 40 }), 3);
+  image->FillBuffer(7.0F);
+  const auto filter = itk::RenormalizedGaussianImageFilter<ImageType>::New();
+  filter->SetInput(image);
+  filter->UseImageSpacingOff();
+  filter->SetKernel(Kernel::Discrete);
+  filter->SetSigma(60.0);
+  {
+    const chunkwisetest::WarningScope warnings;
+    filter->SetMaximumKernelWidth(1000);
+    filter->Update();
+    EXPECT_TRUE(warnings.GetTexts().empty());
+    filter->SetMaximumKernelWidth(32);
+    filter->Update();
+    ASSERT_FALSE(warnings.GetTexts().empty());
+    EXPECT_NE(warnings.GetTexts().front().find("MaximumKernelWidth: "), std::string::npos);
+  }
+  for (itk::ImageRegionConstIteratorWithIndex<ImageType> it(filter->GetOutput(), image->GetLargestPossibleRegion());
+       !it.IsAtEnd();
+       ++it)
+  {
+    ASSERT_NEAR(it.Get(), 7.0F, 1e-5F) << it.GetIndex();
   }
 }
 

@@ -1,0 +1,592 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Every row of the engine's table of filters has an ITK filter that makes the same operation of the same parameters.
+#include "itkBoxStatisticImageFilter.h"
+#include "itkChunkwiseDifferenceImageFilter.h"
+#include "itkChunkwiseIdentityImageFilter.h"
+#include "itkHeapClearBorderImageFilter.h"
+#include "itkHeapFillholeImageFilter.h"
+#include "itkHeapGrindPeakImageFilter.h"
+#include "itkHeapHConcaveImageFilter.h"
+#include "itkHeapHConvexImageFilter.h"
+#include "itkHeapHMaximaImageFilter.h"
+#include "itkHeapHMinimaImageFilter.h"
+#include "itkHeapReconstructionByDilationImageFilter.h"
+#include "itkHeapReconstructionByErosionImageFilter.h"
+#include "itkHeapRegionalMaximaImageFilter.h"
+#include "itkHeapRegionalMinimaImageFilter.h"
+#include "itkPrunedFFTConvolutionImageFilter.h"
+#include "itkPrunedFFTGaussianImageFilter.h"
+#include "itkRenormalizedClosingImageFilter.h"
+#include "itkRenormalizedConvolutionImageFilter.h"
+#include "itkRenormalizedEntropyImageFilter.h"
+#include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedHighPassImageFilter.h"
+#include "itkRenormalizedLaplacianOfGaussianImageFilter.h"
+#include "itkRenormalizedMaximumImageFilter.h"
+#include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedMedianImageFilter.h"
+#include "itkRenormalizedMinimumImageFilter.h"
+#include "itkRenormalizedNonLocalMeansImageFilter.h"
+#include "itkRenormalizedOpeningImageFilter.h"
+#include "itkRenormalizedPercentileImageFilter.h"
+#include "itkRenormalizedRangeImageFilter.h"
+#include "itkRenormalizedStandardDeviationImageFilter.h"
+#include "itkRenormalizedSumImageFilter.h"
+#include "itkRenormalizedVarianceImageFilter.h"
+#include "itkRenormalizedWienerImageFilter.h"
+#include "itkSpatiallyVaryingConvolutionImageFilter.h"
+#include "itkSummedAreaTableImageFilter.h"
+
+#include "itkChunkwiseTestImages.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace
+{
+
+using chunkwisetest::MakeRandomImage;
+using chunkwisetest::MakeRegion;
+using ImageType = itk::Image<float, 3>;
+using FilterType = itk::ChunkwiseImageToImageFilter<ImageType, ImageType>;
+using WindowType = itk::ChunkwiseWindowImageFilter<ImageType, ImageType>;
+using BoxType = itk::ChunkwiseBoxImageFilter<ImageType, ImageType>;
+using ReconstructionType = itk::HeapReconstructionImageFilter<ImageType, ImageType>;
+using Boundary = itk::ChunkwiseEnums::BoundaryCondition;
+using Texts = std::map<std::string, std::string>;
+using Kernels = std::map<std::string, std::shared_ptr<const chunkwise::KernelStack>>;
+
+/** A filter whose setters were used, and the same parameters as the program would be given them. */
+struct Case
+{
+  FilterType::Pointer filter;
+  Texts               texts;
+  Kernels             kernels{};
+  bool                hasRadii{ false };
+};
+
+ImageType::Pointer
+MakeImage()
+{
+  return MakeRandomImage<ImageType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 14, 13 }), 17);
+}
+
+/** What the engine must know of that image, without help of the filters. */
+chunkwise::FilterImage
+ExpectedFilterImage(const ImageType * image)
+{
+  chunkwise::FilterImage expected;
+  expected.dimension = 3;
+  expected.extent = { { 19, 14, 13, 1, 1 } };
+  expected.inputKind = expected.outputKind = chunkwise::PixelKind::Float32;
+  for (unsigned int a = 0; a < 3; ++a)
+  {
+    expected.spacing[a] = 0.5 + 0.75 * a;
+  }
+  ImageType::PointType first;
+  image->TransformIndexToPhysicalPoint({ { -5, 20, 3 } }, first);
+  std::copy_n(first.GetDataPointer(), 3, expected.origin);
+  const double direction[2][2] = { { 0.8, -0.6 }, { 0.6, 0.8 } };
+  for (int row = 0; row < 2; ++row)
+  {
+    std::copy_n(direction[row], 2, expected.direction[row]);
+  }
+  return expected;
+}
+
+template <typename TFilter>
+Case
+WithWindow(const itk::SmartPointer<TFilter> & filter, Texts texts, bool isRenormalized = false)
+{
+  filter->SetSpatialAxes({ 2, 0 });
+  texts["SpatialAxes"] = "2,0";
+  filter->SetBoundaryCondition(isRenormalized ? Boundary::Renormalized : Boundary::Constant);
+  texts["BoundaryCondition"] = isRenormalized ? "renormalized" : "constant";
+  filter->SetConstant(0.1);
+  texts["Constant"] = "0.1";
+  return { filter.GetPointer(), texts };
+}
+
+template <typename TFilter>
+Case
+WithBox(const itk::SmartPointer<TFilter> & filter, Texts texts = {}, bool isRenormalized = false)
+{
+  filter->SetRadius({ { 2, 7, 3 } });
+  texts["Radius"] = "3,2";
+  return WithWindow(filter, texts, isRenormalized);
+}
+
+template <typename TFilter>
+std::vector<Case>
+Box()
+{
+  return { WithBox(TFilter::New()), WithBox(TFilter::New(), {}, true) };
+}
+
+/** A structuring element of 3 x 1 x 5 voxels of which every second one takes part. */
+template <typename TFilter>
+std::vector<Case>
+Morphology()
+{
+  std::vector<Case>         cases = Box<TFilter>();
+  itk::Neighborhood<int, 3> element;
+  auto                      stack = std::make_shared<chunkwise::KernelStack>();
+  element.SetRadius({ { 1, 0, 2 } });
+  stack->extent = { { 3, 1, 5, 1, 1 } };
+  stack->kernels.emplace_back();
+  for (unsigned int i = 0; i < element.Size(); ++i)
+  {
+    element[i] = i % 2 == 0 ? 7 : 0;
+    stack->kernels[0].push_back(i % 2 == 0 ? 1 : 0);
+  }
+  const auto filter = TFilter::New();
+  filter->SetKernel(element);
+  Case withKernel = WithWindow(filter, {});
+  withKernel.kernels["Kernel"] = stack;
+  cases.push_back(withKernel);
+  return cases;
+}
+
+template <typename TFilter>
+std::vector<Case>
+Gaussian(const Texts & more = {})
+{
+  const auto sampled = TFilter::New();
+  sampled->SetSigmaArray(typename TFilter::ArrayType(1.1));
+  sampled->SetCutoff(3.3);
+  Texts texts = more;
+  texts.insert({ { "Sigma", "1.1" }, { "Cutoff", "3.3" } });
+  const auto                  discrete = TFilter::New();
+  typename TFilter::ArrayType variance;
+  typename TFilter::ArrayType error;
+  for (unsigned int a = 0; a < 3; ++a)
+  {
+    variance[a] = 1.7 + a;
+    error[a] = 0.1 + 0.05 * a;
+  }
+  discrete->SetVariance(variance);
+  discrete->SetKernel(itk::ChunkwiseEnums::GaussianKernel::Discrete);
+  discrete->SetMaximumError(error);
+  discrete->SetMaximumKernelWidth(3);
+  discrete->UseImageSpacingOff();
+  Texts discreteTexts = more;
+  discreteTexts.insert({ { "Variance", "3.7,1.7" },
+                         { "Kernel", "discrete" },
+                         { "MaximumError", "0.2,0.1" },
+                         { "MaximumKernelWidth", "3" },
+                         { "UseImageSpacing", "off" } });
+  return { WithWindow(sampled, texts), WithWindow(discrete, discreteTexts, true) };
+}
+
+template <typename TFilter>
+Case
+WithReconstruction(const itk::SmartPointer<TFilter> & filter, Texts texts)
+{
+  filter->FullyConnectedOn();
+  filter->SetSpatialDimension(2);
+  filter->SetMethod(itk::HeapReconstructionEnums::Method::ParallelHeapCluster);
+  filter->SetNumberOfHeaps(5);
+  filter->SetHeapNodeSize(9);
+  texts.insert({ { "FullyConnected", "on" },
+                 { "SpatialAxes", "0,1" },
+                 { "Method", "heaps" },
+                 { "NumberOfHeaps", "5" },
+                 { "HeapNodeSize", "9" } });
+  return { filter.GetPointer(), texts };
+}
+
+template <typename TFilter>
+std::vector<Case>
+Reconstruction(const Texts & texts = {})
+{
+  return { WithReconstruction(TFilter::New(), texts) };
+}
+
+template <typename TFilter>
+std::vector<Case>
+ByHeight()
+{
+  const auto filter = TFilter::New();
+  filter->SetHeight(0.1F);
+  return { WithReconstruction(filter, { { "Height", "0.1" } }) };
+}
+
+template <typename TFilter>
+std::vector<Case>
+Extrema()
+{
+  const auto filter = TFilter::New();
+  filter->SetForegroundValue(0.3F);
+  filter->SetBackgroundValue(-0.7F);
+  return { WithReconstruction(filter, { { "ForegroundValue", "0.3" }, { "BackgroundValue", "-0.7" } }) };
+}
+
+template <typename TFilter>
+std::vector<Case>
+FromMarker(const std::string & erosion)
+{
+  const auto filter = TFilter::New();
+  filter->SetMaskImage(MakeImage());
+  return { WithReconstruction(filter, { { "Erosion", erosion } }) };
+}
+
+std::shared_ptr<const chunkwise::KernelStack>
+StackOf(const std::vector<ImageType::Pointer> & images)
+{
+  auto stack = std::make_shared<chunkwise::KernelStack>();
+  for (const auto & image : images)
+  {
+    const auto & size = image->GetLargestPossibleRegion().GetSize();
+    stack->extent = { { static_cast<std::int64_t>(size[0]),
+                        static_cast<std::int64_t>(size[1]),
+                        static_cast<std::int64_t>(size[2]),
+                        1,
+                        1 } };
+    const float * const voxels = image->GetBufferPointer();
+    stack->kernels.emplace_back(voxels, voxels + image->GetLargestPossibleRegion().GetNumberOfPixels());
+  }
+  return stack;
+}
+
+ImageType::Pointer
+MakeKernelImage(unsigned int seed)
+{
+  return MakeRandomImage<ImageType>(MakeRegion<ImageType>({ 4, 0, -1 }, { 3, 1, 4 }), seed, 0.1, 1);
+}
+
+std::vector<Case>
+CasesOf(const std::string & row)
+{
+  using namespace itk;
+  using Image = ImageType;
+  if (row == "mean")
+    return Box<RenormalizedMeanImageFilter<Image>>();
+  if (row == "sum")
+    return Box<RenormalizedSumImageFilter<Image>>();
+  if (row == "variance")
+    return Box<RenormalizedVarianceImageFilter<Image>>();
+  if (row == "std")
+    return Box<RenormalizedStandardDeviationImageFilter<Image>>();
+  if (row == "range")
+    return Box<RenormalizedRangeImageFilter<Image>>();
+  if (row == "median")
+    return Box<RenormalizedMedianImageFilter<Image>>();
+  if (row == "maximum")
+    return Morphology<RenormalizedMaximumImageFilter<Image>>();
+  if (row == "minimum")
+    return Morphology<RenormalizedMinimumImageFilter<Image>>();
+  if (row == "opening")
+    return Morphology<RenormalizedOpeningImageFilter<Image>>();
+  if (row == "closing")
+    return Morphology<RenormalizedClosingImageFilter<Image>>();
+  if (row == "wiener")
+  {
+    const auto filter = RenormalizedWienerImageFilter<Image>::New();
+    filter->SetNoiseVariance(2.3);
+    return { WithBox(filter, { { "NoiseVariance", "2.3" } }) };
+  }
+  if (row == "nlm")
+  {
+    const auto filter = RenormalizedNonLocalMeansImageFilter<Image>::New();
+    filter->SetPatchRadius({ { 1, 9, 2 } });
+    filter->SetStrength(20.5);
+    filter->SetNoiseVariance(3.1);
+    return { WithBox(filter, { { "PatchRadius", "2,1" }, { "Strength", "20.5" }, { "NoiseVariance", "3.1" } }) };
+  }
+  if (row == "entropy")
+  {
+    const auto filter = RenormalizedEntropyImageFilter<Image>::New();
+    filter->SetNumberOfBins(17);
+    filter->SetRange(-1.5, 99.7);
+    return { WithBox(filter, { { "NumberOfBins", "17" }, { "Range", "-1.5,99.7" } }) };
+  }
+  if (row == "percentile")
+  {
+    const auto filter = RenormalizedPercentileImageFilter<Image>::New();
+    filter->SetPercentile(12.3);
+    return { WithBox(filter, { { "Percentile", "12.3" } }) };
+  }
+  if (row == "gaussian")
+  {
+    auto       cases = Gaussian<RenormalizedGaussianImageFilter<Image>>();
+    const auto byTransforms = Gaussian<PrunedFFTGaussianImageFilter<Image>>({ { "Transforms", "on" } });
+    cases.insert(cases.end(), byTransforms.begin(), byTransforms.end());
+    return cases;
+  }
+  if (row == "highpass")
+    return Gaussian<RenormalizedHighPassImageFilter<Image>>();
+  if (row == "log")
+  {
+    const auto            filter = RenormalizedLaplacianOfGaussianImageFilter<Image>::New();
+    FixedArray<double, 3> sigma;
+    sigma[0] = 1.3;
+    sigma[1] = -7.0;
+    sigma[2] = 2.1;
+    filter->SetSigmaArray(sigma);
+    filter->SetCutoff(3.3);
+    filter->NormalizeAcrossScaleOn();
+    filter->UseImageSpacingOff();
+    return {
+      WithWindow(
+        filter,
+        { { "Sigma", "2.1,1.3" }, { "Cutoff", "3.3" }, { "NormalizeAcrossScale", "on" }, { "UseImageSpacing", "off" } })
+    };
+  }
+  if (row == "convolve")
+  {
+    std::vector<Case> cases;
+    for (const bool correlate : { false, true })
+    {
+      const auto             filter = RenormalizedConvolutionImageFilter<Image>::New();
+      Neighborhood<float, 3> kernel;
+      kernel.SetRadius({ { 1, 0, 2 } });
+      auto stack = std::make_shared<chunkwise::KernelStack>();
+      stack->extent = { { 3, 1, 5, 1, 1 } };
+      stack->kernels.emplace_back();
+      for (unsigned int i = 0; i < kernel.Size(); ++i)
+      {
+        kernel[i] = 0.25F + static_cast<float>(i);
+        stack->kernels[0].push_back(0.25 + i);
+      }
+      filter->SetKernel(kernel);
+      filter->SetCorrelate(correlate);
+      cases.push_back(WithWindow(filter, { { "Correlate", correlate ? "on" : "off" } }));
+      cases.back().kernels["Kernel"] = stack;
+    }
+    return cases;
+  }
+  if (row == "convolve-image")
+  {
+    const auto filter = PrunedFFTConvolutionImageFilter<Image>::New();
+    const auto kernel = MakeKernelImage(5);
+    filter->SetKernelImage(kernel);
+    filter->NormalizeOn();
+    filter->CorrelateOn();
+    filter->SetOutputRegionModeToValid();
+    filter->SetMethod(ChunkwiseConvolutionEnums::Method::Direct);
+    Case theCase =
+      WithWindow(filter, { { "Normalize", "on" }, { "Correlate", "on" }, { "Valid", "on" }, { "Method", "direct" } });
+    theCase.kernels["KernelImage"] = StackOf({ kernel });
+    return { theCase };
+  }
+  if (row == "convolve-varying")
+  {
+    using Varying = SpatiallyVaryingConvolutionImageFilter<Image>;
+    const auto                filter = Varying::New();
+    const auto                first = MakeKernelImage(6);
+    const auto                second = MakeKernelImage(7);
+    Varying::KernelImagesType kernels;
+    kernels.emplace_back(first);
+    kernels.emplace_back(second);
+    filter->SetKernelImages(kernels);
+    filter->SetGridSize({ { 2, 1, 1 } });
+    Varying::PointType   origin;
+    Varying::SpacingType spacing;
+    for (unsigned int a = 0; a < 3; ++a)
+    {
+      origin[a] = 1.5 - a;
+      spacing[a] = 4.5 + a;
+    }
+    filter->SetGrid(origin, spacing);
+    filter->SetOrder(ChunkwiseConvolutionEnums::Order::WeightThenConvolve);
+    filter->NormalizeOn();
+    Case theCase = WithWindow(filter,
+                              { { "GridSize", "1,2" },
+                                { "GridOrigin", "1.5,0.5,-0.5" },
+                                { "GridSpacing", "4.5,5.5,6.5" },
+                                { "WeightThenConvolve", "on" },
+                                { "Normalize", "on" } },
+                              true);
+    theCase.kernels["KernelImages"] = StackOf({ first, second });
+    return { theCase };
+  }
+  if (row == "reconstruct")
+  {
+    auto       cases = FromMarker<HeapReconstructionByDilationImageFilter<Image>>("off");
+    const auto erosion = FromMarker<HeapReconstructionByErosionImageFilter<Image>>("on");
+    cases.insert(cases.end(), erosion.begin(), erosion.end());
+    return cases;
+  }
+  if (row == "h-maxima")
+    return ByHeight<HeapHMaximaImageFilter<Image>>();
+  if (row == "h-minima")
+    return ByHeight<HeapHMinimaImageFilter<Image>>();
+  if (row == "h-convex")
+    return ByHeight<HeapHConvexImageFilter<Image>>();
+  if (row == "h-concave")
+    return ByHeight<HeapHConcaveImageFilter<Image>>();
+  if (row == "fill-holes")
+    return Reconstruction<HeapFillholeImageFilter<Image>>();
+  if (row == "grind-peaks")
+    return Reconstruction<HeapGrindPeakImageFilter<Image>>();
+  if (row == "clear-border")
+    return Reconstruction<HeapClearBorderImageFilter<Image>>();
+  if (row == "regional-maxima")
+    return Extrema<HeapRegionalMaximaImageFilter<Image>>();
+  if (row == "regional-minima")
+    return Extrema<HeapRegionalMinimaImageFilter<Image>>();
+  if (row == "box")
+  {
+    std::vector<Case>  cases;
+    const char * const names[] = { "sum", "mean", "variance", "std" };
+    for (int i = 0; i < 4; ++i)
+    {
+      using BoxStatistic = BoxStatisticImageFilter<Image>;
+      const auto filter = BoxStatistic::New();
+      filter->SetStatistic(static_cast<BoxStatisticEnums::Statistic>(i));
+      if (i % 2 == 0)
+      {
+        filter->SetRadiusImage(
+          MakeRandomImage<BoxStatistic::RadiusImageType>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 3));
+      }
+      cases.push_back(WithBox(filter, { { "Statistic", names[i] } }, true));
+      cases.back().hasRadii = i % 2 == 0;
+    }
+    return cases;
+  }
+  if (row == "sat")
+  {
+    const auto filter = SummedAreaTableImageFilter<Image, Image>::New();
+    filter->SetSummedAxes(2);
+    filter->SquaresOn();
+    filter->ModularOn();
+    filter->SetMethod(SummedAreaTableEnums::Method::Blocks);
+    return { { filter.GetPointer(),
+               { { "SummedAxes", "2" }, { "Squares", "on" }, { "Modular", "on" }, { "Method", "blocks" } } } };
+  }
+  if (row == "identity")
+    return { { ChunkwiseIdentityImageFilter<Image>::New().GetPointer(), {} } };
+  if (row == "difference")
+  {
+    const auto filter = ChunkwiseDifferenceImageFilter<Image>::New();
+    filter->SetInput2(MakeImage());
+    return { { filter.GetPointer(), {} } };
+  }
+  return {};
+}
+
+/** Parameters for which there is no setter: those of the program alone, and what filters have two names for. */
+const std::set<std::string> withoutSetter = { "Element", "Weights", "convolve Radius" };
+
+TEST(ChunkwiseFilterTable, EveryRowHasAnItkFilterThatMakesTheSameOperation)
+{
+  const auto image = MakeImage();
+  for (const chunkwise::FilterDescription & row : chunkwise::GetFilters())
+  {
+    const auto cases = CasesOf(row.name);
+    EXPECT_FALSE(cases.empty()) << "no ITK filter of the row " << row.name;
+    std::set<std::string> seen;
+    for (const Case & theCase : cases)
+    {
+      theCase.filter->SetInput(0, image);
+      EXPECT_EQ(theCase.filter->GetFilterName(), row.name);
+      chunkwise::FilterParameters parameters;
+      for (const auto & text : theCase.texts)
+      {
+        const auto * const parameter = row.FindParameter(text.first);
+        ASSERT_NE(parameter, nullptr) << row.name << " has no " << text.first;
+        parameters.Set(text.first, chunkwise::ParseParameter(*parameter, text.second));
+        seen.insert(text.first);
+      }
+      for (const auto & kernel : theCase.kernels)
+      {
+        parameters.Set(kernel.first, kernel.second);
+        seen.insert(kernel.first);
+      }
+      chunkwise::FilterImage expected = ExpectedFilterImage(image);
+      if (theCase.hasRadii)
+      {
+        expected.furtherInputs = { "RadiusImage" };
+      }
+      const auto fromText = chunkwise::MakeFilterOperation(row.name, parameters, expected);
+      const auto fromSetters = theCase.filter->GetOperation(theCase.filter->MakeFilterImage());
+      EXPECT_EQ(fromSetters->GetKey(), fromText->GetKey()) << row.name;
+      EXPECT_EQ(fromSetters->GetNumberOfInputs(), fromText->GetNumberOfInputs()) << row.name;
+    }
+    for (const auto & parameter : row.parameters)
+    {
+      EXPECT_TRUE(seen.count(parameter.name) + withoutSetter.count(parameter.name) +
+                    withoutSetter.count(row.name + " " + parameter.name) >
+                  0)
+        << "no case of " << row.name << " sets " << parameter.name;
+    }
+  }
+}
+
+TEST(ChunkwiseFilterTable, AFilterKnowsItsImage)
+{
+  const auto image = MakeImage();
+  const auto filter = itk::RenormalizedMeanImageFilter<ImageType, itk::Image<double, 3>>::New();
+  filter->SetInput(image);
+  const auto known = filter->MakeFilterImage();
+  const auto expected = ExpectedFilterImage(image);
+  EXPECT_EQ(known.dimension, 3);
+  EXPECT_EQ(known.extent, expected.extent);
+  EXPECT_EQ(known.inputKind, chunkwise::PixelKind::Float32);
+  EXPECT_EQ(known.outputKind, chunkwise::PixelKind::Float64);
+  for (int row = 0; row < chunkwise::MaxDimension; ++row)
+  {
+    EXPECT_EQ(known.spacing[row], expected.spacing[row]);
+    EXPECT_EQ(known.origin[row], expected.origin[row]);
+    for (int column = 0; column < chunkwise::MaxDimension; ++column)
+    {
+      EXPECT_EQ(known.direction[row][column], expected.direction[row][column]);
+    }
+  }
+}
+
+TEST(ChunkwiseFilterTable, AGridLiesWhereItIsInSpaceAlsoWhereAxesAreNotOrthogonal)
+{
+  using Image2 = itk::Image<float, 2>;
+  using Varying = itk::SpatiallyVaryingConvolutionImageFilter<Image2>;
+  const auto image = MakeRandomImage<Image2>(MakeRegion<Image2>({ 7, -3 }, { 20, 18 }), 5);
+  auto       direction = image->GetDirection();
+  direction(0, 1) = 0.1;
+  image->SetDirection(direction);
+  const auto kernel = MakeRandomImage<Image2>(MakeRegion<Image2>({ 0, 0 }, { 3, 3 }), 6, 0.1, 1);
+  // The grid's nodes are in the middle of the cells that it has without being told.
+  itk::ContinuousIndex<double, 2> index;
+  index[0] = 7 + (20.0 / 2 - 1) / 2;
+  index[1] = -3 + (18.0 / 3 - 1) / 2;
+  Varying::PointType   origin;
+  Varying::SpacingType spacing;
+  image->TransformContinuousIndexToPhysicalPoint(index, origin);
+  spacing[0] = 10 * image->GetSpacing()[0];
+  spacing[1] = 6 * image->GetSpacing()[1];
+  Image2::Pointer outputs[2];
+  for (const bool isGiven : { false, true })
+  {
+    const auto                filter = Varying::New();
+    Varying::KernelImagesType kernels;
+    for (int node = 0; node < 6; ++node)
+    {
+      const auto own = Image2::New();
+      own->SetRegions(kernel->GetLargestPossibleRegion());
+      own->Allocate();
+      own->FillBuffer(static_cast<float>(1 + node * node));
+      kernels.emplace_back(own);
+    }
+    filter->SetInput(image);
+    filter->SetKernelImages(kernels);
+    filter->SetGridSize({ { 2, 3 } });
+    if (isGiven)
+    {
+      filter->SetGrid(origin, spacing);
+    }
+    filter->Update();
+    outputs[isGiven ? 1 : 0] = filter->GetOutput();
+    const auto stack = filter->GetKernelStack();
+    ASSERT_NE(stack, nullptr);
+    EXPECT_EQ(stack->GetLargestPossibleRegion().GetSize(), (itk::Size<3>{ { 3, 3, 6 } }));
+    EXPECT_EQ(stack->GetPixel({ { 1, 2, 4 } }), 17.0F);
+  }
+  for (itk::ImageRegionConstIteratorWithIndex<Image2> it(outputs[0], image->GetLargestPossibleRegion()); !it.IsAtEnd();
+       ++it)
+  {
+    ASSERT_NEAR(outputs[1]->GetPixel(it.GetIndex()), it.Get(), 1e-5 * std::abs(it.Get())) << it.GetIndex();
+  }
+}
+
+} // namespace

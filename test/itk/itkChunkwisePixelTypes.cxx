@@ -1,0 +1,43 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Pairs of image types that a filter has not: each but number 0 must not compile, and say why.
+#include "itkAbsImageAdaptor.h"
+#include "itkBoxStatisticImageFilter.h"
+#include "itkChunkwiseDifferenceImageFilter.h"
+#include "itkHeapHMaximaImageFilter.h"
+#include "itkHeapRegionalMaximaImageFilter.h"
+#include "itkPrunedFFTGaussianImageFilter.h"
+#include "itkRenormalizedMaximumImageFilter.h"
+#include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedSumImageFilter.h"
+#include "itkSummedAreaTableImageFilter.h"
+
+int
+main()
+{
+  using Bytes = itk::Image<unsigned char, 3>;
+  using Shorts = itk::Image<short, 3>;
+  using Words = itk::Image<unsigned int, 3>;
+  using Longs = itk::Image<long long, 3>;
+  using Floats = itk::Image<float, 3>;
+  using Absolute = itk::AbsImageAdaptor<Floats, float>;
+#if CHUNKWISE_CASE == 0
+  itk::HeapRegionalMaximaImageFilter<Floats, Bytes>::New();
+  itk::ChunkwiseDifferenceImageFilter<Bytes, Shorts>::New();
+  itk::RenormalizedSumImageFilter<Bytes, Words>::New();
+#elif CHUNKWISE_CASE == 1
+  itk::RenormalizedMeanImageFilter<Shorts, Bytes>::New();
+#elif CHUNKWISE_CASE == 2
+  itk::RenormalizedMaximumImageFilter<Absolute, Floats>::New();
+#elif CHUNKWISE_CASE == 3
+  itk::HeapHMaximaImageFilter<Floats, Bytes>::New();
+#elif CHUNKWISE_CASE == 4
+  itk::PrunedFFTGaussianImageFilter<Shorts>::New();
+#elif CHUNKWISE_CASE == 5
+  itk::RenormalizedSumImageFilter<Longs, Words>::New();
+#elif CHUNKWISE_CASE == 6
+  itk::ChunkwiseDifferenceImageFilter<Floats, Shorts>::New();
+#elif CHUNKWISE_CASE == 7
+  itk::SummedAreaTableImageFilter<Bytes, Shorts>::New();
+#endif
+  return 0;
+}
