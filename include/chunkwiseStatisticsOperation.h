@@ -68,12 +68,12 @@ public:
 /** The stage of a StatisticsOperation, for kernels: runs it with the same backend's kernels into the call's scratch,
  * and leaves there what is to be summarised. Without a stage that is the chunk's own part of the input. */
 Chunkwise_EXPORT BufferView
-RunStatisticsStage(const KernelRegistry & kernels, const KernelCall & call);
+RunStatisticsStage(const KernelCall & call);
 /** Bytes that it takes at the begin of scratch. */
 Chunkwise_EXPORT std::size_t
-StatisticsStageBytes(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape);
+StatisticsStageBytes(const Operation & operation, const ChunkShape & shape);
 Chunkwise_EXPORT double
-StatisticsCost(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape);
+StatisticsCost(const Operation & operation, const ChunkShape & shape);
 
 /** The histogram of an image. Kernel "histogram.summarise". The summary has a 64-bit count for each bin and, last, the
  * number of NaN. Bins are those of BinOf, see EntropyOperation, but NaN is in none. */

@@ -217,7 +217,7 @@ RunStatistics(const KernelCall & call)
   KernelCall        stage = call;
   stage.scratch = static_cast<char *>(call.scratch) + own;
   stage.scratchBytes = call.scratchBytes - own;
-  const BufferView values = RunStatisticsStage(GetCudaKernels(), stage);
+  const BufferView values = RunStatisticsStage(stage);
   DispatchPixelKind(values.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     StatisticsKernel<<<blocks, Threads, 0, StreamOf(call)>>>(
@@ -237,11 +237,9 @@ RegisterCudaStatistics(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunStatistics;
   kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
-    return SummariesBytes(shape.outputBox) + StatisticsStageBytes(GetCudaKernels(), operation, shape);
+    return SummariesBytes(shape.outputBox) + StatisticsStageBytes(operation, shape);
   };
-  kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
-    return StatisticsCost(GetCudaKernels(), operation, shape);
-  };
+  kernel.cost = StatisticsCost;
   registry.Register("statistics.summarise", kernel);
 }
 

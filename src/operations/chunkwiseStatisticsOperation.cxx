@@ -123,7 +123,7 @@ StatisticsOperation::MergeSummary(SideData & total, const SideData & summary) co
 }
 
 BufferView
-RunStatisticsStage(const KernelRegistry & kernels, const KernelCall & call)
+RunStatisticsStage(const KernelCall & call)
 {
   const auto & operation = static_cast<const StatisticsOperation &>(*call.operation);
   if (!operation.stage)
@@ -138,25 +138,25 @@ RunStatisticsStage(const KernelRegistry & kernels, const KernelCall & call)
   const std::size_t bytes = StageOutputBytes(call.writable, operation.stageKind);
   stage.scratch = static_cast<char *>(call.scratch) + bytes;
   stage.scratchBytes = call.scratchBytes - bytes;
-  kernels.Get(operation.stage->GetName(), operation.GetName()).run(stage);
+  call.kernels->Get(operation.stage->GetName(), operation.GetName()).run(stage);
   return stage.output;
 }
 
 std::size_t
-StatisticsStageBytes(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape)
+StatisticsStageBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto & statistics = static_cast<const StatisticsOperation &>(operation);
   if (!statistics.stage)
   {
     return 0;
   }
-  const Kernel & stage = kernels.Get(statistics.stage->GetName(), statistics.GetName());
+  const Kernel & stage = shape.kernels->Get(statistics.stage->GetName(), statistics.GetName());
   return StageOutputBytes(shape.outputBox, statistics.stageKind) +
          (stage.scratchBytes ? stage.scratchBytes(*statistics.stage, StageShape(shape, statistics)) : 0);
 }
 
 double
-StatisticsCost(const KernelRegistry & kernels, const Operation & operation, const ChunkShape & shape)
+StatisticsCost(const Operation & operation, const ChunkShape & shape)
 {
   const auto & statistics = static_cast<const StatisticsOperation &>(operation);
   const auto   input =
@@ -167,7 +167,7 @@ StatisticsCost(const KernelRegistry & kernels, const Operation & operation, cons
   }
   const double output =
     static_cast<double>(shape.outputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(statistics.stageKind));
-  const Kernel & stage = kernels.Get(statistics.stage->GetName(), statistics.GetName());
+  const Kernel & stage = shape.kernels->Get(statistics.stage->GetName(), statistics.GetName());
   return output + (stage.cost ? stage.cost(*statistics.stage, StageShape(shape, statistics)) : input + output);
 }
 

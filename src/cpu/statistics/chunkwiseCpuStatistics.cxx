@@ -58,7 +58,7 @@ RunStatistics(const KernelCall & call)
   KernelCall        stage = call;
   stage.scratch = static_cast<char *>(call.scratch) + own;
   stage.scratchBytes = call.scratchBytes - own;
-  const BufferView values = RunStatisticsStage(GetHostKernels(), stage);
+  const BufferView values = RunStatisticsStage(stage);
   // A stage reports the voxels itself.
   const bool reports = !static_cast<const StatisticsOperation &>(*call.operation).stage;
   DispatchPixelKind(values.kind, [&](auto pixel) {
@@ -101,11 +101,9 @@ RegisterHostStatistics(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunStatistics;
   kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
-    return WorkerBytes(shape.concurrency) + StatisticsStageBytes(GetHostKernels(), operation, shape);
+    return WorkerBytes(shape.concurrency) + StatisticsStageBytes(operation, shape);
   };
-  kernel.cost = [](const Operation & operation, const ChunkShape & shape) {
-    return StatisticsCost(GetHostKernels(), operation, shape);
-  };
+  kernel.cost = StatisticsCost;
   registry.Register("statistics.summarise", kernel);
 }
 
