@@ -262,12 +262,12 @@ TEST(RankOperation, BadParametersAreNamed)
   operation.radius = { { 3, 3, 3, 0, 0 } };
   EXPECT_EQ(message(operation), "");
   operation.fraction = 1.5;
-  EXPECT_NE(message(operation).find("Fraction is 1.5"), std::string::npos);
+  EXPECT_NE(message(operation).find("its fraction is 1.5"), std::string::npos);
   operation.fraction = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_NE(message(operation).find("Fraction is"), std::string::npos);
+  EXPECT_NE(message(operation).find("its fraction is"), std::string::npos);
   operation.fraction = 0.5;
   operation.radius = { { 2000, 2000, 2000, 0, 0 } };
-  EXPECT_NE(message(operation).find("Radius 2000 x 2000 x 2000"), std::string::npos) << message(operation);
+  EXPECT_NE(message(operation).find("Radius: 2000 x 2000 x 2000"), std::string::npos) << message(operation);
   operation.radius = { { 1, 1, 1, 1, 0 } };
   EXPECT_NE(message(operation).find("4 axes"), std::string::npos);
 }

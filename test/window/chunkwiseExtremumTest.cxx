@@ -255,7 +255,7 @@ TEST(FlatExtremumOperation, BadElementsAreNamed)
   operation.element.assign(8, 1);
   EXPECT_NE(message().find("has 8 voxels"), std::string::npos);
   operation.radius = { { 3000000, 0, 0, 0, 0 } };
-  EXPECT_NE(message().find("Radius 3000000"), std::string::npos);
+  EXPECT_NE(message().find("Radius: 3000000"), std::string::npos);
   operation.radius = { { 1, 1, 1, 1, 0 } };
   EXPECT_NE(message().find("4 axes"), std::string::npos);
 }

@@ -152,19 +152,19 @@ TEST(NonLocalMeansOperation, BadParametersAreNamed)
   operation.patch = { { 1, 1, 1, 0, 0 } };
   EXPECT_EQ(message(), "");
   operation.strength = 0;
-  EXPECT_NE(message().find("Strength is 0"), std::string::npos);
+  EXPECT_NE(message().find("Strength: 0"), std::string::npos);
   operation.strength = 1e-30;
-  EXPECT_NE(message().find("Strength is"), std::string::npos);
+  EXPECT_NE(message().find("Strength: "), std::string::npos);
   operation.strength = 1;
   operation.noise = -1;
-  EXPECT_NE(message().find("Noise is -1"), std::string::npos);
+  EXPECT_NE(message().find("NoiseVariance: -1"), std::string::npos);
   operation.noise = 0;
   operation.patch = { { 500, 500, 500, 0, 0 } };
-  EXPECT_NE(message().find("PatchRadius 500"), std::string::npos);
+  EXPECT_NE(message().find("PatchRadius: 500"), std::string::npos);
   operation.patch = { { 0, 0, 0, 1, 0 } };
   EXPECT_NE(message().find("4 axes"), std::string::npos);
   operation.search = { { -1, 0, 0, 0, 0 } };
-  EXPECT_NE(message().find("SearchRadius -1"), std::string::npos);
+  EXPECT_NE(message().find("Radius: -1"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, NonLocalMeans, testing::Values(Place::Cpu));

@@ -463,7 +463,7 @@ TEST(EntropyOperation, BadParametersAreNamed)
   const auto       message = [&] { return ValidationMessage(operation, { { 99, 99, 99, 9, 1 } }); };
   EXPECT_EQ(message(), "");
   operation.bins = 1;
-  EXPECT_NE(message().find("Bins is 1"), std::string::npos);
+  EXPECT_NE(message().find("NumberOfBins: 1"), std::string::npos);
   operation.bins = 256;
   operation.upper = operation.lower;
   EXPECT_NE(message().find("Range"), std::string::npos);
@@ -542,7 +542,7 @@ TEST(WienerOperation, BadNoiseIsNamed)
   for (const double bad : { -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN() })
   {
     operation.noise = bad;
-    EXPECT_NE(ValidationMessage(operation, Coordinates::Filled(5)).find("Noise is"), std::string::npos) << bad;
+    EXPECT_NE(ValidationMessage(operation, Coordinates::Filled(5)).find("NoiseVariance: "), std::string::npos) << bad;
   }
 }
 
