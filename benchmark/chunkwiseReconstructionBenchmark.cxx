@@ -64,7 +64,7 @@ TimeItk(Case<T, VDimension> & c, const std::vector<T> & expected)
   if (marker.empty())
   {
     marker = c.mask;
-    const T     h = static_cast<T>(c.operation->height);
+    const T     h = c.operation->height.template As<T>();
     std::size_t i = 0;
     for (T & value : marker)
     {

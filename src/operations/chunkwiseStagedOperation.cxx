@@ -18,6 +18,19 @@ ReadsInput(const Stage & stage)
   return std::any_of(stage.inputs.begin(), stage.inputs.end(), [](int input) { return input < 0; });
 }
 
+/** Whether a voxel depends on others, in an image of any size. */
+bool
+ReachesBeyondVoxel(const Operation & operation)
+{
+  const Halo halo = operation.GetHalo(Coordinates::Filled(std::int64_t{ 1 } << 30));
+  bool       reaches = false;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    reaches = reaches || halo.lower[a] > 0 || halo.upper[a] > 0;
+  }
+  return reaches;
+}
+
 bool
 ReadsStage(const Stage & stage)
 {
@@ -111,6 +124,12 @@ StagedOperation::WrapsAround() const
     // A stage that reads beyond the image's edge what others do not expect there must find it all in the image.
     const bool wrapsHere = stage.operation->WrapsAround();
     if (wrapsHere ? ReadsStage(stage) : ReadsInput(stage))
+    {
+      return false;
+    }
+    // So must one whose neighbors another stage makes: what is loaded would reach further beyond the edge than the
+    // windows that wrap around do, and kernels expect no more than these.
+    if (ReadsStage(stage) && ReachesBeyondVoxel(*stage.operation))
     {
       return false;
     }

@@ -184,7 +184,7 @@ std::vector<T>
 Run(const ReconstructionOperation & operation, const Box & box, std::vector<T> marker, const std::vector<T> & second,
     const std::vector<T> & mask)
 {
-  const T down = static_cast<T>(operation.height);
+  const T down = operation.height.template As<T>();
   using Limits = std::numeric_limits<T>;
   const T nothing = operation.erosion ? (Limits::is_integer ? Limits::max() : Limits::infinity())
                                       : (Limits::is_integer ? Limits::lowest() : -Limits::infinity());
@@ -231,7 +231,7 @@ Run(const ReconstructionOperation & operation, const Box & box, std::vector<T> m
     std::vector<T> result;
     for (const bool is : FindExtrema(operation, box, mask))
     {
-      result.push_back(static_cast<T>(is ? operation.extremum : operation.elsewhere));
+      result.push_back((is ? operation.extremum : operation.elsewhere).template As<T>());
     }
     return result;
   }

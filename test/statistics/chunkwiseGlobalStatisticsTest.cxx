@@ -602,7 +602,8 @@ TEST_P(GlobalStatistics, GiveTheNoiseOfAWienerFilter)
         std::vector<double> memory(image.voxels.size());
         ofVariance.operation = variance;
         ofVariance.backend = BackendChoice::CPU;
-        ofVariance.output = DenseView(memory.data(), WienerOperation::RealKind(kind), image.request.image);
+        ofVariance.output =
+          DenseView(memory.data(), WienerOperation().GetStageKinds(kind, kind).front(), image.request.image);
         GetManager().Execute(ofVariance);
         Quad sum = 0;
         ForEachIndex(image.request.image, [&](const Coordinates & at) {
@@ -778,7 +779,7 @@ TEST_P(GlobalStatistics, SummariesHaveTheSameBytesAndKernelsKeepToTheirScratch)
   {
     DispatchPixelKind(kind, [&](auto pixel) {
       using T = decltype(pixel);
-      ofVariance.stageKind = WienerOperation::RealKind(kind);
+      ofVariance.stageKind = WienerOperation().GetStageKinds(kind, kind).front();
       ordinals.bits = std::min<int>(8 * sizeof(T), 16);
       for (const Coordinates & extent :
            { Coordinates{ { 1, 1, 1, 1, 1 } }, Coordinates{ { 7, 5, 3, 2, 1 } }, Coordinates{ { 300, 301, 2, 1, 1 } } })
