@@ -71,7 +71,7 @@ Chunkwise_EXPORT BufferView
 RunStatisticsStage(const KernelCall & call);
 /** Bytes that it takes at the begin of scratch. */
 Chunkwise_EXPORT std::size_t
-StatisticsStageBytes(const Operation & operation, const ChunkShape & shape);
+                 StatisticsStageBytes(const Operation & operation, const ChunkShape & shape);
 Chunkwise_EXPORT double
 StatisticsCost(const Operation & operation, const ChunkShape & shape);
 

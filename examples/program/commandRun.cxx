@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iomanip>
 #include <iostream>
 #include <sstream>
 
@@ -98,6 +99,8 @@ private:
   void
   PrintHeader(std::ostream & os) const;
   void
+  PrintCostOfMemory(std::ostream & os) const;
+  void
   Warn(const std::string & text) const;
 
   const CommandLine &                                        m_Line;
@@ -149,6 +152,15 @@ FileRun::OpenInputs()
   if (m_Image.IsEmpty())
   {
     throw WorkError("IN: " + m_Line.input + " has no voxels");
+  }
+  for (int a = 0; a < m_Sources.front()->GetHeader().dimension; ++a)
+  {
+    const double spacing = m_Sources.front()->GetHeader().spacing[a];
+    if (spacing == 0.0 || !std::isfinite(spacing))
+    {
+      throw WorkError("IN: " + m_Line.input + " has a spacing of " + std::to_string(spacing) + " along axis " +
+                      std::to_string(a));
+    }
   }
   for (const chunkwise::InputDescription & input : m_Line.stages.front().filter->furtherInputs)
   {
@@ -209,6 +221,12 @@ FileRun::ChooseKinds()
       }
     }
     source += m_Line.furtherInputs.count(input.name);
+  }
+  if (m_InputKind == PixelKind::Float32 && m_Line.outputType == "float64" && m_Sources.size() > 1 &&
+      m_Sources[0]->GetKind() != m_Sources[1]->GetKind())
+  {
+    // They are converted anyway: to what the result is to be as exact as.
+    m_InputKind = PixelKind::Float64;
   }
 
   const bool isReal = std::any_of(m_Line.stages.begin(), m_Line.stages.end(), [this](const Stage & stage) {
@@ -582,37 +600,51 @@ FileRun::ChooseDivisions()
 
   const std::int64_t most = this->MakeDivisions(m_Output.Extent(m_Axis)).count;
   const std::string  given = FormatBytes(static_cast<double>(memory));
-  std::uint64_t      need = 0;
-  // What is left beside a division is for scratch, a quarter of the room at least.
-  const auto fits = [&](std::int64_t count) {
+  // What is left beside a division is for scratch: a quarter of the room, less only for the finest divisions.
+  const auto fits = [&](std::int64_t count, std::uint64_t room) {
     const Divisions divisions = this->MakeDivisions(count);
-    need = m_Own + divisions.bytesAtOnce + divisions.bytesAtOnce / 3;
-    if (divisions.bytesAtOnce > m_Room - m_Room / 4)
+    if (divisions.bytesAtOnce >= room || (count < most && divisions.bytesAtOnce > room - room / 4))
     {
       return false;
     }
-    m_Budgets.host = m_Room - divisions.bytesAtOnce;
+    m_Budgets.host = room - divisions.bytesAtOnce;
     try
     {
       this->PlanOf(divisions.count);
       return true;
     }
-    catch (const chunkwise::BudgetError & error)
+    catch (const chunkwise::BudgetError &)
     {
-      need = m_Own + divisions.bytesAtOnce + std::max<std::uint64_t>(error.needed, divisions.bytesAtOnce / 3);
       return false;
     }
   };
   std::int64_t low = 0;
   std::int64_t high = 1;
-  while (!fits(high))
+  while (!fits(high, m_Room))
   {
     if (high == most)
     {
-      this->RequireStreaming("--memory: the image does not fit into " + given + ", and ");
+      if (m_Output.Extent(m_Axis) > 1 && most > 1)
+      {
+        this->RequireStreaming("--memory: the image does not fit into " + given + ", and ");
+      }
+      // The least that is enough, and a little for what a second run may hold more.
+      std::uint64_t tooLittle = m_Room;
+      std::uint64_t enough = m_Room;
+      while (!fits(most, enough))
+      {
+        tooLittle = enough;
+        enough *= 2;
+      }
+      constexpr std::uint64_t step = std::uint64_t{ 1 } << 18;
+      while (tooLittle + step < enough)
+      {
+        const std::uint64_t middle = tooLittle + (enough - tooLittle) / 2;
+        (fits(most, middle) ? enough : tooLittle) = middle;
+      }
       throw WorkError("--memory: one of " + std::to_string(most) +
-                      (most == 1 ? " division needs " : " divisions needs ") + FormatNeed(need) + ", more than " +
-                      given);
+                      (most == 1 ? " division needs " : " divisions needs ") +
+                      FormatNeed(m_Own + enough + (std::uint64_t{ 1 } << 20)) + ", more than " + given);
     }
     low = high;
     high = std::min(2 * high, most);
@@ -620,9 +652,9 @@ FileRun::ChooseDivisions()
   while (low + 1 < high)
   {
     const std::int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? high : low) = middle;
+    (fits(middle, m_Room) ? high : low) = middle;
   }
-  fits(high);
+  fits(high, m_Room);
   m_Divisions = this->MakeDivisions(high);
   if (m_Divisions.count > 1)
   {
@@ -633,6 +665,27 @@ FileRun::ChooseDivisions()
     // Nobody asked for a limit on scratch.
     m_Budgets.host = 0;
   }
+}
+
+/** What the budget costs, and how much would do. */
+void
+FileRun::PrintCostOfMemory(std::ostream & os) const
+{
+  if (!m_Line.memory && !m_Line.deviceMemory)
+  {
+    return;
+  }
+  const auto cost = chunkwise::Manager::GetGlobal().GetCostOfBudget(
+    this->MakeRequest(this->GetPiece(m_Divisions.count / 2, m_Divisions.count)));
+  const bool ofDevice = cost.memory == "device";
+  os << "budget: " << (ofDevice ? "--device-memory" : "--memory") << " makes computing take " << std::setprecision(3)
+     << cost.budget.factor << " times as long as without a limit";
+  if (cost.budget.factor > 1.25)
+  {
+    const std::uint64_t beside = ofDevice ? 0 : m_Own + m_Divisions.bytesAtOnce;
+    os << "; about " << FormatNeed(beside + cost.budget.sufficient) << " would avoid that";
+  }
+  os << "\n";
 }
 
 void
@@ -655,6 +708,7 @@ FileRun::PrintPlan()
   PrintDivisions(os, m_Divisions);
   const chunkwise::Plan plan = this->PlanOf(m_Divisions.count);
   command::PrintPlan(os, plan, m_OutputHeader.dimension, this->UsesDevices());
+  this->PrintCostOfMemory(os);
   if (this->UsesDevices())
   {
     os << "expected: " << plan.seconds * static_cast<double>(m_Divisions.count)
@@ -776,6 +830,7 @@ FileRun::Execute()
     this->PrintHeader(std::cerr);
     PrintDivisions(std::cerr, m_Divisions);
     command::PrintPlan(std::cerr, this->PlanOf(m_Divisions.count), m_OutputHeader.dimension, this->UsesDevices());
+    this->PrintCostOfMemory(std::cerr);
   }
   const auto start = std::chrono::steady_clock::now();
   const auto sink = chunkwise::files::CreateImage(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
@@ -808,7 +863,8 @@ FileRun::Execute()
   if (m_Line.verbose)
   {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::cerr << "backend: " << m_Report.backend << "\ntime: " << seconds << " s, "
+    std::cerr << "backend: " << m_Report.backend << ", " << m_Executor->GetConcurrency()
+              << " threads of the CPU\ntime: " << seconds << " s, "
               << 1e-6 * static_cast<double>(m_Output.NumberOfVoxels()) / seconds << " Mvoxel/s; reading "
               << m_Seconds[0] << " s, computing " << m_Seconds[1] << " s, writing " << m_Seconds[2]
               << " s\nfiles: " << FormatBytes(static_cast<double>(m_Sources.front()->GetBytesRead())) << " of IN read, "

@@ -22,23 +22,21 @@ ReconstructionParameters()
   full.help = "Neighbours share a face, an edge or a corner, not only a face";
   ParameterDescription axes = SpatialAxesParameter();
   axes.help = "The axes along which neighbours lie: the first ones, x is 0 (the first three)";
+  // How a CUDA device does it changes no result: no options of the program.
   ParameterDescription method;
   method.name = "Method";
-  method.option = "method";
   method.type = ParameterType::Choice;
   method.help = "How a CUDA device does it; the CPU has one way";
   method.defaultText = "auto";
   method.choices = { "auto", "wavefront", "forest", "heaps" };
   ParameterDescription heaps;
   heaps.name = "NumberOfHeaps";
-  heaps.option = "heaps";
   heaps.type = ParameterType::Integer;
   heaps.help = "Of the method heaps (as many as the device runs at once)";
   heaps.defaultText = "0";
   heaps.minimum = 0;
   ParameterDescription items;
   items.name = "HeapNodeSize";
-  items.option = "heap-node-size";
   items.type = ParameterType::Integer;
   items.help = "Of the method heaps: voxels in a node (chosen)";
   items.defaultText = "0";

@@ -31,7 +31,9 @@ AddTableFilters(std::vector<FilterDescription> & filters)
   ParameterDescription boundary = BoundaryParameters().front();
   boundary.option.clear();
   boundary.choices = { "renormalized" };
-  row.parameters = { RadiusParameter(), statistic, boundary, SpatialAxesParameter() };
+  ParameterDescription constant = BoundaryParameters().at(1);
+  constant.option.clear();
+  row.parameters = { RadiusParameter(), statistic, boundary, constant, SpatialAxesParameter() };
   row.output = DefaultOutput::Real;
   row.furtherInputs = { { "RadiusImage",
                           "radius-image",
@@ -72,7 +74,6 @@ AddTableFilters(std::vector<FilterDescription> & filters)
   modular.help = "Let integer sums wrap around";
   ParameterDescription method;
   method.name = "Method";
-  method.option = "method";
   method.type = ParameterType::Choice;
   method.help = "How a CUDA device does it: in one pass, or by blocks";
   method.defaultText = "single-pass";

@@ -4,12 +4,14 @@
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkChunkwiseIdentityImageFilter.h"
 #include "itkHeapClearBorderImageFilter.h"
+#include "itkHeapClosingByReconstructionImageFilter.h"
 #include "itkHeapFillholeImageFilter.h"
 #include "itkHeapGrindPeakImageFilter.h"
 #include "itkHeapHConcaveImageFilter.h"
 #include "itkHeapHConvexImageFilter.h"
 #include "itkHeapHMaximaImageFilter.h"
 #include "itkHeapHMinimaImageFilter.h"
+#include "itkHeapOpeningByReconstructionImageFilter.h"
 #include "itkHeapReconstructionByDilationImageFilter.h"
 #include "itkHeapReconstructionByErosionImageFilter.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
@@ -215,12 +217,46 @@ ByHeight()
 
 template <typename TFilter>
 std::vector<Case>
-Extrema()
+Extrema(const std::string & flat, void (TFilter::*setFlat)(bool))
 {
   const auto filter = TFilter::New();
   filter->SetForegroundValue(0.3F);
   filter->SetBackgroundValue(-0.7F);
-  return { WithReconstruction(filter, { { "ForegroundValue", "0.3" }, { "BackgroundValue", "-0.7" } }) };
+  ((*filter).*setFlat)(false);
+  return { WithReconstruction(filter,
+                              { { "ForegroundValue", "0.3" }, { "BackgroundValue", "-0.7" }, { flat, "off" } }) };
+}
+
+/** A box with and without the image's intensities, and an element of any shape. */
+template <typename TFilter>
+std::vector<Case>
+OfMorphology()
+{
+  std::vector<Case> cases;
+  for (const bool preserves : { false, true })
+  {
+    const auto filter = TFilter::New();
+    filter->SetRadius({ { 2, 1, 3 } });
+    filter->SetPreserveIntensities(preserves);
+    cases.push_back(
+      WithReconstruction(filter, { { "Radius", "2,1,3" }, { "PreserveIntensities", preserves ? "on" : "off" } }));
+  }
+  itk::Neighborhood<int, 3> element;
+  auto                      stack = std::make_shared<chunkwise::KernelStack>();
+  element.SetRadius({ { 1, 0, 2 } });
+  stack->extent = { { 3, 1, 5, 1, 1 } };
+  stack->kernels.emplace_back();
+  for (unsigned int i = 0; i < element.Size(); ++i)
+  {
+    element[i] = i % 2 == 0 ? 7 : 0;
+    stack->kernels[0].push_back(i % 2 == 0 ? 1 : 0);
+  }
+  const auto filter = TFilter::New();
+  filter->SetKernel(element);
+  Case withKernel = WithReconstruction(filter, {});
+  withKernel.kernels["Kernel"] = stack;
+  cases.push_back(withKernel);
+  return cases;
 }
 
 template <typename TFilter>
@@ -424,9 +460,15 @@ CasesOf(const std::string & row)
   if (row == "clear-border")
     return Reconstruction<HeapClearBorderImageFilter<Image>>();
   if (row == "regional-maxima")
-    return Extrema<HeapRegionalMaximaImageFilter<Image>>();
+    return Extrema<HeapRegionalMaximaImageFilter<Image>>("FlatIsMaxima",
+                                                         &HeapRegionalMaximaImageFilter<Image>::SetFlatIsMaxima);
   if (row == "regional-minima")
-    return Extrema<HeapRegionalMinimaImageFilter<Image>>();
+    return Extrema<HeapRegionalMinimaImageFilter<Image>>("FlatIsMinima",
+                                                         &HeapRegionalMinimaImageFilter<Image>::SetFlatIsMinima);
+  if (row == "opening-by-reconstruction")
+    return OfMorphology<HeapOpeningByReconstructionImageFilter<Image>>();
+  if (row == "closing-by-reconstruction")
+    return OfMorphology<HeapClosingByReconstructionImageFilter<Image>>();
   if (row == "box")
   {
     std::vector<Case>  cases;

@@ -815,6 +815,7 @@ TrialsOfKernels()
         t.TryInEveryMode([&](BoundaryMode mode) { return RandomBoxOperation<RankOperation>(t.Random(), mode, 3); });
       } },
     { "reconstruction", [](KernelTrials & t) { t.TryReconstruction({}); } },
+    { "reconstruction.amend", [](KernelTrials & t) { t.TryReconstruction("reconstruction.amend"); } },
     { "reconstruction.begin", [](KernelTrials & t) { t.TryReconstruction("reconstruction.begin"); } },
     { "reconstruction.finish", [](KernelTrials & t) { t.TryReconstruction("reconstruction.finish"); } },
     { "reconstruction.isopen", [](KernelTrials & t) { t.TryReconstruction("reconstruction.isopen"); } },

@@ -103,7 +103,11 @@ public:
     ASSERT_NO_FATAL_FAILURE(RunOnDevice(*ours, trial, before, result, where));
     m_Compared.insert(name);
     EXPECT_TRUE(result.sideOut == expected.sideOut) << "another carry: " << where;
-    if (!before.omitsOutput)
+    // Beside layers of others that are no fixed point a kernel of Fixpoint may stop where it likes: only its guards
+    // count.
+    const bool isOpen = trial.operation.GetSchedule() == Schedule::Fixpoint && trial.kernel.empty() &&
+                        !(before.writable == before.shape.image);
+    if (!before.omitsOutput && !isOpen)
     {
       double largest = 0;
       for (std::size_t i = 0; trial.tolerance > 0 && i < images.size(); ++i)
@@ -336,7 +340,7 @@ private:
   {
     const Operation & operation = trial.operation;
     const bool        isFixpoint = operation.GetSchedule() == Schedule::Fixpoint;
-    const bool        isWhole = EndsWith(name, ".settle");
+    const bool        isWhole = EndsWith(name, ".settle") || EndsWith(name, ".amend");
     const bool        isVoxelwise = EndsWith(name, ".begin") || EndsWith(name, ".finish");
     Contents          contents;
     ChunkShape &      shape = contents.shape;

@@ -64,13 +64,19 @@ def by_nrrd(path, n):
 
 
 def by_tifffile(path, n):
-    return tifffile.imread(str(path)), None, None, None
+    """Resolutions are voxels per unit; the length of the unit is what ITK takes it for, as by_simpleitk sees."""
+    spacing = list(SimpleITK.ReadImage(str(path)).GetSpacing())[:n] if n == 2 else None
+    return tifffile.imread(str(path)), spacing, None, None
 
 
 def by_mrcfile(path, n):
     with mrcfile.open(str(path)) as file:
         voxel, origin = file.voxel_size, file.header.origin
-        return (numpy.array(file.data), [float(voxel[a]) for a in "xyz"[:n]], [float(origin[a]) for a in "xyz"[:n]], None)
+        data = numpy.array(file.data)
+        # IMOD's stamp says that bytes have no sign, which mrcfile does not look at.
+        if data.dtype == numpy.int8:
+            data = data.view(numpy.uint8)
+        return (data, [float(voxel[a]) for a in "xyz"[:n]], [float(origin[a]) for a in "xyz"[:n]], None)
 
 
 def by_h5py(path, n):

@@ -52,21 +52,18 @@ TRIALS = {
     "grid-spacing": [({"grid-spacing": "5,1,1", "grid-origin": "0,0,0"}, {"grid-spacing": "3,1,1"})],
     "weigh-first": [{"weigh-first": None}],
     "minus": [{"minus": "@marker"}],
-    "marker": [{"marker": "@second"}],
+    "marker": [{"marker": "@second"}, {"marker": "@radii"}],
     "erosion": [{"erosion": None}],
     "height": [{"height": "60"}],
     "full": [{"full": None}],
     "preserve-intensities": [{"preserve-intensities": None}],
     "foreground": [{"foreground": "200"}],
     "background": [{"background": "100"}],
-    "flat-is-maxima": [{"flat-is-maxima": None}],
-    "flat-is-minima": [{"flat-is-minima": None}],
+    "flat-is-none": [({"IN": "flat"}, {"flat-is-none": None})],
     "summed-axes": [{"summed-axes": "2"}],
     "squares": [{"squares": None}],
     "modular": [({"output-type": "uint8"}, {"modular": None})],
-    "method": [{"method": m} for m in ("direct", "fft", "blocks", "wavefront", "forest", "heaps")],
-    "heaps": [({"method": "heaps"}, {"heaps": "2"})],
-    "heap-node-size": [({"method": "heaps"}, {"heap-node-size": "64"})],
+    "method": [{"method": m} for m in ("direct", "fft")],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said, not what is done: see chunkwiseCommandLineTest.py.
@@ -79,7 +76,9 @@ class Options(ProgramTest):
     def observe(self, inputs, subcommand, options):
         """All that a run shows: its file, or why there is none, and the report."""
         self.out.unlink(missing_ok=True)
-        words = [subcommand, inputs.path, self.out, *inputs.arguments({"verbose": None, **options})]
+        options = dict(options)
+        path = inputs.flat if options.pop("IN", None) == "flat" else inputs.path
+        words = [subcommand, path, self.out, *inputs.arguments({"verbose": None, **options})]
         result = run(*words)
         if result.returncode != 0:
             # The report comes first.
@@ -122,7 +121,6 @@ class Options(ProgramTest):
             ("mean", {"constant": "3"}), ("mean", {"boundary": "mirror", "constant": "3"}),
             ("convolve-varying", {"grid-spacing": "5,1,1"}), ("convolve-varying", {"grid-origin": "1,0,0"}),
             ("gaussian", {"maximum-error": "0.1"}), ("gaussian", {"maximum-width": "5"}),
-            ("reconstruct", {"heaps": "2"}), ("reconstruct", {"heap-node-size": "64"}),
             ("mean", {"backend": "cpu", "devices": "0"}), ("mean", {"backend": "cpu", "device-memory": "1G"}),
             ("sequence", {"boundary": "mirror"}), ("sequence", {"axes": "0"}),
             ("identity", {"boundary": "mirror"}), ("sat", {"boundary": "mirror"}), ("difference", {"axes": "0"}),

@@ -32,7 +32,9 @@ class Pairs(ProgramTest):
                     if result.returncode != 0:
                         self.assert_failed(result, option)
                         self.assertFalse(self.out.exists())
-                        self.assertNotEqual(first, second, "equal types cannot be refused")
+                        # Radii are integers, whatever the image is.
+                        if subcommand != "box":
+                            self.assertNotEqual(first, second, "equal types cannot be refused")
                         continue
                     ran += 1
                     check(a, b, read(self.out), result)

@@ -43,6 +43,10 @@ class Inputs:
             "radii": write(folder / "radii.mha", self.with_geometry(noise(size, "uint8", 7, 0, 3))),
         }
 
+        flat = self.with_geometry(noise(size, "uint8", 8, 7, 8))
+        flat.values = type(flat.values)(flat.values.typecode, [7] * len(flat.values)) if hasattr(flat.values, "typecode") else [7] * len(flat.values)
+        self.flat = write(folder / "flat.mha", flat)
+
     def with_geometry(self, image):
         image.spacing = self.image.spacing
         return image
