@@ -85,9 +85,18 @@ AdvanceRowsKernel(const TIn * __restrict__ in, std::int64_t columns, std::int64_
       }
     }
   }
-  behind[x] = blocks;
-  behind[columns + x] = static_cast<TAcc>(sections);
-  behind[2 * columns + x] = static_cast<TAcc>(local);
+  if constexpr (std::is_integral<TAcc>::value)
+  {
+    // Sums of integers have no order: C is all of them, as on the host.
+    behind[x] = blocks + sections + local;
+    behind[columns + x] = behind[2 * columns + x] = TAcc(0);
+  }
+  else
+  {
+    behind[x] = blocks;
+    behind[columns + x] = static_cast<TAcc>(sections);
+    behind[2 * columns + x] = static_cast<TAcc>(local);
+  }
 }
 
 } // namespace sat

@@ -545,12 +545,8 @@ FileRun::SetUpBudgets(std::uint64_t memory)
   }
   const std::size_t devices = forgoesDevices ? 0 : found;
   m_Own += devices > 0 ? ofContexts : 0;
-  if (memory <= m_Own)
-  {
-    throw WorkError("--memory: " + FormatBytes(static_cast<double>(memory)) + " is less than the " +
-                    FormatNeed(m_Own + (std::uint64_t{ 1 } << 20)) + " that the program itself needs");
-  }
-  m_Room = memory - m_Own;
+  // If the program alone needs more, no division fits, and the message names all that a run needs.
+  m_Room = memory > m_Own ? memory - m_Own : 1;
   m_Budgets.device = m_Line.deviceMemory;
   if (devices > 0)
   {
@@ -628,7 +624,7 @@ FileRun::ChooseDivisions()
       {
         this->RequireStreaming("--memory: the image does not fit into " + given + ", and ");
       }
-      // The least that is enough, and a little for what a second run may hold more.
+      // The least that is enough, and a little for what a second run may hold more: its libraries' pages differ.
       std::uint64_t tooLittle = m_Room;
       std::uint64_t enough = m_Room;
       while (!fits(most, enough))
@@ -644,7 +640,7 @@ FileRun::ChooseDivisions()
       }
       throw WorkError("--memory: one of " + std::to_string(most) +
                       (most == 1 ? " division needs " : " divisions needs ") +
-                      FormatNeed(m_Own + enough + (std::uint64_t{ 1 } << 20)) + ", more than " + given);
+                      FormatNeed(m_Own + enough + (std::uint64_t{ 3 } << 20)) + ", more than " + given);
     }
     low = high;
     high = std::min(2 * high, most);

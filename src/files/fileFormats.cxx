@@ -338,7 +338,7 @@ GetFormats()
       KindBit(PixelKind::UInt8),
       2,
       2,
-      KeepsSpacing,
+      0,
       "",
       "",
       false,
@@ -452,13 +452,13 @@ CreateImage(const std::string & file, const ImageHeader & header, const OutputOp
 {
   Destination    destination;
   const Format & format = FindOutput(file, header, options, destination);
+  auto           losses = FindLosses(header, format.keeps);
   if (!format.layout)
   {
-    return CreateWithItk(format, header, destination, options.compress);
+    return CreateWithItk(format, header, destination, options.compress, std::move(losses));
   }
   const bool  compresses = options.compress || HasEnding(file, ".gz");
   VoxelLayout layout = format.layout(header, file, destination.data.filename().string(), compresses);
-  const auto  losses = FindLosses(header, format.keeps);
   layout.losses.insert(layout.losses.begin(), losses.begin(), losses.end());
   return CreateVoxels(header, destination, std::move(layout));
 }

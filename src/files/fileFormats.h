@@ -101,7 +101,8 @@ OpenWithItk(const std::string & file);
 std::unique_ptr<FileSource>
 OpenDicom(const std::string & file);
 std::unique_ptr<FileSink>
-CreateWithItk(const Format & format, const ImageHeader & header, const struct Destination & destination, bool compress);
+CreateWithItk(const Format & format, const ImageHeader & header, const struct Destination & destination, bool compress,
+              std::vector<std::string> losses);
 
 /** Writes plain voxels at positions, or a compressed stream in order. */
 std::unique_ptr<FileSink>

@@ -327,13 +327,15 @@ private:
 class ItkSink : public FileSink
 {
 public:
-  ItkSink(const Format & format, const ImageHeader & header, const Destination & destination, bool compress)
+  ItkSink(const Format & format, const ImageHeader & header, const Destination & destination, bool compress,
+          std::vector<std::string> losses)
     : m_Format(format)
     , m_Destination(destination)
     , m_Compresses(compress)
     , m_Folder(destination)
   {
     m_Header = header;
+    m_Losses = std::move(losses);
     m_Count = CountVoxels(destination.shown, header);
     m_Io = MakeWriter();
     m_InPieces = m_Io->CanStreamWrite();
@@ -517,9 +519,10 @@ OpenWithItk(const std::string & file)
 }
 
 std::unique_ptr<FileSink>
-CreateWithItk(const Format & format, const ImageHeader & header, const Destination & destination, bool compress)
+CreateWithItk(const Format & format, const ImageHeader & header, const Destination & destination, bool compress,
+              std::vector<std::string> losses)
 {
-  return std::make_unique<ItkSink>(format, header, destination, compress);
+  return std::make_unique<ItkSink>(format, header, destination, compress, std::move(losses));
 }
 
 } // namespace chunkwise::files
