@@ -511,7 +511,7 @@ private:
     }
   }
 
-  /** C, S and l behind rows [lower, upper); of integers, whose sums have no order, C is all. */
+  /** C, S and l behind rows [lower, upper); of integers, whose sums have no order, C is all and the others are 0. */
   void
   AdvanceRows(const Coordinates & slice, std::int64_t lower, std::int64_t upper, const Wide * carryIn, Wide * carryOut)
   {
@@ -532,6 +532,11 @@ private:
         {
           EndRow(y, above, worker, Padded(columns));
         }
+      }
+      for (std::int64_t i = 0; !IsReal && i < columns; ++i)
+      {
+        above[i] += static_cast<TSum>(worker.sections[i] + worker.local[i]);
+        worker.sections[i] = worker.local[i] = 0;
       }
       Scatter(carryOut + x, above, columns);
       Scatter(carryOut + m_Columns + x, worker.sections, columns);
