@@ -99,7 +99,7 @@ HasVoxelsIn(const fs::path & header, const std::string & shown, const fs::path &
   }
 }
 
-/** ".NAME.XXXXXX", as mkdtemp makes it. */
+/** The name that mkdtemp makes: a dot, NAME, a dot and six letters. */
 bool
 HasFolderName(const std::string & name)
 {
