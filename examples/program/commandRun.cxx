@@ -582,6 +582,11 @@ FileRun::ChooseDivisions()
   m_Budgets.device = m_Line.deviceMemory;
   if (m_Line.divisions)
   {
+    if (memory <= m_Own)
+    {
+      throw WorkError("--memory: " + FormatBytes(static_cast<double>(memory)) + " is less than the " +
+                      FormatNeed(m_Own + (std::uint64_t{ 3 } << 20)) + " that the program itself needs");
+    }
     m_Divisions = this->MakeDivisions(m_Line.divisions);
     if (m_Divisions.count > 1)
     {
