@@ -580,27 +580,8 @@ FileRun::ChooseDivisions()
   const std::uint64_t memory = m_Line.memory ? m_Line.memory : available / 2;
   this->SetUpBudgets(memory);
   m_Budgets.device = m_Line.deviceMemory;
-  if (m_Line.divisions)
-  {
-    if (memory <= m_Own)
-    {
-      throw WorkError("--memory: " + FormatBytes(static_cast<double>(memory)) + " is less than the " +
-                      FormatNeed(m_Own + (std::uint64_t{ 3 } << 20)) + " that the program itself needs");
-    }
-    m_Divisions = this->MakeDivisions(m_Line.divisions);
-    if (m_Divisions.count > 1)
-    {
-      this->RequireStreaming("--divisions: ");
-    }
-    else if (m_Line.divisions > 1 && m_Output.Extent(m_Axis) > 1)
-    {
-      throw WorkError("--divisions: " + m_Line.name + " needs the whole image at once");
-    }
-    return;
-  }
-
-  const std::int64_t most = this->MakeDivisions(m_Output.Extent(m_Axis)).count;
-  const std::string  given = FormatBytes(static_cast<double>(memory));
+  std::int64_t      most = this->MakeDivisions(m_Output.Extent(m_Axis)).count;
+  const std::string given = FormatBytes(static_cast<double>(memory));
   // What is left beside a division is for scratch: a quarter of the room, less only for the finest divisions.
   const auto fits = [&](std::int64_t count, std::uint64_t room) {
     const Divisions divisions = this->MakeDivisions(count);
@@ -619,6 +600,54 @@ FileRun::ChooseDivisions()
       return false;
     }
   };
+  // Throws what says how much memory would do.
+  const auto refuse = [&](std::int64_t count) {
+    std::uint64_t tooLittle = m_Room;
+    std::uint64_t enough = m_Room;
+    while (!fits(count, enough))
+    {
+      if (enough >> 60)
+      {
+        // No memory of the host is enough: the device's is too little, and its message says so.
+        this->PlanOf(count);
+      }
+      tooLittle = enough;
+      enough *= 2;
+    }
+    constexpr std::uint64_t step = std::uint64_t{ 1 } << 18;
+    while (tooLittle + step < enough)
+    {
+      const std::uint64_t middle = tooLittle + (enough - tooLittle) / 2;
+      (fits(count, middle) ? enough : tooLittle) = middle;
+    }
+    // A little for what a second run may hold more: its libraries' pages differ.
+    throw WorkError("--memory: one of " + std::to_string(count) +
+                    (count == 1 ? " division needs " : " divisions needs ") +
+                    FormatNeed(m_Own + enough + (std::uint64_t{ 3 } << 20)) + ", more than " + given);
+  };
+  if (m_Line.divisions)
+  {
+    m_Divisions = this->MakeDivisions(m_Line.divisions);
+    if (m_Divisions.count > 1)
+    {
+      this->RequireStreaming("--divisions: ");
+    }
+    else if (m_Line.divisions > 1 && m_Output.Extent(m_Axis) > 1)
+    {
+      throw WorkError("--divisions: " + m_Line.name + " needs the whole image at once");
+    }
+    if (!m_Line.memory)
+    {
+      return;
+    }
+    // As with the finest divisions there is no finer cut to leave more for scratch.
+    most = m_Divisions.count;
+    if (!fits(most, m_Room))
+    {
+      refuse(most);
+    }
+    return;
+  }
   std::int64_t low = 0;
   std::int64_t high = 1;
   while (!fits(high, m_Room))
@@ -629,23 +658,7 @@ FileRun::ChooseDivisions()
       {
         this->RequireStreaming("--memory: the image does not fit into " + given + ", and ");
       }
-      // The least that is enough, and a little for what a second run may hold more: its libraries' pages differ.
-      std::uint64_t tooLittle = m_Room;
-      std::uint64_t enough = m_Room;
-      while (!fits(most, enough))
-      {
-        tooLittle = enough;
-        enough *= 2;
-      }
-      constexpr std::uint64_t step = std::uint64_t{ 1 } << 18;
-      while (tooLittle + step < enough)
-      {
-        const std::uint64_t middle = tooLittle + (enough - tooLittle) / 2;
-        (fits(most, middle) ? enough : tooLittle) = middle;
-      }
-      throw WorkError("--memory: one of " + std::to_string(most) +
-                      (most == 1 ? " division needs " : " divisions needs ") +
-                      FormatNeed(m_Own + enough + (std::uint64_t{ 3 } << 20)) + ", more than " + given);
+      refuse(most);
     }
     low = high;
     high = std::min(2 * high, most);

@@ -194,11 +194,17 @@ class CommandLineTest(unittest.TestCase):
 
     def memory_for(self, mebibytes, *command):
         """A budget, in MiB, that leaves so much beside the program itself, which takes more on some machines."""
-        result = run(*command, "--memory", "1M", "--divisions", 1)
-        return mebibytes + int(re.search(r"less than the (\d+) MiB", result.stderr).group(1))
+        result = run(*command, "--memory", "1M")
+        return mebibytes + int(re.search(r"needs (\d+) MiB", result.stderr).group(1))
 
     def assert_memory_is_kept(self, memory, result):
         self.assertLess(float(re.search(r"peak memory: ([\d.]+) MiB", result.stderr).group(1)), memory)
+
+    def test_memory_is_kept_with_divisions(self):
+        command = ("mean", self.large, self.out, "--radius", 2, "--divisions", 1)
+        self.assert_fails(1, r"--memory: one of 1 division needs \d+ MiB", *command, "--memory", f"{self.memory_for(2, *command[:5])}M")
+        self.assertFalse(self.out.exists())
+        self.assert_runs(*command, "--memory", f"{self.memory_for(0, *command)}M")
 
     def test_memory_is_kept(self):
         command = ("mean", self.large, self.out, "--radius", 2)
@@ -231,13 +237,11 @@ class CommandLineTest(unittest.TestCase):
     def test_what_does_not_fit_fails_before_work(self):
         self.assert_fails(1, r"--memory: .*needs \d+ MiB", "mean", self.small, self.out, "--radius", 1, "--memory", "1M")
         whole = self.out.with_suffix(".gipl")
-        command = ("mean", self.large, whole, "--radius", 1)
-        memory = self.memory_for(48, *command)
-        self.assert_fails(1, r"OUT .*out\.gipl.*\.mha.*\.h5", *command, "--memory", f"{memory}M")
+        memory = self.memory_for(32, "mean", self.small, self.out, "--radius", 1)
+        self.assert_fails(1, r"OUT .*out\.gipl.*\.mha.*\.h5", "mean", self.large, whole, "--radius", 1, "--memory", f"{memory}M")
         self.assert_fails(1, r"OUT .*out\.gipl", "mean", self.small, whole, "--radius", 1, "--divisions", 2)
         # Windows that wrap around need the whole image for the first division.
         command = ("mean", self.large, self.out, "--radius", 1, "--boundary", "periodic")
-        memory = self.memory_for(32, *command)
         message = self.assert_fails(1, "--memory: one of 256 divisions needs", *command, "--memory", f"{memory}M").stderr
         # 64 MiB and a quarter of the budget, beside the program itself.
         self.assertGreater(int(re.search(r"needs (\d+) MiB", message).group(1)), memory + 20)
