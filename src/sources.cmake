@@ -14,6 +14,9 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseHighPassOperation.cxx
   operations/chunkwiseImageConvolutionOperation.cxx
   operations/chunkwiseLaplacianOperation.cxx
+  operations/chunkwiseNetworkGraph.cxx
+  operations/chunkwiseNetworkOperation.cxx
+  operations/chunkwiseNetworkRun.cxx
   operations/chunkwiseNonLocalMeansOperation.cxx
   operations/chunkwiseOperation.cxx
   operations/chunkwiseOperations.cxx
@@ -95,6 +98,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuLaplacian.cxx
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
+  cpu/network/chunkwiseCpuNetwork.cxx
   cpu/rank/chunkwiseCpuRank.cxx
   cpu/rank/chunkwiseCpuRankTiles.cxx
   cpu/reconstruction/chunkwiseCpuReconstruction.cxx
@@ -132,4 +136,4 @@ set(Chunkwise_BOUNDED_SRCS
 )
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
 set(Chunkwise_PRIVATE_FOLDERS arithmetic operations running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table
-  cpu/reconstruction cpu/statistics)
+  cpu/reconstruction cpu/statistics cpu/network)

@@ -22,6 +22,8 @@ RegisterCudaIdentity(KernelRegistry & registry);
 void
 RegisterCudaMean(KernelRegistry & registry);
 void
+RegisterCudaNetwork(KernelRegistry & registry);
+void
 RegisterCudaNonLocalMeans(KernelRegistry & registry);
 void
 RegisterCudaRank(KernelRegistry & registry);

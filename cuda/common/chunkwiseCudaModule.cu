@@ -29,6 +29,7 @@ public:
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaMean(m_Kernels);
+    RegisterCudaNetwork(m_Kernels);
     RegisterCudaNonLocalMeans(m_Kernels);
     RegisterCudaRank(m_Kernels);
     RegisterCudaWiener(m_Kernels);

@@ -11,6 +11,7 @@
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseNetworkTrial.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
@@ -334,6 +335,50 @@ TEST_P(Conformance, DenoisingOfEveryKindInEveryMode)
       means.strength = 1 + static_cast<double>(Below(random, 100));
       conformance.Compare<In, Out>(random, means, extent, RandomChunk(random, extent), random() % 2);
     });
+  }
+}
+
+TEST_P(Conformance, Networks)
+{
+  std::mt19937      random(70);
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (int trial = 0; trial < 60; ++trial)
+  {
+    const int        dimension = 2 + trial % 2;
+    NetworkOperation network;
+    network.graph = trial % 4 < 2 ? trial::RandomClassifier(random, dimension).graph
+                                  : trial::RandomUNet(random, dimension, 1 + trial / 4 % 2).graph;
+    network.boundary = BoundaryOf(AllModes[1 + random() % 3]);
+    network.scale = 0.01;
+    network.channel = static_cast<int>(Below(random, network.graph->GetNumberOfOutputChannels()));
+    network.result = static_cast<NetworkResult>(random() % 3);
+    Coordinates extent = RandomExtent(random, trial % 10 == 0 ? 70 : 12);
+    conformance.Compare<std::uint16_t, std::uint8_t>(random, network, extent, RandomChunk(random, extent), false);
+    conformance.Compare<float, float>(random, network, extent, RandomChunk(random, extent), false);
+    conformance.Compare<std::int64_t, double>(random, network, extent, RandomChunk(random, extent), false);
+  }
+}
+
+/** More channels than a kernel takes at a time, weights larger than a table. */
+TEST_P(Conformance, WideNetworks)
+{
+  std::mt19937      random(71);
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (const int channels : { 9, 16, 21, 40 })
+  {
+    trial::NetworkBuilder builder(random, 3);
+    NetworkLayer          layer;
+    int                   at = builder.Convolve(0, channels, builder.Same(3), layer);
+    at = builder.Pointwise(at, ActivationKind::Relu);
+    layer.groups = channels % 2 ? 1 : 2;
+    layer.dilation = builder.Same(2);
+    at = builder.Convolve(at, channels, builder.Extent(4, 2), layer);
+    NetworkOperation network;
+    network.graph = builder.Finish(builder.Convolve(at, 2, builder.Same(1))).graph;
+    network.boundary = BoundaryOf(BoundaryMode::Mirror);
+    network.channel = 1;
+    const Coordinates extent = { { 40, 21, 9, 1, 1 } };
+    conformance.Compare<float, float>(random, network, extent, RandomChunk(random, extent), false);
   }
 }
 
@@ -794,6 +839,13 @@ TrialsOfKernels()
           operation.generic = true;
           return operation;
         });
+      } },
+    { "network",
+      [](KernelTrials & t) {
+        NetworkOperation                                       operation;
+        operation.graph = trial::RandomUNet(t.Random(), 3, 1).graph;
+        operation.scale = 0.01;
+        t.Try(operation);
       } },
     { "nonlocalmeans",
       [](KernelTrials & t) {

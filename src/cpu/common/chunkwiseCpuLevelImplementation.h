@@ -25,6 +25,16 @@ struct FloatVector
   {
     return { _mm512_setzero_ps() };
   }
+  static FloatVector
+  Load(const float * x)
+  {
+    return { _mm512_loadu_ps(x) };
+  }
+  void
+  MultiplyAdd(float w, FloatVector x)
+  {
+    v = _mm512_fmadd_ps(_mm512_set1_ps(w), x.v, v);
+  }
   void
   MultiplyAdd(float w, const float * x)
   {
@@ -66,6 +76,16 @@ struct FloatVector
   {
     return { _mm256_setzero_ps() };
   }
+  static FloatVector
+  Load(const float * x)
+  {
+    return { _mm256_loadu_ps(x) };
+  }
+  void
+  MultiplyAdd(float w, FloatVector x)
+  {
+    v = _mm256_fmadd_ps(_mm256_set1_ps(w), x.v, v);
+  }
   void
   MultiplyAdd(float w, const float * x)
   {
@@ -106,6 +126,16 @@ struct FloatVector
   Zero()
   {
     return { 0.0f };
+  }
+  static FloatVector
+  Load(const float * x)
+  {
+    return { *x };
+  }
+  void
+  MultiplyAdd(float w, FloatVector x)
+  {
+    v = __builtin_fmaf(w, x.v, v);
   }
   void
   MultiplyAdd(float w, const float * x)
@@ -718,6 +748,8 @@ RankRows()
   return { CountBelow<TKey>, FindRanks<TKey>, SortTile<TKey>, FindInTile<TKey> };
 }
 
+#include "chunkwiseCpuNetworkTileImplementation.h"
+
 CpuLevel
 MakeLevel(const char * name)
 {
@@ -740,6 +772,7 @@ MakeLevel(const char * name)
   level.rank16 = RankRows<std::uint16_t>();
   level.rank32 = RankRows<std::uint32_t>();
   level.rank64 = RankRows<std::uint64_t>();
+  level.addToNetworkTile = AddToNetworkTile<FloatVector>;
   FillConvert<std::uint8_t>(level, 0);
   FillConvert<std::int8_t>(level, 1);
   FillConvert<std::uint16_t>(level, 2);

@@ -20,6 +20,8 @@ RegisterHostIdentity(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);
 void
+RegisterHostNetwork(KernelRegistry & registry);
+void
 RegisterHostNonLocalMeans(KernelRegistry & registry);
 void
 RegisterHostRank(KernelRegistry & registry);

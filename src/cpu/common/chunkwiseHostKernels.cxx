@@ -19,6 +19,7 @@ GetHostKernels()
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
     RegisterHostMean(*registry);
+    RegisterHostNetwork(*registry);
     RegisterHostNonLocalMeans(*registry);
     RegisterHostRank(*registry);
     RegisterHostWiener(*registry);

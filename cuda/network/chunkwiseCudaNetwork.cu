@@ -1,0 +1,487 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPixels.cuh"
+#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseNetworkRun.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+using network::Step;
+using network::Tensor;
+
+/** Weights of up to this size are a table as any other; larger ones are kept where the budget has room. */
+constexpr std::size_t SmallBytes = 64 << 10;
+
+struct Position
+{
+  std::int64_t c, x, y, z;
+};
+
+/** Voxel number `i` of a tensor, x fastest, channels slowest. */
+__device__ inline Position
+PositionOf(const Tensor & tensor, std::int64_t i)
+{
+  Position           at{};
+  const std::int64_t rows = i / tensor.extent[0];
+  at.x = tensor.lower[0] + (i - rows * tensor.extent[0]);
+  const std::int64_t planes = rows / tensor.extent[1];
+  at.y = tensor.lower[1] + (rows - planes * tensor.extent[1]);
+  at.c = planes / tensor.extent[2];
+  at.z = tensor.lower[2] + (planes - at.c * tensor.extent[2]);
+  return at;
+}
+
+__device__ inline std::int64_t
+FirstItem()
+{
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::int64_t
+ItemStep()
+{
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+struct ImageSource
+{
+  const void * data[MaxInputs];
+  PixelKind    kind;
+  Box          box;
+  Coordinates  stride[MaxInputs];
+  Box          image;
+  BoundaryMode mode;
+  double       constant;
+  double       scale;
+  double       shift;
+  std::int64_t origin[MaxSpatialAxes]; ///< of the tensor in the image
+  std::int64_t at[MaxDimension];
+};
+
+__global__ void
+NetworkLoadKernel(ImageSource source, Tensor out)
+{
+  const std::int64_t n = out.VoxelsPerChannel() * out.channels;
+  for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
+  {
+    const Position     position = PositionOf(out, i);
+    const std::int64_t index[MaxDimension] = { position.x - source.origin[0],
+                                               position.y - source.origin[1],
+                                               position.z - source.origin[2],
+                                               source.at[3],
+                                               source.at[4] };
+    bool               there = true;
+    std::int64_t       offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t from =
+        MapTap(index[a], source.box.lower.axis[a], source.box.upper.axis[a], source.image.Extent(a), source.mode);
+      there = there && !(source.mode == BoundaryMode::Constant && from < 0);
+      offset += (from - source.box.lower.axis[a]) * source.stride[position.c].axis[a];
+    }
+    const double value = there ? LoadAs<double, false>(source.data[position.c], source.kind, offset) : source.constant;
+    out.data[i] = static_cast<float>(fma(value, source.scale, source.shift));
+  }
+}
+
+template <LayerKind VKind>
+__global__ void
+NetworkVoxelKernel(Step step)
+{
+  step.kind = VKind;
+  const std::int64_t n = step.out.VoxelsPerChannel() * step.out.channels;
+  for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
+  {
+    const Position at = PositionOf(step.out, i);
+    step.out.data[i] = network::Activate(step, at.c, network::ValueAt(step, at.c, at.x, at.y, at.z));
+  }
+}
+
+__global__ void
+NetworkSoftmaxKernel(Step step)
+{
+  const std::int64_t n = step.out.VoxelsPerChannel();
+  for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
+  {
+    const Position at = PositionOf(step.out, i);
+    network::SoftmaxAt(step, at.x, at.y, at.z);
+  }
+}
+
+/** Voxels along y that a thread computes for all channels of its blocks. */
+constexpr int RowsPerThread = 4;
+constexpr int WarpsPerBlock = 4;
+
+/** Sums of VBlocks blocks of output channels for RowsPerThread voxels a thread; a warp's lie side by side along x. The
+ * weights of a tap are the same for all of a block's threads. */
+template <int VBlocks>
+__global__ void __launch_bounds__(32 * WarpsPerBlock) NetworkConvolutionKernel(Step step)
+{
+  constexpr int      channels = VBlocks * ChannelsPerBlock;
+  const Tensor &     in = step.in[0];
+  const Tensor &     out = step.out;
+  const std::int64_t inputs = in.channels / step.groups;
+  const std::int64_t outputs = out.channels / step.groups;
+  const std::int64_t blocks = (outputs + ChannelsPerBlock - 1) / ChannelsPerBlock;
+  const std::int64_t parts = (blocks + VBlocks - 1) / VBlocks * step.groups;
+  const std::int64_t tilesX = (out.extent[0] + 31) / 32;
+  const std::int64_t tilesY = (out.extent[1] + RowsPerThread * WarpsPerBlock - 1) / (RowsPerThread * WarpsPerBlock);
+  const std::int64_t taps = step.kernel[0] * step.kernel[1] * step.kernel[2];
+  const std::int64_t all = parts * tilesX * tilesY * out.extent[2];
+  const int          lane = static_cast<int>(threadIdx.x);
+  for (std::int64_t task = blockIdx.x; task < all; task += gridDim.x)
+  {
+    const std::int64_t part = task % parts;
+    std::int64_t       rest = task / parts;
+    const std::int64_t x = out.lower[0] + rest % tilesX * 32 + lane;
+    rest /= tilesX;
+    const std::int64_t y =
+      out.lower[1] + (rest % tilesY * WarpsPerBlock + static_cast<std::int64_t>(threadIdx.y)) * RowsPerThread;
+    const std::int64_t z = out.lower[2] + rest / tilesY;
+    const std::int64_t group = part / ((blocks + VBlocks - 1) / VBlocks);
+    const std::int64_t firstBlock = part % ((blocks + VBlocks - 1) / VBlocks) * VBlocks;
+
+    float sums[RowsPerThread][channels];
+#pragma unroll
+    for (int c = 0; c < channels; ++c)
+    {
+      const std::int64_t channel = firstBlock * ChannelsPerBlock + c;
+      const float        first = step.bias && channel < outputs ? step.bias[group * outputs + channel] : 0.0f;
+#pragma unroll
+      for (int r = 0; r < RowsPerThread; ++r)
+      {
+        sums[r][c] = first;
+      }
+    }
+    const float * weights[VBlocks];
+#pragma unroll
+    for (int b = 0; b < VBlocks; ++b)
+    {
+      // A block beyond the last one has the last one's weights, and its sums are not stored.
+      const std::int64_t block = firstBlock + b < blocks ? firstBlock + b : blocks - 1;
+      weights[b] = step.packed + (group * blocks + block) * inputs * taps * ChannelsPerBlock;
+    }
+    const std::int64_t ix0 = x * step.stride[0] - step.padLower[0];
+    for (std::int64_t i = 0; i < inputs; ++i)
+    {
+      for (std::int64_t kz = 0; kz < step.kernel[2]; ++kz)
+      {
+        const std::int64_t iz = z * step.stride[2] - step.padLower[2] + kz * step.dilation[2];
+        const bool         insideZ = iz >= in.lower[2] && iz < in.lower[2] + in.extent[2];
+        for (std::int64_t ky = 0; ky < step.kernel[1]; ++ky)
+        {
+          const float * rows[RowsPerThread];
+          bool          inside[RowsPerThread];
+#pragma unroll
+          for (int r = 0; r < RowsPerThread; ++r)
+          {
+            const std::int64_t iy = (y + r) * step.stride[1] - step.padLower[1] + ky * step.dilation[1];
+            inside[r] = insideZ && iy >= in.lower[1] && iy < in.lower[1] + in.extent[1];
+            rows[r] = inside[r] ? in.Row(group * inputs + i, iy, iz) : in.data;
+          }
+          for (std::int64_t kx = 0; kx < step.kernel[0]; ++kx)
+          {
+            const std::int64_t ix = ix0 + kx * step.dilation[0] - in.lower[0];
+            const bool         insideX = ix >= 0 && ix < in.extent[0];
+            float              values[RowsPerThread];
+#pragma unroll
+            for (int r = 0; r < RowsPerThread; ++r)
+            {
+              values[r] = insideX && inside[r] ? rows[r][ix] : 0.0f;
+            }
+#pragma unroll
+            for (int b = 0; b < VBlocks; ++b)
+            {
+              const float4 low = *reinterpret_cast<const float4 *>(weights[b]);
+              const float4 high = *reinterpret_cast<const float4 *>(weights[b] + 4);
+              const float  w[ChannelsPerBlock] = { low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w };
+              weights[b] += ChannelsPerBlock;
+#pragma unroll
+              for (int c = 0; c < ChannelsPerBlock; ++c)
+              {
+#pragma unroll
+                for (int r = 0; r < RowsPerThread; ++r)
+                {
+                  sums[r][b * ChannelsPerBlock + c] = fmaf(w[c], values[r], sums[r][b * ChannelsPerBlock + c]);
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+    if (x >= out.lower[0] + out.extent[0])
+    {
+      continue;
+    }
+#pragma unroll
+    for (int c = 0; c < channels; ++c)
+    {
+      const std::int64_t channel = firstBlock * ChannelsPerBlock + c;
+#pragma unroll
+      for (int r = 0; r < RowsPerThread; ++r)
+      {
+        if (channel < outputs && y + r < out.lower[1] + out.extent[1])
+        {
+          const float value = sums[r][c];
+          out.At(group * outputs + channel, x, y + r, z) = network::Activate(step, group * outputs + channel, value);
+        }
+      }
+    }
+  }
+}
+
+struct ResultTarget
+{
+  void *        data;
+  PixelKind     kind;
+  Box           box;
+  Coordinates   stride;
+  std::int64_t  at[MaxDimension];
+  NetworkResult result;
+  int           channel;
+  double        threshold;
+};
+
+__global__ void
+NetworkStoreKernel(Tensor in, ResultTarget target)
+{
+  const std::int64_t width = target.box.Extent(0);
+  const std::int64_t height = target.box.Extent(1);
+  const std::int64_t n = width * height * target.box.Extent(2);
+  for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
+  {
+    const std::int64_t row = i / width;
+    const std::int64_t plane = row / height;
+    const std::int64_t step[MaxDimension] = { i - row * width,
+                                              row - plane * height,
+                                              plane,
+                                              target.at[3] - target.box.lower.axis[3],
+                                              target.at[4] - target.box.lower.axis[4] };
+    std::int64_t       offset = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      offset += step[a] * target.stride.axis[a];
+    }
+    const std::int64_t x = target.box.lower.axis[0] + step[0];
+    const std::int64_t y = target.box.lower.axis[1] + step[1];
+    const std::int64_t z = target.box.lower.axis[2] + step[2];
+    float              value;
+    if (target.result == NetworkResult::ArgMax)
+    {
+      value = static_cast<float>(network::LargestChannelAt(in, x, y, z));
+    }
+    else
+    {
+      value = in.At(target.channel, x, y, z);
+      if (target.result == NetworkResult::Threshold)
+      {
+        value = static_cast<double>(value) > target.threshold ? 1.0f : 0.0f;
+      }
+    }
+    StoreAs<float, false>(target.data, target.kind, offset, value);
+  }
+}
+
+template <LayerKind VKind>
+void
+LaunchVoxels(const Step & step, cudaStream_t stream)
+{
+  NetworkVoxelKernel<VKind><<<BlocksFor(step.out.VoxelsPerChannel() * step.out.channels, 256), 256, 0, stream>>>(step);
+  CheckLaunch("NetworkVoxelKernel");
+}
+
+/** Bytes of all weights that are too large for a table. */
+std::size_t
+LargeWeightBytes(const NetworkGraph & graph)
+{
+  std::size_t bytes = 0;
+  for (const NetworkLayer & layer : graph.GetLayers())
+  {
+    for (const auto & values : { layer.packedWeights ? layer.packedWeights : layer.weights, layer.bias })
+    {
+      const std::size_t size = values ? values->size() * sizeof(float) : 0;
+      bytes += size > SmallBytes ? RoundUp(size) : 0;
+    }
+  }
+  return bytes;
+}
+
+class CudaNetwork : public NetworkBackend
+{
+public:
+  explicit CudaNetwork(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
+    , m_Stream(StreamOf(call))
+    , m_WeightMemory(static_cast<char *>(call.scratch) + GetNetworkBytes(m_Operation, call.output.box, call.image))
+  {}
+
+  const float *
+  Upload(const std::string & key, const std::vector<float> & values) override
+  {
+    const std::size_t bytes = values.size() * sizeof(float);
+    if (bytes <= SmallBytes)
+    {
+      return static_cast<const float *>(m_Call.tables->Get(key, values.data(), bytes));
+    }
+    const auto fill = [&](void * memory) {
+      CheckCuda(cudaMemcpyAsync(memory, values.data(), bytes, cudaMemcpyHostToDevice, m_Stream), "cudaMemcpyAsync");
+      CheckCuda(cudaStreamSynchronize(m_Stream), "cudaStreamSynchronize");
+    };
+    char * const own = m_WeightMemory;
+    m_WeightMemory += RoundUp(bytes);
+    if (const void * const kept = m_Call.tables->GetMade(key, bytes, fill))
+    {
+      return static_cast<const float *>(kept);
+    }
+    fill(own);
+    return reinterpret_cast<const float *>(own);
+  }
+
+  void
+  Load(const Tensor & tensor, const LayerExtent & shift, const Coordinates & at) override
+  {
+    ImageSource source{};
+    for (int i = 0; i < m_Call.numberOfInputs; ++i)
+    {
+      source.data[i] = m_Call.inputs[i].data;
+      source.stride[i] = m_Call.inputs[i].stride;
+    }
+    source.kind = m_Call.inputs[0].kind;
+    source.box = m_Call.inputs[0].box;
+    source.image = m_Call.image;
+    source.mode = m_Operation.boundary.mode;
+    source.constant = m_Operation.boundary.constant;
+    source.scale = m_Operation.scale;
+    source.shift = m_Operation.shift;
+    std::copy(shift.begin(), shift.end(), source.origin);
+    std::copy(at.axis, at.axis + MaxDimension, source.at);
+    NetworkLoadKernel<<<BlocksFor(tensor.VoxelsPerChannel() * tensor.channels, 256), 256, 0, m_Stream>>>(source,
+                                                                                                         tensor);
+    CheckLaunch("NetworkLoadKernel");
+  }
+
+  void
+  Run(const Step & step) override
+  {
+    switch (step.kind)
+    {
+      case LayerKind::Convolution:
+        return this->Convolve(step);
+      case LayerKind::TransposedConvolution:
+        return LaunchVoxels<LayerKind::TransposedConvolution>(step, m_Stream);
+      case LayerKind::MaximumPooling:
+        return LaunchVoxels<LayerKind::MaximumPooling>(step, m_Stream);
+      case LayerKind::AveragePooling:
+        return LaunchVoxels<LayerKind::AveragePooling>(step, m_Stream);
+      case LayerKind::NearestUpsampling:
+        return LaunchVoxels<LayerKind::NearestUpsampling>(step, m_Stream);
+      case LayerKind::LinearUpsampling:
+        return LaunchVoxels<LayerKind::LinearUpsampling>(step, m_Stream);
+      case LayerKind::Scaling:
+        return LaunchVoxels<LayerKind::Scaling>(step, m_Stream);
+      case LayerKind::Sum:
+        return LaunchVoxels<LayerKind::Sum>(step, m_Stream);
+      case LayerKind::Difference:
+        return LaunchVoxels<LayerKind::Difference>(step, m_Stream);
+      case LayerKind::Product:
+        return LaunchVoxels<LayerKind::Product>(step, m_Stream);
+      case LayerKind::Quotient:
+        return LaunchVoxels<LayerKind::Quotient>(step, m_Stream);
+      case LayerKind::Crop:
+        return LaunchVoxels<LayerKind::Crop>(step, m_Stream);
+      case LayerKind::Softmax:
+      case LayerKind::LogSoftmax:
+        NetworkSoftmaxKernel<<<BlocksFor(step.out.VoxelsPerChannel(), 256), 256, 0, m_Stream>>>(step);
+        return CheckLaunch("NetworkSoftmaxKernel");
+      default:
+        return LaunchVoxels<LayerKind::Pointwise>(step, m_Stream);
+    }
+  }
+
+  void
+  Store(const Tensor & tensor, const Coordinates & at) override
+  {
+    const BufferView & output = m_Call.output;
+    ResultTarget       target{ output.data, output.kind,        output.box,          output.stride,
+                               {},          m_Operation.result, m_Operation.channel, m_Operation.threshold };
+    std::copy(at.axis, at.axis + MaxDimension, target.at);
+    const std::int64_t n = output.box.Extent(0) * output.box.Extent(1) * output.box.Extent(2);
+    NetworkStoreKernel<<<BlocksFor(n, 256), 256, 0, m_Stream>>>(tensor, target);
+    CheckLaunch("NetworkStoreKernel");
+  }
+
+  /** Launches take no time. */
+  bool
+  ShouldStop() const override
+  {
+    return false;
+  }
+  void
+  AddProgress(double) override
+  {}
+
+private:
+  void
+  Convolve(const Step & step)
+  {
+    const std::int64_t blocks = (step.out.channels / step.groups + ChannelsPerBlock - 1) / ChannelsPerBlock;
+    const std::int64_t tiles =
+      (step.out.extent[0] + 31) / 32 *
+      ((step.out.extent[1] + RowsPerThread * WarpsPerBlock - 1) / (RowsPerThread * WarpsPerBlock)) *
+      step.out.extent[2] * step.groups;
+    const dim3 threads(32, WarpsPerBlock, 1);
+    if (blocks > 1)
+    {
+      NetworkConvolutionKernel<2><<<BlocksFor(tiles * ((blocks + 1) / 2), 1), threads, 0, m_Stream>>>(step);
+    }
+    else
+    {
+      NetworkConvolutionKernel<1><<<BlocksFor(tiles, 1), threads, 0, m_Stream>>>(step);
+    }
+    CheckLaunch("NetworkConvolutionKernel");
+  }
+
+  const KernelCall &       m_Call;
+  const NetworkOperation & m_Operation;
+  const cudaStream_t       m_Stream;
+  char *                   m_WeightMemory;
+};
+
+void
+RunCudaNetwork(const KernelCall & call)
+{
+  CudaNetwork backend(call);
+  RunNetwork(call, backend);
+}
+
+std::size_t
+CudaNetworkBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(network, shape.outputBox, shape.image) + LargeWeightBytes(*network.graph);
+}
+
+double
+CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
+{
+  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image);
+}
+
+} // namespace
+
+void
+RegisterCudaNetwork(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunCudaNetwork;
+  kernel.scratchBytes = CudaNetworkBytes;
+  kernel.cost = CudaNetworkCost;
+  registry.Register("network", kernel);
+}
+
+} // namespace chunkwise

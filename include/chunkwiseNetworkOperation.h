@@ -1,0 +1,76 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseNetworkOperation_h
+#define chunkwiseNetworkOperation_h
+
+#include "chunkwiseNetworkGraph.h"
+#include "chunkwiseOperations.h"
+
+namespace chunkwise
+{
+
+/** What of a network's channels an output voxel has. It is decided chunk by chunk: an image of all channels never
+ * exists.
+ */
+enum class NetworkResult
+{
+  Channel,  ///< the value of one channel
+  ArgMax,   ///< the number of the largest channel, the first of equal ones
+  Threshold ///< 1 where one channel is larger than a threshold, else 0
+};
+
+/** A convolutional network over the whole image at once, without seams ("dense"). Kernel "network".
+ *
+ * Inputs: one image for each of the network's input channels. A voxel v becomes fma(v, scale, shift), in double and
+ * then rounded to float.
+ *
+ * Boundary: layers pad as they were made to, at the true edge alone, so that a chunk computes what the whole image
+ * would. Where the network needs voxels beyond the image the image is continued as `boundary` says: half of the field
+ * of view to either side for networks whose layers do not pad, and up to the next multiple of the total stride at the
+ * upper end for those that do. Modes: ZeroFluxNeumann, Constant, Mirror.
+ *
+ * Arithmetic, the same on every backend so that results are bit-identical for any chunking: float32; a convolution is
+ * acc = bias, then acc = fma(weight, value, acc) over the input channels of the group in ascending order, for each over
+ * z, y, x of the kernel in ascending order, where a value beyond the edge is 0. A transposed one adds over z, y, x of
+ * the kernel, for each over the channels. Exponentials and logarithms are computed in double by
+ * chunkwiseNetworkVoxels.h. Integer results are rounded to nearest, ties to even, and clamped.
+ *
+ * Source: A. Zlateski, K. Lee, H. S. Seung, ZNNi: maximizing the inference throughput of 3D convolutional networks on
+ * CPUs and GPUs, SC16, sections II and III (the direct primitives). */
+class Chunkwise_EXPORT NetworkOperation : public Operation
+{
+public:
+  std::shared_ptr<const NetworkGraph> graph;
+  WindowBoundary                      boundary{ BoundaryMode::ZeroFluxNeumann, 0.0 };
+  double                              scale{ 1 };
+  double                              shift{ 0 };
+  NetworkResult                       result{ NetworkResult::Channel };
+  int                                 channel{ 0 };
+  double                              threshold{ 0.5 };
+
+  std::string
+  GetName() const override
+  {
+    return "network";
+  }
+  std::string
+  GetKey() const override;
+  Halo
+  GetHalo(const Coordinates & image) const override;
+  int
+  GetNumberOfInputs() const override;
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
+  /** Up to multiples of the total stride. */
+  Coordinates
+  RoundChunk(const Coordinates & extent) const override;
+
+  /** Multiply-adds of an output box of this extent, border and all. */
+  double
+  GetMultiplyAdds(const LayerExtent & extent, const Coordinates & image) const;
+};
+
+} // namespace chunkwise
+
+#endif

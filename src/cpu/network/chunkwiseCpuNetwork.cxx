@@ -1,0 +1,405 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuTiles.h"
+#include "chunkwiseHostKernelList.h"
+#include "chunkwiseNetworkRun.h"
+#include "chunkwiseReducer.h"
+#include "chunkwiseRoundUp.h"
+
+#include <atomic>
+#include <cstring>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+using network::Step;
+using network::Tensor;
+
+/** Voxels of a row that a worker computes at a time, for all output channels. */
+constexpr std::int64_t TileVoxels = 64;
+/** Bytes of the input's rows that a worker holds at a time, unless those of one channel take more. */
+constexpr std::int64_t PatchBytes = 256 << 10;
+/** The rows' ends may be read in whole vectors. */
+constexpr std::int64_t Slack = 16;
+
+/** A convolution's rows in a worker's memory: [input channel][tap along z][tap along y][x]. */
+struct PatchShape
+{
+  explicit PatchShape(const std::int64_t * kernel, const std::int64_t * stride, const std::int64_t * dilation)
+    : isStrided(stride[0] > 1)
+    , rowLength(isStrided ? TileVoxels * kernel[0] : TileVoxels + dilation[0] * (kernel[0] - 1))
+    , channelLength((kernel[1] * kernel[2] * rowLength + Slack + 15) / 16 * 16)
+    , channels(std::max<std::int64_t>(1, PatchBytes / static_cast<std::int64_t>(sizeof(float)) / channelLength))
+  {}
+  /** With a stride each tap has a row of its own, so that neighbours lie side by side. */
+  bool         isStrided;
+  std::int64_t rowLength;
+  std::int64_t channelLength;
+  /** Input channels that are held at a time. */
+  std::int64_t channels;
+};
+
+/** What a worker needs beside the layers' results. */
+std::size_t
+WorkerBytes(const NetworkGraph & graph)
+{
+  std::int64_t floats = 0;
+  for (const NetworkLayer & layer : graph.GetLayers())
+  {
+    if (layer.kind != LayerKind::Convolution)
+    {
+      continue;
+    }
+    const PatchShape   shape(layer.kernel.data(), layer.stride.data(), layer.dilation.data());
+    const std::int64_t inputs = graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels / layer.groups;
+    const std::int64_t outputs = RoundUp(static_cast<std::size_t>(layer.channels / layer.groups), ChannelsPerBlock);
+    const std::int64_t taps = layer.kernel[0] * layer.kernel[1] * layer.kernel[2];
+    floats = std::max(floats, std::min(shape.channels, inputs) * shape.channelLength + outputs * TileVoxels + 2 * taps);
+  }
+  return RoundUp(static_cast<std::size_t>(floats) * sizeof(float));
+}
+
+class CpuNetwork : public NetworkBackend
+{
+public:
+  explicit CpuNetwork(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
+    , m_WorkerBytes(WorkerBytes(*m_Operation.graph))
+    , m_WorkerMemory(static_cast<char *>(call.scratch) + GetNetworkBytes(m_Operation, call.output.box, call.image))
+  {}
+
+  const float *
+  Upload(const std::string &, const std::vector<float> & values) override
+  {
+    return values.data();
+  }
+
+  void
+  Load(const Tensor & tensor, const LayerExtent & shift, const Coordinates & at) override
+  {
+    const double scale = m_Operation.scale;
+    const double offset = m_Operation.shift;
+    const auto   beyond = static_cast<float>(std::fma(m_Operation.boundary.constant, scale, offset));
+    DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      m_Call.executor->ParallelFor(tensor.channels * tensor.extent[2], [&](std::int64_t task, unsigned int) {
+        const std::int64_t c = task / tensor.extent[2];
+        const std::int64_t z = tensor.lower[2] + task % tensor.extent[2];
+        Box                box{};
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          box.lower[a] = a < MaxSpatialAxes ? tensor.lower[a] - shift[static_cast<std::size_t>(a)] : at[a];
+          box.upper[a] = box.lower[a] + (a < MaxSpatialAxes ? tensor.extent[a] : 1);
+        }
+        box.lower[2] = z - shift[2];
+        box.upper[2] = box.lower[2] + 1;
+        LoadTile<Pixel>(
+          m_Call.inputs[c],
+          m_Call.image,
+          box,
+          m_Operation.boundary.mode,
+          beyond,
+          tensor.Row(c, tensor.lower[1], z),
+          [=](Pixel value) { return static_cast<float>(std::fma(static_cast<double>(value), scale, offset)); });
+      });
+    });
+  }
+
+  void
+  Run(const Step & step) override
+  {
+    if (step.kind == LayerKind::Convolution)
+    {
+      this->Convolve(step);
+    }
+    else
+    {
+      this->RunByVoxels(step);
+    }
+  }
+
+  void
+  Store(const Tensor & tensor, const Coordinates & at) override
+  {
+    const BufferView & output = m_Call.output;
+    DispatchPixelKind(output.kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      m_Call.executor->ParallelFor(output.box.Extent(2), [&](std::int64_t plane, unsigned int) {
+        Coordinates index = at;
+        index[2] = output.box.lower[2] + plane;
+        for (index[1] = output.box.lower[1]; index[1] < output.box.upper[1]; ++index[1])
+        {
+          index[0] = output.box.lower[0];
+          Pixel * to = static_cast<Pixel *>(output.data) + output.Offset(index);
+          for (; index[0] < output.box.upper[0]; ++index[0], to += output.stride[0])
+          {
+            *to = this->ResultAt<Pixel>(tensor, index);
+          }
+        }
+      });
+    });
+  }
+
+  bool
+  ShouldStop() const override
+  {
+    return m_Call.control && m_Call.control->ShouldStop();
+  }
+
+  void
+  AddProgress(double fraction) override
+  {
+    if (m_Call.control)
+    {
+      m_Fraction += fraction;
+      const auto reached =
+        static_cast<std::int64_t>(std::min(m_Fraction, 1.0) * static_cast<double>(m_Call.output.box.NumberOfVoxels()));
+      m_Call.control->AddFinishedVoxels(reached - m_Reported);
+      m_Reported = reached;
+    }
+  }
+
+private:
+  template <typename TPixel>
+  TPixel
+  ResultAt(const Tensor & tensor, const Coordinates & index) const
+  {
+    if (m_Operation.result == NetworkResult::ArgMax)
+    {
+      return static_cast<TPixel>(network::LargestChannelAt(tensor, index[0], index[1], index[2]));
+    }
+    const float value = tensor.At(m_Operation.channel, index[0], index[1], index[2]);
+    if (m_Operation.result == NetworkResult::Threshold)
+    {
+      return static_cast<TPixel>(static_cast<double>(value) > m_Operation.threshold ? 1 : 0);
+    }
+    if constexpr (IsFloatingPoint(PixelKindOf<TPixel>()))
+    {
+      return static_cast<TPixel>(value);
+    }
+    else
+    {
+      return RoundAndClamp<TPixel>(value);
+    }
+  }
+
+  void
+  RunByVoxels(const Step & step)
+  {
+    const Tensor &     out = step.out;
+    const bool         isSoftmax = step.kind == LayerKind::Softmax || step.kind == LayerKind::LogSoftmax;
+    const std::int64_t channels = isSoftmax ? 1 : out.channels;
+    m_Call.executor->ParallelFor(channels * out.extent[2], [&](std::int64_t task, unsigned int) {
+      if (this->ShouldStop())
+      {
+        return;
+      }
+      const std::int64_t c = task / out.extent[2];
+      const std::int64_t z = out.lower[2] + task % out.extent[2];
+      for (std::int64_t y = out.lower[1]; y < out.lower[1] + out.extent[1]; ++y)
+      {
+        float * const row = out.Row(c, y, z);
+        for (std::int64_t x = 0; x < out.extent[0]; ++x)
+        {
+          if (isSoftmax)
+          {
+            network::SoftmaxAt(step, out.lower[0] + x, y, z);
+          }
+          else
+          {
+            row[x] = network::Activate(step, c, network::ValueAt(step, c, out.lower[0] + x, y, z));
+          }
+        }
+      }
+    });
+  }
+
+  /** Rows of the output, all channels of a group at a time: the input's rows that they need are copied to where they
+   * fit the cache, with zeros beyond the edge, so that the sums know no edge. */
+  void
+  Convolve(const Step & step)
+  {
+    const Tensor &     out = step.out;
+    const std::int64_t tiles = (out.extent[0] + TileVoxels - 1) / TileVoxels;
+    m_Call.executor->ParallelFor(out.extent[1] * out.extent[2] * tiles, [&](std::int64_t task, unsigned int worker) {
+      if (this->ShouldStop())
+      {
+        return;
+      }
+      const std::int64_t x = out.lower[0] + task % tiles * TileVoxels;
+      const std::int64_t y = out.lower[1] + task / tiles % out.extent[1];
+      const std::int64_t z = out.lower[2] + task / tiles / out.extent[1];
+      const std::int64_t n = std::min(TileVoxels, out.lower[0] + out.extent[0] - x);
+      for (int group = 0; group < step.groups; ++group)
+      {
+        this->ConvolveTile(step, group, x, y, z, n, reinterpret_cast<float *>(m_WorkerMemory + worker * m_WorkerBytes));
+      }
+    });
+  }
+
+  void
+  ConvolveTile(const Step & step, int group, std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t n,
+               float * memory) const
+  {
+    const PatchShape   shape(step.kernel, step.stride, step.dilation);
+    const std::int64_t inputs = step.in[0].channels / step.groups;
+    const std::int64_t outputs = step.out.channels / step.groups;
+    const std::int64_t blocks = (outputs + ChannelsPerBlock - 1) / ChannelsPerBlock;
+    const std::int64_t taps = step.kernel[0] * step.kernel[1] * step.kernel[2];
+    float * const      sums = memory;
+    auto * const       tapOffsets = reinterpret_cast<std::int64_t *>(sums + blocks * ChannelsPerBlock * TileVoxels);
+    float * const      patch = reinterpret_cast<float *>(tapOffsets + taps);
+    for (std::int64_t t = 0; t < taps; ++t)
+    {
+      const std::int64_t tap = t % step.kernel[0];
+      tapOffsets[t] = t / step.kernel[0] * shape.rowLength + tap * (shape.isStrided ? TileVoxels : step.dilation[0]);
+    }
+    for (std::int64_t c = 0; c < blocks * ChannelsPerBlock; ++c)
+    {
+      const float first = step.bias && c < outputs ? step.bias[group * outputs + c] : 0.0f;
+      std::fill(sums + c * TileVoxels, sums + (c + 1) * TileVoxels, first);
+    }
+    const auto add = GetCpuLevel().addToNetworkTile;
+    for (std::int64_t from = 0; from < inputs; from += shape.channels)
+    {
+      const std::int64_t channels = std::min(shape.channels, inputs - from);
+      for (std::int64_t c = 0; c < channels; ++c)
+      {
+        FillPatch(step, shape, group * inputs + from + c, x, y, z, n, patch + c * shape.channelLength);
+      }
+      for (std::int64_t block = 0; block < blocks; ++block)
+      {
+        add(sums + block * ChannelsPerBlock * TileVoxels,
+            TileVoxels,
+            patch,
+            channels,
+            shape.channelLength,
+            tapOffsets,
+            taps,
+            step.packed + ((group * blocks + block) * inputs + from) * taps * ChannelsPerBlock,
+            n);
+      }
+    }
+    for (std::int64_t c = 0; c < outputs; ++c)
+    {
+      const std::int64_t channel = group * outputs + c;
+      float * const      row = step.out.Row(channel, y, z) + (x - step.out.lower[0]);
+      const float *      values = sums + c * TileVoxels;
+      if (step.activation == ActivationKind::Relu)
+      {
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          row[i] = values[i] < 0.0f ? 0.0f : values[i];
+        }
+      }
+      else
+      {
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          row[i] = network::Activate(step, channel, values[i]);
+        }
+      }
+    }
+  }
+
+  /** The rows of one input channel that a tile needs. */
+  static void
+  FillPatch(const Step & step, const PatchShape & shape, std::int64_t channel, std::int64_t x, std::int64_t y,
+            std::int64_t z, std::int64_t n, float * patch)
+  {
+    const Tensor & in = step.in[0];
+    float *        to = patch;
+    // The last vector's voxels beyond the tile are computed and not used; they must not be signals.
+    const std::int64_t length =
+      shape.isStrided ? TileVoxels : std::min(shape.rowLength, n + Slack + shape.rowLength - TileVoxels);
+    for (std::int64_t kz = 0; kz < step.kernel[2]; ++kz)
+    {
+      const std::int64_t iz = z * step.stride[2] - step.padLower[2] + kz * step.dilation[2];
+      for (std::int64_t ky = 0; ky < step.kernel[1]; ++ky, to += shape.rowLength)
+      {
+        const std::int64_t iy = y * step.stride[1] - step.padLower[1] + ky * step.dilation[1];
+        if (!in.IsInside(1, iy) || !in.IsInside(2, iz))
+        {
+          std::fill(to, to + shape.rowLength, 0.0f);
+          continue;
+        }
+        // From an index of the whole result to this row's part of it.
+        const float * const row = in.Row(channel, iy, iz) - in.lower[0];
+        const std::int64_t  first = x * step.stride[0] - step.padLower[0];
+        if (!shape.isStrided)
+        {
+          CopyOrZero(row, in, first, length, to);
+          continue;
+        }
+        for (std::int64_t kx = 0; kx < step.kernel[0]; ++kx)
+        {
+          for (std::int64_t i = 0; i < length; ++i)
+          {
+            const std::int64_t ix = first + i * step.stride[0] + kx * step.dilation[0];
+            to[kx * TileVoxels + i] = ix >= in.lower[0] && ix < in.lower[0] + in.extent[0] ? row[ix] : 0.0f;
+          }
+        }
+      }
+    }
+    std::fill(to, patch + shape.channelLength, 0.0f);
+  }
+
+  static void
+  CopyOrZero(const float * row, const Tensor & in, std::int64_t first, std::int64_t length, float * to)
+  {
+    const std::int64_t from = std::min(std::max(in.lower[0] - first, std::int64_t{ 0 }), length);
+    const std::int64_t until = std::max(std::min(in.lower[0] + in.extent[0] - first, length), from);
+    std::fill(to, to + from, 0.0f);
+    if (until > from)
+    {
+      std::memcpy(to + from, row + first + from, static_cast<std::size_t>(until - from) * sizeof(float));
+    }
+    std::fill(to + until, to + length, 0.0f);
+  }
+
+  const KernelCall &       m_Call;
+  const NetworkOperation & m_Operation;
+  const std::size_t        m_WorkerBytes;
+  char * const             m_WorkerMemory;
+  double                   m_Fraction{ 0 };
+  std::int64_t             m_Reported{ 0 };
+};
+
+void
+RunHostNetwork(const KernelCall & call)
+{
+  CpuNetwork backend(call);
+  RunNetwork(call, backend);
+}
+
+std::size_t
+HostNetworkBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(network, shape.outputBox, shape.image) +
+         static_cast<std::size_t>(shape.concurrency) * WorkerBytes(*network.graph);
+}
+
+double
+HostNetworkCost(const Operation & operation, const ChunkShape & shape)
+{
+  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image);
+}
+
+} // namespace
+
+void
+RegisterHostNetwork(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.run = RunHostNetwork;
+  kernel.scratchBytes = HostNetworkBytes;
+  kernel.cost = HostNetworkCost;
+  registry.Register("network", kernel);
+}
+
+} // namespace chunkwise

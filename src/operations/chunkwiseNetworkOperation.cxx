@@ -1,0 +1,124 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseNetworkOperation.h"
+
+#include "chunkwiseError.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+std::string
+NetworkOperation::GetKey() const
+{
+  return "network " + graph->GetKey() + ' ' + BoundaryKey(boundary) + ' ' + ExactText(scale) + ' ' + ExactText(shift) +
+         ' ' + std::to_string(static_cast<int>(result)) + ' ' + std::to_string(channel) + ' ' + ExactText(threshold);
+}
+
+int
+NetworkOperation::GetNumberOfInputs() const
+{
+  return graph ? graph->GetNumberOfInputChannels() : 1;
+}
+
+Halo
+NetworkOperation::GetHalo(const Coordinates & image) const
+{
+  Halo                halo = Halo::None();
+  const LayerExtent & stride = graph->GetTotalStride();
+  for (std::int64_t at = 0; at < *std::max_element(stride.begin(), stride.end()); ++at)
+  {
+    const auto needed = graph->GetRanges({ { { at, at, at } }, { { at + 1, at + 1, at + 1 } } }, nullptr).front();
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      const std::int64_t shift = graph->GetMargin()[a] / 2;
+      halo.lower[a] = std::max(halo.lower[a], at - (needed.lower[a] - shift));
+      halo.upper[a] = std::max(halo.upper[a], needed.upper[a] - shift - (at + 1));
+    }
+  }
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    // A mirror shows to one side what lies on the other.
+    if (boundary.mode == BoundaryMode::Mirror)
+    {
+      halo.lower[a] = halo.upper[a] = std::max(halo.lower[a], halo.upper[a]);
+    }
+    halo.lower[a] = std::min(halo.lower[a], image[a]);
+    halo.upper[a] = std::min(halo.upper[a], image[a]);
+  }
+  return halo;
+}
+
+void
+NetworkOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  for (const PixelKind kind : inputs)
+  {
+    if (kind != inputs.front())
+    {
+      throw ParameterError(std::string("network: its images have voxels of ") + PixelKindName(inputs.front()) +
+                           " and " + PixelKindName(kind) + "; they must have the same kind");
+    }
+  }
+  const int largest = result == NetworkResult::ArgMax ? graph->GetNumberOfOutputChannels() - 1 : 1;
+  if (result == NetworkResult::ArgMax && PixelSize(output) == 1 && largest > (output == PixelKind::Int8 ? 127 : 255))
+  {
+    throw ParameterError("network: the output, " + std::string(PixelKindName(output)) + ", has not all numbers of " +
+                         std::to_string(largest + 1) + " channels");
+  }
+}
+
+void
+NetworkOperation::Validate(const Coordinates & image) const
+{
+  if (!graph || graph->GetKey().empty())
+  {
+    throw ParameterError("Model: a network is needed");
+  }
+  if (graph->GetNumberOfInputChannels() > MaxInputs)
+  {
+    throw ParameterError("Model: the network has " + std::to_string(graph->GetNumberOfInputChannels()) +
+                         " input channels; there are at most " + std::to_string(MaxInputs));
+  }
+  const int channels = graph->GetNumberOfOutputChannels();
+  if (result != NetworkResult::ArgMax && (channel < 0 || channel >= channels))
+  {
+    throw ParameterError("Channel: " + std::to_string(channel) + " is not between 0 and " +
+                         std::to_string(channels - 1));
+  }
+  if (boundary.mode == BoundaryMode::Renormalized || boundary.mode == BoundaryMode::Periodic)
+  {
+    throw ParameterError(std::string("BoundaryCondition: a network has no ") + BoundaryModeName(boundary.mode) +
+                         " boundary");
+  }
+  for (const auto & number : { std::make_pair("InputScale", scale), std::make_pair("InputShift", shift) })
+  {
+    if (!std::isfinite(number.second))
+    {
+      throw ParameterError(std::string(number.first) + ": " + std::to_string(number.second) + " is not finite");
+    }
+  }
+  const LayerExtent input = graph->GetInputExtent({ { image[0], image[1], image[2] } });
+  for (const LayerExtent & extent : graph->GetExtents(input))
+  {
+    if (std::min({ extent[0], extent[1], extent[2] }) <= 0)
+    {
+      throw ParameterError("Model: the network's layers do not fit an image of " + ToString(image));
+    }
+  }
+}
+
+Coordinates
+NetworkOperation::RoundChunk(const Coordinates & extent) const
+{
+  Coordinates rounded = extent;
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    const std::int64_t stride = graph->GetTotalStride()[a];
+    rounded[a] = (extent[a] + stride - 1) / stride * stride;
+  }
+  return rounded;
+}
+
+} // namespace chunkwise

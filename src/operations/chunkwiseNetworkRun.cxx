@@ -1,0 +1,296 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseNetworkRun.h"
+
+#include "chunkwiseRoundUp.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+NetworkBackend::~NetworkBackend() = default;
+
+namespace
+{
+
+using network::Step;
+using network::Tensor;
+
+LayerExtent
+SpatialPart(const Coordinates & extent)
+{
+  return { { extent[0], extent[1], extent[2] } };
+}
+
+std::int64_t
+Product(const LayerExtent & extent)
+{
+  return extent[0] * extent[1] * extent[2];
+}
+
+/** The largest parts of all layers that an output of this extent needs, wherever it lies. */
+std::vector<LayerExtent>
+LargestParts(const NetworkGraph & graph, const LayerExtent & output, const std::vector<LayerExtent> * whole)
+{
+  std::vector<LayerExtent> parts(graph.GetLayers().size(), LayerExtent{ { 0, 0, 0 } });
+  const LayerExtent &      stride = graph.GetTotalStride();
+  for (std::int64_t at = 0; at < *std::max_element(stride.begin(), stride.end()); ++at)
+  {
+    const NetworkGraph::Range range{ { { at, at, at } }, { { at + output[0], at + output[1], at + output[2] } } };
+    const auto                ranges = graph.GetRanges(range, nullptr);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+    {
+      for (int a = 0; a < MaxSpatialAxes; ++a)
+      {
+        const std::int64_t extent = ranges[i].upper[a] - ranges[i].lower[a];
+        parts[i][a] = std::max(parts[i][a], whole ? std::min(extent, (*whole)[i][a]) : extent);
+      }
+    }
+  }
+  return parts;
+}
+
+/** Where the results of layers lie. Layers share memory where no two are needed at a time; which ones depends on no
+ * chunk, so that the memory does not shrink when the chunk grows. */
+class Layout
+{
+public:
+  Layout(const NetworkOperation & operation, const Box & output, const Box & image)
+  {
+    const NetworkGraph & graph = *operation.graph;
+    const auto &         layers = graph.GetLayers();
+    const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
+    const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
+    const auto           typical = LargestParts(graph, LayerExtent{ { 64, 64, 64 } }, nullptr);
+
+    std::vector<std::size_t> lastUse(layers.size());
+    for (std::size_t i = 0; i < layers.size(); ++i)
+    {
+      lastUse[i] = i;
+      for (const int input : layers[i].inputs)
+      {
+        lastUse[static_cast<std::size_t>(input)] = i;
+      }
+    }
+    lastUse[static_cast<std::size_t>(graph.GetOutput())] = layers.size();
+
+    std::vector<std::size_t> slots(layers.size());
+    std::vector<std::size_t> busyUntil;
+    std::vector<double>      typicalOf;
+    std::vector<std::size_t> bytes;
+    for (std::size_t i = 0; i < layers.size(); ++i)
+    {
+      const double size = static_cast<double>(layers[i].channels) * static_cast<double>(Product(typical[i]));
+      std::size_t  slot = busyUntil.size();
+      double       leastWaste = 0;
+      for (std::size_t s = 0; s < busyUntil.size(); ++s)
+      {
+        const double waste = std::max(size, typicalOf[s]) - std::min(size, typicalOf[s]);
+        if (busyUntil[s] < i && (slot == busyUntil.size() || waste < leastWaste))
+        {
+          slot = s;
+          leastWaste = waste;
+        }
+      }
+      if (slot == busyUntil.size())
+      {
+        busyUntil.push_back(0);
+        typicalOf.push_back(0);
+        bytes.push_back(0);
+      }
+      busyUntil[slot] = lastUse[i];
+      typicalOf[slot] = std::max(typicalOf[slot], size);
+      bytes[slot] = std::max(bytes[slot],
+                             RoundUp(static_cast<std::size_t>(Product(parts[i])) *
+                                     static_cast<std::size_t>(layers[i].channels) * sizeof(float)));
+      slots[i] = slot;
+    }
+    std::vector<std::size_t> begins;
+    for (const std::size_t size : bytes)
+    {
+      begins.push_back(numberOfBytes);
+      numberOfBytes += size;
+    }
+    for (const std::size_t slot : slots)
+    {
+      offsets.push_back(begins[slot]);
+    }
+  }
+
+  std::vector<std::size_t> offsets; ///< of each layer
+  std::size_t              numberOfBytes{ 0 };
+};
+
+double
+MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const LayerExtent & part)
+{
+  const double voxels = static_cast<double>(Product(part)) * static_cast<double>(layer.channels);
+  const double taps = static_cast<double>(Product(layer.kernel));
+  switch (layer.kind)
+  {
+    case LayerKind::Convolution:
+    case LayerKind::TransposedConvolution:
+    {
+      const double inputs =
+        static_cast<double>(graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels / layer.groups);
+      return voxels * inputs * taps /
+             (layer.kind == LayerKind::Convolution ? 1.0 : static_cast<double>(Product(layer.stride)));
+    }
+    case LayerKind::MaximumPooling:
+    case LayerKind::AveragePooling:
+      return voxels * taps;
+    default:
+      // What goes once through memory takes as long as some arithmetic.
+      return voxels * 4;
+  }
+}
+
+/** The values that a layer needs beside its inputs, in the backend's memory. */
+void
+Upload(NetworkBackend & backend, const NetworkGraph & graph, std::size_t i, Step & step)
+{
+  const NetworkLayer & layer = graph.GetLayers()[i];
+  const std::string    key = "network " + graph.GetKey() + ' ' + std::to_string(i) + ' ';
+  const auto           get = [&](const char * what, const std::shared_ptr<const std::vector<float>> & values) {
+    return values ? backend.Upload(key + what, *values) : nullptr;
+  };
+  step.packed = get("packed", layer.packedWeights);
+  step.weights = layer.packedWeights ? nullptr : get("weights", layer.weights);
+  step.bias = get("bias", layer.bias);
+  step.slopes = get("slopes", layer.activation.slopes);
+}
+
+} // namespace
+
+std::size_t
+GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image)
+{
+  return Layout(operation, output, image).numberOfBytes;
+}
+
+double
+NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates & image) const
+{
+  const auto whole = graph->GetExtents(graph->GetInputExtent(SpatialPart(image)));
+  const auto parts = LargestParts(*graph, extent, &whole);
+  double     sum = 0;
+  for (std::size_t i = 1; i < parts.size(); ++i)
+  {
+    sum += MultiplyAddsOf(*graph, graph->GetLayers()[i], parts[i]);
+  }
+  return sum;
+}
+
+double
+GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image)
+{
+  // Processors of either sort do some two to three multiply-adds in the time in which they move a byte.
+  constexpr double perByte = 2.5;
+  return operation.GetMultiplyAdds(SpatialPart(output.Extents()), image.Extents()) *
+         static_cast<double>(output.Extent(3) * output.Extent(4)) / perByte;
+}
+
+void
+RunNetwork(const KernelCall & call, NetworkBackend & backend)
+{
+  const auto &         operation = static_cast<const NetworkOperation &>(*call.operation);
+  const NetworkGraph & graph = *operation.graph;
+  const auto &         layers = graph.GetLayers();
+  const Box &          output = call.output.box;
+  const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(call.image.Extents())));
+  const auto           ranges = graph.GetRanges({ SpatialPart(output.lower), SpatialPart(output.upper) }, &whole);
+  const Layout         layout(operation, output, call.image);
+
+  std::vector<Tensor> tensors(layers.size());
+  std::vector<double> work(layers.size());
+  double              allWork = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+  {
+    Tensor & tensor = tensors[i];
+    tensor.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + layout.offsets[i]);
+    tensor.channels = layers[i].channels;
+    LayerExtent part{};
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      tensor.lower[a] = ranges[i].lower[a];
+      part[a] = tensor.extent[a] = ranges[i].upper[a] - ranges[i].lower[a];
+      tensor.whole[a] = whole[i][a];
+    }
+    work[i] = MultiplyAddsOf(graph, layers[i], part);
+    allWork += work[i];
+  }
+  LayerExtent shift{};
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    shift[a] = graph.GetMargin()[a] / 2;
+  }
+
+  const double parts = static_cast<double>(output.Extent(3) * output.Extent(4));
+  Coordinates  at = output.lower;
+  for (at[4] = output.lower[4]; at[4] < output.upper[4]; ++at[4])
+  {
+    for (at[3] = output.lower[3]; at[3] < output.upper[3]; ++at[3])
+    {
+      for (std::size_t i = 0; i < layers.size() && !backend.ShouldStop(); ++i)
+      {
+        const NetworkLayer & layer = layers[i];
+        if (tensors[i].VoxelsPerChannel() <= 0)
+        {
+          // Windows that lie in the padding alone need nothing of it.
+        }
+        else if (layer.kind == LayerKind::Input)
+        {
+          backend.Load(tensors[i], shift, at);
+        }
+        else
+        {
+          Step step{};
+          step.kind = layer.kind;
+          step.out = tensors[i];
+          step.groups = layer.groups;
+          step.firstChannel = layer.firstChannel;
+          step.countsPadding = layer.countsPadding;
+          step.activation = layer.activation.kind;
+          step.alpha = layer.activation.alpha;
+          step.beta = layer.activation.beta;
+          for (int a = 0; a < MaxSpatialAxes; ++a)
+          {
+            step.kernel[a] = layer.kernel[a];
+            step.stride[a] = layer.stride[a];
+            step.dilation[a] = layer.dilation[a];
+            step.padLower[a] = layer.padLower[a];
+          }
+          Upload(backend, graph, i, step);
+          if (layer.kind == LayerKind::Concatenation)
+          {
+            step.kind = LayerKind::Pointwise;
+            step.firstChannel = 0;
+            for (const int input : layer.inputs)
+            {
+              step.in[0] = tensors[static_cast<std::size_t>(input)];
+              step.out.channels = step.in[0].channels;
+              backend.Run(step);
+              step.out.data += step.in[0].channels * step.out.VoxelsPerChannel();
+              step.slopes = step.slopes ? step.slopes + step.in[0].channels : nullptr;
+            }
+          }
+          else
+          {
+            step.in[0] = tensors[static_cast<std::size_t>(layer.inputs[0])];
+            step.in[1] = tensors[static_cast<std::size_t>(layer.inputs.back())];
+            step.firstChannel = layer.kind == LayerKind::ChannelSlice ? layer.firstChannel : 0;
+            backend.Run(step);
+          }
+        }
+        backend.AddProgress(work[i] / allWork / parts);
+      }
+      if (backend.ShouldStop())
+      {
+        return;
+      }
+      backend.Store(tensors[static_cast<std::size_t>(graph.GetOutput())], at);
+    }
+  }
+}
+
+} // namespace chunkwise

@@ -1,0 +1,50 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseNetworkRun_h
+#define chunkwiseNetworkRun_h
+
+#include "chunkwiseNetworkOperation.h"
+#include "chunkwiseNetworkVoxels.h"
+
+namespace chunkwise
+{
+
+/** What a backend does for a network on one chunk. */
+class NetworkBackend
+{
+public:
+  virtual ~NetworkBackend();
+  /** A copy of `values` in the backend's memory, valid for the run. */
+  virtual const float *
+  Upload(const std::string & key, const std::vector<float> & values) = 0;
+  /** Fills `tensor`, the input, from the call's images. Index i of it is the image's i - shift; `at` says where along
+   * the axes that are not spatial. */
+  virtual void
+  Load(const network::Tensor & tensor, const LayerExtent & shift, const Coordinates & at) = 0;
+  virtual void
+  Run(const network::Step & step) = 0;
+  /** Makes the output's voxels from the network's result. */
+  virtual void
+  Store(const network::Tensor & tensor, const Coordinates & at) = 0;
+  /** The caller asked for an end. */
+  virtual bool
+  ShouldStop() const = 0;
+  /** A part of the chunk's work is done. */
+  virtual void
+  AddProgress(double fraction) = 0;
+};
+
+/** Bytes of the results of all layers that are needed at a time; they do not shrink when the chunk grows. */
+std::size_t
+GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image);
+
+/** What a chunk costs, as the bytes of memory traffic that take as long as its arithmetic. */
+double
+GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image);
+
+/** Runs all layers on a chunk. The results lie at call.scratch. */
+void
+RunNetwork(const KernelCall & call, NetworkBackend & backend);
+
+} // namespace chunkwise
+
+#endif

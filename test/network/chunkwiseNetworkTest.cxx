@@ -1,0 +1,397 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseNetworkTrial.h"
+
+#include "chunkwiseDefinitionTrial.h"
+
+using namespace chunkwise;
+
+namespace
+{
+
+using trial::Network;
+
+class NetworkTest : public KernelTest
+{};
+
+constexpr BoundaryMode Modes[] = { BoundaryMode::ZeroFluxNeumann, BoundaryMode::Constant, BoundaryMode::Mirror };
+
+std::shared_ptr<NetworkOperation>
+MakeOperation(std::mt19937 & random, const Network & network)
+{
+  const auto operation = std::make_shared<NetworkOperation>();
+  operation->graph = network.graph;
+  operation->boundary = { Modes[random() % 3], static_cast<double>(random() % 100) };
+  operation->scale = 0.01 * static_cast<double>(1 + random() % 2);
+  operation->shift = 0.125 * static_cast<double>(random() % 3);
+  operation->channel =
+    static_cast<int>(random() % static_cast<unsigned int>(network.graph->GetNumberOfOutputChannels()));
+  return operation;
+}
+
+Coordinates
+RandomImage(std::mt19937 & random, int dimension, int largest)
+{
+  Coordinates extent = Coordinates::Filled(1);
+  for (int a = 0; a < dimension; ++a)
+  {
+    extent[a] = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned int>(largest));
+  }
+  if (random() % 3 == 0)
+  {
+    extent[3] = 2;
+  }
+  return extent;
+}
+
+/** The least window for which the network, as it was built, gives one value. */
+LayerExtent
+FindWindow(const Network & network)
+{
+  LayerExtent window{ { 1, 1, 1 } };
+  for (std::size_t a = 0; a < 3; ++a)
+  {
+    // Each axis alone decides about itself: the others are large enough.
+    for (;; ++window[a])
+    {
+      trial::Values image;
+      image.channels = 1;
+      image.extent = { { 40, 40, 40 } };
+      image.extent[a] = window[a];
+      std::vector<LayerExtent> extents{ image.extent };
+      bool                     fits = true;
+      for (std::size_t i = 1; i < network.layers.size(); ++i)
+      {
+        const NetworkLayer & layer = network.layers[i];
+        LayerExtent          e = extents[static_cast<std::size_t>(layer.inputs[0])];
+        if (layer.kind == LayerKind::Convolution || layer.kind == LayerKind::MaximumPooling ||
+            layer.kind == LayerKind::AveragePooling)
+        {
+          const std::int64_t room = e[a] - layer.dilation[a] * (layer.kernel[a] - 1) - 1;
+          e[a] = room < 0 ? 0 : room / layer.stride[a] + 1;
+        }
+        fits = fits && e[a] > 0;
+        extents.push_back(e);
+      }
+      if (fits)
+      {
+        break;
+      }
+    }
+  }
+  return window;
+}
+
+TEST_P(NetworkTest, ClassifiersGiveEachVoxelWhatTheyGiveForTheWindowAroundIt)
+{
+  std::mt19937 random(171);
+  for (int trial = 0; trial < 30; ++trial)
+  {
+    const int                  dimension = 2 + trial % 2;
+    const Network              network = trial::RandomClassifier(random, dimension);
+    const auto                 operation = MakeOperation(random, network);
+    Trial<std::uint8_t, float> t(random, operation, RandomImage(random, dimension, 8));
+    const LayerExtent          window = FindWindow(network);
+    t.request.backend = GetBackend();
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    GetManager().Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    EXPECT_EQ(network.graph->GetFieldOfView(), window);
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      LayerExtent lower{};
+      for (std::size_t a = 0; a < 3; ++a)
+      {
+        lower[a] = index[static_cast<int>(a)] - (window[a] - 1) / 2;
+      }
+      trial::Values result =
+        trial::Evaluate(network, trial::Part<std::uint8_t>(t.image, *operation, lower, window, index));
+      ASSERT_EQ(result.extent, (LayerExtent{ { 1, 1, 1 } }));
+      const double expected = result.At(operation->channel, 0, 0, 0);
+      ASSERT_NEAR(t.Result(index), expected, 1e-4 * std::max(1.0, std::fabs(expected)))
+        << trial << " at " << ToString(index) << "\n"
+        << network.graph->Describe();
+    });
+  }
+}
+
+/** The whole image through the network as it was built. */
+template <typename T>
+std::vector<trial::Values>
+EvaluateWhole(const Network & network, const NetworkOperation & operation, const BufferView & image)
+{
+  const Coordinates extent = image.box.Extents();
+  const LayerExtent given = network.graph->GetInputExtent({ { extent[0], extent[1], extent[2] } });
+  LayerExtent       lower{};
+  for (std::size_t a = 0; a < 3; ++a)
+  {
+    lower[a] = -(network.graph->GetMargin()[a] / 2);
+  }
+  std::vector<trial::Values> results;
+  for (std::int64_t v = 0; v < extent[4]; ++v)
+  {
+    for (std::int64_t u = 0; u < extent[3]; ++u)
+    {
+      results.push_back(
+        trial::Evaluate(network, trial::Part<T>(image, operation, lower, given, { { 0, 0, 0, u, v } })));
+    }
+  }
+  return results;
+}
+
+TEST_P(NetworkTest, UNetsGiveWhatTheyGiveOnTheWholeImage)
+{
+  std::mt19937 random(172);
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const int                  dimension = 2 + trial % 2;
+    const Network              network = trial::RandomUNet(random, dimension, 1 + trial % 3 % 2);
+    const auto                 operation = MakeOperation(random, network);
+    Trial<std::int16_t, float> t(random, operation, RandomImage(random, dimension, 13));
+    for (auto & pixel : t.pixels)
+    {
+      pixel = static_cast<std::int16_t>(pixel % 200);
+    }
+    t.request.backend = GetBackend();
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    GetManager().Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    auto results = EvaluateWhole<std::int16_t>(network, *operation, t.image);
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      trial::Values & result = results[static_cast<std::size_t>(index[4] * t.request.image.upper[3] + index[3])];
+      const double    expected = result.At(operation->channel, index[0], index[1], index[2]);
+      ASSERT_NEAR(t.Result(index), expected, 1e-4 * std::max(1.0, std::fabs(expected)))
+        << trial << " at " << ToString(index) << "\n"
+        << network.graph->Describe();
+    });
+  }
+}
+
+TEST_P(NetworkTest, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
+{
+  std::mt19937 random(173);
+  const auto   make = [&](int trial) {
+    return MakeOperation(random,
+                         trial % 2 ? trial::RandomUNet(random, 2 + trial / 2 % 2, 1 + trial / 4 % 2)
+                                     : trial::RandomClassifier(random, 2 + trial / 2 % 2));
+  };
+  CompareBits<float, float>(random, GetManager(), GetBackend(), 40, make);
+  CompareBits<std::uint16_t, std::uint8_t>(random, GetManager(), GetBackend(), 20, make);
+  CompareBits<double, double>(random, GetManager(), GetBackend(), 10, make);
+}
+
+TEST_P(NetworkTest, ResultsAreDecidedForEachVoxel)
+{
+  std::mt19937 random(174);
+  for (int trial = 0; trial < 10; ++trial)
+  {
+    Network network;
+    do
+    {
+      network = trial::RandomUNet(random, 3, 1);
+    } while (network.graph->GetNumberOfOutputChannels() < 2);
+    const auto                      operation = MakeOperation(random, network);
+    Trial<std::uint8_t, float>      channels(random, operation, RandomImage(random, 3, 10));
+    std::vector<std::vector<float>> values;
+    const auto                      run = [&](auto & t) {
+      t.request.backend = GetBackend();
+      t.Prepare(t.request.image);
+      GetManager().Execute(t.request);
+    };
+    for (int c = 0; c < network.graph->GetNumberOfOutputChannels(); ++c)
+    {
+      operation->channel = c;
+      run(channels);
+      values.emplace_back();
+      ForEachIndex(channels.request.region,
+                   [&](const Coordinates & index) { values.back().push_back(channels.Result(index)); });
+    }
+    const auto                        decided = std::make_shared<NetworkOperation>(*operation);
+    Trial<std::uint8_t, std::uint8_t> t(random, decided, channels.request.image.Extents());
+    t.pixels = channels.pixels;
+    t.image.data = t.pixels.data();
+    decided->result = NetworkResult::ArgMax;
+    run(t);
+    std::size_t i = 0;
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      int best = 0;
+      for (int c = 1; c < network.graph->GetNumberOfOutputChannels(); ++c)
+      {
+        best = values[static_cast<std::size_t>(c)][i] > values[static_cast<std::size_t>(best)][i] ? c : best;
+      }
+      ASSERT_EQ(t.Result(index), best);
+      ++i;
+    });
+    decided->result = NetworkResult::Threshold;
+    decided->channel = 1;
+    decided->threshold = values[1][values[1].size() / 2];
+    run(t);
+    i = 0;
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      ASSERT_EQ(t.Result(index), values[1][i] > decided->threshold ? 1 : 0);
+      ++i;
+    });
+  }
+}
+
+/** A network with a crop, as U-Nets without padding have, fits only some extents. */
+TEST_P(NetworkTest, BranchesMeetInEveryImage)
+{
+  std::mt19937          random(175);
+  trial::NetworkBuilder builder(random, 3);
+  const int             first = builder.Convolve(0, 2, builder.Same(3));
+  NetworkLayer          layer;
+  layer.kernel = layer.stride = builder.Same(2);
+  int at = builder.AddKind(LayerKind::MaximumPooling, { first }, layer);
+  at = builder.Convolve(at, 2, builder.Same(3));
+  layer = NetworkLayer();
+  layer.stride = builder.Same(2);
+  at = builder.AddKind(LayerKind::NearestUpsampling, { at }, layer);
+  layer = NetworkLayer();
+  layer.padLower = layer.padUpper = builder.Same(2);
+  const int     cropped = builder.AddKind(LayerKind::Crop, { first }, layer);
+  const Network network = builder.Finish(builder.AddKind(LayerKind::Sum, { cropped, at }));
+  EXPECT_EQ(network.graph->GetMargin(), (LayerExtent{ { 6, 6, 6 } }));
+  EXPECT_EQ(network.graph->GetTotalStride(), (LayerExtent{ { 2, 2, 2 } }));
+  for (std::int64_t n = 1; n < 9; ++n)
+  {
+    const auto          operation = MakeOperation(random, network);
+    Trial<float, float> t(random, operation, { { n, 3, 5, 1, 1 } });
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    auto results = EvaluateWhole<float>(network, *operation, t.image);
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      ASSERT_NEAR(t.Result(index), results[0].At(operation->channel, index[0], index[1], index[2]), 1e-4);
+    });
+  }
+}
+
+TEST(NetworkGraph, IsSimplified)
+{
+  std::mt19937          random(176);
+  trial::NetworkBuilder builder(random, 3);
+  int                   at = builder.Convolve(0, 4, builder.Same(3));
+  NetworkLayer          scaling;
+  scaling.weights = builder.Values(4);
+  scaling.bias = builder.Values(4);
+  at = builder.AddKind(LayerKind::Scaling, { at }, scaling);
+  at = builder.Pointwise(at, ActivationKind::Relu);
+  // Nobody needs it.
+  builder.Convolve(at, 7, builder.Same(5));
+  const Network network = builder.Finish(at);
+  ASSERT_EQ(network.graph->GetLayers().size(), 2u);
+  EXPECT_EQ(network.graph->GetLayers()[1].activation.kind, ActivationKind::Relu);
+  EXPECT_EQ(network.graph->GetOutput(), 1);
+  EXPECT_EQ(network.graph->GetFieldOfView(), (LayerExtent{ { 3, 3, 3 } }));
+}
+
+std::string
+MessageOf(const std::function<void()> & f)
+{
+  try
+  {
+    f();
+  }
+  catch (const ParameterError & error)
+  {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(NetworkGraph, BadLayersAreNamed)
+{
+  std::mt19937 random(177);
+  const auto   refuse = [&](const char * part, const std::function<void(trial::NetworkBuilder &)> & build) {
+    trial::NetworkBuilder builder(random, 3, 2);
+    const std::string     message = MessageOf([&] { build(builder); });
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in: " << message;
+  };
+  NetworkLayer layer;
+  layer.name = "conv7";
+  refuse("conv7: a kernel, stride or dilation of 0", [&](auto & b) {
+    layer.stride = { { 1, 0, 1 } };
+    b.Convolve(0, 1, b.Same(3), layer);
+  });
+  refuse("3 groups do not divide 2 and 3", [&](auto & b) {
+    NetworkLayer three;
+    three.groups = 3;
+    b.Convolve(0, 3, b.Same(1), three);
+  });
+  refuse("not finite", [&](auto & b) {
+    NetworkLayer bad;
+    bad.kind = LayerKind::Scaling;
+    bad.inputs = { 0 };
+    bad.weights = std::make_shared<std::vector<float>>(2, std::numeric_limits<float>::infinity());
+    b.Add(bad);
+  });
+  refuse("5 numbers where 2", [&](auto & b) {
+    NetworkLayer bad;
+    bad.weights = b.Values(5);
+    b.AddKind(LayerKind::Scaling, { 0 }, bad);
+  });
+  refuse("input 3 is not an earlier layer", [](auto & b) { b.AddKind(LayerKind::Softmax, { 3 }); });
+  refuse("have 2 and 1 channels", [](auto & b) {
+    NetworkLayer slice;
+    slice.channels = 1;
+    const int one = b.AddKind(LayerKind::ChannelSlice, { 0 }, slice);
+    b.AddKind(LayerKind::Sum, { 0, one });
+  });
+  refuse("coarser than the image, and it enlarges", [](auto & b) {
+    NetworkLayer pool;
+    pool.kernel = pool.stride = b.Same(4);
+    NetworkLayer up;
+    up.stride = b.Same(2);
+    b.Finish(b.AddKind(LayerKind::NearestUpsampling, { b.AddKind(LayerKind::MaximumPooling, { 0 }, pool) }, up));
+  });
+  refuse("train it without padding", [](auto & b) {
+    NetworkLayer pool;
+    pool.kernel = pool.stride = b.Same(2);
+    NetworkLayer padded;
+    padded.padLower = padded.padUpper = b.Same(1);
+    b.Finish(b.Convolve(b.AddKind(LayerKind::MaximumPooling, { 0 }, pool), 1, b.Same(3), padded));
+  });
+  refuse("networks that enlarge images", [](auto & b) {
+    NetworkLayer up;
+    up.stride = b.Same(2);
+    b.Finish(b.AddKind(LayerKind::NearestUpsampling, { 0 }, up));
+  });
+  refuse("different spacing", [](auto & b) {
+    NetworkLayer pool;
+    pool.kernel = pool.stride = b.Same(2);
+    b.Finish(b.AddKind(LayerKind::Sum, { 0, b.AddKind(LayerKind::MaximumPooling, { 0 }, pool) }));
+  });
+  refuse("all branches have the same extent", [](auto & b) {
+    NetworkLayer pool;
+    pool.kernel = b.Same(2);
+    b.Finish(b.AddKind(LayerKind::Sum, { 0, b.AddKind(LayerKind::MaximumPooling, { 0 }, pool) }));
+  });
+  refuse("more than the image", [](auto & b) {
+    NetworkLayer padded;
+    padded.padLower = padded.padUpper = b.Same(3);
+    b.Finish(b.Convolve(0, 1, b.Same(3), padded));
+  });
+}
+
+TEST(NetworkOperation, BadParametersAreNamed)
+{
+  std::mt19937 random(178);
+  const auto   operation = MakeOperation(random, trial::RandomUNet(random, 3, 1));
+  const auto   message = [&] { return ValidationMessage(*operation, { { 30, 20, 10, 1, 1 } }); };
+  EXPECT_EQ(message(), "");
+  operation->channel = 17;
+  EXPECT_NE(message().find("Channel: 17"), std::string::npos);
+  operation->channel = 0;
+  operation->boundary.mode = BoundaryMode::Periodic;
+  EXPECT_NE(message().find("BoundaryCondition"), std::string::npos);
+  operation->boundary.mode = BoundaryMode::Mirror;
+  operation->scale = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(message().find("InputScale"), std::string::npos);
+  operation->graph = nullptr;
+  EXPECT_NE(message().find("Model"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, NetworkTest, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, NetworkTest, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, NetworkTest, testing::Values(Place::Cuda));
+
+} // namespace
