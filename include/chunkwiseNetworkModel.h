@@ -1,0 +1,28 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseNetworkModel_h
+#define chunkwiseNetworkModel_h
+
+#include "chunkwiseNetworkGraph.h"
+
+namespace chunkwise
+{
+
+/** Whether this build reads ONNX files. */
+Chunkwise_EXPORT bool
+CanReadNetworkModels();
+
+/** The network of an ONNX file, opset 7 to 21, finished. One image goes in, [1][channels][z][y][x] or
+ * [1][channels][y][x] with extents of any size, one comes out. Weights are float32, float16 or double; what is stored
+ * in other files must lie beside the model. Throws ParameterError, which begins with the file's name, and names the
+ * node and the operator that is not supported and what could be done; also if the file is truncated or does not fit
+ * together. */
+Chunkwise_EXPORT std::shared_ptr<const NetworkGraph>
+                 ReadNetworkModel(const std::string & fileName);
+
+/** The same from memory, without other files; `name` is for messages. */
+Chunkwise_EXPORT std::shared_ptr<const NetworkGraph>
+                 ParseNetworkModel(const void * data, std::size_t bytes, const std::string & name);
+
+} // namespace chunkwise
+
+#endif
