@@ -15,6 +15,7 @@ if(NOT CMAKE_CXX_STANDARD OR CMAKE_CXX_STANDARD LESS 17)
 endif()
 # Tests see the headers that are not installed, and those of other tests.
 include(${Chunkwise_SOURCE_DIR}/src/sources.cmake)
+include(${Chunkwise_SOURCE_DIR}/CMake/ChunkwiseOnnx.cmake)
 set(Chunkwise_TEST_FOLDERS ${Chunkwise_PRIVATE_FOLDERS})
 list(TRANSFORM Chunkwise_TEST_FOLDERS PREPEND ${Chunkwise_SOURCE_DIR}/src/)
 foreach(folder support operations window convolution rank table reconstruction statistics network itk)

@@ -36,6 +36,7 @@ set(Chunkwise_OPERATION_SRCS
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
+  onnx/chunkwiseNetworkModel.cxx
   operations/chunkwiseCheckedParameters.cxx
   operations/chunkwiseConvolutionFilters.cxx
   operations/chunkwiseFilters.cxx
@@ -117,6 +118,17 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuWiener.cxx
   cpu/window/chunkwiseCpuWindow.cxx
 )
+# What reads ONNX files, where protobuf was found; and the format, from which protoc makes a source.
+set(Chunkwise_ONNX_SRCS
+  onnx/chunkwiseOnnxImporter.cxx
+  onnx/chunkwiseOnnxLayers.cxx
+  onnx/chunkwiseOnnxNode.cxx
+  onnx/chunkwiseOnnxPointwise.cxx
+  onnx/chunkwiseOnnxResize.cxx
+  onnx/chunkwiseOnnxShapes.cxx
+  onnx/chunkwiseOnnxTensor.cxx
+)
+set(Chunkwise_ONNX_PROTO onnx/chunkwiseOnnx.proto)
 # One source for each instruction set above the baseline.
 set(Chunkwise_AVX2_SRCS
   cpu/common/chunkwiseCpuLevelAvx2.cxx
@@ -135,5 +147,5 @@ set(Chunkwise_BOUNDED_SRCS
   cpu/convolution/chunkwiseCpuFftAvx512.cxx
 )
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations onnx running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table
   cpu/reconstruction cpu/statistics cpu/network)
