@@ -25,9 +25,11 @@ struct KernelStack
   std::vector<std::vector<double>> kernels;                          ///< voxels, x fastest; empty: not known yet
 };
 
+class NetworkGraph;
+
 /** Real numbers also are integers, one number also is a list of one; see FilterParameters::Set. */
 using ParameterValue = std::variant<bool, std::vector<std::int64_t>, std::vector<double>, PixelValue, std::string,
-                                    std::shared_ptr<const KernelStack>>;
+                                    std::shared_ptr<const KernelStack>, std::shared_ptr<const NetworkGraph>>;
 
 enum class ParameterType
 {
@@ -38,7 +40,8 @@ enum class ParameterType
   Reals,      ///< as many as ParameterCount says
   PixelValue, ///< a value that the input's, or the output's, kind has
   Choice,     ///< one of a few words
-  Kernel      ///< a KernelStack
+  Kernel,     ///< a KernelStack
+  Network     ///< a NetworkGraph
 };
 
 /** How many numbers a list has. */
@@ -180,7 +183,7 @@ Chunkwise_EXPORT const FilterDescription &
 GetFilter(const std::string & name);
 
 /** What `text` says as the value of a parameter; throws ParameterError that begins with the parameter's name. Not for
- * kernels, which are files. */
+ * kernels and networks, which are files. */
 Chunkwise_EXPORT ParameterValue
 ParseParameter(const ParameterDescription & parameter, const std::string & text);
 

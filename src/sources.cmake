@@ -16,7 +16,6 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseLaplacianOperation.cxx
   operations/chunkwiseNetworkGraph.cxx
   operations/chunkwiseNetworkOperation.cxx
-  operations/chunkwiseNetworkRun.cxx
   operations/chunkwiseNonLocalMeansOperation.cxx
   operations/chunkwiseOperation.cxx
   operations/chunkwiseOperations.cxx
@@ -32,6 +31,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseTypes.cxx
   operations/chunkwiseVaryingConvolutionOperation.cxx
   operations/chunkwiseWienerOperation.cxx
+  running/chunkwiseNetworkRun.cxx
   running/chunkwiseResourceCache.cxx
 )
 set(Chunkwise_ENGINE_SRCS
@@ -41,6 +41,7 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseConvolutionFilters.cxx
   operations/chunkwiseFilters.cxx
   operations/chunkwiseGaussianWeights.cxx
+  operations/chunkwiseNetworkFilters.cxx
   operations/chunkwiseReconstructionFilters.cxx
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
@@ -82,6 +83,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseGeometry.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
+  itk/itkSlidingWindowNetworkEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )

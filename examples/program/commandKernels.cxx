@@ -5,6 +5,11 @@
 #include "commandLine.h"
 #include "commandWindows.h"
 
+#include "chunkwiseError.h"
+#include "chunkwiseNetworkModel.h"
+
+#include <sstream>
+
 namespace command
 {
 
@@ -42,6 +47,50 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
     stack->kernels.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(each));
   }
   return stack;
+}
+
+chunkwise::ParameterValue
+ReadParameter(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension)
+{
+  switch (parameter.type)
+  {
+    case chunkwise::ParameterType::Kernel:
+      return ReadKernels(text, parameter.option, dimension, parameter.name == "KernelImages");
+    case chunkwise::ParameterType::Network:
+      try
+      {
+        return chunkwise::ReadNetworkModel(text);
+      }
+      catch (const chunkwise::ParameterError & error)
+      {
+        throw chunkwise::ParameterError(parameter.name + ": " + error.what());
+      }
+    default:
+      return chunkwise::ParseParameter(parameter, text);
+  }
+}
+
+std::string
+DescribeNetwork(const std::string & file)
+{
+  const auto         graph = chunkwise::ReadNetworkModel(file);
+  std::ostringstream text;
+  const auto         show = [&](const char * name, const chunkwise::LayerExtent & extent) {
+    text << name << extent[0] << " x " << extent[1] << " x " << extent[2] << '\n';
+  };
+  std::size_t weights = 0;
+  for (const chunkwise::NetworkLayer & layer : graph->GetLayers())
+  {
+    weights += (layer.weights ? layer.weights->size() : 0) + (layer.bias ? layer.bias->size() : 0);
+  }
+  text << graph->Describe() << '\n';
+  text << "input channels:  " << graph->GetNumberOfInputChannels() << '\n';
+  text << "output channels: " << graph->GetNumberOfOutputChannels() << '\n';
+  text << "weights:         " << weights << '\n';
+  show("field of view:   ", graph->GetFieldOfView());
+  show("total stride:    ", graph->GetTotalStride());
+  show("window stride:   ", graph->GetWindowStride());
+  return text.str();
 }
 
 } // namespace command

@@ -15,6 +15,14 @@ namespace command
 std::shared_ptr<const chunkwise::KernelStack>
 ReadKernels(const std::string & file, const std::string & option, int dimension, bool isStack);
 
+/** The value of a parameter as the program was given it: a text, or a file's name. */
+chunkwise::ParameterValue
+ReadParameter(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension);
+
+/** What a network's file holds, for a reader. Throws chunkwise::ParameterError. */
+std::string
+DescribeNetwork(const std::string & file);
+
 } // namespace command
 
 #endif

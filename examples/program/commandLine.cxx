@@ -2,6 +2,7 @@
 #include "commandLine.h"
 
 #include "chunkwiseError.h"
+#include "commandKernels.h"
 #include "fileImage.h"
 
 #include <CLI/CLI.hpp>
@@ -48,6 +49,7 @@ TypeName(const ParameterDescription & parameter)
     case ParameterType::PixelValue:
       return "VALUE";
     case ParameterType::Kernel:
+    case ParameterType::Network:
       return "FILE";
     case ParameterType::Choice:
     {
@@ -281,7 +283,7 @@ ReadStage(const FilterDescription & filter, const Texts & texts, const CLI::App 
       continue;
     }
     const std::string & text = texts.parameters.at(parameter.name);
-    if (parameter.type != ParameterType::Kernel)
+    if (parameter.type != ParameterType::Kernel && parameter.type != ParameterType::Network)
     {
       chunkwise::ParseParameter(parameter, text);
     }
@@ -423,9 +425,28 @@ ParseSteps(const Texts & texts, CommandLine & line)
   }
 }
 
-CommandLine
-Parse(const std::vector<std::string> & words)
+/** A network may come before the images, without its option: "network MODEL IN OUT". */
+std::vector<std::string>
+WithModelOption(std::vector<std::string> words)
 {
+  const auto isOption = [](const std::string & word) { return !word.empty() && word[0] == '-'; };
+  const auto isModel = [](const std::string & word) {
+    return word == "--model" || word.compare(0, 8, "--model=") == 0;
+  };
+  std::size_t at = words.empty() || words[0] != "plan" ? 0 : 1;
+  if (at + 1 < words.size() && words[at] == "network" && !isOption(words[at + 1]) &&
+      std::none_of(words.begin(), words.end(), isModel))
+  {
+    words[at + 1] = "--model=" + words[at + 1];
+  }
+  return words;
+}
+
+CommandLine
+Parse(const std::vector<std::string> & given)
+{
+  const std::vector<std::string> words = WithModelOption(given);
+
   CommandLine line;
   Texts       texts;
   CLI::App    app("Boundary-exact image filters for images of any size.", "chunkwise");
@@ -434,6 +455,9 @@ Parse(const std::vector<std::string> & words)
   AddSubcommands(app, texts);
   app.add_subcommand("devices", "List the devices that can compute")->group("Without an output");
   app.add_subcommand("formats", "List the formats of images")->group("Without an output");
+  CLI::App * const info = app.add_subcommand("network-info", "Print the layers of a network and what it looks at");
+  info->group("Without an output");
+  info->add_option("MODEL", texts.parameters["Model"], "The network, an ONNX file")->required();
   CLI::App * const plan = app.add_subcommand("plan", "Print what a subcommand would do, without doing it");
   plan->group("Without an output");
   plan->require_subcommand(1);
@@ -469,6 +493,10 @@ Parse(const std::vector<std::string> & words)
   if (line.name == "formats")
   {
     throw TextRequested{ chunkwise::files::DescribeFormats() };
+  }
+  if (line.name == "network-info")
+  {
+    throw TextRequested{ DescribeNetwork(texts.parameters["Model"]) };
   }
   line.input = texts.input;
   line.output = texts.output;

@@ -65,6 +65,8 @@ private:
   void
   ChooseKinds();
   void
+  CheckNumberOfImages() const;
+  void
   MakeOperation();
   std::shared_ptr<const chunkwise::Operation>
   MakeStage(const Stage & stage, const chunkwise::FilterImage & image) const;
@@ -264,15 +266,7 @@ FileRun::MakeStage(const Stage & stage, const chunkwise::FilterImage & image) co
   for (const auto & given : stage.texts)
   {
     const chunkwise::ParameterDescription & parameter = *stage.filter->FindParameter(given.first);
-    if (parameter.type == chunkwise::ParameterType::Kernel)
-    {
-      const bool isStack = parameter.name == "KernelImages";
-      parameters.Set(parameter.name, ReadKernels(given.second, parameter.option, image.dimension, isStack));
-    }
-    else
-    {
-      parameters.Set(parameter.name, chunkwise::ParseParameter(parameter, given.second));
-    }
+    parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
   }
   try
   {
@@ -286,6 +280,31 @@ FileRun::MakeStage(const Stage & stage, const chunkwise::FilterImage & image) co
     }
     throw;
   }
+}
+
+/** How many images a network takes, it says itself. */
+void
+FileRun::CheckNumberOfImages() const
+{
+  const auto taken = static_cast<std::size_t>(m_Operation->GetNumberOfInputs());
+  if (taken == m_Sources.size())
+  {
+    return;
+  }
+  const std::string count = "it takes " + std::to_string(taken) + (taken == 1 ? " image, " : " images, ") +
+                            std::to_string(m_Sources.size()) + (m_Sources.size() == 1 ? " is given" : " are given");
+  // The first option that is missing, or that is too much.
+  std::size_t images = 1;
+  for (const chunkwise::InputDescription & input : m_Line.stages.front().filter->furtherInputs)
+  {
+    const bool isGiven = m_Line.furtherInputs.count(input.name) != 0;
+    images += isGiven ? 1 : 0;
+    if (isGiven ? images > taken : images < taken)
+    {
+      throw ArgumentError("--" + input.option + ": " + count);
+    }
+  }
+  throw ArgumentError("IN: " + count);
 }
 
 void
@@ -338,6 +357,7 @@ FileRun::MakeOperation()
   try
   {
     m_Operation = make();
+    this->CheckNumberOfImages();
     m_Operation->CheckKinds(kinds, m_ComputedKind);
   }
   catch (const chunkwise::ParameterError &)
@@ -361,10 +381,7 @@ FileRun::MakeOperation()
     for (const auto & given : m_Line.stages.front().texts)
     {
       const auto & parameter = *m_Line.stages.front().filter->FindParameter(given.first);
-      parameters.Set(parameter.name,
-                     parameter.type == chunkwise::ParameterType::Kernel
-                       ? chunkwise::ParameterValue(ReadKernels(given.second, parameter.option, header.dimension, false))
-                       : chunkwise::ParseParameter(parameter, given.second));
+      parameters.Set(parameter.name, ReadParameter(parameter, given.second, header.dimension));
     }
     m_Output = chunkwise::GetFilterOutputBox(m_Line.name, parameters, image);
   }

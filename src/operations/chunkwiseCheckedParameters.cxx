@@ -126,6 +126,13 @@ Convert(const ParameterDescription & parameter, const ParameterValue & value)
         ThrowParameterError(parameter.name, "none is set");
       }
       return value;
+    case ParameterType::Network:
+      if (!std::holds_alternative<std::shared_ptr<const NetworkGraph>>(value) ||
+          !std::get<std::shared_ptr<const NetworkGraph>>(value))
+      {
+        ThrowParameterError(parameter.name, "none is set");
+      }
+      return value;
   }
   return value;
 }
@@ -336,6 +343,12 @@ CheckedParameters::Kernel(const std::string & name) const
   return *std::get<std::shared_ptr<const KernelStack>>(this->Get(name));
 }
 
+std::shared_ptr<const NetworkGraph>
+CheckedParameters::Network(const std::string & name) const
+{
+  return std::get<std::shared_ptr<const NetworkGraph>>(this->Get(name));
+}
+
 Coordinates
 CheckedParameters::OverAxes(const std::string & name, std::int64_t other) const
 {
@@ -394,7 +407,8 @@ ParseParameter(const ParameterDescription & parameter, const std::string & text)
     }
     return text == "on";
   }
-  if (parameter.type == ParameterType::Choice || parameter.type == ParameterType::Kernel)
+  if (parameter.type == ParameterType::Choice || parameter.type == ParameterType::Kernel ||
+      parameter.type == ParameterType::Network)
   {
     return Convert(parameter, text);
   }

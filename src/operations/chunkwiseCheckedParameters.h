@@ -37,6 +37,8 @@ public:
   Integers(const std::string & name) const;
   const KernelStack &
   Kernel(const std::string & name) const;
+  std::shared_ptr<const NetworkGraph>
+  Network(const std::string & name) const;
 
   /** A list with a number for each spatial axis, spread over all axes; `other` along those that are not spatial. */
   Coordinates
@@ -82,6 +84,8 @@ void
 AddConvolutionFilters(std::vector<FilterDescription> & filters);
 void
 AddTableFilters(std::vector<FilterDescription> & filters);
+void
+AddNetworkFilters(std::vector<FilterDescription> & filters);
 void
 AddReconstructionFilters(std::vector<FilterDescription> & filters);
 

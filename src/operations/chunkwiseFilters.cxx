@@ -21,6 +21,7 @@ MakeTable()
   AddConvolutionFilters(filters);
   AddReconstructionFilters(filters);
   AddTableFilters(filters);
+  AddNetworkFilters(filters);
 
   FilterDescription identity;
   identity.name = "identity";

@@ -36,9 +36,11 @@
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
+#include "itkSlidingWindowNetworkImageFilter.h"
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
+#include "chunkwiseSmallNetwork.h"
 #include "itkChunkwiseTestImages.h"
 #include "itkStreamingImageFilter.h"
 
@@ -138,6 +140,15 @@ MakeUsual(itk::SpatiallyVaryingConvolutionImageFilter<ImageType> *)
   kernels.emplace_back(MakeKernelImage(7));
   filter->SetKernelImages(kernels);
   filter->SetGridSize({ { 2, 1, 1 } });
+  return filter;
+}
+
+itk::SlidingWindowNetworkImageFilter<ImageType, ImageType>::Pointer
+MakeUsual(itk::SlidingWindowNetworkImageFilter<ImageType, ImageType> *)
+{
+  const auto filter = itk::SlidingWindowNetworkImageFilter<ImageType, ImageType>::New();
+  filter->SetGraph(chunkwise::MakeSmallNetwork());
+  filter->SetChannel(1);
   return filter;
 }
 
@@ -254,6 +265,7 @@ AllCases()
            CaseOf<RenormalizedSumImageFilter<ImageType>>(),
            CaseOf<RenormalizedVarianceImageFilter<ImageType>>(),
            CaseOf<RenormalizedWienerImageFilter<ImageType>>(),
+           CaseOf<SlidingWindowNetworkImageFilter<ImageType, ImageType>>(),
            CaseOf<SpatiallyVaryingConvolutionImageFilter<ImageType>>(false, true),
            CaseOf<SummedAreaTableImageFilter<ImageType, ImageType>>() };
 }

@@ -36,9 +36,11 @@
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
+#include "itkSlidingWindowNetworkImageFilter.h"
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
+#include "chunkwiseSmallNetwork.h"
 #include "itkChunkwiseTestImages.h"
 
 #include <gtest/gtest.h>
@@ -67,6 +69,7 @@ struct Case
   Texts               texts;
   Kernels             kernels{};
   bool                hasRadii{ false };
+  bool                hasNetwork{ false };
 };
 
 ImageType::Pointer
@@ -370,6 +373,28 @@ CasesOf(const std::string & row)
         { { "Sigma", "2.1,1.3" }, { "Cutoff", "3.3" }, { "NormalizeAcrossScale", "on" }, { "UseImageSpacing", "off" } })
     };
   }
+  if (row == "network")
+  {
+    const auto filter = SlidingWindowNetworkImageFilter<Image, Image>::New();
+    filter->SetGraph(chunkwise::MakeSmallNetwork());
+    filter->SetOutputMode(SlidingWindowNetworkEnums::OutputMode::Threshold);
+    filter->SetChannel(2);
+    filter->SetThreshold(0.3);
+    filter->SetInputScale(0.1);
+    filter->SetInputShift(-0.7);
+    filter->SetBoundaryCondition(Boundary::Constant);
+    filter->SetConstant(0.1);
+    Case theCase{ filter.GetPointer(),
+                  { { "OutputMode", "threshold" },
+                    { "Channel", "2" },
+                    { "Threshold", "0.3" },
+                    { "InputScale", "0.1" },
+                    { "InputShift", "-0.7" },
+                    { "BoundaryCondition", "constant" },
+                    { "Constant", "0.1" } } };
+    theCase.hasNetwork = true;
+    return { theCase };
+  }
   if (row == "convolve")
   {
     std::vector<Case> cases;
@@ -536,6 +561,11 @@ TEST(ChunkwiseFilterTable, EveryRowHasAnItkFilterThatMakesTheSameOperation)
       {
         parameters.Set(kernel.first, kernel.second);
         seen.insert(kernel.first);
+      }
+      if (theCase.hasNetwork)
+      {
+        parameters.Set("Model", chunkwise::MakeSmallNetwork());
+        seen.insert("Model");
       }
       chunkwise::FilterImage expected = ExpectedFilterImage(image);
       if (theCase.hasRadii)

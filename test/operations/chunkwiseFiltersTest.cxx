@@ -9,6 +9,7 @@
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseSmallNetwork.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <gtest/gtest.h>
@@ -46,6 +47,10 @@ RequiredParameters(const FilterDescription & filter)
       stack->extent = { { 3, 1, 1, 1, 1 } };
       stack->kernels.assign(filter.name == "convolve-varying" ? 2 : 1, { 1.0, 2.0, 3.0 });
       parameters.Set(parameter.name, stack);
+    }
+    else if (parameter.type == ParameterType::Network)
+    {
+      parameters.Set(parameter.name, MakeSmallNetwork());
     }
     else if (parameter.required)
     {
@@ -124,8 +129,8 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       // Nor those that only serve ITK's setters of values that the filter refuses.
       const ParameterDescription * const other =
         parameter.onlyWithName.empty() ? nullptr : filter.FindParameter(parameter.onlyWithName);
-      if (parameter.type == ParameterType::Kernel || parameter.choices.size() == 1 ||
-          (other && other->choices.size() == 1))
+      if (parameter.type == ParameterType::Kernel || parameter.type == ParameterType::Network ||
+          parameter.choices.size() == 1 || (other && other->choices.size() == 1))
       {
         continue;
       }
@@ -155,7 +160,8 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
                                        "heaps",
                                        "blocks",
                                        "discrete",
-                                       "std" })
+                                       "std",
+                                       "argmax" })
       {
         FilterParameters one = changed;
         try

@@ -5,6 +5,7 @@ import itertools
 import numpy
 from scipy import ndimage, signal
 
+from adversary.networks import weights
 from adversary.subcommands import REQUIRED, Inputs, all_subcommands
 from adversary.support import ProgramTest, noise, read, write
 
@@ -176,6 +177,23 @@ def regional_maxima(a, _=None):
     return numpy.where(a > reconstruct(a - 1, a), 255.0, 0.0)
 
 
+def network(a, _):
+    """Layer by layer what adversary.networks.small_model says, on a grid of even extents."""
+    def values(count, seed, *shape):
+        return numpy.array(weights(count, seed)).reshape(shape)
+
+    def convolved(maps, kernels):
+        return [sum(ndimage.correlate(m, k, mode="constant") for m, k in zip(maps, kernel)) for kernel in kernels]
+
+    even = numpy.pad(a, [(0, n % 2) for n in a.shape], mode="edge")
+    fine = [numpy.maximum(m, 0) for m in convolved([even], values(54, 1, 2, 1, 3, 3, 3))]
+    coarse = [m.reshape(m.shape[0] // 2, 2, m.shape[1] // 2, 2, m.shape[2] // 2, 2).max((1, 3, 5)) for m in fine]
+    up = values(32, 3, 2, 2, 2, 2, 2)
+    risen = [sum(numpy.kron(m, up[i, o]) for i, m in enumerate(coarse)) for o in range(2)]
+    out = convolved(fine + risen, values(324, 2, 3, 4, 3, 3, 3))[0] + 0.1
+    return out[tuple(slice(0, n) for n in a.shape)]
+
+
 DEFINITIONS = {
     "identity": lambda a, _: a,
     "mean": of_windows(numpy.mean), "sum": of_windows(numpy.sum), "variance": of_windows(numpy.var),
@@ -197,6 +215,7 @@ DEFINITIONS = {
     "opening-by-reconstruction": lambda a, _: reconstruct(minimum(a), a),
     "closing-by-reconstruction": lambda a, _: reconstruct_down(maximum(a), a),
     "regional-maxima": regional_maxima, "regional-minima": lambda a, _: regional_maxima(255 - a),
+    "network": network,
     "sequence": of_windows(numpy.mean),
 }
 # Their results have the type of the input, and no other.

@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """What each subcommand must be given: options by name, None for flags; "@name" is a file that Inputs made."""
+from adversary.networks import node, small_model
 from adversary.support import Image, listed_subcommands, noise, write
 
 _RADIUS = {"radius": "1"}
@@ -18,10 +19,11 @@ REQUIRED = {
     "fill-holes": {}, "grind-peaks": {}, "clear-border": {},
     "opening-by-reconstruction": _RADIUS, "closing-by-reconstruction": _RADIUS,
     "regional-maxima": {}, "regional-minima": {},
+    "network": {"model": "@model"},
     "sequence": {"step": "mean --radius 1"},
 }
 # They write no image.
-OTHERS = ("statistics", "devices", "plan", "formats")
+OTHERS = ("statistics", "devices", "plan", "formats", "network-info")
 
 
 class Inputs:
@@ -40,9 +42,13 @@ class Inputs:
             "marker": write(folder / "marker.mha", marker),
             "kernel": write(folder / "kernel.mha", noise((3, 4, 2), "uint8", 5, 1, 9)),
             "kernels": write(folder / "kernels.mha", noise((3, 3, 2, 2), "uint8", 6, 1, 9)),
+            "model": folder / "model.onnx",
             "radii": write(folder / "radii.mha", self.with_geometry(noise(size, "uint8", 7, 0, 3))),
         }
 
+        self.files["model"].write_bytes(small_model())
+        self.files["other"] = folder / "other.onnx"
+        self.files["other"].write_bytes(small_model([node("Sigmoid", ["f"], "out")]))
         flat = self.with_geometry(noise(size, "uint8", 8, 7, 8))
         flat.values = type(flat.values)(flat.values.typecode, [7] * len(flat.values)) if hasattr(flat.values, "typecode") else [7] * len(flat.values)
         self.flat = write(folder / "flat.mha", flat)

@@ -1,0 +1,149 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkSlidingWindowNetworkImageFilter_h
+#define itkSlidingWindowNetworkImageFilter_h
+
+#include "chunkwiseNetworkGraph.h"
+#include "itkChunkwiseImageToImageFilter.h"
+#include "itkSlidingWindowNetworkEnums.h"
+
+namespace itk
+{
+/** \class SlidingWindowNetworkImageFilter
+ * \brief A convolutional network over the whole image at once, without seams.
+ *
+ * The network comes from an ONNX file (SetModelFileName) or is built in C++ (SetGraph). Whatever the chunks, the result
+ * is what the network gives for the whole image: layers that pad do so at the image's true edge alone, and grids of
+ * strided layers begin at the image's first voxel. A classifier that was trained on windows, whose strides would leave
+ * a coarser grid, gives each voxel what it gives for the window around that voxel.
+ *
+ * The first three axes are x, y and z of the network, a two-dimensional network's x and y; the others are independent.
+ * A network of two or three input channels takes an image for each, SetInput(i, image).
+ *
+ * \par Boundary
+ * A network whose layers do not pad sees beyond the edge, half of its field of view to either side, what
+ * BoundaryCondition says: ZeroFluxNeumann (the default), Constant or Mirror. One that pads sees it at the upper end
+ * alone, up to the next multiple of its total stride.
+ *
+ * \par Types
+ * Integers of 8 to 64 bits, float and double, to any of these. The network computes in float. Values of channels are
+ * rounded to integer types, ties to even, and clamped.
+ *
+ * \par Memory
+ * A chunk needs its input, its output, and as floats the results of the layers that are needed at a time; on the CPU
+ * some 256 KiB for each thread beside it. The weights stay on a device between runs.
+ *
+ * \par Streaming
+ * Requests the output's requested region padded by the network's reach, and cut at the image.
+ *
+ * \par Determinism
+ * The same bits for every division into chunks and requested regions, number of threads and device; the CPU and CUDA
+ * backends give the same bits too.
+ *
+ * \par Source
+ * A. Zlateski, K. Lee, H. S. Seung, "ZNNi: maximizing the inference throughput of 3D convolutional networks on CPUs and
+ * GPUs", SC16, 2016: the dense output of windowed networks, and the direct primitives.
+ *
+ * \ingroup Chunkwise
+ */
+template <typename TInputImage, typename TOutputImage = Image<float, TInputImage::ImageDimension>>
+class ITK_TEMPLATE_EXPORT SlidingWindowNetworkImageFilter
+  : public ChunkwiseImageToImageFilter<TInputImage, TOutputImage>
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(SlidingWindowNetworkImageFilter);
+
+  using Self = SlidingWindowNetworkImageFilter;
+  using Superclass = ChunkwiseImageToImageFilter<TInputImage, TOutputImage>;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(SlidingWindowNetworkImageFilter);
+
+  using OutputModeEnum = SlidingWindowNetworkEnums::OutputMode;
+  using BoundaryConditionEnum = ChunkwiseEnums::BoundaryCondition;
+  using GraphPointer = std::shared_ptr<const chunkwise::NetworkGraph>;
+
+  static_assert(std::is_floating_point<typename TOutputImage::PixelType>::value ||
+                  std::is_integral<typename TOutputImage::PixelType>::value,
+                "the output's pixels are integers, float or double");
+
+  const char *
+  GetFilterName() const override
+  {
+    return "network";
+  }
+
+  /** The ONNX file that the network is read from, when it is first needed. Takes the place of a graph. */
+  void
+  SetModelFileName(const std::string & fileName);
+  const std::string &
+  GetModelFileName() const
+  {
+    return m_ModelFileName;
+  }
+
+  /** The network, finished. Takes the place of a file. */
+  void
+  SetGraph(const GraphPointer & graph);
+  /** What SetGraph was given, or what is in the file, which is read now if it was not; a null pointer if neither is
+   * set. Throws itk::ExceptionObject for a file that holds no such network. */
+  GraphPointer
+  GetGraph() const;
+
+  /** What an output voxel has. Default: the value of one channel. */
+  itkSetEnumMacro(OutputMode, OutputModeEnum);
+  itkGetEnumMacro(OutputMode, OutputModeEnum);
+
+  /** The channel of the modes Channel and Threshold, from 0 on. Default: 0. */
+  itkSetMacro(Channel, int);
+  itkGetConstMacro(Channel, int);
+
+  /** What the channel must exceed in the mode Threshold. Default: 0.5. */
+  itkSetMacro(Threshold, double);
+  itkGetConstMacro(Threshold, double);
+
+  /** The network is given voxel * InputScale + InputShift. Defaults: 1 and 0. */
+  itkSetMacro(InputScale, double);
+  itkGetConstMacro(InputScale, double);
+  itkSetMacro(InputShift, double);
+  itkGetConstMacro(InputShift, double);
+
+  /** What the network sees beyond the image's edge: ZeroFluxNeumann (the default), Constant or Mirror. */
+  itkSetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
+  itkGetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
+
+  /** The value beyond the edge in the boundary condition Constant, in units of the pixel; it must be a value of the
+   * input's pixel type. Default: 0. */
+  itkSetMacro(Constant, double);
+  itkGetConstMacro(Constant, double);
+
+protected:
+  SlidingWindowNetworkImageFilter() = default;
+  ~SlidingWindowNetworkImageFilter() override = default;
+
+  chunkwise::FilterParameters
+  MakeParameters() const override;
+  void
+  VerifyPreconditions() const override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  std::string           m_ModelFileName;
+  mutable GraphPointer  m_Graph; ///< a file's once that was read
+  OutputModeEnum        m_OutputMode{ OutputModeEnum::Channel };
+  int                   m_Channel{ 0 };
+  double                m_Threshold{ 0.5 };
+  double                m_InputScale{ 1.0 };
+  double                m_InputShift{ 0.0 };
+  BoundaryConditionEnum m_BoundaryCondition{ BoundaryConditionEnum::ZeroFluxNeumann };
+  double                m_Constant{ 0.0 };
+};
+} // namespace itk
+
+#ifndef ITK_MANUAL_INSTANTIATION
+#  include "itkSlidingWindowNetworkImageFilter.hxx"
+#endif
+
+#endif

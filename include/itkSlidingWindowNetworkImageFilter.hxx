@@ -1,0 +1,143 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkSlidingWindowNetworkImageFilter_hxx
+#define itkSlidingWindowNetworkImageFilter_hxx
+
+#include "chunkwiseError.h"
+#include "chunkwiseNetworkModel.h"
+#include "itkSlidingWindowNetworkImageFilter.h"
+
+namespace itk
+{
+
+template <typename TInputImage, typename TOutputImage>
+void
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::SetModelFileName(const std::string & fileName)
+{
+  if (m_ModelFileName != fileName)
+  {
+    m_ModelFileName = fileName;
+    m_Graph = nullptr;
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::SetGraph(const GraphPointer & graph)
+{
+  if (m_Graph != graph || !m_ModelFileName.empty())
+  {
+    m_ModelFileName.clear();
+    m_Graph = graph;
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+typename SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::GraphPointer
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::GetGraph() const
+{
+  if (!m_Graph && !m_ModelFileName.empty())
+  {
+    try
+    {
+      m_Graph = chunkwise::ReadNetworkModel(m_ModelFileName);
+    }
+    catch (const chunkwise::Error & error)
+    {
+      itkExceptionMacro(<< "ModelFileName: " << error.what());
+    }
+  }
+  return m_Graph;
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::VerifyPreconditions() const
+{
+  Superclass::VerifyPreconditions();
+
+  const GraphPointer graph = this->GetGraph();
+  if (!graph)
+  {
+    itkExceptionMacro("Model: neither ModelFileName nor Graph is set");
+  }
+  for (int i = 0; i < graph->GetNumberOfInputChannels(); ++i)
+  {
+    if (!this->ProcessObject::GetInput(static_cast<ProcessObject::DataObjectPointerArraySizeType>(i)))
+    {
+      itkExceptionMacro(<< "Input" << i + 1 << ": it is not set; the network has " << graph->GetNumberOfInputChannels()
+                        << " input channels, an image for each");
+    }
+  }
+  if (this->ProcessObject::GetInput(
+        static_cast<ProcessObject::DataObjectPointerArraySizeType>(graph->GetNumberOfInputChannels())))
+  {
+    itkExceptionMacro(<< "Input" << graph->GetNumberOfInputChannels() + 1 << ": it is set; the network has "
+                      << graph->GetNumberOfInputChannels() << " input channels");
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+chunkwise::FilterParameters
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::MakeParameters() const
+{
+  chunkwise::FilterParameters parameters = Superclass::MakeParameters();
+  parameters.Set("Model", this->GetGraph());
+  switch (m_OutputMode)
+  {
+    case OutputModeEnum::Channel:
+      parameters.Set("OutputMode", "channel");
+      break;
+    case OutputModeEnum::ArgMax:
+      parameters.Set("OutputMode", "argmax");
+      break;
+    case OutputModeEnum::Threshold:
+      parameters.Set("OutputMode", "threshold");
+      break;
+  }
+  parameters.SetInteger("Channel", m_Channel);
+  parameters.SetReal("Threshold", m_Threshold);
+  parameters.SetReal("InputScale", m_InputScale);
+  parameters.SetReal("InputShift", m_InputShift);
+  switch (m_BoundaryCondition)
+  {
+    case BoundaryConditionEnum::ZeroFluxNeumann:
+      parameters.Set("BoundaryCondition", "zero-flux");
+      break;
+    case BoundaryConditionEnum::Constant:
+      parameters.Set("BoundaryCondition", "constant");
+      break;
+    case BoundaryConditionEnum::Mirror:
+      parameters.Set("BoundaryCondition", "mirror");
+      break;
+    case BoundaryConditionEnum::Renormalized:
+      parameters.Set("BoundaryCondition", "renormalized");
+      break;
+    case BoundaryConditionEnum::Periodic:
+      parameters.Set("BoundaryCondition", "periodic");
+      break;
+  }
+  parameters.Set("Constant", chunkwise::PixelValue(m_Constant));
+  return parameters;
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostream & os, Indent indent) const
+{
+  Superclass::PrintSelf(os, indent);
+  os << indent << "ModelFileName: " << m_ModelFileName << std::endl;
+  os << indent << "Graph: " << (m_Graph ? m_Graph->GetKey() : std::string("none")) << std::endl;
+  os << indent << "OutputMode: " << m_OutputMode << std::endl;
+  os << indent << "Channel: " << m_Channel << std::endl;
+  os << indent << "Threshold: " << m_Threshold << std::endl;
+  os << indent << "InputScale: " << m_InputScale << std::endl;
+  os << indent << "InputShift: " << m_InputShift << std::endl;
+  os << indent << "BoundaryCondition: " << m_BoundaryCondition << std::endl;
+  os << indent << "Constant: " << m_Constant << std::endl;
+}
+
+} // namespace itk
+
+#endif

@@ -1,0 +1,114 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The row of networks.
+#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseNetworkOperation.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** A network that looks along an axis that the image has not would see nothing there but the continued edge. */
+void
+CheckAxes(const NetworkGraph & graph, const FilterImage & image)
+{
+  const LayerExtent view = graph.GetFieldOfView();
+  for (int a = image.dimension; a < MaxSpatialAxes; ++a)
+  {
+    if (view[static_cast<std::size_t>(a)] > 1)
+    {
+      ThrowParameterError("Model",
+                          "the network's windows have " + std::to_string(view[static_cast<std::size_t>(a)]) +
+                            " voxels" + CheckedParameters::Along(a) + ", which the " + std::to_string(image.dimension) +
+                            "-D image has not");
+    }
+  }
+}
+
+} // namespace
+
+void
+AddNetworkFilters(std::vector<FilterDescription> & filters)
+{
+  ParameterDescription model;
+  model.name = "Model";
+  model.option = "model";
+  model.type = ParameterType::Network;
+  model.help = "The network, an ONNX file; it may also stand before IN without --model";
+  model.required = true;
+
+  ParameterDescription mode;
+  mode.name = "OutputMode";
+  mode.option = "result";
+  mode.type = ParameterType::Choice;
+  mode.help = "What a voxel has: the value of one channel, the number of the largest channel, or 1 where a channel is "
+              "above a threshold, else 0";
+  mode.defaultText = "channel";
+  mode.choices = { "channel", "argmax", "threshold" };
+
+  ParameterDescription channel;
+  channel.name = "Channel";
+  channel.option = "channel";
+  channel.type = ParameterType::Integer;
+  channel.help = "The channel of channel and threshold, from 0 on";
+  channel.defaultText = "0";
+  channel.minimum = 0;
+  channel.maximum = 1 << 20;
+
+  ParameterDescription threshold;
+  threshold.name = "Threshold";
+  threshold.option = "threshold";
+  threshold.type = ParameterType::Real;
+  threshold.help = "What the channel must exceed";
+  threshold.defaultText = "0.5";
+  threshold.onlyWithName = mode.name;
+  threshold.onlyWithValue = "threshold";
+
+  ParameterDescription scale;
+  scale.name = "InputScale";
+  scale.option = "input-scale";
+  scale.type = ParameterType::Real;
+  scale.help = "The network is given voxel * scale + shift";
+  scale.defaultText = "1";
+  ParameterDescription shift = scale;
+  shift.name = "InputShift";
+  shift.option = "input-shift";
+  shift.defaultText = "0";
+
+  const std::vector<ParameterDescription> boundaries = BoundaryParameters();
+  ParameterDescription                    boundary = boundaries.at(0);
+  boundary.help = "What the network sees beyond the image's edge where its layers do not pad: the nearest voxel, a "
+                  "constant, or the image mirrored with its edge voxel repeated";
+  boundary.defaultText = "zero-flux";
+  boundary.choices = { "zero-flux", "constant", "mirror" };
+
+  FilterDescription row;
+  row.name = "network";
+  row.group = "Networks";
+  row.title = "A convolutional network over the whole image, without seams";
+  row.parameters = { model, mode, channel, threshold, scale, shift, boundary, boundaries.at(1) };
+  row.output = DefaultOutput::Real;
+  row.canBeStage = false;
+  row.furtherInputs = { { "Input2", "second", "The network's second input channel, an image of IN's size", false },
+                        { "Input3", "third", "The network's third input channel, an image of IN's size", false } };
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    auto operation = std::make_shared<NetworkOperation>();
+    operation->graph = p.Network("Model");
+    CheckAxes(*operation->graph, image);
+    const std::string & result = p.Choice("OutputMode");
+    operation->result = result == "argmax"      ? NetworkResult::ArgMax
+                        : result == "threshold" ? NetworkResult::Threshold
+                                                : NetworkResult::Channel;
+    // The largest channel has no use for one.
+    operation->channel = operation->result == NetworkResult::ArgMax ? 0 : static_cast<int>(p.Integer("Channel"));
+    operation->threshold = operation->result == NetworkResult::Threshold ? p.Real("Threshold") : 0.0;
+    operation->scale = p.Real("InputScale");
+    operation->shift = p.Real("InputShift");
+    operation->boundary = p.Boundary();
+    return operation;
+  };
+  filters.push_back(row);
+}
+
+} // namespace chunkwise
