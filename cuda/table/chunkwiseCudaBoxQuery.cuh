@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
-// What the two queries of box statistics share: axes, and what they store. Kernels are compiled for groups of kinds of
-// the output, and choose one of the group at run time: within a group they take as many registers.
+// What the two queries of box statistics share: axes, and what they store. Kernels are compiled for each common kind of
+// the output, and once for all rare ones: a choice at run time makes their innermost loops longer.
 namespace chunkwise
 {
 
@@ -67,35 +67,26 @@ Pick(const Coordinates & coordinates, int axis)
   return static_cast<TValue>(value);
 }
 
-enum class BoxOutputs
-{
-  Reals,
-  Integers8,
-  Integers16,
-  Integers32,
-  Integers64,
-  Any
-};
+/** In the place of the output's type: a kind that is known at run time. */
+struct AnyBoxOutput
+{};
 
-/** The output, in bytes, and its kind. */
-struct BoxOutput
+/** The output, in bytes. */
+inline Voxels<char>
+BoxBytesOf(const BufferView & output)
 {
-  Voxels<char> bytes;
-  PixelKind    kind;
-  BoxStatistic statistic;
-};
-
-inline BoxOutput
-BoxOutputOf(const KernelCall & call)
-{
-  BoxOutput output{ VoxelsOf<char>(call.output),
-                    call.output.kind,
-                    static_cast<const BoxStatisticOperation &>(*call.operation).statistic };
+  Voxels<char> bytes = VoxelsOf<char>(output);
   for (int a = 0; a < MaxDimension; ++a)
   {
-    output.bytes.stride[a] *= static_cast<std::int64_t>(PixelSize(output.kind));
+    bytes.stride[a] *= static_cast<std::int64_t>(PixelSize(output.kind));
   }
-  return output;
+  return bytes;
+}
+
+inline BoxStatistic
+StatisticOf(const KernelCall & call)
+{
+  return static_cast<const BoxStatisticOperation &>(*call.operation).statistic;
 }
 
 /** Whether boxes of such entries may be stored as T, see DispatchBoxEntry. */
@@ -133,59 +124,76 @@ MayStoreBox()
   }
 }
 
-template <BoxOutputs VOutputs, typename T>
+/** Whether queries of such entries are compiled for output of type T by itself: those of pixels of 8 and 16 bits and of
+ * float, as what these are or as float. Few boxes are so large that means of 8 bits have entries of 64. */
+template <typename TEntry, typename T>
 constexpr bool
-IsAmong()
+IsCommonBoxOutput()
 {
-  constexpr bool isReal = std::is_floating_point<T>::value;
-  return VOutputs == BoxOutputs::Any || (VOutputs == BoxOutputs::Reals && isReal) ||
-         (VOutputs == BoxOutputs::Integers8 && !isReal && sizeof(T) == 1) ||
-         (VOutputs == BoxOutputs::Integers16 && !isReal && sizeof(T) == 2) ||
-         (VOutputs == BoxOutputs::Integers32 && !isReal && sizeof(T) == 4) ||
-         (VOutputs == BoxOutputs::Integers64 && !isReal && sizeof(T) == 8);
-}
-
-/** Stores the result of a box, of which `entry` is the sum. */
-template <BoxOutputs VOutputs, typename TEntry, typename TVoxels>
-__device__ __forceinline__ void
-StoreBox(char * to, const TEntry & entry, const TVoxels & voxels, const BoxOutput & out)
-{
-  const auto store = [&](auto pixel) {
-    using T = decltype(pixel);
-    if constexpr (MayStoreBox<TEntry, T>() && IsAmong<VOutputs, T>())
-    {
-      *reinterpret_cast<T *>(to) = FinishBox<T>(entry, voxels, out.statistic);
-    }
-  };
-  switch (out.kind)
+  constexpr bool isShort = std::is_same<T, std::uint16_t>::value || std::is_same<T, std::int16_t>::value;
+  if constexpr (sizeof(TEntry) > 16 || std::is_same<TEntry, BoxWide>::value || !MayStoreBox<TEntry, T>())
   {
-    case PixelKind::UInt8:
-      return store(std::uint8_t{});
-    case PixelKind::Int8:
-      return store(std::int8_t{});
-    case PixelKind::UInt16:
-      return store(std::uint16_t{});
-    case PixelKind::Int16:
-      return store(std::int16_t{});
-    case PixelKind::UInt32:
-      return store(std::uint32_t{});
-    case PixelKind::Int32:
-      return store(std::int32_t{});
-    case PixelKind::UInt64:
-      return store(std::uint64_t{});
-    case PixelKind::Int64:
-      return store(std::int64_t{});
-    case PixelKind::Float32:
-      return store(float{});
-    default:
-      return store(double{});
+    return false;
+  }
+  else if constexpr (std::is_same<TEntry, std::uint64_t>::value)
+  {
+    return isShort || std::is_same<T, float>::value;
+  }
+  else
+  {
+    return isShort || std::is_same<T, std::uint8_t>::value || std::is_same<T, float>::value;
   }
 }
 
-/** Calls f(std::integral_constant<BoxOutputs, ...>) with the group that kernels of such entries are compiled for. */
+/** Stores the result of a box, of which `entry` is the sum. Kernels have kind and statistic as parameters of their own:
+ * of members of one the compiler computes more anew in the innermost loop. */
+template <typename TOut, typename TEntry, typename TVoxels>
+__device__ __forceinline__ void
+StoreBox(char * to, const TEntry & entry, const TVoxels & voxels, PixelKind kind, BoxStatistic statistic)
+{
+  if constexpr (!std::is_same<TOut, AnyBoxOutput>::value)
+  {
+    *reinterpret_cast<TOut *>(to) = FinishBox<TOut>(entry, voxels, statistic);
+  }
+  else
+  {
+    const auto store = [&](auto pixel) {
+      using T = decltype(pixel);
+      if constexpr (MayStoreBox<TEntry, T>())
+      {
+        *reinterpret_cast<T *>(to) = FinishBox<T>(entry, voxels, statistic);
+      }
+    };
+    switch (kind)
+    {
+      case PixelKind::UInt8:
+        return store(std::uint8_t{});
+      case PixelKind::Int8:
+        return store(std::int8_t{});
+      case PixelKind::UInt16:
+        return store(std::uint16_t{});
+      case PixelKind::Int16:
+        return store(std::int16_t{});
+      case PixelKind::UInt32:
+        return store(std::uint32_t{});
+      case PixelKind::Int32:
+        return store(std::int32_t{});
+      case PixelKind::UInt64:
+        return store(std::uint64_t{});
+      case PixelKind::Int64:
+        return store(std::int64_t{});
+      case PixelKind::Float32:
+        return store(float{});
+      default:
+        return store(double{});
+    }
+  }
+}
+
+/** Calls f(TOut{}) with the type that kernels of such entries are compiled for. */
 template <typename TEntry, typename TFunctor>
 void
-DispatchBoxOutputs(PixelKind kind, TFunctor && f)
+DispatchBoxOutput(PixelKind kind, TFunctor && f)
 {
   DispatchPixelKind(kind, [&](auto pixel) {
     using T = decltype(pixel);
@@ -193,19 +201,13 @@ DispatchBoxOutputs(PixelKind kind, TFunctor && f)
     {
       throw std::logic_error("chunkwise: a box statistic of another kind");
     }
-    else if constexpr (IsSumAndSquares<TEntry>::value)
+    else if constexpr (IsCommonBoxOutput<TEntry, T>())
     {
-      // Variances are real numbers first.
-      f(std::integral_constant<BoxOutputs, BoxOutputs::Any>());
+      f(T{});
     }
     else
     {
-      f(std::integral_constant<BoxOutputs,
-                               std::is_floating_point<T>::value ? BoxOutputs::Reals
-                               : sizeof(T) == 1                 ? BoxOutputs::Integers8
-                               : sizeof(T) == 2                 ? BoxOutputs::Integers16
-                               : sizeof(T) == 4                 ? BoxOutputs::Integers32
-                                                                : BoxOutputs::Integers64>());
+      f(AnyBoxOutput{});
     }
   });
 }

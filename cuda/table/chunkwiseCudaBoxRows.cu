@@ -221,9 +221,10 @@ constexpr int MostRows = 128;
 
 /** With VKeepsRows the rows that are needed again are kept in shared memory. Without it they are read again; then no
  * third axis takes part. */
-template <bool VKeepsRows, BoxOutputs VOutputs, typename TEntry>
+template <bool VKeepsRows, typename TOut, typename TEntry>
 __global__ void
-__launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __restrict__ entries, BoxOutput out)
+__launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __restrict__ entries, Voxels<char> out,
+                                             PixelKind kind, BoxStatistic statistic)
 {
   using Columns = BoxColumns<TEntry>;
   constexpr int           count = Columns::Count;
@@ -238,12 +239,12 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
 #pragma unroll
   for (int a = MaxDimension - 1; a >= 0; --a)
   {
-    const auto tiles = static_cast<std::uint32_t>(query.TilesAlong(out.bytes.box, a));
+    const auto tiles = static_cast<std::uint32_t>(query.TilesAlong(out.box, a));
     const auto next = rest / tiles;
     at.axis[a] = (rest - next * tiles) * query.TileAlong(a);
     rest = next;
     entries += at.axis[a] * query.stride.axis[a];
-    out.bytes.data += at.axis[a] * out.bytes.stride.axis[a];
+    out.data += at.axis[a] * out.stride.axis[a];
   }
   std::int64_t                 inLast = 1;
   const BoxTerms<std::int64_t> lastTerms = query.last.TermsOf(
@@ -262,8 +263,8 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
     sums[thread * rowOfSums + none] = TEntry{};
   }
 
-  const std::int64_t allRows = Pick<std::int64_t>(out.bytes.box.upper, query.march.axis) -
-                               Pick<std::int64_t>(out.bytes.box.lower, query.march.axis);
+  const std::int64_t allRows =
+    Pick<std::int64_t>(out.box.upper, query.march.axis) - Pick<std::int64_t>(out.box.lower, query.march.axis);
   const auto firstInOut = Pick<std::int64_t>(at, query.march.axis);
   const int  rows = static_cast<int>(min(std::int64_t{ query.rows }, allRows - firstInOut));
   const int  firstRow = query.march.first + static_cast<int>(firstInOut);
@@ -281,7 +282,7 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
   }
 
   const int         firstOfTile = query.x.first + static_cast<int>(at.axis[0]);
-  const int         columns = min(query.columns, static_cast<int>(out.bytes.box.Extent(0) - at.axis[0]));
+  const int         columns = min(query.columns, static_cast<int>(out.box.Extent(0) - at.axis[0]));
   const int         left = max(firstOfTile - query.x.radius - 1, 0) / count * count;
   BoxesInRow<count> boxes;
 #pragma unroll
@@ -300,12 +301,12 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
   const int  column = left + thread * count;
   const bool isThere = column < min(query.width, firstOfTile + columns + query.x.radius);
   entries += column;
-  const std::int64_t outStride = Pick<std::int64_t>(out.bytes.stride, query.march.axis);
+  const std::int64_t outStride = Pick<std::int64_t>(out.stride, query.march.axis);
   char *             to[count];
 #pragma unroll
   for (int k = 0; k < count; ++k)
   {
-    to[k] = out.bytes.data + (thread + k * threads) * out.bytes.stride.axis[0];
+    to[k] = out.data + (thread + k * threads) * out.stride.axis[0];
   }
 
   ManyBoxVoxels voxels[count];
@@ -333,7 +334,7 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
         const TEntry last = sumsOfRow[boxes.last[k]];
         const TEntry before = sumsOfRow[boxes.before[k]];
         const TEntry inBox = boxes.meetsTwo[k] ? (sumsOfRow[boxes.end[k]] - before) + last : last - before;
-        StoreBox<VOutputs>(to[k], inBox, voxels[k], out);
+        StoreBox<TOut>(to[k], inBox, voxels[k], kind, statistic);
       }
       to[k] += outStride;
     }
@@ -441,7 +442,7 @@ DealRows(RowsQuery & query, const Box & output, bool keepsRows)
   return best;
 }
 
-template <bool VKeepsRows, BoxOutputs VOutputs, typename TEntry>
+template <bool VKeepsRows, typename TOut, typename TEntry>
 void
 LaunchRows(const KernelCall & call, const RowsQuery & query, const RowsLaunch & launch, const TEntry * entries)
 {
@@ -450,12 +451,12 @@ LaunchRows(const KernelCall & call, const RowsQuery & query, const RowsLaunch & 
   {
     blocks *= query.TilesAlong(call.output.box, a);
   }
-  const auto kernel = RowsKernel<VKeepsRows, VOutputs, TEntry>;
+  const auto kernel = RowsKernel<VKeepsRows, TOut, TEntry>;
   AllowSharedMemory(kernel, launch.shared);
   kernel<<<static_cast<unsigned int>(blocks),
            static_cast<unsigned int>(launch.threads),
            launch.shared,
-           StreamOf(call)>>>(query, entries, BoxOutputOf(call));
+           StreamOf(call)>>>(query, entries, BoxBytesOf(call.output), call.output.kind, StatisticOf(call));
   CheckLaunch("RowsKernel");
 }
 
@@ -503,15 +504,10 @@ QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entrie
   {
     return false;
   }
-  DispatchBoxOutputs<TEntry>(call.output.kind, [&](auto outputs) {
-    if (keepsRows)
-    {
-      LaunchRows<true, decltype(outputs)::value>(call, query, launch, entries);
-    }
-    else
-    {
-      LaunchRows<false, decltype(outputs)::value>(call, query, launch, entries);
-    }
+  DispatchBoxOutput<TEntry>(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    keepsRows ? LaunchRows<true, Out>(call, query, launch, entries)
+              : LaunchRows<false, Out>(call, query, launch, entries);
   });
   return true;
 }

@@ -136,10 +136,11 @@ SumOfWarp(const TEntry * __restrict__ entries, const BoxTerms<TIndex> (&terms)[M
 }
 
 /** Without radii all boxes have the axes' own. */
-template <typename TEntry, typename TIndex>
+template <typename TOut, typename TEntry, typename TIndex>
 __global__ void
-__launch_bounds__(BlockColumns * BlockRows) QueryKernel(QueryAxes<TIndex>  query, const TEntry * __restrict__ entries,
-                                                        Voxels<const char> radii, PixelKind kind, BoxOutput out)
+__launch_bounds__(BlockColumns * BlockRows)
+  QueryKernel(QueryAxes<TIndex> query, const TEntry * __restrict__ entries, Voxels<const char> radii,
+              PixelKind radiusKind, Voxels<char> out, PixelKind kind, BoxStatistic statistic)
 {
   // Counted from the output's first voxel.
   Coordinates   at{};
@@ -147,7 +148,7 @@ __launch_bounds__(BlockColumns * BlockRows) QueryKernel(QueryAxes<TIndex>  query
 #pragma unroll
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const auto count = static_cast<std::uint32_t>(BlocksAlong(out.bytes.box, a));
+    const auto count = static_cast<std::uint32_t>(BlocksAlong(out.box, a));
     const auto next = rest / count;
     at.axis[a] = (rest - next * count) * BlockExtent(a);
     rest = next;
@@ -159,8 +160,8 @@ __launch_bounds__(BlockColumns * BlockRows) QueryKernel(QueryAxes<TIndex>  query
   for (int a = 0; a < MaxDimension; ++a)
   {
     entries += at.axis[a] * query.stride.axis[a];
-    out.bytes.data += at.axis[a] * out.bytes.stride.axis[a];
-    radius += (at.axis[a] + out.bytes.box.lower.axis[a] - radii.box.lower.axis[a]) * radii.stride.axis[a];
+    out.data += at.axis[a] * out.stride.axis[a];
+    radius += (at.axis[a] + out.box.lower.axis[a] - radii.box.lower.axis[a]) * radii.stride.axis[a];
   }
   TIndex positions[MaxSpatialAxes];
   TIndex steps[MaxSpatialAxes];
@@ -171,7 +172,7 @@ __launch_bounds__(BlockColumns * BlockRows) QueryKernel(QueryAxes<TIndex>  query
     steps[k] = query.axes[k].axis == 1 ? BlockRows : 0;
   }
   // Lanes beyond the output do as the last one does, so that the warp stays together; they store nothing.
-  const std::int64_t beyond = max(at.axis[0] - (out.bytes.box.Extent(0) - 1), std::int64_t{ 0 });
+  const std::int64_t beyond = max(at.axis[0] - (out.box.Extent(0) - 1), std::int64_t{ 0 });
   entries -= beyond * query.stride.axis[0];
   radius -= beyond * radii.stride.axis[0];
 #pragma unroll
@@ -180,10 +181,10 @@ __launch_bounds__(BlockColumns * BlockRows) QueryKernel(QueryAxes<TIndex>  query
     positions[k] -= query.axes[k].axis == 0 ? static_cast<TIndex>(beyond) : 0;
   }
 #pragma unroll 1
-  for (int row = 0; row < RowsPerThread && at.axis[1] < out.bytes.box.Extent(1); ++row)
+  for (int row = 0; row < RowsPerThread && at.axis[1] < out.box.Extent(1); ++row)
   {
-    const TIndex     r = radii.data ? RadiusAt<TIndex>(radii.data, kind, radius) : std::numeric_limits<TIndex>::max();
-    TIndex           voxels = 1;
+    const TIndex r = radii.data ? RadiusAt<TIndex>(radii.data, radiusKind, radius) : std::numeric_limits<TIndex>::max();
+    TIndex       voxels = 1;
     BoxTerms<TIndex> terms[MaxSpatialAxes]{};
     unsigned int     meets = 0;
 #pragma unroll
@@ -198,11 +199,11 @@ __launch_bounds__(BlockColumns * BlockRows) QueryKernel(QueryAxes<TIndex>  query
     const TEntry sum = query.hasThree ? SumOfWarp<3>(entries, terms, meets) : SumOfWarp<2>(entries, terms, meets);
     if (beyond == 0)
     {
-      StoreBox<BoxOutputs::Any>(out.bytes.data, sum, BoxVoxels{ voxels }, out);
+      StoreBox<TOut>(out.data, sum, BoxVoxels{ voxels }, kind, statistic);
     }
     at.axis[1] += BlockRows;
     entries += BlockRows * query.stride.axis[1];
-    out.bytes.data += BlockRows * out.bytes.stride.axis[1];
+    out.data += BlockRows * out.stride.axis[1];
     radius += BlockRows * radii.stride.axis[1];
 #pragma unroll
     for (int k = 0; k < MaxSpatialAxes; ++k)
@@ -240,8 +241,19 @@ Query(const KernelCall & call, const BoxTable & table, const TEntry * entries)
     blocks *= BlocksAlong(output.box, a);
   }
   const BufferView radii = operation.variable ? call.inputs[1] : BufferView{};
-  QueryKernel<<<static_cast<unsigned int>(blocks), BlockColumns * BlockRows, 0, StreamOf(call)>>>(
-    query, entries, VoxelsOf<const char>(radii), radii.kind, BoxOutputOf(call));
+  const auto       launch = [&](auto out) {
+    QueryKernel<decltype(out)><<<static_cast<unsigned int>(blocks), BlockColumns * BlockRows, 0, StreamOf(call)>>>(
+      query, entries, VoxelsOf<const char>(radii), radii.kind, BoxBytesOf(output), output.kind, StatisticOf(call));
+  };
+  // Tables that need wide indices are rare.
+  if constexpr (sizeof(TIndex) < 8)
+  {
+    DispatchBoxOutput<TEntry>(output.kind, launch);
+  }
+  else
+  {
+    launch(AnyBoxOutput{});
+  }
   CheckLaunch("QueryKernel");
 }
 
