@@ -15,6 +15,7 @@ namespace
 {
 
 constexpr int LargestTileRadius = 2;
+constexpr int LargestTileWindow = 5 * 5 * 5;
 constexpr int VarianceTileX = 64;
 constexpr int VarianceTileY = 8;
 
@@ -40,7 +41,7 @@ struct VarianceTileStage
 };
 
 /** One thread's share of a tile. It passes its column along y, and keeps the planes of its window along z in registers.
- */
+ * Planes count from the first that the block takes, VRadiusZ before its segment. */
 template <int VRadiusZ, typename TPixel>
 class VarianceTile
 {
@@ -54,24 +55,41 @@ public:
 
   __device__ __forceinline__
   VarianceTile(const Voxels<const TPixel> & pixels, const Box & output, Stage & stage, int radiusX, int radiusY,
-               std::int64_t segment)
-    : m_Pixels(pixels)
-    , m_Stage(stage)
-    , m_Block(output, segment, VarianceTileX, VarianceTileY)
+               const MarchingBlock & block)
+    : m_Stage(stage)
     , m_RadiusX(radiusX)
     , m_RadiusY(radiusY)
     , m_Tx(static_cast<int>(threadIdx.x) % VarianceTileX)
     , m_Ty(static_cast<int>(threadIdx.x) / VarianceTileX)
-    , m_IsActive(m_Block.x0 + m_Tx < output.upper.axis[0] && m_Block.y0 + m_Ty < output.upper.axis[1])
-    , m_X(pixels.box, 0, m_Block.x0 - radiusX, VarianceTileX + 2 * radiusX)
-    , m_Y(pixels.box, 1, m_Block.y0 - radiusY, VarianceTileY + 2 * radiusY)
-    , m_TapX0(max(m_Tx, m_X.low))
-    , m_TapX1(min(m_Tx + 2 * radiusX + 1, m_X.high))
-    , m_TapY0(max(m_Ty, m_Y.low))
-    , m_TapY1(min(m_Ty + 2 * radiusY + 1, m_Y.high))
-    , m_WholeX(radiusX == VRadiusZ && m_X.low == 0 && m_X.high == VarianceTileX + 2 * radiusX)
-    , m_WholeY(radiusY == VRadiusZ && m_Y.low == 0 && m_Y.high == VarianceTileY + 2 * radiusY)
+    , m_X(pixels.box, 0, block.x0 - radiusX, VarianceTileX + 2 * radiusX)
+    , m_Y(pixels.box, 1, block.y0 - radiusY, VarianceTileY + 2 * radiusY)
+    , m_From(&pixels[Coordinates{ { block.x0 - radiusX + m_X.low + m_Tx,
+                                    block.y0 - radiusY + m_Y.low + m_Ty,
+                                    block.z0 - VRadiusZ,
+                                    block.c,
+                                    block.w } }])
+    , m_NextRows(VarianceTileY * pixels.stride.axis[1])
+    , m_NextPlane(pixels.stride.axis[2])
+    , m_To(InRegister((m_Y.low + m_Ty) * Stage::Width + m_X.low + m_Tx))
+    , m_Taps(InRegister((TapEnd(m_Tx, radiusX, m_X) - TapBegin(m_Tx, m_X)) *
+                        (TapEnd(m_Ty, radiusY, m_Y) - TapBegin(m_Ty, m_Y))))
   {
+    const StagedRange planes(
+      pixels.box, 2, block.z0 - VRadiusZ, static_cast<int>(block.zEnd - block.z0) + 2 * VRadiusZ);
+    m_FirstPlane = InRegister(planes.low);
+    m_EndPlane = InRegister(planes.high);
+    const bool isActive = block.x0 + m_Tx < output.upper.axis[0] && block.y0 + m_Ty < output.upper.axis[1];
+    const bool isWholeX = radiusX == VRadiusZ && m_X.low == 0 && m_X.high == VarianceTileX + 2 * radiusX;
+    const bool isWholeY = radiusY == VRadiusZ && m_Y.low == 0 && m_Y.high == VarianceTileY + 2 * radiusY;
+    int        flags = (isActive ? Active : 0) | (isWholeX ? WholeX : 0) | (isWholeY ? WholeY : 0);
+#pragma unroll
+    for (int i = 0; i < LoadRows * LoadColumns; ++i)
+    {
+      const int x = m_X.low + m_Tx + i % LoadColumns * VarianceTileX;
+      const int y = m_Y.low + m_Ty + i / LoadColumns * VarianceTileY;
+      flags |= x < m_X.high && y < m_Y.high ? Loads << i : 0;
+    }
+    m_Flags = InRegister(flags);
 #pragma unroll
     for (int t = 0; t < K; ++t)
     {
@@ -79,28 +97,28 @@ public:
       m_RingFirsts[t] = First(0);
       m_RingSeconds[t] = Second(0);
     }
+    if constexpr (Types::IsExact)
+    {
+      // Where there are no pixels, zeros stay, which change no sum.
+#pragma unroll 1
+      for (int i = static_cast<int>(threadIdx.x); i < Stage::Rows * Stage::Width; i += VarianceTileX * VarianceTileY)
+      {
+        stage.pixels[0][i] = TPixel(0);
+      }
+      __syncthreads();
+    }
   }
 
-  __device__ __forceinline__ const MarchingBlock &
-  Block() const
-  {
-    return m_Block;
-  }
   __device__ __forceinline__ bool
   IsActive() const
   {
-    return m_IsActive;
-  }
-  /** The thread's voxel in plane z. */
-  __device__ __forceinline__ Coordinates
-  At(std::int64_t z) const
-  {
-    return { { m_Block.x0 + m_Tx, m_Block.y0 + m_Ty, z, m_Block.c, m_Block.w } };
+    return (m_Flags & Active) != 0;
   }
 
-  /** Passes plane z along x and y, if there is one, and makes it the ring's last. All threads of the block. */
+  /** Passes a plane along x and y, if there is one, and makes it the ring's last. All threads of the block, plane by
+   * plane. */
   __device__ __forceinline__ void
-  Take(std::int64_t z)
+  Take(int plane)
   {
 #pragma unroll
     for (int t = 0; t + 1 < K; ++t)
@@ -109,28 +127,34 @@ public:
       m_RingFirsts[t] = m_RingFirsts[t + 1];
       m_RingSeconds[t] = m_RingSeconds[t + 1];
     }
-    if (z >= m_Pixels.box.lower.axis[2] && z < m_Pixels.box.upper.axis[2])
+    if (plane >= m_FirstPlane && plane < m_EndPlane)
     {
-      Load(z);
+      Load();
       __syncthreads();
       PassX();
       __syncthreads();
-      if (m_IsActive)
+      // Threads without a voxel have sums too, of which nothing comes.
+      if (Types::IsExact || IsActive())
       {
         PassY();
       }
       __syncthreads();
     }
+    else if constexpr (Types::IsExact)
+    {
+      m_RingFirsts[K - 1] = First(0);
+      m_RingSeconds[K - 1] = Second(0);
+    }
+    m_From += m_NextPlane;
   }
 
-  /** Of the window around the ring's middle plane, number z. */
+  /** Of the window that ends with this plane, the last one taken. */
   __device__ __forceinline__ Real
-  PassZ(std::int64_t z) const
+  PassZ(int plane) const
   {
-    const std::int64_t lower = m_Pixels.box.lower.axis[2] - (z - VRadiusZ);
-    const std::int64_t upper = m_Pixels.box.upper.axis[2] - (z - VRadiusZ);
-    const int          from = static_cast<int>(lower > 0 ? lower : 0);
-    const int          until = static_cast<int>(upper < K ? upper : K);
+    const int begin = plane - 2 * VRadiusZ;
+    const int from = max(m_FirstPlane - begin, 0);
+    const int until = min(m_EndPlane - begin, K);
     if constexpr (Types::IsExact)
     {
       First  sum = 0;
@@ -138,15 +162,13 @@ public:
 #pragma unroll
       for (int t = 0; t < K; ++t)
       {
-        if (t >= from && t < until)
-        {
-          sum += m_RingFirsts[t];
-          squares += m_RingSeconds[t];
-        }
+        sum += m_RingFirsts[t];
+        squares += m_RingSeconds[t];
       }
-      return VarianceOfSums(static_cast<std::int64_t>(sum),
-                            static_cast<typename Types::Second>(squares),
-                            static_cast<std::int64_t>(until - from) * (m_TapX1 - m_TapX0) * (m_TapY1 - m_TapY0));
+      const int count = (until - from) * m_Taps;
+      __builtin_assume(count >= 0 && count <= LargestTileWindow);
+      return VarianceOfSums(
+        static_cast<std::int64_t>(sum), static_cast<typename Types::Second>(squares), std::int64_t{ count });
     }
     else if constexpr (VRadiusZ == 0)
     {
@@ -184,19 +206,67 @@ public:
   }
 
 private:
-  /** Whole rows of threads, so that no thread divides. */
-  __device__ __forceinline__ void
-  Load(std::int64_t z) const
+  static constexpr int LoadRows = (Stage::Rows + VarianceTileY - 1) / VarianceTileY;
+  static constexpr int LoadColumns = (Stage::Width + VarianceTileX - 1) / VarianceTileX;
+
+  enum Flags
   {
-    const TPixel * const plane = &m_Pixels[Coordinates{
-      { m_Block.x0 - m_RadiusX + m_X.low, m_Block.y0 - m_RadiusY + m_Y.low, z, m_Block.c, m_Block.w } }];
-    const int            columns = m_X.high - m_X.low;
-    for (int y = m_Y.low + m_Ty; y < m_Y.high; y += VarianceTileY)
+    Active = 1, ///< it has a voxel
+    WholeX = 2,
+    WholeY = 4,
+    Loads = 8 ///< and further bits: a pixel of the plane
+  };
+
+  __device__ __forceinline__ static int
+  TapBegin(int i, const StagedRange & there)
+  {
+    return max(i, there.low);
+  }
+  __device__ __forceinline__ static int
+  TapEnd(int i, int radius, const StagedRange & there)
+  {
+    return min(i + 2 * radius + 1, there.high);
+  }
+
+  /** Whole rows of threads, so that no thread divides. All is on its way before any of it is needed. */
+  __device__ __forceinline__ void
+  Load() const
+  {
+    TPixel loaded[LoadRows * LoadColumns];
+#pragma unroll
+    for (int i = 0; i < LoadRows * LoadColumns; ++i)
     {
-      const TPixel * const row = plane + (y - m_Y.low) * m_Pixels.stride.axis[1];
-      for (int x = m_Tx; x < columns; x += VarianceTileX)
+      if (m_Flags & Loads << i)
       {
-        m_Stage.pixels[y][m_X.low + x] = row[x];
+        loaded[i] = m_From[i / LoadColumns * m_NextRows + i % LoadColumns * VarianceTileX];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < LoadRows * LoadColumns; ++i)
+    {
+      if (m_Flags & Loads << i)
+      {
+        m_Stage.pixels[0][m_To + i / LoadColumns * VarianceTileY * Stage::Width + i % LoadColumns * VarianceTileX] =
+          loaded[i];
+      }
+    }
+  }
+
+  /** Calls add(first), and so on for all taps of a window of integers, of which those that are not there are zero. */
+  template <typename TAdd>
+  __device__ __forceinline__ static void
+  ForTaps(int radius, int first, TAdd && add)
+  {
+#pragma unroll
+    for (int r = 0; r <= LargestTileRadius; ++r)
+    {
+      if (r == radius)
+      {
+#pragma unroll
+        for (int t = 0; t <= 2 * r; ++t)
+        {
+          add(first + t);
+        }
       }
     }
   }
@@ -204,28 +274,33 @@ private:
   __device__ __forceinline__ void
   PassX() const
   {
-    for (int y = m_Y.low + m_Ty; y < m_Y.high; y += VarianceTileY)
+    if constexpr (Types::IsExact)
     {
-      const TPixel * const row = m_Stage.pixels[y];
-      if constexpr (Types::IsExact)
+      // Rows that are not there are zero as well.
+      for (int y = m_Ty; y < VarianceTileY + 2 * m_RadiusY; y += VarianceTileY)
       {
-        First  sum = 0;
-        Second squares = 0;
-        for (int x = m_TapX0; x < m_TapX1; ++x)
-        {
+        const TPixel * const row = m_Stage.pixels[y];
+        First                sum = 0;
+        Second               squares = 0;
+        ForTaps(m_RadiusX, m_Tx, [&](int x) {
           const auto value = static_cast<First>(row[x]);
           sum += value;
           squares += static_cast<Second>(value) * value;
-        }
+        });
         m_Stage.firsts[y][m_Tx] = sum;
         m_Stage.seconds[y][m_Tx] = squares;
       }
-      else
+    }
+    else
+    {
+      for (int y = m_Y.low + m_Ty; y < m_Y.high; y += VarianceTileY)
       {
-        const TPixel center = row[m_Tx + m_RadiusX];
-        const auto   merged = Merge(m_WholeX, m_Tx, m_TapX0, m_TapX1, [&](MergedMoments<First> & moments, int x) {
-          moments.Add(Difference<First>(row[x], center), First(0));
-        });
+        const TPixel * const row = m_Stage.pixels[y];
+        const TPixel         center = row[m_Tx + m_RadiusX];
+        const auto           merged =
+          Merge((m_Flags & WholeX) != 0, m_Tx, m_RadiusX, m_X, [&](MergedMoments<First> & moments, int x) {
+            moments.Add(Difference<First>(row[x], center), First(0));
+          });
         m_Stage.firsts[y][m_Tx] = merged.mean;
         m_Stage.seconds[y][m_Tx] = merged.variance;
       }
@@ -241,11 +316,10 @@ private:
     {
       First  sum = 0;
       Second squares = 0;
-      for (int y = m_TapY0; y < m_TapY1; ++y)
-      {
+      ForTaps(m_RadiusY, m_Ty, [&](int y) {
         sum += m_Stage.firsts[y][m_Tx];
         squares += m_Stage.seconds[y][m_Tx];
-      }
+      });
       m_RingFirsts[K - 1] = sum;
       m_RingSeconds[K - 1] = squares;
     }
@@ -256,10 +330,11 @@ private:
     }
     else
     {
-      const auto merged = Merge(m_WholeY, m_Ty, m_TapY0, m_TapY1, [&](MergedMoments<First> & moments, int y) {
-        moments.Add(Difference<First>(m_Stage.pixels[y][m_Tx + m_RadiusX], center) + m_Stage.firsts[y][m_Tx],
-                    m_Stage.seconds[y][m_Tx]);
-      });
+      const auto merged =
+        Merge((m_Flags & WholeY) != 0, m_Ty, m_RadiusY, m_Y, [&](MergedMoments<First> & moments, int y) {
+          moments.Add(Difference<First>(m_Stage.pixels[y][m_Tx + m_RadiusX], center) + m_Stage.firsts[y][m_Tx],
+                      m_Stage.seconds[y][m_Tx]);
+        });
       m_RingFirsts[K - 1] = merged.mean;
       m_RingSeconds[K - 1] = merged.variance;
     }
@@ -270,11 +345,11 @@ private:
     First mean;
     First variance;
   };
-  /** Of taps [lower, upper), or of the K from `first` on: most blocks see whole windows, of the same radius along every
-   * axis, whose loops are known when this is compiled. */
+  /** Of the taps from `first` on that are there, or of all K of them: most blocks see whole windows, of the same radius
+   * along every axis, whose loops are known when this is compiled. */
   template <typename TAdd>
   __device__ __forceinline__ static Merged
-  Merge(bool isWhole, int first, int lower, int upper, TAdd && add)
+  Merge(bool isWhole, int first, int radius, const StagedRange & there, TAdd && add)
   {
     MergedMoments<First> moments;
     First                inverse = First(1) / First(K);
@@ -288,6 +363,8 @@ private:
     }
     else
     {
+      const int lower = TapBegin(first, there);
+      const int upper = TapEnd(first, radius, there);
       for (int t = lower; t < upper; ++t)
       {
         add(moments, t);
@@ -297,30 +374,36 @@ private:
     return { moments.Mean(inverse), moments.Variance(inverse) };
   }
 
-  const Voxels<const TPixel> & m_Pixels;
-  Stage &                      m_Stage;
-  const MarchingBlock          m_Block;
-  const int                    m_RadiusX;
-  const int                    m_RadiusY;
-  const int                    m_Tx;
-  const int                    m_Ty;
-  const bool                   m_IsActive;
-  /** Of the staged columns and rows, those that there are; then of the thread's taps. */
+  Stage &   m_Stage;
+  const int m_RadiusX;
+  const int m_RadiusY;
+  const int m_Tx;
+  const int m_Ty;
+  /** Of the staged columns and rows, those that there are. */
   const StagedRange m_X;
   const StagedRange m_Y;
-  const int         m_TapX0;
-  const int         m_TapX1;
-  const int         m_TapY0;
-  const int         m_TapY1;
-  const bool        m_WholeX;
-  const bool        m_WholeY;
+  /** Where what it loads first of the next plane is, what is from there to more rows and to the plane after, and where
+   * it goes. */
+  const TPixel *     m_From;
+  const std::int64_t m_NextRows;
+  const std::int64_t m_NextPlane;
+  const int          m_To;
+  const int          m_Taps; ///< of its window in a plane
+  /** The planes that there are. */
+  int m_FirstPlane;
+  int m_EndPlane;
+  int m_Flags;
   /** Of the planes of the window along z. */
   TPixel m_RingPixels[K];
   First  m_RingFirsts[K];
   Second m_RingSeconds[K];
 };
 
-template <int VRadiusZ, typename TPixel>
+/** In the place of the output's type: a kind that is known at run time. */
+struct AnyVarianceOutput
+{};
+
+template <int VRadiusZ, typename TPixel, typename TOut>
 __global__ void
 __launch_bounds__(VarianceTileX * VarianceTileY, sizeof(TPixel) <= 4 ? 2 : 1)
   VarianceTileKernel(const __grid_constant__ Voxels<const TPixel> pixels, const __grid_constant__ Voxels<char> out,
@@ -329,17 +412,34 @@ __launch_bounds__(VarianceTileX * VarianceTileY, sizeof(TPixel) <= 4 ? 2 : 1)
   using Tile = VarianceTile<VRadiusZ, TPixel>;
   using Real = typename Tile::Real;
   __shared__ typename Tile::Stage stage;
-  Tile                            tile(pixels, out.box, stage, radiusX, radiusY, segment);
-  const MarchingBlock             block = tile.Block();
-  for (std::int64_t z = block.z0 - VRadiusZ; z < block.zEnd + VRadiusZ; ++z)
+  const MarchingBlock             block(out.box, segment, VarianceTileX, VarianceTileY);
+  Tile                            tile(pixels, out.box, stage, radiusX, radiusY, block);
+  // No memory has room for as many planes as an int cannot count.
+  const int    planes = InRegister(static_cast<int>(block.zEnd - block.z0) + 2 * VRadiusZ);
+  const int    thread = static_cast<int>(threadIdx.x);
+  std::int64_t at = out.Offset(Coordinates{
+    { block.x0 + thread % VarianceTileX, block.y0 + thread / VarianceTileX, block.z0, block.c, block.w } });
+  for (int plane = 0; plane < planes; ++plane)
   {
-    tile.Take(z);
-    const std::int64_t center = z - VRadiusZ;
-    if (tile.IsActive() && center >= block.z0)
+    tile.Take(plane);
+    if (plane < 2 * VRadiusZ)
     {
-      const Real variance[1] = { FinishVariance<Real>(tile.PassZ(center), takesRoot) };
-      StoreResults<TPixel>(out.data, kind, out.Offset(tile.At(center)), 1, 1, variance);
+      continue;
     }
+    if (tile.IsActive())
+    {
+      const Real variance = tile.PassZ(plane);
+      if constexpr (std::is_same<TOut, AnyVarianceOutput>::value)
+      {
+        const Real result[1] = { FinishVariance<Real>(variance, takesRoot) };
+        StoreResults<TPixel>(out.data, kind, at, 1, 1, result);
+      }
+      else
+      {
+        reinterpret_cast<TOut *>(out.data)[at] = FinishVariance<TOut>(variance, takesRoot);
+      }
+    }
+    at += out.stride.axis[2];
   }
 }
 
@@ -365,8 +465,8 @@ RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output,
   {
     return false;
   }
-  const auto launch = [&](auto radiusZ) {
-    VarianceTileKernel<decltype(radiusZ)::value, TPixel>
+  const auto launch = [&](auto radiusZ, auto out) {
+    VarianceTileKernel<decltype(radiusZ)::value, TPixel, decltype(out)>
       <<<*blocks, VarianceTileX * VarianceTileY, 0, stream>>>(pixels,
                                                               VoxelsOf<char>(output),
                                                               output.kind,
@@ -375,17 +475,30 @@ RunVarianceTiles(const Voxels<const TPixel> & pixels, const BufferView & output,
                                                               segment,
                                                               takesRoot);
   };
-  switch (radius[2])
+  const auto launchFor = [&](auto out) {
+    switch (radius[2])
+    {
+      case 0:
+        return launch(std::integral_constant<int, 0>(), out);
+      case 1:
+        return launch(std::integral_constant<int, 1>(), out);
+      default:
+        return launch(std::integral_constant<int, 2>(), out);
+    }
+  };
+  // Where sums are quick, a choice of the output at run time takes long beside them.
+  constexpr bool isCommon = std::is_same<TPixel, std::uint8_t>::value || std::is_same<TPixel, std::uint16_t>::value ||
+                            std::is_same<TPixel, std::int16_t>::value;
+  if constexpr (isCommon)
   {
-    case 0:
-      launch(std::integral_constant<int, 0>());
-      break;
-    case 1:
-      launch(std::integral_constant<int, 1>());
-      break;
-    default:
-      launch(std::integral_constant<int, 2>());
+    if (output.kind == PixelKindOf<TPixel>() || output.kind == PixelKind::Float32)
+    {
+      output.kind == PixelKind::Float32 ? launchFor(float{}) : launchFor(TPixel{});
+      CheckLaunch("VarianceTileKernel");
+      return true;
+    }
   }
+  launchFor(AnyVarianceOutput{});
   CheckLaunch("VarianceTileKernel");
   return true;
 }
