@@ -37,7 +37,7 @@ struct VarianceTileStage
 
   typename TileTypes<TPixel>::Second seconds[Rows][VarianceTileX];
   typename TileTypes<TPixel>::First  firsts[Rows][VarianceTileX];
-  TPixel                             pixels[Rows][Width];
+  TPixel                             pixels[Rows * Width];
 };
 
 /** One thread's share of a tile. It passes its column along y, and keeps the planes of its window along z in registers.
@@ -103,9 +103,13 @@ public:
 #pragma unroll 1
       for (int i = static_cast<int>(threadIdx.x); i < Stage::Rows * Stage::Width; i += VarianceTileX * VarianceTileY)
       {
-        stage.pixels[0][i] = TPixel(0);
+        stage.pixels[i] = TPixel(0);
       }
       __syncthreads();
+    }
+    if constexpr (IsAhead)
+    {
+      Load(0);
     }
   }
 
@@ -127,10 +131,22 @@ public:
       m_RingFirsts[t] = m_RingFirsts[t + 1];
       m_RingSeconds[t] = m_RingSeconds[t + 1];
     }
-    if (plane >= m_FirstPlane && plane < m_EndPlane)
+    const bool isThere = IsThere(plane);
+    if constexpr (!IsAhead)
     {
-      Load();
+      Load(plane);
+    }
+    if (isThere)
+    {
+      Put();
       __syncthreads();
+    }
+    if constexpr (IsAhead)
+    {
+      Load(plane + 1);
+    }
+    if (isThere)
+    {
       PassX();
       __syncthreads();
       // Threads without a voxel have sums too, of which nothing comes.
@@ -145,7 +161,6 @@ public:
       m_RingFirsts[K - 1] = First(0);
       m_RingSeconds[K - 1] = Second(0);
     }
-    m_From += m_NextPlane;
   }
 
   /** Of the window that ends with this plane, the last one taken. */
@@ -209,6 +224,10 @@ private:
   static constexpr int LoadRows = (Stage::Rows + VarianceTileY - 1) / VarianceTileY;
   static constexpr int LoadColumns = (Stage::Width + VarianceTileX - 1) / VarianceTileX;
 
+  /** Whether a plane's pixels are on their way while the one before is passed: sums of small integers leave registers
+   * for that. */
+  static constexpr bool IsAhead = Types::IsExact && sizeof(TPixel) <= 2;
+
   enum Flags
   {
     Active = 1, ///< it has a voxel
@@ -228,26 +247,41 @@ private:
     return min(i + 2 * radius + 1, there.high);
   }
 
-  /** Whole rows of threads, so that no thread divides. All is on its way before any of it is needed. */
-  __device__ __forceinline__ void
-  Load() const
+  __device__ __forceinline__ bool
+  IsThere(int plane) const
   {
-    TPixel loaded[LoadRows * LoadColumns];
-#pragma unroll
-    for (int i = 0; i < LoadRows * LoadColumns; ++i)
+    return plane >= m_FirstPlane && plane < m_EndPlane;
+  }
+
+  /** Reads the thread's pixels of a plane, if there is one: whole rows of threads, so that no thread divides. Of all
+   * planes, one after the other. */
+  __device__ __forceinline__ void
+  Load(int plane)
+  {
+    if (IsThere(plane))
     {
-      if (m_Flags & Loads << i)
+#pragma unroll
+      for (int i = 0; i < LoadRows * LoadColumns; ++i)
       {
-        loaded[i] = m_From[i / LoadColumns * m_NextRows + i % LoadColumns * VarianceTileX];
+        if (m_Flags & Loads << i)
+        {
+          m_Loaded[i] = m_From[i / LoadColumns * m_NextRows + i % LoadColumns * VarianceTileX];
+        }
       }
     }
+    m_From += m_NextPlane;
+  }
+  /** Stages them. */
+  __device__ __forceinline__ void
+  Put() const
+  {
 #pragma unroll
     for (int i = 0; i < LoadRows * LoadColumns; ++i)
     {
       if (m_Flags & Loads << i)
       {
-        m_Stage.pixels[0][m_To + i / LoadColumns * VarianceTileY * Stage::Width + i % LoadColumns * VarianceTileX] =
-          loaded[i];
+        const int at = m_To + i / LoadColumns * VarianceTileY * Stage::Width + i % LoadColumns * VarianceTileX;
+        m_Stage.pixels[at] = m_Loaded[i];
       }
     }
   }
@@ -279,7 +313,7 @@ private:
       // Rows that are not there are zero as well.
       for (int y = m_Ty; y < VarianceTileY + 2 * m_RadiusY; y += VarianceTileY)
       {
-        const TPixel * const row = m_Stage.pixels[y];
+        const TPixel * const row = m_Stage.pixels + y * Stage::Width;
         First                sum = 0;
         Second               squares = 0;
         ForTaps(m_RadiusX, m_Tx, [&](int x) {
@@ -295,7 +329,7 @@ private:
     {
       for (int y = m_Y.low + m_Ty; y < m_Y.high; y += VarianceTileY)
       {
-        const TPixel * const row = m_Stage.pixels[y];
+        const TPixel * const row = m_Stage.pixels + y * Stage::Width;
         const TPixel         center = row[m_Tx + m_RadiusX];
         const auto           merged =
           Merge((m_Flags & WholeX) != 0, m_Tx, m_RadiusX, m_X, [&](MergedMoments<First> & moments, int x) {
@@ -310,7 +344,7 @@ private:
   __device__ __forceinline__ void
   PassY()
   {
-    const TPixel center = m_Stage.pixels[m_Ty + m_RadiusY][m_Tx + m_RadiusX];
+    const TPixel center = m_Stage.pixels[(m_Ty + m_RadiusY) * Stage::Width + m_Tx + m_RadiusX];
     m_RingPixels[K - 1] = center;
     if constexpr (Types::IsExact)
     {
@@ -332,7 +366,8 @@ private:
     {
       const auto merged =
         Merge((m_Flags & WholeY) != 0, m_Ty, m_RadiusY, m_Y, [&](MergedMoments<First> & moments, int y) {
-          moments.Add(Difference<First>(m_Stage.pixels[y][m_Tx + m_RadiusX], center) + m_Stage.firsts[y][m_Tx],
+          moments.Add(Difference<First>(m_Stage.pixels[y * Stage::Width + m_Tx + m_RadiusX], center) +
+                        m_Stage.firsts[y][m_Tx],
                       m_Stage.seconds[y][m_Tx]);
         });
       m_RingFirsts[K - 1] = merged.mean;
@@ -390,9 +425,10 @@ private:
   const int          m_To;
   const int          m_Taps; ///< of its window in a plane
   /** The planes that there are. */
-  int m_FirstPlane;
-  int m_EndPlane;
-  int m_Flags;
+  int    m_FirstPlane;
+  int    m_EndPlane;
+  int    m_Flags;
+  TPixel m_Loaded[LoadRows * LoadColumns];
   /** Of the planes of the window along z. */
   TPixel m_RingPixels[K];
   First  m_RingFirsts[K];
