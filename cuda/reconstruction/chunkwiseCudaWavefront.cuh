@@ -274,57 +274,372 @@ RelaxDiagonals(TKey * state, const TKey * mask, int thread)
   return changed;
 }
 
+/** What the threads of a block share to choose a tile. */
+struct TileChoice
+{
+  unsigned long long chosen;
+  bool               ended;
+};
+
+/** Chooses the tile to work at: of those that are this block's, the one with the largest entry. The lower half of the
+ * result is the complement of the tile's number among them; 0: none has an entry now. All threads of the block. */
+template <int VThreads, typename TKey>
+__device__ __forceinline__ unsigned long long
+ChooseTile(const WavefrontImage<TKey> & image, TileChoice & shared)
+{
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0)
+  {
+    shared.chosen = 0;
+  }
+  __syncthreads();
+  unsigned long long best = 0;
+  const auto         own = (image.numberOfTiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
+  for (std::int64_t i = thread; i < own; i += VThreads)
+  {
+    const std::uint32_t entry = LoadFromOthers(image.entries + blockIdx.x + i * gridDim.x);
+    const auto          candidate = (static_cast<unsigned long long>(entry) << 32) | static_cast<std::uint32_t>(~i);
+    if (entry && candidate > best)
+    {
+      best = candidate;
+    }
+  }
+  if (best)
+  {
+    atomicMax(&shared.chosen, best);
+  }
+  __syncthreads();
+  const unsigned long long choice = shared.chosen;
+  if (thread == 0)
+  {
+    if (image.patience && NowInNanoseconds() - *image.began > image.patience)
+    {
+      *const_cast<volatile std::uint32_t *>(image.givenUp) = 1;
+    }
+    shared.ended = LoadFromOthers(image.givenUp) != 0 || (choice == 0 && LoadFromOthers(image.open) == 0);
+  }
+  __syncthreads();
+  return choice;
+}
+
+/** The work of a block at one tile. */
+template <typename TKey, bool VPlanar, bool VFull>
+class WavefrontWork
+{
+  using Image = WavefrontImage<TKey>;
+  using Code = ReconstructionCode<TKey>;
+  using Tile = WavefrontTile<TKey, VPlanar>;
+  static constexpr TileShape shape = Tile::Shape;
+  /** A warp has whole rows, some at a time, so that their loads are on the way together. */
+  static constexpr int Warps = shape.threads / 32;
+  static constexpr int RowsAtOnce = 4;
+
+public:
+  /** `place` is the tile's. Its parts are members, and not itself, as the compiler finds out too late that an array in
+   * an object can be in registers. */
+  __device__ __forceinline__
+  WavefrontWork(const Image & image, const Code & code, std::int64_t tile, const TilePlace<TKey> & place, TKey * state,
+                TKey * mask, std::uint32_t * notices)
+    : m_Image(image)
+    , m_Code(code)
+    , m_Number(tile)
+    , m_State(state)
+    , m_Mask(mask)
+    , m_Notices(notices)
+    , m_MaskOfPlace(place.mask)
+    , m_StateOfPlace(place.state)
+    , m_AtX(place.at[0])
+    , m_AtY(place.at[1])
+    , m_AtZ(place.at[2])
+    , m_LowerX(m_AtX * shape.x)
+    , m_LowerY(m_AtY * shape.y)
+    , m_LowerZ(m_AtZ * shape.z)
+    , m_Thread(static_cast<int>(threadIdx.x))
+    , m_Warp(m_Thread / 32)
+    , m_Lane(m_Thread % 32)
+  {}
+
+  /** Reads the tile and the layer around it. The layer's mask tells what can enter the tiles beyond. */
+  __device__ __forceinline__ void
+  Load() const
+  {
+    constexpr int pieces = (shape.x + 2 + 31) / 32;
+    constexpr int rows = (shape.y + 2) * (shape.z + 2 * Tile::FrameZ);
+    bool          inRow[pieces];
+#pragma unroll
+    for (int p = 0; p < pieces; ++p)
+    {
+      const std::int64_t gx = m_LowerX + m_Lane + 32 * p - 1;
+      inRow[p] = m_Lane + 32 * p < shape.x + 2 && gx >= -m_Image.before[0] && gx < m_Image.extent[0] + m_Image.after[0];
+    }
+    for (int first = m_Warp; first < rows; first += RowsAtOnce * Warps)
+    {
+      TKey stateBits[RowsAtOnce][pieces];
+      TKey maskBits[RowsAtOnce][pieces];
+      bool held[RowsAtOnce];
+#pragma unroll
+      for (int k = 0; k < RowsAtOnce; ++k)
+      {
+        const int          row = first + k * Warps;
+        const std::int64_t gy = m_LowerY + row % (shape.y + 2) - 1;
+        const std::int64_t gz = m_LowerZ + row / (shape.y + 2) - Tile::FrameZ;
+        held[k] = row < rows && gy >= -m_Image.before[1] && gy < m_Image.extent[1] + m_Image.after[1] &&
+                  gz >= -m_Image.before[2] && gz < m_Image.extent[2] + m_Image.after[2];
+        const TKey * const fromState =
+          m_StateOfPlace + (m_LowerX + m_Lane - 1 + gy * m_Image.stateStride[1] + gz * m_Image.stateStride[2]);
+        const TKey * const fromMask =
+          m_MaskOfPlace + (m_LowerX + m_Lane - 1 + gy * m_Image.maskStride[1] + gz * m_Image.maskStride[2]);
+#pragma unroll
+        for (int p = 0; p < pieces; ++p)
+        {
+          // From the second-level cache, where other blocks have stored it.
+          stateBits[k][p] = held[k] && inRow[p] ? __ldcg(fromState + 32 * p) : TKey{ 0 };
+          maskBits[k][p] = held[k] && inRow[p] ? __ldg(fromMask + 32 * p) : TKey{ 0 };
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < RowsAtOnce; ++k)
+      {
+        const int row = first + k * Warps;
+#pragma unroll
+        for (int p = 0; p < pieces; ++p)
+        {
+          if (row < rows && m_Lane + 32 * p < shape.x + 2)
+          {
+            const int slot =
+              Tile::Slot(m_Lane + 32 * p - 1, row % (shape.y + 2) - 1, row / (shape.y + 2) - Tile::FrameZ);
+            const bool there = held[k] && inRow[p];
+            m_State[slot] = there ? m_Code.FromBits(stateBits[k][p]) : TKey{ 0 };
+            m_Mask[slot] = there ? m_Code.FromBits(maskBits[k][p]) : TKey{ 0 };
+          }
+        }
+      }
+    }
+  }
+
+  /** Sweeps along the axes in turn, until none has changed anything since it was last made. Whether any has. */
+  __device__ __forceinline__ bool
+  Sweep() const
+  {
+    constexpr int sweeps = (VPlanar ? 2 : 3) + (VFull ? 1 : 0);
+    bool          any = false;
+    for (int sweep = 0, unchanged = 0; unchanged < sweeps; sweep = sweep + 1 == sweeps ? 0 : sweep + 1)
+    {
+      bool changed = false;
+      if (sweep == 0)
+      {
+        for (int line = m_Thread; line < shape.y * shape.z; line += shape.threads)
+        {
+          changed |= SweepLine<shape.x>(m_State, m_Mask, Tile::Slot(0, line % shape.y, line / shape.y), 1);
+        }
+      }
+      else if (sweep == 1)
+      {
+        for (int line = m_Thread; line < shape.x * shape.z; line += shape.threads)
+        {
+          changed |= SweepLine<shape.y>(m_State, m_Mask, Tile::Slot(line % shape.x, 0, line / shape.x), Tile::Pitch);
+        }
+      }
+      else if (!VPlanar && sweep == 2)
+      {
+        for (int line = m_Thread; line < shape.x * shape.y; line += shape.threads)
+        {
+          changed |= SweepLine<shape.z>(m_State, m_Mask, Tile::Slot(line % shape.x, line / shape.x, 0), Tile::Plane);
+        }
+      }
+      else
+      {
+        changed = RelaxDiagonals<TKey, VPlanar>(m_State, m_Mask, m_Thread);
+      }
+      changed = __syncthreads_or(changed);
+      any = any || changed;
+      // A line that was swept forth and back is done with; diagonals may want more steps.
+      unchanged = !changed ? unchanged + 1 : sweep == sweeps - 1 && VFull ? 0 : 1;
+    }
+    return any;
+  }
+
+  /** Stores what has grown, and notes what can now enter the tiles around. */
+  __device__ __forceinline__ void
+  Store() const
+  {
+    constexpr int pieces = shape.x / 32;
+    constexpr int rows = shape.y * shape.z;
+    static_assert(shape.x % 32 == 0 && rows % (RowsAtOnce * Warps) == 0, "whole batches of rows");
+    for (int first = m_Warp; first < rows; first += RowsAtOnce * Warps)
+    {
+      TKey   bits[RowsAtOnce][pieces];
+      TKey * to[RowsAtOnce];
+      bool   held[RowsAtOnce][pieces];
+#pragma unroll
+      for (int k = 0; k < RowsAtOnce; ++k)
+      {
+        const int          row = first + k * Warps;
+        const std::int64_t gy = m_LowerY + row % shape.y;
+        const std::int64_t gz = m_LowerZ + row / shape.y;
+        to[k] = m_StateOfPlace + (m_LowerX + m_Lane + gy * m_Image.stateStride[1] + gz * m_Image.stateStride[2]);
+#pragma unroll
+        for (int p = 0; p < pieces; ++p)
+        {
+          held[k][p] = m_LowerX + m_Lane + 32 * p < m_Image.extent[0] + m_Image.after[0] &&
+                       gy < m_Image.extent[1] + m_Image.after[1] && gz < m_Image.extent[2] + m_Image.after[2];
+          bits[k][p] = held[k][p] ? __ldcg(to[k] + 32 * p) : TKey{ 0 };
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < RowsAtOnce; ++k)
+      {
+        const int row = first + k * Warps;
+#pragma unroll
+        for (int p = 0; p < pieces; ++p)
+        {
+          if (held[k][p])
+          {
+            StoreVoxel(m_Lane + 32 * p, row % shape.y, row / shape.y, to[k] + 32 * p, bits[k][p]);
+          }
+        }
+      }
+    }
+  }
+
+  /** Raises the entries of the tiles around to what was noted. */
+  __device__ __forceinline__ void
+  TellNeighbors() const
+  {
+    if (m_Thread >= 27 || !m_Notices[m_Thread])
+    {
+      return;
+    }
+    const int          dx = m_Thread % 3 - 1;
+    const int          dy = m_Thread / 3 % 3 - 1;
+    const int          dz = m_Thread / 9 - 1;
+    const std::int64_t nx = m_AtX + dx;
+    const std::int64_t ny = m_AtY + dy;
+    const std::int64_t nz = m_AtZ + dz;
+    if (nx < 0 || nx >= m_Image.tiles[0] || ny < 0 || ny >= m_Image.tiles[1] || nz < 0 || nz >= m_Image.tiles[2])
+    {
+      const std::uint32_t sides = (nx < 0 ? 1u : 0u) | (nx >= m_Image.tiles[0] ? 2u : 0u) | (ny < 0 ? 4u : 0u) |
+                                  (ny >= m_Image.tiles[1] ? 8u : 0u) | (nz < 0 ? 16u : 0u) |
+                                  (nz >= m_Image.tiles[2] ? 32u : 0u);
+      atomicOr(m_Image.changedSides, sides);
+    }
+    else
+    {
+      const std::int64_t neighbour = m_Number + dx + m_Image.tiles[0] * (dy + m_Image.tiles[1] * dz);
+      // Counted before it is seen, so that the count is not 0 while there is work.
+      atomicAdd(m_Image.open, 1u);
+      if (atomicMax(m_Image.entries + neighbour, m_Notices[m_Thread]) != 0)
+      {
+        atomicSub(m_Image.open, 1u);
+      }
+    }
+  }
+
+private:
+  /** Stores a voxel, of which the image has `bits`. */
+  __device__ __forceinline__ void
+  StoreVoxel(int x, int y, int z, TKey * to, TKey bits) const
+  {
+    const std::int64_t gx = m_LowerX + x;
+    const std::int64_t gy = m_LowerY + y;
+    const std::int64_t gz = m_LowerZ + z;
+    const TKey         key = m_State[Tile::Slot(x, y, z)];
+    if (m_Code.FromBits(bits) == key)
+    {
+      return;
+    }
+    if (gx >= m_Image.extent[0] || gy >= m_Image.extent[1] || gz >= m_Image.extent[2])
+    {
+      // A voxel of the chunk beyond that lies in this tile is not ours to raise, but that chunk must know.
+      atomicOr(m_Image.changedSides,
+               (gx >= m_Image.extent[0] ? 2u : 0u) | (gy >= m_Image.extent[1] ? 8u : 0u) |
+                 (gz >= m_Image.extent[2] ? 32u : 0u));
+      return;
+    }
+    *const_cast<volatile TKey *>(to) = m_Code.ToBits(key);
+    Note(x, y, z, key);
+  }
+
+  /** Notes what a voxel that has grown to `key` lets enter the tiles around. */
+  __device__ __forceinline__ void
+  Note(int x, int y, int z, TKey key) const
+  {
+    const int lowX = x == 0 ? -1 : 0;
+    const int highX = x == shape.x - 1 ? 1 : 0;
+    const int lowY = y == 0 ? -1 : 0;
+    const int highY = y == shape.y - 1 ? 1 : 0;
+    const int lowZ = VPlanar || z != 0 ? 0 : -1;
+    const int highZ = !VPlanar && z == shape.z - 1 ? 1 : 0;
+    if (!(lowX | highX | lowY | highY | lowZ | highZ))
+    {
+      return;
+    }
+    for (int dz = VPlanar ? 0 : -1; dz <= (VPlanar ? 0 : 1); ++dz)
+    {
+      for (int dy = -1; dy <= 1; ++dy)
+      {
+        for (int dx = -1; dx <= 1; ++dx)
+        {
+          const int moved = (dx != 0) + (dy != 0) + (dz != 0);
+          if (moved == 0 || (!VFull && moved > 1))
+          {
+            continue;
+          }
+          // The sides that the step leaves the tile by.
+          const int outX = dx < 0 ? lowX : dx > 0 ? highX : 0;
+          const int outY = dy < 0 ? lowY : dy > 0 ? highY : 0;
+          const int outZ = dz < 0 ? lowZ : dz > 0 ? highZ : 0;
+          if (!(outX | outY | outZ))
+          {
+            continue;
+          }
+          const int  other = Tile::Slot(x + dx, y + dy, z + dz);
+          const TKey enters = min(key, m_Mask[other]);
+          if (enters > m_State[other])
+          {
+            atomicMax(m_Notices + (outZ + 1) * 9 + (outY + 1) * 3 + outX + 1, EntryOf(enters));
+          }
+        }
+      }
+    }
+  }
+
+  const Image &         m_Image;
+  const Code &          m_Code;
+  const std::int64_t    m_Number;
+  TKey * const          m_State; ///< of the tile and the layer around it, in shared memory
+  TKey * const          m_Mask;  ///< likewise
+  std::uint32_t * const m_Notices;
+  /** Those of the tile's place. */
+  const TKey * const m_MaskOfPlace;
+  TKey * const       m_StateOfPlace;
+  const std::int64_t m_AtX;
+  const std::int64_t m_AtY;
+  const std::int64_t m_AtZ;
+  const std::int64_t m_LowerX;
+  const std::int64_t m_LowerY;
+  const std::int64_t m_LowerZ;
+  const int          m_Thread;
+  const int          m_Warp;
+  const int          m_Lane;
+};
+
 template <typename TKey, bool VPlanar, bool VFull>
 __global__ void
 __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   WavefrontKernel(WavefrontImage<TKey> image, ReconstructionCode<TKey> code)
 {
   using Tile = WavefrontTile<TKey, VPlanar>;
-  constexpr TileShape shape = Tile::Shape;
-  constexpr int       threads = shape.threads;
   extern __shared__ __align__(16) unsigned char memory[];
   TKey * const                                  state = reinterpret_cast<TKey *>(memory);
-  TKey * const                                  mask = state + Tile::Voxels;
-  __shared__ unsigned long long                 chosen;
-  __shared__ std::uint32_t notices[27];
-  __shared__ bool          ended;
+  __shared__ TileChoice                         choiceOfBlock;
+  __shared__ std::uint32_t notices[27]; // for the tiles around
 
   const int thread = static_cast<int>(threadIdx.x);
   for (;;)
   {
-    // The tile to work at: of those that are this block's, the one with the largest entry.
-    if (thread == 0)
-    {
-      chosen = 0;
-    }
-    __syncthreads();
-    unsigned long long best = 0;
-    const auto         own = (image.numberOfTiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
-    for (std::int64_t i = thread; i < own; i += threads)
-    {
-      const std::uint32_t entry = LoadFromOthers(image.entries + blockIdx.x + i * gridDim.x);
-      const auto          candidate = (static_cast<unsigned long long>(entry) << 32) | static_cast<std::uint32_t>(~i);
-      if (entry && candidate > best)
-      {
-        best = candidate;
-      }
-    }
-    if (best)
-    {
-      atomicMax(&chosen, best);
-    }
-    __syncthreads();
-    const unsigned long long choice = chosen;
-    if (thread == 0)
-    {
-      if (image.patience && NowInNanoseconds() - *image.began > image.patience)
-      {
-        *const_cast<volatile std::uint32_t *>(image.givenUp) = 1;
-      }
-      ended = LoadFromOthers(image.givenUp) != 0 || (choice == 0 && LoadFromOthers(image.open) == 0);
-    }
-    __syncthreads();
-    if (ended)
+    const unsigned long long choice = ChooseTile<Tile::Shape.threads>(image, choiceOfBlock);
+    if (choiceOfBlock.ended)
     {
       return;
     }
@@ -345,236 +660,16 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
     }
     __syncthreads();
 
-    const TilePlace<TKey> place(image, tile);
-    const TKey * const    globalMask = place.mask;
-    TKey * const          globalState = place.state;
-    const std::int64_t    lowerX = place.at[0] * shape.x;
-    const std::int64_t    lowerY = place.at[1] * shape.y;
-    const std::int64_t    lowerZ = place.at[2] * shape.z;
-
-    // The tile and the layer around it. The layer's mask tells what can enter the tiles beyond.
-    // A warp has whole rows, some at a time, so that their loads are on the way together.
-    constexpr int warps = threads / 32;
-    constexpr int rowsAtOnce = 4;
-    const int     warp = thread / 32;
-    const int     lane = thread % 32;
-    {
-      constexpr int pieces = (shape.x + 2 + 31) / 32;
-      constexpr int rows = (shape.y + 2) * (shape.z + 2 * Tile::FrameZ);
-      bool          inRow[pieces];
-#pragma unroll
-      for (int p = 0; p < pieces; ++p)
-      {
-        const std::int64_t gx = lowerX + lane + 32 * p - 1;
-        inRow[p] = lane + 32 * p < shape.x + 2 && gx >= -image.before[0] && gx < image.extent[0] + image.after[0];
-      }
-      for (int first = warp; first < rows; first += rowsAtOnce * warps)
-      {
-        TKey stateBits[rowsAtOnce][pieces];
-        TKey maskBits[rowsAtOnce][pieces];
-        bool held[rowsAtOnce];
-#pragma unroll
-        for (int k = 0; k < rowsAtOnce; ++k)
-        {
-          const int          row = first + k * warps;
-          const std::int64_t gy = lowerY + row % (shape.y + 2) - 1;
-          const std::int64_t gz = lowerZ + row / (shape.y + 2) - Tile::FrameZ;
-          held[k] = row < rows && gy >= -image.before[1] && gy < image.extent[1] + image.after[1] &&
-                    gz >= -image.before[2] && gz < image.extent[2] + image.after[2];
-          const TKey * const fromState =
-            globalState + (lowerX + lane - 1 + gy * image.stateStride[1] + gz * image.stateStride[2]);
-          const TKey * const fromMask =
-            globalMask + (lowerX + lane - 1 + gy * image.maskStride[1] + gz * image.maskStride[2]);
-#pragma unroll
-          for (int p = 0; p < pieces; ++p)
-          {
-            // From the second-level cache, where other blocks have stored it.
-            stateBits[k][p] = held[k] && inRow[p] ? __ldcg(fromState + 32 * p) : TKey{ 0 };
-            maskBits[k][p] = held[k] && inRow[p] ? __ldg(fromMask + 32 * p) : TKey{ 0 };
-          }
-        }
-#pragma unroll
-        for (int k = 0; k < rowsAtOnce; ++k)
-        {
-          const int row = first + k * warps;
-#pragma unroll
-          for (int p = 0; p < pieces; ++p)
-          {
-            if (row < rows && lane + 32 * p < shape.x + 2)
-            {
-              const int slot =
-                Tile::Slot(lane + 32 * p - 1, row % (shape.y + 2) - 1, row / (shape.y + 2) - Tile::FrameZ);
-              const bool there = held[k] && inRow[p];
-              state[slot] = there ? code.FromBits(stateBits[k][p]) : TKey{ 0 };
-              mask[slot] = there ? code.FromBits(maskBits[k][p]) : TKey{ 0 };
-            }
-          }
-        }
-      }
-    }
+    const WavefrontWork<TKey, VPlanar, VFull> work(
+      image, code, tile, TilePlace<TKey>(image, tile), state, state + Tile::Voxels, notices);
+    work.Load();
     __syncthreads();
-
-    // Sweeps along the axes in turn, until none has changed anything since it was last made.
-    constexpr int sweeps = (VPlanar ? 2 : 3) + (VFull ? 1 : 0);
-    bool          any = false;
-    for (int sweep = 0, unchanged = 0; unchanged < sweeps; sweep = sweep + 1 == sweeps ? 0 : sweep + 1)
+    if (work.Sweep())
     {
-      bool changed = false;
-      if (sweep == 0)
-      {
-        for (int line = thread; line < shape.y * shape.z; line += threads)
-        {
-          changed |= SweepLine<shape.x>(state, mask, Tile::Slot(0, line % shape.y, line / shape.y), 1);
-        }
-      }
-      else if (sweep == 1)
-      {
-        for (int line = thread; line < shape.x * shape.z; line += threads)
-        {
-          changed |= SweepLine<shape.y>(state, mask, Tile::Slot(line % shape.x, 0, line / shape.x), Tile::Pitch);
-        }
-      }
-      else if (!VPlanar && sweep == 2)
-      {
-        for (int line = thread; line < shape.x * shape.y; line += threads)
-        {
-          changed |= SweepLine<shape.z>(state, mask, Tile::Slot(line % shape.x, line / shape.x, 0), Tile::Plane);
-        }
-      }
-      else
-      {
-        changed = RelaxDiagonals<TKey, VPlanar>(state, mask, thread);
-      }
-      changed = __syncthreads_or(changed);
-      any = any || changed;
-      // A line that was swept forth and back is done with; diagonals may want more steps.
-      unchanged = !changed ? unchanged + 1 : sweep == sweeps - 1 && VFull ? 0 : 1;
-    }
-
-    if (any)
-    {
-      const auto store = [&](int x, int y, int z, TKey * to, TKey bits) {
-        const std::int64_t gx = lowerX + x;
-        const std::int64_t gy = lowerY + y;
-        const std::int64_t gz = lowerZ + z;
-        const TKey         key = state[Tile::Slot(x, y, z)];
-        if (code.FromBits(bits) == key)
-        {
-          return;
-        }
-        if (gx >= image.extent[0] || gy >= image.extent[1] || gz >= image.extent[2])
-        {
-          // A voxel of the chunk beyond that lies in this tile is not ours to raise, but that chunk must know.
-          atomicOr(image.changedSides,
-                   (gx >= image.extent[0] ? 2u : 0u) | (gy >= image.extent[1] ? 8u : 0u) |
-                     (gz >= image.extent[2] ? 32u : 0u));
-          return;
-        }
-        *const_cast<volatile TKey *>(to) = code.ToBits(key);
-        const int lowX = x == 0 ? -1 : 0;
-        const int highX = x == shape.x - 1 ? 1 : 0;
-        const int lowY = y == 0 ? -1 : 0;
-        const int highY = y == shape.y - 1 ? 1 : 0;
-        const int lowZ = VPlanar || z != 0 ? 0 : -1;
-        const int highZ = !VPlanar && z == shape.z - 1 ? 1 : 0;
-        if (!(lowX | highX | lowY | highY | lowZ | highZ))
-        {
-          return;
-        }
-        for (int dz = VPlanar ? 0 : -1; dz <= (VPlanar ? 0 : 1); ++dz)
-        {
-          for (int dy = -1; dy <= 1; ++dy)
-          {
-            for (int dx = -1; dx <= 1; ++dx)
-            {
-              const int moved = (dx != 0) + (dy != 0) + (dz != 0);
-              if (moved == 0 || (!VFull && moved > 1))
-              {
-                continue;
-              }
-              // The sides that the step leaves the tile by.
-              const int outX = dx < 0 ? lowX : dx > 0 ? highX : 0;
-              const int outY = dy < 0 ? lowY : dy > 0 ? highY : 0;
-              const int outZ = dz < 0 ? lowZ : dz > 0 ? highZ : 0;
-              if (!(outX | outY | outZ))
-              {
-                continue;
-              }
-              const int  other = Tile::Slot(x + dx, y + dy, z + dz);
-              const TKey enters = min(key, mask[other]);
-              if (enters > state[other])
-              {
-                atomicMax(notices + (outZ + 1) * 9 + (outY + 1) * 3 + outX + 1, EntryOf(enters));
-              }
-            }
-          }
-        }
-      };
-      constexpr int pieces = shape.x / 32;
-      constexpr int rows = shape.y * shape.z;
-      static_assert(shape.x % 32 == 0 && rows % (rowsAtOnce * warps) == 0, "whole batches of rows");
-      for (int first = warp; first < rows; first += rowsAtOnce * warps)
-      {
-        TKey   bits[rowsAtOnce][pieces];
-        TKey * to[rowsAtOnce];
-        bool   held[rowsAtOnce][pieces];
-#pragma unroll
-        for (int k = 0; k < rowsAtOnce; ++k)
-        {
-          const int          row = first + k * warps;
-          const std::int64_t gy = lowerY + row % shape.y;
-          const std::int64_t gz = lowerZ + row / shape.y;
-          to[k] = globalState + (lowerX + lane + gy * image.stateStride[1] + gz * image.stateStride[2]);
-#pragma unroll
-          for (int p = 0; p < pieces; ++p)
-          {
-            held[k][p] = lowerX + lane + 32 * p < image.extent[0] + image.after[0] &&
-                         gy < image.extent[1] + image.after[1] && gz < image.extent[2] + image.after[2];
-            bits[k][p] = held[k][p] ? __ldcg(to[k] + 32 * p) : TKey{ 0 };
-          }
-        }
-#pragma unroll
-        for (int k = 0; k < rowsAtOnce; ++k)
-        {
-          const int row = first + k * warps;
-#pragma unroll
-          for (int p = 0; p < pieces; ++p)
-          {
-            if (held[k][p])
-            {
-              store(lane + 32 * p, row % shape.y, row / shape.y, to[k] + 32 * p, bits[k][p]);
-            }
-          }
-        }
-      }
+      work.Store();
       __threadfence();
       __syncthreads();
-      if (thread < 27 && notices[thread])
-      {
-        const int          dx = thread % 3 - 1;
-        const int          dy = thread / 3 % 3 - 1;
-        const int          dz = thread / 9 - 1;
-        const std::int64_t nx = place.at[0] + dx;
-        const std::int64_t ny = place.at[1] + dy;
-        const std::int64_t nz = place.at[2] + dz;
-        if (nx < 0 || nx >= image.tiles[0] || ny < 0 || ny >= image.tiles[1] || nz < 0 || nz >= image.tiles[2])
-        {
-          const std::uint32_t sides = (nx < 0 ? 1u : 0u) | (nx >= image.tiles[0] ? 2u : 0u) | (ny < 0 ? 4u : 0u) |
-                                      (ny >= image.tiles[1] ? 8u : 0u) | (nz < 0 ? 16u : 0u) |
-                                      (nz >= image.tiles[2] ? 32u : 0u);
-          atomicOr(image.changedSides, sides);
-        }
-        else
-        {
-          const std::int64_t neighbour = tile + dx + image.tiles[0] * (dy + image.tiles[1] * dz);
-          // Counted before it is seen, so that the count is not 0 while there is work.
-          atomicAdd(image.open, 1u);
-          if (atomicMax(image.entries + neighbour, notices[thread]) != 0)
-          {
-            atomicSub(image.open, 1u);
-          }
-        }
-      }
+      work.TellNeighbors();
     }
     __threadfence();
     __syncthreads();
