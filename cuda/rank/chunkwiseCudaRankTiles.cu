@@ -464,6 +464,170 @@ LookUpAll(TileMemory<TItem> & memory, const std::uint32_t * places, const Window
   __syncthreads();
 }
 
+/** The first output of a tile. */
+__device__ __forceinline__ Coordinates
+CornerOf(const RankGeometry & g, const int (&axes)[3], std::int64_t number)
+{
+  Coordinates corner = g.out.lower;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const int          side = a == axes[0] || a == axes[1] || a == axes[2] ? TileSide : 1;
+    const std::int64_t tiles = (g.out.Extent(a) + side - 1) / side;
+    const std::int64_t quotient = number / tiles;
+    corner.axis[a] += (number - quotient * tiles) * side;
+    number = quotient;
+  }
+  return corner;
+}
+
+/** The first and the last place in the window of output i along axis k; `origin` is the first voxel of all windows. */
+__device__ __forceinline__ std::uint32_t
+WindowOf(const RankGeometry & g, const int (&axes)[3], const int (&radii)[3], const Coordinates & corner,
+         const Coordinates & origin, int k, int i)
+{
+  const int          a = axes[k];
+  const std::int64_t center = corner.axis[a] + i;
+  const auto         first = max(center - radii[k], g.in.lower.axis[a]) - origin.axis[a];
+  const auto         last = min(center + radii[k], g.in.upper.axis[a] - 1) - origin.axis[a];
+  return static_cast<std::uint32_t>(first | last << 8);
+}
+
+/** The voxels of a tile's windows, numbered along the first axis first. */
+template <typename TKey>
+struct RankVoxels
+{
+  std::int64_t strides[3];
+  int          sides[3];
+  int          shifts[3]; ///< from the first output to the first voxel
+  int          count;
+  /** Dividing by multiplying is exact for numbers below 2^21 and divisors of up to 2^7. */
+  std::uint32_t inverses[2];
+
+  /** Moves `origin` from the first output to the first voxel. */
+  __device__ __forceinline__
+  RankVoxels(const RankGeometry & g, const int (&axes)[3], const int (&radii)[3], const Coordinates & corner,
+             Coordinates & origin)
+  {
+#pragma unroll
+    for (int k = 0; k < 3; ++k)
+    {
+      const int          a = axes[k];
+      const std::int64_t upper = min(g.out.upper.axis[a], corner.axis[a] + TileSide);
+      origin.axis[a] = max(corner.axis[a] - radii[k], g.in.lower.axis[a]);
+      sides[k] = static_cast<int>(min(upper + radii[k], g.in.upper.axis[a]) - origin.axis[a]);
+      shifts[k] = static_cast<int>(origin.axis[a] - corner.axis[a]);
+      strides[k] = g.inStride.axis[a];
+    }
+    count = sides[0] * sides[1] * sides[2];
+    inverses[0] = 0xFFFFFFFFu / sides[0] + 1;
+    inverses[1] = 0xFFFFFFFFu / sides[1] + 1;
+  }
+
+  /** The place of voxel number i: 8 bits for each axis. */
+  __device__ __forceinline__ std::uint32_t
+                             PlaceOf(int i) const
+  {
+    const std::uint32_t row = sides[0] == 1 ? i : __umulhi(i, inverses[0]);
+    const std::uint32_t plane = sides[1] == 1 ? row : __umulhi(row, inverses[1]);
+    return (i - row * sides[0]) | (row - plane * sides[1]) << 8 | plane << 16;
+  }
+  /** `base` is the first voxel. */
+  __device__ __forceinline__ TKey
+  KeyAt(const TKey * __restrict__ base, std::uint32_t place, KeyForm form) const
+  {
+    return ToKey(base[(place & 127) * strides[0] + (place >> 8 & 127) * strides[1] + (place >> 16 & 127) * strides[2]],
+                 form);
+  }
+};
+
+/** Counts the voxels that have each digit, for all passes, and those that are lost. */
+template <typename TKey, typename TKeyOf>
+__device__ __forceinline__ void
+CountDigits(int n, TKeyOf && keyOf, int (&histograms)[TileItem<TKey>::Passes][256], bool isReal, int & lost)
+{
+  int lostHere = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += TileThreads)
+  {
+    const TKey key = keyOf(i);
+    lostHere += key == 0 ? 1 : 0;
+#pragma unroll
+    for (int d = 0; d < TileItem<TKey>::Passes; ++d)
+    {
+      atomicAdd(&histograms[d][key >> 8 * d & 255], 1);
+    }
+  }
+  if (isReal && lostHere > 0)
+  {
+    atomicAdd(&lost, lostHere);
+  }
+}
+
+/** Sorts a tile's voxels by their keys; `load(i, digit)` gives the item of voxel i and its first digit. The last pass
+ * stores places alone. */
+template <typename TKey, typename TItem, typename TLoad>
+__device__ __forceinline__ void
+SortTile(TileMemory<TItem> & memory, const int (&histograms)[TileItem<TKey>::Passes][256], int n, TLoad && load,
+         TItem * const (&buffers)[2], std::uint32_t * places)
+{
+  using Item = TileItem<TKey>;
+  const auto storeTo = [&](TItem * to, bool isLast) {
+    return [=](int position, const TItem & item) {
+      if (isLast)
+      {
+        places[position] = Item::Place(item);
+      }
+      else
+      {
+        to[position] = item;
+      }
+    };
+  };
+  SortByDigit(memory, histograms[0], n, load, storeTo(buffers[0], Item::Passes == 1));
+  for (int pass = 1; pass < Item::Passes; ++pass)
+  {
+    const TItem * const from = buffers[(pass + 1) % 2];
+    SortByDigit(
+      memory,
+      histograms[pass],
+      n,
+      [&](int i, int & digit) {
+        const TItem item = from[i];
+        digit = Item::Digit(item, pass);
+        return item;
+      },
+      storeTo(buffers[pass % 2], pass + 1 == Item::Passes));
+  }
+  // Places are looked up four at a time.
+  if (threadIdx.x < 3)
+  {
+    places[n + threadIdx.x] = 0;
+  }
+}
+
+/** Finds the states in which LookUpAll looks up the outputs of a thread. */
+template <typename TKey>
+__device__ __forceinline__ void
+FindRanks(std::uint32_t * words, const std::uint32_t * places, const int (&radii)[3], const RankVoxels<TKey> & voxels,
+          const WindowTable & windows, int lost, int outputs, double fraction, int (&states)[TileSide])
+{
+  const int  thread = static_cast<int>(threadIdx.x);
+  const auto countOf = [&](int k, int i) {
+    const std::uint32_t window = windows[k][i];
+    return static_cast<int>((window >> 8) - (window & 127)) + 1;
+  };
+  const int tapsOfPlane = countOf(0, thread % TileSide) * countOf(1, thread / TileSide);
+  if (lost > 0)
+  {
+    Sweep<true>(words, places, lost, voxels.shifts, radii, states);
+  }
+#pragma unroll
+  for (int i = 0; i < TileSide; ++i)
+  {
+    states[i] = i < outputs ? static_cast<int>(RankIn(tapsOfPlane * countOf(2, i), states[i], fraction)) : -1;
+  }
+  Sweep<false>(words, places, voxels.count, voxels.shifts, radii, states);
+}
+
 template <typename TKey>
 __global__ void
 __launch_bounds__(TileThreads, 4)
@@ -481,60 +645,21 @@ __launch_bounds__(TileThreads, 4)
   const int                       radii[3] = { g.planeRadii[0], g.planeRadii[1], g.lineRadius };
   ItemType * const                buffers[2] = { scratch + blockIdx.x * Item::Buffers * capacity,
                                                  scratch + ((blockIdx.x + 1) * Item::Buffers - 1) * capacity };
-  // The last pass stores places alone.
-  auto * const places = reinterpret_cast<std::uint32_t *>(buffers[(Item::Passes - 1) % 2]);
+  auto * const                    places = reinterpret_cast<std::uint32_t *>(buffers[(Item::Passes - 1) % 2]);
   for (std::int64_t number = blockIdx.x; number < g.lines; number += gridDim.x)
   {
-    Coordinates  corner = g.out.lower;
-    std::int64_t rest = number;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      const int          side = a == axes[0] || a == axes[1] || a == axes[2] ? TileSide : 1;
-      const std::int64_t tiles = (g.out.Extent(a) + side - 1) / side;
-      const std::int64_t quotient = rest / tiles;
-      corner.axis[a] += (rest - quotient * tiles) * side;
-      rest = quotient;
-    }
-    // The voxels of the tile's windows.
-    Coordinates  origin = corner;
-    std::int64_t strides[3];
-    int          sides[3];
-    int          shifts[3];
-#pragma unroll
-    for (int k = 0; k < 3; ++k)
-    {
-      const int          a = axes[k];
-      const std::int64_t upper = min(g.out.upper.axis[a], corner.axis[a] + TileSide);
-      origin.axis[a] = max(corner.axis[a] - radii[k], g.in.lower.axis[a]);
-      sides[k] = static_cast<int>(min(upper + radii[k], g.in.upper.axis[a]) - origin.axis[a]);
-      shifts[k] = static_cast<int>(origin.axis[a] - corner.axis[a]);
-      strides[k] = g.inStride.axis[a];
-    }
-    const TKey * const base = in + RankLine::Offset(origin, g.in, g.inStride);
-    const auto         keyAt = [&](std::uint32_t place) {
-      return ToKey(
-        base[(place & 127) * strides[0] + (place >> 8 & 127) * strides[1] + (place >> 16 & 127) * strides[2]], g.form);
-    };
-    const int n = sides[0] * sides[1] * sides[2];
-    // Dividing by multiplying is exact for numbers below 2^21 and divisors of up to 2^7.
-    const std::uint32_t inverses[2] = { 0xFFFFFFFFu / sides[0] + 1, 0xFFFFFFFFu / sides[1] + 1 };
-    const auto          placeOf = [&](int i) {
-      const std::uint32_t row = sides[0] == 1 ? i : __umulhi(i, inverses[0]);
-      const std::uint32_t plane = sides[1] == 1 ? row : __umulhi(row, inverses[1]);
-      return (i - row * sides[0]) | (row - plane * sides[1]) << 8 | plane << 16;
-    };
+    const Coordinates      corner = CornerOf(g, axes, number);
+    Coordinates            origin = corner;
+    const RankVoxels<TKey> voxels(g, axes, radii, corner, origin);
+    const TKey * const     base = in + RankLine::Offset(origin, g.in, g.inStride);
     if (thread == 0)
     {
       lost = 0;
     }
     if (thread < 3 * TileSide)
     {
-      const int          k = thread / TileSide;
-      const int          a = axes[k];
-      const std::int64_t center = corner.axis[a] + thread % TileSide;
-      const auto         first = max(center - radii[k], g.in.lower.axis[a]) - origin.axis[a];
-      const auto         last = min(center + radii[k], g.in.upper.axis[a] - 1) - origin.axis[a];
-      windows[k][thread % TileSide] = static_cast<std::uint32_t>(first | last << 8);
+      windows[thread / TileSide][thread % TileSide] =
+        WindowOf(g, axes, radii, corner, origin, thread / TileSide, thread % TileSide);
     }
 #pragma unroll
     for (int d = 0; d < Item::Passes; ++d)
@@ -542,64 +667,25 @@ __launch_bounds__(TileThreads, 4)
       histograms[d][thread] = 0;
     }
     __syncthreads();
-    int lostHere = 0;
-    for (int i = thread; i < n; i += TileThreads)
-    {
-      const TKey key = keyAt(placeOf(i));
-      lostHere += key == 0 ? 1 : 0;
-#pragma unroll
-      for (int d = 0; d < Item::Passes; ++d)
-      {
-        atomicAdd(&histograms[d][key >> 8 * d & 255], 1);
-      }
-    }
-    if (g.form == KeyForm::Real && lostHere > 0)
-    {
-      atomicAdd(&lost, lostHere);
-    }
+    CountDigits<TKey>(
+      voxels.count,
+      [&](int i) { return voxels.KeyAt(base, voxels.PlaceOf(i), g.form); },
+      histograms,
+      g.form == KeyForm::Real,
+      lost);
     __syncthreads();
-    const auto storeTo = [&](ItemType * to, bool isLast) {
-      return [=](int position, const ItemType & item) {
-        if (isLast)
-        {
-          places[position] = Item::Place(item);
-        }
-        else
-        {
-          to[position] = item;
-        }
-      };
-    };
-    SortByDigit(
+    SortTile<TKey>(
       memory,
-      histograms[0],
-      n,
+      histograms,
+      voxels.count,
       [&](int i, int & digit) {
-        const std::uint32_t place = placeOf(i);
-        const TKey          key = keyAt(place);
+        const std::uint32_t place = voxels.PlaceOf(i);
+        const TKey          key = voxels.KeyAt(base, place, g.form);
         digit = static_cast<int>(key & 255);
         return Item::From(key, place);
       },
-      storeTo(buffers[0], Item::Passes == 1));
-    for (int pass = 1; pass < Item::Passes; ++pass)
-    {
-      const ItemType * const from = buffers[(pass + 1) % 2];
-      SortByDigit(
-        memory,
-        histograms[pass],
-        n,
-        [&](int i, int & digit) {
-          const ItemType item = from[i];
-          digit = Item::Digit(item, pass);
-          return item;
-        },
-        storeTo(buffers[pass % 2], pass + 1 == Item::Passes));
-    }
-    // Places are looked up four at a time.
-    if (thread < 3)
-    {
-      places[n + thread] = 0;
-    }
+      buffers,
+      places);
     for (int i = thread; i < TileSide * PlanePitch; i += TileThreads)
     {
       memory.words[i] = 0;
@@ -613,28 +699,14 @@ __launch_bounds__(TileThreads, 4)
       index.axis[axes[0]] < g.out.upper.axis[axes[0]] && index.axis[axes[1]] < g.out.upper.axis[axes[1]];
     const int outputs =
       active ? static_cast<int>(min(std::int64_t{ TileSide }, g.out.upper.axis[axes[2]] - index.axis[axes[2]])) : 0;
-    const auto countOf = [&](int k, int i) {
-      const std::uint32_t window = windows[k][i];
-      return static_cast<int>((window >> 8) - (window & 127)) + 1;
-    };
-    const int tapsOfPlane = countOf(0, thread % TileSide) * countOf(1, thread / TileSide);
-    int       states[TileSide] = {};
-    if (lost > 0)
-    {
-      Sweep<true>(memory.words, places, lost, shifts, radii, states);
-    }
-#pragma unroll
-    for (int i = 0; i < TileSide; ++i)
-    {
-      states[i] = i < outputs ? static_cast<int>(RankIn(tapsOfPlane * countOf(2, i), states[i], g.fraction)) : -1;
-    }
-    Sweep<false>(memory.words, places, n, shifts, radii, states);
+    int states[TileSide] = {};
+    FindRanks(memory.words, places, radii, voxels, windows, lost, outputs, g.fraction, states);
     LookUpAll(memory, places, windows, states, outputs);
     std::int64_t       to = RankLine::Offset(index, g.outBuffer, g.outStride);
     const std::int64_t along = g.outStride.axis[axes[2]];
     for (int i = 0; i < outputs; ++i, to += along)
     {
-      StoreKey(keyAt(memory.look.found[i * TileThreads + thread]), g, out, to);
+      StoreKey(voxels.KeyAt(base, memory.look.found[i * TileThreads + thread], g.form), g, out, to);
     }
     __syncthreads();
   }
