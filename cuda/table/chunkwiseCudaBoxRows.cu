@@ -204,7 +204,8 @@ struct ManyBoxVoxels
   }
 };
 
-/** Along x, what a thread does of each row: a voxel in each of so many parts of the tile. */
+/** Along x, what a thread does of each row: a voxel in each of so many parts of the tile. Positions are those of sums
+ * in shared memory; `none` is that of a zero. */
 template <int VCount>
 struct BoxesInRow
 {
@@ -214,10 +215,95 @@ struct BoxesInRow
   int  voxels[VCount];
   bool isThere[VCount];
   bool meetsTwo[VCount]; ///< any box of the warp
+
+  /** Of `columns` boxes from position `first` on; `left` is the position of the first sum. */
+  __device__ __forceinline__
+  BoxesInRow(const QueryAxis<std::int32_t> & x, int first, int columns, int left, int none)
+  {
+#pragma unroll
+    for (int k = 0; k < VCount; ++k)
+    {
+      const int offset = static_cast<int>(threadIdx.x) + k * static_cast<int>(blockDim.x);
+      isThere[k] = offset < columns;
+      voxels[k] = 1;
+      const BoxTerms<std::int32_t> terms =
+        x.TermsOf(first + (isThere[k] ? offset : 0), std::numeric_limits<std::int32_t>::max(), voxels[k]);
+      last[k] = terms.last - left;
+      before[k] = terms.hasBefore ? terms.before - left : none;
+      end[k] = terms.hasEnd ? terms.end - left : none;
+      meetsTwo[k] = __any_sync(0xFFFFFFFFU, terms.hasEnd);
+    }
+  }
 };
 
 constexpr int MostRowThreads = 512;
 constexpr int MostRows = 128;
+
+/** Goes down the rows of a tile, from row `begin` of the table to row `end`, and keeps those that are needed again in
+ * `ring`, with a row of zeros behind them. `next` reads row `begin`. Calls finish(sum, rows of the box) for each row.
+ */
+template <typename TEntry, typename TFinish>
+__device__ __forceinline__ void
+MarchKeepingRows(const RowsQuery & query, BoxRow<TEntry> next, BoxColumns<TEntry> * ring, const BoxRowPlan * plan,
+                 int rows, int begin, int end, TFinish && finish)
+{
+  using Columns = BoxColumns<TEntry>;
+  const int threads = static_cast<int>(blockDim.x);
+  ring[query.keptRows * threads + threadIdx.x] = Columns::Zero();
+  __syncthreads();
+  Columns * const column = ring + threadIdx.x;
+  Columns         last = Columns::Zero();
+  int             slot = 0;
+  int             read = begin;
+  for (int row = 0; row < rows; ++row)
+  {
+    const BoxRowPlan now = plan[row];
+#pragma unroll 1
+    while (read <= now.last)
+    {
+      last = next.Sum();
+      column[slot] = last;
+      slot = slot + threads == query.keptRows * threads ? 0 : slot + threads;
+      ++read;
+      if (read <= end)
+      {
+        next.Advance(query.rowStride);
+      }
+    }
+    finish(JoinBoxColumns(column[now.end], column[now.before], last), now.rows);
+  }
+}
+
+/** The same where rows are read again, each one row ahead. */
+template <typename TEntry, typename TFinish>
+__device__ __forceinline__ void
+MarchReadingRows(const RowsQuery & query, const TEntry * entries, bool isThere, const BoxRowPlan * plan, int rows,
+                 TFinish && finish)
+{
+  __syncthreads();
+  const auto load = [&](int row) {
+    BoxColumnsRead<TEntry> read;
+    read.Load(entries + row * query.rowStride, isThere && row >= 0);
+    return read;
+  };
+  BoxRowPlan now = plan[0];
+  auto       last = load(now.last);
+  auto       before = load(now.before);
+  auto       atEnd = load(now.end);
+  for (int row = 0; row < rows; ++row)
+  {
+    const BoxColumns<TEntry> sum = JoinBoxColumns(atEnd.Get(), before.Get(), last.Get());
+    const int                inRows = now.rows;
+    if (row + 1 < rows)
+    {
+      now = plan[row + 1];
+      last = load(now.last);
+      before = load(now.before);
+      atEnd = load(now.end);
+    }
+    finish(sum, inRows);
+  }
+}
 
 /** With VKeepsRows the rows that are needed again are kept in shared memory. Without it they are read again; then no
  * third axis takes part. */
@@ -281,25 +367,12 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
     plan[row] = { terms.last, place(terms.before, terms.hasBefore), place(terms.end, terms.hasEnd), inRows };
   }
 
-  const int         firstOfTile = query.x.first + static_cast<int>(at.axis[0]);
-  const int         columns = min(query.columns, static_cast<int>(out.box.Extent(0) - at.axis[0]));
-  const int         left = max(firstOfTile - query.x.radius - 1, 0) / count * count;
-  BoxesInRow<count> boxes;
-#pragma unroll
-  for (int k = 0; k < count; ++k)
-  {
-    const int offset = thread + k * threads;
-    boxes.isThere[k] = offset < columns;
-    boxes.voxels[k] = 1;
-    const BoxTerms<std::int32_t> terms =
-      query.x.TermsOf(firstOfTile + (boxes.isThere[k] ? offset : 0), anyRadius, boxes.voxels[k]);
-    boxes.last[k] = terms.last - left;
-    boxes.before[k] = terms.hasBefore ? terms.before - left : none;
-    boxes.end[k] = terms.hasEnd ? terms.end - left : none;
-    boxes.meetsTwo[k] = __any_sync(0xFFFFFFFFU, terms.hasEnd);
-  }
-  const int  column = left + thread * count;
-  const bool isThere = column < min(query.width, firstOfTile + columns + query.x.radius);
+  const int               firstOfTile = query.x.first + static_cast<int>(at.axis[0]);
+  const int               columns = min(query.columns, static_cast<int>(out.box.Extent(0) - at.axis[0]));
+  const int               left = max(firstOfTile - query.x.radius - 1, 0) / count * count;
+  const BoxesInRow<count> boxes(query.x, firstOfTile, columns, left, none);
+  const int               column = left + thread * count;
+  const bool              isThere = column < min(query.width, firstOfTile + columns + query.x.radius);
   entries += column;
   const std::int64_t outStride = Pick<std::int64_t>(out.stride, query.march.axis);
   char *             to[count];
@@ -341,56 +414,12 @@ __launch_bounds__(MostRowThreads) RowsKernel(RowsQuery query, const TEntry * __r
   };
   if constexpr (VKeepsRows)
   {
-    ring[query.keptRows * threads + thread] = Columns::Zero();
-    __syncthreads();
-    Columns * const column = ring + thread;
-    BoxRow<TEntry>  next(entries + begin * query.rowStride, lastTerms, isThere);
-    Columns         last = Columns::Zero();
-    int             slot = 0;
-    int             read = begin;
-    for (int row = 0; row < rows; ++row)
-    {
-      const BoxRowPlan now = plan[row];
-#pragma unroll 1
-      while (read <= now.last)
-      {
-        last = next.Sum();
-        column[slot] = last;
-        slot = slot + threads == query.keptRows * threads ? 0 : slot + threads;
-        ++read;
-        if (read <= end)
-        {
-          next.Advance(query.rowStride);
-        }
-      }
-      finish(JoinBoxColumns(column[now.end], column[now.before], last), now.rows);
-    }
+    const BoxRow<TEntry> first(entries + begin * query.rowStride, lastTerms, isThere);
+    MarchKeepingRows(query, first, ring, plan, rows, begin, end, finish);
   }
   else
   {
-    __syncthreads();
-    const auto load = [&](int row) {
-      BoxColumnsRead<TEntry> read;
-      read.Load(entries + row * query.rowStride, isThere && row >= 0);
-      return read;
-    };
-    BoxRowPlan now = plan[0];
-    auto       last = load(now.last);
-    auto       before = load(now.before);
-    auto       atEnd = load(now.end);
-    for (int row = 0; row < rows; ++row)
-    {
-      const Columns sum = JoinBoxColumns(atEnd.Get(), before.Get(), last.Get());
-      const int     inRows = now.rows;
-      if (row + 1 < rows)
-      {
-        now = plan[row + 1];
-        last = load(now.last);
-        before = load(now.before);
-        atEnd = load(now.end);
-      }
-      finish(sum, inRows);
-    }
+    MarchReadingRows(query, entries, isThere, plan, rows, finish);
   }
 }
 
