@@ -286,6 +286,123 @@ __global__ void __launch_bounds__(128)
   }
 }
 
+/** Which taps of a plane there are: the same along a line. */
+struct PlaneTaps
+{
+  std::uint64_t there; ///< a bit for each
+  int           count;
+};
+
+template <int VRadius>
+__device__ __forceinline__ PlaneTaps
+TapsOfPlane(const RankGeometry & g, const RankLine & line)
+{
+  constexpr int Side = 2 * VRadius + 1;
+  const int     p = g.planeAxes[0];
+  const int     q = g.planeAxes[1];
+  PlaneTaps     taps{ 0, 0 };
+#pragma unroll
+  for (int t = 0; t < Side * Side; ++t)
+  {
+    const int          dp = t % Side - VRadius;
+    const int          dq = t / Side - VRadius;
+    const std::int64_t atP = line.index.axis[p] + dp;
+    const std::int64_t atQ = line.index.axis[q] + dq;
+    const bool         is = abs(dp) <= g.planeRadii[0] && abs(dq) <= g.planeRadii[1] && atP >= g.in.lower.axis[p] &&
+                    atP < g.in.upper.axis[p] && atQ >= g.in.lower.axis[q] && atQ < g.in.upper.axis[q];
+    taps.there |= is ? std::uint64_t{ 1 } << t : 0;
+    taps.count += is ? 1 : 0;
+  }
+  return taps;
+}
+
+/** Loads the keys of a plane and sorts them; without a plane all are beyond everything. How many are of NaNs. */
+template <int VRadius, typename TKey, int VLength>
+__device__ __forceinline__ int
+LoadSortedPlane(SortedKey<TKey> (&keys)[VLength], const TKey * plane, const std::int64_t (&across)[2],
+                const PlaneTaps & taps, bool isThere, KeyForm form)
+{
+  constexpr TKey Beyond = static_cast<TKey>(~TKey{ 0 });
+  int            absent = 0;
+  const bool     isWhole = isThere && taps.count == VLength;
+  if (isWhole)
+  {
+    LoadPlane<VRadius, TKey>(keys, plane, across, form);
+  }
+  else
+  {
+    ForEachTap<VRadius>(plane, across, [&](int t, const TKey * tap) {
+      keys[t] = Beyond;
+      if (isThere && (taps.there >> t & 1) != 0)
+      {
+        keys[t] = ToKey(*tap, form);
+        absent += form == KeyForm::Real && keys[t] == 0 ? 1 : 0;
+      }
+    });
+  }
+  // What is beyond has a key like a NaN's.
+  return absent + SortPlane<VLength, TKey>(keys, isWhole ? form : KeyForm::Unsigned);
+}
+
+/** The key of which `below` keys of all lists are before it. A list has VLength keys and one beyond everything,
+ * VThreads apart, with which it goes on. */
+template <int VLists, int VLength, int VThreads, typename TKey>
+__device__ __forceinline__ SortedKey<TKey>
+                           SelectFromLists(const TKey * lists, int below)
+{
+  int taken[VLists];
+#pragma unroll
+  for (int l = 0; l < VLists; ++l)
+  {
+    taken[l] = 0;
+  }
+  const auto keyAt = [&](int l, int t) -> SortedKey<TKey> {
+    return lists[(l * (VLength + 1) + Least(t, VLength)) * VThreads];
+  };
+  // Of VLists lists' next `some` keys, those of the list whose last is the least are among the first
+  // VLists (some - 1) + 1 of all that are left.
+  while (below > 0)
+  {
+    const int some = (below - 1) / VLists + 1;
+    int       which = 0;
+    if constexpr (sizeof(TKey) <= 2)
+    {
+      // The list's number takes part in the comparison.
+      std::uint32_t least = keyAt(0, taken[0] + some - 1) * 8;
+#pragma unroll
+      for (int l = 1; l < VLists; ++l)
+      {
+        least = Least<std::uint32_t>(least, keyAt(l, taken[l] + some - 1) * 8 + l);
+      }
+      which = static_cast<int>(least & 7);
+    }
+    else
+    {
+      SortedKey<TKey> least = keyAt(0, taken[0] + some - 1);
+#pragma unroll
+      for (int l = 1; l < VLists; ++l)
+      {
+        const SortedKey<TKey> key = keyAt(l, taken[l] + some - 1);
+        which = key < least ? l : which;
+        least = Least(least, key);
+      }
+    }
+#pragma unroll
+    for (int l = 0; l < VLists; ++l)
+    {
+      taken[l] += l == which ? some : 0;
+    }
+    below -= some;
+  }
+  SortedKey<TKey> result = static_cast<TKey>(~TKey{ 0 });
+#pragma unroll
+  for (int l = 0; l < VLists; ++l)
+  {
+    result = Least(result, keyAt(l, taken[l]));
+  }
+  return result;
+}
+
 /** Windows of a plane radius up to VRadius, and of up to VLists planes. */
 template <typename TKey, int VRadius, int VLists, int VThreads>
 __global__ void
@@ -294,14 +411,10 @@ __launch_bounds__(VThreads, VRadius == 1   ? 8
                                            : 1)
   RankListKernel(const __grid_constant__ RankGeometry g, const TKey * __restrict__ in, void * __restrict__ out)
 {
-  constexpr int     Side = 2 * VRadius + 1;
-  constexpr int     Length = Side * Side;
-  constexpr TKey    Beyond = static_cast<TKey>(~TKey{ 0 });
+  constexpr int     Length = (2 * VRadius + 1) * (2 * VRadius + 1);
   extern __shared__ __align__(16) unsigned char memory[];
   TKey * const                                  lists = reinterpret_cast<TKey *>(memory) + threadIdx.x;
   const std::int64_t                            step = static_cast<std::int64_t>(gridDim.x) * VThreads;
-  const int                                     p = g.planeAxes[0];
-  const int                                     q = g.planeAxes[1];
   const int                                     m = g.lineAxis;
   const int                                     planes = 2 * g.lineRadius + 1;
   for (std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * VThreads + threadIdx.x; number < g.lines;
@@ -310,24 +423,10 @@ __launch_bounds__(VThreads, VRadius == 1   ? 8
     const RankLine     line(g, number);
     const TKey *       plane = in + RankLine::Offset(line.index, g.in, g.inStride);
     std::int64_t       to = RankLine::Offset(line.index, g.outBuffer, g.outStride);
-    const std::int64_t across[2] = { g.inStride.axis[p], g.inStride.axis[q] };
+    const std::int64_t across[2] = { g.inStride.axis[g.planeAxes[0]], g.inStride.axis[g.planeAxes[1]] };
     const std::int64_t along = g.inStride.axis[m];
-    // Which taps of a plane there are: the same along the line.
-    std::uint64_t there = 0;
-    int           tapsOfPlane = 0;
-#pragma unroll
-    for (int t = 0; t < Length; ++t)
-    {
-      const int          dp = t % Side - VRadius;
-      const int          dq = t / Side - VRadius;
-      const std::int64_t atP = line.index.axis[p] + dp;
-      const std::int64_t atQ = line.index.axis[q] + dq;
-      const bool         is = abs(dp) <= g.planeRadii[0] && abs(dq) <= g.planeRadii[1] && atP >= g.in.lower.axis[p] &&
-                      atP < g.in.upper.axis[p] && atQ >= g.in.lower.axis[q] && atQ < g.in.upper.axis[q];
-      there |= is ? std::uint64_t{ 1 } << t : 0;
-      tapsOfPlane += is ? 1 : 0;
-    }
-    int absent[VLists];
+    const PlaneTaps    tapsOfPlane = TapsOfPlane<VRadius>(g, line);
+    int                absent[VLists];
 #pragma unroll
     for (int l = 0; l < VLists; ++l)
     {
@@ -335,7 +434,7 @@ __launch_bounds__(VThreads, VRadius == 1   ? 8
 #pragma unroll 5
       for (int t = 0; t <= Length; ++t)
       {
-        lists[(l * (Length + 1) + t) * VThreads] = Beyond;
+        lists[(l * (Length + 1) + t) * VThreads] = static_cast<TKey>(~TKey{ 0 });
       }
     }
     int slot = 0;
@@ -343,26 +442,8 @@ __launch_bounds__(VThreads, VRadius == 1   ? 8
     for (std::int64_t at = line.begin - g.lineRadius; at < line.end + g.lineRadius; ++at)
     {
       SortedKey<TKey> keys[Length];
-      int             absentHere = 0;
       const bool      isThere = at >= g.in.lower.axis[m] && at < g.in.upper.axis[m];
-      const bool      isWhole = isThere && tapsOfPlane == Length;
-      if (isWhole)
-      {
-        LoadPlane<VRadius, TKey>(keys, plane, across, g.form);
-      }
-      else
-      {
-        ForEachTap<VRadius>(plane, across, [&](int t, const TKey * tap) {
-          keys[t] = Beyond;
-          if (isThere && (there >> t & 1) != 0)
-          {
-            keys[t] = ToKey(*tap, g.form);
-            absentHere += g.form == KeyForm::Real && keys[t] == 0 ? 1 : 0;
-          }
-        });
-      }
-      // What is beyond has a key like a NaN's.
-      absentHere += SortPlane<Length, TKey>(keys, isWhole ? g.form : KeyForm::Unsigned);
+      const int       absentHere = LoadSortedPlane<VRadius, TKey>(keys, plane, across, tapsOfPlane, isThere, g.form);
       plane += along;
 #pragma unroll
       for (int t = 0; t < Length; ++t)
@@ -381,59 +462,9 @@ __launch_bounds__(VThreads, VRadius == 1   ? 8
       {
         continue;
       }
-      const int taps = tapsOfPlane * TapsIn(g.in, m, at - g.lineRadius, g.lineRadius);
-      int       below = static_cast<int>(RankIn(taps, absentInWindow, g.fraction));
-      int       taken[VLists];
-#pragma unroll
-      for (int l = 0; l < VLists; ++l)
-      {
-        taken[l] = 0;
-      }
-      // Lists go on with what is beyond everything. Of VLists lists' next `some` keys, those of the list whose last is
-      // the least are among the first VLists (some - 1) + 1 of all that are left.
-      const auto keyAt = [&](int l, int t) -> SortedKey<TKey> {
-        return lists[(l * (Length + 1) + Least(t, Length)) * VThreads];
-      };
-      while (below > 0)
-      {
-        const int some = (below - 1) / VLists + 1;
-        int       which = 0;
-        if constexpr (sizeof(TKey) <= 2)
-        {
-          // The list's number takes part in the comparison.
-          std::uint32_t least = keyAt(0, taken[0] + some - 1) * 8;
-#pragma unroll
-          for (int l = 1; l < VLists; ++l)
-          {
-            least = Least<std::uint32_t>(least, keyAt(l, taken[l] + some - 1) * 8 + l);
-          }
-          which = static_cast<int>(least & 7);
-        }
-        else
-        {
-          SortedKey<TKey> least = keyAt(0, taken[0] + some - 1);
-#pragma unroll
-          for (int l = 1; l < VLists; ++l)
-          {
-            const SortedKey<TKey> key = keyAt(l, taken[l] + some - 1);
-            which = key < least ? l : which;
-            least = Least(least, key);
-          }
-        }
-#pragma unroll
-        for (int l = 0; l < VLists; ++l)
-        {
-          taken[l] += l == which ? some : 0;
-        }
-        below -= some;
-      }
-      SortedKey<TKey> result = Beyond;
-#pragma unroll
-      for (int l = 0; l < VLists; ++l)
-      {
-        result = Least(result, keyAt(l, taken[l]));
-      }
-      StoreKey(static_cast<TKey>(result), g, out, to);
+      const int taps = tapsOfPlane.count * TapsIn(g.in, m, at - g.lineRadius, g.lineRadius);
+      const int below = static_cast<int>(RankIn(taps, absentInWindow, g.fraction));
+      StoreKey(static_cast<TKey>(SelectFromLists<VLists, Length, VThreads>(lists, below)), g, out, to);
       to += g.outStride.axis[m];
     }
   }
