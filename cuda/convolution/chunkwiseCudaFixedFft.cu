@@ -239,7 +239,8 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
   }
 }
 
-/** With `VGeneral` voxels may lie apart, and pixels be of any kind. */
+/** With `VGeneral` voxels may lie apart, and pixels be of any kind; whether there are factors is then seen at run time,
+ * as each voxel chooses its kind there too. */
 template <int A, int B, int C, bool VGeneral, bool VFactors>
 __global__ void
 __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
@@ -291,6 +292,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
     const std::int64_t stride = VGeneral ? target.stride[0] : 1;
     const std::int64_t begin = to[c] + first * stride;
     float * const      row = static_cast<float *>(target.data) + begin;
+    const bool         hasFactors = target.factors != nullptr;
     const auto * const factors = static_cast<const float *>(target.factors) + factorRow[c];
     // In a table the states along a row are beside each other.
     const RowStates states(target.lower[0] + first, target.n[0], target.kernel[0], target.below[0]);
@@ -299,7 +301,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
       if (static_cast<unsigned int>(first + n) < kept)
       {
         value = fmaf(value, scale, constant);
-        if (VFactors)
+        if (VFactors && (!VGeneral || hasFactors))
         {
           value *= __ldg(factors + states.At(n));
         }
@@ -390,10 +392,9 @@ RunInverseRows(cudaStream_t stream, const RowTarget & target, const Spectrum & s
 {
   constexpr int C = RowsPerBlock;
   const bool    general = target.stride[0] != 1 || target.kind != PixelKind::Float32;
-  const auto    kernel =
-    general
-         ? (target.factors ? FixedInverseRowsKernel<A, B, C, true, true> : FixedInverseRowsKernel<A, B, C, true, false>)
-         : (target.factors ? FixedInverseRowsKernel<A, B, C, false, true> : FixedInverseRowsKernel<A, B, C, false, false>);
+  const auto    kernel = general          ? FixedInverseRowsKernel<A, B, C, true, true>
+                         : target.factors ? FixedInverseRowsKernel<A, B, C, false, true>
+                                          : FixedInverseRowsKernel<A, B, C, false, false>;
   LaunchPasses("FixedInverseRowsKernel",
                kernel,
                stream,
