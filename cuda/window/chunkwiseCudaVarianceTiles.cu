@@ -15,7 +15,8 @@ namespace
 {
 
 constexpr int LargestTileRadius = 2;
-constexpr int LargestTileWindow = 5 * 5 * 5;
+constexpr int LargestTileWindow =
+  (2 * LargestTileRadius + 1) * (2 * LargestTileRadius + 1) * (2 * LargestTileRadius + 1);
 constexpr int VarianceTileX = 64;
 constexpr int VarianceTileY = 8;
 
