@@ -250,168 +250,221 @@ AddInWarp(TCount * count, std::uint32_t lanes)
   return __shfl_sync(0xFFFFFFFFu, before, 0) + static_cast<TCount>(__popc(lanes & ((1u << lane) - 1)));
 }
 
+/** A tile of voxels to label, with the layer around it, in shared memory. A thread has ForestRows voxels, each in the
+ * row after that of the one before. */
+template <typename TKey, bool VPlanar>
+struct LabelTile
+{
+  static constexpr TileShape     Shape = LabelTileOf(VPlanar);
+  static constexpr int           FrameZ = VPlanar ? 0 : 1;
+  static constexpr int           Pitch = Shape.x + 2;
+  static constexpr int           Plane = Pitch * (Shape.y + 2);
+  static constexpr int           Held = Plane * (Shape.z + 2 * FrameZ);
+  static constexpr std::uint16_t Outside = 0xFFFF;
+  static constexpr std::uint16_t None = 0xFFFE;
+  static_assert(Shape.x * Shape.y * Shape.z == ForestThreads * ForestRows && ForestThreads % Shape.x == 0, "lines");
+  static_assert(Held < None, "slots are numbered in 16 bits");
+
+  TKey          keys[Held];
+  std::uint16_t ahead[Held]; ///< where each slot leads
+  std::uint16_t tops[Held];  ///< the number of a top, or one of the two above
+  std::uint32_t found;
+  std::uint32_t firstBasin;
+
+  /** A slot's key and its number in one: the largest of some is that of the largest key, of equal ones the last. */
+  using Place = std::conditional_t<(sizeof(TKey) <= 2), std::uint32_t, std::uint64_t>;
+  __device__ __forceinline__ Place
+  PlaceAt(int slot) const
+  {
+    return (Place{ keys[slot] } << 16) | static_cast<std::uint32_t>(slot);
+  }
+  /** The largest beside a slot in its row, and in the rows beside that in the planes before and after. */
+  __device__ __forceinline__ Place
+  LargestOfRow(int slot) const
+  {
+    Place largest = 0;
+#pragma unroll
+    for (int dz = -FrameZ; dz <= FrameZ; ++dz)
+    {
+#pragma unroll
+      for (int dx = -1; dx <= 1; ++dx)
+      {
+        largest = max(largest, PlaceAt(slot + dz * Plane + dx));
+      }
+    }
+    return largest;
+  }
+};
+
+template <bool VPlanar, typename TKey>
+__device__ __forceinline__ void
+LoadLabelTile(LabelTile<TKey, VPlanar> & tile, const ForestPlace<TKey> & place, const ReconstructionCode<TKey> & code)
+{
+  using Tile = LabelTile<TKey, VPlanar>;
+  constexpr TileShape shape = Tile::Shape;
+  constexpr int       rows = Tile::Held / Tile::Pitch;
+  const int           thread = static_cast<int>(threadIdx.x);
+  const auto          load = [&](int x, int row) {
+    const int y = row % (shape.y + 2) - 1;
+    const int z = row / (shape.y + 2) - Tile::FrameZ;
+    const int slot = row * Tile::Pitch + x + 1;
+    tile.keys[slot] = place.IsInside(x, y, z) ? place.Mask(code, x, y, z) : TKey{ 0 };
+    tile.ahead[slot] = static_cast<std::uint16_t>(slot);
+    tile.tops[slot] = Tile::Outside;
+  };
+#pragma unroll 4
+  for (int row = thread / shape.x; row < rows; row += ForestThreads / shape.x)
+  {
+    load(thread % shape.x, row);
+  }
+  for (int i = thread; i < 2 * rows; i += ForestThreads)
+  {
+    load(i % 2 ? shape.x : -1, i / 2);
+  }
+  if (thread == 0)
+  {
+    tile.found = 0;
+  }
+}
+
+/** Each voxel leads to the largest around it. */
+template <bool VFull, bool VPlanar, typename TKey>
+__device__ __forceinline__ void
+LeadToLargest(LabelTile<TKey, VPlanar> & tile, int firstSlot)
+{
+  using Tile = LabelTile<TKey, VPlanar>;
+  using Place = typename Tile::Place;
+  const auto largestOf = [&](int slot) { return VFull ? tile.LargestOfRow(slot) : tile.PlaceAt(slot); };
+  Place      above = largestOf(firstSlot - Tile::Pitch);
+  Place      own = largestOf(firstSlot);
+#pragma unroll 4
+  for (int row = 0; row < ForestRows; ++row)
+  {
+    const int   slot = firstSlot + row * Tile::Pitch;
+    const Place below = largestOf(slot + Tile::Pitch);
+    Place       largest = max(max(above, own), below);
+    if constexpr (!VFull)
+    {
+      largest = max(largest, max(tile.PlaceAt(slot - 1), tile.PlaceAt(slot + 1)));
+      if constexpr (!VPlanar)
+      {
+        largest = max(largest, max(tile.PlaceAt(slot - Tile::Plane), tile.PlaceAt(slot + Tile::Plane)));
+      }
+    }
+    // The lowest keys lead nowhere, and those that are not there have it too.
+    if (tile.keys[slot] > 0)
+    {
+      tile.ahead[slot] = static_cast<std::uint16_t>(largest);
+    }
+    above = own;
+    own = below;
+  }
+}
+
+/** Then each voxel leads to its top. All threads of the block. */
+template <bool VPlanar, typename TKey>
+__device__ __forceinline__ void
+LeadToTops(LabelTile<TKey, VPlanar> & tile, int firstSlot)
+{
+  constexpr int pitch = LabelTile<TKey, VPlanar>::Pitch;
+  for (bool more = true; more;)
+  {
+    std::uint16_t next[ForestRows];
+    more = false;
+    // All is read before anything is written.
+#pragma unroll
+    for (int row = 0; row < ForestRows; ++row)
+    {
+      std::uint16_t to = tile.ahead[firstSlot + row * pitch];
+      for (int hop = 0; hop < 8; ++hop)
+      {
+        const std::uint16_t further = tile.ahead[to];
+        if (further == to)
+        {
+          break;
+        }
+        to = further;
+      }
+      next[row] = to;
+      more = more || tile.ahead[to] != to;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int row = 0; row < ForestRows; ++row)
+    {
+      tile.ahead[firstSlot + row * pitch] = next[row];
+    }
+    more = __syncthreads_or(more);
+  }
+}
+
+/** Numbers the tops in the tile. */
+template <bool VPlanar, typename TKey>
+__device__ __forceinline__ void
+NumberTops(LabelTile<TKey, VPlanar> & tile, int firstSlot)
+{
+  using Tile = LabelTile<TKey, VPlanar>;
+#pragma unroll 4
+  for (int row = 0; row < ForestRows; ++row)
+  {
+    const int           slot = firstSlot + row * Tile::Pitch;
+    const bool          isTop = tile.ahead[slot] == slot && tile.keys[slot] > 0;
+    const std::uint32_t inWarp = __ballot_sync(0xFFFFFFFFu, isTop);
+    if (inWarp)
+    {
+      const std::uint32_t before = AddInWarp(&tile.found, inWarp);
+      tile.tops[slot] = isTop ? static_cast<std::uint16_t>(before) : tile.tops[slot];
+    }
+    if (tile.keys[slot] == 0)
+    {
+      tile.tops[slot] = Tile::None;
+    }
+  }
+}
+
+/** The label of a voxel that leads to slot `to`. */
+template <bool VPlanar, typename TKey>
+__device__ __forceinline__ std::uint32_t
+                           LabelOf(const LabelTile<TKey, VPlanar> & tile, const ForestPlace<TKey> & place, int to)
+{
+  using Tile = LabelTile<TKey, VPlanar>;
+  const std::uint16_t top = tile.tops[to];
+  if (top == Tile::Outside)
+  {
+    return place.Voxel(
+      to % Tile::Pitch - 1, to / Tile::Pitch % (Tile::Shape.y + 2) - 1, to / Tile::Plane - Tile::FrameZ);
+  }
+  return top != Tile::None ? ForestLabel::Basin | (tile.firstBasin + top) : ForestLabel::None;
+}
+
 /** Finds the top of each voxel's basin as far as it is in the voxel's tile, and numbers the tops. */
 template <typename TKey, bool VPlanar, bool VFull>
 __global__ void
 __launch_bounds__(ForestThreads) LabelBasins(ForestImage<TKey> forest, ReconstructionCode<TKey> code)
 {
-  constexpr TileShape shape = LabelTileOf(VPlanar);
-  constexpr int       frameZ = VPlanar ? 0 : 1;
-  constexpr int       pitch = shape.x + 2;
-  constexpr int       plane = pitch * (shape.y + 2);
-  constexpr int       held = plane * (shape.z + 2 * frameZ);
-  static_assert(shape.x * shape.y * shape.z == ForestThreads * ForestRows && ForestThreads % shape.x == 0, "lines");
-  constexpr std::uint16_t outside = 0xFFFF;
-  constexpr std::uint16_t none = 0xFFFE;
-  static_assert(held < none, "slots are numbered in 16 bits");
-  __shared__ TKey keys[held];
-  __shared__ std::uint16_t ahead[held];
-  __shared__ std::uint16_t tops[held];
-  __shared__ std::uint32_t found;
-  __shared__ std::uint32_t firstBasin;
+  using Tile = LabelTile<TKey, VPlanar>;
+  constexpr TileShape shape = Tile::Shape;
+  __shared__ Tile     tile;
 
   const int thread = static_cast<int>(threadIdx.x);
   const int lineX = thread % shape.x;
   const int lineY = VPlanar ? thread / shape.x * ForestRows : 0;
   const int lineZ = VPlanar ? 0 : thread / shape.x;
-  const int firstSlot = (lineZ + frameZ) * plane + (lineY + 1) * pitch + lineX + 1;
-  for (std::uint32_t tile = blockIdx.x; tile < forest.numberOfLabelTiles; tile += gridDim.x)
+  const int firstSlot = (lineZ + Tile::FrameZ) * Tile::Plane + (lineY + 1) * Tile::Pitch + lineX + 1;
+  for (std::uint32_t number = blockIdx.x; number < forest.numberOfLabelTiles; number += gridDim.x)
   {
-    const ForestPlace<TKey> place(forest, forest.labelTiles, shape, tile);
+    const ForestPlace<TKey> place(forest, forest.labelTiles, shape, number);
     __syncthreads();
-    const auto load = [&](int x, int row) {
-      const int y = row % (shape.y + 2) - 1;
-      const int z = row / (shape.y + 2) - frameZ;
-      const int slot = row * pitch + x + 1;
-      keys[slot] = place.IsInside(x, y, z) ? place.Mask(code, x, y, z) : TKey{ 0 };
-      ahead[slot] = static_cast<std::uint16_t>(slot);
-      tops[slot] = outside;
-    };
-    constexpr int rows = held / pitch;
-#pragma unroll 4
-    for (int row = thread / shape.x; row < rows; row += ForestThreads / shape.x)
-    {
-      load(lineX, row);
-    }
-    for (int i = thread; i < 2 * rows; i += ForestThreads)
-    {
-      load(i % 2 ? shape.x : -1, i / 2);
-    }
-    if (thread == 0)
-    {
-      found = 0;
-    }
+    LoadLabelTile(tile, place, code);
     __syncthreads();
-
-    // The largest around, of equal ones the last: both in one number.
-    using Place = std::conditional_t<(sizeof(TKey) <= 2), std::uint32_t, std::uint64_t>;
-    const auto placeAt = [&](int slot) { return (Place{ keys[slot] } << 16) | static_cast<std::uint32_t>(slot); };
-    const auto largestOfRow = [&](int slot) {
-      // With the rows beside it in the planes before and after.
-      Place largest = 0;
-#pragma unroll
-      for (int dz = -frameZ; dz <= frameZ; ++dz)
-      {
-#pragma unroll
-        for (int dx = -1; dx <= 1; ++dx)
-        {
-          largest = max(largest, placeAt(slot + dz * plane + dx));
-        }
-      }
-      return largest;
-    };
-    if constexpr (VFull)
-    {
-      Place above = largestOfRow(firstSlot - pitch);
-      Place own = largestOfRow(firstSlot);
-#pragma unroll 4
-      for (int row = 0; row < ForestRows; ++row)
-      {
-        const int   slot = firstSlot + row * pitch;
-        const Place below = largestOfRow(slot + pitch);
-        // The lowest keys lead nowhere, and those that are not there have it too.
-        if (keys[slot] > 0)
-        {
-          ahead[slot] = static_cast<std::uint16_t>(max(max(above, own), below));
-        }
-        above = own;
-        own = below;
-      }
-    }
-    else
-    {
-      Place above = placeAt(firstSlot - pitch);
-      Place own = placeAt(firstSlot);
-#pragma unroll 4
-      for (int row = 0; row < ForestRows; ++row)
-      {
-        const int   slot = firstSlot + row * pitch;
-        const Place below = placeAt(slot + pitch);
-        Place       largest = max(max(above, own), max(below, max(placeAt(slot - 1), placeAt(slot + 1))));
-        if constexpr (!VPlanar)
-        {
-          largest = max(largest, max(placeAt(slot - plane), placeAt(slot + plane)));
-        }
-        if (keys[slot] > 0)
-        {
-          ahead[slot] = static_cast<std::uint16_t>(largest);
-        }
-        above = own;
-        own = below;
-      }
-    }
+    LeadToLargest<VFull>(tile, firstSlot);
     __syncthreads();
-
-    for (bool more = true; more;)
-    {
-      std::uint16_t next[ForestRows];
-      more = false;
-      // All is read before anything is written.
-#pragma unroll
-      for (int row = 0; row < ForestRows; ++row)
-      {
-        std::uint16_t to = ahead[firstSlot + row * pitch];
-        for (int hop = 0; hop < 8; ++hop)
-        {
-          const std::uint16_t further = ahead[to];
-          if (further == to)
-          {
-            break;
-          }
-          to = further;
-        }
-        next[row] = to;
-        more = more || ahead[to] != to;
-      }
-      __syncthreads();
-#pragma unroll
-      for (int row = 0; row < ForestRows; ++row)
-      {
-        ahead[firstSlot + row * pitch] = next[row];
-      }
-      more = __syncthreads_or(more);
-    }
-
-#pragma unroll 4
-    for (int row = 0; row < ForestRows; ++row)
-    {
-      const int           slot = firstSlot + row * pitch;
-      const bool          isTop = ahead[slot] == slot && keys[slot] > 0;
-      const std::uint32_t inWarp = __ballot_sync(0xFFFFFFFFu, isTop);
-      if (inWarp)
-      {
-        const std::uint32_t before = AddInWarp(&found, inWarp);
-        tops[slot] = isTop ? static_cast<std::uint16_t>(before) : tops[slot];
-      }
-      if (keys[slot] == 0)
-      {
-        tops[slot] = none;
-      }
-    }
+    LeadToTops(tile, firstSlot);
+    NumberTops(tile, firstSlot);
     __syncthreads();
     if (thread == 0)
     {
-      firstBasin = atomicAdd(&forest.counts->basins, found);
+      tile.firstBasin = atomicAdd(&forest.counts->basins, tile.found);
     }
     __syncthreads();
     const int       inside = place.RowsInside(lineX, lineY, lineZ);
@@ -419,17 +472,7 @@ __launch_bounds__(ForestThreads) LabelBasins(ForestImage<TKey> forest, Reconstru
 #pragma unroll 4
     for (int row = 0; row < ForestRows; ++row)
     {
-      const int           to = ahead[firstSlot + row * pitch];
-      const std::uint16_t top = tops[to];
-      std::uint32_t       label = ForestLabel::None;
-      if (top == outside)
-      {
-        label = place.Voxel(to % pitch - 1, to / pitch % (shape.y + 2) - 1, to / plane - frameZ);
-      }
-      else if (top != none)
-      {
-        label = ForestLabel::Basin | (firstBasin + top);
-      }
+      const std::uint32_t label = LabelOf(tile, place, tile.ahead[firstSlot + row * Tile::Pitch]);
       if (row < inside)
       {
         *labels = label;
