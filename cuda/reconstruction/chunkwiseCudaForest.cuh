@@ -802,6 +802,108 @@ TakeAll(ForestEdgeSink & sink, const ForestCell<TKey> (&cells)[VCells], bool has
   }
 }
 
+__device__ __forceinline__ void
+ClearTable(ForestTable & table)
+{
+  for (int slot = static_cast<int>(threadIdx.x); slot < ForestTable::Size; slot += ForestThreads)
+  {
+    table.pairs[slot] = ForestTable::Empty;
+    table.capacities[slot] = 0;
+  }
+  if (threadIdx.x == 0)
+  {
+    table.listed = 0;
+  }
+}
+
+/** Reads the cells of some steps of a thread, from step `first` on, each with its component: of a plane along y, of a
+ * volume along z, there with the row before. In the first pass components are the labels' own. */
+template <bool VPlanar, bool VFirst, typename TKey, int VSteps, int VLines>
+__device__ __forceinline__ void
+ReadCells(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & code, const ForestGraph & graph,
+          const ForestPlace<TKey> & place, int x, int y, int first, ForestCell<TKey> (&cells)[VSteps][VLines])
+{
+  using Cell = ForestCell<TKey>;
+  std::uint32_t labels[VSteps][VLines];
+#pragma unroll
+  for (int k = 0; k < VSteps; ++k)
+  {
+#pragma unroll
+    for (int line = 0; line < VLines; ++line)
+    {
+      const int  step = first + k;
+      const int  atY = VPlanar ? y + step : y - line;
+      const int  atZ = VPlanar ? 0 : step;
+      const bool isInside = step < ForestRows && place.IsInside(x, atY, atZ);
+      labels[k][line] = isInside ? __ldcg(forest.labels + place.Voxel(x, atY, atZ)) : ForestLabel::None;
+      cells[k][line].key = isInside ? place.Mask(code, x, atY, atZ) : TKey{ 0 };
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < VSteps; ++k)
+  {
+#pragma unroll
+    for (int line = 0; line < VLines; ++line)
+    {
+      std::uint32_t label = labels[k][line];
+      if (!(label & ForestLabel::Basin))
+      {
+        label = __ldcg(forest.labels + label);
+      }
+      std::uint32_t component = label == ForestLabel::None ? Cell::None : label & ~ForestLabel::Basin;
+      while (!VFirst && component < Cell::None)
+      {
+        const std::uint32_t further = ForestLink::Component(__ldcg(graph.links + component));
+        if (further == component)
+        {
+          break;
+        }
+        component = further;
+      }
+      cells[k][line].component = component;
+    }
+  }
+}
+
+/** Empties a block's table: its edges go to the list or are offered to the components. All threads of the block. */
+template <typename TSink, typename TCount>
+__device__ __forceinline__ void
+EmptyTable(const ForestGraph & graph, ForestTable & table, TSink & sink, TCount * edges)
+{
+  constexpr int rounds = ForestTable::Size / ForestThreads;
+  const int     thread = static_cast<int>(threadIdx.x);
+  std::uint32_t listed = 0;
+#pragma unroll
+  for (int round = 0; round < rounds; ++round)
+  {
+    const int                slot = round * ForestThreads + thread;
+    const unsigned long long pair = table.pairs[slot];
+    const ForestEdge         edge{ static_cast<std::uint32_t>(pair >> 32),
+                           static_cast<std::uint32_t>(pair),
+                           table.capacities[slot] };
+    if (pair != ForestTable::Empty && !sink.IsListed(edge))
+    {
+      OfferEdge(graph, edge.first, edge.second, edge.capacity);
+    }
+    listed |= pair != ForestTable::Empty && sink.IsListed(edge) ? 1u << round : 0u;
+  }
+  const std::uint32_t own = static_cast<std::uint32_t>(__popc(listed));
+  std::uint32_t       at = own > 0 ? atomicAdd(&table.listed, own) : 0;
+  __syncthreads();
+  if (thread == 0 && table.listed > 0)
+  {
+    table.firstEdge = atomicAdd(edges, static_cast<TCount>(table.listed));
+  }
+  __syncthreads();
+  for (; listed; listed &= listed - 1)
+  {
+    const int                slot = (__ffs(static_cast<int>(listed)) - 1) * ForestThreads + thread;
+    const unsigned long long pair = table.pairs[slot];
+    sink.List(table.firstEdge + at++,
+              { static_cast<std::uint32_t>(pair >> 32), static_cast<std::uint32_t>(pair), table.capacities[slot] });
+  }
+}
+
 /** The edges between the voxels of different components, each but once or a few times. In the first pass also what the
  * voxels have from the source. `lists`: to the list, as far as there is room, or else offered to the components. */
 template <typename TKey, bool VPlanar, bool VFull, bool VFirst>
@@ -823,15 +925,7 @@ FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & cod
   {
     const ForestPlace<TKey> place(forest, forest.edgeTiles, shape, tile);
     __syncthreads();
-    for (int slot = thread; slot < ForestTable::Size; slot += ForestThreads)
-    {
-      table.pairs[slot] = ForestTable::Empty;
-      table.capacities[slot] = 0;
-    }
-    if (thread == 0)
-    {
-      table.listed = 0;
-    }
+    ClearTable(table);
     __syncthreads();
 
     ForestEdgeSink sink{ graph, table, &forest.counts->edges, lists, { 0, 0, 0 } };
@@ -847,46 +941,8 @@ FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & cod
     // The first step only fetches the row, or plane, before.
     for (int first = -1; first < ForestRows; first += batch)
     {
-      Cell          cells[batch][lines];
-      std::uint32_t labels[batch][lines];
-#pragma unroll
-      for (int k = 0; k < batch; ++k)
-      {
-#pragma unroll
-        for (int line = 0; line < lines; ++line)
-        {
-          const int  step = first + k;
-          const int  atY = VPlanar ? y + step : y - line;
-          const int  atZ = VPlanar ? 0 : step;
-          const bool isInside = step < ForestRows && place.IsInside(x, atY, atZ);
-          labels[k][line] = isInside ? __ldcg(forest.labels + place.Voxel(x, atY, atZ)) : ForestLabel::None;
-          cells[k][line].key = isInside ? place.Mask(code, x, atY, atZ) : TKey{ 0 };
-        }
-      }
-#pragma unroll
-      for (int k = 0; k < batch; ++k)
-      {
-#pragma unroll
-        for (int line = 0; line < lines; ++line)
-        {
-          std::uint32_t label = labels[k][line];
-          if (!(label & ForestLabel::Basin))
-          {
-            label = __ldcg(forest.labels + label);
-          }
-          std::uint32_t component = label == ForestLabel::None ? Cell::None : label & ~ForestLabel::Basin;
-          while (!VFirst && component < Cell::None)
-          {
-            const std::uint32_t further = ForestLink::Component(__ldcg(graph.links + component));
-            if (further == component)
-            {
-              break;
-            }
-            component = further;
-          }
-          cells[k][line].component = component;
-        }
-      }
+      Cell cells[batch][lines];
+      ReadCells<VPlanar, VFirst>(forest, code, graph, place, x, y, first, cells);
 #pragma unroll
       for (int k = 0; k < batch; ++k)
       {
@@ -955,38 +1011,7 @@ FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & cod
       }
     }
     __syncthreads();
-
-    constexpr int rounds = ForestTable::Size / ForestThreads;
-    std::uint32_t listed = 0;
-#pragma unroll
-    for (int round = 0; round < rounds; ++round)
-    {
-      const int                slot = round * ForestThreads + thread;
-      const unsigned long long pair = table.pairs[slot];
-      const ForestEdge         edge{ static_cast<std::uint32_t>(pair >> 32),
-                             static_cast<std::uint32_t>(pair),
-                             table.capacities[slot] };
-      if (pair != ForestTable::Empty && !sink.IsListed(edge))
-      {
-        OfferEdge(graph, edge.first, edge.second, edge.capacity);
-      }
-      listed |= pair != ForestTable::Empty && sink.IsListed(edge) ? 1u << round : 0u;
-    }
-    const std::uint32_t own = static_cast<std::uint32_t>(__popc(listed));
-    std::uint32_t       at = own > 0 ? atomicAdd(&table.listed, own) : 0;
-    __syncthreads();
-    if (thread == 0 && table.listed > 0)
-    {
-      table.firstEdge = atomicAdd(&forest.counts->edges, static_cast<unsigned long long>(table.listed));
-    }
-    __syncthreads();
-    for (; listed; listed &= listed - 1)
-    {
-      const int                slot = (__ffs(static_cast<int>(listed)) - 1) * ForestThreads + thread;
-      const unsigned long long pair = table.pairs[slot];
-      sink.List(table.firstEdge + at++,
-                { static_cast<std::uint32_t>(pair >> 32), static_cast<std::uint32_t>(pair), table.capacities[slot] });
-    }
+    EmptyTable(graph, table, sink, &forest.counts->edges);
   }
 }
 
