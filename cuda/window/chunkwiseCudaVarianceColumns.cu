@@ -13,8 +13,6 @@ namespace chunkwise
 namespace
 {
 
-/** The largest radius; the registers of a thread hold no more. */
-constexpr int LargestColumnRadius = 3;
 constexpr int ColumnTileX = 64;
 constexpr int ColumnThreads = 256;
 /** Outputs of a thread, next to each other along y. */
@@ -447,6 +445,7 @@ RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, c
   {
     return false;
   }
+  // The registers of a thread hold no more.
   switch (radius[0])
   {
     case 1:
