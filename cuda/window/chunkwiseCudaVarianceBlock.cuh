@@ -56,15 +56,6 @@ private:
   }
 };
 
-/** Keeps a value in a register. Without it the compiler computes what a block knows of its tile anew with every plane,
- * which takes longer than the plane. */
-__device__ __forceinline__ int
-InRegister(int value)
-{
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
 /** The blocks for tiles and segments, unless these are too many for a launch. */
 inline std::optional<dim3>
 GridOfBlocks(const Box & box, std::int64_t segment, int tileX, int tileY)
