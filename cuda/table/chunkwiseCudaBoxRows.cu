@@ -228,9 +228,10 @@ struct BoxesInRow
       voxels[k] = 1;
       const BoxTerms<std::int32_t> terms =
         x.TermsOf(first + (isThere[k] ? offset : 0), std::numeric_limits<std::int32_t>::max(), voxels[k]);
-      last[k] = terms.last - left;
-      before[k] = terms.hasBefore ? terms.before - left : none;
-      end[k] = terms.hasEnd ? terms.end - left : none;
+      last[k] = InRegister(terms.last - left);
+      before[k] = InRegister(terms.hasBefore ? terms.before - left : none);
+      end[k] = InRegister(terms.hasEnd ? terms.end - left : none);
+      voxels[k] = InRegister(voxels[k]);
       meetsTwo[k] = __any_sync(0xFFFFFFFFU, terms.hasEnd);
     }
   }
