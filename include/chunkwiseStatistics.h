@@ -81,8 +81,8 @@ private:
   PixelValue   m_FiniteMaximum;
 };
 
-/** Adds up an image that arrives in pieces, on the CPU. The order of pieces does not matter. Not for several threads at
- * once: each has its own, which are added up at the end. */
+/** Adds up an image that arrives in pieces. The order of pieces does not matter. Not for several threads at once: each
+ * has its own, which are added up at the end. */
 class Chunkwise_EXPORT StatisticsAccumulator
 {
 public:
@@ -95,6 +95,9 @@ public:
    * the caller's own). Throws Aborted once control->ShouldStop(). */
   void
   Add(const BufferView & view, const Box & box, Executor * executor = nullptr, RunControl * control = nullptr);
+  /** The voxels that ComputeStatistics counts, by a run of the manager. */
+  void
+  Add(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr, ExecutionReport * report = nullptr);
   void
   Add(const StatisticsAccumulator & other);
   ImageStatistics
@@ -104,6 +107,9 @@ public:
   }
 
 private:
+  void
+  CheckKind(PixelKind kind) const;
+
   PixelKind m_Kind;
   SideData  m_Total;
 };
@@ -144,6 +150,10 @@ Chunkwise_EXPORT ImageStatistics
 ComputeStatistics(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr,
                   ExecutionReport * report = nullptr);
 
+/** The run that ComputeStatistics does, for Manager::MakePlanFor. */
+Chunkwise_EXPORT ExecutionRequest
+MakeStatisticsRequest(ExecutionRequest request);
+
 /** With 1 to 65536 bins. */
 Chunkwise_EXPORT ImageHistogram
 ComputeHistogram(Manager & manager, ExecutionRequest request, int bins, const ValueRange & range,
@@ -162,6 +172,12 @@ Chunkwise_EXPORT std::vector<ImageQuantile>
  * far apart. */
 Chunkwise_EXPORT ValueRange
 ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monitor * monitor = nullptr);
+/** Whether that is the whole range of the kind, for which the image need not be read. */
+Chunkwise_EXPORT bool
+HasEntropyRange(PixelKind kind);
+/** The same range from the statistics of an image of this kind, which may have been added up piece by piece. */
+Chunkwise_EXPORT ValueRange
+GetEntropyRange(PixelKind kind, const ImageStatistics & statistics, int bins);
 
 /** The variance of the noise that a WienerOperation is given where it is not known: the mean of the local variances
  * over request.region, as scipy.signal.wiener estimates it. request.operation is that WienerOperation, whose own noise
@@ -169,6 +185,12 @@ ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monit
  * They are summed up exactly; NaN is skipped. Throws ParameterError if the mean is not finite or there are none. */
 Chunkwise_EXPORT double
 ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr);
+/** The same from the statistics of the local variances, which may have been added up piece by piece. */
+Chunkwise_EXPORT double
+GetWienerNoise(const ImageStatistics & localVariances);
+/** The request of a WienerOperation, with the operation and the kind of its local variances instead. */
+Chunkwise_EXPORT ExecutionRequest
+MakeLocalVarianceRequest(ExecutionRequest request);
 
 } // namespace chunkwise
 

@@ -93,6 +93,14 @@ KindOfInput(const ExecutionRequest & request)
   return request.inputs.front().kind;
 }
 
+/** Of what the request's operation makes, or else of its input. */
+PixelKind
+KindOfStatistics(const ExecutionRequest & request)
+{
+  const PixelKind input = KindOfInput(request);
+  return request.operation ? request.output.kind : input;
+}
+
 std::vector<std::int64_t>
 CountsOf(const SideData & summary)
 {
@@ -342,17 +350,22 @@ StatisticsAccumulator::Reset()
 }
 
 void
+StatisticsAccumulator::CheckKind(PixelKind kind) const
+{
+  if (kind != m_Kind)
+  {
+    throw ParameterError(std::string("statistics of ") + PixelKindName(m_Kind) + " are given " + PixelKindName(kind));
+  }
+}
+
+void
 StatisticsAccumulator::Add(const BufferView & view, const Box & box, Executor * executor, RunControl * control)
 {
   if (box.IsEmpty())
   {
     return;
   }
-  if (view.kind != m_Kind)
-  {
-    throw ParameterError(std::string("statistics of ") + PixelKindName(m_Kind) + " are given " +
-                         PixelKindName(view.kind));
-  }
+  CheckKind(view.kind);
   if (!view.box.Contains(box) || view.stride[0] != 1)
   {
     throw ParameterError("the view holds " + ToString(view.box) + ", but " + ToString(box) +
@@ -389,26 +402,37 @@ StatisticsAccumulator::Add(const BufferView & view, const Box & box, Executor * 
 void
 StatisticsAccumulator::Add(const StatisticsAccumulator & other)
 {
-  if (other.m_Kind != m_Kind)
-  {
-    throw ParameterError(std::string("statistics of ") + PixelKindName(m_Kind) + " are given those of " +
-                         PixelKindName(other.m_Kind));
-  }
+  CheckKind(other.m_Kind);
   StatisticsOperation().MergeSummary(m_Total, other.m_Total);
+}
+
+void
+StatisticsAccumulator::Add(Manager & manager, ExecutionRequest request, Monitor * monitor, ExecutionReport * report)
+{
+  CheckKind(KindOfStatistics(request));
+  request = MakeStatisticsRequest(std::move(request));
+  request.operation->MergeSummary(m_Total, manager.Summarise(request, monitor, report));
+}
+
+ExecutionRequest
+MakeStatisticsRequest(ExecutionRequest request)
+{
+  const auto operation = std::make_shared<StatisticsOperation>();
+  if (request.operation)
+  {
+    operation->stage = request.operation;
+    operation->stageKind = request.output.kind;
+  }
+  request.operation = operation;
+  return request;
 }
 
 ImageStatistics
 ComputeStatistics(Manager & manager, ExecutionRequest request, Monitor * monitor, ExecutionReport * report)
 {
-  const auto operation = std::make_shared<StatisticsOperation>();
-  PixelKind  kind = KindOfInput(request);
-  if (request.operation)
-  {
-    operation->stage = request.operation;
-    operation->stageKind = kind = request.output.kind;
-  }
-  request.operation = operation;
-  return ImageStatistics(kind, manager.Summarise(request, monitor, report));
+  StatisticsAccumulator accumulator(KindOfStatistics(request));
+  accumulator.Add(manager, std::move(request), monitor, report);
+  return accumulator.Get();
 }
 
 ImageHistogram
@@ -470,16 +494,30 @@ ComputeQuantiles(Manager & manager, ExecutionRequest request, const std::vector<
   return quantiles;
 }
 
+bool
+HasEntropyRange(PixelKind kind)
+{
+  return !IsFloatingPoint(kind) && PixelSize(kind) <= 2;
+}
+
 ValueRange
 ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monitor * monitor)
 {
   const PixelKind kind = KindOfInput(request);
-  if (!IsFloatingPoint(kind) && PixelSize(kind) <= 2)
+  request.operation = nullptr;
+  return GetEntropyRange(kind,
+                         HasEntropyRange(kind) ? ImageStatistics(kind)
+                                               : ComputeStatistics(manager, std::move(request), monitor),
+                         bins);
+}
+
+ValueRange
+GetEntropyRange(PixelKind kind, const ImageStatistics & statistics, int bins)
+{
+  if (HasEntropyRange(kind))
   {
     return { ValueOfOrdinal(kind, 0).As<double>(), ValueOfOrdinal(kind, ~std::uint64_t{ 0 }).As<double>() + 1.0 };
   }
-  request.operation = nullptr;
-  const ImageStatistics statistics = ComputeStatistics(manager, request, monitor);
   if (statistics.GetCount() == statistics.GetNumberOfInfinities())
   {
     throw ParameterError("the image has no finite voxel, from which the range of an entropy could be taken");
@@ -499,10 +537,10 @@ ComputeEntropyRange(Manager & manager, ExecutionRequest request, int bins, Monit
   return range;
 }
 
-double
-ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monitor)
+ExecutionRequest
+MakeLocalVarianceRequest(ExecutionRequest request)
 {
-  const auto * const wiener = dynamic_cast<const WienerOperation *>(request.operation.get());
+  const auto wiener = std::dynamic_pointer_cast<const WienerOperation>(request.operation);
   if (!wiener)
   {
     throw ParameterError("noise is estimated for a WienerOperation, which the request has not");
@@ -514,14 +552,25 @@ ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monito
   // The kind that its first stages, mean and variance, have.
   const PixelKind input = KindOfInput(request);
   request.output.kind = wiener->GetStageKinds(input, input).front();
-  const ImageStatistics statistics = ComputeStatistics(manager, request, monitor);
-  if (statistics.GetCount() == 0 || !std::isfinite(statistics.GetMean()))
+  return request;
+}
+
+double
+ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monitor)
+{
+  return GetWienerNoise(ComputeStatistics(manager, MakeLocalVarianceRequest(std::move(request)), monitor));
+}
+
+double
+GetWienerNoise(const ImageStatistics & localVariances)
+{
+  if (localVariances.GetCount() == 0 || !std::isfinite(localVariances.GetMean()))
   {
     throw ParameterError("noise cannot be estimated: of the local variances " +
-                         std::to_string(statistics.GetNumberOfNaNs()) + " are NaN and " +
-                         std::to_string(statistics.GetNumberOfInfinities()) + " are infinite");
+                         std::to_string(localVariances.GetNumberOfNaNs()) + " are NaN and " +
+                         std::to_string(localVariances.GetNumberOfInfinities()) + " are infinite");
   }
-  return statistics.GetMean();
+  return localVariances.GetMean();
 }
 
 } // namespace chunkwise

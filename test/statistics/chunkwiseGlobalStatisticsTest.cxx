@@ -615,6 +615,16 @@ TEST_P(GlobalStatistics, GiveTheNoiseOfAWienerFilter)
         const double expected = static_cast<double>(sum) / static_cast<double>(image.voxels.size());
         EXPECT_EQ(ComputeWienerNoise(GetManager(), image.request), expected)
           << PixelKindName(kind) << " " << BoundaryModeName(mode);
+        // The same where the image arrives in pieces.
+        ExecutionRequest      piece = MakeLocalVarianceRequest(image.request);
+        StatisticsAccumulator pieces(piece.output.kind);
+        for (const std::int64_t first : { 0, 9 })
+        {
+          piece.region.lower[2] = first;
+          piece.region.upper[2] = first == 0 ? 9 : 14;
+          pieces.Add(GetManager(), piece);
+        }
+        EXPECT_EQ(GetWienerNoise(pieces.Get()), expected);
         ExecutionReport report;
         image.request.operation = variance;
         image.request.output.kind = ofVariance.output.kind;
@@ -628,6 +638,8 @@ TEST_P(GlobalStatistics, GiveTheNoiseOfAWienerFilter)
   auto image = Image<float>::Line({ std::nanf(""), 1 });
   image.request.operation = std::make_shared<WienerOperation>();
   EXPECT_NO_THROW((void)ComputeWienerNoise(GetManager(), image.request));
+  EXPECT_THROW(StatisticsAccumulator(PixelKind::Float64).Add(GetManager(), MakeLocalVarianceRequest(image.request)),
+               ParameterError);
   image.voxels[1] = std::nanf("");
   EXPECT_THROW((void)ComputeWienerNoise(GetManager(), image.request), ParameterError);
   image.request.operation = std::make_shared<VarianceOperation>();
