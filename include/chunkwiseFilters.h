@@ -68,6 +68,9 @@ struct ParameterDescription
   double                   maximum{ std::numeric_limits<double>::infinity() };
   bool                     aboveMinimum{ false }; ///< the minimum itself is no value
   std::vector<std::string> choices{};
+  /** The value that stands for the word "auto" until the caller has taken the parameter from the whole image
+   * (chunkwiseStatistics.h); empty: the parameter cannot be "auto". */
+  std::string provisionalText{};
   /** The name and the value of a choice without which this parameter has no effect; "" and "": it always has. */
   std::string onlyWithName{};
   std::string onlyWithValue{};

@@ -36,9 +36,9 @@ struct Texts
   bool                               verbose{ false };
 };
 
-/** A word for what a parameter's value looks like. */
+/** A word for what a parameter's numbers look like. */
 std::string
-TypeName(const ParameterDescription & parameter)
+ValueTypeName(const ParameterDescription & parameter)
 {
   switch (parameter.type)
   {
@@ -68,6 +68,12 @@ TypeName(const ParameterDescription & parameter)
                                                                           : number + ",...";
     }
   }
+}
+
+std::string
+TypeName(const ParameterDescription & parameter)
+{
+  return ValueTypeName(parameter) + (parameter.provisionalText.empty() ? "" : std::string("|") + AutomaticWord);
 }
 
 void
@@ -283,7 +289,8 @@ ReadStage(const FilterDescription & filter, const Texts & texts, const CLI::App 
       continue;
     }
     const std::string & text = texts.parameters.at(parameter.name);
-    if (parameter.type != ParameterType::Kernel && parameter.type != ParameterType::Network)
+    if (parameter.type != ParameterType::Kernel && parameter.type != ParameterType::Network &&
+        !IsAutomatic(parameter, text))
     {
       chunkwise::ParseParameter(parameter, text);
     }
@@ -417,6 +424,15 @@ ParseSteps(const Texts & texts, CommandLine & line)
     {
       throw ArgumentError(where + "it is not a filter that can be a step");
     }
+    for (const auto & given : step.stages.front().texts)
+    {
+      const ParameterDescription & parameter = *step.stages.front().filter->FindParameter(given.first);
+      if (IsAutomatic(parameter, given.second))
+      {
+        throw ArgumentError(where + "--" + parameter.option + " " + AutomaticWord +
+                            " needs the whole image, which no step has");
+      }
+    }
     if (step.stages.front().texts.count("Valid"))
     {
       throw ArgumentError(where + "--valid changes the image's size, which no step can");
@@ -538,6 +554,12 @@ Parse(const std::vector<std::string> & given)
 }
 
 } // namespace
+
+bool
+IsAutomatic(const ParameterDescription & parameter, const std::string & text)
+{
+  return !parameter.provisionalText.empty() && text == AutomaticWord;
+}
 
 CommandLine
 ParseCommandLine(int argc, char ** argv)

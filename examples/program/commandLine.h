@@ -42,6 +42,13 @@ struct Stage
   std::map<std::string, std::string> texts;
 };
 
+/** The word for a value that is taken from the whole image. */
+constexpr const char * AutomaticWord = "auto";
+
+/** Whether a parameter was given as that word. */
+bool
+IsAutomatic(const chunkwise::ParameterDescription & parameter, const std::string & text);
+
 /** What a subcommand does. */
 enum class Task
 {

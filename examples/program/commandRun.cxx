@@ -6,6 +6,7 @@
 #include "chunkwiseRegions.h"
 #include "chunkwiseSummedAreaTableCarry.h"
 #include "commandDevices.h"
+#include "commandEstimate.h"
 #include "commandInputs.h"
 #include "commandKernels.h"
 #include "commandMemory.h"
@@ -38,6 +39,14 @@ using chunkwise::Coordinates;
 using chunkwise::MaxDimension;
 using chunkwise::PixelKind;
 
+using Clock = std::chrono::steady_clock;
+
+double
+Since(Clock::time_point start)
+{
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 bool
 IsSigned(PixelKind kind)
 {
@@ -64,6 +73,8 @@ private:
   CheckSameSpace(const Header & other, const std::string & option) const;
   void
   ChooseKinds();
+  chunkwise::FilterImage
+  DescribeImage() const;
   void
   CheckNumberOfImages() const;
   void
@@ -93,9 +104,21 @@ private:
   MakeRequest(const Box & output) const;
   chunkwise::Plan
   PlanOf(std::int64_t count) const;
-
   void
-  RunPieces(chunkwise::ImageSink & sink);
+  PlanEstimate(std::int64_t count) const;
+
+  bool
+  ReadsTwice() const;
+  void
+  AllocateWindows();
+  void
+  LoadWindows(chunkwise::ExecutionRequest & request);
+  double
+  GetShareOfProgress() const;
+  void
+  TakeEstimate(Progress & progress);
+  void
+  RunPieces(chunkwise::ImageSink & sink, Progress & progress);
   void
   AdvanceTable(const BufferView & input, const Box & piece);
   void
@@ -111,7 +134,9 @@ private:
   std::vector<InputWindow>                                   m_Windows;    ///< in the operation's order
   std::size_t                                                m_First{ 0 }; ///< IN among the windows
   std::shared_ptr<const chunkwise::Operation>                m_Operation;
-  chunkwise::SideData                                        m_Carry; ///< of a table, between divisions
+  chunkwise::SideData                                        m_Carry;     ///< of a table, between divisions
+  std::unique_ptr<Estimate>                                  m_Estimate;  ///< of a parameter that is "auto"
+  std::map<std::string, chunkwise::ParameterValue>           m_Estimated; ///< parameters that were, by name
 
   Box       m_Image{};  ///< all of IN
   Box       m_Output{}; ///< the part that the output has
@@ -266,7 +291,17 @@ FileRun::MakeStage(const Stage & stage, const chunkwise::FilterImage & image) co
   for (const auto & given : stage.texts)
   {
     const chunkwise::ParameterDescription & parameter = *stage.filter->FindParameter(given.first);
-    parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
+    if (IsAutomatic(parameter, given.second))
+    {
+      const auto known = m_Estimated.find(parameter.name);
+      parameters.Set(parameter.name,
+                     known != m_Estimated.end() ? known->second
+                                                : chunkwise::ParseParameter(parameter, parameter.provisionalText));
+    }
+    else
+    {
+      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
+    }
   }
   try
   {
@@ -307,8 +342,8 @@ FileRun::CheckNumberOfImages() const
   throw ArgumentError("IN: " + count);
 }
 
-void
-FileRun::MakeOperation()
+chunkwise::FilterImage
+FileRun::DescribeImage() const
 {
   const Header &         header = m_Sources.front()->GetHeader();
   chunkwise::FilterImage image;
@@ -326,6 +361,13 @@ FileRun::MakeOperation()
   {
     image.furtherInputs.push_back(input.first);
   }
+  return image;
+}
+
+void
+FileRun::MakeOperation()
+{
+  chunkwise::FilterImage image = this->DescribeImage();
 
   const auto make = [&]() -> std::shared_ptr<const chunkwise::Operation> {
     image.outputKind = m_ComputedKind;
@@ -381,9 +423,13 @@ FileRun::MakeOperation()
     for (const auto & given : m_Line.stages.front().texts)
     {
       const auto & parameter = *m_Line.stages.front().filter->FindParameter(given.first);
-      parameters.Set(parameter.name, ReadParameter(parameter, given.second, header.dimension));
+      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
     }
     m_Output = chunkwise::GetFilterOutputBox(m_Line.name, parameters, image);
+  }
+  if (m_Line.task == Task::Filter)
+  {
+    m_Estimate = MakeEstimate(m_Line.stages.front(), *m_Operation, m_InputKind);
   }
   m_Axis = MaxDimension - 1;
   while (m_Axis > 0 && m_Image.Extent(m_Axis) == 1)
@@ -500,6 +546,8 @@ FileRun::MakeDivisions(std::int64_t requested) const
   }
   const Box all = this->GetInputBox(m_Output);
   divisions.bytesRead = static_cast<std::uint64_t>(all.NumberOfVoxels()) * PixelSize(m_Sources.front()->GetKind());
+  // One division is still in memory when its estimate is known.
+  divisions.bytesRead *= this->ReadsTwice() && divisions.count > 1 ? 2 : 1;
   return divisions;
 }
 
@@ -527,6 +575,14 @@ chunkwise::Plan
 FileRun::PlanOf(std::int64_t count) const
 {
   return chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeRequest(this->GetPiece(count / 2, count)));
+}
+
+/** Throws BudgetError where an estimate has too little memory. */
+void
+FileRun::PlanEstimate(std::int64_t count) const
+{
+  const auto request = m_Estimate->MakeRequest(this->MakeRequest(this->GetPiece(count / 2, count)));
+  chunkwise::Manager::GetGlobal().MakePlanFor(chunkwise::MakeStatisticsRequest(request));
 }
 
 /** What contexts of devices and their kernels take of the host's memory; known only once they are there. */
@@ -610,6 +666,10 @@ FileRun::ChooseDivisions()
     try
     {
       this->PlanOf(divisions.count);
+      if (this->ReadsTwice())
+      {
+        this->PlanEstimate(divisions.count);
+      }
       return true;
     }
     catch (const chunkwise::BudgetError &)
@@ -778,57 +838,116 @@ FileRun::AdvanceTable(const BufferView & input, const Box & piece)
   m_Operation = next;
 }
 
-void
-FileRun::RunPieces(chunkwise::ImageSink & sink)
+bool
+FileRun::ReadsTwice() const
 {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
+  return m_Estimate && m_Estimate->NeedsImage();
+}
+
+/** Of one division in one of the passes over the image. */
+double
+FileRun::GetShareOfProgress() const
+{
+  return 1.0 / static_cast<double>(m_Divisions.count * (this->ReadsTwice() ? 2 : 1));
+}
+
+void
+FileRun::AllocateWindows()
+{
+  std::vector<std::uint64_t> largest(m_Windows.size(), 0);
+  for (std::int64_t i = 0; i < m_Divisions.count; ++i)
+  {
+    const Box input = this->GetInputBox(this->GetPiece(i, m_Divisions.count));
+    for (std::size_t w = 0; w < m_Windows.size(); ++w)
+    {
+      largest[w] =
+        std::max(largest[w], static_cast<std::uint64_t>(input.NumberOfVoxels()) * PixelSize(m_Windows[w].GetKind()));
+    }
+  }
+  for (std::size_t w = 0; w < m_Windows.size(); ++w)
+  {
+    m_Windows[w].Allocate(largest[w]);
+  }
+}
+
+void
+FileRun::LoadWindows(chunkwise::ExecutionRequest & request)
+{
+  const auto start = Clock::now();
+  for (std::size_t w = 0; w < m_Windows.size(); ++w)
+  {
+    request.inputs[w] = m_Windows[w].Load(request.inputs[w].box);
+  }
+  m_Seconds[0] += Since(start);
+}
+
+/** Sets the parameter that was "auto" by a pass over the image, and makes the operation anew. */
+void
+FileRun::TakeEstimate(Progress & progress)
+{
+  chunkwise::StatisticsAccumulator accumulator(m_Estimate->GetKind());
+  for (std::int64_t i = 0; i < m_Divisions.count && m_Estimate->NeedsImage(); ++i)
+  {
+    progress.BeginPart(static_cast<double>(i) * this->GetShareOfProgress(), this->GetShareOfProgress());
+    chunkwise::ExecutionRequest request = this->MakeRequest(this->GetPiece(i, m_Divisions.count));
+    this->LoadWindows(request);
+    const auto start = Clock::now();
+    accumulator.Add(chunkwise::Manager::GetGlobal(), m_Estimate->MakeRequest(std::move(request)), &progress);
+    m_Seconds[1] += Since(start);
+  }
+  const std::string & name = m_Estimate->GetParameter().name;
+  const std::string   option = "--" + m_Estimate->GetParameter().option;
+  try
+  {
+    m_Estimated[name] = m_Estimate->GetValue(accumulator.Get());
+  }
+  catch (const chunkwise::ParameterError & error)
+  {
+    throw WorkError(option + " " + AutomaticWord + ": " + error.what());
+  }
+  m_Operation = this->MakeStage(m_Line.stages.front(), this->DescribeImage());
+  if (m_Line.verbose)
+  {
+    std::string numbers;
+    for (const double number : std::get<std::vector<double>>(m_Estimated[name]))
+    {
+      numbers += (numbers.empty() ? " " : ",") + chunkwise::PixelValue(number).ToText();
+    }
+    std::cerr << "estimate: " << option << numbers << std::endl;
+  }
+}
+
+void
+FileRun::RunPieces(chunkwise::ImageSink & sink, Progress & progress)
+{
   const auto * const table = dynamic_cast<const chunkwise::SummedAreaTableOperation *>(m_Operation.get());
   const bool         handsOn = table && table->Sweeps() && table->GetSweepAxis(m_Image.Extents()) == m_Axis;
 
-  std::uint64_t              largestOutput = 0;
-  std::vector<std::uint64_t> largestInputs(m_Windows.size(), 0);
+  std::uint64_t largestOutput = 0;
   for (std::int64_t i = 0; i < m_Divisions.count; ++i)
   {
     const Box piece = this->GetPiece(i, m_Divisions.count);
     largestOutput =
       std::max(largestOutput, static_cast<std::uint64_t>(piece.NumberOfVoxels()) * PixelSize(m_ComputedKind));
-    for (std::size_t w = 0; w < m_Windows.size(); ++w)
-    {
-      const Box input = this->GetInputBox(piece);
-      largestInputs[w] = std::max(
-        largestInputs[w], static_cast<std::uint64_t>(input.NumberOfVoxels()) * PixelSize(m_Windows[w].GetKind()));
-    }
   }
   const std::unique_ptr<unsigned char[]> memory(new unsigned char[largestOutput]);
-  for (std::size_t w = 0; w < m_Windows.size(); ++w)
-  {
-    m_Windows[w].Allocate(largestInputs[w]);
-  }
 
-  Progress    progress(m_Output.NumberOfVoxels(), !m_Line.quiet);
-  Coordinates offset{};
+  const double share = this->GetShareOfProgress();
+  const double begin = 1.0 - share * static_cast<double>(m_Divisions.count);
+  Coordinates  offset{};
   for (int a = 0; a < MaxDimension; ++a)
   {
     offset[a] = -m_Output.lower[a];
   }
   for (std::int64_t i = 0; i < m_Divisions.count; ++i)
   {
-    progress.BeginPart(static_cast<double>(i) / static_cast<double>(m_Divisions.count),
-                       1.0 / static_cast<double>(m_Divisions.count));
+    progress.BeginPart(begin + share * static_cast<double>(i), share);
     const Box                   piece = this->GetPiece(i, m_Divisions.count);
     chunkwise::ExecutionRequest request = this->MakeRequest(piece);
-    auto                        start = Clock::now();
-    for (std::size_t w = 0; w < m_Windows.size(); ++w)
-    {
-      request.inputs[w] = m_Windows[w].Load(request.inputs[w].box);
-    }
+    this->LoadWindows(request);
     request.output.data = memory.get();
-    m_Seconds[0] += since(start);
 
-    start = Clock::now();
+    auto start = Clock::now();
     m_Report = chunkwise::Manager::GetGlobal().Execute(request, &progress);
     if (handsOn)
     {
@@ -838,7 +957,7 @@ FileRun::RunPieces(chunkwise::ImageSink & sink)
     {
       m_AtLimits += CountVoxelsAtLimits(request.output);
     }
-    m_Seconds[1] += since(start);
+    m_Seconds[1] += Since(start);
     if (i == 0)
     {
       for (const std::string & warning : m_Report.warnings)
@@ -849,7 +968,7 @@ FileRun::RunPieces(chunkwise::ImageSink & sink)
 
     start = Clock::now();
     m_Cut += WriteVoxels(sink, request.output, offset, m_Axis);
-    m_Seconds[2] += since(start);
+    m_Seconds[2] += Since(start);
   }
 }
 
@@ -863,9 +982,16 @@ FileRun::Execute()
     command::PrintPlan(std::cerr, this->PlanOf(m_Divisions.count), m_OutputHeader.dimension, this->UsesDevices());
     this->PrintCostOfMemory(std::cerr);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
+  auto       progress = std::make_unique<Progress>(m_Output.NumberOfVoxels(), !m_Line.quiet);
+  this->AllocateWindows();
+  if (m_Estimate)
+  {
+    this->TakeEstimate(*progress);
+  }
   const auto sink = chunkwise::files::CreateImage(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
-  this->RunPieces(*sink);
+  this->RunPieces(*sink, *progress);
+  progress.reset();
   ThrowIfInterrupted();
   {
     const NoSudden now;
@@ -893,7 +1019,7 @@ FileRun::Execute()
   }
   if (m_Line.verbose)
   {
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = Since(start);
     std::cerr << "backend: " << m_Report.backend << ", " << m_Executor->GetConcurrency()
               << " threads of the CPU\ntime: " << seconds << " s, "
               << 1e-6 * static_cast<double>(m_Output.NumberOfVoxels()) / seconds << " Mvoxel/s; reading "

@@ -306,9 +306,10 @@ AddWindowFilters(std::vector<FilterDescription> & filters)
   noise.name = "NoiseVariance";
   noise.option = "noise";
   noise.type = ParameterType::Real;
-  noise.help = "The variance of the noise";
+  noise.help = "The variance of the noise; auto: the mean of the local variances";
   noise.required = true;
   noise.minimum = 0;
+  noise.provisionalText = "0";
   row = BoxRow("wiener", statistics, "Adaptive Wiener filter over a box", { noise });
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
     const auto operation = MakeBox<WienerOperation>(p, image);
@@ -332,8 +333,10 @@ AddWindowFilters(std::vector<FilterDescription> & filters)
   strength.required = true;
   strength.minimum = 0;
   strength.aboveMinimum = true;
+  noise.help = "The variance of the noise";
   noise.required = false;
   noise.defaultText = "0";
+  noise.provisionalText.clear();
   row = BoxRow("nlm", statistics, "Non-local means; the radius is that of the search", { patch, strength, noise });
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
     auto operation = std::make_shared<NonLocalMeansOperation>();
@@ -358,8 +361,10 @@ AddWindowFilters(std::vector<FilterDescription> & filters)
   range.name = "Range";
   range.option = "range";
   range.type = ParameterType::Reals;
-  range.help = "Where the first bin begins and the last one ends (all values of 8- and 16-bit integers)";
+  range.help = "Where the first bin begins and the last one ends; auto: at the least and the largest finite value (all "
+               "values of 8- and 16-bit integers, with auto too)";
   range.count = ParameterCount::Two;
+  range.provisionalText = "0,1";
   row = BoxRow("entropy", statistics, "Entropy of the histogram of a box, in bits", { bins, range });
   row.output = DefaultOutput::Real;
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {

@@ -2,6 +2,7 @@
 """Tests of the chunkwise program: chunkwiseCommandLineTest.py PROGRAM [unittest arguments]."""
 import array
 import heapq
+import math
 import os
 import pty
 import random
@@ -632,6 +633,43 @@ class CommandLineTest(unittest.TestCase):
         # Rounded to float before it is rounded to an integer.
         self.assertLessEqual(max(abs(a - b) for a, b in zip(mean, wiener)), 1)
         self.assert_fails(2, "--noise", "wiener", self.small, self.out, "--radius", 1)
+
+    def test_noise_and_range_of_the_whole_image(self):
+        floats = self.out.with_name("floats.mha")
+        write_mha(floats, self.size, "f", [v / 7 for v in self.values])
+        for image in (self.small, floats):
+            self.assert_runs("variance", image, self.out, "--radius", 1)
+            printed = self.assert_runs("statistics", self.out).stdout
+            mean = next(line[len("mean: ") :] for line in printed.splitlines() if line.startswith("mean: "))
+            self.assert_runs("wiener", image, self.out, "--radius", 1, "--noise", mean)
+            expected = self.out.read_bytes()
+            for more in ((), ("--divisions", 3), ("--threads", 1)):
+                shown = self.assert_runs("wiener", image, self.out, "--radius", 1, "--noise", "auto", "--verbose", *more)
+                self.assertIn(f"estimate: --noise {mean}\n", shown.stderr)
+                self.assertEqual(self.out.read_bytes(), expected)
+        voxels = read_voxels(floats, "f")
+        self.assert_runs("entropy", floats, self.out, "--radius", 1, f"--range={min(voxels)!r},{max(voxels)!r}")
+        expected = self.out.read_bytes()
+        for more in ((), ("--divisions", 3)):
+            self.assert_runs("entropy", floats, self.out, "--radius", 1, "--range", "auto", *more)
+            self.assertEqual(self.out.read_bytes(), expected)
+        # The range of a type is known without the image, which is read twice else.
+        for image, arguments, passes in ((self.small, ("entropy", "--range"), 1), (floats, ("entropy", "--range"), 2),
+                                         (floats, ("wiener", "--noise"), 2)):
+            plan = (arguments[0], image, self.out, "--radius", 1, arguments[1])
+            ordinary = "0,1" if arguments[0] == "entropy" else "1"
+            read = [
+                re.search("([0-9.]+) ([KM]iB) read", self.assert_runs("plan", *plan, value, "--divisions", 3).stdout)
+                for value in (ordinary, "auto")
+            ]
+            self.assertEqual(read[0].group(2), read[1].group(2))
+            self.assertAlmostEqual(float(read[1].group(1)), passes * float(read[0].group(1)), delta=0.2)
+        write_mha(floats, (4, 1, 1), "f", [math.nan] * 4)
+        for arguments in (("wiener", "--noise"), ("entropy", "--range")):
+            self.assert_fails(1, arguments[1] + " auto", arguments[0], floats, self.out, "--radius", 1, arguments[1], "auto")
+            step = f"{arguments[0]} --radius 1 {arguments[1]} auto"
+            self.assert_fails(2, arguments[1] + " auto", "sequence", floats, self.out, "--step", step)
+        self.assert_fails(2, "--noise", "nlm", floats, self.out, "--radius", 1, "--strength", 1, "--noise", "auto")
 
     def test_non_local_means(self):
         # All weights are 1: the mean.

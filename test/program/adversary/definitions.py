@@ -260,6 +260,23 @@ class Definitions(ProgramTest):
                                      "--output-type=float64")
                     self.assertLess(abs(array_of(read(self.out)) - function()).max(), 1e-3)
 
+    def test_values_that_are_taken_from_the_whole_image(self):
+        for kind in ("uint8", "int32", "float32", "float64"):
+            image = noise(SIZE, kind, 12, 0, 100)
+            path, a = write(self.folder / "in.mha", image), array_of(image)
+            variance, mean = of_windows(numpy.var)(a, None), of_windows(numpy.mean)(a, None)
+            level = variance.mean()
+            expected = numpy.where(variance > level, mean + (variance - level) / numpy.maximum(variance, 1e-300) * (a - mean), mean)
+            low, high = (0, 256) if kind == "uint8" else (float(a.min()), float(a.max()))
+            for more in ((), ("--divisions=4",)):
+                with self.subTest(kind=kind, more=more):
+                    self.assert_runs("wiener", path, self.out, "--radius=1", "--noise=auto", "--output-type=float64", *more)
+                    self.assertLess(abs(array_of(read(self.out)) - expected).max(), 2e-4)
+                    self.assert_runs("entropy", path, self.out, "--radius=1", "--range=auto", "--bins=8", *more)
+                    found = self.out.read_bytes()
+                    self.assert_runs("entropy", path, self.out, "--radius=1", f"--range={low!r},{high!r}", "--bins=8")
+                    self.assertEqual(found, self.out.read_bytes())
+
     def test_statistics(self):
         image = noise(SIZE, "int16", 8)
         printed = self.assert_runs("statistics", write(self.folder / "in.mha", image)).stdout
