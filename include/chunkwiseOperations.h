@@ -3,18 +3,19 @@
 #define chunkwiseOperations_h
 
 #include "chunkwiseOperation.h"
+#include "chunkwisePixelValue.h"
 
 #include <vector>
 
 namespace chunkwise
 {
 
-/** Which voxels a window may hold: what every windowed operation shares. */
+/** What windows see beyond the image's edge: shared by every windowed operation. */
 struct WindowBoundary
 {
   BoundaryMode mode{ BoundaryMode::Renormalized };
-  /** The value beyond the edge in Constant mode, in units of the pixel. */
-  double constant{ 0.0 };
+  /** The value beyond the edge in Constant mode, in units of the pixel: every 64-bit integer too. */
+  PixelValue constant{ 0.0 };
 };
 
 /** Copies its input, converting the kind: the skeleton for new operations. Kernel "identity". */
@@ -38,9 +39,11 @@ public:
 Chunkwise_EXPORT std::string
                  ExactText(double value);
 Chunkwise_EXPORT std::string
+                 ExactText(const PixelValue & value);
+Chunkwise_EXPORT std::string
                  BoundaryKey(const WindowBoundary & boundary);
 
-/** What operations over the voxels around each voxel share. */
+/** Base of operations over the voxels around each voxel. */
 class Chunkwise_EXPORT WindowedOperation : public Operation
 {
 public:
@@ -56,7 +59,7 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
 };
 
-/** What operations over a box of (2 radius[a] + 1) voxels per axis share; radius 0 on axes that take no part. In
+/** Base of operations over a box of (2 radius[a] + 1) voxels per axis; radius 0 on axes that take no part. In
  * Renormalized mode radius is cut to extent - 1. */
 class Chunkwise_EXPORT BoxOperation : public WindowedOperation
 {

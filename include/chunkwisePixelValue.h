@@ -88,6 +88,14 @@ public:
     }
   }
 
+  /** As<T>(). */
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
+  explicit
+  operator T() const
+  {
+    return this->As<T>();
+  }
+
   friend bool
   operator==(const PixelValue & a, const PixelValue & b)
   {

@@ -708,7 +708,7 @@ private:
     source.data = input.data;
     source.kind = input.kind;
     source.mode = m_Operation.boundary.mode;
-    source.constant = source.mode == BoundaryMode::Constant ? m_Operation.boundary.constant : 0.0;
+    source.constant = source.mode == BoundaryMode::Constant ? m_Operation.boundary.constant.ToDouble() : 0.0;
     for (int r = 0; r < MaxDimension; ++r)
     {
       const auto & role = m_Block.role[r];
@@ -941,7 +941,7 @@ private:
     target.crop = m_Block.role[0].crop;
     if (m_Operation.boundary.mode == BoundaryMode::Constant)
     {
-      target.constant = m_Operation.boundary.constant * m_Operation.kernel->GetSum();
+      target.constant = m_Operation.boundary.constant.ToDouble() * m_Operation.kernel->GetSum();
     }
     Coordinates factorStrides{};
     if (m_Operation.Renormalizes())

@@ -583,12 +583,12 @@ private:
     if (m_Source.constant != 0.0f)
     {
       char text[40];
-      std::snprintf(text, sizeof(text), " sums %a", m_Operation.boundary.constant);
+      std::snprintf(text, sizeof(text), " sums %a", m_Operation.boundary.constant.ToDouble());
       m_Target.constants = GetTable<float>(m_Call, m_Kernels + text, [&] {
         std::vector<float> sums;
         for (const auto & kernel : m_Operation.kernels)
         {
-          sums.push_back(static_cast<float>(m_Operation.boundary.constant * kernel->GetSum()));
+          sums.push_back(static_cast<float>(m_Operation.boundary.constant.ToDouble() * kernel->GetSum()));
         }
         return sums;
       });

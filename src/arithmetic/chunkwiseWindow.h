@@ -3,6 +3,7 @@
 #define chunkwiseWindow_h
 
 #include "chunkwiseGeometry.h"
+#include "chunkwisePixelValue.h"
 #include "chunkwiseReducer.h"
 
 namespace chunkwise
@@ -103,9 +104,9 @@ DispatchOutput(PixelKind kind, TFunctor && f)
 /** The constant beyond the edge as a voxel of the image would hold it. */
 template <typename TPixel>
 TPixel
-ConstantPixel(double constant)
+ConstantPixel(const PixelValue & constant)
 {
-  return ConvertResult<TPixel>(constant);
+  return constant.IsInteger() ? constant.As<TPixel>() : ConvertResult<TPixel>(constant.ToDouble());
 }
 
 } // namespace chunkwise

@@ -278,7 +278,7 @@ CheckedParameters::CheckBoundary(const FilterImage & image) const
     ThrowParameterError(
       "Constant", constant.ToText() + " is not a value of the input's pixel type, " + PixelKindName(image.inputKind));
   }
-  if (constant.IsInteger() && !constant.IsOf(PixelKind::Float64))
+  if (IsFloatingPoint(image.inputKind) && !constant.IsOf(PixelKind::Float64))
   {
     ThrowParameterError("Constant", constant.ToText() + " is not a number that a double has");
   }
@@ -391,7 +391,7 @@ CheckedParameters::Boundary() const
                                        : BoundaryMode::Renormalized;
   if (boundary.mode == BoundaryMode::Constant)
   {
-    boundary.constant = this->Value("Constant").ToDouble();
+    boundary.constant = this->Value("Constant");
   }
   return boundary;
 }

@@ -196,12 +196,7 @@ ImageConvolutionOperation::GetName() const
 std::string
 ImageConvolutionOperation::GetKey() const
 {
-  char constant[64] = "";
-  if (boundary.mode == BoundaryMode::Constant)
-  {
-    std::snprintf(constant, sizeof(constant), " %a", boundary.constant);
-  }
-  return GetName() + " " + kernel->GetKey() + " " + BoundaryModeName(boundary.mode) + constant;
+  return GetName() + " " + kernel->GetKey() + " " + BoundaryKey(boundary);
 }
 
 Halo
@@ -237,9 +232,10 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
     throw ParameterError("the kernel's extent is " + ToString(kernel->GetExtent()) + "; at most " +
                          std::to_string(MaxSpatialAxes) + " axes may be longer than 1");
   }
-  if (boundary.mode == BoundaryMode::Constant && !std::isfinite(boundary.constant))
+  if (boundary.mode == BoundaryMode::Constant && !boundary.constant.IsFinite())
   {
-    throw ParameterError("the value beyond the edge is " + std::to_string(boundary.constant) + "; it must be finite");
+    throw ParameterError("the value beyond the edge is " + std::to_string(boundary.constant.ToDouble()) +
+                         "; it must be finite");
   }
   for (const double weight : kernel->GetWeights())
   {

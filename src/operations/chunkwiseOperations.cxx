@@ -37,6 +37,13 @@ ExactText(double value)
 }
 
 std::string
+ExactText(const PixelValue & value)
+{
+  // A number that a double has is spelled in one way, however it was given.
+  return value.IsOf(PixelKind::Float64) ? ExactText(value.ToDouble()) : value.ToText();
+}
+
+std::string
 BoundaryKey(const WindowBoundary & boundary)
 {
   return std::string(BoundaryModeName(boundary.mode)) +

@@ -21,8 +21,7 @@ VaryingConvolutionOperation::GetKey() const
     std::snprintf(text, sizeof(text), " %a %a", first[a], spacing[a]);
     key += text;
   }
-  std::snprintf(text, sizeof(text), " %a", boundary.constant);
-  key += text;
+  key += " " + ExactText(boundary.constant);
   for (const auto & kernel : kernels)
   {
     key += " " + kernel->GetKey();
@@ -60,7 +59,7 @@ VaryingConvolutionOperation::Validate(const Coordinates & image) const
                          std::to_string(kernels.size()) + " kernels");
   }
   if (order == VaryingOrder::WeightThenConvolve && boundary.mode != BoundaryMode::Renormalized &&
-      !(boundary.mode == BoundaryMode::Constant && boundary.constant == 0.0))
+      !(boundary.mode == BoundaryMode::Constant && boundary.constant.ToDouble() == 0.0))
   {
     throw ParameterError(std::string("the boundary is ") + BoundaryModeName(boundary.mode) +
                          "; weighting before convolving has renormalized, and constant with the value 0");

@@ -44,7 +44,8 @@ Convolve(const BufferView & image, const Coordinates & index, const ImageConvolu
       return;
     }
     inside += weight;
-    const long double value = there ? static_cast<long double>(At<T>(image, tap)) : operation.boundary.constant;
+    const long double value =
+      there ? static_cast<long double>(At<T>(image, tap)) : static_cast<long double>(operation.boundary.constant);
     parts.result += weight * value;
     parts.magnitude += std::fabs(weight * value);
   });

@@ -64,7 +64,8 @@ Convolve(const BufferView & image, const Coordinates & index, const ConvolutionO
     absolute += std::fabs(weight);
     if (there || operation.boundary.mode == BoundaryMode::Constant)
     {
-      const long double value = there ? static_cast<long double>(At<T>(image, tap)) : operation.boundary.constant;
+      const long double value =
+        there ? static_cast<long double>(At<T>(image, tap)) : static_cast<long double>(operation.boundary.constant);
       inside += weight;
       sum += weight * value;
       magnitude += std::fabs(weight) * (std::fabs(value) + std::fabs(center));

@@ -76,7 +76,7 @@ CompareWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backen
       continue; // the smallest chunk of this trial is larger
     }
     ASSERT_TRUE(t.IsContained());
-    long double largest = std::fabs(operation->boundary.constant);
+    long double largest = std::fabs(operation->boundary.constant.ToDouble());
     for (const TIn pixel : t.pixels)
     {
       largest = std::max(largest, std::fabs(static_cast<long double>(pixel)));

@@ -138,7 +138,8 @@ OracleLaplacian(const BufferView & image, const Coordinates & index, const Lapla
     }
     if (there || operation.boundary.mode == BoundaryMode::Constant)
     {
-      const long double value = there ? static_cast<long double>(At<T>(image, tap)) : operation.boundary.constant;
+      const long double value =
+        there ? static_cast<long double>(At<T>(image, tap)) : static_cast<long double>(operation.boundary.constant);
       result += weight * value;
       magnitude += absolute * std::fabs(value);
     }

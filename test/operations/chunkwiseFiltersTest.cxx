@@ -216,6 +216,19 @@ TEST(Filters, WhatIsWrongIsNamedWithItsValueAndItsRange)
   FilterParameters constant = with("BoundaryCondition", std::string("constant"));
   constant.Set("Constant", PixelValue(256));
   EXPECT_EQ(MessageOf("mean", constant, image), "Constant: 256 is not a value of the input's pixel type, uint8");
+  // 2^53 + 1: of the 64-bit integers, but of no double.
+  constant.Set("Constant", PixelValue(9007199254740993));
+  FilterImage wide = image;
+  wide.inputKind = wide.outputKind = PixelKind::Float64;
+  EXPECT_EQ(MessageOf("mean", constant, wide), "Constant: 9007199254740993 is not a number that a double has");
+  wide.inputKind = wide.outputKind = PixelKind::UInt64;
+  const std::string key = MakeFilterOperation("mean", constant, wide)->GetKey();
+  constant.Set("Constant", PixelValue(9007199254740992));
+  EXPECT_NE(MakeFilterOperation("mean", constant, wide)->GetKey(), key);
+  EXPECT_EQ(MakeFilterOperation("mean", constant, wide)->GetKey(), [&] {
+    constant.Set("Constant", PixelValue(9007199254740992.0));
+    return MakeFilterOperation("mean", constant, wide)->GetKey();
+  }());
   FilterParameters large = with("BoundaryCondition", std::string("mirror"));
   large.SetInteger("Radius", 65536);
   EXPECT_EQ(MessageOf("mean", large, image),

@@ -129,7 +129,8 @@ WeighWindow(const BufferView & image, const Coordinates & index, const Separable
     {
       return;
     }
-    const long double value = there ? static_cast<long double>(At<T>(image, tap)) : operation.boundary.constant;
+    const long double value =
+      there ? static_cast<long double>(At<T>(image, tap)) : static_cast<long double>(operation.boundary.constant);
     sum += weight * value;
     magnitude += std::fabs(weight * value);
     inside += weight;

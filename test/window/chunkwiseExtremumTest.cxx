@@ -291,6 +291,33 @@ TEST_P(Extremum, OpeningIsAnOpening)
   }
 }
 
+TEST_P(Extremum, TakesAConstantThatNoDoubleHas)
+{
+  const auto run = [&](auto pixel, std::int64_t constant) {
+    using T = decltype(pixel);
+    const auto operation = std::make_shared<ExtremumOperation>();
+    operation->radius[0] = 1;
+    operation->boundary = { BoundaryMode::Constant, constant };
+    operation->minimum = constant < 0;
+    T                voxels[] = { 5, 5, 5 };
+    T                result[] = { 0, 0, 0 };
+    const Box        image = Box::FromExtent({ { 3, 1, 1, 1, 1 } });
+    ExecutionRequest request;
+    request.operation = operation;
+    request.image = request.region = image;
+    request.backend = GetBackend();
+    request.inputs = { DenseView(voxels, PixelKindOf<T>(), image) };
+    request.output = DenseView(result, PixelKindOf<T>(), image);
+    GetManager().Execute(request);
+    EXPECT_EQ(result[0], static_cast<T>(constant));
+    EXPECT_EQ(result[1], T{ 5 });
+    EXPECT_EQ(result[2], static_cast<T>(constant));
+  };
+  run(std::uint64_t{}, 9007199254740993);
+  run(std::int64_t{}, 9007199254740993);
+  run(std::int64_t{}, -9007199254740993);
+}
+
 TEST(OrderedKey, KeepsTheOrderAndComesBack)
 {
   const float values[] = { -std::numeric_limits<float>::infinity(), -2.0f, -1e-44f, -0.0f, 0.0f, 1e-44f, 3.0f,

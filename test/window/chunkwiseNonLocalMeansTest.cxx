@@ -43,7 +43,7 @@ Look(const BufferView & image, const NonLocalMeansOperation & operation, Coordin
     value = static_cast<long double>(At<T>(image, index));
     return true;
   }
-  value = operation.boundary.constant;
+  value = operation.boundary.constant.ToDouble();
   return operation.boundary.mode == BoundaryMode::Constant;
 }
 

@@ -378,7 +378,7 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
   // In this mode what lies beyond is 0 once the constant is subtracted.
   const T constant =
     operation.boundary.mode == BoundaryMode::Constant ? static_cast<T>(operation.boundary.constant) : T(0);
-  const T    constantSum = static_cast<T>(operation.boundary.constant * operation.kernel->GetSum());
+  const T    constantSum = static_cast<T>(operation.boundary.constant.ToDouble() * operation.kernel->GetSum());
   const auto batchIndex = [&](std::int64_t batch, Coordinates & at) {
     const auto & third = block.role[3];
     const auto & fourth = block.role[4];

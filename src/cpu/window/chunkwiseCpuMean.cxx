@@ -3,6 +3,7 @@
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReducer.h"
+#include "chunkwiseWindow.h"
 
 namespace chunkwise
 {
@@ -55,19 +56,10 @@ ShapeOf(const MeanOperation & operation, const Box & image, PixelKind kind)
 /** The constant as a voxel of the image would hold it. */
 template <typename TAcc>
 TAcc
-ConstantOf(double constant, PixelKind kind)
+ConstantOf(const PixelValue & constant, PixelKind kind)
 {
-  return DispatchPixelKind(kind, [constant](auto pixel) {
-    using Pixel = decltype(pixel);
-    if constexpr (static_cast<Pixel>(0.5) != static_cast<Pixel>(0))
-    {
-      return static_cast<TAcc>(static_cast<Pixel>(constant));
-    }
-    else
-    {
-      return static_cast<TAcc>(RoundAndClamp<Pixel>(constant));
-    }
-  });
+  return DispatchPixelKind(kind,
+                           [&](auto pixel) { return static_cast<TAcc>(ConstantPixel<decltype(pixel)>(constant)); });
 }
 
 template <typename TAcc>

@@ -120,13 +120,21 @@ class Defaults(ProgramTest):
         path = write(self.folder / "in.mha", Image((4, 3), "int64", [most, 0, 5, 1, 2, most, 3, 4, -most, 7, 8, 9]))
         self.assert_runs("identity", path, self.out)
         self.assertEqual(read(self.out).values, read(path).values)
-        # The constant is a double: one that a double does not hold is refused and not rounded.
-        refused = run("mean", path, self.out, "--radius=0", "--boundary=constant", f"--constant={most}")
+        for subcommand, at in (("maximum", 0), ("minimum", 8), ("mean", None)):
+            sign = -1 if subcommand == "minimum" else 1
+            constant = f"--constant={sign * (most + 2)}"
+            self.assert_runs(subcommand, path, self.out, "--radius=1", "--boundary=constant", constant)
+            if at is not None:
+                self.assertEqual(read(self.out).values[at], sign * (most + 2))
+        # At the first corner five of nine voxels are beyond the edge.
+        total = 5 * (most + 2) + most + 0 + 2 + most
+        self.assertEqual(read(self.out).values[0], (2 * total + 9) // 18)
+        # A float64 image has not this value.
+        floats = write(self.folder / "floats.mha", Image((2, 2), "float64", [0.0] * 4))
+        refused = run("mean", floats, self.out, "--radius=0", "--boundary=constant", f"--constant={most}")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("constant", refused.stderr)
         self.assertIn(str(most), refused.stderr)
-        self.assert_runs("maximum", path, self.out, "--radius=1", "--boundary=constant", f"--constant={most + 1}")
-        self.assertEqual(read(self.out).values[0], most + 1)
         statistics = self.assert_runs("statistics", path).stdout
         self.assertIn(f"maximum: {most}", statistics.splitlines())
         self.assertIn(f"minimum: {-most}", statistics.splitlines())
