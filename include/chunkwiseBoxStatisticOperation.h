@@ -41,24 +41,24 @@ SumsAreExact(PixelKind kind, bool squares)
  * - Sums of integers are exact, modulo 2^32, 2^64 or 2^128, whichever holds the box's sum: so it matters neither where
  *   tables begin nor in which order they are added. Means, and variances of up to 32 bits, are those of MeanOperation
  *   and VarianceOperation, bit for bit.
- * - float and double are summed in double, as are, for variances, 64-bit integers, each rounded to double first.
+ * - float and double are summed in double, as are 64-bit integers for variances, each rounded to double first.
  *   Variances also sum the squares, computed in double. Blocks begin at multiples of BlockLength from the image's first
  *   voxel.
  *   - x, if it takes part: within the block, of segments of SegmentColumns columns, of groups of two columns a, b. The
  *     groups' sums t = a + b are scanned in a segment: for d = 1, 2, 4, ... below the number of groups, all at once,
- *     t[g] = t[g - d] + t[g] where g >= d. C is the sum of the segments before, from +0 by C' = C + t[last]. Of column
- * a X = (C + t[g - 1]) + a, of b X = (C + t[g - 1]) + (a + b), where t[-1] is +0. Columns beyond the image count as +0.
- * If x takes no part, X is the voxel.
+ *     t[g] = t[g - d] + t[g] where g >= d. C is the sum of the segments before, from +0 by C' = C + t[last]. Column a
+ *     has X = (C + t[g - 1]) + a, column b has X = (C + t[g - 1]) + (a + b), where t[-1] is +0. Columns beyond the
+ * image count as +0. If x takes no part, X is the voxel.
  *   - Then each further axis that takes part, in ascending order, as a running sum over the block.
  *   - The box's sum, from the table's entries or what the next axis gives, axis by axis, the first the outermost:
  *     (E - P) + L, where L is at the box's last position, P at the one before its first, unless that is in another
  *     block, and E at the last of the block of its first position, unless that is also the last position's. What is not
  *     there is +0.
- * - Of S, Q and the number n of voxels, from double: the mean is S / n, the variance (Q - S (S / n)) / n, 0 where that
- * is negative. An entry is off by at most about 12 and
- *   the lengths of the block along the further axes, in half units in the last place of the sum of the block's
- *   magnitudes, or squares; commonly by a few. So the variance sees an offset: where squares of the mean are 10^12
- * times the variance, little of it is left. VarianceOperation has no such limit.
+ * - From sums S and Q in double of n voxels: the mean is S / n, the variance (Q - S (S / n)) / n, 0 where that is
+ *   negative. An entry is off by a few half units in the last place of the sum of the block's magnitudes, or squares,
+ *   and by no more than about 12 plus the lengths of the block along the further axes. So an offset of all voxels
+ *   shows in the variance: where the square of the mean is 10^12 times the variance, little of the variance is left.
+ *   VarianceOperation has no such limit.
  * - Results are converted as in MeanOperation and VarianceOperation. */
 class Chunkwise_EXPORT BoxStatisticOperation : public BoxOperation
 {

@@ -20,7 +20,7 @@ protected:
   GetObjection(const Operation & stage) const override;
 };
 
-/** What composites share whose stages see one box: (2 radius[a] + 1) voxels per axis, see BoxOperation. */
+/** Base of composites whose stages see one box: (2 radius[a] + 1) voxels per axis, see BoxOperation. */
 class Chunkwise_EXPORT BoxCompositeOperation : public CompositeOperation
 {
 public:

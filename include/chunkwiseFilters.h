@@ -169,7 +169,7 @@ struct Chunkwise_EXPORT FilterDescription
   std::vector<InputDescription>     furtherInputs{};
   /** Made by itself, without other images: it can be a stage of a sequence. */
   bool canBeStage{ true };
-  /** The part of the image that the output has, where that is less than all. */
+  /** The part of the image that the output covers; nullptr: all. */
   Box (*outputBox)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   std::shared_ptr<const Operation> (*make)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
 
@@ -185,7 +185,7 @@ Chunkwise_EXPORT const std::vector<FilterDescription> &
 Chunkwise_EXPORT const FilterDescription &
 GetFilter(const std::string & name);
 
-/** What `text` says as the value of a parameter; throws ParameterError that begins with the parameter's name. Not for
+/** The value of a parameter that `text` spells; throws ParameterError that begins with the parameter's name. Not for
  * kernels and networks, which are files. */
 Chunkwise_EXPORT ParameterValue
 ParseParameter(const ParameterDescription & parameter, const std::string & text);

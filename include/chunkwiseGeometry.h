@@ -128,7 +128,7 @@ Chunkwise_EXPORT std::string
 Chunkwise_EXPORT std::string
                  ToString(const Coordinates & extent);
 
-/** Voxels a window reaches to either side of its centre, per axis. */
+/** Voxels a window reaches to either side of its center, per axis. */
 struct Halo
 {
   Coordinates lower;
@@ -183,7 +183,7 @@ DenseView(void * data, PixelKind kind, const Box & box);
 
 /** The index that a window reads in the place of index `i`, of an axis with `n` voxels; -1 if it reads no voxel
  * (Renormalized and Constant, outside the image). The buffer holds [lower, upper). An index that it holds is read as it
- * is: a buffer that was loaded with its neighbours (Periodic) needs no mapping. Mirror and Periodic map any distance.
+ * is: a buffer that was loaded with its neighbors (Periodic) needs no mapping. Mirror and Periodic map any distance.
  */
 CHUNKWISE_HOST_DEVICE inline std::int64_t
 MapTap(std::int64_t i, std::int64_t lower, std::int64_t upper, std::int64_t n, BoundaryMode mode)

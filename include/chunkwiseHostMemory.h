@@ -12,8 +12,8 @@
 namespace chunkwise
 {
 
-/** What this process can take before the machine swaps, or before the limit of a control group that it is in (of a
- * container or of a batch job, version 1 or 2, or of one around that) stops it. Files that a group holds in memory only
+/** What this process can take before the machine swaps, or before a control group stops it: its own (of a container or
+ * of a batch job, version 1 or 2) or one around that. Files that a group holds in memory only
  * to read them again do not count as taken. 1 where nothing is left. */
 Chunkwise_EXPORT std::size_t
                  GetAvailableHostMemory(const std::string & root = std::string());

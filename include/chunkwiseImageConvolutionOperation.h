@@ -19,7 +19,7 @@ public:
    * known: enough for halos, not for a run. */
   ConvolutionKernel(const Coordinates & extent, const Coordinates & center, std::vector<double> weights);
 
-  /** The kernel that makes of a convolution the correlation with this one. */
+  /** This kernel mirrored: a convolution with it is the correlation with this one. */
   std::shared_ptr<const ConvolutionKernel>
   Flipped() const;
 

@@ -24,8 +24,8 @@ enum class BackendChoice
  *
  * A manager's budgets are for all runs at a time and for what is kept between them; 0: Manager::SetBudgets says what. A
  * run's (ExecutionRequest::budgets, a filter's setters) are for that run alone, and the tighter of both counts: a run's
- * can ask for less than the manager's, never for more; 0: what the manager has. Of pinned and device memory each device
- * has as much. The images themselves, and an operation's parameters, are in none of them. */
+ * can ask for less than the manager's, never for more; 0: what the manager has. Each device has this much pinned memory
+ * and this much of its own. The images themselves, and an operation's parameters, are in none of them. */
 struct Budgets
 {
   std::size_t device{ 0 };
@@ -68,8 +68,8 @@ struct ExecutionReport
   std::vector<std::string>  deviceNames;
   std::vector<std::int64_t> chunksPerDevice;
   std::int64_t              chunksOnHost{ 0 };
-  /** The most bytes that the run had at a time, of a device the most of any; what earlier runs left counts as far as
-   * this one used it. */
+  /** The most bytes that the run had at a time, of devices that of the fullest; what earlier runs left counts as far
+   * as this one used it. */
   std::size_t peakDevice{ 0 };
   std::size_t peakPinned{ 0 };
   std::size_t peakHost{ 0 };
@@ -129,13 +129,13 @@ public:
   std::string
   GetReasonForNoDevices() const;
 
-  /** Defaults: device 80% of the memory free at the first run; pinned 256 MiB a device; host no limit. Of what is kept,
-   * what is beyond the new budgets is given back. */
+  /** Defaults: device 80% of the memory free at the first run; pinned 256 MiB a device; host no limit. Kept
+   * memory beyond the new budgets is given back. */
   void
   SetBudgets(const Budgets & budgets);
   Budgets
   GetBudgets() const;
-  /** What is held now, for runs and between them; of devices the most of any. */
+  /** What is held now, for runs and between them; of devices that of the fullest. */
   Budgets
   GetHeldMemory() const;
 

@@ -12,11 +12,11 @@ namespace chunkwise
 /** Non-local means: a voxel becomes the mean of the voxels around it, weighted by how much their surroundings resemble
  * its own. Kernel "nonlocalmeans".
  *
- * Of a voxel p and each q of the box of the search radius around it, D is the mean of (f(p + o) - f(q + o))^2 over the
- * offsets o of the box of the patch radius, and q's weight exp(-max(D - 2 noise, 0) / strength^2); p's own is 1 but
- * for NaN and infinities in its patch, whose difference from themselves is NaN. The result is the weighted mean of the
- * f(q). In Renormalized mode q, p + o and q + o are those inside the image: patches are compared over what both have.
- * In every other mode the image is first continued beyond its edge.
+ * For a voxel p and each q in the box of the search radius around it, D is the mean of (f(p + o) - f(q + o))^2 over the
+ * offsets o in the box of the patch radius. q has the weight exp(-max(D - 2 noise, 0) / strength^2). p itself has the
+ * weight 1, unless its patch has a NaN or an infinity, whose difference from itself is NaN. The result is the weighted
+ * mean of the f(q). In Renormalized mode q, p + o and q + o are those inside the image: patches are compared over what
+ * both have. In every other mode the image is first continued beyond its edge.
  *
  * Arithmetic, the same on every backend so that results are bit-identical: in float for float, 8- and 16-bit integers,
  * in double for the others; squares are added in the order of their offsets, x fastest, weighted voxels and weights in

@@ -103,7 +103,7 @@ public:
   }
 
   // TwoPass: kernels "name.summarise" (input -> summary) and "name" (input, solution -> output).
-  /** Without an output the same for every box. */
+  /** Bytes of a summary; if there is no output, the same for every box. */
   virtual std::size_t
   GetSummaryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const;
   /** One solution per chunk from all summaries, in the plan's order. Runs once, on the host. */
@@ -124,7 +124,7 @@ public:
   //
   // Four more kernels may be missing. "name.finish" (inputs, state -> state) works as "name.begin" does, when nothing
   // changes any more. "name.isopen" of the host (inputs, state) says where visits are needed: it sets changedSides,
-  // to another value than 0, if a voxel of `writable` could change because of its neighbours in output.box.
+  // to another value than 0, if a voxel of `writable` could change because of its neighbors in output.box.
   // "name.settle" of the host (inputs, state -> state) gets the whole region where visits would go on for long, and
   // brings the state to where few of them are left. "name.amend" of the host (inputs, state -> state) gets the whole
   // region when all else is done: for what only a look at all of it can tell.
@@ -200,7 +200,7 @@ struct KernelCall
   /** The backend's kernels, for a kernel that runs others. */
   const KernelRegistry * kernels{ nullptr };
 
-  /** Leaves no output but its kind. */
+  /** Keeps nothing of the output but its kind. */
   void
   OmitOutput()
   {

@@ -29,7 +29,7 @@ struct OrderedKey
     {
       Type bits = 0;
       memcpy(&bits, &pixel, sizeof(bits));
-      // The larger a negative number's bits, the less it is.
+      // A negative number is less the larger its bits are.
       const Type key = bits ^ ((bits >> (8 * sizeof(Type) - 1)) & ~Lowest);
       return pixel == pixel ? key ^ flip : Lowest;
     }

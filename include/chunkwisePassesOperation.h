@@ -53,9 +53,10 @@ protected:
   GetObjection(const Operation & stage) const override;
 };
 
-/** Opening by reconstruction of an erosion, `extremum`; of a dilation and with `reconstruction.erosion` the closing.
- * The image is the mask. `preservesIntensities`: what is kept has its own values again, reconstructed from those of the
- * image where the first reconstruction did not change the marker. Markers and results of `reconstruction` are not used.
+/** Opening by reconstruction if `extremum` is an erosion; closing if it is a dilation and `reconstruction.erosion` is
+ * set. The image is the mask. `preservesIntensities`: what is kept has its own values again, reconstructed from those
+ * of the image where the first reconstruction did not change the marker. Markers and results of `reconstruction` are
+ * not used.
  */
 Chunkwise_EXPORT std::shared_ptr<PassesOperation>
 MakeReconstructionOfExtremum(std::shared_ptr<const Operation> extremum, const ReconstructionOperation & reconstruction,

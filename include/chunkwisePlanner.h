@@ -38,7 +38,7 @@ struct PlannerRequest
   PixelKind inputKinds[MaxInputs]{};
   int       numberOfInputs{ 1 };
   PixelKind outputKind{ PixelKind::UInt8 };
-  /** False: chunks are read and nothing is written. */
+  /** False: chunks are read, and nothing is written. */
   bool hasOutput{ true };
   /** Scratch bytes of a chunk (empty: none), and its traffic of device memory (empty: input + output). */
   std::function<std::size_t(const ChunkShape &)>         scratchBytes;
@@ -64,13 +64,13 @@ struct PlannerRequest
   std::size_t carryBytes{ 0 };
   /** Fixpoint: seconds that each chunk costs in visits to where it meets others. */
   double visitSeconds{ 0 };
-  /** Which memory and which budget the devices' memory is, for messages: "device" or "host". */
+  /** What messages call the devices' memory and its budget: "device" or "host". */
   std::string memoryName{ "device" };
 };
 
 struct Plan
 {
-  /** In the order to run: neighbours along sweepAxis follow each other. */
+  /** In the order to run: neighbors along sweepAxis follow each other. */
   std::vector<Chunk> chunks;
   Coordinates        chunkExtent{}; ///< of the largest output box
   int                sweepAxis{ 0 };
@@ -103,10 +103,10 @@ MakePlan(const PlannerRequest & request);
 /** What a budget costs. */
 struct BudgetCost
 {
-  /** Expected time of the plan under it, in that of the plan with memory without limit; infinite if there is none. */
+  /** Expected time of the plan under it, as a multiple of that without limit; infinite if there is no plan. */
   double factor{ 1 };
-  /** About the smallest budget under which a run takes at most a quarter longer than without limit, in bytes; it is
-   * found by trial, to a hundredth of itself. */
+  /** About the smallest budget, in bytes, under which a run takes at most a quarter longer than without limit. Trials
+   * find it to within a hundredth. */
   std::size_t sufficient{ 0 };
 };
 

@@ -10,12 +10,12 @@ namespace chunkwise
 
 /** The voxel of a given rank in a box: the median, or any other percentile. Kernel "rank".
  *
- * Of n voxels in ascending order the one with number floor(fraction (n - 1)), from 0 on: of an even number of voxels
- * the lower of the two in the middle. The result is one of the voxels of the window, so that it is exact on every
- * backend and in whatever order the window is seen. -0 is less than +0. NaN are not seen; a window of nothing but NaN
- * gives NaN. In Renormalized mode the voxels are those inside the image; in every other mode the image is first
- * continued beyond its edge, in Constant mode by the constant converted to the input's kind. The output is the voxel,
- * converted. */
+ * The result is number floor(fraction (n - 1)) of the n voxels in ascending order, counted from 0: the median of an
+ * even number of voxels is the lower of the two in the middle. The result is one of the voxels of the window, so that
+ * it is exact on every backend and in whatever order the window is seen. -0 is less than +0. NaN are not seen; a window
+ * of nothing but NaN gives NaN. In Renormalized mode the voxels are those inside the image; in every other mode the
+ * image is first continued beyond its edge, in Constant mode by the constant converted to the input's kind. The output
+ * is the voxel, converted. */
 class Chunkwise_EXPORT RankOperation : public BoxOperation
 {
 public:

@@ -11,12 +11,12 @@ namespace chunkwise
 {
 
 /** Where the marker of a reconstruction comes from. What is made from the mask alone is made where the mask is, so that
- * only the mask travels. "Below" is above for a reconstruction by erosion. */
+ * only the mask travels. For a reconstruction by erosion "below" means above. */
 enum class ReconstructionMarker
 {
   Image,     ///< the first input; the mask is the second
   Shifted,   ///< the mask less a height, as far as its kind reaches
-  Border,    ///< the mask at the image's edge, nothing elsewhere; a voxel without neighbours is at the edge
+  Border,    ///< the mask at the image's edge, nothing elsewhere; a voxel without neighbors is at the edge
   NextBelow, ///< the next number below the mask that its kind has
   Agreeing   ///< the mask, the third input, where the first equals the second, and nothing elsewhere
 };
@@ -33,7 +33,7 @@ enum class ReconstructionResult
 enum class ReconstructionMethod
 {
   Auto,           ///< a forest where the image fits the device whole with one, or else a wavefront
-  TileWavefront,  ///< tiles swept in shared memory, those first that the largest values can enter
+  TileWavefront,  ///< tiles swept in shared memory, first those that the largest values can enter
   SpanningForest, ///< the basins of the mask, then edges of greatest capacity between them, in a few rounds wherever
                   ///< they lead; 64-bit voxels go by wavefront
   ParallelHeapCluster ///< heaps of raised voxels, each with tiles of its own, that let the largest values flow first
@@ -41,9 +41,9 @@ enum class ReconstructionMethod
 
 /** Morphological reconstruction by dilation, or erosion, of a marker under, or over, a mask. Kernel "reconstruction".
  *
- * By dilation: the largest value that some path of neighbours brings from the marker, where each voxel of the path lets
- * through no more than the mask has there. The result is one of the voxels and unique, so that it has the same bits on
- * every backend and for every division into chunks. By erosion the order is reversed.
+ * By dilation, a voxel gets the largest value that a path of neighbors brings from the marker; each voxel of the path
+ * lets through no more than the mask has there. The result is unique and each value is one of the voxels', so that it
+ * has the same bits on every backend and for every division into chunks. By erosion the order is reversed.
  *
  * Numbers are compared as they are, without tolerance; -0 counts, and is given, as +0. A marker beyond the mask is cut
  * there. A NaN in the mask lets nothing through and stays NaN; a NaN in the marker is no marker, and where nothing else
@@ -55,9 +55,9 @@ class Chunkwise_EXPORT ReconstructionOperation : public Operation
 {
 public:
   bool erosion{ false };
-  /** Neighbours share a face, or else a face, an edge or a corner. */
+  /** Neighbors share a face, or else a face, an edge or a corner. */
   bool fullyConnected{ false };
-  /** Neighbours lie along the first axes, this many; the others are independent. */
+  /** Voxels have neighbors along this many axes, from the first on; the other axes are independent. */
   int                  spatialDimension{ MaxSpatialAxes };
   ReconstructionMarker marker{ ReconstructionMarker::Image };
   /** Of a Shifted marker; converted to the mask's kind. */

@@ -7,8 +7,8 @@
 namespace chunkwise
 {
 
-/** What an operation must be given of its inputs for a part of the output: the part, padded by the halo and cut at the
- * image; the whole axis where windows that wrap around leave the image. */
+/** The part of its inputs that an operation needs for a part of the output: that part, padded by the halo and cut at
+ * the image; the whole axis where windows that wrap around leave the image. */
 Chunkwise_EXPORT Box
 GetInputBox(const Operation & operation, const Box & output, const Box & image);
 

@@ -144,8 +144,8 @@ struct ValueRange
 // The functions below take from a request its first input, image, region, backend, devices, budgets and threads. They
 // are runs of a Manager and throw what these do. An empty region has no voxels.
 
-/** Of request.region. Where the request has an operation: of what that makes of the region, in request.output.kind,
- * without an image to hold it. */
+/** Statistics of request.region. If the request has an operation: of its result there, in request.output.kind, without
+ * an image to hold it. */
 Chunkwise_EXPORT ImageStatistics
 ComputeStatistics(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr,
                   ExecutionReport * report = nullptr);

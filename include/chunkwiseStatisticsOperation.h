@@ -10,7 +10,7 @@
 namespace chunkwise
 {
 
-/** What operations that read an image and write none share. chunkwiseStatistics.h has the functions that run them. */
+/** Base of operations that read an image and write none. chunkwiseStatistics.h has the functions that run them. */
 class Chunkwise_EXPORT SummaryOperation : public Operation
 {
 public:
@@ -69,7 +69,7 @@ public:
  * and leaves there what is to be summarised. Without a stage that is the chunk's own part of the input. */
 Chunkwise_EXPORT BufferView
 RunStatisticsStage(const KernelCall & call);
-/** Bytes that it takes at the begin of scratch. */
+/** Bytes that the stage takes at the beginning of scratch. */
 Chunkwise_EXPORT std::size_t
                  StatisticsStageBytes(const Operation & operation, const ChunkShape & shape);
 Chunkwise_EXPORT double

@@ -16,7 +16,7 @@ enum class VaryingOrder
 /** Convolution with kernels that vary over the image, multilinear between the nodes of a grid. Kernel
  * "convolution.varying".
  *
- * The weight of a node is the product over the axes of a hat that is 1 at the node and 0 at its neighbours; beyond the
+ * The weight of a node is the product over the axes of a hat that is 1 at the node and 0 at its neighbors; beyond the
  * first and the last node it stays what it is there. So the weights of all nodes sum to 1 everywhere, and with equal
  * kernels the result is that of ImageConvolutionOperation.
  *
