@@ -81,8 +81,12 @@ public:
       }
       if (m_IsNegative)
       {
-        constexpr std::uint64_t least = std::is_signed<T>::value ? static_cast<std::uint64_t>(Limits::max()) + 1 : 0;
-        return m_Magnitude >= least ? Limits::lowest() : static_cast<T>(0 - static_cast<std::int64_t>(m_Magnitude));
+        if constexpr (std::is_signed<T>::value)
+        {
+          constexpr std::uint64_t least = static_cast<std::uint64_t>(Limits::max()) + 1;
+          return m_Magnitude >= least ? Limits::lowest() : static_cast<T>(0 - static_cast<std::int64_t>(m_Magnitude));
+        }
+        return Limits::lowest();
       }
       return m_Magnitude > static_cast<std::uint64_t>(Limits::max()) ? Limits::max() : static_cast<T>(m_Magnitude);
     }
