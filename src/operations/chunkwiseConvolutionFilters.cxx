@@ -476,34 +476,32 @@ MakeVaryingConvolution(const CheckedParameters & parameters, const FilterImage &
   return operation;
 }
 
-} // namespace
+FilterDescription
+NamedRow(const std::string & name, const std::string & group, const std::string & title,
+         const std::vector<ParameterDescription> & parameters)
+{
+  FilterDescription row;
+  row.name = name;
+  row.group = group;
+  row.title = title;
+  row.parameters = Join(parameters, BoundaryParameters());
+  return row;
+}
 
 void
-AddConvolutionFilters(std::vector<FilterDescription> & filters)
+AddGaussians(std::vector<FilterDescription> & filters)
 {
-  const std::string gaussians = "Gaussians";
-  const std::string convolutions = "Convolutions";
-
-  FilterDescription row;
-  row.name = "gaussian";
-  row.group = gaussians;
-  row.title = "Convolution with a Gaussian";
-  row.parameters = Join(GaussianParametersOfBothKernels(),
-                        { FlagParameter("Transforms",
-                                        "fft",
-                                        "Through transforms: faster where sigma is more than some twenty voxels, "
-                                        "rounded differently") });
-  row.parameters = Join(row.parameters, BoundaryParameters());
+  const std::string          group = "Gaussians";
+  const ParameterDescription transforms = FlagParameter(
+    "Transforms", "fft", "Through transforms: faster where sigma is more than some twenty voxels, rounded differently");
+  FilterDescription row =
+    NamedRow("gaussian", group, "Convolution with a Gaussian", Join(GaussianParametersOfBothKernels(), { transforms }));
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
     return p.Flag("Transforms") ? MakeGaussianByTransforms(p, image) : MakeGaussian(p, image);
   };
   filters.push_back(row);
 
-  row = FilterDescription();
-  row.name = "highpass";
-  row.group = gaussians;
-  row.title = "The image minus its Gaussian";
-  row.parameters = Join(GaussianParametersOfBothKernels(), BoundaryParameters());
+  row = NamedRow("highpass", group, "The image minus its Gaussian", GaussianParametersOfBothKernels());
   row.output = DefaultOutput::Real;
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
     auto operation = std::make_shared<HighPassOperation>();
@@ -512,22 +510,42 @@ AddConvolutionFilters(std::vector<FilterDescription> & filters)
   };
   filters.push_back(row);
 
-  row = FilterDescription();
-  row.name = "log";
-  row.group = gaussians;
-  row.title = "Laplacian of the image smoothed by a Gaussian";
-  row.parameters = GaussianParameters();
-  row.parameters.front().required = true;
-  row.parameters.front().aboveMinimum = true;
-  row.parameters = Join(row.parameters,
-                        { FlagParameter("NormalizeAcrossScale",
-                                        "normalize-across-scale",
-                                        "Multiply by the variance, so that structures of all sizes answer alike") });
-  row.parameters = Join(row.parameters, BoundaryParameters());
+  std::vector<ParameterDescription> parameters = GaussianParameters();
+  parameters.front().required = true;
+  parameters.front().aboveMinimum = true;
+  parameters.push_back(FlagParameter("NormalizeAcrossScale",
+                                     "normalize-across-scale",
+                                     "Multiply by the variance, so that structures of all sizes answer alike"));
+  row = NamedRow("log", group, "Laplacian of the image smoothed by a Gaussian", parameters);
   row.output = DefaultOutput::Real;
   row.make = MakeLaplacian;
   filters.push_back(row);
+}
 
+constexpr const char * ConvolutionsGroup = "Convolutions";
+
+ParameterDescription
+CorrelateParameter()
+{
+  return FlagParameter("Correlate", "correlate", "Correlate: the kernel is not mirrored at its center");
+}
+
+/** A kernel, or several, from a file. */
+ParameterDescription
+KernelFileParameter(const std::string & name, const std::string & option, const std::string & help)
+{
+  ParameterDescription kernel;
+  kernel.name = name;
+  kernel.option = option;
+  kernel.type = ParameterType::Kernel;
+  kernel.help = help;
+  kernel.required = true;
+  return kernel;
+}
+
+FilterDescription
+SmallConvolutionRow()
+{
   ParameterDescription radius = RadiusParameter();
   radius.required = false;
   ParameterDescription weights;
@@ -540,40 +558,37 @@ AddConvolutionFilters(std::vector<FilterDescription> & filters)
   kernel.name = "Kernel";
   kernel.type = ParameterType::Kernel;
   kernel.help = "The kernel as an image, instead of Radius and Weights";
-  const ParameterDescription correlate =
-    FlagParameter("Correlate", "correlate", "Correlate: the kernel is not mirrored at its center");
-  row = FilterDescription();
-  row.name = "convolve";
-  row.group = convolutions;
-  row.title = "Convolution with a small kernel of any weights";
-  row.parameters = Join({ radius, weights, kernel, correlate }, BoundaryParameters());
+  FilterDescription row = NamedRow("convolve",
+                                   ConvolutionsGroup,
+                                   "Convolution with a small kernel of any weights",
+                                   { radius, weights, kernel, CorrelateParameter() });
   row.output = DefaultOutput::Real;
   row.make = MakeSmallConvolution;
-  filters.push_back(row);
+  return row;
+}
 
-  const ParameterDescription normalize = FlagParameter("Normalize", "normalize", "Divide the kernel by its sum");
-  kernel.name = "KernelImage";
-  kernel.option = "kernel";
-  kernel.help = "Image of the kernel; its center is at half its size, rounded down";
-  kernel.required = true;
-  row = FilterDescription();
-  row.name = "convolve-image";
-  row.group = convolutions;
-  row.title = "Convolution with a kernel from a file";
-  row.parameters = { kernel,
-                     normalize,
-                     correlate,
-                     FlagParameter("Valid", "valid", "Only the voxels whose window is inside the image"),
-                     MethodParameter() };
-  row.parameters = Join(row.parameters, BoundaryParameters());
+FilterDescription
+ImageConvolutionRow()
+{
+  FilterDescription row = NamedRow(
+    "convolve-image",
+    ConvolutionsGroup,
+    "Convolution with a kernel from a file",
+    { KernelFileParameter("KernelImage", "kernel", "Image of the kernel; its center is at half its size, rounded down"),
+      FlagParameter("Normalize", "normalize", "Divide the kernel by its sum"),
+      CorrelateParameter(),
+      FlagParameter("Valid", "valid", "Only the voxels whose window is inside the image"),
+      MethodParameter() });
   row.output = DefaultOutput::Real;
   row.outputBox = ValidBox;
   row.make = MakeImageConvolution;
-  filters.push_back(row);
+  return row;
+}
 
-  kernel.name = "KernelImages";
-  kernel.option = "kernels";
-  kernel.help = "Image of one dimension more: the kernels of the nodes, x fastest; centers are at half their size";
+/** The nodes of kernels that vary: how many, and where. */
+std::vector<ParameterDescription>
+GridParameters()
+{
   ParameterDescription grid;
   grid.name = "GridSize";
   grid.option = "grid";
@@ -593,23 +608,39 @@ AddConvolutionFilters(std::vector<FilterDescription> & filters)
   spacing.help = "Between nodes, along each axis (the image in equal cells)";
   spacing.minimum = 0;
   spacing.aboveMinimum = true;
-  row = FilterDescription();
-  row.name = "convolve-varying";
-  row.group = convolutions;
-  row.title = "Convolution with kernels that vary over the image";
-  row.parameters = { kernel,
-                     grid,
-                     origin,
-                     spacing,
-                     FlagParameter("WeightThenConvolve",
-                                   "weigh-first",
-                                   "Weigh and then convolve: voxels spread by the kernels around them, and the sum is "
-                                   "kept"),
-                     FlagParameter("Normalize", "normalize", "Divide each kernel by its sum") };
-  row.parameters = Join(row.parameters, BoundaryParameters());
+  return { grid, origin, spacing };
+}
+
+FilterDescription
+VaryingConvolutionRow()
+{
+  std::vector<ParameterDescription> parameters{ KernelFileParameter(
+    "KernelImages",
+    "kernels",
+    "Image of one dimension more: the kernels of the nodes, x fastest; centers are at half their size") };
+  parameters = Join(parameters, GridParameters());
+  parameters =
+    Join(parameters,
+         { FlagParameter("WeightThenConvolve",
+                         "weigh-first",
+                         "Weigh and then convolve: voxels spread by the kernels around them, and the sum is kept"),
+           FlagParameter("Normalize", "normalize", "Divide each kernel by its sum") });
+  FilterDescription row =
+    NamedRow("convolve-varying", ConvolutionsGroup, "Convolution with kernels that vary over the image", parameters);
   row.output = DefaultOutput::Real;
   row.make = MakeVaryingConvolution;
-  filters.push_back(row);
+  return row;
+}
+
+} // namespace
+
+void
+AddConvolutionFilters(std::vector<FilterDescription> & filters)
+{
+  AddGaussians(filters);
+  filters.push_back(SmallConvolutionRow());
+  filters.push_back(ImageConvolutionRow());
+  filters.push_back(VaryingConvolutionRow());
 }
 
 } // namespace chunkwise

@@ -147,6 +147,231 @@ MorphologyRow(const std::string & name, const std::string & title)
   return row;
 }
 
+/** Of rows whose operation has no parameters but the box. */
+template <typename TOperation>
+std::shared_ptr<const Operation>
+MakeBoxAlone(const CheckedParameters & parameters, const FilterImage & image)
+{
+  return MakeBox<TOperation>(parameters, image);
+}
+
+/** One extremum after the other, the second with the element reflected. */
+std::shared_ptr<const Operation>
+MakeTwoExtrema(const CheckedParameters & parameters, const FilterImage & image, bool minimumFirst)
+{
+  auto operation = std::make_shared<SequenceOperation>();
+  operation->stages = { MakeExtremum(parameters, image, parameters.Boundary(), minimumFirst),
+                        MakeExtremum(parameters, image, parameters.Boundary(), !minimumFirst, true) };
+  return operation;
+}
+
+constexpr const char * StatisticsGroup = "Statistics of windows";
+
+/** Filters that sum the window's voxels or their squares. */
+void
+AddMoments(std::vector<FilterDescription> & filters)
+{
+  FilterDescription row = BoxRow("mean", StatisticsGroup, "Mean over a box");
+  row.make = MakeBoxAlone<MeanOperation>;
+  filters.push_back(row);
+
+  row = BoxRow("sum", StatisticsGroup, "Sum over a box, of the voxels inside the image");
+  row.output = DefaultOutput::RealSum;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const auto operation = MakeBox<MeanOperation>(p, image);
+    operation->sums = true;
+    return operation;
+  };
+  filters.push_back(row);
+
+  row = BoxRow("variance", StatisticsGroup, "Variance over a box");
+  row.output = DefaultOutput::Real;
+  row.make = MakeBoxAlone<VarianceOperation>;
+  filters.push_back(row);
+
+  row = BoxRow("std", StatisticsGroup, "Standard deviation over a box");
+  row.output = DefaultOutput::Real;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const auto operation = MakeBox<VarianceOperation>(p, image);
+    operation->takesRoot = true;
+    return operation;
+  };
+  filters.push_back(row);
+}
+
+ParameterDescription
+NoiseParameter()
+{
+  ParameterDescription noise;
+  noise.name = "NoiseVariance";
+  noise.option = "noise";
+  noise.type = ParameterType::Real;
+  noise.help = "The variance of the noise";
+  noise.minimum = 0;
+  return noise;
+}
+
+FilterDescription
+WienerRow()
+{
+  ParameterDescription noise = NoiseParameter();
+  noise.help += "; auto: the mean of the local variances";
+  noise.required = true;
+  noise.provisionalText = "0";
+  FilterDescription row = BoxRow("wiener", StatisticsGroup, "Adaptive Wiener filter over a box", { noise });
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const auto operation = MakeBox<WienerOperation>(p, image);
+    operation->noise = p.Real("NoiseVariance");
+    return operation;
+  };
+  return row;
+}
+
+FilterDescription
+NonLocalMeansRow()
+{
+  ParameterDescription patch = RadiusParameter();
+  patch.name = "PatchRadius";
+  patch.option = "patch";
+  patch.help = "Radius of the patches, one number or one for each spatial axis";
+  patch.required = false;
+  patch.defaultText = "1";
+  patch.maximum = std::numeric_limits<std::int32_t>::max();
+  ParameterDescription strength;
+  strength.name = "Strength";
+  strength.option = "strength";
+  strength.type = ParameterType::Real;
+  strength.help = "The difference of patches that weighs exp(-1)";
+  strength.required = true;
+  strength.minimum = 0;
+  strength.aboveMinimum = true;
+  ParameterDescription noise = NoiseParameter();
+  noise.defaultText = "0";
+  FilterDescription row =
+    BoxRow("nlm", StatisticsGroup, "Non-local means; the radius is that of the search", { patch, strength, noise });
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    auto operation = std::make_shared<NonLocalMeansOperation>();
+    operation->search = WindowRadius(p, image);
+    operation->patch = p.OverAxes("PatchRadius");
+    operation->boundary = p.Boundary();
+    operation->strength = p.Real("Strength");
+    operation->noise = p.Real("NoiseVariance");
+    return operation;
+  };
+  return row;
+}
+
+/** The range of an entropy: the given one, or that of 8- and 16-bit integers. */
+void
+SetRange(const CheckedParameters & parameters, PixelKind kind, EntropyOperation & operation)
+{
+  if (parameters.Has("Range"))
+  {
+    operation.lower = parameters.Reals("Range")[0];
+    operation.upper = parameters.Reals("Range")[1];
+    if (!(operation.lower < operation.upper))
+    {
+      ThrowParameterError("Range",
+                          "from " + PixelValue(operation.lower).ToText() + " to " +
+                            PixelValue(operation.upper).ToText() + " is empty");
+    }
+    return;
+  }
+  if (IsFloatingPoint(kind) || PixelSize(kind) > 2)
+  {
+    ThrowParameterError("Range", std::string("it was not set, and ") + PixelKindName(kind) + " has no default");
+  }
+  const double values = PixelSize(kind) == 1 ? 256.0 : 65536.0;
+  operation.lower = (static_cast<int>(kind) & 1) != 0 ? -values / 2 : 0.0;
+  operation.upper = operation.lower + values;
+}
+
+FilterDescription
+EntropyRow()
+{
+  ParameterDescription bins;
+  bins.name = "NumberOfBins";
+  bins.option = "bins";
+  bins.type = ParameterType::Integer;
+  bins.help = "Bins of the histogram";
+  bins.defaultText = "256";
+  bins.minimum = 2;
+  bins.maximum = EntropyOperation::LargestBins;
+  ParameterDescription range;
+  range.name = "Range";
+  range.option = "range";
+  range.type = ParameterType::Reals;
+  range.help = "Where the first bin begins and the last one ends; auto: at the least and the largest finite value (all "
+               "values of 8- and 16-bit integers, with auto too)";
+  range.count = ParameterCount::Two;
+  range.provisionalText = "0,1";
+  FilterDescription row =
+    BoxRow("entropy", StatisticsGroup, "Entropy of the histogram of a box, in bits", { bins, range });
+  row.output = DefaultOutput::Real;
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const auto operation = MakeBox<EntropyOperation>(p, image);
+    operation->bins = static_cast<int>(p.Integer("NumberOfBins"));
+    SetRange(p, image.inputKind, *operation);
+    return operation;
+  };
+  return row;
+}
+
+void
+AddRanks(std::vector<FilterDescription> & filters)
+{
+  const std::string group = "Ranks of windows";
+  FilterDescription row = BoxRow("median", group, "Median over a box");
+  row.make = MakeBoxAlone<RankOperation>;
+  filters.push_back(row);
+
+  ParameterDescription percentile;
+  percentile.name = "Percentile";
+  percentile.option = "percentile";
+  percentile.type = ParameterType::Real;
+  percentile.help = "0, the minimum, to 100, the maximum";
+  percentile.required = true;
+  percentile.minimum = 0;
+  percentile.maximum = 100;
+  row = BoxRow("percentile", group, "Percentile over a box", { percentile });
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const auto operation = MakeBox<RankOperation>(p, image);
+    operation->fraction = p.Real("Percentile") / 100.0;
+    return operation;
+  };
+  filters.push_back(row);
+}
+
+void
+AddMorphology(std::vector<FilterDescription> & filters)
+{
+  FilterDescription row =
+    BoxRow("range", "Flat morphology", "Maximum minus minimum over a box (morphological gradient)");
+  row.output = DefaultOutput::InputUnlessSigned;
+  row.make = MakeBoxAlone<RangeOperation>;
+  filters.push_back(row);
+
+  row = MorphologyRow("maximum", "Maximum over a structuring element (dilation)");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return MakeExtremum(p, image, p.Boundary(), false);
+  };
+  filters.push_back(row);
+
+  row = MorphologyRow("minimum", "Minimum over a structuring element (erosion)");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return MakeExtremum(p, image, p.Boundary(), true);
+  };
+  filters.push_back(row);
+
+  row = MorphologyRow("opening", "Opening with a structuring element");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeTwoExtrema(p, image, true); };
+  filters.push_back(row);
+
+  row = MorphologyRow("closing", "Closing with a structuring element");
+  row.make = [](const CheckedParameters & p, const FilterImage & image) { return MakeTwoExtrema(p, image, false); };
+  filters.push_back(row);
+}
+
 } // namespace
 
 Coordinates
@@ -267,193 +492,12 @@ MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, co
 void
 AddWindowFilters(std::vector<FilterDescription> & filters)
 {
-  using Pointer = std::shared_ptr<const Operation>;
-  const std::string statistics = "Statistics of windows";
-  const std::string ranks = "Ranks of windows";
-
-  FilterDescription row = BoxRow("mean", statistics, "Mean over a box");
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    return MakeBox<MeanOperation>(p, image);
-  };
-  filters.push_back(row);
-
-  row = BoxRow("sum", statistics, "Sum over a box, of the voxels inside the image");
-  row.output = DefaultOutput::RealSum;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    const auto operation = MakeBox<MeanOperation>(p, image);
-    operation->sums = true;
-    return operation;
-  };
-  filters.push_back(row);
-
-  row = BoxRow("variance", statistics, "Variance over a box");
-  row.output = DefaultOutput::Real;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    return MakeBox<VarianceOperation>(p, image);
-  };
-  filters.push_back(row);
-
-  row = BoxRow("std", statistics, "Standard deviation over a box");
-  row.output = DefaultOutput::Real;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    const auto operation = MakeBox<VarianceOperation>(p, image);
-    operation->takesRoot = true;
-    return operation;
-  };
-  filters.push_back(row);
-
-  ParameterDescription noise;
-  noise.name = "NoiseVariance";
-  noise.option = "noise";
-  noise.type = ParameterType::Real;
-  noise.help = "The variance of the noise; auto: the mean of the local variances";
-  noise.required = true;
-  noise.minimum = 0;
-  noise.provisionalText = "0";
-  row = BoxRow("wiener", statistics, "Adaptive Wiener filter over a box", { noise });
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    const auto operation = MakeBox<WienerOperation>(p, image);
-    operation->noise = p.Real("NoiseVariance");
-    return operation;
-  };
-  filters.push_back(row);
-
-  ParameterDescription patch = RadiusParameter();
-  patch.name = "PatchRadius";
-  patch.option = "patch";
-  patch.help = "Radius of the patches, one number or one for each spatial axis";
-  patch.required = false;
-  patch.defaultText = "1";
-  patch.maximum = std::numeric_limits<std::int32_t>::max();
-  ParameterDescription strength;
-  strength.name = "Strength";
-  strength.option = "strength";
-  strength.type = ParameterType::Real;
-  strength.help = "The difference of patches that weighs exp(-1)";
-  strength.required = true;
-  strength.minimum = 0;
-  strength.aboveMinimum = true;
-  noise.help = "The variance of the noise";
-  noise.required = false;
-  noise.defaultText = "0";
-  noise.provisionalText.clear();
-  row = BoxRow("nlm", statistics, "Non-local means; the radius is that of the search", { patch, strength, noise });
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    auto operation = std::make_shared<NonLocalMeansOperation>();
-    operation->search = WindowRadius(p, image);
-    operation->patch = p.OverAxes("PatchRadius");
-    operation->boundary = p.Boundary();
-    operation->strength = p.Real("Strength");
-    operation->noise = p.Real("NoiseVariance");
-    return operation;
-  };
-  filters.push_back(row);
-
-  ParameterDescription bins;
-  bins.name = "NumberOfBins";
-  bins.option = "bins";
-  bins.type = ParameterType::Integer;
-  bins.help = "Bins of the histogram";
-  bins.defaultText = "256";
-  bins.minimum = 2;
-  bins.maximum = EntropyOperation::LargestBins;
-  ParameterDescription range;
-  range.name = "Range";
-  range.option = "range";
-  range.type = ParameterType::Reals;
-  range.help = "Where the first bin begins and the last one ends; auto: at the least and the largest finite value (all "
-               "values of 8- and 16-bit integers, with auto too)";
-  range.count = ParameterCount::Two;
-  range.provisionalText = "0,1";
-  row = BoxRow("entropy", statistics, "Entropy of the histogram of a box, in bits", { bins, range });
-  row.output = DefaultOutput::Real;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    const auto operation = MakeBox<EntropyOperation>(p, image);
-    operation->bins = static_cast<int>(p.Integer("NumberOfBins"));
-    if (p.Has("Range"))
-    {
-      operation->lower = p.Reals("Range")[0];
-      operation->upper = p.Reals("Range")[1];
-      if (!(operation->lower < operation->upper))
-      {
-        ThrowParameterError("Range",
-                            "from " + PixelValue(operation->lower).ToText() + " to " +
-                              PixelValue(operation->upper).ToText() + " is empty");
-      }
-    }
-    else if (IsFloatingPoint(image.inputKind) || PixelSize(image.inputKind) > 2)
-    {
-      ThrowParameterError("Range",
-                          std::string("it was not set, and ") + PixelKindName(image.inputKind) + " has no default");
-    }
-    else
-    {
-      const double values = PixelSize(image.inputKind) == 1 ? 256.0 : 65536.0;
-      operation->lower = (static_cast<int>(image.inputKind) & 1) != 0 ? -values / 2 : 0.0;
-      operation->upper = operation->lower + values;
-    }
-    return operation;
-  };
-  filters.push_back(row);
-
-  row = BoxRow("median", ranks, "Median over a box");
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    return MakeBox<RankOperation>(p, image);
-  };
-  filters.push_back(row);
-
-  ParameterDescription percentile;
-  percentile.name = "Percentile";
-  percentile.option = "percentile";
-  percentile.type = ParameterType::Real;
-  percentile.help = "0, the minimum, to 100, the maximum";
-  percentile.required = true;
-  percentile.minimum = 0;
-  percentile.maximum = 100;
-  row = BoxRow("percentile", ranks, "Percentile over a box", { percentile });
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    const auto operation = MakeBox<RankOperation>(p, image);
-    operation->fraction = p.Real("Percentile") / 100.0;
-    return operation;
-  };
-  filters.push_back(row);
-
-  row = BoxRow("range", "Flat morphology", "Maximum minus minimum over a box (morphological gradient)");
-  row.output = DefaultOutput::InputUnlessSigned;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    return MakeBox<RangeOperation>(p, image);
-  };
-  filters.push_back(row);
-
-  row = MorphologyRow("maximum", "Maximum over a structuring element (dilation)");
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    return MakeExtremum(p, image, p.Boundary(), false);
-  };
-  filters.push_back(row);
-
-  row = MorphologyRow("minimum", "Minimum over a structuring element (erosion)");
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    return MakeExtremum(p, image, p.Boundary(), true);
-  };
-  filters.push_back(row);
-
-  row = MorphologyRow("opening", "Opening with a structuring element");
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    auto operation = std::make_shared<SequenceOperation>();
-    operation->stages = { MakeExtremum(p, image, p.Boundary(), true),
-                          MakeExtremum(p, image, p.Boundary(), false, true) };
-    return operation;
-  };
-  filters.push_back(row);
-
-  row = MorphologyRow("closing", "Closing with a structuring element");
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    auto operation = std::make_shared<SequenceOperation>();
-    operation->stages = { MakeExtremum(p, image, p.Boundary(), false),
-                          MakeExtremum(p, image, p.Boundary(), true, true) };
-    return operation;
-  };
-  filters.push_back(row);
+  AddMoments(filters);
+  filters.push_back(WienerRow());
+  filters.push_back(NonLocalMeansRow());
+  filters.push_back(EntropyRow());
+  AddRanks(filters);
+  AddMorphology(filters);
 }
 
 } // namespace chunkwise
