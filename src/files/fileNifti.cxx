@@ -34,7 +34,127 @@ struct Fields
   NiftiFields  kept;
 };
 
-/** Passes the fields one by one: their names are those of both standards, their types and places differ. */
+/** Where a header of the first version has its fields, and their types. */
+struct Layout1
+{
+  using Integer = std::int16_t;
+  using Code = std::int16_t;
+  using SmallCode = std::uint8_t;
+  using Real = float;
+  using Offset = float;
+
+  static constexpr int         version = 1;
+  static constexpr std::size_t bytes = Bytes1;
+  static constexpr std::size_t dimInfo = 39;
+  static constexpr std::size_t dim = 40;
+  static constexpr std::size_t intent = 56;
+  static constexpr std::size_t intentCode = 68;
+  static constexpr std::size_t datatype = 70;
+  static constexpr std::size_t bits = 72;
+  static constexpr std::size_t sliceStart = 74;
+  static constexpr std::size_t pixdim = 76;
+  static constexpr std::size_t offset = 108;
+  static constexpr std::size_t slope = 112;
+  static constexpr std::size_t intercept = 116;
+  static constexpr std::size_t sliceEnd = 120;
+  static constexpr std::size_t sliceCode = 122;
+  static constexpr std::size_t units = 123;
+  static constexpr std::size_t sliceDuration = 132;
+  static constexpr std::size_t toffset = 136;
+  static constexpr std::size_t description = 148;
+  static constexpr std::size_t auxiliary = 228;
+  static constexpr std::size_t qformCode = 252;
+  static constexpr std::size_t sformCode = 254;
+  static constexpr std::size_t qform = 256;
+  static constexpr std::size_t srow = 280;
+  static constexpr std::size_t intentName = 328;
+  static constexpr std::size_t magic = 344;
+};
+
+/** The same of the second version. */
+struct Layout2
+{
+  using Integer = std::int64_t;
+  using Code = std::int32_t;
+  using SmallCode = std::int32_t;
+  using Real = double;
+  using Offset = std::int64_t;
+
+  static constexpr int         version = 2;
+  static constexpr std::size_t bytes = Bytes2;
+  static constexpr std::size_t magic = 4;
+  static constexpr std::size_t datatype = 12;
+  static constexpr std::size_t bits = 14;
+  static constexpr std::size_t dim = 16;
+  static constexpr std::size_t intent = 80;
+  static constexpr std::size_t pixdim = 104;
+  static constexpr std::size_t offset = 168;
+  static constexpr std::size_t slope = 176;
+  static constexpr std::size_t intercept = 184;
+  static constexpr std::size_t sliceDuration = 208;
+  static constexpr std::size_t toffset = 216;
+  static constexpr std::size_t sliceStart = 224;
+  static constexpr std::size_t sliceEnd = 232;
+  static constexpr std::size_t description = 240;
+  static constexpr std::size_t auxiliary = 320;
+  static constexpr std::size_t qformCode = 344;
+  static constexpr std::size_t sformCode = 348;
+  static constexpr std::size_t qform = 352;
+  static constexpr std::size_t srow = 400;
+  static constexpr std::size_t sliceCode = 496;
+  static constexpr std::size_t units = 500;
+  static constexpr std::size_t intentCode = 504;
+  static constexpr std::size_t intentName = 508;
+  static constexpr std::size_t dimInfo = 524;
+};
+
+/** Calls io.Number<type in the file>(place, number) and io.Text(place, bytes, text) for each field. */
+template <typename TLayout, typename TIo, typename TFields>
+void
+VisitFields(TIo & io, TFields & f)
+{
+  using L = TLayout;
+  using Integer = typename L::Integer;
+  using Code = typename L::Code;
+  using Real = typename L::Real;
+  const auto reals = [&io](std::size_t at, auto * numbers, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+    {
+      io.template Number<Real>(at + i * sizeof(Real), numbers[i]);
+    }
+  };
+  io.template Number<std::int16_t>(L::datatype, f.datatype);
+  for (std::size_t i = 0; i < 8; ++i)
+  {
+    io.template Number<Integer>(L::dim + i * sizeof(Integer), f.dim[i]);
+  }
+  reals(L::pixdim, f.pixdim, 8);
+  io.template Number<typename L::Offset>(L::offset, f.offset);
+  io.template Number<Real>(L::slope, f.slope);
+  io.template Number<Real>(L::intercept, f.intercept);
+  io.Text(L::description, 80, f.description);
+  io.Text(L::auxiliary, 24, f.auxiliary);
+  io.Text(L::intentName, 16, f.intentName);
+  auto & k = f.kept;
+  io.template Number<std::uint8_t>(L::dimInfo, k.dimInfo);
+  io.template Number<Code>(L::intentCode, k.intentCode);
+  io.template Number<Integer>(L::sliceStart, k.sliceStart);
+  io.template Number<Integer>(L::sliceEnd, k.sliceEnd);
+  io.template Number<typename L::SmallCode>(L::sliceCode, k.sliceCode);
+  io.template Number<typename L::SmallCode>(L::units, k.units);
+  io.template Number<Real>(L::sliceDuration, k.sliceDuration);
+  io.template Number<Real>(L::toffset, k.toffset);
+  io.template Number<Code>(L::qformCode, k.qformCode);
+  io.template Number<Code>(L::sformCode, k.sformCode);
+  reals(L::qform, k.qform, 6);
+  for (std::size_t row = 0; row < 3; ++row)
+  {
+    reals(L::srow + row * 4 * sizeof(Real), k.srow[row], 4);
+  }
+  reals(L::intent, k.intent, 3);
+}
+
+/** Gets values from where a header has them. */
 class FieldReader
 {
 public:
@@ -42,9 +162,9 @@ public:
     : m_Bytes(bytes)
     , m_Swaps(swaps)
   {}
-  template <typename T>
-  T
-  Get(std::size_t at) const
+  template <typename T, typename TNumber>
+  void
+  Number(std::size_t at, TNumber & number) const
   {
     T value{};
     std::memcpy(&value, m_Bytes + at, sizeof(T));
@@ -52,13 +172,13 @@ public:
     {
       SwapBytes(&value, &value, 1, sizeof(T));
     }
-    return value;
+    number = static_cast<TNumber>(value);
   }
-  std::string
-  Text(std::size_t at, std::size_t size) const
+  void
+  Text(std::size_t at, std::size_t size, std::string & text) const
   {
-    std::string text(m_Bytes + at, size);
-    return Trim(text.substr(0, text.find('\0')));
+    text.assign(m_Bytes + at, size);
+    text = Trim(text.substr(0, text.find('\0')));
   }
 
 private:
@@ -66,89 +186,16 @@ private:
   bool         m_Swaps;
 };
 
+template <typename TLayout>
 Fields
-ReadFields1(const FieldReader & reader)
+ReadFields(const char * bytes, bool swaps)
 {
-  Fields f;
-  f.datatype = reader.Get<std::int16_t>(70);
-  for (std::size_t i = 0; i < 8; ++i)
-  {
-    f.dim[i] = reader.Get<std::int16_t>(40 + 2 * i);
-    f.pixdim[i] = reader.Get<float>(76 + 4 * i);
-  }
-  f.offset = reader.Get<float>(108);
-  f.slope = reader.Get<float>(112);
-  f.intercept = reader.Get<float>(116);
-  f.description = reader.Text(148, 80);
-  f.auxiliary = reader.Text(228, 24);
-  f.intentName = reader.Text(328, 16);
-  NiftiFields & k = f.kept;
-  k.version = 1;
-  k.dimInfo = reader.Get<std::uint8_t>(39);
-  k.intentCode = reader.Get<std::int16_t>(68);
-  k.sliceStart = reader.Get<std::int16_t>(74);
-  k.sliceEnd = reader.Get<std::int16_t>(120);
-  k.sliceCode = reader.Get<std::uint8_t>(122);
-  k.units = reader.Get<std::uint8_t>(123);
-  k.sliceDuration = reader.Get<float>(132);
-  k.toffset = reader.Get<float>(136);
-  k.qformCode = reader.Get<std::int16_t>(252);
-  k.sformCode = reader.Get<std::int16_t>(254);
-  for (std::size_t i = 0; i < 6; ++i)
-  {
-    k.qform[i] = reader.Get<float>(256 + 4 * i);
-  }
-  for (std::size_t i = 0; i < 12; ++i)
-  {
-    k.srow[i / 4][i % 4] = reader.Get<float>(280 + 4 * i);
-  }
-  for (std::size_t i = 0; i < 3; ++i)
-  {
-    k.intent[i] = reader.Get<float>(56 + 4 * i);
-  }
-  return f;
-}
-
-Fields
-ReadFields2(const FieldReader & reader)
-{
-  Fields f;
-  f.datatype = reader.Get<std::int16_t>(12);
-  for (std::size_t i = 0; i < 8; ++i)
-  {
-    f.dim[i] = reader.Get<std::int64_t>(16 + 8 * i);
-    f.pixdim[i] = reader.Get<double>(104 + 8 * i);
-  }
-  f.offset = static_cast<double>(reader.Get<std::int64_t>(168));
-  f.slope = reader.Get<double>(176);
-  f.intercept = reader.Get<double>(184);
-  f.description = reader.Text(240, 80);
-  f.auxiliary = reader.Text(320, 24);
-  f.intentName = reader.Text(508, 16);
-  NiftiFields & k = f.kept;
-  k.version = 2;
-  k.dimInfo = reader.Get<std::uint8_t>(524);
-  k.intentCode = reader.Get<std::int32_t>(504);
-  k.sliceStart = reader.Get<std::int64_t>(224);
-  k.sliceEnd = reader.Get<std::int64_t>(232);
-  k.sliceCode = reader.Get<std::int32_t>(496);
-  k.units = reader.Get<std::int32_t>(500);
-  k.sliceDuration = reader.Get<double>(208);
-  k.toffset = reader.Get<double>(216);
-  k.qformCode = reader.Get<std::int32_t>(344);
-  k.sformCode = reader.Get<std::int32_t>(348);
-  for (std::size_t i = 0; i < 6; ++i)
-  {
-    k.qform[i] = reader.Get<double>(352 + 8 * i);
-  }
-  for (std::size_t i = 0; i < 12; ++i)
-  {
-    k.srow[i / 4][i % 4] = reader.Get<double>(400 + 8 * i);
-  }
-  for (std::size_t i = 0; i < 3; ++i)
-  {
-    k.intent[i] = reader.Get<double>(80 + 8 * i);
-  }
+  const FieldReader reader(bytes, swaps);
+  Fields            f;
+  VisitFields<TLayout>(reader, f);
+  f.kept.version = TLayout::version;
+  f.kept.qfac = f.pixdim[0] < 0 ? -1 : 1;
+  std::copy_n(f.pixdim, 8, f.kept.pixdim);
   return f;
 }
 
@@ -340,68 +387,76 @@ PartnerOf(const std::string & file, const char * ending, const char * upper)
   return stem + (isUpper ? upper : ending);
 }
 
-} // namespace
-
-VoxelPlace
-LocateNifti(const std::string & name)
+/** The bytes of a header, and what they say of themselves. */
+struct RawHeader
 {
-  const bool                  isPair = HasEnding(name, ".hdr") || HasEnding(name, ".img");
-  const std::string           file = HasEnding(name, ".img") ? PartnerOf(name, ".hdr", ".HDR") : name;
-  const bool                  isGzip = HasEnding(name, ".gz");
-  const Descriptor            descriptor = Descriptor::OpenToRead(file);
-  char                        bytes[Bytes2 + 4] = {};
+  char bytes[Bytes2 + 4]{};
+  bool swaps{ false };
+  bool isSecond{ false };
+  bool isNifti{ false };    ///< else ANALYZE
+  bool isDetached{ false }; ///< voxels are in a file of their own
+
+  std::size_t
+  GetSize() const
+  {
+    return isSecond ? Bytes2 : Bytes1;
+  }
+};
+
+RawHeader
+ReadRawHeader(const Descriptor & descriptor, const std::string & file, bool isGzip, bool isPair)
+{
+  RawHeader                   raw;
   std::unique_ptr<ByteStream> stream;
   std::size_t                 present = 0;
   if (isGzip)
   {
     stream = MakeByteStream(Codec::Deflate, descriptor, 0, PixelKind::UInt8, [](std::size_t) {});
     // Streams end with an error where they are too short.
-    stream->Read(bytes, Bytes1);
+    stream->Read(raw.bytes, Bytes1);
     present = Bytes1;
   }
   else
   {
-    present = descriptor.ReadSome(bytes, sizeof(bytes), 0);
+    present = descriptor.ReadSome(raw.bytes, sizeof(raw.bytes), 0);
     if (present < Bytes1)
     {
       Fail(file, "ends after " + std::to_string(present) + " bytes, a header of NIfTI has " + std::to_string(Bytes1));
     }
   }
   std::int32_t size = 0;
-  std::memcpy(&size, bytes, sizeof(size));
+  std::memcpy(&size, raw.bytes, sizeof(size));
   std::int32_t swapped = 0;
   SwapBytes(&swapped, &size, 1, sizeof(size));
-  const bool swaps = size != static_cast<std::int32_t>(Bytes1) && size != static_cast<std::int32_t>(Bytes2);
-  size = swaps ? swapped : size;
-  const bool isSecond = size == static_cast<std::int32_t>(Bytes2);
-  if (size != static_cast<std::int32_t>(Bytes1) && !isSecond)
+  raw.swaps = size != static_cast<std::int32_t>(Bytes1) && size != static_cast<std::int32_t>(Bytes2);
+  size = raw.swaps ? swapped : size;
+  raw.isSecond = size == static_cast<std::int32_t>(Bytes2);
+  if (size != static_cast<std::int32_t>(Bytes1) && !raw.isSecond)
   {
     Fail(file, "is no NIfTI file: its header says that it has " + std::to_string(size) + " bytes");
   }
-  if (isSecond && isGzip)
+  if (raw.isSecond && isGzip)
   {
-    stream->Read(bytes + Bytes1, Bytes2 - Bytes1);
+    stream->Read(raw.bytes + Bytes1, Bytes2 - Bytes1);
     present = Bytes2;
   }
-  if (isSecond && present < Bytes2)
+  if (raw.isSecond && present < Bytes2)
   {
     Fail(file, "ends after " + std::to_string(present) + " bytes, its header has " + std::to_string(Bytes2));
   }
-  const std::string magic(bytes + (isSecond ? 4 : 344), 3);
-  const bool        isNifti = magic == "n+1" || magic == "n+2" || magic == "ni1" || magic == "ni2";
-  const bool        isDetached = isPair && (magic[1] != '+' || !isNifti);
-  if (!isNifti && (!isPair || isSecond))
+  const std::string magic(raw.bytes + (raw.isSecond ? Layout2::magic : Layout1::magic), 3);
+  raw.isNifti = magic == "n+1" || magic == "n+2" || magic == "ni1" || magic == "ni2";
+  raw.isDetached = isPair && (magic[1] != '+' || !raw.isNifti);
+  if (!raw.isNifti && (!isPair || raw.isSecond))
   {
     Fail(file, "is no NIfTI file: it has not the mark of one");
   }
-  const FieldReader reader(bytes, swaps);
-  Fields            f = isSecond ? ReadFields2(reader) : ReadFields1(reader);
-  f.kept.qfac = f.pixdim[0] < 0 ? -1 : 1;
-  std::copy_n(f.pixdim, 8, f.kept.pixdim);
+  return raw;
+}
 
-  VoxelPlace place;
-  place.coding.kind = KindOfType(file, f.datatype);
-  place.coding.swaps = swaps;
+void
+CheckDimensions(const std::string & file, const Fields & f)
+{
   if (f.dim[0] < 1 || f.dim[0] > 7)
   {
     Fail(file, "has " + std::to_string(f.dim[0]) + " dimensions, there may be 2 to 5");
@@ -415,23 +470,26 @@ LocateNifti(const std::string & name)
              "), only images of one can be used");
     }
   }
-  // ITK knows which of the transforms counts, and what voxels become that are scaled.
-  ImageHeader & header = place.header;
-  f.slope = std::abs(f.slope) < std::numeric_limits<double>::epsilon() || !std::isfinite(f.slope) ? 1 : f.slope;
-  f.intercept = std::isfinite(f.intercept) ? f.intercept : 0;
-  place.coding.scales = isNifti && (f.slope != 1 || f.intercept != 0);
-  if (isSecond)
+}
+
+/** Kind, extent and geometry. ITK knows of the first version which of the transforms counts, and what scaled voxels
+ * become. */
+void
+FillHeader(const std::string & file, const RawHeader & raw, const Fields & f, const VoxelCoding & coding,
+           ImageHeader & header)
+{
+  if (raw.isSecond)
   {
-    header.kind = !place.coding.scales                      ? place.coding.kind
-                  : place.coding.kind == PixelKind::Float64 ? PixelKind::Float64
-                                                            : PixelKind::Float32;
+    header.kind = !coding.scales                      ? coding.kind
+                  : coding.kind == PixelKind::Float64 ? PixelKind::Float64
+                                                      : PixelKind::Float32;
   }
   else
   {
     const auto io = itk::NiftiImageIO::New();
     header = ReadHeaderWithItk(*io, file);
     header.metadata.clear();
-    if (place.coding.scales != (header.kind != place.coding.kind) && !IsFloatingPoint(place.coding.kind))
+    if (coding.scales != (header.kind != coding.kind) && !IsFloatingPoint(coding.kind))
     {
       Fail(file, "its slope " + Shortest(f.slope) + " and intercept " + Shortest(f.intercept) + " cannot be used");
     }
@@ -448,7 +506,7 @@ LocateNifti(const std::string & name)
     header.extent[a] = f.dim[a + 1];
   }
   CountVoxels(file, header);
-  if (isSecond)
+  if (raw.isSecond)
   {
     try
     {
@@ -467,6 +525,11 @@ LocateNifti(const std::string & name)
       header.spacing[a] = f.pixdim[a + 1] > 0 ? f.pixdim[a + 1] : 1;
     }
   }
+}
+
+void
+SetTexts(const Fields & f, ImageHeader & header)
+{
   for (const auto & [key, text] : { std::pair<const char *, std::string>{ "descrip", f.description },
                                     { "aux_file", f.auxiliary },
                                     { "intent_name", f.intentName } })
@@ -476,33 +539,76 @@ LocateNifti(const std::string & name)
       header.metadata[key] = text;
     }
   }
+}
+
+/** In which file the voxels are, and from which byte on. */
+void
+PlaceVoxels(const std::string & name, const std::string & file, const RawHeader & raw, const Fields & f,
+            VoxelPlace & place)
+{
   place.files.emplace_back(file);
   place.data = file;
-  const std::uint64_t headerBytes = (isSecond ? Bytes2 : Bytes1) + 4;
   if (f.offset < 0 || !(f.offset < 9e15))
   {
     Fail(file, "its voxels begin at byte " + Shortest(f.offset));
   }
   place.offset = static_cast<std::uint64_t>(f.offset);
-  if (isDetached)
+  if (raw.isDetached)
   {
     place.data = HasEnding(name, ".img") ? name : PartnerOf(name, ".img", ".IMG");
     place.files.push_back(place.data);
   }
-  else if (place.offset < headerBytes - 4)
+  else if (place.offset < raw.GetSize())
   {
-    place.offset = headerBytes;
+    place.offset = raw.GetSize() + 4;
   }
-  // Extensions lie between the header and the voxels; in bytes of this machine's order they can be written again.
-  if (isNifti && !isDetached && !swaps && !isGzip && place.offset > headerBytes && place.offset < (1u << 24))
+}
+
+/** What lies between the header and the voxels, which begin at byte `voxels`. */
+std::string
+ReadExtensions(const Descriptor & descriptor, std::uint64_t header, std::uint64_t voxels)
+{
+  char        flag[4] = {};
+  std::string extensions;
+  descriptor.ReadSome(flag, 4, header);
+  if (flag[0])
   {
-    char flag[4] = {};
-    descriptor.ReadSome(flag, 4, headerBytes - 4);
-    if (flag[0])
-    {
-      f.kept.extensions.resize(place.offset - headerBytes);
-      descriptor.ReadAt(f.kept.extensions.data(), f.kept.extensions.size(), headerBytes);
-    }
+    extensions.resize(voxels - header - 4);
+    descriptor.ReadAt(extensions.data(), extensions.size(), header + 4);
+  }
+  return extensions;
+}
+
+} // namespace
+
+VoxelPlace
+LocateNifti(const std::string & name)
+{
+  const bool        isPair = HasEnding(name, ".hdr") || HasEnding(name, ".img");
+  const std::string file = HasEnding(name, ".img") ? PartnerOf(name, ".hdr", ".HDR") : name;
+  const bool        isGzip = HasEnding(name, ".gz");
+  const Descriptor  descriptor = Descriptor::OpenToRead(file);
+  const RawHeader   raw = ReadRawHeader(descriptor, file, isGzip, isPair);
+  Fields f = raw.isSecond ? ReadFields<Layout2>(raw.bytes, raw.swaps) : ReadFields<Layout1>(raw.bytes, raw.swaps);
+
+  VoxelPlace place;
+  place.coding.kind = KindOfType(file, f.datatype);
+  place.coding.swaps = raw.swaps;
+  CheckDimensions(file, f);
+  f.slope = std::abs(f.slope) < std::numeric_limits<double>::epsilon() || !std::isfinite(f.slope) ? 1 : f.slope;
+  f.intercept = std::isfinite(f.intercept) ? f.intercept : 0;
+  place.coding.slope = f.slope;
+  place.coding.intercept = f.intercept;
+  place.coding.scales = raw.isNifti && (f.slope != 1 || f.intercept != 0);
+  ImageHeader & header = place.header;
+  FillHeader(file, raw, f, place.coding, header);
+  SetTexts(f, header);
+  PlaceVoxels(name, file, raw, f, place);
+  // In bytes of this machine's order extensions can be written again.
+  if (raw.isNifti && !raw.isDetached && !raw.swaps && !isGzip && place.offset > raw.GetSize() + 4 &&
+      place.offset < (1u << 24))
+  {
+    f.kept.extensions = ReadExtensions(descriptor, raw.GetSize(), place.offset);
   }
   if (isGzip)
   {
@@ -511,9 +617,7 @@ LocateNifti(const std::string & name)
     place.offset = 0;
   }
   place.mayGoOn = true;
-  place.coding.slope = f.slope;
-  place.coding.intercept = f.intercept;
-  if (isNifti)
+  if (raw.isNifti)
   {
     std::copy_n(header.spacing, MaxDimension, f.kept.spacing);
     std::copy_n(header.origin, MaxDimension, f.kept.origin);
@@ -533,14 +637,15 @@ public:
   explicit FieldWriter(std::size_t bytes)
     : m_Bytes(bytes, '\0')
   {}
-  template <typename T>
+  template <typename T, typename TNumber>
   void
-  Put(std::size_t at, T value)
+  Number(std::size_t at, TNumber number)
   {
+    const T value = static_cast<T>(number);
     std::memcpy(&m_Bytes[at], &value, sizeof(T));
   }
   void
-  PutText(std::size_t at, std::size_t size, const std::string & text)
+  Text(std::size_t at, std::size_t size, const std::string & text)
   {
     text.copy(&m_Bytes[at], size - 1);
   }
@@ -554,93 +659,26 @@ private:
   std::string m_Bytes;
 };
 
+template <typename TLayout>
 std::string
-Write1(const Fields & f, const char * magic)
+WriteFields(Fields f, const char * magic)
 {
-  FieldWriter         w(Bytes1);
-  const NiftiFields & k = f.kept;
-  w.Put<std::int32_t>(0, static_cast<std::int32_t>(Bytes1));
-  w.Put<char>(38, 'r');
-  w.Put(39, static_cast<std::uint8_t>(k.dimInfo));
-  for (std::size_t i = 0; i < 8; ++i)
+  FieldWriter w(TLayout::bytes);
+  w.Number<std::int32_t>(0, TLayout::bytes);
+  if constexpr (TLayout::version == 1)
   {
-    w.Put(40 + 2 * i, static_cast<std::int16_t>(f.dim[i]));
-    w.Put(76 + 4 * i, static_cast<float>(f.pixdim[i]));
+    w.Number<char>(38, 'r');
   }
-  for (std::size_t i = 0; i < 3; ++i)
+  else
   {
-    w.Put(56 + 4 * i, static_cast<float>(k.intent[i]));
+    w.Text(8, 5, "\r\n\x1a\n");
   }
-  w.Put(68, static_cast<std::int16_t>(k.intentCode));
-  w.Put(70, static_cast<std::int16_t>(f.datatype));
-  w.Put(72, static_cast<std::int16_t>(8 * PixelSize(KindOfType(std::string(), f.datatype))));
-  w.Put(74, static_cast<std::int16_t>(k.sliceStart));
-  w.Put(108, static_cast<float>(f.offset));
-  w.Put(112, 1.0f);
-  w.Put(120, static_cast<std::int16_t>(k.sliceEnd));
-  w.Put(122, static_cast<std::uint8_t>(k.sliceCode));
-  w.Put(123, static_cast<std::uint8_t>(k.units));
-  w.Put(132, static_cast<float>(k.sliceDuration));
-  w.Put(136, static_cast<float>(k.toffset));
-  w.PutText(148, 80, f.description);
-  w.PutText(228, 24, f.auxiliary);
-  w.Put(252, static_cast<std::int16_t>(k.qformCode));
-  w.Put(254, static_cast<std::int16_t>(k.sformCode));
-  for (std::size_t i = 0; i < 6; ++i)
-  {
-    w.Put(256 + 4 * i, static_cast<float>(k.qform[i]));
-  }
-  for (std::size_t i = 0; i < 12; ++i)
-  {
-    w.Put(280 + 4 * i, static_cast<float>(k.srow[i / 4][i % 4]));
-  }
-  w.PutText(328, 16, f.intentName);
-  w.PutText(344, 4, magic);
-  return w.Take();
-}
-
-std::string
-Write2(const Fields & f, const char * magic)
-{
-  FieldWriter         w(Bytes2);
-  const NiftiFields & k = f.kept;
-  w.Put<std::int32_t>(0, static_cast<std::int32_t>(Bytes2));
-  w.PutText(4, 4, magic);
-  w.PutText(8, 5, "\r\n\x1a\n");
-  w.Put(12, static_cast<std::int16_t>(f.datatype));
-  w.Put(14, static_cast<std::int16_t>(8 * PixelSize(KindOfType(std::string(), f.datatype))));
-  for (std::size_t i = 0; i < 8; ++i)
-  {
-    w.Put(16 + 8 * i, f.dim[i]);
-    w.Put(104 + 8 * i, f.pixdim[i]);
-  }
-  for (std::size_t i = 0; i < 3; ++i)
-  {
-    w.Put(80 + 8 * i, k.intent[i]);
-  }
-  w.Put(168, static_cast<std::int64_t>(f.offset));
-  w.Put(176, 1.0);
-  w.Put(208, k.sliceDuration);
-  w.Put(216, k.toffset);
-  w.Put(224, k.sliceStart);
-  w.Put(232, k.sliceEnd);
-  w.PutText(240, 80, f.description);
-  w.PutText(320, 24, f.auxiliary);
-  w.Put(344, static_cast<std::int32_t>(k.qformCode));
-  w.Put(348, static_cast<std::int32_t>(k.sformCode));
-  for (std::size_t i = 0; i < 6; ++i)
-  {
-    w.Put(352 + 8 * i, k.qform[i]);
-  }
-  for (std::size_t i = 0; i < 12; ++i)
-  {
-    w.Put(400 + 8 * i, k.srow[i / 4][i % 4]);
-  }
-  w.Put(496, static_cast<std::int32_t>(k.sliceCode));
-  w.Put(500, static_cast<std::int32_t>(k.units));
-  w.Put(504, static_cast<std::int32_t>(k.intentCode));
-  w.PutText(508, 16, f.intentName);
-  w.Put(524, static_cast<std::uint8_t>(k.dimInfo));
+  w.Text(TLayout::magic, 4, magic);
+  w.Number<std::int16_t>(TLayout::bits, 8 * PixelSize(KindOfType(std::string(), f.datatype)));
+  // Voxels are what they are.
+  f.slope = 1;
+  f.intercept = 0;
+  VisitFields<TLayout>(w, f);
   return w.Take();
 }
 
@@ -783,7 +821,7 @@ LayOutNifti(const ImageHeader & header, const std::string & file, const std::str
   const bool hasExtensions = header.nifti && !header.nifti->extensions.empty() && !isDetached;
   f.offset = isDetached ? 0 : static_cast<double>(bytes + 4 + extensions.size());
   const char * const magic = isLarge ? (isDetached ? "ni2" : "n+2") : (isDetached ? "ni1" : "n+1");
-  layout.header = isLarge ? Write2(f, magic) : Write1(f, magic);
+  layout.header = isLarge ? WriteFields<Layout2>(f, magic) : WriteFields<Layout1>(f, magic);
   layout.header += std::string(1, hasExtensions ? '\1' : '\0') + std::string(3, '\0');
   if (!isDetached)
   {
