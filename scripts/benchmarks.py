@@ -23,13 +23,14 @@ COLUMNS = ["device", "date", "commit", "capability", "row", "ours", "unit", "pee
            "target"]
 # Whether less is better. "1" are pure numbers, such as errors; "ratio" is over something that the row names.
 LESS_IS_BETTER = {"s": True, "ms": True, "us": True, "ns": True, "GB": True, "MB": True, "MiB": True, "1": True,
-                  "ratio": True, "%": False, "GB/s": False}
+                  "ratio": True, "%": False, "GB/s": False, "Mvoxel/s": False}
 CAPABILITIES = {
     "window": "Windows: means, extrema, deviations",
     "rank": "Ranks",
     "convolution": "Convolutions",
     "reconstruction": "Morphological reconstruction",
     "table": "Summed-area tables and statistics of boxes",
+    "network": "Networks",
     "host-to-host": "Host to host",
     "cpu": "CPU",
 }

@@ -355,7 +355,7 @@ public:
     source.box = m_Call.inputs[0].box;
     source.image = m_Call.image;
     source.mode = m_Operation.boundary.mode;
-    source.constant = m_Operation.boundary.constant;
+    source.constant = m_Operation.boundary.constant.ToDouble();
     source.scale = m_Operation.scale;
     source.shift = m_Operation.shift;
     std::copy(shift.begin(), shift.end(), source.origin);

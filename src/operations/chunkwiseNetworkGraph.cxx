@@ -361,12 +361,27 @@ NetworkGraph::Finish()
 void
 NetworkGraph::Simplify()
 {
-  std::vector<int> users(m_Layers.size(), 0);
-  for (const NetworkLayer & layer : m_Layers)
-  {
-    for (const int input : layer.inputs)
+  // What the output does not need uses nothing.
+  const auto findNeeded = [this] {
+    std::vector<bool> needed(m_Layers.size(), false);
+    needed[0] = true;
+    needed[static_cast<std::size_t>(m_Output)] = true;
+    for (std::size_t i = m_Layers.size(); i-- > 0;)
     {
-      ++users[static_cast<std::size_t>(input)];
+      for (const int input : m_Layers[i].inputs)
+      {
+        needed[static_cast<std::size_t>(input)] = needed[static_cast<std::size_t>(input)] || needed[i];
+      }
+    }
+    return needed;
+  };
+  std::vector<bool> needed = findNeeded();
+  std::vector<int>  users(m_Layers.size(), 0);
+  for (std::size_t i = 0; i < m_Layers.size(); ++i)
+  {
+    for (const int input : m_Layers[i].inputs)
+    {
+      users[static_cast<std::size_t>(input)] += needed[i] ? 1 : 0;
     }
   }
   // The output is used by the caller.
@@ -381,7 +396,7 @@ NetworkGraph::Simplify()
     {
       input = standsFor[static_cast<std::size_t>(input)];
     }
-    if (layer.inputs.size() != 1)
+    if (layer.inputs.size() != 1 || !needed[i])
     {
       continue;
     }
@@ -431,16 +446,7 @@ NetworkGraph::Simplify()
   }
   m_Output = standsFor[static_cast<std::size_t>(m_Output)];
 
-  std::vector<bool> needed(m_Layers.size(), false);
-  needed[0] = true;
-  needed[static_cast<std::size_t>(m_Output)] = true;
-  for (std::size_t i = m_Layers.size(); i-- > 0;)
-  {
-    for (const int input : m_Layers[i].inputs)
-    {
-      needed[static_cast<std::size_t>(input)] = needed[static_cast<std::size_t>(input)] || needed[i];
-    }
-  }
+  needed = findNeeded();
   std::vector<NetworkLayer> kept;
   std::vector<int>          newIndex(m_Layers.size(), -1);
   for (std::size_t i = 0; i < m_Layers.size(); ++i)
@@ -582,17 +588,23 @@ NetworkGraph::FindPeriod()
     bool               found = false;
     for (std::int64_t rest = 0; rest < period && !found; ++rest)
     {
-      for (std::int64_t n = rest == 0 ? period : rest; n <= most; n += period)
+      // Where a large image fits, so do all larger ones, and of the smaller ones those from some extent on.
+      const std::int64_t first = rest == 0 ? period : rest;
+      std::int64_t       fits = (most - first) / period;
+      const std::int64_t out = result(first + fits * period);
+      if (out <= 0 || result(first + (fits + 1) * period) != out + period)
       {
-        const std::int64_t out = result(n);
-        if (out > 0 && result(n + period) == out + period)
-        {
-          m_LeastInput[a] = n;
-          m_Margin[a] = n - out;
-          found = true;
-          break;
-        }
+        continue;
       }
+      std::int64_t fitsNot = -1;
+      while (fits - fitsNot > 1)
+      {
+        const std::int64_t middle = fitsNot + (fits - fitsNot) / 2;
+        (result(first + middle * period) > 0 ? fits : fitsNot) = middle;
+      }
+      m_LeastInput[a] = first + fits * period;
+      m_Margin[a] = m_LeastInput[a] - result(m_LeastInput[a]);
+      found = true;
     }
     if (!found)
     {

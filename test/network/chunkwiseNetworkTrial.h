@@ -571,7 +571,7 @@ Continued(const BufferView & image, const NetworkOperation & operation, Coordina
   {
     there = oracle::Look(index[a], image.box.upper[a], operation.boundary.mode) && there;
   }
-  const double value = there ? static_cast<double>(At<T>(image, index)) : operation.boundary.constant;
+  const double value = there ? static_cast<double>(At<T>(image, index)) : operation.boundary.constant.ToDouble();
   return static_cast<double>(static_cast<float>(value * operation.scale + operation.shift));
 }
 

@@ -83,7 +83,7 @@ public:
   {
     const double scale = m_Operation.scale;
     const double offset = m_Operation.shift;
-    const auto   beyond = static_cast<float>(std::fma(m_Operation.boundary.constant, scale, offset));
+    const auto   beyond = static_cast<float>(std::fma(m_Operation.boundary.constant.ToDouble(), scale, offset));
     DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       m_Call.executor->ParallelFor(tensor.channels * tensor.extent[2], [&](std::int64_t task, unsigned int) {
