@@ -10,11 +10,13 @@
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseLaplacianOperation.h"
+#include "chunkwiseNetworkOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseSmallNetwork.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -82,6 +84,9 @@ MakeOperations()
   means->search = means->patch = Radius;
   means->strength = 20;
   all.push_back(means);
+  const auto network = std::make_shared<NetworkOperation>();
+  network->graph = MakeSmallNetwork();
+  all.push_back(network);
   const auto separable = std::make_shared<SeparableOperation>();
   separable->weights[0] = separable->weights[2] = { 0.25, 0.5, 0.25 };
   all.push_back(separable);
