@@ -143,9 +143,8 @@ def read(path):
 
 
 class Result:
-    def __init__(self, arguments, returncode, stdout, stderr, peak):
+    def __init__(self, arguments, returncode, stdout, stderr):
         self.arguments, self.returncode, self.stdout, self.stderr = arguments, returncode, stdout, stderr
-        self.peak = peak  # bytes
 
     def __str__(self):
         return f"chunkwise {' '.join(self.arguments)}: status {self.returncode}: {self.stdout[:500]}{self.stderr[:1000]}"
@@ -155,7 +154,7 @@ class Result:
 
 
 def run(*arguments, before=(), timeout=HANGS, preexec_fn=None, **options):
-    """Runs the program, `before` it a command that starts it, and measures its peak memory."""
+    """Runs the program, `before` it a command that starts it."""
     arguments = [str(a) for a in arguments]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
         options = {"stdout": out, "stderr": error, "stdin": subprocess.DEVNULL, **options}
@@ -169,7 +168,7 @@ def run(*arguments, before=(), timeout=HANGS, preexec_fn=None, **options):
         previous = signal.signal(signal.SIGALRM, give_up)
         signal.alarm(timeout)
         try:
-            _, status, usage = os.wait4(process.pid, 0)
+            _, status = os.waitpid(process.pid, 0)
         finally:
             signal.alarm(0)
             signal.signal(signal.SIGALRM, previous)
@@ -177,7 +176,7 @@ def run(*arguments, before=(), timeout=HANGS, preexec_fn=None, **options):
         out.seek(0)
         error.seek(0)
         result = Result(arguments, process.returncode, out.read().decode(errors="replace"),
-                        error.read().decode(errors="replace"), usage.ru_maxrss * 1024)
+                        error.read().decode(errors="replace"))
         if ended:
             raise AssertionError(f"not ended after {timeout} s: {result}")
         return result
