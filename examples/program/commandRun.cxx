@@ -769,8 +769,13 @@ FileRun::PrintCostOfMemory(std::ostream & os) const
   const auto cost = chunkwise::Manager::GetGlobal().GetCostOfBudget(
     this->MakeRequest(this->GetPiece(m_Divisions.count / 2, m_Divisions.count)));
   const bool ofDevice = cost.memory == "device";
-  os << "budget: " << (ofDevice ? "--device-memory" : "--memory") << " makes computing take " << std::setprecision(3)
-     << cost.budget.factor << " times as long as without a limit";
+  os << "budget: " << (ofDevice ? "--device-memory" : "--memory");
+  if (cost.budget.factor < 1.05)
+  {
+    os << " costs computing no time\n";
+    return;
+  }
+  os << " makes computing take " << std::setprecision(3) << cost.budget.factor << " times as long as without a limit";
   if (cost.budget.factor > 1.25)
   {
     const std::uint64_t beside = ofDevice ? 0 : m_Own + m_Divisions.bytesAtOnce;
