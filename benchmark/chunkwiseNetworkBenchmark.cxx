@@ -94,7 +94,7 @@ main(int argc, char * argv[])
     Box region = image;
     for (int a = 0; a < MaxSpatialAxes; ++a)
     {
-      region.lower[a] = margin[static_cast<std::size_t>(a)] / 2;
+      region.lower[a] = operation->graph->GetLowerMargin()[static_cast<std::size_t>(a)];
       region.upper[a] = region.lower[a] + extent;
     }
     std::vector<std::uint8_t> voxels(static_cast<std::size_t>(image.NumberOfVoxels()));

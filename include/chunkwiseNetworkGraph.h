@@ -158,12 +158,18 @@ public:
   /** Voxels of the image that one voxel of the result depends on, at most. */
   LayerExtent
   GetFieldOfView() const;
-  /** How many voxels along each axis the result has less than the image: 0 if layers pad. Half of them, rounded down,
-   * are at the lower end. */
+  /** How many voxels along each axis the result has less than the image: 0 if layers pad. */
   const LayerExtent &
   GetMargin() const
   {
     return m_Margin;
+  }
+  /** How many of these are at the lower end: index i of the result belongs to the image's i plus this. It is where the
+   * centres of the layers' windows lie; of an even field of view half a voxel below that. */
+  const LayerExtent &
+  GetLowerMargin() const
+  {
+    return m_LowerMargin;
   }
 
   /** The extent of the image that the network is given for a result of at least `output` voxels along each axis: no
@@ -202,6 +208,8 @@ private:
   void
   FindPeriod();
   void
+  PlaceResult();
+  void
   MakeKey();
 
   std::vector<NetworkLayer> m_Layers;
@@ -211,6 +219,7 @@ private:
   LayerExtent               m_WindowStride{ { 1, 1, 1 } };
   LayerExtent               m_TotalStride{ { 1, 1, 1 } };
   LayerExtent               m_Margin{ { 0, 0, 0 } };
+  LayerExtent               m_LowerMargin{ { 0, 0, 0 } };
   /** The least image along each axis; larger ones differ from it by multiples of the total stride. */
   LayerExtent m_LeastInput{ { 1, 1, 1 } };
 };

@@ -301,7 +301,7 @@ LargeWeightBytes(const NetworkGraph & graph)
   std::size_t bytes = 0;
   for (const NetworkLayer & layer : graph.GetLayers())
   {
-    for (const auto & values : { layer.packedWeights ? layer.packedWeights : layer.weights, layer.bias })
+    for (const auto & values : GetNetworkValues(layer))
     {
       const std::size_t size = values ? values->size() * sizeof(float) : 0;
       bytes += size > SmallBytes ? RoundUp(size) : 0;

@@ -687,6 +687,11 @@ FileRun::ChooseDivisions()
       {
         // No memory of the host is enough: the device's is too little, and its message says so.
         this->PlanOf(count);
+        if (this->ReadsTwice())
+        {
+          this->PlanEstimate(count);
+        }
+        throw WorkError("--memory: no memory is enough for one of " + std::to_string(count) + " divisions");
       }
       tooLittle = enough;
       enough *= 2;

@@ -100,8 +100,12 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
     operation->result = result == "argmax"      ? NetworkResult::ArgMax
                         : result == "threshold" ? NetworkResult::Threshold
                                                 : NetworkResult::Channel;
-    // The largest channel has no use for one.
-    operation->channel = operation->result == NetworkResult::ArgMax ? 0 : static_cast<int>(p.Integer("Channel"));
+    operation->channel = static_cast<int>(p.Integer("Channel"));
+    if (operation->result == NetworkResult::ArgMax && operation->channel != 0)
+    {
+      ThrowParameterError("Channel",
+                          std::to_string(operation->channel) + " has no effect on the number of the largest channel");
+    }
     operation->threshold = operation->result == NetworkResult::Threshold ? p.Real("Threshold") : 0.0;
     operation->scale = p.Real("InputScale");
     operation->shift = p.Real("InputShift");

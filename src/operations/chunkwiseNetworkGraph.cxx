@@ -231,8 +231,10 @@ NetworkGraph::Add(NetworkLayer layer)
                  std::to_string(least) + " and " + std::to_string(LargestSize));
       }
     }
-    if (layer.kind == LayerKind::MaximumPooling &&
-        std::max(layer.padLower[a], layer.padUpper[a]) > layer.dilation[a] * (layer.kernel[a] - 1))
+    // Of nothing there is no largest voxel and no mean.
+    const bool takesThoseInside =
+      layer.kind == LayerKind::MaximumPooling || (layer.kind == LayerKind::AveragePooling && !layer.countsPadding);
+    if (takesThoseInside && std::max(layer.padLower[a], layer.padUpper[a]) > layer.dilation[a] * (layer.kernel[a] - 1))
     {
       Refuse(layer, "padding along axis " + std::to_string(a) + " leaves windows without a voxel");
     }
@@ -352,6 +354,7 @@ NetworkGraph::Finish()
     this->Simplify();
     this->MakeDense();
     this->FindPeriod();
+    this->PlaceResult();
     this->MakeKey();
     this->PackWeights();
     m_Finished = true;
@@ -616,6 +619,46 @@ NetworkGraph::FindPeriod()
       throw ParameterError("network: along axis " + std::to_string(a) + " its result has " +
                            std::to_string(-m_Margin[a]) + " voxels more than the image; it pads too much");
     }
+  }
+}
+
+void
+NetworkGraph::PlaceResult()
+{
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    // Of each layer: voxels of the image between neighbours, and twice the position of its index 0.
+    std::vector<std::int64_t> step(m_Layers.size(), 1);
+    std::vector<std::int64_t> twice(m_Layers.size(), 0);
+    for (std::size_t i = 1; i < m_Layers.size(); ++i)
+    {
+      const NetworkLayer & layer = m_Layers[i];
+      const auto           from = static_cast<std::size_t>(layer.inputs[0]);
+      const std::int64_t   reach = layer.dilation[a] * (layer.kernel[a] - 1);
+      step[i] = step[from];
+      twice[i] = twice[from];
+      if (HasWindow(layer.kind))
+      {
+        step[i] = step[from] * layer.stride[a];
+        twice[i] += step[from] * (reach - 2 * layer.padLower[a]);
+      }
+      else if (layer.kind == LayerKind::TransposedConvolution)
+      {
+        step[i] = step[from] / layer.stride[a];
+        twice[i] -= step[i] * (reach - 2 * layer.padLower[a]);
+      }
+      else if (IsUpsampling(layer.kind))
+      {
+        step[i] = step[from] / layer.stride[a];
+        twice[i] -= step[from] - step[i];
+      }
+      else if (layer.kind == LayerKind::Crop)
+      {
+        twice[i] += 2 * step[from] * layer.padLower[a];
+      }
+    }
+    m_LowerMargin[a] =
+      std::min(std::max<std::int64_t>(FloorDivide(twice[static_cast<std::size_t>(m_Output)], 2), 0), m_Margin[a]);
   }
 }
 

@@ -32,7 +32,7 @@ NetworkOperation::GetHalo(const Coordinates & image) const
     const auto needed = graph->GetRanges({ { { at, at, at } }, { { at + 1, at + 1, at + 1 } } }, nullptr).front();
     for (int a = 0; a < MaxSpatialAxes; ++a)
     {
-      const std::int64_t shift = graph->GetMargin()[a] / 2;
+      const std::int64_t shift = graph->GetLowerMargin()[a];
       halo.lower[a] = std::max(halo.lower[a], at - (needed.lower[a] - shift));
       halo.upper[a] = std::max(halo.upper[a], needed.upper[a] - shift - (at + 1));
     }
@@ -61,11 +61,11 @@ NetworkOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind ou
                            " and " + PixelKindName(kind) + "; they must have the same kind");
     }
   }
-  const int largest = result == NetworkResult::ArgMax ? graph->GetNumberOfOutputChannels() - 1 : 1;
-  if (result == NetworkResult::ArgMax && PixelSize(output) == 1 && largest > (output == PixelKind::Int8 ? 127 : 255))
+  const int channels = graph->GetNumberOfOutputChannels();
+  if (result == NetworkResult::ArgMax && !PixelValue(std::int64_t{ channels } - 1).IsOf(output))
   {
     throw ParameterError("network: the output, " + std::string(PixelKindName(output)) + ", has not all numbers of " +
-                         std::to_string(largest + 1) + " channels");
+                         std::to_string(channels) + " channels");
   }
 }
 

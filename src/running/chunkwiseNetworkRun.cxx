@@ -22,10 +22,23 @@ SpatialPart(const Coordinates & extent)
   return { { extent[0], extent[1], extent[2] } };
 }
 
-std::int64_t
+double
 Product(const LayerExtent & extent)
 {
-  return extent[0] * extent[1] * extent[2];
+  return static_cast<double>(extent[0]) * static_cast<double>(extent[1]) * static_cast<double>(extent[2]);
+}
+
+/** More than any memory: sizes beyond it are cut to it, so that sums of them stay numbers and no budget has room. */
+constexpr std::size_t TooManyBytes = std::size_t{ 1 } << 56;
+
+/** Bytes of a tensor. A network may ask for more than 64 bits can count. */
+std::size_t
+BytesOf(const LayerExtent & extent, int channels)
+{
+  const double bytes = Product(extent) * channels * sizeof(float);
+  return bytes > static_cast<double>(TooManyBytes)
+           ? TooManyBytes
+           : RoundUp(static_cast<std::size_t>(extent[0] * extent[1] * extent[2] * channels) * sizeof(float));
 }
 
 /** The largest parts of all layers that an output of this extent needs, wherever it lies. */
@@ -80,7 +93,7 @@ public:
     std::vector<std::size_t> bytes;
     for (std::size_t i = 0; i < layers.size(); ++i)
     {
-      const double size = static_cast<double>(layers[i].channels) * static_cast<double>(Product(typical[i]));
+      const double size = layers[i].channels * Product(typical[i]);
       std::size_t  slot = busyUntil.size();
       double       leastWaste = 0;
       for (std::size_t s = 0; s < busyUntil.size(); ++s)
@@ -100,16 +113,14 @@ public:
       }
       busyUntil[slot] = lastUse[i];
       typicalOf[slot] = std::max(typicalOf[slot], size);
-      bytes[slot] = std::max(bytes[slot],
-                             RoundUp(static_cast<std::size_t>(Product(parts[i])) *
-                                     static_cast<std::size_t>(layers[i].channels) * sizeof(float)));
+      bytes[slot] = std::max(bytes[slot], BytesOf(parts[i], layers[i].channels));
       slots[i] = slot;
     }
     std::vector<std::size_t> begins;
     for (const std::size_t size : bytes)
     {
       begins.push_back(numberOfBytes);
-      numberOfBytes += size;
+      numberOfBytes = std::min(numberOfBytes + size, TooManyBytes);
     }
     for (const std::size_t slot : slots)
     {
@@ -124,8 +135,8 @@ public:
 double
 MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const LayerExtent & part)
 {
-  const double voxels = static_cast<double>(Product(part)) * static_cast<double>(layer.channels);
-  const double taps = static_cast<double>(Product(layer.kernel));
+  const double voxels = Product(part) * layer.channels;
+  const double taps = Product(layer.kernel);
   switch (layer.kind)
   {
     case LayerKind::Convolution:
@@ -133,8 +144,7 @@ MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const Lay
     {
       const double inputs =
         static_cast<double>(graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels / layer.groups);
-      return voxels * inputs * taps /
-             (layer.kind == LayerKind::Convolution ? 1.0 : static_cast<double>(Product(layer.stride)));
+      return voxels * inputs * taps / (layer.kind == LayerKind::Convolution ? 1.0 : Product(layer.stride));
     }
     case LayerKind::MaximumPooling:
     case LayerKind::AveragePooling:
@@ -145,22 +155,76 @@ MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const Lay
   }
 }
 
-/** The values that a layer needs beside its inputs, in the backend's memory. */
-void
-Upload(NetworkBackend & backend, const NetworkGraph & graph, std::size_t i, Step & step)
+/** The work of a layer, but for the values that it needs beside its inputs. */
+Step
+MakeStep(const NetworkLayer & layer, const std::vector<Tensor> & tensors, std::size_t i)
+{
+  Step step{};
+  step.kind = layer.kind;
+  step.out = tensors[i];
+  step.in[0] = tensors[static_cast<std::size_t>(layer.inputs.front())];
+  step.in[1] = tensors[static_cast<std::size_t>(layer.inputs.back())];
+  step.groups = layer.groups;
+  step.firstChannel = layer.kind == LayerKind::ChannelSlice ? layer.firstChannel : 0;
+  step.countsPadding = layer.countsPadding;
+  step.activation = layer.activation.kind;
+  step.alpha = layer.activation.alpha;
+  step.beta = layer.activation.beta;
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    step.kernel[a] = layer.kernel[a];
+    step.stride[a] = layer.stride[a];
+    step.dilation[a] = layer.dilation[a];
+    step.padLower[a] = layer.padLower[a];
+  }
+  return step;
+}
+
+/** A layer as steps of the backend: one, or of a concatenation a copy for each input. */
+std::vector<Step>
+MakeSteps(NetworkBackend & backend, const NetworkGraph & graph, const std::vector<Tensor> & tensors, std::size_t i)
 {
   const NetworkLayer & layer = graph.GetLayers()[i];
-  const std::string    key = "network " + graph.GetKey() + ' ' + std::to_string(i) + ' ';
-  const auto           get = [&](const char * what, const std::shared_ptr<const std::vector<float>> & values) {
-    return values ? backend.Upload(key + what, *values) : nullptr;
-  };
-  step.packed = get("packed", layer.packedWeights);
-  step.weights = layer.packedWeights ? nullptr : get("weights", layer.weights);
-  step.bias = get("bias", layer.bias);
-  step.slopes = get("slopes", layer.activation.slopes);
+  const float *        values[NetworkLayerValues]{};
+  const auto           constants = GetNetworkValues(layer);
+  for (std::size_t k = 0; k < constants.size(); ++k)
+  {
+    if (constants[k])
+    {
+      values[k] =
+        backend.Upload("network " + graph.GetKey() + ' ' + std::to_string(i) + ' ' + std::to_string(k), *constants[k]);
+    }
+  }
+  Step step = MakeStep(layer, tensors, i);
+  (layer.kind == LayerKind::Convolution ? step.packed : step.weights) = values[0];
+  step.bias = values[1];
+  step.slopes = values[2];
+  if (layer.kind != LayerKind::Concatenation)
+  {
+    return { step };
+  }
+  std::vector<Step> steps;
+  step.kind = LayerKind::Pointwise;
+  for (const int input : layer.inputs)
+  {
+    step.in[0] = tensors[static_cast<std::size_t>(input)];
+    step.out.channels = step.in[0].channels;
+    steps.push_back(step);
+    step.out.data += step.out.channels * step.out.VoxelsPerChannel();
+    step.slopes = step.slopes ? step.slopes + step.out.channels : nullptr;
+  }
+  return steps;
 }
 
 } // namespace
+
+std::array<std::shared_ptr<const std::vector<float>>, NetworkLayerValues>
+GetNetworkValues(const NetworkLayer & layer)
+{
+  return { layer.kind == LayerKind::Convolution ? layer.packedWeights : layer.weights,
+           layer.bias,
+           layer.activation.slopes };
+}
 
 std::size_t
 GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image)
@@ -216,13 +280,18 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       part[a] = tensor.extent[a] = ranges[i].upper[a] - ranges[i].lower[a];
       tensor.whole[a] = whole[i][a];
     }
-    work[i] = MultiplyAddsOf(graph, layers[i], part);
+    work[i] = i == 0 ? 0.0 : MultiplyAddsOf(graph, layers[i], part);
     allWork += work[i];
   }
-  LayerExtent shift{};
-  for (int a = 0; a < MaxSpatialAxes; ++a)
+  // What lies in the padding alone needs nothing, and has no voxel.
+  const auto                     isNeeded = [&](std::size_t i) { return tensors[i].VoxelsPerChannel() > 0; };
+  std::vector<std::vector<Step>> steps(layers.size());
+  for (std::size_t i = 1; i < layers.size(); ++i)
   {
-    shift[a] = graph.GetMargin()[a] / 2;
+    if (isNeeded(i))
+    {
+      steps[i] = MakeSteps(backend, graph, tensors, i);
+    }
   }
 
   const double parts = static_cast<double>(output.Extent(3) * output.Extent(4));
@@ -231,56 +300,15 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   {
     for (at[3] = output.lower[3]; at[3] < output.upper[3]; ++at[3])
     {
-      for (std::size_t i = 0; i < layers.size() && !backend.ShouldStop(); ++i)
+      if (isNeeded(0))
       {
-        const NetworkLayer & layer = layers[i];
-        if (tensors[i].VoxelsPerChannel() <= 0)
+        backend.Load(tensors[0], graph.GetLowerMargin(), at);
+      }
+      for (std::size_t i = 1; i < layers.size() && !backend.ShouldStop(); ++i)
+      {
+        for (const Step & step : steps[i])
         {
-          // Windows that lie in the padding alone need nothing of it.
-        }
-        else if (layer.kind == LayerKind::Input)
-        {
-          backend.Load(tensors[i], shift, at);
-        }
-        else
-        {
-          Step step{};
-          step.kind = layer.kind;
-          step.out = tensors[i];
-          step.groups = layer.groups;
-          step.firstChannel = layer.firstChannel;
-          step.countsPadding = layer.countsPadding;
-          step.activation = layer.activation.kind;
-          step.alpha = layer.activation.alpha;
-          step.beta = layer.activation.beta;
-          for (int a = 0; a < MaxSpatialAxes; ++a)
-          {
-            step.kernel[a] = layer.kernel[a];
-            step.stride[a] = layer.stride[a];
-            step.dilation[a] = layer.dilation[a];
-            step.padLower[a] = layer.padLower[a];
-          }
-          Upload(backend, graph, i, step);
-          if (layer.kind == LayerKind::Concatenation)
-          {
-            step.kind = LayerKind::Pointwise;
-            step.firstChannel = 0;
-            for (const int input : layer.inputs)
-            {
-              step.in[0] = tensors[static_cast<std::size_t>(input)];
-              step.out.channels = step.in[0].channels;
-              backend.Run(step);
-              step.out.data += step.in[0].channels * step.out.VoxelsPerChannel();
-              step.slopes = step.slopes ? step.slopes + step.in[0].channels : nullptr;
-            }
-          }
-          else
-          {
-            step.in[0] = tensors[static_cast<std::size_t>(layer.inputs[0])];
-            step.in[1] = tensors[static_cast<std::size_t>(layer.inputs.back())];
-            step.firstChannel = layer.kind == LayerKind::ChannelSlice ? layer.firstChannel : 0;
-            backend.Run(step);
-          }
+          backend.Run(step);
         }
         backend.AddProgress(work[i] / allWork / parts);
       }

@@ -13,7 +13,7 @@ class NetworkBackend
 {
 public:
   virtual ~NetworkBackend();
-  /** A copy of `values` in the backend's memory, valid for the run. */
+  /** A copy of `values` in the backend's memory, valid for the run. Called once for each layer's values. */
   virtual const float *
   Upload(const std::string & key, const std::vector<float> & values) = 0;
   /** Fills `tensor`, the input, from the call's images. Index i of it is the image's i - shift; `at` says where along
@@ -32,6 +32,13 @@ public:
   virtual void
   AddProgress(double fraction) = 0;
 };
+
+/** Weights, bias and slopes: what a layer needs beside its inputs. */
+constexpr int NetworkLayerValues = 3;
+
+/** In that order; nullptr for what it has not. */
+std::array<std::shared_ptr<const std::vector<float>>, NetworkLayerValues>
+GetNetworkValues(const NetworkLayer & layer);
 
 /** Bytes of the results of all layers that are needed at a time; they do not shrink when the chunk grows. */
 std::size_t

@@ -123,7 +123,7 @@ EvaluateWhole(const Network & network, const NetworkOperation & operation, const
   LayerExtent       lower{};
   for (std::size_t a = 0; a < 3; ++a)
   {
-    lower[a] = -(network.graph->GetMargin()[a] / 2);
+    lower[a] = -network.graph->GetLowerMargin()[a];
   }
   std::vector<trial::Values> results;
   for (std::int64_t v = 0; v < extent[4]; ++v)
@@ -265,6 +265,49 @@ TEST_P(NetworkTest, BranchesMeetInEveryImage)
   }
 }
 
+/** What is cut off more at one end than at the other does not shift the image. */
+TEST_P(NetworkTest, ResultsLieWhereTheirWindowsAre)
+{
+  std::mt19937          random(179);
+  trial::NetworkBuilder builder(random, 3);
+  NetworkLayer          layer;
+  layer.padLower = { { 5, 0, 2 } };
+  layer.padUpper = { { 1, 3, 2 } };
+  const Network network = builder.Finish(builder.AddKind(LayerKind::Crop, { 0 }, layer));
+  EXPECT_EQ(network.graph->GetLowerMargin(), (LayerExtent{ { 5, 0, 2 } }));
+  const auto operation = std::make_shared<NetworkOperation>();
+  operation->graph = network.graph;
+  Trial<float, float> t(random, operation, { { 17, 9, 6, 2, 1 } });
+  t.request.backend = GetBackend();
+  t.Prepare(t.request.image);
+  GetManager().Execute(t.request);
+  ForEachIndex(t.request.region,
+               [&](const Coordinates & index) { ASSERT_EQ(t.Result(index), At<float>(t.image, index)); });
+}
+
+/** A small file can ask for more memory than 64 bits count. */
+TEST(NetworkOperation, SizesThatNoMachineHasAreRefused)
+{
+  std::mt19937          random(180);
+  trial::NetworkBuilder builder(random, 3);
+  NetworkLayer          layer;
+  layer.dilation = builder.Same(1 << 20);
+  int at = 0;
+  for (int i = 0; i < 4; ++i)
+  {
+    at = builder.Convolve(at, 1, builder.Same(3), layer);
+  }
+  const auto operation = std::make_shared<NetworkOperation>();
+  operation->graph = builder.Finish(at).graph;
+  Trial<float, float> t(random, operation, { { 5, 4, 3, 1, 1 } });
+  t.Prepare(t.request.image);
+  Manager manager({});
+  t.request.backend = BackendChoice::CPU;
+  EXPECT_ANY_THROW(manager.Execute(t.request));
+  t.request.budgets.host = std::size_t{ 1 } << 30;
+  EXPECT_THROW(manager.Execute(t.request), BudgetError);
+}
+
 TEST(NetworkGraph, IsSimplified)
 {
   std::mt19937          random(176);
@@ -364,6 +407,12 @@ TEST(NetworkGraph, BadLayersAreNamed)
     NetworkLayer pool;
     pool.kernel = b.Same(2);
     b.Finish(b.AddKind(LayerKind::Sum, { 0, b.AddKind(LayerKind::MaximumPooling, { 0 }, pool) }));
+  });
+  refuse("windows without a voxel", [](auto & b) {
+    NetworkLayer mean;
+    mean.kernel = b.Same(2);
+    mean.padUpper = b.Same(2);
+    b.AddKind(LayerKind::AveragePooling, { 0 }, mean);
   });
   refuse("more than the image", [](auto & b) {
     NetworkLayer padded;

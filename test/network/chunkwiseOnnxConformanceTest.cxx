@@ -291,7 +291,7 @@ TEST(OnnxConformance, NetworksComputeWhatTheirMakersSay)
     LayerExtent       lower{};
     for (std::size_t a = 0; a < 3; ++a)
     {
-      lower[a] = graph->GetMargin()[a] / 2;
+      lower[a] = graph->GetLowerMargin()[a];
       ASSERT_LT(lower[a] + (to[a] - 1) * graph->GetWindowStride()[a], from[a]);
     }
     float worst = 0;

@@ -131,7 +131,7 @@ class Options(ProgramTest):
             ("convolve-varying", {"grid-spacing": "5,1,1"}), ("convolve-varying", {"grid-origin": "1,0,0"}),
             ("gaussian", {"maximum-error": "0.1"}), ("gaussian", {"maximum-width": "5"}),
             ("mean", {"backend": "cpu", "devices": "0"}), ("mean", {"backend": "cpu", "device-memory": "1G"}),
-            ("network", {"threshold": "1"}), ("network", {"constant": "1"}), ("network", {"second": "@second"}),
+            ("network", {"threshold": "1"}), ("network", {"constant": "1"}), ("network", {"result": "argmax", "channel": "1"}), ("network", {"second": "@second"}),
             ("sequence", {"boundary": "mirror"}), ("sequence", {"axes": "0"}),
             ("identity", {"boundary": "mirror"}), ("sat", {"boundary": "mirror"}), ("difference", {"axes": "0"}),
         ):
