@@ -54,6 +54,10 @@ Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, ChunkwiseEnums::BoundaryCondition value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, ChunkwiseEnums::GaussianKernel value);
+
+/** The word for a boundary condition in the engine's table of filters. */
+Chunkwise_EXPORT const char *
+GetChunkwiseWord(ChunkwiseEnums::BoundaryCondition value);
 } // namespace itk
 
 #endif

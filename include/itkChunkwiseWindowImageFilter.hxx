@@ -75,24 +75,7 @@ chunkwise::FilterParameters
 ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeParameters() const
 {
   chunkwise::FilterParameters parameters = Superclass::MakeParameters();
-  switch (m_BoundaryCondition)
-  {
-    case BoundaryConditionEnum::Renormalized:
-      parameters.Set("BoundaryCondition", "renormalized");
-      break;
-    case BoundaryConditionEnum::ZeroFluxNeumann:
-      parameters.Set("BoundaryCondition", "zero-flux");
-      break;
-    case BoundaryConditionEnum::Constant:
-      parameters.Set("BoundaryCondition", "constant");
-      break;
-    case BoundaryConditionEnum::Mirror:
-      parameters.Set("BoundaryCondition", "mirror");
-      break;
-    case BoundaryConditionEnum::Periodic:
-      parameters.Set("BoundaryCondition", "periodic");
-      break;
-  }
+  parameters.Set("BoundaryCondition", GetChunkwiseWord(m_BoundaryCondition));
   parameters.Set("Constant", chunkwise::PixelValue(m_Constant));
   parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
   return parameters;

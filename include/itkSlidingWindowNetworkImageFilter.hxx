@@ -100,24 +100,7 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::MakeParameters() con
   parameters.SetReal("Threshold", m_Threshold);
   parameters.SetReal("InputScale", m_InputScale);
   parameters.SetReal("InputShift", m_InputShift);
-  switch (m_BoundaryCondition)
-  {
-    case BoundaryConditionEnum::ZeroFluxNeumann:
-      parameters.Set("BoundaryCondition", "zero-flux");
-      break;
-    case BoundaryConditionEnum::Constant:
-      parameters.Set("BoundaryCondition", "constant");
-      break;
-    case BoundaryConditionEnum::Mirror:
-      parameters.Set("BoundaryCondition", "mirror");
-      break;
-    case BoundaryConditionEnum::Renormalized:
-      parameters.Set("BoundaryCondition", "renormalized");
-      break;
-    case BoundaryConditionEnum::Periodic:
-      parameters.Set("BoundaryCondition", "periodic");
-      break;
-  }
+  parameters.Set("BoundaryCondition", GetChunkwiseWord(m_BoundaryCondition));
   parameters.Set("Constant", chunkwise::PixelValue(m_Constant));
   return parameters;
 }

@@ -11,6 +11,36 @@
 namespace chunkwise
 {
 
+/** Calls f(T{}) with the type of a kind that is known at run time. */
+template <typename TFunctor>
+__device__ __forceinline__ void
+DispatchKindOnDevice(PixelKind kind, TFunctor && f)
+{
+  switch (kind)
+  {
+    case PixelKind::UInt8:
+      return f(std::uint8_t{});
+    case PixelKind::Int8:
+      return f(std::int8_t{});
+    case PixelKind::UInt16:
+      return f(std::uint16_t{});
+    case PixelKind::Int16:
+      return f(std::int16_t{});
+    case PixelKind::UInt32:
+      return f(std::uint32_t{});
+    case PixelKind::Int32:
+      return f(std::int32_t{});
+    case PixelKind::UInt64:
+      return f(std::uint64_t{});
+    case PixelKind::Int64:
+      return f(std::int64_t{});
+    case PixelKind::Float32:
+      return f(float{});
+    default:
+      return f(double{});
+  }
+}
+
 template <typename T, bool VNative>
 __device__ T
 LoadAs(const void * data, PixelKind kind, std::int64_t at)
@@ -127,29 +157,7 @@ StoreResults(void * data, PixelKind kind, std::int64_t at, std::int64_t step, st
       }
     }
   };
-  switch (kind)
-  {
-    case PixelKind::UInt8:
-      return store(std::uint8_t{});
-    case PixelKind::Int8:
-      return store(std::int8_t{});
-    case PixelKind::UInt16:
-      return store(std::uint16_t{});
-    case PixelKind::Int16:
-      return store(std::int16_t{});
-    case PixelKind::UInt32:
-      return store(std::uint32_t{});
-    case PixelKind::Int32:
-      return store(std::int32_t{});
-    case PixelKind::UInt64:
-      return store(std::uint64_t{});
-    case PixelKind::Int64:
-      return store(std::int64_t{});
-    case PixelKind::Float32:
-      return store(float{});
-    default:
-      return store(double{});
-  }
+  DispatchKindOnDevice(kind, store);
 }
 
 } // namespace chunkwise

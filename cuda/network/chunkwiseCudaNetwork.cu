@@ -91,12 +91,11 @@ template <LayerKind VKind>
 __global__ void
 NetworkVoxelKernel(Step step)
 {
-  step.kind = VKind;
   const std::int64_t n = step.out.VoxelsPerChannel() * step.out.channels;
   for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
   {
     const Position at = PositionOf(step.out, i);
-    step.out.data[i] = network::Activate(step, at.c, network::ValueAt(step, at.c, at.x, at.y, at.z));
+    step.out.data[i] = network::Activate(step, at.c, network::ValueAt<VKind>(step, at.c, at.x, at.y, at.z));
   }
 }
 
@@ -368,38 +367,18 @@ public:
   void
   Run(const Step & step) override
   {
-    switch (step.kind)
+    if (step.kind == LayerKind::Convolution)
     {
-      case LayerKind::Convolution:
-        return this->Convolve(step);
-      case LayerKind::TransposedConvolution:
-        return LaunchVoxels<LayerKind::TransposedConvolution>(step, m_Stream);
-      case LayerKind::MaximumPooling:
-        return LaunchVoxels<LayerKind::MaximumPooling>(step, m_Stream);
-      case LayerKind::AveragePooling:
-        return LaunchVoxels<LayerKind::AveragePooling>(step, m_Stream);
-      case LayerKind::NearestUpsampling:
-        return LaunchVoxels<LayerKind::NearestUpsampling>(step, m_Stream);
-      case LayerKind::LinearUpsampling:
-        return LaunchVoxels<LayerKind::LinearUpsampling>(step, m_Stream);
-      case LayerKind::Scaling:
-        return LaunchVoxels<LayerKind::Scaling>(step, m_Stream);
-      case LayerKind::Sum:
-        return LaunchVoxels<LayerKind::Sum>(step, m_Stream);
-      case LayerKind::Difference:
-        return LaunchVoxels<LayerKind::Difference>(step, m_Stream);
-      case LayerKind::Product:
-        return LaunchVoxels<LayerKind::Product>(step, m_Stream);
-      case LayerKind::Quotient:
-        return LaunchVoxels<LayerKind::Quotient>(step, m_Stream);
-      case LayerKind::Crop:
-        return LaunchVoxels<LayerKind::Crop>(step, m_Stream);
-      case LayerKind::Softmax:
-      case LayerKind::LogSoftmax:
-        NetworkSoftmaxKernel<<<BlocksFor(step.out.VoxelsPerChannel(), 256), 256, 0, m_Stream>>>(step);
-        return CheckLaunch("NetworkSoftmaxKernel");
-      default:
-        return LaunchVoxels<LayerKind::Pointwise>(step, m_Stream);
+      this->Convolve(step);
+    }
+    else if (step.kind == LayerKind::Softmax || step.kind == LayerKind::LogSoftmax)
+    {
+      NetworkSoftmaxKernel<<<BlocksFor(step.out.VoxelsPerChannel(), 256), 256, 0, m_Stream>>>(step);
+      CheckLaunch("NetworkSoftmaxKernel");
+    }
+    else
+    {
+      network::DispatchVoxelKind(step.kind, [&](auto kind) { LaunchVoxels<decltype(kind)::value>(step, m_Stream); });
     }
   }
 

@@ -2,6 +2,7 @@
 #ifndef chunkwiseCudaBoxQuery_cuh
 #define chunkwiseCudaBoxQuery_cuh
 
+#include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseCudaBoxStatistic.cuh"
 #include "chunkwiseCudaWindow.cuh"
 
@@ -164,29 +165,7 @@ StoreBox(char * to, const TEntry & entry, const TVoxels & voxels, PixelKind kind
         *reinterpret_cast<T *>(to) = FinishBox<T>(entry, voxels, statistic);
       }
     };
-    switch (kind)
-    {
-      case PixelKind::UInt8:
-        return store(std::uint8_t{});
-      case PixelKind::Int8:
-        return store(std::int8_t{});
-      case PixelKind::UInt16:
-        return store(std::uint16_t{});
-      case PixelKind::Int16:
-        return store(std::int16_t{});
-      case PixelKind::UInt32:
-        return store(std::uint32_t{});
-      case PixelKind::Int32:
-        return store(std::int32_t{});
-      case PixelKind::UInt64:
-        return store(std::uint64_t{});
-      case PixelKind::Int64:
-        return store(std::int64_t{});
-      case PixelKind::Float32:
-        return store(float{});
-      default:
-        return store(double{});
-    }
+    DispatchKindOnDevice(kind, store);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 // What each voxel of each kind of layer is, for both backends: one source, the same bits.
 
@@ -252,36 +253,6 @@ Activate(const Step & step, std::int64_t channel, float x)
            : ActivateByKind(step.activation, step.alpha, step.beta, step.slopes ? step.slopes[channel] : 0.0f, x);
 }
 
-/** The definition of a convolution, see NetworkOperation; kernels that are faster give the same bits. */
-CHUNKWISE_HOST_DEVICE inline float
-ConvolutionAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::int64_t z)
-{
-  const Tensor &     in = s.in[0];
-  const std::int64_t inputs = in.channels / s.groups;
-  const std::int64_t outputs = s.out.channels / s.groups;
-  const std::int64_t first = c / outputs * inputs;
-  const float *      w = s.weights + c * inputs * s.kernel[0] * s.kernel[1] * s.kernel[2];
-  float              sum = s.bias ? s.bias[c] : 0.0f;
-  for (std::int64_t i = 0; i < inputs; ++i)
-  {
-    for (std::int64_t kz = 0; kz < s.kernel[2]; ++kz)
-    {
-      const std::int64_t iz = z * s.stride[2] - s.padLower[2] + kz * s.dilation[2];
-      for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky)
-      {
-        const std::int64_t iy = y * s.stride[1] - s.padLower[1] + ky * s.dilation[1];
-        for (std::int64_t kx = 0; kx < s.kernel[0]; ++kx)
-        {
-          const std::int64_t ix = x * s.stride[0] - s.padLower[0] + kx * s.dilation[0];
-          const bool         inside = in.IsInside(0, ix) && in.IsInside(1, iy) && in.IsInside(2, iz);
-          sum = fmaf(*w++, inside ? in.At(first + i, ix, iy, iz) : 0.0f, sum);
-        }
-      }
-    }
-  }
-  return sum;
-}
-
 CHUNKWISE_HOST_DEVICE inline float
 TransposedConvolutionAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::int64_t z)
 {
@@ -319,12 +290,12 @@ TransposedConvolutionAt(const Step & s, std::int64_t c, std::int64_t x, std::int
   return sum;
 }
 
+template <bool VMaximum>
 CHUNKWISE_HOST_DEVICE inline float
 PoolingAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::int64_t z)
 {
   const Tensor & in = s.in[0];
-  const bool     takesMaximum = s.kind == LayerKind::MaximumPooling;
-  float          result = takesMaximum ? -HUGE_VALF : 0.0f;
+  float          result = VMaximum ? -HUGE_VALF : 0.0f;
   std::int64_t   count = 0;
   for (std::int64_t kz = 0; kz < s.kernel[2]; ++kz)
   {
@@ -339,13 +310,13 @@ PoolingAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::i
         {
           const float value = in.At(c, ix, iy, iz);
           // What is not a number stays.
-          result = !takesMaximum ? result + value : value > result || value != value ? value : result;
+          result = !VMaximum ? result + value : value > result || value != value ? value : result;
           ++count;
         }
       }
     }
   }
-  if (takesMaximum)
+  if (VMaximum)
   {
     return result;
   }
@@ -387,20 +358,21 @@ LinearAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::in
   return fmaf(part[2], planes[1] - planes[0], planes[0]);
 }
 
-/** A voxel of a layer before its activation; not for Softmax, which makes all channels at once. */
+/** A voxel of a layer before its activation; not of Convolution, for which backends have kernels of their own, nor of
+ * Softmax, which makes all channels at once. */
+template <LayerKind VKind>
 CHUNKWISE_HOST_DEVICE inline float
 ValueAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::int64_t z)
 {
   const Tensor & in = s.in[0];
-  switch (s.kind)
+  switch (VKind)
   {
-    case LayerKind::Convolution:
-      return ConvolutionAt(s, c, x, y, z);
     case LayerKind::TransposedConvolution:
       return TransposedConvolutionAt(s, c, x, y, z);
     case LayerKind::MaximumPooling:
+      return PoolingAt<true>(s, c, x, y, z);
     case LayerKind::AveragePooling:
-      return PoolingAt(s, c, x, y, z);
+      return PoolingAt<false>(s, c, x, y, z);
     case LayerKind::NearestUpsampling:
       return in.At(c, x / s.stride[0], y / s.stride[1], z / s.stride[2]);
     case LayerKind::LinearUpsampling:
@@ -420,6 +392,34 @@ ValueAt(const Step & s, std::int64_t c, std::int64_t x, std::int64_t y, std::int
     default:
       // Pointwise, ChannelSlice, the parts of a Concatenation
       return in.At(s.firstChannel + c, x, y, z);
+  }
+}
+
+/** Calls f(std::integral_constant<LayerKind, kind>) for what ValueAt is compiled for: in loops over voxels the kind is
+ * known. */
+template <typename TFunctor>
+void
+DispatchVoxelKind(LayerKind kind, TFunctor && f)
+{
+  switch (kind)
+  {
+#define CHUNKWISE_CASE(name)                                                                                           \
+  case LayerKind::name:                                                                                                \
+    return f(std::integral_constant<LayerKind, LayerKind::name>());
+    CHUNKWISE_CASE(TransposedConvolution)
+    CHUNKWISE_CASE(MaximumPooling)
+    CHUNKWISE_CASE(AveragePooling)
+    CHUNKWISE_CASE(NearestUpsampling)
+    CHUNKWISE_CASE(LinearUpsampling)
+    CHUNKWISE_CASE(Scaling)
+    CHUNKWISE_CASE(Sum)
+    CHUNKWISE_CASE(Difference)
+    CHUNKWISE_CASE(Product)
+    CHUNKWISE_CASE(Quotient)
+    CHUNKWISE_CASE(Crop)
+#undef CHUNKWISE_CASE
+    default:
+      return f(std::integral_constant<LayerKind, LayerKind::Pointwise>());
   }
 }
 

@@ -51,4 +51,24 @@ operator<<(std::ostream & os, ChunkwiseEnums::GaussianKernel value)
   return os << "INVALID VALUE FOR itk::ChunkwiseEnums::GaussianKernel";
 }
 
+const char *
+GetChunkwiseWord(ChunkwiseEnums::BoundaryCondition value)
+{
+  switch (value)
+  {
+    case ChunkwiseEnums::BoundaryCondition::Renormalized:
+      return "renormalized";
+    case ChunkwiseEnums::BoundaryCondition::ZeroFluxNeumann:
+      return "zero-flux";
+    case ChunkwiseEnums::BoundaryCondition::Constant:
+      return "constant";
+    case ChunkwiseEnums::BoundaryCondition::Mirror:
+      return "mirror";
+    case ChunkwiseEnums::BoundaryCondition::Periodic:
+      return "periodic";
+  }
+  // The table refuses it.
+  return "";
+}
+
 } // namespace itk

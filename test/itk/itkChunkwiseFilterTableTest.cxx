@@ -130,26 +130,41 @@ Box()
   return { WithBox(TFilter::New()), WithBox(TFilter::New(), {}, true) };
 }
 
-/** A structuring element of 3 x 1 x 5 voxels of which every second one takes part. */
+/** A structuring element of which every second voxel takes part, for a setter and as a parameter. */
+struct AlternatingElement
+{
+  itk::Neighborhood<int, 3>               neighborhood;
+  std::shared_ptr<chunkwise::KernelStack> stack = std::make_shared<chunkwise::KernelStack>();
+};
+
+AlternatingElement
+MakeAlternatingElement(const itk::Size<3> & radius)
+{
+  AlternatingElement element;
+  element.neighborhood.SetRadius(radius);
+  for (unsigned int a = 0; a < 3; ++a)
+  {
+    element.stack->extent[static_cast<int>(a)] = static_cast<std::int64_t>(2 * radius[a] + 1);
+  }
+  element.stack->kernels.emplace_back();
+  for (unsigned int i = 0; i < element.neighborhood.Size(); ++i)
+  {
+    element.neighborhood[i] = i % 2 == 0 ? 7 : 0;
+    element.stack->kernels[0].push_back(i % 2 == 0 ? 1 : 0);
+  }
+  return element;
+}
+
 template <typename TFilter>
 std::vector<Case>
 Morphology()
 {
-  std::vector<Case>         cases = Box<TFilter>();
-  itk::Neighborhood<int, 3> element;
-  auto                      stack = std::make_shared<chunkwise::KernelStack>();
-  element.SetRadius({ { 1, 0, 2 } });
-  stack->extent = { { 3, 1, 5, 1, 1 } };
-  stack->kernels.emplace_back();
-  for (unsigned int i = 0; i < element.Size(); ++i)
-  {
-    element[i] = i % 2 == 0 ? 7 : 0;
-    stack->kernels[0].push_back(i % 2 == 0 ? 1 : 0);
-  }
-  const auto filter = TFilter::New();
-  filter->SetKernel(element);
+  std::vector<Case> cases = Box<TFilter>();
+  const auto        element = MakeAlternatingElement({ { 1, 0, 2 } });
+  const auto        filter = TFilter::New();
+  filter->SetKernel(element.neighborhood);
   Case withKernel = WithWindow(filter, {});
-  withKernel.kernels["Kernel"] = stack;
+  withKernel.kernels["Kernel"] = element.stack;
   cases.push_back(withKernel);
   return cases;
 }
@@ -244,20 +259,11 @@ OfMorphology()
     cases.push_back(
       WithReconstruction(filter, { { "Radius", "2,1" }, { "PreserveIntensities", preserves ? "on" : "off" } }));
   }
-  itk::Neighborhood<int, 3> element;
-  auto                      stack = std::make_shared<chunkwise::KernelStack>();
-  element.SetRadius({ { 1, 2, 0 } });
-  stack->extent = { { 3, 5, 1, 1, 1 } };
-  stack->kernels.emplace_back();
-  for (unsigned int i = 0; i < element.Size(); ++i)
-  {
-    element[i] = i % 2 == 0 ? 7 : 0;
-    stack->kernels[0].push_back(i % 2 == 0 ? 1 : 0);
-  }
+  const auto element = MakeAlternatingElement({ { 1, 2, 0 } });
   const auto filter = TFilter::New();
-  filter->SetKernel(element);
+  filter->SetKernel(element.neighborhood);
   Case withKernel = WithReconstruction(filter, {});
-  withKernel.kernels["Kernel"] = stack;
+  withKernel.kernels["Kernel"] = element.stack;
   cases.push_back(withKernel);
   return cases;
 }

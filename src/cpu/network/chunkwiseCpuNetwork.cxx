@@ -6,7 +6,6 @@
 #include "chunkwiseReducer.h"
 #include "chunkwiseRoundUp.h"
 
-#include <atomic>
 #include <cstring>
 
 namespace chunkwise
@@ -116,6 +115,10 @@ public:
     {
       this->Convolve(step);
     }
+    else if (step.kind == LayerKind::Softmax || step.kind == LayerKind::LogSoftmax)
+    {
+      this->RunSoftmax(step);
+    }
     else
     {
       this->RunByVoxels(step);
@@ -187,33 +190,47 @@ private:
     }
   }
 
+  /** Calls row(channel, y, z) for the rows of the output, in parallel. */
+  template <typename TRow>
   void
-  RunByVoxels(const Step & step)
+  ForEachRowOf(const Tensor & out, std::int64_t channels, TRow && row)
   {
-    const Tensor &     out = step.out;
-    const bool         isSoftmax = step.kind == LayerKind::Softmax || step.kind == LayerKind::LogSoftmax;
-    const std::int64_t channels = isSoftmax ? 1 : out.channels;
     m_Call.executor->ParallelFor(channels * out.extent[2], [&](std::int64_t task, unsigned int) {
       if (this->ShouldStop())
       {
         return;
       }
-      const std::int64_t c = task / out.extent[2];
       const std::int64_t z = out.lower[2] + task % out.extent[2];
       for (std::int64_t y = out.lower[1]; y < out.lower[1] + out.extent[1]; ++y)
       {
+        row(task / out.extent[2], y, z);
+      }
+    });
+  }
+
+  void
+  RunByVoxels(const Step & step)
+  {
+    const Tensor & out = step.out;
+    network::DispatchVoxelKind(step.kind, [&](auto kind) {
+      this->ForEachRowOf(out, out.channels, [&](std::int64_t c, std::int64_t y, std::int64_t z) {
         float * const row = out.Row(c, y, z);
         for (std::int64_t x = 0; x < out.extent[0]; ++x)
         {
-          if (isSoftmax)
-          {
-            network::SoftmaxAt(step, out.lower[0] + x, y, z);
-          }
-          else
-          {
-            row[x] = network::Activate(step, c, network::ValueAt(step, c, out.lower[0] + x, y, z));
-          }
+          row[x] = network::Activate(step, c, network::ValueAt<decltype(kind)::value>(step, c, out.lower[0] + x, y, z));
         }
+      });
+    });
+  }
+
+  void
+  RunSoftmax(const Step & step)
+  {
+    const Tensor & out = step.out;
+    this->ForEachRowOf(out, 1, [&](std::int64_t, std::int64_t y, std::int64_t z) {
+      for (std::int64_t x = out.lower[0]; x < out.lower[0] + out.extent[0]; ++x)
+      {
+        network::SoftmaxAt(step, x, y, z);
       }
     });
   }
