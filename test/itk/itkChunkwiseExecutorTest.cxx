@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -85,6 +86,8 @@ TEST(ChunkwiseExecutor, ThrowsTheFirstExceptionAndSkipsTheRest)
                                         {
                                           throw std::runtime_error("seven");
                                         }
+                                        // The one that throws may have to wait for a processor.
+                                        std::this_thread::sleep_for(std::chrono::microseconds(index > 100 ? 100 : 0));
                                       }),
                  std::runtime_error);
     EXPECT_LT(calls, 100000);
