@@ -285,6 +285,30 @@ TEST_P(NetworkTest, ResultsLieWhereTheirWindowsAre)
                [&](const Coordinates & index) { ASSERT_EQ(t.Result(index), At<float>(t.image, index)); });
 }
 
+/** A window of four voxels lies one and a half beyond its first one, and a voxel that stands for four as much before.
+ */
+TEST(NetworkGraph, CoarserGridsLieBetweenTheVoxels)
+{
+  for (const LayerKind way :
+       { LayerKind::NearestUpsampling, LayerKind::LinearUpsampling, LayerKind::TransposedConvolution })
+  {
+    std::mt19937          random(181);
+    trial::NetworkBuilder builder(random, 3);
+    int                   at = builder.Convolve(0, 1, builder.Same(3));
+    NetworkLayer          four;
+    four.channels = 1;
+    four.kernel = four.stride = builder.Same(4);
+    four.weights = builder.Values(64);
+    at = builder.AddKind(LayerKind::AveragePooling, { at }, four);
+    at = builder.Convolve(at, 1, builder.Same(3));
+    at = builder.AddKind(way, { at }, four);
+    const Network network = builder.Finish(at);
+    // The image is a multiple of four, of which the pooling leaves two voxels at the upper end.
+    EXPECT_EQ(network.graph->GetMargin(), (LayerExtent{ { 12, 12, 12 } }));
+    EXPECT_EQ(network.graph->GetLowerMargin(), (LayerExtent{ { 5, 5, 5 } }));
+  }
+}
+
 /** A small file can ask for more memory than 64 bits count. */
 TEST(NetworkOperation, SizesThatNoMachineHasAreRefused)
 {
