@@ -36,6 +36,7 @@ set(Chunkwise_OPERATION_SRCS
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
+  arithmetic/chunkwiseConvertVoxels.cxx
   onnx/chunkwiseNetworkModel.cxx
   operations/chunkwiseCheckedParameters.cxx
   operations/chunkwiseConvolutionFilters.cxx
@@ -73,6 +74,9 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseStagedTransfer.cxx
   running/chunkwiseStagingRing.cxx
   running/chunkwiseStatistics.cxx
+  running/chunkwiseStreamedPlan.cxx
+  running/chunkwiseStreamedRun.cxx
+  running/chunkwiseStreamedWindow.cxx
   running/chunkwiseTwoPassSchedule.cxx
 )
 set(Chunkwise_ITK_SRCS

@@ -29,7 +29,7 @@ OpenInput(const std::string & file, const std::string & option)
 }
 
 chunkwise::files::OutputOptions
-GetOutputOptions(const std::vector<std::unique_ptr<chunkwise::files::FileSource>> & sources)
+GetOutputOptions(const std::vector<std::shared_ptr<chunkwise::files::FileSource>> & sources)
 {
   chunkwise::files::OutputOptions options;
   for (const auto & source : sources)

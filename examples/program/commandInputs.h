@@ -17,7 +17,7 @@ OpenInput(const std::string & file, const std::string & option);
 
 /** What an output must know of the run: which files it must not replace. */
 chunkwise::files::OutputOptions
-GetOutputOptions(const std::vector<std::unique_ptr<chunkwise::files::FileSource>> & sources);
+GetOutputOptions(const std::vector<std::shared_ptr<chunkwise::files::FileSource>> & sources);
 
 } // namespace command
 

@@ -3,10 +3,10 @@
 
 #include "commandInputs.h"
 #include "commandLine.h"
-#include "commandWindows.h"
 
 #include "chunkwiseError.h"
 #include "chunkwiseNetworkModel.h"
+#include "chunkwiseStreamedRun.h"
 
 #include <sstream>
 
@@ -29,10 +29,7 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
   }
   const auto          box = chunkwise::Box::FromExtent(extent);
   std::vector<double> voxels(static_cast<std::size_t>(box.NumberOfVoxels()));
-  InputWindow         window(*source, chunkwise::PixelKind::Float64, chunkwise::MaxDimension - 1);
-  window.Allocate(voxels.size() * sizeof(double));
-  const chunkwise::BufferView view = window.Load(box);
-  std::copy_n(static_cast<const double *>(view.data), voxels.size(), voxels.begin());
+  chunkwise::ReadConverted(*source, chunkwise::DenseView(voxels.data(), chunkwise::PixelKind::Float64, box));
 
   auto stack = std::make_shared<chunkwise::KernelStack>();
   for (int a = 0; a < dimension; ++a)

@@ -7,12 +7,12 @@ namespace command
 {
 
 void
-PrintDivisions(std::ostream & os, const Divisions & divisions)
+PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan)
 {
-  os << "divisions: " << divisions.count << " along axis " << divisions.axis << ", up to "
-     << FormatBytes(static_cast<double>(divisions.bytesAtOnce)) << " of image at once; "
-     << FormatBytes(static_cast<double>(divisions.bytesRead)) << " read, "
-     << FormatBytes(static_cast<double>(divisions.bytesWritten)) << " written\n";
+  os << "divisions: " << plan.divisions << " along axis " << plan.axis << ", up to "
+     << FormatBytes(static_cast<double>(plan.bytesAtOnce)) << " of image at once; "
+     << FormatBytes(static_cast<double>(plan.bytesRead)) << " read, "
+     << FormatBytes(static_cast<double>(plan.bytesWritten)) << " written\n";
 }
 
 void

@@ -2,25 +2,15 @@
 #ifndef commandReport_h
 #define commandReport_h
 
-#include "chunkwisePlanner.h"
+#include "chunkwiseStreamedRun.h"
 
 #include <ostream>
 
 namespace command
 {
 
-/** How a file is streamed. */
-struct Divisions
-{
-  std::int64_t  count{ 1 };
-  unsigned int  axis{ 0 };      ///< that is divided
-  std::uint64_t bytesRead{ 0 }; ///< by the whole run, halos included
-  std::uint64_t bytesWritten{ 0 };
-  std::uint64_t bytesAtOnce{ 0 }; ///< input and output of the largest division
-};
-
 void
-PrintDivisions(std::ostream & os, const Divisions & divisions);
+PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan);
 
 /** The chunks of a division; what a device holds and moves for them if devices run it. */
 void

@@ -4,7 +4,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseRegions.h"
-#include "chunkwiseSummedAreaTableCarry.h"
+#include "chunkwiseStreamedRun.h"
 #include "commandDevices.h"
 #include "commandEstimate.h"
 #include "commandInputs.h"
@@ -14,7 +14,6 @@
 #include "commandReport.h"
 #include "commandSignals.h"
 #include "commandStatistics.h"
-#include "commandWindows.h"
 #include "fileImage.h"
 
 #include "chunkwiseSequenceOperation.h"
@@ -53,6 +52,14 @@ IsSigned(PixelKind kind)
   return !chunkwise::IsFloatingPoint(kind) && (static_cast<int>(kind) & 1) != 0;
 }
 
+std::string
+GetLongest(const chunkwise::StreamedReport & report)
+{
+  return report.computing >= std::max(report.reading, report.writing) ? "computing"
+         : report.reading >= report.writing                           ? "reading"
+                                                                      : "writing";
+}
+
 /** Reads, filters and writes one file. */
 class FileRun
 {
@@ -85,42 +92,19 @@ private:
   PrepareOutput();
 
   void
+  MakeStream();
+  void
   ChooseDivisions();
   void
   SetUpBudgets(std::uint64_t memory);
   bool
   UsesDevices() const;
-  Box
-  GetPiece(std::int64_t i, std::int64_t count) const;
-  Box
-  GetInputBox(const Box & output) const;
-  Divisions
-  MakeDivisions(std::int64_t requested) const;
-  std::uint64_t
-  GetBytesOf(const Box & output, std::uint64_t * read = nullptr) const;
   void
   RequireStreaming(const std::string & why) const;
   chunkwise::ExecutionRequest
-  MakeRequest(const Box & output) const;
-  chunkwise::Plan
-  PlanOf(std::int64_t count) const;
-  void
-  PlanEstimate(std::int64_t count) const;
-
-  bool
-  ReadsTwice() const;
-  void
-  AllocateWindows();
-  void
-  LoadWindows(chunkwise::ExecutionRequest & request);
-  double
-  GetShareOfProgress() const;
+  MakeTypicalRequest() const;
   void
   TakeEstimate(Progress & progress);
-  void
-  RunPieces(chunkwise::ImageSink & sink, Progress & progress);
-  void
-  AdvanceTable(const BufferView & input, const Box & piece);
   void
   PrintHeader(std::ostream & os) const;
   void
@@ -130,11 +114,8 @@ private:
 
   const CommandLine &                                        m_Line;
   std::unique_ptr<chunkwise::Executor>                       m_Executor;
-  std::vector<std::unique_ptr<chunkwise::files::FileSource>> m_Sources;    ///< IN first
-  std::vector<InputWindow>                                   m_Windows;    ///< in the operation's order
-  std::size_t                                                m_First{ 0 }; ///< IN among the windows
+  std::vector<std::shared_ptr<chunkwise::files::FileSource>> m_Sources; ///< IN first
   std::shared_ptr<const chunkwise::Operation>                m_Operation;
-  chunkwise::SideData                                        m_Carry;     ///< of a table, between divisions
   std::unique_ptr<Estimate>                                  m_Estimate;  ///< of a parameter that is "auto"
   std::map<std::string, chunkwise::ParameterValue>           m_Estimated; ///< parameters that were, by name
 
@@ -145,29 +126,21 @@ private:
   PixelKind m_OutputKind{ PixelKind::UInt8 };   ///< of the file
   bool      m_CountsLimits{ false };            ///< voxels may have been cut within the operation
   Header    m_OutputHeader;
-  int       m_Axis{ 0 }; ///< that divisions follow each other along
 
-  chunkwise::BackendChoice m_Backend{ chunkwise::BackendChoice::Auto };
-  chunkwise::Budgets       m_Budgets{};
-  std::uint64_t            m_Own{ 0 };  ///< bytes beside the divisions, scratch and pinned memory
-  std::uint64_t            m_Room{ 0 }; ///< bytes for the divisions
-  Divisions                m_Divisions;
-
-  std::int64_t               m_Cut{ 0 };
-  std::int64_t               m_AtLimits{ 0 };
-  chunkwise::ExecutionReport m_Report;
-  double                     m_Seconds[3]{}; ///< reading, computing, writing
+  chunkwise::StreamedRequest m_Stream;
+  chunkwise::StreamedPlan    m_Plan;
+  std::uint64_t              m_Own{ 0 }; ///< bytes beside the divisions, scratch and pinned memory
 };
 
 FileRun::FileRun(const CommandLine & line)
   : m_Line(line)
   , m_Executor(chunkwise::MakeThreadExecutor(line.threads))
-  , m_Backend(line.backend)
 {
   this->OpenInputs();
   this->ChooseKinds();
   this->MakeOperation();
   this->PrepareOutput();
+  this->MakeStream();
   this->ChooseDivisions();
 }
 
@@ -431,24 +404,6 @@ FileRun::MakeOperation()
   {
     m_Estimate = MakeEstimate(m_Line.stages.front(), *m_Operation, m_InputKind);
   }
-  m_Axis = MaxDimension - 1;
-  while (m_Axis > 0 && m_Image.Extent(m_Axis) == 1)
-  {
-    --m_Axis;
-  }
-
-  source = 1;
-  m_Windows.emplace_back(*m_Sources.front(), m_InputKind, m_Axis);
-  for (const chunkwise::InputDescription & input : m_Line.stages.front().filter->furtherInputs)
-  {
-    if (m_Line.furtherInputs.count(input.name) != 0)
-    {
-      chunkwise::files::FileSource & further = *m_Sources[source++];
-      InputWindow                    window(further, input.ownKind ? further.GetKind() : m_InputKind, m_Axis);
-      m_First += input.before ? 1 : 0;
-      m_Windows.insert(input.before ? m_Windows.begin() : m_Windows.end(), std::move(window));
-    }
-  }
 }
 
 void
@@ -478,111 +433,48 @@ FileRun::PrepareOutput()
 bool
 FileRun::UsesDevices() const
 {
-  return m_Backend != chunkwise::BackendChoice::CPU && !chunkwise::Manager::GetGlobal().GetDevices().empty();
+  return m_Stream.backend != chunkwise::BackendChoice::CPU && !chunkwise::Manager::GetGlobal().GetDevices().empty();
 }
 
-Box
-FileRun::GetPiece(std::int64_t i, std::int64_t count) const
-{
-  Box                piece = m_Output;
-  const std::int64_t extent = m_Output.Extent(m_Axis);
-  // Without a product that could be too large.
-  const std::int64_t each = extent / count;
-  const std::int64_t rest = extent % count;
-  piece.lower[m_Axis] = m_Output.lower[m_Axis] + i * each + std::min(i, rest);
-  piece.upper[m_Axis] = piece.lower[m_Axis] + each + (i < rest ? 1 : 0);
-  return piece;
-}
-
-Box
-FileRun::GetInputBox(const Box & output) const
-{
-  const auto * const table = dynamic_cast<const chunkwise::SummedAreaTableOperation *>(m_Operation.get());
-  if (table)
-  {
-    // Pieces in order hand their sums on.
-    return output;
-  }
-  return chunkwise::GetInputBox(*m_Operation, output, m_Image);
-}
-
-std::uint64_t
-FileRun::GetBytesOf(const Box & output, std::uint64_t * read) const
-{
-  const Box     input = this->GetInputBox(output);
-  std::uint64_t bytes = static_cast<std::uint64_t>(output.NumberOfVoxels()) * PixelSize(m_ComputedKind);
-  if (m_ComputedKind != m_OutputKind)
-  {
-    Box piece = output;
-    piece.upper[m_Axis] =
-      std::min(piece.upper[m_Axis], piece.lower[m_Axis] + PlanesOfAPiece(output, m_Axis, m_OutputKind));
-    bytes += static_cast<std::uint64_t>(piece.NumberOfVoxels()) * PixelSize(m_OutputKind);
-  }
-  for (const InputWindow & window : m_Windows)
-  {
-    bytes += window.GetBytes(input);
-  }
-  if (read)
-  {
-    *read += static_cast<std::uint64_t>(input.NumberOfVoxels()) * PixelSize(m_Sources.front()->GetKind());
-  }
-  return bytes;
-}
-
-Divisions
-FileRun::MakeDivisions(std::int64_t requested) const
-{
-  Divisions divisions;
-  divisions.axis = static_cast<unsigned int>(m_Axis);
-  // What depends on the whole axis has one division along it.
-  const bool whole = chunkwise::NeedsWholeAxis(*m_Operation, m_Axis, m_Image);
-  divisions.count = whole ? 1 : std::max<std::int64_t>(1, std::min(requested, m_Output.Extent(m_Axis)));
-  divisions.bytesWritten = static_cast<std::uint64_t>(m_Output.NumberOfVoxels()) * PixelSize(m_OutputKind);
-  // The first piece is as large as any, the second begins and ends within the image.
-  for (const std::int64_t i :
-       { std::int64_t{ 0 }, std::min<std::int64_t>(1, divisions.count - 1), divisions.count / 2, divisions.count - 1 })
-  {
-    divisions.bytesAtOnce = std::max(divisions.bytesAtOnce, this->GetBytesOf(this->GetPiece(i, divisions.count)));
-  }
-  const Box all = this->GetInputBox(m_Output);
-  divisions.bytesRead = static_cast<std::uint64_t>(all.NumberOfVoxels()) * PixelSize(m_Sources.front()->GetKind());
-  // One division is still in memory when its estimate is known.
-  divisions.bytesRead *= this->ReadsTwice() && divisions.count > 1 ? 2 : 1;
-  return divisions;
-}
-
-chunkwise::ExecutionRequest
-FileRun::MakeRequest(const Box & output) const
-{
-  chunkwise::ExecutionRequest request;
-  request.operation = m_Operation;
-  request.image = m_Image;
-  request.region = output;
-  request.backend = m_Backend;
-  request.devices = m_Line.devices;
-  request.budgets = m_Budgets;
-  request.executor = m_Executor.get();
-  const Box input = this->GetInputBox(output);
-  for (const InputWindow & window : m_Windows)
-  {
-    request.inputs.push_back(chunkwise::DenseView(nullptr, window.GetKind(), input));
-  }
-  request.output = chunkwise::DenseView(nullptr, m_ComputedKind, output);
-  return request;
-}
-
-chunkwise::Plan
-FileRun::PlanOf(std::int64_t count) const
-{
-  return chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeRequest(this->GetPiece(count / 2, count)));
-}
-
-/** Throws BudgetError where an estimate has too little memory. */
 void
-FileRun::PlanEstimate(std::int64_t count) const
+FileRun::MakeStream()
 {
-  const auto request = m_Estimate->MakeRequest(this->MakeRequest(this->GetPiece(count / 2, count)));
-  chunkwise::Manager::GetGlobal().MakePlanFor(chunkwise::MakeStatisticsRequest(request));
+  m_Stream.operation = m_Operation;
+  m_Stream.inputs.push_back({ m_Sources.front(), m_InputKind });
+  std::size_t source = 1;
+  for (const chunkwise::InputDescription & input : m_Line.stages.front().filter->furtherInputs)
+  {
+    if (m_Line.furtherInputs.count(input.name) != 0)
+    {
+      const auto & further = m_Sources[source++];
+      m_Stream.inputs.insert(input.before ? m_Stream.inputs.begin() : m_Stream.inputs.end(),
+                             { further, input.ownKind ? further->GetKind() : m_InputKind });
+    }
+  }
+  m_Stream.region = m_Output;
+  m_Stream.computedKind = m_ComputedKind;
+  m_Stream.writtenKind = m_OutputKind;
+  m_Stream.sinkAccess = chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader);
+  m_Stream.countsLimits = m_CountsLimits;
+  if (m_Estimate && m_Estimate->NeedsImage())
+  {
+    m_Stream.firstPass = [this](chunkwise::ExecutionRequest ofFilter) {
+      return chunkwise::MakeStatisticsRequest(m_Estimate->MakeRequest(std::move(ofFilter)));
+    };
+  }
+  m_Stream.backend = m_Line.backend;
+  m_Stream.devices = m_Line.devices;
+  m_Stream.budgets.device = m_Line.deviceMemory;
+  m_Stream.executor = m_Executor.get();
+  m_Stream.divisions = m_Line.divisions;
+}
+
+/** Of the division in the middle, which meets no end of the image. */
+chunkwise::ExecutionRequest
+FileRun::MakeTypicalRequest() const
+{
+  return chunkwise::MakeDivisionRequest(
+    m_Stream, m_Plan, chunkwise::GetDivision(m_Output, m_Plan, m_Plan.divisions / 2));
 }
 
 /** What contexts of devices and their kernels take of the host's memory; known only once they are there. */
@@ -606,26 +498,25 @@ FileRun::SetUpBudgets(std::uint64_t memory)
   {
     m_Own += source->GetAccess().heldBytes;
   }
-  m_Own += chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader).heldBytes;
+  m_Own += m_Stream.sinkAccess.heldBytes;
   // Devices are to have as much again for pinned memory and divisions.
   const bool forgoesDevices =
     ofContexts > 0 && memory < m_Own + 2 * ofContexts && m_Line.backend == chunkwise::BackendChoice::Auto;
   if (forgoesDevices)
   {
-    m_Backend = chunkwise::BackendChoice::CPU;
+    m_Stream.backend = chunkwise::BackendChoice::CPU;
     this->Warn("the CPU computes: --memory leaves too little beside the " +
                FormatBytes(static_cast<double>(ofContexts)) + " that devices take of the host's");
   }
   const std::size_t devices = forgoesDevices ? 0 : found;
   m_Own += devices > 0 ? ofContexts : 0;
   // If the program alone needs more, no division fits, and the message names all that a run needs.
-  m_Room = memory > m_Own ? memory - m_Own : 1;
-  m_Budgets.device = m_Line.deviceMemory;
+  m_Stream.memory = memory > m_Own ? memory - m_Own : 1;
   if (devices > 0)
   {
-    m_Budgets.pinned = std::min<std::uint64_t>(m_Room / 4 / devices, std::uint64_t{ 256 } << 20);
-    m_Own += m_Budgets.pinned * devices;
-    m_Room -= m_Budgets.pinned * devices;
+    m_Stream.budgets.pinned = std::min<std::uint64_t>(m_Stream.memory / 4 / devices, std::uint64_t{ 256 } << 20);
+    m_Own += m_Stream.budgets.pinned * devices;
+    m_Stream.memory -= m_Stream.budgets.pinned * devices;
   }
 }
 
@@ -649,117 +540,35 @@ FileRun::RequireStreaming(const std::string & why) const
 void
 FileRun::ChooseDivisions()
 {
-  const std::uint64_t available = chunkwise::GetAvailableHostMemory();
-  const std::uint64_t memory = m_Line.memory ? m_Line.memory : available / 2;
-  this->SetUpBudgets(memory);
-  m_Budgets.device = m_Line.deviceMemory;
-  std::int64_t      most = this->MakeDivisions(m_Output.Extent(m_Axis)).count;
-  const std::string given = FormatBytes(static_cast<double>(memory));
-  // What is left beside a division is for scratch: a quarter of the room, less only for the finest divisions.
-  const auto fits = [&](std::int64_t count, std::uint64_t room) {
-    const Divisions divisions = this->MakeDivisions(count);
-    if (divisions.bytesAtOnce >= room || (count < most && divisions.bytesAtOnce > room - room / 4))
+  if (m_Line.memory)
+  {
+    this->SetUpBudgets(m_Line.memory);
+  }
+  const std::string given = FormatBytes(static_cast<double>(m_Line.memory));
+  const std::string tooLarge = "--memory: the image does not fit into " + given + ", and ";
+  try
+  {
+    m_Plan = chunkwise::MakeStreamedPlan(chunkwise::Manager::GetGlobal(), m_Stream);
+  }
+  catch (const chunkwise::DivisionsError & error)
+  {
+    if (error.divisions > 1 && !m_Line.divisions)
     {
-      return false;
-    }
-    m_Budgets.host = room - divisions.bytesAtOnce;
-    try
-    {
-      this->PlanOf(divisions.count);
-      if (this->ReadsTwice())
-      {
-        this->PlanEstimate(divisions.count);
-      }
-      return true;
-    }
-    catch (const chunkwise::BudgetError &)
-    {
-      return false;
-    }
-  };
-  // Throws what says how much memory would do.
-  const auto refuse = [&](std::int64_t count) {
-    std::uint64_t tooLittle = m_Room;
-    std::uint64_t enough = m_Room;
-    while (!fits(count, enough))
-    {
-      if (enough >> 60)
-      {
-        // No memory of the host is enough: the device's is too little, and its message says so.
-        this->PlanOf(count);
-        if (this->ReadsTwice())
-        {
-          this->PlanEstimate(count);
-        }
-        throw WorkError("--memory: no memory is enough for one of " + std::to_string(count) + " divisions");
-      }
-      tooLittle = enough;
-      enough *= 2;
-    }
-    constexpr std::uint64_t step = std::uint64_t{ 1 } << 18;
-    while (tooLittle + step < enough)
-    {
-      const std::uint64_t middle = tooLittle + (enough - tooLittle) / 2;
-      (fits(count, middle) ? enough : tooLittle) = middle;
+      this->RequireStreaming(tooLarge);
     }
     // A little for what a second run may hold more: its libraries' pages differ.
-    throw WorkError("--memory: one of " + std::to_string(count) +
-                    (count == 1 ? " division needs " : " divisions needs ") +
-                    FormatNeed(m_Own + enough + (std::uint64_t{ 3 } << 20)) + ", more than " + given);
-  };
-  if (m_Line.divisions)
-  {
-    m_Divisions = this->MakeDivisions(m_Line.divisions);
-    if (m_Divisions.count > 1)
-    {
-      this->RequireStreaming("--divisions: ");
-    }
-    else if (m_Line.divisions > 1 && m_Output.Extent(m_Axis) > 1)
-    {
-      throw WorkError("--divisions: " + m_Line.name + " needs the whole image at once");
-    }
-    if (!m_Line.memory)
-    {
-      return;
-    }
-    // As with the finest divisions there is no finer cut to leave more for scratch.
-    most = m_Divisions.count;
-    if (!fits(most, m_Room))
-    {
-      refuse(most);
-    }
-    return;
+    throw WorkError("--memory: one of " + std::to_string(error.divisions) +
+                    (error.divisions == 1 ? " division needs " : " divisions needs ") +
+                    FormatNeed(m_Own + error.needed + (std::uint64_t{ 3 } << 20)) + ", more than " +
+                    (m_Line.memory ? given : FormatBytes(static_cast<double>(error.budget))));
   }
-  std::int64_t low = 0;
-  std::int64_t high = 1;
-  while (!fits(high, m_Room))
+  if (m_Plan.divisions > 1)
   {
-    if (high == most)
-    {
-      if (m_Output.Extent(m_Axis) > 1 && most > 1)
-      {
-        this->RequireStreaming("--memory: the image does not fit into " + given + ", and ");
-      }
-      refuse(most);
-    }
-    low = high;
-    high = std::min(2 * high, most);
+    this->RequireStreaming(m_Line.divisions ? "--divisions: " : tooLarge);
   }
-  while (low + 1 < high)
+  else if (m_Line.divisions > 1 && m_Output.Extent(m_Plan.axis) > 1)
   {
-    const std::int64_t middle = low + (high - low) / 2;
-    (fits(middle, m_Room) ? high : low) = middle;
-  }
-  fits(high, m_Room);
-  m_Divisions = this->MakeDivisions(high);
-  if (m_Divisions.count > 1)
-  {
-    this->RequireStreaming("--memory: the image does not fit into " + given + ", and ");
-  }
-  if (!m_Line.memory)
-  {
-    // Nobody asked for a limit on scratch.
-    m_Budgets.host = 0;
+    throw WorkError("--divisions: " + m_Line.name + " needs the whole image at once");
   }
 }
 
@@ -771,8 +580,7 @@ FileRun::PrintCostOfMemory(std::ostream & os) const
   {
     return;
   }
-  const auto cost = chunkwise::Manager::GetGlobal().GetCostOfBudget(
-    this->MakeRequest(this->GetPiece(m_Divisions.count / 2, m_Divisions.count)));
+  const auto cost = chunkwise::Manager::GetGlobal().GetCostOfBudget(this->MakeTypicalRequest());
   const bool ofDevice = cost.memory == "device";
   os << "budget: " << (ofDevice ? "--device-memory" : "--memory");
   if (cost.budget.factor < 1.05)
@@ -783,7 +591,7 @@ FileRun::PrintCostOfMemory(std::ostream & os) const
   os << " makes computing take " << std::setprecision(3) << cost.budget.factor << " times as long as without a limit";
   if (cost.budget.factor > 1.25)
   {
-    const std::uint64_t beside = ofDevice ? 0 : m_Own + m_Divisions.bytesAtOnce;
+    const std::uint64_t beside = ofDevice ? 0 : m_Own + m_Plan.bytesAtOnce;
     os << "; about " << FormatNeed(beside + cost.budget.sufficient) << " would avoid that";
   }
   os << "\n";
@@ -806,13 +614,13 @@ FileRun::PrintPlan()
 {
   std::ostringstream os;
   this->PrintHeader(os);
-  PrintDivisions(os, m_Divisions);
-  const chunkwise::Plan plan = this->PlanOf(m_Divisions.count);
+  PrintDivisions(os, m_Plan);
+  const chunkwise::Plan plan = chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest());
   command::PrintPlan(os, plan, m_OutputHeader.dimension, this->UsesDevices());
   this->PrintCostOfMemory(os);
   if (this->UsesDevices())
   {
-    os << "expected: " << plan.seconds * static_cast<double>(m_Divisions.count)
+    os << "expected: " << plan.seconds * static_cast<double>(m_Plan.divisions)
        << " s without reading and writing files\n";
   }
   else
@@ -831,79 +639,23 @@ FileRun::Warn(const std::string & text) const
   }
 }
 
-void
-FileRun::AdvanceTable(const BufferView & input, const Box & piece)
-{
-  auto next = std::make_shared<chunkwise::SummedAreaTableOperation>(
-    dynamic_cast<const chunkwise::SummedAreaTableOperation &>(*m_Operation));
-  next->begin = piece.upper[m_Axis];
-  if (piece.upper[m_Axis] < m_Image.upper[m_Axis])
-  {
-    next->carry = chunkwise::AdvanceCarry(dynamic_cast<const chunkwise::SummedAreaTableOperation &>(*m_Operation),
-                                          input,
-                                          m_ComputedKind,
-                                          piece,
-                                          *m_Executor);
-  }
-  m_Operation = next;
-}
-
-bool
-FileRun::ReadsTwice() const
-{
-  return m_Estimate && m_Estimate->NeedsImage();
-}
-
-/** Of one division in one of the passes over the image. */
-double
-FileRun::GetShareOfProgress() const
-{
-  return 1.0 / static_cast<double>(m_Divisions.count * (this->ReadsTwice() ? 2 : 1));
-}
-
-void
-FileRun::AllocateWindows()
-{
-  std::vector<std::uint64_t> largest(m_Windows.size(), 0);
-  for (std::int64_t i = 0; i < m_Divisions.count; ++i)
-  {
-    const Box input = this->GetInputBox(this->GetPiece(i, m_Divisions.count));
-    for (std::size_t w = 0; w < m_Windows.size(); ++w)
-    {
-      largest[w] =
-        std::max(largest[w], static_cast<std::uint64_t>(input.NumberOfVoxels()) * PixelSize(m_Windows[w].GetKind()));
-    }
-  }
-  for (std::size_t w = 0; w < m_Windows.size(); ++w)
-  {
-    m_Windows[w].Allocate(largest[w]);
-  }
-}
-
-void
-FileRun::LoadWindows(chunkwise::ExecutionRequest & request)
-{
-  const auto start = Clock::now();
-  for (std::size_t w = 0; w < m_Windows.size(); ++w)
-  {
-    request.inputs[w] = m_Windows[w].Load(request.inputs[w].box);
-  }
-  m_Seconds[0] += Since(start);
-}
-
 /** Sets the parameter that was "auto" by a pass over the image, and makes the operation anew. */
 void
 FileRun::TakeEstimate(Progress & progress)
 {
   chunkwise::StatisticsAccumulator accumulator(m_Estimate->GetKind());
-  for (std::int64_t i = 0; i < m_Divisions.count && m_Estimate->NeedsImage(); ++i)
+  if (m_Estimate->NeedsImage())
   {
-    progress.BeginPart(static_cast<double>(i) * this->GetShareOfProgress(), this->GetShareOfProgress());
-    chunkwise::ExecutionRequest request = this->MakeRequest(this->GetPiece(i, m_Divisions.count));
-    this->LoadWindows(request);
-    const auto start = Clock::now();
-    accumulator.Add(chunkwise::Manager::GetGlobal(), m_Estimate->MakeRequest(std::move(request)), &progress);
-    m_Seconds[1] += Since(start);
+    progress.BeginPart(0.0, 0.5);
+    auto & manager = chunkwise::Manager::GetGlobal();
+    chunkwise::ReadStreamed(manager,
+                            m_Stream,
+                            m_Plan,
+                            &progress,
+                            [&](const chunkwise::ExecutionRequest & division, chunkwise::Monitor * monitor) {
+                              accumulator.Add(manager, m_Estimate->MakeRequest(division), monitor);
+                            });
+    progress.BeginPart(0.5, 0.5);
   }
   const std::string & name = m_Estimate->GetParameter().name;
   const std::string   option = "--" + m_Estimate->GetParameter().option;
@@ -916,6 +668,7 @@ FileRun::TakeEstimate(Progress & progress)
     throw WorkError(option + " " + AutomaticWord + ": " + error.what());
   }
   m_Operation = this->MakeStage(m_Line.stages.front(), this->DescribeImage());
+  m_Stream.operation = m_Operation;
   if (m_Line.verbose)
   {
     std::string numbers;
@@ -928,79 +681,32 @@ FileRun::TakeEstimate(Progress & progress)
 }
 
 void
-FileRun::RunPieces(chunkwise::ImageSink & sink, Progress & progress)
-{
-  const auto * const table = dynamic_cast<const chunkwise::SummedAreaTableOperation *>(m_Operation.get());
-  const bool         handsOn = table && table->Sweeps() && table->GetSweepAxis(m_Image.Extents()) == m_Axis;
-
-  std::uint64_t largestOutput = 0;
-  for (std::int64_t i = 0; i < m_Divisions.count; ++i)
-  {
-    const Box piece = this->GetPiece(i, m_Divisions.count);
-    largestOutput =
-      std::max(largestOutput, static_cast<std::uint64_t>(piece.NumberOfVoxels()) * PixelSize(m_ComputedKind));
-  }
-  const std::unique_ptr<unsigned char[]> memory(new unsigned char[largestOutput]);
-
-  const double share = this->GetShareOfProgress();
-  const double begin = 1.0 - share * static_cast<double>(m_Divisions.count);
-  Coordinates  offset{};
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    offset[a] = -m_Output.lower[a];
-  }
-  for (std::int64_t i = 0; i < m_Divisions.count; ++i)
-  {
-    progress.BeginPart(begin + share * static_cast<double>(i), share);
-    const Box                   piece = this->GetPiece(i, m_Divisions.count);
-    chunkwise::ExecutionRequest request = this->MakeRequest(piece);
-    this->LoadWindows(request);
-    request.output.data = memory.get();
-
-    auto start = Clock::now();
-    m_Report = chunkwise::Manager::GetGlobal().Execute(request, &progress);
-    if (handsOn)
-    {
-      this->AdvanceTable(request.inputs[m_First], piece);
-    }
-    if (m_CountsLimits)
-    {
-      m_AtLimits += CountVoxelsAtLimits(request.output);
-    }
-    m_Seconds[1] += Since(start);
-    if (i == 0)
-    {
-      for (const std::string & warning : m_Report.warnings)
-      {
-        this->Warn(warning);
-      }
-    }
-
-    start = Clock::now();
-    m_Cut += WriteVoxels(sink, request.output, offset, m_Axis);
-    m_Seconds[2] += Since(start);
-  }
-}
-
-void
 FileRun::Execute()
 {
   if (m_Line.verbose)
   {
     this->PrintHeader(std::cerr);
-    PrintDivisions(std::cerr, m_Divisions);
-    command::PrintPlan(std::cerr, this->PlanOf(m_Divisions.count), m_OutputHeader.dimension, this->UsesDevices());
+    PrintDivisions(std::cerr, m_Plan);
+    command::PrintPlan(std::cerr,
+                       chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest()),
+                       m_OutputHeader.dimension,
+                       this->UsesDevices());
     this->PrintCostOfMemory(std::cerr);
   }
   const auto start = Clock::now();
   auto       progress = std::make_unique<Progress>(m_Output.NumberOfVoxels(), !m_Line.quiet);
-  this->AllocateWindows();
   if (m_Estimate)
   {
     this->TakeEstimate(*progress);
   }
-  const auto sink = chunkwise::files::CreateImage(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
-  this->RunPieces(*sink, *progress);
+  const std::shared_ptr<chunkwise::files::FileSink> sink =
+    chunkwise::files::CreateImage(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
+  const chunkwise::StreamedReport report =
+    chunkwise::ExecuteStreamed(chunkwise::Manager::GetGlobal(), m_Stream, m_Plan, sink, progress.get());
+  for (const std::string & warning : report.execution.warnings)
+  {
+    this->Warn(warning);
+  }
   progress.reset();
   ThrowIfInterrupted();
   {
@@ -1017,24 +723,25 @@ FileRun::Execute()
   {
     this->Warn("the format of " + m_Line.output + " cannot hold the image's " + losses);
   }
-  if (m_Cut > 0)
+  if (report.cut > 0)
   {
-    this->Warn(std::to_string(m_Cut) + " voxels were outside of " + chunkwise::PixelKindName(m_OutputKind) +
+    this->Warn(std::to_string(report.cut) + " voxels were outside of " + chunkwise::PixelKindName(m_OutputKind) +
                " and were cut to its range; --output-type float32 or float64 keeps them");
   }
-  if (m_AtLimits > 0)
+  if (report.atLimits > 0)
   {
-    this->Warn(std::to_string(m_AtLimits) + " voxels are at a limit of " + chunkwise::PixelKindName(m_ComputedKind) +
-               " and may have been cut to its range");
+    this->Warn(std::to_string(report.atLimits) + " voxels are at a limit of " +
+               chunkwise::PixelKindName(m_ComputedKind) + " and may have been cut to its range");
   }
   if (m_Line.verbose)
   {
     const double seconds = Since(start);
-    std::cerr << "backend: " << m_Report.backend << ", " << m_Executor->GetConcurrency()
+    std::cerr << "backend: " << report.execution.backend << ", " << m_Executor->GetConcurrency()
               << " threads of the CPU\ntime: " << seconds << " s, "
               << 1e-6 * static_cast<double>(m_Output.NumberOfVoxels()) / seconds << " Mvoxel/s; reading "
-              << m_Seconds[0] << " s, computing " << m_Seconds[1] << " s, writing " << m_Seconds[2]
-              << " s\nfiles: " << FormatBytes(static_cast<double>(m_Sources.front()->GetBytesRead())) << " of IN read, "
+              << report.reading << " s, computing " << report.computing << " s, writing " << report.writing << " s"
+              << (m_Plan.buffers > 1 ? " at a time, of which " + GetLongest(report) + " takes longest" : "")
+              << "\nfiles: " << FormatBytes(static_cast<double>(m_Sources.front()->GetBytesRead())) << " of IN read, "
               << FormatBytes(static_cast<double>(sink->GetBytesWritten()))
               << " written\npeak memory: " << FormatBytes(static_cast<double>(chunkwise::GetPeakHostMemory())) << "\n";
   }

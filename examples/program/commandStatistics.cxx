@@ -2,10 +2,11 @@
 #include "commandStatistics.h"
 
 #include "chunkwiseStatistics.h"
+#include "chunkwiseStreamedRun.h"
 #include "commandInputs.h"
+#include "commandProgress.h"
 #include "commandReport.h"
 #include "commandSignals.h"
-#include "commandWindows.h"
 
 #include <iostream>
 #include <sstream>
@@ -34,55 +35,33 @@ public:
 void
 PrintStatistics(const CommandLine & line)
 {
-  const auto source = OpenInput(line.input, "IN");
-  const auto image = chunkwise::Box::FromExtent(source->GetExtent());
-  const auto kind = source->GetKind();
-  int        axis = chunkwise::MaxDimension - 1;
-  while (axis > 0 && image.Extent(axis) <= 1)
-  {
-    --axis;
-  }
-  // Pieces of a few MiB, or those that were asked for.
-  const std::int64_t extent = image.Extent(axis);
-  const std::int64_t ofPiece = line.divisions
-                                 ? std::max<std::int64_t>(1, (extent + line.divisions - 1) / line.divisions)
-                                 : PlanesOfAPiece(image, axis, kind);
-  const std::int64_t planes = std::min(ofPiece, std::max<std::int64_t>(extent, 1));
-  const auto         boxAt = [&](std::int64_t first) {
-    chunkwise::Box box = image;
-    box.lower[axis] = first;
-    box.upper[axis] = std::min(first + planes, extent);
-    return box;
-  };
-  InputWindow window(*source, kind, axis);
+  const std::shared_ptr<chunkwise::files::FileSource> source = OpenInput(line.input, "IN");
+  const auto                                          executor = chunkwise::MakeThreadExecutor(line.threads);
+  const chunkwise::PixelKind                          kind = source->GetKind();
+  chunkwise::StreamedRequest                          request;
+  request.inputs.push_back({ source, kind });
+  request.region = chunkwise::Box::FromExtent(source->GetExtent());
+  request.divisions = line.divisions;
+  request.executor = executor.get();
+  auto &                        manager = chunkwise::Manager::GetGlobal();
+  const chunkwise::StreamedPlan plan = chunkwise::MakeStreamedPlan(manager, request);
   if (line.planOnly)
   {
-    Divisions divisions;
-    divisions.count = (extent + planes - 1) / planes;
-    divisions.axis = static_cast<unsigned int>(axis);
-    divisions.bytesRead = static_cast<std::uint64_t>(image.NumberOfVoxels()) * PixelSize(kind);
-    divisions.bytesAtOnce = window.GetBytes(boxAt(0));
     std::ostringstream os;
     os << "image: " << line.input << ", " << ToString(source->GetExtent()) << " voxels of "
        << chunkwise::PixelKindName(kind) << ", statistics\n";
-    PrintDivisions(os, divisions);
+    PrintDivisions(os, plan);
     std::cout << os.str();
     return;
   }
 
+  Progress                         progress(request.region.NumberOfVoxels(), false);
   SignalControl                    control;
-  const auto                       executor = chunkwise::MakeThreadExecutor(line.threads);
   chunkwise::StatisticsAccumulator accumulator(kind);
-  if (!image.IsEmpty())
-  {
-    window.Allocate(window.GetBytes(boxAt(0)));
-  }
-  for (std::int64_t first = 0; first < extent && !image.IsEmpty(); first += planes)
-  {
-    const chunkwise::Box        box = boxAt(first);
-    const chunkwise::BufferView view = window.Load(box);
-    accumulator.Add(view, box, executor.get(), &control);
-  }
+  chunkwise::ReadStreamed(
+    manager, request, plan, &progress, [&](const chunkwise::ExecutionRequest & division, chunkwise::Monitor *) {
+      accumulator.Add(division.inputs.front(), division.region, executor.get(), &control);
+    });
   ThrowIfInterrupted();
 
   const chunkwise::ImageStatistics statistics = accumulator.Get();

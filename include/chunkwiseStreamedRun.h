@@ -1,0 +1,121 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseStreamedRun_h
+#define chunkwiseStreamedRun_h
+
+#include "chunkwiseError.h"
+#include "chunkwiseImageSource.h"
+#include "chunkwiseManager.h"
+
+#include <functional>
+
+// Runs from sources to a sink: the image is cut along its slowest axis into divisions, and while one is computed the
+// next is read and the one before is written. Each voxel is read once: what two divisions share is kept.
+namespace chunkwise
+{
+
+struct StreamedInput
+{
+  std::shared_ptr<ImageSource> source;
+  /** What its voxels are converted to before the operation sees them (as ConvertVoxels does). */
+  PixelKind kind{ PixelKind::UInt8 };
+};
+
+/** All inputs have the same extent; the image begins at 0. */
+struct StreamedRequest
+{
+  /** nullptr: the inputs are only read, see ReadStreamed. */
+  std::shared_ptr<const Operation> operation;
+  std::vector<StreamedInput>       inputs; ///< in the operation's order
+  /** The part of the image that is computed. The sink's image begins at its lower corner. */
+  Box region{};
+  /** What the operation gives, what the sink has, and what the sink will say of itself. */
+  PixelKind   computedKind{ PixelKind::UInt8 };
+  PixelKind   writtenKind{ PixelKind::UInt8 };
+  ImageAccess sinkAccess{};
+  /** Counts voxels at the limits of computedKind (StreamedReport::atLimits). */
+  bool countsLimits{ false };
+  /** From the request of a division the one of a pass over the whole image before (see ReadStreamed), so that memory is
+   * planned for it too; empty: there is none. */
+  std::function<ExecutionRequest(ExecutionRequest)> firstPass;
+
+  BackendChoice    backend{ BackendChoice::Auto };
+  std::vector<int> devices;
+  /** `host` is not used: it is what `memory` leaves. */
+  Budgets    budgets{};
+  Executor * executor{ nullptr };
+  /** Host memory for all that the run holds: divisions, scratch and what is kept. 0: divisions take half of what is
+   * free, scratch has no limit. */
+  std::uint64_t memory{ 0 };
+  /** 0: chosen, so that they fit `memory` and reading and writing overlap with computing. */
+  std::int64_t divisions{ 0 };
+  /** Threads that read, and as many that write; 0: 8, or half the cores if that is less. */
+  unsigned int fileThreads{ 0 };
+};
+
+struct StreamedPlan
+{
+  int          axis{ 0 }; ///< that is divided: the last with more than one voxel
+  std::int64_t divisions{ 1 };
+  /** Divisions in memory at a time: 2 where reading, computing and writing overlap. */
+  int           buffers{ 1 };
+  std::uint64_t bytesAtOnce{ 0 }; ///< of divisions
+  std::uint64_t bytesRead{ 0 };   ///< of the first input, by all passes
+  std::uint64_t bytesWritten{ 0 };
+  Budgets       budgets{}; ///< of a division's run
+};
+
+/** Not even the smallest divisions fit StreamedRequest::memory. */
+class Chunkwise_EXPORT DivisionsError : public BudgetError
+{
+public:
+  DivisionsError(std::int64_t count, std::size_t neededBytes, std::size_t budgetBytes);
+  std::int64_t divisions;
+};
+
+struct StreamedReport
+{
+  ExecutionReport execution; ///< of the last division
+  std::int64_t    cut{ 0 };  ///< voxels that did not fit into writtenKind and were cut to its range
+  std::int64_t    atLimits{ 0 };
+  /** Seconds that were spent reading, computing and writing: they overlap. */
+  double reading{ 0 };
+  double computing{ 0 };
+  double writing{ 0 };
+};
+
+/** How many threads read, and how many write. */
+Chunkwise_EXPORT unsigned int
+GetFileThreads(const StreamedRequest & request);
+
+/** The box of division `i`. */
+Chunkwise_EXPORT Box
+GetDivision(const Box & region, const StreamedPlan & plan, std::int64_t i);
+
+/** The run of a division, its views without memory. */
+Chunkwise_EXPORT ExecutionRequest
+MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, const Box & division);
+
+/** Throws DivisionsError, or what Manager::MakePlanFor throws. */
+Chunkwise_EXPORT StreamedPlan
+MakeStreamedPlan(Manager & manager, const StreamedRequest & request);
+
+/** Calls `compute` for each division in ascending order with a request whose inputs are in memory; the next division is
+ * read meanwhile. Errors of sources come out as they are; Aborted when the monitor asks for it, also while a source
+ * does not answer. Returns the seconds that reading took. */
+Chunkwise_EXPORT double
+ReadStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan, Monitor * monitor,
+             const std::function<void(const ExecutionRequest & division, Monitor * ofDivision)> & compute);
+
+/** Fills a dense view from a source, whose voxels are converted to the view's kind. */
+Chunkwise_EXPORT void
+ReadConverted(ImageSource & source, const BufferView & view);
+
+/** Computes request.region from the sources into the sink, which the caller finishes. Throws what Manager::Execute
+ * and ReadStreamed throw, and errors of the sink as they are. The same bits as Execute over the whole image. */
+Chunkwise_EXPORT StreamedReport
+ExecuteStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
+                const std::shared_ptr<ImageSink> & sink, Monitor * monitor = nullptr);
+
+} // namespace chunkwise
+
+#endif

@@ -1,0 +1,339 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseHostMemory.h"
+#include "chunkwiseRegions.h"
+#include "chunkwiseStreamedRun.h"
+#include "chunkwiseStreamedWindow.h"
+#include "chunkwiseSummedAreaTableOperation.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** A division of about so many bytes is read and written while others are computed: much larger ones leave more of the
+ * run's begin and end without overlap, much smaller ones cost a run each. */
+constexpr std::uint64_t BytesForOverlap = std::uint64_t{ 32 } << 20;
+/** Planes of the halo are computed with by both divisions that meet; at most one in so many. */
+constexpr std::int64_t PlanesPerHalo = 8;
+
+std::uint64_t
+BytesOf(const Box & box, PixelKind kind)
+{
+  return static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(kind);
+}
+
+/** Finds the number of divisions. */
+class DivisionSearch
+{
+public:
+  DivisionSearch(Manager & manager, const StreamedRequest & request)
+    : m_Manager(manager)
+    , m_Request(request)
+    , m_Image(Box::FromExtent(request.inputs.front().source->GetExtent()))
+  {
+    m_Plan.axis = MaxDimension - 1;
+    while (m_Plan.axis > 0 && m_Image.Extent(m_Plan.axis) <= 1)
+    {
+      --m_Plan.axis;
+    }
+    m_Plan.budgets = request.budgets;
+    m_Room = request.memory ? request.memory : GetAvailableHostMemory() / 2;
+    const bool whole = request.operation && NeedsWholeAxis(*request.operation, m_Plan.axis, m_Image);
+    m_Most = whole ? 1 : std::max<std::int64_t>(1, request.region.Extent(m_Plan.axis));
+  }
+
+  StreamedPlan
+  Find()
+  {
+    if (m_Request.divisions > 0)
+    {
+      return this->TakeGiven();
+    }
+    std::int64_t low = 0;
+    std::int64_t high = 1;
+    while (!this->Fits(high, m_Room))
+    {
+      if (high == m_Most)
+      {
+        this->Refuse(m_Most);
+      }
+      low = high;
+      high = std::min(2 * high, m_Most);
+    }
+    while (low + 1 < high)
+    {
+      const std::int64_t middle = low + (high - low) / 2;
+      (this->Fits(middle, m_Room) ? high : low) = middle;
+    }
+    const std::int64_t overlapping = this->GetDivisionsForOverlap();
+    if (overlapping <= high || !this->Fits(overlapping, m_Room))
+    {
+      this->Fits(high, m_Room);
+    }
+    return this->Finish();
+  }
+
+private:
+  StreamedPlan
+  TakeGiven()
+  {
+    const std::int64_t count = std::min(m_Request.divisions, m_Most);
+    if (!m_Request.memory)
+    {
+      m_Plan.buffers = count > 1 ? 2 : 1;
+      this->SetDivisions(count);
+    }
+    else if (!this->Fits(count, m_Room))
+    {
+      this->Refuse(count);
+    }
+    return this->Finish();
+  }
+
+  /** The memory of the divisions, if there are so many. */
+  void
+  SetDivisions(std::int64_t count)
+  {
+    m_Plan.divisions = count;
+    m_Plan.bytesAtOnce = 0;
+    // The first piece is as large as any, the second begins and ends within the image.
+    for (const std::int64_t i : { std::int64_t{ 0 }, std::min<std::int64_t>(1, count - 1), count / 2, count - 1 })
+    {
+      m_Plan.bytesAtOnce = std::max(m_Plan.bytesAtOnce, this->GetBytes(GetDivision(m_Request.region, m_Plan, i)));
+    }
+  }
+
+  /** With the number of buffers of m_Plan. */
+  std::uint64_t
+  GetBytes(const Box & output) const
+  {
+    const auto    buffers = static_cast<std::uint64_t>(m_Plan.buffers);
+    std::uint64_t bytes = 0;
+    const Box input = m_Request.operation ? MakeDivisionRequest(m_Request, m_Plan, output).inputs.front().box : output;
+    for (const StreamedInput & from : m_Request.inputs)
+    {
+      bytes += buffers * BytesOf(input, from.kind);
+      bytes += from.kind == from.source->GetKind()
+                 ? 0
+                 : this->GetStagingBytes(input, from.source->GetKind(), from.kind, from.source->GetAccess().anyOrder);
+    }
+    if (m_Request.operation)
+    {
+      bytes += buffers * BytesOf(output, m_Request.computedKind);
+      bytes +=
+        m_Request.computedKind == m_Request.writtenKind
+          ? 0
+          : this->GetStagingBytes(output, m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess.anyOrder);
+    }
+    return bytes;
+  }
+
+  std::uint64_t
+  GetStagingBytes(const Box & box, PixelKind kind, PixelKind other, bool anyOrder) const
+  {
+    if (box.IsEmpty())
+    {
+      return 0;
+    }
+    const std::size_t   size = std::max(PixelSize(kind), PixelSize(other));
+    const std::uint64_t bytes = static_cast<std::uint64_t>(box.NumberOfVoxels()) * size;
+    const std::uint64_t piece =
+      GetPieceBytes(bytes, bytes / static_cast<std::uint64_t>(box.Extent(m_Plan.axis)), !anyOrder);
+    return std::min(bytes, piece * (anyOrder ? GetFileThreads(m_Request) : 1));
+  }
+
+  bool
+  Fits(std::int64_t count, std::uint64_t room)
+  {
+    // Overlap takes twice the memory. Where even the finest divisions do not fit so, they take turns.
+    m_Plan.buffers = count > 1 ? 2 : 1;
+    if (this->FitsAsItIs(count, room))
+    {
+      return true;
+    }
+    m_Plan.buffers = 1;
+    return this->IsFinest(count) && this->FitsAsItIs(count, room);
+  }
+
+  /** There is no finer cut that leaves more. */
+  bool
+  IsFinest(std::int64_t count) const
+  {
+    return count == m_Most || m_Request.divisions > 0;
+  }
+
+  bool
+  FitsAsItIs(std::int64_t count, std::uint64_t room)
+  {
+    this->SetDivisions(count);
+    // What is left beside a division is for scratch: a quarter of the room, less only for the finest divisions.
+    if (m_Plan.bytesAtOnce >= room || (!this->IsFinest(count) && m_Plan.bytesAtOnce > room - room / 4))
+    {
+      return false;
+    }
+    m_Plan.budgets.host = room - m_Plan.bytesAtOnce;
+    try
+    {
+      this->PlanOfDivision();
+      return true;
+    }
+    catch (const BudgetError &)
+    {
+      return false;
+    }
+  }
+
+  /** Throws BudgetError where a division has too little memory. */
+  void
+  PlanOfDivision() const
+  {
+    if (m_Request.operation && !m_Request.region.IsEmpty())
+    {
+      const Box              division = GetDivision(m_Request.region, m_Plan, m_Plan.divisions / 2);
+      const ExecutionRequest request = MakeDivisionRequest(m_Request, m_Plan, division);
+      m_Manager.MakePlanFor(request);
+      if (m_Request.firstPass)
+      {
+        m_Manager.MakePlanFor(m_Request.firstPass(request));
+      }
+    }
+  }
+
+  /** Throws what says how much memory would do. */
+  [[noreturn]] void
+  Refuse(std::int64_t count)
+  {
+    std::uint64_t tooLittle = m_Room;
+    std::uint64_t enough = std::max<std::uint64_t>(m_Room, 1);
+    while (!this->Fits(count, enough))
+    {
+      if (enough >> 60)
+      {
+        // No memory of the host is enough: the device's is too little, and its message says so.
+        this->PlanOfDivision();
+        throw DivisionsError(count, enough, m_Room);
+      }
+      tooLittle = enough;
+      enough *= 2;
+    }
+    constexpr std::uint64_t step = std::uint64_t{ 1 } << 18;
+    while (tooLittle + step < enough)
+    {
+      const std::uint64_t middle = tooLittle + (enough - tooLittle) / 2;
+      (this->Fits(count, middle) ? enough : tooLittle) = middle;
+    }
+    throw DivisionsError(count, enough, m_Room);
+  }
+
+  /** How many divisions let reading and writing overlap with computing: 1 where they are not to. */
+  std::int64_t
+  GetDivisionsForOverlap()
+  {
+    bool inPieces = m_Request.sinkAccess.inPieces;
+    for (const StreamedInput & input : m_Request.inputs)
+    {
+      inPieces = inPieces && input.source->GetAccess().inPieces;
+    }
+    if (!inPieces || m_Request.region.IsEmpty())
+    {
+      return 1;
+    }
+    m_Plan.buffers = 1;
+    m_Plan.divisions = 1;
+    const std::uint64_t all = this->GetBytes(m_Request.region);
+    std::int64_t        planes = m_Most;
+    if (m_Request.operation)
+    {
+      const Halo halo = m_Request.operation->GetHalo(m_Image.Extents());
+      planes /= std::max<std::int64_t>(1, PlanesPerHalo * (halo.lower[m_Plan.axis] + halo.upper[m_Plan.axis]));
+    }
+    return std::min(static_cast<std::int64_t>(all / BytesForOverlap), std::max<std::int64_t>(1, planes));
+  }
+
+  /** What the plan says of the whole run. */
+  StreamedPlan
+  Finish()
+  {
+    // Where nobody asked for a limit, scratch has none.
+    m_Plan.budgets.host = m_Request.memory ? m_Room - std::min(m_Room, m_Plan.bytesAtOnce) : 0;
+    m_Plan.bytesWritten = BytesOf(m_Request.region, m_Request.writtenKind);
+    const Box all = m_Request.operation && !m_Request.region.IsEmpty()
+                      ? MakeDivisionRequest(m_Request, m_Plan, m_Request.region).inputs.front().box
+                      : m_Request.region;
+    m_Plan.bytesRead = BytesOf(all, m_Request.inputs.front().source->GetKind());
+    // One division is still in memory when the second pass begins.
+    m_Plan.bytesRead *= m_Request.firstPass && m_Plan.divisions > 1 ? 2 : 1;
+    return m_Plan;
+  }
+
+  Manager &               m_Manager;
+  const StreamedRequest & m_Request;
+  Box                     m_Image;
+  std::uint64_t           m_Room{ 0 };
+  std::int64_t            m_Most{ 1 };
+  StreamedPlan            m_Plan;
+};
+
+} // namespace
+
+DivisionsError::DivisionsError(std::int64_t count, std::size_t neededBytes, std::size_t budgetBytes)
+  : BudgetError("one of " + std::to_string(count) + (count == 1 ? " division" : " divisions") + " of the image needs " +
+                  std::to_string(neededBytes) + " bytes of the host's memory, " + std::to_string(budgetBytes) +
+                  " are there",
+                neededBytes, budgetBytes)
+  , divisions(count)
+{}
+
+unsigned int
+GetFileThreads(const StreamedRequest & request)
+{
+  return request.fileThreads ? request.fileThreads
+                             : std::max(1u, std::min(8u, std::thread::hardware_concurrency() / 2));
+}
+
+Box
+GetDivision(const Box & region, const StreamedPlan & plan, std::int64_t i)
+{
+  Box                division = region;
+  const std::int64_t extent = region.Extent(plan.axis);
+  // Without a product that could be too large.
+  const std::int64_t each = extent / plan.divisions;
+  const std::int64_t rest = extent % plan.divisions;
+  division.lower[plan.axis] = region.lower[plan.axis] + i * each + std::min(i, rest);
+  division.upper[plan.axis] = division.lower[plan.axis] + each + (i < rest ? 1 : 0);
+  return division;
+}
+
+ExecutionRequest
+MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, const Box & division)
+{
+  ExecutionRequest result;
+  result.operation = request.operation;
+  result.image = Box::FromExtent(request.inputs.front().source->GetExtent());
+  result.region = division;
+  result.backend = request.backend;
+  result.devices = request.devices;
+  result.budgets = plan.budgets;
+  result.executor = request.executor;
+  // Divisions of a table hand their sums on.
+  const bool isAlone = !request.operation || dynamic_cast<const SummedAreaTableOperation *>(request.operation.get());
+  const Box  input = isAlone ? division : GetInputBox(*request.operation, division, result.image);
+  for (const StreamedInput & from : request.inputs)
+  {
+    result.inputs.push_back(DenseView(nullptr, from.kind, input));
+  }
+  result.output = DenseView(nullptr, request.computedKind, division);
+  return result;
+}
+
+StreamedPlan
+MakeStreamedPlan(Manager & manager, const StreamedRequest & request)
+{
+  return DivisionSearch(manager, request).Find();
+}
+
+} // namespace chunkwise

@@ -1,0 +1,451 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseStreamedRun.h"
+
+#include "chunkwiseConvertVoxels.h"
+#include "chunkwiseError.h"
+#include "chunkwiseStreamedWindow.h"
+#include "chunkwiseSummedAreaTableCarry.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+using Clock = std::chrono::steady_clock;
+
+double
+Since(Clock::time_point start)
+{
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/** The thread that called the run looks so often whether it is to stop. */
+constexpr std::chrono::milliseconds TimeBetweenLooks{ 20 };
+/** A thread in a source or sink that does not answer is left alone after this time. */
+constexpr std::chrono::seconds TimeToStop{ 1 };
+
+/** Progress of one of the divisions. */
+class DivisionMonitor : public Monitor
+{
+public:
+  DivisionMonitor(Monitor * all, std::int64_t division, std::int64_t divisions)
+    : m_All(all)
+    , m_Division(division)
+    , m_Divisions(divisions)
+  {}
+  void
+  UpdateProgress(double fraction) override
+  {
+    if (m_All)
+    {
+      // One expression for the end of a division and the beginning of the next: it never falls. Only a finished run
+      // says 1.
+      const double all = (static_cast<double>(m_Division) + fraction) / static_cast<double>(m_Divisions);
+      m_All->UpdateProgress(std::min(all, 1.0 - 1e-12));
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    return m_All && m_All->ShouldAbort();
+  }
+
+private:
+  Monitor *    m_All;
+  std::int64_t m_Division;
+  std::int64_t m_Divisions;
+};
+
+/** Host memory of divisions: pinned where devices compute. */
+std::shared_ptr<Device>
+GetPinningDevice(Manager & manager, const StreamedRequest & request)
+{
+  if (request.backend == BackendChoice::CPU || !request.operation)
+  {
+    return nullptr;
+  }
+  const auto devices = manager.GetDevices();
+  return devices.empty() ? nullptr : devices.front();
+}
+
+/** A thread beside the caller's that does one step for each division, with so many divisions in memory at a time as
+ * there are slots: step i waits until the caller has released, or filled, slot i % slots. The thread and its caller
+ * share it, so that it outlives a caller who had to leave a step that does not answer. */
+class SideThread
+{
+public:
+  SideThread(std::int64_t steps, int slots, bool slotsBeginFree, unsigned int threads)
+    : m_Steps(steps)
+    , m_Slots(static_cast<std::size_t>(slots))
+    , m_Threads(threads)
+    , m_Ready(slotsBeginFree ? slots : 0)
+  {}
+  virtual ~SideThread() = default;
+
+  /** The thread may do one step more. */
+  void
+  Admit()
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    ++m_Ready;
+    m_Changed.notify_all();
+  }
+  /** Until `count` steps are done. Throws what the thread threw, or Aborted. */
+  void
+  WaitFor(std::int64_t count, Monitor * monitor)
+  {
+    std::unique_lock<std::mutex> lock(m_Mutex);
+    while (m_Done < count && !m_Failure)
+    {
+      m_Changed.wait_for(lock, TimeBetweenLooks);
+      if (monitor && m_Done < count && !m_Failure)
+      {
+        lock.unlock();
+        const bool aborts = monitor->ShouldAbort();
+        lock.lock();
+        if (aborts)
+        {
+          throw Aborted();
+        }
+      }
+    }
+    if (m_Failure)
+    {
+      std::rethrow_exception(m_Failure);
+    }
+  }
+  /** Asks the thread to end. False if its source or sink does not let it. */
+  bool
+  Stop()
+  {
+    m_Threads.stop = true;
+    std::unique_lock<std::mutex> lock(m_Mutex);
+    m_Stop = true;
+    m_Changed.notify_all();
+    return m_Changed.wait_for(lock, TimeToStop, [this] { return m_Ended; });
+  }
+  double
+  GetSeconds()
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    return m_Seconds;
+  }
+
+  /** What the thread does. */
+  void
+  Work()
+  {
+    std::unique_lock<std::mutex> lock(m_Mutex);
+    while (m_Done < m_Steps)
+    {
+      m_Changed.wait(lock, [this] { return m_Stop || m_Done < m_Ready; });
+      if (m_Stop)
+      {
+        break;
+      }
+      const std::int64_t i = m_Done;
+      lock.unlock();
+      const auto         start = Clock::now();
+      std::exception_ptr failure;
+      try
+      {
+        this->Step(i);
+      }
+      catch (...)
+      {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      m_Seconds += Since(start);
+      if (failure)
+      {
+        m_Failure = failure;
+        break;
+      }
+      ++m_Done;
+      m_Changed.notify_all();
+    }
+    m_Ended = true;
+    m_Changed.notify_all();
+  }
+
+protected:
+  virtual void
+  Step(std::int64_t i) = 0;
+  std::size_t
+  SlotOf(std::int64_t i) const
+  {
+    return static_cast<std::size_t>(i) % m_Slots;
+  }
+
+  const std::int64_t m_Steps;
+  const std::size_t  m_Slots;
+  StreamedThreads    m_Threads;
+
+private:
+  std::mutex              m_Mutex;
+  std::condition_variable m_Changed;
+  std::int64_t            m_Ready;
+  std::int64_t            m_Done{ 0 };
+  bool                    m_Stop{ false };
+  bool                    m_Ended{ false };
+  double                  m_Seconds{ 0 };
+  std::exception_ptr      m_Failure;
+};
+
+/** A SideThread at work, until the end of the scope. */
+class Running
+{
+public:
+  explicit Running(std::shared_ptr<SideThread> work)
+    : m_Work(std::move(work))
+    , m_Thread([shared = m_Work] { shared->Work(); })
+  {}
+  ~Running()
+  {
+    if (m_Work->Stop())
+    {
+      m_Thread.join();
+    }
+    else
+    {
+      m_Thread.detach();
+    }
+  }
+  Running(const Running &) = delete;
+  Running &
+  operator=(const Running &) = delete;
+
+private:
+  std::shared_ptr<SideThread> m_Work;
+  std::thread                 m_Thread;
+};
+
+/** Reads the inputs of the divisions. */
+class ReadingThread : public SideThread
+{
+public:
+  ReadingThread(const StreamedRequest & request, const StreamedPlan & plan, const std::shared_ptr<Device> & device)
+    : SideThread(plan.divisions, plan.buffers, true, GetFileThreads(request))
+    , m_Inputs(request.inputs)
+    , m_Axis(plan.axis)
+    , m_Views(m_Slots, std::vector<BufferView>(request.inputs.size()))
+    , m_Memory(m_Slots)
+  {
+    std::vector<std::size_t> largest(m_Inputs.size(), 1);
+    for (std::int64_t i = 0; i < plan.divisions; ++i)
+    {
+      m_Boxes.push_back(MakeDivisionRequest(request, plan, GetDivision(request.region, plan, i)).inputs.front().box);
+      for (std::size_t input = 0; input < m_Inputs.size(); ++input)
+      {
+        largest[input] = std::max(
+          largest[input], static_cast<std::size_t>(m_Boxes.back().NumberOfVoxels()) * PixelSize(m_Inputs[input].kind));
+      }
+    }
+    for (auto & memory : m_Memory)
+    {
+      for (const std::size_t bytes : largest)
+      {
+        memory.emplace_back(bytes, device);
+      }
+    }
+  }
+  /** Of division `i`, which was waited for and not released. */
+  const std::vector<BufferView> &
+  GetViews(std::int64_t i) const
+  {
+    return m_Views[SlotOf(i)];
+  }
+
+protected:
+  void
+  Step(std::int64_t i) override
+  {
+    const Box & box = m_Boxes[static_cast<std::size_t>(i)];
+    for (std::size_t input = 0; input < m_Inputs.size(); ++input)
+    {
+      const PixelKind  kind = m_Inputs[input].kind;
+      const BufferView view = DenseView(m_Memory[SlotOf(i)][input].Get(), kind, box);
+      Box              missing = box;
+      if (i > 0)
+      {
+        // Planes that the division before has too. Its memory is only read while it is computed.
+        const BufferView & before = m_Views[SlotOf(i - 1)][input];
+        Box                common = box;
+        common.upper[m_Axis] = std::min(before.box.upper[m_Axis], box.upper[m_Axis]);
+        if (IsSameBeside(box, before.box) && box.lower[m_Axis] >= before.box.lower[m_Axis] && !common.IsEmpty())
+        {
+          const auto offset = before.Offset(common.lower) * static_cast<std::int64_t>(PixelSize(kind));
+          std::memmove(view.data,
+                       static_cast<const unsigned char *>(before.data) + offset,
+                       static_cast<std::size_t>(common.NumberOfVoxels()) * PixelSize(kind));
+          missing.lower[m_Axis] = common.upper[m_Axis];
+        }
+      }
+      m_Views[SlotOf(i)][input] = view;
+      ReadPieces(*m_Inputs[input].source, missing, view, m_Axis, m_Threads);
+    }
+  }
+
+private:
+  bool
+  IsSameBeside(const Box & a, const Box & b) const
+  {
+    for (int axis = 0; axis < MaxDimension; ++axis)
+    {
+      if (axis != m_Axis && (a.lower[axis] != b.lower[axis] || a.upper[axis] != b.upper[axis]))
+      {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::vector<StreamedInput>               m_Inputs;
+  int                                      m_Axis;
+  std::vector<Box>                         m_Boxes;
+  std::vector<std::vector<BufferView>>     m_Views;
+  std::vector<std::vector<StreamedMemory>> m_Memory;
+};
+
+/** Writes the results of the divisions. */
+class WritingThread : public SideThread
+{
+public:
+  WritingThread(const StreamedRequest & request, const StreamedPlan & plan, std::shared_ptr<ImageSink> sink,
+                const std::shared_ptr<Device> & device)
+    : SideThread(plan.divisions, plan.buffers, false, GetFileThreads(request))
+    , m_Sink(std::move(sink))
+    , m_Axis(plan.axis)
+    , m_CountsLimits(request.countsLimits)
+    , m_Views(m_Slots)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      m_Offset[a] = -request.region.lower[a];
+    }
+    const Box largest = GetDivision(request.region, plan, 0);
+    for (std::size_t slot = 0; slot < m_Slots; ++slot)
+    {
+      m_Memory.emplace_back(
+        std::max<std::size_t>(1, static_cast<std::size_t>(largest.NumberOfVoxels()) * PixelSize(request.computedKind)),
+        device);
+    }
+  }
+  /** Where the result of division `i` is to be put, before Admit. The slot must be free: i - slots steps are done. */
+  BufferView
+  GetView(std::int64_t i, PixelKind kind, const Box & division)
+  {
+    m_Views[SlotOf(i)] = DenseView(m_Memory[SlotOf(i)].Get(), kind, division);
+    return m_Views[SlotOf(i)];
+  }
+  std::int64_t cut{ 0 };
+  std::int64_t atLimits{ 0 };
+
+protected:
+  void
+  Step(std::int64_t i) override
+  {
+    const BufferView & view = m_Views[SlotOf(i)];
+    if (m_CountsLimits)
+    {
+      atLimits += CountVoxelsAtLimits(view.data, view.kind, view.box.NumberOfVoxels());
+    }
+    cut += WritePieces(*m_Sink, view, m_Offset, m_Axis, m_Threads);
+  }
+
+private:
+  std::shared_ptr<ImageSink>  m_Sink;
+  int                         m_Axis;
+  bool                        m_CountsLimits;
+  Coordinates                 m_Offset{};
+  std::vector<BufferView>     m_Views;
+  std::vector<StreamedMemory> m_Memory;
+};
+
+} // namespace
+
+void
+ReadConverted(ImageSource & source, const BufferView & view)
+{
+  StreamedThreads threads(1);
+  ReadPieces(source, view.box, view, MaxDimension - 1, threads);
+}
+
+double
+ReadStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan, Monitor * monitor,
+             const std::function<void(const ExecutionRequest &, Monitor *)> & compute)
+{
+  const auto    reader = std::make_shared<ReadingThread>(request, plan, GetPinningDevice(manager, request));
+  const Running running(reader);
+  for (std::int64_t i = 0; i < plan.divisions; ++i)
+  {
+    DivisionMonitor ofDivision(monitor, i, plan.divisions);
+    reader->WaitFor(i + 1, monitor);
+    ExecutionRequest division = MakeDivisionRequest(request, plan, GetDivision(request.region, plan, i));
+    division.inputs = reader->GetViews(i);
+    compute(division, &ofDivision);
+    // The memory of the division before was needed for the planes that both have: slot i % slots is next.
+    reader->Admit();
+  }
+  return reader->GetSeconds();
+}
+
+StreamedReport
+ExecuteStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
+                const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
+{
+  StreamedReport report;
+  const auto     writer = std::make_shared<WritingThread>(request, plan, sink, GetPinningDevice(manager, request));
+  const Running  running(writer);
+  std::shared_ptr<const Operation> operation = request.operation;
+  const auto *                     table = dynamic_cast<const SummedAreaTableOperation *>(operation.get());
+  const Box                        image = Box::FromExtent(request.inputs.front().source->GetExtent());
+  const bool   handsOn = table && table->Sweeps() && table->GetSweepAxis(image.Extents()) == plan.axis;
+  std::int64_t i = 0;
+  report.reading =
+    ReadStreamed(manager, request, plan, monitor, [&](const ExecutionRequest & division, Monitor * ofDivision) {
+      writer->WaitFor(i + 1 - plan.buffers, monitor);
+      ExecutionRequest run = division;
+      run.operation = operation;
+      run.output = writer->GetView(i, request.computedKind, division.region);
+      const auto start = Clock::now();
+      report.execution = manager.Execute(run, ofDivision);
+      if (handsOn)
+      {
+        table = static_cast<const SummedAreaTableOperation *>(operation.get());
+        auto next = std::make_shared<SummedAreaTableOperation>(*table);
+        next->begin = division.region.upper[plan.axis];
+        if (next->begin < image.upper[plan.axis])
+        {
+          const auto own = request.executor ? nullptr : MakeThreadExecutor();
+          next->carry = AdvanceCarry(
+            *table, run.inputs.front(), request.computedKind, division.region, own ? *own : *request.executor);
+        }
+        operation = next;
+      }
+      report.computing += Since(start);
+      writer->Admit();
+      ++i;
+    });
+  writer->WaitFor(plan.divisions, monitor);
+  report.writing = writer->GetSeconds();
+  report.cut = writer->cut;
+  report.atLimits = writer->atLimits;
+  if (monitor)
+  {
+    monitor->UpdateProgress(1.0);
+  }
+  return report;
+}
+
+} // namespace chunkwise

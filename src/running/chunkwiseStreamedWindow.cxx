@@ -1,0 +1,201 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseStreamedWindow.h"
+
+#include "chunkwiseConvertVoxels.h"
+#include "chunkwiseError.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Where a piece of a dense view lies. */
+void *
+PlaceOf(const BufferView & view, const Box & piece)
+{
+  return static_cast<unsigned char *>(view.data) +
+         view.Offset(piece.lower) * static_cast<std::int64_t>(PixelSize(view.kind));
+}
+
+/** One staging buffer a worker, made when it is needed. */
+class Staging
+{
+public:
+  explicit Staging(const StreamedThreads & threads)
+    : m_Buffers(threads.executor->GetConcurrency())
+  {}
+  void *
+  Get(unsigned int worker, std::size_t bytes)
+  {
+    std::vector<unsigned char> & buffer = m_Buffers[worker];
+    if (buffer.size() < bytes)
+    {
+      buffer = std::vector<unsigned char>();
+      buffer.resize(bytes);
+    }
+    return buffer.data();
+  }
+
+private:
+  std::vector<std::vector<unsigned char>> m_Buffers;
+};
+
+std::size_t
+BytesOf(const Box & box, PixelKind kind)
+{
+  return static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind);
+}
+
+} // namespace
+
+std::vector<Box>
+CutIntoPieces(const Box & box, int axis, std::size_t voxelBytes, bool wholePlanes)
+{
+  std::vector<Box> pieces;
+  if (box.IsEmpty())
+  {
+    return pieces;
+  }
+  // The slowest axis whose planes are small enough; axes above it advance by one.
+  int           cut = axis;
+  std::uint64_t planeBytes = voxelBytes;
+  for (int a = 0; a < axis; ++a)
+  {
+    planeBytes *= static_cast<std::uint64_t>(box.Extent(a));
+  }
+  while (!wholePlanes && cut > 0 && planeBytes > StreamedPieceBytes)
+  {
+    --cut;
+    planeBytes /= static_cast<std::uint64_t>(box.Extent(cut));
+  }
+  const auto step = static_cast<std::int64_t>(std::max<std::uint64_t>(1, StreamedPieceBytes / planeBytes));
+  Box        piece = box;
+  for (int a = cut + 1; a <= axis; ++a)
+  {
+    piece.upper[a] = piece.lower[a] + 1;
+  }
+  for (;;)
+  {
+    for (std::int64_t first = box.lower[cut]; first < box.upper[cut]; first += step)
+    {
+      piece.lower[cut] = first;
+      piece.upper[cut] = std::min(first + step, box.upper[cut]);
+      pieces.push_back(piece);
+    }
+    int a = cut + 1;
+    for (; a <= axis; ++a)
+    {
+      if (++piece.lower[a] < box.upper[a])
+      {
+        piece.upper[a] = piece.lower[a] + 1;
+        break;
+      }
+      piece.lower[a] = box.lower[a];
+      piece.upper[a] = piece.lower[a] + 1;
+    }
+    if (a > axis)
+    {
+      return pieces;
+    }
+  }
+}
+
+std::uint64_t
+GetPieceBytes(std::uint64_t boxBytes, std::uint64_t planeBytes, bool wholePlanes)
+{
+  return std::min(boxBytes, wholePlanes ? std::max(planeBytes, StreamedPieceBytes) : StreamedPieceBytes);
+}
+
+StreamedMemory::StreamedMemory(std::size_t bytes, std::shared_ptr<Device> device)
+{
+  if (device)
+  {
+    try
+    {
+      m_Memory =
+        std::shared_ptr<void>(device->AllocatePinned(bytes), [device](void * memory) { device->FreePinned(memory); });
+      return;
+    }
+    catch (const DeviceError &)
+    {
+      // Pinned memory only saves a copy.
+    }
+  }
+  m_Memory = std::shared_ptr<void>(::operator new(bytes), [](void * memory) { ::operator delete(memory); });
+}
+
+void
+StreamedThreads::ForEach(const std::vector<Box> & pieces, bool anyOrder,
+                         const std::function<void(const Box &, unsigned int)> & body)
+{
+  const auto one = [&](std::int64_t index, unsigned int worker) {
+    if (stop)
+    {
+      throw Aborted();
+    }
+    body(pieces[static_cast<std::size_t>(index)], worker);
+  };
+  const auto count = static_cast<std::int64_t>(pieces.size());
+  if (anyOrder && count > 1)
+  {
+    return executor->ParallelFor(count, one);
+  }
+  for (std::int64_t i = 0; i < count; ++i)
+  {
+    one(i, 0);
+  }
+}
+
+void
+ReadPieces(ImageSource & source, const Box & box, const BufferView & view, int axis, StreamedThreads & threads)
+{
+  const PixelKind kind = source.GetKind();
+  const bool      anyOrder = source.GetAccess().anyOrder;
+  Staging         staging(threads);
+  threads.ForEach(CutIntoPieces(box, axis, std::max(PixelSize(kind), PixelSize(view.kind)), !anyOrder),
+                  anyOrder,
+                  [&](const Box & piece, unsigned int worker) {
+                    void * const place = PlaceOf(view, piece);
+                    if (kind == view.kind)
+                    {
+                      source.Read(piece, DenseView(place, kind, piece));
+                      return;
+                    }
+                    const BufferView read = DenseView(staging.Get(worker, BytesOf(piece, kind)), kind, piece);
+                    source.Read(piece, read);
+                    ConvertVoxels(read.data, kind, place, view.kind, piece.NumberOfVoxels());
+                  });
+}
+
+std::int64_t
+WritePieces(ImageSink & sink, const BufferView & view, const Coordinates & offset, int axis, StreamedThreads & threads)
+{
+  const PixelKind           kind = sink.GetKind();
+  const bool                anyOrder = sink.GetAccess().anyOrder;
+  std::atomic<std::int64_t> cut{ 0 };
+  Staging                   staging(threads);
+  threads.ForEach(CutIntoPieces(view.box, axis, std::max(PixelSize(kind), PixelSize(view.kind)), !anyOrder),
+                  anyOrder,
+                  [&](const Box & piece, unsigned int worker) {
+                    void * place = PlaceOf(view, piece);
+                    if (kind != view.kind)
+                    {
+                      void * const converted = staging.Get(worker, BytesOf(piece, kind));
+                      cut += ConvertVoxels(place, view.kind, converted, kind, piece.NumberOfVoxels());
+                      place = converted;
+                    }
+                    Box target = piece;
+                    for (int a = 0; a < MaxDimension; ++a)
+                    {
+                      target.lower[a] += offset[a];
+                      target.upper[a] += offset[a];
+                    }
+                    sink.Write(target, DenseView(place, kind, target));
+                  });
+  return cut;
+}
+
+} // namespace chunkwise

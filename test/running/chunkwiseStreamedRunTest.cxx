@@ -1,0 +1,355 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseStreamedRun.h"
+
+#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFakeDevices.h"
+#include "chunkwiseFilters.h"
+#include "chunkwiseOperations.h"
+#include "chunkwiseRecordingMonitor.h"
+#include "chunkwiseSummedAreaTableOperation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+using namespace chunkwise;
+
+namespace
+{
+
+void
+CopyBox(const Box & box, const BufferView & from, const BufferView & to)
+{
+  const std::size_t size = PixelSize(from.kind);
+  Coordinates       index = box.lower;
+  for (std::int64_t i = 0; i < box.NumberOfVoxels(); ++i)
+  {
+    std::memcpy(static_cast<char *>(to.data) + to.Offset(index) * static_cast<std::int64_t>(size),
+                static_cast<const char *>(from.data) + from.Offset(index) * static_cast<std::int64_t>(size),
+                size);
+    for (int a = 0; a < MaxDimension && ++index[a] == box.upper[a]; ++a)
+    {
+      index[a] = box.lower[a];
+    }
+  }
+}
+
+/** An image in memory that behaves as a file: it counts, delays, fails, and may want its order kept. */
+class TestImage
+  : public ImageSource
+  , public ImageSink
+{
+public:
+  TestImage(const Coordinates & extent, PixelKind kind)
+    : voxels(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()) * PixelSize(kind))
+    , m_Extent(extent)
+    , m_Kind(kind)
+  {}
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Extent;
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_Kind;
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return access;
+  }
+  void
+  Read(const Box & box, const BufferView & view) override
+  {
+    Visit(box);
+    CopyBox(box, GetView(), view);
+  }
+  void
+  Write(const Box & box, const BufferView & view) override
+  {
+    Visit(box);
+    CopyBox(box, view, GetView());
+  }
+  void
+  Finish() override
+  {}
+  BufferView
+  GetView()
+  {
+    return DenseView(voxels.data(), m_Kind, Box::FromExtent(m_Extent));
+  }
+
+  std::vector<unsigned char> voxels;
+  ImageAccess                access;
+  std::atomic<std::int64_t>  visited{ 0 };
+  std::atomic<bool>          outOfOrder{ false };
+  std::atomic<std::int64_t>  failsAfter{ std::numeric_limits<std::int64_t>::max() };
+  std::atomic<bool>          hangs{ false };
+  bool                       delays{ false };
+
+private:
+  void
+  Visit(const Box & box)
+  {
+    while (hangs)
+    {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (delays)
+    {
+      std::this_thread::sleep_for(std::chrono::microseconds(std::hash<std::int64_t>()(visited * 31) % 97));
+    }
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    const std::int64_t                first = GetView().Offset(box.lower);
+    outOfOrder = outOfOrder || first < m_Next;
+    m_Next = first + 1;
+    visited += box.NumberOfVoxels();
+    if (visited > failsAfter)
+    {
+      throw Error("the storage is gone");
+    }
+  }
+
+  Coordinates  m_Extent;
+  PixelKind    m_Kind;
+  std::mutex   m_Mutex;
+  std::int64_t m_Next{ 0 };
+};
+
+/** A run of a filter over noise, and the result of the whole image in memory. */
+struct Trial
+{
+  std::shared_ptr<TestImage> image;
+  std::shared_ptr<TestImage> result;
+  StreamedRequest            request;
+  std::vector<unsigned char> expected;
+  std::unique_ptr<Executor>  executor = MakeThreadExecutor(2);
+
+  Trial(Manager & manager, const std::string & filter, const FilterParameters & parameters, const Coordinates & extent,
+        PixelKind stored, PixelKind computed, std::mt19937 & random)
+    : image(std::make_shared<TestImage>(extent, stored))
+  {
+    for (unsigned char & byte : image->voxels)
+    {
+      byte = static_cast<unsigned char>(random());
+    }
+    FilterImage description;
+    description.dimension = 3;
+    description.extent = extent;
+    description.inputKind = stored;
+    description.outputKind = computed;
+    request.operation = MakeFilterOperation(filter, parameters, description);
+    request.inputs.push_back({ image, stored });
+    request.region = Box::FromExtent(extent);
+    request.computedKind = request.writtenKind = computed;
+    request.executor = executor.get();
+    expected.resize(static_cast<std::size_t>(request.region.NumberOfVoxels()) * PixelSize(computed));
+    ExecutionRequest whole;
+    whole.operation = request.operation;
+    whole.image = whole.region = request.region;
+    whole.inputs.push_back(image->GetView());
+    whole.output = DenseView(expected.data(), computed, request.region);
+    whole.executor = executor.get();
+    manager.Execute(whole);
+    result = std::make_shared<TestImage>(extent, computed);
+  }
+
+  StreamedReport
+  Run(Manager & manager, Monitor * monitor = nullptr)
+  {
+    request.sinkAccess = result->access;
+    return ExecuteStreamed(manager, request, MakeStreamedPlan(manager, request), result, monitor);
+  }
+};
+
+FilterParameters
+Radius(std::int64_t radius)
+{
+  FilterParameters parameters;
+  parameters.Set("Radius", std::vector<std::int64_t>(3, radius));
+  return parameters;
+}
+
+/** Aborts when it is told to. */
+class AbortingMonitor : public Monitor
+{
+public:
+  void
+  UpdateProgress(double) override
+  {}
+  bool
+  ShouldAbort() override
+  {
+    return aborts;
+  }
+  std::atomic<bool> aborts{ false };
+};
+
+TEST(StreamedRun, AnyDivisionsGiveTheBitsOfTheWholeImage)
+{
+  std::mt19937 random(7);
+  Manager      manager({});
+  for (int trial = 0; trial < 60; ++trial)
+  {
+    const auto         below = [&](std::uint32_t n) { return static_cast<std::int64_t>(random() % n); };
+    const Coordinates  extent{ 1 + below(20), 1 + below(15), 1 + below(30), 1 + (below(3) == 0 ? below(3) : 0), 1 };
+    const char * const names[] = { "mean", "median", "opening", "std", "sat" };
+    const std::string  name = names[below(5)];
+    Trial              run(manager,
+              name,
+              name == "sat" ? FilterParameters() : Radius(below(4)),
+              extent,
+              PixelKind::UInt16,
+              name == "sat" ? PixelKind::Int64 : PixelKind::UInt16,
+              random);
+    run.image->access.anyOrder = below(2) == 0;
+    run.result->access.anyOrder = below(2) == 0;
+    run.image->delays = run.result->delays = below(2) == 0;
+    run.request.divisions = below(12);
+    run.request.fileThreads = static_cast<unsigned int>(1 + below(3));
+    RecordingMonitor monitor;
+    run.Run(manager, &monitor);
+    SCOPED_TRACE(name + ", divisions " + std::to_string(run.request.divisions));
+    EXPECT_EQ(run.result->voxels, run.expected);
+    EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels()) << "each voxel is read once";
+    EXPECT_FALSE(run.image->outOfOrder && !run.image->access.anyOrder);
+    EXPECT_FALSE(run.result->outOfOrder && !run.result->access.anyOrder);
+    ASSERT_FALSE(monitor.fractions.empty());
+    EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+    EXPECT_EQ(monitor.fractions.back(), 1.0);
+  }
+}
+
+TEST(StreamedRun, ARegionIsThatPartOfTheWhole)
+{
+  std::mt19937      random(9);
+  Manager           manager({});
+  const Coordinates extent{ 23, 17, 29, 1, 1 };
+  Trial             run(manager, "mean", Radius(2), extent, PixelKind::UInt8, PixelKind::UInt8, random);
+  run.request.region.lower = { 3, 0, 5, 0, 0 };
+  run.request.region.upper = { 20, 16, 28, 1, 1 };
+  run.result = std::make_shared<TestImage>(run.request.region.Extents(), PixelKind::UInt8);
+  run.request.divisions = 4;
+  run.Run(manager);
+  TestImage part(run.request.region.Extents(), PixelKind::UInt8);
+  CopyBox(run.request.region,
+          DenseView(run.expected.data(), PixelKind::UInt8, Box::FromExtent(extent)),
+          DenseView(part.voxels.data(), PixelKind::UInt8, run.request.region));
+  EXPECT_EQ(run.result->voxels, part.voxels);
+}
+
+TEST(StreamedRun, VoxelsAreConvertedAndWhatIsCutIsCounted)
+{
+  std::mt19937 random(10);
+  Manager      manager({});
+  Trial        run(manager, "mean", Radius(0), { 40, 30, 20, 1, 1 }, PixelKind::Int16, PixelKind::Int16, random);
+  run.result = std::make_shared<TestImage>(run.image->GetExtent(), PixelKind::UInt8);
+  run.request.inputs.front().kind = PixelKind::Float32;
+  run.request.computedKind = PixelKind::Float32;
+  run.request.writtenKind = PixelKind::UInt8;
+  run.request.divisions = 3;
+  const StreamedReport report = run.Run(manager);
+  std::int64_t         cut = 0;
+  const auto *         before = reinterpret_cast<const std::int16_t *>(run.image->voxels.data());
+  for (std::size_t i = 0; i < run.result->voxels.size(); ++i)
+  {
+    cut += before[i] < 0 || before[i] > 255 ? 1 : 0;
+    ASSERT_EQ(run.result->voxels[i], before[i] < 0 ? 0 : std::min<int>(before[i], 255));
+  }
+  EXPECT_EQ(report.cut, cut);
+}
+
+TEST(StreamedRun, DivisionsFitTheMemoryOrTheErrorSaysWhatWould)
+{
+  std::mt19937 random(11);
+  Manager      manager({});
+  Trial        run(manager, "mean", Radius(1), { 64, 64, 64, 1, 1 }, PixelKind::UInt16, PixelKind::UInt16, random);
+  run.request.memory = 100;
+  std::size_t enough = 0;
+  try
+  {
+    MakeStreamedPlan(manager, run.request);
+    FAIL() << "100 bytes are too few";
+  }
+  catch (const DivisionsError & error)
+  {
+    EXPECT_EQ(error.divisions, 64);
+    enough = error.needed;
+  }
+  run.request.memory = enough;
+  const StreamedPlan least = MakeStreamedPlan(manager, run.request);
+  EXPECT_EQ(least.buffers, 1);
+  EXPECT_LE(least.bytesAtOnce + least.budgets.host, enough);
+  const StreamedReport report = run.Run(manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+  EXPECT_LE(least.bytesAtOnce + report.execution.peakHost, enough);
+
+  run.request.memory = 16 * enough;
+  EXPECT_EQ(MakeStreamedPlan(manager, run.request).buffers, 2);
+}
+
+TEST(StreamedRun, ErrorsOfTheStorageComeOutAndTheManagerGoesOn)
+{
+  std::mt19937 random(12);
+  Manager      manager({});
+  Trial        run(manager, "median", Radius(1), { 30, 30, 30, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  const std::int64_t all = run.request.region.NumberOfVoxels();
+  for (const std::int64_t divisions : { 1, 2, 7, 30 })
+  {
+    run.request.divisions = divisions;
+    for (const std::int64_t failsAfter : { std::int64_t{ 0 }, all / 2, all - 1 })
+    {
+      for (const auto & storage : { run.image, run.result })
+      {
+        run.image->visited = run.result->visited = 0;
+        storage->failsAfter = failsAfter;
+        try
+        {
+          run.Run(manager);
+          ADD_FAILURE() << "a lost voxel was not noticed";
+        }
+        catch (const Error & error)
+        {
+          EXPECT_STREQ(error.what(), "the storage is gone");
+        }
+        storage->failsAfter = std::numeric_limits<std::int64_t>::max();
+      }
+    }
+    run.Run(manager);
+    EXPECT_EQ(run.result->voxels, run.expected);
+  }
+}
+
+TEST(StreamedRun, AnAbortWorksWhileTheStorageHangs)
+{
+  std::mt19937 random(13);
+  Manager      manager({});
+  for (const bool ofSink : { false, true })
+  {
+    Trial      run(manager, "mean", Radius(1), { 30, 30, 30, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+    const auto storage = ofSink ? run.result : run.image;
+    storage->hangs = true;
+    run.request.divisions = 5;
+    AbortingMonitor monitor;
+    std::thread     user([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      monitor.aborts = true;
+    });
+    EXPECT_THROW(run.Run(manager, &monitor), Aborted);
+    user.join();
+    // What hung may go on: nothing that it needs is gone.
+    storage->hangs = false;
+  }
+}
+
+} // namespace
