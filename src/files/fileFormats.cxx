@@ -499,7 +499,7 @@ GetOutputAccess(const std::string & file, const ImageHeader & header)
     return access;
   }
   access.anyOrder = !HasEnding(file, ".gz");
-  access.heldBytes = std::uint64_t{ 4 } << 20;
+  access.heldBytes = (std::uint64_t{ 4 } << 20) + (access.anyOrder ? 0 : DeflateWriter::GetHeldBytes());
   return access;
 }
 

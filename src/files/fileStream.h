@@ -41,7 +41,8 @@ MakeByteStream(Codec codec, const Descriptor & file, std::uint64_t offset, Pixel
 /** Host memory that a stream takes. */
 constexpr std::uint64_t StreamBytes = std::uint64_t{ 640 } << 10;
 
-/** Compresses into a file, in order. */
+/** Compresses into a file, in order: blocks by all cores at once, in one stream that every reader knows. What comes out
+ * does not depend on how many cores there are. */
 class DeflateWriter
 {
 public:
@@ -58,14 +59,20 @@ public:
   {
     return m_Written;
   }
+  /** Host memory that a writer takes. */
+  static std::uint64_t
+  GetHeldBytes();
 
 private:
   void
-  Run(const void * data, std::size_t bytes, int flush);
+  Compress(bool isEnd);
+  void
+  Append(const void * data, std::size_t bytes);
 
   struct State;
   const Descriptor &     m_File;
   std::uint64_t          m_Offset;
+  bool                   m_Gzip;
   std::uint64_t          m_Written{ 0 };
   std::unique_ptr<State> m_State;
 };

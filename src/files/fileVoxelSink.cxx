@@ -183,7 +183,7 @@ public:
   {
     ImageAccess access;
     access.anyOrder = false;
-    access.heldBytes = StreamBytes + m_Swapped.size();
+    access.heldBytes = DeflateWriter::GetHeldBytes() + m_Swapped.size();
     return access;
   }
 
