@@ -14,6 +14,7 @@
 #include "commandReport.h"
 #include "commandSignals.h"
 #include "commandStatistics.h"
+#include "commandTrial.h"
 #include "fileImage.h"
 
 #include "chunkwiseSequenceOperation.h"
@@ -625,7 +626,16 @@ FileRun::PrintPlan()
   }
   else
   {
-    os << "expected: unknown, the time model is that of CUDA devices\n";
+    const double seconds = TimeOnNoise(m_Stream, m_Plan);
+    if (seconds > 0.0)
+    {
+      os << "expected: " << std::setprecision(3) << seconds
+         << " s of computing, by a trial on noise, beside which files are read and written\n";
+    }
+    else
+    {
+      os << "expected: unknown, the time depends on what is in the image\n";
+    }
   }
   std::cout << os.str();
 }

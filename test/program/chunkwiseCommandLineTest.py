@@ -386,6 +386,12 @@ class CommandLineTest(unittest.TestCase):
         result = self.assert_runs("plan", *command, "--memory", f"{memory}M")
         for part in ("256 x 256 x 256 voxels of float32", "divisions:", "chunks:", "read", "expected:"):
             self.assertIn(part, result.stdout)
+        # The CPU's time is measured, so that it is known for what does not depend on the image.
+        for filter in (("mean", "--radius", 2), ("sat",), ("median", "--radius", 1), ("gaussian", "--sigma", 20)):
+            plan = self.assert_runs("plan", filter[0], self.small, self.out, *filter[1:], "--backend", "cpu").stdout
+            self.assertGreater(float(re.search(r"expected: (\S+) s of computing", plan).group(1)), 0.0)
+        whole = self.assert_runs("plan", "fill-holes", self.small, self.out, "--backend", "cpu").stdout
+        self.assertIn("expected: unknown", whole)
         self.assertEqual(self.left_behind(), [])
         self.assert_fails(2, "--radius", "plan", "mean", self.large, self.out)
 
