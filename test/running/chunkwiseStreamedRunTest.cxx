@@ -230,6 +230,59 @@ TEST(StreamedRun, AnyDivisionsGiveTheBitsOfTheWholeImage)
   }
 }
 
+/** Filters of all schedules that are streamed, each in some divisions. */
+void
+ExpectTheSameBits(Manager & manager)
+{
+  std::mt19937 random(8);
+  for (const std::string name : { "mean", "median", "opening", "sat" })
+  {
+    for (const std::int64_t divisions : { 1, 2, 5, 40 })
+    {
+      const bool isTable = name == "sat";
+      Manager    host({});
+      Trial      run(host,
+                name,
+                isTable ? FilterParameters() : Radius(2),
+                     { 33, 21, 40, 1, 1 },
+                PixelKind::UInt8,
+                isTable ? PixelKind::UInt32 : PixelKind::UInt8,
+                random);
+      run.request.divisions = divisions;
+      run.request.backend = BackendChoice::CUDA;
+      EXPECT_EQ(run.Run(manager).execution.chunksOnHost, 0);
+      EXPECT_EQ(run.result->voxels, run.expected) << name << ", " << divisions;
+    }
+  }
+}
+
+TEST(StreamedRun, DevicesGiveTheSameBits)
+{
+  FakeDevice::Options options;
+  options.jitter = true;
+  FakeDevices devices(2, options, GetHostKernels());
+  const auto  manager = devices.MakeManager();
+  ExpectTheSameBits(*manager);
+  EXPECT_GT(devices.fakes.front()->CountCalls("AllocatePinned"), 0);
+  // Pinned memory of divisions is no need.
+  std::mt19937 random(3);
+  Trial        run(*manager, "mean", Radius(1), { 20, 20, 20, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  run.request.divisions = 4;
+  devices.fakes.front()->FailAt("AllocatePinned", 0, true, DeviceError::Kind::OutOfMemory);
+  run.request.devices = { 1 };
+  run.Run(*manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+}
+
+TEST(StreamedRun, CudaGivesTheSameBits)
+{
+  if (Manager::GetGlobal().GetDevices().empty())
+  {
+    GTEST_SKIP() << Manager::GetGlobal().GetReasonForNoDevices();
+  }
+  ExpectTheSameBits(Manager::GetGlobal());
+}
+
 TEST(StreamedRun, ARegionIsThatPartOfTheWhole)
 {
   std::mt19937      random(9);
