@@ -26,8 +26,10 @@ struct StreamedRequest
   /** nullptr: the inputs are only read, see ReadStreamed. */
   std::shared_ptr<const Operation> operation;
   std::vector<StreamedInput>       inputs; ///< in the operation's order
-  /** The part of the image that is computed. The sink's image begins at its lower corner. */
+  /** The part of the image that is computed. */
   Box region{};
+  /** The part of `region` that is written: the sink's image. Empty: all of it. */
+  Box written{};
   /** What the operation gives, what the sink has, and what the sink will say of itself. */
   PixelKind   computedKind{ PixelKind::UInt8 };
   PixelKind   writtenKind{ PixelKind::UInt8 };
@@ -86,6 +88,10 @@ struct StreamedReport
 /** How many threads read, and how many write. */
 Chunkwise_EXPORT unsigned int
 GetFileThreads(const StreamedRequest & request);
+
+/** StreamedRequest::written, or the region. */
+Chunkwise_EXPORT Box
+GetWrittenBox(const StreamedRequest & request);
 
 /** The box of division `i`. */
 Chunkwise_EXPORT Box

@@ -124,6 +124,8 @@ private:
     if (m_Request.operation)
     {
       bytes += buffers * BytesOf(output, m_Request.computedKind);
+      // What is written of it is copied, wherever it lies.
+      bytes += GetWrittenBox(m_Request) == m_Request.region ? 0 : BytesOf(output, m_Request.computedKind);
       bytes +=
         m_Request.computedKind == m_Request.writtenKind
           ? 0
@@ -260,7 +262,7 @@ private:
   {
     // Where nobody asked for a limit, scratch has none.
     m_Plan.budgets.host = m_Request.memory ? m_Room - std::min(m_Room, m_Plan.bytesAtOnce) : 0;
-    m_Plan.bytesWritten = BytesOf(m_Request.region, m_Request.writtenKind);
+    m_Plan.bytesWritten = BytesOf(GetWrittenBox(m_Request), m_Request.writtenKind);
     const Box all = m_Request.operation && !m_Request.region.IsEmpty()
                       ? MakeDivisionRequest(m_Request, m_Plan, m_Request.region).inputs.front().box
                       : m_Request.region;
@@ -293,6 +295,12 @@ GetFileThreads(const StreamedRequest & request)
 {
   return request.fileThreads ? request.fileThreads
                              : std::max(1u, std::min(8u, std::thread::hardware_concurrency() / 2));
+}
+
+Box
+GetWrittenBox(const StreamedRequest & request)
+{
+  return request.written.IsEmpty() ? request.region : request.written;
 }
 
 Box

@@ -22,6 +22,30 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
+/** Both views have their voxels contiguous along x. */
+void
+CopyRows(const Box & box, const BufferView & from, const BufferView & to)
+{
+  const auto  size = static_cast<std::int64_t>(PixelSize(from.kind));
+  const auto  bytes = static_cast<std::size_t>(box.Extent(0) * size);
+  Coordinates index = box.lower;
+  for (;;)
+  {
+    std::memcpy(static_cast<unsigned char *>(to.data) + to.Offset(index) * size,
+                static_cast<const unsigned char *>(from.data) + from.Offset(index) * size,
+                bytes);
+    int a = 1;
+    for (; a < MaxDimension && ++index[a] == box.upper[a]; ++a)
+    {
+      index[a] = box.lower[a];
+    }
+    if (a == MaxDimension)
+    {
+      return;
+    }
+  }
+}
+
 double
 Since(Clock::time_point start)
 {
@@ -327,11 +351,12 @@ public:
     , m_Sink(std::move(sink))
     , m_Axis(plan.axis)
     , m_CountsLimits(request.countsLimits)
+    , m_Written(GetWrittenBox(request))
     , m_Views(m_Slots)
   {
     for (int a = 0; a < MaxDimension; ++a)
     {
-      m_Offset[a] = -request.region.lower[a];
+      m_Offset[a] = -m_Written.lower[a];
     }
     const Box largest = GetDivision(request.region, plan, 0);
     for (std::size_t slot = 0; slot < m_Slots; ++slot)
@@ -355,7 +380,20 @@ protected:
   void
   Step(std::int64_t i) override
   {
-    const BufferView & view = m_Views[SlotOf(i)];
+    BufferView                 view = m_Views[SlotOf(i)];
+    const Box                  part = Intersect(view.box, m_Written);
+    std::vector<unsigned char> packed;
+    if (part.IsEmpty())
+    {
+      return;
+    }
+    if (!(part == view.box))
+    {
+      packed.resize(static_cast<std::size_t>(part.NumberOfVoxels()) * PixelSize(view.kind));
+      const BufferView target = DenseView(packed.data(), view.kind, part);
+      CopyRows(part, view, target);
+      view = target;
+    }
     if (m_CountsLimits)
     {
       atLimits += CountVoxelsAtLimits(view.data, view.kind, view.box.NumberOfVoxels());
@@ -367,6 +405,7 @@ private:
   std::shared_ptr<ImageSink>  m_Sink;
   int                         m_Axis;
   bool                        m_CountsLimits;
+  Box                         m_Written;
   Coordinates                 m_Offset{};
   std::vector<BufferView>     m_Views;
   std::vector<StreamedMemory> m_Memory;

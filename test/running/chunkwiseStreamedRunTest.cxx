@@ -299,6 +299,18 @@ TEST(StreamedRun, ARegionIsThatPartOfTheWhole)
           DenseView(run.expected.data(), PixelKind::UInt8, Box::FromExtent(extent)),
           DenseView(part.voxels.data(), PixelKind::UInt8, run.request.region));
   EXPECT_EQ(run.result->voxels, part.voxels);
+
+  // What is computed may be more than what is written.
+  const Box written = run.request.region;
+  run.request.region = Box::FromExtent(extent);
+  run.request.written = written;
+  for (const std::int64_t divisions : { 1, 3, 29 })
+  {
+    std::fill(run.result->voxels.begin(), run.result->voxels.end(), std::uint8_t{ 0 });
+    run.request.divisions = divisions;
+    run.Run(manager);
+    EXPECT_EQ(run.result->voxels, part.voxels);
+  }
 }
 
 TEST(StreamedRun, VoxelsAreConvertedAndWhatIsCutIsCounted)
