@@ -74,6 +74,10 @@ struct ParameterDescription
   /** The name and the value of a choice without which this parameter has no effect; "" and "": it always has. */
   std::string onlyWithName{};
   std::string onlyWithValue{};
+  /** What a form shows where there is no default: a value that a volume's first trial may have. */
+  std::string exampleText{};
+  /** Of a Kernel: several, along an axis that the image has not. */
+  bool isStack{ false };
 };
 
 /** An image that a filter takes beside its first one. */

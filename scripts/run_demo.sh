@@ -14,7 +14,7 @@ demo=${CHUNKWISE_DEMO_DIR:-$build/demo}
 sigma=5
 memory=168M
 
-"$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev \
+"$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev nlohmann-json3-dev \
   libprotobuf-dev protobuf-compiler zlib1g-dev libtiff-dev mricron-data python3-nibabel python3-numpy python3-matplotlib
 volume=/usr/share/mricron/templates/ch2better.nii.gz
 

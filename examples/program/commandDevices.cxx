@@ -3,6 +3,7 @@
 
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseManager.h"
+#include "commandJson.h"
 #include "commandMemory.h"
 
 #include <iostream>
@@ -42,10 +43,30 @@ GetSimdLevel()
 } // namespace
 
 void
-PrintDevices()
+PrintDevices(bool asJson)
 {
   chunkwise::Manager & manager = chunkwise::Manager::GetGlobal();
   const auto           devices = manager.GetDevices();
+  if (asJson)
+  {
+    Json list = Json::array();
+    for (const auto & device : devices)
+    {
+      const auto & description = device->GetDescription();
+      list.push_back({ { "backend", description.backend },
+                       { "ordinal", description.index },
+                       { "name", description.name },
+                       { "memory", description.totalMemory },
+                       { "memoryFree", device->GetFreeMemory() } });
+    }
+    std::cout << ToText({ { "devices", list },
+                          { "reasonForNone", devices.empty() ? Json(manager.GetReasonForNoDevices()) : Json() },
+                          { "cpu",
+                            { { "threads", std::thread::hardware_concurrency() },
+                              { "instructions", GetSimdLevel() },
+                              { "memoryAvailable", chunkwise::GetAvailableHostMemory() } } } });
+    return;
+  }
   for (const auto & device : devices)
   {
     const auto & description = device->GetDescription();

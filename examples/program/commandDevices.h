@@ -7,7 +7,7 @@ namespace command
 
 /** Prints the CUDA devices, or why there are none, and the CPU. */
 void
-PrintDevices();
+PrintDevices(bool asJson);
 
 } // namespace command
 

@@ -52,7 +52,7 @@ ReadParameter(const chunkwise::ParameterDescription & parameter, const std::stri
   switch (parameter.type)
   {
     case chunkwise::ParameterType::Kernel:
-      return ReadKernels(text, parameter.option, dimension, parameter.name == "KernelImages");
+      return ReadKernels(text, parameter.option, dimension, parameter.isStack);
     case chunkwise::ParameterType::Network:
       try
       {

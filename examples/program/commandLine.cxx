@@ -2,7 +2,10 @@
 #include "commandLine.h"
 
 #include "chunkwiseError.h"
+#include "commandCompletion.h"
+#include "commandDescription.h"
 #include "commandKernels.h"
+#include "commandRegion.h"
 #include "fileImage.h"
 
 #include <CLI/CLI.hpp>
@@ -31,9 +34,9 @@ struct Texts
   std::map<std::string, bool>        flags;
   std::map<std::string, std::string> inputs;
   std::vector<std::string>           steps;
-  std::map<std::string, std::string> common; ///< by the option's name
-  bool                               quiet{ false };
-  bool                               verbose{ false };
+  std::vector<std::string>           more;     ///< images after the second
+  std::map<std::string, std::string> common;   ///< by the option's name
+  std::map<std::string, bool>        switches; ///< the same for flags
 };
 
 /** A word for what a parameter's numbers look like. */
@@ -114,26 +117,30 @@ AddParameters(CLI::App & app, const FilterDescription & filter, Texts & texts)
   }
 }
 
+void
+AddJsonFlag(CLI::App & app, Texts & texts)
+{
+  app.add_flag("--json", texts.switches["json"], "Print JSON");
+}
+
 /** The options of runs that write an image. */
 void
 AddCommonOptions(CLI::App & app, Texts & texts)
 {
-  const auto add = [&](const std::string & name, const std::string & type, const std::string & help) {
-    app.add_option("--" + name, texts.common[name], help)->type_name(type);
-  };
   app.add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
-  app.add_option("OUT", texts.output, "Image to write; its ending says the format")->required();
-  add("backend", "auto|cpu|cuda", "Where to compute (auto)");
-  add("devices", "N,...", "Ordinals of the CUDA devices to use (all)");
-  add("memory", "SIZE", "Host memory for the run, as 512M or 1.5G (half of what there is)");
-  add("device-memory", "SIZE", "Memory of each device (80% of what is free)");
-  add("divisions", "N", "Stream in this many divisions, whatever the memory");
-  add("threads", "N", "Threads of the CPU (all)");
-  add("output-type",
-      "TYPE",
-      "uint8, int8, ... uint64, int64, float32 or float64 (the input's, or a real one where results are none of its)");
-  app.add_flag("--quiet", texts.quiet, "No progress and no warnings");
-  app.add_flag("--verbose", texts.verbose, "Print plan, backend, time and peak memory");
+  app.add_option("OUT", texts.output, "Image to write; its ending says the format");
+  app.add_option("MORE", texts.more, "With --out: IN, OUT and these are images to read, or patterns of their names");
+  for (const CommonOption & option : GetCommonOptions())
+  {
+    if (option.type.empty())
+    {
+      app.add_flag("--" + option.name, texts.switches[option.name], option.help);
+    }
+    else
+    {
+      app.add_option("--" + option.name, texts.common[option.name], option.help)->type_name(option.type);
+    }
+  }
 }
 
 void
@@ -159,6 +166,7 @@ AddSubcommands(CLI::App & app, Texts & texts)
   statistics->add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
   statistics->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
   statistics->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
+  AddJsonFlag(*statistics, texts);
 }
 
 [[noreturn]] void
@@ -250,7 +258,12 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
     given("divisions").empty() ? 0 : ParseWhole("divisions", given("divisions"), 1, std::int64_t{ 1 } << 40);
   line.threads =
     given("threads").empty() ? 0 : static_cast<unsigned int>(ParseWhole("threads", given("threads"), 1, 1 << 16));
+  line.region = given("region").empty() ? std::vector<std::int64_t>() : ParseRegion(given("region"));
   line.outputType = given("output-type");
+  if (line.outputType == "auto")
+  {
+    line.outputType.clear();
+  }
   if (!line.outputType.empty())
   {
     try
@@ -262,12 +275,69 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
       Refuse("output-type", error.what());
     }
   }
-  line.quiet = texts.quiet;
-  line.verbose = texts.verbose;
+  const auto isOn = [&](const std::string & name) {
+    const auto found = texts.switches.find(name);
+    return found != texts.switches.end() && found->second;
+  };
+  line.quiet = isOn("quiet");
+  line.verbose = isOn("verbose");
+  line.json = isOn("json");
+  line.redo = isOn("redo");
   if (line.quiet && line.verbose)
   {
     Refuse("quiet", "contradicts --verbose");
   }
+  const std::string progress = given("progress");
+  if (!progress.empty() && progress != "bar" && progress != "xml")
+  {
+    Refuse("progress", "'" + progress + "' is none of bar, xml");
+  }
+  line.progress = progress == "xml" ? ProgressStyle::Xml : ProgressStyle::Bar;
+  line.returnParameterFile = given("returnparameterfile");
+  line.outputPattern = given("out");
+  if (line.progress == ProgressStyle::Xml && line.json)
+  {
+    Refuse("json", "contradicts --progress xml: both are standard output");
+  }
+}
+
+/** IN and OUT, or all images that are read if there is a pattern for what is written. */
+void
+ReadImages(const Texts & texts, const std::string & subcommand, CommandLine & line)
+{
+  line.input = texts.input;
+  line.output = texts.output;
+  if (line.outputPattern.empty())
+  {
+    if (line.output.empty())
+    {
+      throw ArgumentError("OUT is required, or --out with a pattern for the results of several images");
+    }
+    if (!texts.more.empty())
+    {
+      throw ArgumentError(texts.more.front() + ": " + subcommand +
+                          " takes one image; --out with a pattern for the results takes several");
+    }
+    if (line.redo)
+    {
+      Refuse("redo", "it has an effect only with --out");
+    }
+    return;
+  }
+  if (line.planOnly)
+  {
+    Refuse("out", "a plan is that of one image, with OUT");
+  }
+  if (!line.returnParameterFile.empty())
+  {
+    Refuse("returnparameterfile", "contradicts --out: it tells of one image; --json tells of all");
+  }
+  line.inputs = { line.input };
+  if (!line.output.empty())
+  {
+    line.inputs.push_back(line.output);
+  }
+  line.inputs.insert(line.inputs.end(), texts.more.begin(), texts.more.end());
 }
 
 /** The parameters that were given, checked as far as they can be without an image. */
@@ -382,6 +452,30 @@ CheckNames(const CLI::App & app, const std::vector<std::string> & words)
   }
 }
 
+/** A subcommand that prints, or writes into a folder, what is made from all others. */
+struct Writer
+{
+  const char * name;
+  const char * help;
+  const char * argument;
+  const char * ofArgument;
+  std::string (*write)(const std::string & argument, const CLI::App & app);
+};
+
+constexpr Writer Writers[] = {
+  { "completion", "Print a shell's completion", "SHELL", "bash or zsh", WriteCompletion },
+  { "slicer-modules",
+    "Write modules for 3D Slicer, one for each filter",
+    "FOLDER",
+    "Where; Slicer is told of it as an additional module path",
+    [](const std::string & folder, const CLI::App &) { return WriteSlicerModules(folder); } },
+  { "fiji-scripts",
+    "Write scripts for Fiji, one for each filter",
+    "FOLDER",
+    "Where, as scripts/Plugins/Chunkwise of Fiji's folder",
+    [](const std::string & folder, const CLI::App &) { return WriteFijiScripts(folder); } },
+};
+
 CommandLine
 Parse(const std::vector<std::string> & words);
 
@@ -389,6 +483,11 @@ Parse(const std::vector<std::string> & words);
 void
 ParseSteps(const Texts & texts, CommandLine & line)
 {
+  std::vector<std::string> common;
+  for (const CommonOption & option : GetCommonOptions())
+  {
+    common.push_back("--" + option.name);
+  }
   for (const std::string & text : texts.steps)
   {
     const std::string        where = "--step: \"" + text + "\": ";
@@ -399,15 +498,16 @@ ParseSteps(const Texts & texts, CommandLine & line)
       words.push_back(word);
       if (words.size() == 1)
       {
-        words.push_back(line.input);
-        words.push_back(line.output);
+        words.push_back("IN");
+        words.push_back("OUT");
       }
     }
-    for (const auto & common : texts.common)
+    for (const std::string & word : words)
     {
-      if (std::find(words.begin(), words.end(), "--" + common.first) != words.end())
+      const std::string name = word.substr(0, word.find('='));
+      if (std::find(common.begin(), common.end(), name) != common.end())
       {
-        throw ArgumentError(where + "--" + common.first + " is for the whole sequence");
+        throw ArgumentError(where + name + " is for the whole sequence");
       }
     }
     CommandLine step;
@@ -420,7 +520,7 @@ ParseSteps(const Texts & texts, CommandLine & line)
       throw ArgumentError(where + error.what());
     }
     if (step.task != Task::Filter || step.planOnly || !step.stages.front().filter->canBeStage ||
-        !step.furtherInputs.empty() || step.quiet || step.verbose)
+        !step.furtherInputs.empty())
     {
       throw ArgumentError(where + "it is not a filter that can be a step");
     }
@@ -458,10 +558,54 @@ WithModelOption(std::vector<std::string> words)
   return words;
 }
 
+/** The description that --xml asks for, of the filter that is named beside it. */
+void
+DescribeIfAsked(const std::vector<std::string> & words)
+{
+  if (std::find(words.begin(), words.end(), "--xml") != words.end())
+  {
+    const auto name = words.front() == "--xml" ? words.begin() + 1 : words.begin();
+    if (name == words.end())
+    {
+      Refuse("xml", "the name of a filter is missing");
+    }
+    try
+    {
+      throw TextRequested{ DescribeModule(chunkwise::GetFilter(*name)) };
+    }
+    catch (const chunkwise::ParameterError & error)
+    {
+      Refuse("xml", error.what());
+    }
+  }
+}
+
+/** Hosts know no dashes in names: "--deviceMemory" is "--device-memory". */
+std::vector<std::string>
+WithDashes(std::vector<std::string> words, const CLI::App & app)
+{
+  const CLI::App * level = &app;
+  for (std::string & word : words)
+  {
+    const auto subs = level->get_subcommands([&](const CLI::App * sub) { return sub->get_name() == word; });
+    level = subs.empty() ? level : subs.front();
+    for (const std::string & option : LongOptionsOf(*level))
+    {
+      const std::size_t end = std::min(word.find('='), word.size());
+      if (option.find('-', 2) != std::string::npos && "--" + GetFlagName(option.substr(2)) == word.substr(0, end))
+      {
+        word.replace(0, end, option);
+        break;
+      }
+    }
+  }
+  return words;
+}
+
 CommandLine
 Parse(const std::vector<std::string> & given)
 {
-  const std::vector<std::string> words = WithModelOption(given);
+  DescribeIfAsked(given);
 
   CommandLine line;
   Texts       texts;
@@ -469,16 +613,27 @@ Parse(const std::vector<std::string> & given)
   app.set_version_flag("--version", std::string("chunkwise ") + CHUNKWISE_VERSION);
   app.require_subcommand(1);
   AddSubcommands(app, texts);
-  app.add_subcommand("devices", "List the devices that can compute")->group("Without an output");
+  CLI::App * const devices = app.add_subcommand("devices", "List the devices that can compute");
+  devices->group("Without an output");
+  AddJsonFlag(*devices, texts);
   app.add_subcommand("formats", "List the formats of images")->group("Without an output");
   CLI::App * const info = app.add_subcommand("network-info", "Print the layers of a network and what it looks at");
   info->group("Without an output");
   info->add_option("MODEL", texts.parameters["Model"], "The network, an ONNX file")->required();
+  for (const Writer & writer : Writers)
+  {
+    app.add_subcommand(writer.name, writer.help)
+      ->group("For other programs")
+      ->add_option(writer.argument, texts.input, writer.ofArgument)
+      ->required();
+  }
+  app.add_subcommand("man", "Print the manual page")->group("For other programs");
   CLI::App * const plan = app.add_subcommand("plan", "Print what a subcommand would do, without doing it");
   plan->group("Without an output");
   plan->require_subcommand(1);
   AddSubcommands(*plan, texts);
 
+  const std::vector<std::string> words = WithDashes(WithModelOption(given), app);
   CheckNames(app, words);
   try
   {
@@ -514,14 +669,29 @@ Parse(const std::vector<std::string> & given)
   {
     throw TextRequested{ DescribeNetwork(texts.parameters["Model"]) };
   }
-  line.input = texts.input;
-  line.output = texts.output;
+  for (const Writer & writer : Writers)
+  {
+    if (line.name == writer.name)
+    {
+      throw TextRequested{ writer.write(texts.input, app) };
+    }
+  }
+  if (line.name == "man")
+  {
+    throw TextRequested{ WriteManual(app) };
+  }
   ReadCommonOptions(texts, line);
   if (line.name == "devices")
   {
     line.task = Task::Devices;
+    return line;
   }
-  else if (line.name == "statistics")
+  line.input = texts.input;
+  if (line.name != "statistics")
+  {
+    ReadImages(texts, line.name, line);
+  }
+  if (line.name == "statistics")
   {
     line.task = Task::Statistics;
   }
@@ -554,6 +724,44 @@ Parse(const std::vector<std::string> & given)
 }
 
 } // namespace
+
+const std::vector<CommonOption> &
+GetCommonOptions()
+{
+  static const std::vector<CommonOption> options = [] {
+    const std::string        real = "the input's, or a real one where results are none of its";
+    std::vector<std::string> types{ "auto" };
+    for (int i = 0; i < chunkwise::NumberOfPixelKinds; ++i)
+    {
+      types.emplace_back(chunkwise::PixelKindName(static_cast<chunkwise::PixelKind>(i)));
+    }
+    return std::vector<CommonOption>{
+      { "backend", "auto|cpu|cuda", "Where to compute (auto)", { "auto", "cpu", "cuda" }, true },
+      { "devices", "N,...", "Ordinals of the CUDA devices to use (all)", {}, true },
+      { "memory", "SIZE", "Host memory for the run, as 512M or 1.5G (half of what there is)", {}, true },
+      { "device-memory", "SIZE", "Memory of each device (80% of what is free)", {}, true },
+      { "divisions", "N", "Stream in this many divisions, whatever the memory" },
+      { "threads", "N", "Threads of the CPU (all)", {}, true },
+      { "region",
+        "X,Y,Z,SX,SY,SZ",
+        "Compute this part of the result alone: the voxel where it begins, then its sizes, of each a number for each "
+        "axis (all)" },
+      { "output-type", "TYPE", "uint8, int8, ... uint64, int64, float32 or float64 (" + real + ")", types, true },
+      { "out",
+        "PATTERN",
+        "Several images: where their results go, with {stem}, {name} or {parent} of each image's file; what an earlier "
+        "run has done is left as it is" },
+      { "redo", "", "With --out: compute again what an earlier run has done" },
+      { "quiet", "", "No progress and no warnings" },
+      { "verbose", "", "Print plan, backend, time and peak memory" },
+      { "json", "", "Print the plan, or the report of the run, as JSON" },
+      { "progress", "bar|xml", "A bar on a terminal, or lines for hosts of command-line modules (bar)" },
+      { "returnparameterfile", "FILE", "Write what the run took there, as lines \"name = value\"" },
+      { "xml", "", "Print the description of the filter for hosts of command-line modules, and nothing else" }
+    };
+  }();
+  return options;
+}
 
 bool
 IsAutomatic(const ParameterDescription & parameter, const std::string & text)

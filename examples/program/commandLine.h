@@ -4,6 +4,7 @@
 
 #include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
+#include "commandReport.h"
 
 #include <cstdint>
 #include <map>
@@ -49,6 +50,27 @@ constexpr const char * AutomaticWord = "auto";
 bool
 IsAutomatic(const chunkwise::ParameterDescription & parameter, const std::string & text);
 
+/** An option of all subcommands that write an image. */
+struct CommonOption
+{
+  std::string              name;
+  std::string              type; ///< a word for the help; empty: a flag
+  std::string              help;
+  std::vector<std::string> choices{};        ///< the default first
+  bool                     inForms{ false }; ///< hosts such as 3D Slicer ask for it
+};
+
+const std::vector<CommonOption> &
+GetCommonOptions();
+
+/** How a run tells how far it is. */
+enum class ProgressStyle
+{
+  None,
+  Bar, ///< on a terminal
+  Xml  ///< on standard output, as hosts of command-line modules read it; warnings too
+};
+
 /** What a subcommand does. */
 enum class Task
 {
@@ -76,10 +98,20 @@ struct CommandLine
   std::uint64_t            memory{ 0 };       ///< bytes; 0: half of what there is
   std::uint64_t            deviceMemory{ 0 }; ///< bytes; 0: the manager's budget
   std::int64_t             divisions{ 0 };    ///< 0: as many as the memory needs
-  unsigned int             threads{ 0 };      ///< 0: all
-  std::string              outputType;        ///< empty: the filter's default
-  bool                     quiet{ false };
-  bool                     verbose{ false };
+  /** The part of the result to compute: where it begins along each axis, then its sizes; empty: all. */
+  std::vector<std::int64_t> region;
+  unsigned int              threads{ 0 }; ///< 0: all
+  std::string               outputType;   ///< empty: the filter's default
+  ProgressStyle             progress{ ProgressStyle::Bar };
+  bool                      quiet{ false };
+  bool                      verbose{ false };
+  bool                      json{ false };       ///< plans, lists and reports as JSON on standard output
+  std::string               returnParameterFile; ///< the report as lines "name = value"; empty: none
+
+  /** Of several images: what was given as IN, and where results go, with "{stem}"; empty: one image. */
+  std::vector<std::string> inputs;
+  std::string              outputPattern;
+  bool                     redo{ false }; ///< results that are there already, too
 };
 
 /** Throws ArgumentError, or TextRequested for --help and --version. */

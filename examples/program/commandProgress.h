@@ -2,7 +2,7 @@
 #ifndef commandProgress_h
 #define commandProgress_h
 
-#include "chunkwiseManager.h"
+#include "commandLine.h"
 
 #include <chrono>
 #include <cstdint>
@@ -10,12 +10,16 @@
 namespace command
 {
 
-/** Draws a bar on the terminal, and lets signals end a run. */
+/** A line for hosts of command-line modules, on standard output. */
+void
+PrintComment(const std::string & text);
+
+/** Says how far a run is, and lets signals end it. */
 class Progress : public chunkwise::Monitor
 {
 public:
-  /** `voxels` of the whole output; a bar only if `show` and standard error is a terminal. */
-  Progress(std::int64_t voxels, bool show);
+  /** `voxels` of the whole output; a bar only if standard error is a terminal. */
+  Progress(const std::string & name, std::int64_t voxels, ProgressStyle style);
   ~Progress() override;
   Progress(const Progress &) = delete;
   Progress &
@@ -31,10 +35,12 @@ public:
   ShouldAbort() override;
 
 private:
+  std::string                           m_Name;
   std::int64_t                          m_Voxels;
-  bool                                  m_Show;
+  ProgressStyle                         m_Style;
   double                                m_First{ 0 };
   double                                m_Share{ 1 };
+  double                                m_LastTold{ 0 };
   std::chrono::steady_clock::time_point m_Start;
   std::chrono::steady_clock::time_point m_LastDrawn;
 };

@@ -1,10 +1,78 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "commandReport.h"
 
+#include "commandLine.h"
 #include "commandMemory.h"
+
+#include <algorithm>
+#include <fstream>
 
 namespace command
 {
+
+namespace
+{
+
+std::string
+GetLongest(const RunReport & report)
+{
+  return report.computing >= std::max(report.reading, report.writing) ? "computing"
+         : report.reading >= report.writing                           ? "reading"
+                                                                      : "writing";
+}
+
+} // namespace
+
+const std::vector<ReportRow> &
+GetReportRows()
+{
+  static const std::vector<ReportRow> rows = {
+    { "usedBackend", "Computed by", "cpu, cuda or both", false, [](const RunReport & r) { return r.backend; } },
+    { "seconds",
+      "Seconds",
+      "Of the run, files included",
+      true,
+      [](const RunReport & r) { return std::to_string(r.seconds); } },
+    { "mebibytesRead",
+      "MiB read",
+      "Of the input's file",
+      true,
+      [](const RunReport & r) { return std::to_string(static_cast<double>(r.bytesRead) / (1 << 20)); } },
+    { "peakMebibytes",
+      "MiB of memory",
+      "The most that the run had of the host's",
+      true,
+      [](const RunReport & r) { return std::to_string(static_cast<double>(r.peakMemory) / (1 << 20)); } }
+  };
+  return rows;
+}
+
+void
+PrintReport(std::ostream & os, const RunReport & report)
+{
+  os << "backend: " << report.backend << ", " << report.threads << " threads of the CPU\ntime: " << report.seconds
+     << " s, " << 1e-6 * static_cast<double>(report.voxels) / report.seconds << " Mvoxel/s; reading " << report.reading
+     << " s, computing " << report.computing << " s, writing " << report.writing << " s"
+     << (report.overlaps ? " at a time, of which " + GetLongest(report) + " takes longest" : "")
+     << "\nfiles: " << FormatBytes(static_cast<double>(report.bytesRead)) << " of IN read, "
+     << FormatBytes(static_cast<double>(report.bytesWritten))
+     << " written\npeak memory: " << FormatBytes(static_cast<double>(report.peakMemory)) << "\n";
+}
+
+void
+WriteReturnParameters(const std::string & file, const RunReport & report)
+{
+  std::ofstream stream(file);
+  for (const ReportRow & row : GetReportRows())
+  {
+    stream << row.name << " = " << row.getText(report) << "\n";
+  }
+  stream.close();
+  if (!stream)
+  {
+    throw WorkError("--returnparameterfile: " + file + " cannot be written");
+  }
+}
 
 void
 PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan)

@@ -5,9 +5,48 @@
 #include "chunkwiseStreamedRun.h"
 
 #include <ostream>
+#include <string>
+#include <vector>
 
 namespace command
 {
+
+/** What a run took. */
+struct RunReport
+{
+  std::string              backend;
+  unsigned int             threads{ 0 };
+  std::int64_t             voxels{ 0 };
+  double                   seconds{ 0 };
+  double                   reading{ 0 };
+  double                   computing{ 0 };
+  double                   writing{ 0 };
+  bool                     overlaps{ false }; ///< these three
+  std::uint64_t            bytesRead{ 0 };    ///< of IN, in its file
+  std::uint64_t            bytesWritten{ 0 };
+  std::uint64_t            peakMemory{ 0 }; ///< of the host
+  std::vector<std::string> warnings;
+};
+
+/** A line of --returnparameterfile. */
+struct ReportRow
+{
+  std::string name;
+  std::string label;
+  std::string help;
+  bool        isNumber;
+  std::string (*getText)(const RunReport & report);
+};
+
+const std::vector<ReportRow> &
+GetReportRows();
+
+void
+PrintReport(std::ostream & os, const RunReport & report);
+
+/** Throws WorkError. */
+void
+WriteReturnParameters(const std::string & file, const RunReport & report);
 
 void
 PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan);

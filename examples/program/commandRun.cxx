@@ -5,12 +5,15 @@
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseStreamedRun.h"
+#include "commandBatch.h"
 #include "commandDevices.h"
 #include "commandEstimate.h"
 #include "commandInputs.h"
+#include "commandJson.h"
 #include "commandKernels.h"
 #include "commandMemory.h"
 #include "commandProgress.h"
+#include "commandRegion.h"
 #include "commandReport.h"
 #include "commandSignals.h"
 #include "commandStatistics.h"
@@ -53,14 +56,6 @@ IsSigned(PixelKind kind)
   return !chunkwise::IsFloatingPoint(kind) && (static_cast<int>(kind) & 1) != 0;
 }
 
-std::string
-GetLongest(const chunkwise::StreamedReport & report)
-{
-  return report.computing >= std::max(report.reading, report.writing) ? "computing"
-         : report.reading >= report.writing                           ? "reading"
-                                                                      : "writing";
-}
-
 /** Reads, filters and writes one file. */
 class FileRun
 {
@@ -69,7 +64,7 @@ public:
 
   void
   PrintPlan();
-  void
+  RunReport
   Execute();
 
 private:
@@ -100,6 +95,8 @@ private:
   SetUpBudgets(std::uint64_t memory);
   bool
   UsesDevices() const;
+  bool
+  ReadsTwice() const;
   void
   RequireStreaming(const std::string & why) const;
   chunkwise::ExecutionRequest
@@ -108,10 +105,12 @@ private:
   TakeEstimate(Progress & progress);
   void
   PrintHeader(std::ostream & os) const;
+  Json
+  DescribePlan(const chunkwise::Plan & plan) const;
   void
   PrintCostOfMemory(std::ostream & os) const;
   void
-  Warn(const std::string & text) const;
+  Warn(const std::string & text);
 
   const CommandLine &                                        m_Line;
   std::unique_ptr<chunkwise::Executor>                       m_Executor;
@@ -121,7 +120,9 @@ private:
   std::map<std::string, chunkwise::ParameterValue>           m_Estimated; ///< parameters that were, by name
 
   Box       m_Image{};  ///< all of IN
-  Box       m_Output{}; ///< the part that the output has
+  Box       m_Whole{};  ///< the part of it that the whole result has
+  Box       m_Region{}; ///< the part of that which is written
+  Box       m_Output{}; ///< what is computed: more than the region where voxels depend on a whole axis
   PixelKind m_InputKind{ PixelKind::UInt8 };
   PixelKind m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
   PixelKind m_OutputKind{ PixelKind::UInt8 };   ///< of the file
@@ -130,6 +131,9 @@ private:
 
   chunkwise::StreamedRequest m_Stream;
   chunkwise::StreamedPlan    m_Plan;
+  chunkwise::StreamedRequest m_FirstPass; ///< over the whole image, for an estimate
+  chunkwise::StreamedPlan    m_FirstPlan;
+  std::vector<std::string>   m_Warnings;
   std::uint64_t              m_Own{ 0 }; ///< bytes beside the divisions, scratch and pinned memory
 };
 
@@ -390,7 +394,7 @@ FileRun::MakeOperation()
     m_Operation->CheckKinds(kinds, m_ComputedKind);
   }
 
-  m_Output = m_Image;
+  m_Whole = m_Image;
   if (m_Line.task == Task::Filter && m_Line.stages.front().filter->outputBox)
   {
     chunkwise::FilterParameters parameters;
@@ -399,8 +403,10 @@ FileRun::MakeOperation()
       const auto & parameter = *m_Line.stages.front().filter->FindParameter(given.first);
       parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
     }
-    m_Output = chunkwise::GetFilterOutputBox(m_Line.name, parameters, image);
+    m_Whole = chunkwise::GetFilterOutputBox(m_Line.name, parameters, image);
   }
+  m_Region = MakeRegion(m_Line.region, m_Whole, image.dimension);
+  m_Output = m_Line.region.empty() ? m_Whole : GetComputedBox(*m_Operation, m_Region, m_Image);
   if (m_Line.task == Task::Filter)
   {
     m_Estimate = MakeEstimate(m_Line.stages.front(), *m_Operation, m_InputKind);
@@ -412,13 +418,13 @@ FileRun::PrepareOutput()
 {
   m_OutputHeader = m_Sources.front()->GetHeader();
   m_OutputHeader.kind = m_OutputKind;
-  m_OutputHeader.extent = m_Output.Extents();
+  m_OutputHeader.extent = m_Region.Extents();
   for (int row = 0; row < m_OutputHeader.dimension; ++row)
   {
     for (int a = 0; a < m_OutputHeader.dimension; ++a)
     {
       m_OutputHeader.origin[row] +=
-        m_OutputHeader.direction[row][a] * m_OutputHeader.spacing[a] * static_cast<double>(m_Output.lower[a]);
+        m_OutputHeader.direction[row][a] * m_OutputHeader.spacing[a] * static_cast<double>(m_Region.lower[a]);
     }
   }
   try
@@ -453,11 +459,12 @@ FileRun::MakeStream()
     }
   }
   m_Stream.region = m_Output;
+  m_Stream.written = m_Region;
   m_Stream.computedKind = m_ComputedKind;
   m_Stream.writtenKind = m_OutputKind;
   m_Stream.sinkAccess = chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader);
   m_Stream.countsLimits = m_CountsLimits;
-  if (m_Estimate && m_Estimate->NeedsImage())
+  if (this->ReadsTwice())
   {
     m_Stream.firstPass = [this](chunkwise::ExecutionRequest ofFilter) {
       return chunkwise::MakeStatisticsRequest(m_Estimate->MakeRequest(std::move(ofFilter)));
@@ -521,6 +528,12 @@ FileRun::SetUpBudgets(std::uint64_t memory)
   }
 }
 
+bool
+FileRun::ReadsTwice() const
+{
+  return m_Estimate && m_Estimate->NeedsImage();
+}
+
 void
 FileRun::RequireStreaming(const std::string & why) const
 {
@@ -549,7 +562,15 @@ FileRun::ChooseDivisions()
   const std::string tooLarge = "--memory: the image does not fit into " + given + ", and ";
   try
   {
-    m_Plan = chunkwise::MakeStreamedPlan(chunkwise::Manager::GetGlobal(), m_Stream);
+    auto & manager = chunkwise::Manager::GetGlobal();
+    m_Plan = chunkwise::MakeStreamedPlan(manager, m_Stream);
+    if (this->ReadsTwice())
+    {
+      // An estimate is that of the whole image, whatever is computed of it.
+      m_FirstPass = m_Stream;
+      m_FirstPass.region = m_FirstPass.written = m_Whole;
+      m_FirstPlan = m_Whole == m_Output ? m_Plan : chunkwise::MakeStreamedPlan(manager, m_FirstPass);
+    }
   }
   catch (const chunkwise::DivisionsError & error)
   {
@@ -571,6 +592,34 @@ FileRun::ChooseDivisions()
   {
     throw WorkError("--divisions: " + m_Line.name + " needs the whole image at once");
   }
+}
+
+Json
+FileRun::DescribePlan(const chunkwise::Plan & plan) const
+{
+  const int    dimension = m_OutputHeader.dimension;
+  const auto   cost = chunkwise::Manager::GetGlobal().GetCostOfBudget(this->MakeTypicalRequest());
+  Json         json = { { "filter", m_Line.name },
+                        { "input",
+                          { { "file", m_Line.input },
+                            { "extent", ToJson(m_Image.Extents(), dimension) },
+                            { "type", chunkwise::PixelKindName(m_Sources.front()->GetKind()) } } },
+                        { "output",
+                          { { "file", m_Line.output },
+                            { "extent", ToJson(m_Region.Extents(), dimension) },
+                            { "type", chunkwise::PixelKindName(m_OutputKind) } } },
+                        { "divisions", ToJson(m_Plan) },
+                        { "chunks", ToJson(plan, dimension, this->UsesDevices()) },
+                        { "bytesBesideDivisions", m_Own },
+                        { "budgetFactor", ToJson(cost.budget.factor) },
+                        { "secondsExpected", nullptr } };
+  const double seconds =
+    this->UsesDevices() ? plan.seconds * static_cast<double>(m_Plan.divisions) : TimeOnNoise(m_Stream, m_Plan);
+  if (seconds > 0.0)
+  {
+    json["secondsExpected"] = seconds;
+  }
+  return json;
 }
 
 /** What the budget costs, and how much would do. */
@@ -607,16 +656,26 @@ FileRun::PrintHeader(std::ostream & os) const
     os << (a ? " x " : "") << m_Image.Extent(a);
   }
   os << " voxels of " << chunkwise::PixelKindName(m_Sources.front()->GetKind()) << " to "
-     << chunkwise::PixelKindName(m_OutputKind) << ", " << m_Line.name << "\n";
+     << chunkwise::PixelKindName(m_OutputKind) << ", " << m_Line.name;
+  if (!m_Line.region.empty())
+  {
+    os << ", " << ToString(m_Region.Extents()) << " of them";
+  }
+  os << "\n";
 }
 
 void
 FileRun::PrintPlan()
 {
+  const chunkwise::Plan plan = chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest());
+  if (m_Line.json)
+  {
+    std::cout << ToText(this->DescribePlan(plan));
+    return;
+  }
   std::ostringstream os;
   this->PrintHeader(os);
   PrintDivisions(os, m_Plan);
-  const chunkwise::Plan plan = chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest());
   command::PrintPlan(os, plan, m_OutputHeader.dimension, this->UsesDevices());
   this->PrintCostOfMemory(os);
   if (this->UsesDevices())
@@ -641,11 +700,16 @@ FileRun::PrintPlan()
 }
 
 void
-FileRun::Warn(const std::string & text) const
+FileRun::Warn(const std::string & text)
 {
-  if (!m_Line.quiet)
+  m_Warnings.push_back(JoinLines(text));
+  if (m_Line.progress == ProgressStyle::Xml)
   {
-    std::cerr << "chunkwise: warning: " << JoinLines(text) << std::endl;
+    PrintComment(m_Warnings.back());
+  }
+  else if (!m_Line.quiet)
+  {
+    std::cerr << "chunkwise: warning: " << m_Warnings.back() << std::endl;
   }
 }
 
@@ -659,8 +723,8 @@ FileRun::TakeEstimate(Progress & progress)
     progress.BeginPart(0.0, 0.5);
     auto & manager = chunkwise::Manager::GetGlobal();
     chunkwise::ReadStreamed(manager,
-                            m_Stream,
-                            m_Plan,
+                            m_FirstPass,
+                            m_FirstPlan,
                             &progress,
                             [&](const chunkwise::ExecutionRequest & division, chunkwise::Monitor * monitor) {
                               accumulator.Add(manager, m_Estimate->MakeRequest(division), monitor);
@@ -690,7 +754,7 @@ FileRun::TakeEstimate(Progress & progress)
   }
 }
 
-void
+RunReport
 FileRun::Execute()
 {
   if (m_Line.verbose)
@@ -704,16 +768,17 @@ FileRun::Execute()
     this->PrintCostOfMemory(std::cerr);
   }
   const auto start = Clock::now();
-  auto       progress = std::make_unique<Progress>(m_Output.NumberOfVoxels(), !m_Line.quiet);
+  auto       progress = std::make_unique<Progress>(
+    m_Line.name, m_Output.NumberOfVoxels(), m_Line.quiet ? ProgressStyle::None : m_Line.progress);
   if (m_Estimate)
   {
     this->TakeEstimate(*progress);
   }
   const std::shared_ptr<chunkwise::files::FileSink> sink =
     chunkwise::files::CreateImage(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
-  const chunkwise::StreamedReport report =
+  const chunkwise::StreamedReport streamed =
     chunkwise::ExecuteStreamed(chunkwise::Manager::GetGlobal(), m_Stream, m_Plan, sink, progress.get());
-  for (const std::string & warning : report.execution.warnings)
+  for (const std::string & warning : streamed.execution.warnings)
   {
     this->Warn(warning);
   }
@@ -733,53 +798,74 @@ FileRun::Execute()
   {
     this->Warn("the format of " + m_Line.output + " cannot hold the image's " + losses);
   }
-  if (report.cut > 0)
+  if (streamed.cut > 0)
   {
-    this->Warn(std::to_string(report.cut) + " voxels were outside of " + chunkwise::PixelKindName(m_OutputKind) +
+    this->Warn(std::to_string(streamed.cut) + " voxels were outside of " + chunkwise::PixelKindName(m_OutputKind) +
                " and were cut to its range; --output-type float32 or float64 keeps them");
   }
-  if (report.atLimits > 0)
+  if (streamed.atLimits > 0)
   {
-    this->Warn(std::to_string(report.atLimits) + " voxels are at a limit of " +
+    this->Warn(std::to_string(streamed.atLimits) + " voxels are at a limit of " +
                chunkwise::PixelKindName(m_ComputedKind) + " and may have been cut to its range");
   }
+  RunReport report;
+  report.backend = streamed.execution.backend;
+  report.threads = static_cast<unsigned int>(m_Executor->GetConcurrency());
+  report.voxels = m_Output.NumberOfVoxels();
+  report.seconds = Since(start);
+  report.reading = streamed.reading;
+  report.computing = streamed.computing;
+  report.writing = streamed.writing;
+  report.overlaps = m_Plan.buffers > 1;
+  report.bytesRead = m_Sources.front()->GetBytesRead();
+  report.bytesWritten = sink->GetBytesWritten();
+  report.peakMemory = chunkwise::GetPeakHostMemory();
+  report.warnings = m_Warnings;
   if (m_Line.verbose)
   {
-    const double seconds = Since(start);
-    std::cerr << "backend: " << report.execution.backend << ", " << m_Executor->GetConcurrency()
-              << " threads of the CPU\ntime: " << seconds << " s, "
-              << 1e-6 * static_cast<double>(m_Output.NumberOfVoxels()) / seconds << " Mvoxel/s; reading "
-              << report.reading << " s, computing " << report.computing << " s, writing " << report.writing << " s"
-              << (m_Plan.buffers > 1 ? " at a time, of which " + GetLongest(report) + " takes longest" : "")
-              << "\nfiles: " << FormatBytes(static_cast<double>(m_Sources.front()->GetBytesRead())) << " of IN read, "
-              << FormatBytes(static_cast<double>(sink->GetBytesWritten()))
-              << " written\npeak memory: " << FormatBytes(static_cast<double>(chunkwise::GetPeakHostMemory())) << "\n";
+    PrintReport(std::cerr, report);
   }
+  return report;
 }
 
 } // namespace
 
+RunReport
+RunFile(const CommandLine & line)
+{
+  return FileRun(line).Execute();
+}
+
 void
 Run(const CommandLine & line)
 {
-  switch (line.task)
+  if (line.task == Task::Devices)
   {
-    case Task::Devices:
-      return PrintDevices();
-    case Task::Statistics:
-      return PrintStatistics(line);
-    case Task::Filter:
-    case Task::Sequence:
-      break;
+    PrintDevices(line.json);
   }
-  FileRun run(line);
-  if (line.planOnly)
+  else if (line.task == Task::Statistics)
   {
-    run.PrintPlan();
+    PrintStatistics(line);
+  }
+  else if (line.planOnly)
+  {
+    FileRun(line).PrintPlan();
+  }
+  else if (!line.outputPattern.empty())
+  {
+    RunBatch(line);
   }
   else
   {
-    run.Execute();
+    const RunReport report = RunFile(line);
+    if (!line.returnParameterFile.empty())
+    {
+      WriteReturnParameters(line.returnParameterFile, report);
+    }
+    if (line.json)
+    {
+      std::cout << ToText(ToJson(report));
+    }
   }
 }
 

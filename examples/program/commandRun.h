@@ -7,6 +7,10 @@
 namespace command
 {
 
+/** Filters one image from file to file. */
+RunReport
+RunFile(const CommandLine & line);
+
 /** Does what the command line asks for, or prints the plan for it. */
 void
 Run(const CommandLine & line);

@@ -4,6 +4,7 @@
 #include "chunkwiseStatistics.h"
 #include "chunkwiseStreamedRun.h"
 #include "commandInputs.h"
+#include "commandJson.h"
 #include "commandProgress.h"
 #include "commandReport.h"
 #include "commandSignals.h"
@@ -45,6 +46,16 @@ PrintStatistics(const CommandLine & line)
   request.executor = executor.get();
   auto &                        manager = chunkwise::Manager::GetGlobal();
   const chunkwise::StreamedPlan plan = chunkwise::MakeStreamedPlan(manager, request);
+  if (line.planOnly && line.json)
+  {
+    std::cout << ToText({ { "filter", "statistics" },
+                          { "input",
+                            { { "file", line.input },
+                              { "extent", ToJson(source->GetExtent(), source->GetHeader().dimension) },
+                              { "type", chunkwise::PixelKindName(kind) } } },
+                          { "divisions", ToJson(plan) } });
+    return;
+  }
   if (line.planOnly)
   {
     std::ostringstream os;
@@ -55,7 +66,7 @@ PrintStatistics(const CommandLine & line)
     return;
   }
 
-  Progress                         progress(request.region.NumberOfVoxels(), false);
+  Progress                         progress("statistics", request.region.NumberOfVoxels(), ProgressStyle::None);
   SignalControl                    control;
   chunkwise::StatisticsAccumulator accumulator(kind);
   chunkwise::ReadStreamed(
@@ -71,6 +82,17 @@ PrintStatistics(const CommandLine & line)
                     (statistics.GetNumberOfNaNs() > 0
                        ? ", all " + std::to_string(statistics.GetNumberOfNaNs()) + " are NaN"
                        : std::string()));
+  }
+  if (line.json)
+  {
+    std::cout << ToText({ { "voxels", statistics.GetCount() },
+                          { "sum", ToJson(statistics.GetSum()) },
+                          { "mean", ToJson(statistics.GetMean()) },
+                          { "minimum", ToJson(statistics.GetMinimum()) },
+                          { "maximum", ToJson(statistics.GetMaximum()) },
+                          { "standardDeviation", ToJson(statistics.GetStandardDeviation()) },
+                          { "voxelsThatAreNaN", statistics.GetNumberOfNaNs() } });
+    return;
   }
   const auto text = [](double value) { return chunkwise::PixelValue(value).ToText(); };
   const auto extremum = [&](const chunkwise::PixelValue & value) { return value.ToText(); };

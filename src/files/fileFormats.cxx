@@ -504,6 +504,13 @@ GetOutputAccess(const std::string & file, const ImageHeader & header)
 }
 
 std::string
+WithoutEnding(const std::string & file)
+{
+  std::string ending;
+  return FindRow(file, ending) ? file.substr(0, file.size() - ending.size()) : file;
+}
+
+std::string
 ListFormatsInPieces()
 {
   std::string list;

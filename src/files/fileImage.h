@@ -157,6 +157,10 @@ CreateImage(const std::string & file, const ImageHeader & header, const OutputOp
 void
 RemoveUnfinished() noexcept;
 
+/** A file's name without the ending of its format: "scan" of "scan.nii.gz". */
+std::string
+WithoutEnding(const std::string & file);
+
 /** The endings of formats that are read and written in pieces: ".mha, .mhd and .h5". */
 std::string
 ListFormatsInPieces();

@@ -156,6 +156,7 @@ GaussianParameters()
   sigma.type = ParameterType::Reals;
   sigma.help = "Standard deviation in the image's physical unit, one number or one for each spatial axis";
   sigma.minimum = 0;
+  sigma.exampleText = "1";
   ParameterDescription spacing;
   spacing.name = "UseImageSpacing";
   spacing.option = "voxels";
@@ -548,12 +549,14 @@ SmallConvolutionRow()
 {
   ParameterDescription radius = RadiusParameter();
   radius.required = false;
+  radius.exampleText = "1,0,0";
   ParameterDescription weights;
   weights.name = "Weights";
   weights.option = "weights";
   weights.type = ParameterType::Reals;
   weights.help = "The kernel's weights, x fastest";
   weights.count = ParameterCount::Any;
+  weights.exampleText = "1,2,1";
   ParameterDescription kernel;
   kernel.name = "Kernel";
   kernel.type = ParameterType::Kernel;
@@ -595,6 +598,7 @@ GridParameters()
   grid.type = ParameterType::Integers;
   grid.help = "Nodes, one number or one for each spatial axis";
   grid.required = true;
+  grid.exampleText = "1";
   grid.minimum = 1;
   ParameterDescription origin;
   origin.name = "GridOrigin";
@@ -618,6 +622,7 @@ VaryingConvolutionRow()
     "KernelImages",
     "kernels",
     "Image of one dimension more: the kernels of the nodes, x fastest; centers are at half their size") };
+  parameters.front().isStack = true;
   parameters = Join(parameters, GridParameters());
   parameters =
     Join(parameters,

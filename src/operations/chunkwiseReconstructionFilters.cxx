@@ -195,6 +195,7 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   height.type = ParameterType::PixelValue;
   height.help = "In the image's own unit";
   height.required = true;
+  height.exampleText = "10";
   const auto addByHeight = [&](const char * name, const char * title, auto make) {
     FilterDescription byHeight = Row(name, title);
     byHeight.parameters = Join({ height }, byHeight.parameters);

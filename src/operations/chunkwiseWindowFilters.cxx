@@ -218,6 +218,7 @@ WienerRow()
   noise.help += "; auto: the mean of the local variances";
   noise.required = true;
   noise.provisionalText = "0";
+  noise.exampleText = "auto";
   FilterDescription row = BoxRow("wiener", StatisticsGroup, "Adaptive Wiener filter over a box", { noise });
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     const auto operation = MakeBox<WienerOperation>(p, image);
@@ -245,6 +246,7 @@ NonLocalMeansRow()
   strength.required = true;
   strength.minimum = 0;
   strength.aboveMinimum = true;
+  strength.exampleText = "10";
   ParameterDescription noise = NoiseParameter();
   noise.defaultText = "0";
   FilterDescription row =
@@ -333,6 +335,7 @@ AddRanks(std::vector<FilterDescription> & filters)
   percentile.required = true;
   percentile.minimum = 0;
   percentile.maximum = 100;
+  percentile.exampleText = "50";
   row = BoxRow("percentile", group, "Percentile over a box", { percentile });
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     const auto operation = MakeBox<RankOperation>(p, image);
@@ -400,6 +403,7 @@ RadiusParameter()
   radius.help = "Voxels to either side of a window's center, one number or one for each spatial axis";
   radius.required = true;
   radius.minimum = 0;
+  radius.exampleText = "1";
   return radius;
 }
 

@@ -13,6 +13,9 @@ TRIALS = {
     "device-memory": [{"backend": "cuda", "device-memory": "1"}],
     "memory": [{"memory": "1M"}],
     "divisions": [{"divisions": "3"}],
+    "region": [{"region": "1,0,0,5,4,3"}],
+    "out": [{"out": "{stem}-out.mha"}],
+    "redo": [{"redo": None}],
     "threads": [{"threads": "1"}, {"threads": "3"}],
     "output-type": [{"output-type": "float64"}, {"output-type": "float32"}],
     "boundary": [{"boundary": b} for b in ("mirror", "periodic", "zero-flux", "constant")],
@@ -76,7 +79,7 @@ TRIALS = {
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said, not what is done: see chunkwiseCommandLineTest.py.
-SAY = ("help", "quiet", "verbose", "version")
+SAY = ("help", "quiet", "verbose", "version", "json", "progress", "returnparameterfile", "xml")
 # What a report has of the moment.
 OF_THE_MOMENT = r"(?m)^(time|peak memory|expected|memory):.*$|[\d.]+ (?:M|G|k)?voxels?/s"
 
@@ -183,6 +186,8 @@ class Options(ProgramTest):
             ("mean", "threads", ("0", "-1", "x", "1.5")),
             ("mean", "divisions", ("0", "-1", "x")),
             ("mean", "devices", ("-2", "x")),
+            ("mean", "region", ("0,0,0", "x", "0,0,0,1,1", "0,0,0,1,1,1,", "-1,0,0,1,1,1", "0,0,0,0,1,1", "0,0,0,15,1,1",
+                                "14,0,0,1,1,1", "1,0,0,9223372036854775807,1,1", "0,0,0,1,1,1.5")),
             ("mean", "backend", ("tpu", "")),
             ("mean", "output-type", ("int", "", "float16")),
             ("gaussian", "sigma", ("-1", "nan", "inf", "x", "1,2")),

@@ -23,7 +23,7 @@ REQUIRED = {
     "sequence": {"step": "mean --radius 1"},
 }
 # They write no image.
-OTHERS = ("statistics", "devices", "plan", "formats", "network-info")
+OTHERS = ("statistics", "devices", "plan", "formats", "network-info", "completion", "slicer-modules", "fiji-scripts", "man")
 
 
 class Inputs:

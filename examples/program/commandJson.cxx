@@ -1,0 +1,85 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandJson.h"
+
+#include <cmath>
+
+namespace command
+{
+
+Json
+ToJson(double number)
+{
+  return std::isfinite(number) ? Json(number) : Json(chunkwise::PixelValue(number).ToText());
+}
+
+Json
+ToJson(const chunkwise::PixelValue & value)
+{
+  if (value.IsOf(chunkwise::PixelKind::Int64))
+  {
+    return value.As<std::int64_t>();
+  }
+  if (value.IsOf(chunkwise::PixelKind::UInt64))
+  {
+    return value.As<std::uint64_t>();
+  }
+  return ToJson(value.As<double>());
+}
+
+Json
+ToJson(const chunkwise::Coordinates & extent, int dimension)
+{
+  Json list = Json::array();
+  for (int a = 0; a < dimension; ++a)
+  {
+    list.push_back(extent[a]);
+  }
+  return list;
+}
+
+Json
+ToJson(const chunkwise::StreamedPlan & plan)
+{
+  return { { "count", plan.divisions },
+           { "axis", plan.axis },
+           { "bytesAtOnce", plan.bytesAtOnce },
+           { "bytesRead", plan.bytesRead },
+           { "bytesWritten", plan.bytesWritten } };
+}
+
+Json
+ToJson(const chunkwise::Plan & plan, int dimension, bool onDevices)
+{
+  Json json = { { "count", plan.chunks.size() }, { "extent", ToJson(plan.chunkExtent, dimension) } };
+  if (onDevices)
+  {
+    json["device"] = { { "inputBytes", plan.inputBytes },       { "outputBytes", plan.outputBytes },
+                       { "scratchBytes", plan.scratchBytes },   { "bytes", plan.deviceBytes },
+                       { "bytesToDevice", plan.bytesToDevice }, { "bytesToHost", plan.bytesToHost } };
+  }
+  return json;
+}
+
+Json
+ToJson(const RunReport & report)
+{
+  return { { "backend", report.backend },
+           { "threads", report.threads },
+           { "voxels", report.voxels },
+           { "seconds", report.seconds },
+           { "secondsReading", report.reading },
+           { "secondsComputing", report.computing },
+           { "secondsWriting", report.writing },
+           { "bytesRead", report.bytesRead },
+           { "bytesWritten", report.bytesWritten },
+           { "peakMemory", report.peakMemory },
+           { "warnings", report.warnings } };
+}
+
+std::string
+ToText(const Json & json)
+{
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace command

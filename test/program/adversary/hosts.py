@@ -1,0 +1,256 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""What the program tells other programs: descriptions of filters, modules for 3D Slicer, scripts for Fiji, progress."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from adversary.subcommands import OTHERS, Inputs, REQUIRED
+from adversary.support import HANGS, ProgramTest, listed_options, listed_subcommands, noise, read, run, write
+from adversary import support
+
+ORDER = ("name", "longflag", "index", "description", "label", "default", "channel", "element", "constraints")
+NOT_IN_FORMS = {"help", "divisions", "region", "out", "redo", "quiet", "verbose", "json", "progress", "returnparameterfile", "xml"}
+
+# Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
+# that has any weight beside its center.
+DEPEND = {("gaussian", "fft"), ("convolve", "radius"), ("log", "sigma")}
+
+
+def filters():
+    """The subcommands that are rows of the table of filters."""
+    return [name for name in listed_subcommands() if name in REQUIRED and name != "sequence"]
+
+
+def module_name(subcommand):
+    return "Chunkwise" + "".join(word.capitalize() for word in subcommand.split("-"))
+
+
+def flag_name(option):
+    first, *others = option.split("-")
+    return first + "".join(word.capitalize() for word in others)
+
+
+class Description:
+    """The XML of a filter, read as a host does."""
+
+    def __init__(self, text):
+        self.root = ElementTree.fromstring(text)
+        self.parameters = [p for group in self.root.findall("parameters") for p in group if p.tag not in ("label", "description")]
+
+    def inputs(self):
+        return {p.findtext("longflag"): p for p in self.parameters if p.findtext("longflag") is not None}
+
+    def command_line(self, given, source, out):
+        """As 3D Slicer makes it: numbers and choices always, texts unless they are empty, flags if they are true, then the
+        images."""
+        words = []
+        for flag, parameter in self.inputs().items():
+            value = given.get(flag, parameter.findtext("default") or "")
+            if parameter.tag == "boolean":
+                words += ["--" + flag] if value == "true" else []
+            elif value or parameter.tag in ("integer", "double", "string-enumeration"):
+                words += ["--" + flag, str(value)]
+        return [*words, str(source), str(out)]
+
+
+class Hosts(ProgramTest):
+    def describe(self, subcommand):
+        result = self.assert_runs("--xml", subcommand)
+        self.assertEqual(result.stderr, "")
+        self.assertTrue(result.stdout.startswith("<?xml"), result.stdout[:50])
+        return Description(result.stdout)
+
+    def files_of(self, inputs, description):
+        """Files for what has no default: images, kernels, networks."""
+        table = {"marker": "marker", "minus": "second", "kernel": "kernel", "kernels": "kernels", "model": "model"}
+        return {flag: inputs.files[table[flag]] for flag, p in description.inputs().items()
+                if p.tag in ("image", "file") and flag in table}
+
+    def test_all_filters_have_modules_scripts_words_and_a_manual(self):
+        modules, scripts = self.folder / "mödules of mine", self.folder / "scripts"
+        self.assertIn(str(len(filters())), self.assert_runs("slicer-modules", modules).stdout)
+        self.assert_runs("fiji-scripts", scripts)
+        manual = self.assert_runs("man").stdout.replace("\\-", "-")
+        completions = [self.assert_runs("completion", shell).stdout for shell in ("bash", "zsh")]
+        self.assertEqual(sorted(p.name for p in modules.iterdir()),
+                         sorted(module_name(f) + e for f in filters() for e in ("", ".xml")))
+        self.assertEqual(sorted(p.name for p in scripts.iterdir()),
+                         sorted("Chunkwise_" + f.replace("-", "_") + ".groovy" for f in filters()))
+        for name in [*filters(), "sequence", *OTHERS]:
+            with self.subTest(subcommand=name):
+                self.assertRegex(manual, rf"(?m)^\\fB{name}\\fR$")
+                for completion in completions:
+                    self.assertRegex(completion, rf"\b{name}\b")
+                for option in listed_options(name):
+                    self.assertIn(f"--{option}", manual)
+                    for completion in completions:
+                        self.assertIn(f"--{option}", completion)
+        for name in filters():
+            with self.subTest(filter=name):
+                self.assertEqual((modules / (module_name(name) + ".xml")).read_text(), self.assert_runs("--xml", name).stdout)
+                script = (scripts / ("Chunkwise_" + name.replace("-", "_") + ".groovy")).read_text()
+                for option in set(listed_options(name)) - NOT_IN_FORMS:
+                    self.assertIn(f'"--{option}"', script)
+
+    def test_descriptions(self):
+        for name in filters():
+            with self.subTest(filter=name):
+                description = self.describe(name)
+                self.assertEqual(run(name, "--xml").stdout, run("--xml", name).stdout)
+                flags = description.inputs()
+                self.assertEqual(set(flags), {flag_name(o) for o in set(listed_options(name)) - NOT_IN_FORMS})
+                names = [p.findtext("name") for p in description.parameters]
+                self.assertEqual(len(names), len(set(names)))
+                for parameter in description.parameters:
+                    order = [ORDER.index(child.tag) for child in parameter]
+                    self.assertEqual(order, sorted(order), parameter.findtext("name"))
+                    self.assertRegex(parameter.findtext("name"), r"^[A-Za-z][A-Za-z0-9_]*$")
+                    for needed in ("label", "description"):
+                        self.assertTrue(parameter.findtext(needed), parameter.findtext("name"))
+                    if parameter.tag in ("integer", "double", "integer-vector", "double-vector", "string-enumeration"):
+                        self.assertTrue(parameter.findtext("default"), parameter.findtext("name"))
+                    if parameter.tag == "string-enumeration":
+                        self.assertIn(parameter.findtext("default"), [e.text for e in parameter.findall("element")])
+                for index, channel in (("0", "input"), ("1", "output")):
+                    image = [p for p in description.parameters if p.findtext("index") == index][0]
+                    self.assertEqual((image.tag, image.findtext("channel")), ("image", channel))
+                    # Uncompressed MetaImage, which is read and written in pieces.
+                    self.assertEqual(image.get("fileExtensions"), ".mha")
+        for words in (("--xml",), ("--xml", "men"), ("sequence", "--xml"), ("--xml", "devices")):
+            self.assert_refused(*words, names="--xml", status=2)
+
+    def test_defaults_and_ends_of_ranges_are_accepted(self):
+        inputs = Inputs(self.folder)
+        for name in filters():
+            description = self.describe(name)
+            files = self.files_of(inputs, description)
+            files.update({"grid": "2,1,1"} if name == "convolve-varying" else {})
+            trials = [{}]
+            for flag, parameter in description.inputs().items():
+                values = [e.text for e in parameter.findall("element")]
+                if flag == "backend":
+                    values.remove("cuda")  # there may be none
+                if parameter.tag == "boolean":
+                    values = ["true"]
+                for end in parameter.findall("constraints/minimum") + parameter.findall("constraints/maximum"):
+                    if float(end.text) < 1000:
+                        values.append(end.text)
+                trials += [{flag: value} for value in values if value != parameter.findtext("default")]
+            for trial in trials:
+                if trial in ({"summedAxes": "2"},) or (name == "sat" and "outputType" in trial):
+                    continue  # types that hold no sums are refused
+                if name == "network" and trial.get("result") == "threshold":
+                    trial["threshold"] = "0.5"
+                words = [name, *description.command_line({**files, **trial}, inputs.path, self.out)]
+                with self.subTest(filter=name, trial=trial):
+                    result = run(*words, "--quiet")
+                    if (name, *trial) in DEPEND:
+                        self.assert_failed(result, status=2)
+                        continue
+                    self.assertEqual((result.returncode, result.stderr), (0, ""), str(result))
+
+    def test_flags_of_hosts_do_what_options_do(self):
+        inputs = Inputs(self.folder)
+        name = "closing-by-reconstruction"
+        self.assert_runs(name, inputs.path, self.out, "--radius=1")
+        other = self.out.read_bytes()
+        self.assert_runs(name, inputs.path, self.out, "--radius=1", "--preserve-intensities", "--output-type=float32")
+        expected = self.out.read_bytes()
+        self.assertNotEqual(expected, other)
+        for words in (("--outputType", "float32"), ("--outputType=float32",)):
+            self.assert_runs(name, "--radius=1", "--preserveIntensities", *words, inputs.path, self.out)
+            self.assertEqual(self.out.read_bytes(), expected)
+        self.assert_runs("plan", "mean", inputs.path, self.out, "--radius=1", "--deviceMemory=1G")
+        self.assert_refused("mean", inputs.path, self.out, "--radius=1", "--DeviceMemory=1G", names="--device-memory")
+
+    def test_launchers(self):
+        modules = self.folder / "mödules 'of' mine"
+        self.assert_runs("slicer-modules", modules)
+        inputs = Inputs(self.folder)
+        source = self.folder / "ïn put.mha"
+        shutil.copy(inputs.path, source)
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(self.folder), "PATH": "/usr/bin:/bin"}
+        for name in filters():
+            with self.subTest(filter=name):
+                launcher = modules / module_name(name)
+                shown = subprocess.run([launcher, "--xml"], capture_output=True, env=environment, timeout=HANGS)
+                self.assertEqual((shown.returncode, shown.stderr), (0, b""))
+                self.assertEqual(shown.stdout, launcher.with_suffix(".xml").read_bytes())
+        result = subprocess.run(
+            [modules / "ChunkwiseMean", "--radius", "2", "--returnparameterfile", self.folder / "réport", source, self.out],
+            capture_output=True, env=environment, timeout=HANGS, text=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        again = self.folder / "again.mha"
+        self.assert_runs("mean", source, again, "--radius=2")
+        self.assertEqual(self.out.read_bytes(), again.read_bytes())
+        rows = dict(line.split(" = ") for line in (self.folder / "réport").read_text().splitlines())
+        names = [p.findtext("name") for p in self.describe("mean").parameters if p.findtext("index") == "1000"]
+        self.assertEqual(sorted(rows), sorted(names))
+        self.assertGreater(float(rows["seconds"]), 0)
+        # A second time, over what is there; and where nothing can be written.
+        self.assert_runs("slicer-modules", modules)
+        self.assert_failed(run("slicer-modules", source / "below"), "FOLDER", 1)
+        self.assert_failed(run("slicer-modules", "/proc/none"), "FOLDER", 1)
+
+    def test_progress_for_hosts(self):
+        source = write(self.folder / "in.mha", noise((96, 96, 96), "uint8", 1))
+        result = self.assert_runs("median", source, self.out, "--radius=6", "--threads=1", "--divisions=4", "--progress=xml")
+        self.assertEqual(result.stderr, "")
+        for line in result.stdout.splitlines():
+            self.assertRegex(line, r"^</?filter-[a-z]+>|<filter-\w+>[^<>]*</filter-\w+>$")
+        shares = [float(s) for s in re.findall(r"<filter-progress>([^<]*)</filter-progress>", result.stdout)]
+        self.assertGreater(len(shares), 1)
+        self.assertEqual(shares, sorted(shares))
+        self.assertTrue(all(0 <= s <= 1 for s in shares), shares)
+        self.assertLess(result.stdout.index("<filter-start>"), result.stdout.index("<filter-progress>"))
+        self.assertTrue(result.stdout.rstrip().endswith("</filter-end>"))
+        # Warnings are comments, errors are not.
+        image = write(self.folder / "large.mha", noise((6, 5, 4), "int16", 2, -900, 900))
+        result = self.assert_runs("identity", image, self.out, "--output-type=uint8", "--progress=xml")
+        self.assertEqual(result.stderr, "")
+        self.assertRegex(result.stdout, r"<filter-comment>\d+ voxels were outside of uint8")
+        self.assert_refused("identity", image, self.folder / "none" / "o.mha", "--progress=xml", out=self.out)
+
+    def test_a_killed_run_is_cleared_by_the_next(self):
+        source = write(self.folder / "in.mha", noise((128, 128, 128), "uint8", 1))
+        work = self.folder / "work"
+        work.mkdir()
+        process = subprocess.Popen([support.PROGRAM, "median", str(source), str(work / "o.mha"), "--radius=9", "--divisions=128",
+                                    "--threads=1", "--progress=xml"], stdout=subprocess.DEVNULL)
+        end = time.monotonic() + HANGS
+        while not list(work.glob(".o.mha.*/o.mha")) and time.monotonic() < end:
+            self.assertIsNone(process.poll(), "it ended before it could be killed")
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.assertTrue(list(work.iterdir()), "what is to be cleared")
+        self.assert_runs("identity", source, work / "o.mha")
+        self.assertEqual([p.name for p in work.iterdir()], ["o.mha"])
+
+    def test_images_that_hosts_may_hand_over(self):
+        """2-D, one slice, labels; what has several values a voxel is refused with a message."""
+        for size, kind in (((9, 8), "uint8"), ((9, 8, 1), "int16"), ((5, 4, 3), "uint32"), ((5, 4, 3), "int8")):
+            source = write(self.folder / "in.mha", noise(size, kind, 3))
+            with self.subTest(size=size, kind=kind):
+                self.assert_runs("median", source, self.out, "--radius=1", "--progress=xml")
+                self.assertEqual(read(self.out).size, size)
+        image = noise((8, 6, 5), "uint8", 1)
+        source = write(self.folder / "vector.mha", image)
+        text = source.read_bytes().replace(b"ElementDataFile", b"ElementNumberOfChannels = 2\nElementDataFile")
+        source.write_bytes(text.replace(b"DimSize = 8 6 5", b"DimSize = 4 6 5"))
+        self.out.unlink()
+        self.assert_refused("median", source, self.out, "--radius=1", names="2")
+
+    def test_no_device_is_touched_before_the_arguments_are_read(self):
+        """Looking for devices opens the driver's library, or asks for the module; descriptions do neither."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not here")
+        log = self.folder / "log"
+        result = run("--xml", "median", before=("strace", "-f", "-e", "trace=openat", "-o", log))
+        self.assertEqual(result.returncode, 0, str(result))
+        self.assertNotRegex(log.read_text(), r"libcuda|libnvidia|/dev/nvidia|libChunkwiseCuda")
