@@ -51,7 +51,7 @@ WordsOf(const CLI::Option & option)
 bool
 TakesFile(const CLI::Option & option)
 {
-  return option.get_type_name() == "FILE" || (option.get_positional() && option.get_name() != "SHELL");
+  return option.get_type_name() == "FILE" || (option.get_positional() && WordsOf(option).empty());
 }
 
 std::string
@@ -87,7 +87,15 @@ NamesOf(const CLI::App & app)
 void
 WriteBashCases(std::ostream & os, const CLI::App & app, const std::string & path)
 {
-  os << "    '" << path << " :') words='" << Join(NamesOf(app)) << "' ;;\n";
+  std::vector<std::string> names = NamesOf(app);
+  bool                     takesFiles = false;
+  for (const CLI::Option * const option : OptionsOf(app, true))
+  {
+    const auto words = WordsOf(*option);
+    names.insert(names.end(), words.begin(), words.end());
+    takesFiles = takesFiles || TakesFile(*option);
+  }
+  os << "    '" << path << " :') words='" << Join(names) << "'" << (takesFiles ? " files=1" : "") << " ;;\n";
   for (const CLI::Option * const option : OptionsOf(app, false))
   {
     if (IsFlag(*option))
@@ -129,7 +137,7 @@ WriteBash(const CLI::App & app)
      << "  _chunkwise_words \"$path\" \"$previous\"\n"
      << "  if [[ -z $value ]]; then _chunkwise_words \"$path\" ''; fi\n"
      << "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-     << "  if [[ -n $files || ( -z $value && -n $path && $path != plan && $current != -* ) ]]; then\n"
+     << "  if [[ -n $files && $current != -* ]]; then\n"
      << "    local IFS=$'\\n'\n"
      << "    compopt -o filenames 2>/dev/null\n"
      << "    COMPREPLY+=($(compgen -f -- \"$current\"))\n"
@@ -189,7 +197,7 @@ WriteZshFunctions(std::ostream & os, const CLI::App & app, const std::string & f
     {
       const bool isMore = option->get_items_expected_max() > 1;
       os << " \\\n    '" << (isMore ? "*" : "") << ":" << option->get_name() << ":"
-         << (TakesFile(*option) ? "_files" : "(bash zsh)") << "'";
+         << (TakesFile(*option) ? "_files" : "(" + Join(WordsOf(*option)) + ")") << "'";
     }
     os << "\n}\n\n";
     return;
@@ -325,20 +333,24 @@ WriteManual(const CLI::App & app)
       group = sub->get_group();
       os << ".SS " << EscapeRoff(group) << "\n";
     }
-    os << ".TP\n\\fB" << EscapeRoff(sub->get_name()) << "\\fR\n" << EscapeRoff(sub->get_description()) << ".\n.RS\n";
+    os << ".TP\n\\fB" << EscapeRoff(sub->get_name()) << "\\fR\n" << EscapeRoff(sub->get_description()) << ".\n";
     bool isFilter = false;
     for (const CLI::Option * const option : OptionsOf(*sub, true))
     {
       isFilter = isFilter || option->get_name() == "OUT";
     }
+    std::ostringstream options;
     for (const CLI::Option * const option : sub->get_options([](const CLI::Option *) { return true; }))
     {
-      if (isFilter ? !IsCommon(*option) : option->get_name() != "--help")
+      if (isFilter ? !IsCommon(*option) : option->get_lnames() != std::vector<std::string>{ "help" })
       {
-        WriteManualOption(os, *option);
+        WriteManualOption(options, *option);
       }
     }
-    os << ".RE\n";
+    if (!options.str().empty())
+    {
+      os << ".RS\n" << options.str() << ".RE\n";
+    }
   }
   os << ".SH EXIT STATUS\n0 if all was done, 1 if the work failed, 2 if the command line is wrong. A signal ends the\n"
      << "program by that signal. A run that failed leaves no output under its name.\n"

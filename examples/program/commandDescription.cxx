@@ -222,14 +222,17 @@ WriteParameter(Writer & xml, const FilterDescription & filter, const ParameterDe
   xml.Close();
 }
 
-/** Shown by hosts after a run. */
+/** Shown by hosts after a run: results without a flag and without a place on the command line. */
 void
 WriteReportGroup(Writer & xml)
 {
   xml.Group("Report", "What the run took");
   for (const ReportRow & row : GetReportRows())
   {
-    xml.Parameter(row.isNumber ? "double" : "string", "", row.name, "index", "1000", row.help, GetLabel(row.label));
+    xml.Open(row.isNumber ? "double" : "string");
+    xml.Element("name", row.name);
+    xml.Element("description", row.help);
+    xml.Element("label", row.label);
     xml.Element("default", row.isNumber ? "0" : "");
     xml.Element("channel", "output");
     xml.Close();

@@ -35,6 +35,7 @@ struct Texts
   std::map<std::string, std::string> inputs;
   std::vector<std::string>           steps;
   std::vector<std::string>           more;     ///< images after the second
+  bool                               isBatch{ false };
   std::map<std::string, std::string> common;   ///< by the option's name
   std::map<std::string, bool>        switches; ///< the same for flags
 };
@@ -128,7 +129,7 @@ void
 AddCommonOptions(CLI::App & app, Texts & texts)
 {
   app.add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
-  app.add_option("OUT", texts.output, "Image to write; its ending says the format");
+  app.add_option("OUT", texts.output, "Image to write; its ending says the format")->required(!texts.isBatch);
   app.add_option("MORE", texts.more, "With --out: IN, OUT and these are images to read, or patterns of their names");
   for (const CommonOption & option : GetCommonOptions())
   {
@@ -309,10 +310,6 @@ ReadImages(const Texts & texts, const std::string & subcommand, CommandLine & li
   line.output = texts.output;
   if (line.outputPattern.empty())
   {
-    if (line.output.empty())
-    {
-      throw ArgumentError("OUT is required, or --out with a pattern for the results of several images");
-    }
     if (!texts.more.empty())
     {
       throw ArgumentError(texts.more.front() + ": " + subcommand +
@@ -458,20 +455,23 @@ struct Writer
   const char * name;
   const char * help;
   const char * argument;
+  const char * type;
   const char * ofArgument;
   std::string (*write)(const std::string & argument, const CLI::App & app);
 };
 
 constexpr Writer Writers[] = {
-  { "completion", "Print a shell's completion", "SHELL", "bash or zsh", WriteCompletion },
+  { "completion", "Print a shell's completion", "SHELL", "bash|zsh", "The shell", WriteCompletion },
   { "slicer-modules",
     "Write modules for 3D Slicer, one for each filter",
     "FOLDER",
+    "FILE",
     "Where; Slicer is told of it as an additional module path",
     [](const std::string & folder, const CLI::App &) { return WriteSlicerModules(folder); } },
   { "fiji-scripts",
     "Write scripts for Fiji, one for each filter",
     "FOLDER",
+    "FILE",
     "Where, as scripts/Plugins/Chunkwise of Fiji's folder",
     [](const std::string & folder, const CLI::App &) { return WriteFijiScripts(folder); } },
 };
@@ -610,6 +610,9 @@ Parse(const std::vector<std::string> & given)
   CommandLine line;
   Texts       texts;
   CLI::App    app("Boundary-exact image filters for images of any size.", "chunkwise");
+  texts.isBatch = std::any_of(given.begin(), given.end(), [](const std::string & word) {
+    return word == "--out" || word.compare(0, 6, "--out=") == 0;
+  });
   app.set_version_flag("--version", std::string("chunkwise ") + CHUNKWISE_VERSION);
   app.require_subcommand(1);
   AddSubcommands(app, texts);
@@ -625,6 +628,7 @@ Parse(const std::vector<std::string> & given)
     app.add_subcommand(writer.name, writer.help)
       ->group("For other programs")
       ->add_option(writer.argument, texts.input, writer.ofArgument)
+      ->type_name(writer.type)
       ->required();
   }
   app.add_subcommand("man", "Print the manual page")->group("For other programs");

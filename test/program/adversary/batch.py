@@ -158,7 +158,7 @@ class Batch(ProgramTest):
             (("median", self.folder / "*.none", "--radius=1", "--out", self.results / "{stem}.mha"), ("IN", "*.none")),
             (("median", a, b, self.out, "--radius=1"), ("--out", self.out.name)),
             (("median", a, self.out, "--radius=1", "--redo"), "--redo"),
-            (("median", a, "--radius=1"), ("OUT", "--out")),
+            (("median", a, "--radius=1"), "OUT"),
             (("plan", "median", a, "--radius=1", "--out", self.results / "{stem}.mha"), "--out"),
             (("median", a, "--radius=1", "--out", self.results / "{stem}.mha", "--returnparameterfile=x"), "--returnparameterfile"),
             (("median", a, self.out, "--radius=1", "--json", "--progress=xml"), "--json"),

@@ -189,7 +189,8 @@ class Hosts(ProgramTest):
         self.assert_runs("mean", source, again, "--radius=2")
         self.assertEqual(self.out.read_bytes(), again.read_bytes())
         rows = dict(line.split(" = ") for line in (self.folder / "réport").read_text().splitlines())
-        names = [p.findtext("name") for p in self.describe("mean").parameters if p.findtext("index") == "1000"]
+        names = [p.findtext("name") for p in self.describe("mean").parameters if p.tag != "image" and p.findtext("channel") == "output"]
+        self.assertEqual(len(names), 4)
         self.assertEqual(sorted(rows), sorted(names))
         self.assertGreater(float(rows["seconds"]), 0)
         # A second time, over what is there; and where nothing can be written.
@@ -245,6 +246,56 @@ class Hosts(ProgramTest):
         source.write_bytes(text.replace(b"DimSize = 8 6 5", b"DimSize = 4 6 5"))
         self.out.unlink()
         self.assert_refused("median", source, self.out, "--radius=1", names="2")
+
+    def complete_in_bash(self, *words):
+        script = self.folder / "chunkwise.bash"
+        if not script.exists():
+            script.write_text(self.assert_runs("completion", "bash").stdout)
+        shown = subprocess.run(
+            ["bash", "-c", 'source "$0"; COMP_WORDS=(chunkwise "$@"); COMP_CWORD=$#; _chunkwise; printf "%s\\n" "${COMPREPLY[@]}"',
+             script, *words], capture_output=True, text=True, cwd=self.folder, timeout=HANGS)
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        return sorted(line for line in shown.stdout.splitlines() if line)
+
+    def test_completion_in_bash(self):
+        (self.folder / "image one.mha").touch()
+        for words, expected in (
+            (("med",), ["median"]), (("plan", "fill"), ["fill-holes"]), (("median", "--bou"), ["--boundary"]),
+            (("median", "--boundary", "m"), ["mirror"]), (("median", "--boundary", "=", "pe"), ["periodic"]),
+            (("plan", "maximum", "--element", "b"), ["ball", "box"]), (("median", "ima"), ["image one.mha"]),
+            (("network", "--model", "ima"), ["image one.mha"]), (("median", "--radius", ""), []),
+            (("median", "image one.mha", "o.mha", "--he"), ["--help"]), (("completion", ""), ["bash", "zsh"]),
+            (("entropy", "--range", ""), ["auto"]), (("devices", "--j"), ["--json"]), (("--ver",), ["--version"]),
+        ):
+            with self.subTest(words=words):
+                found = self.complete_in_bash(*words)
+                self.assertEqual([f for f in found if f in expected or words[0] != "completion"], expected)
+        for name in filters():
+            with self.subTest(filter=name):
+                self.assertIn(name, self.complete_in_bash(name))
+                self.assertEqual(set(self.complete_in_bash(name, "--")), {"--" + o for o in listed_options(name)})
+        self.assert_refused("completion", "fish", names=("SHELL", "fish"), status=2)
+
+    def test_completion_of_zsh_is_a_script(self):
+        script = self.folder / "_chunkwise"
+        script.write_text(self.assert_runs("completion", "zsh").stdout)
+        if not shutil.which("zsh"):
+            self.skipTest("zsh is not here")
+        checked = subprocess.run(["zsh", "-n", script], capture_output=True, text=True)
+        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
+    def test_the_manual_page_has_no_errors(self):
+        page = self.folder / "chunkwise.1"
+        page.write_text(self.assert_runs("man").stdout)
+        tools = [t for t in (["man", "--warnings", "-E", "UTF-8", "-l"], ["mandoc", "-Tlint", "-Wwarning"]) if shutil.which(t[0])]
+        if not tools:
+            self.skipTest("neither man nor mandoc is here")
+        for tool in tools:
+            with self.subTest(tool=tool[0]):
+                shown = subprocess.run([*tool, page], capture_output=True, text=True, env={**os.environ, "MANPAGER": "cat"})
+                said = [line for line in (shown.stderr + (shown.stdout if tool[0] == "mandoc" else "")).splitlines()
+                        if "missing date" not in line]
+                self.assertEqual(said, [])
 
     def test_no_device_is_touched_before_the_arguments_are_read(self):
         """Looking for devices opens the driver's library, or asks for the module; descriptions do neither."""
