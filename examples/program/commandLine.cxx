@@ -34,7 +34,7 @@ struct Texts
   std::map<std::string, bool>        flags;
   std::map<std::string, std::string> inputs;
   std::vector<std::string>           steps;
-  std::vector<std::string>           more;     ///< images after the second
+  std::vector<std::string>           more; ///< images after the second
   bool                               isBatch{ false };
   std::map<std::string, std::string> common;   ///< by the option's name
   std::map<std::string, bool>        switches; ///< the same for flags

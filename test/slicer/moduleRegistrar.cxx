@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Tells the libraries of 3D Slicer of a module, which its Python cannot: they take a plain C++ object. hostTest.py compiles
-// this against the libraries of PyPI's slicer-core, which come without headers, for the library of C++ that they have
+// Tells the libraries of 3D Slicer of a module, which its Python cannot: they take a plain C++ object. hostTest.py
+// compiles this against the libraries of PyPI's slicer-core, which come without headers, for the library of C++ that
+// they have
 // (_GLIBCXX_USE_CXX11_ABI=0).
 #include <cstddef>
 #include <fstream>

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+#
+# Installs a package of make_deb.sh in a bare Debian 12 and uses it there: test_deb.sh PACKAGE [folder for the system].
+# As root, with debootstrap and a Debian mirror. Ends with 77, "skipped", where that cannot be had.
+set -eu
+package=$(realpath "$1")
+work=${2:-$(mktemp -d)}
+root=$(cd "$(dirname "$0")/.." && pwd)
+[ "$(id -u)" -eq 0 ] || { echo "skipped: a system of its own needs root"; exit 77; }
+command -v debootstrap >/dev/null || { echo "skipped: debootstrap is not here"; exit 77; }
+mirror=$(sed -n 's/^deb \(\[[^]]*\] \)\?\([a-z]*:[^ ]*\) bookworm .*/\2/p; s/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list \
+  /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+if [ ! -x "$work/usr/bin/apt-get" ]; then
+  debootstrap --variant=minbase bookworm "$work" ${mirror:+"$mirror"} >"$work.log" 2>&1 ||
+    { tail -3 "$work.log"; echo "skipped: no Debian 12 could be made"; exit 77; }
+fi
+# The ways to packages that this machine has.
+cp -r /etc/apt/apt.conf.d/. "$work/etc/apt/apt.conf.d/" 2>/dev/null || true
+cp "$package" "$work/root/chunkwise.deb"
+cp -r "$root/test/consumer" "$work/root/consumer"
+inside() { chroot "$work" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+inside apt-get update -qq
+inside apt-get install -y -qq --no-install-recommends /root/chunkwise.deb >"$work.log" 2>&1 || { tail -5 "$work.log"; exit 1; }
+# The program, its completion and its manual page.
+inside sh -euc '
+  cd /root
+  printf "ObjectType = Image\nNDims = 3\nDimSize = 4 4 4\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n%064d" 7 >in.mha
+  chunkwise --version
+  chunkwise devices
+  chunkwise median in.mha out.mha --radius 1
+  chunkwise identity in.mha copy.mha
+  tail -c 64 in.mha >a; tail -c 64 copy.mha >b; cmp a b
+  chunkwise statistics out.mha --json
+  bash -c "source /usr/share/bash-completion/completions/chunkwise; COMP_WORDS=(chunkwise medi); COMP_CWORD=1; _chunkwise; test \"\${COMPREPLY[*]}\" = median"
+  chunkwise slicer-modules modules; modules/ChunkwiseMedian --xml | head -1
+  cd /usr/share/doc/chunkwise
+  ls'
+# minbase leaves documents out only where it is told so.
+inside test -e /usr/share/man/man1/chunkwise.1
+# A project that uses the engine, and removal without a rest.
+inside apt-get install -y -qq --no-install-recommends g++ cmake make >"$work.log" 2>&1
+inside sh -euc 'cmake -S /root/consumer/engine -B /root/build -DCMAKE_BUILD_TYPE=Release >/dev/null && cmake --build /root/build && /root/build/engine'
+inside apt-get remove -y -qq chunkwise >"$work.log" 2>&1
+inside sh -euc '! command -v chunkwise && ! ls -d /usr/include/Chunkwise /usr/lib/*/libChunkwise* 2>/dev/null'
+echo "The package works in a bare Debian 12."
