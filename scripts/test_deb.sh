@@ -19,7 +19,8 @@ fi
 cp -r /etc/apt/apt.conf.d/. "$work/etc/apt/apt.conf.d/" 2>/dev/null || true
 cp "$package" "$work/root/chunkwise.deb"
 cp -r "$root/test/consumer" "$work/root/consumer"
-inside() { chroot "$work" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+# /proc is there as long as a command runs.
+inside() { unshare --mount sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$work" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 inside apt-get update -qq
 inside apt-get install -y -qq --no-install-recommends /root/chunkwise.deb >"$work.log" 2>&1 || { tail -5 "$work.log"; exit 1; }
 # The program, its completion and its manual page.
@@ -34,7 +35,7 @@ inside sh -euc '
   chunkwise statistics out.mha --json
   bash -c "source /usr/share/bash-completion/completions/chunkwise; COMP_WORDS=(chunkwise medi); COMP_CWORD=1; _chunkwise; test \"\${COMPREPLY[*]}\" = median"
   chunkwise slicer-modules modules; modules/ChunkwiseMedian --xml | head -1
-  cd /usr/share/doc/chunkwise
+  cd /usr/share/doc/Chunkwise
   ls'
 # minbase leaves documents out only where it is told so.
 inside test -e /usr/share/man/man1/chunkwise.1

@@ -41,7 +41,9 @@ public:
       --m_Plan.axis;
     }
     m_Plan.budgets = request.budgets;
-    m_Room = request.memory ? request.memory : GetAvailableHostMemory() / 2;
+    // Where the system does not tell there is no limit.
+    const std::uint64_t available = GetAvailableHostMemory();
+    m_Room = request.memory ? request.memory : available ? available / 2 : std::uint64_t{ 1 } << 60;
     const bool whole = request.operation && NeedsWholeAxis(*request.operation, m_Plan.axis, m_Image);
     m_Most = whole ? 1 : std::max<std::int64_t>(1, request.region.Extent(m_Plan.axis));
   }

@@ -1,0 +1,292 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""What the module does, without windows: it runs the program chunkwise, whose filters and parameters the program itself
+describes. Needs Python 3.9 and nothing else."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class ChunkwiseError(Exception):
+    """What the user should be told, in the program's words."""
+
+
+@dataclass
+class Parameter:
+    """A parameter of a filter. `kind` is the element of the description: "boolean", "string-enumeration", ..."""
+
+    flag: str
+    kind: str
+    label: str
+    help: str
+    default: str
+    choices: list = field(default_factory=list)
+    minimum: float = None
+    maximum: float = None
+    step: float = None
+    advanced: bool = False
+
+    @property
+    def is_file(self):
+        return self.kind in ("image", "file")
+
+
+@dataclass
+class Filter:
+    name: str
+    group: str
+    help: str
+    parameters: list
+
+    @classmethod
+    def from_xml(cls, text):
+        root = ElementTree.fromstring(text)
+        parameters = []
+        for group in root.findall("parameters"):
+            for element in group:
+                if element.findtext("longflag") is None:
+                    continue
+
+                def number(name):
+                    value = element.findtext("constraints/" + name)
+                    return None if value is None else float(value)
+
+                parameters.append(Parameter(
+                    element.findtext("longflag"), element.tag, element.findtext("label"), element.findtext("description"),
+                    element.findtext("default") or "", [e.text for e in element.findall("element")],
+                    number("minimum"), number("maximum"), number("step"), group.get("advanced") == "true"))
+        return cls(root.findtext("title").split(" ", 1)[1], root.findtext("category").rsplit(".", 1)[-1],
+                   root.findtext("description"), parameters)
+
+    def words(self, values, machine=True):
+        """The options for values by flag; those that are missing have their defaults. Without `machine` those of the
+        filter alone, as a step of a sequence has them."""
+        known = {p.flag for p in self.parameters}
+        for flag in values:
+            if flag not in known:
+                raise ChunkwiseError(f"{self.name} has no parameter {flag}")
+        words = []
+        for parameter in self.parameters:
+            if parameter.advanced and not machine:
+                continue
+            value = values.get(parameter.flag, parameter.default)
+            if parameter.kind == "boolean":
+                if value in (True, "true"):
+                    words.append("--" + parameter.flag)
+            elif value is not None and str(value) != "":
+                words += ["--" + parameter.flag, str(value)]
+        return words
+
+
+def region_of_slice(extent, axis, index):
+    """The region, as begins and sizes, of one slice across an axis."""
+    if not 0 <= index < extent[axis]:
+        raise ChunkwiseError(f"slice {index} is not one of {extent[axis]}")
+    begin = [0] * len(extent)
+    size = list(extent)
+    begin[axis], size[axis] = index, 1
+    return begin + size
+
+
+def region_of_bounds(extent, lower, upper):
+    """The region of all voxels whose centers lie between two corners, given in voxels: cut at the image."""
+    begin, size = [], []
+    for n, a, b in zip(extent, lower, upper):
+        low, high = min(a, b), max(a, b)
+        first = max(0, -int(-low // 1))
+        last = min(n - 1, int(high // 1))
+        if last < first:
+            raise ChunkwiseError("the region lies beside the image")
+        begin.append(first)
+        size.append(last - first + 1)
+    return begin + size
+
+
+@dataclass
+class Job:
+    """A run that can be described before it is started. `steps` are pairs of a filter's name and its values."""
+
+    steps: list
+    source: str
+    result: str
+    machine: dict = field(default_factory=dict)
+    region: list = None
+
+    def to_json(self):
+        """The steps alone: they serve for other images too."""
+        return json.dumps({"chunkwise": 1, "steps": [[name, values] for name, values in self.steps]}, indent=1)
+
+
+def steps_from_json(text, filters):
+    """What Job.to_json wrote; refuses what is not that, or names filters and parameters that there are not."""
+    try:
+        steps = [(name, dict(values)) for name, values in json.loads(text)["steps"]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ChunkwiseError(f"this is no sequence of filters: {error}") from error
+    for name, values in steps:
+        if name not in filters:
+            raise ChunkwiseError(f"there is no filter {name}")
+        filters[name].words(values)
+    return steps
+
+
+class Program:
+    """The program chunkwise."""
+
+    def __init__(self, path=None):
+        self.path = path or os.environ.get("CHUNKWISE_PROGRAM") or shutil.which("chunkwise")
+        if not self.path or not os.access(self.path, os.X_OK):
+            raise ChunkwiseError("the program chunkwise was not found; install it, or choose where it is")
+        self._filters = None
+
+    def _environment(self):
+        """Slicer's own libraries are not the program's."""
+        environment = dict(os.environ)
+        for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH"):
+            environment.pop(name, None)
+        return environment
+
+    def ask(self, *words):
+        """What the program prints; throws ChunkwiseError with what it says where it fails."""
+        shown = subprocess.run([self.path, *map(str, words)], capture_output=True, text=True, errors="replace",
+                               stdin=subprocess.DEVNULL, env=self._environment())
+        if shown.returncode != 0:
+            raise ChunkwiseError(shown.stderr.strip() or f"chunkwise ended with {shown.returncode}")
+        return shown.stdout
+
+    @property
+    def filters(self):
+        """All filters by name, as the program describes them."""
+        if self._filters is None:
+            with tempfile.TemporaryDirectory() as folder:
+                self.ask("slicer-modules", folder)
+                filters = [Filter.from_xml(file.read_bytes()) for file in sorted(Path(folder).glob("*.xml"))]
+            self._filters = {f.name: f for f in filters}
+        return self._filters
+
+    def devices(self):
+        """As "devices --json" prints them."""
+        return json.loads(self.ask("devices", "--json"))
+
+    def words(self, job):
+        """The command line of a job, without the program."""
+        for name, _ in job.steps:
+            if name not in self.filters:
+                raise ChunkwiseError(f"there is no filter {name}")
+        if not job.steps:
+            raise ChunkwiseError("no filter is chosen")
+        if len(job.steps) == 1:
+            name, values = job.steps[0]
+            words = [name, job.source, job.result, *self.filters[name].words({**values, **job.machine})]
+        else:
+            words = ["sequence", job.source, job.result]
+            for name, values in job.steps:
+                step = [name, *self.filters[name].words(values, machine=False)]
+                if any(re.search(r"\s", word) for word in step):
+                    raise ChunkwiseError(f"{name} in a sequence: values must not have blanks")
+                words += ["--step", " ".join(step)]
+            words += [w for flag, value in job.machine.items() if str(value) != "" for w in ("--" + flag, str(value))]
+        if job.region:
+            words += ["--region", ",".join(map(str, job.region))]
+        return words
+
+    def command_line(self, job):
+        """To copy: what a shell would be given."""
+        def quoted(word):
+            return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else "'" + word.replace("'", "'\\''") + "'"
+        return " ".join(quoted(str(word)) for word in ["chunkwise", *self.words(job)])
+
+    def plan(self, job):
+        """What a job would read, write and hold, from the planner; throws what the run would fail with."""
+        return json.loads(self.ask("plan", *self.words(job), "--json"))
+
+    def start(self, job, on_progress=None):
+        return Run(self, self.words(job), on_progress)
+
+    def batch(self, job, sources, pattern, on_progress=None):
+        """A run over several files; `pattern` has {stem}. What is done stays when it is cancelled."""
+        words = self.words(Job(job.steps, "IN", "OUT", job.machine))
+        return Run(self, [words[0], *sources, "--out", pattern, *words[3:]], on_progress)
+
+
+class Run:
+    """A run in the background. `on_progress` is called from another thread, with a share from 0 to 1."""
+
+    def __init__(self, program, words, on_progress=None):
+        self.words = [str(w) for w in words]
+        self.warnings = []
+        self.progress = 0.0
+        self.cancelled = False
+        self._errors = []
+        self._process = subprocess.Popen(
+            [program.path, *self.words, "--progress", "xml"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace", stdin=subprocess.DEVNULL, env=program._environment())
+        self._threads = [threading.Thread(target=self._listen, args=(on_progress,), daemon=True),
+                         threading.Thread(target=self._keep_errors, daemon=True)]
+        for thread in self._threads:
+            thread.start()
+
+    def _listen(self, on_progress):
+        in_start = False
+        for line in self._process.stdout:
+            progress = re.match(r"<filter-progress>(.*)</filter-progress>", line)
+            comment = re.match(r"<filter-comment>(.*)</filter-comment>", line)
+            in_start = "<filter-start>" in line or (in_start and "</filter-start>" not in line)
+            if progress:
+                self.progress = float(progress.group(1))
+                if on_progress:
+                    on_progress(self.progress)
+            elif comment and not in_start:
+                self.warnings.append(comment.group(1))
+
+    def _keep_errors(self):
+        self._errors += self._process.stderr.read().splitlines()
+
+    def is_running(self):
+        return self._process.poll() is None
+
+    def cancel(self):
+        """Ends the run; it leaves nothing behind."""
+        if self.is_running():
+            self.cancelled = True
+            self._process.terminate()
+
+    def wait(self):
+        """Throws ChunkwiseError where the run failed or was cancelled. Returns its warnings."""
+        status = self._process.wait()
+        for thread in self._threads:
+            thread.join()
+        self._process.stdout.close()
+        self._process.stderr.close()
+        if self.cancelled and status != 0:
+            raise ChunkwiseError("cancelled")
+        if status != 0:
+            raise ChunkwiseError("\n".join(self._errors) or f"chunkwise ended with {status}")
+        return self.warnings
+
+
+def memory_text(bytes_):
+    """For --memory: whole MiB."""
+    return f"{max(1, int(bytes_) >> 20)}M"
+
+
+def describe_plan(plan):
+    """One line for people."""
+    def size(bytes_):
+        return f"{bytes_ / 2**30:.1f} GiB" if bytes_ >= 2**30 else f"{bytes_ / 2**20:.1f} MiB"
+    divisions = plan["divisions"]
+    twice = divisions["bytesRead"] / max(1, divisions["bytesWritten"])
+    text = (f"{divisions['count']} division{'s' if divisions['count'] != 1 else ''}, "
+            f"{size(divisions['bytesAtOnce'] + plan['bytesBesideDivisions'])} of memory, "
+            f"{size(divisions['bytesRead'])} read ({twice:.2f} of what is written)")
+    if plan["secondsExpected"] is not None:
+        text += f", about {plan['secondsExpected']:.1f} s to compute"
+    if isinstance(plan["budgetFactor"], (int, float)) and plan["budgetFactor"] > 1.25:
+        text += f"; the memory makes it take {plan['budgetFactor']:.1f} times as long"
+    return text

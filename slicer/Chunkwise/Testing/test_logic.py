@@ -1,0 +1,180 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""The module's logic, without windows and without 3D Slicer: pytest, with CHUNKWISE_PROGRAM naming the program."""
+import array
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from ChunkwiseLib import logic  # noqa: E402
+
+SIZE = (17, 13, 11)
+
+
+def write(path, size=SIZE, seed=1):
+    count = size[0] * size[1] * size[2]
+    values = array.array("h", [(seed * 7919 * i * i + 31 * i) % 997 for i in range(count)])
+    path.write_bytes((
+        "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\nCompressedData = False\n"
+        "TransformMatrix = -1 0 0 0 -1 0 0 0 1\nOffset = 3 4 5\nElementSpacing = 0.5 0.75 1.5\n"
+        f"DimSize = {size[0]} {size[1]} {size[2]}\nElementType = MET_SHORT\nElementDataFile = LOCAL\n").encode() + values.tobytes())
+    return str(path)
+
+
+def read(path):
+    header, data = Path(path).read_bytes().split(b"ElementDataFile = LOCAL\n")
+    fields = dict(line.split(" = ") for line in header.decode().splitlines() if " = " in line)
+    values = array.array({"MET_SHORT": "h", "MET_FLOAT": "f", "MET_UCHAR": "B"}[fields["ElementType"]])
+    values.frombytes(data)
+    return [int(n) for n in fields["DimSize"].split()], [float(n) for n in fields["Offset"].split()], values
+
+
+@pytest.fixture(scope="module")
+def program():
+    return logic.Program()
+
+
+def test_filters_are_those_of_the_program(program):
+    shown = program.ask("--help")
+    assert len(program.filters) > 30
+    for name, filter_ in program.filters.items():
+        assert f"  {name} " in shown
+        assert filter_.group in shown
+        assert {p.flag for p in filter_.parameters} >= {"backend", "memory", "outputType"}
+    radius = next(p for p in program.filters["median"].parameters if p.flag == "radius")
+    assert (radius.kind, radius.default, radius.minimum, radius.advanced) == ("integer-vector", "1", 0, False)
+
+
+def test_every_filter_runs_with_its_defaults(program, tmp_path):
+    source = write(tmp_path / "in put.mha")
+    for name, filter_ in program.filters.items():
+        if any(p.is_file for p in filter_.parameters):
+            continue
+        result = str(tmp_path / f"{name}.mha")
+        program.start(logic.Job([(name, {})], source, result)).wait()
+        assert os.path.getsize(result) > SIZE[0] * SIZE[1] * SIZE[2]
+
+
+def test_values_become_the_command_line_that_is_shown(program, tmp_path):
+    source, result = write(tmp_path / "it's in.mha"), str(tmp_path / "out.mha")
+    values = {"radius": "2,1,0", "boundary": "constant", "constant": "-5"}
+    job = logic.Job([("mean", values)], source, result, {"outputType": "float32", "memory": ""})
+    program.start(job).wait()
+    expected = Path(result).read_bytes()
+    os.unlink(result)
+    words = shlex.split(program.command_line(job))
+    assert words[0] == "chunkwise"
+    subprocess.run([program.path, *words[1:]], check=True)
+    assert Path(result).read_bytes() == expected
+    assert read(result)[2].typecode == "f"
+    with pytest.raises(logic.ChunkwiseError, match="no parameter"):
+        program.words(logic.Job([("mean", {"sigma": "1"})], source, result))
+
+
+def test_a_preview_is_exactly_that_part_of_the_result(program, tmp_path):
+    source, whole, part = write(tmp_path / "in.mha"), str(tmp_path / "whole.mha"), str(tmp_path / "part.mha")
+    for steps in ([("median", {"radius": "2"})], [("gaussian", {"sigma": "1"})], [("fill-holes", {})],
+                  [("mean", {"radius": "2"}), ("range", {"radius": "1"})]):
+        program.start(logic.Job(steps, source, whole)).wait()
+        size, offset, values = read(whole)
+        for region in (logic.region_of_slice(SIZE, 2, 5), logic.region_of_slice(SIZE, 0, 16),
+                       logic.region_of_bounds(SIZE, (2.2, -3.0, 4.0), (9.9, 5.0, 4.0))):
+            program.start(logic.Job(steps, source, part, region=region)).wait()
+            part_size, part_offset, part_values = read(part)
+            begin, extent = region[:3], region[3:]
+            assert part_size == extent
+            assert list(part_values) == [
+                values[x + size[0] * (y + size[1] * z)] for z in range(begin[2], begin[2] + extent[2])
+                for y in range(begin[1], begin[1] + extent[1]) for x in range(begin[0], begin[0] + extent[0])]
+            assert part_offset == pytest.approx(
+                [offset[0] - 0.5 * begin[0], offset[1] - 0.75 * begin[1], offset[2] + 1.5 * begin[2]])
+
+
+def test_regions():
+    assert logic.region_of_slice((5, 6, 7), 1, 2) == [0, 2, 0, 5, 1, 7]
+    assert logic.region_of_bounds((5, 6, 7), (3.5, 1, 9), (0.5, 1, -2)) == [1, 1, 0, 3, 1, 7]
+    for wrong in (lambda: logic.region_of_slice((5, 6, 7), 1, 6), lambda: logic.region_of_slice((5, 6, 7), 1, -1),
+                  lambda: logic.region_of_bounds((5, 6, 7), (5, 0, 0), (9, 1, 1)),
+                  lambda: logic.region_of_bounds((5, 6, 7), (1.2, 0, 0), (1.8, 1, 1))):
+        with pytest.raises(logic.ChunkwiseError):
+            wrong()
+
+
+def test_sequences_are_kept_and_read_again(program, tmp_path):
+    steps = [("gaussian", {"sigma": "1.5"}), ("std", {"radius": "2", "boundary": "mirror"})]
+    job = logic.Job(steps, write(tmp_path / "in.mha"), str(tmp_path / "out.mha"), {"threads": "1"})
+    assert logic.steps_from_json(job.to_json(), program.filters) == steps
+    program.start(job).wait()
+    assert read(job.result)[0] == list(SIZE)
+    for text in ("", "[]", "{}", '{"steps": [["men", {}]]}', '{"steps": [["mean", {"sigma": "1"}]]}', '{"steps": 5}'):
+        with pytest.raises(logic.ChunkwiseError):
+            logic.steps_from_json(text, program.filters)
+    with pytest.raises(logic.ChunkwiseError, match="no filter is chosen"):
+        program.words(logic.Job([], job.source, job.result))
+
+
+def test_plans_are_the_planners(program, tmp_path):
+    source = write(tmp_path / "in.mha")
+    job = logic.Job([("median", {"radius": "1"})], source, str(tmp_path / "out.mha"))
+    plan = program.plan(job)
+    assert plan["input"]["extent"] == list(SIZE)
+    assert "division" in logic.describe_plan(plan)
+    with pytest.raises(logic.ChunkwiseError, match="--memory: .*needs"):
+        program.plan(logic.Job(job.steps, source, job.result, {"memory": logic.memory_text(1 << 20)}))
+    devices = program.devices()
+    assert devices["cpu"]["memoryAvailable"] > 1 << 20
+    assert not os.path.exists(job.result)
+
+
+def test_progress_warnings_and_errors(program, tmp_path):
+    seen = []
+    source = write(tmp_path / "large.mha", (90, 90, 90))
+    run = program.start(logic.Job([("median", {"radius": "5"})], source, str(tmp_path / "o.mha")), seen.append)
+    assert run.wait() == []
+    assert len(seen) > 1 and seen == sorted(seen)
+    run = program.start(logic.Job([("identity", {})], source, str(tmp_path / "o.mha"), {"outputType": "uint8"}))
+    assert "outside of uint8" in run.wait()[0]
+    run = program.start(logic.Job([("median", {"radius": "-1"})], source, str(tmp_path / "o.mha")))
+    with pytest.raises(logic.ChunkwiseError, match="--radius"):
+        run.wait()
+
+
+def test_cancel_leaves_nothing(program, tmp_path):
+    source = write(tmp_path / "large.mha", (90, 90, 90))
+    work = tmp_path / "work"
+    work.mkdir()
+    run = program.start(logic.Job([("nlm", {"radius": "9", "strength": "9"})], source, str(work / "o.mha"), {"threads": "1"}))
+    while not list(work.iterdir()) and run.is_running():
+        time.sleep(0.01)
+    run.cancel()
+    with pytest.raises(logic.ChunkwiseError, match="cancelled"):
+        run.wait()
+    assert list(work.iterdir()) == []
+
+
+def test_batches(program, tmp_path):
+    sources = [write(tmp_path / f"{i}.mha", seed=i) for i in (1, 2, 3)]
+    (tmp_path / "2.mha").write_text("no image")
+    job = logic.Job([("median", {"radius": "1"})], "", "")
+    run = program.batch(job, sources, str(tmp_path / "out" / "{stem}.mha"))
+    with pytest.raises(logic.ChunkwiseError, match="2.mha"):
+        run.wait()
+    assert sorted(p.name for p in (tmp_path / "out").glob("*.mha")) == ["1.mha", "3.mha"]
+
+
+def test_a_missing_program_is_told(monkeypatch, tmp_path):
+    monkeypatch.delenv("CHUNKWISE_PROGRAM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(logic.ChunkwiseError, match="not found"):
+        logic.Program()
+
+
+def test_libraries_of_slicer_are_not_the_programs(program, monkeypatch, tmp_path):
+    (tmp_path / "libstdc++.so.6").write_bytes(b"none")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    assert "chunkwise" in program.ask("--version")
