@@ -18,7 +18,9 @@ fi
 # The ways to packages that this machine has.
 cp -r /etc/apt/apt.conf.d/. "$work/etc/apt/apt.conf.d/" 2>/dev/null || true
 cp "$package" "$work/root/chunkwise.deb"
-cp -r "$root/test/consumer" "$work/root/consumer"
+mkdir -p "$work/root/source/test" "$work/root/source/examples"
+cp -r "$root/test/consumer" "$work/root/source/test/"
+cp -r "$root/examples/engine" "$work/root/source/examples/"
 # /proc is there as long as a command runs.
 inside() { unshare --mount sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$work" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 inside apt-get update -qq
@@ -41,7 +43,7 @@ inside sh -euc '
 inside test -e /usr/share/man/man1/chunkwise.1
 # A project that uses the engine, and removal without a rest.
 inside apt-get install -y -qq --no-install-recommends g++ cmake make >"$work.log" 2>&1
-inside sh -euc 'cmake -S /root/consumer/engine -B /root/build -DCMAKE_BUILD_TYPE=Release >/dev/null && cmake --build /root/build && /root/build/engine'
+inside sh -euc 'cmake -S /root/source/test/consumer/engine -B /root/build -DCMAKE_BUILD_TYPE=Release >/dev/null && cmake --build /root/build && /root/build/engine'
 inside apt-get remove -y -qq chunkwise >"$work.log" 2>&1
 inside sh -euc '! command -v chunkwise && ! ls -d /usr/include/Chunkwise /usr/lib/*/libChunkwise* 2>/dev/null'
 echo "The package works in a bare Debian 12."

@@ -1,0 +1,172 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""The module's window in a Qt of its own, without 3D Slicer: pytest, with CHUNKWISE_PROGRAM naming the program. With
+CHUNKWISE_SCREENSHOT it writes a picture there."""
+import os
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+if not os.environ.get("DISPLAY"):
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+pytest.importorskip("PySide6")
+from PySide6 import QtCore, QtUiTools, QtWidgets  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from test_logic import SIZE, read, write  # noqa: E402
+
+from ChunkwiseLib import logic, panel  # noqa: E402
+
+
+class Qt:
+    """As Slicer has them: all classes in one place."""
+
+    def __getattr__(self, name):
+        return getattr(QtWidgets, name, None) or getattr(QtCore, name)
+
+
+qt = Qt()
+
+
+class Host:
+    def __init__(self):
+        self.shown = []
+
+    def visible_region(self, source):
+        return logic.region_of_slice(SIZE, 2, 5)
+
+    def show(self, result, is_preview):
+        self.shown.append((is_preview, read(result)))
+
+
+@pytest.fixture(scope="module")
+def application():
+    yield QtWidgets.QApplication.instance() or QtWidgets.QApplication([])
+
+
+@pytest.fixture
+def window(application):
+    file = QtCore.QFile(str(Path(panel.__file__).parents[1] / "Resources/UI/Chunkwise.ui"))
+    file.open(QtCore.QFile.ReadOnly)
+    widget = QtUiTools.QUiLoader().load(file)
+    ui = types.SimpleNamespace(**{c.objectName(): c for c in widget.findChildren(QtCore.QObject) if c.objectName()})
+    window = panel.Panel(qt, ui, logic.Program(), Host())
+    window.widget = widget
+    return window
+
+
+def wait(window):
+    loop = QtCore.QElapsedTimer()
+    loop.start()
+    while window.run and loop.elapsed() < 60000:
+        QtWidgets.QApplication.processEvents(QtCore.QEventLoop.AllEvents, 50)
+    assert window.run is None
+
+
+def set_images(window, source, result):
+    window.ui.sourceEdit.setText(str(source))
+    window.ui.resultEdit.setText(str(result))
+    window.update_plan()
+
+
+def select(window, name):
+    found = window.ui.filterTree.findItems(name, QtCore.Qt.MatchExactly | QtCore.Qt.MatchRecursive)
+    window.ui.filterTree.setCurrentItem(found[0])
+
+
+def test_all_filters_can_be_chosen_and_have_editors(window):
+    for name, filter_ in window.program.filters.items():
+        select(window, name)
+        assert window.filter.name == name
+        assert set(window.editors) == {p.flag for p in filter_.parameters if not p.advanced}
+        assert window.ui.parameterForm.rowCount() == len(window.editors)
+    window.ui.searchEdit.setText("percentile")
+    assert window.ui.filterTree.topLevelItemCount() >= 1
+    assert not window.ui.filterTree.findItems("fill-holes", QtCore.Qt.MatchExactly | QtCore.Qt.MatchRecursive)
+
+
+def test_apply_and_preview(window, tmp_path):
+    source, result = write(tmp_path / "in.mha"), tmp_path / "out.mha"
+    select(window, "median")
+    window.editors["radius"].setText("2")
+    window.editors["radius"].editingFinished.emit()
+    window.editors["boundary"].setCurrentText("mirror")
+    set_images(window, source, result)
+    assert "--radius 2" in window.ui.commandEdit.text() and "mirror" in window.ui.commandEdit.text()
+    assert "division" in window.ui.planLabel.text()
+    window.ui.applyButton.click()
+    assert not window.ui.applyButton.isEnabled() and window.ui.cancelButton.isEnabled()
+    wait(window)
+    assert window.ui.statusLabel.text() == "done" and window.ui.applyButton.isEnabled()
+    window.ui.previewButton.click()
+    wait(window)
+    (is_first, (size, _, values)), (is_second, (part_size, _, part)) = window.host.shown
+    assert (is_first, is_second) == (False, True)
+    assert part_size == [SIZE[0], SIZE[1], 1]
+    plane = SIZE[0] * SIZE[1]
+    assert list(part) == list(values[5 * plane:6 * plane])
+
+
+def test_errors_are_red_and_told(window, tmp_path):
+    select(window, "median")
+    set_images(window, write(tmp_path / "in.mha"), tmp_path / "out.mha")
+    assert window.ui.planLabel.styleSheet() == ""
+    window.editors["radius"].setText("-1")
+    window.editors["radius"].editingFinished.emit()
+    assert "red" in window.ui.planLabel.styleSheet() and "--radius" in window.ui.planLabel.text()
+    window.ui.applyButton.click()
+    wait(window)
+    assert "--radius" in window.ui.statusLabel.text()
+    assert window.host.shown == []
+
+
+def test_sequences_are_saved_loaded_and_run(window, tmp_path):
+    for name in ("gaussian", "range"):
+        select(window, name)
+        window.ui.addStepButton.click()
+    assert window.ui.stepList.count() == 2
+    set_images(window, write(tmp_path / "in.mha"), tmp_path / "out.mha")
+    assert "sequence" in window.ui.commandEdit.text()
+    window.save_steps(tmp_path / "steps.json")
+    window.ui.stepList.setCurrentRow(0)
+    window.ui.removeStepButton.click()
+    assert window.ui.stepList.count() == 1
+    window.load_steps(tmp_path / "steps.json")
+    assert window.ui.stepList.count() == 2
+    window.ui.applyButton.click()
+    wait(window)
+    assert window.host.shown
+
+
+def test_cancel_and_batch_and_machine(window, tmp_path):
+    select(window, "nlm")
+    set_images(window, write(tmp_path / "large.mha", (90, 90, 90)), tmp_path / "out.mha")
+    window.editors["radius"].setText("9")
+    window.editors["radius"].editingFinished.emit()
+    window.ui.deviceBox.setCurrentIndex(1)
+    assert window.machine()["backend"] == "cpu"
+    window.ui.memorySlider.setValue(25)
+    assert window.machine()["memory"] == logic.memory_text(window.devices["cpu"]["memoryAvailable"] * 25 // 100)
+    window.ui.applyButton.click()
+    window.ui.cancelButton.click()
+    wait(window)
+    assert window.ui.statusLabel.text() == "cancelled"
+    for i in (1, 2):
+        write(tmp_path / f"b{i}.mha", seed=i)
+    select(window, "median")
+    set_images(window, tmp_path / "b*.mha", tmp_path / "done" / "{stem}.mha")
+    window.ui.applyButton.click()
+    wait(window)
+    assert sorted(p.name for p in (tmp_path / "done").glob("*.mha")) == ["b1.mha", "b2.mha"]
+
+
+def test_picture(window, tmp_path):
+    select(window, "median")
+    set_images(window, write(tmp_path / "volume.mha"), tmp_path / "median.mha")
+    window.ui.commandEdit.setText("chunkwise median volume.mha median.mha --radius 1 --boundary renormalized")
+    window.widget.resize(520, 900)
+    picture = window.widget.grab()
+    assert picture.width() >= 500 and picture.height() >= 800
+    if os.environ.get("CHUNKWISE_SCREENSHOT"):
+        assert picture.save(os.environ["CHUNKWISE_SCREENSHOT"])
