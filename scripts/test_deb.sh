@@ -43,7 +43,7 @@ inside sh -euc '
 inside test -e /usr/share/man/man1/chunkwise.1
 # A project that uses the engine, and removal without a rest.
 inside apt-get install -y -qq --no-install-recommends g++ cmake make >"$work.log" 2>&1
-inside sh -euc 'cmake -S /root/source/test/consumer/engine -B /root/build -DCMAKE_BUILD_TYPE=Release >/dev/null && cmake --build /root/build && /root/build/engine'
+inside sh -euc 'rm -rf /root/build && cmake -S /root/source/test/consumer/engine -B /root/build -DCMAKE_BUILD_TYPE=Release >/dev/null && cmake --build /root/build && /root/build/engine'
 inside apt-get remove -y -qq chunkwise >"$work.log" 2>&1
 inside sh -euc '! command -v chunkwise && ! ls -d /usr/include/Chunkwise /usr/lib/*/libChunkwise* 2>/dev/null'
 echo "The package works in a bare Debian 12."

@@ -117,6 +117,24 @@ TEST(Filters, EveryRowMakesAnOperationAndHasNamesOfItsOwn)
   EXPECT_GT(names.size(), 30u);
 }
 
+TEST(Filters, FormsHaveAValueForEveryParameterThatIsNeeded)
+{
+  for (const FilterDescription & filter : GetFilters())
+  {
+    for (const ParameterDescription & parameter : filter.parameters)
+    {
+      SCOPED_TRACE(filter.name + " " + parameter.name);
+      const bool isFile = parameter.type == ParameterType::Kernel || parameter.type == ParameterType::Network;
+      EXPECT_TRUE(!parameter.required || isFile || !parameter.defaultText.empty() || !parameter.exampleText.empty());
+      if (!parameter.exampleText.empty() && parameter.exampleText != "auto")
+      {
+        EXPECT_NO_THROW(ParseParameter(parameter, parameter.exampleText));
+      }
+      EXPECT_TRUE(parameter.exampleText != "auto" || !parameter.provisionalText.empty());
+    }
+  }
+}
+
 TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
 {
   for (const FilterDescription & filter : GetFilters())

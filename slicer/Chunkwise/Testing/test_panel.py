@@ -164,6 +164,8 @@ def test_cancel_and_batch_and_machine(window, tmp_path):
 def test_picture(window, tmp_path):
     select(window, "median")
     set_images(window, write(tmp_path / "volume.mha"), tmp_path / "median.mha")
+    window.ui.sourceEdit.setText("volume.mha")
+    window.ui.resultEdit.setText("median.mha")
     window.ui.commandEdit.setText("chunkwise median volume.mha median.mha --radius 1 --boundary renormalized")
     window.widget.resize(520, 900)
     picture = window.widget.grab()
