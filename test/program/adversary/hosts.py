@@ -297,6 +297,34 @@ class Hosts(ProgramTest):
                         if "missing date" not in line]
                 self.assertEqual(said, [])
 
+    def test_scripts_of_fiji_in_groovy(self):
+        """Parsed all, and some run in ImageJ's own classes."""
+        libraries = sorted(Path("/usr/share/java").glob("ij-1*.jar"))
+        if not shutil.which("groovy") or not libraries:
+            self.skipTest("groovy or imagej is not here")
+        scripts, temporary = self.folder / "scr'ipts", self.folder / "temporary"
+        temporary.mkdir()
+        self.assert_runs("fiji-scripts", scripts)
+        shown = subprocess.run(
+            ["groovy", "-cp", str(libraries[0]), str(Path(__file__).resolve().parents[1] / "fijiScripts.groovy"), scripts, self.folder],
+            capture_output=True, text=True, timeout=HANGS,
+            env={**os.environ, "JAVA_OPTS": f"-Djava.awt.headless=true -Djava.io.tmpdir={temporary}"})
+        self.assertEqual(shown.returncode, 0, shown.stderr[-2000:])
+        self.assertIn("--radius", shown.stdout)
+        self.assertIn("left: []", shown.stdout)
+        values = [(i * 37 + z * 101) % 251 for z in range(7) for i in range(72)]
+        image = support.Image((9, 8, 7), "uint8", values, spacing=[0.5, 1.0, 2.0])
+        source = write(self.folder / "in.mha", image)
+        self.assert_runs("median", source, self.out, "--radius=1,2,1", "--boundary=mirror")
+        for bits in (8, 16, 32):
+            header, *found = (self.folder / f"median-{bits}").read_text().split("\n")[:-1]
+            self.assertEqual(header, f"{bits} 9 8 7 2.0")
+            self.assertEqual(list(map(float, found)), [float(v) for v in read(self.out).values])
+        header, *found = (self.folder / "reconstruct").read_text().split("\n")[:-1]
+        self.assertEqual(len(found), len(values))
+        self.assertTrue(all(float(f) <= v for f, v in zip(found, values)))
+        self.assertGreater(sum(map(float, found)), sum(v // 2 for v in values) * 0.5)
+
     def test_no_device_is_touched_before_the_arguments_are_read(self):
         """Looking for devices opens the driver's library, or asks for the module; descriptions do neither."""
         if not shutil.which("strace"):
