@@ -71,6 +71,8 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
   running/chunkwiseSchedules.cxx
+  running/chunkwiseSlabReconstruction.cxx
+  running/chunkwiseSpool.cxx
   running/chunkwiseStagedTransfer.cxx
   running/chunkwiseStagingRing.cxx
   running/chunkwiseStatistics.cxx
