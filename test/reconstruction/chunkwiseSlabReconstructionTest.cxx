@@ -1,0 +1,701 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseFakeDevices.h"
+#include "chunkwiseFloodTrial.h"
+#include "chunkwiseRecordingMonitor.h"
+#include "chunkwiseSlabForest.h"
+#include "chunkwiseSlabPacking.h"
+#include "chunkwiseSlabReconstruction.h"
+#include "chunkwiseSpool.h"
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+
+#include <dirent.h>
+
+using namespace chunkwise;
+
+namespace
+{
+
+template <typename T>
+BufferView
+ViewOf(std::vector<T> & image, const Box & box)
+{
+  return DenseView(image.data(), PixelKindOf<T>(), box);
+}
+
+template <typename T>
+void
+CopyVoxels(const Box & box, const BufferView & from, const BufferView & to)
+{
+  ForEachIndex(box, [&](const Coordinates & index) { At<T>(to, index) = At<T>(from, index); });
+}
+
+std::int64_t
+LastPosition(const Box & box, const Coordinates & extent)
+{
+  int axis = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    axis = extent[a] > 1 ? a : axis;
+  }
+  return box.lower[axis];
+}
+
+template <typename T>
+class MemorySource : public ImageSource
+{
+public:
+  MemorySource(std::vector<T> & image, const Box & box)
+    : m_View(ViewOf(image, box))
+  {}
+  Coordinates
+  GetExtent() const override
+  {
+    return m_View.box.Extents();
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_View.kind;
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return access;
+  }
+  void
+  Read(const Box & box, const BufferView & view) override
+  {
+    EXPECT_TRUE(m_View.box.Contains(box) && view.box.Contains(box) && !box.IsEmpty());
+    if (reads++ == failAt)
+    {
+      throw std::runtime_error("the source broke");
+    }
+    if (!access.anyOrder)
+    {
+      const std::int64_t at = LastPosition(box, GetExtent());
+      EXPECT_GE(at, m_Next) << "read out of order";
+      m_Next = at;
+    }
+    voxels += box.NumberOfVoxels();
+    CopyVoxels<T>(box, m_View, view);
+  }
+
+  ImageAccess  access;
+  int          failAt{ -1 };
+  int          reads{ 0 };
+  std::int64_t voxels{ 0 };
+
+private:
+  BufferView   m_View;
+  std::int64_t m_Next{ 0 };
+};
+
+template <typename T>
+class MemorySink : public ImageSink
+{
+public:
+  explicit MemorySink(const Box & box)
+    : image(static_cast<std::size_t>(box.NumberOfVoxels()), static_cast<T>(77))
+    , m_Times(image.size(), 0)
+    , m_View(ViewOf(image, box))
+  {}
+  Coordinates
+  GetExtent() const override
+  {
+    return m_View.box.Extents();
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_View.kind;
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return access;
+  }
+  void
+  Write(const Box & box, const BufferView & view) override
+  {
+    EXPECT_TRUE(m_View.box.Contains(box) && view.box.Contains(box) && !box.IsEmpty());
+    if (writes++ == failAt)
+    {
+      throw std::runtime_error("the sink broke");
+    }
+    const std::int64_t at = LastPosition(box, GetExtent());
+    EXPECT_TRUE(access.anyOrder || at >= m_Next) << "written out of order";
+    m_Next = at;
+    CopyVoxels<T>(box, view, m_View);
+    const BufferView times = ViewOf(m_Times, m_View.box);
+    ForEachIndex(box, [&](const Coordinates & index) { ++At<std::uint8_t>(times, index); });
+  }
+  void
+  Finish() override
+  {}
+  void
+  ExpectWrittenOnce() const
+  {
+    for (const std::uint8_t times : m_Times)
+    {
+      ASSERT_EQ(times, 1);
+    }
+  }
+
+  ImageAccess    access;
+  int            failAt{ -1 };
+  int            writes{ 0 };
+  std::vector<T> image;
+
+private:
+  std::vector<std::uint8_t> m_Times;
+  BufferView                m_View;
+  std::int64_t              m_Next{ 0 };
+};
+
+/** A trial's images as sources, and its sink. */
+template <typename T>
+struct SlabTrial
+{
+  explicit SlabTrial(FloodTrial<T> & theTrial)
+    : trial(theTrial)
+    , sink(trial.box)
+    , threads(MakeThreadExecutor(3))
+  {
+    const int count = trial.operation->GetNumberOfInputs();
+    if (count > 1)
+    {
+      sources.push_back(std::make_unique<MemorySource<T>>(trial.marker, trial.box));
+    }
+    if (count > 2)
+    {
+      sources.push_back(std::make_unique<MemorySource<T>>(trial.second, trial.box));
+    }
+    sources.push_back(std::make_unique<MemorySource<T>>(trial.mask, trial.box));
+    for (const auto & source : sources)
+    {
+      request.sources.push_back(source.get());
+    }
+    request.operation = trial.operation;
+    request.sink = &sink;
+    request.backend = BackendChoice::CPU;
+    request.executor = threads.get();
+    request.spoolFolder = testing::TempDir();
+  }
+  /** As little memory as there can be, and some more. */
+  void
+  GiveBytes(const Manager & manager, std::uint64_t more)
+  {
+    request.hostBytes = GetLeastHostBytes(manager, request) + more;
+  }
+  void
+  ExpectOracle() const
+  {
+    sink.ExpectWrittenOnce();
+    trial.ExpectOracle(sink.image);
+  }
+
+  FloodTrial<T> &                               trial;
+  std::vector<std::unique_ptr<MemorySource<T>>> sources;
+  MemorySink<T>                                 sink;
+  std::unique_ptr<Executor>                     threads;
+  SlabRequest                                   request;
+};
+
+/** The axis along which the volumes of a trial are cut. */
+template <typename T>
+int
+SpatialAxis(const FloodTrial<T> & trial)
+{
+  int axis = 0;
+  for (int a = 0; a < trial.operation->spatialDimension; ++a)
+  {
+    axis = trial.box.Extent(a) > 1 ? a : axis;
+  }
+  return axis;
+}
+
+int
+CountOpenFiles()
+{
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+int
+CountSpools(const std::string & folder)
+{
+  int count = 0;
+  for (const auto & entry : std::filesystem::directory_iterator(folder))
+  {
+    count += entry.path().filename().string().rfind("chunkwise-spool", 0) == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+template <typename TCompare>
+void
+ForAllKinds(TCompare && compare)
+{
+  for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+  {
+    DispatchPixelKind(static_cast<PixelKind>(kind), compare);
+  }
+}
+
+TEST(SlabReconstruction, GivesTheBitsOfItsDefinition)
+{
+  Manager      manager({}, "none was made");
+  std::mt19937 random(101);
+  std::int64_t inSlabs = 0;
+  std::int64_t mostSlabs = 0;
+  ForAllKinds([&](auto pixel) {
+    using Pixel = decltype(pixel);
+    for (int trial = 0; trial < 150 && !testing::Test::HasFatalFailure(); ++trial)
+    {
+      auto t = RandomTrial<Pixel>(random, trial % 10 == 0 ? 24 : 9);
+      if (trial % 3 == 0)
+      {
+        // A few axes only, so that there are many planes.
+        t.operation->spatialDimension = MaxSpatialAxes;
+      }
+      SlabTrial<Pixel> s(t);
+      s.request.planesOfSlab = 1 + static_cast<std::int64_t>(random() % 4);
+      if (trial % 4 == 0)
+      {
+        s.GiveBytes(manager, random() % 20000);
+      }
+      const SlabReport report = ReconstructInSlabs(manager, s.request);
+      s.ExpectOracle();
+      if (s.request.hostBytes)
+      {
+        ASSERT_LE(report.peakHost, s.request.hostBytes);
+      }
+      inSlabs += report.passes == 2 ? 1 : 0;
+      mostSlabs = std::max(mostSlabs, report.slabs);
+      ASSERT_EQ(report.bytesWritten, t.mask.size() * sizeof(Pixel));
+      ASSERT_EQ(s.sources.back()->voxels, report.passes * t.box.NumberOfVoxels()) << "not read once in a pass";
+    }
+  });
+  EXPECT_GT(inSlabs, 300);
+  EXPECT_GT(mostSlabs, 10);
+}
+
+/** Values that go to and fro through all slabs: corridors that lead along the axis that is cut, with what slows them
+ * down, and a source at one end. */
+TEST(SlabReconstruction, WaysThroughAllSlabsAreFollowed)
+{
+  Manager      manager({}, "none was made");
+  std::mt19937 random(102);
+  for (int trial = 0; trial < 60 && !HasFatalFailure(); ++trial)
+  {
+    FloodTrial<std::uint16_t> t;
+    const std::int64_t        n = 9 + 2 * static_cast<std::int64_t>(random() % 8);
+    t.box = Box::FromExtent(trial % 2 ? Coordinates{ { n, 4 * n, 1, 1, 1 } } : Coordinates{ { n, 3, 2 * n, 1, 1 } });
+    t.operation->fullyConnected = trial % 3 == 0;
+    t.operation->erosion = trial % 5 == 0;
+    t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
+    t.marker.assign(t.mask.size(), 0);
+    const BufferView   mask = ViewOf(t.mask, t.box);
+    const int          axis = trial % 2 ? 1 : 2;
+    const std::int64_t planes = t.box.Extent(axis);
+    // Columns of even x, joined at alternate ends: the way passes through each plane once for each column.
+    ForEachIndex(t.box, [&](const Coordinates & index) {
+      const std::int64_t x = index[0];
+      const bool         joins = x % 4 == 1 ? index[axis] == planes - 1 : index[axis] == 0;
+      if ((axis == 1 || index[1] == 1) && (x % 2 == 0 || joins))
+      {
+        At<std::uint16_t>(mask, index) = static_cast<std::uint16_t>(1000 + random() % (trial % 4 ? 50 : 1));
+      }
+    });
+    const std::size_t source = trial % 7 == 0 ? t.mask.size() - 1 : 0;
+    t.marker[axis == 1 ? source : static_cast<std::size_t>(n) + source % static_cast<std::size_t>(n)] = 2000;
+    if (t.operation->erosion)
+    {
+      for (auto * image : { &t.mask, &t.marker })
+      {
+        for (auto & value : *image)
+        {
+          value = static_cast<std::uint16_t>(65535 - value);
+        }
+      }
+    }
+    SlabTrial<std::uint16_t> s(t);
+    s.request.planesOfSlab = 1 + trial % 5;
+    const SlabReport report = ReconstructInSlabs(manager, s.request);
+    EXPECT_EQ(report.passes, 2);
+    s.ExpectOracle();
+  }
+}
+
+TEST(SlabReconstruction, DevicesGiveTheSame)
+{
+  FakeDevice::Options options;
+  FakeDevices         devices(2, options, GetHostKernels());
+  const auto          manager = devices.MakeManager();
+  std::mt19937        random(103);
+  const auto          compare = [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    for (int trial = 0; trial < 25 && !testing::Test::HasFatalFailure(); ++trial)
+    {
+      auto             t = RandomTrial<Pixel>(random, 9);
+      SlabTrial<Pixel> s(t);
+      s.request.backend = trial % 2 ? BackendChoice::CUDA : BackendChoice::Auto;
+      s.request.planesOfSlab = 1 + static_cast<std::int64_t>(random() % 4);
+      if (trial % 3 == 0)
+      {
+        s.request.budgets.device = 600000;
+      }
+      const SlabReport report = ReconstructInSlabs(*manager, s.request);
+      s.ExpectOracle();
+      EXPECT_EQ(report.execution.backend, "fake");
+    }
+  };
+  compare(std::uint8_t{});
+  compare(std::int16_t{});
+  compare(float{});
+  compare(double{});
+}
+
+TEST(SlabReconstruction, SourcesAndSinksInOrderAreServedInOrder)
+{
+  Manager      manager({}, "none was made");
+  std::mt19937 random(104);
+  std::int64_t copied = 0;
+  for (int trial = 0; trial < 60 && !HasFatalFailure(); ++trial)
+  {
+    auto                     t = RandomTrial<std::uint16_t>(random, 12);
+    SlabTrial<std::uint16_t> s(t);
+    s.sink.access.anyOrder = trial % 2;
+    for (const auto & source : s.sources)
+    {
+      source->access.anyOrder = trial % 3 == 0;
+      source->access.heldBytes = 1000;
+    }
+    s.request.planesOfSlab = 1 + static_cast<std::int64_t>(random() % 3);
+    const SlabReport report = ReconstructInSlabs(manager, s.request);
+    s.ExpectOracle();
+    if (report.passes == 2 && trial % 3)
+    {
+      ++copied;
+      EXPECT_EQ(s.sources.back()->voxels, t.box.NumberOfVoxels()) << "read twice, and in order";
+      EXPECT_GE(report.spoolWritten, t.mask.size() * sizeof(std::uint16_t));
+    }
+  }
+  EXPECT_GT(copied, 5);
+}
+
+TEST(SlabReconstruction, TheBytesThatABudgetErrorNamesAreEnough)
+{
+  Manager      manager({}, "none was made");
+  std::mt19937 random(105);
+  for (int trial = 0; trial < 40 && !HasFatalFailure(); ++trial)
+  {
+    auto                     t = RandomTrial<std::uint32_t>(random, 12);
+    SlabTrial<std::uint32_t> s(t);
+    s.request.hostBytes = 10;
+    std::size_t needed = 0;
+    try
+    {
+      ReconstructInSlabs(manager, s.request);
+      FAIL() << "10 bytes were enough";
+    }
+    catch (const BudgetError & error)
+    {
+      needed = error.needed;
+      EXPECT_EQ(error.budget, 10u);
+    }
+    EXPECT_EQ(s.sources[0]->reads, 0) << "work had started";
+    s.request.hostBytes = needed - 1;
+    EXPECT_THROW(ReconstructInSlabs(manager, s.request), BudgetError);
+    s.request.hostBytes = needed;
+    const SlabReport report = ReconstructInSlabs(manager, s.request);
+    EXPECT_LE(report.peakHost, needed);
+    s.ExpectOracle();
+  }
+}
+
+/** What a source or sink holds counts too. */
+TEST(SlabReconstruction, WhatSourcesHoldIsPartOfTheBudget)
+{
+  Manager                  manager({}, "none was made");
+  FloodTrial<std::uint8_t> t;
+  t.box = Box::FromExtent({ { 8, 8, 8, 1, 1 } });
+  t.mask.assign(512, 3);
+  t.marker.assign(512, 1);
+  SlabTrial<std::uint8_t> s(t);
+  const std::uint64_t     least = GetLeastHostBytes(manager, s.request);
+  s.sources[0]->access.heldBytes = 12345;
+  s.sink.access.heldBytes = 1000;
+  EXPECT_EQ(GetLeastHostBytes(manager, s.request), least + 13345);
+}
+
+FloodTrial<std::uint8_t>
+MakeTrial()
+{
+  std::mt19937             random(106);
+  FloodTrial<std::uint8_t> t;
+  t.box = Box::FromExtent({ { 12, 10, 40, 1, 1 } });
+  t.operation->marker = ReconstructionMarker::Shifted;
+  t.operation->height = 2;
+  t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+  t.marker = t.mask;
+  FillRandomly(random, t.mask, 0);
+  return t;
+}
+
+TEST(SlabReconstruction, AFailureOfASourceOrSinkIsTheRuns)
+{
+  Manager   manager({}, "none was made");
+  auto      t = MakeTrial();
+  const int files = CountOpenFiles();
+  for (const bool inSink : { false, true })
+  {
+    for (int at = 0; at < 100; ++at)
+    {
+      SlabTrial<std::uint8_t> s(t);
+      s.request.planesOfSlab = 4;
+      (inSink ? s.sink.failAt : s.sources[0]->failAt) = at;
+      try
+      {
+        ReconstructInSlabs(manager, s.request);
+        EXPECT_GE(at, inSink ? 9 : 19) << "the failure was lost";
+        s.ExpectOracle();
+        break;
+      }
+      catch (const std::runtime_error & error)
+      {
+        EXPECT_STREQ(error.what(), inSink ? "the sink broke" : "the source broke");
+      }
+      ASSERT_LT(at, 99);
+    }
+  }
+  EXPECT_EQ(CountOpenFiles(), files) << "files were left open";
+  EXPECT_EQ(CountSpools(testing::TempDir()), 0);
+}
+
+TEST(SlabReconstruction, AFullDiskIsAnErrorThatNamesTheSpool)
+{
+  Manager                 manager({}, "none was made");
+  auto                    t = MakeTrial();
+  SlabTrial<std::uint8_t> s(t);
+  s.request.planesOfSlab = 4;
+  s.request.spoolFolder = testing::TempDir() + "/there is no such folder";
+  try
+  {
+    ReconstructInSlabs(manager, s.request);
+    FAIL() << "a spool was made nowhere";
+  }
+  catch (const Error & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("there is no such folder"), std::string::npos) << error.what();
+  }
+}
+
+TEST(SlabReconstruction, AbortsInEveryStageAndCanRunAgain)
+{
+  Manager manager({}, "none was made");
+  auto    t = MakeTrial();
+  for (const double abortAt : { 0.0, 0.2, 0.5, 0.75, 0.9 })
+  {
+    SlabTrial<std::uint8_t> s(t);
+    s.request.planesOfSlab = 1;
+    RecordingMonitor monitor;
+    monitor.abortAt = abortAt;
+    // The monitor is asked now and then: sources wait for it.
+    class SlowSource : public MemorySource<std::uint8_t>
+    {
+    public:
+      using MemorySource::MemorySource;
+      void
+      Read(const Box & box, const BufferView & view) override
+      {
+        std::this_thread::sleep_for(std::chrono::milliseconds(15));
+        MemorySource::Read(box, view);
+      }
+    } slow(t.mask, t.box);
+    s.request.sources[0] = &slow;
+    EXPECT_THROW(ReconstructInSlabs(manager, s.request, &monitor), Aborted) << abortAt;
+    EXPECT_LT(monitor.fractions.back(), 1.0);
+    EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+    EXPECT_LT(slow.reads, 80) << "it went on to the end";
+  }
+  SlabTrial<std::uint8_t> s(t);
+  s.request.planesOfSlab = 3;
+  RecordingMonitor monitor;
+  ReconstructInSlabs(manager, s.request, &monitor);
+  s.ExpectOracle();
+  EXPECT_EQ(monitor.fractions.back(), 1.0);
+  EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+  RecordingMonitor throwing;
+  throwing.throws = true;
+  SlabTrial<std::uint8_t> again(t);
+  again.request.planesOfSlab = 1;
+  try
+  {
+    ReconstructInSlabs(manager, again.request, &throwing);
+  }
+  catch (const std::runtime_error & error)
+  {
+    EXPECT_STREQ(error.what(), "the caller's own");
+  }
+}
+
+TEST(SlabReconstruction, BadRequestsAreRefusedBeforeWork)
+{
+  Manager manager({}, "none was made");
+  auto    t = MakeTrial();
+  {
+    SlabTrial<std::uint8_t> s(t);
+    s.request.sources.clear();
+    EXPECT_THROW(ReconstructInSlabs(manager, s.request), ParameterError);
+  }
+  {
+    SlabTrial<std::uint8_t> s(t);
+    s.request.operation = std::make_shared<IdentityOperation>();
+    EXPECT_THROW(ReconstructInSlabs(manager, s.request), ParameterError);
+  }
+  {
+    SlabTrial<std::uint8_t>    s(t);
+    std::vector<std::uint8_t>  small(8);
+    MemorySource<std::uint8_t> source(small, Box::FromExtent({ { 2, 2, 2, 1, 1 } }));
+    s.request.sources[0] = &source;
+    EXPECT_THROW(ReconstructInSlabs(manager, s.request), ParameterError);
+    EXPECT_EQ(source.reads, 0);
+  }
+  {
+    SlabTrial<std::uint8_t> s(t);
+    std::vector<float>      other(t.mask.size());
+    MemorySource<float>     source(other, t.box);
+    s.request.sources[0] = &source;
+    EXPECT_THROW(ReconstructInSlabs(manager, s.request), ParameterError);
+  }
+}
+
+/** What finds no room in the queue is found again. */
+TEST(SlabFlood, AQueueThatIsTooSmallLosesNothing)
+{
+  std::mt19937 random(107);
+  for (int trial = 0; trial < 30; ++trial)
+  {
+    const SlabGrid             grid(17, 13, 9, trial % 2);
+    const auto                 voxels = static_cast<std::size_t>(grid.GetVoxels());
+    std::vector<std::uint16_t> mask(voxels);
+    std::vector<std::uint16_t> states[2];
+    for (auto & value : mask)
+    {
+      value = static_cast<std::uint16_t>(random() % 5 ? 50 + random() % 100 : 0);
+    }
+    std::vector<std::uint32_t> forestMemory(voxels);
+    PlaneForest<std::uint16_t> forest(forestMemory.data(), grid.planeVoxels);
+    forest.Clear();
+    std::vector<std::uint32_t> childrenMemory(voxels);
+    ForestChildren             children(childrenMemory.data());
+    for (std::int64_t i = 1; i < grid.planeVoxels; i += 1 + static_cast<std::int64_t>(random() % 20))
+    {
+      forest.parent[i] = static_cast<std::uint32_t>(random() % static_cast<unsigned int>(i));
+      const std::size_t base = voxels - static_cast<std::size_t>(grid.planeVoxels);
+      forest.capacity[i] =
+        std::min<std::uint16_t>({ mask[base + static_cast<std::size_t>(i)], mask[base + forest.parent[i]], 120 });
+    }
+    children.Find(forest);
+    for (int small = 0; small < 2; ++small)
+    {
+      auto & state = states[small];
+      state.assign(voxels, 0);
+      const std::int64_t       entries = small ? 3 : 100000;
+      std::vector<std::size_t> memory(DescendingQueue<std::uint16_t>::GetBytes(entries) / sizeof(std::size_t) + 1);
+      SlabFlood<std::uint16_t> flood(grid,
+                                     { mask.data(), state.data(), ReconstructionCode<std::uint16_t>(false, false, 0) },
+                                     forest,
+                                     children,
+                                     memory.data(),
+                                     entries,
+                                     [] { return false; });
+      for (const std::uint32_t seed : { 0u, 100u, 200u, 7u, 8u })
+      {
+        while (!flood.Offer(seed, 140))
+        {
+          flood.Drain();
+        }
+      }
+      EXPECT_TRUE(flood.Finish());
+    }
+    EXPECT_EQ(states[0], states[1]);
+    EXPECT_GT(std::count_if(states[0].begin(), states[0].end(), [](auto v) { return v > 0; }), 100);
+  }
+}
+
+TEST(SlabPacking, GivesBackWhatItWasGiven)
+{
+  std::mt19937 random(108);
+  const auto   compare = [&](auto pixel) {
+    using Key = decltype(pixel);
+    for (int trial = 0; trial < 300; ++trial)
+    {
+      const std::size_t voxels = 1 + random() % (trial % 10 ? 300 : 5000);
+      std::vector<Key>  mask(voxels);
+      for (Key & value : mask)
+      {
+        value = static_cast<Key>(random() % (trial % 2 ? 3 : 1000));
+      }
+      std::vector<Key>   state = mask;
+      const unsigned int every = 1 + random() % 40;
+      for (std::size_t i = 0; i < voxels && trial % 7; ++i)
+      {
+        if (random() % every == 0)
+        {
+          for (std::size_t k = 0; k < 1 + random() % 9 && i < voxels; ++k)
+          {
+            state[i++] = static_cast<Key>(7);
+          }
+        }
+      }
+      std::vector<unsigned char> packed(voxels * sizeof(Key) + 16, 0xEE);
+      const std::size_t size = PackState(mask.data(), state.data(), static_cast<std::int64_t>(voxels), packed.data());
+      ASSERT_LE(size, voxels * sizeof(Key));
+      for (std::size_t i = voxels * sizeof(Key); i < packed.size(); ++i)
+      {
+        ASSERT_EQ(packed[i], 0xEE) << "written beyond the room";
+      }
+      ASSERT_EQ(size == 0, mask == state);
+      std::vector<Key> back(voxels, static_cast<Key>(99));
+      UnpackState(mask.data(), packed.data(), size, static_cast<std::int64_t>(voxels), back.data());
+      ASSERT_EQ(back, state);
+    }
+  };
+  compare(std::uint8_t{});
+  compare(std::uint16_t{});
+  compare(std::uint32_t{});
+  compare(std::uint64_t{});
+}
+
+TEST(Spool, KeepsWhatItIsGivenAndHasNoName)
+{
+  const std::string folder = testing::TempDir();
+  Spool             spool(folder);
+  std::vector<int>  numbers(10000);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+  {
+    numbers[i] = static_cast<int>(i);
+  }
+  spool.Append(numbers.data(), numbers.size() * sizeof(int));
+  EXPECT_EQ(CountSpools(folder), 0);
+  int number = 0;
+  spool.Read(1234 * sizeof(int), &number, sizeof(number));
+  EXPECT_EQ(number, 1234);
+  try
+  {
+    spool.Read(numbers.size() * sizeof(int) - 2, &number, sizeof(number));
+    FAIL() << "read beyond the end";
+  }
+  catch (const Error & error)
+  {
+    EXPECT_NE(std::string(error.what()).find("chunkwise-spool"), std::string::npos) << error.what();
+  }
+}
+
+} // namespace
