@@ -1057,7 +1057,7 @@ private:
       }
       const SlabGrid grid = GridOf(last - first + 1);
       SlabContraction<TKey>(grid, voxels.From(first * m_Plan.planeVoxels), m_Scratch, GetStopFunction())
-        .Run(forest, children, next);
+        .Run(m_Executor, forest, children, next);
       CheckStop();
       std::swap(forest, next);
       last = first;

@@ -3,6 +3,7 @@
 #define chunkwiseSlabForest_h
 
 #include "chunkwiseDescendingQueue.h"
+#include "chunkwiseExecutor.h"
 #include "chunkwiseReconstructionKey.h"
 
 #include <algorithm>
@@ -369,10 +370,11 @@ private:
 
 /** Contracts planes, and what lies beyond the last of them, to the first one.
  *
- * Open voxels that the first plane's open ones lead to are taken in descending order of the mask and joined with those
- * of their neighbors that were taken before (Kruskal), and so are the ends of the given forest's edges. Where two
- * components meet that each have a voxel of the first plane, the forest gets an edge. Of equal keys those within the
- * first plane come first, and are no edges of the forest: the slab before this one holds the plane too. */
+ * Each open plateau that the first plane has voxels of is a job of its own. Its voxels are taken in descending order of
+ * the mask and joined with those of their neighbors that were taken before (Kruskal), and so are the ends of the given
+ * forest's edges. Where two components meet that each have a voxel of the first plane, the forest gets an edge. Of
+ * equal keys those within the first plane come first, and are no edges of the forest: the slab before this one holds
+ * the plane too. */
 template <typename TKey>
 class SlabContraction
 {
@@ -396,56 +398,89 @@ public:
     , m_Other(m_Order + m_Count + m_PlaneVoxels)
   {}
 
-  /** `beyond` is of the last plane, and `children` its. False if it was stopped. */
-  bool
-  Run(const PlaneForest<TKey> & beyond, const ForestChildren & children, PlaneForest<TKey> & forest)
+  /** `beyond` is of the last plane, and `children` its. The result is unfinished if it was stopped. */
+  void
+  Run(Executor & executor, const PlaneForest<TKey> & beyond, const ForestChildren & children,
+      PlaneForest<TKey> & forest)
   {
     forest.Clear();
-    if (!FindOpen(beyond, children) || m_Items == 0)
+    std::fill_n(m_Parent, m_Count, None);
+    m_Found = 0;
+    std::vector<Plateau> plateaus;
+    std::uint32_t        waiting = 0;
+    const auto           join = [&] {
+      executor.ParallelFor(static_cast<std::int64_t>(plateaus.size()), [&](std::int64_t i, unsigned int) {
+        const Plateau & plateau = plateaus[static_cast<std::size_t>(i)];
+        Join(beyond, Sort(beyond, plateau), plateau.end - plateau.begin, forest);
+      });
+      plateaus.clear();
+      waiting = 0;
+    };
+    for (std::uint32_t i = 0; i < m_PlaneVoxels && !m_ShouldStop(); ++i)
     {
-      return !m_Stopped;
+      if (m_Parent[i] != None || !m_Voxels.IsOpen(i))
+      {
+        continue;
+      }
+      Plateau plateau = { m_Found, 0 };
+      // Of a plateau with one voxel of the plane there is nothing to tell.
+      if (Find(i, beyond, children) < 2)
+      {
+        m_Found = plateau.begin;
+        continue;
+      }
+      plateau.end = m_Found;
+      waiting += plateau.end - plateau.begin;
+      plateaus.push_back(plateau);
+      if (waiting >= VoxelsAtOnce || plateaus.size() == PlateausAtOnce)
+      {
+        join();
+      }
     }
-    Sort(beyond);
-    Join(beyond, forest);
-    return !m_Stopped;
+    join();
   }
 
 private:
   static constexpr std::uint32_t None = UINT32_MAX;
+  /** Of a plateau that was found, and not taken yet. */
   static constexpr std::uint32_t Waiting = UINT32_MAX - 1;
+  static constexpr std::uint32_t VoxelsAtOnce = 1 << 18;
+  static constexpr std::size_t   PlateausAtOnce = 1 << 12;
+  /** Up to so many items there are cheaper ways to sort than by digits. */
+  static constexpr std::uint32_t Few = 64 * sizeof(TKey);
 
-  bool
-  GoesOn(std::uint32_t i)
+  /** Where its items are in m_Order: voxels, then edges of the forest beyond. */
+  struct Plateau
   {
-    m_Stopped = m_Stopped || ((i & 0xFFFF) == 0 && m_ShouldStop());
-    return !m_Stopped;
-  }
+    std::uint32_t begin;
+    std::uint32_t end;
+  };
 
-  /** The items to join: open voxels that can be reached from the first plane, and edges of the forest beyond. */
-  bool
-  FindOpen(const PlaneForest<TKey> & beyond, const ForestChildren & children)
+  /** Returns how many voxels of the first plane the plateau has. */
+  std::uint32_t
+  Find(std::uint32_t seed, const PlaneForest<TKey> & beyond, const ForestChildren & children)
   {
-    std::fill_n(m_Parent, m_Count, None);
-    std::uint32_t found = 0;
-    const auto    reach = [&](std::uint32_t voxel) {
+    const std::uint32_t begin = m_Found;
+    std::uint32_t       ofPlane = 0;
+    const auto          reach = [&](std::uint32_t voxel) {
       if (m_Parent[voxel] == None && m_Voxels.IsOpen(voxel))
       {
         m_Parent[voxel] = Waiting;
-        m_Order[found++] = voxel;
+        m_Order[m_Found++] = voxel;
+        ofPlane += voxel < m_PlaneVoxels ? 1 : 0;
       }
     };
-    for (std::uint32_t i = 0; i < m_PlaneVoxels; ++i)
-    {
-      reach(i);
-    }
-    for (std::uint32_t i = 0; i < found && GoesOn(i); ++i)
+    const TKey key = m_Voxels.GetState(seed);
+    bool       hasLast = false;
+    reach(seed);
+    for (std::uint32_t i = begin; i < m_Found; ++i)
     {
       const std::uint32_t voxel = m_Order[i];
       m_Grid.ForEachNeighbor(voxel, reach);
       if (voxel >= m_LastPlane)
       {
+        hasLast = true;
         const std::uint32_t number = voxel - m_LastPlane;
-        const TKey          key = m_Voxels.GetState(voxel);
         if (beyond.parent[number] != None && beyond.capacity[number] > key)
         {
           reach(m_LastPlane + beyond.parent[number]);
@@ -457,27 +492,22 @@ private:
           }
         });
       }
-    }
-    // In the order of memory: the first plane's before the others, edges at the end.
-    m_Items = 0;
-    for (std::uint32_t voxel = 0; voxel < m_Count && found > 0; ++voxel)
-    {
-      if (m_Parent[voxel] == Waiting)
+      if ((i & 0xFFFF) == 0 && m_ShouldStop())
       {
-        m_Parent[voxel] = None;
-        m_Order[m_Items++] = voxel;
+        return 0;
       }
     }
-    // Whose ends are open, and of the same plateau.
-    for (std::uint32_t i = 0; i < m_PlaneVoxels && m_Items > 0; ++i)
+    const std::uint32_t end = m_Found;
+    for (std::uint32_t i = begin; i < end && hasLast; ++i)
     {
-      if (beyond.parent[i] != None && beyond.capacity[i] > m_Voxels.GetState(m_LastPlane + i) &&
-          m_Voxels.IsOpen(m_LastPlane + i) && m_Voxels.IsOpen(m_LastPlane + beyond.parent[i]))
+      const std::uint32_t voxel = m_Order[i];
+      if (voxel >= m_LastPlane && beyond.parent[voxel - m_LastPlane] != None &&
+          beyond.capacity[voxel - m_LastPlane] > key)
       {
-        m_Order[m_Items++] = m_Count + i;
+        m_Order[m_Found++] = m_Count + voxel - m_LastPlane;
       }
     }
-    return !m_Stopped;
+    return ofPlane;
   }
 
   TKey
@@ -486,30 +516,59 @@ private:
     return item < m_Count ? m_Voxels.GetMask(item) : beyond.capacity[item - m_Count];
   }
 
-  /** Items in descending order of their keys, digit by digit; the order of equal ones stays. */
-  void
-  Sort(const PlaneForest<TKey> & beyond)
+  /** Items in descending order of their keys; of equal ones the first plane's voxels, other voxels, edges. */
+  const std::uint32_t *
+  Sort(const PlaneForest<TKey> & beyond, const Plateau & plateau)
   {
+    std::uint32_t *     order = m_Order + plateau.begin;
+    std::uint32_t *     other = m_Other + plateau.begin;
+    const std::uint32_t count = plateau.end - plateau.begin;
+    if (count <= Few)
+    {
+      // By their numbers they are in that order.
+      std::sort(order, order + count, [&](std::uint32_t a, std::uint32_t b) {
+        const TKey keys[2] = { KeyOf(beyond, a), KeyOf(beyond, b) };
+        return keys[0] != keys[1] ? keys[0] > keys[1] : a < b;
+      });
+      return order;
+    }
+    std::uint32_t ofPlane = 0;
+    for (std::uint32_t i = 0; i < count; ++i)
+    {
+      ofPlane += order[i] < m_PlaneVoxels ? 1 : 0;
+    }
+    for (std::uint32_t i = 0, first = 0, second = ofPlane; i < count; ++i)
+    {
+      other[order[i] < m_PlaneVoxels ? first++ : second++] = order[i];
+    }
+    std::swap(order, other);
     for (std::size_t digit = 0; digit < sizeof(TKey); ++digit)
     {
       const auto digitOf = [&](std::uint32_t item) {
         return 255 - (static_cast<unsigned int>(KeyOf(beyond, item) >> (8 * digit)) & 255u);
       };
       std::uint32_t begins[257] = {};
-      for (std::uint32_t i = 0; i < m_Items; ++i)
+      for (std::uint32_t i = 0; i < count; ++i)
       {
-        ++begins[digitOf(m_Order[i]) + 1];
+        ++begins[digitOf(order[i]) + 1];
       }
       for (int d = 0; d < 256; ++d)
       {
         begins[d + 1] += begins[d];
       }
-      for (std::uint32_t i = 0; i < m_Items; ++i)
+      for (std::uint32_t i = 0; i < count; ++i)
       {
-        m_Other[begins[digitOf(m_Order[i])]++] = m_Order[i];
+        other[begins[digitOf(order[i])]++] = order[i];
       }
-      std::swap(m_Order, m_Other);
+      std::swap(order, other);
     }
+    return order;
+  }
+
+  bool
+  IsTaken(std::uint32_t voxel) const
+  {
+    return m_Parent[voxel] < Waiting;
   }
 
   std::uint32_t
@@ -546,36 +605,31 @@ private:
   }
 
   void
-  Join(const PlaneForest<TKey> & beyond, PlaneForest<TKey> & forest)
+  Join(const PlaneForest<TKey> & beyond, const std::uint32_t * items, std::uint32_t count, PlaneForest<TKey> & forest)
   {
     const std::size_t inPlane = m_Grid.stepsInPlane;
     const std::size_t all = m_Grid.steps.size();
-    for (std::uint32_t begin = 0; begin < m_Items && !m_Stopped;)
+    for (std::uint32_t begin = 0; begin < count;)
     {
-      const TKey    key = KeyOf(beyond, m_Order[begin]);
+      const TKey    key = KeyOf(beyond, items[begin]);
       std::uint32_t end = begin;
-      for (; end < m_Items && KeyOf(beyond, m_Order[end]) == key && m_Order[end] < m_PlaneVoxels; ++end)
+      for (; end < count && items[end] < m_PlaneVoxels && KeyOf(beyond, items[end]) == key; ++end)
       {
-        const std::uint32_t voxel = m_Order[end];
+        const std::uint32_t voxel = items[end];
         m_Parent[voxel] = voxel;
         m_Grid.ForEachNeighbor(voxel, 0, inPlane, [&](std::uint32_t other) {
-          if (m_Parent[other] != None)
+          if (IsTaken(other))
           {
             Unite(voxel, other, key, nullptr);
           }
         });
       }
-      for (end = begin; end < m_Items && KeyOf(beyond, m_Order[end]) == key && GoesOn(end); ++end)
+      for (end = begin; end < count && KeyOf(beyond, items[end]) == key; ++end)
       {
-        const std::uint32_t item = m_Order[end];
+        const std::uint32_t item = items[end];
         if (item >= m_Count)
         {
-          const std::uint32_t number = item - m_Count;
-          const std::uint32_t ends[2] = { m_LastPlane + number, m_LastPlane + beyond.parent[number] };
-          if (m_Parent[ends[0]] != None && m_Parent[ends[1]] != None)
-          {
-            Unite(ends[0], ends[1], key, &forest);
-          }
+          Unite(m_LastPlane + item - m_Count, m_LastPlane + beyond.parent[item - m_Count], key, &forest);
           continue;
         }
         const bool isFirst = item < m_PlaneVoxels;
@@ -584,11 +638,15 @@ private:
           m_Parent[item] = item;
         }
         m_Grid.ForEachNeighbor(item, isFirst ? inPlane : 0, all, [&](std::uint32_t other) {
-          if (m_Parent[other] != None)
+          if (IsTaken(other))
           {
             Unite(item, other, key, &forest);
           }
         });
+        if ((end & 0xFFFF) == 0 && m_ShouldStop())
+        {
+          return;
+        }
       }
       begin = end;
     }
@@ -600,11 +658,10 @@ private:
   const std::uint32_t    m_Count;
   const std::uint32_t    m_PlaneVoxels;
   const std::uint32_t    m_LastPlane;
-  std::uint32_t *        m_Parent; ///< of a voxel that was taken; None of others
+  std::uint32_t *        m_Parent; ///< of a voxel that was taken; None and Waiting of others
   std::uint32_t *        m_Order;
   std::uint32_t *        m_Other;
-  std::uint32_t          m_Items{ 0 };
-  bool                   m_Stopped{ false };
+  std::uint32_t          m_Found{ 0 };
 };
 
 } // namespace chunkwise
