@@ -71,8 +71,10 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
   running/chunkwiseSchedules.cxx
+  running/chunkwiseSlabPasses.cxx
   running/chunkwiseSlabReconstruction.cxx
   running/chunkwiseSpool.cxx
+  running/chunkwiseSpooledImage.cxx
   running/chunkwiseStagedTransfer.cxx
   running/chunkwiseStagingRing.cxx
   running/chunkwiseStatistics.cxx

@@ -6,14 +6,14 @@
 #include "chunkwiseRoundUp.h"
 #include "chunkwiseSlabForest.h"
 #include "chunkwiseSlabPacking.h"
-#include "chunkwiseSpool.h"
+#include "chunkwiseSlabPasses.h"
+#include "chunkwiseSpooledImage.h"
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <future>
 #include <mutex>
-#include <numeric>
 #include <thread>
 
 namespace chunkwise
@@ -383,60 +383,6 @@ private:
   char * m_Data;
 };
 
-/** A copy of an image in a spool. */
-class SpooledSource : public ImageSource
-{
-public:
-  SpooledSource(ImageSource & from, const std::string & folder)
-    : m_Extent(from.GetExtent())
-    , m_Kind(from.GetKind())
-    , m_Spool(folder)
-  {}
-  Coordinates
-  GetExtent() const override
-  {
-    return m_Extent;
-  }
-  PixelKind
-  GetKind() const override
-  {
-    return m_Kind;
-  }
-  ImageAccess
-  GetAccess() const override
-  {
-    return ImageAccess();
-  }
-  /** Boxes in the order of the image, without gaps. */
-  void
-  Append(const BufferView & view)
-  {
-    m_Spool.Append(view.data, view.NumberOfBytes());
-  }
-  /** A box that lies in one stretch, of a dense view that has it in one stretch. */
-  void
-  Read(const Box & box, const BufferView & view) override
-  {
-    const std::size_t  size = PixelSize(m_Kind);
-    const Coordinates  stride = DenseStrides(m_Extent);
-    const std::int64_t at =
-      std::inner_product(box.lower.axis, box.lower.axis + MaxDimension, stride.axis, std::int64_t{ 0 });
-    m_Spool.Read(static_cast<std::uint64_t>(at) * size,
-                 static_cast<char *>(view.data) + static_cast<std::size_t>(view.Offset(box.lower)) * size,
-                 static_cast<std::size_t>(box.NumberOfVoxels()) * size);
-  }
-  const Spool &
-  GetSpool() const
-  {
-    return m_Spool;
-  }
-
-private:
-  const Coordinates m_Extent;
-  const PixelKind   m_Kind;
-  Spool             m_Spool;
-};
-
 /** The run with its memory. Everything but the monitor is the business of one thread, and of those that read and write
  * for it. */
 class SlabRun : private RunControl
@@ -608,18 +554,11 @@ private:
       {
         continue;
       }
-      m_Copies.push_back(std::make_unique<SpooledSource>(*source, m_Request.spoolFolder));
-      for (std::int64_t plane = 0; plane < m_Image.Extent(m_Plan.axis); plane += m_Plan.GetPlanesOfPiece())
-      {
+      m_Copies.push_back(std::make_unique<SpooledImage>(source->GetExtent(), source->GetKind(), m_Request.spoolFolder));
+      CopyToSpool(*source, *m_Copies.back(), m_State[0], m_Plan.buffer, [this](const Box & box) {
         CheckStop();
-        Box box = m_Image;
-        box.lower[m_Plan.axis] = plane;
-        box.upper[m_Plan.axis] = std::min(plane + m_Plan.GetPlanesOfPiece(), m_Image.Extent(m_Plan.axis));
-        const BufferView view = ViewOf(m_State[0], box);
-        source->Read(box, view);
-        m_BytesRead += view.NumberOfBytes();
-        m_Copies.back()->Append(view);
-      }
+        m_BytesRead += static_cast<std::uint64_t>(box.NumberOfVoxels()) * m_Plan.pixelBytes;
+      });
       m_Report.spoolWritten += m_Copies.back()->GetSpool().GetBytesWritten();
       source = m_Copies.back().get();
     }
@@ -1222,7 +1161,7 @@ private:
   Spool                           m_States;
   std::vector<Record>             m_Records;
 
-  std::vector<std::unique_ptr<SpooledSource>> m_Copies;
+  std::vector<std::unique_ptr<SpooledImage>> m_Copies;
 
   char *              m_Scratch{ nullptr };
   std::vector<char *> m_Slots[2]; ///< a piece of each input
@@ -1257,6 +1196,12 @@ GetReconstruction(const SlabRequest & request)
                          " does not run in slabs");
   }
   return *operation;
+}
+
+bool
+IsPasses(const SlabRequest & request)
+{
+  return request.operation && request.operation->GetSchedule() == Schedule::Passes;
 }
 
 void
@@ -1357,12 +1302,17 @@ Serve(TRun & run, Monitor * monitor)
 } // namespace
 
 std::uint64_t
-GetLeastHostBytes(const Manager & manager, const SlabRequest & request)
+GetLeastHostBytes(Manager & manager, const SlabRequest & request)
 {
   SlabRequest least = request;
   least.hostBytes = 1;
   try
   {
+    if (IsPasses(least))
+    {
+      RunPassesInSlabs(manager, least, nullptr, false);
+      return 1;
+    }
     CheckRequest(least);
     const unsigned int threads =
       request.executor ? request.executor->GetConcurrency() : std::thread::hardware_concurrency();
@@ -1378,6 +1328,10 @@ GetLeastHostBytes(const Manager & manager, const SlabRequest & request)
 SlabReport
 ReconstructInSlabs(Manager & manager, const SlabRequest & request, Monitor * monitor)
 {
+  if (IsPasses(request))
+  {
+    return RunPassesInSlabs(manager, request, monitor);
+  }
   CheckRequest(request);
   SlabReport report;
   if (Box::FromExtent(request.sink->GetExtent()).IsEmpty())

@@ -83,7 +83,7 @@ ReconstructInSlabs(Manager & manager, const SlabRequest & request, Monitor * mon
 
 /** The least bytes of host memory that ReconstructInSlabs takes for the request. Throws ParameterError. */
 Chunkwise_EXPORT std::uint64_t
-                 GetLeastHostBytes(const Manager & manager, const SlabRequest & request);
+                 GetLeastHostBytes(Manager & manager, const SlabRequest & request);
 
 } // namespace chunkwise
 

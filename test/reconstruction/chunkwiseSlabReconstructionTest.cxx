@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFakeDevices.h"
 #include "chunkwiseFloodTrial.h"
+#include "chunkwisePassesOperation.h"
 #include "chunkwiseRecordingMonitor.h"
 #include "chunkwiseSlabForest.h"
 #include "chunkwiseSlabPacking.h"
@@ -188,7 +190,7 @@ struct SlabTrial
   }
   /** As little memory as there can be, and some more. */
   void
-  GiveBytes(const Manager & manager, std::uint64_t more)
+  GiveBytes(Manager & manager, std::uint64_t more)
   {
     request.hostBytes = GetLeastHostBytes(manager, request) + more;
   }
@@ -573,6 +575,73 @@ TEST(SlabReconstruction, BadRequestsAreRefusedBeforeWork)
     s.request.sources[0] = &source;
     EXPECT_THROW(ReconstructInSlabs(manager, s.request), ParameterError);
   }
+}
+
+/** Opening and closing by reconstruction: the run in memory is tested elsewhere. */
+TEST(SlabReconstruction, PassesAreThoseOfARunInMemory)
+{
+  Manager      manager({}, "none was made");
+  std::mt19937 random(109);
+  std::int64_t inSlabs = 0;
+  std::int64_t refused = 0;
+  for (int trial = 0; trial < 80 && !HasFatalFailure(); ++trial)
+  {
+    auto t = RandomTrial<std::uint16_t>(random, trial % 8 == 0 ? 20 : 10);
+    t.operation->marker = ReconstructionMarker::Shifted;
+    SlabTrial<std::uint16_t> s(t);
+    const auto               extremum = std::make_shared<ExtremumOperation>();
+    extremum->minimum = !t.operation->erosion;
+    for (int a = 0; a < t.operation->spatialDimension; ++a)
+    {
+      extremum->radius[a] = static_cast<std::int64_t>(random() % 3);
+    }
+    const bool preserves = trial % 2;
+    s.request.operation = MakeReconstructionOfExtremum(extremum, *t.operation, preserves);
+    s.sources.resize(1);
+    s.sources[0] = std::make_unique<MemorySource<std::uint16_t>>(t.mask, t.box);
+    s.sources[0]->access.anyOrder = trial % 5 != 0;
+    s.request.sources = { s.sources[0].get() };
+    s.request.planesOfSlab = trial % 4 == 0 ? 0 : 1 + static_cast<std::int64_t>(random() % 4);
+    if (trial % 3 == 0)
+    {
+      s.request.hostBytes = 1;
+      std::size_t needed = 0;
+      try
+      {
+        ReconstructInSlabs(manager, s.request);
+        FAIL() << "one byte was enough";
+      }
+      catch (const BudgetError & error)
+      {
+        needed = error.needed;
+        ++refused;
+      }
+      EXPECT_EQ(s.sources[0]->reads, 0) << "work had started";
+      EXPECT_EQ(GetLeastHostBytes(manager, s.request), needed);
+      s.request.hostBytes = needed;
+    }
+    RecordingMonitor monitor;
+    const SlabReport report = ReconstructInSlabs(manager, s.request, &monitor);
+    EXPECT_EQ(monitor.fractions.back(), 1.0);
+    EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+    if (s.request.hostBytes)
+    {
+      EXPECT_LE(report.peakHost, s.request.hostBytes);
+    }
+    inSlabs += report.passes == 2 ? 1 : 0;
+    s.sink.ExpectWrittenOnce();
+    std::vector<std::uint16_t> expected(t.mask.size());
+    ExecutionRequest           whole;
+    whole.operation = s.request.operation;
+    whole.image = whole.region = t.box;
+    whole.inputs = { ViewOf(t.mask, t.box) };
+    whole.output = ViewOf(expected, t.box);
+    whole.backend = BackendChoice::CPU;
+    manager.Execute(whole);
+    ASSERT_EQ(s.sink.image, expected) << trial;
+  }
+  EXPECT_GT(inSlabs, 15);
+  EXPECT_GT(refused, 15);
 }
 
 /** What finds no room in the queue is found again. */

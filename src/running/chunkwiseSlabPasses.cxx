@@ -1,0 +1,367 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseSlabPasses.h"
+
+#include "chunkwiseError.h"
+#include "chunkwisePassesOperation.h"
+#include "chunkwiseSpooledImage.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** The windows' share of the memory is one part of so many. */
+constexpr std::uint64_t PartsOfMemory = 3;
+
+/** What an operation without links between chunks gives of another source, some planes at a time. */
+class StageSource : public ImageSource
+{
+public:
+  /** Holds its part of the request's memory: half for what it reads, half for its run. Throws BudgetError with the
+   * bytes of the whole request that are enough, where `others` are for all else. */
+  StageSource(Manager & manager, const SlabRequest & request, std::shared_ptr<const Operation> operation,
+              ImageSource & from, PixelKind kind, std::uint64_t others, Executor & executor,
+              const std::atomic<bool> & stop)
+    : m_Manager(manager)
+    , m_From(from)
+    , m_Image(Box::FromExtent(from.GetExtent()))
+    , m_Kind(kind)
+    , m_Bytes(request.hostBytes ? std::max<std::uint64_t>(request.hostBytes / PartsOfMemory, 1) : 0)
+    , m_Halo(operation->GetHalo(m_Image.Extents()))
+    , m_Stop(stop)
+  {
+    m_Request.operation = std::move(operation);
+    m_Request.image = m_Image;
+    m_Request.backend = request.backend;
+    m_Request.devices = request.devices;
+    m_Request.budgets = request.budgets;
+    m_Request.executor = &executor;
+    if (m_Bytes > 0)
+    {
+      m_Request.budgets.host = std::max<std::size_t>(m_Bytes / 2, 1);
+    }
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      m_Axis = m_Image.Extent(a) > 1 ? a : m_Axis;
+    }
+    std::uint64_t needed = std::max<std::uint64_t>(CountBytes(GetPlanes(1)) * 2 * PartsOfMemory, others);
+    try
+    {
+      const Box        piece = GetPlanes(CountPlanes());
+      ExecutionRequest trial = m_Request;
+      trial.inputs = { DenseView(nullptr, m_From.GetKind(), PadAndCrop(piece, m_Halo, m_Image)) };
+      trial.output = DenseView(nullptr, m_Kind, piece);
+      trial.region = piece;
+      m_Manager.MakePlanFor(trial);
+    }
+    catch (const BudgetError & error)
+    {
+      if (m_Bytes == 0 || error.budget != m_Request.budgets.host)
+      {
+        throw;
+      }
+      needed = std::max<std::uint64_t>(needed, error.needed * 2 * PartsOfMemory);
+    }
+    if (m_Bytes > 0 && needed > request.hostBytes)
+    {
+      throw BudgetError(m_Request.operation->GetName() + " of the image's planes and its reconstruction need " +
+                          std::to_string(needed) + " bytes of host memory, more than the budget of " +
+                          std::to_string(request.hostBytes) + " bytes",
+                        needed,
+                        request.hostBytes);
+    }
+  }
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Image.Extents();
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return m_Kind;
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    ImageAccess access;
+    access.heldBytes = m_Bytes;
+    return access;
+  }
+  void
+  Read(const Box & box, const BufferView & view) override
+  {
+    const std::int64_t planes = CountPlanes();
+    for (std::int64_t first = box.lower[m_Axis]; first < box.upper[m_Axis]; first += planes)
+    {
+      if (m_Stop)
+      {
+        throw Aborted();
+      }
+      Box piece = box;
+      piece.lower[m_Axis] = first;
+      piece.upper[m_Axis] = std::min(first + planes, box.upper[m_Axis]);
+      const Box         needed = PadAndCrop(piece, m_Halo, m_Image);
+      std::vector<char> voxels(CountBytes(needed));
+      ExecutionRequest  request = m_Request;
+      request.inputs = { DenseView(voxels.data(), m_From.GetKind(), needed) };
+      request.output = view;
+      request.region = piece;
+      m_From.Read(needed, request.inputs[0]);
+      StopMonitor monitor(m_Stop);
+      m_Manager.Execute(request, &monitor);
+    }
+  }
+
+private:
+  class StopMonitor : public Monitor
+  {
+  public:
+    explicit StopMonitor(const std::atomic<bool> & stop)
+      : m_Stop(stop)
+    {}
+    void
+    UpdateProgress(double) override
+    {}
+    bool
+    ShouldAbort() override
+    {
+      return m_Stop;
+    }
+
+  private:
+    const std::atomic<bool> & m_Stop;
+  };
+
+  /** In the middle of the image, where the halo is whole. */
+  Box
+  GetPlanes(std::int64_t planes) const
+  {
+    Box box = m_Image;
+    planes = std::min(planes, m_Image.Extent(m_Axis));
+    box.lower[m_Axis] = (m_Image.Extent(m_Axis) - planes) / 2;
+    box.upper[m_Axis] = box.lower[m_Axis] + planes;
+    return box;
+  }
+  /** Of what must be read for a box. */
+  std::size_t
+  CountBytes(const Box & box) const
+  {
+    return static_cast<std::size_t>(PadAndCrop(box, m_Halo, m_Image).NumberOfVoxels()) * PixelSize(m_From.GetKind());
+  }
+  std::int64_t
+  CountPlanes() const
+  {
+    std::int64_t low = 1;
+    std::int64_t high = m_Image.Extent(m_Axis);
+    while (low < high && m_Bytes > 0)
+    {
+      const std::int64_t middle = low + (high - low + 1) / 2;
+      const bool         fits = CountBytes(GetPlanes(middle)) <= m_Bytes / 2;
+      (fits ? low : high) = fits ? middle : middle - 1;
+    }
+    return m_Bytes > 0 ? low : high;
+  }
+
+  Manager &                 m_Manager;
+  ImageSource &             m_From;
+  const Box                 m_Image;
+  const PixelKind           m_Kind;
+  const std::uint64_t       m_Bytes;
+  const Halo                m_Halo;
+  const std::atomic<bool> & m_Stop;
+  ExecutionRequest          m_Request;
+  int                       m_Axis{ 0 };
+};
+
+/** A part of the whole progress; remembers that the caller wants to stop. */
+class PartMonitor : public Monitor
+{
+public:
+  PartMonitor(Monitor * whole, double begin, double end, std::atomic<bool> & stop)
+    : m_Whole(whole)
+    , m_Begin(begin)
+    , m_End(end)
+    , m_Stop(stop)
+  {}
+  void
+  UpdateProgress(double fraction) override
+  {
+    const double now = fraction >= 1 ? m_End : m_Begin + fraction * (m_End - m_Begin);
+    if (m_Whole && (fraction > 0 || m_Begin == 0))
+    {
+      m_Whole->UpdateProgress(now);
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    m_Stop = m_Stop || (m_Whole && m_Whole->ShouldAbort());
+    return m_Stop;
+  }
+
+private:
+  Monitor * const     m_Whole;
+  const double        m_Begin;
+  const double        m_End;
+  std::atomic<bool> & m_Stop;
+};
+
+void
+Add(SlabReport & sum, const SlabReport & part)
+{
+  sum.execution = part.execution;
+  sum.planesOfSlab = part.planesOfSlab;
+  sum.slabs += part.slabs;
+  sum.passes = std::max(sum.passes, part.passes);
+  sum.bytesRead += part.bytesRead;
+  sum.bytesWritten = part.bytesWritten;
+  sum.spoolWritten += part.spoolWritten;
+  sum.spoolRead += part.spoolRead;
+  sum.flooding += part.flooding;
+  sum.contracting += part.contracting;
+  sum.finishing += part.finishing;
+  sum.packing += part.packing;
+  sum.waiting += part.waiting;
+  sum.peakHost = std::max(sum.peakHost, part.peakHost);
+}
+
+} // namespace
+
+SlabReport
+RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monitor, bool runs)
+{
+  const auto &             operation = static_cast<const PassesOperation &>(*request.operation);
+  const std::vector<Stage> stages = operation.GetStages();
+  const std::string        name = operation.GetName();
+  if (!request.sink || static_cast<int>(request.sources.size()) != operation.GetNumberOfInputs())
+  {
+    throw ParameterError("operation " + name + " takes " + std::to_string(operation.GetNumberOfInputs()) +
+                         " inputs, not " + std::to_string(request.sources.size()));
+  }
+  const Coordinates      extent = request.sink->GetExtent();
+  std::vector<PixelKind> inputKinds;
+  for (const ImageSource * source : request.sources)
+  {
+    if (source->GetExtent() != extent)
+    {
+      throw ParameterError("an input has " + ToString(source->GetExtent()) + " voxels, the output " + ToString(extent));
+    }
+    inputKinds.push_back(source->GetKind());
+  }
+  operation.Validate(extent);
+  operation.CheckKinds(inputKinds, request.sink->GetKind());
+  const std::vector<PixelKind> kinds = operation.GetStageKinds(inputKinds[0], request.sink->GetKind());
+  for (std::size_t i = 0; i < stages.size(); ++i)
+  {
+    const bool isFlood = stages[i].operation && stages[i].operation->GetSchedule() == Schedule::Fixpoint;
+    const bool isWindow = stages[i].operation && stages[i].operation->GetSchedule() == Schedule::Independent &&
+                          !stages[i].operation->WrapsAround() && stages[i].inputs.size() == 1;
+    if (!isFlood && (!isWindow || i + 1 == stages.size()))
+    {
+      throw ParameterError("operation " + name + " does not run in slabs");
+    }
+  }
+  if (Box::FromExtent(extent).IsEmpty())
+  {
+    return SlabReport();
+  }
+
+  const unsigned int threads = request.executor ? request.executor->GetConcurrency() : 0;
+  // Windows are computed while the caller's threads flood.
+  const auto                                 executor = MakeThreadExecutor(threads);
+  std::atomic<bool>                          stop{ false };
+  std::vector<std::unique_ptr<SpooledImage>> spooled;
+  std::vector<std::unique_ptr<StageSource>>  windows;
+  // Stages read the inputs again and again.
+  std::vector<ImageSource *>                            inputs = request.sources;
+  std::vector<std::pair<ImageSource *, SpooledImage *>> copies;
+  for (ImageSource *& source : inputs)
+  {
+    if (!source->GetAccess().anyOrder)
+    {
+      spooled.push_back(std::make_unique<SpooledImage>(extent, source->GetKind(), request.spoolFolder));
+      copies.emplace_back(source, spooled.back().get());
+      source = spooled.back().get();
+    }
+  }
+  // What the source of a window has not is enough for the run that reads it.
+  std::uint64_t others = 0;
+  for (std::size_t i = 0; i < stages.size() && request.hostBytes > 0; ++i)
+  {
+    if (stages[i].operation->GetSchedule() == Schedule::Fixpoint)
+    {
+      SlabRequest part = request;
+      part.operation = stages[i].operation;
+      part.sources.assign(stages[i].inputs.size(), inputs[0]);
+      const std::uint64_t least = GetLeastHostBytes(manager, part);
+      others = std::max(others, least + least / (PartsOfMemory - 1) + PartsOfMemory);
+    }
+  }
+  std::vector<ImageSource *> results(stages.size(), nullptr);
+  std::vector<SlabRequest>   parts;
+  for (std::size_t i = 0; i < stages.size(); ++i)
+  {
+    std::vector<ImageSource *> from;
+    for (const int input : stages[i].inputs)
+    {
+      from.push_back(input < 0 ? inputs[static_cast<std::size_t>(Stage::Input(input))]
+                               : results[static_cast<std::size_t>(input)]);
+    }
+    if (stages[i].operation->GetSchedule() == Schedule::Independent)
+    {
+      windows.push_back(std::make_unique<StageSource>(
+        manager, request, stages[i].operation, *from[0], kinds[i], others, *executor, stop));
+      results[i] = windows.back().get();
+      continue;
+    }
+    parts.push_back(request);
+    parts.back().operation = stages[i].operation;
+    parts.back().sources = from;
+    if (i + 1 < stages.size())
+    {
+      spooled.push_back(std::make_unique<SpooledImage>(extent, kinds[i], request.spoolFolder));
+      parts.back().sink = spooled.back().get();
+      results[i] = spooled.back().get();
+    }
+  }
+  SlabReport report;
+  if (!runs)
+  {
+    return report;
+  }
+  for (const auto & copy : copies)
+  {
+    const std::uint64_t bytes =
+      static_cast<std::uint64_t>(Box::FromExtent(extent).NumberOfVoxels()) * PixelSize(copy.first->GetKind());
+    const std::uint64_t most = request.hostBytes ? request.hostBytes / PartsOfMemory : std::uint64_t{ 1 } << 28;
+    std::vector<char>   buffer(static_cast<std::size_t>(std::min(bytes, most)));
+    PartMonitor         part(monitor, 0, 0, stop);
+    CopyToSpool(*copy.first, *copy.second, buffer.data(), buffer.size(), [&](const Box &) {
+      if (part.ShouldAbort())
+      {
+        throw Aborted();
+      }
+    });
+    report.bytesRead += bytes;
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i)
+  {
+    const auto  count = static_cast<double>(parts.size());
+    PartMonitor part(monitor, static_cast<double>(i) / count, static_cast<double>(i + 1) / count, stop);
+    Add(report, ReconstructInSlabs(manager, parts[i], &part));
+  }
+  for (const auto & image : spooled)
+  {
+    report.spoolWritten += image->GetSpool().GetBytesWritten();
+    report.spoolRead += image->GetSpool().GetBytesRead();
+  }
+  return report;
+}
+
+} // namespace chunkwise
