@@ -1,7 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times reconstructions from file to file under a budget of host memory, beside reading the file twice and writing it
 // once. Arguments, all optional: folder for the files (.), extent of a plane (1024), planes (2048), bytes of a voxel (1
-// or 2), MiB of memory (512), passes that smooth the noise (6), backend (cpu, auto), 1 to compare with a run in memory.
+// or 2), MiB of memory (512), passes that smooth the noise (6), backend (cpu, auto), 1 to compare with a run in memory
+// (0), the only filter to time (all).
 #include "chunkwiseError.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseHostMemory.h"
@@ -183,6 +184,10 @@ RunAll(int argc, char ** argv)
   std::printf("read twice and written once by one thread: %.2f s\n", limit);
   for (const char * name : { "h-maxima", "fill-holes", "regional-maxima" })
   {
+    if (argc > 9 && text(9, "") != name)
+    {
+      continue;
+    }
     FilterParameters parameters;
     if (std::strcmp(name, "h-maxima") == 0)
     {

@@ -51,7 +51,7 @@ PackState(const TKey * mask, const TKey * state, std::int64_t voxels, unsigned c
       continue;
     }
     std::int64_t end = i + 1;
-    while (end < voxels && state[end] == state[i] && mask[end] != state[end])
+    while (end < voxels && state[end] == state[i])
     {
       ++end;
     }

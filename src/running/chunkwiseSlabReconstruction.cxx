@@ -164,14 +164,17 @@ public:
       {
         break;
       }
-      SlabPlan plan;
-      if (!isSpatial && Fit(plan, axis, false, 1, std::max<std::int64_t>(1, (m_Extent[axis] + 3) / 4), least))
+      SlabPlan   plan;
+      const bool isForced = isSpatial
+                              ? m_Request.planesOfSlab > 0 && m_Request.planesOfSlab + 1 < m_Extent[axis]
+                              : m_Request.planesOfSlab > 0 && m_AnyOrder && m_Request.sink->GetAccess().anyOrder;
+      if (!isSpatial && !isForced &&
+          Fit(plan, axis, false, 1, std::max<std::int64_t>(1, (m_Extent[axis] + 3) / 4), least))
       {
         return plan;
       }
       if (isSpatial)
       {
-        const bool isForced = m_Request.planesOfSlab > 0 && m_Request.planesOfSlab + 1 < m_Extent[axis];
         if (!isForced && Fit(plan, axis, false, m_Extent[axis], m_Extent[axis], least))
         {
           return plan;
@@ -302,6 +305,8 @@ private:
     }
     plan.scratch = RoundUp(plan.scratch);
     plan.bytes = static_cast<std::size_t>(plan.GetBuffers()) * plan.buffer + plan.scratch;
+    // The manager's host has as much, should devices fail.
+    plan.bytes += plan.onDevices ? plan.scratch : 0;
     if (inSlabs)
     {
       plan.bytes += 2 * plan.forest + RoundUp(ForestChildren::GetBytes(plan.planeVoxels)) + plan.plane;
@@ -400,7 +405,7 @@ public:
     , m_Sources(request.sources)
     , m_Image(Box::FromExtent(request.sink->GetExtent()))
     , m_Kind(request.sink->GetKind())
-    , m_Memory(plan.bytes - planner.GetHeldBytes())
+    , m_Memory(plan.bytes - planner.GetHeldBytes() - (plan.onDevices ? plan.scratch : 0))
     , m_States(request.spoolFolder)
   {
     char *     at = m_Memory.Get();
