@@ -11,11 +11,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <mutex>
 
-#include <dirent.h>
+#include <sys/resource.h>
 
 using namespace chunkwise;
 
@@ -221,10 +222,12 @@ SpatialAxis(const FloodTrial<T> & trial)
   return axis;
 }
 
+/** 0 where the system does not tell. */
 int
 CountOpenFiles()
 {
-  return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+  std::error_code error;
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd", error), {}));
 }
 
 int
@@ -509,21 +512,36 @@ TEST(SlabReconstruction, AFailureOfASourceOrSinkIsTheRuns)
   EXPECT_EQ(CountSpools(testing::TempDir()), 0);
 }
 
-TEST(SlabReconstruction, AFullDiskIsAnErrorThatNamesTheSpool)
+TEST(SlabReconstruction, ASpoolThatCannotBeIsAnErrorThatNamesIt)
 {
-  Manager                 manager({}, "none was made");
-  auto                    t = MakeTrial();
-  SlabTrial<std::uint8_t> s(t);
-  s.request.planesOfSlab = 4;
-  s.request.spoolFolder = testing::TempDir() + "/there is no such folder";
-  try
+  Manager manager({}, "none was made");
+  auto    t = MakeTrial();
+  for (const bool isFull : { false, true })
   {
-    ReconstructInSlabs(manager, s.request);
-    FAIL() << "a spool was made nowhere";
-  }
-  catch (const Error & error)
-  {
-    EXPECT_NE(std::string(error.what()).find("there is no such folder"), std::string::npos) << error.what();
+    SlabTrial<std::uint8_t> s(t);
+    s.request.planesOfSlab = 4;
+    s.request.spoolFolder = testing::TempDir() + (isFull ? "" : "/there is no such folder");
+    // Files may not grow: what a full disk is too.
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit     small = before;
+    small.rlim_cur = isFull ? 100 : before.rlim_cur;
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    std::string message;
+    try
+    {
+      ReconstructInSlabs(manager, s.request);
+    }
+    catch (const Error & error)
+    {
+      message = error.what();
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+    EXPECT_NE(message.find(isFull ? "chunkwise-spool" : "there is no such folder"), std::string::npos) << message;
+    EXPECT_NE(message.find(isFull ? "cannot be written" : "cannot be made"), std::string::npos) << message;
+    EXPECT_EQ(s.sink.writes, 0);
   }
 }
 
