@@ -61,10 +61,11 @@ ClampInteger(TInteger value)
   return static_cast<TOutput>(value);
 }
 
-/** Converts a sum and its number of taps to the mean, by the rules of MeanOperation. */
+/** Converts a sum and its number of taps to the mean, by the rules of MeanOperation; `truncates` is that of an integer.
+ */
 template <typename TOutput, typename TAccumulator, typename TCount>
 CHUNKWISE_HOST_DEVICE TOutput
-MeanOf(TAccumulator sum, TCount count)
+MeanOf(TAccumulator sum, TCount count, bool truncates = false)
 {
   constexpr bool fromFloat = static_cast<TAccumulator>(0.5) != static_cast<TAccumulator>(0);
   constexpr bool toFloat = static_cast<TOutput>(0.5) != static_cast<TOutput>(0);
@@ -78,7 +79,7 @@ MeanOf(TAccumulator sum, TCount count)
   }
   else
   {
-    return ClampInteger<TOutput>(DivideRoundHalfEven(sum, count));
+    return ClampInteger<TOutput>(truncates ? sum / static_cast<TAccumulator>(count) : DivideRoundHalfEven(sum, count));
   }
 }
 

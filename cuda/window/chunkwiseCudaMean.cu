@@ -31,6 +31,7 @@ struct FinishMean
   Coordinates  n;
   std::int64_t all;
   bool         renormalized;
+  bool         truncates;
   Box          box;
   int          axis;
 
@@ -43,17 +44,18 @@ struct FinishMean
     std::int64_t n;
     std::int32_t others; ///< taps of the other axes
     std::int32_t all;
+    bool         truncates;
 
     __device__ __forceinline__ void
     operator()(std::int64_t offset, std::int64_t at, TAcc sum) const
     {
-      out[offset] = MeanOf<TOut>(sum, at >= lower && at < upper ? all : others * TapsInside(at, radius, n));
+      out[offset] = MeanOf<TOut>(sum, at >= lower && at < upper ? all : others * TapsInside(at, radius, n), truncates);
     }
   };
   __device__ Line
   BeginLine(std::int64_t outerIndex, std::int64_t innerIndex) const
   {
-    Line line{ out, INT64_MIN, INT64_MAX, 0, 0, 1, static_cast<std::int32_t>(all) };
+    Line line{ out, INT64_MIN, INT64_MAX, 0, 0, 1, static_cast<std::int32_t>(all), truncates };
     if (!renormalized)
     {
       return line;
@@ -122,6 +124,7 @@ Run(const KernelCall & call)
   finish.out = static_cast<TOut *>(call.output.data);
   finish.all = 1;
   finish.renormalized = operation.boundary.mode == BoundaryMode::Renormalized && !operation.sums;
+  finish.truncates = operation.truncates;
   finish.box = call.output.box;
   finish.axis = plan.count > (plan.fused ? 2 : 1) ? plan.axes[plan.count - 1] : 0;
   for (int a = 0; a < MaxDimension; ++a)
@@ -251,7 +254,8 @@ CostOfMean(const Operation & operation, const ChunkShape & shape)
 /** The reducer at every voxel: as slow as its definition, and the reference on the device. */
 template <typename TIn, typename TOut, typename TAcc>
 __global__ void
-GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant, bool sums)
+GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant, bool sums,
+              bool truncates)
 {
   const std::int64_t count = out.box.NumberOfVoxels();
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -293,7 +297,7 @@ GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, Boun
         reducer.Add(constant, 1);
       }
     }
-    static_cast<TOut *>(out.data)[out.Offset(index)] = MeanOf<TOut>(reducer.sum, sums ? 1 : reducer.count);
+    static_cast<TOut *>(out.data)[out.Offset(index)] = MeanOf<TOut>(reducer.sum, sums ? 1 : reducer.count, truncates);
   }
 }
 
@@ -314,7 +318,8 @@ RunGenericTyped(const KernelCall & call)
     radius,
     operation.boundary.mode,
     static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant)),
-    operation.sums);
+    operation.sums,
+    operation.truncates);
   CheckLaunch("GenericKernel");
 }
 

@@ -171,8 +171,19 @@ constexpr const char * StatisticsGroup = "Statistics of windows";
 void
 AddMoments(std::vector<FilterDescription> & filters)
 {
-  FilterDescription row = BoxRow("mean", StatisticsGroup, "Mean over a box");
-  row.make = MakeBoxAlone<MeanOperation>;
+  // ITK's own filters truncate: for what takes their place, and so no option of the program.
+  ParameterDescription rounding;
+  rounding.name = "Rounding";
+  rounding.type = ParameterType::Choice;
+  rounding.help = "How a mean of integers becomes an integer";
+  rounding.defaultText = "nearest";
+  rounding.choices = { "nearest", "toward-zero" };
+  FilterDescription row = BoxRow("mean", StatisticsGroup, "Mean over a box", { rounding });
+  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+    const auto operation = MakeBox<MeanOperation>(p, image);
+    operation->truncates = p.Choice("Rounding") == "toward-zero";
+    return operation;
+  };
   filters.push_back(row);
 
   row = BoxRow("sum", StatisticsGroup, "Sum over a box, of the voxels inside the image");

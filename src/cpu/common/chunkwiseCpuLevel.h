@@ -89,7 +89,8 @@ struct CpuLevel
   /** [input kind][accumulator] */
   void (*convert[10][NumberOfAccumulators])(void * out, const void * in, std::int64_t n);
   /** [accumulator][output kind]: the mean of sums over `count` taps. */
-  void (*finishMean[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t count, std::int64_t n);
+  void (*finishMean[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t count, std::int64_t n,
+                                               bool truncates);
   /** [flipped][kind]: voxels as keys; [flipped][kind][to that kind, float or double]: and back. */
   void (*toKey[2][10])(void * out, const void * in, std::int64_t n);
   void (*fromKey[2][10][3])(void * out, const void * in, std::int64_t n);

@@ -421,7 +421,7 @@ DivideHalfEven(TInteger sum, TInteger divisor)
 
 template <typename TAcc, typename TOut>
 void
-FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int64_t n)
+FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int64_t n, bool truncates)
 {
   TOut * __restrict const out = static_cast<TOut *>(outMemory);
   const TAcc * __restrict const in = static_cast<const TAcc *>(inMemory);
@@ -444,7 +444,7 @@ FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int
   else if constexpr (sizeof(TOut) <= 2)
   {
     // With |sum| < 2^53, a quotient below 2^16 and fewer than 2^31 taps, the nearest double to the quotient lies on the
-    // same side of every tie as the quotient itself, and is a tie only where the quotient is.
+    // same side of every tie, and of every integer, as the quotient itself, and is one only where the quotient is.
     constexpr bool   isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
     constexpr double lowest = isSigned ? -static_cast<double>(1 << (8 * sizeof(TOut) - 1)) : 0.0;
     constexpr double largest = lowest + static_cast<double>((1 << (8 * sizeof(TOut))) - 1);
@@ -454,7 +454,7 @@ FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int
       double value = static_cast<double>(in[i]) / divisor;
       value = value > lowest ? value : lowest;
       value = value < largest ? value : largest;
-      out[i] = static_cast<TOut>(static_cast<std::int32_t>(__builtin_rint(value)));
+      out[i] = static_cast<TOut>(static_cast<std::int32_t>(truncates ? value : __builtin_rint(value)));
     }
   }
   else
@@ -462,7 +462,7 @@ FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int
     constexpr bool isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
     for (std::int64_t i = 0; i < n; ++i)
     {
-      TAcc value = DivideHalfEven<TAcc>(in[i], static_cast<TAcc>(count));
+      TAcc value = truncates ? in[i] / static_cast<TAcc>(count) : DivideHalfEven<TAcc>(in[i], static_cast<TAcc>(count));
       if constexpr (sizeof(TAcc) > sizeof(TOut))
       {
         constexpr TAcc largest = (TAcc{ 1 } << (8 * sizeof(TOut) - (isSigned ? 1 : 0))) - 1;

@@ -376,7 +376,7 @@ FinishBoxes(const TEntry * boxes, std::int64_t n, std::int64_t voxels, BoxStatis
                                         : sizeof(TEntry) == 8               ? Accumulator::Int64
                                                                             : Accumulator::Int128;
     const auto finish = GetCpuLevel().finishMean[static_cast<int>(accumulator)][static_cast<int>(PixelKindOf<TOut>())];
-    finish(to, boxes, statistic == BoxStatistic::Sum ? 1 : voxels, n);
+    finish(to, boxes, statistic == BoxStatistic::Sum ? 1 : voxels, n, false);
   }
 }
 

@@ -107,7 +107,7 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
         run = here < 2 * shape.radius[0] + 1 ? 1 : std::min(run, call.image.Extent(0) - shape.radius[0] - i);
       }
       run = step == pixel ? run : 1;
-      finishRow(out + x * step, row + x, taps, run);
+      finishRow(out + x * step, row + x, taps, run, operation.truncates);
       x += run;
     }
   };
@@ -186,7 +186,7 @@ RunGenericTyped(const KernelCall & call, const MeanShape & shape)
         reducer.Add(constant, 1);
       }
     }
-    return MeanOf<TOut>(reducer.sum, operation.sums ? 1 : reducer.count);
+    return MeanOf<TOut>(reducer.sum, operation.sums ? 1 : reducer.count, operation.truncates);
   };
   const std::int64_t n = box.Extent(0);
   call.executor->ParallelFor(n > 0 ? box.NumberOfVoxels() / n : 0, [&](std::int64_t row, unsigned int) {
