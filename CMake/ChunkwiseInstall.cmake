@@ -21,6 +21,13 @@ foreach(library IN LISTS Chunkwise_LIBRARIES)
   install(EXPORT ${_set} NAMESPACE Chunkwise:: DESTINATION ${_package_dir})
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${_header_dir} FILES_MATCHING PATTERN "chunkwise*.h")
+if(TARGET ChunkwiseDropIn)
+  install(TARGETS ChunkwiseDropIn EXPORT ChunkwiseTargets
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    INCLUDES DESTINATION ${_header_dir})
+  install(TARGETS ChunkwiseDropInPlugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/${CHUNKWISE_PLUGIN_FOLDER})
+endif()
 if(CHUNKWISE_USE_ITK)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${_header_dir} FILES_MATCHING PATTERN "itk*.h*")
 endif()

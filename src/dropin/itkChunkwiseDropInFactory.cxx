@@ -1,0 +1,106 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkChunkwiseDropInFactory.h"
+
+#include "itkChunkwiseDropIn.h"
+#include "itkChunkwiseStandInFilter.h"
+#include "itkVersion.h"
+
+namespace itk
+{
+
+namespace
+{
+
+ChunkwiseOverrides
+MakeOverrides()
+{
+  ChunkwiseOverrides overrides;
+  AddChunkwiseStandInsOf<unsigned char>(overrides);
+  AddChunkwiseStandInsOf<short>(overrides);
+  AddChunkwiseStandInsOf<unsigned short>(overrides);
+  AddChunkwiseStandInsOf<float>(overrides);
+  return overrides;
+}
+
+} // namespace
+
+ChunkwiseDropInFactory::ChunkwiseDropInFactory(bool overrides)
+{
+  if (!overrides)
+  {
+    return;
+  }
+  const ChunkwiseDropInSettings settings = ChunkwiseDropInSettings::FromEnvironment();
+  const std::set<std::string>   classes = GetClasses();
+  for (const std::string & name : settings.excluded)
+  {
+    if (classes.count(name) == 0)
+    {
+      std::string known;
+      for (const std::string & one : classes)
+      {
+        known += (known.empty() ? "" : ", ") + one;
+      }
+      itkGenericExceptionMacro(<< "CHUNKWISE_DROP_IN_EXCEPT: \"" << name << "\" is none of " << known);
+    }
+  }
+  ChunkwiseDropInSettings::Set(settings);
+  if (settings.level == ChunkwiseDropInSettings::Level::Off)
+  {
+    return;
+  }
+  for (const ChunkwiseOverride & one : MakeOverrides())
+  {
+    if (settings.excluded.count(one.itkClass) == 0)
+    {
+      this->RegisterOverride(
+        one.replaced.c_str(), one.replacement.c_str(), one.itkClass.c_str(), true, one.create.GetPointer());
+    }
+  }
+}
+
+ChunkwiseDropInFactory::~ChunkwiseDropInFactory() = default;
+
+const char *
+ChunkwiseDropInFactory::GetITKSourceVersion() const
+{
+  return ITK_SOURCE_VERSION;
+}
+
+const char *
+ChunkwiseDropInFactory::GetDescription() const
+{
+  return "Chunkwise does the work of ITK's own filters";
+}
+
+void
+ChunkwiseDropInFactory::RegisterOneFactory()
+{
+  const Pointer factory = New();
+  ObjectFactoryBase::RegisterFactory(factory, ObjectFactoryEnums::InsertionPosition::INSERT_AT_FRONT);
+}
+
+std::set<std::string>
+ChunkwiseDropInFactory::GetClasses()
+{
+  std::set<std::string> classes;
+  for (const ChunkwiseOverride & one : MakeOverrides())
+  {
+    classes.insert(one.itkClass);
+  }
+  return classes;
+}
+
+ChunkwiseDropInFactory::Pointer
+ChunkwiseDropInFactory::NewForOtherVersion(const std::string & version)
+{
+  itkGenericOutputMacro(<< "Chunkwise stands in for filters of ITK " << ITK_VERSION_STRING << ", and this is ITK "
+                        << version << ": nothing is replaced");
+  Pointer      factory;
+  auto * const raw = new ChunkwiseDropInFactory(false);
+  factory = raw;
+  raw->UnRegister();
+  return factory;
+}
+
+} // namespace itk

@@ -1,0 +1,344 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkChunkwiseStandInRun.h"
+
+#include "chunkwiseError.h"
+#include "itkChunkwiseExecutor.h"
+#include "itkChunkwiseGeometry.h"
+#include "itkChunkwiseMonitor.h"
+#include "chunkwiseReconstructionOperation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace itk
+{
+
+namespace
+{
+
+/** Calls body(index, count) for the rows of a box along x, on several threads. */
+template <typename TBody>
+void
+ForEachRow(chunkwise::Executor & executor, const chunkwise::Box & box, TBody && body)
+{
+  const std::int64_t length = box.Extent(0);
+  const std::int64_t rows = length > 0 ? box.NumberOfVoxels() / length : 0;
+  const std::int64_t rowsTogether = std::max<std::int64_t>(65536 / std::max<std::int64_t>(length, 1), 1);
+  executor.ParallelFor((rows + rowsTogether - 1) / rowsTogether, [&](std::int64_t part, unsigned int) {
+    for (std::int64_t row = part * rowsTogether; row < std::min((part + 1) * rowsTogether, rows); ++row)
+    {
+      chunkwise::Coordinates index = box.lower;
+      std::int64_t           rest = row;
+      for (int a = 1; a < chunkwise::MaxDimension; ++a)
+      {
+        index[a] += rest % box.Extent(a);
+        rest /= box.Extent(a);
+      }
+      body(index, length);
+    }
+  });
+}
+
+/** `box` of the padded image whose voxel `padding` is voxel 0 of `view`, with `value` outside of `inside`. */
+template <typename TPixel>
+void
+CopyPadded(chunkwise::Executor & executor, const chunkwise::BufferView & view, const chunkwise::Box & inside,
+           const chunkwise::Coordinates & padding, TPixel value, const chunkwise::BufferView & padded)
+{
+  ForEachRow(executor, padded.box, [&](chunkwise::Coordinates index, std::int64_t length) {
+    auto * const to = static_cast<TPixel *>(padded.data) + padded.Offset(index);
+    bool         isOutside = false;
+    for (int a = 0; a < chunkwise::MaxDimension; ++a)
+    {
+      index[a] -= padding[a];
+      isOutside = isOutside || (a > 0 && (index[a] < inside.lower[a] || index[a] >= inside.upper[a]));
+    }
+    const std::int64_t first = isOutside ? index[0] + length : std::max(index[0], inside.lower[0]);
+    const std::int64_t end = isOutside ? first : std::min(index[0] + length, inside.upper[0]);
+    std::fill(to, to + (first - index[0]), value);
+    if (first < end)
+    {
+      chunkwise::Coordinates from = index;
+      from[0] = first;
+      std::memcpy(to + (first - index[0]),
+                  static_cast<const TPixel *>(view.data) + view.Offset(from),
+                  static_cast<std::size_t>(end - first) * sizeof(TPixel));
+      std::fill(to + (end - index[0]), to + length, value);
+    }
+  });
+}
+
+/** Whether a voxel of the region has its type's largest value. */
+bool
+HasMaximum(chunkwise::Executor & executor, const chunkwise::BufferView & view, const chunkwise::Box & region)
+{
+  return chunkwise::DispatchPixelKind(view.kind, [&](auto pixel) {
+    using PixelType = decltype(pixel);
+    std::atomic<bool> has{ false };
+    ForEachRow(executor, region, [&](const chunkwise::Coordinates & index, std::int64_t length) {
+      const auto * const row = static_cast<const PixelType *>(view.data) + view.Offset(index);
+      if (*std::max_element(row, row + length) == std::numeric_limits<PixelType>::max())
+      {
+        has = true;
+      }
+    });
+    return has.load();
+  });
+}
+
+/** Makes standard deviations with the divisor n those with the divisor n - 1. */
+template <typename TPixel>
+void
+DivideByOneLess(chunkwise::Executor & executor, const chunkwise::BufferView & view, const chunkwise::Box & region,
+                const chunkwise::Coordinates & radius, const chunkwise::Box & image, bool isCut)
+{
+  const auto taps = [&](int a, std::int64_t i) {
+    return isCut ? std::min(i + radius[a], image.upper[a] - 1) - std::max(i - radius[a], image.lower[a]) + 1
+                 : 2 * radius[a] + 1;
+  };
+  ForEachRow(executor, region, [&](const chunkwise::Coordinates & index, std::int64_t length) {
+    auto * const row = static_cast<TPixel *>(view.data) + view.Offset(index);
+    std::int64_t others = 1;
+    for (int a = 1; a < chunkwise::MaxDimension; ++a)
+    {
+      others *= taps(a, index[a]);
+    }
+    for (std::int64_t x = 0; x < length; ++x)
+    {
+      const auto n = static_cast<double>(others * taps(0, index[0] + x));
+      row[x] = static_cast<TPixel>(static_cast<double>(row[x]) * std::sqrt(n / (n - 1)));
+    }
+  });
+}
+
+/** Voxels from which on a run is no slower than ITK's: what a run costs at least, against what ITK takes for a voxel.
+ */
+std::int64_t
+SmallestServed(const std::string & filter)
+{
+  return filter == "maximum" || filter == "minimum" || filter == "range" ? 1 << 15 : 1 << 13;
+}
+
+} // namespace
+
+bool
+ChunkwiseStandInRun::Prepare(const ChunkwiseStandInTask & task, const ChunkwiseStandInImages & images)
+{
+  using Level = ChunkwiseDropInSettings::Level;
+  m_Task = task;
+  m_Images = images;
+  const std::int64_t smallest = m_Settings.smallest >= 0 ? m_Settings.smallest : SmallestServed(task.filter);
+  bool               isThin = false;
+  bool               isPart = false;
+  for (int a = 0; a < images.image.dimension; ++a)
+  {
+    isThin = isThin || images.image.extent[a] < 3 || images.region.Extent(a) < 3;
+    isPart = isPart || images.region.Extent(a) < images.image.extent[a];
+  }
+  const std::int64_t voxels = images.region.NumberOfVoxels();
+  if (m_Settings.level == Level::Off)
+  {
+    m_Refusal = "off";
+  }
+  else if (m_Settings.excluded.count(m_Filter.GetNameOfClass()) > 0)
+  {
+    m_Refusal = "left out";
+  }
+  else if (!task.refusal.empty())
+  {
+    m_Refusal = task.refusal;
+  }
+  else if (!task.exact && m_Settings.level != Level::Fast)
+  {
+    m_Refusal = "within a tolerance only, which is level fast";
+  }
+  else if (images.region.IsEmpty())
+  {
+    m_Refusal = "no voxels";
+  }
+  else if (voxels < smallest)
+  {
+    m_Refusal = "fewer than " + std::to_string(smallest) + " voxels";
+  }
+  else if (isThin && task.isThinWrong)
+  {
+    m_Refusal = "fewer than three voxels along an axis";
+  }
+  else if (isPart && task.isPartWrong)
+  {
+    m_Refusal = "a part of the image";
+  }
+  if (!m_Refusal.empty())
+  {
+    return false;
+  }
+
+  chunkwise::FilterImage & image = m_Images.image;
+  for (int a = 0; a < chunkwise::MaxDimension; ++a)
+  {
+    image.extent[a] += 2 * task.padding[a];
+  }
+  const chunkwise::Box whole = chunkwise::Box::FromExtent(images.image.extent);
+  try
+  {
+    m_Operation = chunkwise::MakeFilterOperation(task.filter, task.parameters, image);
+    std::vector<chunkwise::PixelKind> kinds;
+    for (const auto & input : images.inputs)
+    {
+      kinds.push_back(input.kind);
+    }
+    m_Operation->CheckKinds(kinds, image.outputKind);
+    const chunkwise::Box needed = chunkwise::Intersect(
+      ChunkwiseInputBox(*m_Operation, images.region, chunkwise::Box::FromExtent(image.extent)), whole);
+    for (const auto & input : images.inputs)
+    {
+      if (!input.data || !input.box.Contains(needed))
+      {
+        m_Refusal = "an input's buffer has not all voxels";
+        return false;
+      }
+    }
+  }
+  catch (const chunkwise::Error & error)
+  {
+    m_Refusal = error.what();
+    return false;
+  }
+  if (task.hasMarker &&
+      chunkwise::FindMarkerBeyondMask(task.byErosion, images.inputs[0], images.inputs[1], images.region))
+  {
+    m_Refusal = "the marker is beyond the mask";
+    return false;
+  }
+  return true;
+}
+
+bool
+ChunkwiseStandInRun::Execute(const chunkwise::BufferView & output)
+{
+  try
+  {
+    this->Compute(output);
+  }
+  catch (const chunkwise::Error & error)
+  {
+    m_Refusal = error.what();
+  }
+  catch (const std::bad_alloc &)
+  {
+    m_Refusal = "no memory";
+  }
+  return m_Refusal.empty();
+}
+
+void
+ChunkwiseStandInRun::Compute(const chunkwise::BufferView & output)
+{
+  const chunkwise::Box        whole = chunkwise::Box::FromExtent(m_Images.image.extent);
+  const chunkwise::Box &      region = m_Images.region;
+  ChunkwiseExecutor           executor(m_Filter.GetMultiThreader(), m_Filter.GetNumberOfWorkUnits());
+  ChunkwiseMonitor            monitor(m_Filter);
+  chunkwise::ExecutionRequest request;
+  request.operation = m_Operation;
+  request.inputs = m_Images.inputs;
+  request.image = whole;
+  request.region = region;
+  request.output = output;
+  request.backend = m_Settings.backend;
+  request.executor = &executor;
+
+  std::unique_ptr<unsigned char[]> padded;
+  if (m_Task.padding != chunkwise::Coordinates{})
+  {
+    chunkwise::Box unpadded = whole;
+    for (int a = 0; a < chunkwise::MaxDimension; ++a)
+    {
+      const std::int64_t padding = m_Task.padding[a];
+      unpadded.upper[a] -= 2 * padding;
+      for (chunkwise::Box * const box : { &request.region, &request.output.box })
+      {
+        box->lower[a] += padding;
+        box->upper[a] += padding;
+      }
+    }
+    const chunkwise::BufferView input = request.inputs[0];
+    chunkwise::BufferView       copy =
+      chunkwise::DenseView(nullptr, input.kind, ChunkwiseInputBox(*m_Operation, request.region, request.image));
+    padded.reset(new unsigned char[copy.NumberOfBytes()]);
+    copy.data = padded.get();
+    chunkwise::DispatchPixelKind(input.kind, [&](auto pixel) {
+      using PixelType = decltype(pixel);
+      CopyPadded<PixelType>(executor, input, unpadded, m_Task.padding, m_Task.paddingValue.As<PixelType>(), copy);
+    });
+    request.inputs[0] = copy;
+  }
+
+  try
+  {
+    m_Backend = chunkwise::Manager::GetGlobal().Execute(request, &monitor).backend;
+  }
+  catch (const chunkwise::Aborted &)
+  {
+    monitor.RethrowObserverException();
+    ProcessAborted aborted(__FILE__, __LINE__);
+    aborted.SetLocation(ITK_LOCATION);
+    aborted.SetDescription("AbortGenerateData was set");
+    throw aborted;
+  }
+  monitor.RethrowObserverException();
+
+  if (m_Task.overflowsAtMaximum && HasMaximum(executor, output, region))
+  {
+    m_Refusal = "a result may be beyond its type";
+  }
+  if (m_Task.divisorIsLessOne)
+  {
+    const bool isCut = m_Task.parameters.GetValues().count("BoundaryCondition") == 0;
+    output.kind == chunkwise::PixelKind::Float32
+      ? DivideByOneLess<float>(executor, output, region, m_Task.radius, whole, isCut)
+      : DivideByOneLess<double>(executor, output, region, m_Task.radius, whole, isCut);
+  }
+}
+
+void
+ChunkwiseStandInRun::Report() const
+{
+  if (m_Settings.reportFile.empty())
+  {
+    return;
+  }
+  std::string sizes;
+  for (int a = 0; a < m_Images.image.dimension; ++a)
+  {
+    sizes += (a > 0 ? "x" : "") + std::to_string(m_Images.region.Extent(a));
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - m_Begin).count();
+  char         time[32];
+  std::snprintf(time, sizeof(time), "%.6f", seconds);
+  std::string reason = m_Refusal.empty() ? "-" : m_Refusal;
+  std::replace(reason.begin(), reason.end(), '\t', ' ');
+  std::replace(reason.begin(), reason.end(), '\n', ' ');
+  const std::string line = std::string(m_Filter.GetNameOfClass()) + '\t' +
+                           (m_Refusal.empty() ? "served" : "not served") + '\t' + this->GetBackendUsed() + '\t' + time +
+                           '\t' + sizes + '\t' + chunkwise::PixelKindName(m_Images.image.inputKind) + '\t' +
+                           chunkwise::PixelKindName(m_Images.image.outputKind) + '\t' + reason + '\n';
+  // One write that appends, so that lines of threads and programs do not mix.
+  bool written = false;
+  if (std::FILE * const file = std::fopen(m_Settings.reportFile.c_str(), "ab"))
+  {
+    std::setvbuf(file, nullptr, _IOFBF, line.size() + 1);
+    written = std::fwrite(line.data(), 1, line.size(), file) == line.size();
+    written = std::fclose(file) == 0 && written;
+  }
+  static std::atomic<bool> warned{ false };
+  if (!written && !warned.exchange(true))
+  {
+    itkGenericOutputMacro(<< "CHUNKWISE_DROP_IN_REPORT: " << m_Settings.reportFile << " cannot be written");
+  }
+}
+
+} // namespace itk

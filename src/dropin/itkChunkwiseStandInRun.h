@@ -1,0 +1,116 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkChunkwiseStandInRun_h
+#define itkChunkwiseStandInRun_h
+
+#include "chunkwiseFilters.h"
+#include "itkChunkwiseDropIn.h"
+#include "itkProcessObject.h"
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+// What stand-ins have in common and needs no templates, so that each of the many instantiations stays small.
+
+namespace itk
+{
+
+/** What an ITK filter with its present parameters is in the engine's table of filters. */
+struct ChunkwiseStandInTask
+{
+  std::string                 filter;
+  chunkwise::FilterParameters parameters;
+  /** Why ITK's own code must run. */
+  std::string refusal;
+  /** Whether results have ITK's bits. */
+  bool exact{ true };
+  /** ITK's results are right only where the image and the part of it have three voxels along each axis: else its moving
+   * histograms keep what they have passed, and its lines find no face to begin at. */
+  bool isThinWrong{ false };
+  /** ITK's results are right only for the whole image. */
+  bool isPartWrong{ false };
+
+  /** The image is continued this far by a value before all else, and the result cut again. */
+  chunkwise::Coordinates padding{};
+  chunkwise::PixelValue  paddingValue;
+  /** ITK's results overflow where ours stay at the type's end: if one is there, ITK's own code must run. */
+  bool overflowsAtMaximum{ false };
+  /** A marker beyond the mask is an error, which ITK's own code makes. */
+  bool hasMarker{ false };
+  bool byErosion{ false };
+  /** Of standard deviations: n - 1 is the divisor, n the voxels of the box of this radius, or of its part inside. */
+  bool                   divisorIsLessOne{ false };
+  chunkwise::Coordinates radius{};
+
+  void
+  Refuse(const std::string & why)
+  {
+    refusal = refusal.empty() ? why : refusal;
+  }
+};
+
+/** The images of a run, in coordinates where the first input's largest possible region begins at 0. */
+struct ChunkwiseStandInImages
+{
+  chunkwise::FilterImage             image;
+  std::vector<chunkwise::BufferView> inputs;
+  chunkwise::Box                     region;
+};
+
+/** A run of a stand-in, which ends in a line of the report. */
+class ChunkwiseStandInRun
+{
+public:
+  explicit ChunkwiseStandInRun(ProcessObject & filter)
+    : m_Filter(filter)
+  {}
+
+  /** Everything that can be known before the output has memory; whether Chunkwise is to do it. */
+  bool
+  Prepare(const ChunkwiseStandInTask & task, const ChunkwiseStandInImages & images);
+
+  /** Whether Chunkwise did it. Throws itk::ProcessAborted, and what an observer throws. */
+  bool
+  Execute(const chunkwise::BufferView & output);
+
+  /** Says why not. */
+  void
+  Refuse(const std::string & why)
+  {
+    m_Refusal = why;
+  }
+
+  /** "itk" where the run was refused. */
+  std::string
+  GetBackendUsed() const
+  {
+    return m_Refusal.empty() ? m_Backend : "itk";
+  }
+  const std::string &
+  GetReasonNotServed() const
+  {
+    return m_Refusal;
+  }
+
+  /** To be called when the filter has finished. */
+  void
+  Report() const;
+
+private:
+  void
+  Compute(const chunkwise::BufferView & output);
+
+  ProcessObject &                             m_Filter;
+  std::chrono::steady_clock::time_point       m_Begin{ std::chrono::steady_clock::now() };
+  ChunkwiseDropInSettings                     m_Settings{ ChunkwiseDropInSettings::Get() };
+  ChunkwiseStandInTask                        m_Task;
+  ChunkwiseStandInImages                      m_Images;
+  std::shared_ptr<const chunkwise::Operation> m_Operation;
+  std::string                                 m_Backend;
+  std::string                                 m_Refusal;
+};
+
+} // namespace itk
+
+#endif
