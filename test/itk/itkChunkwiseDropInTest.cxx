@@ -2,11 +2,13 @@
 // Objects that ITK's factory makes in the place of ITK's own filters, against these.
 #include "itkBinaryBallStructuringElement.h"
 #include "itkBoxMeanImageFilter.h"
+#include "itkBoxSigmaImageFilter.h"
 #include "itkChunkwiseDropIn.h"
 #include "itkChunkwiseDropInFactory.h"
 #include "itkChunkwiseTestImages.h"
 #include "itkChunkwiseTestWarnings.h"
 #include "itkCommand.h"
+#include "itkDiscreteGaussianImageFilter.h"
 #include "itkFlatStructuringElement.h"
 #include "itkGrayscaleDilateImageFilter.h"
 #include "itkGrayscaleErodeImageFilter.h"
@@ -16,6 +18,7 @@
 #include "itkMeanImageFilter.h"
 #include "itkMedianImageFilter.h"
 #include "itkMorphologicalGradientImageFilter.h"
+#include "itkNoiseImageFilter.h"
 #include "itkRankImageFilter.h"
 #include "itkReconstructionByDilationImageFilter.h"
 #include "itkReconstructionByErosionImageFilter.h"
@@ -117,13 +120,13 @@ MakeImage(const typename TImage::RegionType & region, std::mt19937 & random)
 
 template <typename TImage>
 typename TImage::RegionType
-RandomRegion(std::mt19937 & random)
+RandomRegion(std::mt19937 & random, unsigned int smallest = 1)
 {
   typename TImage::RegionType region;
   for (unsigned int a = 0; a < TImage::ImageDimension; ++a)
   {
     region.SetIndex(a, static_cast<itk::IndexValueType>(random() % 9) - 4);
-    region.SetSize(a, 1 + random() % (TImage::ImageDimension == 2 ? 40 : 17));
+    region.SetSize(a, smallest + random() % (TImage::ImageDimension == 2 ? 40 : 17));
   }
   return region;
 }
@@ -308,7 +311,7 @@ TYPED_TEST(DropInOfImages, MedianAndRankAreThoseOfItk)
                 ? 1
                 : 0;
   }
-  EXPECT_GT(served, 15);
+  EXPECT_GT(served, 10);
 }
 
 TYPED_TEST(DropInOfImages, MeansAreThoseOfItk)
@@ -332,7 +335,7 @@ TYPED_TEST(DropInOfImages, DilationAndErosionAreThoseOfItk)
   for (int trial = 0; trial < 30; ++trial)
   {
     const auto configure = [](auto & filter, auto & random) {
-      filter.SetInput(MakeImage<TypeParam>(RandomRegion<TypeParam>(random), random));
+      filter.SetInput(MakeImage<TypeParam>(RandomRegion<TypeParam>(random, 3), random));
       filter.SetKernel(MakeFlat<Flat, TypeParam>(random));
       SetAnyAlgorithm(filter, random);
       if (random() % 4 == 0)
@@ -343,7 +346,7 @@ TYPED_TEST(DropInOfImages, DilationAndErosionAreThoseOfItk)
     served += (Compare<itk::GrayscaleDilateImageFilter<TypeParam, TypeParam, Flat>>(this->m_Random, configure)).empty();
     served += (Compare<itk::GrayscaleErodeImageFilter<TypeParam, TypeParam, Flat>>(this->m_Random, configure)).empty();
   }
-  EXPECT_GT(served, 40);
+  EXPECT_GT(served, 20);
 }
 
 TYPED_TEST(DropInOfImages, OpeningClosingAndGradientAreThoseOfItk)
@@ -353,7 +356,7 @@ TYPED_TEST(DropInOfImages, OpeningClosingAndGradientAreThoseOfItk)
   for (int trial = 0; trial < 30; ++trial)
   {
     const auto configure = [](auto & filter, auto & random) {
-      filter.SetInput(MakeImage<TypeParam>(RandomRegion<TypeParam>(random), random));
+      filter.SetInput(MakeImage<TypeParam>(RandomRegion<TypeParam>(random, 3), random));
       filter.SetKernel(MakeFlat<Flat, TypeParam>(random));
       SetAnyAlgorithm(filter, random);
     };
@@ -369,7 +372,7 @@ TYPED_TEST(DropInOfImages, OpeningClosingAndGradientAreThoseOfItk)
         .empty();
     (Compare<itk::MorphologicalGradientImageFilter<TypeParam, TypeParam, Flat>>(this->m_Random, configure));
   }
-  EXPECT_GT(served, 25);
+  EXPECT_GT(served, 12);
 }
 
 TYPED_TEST(DropInOfImages, ExtremaAndReconstructionsAreThoseOfItk)
@@ -417,6 +420,332 @@ TYPED_TEST(DropInOfImages, ExtremaAndReconstructionsAreThoseOfItk)
                   this->m_Random, [&](auto & filter, auto & random) { configure(filter, random, true); })),
                 "");
     }
+  }
+}
+
+
+// What follows takes one type and one size.
+Short3::Pointer
+MakeVolume(unsigned int seed = 3, unsigned int extent = 24)
+{
+  return MakeRandomImage<Short3>(MakeRegion<Short3>({ 2, -1, 0 }, { extent, extent + 3, extent - 5 }), seed, 0, 60);
+}
+
+using Median = itk::MedianImageFilter<Short3, Short3>;
+using Flat3 = itk::FlatStructuringElement<3>;
+using Dilate = itk::GrayscaleDilateImageFilter<Short3, Short3, Flat3>;
+using Opening = itk::GrayscaleMorphologicalOpeningImageFilter<Short3, Short3, Flat3>;
+
+template <typename TImage>
+void
+ExpectSame(const TImage & a, const TImage & b)
+{
+  ASSERT_EQ(a.GetBufferedRegion(), b.GetBufferedRegion());
+  EXPECT_EQ(std::memcmp(a.GetBufferPointer(),
+                        b.GetBufferPointer(),
+                        a.GetBufferedRegion().GetNumberOfPixels() * sizeof(typename TImage::PixelType)),
+            0);
+}
+
+TEST_F(DropIn, SaysWhyItkRuns)
+{
+  const auto runOf = [](auto filter) {
+    filter->Update();
+    return StandInOf(*filter).GetReasonNotServed();
+  };
+  const auto with = [](const char * name, const std::function<void(Settings &)> & change) {
+    Settings settings = Settings::Get();
+    change(settings);
+    Settings::Set(settings);
+    const auto filter = Median::New();
+    filter->SetInput(MakeVolume());
+    filter->Update();
+    Settings::Set(Settings::FromEnvironment());
+    EXPECT_EQ(StandInOf(*filter).GetBackendUsed() == "itk", *name != '\0') << name;
+    return StandInOf(*filter).GetReasonNotServed();
+  };
+  EXPECT_EQ(with("", [](Settings &) {}), "");
+  EXPECT_EQ(with("off", [](Settings & s) { s.level = Settings::Level::Off; }), "off");
+  EXPECT_EQ(with("small", [](Settings & s) { s.smallest = 1 << 20; }), "fewer than 1048576 voxels");
+  EXPECT_EQ(with("left out", [](Settings & s) { s.excluded = { "MedianImageFilter" }; }), "left out");
+  EXPECT_EQ(with("", [](Settings & s) { s.excluded = { "MeanImageFilter" }; }), "");
+
+  // What needs a device that is not there falls back to ITK's own code, whose result is the same.
+  if (!chunkwise::Manager::GetGlobal().GetReasonForNoDevices().empty())
+  {
+    EXPECT_NE(with("no device", [](Settings & s) { s.backend = chunkwise::BackendChoice::CUDA; }), "");
+  }
+
+  const auto floats = itk::MeanImageFilter<Float3, Float3>::New();
+  floats->SetInput(MakeRandomImage<Float3>(MakeRegion<Float3>({ 0, 0, 0 }, { 9, 9, 9 }), 1));
+  EXPECT_EQ(runOf(floats), "within a tolerance only, which is level fast");
+
+  const auto gradient = itk::MorphologicalGradientImageFilter<Short3, Short3, Flat3>::New();
+  gradient->SetInput(MakeVolume());
+  gradient->SetKernel(Flat3::Ball(Flat3::RadiusType::Filled(2)));
+  EXPECT_EQ(runOf(gradient), "a structuring element other than a box");
+  gradient->SetKernel(Flat3::Box(Flat3::RadiusType::Filled(1)));
+  EXPECT_EQ(runOf(gradient), "");
+  gradient->SetInput(MakeRandomImage<Short3>(MakeRegion<Short3>({ 0, 0, 0 }, { 9, 9, 9 }), 1, -32768, 32767));
+  EXPECT_EQ(runOf(gradient), "a result may be beyond its type");
+
+  const auto dilate = Dilate::New();
+  dilate->SetInput(MakeVolume());
+  dilate->SetKernel(Flat3::Polygon(Flat3::RadiusType::Filled(3), 7));
+  EXPECT_EQ(runOf(dilate), "a structuring element in lines");
+
+  const auto opening = Opening::New();
+  const auto image = itk::Image<bool, 3>::New();
+  image->SetRegions(Short3::SizeType{ { 3, 3, 3 } });
+  image->Allocate();
+  image->FillBuffer(true);
+  image->GetBufferPointer()[0] = false;
+  opening->SetInput(MakeVolume());
+  opening->SetKernel(Flat3::FromImage(image));
+  EXPECT_EQ(runOf(opening), "a structuring element that is not symmetric");
+}
+
+TEST_F(DropIn, AMarkerBeyondTheMaskIsTheErrorOfItk)
+{
+  using Filter = itk::ReconstructionByDilationImageFilter<Short3, Short3>;
+  const auto  ours = Filter::New();
+  const auto  plain = Plain<Filter>::New();
+  std::string texts[2];
+  int         i = 0;
+  for (Filter * const filter : { ours.GetPointer(), static_cast<Filter *>(plain.GetPointer()) })
+  {
+    filter->SetMarkerImage(MakeVolume(1));
+    filter->SetMaskImage(MakeVolume(2));
+    try
+    {
+      filter->Update();
+      ADD_FAILURE() << "no error";
+    }
+    catch (const itk::ExceptionObject & error)
+    {
+      texts[i++] = std::string(error.GetDescription()).substr(std::string(error.GetDescription()).find("): "));
+    }
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  // It can be used again.
+  ours->SetMarkerImage(ours->GetMaskImage());
+  ours->Update();
+  EXPECT_EQ(StandInOf(*ours).GetReasonNotServed(), "");
+}
+
+TEST_F(DropIn, LeavesInsideOfCompositesAreServed)
+{
+  const std::string report = ::testing::TempDir() + "/chunkwise-composites.txt";
+  std::remove(report.c_str());
+  Settings settings = Settings::Get();
+  settings.reportFile = report;
+  Settings::Set(settings);
+  const auto maxima = itk::HMaximaImageFilter<Short3, Short3>::New();
+  EXPECT_EQ(dynamic_cast<itk::ChunkwiseStandIn *>(maxima.GetPointer()), nullptr);
+  maxima->SetInput(MakeVolume());
+  maxima->SetHeight(7);
+  maxima->Update();
+  std::ifstream file(report);
+  std::string   line;
+  std::getline(file, line);
+  EXPECT_EQ(line.rfind("ReconstructionByDilationImageFilter\tserved\tc", 0), 0U) << line;
+  EXPECT_FALSE(std::getline(file, line)) << line;
+  std::remove(report.c_str());
+
+  itk::ObjectFactoryBase::UnRegisterFactory(m_Factory);
+  const auto plain = itk::HMaximaImageFilter<Short3, Short3>::New();
+  plain->SetInput(MakeVolume());
+  plain->SetHeight(7);
+  plain->Update();
+  ExpectSame(*maxima->GetOutput(), *plain->GetOutput());
+}
+
+TEST_F(DropIn, ARunIsRepeatedOnlyForWhatChanged)
+{
+  const auto filter = Median::New();
+  filter->SetInput(MakeVolume());
+  int        runs = 0;
+  const auto counter = itk::CStyleCommand::New();
+  counter->SetClientData(&runs);
+  counter->SetCallback([](itk::Object *, const itk::EventObject &, void * data) { ++*static_cast<int *>(data); });
+  filter->AddObserver(itk::StartEvent(), counter);
+  filter->Update();
+  filter->Update();
+  EXPECT_EQ(runs, 1);
+  filter->SetRadius(2);
+  filter->Update();
+  EXPECT_EQ(runs, 2);
+  filter->SetRadius(2);
+  filter->Update();
+  EXPECT_EQ(runs, 2);
+}
+
+TEST_F(DropIn, ProgressRisesToOneAndARunCanBeAborted)
+{
+  const auto filter = Median::New();
+  filter->SetInput(MakeVolume(1, 60));
+  filter->SetRadius(2);
+  std::vector<float> progress;
+  const auto         observer = itk::CStyleCommand::New();
+  observer->SetClientData(&progress);
+  observer->SetCallback([](itk::Object * object, const itk::EventObject &, void * data) {
+    static_cast<std::vector<float> *>(data)->push_back(dynamic_cast<itk::ProcessObject *>(object)->GetProgress());
+  });
+  const auto tag = filter->AddObserver(itk::ProgressEvent(), observer);
+  filter->Update();
+  EXPECT_EQ(StandInOf(*filter).GetReasonNotServed(), "");
+  ASSERT_FALSE(progress.empty());
+  EXPECT_TRUE(std::is_sorted(progress.begin(), progress.end()));
+  EXPECT_EQ(progress.back(), 1.0F);
+  filter->RemoveObserver(tag);
+
+  const auto abort = itk::CStyleCommand::New();
+  abort->SetCallback([](itk::Object * object, const itk::EventObject &, void *) {
+    dynamic_cast<itk::ProcessObject *>(object)->AbortGenerateDataOn();
+  });
+  const auto aborting = filter->AddObserver(itk::ProgressEvent(), abort);
+  filter->Modified();
+  EXPECT_THROW(filter->Update(), itk::ProcessAborted);
+  filter->RemoveObserver(aborting);
+  filter->AbortGenerateDataOff();
+  filter->Update();
+  EXPECT_EQ(StandInOf(*filter).GetReasonNotServed(), "");
+  const auto plain = Plain<Median>::New();
+  plain->SetInput(filter->GetInput());
+  plain->SetRadius(2);
+  plain->Update();
+  ExpectSame(*filter->GetOutput(), *plain->GetOutput());
+}
+
+TEST_F(DropIn, EightPipelinesAtOnceGiveTheBitsOfOne)
+{
+  const auto plain = Plain<Median>::New();
+  plain->SetInput(MakeVolume());
+  plain->Update();
+  std::vector<std::thread> threads;
+  std::atomic<int>         same{ 0 };
+  for (unsigned int i = 0; i < 8; ++i)
+  {
+    threads.emplace_back([&, i] {
+      const auto filter = Median::New();
+      filter->SetInput(MakeVolume());
+      filter->SetNumberOfWorkUnits(1 + i % 3);
+      filter->Update();
+      const auto bytes = filter->GetOutput()->GetBufferedRegion().GetNumberOfPixels() * sizeof(short);
+      same +=
+        StandInOf(*filter).GetReasonNotServed().empty() &&
+            std::memcmp(filter->GetOutput()->GetBufferPointer(), plain->GetOutput()->GetBufferPointer(), bytes) == 0
+          ? 1
+          : 0;
+    });
+  }
+  for (std::thread & thread : threads)
+  {
+    thread.join();
+  }
+  EXPECT_EQ(same, 8);
+}
+
+TEST_F(DropIn, SmallBudgetsGiveTheSameBits)
+{
+  const auto plain = Plain<Opening>::New();
+  const auto ours = Opening::New();
+  for (Opening * const filter : { static_cast<Opening *>(plain.GetPointer()), ours.GetPointer() })
+  {
+    filter->SetInput(MakeVolume(5, 40));
+    filter->SetKernel(Flat3::Ball(Flat3::RadiusType::Filled(2)));
+  }
+  plain->Update();
+  for (const std::size_t budget : { std::size_t{ 1 } << 20, std::size_t{ 64 } })
+  {
+    chunkwise::Budgets budgets;
+    budgets.host = budget;
+    chunkwise::Manager::GetGlobal().SetBudgets(budgets);
+    ours->Modified();
+    ours->Update();
+    // What no chunk fits into is left to ITK.
+    EXPECT_EQ(StandInOf(*ours).GetReasonNotServed().empty(), budget > 64) << StandInOf(*ours).GetReasonNotServed();
+    ExpectSame(*ours->GetOutput(), *plain->GetOutput());
+  }
+}
+
+TEST_F(DropIn, BadSettingsAreErrorsBeforeAnythingIsReplaced)
+{
+  const auto expectError = [](const char * name, const char * value, const std::string & part) {
+    ::setenv(name, value, 1);
+    try
+    {
+      itk::ChunkwiseDropInFactory::New();
+      ADD_FAILURE() << name << '=' << value << " is taken";
+    }
+    catch (const itk::ExceptionObject & error)
+    {
+      const std::string text = error.GetDescription();
+      EXPECT_NE(text.find(name), std::string::npos) << text;
+      EXPECT_NE(text.find(value), std::string::npos) << text;
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+    ::unsetenv(name);
+  };
+  expectError("CHUNKWISE_DROP_IN", "exactly", "exact, fast or off");
+  expectError("CHUNKWISE_DROP_IN_EXCEPT", "MedianImageFilter,Medain", "MedianImageFilter");
+  expectError("CHUNKWISE_DROP_IN_BACKEND", "gpu", "auto, cpu or cuda");
+  expectError("CHUNKWISE_DROP_IN_SMALLEST", "-3", "voxels");
+  expectError("CHUNKWISE_DROP_IN_REPORT", "/nowhere/report.txt", "written");
+
+  ::setenv("CHUNKWISE_DROP_IN", "off", 1);
+  EXPECT_TRUE(itk::ChunkwiseDropInFactory::New()->GetClassOverrideNames().empty());
+  ::setenv("CHUNKWISE_DROP_IN", "exact", 1);
+  ::setenv("CHUNKWISE_DROP_IN_EXCEPT", "MedianImageFilter,RankImageFilter", 1);
+  const auto left = itk::ChunkwiseDropInFactory::New()->GetClassOverrideDescriptions();
+  EXPECT_EQ(std::count(left.begin(), left.end(), "MedianImageFilter"), 0);
+  EXPECT_GT(std::count(left.begin(), left.end(), "MeanImageFilter"), 0);
+}
+
+TEST_F(DropIn, AnotherVersionOfItkGetsNothingAndAWarning)
+{
+  const chunkwisetest::WarningScope warnings;
+  const auto                        factory = itk::ChunkwiseDropInFactory::NewForOtherVersion("4.13");
+  EXPECT_TRUE(factory->GetClassOverrideNames().empty());
+}
+
+TEST_F(DropInFast, MeansOfFloatsAreThoseOfItkWithinTheTolerance)
+{
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    // 1000 is the largest magnitude of a voxel, 729 voxels the largest window.
+    const auto configure = [](auto & filter, auto & random) {
+      filter.SetInput(MakeRandomImage<Float3>(RandomRegion<Float3>(random, 2), random(), -1000, 1000));
+      filter.SetRadius(RandomRadius<Float3>(random));
+    };
+    constexpr double tolerance = 1000 * 729 * std::numeric_limits<float>::epsilon();
+    EXPECT_EQ((Compare<itk::MeanImageFilter<Float3, Float3>>(m_Random, configure, tolerance)), "");
+    EXPECT_EQ((Compare<itk::BoxMeanImageFilter<Float3, Float3>>(m_Random, configure, tolerance)), "");
+  }
+}
+
+TEST_F(DropInFast, DeviationsAndGaussiansAreThoseOfItkWithinTheTolerance)
+{
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    const auto configure = [](auto & filter, auto & random) {
+      filter.SetInput(MakeRandomImage<Float3>(RandomRegion<Float3>(random, 2), random(), 0, 100));
+      auto radius = RandomRadius<Float3>(random, 3);
+      radius[0] += 1;
+      filter.SetRadius(radius);
+    };
+    EXPECT_EQ((Compare<itk::NoiseImageFilter<Float3, Float3>>(m_Random, configure, 1e-2)), "");
+    EXPECT_EQ((Compare<itk::BoxSigmaImageFilter<Float3, Float3>>(m_Random, configure, 1e-2)), "");
+    EXPECT_EQ((Compare<itk::DiscreteGaussianImageFilter<Short3, Float3>>(
+                m_Random,
+                [](auto & filter, auto & random) {
+                  filter.SetInput(MakeRandomImage<Short3>(RandomRegion<Short3>(random), random(), 0, 100));
+                  filter.SetVariance(0.1 + static_cast<double>(random() % 40) / 10);
+                  filter.SetUseImageSpacing(random() % 2 == 0);
+                  filter.SetFilterDimensionality(1 + random() % 3);
+                },
+                1e-3)),
+              "");
   }
 }
 
