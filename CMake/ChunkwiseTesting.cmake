@@ -87,6 +87,7 @@ function(chunkwise_add_packaging_tests)
       "-DCXX_FLAGS=${CMAKE_CXX_FLAGS}"
       -D USE_ITK=${CHUNKWISE_USE_ITK}
       -D ITK_DIR=${ITK_DIR}
+      -D DROP_IN_EXAMPLE=$<$<TARGET_EXISTS:chunkwise_drop_in_example>:$<TARGET_FILE:chunkwise_drop_in_example>>
       -P ${Chunkwise_SOURCE_DIR}/test/consumer/run.cmake)
   set_tests_properties(Packaging.InstalledPackageServesAConsumer PROPERTIES TIMEOUT 600)
   add_test(NAME Layers.DependenciesPointOneWay

@@ -22,11 +22,9 @@ PercentileOfItk(float rank, std::int64_t most)
   {
     lower = std::max(lower, static_cast<double>(numberOf(n)) / static_cast<double>(n - 1));
   }
-  double percentile = std::max(lower, static_cast<double>(rank)) * 100.0;
-  if (percentile / 100.0 < lower)
-  {
-    percentile = std::nextafter(percentile, 101.0);
-  }
+  // A little more, so that products that are whole numbers are not rounded below them.
+  const double percentile =
+    (lower > static_cast<double>(rank) ? lower * (1 + 1e-13) : static_cast<double>(rank)) * 100.0;
   for (std::int64_t n = 2; n <= most; ++n)
   {
     if (static_cast<std::int64_t>(percentile / 100.0 * static_cast<double>(n - 1)) != numberOf(n))

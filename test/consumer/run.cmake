@@ -61,6 +61,29 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR}/engine -B ${WORK_DIR}/engi
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/engine --config ${CONFIG})
 run(${WORK_DIR}/engine/engine)
 
+# The plug-in, in a folder of its own, serves a program that knows nothing of Chunkwise.
+if(DROP_IN_EXAMPLE)
+  file(GLOB_RECURSE plugins ${WORK_DIR}/prefix/*/chunkwise/itk-*/*)
+  list(LENGTH plugins count)
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "not one plug-in in a folder of its own: ${plugins}")
+  endif()
+  get_filename_component(folder ${plugins} DIRECTORY)
+  string(REPEAT "abcdefgh" 64 voxels)
+  file(WRITE ${WORK_DIR}/volume.mha
+    "ObjectType = Image\nNDims = 3\nDimSize = 8 8 8\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n${voxels}")
+  set(ENV{ITK_AUTOLOAD_PATH} ${folder})
+  set(ENV{CHUNKWISE_DROP_IN_REPORT} ${WORK_DIR}/report.txt)
+  set(ENV{CHUNKWISE_DROP_IN_SMALLEST} 0)
+  run(${DROP_IN_EXAMPLE} ${WORK_DIR}/volume.mha)
+  unset(ENV{ITK_AUTOLOAD_PATH})
+  file(STRINGS ${WORK_DIR}/report.txt served REGEX "\tserved\t")
+  list(LENGTH served count)
+  if(NOT count EQUAL 4)
+    message(FATAL_ERROR "The installed plug-in served ${count} of 4 filters.")
+  endif()
+endif()
+
 # 4 x 4 x 4 voxels, one character each.
 string(REPEAT "abcdefgh" 8 voxels)
 file(WRITE ${WORK_DIR}/input.mha

@@ -57,6 +57,7 @@ CompareMeanWithOracle(std::mt19937 & random, Manager & manager, BackendChoice ba
     const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3, true);
     operation->generic = generic;
     operation->sums = trial % 3 == 0;
+    operation->truncates = trial % 2 == 1;
     Trial<TIn, TOut> t(random, operation, RandomExtent(random, 9));
     t.request.backend = backend;
     t.Prepare(RandomRegion(random, t.request.image.Extents()));
@@ -69,7 +70,9 @@ CompareMeanWithOracle(std::mt19937 & random, Manager & manager, BackendChoice ba
                          " radius " + ToString(operation->radius) + " at " + ToString(index);
       if constexpr (std::is_integral<TOut>::value)
       {
-        const auto exact = oracle::RoundedQuotient(parts.integerSum, divisor);
+        // Division of integers truncates toward zero.
+        const auto exact = operation->truncates ? static_cast<oracle::Wide>(parts.integerSum / divisor)
+                                                : oracle::RoundedQuotient(parts.integerSum, divisor);
         const auto lowest = static_cast<oracle::Wide>(std::numeric_limits<TOut>::lowest());
         const auto largest = static_cast<oracle::Wide>(std::numeric_limits<TOut>::max());
         ASSERT_EQ(t.Result(index), static_cast<TOut>(std::max(lowest, std::min(largest, exact)))) << where;
