@@ -107,9 +107,9 @@ protected:
  * - In Constant mode the value beyond the edge of a later axis is the constant summed (tap by tap from +0) over the
  *   windows of the earlier axes.
  * - The divisor is the number of taps inside the image (Renormalized), else the product of all k. Integer results are
- *   rounded to nearest, ties to even, from the exact quotient; with `truncates` toward zero. From integers to float and double: the sum and the count
- *   are converted to double, divided, and converted. From float or double: divided in their own precision by the
- *   count converted to it, then converted.
+ *   rounded to nearest, ties to even, from the exact quotient; with `truncates` toward zero. From integers to float and
+ * double: the sum and the count are converted to double, divided, and converted. From float or double: divided in their
+ * own precision by the count converted to it, then converted.
  * - A sum is the mean with a divisor of 1; integer results are clamped to the kind's range. In Renormalized mode it is
  *   that of the taps inside the image. */
 class Chunkwise_EXPORT MeanOperation : public BoxOperation

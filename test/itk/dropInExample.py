@@ -1,9 +1,8 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Runs a program that knows nothing of Chunkwise as it is and with the plug-in: the same bits, and the report names what
-was served. With --figure it takes a volume of its own and prints how many times as fast the program is.
+was served.
 
     dropInExample.py EXAMPLE PLUGIN_FOLDER OTHER_VERSION_FOLDER WORK_FOLDER
-    dropInExample.py --figure EXAMPLE PLUGIN_FOLDER IMAGE THREADS
 """
 
 import os
@@ -43,15 +42,6 @@ def write_volume(name, size):
             f"DimSize = {size} {size} {size}\nElementType = MET_SHORT\nElementDataFile = LOCAL\n".encode()
         )
         file.write(voxels)
-
-
-def figure(example, plugins, image, threads):
-    _, plain, _ = run(example, image, threads, {})
-    _, ours, said = run(example, image, threads, {"ITK_AUTOLOAD_PATH": plugins})
-    expect(checksums(plain) and checksums(plain) == checksums(ours), "other bits", plain, ours, said)
-    for name in plain:
-        print(f"{name:10s} ITK {plain[name][0]:8.3f} s   Chunkwise {ours[name][0]:8.3f} s   "
-              f"{plain[name][0] / ours[name][0]:6.1f} times as fast")
 
 
 def test(example, plugins, other, work):
@@ -106,7 +96,4 @@ def test(example, plugins, other, work):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--figure":
-        figure(*sys.argv[2:])
-    else:
-        test(*sys.argv[1:])
+    test(*sys.argv[1:])

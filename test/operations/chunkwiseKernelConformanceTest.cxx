@@ -222,8 +222,8 @@ TEST_P(Conformance, MeanOfEveryKindInEveryMode)
     ForEachPairOfKinds([&](auto in, auto out) {
       for (const std::int64_t largestRadius : { 3, 3, 9, 25 })
       {
-        const Coordinates   extent = RandomExtent(random, 16);
-        MeanOperation       operation = RandomMean(random, mode, largestRadius);
+        const Coordinates extent = RandomExtent(random, 16);
+        MeanOperation     operation = RandomMean(random, mode, largestRadius);
         operation.truncates = random() % 2 == 0;
         conformance.Compare<decltype(in), decltype(out)>(
           random, operation, extent, RandomChunk(random, extent), random() % 2);
