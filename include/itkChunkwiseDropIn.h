@@ -31,7 +31,7 @@ struct Chunkwise_EXPORT ChunkwiseDropInSettings
   /** A line for each run is added to it; empty: none. */
   std::string              reportFile;
   chunkwise::BackendChoice backend{ chunkwise::BackendChoice::Auto };
-  /** Images of fewer voxels are left to ITK; negative: what was measured for each class. */
+  /** Images of fewer voxels are left to ITK; negative: what was measured. */
   std::int64_t smallest{ -1 };
 
   /** Of the variables CHUNKWISE_DROP_IN, CHUNKWISE_DROP_IN_EXCEPT, CHUNKWISE_DROP_IN_REPORT, CHUNKWISE_DROP_IN_BACKEND
