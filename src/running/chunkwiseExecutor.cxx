@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseExecutor.h"
 
+#include "chunkwiseFork.h"
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -18,10 +20,10 @@ namespace
 {
 
 /** A pool whose threads sleep between calls. Concurrent calls take turns. */
-class ThreadExecutor : public Executor
+class ThreadPool
 {
 public:
-  explicit ThreadExecutor(unsigned int concurrency)
+  explicit ThreadPool(unsigned int concurrency)
     : m_Concurrency(concurrency)
   {
     for (unsigned int worker = 1; worker < m_Concurrency; ++worker)
@@ -30,7 +32,7 @@ public:
     }
   }
 
-  ~ThreadExecutor() override
+  ~ThreadPool()
   {
     {
       const std::lock_guard<std::mutex> lock(m_Mutex);
@@ -43,14 +45,8 @@ public:
     }
   }
 
-  unsigned int
-  GetConcurrency() const override
-  {
-    return m_Concurrency;
-  }
-
   void
-  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
+  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body)
   {
     const std::lock_guard<std::mutex> turn(m_Turn);
     {
@@ -138,6 +134,63 @@ private:
   std::uint64_t                                           m_Generation{ 0 };
   std::exception_ptr                                      m_Failure;
   bool                                                    m_Stop{ false };
+};
+
+/** A pool that is made anew in a forked child. */
+class ThreadExecutor : public Executor
+{
+public:
+  explicit ThreadExecutor(unsigned int concurrency)
+    : m_Concurrency(concurrency)
+    , m_Forks(GetForkCount())
+    , m_Pool(std::make_unique<ThreadPool>(concurrency))
+  {}
+
+  ~ThreadExecutor() override
+  {
+    if (m_Forks != GetForkCount())
+    {
+      LeaveBehind();
+    }
+  }
+
+  unsigned int
+  GetConcurrency() const override
+  {
+    return m_Concurrency;
+  }
+
+  void
+  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
+  {
+    GetPool().ParallelFor(count, body);
+  }
+
+private:
+  ThreadPool &
+  GetPool()
+  {
+    const SpinLock lock(m_Lock);
+    if (m_Forks != GetForkCount())
+    {
+      LeaveBehind();
+      m_Pool = std::make_unique<ThreadPool>(m_Concurrency);
+      m_Forks = GetForkCount();
+    }
+    return *m_Pool;
+  }
+
+  /** Its threads are not here to be joined. */
+  void
+  LeaveBehind()
+  {
+    (void)m_Pool.release();
+  }
+
+  const unsigned int          m_Concurrency;
+  SpinFlag                    m_Lock;
+  unsigned int                m_Forks;
+  std::unique_ptr<ThreadPool> m_Pool;
 };
 
 } // namespace

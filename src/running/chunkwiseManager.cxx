@@ -2,6 +2,7 @@
 #include "chunkwiseManager.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseFork.h"
 #include "chunkwiseManagerState.h"
 #include "chunkwisePassesRun.h"
 #include "chunkwiseRun.h"
@@ -71,7 +72,10 @@ IsMadeOfPasses(const ExecutionRequest & request)
 
 } // namespace
 
-struct Manager::Impl : ManagerState
+namespace
+{
+
+struct WorkingState : ManagerState
 {
   /** What an operation without an output gives goes to `total`; of others that is nullptr. */
   ExecutionReport
@@ -80,17 +84,57 @@ struct Manager::Impl : ManagerState
   MakePlanFor(const ExecutionRequest & request);
 };
 
+} // namespace
+
+struct Manager::Impl
+{
+  /** In a forked child, threads and locks of the parent's state are of no use, nor are its devices: the child has a
+   * state of its own. */
+  WorkingState &
+  Get()
+  {
+    const SpinLock lock(m_Lock);
+    if (m_Forks != GetForkCount())
+    {
+      // Its destructor would wait for what is not here.
+      const WorkingState & left = *m_State.release();
+      m_State = std::make_unique<WorkingState>();
+      m_State->hostKernels = left.hostKernels;
+      m_State->budgets = left.budgets;
+      m_State->host.SetBudget(left.budgets.host);
+      m_State->whyNone = !left.devices.empty()
+                           ? "this process was forked from one that had opened the devices, which a fork cannot use; "
+                             "start processes anew (in Python: multiprocessing.get_context(\"spawn\"))"
+                           : left.whyNone;
+      m_Forks = GetForkCount();
+    }
+    return *m_State;
+  }
+  ~Impl()
+  {
+    if (m_Forks != GetForkCount())
+    {
+      (void)m_State.release();
+    }
+  }
+
+private:
+  SpinFlag                      m_Lock;
+  unsigned int                  m_Forks{ GetForkCount() };
+  std::unique_ptr<WorkingState> m_State{ std::make_unique<WorkingState>() };
+};
+
 Manager::Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNone, const KernelRegistry * hostKernels)
   : m_Impl(new Impl)
 {
-  m_Impl->hostKernels = hostKernels ? hostKernels : &GetHostKernels();
+  WorkingState & state = m_Impl->Get();
+  state.hostKernels = hostKernels ? hostKernels : &GetHostKernels();
   for (auto & device : devices)
   {
-    m_Impl->devices.push_back(std::make_unique<DeviceState>(std::move(device)));
+    state.devices.push_back(std::make_unique<DeviceState>(std::move(device)));
   }
-  m_Impl->whyNone =
-    m_Impl->devices.empty() ? (whyNone.empty() ? "the manager has no devices" : whyNone) : std::string();
-  m_Impl->defaultDeviceBudgets.assign(m_Impl->devices.size(), 0);
+  state.whyNone = state.devices.empty() ? (whyNone.empty() ? "the manager has no devices" : whyNone) : std::string();
+  state.defaultDeviceBudgets.assign(state.devices.size(), 0);
   SetBudgets(Budgets());
 }
 
@@ -117,7 +161,7 @@ std::vector<std::shared_ptr<Device>>
 Manager::GetDevices() const
 {
   std::vector<std::shared_ptr<Device>> devices;
-  for (const auto & state : m_Impl->devices)
+  for (const auto & state : m_Impl->Get().devices)
   {
     devices.push_back(state->device);
   }
@@ -127,51 +171,51 @@ Manager::GetDevices() const
 std::string
 Manager::GetReasonForNoDevices() const
 {
-  return m_Impl->whyNone;
+  return m_Impl->Get().whyNone;
 }
 
 void
 Manager::SetBudgets(const Budgets & budgets)
 {
   {
-    const std::lock_guard<std::mutex> lock(m_Impl->mutex);
-    m_Impl->budgets = budgets;
+    const std::lock_guard<std::mutex> lock(m_Impl->Get().mutex);
+    m_Impl->Get().budgets = budgets;
   }
-  m_Impl->host.SetBudget(budgets.host);
-  for (const auto & state : m_Impl->devices)
+  m_Impl->Get().host.SetBudget(budgets.host);
+  for (const auto & state : m_Impl->Get().devices)
   {
     if (budgets.device && state->memory.GetBytesHeld() > budgets.device)
     {
       state->tables.Clear();
     }
     state->memory.SetBudget(budgets.device);
-    state->pinned.SetBudget(m_Impl->PinnedBudget());
+    state->pinned.SetBudget(m_Impl->Get().PinnedBudget());
   }
 }
 
 Budgets
 Manager::GetBudgets() const
 {
-  const std::lock_guard<std::mutex> lock(m_Impl->mutex);
-  return m_Impl->budgets;
+  const std::lock_guard<std::mutex> lock(m_Impl->Get().mutex);
+  return m_Impl->Get().budgets;
 }
 
 ExecutionReport
 Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
 {
   const bool                                inPasses = IsMadeOfPasses(request);
-  std::shared_lock<std::shared_timed_mutex> beside(m_Impl->hostTurn, std::defer_lock);
-  std::unique_lock<std::shared_timed_mutex> alone(m_Impl->hostTurn, std::defer_lock);
+  std::shared_lock<std::shared_timed_mutex> beside(m_Impl->Get().hostTurn, std::defer_lock);
+  std::unique_lock<std::shared_timed_mutex> alone(m_Impl->Get().hostTurn, std::defer_lock);
   if (GetBudgets().host)
   {
     inPasses ? Await(alone, monitor) : Await(beside, monitor);
   }
   if (!inPasses)
   {
-    return m_Impl->Execute(request, monitor, nullptr);
+    return m_Impl->Get().Execute(request, monitor, nullptr);
   }
-  return PassesRun(*m_Impl, request)
-    .Execute([this](const auto & stage, Monitor * ofStage) { return m_Impl->Execute(stage, ofStage, nullptr); },
+  return PassesRun(m_Impl->Get(), request)
+    .Execute([this](const auto & stage, Monitor * ofStage) { return m_Impl->Get().Execute(stage, ofStage, nullptr); },
              monitor);
 }
 
@@ -180,13 +224,13 @@ Manager::MakePlanFor(const ExecutionRequest & request)
 {
   if (!IsMadeOfPasses(request))
   {
-    return m_Impl->MakePlanFor(request);
+    return m_Impl->Get().MakePlanFor(request);
   }
-  const PassesRun passes(*m_Impl, request);
+  const PassesRun passes(m_Impl->Get(), request);
   Plan            largest;
   for (std::size_t i = 0; i < passes.GetNumberOfStages() && !request.region.IsEmpty(); ++i)
   {
-    Plan plan = m_Impl->MakePlanFor(passes.MakeRequest(i));
+    Plan plan = m_Impl->Get().MakePlanFor(passes.MakeRequest(i));
     if (i == 0 || plan.deviceBytes >= largest.deviceBytes)
     {
       largest = std::move(plan);
@@ -202,13 +246,13 @@ Manager::Summarise(const ExecutionRequest & request, Monitor * monitor, Executio
   {
     throw ParameterError("the request has no operation");
   }
-  std::shared_lock<std::shared_timed_mutex> beside(m_Impl->hostTurn, std::defer_lock);
+  std::shared_lock<std::shared_timed_mutex> beside(m_Impl->Get().hostTurn, std::defer_lock);
   if (GetBudgets().host)
   {
     Await(beside, monitor);
   }
   SideData        total;
-  ExecutionReport ofRun = m_Impl->Execute(request, monitor, &total);
+  ExecutionReport ofRun = m_Impl->Get().Execute(request, monitor, &total);
   if (report)
   {
     *report = std::move(ofRun);
@@ -217,7 +261,7 @@ Manager::Summarise(const ExecutionRequest & request, Monitor * monitor, Executio
 }
 
 ExecutionReport
-Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total)
+WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total)
 {
   if (request.operation->HasOutput() == (total != nullptr))
   {
@@ -307,7 +351,7 @@ Manager::Impl::Execute(const ExecutionRequest & request, Monitor * monitor, Side
 }
 
 Plan
-Manager::Impl::MakePlanFor(const ExecutionRequest & request)
+WorkingState::MakePlanFor(const ExecutionRequest & request)
 {
   std::string    reason;
   auto           used = SelectDevices(request, reason);
@@ -331,7 +375,7 @@ Manager::GetCostOfBudget(const ExecutionRequest & request)
   }
   request.operation->Validate(request.image.Extents());
   RequestCost cost;
-  cost.budget = m_Impl->GetBudgetCost(request, cost.memory);
+  cost.budget = m_Impl->Get().GetBudgetCost(request, cost.memory);
   return cost;
 }
 
@@ -339,26 +383,26 @@ Budgets
 Manager::GetHeldMemory() const
 {
   Budgets held;
-  for (const auto & state : m_Impl->devices)
+  for (const auto & state : m_Impl->Get().devices)
   {
     held.device = std::max(held.device, state->memory.GetBytesHeld());
     held.pinned = std::max(held.pinned, state->pinned.GetBytesHeld());
   }
-  held.host = m_Impl->host.memory.GetBytesHeld();
+  held.host = m_Impl->Get().host.memory.GetBytesHeld();
   return held;
 }
 
 void
 Manager::ReleaseMemory()
 {
-  for (const auto & state : m_Impl->devices)
+  for (const auto & state : m_Impl->Get().devices)
   {
     state->tables.Clear();
     state->memory.Trim();
     state->pinned.Trim();
   }
-  m_Impl->host.tables.Clear();
-  m_Impl->host.memory.Trim();
+  m_Impl->Get().host.tables.Clear();
+  m_Impl->Get().host.memory.Trim();
 }
 
 } // namespace chunkwise
