@@ -58,6 +58,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseExecutor.cxx
   running/chunkwiseFixpointSchedule.cxx
   running/chunkwiseFixpointWork.cxx
+  running/chunkwiseFork.cxx
   running/chunkwiseHostCopy.cxx
   running/chunkwiseHostMemory.cxx
   running/chunkwiseHostRunner.cxx
@@ -75,6 +76,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseSlabReconstruction.cxx
   running/chunkwiseSpool.cxx
   running/chunkwiseSpooledImage.cxx
+  running/chunkwiseSharedMemory.cxx
   running/chunkwiseStagedTransfer.cxx
   running/chunkwiseStagingRing.cxx
   running/chunkwiseStatistics.cxx

@@ -3,6 +3,7 @@
 
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
+#include "chunkwiseSharedMemory.h"
 
 #include <algorithm>
 #include <limits>
@@ -249,6 +250,15 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
   {
     throw ParameterError("the output holds " + Text(request.output.box, request.image) + ", but " +
                          Text(request.region, request.image) + " is needed, contiguous along x");
+  }
+  for (std::size_t i = 0; hasOutput && i < request.inputs.size(); ++i)
+  {
+    if (!request.region.IsEmpty() &&
+        ShareMemory(SubView(request.inputs[i], needed), SubView(request.output, request.region)))
+    {
+      throw ParameterError("the output lies in the memory of input " + std::to_string(i) +
+                           ": voxels would be read after they were overwritten; give the output memory of its own");
+    }
   }
 }
 

@@ -1,0 +1,18 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseSharedMemory_h
+#define chunkwiseSharedMemory_h
+
+#include "chunkwiseGeometry.h"
+
+namespace chunkwise
+{
+
+/** Whether two views, of voxels that are contiguous along x, have a byte in common. Views that are woven into each
+ * other, as every second plane and the planes between them, have none. Where it would take too long to tell, the answer
+ * is yes. A view without memory shares none. */
+Chunkwise_EXPORT bool
+ShareMemory(const BufferView & a, const BufferView & b);
+
+} // namespace chunkwise
+
+#endif
