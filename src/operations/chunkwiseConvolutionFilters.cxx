@@ -34,18 +34,27 @@ UnitOf(const CheckedParameters & parameters, const FilterImage & image, int axis
   return spacing;
 }
 
-/** The radius of a sampled Gaussian, cut where a renormalized window cannot grow. */
+/** The radius of a sampled Gaussian, cut where a renormalized window cannot grow; KernelRadius of filters that have it.
+ */
 std::int64_t
 SampledRadius(const CheckedParameters & parameters, const FilterImage & image, int axis, double sigma, double least,
               double largest)
 {
-  double radius = std::max(least, std::ceil(parameters.Real("Cutoff") * sigma));
+  const bool isGiven = parameters.Has("KernelRadius");
+  double     radius = isGiven ? static_cast<double>(parameters.OverAxes("KernelRadius")[axis])
+                              : std::max(least, std::ceil(parameters.Real("Cutoff") * sigma));
   if (parameters.Choice("BoundaryCondition") == "renormalized")
   {
     radius = std::min(radius, std::max(least, static_cast<double>(std::max<std::int64_t>(image.extent[axis], 1) - 1)));
   }
   if (!(radius <= largest))
   {
+    if (isGiven)
+    {
+      ThrowParameterError("KernelRadius",
+                          PixelValue(radius).ToText() + CheckedParameters::Along(axis) + " is more than " +
+                            PixelValue(largest).ToText());
+    }
     const std::string name = parameters.Has("Variance") ? "Variance" : "Sigma";
     const double      given = parameters.RealsOverAxes(name)[static_cast<std::size_t>(axis)];
     ThrowParameterError(name,
@@ -181,6 +190,14 @@ GaussianParametersOfBothKernels()
   auto sampled = GaussianParameters();
   sampled.back().onlyWithName = "Kernel";
   sampled.back().onlyWithValue = "sampled";
+  // As peers have it, whose kernels end elsewhere.
+  ParameterDescription reach = RadiusParameter();
+  reach.name = "KernelRadius";
+  reach.option.clear();
+  reach.help = "Voxels of the sampled kernel to either side, instead of Cutoff";
+  reach.required = false;
+  reach.onlyWithName = "Kernel";
+  reach.onlyWithValue = "sampled";
   ParameterDescription variance;
   variance.name = "Variance";
   variance.type = ParameterType::Reals;
@@ -215,7 +232,7 @@ GaussianParametersOfBothKernels()
     ofDiscrete->onlyWithName = kernel.name;
     ofDiscrete->onlyWithValue = "discrete";
   }
-  return Join(sampled, { variance, kernel, error, width });
+  return Join(sampled, { reach, variance, kernel, error, width });
 }
 
 /** Transforms or sums; a kernel of a few voxels is faster directly. */
