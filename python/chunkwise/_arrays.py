@@ -1,0 +1,158 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""What the engine can take of an array, and what it has to copy."""
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+KINDS = frozenset(("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64"))
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class ChunkwiseWarning(UserWarning):
+    """What a run wants its caller to know: a device that was dropped, a budget that costs much time."""
+
+
+def parse_bytes(value: int | str | None, name: str) -> int:
+    """A number of bytes, as 4294967296 or "4G"; 0 for None."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        text = value.strip().upper().removesuffix("B").removesuffix("I")
+        unit = text[-1:] if text[-1:] in "KMGT" else ""
+        try:
+            number = float(text.removesuffix(unit)) * _UNITS[unit]
+        except ValueError:
+            raise _core.ParameterError(f'{name}: {value!r} is not a size, such as 4294967296, "4G" or "512M"') from None
+        if not 1 <= number < 2**63:
+            raise _core.ParameterError(f"{name}: {value!r} is not a size of at least one byte")
+        return int(number)
+    number = int(value)
+    if number != value or number < 1 or number >= 2**63:
+        raise _core.ParameterError(f"{name}: {value!r} is not a whole number of at least one byte")
+    return number
+
+
+class _Bar:
+    """Progress on the terminal, for who has no tqdm."""
+
+    def __call__(self, fraction: float) -> None:
+        sys.stderr.write(f"\r{100 * fraction:5.1f} %" + ("\n" if fraction >= 1 else ""))
+        sys.stderr.flush()
+
+
+def make_progress(progress: bool | Callable[[float], object] | None) -> Callable[[float], object] | None:
+    if progress is None or progress is False:
+        return None
+    if progress is not True:
+        if not callable(progress):
+            raise TypeError(f"progress: {progress!r} is neither a bool nor a function of the part that is done")
+        return progress
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return _Bar()
+    bar = tqdm(total=1.0, bar_format="{l_bar}{bar}| {elapsed}<{remaining}")
+
+    def show(fraction: float) -> None:
+        bar.update(fraction - bar.n)
+        if fraction >= 1:
+            bar.close()
+
+    return show
+
+
+_DEFAULT_OPTIONS = _core.make_options("auto", [], 0, 0, 0, 0, None)
+
+
+def make_options(backend: str = "auto", devices: Sequence[int] | None = None, memory: int | str | None = None,
+                 device_memory: int | str | None = None, pinned_memory: int | str | None = None,
+                 threads: int | None = None, progress: Any = None) -> Any:
+    if (backend == "auto" and devices is None and memory is None and device_memory is None and pinned_memory is None
+            and threads is None and progress is None):
+        return _DEFAULT_OPTIONS
+    if threads is not None and not 1 <= threads <= 4096:
+        raise _core.ParameterError(f"threads: {threads!r} is not a number from 1 to 4096")
+    return _core.make_options(backend, [int(each) for each in devices or ()], parse_bytes(device_memory, "device_memory"),
+                              parse_bytes(pinned_memory, "pinned_memory"), parse_bytes(memory, "memory"), threads or 0,
+                              make_progress(progress))
+
+
+def check_dtype(dtype: np.dtype[Any], accepts_bool: bool, what: str = "input") -> str:
+    """The engine's kind of a type; throws what would be right."""
+    name = dtype.newbyteorder("=").name
+    if name in KINDS:
+        return name
+    if name == "bool":
+        if accepts_bool:
+            return "uint8"
+        hint = '; .astype("uint8") or .astype("float32") says which numbers are meant'
+    elif name == "float16":
+        hint = '; .astype("float32") makes it one'
+    elif dtype.kind == "c":
+        hint = "; real and imaginary part can be filtered one after the other"
+    else:
+        hint = ""
+    raise _core.ParameterError(f"{what}: {dtype} is none of the types of voxels, {', '.join(sorted(KINDS))}{hint}")
+
+
+def is_usable(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the engine can read or write the array where it lies."""
+    size = array.itemsize
+    if array.dtype.byteorder not in "=|" and not array.dtype.isnative:
+        return False
+    if array.shape[-1] > 1 and array.strides[-1] != size:
+        return False
+    return array.flags.aligned and all(stride % size == 0 for stride in array.strides)
+
+
+def as_input(array: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
+    """The array as the engine reads it, without a copy where that can be."""
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    if array.dtype != kind:
+        return np.ascontiguousarray(array, dtype=kind)
+    return array if is_usable(array) else np.ascontiguousarray(array, dtype=kind)
+
+
+def _overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
+    """Whether two voxels may be at one place; steps that do not nest count as such."""
+    reach = array.itemsize
+    for stride, extent in sorted((abs(stride), extent) for stride, extent in zip(array.strides, array.shape)):
+        if extent > 1:
+            if stride < reach:
+                return True
+            reach = stride * (extent - 1) + reach
+    return False
+
+
+def shares_memory(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return bool(np.shares_memory(a, b, max_work=10000))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def check_output(output: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    if not isinstance(output, np.ndarray):
+        raise TypeError(f"output: {type(output).__name__} is neither an array of NumPy nor a type of voxels")
+    if output.shape != shape:
+        raise _core.ParameterError(f"output: its shape is {output.shape}, the result's is {shape}")
+    if not output.flags.writeable:
+        raise _core.ParameterError("output: the array is read-only")
+    if _overlaps_itself(output):
+        raise _core.ParameterError("output: several of its voxels may be at one place in memory")
+    return output
+
+
+def warn(report: dict[str, Any]) -> None:
+    for text in report["warnings"]:
+        warnings.warn(text, ChunkwiseWarning, stacklevel=4)

@@ -1,0 +1,154 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Images of other packages: NumPy's view of them, and the way back.
+
+None of these packages is imported here before an object of it is passed.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+
+
+class Opened(NamedTuple):
+    """An image's voxels, how they lie in space (z, y, x), and what makes the result such an image."""
+
+    array: np.ndarray[Any, Any]
+    wrap: Callable[[np.ndarray[Any, Any]], Any]
+    spacing: tuple[float, ...] | None = None
+    origin: tuple[float, ...] | None = None
+    axes: tuple[int, ...] | None = None
+
+
+def _same(array: np.ndarray[Any, Any]) -> Any:
+    return array
+
+
+def _check_shape(result: np.ndarray[Any, Any], expected: tuple[int, ...]) -> None:
+    if result.shape != expected:
+        raise _core.ParameterError(f"valid: the result's shape is {result.shape}, the image's {expected}, and its place "
+                                   "in space would change; pass an array")
+
+
+def _open_itk(image: Any) -> Opened:
+    import itk
+
+    if image.GetNumberOfComponentsPerPixel() != 1:
+        raise _core.ParameterError(f"input: pixels of {image.GetNumberOfComponentsPerPixel()} components; filter them "
+                                   "one after the other")
+    region = image.GetBufferedRegion()
+    if region != image.GetLargestPossibleRegion():
+        raise _core.ParameterError("input: the image's buffer holds a part of it; update its whole region first")
+    array = itk.array_view_from_image(image)
+    # Its memory is the image's, which must live as long.
+    array = _keep(array, image)
+
+    def wrap(result: np.ndarray[Any, Any]) -> Any:
+        _check_shape(result, array.shape)
+        made = itk.image_view_from_array(np.ascontiguousarray(result))
+        made.SetSpacing(image.GetSpacing())
+        made.SetDirection(image.GetDirection())
+        made.SetOrigin(image.TransformIndexToPhysicalPoint(region.GetIndex()))
+        return made
+
+    return Opened(array, wrap, tuple(float(each) for each in image.GetSpacing())[::-1],
+                  tuple(float(each) for each in image.GetOrigin())[::-1])
+
+
+class _Kept(np.ndarray):  # type: ignore[type-arg]
+    """A view that keeps its owner."""
+
+    owner: Any
+
+
+def _keep(array: np.ndarray[Any, Any], owner: Any) -> np.ndarray[Any, Any]:
+    view = np.asarray(array).view(_Kept)
+    view.owner = owner
+    return view
+
+
+def _open_sitk(image: Any) -> Opened:
+    import SimpleITK
+
+    if image.GetNumberOfComponentsPerPixel() != 1:
+        raise _core.ParameterError(f"input: pixels of {image.GetNumberOfComponentsPerPixel()} components; filter them "
+                                   "one after the other")
+    array = _keep(SimpleITK.GetArrayViewFromImage(image), image)
+
+    def wrap(result: np.ndarray[Any, Any]) -> Any:
+        _check_shape(result, array.shape)
+        made = SimpleITK.GetImageFromArray(result.view(np.uint8) if result.dtype.kind == "b" else result)
+        made.CopyInformation(image)
+        return made
+
+    return Opened(array, wrap, tuple(image.GetSpacing())[::-1], tuple(image.GetOrigin())[::-1])
+
+
+def _spacing_of(image: Any, dim: Any) -> float | None:
+    """Of evenly spaced coordinates; None where there are none."""
+    if dim not in image.coords or image.sizes[dim] < 2:
+        return None
+    values = np.asarray(image.coords[dim].values)
+    if values.dtype.kind not in "iuf" or values.ndim != 1:
+        return None
+    steps = np.diff(values.astype(np.float64))
+    step = float(steps.mean())
+    if step == 0 or not np.allclose(steps, step, rtol=1e-4, atol=0):
+        raise _core.ParameterError(f"input: the coordinates along {dim!r} are not evenly spaced; spacing=False takes "
+                                   "lengths in voxels")
+    return abs(step)
+
+
+def _open_xarray(image: Any) -> Opened:
+    spacing = tuple(_spacing_of(image, dim) for dim in image.dims)
+    known = any(each is not None for each in spacing)
+    axes = tuple(i for i, dim in enumerate(image.dims) if dim in ("x", "y", "z"))
+
+    def wrap(result: np.ndarray[Any, Any]) -> Any:
+        _check_shape(result, image.shape)
+        return image.copy(data=result)
+
+    return Opened(np.asarray(image.values), wrap,
+                  tuple(1.0 if each is None else each for each in spacing) if known else None, None,
+                  axes if axes and len(axes) < image.ndim else None)
+
+
+def _open_torch(image: Any) -> Opened:
+    import torch
+
+    if image.requires_grad:
+        raise _core.ParameterError("input: the tensor requires a gradient, which filters do not have; pass x.detach()")
+    if image.device.type != "cpu":
+        raise _core.ParameterError(f"input: the tensor is on {image.device}; pass x.cpu()")
+    return Opened(image.numpy(), lambda result: torch.from_numpy(result))
+
+
+def open_image(image: Any) -> Opened:
+    """An image of a package that is known, or anything that NumPy takes for an array of numbers."""
+    if isinstance(image, np.ma.MaskedArray):
+        raise TypeError("input: a masked array; its mask would be lost. x.filled(value), or x.data")
+    if isinstance(image, np.ndarray):
+        return Opened(np.asarray(image), _same)
+    kind = type(image)
+    package = kind.__module__.partition(".")[0]
+    if package == "itk" and hasattr(image, "GetBufferedRegion"):
+        return _open_itk(image)
+    if package == "SimpleITK":
+        return _open_sitk(image)
+    if package == "xarray":
+        if kind.__name__ != "DataArray":
+            raise TypeError(f"input: {kind.__name__} of xarray; pass one of its arrays")
+        return _open_xarray(image)
+    if package == "torch":
+        return _open_torch(image)
+    if package in ("dask", "zarr", "tensorstore"):
+        raise TypeError(f"input: an array of {package} cannot be mixed with arrays in memory; x[...] or x.compute() reads it")
+    if hasattr(image, "__cuda_array_interface__"):
+        raise TypeError(f"input: {kind.__module__}.{kind.__name__} is in a device's memory; copy it to the host")
+    array = np.asarray(image)
+    if array.dtype == object:
+        raise TypeError(f"input: {kind.__module__}.{kind.__name__} is not an array of numbers")
+    return Opened(array, _same)

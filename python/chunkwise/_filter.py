@@ -1,0 +1,631 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Filters as values, and how they run over arrays."""
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._arrays import as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
+from ._table import MODES, ROWS, Parameter, Row
+
+if TYPE_CHECKING:
+    from ._containers import Opened
+
+_MOST_OPERATIONS = 64
+
+
+class Kernel:
+    """An array that is a parameter: it can be compared and has a hash, and nobody changes it."""
+
+    __slots__ = ("array", "digest")
+
+    def __init__(self, array: Any) -> None:
+        self.array = np.array(array, dtype=np.float64, order="C")
+        self.array.setflags(write=False)
+        self.digest = hashlib.sha256(repr(self.array.shape).encode() + self.array.tobytes()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"array{self.array.shape}:{self.digest[:16]}"
+
+    def __reduce__(self) -> Any:
+        return Kernel, (self.array,)
+
+
+class Region(NamedTuple):
+    """A part of a result, and the part of the image that it needs."""
+
+    output: tuple[slice, ...]
+    input: tuple[slice, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(each.stop - each.start for each in self.output)
+
+
+class Plan(NamedTuple):
+    """How a run would cut its work."""
+
+    chunks: list[Region]
+    chunk_shape: tuple[int, ...]
+    device_bytes: int
+    scratch_bytes: int
+    bytes_to_device: float
+    bytes_to_host: float
+    seconds: float
+
+
+def _integer(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        raise _core.ParameterError(f"{name}: {value!r} is not a whole number") from None
+
+
+def _real(value: Any, name: str) -> float:
+    if isinstance(value, (str, bytes)):
+        raise _core.ParameterError(f"{name}: {value!r} is not a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise _core.ParameterError(f"{name}: {value!r} is not a number") from None
+
+
+def _value(value: Any, name: str) -> int | float:
+    try:
+        return operator.index(value)
+    except TypeError:
+        return _real(value, name)
+
+
+def _several(value: Any, one: Callable[[Any, str], Any], name: str) -> Any:
+    """A number, or a tuple of numbers."""
+    if np.ndim(value) == 0:
+        return one(value, name)
+    if np.ndim(value) != 1:
+        raise _core.ParameterError(f"{name}: {value!r} is neither a number nor a list of numbers")
+    return tuple(one(each, name) for each in value)
+
+
+def _normalise(parameter: Parameter, value: Any) -> Any:
+    """What a caller gave, as a value that can be compared and pickled."""
+    name, kind = parameter.name, parameter.type
+    if parameter.can_be_auto and isinstance(value, str) and value == "auto":
+        return value
+    if kind == "flag":
+        if not isinstance(value, (bool, np.bool_)):
+            raise _core.ParameterError(f"{name}: {value!r} is neither True nor False")
+        return bool(value)
+    if kind == "integer":
+        return _integer(value, name)
+    if kind == "real":
+        return _real(value, name)
+    if kind == "value":
+        return _value(value, name)
+    if kind == "integers":
+        return _several(value, _integer, name)
+    if kind == "reals":
+        return _several(np.ravel(value) if parameter.count == "any" else value, _real, name)
+    if kind == "kernel":
+        return value if isinstance(value, Kernel) else Kernel(value)
+    if kind == "network":
+        return fspath(value)
+    if value not in parameter.choices:
+        hint = ""
+        if name == "mode" and value == "mirror":
+            hint = '; SciPy\'s mirror, which does not repeat the edge voxel, is not there ("reflect" repeats it)'
+        nearest = _core.nearest_word(value, list(parameter.choices)) if isinstance(value, str) and not hint else ""
+        raise _core.ParameterError(f"{name}: {value!r} is none of {', '.join(parameter.choices)}{hint}" +
+                                   (f"; the nearest is {nearest!r}" if nearest else ""))
+    return value
+
+
+def _axes(value: Any, ndim: int) -> list[int]:
+    """NumPy's axes as the engine counts them."""
+    axes = []
+    for axis in (value,) if isinstance(value, int) else value:
+        if not -ndim <= axis < ndim:
+            raise _core.ParameterError(f"axes: {axis} is not an axis of an array of {ndim} dimensions")
+        axes.append(ndim - 1 - axis % ndim)
+    return axes
+
+
+def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> Any:
+    if parameter.name == "mode":
+        return MODES[value]
+    if parameter.name == "axes":
+        return _axes(value, ndim)
+    if value == "auto" and parameter.can_be_auto:
+        raise _core.ParameterError(f"{parameter.name}: auto needs the whole image; .resolved(image) takes the value from one")
+    if parameter.type == "kernel":
+        array = value.array
+        stacked = parameter.engine == "KernelImages"
+        shape = array.shape[1:] if stacked else array.shape
+        if len(shape) > ndim or not shape or (stacked and array.ndim < 2):
+            raise _core.ParameterError(f"{parameter.name}: its shape is {array.shape}, of an image with {ndim} dimensions")
+        voxels = array.reshape(array.shape[0] if stacked else 1, -1)
+        return tuple(reversed(shape)), voxels
+    if parameter.type in ("integers", "reals"):
+        values = list(value) if isinstance(value, tuple) else [value]
+        # Along the axes that a caller names, numbers come in their order.
+        turned = parameter.count == "axes" or (parameter.count == "spatial" and not has_axes)
+        return values[::-1] if turned else values
+    return value
+
+
+def _named(error: Exception, row: Row) -> Exception:
+    """The engine's complaint with Python's name of the parameter."""
+    text = str(error)
+    head, colon, rest = text.partition(":")
+    parameter = row.by_engine.get(head)
+    if colon and parameter is not None:
+        return type(error)(f"{parameter.name}:{rest}")
+    for each in row.inputs:
+        if colon and head == each.engine:
+            return type(error)(f"{each.name}:{rest}")
+    return error
+
+
+def _turn(numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(reversed(numbers))
+
+
+def _slices(box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[slice, ...]:
+    return tuple(slice(begin, end) for begin, end in zip(reversed(box[0]), reversed(box[1])))
+
+
+def _box(slices: Sequence[slice]) -> tuple[list[int], list[int]]:
+    return [each.start for each in reversed(slices)], [each.stop for each in reversed(slices)]
+
+
+class Filter:
+    """A filter and its parameters: a value that can be called, compared, pickled and joined.
+
+    ``chunkwise.filters`` has a class for each row of the engine's table. ``f(x)`` filters, ``f | g`` is one pass that
+    filters with both, ``f.run(part, region, shape)`` computes a region from the part of the image that it needs.
+    """
+
+    __slots__ = ("_row", "_given", "_spacing", "_operations")
+
+    def __init__(self, name: str, given: dict[str, Any], spacing: Any = None) -> None:
+        self._row = ROWS[name]
+        self._operations: dict[Any, Any] = {}
+        self._given: dict[str, Any] = {}
+        for key, value in given.items():
+            parameter = self._row.parameters[key]
+            if value is None:
+                if parameter.required:
+                    raise _core.ParameterError(f"{key}: it was not set, and has no default")
+                continue
+            if value is parameter.default:
+                continue
+            value = _normalise(parameter, value)
+            if value != parameter.default:
+                self._given[key] = value
+        if spacing is not None and spacing is not False:
+            spacing = tuple(_real(each, "spacing") for each in spacing)
+            if not all(each > 0 and math.isfinite(each) for each in spacing):
+                raise _core.ParameterError(f"spacing: {spacing} are not finite numbers above 0")
+        self._spacing = spacing
+
+    # A value
+
+    @property
+    def name(self) -> str:
+        """The filter's name in the engine's table, as the program has it."""
+        return self._row.engine
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that differ from their defaults."""
+        return {key: value.array if isinstance(value, Kernel) else value for key, value in self._given.items()}
+
+    @property
+    def spacing(self) -> Any:
+        return self._spacing
+
+    @property
+    def number_of_inputs(self) -> int:
+        """Images that the filter needs; some take more."""
+        return 1 + sum(1 for each in self._row.inputs if each.required)
+
+    @property
+    def key(self) -> str:
+        """A text that is equal for filters that compute equal results from equal images."""
+        given = [f"{key}={self._given[key]!r}" for key in sorted(self._given)]
+        for key, value in self._given.items():
+            if self._row.parameters[key].type == "network":
+                with open(value, "rb") as file:
+                    given.append(hashlib.sha256(file.read()).hexdigest())
+        if self._spacing is not None:
+            given.append(f"spacing={self._spacing!r}")
+        return f"{self._row.name}({', '.join(given)})"
+
+    def __repr__(self) -> str:
+        given = [f"{key}={value!r}" for key, value in self._given.items()]
+        if self._spacing is not None:
+            given.append(f"spacing={self._spacing!r}")
+        return f"{self._row.class_name}({', '.join(given)})"
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Filter) and self._row is other._row and self._given == other._given
+                and self._spacing == other._spacing)
+
+    def __hash__(self) -> int:
+        return hash((self._row.engine, frozenset(self._given.items()), self._spacing))
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self._row.engine, self._given, self._spacing)
+
+    def __dask_tokenize__(self) -> Any:
+        return "chunkwise", self.key
+
+    def __or__(self, other: Filter) -> Sequence_:
+        if not isinstance(other, Filter):
+            return NotImplemented
+        return Sequence_(self._stages() + other._stages())
+
+    def _stages(self) -> tuple[Filter, ...]:
+        return (self,)
+
+    def replaced(self, **given: Any) -> Filter:
+        """The filter with other values of some parameters."""
+        for key in given:
+            if key not in self._row.parameters:
+                raise TypeError(f"{self._row.class_name} has no parameter {key!r}")
+        return _rebuild(self._row.engine, {**self._given, **given}, self._spacing)
+
+    # What it needs
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether a parameter is "auto", and so needs the whole image."""
+        return any(self._row.parameters[key].can_be_auto and value == "auto" for key, value in self._given.items()
+                   if isinstance(value, str))
+
+    def default_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """The type of the result where nobody asks for one."""
+        dtype = np.dtype(dtype)
+        kind = check_dtype(dtype, self._row.accepts_bool)
+        if dtype.kind == "b":
+            return dtype
+        return np.dtype(_core.default_output_kind(self._row.engine, kind))
+
+    def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
+                   further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False) -> Any:
+        """The engine's operation for an image. `spacing` is that of its container."""
+        if self._spacing is not None:
+            spacing = self._spacing or None
+        key = (shape, kind, output_kind, spacing, further, origin, axes, boolean)
+        operation = self._operations.get(key)
+        if operation is None:
+            if len(self._operations) >= _MOST_OPERATIONS:
+                self._operations.clear()
+            given = self._to_engine(len(shape), axes, boolean)
+            if self._row.uses_spacing:
+                given["UseImageSpacing"] = spacing is not None
+            if spacing is not None and len(spacing) != len(shape):
+                raise _core.ParameterError(f"spacing: {len(spacing)} numbers for an image of {len(shape)} dimensions")
+            try:
+                operation = _core.make_operation(self._row.engine, given, _turn(shape), kind, output_kind,
+                                                 _turn(spacing or ()), _turn(origin or ()), list(further))
+            except _core.ParameterError as error:
+                raise _named(error, self._row) from None
+            self._operations[key] = operation
+        return operation
+
+    def _to_engine(self, ndim: int, axes: Any, boolean: bool) -> dict[str, Any]:
+        values = dict(self._given)
+        if axes is not None and "axes" in self._row.parameters and "axes" not in values:
+            values["axes"] = axes
+        if boolean:
+            for key, value in (("foreground_value", 1), ("background_value", 0)):
+                if key in self._row.parameters:
+                    values.setdefault(key, value)
+        has_axes = "axes" in values
+        return {self._row.parameters[key].engine: _to_engine(self._row.parameters[key], value, ndim, has_axes)
+                for key, value in values.items()}
+
+    def _of(self, shape: Sequence[int], dtype: Any, output: Any = None) -> tuple[tuple[int, ...], str, str, Any]:
+        shape = tuple(operator.index(each) for each in shape)
+        dtype = np.dtype(dtype)
+        kind = check_dtype(dtype, self._row.accepts_bool)
+        output_kind = check_dtype(np.dtype(output) if output is not None else self.default_dtype(dtype),
+                                  self._row.accepts_bool, "output")
+        operation = self._operation(shape, kind, output_kind, boolean=dtype.kind == "b")
+        return shape, kind, output_kind, operation
+
+    def halo(self, shape: Sequence[int], dtype: Any = "float32") -> tuple[tuple[int, int], ...]:
+        """Voxels that a voxel of the result depends on, before and after it along each axis of an image of this shape;
+        ``math.inf`` where that is the whole axis."""
+        shape, _, _, operation = self._of(shape, dtype)
+        lower, upper = operation.halo(_turn(shape))
+        far = 2**60
+        return tuple((math.inf if a >= far else a, math.inf if b >= far else b)  # type: ignore[misc]
+                     for a, b in zip(reversed(lower), reversed(upper)))
+
+    def plan(self, shape: Sequence[int], dtype: Any = "float32", output: Any = None, **options: Any) -> Plan:
+        """How a run over an image of this shape would be cut; nothing is computed. Takes a run's options."""
+        shape, kind, output_kind, operation = self._of(shape, dtype, output)
+        found = _core.plan(operation, [kind] * operation.inputs, output_kind, _turn(shape), [0] * len(shape),
+                           _turn(shape), make_options(**options))
+        return Plan([Region(_slices(box), _slices(needed)) for box, needed in found["chunks"]],
+                    _turn(found["chunk_extent"]), found["device_bytes"], found["scratch_bytes"],
+                    found["bytes_to_device"], found["bytes_to_host"], found["seconds"])
+
+    def resolved(self, image: Any, **options: Any) -> Filter:
+        """The filter with numbers in place of "auto", as they follow from this image."""
+        from ._containers import open_image
+
+        if not self.is_automatic:
+            return self
+        opened = open_image(image)
+        array = as_input(opened.array, check_dtype(opened.array.dtype, self._row.accepts_bool))
+        key = next(key for key, value in self._given.items() if isinstance(value, str) and value == "auto")
+        provisional: Any = (0.0, 1.0) if self._row.parameters[key].count == "two" else 0.0
+        stand_in = self.replaced(**{key: provisional})
+        operation = stand_in._operation(array.shape, array.dtype.name, stand_in.default_dtype(array.dtype).name,
+                                        opened.spacing, axes=opened.axes)
+        numbers = _core.estimate(operation, array, make_options(**options))
+        return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
+
+    # Runs
+
+    def __call__(self, input: Any, *others: Any, output: Any = None, **options: Any) -> Any:
+        """Filters an image: see the function of the filter's name. Further images follow the first one."""
+        from ._containers import open_image
+
+        if type(input) is np.ndarray:
+            opened = None
+            array = input
+        else:
+            redirect = _lazy(input, output)
+            if redirect is not None:
+                return redirect(self, input, *others, output=output, **options)
+            opened = open_image(input)
+            array = opened.array
+        arrays = [array]
+        for other in others:
+            arrays.append(other if other is None or type(other) is np.ndarray else open_image(other).array)
+        if self.is_automatic:
+            if array.size == 0:
+                raise _core.ParameterError(f"{self._row.name}: auto takes a value from the image, which has no voxels")
+            return self.resolved(input, **options)(input, *others, output=output, **options)
+        result = self._run_whole(arrays, output, make_options(**options), opened)
+        if isinstance(output, np.ndarray):
+            return output
+        return result if opened is None else opened.wrap(result)
+
+    def _names_of(self, arrays: list[Any]) -> tuple[str, ...]:
+        inputs = self._row.inputs
+        if len(arrays) - 1 > len(inputs):
+            raise TypeError(f"{self._row.name} takes {1 + len(inputs)} images, {len(arrays)} are given")
+        names = tuple(each.engine for each, array in zip(inputs, arrays[1:]) if array is not None)
+        missing = [each.name for i, each in enumerate(inputs)
+                   if each.required and (i + 1 >= len(arrays) or arrays[i + 1] is None)]
+        if missing:
+            raise TypeError(f"{self._row.name} needs the image {missing[0]!r}")
+        return names
+
+    def _ordered(self, arrays: list[Any]) -> tuple[list[np.ndarray[Any, Any]], str]:
+        """The images in the engine's order, of kinds that it takes, and the first one's kind."""
+        first = arrays[0]
+        kind = check_dtype(first.dtype, self._row.accepts_bool)
+        pairs = [(each, array) for each, array in zip(self._row.inputs, arrays[1:]) if array is not None]
+        for each, array in pairs:
+            if array.shape != first.shape:
+                raise _core.ParameterError(f"{each.name}: its shape is {array.shape}, the input's is {first.shape}")
+            if not each.own_kind:
+                kind = _core.common_kind(kind, check_dtype(array.dtype, self._row.accepts_bool, each.name))
+        ordered = [as_input(first, kind)]
+        for each, array in pairs:
+            own = check_dtype(array.dtype, self._row.accepts_bool, each.name) if each.own_kind else kind
+            ordered.insert(0 if each.before else len(ordered), as_input(array, own))
+        return ordered, kind
+
+    def _output_box(self, shape: tuple[int, ...], kind: str, output_kind: str) -> tuple[slice, ...] | None:
+        if not self._given.get("valid"):
+            return None
+        box = _core.output_box(self._row.engine, self._to_engine(len(shape), None, False), _turn(shape), kind,
+                               output_kind)
+        return _slices(box)
+
+    def _run_whole(self, arrays: list[Any], output: Any, options: Any, opened: Opened | None) -> np.ndarray[Any, Any]:
+        first = arrays[0]
+        shape = first.shape
+        names = self._names_of(arrays)
+        if not 1 <= len(shape) <= 5:
+            raise _core.ParameterError(f"input: it has {len(shape)} dimensions; images have 1 to 5")
+        boolean = first.dtype.kind == "b"
+        ordered, kind = self._ordered(arrays)
+        if output is None:
+            dtype = self.default_dtype(first.dtype if boolean and len(arrays) == 1 else kind)
+        else:
+            dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+        output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
+        if opened is None:
+            operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean)
+        else:
+            operation = self._operation(shape, kind, output_kind, opened.spacing, names, opened.origin, opened.axes,
+                                        boolean)
+        try:
+            _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
+        except _core.ParameterError as error:
+            raise _named(error, self._row) from None
+        region = self._output_box(shape, kind, output_kind)
+        if region is None:
+            lower, upper, result_shape = [0] * len(shape), _turn(shape), shape
+        else:
+            lower, upper = _box(region)
+            result_shape = Region(region, region).shape
+        result = _Result(output, result_shape, dtype, ordered)
+        if 0 not in result_shape:
+            report = _core.execute(operation, ordered, [0] * len(shape), result.target, lower, _turn(shape), lower, upper,
+                                   options)
+            if report["warnings"]:
+                warn(report)
+        return result.finish()
+
+    def run(self, part: Any, region: Region, shape: Sequence[int], *others: Any, output: Any = None,
+            **options: Any) -> np.ndarray[Any, Any]:
+        """Computes ``region.output`` of an image of `shape`, of which `part` is ``image[region.input]``.
+
+        The result is that part of what a run over the whole image gives, bit for bit. ``chunkwise.regions`` makes
+        regions. Further images are parts like the first one.
+        """
+        arrays = [np.asarray(each) if each is not None else None for each in (part, *others)]
+        shape = tuple(operator.index(each) for each in shape)
+        names = self._names_of(arrays)
+        expected = tuple(each.stop - each.start for each in region.input)
+        if arrays[0].shape != expected:  # type: ignore[union-attr]
+            raise _core.ParameterError(f"part: its shape is {arrays[0].shape}, "  # type: ignore[union-attr]
+                                       f"region.input is {expected}")
+        boolean = arrays[0].dtype.kind == "b"  # type: ignore[union-attr]
+        ordered, kind = self._ordered(arrays)
+        if output is None:
+            dtype = self.default_dtype(arrays[0].dtype if boolean and len(arrays) == 1 else kind)  # type: ignore[union-attr]
+        else:
+            dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+        output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
+        operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean)
+        _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
+        return _run_region(operation, ordered, region, shape, output, dtype, make_options(**options))
+
+
+def _run_region(operation: Any, ordered: list[np.ndarray[Any, Any]], region: Region, shape: tuple[int, ...], output: Any,
+                dtype: np.dtype[Any], options: Any) -> np.ndarray[Any, Any]:
+    result = _Result(output, region.shape, dtype, ordered)
+    if 0 not in region.shape:
+        lower, upper = _box(region.output)
+        report = _core.execute(operation, ordered, _box(region.input)[0], result.target, lower, _turn(shape), lower,
+                               upper, options)
+        if report["warnings"]:
+            warn(report)
+    return result.finish()
+
+
+class _Result:
+    """Where the engine writes to: the caller's array, or memory from which that is filled afterwards."""
+
+    __slots__ = ("target", "_output", "_dtype")
+
+    def __init__(self, output: Any, shape: tuple[int, ...], dtype: np.dtype[Any],
+                 inputs: Sequence[np.ndarray[Any, Any]]) -> None:
+        self._dtype = dtype
+        self._output = None
+        native = np.dtype("uint8") if dtype.kind == "b" else dtype.newbyteorder("=")
+        if not isinstance(output, np.ndarray):
+            self.target = np.empty(shape, native)
+            return
+        target = check_output(output, shape)
+        if dtype.kind == "b":
+            target = target.view(np.uint8)
+        if 0 in shape or (is_usable(target) and not any(shares_memory(target, each) for each in inputs)):
+            self.target = target
+        else:
+            self._output = output
+            self.target = np.empty(shape, native)
+
+    def finish(self) -> np.ndarray[Any, Any]:
+        if self._output is not None:
+            self._output[...] = self.target
+            return self._output
+        return self.target.view(np.bool_) if self._dtype.kind == "b" else self.target
+
+
+class Sequence_(Filter):
+    """Several filters in one pass: each chunk is loaded and stored once. ``f | g`` makes it."""
+
+    __slots__ = ("stages",)
+
+    def __init__(self, stages: Sequence[Filter]) -> None:
+        self.stages = tuple(stages)
+        self._operations = {}
+        self._given = {}
+        self._spacing = None
+        self._row = ROWS["identity"]
+        for each in self.stages:
+            if not each._row.can_be_stage or each._given.get("valid"):
+                raise _core.ParameterError(f"{each!r} cannot be a part of a sequence")
+            if each.is_automatic:
+                raise _core.ParameterError(f"{each!r}: auto needs the whole image, which no part of a sequence has")
+
+    @property
+    def name(self) -> str:
+        return "sequence"
+
+    @property
+    def key(self) -> str:
+        return " | ".join(each.key for each in self.stages)
+
+    def __repr__(self) -> str:
+        return " | ".join(repr(each) for each in self.stages)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence_) and self.stages == other.stages
+
+    def __hash__(self) -> int:
+        return hash(self.stages)
+
+    def __reduce__(self) -> Any:
+        return Sequence_, (self.stages,)
+
+    def _stages(self) -> tuple[Filter, ...]:
+        return self.stages
+
+    def default_dtype(self, dtype: Any) -> np.dtype[Any]:
+        result = np.dtype(dtype)
+        for each in self.stages:
+            kind = each.default_dtype(dtype)
+            result = kind if kind.itemsize > result.itemsize or kind.kind == "f" else result
+        return result
+
+    def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
+                   further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False) -> Any:
+        key = (shape, kind, output_kind, spacing, axes)
+        operation = self._operations.get(key)
+        if operation is None:
+            stages = [each._operation(shape, kind if i == 0 else output_kind, output_kind, spacing, (), origin, axes)
+                      for i, each in enumerate(self.stages)]
+            operation = _core.make_sequence(stages, _turn(shape))
+            self._operations[key] = operation
+        return operation
+
+
+def _rebuild(name: str, given: dict[str, Any], spacing: Any = None) -> Filter:
+    from . import filters
+
+    made = Filter.__new__(getattr(filters, ROWS[name].class_name))
+    Filter.__init__(made, name, given, spacing)
+    return made
+
+
+def _lazy(input: Any, output: Any) -> Any:
+    """What runs over an image that is not in memory; None for all others."""
+    module = type(input).__module__.partition(".")[0]
+    if module == "dask" or (module == "xarray" and getattr(input, "chunks", None) is not None):
+        from .dask import apply
+
+        return apply
+    if module in ("zarr", "tensorstore"):
+        if output is None or type(output).__module__.partition(".")[0] not in ("zarr", "tensorstore"):
+            raise TypeError(f"input: an array of {module} is read piece by piece where output= is one, too "
+                            "(chunkwise.zarr.run); input[...] reads it into memory")
+        from .zarr import _call
+
+        return _call
+    return None

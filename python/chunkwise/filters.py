@@ -1,0 +1,33 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""A class for each filter of the engine's table: filters as values.
+
+>>> from chunkwise import filters
+>>> f = filters.Gaussian(sigma=2) | filters.Std(radius=1)
+>>> f.halo((100, 100, 100))
+((9, 9), (9, 9), (9, 9))
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ._filter import Filter
+from ._filter import Sequence_ as Sequence
+from ._table import ROWS
+
+
+def _make_class(row: Any) -> type[Filter]:
+    given = ", ".join(f"{name}={name}" for name in row.parameters)
+    arguments = row.arguments(stub=False, with_inputs=False)
+    spacing = "spacing" if row.has_spacing else "None"
+    scope: dict[str, Any] = {"Filter": Filter}
+    code = f"def __init__(self{', ' + arguments if arguments else ''}):\n    Filter.__init__(self, {row.engine!r}, dict({given}), {spacing})"
+    exec(compile(code, f"<chunkwise.filters.{row.class_name}>", "exec"), scope)
+    return type(row.class_name, (Filter,), {"__init__": scope["__init__"], "__doc__": row.document(is_class=True),
+                                            "__slots__": (), "__module__": __name__})
+
+
+for _row in ROWS.values():
+    globals()[_row.class_name] = _make_class(_row)
+
+__all__ = ["Filter", "Sequence", *(_row.class_name for _row in ROWS.values())]
+del _row

@@ -1,0 +1,951 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// The engine for Python: its table of filters, operations made from it, and runs over arrays. Coordinates are the
+// engine's, x first; the package turns NumPy's order around.
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFilters.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseNetworkModel.h"
+#include "chunkwiseRegions.h"
+#include "chunkwiseSequenceOperation.h"
+#include "chunkwiseStatistics.h"
+#include "chunkwiseStatisticsOperation.h"
+#include "chunkwiseSummedAreaTableCarry.h"
+#include "chunkwiseWienerOperation.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <thread>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace
+{
+
+using namespace chunkwise;
+
+using OperationPointer = std::shared_ptr<const Operation>;
+using Integers = std::vector<std::int64_t>;
+using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
+using WritableArray = nb::ndarray<nb::device::cpu>;
+
+/** An operation as Python holds it. */
+struct OperationHandle
+{
+  OperationPointer operation;
+};
+
+Coordinates
+ToCoordinates(const Integers & numbers, std::int64_t other)
+{
+  if (numbers.size() > static_cast<std::size_t>(MaxDimension))
+  {
+    throw ParameterError("an array has " + std::to_string(numbers.size()) + " dimensions; up to " +
+                         std::to_string(MaxDimension) + " are possible");
+  }
+  Coordinates coordinates = Coordinates::Filled(other);
+  std::copy(numbers.begin(), numbers.end(), coordinates.axis);
+  return coordinates;
+}
+
+Box
+ToBox(const Integers & lower, const Integers & upper)
+{
+  return { ToCoordinates(lower, 0), ToCoordinates(upper, 1) };
+}
+
+nb::tuple
+ToTuple(const Coordinates & coordinates, std::size_t dimension)
+{
+  nb::list list;
+  for (std::size_t a = 0; a < dimension; ++a)
+  {
+    list.append(coordinates[static_cast<int>(a)]);
+  }
+  return nb::tuple(list);
+}
+
+nb::tuple
+ToTuple(const Box & box, std::size_t dimension)
+{
+  return nb::make_tuple(ToTuple(box.lower, dimension), ToTuple(box.upper, dimension));
+}
+
+PixelKind
+KindOf(const nb::dlpack::dtype & type)
+{
+  const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
+  const int  sizes[] = { 8, 16, 32, 64 };
+  for (int i = 0; i < 4 && type.lanes == 1; ++i)
+  {
+    if (type.bits == sizes[i] && code == nb::dlpack::dtype_code::UInt)
+    {
+      return static_cast<PixelKind>(2 * i);
+    }
+    if (type.bits == sizes[i] && code == nb::dlpack::dtype_code::Int)
+    {
+      return static_cast<PixelKind>(2 * i + 1);
+    }
+    if (i >= 2 && type.bits == sizes[i] && code == nb::dlpack::dtype_code::Float)
+    {
+      return i == 2 ? PixelKind::Float32 : PixelKind::Float64;
+    }
+  }
+  throw ParameterError("an array's numbers are of a type that no image has");
+}
+
+/** The view of an array whose first voxel is at `lower`. */
+template <typename TArray>
+BufferView
+ToView(const TArray & array, const Integers & lower)
+{
+  const std::size_t dimension = array.ndim();
+  if (dimension > static_cast<std::size_t>(MaxDimension) || dimension != lower.size())
+  {
+    throw ParameterError("an array has " + std::to_string(dimension) + " dimensions, its place has " +
+                         std::to_string(lower.size()));
+  }
+  BufferView view;
+  view.data = const_cast<void *>(static_cast<const void *>(array.data()));
+  view.kind = KindOf(array.dtype());
+  view.box.lower = ToCoordinates(lower, 0);
+  view.box.upper = Coordinates::Filled(1);
+  view.stride = Coordinates::Filled(1);
+  for (std::size_t a = 0; a < dimension; ++a)
+  {
+    const int         axis = static_cast<int>(a);
+    const std::size_t from = dimension - 1 - a;
+    const auto        extent = static_cast<std::int64_t>(array.shape(from));
+    view.box.upper[axis] = view.box.lower[axis] + extent;
+    // The step of an axis of one voxel means nothing.
+    view.stride[axis] = extent > 1 ? array.stride(from) : 1;
+  }
+  return view;
+}
+
+nb::object
+ToPython(const PixelValue & value)
+{
+  if (!value.IsInteger())
+  {
+    return nb::cast(value.ToDouble());
+  }
+  return value.IsNegative() ? nb::cast(value.As<std::int64_t>()) : nb::cast(value.As<std::uint64_t>());
+}
+
+nb::bytes
+ToBytes(const SideData & data)
+{
+  return nb::bytes(reinterpret_cast<const char *>(data.data()), data.size());
+}
+
+SideData
+FromBytes(const nb::bytes & bytes)
+{
+  const auto * const begin = static_cast<const unsigned char *>(bytes.data());
+  return SideData(begin, begin + bytes.size());
+}
+
+//
+// The table
+//
+
+const char *
+TypeName(ParameterType type)
+{
+  switch (type)
+  {
+    case ParameterType::Flag:
+      return "flag";
+    case ParameterType::Integer:
+      return "integer";
+    case ParameterType::Integers:
+      return "integers";
+    case ParameterType::Real:
+      return "real";
+    case ParameterType::Reals:
+      return "reals";
+    case ParameterType::PixelValue:
+      return "value";
+    case ParameterType::Choice:
+      return "choice";
+    case ParameterType::Kernel:
+      return "kernel";
+    default:
+      return "network";
+  }
+}
+
+const char *
+CountName(const ParameterDescription & parameter)
+{
+  if (parameter.type != ParameterType::Integers && parameter.type != ParameterType::Reals)
+  {
+    return "one";
+  }
+  switch (parameter.count)
+  {
+    case ParameterCount::PerSpatialAxis:
+      return "spatial";
+    case ParameterCount::PerAxis:
+      return "axes";
+    case ParameterCount::Two:
+      return "two";
+    default:
+      return "any";
+  }
+}
+
+const char *
+OutputName(DefaultOutput output)
+{
+  switch (output)
+  {
+    case DefaultOutput::Input:
+      return "input";
+    case DefaultOutput::Real:
+      return "real";
+    case DefaultOutput::RealSum:
+      return "real-sum";
+    case DefaultOutput::InputUnlessSigned:
+      return "input-unless-signed";
+    default:
+      return "sum";
+  }
+}
+
+/** A default as Python has it; None where there is none. */
+nb::object
+DefaultOf(const ParameterDescription & parameter)
+{
+  if (parameter.type == ParameterType::Flag)
+  {
+    return nb::cast(parameter.defaultText == "on");
+  }
+  if (parameter.defaultText.empty())
+  {
+    return nb::none();
+  }
+  const ParameterValue value = ParseParameter(parameter, parameter.defaultText);
+  if (const auto * const integers = std::get_if<Integers>(&value))
+  {
+    return integers->size() == 1 ? nb::cast(integers->front()) : nb::object(nb::tuple(nb::cast(*integers)));
+  }
+  if (const auto * const reals = std::get_if<std::vector<double>>(&value))
+  {
+    return reals->size() == 1 ? nb::cast(reals->front()) : nb::object(nb::tuple(nb::cast(*reals)));
+  }
+  if (const auto * const number = std::get_if<PixelValue>(&value))
+  {
+    return ToPython(*number);
+  }
+  return nb::cast(std::get<std::string>(value));
+}
+
+nb::list
+DescribeFilters()
+{
+  nb::list filters;
+  for (const FilterDescription & filter : GetFilters())
+  {
+    nb::list parameters;
+    for (const ParameterDescription & parameter : filter.parameters)
+    {
+      nb::dict row;
+      row["name"] = parameter.name;
+      row["option"] = parameter.option;
+      row["type"] = TypeName(parameter.type);
+      row["count"] = CountName(parameter);
+      row["help"] = parameter.help;
+      row["default"] = DefaultOf(parameter);
+      row["required"] = parameter.required;
+      row["minimum"] = parameter.minimum;
+      row["maximum"] = parameter.maximum;
+      row["above_minimum"] = parameter.aboveMinimum;
+      row["choices"] = nb::tuple(nb::cast(parameter.choices));
+      row["can_be_auto"] = !parameter.provisionalText.empty();
+      row["only_with"] = nb::make_tuple(parameter.onlyWithName, parameter.onlyWithValue);
+      parameters.append(row);
+    }
+    nb::list inputs;
+    for (const InputDescription & input : filter.furtherInputs)
+    {
+      nb::dict row;
+      row["name"] = input.name;
+      row["option"] = input.option;
+      row["help"] = input.help;
+      row["required"] = input.required;
+      row["before"] = input.before;
+      row["own_kind"] = input.ownKind;
+      inputs.append(row);
+    }
+    nb::dict row;
+    row["name"] = filter.name;
+    row["group"] = filter.group;
+    row["title"] = filter.title;
+    row["output"] = OutputName(filter.output);
+    row["can_be_stage"] = filter.canBeStage;
+    row["parameters"] = parameters;
+    row["inputs"] = inputs;
+    filters.append(row);
+  }
+  return filters;
+}
+
+/** A kernel, or several: their extent, and an array with a row of voxels, x fastest, for each. */
+std::shared_ptr<const KernelStack>
+ToKernels(const nb::handle & value)
+{
+  using Voxels = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+  const auto pair = nb::cast<nb::tuple>(value);
+  const auto extent = nb::cast<Integers>(pair[0]);
+  const auto voxels = nb::cast<Voxels>(pair[1]);
+  auto       stack = std::make_shared<KernelStack>();
+  stack->extent = ToCoordinates(extent, 1);
+  for (std::size_t k = 0; k < voxels.shape(0); ++k)
+  {
+    const double * const begin = voxels.data() + k * voxels.shape(1);
+    stack->kernels.emplace_back(begin, begin + voxels.shape(1));
+  }
+  return stack;
+}
+
+PixelValue
+ToPixelValue(const nb::handle & value)
+{
+  if (nb::isinstance<nb::float_>(value))
+  {
+    return PixelValue(nb::cast<double>(value));
+  }
+  // The text of any integer is one that the engine reads, or refuses with its own words.
+  return PixelValue::FromText(nb::cast<std::string>(nb::str(value)));
+}
+
+ParameterValue
+ToParameter(const ParameterDescription & parameter, const nb::handle & value)
+{
+  switch (parameter.type)
+  {
+    case ParameterType::Flag:
+      return nb::cast<bool>(value);
+    case ParameterType::Integer:
+      return Integers{ nb::cast<std::int64_t>(value) };
+    case ParameterType::Integers:
+      return nb::cast<Integers>(value);
+    case ParameterType::Real:
+      return std::vector<double>{ nb::cast<double>(value) };
+    case ParameterType::Reals:
+      return nb::cast<std::vector<double>>(value);
+    case ParameterType::PixelValue:
+      return ToPixelValue(value);
+    case ParameterType::Choice:
+      return nb::cast<std::string>(value);
+    case ParameterType::Kernel:
+      return ToKernels(value);
+    default:
+      return ReadNetworkModel(nb::cast<std::string>(value));
+  }
+}
+
+FilterParameters
+ToParameters(const std::string & name, const nb::dict & given)
+{
+  const FilterDescription & filter = GetFilter(name);
+  FilterParameters          parameters;
+  for (const auto item : given)
+  {
+    const auto                         key = nb::cast<std::string>(item.first);
+    const ParameterDescription * const parameter = filter.FindParameter(key);
+    if (!parameter)
+    {
+      throw ParameterError(key + ": " + name + " has no parameter of this name");
+    }
+    try
+    {
+      parameters.Set(key, ToParameter(*parameter, item.second));
+    }
+    catch (const std::bad_cast &)
+    {
+      throw ParameterError(key + ": " + nb::cast<std::string>(nb::repr(item.second)) +
+                           " is not a value that it can have");
+    }
+    catch (const ParameterError & error)
+    {
+      const std::string text = error.what();
+      throw ParameterError(text.compare(0, key.size() + 1, key + ":") == 0 ? text : key + ": " + text);
+    }
+  }
+  return parameters;
+}
+
+/** What is known of an image: extent, kinds; spacing, origin and the names of further inputs may be empty. */
+FilterImage
+ToImage(const Integers & extent, const std::string & inputKind, const std::string & outputKind,
+        const std::vector<double> & spacing, const std::vector<double> & origin,
+        const std::vector<std::string> & further)
+{
+  FilterImage image;
+  image.dimension = static_cast<int>(extent.size());
+  image.extent = ToCoordinates(extent, 1);
+  image.inputKind = PixelKindFromName(inputKind);
+  image.outputKind = PixelKindFromName(outputKind);
+  std::copy_n(spacing.begin(), std::min(spacing.size(), extent.size()), image.spacing);
+  std::copy_n(origin.begin(), std::min(origin.size(), extent.size()), image.origin);
+  image.furtherInputs = further;
+  return image;
+}
+
+OperationHandle
+MakeOperation(const std::string & name, const nb::dict & parameters, const Integers & extent,
+              const std::string & inputKind, const std::string & outputKind, const std::vector<double> & spacing,
+              const std::vector<double> & origin, const std::vector<std::string> & further)
+{
+  const FilterImage image = ToImage(extent, inputKind, outputKind, spacing, origin, further);
+  return { MakeFilterOperation(name, ToParameters(name, parameters), image) };
+}
+
+OperationHandle
+MakeSequence(const std::vector<OperationHandle> & stages, const Integers & extent)
+{
+  const auto sequence = std::make_shared<SequenceOperation>();
+  for (const OperationHandle & stage : stages)
+  {
+    sequence->stages.push_back(stage.operation);
+  }
+  sequence->Validate(ToCoordinates(extent, 1));
+  return { sequence };
+}
+
+const char *
+ScheduleName(const Operation & operation)
+{
+  switch (operation.GetSchedule())
+  {
+    case Schedule::Independent:
+      return "independent";
+    case Schedule::Sweep:
+      return "sweep";
+    case Schedule::TwoPass:
+      return "two-pass";
+    case Schedule::Fixpoint:
+      return "fixpoint";
+    default:
+      return "passes";
+  }
+}
+
+//
+// Runs
+//
+
+/** Threads that Python asked for by their number; kept, as the default's are. */
+Executor *
+GetExecutor(unsigned int threads)
+{
+  static auto & executors = *new std::map<unsigned int, std::unique_ptr<Executor>>;
+  if (threads == 0)
+  {
+    return nullptr;
+  }
+  // Called with Python's lock, which is this map's, too.
+  auto & executor = executors[threads];
+  if (!executor)
+  {
+    executor = MakeThreadExecutor(threads);
+  }
+  return executor.get();
+}
+
+/** Calls Python's function with the progress, and lets Python's signals stop a run. What either raises is thrown, and
+ * reaches the caller of the run. */
+class PythonMonitor : public Monitor
+{
+public:
+  explicit PythonMonitor(const nb::object & progress)
+    : m_Progress(progress)
+  {}
+  void
+  UpdateProgress(double fraction) override
+  {
+    if (!m_Progress.is_none())
+    {
+      const nb::gil_scoped_acquire lock;
+      m_Progress(fraction);
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0)
+    {
+      throw nb::python_error();
+    }
+    return false;
+  }
+
+private:
+  const nb::object & m_Progress;
+};
+
+/** How a run is to be done. */
+struct RunOptions
+{
+  BackendChoice    backend{ BackendChoice::Auto };
+  std::vector<int> devices;
+  Budgets          budgets{};
+  unsigned int     threads{ 0 };
+  nb::object       progress{ nb::none() };
+};
+
+RunOptions
+MakeOptions(const std::string & backend, const std::vector<int> & devices, std::size_t deviceMemory,
+            std::size_t pinnedMemory, std::size_t hostMemory, unsigned int threads, nb::object progress)
+{
+  RunOptions options;
+  if (backend != "auto" && backend != "cpu" && backend != "cuda")
+  {
+    throw ParameterError("backend: '" + backend + "' is none of auto, cpu, cuda");
+  }
+  options.backend = backend == "cpu"    ? BackendChoice::CPU
+                    : backend == "cuda" ? BackendChoice::CUDA
+                                        : BackendChoice::Auto;
+  options.devices = devices;
+  options.budgets = { deviceMemory, pinnedMemory, hostMemory };
+  options.threads = threads;
+  options.progress = std::move(progress);
+  return options;
+}
+
+ExecutionRequest
+MakeRequest(const OperationPointer & operation, const Integers & extent, const Box & region, const RunOptions & options)
+{
+  ExecutionRequest request;
+  request.operation = operation;
+  request.image = Box::FromExtent(ToCoordinates(extent, 1));
+  request.region = region;
+  request.backend = options.backend;
+  request.devices = options.devices;
+  request.budgets = options.budgets;
+  request.executor = GetExecutor(options.threads);
+  return request;
+}
+
+nb::dict
+Describe(const Plan & plan, std::size_t dimension)
+{
+  nb::dict result;
+  nb::list chunks;
+  for (const Chunk & chunk : plan.chunks)
+  {
+    chunks.append(nb::make_tuple(ToTuple(chunk.outputBox, dimension), ToTuple(chunk.inputBox, dimension)));
+  }
+  result["chunks"] = chunks;
+  result["chunk_extent"] = ToTuple(plan.chunkExtent, dimension);
+  result["device_bytes"] = plan.deviceBytes;
+  result["scratch_bytes"] = plan.scratchBytes;
+  result["bytes_to_device"] = plan.bytesToDevice;
+  result["bytes_to_host"] = plan.bytesToHost;
+  result["seconds"] = plan.seconds;
+  return result;
+}
+
+nb::dict
+Describe(const ExecutionReport & report)
+{
+  nb::dict result;
+  result["backend"] = report.backend;
+  result["warnings"] = report.warnings;
+  result["chunks"] = report.plan.chunks.size();
+  result["devices"] = report.deviceNames;
+  result["chunks_per_device"] = report.chunksPerDevice;
+  result["chunks_on_host"] = report.chunksOnHost;
+  result["peak_device"] = report.peakDevice;
+  result["peak_pinned"] = report.peakPinned;
+  result["peak_host"] = report.peakHost;
+  result["bytes_to_device"] = report.bytesToDevice;
+  result["bytes_to_host"] = report.bytesToHost;
+  result["retries"] = report.retries;
+  return result;
+}
+
+/** Runs `work` without Python's lock. */
+template <typename TWork>
+auto
+Unlocked(TWork && work)
+{
+  const nb::gil_scoped_release unlocked;
+  return work();
+}
+
+void
+AddInputs(ExecutionRequest & request, const std::vector<AnyArray> & arrays, const Integers & lower)
+{
+  for (const AnyArray & array : arrays)
+  {
+    request.inputs.push_back(ToView(array, lower));
+  }
+}
+
+nb::dict
+Execute(const OperationHandle & handle, const std::vector<AnyArray> & inputs, const Integers & inputLower,
+        const WritableArray & output, const Integers & outputLower, const Integers & extent, const Integers & lower,
+        const Integers & upper, const RunOptions & options)
+{
+  ExecutionRequest request = MakeRequest(handle.operation, extent, ToBox(lower, upper), options);
+  AddInputs(request, inputs, inputLower);
+  request.output = ToView(output, outputLower);
+  PythonMonitor monitor(options.progress);
+  return Describe(Unlocked([&] { return Manager::GetGlobal().Execute(request, &monitor); }));
+}
+
+/** Without voxels: what Execute would do. */
+ExecutionRequest
+MakeEmptyRequest(const OperationHandle & handle, const std::vector<std::string> & inputKinds,
+                 const std::string & outputKind, const Integers & extent, const Box & region,
+                 const RunOptions & options)
+{
+  ExecutionRequest request = MakeRequest(handle.operation, extent, region, options);
+  const Box        needed = GetInputBox(*handle.operation, region, request.image);
+  for (const std::string & kind : inputKinds)
+  {
+    request.inputs.push_back(DenseView(nullptr, PixelKindFromName(kind), needed));
+  }
+  request.output = DenseView(nullptr, PixelKindFromName(outputKind), region);
+  return request;
+}
+
+nb::dict
+MakeThePlan(const OperationHandle & handle, const std::vector<std::string> & inputKinds, const std::string & outputKind,
+            const Integers & extent, const Integers & lower, const Integers & upper, const RunOptions & options)
+{
+  const ExecutionRequest request =
+    MakeEmptyRequest(handle, inputKinds, outputKind, extent, ToBox(lower, upper), options);
+  return Describe(Manager::GetGlobal().MakePlanFor(request), extent.size());
+}
+
+/** The kinds that the operation takes; throws what says why they are none. */
+void
+CheckKinds(const OperationHandle & handle, const std::vector<std::string> & inputKinds, const std::string & outputKind)
+{
+  std::vector<PixelKind> kinds;
+  for (const std::string & kind : inputKinds)
+  {
+    kinds.push_back(PixelKindFromName(kind));
+  }
+  if (static_cast<int>(kinds.size()) != handle.operation->GetNumberOfInputs())
+  {
+    throw ParameterError(handle.operation->GetName() + " takes " +
+                         std::to_string(handle.operation->GetNumberOfInputs()) + " images, not " +
+                         std::to_string(kinds.size()));
+  }
+  handle.operation->CheckKinds(kinds, PixelKindFromName(outputKind));
+}
+
+/** The numbers that stand for "auto" in an operation's parameter, from the image itself. */
+std::vector<double>
+Estimate(const OperationHandle & handle, const AnyArray & input, const RunOptions & options)
+{
+  const Integers   lower(input.ndim(), 0);
+  const BufferView view = ToView(input, lower);
+  Integers         extent;
+  for (std::size_t a = 0; a < input.ndim(); ++a)
+  {
+    extent.push_back(view.box.upper[static_cast<int>(a)]);
+  }
+  ExecutionRequest request = MakeRequest(handle.operation, extent, view.box, options);
+  request.inputs = { view };
+  PythonMonitor monitor(options.progress);
+  if (const auto * const entropy = dynamic_cast<const EntropyOperation *>(handle.operation.get()))
+  {
+    const int bins = entropy->bins;
+    request.operation = nullptr;
+    const ValueRange range =
+      Unlocked([&] { return ComputeEntropyRange(Manager::GetGlobal(), request, bins, &monitor); });
+    return { range.lower, range.upper };
+  }
+  if (dynamic_cast<const WienerOperation *>(handle.operation.get()))
+  {
+    return { Unlocked([&] { return ComputeWienerNoise(Manager::GetGlobal(), request, &monitor); }) };
+  }
+  throw ParameterError(handle.operation->GetName() + " has no parameter that an image gives");
+}
+
+//
+// Parts of schedules
+//
+
+const SummedAreaTableOperation &
+AsTable(const OperationHandle & handle)
+{
+  const auto * const table = dynamic_cast<const SummedAreaTableOperation *>(handle.operation.get());
+  if (!table)
+  {
+    throw ParameterError(handle.operation->GetName() + " is not a summed-area table");
+  }
+  return *table;
+}
+
+/** The table that goes on at index `begin` of the swept axis. */
+OperationHandle
+WithCarry(const OperationHandle & handle, std::int64_t begin, const nb::bytes & carry)
+{
+  const auto next = std::make_shared<SummedAreaTableOperation>(AsTable(handle));
+  next->begin = begin;
+  next->carry = FromBytes(carry);
+  return { next };
+}
+
+/** What the voxels up to the end of the array leave behind; it begins where the operation's own carry stands. */
+nb::bytes
+Advance(const OperationHandle & handle, const AnyArray & input, const Integers & lower, const std::string & outputKind,
+        unsigned int threads)
+{
+  const SummedAreaTableOperation & table = AsTable(handle);
+  const BufferView                 view = ToView(input, lower);
+  const PixelKind                  kind = PixelKindFromName(outputKind);
+  Executor *                       executor = GetExecutor(threads ? threads : std::thread::hardware_concurrency());
+  return ToBytes(Unlocked([&] { return AdvanceCarry(table, view, kind, view.box, *executor); }));
+}
+
+/** The exact sums of an array, or of what an operation makes of it there, as bytes that add up in any order. */
+nb::bytes
+Summarise(const AnyArray & input, const RunOptions & options)
+{
+  const BufferView view = ToView(input, Integers(input.ndim(), 0));
+  ExecutionRequest request = MakeRequest(nullptr, Integers(), view.box, options);
+  request.image = view.box;
+  request.inputs = { view };
+  PythonMonitor monitor(options.progress);
+  return ToBytes(Unlocked([&] { return Manager::GetGlobal().Summarise(MakeStatisticsRequest(request), &monitor); }));
+}
+
+nb::bytes
+AddSummaries(const std::vector<nb::bytes> & summaries)
+{
+  const StatisticsOperation operation;
+  SideData                  total(operation.GetSummaryBytes(Box(), {}, PixelKind::Float64));
+  for (const nb::bytes & summary : summaries)
+  {
+    const SideData data = FromBytes(summary);
+    if (data.size() != total.size())
+    {
+      throw ParameterError("a summary has " + std::to_string(data.size()) + " bytes, not " +
+                           std::to_string(total.size()));
+    }
+    operation.MergeSummary(total, data);
+  }
+  return ToBytes(total);
+}
+
+nb::dict
+DescribeStatistics(const std::string & kind, const nb::bytes & summary)
+{
+  const ImageStatistics statistics(PixelKindFromName(kind), FromBytes(summary));
+  nb::dict              result;
+  result["count"] = statistics.GetCount();
+  result["nans"] = statistics.GetNumberOfNaNs();
+  result["infinities"] = statistics.GetNumberOfInfinities();
+  result["sum"] = statistics.GetSum();
+  if (statistics.GetCount() > 0)
+  {
+    result["mean"] = statistics.GetMean();
+    result["variance"] = statistics.GetVariance();
+    result["std"] = statistics.GetStandardDeviation();
+    result["minimum"] = ToPython(statistics.GetMinimum());
+    result["maximum"] = ToPython(statistics.GetMaximum());
+  }
+  return result;
+}
+
+//
+// The manager
+//
+
+nb::list
+DescribeDevices()
+{
+  nb::list devices;
+  for (const auto & device : Manager::GetGlobal().GetDevices())
+  {
+    const DeviceDescription & description = device->GetDescription();
+    nb::dict                  row;
+    row["name"] = description.name;
+    row["backend"] = description.backend;
+    row["index"] = description.index;
+    row["memory"] = description.totalMemory;
+    devices.append(row);
+  }
+  return devices;
+}
+
+nb::tuple
+ToTuple(const Budgets & budgets)
+{
+  return nb::make_tuple(budgets.device, budgets.pinned, budgets.host);
+}
+
+/** Python's exceptions that stand for the engine's, kept for the life of the process. */
+struct Exceptions
+{
+  nb::object error;
+  nb::object parameter;
+  nb::object budget;
+  nb::object device;
+  nb::object aborted;
+};
+
+void
+Translate(const std::exception_ptr & thrown, void * payload)
+{
+  const auto & types = *static_cast<Exceptions *>(payload);
+  try
+  {
+    std::rethrow_exception(thrown);
+  }
+  catch (const ParameterError & error)
+  {
+    PyErr_SetString(types.parameter.ptr(), error.what());
+  }
+  catch (const BudgetError & error)
+  {
+    nb::object value = types.budget(error.what());
+    value.attr("needed") = error.needed;
+    value.attr("budget") = error.budget;
+    PyErr_SetObject(types.budget.ptr(), value.ptr());
+  }
+  catch (const DeviceError & error)
+  {
+    PyErr_SetString(types.device.ptr(), error.what());
+  }
+  catch (const Aborted & error)
+  {
+    PyErr_SetString(types.aborted.ptr(), error.what());
+  }
+  catch (const Error & error)
+  {
+    PyErr_SetString(types.error.ptr(), error.what());
+  }
+}
+
+nb::object
+NewException(nb::module_ & module, const char * name, const char * doc, const nb::object & bases)
+{
+  const std::string full = std::string("chunkwise.") + name;
+  nb::object        type = nb::steal(PyErr_NewExceptionWithDoc(full.c_str(), doc, bases.ptr(), nullptr));
+  if (!type.is_valid())
+  {
+    throw nb::python_error();
+  }
+  module.attr(name) = type;
+  return type;
+}
+
+void
+AddExceptions(nb::module_ & module)
+{
+  const auto builtin = [](PyObject * type) { return nb::borrow(type); };
+  auto &     types = *new Exceptions;
+  types.error = NewException(module, "Error", "Any failure of the engine.", builtin(PyExc_RuntimeError));
+  const auto both = [&](PyObject * type) { return nb::make_tuple(types.error, builtin(type)); };
+  types.parameter =
+    NewException(module, "ParameterError", "A value that no run can serve; nothing was done.", both(PyExc_ValueError));
+  types.budget = NewException(module,
+                              "BudgetError",
+                              "The least part of the work needs more memory than its budget: `needed` and `budget`, "
+                              "bytes.",
+                              both(PyExc_MemoryError));
+  types.device = NewException(module, "DeviceError", "A call of a device failed.", builtin(types.error.ptr()));
+  types.aborted = NewException(module, "Aborted", "The run was stopped.", builtin(types.error.ptr()));
+  nb::register_exception_translator(Translate, &types);
+}
+
+} // namespace
+
+NB_MODULE(_core, module)
+{
+  AddExceptions(module);
+  // Filters and their signatures live as long as the process.
+  nb::set_leak_warnings(false);
+
+  module.def("filters", &DescribeFilters);
+  module.def("nearest_word", &NearestWord);
+  module.def("default_output_kind", [](const std::string & name, const std::string & kind) {
+    return std::string(PixelKindName(GetDefaultOutputKind(GetFilter(name), PixelKindFromName(kind))));
+  });
+  module.def("common_kind", [](const std::string & a, const std::string & b) {
+    return std::string(PixelKindName(GetCommonKind(PixelKindFromName(a), PixelKindFromName(b))));
+  });
+  module.def("can_read_networks", &CanReadNetworkModels);
+
+  nb::class_<OperationHandle>(module, "Operation")
+    .def_prop_ro("key", [](const OperationHandle & handle) { return handle.operation->GetKey(); })
+    .def_prop_ro("name", [](const OperationHandle & handle) { return handle.operation->GetName(); })
+    .def_prop_ro("schedule", [](const OperationHandle & handle) { return ScheduleName(*handle.operation); })
+    .def_prop_ro("wraps", [](const OperationHandle & handle) { return handle.operation->WrapsAround(); })
+    .def_prop_ro("inputs", [](const OperationHandle & handle) { return handle.operation->GetNumberOfInputs(); })
+    .def("halo",
+         [](const OperationHandle & handle, const Integers & extent) {
+           const Halo halo = handle.operation->GetHalo(ToCoordinates(extent, 1));
+           return nb::make_tuple(ToTuple(halo.lower, extent.size()), ToTuple(halo.upper, extent.size()));
+         })
+    .def("input_box",
+         [](const OperationHandle & handle, const Integers & lower, const Integers & upper, const Integers & extent) {
+           const Box image = Box::FromExtent(ToCoordinates(extent, 1));
+           return ToTuple(GetInputBox(*handle.operation, ToBox(lower, upper), image), extent.size());
+         })
+    .def("needs_whole_axis",
+         [](const OperationHandle & handle, int axis, const Integers & extent) {
+           return NeedsWholeAxis(*handle.operation, axis, Box::FromExtent(ToCoordinates(extent, 1)));
+         })
+    .def("sweep_axis", [](const OperationHandle & handle, const Integers & extent) {
+      return handle.operation->GetSchedule() == Schedule::Sweep
+               ? handle.operation->GetSweepAxis(ToCoordinates(extent, 1))
+               : -1;
+    });
+  nb::class_<RunOptions>(module, "Options");
+  module.def("make_options",
+             &MakeOptions,
+             "backend"_a,
+             "devices"_a,
+             "device_memory"_a,
+             "pinned_memory"_a,
+             "memory"_a,
+             "threads"_a,
+             "progress"_a.none());
+  module.def("make_operation", &MakeOperation);
+  module.def("make_sequence", &MakeSequence);
+  module.def("output_box",
+             [](const std::string & name,
+                const nb::dict &    parameters,
+                const Integers &    extent,
+                const std::string & inputKind,
+                const std::string & outputKind) {
+               const FilterImage image = ToImage(extent, inputKind, outputKind, {}, {}, {});
+               return ToTuple(GetFilterOutputBox(name, ToParameters(name, parameters), image), extent.size());
+             });
+  module.def("check_kinds", &CheckKinds);
+  module.def("execute", &Execute);
+  module.def("plan", &MakeThePlan);
+  module.def("estimate", &Estimate);
+  module.def("with_carry", &WithCarry);
+  module.def("advance", &Advance);
+  module.def("summarise", &Summarise);
+  module.def("add_summaries", &AddSummaries);
+  module.def("describe_statistics", &DescribeStatistics);
+
+  module.def("devices", &DescribeDevices);
+  module.def("reason_for_no_devices", [] { return Manager::GetGlobal().GetReasonForNoDevices(); });
+  module.def("set_budgets", [](std::size_t device, std::size_t pinned, std::size_t host) {
+    Manager::GetGlobal().SetBudgets({ device, pinned, host });
+  });
+  module.def("budgets", [] { return ToTuple(Manager::GetGlobal().GetBudgets()); });
+  module.def("held_memory", [] { return ToTuple(Manager::GetGlobal().GetHeldMemory()); });
+  module.def("release_memory", [] { Unlocked([] { Manager::GetGlobal().ReleaseMemory(); }); });
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Writes the stubs of what the package makes from the engine's table: make_stubs.py [--check]. A test runs it with
+--check, which writes nothing and fails where a stub is not what it would write. Run it where the package is installed.
+"""
+import sys
+from pathlib import Path
+
+from chunkwise._table import ROWS
+
+FOLDER = Path(__file__).resolve().parent / "chunkwise"
+HEAD = """# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+# Made by python/make_stubs.py from the engine's table of filters; not edited by hand.
+"""
+
+
+def functions() -> str:
+    text = HEAD + """from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, Literal
+
+import numpy.typing as npt
+
+from . import dask as dask
+from . import filters as filters
+from . import ndimage as ndimage
+from . import zarr as zarr
+from ._arrays import ChunkwiseWarning as ChunkwiseWarning
+from ._core import Aborted as Aborted
+from ._core import BudgetError as BudgetError
+from ._core import DeviceError as DeviceError
+from ._core import Error as Error
+from ._core import ParameterError as ParameterError
+from ._filter import Filter as Filter
+from ._filter import Plan as Plan
+from ._filter import Region as Region
+from ._manage import budgets as budgets
+from ._manage import devices as devices
+from ._manage import held_memory as held_memory
+from ._manage import release_memory as release_memory
+from ._manage import set_budgets as set_budgets
+from ._manage import why_no_devices as why_no_devices
+from ._regions import regions as regions
+from ._statistics import Statistics as Statistics
+from ._statistics import statistics as statistics
+
+_Image = Any
+
+__version__: str
+
+"""
+    for row in ROWS.values():
+        text += f"def {row.name}({row.arguments(stub=True, with_inputs=True)}) -> Any: ...\n"
+    return text
+
+
+def classes() -> str:
+    text = HEAD + """from collections.abc import Sequence as _Several
+from os import PathLike
+from typing import Literal
+
+import numpy.typing as npt
+
+from ._filter import Filter as Filter
+from ._filter import Sequence_ as Sequence
+
+"""
+    for row in ROWS.values():
+        arguments = row.arguments(stub=True, with_inputs=False).replace("Sequence[", "_Several[")
+        text += f"class {row.class_name}(Filter):\n    def __init__({', '.join(each for each in ('self', arguments) if each)}) -> None: ...\n\n"
+    return text.rstrip("\n") + "\n"
+
+
+def main() -> int:
+    status = 0
+    for name, text in (("__init__.pyi", functions()), ("filters.pyi", classes())):
+        file = FOLDER / name
+        if "--check" not in sys.argv:
+            file.write_text(text)
+        elif not file.exists() or file.read_text() != text:
+            print(f"{file} is not what {sys.argv[0]} makes")
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
