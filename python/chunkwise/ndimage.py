@@ -101,6 +101,12 @@ def _axes(axes: Any, ndim: int) -> tuple[int, ...]:
     return normal
 
 
+def _check_order(axes: tuple[int, ...], name: str) -> None:
+    if list(axes) != sorted(axes):
+        raise _core.ParameterError(f"axes: {axes} with {name}; SciPy takes its axes in ascending order, whatever theirs, so "
+                                   "only that order is possible")
+
+
 def _per_axis(value: Any, count: int, name: str) -> tuple[Any, ...]:
     values = (value,) * count if np.ndim(value) == 0 else tuple(value)
     if len(values) != count:
@@ -155,6 +161,7 @@ class _Footprint:
             element = np.asarray(footprint).astype(bool)
             if element.ndim != len(self.axes):
                 raise _core.ParameterError(f"footprint: it has {element.ndim} dimensions, there should be {len(self.axes)}")
+            _check_order(self.axes, "footprint")
             if not element.any():
                 raise _core.ParameterError("footprint: it has no voxels")
             reach = _radii(element.shape, len(self.axes))
@@ -164,6 +171,8 @@ class _Footprint:
         self.used, self.radius = _window(self.axes, reach, self.ndim, "size" if footprint is None else "footprint")
 
     def box(self, what: str) -> dict[str, Any]:
+        if what != "means" and len(set(self.radius)) > 1:
+            _check_order(self.axes, "sizes that differ")
         if self.element is not None:
             raise _core.ParameterError(f"footprint: {what} are those of boxes here; size= or a footprint of ones is possible")
         return {"radius": self.radius, "axes": self.used}
@@ -240,6 +249,9 @@ def _correlate_real(image: Any, weights: np.ndarray[Any, Any], output: Any, bord
                     options: dict[str, Any]) -> Any:
     """A correlation whose result is real: a kernel of all axes."""
     dtype = _dtype_of(image) if output is None else output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+    if border.get("cval", 0) != 0:
+        raise _core.ParameterError(f"cval: {border['cval']} with {what}; SciPy puts it beyond the edge of each axis' result, "
+                                   "which no single pass does. 0 is possible")
     if dtype.kind != "f":
         raise _core.ParameterError(f"output: {what} are real numbers, {dtype} has none; output=np.float32 gives them")
     if weights.size > _MOST_DIRECT_WEIGHTS:
@@ -304,6 +316,8 @@ def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "re
     border = _border(input, mode, cval)
     ndim = len(_shape_of(input))
     found = _gaussians(input, sigma, truncate, radius, axes)
+    if len({(width, reach) for _, width, reach in found}) > 1:
+        _check_order(_axes(axes, ndim), "sigmas that differ")
     if len(found) != len(_axes(axes, ndim)):
         raise _core.ParameterError(f"sigma: {sigma!r}; each must be above 0")
     weights = sum(_outer({axis: _kernel1d(width, 2 if axis == along else 0, reach) for axis, width, reach in found}, ndim)
@@ -465,6 +479,7 @@ def _linear(input: Any, weights: Any, output: Any, mode: Any, cval: Any, origin:
     kernel = np.asarray(weights, dtype=np.float64)
     if kernel.ndim != len(used):
         raise _core.ParameterError(f"weights: they have {kernel.ndim} dimensions, there should be {len(used)}")
+    _check_order(used, "weights")
     if kernel.size == 0:
         raise _core.ParameterError("weights: there are none")
     along, _ = _window(used, _radii(kernel.shape, len(used)), ndim, "weights")
