@@ -1,0 +1,408 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Filters over Dask's arrays, on one machine or many: each schedule as a graph.
+
+Results are the same bits as those of one run over the whole image, for any chunks, which may be smaller than a window.
+Do not call filters within ``dask.array.map_overlap``: it pads the image at its edge, copies halos between workers, and
+takes some twenty times as many tasks.
+"""
+from __future__ import annotations
+
+import itertools
+import operator
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.delayed import delayed
+
+from . import _core, filters
+from ._arrays import check_dtype, make_options
+from ._filter import Filter, Region, _run_region, _turn
+from ._regions import check_independent, normalise_chunks, region_of
+from ._statistics import Statistics, combine, summarise
+
+__all__ = ["apply", "integral_image", "reconstruction", "statistics"]
+
+_BY_ROUNDS = ("h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border", "reconstruct")
+
+
+def _threads(options: dict[str, Any]) -> dict[str, Any]:
+    """As many tasks run at a time as a worker has threads: each takes its share of the cores."""
+    if options.get("threads") is not None:
+        return options
+    tasks = os.cpu_count() or 1
+    if "distributed" in sys.modules:
+        try:
+            tasks = sys.modules["distributed"].get_worker().state.nthreads
+        except ValueError:
+            pass
+    return {**options, "threads": max(1, (os.cpu_count() or 1) // tasks)}
+
+
+def _compute(filter: Filter, parts: Sequence[Any], region: Region, shape: tuple[int, ...], dtype: np.dtype[Any],
+             spacing: Any, axes: Any, options: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """A region of a result, in a task."""
+    arrays = [np.asarray(each) for each in parts]
+    ordered, kind = filter._ordered(arrays)
+    operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, filter._names_of(arrays), axes=axes,
+                                  boolean=dtype.kind == "b")
+    return _run_region(operation, ordered, region, shape, None, dtype,
+                       make_options(**_threads(options)))
+
+
+def _compute_from(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any,
+                  options: dict[str, Any], block_info: Any = None) -> np.ndarray[Any, Any]:
+    """A block of a result whose task reads what it needs."""
+    place = tuple(slice(int(a), int(b)) for a, b in block_info[None]["array-location"])
+    kind = check_dtype(np.dtype(source.dtype), True)
+    operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, axes=axes)
+    region = region_of(operation, place, shape)
+    return _compute(filter, [source[region.input]], region, shape, dtype, spacing, axes, options)
+
+
+def _dtype(filter: Filter, arrays: Sequence[Any], output: Any) -> np.dtype[Any]:
+    if output is not None:
+        return np.dtype(output)
+    kind = np.dtype(arrays[0].dtype)
+    for each in arrays[1:]:
+        kind = np.dtype(_core.common_kind(check_dtype(kind, True), check_dtype(np.dtype(each.dtype), True)))
+    return filter.default_dtype(kind)
+
+
+def apply(filter: Filter, x: Any, *others: Any, output: Any = None, chunks: Any = None, spacing: Any = None,
+          **options: Any) -> Any:
+    """A filter's result as a Dask array.
+
+    Parameters
+    ----------
+    filter : Filter
+        Of `chunkwise.filters`.
+    x : dask.array.Array, xarray.DataArray over one, or a source
+        A source has ``shape``, ``dtype`` and slices, and can be pickled: a Zarr array, a memmap, a TensorStore handle.
+        With it the graph has one task for each chunk of the result, which reads what it needs, and nothing moves between
+        workers. Of a Dask array each task gets its chunk and the halo around it.
+    *others
+        Further images, of the same shape.
+    output : dtype, optional
+    chunks : as Dask has them, optional
+        Of the result; those of `x`. For stores whole write units.
+    spacing : sequence of float, optional
+    **options
+        As of all filters; ``threads`` are those of a task.
+
+    Returns
+    -------
+    dask.array.Array, or xarray.DataArray for such
+    """
+    if type(x).__module__.partition(".")[0] == "xarray":
+        return x.copy(data=_apply(filter, x.data, others, output, chunks, _spacing_of(x) if spacing is None else spacing,
+                                  _axes_of(x), options))
+    return _apply(filter, x, others, output, chunks, spacing, None, options)
+
+
+def _spacing_of(image: Any) -> tuple[float, ...] | None:
+    from ._containers import _spacing_of as along
+
+    found = [along(image, dim) for dim in image.dims]
+    return tuple(1.0 if each is None else each for each in found) if any(each is not None for each in found) else None
+
+
+def _axes_of(image: Any) -> tuple[int, ...] | None:
+    axes = tuple(i for i, dim in enumerate(image.dims) if dim in ("x", "y", "z"))
+    return axes if axes and len(axes) < image.ndim else None
+
+
+def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks: Any, spacing: Any, axes: Any,
+           options: dict[str, Any]) -> Any:
+    options = {key: value for key, value in options.items() if value is not None}
+    if filter.is_automatic:
+        raise _core.ParameterError(f"{filter!r}: auto needs the whole image; .resolved(image) takes the value from one")
+    if filter.parameters.get("valid"):
+        raise _core.ParameterError("valid: the result is smaller than the image; crop the result instead")
+    if output is not None and isinstance(output, np.ndarray):
+        raise TypeError("output: a lazy result has no array; its type is possible")
+    shape = tuple(int(each) for each in x.shape)
+    others = tuple(each for each in others if each is not None)
+    dtype = _dtype(filter, (x, *others), output)
+    kind = check_dtype(np.dtype(x.dtype), True)
+    names = filter._names_of([x, *others])
+    spacing = tuple(float(each) for each in spacing) if spacing else None
+    operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, names, axes=axes)
+    if operation.schedule == "sweep":
+        return integral_image(x, filter, output=output, **options)
+    if operation.schedule == "fixpoint" and any(len(each) > 1 for each in getattr(x, "chunks", ((),))):
+        return _by_rounds(filter, x, others, options)
+    if not isinstance(x, da.Array):
+        sizes = normalise_chunks(shape, chunks if chunks is not None else getattr(x, "shards", None) or
+                                 getattr(x, "chunks", None) or shape)
+        if others:
+            x = da.from_array(x, chunks=sizes)
+            others = tuple(each if isinstance(each, da.Array) else da.from_array(each, chunks=sizes) for each in others)
+        else:
+            check_independent(filter, operation, shape, sizes)
+            return _from_source(x, filter, shape, dtype, spacing, axes, options, sizes)
+    if chunks is not None:
+        x = x.rechunk(chunks)
+    sizes = [tuple(int(each) for each in along) for along in x.chunks]
+    if any(each != each for along in sizes for each in along):
+        raise _core.ParameterError("x: the extents of its chunks are not known; x.compute_chunk_sizes() finds them")
+    check_independent(filter, operation, shape, sizes)
+    others = tuple(each if isinstance(each, da.Array) else da.from_array(np.asarray(each), chunks=sizes) for each in others)
+    edges = [[0, *itertools.accumulate(along)] for along in sizes]
+    task = delayed(_compute, pure=True)
+
+    def block(corner: tuple[int, ...]) -> Any:
+        place = tuple(slice(edge[i], edge[i + 1]) for edge, i in zip(edges, corner))
+        region = region_of(operation, place, shape)
+        parts = [each[region.input] for each in (x, *others)]
+        return da.from_delayed(task(filter, parts, region, shape, dtype, spacing, axes, options), region.shape, dtype)
+
+    return da.block(_nest(block, [len(along) for along in sizes]))
+
+
+def _from_source(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np.dtype[Any], spacing: Any, axes: Any,
+                 options: dict[str, Any], sizes: list[tuple[int, ...]]) -> Any:
+    def compute(block_info: Any = None) -> np.ndarray[Any, Any]:
+        return _compute_from(source, filter, shape, dtype, spacing, axes, options, block_info)
+
+    try:
+        token = tokenize(source, filter, shape, dtype, spacing, axes, options)
+    except Exception:
+        token = tokenize(object())
+    return da.map_blocks(compute, chunks=tuple(sizes), dtype=dtype, meta=np.empty((0,) * len(shape), dtype),
+                         name=f"chunkwise-{filter.name}-{token}")
+
+
+def _nest(make: Callable[[tuple[int, ...]], Any], counts: list[int], corner: tuple[int, ...] = ()) -> Any:
+    """Nested lists, as da.block takes them."""
+    if len(corner) == len(counts):
+        return make(corner)
+    return [_nest(make, counts, (*corner, i)) for i in range(counts[len(corner)])]
+
+
+# Summed-area tables
+
+def _advance(filter: Filter, block: Any, begin: int, carry: bytes | None, shape: tuple[int, ...], dtype: np.dtype[Any],
+             axis: int, options: dict[str, Any]) -> bytes:
+    table = _table_at(filter, block, begin, carry, shape, dtype)
+    lower = [begin if a == axis else 0 for a in range(len(shape))]
+    block = np.ascontiguousarray(block)
+    return bytes(_core.advance(table, block, _turn(lower), dtype.name, _threads(options)["threads"]))
+
+
+def _table_at(filter: Filter, block: Any, begin: int, carry: bytes | None, shape: tuple[int, ...],
+              dtype: np.dtype[Any]) -> Any:
+    operation = filter._operation(shape, check_dtype(block.dtype, False), dtype.name)
+    return operation if carry is None else _core.with_carry(operation, begin, carry)
+
+
+def _table(filter: Filter, block: Any, begin: int, carry: bytes | None, shape: tuple[int, ...], dtype: np.dtype[Any],
+           axis: int, options: dict[str, Any]) -> np.ndarray[Any, Any]:
+    table = _table_at(filter, block, begin, carry, shape, dtype)
+    place = tuple(slice(begin, begin + each) if a == axis else slice(0, each) for a, each in enumerate(block.shape))
+    return _run_region(table, [np.ascontiguousarray(block)], Region(place, place), shape, None, dtype,
+                       make_options(**_threads(options)))
+
+
+def integral_image(x: Any, filter: Filter | None = None, *, output: Any = None, **options: Any) -> Any:
+    """The summed-area table of a Dask array: a chain of small tasks hands sums on along the first summed axis, and the
+    tables of the chunks are made from these in parallel. The other summed axes have one chunk.
+
+    Parameters
+    ----------
+    x : dask.array.Array
+    filter : Filter, optional
+        ``chunkwise.filters.Sat(...)``.
+    output : dtype, optional
+    """
+    filter = getattr(filters, "Sat")() if filter is None else filter
+    shape = tuple(int(each) for each in x.shape)
+    dtype = filter.default_dtype(x.dtype) if output is None else np.dtype(output)
+    operation = filter._operation(shape, check_dtype(np.dtype(x.dtype), False), dtype.name)
+    if operation.schedule != "sweep":
+        # Each of the other axes' indices has a table of its own.
+        return _apply(filter, x, (), output, None, None, None, options)
+    if not isinstance(x, da.Array):
+        x = da.from_array(x, chunks=getattr(x, "chunks", "auto"))
+    axis = len(shape) - 1 - operation.sweep_axis(_turn(shape))
+    x = x.rechunk({a: -1 for a in range(len(shape)) if a != axis})
+    carry: Any = None
+    tables = []
+    begin = 0
+    for i, extent in enumerate(x.chunks[axis]):
+        index = tuple(i if a == axis else 0 for a in range(len(shape)))
+        block = x.blocks[index]
+        tables.append(da.from_delayed(
+            delayed(_table, pure=True)(filter, block, begin, carry, shape, dtype, axis, options), block.shape, dtype))
+        carry = delayed(_advance, pure=True)(filter, block, begin, carry, shape, dtype, axis, options)
+        begin += int(extent)
+    return da.concatenate(tables, axis=axis)
+
+
+# Statistics
+
+def _sum_up(summaries: list[bytes]) -> bytes:
+    return bytes(_core.add_summaries(summaries))
+
+
+def statistics(x: Any, **options: Any) -> Statistics:
+    """Exact statistics of a Dask array: a summary of each chunk, added up in a tree. Computes at once."""
+    if type(x).__module__.partition(".")[0] == "xarray":
+        x = x.data
+    parts = [delayed(summarise, pure=True)(block, **_threads(options)) for block in x.to_delayed().ravel()]
+    while len(parts) > 1:
+        parts = [delayed(_sum_up, pure=True)(parts[i:i + 16]) for i in range(0, len(parts), 16)]
+    return combine(x.dtype, [parts[0].compute()])
+
+
+# Reconstruction
+
+def _visit(state: Any, mask: Any, around: list[tuple[tuple[int, ...], Any, Any]], filter: Filter, lowest: Any,
+           options: dict[str, Any]) -> tuple[Any, tuple[tuple[int, ...], ...]]:
+    """Brings a block to a fixed point with what its neighbours have, and says which of them see a change."""
+    shape = state.shape
+    states = np.full(tuple(each + 2 for each in shape), lowest, state.dtype)
+    masks = states.copy()
+    middle = (slice(1, -1),) * state.ndim
+    states[middle] = state
+    masks[middle] = mask
+    for offset, of_state, of_mask in around:
+        place = tuple(slice(0, 1) if o < 0 else slice(-1, None) if o > 0 else slice(1, -1) for o in offset)
+        states[place] = of_state
+        masks[place] = of_mask
+    result = np.ascontiguousarray(filter(masks, states, **_threads(options))[middle])
+    # NaN is as it was.
+    changed = (result != state) & ~((result != result) & (state != state))
+    wakes = tuple(offset for offset, _, _ in around
+                  if changed[tuple(slice(0, 1) if o < 0 else slice(-1, None) if o > 0 else slice(None)
+                                   for o in offset)].any())
+    return result, wakes
+
+
+def _layer(block: Any, offset: tuple[int, ...]) -> Any:
+    """What the block at the other side of `offset` sees of this one."""
+    return np.ascontiguousarray(block[tuple(slice(-1, None) if o < 0 else slice(0, 1) if o > 0 else slice(None)
+                                            for o in offset)])
+
+
+def reconstruction(marker: Any, mask: Any, erosion: bool = False, *, fully_connected: bool = False, rounds: int = 10000,
+                   **options: Any) -> Any:
+    """Morphological reconstruction of Dask arrays of up to three dimensions, in rounds.
+
+    Each block comes to a fixed point of its own, with a layer of its neighbours around it; blocks beside a border that
+    changed are visited again, until none changes. The fixed point does not depend on the order. Computes at once, and
+    keeps the image's blocks where they were computed.
+
+    Parameters
+    ----------
+    marker, mask : dask.array.Array
+    erosion : bool
+        By erosion, over the mask; else by dilation, under it.
+    fully_connected : bool
+        Neighbours share a corner, not only a face.
+    rounds : int
+        More than these are an error: ways that wind through all blocks take many.
+
+    Returns
+    -------
+    dask.array.Array
+    """
+    if marker.shape != mask.shape:
+        raise _core.ParameterError(f"marker: its shape is {marker.shape}, the mask's is {mask.shape}")
+    if mask.ndim > 3:
+        raise _core.ParameterError(f"mask: it has {mask.ndim} dimensions; three are possible")
+    kind = _core.common_kind(check_dtype(marker.dtype, True), check_dtype(mask.dtype, True))
+    dtype = np.dtype(kind)
+    mask = mask.astype(dtype)
+    marker = marker.astype(dtype).rechunk(mask.chunks)
+    lowest = (np.iinfo(dtype).max if erosion else np.iinfo(dtype).min) if dtype.kind in "iu" else dtype.type(
+        np.inf if erosion else -np.inf)
+    filter = getattr(filters, "Reconstruct")(erosion=erosion, fully_connected=fully_connected)
+    counts = tuple(len(along) for along in mask.chunks)
+    indices = list(itertools.product(*(range(each) for each in counts)))
+    offsets = [each for each in itertools.product((-1, 0, 1), repeat=mask.ndim)
+               if any(each) and (fully_connected or sum(map(abs, each)) == 1)]
+    pick, layer, visit = delayed(operator.getitem), delayed(_layer), delayed(_visit)
+
+    start = delayed(np.maximum if erosion else np.minimum)
+    masks = dict(zip(indices, dask.persist(*(mask.blocks[each].to_delayed().item() for each in indices))))
+    states = dict(zip(indices, dask.persist(*(
+        start(marker.blocks[each].to_delayed().item(), masks[each]) for each in indices))))
+    active = list(indices)
+    for _ in range(rounds):
+        tasks = []
+        for index in active:
+            around = []
+            for offset in offsets:
+                other = tuple(i + o for i, o in zip(index, offset))
+                if other in states:
+                    around.append((offset, layer(states[other], offset), layer(masks[other], offset)))
+            tasks.append(visit(states[index], masks[index], around, filter, lowest, options))
+        visited = dask.persist(*tasks)
+        wakes = dask.compute(*(pick(each, 1) for each in visited))
+        states.update(zip(active, dask.persist(*(pick(each, 0) for each in visited))))
+        woken = {tuple(i + o for i, o in zip(index, offset)) for index, each in zip(active, wakes) for offset in each}
+        active = sorted(woken)
+        if not active:
+            break
+    else:
+        raise _core.Error(f"reconstruction: after {rounds} rounds {len(active)} blocks still change")
+
+    def block(corner: tuple[int, ...]) -> Any:
+        extent = tuple(along[i] for along, i in zip(mask.chunks, corner))
+        return da.from_delayed(states[corner], extent, dtype)
+
+    return da.block(_nest(block, list(counts)))
+
+
+def _shifted(block: Any, height: Any, up: bool) -> Any:
+    """The voxels higher or lower by a height, as far as their type goes."""
+    if block.dtype.kind == "f":
+        return block + block.dtype.type(height) if up else block - block.dtype.type(height)
+    limits = np.iinfo(block.dtype)
+    height = block.dtype.type(height)
+    if up:
+        return np.where(block > limits.max - height, limits.max, block + height).astype(block.dtype)
+    return np.where(block < limits.min + height, limits.min, block - height).astype(block.dtype)
+
+
+def _at_border(block: Any, elsewhere: Any, block_info: Any = None) -> Any:
+    """The voxels at the image's edge; another value everywhere else."""
+    result = np.full_like(block, elsewhere)
+    info = block_info[0]
+    for axis, (begin, end) in enumerate(info["array-location"]):
+        for at, is_edge in ((0, begin == 0), (-1, end == info["shape"][axis])):
+            if is_edge:
+                edge = tuple(at if a == axis else slice(None) for a in range(block.ndim))
+                result[edge] = block[edge]
+    return result
+
+
+def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The filters that are made of a reconstruction."""
+    name, given = filter.name, dict(filter.parameters)
+    full = bool(given.pop("fully_connected", False))
+    height = given.pop("height", None)
+    erosion = bool(given.pop("erosion", name in ("h-minima", "h-concave", "fill-holes")))
+    if name not in _BY_ROUNDS or given:
+        raise _core.ParameterError(f"{filter!r}: over several chunks it is not possible with Dask; one chunk is")
+    dtype = np.dtype(x.dtype)
+    if name == "reconstruct":
+        return reconstruction(others[0], x, erosion, fully_connected=full, **options)
+    if height is not None:
+        # The engine says whether the image's type has the height.
+        filter._operation(tuple(x.shape), check_dtype(dtype, False), dtype.name)
+        marker = x.map_blocks(_shifted, height, erosion, dtype=dtype)
+    else:
+        elsewhere = (np.iinfo(dtype).max if erosion else np.iinfo(dtype).min) if dtype.kind in "iu" else (
+            np.inf if erosion else -np.inf)
+        marker = x.map_blocks(_at_border, elsewhere, dtype=dtype)
+    result = reconstruction(marker, x, erosion, fully_connected=full, **options)
+    if name in ("h-convex", "clear-border"):
+        return x - result
+    return result - x if name == "h-concave" else result

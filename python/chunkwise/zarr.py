@@ -1,0 +1,494 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""From store to store: images larger than memory, in Zarr, OME-Zarr, or behind a handle of TensorStore.
+
+>>> import chunkwise
+>>> f = chunkwise.filters.Gaussian(sigma=2)
+>>> chunkwise.zarr.run(f, "in.zarr", "out.zarr", memory="4G")  # doctest: +SKIP
+"""
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._arrays import check_dtype, make_progress, parse_bytes
+from ._filter import Filter, Region, _run_region, _turn
+from ._regions import region_of
+
+# zarr-python decodes so many chunks at a time.
+_CHUNKS_AT_A_TIME = 10
+_LEAST_SCRATCH = 2**24
+_JOURNAL = ".chunkwise-journal"
+
+
+class Report(NamedTuple):
+    """What a run did."""
+
+    blocks: int
+    skipped: int  # blocks that an earlier, interrupted run had finished
+    bytes_read: int
+    bytes_written: int
+
+
+class _Store:
+    """An array that is read and written by slices, and its write unit."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.is_tensorstore = type(array).__module__.partition(".")[0] == "tensorstore"
+        if self.is_tensorstore:
+            if any(array.domain.origin):
+                raise _core.ParameterError(f"source: its domain begins at {array.domain.origin}, not at 0")
+            self.dtype = array.dtype.numpy_dtype
+            unit = array.chunk_layout.write_chunk.shape
+            chunks = array.chunk_layout.read_chunk.shape
+        else:
+            self.dtype = np.dtype(array.dtype)
+            chunks = getattr(array, "chunks", None)
+            unit = getattr(array, "shards", None) or chunks
+        self.shape: tuple[int, ...] = tuple(int(each) for each in array.shape)
+        # Along axes where nothing says how, a plane or a row at a time.
+        whole = (1, *self.shape[1:])
+        self.unit = tuple(max(1, int(each)) for each in (unit if unit is not None else whole))
+        self.chunks = tuple(max(1, int(each)) for each in (chunks if chunks is not None else whole))
+
+    def read(self, where: tuple[slice, ...]) -> np.ndarray[Any, Any]:
+        if self.is_tensorstore:
+            return np.asarray(self.array[where].read().result())
+        return np.asarray(self.array[where])
+
+    def write(self, where: tuple[slice, ...], data: np.ndarray[Any, Any]) -> None:
+        if self.is_tensorstore:
+            self.array[where].write(data).result()
+        else:
+            self.array[where] = data
+
+    @property
+    def name(self) -> str:
+        if self.is_tensorstore:
+            return json.dumps(self.array.spec().to_json().get("kvstore", ""), sort_keys=True)
+        return str(getattr(self.array, "store_path", getattr(self.array, "store", type(self.array).__name__)))
+
+
+class _Image(NamedTuple):
+    """An opened source: its array, and what OME-Zarr says of it."""
+
+    array: Any
+    spacing: tuple[float, ...] | None
+    axes: tuple[int, ...] | None
+    metadata: dict[str, Any] | None  # of OME-Zarr, for level 0 alone
+    level: str
+
+
+def _open(source: Any) -> _Image:
+    if isinstance(source, (str, os.PathLike)):
+        import zarr
+
+        source = zarr.open(os.fspath(source), mode="r")
+    if not hasattr(source, "group_keys") and not hasattr(source, "groups"):
+        return _Image(source, None, None, None, "")
+    attributes = dict(source.attrs)
+    ome = attributes.get("ome", attributes)
+    if not ome.get("multiscales"):
+        raise _core.ParameterError(f"source: the group {source!r} has no multiscales; pass one of its arrays")
+    scales = ome["multiscales"][0]
+    level = scales["datasets"][0]
+    array = source[level["path"]]
+    factors = [1.0] * array.ndim
+    for transforms in (scales.get("coordinateTransformations", ()), level.get("coordinateTransformations", ())):
+        for each in transforms:
+            if each["type"] == "scale":
+                factors = [a * float(b) for a, b in zip(factors, each["scale"])]
+    kinds = [each.get("type", "") if isinstance(each, dict) else ("space" if each in "zyx" else "")
+             for each in scales.get("axes", ())]
+    axes = tuple(i for i, kind in enumerate(kinds) if kind == "space")
+    only = {**scales, "datasets": [level]}
+    metadata = {"ome": {**ome, "multiscales": [only]}} if "ome" in attributes else {"multiscales": [only]}
+    return _Image(array, tuple(factors), axes if axes and len(axes) < array.ndim else None, metadata, level["path"])
+
+
+def _create(path: str, like: Any, shape: tuple[int, ...], dtype: np.dtype[Any], image: _Image) -> Any:
+    """An array, or a group of OME-Zarr with one level, stored as the source is."""
+    import zarr
+
+    where = os.path.join(path, image.level) if image.metadata is not None else path
+    chunks = getattr(like, "chunks", None)
+    if not hasattr(zarr, "create_array"):
+        if image.metadata is not None:
+            zarr.open_group(path, mode="w").attrs.update(image.metadata)
+        separator = getattr(like, "_dimension_separator", None)
+        return zarr.open_array(where, mode="w", shape=shape, chunks=chunks or True, dtype=dtype,
+                               compressor=getattr(like, "compressor", "default"), fill_value=0,
+                               dimension_separator=separator)
+    # An array that was there is replaced; its caller has asked for that.
+    version = getattr(getattr(like, "metadata", None), "zarr_format", 3)
+    if image.metadata is not None:
+        zarr.open_group(path, mode="w", zarr_format=version, attributes=image.metadata)
+    options: dict[str, Any] = {}
+    if isinstance(like, zarr.Array):
+        options = {"compressors": like.compressors, "shards": like.shards}
+        if version == 3:
+            options["dimension_names"] = like.metadata.dimension_names
+        else:
+            options["chunk_key_encoding"] = {"name": "v2", "separator": like.metadata.dimension_separator}
+    return zarr.create_array(where, shape=shape, dtype=dtype, chunks=chunks or "auto", zarr_format=version, fill_value=0,
+                             overwrite=True, **options)
+
+
+class _Blocks:
+    """How a result is cut: columns of whole write units, each in slabs along the first axis."""
+
+    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...], operation: Any) -> None:
+        self.shape = shape
+        self.extents = extents
+        self.operation = operation
+
+    def __iter__(self) -> Iterator[Region]:
+        along = [[slice(i, min(i + size, extent)) for i in range(0, extent, size)]
+                 for size, extent in zip(self.extents, self.shape)]
+        for column in itertools.product(*along[1:]):
+            for slab in along[0]:
+                yield region_of(self.operation, (slab, *column), self.shape)
+
+    def most(self) -> tuple[int, int, int]:
+        """Voxels of the largest input, of what of it is new, and of the largest output."""
+        largest, fresh = 0, 0
+        before: Region | None = None
+        for region in self._sample():
+            largest = max(largest, math.prod(each.stop - each.start for each in region.input))
+            kept = _kept(before, region)
+            new = (region.input[0].stop - region.input[0].start - kept) if kept else None
+            rest = math.prod(each.stop - each.start for each in region.input[1:])
+            fresh = max(fresh, rest * (region.input[0].stop - region.input[0].start if new is None else new))
+            before = region
+        return largest, fresh, math.prod(min(a, b) for a, b in zip(self.extents, self.shape))
+
+    def _sample(self) -> Iterator[Region]:
+        """Regions among which the largest is: blocks at the begin, in the middle and at the end of each axis."""
+        chosen = []
+        for size, extent in zip(self.extents, self.shape):
+            count = -(-extent // size)
+            chosen.append(sorted({0, 1, count // 2, count // 2 + 1, count - 2, count - 1} & set(range(count))))
+        for column in itertools.product(*chosen[1:]):
+            for i in chosen[0]:
+                index = (i, *column)
+                yield region_of(self.operation, tuple(slice(k * size, min(k * size + size, extent)) for k, size, extent
+                                                      in zip(index, self.extents, self.shape)), self.shape)
+
+
+def _kept(before: Region | None, region: Region) -> int:
+    """Planes of the last input that the next one begins with; 0 where it is another column."""
+    if before is None or before.input[1:] != region.input[1:]:
+        return 0
+    last, now = before.input[0], region.input[0]
+    return max(0, last.stop - now.start) if last.start <= now.start and last.stop <= now.stop else 0
+
+
+def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, output: _Store, memory: int,
+                   whole: set[int]) -> tuple[_Blocks, int]:
+    """The blocks that fit into the memory, and what they leave for scratch."""
+    def extents(units: list[int]) -> tuple[int, ...]:
+        return tuple(min(unit * count, extent) for unit, count, extent in zip(output.unit, units, shape))
+
+    def need(units: list[int]) -> int:
+        largest, fresh, written = _Blocks(shape, extents(units), operation).most()
+        decoded = _CHUNKS_AT_A_TIME * math.prod(min(a, b) for a, b in zip(source.chunks, shape))
+        unit = math.prod(min(a, b) for a, b in zip(output.unit, shape))
+        return ((largest + fresh + min(decoded, fresh)) * source.dtype.itemsize
+                + (2 * written + 2 * unit) * output.dtype.itemsize)
+
+    counts = [-(-extent // unit) for extent, unit in zip(shape, output.unit)]
+    units = [counts[0] if 0 in whole else 1, *counts[1:]]
+    room = memory - max(_LEAST_SCRATCH, memory // 8)
+    while need(units) > room:
+        # The axis with the most units gives way; the last one last, where voxels lie one after the other.
+        shrinkable = [a for a in range(1, len(units)) if units[a] > 1 and a not in whole]
+        if not shrinkable:
+            least = need(units)
+            raise _core.BudgetError(
+                f"memory: blocks of {' x '.join(map(str, extents(units)))} voxels, the least that holds whole write units "
+                f"of the output, need {least + max(_LEAST_SCRATCH, least // 7)} bytes, more than {memory}; smaller chunks "
+                "or shards of the output need less")
+        axis = max(shrinkable, key=lambda a: (units[a], -a))
+        units[axis] = -(-units[axis] // 2)
+    while 0 not in whole and units[0] < max(1, counts[0] // 8):
+        more = [units[0] * 2, *units[1:]]
+        if need(more) > room // 2:
+            break
+        units = more
+    return _Blocks(shape, extents(units), operation), memory - need(units)
+
+
+class _Journal:
+    """Which write units are finished: a line of text for each block, after it was written."""
+
+    def __init__(self, path: Path, head: dict[str, Any], resume: bool) -> None:
+        self.path = path
+        self.done: set[tuple[tuple[int, int], ...]] = set()
+        text = json.dumps(head, sort_keys=True)
+        if path.exists() and resume:
+            lines = path.read_text().split("\n")
+            if lines[0] != text:
+                raise _core.ParameterError(f"output: {path} was begun by another run; resume=False, overwrite=True begins anew")
+            # The last line may be a part of one.
+            self.done = {tuple(tuple(pair) for pair in json.loads(line)) for line in lines[1:-1]}
+        else:
+            path.write_text(text + "\n")
+        if self.done and not path.read_text().endswith("\n"):
+            lines = path.read_text().split("\n")
+            path.write_text("\n".join(lines[:-1]) + "\n")
+        self._file = path.open("a")
+
+    def add(self, output: tuple[slice, ...]) -> None:
+        self._file.write(json.dumps([[each.start, each.stop] for each in output]) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def covers(self, output: tuple[slice, ...]) -> bool:
+        return tuple((each.start, each.stop) for each in output) in self.done
+
+    def close(self, finished: bool) -> None:
+        self._file.close()
+        if finished:
+            self.path.unlink()
+
+
+def _write_units(store: _Store, where: tuple[slice, ...], data: np.ndarray[Any, Any]) -> None:
+    """One unit after the other: an encoder takes memory for each that it has at a time."""
+    starts = [range(each.start, each.stop, unit) for each, unit in zip(where, store.unit)]
+    for corner in itertools.product(*starts):
+        box = tuple(slice(start, min(start + unit, each.stop)) for start, unit, each in zip(corner, store.unit, where))
+        store.write(box, data[tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, where))])
+
+
+def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", dtype: Any = None, resume: bool = True,
+        overwrite: bool = False, journal: str | os.PathLike[str] | None = None, spacing: Any = None,
+        progress: bool | Callable[[float], object] | None = None, **options: Any) -> Report:
+    """Filters an image from store to store, in blocks of whole write units, under a memory limit.
+
+    While a block is computed, the next one is read and the last one is written. Planes that two blocks share are kept:
+    where whole planes fit into the memory, each voxel is read once.
+
+    Parameters
+    ----------
+    filter : Filter
+        Of `chunkwise.filters`; a summed-area table hands its sums on from block to block.
+    source : path, zarr.Array, zarr.Group of OME-Zarr, or a TensorStore handle
+        Anything with ``shape``, ``dtype`` and slices. Of OME-Zarr level 0 is read; lengths are in its unit, and windows
+        lie along its axes of space.
+    output : path, or an array as the source
+        A path is made anew, stored as the source is (OME-Zarr with level 0).
+    memory : int or str
+        For blocks, what decodes them, and scratch; Python and its packages come on top.
+    dtype : dtype, optional
+        Of an output that is made; else the filter's default.
+    resume : bool
+        Go on where an earlier run of the same filter was stopped or killed. False begins anew.
+    overwrite : bool
+        An output may be there, and is replaced.
+    journal : path, optional
+        Where the finished blocks are noted; beside an output that is a path. Without one a run cannot be resumed.
+    spacing : sequence of float, or False, optional
+        Instead of the source's.
+    progress, **options
+        As of all filters.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    BudgetError
+        If the least block of whole write units needs more than `memory`.
+    """
+    limit = parse_bytes(memory, "memory")
+    image = _open(source)
+    read_from = _Store(image.array)
+    shape = read_from.shape
+    if not 1 <= len(shape) <= 5:
+        raise _core.ParameterError(f"source: it has {len(shape)} dimensions; images have 1 to 5")
+    if filter.is_automatic:
+        raise _core.ParameterError(f"{filter!r}: auto needs the whole image; .resolved(image) takes the value from one")
+    if filter.parameters.get("valid"):
+        raise _core.ParameterError("valid: the result is smaller than the image, which no store to store run has")
+    if filter.number_of_inputs != 1:
+        raise _core.ParameterError(f"{filter!r} takes {filter.number_of_inputs} images; chunkwise.dask takes several")
+    kind = check_dtype(read_from.dtype, False, "source")
+
+    path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
+    notes = Path(journal) if journal is not None else Path(path.rstrip("/") + _JOURNAL) if path is not None else None
+    is_there = path is not None and "://" not in path and os.path.exists(path)
+    resumes = bool(resume and notes is not None and notes.exists() and (path is None or is_there))
+    if path is not None and is_there and not resumes and not overwrite:
+        raise FileExistsError(f"output: {path} is there; overwrite=True replaces it")
+    # What cannot be done is said before anything is made.
+    wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(read_from.dtype) if path is not None
+                                                        else np.dtype(_Store(output).dtype))
+    output_kind = check_dtype(wanted, False, "output")
+    given = image.spacing if spacing is None else (tuple(float(each) for each in spacing) if spacing else None)
+    operation = filter._operation(shape, kind, output_kind, given, axes=image.axes)
+    _core.check_kinds(operation, [kind], output_kind)
+    if path is not None and _is_within(read_from.name, path):
+        raise _core.ParameterError(f"output: {path} is the source, or holds it")
+    if 0 in shape:
+        raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
+
+    if path is None:
+        write_to = _Store(output)
+    elif resumes:
+        import zarr
+
+        opened = zarr.open(os.path.join(path, image.level) if image.metadata is not None else path, mode="r+")
+        write_to = _Store(opened)
+    else:
+        # Blocks are chosen for the output's units, which are the source's; a trial before anything is made.
+        _plan(filter, operation, shape, read_from, _Imagined(read_from, wanted), limit)
+        write_to = _Store(_create(path, image.array, shape, wanted, image))
+    if write_to.shape != shape:
+        raise _core.ParameterError(f"output: its shape is {write_to.shape}, the source's is {shape}")
+    if write_to.dtype.newbyteorder("=") != wanted.newbyteorder("="):
+        raise _core.ParameterError(f"output: its type is {write_to.dtype}, not {wanted}")
+    if write_to.array is read_from.array or (write_to.name == read_from.name and "MemoryStore" not in write_to.name
+                                             and not isinstance(write_to.array, np.ndarray)):
+        raise _core.ParameterError("output: it is the source")
+
+    blocks, scratch = _plan(filter, operation, shape, read_from, write_to, limit)
+    record = None
+    if notes is not None and operation.schedule != "sweep":
+        head = {"filter": filter.key, "spacing": given, "axes": image.axes, "shape": shape, "dtype": kind,
+                "source": read_from.name, "output dtype": output_kind, "unit": write_to.unit}
+        record = _Journal(notes, json.loads(json.dumps(head)), resumes)
+        if record.done:
+            # A block of another size could be done in part.
+            first = min(record.done)
+            blocks = _Blocks(shape, tuple(stop - start for start, stop in first), operation)
+    try:
+        report = _run_blocks(filter, operation, blocks, read_from, write_to, wanted, scratch, record, progress, options)
+    except BaseException:
+        if record is not None:
+            record.close(False)
+        raise
+    if record is not None:
+        record.close(True)
+    return report
+
+
+def _is_within(name: str, path: str) -> bool:
+    """Whether a store's name is of a folder that is, or is in, the folder `path`."""
+    if not name.startswith("file://") or "://" in path:
+        return False
+    inner, outer = Path(name.removeprefix("file://")).resolve(), Path(path).resolve()
+    return inner == outer or outer in inner.parents
+
+
+class _Imagined(_Store):
+    """An output that is not there yet."""
+
+    def __init__(self, like: _Store, dtype: np.dtype[Any]) -> None:
+        self.shape, self.unit, self.chunks, self.dtype = like.shape, like.unit, like.chunks, dtype
+
+
+def _plan(filter: Filter, operation: Any, shape: tuple[int, ...], source: _Store, output: _Store,
+          limit: int) -> tuple[_Blocks, int]:
+    ndim = len(shape)
+    whole = {a for a in range(ndim) if operation.needs_whole_axis(ndim - 1 - a, _turn(shape))
+             or operation.schedule in ("fixpoint", "passes")}
+    if operation.schedule == "sweep":
+        if ndim - 1 - operation.sweep_axis(_turn(shape)) != 0:
+            raise _core.ParameterError(f"{filter!r}: sums of an image of {ndim} dimensions cannot go on along its first axis")
+        whole = set(range(1, ndim))
+    return _choose_blocks(operation, shape, source, output, limit, whole)
+
+
+def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store, output: _Store, dtype: np.dtype[Any],
+                scratch: int, record: _Journal | None, progress: Any, options: dict[str, Any]) -> Report:
+    from ._arrays import make_options
+
+    shape = blocks.shape
+    every = list(blocks)
+    steps = [each for each in every if record is None or not record.covers(each.output)]
+    sweeps = operation.schedule == "sweep"
+    run_options = make_options(**{"memory": scratch, **options})
+    show = make_progress(progress)
+    total = math.prod(shape)
+    finished = total - sum(math.prod(each.shape) for each in steps)
+    native = dtype.newbyteorder("=")
+    largest = max((math.prod(b.stop - b.start for b in each.input) for each in steps), default=0)
+    room = np.empty(largest, source.dtype.newbyteorder("="))
+    targets = [np.empty(max((math.prod(each.shape) for each in steps), default=0), native) for _ in range(2)]
+    counts = [0, 0]
+
+    def fetch(before: Region | None, region: Region) -> np.ndarray[Any, Any]:
+        kept = _kept(before, region)
+        first = region.input[0]
+        part = source.read((slice(first.start + kept, first.stop), *region.input[1:]))
+        counts[0] += part.nbytes
+        return part
+
+    def store(region: Region, data: np.ndarray[Any, Any]) -> None:
+        _write_units(output, region.output, data)
+        counts[1] += data.nbytes
+        if record is not None:
+            record.add(region.output)
+
+    before: Region | None = None
+    window: np.ndarray[Any, Any] = room[:0]
+    writes: list[Future[None] | None] = [None, None]
+    current = operation
+    if show is not None:
+        show(finished / total)
+    with ThreadPoolExecutor(1, "chunkwise-read") as reader, ThreadPoolExecutor(1, "chunkwise-write") as writer:
+        ahead = reader.submit(fetch, None, steps[0]) if steps else None
+        try:
+            for i, region in enumerate(steps):
+                assert ahead is not None
+                part = ahead.result()
+                kept = _kept(before, region)
+                extent = tuple(each.stop - each.start for each in region.input)
+                planes = window[len(window) - kept:].copy() if kept else None
+                window = room[:math.prod(extent)].reshape(extent)
+                if planes is not None:
+                    window[:kept] = planes
+                window[kept:] = part
+                del part, planes
+                before = region
+                ahead = reader.submit(fetch, region, steps[i + 1]) if i + 1 < len(steps) else None
+                earlier = writes[i % 2]
+                if earlier is not None:
+                    earlier.result()
+                target = targets[i % 2][:math.prod(region.shape)].reshape(region.shape)
+                _run_region(current, [window], region, shape, target, native, run_options)
+                if sweeps and i + 1 < len(steps):
+                    end = region.output[0].stop
+                    carry = _core.advance(current, window, [0] * (len(shape) - 1) + [region.input[0].start], native.name,
+                                          0)
+                    current = _core.with_carry(current, end, carry)
+                writes[i % 2] = writer.submit(store, region, target)
+                finished += math.prod(region.shape)
+                if show is not None and i + 1 < len(steps):
+                    show(finished / total)
+            for write in (writes[len(steps) % 2], writes[(len(steps) + 1) % 2]):
+                if write is not None:
+                    write.result()
+        finally:
+            if ahead is not None:
+                ahead.cancel()
+    if show is not None:
+        show(1.0)
+    return Report(len(every), len(every) - len(steps), counts[0], counts[1])
+
+
+def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any) -> Any:
+    if others:
+        raise TypeError(f"{filter!r} with several images; chunkwise.dask takes several")
+    run(filter, input, output, **{key: value for key, value in options.items() if value is not None})
+    return output

@@ -1,0 +1,343 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Arrays of any layout and type, regions, options, threads, what is refused."""
+import multiprocessing
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import make_image
+
+import chunkwise
+from chunkwise import _arrays, filters
+
+KINDS = sorted(_arrays.KINDS)
+
+
+def layouts(image):
+    """Views of the same voxels that lie in other ways."""
+    z, y, x = image.shape
+    wide = np.zeros((2 * z + 3, y + 4, x + 6), image.dtype)
+    wide[1:2 * z + 1:2, 2:-2, 3:-3] = image
+    yield "steps and a crop", wide[1:2 * z + 1:2, 2:-2, 3:-3]
+    yield "backwards", np.ascontiguousarray(image[::-1, ::-1])[::-1, ::-1]
+    yield "the last axis backwards", np.ascontiguousarray(image[..., ::-1])[..., ::-1]
+    yield "Fortran's order", np.asfortranarray(image)
+    yield "steps along x", np.repeat(image, 2, axis=2)[..., ::2]
+    yield "other bytes' order", image.astype(image.dtype.newbyteorder())
+    fields = np.zeros(image.shape, [("pad", "u1"), ("value", image.dtype)])
+    fields["value"] = image
+    yield "a field", fields["value"]
+    locked = image.copy()
+    locked.setflags(write=False)
+    yield "read-only", locked
+
+
+@pytest.mark.parametrize("filter", [filters.Mean(radius=2), filters.Gaussian(sigma=1.5), filters.Median(radius=1),
+                                    filters.Maximum(radius=(1, 0, 3)), filters.HMaxima(height=3)], ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+def test_any_layout_gives_the_same_bits(random, filter, dtype, tmp_path):
+    image = make_image(random, (9, 10, 11), dtype)
+    expected = filter(image)
+    for name, view in layouts(image):
+        assert np.array_equal(view, image), name
+        assert np.array_equal(filter(view), expected), name
+        room = np.full_like(np.concatenate([view, view]), 7)
+        for _, output in layouts(room[:9]):
+            if output.flags.writeable and output.dtype == expected.dtype:
+                assert filter(image, output=output) is output
+                assert np.array_equal(output, expected)
+    image.tofile(tmp_path / "image.raw")
+    mapped = np.memmap(tmp_path / "image.raw", dtype, "r", shape=image.shape)
+    assert np.array_equal(filter(mapped), expected)
+    out = np.memmap(tmp_path / "out.raw", expected.dtype, "w+", shape=image.shape)
+    filter(mapped, output=out)
+    assert np.array_equal(np.fromfile(tmp_path / "out.raw", expected.dtype).reshape(image.shape), expected)
+    broadcast = np.broadcast_to(image[0], (9, 10, 11))
+    assert np.array_equal(filter(broadcast), filter(broadcast.copy()))
+
+
+def test_what_can_be_read_where_it_lies_is_not_copied(random):
+    image = make_image(random, (6, 7, 8), "float32")
+    for name, view in layouts(image):
+        copied = not np.shares_memory(_arrays.as_input(view, "float32"), view)
+        assert copied == (name in ("the last axis backwards", "Fortran's order", "steps along x", "other bytes' order",
+                                   "a field")), name
+    mask = image > 0
+    assert np.shares_memory(_arrays.as_input(mask, "uint8"), mask)
+
+
+def test_outputs_beside_the_region_are_left_alone(random):
+    image = make_image(random, (6, 7, 8), "uint8")
+    room = np.full((10, 11, 20), 99, "uint8")
+    chunkwise.mean(image, 1, output=room[2:8, 1:8, 5:13])
+    assert np.array_equal(room[2:8, 1:8, 5:13], chunkwise.mean(image, 1))
+    room[2:8, 1:8, 5:13] = 99
+    assert (room == 99).all()
+
+
+def test_overlapping_memory(random):
+    image = make_image(random, (12, 13, 14), "float32")
+    expected = chunkwise.mean(image[:10], 2)
+    for begin in (0, 1, 2):
+        room = image.copy()
+        output = room[begin:begin + 10]
+        assert chunkwise.mean(room[:10], 2, output=output) is output
+        assert np.array_equal(output, expected)
+    woven = np.zeros((20, 13, 14), "float32")
+    woven[::2] = image[:10]
+    chunkwise.mean(woven[::2], 2, output=woven[1::2])
+    assert np.array_equal(woven[1::2], expected) and np.array_equal(woven[::2], image[:10])
+    with pytest.raises(ValueError, match="one place"):
+        chunkwise.mean(image, 1, output=np.lib.stride_tricks.as_strided(image, strides=(0, 56, 4)))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (3, 0, 4), (0, 0, 0)])
+def test_no_voxels(shape):
+    for name in ("mean", "median", "maximum", "opening", "variance"):
+        result = getattr(chunkwise, name)(np.zeros(shape, "uint8"), radius=1)
+        assert result.shape == shape
+    assert chunkwise.variance(np.zeros(shape, "uint8"), 1).dtype == np.float32
+    with pytest.raises(ValueError):
+        chunkwise.mean(np.zeros(shape, "uint8"), radius=-1)
+    with pytest.raises(ValueError, match="no voxel"):
+        chunkwise.statistics(np.zeros(shape, "uint8"))
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_types_and_dimensions(random, ndim, dtype):
+    image = make_image(random, (3, 4, 5, 6, 2)[:ndim], dtype)
+    result = chunkwise.maximum(image, radius=1)
+    assert result.dtype == image.dtype and result.shape == image.shape
+    corner = tuple(slice(0, 2) if a >= ndim - 3 else slice(0, 1) for a in range(ndim))
+    assert result.flat[0] == image[corner].max()
+    one = chunkwise.maximum(np.asarray(image.flat[:1]).reshape((1,) * ndim), radius=9)
+    assert one.flat[0] == image.flat[0]
+
+
+def test_the_types_of_results(random):
+    image = make_image(random, (5, 6, 7), "uint8")
+    for output in ("float32", np.float64, np.dtype("float64"), float):
+        assert chunkwise.mean(image, 1, output=output).dtype == np.dtype(output)
+    exact = chunkwise.mean(image, 1, output="float64")
+    assert np.array_equal(chunkwise.mean(image, 1), np.rint(exact))
+    assert chunkwise.variance(image, 1).dtype == np.float32
+    assert chunkwise.sat(image).dtype == np.uint64 and chunkwise.sat(image.astype("int8")).dtype == np.int64
+    assert np.array_equal(chunkwise.sat(image), image.astype("u8").cumsum(0).cumsum(1).cumsum(2))
+    assert (chunkwise.difference(image, image[::-1]).dtype, (filters.Mean(1) | filters.Std(1))(image).dtype) == ("f4", "f4")
+
+
+def test_bool(random):
+    image = random.random((8, 9, 10)) < 0.4
+    for f in (filters.Maximum(radius=1), filters.Median(radius=1), filters.Opening(radius=1), filters.FillHoles(),
+              filters.RegionalMaxima(), filters.Range(radius=1)):
+        result = f(image)
+        assert result.dtype == bool and set(np.unique(result.view("u1"))) <= {0, 1}
+        assert np.array_equal(result, f(image.astype("u1")) != 0)
+    with pytest.raises(ValueError, match="astype"):
+        chunkwise.mean(image, 1)
+
+
+@pytest.mark.parametrize("filter", [filters.Mean(radius=(1, 2, 3)), filters.Gaussian(sigma=1.0),
+                                    filters.Mean(radius=2, mode="wrap"), filters.Median(radius=1)], ids=repr)
+def test_regions(random, filter):
+    image = make_image(random, (14, 15, 16), "float32")
+    expected = filter(image)
+    result = np.zeros_like(expected)
+    for region in chunkwise.regions(filter, image.shape, (5, (7, 8), 16)):
+        # What lies around what it needs is poison.
+        room = np.full(tuple(each + 2 for each in image.shape), np.nan, "float32")
+        inside = tuple(slice(1 + each.start, 1 + each.stop) for each in region.input)
+        room[inside] = image[region.input]
+        result[region.output] = filter.run(room[inside], region, image.shape)
+    assert np.array_equal(result, expected)
+    with pytest.raises(ValueError, match="whole image"):
+        list(chunkwise.regions(filters.HMaxima(height=1), image.shape, (5, 15, 16)))
+    with pytest.raises(ValueError, match="sums"):
+        list(chunkwise.regions(filters.Sat(), image.shape, (5, 15, 16)))
+    with pytest.raises(ValueError, match="chunks"):
+        list(chunkwise.regions(filter, image.shape, (5, 15, 0)))
+
+
+def test_numbers_along_axes_come_in_numpys_order(random):
+    image = make_image(random, (9, 10, 11), "float32")
+    turned = np.ascontiguousarray(image.transpose(2, 0, 1))
+    for filter, other in ((filters.Maximum(radius=(1, 2, 3)), filters.Maximum(radius=(3, 1, 2))),
+                          (filters.Maximum(radius=(1, 3), axes=(0, 2)), filters.Maximum(radius=(3, 1), axes=(0, -2))),
+                          (filters.Maximum(radius=(3, 1), axes=(2, 0)), filters.Maximum(radius=(1, 3), axes=(1, 0)))):
+        assert np.array_equal(filter(image).transpose(2, 0, 1), other(turned))
+    assert filters.Mean(radius=(1, 2, 3)).halo(image.shape) == ((1, 1), (2, 2), (3, 3))
+    assert filters.FillHoles().halo((4, 5, 6)) == ((1, 1), (1, 1), (1, 1))
+    with pytest.raises(ValueError, match="axes"):
+        chunkwise.mean(image, 1, axes=3)
+    with pytest.raises(ValueError, match="radius"):
+        chunkwise.mean(image, (1, 2))
+
+
+def test_lengths_and_spacing(random):
+    image = make_image(random, (9, 10, 11), "float32")
+    voxels = chunkwise.gaussian(image, sigma=(2.0, 1.0, 0.5))
+    assert np.array_equal(chunkwise.gaussian(image, sigma=1.0, spacing=(0.5, 1.0, 2.0)), voxels)
+    assert np.array_equal(chunkwise.gaussian(image, sigma=(2.0, 1.0, 0.5), spacing=False), voxels)
+    with pytest.raises(ValueError, match="spacing"):
+        chunkwise.gaussian(image, sigma=1.0, spacing=(1.0, 2.0))
+    with pytest.raises(ValueError, match="spacing"):
+        chunkwise.gaussian(image, sigma=1.0, spacing=(1.0, 0.0, 2.0))
+
+
+def test_what_is_refused(random):
+    image = make_image(random, (4, 5, 6), "float32")
+    for call, error, text in (
+        (lambda: chunkwise.mean(image), TypeError, "radius"),
+        (lambda: chunkwise.mean(image, None), ValueError, "radius"),
+        (lambda: chunkwise.mean(image, 1.5), ValueError, "radius: 1.5"),
+        (lambda: chunkwise.mean(image, "1"), ValueError, "radius"),
+        (lambda: chunkwise.mean(image, 10**30), ValueError, "radius"),
+        (lambda: chunkwise.mean(image, radius=1, mode="mirror"), ValueError, "reflect"),
+        (lambda: chunkwise.mean(image, 1, mode="constnat"), ValueError, "'constant'"),
+        (lambda: chunkwise.mean(np.float32(3), 1), ValueError, "0 dimensions"),
+        (lambda: chunkwise.mean(np.zeros((1,) * 6), 1), ValueError, "6 dimensions"),
+        (lambda: chunkwise.mean(image.astype("float16"), 1), ValueError, "float16"),
+        (lambda: chunkwise.mean(image.astype("complex128"), 1), ValueError, "complex128"),
+        (lambda: chunkwise.mean(np.array(["a"]), 1), ValueError, "none of the types"),
+        (lambda: chunkwise.mean(object(), 1), TypeError, "not an array"),
+        (lambda: chunkwise.mean(np.ma.masked_array(image), 1), TypeError, "masked"),
+        (lambda: chunkwise.mean(image, 1, output=np.zeros((4, 5))), ValueError, "shape"),
+        (lambda: chunkwise.mean(image, 1, output=[1]), TypeError, ""),
+        (lambda: chunkwise.mean(image, 1, backend="gpu"), ValueError, "backend"),
+        (lambda: chunkwise.mean(image, 1, threads=0), ValueError, "threads"),
+        (lambda: chunkwise.mean(image, 1, memory="-1"), ValueError, "memory"),
+        (lambda: chunkwise.mean(image, 1, memory=0), ValueError, "memory"),
+        (lambda: chunkwise.mean(image, 1, devices=[7]), ValueError, "device 7"),
+        (lambda: chunkwise.difference(image, image[:3]), ValueError, "minus"),
+        (lambda: chunkwise.percentile(image, 1, 101), ValueError, "from 0 to 100"),
+        (lambda: chunkwise.mean(image.astype("u1"), 1, mode="constant", cval=300), ValueError, "cval: 300"),
+        (lambda: chunkwise.convolve(image, kernel=np.ones((2, 2, 2))), ValueError, "8 numbers"),
+        (lambda: chunkwise.convolve(image, kernel=np.ones((3, 3, 3, 3))), ValueError, "kernel"),
+        (lambda: chunkwise.entropy(image, 1), ValueError, "range"),
+        (lambda: chunkwise.sat(np.full((4, 4), 2**63, "u8")), ValueError, ""),
+        (lambda: chunkwise.gaussian(image), ValueError, "sigma"),
+        (lambda: filters.Mean(radius=1) | 3, TypeError, ""),
+        (lambda: filters.Mean(radius=1) | filters.Sat(), ValueError, "sequence"),
+        (lambda: filters.Mean(radius=1).replaced(sigma=1), TypeError, "sigma"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    if not chunkwise.devices():
+        assert chunkwise.why_no_devices()
+        with pytest.raises(chunkwise.Error, match="no device"):
+            chunkwise.mean(image, 1, backend="cuda")
+
+
+def test_budgets(random):
+    image = make_image(random, (40, 50, 60), "float32")
+    with pytest.raises(MemoryError) as error:
+        chunkwise.gaussian(image, 3.0, memory=1)
+    assert isinstance(error.value, chunkwise.BudgetError) and error.value.needed > error.value.budget == 1
+    assert np.array_equal(chunkwise.gaussian(image, 3.0, memory="1M"), chunkwise.gaussian(image, 3.0))
+    before = chunkwise.budgets()
+    chunkwise.set_budgets(memory="2M")
+    try:
+        assert chunkwise.budgets().host == 2**21
+        assert np.array_equal(chunkwise.gaussian(image, 3.0, memory="1M"), chunkwise.gaussian(image, 3.0))
+        assert chunkwise.held_memory().host <= 2**21
+    finally:
+        chunkwise.set_budgets()
+    assert chunkwise.budgets() == before
+    chunkwise.release_memory()
+    assert chunkwise.held_memory().host == 0
+    plan = filters.Gaussian(sigma=3.0).plan(image.shape, memory="200K")
+    assert len(plan.chunks) > 1
+    covered = np.zeros(image.shape, int)
+    for region in plan.chunks:
+        covered[region.output] += 1
+    assert (covered == 1).all()
+
+
+def test_automatic_parameters(random):
+    image = make_image(random, (12, 13, 14), "float32")
+    noise = chunkwise.variance(image, 1, output="float32").astype("f8").mean()
+    f = filters.Wiener(radius=1, noise_variance="auto").resolved(image)
+    assert f.parameters["noise_variance"] == pytest.approx(noise, rel=1e-6)
+    assert np.array_equal(chunkwise.wiener(image, 1, "auto"), f(image))
+    g = filters.Entropy(radius=1, range="auto")
+    assert g.is_automatic and g.resolved(image).parameters["range"] == (image.min(), image.max())
+    assert np.array_equal(g(image), g.resolved(image)(image))
+
+
+def test_progress_and_what_it_raises(random):
+    image = make_image(random, (60, 60, 60), "float32")
+    seen = []
+    chunkwise.nlm(image, 1, 1.0, progress=seen.append)
+    assert seen[0] == 0 and seen[-1] == 1 and seen == sorted(seen)
+
+    def fails(fraction):
+        raise ZeroDivisionError(fraction)
+
+    with pytest.raises(ZeroDivisionError):
+        chunkwise.nlm(image, 1, 1.0, progress=fails)
+    assert chunkwise.mean(image, 1).shape == image.shape
+
+
+def test_signals_stop_a_run(random):
+    image = make_image(random, (150, 150, 150), "float32")
+    output = np.empty_like(image)
+
+    class Alarm(Exception):
+        pass
+
+    def handler(*_):
+        raise Alarm
+
+    former = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(Alarm):
+            chunkwise.nlm(image, 5, 1.0, output=output)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    assert chunkwise.mean(image[:3], 1).shape == (3, 150, 150)
+
+
+def test_other_threads_go_on(random):
+    image = make_image(random, (80, 80, 80), "float32")
+    expected = chunkwise.nlm(image, 1, 1.0)
+    results, ticks, ends = [], [0], threading.Event()
+
+    def tick():
+        while not ends.is_set():
+            ticks[0] += 1
+            time.sleep(0.001)
+
+    threads = [threading.Thread(target=lambda: results.append(chunkwise.nlm(image, 1, 1.0))) for _ in range(2)]
+    counter = threading.Thread(target=tick)
+    for each in (counter, *threads):
+        each.start()
+    for each in threads:
+        each.join()
+    ends.set()
+    counter.join()
+    assert ticks[0] > 3 and len(results) == 2
+    assert all(np.array_equal(each, expected) for each in results)
+
+
+def in_child(connection, image, threads):
+    connection.send(chunkwise.gaussian(image, 2.0, threads=threads))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes(random, method):
+    image = make_image(random, (40, 41, 42), "float32")
+    for threads in (None, 3):
+        expected = chunkwise.gaussian(image, 2.0, threads=threads)
+        context = multiprocessing.get_context(method)
+        mine, theirs = context.Pipe()
+        child = context.Process(target=in_child, args=(theirs, image, threads))
+        child.start()
+        assert mine.poll(60), "the child hangs"
+        assert np.array_equal(mine.recv(), expected)
+        child.join(20)
+        assert child.exitcode == 0

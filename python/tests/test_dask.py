@@ -1,0 +1,179 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Over Dask's arrays: the bits of one run over the whole image, for any chunks."""
+import pickle
+
+import numpy as np
+import pytest
+from conftest import make_image
+
+import chunkwise
+from chunkwise import filters
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+SHAPE = (13, 17, 19)
+
+
+def random_chunks(random, shape):
+    chunks = []
+    for extent in shape:
+        cuts = sorted(set(int(each) for each in random.integers(1, extent, random.integers(0, 4))))
+        chunks.append(tuple(int(each) for each in np.diff([0, *cuts, extent])))
+    return tuple(chunks)
+
+
+FILTERS = [
+    filters.Mean(radius=2), filters.Mean(radius=(0, 5, 1)), filters.Gaussian(sigma=2.0, mode="reflect"),
+    filters.Variance(radius=30), filters.Median(radius=1), filters.Maximum(radius=3), filters.Opening(radius=(1, 2, 4)),
+    filters.Gaussian(sigma=1.0) | filters.Std(radius=1), filters.Mean(radius=2, mode="wrap"), filters.Log(sigma=1.5),
+    filters.Convolve(kernel=np.arange(27.0).reshape(3, 3, 3)), filters.Mean(radius=3, axes=(1,)),
+    filters.OpeningByReconstruction(radius=1),
+]
+
+
+@pytest.mark.parametrize("filter", FILTERS, ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+def test_each_filter_gives_the_bits_of_the_whole(random, filter, dtype):
+    image = make_image(random, SHAPE, dtype)
+    expected = filter(image)
+    for _ in range(4):
+        chunks = random_chunks(random, SHAPE)
+        if filter.name == "opening-by-reconstruction":
+            chunks = tuple((each,) for each in SHAPE)
+        x = da.from_array(image, chunks=chunks)
+        lazy = filter(x)
+        assert isinstance(lazy, da.Array) and lazy.dtype == expected.dtype and lazy.chunks == chunks
+        assert np.array_equal(lazy.compute(scheduler="threads"), expected)
+        from_source = chunkwise.dask.apply(filter, image, chunks=chunks)
+        assert np.array_equal(from_source.compute(scheduler="threads"), expected)
+
+
+def test_a_source_has_a_task_for_each_block(random):
+    image = make_image(random, (20, 20, 20), "uint8")
+    lazy = chunkwise.dask.apply(filters.Mean(radius=4), image, chunks=(2, 2, 2))
+    assert lazy.npartitions == 1000
+    assert len(dict(lazy.__dask_graph__())) <= 1100
+    again = chunkwise.dask.apply(filters.Mean(radius=4), image, chunks=(2, 2, 2))
+    other = chunkwise.dask.apply(filters.Mean(radius=5), image, chunks=(2, 2, 2))
+    assert lazy.name == again.name != other.name
+
+
+def test_in_two_processes(random, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    image = make_image(random, (12, 20, 24), "float32")
+    source = zarr.open(str(tmp_path / "in.zarr"), mode="w", shape=image.shape, chunks=(4, 8, 8), dtype="f4")
+    source[...] = image
+    f = filters.Gaussian(sigma=1.5)
+    lazy = chunkwise.dask.apply(f, source)
+    with dask.config.set(num_workers=2):
+        assert np.array_equal(lazy.compute(scheduler="processes"), f(image))
+
+
+def test_filters_of_two_images(random):
+    image, marker = make_image(random, SHAPE, "float32"), make_image(random, SHAPE, "float32")
+    chunks = random_chunks(random, SHAPE)
+    lazy = filters.Difference()(da.from_array(image, chunks=chunks), da.from_array(marker, chunks=chunks))
+    assert np.array_equal(lazy.compute(), image - marker)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("shape", [(9, 20, 30), (41, 37)])
+def test_summed_area_tables(random, dtype, shape):
+    image = make_image(random, shape, dtype)
+    for given in ({}, {"squares": True}):
+        f = filters.Sat(**given)
+        expected = f(image)
+        for _ in range(4):
+            lazy = f(da.from_array(image, chunks=random_chunks(random, shape)))
+            assert np.array_equal(lazy.compute(scheduler="threads"), expected)
+
+
+def test_statistics(random):
+    image = (make_image(random, SHAPE, "float32") * 1e10) ** 3
+    image[2, 3, 4] = np.nan
+    expected = chunkwise.statistics(image)
+    for _ in range(3):
+        found = chunkwise.statistics(da.from_array(image, chunks=random_chunks(random, SHAPE)))
+        assert found == expected
+    assert expected.nans == 1 and expected.count == image.size - 1
+
+
+def spiral(extent):
+    """A way through all of an image."""
+    mask = np.zeros((extent, extent), "uint8")
+    low, high = 0, extent - 1
+    while low <= high:
+        mask[low, max(low - 2, 0):high + 1] = 200
+        mask[low:high + 1, high] = 200
+        mask[high, low:high + 1] = 200
+        mask[low + 2:high + 1, low] = 200
+        low, high = low + 2, high - 2
+    return mask
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("erosion", [False, True])
+def test_reconstruction_in_rounds(random, full, erosion):
+    for shape, dtype in (((11, 12, 13), "uint8"), ((30, 31), "float32"), ((11, 12, 13), "int16")):
+        mask = make_image(random, shape, dtype)
+        marker = np.minimum(mask, mask.mean().astype(dtype)) if not erosion else np.maximum(mask, mask.mean().astype(dtype))
+        marker[random.random(shape) < 0.9] = mask.min() if not erosion else mask.max()
+        marker = np.maximum(marker, mask) if erosion else np.minimum(marker, mask)
+        expected = chunkwise.reconstruct(mask, marker, erosion=erosion, fully_connected=full)
+        chunks = random_chunks(random, shape)
+        lazy = chunkwise.dask.reconstruction(da.from_array(marker, chunks=chunks), da.from_array(mask, chunks=chunks),
+                                             erosion, fully_connected=full)
+        assert np.array_equal(lazy.compute(), expected)
+
+
+def test_reconstruction_along_a_spiral():
+    mask = spiral(41)
+    marker = np.zeros_like(mask)
+    marker[0, 0] = 200
+    expected = chunkwise.reconstruct(mask, marker)
+    assert (expected == 200).sum() > 400
+    x, y = da.from_array(marker, chunks=8), da.from_array(mask, chunks=8)
+    assert np.array_equal(chunkwise.dask.reconstruction(x, y).compute(), expected)
+    with pytest.raises(chunkwise.Error, match="still change"):
+        chunkwise.dask.reconstruction(x, y, rounds=2)
+
+
+@pytest.mark.parametrize("filter", [
+    filters.HMaxima(height=20), filters.HMinima(height=20), filters.HConvex(height=20), filters.HConcave(height=20),
+    filters.FillHoles(), filters.GrindPeaks(), filters.ClearBorder(fully_connected=True)], ids=repr)
+def test_what_is_made_of_reconstructions(random, filter):
+    image = make_image(random, (10, 11, 12), "uint8")
+    for array in (image, image.astype("float32")):
+        lazy = filter(da.from_array(array, chunks=random_chunks(random, array.shape)))
+        assert np.array_equal(lazy.compute(), filter(array))
+
+
+def test_xarray_stays_lazy(random):
+    xarray = pytest.importorskip("xarray")
+    image = make_image(random, (8, 9, 10), "float32")
+    lazy = xarray.DataArray(da.from_array(image, chunks=4), dims=("t", "y", "x"), coords={"x": np.arange(10) * 0.5})
+    result = chunkwise.gaussian(lazy, sigma=1.0)
+    assert isinstance(result.data, da.Array) and result.dims == lazy.dims
+    assert np.array_equal(result.values, chunkwise.gaussian(image, sigma=1.0, axes=(1, 2), spacing=(1, 1, 0.5)))
+
+
+def test_what_cannot_be_done_is_said(random):
+    x = da.from_array(make_image(random, (8, 8, 8), "float32"), chunks=4)
+    with pytest.raises(ValueError, match="whole image"):
+        chunkwise.wiener(x, radius=1, noise_variance="auto")
+    with pytest.raises(ValueError, match="whole image"):
+        chunkwise.opening_by_reconstruction(x)
+    with pytest.raises(ValueError, match="radius"):
+        chunkwise.mean(x, radius=-1)
+
+
+def test_keys_tell_filters_apart():
+    made = [filters.Mean(radius=1), filters.Mean(radius=(1, 1, 1)), filters.Mean(radius=2), filters.Median(radius=1),
+            filters.Mean(radius=1, mode="wrap"), filters.Convolve(kernel=np.ones((3, 3))),
+            filters.Convolve(kernel=np.eye(3)), filters.Mean(radius=1) | filters.Mean(radius=2),
+            filters.Gaussian(sigma=1), filters.Gaussian(sigma=1, spacing=(1, 2, 3))]
+    assert len({each.key for each in made}) == len(made) == len(set(made))
+    for each in made:
+        copy = pickle.loads(pickle.dumps(each))
+        assert copy == each and copy.key == each.key and hash(copy) == hash(each) and type(copy) is type(each)

@@ -1,0 +1,183 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""From store to store."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from conftest import make_image
+
+import chunkwise
+from chunkwise import filters
+
+zarr = pytest.importorskip("zarr")
+
+if not hasattr(zarr, "create_array"):
+    pytest.skip("zarr-python 3 is not here", allow_module_level=True)
+
+
+def make_source(path, image, chunks=(8, 16, 16), **given):
+    source = zarr.create_array(str(path), shape=image.shape, chunks=chunks, dtype=image.dtype, **given)
+    source[...] = image
+    return source
+
+
+class Counting:
+    """A source that counts what is read of it."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype, self.chunks = array, array.shape, array.dtype, (8, 16, 16)
+        self.counts = np.zeros(array.shape, "int64")
+
+    def __getitem__(self, where):
+        self.counts[where] += 1
+        return self.array[where]
+
+
+@pytest.mark.parametrize("given", [{"zarr_format": 2}, {"zarr_format": 3}, {"zarr_format": 3, "shards": (16, 32, 32)}],
+                         ids=str)
+@pytest.mark.parametrize("filter", [
+    filters.Gaussian(sigma=2.0), filters.Median(radius=1), filters.Sat(), filters.Mean(radius=3, mode="wrap"),
+    filters.Gaussian(sigma=1.0) | filters.Range(radius=2)], ids=repr)
+def test_gives_the_bits_of_the_whole(random, tmp_path, given, filter):
+    image = make_image(random, (70, 45, 50), "uint16")
+    make_source(tmp_path / "in.zarr", image, **given)
+    report = chunkwise.zarr.run(filter, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="32M")
+    output = zarr.open(str(tmp_path / "out.zarr"), mode="r")
+    expected = filter(image)
+    assert output.dtype == expected.dtype and np.array_equal(output[...], expected)
+    assert output.chunks == (8, 16, 16) and output.metadata.zarr_format == given["zarr_format"]
+    assert getattr(output, "shards", None) == given.get("shards")
+    assert report.skipped == 0 and report.bytes_written == expected.nbytes
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.zarr", "out.zarr"]
+
+
+def test_each_voxel_is_read_once(random, tmp_path):
+    image = make_image(random, (100, 40, 50), "float32")
+    source = Counting(image)
+    output = zarr.create_array(str(tmp_path / "out.zarr"), shape=image.shape, chunks=(8, 16, 16), dtype="f4")
+    f = filters.Gaussian(sigma=2.0)
+    report = chunkwise.zarr.run(f, source, output, memory="32M")
+    assert report.blocks > 4
+    assert source.counts.min() == source.counts.max() == 1 and report.bytes_read == image.nbytes
+    assert np.array_equal(output[...], f(image))
+
+
+def test_a_small_memory_takes_smaller_blocks(random, tmp_path):
+    image = make_image(random, (40, 150, 160), "float32")
+    source = Counting(image)
+    output = zarr.create_array(str(tmp_path / "out.zarr"), shape=image.shape, chunks=(8, 16, 16), dtype="f4")
+    f = filters.Mean(radius=2)
+    with pytest.raises(chunkwise.BudgetError, match="smaller chunks") as error:
+        chunkwise.zarr.run(f, source, output, memory="16M")
+    assert error.value.needed if hasattr(error.value, "needed") else True
+    report = chunkwise.zarr.run(f, source, output, memory=2**24 + 2**20)
+    assert report.blocks > 10
+    assert source.counts.min() == 1 and source.counts.sum() < 1.7 * image.size
+    assert np.array_equal(output[...], f(image))
+
+
+def test_a_killed_run_goes_on(random, tmp_path):
+    image = make_image(random, (160, 64, 64), "uint16")
+    make_source(tmp_path / "in.zarr", image, zarr_format=3, shards=(16, 32, 32))
+    code = textwrap.dedent("""
+        import os, signal, sys, chunkwise
+        from chunkwise import filters
+        def stop(fraction):
+            if fraction > 0.5:
+                os.kill(os.getpid(), signal.SIGKILL)
+        chunkwise.zarr.run(filters.Gaussian(sigma=2.0), sys.argv[1], sys.argv[2], memory="32M", progress=stop)
+    """)
+    paths = [str(tmp_path / "in.zarr"), str(tmp_path / "out.zarr")]
+    killed = subprocess.run([sys.executable, "-c", code, *paths], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    journal = tmp_path / "out.zarr.chunkwise-journal"
+    assert len(journal.read_text().splitlines()) > 2
+    with open(journal, "a") as file:
+        file.write("[[0, 1")
+    f = filters.Gaussian(sigma=2.0)
+    with pytest.raises(ValueError, match="another run"):
+        chunkwise.zarr.run(filters.Gaussian(sigma=2.5), *paths, memory="32M")
+    report = chunkwise.zarr.run(f, *paths, memory="64M")
+    assert 0 < report.skipped < report.blocks
+    assert np.array_equal(zarr.open(paths[1], mode="r")[...], f(image))
+    assert not journal.exists()
+    with pytest.raises(FileExistsError):
+        chunkwise.zarr.run(f, *paths)
+    chunkwise.zarr.run(filters.Identity(), *paths, overwrite=True)
+    assert np.array_equal(zarr.open(paths[1], mode="r")[...], image)
+
+
+def test_an_error_ends_a_run(random, tmp_path):
+    image = make_image(random, (64, 32, 32), "uint8")
+
+    class Failing(Counting):
+        def __getitem__(self, where):
+            if where[0].start > 20:
+                raise OSError("the disk is gone")
+            return super().__getitem__(where)
+
+    class Full:
+        shape, dtype, chunks = image.shape, image.dtype, (8, 16, 16)
+
+        def __setitem__(self, where, data):
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="disk is gone"):
+        chunkwise.zarr.run(filters.Mean(radius=1), Failing(image), tmp_path / "out.zarr", memory="24M")
+    with pytest.raises(OSError, match="no space"):
+        chunkwise.zarr.run(filters.Mean(radius=1), Counting(image), Full(), memory="24M")
+    with pytest.raises(KeyError):
+        chunkwise.zarr.run(filters.Mean(radius=1), Counting(image), np.empty_like(image), memory="24M",
+                           progress=lambda fraction: {}["no"])
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_ome_zarr(random, tmp_path, version):
+    image = make_image(random, (2, 20, 24, 28), "uint16")
+    scale = [1.0, 2.0, 0.5, 0.5]
+    axes = [{"name": "c", "type": "channel"}, *({"name": each, "type": "space", "unit": "micrometer"} for each in "zyx")]
+    scales = [{"axes": axes, "datasets": [
+        {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": scale}]},
+        {"path": "1", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 4.0, 1.0, 1.0]}]}]}]
+    metadata = {"multiscales": scales} if version == 2 else {"ome": {"version": "0.5", "multiscales": scales}}
+    zarr.open_group(str(tmp_path / "in.zarr"), mode="w", zarr_format=version, attributes=metadata)
+    make_source(tmp_path / "in.zarr/0", image, (1, 8, 16, 16), zarr_format=version)
+    f = filters.Gaussian(sigma=1.0)
+    chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="64M")
+    output = zarr.open_group(str(tmp_path / "out.zarr"), mode="r")
+    expected = np.stack([chunkwise.gaussian(each, sigma=1.0, spacing=scale[1:]) for each in image])
+    assert np.array_equal(output["0"][...], expected)
+    ome = dict(output.attrs)
+    found = (ome["ome"] if version == 3 else ome)["multiscales"][0]
+    assert found["axes"] == axes and [each["path"] for each in found["datasets"]] == ["0"]
+
+
+def test_what_cannot_be_done_is_said(random, tmp_path):
+    image = make_image(random, (16, 16, 16), "uint8")
+    source = make_source(tmp_path / "in.zarr", image)
+    with pytest.raises(ValueError, match="it is the source"):
+        chunkwise.zarr.run(filters.Mean(radius=1), source, source)
+    with pytest.raises(ValueError, match="it is the source"):
+        chunkwise.zarr.run(filters.Mean(radius=1), source, zarr.open(str(tmp_path / "in.zarr"), mode="r+"))
+    with pytest.raises(ValueError, match="is the source"):
+        chunkwise.zarr.run(filters.Mean(radius=1), tmp_path / "in.zarr", tmp_path / "in.zarr", overwrite=True)
+    with pytest.raises(ValueError, match="is the source"):
+        chunkwise.zarr.run(filters.Mean(radius=1), source, tmp_path, overwrite=True)
+    assert np.array_equal(source[...], image)
+    with pytest.raises(ValueError, match="images"):
+        chunkwise.zarr.run(filters.Difference(), source, tmp_path / "out.zarr")
+    with pytest.raises(ValueError, match="radius"):
+        chunkwise.zarr.run(filters.Mean(radius=-1), source, tmp_path / "out.zarr")
+    with pytest.raises(TypeError, match="output="):
+        chunkwise.mean(source, 1)
+    with pytest.raises(ValueError, match="memory"):
+        chunkwise.zarr.run(filters.Mean(radius=1), source, tmp_path / "out.zarr", memory="lots")
+    assert not (tmp_path / "out.zarr").exists()
+    output = zarr.create_array(str(tmp_path / "out.zarr"), shape=(16, 16, 16), chunks=(8, 8, 8), dtype="u1")
+    assert chunkwise.mean(source, 1, output=output) is output
+    assert np.array_equal(output[...], chunkwise.mean(image, 1))
