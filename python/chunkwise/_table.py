@@ -231,7 +231,7 @@ class Row:
         return "\n".join(lines) + "\n"
 
     def example(self) -> list[str]:
-        values = {"integer": "1", "integers": "1", "real": "1.0", "reals": "1.0", "value": "1", "flag": "True"}
+        values = {"real": "1.0", "reals": "1.0", "value": "1", "flag": "True"}
         given = []
         for each in self.inputs:
             if each.required:
@@ -243,6 +243,8 @@ class Row:
                 given.append(f'{each.name}="brain.onnx"')
             elif each.engine == "Radius" and "weights" in self.parameters:
                 given.append("kernel=np.ones((1, 3, 3))")
+            elif each.type.startswith("integer"):
+                given.append(f"{each.name}={int(max(each.minimum, 1))}")
             else:
                 given.append(f"{each.name}={values[each.type]}")
         skip = "  # doctest: +SKIP" if any(each.type == "network" for each in self.positional) else ""

@@ -1,0 +1,113 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Images of other packages come back as such, in their place in space. Packages that are not here skip."""
+import numpy as np
+import pytest
+from conftest import make_image
+
+import chunkwise
+from chunkwise import _containers
+from chunkwise import ndimage as ndi
+
+SPACING = (0.5, 0.7, 2.0)  # x, y, z
+ORIGIN = (-10.0, 3.0, 7.5)
+DIRECTION = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+def in_voxels(image, **given):
+    return chunkwise.gaussian(image, sigma=tuple(1.0 / each for each in SPACING[::-1]), **given)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int16"])
+def test_itk(random, dtype):
+    itk = pytest.importorskip("itk", reason="itk is not installed")
+    voxels = make_image(random, (6, 7, 8), dtype)
+    image = itk.image_from_array(voxels)
+    image.SetSpacing(SPACING)
+    image.SetOrigin(ORIGIN)
+    image.SetDirection(itk.matrix_from_array(DIRECTION))
+    opened = _containers.open_image(image)
+    assert np.shares_memory(opened.array, itk.array_view_from_image(image))
+    result = chunkwise.gaussian(image, sigma=1.0)
+    assert type(result) is type(image)
+    assert tuple(result.GetSpacing()) == SPACING and tuple(result.GetOrigin()) == ORIGIN
+    assert np.array_equal(itk.array_from_matrix(result.GetDirection()), DIRECTION)
+    assert np.array_equal(itk.array_from_image(result), in_voxels(voxels))
+    assert np.array_equal(itk.array_from_image(chunkwise.gaussian(image, sigma=1.0, spacing=False)),
+                          chunkwise.gaussian(voxels, sigma=1.0))
+    assert np.array_equal(itk.array_from_image(ndi.gaussian_filter(image, 1.0)), ndi.gaussian_filter(voxels, 1.0))
+    output = np.empty(voxels.shape, "float64")
+    assert chunkwise.mean(image, 1, output=output) is output
+    result = chunkwise.mean(image, 1)
+    del image, opened
+    assert np.array_equal(itk.array_from_image(result), chunkwise.mean(voxels, 1))
+
+
+def test_itk_refuses_what_has_components(random):
+    itk = pytest.importorskip("itk", reason="itk is not installed")
+    image = itk.image_from_array(make_image(random, (5, 6, 3), "uint8"), is_vector=True)
+    with pytest.raises(ValueError, match="components"):
+        chunkwise.mean(image, 1)
+
+
+def test_simple_itk(random):
+    sitk = pytest.importorskip("SimpleITK", reason="SimpleITK is not installed")
+    voxels = make_image(random, (6, 7, 8), "float32")
+    image = sitk.GetImageFromArray(voxels)
+    image.SetSpacing(SPACING)
+    image.SetOrigin(ORIGIN)
+    image.SetDirection(DIRECTION.ravel())
+    result = chunkwise.gaussian(image, sigma=1.0)
+    assert isinstance(result, sitk.Image)
+    assert (result.GetSpacing(), result.GetOrigin()) == (SPACING, ORIGIN)
+    assert result.GetDirection() == tuple(DIRECTION.ravel())
+    assert np.array_equal(sitk.GetArrayFromImage(result), in_voxels(voxels))
+    assert np.array_equal(sitk.GetArrayFromImage(ndi.maximum_filter(image, 3)), ndi.maximum_filter(voxels, 3))
+    marker = sitk.GetImageFromArray(voxels - 1)
+    assert np.array_equal(sitk.GetArrayFromImage(chunkwise.reconstruct(image, marker)),
+                          chunkwise.reconstruct(voxels, voxels - 1))
+    with pytest.raises(ValueError, match="components"):
+        chunkwise.mean(sitk.Compose(image, image), 1)
+
+
+def test_xarray(random):
+    xarray = pytest.importorskip("xarray", reason="xarray is not installed")
+    voxels = make_image(random, (2, 6, 7, 8), "float32")
+    image = xarray.DataArray(voxels, dims=("c", "z", "y", "x"), attrs={"unit": "mm"}, name="volume",
+                             coords={"z": 7.5 + 2.0 * np.arange(6), "y": 3 + 0.7 * np.arange(7), "x": 4 - 0.5 * np.arange(8)})
+    result = chunkwise.gaussian(image, sigma=1.0)
+    assert isinstance(result, xarray.DataArray)
+    assert result.dims == image.dims and result.attrs == image.attrs and result.name == "volume"
+    assert all(np.array_equal(result[each], image[each]) for each in "zyx")
+    np.testing.assert_allclose(result.values, np.stack([in_voxels(each) for each in voxels]), rtol=1e-6)
+    # Which axes are those of space, their names say.
+    turned = chunkwise.median(image.transpose("z", "x", "c", "y"), 1)
+    assert np.array_equal(turned.transpose("c", "z", "y", "x").values, chunkwise.median(image, 1).values)
+    uneven = image.assign_coords(x=np.arange(8.0) ** 2)
+    with pytest.raises(ValueError, match="evenly"):
+        chunkwise.gaussian(uneven, sigma=1.0)
+    with pytest.raises(TypeError, match="Dataset"):
+        chunkwise.mean(image.to_dataset(), 1)
+
+
+def test_torch(random):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    voxels = make_image(random, (6, 7, 8), "float32")
+    tensor = torch.from_numpy(voxels.copy())
+    assert np.shares_memory(_containers.open_image(tensor).array, tensor.numpy())
+    result = chunkwise.median(tensor, 1)
+    assert isinstance(result, torch.Tensor) and np.array_equal(result.numpy(), chunkwise.median(voxels, 1))
+    assert np.array_equal(chunkwise.median(tensor[:, ::2], 1).numpy(), chunkwise.median(voxels[:, ::2], 1))
+    with pytest.raises(ValueError, match="gradient"):
+        chunkwise.mean(tensor.requires_grad_(), 1)
+
+
+def test_lists_are_arrays():
+    assert np.array_equal(chunkwise.maximum([[1, 2, 3], [4, 5, 6]], 1), [[5, 6, 6], [5, 6, 6]])
+
+
+def test_memory_of_a_device_is_refused():
+    class Tensor:
+        __cuda_array_interface__ = {}
+
+    with pytest.raises(TypeError, match="copy it to the host"):
+        chunkwise.mean(Tensor(), 1)

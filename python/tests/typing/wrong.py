@@ -1,0 +1,14 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+# What the type checker must complain of.
+import numpy as np
+
+import chunkwise
+from chunkwise import filters
+
+image = np.zeros((4, 5, 6), np.float32)
+chunkwise.mean(image)  # wrong
+chunkwise.mean(image, radius="1")  # wrong
+chunkwise.mean(image, 1, mode="mirror")  # wrong
+chunkwise.mean(image, 1, sigma=2)  # wrong
+chunkwise.wiener(image, 1, "automatic")  # wrong
+filters.Gaussian(2, 3)  # wrong
