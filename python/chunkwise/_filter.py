@@ -617,7 +617,7 @@ def _rebuild(name: str, given: dict[str, Any], spacing: Any = None) -> Filter:
 def _lazy(input: Any, output: Any) -> Any:
     """What runs over an image that is not in memory; None for all others."""
     module = type(input).__module__.partition(".")[0]
-    if module == "dask" or (module == "xarray" and getattr(input, "chunks", None) is not None):
+    if module == "dask" or (type(input).__name__ == "DataArray" and module == "xarray" and input.chunks is not None):
         from .dask import apply
 
         return apply
