@@ -13,6 +13,7 @@ into memory. Results do not depend on how the work is cut, and are the same bits
 """
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from . import _core, filters
@@ -22,21 +23,29 @@ from ._filter import Filter, Plan, Region
 from ._manage import budgets, devices, held_memory, release_memory, set_budgets, why_no_devices
 from ._regions import regions
 from ._statistics import Statistics, statistics
-from ._table import COMMON, ROWS
+from ._table import BY_NAME, COMMON
 
 __version__ = "0.1.0"
 
 
 def _make_function(row: Any) -> Any:
     """A function with the true signature of a row."""
-    given = ", ".join(f"{name}={name}" for name in row.parameters)
+    given = ", ".join([*row.parameters, *(["spacing"] if row.has_spacing else [])])
     others = "".join(f", {each.name}" for each in row.inputs)
     common = ", ".join(f"{name}={name}" for name, _, _ in COMMON)
-    spacing = "spacing=spacing" if row.has_spacing else ""
-    call = ", ".join(each for each in (given, spacing) if each)
     code = (f"def {row.name}({row.arguments(stub=False, with_inputs=True)}):\n"
-            f"    return _class({call})(input{others}, {common})")
-    scope: dict[str, Any] = {"_class": getattr(filters, row.class_name)}
+            f"    try:\n        _filter = _kept({given})\n"
+            f"    except TypeError:\n        _filter = _make({given})\n"
+            f"    return _filter(input{others}, {common})")
+    made = getattr(filters, row.class_name)
+
+    def make(*values: Any) -> Filter:
+        spacing = {"spacing": values[-1]} if row.has_spacing else {}
+        return made(**dict(zip(row.parameters, values)), **spacing)
+
+    # A filter that is called again has its operation at hand. The file of a network may be another one by then.
+    is_network = any(each.type == "network" for each in row.parameters.values())
+    scope: dict[str, Any] = {"_make": make, "_kept": make if is_network else lru_cache(128, typed=True)(make)}
     exec(compile(code, f"<chunkwise.{row.name}>", "exec"), scope)
     function = scope[row.name]
     function.__doc__ = row.document()
@@ -44,21 +53,25 @@ def _make_function(row: Any) -> Any:
     return function
 
 
-for _row in ROWS.values():
-    globals()[_row.name] = _make_function(_row)
-
 __all__ = [
     "Aborted", "BudgetError", "ChunkwiseWarning", "DeviceError", "Error", "Filter", "ParameterError", "Plan", "Region",
     "Statistics", "budgets", "devices", "filters", "held_memory", "regions", "release_memory", "set_budgets",
-    "statistics", "why_no_devices", *(_row.name for _row in ROWS.values()),
+    "statistics", "why_no_devices", *BY_NAME,
 ]
-del _row
 
 
 def __getattr__(name: str) -> Any:
-    # Modules that need other packages, or time, are imported when they are used.
+    # Functions are made, and modules that need other packages imported, when they are used.
+    row = BY_NAME.get(name)
+    if row is not None:
+        function = globals()[name] = _make_function(row)
+        return function
     if name in ("dask", "ndimage", "zarr"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "dask", "ndimage", "zarr"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,7 @@ def make_options(backend: str = "auto", devices: Sequence[int] | None = None, me
                               make_progress(progress))
 
 
+@lru_cache(256)
 def check_dtype(dtype: np.dtype[Any], accepts_bool: bool, what: str = "input") -> str:
     """The engine's kind of a type; throws what would be right."""
     name = dtype.newbyteorder("=").name

@@ -6,6 +6,7 @@ import hashlib
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,7 +95,7 @@ def _value(value: Any, name: str) -> int | float:
 
 def _several(value: Any, one: Callable[[Any, str], Any], name: str) -> Any:
     """A number, or a tuple of numbers."""
-    if np.ndim(value) == 0:
+    if type(value) in (int, float) or np.ndim(value) == 0:
         return one(value, name)
     if np.ndim(value) != 1:
         raise _core.ParameterError(f"{name}: {value!r} is neither a number nor a list of numbers")
@@ -178,6 +179,12 @@ def _named(error: Exception, row: Row) -> Exception:
         if colon and head == each.engine:
             return type(error)(f"{each.name}:{rest}")
     return error
+
+
+@lru_cache(256)
+def _default_dtype(name: str, dtype: np.dtype[Any], accepts_bool: bool) -> np.dtype[Any]:
+    kind = check_dtype(dtype, accepts_bool)
+    return dtype if dtype.kind == "b" else np.dtype(_core.default_output_kind(name, kind))
 
 
 def _turn(numbers: Sequence[int]) -> tuple[int, ...]:
@@ -299,11 +306,7 @@ class Filter:
 
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
         """The type of the result where nobody asks for one."""
-        dtype = np.dtype(dtype)
-        kind = check_dtype(dtype, self._row.accepts_bool)
-        if dtype.kind == "b":
-            return dtype
-        return np.dtype(_core.default_output_kind(self._row.engine, kind))
+        return _default_dtype(self._row.engine, np.dtype(dtype), self._row.accepts_bool)
 
     def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
                    further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False) -> Any:
@@ -462,10 +465,6 @@ class Filter:
         else:
             operation = self._operation(shape, kind, output_kind, opened.spacing, names, opened.origin, opened.axes,
                                         boolean)
-        try:
-            _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
-        except _core.ParameterError as error:
-            raise _named(error, self._row) from None
         region = self._output_box(shape, kind, output_kind)
         if region is None:
             lower, upper, result_shape = [0] * len(shape), _turn(shape), shape
@@ -473,7 +472,10 @@ class Filter:
             lower, upper = _box(region)
             result_shape = Region(region, region).shape
         result = _Result(output, result_shape, dtype, ordered)
-        if 0 not in result_shape:
+        if 0 in result_shape:
+            # The engine checks the kinds of what it runs over.
+            _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
+        else:
             report = _core.execute(operation, ordered, [0] * len(shape), result.target, lower, _turn(shape), lower, upper,
                                    options)
             if report["warnings"]:

@@ -26,8 +26,19 @@ def _make_class(row: Any) -> type[Filter]:
                                             "__slots__": (), "__module__": __name__})
 
 
-for _row in ROWS.values():
-    globals()[_row.class_name] = _make_class(_row)
+_BY_CLASS = {row.class_name: row for row in ROWS.values()}
 
-__all__ = ["Filter", "Sequence", *(_row.class_name for _row in ROWS.values())]
-del _row
+__all__ = ["Filter", "Sequence", *_BY_CLASS]
+
+
+def __getattr__(name: str) -> Any:
+    # Classes are made when they are used.
+    row = _BY_CLASS.get(name)
+    if row is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals()[name] = _make_class(row)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

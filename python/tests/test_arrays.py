@@ -223,7 +223,7 @@ def test_what_is_refused(random):
         (lambda: filters.Mean(radius=1) | filters.Sat(), ValueError, "sequence"),
         (lambda: filters.Mean(radius=1).replaced(sigma=1), TypeError, "sigma"),
     ):
-        with pytest.raises(error, match=text):
+        with pytest.raises(error, match=text or None):
             call()
     if not chunkwise.devices():
         assert chunkwise.why_no_devices()

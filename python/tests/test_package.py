@@ -42,6 +42,7 @@ def test_each_row_has_an_example_that_runs(row):
 
 @pytest.mark.parametrize("name", ["chunkwise", "chunkwise.filters", "chunkwise.ndimage", "chunkwise._regions",
                                   "chunkwise._statistics", "chunkwise.zarr"])
+@pytest.mark.filterwarnings("ignore")
 def test_modules_have_examples_that_run(name):
     if name.endswith(".zarr"):
         pytest.importorskip("zarr")
