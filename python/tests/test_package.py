@@ -50,6 +50,11 @@ def test_modules_have_examples_that_run(name):
     assert results.failed == 0 and results.attempted > 0
 
 
+def test_the_readme_is_true():
+    results = doctest.testfile(str(HERE.parent / "README.md"), module_relative=False)
+    assert results.failed == 0 and results.attempted > 8
+
+
 def test_stubs_are_those_of_the_table():
     made = subprocess.run([sys.executable, str(HERE.parent / "make_stubs.py"), "--check"], capture_output=True, text=True,
                           check=False)
