@@ -16,10 +16,13 @@ rm -f "$dist"/chunkwise-*
 
 if [ -z "${CHUNKWISE_PYTHONS:-}" ]; then
   CHUNKWISE_PYTHONS=
+  versions=
   for candidate in python3.11 python3.12 python3.13 python3.14 "$HOME"/.pyenv/versions/3.1[1-9]*/bin/python; do
-    if command -v "$candidate" >/dev/null && "$candidate" -c 'import venv, ensurepip' 2>/dev/null; then
-      CHUNKWISE_PYTHONS="$CHUNKWISE_PYTHONS $candidate"
-    fi
+    version=$("$candidate" -c 'import venv, ensurepip, sys; print(sys.version.split()[0])' 2>/dev/null) || continue
+    case " $versions " in
+      *" $version "*) ;;
+      *) CHUNKWISE_PYTHONS="$CHUNKWISE_PYTHONS $candidate" versions="$versions $version" ;;
+    esac
   done
 fi
 # Word splitting is meant.
