@@ -81,10 +81,10 @@ def main(arguments: list[str] | None = None) -> int:
     row = ROWS[given.command]
     try:
         values: dict[str, Any] = {}
-        for each in row.parameters.values():
-            value = getattr(given, each.name)
+        for parameter in row.parameters.values():
+            value = getattr(given, parameter.name)
             if value is not None:
-                values[each.name] = value if each.type == "flag" else _read(each, value)
+                values[parameter.name] = value if parameter.type == "flag" else _read(parameter, value)
         if row.has_spacing and given.spacing:
             values["spacing"] = False if given.spacing == "none" else tuple(map(float, given.spacing.split(",")))
         made = getattr(filters, row.class_name)(**values)

@@ -138,7 +138,7 @@ def shares_memory(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     if not np.may_share_memory(a, b):
         return False
     try:
-        return bool(np.shares_memory(a, b, max_work=10000))
+        return bool(np.shares_memory(a, b, max_work=10000))  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 

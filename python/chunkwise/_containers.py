@@ -58,7 +58,7 @@ def _open_itk(image: Any) -> Opened:
                   tuple(float(each) for each in image.GetOrigin())[::-1])
 
 
-class _Kept(np.ndarray):  # type: ignore[type-arg]
+class _Kept(np.ndarray[Any, Any]):
     """A view that keeps its owner."""
 
     owner: Any

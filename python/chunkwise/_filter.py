@@ -401,7 +401,7 @@ class Filter:
                 return redirect(self, input, *others, output=output, **options)
             opened = open_image(input)
             array = opened.array
-        arrays = [array]
+        arrays: list[Any] = [array]
         for other in others:
             arrays.append(other if other is None or type(other) is np.ndarray else open_image(other).array)
         if self.is_automatic:
@@ -465,12 +465,9 @@ class Filter:
         else:
             operation = self._operation(shape, kind, output_kind, opened.spacing, names, opened.origin, opened.axes,
                                         boolean)
-        region = self._output_box(shape, kind, output_kind)
-        if region is None:
-            lower, upper, result_shape = [0] * len(shape), _turn(shape), shape
-        else:
-            lower, upper = _box(region)
-            result_shape = Region(region, region).shape
+        region = self._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
+        lower, upper = _box(region)
+        result_shape = Region(region, region).shape
         result = _Result(output, result_shape, dtype, ordered)
         if 0 in result_shape:
             # The engine checks the kinds of what it runs over.
@@ -590,7 +587,7 @@ class Sequence_(Filter):
         return self.stages
 
     def default_dtype(self, dtype: Any) -> np.dtype[Any]:
-        result = np.dtype(dtype)
+        result: np.dtype[Any] = np.dtype(dtype)
         for each in self.stages:
             kind = each.default_dtype(dtype)
             result = kind if kind.itemsize > result.itemsize or kind.kind == "f" else result
@@ -611,7 +608,7 @@ class Sequence_(Filter):
 def _rebuild(name: str, given: dict[str, Any], spacing: Any = None) -> Filter:
     from . import filters
 
-    made = Filter.__new__(getattr(filters, ROWS[name].class_name))
+    made: Filter = Filter.__new__(getattr(filters, ROWS[name].class_name))
     Filter.__init__(made, name, given, spacing)
     return made
 

@@ -14,7 +14,7 @@ from ._arrays import as_input, check_dtype, make_options
 class Statistics(NamedTuple):
     """Of the voxels that are numbers: each sum is exact and rounded once. NaN is counted alone."""
 
-    count: int
+    voxels: int
     nans: int
     infinities: int
     sum: float
@@ -42,7 +42,7 @@ def combine(dtype: Any, summaries: Iterable[bytes]) -> Statistics:
     found = _core.describe_statistics(kind, _core.add_summaries(list(summaries)))
     if found["count"] == 0:
         raise _core.ParameterError("input: it has no voxel that is a number")
-    return Statistics(**found)
+    return Statistics(found.pop("count"), **found)
 
 
 def statistics(input: Any, **options: Any) -> Statistics:

@@ -196,8 +196,8 @@ class Row:
             entry("input", "array_like, or an image of ITK, SimpleITK, xarray, torch or Dask",
                   "One to five dimensions, the last one fastest: (z, y, x). 8- to 64-bit integers, float32 or float64" +
                   ("; bool as 0 and 1." if self.accepts_bool else "."))
-            for each in self.inputs:
-                entry(each.name, "as input" + ("" if each.required else ", optional"), each.help + ".")
+            for other in self.inputs:
+                entry(other.name, "as input" + ("" if other.required else ", optional"), other.help + ".")
         for each in self.positional + self.named:
             kind = each.annotation.replace(" | None", "").replace("npt.ArrayLike", "array_like")
             if each.type == "choice":
@@ -233,9 +233,9 @@ class Row:
     def example(self) -> list[str]:
         values = {"real": "1.0", "reals": "1.0", "value": "1", "flag": "True"}
         given = []
-        for each in self.inputs:
-            if each.required:
-                given.append(f"{each.name}=image")
+        for other in self.inputs:
+            if other.required:
+                given.append(f"{other.name}=image")
         for each in self.positional:
             if each.type == "kernel":
                 given.append(f"{each.name}=np.ones(({'1, ' if each.name == 'kernel_images' else ''}1, 3, 3))")

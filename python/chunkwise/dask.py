@@ -67,7 +67,8 @@ def _compute_from(source: Any, filter: Filter, shape: tuple[int, ...], dtype: np
 
 def _dtype(filter: Filter, arrays: Sequence[Any], output: Any) -> np.dtype[Any]:
     if output is not None:
-        return np.dtype(output)
+        wanted: np.dtype[Any] = np.dtype(output)
+        return wanted
     kind = np.dtype(arrays[0].dtype)
     for each in arrays[1:]:
         kind = np.dtype(_core.common_kind(check_dtype(kind, True), check_dtype(np.dtype(each.dtype), True)))

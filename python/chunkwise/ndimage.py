@@ -52,11 +52,14 @@ def _shape_of(image: Any) -> tuple[int, ...]:
 
 
 def _dtype_of(image: Any) -> np.dtype[Any]:
+    dtype: np.dtype[Any]
     if type(image).__module__.partition(".")[0] in ("itk", "SimpleITK", "torch"):
         from ._containers import open_image
 
-        return open_image(image).array.dtype
-    return np.dtype(image.dtype) if hasattr(image, "dtype") else np.asarray(image).dtype
+        dtype = open_image(image).array.dtype
+    else:
+        dtype = np.dtype(image.dtype) if hasattr(image, "dtype") else np.asarray(image).dtype
+    return dtype
 
 
 def _mode(mode: Any) -> str:

@@ -129,16 +129,17 @@ def _create(path: str, like: Any, shape: tuple[int, ...], dtype: np.dtype[Any], 
                                compressor=getattr(like, "compressor", "default"), fill_value=0,
                                dimension_separator=separator)
     # An array that was there is replaced; its caller has asked for that.
-    version = getattr(getattr(like, "metadata", None), "zarr_format", 3)
+    metadata: Any = getattr(like, "metadata", None)
+    version: Any = getattr(metadata, "zarr_format", 3)
     if image.metadata is not None:
         zarr.open_group(path, mode="w", zarr_format=version, attributes=image.metadata)
     options: dict[str, Any] = {}
     if isinstance(like, zarr.Array):
         options = {"compressors": like.compressors, "shards": like.shards}
         if version == 3:
-            options["dimension_names"] = like.metadata.dimension_names
+            options["dimension_names"] = metadata.dimension_names
         else:
-            options["chunk_key_encoding"] = {"name": "v2", "separator": like.metadata.dimension_separator}
+            options["chunk_key_encoding"] = {"name": "v2", "separator": metadata.dimension_separator}
     return zarr.create_array(where, shape=shape, dtype=dtype, chunks=chunks or "auto", zarr_format=version, fill_value=0,
                              overwrite=True, **options)
 
@@ -202,7 +203,7 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
         largest, fresh, written = _Blocks(shape, extents(units), operation).most()
         decoded = _CHUNKS_AT_A_TIME * math.prod(min(a, b) for a, b in zip(source.chunks, shape))
         unit = math.prod(min(a, b) for a, b in zip(output.unit, shape))
-        return ((largest + fresh + min(decoded, fresh)) * source.dtype.itemsize
+        return int((largest + fresh + min(decoded, fresh)) * source.dtype.itemsize
                 + (2 * written + 2 * unit) * output.dtype.itemsize)
 
     counts = [-(-extent // unit) for extent, unit in zip(shape, output.unit)]

@@ -96,7 +96,7 @@ def test_statistics(random):
     for _ in range(3):
         found = chunkwise.statistics(da.from_array(image, chunks=random_chunks(random, SHAPE)))
         assert found == expected
-    assert expected.nans == 1 and expected.count == image.size - 1
+    assert expected.nans == 1 and expected.voxels == image.size - 1
 
 
 def spiral(extent):
