@@ -1,12 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The four networks of the ZNNi paper (table III), host to host: output voxels a second.
-// Usage: chunkwise_network_benchmark cpu|cuda EXTENT [NETWORK...]
+// Usage: chunkwise_network_benchmark cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--error] [--csv FILE]
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseNetworkOperation.h"
 
 #include <cmath>
 #include <random>
+#include <thread>
 
 using namespace chunkwise;
 
@@ -66,28 +67,12 @@ Build(const Architecture & architecture)
   return graph;
 }
 
-} // namespace
-
-int
-main(int argc, char * argv[])
+/** A run over so many outputs along each axis, in the middle of an image that has all they need. */
+class NetworkRunner
 {
-  if (argc < 3)
+public:
+  NetworkRunner(const std::shared_ptr<NetworkOperation> & operation, std::int64_t extent, bool onDevices)
   {
-    std::fprintf(stderr, "usage: %s cpu|cuda EXTENT [NETWORK...]\n", argv[0]);
-    return 2;
-  }
-  const bool         onDevices = std::strcmp(argv[1], "cuda") == 0;
-  const std::int64_t extent = std::atoll(argv[2]);
-  for (const Architecture & architecture : Architectures)
-  {
-    const auto isNamed = [&](const char * name) { return std::strcmp(name, architecture.name) == 0; };
-    if (argc > 3 && std::none_of(argv + 3, argv + argc, isNamed))
-    {
-      continue;
-    }
-    const auto operation = std::make_shared<NetworkOperation>();
-    operation->graph = Build(architecture);
-    operation->scale = 1.0 / 255;
     const LayerExtent & margin = operation->graph->GetMargin();
     const Box image = Box::FromExtent({ { extent + margin[0], extent + margin[1], extent + margin[2], 1, 1 } });
     // Where the whole field of view is inside the image: what a run of the plain network would give.
@@ -97,33 +82,149 @@ main(int argc, char * argv[])
       region.lower[a] = operation->graph->GetLowerMargin()[static_cast<std::size_t>(a)];
       region.upper[a] = region.lower[a] + extent;
     }
-    std::vector<std::uint8_t> voxels(static_cast<std::size_t>(image.NumberOfVoxels()));
-    std::mt19937              random(4);
-    for (std::uint8_t & voxel : voxels)
+    m_Voxels.resize(static_cast<std::size_t>(image.NumberOfVoxels()));
+    std::uint32_t random = 4;
+    for (std::uint8_t & voxel : m_Voxels)
     {
-      voxel = static_cast<std::uint8_t>(random());
+      random = random * 1664525u + 1013904223u;
+      voxel = static_cast<std::uint8_t>(random >> 24);
     }
-    std::vector<float> results(static_cast<std::size_t>(region.NumberOfVoxels()));
-    ExecutionRequest   request;
+    results.resize(static_cast<std::size_t>(region.NumberOfVoxels()));
     request.operation = operation;
-    request.inputs = { DenseView(voxels.data(), PixelKind::UInt8, image) };
+    request.inputs = { DenseView(m_Voxels.data(), PixelKind::UInt8, image) };
     request.output = DenseView(results.data(), PixelKind::Float32, region);
     request.image = image;
     request.region = region;
     request.backend = onDevices ? BackendChoice::CUDA : BackendChoice::CPU;
-    ExecutionReport report;
-    const double    seconds = WarmMedianSeconds(3, [&] { report = Manager::GetGlobal().Execute(request); });
-    const double    arithmetic = 2 * operation->GetMultiplyAdds({ { extent, extent, extent } }, image.Extents());
-    const double    megavoxels = static_cast<double>(region.NumberOfVoxels()) / 1e6;
-    std::printf("%s, %lld^3 outputs, %s: %.3f s, %.4f Mvoxel/s, %zu chunks, %.2f TFLOP/s of the whole image at once\n",
-                architecture.name,
-                static_cast<long long>(extent),
-                report.backend.c_str(),
-                seconds,
-                megavoxels / seconds,
-                static_cast<std::size_t>(report.plan.chunks.size()),
-                arithmetic / seconds / 1e12);
-    std::fflush(stdout);
+  }
+  ExecutionReport
+  operator()()
+  {
+    return Manager::GetGlobal().Execute(request);
+  }
+
+  ExecutionRequest   request;
+  std::vector<float> results;
+
+private:
+  std::vector<std::uint8_t> m_Voxels;
+};
+
+[[noreturn]] void
+Fail(const char * program)
+{
+  std::fprintf(
+    stderr, "usage: %s cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--error] [--csv FILE]\n", program);
+  std::exit(2);
+}
+
+} // namespace
+
+int
+main(int argc, char * argv[])
+{
+  Report report(argc, argv);
+  bool   isDirect = false;
+  bool   ofError = false;
+
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i)
+  {
+    const std::string word = argv[i];
+    if (word == "--error")
+    {
+      ofError = true;
+    }
+    else if (word == "--method" && i + 1 < argc &&
+             (!std::strcmp(argv[i + 1], "float32") || !std::strcmp(argv[i + 1], "direct")))
+    {
+      isDirect = std::strcmp(argv[++i], "direct") == 0;
+    }
+    else
+    {
+      words.push_back(word);
+    }
+  }
+  const std::int64_t extent = words.size() < 2 ? 0 : std::atoll(words[1].c_str());
+  if (extent < 1 || (words[0] != "cpu" && words[0] != "cuda"))
+  {
+    Fail(argv[0]);
+  }
+  const bool onDevices = words[0] == "cuda";
+  if (onDevices)
+  {
+    std::string reason;
+    const auto  backend = GetCudaBackend(&reason);
+    if (!backend)
+    {
+      std::fprintf(stderr, "%s\n", reason.c_str());
+      return 1;
+    }
+    report.SetDevice(backend->GetDevices().front()->GetDescription().name);
+  }
+  else
+  {
+    report.SetHost(std::thread::hardware_concurrency());
+  }
+  for (const Architecture & architecture : Architectures)
+  {
+    if (words.size() > 2 && std::find(words.begin() + 2, words.end(), architecture.name) == words.end())
+    {
+      continue;
+    }
+    const auto operation = std::make_shared<NetworkOperation>();
+    operation->graph = Build(architecture);
+    operation->scale = 1.0 / 255;
+    operation->precision = isDirect ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
+    const std::string sizes = std::to_string(extent) + "^3 outputs of uint8";
+    NetworkRunner     runner(operation, extent, onDevices);
+    if (ofError)
+    {
+      // The other way to the same numbers: directly, whose own error is some 5e-7.
+      operation->method = NetworkMethod::Transforms;
+      runner();
+      const auto direct = std::make_shared<NetworkOperation>(*operation);
+      direct->method = NetworkMethod::Direct;
+      NetworkRunner other(direct, extent, onDevices);
+      other();
+      double largest = 0;
+      double difference = 0;
+      for (std::size_t i = 0; i < other.results.size(); ++i)
+      {
+        largest = std::max(largest, std::fabs(static_cast<double>(other.results[i])));
+        difference = std::max(
+          difference, std::fabs(static_cast<double>(runner.results[i]) - static_cast<double>(other.results[i])));
+      }
+      report.Add("network",
+                 std::string(architecture.name) + ", transforms and direct, largest difference over largest output; " +
+                   sizes,
+                 difference / largest,
+                 "1");
+      continue;
+    }
+    {
+      // What is done once: the module is loaded, weights go to the device.
+      NetworkRunner first(operation, std::min<std::int64_t>(extent, 32), onDevices);
+      first();
+    }
+    ExecutionReport last;
+    // What takes long is run once.
+    double seconds = MedianSeconds(1, [&] { last = runner(); });
+    if (seconds < 5)
+    {
+      seconds = MedianSeconds(3, [&] { last = runner(); });
+    }
+    const double voxels = static_cast<double>(extent) * static_cast<double>(extent) * static_cast<double>(extent);
+    const double arithmetic =
+      2 * operation->GetMultiplyAdds({ { extent, extent, extent } }, runner.request.image.Extents());
+    report.Add("network",
+               std::string(architecture.name) + ", " + (isDirect ? "float32, direct; " : "float32; ") + sizes,
+               voxels / seconds / 1e6,
+               "Mvoxel/s",
+               {},
+               { onDevices && isDirect ? 67e6 * voxels / arithmetic : 0.0, "67 TFLOP/s of multiply-adds" },
+               std::to_string(last.plan.chunks.size()) + " chunks, " + std::to_string(seconds) + " s, " +
+                 std::to_string(arithmetic / seconds / 1e12) + " TFLOP/s if it were direct");
   }
   return 0;
 }

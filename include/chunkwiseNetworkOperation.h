@@ -18,6 +18,23 @@ enum class NetworkResult
   Threshold ///< 1 where one channel is larger than a threshold, else 0
 };
 
+/** What the network's arithmetic may do. */
+enum class NetworkPrecision
+{
+  /** Convolutions may go through transforms of tiles: the largest error is at most 1e-5 of the largest output. */
+  Float32,
+  /** The same bits for any chunking and on every backend. */
+  Reproducible
+};
+
+/** How convolutions are computed, for tests and comparisons. */
+enum class NetworkMethod
+{
+  Automatic, ///< what is expected to be faster
+  Direct,
+  Transforms ///< where there are any, however small the chunk
+};
+
 /** A convolutional network over the whole image at once, without seams ("dense"). Kernel "network".
  *
  * Inputs: one image for each of the network's input channels. A voxel v becomes fma(v, scale, shift), in double and
@@ -28,11 +45,16 @@ enum class NetworkResult
  * of view to either side for networks whose layers do not pad, and up to the next multiple of the total stride at the
  * upper end for those that do. Modes: ZeroFluxNeumann, Constant, Mirror.
  *
- * Arithmetic, the same on every backend so that results are bit-identical for any chunking: float32; a convolution is
+ * Arithmetic of Reproducible, the same on every backend so that results are bit-identical for any chunking: float32; a
+ * convolution is
  * acc = bias, then acc = fma(weight, value, acc) over the input channels of the group in ascending order, for each over
  * z, y, x of the kernel in ascending order, where a value beyond the edge is 0. A transposed one adds over z, y, x of
  * the kernel, for each over the channels. Exponentials and logarithms are computed in double by
  * chunkwiseNetworkVoxels.h. Integer results are rounded to nearest, ties to even, and clamped.
+ *
+ * Float32 lets a backend compute convolutions through transforms of tiles, in float32 too. A voxel's error is then
+ * relative to the largest values in its tile, some 30 voxels along an axis: what is faint beside something bright loses
+ * digits, and a value that is not finite spoils its tile. Results differ by that with the chunks.
  *
  * Source: A. Zlateski, K. Lee, H. S. Seung, ZNNi: maximizing the inference throughput of 3D convolutional networks on
  * CPUs and GPUs, SC16, sections II and III (the direct primitives). */
@@ -46,6 +68,8 @@ public:
   NetworkResult                       result{ NetworkResult::Channel };
   int                                 channel{ 0 };
   double                              threshold{ 0.5 };
+  NetworkPrecision                    precision{ NetworkPrecision::Float32 };
+  NetworkMethod                       method{ NetworkMethod::Automatic };
 
   std::string
   GetName() const override

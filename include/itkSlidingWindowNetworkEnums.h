@@ -25,10 +25,21 @@ public:
     ArgMax,   ///< the number of the largest channel, the first of equal ones
     Threshold ///< 1 where one channel is larger than a threshold, else 0
   };
+
+  /** \class Precision
+   * \ingroup Chunkwise
+   * What the network's arithmetic may do. */
+  enum class Precision : std::uint8_t
+  {
+    Float32,     ///< convolutions may go through transforms: the largest error is at most 1e-5 of the largest value
+    Reproducible ///< the same bits for any chunks and devices
+  };
 };
 
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, SlidingWindowNetworkEnums::OutputMode value);
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, SlidingWindowNetworkEnums::Precision value);
 } // namespace itk
 
 #endif

@@ -100,6 +100,7 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::MakeParameters() con
   parameters.SetReal("Threshold", m_Threshold);
   parameters.SetReal("InputScale", m_InputScale);
   parameters.SetReal("InputShift", m_InputShift);
+  parameters.Set("Precision", m_Precision == PrecisionEnum::Reproducible ? "reproducible" : "float32");
   parameters.Set("BoundaryCondition", GetChunkwiseWord(m_BoundaryCondition));
   parameters.Set("Constant", chunkwise::PixelValue(m_Constant));
   return parameters;
@@ -117,6 +118,7 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostre
   os << indent << "Threshold: " << m_Threshold << std::endl;
   os << indent << "InputScale: " << m_InputScale << std::endl;
   os << indent << "InputShift: " << m_InputShift << std::endl;
+  os << indent << "Precision: " << m_Precision << std::endl;
   os << indent << "BoundaryCondition: " << m_BoundaryCondition << std::endl;
   os << indent << "Constant: " << m_Constant << std::endl;
 }

@@ -92,9 +92,11 @@ FirstFactor(int points)
       return 3;
     case 6:
     case 10:
+    case 14:
       return 2;
     case 12:
     case 20:
+    case 28:
       return 4;
     case 15:
       return 5;

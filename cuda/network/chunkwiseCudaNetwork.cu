@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaNetworkTiles.h"
 #include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseNetworkRun.h"
@@ -309,6 +310,17 @@ LargeWeightBytes(const NetworkGraph & graph)
   return bytes;
 }
 
+/** Of devices of the last years: float32 in the time of a byte. */
+NetworkRates
+GetCudaRates()
+{
+  NetworkRates rates;
+  rates.multiplyAdds = 1.5;
+  rates.productMultiplyAdds = 5;
+  return rates;
+}
+
+/** Scratch: results of layers, large weights, spectra. */
 class CudaNetwork : public NetworkBackend
 {
 public:
@@ -316,8 +328,19 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
     , m_Stream(StreamOf(call))
-    , m_WeightMemory(static_cast<char *>(call.scratch) + GetNetworkBytes(m_Operation, call.output.box, call.image))
-  {}
+    , m_Rates(GetCudaRates())
+    , m_WeightMemory(static_cast<char *>(call.scratch) +
+                     GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates).results)
+    , m_Spectra(m_WeightMemory + LargeWeightBytes(*m_Operation.graph))
+  {
+    m_Rates.largestTile = GetLargestNetworkTile();
+  }
+
+  const NetworkRates &
+  GetRates() const override
+  {
+    return m_Rates;
+  }
 
   const float *
   Upload(const std::string & key, const std::vector<float> & values) override
@@ -365,11 +388,19 @@ public:
   }
 
   void
-  Run(const Step & step) override
+  Run(const Step & step, const TileChoice & tile) override
   {
-    if (step.kind == LayerKind::Convolution)
+    if (tile.tile > 0)
+    {
+      this->Transform(step, tile);
+    }
+    else if (step.kind == LayerKind::Convolution)
     {
       this->Convolve(step);
+    }
+    else if (step.in[0].IsFragmented() || step.out.IsFragmented())
+    {
+      PoolFragments(step, m_Stream);
     }
     else if (step.kind == LayerKind::Softmax || step.kind == LayerKind::LogSoftmax)
     {
@@ -406,6 +437,29 @@ public:
 
 private:
   void
+  Transform(const Step & step, const TileChoice & choice)
+  {
+    const std::size_t bytes = GetKernelSpectraBytes(step.in[0].channels, step.out.channels, choice.tile);
+    const auto        fill = [&](void * memory) {
+      MakeKernelSpectra(step, choice.tile, static_cast<float2 *>(memory), m_Stream);
+    };
+    const auto fillAndWait = [&](void * memory) {
+      fill(memory);
+      CheckCuda(cudaStreamSynchronize(m_Stream), "cudaStreamSynchronize");
+    };
+    const std::string key = "network " + m_Operation.graph->GetKey() + ' ' + std::to_string(step.layer) + " spectra " +
+                            std::to_string(choice.tile);
+    auto * const spectra = reinterpret_cast<float2 *>(m_Spectra + bytes);
+    const void * kernels = m_Call.tables->GetMade(key, bytes, fillAndWait);
+    if (!kernels)
+    {
+      fill(m_Spectra);
+      kernels = m_Spectra;
+    }
+    ConvolveTiles(step, choice.tile, choice.tilesAtOnce, static_cast<const float2 *>(kernels), spectra, m_Stream);
+  }
+
+  void
   Convolve(const Step & step)
   {
     const std::int64_t blocks = (step.out.channels / step.groups + ChannelsPerBlock - 1) / ChannelsPerBlock;
@@ -428,7 +482,9 @@ private:
   const KernelCall &       m_Call;
   const NetworkOperation & m_Operation;
   const cudaStream_t       m_Stream;
+  NetworkRates             m_Rates;
   char *                   m_WeightMemory;
+  char * const             m_Spectra;
 };
 
 void
@@ -441,14 +497,15 @@ RunCudaNetwork(const KernelCall & call)
 std::size_t
 CudaNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & network = static_cast<const NetworkOperation &>(operation);
-  return GetNetworkBytes(network, shape.outputBox, shape.image) + LargeWeightBytes(*network.graph);
+  const auto &       network = static_cast<const NetworkOperation &>(operation);
+  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetCudaRates());
+  return bytes.results + LargeWeightBytes(*network.graph) + bytes.transforms;
 }
 
 double
 CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
-  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image);
+  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetCudaRates());
 }
 
 } // namespace

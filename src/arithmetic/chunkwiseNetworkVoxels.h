@@ -15,7 +15,10 @@ namespace chunkwise
 namespace network
 {
 
-/** A part of a layer's result: [channel][z][y][x], dense. */
+/** A part of a layer's result: [channel][z][y][x], dense.
+ *
+ * Or as fragments, which transforms and poolings alone know: the voxels whose index, from `lower` on, is r modulo
+ * `fragments` lie together, [channel][rz][ry][rx][z][y][x], with room for as many in each fragment. */
 struct Tensor
 {
   float *      data;
@@ -24,11 +27,28 @@ struct Tensor
   std::int64_t extent[MaxSpatialAxes];
   /** Of the layer's whole result. */
   std::int64_t whole[MaxSpatialAxes];
+  std::int64_t fragments[MaxSpatialAxes]; ///< 1: dense
 
   CHUNKWISE_HOST_DEVICE std::int64_t
                         VoxelsPerChannel() const
   {
     return extent[0] * extent[1] * extent[2];
+  }
+  CHUNKWISE_HOST_DEVICE std::int64_t
+                        FragmentExtent(int a) const
+  {
+    return (extent[a] + fragments[a] - 1) / fragments[a];
+  }
+  /** From a channel to the next one in memory. */
+  CHUNKWISE_HOST_DEVICE std::int64_t
+                        ChannelLength() const
+  {
+    return FragmentExtent(0) * fragments[0] * FragmentExtent(1) * fragments[1] * FragmentExtent(2) * fragments[2];
+  }
+  CHUNKWISE_HOST_DEVICE bool
+  IsFragmented() const
+  {
+    return fragments[0] > 1 || fragments[1] > 1 || fragments[2] > 1;
   }
   CHUNKWISE_HOST_DEVICE float *
   Row(std::int64_t c, std::int64_t y, std::int64_t z) const
@@ -51,6 +71,7 @@ struct Tensor
 struct Step
 {
   LayerKind      kind;
+  int            layer; ///< its number
   Tensor         in[2];
   Tensor         out;
   std::int64_t   kernel[MaxSpatialAxes];

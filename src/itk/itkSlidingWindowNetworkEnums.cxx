@@ -19,4 +19,17 @@ operator<<(std::ostream & os, SlidingWindowNetworkEnums::OutputMode value)
   return os << "INVALID VALUE FOR itk::SlidingWindowNetworkEnums::OutputMode";
 }
 
+std::ostream &
+operator<<(std::ostream & os, SlidingWindowNetworkEnums::Precision value)
+{
+  switch (value)
+  {
+    case SlidingWindowNetworkEnums::Precision::Float32:
+      return os << "itk::SlidingWindowNetworkEnums::Precision::Float32";
+    case SlidingWindowNetworkEnums::Precision::Reproducible:
+      return os << "itk::SlidingWindowNetworkEnums::Precision::Reproducible";
+  }
+  return os << "INVALID VALUE FOR itk::SlidingWindowNetworkEnums::Precision";
+}
+
 } // namespace itk

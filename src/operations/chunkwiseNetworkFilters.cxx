@@ -76,6 +76,15 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   shift.option = "input-shift";
   shift.defaultText = "0";
 
+  ParameterDescription precision;
+  precision.name = "Precision";
+  precision.option = "precision";
+  precision.type = ParameterType::Choice;
+  precision.help = "float32: the largest error is at most 1e-5 of the largest value. reproducible: the same bits for "
+                   "any chunks and devices, slower on GPUs";
+  precision.defaultText = "float32";
+  precision.choices = { "float32", "reproducible" };
+
   const std::vector<ParameterDescription> boundaries = BoundaryParameters();
   ParameterDescription                    boundary = boundaries.at(0);
   boundary.help = "What the network sees beyond the image's edge where its layers do not pad: the nearest voxel, a "
@@ -87,7 +96,7 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   row.name = "network";
   row.group = "Networks";
   row.title = "A convolutional network over the whole image, without seams";
-  row.parameters = { model, mode, channel, threshold, scale, shift, boundary, boundaries.at(1) };
+  row.parameters = { model, mode, channel, threshold, scale, shift, precision, boundary, boundaries.at(1) };
   row.output = DefaultOutput::Real;
   row.canBeStage = false;
   row.furtherInputs = { { "Input2", "second", "The network's second input channel, an image of IN's size", false },
@@ -109,6 +118,8 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
     operation->threshold = operation->result == NetworkResult::Threshold ? p.Real("Threshold") : 0.0;
     operation->scale = p.Real("InputScale");
     operation->shift = p.Real("InputShift");
+    operation->precision =
+      p.Choice("Precision") == "reproducible" ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
     operation->boundary = p.Boundary();
     return operation;
   };

@@ -13,7 +13,8 @@ std::string
 NetworkOperation::GetKey() const
 {
   return "network " + graph->GetKey() + ' ' + BoundaryKey(boundary) + ' ' + ExactText(scale) + ' ' + ExactText(shift) +
-         ' ' + std::to_string(static_cast<int>(result)) + ' ' + std::to_string(channel) + ' ' + ExactText(threshold);
+         ' ' + std::to_string(static_cast<int>(result)) + ' ' + std::to_string(channel) + ' ' + ExactText(threshold) +
+         ' ' + std::to_string(static_cast<int>(precision)) + ' ' + std::to_string(static_cast<int>(method));
 }
 
 int

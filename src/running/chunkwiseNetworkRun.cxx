@@ -33,8 +33,12 @@ constexpr std::size_t TooManyBytes = std::size_t{ 1 } << 56;
 
 /** Bytes of a tensor. A network may ask for more than 64 bits can count. */
 std::size_t
-BytesOf(const LayerExtent & extent, int channels)
+BytesOf(LayerExtent extent, const LayerExtent & fragments, int channels)
 {
+  for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
+  {
+    extent[a] = (extent[a] + fragments[a] - 1) / fragments[a] * fragments[a];
+  }
   const double bytes = Product(extent) * channels * sizeof(float);
   return bytes > static_cast<double>(TooManyBytes)
            ? TooManyBytes
@@ -68,12 +72,13 @@ LargestParts(const NetworkGraph & graph, const LayerExtent & output, const std::
 class Layout
 {
 public:
-  Layout(const NetworkOperation & operation, const Box & output, const Box & image)
+  Layout(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
   {
     const NetworkGraph & graph = *operation.graph;
     const auto &         layers = graph.GetLayers();
     const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
     const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
+    const auto           plan = PlanNetwork(operation, parts, rates, true);
     const auto           typical = LargestParts(graph, LayerExtent{ { 64, 64, 64 } }, nullptr);
 
     std::vector<std::size_t> lastUse(layers.size());
@@ -113,7 +118,8 @@ public:
       }
       busyUntil[slot] = lastUse[i];
       typicalOf[slot] = std::max(typicalOf[slot], size);
-      bytes[slot] = std::max(bytes[slot], BytesOf(parts[i], layers[i].channels));
+      bytes[slot] = std::max(bytes[slot], BytesOf(parts[i], plan[i].fragments, layers[i].channels));
+      transformBytes = std::max(transformBytes, plan[i].transformBytes);
       slots[i] = slot;
     }
     std::vector<std::size_t> begins;
@@ -130,6 +136,7 @@ public:
 
   std::vector<std::size_t> offsets; ///< of each layer
   std::size_t              numberOfBytes{ 0 };
+  std::size_t              transformBytes{ 0 };
 };
 
 double
@@ -161,6 +168,7 @@ MakeStep(const NetworkLayer & layer, const std::vector<Tensor> & tensors, std::s
 {
   Step step{};
   step.kind = layer.kind;
+  step.layer = static_cast<int>(i);
   step.out = tensors[i];
   step.in[0] = tensors[static_cast<std::size_t>(layer.inputs.front())];
   step.in[1] = tensors[static_cast<std::size_t>(layer.inputs.back())];
@@ -226,10 +234,11 @@ GetNetworkValues(const NetworkLayer & layer)
            layer.activation.slopes };
 }
 
-std::size_t
-GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image)
+NetworkBytes
+GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
 {
-  return Layout(operation, output, image).numberOfBytes;
+  const Layout layout(operation, output, image, rates);
+  return { layout.numberOfBytes, layout.transformBytes };
 }
 
 double
@@ -246,12 +255,19 @@ NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates 
 }
 
 double
-GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image)
+GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
 {
-  // Processors of either sort do some two to three multiply-adds in the time in which they move a byte.
-  constexpr double perByte = 2.5;
-  return operation.GetMultiplyAdds(SpatialPart(output.Extents()), image.Extents()) *
-         static_cast<double>(output.Extent(3) * output.Extent(4)) / perByte;
+  const NetworkGraph & graph = *operation.graph;
+  const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
+  const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
+  const auto           plan = PlanNetwork(operation, parts, rates, false);
+  double               sum = 0;
+  for (std::size_t i = 1; i < parts.size(); ++i)
+  {
+    const double direct = MultiplyAddsOf(graph, graph.GetLayers()[i], parts[i]) / rates.multiplyAdds;
+    sum += plan[i].transform.tile > 0 ? plan[i].transform.cost : direct;
+  }
+  return sum * static_cast<double>(output.Extent(3) * output.Extent(4));
 }
 
 void
@@ -263,8 +279,18 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   const Box &          output = call.output.box;
   const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(call.image.Extents())));
   const auto           ranges = graph.GetRanges({ SpatialPart(output.lower), SpatialPart(output.upper) }, &whole);
-  const Layout         layout(operation, output, call.image);
+  const NetworkRates & rates = backend.GetRates();
+  const Layout         layout(operation, output, call.image, rates);
 
+  std::vector<LayerExtent> parts(layers.size());
+  for (std::size_t i = 0; i < layers.size(); ++i)
+  {
+    for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
+    {
+      parts[i][a] = ranges[i].upper[a] - ranges[i].lower[a];
+    }
+  }
+  const auto          plan = PlanNetwork(operation, parts, rates, false);
   std::vector<Tensor> tensors(layers.size());
   std::vector<double> work(layers.size());
   double              allWork = 0;
@@ -273,14 +299,14 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
     Tensor & tensor = tensors[i];
     tensor.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + layout.offsets[i]);
     tensor.channels = layers[i].channels;
-    LayerExtent part{};
     for (int a = 0; a < MaxSpatialAxes; ++a)
     {
       tensor.lower[a] = ranges[i].lower[a];
-      part[a] = tensor.extent[a] = ranges[i].upper[a] - ranges[i].lower[a];
+      tensor.extent[a] = parts[i][a];
       tensor.whole[a] = whole[i][a];
+      tensor.fragments[a] = plan[i].fragments[a];
     }
-    work[i] = i == 0 ? 0.0 : MultiplyAddsOf(graph, layers[i], part);
+    work[i] = i == 0 ? 0.0 : MultiplyAddsOf(graph, layers[i], parts[i]);
     allWork += work[i];
   }
   // What lies in the padding alone needs nothing, and has no voxel.
@@ -294,7 +320,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
     }
   }
 
-  const double parts = static_cast<double>(output.Extent(3) * output.Extent(4));
+  const double images = static_cast<double>(output.Extent(3) * output.Extent(4));
   Coordinates  at = output.lower;
   for (at[4] = output.lower[4]; at[4] < output.upper[4]; ++at[4])
   {
@@ -308,9 +334,9 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       {
         for (const Step & step : steps[i])
         {
-          backend.Run(step);
+          backend.Run(step, plan[i].transform);
         }
-        backend.AddProgress(work[i] / allWork / parts);
+        backend.AddProgress(work[i] / allWork / images);
       }
       if (backend.ShouldStop())
       {

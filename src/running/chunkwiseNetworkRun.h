@@ -2,7 +2,7 @@
 #ifndef chunkwiseNetworkRun_h
 #define chunkwiseNetworkRun_h
 
-#include "chunkwiseNetworkOperation.h"
+#include "chunkwiseNetworkPlan.h"
 #include "chunkwiseNetworkVoxels.h"
 
 namespace chunkwise
@@ -13,6 +13,8 @@ class NetworkBackend
 {
 public:
   virtual ~NetworkBackend();
+  virtual const NetworkRates &
+  GetRates() const = 0;
   /** A copy of `values` in the backend's memory, valid for the run. Called once for each layer's values. */
   virtual const float *
   Upload(const std::string & key, const std::vector<float> & values) = 0;
@@ -20,8 +22,9 @@ public:
    * the axes that are not spatial. */
   virtual void
   Load(const network::Tensor & tensor, const LayerExtent & shift, const Coordinates & at) = 0;
+  /** `tile` is for a convolution by transforms, else its `tile` is 0. */
   virtual void
-  Run(const network::Step & step) = 0;
+  Run(const network::Step & step, const TileChoice & tile) = 0;
   /** Makes the output's voxels from the network's result. */
   virtual void
   Store(const network::Tensor & tensor, const Coordinates & at) = 0;
@@ -40,13 +43,18 @@ constexpr int NetworkLayerValues = 3;
 std::array<std::shared_ptr<const std::vector<float>>, NetworkLayerValues>
 GetNetworkValues(const NetworkLayer & layer);
 
-/** Bytes of the results of all layers that are needed at a time; they do not shrink when the chunk grows. */
-std::size_t
-GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image);
+/** Memory of a run; no part of it shrinks when the chunk grows. */
+struct NetworkBytes
+{
+  std::size_t results;    ///< of all layers that are needed at a time
+  std::size_t transforms; ///< spectra of the layer that needs most
+};
+NetworkBytes
+GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates);
 
 /** What a chunk costs, as the bytes of memory traffic that take as long as its arithmetic. */
 double
-GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image);
+GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates);
 
 /** Runs all layers on a chunk. The results lie at call.scratch. */
 void

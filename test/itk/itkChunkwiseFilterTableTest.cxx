@@ -388,6 +388,7 @@ CasesOf(const std::string & row)
     filter->SetThreshold(0.3);
     filter->SetInputScale(0.1);
     filter->SetInputShift(-0.7);
+    filter->SetPrecision(SlidingWindowNetworkEnums::Precision::Reproducible);
     filter->SetBoundaryCondition(Boundary::Constant);
     filter->SetConstant(0.1);
     Case theCase{ filter.GetPointer(),
@@ -396,6 +397,7 @@ CasesOf(const std::string & row)
                     { "Threshold", "0.3" },
                     { "InputScale", "0.1" },
                     { "InputShift", "-0.7" },
+                    { "Precision", "reproducible" },
                     { "BoundaryCondition", "constant" },
                     { "Constant", "0.1" } } };
     theCase.hasNetwork = true;

@@ -25,6 +25,7 @@ MakeOperation(std::mt19937 & random, const Network & network)
   operation->shift = 0.125 * static_cast<double>(random() % 3);
   operation->channel =
     static_cast<int>(random() % static_cast<unsigned int>(network.graph->GetNumberOfOutputChannels()));
+  operation->method = static_cast<NetworkMethod>(random() % 3);
   return operation;
 }
 
@@ -169,13 +170,52 @@ TEST_P(NetworkTest, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
 {
   std::mt19937 random(173);
   const auto   make = [&](int trial) {
-    return MakeOperation(random,
-                         trial % 2 ? trial::RandomUNet(random, 2 + trial / 2 % 2, 1 + trial / 4 % 2)
-                                     : trial::RandomClassifier(random, 2 + trial / 2 % 2));
+    const auto operation = MakeOperation(random,
+                                         trial % 2 ? trial::RandomUNet(random, 2 + trial / 2 % 2, 1 + trial / 4 % 2)
+                                                     : trial::RandomClassifier(random, 2 + trial / 2 % 2));
+    operation->precision = NetworkPrecision::Reproducible;
+    return operation;
   };
   CompareBits<float, float>(random, GetManager(), GetBackend(), 40, make);
   CompareBits<std::uint16_t, std::uint8_t>(random, GetManager(), GetBackend(), 20, make);
   CompareBits<double, double>(random, GetManager(), GetBackend(), 10, make);
+}
+
+/** Every layer of the dense network over the whole image, in double. */
+TEST_P(NetworkTest, TransformsKeepToTheirBound)
+{
+  std::mt19937 random(182);
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const int     dimension = 2 + (trial % 4 > 0 ? 1 : 0);
+    const Network network = trial::RandomConvolutions(random, dimension, trial % 2 != 0);
+    const auto    operation = MakeOperation(random, network);
+    operation->method = NetworkMethod::Transforms;
+    Trial<std::uint8_t, float> t(random, operation, RandomImage(random, dimension, trial % 8 == 0 ? 34 : 11));
+    t.request.backend = GetBackend();
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    GetManager().Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    Network dense = network;
+    dense.layers = network.graph->GetLayers();
+    dense.output = network.graph->GetOutput();
+    auto   results = EvaluateWhole<std::uint8_t>(dense, *operation, t.image);
+    double largest = 0;
+    for (const trial::Values & result : results)
+    {
+      for (const double value : result.values)
+      {
+        largest = std::max(largest, std::fabs(value));
+      }
+    }
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      trial::Values & result = results[static_cast<std::size_t>(index[4] * t.request.image.upper[3] + index[3])];
+      const double    expected = result.At(operation->channel, index[0], index[1], index[2]);
+      ASSERT_NEAR(t.Result(index), expected, 1e-5 * largest)
+        << trial << " at " << ToString(index) << " of " << ToString(t.request.image) << "\n"
+        << network.graph->Describe();
+    });
+  }
 }
 
 TEST_P(NetworkTest, ResultsAreDecidedForEachVoxel)

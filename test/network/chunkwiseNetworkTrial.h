@@ -260,6 +260,54 @@ RandomUNet(std::mt19937 & random, int dimension, int levels)
   return builder.Finish(builder.Convolve(at, 1 + builder.Below(4), builder.Same(1)));
 }
 
+/** Convolutions of every size, dilation and number of channels, as transforms take them, and poolings between: a
+ * classifier of windows, or layers that pad, each as it likes. */
+inline Network
+RandomConvolutions(std::mt19937 & random, int dimension, bool pads)
+{
+  NetworkBuilder builder(random, dimension);
+  int            at = 0;
+  const int      layers = 2 + builder.Below(2);
+  for (int i = 0; i < layers; ++i)
+  {
+    const int    most[] = { 2, 5, 18 };
+    const int    channels = 1 + builder.Below(most[builder.Below(3)]);
+    NetworkLayer layer;
+    LayerExtent  kernel = builder.Extent(i == 0 ? 7 : 4);
+    layer.dilation = builder.Below(3) ? builder.Same(1) : builder.Extent(3);
+    for (std::size_t a = 0; pads && a < 3; ++a)
+    {
+      // As many voxels as before, whatever the windows' centers.
+      const std::int64_t reach = layer.dilation[a] * (kernel[a] - 1);
+      layer.padLower[a] = reach > 0 ? builder.Below(static_cast<int>(reach) + 1) : 0;
+      layer.padUpper[a] = reach - layer.padLower[a];
+    }
+    at = builder.Convolve(at, channels, kernel, layer);
+    at = builder.Below(3) ? builder.Pointwise(at, RandomActivation(builder)) : at;
+    if (!pads && i + 1 < layers)
+    {
+      NetworkLayer pool;
+      pool.kernel = builder.Extent(3);
+      pool.stride = builder.Below(3) ? pool.kernel : builder.Same(1);
+      at = builder.AddKind(builder.Below(2) ? LayerKind::MaximumPooling : LayerKind::AveragePooling, { at }, pool);
+      if (builder.Below(3) == 0)
+      {
+        pool.kernel = pool.stride = builder.Same(2);
+        at = builder.AddKind(LayerKind::MaximumPooling, { at }, pool);
+      }
+    }
+    else if (pads && builder.Below(3) == 0)
+    {
+      NetworkLayer pool;
+      pool.kernel = builder.Same(3);
+      pool.padLower = pool.padUpper = builder.Same(1, 0);
+      pool.countsPadding = builder.Below(2) != 0;
+      at = builder.AddKind(builder.Below(2) ? LayerKind::MaximumPooling : LayerKind::AveragePooling, { at }, pool);
+    }
+  }
+  return builder.Finish(builder.Convolve(at, 1 + builder.Below(3), builder.Extent(3)));
+}
+
 /** Values of all voxels, [channel][z][y][x]. */
 struct Values
 {

@@ -354,6 +354,7 @@ TEST_P(Conformance, Networks)
     network.scale = 0.01;
     network.channel = static_cast<int>(Below(random, network.graph->GetNumberOfOutputChannels()));
     network.result = static_cast<NetworkResult>(random() % 3);
+    network.precision = NetworkPrecision::Reproducible;
     Coordinates extent = RandomExtent(random, trial % 10 == 0 ? 70 : 12);
     conformance.Compare<std::uint16_t, std::uint8_t>(random, network, extent, RandomChunk(random, extent), false);
     conformance.Compare<float, float>(random, network, extent, RandomChunk(random, extent), false);
@@ -379,12 +380,35 @@ TEST_P(Conformance, WideNetworks)
     network.graph = builder.Finish(builder.Convolve(at, 2, builder.Same(1))).graph;
     network.boundary = BoundaryOf(BoundaryMode::Mirror);
     network.channel = 1;
+    network.precision = NetworkPrecision::Reproducible;
     // Two images, which need the same weights.
     const Coordinates extent = { { 40, 21, 9, 2, 1 } };
     Box               chunk = RandomChunk(random, extent);
     chunk.lower[3] = 0;
     chunk.upper[3] = 2;
     conformance.Compare<float, float>(random, network, extent, chunk, false);
+  }
+}
+
+TEST_P(Conformance, NetworksThroughTransforms)
+{
+  std::mt19937      random(72);
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const int        dimension = 2 + trial % 2;
+    NetworkOperation network;
+    network.graph = trial::RandomConvolutions(random, dimension, trial % 4 < 2).graph;
+    network.method = NetworkMethod::Transforms;
+    network.boundary = BoundaryOf(AllModes[1 + random() % 3]);
+    network.scale = 0.01;
+    network.channel = static_cast<int>(Below(random, network.graph->GetNumberOfOutputChannels()));
+    const Coordinates extent = RandomExtent(random, trial % 10 == 0 ? 70 : 20);
+    ConformanceTrial  theTrial{
+      network, { PixelKind::Float32 }, PixelKind::Float32, extent, RandomChunk(random, extent)
+    };
+    theTrial.tolerance = 1e-6;
+    conformance.Compare(random, theTrial);
   }
 }
 

@@ -68,8 +68,15 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
     , m_WorkerBytes(WorkerBytes(*m_Operation.graph))
-    , m_WorkerMemory(static_cast<char *>(call.scratch) + GetNetworkBytes(m_Operation, call.output.box, call.image))
+    , m_WorkerMemory(static_cast<char *>(call.scratch) +
+                     GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates).results)
   {}
+
+  const NetworkRates &
+  GetRates() const override
+  {
+    return m_Rates;
+  }
 
   const float *
   Upload(const std::string &, const std::vector<float> & values) override
@@ -109,7 +116,7 @@ public:
   }
 
   void
-  Run(const Step & step) override
+  Run(const Step & step, const TileChoice &) override
   {
     if (step.kind == LayerKind::Convolution)
     {
@@ -380,6 +387,7 @@ private:
 
   const KernelCall &       m_Call;
   const NetworkOperation & m_Operation;
+  const NetworkRates       m_Rates;
   const std::size_t        m_WorkerBytes;
   char * const             m_WorkerMemory;
   double                   m_Fraction{ 0 };
@@ -397,14 +405,14 @@ std::size_t
 HostNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto & network = static_cast<const NetworkOperation &>(operation);
-  return GetNetworkBytes(network, shape.outputBox, shape.image) +
+  return GetNetworkBytes(network, shape.outputBox, shape.image, NetworkRates()).results +
          static_cast<std::size_t>(shape.concurrency) * WorkerBytes(*network.graph);
 }
 
 double
 HostNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
-  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image);
+  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, NetworkRates());
 }
 
 } // namespace

@@ -206,6 +206,7 @@ class Options(ProgramTest):
             ("box", "statistic", ("median",)),
             ("network", "channel", ("-1", "3", "1.5", "x")),
             ("network", "result", ("softmax", "")),
+            ("network", "precision", ("double", "")),
             ("network", "input-scale", ("nan", "x", "1,2")),
             ("network", "boundary", ("renormalized", "periodic")),
             ("network", "model", ("", "/nowhere.onnx", "@second")),

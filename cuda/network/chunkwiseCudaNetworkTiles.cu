@@ -1,0 +1,897 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaNetworkTiles.h"
+
+#include "chunkwiseCudaFixedPasses.cuh"
+#include "chunkwiseCudaPixels.cuh"
+#include "chunkwiseNetworkPlan.h"
+
+#include <cuda_pipeline.h>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+using network::Step;
+using network::Tensor;
+
+/** A tile in shared memory: [z][y][x], of which z has half as many complex numbers as voxels. A thread has one line of
+ * a full axis, or two of the halved one. */
+template <int T>
+struct TileShape
+{
+  static constexpr int half = T / 2;
+  static constexpr int pitch = T + 1; // odd: threads that read rows are on different banks
+  static constexpr int threads = T * half;
+  static constexpr int points = T * T * half;
+  static constexpr int bytes = half * T * pitch * static_cast<int>(sizeof(float2));
+  static constexpr int blocks = T > 28 ? 1 : T > 24 ? 2 : T > 20 ? 3 : T > 16 ? 5 : 8; ///< on a multiprocessor
+};
+
+/** Transforms a tile of real numbers load(x, y, z) and gives emit(index of the frequency, value); neighbours along x
+ * are neighbouring threads'. Signs: as FixedRows has them along z. */
+template <int T, typename TLoad, typename TEmit>
+__device__ __forceinline__ void
+TransformTile(float2 * shared, TLoad && load, TEmit && emit)
+{
+  constexpr int H = TileShape<T>::half;
+  constexpr int P = TileShape<T>::pitch;
+  const int     t = static_cast<int>(threadIdx.x);
+#pragma unroll 1
+  for (int i = t; i < T * T; i += TileShape<T>::threads)
+  {
+    const int x = i % T;
+    const int y = i / T;
+    float     re[H];
+    float     im[H];
+#pragma unroll
+    for (int n = 0; n < H; ++n)
+    {
+      re[n] = load(x, y, n);
+      im[n] = -load(x, y, n + H);
+    }
+    TurnEach<2 * T>(re, im, std::make_integer_sequence<int, H>());
+    FftPoints<H>(re, im);
+#pragma unroll
+    for (int k = 0; k < H; ++k)
+    {
+      shared[(k * T + y) * P + x] = make_float2(re[k], im[k]);
+    }
+  }
+  __syncthreads();
+  float re[T];
+  float im[T];
+#pragma unroll
+  for (int j = 0; j < T; ++j)
+  {
+    const float2 z = shared[t * P + j];
+    re[j] = z.x;
+    im[j] = z.y;
+  }
+  FftPoints<T>(re, im);
+#pragma unroll
+  for (int j = 0; j < T; ++j)
+  {
+    shared[t * P + j] = make_float2(re[j], im[j]);
+  }
+  __syncthreads();
+  const int x = t % T;
+  const int plane = t / T * T;
+#pragma unroll
+  for (int j = 0; j < T; ++j)
+  {
+    const float2 z = shared[(plane + j) * P + x];
+    re[j] = z.x;
+    im[j] = z.y;
+  }
+  FftPoints<T>(re, im);
+#pragma unroll
+  for (int j = 0; j < T; ++j)
+  {
+    emit((plane + j) * T + x, make_float2(re[j], im[j]));
+  }
+}
+
+/** Back: find(index of the frequency) to store(x, y, z, value) for x, y below the limits. */
+template <int T, typename TFind, typename TStore>
+__device__ __forceinline__ void
+TransformTileBack(float2 * shared, int width, int height, TFind && find, TStore && store)
+{
+  constexpr int H = TileShape<T>::half;
+  constexpr int P = TileShape<T>::pitch;
+  const int     t = static_cast<int>(threadIdx.x);
+  {
+    const int x = t % T;
+    const int plane = t / T * T;
+    // The inverse is the transform with real and imaginary parts exchanged.
+    float re[T];
+    float im[T];
+#pragma unroll
+    for (int j = 0; j < T; ++j)
+    {
+      const float2 z = find((plane + j) * T + x);
+      re[j] = z.y;
+      im[j] = z.x;
+    }
+    FftPoints<T>(re, im);
+#pragma unroll
+    for (int j = 0; j < T; ++j)
+    {
+      shared[(plane + j) * P + x] = make_float2(re[j], im[j]);
+    }
+  }
+  __syncthreads();
+  if (t % T < height)
+  {
+    float re[T];
+    float im[T];
+#pragma unroll
+    for (int j = 0; j < T; ++j)
+    {
+      const float2 z = shared[t * P + j];
+      re[j] = z.x;
+      im[j] = z.y;
+    }
+    FftPoints<T>(re, im);
+#pragma unroll
+    for (int j = 0; j < T; ++j)
+    {
+      shared[t * P + j] = make_float2(re[j], im[j]);
+    }
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int i = t; i < width * height; i += TileShape<T>::threads)
+  {
+    const int y = i / width;
+    const int x = i - y * width;
+    float     re[H];
+    float     im[H];
+#pragma unroll
+    for (int k = 0; k < H; ++k)
+    {
+      const float2 z = shared[(k * T + y) * P + x];
+      re[k] = z.x;
+      im[k] = z.y;
+    }
+    FftPoints<H>(re, im);
+    TurnEach<2 * T>(re, im, std::make_integer_sequence<int, H>());
+#pragma unroll
+    for (int n = 0; n < H; ++n)
+    {
+      store(x, y, n, im[n]);
+      store(x, y, n + H, -re[n]);
+    }
+  }
+}
+
+/** The tiles of a convolution: of every grid of dilation-th voxels those that cover it, x fastest. */
+struct TileGrid
+{
+  std::int64_t grids[MaxSpatialAxes]; ///< that are not empty
+  std::int64_t tiles[MaxSpatialAxes]; ///< of each
+  std::int64_t kept[MaxSpatialAxes];  ///< results of a tile
+
+  TileGrid(const Step & step, int tile)
+  {
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      kept[a] = tile - step.kernel[a] + 1;
+      grids[a] = std::min(step.dilation[a], step.out.extent[a]);
+      const std::int64_t length = (step.out.extent[a] + step.dilation[a] - 1) / step.dilation[a];
+      tiles[a] = (length + kept[a] - 1) / kept[a];
+    }
+  }
+  std::int64_t
+  Count() const
+  {
+    return grids[0] * grids[1] * grids[2] * tiles[0] * tiles[1] * tiles[2];
+  }
+};
+
+/** Where a tile's voxels are along an axis: number j at base + j * step, for j in [begin, end). */
+struct TileAxis
+{
+  std::int64_t base;
+  std::int64_t step;
+  int          begin;
+  int          end;
+};
+
+__device__ inline std::int64_t
+FloorDivide(std::int64_t a, std::int64_t b)
+{
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+/** In memory: from voxel to voxel of a fragment, and from a fragment to the next one. */
+__device__ inline void
+FindStrides(const Tensor & tensor, int a, std::int64_t & voxel, std::int64_t & fragment)
+{
+  voxel = 1;
+  fragment = tensor.FragmentExtent(0) * tensor.FragmentExtent(1) * tensor.FragmentExtent(2);
+  for (int b = 0; b < a; ++b)
+  {
+    voxel *= tensor.FragmentExtent(b);
+    fragment *= tensor.fragments[b];
+  }
+}
+
+/** Number j is index first + j * dilation of the tensor, from its `lower` on. */
+__device__ inline TileAxis
+FindAxis(const Tensor & tensor, int a, std::int64_t first, std::int64_t dilation)
+{
+  std::int64_t voxel;
+  std::int64_t fragment;
+  FindStrides(tensor, a, voxel, fragment);
+  TileAxis axis;
+  if (tensor.fragments[a] > 1)
+  {
+    const std::int64_t begin = FloorDivide(first, dilation);
+    axis.base = (first - begin * dilation) * fragment + begin * voxel;
+    axis.step = voxel;
+  }
+  else
+  {
+    axis.base = first * voxel;
+    axis.step = dilation * voxel;
+  }
+  axis.begin = static_cast<int>(first < 0 ? (-first + dilation - 1) / dilation : 0);
+  const std::int64_t rest = tensor.extent[a] - first;
+  const std::int64_t end = rest <= 0 ? 0 : (rest + dilation - 1) / dilation;
+  axis.end = static_cast<int>(end < 1024 ? end : 1024);
+  return axis;
+}
+
+/** Of axis `a` of tile `number`: its voxels in the output, or in the input, of which it wants no more than its results
+ * need. */
+__device__ inline TileAxis
+FindTileAxis(const Step & step, const TileGrid & grid, std::int64_t number, int a, bool isInput)
+{
+  for (int b = 0; b < a; ++b)
+  {
+    number /= grid.tiles[b];
+  }
+  const std::int64_t at = number % grid.tiles[a];
+  number /= grid.tiles[a];
+  for (int b = a + 1; b < MaxSpatialAxes; ++b)
+  {
+    number /= grid.tiles[b];
+  }
+  for (int b = 0; b < a; ++b)
+  {
+    number /= grid.grids[b];
+  }
+  const std::int64_t first = number % grid.grids[a] + at * grid.kept[a] * step.dilation[a];
+  TileAxis           out = FindAxis(step.out, a, first, step.dilation[a]);
+  out.end = min(out.end, static_cast<int>(grid.kept[a]));
+  if (!isInput)
+  {
+    return out;
+  }
+  TileAxis in =
+    FindAxis(step.in[0], a, first + step.out.lower[a] - step.padLower[a] - step.in[0].lower[a], step.dilation[a]);
+  in.end = out.end > 0 ? min(in.end, out.end + static_cast<int>(step.kernel[a]) - 1) : 0;
+  return in;
+}
+
+__device__ inline bool
+IsWithin(const TileAxis & axis, int j)
+{
+  return j >= axis.begin && j < axis.end;
+}
+
+template <int T>
+__global__ void
+__launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
+  NetworkTilesKernel(Step step, TileGrid grid, std::int64_t firstTile, float2 * __restrict__ spectra)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ TileAxis                           axes[MaxSpatialAxes];
+  const int                                     maps = step.in[0].channels;
+  const std::int64_t                            tile = blockIdx.x / maps;
+  const int                                     map = static_cast<int>(blockIdx.x - tile * maps);
+  if (threadIdx.x < MaxSpatialAxes)
+  {
+    axes[threadIdx.x] = FindTileAxis(step, grid, firstTile + tile, static_cast<int>(threadIdx.x), true);
+  }
+  __syncthreads();
+  const TileAxis      ax = axes[0];
+  const TileAxis      ay = axes[1];
+  const TileAxis      az = axes[2];
+  const float * const in = step.in[0].data + map * step.in[0].ChannelLength() + ax.base + ay.base + az.base;
+  float2 * const      out = spectra + static_cast<std::int64_t>(blockIdx.x) * TileShape<T>::points;
+  TransformTile<T>(
+    reinterpret_cast<float2 *>(memory),
+    [&](int x, int y, int z) {
+      const bool there = IsWithin(ax, x) && IsWithin(ay, y) && IsWithin(az, z);
+      return there ? __ldg(in + (x * ax.step + y * ay.step + z * az.step)) : 0.0f;
+    },
+    [&](int index, float2 value) { out[index] = value; });
+}
+
+/** VProduct: there is one input, and the product is made here. */
+template <int T, bool VProduct>
+__global__ void
+__launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
+  NetworkTilesBackKernel(Step step, TileGrid grid, std::int64_t firstTile, const float2 * __restrict__ spectra,
+                         const float2 * __restrict__ kernels)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ TileAxis                           axes[MaxSpatialAxes];
+  constexpr int                                 points = TileShape<T>::points;
+  const int                                     maps = step.out.channels;
+  const std::int64_t                            tile = blockIdx.x / maps;
+  const int                                     map = static_cast<int>(blockIdx.x - tile * maps);
+  if (threadIdx.x < MaxSpatialAxes)
+  {
+    axes[threadIdx.x] = FindTileAxis(step, grid, firstTile + tile, static_cast<int>(threadIdx.x), false);
+  }
+  __syncthreads();
+  const TileAxis ax = axes[0];
+  const TileAxis ay = axes[1];
+  const TileAxis az = axes[2];
+  if (ax.end <= 0 || ay.end <= 0 || az.end <= 0)
+  {
+    return;
+  }
+  float * const        out = step.out.data + map * step.out.ChannelLength() + ax.base + ay.base + az.base;
+  const float          bias = step.bias ? step.bias[map] : 0.0f;
+  const float2 * const in = spectra + (VProduct ? tile : static_cast<std::int64_t>(blockIdx.x)) * points;
+  const float2 * const kernel = kernels + static_cast<std::int64_t>(map) * points;
+  TransformTileBack<T>(
+    reinterpret_cast<float2 *>(memory),
+    ax.end,
+    ay.end,
+    [&](int index) {
+      const float2 value = in[index];
+      if constexpr (VProduct)
+      {
+        const float2 w = kernel[index];
+        return make_float2(fmaf(value.x, w.x, -value.y * w.y), fmaf(value.x, w.y, value.y * w.x));
+      }
+      return value;
+    },
+    [&](int x, int y, int z, float value) {
+      if (z < az.end)
+      {
+        const float sum = value + bias;
+        out[x * ax.step + y * ay.step + z * az.step] =
+          step.activation == ActivationKind::Relu && sum < 0.0f ? 0.0f : sum;
+      }
+    });
+}
+
+/** Activations that are more than a comparison, in place: their code would take the transforms' registers. */
+__global__ void
+NetworkActivateKernel(Step step)
+{
+  const std::int64_t length = step.out.ChannelLength();
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < length)
+  {
+    float & value = step.out.data[blockIdx.y * length + i];
+    value = network::Activate(step, blockIdx.y, value);
+  }
+}
+
+/** Frequencies that lie together in the spectra of the kernels, and that a block multiplies: a sector of a map's
+ * spectrum. */
+constexpr int FrequenciesTogether = 4;
+
+/** Where the number of input i, output o and frequency n of the kernels' spectra is. */
+struct KernelLayout
+{
+  std::int64_t ofGroup;
+  std::int64_t ofFrequency;
+  std::int64_t ofInput;
+  std::int64_t ofOutput;
+
+  KernelLayout(int inputs, int outputs, std::int64_t points)
+  {
+    const std::int64_t block = GetProductChannels(outputs);
+    const std::int64_t padded = (outputs + block - 1) / block * block;
+    if (inputs == 1)
+    {
+      ofGroup = FrequenciesTogether;
+      ofFrequency = 1;
+      ofInput = 0;
+      ofOutput = points;
+    }
+    else
+    {
+      ofOutput = 1;
+      ofFrequency = padded;
+      ofInput = FrequenciesTogether * padded;
+      ofGroup = inputs * ofInput;
+    }
+  }
+};
+
+template <int T>
+__global__ void
+__launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
+  NetworkKernelSpectraKernel(Step step, KernelLayout layout, int outputs, float2 * __restrict__ kernels)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int                                     inputs = step.in[0].channels;
+  const int                                     i = static_cast<int>(blockIdx.x) / outputs;
+  const int                                     o = static_cast<int>(blockIdx.x) - i * outputs;
+  const int                                     kx = static_cast<int>(step.kernel[0]);
+  const int                                     ky = static_cast<int>(step.kernel[1]);
+  const int                                     kz = static_cast<int>(step.kernel[2]);
+  const bool                                    isChannel = o < step.out.channels;
+  const float * const                           weights =
+    step.packed + static_cast<std::int64_t>(o / ChannelsPerBlock * inputs + i) * kx * ky * kz * ChannelsPerBlock +
+    o % ChannelsPerBlock;
+  float2 * const out = kernels + i * layout.ofInput + o * layout.ofOutput;
+  // The transforms there and back multiply by this.
+  constexpr float scale = 1.0f / static_cast<float>(TileShape<T>::points);
+  TransformTile<T>(
+    reinterpret_cast<float2 *>(memory),
+    [&](int x, int y, int z) {
+      return isChannel && x < kx && y < ky && z < kz ? scale * weights[((z * ky + y) * kx + x) * ChannelsPerBlock]
+                                                     : 0.0f;
+    },
+    [&](int index, float2 value) {
+      // A correlation is the product with the conjugate.
+      out[index / FrequenciesTogether * layout.ofGroup + index % FrequenciesTogether * layout.ofFrequency] =
+        make_float2(value.x, -value.y);
+    });
+}
+
+constexpr int TilesPerProduct = 32;
+constexpr int ProductThreads = 256;
+/** Inputs that lie in shared memory at a time, and how often. */
+constexpr int InputsPerStage = 8;
+constexpr int ProductStages = 3;
+
+struct ProductShape
+{
+  int          inputs;
+  int          outputs;
+  int          padded; ///< outputs of the kernels' spectra
+  int          tiles;
+  std::int64_t points; ///< of a spectrum
+};
+
+/** One complex matrix product a frequency: outputs x inputs times inputs x tiles. A block has FrequenciesTogether of
+ * them, TilesPerProduct tiles and 16 VPairs outputs; a warp one frequency, a thread 2 VPairs outputs of four tiles.
+ * Blocks that follow each other have neighbouring frequencies, then other tiles of these: what they read is in the L2
+ * cache. */
+template <int VPairs>
+__global__ void
+__launch_bounds__(ProductThreads, 2) NetworkProductKernel(ProductShape shape, const float2 * __restrict__ kernels,
+                                                          const float2 * __restrict__ in, float2 * __restrict__ out)
+{
+  constexpr int     channels = 16 * VPairs;
+  constexpr int     F = FrequenciesTogether;
+  constexpr int     kernelNumbers = InputsPerStage * F * channels;
+  constexpr int     tileNumbers = InputsPerStage * TilesPerProduct * F;
+  constexpr int     stageNumbers = kernelNumbers + tileNumbers;
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<float2 *>(memory);
+
+  const int tileBlocks = (shape.tiles + TilesPerProduct - 1) / TilesPerProduct;
+  const int channelBlocks = shape.padded / channels;
+  int       block = static_cast<int>(blockIdx.x);
+  const int inner = block % F;
+  block /= F;
+  const int firstTile = block % tileBlocks * TilesPerProduct;
+  block /= tileBlocks;
+  const int          firstChannel = block % channelBlocks * channels;
+  const std::int64_t group = static_cast<std::int64_t>(block / channelBlocks) * F + inner;
+
+  const int t = static_cast<int>(threadIdx.x);
+  const int f = t / 32 % F;
+  const int ofChannel = t % 8;
+  const int ofTile = t % 32 / 8 + 4 * (t / 32 / F);
+
+  const int  stages = (shape.inputs + InputsPerStage - 1) / InputsPerStage;
+  const auto fetch = [&](int stage) {
+    const int firstInput = stage * InputsPerStage;
+    const int count = min(InputsPerStage, shape.inputs - firstInput);
+    if (count > 0)
+    {
+      float2 * const       to = shared + stage % ProductStages * stageNumbers;
+      const float2 * const from = kernels + (group * shape.inputs + firstInput) * F * shape.padded + firstChannel;
+      for (int i = t; i < count * F * (channels / 2); i += ProductThreads)
+      {
+        const int row = i / (channels / 2);
+        const int at = i % (channels / 2) * 2;
+        __pipeline_memcpy_async(
+          to + row * channels + at, from + static_cast<std::int64_t>(row) * shape.padded + at, 16);
+      }
+      const int input = t % InputsPerStage;
+      const int tile = t / InputsPerStage;
+      if (input < count && firstTile + tile < shape.tiles)
+      {
+        const float2 * const spectrum =
+          in + (static_cast<std::int64_t>(firstTile + tile) * shape.inputs + firstInput + input) * shape.points +
+          group * F;
+        float2 * const piece = to + kernelNumbers + (input * TilesPerProduct + tile) * F;
+        __pipeline_memcpy_async(piece, spectrum, 16);
+        __pipeline_memcpy_async(piece + 2, spectrum + 2, 16);
+      }
+    }
+    __pipeline_commit();
+  };
+
+  float2 sums[2 * VPairs][4];
+#pragma unroll
+  for (int c = 0; c < 2 * VPairs; ++c)
+  {
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+    {
+      sums[c][j] = make_float2(0.0f, 0.0f);
+    }
+  }
+  const auto add = [&](const float2 * w, const float2 * x) {
+    float2 value[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+    {
+      value[j] = x[8 * j * F];
+    }
+#pragma unroll
+    for (int p = 0; p < VPairs; ++p)
+    {
+      const float4 pair = *reinterpret_cast<const float4 *>(w + 16 * p);
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+      {
+        float2 & a = sums[2 * p][j];
+        float2 & b = sums[2 * p + 1][j];
+        a.x = fmaf(pair.x, value[j].x, a.x);
+        a.y = fmaf(pair.x, value[j].y, a.y);
+        b.x = fmaf(pair.z, value[j].x, b.x);
+        b.y = fmaf(pair.z, value[j].y, b.y);
+        a.x = fmaf(-pair.y, value[j].y, a.x);
+        a.y = fmaf(pair.y, value[j].x, a.y);
+        b.x = fmaf(-pair.w, value[j].y, b.x);
+        b.y = fmaf(pair.w, value[j].x, b.y);
+      }
+    }
+  };
+  for (int stage = 0; stage < ProductStages - 1; ++stage)
+  {
+    fetch(stage);
+  }
+  for (int stage = 0; stage < stages; ++stage)
+  {
+    __pipeline_wait_prior(ProductStages - 2);
+    __syncthreads();
+    fetch(stage + ProductStages - 1);
+    const float2 * const from = shared + stage % ProductStages * stageNumbers;
+    const float2 * const w = from + f * channels + 2 * ofChannel;
+    const float2 * const x = from + kernelNumbers + ofTile * F + f;
+    const int            count = min(InputsPerStage, shape.inputs - stage * InputsPerStage);
+    if (count == InputsPerStage)
+    {
+#pragma unroll 1 // more would spill
+      for (int i = 0; i < InputsPerStage; ++i)
+      {
+        add(w + i * F * channels, x + i * TilesPerProduct * F);
+      }
+    }
+    else
+    {
+#pragma unroll 1
+      for (int i = 0; i < count; ++i)
+      {
+        add(w + i * F * channels, x + i * TilesPerProduct * F);
+      }
+    }
+  }
+  // Through shared memory: a sector has the four frequencies of four warps.
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+  {
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < VPairs; ++p)
+    {
+      *reinterpret_cast<float4 *>(shared + (f * 8 + ofTile) * channels + 16 * p + 2 * ofChannel) =
+        make_float4(sums[2 * p][j].x, sums[2 * p][j].y, sums[2 * p + 1][j].x, sums[2 * p + 1][j].y);
+    }
+    __syncthreads();
+    for (int i = t; i < 8 * channels * 2; i += ProductThreads)
+    {
+      const int pair = i % 2;
+      const int channel = i / 2 % channels;
+      const int row = i / 2 / channels;
+      const int tile = firstTile + 8 * j + row;
+      if (tile < shape.tiles && firstChannel + channel < shape.outputs)
+      {
+        const float2 first = shared[((2 * pair) * 8 + row) * channels + channel];
+        const float2 second = shared[((2 * pair + 1) * 8 + row) * channels + channel];
+        *reinterpret_cast<float4 *>(
+          out + (static_cast<std::int64_t>(tile) * shape.outputs + firstChannel + channel) * shape.points + group * F +
+          2 * pair) = make_float4(first.x, first.y, second.x, second.y);
+      }
+    }
+  }
+}
+
+template <int VPairs>
+void
+RunProduct(const ProductShape & shape, const float2 * kernels, const float2 * in, float2 * out, cudaStream_t stream)
+{
+  constexpr std::size_t bytes =
+    sizeof(float2) * ProductStages * InputsPerStage * FrequenciesTogether * (16 * VPairs + TilesPerProduct);
+  static_assert(bytes >= sizeof(float2) * FrequenciesTogether * 8 * 16 * VPairs, "the results' way out fits");
+  LaunchPasses("NetworkProductKernel",
+               NetworkProductKernel<VPairs>,
+               stream,
+               shape.points / FrequenciesTogether * ((shape.tiles + TilesPerProduct - 1) / TilesPerProduct) *
+                 (shape.padded / (16 * VPairs)),
+               ProductThreads,
+               bytes,
+               shape,
+               kernels,
+               in,
+               out);
+}
+
+void
+Multiply(const ProductShape & shape, const float2 * kernels, const float2 * in, float2 * out, cudaStream_t stream)
+{
+  switch (GetProductChannels(shape.outputs) / ChannelsPerProduct)
+  {
+    case 1:
+      return RunProduct<1>(shape, kernels, in, out, stream);
+    case 2:
+      return RunProduct<2>(shape, kernels, in, out, stream);
+    case 3:
+      return RunProduct<3>(shape, kernels, in, out, stream);
+    case 4:
+      return RunProduct<4>(shape, kernels, in, out, stream);
+    default:
+      return RunProduct<5>(shape, kernels, in, out, stream);
+  }
+}
+
+/** Calls f(std::integral_constant<int, tile>). */
+template <typename TFunctor>
+void
+DispatchTile(int tile, TFunctor && f)
+{
+  switch (tile)
+  {
+    case 16:
+      return f(std::integral_constant<int, 16>());
+    case 20:
+      return f(std::integral_constant<int, 20>());
+    case 24:
+      return f(std::integral_constant<int, 24>());
+    case 28:
+      return f(std::integral_constant<int, 28>());
+    default:
+      return f(std::integral_constant<int, 32>());
+  }
+}
+
+/** Of one axis of a pooling: where the taps of a voxel are, and which are inside the image. */
+struct PoolTaps
+{
+  std::int64_t offset[MostPoolingTaps];
+  bool         inside[MostPoolingTaps];
+};
+
+__device__ inline PoolTaps
+FindTaps(const Step & step, int a, int index)
+{
+  const Tensor & in = step.in[0];
+  std::int64_t   voxel;
+  std::int64_t   fragment;
+  FindStrides(in, a, voxel, fragment);
+  const auto fragments = static_cast<int>(in.fragments[a]);
+  PoolTaps   taps;
+#pragma unroll
+  for (int k = 0; k < MostPoolingTaps; ++k)
+  {
+    const std::int64_t at = (index + step.out.lower[a]) * step.stride[a] - step.padLower[a] + k * step.dilation[a];
+    taps.inside[k] = k < step.kernel[a] && in.IsInside(a, at);
+    const int from = taps.inside[k] ? static_cast<int>(at - in.lower[a]) : 0;
+    const int number = fragments == 1 ? from : from / fragments;
+    taps.offset[k] = fragments == 1 ? from * voxel : number * voxel + (from - number * fragments) * fragment;
+  }
+  return taps;
+}
+
+/** Channels that a thread does one after the other: the same voxels of each. */
+constexpr int PoolChannels = 16;
+
+/** A thread has a place in memory of the output's channels. What a voxel is: as PoolingAt. */
+template <bool VMaximum>
+__global__ void
+NetworkPoolKernel(Step step)
+{
+  const Tensor &     in = step.in[0];
+  const Tensor &     out = step.out;
+  const std::int64_t length = out.ChannelLength();
+  const std::int64_t inLength = in.ChannelLength();
+  const std::int64_t place = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (place >= length)
+  {
+    return;
+  }
+  int          index[MaxSpatialAxes];
+  std::int64_t rest = place;
+#pragma unroll
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    const std::int64_t next = rest / out.FragmentExtent(a);
+    index[a] = static_cast<int>((rest - next * out.FragmentExtent(a)) * out.fragments[a]);
+    rest = next;
+  }
+#pragma unroll
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    const std::int64_t next = rest / out.fragments[a];
+    index[a] += static_cast<int>(rest - next * out.fragments[a]);
+    rest = next;
+    if (index[a] >= out.extent[a])
+    {
+      return;
+    }
+  }
+  const PoolTaps x = FindTaps(step, 0, index[0]);
+  const PoolTaps y = FindTaps(step, 1, index[1]);
+  const PoolTaps z = FindTaps(step, 2, index[2]);
+  const int      first = static_cast<int>(blockIdx.y) * PoolChannels;
+  const int      last = min(first + PoolChannels, out.channels);
+  for (int c = first; c < last; ++c)
+  {
+    const float * const from = in.data + c * inLength;
+    float               result = VMaximum ? -HUGE_VALF : 0.0f;
+    int                 count = 0;
+#pragma unroll
+    for (int kz = 0; kz < MostPoolingTaps; ++kz)
+    {
+      if (!z.inside[kz])
+      {
+        continue;
+      }
+#pragma unroll
+      for (int ky = 0; ky < MostPoolingTaps; ++ky)
+      {
+        if (!y.inside[ky])
+        {
+          continue;
+        }
+        const float * const row = from + z.offset[kz] + y.offset[ky];
+#pragma unroll
+        for (int kx = 0; kx < MostPoolingTaps; ++kx)
+        {
+          if (x.inside[kx])
+          {
+            const float value = row[x.offset[kx]];
+            result = !VMaximum ? result + value : value > result || value != value ? value : result;
+            ++count;
+          }
+        }
+      }
+    }
+    if (!VMaximum)
+    {
+      const auto all = static_cast<int>(step.kernel[0] * step.kernel[1] * step.kernel[2]);
+      result /= static_cast<float>(step.countsPadding ? all : count);
+    }
+    out.data[c * length + place] = network::Activate(step, c, result);
+  }
+}
+
+} // namespace
+
+void
+ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, const float2 * kernels, float2 * spectra,
+              cudaStream_t stream)
+{
+  const TileGrid     grid(step, tile);
+  const int          inputs = step.in[0].channels;
+  const int          outputs = step.out.channels;
+  const std::int64_t all = grid.Count();
+  for (std::int64_t first = 0; first < all; first += tilesAtOnce)
+  {
+    const std::int64_t count = std::min(tilesAtOnce, all - first);
+    DispatchTile(tile, [&](auto size) {
+      constexpr int T = decltype(size)::value;
+      using Shape = TileShape<T>;
+      float2 * const results = inputs == 1 ? spectra : spectra + tilesAtOnce * inputs * Shape::points;
+      LaunchPasses("NetworkTilesKernel",
+                   NetworkTilesKernel<T>,
+                   stream,
+                   count * inputs,
+                   Shape::threads,
+                   Shape::bytes,
+                   step,
+                   grid,
+                   first,
+                   spectra);
+      if (inputs > 1)
+      {
+        const int block = GetProductChannels(outputs);
+        Multiply({ inputs, outputs, (outputs + block - 1) / block * block, static_cast<int>(count), Shape::points },
+                 kernels,
+                 spectra,
+                 results,
+                 stream);
+      }
+      LaunchPasses("NetworkTilesBackKernel",
+                   inputs == 1 ? NetworkTilesBackKernel<T, true> : NetworkTilesBackKernel<T, false>,
+                   stream,
+                   count * outputs,
+                   Shape::threads,
+                   Shape::bytes,
+                   step,
+                   grid,
+                   first,
+                   results,
+                   kernels);
+    });
+  }
+  if (step.activation != ActivationKind::None && step.activation != ActivationKind::Relu)
+  {
+    const dim3 blocks(
+      static_cast<unsigned int>((step.out.ChannelLength() + 255) / 256), static_cast<unsigned int>(outputs), 1);
+    NetworkActivateKernel<<<blocks, 256, 0, stream>>>(step);
+    CheckLaunch("NetworkActivateKernel");
+  }
+}
+
+void
+MakeKernelSpectra(const Step & step, int tile, float2 * kernels, cudaStream_t stream)
+{
+  DispatchTile(tile, [&](auto size) {
+    constexpr int T = decltype(size)::value;
+    using Shape = TileShape<T>;
+    const int          inputs = step.in[0].channels;
+    const int          block = GetProductChannels(step.out.channels);
+    const int          outputs = inputs == 1 ? step.out.channels : (step.out.channels + block - 1) / block * block;
+    const KernelLayout layout(inputs, step.out.channels, Shape::points);
+    LaunchPasses("NetworkKernelSpectraKernel",
+                 NetworkKernelSpectraKernel<T>,
+                 stream,
+                 static_cast<std::int64_t>(inputs) * outputs,
+                 Shape::threads,
+                 Shape::bytes,
+                 step,
+                 layout,
+                 outputs,
+                 kernels);
+  });
+}
+
+void
+PoolFragments(const Step & step, cudaStream_t stream)
+{
+  const std::int64_t blocks = (step.out.ChannelLength() + 255) / 256;
+  const auto         parts = static_cast<unsigned int>((step.out.channels + PoolChannels - 1) / PoolChannels);
+  const dim3         grid(static_cast<unsigned int>(blocks), parts, 1);
+  const auto kernel = step.kind == LayerKind::MaximumPooling ? NetworkPoolKernel<true> : NetworkPoolKernel<false>;
+  kernel<<<grid, 256, 0, stream>>>(step);
+  CheckLaunch("NetworkPoolKernel");
+}
+
+int
+GetLargestNetworkTile()
+{
+  int device = 0;
+  int bytes = 0;
+  CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
+  CheckCuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  int largest = 0;
+  for (const int tile : NetworkTiles)
+  {
+    DispatchTile(tile, [&](auto size) {
+      // Beside the tile itself a block has its axes.
+      largest = TileShape<decltype(size)::value>::bytes + 1024 <= bytes ? tile : largest;
+    });
+  }
+  return largest;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,34 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaNetworkTiles_h
+#define chunkwiseCudaNetworkTiles_h
+
+#include "chunkwiseNetworkVoxels.h"
+
+#include <cuda_runtime_api.h>
+
+namespace chunkwise
+{
+
+/** Runs a convolution through transforms of tiles (see NetworkTransform): `tile` voxels along each axis, groups of
+ * `tilesAtOnce` tiles. `kernels` is what MakeKernelSpectra made of its weights; `spectra` has room for
+ * GetSpectrumBytes(tile) times `tilesAtOnce` times the channels of input and output (of input alone where that is 1).
+ */
+void
+ConvolveTiles(const network::Step & step, int tile, std::int64_t tilesAtOnce, const float2 * kernels, float2 * spectra,
+              cudaStream_t stream);
+
+/** The spectra of a convolution's weights, GetKernelSpectraBytes of them. */
+void
+MakeKernelSpectra(const network::Step & step, int tile, float2 * kernels, cudaStream_t stream);
+
+/** A pooling by windows of at most MostPoolingTaps along each axis. Tensors may lie as fragments. */
+void
+PoolFragments(const network::Step & step, cudaStream_t stream);
+
+/** The largest tile that a block of the current device has room for. */
+int
+GetLargestNetworkTile();
+
+} // namespace chunkwise
+
+#endif

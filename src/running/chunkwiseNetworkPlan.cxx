@@ -1,0 +1,263 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseNetworkPlan.h"
+
+#include "chunkwiseRoundUp.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** Memory for the spectra of tiles that are multiplied at a time: so many that the kernels' spectra, which are read
+ * once for all of them, are little beside them. */
+constexpr double GroupBytes = 2.0 * (1 << 30);
+
+/** Larger kernels leave too little of a tile. */
+constexpr std::int64_t LargestKernel = 24;
+
+std::int64_t
+CeilDivide(std::int64_t a, std::int64_t b)
+{
+  return (a + b - 1) / b;
+}
+
+double
+Product(const LayerExtent & extent)
+{
+  return static_cast<double>(extent[0]) * static_cast<double>(extent[1]) * static_cast<double>(extent[2]);
+}
+
+/** Whether there are transforms for such a layer at all. */
+bool
+HasTransform(const NetworkLayer & layer, const LayerExtent & output)
+{
+  bool has = layer.kind == LayerKind::Convolution && layer.groups == 1 && Product(layer.kernel) > 1;
+  for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
+  {
+    has = has && layer.stride[a] == 1 && layer.kernel[a] <= LargestKernel && layer.dilation[a] <= output[a];
+  }
+  return has;
+}
+
+int
+InputsOf(const NetworkGraph & graph, const NetworkLayer & layer)
+{
+  return graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels;
+}
+
+/** What a tile costs: its transforms and products. A large tile's block is alone on its multiprocessor. */
+double
+CostOfTile(int inputs, int outputs, int tile, const NetworkRates & rates)
+{
+  const double voxels = static_cast<double>(tile) * tile * tile;
+  const double transforms = tile > 28 ? 1.6 : 1.2;
+  const double product = inputs == 1 ? 0.0
+                                     : 4.0 * inputs * GetProductChannels(outputs) *
+                                         static_cast<double>(CeilDivide(outputs, GetProductChannels(outputs))) *
+                                         (voxels / 2) / rates.productMultiplyAdds;
+  // Voxels and spectra of either side; the product moves the spectra once more while it computes.
+  return transforms * 8 * voxels * (inputs + outputs) + std::max(product, 4 * voxels * (inputs + outputs));
+}
+
+} // namespace
+
+int
+GetProductChannels(int outputs)
+{
+  int best = ChannelsPerProduct;
+  int least = 1 << 30;
+  for (int channels = ChannelsPerProduct; channels <= 5 * ChannelsPerProduct; channels += ChannelsPerProduct)
+  {
+    const int all = (outputs + channels - 1) / channels * channels;
+    if (all <= least)
+    {
+      least = all;
+      best = channels;
+    }
+  }
+  return best;
+}
+
+std::size_t
+GetKernelSpectraBytes(int inputs, int outputs, int tile)
+{
+  const auto block = static_cast<std::size_t>(GetProductChannels(outputs));
+  const auto padded = (static_cast<std::size_t>(outputs) + block - 1) / block * block;
+  return RoundUp(GetSpectrumBytes(tile) * static_cast<std::size_t>(inputs) *
+                 (inputs == 1 ? static_cast<std::size_t>(outputs) : padded));
+}
+
+std::size_t
+GetTileBytes(int inputs, int outputs, int tile)
+{
+  return GetSpectrumBytes(tile) * static_cast<std::size_t>(inputs == 1 ? 1 : inputs + outputs);
+}
+
+double
+CountTiles(const NetworkLayer & layer, const LayerExtent & output, int tile)
+{
+  double count = 1;
+  for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
+  {
+    const std::int64_t kept = tile - layer.kernel[a] + 1;
+    if (kept < 1)
+    {
+      return 0;
+    }
+    const std::int64_t grids = std::min(layer.dilation[a], output[a]);
+    count *= static_cast<double>(grids * CeilDivide(CeilDivide(output[a], layer.dilation[a]), kept));
+  }
+  return count;
+}
+
+TileChoice
+ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, std::size_t bytes,
+           const NetworkRates & rates)
+{
+  TileChoice best;
+  for (const int tile : NetworkTiles)
+  {
+    const double      count = CountTiles(layer, output, tile);
+    const std::size_t kernels = GetKernelSpectraBytes(inputs, layer.channels, tile);
+    const std::size_t each = GetTileBytes(inputs, layer.channels, tile);
+    if (count < 1 || tile > rates.largestTile || kernels + each > bytes)
+    {
+      continue;
+    }
+    TileChoice choice;
+    choice.tile = tile;
+    choice.tilesAtOnce = static_cast<std::int64_t>(std::min(static_cast<double>((bytes - kernels) / each), count));
+    // Groups of one size.
+    const double groups = std::ceil(count / static_cast<double>(choice.tilesAtOnce));
+    choice.tilesAtOnce = static_cast<std::int64_t>(std::ceil(count / groups));
+    choice.cost = count * CostOfTile(inputs, layer.channels, tile, rates) + groups * static_cast<double>(kernels);
+    if (best.tile == 0 || choice.cost < best.cost)
+    {
+      best = choice;
+    }
+  }
+  return best;
+}
+
+double
+GetDirectCost(const NetworkLayer & layer, int inputs, const LayerExtent & output, const NetworkRates & rates)
+{
+  const double blocks = static_cast<double>(CeilDivide(layer.channels / layer.groups, ChannelsPerBlock)) * layer.groups;
+  return Product(output) * blocks * ChannelsPerBlock * (inputs / layer.groups) * Product(layer.kernel) /
+         rates.multiplyAdds;
+}
+
+namespace
+{
+
+/** Whether a part of this size, or of a smaller one, may be faster with transforms: the best that tiles could do. */
+bool
+MayTransform(const NetworkLayer & layer, int inputs, const LayerExtent & output, const NetworkRates & rates)
+{
+  double least = 0;
+  for (const int tile : NetworkTiles)
+  {
+    double kept = 1;
+    for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
+    {
+      kept *= static_cast<double>(std::max<std::int64_t>(0, tile - layer.kernel[a] + 1));
+    }
+    if (kept > 0 && tile <= rates.largestTile)
+    {
+      const double cost = CostOfTile(inputs, layer.channels, tile, rates) / kept;
+      least = least == 0 ? cost : std::min(least, cost);
+    }
+  }
+  const double fixed = static_cast<double>(GetKernelSpectraBytes(inputs, layer.channels, NetworkTiles[0]));
+  return least > 0 && GetDirectCost(layer, inputs, output, rates) > Product(output) * least + fixed;
+}
+
+bool
+IsSmallPooling(const NetworkLayer & layer)
+{
+  return (layer.kind == LayerKind::MaximumPooling || layer.kind == LayerKind::AveragePooling) &&
+         *std::max_element(layer.kernel.begin(), layer.kernel.end()) <= MostPoolingTaps;
+}
+
+/** How results lie: where only transforms and poolings meet, as the grids that the transforms work on. */
+void
+PlaceFragments(const NetworkGraph & graph, std::vector<NetworkLayerPlan> & plan)
+{
+  const auto & layers = graph.GetLayers();
+  for (std::size_t i = 1; i < layers.size(); ++i)
+  {
+    const bool transforms = plan[i].transform.tile > 0;
+    if ((!transforms && !IsSmallPooling(layers[i])) || static_cast<int>(i) == graph.GetOutput())
+    {
+      continue;
+    }
+    LayerExtent wanted{ { 0, 0, 0 } };
+    bool        possible = true;
+    for (std::size_t j = i + 1; j < layers.size() && possible; ++j)
+    {
+      const auto & inputs = layers[j].inputs;
+      if (std::find(inputs.begin(), inputs.end(), static_cast<int>(i)) == inputs.end() || IsSmallPooling(layers[j]))
+      {
+        continue;
+      }
+      possible = plan[j].transform.tile > 0 && (wanted[0] == 0 || wanted == layers[j].dilation);
+      wanted = layers[j].dilation;
+    }
+    if (possible && wanted[0] == 0 && transforms)
+    {
+      wanted = layers[i].dilation;
+    }
+    if (possible && wanted[0] != 0 && (!transforms || wanted == layers[i].dilation))
+    {
+      plan[i].fragments = wanted;
+    }
+  }
+}
+
+} // namespace
+
+std::vector<NetworkLayerPlan>
+PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> & parts, const NetworkRates & rates,
+            bool reserve)
+{
+  const NetworkGraph &          graph = *operation.graph;
+  const auto &                  layers = graph.GetLayers();
+  std::vector<NetworkLayerPlan> plan(layers.size());
+  if (operation.precision == NetworkPrecision::Reproducible || operation.method == NetworkMethod::Direct ||
+      rates.productMultiplyAdds <= 0)
+  {
+    return plan;
+  }
+  const int largest = NetworkTiles[std::size(NetworkTiles) - 1];
+  for (std::size_t i = 1; i < layers.size(); ++i)
+  {
+    const NetworkLayer & layer = layers[i];
+    if (Product(parts[i]) <= 0 || !HasTransform(layer, parts[i]))
+    {
+      continue;
+    }
+    const int  inputs = InputsOf(graph, layer);
+    const bool always = operation.method == NetworkMethod::Transforms;
+    if (!always && !MayTransform(layer, inputs, parts[i], rates))
+    {
+      continue;
+    }
+    const auto   each = static_cast<double>(GetTileBytes(inputs, layer.channels, largest));
+    const double tiles = std::max(1.0, std::min(CountTiles(layer, parts[i], largest), std::floor(GroupBytes / each)));
+    plan[i].transformBytes =
+      GetKernelSpectraBytes(inputs, layer.channels, largest) + RoundUp(static_cast<std::size_t>(tiles * each));
+    const TileChoice choice = ChooseTile(layer, inputs, parts[i], plan[i].transformBytes, rates);
+    if (reserve || always || choice.cost < GetDirectCost(layer, inputs, parts[i], rates))
+    {
+      plan[i].transform = choice;
+    }
+  }
+  PlaceFragments(graph, plan);
+  return plan;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,94 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseNetworkPlan_h
+#define chunkwiseNetworkPlan_h
+
+#include "chunkwiseNetworkOperation.h"
+
+// How each convolution of a network is computed on a chunk, a pure function of shapes and rates.
+
+namespace chunkwise
+{
+
+/** What a backend can do, in the time in which it moves a byte of memory. */
+struct NetworkRates
+{
+  double multiplyAdds{ 2.5 };        ///< of direct convolutions
+  double productMultiplyAdds{ 0.0 }; ///< of products of spectra; 0: the backend has no transforms
+  int    largestTile{ 32 };          ///< voxels along an axis
+};
+
+/** Tiles of the input, transformed, multiplied with the kernels' spectra frequency by frequency, and transformed back.
+ *
+ * A tile has as many voxels along each axis. It is transformed as a signal that goes on with the opposite sign, so that
+ * half as many complex numbers as voxels say all of it, none of them special. What a convolution wraps around is not
+ * kept: of `tile` voxels, tile - kernel + 1 are results. A dilated convolution is an ordinary one on each of the grids
+ * of every dilation-th voxel.
+ *
+ * Source: Z. Zlateski et al., ZNNi, 2016; A. Zlateski et al., FFT convolutions are faster than Winograd on modern CPUs,
+ * here is why, arXiv 1809.07851 (tiles, one matrix product a frequency). */
+constexpr int NetworkTiles[] = { 16, 20, 24, 28, 32 };
+
+/** Poolings of larger windows need dense tensors. */
+constexpr std::int64_t MostPoolingTaps = 4;
+
+/** Of a tile of one channel. */
+constexpr std::size_t
+GetSpectrumBytes(int tile)
+{
+  return std::size_t{ 4 } * static_cast<std::size_t>(tile) * static_cast<std::size_t>(tile) *
+         static_cast<std::size_t>(tile);
+}
+
+/** Output channels of which products have a multiple. */
+constexpr int ChannelsPerProduct = 16;
+/** Output channels that a block of the product takes. */
+int
+GetProductChannels(int outputs);
+
+/** One input channel: the product is so little that the transform back does it. */
+std::size_t
+GetKernelSpectraBytes(int inputs, int outputs, int tile);
+/** Of the spectra of a tile's inputs and outputs. */
+std::size_t
+GetTileBytes(int inputs, int outputs, int tile);
+
+/** The tiles that a convolution's result of this extent takes; 0 if the kernel is too large for them. */
+double
+CountTiles(const NetworkLayer & layer, const LayerExtent & output, int tile);
+
+/** The tile with which a convolution takes the least time, as the bytes that are moved in it. `bytes` is the memory for
+ * spectra of kernels and tiles. */
+struct TileChoice
+{
+  int          tile{ 0 }; ///< 0: none fits
+  std::int64_t tilesAtOnce{ 0 };
+  double       cost{ 0 };
+};
+TileChoice
+ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, std::size_t bytes,
+           const NetworkRates & rates);
+
+/** What a layer's convolution directly costs. */
+double
+GetDirectCost(const NetworkLayer & layer, int inputs, const LayerExtent & output, const NetworkRates & rates);
+
+/** How a layer is computed, and how its result lies in memory. */
+struct NetworkLayerPlan
+{
+  TileChoice  transform{};              ///< tile 0: directly
+  LayerExtent fragments{ { 1, 1, 1 } }; ///< see network::Tensor
+  std::size_t transformBytes{ 0 };      ///< memory that transforms of this layer may take
+};
+
+/** For a chunk that needs these parts of the layers' results.
+ *
+ * Memory must not shrink when the chunk grows, while a tile may fit one chunk better than a larger one: `reserve` plans
+ * for memory, as if every convolution took transforms that may for a part of such a size or a smaller one. Without it
+ * the plan is the one that runs, and needs no more than that. */
+std::vector<NetworkLayerPlan>
+PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> & parts, const NetworkRates & rates,
+            bool reserve);
+
+} // namespace chunkwise
+
+#endif
