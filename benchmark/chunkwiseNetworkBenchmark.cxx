@@ -27,7 +27,7 @@ const Architecture Architectures[] = { { "n337", { 2, 0, 3, 0, 3, 0, 3, 3, 3, 3 
                                        { "n926", { 8, 0, 9, 0, 9, 9, 9, 9 } } };
 
 std::shared_ptr<const NetworkGraph>
-Build(const Architecture & architecture)
+Build(const Architecture & architecture, ActivationKind last)
 {
   std::mt19937 random(3);
   const auto   graph = std::make_shared<NetworkGraph>();
@@ -50,7 +50,7 @@ Build(const Architecture & architecture)
       layer.kind = LayerKind::Convolution;
       layer.channels = i + 1 == architecture.layers.size() ? 3 : 80;
       layer.kernel = { { k, k, k } };
-      layer.activation.kind = ActivationKind::Relu;
+      layer.activation.kind = i + 1 == architecture.layers.size() ? last : ActivationKind::Relu;
       auto weights =
         std::make_shared<std::vector<float>>(static_cast<std::size_t>(inputs * layer.channels * k * k * k));
       std::normal_distribution<float> normal(0.0f, std::sqrt(2.0f / static_cast<float>(inputs * k * k * k)));
@@ -173,7 +173,8 @@ main(int argc, char * argv[])
       continue;
     }
     const auto operation = std::make_shared<NetworkOperation>();
-    operation->graph = Build(architecture);
+    // A channel that is all below 0 would be no measure of errors.
+    operation->graph = Build(architecture, ofError ? ActivationKind::None : ActivationKind::Relu);
     operation->scale = 1.0 / 255;
     operation->precision = isDirect ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
     const std::string sizes = std::to_string(extent) + "^3 outputs of uint8";

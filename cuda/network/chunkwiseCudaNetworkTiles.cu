@@ -615,6 +615,275 @@ __launch_bounds__(ProductThreads, 2) NetworkProductKernel(ProductShape shape, co
   }
 }
 
+/** The nearest number of 11 significant bits, and what is left: with three of their four products tensor cores give a
+ * product nearly the bits of float32 ("3xTF32"). */
+struct SplitNumber
+{
+  float high;
+  float low;
+
+  __device__ __forceinline__ explicit SplitNumber(float value)
+  {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    std::uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    high = __uint_as_float(bits);
+#else
+    high = value;
+#endif
+    low = value - high;
+  }
+};
+
+/** 16 x 8 += 16 x 8 times 8 x 8 */
+__device__ __forceinline__ void
+MultiplyAddTensors(float (&sums)[4], const float (&a)[4], float b0, float b1)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(__float_as_uint(a[0])),
+        "r"(__float_as_uint(a[1])),
+        "r"(__float_as_uint(a[2])),
+        "r"(__float_as_uint(a[3])),
+        "r"(__float_as_uint(b0)),
+        "r"(__float_as_uint(b1)));
+#endif
+}
+
+/** The same products on tensor cores. A block has FrequenciesTogether frequencies, TensorTiles tiles and 16 VBlocks
+ * outputs; a warp one frequency and 16 tiles. */
+constexpr int TensorTiles = 64;
+constexpr int TensorThreads = 512;
+constexpr int TensorStages = 3;
+
+template <int VBlocks>
+struct TensorShape
+{
+  static constexpr int channels = 16 * VBlocks;
+  /** Numbers from input to input: threads of a warp that read four inputs are on different banks. */
+  static constexpr int kernelPitch = FrequenciesTogether * channels + 4;
+  static constexpr int tilePitch = FrequenciesTogether * TensorTiles + 2;
+  static constexpr int stage = InputsPerStage * (kernelPitch + tilePitch);
+  /** On the way out, of half of the tiles: [frequency][tile][output]. */
+  static constexpr int outPitch = channels + 2;
+  static constexpr int out = FrequenciesTogether * TensorTiles / 2 * outPitch;
+  static constexpr int bytes =
+    static_cast<int>(sizeof(float2)) * (TensorStages * stage > out ? TensorStages * stage : out);
+};
+
+template <int VBlocks>
+__global__ void
+__launch_bounds__(TensorThreads, 1)
+  NetworkTensorProductKernel(ProductShape shape, const float2 * __restrict__ kernels, const float2 * __restrict__ in,
+                             float2 * __restrict__ out)
+{
+  using Layout = TensorShape<VBlocks>;
+  constexpr int     channels = Layout::channels;
+  constexpr int     F = FrequenciesTogether;
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto * const                                  shared = reinterpret_cast<float2 *>(memory);
+
+  const int tileBlocks = (shape.tiles + TensorTiles - 1) / TensorTiles;
+  const int channelBlocks = shape.padded / channels;
+  int       block = static_cast<int>(blockIdx.x);
+  const int inner = block % F;
+  block /= F;
+  const int firstTile = block % tileBlocks * TensorTiles;
+  block /= tileBlocks;
+  const int          firstChannel = block % channelBlocks * channels;
+  const std::int64_t group = static_cast<std::int64_t>(block / channelBlocks) * F + inner;
+
+  const int t = static_cast<int>(threadIdx.x);
+  const int f = t / 32 % F;
+  const int quarter = t / 32 / F;
+  const int row = t % 32 / 4;
+  const int column = t % 4;
+
+  const int  stages = (shape.inputs + InputsPerStage - 1) / InputsPerStage;
+  const auto fetch = [&](int stage) {
+    if (stage < stages)
+    {
+      const int            firstInput = stage * InputsPerStage;
+      float2 * const       to = shared + stage % TensorStages * Layout::stage;
+      const float2 * const from = kernels + (group * shape.inputs + firstInput) * F * shape.padded + firstChannel;
+      for (int i = t; i < InputsPerStage * F * (channels / 2); i += TensorThreads)
+      {
+        const int  line = i / (channels / 2);
+        const int  at = i % (channels / 2) * 2;
+        const int  input = line / F;
+        const bool there = firstInput + input < shape.inputs;
+        __pipeline_memcpy_async(to + input * Layout::kernelPitch + line % F * channels + at,
+                                there ? from + static_cast<std::int64_t>(line) * shape.padded + at : kernels,
+                                16,
+                                there ? 0 : 16);
+      }
+      const int            input = t % InputsPerStage;
+      const int            tile = t / InputsPerStage;
+      const bool           there = firstInput + input < shape.inputs && firstTile + tile < shape.tiles;
+      const float2 * const spectrum =
+        there ? in + (static_cast<std::int64_t>(firstTile + tile) * shape.inputs + firstInput + input) * shape.points +
+                  group * F
+              : in;
+      float2 * const piece = to + InputsPerStage * Layout::kernelPitch + input * Layout::tilePitch + tile * F;
+      __pipeline_memcpy_async(piece, spectrum, 16, there ? 0 : 16);
+      __pipeline_memcpy_async(piece + 2, spectrum + 2, 16, there ? 0 : 16);
+    }
+    __pipeline_commit();
+  };
+
+  float re[VBlocks][2][4];
+  float im[VBlocks][2][4];
+#pragma unroll
+  for (int b = 0; b < VBlocks; ++b)
+  {
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+    {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+      {
+        re[b][j][i] = im[b][j][i] = 0.0f;
+      }
+    }
+  }
+  for (int stage = 0; stage < TensorStages - 1; ++stage)
+  {
+    fetch(stage);
+  }
+  for (int stage = 0; stage < stages; ++stage)
+  {
+    __pipeline_wait_prior(TensorStages - 2);
+    __syncthreads();
+    fetch(stage + TensorStages - 1);
+    const float2 * const from = shared + stage % TensorStages * Layout::stage;
+    const float2 * const w = from + column * Layout::kernelPitch + f * channels + row;
+    const float2 * const x =
+      from + InputsPerStage * Layout::kernelPitch + column * Layout::tilePitch + (quarter * 16 + row) * F + f;
+    float xRe[2][2];
+    float xIm[2][2];
+    float xReLow[2][2];
+    float xImLow[2][2];
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+    {
+#pragma unroll
+      for (int k = 0; k < 2; ++k)
+      {
+        const float2      value = x[4 * k * Layout::tilePitch + 8 * j * F];
+        const SplitNumber real(value.x);
+        const SplitNumber imaginary(value.y);
+        xRe[j][k] = real.high;
+        xReLow[j][k] = real.low;
+        xIm[j][k] = imaginary.high;
+        xImLow[j][k] = imaginary.low;
+      }
+    }
+#pragma unroll
+    for (int b = 0; b < VBlocks; ++b)
+    {
+      float2 value[4];
+      float  high[4];
+      float  low[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+      {
+        value[i] = w[i / 2 * 4 * Layout::kernelPitch + 16 * b + i % 2 * 8];
+        const SplitNumber split(value[i].x);
+        high[i] = split.high;
+        low[i] = split.low;
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+      {
+        MultiplyAddTensors(re[b][j], low, xRe[j][0], xRe[j][1]);
+        MultiplyAddTensors(im[b][j], low, xIm[j][0], xIm[j][1]);
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+      {
+        MultiplyAddTensors(re[b][j], high, xReLow[j][0], xReLow[j][1]);
+        MultiplyAddTensors(im[b][j], high, xImLow[j][0], xImLow[j][1]);
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+      {
+        MultiplyAddTensors(re[b][j], high, xRe[j][0], xRe[j][1]);
+        MultiplyAddTensors(im[b][j], high, xIm[j][0], xIm[j][1]);
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+      {
+        const SplitNumber split(value[i].y);
+        high[i] = split.high;
+        low[i] = split.low;
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+      {
+        MultiplyAddTensors(re[b][j], low, -xIm[j][0], -xIm[j][1]);
+        MultiplyAddTensors(im[b][j], low, xRe[j][0], xRe[j][1]);
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+      {
+        MultiplyAddTensors(re[b][j], high, -xImLow[j][0], -xImLow[j][1]);
+        MultiplyAddTensors(im[b][j], high, xReLow[j][0], xReLow[j][1]);
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+      {
+        MultiplyAddTensors(re[b][j], high, -xIm[j][0], -xIm[j][1]);
+        MultiplyAddTensors(im[b][j], high, xRe[j][0], xRe[j][1]);
+      }
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+  {
+    __syncthreads();
+#pragma unroll
+    for (int b = 0; b < VBlocks; ++b)
+    {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+      {
+        const int line = f * (TensorTiles / 2) + quarter * 8 + 2 * column + i % 2;
+        shared[line * Layout::outPitch + 16 * b + row + i / 2 * 8] = make_float2(re[b][j][i], im[b][j][i]);
+      }
+    }
+    __syncthreads();
+    for (int i = t; i < TensorTiles / 2 * channels * 2; i += TensorThreads)
+    {
+      const int pair = i % 2;
+      const int channel = i / 2 % channels;
+      const int line = i / 2 / channels;
+      const int tile = firstTile + line / 8 * 16 + 8 * j + line % 8;
+      if (tile < shape.tiles && firstChannel + channel < shape.outputs)
+      {
+        const float2 first = shared[(2 * pair * (TensorTiles / 2) + line) * Layout::outPitch + channel];
+        const float2 second = shared[((2 * pair + 1) * (TensorTiles / 2) + line) * Layout::outPitch + channel];
+        *reinterpret_cast<float4 *>(
+          out + (static_cast<std::int64_t>(tile) * shape.outputs + firstChannel + channel) * shape.points + group * F +
+          2 * pair) = make_float4(first.x, first.y, second.x, second.y);
+      }
+    }
+  }
+}
+
+/** Whether the current device has tensor cores for TF32, and room for a block that uses them. */
+bool
+HasTensorCores()
+{
+  int device = 0;
+  int major = 0;
+  int bytes = 0;
+  CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
+  CheckCuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  CheckCuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  return major >= 8 && bytes >= TensorShape<5>::bytes;
+}
+
 template <int VPairs>
 void
 RunProduct(const ProductShape & shape, const float2 * kernels, const float2 * in, float2 * out, cudaStream_t stream)
@@ -622,6 +891,20 @@ RunProduct(const ProductShape & shape, const float2 * kernels, const float2 * in
   constexpr std::size_t bytes =
     sizeof(float2) * ProductStages * InputsPerStage * FrequenciesTogether * (16 * VPairs + TilesPerProduct);
   static_assert(bytes >= sizeof(float2) * FrequenciesTogether * 8 * 16 * VPairs, "the results' way out fits");
+  if (HasTensorCores())
+  {
+    return LaunchPasses("NetworkTensorProductKernel",
+                        NetworkTensorProductKernel<VPairs>,
+                        stream,
+                        shape.points / FrequenciesTogether * ((shape.tiles + TensorTiles - 1) / TensorTiles) *
+                          (shape.padded / (16 * VPairs)),
+                        TensorThreads,
+                        TensorShape<VPairs>::bytes,
+                        shape,
+                        kernels,
+                        in,
+                        out);
+  }
   LaunchPasses("NetworkProductKernel",
                NetworkProductKernel<VPairs>,
                stream,
@@ -673,30 +956,46 @@ DispatchTile(int tile, TFunctor && f)
   }
 }
 
-/** Of one axis of a pooling: where the taps of a voxel are, and which are inside the image. */
+/** Of one axis of a pooling: where the taps of a voxel are, and which are inside the image. Those outside are where one
+ * inside is. */
+template <int VTaps>
 struct PoolTaps
 {
-  std::int64_t offset[MostPoolingTaps];
-  bool         inside[MostPoolingTaps];
+  std::int64_t offset[VTaps];
+  bool         inside[VTaps];
+  bool         any;
 };
 
-__device__ inline PoolTaps
+template <int VTaps>
+__device__ inline PoolTaps<VTaps>
 FindTaps(const Step & step, int a, int index)
 {
   const Tensor & in = step.in[0];
   std::int64_t   voxel;
   std::int64_t   fragment;
   FindStrides(in, a, voxel, fragment);
-  const auto fragments = static_cast<int>(in.fragments[a]);
-  PoolTaps   taps;
+  const auto      fragments = static_cast<int>(in.fragments[a]);
+  PoolTaps<VTaps> taps;
+  std::int64_t    last = 0;
+  taps.any = false;
 #pragma unroll
-  for (int k = 0; k < MostPoolingTaps; ++k)
+  for (int k = VTaps - 1; k >= 0; --k)
   {
     const std::int64_t at = (index + step.out.lower[a]) * step.stride[a] - step.padLower[a] + k * step.dilation[a];
     taps.inside[k] = k < step.kernel[a] && in.IsInside(a, at);
-    const int from = taps.inside[k] ? static_cast<int>(at - in.lower[a]) : 0;
-    const int number = fragments == 1 ? from : from / fragments;
-    taps.offset[k] = fragments == 1 ? from * voxel : number * voxel + (from - number * fragments) * fragment;
+    if (taps.inside[k])
+    {
+      const int from = static_cast<int>(at - in.lower[a]);
+      const int number = fragments == 1 ? from : from / fragments;
+      last = number * voxel + (from - number * fragments) * fragment;
+      taps.any = true;
+    }
+    taps.offset[k] = last;
+  }
+#pragma unroll
+  for (int k = 0; k < VTaps; ++k)
+  {
+    taps.offset[k] = taps.inside[k] ? taps.offset[k] : last;
   }
   return taps;
 }
@@ -704,8 +1003,9 @@ FindTaps(const Step & step, int a, int index)
 /** Channels that a thread does one after the other: the same voxels of each. */
 constexpr int PoolChannels = 16;
 
-/** A thread has a place in memory of the output's channels. What a voxel is: as PoolingAt. */
-template <bool VMaximum>
+/** A thread has a place in memory of the output's channels. What a voxel is: as PoolingAt, whose bits it has: taps
+ * beyond the edge show a maximum the same voxel once more, and add 0 to a sum that began as 0. */
+template <bool VMaximum, int VTaps>
 __global__ void
 NetworkPoolKernel(Step step)
 {
@@ -718,67 +1018,74 @@ NetworkPoolKernel(Step step)
   {
     return;
   }
-  int          index[MaxSpatialAxes];
-  std::int64_t rest = place;
+  int           index[MaxSpatialAxes];
+  std::uint64_t rest = static_cast<std::uint64_t>(place);
+  // Divisions of 32 bits are several times as fast.
+  const auto split = [&](std::int64_t by) {
+    const auto divisor = static_cast<std::uint64_t>(by);
+    const auto next = rest >> 32 ? rest / divisor : static_cast<std::uint32_t>(rest) / static_cast<std::uint32_t>(by);
+    const auto number = static_cast<int>(rest - next * divisor);
+    rest = next;
+    return number;
+  };
 #pragma unroll
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
-    const std::int64_t next = rest / out.FragmentExtent(a);
-    index[a] = static_cast<int>((rest - next * out.FragmentExtent(a)) * out.fragments[a]);
-    rest = next;
+    index[a] = split(out.FragmentExtent(a)) * static_cast<int>(out.fragments[a]);
   }
 #pragma unroll
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
-    const std::int64_t next = rest / out.fragments[a];
-    index[a] += static_cast<int>(rest - next * out.fragments[a]);
-    rest = next;
+    index[a] += split(out.fragments[a]);
     if (index[a] >= out.extent[a])
     {
       return;
     }
   }
-  const PoolTaps x = FindTaps(step, 0, index[0]);
-  const PoolTaps y = FindTaps(step, 1, index[1]);
-  const PoolTaps z = FindTaps(step, 2, index[2]);
-  const int      first = static_cast<int>(blockIdx.y) * PoolChannels;
-  const int      last = min(first + PoolChannels, out.channels);
+  const PoolTaps<VTaps> x = FindTaps<VTaps>(step, 0, index[0]);
+  const PoolTaps<VTaps> y = FindTaps<VTaps>(step, 1, index[1]);
+  const PoolTaps<VTaps> z = FindTaps<VTaps>(step, 2, index[2]);
+  const bool            any = x.any && y.any && z.any;
+  int                   count = 0;
+  if (!VMaximum)
+  {
+    int counts[MaxSpatialAxes]{};
+#pragma unroll
+    for (int k = 0; k < VTaps; ++k)
+    {
+      counts[0] += x.inside[k];
+      counts[1] += y.inside[k];
+      counts[2] += z.inside[k];
+    }
+    count = step.countsPadding ? static_cast<int>(step.kernel[0] * step.kernel[1] * step.kernel[2])
+                               : counts[0] * counts[1] * counts[2];
+  }
+  const int first = static_cast<int>(blockIdx.y) * PoolChannels;
+  const int last = min(first + PoolChannels, out.channels);
+#pragma unroll 2
   for (int c = first; c < last; ++c)
   {
     const float * const from = in.data + c * inLength;
     float               result = VMaximum ? -HUGE_VALF : 0.0f;
-    int                 count = 0;
 #pragma unroll
-    for (int kz = 0; kz < MostPoolingTaps; ++kz)
+    for (int kz = 0; kz < VTaps; ++kz)
     {
-      if (!z.inside[kz])
-      {
-        continue;
-      }
 #pragma unroll
-      for (int ky = 0; ky < MostPoolingTaps; ++ky)
+      for (int ky = 0; ky < VTaps; ++ky)
       {
-        if (!y.inside[ky])
-        {
-          continue;
-        }
         const float * const row = from + z.offset[kz] + y.offset[ky];
 #pragma unroll
-        for (int kx = 0; kx < MostPoolingTaps; ++kx)
+        for (int kx = 0; kx < VTaps; ++kx)
         {
-          if (x.inside[kx])
-          {
-            const float value = row[x.offset[kx]];
-            result = !VMaximum ? result + value : value > result || value != value ? value : result;
-            ++count;
-          }
+          const bool  takes = VMaximum ? any : x.inside[kx] && y.inside[ky] && z.inside[kz];
+          const float value = takes ? row[x.offset[kx]] : VMaximum ? -HUGE_VALF : 0.0f;
+          result = !VMaximum ? result + value : value > result || value != value ? value : result;
         }
       }
     }
     if (!VMaximum)
     {
-      const auto all = static_cast<int>(step.kernel[0] * step.kernel[1] * step.kernel[2]);
-      result /= static_cast<float>(step.countsPadding ? all : count);
+      result /= static_cast<float>(count);
     }
     out.data[c * length + place] = network::Activate(step, c, result);
   }
@@ -871,7 +1178,10 @@ PoolFragments(const Step & step, cudaStream_t stream)
   const std::int64_t blocks = (step.out.ChannelLength() + 255) / 256;
   const auto         parts = static_cast<unsigned int>((step.out.channels + PoolChannels - 1) / PoolChannels);
   const dim3         grid(static_cast<unsigned int>(blocks), parts, 1);
-  const auto kernel = step.kind == LayerKind::MaximumPooling ? NetworkPoolKernel<true> : NetworkPoolKernel<false>;
+  const bool         isSmall = std::max({ step.kernel[0], step.kernel[1], step.kernel[2] }) <= 2;
+  const bool         isMaximum = step.kind == LayerKind::MaximumPooling;
+  const auto kernel = isMaximum ? (isSmall ? NetworkPoolKernel<true, 2> : NetworkPoolKernel<true, MostPoolingTaps>)
+                                : (isSmall ? NetworkPoolKernel<false, 2> : NetworkPoolKernel<false, MostPoolingTaps>);
   kernel<<<grid, 256, 0, stream>>>(step);
   CheckLaunch("NetworkPoolKernel");
 }
