@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The four networks of the ZNNi paper (table III), host to host: output voxels a second.
-// Usage: chunkwise_network_benchmark cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--error] [--csv FILE]
+// Usage: chunkwise_network_benchmark cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--error] [--memory GB]
+// [--csv FILE]
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseNetworkOperation.h"
@@ -114,7 +115,9 @@ private:
 Fail(const char * program)
 {
   std::fprintf(
-    stderr, "usage: %s cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--error] [--csv FILE]\n", program);
+    stderr,
+    "usage: %s cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--error] [--memory GB] [--csv FILE]\n",
+    program);
   std::exit(2);
 }
 
@@ -126,6 +129,7 @@ main(int argc, char * argv[])
   Report report(argc, argv);
   bool   isDirect = false;
   bool   ofError = false;
+  double memory = 0;
 
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i)
@@ -134,6 +138,10 @@ main(int argc, char * argv[])
     if (word == "--error")
     {
       ofError = true;
+    }
+    else if (word == "--memory" && i + 1 < argc)
+    {
+      memory = std::atof(argv[++i]);
     }
     else if (word == "--method" && i + 1 < argc &&
              (!std::strcmp(argv[i + 1], "float32") || !std::strcmp(argv[i + 1], "direct")))
@@ -179,6 +187,7 @@ main(int argc, char * argv[])
     operation->precision = isDirect ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
     const std::string sizes = std::to_string(extent) + "^3 outputs of uint8";
     NetworkRunner     runner(operation, extent, onDevices);
+    runner.request.budgets.device = static_cast<std::size_t>(memory * 1e9);
     if (ofError)
     {
       // The other way to the same numbers: directly, whose own error is some 5e-7.

@@ -624,13 +624,8 @@ struct SplitNumber
 
   __device__ __forceinline__ explicit SplitNumber(float value)
   {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    std::uint32_t bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-    high = __uint_as_float(bits);
-#else
-    high = value;
-#endif
+    // A conversion would have a sixteenth of the rate.
+    high = __uint_as_float((__float_as_uint(value) + 0x1000u) & 0xffffe000u);
     low = value - high;
   }
 };
@@ -793,23 +788,26 @@ __launch_bounds__(TensorThreads, 1)
         high[i] = split.high;
         low[i] = split.low;
       }
+      // Tensor cores cut off what they add beyond 24 bits: few of their sums follow each other.
+      float partRe[2][4]{};
+      float partIm[2][4]{};
 #pragma unroll
       for (int j = 0; j < 2; ++j)
       {
-        MultiplyAddTensors(re[b][j], low, xRe[j][0], xRe[j][1]);
-        MultiplyAddTensors(im[b][j], low, xIm[j][0], xIm[j][1]);
+        MultiplyAddTensors(partRe[j], low, xRe[j][0], xRe[j][1]);
+        MultiplyAddTensors(partIm[j], low, xIm[j][0], xIm[j][1]);
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j)
       {
-        MultiplyAddTensors(re[b][j], high, xReLow[j][0], xReLow[j][1]);
-        MultiplyAddTensors(im[b][j], high, xImLow[j][0], xImLow[j][1]);
+        MultiplyAddTensors(partRe[j], high, xReLow[j][0], xReLow[j][1]);
+        MultiplyAddTensors(partIm[j], high, xImLow[j][0], xImLow[j][1]);
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j)
       {
-        MultiplyAddTensors(re[b][j], high, xRe[j][0], xRe[j][1]);
-        MultiplyAddTensors(im[b][j], high, xIm[j][0], xIm[j][1]);
+        MultiplyAddTensors(partRe[j], high, xRe[j][0], xRe[j][1]);
+        MultiplyAddTensors(partIm[j], high, xIm[j][0], xIm[j][1]);
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i)
@@ -821,20 +819,30 @@ __launch_bounds__(TensorThreads, 1)
 #pragma unroll
       for (int j = 0; j < 2; ++j)
       {
-        MultiplyAddTensors(re[b][j], low, -xIm[j][0], -xIm[j][1]);
-        MultiplyAddTensors(im[b][j], low, xRe[j][0], xRe[j][1]);
+        MultiplyAddTensors(partRe[j], low, -xIm[j][0], -xIm[j][1]);
+        MultiplyAddTensors(partIm[j], low, xRe[j][0], xRe[j][1]);
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j)
       {
-        MultiplyAddTensors(re[b][j], high, -xImLow[j][0], -xImLow[j][1]);
-        MultiplyAddTensors(im[b][j], high, xReLow[j][0], xReLow[j][1]);
+        MultiplyAddTensors(partRe[j], high, -xImLow[j][0], -xImLow[j][1]);
+        MultiplyAddTensors(partIm[j], high, xReLow[j][0], xReLow[j][1]);
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j)
       {
-        MultiplyAddTensors(re[b][j], high, -xIm[j][0], -xIm[j][1]);
-        MultiplyAddTensors(im[b][j], high, xRe[j][0], xRe[j][1]);
+        MultiplyAddTensors(partRe[j], high, -xIm[j][0], -xIm[j][1]);
+        MultiplyAddTensors(partIm[j], high, xRe[j][0], xRe[j][1]);
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+      {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+        {
+          re[b][j][i] += partRe[j][i];
+          im[b][j][i] += partIm[j][i];
+        }
       }
     }
   }

@@ -14,7 +14,10 @@ namespace
 
 /** Memory for the spectra of tiles that are multiplied at a time: so many that the kernels' spectra, which are read
  * once for all of them, are little beside them. */
-constexpr double GroupBytes = 2.0 * (1 << 30);
+constexpr double GroupBytes = 2.75 * (1 << 30);
+
+/** Tiles that a block of the products takes. */
+constexpr std::int64_t TilesPerGroup = 64;
 
 /** Larger kernels leave too little of a tile. */
 constexpr std::int64_t LargestKernel = 24;
@@ -54,7 +57,7 @@ double
 CostOfTile(int inputs, int outputs, int tile, const NetworkRates & rates)
 {
   const double voxels = static_cast<double>(tile) * tile * tile;
-  const double transforms = tile > 28 ? 1.6 : 1.2;
+  const double transforms = tile > 24 ? 1.8 : 1.6;
   const double product = inputs == 1 ? 0.0
                                      : 4.0 * inputs * GetProductChannels(outputs) *
                                          static_cast<double>(CeilDivide(outputs, GetProductChannels(outputs))) *
@@ -130,10 +133,12 @@ ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, s
     }
     TileChoice choice;
     choice.tile = tile;
-    choice.tilesAtOnce = static_cast<std::int64_t>(std::min(static_cast<double>((bytes - kernels) / each), count));
-    // Groups of one size.
-    const double groups = std::ceil(count / static_cast<double>(choice.tilesAtOnce));
-    choice.tilesAtOnce = static_cast<std::int64_t>(std::ceil(count / groups));
+    const auto most = static_cast<std::int64_t>(std::min(static_cast<double>((bytes - kernels) / each), count));
+    // Groups of one size, of which products waste nothing.
+    const double groups =
+      std::ceil(count / static_cast<double>(most > TilesPerGroup ? most / TilesPerGroup * TilesPerGroup : most));
+    const auto even = static_cast<std::int64_t>(std::ceil(count / groups));
+    choice.tilesAtOnce = std::min((even + TilesPerGroup - 1) / TilesPerGroup * TilesPerGroup, most);
     choice.cost = count * CostOfTile(inputs, layer.channels, tile, rates) + groups * static_cast<double>(kernels);
     if (best.tile == 0 || choice.cost < best.cost)
     {
