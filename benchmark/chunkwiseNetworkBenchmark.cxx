@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The four networks of the ZNNi paper (table III), host to host: output voxels a second.
-// Usage: chunkwise_network_benchmark cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--error] [--memory GB]
+// Usage: chunkwise_network_benchmark cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--memory GB]
 // [--csv FILE]
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseManager.h"
@@ -28,7 +28,7 @@ const Architecture Architectures[] = { { "n337", { 2, 0, 3, 0, 3, 0, 3, 3, 3, 3 
                                        { "n926", { 8, 0, 9, 0, 9, 9, 9, 9 } } };
 
 std::shared_ptr<const NetworkGraph>
-Build(const Architecture & architecture, ActivationKind last)
+Build(const Architecture & architecture)
 {
   std::mt19937 random(3);
   const auto   graph = std::make_shared<NetworkGraph>();
@@ -51,7 +51,7 @@ Build(const Architecture & architecture, ActivationKind last)
       layer.kind = LayerKind::Convolution;
       layer.channels = i + 1 == architecture.layers.size() ? 3 : 80;
       layer.kernel = { { k, k, k } };
-      layer.activation.kind = i + 1 == architecture.layers.size() ? last : ActivationKind::Relu;
+      layer.activation.kind = ActivationKind::Relu;
       auto weights =
         std::make_shared<std::vector<float>>(static_cast<std::size_t>(inputs * layer.channels * k * k * k));
       std::normal_distribution<float> normal(0.0f, std::sqrt(2.0f / static_cast<float>(inputs * k * k * k)));
@@ -115,9 +115,7 @@ private:
 Fail(const char * program)
 {
   std::fprintf(
-    stderr,
-    "usage: %s cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--error] [--memory GB] [--csv FILE]\n",
-    program);
+    stderr, "usage: %s cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--memory GB] [--csv FILE]\n", program);
   std::exit(2);
 }
 
@@ -128,18 +126,13 @@ main(int argc, char * argv[])
 {
   Report report(argc, argv);
   bool   isDirect = false;
-  bool   ofError = false;
   double memory = 0;
 
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i)
   {
     const std::string word = argv[i];
-    if (word == "--error")
-    {
-      ofError = true;
-    }
-    else if (word == "--memory" && i + 1 < argc)
+    if (word == "--memory" && i + 1 < argc)
     {
       memory = std::atof(argv[++i]);
     }
@@ -181,37 +174,14 @@ main(int argc, char * argv[])
       continue;
     }
     const auto operation = std::make_shared<NetworkOperation>();
-    // A channel that is all below 0 would be no measure of errors.
-    operation->graph = Build(architecture, ofError ? ActivationKind::None : ActivationKind::Relu);
+    operation->graph = Build(architecture);
     operation->scale = 1.0 / 255;
     operation->precision = isDirect ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
+    const std::string within =
+      memory > 0 ? ", in " + std::to_string(static_cast<int>(memory)) + " GB of device memory" : std::string();
     const std::string sizes = std::to_string(extent) + "^3 outputs of uint8";
     NetworkRunner     runner(operation, extent, onDevices);
     runner.request.budgets.device = static_cast<std::size_t>(memory * 1e9);
-    if (ofError)
-    {
-      // The other way to the same numbers: directly, whose own error is some 5e-7.
-      operation->method = NetworkMethod::Transforms;
-      runner();
-      const auto direct = std::make_shared<NetworkOperation>(*operation);
-      direct->method = NetworkMethod::Direct;
-      NetworkRunner other(direct, extent, onDevices);
-      other();
-      double largest = 0;
-      double difference = 0;
-      for (std::size_t i = 0; i < other.results.size(); ++i)
-      {
-        largest = std::max(largest, std::fabs(static_cast<double>(other.results[i])));
-        difference = std::max(
-          difference, std::fabs(static_cast<double>(runner.results[i]) - static_cast<double>(other.results[i])));
-      }
-      report.Add("network",
-                 std::string(architecture.name) + ", transforms and direct, largest difference over largest output; " +
-                   sizes,
-                 difference / largest,
-                 "1");
-      continue;
-    }
     {
       // What is done once: the module is loaded, weights go to the device.
       NetworkRunner first(operation, std::min<std::int64_t>(extent, 32), onDevices);
@@ -228,7 +198,8 @@ main(int argc, char * argv[])
     const double arithmetic =
       2 * operation->GetMultiplyAdds({ { extent, extent, extent } }, runner.request.image.Extents());
     report.Add("network",
-               std::string(architecture.name) + ", " + (isDirect ? "float32, direct; " : "float32; ") + sizes,
+               std::string(architecture.name) + ", " + (isDirect ? "float32, direct" : "float32") + within + "; " +
+                 sizes,
                voxels / seconds / 1e6,
                "Mvoxel/s",
                {},
