@@ -1068,63 +1068,34 @@ NetworkPoolKernel(Step step)
     count = step.countsPadding ? static_cast<int>(step.kernel[0] * step.kernel[1] * step.kernel[2])
                                : counts[0] * counts[1] * counts[2];
   }
-  const int  first = static_cast<int>(blockIdx.y) * PoolChannels;
-  const int  last = min(first + PoolChannels, out.channels);
-  const auto finish = [&](float value) {
-    return step.activation == ActivationKind::Relu && value < 0.0f ? 0.0f : value;
-  };
-  float * const to = out.data + place;
-  if (!any)
-  {
-    for (int c = first; c < last; ++c)
-    {
-      to[c * length] = VMaximum ? finish(-HUGE_VALF) : finish(0.0f / static_cast<float>(count));
-    }
-    return;
-  }
-  const float * const __restrict__ from = in.data;
-#pragma unroll 4
+  const int first = static_cast<int>(blockIdx.y) * PoolChannels;
+  const int last = min(first + PoolChannels, out.channels);
+#pragma unroll 2
   for (int c = first; c < last; ++c)
   {
-    float result = VMaximum ? -HUGE_VALF : 0.0f;
+    const float * const from = in.data + c * inLength;
+    float               result = VMaximum ? -HUGE_VALF : 0.0f;
 #pragma unroll
     for (int kz = 0; kz < VTaps; ++kz)
     {
 #pragma unroll
       for (int ky = 0; ky < VTaps; ++ky)
       {
-        const float * const row = from + (c * inLength + z.offset[kz] + y.offset[ky]);
+        const float * const row = from + z.offset[kz] + y.offset[ky];
 #pragma unroll
         for (int kx = 0; kx < VTaps; ++kx)
         {
-          // Read past the store before it: they do not overlap.
-          const float value = __ldg(row + x.offset[kx]);
-          if (VMaximum)
-          {
-            result = value > result || value != value ? value : result;
-          }
-          else
-          {
-            result += x.inside[kx] && y.inside[ky] && z.inside[kz] ? value : 0.0f;
-          }
+          const bool  takes = VMaximum ? any : x.inside[kx] && y.inside[ky] && z.inside[kz];
+          const float value = takes ? row[x.offset[kx]] : VMaximum ? -HUGE_VALF : 0.0f;
+          result = !VMaximum ? result + value : value > result || value != value ? value : result;
         }
       }
     }
-    to[c * length] = finish(VMaximum ? result : result / static_cast<float>(count));
-  }
-}
-
-/** The rest of the activations that the kernels above do not know. */
-void
-ActivateInPlace(const Step & step, cudaStream_t stream)
-{
-  if (step.activation != ActivationKind::None && step.activation != ActivationKind::Relu)
-  {
-    const dim3 blocks(static_cast<unsigned int>((step.out.ChannelLength() + 255) / 256),
-                      static_cast<unsigned int>(step.out.channels),
-                      1);
-    NetworkActivateKernel<<<blocks, 256, 0, stream>>>(step);
-    CheckLaunch("NetworkActivateKernel");
+    if (!VMaximum)
+    {
+      result /= static_cast<float>(count);
+    }
+    out.data[c * length + place] = network::Activate(step, c, result);
   }
 }
 
@@ -1177,7 +1148,13 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, const float
                    kernels);
     });
   }
-  ActivateInPlace(step, stream);
+  if (step.activation != ActivationKind::None && step.activation != ActivationKind::Relu)
+  {
+    const dim3 blocks(
+      static_cast<unsigned int>((step.out.ChannelLength() + 255) / 256), static_cast<unsigned int>(outputs), 1);
+    NetworkActivateKernel<<<blocks, 256, 0, stream>>>(step);
+    CheckLaunch("NetworkActivateKernel");
+  }
 }
 
 void
@@ -1215,7 +1192,6 @@ PoolFragments(const Step & step, cudaStream_t stream)
                                 : (isSmall ? NetworkPoolKernel<false, 2> : NetworkPoolKernel<false, MostPoolingTaps>);
   kernel<<<grid, 256, 0, stream>>>(step);
   CheckLaunch("NetworkPoolKernel");
-  ActivateInPlace(step, stream);
 }
 
 int
