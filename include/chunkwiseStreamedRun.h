@@ -50,6 +50,9 @@ struct StreamedRequest
   std::uint64_t memory{ 0 };
   /** 0: chosen, so that they fit `memory` and reading and writing overlap with computing. */
   std::int64_t divisions{ 0 };
+  /** Where a file may lie for what a reconstruction needs between its passes: an image that does not fit `memory` goes
+   * through it in slabs. It has no name there, and is gone with the run. Empty: the image must fit. */
+  std::string spoolFolder;
   /** Threads that read, and as many that write; 0: 8, or half the cores if that is less. */
   unsigned int fileThreads{ 0 };
 };
@@ -59,7 +62,10 @@ struct StreamedPlan
   int          axis{ 0 }; ///< that is divided: the last with more than one voxel
   std::int64_t divisions{ 1 };
   /** Divisions in memory at a time: 2 where reading, computing and writing overlap. */
-  int           buffers{ 1 };
+  int buffers{ 1 };
+  /** Of a reconstruction that does not fit the memory: no divisions, but slabs that hand on to each other what is
+   * between two passes over the image (src/running/chunkwiseSlabReconstruction.h). */
+  bool          inSlabs{ false };
   std::uint64_t bytesAtOnce{ 0 }; ///< of divisions
   std::uint64_t bytesRead{ 0 };   ///< of the first input, by all passes
   std::uint64_t bytesWritten{ 0 };
@@ -83,6 +89,8 @@ struct StreamedReport
   double reading{ 0 };
   double computing{ 0 };
   double writing{ 0 };
+  /** Bytes that a run in slabs put into its spool. */
+  std::uint64_t spooled{ 0 };
 };
 
 /** How many threads read, and how many write. */

@@ -54,6 +54,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseArena.cxx
   running/chunkwiseBackend.cxx
   running/chunkwiseCarryChain.cxx
+  running/chunkwiseConvertedImage.cxx
   running/chunkwiseDeviceCarries.cxx
   running/chunkwiseDeviceRunner.cxx
   running/chunkwiseExecutor.cxx

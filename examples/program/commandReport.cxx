@@ -77,6 +77,11 @@ WriteReturnParameters(const std::string & file, const RunReport & report)
 void
 PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan)
 {
+  if (plan.inSlabs)
+  {
+    os << "slabs: the image does not fit the memory, so slabs are read twice, and what lies between goes to a file "
+          "beside OUT; ";
+  }
   os << "divisions: " << plan.divisions << " along axis " << plan.axis << ", up to "
      << FormatBytes(static_cast<double>(plan.bytesAtOnce)) << " of image at once; "
      << FormatBytes(static_cast<double>(plan.bytesRead)) << " read, "

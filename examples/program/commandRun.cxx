@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
@@ -475,6 +476,7 @@ FileRun::MakeStream()
   m_Stream.budgets.device = m_Line.deviceMemory;
   m_Stream.executor = m_Executor.get();
   m_Stream.divisions = m_Line.divisions;
+  m_Stream.spoolFolder = std::filesystem::absolute(m_Line.output).parent_path().string();
 }
 
 /** Of the division in the middle, which meets no end of the image. */
@@ -584,7 +586,7 @@ FileRun::ChooseDivisions()
                     FormatNeed(m_Own + error.needed + (std::uint64_t{ 3 } << 20)) + ", more than " +
                     (m_Line.memory ? given : FormatBytes(static_cast<double>(error.budget))));
   }
-  if (m_Plan.divisions > 1)
+  if (m_Plan.divisions > 1 || m_Plan.inSlabs)
   {
     this->RequireStreaming(m_Line.divisions ? "--divisions: " : tooLarge);
   }

@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseConvertedImage.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseRegions.h"
+#include "chunkwiseStreamedSlabs.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseStreamedWindow.h"
 #include "chunkwiseSummedAreaTableOperation.h"
@@ -61,6 +63,10 @@ public:
     {
       if (high == m_Most)
       {
+        if (this->GoesInSlabs())
+        {
+          return this->PlanSlabs();
+        }
         this->Refuse(m_Most);
       }
       low = high;
@@ -80,6 +86,44 @@ public:
   }
 
 private:
+  /** Whether a run in slabs may be had for one of the whole image. */
+  bool
+  GoesInSlabs() const
+  {
+    const Schedule schedule = m_Request.operation->GetSchedule();
+    return !m_Request.spoolFolder.empty() && m_Most == 1 && m_Request.region == m_Image &&
+           (schedule == Schedule::Fixpoint || schedule == Schedule::Passes) &&
+           GetWrittenBox(m_Request) == m_Request.region;
+  }
+
+  /** Throws DivisionsError if slabs do not fit either. */
+  StreamedPlan
+  PlanSlabs()
+  {
+    std::vector<ConvertedSource> sources;
+    sources.reserve(m_Request.inputs.size());
+    SlabRequest slabs = MakeSlabRequest(m_Request, m_Plan);
+    for (const StreamedInput & input : m_Request.inputs)
+    {
+      sources.emplace_back(input.source, input.kind);
+      slabs.sources.push_back(&sources.back());
+    }
+    ConvertedSink sink(nullptr, m_Image.Extents(), m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess);
+    slabs.sink = &sink;
+    const std::uint64_t least = GetLeastHostBytes(m_Manager, slabs);
+    if (least > m_Room)
+    {
+      throw DivisionsError(1, least, m_Room);
+    }
+    m_Plan.divisions = 1;
+    m_Plan.buffers = 1;
+    m_Plan.inSlabs = true;
+    m_Plan.bytesAtOnce = m_Room;
+    m_Plan.bytesWritten = BytesOf(m_Request.region, m_Request.writtenKind);
+    m_Plan.bytesRead = 2 * BytesOf(m_Image, m_Request.inputs.front().source->GetKind());
+    return m_Plan;
+  }
+
   StreamedPlan
   TakeGiven()
   {
@@ -283,6 +327,19 @@ private:
 };
 
 } // namespace
+
+SlabRequest
+MakeSlabRequest(const StreamedRequest & request, const StreamedPlan & plan)
+{
+  SlabRequest slabs;
+  slabs.operation = request.operation;
+  slabs.spoolFolder = request.spoolFolder;
+  slabs.backend = request.backend;
+  slabs.devices = request.devices;
+  slabs.budgets = plan.budgets;
+  slabs.executor = request.executor;
+  return slabs;
+}
 
 DivisionsError::DivisionsError(std::int64_t count, std::size_t neededBytes, std::size_t budgetBytes)
   : BudgetError("one of " + std::to_string(count) + (count == 1 ? " division" : " divisions") + " of the image needs " +

@@ -2,7 +2,9 @@
 #include "chunkwiseStreamedRun.h"
 
 #include "chunkwiseConvertVoxels.h"
+#include "chunkwiseConvertedImage.h"
 #include "chunkwiseError.h"
+#include "chunkwiseStreamedSlabs.h"
 #include "chunkwiseStreamedWindow.h"
 #include "chunkwiseSummedAreaTableCarry.h"
 
@@ -411,6 +413,34 @@ private:
   std::vector<StreamedMemory> m_Memory;
 };
 
+StreamedReport
+ExecuteInSlabs(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
+               const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
+{
+  SlabRequest                  slabs = MakeSlabRequest(request, plan);
+  std::vector<ConvertedSource> sources;
+  sources.reserve(request.inputs.size());
+  for (const StreamedInput & input : request.inputs)
+  {
+    sources.emplace_back(input.source, input.kind);
+    slabs.sources.push_back(&sources.back());
+  }
+  ConvertedSink converted(
+    sink, request.region.Extents(), request.writtenKind, request.computedKind, sink->GetAccess(), request.countsLimits);
+  slabs.sink = &converted;
+  slabs.hostBytes = plan.bytesAtOnce;
+  const auto       start = Clock::now();
+  const SlabReport run = ReconstructInSlabs(manager, slabs, monitor);
+  StreamedReport   report;
+  report.execution = run.execution;
+  report.cut = converted.cut;
+  report.atLimits = converted.atLimits;
+  // Reading and writing overlap with computing, which is what is left of the time.
+  report.computing = std::max(0.0, Since(start) - run.waiting);
+  report.spooled = run.spoolWritten;
+  return report;
+}
+
 } // namespace
 
 void
@@ -443,6 +473,10 @@ StreamedReport
 ExecuteStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
                 const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
 {
+  if (plan.inSlabs)
+  {
+    return ExecuteInSlabs(manager, request, plan, sink, monitor);
+  }
   StreamedReport report;
   const auto     writer = std::make_shared<WritingThread>(request, plan, sink, GetPinningDevice(manager, request));
   const Running  running(writer);
