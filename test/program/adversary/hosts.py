@@ -217,6 +217,21 @@ class Hosts(ProgramTest):
         self.assertRegex(result.stdout, r"<filter-comment>\d+ voxels were outside of uint8")
         self.assert_refused("identity", image, self.folder / "none" / "o.mha", "--progress=xml", out=self.out)
 
+    def test_memory_is_a_limit_that_holds(self):
+        """Of a volume that Slicer would hand over, larger than what the module may take."""
+        modules = self.folder / "modules"
+        self.assert_runs("slicer-modules", modules)
+        source = support.write_sparse(self.folder / "in.mha", (1024, 1024, 1024 if support.EXHAUSTIVE else 256), "int16")
+        needed = int(re.search(r"needs (\d+) MiB", run("median", source, self.out, "--radius=1", "--memory=1M").stderr).group(1))
+        shown = subprocess.run(
+            [modules / "ChunkwiseMedian", "--radius", "1", "--boundary", "renormalized", "--memory", f"{needed + 64}M",
+             "--returnparameterfile", self.folder / "report", source, self.out], capture_output=True, timeout=5 * HANGS)
+        self.assertEqual((shown.returncode, shown.stderr), (0, b""))
+        report = dict(line.split(" = ") for line in (self.folder / "report").read_text().splitlines())
+        self.assertLess(float(report["peakMebibytes"]), needed + 64)
+        self.assertLess(needed + 64, source.stat().st_size >> 20)
+        self.assertEqual(self.out.stat().st_size > source.stat().st_size - 1000, True)
+
     def test_a_killed_run_is_cleared_by_the_next(self):
         source = write(self.folder / "in.mha", noise((128, 128, 128), "uint8", 1))
         work = self.folder / "work"
