@@ -221,7 +221,7 @@ class Hosts(ProgramTest):
         """Of a volume that Slicer would hand over, larger than what the module may take."""
         modules = self.folder / "modules"
         self.assert_runs("slicer-modules", modules)
-        source = support.write_sparse(self.folder / "in.mha", (1024, 1024, 1024 if support.EXHAUSTIVE else 256), "int16")
+        source = support.write_sparse(self.folder / "in.mha", (1024, 1024, 1024 if support.EXHAUSTIVE else 128), "int16")
         needed = int(re.search(r"needs (\d+) MiB", run("median", source, self.out, "--radius=1", "--memory=1M").stderr).group(1))
         shown = subprocess.run(
             [modules / "ChunkwiseMedian", "--radius", "1", "--boundary", "renormalized", "--memory", f"{needed + 64}M",
