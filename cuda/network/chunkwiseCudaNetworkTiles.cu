@@ -445,7 +445,7 @@ constexpr int TilesPerProduct = 32;
 constexpr int ProductThreads = 256;
 /** Inputs that lie in shared memory at a time, and how often. */
 constexpr int InputsPerStage = 8;
-constexpr int ProductStages = 3;
+constexpr int ProductStages = 2; // 64 KB is all that some devices have
 
 struct ProductShape
 {
