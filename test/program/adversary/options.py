@@ -73,6 +73,8 @@ TRIALS = {
     "threshold": [({"result": "threshold"}, {"threshold": "20"})],
     "input-scale": [{"input-scale": "0.5"}],
     "input-shift": [{"input-shift": "3"}],
+    # On devices alone: the CPU computes directly in either.
+    "precision": [{"backend": "cuda", "precision": "reproducible"}],
     "second": [{"second": "@second"}],
     "third": [{"third": "@second"}],
     "method": [{"method": m} for m in ("direct", "fft")],
