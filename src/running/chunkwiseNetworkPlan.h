@@ -24,7 +24,7 @@ struct NetworkRates
  * kept: of `tile` voxels, tile - kernel + 1 are results. A dilated convolution is an ordinary one on each of the grids
  * of every dilation-th voxel.
  *
- * Source: Z. Zlateski et al., ZNNi, 2016; A. Zlateski et al., FFT convolutions are faster than Winograd on modern CPUs,
+ * Source: A. Zlateski et al., ZNNi, 2016; A. Zlateski et al., FFT convolutions are faster than Winograd on modern CPUs,
  * here is why, arXiv 1809.07851 (tiles, one matrix product a frequency). */
 constexpr int NetworkTiles[] = { 16, 20, 24, 28, 32 };
 
