@@ -223,6 +223,13 @@ class Filter:
             value = _normalise(parameter, value)
             if value != parameter.default:
                 self._given[key] = value
+        for key in self._given:
+            name, value = self._row.parameters[key].only_with
+            other = self._row.by_engine.get(name)
+            if other is not None:
+                needed = next((mode for mode, word in MODES.items() if word == value), value) if other.name == "mode" else value
+                if self._given.get(other.name, other.default) != needed:
+                    raise _core.ParameterError(f"{key}: it has an effect only with {other.name}={needed!r}")
         if spacing is not None and spacing is not False:
             spacing = tuple(_real(each, "spacing") for each in spacing)
             if not all(each > 0 and math.isfinite(each) for each in spacing):

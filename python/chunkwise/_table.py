@@ -50,7 +50,7 @@ class Parameter:
     """A row of a filter's parameters."""
 
     __slots__ = ("engine", "name", "type", "count", "help", "default", "required", "choices", "can_be_auto", "minimum",
-                 "maximum", "above_minimum")
+                 "maximum", "above_minimum", "only_with")
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.engine: str = row["name"]
@@ -64,6 +64,7 @@ class Parameter:
         self.minimum: float = row["minimum"]
         self.maximum: float = row["maximum"]
         self.above_minimum: bool = row["above_minimum"]
+        self.only_with: tuple[str, str] = row["only_with"]
         self.name = snake(self.engine)
         if self.engine == "BoundaryCondition":
             self.name = "mode"

@@ -74,6 +74,10 @@ MakeGaussian(const CheckedParameters & parameters, const FilterImage & image)
   {
     ThrowParameterError("Sigma", "it was not set, and has no default");
   }
+  if (byVariance && parameters.Has("Sigma"))
+  {
+    ThrowParameterError("Variance", "it is given beside Sigma, and one of both is enough");
+  }
   const auto widths = parameters.RealsOverAxes(byVariance ? "Variance" : "Sigma");
   for (const int axis : parameters.SpatialAxes())
   {

@@ -542,9 +542,9 @@ CasesOf(const std::string & row)
   return {};
 }
 
-/** Parameters for which there is no setter: those of the program alone, what filters have two names for, and what only
- * stand-ins for ITK's own filters need. */
-const std::set<std::string> withoutSetter = { "Element", "Weights", "convolve Radius", "Rounding" };
+/** Parameters for which there is no setter: those of the program or of Python alone, what filters have two names for,
+ * and what only stand-ins for ITK's own filters need. */
+const std::set<std::string> withoutSetter = { "Element", "Weights", "convolve Radius", "Rounding", "KernelRadius" };
 
 TEST(ChunkwiseFilterTable, EveryRowHasAnItkFilterThatMakesTheSameOperation)
 {
