@@ -415,6 +415,8 @@ public:
       return block;
     };
     m_Scratch = take(plan.scratch);
+    // Beside the scratch: until slabs are written it can be more of it.
+    m_State[1] = plan.ahead ? take(plan.buffer) : nullptr;
     for (std::vector<char *> & slot : m_Slots)
     {
       for (int i = 0; i < plan.inputs && (&slot == &m_Slots[0] || plan.ahead); ++i)
@@ -423,7 +425,7 @@ public:
       }
     }
     m_State[0] = take(plan.buffer);
-    m_State[1] = plan.ahead ? take(plan.buffer) : m_State[0];
+    m_State[1] = plan.ahead ? m_State[1] : m_State[0];
     m_Marker = plan.onDevices && plan.inSlabs ? take(plan.buffer) : nullptr;
     if (plan.inSlabs)
     {
@@ -992,10 +994,11 @@ private:
   Contract(const SlabVoxels<TKey> & voxels, std::int64_t planes, PlaneForest<TKey> & forest, PlaneForest<TKey> & next,
            ForestChildren & children)
   {
+    const std::size_t room = m_Plan.scratch + (m_Plan.ahead ? m_Plan.buffer : 0);
     for (std::int64_t last = planes - 1; last > 0;)
     {
       std::int64_t first = 0;
-      while (SlabContraction<TKey>::GetBytes(m_Plan.planeVoxels, last - first + 1) > m_Plan.scratch)
+      while (SlabContraction<TKey>::GetBytes(m_Plan.planeVoxels, last - first + 1) > room)
       {
         ++first;
       }
