@@ -998,7 +998,8 @@ private:
     for (std::int64_t last = planes - 1; last > 0;)
     {
       std::int64_t first = 0;
-      while (SlabContraction<TKey>::GetBytes(m_Plan.planeVoxels, last - first + 1) > room)
+      while (SlabContraction<TKey>::GetBytes(m_Plan.planeVoxels, last - first + 1) > room ||
+             (m_Request.planesAtOnce > 0 && last - first > m_Request.planesAtOnce))
       {
         ++first;
       }

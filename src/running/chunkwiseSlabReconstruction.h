@@ -37,6 +37,8 @@ struct SlabRequest
   /** Planes of a slab beside the one that it shares with the next, 0: as many as there is memory for. For tests and
    * tuning; the result is the same. */
   std::int64_t planesOfSlab{ 0 };
+  /** Planes of a slab that are contracted at a time, 0: as many as there is memory for. As above. */
+  std::int64_t planesAtOnce{ 0 };
 };
 
 /** What happened. */

@@ -269,6 +269,7 @@ TEST(SlabReconstruction, GivesTheBitsOfItsDefinition)
       }
       SlabTrial<Pixel> s(t);
       s.request.planesOfSlab = 1 + static_cast<std::int64_t>(random() % 4);
+      s.request.planesAtOnce = static_cast<std::int64_t>(random() % 3);
       if (trial % 4 == 0)
       {
         s.GiveBytes(manager, random() % 20000);
@@ -332,6 +333,50 @@ TEST(SlabReconstruction, WaysThroughAllSlabsAreFollowed)
     s.request.planesOfSlab = 1 + trial % 5;
     const SlabReport report = ReconstructInSlabs(manager, s.request);
     EXPECT_EQ(report.passes, 2);
+    s.ExpectOracle();
+  }
+}
+
+/** Slabs with so little scratch that they are contracted some planes at a time. */
+TEST(SlabReconstruction, SlabsAreContractedInParts)
+{
+  Manager      manager({}, "none was made");
+  std::mt19937 random(110);
+  for (int trial = 0; trial < 8 && !HasFatalFailure(); ++trial)
+  {
+    FloodTrial<std::uint8_t> t;
+    t.box = Box::FromExtent({ { 41, 21, 20, 1, 1 } });
+    t.operation->fullyConnected = trial % 2;
+    t.operation->erosion = trial / 2 % 2;
+    t.operation->partVoxels = 2000;
+    t.mask.assign(static_cast<std::size_t>(t.box.NumberOfVoxels()), 0);
+    t.marker = t.mask;
+    const BufferView mask = ViewOf(t.mask, t.box);
+    const BufferView marker = ViewOf(t.marker, t.box);
+    // In each other layer of y a way up and down, from one end of x to the other.
+    ForEachIndex(t.box, [&](const Coordinates & index) {
+      const std::int64_t x = index[0];
+      const bool         joins = x % 4 == 1 ? index[2] == 19 : index[2] == 0;
+      if (index[1] % 2 == 1 && (x % 2 == 0 || joins))
+      {
+        At<std::uint8_t>(mask, index) = static_cast<std::uint8_t>(100 + random() % 20);
+        At<std::uint8_t>(marker, index) = x == 0 && index[2] == trial * 2 ? 120 : 0;
+      }
+    });
+    if (t.operation->erosion)
+    {
+      for (auto * image : { &t.mask, &t.marker })
+      {
+        for (auto & value : *image)
+        {
+          value = static_cast<std::uint8_t>(255 - value);
+        }
+      }
+    }
+    SlabTrial<std::uint8_t> s(t);
+    s.request.planesOfSlab = 9;
+    s.request.planesAtOnce = 1 + trial % 3;
+    EXPECT_EQ(ReconstructInSlabs(manager, s.request).slabs, 3);
     s.ExpectOracle();
   }
 }
