@@ -6,9 +6,12 @@
 import sys
 from pathlib import Path
 
-from chunkwise._table import ROWS
+HERE = Path(__file__).resolve().parent
+# The installed package, not its sources beside this script: they have no extension.
+sys.path = [path for path in sys.path if Path(path or ".").resolve() != HERE]
+from chunkwise._table import ROWS  # noqa: E402
 
-FOLDER = Path(__file__).resolve().parent / "chunkwise"
+FOLDER = HERE / "chunkwise"
 HEAD = """# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 # Made by python/make_stubs.py from the engine's table of filters; not edited by hand.
 """
