@@ -79,12 +79,15 @@ PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan)
 {
   if (plan.inSlabs)
   {
-    os << "slabs: the image does not fit the memory, so slabs are read twice, and what lies between goes to a file "
-          "beside OUT; ";
+    os << "slabs: along axis " << plan.axis << ", within " << FormatBytes(static_cast<double>(plan.bytesAtOnce))
+       << ", with a file beside OUT for what is between two passes; ";
   }
-  os << "divisions: " << plan.divisions << " along axis " << plan.axis << ", up to "
-     << FormatBytes(static_cast<double>(plan.bytesAtOnce)) << " of image at once; "
-     << FormatBytes(static_cast<double>(plan.bytesRead)) << " read, "
+  else
+  {
+    os << "divisions: " << plan.divisions << " along axis " << plan.axis << ", up to "
+       << FormatBytes(static_cast<double>(plan.bytesAtOnce)) << " of image at once; ";
+  }
+  os << FormatBytes(static_cast<double>(plan.bytesRead)) << " read, "
      << FormatBytes(static_cast<double>(plan.bytesWritten)) << " written\n";
 }
 

@@ -106,8 +106,12 @@ private:
   TakeEstimate(Progress & progress);
   void
   PrintHeader(std::ostream & os) const;
+  void
+  PrintRun(std::ostream & os) const;
+  double
+  GetExpectedSeconds() const;
   Json
-  DescribePlan(const chunkwise::Plan & plan) const;
+  DescribePlan() const;
   void
   PrintCostOfMemory(std::ostream & os) const;
   void
@@ -597,27 +601,31 @@ FileRun::ChooseDivisions()
 }
 
 Json
-FileRun::DescribePlan(const chunkwise::Plan & plan) const
+FileRun::DescribePlan() const
 {
-  const int    dimension = m_OutputHeader.dimension;
-  const auto   cost = chunkwise::Manager::GetGlobal().GetCostOfBudget(this->MakeTypicalRequest());
-  Json         json = { { "filter", m_Line.name },
-                        { "input",
-                          { { "file", m_Line.input },
-                            { "extent", ToJson(m_Image.Extents(), dimension) },
-                            { "type", chunkwise::PixelKindName(m_Sources.front()->GetKind()) } } },
-                        { "output",
-                          { { "file", m_Line.output },
-                            { "extent", ToJson(m_Region.Extents(), dimension) },
-                            { "type", chunkwise::PixelKindName(m_OutputKind) } } },
-                        { "divisions", ToJson(m_Plan) },
-                        { "chunks", ToJson(plan, dimension, this->UsesDevices()) },
-                        { "bytesBesideDivisions", m_Own },
-                        { "budgetFactor", ToJson(cost.budget.factor) },
-                        { "secondsExpected", nullptr } };
-  const double seconds =
-    this->UsesDevices() ? plan.seconds * static_cast<double>(m_Plan.divisions) : TimeOnNoise(m_Stream, m_Plan);
-  if (seconds > 0.0)
+  const int dimension = m_OutputHeader.dimension;
+  Json      json = { { "filter", m_Line.name },
+                     { "input",
+                       { { "file", m_Line.input },
+                         { "extent", ToJson(m_Image.Extents(), dimension) },
+                         { "type", chunkwise::PixelKindName(m_Sources.front()->GetKind()) } } },
+                     { "output",
+                       { { "file", m_Line.output },
+                         { "extent", ToJson(m_Region.Extents(), dimension) },
+                         { "type", chunkwise::PixelKindName(m_OutputKind) } } },
+                     { "inSlabs", m_Plan.inSlabs },
+                     { "divisions", ToJson(m_Plan) },
+                     { "chunks", nullptr },
+                     { "bytesBesideDivisions", m_Own },
+                     { "budgetFactor", nullptr },
+                     { "secondsExpected", nullptr } };
+  if (!m_Plan.inSlabs)
+  {
+    auto & manager = chunkwise::Manager::GetGlobal();
+    json["chunks"] = ToJson(manager.MakePlanFor(this->MakeTypicalRequest()), dimension, this->UsesDevices());
+    json["budgetFactor"] = ToJson(manager.GetCostOfBudget(this->MakeTypicalRequest()).budget.factor);
+  }
+  if (const double seconds = this->GetExpectedSeconds(); seconds > 0.0)
   {
     json["secondsExpected"] = seconds;
   }
@@ -666,37 +674,54 @@ FileRun::PrintHeader(std::ostream & os) const
   os << "\n";
 }
 
+/** How the image is cut. */
+void
+FileRun::PrintRun(std::ostream & os) const
+{
+  PrintDivisions(os, m_Plan);
+  if (!m_Plan.inSlabs)
+  {
+    command::PrintPlan(os,
+                       chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest()),
+                       m_OutputHeader.dimension,
+                       this->UsesDevices());
+    this->PrintCostOfMemory(os);
+  }
+}
+
+/** Of computing; 0 where nothing is known of them. */
+double
+FileRun::GetExpectedSeconds() const
+{
+  if (m_Plan.inSlabs)
+  {
+    return 0.0;
+  }
+  return this->UsesDevices() ? chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest()).seconds *
+                                 static_cast<double>(m_Plan.divisions)
+                             : TimeOnNoise(m_Stream, m_Plan);
+}
+
 void
 FileRun::PrintPlan()
 {
-  const chunkwise::Plan plan = chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest());
   if (m_Line.json)
   {
-    std::cout << ToText(this->DescribePlan(plan));
+    std::cout << ToText(this->DescribePlan());
     return;
   }
   std::ostringstream os;
   this->PrintHeader(os);
-  PrintDivisions(os, m_Plan);
-  command::PrintPlan(os, plan, m_OutputHeader.dimension, this->UsesDevices());
-  this->PrintCostOfMemory(os);
-  if (this->UsesDevices())
+  this->PrintRun(os);
+  const double seconds = this->GetExpectedSeconds();
+  if (seconds == 0.0)
   {
-    os << "expected: " << plan.seconds * static_cast<double>(m_Plan.divisions)
-       << " s without reading and writing files\n";
+    os << "expected: unknown, the time depends on what is in the image\n";
   }
   else
   {
-    const double seconds = TimeOnNoise(m_Stream, m_Plan);
-    if (seconds > 0.0)
-    {
-      os << "expected: " << std::setprecision(3) << seconds
-         << " s of computing, by a trial on noise, beside which files are read and written\n";
-    }
-    else
-    {
-      os << "expected: unknown, the time depends on what is in the image\n";
-    }
+    os << "expected: " << std::setprecision(3) << seconds << " s of computing"
+       << (this->UsesDevices() ? "" : ", by a trial on noise") << ", beside which files are read and written\n";
   }
   std::cout << os.str();
 }
@@ -762,12 +787,7 @@ FileRun::Execute()
   if (m_Line.verbose)
   {
     this->PrintHeader(std::cerr);
-    PrintDivisions(std::cerr, m_Plan);
-    command::PrintPlan(std::cerr,
-                       chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest()),
-                       m_OutputHeader.dimension,
-                       this->UsesDevices());
-    this->PrintCostOfMemory(std::cerr);
+    this->PrintRun(std::cerr);
   }
   const auto start = Clock::now();
   auto       progress = std::make_unique<Progress>(

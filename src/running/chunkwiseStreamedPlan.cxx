@@ -118,6 +118,7 @@ private:
     m_Plan.divisions = 1;
     m_Plan.buffers = 1;
     m_Plan.inSlabs = true;
+    m_Plan.budgets = m_Request.budgets;
     m_Plan.bytesAtOnce = m_Room;
     m_Plan.bytesWritten = BytesOf(m_Request.region, m_Request.writtenKind);
     m_Plan.bytesRead = 2 * BytesOf(m_Image, m_Request.inputs.front().source->GetKind());

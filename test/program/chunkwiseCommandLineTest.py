@@ -235,6 +235,36 @@ class CommandLineTest(unittest.TestCase):
         self.assertGreater(int(re.search(r"divisions: (\d+)", result.stderr).group(1)), 1)
         self.assert_memory_is_kept(memory, result)
 
+    def test_reconstructions_that_do_not_fit_go_in_slabs(self):
+        generator = random.Random(11)
+        image, marker = self.work.name + "/image.mha", self.work.name + "/marker.mha"
+        plane = [generator.randrange(256) for _ in range(160 * 160)]
+        values = [v for z in range(320) for v in plane[z * 31 % 9999:] + plane[: z * 31 % 9999]]
+        write_mha(image, (160, 160, 320), "B", values)
+        write_mha(marker, (160, 160, 320), "B", [v if v % 97 == 0 else 0 for v in values])
+        for filter, *parameters in (
+            ("h-maxima", "--height", 40), ("h-minima", "--height", 9), ("fill-holes",), ("regional-minima",),
+            ("clear-border",), ("h-convex", "--height", 40, "--output-type", "float32"),
+            ("closing-by-reconstruction", "--radius", 1), ("reconstruct", "--marker", marker),
+        ):
+            with self.subTest(filter=filter):
+                command = (filter, image, self.out, *parameters, "--backend", "cpu")
+                self.assert_runs(*command)
+                whole = self.out.read_bytes()
+                memory = self.memory_for(2, *command)
+                result = self.assert_runs(*command, "--memory", f"{memory}M", "--verbose")
+                self.assertEqual(self.out.read_bytes(), whole)
+                self.assertIn("slabs: ", result.stderr)
+                self.assert_memory_is_kept(memory, result)
+                self.assertEqual(self.assert_runs(*command, "--memory", f"{memory}M").stderr, "")
+                self.assertIn("slabs: ", self.assert_runs("plan", *command, "--memory", f"{memory}M").stdout)
+                # A part of the result needs the whole image in memory.
+                if "-reconstruction" not in filter:
+                    self.assert_fails(1, "--memory: one of 1 division needs", *command, "--memory", f"{memory}M",
+                                      "--region", "0,0,0,160,160,9")
+        os.remove(image)
+        os.remove(marker)
+
     def test_what_does_not_fit_fails_before_work(self):
         self.assert_fails(1, r"--memory: .*needs \d+ MiB", "mean", self.small, self.out, "--radius", 1, "--memory", "1M")
         whole = self.out.with_suffix(".gipl")
