@@ -29,9 +29,10 @@ OpenInput(const std::string & file, const std::string & option)
 }
 
 chunkwise::files::OutputOptions
-GetOutputOptions(const std::vector<std::shared_ptr<chunkwise::files::FileSource>> & sources)
+GetOutputOptions(const std::vector<std::shared_ptr<chunkwise::files::FileSource>> & sources, bool compress)
 {
   chunkwise::files::OutputOptions options;
+  options.compress = compress;
   for (const auto & source : sources)
   {
     options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());

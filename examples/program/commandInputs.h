@@ -15,9 +15,9 @@ namespace command
 std::unique_ptr<chunkwise::files::FileSource>
 OpenInput(const std::string & file, const std::string & option);
 
-/** What an output must know of the run: which files it must not replace. */
+/** What an output must know of the run: which files it must not replace, and whether it is to be small. */
 chunkwise::files::OutputOptions
-GetOutputOptions(const std::vector<std::shared_ptr<chunkwise::files::FileSource>> & sources);
+GetOutputOptions(const std::vector<std::shared_ptr<chunkwise::files::FileSource>> & sources, bool compress);
 
 } // namespace command
 

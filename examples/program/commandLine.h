@@ -103,6 +103,7 @@ struct CommandLine
   unsigned int              threads{ 0 }; ///< 0: all
   std::string               outputType;   ///< empty: the filter's default
   ProgressStyle             progress{ ProgressStyle::Bar };
+  bool                      compress{ false };
   bool                      quiet{ false };
   bool                      verbose{ false };
   bool                      json{ false };       ///< plans, lists and reports as JSON on standard output

@@ -95,6 +95,7 @@ Describe(const CommandLine & line)
            { "furtherInputs", line.furtherInputs },
            { "region", line.region },
            { "outputType", line.outputType },
+           { "compress", line.compress },
            { "read", read } };
 }
 

@@ -434,7 +434,7 @@ FileRun::PrepareOutput()
   }
   try
   {
-    chunkwise::files::CheckOutput(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
+    chunkwise::files::CheckOutput(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources, m_Line.compress));
   }
   catch (const chunkwise::files::FileError & error)
   {
@@ -467,7 +467,8 @@ FileRun::MakeStream()
   m_Stream.written = m_Region;
   m_Stream.computedKind = m_ComputedKind;
   m_Stream.writtenKind = m_OutputKind;
-  m_Stream.sinkAccess = chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader);
+  m_Stream.sinkAccess =
+    chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources, m_Line.compress));
   m_Stream.countsLimits = m_CountsLimits;
   if (this->ReadsTwice())
   {
@@ -544,7 +545,7 @@ void
 FileRun::RequireStreaming(const std::string & why) const
 {
   const std::string which = " in pieces: " + chunkwise::files::ListFormatsInPieces() + " can be";
-  if (!chunkwise::files::GetOutputAccess(m_Line.output, m_OutputHeader).inPieces)
+  if (!m_Stream.sinkAccess.inPieces)
   {
     throw WorkError(why + "OUT " + m_Line.output + " cannot be written" + which);
   }
@@ -797,7 +798,7 @@ FileRun::Execute()
     this->TakeEstimate(*progress);
   }
   const std::shared_ptr<chunkwise::files::FileSink> sink =
-    chunkwise::files::CreateImage(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources));
+    chunkwise::files::CreateImage(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources, m_Line.compress));
   const chunkwise::StreamedReport streamed =
     chunkwise::ExecuteStreamed(chunkwise::Manager::GetGlobal(), m_Stream, m_Plan, sink, progress.get());
   for (const std::string & warning : streamed.execution.warnings)

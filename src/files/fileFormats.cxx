@@ -482,7 +482,7 @@ DescribeFormats()
 }
 
 ImageAccess
-GetOutputAccess(const std::string & file, const ImageHeader & header)
+GetOutputAccess(const std::string & file, const ImageHeader & header, const OutputOptions & options)
 {
   const Format * const format = FindFormat(file);
   ImageAccess          access;
@@ -498,7 +498,7 @@ GetOutputAccess(const std::string & file, const ImageHeader & header)
       access.inPieces ? std::uint64_t{ 32 } << 20 : 2 * CountVoxels(file, header) * PixelSize(header.kind);
     return access;
   }
-  access.anyOrder = !HasEnding(file, ".gz");
+  access.anyOrder = !HasEnding(file, ".gz") && !(options.compress && format->canCompress);
   access.heldBytes = (std::uint64_t{ 4 } << 20) + (access.anyOrder ? 0 : DeflateWriter::GetHeldBytes());
   return access;
 }

@@ -145,7 +145,7 @@ CheckOutput(const std::string & file, const ImageHeader & header, const OutputOp
 
 /** What a sink of CreateImage will say of itself, and the memory that it takes at its end, before there is one. */
 ImageAccess
-GetOutputAccess(const std::string & file, const ImageHeader & header);
+GetOutputAccess(const std::string & file, const ImageHeader & header, const OutputOptions & options = {});
 
 /** Checks as CheckOutput does, reserves the space where the file system can, and opens the file. It is written into a
  * folder of its own beside its destination and is moved to it by Finish. */

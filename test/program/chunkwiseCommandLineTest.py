@@ -235,6 +235,20 @@ class CommandLineTest(unittest.TestCase):
         self.assertGreater(int(re.search(r"divisions: (\d+)", result.stderr).group(1)), 1)
         self.assert_memory_is_kept(memory, result)
 
+    def test_what_is_written_can_be_compressed(self):
+        self.assert_runs("mean", self.large, self.out, "--radius", 1)
+        whole = read_voxels(self.out, "f")
+        plain = self.out.stat().st_size
+        for ending in (".mha", ".nrrd", ".nii.gz"):
+            small = self.out.with_name("small" + ending)
+            compress = () if ending == ".nii.gz" else ("--compress",)
+            self.assert_runs("mean", self.large, small, "--radius", 1, "--divisions", 5, *compress)
+            self.assertLess(small.stat().st_size, 0.95 * plain)
+            self.assert_runs("mean", small, self.out, "--radius", 0)
+            self.assertEqual(read_voxels(self.out, "f"), whole)
+            small.unlink()
+        self.assert_fails(2, "OUT.*compressed", "mean", self.small, self.out.with_suffix(".mrc"), "--radius", 1, "--compress")
+
     def test_reconstructions_that_do_not_fit_go_in_slabs(self):
         generator = random.Random(11)
         image, marker = self.work.name + "/image.mha", self.work.name + "/marker.mha"

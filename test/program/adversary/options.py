@@ -16,6 +16,7 @@ TRIALS = {
     "region": [{"region": "1,0,0,5,4,3"}],
     "out": [{"out": "{stem}-out.mha"}],
     "redo": [{"redo": None}],
+    "compress": [{"compress": None}],
     "threads": [{"threads": "1"}, {"threads": "3"}],
     "output-type": [{"output-type": "float64"}, {"output-type": "float32"}],
     "boundary": [{"boundary": b} for b in ("mirror", "periodic", "zero-flux", "constant")],
