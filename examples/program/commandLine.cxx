@@ -752,7 +752,7 @@ GetCommonOptions()
         "Compute this part of the result alone: the voxel where it begins, then its sizes, of each a number for each "
         "axis (all)" },
       { "output-type", "TYPE", "uint8, int8, ... uint64, int64, float32 or float64 (" + real + ")", types, true },
-      { "compress", "", "Compress what is written, where OUT's format can; .gz always is", {}, true },
+      { "compress", "", "Compress what is written, where OUT's format can; .gz always is" },
       { "out",
         "PATTERN",
         "Several images: where their results go, with {stem}, {name} or {parent} of each image's file; what an earlier "
