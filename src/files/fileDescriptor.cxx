@@ -7,11 +7,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#  include <sys/vfs.h>
+#endif
+
 namespace chunkwise::files
 {
 
 namespace
 {
+
+#ifdef __linux__
+/** What Linux calls a file system in memory (linux/magic.h). */
+constexpr long TmpfsMagic = 0x01021994;
+#endif
 
 /** Calls until no signal interrupts. */
 template <typename TCall>
@@ -207,6 +216,18 @@ void
 Descriptor::Reserve(std::uint64_t bytes) const
 {
 #ifdef __linux__
+  // A file system in memory would fill the space with zeros here, one page after the other: that there is room must do.
+  struct statfs system = {};
+  if (::fstatfs(m_Number, &system) == 0 && system.f_type == TmpfsMagic)
+  {
+    // No limit is told as no blocks at all.
+    if (system.f_blocks > 0 &&
+        static_cast<std::uint64_t>(system.f_bavail) * static_cast<std::uint64_t>(system.f_bsize) < bytes)
+    {
+      FailWithErrno(m_Name, "has no room for " + std::to_string(bytes) + " bytes", ENOSPC);
+    }
+    return;
+  }
   // Not posix_fallocate: where the file system cannot, it writes into every block instead.
   if (bytes > 0 && Retry([&] { return ::fallocate(m_Number, 0, 0, static_cast<off_t>(bytes)); }) != 0)
   {
