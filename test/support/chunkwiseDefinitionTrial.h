@@ -89,6 +89,31 @@ IsRounded(T result, long double expected, long double bound)
   return testing::AssertionFailure() << +result << ", not " << expected << " within " << bound;
 }
 
+/** CompareWithDefinition for sums in floating point, of all pairs of kinds: define(In{}, image, index, operation) gives
+ * what a voxel is and the sum of its terms' magnitudes, of which the error is at most `roundings` roundings. */
+template <typename TMake, typename TDefine>
+void
+CompareSumsWithDefinition(std::mt19937 & random, Manager & manager, BackendChoice backend, int roundings, TMake && make,
+                          TDefine && define)
+{
+  ForEachPairOfKinds([&](auto in, auto out) {
+    using In = decltype(in);
+    using Out = decltype(out);
+    CompareWithDefinition<In, Out>(
+      random,
+      manager,
+      backend,
+      8,
+      make,
+      KeepPixels(),
+      [&](const auto & t, const auto & operation, const Coordinates & index) {
+        const auto [result, magnitude] = define(In{}, t.image, index, operation);
+        const bool inFloat = std::is_same<Out, float>::value || std::is_same<In, float>::value || sizeof(In) <= 2;
+        return IsRounded(t.Result(index), result, magnitude * (inFloat ? 6e-8L : 1.2e-16L) * roundings);
+      });
+  });
+}
+
 /** What the operation has against itself or images of that size; empty if nothing. */
 inline std::string
 ValidationMessage(const Operation & operation, const Coordinates & image)
