@@ -57,25 +57,20 @@ public:
     {
       return this->TakeGiven();
     }
-    std::int64_t low = 0;
-    std::int64_t high = 1;
-    while (!this->Fits(high, m_Room))
+    std::int64_t high = this->FindFewest();
+    if (high > 0 && m_Most / high < 2 * this->GetPlanesOfHalo())
     {
-      if (high == m_Most)
-      {
-        if (this->GoesInSlabs())
-        {
-          return this->PlanSlabs();
-        }
-        this->Refuse(m_Most);
-      }
-      low = high;
-      high = std::min(2 * high, m_Most);
+      // Thin divisions would mostly compute halos: thicker ones that take turns with reading and writing are faster.
+      m_MostBuffers = 1;
+      high = this->FindFewest();
     }
-    while (low + 1 < high)
+    if (high == 0)
     {
-      const std::int64_t middle = low + (high - low) / 2;
-      (this->Fits(middle, m_Room) ? high : low) = middle;
+      if (this->GoesInSlabs())
+      {
+        return this->PlanSlabs();
+      }
+      this->Refuse(m_Most);
     }
     const std::int64_t overlapping = this->GetDivisionsForOverlap();
     if (overlapping <= high || !this->Fits(overlapping, m_Room))
@@ -123,6 +118,41 @@ private:
     m_Plan.bytesWritten = BytesOf(m_Request.region, m_Request.writtenKind);
     m_Plan.bytesRead = 2 * BytesOf(m_Image, m_Request.inputs.front().source->GetKind());
     return m_Plan;
+  }
+
+  /** The fewest divisions that fit; 0 if none do. */
+  std::int64_t
+  FindFewest()
+  {
+    std::int64_t low = 0;
+    std::int64_t high = 1;
+    while (!this->Fits(high, m_Room))
+    {
+      if (high == m_Most)
+      {
+        return 0;
+      }
+      low = high;
+      high = std::min(2 * high, m_Most);
+    }
+    while (low + 1 < high)
+    {
+      const std::int64_t middle = low + (high - low) / 2;
+      (this->Fits(middle, m_Room) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  /** Planes beside a division that it needs of others. */
+  std::int64_t
+  GetPlanesOfHalo() const
+  {
+    if (!m_Request.operation)
+    {
+      return 0;
+    }
+    const Halo halo = m_Request.operation->GetHalo(m_Image.Extents());
+    return std::min(m_Most, halo.lower[m_Plan.axis]) + std::min(m_Most, halo.upper[m_Plan.axis]);
   }
 
   StreamedPlan
@@ -199,7 +229,7 @@ private:
   Fits(std::int64_t count, std::uint64_t room)
   {
     // Overlap takes twice the memory. Where even the finest divisions do not fit so, they take turns.
-    m_Plan.buffers = count > 1 ? 2 : 1;
+    m_Plan.buffers = count > 1 ? m_MostBuffers : 1;
     if (this->FitsAsItIs(count, room))
     {
       return true;
@@ -294,12 +324,7 @@ private:
     m_Plan.buffers = 1;
     m_Plan.divisions = 1;
     const std::uint64_t all = this->GetBytes(m_Request.region);
-    std::int64_t        planes = m_Most;
-    if (m_Request.operation)
-    {
-      const Halo halo = m_Request.operation->GetHalo(m_Image.Extents());
-      planes /= std::max<std::int64_t>(1, PlanesPerHalo * (halo.lower[m_Plan.axis] + halo.upper[m_Plan.axis]));
-    }
+    const std::int64_t  planes = m_Most / std::max<std::int64_t>(1, PlanesPerHalo * this->GetPlanesOfHalo());
     return std::min(static_cast<std::int64_t>(all / BytesForOverlap), std::max<std::int64_t>(1, planes));
   }
 
@@ -324,6 +349,7 @@ private:
   Box                     m_Image;
   std::uint64_t           m_Room{ 0 };
   std::int64_t            m_Most{ 1 };
+  int                     m_MostBuffers{ 2 };
   StreamedPlan            m_Plan;
 };
 
