@@ -363,6 +363,23 @@ TEST(StreamedRun, DivisionsFitTheMemoryOrTheErrorSaysWhatWould)
   EXPECT_EQ(MakeStreamedPlan(manager, run.request).buffers, 2);
 }
 
+TEST(StreamedRun, DivisionsAreThickerThanTheirHaloWhereOneFits)
+{
+  std::mt19937 random(14);
+  Manager      manager({});
+  Trial        run(manager, "mean", Radius(4), { 64, 64, 128, 1, 1 }, PixelKind::UInt16, PixelKind::UInt16, random);
+  for (std::uint64_t memory = 600000; memory < (std::uint64_t{ 4 } << 20); memory += 100000)
+  {
+    run.request.memory = memory;
+    const StreamedPlan plan = MakeStreamedPlan(manager, run.request);
+    EXPECT_GT(128 / plan.divisions, 8) << memory;
+    EXPECT_LE(plan.bytesAtOnce + plan.budgets.host, memory);
+  }
+  run.request.memory = 600000;
+  run.Run(manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+}
+
 TEST(StreamedRun, ErrorsOfTheStorageComeOutAndTheManagerGoesOn)
 {
   std::mt19937 random(12);
