@@ -183,9 +183,29 @@ public:
   virtual std::shared_ptr<const chunkwise::Operation>
   GetOperation(const chunkwise::FilterImage & image) const
   {
+    // Beside its own inputs it may have those of what it is a part of.
     chunkwise::FilterImage own = image;
-    own.furtherInputs = this->GetNamesOfInputs();
+    for (const std::string & name : this->GetNamesOfInputs())
+    {
+      own.furtherInputs.push_back(name);
+    }
     return this->MakeOperation(own);
+  }
+
+  /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them. */
+  virtual chunkwise::PixelKind
+  GetOperationKind() const
+  {
+    return chunkwise::PixelKindOf<OutputPixelType>();
+  }
+
+  /** Backend in the engine's terms. */
+  chunkwise::BackendChoice
+  GetBackendChoice() const
+  {
+    return m_Backend == BackendEnum::CPU    ? chunkwise::BackendChoice::CPU
+           : m_Backend == BackendEnum::CUDA ? chunkwise::BackendChoice::CUDA
+                                            : chunkwise::BackendChoice::Auto;
   }
 
   /** A splitter for StreamingImageFilter whose pieces cut no chunk of the plan for the largest possible region. */
@@ -205,12 +225,6 @@ protected:
     return chunkwise::MakeFilterOperation(this->GetFilterName(), this->MakeParameters(), image);
   }
 
-  /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them. */
-  virtual chunkwise::PixelKind
-  GetOperationKind() const
-  {
-    return chunkwise::PixelKindOf<OutputPixelType>();
-  }
   /** Writes to the output what the operation gave for the box of `result`, if GetOperationKind is not the output's.
    * This one rounds doubles to integers, clamps them, and counts what it had to clamp. */
   virtual void

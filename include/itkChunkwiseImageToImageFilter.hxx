@@ -160,18 +160,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeRequest
   chunkwise::ExecutionRequest request;
   request.operation = std::move(operation);
   request.image = this->GetImageBox();
-  switch (m_Backend)
-  {
-    case BackendEnum::Auto:
-      request.backend = chunkwise::BackendChoice::Auto;
-      break;
-    case BackendEnum::CPU:
-      request.backend = chunkwise::BackendChoice::CPU;
-      break;
-    case BackendEnum::CUDA:
-      request.backend = chunkwise::BackendChoice::CUDA;
-      break;
-  }
+  request.backend = this->GetBackendChoice();
   request.devices = m_Devices;
   request.hostTakesChunks = m_HostTakesChunks;
   request.budgets.device = m_DeviceMemoryBudget;

@@ -50,6 +50,10 @@ public:
   }
   itkGetConstMacro(BackgroundValue, OutputPixelType);
 
+  /** The other pixel type gets ForegroundValue and BackgroundValue when the filter itself writes them. */
+  std::shared_ptr<const chunkwise::Operation>
+  GetOperation(const chunkwise::FilterImage & image) const override;
+
 protected:
   HeapRegionalExtremaImageFilter() = default;
   ~HeapRegionalExtremaImageFilter() override = default;

@@ -23,6 +23,17 @@ HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::MakeParameters() cons
 }
 
 template <typename TInputImage, typename TOutputImage>
+std::shared_ptr<const chunkwise::Operation>
+HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::GetOperation(const chunkwise::FilterImage & image) const
+{
+  if (!Superclass::GivesSameType)
+  {
+    itkExceptionMacro("as a part of something else it needs input and output pixels of one type");
+  }
+  return Superclass::GetOperation(image);
+}
+
+template <typename TInputImage, typename TOutputImage>
 void
 HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::WriteOutput(const chunkwise::BufferView & result)
 {

@@ -32,6 +32,7 @@ CAPABILITIES = {
     "table": "Summed-area tables and statistics of boxes",
     "network": "Networks",
     "host-to-host": "Host to host",
+    "file-to-file": "File to file",
     "cpu": "CPU",
 }
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")

@@ -11,9 +11,13 @@
 namespace command
 {
 
-/** Opens an image; an error names `option`. */
+/** The value of --raw: "uint16,512,512,300,offset=64,big-endian,spacing=0.5:0.5:2". Throws ArgumentError. */
+chunkwise::files::RawLayout
+ParseRaw(const std::string & text);
+
+/** Opens an image; an error names `option`. With `raw`, the value of --raw, the file is voxels alone. */
 std::unique_ptr<chunkwise::files::FileSource>
-OpenInput(const std::string & file, const std::string & option);
+OpenInput(const std::string & file, const std::string & option, const std::string & raw = {});
 
 /** What an output must know of the run: which files it must not replace, and whether it is to be small. */
 chunkwise::files::OutputOptions

@@ -4,6 +4,7 @@
 #include "chunkwiseError.h"
 #include "commandCompletion.h"
 #include "commandDescription.h"
+#include "commandInputs.h"
 #include "commandKernels.h"
 #include "commandRegion.h"
 #include "fileImage.h"
@@ -165,6 +166,8 @@ AddSubcommands(CLI::App & app, Texts & texts)
     app.add_subcommand("statistics", "Print the sum, mean, minimum and maximum of an image");
   statistics->group("Without an output");
   statistics->add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
+  statistics->add_option("--raw", texts.common["raw"], "IN has no header: its type and sizes, as uint16,512,512,300")
+    ->type_name("TYPE,X,Y,Z");
   statistics->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
   statistics->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
   AddJsonFlag(*statistics, texts);
@@ -260,6 +263,11 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   line.threads =
     given("threads").empty() ? 0 : static_cast<unsigned int>(ParseWhole("threads", given("threads"), 1, 1 << 16));
   line.region = given("region").empty() ? std::vector<std::int64_t>() : ParseRegion(given("region"));
+  line.raw = given("raw");
+  if (!line.raw.empty())
+  {
+    ParseRaw(line.raw); // an error in it comes before all others
+  }
   line.outputType = given("output-type");
   if (line.outputType == "auto")
   {
@@ -747,6 +755,10 @@ GetCommonOptions()
       { "device-memory", "SIZE", "Memory of each device (80% of what is free)", {}, true },
       { "divisions", "N", "Stream in this many divisions, whatever the memory" },
       { "threads", "N", "Threads of the CPU (all)", {}, true },
+      { "raw",
+        "TYPE,X,Y,Z",
+        "IN has no header: voxels of this type alone, in this order, as uint16,512,512,300; beside these also "
+        "offset=BYTES before the voxels, big-endian and spacing=X:Y:Z" },
       { "region",
         "X,Y,Z,SX,SY,SZ",
         "Compute this part of the result alone: the voxel where it begins, then its sizes, of each a number for each "

@@ -100,14 +100,16 @@ struct CommandLine
   std::int64_t             divisions{ 0 };    ///< 0: as many as the memory needs
   /** The part of the result to compute: where it begins along each axis, then its sizes; empty: all. */
   std::vector<std::int64_t> region;
-  unsigned int              threads{ 0 }; ///< 0: all
-  std::string               outputType;   ///< empty: the filter's default
-  ProgressStyle             progress{ ProgressStyle::Bar };
-  bool                      compress{ false };
-  bool                      quiet{ false };
-  bool                      verbose{ false };
-  bool                      json{ false };       ///< plans, lists and reports as JSON on standard output
-  std::string               returnParameterFile; ///< the report as lines "name = value"; empty: none
+  /** What IN does not say of itself: the value of --raw; empty: IN has a header. */
+  std::string   raw;
+  unsigned int  threads{ 0 }; ///< 0: all
+  std::string   outputType;   ///< empty: the filter's default
+  ProgressStyle progress{ ProgressStyle::Bar };
+  bool          compress{ false };
+  bool          quiet{ false };
+  bool          verbose{ false };
+  bool          json{ false };       ///< plans, lists and reports as JSON on standard output
+  std::string   returnParameterFile; ///< the report as lines "name = value"; empty: none
 
   /** Of several images: what was given as IN, and where results go, with "{stem}"; empty: one image. */
   std::vector<std::string> inputs;

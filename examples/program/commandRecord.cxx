@@ -40,9 +40,9 @@ IdentityOf(const fs::path & file)
 
 /** An image's header and voxels, or a file that is none. */
 std::vector<fs::path>
-FilesOf(const std::string & file, const std::string & option, bool isImage)
+FilesOf(const std::string & file, const std::string & option, bool isImage, const std::string & raw = {})
 {
-  return isImage ? OpenInput(file, option)->GetFiles() : std::vector<fs::path>{ file };
+  return isImage ? OpenInput(file, option, raw)->GetFiles() : std::vector<fs::path>{ file };
 }
 
 /** The file of a loaded library, or program, that has this code. */
@@ -64,13 +64,14 @@ Json
 Describe(const CommandLine & line)
 {
   Json       read = Json::array();
-  const auto add = [&](const std::string & file, const std::string & option, bool isImage) {
-    for (const fs::path & path : FilesOf(file, option, isImage))
-    {
-      read.push_back(IdentityOf(path));
-    }
-  };
-  add(line.input, "IN", true);
+  const auto add =
+    [&](const std::string & file, const std::string & option, bool isImage, const std::string & raw = {}) {
+      for (const fs::path & path : FilesOf(file, option, isImage, raw))
+      {
+        read.push_back(IdentityOf(path));
+      }
+    };
+  add(line.input, "IN", true, line.raw);
   for (const auto & input : line.furtherInputs)
   {
     add(input.second, "--" + input.first, true);
@@ -93,6 +94,7 @@ Describe(const CommandLine & line)
            { "engine", CodeAt(reinterpret_cast<const void *>(&chunkwise::GetFilters)) },
            { "stages", stages },
            { "furtherInputs", line.furtherInputs },
+           { "raw", line.raw },
            { "region", line.region },
            { "outputType", line.outputType },
            { "compress", line.compress },

@@ -157,7 +157,7 @@ FileRun::FileRun(const CommandLine & line)
 void
 FileRun::OpenInputs()
 {
-  m_Sources.push_back(OpenInput(m_Line.input, "IN"));
+  m_Sources.push_back(OpenInput(m_Line.input, "IN", m_Line.raw));
   m_Image = Box::FromExtent(m_Sources.front()->GetExtent());
   if (m_Image.IsEmpty())
   {
@@ -191,22 +191,11 @@ FileRun::CheckSameSpace(const Header & other, const std::string & option) const
   {
     throw WorkError(option + " has " + ToString(other.extent) + " voxels, IN has " + ToString(first.extent));
   }
-  // As itk::ImageToImageFilter compares, in voxels.
-  constexpr double tolerance = 1e-6;
-  for (int a = 0; a < first.dimension; ++a)
+  const int axis = chunkwise::files::FindAxisThatDiffers(first, other);
+  if (axis >= 0)
   {
-    const double unit = tolerance * std::abs(first.spacing[0]);
-    bool         same =
-      std::abs(first.spacing[a] - other.spacing[a]) <= unit && std::abs(first.origin[a] - other.origin[a]) <= unit;
-    for (int b = 0; b < first.dimension; ++b)
-    {
-      same = same && std::abs(first.direction[a][b] - other.direction[a][b]) <= tolerance;
-    }
-    if (!same)
-    {
-      throw WorkError(option + " does not lie where IN does: spacing, origin or direction differ along axis " +
-                      std::to_string(a));
-    }
+    throw WorkError(option + " does not lie where IN does: spacing, origin or direction differ along axis " +
+                    std::to_string(axis));
   }
 }
 
@@ -421,17 +410,8 @@ FileRun::MakeOperation()
 void
 FileRun::PrepareOutput()
 {
-  m_OutputHeader = m_Sources.front()->GetHeader();
+  m_OutputHeader = chunkwise::files::GetHeaderOfPart(m_Sources.front()->GetHeader(), m_Region);
   m_OutputHeader.kind = m_OutputKind;
-  m_OutputHeader.extent = m_Region.Extents();
-  for (int row = 0; row < m_OutputHeader.dimension; ++row)
-  {
-    for (int a = 0; a < m_OutputHeader.dimension; ++a)
-    {
-      m_OutputHeader.origin[row] +=
-        m_OutputHeader.direction[row][a] * m_OutputHeader.spacing[a] * static_cast<double>(m_Region.lower[a]);
-    }
-  }
   try
   {
     chunkwise::files::CheckOutput(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources, m_Line.compress));

@@ -36,7 +36,7 @@ public:
 void
 PrintStatistics(const CommandLine & line)
 {
-  const std::shared_ptr<chunkwise::files::FileSource> source = OpenInput(line.input, "IN");
+  const std::shared_ptr<chunkwise::files::FileSource> source = OpenInput(line.input, "IN", line.raw);
   const auto                                          executor = chunkwise::MakeThreadExecutor(line.threads);
   const chunkwise::PixelKind                          kind = source->GetKind();
   chunkwise::StreamedRequest                          request;

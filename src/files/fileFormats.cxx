@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <sstream>
 
 namespace chunkwise::files
@@ -427,6 +428,30 @@ OpenImage(const std::string & file)
   return format->open ? format->open(file) : OpenVoxels(format->locate(file));
 }
 
+std::unique_ptr<FileSource>
+OpenRawImage(const std::string & file, const RawLayout & layout)
+{
+  VoxelPlace place;
+  place.header = layout.header;
+  place.files.emplace_back(file);
+  place.data = file;
+  place.offset = layout.offset;
+  place.coding.kind = layout.header.kind;
+  place.coding.swaps = layout.bigEndian != IsBigEndianMachine();
+  // Of a file of another size the numbers cannot be right.
+  const std::uint64_t size = Descriptor::OpenToRead(file).GetSize();
+  const auto          voxels = static_cast<std::uint64_t>(Box::FromExtent(layout.header.extent).NumberOfVoxels());
+  const std::uint64_t expected = layout.offset + voxels * PixelSize(layout.header.kind);
+  if (size != expected)
+  {
+    Fail(file,
+         "has " + std::to_string(size) + " bytes, not the " + std::to_string(expected) + " of " +
+           ToString(layout.header.extent) + " voxels of " + PixelKindName(layout.header.kind) + " after " +
+           std::to_string(layout.offset) + " others");
+  }
+  return OpenVoxels(std::move(place));
+}
+
 void
 CheckOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options)
 {
@@ -526,6 +551,42 @@ ListFormatsInPieces()
     }
   }
   return list;
+}
+
+ImageHeader
+GetHeaderOfPart(const ImageHeader & header, const Box & part)
+{
+  ImageHeader ofPart = header;
+  ofPart.extent = part.Extents();
+  for (int row = 0; row < header.dimension; ++row)
+  {
+    for (int a = 0; a < header.dimension; ++a)
+    {
+      ofPart.origin[row] += header.direction[row][a] * header.spacing[a] * static_cast<double>(part.lower[a]);
+    }
+  }
+  return ofPart;
+}
+
+int
+FindAxisThatDiffers(const ImageHeader & first, const ImageHeader & other)
+{
+  constexpr double tolerance = 1e-6;
+  const double     unit = tolerance * std::abs(first.spacing[0]);
+  for (int a = 0; a < first.dimension; ++a)
+  {
+    bool same =
+      std::abs(first.spacing[a] - other.spacing[a]) <= unit && std::abs(first.origin[a] - other.origin[a]) <= unit;
+    for (int b = 0; b < first.dimension; ++b)
+    {
+      same = same && std::abs(first.direction[a][b] - other.direction[a][b]) <= tolerance;
+    }
+    if (!same)
+    {
+      return a;
+    }
+  }
+  return -1;
 }
 
 } // namespace chunkwise::files

@@ -129,6 +129,18 @@ protected:
 std::unique_ptr<FileSource>
 OpenImage(const std::string & file);
 
+/** What a file of voxels and nothing else, x first, does not say of itself. */
+struct RawLayout
+{
+  ImageHeader   header;
+  std::uint64_t offset{ 0 }; ///< bytes before the voxels
+  bool          bigEndian{ false };
+};
+
+/** Throws FileError unless the voxels are all that follows the offset. */
+std::unique_ptr<FileSource>
+OpenRawImage(const std::string & file, const RawLayout & layout);
+
 struct OutputOptions
 {
   /** Compress where the format can; else an error. Names such as x.nii.gz always mean compressed. */
@@ -151,6 +163,15 @@ GetOutputAccess(const std::string & file, const ImageHeader & header, const Outp
  * folder of its own beside its destination and is moved to it by Finish. */
 std::unique_ptr<FileSink>
 CreateImage(const std::string & file, const ImageHeader & header, const OutputOptions & options = {});
+
+/** The header of a part of an image: its extent, and as origin the place of its first voxel. */
+ImageHeader
+GetHeaderOfPart(const ImageHeader & header, const Box & part);
+
+/** The first axis along which two images do not have one spacing, origin and direction, to the tolerance that
+ * itk::ImageToImageFilter has, 1e-6 voxels; -1: there is none. */
+int
+FindAxisThatDiffers(const ImageHeader & first, const ImageHeader & other);
 
 /** Removes what sinks of this process have not finished. Takes no memory and no lock, so that a handler that ends the
  * process can call it. */

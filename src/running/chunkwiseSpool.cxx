@@ -26,7 +26,8 @@ Spool::~Spool()
 void
 Spool::Open()
 {
-  m_Name = m_Folder + "/chunkwise-spool-XXXXXX";
+  // mkstemp replaces six letters X.
+  m_Name = m_Folder + "/chunkwise-spool-" + std::string(6, 'X');
   std::vector<char> path(m_Name.begin(), m_Name.end());
   path.push_back('\0');
   m_File = ::mkstemp(path.data());

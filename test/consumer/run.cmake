@@ -51,6 +51,12 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR} -B ${WORK_DIR}/build
   -D README_EXAMPLE=${WORK_DIR}/readme.cxx)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --config ${CONFIG})
 run(${WORK_DIR}/build/consumer)
+if(EXISTS ${WORK_DIR}/build/file_to_file)
+  execute_process(COMMAND ${WORK_DIR}/build/file_to_file WORKING_DIRECTORY ${WORK_DIR} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "file_to_file failed (${status})")
+  endif()
+endif()
 
 # The engine alone, from the same package.
 run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR}/engine -B ${WORK_DIR}/engine

@@ -2,6 +2,7 @@
 """Tests of the chunkwise program: chunkwiseCommandLineTest.py PROGRAM [unittest arguments]."""
 import array
 import heapq
+import json
 import math
 import os
 import pty
@@ -9,6 +10,7 @@ import random
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -234,6 +236,31 @@ class CommandLineTest(unittest.TestCase):
         result = self.assert_runs(*command, "--memory", f"{memory}M", "--verbose")
         self.assertGreater(int(re.search(r"divisions: (\d+)", result.stderr).group(1)), 1)
         self.assert_memory_is_kept(memory, result)
+
+    def test_voxels_without_a_header(self):
+        values = [(x * 7919 + 13) % 60000 for x in range(7 * 5 * 4)]
+        raw = Path(self.work.name) / "voxels.bin"
+        for first, order, more in (b"", "<", ""), (b"header", ">", ",offset=6,big-endian,spacing=0.5:1:2.5"):
+            raw.write_bytes(first + struct.pack(f"{order}{len(values)}H", *values))
+            self.assert_runs("identity", raw, self.out, "--raw", "uint16,7,5,4" + more)
+            self.assertEqual(list(read_voxels(self.out, "H")), values)
+            self.assertIn(b"DimSize = 7 5 4\n", self.out.read_bytes())
+            if more:
+                self.assertIn(b"ElementSpacing = 0.5 1 2.5\n", self.out.read_bytes())
+            shown = json.loads(self.assert_runs("statistics", raw, "--raw", "uint16,7,5,4" + more, "--json").stdout)
+            self.assertEqual(shown["sum"], sum(values))
+            self.out.unlink()
+        for text, message in (
+            ("uint16,7,5", "bytes"), ("uint16,7,5,4", "bytes"), ("uint16,7,5,4,offset=7", "bytes"),
+        ):
+            self.assert_fails(1, "IN.*voxels.bin.*" + message, "identity", raw, self.out, "--raw", text)
+        for text in (
+            "uint17,7,5,4", "uint16", "uint16,7", "uint16,0,5,4", "uint16,7,5,4,3,2,1", "uint16,7,5,4,offset",
+            "uint16,7,5,4,offset=-1", "uint16,7,5,4,spacing=1:2", "uint16,7,5,4,spacing=1:0:1", "uint16,7,5,4,other",
+            "uint16,7,5,4,big-endian=1", "uint16,3000000000,3000000000,3000000000", "uint16,7,x,4",
+        ):
+            self.assert_fails(2, "--raw", "identity", raw, self.out, "--raw", text)
+        self.assertFalse(self.out.exists())
 
     def test_what_is_written_can_be_compressed(self):
         self.assert_runs("mean", self.large, self.out, "--radius", 1)

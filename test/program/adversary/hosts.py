@@ -14,7 +14,7 @@ from adversary.support import HANGS, ProgramTest, listed_options, listed_subcomm
 from adversary import support
 
 ORDER = ("name", "longflag", "index", "description", "label", "default", "channel", "element", "constraints")
-NOT_IN_FORMS = {"help", "divisions", "region", "out", "redo", "compress", "quiet", "verbose", "json", "progress", "returnparameterfile", "xml"}
+NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "redo", "compress", "quiet", "verbose", "json", "progress", "returnparameterfile", "xml"}
 
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.

@@ -14,6 +14,7 @@ TRIALS = {
     "memory": [{"memory": "1M"}],
     "divisions": [{"divisions": "3"}],
     "region": [{"region": "1,0,0,5,4,3"}],
+    "raw": [{"raw": "uint8,5,4,3"}],
     "out": [{"out": "{stem}-out.mha"}],
     "redo": [{"redo": None}],
     "compress": [{"compress": None}],

@@ -1,0 +1,162 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkChunkwiseFileToFile_h
+#define itkChunkwiseFileToFile_h
+
+#include "chunkwiseStreamedRun.h"
+#include "itkChunkwiseImageToImageFilter.h"
+
+#include <functional>
+#include <map>
+
+namespace itk
+{
+/** \class ChunkwiseFileToFile
+ * \brief Runs a filter, or a sequence of them, from file to file, without an image in memory.
+ *
+ * It takes the place of an ImageFileReader, a filter and an ImageFileWriter, and is what the program does: while a part
+ * of the image is computed the next is read and the one before is written, and each voxel is read once.
+ * Reconstructions of images beyond Memory read twice and write once.
+ *
+ * \code
+ * const auto median = itk::RenormalizedMedianImageFilter<ImageType>::New();
+ * median->SetRadius(2);
+ * const auto run = itk::ChunkwiseFileToFile::New();
+ * run->SetInputFileName("brain.mha");
+ * run->SetFilter(median.GetPointer());
+ * run->SetOutputFileName("median.mha");
+ * run->SetMemory(512 << 20);
+ * run->Update();
+ * \endcode
+ *
+ * The filter gives its parameters, Backend, Devices and budgets of devices; it needs no input, and its own outputs are
+ * not touched. A filter that takes an estimate from its input throws: as a part of something else it has none.
+ *
+ * \par Types
+ * The file's pixels must be such that the filter's input type holds all their values, and its axes as many as the
+ * filter's images have, or fewer. The output file has the filter's output type; what that cannot hold is cut to its
+ * range, and told by a warning.
+ *
+ * \par Files
+ * The formats are those of the program ("chunkwise formats"). Spacing, origin, direction and text are kept; what the
+ * output's format cannot hold is told by a warning. The output appears under its name when it is complete.
+ *
+ * \par Memory
+ * Memory bounds divisions, scratch, kept planes and what the file formats hold, all at a time; the rest of the process
+ * is not its business. A budget that is too small throws, naming the bytes needed.
+ *
+ * \par Determinism
+ * The bits that the filter gives for the image in memory.
+ *
+ * \par Errors
+ * itk::ExceptionObject, before any work where the cause can be known; nothing is left under the output's name.
+ * SetAbortGenerateData ends the run with itk::ProcessAborted.
+ *
+ * It lies in a library of its own, Chunkwise::IO.
+ *
+ * \sa ImageFileReader ImageFileWriter
+ * \ingroup Chunkwise
+ */
+class ChunkwiseFileToFile : public ProcessObject
+{
+public:
+  ITK_DISALLOW_COPY_AND_MOVE(ChunkwiseFileToFile);
+
+  using Self = ChunkwiseFileToFile;
+  using Superclass = ProcessObject;
+  using Pointer = SmartPointer<Self>;
+  using ConstPointer = SmartPointer<const Self>;
+
+  itkNewMacro(Self);
+  itkOverrideGetNameOfClassMacro(ChunkwiseFileToFile);
+
+  /** The image to filter. */
+  itkSetStringMacro(InputFileName);
+  itkGetStringMacro(InputFileName);
+
+  /** A further image, by the name of the filter's input: "MarkerImage". An empty file name takes it away. */
+  void
+  SetFurtherInputFileName(const std::string & input, const std::string & file);
+
+  itkSetStringMacro(OutputFileName);
+  itkGetStringMacro(OutputFileName);
+
+  /** Compress what is written, where the format can. Default: off. */
+  itkSetMacro(UseCompression, bool);
+  itkGetConstMacro(UseCompression, bool);
+  itkBooleanMacro(UseCompression);
+
+  /** Bytes of host memory for the run; 0, the default: half of what is free. */
+  itkSetMacro(Memory, SizeValueType);
+  itkGetConstMacro(Memory, SizeValueType);
+
+  /** What to compute; an itk::ChunkwiseSequenceImageFilter for several filters. Its parameters are those that it has
+   * when Update is called. */
+  template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+  void
+  SetFilter(const ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass> * filter)
+  {
+    m_Filter = filter;
+    m_FilterName = filter ? filter->GetFilterName() : "";
+    m_Dimension = static_cast<int>(TInputImage::ImageDimension);
+    m_InputKind = chunkwise::PixelKindOf<typename TInputImage::PixelType>();
+    m_OutputKind = chunkwise::PixelKindOf<typename TOutputImage::PixelType>();
+    m_Describe = [filter](chunkwise::FilterImage & image, chunkwise::StreamedRequest & request) {
+      image.outputKind = filter->GetOperationKind();
+      const std::string name = filter->GetFilterName();
+      request.operation = filter->GetOperation(image);
+      request.region = name.empty() ? chunkwise::Box::FromExtent(image.extent)
+                                    : chunkwise::GetFilterOutputBox(name, filter->MakeParameters(), image);
+      request.backend = filter->GetBackendChoice();
+      request.devices = filter->GetDevices();
+      request.budgets.device = filter->GetDeviceMemoryBudget();
+      request.budgets.pinned = filter->GetPinnedMemoryBudget();
+    };
+    this->Modified();
+  }
+
+  /** Reads, computes and writes, each time that it is called. */
+  void
+  Update() override;
+
+  /** Of the last run: backend, chunks, seconds of reading, computing and writing, voxels that were cut. */
+  const chunkwise::StreamedReport &
+  GetReport() const
+  {
+    return m_Report;
+  }
+  /** Of the last run, of all inputs, in the files: compressed bytes where they are compressed. */
+  itkGetConstMacro(BytesRead, SizeValueType);
+  itkGetConstMacro(BytesWritten, SizeValueType);
+
+protected:
+  ChunkwiseFileToFile() = default;
+  ~ChunkwiseFileToFile() override = default;
+
+  void
+  GenerateData() override;
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override;
+
+private:
+  using Describe = std::function<void(chunkwise::FilterImage &, chunkwise::StreamedRequest &)>;
+
+  std::string                        m_InputFileName;
+  std::map<std::string, std::string> m_FurtherInputFileNames;
+  std::string                        m_OutputFileName;
+  bool                               m_UseCompression{ false };
+  SizeValueType                      m_Memory{ 0 };
+
+  LightObject::ConstPointer m_Filter;
+  std::string               m_FilterName;
+  int                       m_Dimension{ 0 };
+  chunkwise::PixelKind      m_InputKind{ chunkwise::PixelKind::UInt8 };
+  chunkwise::PixelKind      m_OutputKind{ chunkwise::PixelKind::UInt8 };
+  Describe                  m_Describe;
+
+  chunkwise::StreamedReport m_Report;
+  SizeValueType             m_BytesRead{ 0 };
+  SizeValueType             m_BytesWritten{ 0 };
+};
+} // namespace itk
+
+#endif

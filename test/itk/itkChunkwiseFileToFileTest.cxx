@@ -1,0 +1,299 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "itkChunkwiseFileToFile.h"
+
+#include "itkChunkwiseSequenceImageFilter.h"
+#include "itkChunkwiseTestImages.h"
+#include "itkCommand.h"
+#include "itkHeapReconstructionByDilationImageFilter.h"
+#include "itkHeapRegionalMaximaImageFilter.h"
+#include "itkImageFileReader.h"
+#include "itkImageFileWriter.h"
+#include "itkMetaImageIO.h"
+#include "itkNrrdImageIO.h"
+#include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedMedianImageFilter.h"
+#include "itkRenormalizedSumImageFilter.h"
+#include "itkRenormalizedWienerImageFilter.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace
+{
+
+using chunkwisetest::CountDifferentVoxels;
+using chunkwisetest::MakeRandomImage;
+using chunkwisetest::MakeRegion;
+using Short3 = itk::Image<short, 3>;
+using Byte3 = itk::Image<unsigned char, 3>;
+using Float3 = itk::Image<float, 3>;
+using Run = itk::ChunkwiseFileToFile;
+
+const auto Region = MakeRegion<Short3>({ 0, 0, 0 }, { 61, 47, 90 });
+
+template <typename TImage>
+void
+Write(const TImage * image, const std::string & file)
+{
+  const auto writer = itk::ImageFileWriter<TImage>::New();
+  writer->SetImageIO(itk::MetaImageIO::New());
+  writer->SetInput(image);
+  writer->SetFileName(file);
+  writer->Update();
+}
+
+template <typename TImage>
+typename TImage::Pointer
+Read(const std::string & file)
+{
+  const auto reader = itk::ImageFileReader<TImage>::New();
+  if (std::filesystem::path(file).extension() == ".nrrd")
+  {
+    reader->SetImageIO(itk::NrrdImageIO::New());
+  }
+  else
+  {
+    reader->SetImageIO(itk::MetaImageIO::New());
+  }
+  reader->SetFileName(file);
+  reader->Update();
+  return reader->GetOutput();
+}
+
+std::string
+WhatOf(Run * run)
+{
+  try
+  {
+    run->Update();
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    // Without ITK's words for where it was thrown.
+    const std::string text = error.GetDescription();
+    const auto        begin = text.find("): ");
+    return begin == std::string::npos ? text : text.substr(begin + 3);
+  }
+  return "";
+}
+
+/** The memory that a refused run asks for. */
+itk::SizeValueType
+LeastMemoryOf(Run * run)
+{
+  run->SetMemory(1);
+  const std::string text = WhatOf(run);
+  const auto        begin = text.find("needs ");
+  EXPECT_NE(begin, std::string::npos) << text;
+  return begin == std::string::npos ? 0 : std::stoull(text.substr(begin + 6));
+}
+
+/** A folder of files, and a run from one of them to another. */
+class ChunkwiseFileToFile : public testing::Test
+{
+protected:
+  void
+  SetUp() override
+  {
+    m_Folder = testing::TempDir() + "chunkwise-" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(m_Folder);
+    std::filesystem::create_directories(m_Folder);
+    m_Image = MakeRandomImage<Short3>(Region, 5, -300, 300);
+    Write<Short3>(m_Image, this->Name("in.mha"));
+    m_Run = Run::New();
+    m_Run->SetInputFileName(this->Name("in.mha"));
+    m_Run->SetOutputFileName(this->Name("out.mha"));
+  }
+  void
+  TearDown() override
+  {
+    std::filesystem::remove_all(m_Folder);
+  }
+  std::string
+  Name(const std::string & file) const
+  {
+    return m_Folder + "/" + file;
+  }
+  /** Files that are there but the input. */
+  std::size_t
+  CountOthers() const
+  {
+    std::size_t count = 0;
+    for (const auto & entry : std::filesystem::directory_iterator(m_Folder))
+    {
+      count += entry.path().filename() != "in.mha" && entry.path().filename() != "marker.mha" ? 1 : 0;
+    }
+    return count;
+  }
+  template <typename TImage>
+  void
+  ExpectResult(const TImage * expected, const std::string & file)
+  {
+    const auto written = Read<TImage>(this->Name(file));
+    ASSERT_EQ(written->GetLargestPossibleRegion().GetSize(), expected->GetLargestPossibleRegion().GetSize());
+    EXPECT_EQ(CountDifferentVoxels<TImage>(written, expected, expected->GetLargestPossibleRegion()), 0u);
+    for (unsigned int a = 0; a < 3; ++a)
+    {
+      EXPECT_NEAR(written->GetSpacing()[a], expected->GetSpacing()[a], 1e-6);
+      EXPECT_NEAR(written->GetOrigin()[a], expected->GetOrigin()[a], 1e-6);
+      EXPECT_NEAR(written->GetDirection()(a, 0), expected->GetDirection()(a, 0), 1e-6);
+    }
+  }
+
+  std::string     m_Folder;
+  Short3::Pointer m_Image;
+  Run::Pointer    m_Run;
+};
+
+TEST_F(ChunkwiseFileToFile, GivesWhatTheFilterGivesInMemory)
+{
+  const auto median = itk::RenormalizedMedianImageFilter<Short3>::New();
+  median->SetRadius(2);
+  m_Run->SetFilter(median.GetPointer());
+  for (const itk::SizeValueType memory : { itk::SizeValueType{ 0 }, LeastMemoryOf(m_Run) })
+  {
+    m_Run->SetMemory(memory);
+    ASSERT_EQ(WhatOf(m_Run), "");
+    EXPECT_EQ(m_Run->GetBytesRead(), Region.GetNumberOfPixels() * sizeof(short)) << "each voxel once";
+    EXPECT_GT(m_Run->GetBytesWritten(), Region.GetNumberOfPixels() * sizeof(short));
+    EXPECT_FALSE(m_Run->GetReport().execution.backend.empty());
+    EXPECT_EQ(median->GetInput(), nullptr);
+    const auto other = itk::RenormalizedMedianImageFilter<Short3>::New();
+    other->SetRadius(2);
+    other->SetInput(m_Image);
+    other->Update();
+    this->ExpectResult<Short3>(other->GetOutput(), "out.mha");
+  }
+}
+
+TEST_F(ChunkwiseFileToFile, KnowsSpacingsAndRunsSequences)
+{
+  const auto gaussian = itk::RenormalizedGaussianImageFilter<Float3>::New();
+  gaussian->SetSigma(1.5);
+  const auto median = itk::RenormalizedMedianImageFilter<Float3>::New();
+  median->SetRadius(1);
+  const auto sequence = itk::ChunkwiseSequenceImageFilter<Short3, Float3>::New();
+  sequence->AddFilter(gaussian);
+  sequence->AddFilter(median);
+  m_Run->SetFilter(sequence.GetPointer());
+  m_Run->SetOutputFileName(this->Name("out.nrrd"));
+  m_Run->SetUseCompression(true);
+  m_Run->SetMemory(LeastMemoryOf(m_Run));
+  m_Run->Update();
+  EXPECT_LT(m_Run->GetBytesWritten(), Region.GetNumberOfPixels() * sizeof(float));
+  sequence->SetInput(m_Image);
+  sequence->Update();
+  this->ExpectResult<Float3>(sequence->GetOutput(), "out.nrrd");
+}
+
+TEST_F(ChunkwiseFileToFile, ConvertsAsFiltersDo)
+{
+  // Sums that uint8 does not hold are clamped, and said.
+  const auto image = MakeRandomImage<Byte3>(Region, 6, 0, 40);
+  Write<Byte3>(image, this->Name("in.mha"));
+  const auto sum = itk::RenormalizedSumImageFilter<Byte3, Short3>::New();
+  sum->SetRadius(1);
+  m_Run->SetFilter(sum.GetPointer());
+  m_Run->Update();
+  EXPECT_EQ(m_Run->GetReport().cut, 0);
+  sum->SetInput(image);
+  sum->Update();
+  this->ExpectResult<Short3>(sum->GetOutput(), "out.mha");
+}
+
+TEST_F(ChunkwiseFileToFile, TakesFurtherImages)
+{
+  const auto marker = MakeRandomImage<Short3>(Region, 7, -900, -250);
+  Write<Short3>(marker, this->Name("marker.mha"));
+  const auto reconstruction = itk::HeapReconstructionByDilationImageFilter<Short3>::New();
+  m_Run->SetFilter(reconstruction.GetPointer());
+  EXPECT_NE(WhatOf(m_Run).find("MarkerImage"), std::string::npos) << WhatOf(m_Run);
+  m_Run->SetFurtherInputFileName("MarkerImage", this->Name("marker.mha"));
+  reconstruction->SetMaskImage(m_Image);
+  reconstruction->SetMarkerImage(marker);
+  reconstruction->Update();
+  for (const itk::SizeValueType memory : { itk::SizeValueType{ 0 }, LeastMemoryOf(m_Run) })
+  {
+    m_Run->SetMemory(memory);
+    ASSERT_EQ(WhatOf(m_Run), "");
+    this->ExpectResult<Short3>(reconstruction->GetOutput(), "out.mha");
+  }
+  m_Run->SetFurtherInputFileName("MarkerImage", "");
+  m_Run->SetFurtherInputFileName("Marker", this->Name("marker.mha"));
+  EXPECT_NE(WhatOf(m_Run).find("Marker: the filter has no such input"), std::string::npos) << WhatOf(m_Run);
+}
+
+TEST_F(ChunkwiseFileToFile, SaysWhatIsWrongBeforeItWrites)
+{
+  EXPECT_EQ(WhatOf(m_Run), "Filter: none is set");
+  const auto median = itk::RenormalizedMedianImageFilter<Short3>::New();
+  m_Run->SetFilter(median.GetPointer());
+  m_Run->SetMemory(1000);
+  EXPECT_NE(WhatOf(m_Run).find("bytes"), std::string::npos) << WhatOf(m_Run);
+  m_Run->SetMemory(0);
+  m_Run->SetOutputFileName(this->Name("out.xyz"));
+  EXPECT_NE(WhatOf(m_Run).find("out.xyz"), std::string::npos) << WhatOf(m_Run);
+  m_Run->SetOutputFileName("");
+  EXPECT_EQ(WhatOf(m_Run), "OutputFileName: none is set");
+  m_Run->SetOutputFileName(this->Name("out.mha"));
+
+  const auto bytes = itk::RenormalizedMedianImageFilter<Byte3>::New();
+  m_Run->SetFilter(bytes.GetPointer());
+  EXPECT_NE(WhatOf(m_Run).find("its pixels are int16, which uint8"), std::string::npos) << WhatOf(m_Run);
+  const auto flat = itk::RenormalizedMedianImageFilter<itk::Image<short, 2>>::New();
+  m_Run->SetFilter(flat.GetPointer());
+  EXPECT_NE(WhatOf(m_Run).find("it has 3 axes, the filter's images have 2"), std::string::npos) << WhatOf(m_Run);
+  // These need more than the operation.
+  const auto wiener = itk::RenormalizedWienerImageFilter<Short3, Float3>::New();
+  wiener->EstimateNoiseVarianceOn();
+  m_Run->SetFilter(wiener.GetPointer());
+  EXPECT_NE(WhatOf(m_Run).find("EstimateNoiseVariance"), std::string::npos) << WhatOf(m_Run);
+  const auto maxima = itk::HeapRegionalMaximaImageFilter<Short3, Byte3>::New();
+  m_Run->SetFilter(maxima.GetPointer());
+  EXPECT_NE(WhatOf(m_Run).find("one type"), std::string::npos) << WhatOf(m_Run);
+
+  m_Run->SetFilter(median.GetPointer());
+  std::filesystem::resize_file(this->Name("in.mha"), std::filesystem::file_size(this->Name("in.mha")) - 1);
+  EXPECT_NE(WhatOf(m_Run).find("in.mha"), std::string::npos) << WhatOf(m_Run);
+  m_Run->SetInputFileName(this->Name("none.mha"));
+  EXPECT_NE(WhatOf(m_Run).find("none.mha"), std::string::npos) << WhatOf(m_Run);
+  EXPECT_EQ(this->CountOthers(), 0u);
+}
+
+TEST_F(ChunkwiseFileToFile, ReportsProgressAndAborts)
+{
+  const auto median = itk::RenormalizedMedianImageFilter<Short3>::New();
+  median->SetRadius(2);
+  m_Run->SetFilter(median.GetPointer());
+  m_Run->SetMemory(LeastMemoryOf(m_Run));
+  float       last = -1;
+  std::size_t count = 0;
+  bool        aborts = false;
+  m_Run->AddObserver(itk::ProgressEvent(), [&](const itk::EventObject &) {
+    EXPECT_GE(m_Run->GetProgress(), last);
+    last = m_Run->GetProgress();
+    ++count;
+    if (aborts && last > 0.3f)
+    {
+      m_Run->SetAbortGenerateData(true);
+    }
+  });
+  m_Run->Update();
+  EXPECT_EQ(last, 1.0f);
+  EXPECT_GT(count, 5u);
+
+  std::filesystem::remove(this->Name("out.mha"));
+  last = -1;
+  aborts = true;
+  EXPECT_THROW(m_Run->Update(), itk::ProcessAborted);
+  EXPECT_LT(last, 1.0f);
+  EXPECT_EQ(this->CountOthers(), 0u);
+  // It can be used again.
+  last = -1;
+  aborts = false;
+  m_Run->Update();
+  EXPECT_EQ(this->CountOthers(), 1u);
+}
+
+} // namespace
