@@ -3,6 +3,7 @@
 #define chunkwiseCpuLevel_h
 
 #include "ChunkwiseExport.h"
+#include "chunkwiseCpuMedianRow.h"
 #include "chunkwiseCpuRankTile.h"
 
 #include <cstdint>
@@ -58,6 +59,8 @@ struct RankFunctions
   void (*sortTile)(const RankTile<TKey> & tile, bool counts);
   /** results[]: of each window the key with number ranks[], after sortTile. */
   void (*findInTile)(const RankTile<TKey> & tile);
+  /** Medians of a row. */
+  void (*findMedians)(const MedianRow<TKey> & row);
 };
 
 /** The row functions compiled for one instruction set. All sets give the same bits. */

@@ -3,6 +3,7 @@
 // that namespace: a template compiled for AVX must not be what the linker gives to the baseline. For the same reason
 // only headers without inline functions of their own are included.
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuMedianImplementation.h"
 #include "chunkwiseCpuRankTileImplementation.h"
 #include "chunkwiseOrderedKey.h"
 
@@ -745,7 +746,7 @@ template <typename TKey>
 RankFunctions<TKey>
 RankRows()
 {
-  return { CountBelow<TKey>, FindRanks<TKey>, SortTile<TKey>, FindInTile<TKey> };
+  return { CountBelow<TKey>, FindRanks<TKey>, SortTile<TKey>, FindInTile<TKey>, FindMedians<TKey> };
 }
 
 #include "chunkwiseCpuNetworkTileImplementation.h"

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuMedians.h"
 #include "chunkwiseCpuRankTiles.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
@@ -8,9 +9,9 @@
 #include <limits>
 #include <vector>
 
-// Small windows; for large ones see chunkwiseCpuRankTiles.h. The bits of a result are found from the highest on: with
-// those known before, the next is 1 if no more voxels of the window than the rank are below the number that it would
-// make. So many voxels of a row are searched together.
+// Small windows; for large ones see chunkwiseCpuRankTiles.h, for medians of the smallest chunkwiseCpuMedians.h. The
+// bits of a result are found from the highest on: with those known before, the next is 1 if no more voxels of the
+// window than the rank are below the number that it would make. So many voxels of a row are searched together.
 namespace chunkwise
 {
 
@@ -115,44 +116,88 @@ BytesOf(const Box & output, const Coordinates & radius)
   return TileBytes(output, radius, [](const WindowBoxes & boxes) { return RankMemory<TKey>().LayOut(boxes, nullptr); });
 }
 
-void
-RunRank(const KernelCall & call)
+/** Bytes that each worker needs to find ranks bit by bit, or in sorted tiles. */
+std::int64_t
+BytesOfRanks(const Coordinates & radius, const Box & output, PixelKind kind)
 {
-  const auto &      operation = static_cast<const RankOperation &>(*call.operation);
-  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
+  if (RankTilesTake(radius, kind))
+  {
+    return RankTilesBytes(radius, output, kind);
+  }
+  return DispatchPixelKind(
+    kind, [&](auto pixel) { return BytesOf<typename RankKey<decltype(pixel)>::Type>(output, radius); });
+}
+
+/** Finds the ranks of a part of the output, with the memory of one worker. */
+void
+RunRanks(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
+         char * memory)
+{
   if (RankTilesTake(radius, call.inputs[0].kind))
   {
-    RunRankTiles(call);
+    RunRankTilesOf(call, radius, part, memory);
     return;
   }
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    using Key = typename RankKey<Pixel>::Type;
-    const std::int64_t bytes = BytesOf<Key>(call.output.box, radius);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
+      const Coordinates extent = TileExtent(call.output.box, radius);
+      for (std::int64_t i = 0; i < CountTiles(part, extent); ++i)
+      {
         // Windows are whole: the keys of what is beyond the image's edge say so.
-        const WindowBoxes boxes(tile, call.image, radius, BoundaryMode::Mirror);
-        RankMemory<Key>   memory;
-        memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
-        RunTile<Pixel, decltype(out)>(call, operation, boxes, memory);
-      });
+        const WindowBoxes boxes(TileNumber(part, extent, i), call.image, radius, BoundaryMode::Mirror);
+        RankMemory<typename RankKey<Pixel>::Type> parts;
+        parts.LayOut(boxes, memory);
+        RunTile<Pixel, decltype(out)>(call, operation, boxes, parts);
+      }
     });
+  });
+}
+
+/** What is computed at once, and the bytes that each worker needs for it. */
+struct RankWork
+{
+  bool         medians;
+  Coordinates  tile;
+  std::int64_t bytes;
+
+  RankWork(const RankOperation & operation, const Coordinates & image, const Box & output, PixelKind kind)
+    : medians(MediansTake(operation, image))
+  {
+    const Coordinates radius = operation.EffectiveRadius(image);
+    tile = medians                       ? MedianTileExtent(output, radius, kind)
+           : RankTilesTake(radius, kind) ? RankTileExtent(output, radius)
+                                         : TileExtent(output, radius);
+    bytes = BytesOfRanks(radius, output, kind);
+    if (medians)
+    {
+      bytes = std::max(bytes, MedianTileBytes(tile, radius, kind));
+    }
+  }
+};
+
+void
+RunRank(const KernelCall & call)
+{
+  const auto &      operation = static_cast<const RankOperation &>(*call.operation);
+  const Coordinates image = call.image.Extents();
+  const Coordinates radius = operation.EffectiveRadius(image);
+  const RankWork    work(operation, image, call.output.box, call.inputs[0].kind);
+  ForEachTileOf(work.tile, call, [&](const Box & tile, unsigned int worker) {
+    char * const memory = static_cast<char *>(call.scratch) + work.bytes * worker;
+    if (!work.medians || !RunMedianTile(call, radius, tile, memory))
+    {
+      RunRanks(call, operation, radius, tile, memory);
+    }
   });
 }
 
 std::size_t
 ScratchOfRank(const Operation & operation, const ChunkShape & shape)
 {
-  const Coordinates radius = static_cast<const RankOperation &>(operation).EffectiveRadius(shape.image.Extents());
-  if (RankTilesTake(radius, shape.inputKinds[0]))
-  {
-    return static_cast<std::size_t>(RankTilesBytes(radius, shape.outputBox, shape.inputKinds[0]) * shape.concurrency);
-  }
-  return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    return static_cast<std::size_t>(BytesOf<typename RankKey<decltype(pixel)>::Type>(shape.outputBox, radius) *
-                                    shape.concurrency);
-  });
+  const RankWork work(
+    static_cast<const RankOperation &>(operation), shape.image.Extents(), shape.outputBox, shape.inputKinds[0]);
+  return static_cast<std::size_t>(work.bytes * shape.concurrency);
 }
 
 } // namespace

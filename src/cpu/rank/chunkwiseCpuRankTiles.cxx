@@ -193,18 +193,23 @@ RankTilesBytes(const Coordinates & radius, const Box & output, PixelKind kind)
     kind, [&](auto pixel) { return BytesOf<typename RankKey<decltype(pixel)>::Type>(radius, output); });
 }
 
-void
-RunRankTiles(const KernelCall & call)
+Coordinates
+RankTileExtent(const Box & output, const Coordinates & radius)
 {
-  const Coordinates  radius = static_cast<const RankOperation &>(*call.operation).EffectiveRadius(call.image.Extents());
-  const TileAxes     axes(radius);
-  const std::int64_t bytes = RankTilesBytes(radius, call.output.box, call.inputs[0].kind);
+  return TileOutputs(output, TileAxes(radius));
+}
+
+void
+RunRankTilesOf(const KernelCall & call, const Coordinates & radius, const Box & part, char * memory)
+{
+  const TileAxes    axes(radius);
+  const Coordinates extent = TileOutputs(call.output.box, axes);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     DispatchOutput<decltype(pixel)>(call.output.kind, [&](auto out) {
-      ForEachTileOf(TileOutputs(call.output.box, axes), call, [&](const Box & tile, unsigned int worker) {
-        RunTile<decltype(pixel), decltype(out)>(
-          call, radius, axes, tile, static_cast<char *>(call.scratch) + bytes * worker);
-      });
+      for (std::int64_t i = 0; i < CountTiles(part, extent); ++i)
+      {
+        RunTile<decltype(pixel), decltype(out)>(call, radius, axes, TileNumber(part, extent, i), memory);
+      }
     });
   });
 }

@@ -15,9 +15,13 @@ RankTilesTake(const Coordinates & radius, PixelKind kind);
 std::int64_t
 RankTilesBytes(const Coordinates & radius, const Box & output, PixelKind kind);
 
-/** Runs RankOperation for such windows. */
+/** The extent of such a tile. */
+Coordinates
+RankTileExtent(const Box & output, const Coordinates & radius);
+
+/** Runs RankOperation for such windows of a part of the output, with the memory of one worker. */
 void
-RunRankTiles(const KernelCall & call);
+RunRankTilesOf(const KernelCall & call, const Coordinates & radius, const Box & part, char * memory);
 
 } // namespace chunkwise
 

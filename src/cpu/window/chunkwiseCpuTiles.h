@@ -170,10 +170,13 @@ LoadTile(const BufferView & input, const Box & image, const Box & box, BoundaryM
       }
       const TIn * const inside = line + (from - input.box.lower[0]) * stride;
       TTo * const       toInside = to + (from - box.lower[0]);
-      for (std::int64_t i = 0; i < until - from; ++i)
-      {
-        toInside[i] = static_cast<TTo>(convert(inside[i * stride]));
-      }
+      const auto        load = [&](std::int64_t step) {
+        for (std::int64_t i = 0; i < until - from; ++i)
+        {
+          toInside[i] = static_cast<TTo>(convert(inside[i * step]));
+        }
+      };
+      stride == 1 ? load(1) : load(stride);
       for (std::int64_t x = until; x < box.upper[0]; ++x)
       {
         edge(x);
@@ -248,10 +251,13 @@ StoreRow(const BufferView & output, const Coordinates & at, std::int64_t n, TFun
 {
   TOut * const       to = static_cast<TOut *>(output.data) + output.Offset(at);
   const std::int64_t stride = output.stride[0];
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    to[i * stride] = result(i);
-  }
+  const auto         store = [&](std::int64_t step) {
+    for (std::int64_t i = 0; i < n; ++i)
+    {
+      to[i * step] = result(i);
+    }
+  };
+  stride == 1 ? store(1) : store(stride);
 }
 
 } // namespace chunkwise
