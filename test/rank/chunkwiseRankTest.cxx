@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseBoxTrial.h"
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseRankOperation.h"
 
@@ -251,6 +252,65 @@ TEST_P(Rank, ChunksOfLargeWindowsHaveTheBitsOfTheWholeOnTheCpu)
   compare(float{});
   compare(std::uint32_t{});
   compare(double{});
+}
+
+/** Every voxel of the median of an image whose rows take several tiles, or are as short as a window or shorter. */
+template <typename T>
+void
+CompareSmallMedians(std::mt19937 & random, Manager & host, const Coordinates & radius, BoundaryMode mode)
+{
+  const bool isLong = random() % 2 == 0;
+  const auto operation = std::make_shared<RankOperation>();
+  operation->radius = radius;
+  operation->boundary.mode = mode;
+  operation->boundary.constant = static_cast<std::int64_t>(random() % 120);
+  const auto  width = static_cast<std::int64_t>(isLong ? 384 / sizeof(T) + random() % 9 : 1 + random() % 9);
+  Trial<T, T> t(
+    random,
+    operation,
+    { { width, 1 + static_cast<std::int64_t>(random() % 6), 1 + static_cast<std::int64_t>(random() % 6), 1, 1 } });
+  const int pattern = static_cast<int>(random() % 4);
+  MakePattern(random, t.pixels, pattern == 3 && isLong ? 3 : pattern);
+  // One NaN, which some of the tiles have.
+  if (std::is_floating_point<T>::value && random() % 4 == 0)
+  {
+    t.pixels[random() % t.pixels.size()] = std::numeric_limits<T>::quiet_NaN();
+  }
+  t.request.backend = BackendChoice::CPU;
+  t.Prepare(t.request.image);
+  host.Execute(t.request);
+  ForEachIndex(t.request.image, [&](const Coordinates & index) {
+    ASSERT_TRUE(IsSame(t.Result(index), PercentileOf(WindowValues<T>(t.image, index, *operation), 0.5)))
+      << GetCpuLevel().name << " " << PixelKindName(PixelKindOf<T>()) << " pattern " << pattern << " "
+      << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
+  });
+}
+
+TEST(RankMedians, OfSmallWindowsAreWhatTheirDefinitionSaysAtEveryLevel)
+{
+  const std::string before = GetCpuLevel().name;
+  std::mt19937      random(86);
+  Manager           host({});
+  for (const char * const level : { "baseline", "avx2", "avx512" })
+  {
+    if (!SetCpuLevel(level))
+    {
+      continue;
+    }
+    for (int radii = 0; radii < 18; ++radii)
+    {
+      const Coordinates radius{ { 1 + radii % 2, radii / 2 % 3, radii / 6, 0, 0 } };
+      for (const BoundaryMode mode : { BoundaryMode::Renormalized, AllModes[random() % 5] })
+      {
+        CompareSmallMedians<std::uint8_t>(random, host, radius, mode);
+        CompareSmallMedians<std::int16_t>(random, host, radius, mode);
+        CompareSmallMedians<float>(random, host, radius, mode);
+        CompareSmallMedians<std::uint32_t>(random, host, radius, mode);
+        CompareSmallMedians<double>(random, host, radius, mode);
+      }
+    }
+  }
+  ASSERT_TRUE(SetCpuLevel(before.c_str()));
 }
 
 TEST(RankOperation, BadParametersAreNamed)
