@@ -4,8 +4,6 @@
 
 #include "chunkwiseOperations.h"
 
-#include <cstring>
-
 namespace chunkwise
 {
 
@@ -19,10 +17,14 @@ namespace chunkwise
  * both have. In every other mode the image is first continued beyond its edge.
  *
  * Arithmetic, the same on every backend so that results are bit-identical: in float for float, 8- and 16-bit integers,
- * in double for the others; squares are added in the order of their offsets, x fastest, weighted voxels and weights in
- * that of q; D is the sum over the number, which is subtracted from, then multiplied by 1 / strength^2; the weight is
- * NonLocalWeight of that as float. No two operations are fused. Integer results are rounded to nearest, ties to even,
- * and clamped. */
+ * in double for the others. The squares are added along the slowest axis, these sums along the next, and so on to x,
+ * each in ascending order of the offset; what is not inside is not added. D is the sum times the rounded inverse of the
+ * number of offsets. It is the same for (p, q) as for (q, p), so that backends may compute it once for both. 2 noise is
+ * subtracted, and the rest multiplied by 1 / strength^2; the weight is exp(-t) of that as float, computed within 3e-7
+ * as src/arithmetic/chunkwisePatchWeight.h says. Weighted voxels and weights are added in this order: p itself; then
+ * for each shift after 0 in the order of voxels, x fastest, p + shift and p - shift. No two operations are fused.
+ * Integer results are rounded to nearest, ties to even, and clamped.
+ */
 class Chunkwise_EXPORT NonLocalMeansOperation : public WindowedOperation
 {
 public:
@@ -53,37 +55,6 @@ public:
   Coordinates
   Cut(Coordinates radius, const Coordinates & image) const;
 };
-
-/** exp(-t) for t >= 0, within 3e-7 of it; 0 below 2^-126, NaN of NaN. */
-CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE float
-NonLocalWeight(float t)
-{
-  const float exponent = t * -1.44269504f;
-  // The sum has no bits after the point: rounded to nearest.
-  const float bounded = exponent > -126.0f ? exponent : -126.0f;
-  const float whole = (bounded + 12582912.0f) - 12582912.0f;
-  const float part = bounded - whole;
-  float       power = 0.000154035304f;
-  power = power * part + 0.00133335581f;
-  power = power * part + 0.00961812911f;
-  power = power * part + 0.0555041087f;
-  power = power * part + 0.240226507f;
-  power = power * part + 0.693147181f;
-  power = power * part + 1.0f;
-  const std::int32_t bits = (static_cast<std::int32_t>(whole) + 127) << 23;
-  float              scale = 0;
-  memcpy(&scale, &bits, sizeof(scale));
-  return exponent > -126.0f ? power * scale : exponent != exponent ? exponent : 0.0f;
-}
-
-/** The weight of a voxel whose patch's squares sum to `squares`, of `count` offsets. */
-template <typename TReal>
-CHUNKWISE_HOST_DEVICE CHUNKWISE_ALWAYS_INLINE TReal
-PatchWeight(TReal squares, TReal count, TReal twiceNoise, TReal inverse)
-{
-  const TReal excess = squares / count - twiceNoise;
-  return static_cast<TReal>(NonLocalWeight(static_cast<float>((excess < TReal(0) ? TReal(0) : excess) * inverse)));
-}
 
 } // namespace chunkwise
 

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwisePatchWeight.h"
 
 #include <cmath>
 

@@ -63,6 +63,26 @@ struct RankFunctions
   void (*findMedians)(const MedianRow<TKey> & row);
 };
 
+/** Numbers that the functions below compute together: rows are read and written up to the next multiple. */
+constexpr std::int64_t PatchBlock = 16;
+
+/** Work of NonLocalMeansOperation on rows. */
+template <typename TReal>
+struct PatchFunctions
+{
+  /** out[i] = 0 + (a[i] - b[i])^2 + (a[i + stride] - b[i + stride])^2 + ...; `taps` of them. */
+  void (*squares)(TReal * out, const TReal * a, const TReal * b, std::int64_t stride, std::int64_t taps,
+                  std::int64_t n);
+  /** out[i] = 0 + in[i] + in[i + stride] + ... */
+  void (*sum)(TReal * out, const TReal * in, std::int64_t stride, std::int64_t taps, std::int64_t n);
+  /** out[i] = PatchWeight(0 + in[i] + in[i + 1] + ..., shares[i], twiceNoise, inverse) */
+  void (*weigh)(TReal * out, const TReal * in, std::int64_t taps, const TReal * shares, TReal twiceNoise, TReal inverse,
+                std::int64_t n);
+  /** weighted[i] += w[k][i] * voxels[k][i], weights[i] += w[k][i]; k ascending */
+  void (*add)(TReal * weighted, TReal * weights, const TReal * const * w, const TReal * const * voxels, int count,
+              std::int64_t n);
+};
+
 /** The row functions compiled for one instruction set. All sets give the same bits. */
 struct CpuLevel
 {
@@ -76,6 +96,9 @@ struct CpuLevel
   /** Maxima in the place of sums: of keys, see OrderedKey. */
   RowFunctions<std::int32_t> largest32;
   RowFunctions<std::int64_t> largest64;
+
+  PatchFunctions<float>  patch32;
+  PatchFunctions<double> patch64;
 
   RankFunctions<std::uint8_t>  rank8;
   RankFunctions<std::uint16_t> rank16;

@@ -4,6 +4,7 @@
 // only headers without inline functions of their own are included.
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMedianImplementation.h"
+#include "chunkwiseCpuPatchImplementation.h"
 #include "chunkwiseCpuRankTileImplementation.h"
 #include "chunkwiseOrderedKey.h"
 
@@ -769,6 +770,8 @@ MakeLevel(const char * name)
   level.largest64 = {
     nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr, nullptr
   };
+  level.patch32 = PatchRows<float>();
+  level.patch64 = PatchRows<double>();
   level.rank8 = RankRows<std::uint8_t>();
   level.rank16 = RankRows<std::uint16_t>();
   level.rank32 = RankRows<std::uint32_t>();

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseNonLocalMeansOperation.h"
@@ -6,199 +7,418 @@
 
 #include <type_traits>
 
+// A tile for one shift after the other: squares of the differences between the tile and the tile shifted, their sums
+// along one axis after the other, weights. The weight of p and p + shift serves both.
 namespace chunkwise
 {
 
 namespace
 {
 
+template <typename TReal>
+const PatchFunctions<TReal> &
+PatchFunctionsOf(const CpuLevel & level)
+{
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return level.patch32;
+  }
+  else
+  {
+    return level.patch64;
+  }
+}
+
+/** Numbers of a row in memory: as many as are written, and as many more as are read beyond them. */
+std::int64_t
+PitchOf(std::int64_t n)
+{
+  return (n + PatchBlock - 1) / PatchBlock * PatchBlock + PatchBlock;
+}
+
+/** The number of the row at `index`, of the rows of a box. */
+std::int64_t
+RowNumber(const Box & box, const Coordinates & index)
+{
+  std::int64_t number = 0;
+  for (int a = MaxDimension - 1; a > 0; --a)
+  {
+    number = number * box.Extent(a) + index[a] - box.lower[a];
+  }
+  return number;
+}
+
+/** Both radii, cut as a renormalized window is. */
+struct PatchRadii
+{
+  Coordinates search;
+  Coordinates patch;
+  Coordinates reach;
+
+  PatchRadii(const NonLocalMeansOperation & operation, const Coordinates & image)
+    : search(operation.Cut(operation.search, image))
+    , patch(operation.Cut(operation.patch, image))
+    , reach(operation.Reach(image))
+  {}
+};
+
+/** The extent of a tile of `output`; it does not shrink when the output grows. */
+Coordinates
+PatchTileExtent(const Box & output, const PatchRadii & radii)
+{
+  Coordinates tile{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t wanted = a == 0               ? std::max<std::int64_t>(128, 4 * radii.reach[a])
+                                : radii.reach[a] > 0 ? std::max<std::int64_t>(a == 1 ? 16 : 8, radii.reach[a])
+                                                     : 1;
+    tile[a] = std::min(output.Extent(a), wanted);
+  }
+  return tile;
+}
+
 /** The parts of a worker's memory. */
 template <typename TReal>
 struct PatchMemory
 {
   TReal * values{ nullptr };
-  TReal * inside{ nullptr }; ///< 1 where a column is in the image, else 0
-  TReal * squares{ nullptr };
-  TReal * counts{ nullptr }; ///< offsets along x that both patches have
+  TReal * sums[2]{ nullptr, nullptr }; ///< of squares, along some axes
+  TReal * pairs{ nullptr };            ///< the weights of voxels and shifted voxels
+  TReal * shares{ nullptr };           ///< inverse of the number of offsets
   TReal * weighted{ nullptr };
   TReal * weights{ nullptr };
+  /** From row to row of sums, of pairs and of results. */
+  std::int64_t sumPitch{ 0 };
+  std::int64_t pairPitch{ 0 };
+  std::int64_t pitch{ 0 };
 
   std::int64_t
-  LayOut(const WindowBoxes & boxes, char * memory)
+  LayOut(const Coordinates & tile, const PatchRadii & radii, char * memory)
   {
     std::int64_t bytes = 0;
     const auto   take = [&](TReal *& part, std::int64_t n) {
       part = reinterpret_cast<TReal *>(memory + bytes);
       bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(TReal)));
     };
-    const std::int64_t n = boxes.after[boxes.count - 1].Extent(0);
-    take(values, boxes.padded.NumberOfVoxels());
-    take(inside, boxes.padded.Extent(0));
-    take(squares, n);
-    take(counts, n);
-    take(weighted, n);
-    take(weights, n);
+    pitch = PitchOf(tile[0]);
+    pairPitch = PitchOf(tile[0] + radii.search[0]);
+    sumPitch = PitchOf(tile[0] + radii.search[0] + 2 * radii.patch[0]);
+    std::int64_t voxels = tile[0] + 2 * radii.reach[0];
+    std::int64_t sumRows = 1;
+    std::int64_t pairRows = 1;
+    std::int64_t rows = 1;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      voxels *= tile[a] + 2 * radii.reach[a];
+      sumRows *= tile[a] + radii.search[a] + 2 * radii.patch[a];
+      pairRows *= tile[a] + radii.search[a];
+      rows *= tile[a];
+    }
+    // The last row is read as far as the others.
+    take(values, voxels + 2 * PatchBlock);
+    take(sums[0], sumRows * sumPitch);
+    take(sums[1], sumRows * sumPitch);
+    take(pairs, pairRows * pairPitch);
+    take(shares, pairPitch);
+    take(weighted, rows * pitch);
+    take(weights, rows * pitch);
     return bytes;
   }
 };
 
-/** Adds the squares of n differences along the row at `a` and `b`, `taps` of them. */
+/** Non-local means of a tile. */
 template <typename TReal>
-void
-AddSquares(TReal * __restrict__ squares, const TReal * a, const TReal * b, std::int64_t taps, std::int64_t n)
+class PatchTile
 {
-  for (std::int64_t t = 0; t < taps; ++t)
+public:
+  PatchTile(const Box & tile, const Box & image, const NonLocalMeansOperation & operation, const PatchRadii & radii,
+            const PatchMemory<TReal> & memory)
+    : m_Tile(tile)
+    , m_Padded(WindowBoxes(tile, image, radii.reach, BoundaryMode::Mirror).padded)
+    , m_Image(image)
+    , m_Cuts(operation.boundary.mode == BoundaryMode::Renormalized)
+    , m_Radii(radii)
+    , m_TwiceNoise(static_cast<TReal>(2 * operation.noise))
+    , m_Inverse(static_cast<TReal>(1 / (operation.strength * operation.strength)))
+    , m_Memory(memory)
+    , m_Functions(PatchFunctionsOf<TReal>(GetCpuLevel()))
   {
-    for (std::int64_t i = 0; i < n; ++i)
+    std::int64_t rows = 1;
+    for (int a = 1; a < MaxDimension; ++a)
     {
-      const TReal difference = a[i + t] - b[i + t];
-      squares[i] += difference * difference;
+      rows *= tile.Extent(a);
     }
+    std::fill(memory.weighted, memory.weighted + rows * memory.pitch, TReal(0));
+    std::fill(memory.weights, memory.weights + rows * memory.pitch, TReal(0));
   }
-}
 
-/** As above, of the columns that are in the image. */
-template <typename TReal>
-void
-AddSquaresInside(TReal * __restrict__ squares, const TReal * a, const TReal * b, const TReal * insideA,
-                 const TReal * insideB, std::int64_t taps, std::int64_t n)
-{
-  for (std::int64_t t = 0; t < taps; ++t)
+  const Box &
+  GetPadded() const
   {
-    for (std::int64_t i = 0; i < n; ++i)
-    {
-      const TReal difference = a[i + t] - b[i + t];
-      const bool  both = insideA[i + t] * insideB[i + t] != TReal(0);
-      squares[i] += both ? difference * difference : TReal(0);
-    }
+    return m_Padded;
   }
-}
+
+  /** Adds the voxels that are a shift away, in both directions. */
+  void
+  AddShift(const Coordinates & shift)
+  {
+    // Where both voxels are in the image; along x rows are whole, and what is not is set to 0.
+    Box there = m_Image;
+    Box pairs = m_Tile;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      there.lower[a] -= std::min<std::int64_t>(shift[a], 0);
+      there.upper[a] -= std::max<std::int64_t>(shift[a], 0);
+      pairs.lower[a] -= std::max<std::int64_t>(shift[a], 0);
+      pairs.upper[a] -= std::min<std::int64_t>(shift[a], 0);
+    }
+    const bool cutsX = m_Cuts && (m_Padded.lower[0] < m_Image.lower[0] || m_Padded.upper[0] > m_Image.upper[0]);
+    Box        sums = pairs;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      sums.lower[a] -= m_Radii.patch[a];
+      sums.upper[a] += m_Radii.patch[a];
+      if (m_Cuts && a > 0)
+      {
+        sums.lower[a] = std::max(sums.lower[a], there.lower[a]);
+        sums.upper[a] = std::min(sums.upper[a], there.upper[a]);
+        pairs.lower[a] = std::max(pairs.lower[a], there.lower[a]);
+        pairs.upper[a] = std::min(pairs.upper[a], there.upper[a]);
+      }
+    }
+    if (pairs.IsEmpty())
+    {
+      return;
+    }
+    const TReal * const sum = SumSlowAxes(shift, pairs, sums);
+    WeighPairs(shift, pairs, sums, sum, there, cutsX);
+    AddPairs(shift, pairs);
+  }
+
+  TReal *
+  Weighted(const Coordinates & at) const
+  {
+    return m_Memory.weighted + RowNumber(m_Tile, at) * m_Memory.pitch;
+  }
+  TReal *
+  Weights(const Coordinates & at) const
+  {
+    return m_Memory.weights + RowNumber(m_Tile, at) * m_Memory.pitch;
+  }
+
+private:
+  /** The squares, summed along all axes but x; `sums` becomes the box of what is returned. */
+  const TReal *
+  SumSlowAxes(const Coordinates & shift, const Box & pairs, Box & sums)
+  {
+    const std::int64_t n = sums.Extent(0);
+    std::int64_t       away = 0;
+    std::int64_t       stride[MaxDimension];
+    for (std::int64_t a = 0, step = 1; a < MaxDimension; ++a)
+    {
+      stride[a] = step;
+      away += shift[static_cast<int>(a)] * step;
+      step *= m_Padded.Extent(static_cast<int>(a));
+    }
+    int  to = 0;
+    bool isFirst = true;
+    for (int a = MaxDimension - 1; a > 0; --a)
+    {
+      // If there is no patch along any of these axes, the squares alone.
+      if (m_Radii.patch[a] == 0 && !(a == 1 && isFirst))
+      {
+        continue;
+      }
+      const Box before = sums;
+      sums.lower[a] = pairs.lower[a];
+      sums.upper[a] = pairs.upper[a];
+      std::int64_t step = m_Memory.sumPitch;
+      for (int b = 1; b < a; ++b)
+      {
+        step *= before.Extent(b);
+      }
+      TReal * row = m_Memory.sums[to];
+      ForEachRow(sums, [&](const Coordinates & at) {
+        Coordinates first = at;
+        first[a] = std::max(at[a] - m_Radii.patch[a], before.lower[a]);
+        const std::int64_t taps = std::min(at[a] + m_Radii.patch[a] + 1, before.upper[a]) - first[a];
+        if (isFirst)
+        {
+          const TReal * const values = m_Memory.values + DenseOffset(m_Padded, first);
+          m_Functions.squares(row, values, values + away, stride[a], taps, n);
+        }
+        else
+        {
+          m_Functions.sum(row, m_Memory.sums[1 - to] + RowNumber(before, first) * m_Memory.sumPitch, step, taps, n);
+        }
+        row += m_Memory.sumPitch;
+      });
+      isFirst = false;
+      to = 1 - to;
+    }
+    return m_Memory.sums[1 - to];
+  }
+
+  /** The number of offsets at which both patches are in the image. */
+  std::int64_t
+  CountOffsets(int a, std::int64_t i, std::int64_t shift) const
+  {
+    const std::int64_t r = m_Radii.patch[a];
+    if (!m_Cuts)
+    {
+      return 2 * r + 1;
+    }
+    const std::int64_t low = std::min(i, i + shift);
+    const std::int64_t high = std::max(i, i + shift);
+    return std::min(r, m_Image.upper[a] - 1 - high) - std::max(-r, m_Image.lower[a] - low) + 1;
+  }
+
+  void
+  WeighPairs(const Coordinates & shift, const Box & pairs, const Box & sums, const TReal * sum, const Box & there,
+             bool cutsX)
+  {
+    const std::int64_t n = pairs.Extent(0);
+    // Sets to 0 what is not in the image of a row that begins at `lower`.
+    const auto clear = [&](TReal * row, std::int64_t lower, std::int64_t count) {
+      const std::int64_t begin = std::min(std::max<std::int64_t>(there.lower[0] - lower, 0), count);
+      const std::int64_t end = std::max(std::min(there.upper[0] - lower, count), begin);
+      std::fill(row, row + begin, TReal(0));
+      std::fill(row + end, row + count, TReal(0));
+    };
+    std::int64_t known = 0;
+    TReal *      row = m_Memory.pairs;
+    ForEachRow(pairs, [&](const Coordinates & at) {
+      std::int64_t others = 1;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        others *= CountOffsets(a, at[a], shift[a]);
+      }
+      if (others != known)
+      {
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          const std::int64_t count =
+            cutsX ? std::max<std::int64_t>(CountOffsets(0, pairs.lower[0] + i, shift[0]), 1) : 2 * m_Radii.patch[0] + 1;
+          m_Memory.shares[i] = TReal(1) / static_cast<TReal>(others * count);
+        }
+        known = others;
+      }
+      TReal * const squares = const_cast<TReal *>(sum) + RowNumber(sums, at) * m_Memory.sumPitch;
+      if (cutsX)
+      {
+        clear(squares, sums.lower[0], sums.Extent(0));
+      }
+      m_Functions.weigh(row, squares, 2 * m_Radii.patch[0] + 1, m_Memory.shares, m_TwiceNoise, m_Inverse, n);
+      if (cutsX)
+      {
+        clear(row, pairs.lower[0], n);
+      }
+      row += m_Memory.pairPitch;
+    });
+  }
+
+  void
+  AddPairs(const Coordinates & shift, const Box & pairs)
+  {
+    const bool isZero = shift == Coordinates{};
+    ForEachRow(m_Tile, [&](const Coordinates & at) {
+      const TReal * w[2];
+      const TReal * voxels[2];
+      int           count = 0;
+      const auto    add = [&](const Coordinates & pair, int direction) {
+        Coordinates other = at;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          other[a] += direction * shift[a];
+          if (a > 0 && (pair[a] < pairs.lower[a] || pair[a] >= pairs.upper[a]))
+          {
+            return;
+          }
+        }
+        w[count] = m_Memory.pairs + RowNumber(pairs, pair) * m_Memory.pairPitch + pair[0] - pairs.lower[0];
+        voxels[count++] = m_Memory.values + DenseOffset(m_Padded, other);
+      };
+      add(at, 1);
+      if (!isZero)
+      {
+        Coordinates before = at;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          before[a] -= shift[a];
+        }
+        add(before, -1);
+      }
+      m_Functions.add(Weighted(at), Weights(at), w, voxels, count, m_Tile.Extent(0));
+    });
+  }
+
+  Box                           m_Tile;
+  Box                           m_Padded;
+  Box                           m_Image;
+  bool                          m_Cuts;
+  PatchRadii                    m_Radii;
+  TReal                         m_TwiceNoise;
+  TReal                         m_Inverse;
+  PatchMemory<TReal>            m_Memory;
+  const PatchFunctions<TReal> & m_Functions;
+};
 
 template <typename TPixel, typename TOut>
 void
-RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const WindowBoxes & boxes,
-        const PatchMemory<RealOf<TPixel>> & m)
+RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const PatchRadii & radii, const Box & box,
+        const PatchMemory<RealOf<TPixel>> & memory)
 {
   using Real = RealOf<TPixel>;
-  const Box &       padded = boxes.padded;
-  const bool        cuts = operation.boundary.mode == BoundaryMode::Renormalized;
-  const Coordinates image = call.image.Extents();
-  const Coordinates search = operation.Cut(operation.search, image);
-  const Coordinates patch = operation.Cut(operation.patch, image);
+  const bool      cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+  PatchTile<Real> tile(box, call.image, operation, radii, memory);
   LoadTile<TPixel>(call.inputs[0],
                    call.image,
-                   padded,
+                   tile.GetPadded(),
                    cuts ? BoundaryMode::Constant : operation.boundary.mode,
                    cuts ? Real(0) : static_cast<Real>(ConstantPixel<TPixel>(operation.boundary.constant)),
-                   m.values,
+                   memory.values,
                    [](TPixel pixel) { return static_cast<Real>(pixel); });
-  for (std::int64_t x = 0; x < padded.Extent(0); ++x)
+  Box shifts{};
+  for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t i = padded.lower[0] + x;
-    m.inside[x] = !cuts || (i >= 0 && i < image[0]) ? Real(1) : Real(0);
+    shifts.lower[a] = -radii.search[a];
+    shifts.upper[a] = radii.search[a] + 1;
   }
-  const bool         cutsX = cuts && (padded.lower[0] < 0 || padded.upper[0] > image[0]);
-  const Box          output = boxes.after[boxes.count - 1];
-  const std::int64_t n = output.Extent(0);
-  const std::int64_t taps = 2 * patch[0] + 1;
-  const auto         twiceNoise = static_cast<Real>(2 * operation.noise);
-  const auto         inverse = static_cast<Real>(1 / (operation.strength * operation.strength));
-  ForEachRow(output, [&](const Coordinates & at) {
-    std::fill(m.weighted, m.weighted + n, Real(0));
-    std::fill(m.weights, m.weights + n, Real(0));
-    Box around{};
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      const bool cut = cuts && a > 0;
-      around.lower[a] = cut ? std::max(at[a] - search[a], std::int64_t{ 0 }) : at[a] - search[a];
-      around.upper[a] = cut ? std::min(at[a] + search[a] + 1, image[a]) : at[a] + search[a] + 1;
-    }
-    const std::int64_t firstX = around.lower[0];
-    const std::int64_t endX = around.upper[0];
-    around.upper[0] = firstX + 1;
-    const auto addShift = [&](const Coordinates & other) {
-      Box          offsets{};
-      std::int64_t rows = 1;
-      for (int a = 1; a < MaxDimension; ++a)
-      {
-        const std::int64_t low = std::min(at[a], other[a]);
-        const std::int64_t high = std::max(at[a], other[a]);
-        offsets.lower[a] = cuts ? std::max(-patch[a], -low) : -patch[a];
-        offsets.upper[a] = (cuts ? std::min(patch[a], image[a] - 1 - high) : patch[a]) + 1;
-        rows *= offsets.Extent(a);
-      }
-      offsets.lower[0] = -patch[0];
-      offsets.upper[0] = -patch[0] + 1;
-      const Real * const insideA = m.inside + (at[0] - padded.lower[0]);
-      const Real * const insideB = m.inside + (other[0] - padded.lower[0]);
-      std::fill(m.squares, m.squares + n, Real(0));
-      ForEachRow(offsets, [&](const Coordinates & offset) {
-        Coordinates p = at;
-        Coordinates q = other;
-        for (int a = 0; a < MaxDimension; ++a)
-        {
-          p[a] += offset[a];
-          q[a] += offset[a];
-        }
-        const Real * const a = m.values + DenseOffset(padded, p);
-        const Real * const b = m.values + DenseOffset(padded, q);
-        cutsX ? AddSquaresInside(m.squares, a, b, insideA - patch[0], insideB - patch[0], taps, n)
-              : AddSquares(m.squares, a, b, taps, n);
-      });
-      std::fill(m.counts, m.counts + n, static_cast<Real>(rows * taps));
-      for (std::int64_t i = 0; i < n && cutsX; ++i)
-      {
-        std::int64_t both = 0;
-        for (std::int64_t t = -patch[0]; t <= patch[0]; ++t)
-        {
-          both += insideA[i + t] * insideB[i + t] != Real(0) ? 1 : 0;
-        }
-        m.counts[i] = static_cast<Real>(rows * both);
-      }
-      const Real * const voxels = m.values + DenseOffset(padded, other);
-      for (std::int64_t i = 0; i < n; ++i)
-      {
-        const Real weight = PatchWeight(m.squares[i], m.counts[i], twiceNoise, inverse);
-        const bool there = insideB[i] != Real(0);
-        m.weighted[i] += there ? weight * voxels[i] : Real(0);
-        m.weights[i] += there ? weight : Real(0);
-      }
-    };
-    ForEachRow(around, [&](Coordinates other) {
-      for (other[0] = firstX; other[0] < endX; ++other[0])
-      {
-        addShift(other);
-      }
-    });
+  // 0, which is in the middle, and those after it.
+  for (std::int64_t i = shifts.NumberOfVoxels() / 2; i < shifts.NumberOfVoxels(); ++i)
+  {
+    tile.AddShift(TileNumber(shifts, Coordinates::Filled(1), i).lower);
+  }
+  ForEachRow(box, [&](const Coordinates & at) {
+    const Real * const weighted = tile.Weighted(at);
+    const Real * const weights = tile.Weights(at);
     StoreRow<TOut>(
-      call.output, at, n, [&](std::int64_t i) { return ConvertResult<TOut>(m.weighted[i] / m.weights[i]); });
+      call.output, at, box.Extent(0), [&](std::int64_t i) { return ConvertResult<TOut>(weighted[i] / weights[i]); });
   });
 }
 
 template <typename TReal>
 std::int64_t
-BytesOf(const Box & output, const Coordinates & reach)
+BytesOf(const Coordinates & tile, const PatchRadii & radii)
 {
-  return TileBytes(
-    output, reach, [](const WindowBoxes & boxes) { return PatchMemory<TReal>().LayOut(boxes, nullptr); });
+  return PatchMemory<TReal>().LayOut(tile, radii, nullptr);
 }
 
 void
 RunNonLocalMeans(const KernelCall & call)
 {
   const auto &      operation = static_cast<const NonLocalMeansOperation &>(*call.operation);
-  const Coordinates reach = operation.Reach(call.image.Extents());
+  const PatchRadii  radii(operation, call.image.Extents());
+  const Coordinates extent = PatchTileExtent(call.output.box, radii);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
-    const std::int64_t bytes = BytesOf<Real>(call.output.box, reach);
+    const std::int64_t bytes = BytesOf<Real>(extent, radii);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTile(call, reach, [&](const Box & tile, unsigned int worker) {
-        // Windows are whole: what is beyond the image's edge is known not to be there.
-        const WindowBoxes boxes(tile, call.image, reach, BoundaryMode::Mirror);
+      ForEachTileOf(extent, call, [&](const Box & tile, unsigned int worker) {
         PatchMemory<Real> memory;
-        memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
-        RunTile<Pixel, decltype(out)>(call, operation, boxes, memory);
+        memory.LayOut(extent, radii, static_cast<char *>(call.scratch) + bytes * worker);
+        RunTile<Pixel, decltype(out)>(call, operation, radii, tile, memory);
       });
     });
   });
@@ -207,9 +427,10 @@ RunNonLocalMeans(const KernelCall & call)
 std::size_t
 ScratchOfNonLocalMeans(const Operation & operation, const ChunkShape & shape)
 {
-  const Coordinates reach = static_cast<const NonLocalMeansOperation &>(operation).Reach(shape.image.Extents());
+  const PatchRadii  radii(static_cast<const NonLocalMeansOperation &>(operation), shape.image.Extents());
+  const Coordinates extent = PatchTileExtent(shape.outputBox, radii);
   return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    return static_cast<std::size_t>(BytesOf<RealOf<decltype(pixel)>>(shape.outputBox, reach) * shape.concurrency);
+    return static_cast<std::size_t>(BytesOf<RealOf<decltype(pixel)>>(extent, radii) * shape.concurrency);
   });
 }
 
