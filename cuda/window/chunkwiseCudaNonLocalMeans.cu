@@ -2,9 +2,10 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwisePatchWeight.h"
 #include "chunkwiseRealOf.h"
 
-#include <type_traits>
+#include <algorithm>
 
 namespace chunkwise
 {
@@ -12,22 +13,105 @@ namespace chunkwise
 namespace
 {
 
-/** The windows' axes: up to three, in the order in which voxels lie. */
+/** The windows' axes: up to three, in the order in which voxels lie; and the others. */
 template <typename TReal>
 struct PatchGeometry
 {
   Box   out;
   int   axes[3];
+  int   others[MaxDimension - 3];
   int   search[3];
   int   patch[3];
   TReal twiceNoise;
   TReal inverse;
 };
 
-/** A block a row of outputs, a thread an output at a time; neighbours read what is in the first cache. */
-template <typename TPixel, typename TReal, typename TOut>
+/** Results are stored as voxels of the input's kind, as float or as double: one kernel for all, since a voxel takes
+ * many operations. */
+struct PatchOutput
+{
+  Voxels<char> voxels;
+  PixelKind    kind;
+
+  template <typename TPixel, typename TReal>
+  __device__ void
+  Store(std::int64_t offset, TReal value) const
+  {
+    switch (kind)
+    {
+      case PixelKind::Float32:
+        reinterpret_cast<float *>(voxels.data)[offset] = static_cast<float>(value);
+        break;
+      case PixelKind::Float64:
+        reinterpret_cast<double *>(voxels.data)[offset] = static_cast<double>(value);
+        break;
+      default:
+        reinterpret_cast<TPixel *>(voxels.data)[offset] = ConvertResult<TPixel>(value);
+    }
+  }
+};
+
+/** Calls body(s) for 0 and for each shift after it and its opposite, in the order in which they are added. */
+template <typename TBody>
+__device__ __forceinline__ void
+ForEachShift(const int (&search)[3], TBody && body)
+{
+  int s[3] = { 0, 0, 0 };
+  while (s[2] <= search[2])
+  {
+    body(s);
+    if (s[0] != 0 || s[1] != 0 || s[2] != 0)
+    {
+      const int opposite[3] = { -s[0], -s[1], -s[2] };
+      body(opposite);
+    }
+    if (++s[0] > search[0])
+    {
+      s[0] = -search[0];
+      if (++s[1] > search[1])
+      {
+        s[1] = -search[1];
+        ++s[2];
+      }
+    }
+  }
+}
+
+/** How far voxels go on from an origin along an axis, as far as it matters. */
+struct PatchReach
+{
+  int before;
+  int after;
+
+  __device__
+  PatchReach(const Box & box, int a, std::int64_t origin)
+    : before(static_cast<int>(min(std::int64_t{ 1 } << 29, origin - box.lower.axis[a])))
+    , after(static_cast<int>(min(std::int64_t{ 1 } << 29, box.upper.axis[a] - 1 - origin)))
+  {}
+
+  /** Whether p and p + shift are there. */
+  __device__ __forceinline__ bool
+  Has(int p, int shift) const
+  {
+    return p + min(shift, 0) >= -before && p + max(shift, 0) <= after;
+  }
+  /** The first and the last offset of a patch that p and p + shift both have. */
+  __device__ __forceinline__ int
+  First(int p, int shift, int radius) const
+  {
+    return max(-radius, -before - p - min(shift, 0));
+  }
+  __device__ __forceinline__ int
+  Last(int p, int shift, int radius) const
+  {
+    return min(radius, after - p - max(shift, 0));
+  }
+};
+
+/** Any radius: a block a row of outputs, a thread an output at a time; neighbours read what is in the first cache. */
+template <typename TPixel, typename TReal>
 __global__ void __launch_bounds__(128)
-  NonLocalMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ Voxels<TOut> out,
+  NonLocalMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ PatchOutput out,
                       const __grid_constant__ PatchGeometry<TReal> g)
 {
   const std::int64_t width = g.out.Extent(0);
@@ -39,61 +123,257 @@ __global__ void __launch_bounds__(128)
     {
       at.axis[0] = g.out.lower.axis[0] + x;
       const TPixel * const center = &in[at];
-      // How far the image goes on before and after the voxel, as far as it matters.
-      int          before[3];
-      int          after[3];
-      std::int64_t stride[3];
+      const PatchReach     reach[3] = { { in.box, g.axes[0], at.axis[g.axes[0]] },
+                                        { in.box, g.axes[1], at.axis[g.axes[1]] },
+                                        { in.box, g.axes[2], at.axis[g.axes[2]] } };
+      const std::int64_t   stride[3] = { in.stride.axis[g.axes[0]],
+                                         in.stride.axis[g.axes[1]],
+                                         in.stride.axis[g.axes[2]] };
+      TReal                weighted = 0;
+      TReal                weights = 0;
+      ForEachShift(g.search, [&](const int(&s)[3]) {
+        int first[3];
+        int last[3];
+        int count = 1;
 #pragma unroll
-      for (int i = 0; i < 3; ++i)
-      {
-        const int          a = g.axes[i];
-        const std::int64_t reach = g.search[i] + g.patch[i];
-        before[i] = static_cast<int>(min(reach, at.axis[a] - in.box.lower.axis[a]));
-        after[i] = static_cast<int>(min(reach, in.box.upper.axis[a] - 1 - at.axis[a]));
-        stride[i] = in.stride.axis[a];
-      }
-      TReal weighted = 0;
-      TReal weights = 0;
-      for (int z = -min(g.search[2], before[2]); z <= min(g.search[2], after[2]); ++z)
-      {
-        for (int y = -min(g.search[1], before[1]); y <= min(g.search[1], after[1]); ++y)
+        for (int i = 0; i < 3; ++i)
         {
-          for (int s = -min(g.search[0], before[0]); s <= min(g.search[0], after[0]); ++s)
+          if (!reach[i].Has(0, s[i]))
           {
-            const TPixel * const other = center + z * stride[2] + y * stride[1] + s * stride[0];
-            const int            offset[3] = { s, y, z };
-            int                  first[3];
-            int                  last[3];
-#pragma unroll
-            for (int i = 0; i < 3; ++i)
-            {
-              first[i] = -min(g.patch[i], before[i] + min(offset[i], 0));
-              last[i] = min(g.patch[i], after[i] - max(offset[i], 0));
-            }
-            TReal squares = 0;
+            return;
+          }
+          first[i] = reach[i].First(0, s[i], g.patch[i]);
+          last[i] = reach[i].Last(0, s[i], g.patch[i]);
+          count *= last[i] - first[i] + 1;
+        }
+        const TPixel * const other = center + s[2] * stride[2] + s[1] * stride[1] + s[0] * stride[0];
+        TReal                squares = 0;
+        for (int u = first[0]; u <= last[0]; ++u)
+        {
+          TReal plane = 0;
+          for (int v = first[1]; v <= last[1]; ++v)
+          {
+            const std::int64_t line = u * stride[0] + v * stride[1];
+            TReal              sum = 0;
             for (int w = first[2]; w <= last[2]; ++w)
             {
-              for (int v = first[1]; v <= last[1]; ++v)
-              {
-                const std::int64_t line = w * stride[2] + v * stride[1];
-#pragma unroll 3
-                for (int u = first[0]; u <= last[0]; ++u)
-                {
-                  const std::int64_t tap = line + u * stride[0];
-                  const TReal        difference = static_cast<TReal>(center[tap]) - static_cast<TReal>(other[tap]);
-                  squares += difference * difference;
-                }
-              }
+              const std::int64_t tap = line + w * stride[2];
+              const TReal        difference = static_cast<TReal>(center[tap]) - static_cast<TReal>(other[tap]);
+              sum += difference * difference;
             }
-            const auto count =
-              static_cast<TReal>((last[0] - first[0] + 1) * (last[1] - first[1] + 1) * (last[2] - first[2] + 1));
-            const TReal weight = PatchWeight(squares, count, g.twiceNoise, g.inverse);
-            weighted += weight * static_cast<TReal>(*other);
-            weights += weight;
+            plane += sum;
+          }
+          squares += plane;
+        }
+        const TReal weight = PatchWeight(squares, TReal(1) / static_cast<TReal>(count), g.twiceNoise, g.inverse);
+        weighted += weight * static_cast<TReal>(*other);
+        weights += weight;
+      });
+      out.Store<TPixel>(out.voxels.Offset(at), weighted / weights);
+    }
+  }
+}
+
+/** Outputs of a tile along the first two of the windows' axes. */
+constexpr int PatchWidth = 32;
+constexpr int PatchHeight = 8;
+
+/** Sums of a tile in shared memory, of these numbers a depth: along the third axis, and along the second too. */
+template <typename TReal>
+std::size_t
+PatchTileBytes(const PatchGeometry<TReal> & g, int depth)
+{
+  const std::size_t width = PatchWidth + 2 * static_cast<std::size_t>(g.patch[0]);
+  const std::size_t height = PatchHeight + 2 * static_cast<std::size_t>(g.patch[1]);
+  return sizeof(TReal) * static_cast<std::size_t>(depth) * width * (height + PatchHeight);
+}
+
+/** Adds number `j` of the values of a line to the sums of `VSums` windows of 2 radius + 1 that have it, each in
+ * ascending order. */
+template <int VSums, typename TReal>
+__device__ __forceinline__ void
+AddToWindows(TReal (&sums)[VSums], int j, int radius, TReal value)
+{
+#pragma unroll
+  for (int k = 0; k < VSums; ++k)
+  {
+    if (j >= k && j - k <= 2 * radius)
+    {
+      sums[k] += value;
+    }
+  }
+}
+
+/** A block a tile of outputs, for one shift after the other: squares summed along the third of the windows' axes, these
+ * sums along the second, those along the first. `VRadius`: the patch's along each of them; -1: any. */
+template <typename TPixel, typename TReal, int VRadius, int VDepth>
+__global__ void
+__launch_bounds__(PatchWidth * PatchHeight)
+  TiledMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ PatchOutput out,
+                   const __grid_constant__ PatchGeometry<TReal> g)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  constexpr int                                 threads = PatchWidth * PatchHeight;
+  constexpr int                                 extent[3] = { PatchWidth, PatchHeight, VDepth };
+  const int                                     r0 = VRadius < 0 ? g.patch[0] : VRadius;
+  const int                                     r1 = VRadius < 0 ? g.patch[1] : VRadius;
+  const int                                     r2 = VRadius < 0 ? g.patch[2] : VRadius;
+  const int                                     width = PatchWidth + 2 * r0;
+  const int                                     height = PatchHeight + 2 * r1;
+  TReal * const                                 lines = reinterpret_cast<TReal *>(memory);
+  TReal * const                                 planes = lines + VDepth * height * width;
+  const int                                     tx = static_cast<int>(threadIdx.x) % PatchWidth;
+  const int                                     ty = static_cast<int>(threadIdx.x) / PatchWidth;
+  std::int64_t                                  tiles = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    tiles *= g.out.Extent(a);
+  }
+  for (int i = 0; i < 3; ++i)
+  {
+    const std::int64_t n = g.out.Extent(g.axes[i]);
+    tiles = tiles / n * ((n + extent[i] - 1) / extent[i]);
+  }
+  const std::int64_t stride[3] = { in.stride.axis[g.axes[0]], in.stride.axis[g.axes[1]], in.stride.axis[g.axes[2]] };
+  const TReal        wholeShare = TReal(1) / static_cast<TReal>((2 * r0 + 1) * (2 * r1 + 1) * (2 * r2 + 1));
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+  {
+    Coordinates  at = g.out.lower;
+    std::int64_t rest = tile;
+    for (int i = 0; i < 3; ++i)
+    {
+      const std::int64_t n = (g.out.Extent(g.axes[i]) + extent[i] - 1) / extent[i];
+      at.axis[g.axes[i]] += rest % n * extent[i];
+      rest /= n;
+    }
+    for (int i = 0; i < MaxDimension - 3; ++i)
+    {
+      const std::int64_t n = g.out.Extent(g.others[i]);
+      at.axis[g.others[i]] += rest % n;
+      rest /= n;
+    }
+    const TPixel * const center = &in[at];
+    const PatchReach     reach[3] = { { in.box, g.axes[0], at.axis[g.axes[0]] },
+                                      { in.box, g.axes[1], at.axis[g.axes[1]] },
+                                      { in.box, g.axes[2], at.axis[g.axes[2]] } };
+    int                  outputs[3];
+    bool                 isWhole = true;
+#pragma unroll
+    for (int i = 0; i < 3; ++i)
+    {
+      const int around = g.search[i] + (i == 0 ? r0 : i == 1 ? r1 : r2);
+      outputs[i] =
+        static_cast<int>(min(static_cast<std::int64_t>(extent[i]), g.out.upper.axis[g.axes[i]] - at.axis[g.axes[i]]));
+      isWhole = isWhole && reach[i].before >= around && reach[i].after >= extent[i] - 1 + around;
+    }
+    TReal weighted[VDepth];
+    TReal weights[VDepth];
+#pragma unroll
+    for (int k = 0; k < VDepth; ++k)
+    {
+      weighted[k] = 0;
+      weights[k] = 0;
+    }
+    ForEachShift(g.search, [&](const int(&s)[3]) {
+      const std::int64_t away = s[0] * stride[0] + s[1] * stride[1] + s[2] * stride[2];
+      for (int column = static_cast<int>(threadIdx.x); column < width * height; column += threads)
+      {
+        const int row = column / width;
+        const int p0 = column - row * width - r0;
+        const int p1 = row - r1;
+        TReal     sums[VDepth] = {};
+        if (isWhole || (reach[0].Has(p0, s[0]) && reach[1].Has(p1, s[1])))
+        {
+          const TPixel * a = center + p0 * stride[0] + p1 * stride[1] - r2 * stride[2];
+#pragma unroll
+          for (int j = 0; j < VDepth + 2 * r2; ++j)
+          {
+            TReal square = 0;
+            if (isWhole || reach[2].Has(j - r2, s[2]))
+            {
+              const TReal difference = static_cast<TReal>(a[0]) - static_cast<TReal>(a[away]);
+              square = difference * difference;
+            }
+            AddToWindows(sums, j, r2, square);
+            a += stride[2];
           }
         }
+#pragma unroll
+        for (int k = 0; k < VDepth; ++k)
+        {
+          lines[k * height * width + column] = sums[k];
+        }
       }
-      out[at] = ConvertResult<TOut>(weighted / weights);
+      __syncthreads();
+      for (int column = static_cast<int>(threadIdx.x); column < width * VDepth; column += threads)
+      {
+        const int     k = column / width;
+        const int     x = column - k * width;
+        const TReal * line = lines + k * height * width + x;
+        TReal         sums[PatchHeight] = {};
+#pragma unroll
+        for (int j = 0; j < PatchHeight + 2 * r1; ++j)
+        {
+          AddToWindows(sums, j, r1, *line);
+          line += width;
+        }
+#pragma unroll
+        for (int i = 0; i < PatchHeight; ++i)
+        {
+          planes[(k * PatchHeight + i) * width + x] = sums[i];
+        }
+      }
+      // No thread writes lines again before all have read them, nor planes before all have passed the wait above.
+      __syncthreads();
+      const bool isThere =
+        tx < outputs[0] && ty < outputs[1] && (isWhole || (reach[0].Has(tx, s[0]) && reach[1].Has(ty, s[1])));
+      if (!isThere)
+      {
+        return;
+      }
+      const TPixel * voxel = center + tx * stride[0] + ty * stride[1] + away;
+#pragma unroll
+      for (int k = 0; k < VDepth; ++k)
+      {
+        if (k < outputs[2] && (isWhole || reach[2].Has(k, s[2])))
+        {
+          const TReal * const plane = planes + (k * PatchHeight + ty) * width + tx;
+          TReal               squares = 0;
+#pragma unroll
+          for (int t = 0; t <= 2 * r0; ++t)
+          {
+            squares += plane[t];
+          }
+          TReal share = wholeShare;
+          if (!isWhole)
+          {
+            const int count = (reach[0].Last(tx, s[0], r0) - reach[0].First(tx, s[0], r0) + 1) *
+                              (reach[1].Last(ty, s[1], r1) - reach[1].First(ty, s[1], r1) + 1) *
+                              (reach[2].Last(k, s[2], r2) - reach[2].First(k, s[2], r2) + 1);
+            share = TReal(1) / static_cast<TReal>(count);
+          }
+          const TReal weight = PatchWeight(squares, share, g.twiceNoise, g.inverse);
+          weighted[k] += weight * static_cast<TReal>(*voxel);
+          weights[k] += weight;
+        }
+        voxel += stride[2];
+      }
+    });
+    if (tx < outputs[0] && ty < outputs[1])
+    {
+      Coordinates to = at;
+      to.axis[g.axes[0]] += tx;
+      to.axis[g.axes[1]] += ty;
+      std::int64_t offset = out.voxels.Offset(to);
+#pragma unroll
+      for (int k = 0; k < VDepth; ++k)
+      {
+        if (k < outputs[2])
+        {
+          out.Store<TPixel>(offset, weighted[k] / weights[k]);
+        }
+        offset += out.voxels.stride.axis[g.axes[2]];
+      }
     }
   }
 }
@@ -104,47 +384,96 @@ BoxesOf(const NonLocalMeansOperation & operation, const Box & output, const Box 
   return WindowBoxes(output, image, operation.Reach(image.Extents()), operation.boundary.mode);
 }
 
+template <typename TReal>
+PatchGeometry<TReal>
+GeometryOf(const NonLocalMeansOperation & operation, const Coordinates & image, const Box & output)
+{
+  const Coordinates    reach = operation.Reach(image);
+  const Coordinates    search = operation.Cut(operation.search, image);
+  const Coordinates    patch = operation.Cut(operation.patch, image);
+  PatchGeometry<TReal> geometry{};
+  geometry.out = output;
+  int found = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    // Axes without a window fill up to three.
+    const bool needed = reach[a] > 0;
+    int        rest = 0;
+    for (int b = a + 1; b < MaxDimension; ++b)
+    {
+      rest += reach[b] > 0 ? 1 : 0;
+    }
+    if (found < 3 && (needed || found + rest < 3))
+    {
+      geometry.axes[found] = a;
+      geometry.search[found] = static_cast<int>(search[a]);
+      geometry.patch[found++] = static_cast<int>(patch[a]);
+    }
+    else
+    {
+      geometry.others[a - found] = a;
+    }
+  }
+  geometry.twiceNoise = static_cast<TReal>(2 * operation.noise);
+  geometry.inverse = static_cast<TReal>(1 / (operation.strength * operation.strength));
+  return geometry;
+}
+
+template <typename TPixel, typename TReal>
+void
+LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const PatchOutput & out,
+            const PatchGeometry<TReal> & g)
+{
+  // What every device has without asking.
+  constexpr std::size_t mostShared = 48 << 10;
+  const auto            launch = [&](auto kernel, int depth) {
+    std::int64_t tiles = call.output.box.NumberOfVoxels();
+    const int    extent[3] = { PatchWidth, PatchHeight, depth };
+    for (int i = 0; i < 3; ++i)
+    {
+      const std::int64_t n = g.out.Extent(g.axes[i]);
+      tiles = tiles / n * ((n + extent[i] - 1) / extent[i]);
+    }
+    kernel<<<BlocksFor(tiles, 1), PatchWidth * PatchHeight, PatchTileBytes(g, depth), StreamOf(call)>>>(in, out, g);
+  };
+  const auto isRadius = [&](int r) { return g.patch[0] == r && g.patch[1] == r && g.patch[2] == r; };
+  const bool isDeep = g.out.Extent(g.axes[2]) >= 4 && PatchTileBytes(g, 8) <= mostShared;
+  if constexpr (sizeof(TReal) == 4)
+  {
+    if (isDeep && isRadius(1))
+    {
+      return launch(TiledMeansKernel<TPixel, TReal, 1, 8>, 8);
+    }
+    if (isDeep && isRadius(2))
+    {
+      return launch(TiledMeansKernel<TPixel, TReal, 2, 8>, 8);
+    }
+  }
+  if (isDeep)
+  {
+    return launch(TiledMeansKernel<TPixel, TReal, -1, 8>, 8);
+  }
+  if (PatchTileBytes(g, 1) <= mostShared)
+  {
+    return launch(TiledMeansKernel<TPixel, TReal, -1, 1>, 1);
+  }
+  NonLocalMeansKernel<TPixel, TReal>
+    <<<BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1), 128, 0, StreamOf(call)>>>(
+      in, out, g);
+}
+
 void
 RunNonLocalMeans(const KernelCall & call)
 {
   const auto &      operation = static_cast<const NonLocalMeansOperation &>(*call.operation);
-  const Coordinates image = call.image.Extents();
-  const Coordinates reach = operation.Reach(image);
-  const Coordinates search = operation.Cut(operation.search, image);
-  const Coordinates patch = operation.Cut(operation.patch, image);
   const WindowBoxes boxes = BoxesOf(operation, call.output.box, call.image);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
-    char *              scratch = static_cast<char *>(call.scratch);
-    const auto          pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
-    PatchGeometry<Real> geometry{};
-    geometry.out = call.output.box;
-    int found = 0;
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      // Axes without a window fill up to three.
-      const bool needed = reach[a] > 0;
-      int        rest = 0;
-      for (int b = a + 1; b < MaxDimension; ++b)
-      {
-        rest += reach[b] > 0 ? 1 : 0;
-      }
-      if (found < 3 && (needed || found + rest < 3))
-      {
-        geometry.axes[found] = a;
-        geometry.search[found] = static_cast<int>(search[a]);
-        geometry.patch[found++] = static_cast<int>(patch[a]);
-      }
-    }
-    geometry.twiceNoise = static_cast<Real>(2 * operation.noise);
-    geometry.inverse = static_cast<Real>(1 / (operation.strength * operation.strength));
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      using Out = decltype(out);
-      NonLocalMeansKernel<Pixel, Real, Out>
-        <<<BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1), 128, 0, StreamOf(call)>>>(
-          pixels, VoxelsOf<Out>(call.output), geometry);
-    });
+    char *            scratch = static_cast<char *>(call.scratch);
+    const auto        pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
+    const PatchOutput out{ VoxelsOf<char>(call.output), call.output.kind };
+    LaunchMeans<Pixel, Real>(call, pixels, out, GeometryOf<Real>(operation, call.image.Extents(), call.output.box));
     CheckLaunch("NonLocalMeansKernel");
   });
 }
@@ -157,21 +486,21 @@ ScratchOfNonLocalMeans(const Operation & operation, const ChunkShape & shape)
     BoxesOf(means, shape.outputBox, shape.image), means.boundary.mode, PixelSize(shape.inputKinds[0]));
 }
 
-/** A pair of voxels costs about as much as ten bytes. */
+/** A pair of voxels costs about as much as eight bytes, and one more for each voxel of the patch's sides. */
 double
 CostOfNonLocalMeans(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & means = static_cast<const NonLocalMeansOperation &>(operation);
-  double       pairs = 1;
-  for (const Coordinates & radius :
-       { means.Cut(means.search, shape.image.Extents()), means.Cut(means.patch, shape.image.Extents()) })
+  const auto &      means = static_cast<const NonLocalMeansOperation &>(operation);
+  const Coordinates search = means.Cut(means.search, shape.image.Extents());
+  const Coordinates patch = means.Cut(means.patch, shape.image.Extents());
+  double            pairs = 1;
+  double            sides = 0;
+  for (int a = 0; a < MaxDimension; ++a)
   {
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      pairs *= static_cast<double>(2 * radius[a] + 1);
-    }
+    pairs *= static_cast<double>(2 * search[a] + 1);
+    sides += static_cast<double>(2 * patch[a] + 1);
   }
-  return 10 * pairs * static_cast<double>(shape.outputBox.NumberOfVoxels());
+  return (8 + sides) * pairs * static_cast<double>(shape.outputBox.NumberOfVoxels());
 }
 
 } // namespace
