@@ -59,11 +59,11 @@ ForEachShift(const int (&search)[3], TBody && body)
   int s[3] = { 0, 0, 0 };
   while (s[2] <= search[2])
   {
-    body(s);
-    if (s[0] != 0 || s[1] != 0 || s[2] != 0)
+    const bool isZero = s[0] == 0 && s[1] == 0 && s[2] == 0;
+    for (int direction = 1; direction >= (isZero ? 1 : -1); direction -= 2)
     {
-      const int opposite[3] = { -s[0], -s[1], -s[2] };
-      body(opposite);
+      const int shift[3] = { direction * s[0], direction * s[1], direction * s[2] };
+      body(shift);
     }
     if (++s[0] > search[0])
     {
@@ -208,7 +208,7 @@ AddToWindows(TReal (&sums)[VSums], int j, int radius, TReal value)
  * sums along the second, those along the first. `VRadius`: the patch's along each of them; -1: any. */
 template <typename TPixel, typename TReal, int VRadius, int VDepth>
 __global__ void
-__launch_bounds__(PatchWidth * PatchHeight)
+__launch_bounds__(PatchWidth * PatchHeight, 3)
   TiledMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ PatchOutput out,
                    const __grid_constant__ PatchGeometry<TReal> g)
 {

@@ -190,7 +190,7 @@ public:
     {
       return;
     }
-    const TReal * const sum = SumSlowAxes(shift, pairs, sums);
+    TReal * const sum = SumSlowAxes(shift, pairs, sums);
     WeighPairs(shift, pairs, sums, sum, there, cutsX);
     AddPairs(shift, pairs);
   }
@@ -208,7 +208,7 @@ public:
 
 private:
   /** The squares, summed along all axes but x; `sums` becomes the box of what is returned. */
-  const TReal *
+  TReal *
   SumSlowAxes(const Coordinates & shift, const Box & pairs, Box & sums)
   {
     const std::int64_t n = sums.Extent(0);
@@ -274,16 +274,25 @@ private:
   }
 
   void
-  WeighPairs(const Coordinates & shift, const Box & pairs, const Box & sums, const TReal * sum, const Box & there,
-             bool cutsX)
+  WeighPairs(const Coordinates & shift, const Box & pairs, const Box & sums, TReal * sum, const Box & there, bool cutsX)
   {
     const std::int64_t n = pairs.Extent(0);
     // Sets to 0 what is not in the image of a row that begins at `lower`.
     const auto clear = [&](TReal * row, std::int64_t lower, std::int64_t count) {
-      const std::int64_t begin = std::min(std::max<std::int64_t>(there.lower[0] - lower, 0), count);
-      const std::int64_t end = std::max(std::min(there.upper[0] - lower, count), begin);
-      std::fill(row, row + begin, TReal(0));
-      std::fill(row + end, row + count, TReal(0));
+      for (std::int64_t i = 0; i < std::min(there.lower[0] - lower, count); ++i)
+      {
+        row[i] = 0;
+      }
+      for (std::int64_t i = std::max<std::int64_t>(there.upper[0] - lower, 0); i < count; ++i)
+      {
+        row[i] = 0;
+      }
+    };
+    const std::int64_t taps = 2 * m_Radii.patch[0] + 1;
+    const auto         share = [&](std::int64_t i, std::int64_t others) {
+      const std::int64_t count = CountOffsets(0, pairs.lower[0] + i, shift[0]);
+      m_Memory.shares[i] = TReal(1) / static_cast<TReal>(others * std::max<std::int64_t>(count, 1));
+      return count < taps;
     };
     std::int64_t known = 0;
     TReal *      row = m_Memory.pairs;
@@ -291,24 +300,26 @@ private:
       std::int64_t others = 1;
       for (int a = 1; a < MaxDimension; ++a)
       {
-        others *= CountOffsets(a, at[a], shift[a]);
+        others *= m_Radii.patch[a] > 0 ? CountOffsets(a, at[a], shift[a]) : 1;
       }
       if (others != known)
       {
-        for (std::int64_t i = 0; i < n; ++i)
+        // Fewer offsets are there near the ends alone.
+        std::fill(m_Memory.shares, m_Memory.shares + n, TReal(1) / static_cast<TReal>(others * taps));
+        for (std::int64_t i = 0; i < n && share(i, others); ++i)
         {
-          const std::int64_t count =
-            cutsX ? std::max<std::int64_t>(CountOffsets(0, pairs.lower[0] + i, shift[0]), 1) : 2 * m_Radii.patch[0] + 1;
-          m_Memory.shares[i] = TReal(1) / static_cast<TReal>(others * count);
+        }
+        for (std::int64_t i = n - 1; i >= 0 && share(i, others); --i)
+        {
         }
         known = others;
       }
-      TReal * const squares = const_cast<TReal *>(sum) + RowNumber(sums, at) * m_Memory.sumPitch;
+      TReal * const squares = sum + RowNumber(sums, at) * m_Memory.sumPitch;
       if (cutsX)
       {
         clear(squares, sums.lower[0], sums.Extent(0));
       }
-      m_Functions.weigh(row, squares, 2 * m_Radii.patch[0] + 1, m_Memory.shares, m_TwiceNoise, m_Inverse, n);
+      m_Functions.weigh(row, squares, taps, m_Memory.shares, m_TwiceNoise, m_Inverse, n);
       if (cutsX)
       {
         clear(row, pairs.lower[0], n);
@@ -320,35 +331,39 @@ private:
   void
   AddPairs(const Coordinates & shift, const Box & pairs)
   {
-    const bool isZero = shift == Coordinates{};
+    // Rows are found from that of the voxel itself.
+    const bool   isZero = shift == Coordinates{};
+    Coordinates  origin = Coordinates{};
+    const auto   away = DenseOffset(m_Padded, shift) - DenseOffset(m_Padded, origin);
+    const auto   rowsAway = RowNumber(pairs, shift) - RowNumber(pairs, origin);
+    std::int64_t row = 0;
     ForEachRow(m_Tile, [&](const Coordinates & at) {
+      bool hasAfter = true;
+      bool hasBefore = !isZero;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        const std::int64_t before = at[a] - shift[a];
+        hasAfter = hasAfter && at[a] >= pairs.lower[a] && at[a] < pairs.upper[a];
+        hasBefore = hasBefore && before >= pairs.lower[a] && before < pairs.upper[a];
+      }
       const TReal * w[2];
       const TReal * voxels[2];
       int           count = 0;
-      const auto    add = [&](const Coordinates & pair, int direction) {
-        Coordinates other = at;
-        for (int a = 0; a < MaxDimension; ++a)
-        {
-          other[a] += direction * shift[a];
-          if (a > 0 && (pair[a] < pairs.lower[a] || pair[a] >= pairs.upper[a]))
-          {
-            return;
-          }
-        }
-        w[count] = m_Memory.pairs + RowNumber(pairs, pair) * m_Memory.pairPitch + pair[0] - pairs.lower[0];
-        voxels[count++] = m_Memory.values + DenseOffset(m_Padded, other);
-      };
-      add(at, 1);
-      if (!isZero)
+      const auto    pair = m_Memory.pairs + at[0] - pairs.lower[0];
+      const auto    number = RowNumber(pairs, at);
+      const auto    voxel = m_Memory.values + DenseOffset(m_Padded, at);
+      if (hasAfter)
       {
-        Coordinates before = at;
-        for (int a = 0; a < MaxDimension; ++a)
-        {
-          before[a] -= shift[a];
-        }
-        add(before, -1);
+        w[count] = pair + number * m_Memory.pairPitch;
+        voxels[count++] = voxel + away;
       }
-      m_Functions.add(Weighted(at), Weights(at), w, voxels, count, m_Tile.Extent(0));
+      if (hasBefore)
+      {
+        w[count] = pair + (number - rowsAway) * m_Memory.pairPitch - shift[0];
+        voxels[count++] = voxel - away;
+      }
+      m_Functions.add(m_Memory.weighted + row, m_Memory.weights + row, w, voxels, count, m_Tile.Extent(0));
+      row += m_Memory.pitch;
     });
   }
 
