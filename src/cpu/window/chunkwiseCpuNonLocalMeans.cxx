@@ -36,17 +36,40 @@ PitchOf(std::int64_t n)
   return (n + PatchBlock - 1) / PatchBlock * PatchBlock + PatchBlock;
 }
 
-/** The number of the row at `index`, of the rows of a box. */
-std::int64_t
-RowNumber(const Box & box, const Coordinates & index)
+/** Where voxels of a box lie whose rows are `pitch` apart. */
+struct RowLayout
 {
-  std::int64_t number = 0;
-  for (int a = MaxDimension - 1; a > 0; --a)
+  Coordinates  step{};
+  std::int64_t origin{ 0 };
+
+  RowLayout(const Box & box, std::int64_t pitch)
   {
-    number = number * box.Extent(a) + index[a] - box.lower[a];
+    step[0] = 1;
+    step[1] = pitch;
+    for (int a = 2; a < MaxDimension; ++a)
+    {
+      step[a] = step[a - 1] * box.Extent(a - 1);
+    }
+    origin = Away(box.lower);
   }
-  return number;
-}
+
+  /** From a voxel to the one that is a shift away. */
+  std::int64_t
+  Away(const Coordinates & shift) const
+  {
+    std::int64_t away = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      away += shift[a] * step[a];
+    }
+    return away;
+  }
+  std::int64_t
+  At(const Coordinates & index) const
+  {
+    return Away(index) - origin;
+  }
+};
 
 /** Both radii, cut as a renormalized window is. */
 struct PatchRadii
@@ -135,6 +158,8 @@ public:
             const PatchMemory<TReal> & memory)
     : m_Tile(tile)
     , m_Padded(WindowBoxes(tile, image, radii.reach, BoundaryMode::Mirror).padded)
+    , m_Values(m_Padded, m_Padded.Extent(0))
+    , m_Results(tile, memory.pitch)
     , m_Image(image)
     , m_Cuts(operation.boundary.mode == BoundaryMode::Renormalized)
     , m_Radii(radii)
@@ -198,12 +223,12 @@ public:
   TReal *
   Weighted(const Coordinates & at) const
   {
-    return m_Memory.weighted + RowNumber(m_Tile, at) * m_Memory.pitch;
+    return m_Memory.weighted + m_Results.At(at);
   }
   TReal *
   Weights(const Coordinates & at) const
   {
-    return m_Memory.weights + RowNumber(m_Tile, at) * m_Memory.pitch;
+    return m_Memory.weights + m_Results.At(at);
   }
 
 private:
@@ -212,16 +237,9 @@ private:
   SumSlowAxes(const Coordinates & shift, const Box & pairs, Box & sums)
   {
     const std::int64_t n = sums.Extent(0);
-    std::int64_t       away = 0;
-    std::int64_t       stride[MaxDimension];
-    for (std::int64_t a = 0, step = 1; a < MaxDimension; ++a)
-    {
-      stride[a] = step;
-      away += shift[static_cast<int>(a)] * step;
-      step *= m_Padded.Extent(static_cast<int>(a));
-    }
-    int  to = 0;
-    bool isFirst = true;
+    const std::int64_t away = m_Values.Away(shift);
+    int                to = 0;
+    bool               isFirst = true;
     for (int a = MaxDimension - 1; a > 0; --a)
     {
       // If there is no patch along any of these axes, the squares alone.
@@ -232,25 +250,15 @@ private:
       const Box before = sums;
       sums.lower[a] = pairs.lower[a];
       sums.upper[a] = pairs.upper[a];
-      std::int64_t step = m_Memory.sumPitch;
-      for (int b = 1; b < a; ++b)
-      {
-        step *= before.Extent(b);
-      }
-      TReal * row = m_Memory.sums[to];
+      const RowLayout    layout(before, m_Memory.sumPitch);
+      const std::int64_t step = isFirst ? m_Values.step[a] : layout.step[a];
+      const TReal *      from = isFirst ? m_Memory.values - m_Values.origin : m_Memory.sums[1 - to] - layout.origin;
+      TReal *            row = m_Memory.sums[to];
       ForEachRow(sums, [&](const Coordinates & at) {
-        Coordinates first = at;
-        first[a] = std::max(at[a] - m_Radii.patch[a], before.lower[a]);
-        const std::int64_t taps = std::min(at[a] + m_Radii.patch[a] + 1, before.upper[a]) - first[a];
-        if (isFirst)
-        {
-          const TReal * const values = m_Memory.values + DenseOffset(m_Padded, first);
-          m_Functions.squares(row, values, values + away, stride[a], taps, n);
-        }
-        else
-        {
-          m_Functions.sum(row, m_Memory.sums[1 - to] + RowNumber(before, first) * m_Memory.sumPitch, step, taps, n);
-        }
+        const std::int64_t first = std::max(at[a] - m_Radii.patch[a], before.lower[a]);
+        const std::int64_t taps = std::min(at[a] + m_Radii.patch[a] + 1, before.upper[a]) - first;
+        const TReal *      tap = from + (isFirst ? m_Values : layout).Away(at) + (first - at[a]) * step;
+        isFirst ? m_Functions.squares(row, tap, tap + away, step, taps, n) : m_Functions.sum(row, tap, step, taps, n);
         row += m_Memory.sumPitch;
       });
       isFirst = false;
@@ -294,8 +302,9 @@ private:
       m_Memory.shares[i] = TReal(1) / static_cast<TReal>(others * std::max<std::int64_t>(count, 1));
       return count < taps;
     };
-    std::int64_t known = 0;
-    TReal *      row = m_Memory.pairs;
+    const RowLayout layout(sums, m_Memory.sumPitch);
+    std::int64_t    known = 0;
+    TReal *         row = m_Memory.pairs;
     ForEachRow(pairs, [&](const Coordinates & at) {
       std::int64_t others = 1;
       for (int a = 1; a < MaxDimension; ++a)
@@ -314,7 +323,7 @@ private:
         }
         known = others;
       }
-      TReal * const squares = sum + RowNumber(sums, at) * m_Memory.sumPitch;
+      TReal * const squares = sum + layout.At(at) - (at[0] - sums.lower[0]);
       if (cutsX)
       {
         clear(squares, sums.lower[0], sums.Extent(0));
@@ -331,12 +340,11 @@ private:
   void
   AddPairs(const Coordinates & shift, const Box & pairs)
   {
-    // Rows are found from that of the voxel itself.
-    const bool   isZero = shift == Coordinates{};
-    Coordinates  origin = Coordinates{};
-    const auto   away = DenseOffset(m_Padded, shift) - DenseOffset(m_Padded, origin);
-    const auto   rowsAway = RowNumber(pairs, shift) - RowNumber(pairs, origin);
-    std::int64_t row = 0;
+    const bool         isZero = shift == Coordinates{};
+    const RowLayout    layout(pairs, m_Memory.pairPitch);
+    const std::int64_t away = m_Values.Away(shift);
+    const std::int64_t pairAway = layout.Away(shift);
+    std::int64_t       row = 0;
     ForEachRow(m_Tile, [&](const Coordinates & at) {
       bool hasAfter = true;
       bool hasBefore = !isZero;
@@ -346,20 +354,19 @@ private:
         hasAfter = hasAfter && at[a] >= pairs.lower[a] && at[a] < pairs.upper[a];
         hasBefore = hasBefore && before >= pairs.lower[a] && before < pairs.upper[a];
       }
-      const TReal * w[2];
-      const TReal * voxels[2];
-      int           count = 0;
-      const auto    pair = m_Memory.pairs + at[0] - pairs.lower[0];
-      const auto    number = RowNumber(pairs, at);
-      const auto    voxel = m_Memory.values + DenseOffset(m_Padded, at);
+      const TReal *       w[2];
+      const TReal *       voxels[2];
+      int                 count = 0;
+      const TReal * const pair = m_Memory.pairs + layout.At(at);
+      const TReal * const voxel = m_Memory.values + m_Values.At(at);
       if (hasAfter)
       {
-        w[count] = pair + number * m_Memory.pairPitch;
+        w[count] = pair;
         voxels[count++] = voxel + away;
       }
       if (hasBefore)
       {
-        w[count] = pair + (number - rowsAway) * m_Memory.pairPitch - shift[0];
+        w[count] = pair - pairAway;
         voxels[count++] = voxel - away;
       }
       m_Functions.add(m_Memory.weighted + row, m_Memory.weights + row, w, voxels, count, m_Tile.Extent(0));
@@ -369,6 +376,8 @@ private:
 
   Box                           m_Tile;
   Box                           m_Padded;
+  RowLayout                     m_Values;
+  RowLayout                     m_Results;
   Box                           m_Image;
   bool                          m_Cuts;
   PatchRadii                    m_Radii;
