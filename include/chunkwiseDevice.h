@@ -88,6 +88,13 @@ public:
   CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream) = 0;
   virtual void
   SetToZero(void * memory, std::size_t bytes, StreamHandle stream) = 0;
+  /** Fills `to` with the voxels of its box from `from`, which is of the same kind; both lie in this device's memory,
+   * with any strides. What `to` has beyond `image` comes from the opposite side. */
+  virtual void
+  CopyVoxels(const BufferView & to, const BufferView & from, const Box & image, StreamHandle stream) = 0;
+  /** True if [memory, memory + bytes) is memory of this device, whoever allocated it. */
+  virtual bool
+  Owns(const void * memory, std::size_t bytes) noexcept = 0;
 
   /** Enqueues a kernel of this device's registry; fills call.stream with the native stream and
    * call.kernels with the registry. */
@@ -107,7 +114,7 @@ public:
 };
 
 /** Changes whenever a type that crosses the module boundary changes. */
-constexpr int BackendInterfaceVersion = 4;
+constexpr int BackendInterfaceVersion = 5;
 
 /** The function that a backend module exports as "chunkwiseMakeBackend". Returns nullptr and fills `reason` (at most
  * `reasonBytes` with the final 0) if it cannot work on this machine or `version` is not its own. */

@@ -53,6 +53,16 @@ struct ExecutionRequest
   /** The CPU takes chunks beside the devices. */
   bool    hostTakesChunks{ false };
   Budgets budgets{};
+
+  /** The device in whose memory the images lie, with any strides; -1: they are the host's. No voxel of them goes
+   * through the host. The device reads inputs where they lie and writes the output, except where a chunk is not dense
+   * there or begins at an address that is no multiple of 16: then it makes a copy, within the budget. Neither `backend`
+   * nor `devices` counts then, and the CPU never takes over: what the device has no kernel for is an error. */
+  int imageDevice{ -1 };
+  /** A stream of that device, of CUDA a cudaStream_t (nullptr: the default one). What was enqueued there before comes
+   * ahead of the run, and the output is complete when the run returns. */
+  StreamHandle stream{ nullptr };
+
   /** Threads of the CPU backend; nullptr: a thread per core. */
   Executor * executor{ nullptr };
   /** Host threads that copy to or from one device, per direction; 0: 8, or half the cores if that is less. */
@@ -148,6 +158,11 @@ public:
    * Execute in everything else; `report`, if not nullptr, is what that would return. */
   SideData
   Summarise(const ExecutionRequest & request, Monitor * monitor = nullptr, ExecutionReport * report = nullptr);
+
+  /** Execute for images that lie in the memory of one device: with request.imageDevice and request.stream set to
+   * these. */
+  ExecutionReport
+  ExecuteOnDevice(ExecutionRequest request, int device, StreamHandle stream, Monitor * monitor = nullptr);
 
   /** The plan that Execute, or Summarise, would follow. */
   Plan

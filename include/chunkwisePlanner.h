@@ -133,6 +133,10 @@ Chunkwise_EXPORT std::vector<Chunk>
 Chunkwise_EXPORT std::vector<Chunk>
                  HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerRequest & request);
 
+/** The parts of a chunk after so many halvings. */
+Chunkwise_EXPORT std::vector<Chunk>
+                 SplitChunk(const Chunk & chunk, int splits, int sweepAxis, const PlannerRequest & request);
+
 /** The input box of an output box. */
 Chunkwise_EXPORT Box
 InputBoxOf(const Box & outputBox, const PlannerRequest & request);

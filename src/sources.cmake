@@ -71,6 +71,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseOverlap.cxx
   running/chunkwisePassesRun.cxx
   running/chunkwisePipeline.cxx
+  running/chunkwiseResidentRun.cxx
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
   running/chunkwiseSchedules.cxx

@@ -84,6 +84,47 @@ Event(EventHandle event)
   return static_cast<cudaEvent_t>(event);
 }
 
+/** One voxel of `to` a thread, x first; pixels are numbers of type T. */
+template <typename T>
+__global__ void
+CopyVoxelsKernel(BufferView to, BufferView from, Coordinates image, std::int64_t count)
+{
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
+  {
+    std::int64_t rest = i;
+    std::int64_t target = 0;
+    std::int64_t source = 0;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t extent = to.box.Extent(a);
+      const std::int64_t next = rest / extent;
+      const std::int64_t within = rest - next * extent;
+      const std::int64_t n = image.axis[a];
+      std::int64_t       at = to.box.lower.axis[a] + within;
+      if (at < 0 || at >= n)
+      {
+        at %= n;
+        at += at < 0 ? n : 0;
+      }
+      target += within * to.stride.axis[a];
+      source += (at - from.box.lower.axis[a]) * from.stride.axis[a];
+      rest = next;
+    }
+    static_cast<T *>(to.data)[target] = static_cast<const T *>(from.data)[source];
+  }
+}
+
+template <typename T>
+void
+LaunchCopyVoxels(const BufferView & to, const BufferView & from, const Box & image, cudaStream_t stream)
+{
+  constexpr int      threads = 256;
+  const std::int64_t count = to.box.NumberOfVoxels();
+  const auto blocks = static_cast<unsigned int>(std::min<std::int64_t>((count + threads - 1) / threads, 1 << 16));
+  CopyVoxelsKernel<T><<<blocks, threads, 0, stream>>>(to, from, image.Extents(), count);
+}
+
 } // namespace
 
 void
@@ -354,6 +395,51 @@ CudaDevice::SetToZero(void * memory, std::size_t bytes, StreamHandle stream)
   const CurrentDevice current(m_Index);
   current.Check(m_Description.name);
   Check(cudaMemsetAsync(memory, 0, bytes, Stream(stream)), "cudaMemsetAsync", m_Description.name, bytes);
+}
+
+void
+CudaDevice::CopyVoxels(const BufferView & to, const BufferView & from, const Box & image, StreamHandle stream)
+{
+  if (to.box.IsEmpty())
+  {
+    return;
+  }
+  const CurrentDevice current(m_Index);
+  current.Check(m_Description.name);
+  switch (PixelSize(to.kind))
+  {
+    case 1:
+      LaunchCopyVoxels<std::uint8_t>(to, from, image, Stream(stream));
+      break;
+    case 2:
+      LaunchCopyVoxels<std::uint16_t>(to, from, image, Stream(stream));
+      break;
+    case 4:
+      LaunchCopyVoxels<std::uint32_t>(to, from, image, Stream(stream));
+      break;
+    default:
+      LaunchCopyVoxels<std::uint64_t>(to, from, image, Stream(stream));
+      break;
+  }
+  Check(cudaGetLastError(), "launch of CopyVoxels", m_Description.name, to.NumberOfBytes());
+}
+
+bool
+CudaDevice::Owns(const void * memory, std::size_t bytes) noexcept
+{
+  const CurrentDevice current(m_Index);
+  for (const std::size_t offset : { std::size_t{ 0 }, bytes ? bytes - 1 : 0 })
+  {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, static_cast<const char *>(memory) + offset) != cudaSuccess ||
+        !(attributes.type == cudaMemoryTypeManaged ||
+          (attributes.type == cudaMemoryTypeDevice && attributes.device == m_Index)))
+    {
+      (void)cudaGetLastError();
+      return false;
+    }
+  }
+  return true;
 }
 
 void

@@ -61,6 +61,10 @@ public:
   void
   SetToZero(void * memory, std::size_t bytes, StreamHandle stream) override;
   void
+  CopyVoxels(const BufferView & to, const BufferView & from, const Box & image, StreamHandle stream) override;
+  bool
+  Owns(const void * memory, std::size_t bytes) noexcept override;
+  void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) override;
 
 private:

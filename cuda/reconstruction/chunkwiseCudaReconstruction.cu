@@ -119,6 +119,101 @@ FinishKernel(VoxelRun<TPixel> run, ReconstructionRule<TPixel> rule)
   }
 }
 
+/** Of which volume a voxel is: the axes from the spatial ones on. */
+template <typename TPixel>
+__device__ std::int64_t
+           VolumeOf(const VoxelRun<TPixel> & run, const Coordinates & index, int spatialDimension)
+{
+  std::int64_t volume = 0;
+  for (int a = MaxDimension - 1; a >= spatialDimension; --a)
+  {
+    volume = volume * run.extent.axis[a] + index.axis[a];
+  }
+  return volume;
+}
+
+/** Marks the volumes whose mask has more than one value. */
+template <typename TPixel>
+__global__ void
+DiffersKernel(VoxelRun<TPixel> run, int spatialDimension, std::uint32_t * differs)
+{
+  for (std::int64_t voxel = blockIdx.x * std::int64_t{ VoxelThreads } + threadIdx.x; voxel < run.voxels;
+       voxel += gridDim.x * std::int64_t{ VoxelThreads })
+  {
+    const Coordinates  index = run.IndexOf(voxel);
+    const std::int64_t volume = VolumeOf(run, index, spatialDimension);
+    Coordinates        first = index;
+    for (int a = 0; a < spatialDimension; ++a)
+    {
+      first.axis[a] = 0;
+    }
+    const int mask = run.numberOfInputs - 1;
+    if (!differs[volume] && !(run.Input(mask, index) == run.Input(mask, first)))
+    {
+      differs[volume] = 1;
+    }
+  }
+}
+
+/** Gives the volumes that are not marked one value. */
+template <typename TPixel>
+__global__ void
+AmendKernel(VoxelRun<TPixel> run, int spatialDimension, const std::uint32_t * differs, TPixel value)
+{
+  for (std::int64_t voxel = blockIdx.x * std::int64_t{ VoxelThreads } + threadIdx.x; voxel < run.voxels;
+       voxel += gridDim.x * std::int64_t{ VoxelThreads })
+  {
+    const Coordinates index = run.IndexOf(voxel);
+    if (!differs[VolumeOf(run, index, spatialDimension)])
+    {
+      run.output[VoxelRun<TPixel>::Offset(index, run.outputStride)] = value;
+    }
+  }
+}
+
+bool
+NeedsAmendment(const ReconstructionOperation & operation)
+{
+  return operation.result == ReconstructionResult::Extrema && operation.marker == ReconstructionMarker::NextBelow;
+}
+
+std::size_t
+ScratchOfAmendment(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & reconstruction = static_cast<const ReconstructionOperation &>(operation);
+  std::size_t  volumes = NeedsAmendment(reconstruction) ? 1 : 0;
+  for (int a = reconstruction.spatialDimension; a < MaxDimension; ++a)
+  {
+    volumes *= static_cast<std::size_t>(shape.outputBox.Extent(a));
+  }
+  return volumes * sizeof(std::uint32_t);
+}
+
+/** Whether a flat volume is an extremum is a matter of choice, and none of neighbours. */
+template <typename TPixel>
+void
+Amend(const KernelCall & call)
+{
+  const auto &                     operation = static_cast<const ReconstructionOperation &>(*call.operation);
+  const VoxelRun<TPixel>           run(call);
+  const ReconstructionRule<TPixel> rule(operation, call.image);
+  if (run.voxels == 0 || !NeedsAmendment(operation))
+  {
+    return;
+  }
+  auto * const differs = static_cast<std::uint32_t *>(call.scratch);
+  const auto   stream = static_cast<cudaStream_t>(call.stream);
+  const auto   blocks =
+    static_cast<unsigned int>(std::min<std::int64_t>((run.voxels + VoxelThreads - 1) / VoxelThreads, 1 << 16));
+  ChunkShape shape;
+  shape.outputBox = call.writable;
+  CheckCuda(cudaMemsetAsync(differs, 0, ScratchOfAmendment(operation, shape), stream), "cudaMemsetAsync");
+  DiffersKernel<<<blocks, VoxelThreads, 0, stream>>>(run, operation.spatialDimension, differs);
+  AmendKernel<<<blocks, VoxelThreads, 0, stream>>>(
+    run, operation.spatialDimension, differs, operation.flatIsExtremum ? rule.extremum : rule.elsewhere);
+  CheckLaunch("reconstruction.amend");
+}
+
 template <typename TPixel, typename TKernel>
 void
 LaunchVoxels(const KernelCall & call, TKernel * kernel, const char * name)
@@ -253,6 +348,12 @@ RegisterCudaReconstruction(KernelRegistry & registry)
     });
   };
   registry.Register("reconstruction.finish", voxelwise);
+  Kernel amend;
+  amend.run = [](const KernelCall & call) {
+    DispatchPixelKind(call.output.kind, [&](auto pixel) { Amend<decltype(pixel)>(call); });
+  };
+  amend.scratchBytes = ScratchOfAmendment;
+  registry.Register("reconstruction.amend", amend);
 }
 
 } // namespace chunkwise

@@ -475,6 +475,17 @@ HalveChunks(const std::vector<Chunk> & chunks, int sweepAxis, const PlannerReque
   return smaller;
 }
 
+std::vector<Chunk>
+SplitChunk(const Chunk & chunk, int splits, int sweepAxis, const PlannerRequest & request)
+{
+  std::vector<Chunk> parts(1, chunk);
+  for (int i = 0; i < splits; ++i)
+  {
+    parts = HalveChunks(parts, sweepAxis, request);
+  }
+  return parts;
+}
+
 namespace
 {
 

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseManager.h"
 
+#include "chunkwiseDeviceHandles.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFork.h"
 #include "chunkwiseManagerState.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #if defined(__linux__)
 #  include <sys/mman.h>
@@ -79,10 +81,47 @@ struct WorkingState : ManagerState
 {
   /** What an operation without an output gives goes to `total`; of others that is nullptr. */
   ExecutionReport
-  Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total);
+  Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total, const Residence * residence = nullptr);
+  ExecutionReport
+  ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideData * total);
   Plan
   MakePlanFor(const ExecutionRequest & request);
+
+private:
+  /** Throws unless the request's images lie in the device's memory, and its kernels alone can do the work. */
+  void
+  CheckResidence(const ExecutionRequest & request, const DeviceState & state) const;
+  /** A run with images in the order that its kernels can follow, which the device copies from and to the request's. */
+  ExecutionReport
+  ExecuteReordered(ExecutionRequest request, Monitor * monitor, const Residence & residence);
 };
+
+/** The bytes from the first to the last voxel of a view. */
+std::pair<const char *, std::size_t>
+RangeOf(const BufferView & view)
+{
+  std::int64_t lowest = 0;
+  std::int64_t highest = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t reach = (view.box.Extent(a) - 1) * view.stride[a];
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  const auto pixel = static_cast<std::int64_t>(PixelSize(view.kind));
+  return { static_cast<const char *>(view.data) + lowest * pixel,
+           static_cast<std::size_t>((highest - lowest + 1) * pixel) };
+}
+
+/** Strides of axes with one voxel mean nothing. */
+void
+NormalizeStrides(BufferView & view)
+{
+  const Coordinates dense = DenseStrides(view.box.Extents());
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    view.stride[a] = view.box.Extent(a) == 1 ? dense[a] : view.stride[a];
+  }
+}
 
 } // namespace
 
@@ -203,7 +242,11 @@ Manager::GetBudgets() const
 ExecutionReport
 Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
 {
-  const bool                                inPasses = IsMadeOfPasses(request);
+  const bool inPasses = IsMadeOfPasses(request);
+  if (request.imageDevice >= 0)
+  {
+    return m_Impl->Get().ExecuteOnDevice(request, monitor, nullptr);
+  }
   std::shared_lock<std::shared_timed_mutex> beside(m_Impl->Get().hostTurn, std::defer_lock);
   std::unique_lock<std::shared_timed_mutex> alone(m_Impl->Get().hostTurn, std::defer_lock);
   if (GetBudgets().host)
@@ -219,9 +262,21 @@ Manager::Execute(const ExecutionRequest & request, Monitor * monitor)
              monitor);
 }
 
+ExecutionReport
+Manager::ExecuteOnDevice(ExecutionRequest request, int device, StreamHandle stream, Monitor * monitor)
+{
+  request.imageDevice = device;
+  request.stream = stream;
+  return m_Impl->Get().ExecuteOnDevice(request, monitor, nullptr);
+}
+
 Plan
 Manager::MakePlanFor(const ExecutionRequest & request)
 {
+  if (request.imageDevice >= 0)
+  {
+    throw ParameterError("a plan for images on a device depends on where they lie: the run's report has it");
+  }
   if (!IsMadeOfPasses(request))
   {
     return m_Impl->Get().MakePlanFor(request);
@@ -246,13 +301,15 @@ Manager::Summarise(const ExecutionRequest & request, Monitor * monitor, Executio
   {
     throw ParameterError("the request has no operation");
   }
+  const bool                                isResident = request.imageDevice >= 0;
   std::shared_lock<std::shared_timed_mutex> beside(m_Impl->Get().hostTurn, std::defer_lock);
-  if (GetBudgets().host)
+  if (GetBudgets().host && !isResident)
   {
     Await(beside, monitor);
   }
   SideData        total;
-  ExecutionReport ofRun = m_Impl->Get().Execute(request, monitor, &total);
+  ExecutionReport ofRun = isResident ? m_Impl->Get().ExecuteOnDevice(request, monitor, &total)
+                                     : m_Impl->Get().Execute(request, monitor, &total);
   if (report)
   {
     *report = std::move(ofRun);
@@ -260,8 +317,142 @@ Manager::Summarise(const ExecutionRequest & request, Monitor * monitor, Executio
   return total;
 }
 
+void
+WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState & state) const
+{
+  const std::string & name = state.device->GetDescription().name;
+  const std::string   operation = request.operation->GetName();
+  const auto          check = [&](const BufferView & view, const std::string & what) {
+    const auto range = RangeOf(view);
+    if (!view.box.IsEmpty() && (!view.data || !state.device->Owns(range.first, range.second)))
+    {
+      throw ParameterError(what + " of " + operation + " does not lie in the memory of " + name);
+    }
+  };
+  for (std::size_t i = 0; i < request.inputs.size(); ++i)
+  {
+    check(request.inputs[i], "input " + std::to_string(i));
+  }
+  if (request.operation->HasOutput())
+  {
+    check(request.output, "the output");
+  }
+  if (hostKernels->Find(operation + ".amend") && !state.device->GetKernels().Find(operation + ".amend"))
+  {
+    throw ParameterError(operation + " needs a look at the whole result that " + name +
+                         " has no kernel for; run it on memory of the host");
+  }
+}
+
 ExecutionReport
-WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total)
+WorkingState::ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideData * total)
+{
+  const int device = request.imageDevice;
+  if (device < 0 || static_cast<std::size_t>(device) >= devices.size())
+  {
+    throw ParameterError("the images lie on device " + std::to_string(device) + ", but there are " +
+                         std::to_string(devices.size()) + (whyNone.empty() ? "" : " (" + whyNone + ")"));
+  }
+  const auto    index = static_cast<std::size_t>(device);
+  DeviceState & state = *devices[index];
+  const bool    inPasses = IsMadeOfPasses(request);
+  request.backend = BackendChoice::CUDA;
+  request.devices.assign(1, device);
+  request.hostTakesChunks = false;
+  std::for_each(request.inputs.begin(), request.inputs.end(), NormalizeStrides);
+  NormalizeStrides(request.output);
+  if (state.lost)
+  {
+    throw Error(state.device->GetDescription().name + " was lost earlier; restart the process to use it again");
+  }
+  if (!request.region.IsEmpty())
+  {
+    CheckResidence(request, state);
+  }
+  if (!state.TakeTurn([monitor] { return monitor && monitor->ShouldAbort(); }))
+  {
+    throw Aborted();
+  }
+  struct Turn
+  {
+    DeviceState & state;
+    ~Turn() { state.EndTurn(); }
+  } const turn{ state };
+  try
+  {
+    const DeviceEvent ready(*state.device);
+    state.device->Record(ready.Get(), request.stream);
+    const Residence residence{ index, ready.Get() };
+    if (inPasses)
+    {
+      return PassesRun(*this, request, &index)
+        .Execute([&](const auto & stage, Monitor * ofStage) { return ExecuteReordered(stage, ofStage, residence); },
+                 monitor);
+    }
+    return total ? Execute(request, monitor, total, &residence) : ExecuteReordered(request, monitor, residence);
+  }
+  catch (const DeviceError & error)
+  {
+    state.NoteFailure(error);
+    throw;
+  }
+}
+
+ExecutionReport
+WorkingState::ExecuteReordered(ExecutionRequest request, Monitor * monitor, const Residence & residence)
+{
+  const auto isOdd = [](const BufferView & view) { return view.stride[0] != 1; };
+  if (request.operation->GetSchedule() != Schedule::Fixpoint || request.region.IsEmpty() ||
+      !(isOdd(request.output) || std::any_of(request.inputs.begin(), request.inputs.end(), isOdd)))
+  {
+    return Execute(request, monitor, nullptr, &residence);
+  }
+  // Before anything is copied.
+  CheckRequest(request, MakePlannerRequest(request, nullptr), true);
+  DeviceState &           state = *devices[residence.device];
+  Device &                device = *state.device;
+  const std::size_t       limit = DeviceLimit(residence.device, request);
+  const BufferView        output = request.output;
+  std::size_t             taken = 0;
+  std::vector<ArenaBlock> blocks;
+  const auto              reorder = [&](BufferView & view) {
+    const BufferView dense = DenseView(nullptr, view.kind, view.box);
+    blocks.emplace_back(state.memory, dense.NumberOfBytes(), limit);
+    taken += Arena::SizeOfBlock(dense.NumberOfBytes());
+    view.stride = dense.stride;
+    view.data = blocks.back().Get();
+  };
+  const DeviceStream stream(device);
+  device.Wait(stream.Get(), residence.ready);
+  for (BufferView & input : request.inputs)
+  {
+    const BufferView from = input;
+    if (isOdd(input))
+    {
+      reorder(input);
+      device.CopyVoxels(input, from, request.image, stream.Get());
+    }
+  }
+  if (isOdd(output))
+  {
+    request.output.box = request.region;
+    reorder(request.output);
+  }
+  device.Synchronize(stream.Get());
+  request.budgets.device = std::max<std::size_t>(limit - std::min(limit, taken), 1);
+  ExecutionReport report = Execute(request, monitor, nullptr, &residence);
+  if (isOdd(output))
+  {
+    device.CopyVoxels(SubView(output, request.region), request.output, request.image, stream.Get());
+    device.Synchronize(stream.Get());
+  }
+  report.peakDevice += taken;
+  return report;
+}
+
+ExecutionReport
+WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total,
+                      const Residence * residence)
 {
   if (request.operation->HasOutput() == (total != nullptr))
   {
@@ -273,7 +464,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   auto            used = SelectDevices(request, reason);
   PlannerRequest  plannerRequest =
     MakePlannerRequest(request, used.empty() ? nullptr : &devices[used[0]]->device->GetKernels());
-  CheckRequest(request, plannerRequest);
+  CheckRequest(request, plannerRequest, residence != nullptr);
   {
     std::vector<PixelKind> kinds;
     for (const auto & input : request.inputs)
@@ -291,7 +482,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     try
     {
-      report.plan = MakeDevicePlan(request, plannerRequest, used, report.warnings);
+      report.plan = MakeDevicePlan(request, plannerRequest, used, report.warnings, residence != nullptr);
     }
     catch (const Error & error)
     {
@@ -308,7 +499,9 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
     report.plan = MakeHostPlan(request, plannerRequest, report.warnings);
   }
 
-  RunContext context(request, plannerRequest, *hostKernels);
+  RunContext context(
+    request, plannerRequest, residence ? devices[residence->device]->device->GetKernels() : *hostKernels);
+  context.residence = residence;
   context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
   if (request.operation->GetSchedule() == Schedule::TwoPass && request.operation->HasOutput())
   {
@@ -323,7 +516,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     report.deviceNames.push_back(devices[index]->device->GetDescription().name);
   }
-  if (!request.region.IsEmpty() && request.operation->HasOutput())
+  if (!residence && !request.region.IsEmpty() && request.operation->HasOutput())
   {
     AdviseHugePages(request.output);
   }
@@ -372,6 +565,10 @@ Manager::GetCostOfBudget(const ExecutionRequest & request)
   if (!request.operation)
   {
     throw ParameterError("the request has no operation");
+  }
+  if (request.imageDevice >= 0)
+  {
+    throw ParameterError("what a budget costs is told for images of the host");
   }
   request.operation->Validate(request.image.Extents());
   RequestCost cost;

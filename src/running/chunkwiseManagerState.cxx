@@ -3,6 +3,7 @@
 
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
+#include "chunkwiseResidentRun.h"
 #include "chunkwiseSharedMemory.h"
 
 #include <algorithm>
@@ -201,7 +202,7 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
 }
 
 void
-ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest)
+ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest, bool hasAnyStrides)
 {
   if (!request.operation)
   {
@@ -240,13 +241,13 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
       throw ParameterError("the input holds " + Text(input.box, request.image) + ", but " +
                            Text(needed, request.image) + " is needed");
     }
-    if (input.stride[0] != 1)
+    if (!hasAnyStrides && input.stride[0] != 1)
     {
       throw ParameterError("the input's voxels must be contiguous along x");
     }
   }
   const bool hasOutput = request.operation->HasOutput();
-  if (hasOutput && (!request.output.box.Contains(request.region) || request.output.stride[0] != 1))
+  if (hasOutput && (!request.output.box.Contains(request.region) || (!hasAnyStrides && request.output.stride[0] != 1)))
   {
     throw ParameterError("the output holds " + Text(request.output.box, request.image) + ", but " +
                          Text(request.region, request.image) + " is needed, contiguous along x");
@@ -458,8 +459,12 @@ ManagerState::DescribeDevices(const ExecutionRequest & request, PlannerRequest &
 
 Plan
 ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
-                             std::vector<std::size_t> & used, std::vector<std::string> & warnings)
+                             std::vector<std::size_t> & used, std::vector<std::string> & warnings, bool isResident)
 {
+  const auto make = [&] {
+    return isResident ? MakeResidentPlan(request, plannerRequest, warnings)
+                      : MakeReasonablePlan(plannerRequest, warnings);
+  };
   DescribeDevices(request, plannerRequest, used, false, warnings);
   const bool keepsTables =
     std::any_of(used.begin(), used.end(), [this](std::size_t i) { return devices[i]->tables.GetBytes() > 0; });
@@ -467,14 +472,14 @@ ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & 
   {
     try
     {
-      return MakeReasonablePlan(plannerRequest, warnings);
+      return make();
     }
     catch (const BudgetError &)
     {
       DescribeDevices(request, plannerRequest, used, true, warnings);
     }
   }
-  return MakeReasonablePlan(plannerRequest, warnings);
+  return make();
 }
 
 BudgetCost

@@ -47,8 +47,9 @@ struct ManagerState
   std::vector<std::size_t>
   SelectDevices(const ExecutionRequest & request, std::string & reason);
 
+  /** `hasAnyStrides`: voxels need not be contiguous along x. */
   void
-  CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest);
+  CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest, bool hasAnyStrides = false);
 
   PlannerRequest
   MakePlannerRequest(const ExecutionRequest & request, const KernelRegistry * kernels);
@@ -60,10 +61,11 @@ struct ManagerState
   PlannerRequest
   MakeHostPlannerRequest(const ExecutionRequest & request);
 
-  /** Takes devices that do not answer out of `used` and says so; throws what the last one's call did if none does. */
+  /** Takes devices that do not answer out of `used` and says so; throws what the last one's call did if none does.
+   * `isResident`: the images lie in the memory of the one device. */
   Plan
   MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used,
-                 std::vector<std::string> & warnings);
+                 std::vector<std::string> & warnings, bool isResident = false);
 
   BudgetCost
   GetBudgetCost(const ExecutionRequest & request, std::string & memory);

@@ -72,13 +72,14 @@ Merge(ExecutionReport & last, const ExecutionReport & earlier)
 
 } // namespace
 
-PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request)
+PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request, const std::size_t * device)
   : m_Manager(manager)
+  , m_Device(device ? manager.devices[*device].get() : nullptr)
   , m_Request(request)
   , m_Operation(static_cast<const PassesOperation &>(*request.operation))
   , m_Stages(m_Operation.GetStages())
   , m_LastReaders(m_Operation.GetLastReaders())
-  , m_Limit(manager.HostLimit(request))
+  , m_Limit(device ? manager.DeviceLimit(*device, request) : manager.HostLimit(request))
 {
   if (static_cast<int>(request.inputs.size()) != m_Operation.GetNumberOfInputs())
   {
@@ -99,13 +100,13 @@ PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request)
   for (std::size_t i = 0; i < m_Stages.size() && !request.region.IsEmpty(); ++i)
   {
     const ExecutionRequest stage = MakeRequest(i);
-    m_Manager.CheckRequest(stage, m_Manager.MakePlannerRequest(stage, nullptr));
+    m_Manager.CheckRequest(stage, m_Manager.MakePlannerRequest(stage, nullptr), m_Device != nullptr);
     most = std::max(most, GetBytesDuring(i));
   }
   if (m_Limit && most > m_Limit)
   {
-    throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(most) +
-                        " bytes of host memory for the images between its stages, more than the budget of " +
+    throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(most) + " bytes of " + GetMemoryName() +
+                        " memory for the images between its stages, more than the budget of " +
                         std::to_string(m_Limit) + " bytes",
                       most,
                       m_Limit);
@@ -150,7 +151,7 @@ PassesRun::MakeRequest(std::size_t stage) const
   if (m_Limit)
   {
     // 0 would be no limit.
-    request.budgets.host = std::max<std::size_t>(m_Limit - std::min(m_Limit, GetBytesDuring(stage)), 1);
+    BudgetOf(request, m_Device) = std::max<std::size_t>(m_Limit - std::min(m_Limit, GetBytesDuring(stage)), 1);
   }
   return request;
 }
@@ -162,6 +163,10 @@ PassesRun::Hold(std::size_t stage, Monitor * monitor)
   if (bytes == 0)
   {
     return ArenaBlock();
+  }
+  if (m_Device)
+  {
+    return HoldOnDevice(bytes);
   }
   Arena & memory = m_Manager.host.memory;
   m_Manager.host.MakeRoom(bytes, m_Limit);
@@ -184,6 +189,26 @@ PassesRun::Hold(std::size_t stage, Monitor * monitor)
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+}
+
+ArenaBlock
+PassesRun::HoldOnDevice(std::size_t bytes)
+{
+  try
+  {
+    return ArenaBlock(m_Device->memory, bytes, m_Limit);
+  }
+  catch (const Error & error)
+  {
+    if (!IsOutOfMemory(error))
+    {
+      throw;
+    }
+  }
+  // Tables that earlier runs left.
+  m_Device->tables.Clear();
+  m_Device->memory.Trim();
+  return ArenaBlock(m_Device->memory, bytes, m_Limit);
 }
 
 ExecutionReport
@@ -231,20 +256,20 @@ PassesRun::Execute(const ExecuteFunction & execute, Monitor * monitor)
     try
     {
       ExecutionReport ofStage = execute(request, part.get());
-      ofStage.peakHost += GetBytesDuring(i);
+      ofStage.peakHost += m_Device ? 0 : GetBytesDuring(i);
       Merge(ofStage, report);
       report = std::move(ofStage);
     }
     catch (const BudgetError & error)
     {
       const std::size_t held = GetBytesDuring(i);
-      // Devices have budgets of their own.
-      if (!m_Limit || error.budget != request.budgets.host || held == 0)
+      // Other memories have budgets of their own.
+      if (!m_Limit || error.budget != BudgetOf(request, m_Device) || held == 0)
       {
         throw;
       }
-      throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(error.needed + held) +
-                          " bytes of host memory, " + std::to_string(held) +
+      throw BudgetError(m_Operation.GetName() + " needs " + std::to_string(error.needed + held) + " bytes of " +
+                          GetMemoryName() + " memory, " + std::to_string(held) +
                           " of them for the images between its stages, more than the budget of " +
                           std::to_string(m_Limit) + " bytes",
                         error.needed + held,

@@ -17,8 +17,8 @@ public:
   using ExecuteFunction = std::function<ExecutionReport(const ExecutionRequest & request, Monitor * monitor)>;
 
   /** Throws what a run of a stage would throw before its work starts, and BudgetError if the images between the stages
-   * do not fit the host's budget. */
-  PassesRun(ManagerState & manager, const ExecutionRequest & request);
+   * do not fit the budget. They are the host's, or of `device` if its memory has the images. */
+  PassesRun(ManagerState & manager, const ExecutionRequest & request, const std::size_t * device = nullptr);
 
   /** execute(request, monitor) runs a stage. The report is the last one's, with the peaks and sums of all. */
   ExecutionReport
@@ -39,17 +39,31 @@ private:
   {
     return stage + 1 == m_Stages.size();
   }
-  /** Bytes of the host's memory that the image after a stage takes. */
+  /** Bytes that the image after a stage takes. */
   std::size_t
   GetBytes(std::size_t stage) const;
   /** Bytes of all images that are there while a stage runs. */
   std::size_t
   GetBytesDuring(std::size_t stage) const;
-  /** Memory for the image after a stage, once other runs leave room for it. */
+  /** Memory for the image after a stage; of the host once other runs leave room for it. */
   ArenaBlock
   Hold(std::size_t stage, Monitor * monitor);
+  ArenaBlock
+  HoldOnDevice(std::size_t bytes);
+  const char *
+  GetMemoryName() const
+  {
+    return m_Device ? "device" : "host";
+  }
+  /** Of the memory that has the images. */
+  static std::size_t &
+  BudgetOf(ExecutionRequest & request, bool isOfDevice)
+  {
+    return isOfDevice ? request.budgets.device : request.budgets.host;
+  }
 
   ManagerState &                 m_Manager;
+  DeviceState *                  m_Device; ///< nullptr: the images are the host's
   const ExecutionRequest &       m_Request;
   const PassesOperation &        m_Operation;
   const std::vector<Stage>       m_Stages;

@@ -23,17 +23,6 @@ namespace
 
 constexpr std::size_t SmallestPiece = std::size_t{ 64 } << 10;
 
-std::vector<Chunk>
-SplitChunk(const Chunk & chunk, int splits, int sweepAxis, const PlannerRequest & request)
-{
-  std::vector<Chunk> parts(1, chunk);
-  for (int i = 0; i < splits; ++i)
-  {
-    parts = HalveChunks(parts, sweepAxis, request);
-  }
-  return parts;
-}
-
 struct Piece
 {
   int         input{ 0 };

@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseHostWorker.h"
 #include "chunkwisePipeline.h"
+#include "chunkwiseResidentRun.h"
 #include "chunkwiseSchedules.h"
 
 #include <algorithm>
@@ -178,6 +179,35 @@ private:
     Amend();
   }
 
+  /** What runs the host's part of a schedule: the host, or the device where the images are. */
+  std::unique_ptr<ChunkRunner>
+  MakeHostsRunner()
+  {
+    if (m_Context.residence)
+    {
+      const std::size_t device = m_Context.residence->device;
+      return MakeResidentRunner(
+        m_Context, *m_Manager.devices[device], m_Manager.DeviceLimit(device, m_Context.request));
+    }
+    return MakeHostRunner(
+      m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, m_Manager.HostLimit(m_Context.request));
+  }
+
+  /** Who made a run whose images are on a device has taken its turn. */
+  bool
+  TakeTurn(DeviceState & state, const std::function<bool()> & stop)
+  {
+    return m_Context.residence || state.TakeTurn(stop);
+  }
+  void
+  EndTurn(DeviceState & state)
+  {
+    if (!m_Context.residence)
+    {
+      state.EndTurn();
+    }
+  }
+
   /** Fixpoint: lets the host see to what only a look at the whole region can tell. */
   void
   Amend()
@@ -186,9 +216,7 @@ private:
     const std::string kernel = m_Context.request.operation->GetName() + ".amend";
     if (m_Context.hostKernels.Find(kernel) && !region.IsEmpty() && !m_Context.ShouldStop())
     {
-      MakeHostRunner(
-        m_Context, m_Manager.GetExecutor(m_Context.request), m_Manager.host, m_Manager.HostLimit(m_Context.request))
-        ->Run({ kernel, { region, region } });
+      MakeHostsRunner()->Run({ kernel, { region, region } });
     }
   }
 
@@ -255,13 +283,14 @@ private:
     DeviceState & state = *m_Manager.devices[m_Devices[d]];
     try
     {
-      if (state.TakeTurn([this] { return HasEnded(); }))
+      if (TakeTurn(state, [this] { return HasEnded(); }))
       {
         struct Turn
         {
+          Run &         run;
           DeviceState & state;
-          ~Turn() { state.EndTurn(); }
-        } const turn{ state };
+          ~Turn() { run.EndTurn(state); }
+        } const turn{ *this, state };
         RunChunks(d, state);
       }
     }
@@ -295,8 +324,10 @@ private:
       bool               again = true;
       try
       {
-        Pipeline pipeline(state, m_Context, m_Plan, m_Queue, m_Chain.get(), d, splits, memoryLimit, pinnedLimit);
-        const std::int64_t                finished = pipeline.Run();
+        const std::int64_t finished =
+          m_Context.residence
+            ? RunResidentChunks(state, m_Context, m_Plan, m_Queue, m_Chain.get(), d, splits, memoryLimit)
+            : Pipeline(state, m_Context, m_Plan, m_Queue, m_Chain.get(), d, splits, memoryLimit, pinnedLimit).Run();
         const std::lock_guard<std::mutex> lock(m_Mutex);
         m_Report.chunksPerDevice[d] += finished;
       }
@@ -373,13 +404,16 @@ private:
     const std::size_t limit = m_Manager.DeviceLimit(index, m_Context.request);
     const std::size_t pinned = m_Manager.PinnedLimit(m_Context.request);
     const bool        isFixpoint = m_Context.request.operation->GetSchedule() == Schedule::Fixpoint;
-    const int         most = isFixpoint ? ShareForVisits(limit) : 1;
+    const int         share = isFixpoint ? ShareForVisits(limit) : 1;
+    // Nothing is transferred meanwhile.
+    const int                                 most = m_Context.residence ? 1 : share;
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     for (int failures = 0; runners.size() < static_cast<std::size_t>(most);)
     {
       try
       {
-        runners.push_back(MakeDeviceRunner(m_Context, state, limit, pinned, most));
+        runners.push_back(m_Context.residence ? MakeResidentRunner(m_Context, state, limit)
+                                              : MakeDeviceRunner(m_Context, state, limit, pinned, most));
       }
       catch (const Error & error)
       {
@@ -411,21 +445,23 @@ private:
   {
     Executor &                                executor = m_Manager.GetExecutor(m_Context.request);
     const std::size_t                         hostLimit = m_Manager.HostLimit(m_Context.request);
-    const auto                                host = MakeHostRunner(m_Context, executor, m_Manager.host, hostLimit);
+    std::unique_ptr<ChunkRunner>              host;
     std::vector<std::unique_ptr<ChunkRunner>> runners;
     std::vector<DeviceState *>                turns;
     const bool isFixpoint = m_Context.request.operation->GetSchedule() == Schedule::Fixpoint;
     const auto endTurns = [&] {
       runners.clear();
+      host.reset();
       for (DeviceState * state : turns)
       {
-        state->EndTurn();
+        EndTurn(*state);
       }
       turns.clear();
     };
     const auto runOnHost = [&] {
       runners.clear();
       runners.push_back(MakeHostRunner(m_Context, executor, m_Manager.host, hostLimit));
+      host = MakeHostsRunner();
       if (isFixpoint)
       {
         RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);
@@ -435,6 +471,10 @@ private:
         m_Report.chunksOnHost = RunInSmallerChunks(runners, turns, *host)[0];
       }
     };
+    if (devices.empty() && m_Context.residence)
+    {
+      std::rethrow_exception(m_LastDeviceFailure);
+    }
     if (devices.empty())
     {
       runOnHost();
@@ -448,7 +488,7 @@ private:
       for (const std::size_t index : devices)
       {
         DeviceState & state = *m_Manager.devices[index];
-        if (!state.TakeTurn([this] { return m_Context.ShouldStop(); }))
+        if (!TakeTurn(state, [this] { return m_Context.ShouldStop(); }))
         {
           endTurns();
           return;
@@ -474,6 +514,7 @@ private:
       {
         std::rethrow_exception(failure);
       }
+      host = MakeHostsRunner();
       if (isFixpoint)
       {
         RunSchedule(m_Context, m_Plan, runners, m_Report.warnings, *host);

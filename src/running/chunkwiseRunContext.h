@@ -161,6 +161,14 @@ private:
   std::map<std::shared_ptr<void>, std::size_t> m_Held; ///< and their bytes
 };
 
+/** Of a run whose images lie in the memory of a device. Who makes it has taken the device's turn. */
+struct Residence
+{
+  std::size_t device{ 0 };
+  /** What the images' owner had enqueued before the run. */
+  EventHandle ready{ nullptr };
+};
+
 /** What all workers of one run share. */
 class RunContext : public RunControl
 {
@@ -209,9 +217,12 @@ public:
 
   const ExecutionRequest & request;
   const PlannerRequest &   plannerRequest;
-  const KernelRegistry &   hostKernels;
-  std::vector<PixelKind>   inputKinds;
-  std::atomic<bool>        stop{ false };
+  /** Of a run that is resident on a device, that device's: there is no work for the host. */
+  const KernelRegistry & hostKernels;
+  /** nullptr: the images are the host's. */
+  const Residence *      residence{ nullptr };
+  std::vector<PixelKind> inputKinds;
+  std::atomic<bool>      stop{ false };
   /** The work of a schedule in voxels, and what is done of it. */
   std::int64_t              totalVoxels{ 0 };
   std::atomic<std::int64_t> finishedVoxels{ 0 };

@@ -2,6 +2,7 @@
 #include "chunkwiseFakeDevice.h"
 
 #include "chunkwiseExecutor.h"
+#include "chunkwiseTestOperations.h"
 
 #include <algorithm>
 #include <chrono>
@@ -170,13 +171,34 @@ FakeDevice::Enter(const std::string & call, std::size_t bytes)
 void
 FakeDevice::CheckRange(const void * memory, std::size_t bytes)
 {
-  const std::lock_guard<std::mutex> lock(m_Mutex);
-  const char * const                begin = static_cast<const char *>(memory);
-  auto                              found = m_Allocations.upper_bound(begin);
-  if (found == m_Allocations.begin() || (--found, begin + bytes > found->first + found->second))
+  if (!Owns(memory, bytes))
   {
     ++m_Violations;
   }
+}
+
+void
+FakeDevice::CheckRange(const BufferView & view)
+{
+  for (const bool last : { false, true })
+  {
+    Coordinates corner{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      corner[a] = (view.stride[a] < 0) == last ? view.box.lower[a] : view.box.upper[a] - 1;
+    }
+    CheckRange(static_cast<const char *>(view.data) + view.Offset(corner) * static_cast<int>(PixelSize(view.kind)),
+               PixelSize(view.kind));
+  }
+}
+
+bool
+FakeDevice::Owns(const void * memory, std::size_t bytes) noexcept
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  const char * const                begin = static_cast<const char *>(memory);
+  auto                              found = m_Allocations.upper_bound(begin);
+  return found != m_Allocations.begin() && (--found, begin + bytes <= found->first + found->second);
 }
 
 void
@@ -307,13 +329,14 @@ FakeDevice::CreateEvent()
   Enter("CreateEvent", 0);
   const std::lock_guard<std::mutex> lock(m_Mutex);
   ++m_Handles;
-  return new Event;
+  return new std::shared_ptr<Event>(std::make_shared<Event>());
 }
 
 void
 FakeDevice::DestroyEvent(EventHandle event) noexcept
 {
-  delete static_cast<Event *>(event);
+  // As of CUDA's, what was enqueued with it goes on.
+  delete static_cast<std::shared_ptr<Event> *>(event);
   const std::lock_guard<std::mutex> lock(m_Mutex);
   --m_Handles;
 }
@@ -322,7 +345,7 @@ void
 FakeDevice::Record(EventHandle handle, StreamHandle stream)
 {
   Enter("Record", 0);
-  auto * const  event = static_cast<Event *>(handle);
+  const auto    event = *static_cast<std::shared_ptr<Event> *>(handle);
   std::uint64_t number = 0;
   {
     const std::lock_guard<std::mutex> lock(event->mutex);
@@ -339,7 +362,7 @@ void
 FakeDevice::Wait(StreamHandle stream, EventHandle handle)
 {
   Enter("Wait", 0);
-  auto * const  event = static_cast<Event *>(handle);
+  const auto    event = *static_cast<std::shared_ptr<Event> *>(handle);
   std::uint64_t number = 0;
   {
     const std::lock_guard<std::mutex> lock(event->mutex);
@@ -355,8 +378,8 @@ bool
 FakeDevice::Query(EventHandle handle)
 {
   Enter("Query", 0);
-  auto * const event = static_cast<Event *>(handle);
-  bool         happened = false;
+  const auto event = *static_cast<std::shared_ptr<Event> *>(handle);
+  bool       happened = false;
   {
     const std::lock_guard<std::mutex> lock(event->mutex);
     happened = event->happened >= event->recorded;
@@ -421,6 +444,28 @@ FakeDevice::SetToZero(void * memory, std::size_t bytes, StreamHandle stream)
   Enter("SetToZero", bytes);
   CheckRange(memory, bytes);
   static_cast<Stream *>(stream)->Enqueue([=] { std::memset(memory, 0, bytes); });
+}
+
+void
+FakeDevice::CopyVoxels(const BufferView & to, const BufferView & from, const Box & image, StreamHandle stream)
+{
+  Enter("CopyVoxels", to.NumberOfBytes());
+  CheckRange(to);
+  CheckRange(from);
+  static_cast<Stream *>(stream)->Enqueue([=] {
+    const std::size_t pixel = PixelSize(to.kind);
+    ForEachIndex(to.box, [&](const Coordinates & index) {
+      Coordinates at = index;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const std::int64_t n = image.Extent(a);
+        at[a] = index[a] < 0 || index[a] >= n ? ((index[a] % n) + n) % n : index[a];
+      }
+      std::memcpy(static_cast<char *>(to.data) + to.Offset(index) * static_cast<std::int64_t>(pixel),
+                  static_cast<const char *>(from.data) + from.Offset(at) * static_cast<std::int64_t>(pixel),
+                  pixel);
+    });
+  });
 }
 
 void

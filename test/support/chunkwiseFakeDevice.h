@@ -100,6 +100,10 @@ public:
   void
   SetToZero(void * memory, std::size_t bytes, StreamHandle stream) override;
   void
+  CopyVoxels(const BufferView & to, const BufferView & from, const Box & image, StreamHandle stream) override;
+  bool
+  Owns(const void * memory, std::size_t bytes) noexcept override;
+  void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) override;
 
 private:
@@ -117,6 +121,9 @@ private:
   Enter(const std::string & call, std::size_t bytes);
   void
   CheckRange(const void * memory, std::size_t bytes);
+  /** Of a view from its first to its last voxel. */
+  void
+  CheckRange(const BufferView & view);
   /** A kernel's failure shows in every call that waits, until a synchronisation of its own stream has reported it: who
    * launched the kernel cannot miss it. */
   void

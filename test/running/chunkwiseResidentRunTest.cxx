@@ -1,0 +1,673 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Runs on images that lie in a device's memory: on a fake device, and on a GPU where there is one.
+#include "chunkwiseDeviceHandles.h"
+#include "chunkwiseDeviceImage.h"
+#include "chunkwiseFakeDevices.h"
+#include "chunkwiseFilters.h"
+#include "chunkwiseKernelTrial.h"
+#include "chunkwiseReconstructionOperation.h"
+#include "chunkwiseRecordingMonitor.h"
+#include "chunkwiseSmallNetwork.h"
+#include "chunkwiseStatistics.h"
+#include "chunkwiseSummedAreaTableOperation.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace chunkwise;
+
+namespace
+{
+
+class Resident : public testing::TestWithParam<Place>
+{
+protected:
+  void
+  SetUp() override
+  {
+    std::string reason;
+    if (GetParam() == Place::Cuda && !GetCudaBackend(&reason))
+    {
+      GTEST_SKIP() << "no CUDA device: " << reason;
+    }
+    if (GetParam() == Place::Fake)
+    {
+      FakeDevice::Options options;
+      options.jitter = true;
+      m_Fake = std::make_shared<FakeDevice>(options);
+      m_Fake->onCopyToHost = [this](std::size_t bytes) { m_BytesToHost += bytes; };
+      m_Manager = std::make_unique<Manager>(std::vector<std::shared_ptr<Device>>{ m_Fake });
+    }
+    m_Stream = DeviceStream(GetDevice());
+  }
+  void
+  TearDown() override
+  {
+    m_Stream = DeviceStream();
+    m_Manager.reset();
+    if (m_Fake)
+    {
+      EXPECT_EQ(m_Fake->CountLive(), 0);
+      EXPECT_EQ(m_Fake->CountViolations(), 0);
+    }
+  }
+  Manager &
+  GetManager()
+  {
+    return m_Manager ? *m_Manager : Manager::GetGlobal();
+  }
+  Device &
+  GetDevice()
+  {
+    if (!m_Device)
+    {
+      m_Device = GetManager().GetDevices().front();
+    }
+    return *m_Device;
+  }
+
+  /** Runs the request on the device with images of these layouts, and compares with what the CPU gives. The request's
+   * inputs and output have their kinds and boxes. */
+  void
+  Compare(std::mt19937 & random, ExecutionRequest request, const std::vector<ImageLayout> & layouts,
+          double tolerance = 0)
+  {
+    std::vector<std::unique_ptr<DeviceImage>> images;
+    ExecutionRequest                          onHost = request;
+    std::vector<std::vector<char>>            dense;
+    double                                    largest = 0;
+    for (std::size_t i = 0; i < request.inputs.size(); ++i)
+    {
+      BufferView & view = request.inputs[i];
+      images.push_back(std::make_unique<DeviceImage>(GetDevice(), view.kind, view.box, layouts[i]));
+      dense.emplace_back(view.NumberOfBytes());
+      onHost.inputs[i] = DenseView(dense.back().data(), view.kind, view.box);
+      DispatchPixelKind(view.kind, [&](auto pixel) {
+        using T = decltype(pixel);
+        ForEachIndex(view.box, [&](const Coordinates & index) {
+          const T value = static_cast<T>(random() % 120);
+          At<T>(onHost.inputs[i], index) = At<T>(images[i]->GetHostView(), index) = value;
+          largest = std::max(largest, std::abs(static_cast<double>(value)));
+        });
+      });
+      view = images[i]->GetView();
+      // Nobody waits for this but the run itself.
+      images[i]->Upload(m_Stream.Get());
+    }
+    DeviceImage       output(GetDevice(), request.output.kind, request.output.box, layouts[request.inputs.size()]);
+    std::vector<char> expected(request.output.NumberOfBytes());
+    onHost.output = DenseView(expected.data(), request.output.kind, request.output.box);
+    onHost.backend = BackendChoice::CPU;
+    onHost.budgets = Budgets();
+    request.output = output.GetView();
+    output.Upload(m_Stream.Get());
+    // Before the images go, whatever is thrown.
+    struct Drained
+    {
+      Resident & test;
+      ~Drained() { test.GetDevice().Synchronize(test.m_Stream.Get()); }
+    } const drained{ *this };
+    const std::vector<unsigned char> before = output.GetBytes();
+    Manager({}).Execute(onHost);
+
+    const std::size_t     toHost = m_BytesToHost;
+    const ExecutionReport report = GetManager().ExecuteOnDevice(request, 0, m_Stream.Get());
+    EXPECT_EQ(report.chunksOnHost, 0);
+    EXPECT_LE(report.peakDevice, request.budgets.device ? request.budgets.device : SIZE_MAX);
+    EXPECT_EQ(report.peakPinned, 0u);
+    if (m_Fake)
+    {
+      // A word for each step of a Fixpoint.
+      EXPECT_LE(m_BytesToHost - toHost, request.operation->GetSchedule() == Schedule::Independent ? 0u : 4000u);
+      EXPECT_EQ(m_Fake->CountCalls("AllocatePinned"), 0);
+    }
+    m_Chunks = static_cast<std::int64_t>(report.plan.chunks.size());
+    m_Bytes = report.peakDevice;
+    output.Download(m_Stream.Get());
+    const BufferView got = output.GetHostView();
+    DispatchPixelKind(got.kind, [&](auto pixel) {
+      using T = decltype(pixel);
+      ForEachIndex(request.region, [&](const Coordinates & index) {
+        const T a = At<T>(got, index);
+        const T b = At<T>(onHost.output, index);
+        if (std::memcmp(&a, &b, sizeof(T)) != 0)
+        {
+          const double difference = std::abs(static_cast<double>(a) - static_cast<double>(b));
+          ASSERT_LE(difference, tolerance * largest) << ToString(index) << " of " << ToString(request.image) << ": "
+                                                     << +a << " and " << +b << ", " << request.operation->GetKey();
+        }
+        std::memcpy(&At<T>(got, index),
+                    before.data() +
+                      (reinterpret_cast<const unsigned char *>(&At<T>(got, index)) - output.GetBytes().data()),
+                    sizeof(T));
+      });
+    });
+    EXPECT_EQ(output.GetBytes(), before) << "something outside of the region was written";
+  }
+
+  /** Without a budget, and under one that has less room than the whole takes; true if that cut the work. */
+  bool
+  CompareUnderBudgets(std::mt19937 & random, ExecutionRequest request, const std::vector<ImageLayout> & layouts)
+  {
+    Compare(random, request, layouts);
+    request.budgets.device = std::max<std::size_t>(m_Bytes * (40 + random() % 50) / 100, 1);
+    m_Chunks = 1;
+    try
+    {
+      Compare(random, request, layouts);
+    }
+    catch (const BudgetError &)
+    {
+      // The smallest chunk is larger.
+    }
+    return m_Chunks > 1;
+  }
+
+  ExecutionRequest
+  MakeRequest(std::shared_ptr<const Operation> operation, PixelKind input, PixelKind output, const Box & image)
+  {
+    ExecutionRequest request;
+    request.image = request.region = image;
+    for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
+    {
+      request.inputs.push_back(DenseView(nullptr, input, image));
+    }
+    request.output = DenseView(nullptr, output, image);
+    request.operation = std::move(operation);
+    return request;
+  }
+
+  std::shared_ptr<FakeDevice> m_Fake;
+  std::unique_ptr<Manager>    m_Manager;
+  std::shared_ptr<Device>     m_Device;
+  DeviceStream                m_Stream;
+  std::atomic<std::size_t>    m_BytesToHost{ 0 };
+  std::int64_t                m_Chunks{ 0 };
+  std::size_t                 m_Bytes{ 0 }; ///< that the run had of the device's memory
+};
+
+const ImageLayout Dense;
+
+std::int64_t
+Below(std::mt19937 & random, std::uint32_t end)
+{
+  return static_cast<std::int64_t>(random() % end);
+}
+
+std::vector<ImageLayout>
+RandomLayouts(std::mt19937 & random)
+{
+  std::vector<ImageLayout> layouts(MaxInputs + 1);
+  std::generate(layouts.begin(), layouts.end(), [&] { return random() % 3 ? ImageLayout::Random(random) : Dense; });
+  return layouts;
+}
+
+/** A filter of the table with parameters that suit a small image. */
+std::shared_ptr<const Operation>
+MakeFilter(const FilterDescription & filter, const FilterImage & image)
+{
+  FilterParameters parameters;
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    if (parameter.type == ParameterType::Kernel && parameter.required)
+    {
+      auto stack = std::make_shared<KernelStack>();
+      stack->extent = { { 3, 1, 1, 1, 1 } };
+      stack->kernels.assign(filter.name == "convolve-varying" ? 2 : 1, { 1.0, 2.0, 3.0 });
+      parameters.Set(parameter.name, stack);
+    }
+    else if (parameter.type == ParameterType::Network)
+    {
+      parameters.Set(parameter.name, MakeSmallNetwork());
+    }
+    else if (parameter.required)
+    {
+      parameters.Set(parameter.name, ParseParameter(parameter, "1"));
+    }
+  }
+  if (filter.name == "convolve")
+  {
+    parameters.Set("Radius", std::vector<std::int64_t>{ 1, 0, 0 });
+    parameters.Set("Weights", std::vector<double>{ 1, 2, 3 });
+  }
+  if (filter.name == "convolve-varying")
+  {
+    parameters.Set("GridSize", std::vector<std::int64_t>{ 2, 1, 1 });
+  }
+  if (filter.name == "entropy")
+  {
+    parameters.Set("Range", std::vector<double>{ 0, 120 });
+  }
+  if (filter.name == "gaussian" || filter.name == "highpass" || filter.name == "log")
+  {
+    parameters.SetReal("Sigma", 1.5);
+  }
+  return MakeFilterOperation(filter.name, parameters, image);
+}
+
+} // namespace
+
+TEST_P(Resident, EveryFilterGivesWhatItGivesOnTheHost)
+{
+  std::mt19937 random(7);
+  for (const FilterDescription & filter : GetFilters())
+  {
+    FilterImage image;
+    image.extent = { { 20, 15, 10, 1, 1 } };
+    image.outputKind = PixelKind::Float32;
+    for (const InputDescription & input : filter.furtherInputs)
+    {
+      if (input.required)
+      {
+        image.furtherInputs.push_back(input.name);
+      }
+    }
+    image.inputKind = PixelKind::Float32;
+    std::shared_ptr<const Operation> operation;
+    try
+    {
+      operation = MakeFilter(filter, image);
+    }
+    catch (const ParameterError & error)
+    {
+      ADD_FAILURE() << filter.name << ": " << error.what();
+      continue;
+    }
+    SCOPED_TRACE(filter.name);
+    const bool isBounded = filter.name.find("convolve") == 0 || filter.name == "network";
+    for (const bool plain : { true, false })
+    {
+      const auto layouts = plain ? std::vector<ImageLayout>(MaxInputs + 1) : RandomLayouts(random);
+      Compare(random,
+              MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, Box::FromExtent(image.extent)),
+              layouts,
+              isBounded ? 1e-4 : 0);
+      EXPECT_TRUE(!plain || operation->GetSchedule() == Schedule::Passes || m_Chunks == 1);
+      if (HasFatalFailure())
+      {
+        return;
+      }
+    }
+  }
+}
+
+TEST_P(Resident, WindowsUnderAnyBudgetBoundaryAndLayout)
+{
+  std::mt19937 random(8);
+  int          several = 0;
+  for (int trial = 0; trial < 60; ++trial)
+  {
+    const auto operation = std::make_shared<MeanOperation>();
+    operation->boundary.mode = AllModes[trial % 5];
+    operation->boundary.constant = PixelValue(7);
+    const Coordinates extent = RandomExtent(random, 16);
+    for (int a = 0; a < 3; ++a)
+    {
+      operation->radius[a] = static_cast<std::int64_t>(random() % 4);
+    }
+    ExecutionRequest request = MakeRequest(
+      operation, PixelKind::UInt16, trial % 2 ? PixelKind::Float32 : PixelKind::UInt16, Box::FromExtent(extent));
+    request.region = RandomRegion(random, extent);
+    several +=
+      CompareUnderBudgets(random, request, trial % 4 ? RandomLayouts(random) : std::vector<ImageLayout>(MaxInputs + 1));
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  EXPECT_GT(several, 5);
+}
+
+TEST_P(Resident, TablesHandTheirCarriesOn)
+{
+  std::mt19937 random(10);
+  int          several = 0;
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    FilterImage image;
+    image.extent = { { 1 + Below(random, 20), 1 + Below(random, 20), 10 + Below(random, 20), 1, 1 } };
+    image.inputKind = trial % 2 ? PixelKind::UInt8 : PixelKind::Float32;
+    image.outputKind = trial % 2 ? PixelKind::UInt32 : PixelKind::Float64;
+    ExecutionRequest request = MakeRequest(MakeFilterOperation("sat", FilterParameters(), image),
+                                           image.inputKind,
+                                           image.outputKind,
+                                           Box::FromExtent(image.extent));
+    several +=
+      CompareUnderBudgets(random, request, trial % 2 ? RandomLayouts(random) : std::vector<ImageLayout>(MaxInputs + 1));
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  EXPECT_GT(several, 1);
+}
+
+TEST_P(Resident, ReconstructionsComeToTheirFixedPoint)
+{
+  std::mt19937 random(11);
+  int          several = 0;
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const auto operation = std::make_shared<ReconstructionOperation>();
+    operation->erosion = random() % 2;
+    operation->fullyConnected = random() % 2;
+    operation->marker = static_cast<ReconstructionMarker>(trial % 4);
+    operation->height = PixelValue(30);
+    operation->result = operation->marker == ReconstructionMarker::NextBelow ? ReconstructionResult::Extrema
+                                                                             : ReconstructionResult::Reconstruction;
+    operation->flatIsExtremum = random() % 2;
+    operation->patience = trial % 2 ? 0 : 1;
+    Coordinates extent = RandomExtent(random, 24);
+    // Flat volumes too.
+    operation->spatialDimension = trial % 5 == 3 ? 1 : 3;
+    extent[0] = trial % 5 == 3 ? 2 : extent[0];
+    ExecutionRequest request = MakeRequest(operation, PixelKind::UInt8, PixelKind::UInt8, Box::FromExtent(extent));
+    several +=
+      CompareUnderBudgets(random, request, trial % 2 ? RandomLayouts(random) : std::vector<ImageLayout>(MaxInputs + 1));
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  EXPECT_GT(several, 5);
+}
+
+TEST_P(Resident, StatisticsOfAnImageOnTheDevice)
+{
+  std::mt19937 random(12);
+  for (const std::size_t budget : { 0, 150000 })
+  {
+    const Box          box = Box::FromExtent({ { 40, 30, 20, 1, 1 } });
+    DeviceImage        image(GetDevice(), PixelKind::Float32, box, budget ? ImageLayout::Random(random) : Dense);
+    std::vector<float> pixels(static_cast<std::size_t>(box.NumberOfVoxels()));
+    const BufferView   dense = DenseView(pixels.data(), PixelKind::Float32, box);
+    ForEachIndex(box, [&](const Coordinates & index) {
+      At<float>(dense, index) = At<float>(image.GetHostView(), index) = static_cast<float>(random()) * 1e-6f;
+    });
+    image.Upload(m_Stream.Get());
+    ExecutionRequest request;
+    request.image = request.region = box;
+    request.inputs = { dense };
+    request.backend = BackendChoice::CPU;
+    const ImageStatistics expected = ComputeStatistics(GetManager(), request);
+    request.inputs = { image.GetView() };
+    request.imageDevice = 0;
+    request.stream = m_Stream.Get();
+    request.budgets.device = budget;
+    const ImageStatistics got = ComputeStatistics(GetManager(), request);
+    EXPECT_EQ(got.GetCount(), expected.GetCount());
+    EXPECT_EQ(got.GetSum(), expected.GetSum());
+    EXPECT_EQ(got.GetVariance(), expected.GetVariance());
+  }
+}
+
+TEST_P(Resident, BadRequestsAreRefusedBeforeWorkStarts)
+{
+  const Box  box = Box::FromExtent({ { 8, 7, 6, 1, 1 } });
+  const auto operation = std::make_shared<MeanOperation>();
+  operation->radius = { { 1, 1, 1, 0, 0 } };
+  DeviceImage        input(GetDevice(), PixelKind::Float32, box);
+  DeviceImage        output(GetDevice(), PixelKind::Float32, box);
+  std::vector<float> host(static_cast<std::size_t>(box.NumberOfVoxels()));
+  ExecutionRequest   request = MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, box);
+  request.inputs[0] = input.GetView();
+  request.output = output.GetView();
+  const auto message = [&](const ExecutionRequest & bad, int device = 0) -> std::string {
+    try
+    {
+      GetManager().ExecuteOnDevice(bad, device, m_Stream.Get());
+    }
+    catch (const ParameterError & error)
+    {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message(request), "no error");
+  const int launches = m_Fake ? m_Fake->CountCalls("Launch") : 0;
+
+  ExecutionRequest bad = request;
+  bad.inputs[0].data = host.data();
+  EXPECT_NE(message(bad).find("input 0 of mean does not lie in the memory of"), std::string::npos) << message(bad);
+  bad = request;
+  bad.output.data = host.data();
+  EXPECT_NE(message(bad).find("the output of mean does not lie"), std::string::npos) << message(bad);
+  bad = request;
+  bad.inputs[0].box.upper[2] += 1 << 20;
+  EXPECT_NE(message(bad).find("does not lie in the memory"), std::string::npos) << message(bad);
+  bad = request;
+  bad.output = bad.inputs[0];
+  EXPECT_NE(message(bad).find("the output lies in the memory of input 0"), std::string::npos) << message(bad);
+  bad = request;
+  bad.inputs[0].box.upper[0] -= 1;
+  EXPECT_NE(message(bad).find("is needed"), std::string::npos) << message(bad);
+  EXPECT_NE(message(request, 99).find("the images lie on device 99, but there are"), std::string::npos);
+  EXPECT_NE(message(request, -1).find("the images lie on device -1"), std::string::npos);
+  bad = request;
+  bad.budgets.device = 300;
+  operation->radius = { { 3, 3, 3, 0, 0 } };
+  try
+  {
+    GetManager().ExecuteOnDevice(bad, 0, m_Stream.Get());
+    ADD_FAILURE() << "no error";
+  }
+  catch (const BudgetError & error)
+  {
+    // What the error says is enough.
+    bad.budgets.device = error.needed;
+    EXPECT_NO_THROW(GetManager().ExecuteOnDevice(bad, 0, m_Stream.Get())) << error.what();
+  }
+  bad = request;
+  bad.region.upper[1] = bad.region.lower[1];
+  EXPECT_EQ(message(bad), "no error") << "an empty region";
+  RecordingMonitor monitor;
+  monitor.abortAt = 0;
+  EXPECT_THROW(GetManager().ExecuteOnDevice(request, 0, m_Stream.Get(), &monitor), Aborted);
+  EXPECT_EQ(message(request), "no error");
+  if (m_Fake)
+  {
+    EXPECT_GT(m_Fake->CountCalls("Launch"), launches);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, Resident, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, Resident, testing::Values(Place::Cuda));
+
+namespace
+{
+
+/** A run of each schedule in several chunks, and what it gives. */
+struct ResidentWork
+{
+  std::shared_ptr<const Operation> operation;
+  const KernelRegistry &           kernels;
+  PixelKind                        output;
+  std::size_t                      budget;
+};
+
+std::vector<ResidentWork>
+WorkOfEachSchedule()
+{
+  const auto window = std::make_shared<WindowSumOperation>();
+  window->radius = { { 1, 1, 1, 0, 0 } };
+  const auto wraps = std::make_shared<WindowSumOperation>(*window);
+  wraps->wraps = true;
+  return { { window, GetTestKernels(), PixelKind::Int64, 0 },
+           { wraps, GetTestKernels(), PixelKind::Int64, 12000 },
+           { std::make_shared<RunningSumOperation>(), GetTestKernels(), PixelKind::Int64, 4000 },
+           { std::make_shared<RunningSumOperation>(), GetKernelsWithoutAdvance(), PixelKind::Int64, 4000 },
+           { std::make_shared<AboveMinimumOperation>(), GetTestKernels(), PixelKind::Int64, 6000 },
+           { std::make_shared<FloodOperation>(), GetTestKernels(), PixelKind::Int32, 6000 } };
+}
+
+} // namespace
+
+/** Each call of the device fails once, and always: the result is right, or the error the first one. */
+TEST(ResidentRun, FailuresAreRetriedOrReported)
+{
+  const Box box = Box::FromExtent({ { 7, 6, 12, 1, 1 } });
+  int       recovered = 0;
+  int       reported = 0;
+  for (const ResidentWork & work : WorkOfEachSchedule())
+  {
+    for (const char * const call : FakeDeviceCalls)
+    {
+      for (const bool persistent : { false, true })
+      {
+        for (const auto kind : { DeviceError::Kind::Failed, DeviceError::Kind::OutOfMemory, DeviceError::Kind::Lost })
+        {
+          FakeDevices  devices(1, FakeDevice::Options(), work.kernels);
+          FakeDevice & fake = *devices.fakes[0];
+          {
+            const auto         manager = devices.MakeManager();
+            const DeviceStream stream(fake);
+            ExecutionRequest   request;
+            request.operation = work.operation;
+            request.image = request.region = box;
+            request.budgets.device = work.budget;
+            std::mt19937                              random(5);
+            std::vector<std::unique_ptr<DeviceImage>> images;
+            ExecutionRequest                          onHost = request;
+            for (int i = 0; i < work.operation->GetNumberOfInputs(); ++i)
+            {
+              images.push_back(std::make_unique<DeviceImage>(fake, PixelKind::Int32, box));
+              onHost.inputs.push_back(images.back()->GetHostView());
+              ForEachIndex(box, [&](const Coordinates & index) {
+                At<std::int32_t>(onHost.inputs.back(), index) = static_cast<std::int32_t>(random() % 1000);
+              });
+              images.back()->Upload(stream.Get());
+              request.inputs.push_back(images.back()->GetView());
+            }
+            std::vector<char> expected(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(work.output));
+            onHost.output = DenseView(expected.data(), work.output, box);
+            onHost.backend = BackendChoice::CPU;
+            onHost.budgets = Budgets();
+            manager->Execute(onHost);
+            DeviceImage output(fake, work.output, box);
+            request.output = output.GetView();
+
+            fake.FailAt(call, static_cast<int>(random() % 3), persistent, kind);
+            const std::string where = work.operation->GetName() + ": " + call + (persistent ? " always" : " once");
+            bool              done = false;
+            try
+            {
+              manager->ExecuteOnDevice(request, 0, stream.Get());
+              done = true;
+            }
+            catch (const Error & error)
+            {
+              ++reported;
+              EXPECT_NE(dynamic_cast<const DeviceError *>(&error) || dynamic_cast<const BudgetError *>(&error), false)
+                << where << ": " << error.what();
+            }
+            fake.ClearFaults();
+            if (done)
+            {
+              ++recovered;
+              output.Download(stream.Get());
+              EXPECT_EQ(std::memcmp(output.GetHostView().data, expected.data(), expected.size()), 0) << where;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(recovered, 100);
+  EXPECT_GT(reported, 50);
+}
+
+/** Scratch that cuts the work, and no copies: what the kernel gets is a part of the caller's memory. */
+TEST(ResidentRun, SlabsOfADenseImageAreNotCopied)
+{
+  KernelRegistry kernels;
+  Kernel         kernel = *GetTestKernels().Find("test.window-sum");
+  kernel.scratchBytes = [](const Operation &, const ChunkShape & shape) {
+    return static_cast<std::size_t>(shape.outputBox.NumberOfVoxels()) * 8;
+  };
+  kernels.Register("test.window-sum", kernel);
+  FakeDevices  devices(1, FakeDevice::Options(), kernels);
+  const auto   manager = devices.MakeManager();
+  FakeDevice & fake = *devices.fakes[0];
+  const Box    box = Box::FromExtent({ { 16, 8, 40, 1, 1 } });
+  for (const bool dense : { true, false })
+  {
+    ImageLayout layout;
+    layout.gap = 1;
+    layout.order[0] = 1;
+    layout.order[1] = 0;
+    const DeviceStream        stream(fake);
+    DeviceImage               input(fake, PixelKind::Int32, box, dense ? ImageLayout() : layout);
+    DeviceImage               output(fake, PixelKind::Int64, box);
+    std::vector<std::int64_t> expected(static_cast<std::size_t>(box.NumberOfVoxels()));
+    ForEachIndex(box, [&](const Coordinates & index) {
+      At<std::int32_t>(input.GetHostView(), index) = static_cast<std::int32_t>(index[0] + index[1] * index[2]);
+    });
+    const auto operation = std::make_shared<WindowSumOperation>();
+    operation->radius = { { 1, 1, 2, 0, 0 } };
+    ExecutionRequest request;
+    request.operation = operation;
+    request.image = request.region = box;
+    request.backend = BackendChoice::CPU;
+    std::vector<std::int32_t> pixels(expected.size());
+    const BufferView          plain = DenseView(pixels.data(), PixelKind::Int32, box);
+    ForEachIndex(box, [&](const Coordinates & index) {
+      At<std::int32_t>(plain, index) = At<std::int32_t>(input.GetHostView(), index);
+    });
+    request.inputs = { plain };
+    request.output = DenseView(expected.data(), PixelKind::Int64, box);
+    manager->Execute(request);
+    input.Upload(stream.Get());
+    request.inputs = { input.GetView() };
+    request.output = output.GetView();
+    request.budgets.device = dense ? 8 * 16 * 8 * 10 : 8 * 16 * 8 * 16;
+    const int  copies = fake.CountCalls("CopyVoxels");
+    const auto report = manager->ExecuteOnDevice(request, 0, stream.Get());
+    EXPECT_GT(report.plan.chunks.size(), 3u);
+    EXPECT_EQ(report.chunksPerDevice,
+              std::vector<std::int64_t>{ static_cast<std::int64_t>(report.plan.chunks.size()) });
+    EXPECT_EQ(fake.CountCalls("CopyVoxels") > copies, !dense);
+    EXPECT_EQ(fake.CountCalls("CopyToHost"), dense ? 0 : 1);
+    EXPECT_EQ(report.bytesToDevice, 0);
+    EXPECT_EQ(report.bytesToHost, 0);
+    output.Download(stream.Get());
+    EXPECT_EQ(std::memcmp(output.GetHostView().data, expected.data(), expected.size() * sizeof(expected[0])), 0);
+  }
+}
+
+TEST(ResidentRun, RunsAtOnceTakeTurns)
+{
+  FakeDevice::Options options;
+  options.jitter = true;
+  FakeDevices              devices(1, options);
+  const auto               manager = devices.MakeManager();
+  FakeDevice &             fake = *devices.fakes[0];
+  std::vector<std::thread> threads;
+  for (unsigned int t = 0; t < 4; ++t)
+  {
+    threads.emplace_back([&, t] {
+      const Box          box = Box::FromExtent({ { 9, 8, 7, 1, 1 } });
+      const DeviceStream stream(fake);
+      const auto         operation = std::make_shared<WindowSumOperation>();
+      operation->radius = Coordinates::Filled(0);
+      operation->radius[0] = t % 3;
+      for (int i = 0; i < 5; ++i)
+      {
+        DeviceImage               input(fake, PixelKind::Int32, box);
+        DeviceImage               output(fake, PixelKind::Int64, box);
+        std::vector<std::int64_t> expected(static_cast<std::size_t>(box.NumberOfVoxels()));
+        ForEachIndex(box, [&](const Coordinates & index) {
+          At<std::int32_t>(input.GetHostView(), index) = static_cast<std::int32_t>(index[0] * t + index[1] + i);
+        });
+        ExecutionRequest request;
+        request.operation = operation;
+        request.image = request.region = box;
+        request.backend = BackendChoice::CPU;
+        request.inputs = { input.GetHostView() };
+        request.output = DenseView(expected.data(), PixelKind::Int64, box);
+        manager->Execute(request);
+        input.Upload(stream.Get());
+        request.inputs = { input.GetView() };
+        request.output = output.GetView();
+        request.budgets.device = t % 2 ? 0 : 8000;
+        manager->ExecuteOnDevice(request, 0, stream.Get());
+        output.Download(stream.Get());
+        EXPECT_EQ(std::memcmp(output.GetHostView().data, expected.data(), expected.size() * sizeof(expected[0])), 0);
+      }
+    });
+  }
+  for (auto & thread : threads)
+  {
+    thread.join();
+  }
+}
