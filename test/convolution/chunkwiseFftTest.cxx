@@ -4,6 +4,7 @@
 #include "chunkwiseImageConvolutionOperation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -11,9 +12,15 @@
 #include <new>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#if !defined(_WIN32)
+#  include <sys/wait.h>
+#  include <unistd.h>
+#endif
 
 #if defined(CHUNKWISE_HAS_FFTW)
 #  include <fftw3.h>
@@ -247,6 +254,38 @@ TEST_P(Fft, RowsGoThereAndBack)
     CompareRowsThereAndBack<double>(random, n);
   }
 }
+
+#if !defined(_WIN32)
+/** A thread of the parent makes plans all the time, and holds their lock when it forks. */
+TEST(FftPlans, AForkedChildMakesItsOwn)
+{
+  std::atomic<bool> ends{ false };
+  std::thread       planner([&] {
+    for (std::int64_t odd : { 1, 3, 5, 9, 15, 25, 27, 45 })
+    {
+      for (int power = 14; power < 19 && !ends; ++power)
+      {
+        GetFftPlan<double>(odd << power);
+      }
+    }
+  });
+  for (int i = 0; i < 40; ++i)
+  {
+    const pid_t child = fork();
+    if (child == 0)
+    {
+      alarm(10);
+      const FftPlan<double> & plan = GetFftPlan<double>(64);
+      _exit(plan.length == 64 && &plan == &GetFftPlan<double>(64) ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << i;
+  }
+  ends = true;
+  planner.join();
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Levels, Fft, testing::Values("baseline", "avx2", "avx512"));
 

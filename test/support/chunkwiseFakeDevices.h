@@ -87,7 +87,7 @@ RunAtOnceOnTwoDevices(unsigned int count, TRun && run)
 const char * const FakeDeviceCalls[] = { "GetFreeMemory", "Allocate",     "AllocatePinned", "CreateStream",
                                          "CreateEvent",   "Record",       "Wait",           "Query",
                                          "Synchronize",   "CopyToDevice", "CopyToHost",     "CopyOnDevice",
-                                         "CopyVoxels",    "Launch",       "kernel" };
+                                         "Launch",        "kernel" };
 
 } // namespace chunkwise
 

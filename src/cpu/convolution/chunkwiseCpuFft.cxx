@@ -3,6 +3,7 @@
 
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseFork.h"
 
 #include <map>
 #include <memory>
@@ -81,12 +82,27 @@ GetFftPlan(std::int64_t length)
     std::vector<T>   twiddles;
     FftPlan<T>       plan;
   };
-  // Plans are small and few, and runs may outlive static destruction: they are kept.
-  static auto & mutex = *new std::mutex;
-  static auto & plans = *new std::map<std::int64_t, std::unique_ptr<Plan>>;
-
-  const std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Plan> &           entry = plans[length];
+  struct Known
+  {
+    const unsigned int                            forks{ GetForkCount() };
+    std::mutex                                    mutex;
+    std::map<std::int64_t, std::unique_ptr<Plan>> plans;
+  };
+  // Plans are small and few, and runs may outlive static destruction: they are kept. So are those of a process that was
+  // forked while one of its threads had the lock.
+  static SpinFlag flag;
+  static Known *  known = nullptr;
+  Known *         now = nullptr;
+  {
+    const SpinLock lock(flag);
+    if (!known || known->forks != GetForkCount())
+    {
+      known = new Known;
+    }
+    now = known;
+  }
+  const std::lock_guard<std::mutex> lock(now->mutex);
+  std::unique_ptr<Plan> &           entry = now->plans[length];
   if (!entry)
   {
     auto made = std::make_unique<Plan>();
