@@ -7,6 +7,7 @@
 """
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -26,6 +27,8 @@ from ._regions import region_of
 # zarr-python decodes so many chunks at a time.
 _CHUNKS_AT_A_TIME = 10
 _LEAST_SCRATCH = 2**24
+# Threads, codecs and what the C library keeps of memory that was freed.
+_OVERHEAD = 3 * 2**22
 _JOURNAL = ".chunkwise-journal"
 
 
@@ -203,7 +206,8 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
         largest, fresh, written = _Blocks(shape, extents(units), operation).most()
         decoded = _CHUNKS_AT_A_TIME * math.prod(min(a, b) for a, b in zip(source.chunks, shape))
         unit = math.prod(min(a, b) for a, b in zip(output.unit, shape))
-        return int((largest + fresh + min(decoded, fresh)) * source.dtype.itemsize
+        # A chunk is there encoded, too.
+        return int((largest + fresh + 2 * min(decoded, fresh)) * source.dtype.itemsize
                 + (2 * written + 2 * unit) * output.dtype.itemsize)
 
     counts = [-(-extent // unit) for extent, unit in zip(shape, output.unit)]
@@ -225,7 +229,69 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
         if need(more) > room // 2:
             break
         units = more
-    return _Blocks(shape, extents(units), operation), memory - need(units)
+    left = memory - need(units)
+    return _Blocks(shape, extents(units), operation), left - min(_OVERHEAD, left // 2)
+
+
+# What stores tell of an object beside its size; where they tell none of these, a change of equal size is not seen.
+_STAMPS = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "content_md5", "Content-MD5")
+
+
+def _files_of(array: Any) -> str | None:
+    """The file or folder that holds an array, if it is on this machine."""
+    if isinstance(array, np.memmap):
+        return None if array.filename is None else os.fspath(array.filename)
+    if type(array).__module__.partition(".")[0] == "tensorstore":
+        kvstore = array.spec().to_json().get("kvstore", "")
+        if isinstance(kvstore, dict) and kvstore.get("driver") == "file":
+            return str(kvstore["path"])
+        return str(kvstore).removeprefix("file://") if str(kvstore).startswith("file://") else None
+    if type(array).__module__.partition(".")[0] == "h5py":
+        return str(array.file.filename)
+    store = getattr(array, "store", None)
+    for name in ("root", "dir_path", "path"):
+        where: Any = getattr(store, name, None)
+        where = where() if callable(where) else where
+        if isinstance(where, (str, os.PathLike)) and os.path.exists(where):
+            inner = os.path.join(where, getattr(array, "path", ""))
+            return inner if os.path.exists(inner) else os.fspath(where)
+    return None
+
+
+def _stamps_of(array: Any) -> Iterator[tuple[Any, ...]]:
+    """Name, size and time of change of everything that holds an array's voxels."""
+    where = _files_of(array)
+    if where is not None and not os.path.isdir(where):
+        found = os.stat(where)
+        yield "", found.st_size, found.st_mtime_ns
+    elif where is not None:
+        for folder, _, names in os.walk(where):
+            for name in names:
+                path = os.path.join(folder, name)
+                found = os.stat(path)
+                yield os.path.relpath(path, where), found.st_size, found.st_mtime_ns
+    else:
+        store = getattr(array, "store", None)
+        files = getattr(store, "fs", None)
+        if files is None or getattr(files, "asynchronous", False):
+            return
+        root = os.path.join(str(getattr(store, "path", "")), getattr(array, "path", ""))
+        for name, entry in files.find(root, detail=True).items():
+            yield name, entry.get("size"), *(str(entry[key]) for key in _STAMPS if key in entry)
+
+
+def _state_of(array: Any) -> str:
+    """A text that differs where an array's contents or layout have changed, as far as its store tells.
+
+    Arrays in memory, and stores that list neither times nor tags, show a change of shape, type and layout alone.
+    """
+    metadata: Any = getattr(array, "metadata", None)
+    layout = metadata.to_dict() if hasattr(metadata, "to_dict") else [str(getattr(array, each, "")) for each in (
+        "chunks", "shards", "compressor", "filters", "fill_value", "order")]
+    digest = hashlib.sha256(json.dumps([list(array.shape), str(array.dtype), layout], sort_keys=True, default=str).encode())
+    for stamp in sorted(_stamps_of(array), key=str):
+        digest.update(repr(stamp).encode())
+    return digest.hexdigest()
 
 
 class _Journal:
@@ -238,7 +304,13 @@ class _Journal:
         if path.exists() and resume:
             lines = path.read_text().split("\n")
             if lines[0] != text:
-                raise _core.ParameterError(f"output: {path} was begun by another run; resume=False, overwrite=True begins anew")
+                try:
+                    before = json.loads(lines[0])
+                    other = [key for key in head if before.get(key) != head[key]]
+                except (json.JSONDecodeError, AttributeError):
+                    other = []
+                raise _core.ParameterError(f"output: {path} was begun by another run ({', '.join(other) or 'unreadable'} "
+                                           "differ); resume=False, overwrite=True begins anew")
             # The last line may be a part of one.
             self.done = {tuple(tuple(pair) for pair in json.loads(line)) for line in lines[1:-1]}
         else:
@@ -288,11 +360,14 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     output : path, or an array as the source
         A path is made anew, stored as the source is (OME-Zarr with level 0).
     memory : int or str
-        For blocks, what decodes them, and scratch; Python and its packages come on top.
+        For blocks, what decodes them, and scratch; what Python and its packages take before the run comes on top.
     dtype : dtype, optional
         Of an output that is made; else the filter's default.
     resume : bool
-        Go on where an earlier run of the same filter was stopped or killed. False begins anew.
+        Go on where an earlier run was stopped or killed. It is an error if the filter, the version of this package, or
+        the source is another one: its layout, and the times, sizes and tags that a file system or object store has for
+        its parts. Of an array in memory, and of a store that tells none of these, a change of the voxels is not seen;
+        nor is a change of the output by others. False begins anew.
     overwrite : bool
         An output may be there, and is replaced.
     journal : path, optional
@@ -324,6 +399,7 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     if filter.number_of_inputs != 1:
         raise _core.ParameterError(f"{filter!r} takes {filter.number_of_inputs} images; chunkwise.dask takes several")
     kind = check_dtype(read_from.dtype, False, "source")
+    from . import __version__
 
     path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
     notes = Path(journal) if journal is not None else Path(path.rstrip("/") + _JOURNAL) if path is not None else None
@@ -366,7 +442,8 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     record = None
     if notes is not None and operation.schedule != "sweep":
         head = {"filter": filter.key, "spacing": given, "axes": image.axes, "shape": shape, "dtype": kind,
-                "source": read_from.name, "output dtype": output_kind, "unit": write_to.unit}
+                "source": read_from.name, "output dtype": output_kind, "unit": write_to.unit, "version": __version__,
+                "contents of the source": _state_of(read_from.array)}
         record = _Journal(notes, json.loads(json.dumps(head)), resumes)
         if record.done:
             # A block of another size could be done in part.
@@ -455,12 +532,12 @@ def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store,
                 part = ahead.result()
                 kept = _kept(before, region)
                 extent = tuple(each.stop - each.start for each in region.input)
-                planes = window[len(window) - kept:].copy() if kept else None
-                window = room[:math.prod(extent)].reshape(extent)
-                if planes is not None:
-                    window[:kept] = planes
+                # Planes move down one after the other, so that none is overwritten before it has moved.
+                last, window = window, room[:math.prod(extent)].reshape(extent)
+                for plane in range(kept):
+                    window[plane] = last[len(last) - kept + plane]
                 window[kept:] = part
-                del part, planes
+                del part
                 before = region
                 ahead = reader.submit(fetch, region, steps[i + 1]) if i + 1 < len(steps) else None
                 earlier = writes[i % 2]

@@ -112,6 +112,54 @@ def test_a_killed_run_goes_on(random, tmp_path):
     assert np.array_equal(zarr.open(paths[1], mode="r")[...], image)
 
 
+@pytest.mark.parametrize("kind", ["zarr", "memmap"])
+def test_a_run_does_not_go_on_with_another_source(random, tmp_path, monkeypatch, kind):
+    image = make_image(random, (64, 32, 32), "uint16")
+
+    def source():
+        if kind == "zarr":
+            return zarr.open(str(tmp_path / "in.zarr"), mode="r")
+        return np.memmap(tmp_path / "in.raw", "uint16", "r", shape=image.shape)
+
+    make_source(tmp_path / "in.zarr", image)
+    image.tofile(tmp_path / "in.raw")
+    journal = tmp_path / "out.zarr.chunkwise-journal"
+    f = filters.Mean(radius=1)
+
+    def stop(fraction):
+        if fraction > 0.4:
+            raise KeyboardInterrupt
+
+    def run(**given):
+        return chunkwise.zarr.run(f, source(), tmp_path / "out.zarr", memory="20M", **given)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(progress=stop)
+    before = journal.read_text()
+    assert len(before.splitlines()) > 1
+    # The same bytes written anew have another time; one chunk is enough.
+    if kind == "zarr":
+        made = zarr.open(str(tmp_path / "in.zarr"), mode="r+")
+        made[:8, :16, :16] = made[:8, :16, :16] + 1
+        image = made[...]
+    else:
+        image[:8] += 1
+        image.tofile(tmp_path / "in.raw")
+    with pytest.raises(ValueError, match="contents of the source differ"):
+        run()
+    assert journal.read_text() == before
+    monkeypatch.setattr(chunkwise, "__version__", "0.0.1")
+    with pytest.raises(ValueError, match="version, contents of the source|contents of the source, version"):
+        run()
+    monkeypatch.undo()
+    journal.write_text("nonsense\n")
+    with pytest.raises(ValueError, match="unreadable"):
+        run()
+    report = run(resume=False, overwrite=True)
+    assert report.skipped == 0
+    assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], f(image))
+
+
 def test_an_error_ends_a_run(random, tmp_path):
     image = make_image(random, (64, 32, 32), "uint8")
 
