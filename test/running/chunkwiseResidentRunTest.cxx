@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 using namespace chunkwise;
 
@@ -501,7 +502,9 @@ TEST(ResidentRun, FailuresAreRetriedOrReported)
   int       reported = 0;
   for (const ResidentWork & work : WorkOfEachSchedule())
   {
-    for (const char * const call : FakeDeviceCalls)
+    std::vector<const char *> calls(std::begin(FakeDeviceCalls), std::end(FakeDeviceCalls));
+    calls.push_back("CopyVoxels");
+    for (const char * const call : calls)
     {
       for (const bool persistent : { false, true })
       {
