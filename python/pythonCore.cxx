@@ -129,6 +129,44 @@ ToView(const TArray & array, const Integers & lower)
   return view;
 }
 
+/** An array in a device's memory. Python's side knows whose it is, and keeps it. */
+struct DeviceArray
+{
+  std::uintptr_t data{ 0 };
+  Integers       shape;   ///< in NumPy's order
+  Integers       strides; ///< voxels
+  std::string    kind;
+  int            device{ 0 };
+  /** What the array's owner has enqueued there comes first. */
+  std::uintptr_t stream{ 0 };
+};
+
+BufferView
+ToView(const DeviceArray & array, const Integers & lower)
+{
+  const std::size_t dimension = array.shape.size();
+  if (dimension != array.strides.size() || dimension != lower.size())
+  {
+    throw ParameterError("an array has " + std::to_string(dimension) + " dimensions, " +
+                         std::to_string(array.strides.size()) + " strides, and a place of " +
+                         std::to_string(lower.size()));
+  }
+  BufferView view;
+  view.data = reinterpret_cast<void *>(array.data);
+  view.kind = PixelKindFromName(array.kind);
+  view.box.lower = ToCoordinates(lower, 0);
+  view.box.upper = Coordinates::Filled(1);
+  view.stride = Coordinates::Filled(1);
+  for (std::size_t a = 0; a < dimension; ++a)
+  {
+    const int         axis = static_cast<int>(a);
+    const std::size_t from = dimension - 1 - a;
+    view.box.upper[axis] = view.box.lower[axis] + array.shape[from];
+    view.stride[axis] = array.strides[from];
+  }
+  return view;
+}
+
 nb::object
 ToPython(const PixelValue & value)
 {
@@ -584,23 +622,46 @@ Unlocked(TWork && work)
   return work();
 }
 
+template <typename TArray>
 void
-AddInputs(ExecutionRequest & request, const std::vector<AnyArray> & arrays, const Integers & lower)
+PlaceOn(ExecutionRequest &, const TArray &)
+{}
+
+/** Tells where the images are. What other streams have enqueued for one of them is waited for. */
+void
+PlaceOn(ExecutionRequest & request, const DeviceArray & array)
 {
-  for (const AnyArray & array : arrays)
+  auto * const stream = reinterpret_cast<void *>(array.stream);
+  if (request.imageDevice >= 0 && request.imageDevice != array.device)
   {
-    request.inputs.push_back(ToView(array, lower));
+    throw ParameterError("the images lie on devices " + std::to_string(request.imageDevice) + " and " +
+                         std::to_string(array.device) + "; a run needs them on one");
+  }
+  if (request.imageDevice < 0)
+  {
+    request.imageDevice = array.device;
+    request.stream = stream;
+  }
+  else if (request.stream != stream)
+  {
+    Manager::GetGlobal().GetDevices().at(static_cast<std::size_t>(array.device))->Synchronize(stream);
   }
 }
 
+template <typename TArray, typename TOutput>
 nb::dict
-Execute(const OperationHandle & handle, const std::vector<AnyArray> & inputs, const Integers & inputLower,
-        const WritableArray & output, const Integers & outputLower, const Integers & extent, const Integers & lower,
+Execute(const OperationHandle & handle, const std::vector<TArray> & inputs, const Integers & inputLower,
+        const TOutput & output, const Integers & outputLower, const Integers & extent, const Integers & lower,
         const Integers & upper, const RunOptions & options)
 {
   ExecutionRequest request = MakeRequest(handle.operation, extent, ToBox(lower, upper), options);
-  AddInputs(request, inputs, inputLower);
+  for (const TArray & array : inputs)
+  {
+    request.inputs.push_back(ToView(array, inputLower));
+    PlaceOn(request, array);
+  }
   request.output = ToView(output, outputLower);
+  PlaceOn(request, output);
   PythonMonitor monitor(options.progress);
   return Describe(Unlocked([&] { return Manager::GetGlobal().Execute(request, &monitor); }));
 }
@@ -648,19 +709,34 @@ CheckKinds(const OperationHandle & handle, const std::vector<std::string> & inpu
   handle.operation->CheckKinds(kinds, PixelKindFromName(outputKind));
 }
 
-/** The numbers that stand for "auto" in an operation's parameter, from the image itself. */
-std::vector<double>
-Estimate(const OperationHandle & handle, const AnyArray & input, const RunOptions & options)
+template <typename TArray>
+std::size_t
+DimensionOf(const TArray & array)
 {
-  const Integers   lower(input.ndim(), 0);
-  const BufferView view = ToView(input, lower);
-  Integers         extent;
-  for (std::size_t a = 0; a < input.ndim(); ++a)
+  return array.ndim();
+}
+
+std::size_t
+DimensionOf(const DeviceArray & array)
+{
+  return array.shape.size();
+}
+
+/** The numbers that stand for "auto" in an operation's parameter, from the image itself. */
+template <typename TArray>
+std::vector<double>
+Estimate(const OperationHandle & handle, const TArray & input, const RunOptions & options)
+{
+  const std::size_t dimension = DimensionOf(input);
+  const BufferView  view = ToView(input, Integers(dimension, 0));
+  Integers          extent;
+  for (std::size_t a = 0; a < dimension; ++a)
   {
     extent.push_back(view.box.upper[static_cast<int>(a)]);
   }
   ExecutionRequest request = MakeRequest(handle.operation, extent, view.box, options);
   request.inputs = { view };
+  PlaceOn(request, input);
   PythonMonitor monitor(options.progress);
   if (const auto * const entropy = dynamic_cast<const EntropyOperation *>(handle.operation.get()))
   {
@@ -715,13 +791,15 @@ Advance(const OperationHandle & handle, const AnyArray & input, const Integers &
 }
 
 /** The exact sums of an array, or of what an operation makes of it there, as bytes that add up in any order. */
+template <typename TArray>
 nb::bytes
-Summarise(const AnyArray & input, const RunOptions & options)
+Summarise(const TArray & input, const RunOptions & options)
 {
-  const BufferView view = ToView(input, Integers(input.ndim(), 0));
+  const BufferView view = ToView(input, Integers(DimensionOf(input), 0));
   ExecutionRequest request = MakeRequest(nullptr, Integers(), view.box, options);
   request.image = view.box;
   request.inputs = { view };
+  PlaceOn(request, input);
   PythonMonitor monitor(options.progress);
   return ToBytes(Unlocked([&] { return Manager::GetGlobal().Summarise(MakeStatisticsRequest(request), &monitor); }));
 }
@@ -783,6 +861,46 @@ DescribeDevices()
     devices.append(row);
   }
   return devices;
+}
+
+/** The device in whose memory so many bytes lie. */
+int
+DeviceOf(std::uintptr_t data, std::size_t bytes)
+{
+  const auto devices = Manager::GetGlobal().GetDevices();
+  for (std::size_t i = 0; i < devices.size(); ++i)
+  {
+    if (devices[i]->Owns(reinterpret_cast<const void *>(data), bytes))
+    {
+      return static_cast<int>(i);
+    }
+  }
+  throw ParameterError(devices.empty() ? "the array is in a device's memory, but no device can be used: " +
+                                           Manager::GetGlobal().GetReasonForNoDevices()
+                                       : "the array lies in the memory of none of the devices");
+}
+
+/** What a DLPack capsule tells of an array: address, shape, strides in voxels, kind. The capsule is used up; the array
+ * lives as long as the fifth. */
+nb::tuple
+OpenCapsule(const nb::handle & capsule)
+{
+  const auto array = nb::cast<nb::ndarray<nb::ro>>(capsule);
+  nb::list   shape;
+  nb::list   strides;
+  for (std::size_t a = 0; a < array.ndim(); ++a)
+  {
+    shape.append(array.shape(a));
+    strides.append(array.stride(a));
+  }
+  const std::string kind = PixelKindName(KindOf(array.dtype()));
+  auto * const      kept = new nb::ndarray<nb::ro>(array);
+  return nb::make_tuple(
+    reinterpret_cast<std::uintptr_t>(array.data()),
+    nb::tuple(shape),
+    nb::tuple(strides),
+    kind,
+    nb::capsule(kept, [](void * owned) noexcept { delete static_cast<nb::ndarray<nb::ro> *>(owned); }));
 }
 
 nb::tuple
@@ -931,12 +1049,26 @@ NB_MODULE(_core, module)
                return ToTuple(GetFilterOutputBox(name, ToParameters(name, parameters), image), extent.size());
              });
   module.def("check_kinds", &CheckKinds);
-  module.def("execute", &Execute);
+  nb::class_<DeviceArray>(module, "DeviceArray")
+    .def("__init__",
+         [](DeviceArray *       self,
+            std::uintptr_t      data,
+            const Integers &    shape,
+            const Integers &    strides,
+            const std::string & kind,
+            int                 device,
+            std::uintptr_t      stream) { new (self) DeviceArray{ data, shape, strides, kind, device, stream }; });
+  module.def("device_of", &DeviceOf);
+  module.def("open_capsule", &OpenCapsule);
+  module.def("execute", &Execute<AnyArray, WritableArray>);
+  module.def("execute", &Execute<DeviceArray, DeviceArray>);
   module.def("plan", &MakeThePlan);
-  module.def("estimate", &Estimate);
+  module.def("estimate", &Estimate<AnyArray>);
+  module.def("estimate", &Estimate<DeviceArray>);
   module.def("with_carry", &WithCarry);
   module.def("advance", &Advance);
-  module.def("summarise", &Summarise);
+  module.def("summarise", &Summarise<AnyArray>);
+  module.def("summarise", &Summarise<DeviceArray>);
   module.def("add_summaries", &AddSummaries);
   module.def("describe_statistics", &DescribeStatistics);
 

@@ -123,7 +123,7 @@ def as_input(array: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
     return array if is_usable(array) else np.ascontiguousarray(array, dtype=kind)
 
 
-def _overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
+def overlaps_itself(array: Any) -> bool:
     """Whether two voxels may be at one place; steps that do not nest count as such."""
     reach = array.itemsize
     for stride, extent in sorted((abs(stride), extent) for stride, extent in zip(array.strides, array.shape)):
@@ -150,7 +150,7 @@ def check_output(output: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         raise _core.ParameterError(f"output: its shape is {output.shape}, the result's is {shape}")
     if not output.flags.writeable:
         raise _core.ParameterError("output: the array is read-only")
-    if _overlaps_itself(output):
+    if overlaps_itself(output):
         raise _core.ParameterError("output: several of its voxels may be at one place in memory")
     return output
 

@@ -122,7 +122,7 @@ def _open_torch(image: Any) -> Opened:
     if image.requires_grad:
         raise _core.ParameterError("input: the tensor requires a gradient, which filters do not have; pass x.detach()")
     if image.device.type != "cpu":
-        raise _core.ParameterError(f"input: the tensor is on {image.device}; pass x.cpu()")
+        raise _core.ParameterError(f"input: the tensor is on {image.device}, where other images are not")
     return Opened(image.numpy(), lambda result: torch.from_numpy(result))
 
 
@@ -147,7 +147,7 @@ def open_image(image: Any) -> Opened:
     if package in ("dask", "zarr", "tensorstore"):
         raise TypeError(f"input: an array of {package} cannot be mixed with arrays in memory; x[...] or x.compute() reads it")
     if hasattr(image, "__cuda_array_interface__"):
-        raise TypeError(f"input: {kind.__module__}.{kind.__name__} is in a device's memory; copy it to the host")
+        raise TypeError(f"input: {kind.__module__}.{kind.__name__} is in a device's memory, where other images are not")
     array = np.asarray(image)
     if array.dtype == object:
         raise TypeError(f"input: {kind.__module__}.{kind.__name__} is not an array of numbers")

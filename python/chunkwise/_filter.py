@@ -380,14 +380,18 @@ class Filter:
     def resolved(self, image: Any, **options: Any) -> Filter:
         """The filter with numbers in place of "auto", as they follow from this image."""
         from ._containers import open_image
+        from ._device import is_on_device, resolve
 
         if not self.is_automatic:
             return self
-        opened = open_image(image)
-        array = as_input(opened.array, check_dtype(opened.array.dtype, self._row.accepts_bool))
         key = next(key for key, value in self._given.items() if isinstance(value, str) and value == "auto")
         provisional: Any = (0.0, 1.0) if self._row.parameters[key].count == "two" else 0.0
         stand_in = self.replaced(**{key: provisional})
+        if is_on_device(image):
+            numbers = resolve(stand_in, image, options)
+            return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
+        opened = open_image(image)
+        array = as_input(opened.array, check_dtype(opened.array.dtype, self._row.accepts_bool))
         operation = stand_in._operation(array.shape, array.dtype.name, stand_in.default_dtype(array.dtype).name,
                                         opened.spacing, axes=opened.axes)
         numbers = _core.estimate(operation, array, make_options(**options))
@@ -627,6 +631,12 @@ def _lazy(input: Any, output: Any) -> Any:
         from .dask import apply
 
         return apply
+    from ._device import is_on_device
+
+    if is_on_device(input):
+        from ._device import run
+
+        return run
     if module in ("zarr", "tensorstore"):
         if output is None or type(output).__module__.partition(".")[0] not in ("zarr", "tensorstore"):
             raise TypeError(f"input: an array of {module} is read piece by piece where output= is one, too "

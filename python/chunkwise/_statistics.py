@@ -57,10 +57,15 @@ def statistics(input: Any, **options: Any) -> Statistics:
     1.0
     """
     from ._containers import open_image
+    from ._device import is_on_device
+    from ._device import summarise as summarise_on_device
 
     if type(input).__module__.partition(".")[0] == "dask":
         from .dask import statistics as of_dask
 
         return of_dask(input, **options)
+    if is_on_device(input):
+        dtype, summary = summarise_on_device(input, options)
+        return combine(dtype, [summary])
     array = open_image(input).array
     return combine(array.dtype, [summarise(array, **options)])

@@ -52,8 +52,12 @@ def _shape_of(image: Any) -> tuple[int, ...]:
 
 
 def _dtype_of(image: Any) -> np.dtype[Any]:
+    from ._device import dtype_of, is_on_device
+
     dtype: np.dtype[Any]
-    if type(image).__module__.partition(".")[0] in ("itk", "SimpleITK", "torch"):
+    if is_on_device(image):
+        dtype = dtype_of(image)
+    elif type(image).__module__.partition(".")[0] in ("itk", "SimpleITK", "torch"):
         from ._containers import open_image
 
         dtype = open_image(image).array.dtype
@@ -251,7 +255,10 @@ def _gaussians(image: Any, sigma: Any, truncate: float, radius: Any, axes: Any) 
 def _correlate_real(image: Any, weights: np.ndarray[Any, Any], output: Any, border: dict[str, Any], what: str,
                     options: dict[str, Any]) -> Any:
     """A correlation whose result is real: a kernel of all axes."""
-    dtype = _dtype_of(image) if output is None else output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+    from ._device import is_on_device
+
+    is_array = isinstance(output, np.ndarray) or is_on_device(output)
+    dtype = _dtype_of(image if output is None else output) if output is None or is_array else np.dtype(output)
     if border.get("cval", 0) != 0:
         raise _core.ParameterError(f"cval: {border['cval']} with {what}; SciPy puts it beyond the edge of each axis' result, "
                                    "which no single pass does. 0 is possible")
@@ -433,7 +440,18 @@ def grey_closing(input: Any, size: Any = None, footprint: Any = None, structure:
 def _difference(input: Any, output: Any, larger: Any, smaller: Any, options: dict[str, Any]) -> Any:
     """Of two images in the memory of the result; a filter stands for its result of the input."""
     from ._containers import open_image
+    from ._device import dtype_of, is_on_device
 
+    if is_on_device(input):
+        check_dtype(dtype_of(input), False)
+        first, second = (input if each is None else each(input, output=dtype_of(input), **options)
+                         for each in (larger, smaller))
+        if output is None:
+            return first - second
+        if not is_on_device(output):
+            raise TypeError("output: of an image in a device's memory an array there, or None")
+        output[...] = first - second
+        return output
     opened = open_image(input)
     array = opened.array
     check_dtype(array.dtype, False)

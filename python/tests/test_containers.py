@@ -103,11 +103,3 @@ def test_torch(random):
 
 def test_lists_are_arrays():
     assert np.array_equal(chunkwise.maximum([[1, 2, 3], [4, 5, 6]], 1), [[5, 6, 6], [5, 6, 6]])
-
-
-def test_memory_of_a_device_is_refused():
-    class Tensor:
-        __cuda_array_interface__ = {}
-
-    with pytest.raises(TypeError, match="copy it to the host"):
-        chunkwise.mean(Tensor(), 1)

@@ -1,0 +1,250 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Arrays in a device's memory. How they are read needs no device: memory of the host stands for its memory, and the
+engine's run on the host for the device's. Where CuPy or torch find a GPU, the whole way is tried."""
+import ctypes
+import sys
+import types
+
+import numpy as np
+import pytest
+from conftest import make_image
+
+import chunkwise
+from chunkwise import _core, _device, filters
+
+
+class Fake:
+    """An array with the interface of a device's, of a package "cupy" that the test makes."""
+
+    __module__ = "cupy"
+
+    def __init__(self, array, stream=7, version=3, read_only=False, strided=True):
+        self.array, self.device = array, types.SimpleNamespace(__enter__=None)
+        self.device = Context()
+        self.interface = {"shape": array.shape, "typestr": array.dtype.str, "version": version,
+                          "data": (array.ctypes.data, read_only),
+                          "strides": array.strides if strided or not array.flags.c_contiguous else None}
+        if version >= 3:
+            self.interface["stream"] = stream
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.interface
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    def __sub__(self, other):
+        return Fake(self.array - other.array)
+
+    def __setitem__(self, where, other):
+        self.array[where] = other.array
+
+
+class Context:
+    entered = 0
+
+    def __enter__(self):
+        Context.entered += 1
+
+    def __exit__(self, *_):
+        pass
+
+
+class FakeCore:
+    """The extension, of which memory of the host is that of device 3."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        return getattr(_core, name)
+
+    class DeviceArray:
+        def __init__(self, data, shape, strides, kind, device, stream):
+            assert device == 3
+            size = np.dtype(kind).itemsize
+            self.stream = stream
+            self.array = np.lib.stride_tricks.as_strided(
+                np.frombuffer((ctypes.c_char * size).from_address(data), kind), shape, [size * each for each in strides])
+
+    def device_of(self, data, size):
+        assert size > 0
+        return 3
+
+    def execute(self, operation, inputs, input_lower, output, *rest):
+        self.calls.append([each.stream for each in inputs])
+        dense = [np.ascontiguousarray(each.array) for each in inputs]
+        target = np.empty(output.array.shape, output.array.dtype)
+        report = _core.execute(operation, dense, input_lower, target, *rest)
+        output.array[...] = target
+        return report
+
+    def estimate(self, operation, array, options):
+        return _core.estimate(operation, np.ascontiguousarray(array.array), options)
+
+    def summarise(self, array, options):
+        return _core.summarise(np.ascontiguousarray(array.array), options)
+
+
+@pytest.fixture
+def core(monkeypatch):
+    module = types.ModuleType("cupy")
+    module.empty = lambda shape, dtype: Fake(np.empty(shape, dtype))
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    fake = FakeCore()
+    monkeypatch.setattr(_device, "_core", fake)
+    return fake
+
+
+LAYOUTS = {
+    "dense": lambda x: x.copy(),
+    "F": lambda x: np.asfortranarray(x),
+    "steps": lambda x: np.repeat(x, 2, 2)[:, :, ::2],
+    "flipped": lambda x: x[::-1, :, ::-1].copy()[::-1, :, ::-1],
+    "turned": lambda x: np.moveaxis(x, 0, 2).copy().transpose(2, 0, 1),
+    "crop": lambda x: np.pad(x, 2)[2:-2, 2:-2, 2:-2],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float64", "bool"])
+def test_every_layout_gives_what_the_host_gives(random, core, layout, dtype):
+    image = make_image(random, (9, 11, 12), dtype)
+    given = LAYOUTS[layout](image)
+    assert np.array_equal(given, image)
+    entered = Context.entered
+    result = chunkwise.median(Fake(given), radius=1)
+    assert isinstance(result, Fake) and result.array.dtype == image.dtype and Context.entered > entered
+    assert np.array_equal(result.array, chunkwise.median(image, radius=1))
+    output = Fake(LAYOUTS[layout](np.zeros_like(image)))
+    assert chunkwise.median(Fake(given, strided=False), radius=1, output=output) is output
+    assert np.array_equal(output.array, result.array)
+
+
+def test_filters_of_all_sorts(random, core):
+    image = make_image(random, (20, 14, 16), "float32")
+    x = Fake(image)
+    for f in (filters.Gaussian(sigma=1.5), filters.Sat(), filters.FillHoles(), filters.OpeningByReconstruction(radius=1),
+              filters.Wiener(radius=1, noise_variance="auto"), filters.Entropy(radius=1, range="auto"),
+              filters.Gaussian(sigma=1.0) | filters.Std(radius=2)):
+        assert np.array_equal(f(x).array, f(image)), f
+    kernel = np.ones((3, 3, 3))
+    valid = chunkwise.convolve_image(x, kernel, valid=True)
+    assert valid.array.shape == (18, 12, 14) and np.array_equal(valid.array, chunkwise.convolve_image(image, kernel, valid=True))
+    marker = np.minimum(image, make_image(random, image.shape, "float32"))
+    assert np.array_equal(chunkwise.reconstruct(x, Fake(marker)).array, chunkwise.reconstruct(image, marker))
+    assert chunkwise.mean(x, 1, output="float64").array.dtype == "float64"
+    assert chunkwise.statistics(x) == chunkwise.statistics(image)
+    from chunkwise import ndimage
+    for name, value in (("gaussian_filter", 1.0), ("gaussian_laplace", 1.0), ("white_tophat", 3), ("grey_opening", 3)):
+        function = getattr(ndimage, name)
+        assert np.array_equal(function(x, value).array, function(image, value)), name
+        output = Fake(np.empty_like(image))
+        assert function(x, value, output=output) is output and np.array_equal(output.array, function(image, value)), name
+    empty = chunkwise.mean(Fake(image[:0]), 1)
+    assert empty.array.shape == (0, 14, 16)
+
+
+def test_streams(random, core):
+    image = make_image(random, (5, 6, 7), "uint8")
+    for x, stream in ((Fake(image, stream=12345), 12345), (Fake(image, stream=2), 2), (Fake(image, stream=None), 1),
+                      (Fake(image, version=2), 1)):
+        chunkwise.mean(x, 1)
+        assert core.calls[-1] == [stream]
+    sys.modules["cupy"].cuda = types.SimpleNamespace(
+        current_stream=lambda device: types.SimpleNamespace(cuda_stream=99 if isinstance(device, Context) else 1))
+    chunkwise.mean(Fake(image, version=2), 1)
+    assert core.calls[-1] == [99]
+
+
+def test_dlpack(random, core):
+    class Other:
+        """What has no interface but DLPack's."""
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack_device__(self):
+            return 2, 0
+
+        def __dlpack__(self, stream):
+            assert stream == 1
+            return self.array.__dlpack__()
+
+    image = make_image(random, (9, 8, 14), "uint16")
+    output = Fake(np.empty(image.shape, "uint16"))
+    for given in (image, image.transpose(2, 0, 1), image[:, ::2]):
+        output = Fake(np.zeros(given.shape, "uint16"))
+        chunkwise.maximum(Other(given), 1, output=output)
+        assert np.array_equal(output.array, chunkwise.maximum(np.ascontiguousarray(given), 1))
+    with pytest.raises(TypeError, match="pass output="):
+        chunkwise.maximum(Other(image), 1)
+    with pytest.raises(TypeError, match="cannot be written"):
+        chunkwise.maximum(Fake(image), 1, output=Other(image))
+
+
+def test_what_cannot_be_done_is_said(random, core):
+    image = make_image(random, (5, 6, 7), "uint8")
+    x = Fake(image)
+    for call, error, text in (
+            (lambda: chunkwise.difference(x, image), TypeError, "not in the device's memory"),
+            (lambda: chunkwise.difference(image, x), TypeError, "in a device's memory"),
+            (lambda: chunkwise.difference(x, Fake(image.astype("int16"))), ValueError, "must be of one type"),
+            (lambda: chunkwise.difference(x, Fake(image[1:])), ValueError, "its shape"),
+            (lambda: chunkwise.mean(x, 1, output=np.empty_like(image)), TypeError, "not in the device's memory"),
+            (lambda: chunkwise.mean(x, 1, output=Fake(image[1:])), ValueError, "its shape"),
+            (lambda: chunkwise.mean(x, 1, output=Fake(image.copy(), read_only=True)), ValueError, "read-only"),
+            (lambda: chunkwise.mean(x, 1, output=Fake(np.broadcast_to(np.empty(7, "u1"), image.shape))), ValueError,
+             "one place in memory"),
+            (lambda: chunkwise.mean(Fake(image.astype("float16")), 1), ValueError, "float16"),
+            (lambda: chunkwise.mean(Fake(image.astype(">i4")), 1), ValueError, "byte order"),
+            (lambda: chunkwise.mean(x, 1, backend="cpu"), ValueError, "backend"),
+            (lambda: chunkwise.mean(x, 1, devices=[0]), ValueError, "devices"),
+            (lambda: chunkwise.mean(Fake(np.zeros((1,) * 6)), 1), ValueError, "dimensions")):
+        with pytest.raises(error, match=text):
+            call()
+    chunkwise.mean(x, 1, devices=[3])
+
+
+def test_without_a_device_it_is_said_why(random):
+    if chunkwise.devices():
+        pytest.skip("there is a device")
+    with pytest.raises(ValueError, match="no device can be used"):
+        chunkwise.mean(Fake(make_image(random, (5, 6, 7), "uint8")), 1)
+
+
+def on_gpu():
+    """Functions that bring an array to the device and back, for each package that finds a GPU."""
+    found = []
+    if chunkwise.devices():
+        try:
+            import cupy
+            found.append(pytest.param(cupy.asarray, cupy.asnumpy, cupy.ndarray, id="cupy"))
+        except ImportError:
+            pass
+        try:
+            import torch
+            if torch.cuda.is_available():
+                found.append(pytest.param(lambda x: torch.from_numpy(x.copy()).cuda(), lambda x: x.cpu().numpy(),
+                                          torch.Tensor, id="torch"))
+        except ImportError:
+            pass
+    return found or [pytest.param(None, None, None, marks=pytest.mark.skip(
+        reason="no GPU that both the engine and CuPy or torch find: " + (chunkwise.why_no_devices() or "no package")[:80]))]
+
+
+@pytest.mark.parametrize("to_device, to_host, kind", on_gpu())
+def test_on_a_gpu(random, to_device, to_host, kind):
+    image = make_image(random, (40, 50, 60), "float32")
+    x = to_device(image)
+    for f in (filters.Gaussian(sigma=1.5), filters.Median(radius=1), filters.Sat(), filters.HMaxima(height=0.5),
+              filters.Wiener(radius=1, noise_variance="auto"), filters.Maximum(radius=3)):
+        result = f(x)
+        assert isinstance(result, kind) and np.array_equal(to_host(result), f(image, backend="cpu")), f
+        assert np.array_equal(to_host(f(x[::2, 3:, ::3])), f(np.ascontiguousarray(image[::2, 3:, ::3]), backend="cpu")), f
+        # What is under way on the array's stream comes first.
+        for _ in range(20):
+            y = x + 1
+        assert np.array_equal(to_host(f(y)), f(image + 1, backend="cpu")), f
+    assert chunkwise.statistics(x) == chunkwise.statistics(image)
