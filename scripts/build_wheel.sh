@@ -6,7 +6,8 @@
 # fresh environments of each Python 3.11 and later that is found. Environment:
 #   CHUNKWISE_DIST_DIR   where the results go (dist below the build folder)
 #   CHUNKWISE_PYTHONS    the Pythons to try it with
-#   CMAKE_ARGS           for CMake, e.g. -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+#   CHUNKWISE_USE_CUDA   ON: the CUDA backend is in the wheel (nvcc is needed; the wheel imports without CUDA)
+#   CMAKE_ARGS           for CMake, e.g. -DCMAKE_CXX_COMPILER_LAUNCHER=ccache, -DCMAKE_CUDA_ARCHITECTURES=90-real
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=${CHUNKWISE_BUILD_DIR:-$root/build-wheel}
@@ -44,6 +45,18 @@ repaired=$(ls "$dist"/chunkwise-*manylinux*.whl)
 auditwheel show "$repaired"
 # It wants the name of the wheel's ABI as it stands there.
 abi3audit --verbose "$repaired"
+
+if [ "${CHUNKWISE_USE_CUDA:-OFF}" = ON ]; then
+  unzip -l "$repaired" | grep libChunkwiseCuda.so ||
+    { echo 'The wheel has no CUDA backend: is nvcc on the PATH?'; exit 1; }
+  # Nothing of CUDA may have to be there for the module to be opened, or found not to be of use.
+  rm -rf "$work/module"
+  unzip -q -o "$repaired" -d "$work/module"
+  if ldd "$work/module/chunkwise/libChunkwiseCuda.so" | grep -E 'libcu|not found'; then
+    echo 'The CUDA backend needs libraries that a machine may not have.'
+    exit 1
+  fi
+fi
 
 bytes=$(stat -c %s "$repaired")
 echo "wheel: $(basename "$repaired"), $bytes bytes"

@@ -27,8 +27,8 @@ from ._regions import region_of
 # zarr-python decodes so many chunks at a time.
 _CHUNKS_AT_A_TIME = 10
 _LEAST_SCRATCH = 2**24
-# Threads, codecs and what the C library keeps of memory that was freed.
-_OVERHEAD = 3 * 2**22
+# Threads, codecs and what the C library keeps of memory that was freed; less where there is hardly room for scratch.
+_OVERHEAD = 3 * 2**23
 _JOURNAL = ".chunkwise-journal"
 
 
@@ -212,12 +212,13 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
 
     counts = [-(-extent // unit) for extent, unit in zip(shape, output.unit)]
     units = [counts[0] if 0 in whole else 1, *counts[1:]]
-    room = memory - max(_LEAST_SCRATCH, memory // 8)
+    overhead = min(_OVERHEAD, max(0, memory - 2 * _LEAST_SCRATCH) // 2)
+    room = memory - max(_LEAST_SCRATCH, memory // 8) - overhead
     while need(units) > room:
         # The axis with the most units gives way; the last one last, where voxels lie one after the other.
         shrinkable = [a for a in range(1, len(units)) if units[a] > 1 and a not in whole]
         if not shrinkable:
-            least = need(units)
+            least = need(units) + _OVERHEAD
             raise _core.BudgetError(
                 f"memory: blocks of {' x '.join(map(str, extents(units)))} voxels, the least that holds whole write units "
                 f"of the output, need {least + max(_LEAST_SCRATCH, least // 7)} bytes, more than {memory}; smaller chunks "
@@ -229,8 +230,7 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
         if need(more) > room // 2:
             break
         units = more
-    left = memory - need(units)
-    return _Blocks(shape, extents(units), operation), left - min(_OVERHEAD, left // 2)
+    return _Blocks(shape, extents(units), operation), memory - need(units) - overhead
 
 
 # What stores tell of an object beside its size; where they tell none of these, a change of equal size is not seen.

@@ -81,6 +81,37 @@ def test_a_small_memory_takes_smaller_blocks(random, tmp_path):
     assert np.array_equal(output[...], f(image))
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="the system does not tell the peak of a part of a run")
+def test_the_process_grows_by_no_more_than_the_memory(tmp_path):
+    code = textwrap.dedent("""
+        import sys, numpy as np, zarr, chunkwise
+        from chunkwise import filters
+        def make(name, shape):
+            made = zarr.create_array(name, shape=shape, chunks=(32, 128, 128), dtype="u2")
+            for z in range(0, shape[0], 32):
+                made[z:z + 32] = np.random.default_rng(z).integers(0, 4000, (32, *shape[1:]), "u2")
+            return name
+        def run(source, memory):
+            chunkwise.zarr.run(filters.Gaussian(sigma=2.0), source, source + ".out", memory=memory)
+        def status(key):
+            return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key)) * 1024
+        if sys.argv[2] == "make":
+            make(sys.argv[1], (128, 512, 512))
+        else:
+            # What is imported and made once counts as Python's.
+            run(make(sys.argv[1] + ".small", (64, 128, 128)), "64M")
+            before = status("VmRSS")
+            open("/proc/self/clear_refs", "w").write("5")
+            run(sys.argv[1], "64M")
+            print(status("VmHWM") - before)
+    """)
+    for step in ("make", "run"):
+        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "in.zarr"), step], check=True, text=True,
+                              stdout=subprocess.PIPE)
+    # 64 MiB of voxels, and as much memory.
+    assert 2**23 < int(done.stdout) <= 2**26
+
+
 def test_a_killed_run_goes_on(random, tmp_path):
     image = make_image(random, (160, 64, 64), "uint16")
     make_source(tmp_path / "in.zarr", image, zarr_format=3, shards=(16, 32, 32))
