@@ -115,6 +115,9 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/network/chunkwiseCpuNetwork.cxx
+  cpu/network/chunkwiseCpuNetworkTiles.cxx
+  cpu/network/chunkwiseCpuNetworkTilesBaseline.cxx
+  cpu/network/chunkwiseCpuNetworkTransform.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx
   cpu/rank/chunkwiseCpuRankTiles.cxx
@@ -149,18 +152,23 @@ set(Chunkwise_ONNX_PROTO onnx/chunkwiseOnnx.proto)
 set(Chunkwise_AVX2_SRCS
   cpu/common/chunkwiseCpuLevelAvx2.cxx
   cpu/convolution/chunkwiseCpuFftAvx2.cxx
+  cpu/network/chunkwiseCpuNetworkTilesAvx2.cxx
   cpu/table/chunkwiseCpuTableAvx2.cxx
 )
 set(Chunkwise_AVX512_SRCS
   cpu/common/chunkwiseCpuLevelAvx512.cxx
   cpu/convolution/chunkwiseCpuFftAvx512.cxx
+  cpu/network/chunkwiseCpuNetworkTilesAvx512.cxx
   cpu/table/chunkwiseCpuTableAvx512.cxx
 )
 # Transforms promise a bound, not bits.
 set(Chunkwise_BOUNDED_SRCS
   cpu/convolution/chunkwiseCpuFftBaseline.cxx
+  cpu/network/chunkwiseCpuNetworkTilesBaseline.cxx
   cpu/convolution/chunkwiseCpuFftAvx2.cxx
+  cpu/network/chunkwiseCpuNetworkTilesAvx2.cxx
   cpu/convolution/chunkwiseCpuFftAvx512.cxx
+  cpu/network/chunkwiseCpuNetworkTilesAvx512.cxx
 )
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
 set(Chunkwise_PRIVATE_FOLDERS arithmetic operations onnx running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table

@@ -2,7 +2,7 @@
 #ifndef chunkwiseCudaFixedPasses_cuh
 #define chunkwiseCudaFixedPasses_cuh
 
-#include "chunkwiseCudaFftPoints.cuh"
+#include "chunkwiseFftPoints.h"
 #include "chunkwiseCudaKernels.h"
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 #  define CHUNKWISE_FFT_UNROLL _Pragma("unroll")
 #else
 #  define CHUNKWISE_FFT_INLINE static inline __attribute__((always_inline))
-#  define CHUNKWISE_FFT_UNROLL _Pragma("GCC unroll 16")
+#  define CHUNKWISE_FFT_UNROLL _Pragma("GCC unroll 32")
 #endif
 
 namespace chunkwise

@@ -12,13 +12,6 @@ namespace chunkwise
 namespace
 {
 
-/** Memory for the spectra of tiles that are multiplied at a time: so many that the kernels' spectra, which are read
- * once for all of them, are little beside them. */
-constexpr double GroupBytes = 2.75 * (1 << 30);
-
-/** Tiles that a block of the products takes. */
-constexpr std::int64_t TilesPerGroup = 64;
-
 /** Larger kernels leave too little of a tile. */
 constexpr std::int64_t LargestKernel = 24;
 
@@ -52,15 +45,23 @@ InputsOf(const NetworkGraph & graph, const NetworkLayer & layer)
   return graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels;
 }
 
-/** What a tile costs: its transforms and products. A large tile's block is alone on its multiprocessor. */
+/** How long the transform of a tile takes; 0: there is none. */
+double
+TransformTimes(int tile, const NetworkRates & rates)
+{
+  const auto number = std::find(std::begin(NetworkTiles), std::end(NetworkTiles), tile) - std::begin(NetworkTiles);
+  return tile > rates.largestTile ? 0.0 : rates.transforms[number];
+}
+
+/** What a tile costs: its transforms and products. */
 double
 CostOfTile(int inputs, int outputs, int tile, const NetworkRates & rates)
 {
   const double voxels = static_cast<double>(tile) * tile * tile;
-  const double transforms = tile > 24 ? 1.8 : 1.6;
+  const double transforms = TransformTimes(tile, rates);
+  const int    block = rates.padsOutputs ? GetProductChannels(outputs) : 1;
   const double product = inputs == 1 ? 0.0
-                                     : 4.0 * inputs * GetProductChannels(outputs) *
-                                         static_cast<double>(CeilDivide(outputs, GetProductChannels(outputs))) *
+                                     : 4.0 * inputs * static_cast<double>(CeilDivide(outputs, block) * block) *
                                          (voxels / 2) / rates.productMultiplyAdds;
   // Voxels and spectra of either side; the product moves the spectra once more while it computes.
   return transforms * 8 * voxels * (inputs + outputs) + std::max(product, 4 * voxels * (inputs + outputs));
@@ -127,18 +128,20 @@ ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, s
     const double      count = CountTiles(layer, output, tile);
     const std::size_t kernels = GetKernelSpectraBytes(inputs, layer.channels, tile);
     const std::size_t each = GetTileBytes(inputs, layer.channels, tile);
-    if (count < 1 || tile > rates.largestTile || kernels + each > bytes)
+    if (count < 1 || TransformTimes(tile, rates) <= 0 || kernels + each > bytes)
     {
       continue;
     }
     TileChoice choice;
     choice.tile = tile;
-    const auto most = static_cast<std::int64_t>(std::min(static_cast<double>((bytes - kernels) / each), count));
+    const auto most = std::min(
+      rates.mostTiles, static_cast<std::int64_t>(std::min(static_cast<double>((bytes - kernels) / each), count)));
+    const std::int64_t block = rates.tilesPerGroup;
     // Groups of one size, of which products waste nothing.
     const double groups =
-      std::ceil(count / static_cast<double>(most > TilesPerGroup ? most / TilesPerGroup * TilesPerGroup : most));
+      std::ceil(count / static_cast<double>(most > block ? most / block * block : most));
     const auto even = static_cast<std::int64_t>(std::ceil(count / groups));
-    choice.tilesAtOnce = std::min((even + TilesPerGroup - 1) / TilesPerGroup * TilesPerGroup, most);
+    choice.tilesAtOnce = std::min((even + block - 1) / block * block, most);
     choice.cost = count * CostOfTile(inputs, layer.channels, tile, rates) + groups * static_cast<double>(kernels);
     if (best.tile == 0 || choice.cost < best.cost)
     {
@@ -171,7 +174,7 @@ MayTransform(const NetworkLayer & layer, int inputs, const LayerExtent & output,
     {
       kept *= static_cast<double>(std::max<std::int64_t>(0, tile - layer.kernel[a] + 1));
     }
-    if (kept > 0 && tile <= rates.largestTile)
+    if (kept > 0 && TransformTimes(tile, rates) > 0)
     {
       const double cost = CostOfTile(inputs, layer.channels, tile, rates) / kept;
       least = least == 0 ? cost : std::min(least, cost);
@@ -252,7 +255,8 @@ PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> &
       continue;
     }
     const auto   each = static_cast<double>(GetTileBytes(inputs, layer.channels, largest));
-    const double tiles = std::max(1.0, std::min(CountTiles(layer, parts[i], largest), std::floor(GroupBytes / each)));
+    const double most = std::min(static_cast<double>(rates.mostTiles), std::floor(rates.groupBytes / each));
+    const double tiles = std::max(1.0, std::min(CountTiles(layer, parts[i], largest), most));
     plan[i].transformBytes =
       GetKernelSpectraBytes(inputs, layer.channels, largest) + RoundUp(static_cast<std::size_t>(tiles * each));
     const TileChoice choice = ChooseTile(layer, inputs, parts[i], plan[i].transformBytes, rates);

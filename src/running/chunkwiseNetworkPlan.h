@@ -4,18 +4,12 @@
 
 #include "chunkwiseNetworkOperation.h"
 
+#include <iterator>
+
 // How each convolution of a network is computed on a chunk, a pure function of shapes and rates.
 
 namespace chunkwise
 {
-
-/** What a backend can do, in the time in which it moves a byte of memory. */
-struct NetworkRates
-{
-  double multiplyAdds{ 2.5 };        ///< of direct convolutions
-  double productMultiplyAdds{ 0.0 }; ///< of products of spectra; 0: the backend has no transforms
-  int    largestTile{ 32 };          ///< voxels along an axis
-};
 
 /** Tiles of the input, transformed, multiplied with the kernels' spectra frequency by frequency, and transformed back.
  *
@@ -27,6 +21,23 @@ struct NetworkRates
  * Source: A. Zlateski et al., ZNNi, 2016; A. Zlateski et al., FFT convolutions are faster than Winograd on modern CPUs,
  * here is why, arXiv 1809.07851 (tiles, one matrix product a frequency). */
 constexpr int NetworkTiles[] = { 16, 20, 24, 28, 32 };
+
+/** What a backend can do, in the time in which it moves a byte of memory. */
+struct NetworkRates
+{
+  double multiplyAdds{ 2.5 };        ///< of direct convolutions
+  double productMultiplyAdds{ 0.0 }; ///< of products of spectra; 0: the backend has no transforms
+  int    largestTile{ 32 };          ///< voxels along an axis
+  /** What the transform of a tile of each size in NetworkTiles takes, in the time in which its voxels are read and its
+   * spectrum is written; 0: there is none. */
+  double transforms[std::size(NetworkTiles)]{ 1.6, 1.6, 1.6, 1.8, 1.8 };
+  /** Memory for the spectra of tiles that are multiplied at a time: so many that the kernels' spectra, which are read
+   * once for all of them, are little beside them. */
+  double       groupBytes{ 2.75 * (1 << 30) };
+  std::int64_t mostTiles{ std::int64_t{ 1 } << 40 }; ///< that are multiplied at a time
+  std::int64_t tilesPerGroup{ 64 };                  ///< that a block of the products takes
+  bool         padsOutputs{ true };                  ///< products are of multiples of GetProductChannels
+};
 
 /** Poolings of larger windows need dense tensors. */
 constexpr std::int64_t MostPoolingTaps = 4;

@@ -3,87 +3,18 @@
 // chunkwiseCpuLevelImplementation.h everything is in that namespace, and headers without functions of external linkage
 // alone are included.
 #include "chunkwiseCpuFft.h"
+#include "chunkwiseCpuSquare.h"
 #include "chunkwiseFftButterflies.h"
-
-#include <type_traits>
 
 namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
 
-#if defined(__AVX512F__)
-constexpr int RegisterBytes = 64;
-#elif defined(__AVX__)
-constexpr int RegisterBytes = 32;
-#else
-constexpr int RegisterBytes = 16;
-#endif
-
 template <typename T, int VBytes>
 struct Vector
 {
   typedef T type __attribute__((vector_size(VBytes), aligned(VBytes)));
-};
-
-/** Squares of numbers, a register of this instruction set wide, are transposed by exchanges between pairs of rows. */
-template <typename T>
-class Square
-{
-  static constexpr int Bytes = RegisterBytes;
-  typedef T            Row __attribute__((vector_size(Bytes)));
-  typedef T            Numbers __attribute__((vector_size(Bytes), aligned(sizeof(T)), may_alias));
-  using Index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  typedef Index Mask __attribute__((vector_size(Bytes)));
-
-public:
-  static constexpr int Side = Bytes / static_cast<int>(sizeof(T));
-
-  /** to[j][l] = from[l][j] */
-  static void
-  Transpose(const T * const * from, T * const * to)
-  {
-    Row rows[Side];
-    for (int l = 0; l < Side; ++l)
-    {
-      rows[l] = *reinterpret_cast<const Numbers *>(from[l]);
-    }
-    Exchange<Side / 2>(rows);
-    for (int j = 0; j < Side; ++j)
-    {
-      *reinterpret_cast<Numbers *>(to[j]) = rows[j];
-    }
-  }
-
-private:
-  /** Exchanges the squares of side VStep beside the diagonal of each square twice as large, then within them. */
-  template <int VStep>
-  static void
-  Exchange(Row * rows)
-  {
-    if constexpr (VStep > 0)
-    {
-      Mask low{};
-      Mask high{};
-      for (int j = 0; j < Side; ++j)
-      {
-        low[j] = j & VStep ? Side + j - VStep : j;
-        high[j] = j & VStep ? Side + j : j + VStep;
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < Side; ++i)
-      {
-        if (!(i & VStep))
-        {
-          const Row a = rows[i];
-          const Row b = rows[i + VStep];
-          rows[i] = __builtin_shuffle(a, b, low);
-          rows[i + VStep] = __builtin_shuffle(a, b, high);
-        }
-      }
-      Exchange<VStep / 2>(rows);
-    }
-  }
 };
 
 template <typename T>

@@ -1,17 +1,18 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#ifndef chunkwiseCudaFftPoints_cuh
-#define chunkwiseCudaFftPoints_cuh
+#ifndef chunkwiseFftPoints_h
+#define chunkwiseFftPoints_h
 
 #include "chunkwiseFftButterflies.h"
 
 #include <utility>
 
-// Transforms of up to 32 points in a thread's registers, made of butterflies, with constants for the twiddles.
+// Transforms of up to 32 points in registers, made of butterflies, with constants for the twiddles. V is a number or a
+// vector of numbers, as in chunkwiseFftButterflies.h.
 namespace chunkwise
 {
 
 /** cos of that part of a turn. */
-constexpr double
+static constexpr double
 CosineOfTurn(int part, int turn)
 {
   part %= turn;
@@ -26,21 +27,21 @@ CosineOfTurn(int part, int turn)
   return sum;
 }
 
-constexpr double
+static constexpr double
 SineOfTurn(int part, int turn)
 {
   return CosineOfTurn(4 * part + 3 * turn, 4 * turn);
 }
 
 /** Times exp(-2 pi i part / turn). */
-template <int part, int turn>
-__device__ __forceinline__ void
-Turn(float & re, float & im)
+template <int part, int turn, typename V>
+CHUNKWISE_FFT_INLINE void
+Turn(V & re, V & im)
 {
   constexpr int p = part % turn;
   if constexpr (4 * p == turn)
   {
-    const float old = re;
+    const V old = re;
     re = im;
     im = -old;
   }
@@ -52,7 +53,7 @@ Turn(float & re, float & im)
   else if constexpr (8 * p == turn)
   {
     constexpr float half = 0.70710678118654752440f;
-    const float     old = re;
+    const V         old = re;
     re = half * (re + im);
     im = half * (im - old);
   }
@@ -60,30 +61,30 @@ Turn(float & re, float & im)
   {
     constexpr float c = static_cast<float>(CosineOfTurn(p, turn));
     constexpr float s = static_cast<float>(SineOfTurn(p, turn));
-    const float     old = re;
-    re = fmaf(s, im, c * re);
-    im = fmaf(-s, old, c * im);
+    const V         old = re;
+    FftMultiplyAdd(re, s, im, V(c * re));
+    FftMultiplyAdd(im, -s, old, V(c * im));
   }
 }
 
 /** Point j times exp(-2 pi i j / turn). */
-template <int turn, int... j>
-__device__ __forceinline__ void
-TurnEach(float * re, float * im, std::integer_sequence<int, j...>)
+template <int turn, typename V, int... j>
+CHUNKWISE_FFT_INLINE void
+TurnEach(V * re, V * im, std::integer_sequence<int, j...>)
 {
   (Turn<j, turn>(re[j], im[j]), ...);
 }
 
 /** Point Q k + q times exp(-2 pi i k q / (P Q)). */
-template <int P, int Q, int... n>
-__device__ __forceinline__ void
-TurnProducts(float * re, float * im, std::integer_sequence<int, n...>)
+template <int P, int Q, typename V, int... n>
+CHUNKWISE_FFT_INLINE void
+TurnProducts(V * re, V * im, std::integer_sequence<int, n...>)
 {
   (Turn<(n / Q) * (n % Q), P * Q>(re[n], im[n]), ...);
 }
 
 /** The first of the two factors that `points` is transformed by; 1: in one butterfly. */
-constexpr int
+static constexpr int
 FirstFactor(int points)
 {
   switch (points)
@@ -111,7 +112,7 @@ FirstFactor(int points)
 }
 
 /** The same where most points are 0. */
-constexpr int
+static constexpr int
 FirstFactorOfFew(int points)
 {
   return points == 16 ? 4 : FirstFactor(points);
@@ -119,9 +120,9 @@ FirstFactorOfFew(int points)
 
 /** Forward, in place, frequencies in order. With `VFew` only the points below R / FirstFactorOfFew(R) are not 0, and
  * the others are not read. */
-template <int R, bool VFew = false>
-__device__ __forceinline__ void
-FftPoints(float * re, float * im)
+template <int R, bool VFew = false, typename V>
+CHUNKWISE_FFT_INLINE void
+FftPoints(V * re, V * im)
 {
   constexpr int P = VFew ? FirstFactorOfFew(R) : FirstFactor(R);
   if constexpr (P == 1)
@@ -131,12 +132,12 @@ FftPoints(float * re, float * im)
   else
   {
     constexpr int Q = R / P;
-#pragma unroll
+CHUNKWISE_FFT_UNROLL
     for (int q = 0; q < Q; ++q)
     {
-      float a[P];
-      float b[P];
-#pragma unroll
+      V a[P];
+      V b[P];
+CHUNKWISE_FFT_UNROLL
       for (int p = 0; p < P; ++p)
       {
         a[p] = re[VFew ? q : Q * p + q];
@@ -146,7 +147,7 @@ FftPoints(float * re, float * im)
       {
         FftPoints<P>(a, b);
       }
-#pragma unroll
+CHUNKWISE_FFT_UNROLL
       for (int p = VFew ? 1 : 0; p < P; ++p)
       {
         re[Q * p + q] = a[p];
@@ -154,20 +155,20 @@ FftPoints(float * re, float * im)
       }
     }
     TurnProducts<P, Q>(re, im, std::make_integer_sequence<int, R>());
-    float x[R];
-    float y[R];
-#pragma unroll
+    V x[R];
+    V y[R];
+CHUNKWISE_FFT_UNROLL
     for (int p = 0; p < P; ++p)
     {
       FftPoints<Q>(re + Q * p, im + Q * p);
-#pragma unroll
+CHUNKWISE_FFT_UNROLL
       for (int q = 0; q < Q; ++q)
       {
         x[p + P * q] = re[Q * p + q];
         y[p + P * q] = im[Q * p + q];
       }
     }
-#pragma unroll
+CHUNKWISE_FFT_UNROLL
     for (int k = 0; k < R; ++k)
     {
       re[k] = x[k];

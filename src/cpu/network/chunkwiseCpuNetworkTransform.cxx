@@ -1,0 +1,437 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuNetworkTransform.h"
+
+#include "chunkwiseCpuNetworkTiles.h"
+#include "chunkwiseNetworkTileGrid.h"
+#include "chunkwiseRoundUp.h"
+
+#include <cstring>
+
+namespace chunkwise
+{
+
+using network::Step;
+using network::Tensor;
+using network::TileAxis;
+using network::TileGrid;
+
+namespace
+{
+
+std::int64_t
+NumbersOf(int tile)
+{
+  return static_cast<std::int64_t>(tile) * tile * tile;
+}
+
+/** A worker's memory: a tile in space, and what its transform needs. */
+struct TileSpace
+{
+  float * voxels;
+  float * work;
+
+  TileSpace(const NetworkWorkers & workers, unsigned int worker, int tile)
+    : voxels(reinterpret_cast<float *>(workers.memory + worker * workers.bytes))
+    , work(voxels + NumbersOf(tile))
+  {}
+};
+
+/** Calls body(task, worker) in parallel until the caller asks for an end. */
+template <typename TBody>
+void
+ForEach(const NetworkWorkers & workers, std::int64_t count, TBody && body)
+{
+  workers.executor->ParallelFor(count, [&](std::int64_t task, unsigned int worker) {
+    if (!workers.shouldStop())
+    {
+      body(task, worker);
+    }
+  });
+}
+
+/** A tile's voxels of one channel, with zeros where it reaches beyond the tensor. */
+void
+LoadTile(const Tensor & in, std::int64_t channel, const TileAxis (&axes)[MaxSpatialAxes], int tile, float * voxels)
+{
+  const TileAxis &    x = axes[0];
+  const float * const from =
+    in.data + channel * in.ChannelLength() + x.base + axes[1].base + axes[2].base;
+  const std::int64_t begin = std::min(std::max(x.begin, 0), tile);
+  const std::int64_t end = std::max<std::int64_t>(begin, std::min(x.end, tile));
+  for (int z = 0; z < tile; ++z)
+  {
+    float * const plane = voxels + static_cast<std::int64_t>(z) * tile * tile;
+    if (!IsWithin(axes[2], z))
+    {
+      std::fill(plane, plane + static_cast<std::int64_t>(tile) * std::max(axes[1].end, 0), 0.0f);
+      continue;
+    }
+    for (int y = 0; y < axes[1].end; ++y)
+    {
+      float * const row = plane + y * tile;
+      if (!IsWithin(axes[1], y))
+      {
+        std::fill(row, row + tile, 0.0f);
+        continue;
+      }
+      const float * const source = from + y * axes[1].step + z * axes[2].step;
+      std::fill(row, row + begin, 0.0f);
+      if (x.step == 1)
+      {
+        std::copy(source + begin, source + end, row + begin);
+      }
+      else
+      {
+        for (std::int64_t i = begin; i < end; ++i)
+        {
+          row[i] = source[i * x.step];
+        }
+      }
+      std::fill(row + end, row + tile, 0.0f);
+    }
+  }
+}
+
+/** Sums without a bias to the output's voxels. */
+void
+StoreTile(const Step & step, std::int64_t channel, const TileAxis (&axes)[MaxSpatialAxes], int tile,
+          const float * voxels)
+{
+  float * const to =
+    step.out.data + channel * step.out.ChannelLength() + axes[0].base + axes[1].base + axes[2].base;
+  const float bias = step.bias ? step.bias[channel] : 0.0f;
+  const auto  store = [&](auto && activate) {
+    for (int z = 0; z < axes[2].end; ++z)
+    {
+      for (int y = 0; y < axes[1].end; ++y)
+      {
+        const float * const row = voxels + (static_cast<std::int64_t>(z) * tile + y) * tile;
+        float * const       out = to + y * axes[1].step + z * axes[2].step;
+        if (axes[0].step == 1)
+        {
+          for (int x = 0; x < axes[0].end; ++x)
+          {
+            out[x] = activate(row[x] + bias);
+          }
+        }
+        else
+        {
+          for (int x = 0; x < axes[0].end; ++x)
+          {
+            out[x * axes[0].step] = activate(row[x] + bias);
+          }
+        }
+      }
+    }
+  };
+  switch (step.activation)
+  {
+    case ActivationKind::None:
+      return store([](float value) { return value; });
+    case ActivationKind::Relu:
+      return store([](float value) { return value < 0.0f ? 0.0f : value; });
+    default:
+      return store([&](float value) { return network::Activate(step, channel, value); });
+  }
+}
+
+} // namespace
+
+std::size_t
+GetTileWorkerBytes(int tile)
+{
+  return RoundUp(2 * GetSpectrumBytes(tile));
+}
+
+std::size_t
+GetTileSlackBytes(int tile)
+{
+  return 2 * GetSpectrumBytes(tile);
+}
+
+void
+MakeKernelSpectra(const Step & step, int tile, float * kernels, const NetworkWorkers & workers)
+{
+  const NetworkTileFunctions & functions = GetNetworkTileFunctions();
+  const std::int64_t           inputs = step.in[0].channels;
+  const std::int64_t           outputs = step.out.channels;
+  const std::int64_t           cells = NumbersOf(tile) / NetworkCell;
+  const std::int64_t           taps = step.kernel[0] * step.kernel[1] * step.kernel[2];
+  // The transforms there and back multiply by half the number of voxels.
+  const float scale = 2.0f / static_cast<float>(NumbersOf(tile));
+  ForEach(workers, inputs * outputs, [&](std::int64_t task, unsigned int worker) {
+    const TileSpace     space(workers, worker, tile);
+    const std::int64_t  o = task / inputs;
+    const std::int64_t  i = task % inputs;
+    const float * const weights =
+      step.packed + (o / ChannelsPerBlock * inputs + i) * taps * ChannelsPerBlock + o % ChannelsPerBlock;
+    for (std::int64_t z = 0; z < tile; ++z)
+    {
+      for (std::int64_t y = 0; y < step.kernel[1]; ++y)
+      {
+        float * const row = space.voxels + (z * tile + y) * tile;
+        std::fill(row, row + tile, 0.0f);
+        for (std::int64_t x = 0; z < step.kernel[2] && x < step.kernel[0]; ++x)
+        {
+          row[x] = scale * weights[((z * step.kernel[1] + y) * step.kernel[0] + x) * ChannelsPerBlock];
+        }
+      }
+    }
+    std::int64_t at = o * cells;
+    std::int64_t stride = 1;
+    if (inputs > 1)
+    {
+      const std::int64_t first = o / NetworkProductChannels * NetworkProductChannels;
+      at = first * inputs + i * std::min<std::int64_t>(NetworkProductChannels, outputs - first) + (o - first);
+      stride = inputs * outputs;
+    }
+    functions.transform(tile,
+                        space.voxels,
+                        step.kernel[0],
+                        step.kernel[1],
+                        space.work,
+                        kernels + at * NetworkCell,
+                        stride * NetworkCell,
+                        true);
+  });
+}
+
+void
+ConvolveTiles(const Step & step, const TileChoice & choice, const float * kernels, float * spectra,
+              const NetworkWorkers & workers)
+{
+  const NetworkTileFunctions & functions = GetNetworkTileFunctions();
+  const int                    tile = choice.tile;
+  const TileGrid               grid(step, tile);
+  const std::int64_t           inputs = step.in[0].channels;
+  const std::int64_t           outputs = step.out.channels;
+  const std::int64_t           cells = NumbersOf(tile) / NetworkCell;
+  const std::int64_t           all = grid.Count();
+  const auto                   load = [&](std::int64_t number, std::int64_t map, const TileSpace & space, float * out,
+                        std::int64_t stride) {
+    TileAxis axes[MaxSpatialAxes];
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      axes[a] = FindTileAxis(step, grid, number, a, true);
+    }
+    LoadTile(step.in[0], map, axes, tile, space.voxels);
+    functions.transform(
+      tile, space.voxels, std::max(axes[0].end, 0), std::max(axes[1].end, 0), space.work, out, stride, false);
+  };
+  const auto store = [&](std::int64_t number, std::int64_t map, const TileSpace & space, const float * in,
+                         std::int64_t stride) {
+    TileAxis axes[MaxSpatialAxes];
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      axes[a] = FindTileAxis(step, grid, number, a, false);
+    }
+    if (axes[0].end > 0 && axes[1].end > 0 && axes[2].end > 0)
+    {
+      functions.transformBack(tile, in, stride, axes[0].end, axes[1].end, space.work, space.voxels);
+      StoreTile(step, map, axes, tile, space.voxels);
+    }
+  };
+  for (std::int64_t first = 0; first < all && !workers.shouldStop(); first += choice.tilesAtOnce)
+  {
+    const std::int64_t count = std::min(choice.tilesAtOnce, all - first);
+    // One cell more than there are: what follows in a transform would else fall on the same lines of the caches.
+    const std::int64_t inStride = (count * inputs + 1) * NetworkCell;
+    const std::int64_t outStride = (count * outputs + 1) * NetworkCell;
+    float * const      results = spectra + cells * inStride;
+    ForEach(workers, count * inputs, [&](std::int64_t task, unsigned int worker) {
+      load(first + task / inputs,
+           task % inputs,
+           TileSpace(workers, worker, tile),
+           spectra + task * NetworkCell,
+           inStride);
+    });
+    if (inputs == 1)
+    {
+      ForEach(workers, count * outputs, [&](std::int64_t task, unsigned int worker) {
+        const TileSpace    space(workers, worker, tile);
+        const std::int64_t map = task % outputs;
+        const std::int64_t number = task / outputs;
+        // The product lies where the voxels will be: they are written when all of it has been read.
+        functions.multiplyCells(spectra + number * NetworkCell,
+                                inStride,
+                                kernels + map * cells * NetworkCell,
+                                space.voxels,
+                                cells);
+        store(first + number, map, space, space.voxels, NetworkCell);
+      });
+      continue;
+    }
+    ForEach(workers, cells, [&](std::int64_t cell, unsigned int) {
+      functions.multiply(spectra + cell * inStride,
+                         kernels + cell * inputs * outputs * NetworkCell,
+                         results + cell * outStride,
+                         count,
+                         inputs,
+                         outputs);
+    });
+    ForEach(workers, count * outputs, [&](std::int64_t task, unsigned int worker) {
+      store(first + task / outputs,
+            task % outputs,
+            TileSpace(workers, worker, tile),
+            results + task * NetworkCell,
+            outStride);
+    });
+  }
+}
+
+namespace
+{
+
+/** Voxels of a row that are pooled at a time. */
+constexpr std::int64_t PoolVoxels = 256;
+
+/** Where index `at` of a tensor, along an axis, is in memory. */
+std::int64_t
+PlaceOf(const Tensor & tensor, int a, std::int64_t at)
+{
+  std::int64_t voxel;
+  std::int64_t fragment;
+  network::FindStrides(tensor, a, voxel, fragment);
+  const std::int64_t number = (at - tensor.lower[a]) / tensor.fragments[a];
+  return number * voxel + ((at - tensor.lower[a]) - number * tensor.fragments[a]) * fragment;
+}
+
+template <bool VMaximum>
+inline float
+Join(float result, float value)
+{
+  return !VMaximum ? result + value : value > result || value != value ? value : result;
+}
+
+/** Joins n voxels of a row of the input, from index `at` on and `step` indices apart, to the results of those that are
+ * inside the image, and counts these. */
+template <bool VMaximum>
+void
+AddTap(const Tensor & in, const float * plane, std::int64_t at, std::int64_t step, std::int64_t n, float * results,
+       std::int32_t * counts)
+{
+  const std::int64_t begin = std::min(n, at < 0 ? (-at + step - 1) / step : 0);
+  const std::int64_t end = std::max(begin, std::min(n, at >= in.whole[0] ? 0 : (in.whole[0] - at + step - 1) / step));
+  const std::int64_t fragments = in.fragments[0];
+  if (begin == end)
+  {
+    return;
+  }
+  if (step % fragments == 0)
+  {
+    const float * const from = plane + PlaceOf(in, 0, at + begin * step);
+    const std::int64_t  stride = step / fragments;
+    const std::int64_t  count = end - begin;
+    float * const       to = results + begin;
+    if (stride == 1)
+    {
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        to[i] = Join<VMaximum>(to[i], from[i]);
+      }
+    }
+    else if (stride == 2)
+    {
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        to[i] = Join<VMaximum>(to[i], from[2 * i]);
+      }
+    }
+    else
+    {
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        to[i] = Join<VMaximum>(to[i], from[stride * i]);
+      }
+    }
+  }
+  else
+  {
+    for (std::int64_t i = begin; i < end; ++i)
+    {
+      results[i] = Join<VMaximum>(results[i], plane[PlaceOf(in, 0, at + i * step)]);
+    }
+  }
+  for (std::int64_t i = begin; !VMaximum && i < end; ++i)
+  {
+    ++counts[i];
+  }
+}
+
+/** n voxels of the output's channel `c`, from index x on and `step` indices apart, to `to`. */
+template <bool VMaximum>
+void
+PoolRow(const Step & step, std::int64_t c, std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t apart,
+        std::int64_t n, float * to)
+{
+  const Tensor &      in = step.in[0];
+  const float * const channel = in.data + c * in.ChannelLength();
+  float               results[PoolVoxels];
+  std::int32_t        counts[PoolVoxels];
+  std::fill(results, results + n, VMaximum ? -HUGE_VALF : 0.0f);
+  std::fill(counts, counts + n, 0);
+  for (std::int64_t kz = 0; kz < step.kernel[2]; ++kz)
+  {
+    const std::int64_t iz = z * step.stride[2] - step.padLower[2] + kz * step.dilation[2];
+    for (std::int64_t ky = 0; ky < step.kernel[1]; ++ky)
+    {
+      const std::int64_t iy = y * step.stride[1] - step.padLower[1] + ky * step.dilation[1];
+      if (!in.IsInside(1, iy) || !in.IsInside(2, iz))
+      {
+        continue;
+      }
+      const float * const plane = channel + PlaceOf(in, 1, iy) + PlaceOf(in, 2, iz);
+      for (std::int64_t kx = 0; kx < step.kernel[0]; ++kx)
+      {
+        AddTap<VMaximum>(in,
+                         plane,
+                         x * step.stride[0] - step.padLower[0] + kx * step.dilation[0],
+                         apart * step.stride[0],
+                         n,
+                         results,
+                         counts);
+      }
+    }
+  }
+  const auto taps = static_cast<std::int32_t>(step.kernel[0] * step.kernel[1] * step.kernel[2]);
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    const float value =
+      VMaximum ? results[i] : results[i] / static_cast<float>(step.countsPadding ? taps : counts[i]);
+    to[i] = step.activation == ActivationKind::None ? value : network::Activate(step, c, value);
+  }
+}
+
+} // namespace
+
+void
+PoolFragments(const Step & step, const NetworkWorkers & workers)
+{
+  const Tensor &     out = step.out;
+  const std::int64_t planes = out.FragmentExtent(2);
+  // Grids of the fragments, and their planes.
+  const std::int64_t grids = out.fragments[0] * out.fragments[1] * out.fragments[2];
+  ForEach(workers, out.channels * grids * planes, [&](std::int64_t task, unsigned int) {
+    const std::int64_t c = task / planes / grids;
+    const std::int64_t grid = task / planes % grids;
+    const std::int64_t rx = grid % out.fragments[0];
+    const std::int64_t ry = grid / out.fragments[0] % out.fragments[1];
+    const std::int64_t z = task % planes * out.fragments[2] + grid / out.fragments[0] / out.fragments[1];
+    float * const      channel = out.data + c * out.ChannelLength();
+    for (std::int64_t y = ry; z < out.extent[2] && y < out.extent[1]; y += out.fragments[1])
+    {
+      float *            to = channel + PlaceOf(out, 2, out.lower[2] + z) + PlaceOf(out, 1, out.lower[1] + y) +
+                   PlaceOf(out, 0, out.lower[0] + rx);
+      const std::int64_t length = (out.extent[0] - rx + out.fragments[0] - 1) / out.fragments[0];
+      for (std::int64_t i = 0; i < length; i += PoolVoxels)
+      {
+        const std::int64_t n = std::min(PoolVoxels, length - i);
+        const std::int64_t x = out.lower[0] + rx + i * out.fragments[0];
+        (step.kind == LayerKind::MaximumPooling ? PoolRow<true> : PoolRow<false>)(
+          step, c, x, out.lower[1] + y, out.lower[2] + z, out.fragments[0], n, to + i);
+      }
+    }
+  });
+}
+
+} // namespace chunkwise
