@@ -132,12 +132,12 @@ FftPoints(V * re, V * im)
   else
   {
     constexpr int Q = R / P;
-CHUNKWISE_FFT_UNROLL
+    CHUNKWISE_FFT_UNROLL
     for (int q = 0; q < Q; ++q)
     {
       V a[P];
       V b[P];
-CHUNKWISE_FFT_UNROLL
+      CHUNKWISE_FFT_UNROLL
       for (int p = 0; p < P; ++p)
       {
         a[p] = re[VFew ? q : Q * p + q];
@@ -147,7 +147,7 @@ CHUNKWISE_FFT_UNROLL
       {
         FftPoints<P>(a, b);
       }
-CHUNKWISE_FFT_UNROLL
+      CHUNKWISE_FFT_UNROLL
       for (int p = VFew ? 1 : 0; p < P; ++p)
       {
         re[Q * p + q] = a[p];
@@ -157,18 +157,18 @@ CHUNKWISE_FFT_UNROLL
     TurnProducts<P, Q>(re, im, std::make_integer_sequence<int, R>());
     V x[R];
     V y[R];
-CHUNKWISE_FFT_UNROLL
+    CHUNKWISE_FFT_UNROLL
     for (int p = 0; p < P; ++p)
     {
       FftPoints<Q>(re + Q * p, im + Q * p);
-CHUNKWISE_FFT_UNROLL
+      CHUNKWISE_FFT_UNROLL
       for (int q = 0; q < Q; ++q)
       {
         x[p + P * q] = re[Q * p + q];
         y[p + P * q] = im[Q * p + q];
       }
     }
-CHUNKWISE_FFT_UNROLL
+    CHUNKWISE_FFT_UNROLL
     for (int k = 0; k < R; ++k)
     {
       re[k] = x[k];

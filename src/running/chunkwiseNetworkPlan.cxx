@@ -138,9 +138,8 @@ ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, s
       rates.mostTiles, static_cast<std::int64_t>(std::min(static_cast<double>((bytes - kernels) / each), count)));
     const std::int64_t block = rates.tilesPerGroup;
     // Groups of one size, of which products waste nothing.
-    const double groups =
-      std::ceil(count / static_cast<double>(most > block ? most / block * block : most));
-    const auto even = static_cast<std::int64_t>(std::ceil(count / groups));
+    const double groups = std::ceil(count / static_cast<double>(most > block ? most / block * block : most));
+    const auto   even = static_cast<std::int64_t>(std::ceil(count / groups));
     choice.tilesAtOnce = std::min((even + block - 1) / block * block, most);
     choice.cost = count * CostOfTile(inputs, layer.channels, tile, rates) + groups * static_cast<double>(kernels);
     if (best.tile == 0 || choice.cost < best.cost)

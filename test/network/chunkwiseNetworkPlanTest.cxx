@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuNetworkTransform.h"
 #include "chunkwiseNetworkRun.h"
 #include "chunkwiseNetworkTrial.h"
 
@@ -40,7 +41,7 @@ TEST(NetworkPlan, MemoryDoesNotShrinkWhenChunksGrow)
                       : trial % 2    ? trial::RandomConvolutions(random, 3, trial % 4 == 1).graph
                                      : trial::RandomUNet(random, 3, 1).graph;
     operation.method = trial % 3 ? NetworkMethod::Automatic : NetworkMethod::Transforms;
-    NetworkRates rates = DeviceRates();
+    NetworkRates rates = trial % 5 < 3 ? DeviceRates() : GetHostNetworkRates();
     // So that small networks take them too.
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
     const Box    image = Box::FromExtent({ { 300, 200, 250, 1, 1 } });
@@ -67,7 +68,7 @@ TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
     operation.graph =
       trial % 6 == 0 ? Wide(3 + trial / 6 % 5) : trial::RandomConvolutions(random, 3, trial % 2 == 0).graph;
     operation.method = trial % 3 ? NetworkMethod::Automatic : NetworkMethod::Transforms;
-    NetworkRates rates = DeviceRates();
+    NetworkRates rates = trial % 5 < 3 ? DeviceRates() : GetHostNetworkRates();
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
     std::vector<LayerExtent> large(operation.graph->GetLayers().size());
     std::vector<LayerExtent> small = large;
@@ -93,6 +94,7 @@ TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
       {
         EXPECT_LE(choice.tile, rates.largestTile);
         EXPECT_GE(choice.tilesAtOnce, 1);
+        EXPECT_LE(choice.tilesAtOnce, rates.mostTiles);
         EXPECT_LE(GetKernelSpectraBytes(inputs, layer.channels, choice.tile) +
                     static_cast<std::size_t>(choice.tilesAtOnce) * GetTileBytes(inputs, layer.channels, choice.tile),
                   run[i].transformBytes);

@@ -42,24 +42,6 @@ struct PatchShape
   std::int64_t channels;
 };
 
-/** Of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed eight at a
- * time. */
-NetworkRates
-GetHostRates()
-{
-  NetworkRates rates;
-  rates.multiplyAdds = 4;
-  rates.productMultiplyAdds = 3.5;
-  const double transforms[] = { 1.4, 0, 1.5, 0, 2 };
-  std::copy(std::begin(transforms), std::end(transforms), rates.transforms);
-  rates.groupBytes = 1.4 * (1 << 30);
-  // The inputs' spectra at the frequencies of a cell fit the second cache.
-  rates.mostTiles = 64;
-  rates.tilesPerGroup = 4;
-  rates.padsOutputs = false;
-  return rates;
-}
-
 constexpr int LargestTile = NetworkTiles[std::size(NetworkTiles) - 1];
 
 /** What a worker needs beside the layers' results. */
@@ -89,7 +71,7 @@ public:
   explicit CpuNetwork(const KernelCall & call)
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
-    , m_Rates(GetHostRates())
+    , m_Rates(GetHostNetworkRates())
     , m_Bytes(GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates))
     , m_WorkerBytes(WorkerBytes(*m_Operation.graph, m_Bytes.transforms))
     , m_WorkerMemory(static_cast<char *>(call.scratch) + m_Bytes.results)
@@ -472,8 +454,8 @@ RunHostNetwork(const KernelCall & call)
 std::size_t
 HostNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & network = static_cast<const NetworkOperation &>(operation);
-  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetHostRates());
+  const auto &       network = static_cast<const NetworkOperation &>(operation);
+  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates());
   return bytes.results + static_cast<std::size_t>(shape.concurrency) * WorkerBytes(*network.graph, bytes.transforms) +
          (bytes.transforms > 0 ? bytes.transforms + GetTileSlackBytes(LargestTile) : 0);
 }
@@ -481,7 +463,8 @@ HostNetworkBytes(const Operation & operation, const ChunkShape & shape)
 double
 HostNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
-  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetHostRates());
+  return GetNetworkCost(
+    static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetHostNetworkRates());
 }
 
 } // namespace

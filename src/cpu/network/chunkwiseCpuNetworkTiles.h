@@ -26,8 +26,8 @@ struct NetworkTileFunctions
   /** Back, not scaled; what lies beyond `width` and `height` is undefined. */
   void (*transformBack)(int tile, const float * in, std::int64_t stride, std::int64_t width, std::int64_t height,
                         float * work, float * voxels);
-  /** For one cell: out[tile][output] = sum over the inputs of in[tile][input] * kernels[..][input][..]. Kernels: blocks of
-   * NetworkProductChannels outputs, the last one with what is left: [block][input][output of the block]. */
+  /** For one cell: out[tile][output] = sum over the inputs of in[tile][input] * kernels[..][input][..]. Kernels: blocks
+   * of NetworkProductChannels outputs, the last one with what is left: [block][input][output of the block]. */
   void (*multiply)(const float * in, const float * kernels, float * out, std::int64_t tiles, std::int64_t inputs,
                    std::int64_t outputs);
   /** out = a * b, `cells` of them; cells of `a` are `stride` apart. */

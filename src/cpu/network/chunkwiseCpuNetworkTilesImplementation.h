@@ -233,15 +233,15 @@ TransformTileBack(int tile, const float * in, std::int64_t stride, std::int64_t 
 }
 
 /** Numbers of a cell that are multiplied at a time. */
-typedef float        ProductRow __attribute__((vector_size(RegisterBytes), aligned(RegisterBytes), may_alias));
-constexpr int        ProductWidth = RegisterBytes / 4;
+typedef float ProductRow __attribute__((vector_size(RegisterBytes), aligned(RegisterBytes), may_alias));
+constexpr int ProductWidth = RegisterBytes / 4;
 /** Sums of this many tiles and outputs stay in registers: thirty-two, or sixteen. */
 #if defined(__AVX512F__)
-constexpr int        ProductTiles = 4;
-constexpr int        ProductOutputs = 3;
+constexpr int ProductTiles = 4;
+constexpr int ProductOutputs = 3;
 #else
-constexpr int        ProductTiles = 2;
-constexpr int        ProductOutputs = 2;
+constexpr int ProductTiles = 2;
+constexpr int ProductOutputs = 2;
 #endif
 
 /** Adds `inputs` products to the sums of VTiles tiles and VOutputs outputs, or makes them. */

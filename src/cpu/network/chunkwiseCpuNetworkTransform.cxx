@@ -5,7 +5,7 @@
 #include "chunkwiseNetworkTileGrid.h"
 #include "chunkwiseRoundUp.h"
 
-#include <cstring>
+#include <vector>
 
 namespace chunkwise
 {
@@ -54,10 +54,9 @@ void
 LoadTile(const Tensor & in, std::int64_t channel, const TileAxis (&axes)[MaxSpatialAxes], int tile, float * voxels)
 {
   const TileAxis &    x = axes[0];
-  const float * const from =
-    in.data + channel * in.ChannelLength() + x.base + axes[1].base + axes[2].base;
-  const std::int64_t begin = std::min(std::max(x.begin, 0), tile);
-  const std::int64_t end = std::max<std::int64_t>(begin, std::min(x.end, tile));
+  const float * const from = in.data + channel * in.ChannelLength() + x.base + axes[1].base + axes[2].base;
+  const std::int64_t  begin = std::min(std::max(x.begin, 0), tile);
+  const std::int64_t  end = std::max<std::int64_t>(begin, std::min(x.end, tile));
   for (int z = 0; z < tile; ++z)
   {
     float * const plane = voxels + static_cast<std::int64_t>(z) * tile * tile;
@@ -97,10 +96,9 @@ void
 StoreTile(const Step & step, std::int64_t channel, const TileAxis (&axes)[MaxSpatialAxes], int tile,
           const float * voxels)
 {
-  float * const to =
-    step.out.data + channel * step.out.ChannelLength() + axes[0].base + axes[1].base + axes[2].base;
-  const float bias = step.bias ? step.bias[channel] : 0.0f;
-  const auto  store = [&](auto && activate) {
+  float * const to = step.out.data + channel * step.out.ChannelLength() + axes[0].base + axes[1].base + axes[2].base;
+  const float   bias = step.bias ? step.bias[channel] : 0.0f;
+  const auto    store = [&](auto && activate) {
     for (int z = 0; z < axes[2].end; ++z)
     {
       for (int y = 0; y < axes[1].end; ++y)
@@ -136,6 +134,22 @@ StoreTile(const Step & step, std::int64_t channel, const TileAxis (&axes)[MaxSpa
 }
 
 } // namespace
+
+NetworkRates
+GetHostNetworkRates()
+{
+  NetworkRates rates;
+  rates.multiplyAdds = 4;
+  rates.productMultiplyAdds = 3.5;
+  const double transforms[] = { 1.4, 0, 1.5, 0, 2 };
+  std::copy(std::begin(transforms), std::end(transforms), rates.transforms);
+  rates.groupBytes = 1.4 * (1 << 30);
+  // The inputs' spectra at the frequencies of a cell fit the second cache.
+  rates.mostTiles = 64;
+  rates.tilesPerGroup = 4;
+  rates.padsOutputs = false;
+  return rates;
+}
 
 std::size_t
 GetTileWorkerBytes(int tile)
@@ -207,30 +221,30 @@ ConvolveTiles(const Step & step, const TileChoice & choice, const float * kernel
   const std::int64_t           outputs = step.out.channels;
   const std::int64_t           cells = NumbersOf(tile) / NetworkCell;
   const std::int64_t           all = grid.Count();
-  const auto                   load = [&](std::int64_t number, std::int64_t map, const TileSpace & space, float * out,
-                        std::int64_t stride) {
-    TileAxis axes[MaxSpatialAxes];
-    for (int a = 0; a < MaxSpatialAxes; ++a)
-    {
-      axes[a] = FindTileAxis(step, grid, number, a, true);
-    }
-    LoadTile(step.in[0], map, axes, tile, space.voxels);
-    functions.transform(
-      tile, space.voxels, std::max(axes[0].end, 0), std::max(axes[1].end, 0), space.work, out, stride, false);
-  };
-  const auto store = [&](std::int64_t number, std::int64_t map, const TileSpace & space, const float * in,
-                         std::int64_t stride) {
-    TileAxis axes[MaxSpatialAxes];
-    for (int a = 0; a < MaxSpatialAxes; ++a)
-    {
-      axes[a] = FindTileAxis(step, grid, number, a, false);
-    }
-    if (axes[0].end > 0 && axes[1].end > 0 && axes[2].end > 0)
-    {
-      functions.transformBack(tile, in, stride, axes[0].end, axes[1].end, space.work, space.voxels);
-      StoreTile(step, map, axes, tile, space.voxels);
-    }
-  };
+  const auto                   load =
+    [&](std::int64_t number, std::int64_t map, const TileSpace & space, float * out, std::int64_t stride) {
+      TileAxis axes[MaxSpatialAxes];
+      for (int a = 0; a < MaxSpatialAxes; ++a)
+      {
+        axes[a] = FindTileAxis(step, grid, number, a, true);
+      }
+      LoadTile(step.in[0], map, axes, tile, space.voxels);
+      functions.transform(
+        tile, space.voxels, std::max(axes[0].end, 0), std::max(axes[1].end, 0), space.work, out, stride, false);
+    };
+  const auto store =
+    [&](std::int64_t number, std::int64_t map, const TileSpace & space, const float * in, std::int64_t stride) {
+      TileAxis axes[MaxSpatialAxes];
+      for (int a = 0; a < MaxSpatialAxes; ++a)
+      {
+        axes[a] = FindTileAxis(step, grid, number, a, false);
+      }
+      if (axes[0].end > 0 && axes[1].end > 0 && axes[2].end > 0)
+      {
+        functions.transformBack(tile, in, stride, axes[0].end, axes[1].end, space.work, space.voxels);
+        StoreTile(step, map, axes, tile, space.voxels);
+      }
+    };
   for (std::int64_t first = 0; first < all && !workers.shouldStop(); first += choice.tilesAtOnce)
   {
     const std::int64_t count = std::min(choice.tilesAtOnce, all - first);
@@ -239,11 +253,8 @@ ConvolveTiles(const Step & step, const TileChoice & choice, const float * kernel
     const std::int64_t outStride = (count * outputs + 1) * NetworkCell;
     float * const      results = spectra + cells * inStride;
     ForEach(workers, count * inputs, [&](std::int64_t task, unsigned int worker) {
-      load(first + task / inputs,
-           task % inputs,
-           TileSpace(workers, worker, tile),
-           spectra + task * NetworkCell,
-           inStride);
+      load(
+        first + task / inputs, task % inputs, TileSpace(workers, worker, tile), spectra + task * NetworkCell, inStride);
     });
     if (inputs == 1)
     {
@@ -252,11 +263,8 @@ ConvolveTiles(const Step & step, const TileChoice & choice, const float * kernel
         const std::int64_t map = task % outputs;
         const std::int64_t number = task / outputs;
         // The product lies where the voxels will be: they are written when all of it has been read.
-        functions.multiplyCells(spectra + number * NetworkCell,
-                                inStride,
-                                kernels + map * cells * NetworkCell,
-                                space.voxels,
-                                cells);
+        functions.multiplyCells(
+          spectra + number * NetworkCell, inStride, kernels + map * cells * NetworkCell, space.voxels, cells);
         store(first + number, map, space, space.voxels, NetworkCell);
       });
       continue;
@@ -282,9 +290,6 @@ ConvolveTiles(const Step & step, const TileChoice & choice, const float * kernel
 namespace
 {
 
-/** Voxels of a row that are pooled at a time. */
-constexpr std::int64_t PoolVoxels = 256;
-
 /** Where index `at` of a tensor, along an axis, is in memory. */
 std::int64_t
 PlaceOf(const Tensor & tensor, int a, std::int64_t at)
@@ -296,6 +301,33 @@ PlaceOf(const Tensor & tensor, int a, std::int64_t at)
   return number * voxel + ((at - tensor.lower[a]) - number * tensor.fragments[a]) * fragment;
 }
 
+/** A tap of the voxels of a row: those in [begin, end) have it inside the image. */
+struct RowTap
+{
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t place;  ///< of the first one's
+  std::int64_t stride; ///< 0: places have no one distance
+  std::int64_t index;  ///< of voxel 0's
+};
+
+/** Of n voxels from index x on, `apart` indices apart. */
+RowTap
+FindRowTap(const Step & step, std::int64_t tap, std::int64_t x, std::int64_t apart, std::int64_t n)
+{
+  const Tensor &     in = step.in[0];
+  const std::int64_t at = x * step.stride[0] - step.padLower[0] + tap * step.dilation[0];
+  const std::int64_t by = apart * step.stride[0];
+  RowTap             row;
+  row.index = at;
+  row.begin = std::min(n, at < 0 ? (-at + by - 1) / by : 0);
+  row.end = std::max(row.begin, std::min(n, at >= in.whole[0] ? 0 : (in.whole[0] - at + by - 1) / by));
+  row.stride = by % in.fragments[0] == 0 ? by / in.fragments[0] : 0;
+  row.place = row.begin < row.end ? PlaceOf(in, 0, at + row.begin * by) : 0;
+  return row;
+}
+
+/** As network::PoolingAt joins them. */
 template <bool VMaximum>
 inline float
 Join(float result, float value)
@@ -303,73 +335,26 @@ Join(float result, float value)
   return !VMaximum ? result + value : value > result || value != value ? value : result;
 }
 
-/** Joins n voxels of a row of the input, from index `at` on and `step` indices apart, to the results of those that are
- * inside the image, and counts these. */
 template <bool VMaximum>
-void
-AddTap(const Tensor & in, const float * plane, std::int64_t at, std::int64_t step, std::int64_t n, float * results,
-       std::int32_t * counts)
+inline void
+JoinRow(float * to, const float * from, std::int64_t stride, std::int64_t n)
 {
-  const std::int64_t begin = std::min(n, at < 0 ? (-at + step - 1) / step : 0);
-  const std::int64_t end = std::max(begin, std::min(n, at >= in.whole[0] ? 0 : (in.whole[0] - at + step - 1) / step));
-  const std::int64_t fragments = in.fragments[0];
-  if (begin == end)
+  for (std::int64_t i = 0; i < n; ++i)
   {
-    return;
-  }
-  if (step % fragments == 0)
-  {
-    const float * const from = plane + PlaceOf(in, 0, at + begin * step);
-    const std::int64_t  stride = step / fragments;
-    const std::int64_t  count = end - begin;
-    float * const       to = results + begin;
-    if (stride == 1)
-    {
-      for (std::int64_t i = 0; i < count; ++i)
-      {
-        to[i] = Join<VMaximum>(to[i], from[i]);
-      }
-    }
-    else if (stride == 2)
-    {
-      for (std::int64_t i = 0; i < count; ++i)
-      {
-        to[i] = Join<VMaximum>(to[i], from[2 * i]);
-      }
-    }
-    else
-    {
-      for (std::int64_t i = 0; i < count; ++i)
-      {
-        to[i] = Join<VMaximum>(to[i], from[stride * i]);
-      }
-    }
-  }
-  else
-  {
-    for (std::int64_t i = begin; i < end; ++i)
-    {
-      results[i] = Join<VMaximum>(results[i], plane[PlaceOf(in, 0, at + i * step)]);
-    }
-  }
-  for (std::int64_t i = begin; !VMaximum && i < end; ++i)
-  {
-    ++counts[i];
+    to[i] = Join<VMaximum>(to[i], from[stride * i]);
   }
 }
 
-/** n voxels of the output's channel `c`, from index x on and `step` indices apart, to `to`. */
+/** n voxels of the output's channel `c`, `apart` indices apart along x, to `to`. */
 template <bool VMaximum>
 void
-PoolRow(const Step & step, std::int64_t c, std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t apart,
+PoolRow(const Step & step, std::int64_t c, const RowTap * taps, std::int64_t y, std::int64_t z, std::int64_t apart,
         std::int64_t n, float * to)
 {
   const Tensor &      in = step.in[0];
   const float * const channel = in.data + c * in.ChannelLength();
-  float               results[PoolVoxels];
-  std::int32_t        counts[PoolVoxels];
-  std::fill(results, results + n, VMaximum ? -HUGE_VALF : 0.0f);
-  std::fill(counts, counts + n, 0);
+  std::int64_t        rows = 0;
+  std::fill(to, to + n, VMaximum ? -HUGE_VALF : 0.0f);
   for (std::int64_t kz = 0; kz < step.kernel[2]; ++kz)
   {
     const std::int64_t iz = z * step.stride[2] - step.padLower[2] + kz * step.dilation[2];
@@ -380,25 +365,45 @@ PoolRow(const Step & step, std::int64_t c, std::int64_t x, std::int64_t y, std::
       {
         continue;
       }
+      ++rows;
       const float * const plane = channel + PlaceOf(in, 1, iy) + PlaceOf(in, 2, iz);
       for (std::int64_t kx = 0; kx < step.kernel[0]; ++kx)
       {
-        AddTap<VMaximum>(in,
-                         plane,
-                         x * step.stride[0] - step.padLower[0] + kx * step.dilation[0],
-                         apart * step.stride[0],
-                         n,
-                         results,
-                         counts);
+        const RowTap & tap = taps[kx];
+        float * const  first = to + tap.begin;
+        switch (tap.stride)
+        {
+          case 0:
+            for (std::int64_t i = tap.begin; i < tap.end; ++i)
+            {
+              to[i] = Join<VMaximum>(to[i], plane[PlaceOf(in, 0, tap.index + i * apart * step.stride[0])]);
+            }
+            break;
+          case 1:
+            JoinRow<VMaximum>(first, plane + tap.place, 1, tap.end - tap.begin);
+            break;
+          case 2:
+            JoinRow<VMaximum>(first, plane + tap.place, 2, tap.end - tap.begin);
+            break;
+          default:
+            JoinRow<VMaximum>(first, plane + tap.place, tap.stride, tap.end - tap.begin);
+        }
       }
     }
   }
-  const auto taps = static_cast<std::int32_t>(step.kernel[0] * step.kernel[1] * step.kernel[2]);
-  for (std::int64_t i = 0; i < n; ++i)
+  for (std::int64_t i = 0; !VMaximum && i < n; ++i)
   {
-    const float value =
-      VMaximum ? results[i] : results[i] / static_cast<float>(step.countsPadding ? taps : counts[i]);
-    to[i] = step.activation == ActivationKind::None ? value : network::Activate(step, c, value);
+    std::int64_t count = step.kernel[0] * step.kernel[1] * step.kernel[2];
+    if (!step.countsPadding)
+    {
+      count = rows * std::count_if(
+                       taps, taps + step.kernel[0], [&](const RowTap & tap) { return i >= tap.begin && i < tap.end; });
+    }
+    to[i] /= static_cast<float>(count);
+  }
+  for (std::int64_t i = 0; step.activation != ActivationKind::None && i < n; ++i)
+  {
+    to[i] = network::Activate(step, c, to[i]);
   }
 }
 
@@ -409,7 +414,6 @@ PoolFragments(const Step & step, const NetworkWorkers & workers)
 {
   const Tensor &     out = step.out;
   const std::int64_t planes = out.FragmentExtent(2);
-  // Grids of the fragments, and their planes.
   const std::int64_t grids = out.fragments[0] * out.fragments[1] * out.fragments[2];
   ForEach(workers, out.channels * grids * planes, [&](std::int64_t task, unsigned int) {
     const std::int64_t c = task / planes / grids;
@@ -417,19 +421,24 @@ PoolFragments(const Step & step, const NetworkWorkers & workers)
     const std::int64_t rx = grid % out.fragments[0];
     const std::int64_t ry = grid / out.fragments[0] % out.fragments[1];
     const std::int64_t z = task % planes * out.fragments[2] + grid / out.fragments[0] / out.fragments[1];
-    float * const      channel = out.data + c * out.ChannelLength();
-    for (std::int64_t y = ry; z < out.extent[2] && y < out.extent[1]; y += out.fragments[1])
+    const std::int64_t n = (out.extent[0] - rx + out.fragments[0] - 1) / out.fragments[0];
+    if (z >= out.extent[2] || n <= 0)
     {
-      float *            to = channel + PlaceOf(out, 2, out.lower[2] + z) + PlaceOf(out, 1, out.lower[1] + y) +
-                   PlaceOf(out, 0, out.lower[0] + rx);
-      const std::int64_t length = (out.extent[0] - rx + out.fragments[0] - 1) / out.fragments[0];
-      for (std::int64_t i = 0; i < length; i += PoolVoxels)
-      {
-        const std::int64_t n = std::min(PoolVoxels, length - i);
-        const std::int64_t x = out.lower[0] + rx + i * out.fragments[0];
-        (step.kind == LayerKind::MaximumPooling ? PoolRow<true> : PoolRow<false>)(
-          step, c, x, out.lower[1] + y, out.lower[2] + z, out.fragments[0], n, to + i);
-      }
+      return;
+    }
+    std::vector<RowTap> taps;
+    for (std::int64_t kx = 0; kx < step.kernel[0]; ++kx)
+    {
+      taps.push_back(FindRowTap(step, kx, out.lower[0] + rx, out.fragments[0], n));
+    }
+    float * const channel =
+      out.data + c * out.ChannelLength() + PlaceOf(out, 2, out.lower[2] + z) + PlaceOf(out, 0, out.lower[0] + rx);
+    for (std::int64_t y = ry; y < out.extent[1]; y += out.fragments[1])
+    {
+      float * const to = channel + PlaceOf(out, 1, out.lower[1] + y);
+      (step.kind == LayerKind::MaximumPooling
+         ? PoolRow<true>
+         : PoolRow<false>)(step, c, taps.data(), out.lower[1] + y, out.lower[2] + z, out.fragments[0], n, to);
     }
   });
 }

@@ -6,8 +6,15 @@
 #include "chunkwiseNetworkPlan.h"
 #include "chunkwiseNetworkVoxels.h"
 
+#include <functional>
+
 namespace chunkwise
 {
+
+/** Of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed eight at
+ * a time. */
+Chunkwise_EXPORT NetworkRates
+GetHostNetworkRates();
 
 /** Where the parts of a transformed convolution run, and with what memory. */
 struct NetworkWorkers
@@ -19,24 +26,24 @@ struct NetworkWorkers
 };
 
 /** What a worker needs for tiles of up to this size. */
-std::size_t
-GetTileWorkerBytes(int tile);
+Chunkwise_EXPORT std::size_t
+                 GetTileWorkerBytes(int tile);
 
 /** What the spectra of ConvolveTiles need beyond GetTileBytes for each of its tiles. */
-std::size_t
-GetTileSlackBytes(int tile);
+Chunkwise_EXPORT std::size_t
+                 GetTileSlackBytes(int tile);
 
 /** The spectra of a convolution's weights, at most GetKernelSpectraBytes of them. */
-void
+Chunkwise_EXPORT void
 MakeKernelSpectra(const network::Step & step, int tile, float * kernels, const NetworkWorkers & workers);
 
 /** Runs a convolution through transforms of tiles; `kernels` as MakeKernelSpectra made them. */
-void
+Chunkwise_EXPORT void
 ConvolveTiles(const network::Step & step, const TileChoice & choice, const float * kernels, float * spectra,
               const NetworkWorkers & workers);
 
 /** A pooling. Tensors may lie as fragments. The bits of network::PoolingAt. */
-void
+Chunkwise_EXPORT void
 PoolFragments(const network::Step & step, const NetworkWorkers & workers);
 
 } // namespace chunkwise
