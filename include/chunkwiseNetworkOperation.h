@@ -8,14 +8,16 @@
 namespace chunkwise
 {
 
-/** What of a network's channels an output voxel has. It is decided chunk by chunk: an image of all channels never
- * exists.
- */
+/** What of a network's channels an output voxel has. It is decided chunk by chunk: but for AllChannels an image of all
+ * channels never exists. */
 enum class NetworkResult
 {
   Channel,  ///< the value of one channel
   ArgMax,   ///< the number of the largest channel, the first of equal ones
-  Threshold ///< 1 where one channel is larger than a threshold, else 0
+  Threshold, ///< 1 where one channel is larger than a threshold, else 0
+  /** The value of each channel, along an axis that is not spatial. The image has the number of channels along that axis,
+   * and the inputs show the same voxels for each: their views have a stride of 0 there. */
+  AllChannels
 };
 
 /** What the network's arithmetic may do. */
@@ -68,6 +70,7 @@ public:
   NetworkResult                       result{ NetworkResult::Channel };
   int                                 channel{ 0 };
   double                              threshold{ 0.5 };
+  int                                 channelAxis{ MaxSpatialAxes }; ///< of AllChannels
   NetworkPrecision                    precision{ NetworkPrecision::Float32 };
   NetworkMethod                       method{ NetworkMethod::Automatic };
 

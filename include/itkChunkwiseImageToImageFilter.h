@@ -10,6 +10,7 @@
 #include "itkChunkwiseMonitor.h"
 #include "itkImage.h"
 #include "itkImageToImageFilter.h"
+#include "itkVectorImage.h"
 
 #include <array>
 #include <memory>
@@ -85,7 +86,8 @@ public:
   using InputImageType = TInputImage;
   using OutputImageType = TOutputImage;
   using InputPixelType = typename InputImageType::PixelType;
-  using OutputPixelType = typename OutputImageType::PixelType;
+  /** Of an itk::VectorImage a component. */
+  using OutputPixelType = typename OutputImageType::InternalPixelType;
   using OutputImageRegionType = typename OutputImageType::RegionType;
   using BackendEnum = ChunkwiseEnums::Backend;
 
@@ -97,7 +99,8 @@ public:
                   std::is_arithmetic<OutputPixelType>::value && !std::is_same<OutputPixelType, bool>::value,
                 "pixels are integers, float or double");
   static_assert(std::is_base_of<Image<InputPixelType, ImageDimension>, InputImageType>::value &&
-                  std::is_base_of<Image<OutputPixelType, ImageDimension>, OutputImageType>::value,
+                  (std::is_base_of<Image<OutputPixelType, ImageDimension>, OutputImageType>::value ||
+                   std::is_base_of<VectorImage<OutputPixelType, ImageDimension>, OutputImageType>::value),
                 "input and output are itk::Image: itk::CastImageFilter makes one of an itk::ImageAdaptor");
   static_assert(std::is_base_of<ImageToImageFilter<InputImageType, OutputImageType>, TSuperclass>::value,
                 "the superclass is an image-to-image filter");
@@ -230,6 +233,19 @@ protected:
   virtual void
   WriteOutput(const chunkwise::BufferView & result);
 
+  /** Where an output of several components has them: along an axis of the engine's image that the filter's images have
+   * not, and how many. */
+  struct Components
+  {
+    int          axis;
+    std::int64_t number; ///< 0: pixels are numbers
+  };
+  virtual Components
+  GetComponents() const
+  {
+    return { 0, 0 };
+  }
+
   /** The pixels of input `i`, and of which kind they are. Override both where an input has a type of its own. */
   virtual chunkwise::BufferView
   GetInputView(unsigned int i) const;
@@ -294,6 +310,14 @@ private:
   /** Computes a region into intermediate images and converts these. */
   void
   RunAndConvert(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region);
+
+  /** Computes a region of an output of several components, and makes its pixels of these. */
+  void
+  RunComponents(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region);
+
+  /** Gives all components room in the request's image and in its inputs, which show the same to each. */
+  void
+  ExtendToComponents(chunkwise::ExecutionRequest & request) const;
 
   /** The names of the inputs that are set. */
   std::vector<std::string>

@@ -175,6 +175,11 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyPreco
 {
   Superclass::VerifyPreconditions();
 
+  if (std::is_base_of<VectorImage<OutputPixelType, ImageDimension>, OutputImageType>::value &&
+      this->GetComponents().number == 0)
+  {
+    itkExceptionMacro("the output is an itk::VectorImage, and the filter gives one value a pixel");
+  }
   std::set<int> seen;
   for (const int device : m_Devices)
   {
@@ -287,7 +292,11 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
   try
   {
     const auto operation = this->MakeOperation(this->MakeFilterImage());
-    if (this->GetOperationKind() == kind)
+    if (this->GetComponents().number > 0)
+    {
+      this->RunComponents(operation, region);
+    }
+    else if (this->GetOperationKind() == kind)
     {
       this->Run(operation,
                 chunkwise::DenseView(
@@ -344,6 +353,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::Run(
   request.output = output;
   request.region = region;
   request.executor = &executor;
+  this->ExtendToComponents(request);
   try
   {
     m_LastReport = this->GetManager().Execute(request, &monitor);
@@ -441,6 +451,65 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::RunAndConve
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ExtendToComponents(
+  chunkwise::ExecutionRequest & request) const
+{
+  const Components components = this->GetComponents();
+  if (components.number > 0)
+  {
+    request.image.upper[components.axis] = components.number;
+    request.region.upper[components.axis] = components.number;
+    for (chunkwise::BufferView & input : request.inputs)
+    {
+      input.box.upper[components.axis] = components.number;
+      input.stride[components.axis] = 0;
+    }
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::RunComponents(
+  const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region)
+{
+  // The engine gives an image for each component, and pixels have theirs side by side.
+  const Components components = this->GetComponents();
+  chunkwise::Box   all = region;
+  all.upper[components.axis] = components.number;
+  const std::int64_t                       voxels = region.NumberOfVoxels();
+  const std::unique_ptr<OutputPixelType[]> buffer(
+    new OutputPixelType[static_cast<std::size_t>(voxels * components.number)]);
+  this->Run(operation, chunkwise::DenseView(buffer.get(), chunkwise::PixelKindOf<OutputPixelType>(), all), region);
+
+  OutputImageType * const     output = this->GetOutput();
+  const auto                  origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
+  const chunkwise::Box        buffered = ChunkwiseBoxFromRegion(output->GetBufferedRegion(), origin);
+  const chunkwise::BufferView pixels =
+    chunkwise::DenseView(output->GetBufferPointer(), chunkwise::PixelKindOf<OutputPixelType>(), buffered);
+  const std::int64_t length = region.Extent(0);
+  ChunkwiseExecutor  executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
+  executor.ParallelFor(voxels / length, [&](std::int64_t row, unsigned int) {
+    chunkwise::Coordinates index = region.lower;
+    std::int64_t           rest = row;
+    for (int a = 1; a < chunkwise::MaxDimension; ++a)
+    {
+      index[a] += rest % region.Extent(a);
+      rest /= region.Extent(a);
+    }
+    auto * const to = static_cast<OutputPixelType *>(pixels.data) + pixels.Offset(index) * components.number;
+    for (std::int64_t c = 0; c < components.number; ++c)
+    {
+      const OutputPixelType * const from = buffer.get() + c * voxels + row * length;
+      for (std::int64_t x = 0; x < length; ++x)
+      {
+        to[x * components.number + c] = from[x];
+      }
+    }
+  });
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::WriteOutput(const chunkwise::BufferView & result)
 {
   if constexpr (std::is_integral<OutputPixelType>::value)
@@ -525,6 +594,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakePlan(co
     {
       request.inputs.push_back(chunkwise::DenseView(nullptr, this->GetInputKind(i), input));
     }
+    this->ExtendToComponents(request);
     request.output = chunkwise::DenseView(nullptr, image.outputKind, request.region);
     request.executor = &executor;
     return this->GetManager().MakePlanFor(request);

@@ -69,9 +69,14 @@ public:
   using BoundaryConditionEnum = ChunkwiseEnums::BoundaryCondition;
   using GraphPointer = std::shared_ptr<const chunkwise::NetworkGraph>;
 
-  static_assert(std::is_floating_point<typename TOutputImage::PixelType>::value ||
-                  std::is_integral<typename TOutputImage::PixelType>::value,
-                "the output's pixels are integers, float or double");
+  using Components = typename Superclass::Components;
+
+  /** Whether a pixel of the output has all channels. */
+  static constexpr bool HasAllChannels =
+    std::is_base_of<VectorImage<typename TOutputImage::InternalPixelType, TOutputImage::ImageDimension>,
+                    TOutputImage>::value;
+  static_assert(!HasAllChannels || TOutputImage::ImageDimension < chunkwise::MaxDimension,
+                "an itk::VectorImage of all channels has at most four dimensions");
 
   const char *
   GetFilterName() const override
@@ -96,7 +101,8 @@ public:
   GraphPointer
   GetGraph() const;
 
-  /** What an output voxel has. Default: the value of one channel. */
+  /** What an output voxel has. Default: the value of one channel. An output that is an itk::VectorImage has them all,
+   * and takes the default. */
   itkSetEnumMacro(OutputMode, OutputModeEnum);
   itkGetEnumMacro(OutputMode, OutputModeEnum);
 
@@ -134,6 +140,12 @@ protected:
 
   chunkwise::FilterParameters
   MakeParameters() const override;
+  std::shared_ptr<const chunkwise::Operation>
+  MakeOperation(const chunkwise::FilterImage & image) const override;
+  Components
+  GetComponents() const override;
+  void
+  GenerateOutputInformation() override;
   void
   VerifyPreconditions() const override;
   void

@@ -4,6 +4,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseNetworkModel.h"
+#include "chunkwiseNetworkOperation.h"
 #include "itkSlidingWindowNetworkImageFilter.h"
 
 namespace itk
@@ -62,6 +63,11 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::VerifyPreconditions(
   {
     itkExceptionMacro("Model: neither ModelFileName nor Graph is set");
   }
+  if (HasAllChannels && (m_OutputMode != OutputModeEnum::Channel || m_Channel != 0))
+  {
+    itkExceptionMacro(<< "OutputMode: " << m_OutputMode << " of channel " << m_Channel
+                      << " has one value, and the output is an itk::VectorImage, which has all channels");
+  }
   for (int i = 0; i < graph->GetNumberOfInputChannels(); ++i)
   {
     if (!this->ProcessObject::GetInput(static_cast<ProcessObject::DataObjectPointerArraySizeType>(i)))
@@ -104,6 +110,51 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::MakeParameters() con
   parameters.Set("BoundaryCondition", GetChunkwiseWord(m_BoundaryCondition));
   parameters.Set("Constant", chunkwise::PixelValue(m_Constant));
   return parameters;
+}
+
+template <typename TInputImage, typename TOutputImage>
+std::shared_ptr<const chunkwise::Operation>
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::MakeOperation(const chunkwise::FilterImage & image) const
+{
+  const auto made = Superclass::MakeOperation(image);
+  if constexpr (HasAllChannels)
+  {
+    const auto operation =
+      std::make_shared<chunkwise::NetworkOperation>(static_cast<const chunkwise::NetworkOperation &>(*made));
+    operation->result = chunkwise::NetworkResult::AllChannels;
+    operation->channelAxis = this->GetComponents().axis;
+    return operation;
+  }
+  else
+  {
+    return made;
+  }
+}
+
+template <typename TInputImage, typename TOutputImage>
+typename SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::Components
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::GetComponents() const
+{
+  if (!HasAllChannels)
+  {
+    return { 0, 0 };
+  }
+  return { std::max(chunkwise::MaxSpatialAxes, static_cast<int>(TOutputImage::ImageDimension)),
+           this->GetGraph()->GetNumberOfOutputChannels() };
+}
+
+template <typename TInputImage, typename TOutputImage>
+void
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::GenerateOutputInformation()
+{
+  Superclass::GenerateOutputInformation();
+  if constexpr (HasAllChannels)
+  {
+    if (const GraphPointer graph = this->GetGraph())
+    {
+      this->GetOutput()->SetNumberOfComponentsPerPixel(static_cast<unsigned int>(graph->GetNumberOfOutputChannels()));
+    }
+  }
 }
 
 template <typename TInputImage, typename TOutputImage>

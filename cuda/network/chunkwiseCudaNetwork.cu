@@ -414,11 +414,11 @@ public:
   }
 
   void
-  Store(const Tensor & tensor, const Coordinates & at) override
+  Store(const Tensor & tensor, const Coordinates & at, int channel) override
   {
     const BufferView & output = m_Call.output;
     ResultTarget       target{ output.data, output.kind,        output.box,          output.stride,
-                               {},          m_Operation.result, m_Operation.channel, m_Operation.threshold };
+                               {},          m_Operation.result, channel,    m_Operation.threshold };
     std::copy(at.axis, at.axis + MaxDimension, target.at);
     const std::int64_t n = output.box.Extent(0) * output.box.Extent(1) * output.box.Extent(2);
     NetworkStoreKernel<<<BlocksFor(n, 256), 256, 0, m_Stream>>>(tensor, target);

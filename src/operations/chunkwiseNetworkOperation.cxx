@@ -14,7 +14,7 @@ NetworkOperation::GetKey() const
 {
   return "network " + graph->GetKey() + ' ' + BoundaryKey(boundary) + ' ' + ExactText(scale) + ' ' + ExactText(shift) +
          ' ' + std::to_string(static_cast<int>(result)) + ' ' + std::to_string(channel) + ' ' + ExactText(threshold) +
-         ' ' + std::to_string(static_cast<int>(precision)) + ' ' + std::to_string(static_cast<int>(method));
+         ' ' + std::to_string(channelAxis) + ' ' + std::to_string(static_cast<int>(precision)) + ' ' + std::to_string(static_cast<int>(method));
 }
 
 int
@@ -83,7 +83,20 @@ NetworkOperation::Validate(const Coordinates & image) const
                          " input channels; there are at most " + std::to_string(MaxInputs));
   }
   const int channels = graph->GetNumberOfOutputChannels();
-  if (result != NetworkResult::ArgMax && (channel < 0 || channel >= channels))
+  if (result == NetworkResult::AllChannels)
+  {
+    if (channelAxis < MaxSpatialAxes || channelAxis >= MaxDimension)
+    {
+      throw ParameterError("Channel: axis " + std::to_string(channelAxis) + " has no room for channels, only " +
+                           std::to_string(MaxSpatialAxes) + " to " + std::to_string(MaxDimension - 1));
+    }
+    if (image[channelAxis] != channels)
+    {
+      throw ParameterError("Channel: the image has " + std::to_string(image[channelAxis]) + " voxels along axis " +
+                           std::to_string(channelAxis) + ", and the network " + std::to_string(channels) + " channels");
+    }
+  }
+  else if (result != NetworkResult::ArgMax && (channel < 0 || channel >= channels))
   {
     throw ParameterError("Channel: " + std::to_string(channel) + " is not between 0 and " +
                          std::to_string(channels - 1));
@@ -118,6 +131,11 @@ NetworkOperation::RoundChunk(const Coordinates & extent) const
   {
     const std::int64_t stride = graph->GetTotalStride()[a];
     rounded[a] = (extent[a] + stride - 1) / stride * stride;
+  }
+  if (result == NetworkResult::AllChannels)
+  {
+    // What makes one channel makes all.
+    rounded[channelAxis] = graph->GetNumberOfOutputChannels();
   }
   return rounded;
 }

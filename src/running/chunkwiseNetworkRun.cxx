@@ -254,6 +254,25 @@ NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates 
   return sum;
 }
 
+namespace
+{
+
+/** How often the network is run for an output: once for each place along the axes that have neither space nor channels.
+ */
+double
+NumberOfImages(const NetworkOperation & operation, const Box & output)
+{
+  double number = 1;
+  for (int a = MaxSpatialAxes; a < MaxDimension; ++a)
+  {
+    const bool hasChannels = operation.result == NetworkResult::AllChannels && a == operation.channelAxis;
+    number *= hasChannels ? 1.0 : static_cast<double>(output.Extent(a));
+  }
+  return number;
+}
+
+} // namespace
+
 double
 GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
 {
@@ -267,7 +286,7 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
     const double direct = MultiplyAddsOf(graph, graph.GetLayers()[i], parts[i]) / rates.multiplyAdds;
     sum += plan[i].transform.tile > 0 ? plan[i].transform.cost : direct;
   }
-  return sum * static_cast<double>(output.Extent(3) * output.Extent(4));
+  return sum * NumberOfImages(operation, output);
 }
 
 void
@@ -320,11 +339,18 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
     }
   }
 
-  const double images = static_cast<double>(output.Extent(3) * output.Extent(4));
-  Coordinates  at = output.lower;
-  for (at[4] = output.lower[4]; at[4] < output.upper[4]; ++at[4])
+  const double images = NumberOfImages(operation, output);
+  // One run gives all channels.
+  const int   channelAxis = operation.result == NetworkResult::AllChannels ? operation.channelAxis : -1;
+  Coordinates end = output.upper;
+  if (channelAxis >= 0)
   {
-    for (at[3] = output.lower[3]; at[3] < output.upper[3]; ++at[3])
+    end[channelAxis] = output.lower[channelAxis] + 1;
+  }
+  Coordinates  at = output.lower;
+  for (at[4] = output.lower[4]; at[4] < end[4]; ++at[4])
+  {
+    for (at[3] = output.lower[3]; at[3] < end[3]; ++at[3])
     {
       if (isNeeded(0))
       {
@@ -342,7 +368,17 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       {
         return;
       }
-      backend.Store(tensors[static_cast<std::size_t>(graph.GetOutput())], at);
+      const Tensor & result = tensors[static_cast<std::size_t>(graph.GetOutput())];
+      if (channelAxis < 0)
+      {
+        backend.Store(result, at, operation.channel);
+        continue;
+      }
+      Coordinates place = at;
+      for (; place[channelAxis] < output.upper[channelAxis]; ++place[channelAxis])
+      {
+        backend.Store(result, place, static_cast<int>(place[channelAxis]));
+      }
     }
   }
 }

@@ -25,9 +25,9 @@ public:
   /** `tile` is for a convolution by transforms, else its `tile` is 0. */
   virtual void
   Run(const network::Step & step, const TileChoice & tile) = 0;
-  /** Makes the output's voxels from the network's result. */
+  /** Makes the output's voxels from the network's result. `channel` is for results of one channel. */
   virtual void
-  Store(const network::Tensor & tensor, const Coordinates & at) = 0;
+  Store(const network::Tensor & tensor, const Coordinates & at, int channel) = 0;
   /** The caller asked for an end. */
   virtual bool
   ShouldStop() const = 0;

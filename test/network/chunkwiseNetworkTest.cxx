@@ -272,6 +272,57 @@ TEST_P(NetworkTest, ResultsAreDecidedForEachVoxel)
   }
 }
 
+/** All channels at once have the bits of each, wherever chunks and regions end. */
+TEST_P(NetworkTest, AllChannelsLieAlongAnAxis)
+{
+  std::mt19937 random(183);
+  for (int trial = 0; trial < 12; ++trial)
+  {
+    const Network network = trial % 2 ? trial::RandomUNet(random, 3, 1) : trial::RandomConvolutions(random, 3, false);
+    const auto    one = MakeOperation(random, network);
+    one->precision = NetworkPrecision::Reproducible;
+    one->channel = 0;
+    const int  channels = network.graph->GetNumberOfOutputChannels();
+    const int  axis = 3 + trial % 2;
+    const auto all = std::make_shared<NetworkOperation>(*one);
+    all->result = NetworkResult::AllChannels;
+    all->channelAxis = axis;
+
+    Coordinates extent = RandomImage(random, 3, 12);
+    extent[3] = extent[4] = 1;
+    Trial<std::uint8_t, float> t(random, one, extent);
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+
+    ExecutionRequest request = t.request;
+    request.operation = all;
+    request.image.upper[axis] = channels;
+    request.region = RandomRegion(random, request.image.Extents());
+    request.inputs = { t.image };
+    request.inputs[0].box.upper[axis] = channels;
+    request.inputs[0].stride[axis] = 0;
+    std::vector<float> results(static_cast<std::size_t>(request.region.NumberOfVoxels()), std::nanf(""));
+    request.output = DenseView(results.data(), PixelKind::Float32, request.region);
+    GetManager().Execute(request);
+    for (int c = static_cast<int>(request.region.lower[axis]); c < request.region.upper[axis]; ++c)
+    {
+      one->channel = c;
+      t.Prepare(t.request.image);
+      GetManager().Execute(t.request);
+      ForEachIndex(t.request.region, [&](const Coordinates & index) {
+        Coordinates at = index;
+        at[axis] = c;
+        if (request.region.Contains(Box{ at, { { at[0] + 1, at[1] + 1, at[2] + 1, at[3] + 1, at[4] + 1 } } }))
+        {
+          ASSERT_EQ(results[static_cast<std::size_t>(request.output.Offset(at))], t.Result(index)) << trial;
+        }
+      });
+    }
+    request.image.upper[axis] = channels + 1;
+    EXPECT_THROW(GetManager().Execute(request), ParameterError);
+  }
+}
+
 /** A network with a crop, as U-Nets without padding have, fits only some extents. */
 TEST_P(NetworkTest, BranchesMeetInEveryImage)
 {

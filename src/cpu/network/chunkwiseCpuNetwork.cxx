@@ -147,7 +147,7 @@ public:
   }
 
   void
-  Store(const Tensor & tensor, const Coordinates & at) override
+  Store(const Tensor & tensor, const Coordinates & at, int channel) override
   {
     const BufferView & output = m_Call.output;
     DispatchPixelKind(output.kind, [&](auto pixel) {
@@ -161,7 +161,7 @@ public:
           Pixel * to = static_cast<Pixel *>(output.data) + output.Offset(index);
           for (; index[0] < output.box.upper[0]; ++index[0], to += output.stride[0])
           {
-            *to = this->ResultAt<Pixel>(tensor, index);
+            *to = this->ResultAt<Pixel>(tensor, index, channel);
           }
         }
       });
@@ -224,13 +224,13 @@ private:
 
   template <typename TPixel>
   TPixel
-  ResultAt(const Tensor & tensor, const Coordinates & index) const
+  ResultAt(const Tensor & tensor, const Coordinates & index, int channel) const
   {
     if (m_Operation.result == NetworkResult::ArgMax)
     {
       return static_cast<TPixel>(network::LargestChannelAt(tensor, index[0], index[1], index[2]));
     }
-    const float value = tensor.At(m_Operation.channel, index[0], index[1], index[2]);
+    const float value = tensor.At(channel, index[0], index[1], index[2]);
     if (m_Operation.result == NetworkResult::Threshold)
     {
       return static_cast<TPixel>(static_cast<double>(value) > m_Operation.threshold ? 1 : 0);
