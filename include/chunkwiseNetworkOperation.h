@@ -12,11 +12,11 @@ namespace chunkwise
  * channels never exists. */
 enum class NetworkResult
 {
-  Channel,  ///< the value of one channel
-  ArgMax,   ///< the number of the largest channel, the first of equal ones
+  Channel,   ///< the value of one channel
+  ArgMax,    ///< the number of the largest channel, the first of equal ones
   Threshold, ///< 1 where one channel is larger than a threshold, else 0
-  /** The value of each channel, along an axis that is not spatial. The image has the number of channels along that axis,
-   * and the inputs show the same voxels for each: their views have a stride of 0 there. */
+  /** The value of each channel, along an axis that is not spatial. The image has the number of channels along that
+   * axis, and the inputs show the same voxels for each: their views have a stride of 0 there. */
   AllChannels
 };
 
@@ -97,6 +97,26 @@ public:
   double
   GetMultiplyAdds(const LayerExtent & extent, const Coordinates & image) const;
 };
+
+/** How a layer of a network is computed on a chunk. */
+struct NetworkLayerDescription
+{
+  std::string   name;
+  LayerKind     kind;
+  int           channels;
+  LayerExtent   extent; ///< of its result, in voxels
+  LayerExtent   kernel;
+  LayerExtent   stride;
+  LayerExtent   dilation;
+  int           tile;  ///< voxels along each axis of the tiles that are transformed; 0: it is computed directly
+  std::uint64_t bytes; ///< of its result
+  std::uint64_t transformBytes; ///< set aside for spectra while it is computed
+  double        share;          ///< of the chunk's time, as the plan expects it: 0 to 1
+};
+
+/** What a run would do with a chunk of this box, layer by layer, on devices or on the CPU. */
+Chunkwise_EXPORT std::vector<NetworkLayerDescription>
+DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, const Box & image, bool onDevices);
 
 } // namespace chunkwise
 

@@ -310,16 +310,6 @@ LargeWeightBytes(const NetworkGraph & graph)
   return bytes;
 }
 
-/** Of devices of the last years: float32 in the time of a byte. */
-NetworkRates
-GetCudaRates()
-{
-  NetworkRates rates;
-  rates.multiplyAdds = 1.5;
-  rates.productMultiplyAdds = 5;
-  return rates;
-}
-
 /** Scratch: results of layers, large weights, spectra. */
 class CudaNetwork : public NetworkBackend
 {
@@ -328,7 +318,7 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
     , m_Stream(StreamOf(call))
-    , m_Rates(GetCudaRates())
+    , m_Rates(GetDeviceNetworkRates())
     , m_WeightMemory(static_cast<char *>(call.scratch) +
                      GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates).results)
     , m_Spectra(m_WeightMemory + LargeWeightBytes(*m_Operation.graph))
@@ -498,14 +488,14 @@ std::size_t
 CudaNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto &       network = static_cast<const NetworkOperation &>(operation);
-  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetCudaRates());
+  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates());
   return bytes.results + LargeWeightBytes(*network.graph) + bytes.transforms;
 }
 
 double
 CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
-  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetCudaRates());
+  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetDeviceNetworkRates());
 }
 
 } // namespace

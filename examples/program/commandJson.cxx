@@ -61,6 +61,27 @@ ToJson(const chunkwise::Plan & plan, int dimension, bool onDevices)
 }
 
 Json
+ToJson(const std::vector<chunkwise::NetworkLayerDescription> & layers)
+{
+  Json all = Json::array();
+  for (const chunkwise::NetworkLayerDescription & layer : layers)
+  {
+    all.push_back({ { "name", layer.name },
+                    { "kind", chunkwise::LayerKindName(layer.kind) },
+                    { "channels", layer.channels },
+                    { "extent", layer.extent },
+                    { "kernel", layer.kernel },
+                    { "stride", layer.stride },
+                    { "dilation", layer.dilation },
+                    { "tile", layer.tile },
+                    { "bytes", layer.bytes },
+                    { "transformBytes", layer.transformBytes },
+                    { "share", layer.share } });
+  }
+  return all;
+}
+
+Json
 ToJson(const RunReport & report)
 {
   return { { "backend", report.backend },

@@ -31,6 +31,9 @@ Json
 ToJson(const chunkwise::StreamedPlan & plan);
 
 Json
+ToJson(const std::vector<chunkwise::NetworkLayerDescription> & layers);
+
+Json
 ToJson(const chunkwise::Plan & plan, int dimension, bool onDevices);
 
 Json

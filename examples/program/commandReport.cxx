@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iomanip>
 
 namespace command
 {
@@ -108,6 +109,33 @@ PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool o
        << FormatBytes(static_cast<double>(plan.deviceBytes)) << " on each; " << FormatBytes(plan.bytesToDevice)
        << " there, " << FormatBytes(plan.bytesToHost) << " back for a division\n";
   }
+}
+
+void
+PrintLayers(std::ostream & os, const std::vector<chunkwise::NetworkLayerDescription> & layers)
+{
+  const auto text = [](const chunkwise::LayerExtent & extent) {
+    return std::to_string(extent[0]) + "x" + std::to_string(extent[1]) + "x" + std::to_string(extent[2]);
+  };
+  const auto flags = os.flags();
+  os << "layers of a chunk, where it needs most:\n"
+     << std::left << std::setw(23) << "  layer" << std::setw(10) << "channels" << std::setw(16) << "extent"
+     << std::setw(10) << "kernel" << std::setw(8) << "stride" << std::setw(10) << "dilation" << std::setw(16)
+     << "computed" << std::setw(10) << "memory" << std::setw(10) << "spectra" << "time\n";
+  for (const chunkwise::NetworkLayerDescription & layer : layers)
+  {
+    const bool convolves = layer.kind == chunkwise::LayerKind::Convolution;
+    os << "  " << std::setw(21) << chunkwise::LayerKindName(layer.kind) << std::setw(10) << layer.channels
+       << std::setw(16) << text(layer.extent) << std::setw(10) << text(layer.kernel) << std::setw(8)
+       << text(layer.stride) << std::setw(10) << text(layer.dilation) << std::setw(16)
+       << (layer.tile > 0 ? "tiles of " + std::to_string(layer.tile) + "^3"
+           : convolves    ? "directly"
+                          : "")
+       << std::setw(10) << FormatBytes(static_cast<double>(layer.bytes)) << std::setw(10)
+       << (layer.transformBytes > 0 ? FormatBytes(static_cast<double>(layer.transformBytes)) : std::string())
+       << std::fixed << std::setprecision(1) << 100 * layer.share << " %\n";
+  }
+  os.flags(flags);
 }
 
 } // namespace command

@@ -2,6 +2,7 @@
 #ifndef commandReport_h
 #define commandReport_h
 
+#include "chunkwiseNetworkOperation.h"
 #include "chunkwiseStreamedRun.h"
 
 #include <ostream>
@@ -54,6 +55,10 @@ PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan);
 /** The chunks of a division; what a device holds and moves for them if devices run it. */
 void
 PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool onDevices);
+
+/** The layers of a network, one a line. */
+void
+PrintLayers(std::ostream & os, const std::vector<chunkwise::NetworkLayerDescription> & layers);
 
 } // namespace command
 

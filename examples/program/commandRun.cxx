@@ -112,6 +112,8 @@ private:
   GetExpectedSeconds() const;
   Json
   DescribePlan() const;
+  std::vector<chunkwise::NetworkLayerDescription>
+  DescribeLayers() const;
   void
   PrintCostOfMemory(std::ostream & os) const;
   void
@@ -606,11 +608,29 @@ FileRun::DescribePlan() const
     json["chunks"] = ToJson(manager.MakePlanFor(this->MakeTypicalRequest()), dimension, this->UsesDevices());
     json["budgetFactor"] = ToJson(manager.GetCostOfBudget(this->MakeTypicalRequest()).budget.factor);
   }
+  if (const auto layers = this->DescribeLayers(); !layers.empty())
+  {
+    json["layers"] = ToJson(layers);
+  }
   if (const double seconds = this->GetExpectedSeconds(); seconds > 0.0)
   {
     json["secondsExpected"] = seconds;
   }
   return json;
+}
+
+/** Of a network, for a chunk. */
+std::vector<chunkwise::NetworkLayerDescription>
+FileRun::DescribeLayers() const
+{
+  const auto * const network = dynamic_cast<const chunkwise::NetworkOperation *>(m_Operation.get());
+  if (!network)
+  {
+    return {};
+  }
+  const auto plan = chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest());
+  return chunkwise::DescribeNetworkPlan(
+    *network, chunkwise::Box::FromExtent(plan.chunkExtent), m_Image, this->UsesDevices());
 }
 
 /** What the budget costs, and how much would do. */
@@ -694,6 +714,10 @@ FileRun::PrintPlan()
   std::ostringstream os;
   this->PrintHeader(os);
   this->PrintRun(os);
+  if (const auto layers = this->DescribeLayers(); !layers.empty())
+  {
+    PrintLayers(os, layers);
+  }
   const double seconds = this->GetExpectedSeconds();
   if (seconds == 0.0)
   {

@@ -69,6 +69,31 @@ CostOfTile(int inputs, int outputs, int tile, const NetworkRates & rates)
 
 } // namespace
 
+NetworkRates
+GetHostNetworkRates()
+{
+  NetworkRates rates;
+  rates.multiplyAdds = 4;
+  rates.productMultiplyAdds = 3.5;
+  const double transforms[] = { 1.4, 0, 1.5, 0, 2 };
+  std::copy(std::begin(transforms), std::end(transforms), rates.transforms);
+  rates.groupBytes = 1.4 * (1 << 30);
+  // The inputs' spectra at the frequencies of a cell fit the second cache.
+  rates.mostTiles = 64;
+  rates.tilesPerGroup = 4;
+  rates.padsOutputs = false;
+  return rates;
+}
+
+NetworkRates
+GetDeviceNetworkRates()
+{
+  NetworkRates rates;
+  rates.multiplyAdds = 1.5;
+  rates.productMultiplyAdds = 5;
+  return rates;
+}
+
 int
 GetProductChannels(int outputs)
 {

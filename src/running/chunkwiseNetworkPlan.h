@@ -39,6 +39,15 @@ struct NetworkRates
   bool         padsOutputs{ true };                  ///< products are of multiples of GetProductChannels
 };
 
+/** Of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed eight at
+ * a time. */
+NetworkRates
+GetHostNetworkRates();
+
+/** Of devices of the last years. */
+NetworkRates
+GetDeviceNetworkRates();
+
 /** Poolings of larger windows need dense tensors. */
 constexpr std::int64_t MostPoolingTaps = 4;
 

@@ -257,6 +257,14 @@ NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates 
 namespace
 {
 
+double
+CostOfLayer(const NetworkGraph & graph, std::size_t i, const LayerExtent & part, const NetworkLayerPlan & plan,
+            const NetworkRates & rates)
+{
+  const double direct = MultiplyAddsOf(graph, graph.GetLayers()[i], part) / rates.multiplyAdds;
+  return plan.transform.tile > 0 ? plan.transform.cost : direct;
+}
+
 /** How often the network is run for an output: once for each place along the axes that have neither space nor channels.
  */
 double
@@ -283,10 +291,44 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
   double               sum = 0;
   for (std::size_t i = 1; i < parts.size(); ++i)
   {
-    const double direct = MultiplyAddsOf(graph, graph.GetLayers()[i], parts[i]) / rates.multiplyAdds;
-    sum += plan[i].transform.tile > 0 ? plan[i].transform.cost : direct;
+    sum += CostOfLayer(graph, i, parts[i], plan[i], rates);
   }
   return sum * NumberOfImages(operation, output);
+}
+
+std::vector<NetworkLayerDescription>
+DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, const Box & image, bool onDevices)
+{
+  const NetworkRates   rates = onDevices ? GetDeviceNetworkRates() : GetHostNetworkRates();
+  const NetworkGraph & graph = *operation.graph;
+  const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
+  const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
+  const auto           plan = PlanNetwork(operation, parts, rates, false);
+
+  std::vector<NetworkLayerDescription> rows;
+  double                               sum = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+  {
+    const NetworkLayer & layer = graph.GetLayers()[i];
+    const double         cost = i == 0 ? 0.0 : CostOfLayer(graph, i, parts[i], plan[i], rates);
+    sum += cost;
+    rows.push_back({ layer.name,
+                     layer.kind,
+                     layer.channels,
+                     parts[i],
+                     layer.kernel,
+                     layer.stride,
+                     layer.dilation,
+                     plan[i].transform.tile,
+                     BytesOf(parts[i], plan[i].fragments, layer.channels),
+                     plan[i].transform.tile > 0 ? plan[i].transformBytes : 0,
+                     cost });
+  }
+  for (NetworkLayerDescription & row : rows)
+  {
+    row.share = sum > 0 ? row.share / sum : 0.0;
+  }
+  return rows;
 }
 
 void
@@ -347,7 +389,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   {
     end[channelAxis] = output.lower[channelAxis] + 1;
   }
-  Coordinates  at = output.lower;
+  Coordinates at = output.lower;
   for (at[4] = output.lower[4]; at[4] < end[4]; ++at[4])
   {
     for (at[3] = output.lower[3]; at[3] < end[3]; ++at[3])

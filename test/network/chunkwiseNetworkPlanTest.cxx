@@ -1,5 +1,4 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCpuNetworkTransform.h"
 #include "chunkwiseNetworkRun.h"
 #include "chunkwiseNetworkTrial.h"
 
@@ -7,15 +6,6 @@ using namespace chunkwise;
 
 namespace
 {
-
-NetworkRates
-DeviceRates()
-{
-  NetworkRates rates;
-  rates.multiplyAdds = 1.5;
-  rates.productMultiplyAdds = 5;
-  return rates;
-}
 
 std::shared_ptr<const NetworkGraph>
 Wide(std::int64_t kernel)
@@ -41,7 +31,7 @@ TEST(NetworkPlan, MemoryDoesNotShrinkWhenChunksGrow)
                       : trial % 2    ? trial::RandomConvolutions(random, 3, trial % 4 == 1).graph
                                      : trial::RandomUNet(random, 3, 1).graph;
     operation.method = trial % 3 ? NetworkMethod::Automatic : NetworkMethod::Transforms;
-    NetworkRates rates = trial % 5 < 3 ? DeviceRates() : GetHostNetworkRates();
+    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates() : GetHostNetworkRates();
     // So that small networks take them too.
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
     const Box    image = Box::FromExtent({ { 300, 200, 250, 1, 1 } });
@@ -68,7 +58,7 @@ TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
     operation.graph =
       trial % 6 == 0 ? Wide(3 + trial / 6 % 5) : trial::RandomConvolutions(random, 3, trial % 2 == 0).graph;
     operation.method = trial % 3 ? NetworkMethod::Automatic : NetworkMethod::Transforms;
-    NetworkRates rates = trial % 5 < 3 ? DeviceRates() : GetHostNetworkRates();
+    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates() : GetHostNetworkRates();
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
     std::vector<LayerExtent> large(operation.graph->GetLayers().size());
     std::vector<LayerExtent> small = large;
@@ -109,8 +99,10 @@ TEST(NetworkPlan, TransformsAreTakenWhereTheyAreFaster)
   NetworkOperation operation;
   operation.graph = Wide(5);
   const auto plan = [&](std::int64_t extent) {
-    return PlanNetwork(
-      operation, std::vector<LayerExtent>(5, LayerExtent{ { extent, extent, extent } }), DeviceRates(), false);
+    return PlanNetwork(operation,
+                       std::vector<LayerExtent>(5, LayerExtent{ { extent, extent, extent } }),
+                       GetDeviceNetworkRates(),
+                       false);
   };
   const auto large = plan(256);
   EXPECT_GT(large[3].transform.tile, 0);
@@ -120,6 +112,42 @@ TEST(NetworkPlan, TransformsAreTakenWhereTheyAreFaster)
   EXPECT_EQ(plan(4)[3].transform.tile, 0);
   operation.precision = NetworkPrecision::Reproducible;
   EXPECT_EQ(plan(256)[3].transform.tile, 0);
+}
+
+/** The table says of every layer what the run will do. */
+TEST(NetworkPlan, IsDescribedLayerByLayer)
+{
+  NetworkOperation operation;
+  operation.graph = Wide(5);
+  const Box  image = Box::FromExtent({ { 300, 300, 300, 1, 1 } });
+  const auto table = [&](bool onDevices, std::int64_t extent) {
+    return DescribeNetworkPlan(operation, Box::FromExtent({ { extent, extent, extent, 1, 1 } }), image, onDevices);
+  };
+  for (const bool onDevices : { false, true })
+  {
+    operation.precision = NetworkPrecision::Float32;
+    const auto rows = table(onDevices, 200);
+    ASSERT_EQ(rows.size(), operation.graph->GetLayers().size());
+    double share = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+    {
+      EXPECT_EQ(rows[i].channels, operation.graph->GetLayers()[i].channels);
+      EXPECT_GT(rows[i].bytes, 0u);
+      share += rows[i].share;
+    }
+    EXPECT_NEAR(share, 1.0, 1e-9);
+    EXPECT_EQ(rows[0].share, 0.0);
+    EXPECT_EQ(rows[2].tile, 0); // a pooling
+    EXPECT_GT(rows[3].tile, 0);
+    EXPECT_GT(rows[3].transformBytes, 0u);
+    EXPECT_EQ(rows[3].dilation, (LayerExtent{ { 2, 2, 2 } }));
+    EXPECT_GE(rows[3].extent[0], 200);
+    // The middle layer's products are most of the work.
+    EXPECT_GT(rows[3].share, 0.3);
+    operation.precision = NetworkPrecision::Reproducible;
+    EXPECT_EQ(table(onDevices, 200)[3].tile, 0);
+    EXPECT_EQ(table(onDevices, 200)[3].transformBytes, 0u);
+  }
 }
 
 } // namespace

@@ -135,22 +135,6 @@ StoreTile(const Step & step, std::int64_t channel, const TileAxis (&axes)[MaxSpa
 
 } // namespace
 
-NetworkRates
-GetHostNetworkRates()
-{
-  NetworkRates rates;
-  rates.multiplyAdds = 4;
-  rates.productMultiplyAdds = 3.5;
-  const double transforms[] = { 1.4, 0, 1.5, 0, 2 };
-  std::copy(std::begin(transforms), std::end(transforms), rates.transforms);
-  rates.groupBytes = 1.4 * (1 << 30);
-  // The inputs' spectra at the frequencies of a cell fit the second cache.
-  rates.mostTiles = 64;
-  rates.tilesPerGroup = 4;
-  rates.padsOutputs = false;
-  return rates;
-}
-
 std::size_t
 GetTileWorkerBytes(int tile)
 {

@@ -11,11 +11,6 @@
 namespace chunkwise
 {
 
-/** Of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed eight at
- * a time. */
-Chunkwise_EXPORT NetworkRates
-GetHostNetworkRates();
-
 /** Where the parts of a transformed convolution run, and with what memory. */
 struct NetworkWorkers
 {
