@@ -11,14 +11,20 @@ namespace itk
 namespace
 {
 
+/** Convolutions never have ITK's bits: at the level exact a program keeps its own. */
 ChunkwiseOverrides
-MakeOverrides()
+MakeOverrides(bool withConvolutions)
 {
   ChunkwiseOverrides overrides;
   AddChunkwiseStandInsOf<unsigned char>(overrides);
   AddChunkwiseStandInsOf<short>(overrides);
   AddChunkwiseStandInsOf<unsigned short>(overrides);
   AddChunkwiseStandInsOf<float>(overrides);
+  AddChunkwiseStandInsOfDoubles(overrides);
+  if (withConvolutions)
+  {
+    AddChunkwiseStandInsOfConvolutions(overrides);
+  }
   return overrides;
 }
 
@@ -49,7 +55,7 @@ ChunkwiseDropInFactory::ChunkwiseDropInFactory(bool overrides)
   {
     return;
   }
-  for (const ChunkwiseOverride & one : MakeOverrides())
+  for (const ChunkwiseOverride & one : MakeOverrides(settings.level == ChunkwiseDropInSettings::Level::Fast))
   {
     if (settings.excluded.count(one.itkClass) == 0)
     {
@@ -84,7 +90,7 @@ std::set<std::string>
 ChunkwiseDropInFactory::GetClasses()
 {
   std::set<std::string> classes;
-  for (const ChunkwiseOverride & one : MakeOverrides())
+  for (const ChunkwiseOverride & one : MakeOverrides(true))
   {
     classes.insert(one.itkClass);
   }

@@ -12,6 +12,11 @@
 namespace itk
 {
 
+/** What must be said to a filter before its own code runs; an overload for each class that needs it. */
+inline void
+PrepareItk(ProcessObject &)
+{}
+
 /** \class ChunkwiseStandInFilter
  * \brief Takes the place of an ITK filter, as an object of exactly that class.
  *
@@ -80,6 +85,7 @@ protected:
     }
     if (!isReady || !run.Execute(this->ViewOf(*this->GetOutput())))
     {
+      PrepareItk(static_cast<TFilter &>(*this));
       Superclass::GenerateData();
     }
     m_BackendUsed = run.GetBackendUsed();
@@ -187,6 +193,14 @@ ChunkwiseSizes(const TSize & size)
 template <typename TPixel>
 void
 AddChunkwiseStandInsOf(ChunkwiseOverrides & overrides);
+
+/** Those of double that programs use most. */
+void
+AddChunkwiseStandInsOfDoubles(ChunkwiseOverrides & overrides);
+
+/** Convolutions with an image, which are within a tolerance only. */
+void
+AddChunkwiseStandInsOfConvolutions(ChunkwiseOverrides & overrides);
 
 extern template void
 AddChunkwiseStandInsOf<unsigned char>(ChunkwiseOverrides & overrides);

@@ -90,6 +90,27 @@ HasMaximum(chunkwise::Executor & executor, const chunkwise::BufferView & view, c
   });
 }
 
+/** Whether all voxels of a buffer are numbers. */
+bool
+IsFinite(chunkwise::Executor & executor, const chunkwise::BufferView & view)
+{
+  return chunkwise::DispatchPixelKind(view.kind, [&](auto pixel) {
+    using PixelType = decltype(pixel);
+    std::atomic<bool> finite{ true };
+    if constexpr (!std::is_integral<PixelType>::value)
+    {
+      ForEachRow(executor, view.box, [&](const chunkwise::Coordinates & index, std::int64_t length) {
+        const auto * const row = static_cast<const PixelType *>(view.data) + view.Offset(index);
+        if (!std::all_of(row, row + length, [](PixelType voxel) { return std::isfinite(voxel); }))
+        {
+          finite = false;
+        }
+      });
+    }
+    return finite.load();
+  });
+}
+
 /** Makes standard deviations with the divisor n those with the divisor n - 1. */
 template <typename TPixel>
 void
@@ -246,6 +267,12 @@ ChunkwiseStandInRun::Compute(const chunkwise::BufferView & output)
   request.output = output;
   request.backend = m_Settings.backend;
   request.executor = &executor;
+
+  if (m_Task.spreads && !IsFinite(executor, request.inputs[0]))
+  {
+    m_Refusal = "an image with NaN or infinity";
+    return;
+  }
 
   std::unique_ptr<unsigned char[]> padded;
   if (m_Task.padding != chunkwise::Coordinates{})

@@ -8,7 +8,10 @@
 #include "itkChunkwiseTestImages.h"
 #include "itkChunkwiseTestWarnings.h"
 #include "itkCommand.h"
+#include "itkConstantBoundaryCondition.h"
+#include "itkConvolutionImageFilter.h"
 #include "itkDiscreteGaussianImageFilter.h"
+#include "itkFFTConvolutionImageFilter.h"
 #include "itkFlatStructuringElement.h"
 #include "itkGrayscaleDilateImageFilter.h"
 #include "itkGrayscaleErodeImageFilter.h"
@@ -19,6 +22,7 @@
 #include "itkMedianImageFilter.h"
 #include "itkMorphologicalGradientImageFilter.h"
 #include "itkNoiseImageFilter.h"
+#include "itkPeriodicBoundaryCondition.h"
 #include "itkRankImageFilter.h"
 #include "itkReconstructionByDilationImageFilter.h"
 #include "itkReconstructionByErosionImageFilter.h"
@@ -753,6 +757,91 @@ TEST_F(DropInFast, DeviationsAndGaussiansAreThoseOfItkWithinTheTolerance)
                 1e-3)),
               "");
   }
+}
+
+/** A convolution with any kernel whose weights' magnitudes have a sum of at most 1, or one that is to be normalized. */
+template <typename TFilter>
+void
+ConfigureConvolution(TFilter & filter, std::mt19937 & random)
+{
+  using Input = typename TFilter::InputImageType;
+  static itk::PeriodicBoundaryCondition<Input> periodic;
+  static itk::ConstantBoundaryCondition<Input> constant;
+  constant.SetConstant(static_cast<typename Input::PixelType>(50));
+  itk::ImageBoundaryCondition<Input> * const boundaries[] = { &periodic, &constant, filter.GetBoundaryCondition() };
+  filter.SetBoundaryCondition(boundaries[random() % 3]);
+  auto region = RandomRegion<Input>(random, 9);
+  filter.SetInput(MakeRandomImage<Input>(region, random(), -1000, 1000));
+  // Some of the kernels are convolved through transforms, some directly.
+  for (unsigned int a = 0; a < Input::ImageDimension; ++a)
+  {
+    region.SetSize(a, 1 + random() % 8);
+  }
+  filter.SetNormalize(random() % 2 == 0);
+  const double weight = 1.0 / static_cast<double>(region.GetNumberOfPixels());
+  filter.SetKernelImage(MakeRandomImage<typename TFilter::KernelImageType>(
+    region, random(), filter.GetNormalize() ? 1.0 : -weight, weight));
+  if (random() % 3 == 0)
+  {
+    filter.SetOutputRegionModeToValid();
+  }
+}
+
+template <typename TImage>
+class DropInConvolutions : public DropInFast
+{};
+using ConvolvedImages = ::testing::Types<itk::Image<short, 2>, Short3, itk::Image<float, 2>, Float3>;
+TYPED_TEST_SUITE(DropInConvolutions, ConvolvedImages);
+
+TYPED_TEST(DropInConvolutions, AreThoseOfItkWithinTheTolerance)
+{
+  using Real = itk::Image<float, TypeParam::ImageDimension>;
+  for (int trial = 0; trial < 20; ++trial)
+  {
+    const auto       configure = [](auto & filter, auto & random) { ConfigureConvolution(filter, random); };
+    constexpr double tolerance = 1000 * 1e-5;
+    EXPECT_EQ((Compare<itk::ConvolutionImageFilter<TypeParam, Real, Real>>(this->m_Random, configure, tolerance)), "");
+    EXPECT_EQ((Compare<itk::FFTConvolutionImageFilter<TypeParam, Real, Real>>(this->m_Random, configure, tolerance)),
+              "");
+  }
+}
+
+TEST_F(DropInFast, ConvolutionsSayWhyItkRuns)
+{
+  using Filter = itk::FFTConvolutionImageFilter<Float3>;
+  const auto image = MakeRandomImage<Float3>(MakeRegion<Float3>({ 0, 0, 0 }, { 21, 14, 11 }), 1);
+  const auto kernel = MakeRandomImage<Float3>(MakeRegion<Float3>({ 0, 0, 0 }, { 5, 4, 3 }), 2, 0, 1);
+  const auto why = [&](const std::function<void(Filter &)> & change) {
+    const auto filter = Filter::New();
+    filter->SetInput(image);
+    filter->SetKernelImage(kernel);
+    change(*filter);
+    filter->Update();
+    return StandInOf(*filter).GetReasonNotServed();
+  };
+  EXPECT_EQ(why([](Filter &) {}), "");
+  EXPECT_EQ(why([](Filter & filter) { filter.SetSizeGreatestPrimeFactor(13); }), "");
+
+  // The range of lengths that ITK's own code is given does not matter.
+  Settings settings = Settings::Get();
+  settings.level = Settings::Level::Off;
+  Settings::Set(settings);
+  EXPECT_EQ(why([](Filter & filter) { filter.SetSizeGreatestPrimeFactor(13); }), "off");
+  EXPECT_EQ(why([](Filter & filter) { filter.SetSizeGreatestPrimeFactor(0); }), "off");
+  Settings::Set(Settings::FromEnvironment());
+
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  kernel->SetPixel({ { 1, 1, 1 } }, nan);
+  EXPECT_EQ(why([](Filter &) {}), "a kernel with NaN or infinity");
+  kernel->SetPixel({ { 1, 1, 1 } }, 1);
+  image->SetPixel({ { 3, 3, 3 } }, nan);
+  EXPECT_EQ(why([](Filter &) {}), "an image with NaN or infinity");
+}
+
+TEST_F(DropIn, ConvolutionsAreLeftToTheProgram)
+{
+  const auto filter = itk::FFTConvolutionImageFilter<Float3>::New();
+  EXPECT_EQ(dynamic_cast<itk::ChunkwiseStandIn *>(filter.GetPointer()), nullptr);
 }
 
 } // namespace
