@@ -15,8 +15,12 @@ work=$(cd "$work" && pwd)
 cd "$work"
 
 if [ ! -d source ]; then
+  # Where the machine has its packages from, it has their sources from.
   release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  echo "deb-src http://deb.debian.org/debian $release main" >apt/sources.list
+  mirror=$(sed -n "s/^deb \(\[[^]]*\] \)\?\([a-z]*:[^ ]*\) $release .*/\2/p; s/^URIs: *\([^ ]*\).*/\1/p" \
+    /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+  [ -n "$mirror" ] || { echo "skipped: apt names no mirror"; exit 77; }
+  echo "deb-src $mirror $release main" >apt/sources.list
   apt() {
     apt-get -o "Dir::Etc::SourceList=$work/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
       -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/apt" -o Debug::NoLocking=1 "$@"

@@ -293,6 +293,7 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   line.verbose = isOn("verbose");
   line.json = isOn("json");
   line.redo = isOn("redo");
+  line.overwrite = isOn("overwrite");
   if (line.quiet && line.verbose)
   {
     Refuse("quiet", "contradicts --verbose");
@@ -329,6 +330,10 @@ ReadImages(const Texts & texts, const std::string & subcommand, CommandLine & li
       Refuse("redo", "it has an effect only with --out");
     }
     return;
+  }
+  if (line.overwrite)
+  {
+    Refuse("overwrite", "it has no effect with --out, whose results are replaced where they are not up to date");
   }
   if (line.planOnly)
   {
@@ -398,6 +403,21 @@ LongOptionsOf(const CLI::App & app)
     for (const std::string & name : option->get_lnames())
     {
       names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+/** What a subcommand needs and was not given, all of it. */
+std::string
+NamesOfMissing(const CLI::App & app)
+{
+  std::string names;
+  for (const CLI::Option * const option : app.get_options())
+  {
+    if (option->get_required() && option->count() == 0)
+    {
+      names += (names.empty() ? "" : ", ") + option->get_name();
     }
   }
   return names;
@@ -648,22 +668,32 @@ Parse(const std::vector<std::string> & given)
 
   const std::vector<std::string> words = WithDashes(WithModelOption(given), app);
   CheckNames(app, words);
+  const auto lastSubcommand = [&app]() -> const CLI::App & {
+    const CLI::App * last = &app;
+    while (!last->get_subcommands().empty())
+    {
+      last = last->get_subcommands().front();
+    }
+    return *last;
+  };
   try
   {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   }
   catch (const CLI::CallForHelp &)
   {
-    const CLI::App * asked = &app;
-    while (!asked->get_subcommands().empty())
-    {
-      asked = asked->get_subcommands().front();
-    }
-    throw TextRequested{ asked->help() };
+    throw TextRequested{ lastSubcommand().help() };
   }
   catch (const CLI::CallForVersion & version)
   {
     throw TextRequested{ std::string(version.what()) + "\n" };
+  }
+  catch (const CLI::RequiredError & error)
+  {
+    const std::string missing = NamesOfMissing(lastSubcommand());
+    throw ArgumentError(missing.empty() ? JoinLines(error.what())
+                                        : "missing: " + missing + "; chunkwise " + lastSubcommand().get_name() +
+                                            " --help tells of them");
   }
   catch (const CLI::ParseError & error)
   {
@@ -769,6 +799,7 @@ GetCommonOptions()
         "PATTERN",
         "Several images: where their results go, with {stem}, {name} or {parent} of each image's file; what an earlier "
         "run has done is left as it is" },
+      { "overwrite", "", "Replace OUT without a question; only terminals are asked" },
       { "redo", "", "With --out: compute again what an earlier run has done" },
       { "quiet", "", "No progress and no warnings" },
       { "verbose", "", "Print plan, backend, time and peak memory" },

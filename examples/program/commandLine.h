@@ -114,7 +114,8 @@ struct CommandLine
   /** Of several images: what was given as IN, and where results go, with "{stem}"; empty: one image. */
   std::vector<std::string> inputs;
   std::string              outputPattern;
-  bool                     redo{ false }; ///< results that are there already, too
+  bool                     redo{ false };      ///< results that are there already, too
+  bool                     overwrite{ false }; ///< OUT without a question
 };
 
 /** Throws ArgumentError, or TextRequested for --help and --version. */

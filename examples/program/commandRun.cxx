@@ -30,6 +30,7 @@
 #include <iomanip>
 #include <iostream>
 #include <sstream>
+#include <unistd.h>
 
 namespace command
 {
@@ -855,6 +856,26 @@ FileRun::Execute()
   return report;
 }
 
+/** A shell makes two images of a folder IN and OUT where the user meant both: a terminal is asked before what is there
+ * is lost. Scripts and hosts have none, and know what they do. */
+void
+AskBeforeReplacing(const CommandLine & line)
+{
+  std::error_code ignored;
+  if (line.overwrite || line.progress == ProgressStyle::Xml || !::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO) ||
+      !std::filesystem::exists(line.output, ignored))
+  {
+    return;
+  }
+  std::cerr << "chunkwise: OUT: " << line.output << " exists; replace it? [y/N] " << std::flush;
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer != "y" && answer != "Y" && answer != "yes")
+  {
+    throw WorkError("OUT: " + line.output + " is left as it is; --overwrite replaces it without a question");
+  }
+}
+
 } // namespace
 
 RunReport
@@ -884,7 +905,9 @@ Run(const CommandLine & line)
   }
   else
   {
-    const RunReport report = RunFile(line);
+    FileRun run(line);
+    AskBeforeReplacing(line);
+    const RunReport report = run.Execute();
     if (!line.returnParameterFile.empty())
     {
       WriteReturnParameters(line.returnParameterFile, report);

@@ -7,6 +7,9 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace itk
 {
@@ -35,6 +38,27 @@ PercentileOfItk(float rank, std::int64_t most)
   return percentile;
 }
 
+/** The same, looked up where it was asked before: filters ask for each run, and large windows have a million numbers. */
+inline double
+KnownPercentileOfItk(float rank, std::int64_t most)
+{
+  static std::mutex                                       mutex;
+  static std::map<std::pair<float, std::int64_t>, double> known;
+  const std::lock_guard<std::mutex>                       lock(mutex);
+  const auto                                              key = std::make_pair(rank, most);
+  const auto                                              found = known.find(key);
+  if (found != known.end())
+  {
+    return found->second;
+  }
+  constexpr std::size_t enough = 64;
+  if (known.size() >= enough)
+  {
+    known.clear();
+  }
+  return known[key] = PercentileOfItk(rank, most);
+}
+
 template <typename TImage>
 void
 DescribeChunkwiseTask(const MedianImageFilter<TImage, TImage> & filter, ChunkwiseStandInTask & task)
@@ -58,7 +82,7 @@ DescribeChunkwiseTask(const RankImageFilter<TImage, TImage, TKernel> & filter, C
   const auto       taps = static_cast<std::int64_t>(filter.GetKernel().Size());
   constexpr double most = 1 << 20;
   const double     percentile = static_cast<double>(taps) > most ? std::numeric_limits<double>::quiet_NaN()
-                                                                 : PercentileOfItk(filter.GetRank(), taps);
+                                                                 : KnownPercentileOfItk(filter.GetRank(), taps);
   if (std::isnan(percentile))
   {
     task.Refuse("no percentile is the one that ITK rounds to");

@@ -154,6 +154,15 @@ MakeLaplacian(const CheckedParameters & parameters, const FilterImage & image)
     constexpr double largest = 65535;
     operation->weights[axis] =
       SampledGaussianWeights(sigma, SampledRadius(parameters, image, axis, sigma, 2.0, largest));
+    // Its window has two voxels to a side at least, and exp(-38 * 38 / 2) is about the smallest number of a double.
+    if (!(operation->weights[axis].front() > 0.0))
+    {
+      ThrowParameterError("Sigma",
+                          PixelValue(sigmas[static_cast<std::size_t>(axis)]).ToText() +
+                            CheckedParameters::Along(axis) + " with Cutoff " +
+                            PixelValue(parameters.Real("Cutoff")).ToText() +
+                            " makes a kernel that ends in zeros; at least 0.06 voxels, and a Cutoff of at most 38");
+    }
     operation->scale[axis] = parameters.Flag("NormalizeAcrossScale") ? sigma * sigma : 1.0 / (unit * unit);
   }
   operation->boundary = parameters.Boundary();

@@ -1,7 +1,9 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """What the program tells other programs: descriptions of filters, modules for 3D Slicer, scripts for Fiji, progress."""
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -12,9 +14,11 @@ from pathlib import Path
 from adversary.subcommands import OTHERS, Inputs, REQUIRED
 from adversary.support import HANGS, ProgramTest, listed_options, listed_subcommands, noise, read, run, write
 from adversary import support
+from adversary.schema import violations
 
 ORDER = ("name", "longflag", "index", "description", "label", "default", "channel", "element", "constraints")
-NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "redo", "compress", "quiet", "verbose", "json", "progress", "returnparameterfile", "xml"}
+NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo", "compress", "quiet", "verbose", "json",
+                "progress", "returnparameterfile", "xml"}
 
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.
@@ -123,6 +127,26 @@ class Hosts(ProgramTest):
                     self.assertEqual(image.get("fileExtensions"), ".mha")
         for words in (("--xml",), ("--xml", "men"), ("sequence", "--xml"), ("--xml", "devices")):
             self.assert_refused(*words, names="--xml", status=2)
+
+    def test_descriptions_keep_to_the_schema(self):
+        for name in filters():
+            with self.subTest(filter=name):
+                self.assertEqual(list(violations(self.describe(name).root)), [])
+        # The rules notice what is wrong.
+        text = self.assert_runs("--xml", "median").stdout
+        for good, bad in (
+            ("<title>", "<x>a</x><title>"), ("<title>Chunkwise median</title>", ""), ("<index>0</index>", ""),
+            ("<index>0</index>", "<index>-1</index>"), ("<index>0</index>", "<longflag>a</longflag><index>0</index>"),
+            ("<longflag>radius</longflag>", "<longflag>ra-dius</longflag>"), ("<name>radius</name>", "<name>1</name>"),
+            ("<name>radius</name>", "<name>boundary</name>"), ("<label>Radius</label>", ""), ("<step>1</step>", ""),
+            ("<step>1</step>", "<step>one</step>"), ("<minimum>0</minimum>", "<least>0</least>"),
+            ("integer-vector>", "integers>"), ("string-enumeration>", "string>"),
+            ('reference="inputVolume"', 'reference="volume"'), ('fileExtensions=', 'extensions='),
+            ("<channel>input</channel>", "<channel>in</channel>"), ("<label>Images</label>", ""),
+        ):
+            with self.subTest(bad=bad, good=good):
+                self.assertIn(good, text)
+                self.assertNotEqual(list(violations(ElementTree.fromstring(text.replace(good, bad)))), [])
 
     def test_defaults_and_ends_of_ranges_are_accepted(self):
         inputs = Inputs(self.folder)
@@ -291,13 +315,60 @@ class Hosts(ProgramTest):
                 self.assertEqual(set(self.complete_in_bash(name, "--")), {"--" + o for o in listed_options(name)})
         self.assert_refused("completion", "fish", names=("SHELL", "fish"), status=2)
 
-    def test_completion_of_zsh_is_a_script(self):
+    def complete_in_zsh(self, lines):
+        """What each line has become after a tab, in a zsh with a terminal of its own; control X has it written down."""
+        answers = self.folder / "answers"
+        (self.folder / ".zshrc").write_text("""
+            unsetopt beep
+            PS1=
+            fpath=("$ZDOTDIR" $fpath)
+            autoload -U compinit
+            compinit -u -d ./dump
+            write-down() { print -r -- "$BUFFER" >>answers; BUFFER= }
+            zle -N write-down
+            bindkey '^X' write-down
+            print -r -- ready >>answers
+        """)
+        answers.touch()
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.folder)
+            os.execvpe("zsh", ["zsh", "-d", "-i"], {**os.environ, "ZDOTDIR": str(self.folder), "TERM": "vt100"})
+        try:
+            for i, line in enumerate(["", *lines]):
+                if i > 0:
+                    os.write(terminal, f"{line}\t\x18".encode())
+                ends = time.monotonic() + HANGS / 4
+                while len(answers.read_text().splitlines()) <= i:
+                    self.assertLess(time.monotonic(), ends, f"no answer to {line!r}: {answers.read_text()!r}")
+                    # What it draws must go somewhere.
+                    if select.select([terminal], [], [], 0.01)[0]:
+                        os.read(terminal, 65536)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(terminal)
+        return answers.read_text().splitlines()[1:]
+
+    def test_completion_in_zsh(self):
         script = self.folder / "_chunkwise"
         script.write_text(self.assert_runs("completion", "zsh").stdout)
         if not shutil.which("zsh"):
             self.skipTest("zsh is not here")
         checked = subprocess.run(["zsh", "-n", script], capture_output=True, text=True)
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+        (self.folder / "image one.mha").touch()
+        expected = {
+            "med": "median ", "plan fill": "plan fill-holes ", "median --bou": "median --boundary ",
+            "median --boundary mi": "median --boundary mirror ", "plan maximum --element bo": "plan maximum --element box ",
+            "median ima": "median image\\ one.mha ", "median --radius 1 ima": "median --radius 1 image\\ one.mha ",
+            "network --model ima": "network --model image\\ one.mha ", "devices --j": "devices --json ",
+            "completion b": "completion bash ", "entropy --range a": "entropy --range auto ",
+            # As far as all words that fit agree.
+            "regio": "regional-m", "median --boundary zzz": "median --boundary zzz",
+        }
+        found = self.complete_in_zsh(["chunkwise " + line for line in expected])
+        self.assertEqual(found, ["chunkwise " + line for line in expected.values()])
 
     def test_the_manual_page_has_no_errors(self):
         page = self.folder / "chunkwise.1"

@@ -17,6 +17,7 @@ TRIALS = {
     "raw": [{"raw": "uint8,5,4,3"}],
     "out": [{"out": "{stem}-out.mha"}],
     "redo": [{"redo": None}],
+    "overwrite": [({"out": "{stem}-out.mha"}, {"overwrite": None})],
     "compress": [{"compress": None}],
     "threads": [{"threads": "1"}, {"threads": "3"}],
     "output-type": [{"output-type": "float64"}, {"output-type": "float32"}],
