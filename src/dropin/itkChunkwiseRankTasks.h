@@ -38,7 +38,8 @@ PercentileOfItk(float rank, std::int64_t most)
   return percentile;
 }
 
-/** The same, looked up where it was asked before: filters ask for each run, and large windows have a million numbers. */
+/** The same, looked up where it was asked before: filters ask for each run, and large windows have a million numbers.
+ */
 inline double
 KnownPercentileOfItk(float rank, std::int64_t most)
 {

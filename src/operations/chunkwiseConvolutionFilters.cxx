@@ -158,9 +158,8 @@ MakeLaplacian(const CheckedParameters & parameters, const FilterImage & image)
     if (!(operation->weights[axis].front() > 0.0))
     {
       ThrowParameterError("Sigma",
-                          PixelValue(sigmas[static_cast<std::size_t>(axis)]).ToText() +
-                            CheckedParameters::Along(axis) + " with Cutoff " +
-                            PixelValue(parameters.Real("Cutoff")).ToText() +
+                          PixelValue(sigmas[static_cast<std::size_t>(axis)]).ToText() + CheckedParameters::Along(axis) +
+                            " with Cutoff " + PixelValue(parameters.Real("Cutoff")).ToText() +
                             " makes a kernel that ends in zeros; at least 0.06 voxels, and a Cutoff of at most 38");
     }
     operation->scale[axis] = parameters.Flag("NormalizeAcrossScale") ? sigma * sigma : 1.0 / (unit * unit);

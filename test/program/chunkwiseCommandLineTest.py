@@ -8,6 +8,7 @@ import os
 import pty
 import random
 import re
+import select
 import resource
 import signal
 import struct
@@ -342,11 +343,53 @@ class CommandLineTest(unittest.TestCase):
             ("--wrong", ("mean", small, out, "--radius", 1, "--wrong")),
             ("IN", ("mean", "/does/not/exist.mha", out, "--radius", 1)),
             ("OUT", ("mean", small, "out.unknown", "--radius", 1)),
-            ("OUT", ("mean", small)),
+            ("missing: OUT, --radius;", ("mean", small)),
+            ("missing: IN, OUT, --radius;", ("mean",)),
+            ("missing: --marker;", ("reconstruct", small, out)),
+            ("missing: IN, --radius;", ("mean", "--out", "{stem}.mha")),
+            ("missing: --step;", ("plan", "sequence", small, out)),
+            (r"--sigma: 1e-06 along axis 0 with --cutoff 4 ", ("log", small, out, "--sigma", 1e-6)),
+            (r"--sigma: .* with --cutoff 50 ", ("log", small, out, "--sigma", 1, "--cutoff", 50, "--boundary", "mirror")),
+            ("more.mha: median takes one image; --out", ("median", small, out, "more.mha", "--radius", 1)),
+            ("--overwrite", ("median", small, "--out", "{stem}.mha", "--radius", 1, "--overwrite")),
         ):
             with self.subTest(arguments=arguments):
                 self.assert_fails(2, pattern, *arguments)
         self.assertEqual(self.left_behind(), [])
+
+    def test_a_terminal_is_asked_before_an_image_is_replaced(self):
+        """A shell that expands *.mha in a folder of two images names the second one as OUT."""
+        arguments = [PROGRAM, "identity", str(self.small), str(self.out)]
+
+        def on_terminal(answer, *more):
+            try:
+                master, slave = pty.openpty()
+            except OSError as error:
+                self.skipTest(f"this machine has no terminals: {error}")
+            os.write(master, answer)
+            process = subprocess.Popen([*arguments, *more], stdin=slave, stderr=slave)
+            os.close(slave)
+            status = process.wait(60)
+            said = os.read(master, 65536) if select.select([master], [], [], 0)[0] else b""
+            os.close(master)
+            return status, said.decode()
+
+        for answer, more, status in (
+            (b"n\n", (), 1), (b"\n", (), 1), (b"\x04", (), 1), (b"maybe\n", (), 1), (b"y\n", (), 0), (b"n\n", ("--overwrite",), 0),
+            (b"n\n", ("--progress", "xml"), 0),
+        ):
+            with self.subTest(answer=answer, more=more):
+                self.out.write_text("somebody's")
+                found, said = on_terminal(answer, *more)
+                self.assertEqual(found, status, said)
+                self.assertEqual("exists; replace it?" in said, not more)
+                self.assertEqual(self.out.read_bytes() == b"somebody's", status == 1)
+                self.assertEqual("--overwrite" in said, status == 1)
+        # Nobody is asked what cannot be done, nor where there is nothing to lose, nor without a terminal.
+        self.out.unlink()
+        self.assertNotIn("replace", on_terminal(b"n\n")[1])
+        self.assertNotIn("replace", on_terminal(b"y\n", "--region", "99,99")[1])
+        self.assertEqual(run(*arguments[1:], stdin=subprocess.DEVNULL).returncode, 0)
 
     def test_failed_work_exits_1_and_leaves_the_old_output(self):
         self.out.write_text("old")
@@ -429,7 +472,8 @@ class CommandLineTest(unittest.TestCase):
                 master, slave = pty.openpty()
             except OSError as error:
                 self.skipTest(f"this machine has no terminals: {error}")
-            process = subprocess.Popen([PROGRAM, *map(str, arguments), *["--quiet"] * quiet], stderr=slave)
+            process = subprocess.Popen([PROGRAM, *map(str, arguments), *["--quiet"] * quiet],
+                                       stdin=subprocess.DEVNULL, stderr=slave)
             os.close(slave)
             drawn = b""
             while True:
