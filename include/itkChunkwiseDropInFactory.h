@@ -63,4 +63,9 @@ protected:
 };
 } // namespace itk
 
+/** itk::ChunkwiseDropInFactory::RegisterOneFactory() for languages that call C, as Python's ctypes. Returns nullptr, or
+ * what is wrong with the environment: a text that holds until the next call. Not for several threads at once. */
+extern "C" Chunkwise_EXPORT const char *
+ChunkwiseRegisterDropInFactory();
+
 #endif

@@ -17,8 +17,7 @@ cd "$work"
 if [ ! -d source ]; then
   # Where the machine has its packages from, it has their sources from.
   release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  mirror=$(sed -n "s/^deb \(\[[^]]*\] \)\?\([a-z]*:[^ ]*\) $release .*/\2/p; s/^URIs: *\([^ ]*\).*/\1/p" \
-    /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $release" 'Component: main' | head -1)
   [ -n "$mirror" ] || { echo "skipped: apt names no mirror"; exit 77; }
   echo "deb-src $mirror $release main" >apt/sources.list
   apt() {

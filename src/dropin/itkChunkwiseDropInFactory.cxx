@@ -5,6 +5,8 @@
 #include "itkChunkwiseStandInFilter.h"
 #include "itkVersion.h"
 
+#include <exception>
+
 namespace itk
 {
 
@@ -110,3 +112,23 @@ ChunkwiseDropInFactory::NewForOtherVersion(const std::string & version)
 }
 
 } // namespace itk
+
+const char *
+ChunkwiseRegisterDropInFactory()
+{
+  static std::string error;
+  try
+  {
+    error.clear();
+    itk::ChunkwiseDropInFactory::RegisterOneFactory();
+  }
+  catch (const itk::ExceptionObject & exception)
+  {
+    error = exception.GetDescription();
+  }
+  catch (const std::exception & exception)
+  {
+    error = exception.what();
+  }
+  return error.empty() ? nullptr : error.c_str();
+}
