@@ -14,8 +14,9 @@ enum class StageKind
 {
   Output, ///< that of the whole operation's output
   Input,  ///< that of its first input
-  Real    ///< what real numbers of the first input's kind are kept in: float for float, 8- and 16-bit integers, else
+  Real,   ///< what real numbers of the first input's kind are kept in: float for float, 8- and 16-bit integers, else
           ///< double
+  Fixed   ///< the kind that the stage names
 };
 
 /** One step of an operation that is made of others. */
@@ -34,6 +35,7 @@ struct Stage
   std::vector<int> inputs{ Input() };
   StageKind        kind{ StageKind::Output };
   std::string      voxelKernel{};
+  PixelKind        fixed{ PixelKind::UInt8 };
 };
 
 /** An operation that is made of others, its stages. What it needs follows from what they need. */

@@ -8,6 +8,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseCompositeOperation.cxx
   operations/chunkwiseConvolutionOperation.cxx
   operations/chunkwiseDifferenceOperation.cxx
+  operations/chunkwiseDomainOperation.cxx
   operations/chunkwiseEntropyOperation.cxx
   operations/chunkwiseError.cxx
   operations/chunkwiseFlatExtremumOperation.cxx
@@ -128,6 +129,7 @@ set(Chunkwise_CPU_SRCS
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx
   cpu/table/chunkwiseCpuTableBaseline.cxx
+  cpu/window/chunkwiseCpuDomain.cxx
   cpu/window/chunkwiseCpuEntropy.cxx
   cpu/window/chunkwiseCpuExtremum.cxx
   cpu/window/chunkwiseCpuFlatExtremum.cxx

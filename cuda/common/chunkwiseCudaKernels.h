@@ -14,6 +14,8 @@ RegisterCudaFftConvolution(KernelRegistry & registry);
 void
 RegisterCudaVaryingConvolution(KernelRegistry & registry);
 void
+RegisterCudaDomain(KernelRegistry & registry);
+void
 RegisterCudaExtremum(KernelRegistry & registry);
 void
 RegisterCudaFlatExtremum(KernelRegistry & registry);

@@ -25,6 +25,7 @@ public:
     RegisterCompositeKernels(m_Kernels);
     RegisterCudaFftConvolution(m_Kernels);
     RegisterCudaVaryingConvolution(m_Kernels);
+    RegisterCudaDomain(m_Kernels);
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);

@@ -286,7 +286,7 @@ RegisterCompositeKernels(KernelRegistry & registry)
   kernel.run = RunComposite;
   kernel.scratchBytes = CompositeScratchBytes;
   kernel.cost = CompositeCost;
-  for (const char * const name : { "highpass", "range", "sequence", "wiener" })
+  for (const char * const name : { "domain", "highpass", "range", "sequence", "wiener" })
   {
     registry.Register(name, kernel);
   }

@@ -225,6 +225,7 @@ StagedOperation::GetStageKinds(PixelKind input, PixelKind output) const
   {
     kinds.push_back(stage.kind == StageKind::Output  ? output
                     : stage.kind == StageKind::Input ? input
+                    : stage.kind == StageKind::Fixed ? stage.fixed
                     : UsesDouble(input)              ? PixelKind::Float64
                                                      : PixelKind::Float32);
   }

@@ -15,6 +15,7 @@ GetHostKernels()
     RegisterCompositeKernels(*registry);
     RegisterHostDirectConvolution(*registry);
     RegisterHostFftConvolution(*registry);
+    RegisterHostDomain(*registry);
     RegisterHostExtremum(*registry);
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);

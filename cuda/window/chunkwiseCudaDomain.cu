@@ -1,0 +1,298 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPixels.cuh"
+#include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseDomainVoxels.h"
+#include "chunkwiseError.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+const DomainOperation &
+DomainOf(const KernelCall & call)
+{
+  return static_cast<const DomainOperation &>(*call.operation);
+}
+
+/** Calls f(index, number) for each voxel of the box, x fastest: a row a block at a time. */
+template <typename TFunctor>
+__device__ void
+ForEachVoxel(const Box & box, TFunctor && f)
+{
+  const auto width = static_cast<std::uint32_t>(box.Extent(0));
+  const auto count = box.NumberOfVoxels() / width;
+  for (std::int64_t row = blockIdx.x; row < count; row += gridDim.x)
+  {
+    Coordinates        index = IndexIn(box, row * width);
+    const std::int64_t first = index.axis[0];
+    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      index.axis[0] = first + x;
+      f(static_cast<const Coordinates &>(index), row * width + x);
+    }
+  }
+}
+
+/** The functor's voxel at each voxel of the output, which is dense. */
+template <typename TFunctor>
+__global__ void
+DomainKernel(Box box, TFunctor functor)
+{
+  ForEachVoxel(box, functor);
+}
+
+template <typename TFunctor>
+void
+Launch(const KernelCall & call, const TFunctor & functor)
+{
+  const Box & box = call.output.box;
+  DomainKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(box, functor);
+  CheckLaunch("DomainKernel");
+}
+
+/** What says which voxels are inside, of kinds known at run time: memory bounds these kernels. */
+struct InsideVoxel
+{
+  Voxels<const char> given;
+  PixelKind          givenKind;
+  bool               isMask;
+  bool               isWeight;
+  Voxels<const char> image;
+  PixelKind          imageKind;
+  bool               ignoresNan;
+  void *             out;
+  PixelKind          outKind;
+  /** Set where a weight is none. */
+  unsigned int * wrong;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    double weight = 1;
+    if (isMask)
+    {
+      weight = LoadAs<double, false>(given.data, givenKind, given.Offset(index)) != 0 ? 1 : 0;
+    }
+    else if (isWeight)
+    {
+      weight = LoadAs<double, false>(given.data, givenKind, given.Offset(index));
+      if (!(outKind == PixelKind::Float32 ? IsWeight(static_cast<float>(weight)) : IsWeight(weight)))
+      {
+        *wrong = 1;
+      }
+    }
+    if (ignoresNan)
+    {
+      const double voxel = LoadAs<double, false>(image.data, imageKind, image.Offset(index));
+      weight = voxel == voxel ? weight : 0;
+    }
+    StoreAs<double, false>(out, outKind, i, weight);
+  }
+};
+
+void
+RunInside(const KernelCall & call)
+{
+  const DomainOperation & operation = DomainOf(call);
+  const BufferView &      given = call.inputs[0];
+  const BufferView &      image = call.inputs[call.numberOfInputs - 1];
+  InsideVoxel             voxel;
+  voxel.given = VoxelsOf<const char>(given);
+  voxel.givenKind = given.kind;
+  voxel.isMask = operation.domain == DomainKind::Mask;
+  voxel.isWeight = operation.HasWeights();
+  voxel.image = VoxelsOf<const char>(image);
+  voxel.imageKind = image.kind;
+  voxel.ignoresNan = operation.ignoresNan;
+  voxel.out = call.output.data;
+  voxel.outKind = call.output.kind;
+  voxel.wrong = static_cast<unsigned int *>(call.scratch);
+  if (!voxel.isWeight)
+  {
+    Launch(call, voxel);
+    return;
+  }
+  CheckCuda(cudaMemsetAsync(voxel.wrong, 0, sizeof(unsigned int), StreamOf(call)), "cudaMemsetAsync");
+  Launch(call, voxel);
+  unsigned int wrong = 0;
+  CheckCuda(cudaMemcpyAsync(&wrong, voxel.wrong, sizeof(wrong), cudaMemcpyDeviceToHost, StreamOf(call)),
+            "cudaMemcpyAsync");
+  CheckCuda(cudaStreamSynchronize(StreamOf(call)), "cudaStreamSynchronize");
+  if (wrong != 0)
+  {
+    throw ParameterError(WrongWeight);
+  }
+}
+
+std::size_t
+ScratchOfWeights(const Operation &, const ChunkShape &)
+{
+  return 256;
+}
+
+template <typename TPixel, typename TWeight, typename TOut, bool VSquares>
+struct ProductVoxel
+{
+  Voxels<const TPixel>  in;
+  Voxels<const TWeight> weights;
+  TOut *                out;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    if constexpr (VSquares)
+    {
+      out[i] = WeighedSquare<TOut>(in[index], weights[index]);
+    }
+    else
+    {
+      out[i] = WeighedVoxel<TOut>(in[index], weights[index]);
+    }
+  }
+};
+
+template <typename TPixel, typename TWeight, typename TOut, bool VSquares>
+void
+LaunchProducts(const KernelCall & call)
+{
+  Launch(call,
+         ProductVoxel<TPixel, TWeight, TOut, VSquares>{ VoxelsOf<const TPixel>(call.inputs[0]),
+                                                        VoxelsOf<const TWeight>(call.inputs[1]),
+                                                        static_cast<TOut *>(call.output.data) });
+}
+
+template <bool VSquares>
+void
+RunProducts(const KernelCall & call)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    switch (call.inputs[1].kind)
+    {
+      case PixelKind::Float32:
+        return LaunchProducts<Pixel, float, float, VSquares>(call);
+      case PixelKind::Float64:
+        return LaunchProducts<Pixel, double, double, VSquares>(call);
+      default:
+        if constexpr (VSquares)
+        {
+          return LaunchProducts<Pixel, std::uint8_t, std::uint32_t, true>(call);
+        }
+        else
+        {
+          return LaunchProducts<Pixel, std::uint8_t, Pixel, false>(call);
+        }
+    }
+  });
+}
+
+template <typename TPart, typename TReal, typename TOut>
+struct QuotientVoxel
+{
+  const TPart *             numerators;
+  const TPart *             denominators;
+  TOut *                    out;
+  QuotientRule<TOut, TReal> rule;
+
+  /** The stages before it have its box. */
+  __device__ void
+  operator()(const Coordinates &, std::int64_t i) const
+  {
+    out[i] = rule(static_cast<TReal>(numerators[i]), static_cast<TReal>(denominators[i]));
+  }
+};
+
+template <typename TPart, typename TReal>
+void
+LaunchQuotient(const KernelCall & call, const DomainOperation::Quotient & quotient)
+{
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    Launch(call,
+           QuotientVoxel<TPart, TReal, Out>{ static_cast<const TPart *>(call.inputs[0].data),
+                                             static_cast<const TPart *>(call.inputs[1].data),
+                                             static_cast<Out *>(call.output.data),
+                                             QuotientRule<Out, TReal>(DomainOf(call), quotient) });
+  });
+}
+
+void
+RunQuotient(const KernelCall & call)
+{
+  const DomainOperation::Quotient quotient = DomainOf(call).GetQuotient(call.image.Extents());
+  if (call.inputs[0].kind == PixelKind::Float64)
+  {
+    LaunchQuotient<double, double>(call, quotient);
+  }
+  else if (quotient.inDouble)
+  {
+    LaunchQuotient<float, double>(call, quotient);
+  }
+  else
+  {
+    LaunchQuotient<float, float>(call, quotient);
+  }
+}
+
+template <typename TOut>
+struct VarianceVoxel
+{
+  const double *           sums;
+  const double *           squares;
+  const double *           counts;
+  const TOut *             plain;
+  TOut *                   out;
+  DomainVarianceRule<TOut> rule;
+  WindowCount              whole;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = plain && counts[i] == static_cast<double>(whole.At(index)) ? plain[i]
+                                                                        : rule(sums[i], squares[i], counts[i]);
+  }
+};
+
+void
+RunVariance(const KernelCall & call)
+{
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    Launch(call,
+           VarianceVoxel<Out>{ static_cast<const double *>(call.inputs[0].data),
+                               static_cast<const double *>(call.inputs[1].data),
+                               static_cast<const double *>(call.inputs[2].data),
+                               call.numberOfInputs > 3 ? static_cast<const Out *>(call.inputs[3].data) : nullptr,
+                               static_cast<Out *>(call.output.data),
+                               DomainVarianceRule<Out>(DomainOf(call)),
+                               WindowCount(DomainOf(call), call.image) });
+  });
+}
+
+void
+Register(KernelRegistry & registry, const char * name, void (*run)(const KernelCall &),
+         std::size_t (*scratchBytes)(const Operation &, const ChunkShape &) = nullptr)
+{
+  Kernel kernel;
+  kernel.run = run;
+  kernel.scratchBytes = scratchBytes;
+  registry.Register(name, kernel);
+}
+
+} // namespace
+
+void
+RegisterCudaDomain(KernelRegistry & registry)
+{
+  Register(registry, "domain.mask.voxels", RunInside);
+  Register(registry, "domain.weights.voxels", RunInside, ScratchOfWeights);
+  Register(registry, "domain.values.voxels", RunProducts<false>);
+  Register(registry, "domain.squares.voxels", RunProducts<true>);
+  Register(registry, "domain.quotient.voxels", RunQuotient);
+  Register(registry, "domain.variance.voxels", RunVariance);
+}
+
+} // namespace chunkwise

@@ -1,0 +1,123 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseDomainOperation_h
+#define chunkwiseDomainOperation_h
+
+#include "chunkwiseCompositeOperation.h"
+
+#include <limits>
+
+namespace chunkwise
+{
+
+/** What says which voxels are inside. */
+enum class DomainKind
+{
+  All,    ///< nothing does, but perhaps NaN
+  Mask,   ///< a second image of integers: where it is not 0
+  Weights ///< a second image of float or double: how much each voxel counts, 0 and more
+};
+
+/** A windowed statistic of a part of the image: windows see only the voxels inside a mask, or each as much as its
+ * weight. Kernel "domain".
+ *
+ * With x the image, w the weights (of a mask 0 or 1), and sums over the window of `window`, whose taps have the factors
+ * k (1 for boxes):
+ * - mean: sum(w x) / sum(w); sum: sum(w x); variance: sum(w (x - m)^2) / sum(w) with m the mean.
+ * - Gaussian and convolution: K sum(k w x) / sum(k w), K the sum of all k. No k may be negative.
+ *
+ * The boundary condition continues x and w alike; beyond the edge of Constant lies the constant with weight 1. A voxel
+ * of weight 0 counts as if it were not there, whatever its value: NaN too. With `ignoresNan` NaN is outside. Where
+ * sum(k w) is not above 0 the window is empty, and the result is `emptyValue`; of a sum it is 0. The result at a voxel
+ * that is outside is computed as that of any other.
+ *
+ * Arithmetic, the same on every backend so that results are bit-identical: `window` computes numerators and
+ * denominators, each by its own rules; what is outside is the number 0.
+ * - A mask of nothing but ones gives the bits of `window` without a mask.
+ * - Mean: sums of integers are exact, converted to double (float where all sums are below 2^24) and divided as doubles.
+ *   Integer results of sums that double does not hold are refused. float and double are divided in their own precision.
+ * - Products with weights are rounded once, in double; of float images in float.
+ * - Variance: of 8- and 16-bit integers in a mask from exact sums, as VarianceOperation. Else from sums in double of x
+ *   and x^2, (Q - S (S / n)) / n, 0 where that is negative: where the square of the mean is 10^12 times the variance,
+ *   little of the variance is left. Windows wholly inside a mask have VarianceOperation's result, which has no such
+ *   limit.
+ * - Gaussian and convolution, directly: in the accumulator of `window`, K n / d. A denominator that lies between the
+ *   least and the largest that weights of 1 give anywhere in the image (a few units in the last place around K) is K.
+ * - Through transforms: in double; a denominator no further than 1e-12 K from K is K, one below 1e-6 K is no more than
+ *   rounding may leave, and its window empty.
+ *
+ * Negative, infinite or NaN weights are an error when they are met. */
+class Chunkwise_EXPORT DomainOperation : public CompositeOperation
+{
+public:
+  /** What is computed without a mask: MeanOperation, VarianceOperation, SeparableOperation, ConvolutionOperation, or
+   * convolutions through transforms. */
+  std::shared_ptr<const Operation> window;
+  DomainKind                       domain{ DomainKind::Mask };
+  bool                             ignoresNan{ false };
+  /** Of the image: the stages depend on it. */
+  PixelKind imageKind{ PixelKind::UInt8 };
+  /** NaN, as an integer: 0. */
+  PixelValue emptyValue{ std::numeric_limits<double>::quiet_NaN() };
+
+  std::string
+  GetName() const override
+  {
+    return "domain";
+  }
+  std::string
+  GetKey() const override;
+  int
+  GetNumberOfInputs() const override
+  {
+    return domain == DomainKind::All ? 1 : 2;
+  }
+  std::vector<Stage>
+  GetStages() const override;
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  void
+  Validate(const Coordinates & image) const override;
+
+  bool
+  HasWeights() const
+  {
+    return domain == DomainKind::Weights;
+  }
+
+  /** What the quotient of a numerator and a denominator needs to know. */
+  struct Quotient
+  {
+    /** Denominators from `least` to `most` are `whole`; none if least > most. */
+    double least{ 1 };
+    double most{ 0 };
+    double whole{ 1 };
+    /** Denominators up to this are 0. */
+    double nothing{ 0 };
+    /** Float numerators and denominators are divided as doubles. */
+    bool inDouble{ false };
+    bool truncates{ false };
+  };
+  Quotient
+  GetQuotient(const Coordinates & image) const;
+  /** Variances. */
+  bool
+  TakesRoot() const;
+  /** Whether variances come from exact sums. */
+  bool
+  IsExact() const;
+
+private:
+  /** The kind that sums of a box are kept in. */
+  PixelKind
+  SumKind() const;
+  /** The window with another constant beyond the edge; `sums`: of a mean, or of a variance's box, the sum. */
+  std::shared_ptr<const Operation>
+  WindowOf(const PixelValue & constant, bool sums) const;
+  /** The constant beyond the edge as a voxel of the image, and its square. */
+  PixelValue
+  GetConstant(bool squared) const;
+};
+
+} // namespace chunkwise
+
+#endif

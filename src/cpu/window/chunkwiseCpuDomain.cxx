@@ -1,0 +1,274 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuTiles.h"
+#include "chunkwiseDomainVoxels.h"
+#include "chunkwiseError.h"
+#include "chunkwiseHostKernelList.h"
+
+#include <atomic>
+
+namespace chunkwise
+{
+
+namespace
+{
+
+const DomainOperation &
+DomainOf(const KernelCall & call)
+{
+  return static_cast<const DomainOperation &>(*call.operation);
+}
+
+/** Calls f(at, n) for each row of the output. */
+template <typename TFunctor>
+void
+ForEachOutputRow(const KernelCall & call, TFunctor && f)
+{
+  // Planes make tasks that are long enough.
+  const Coordinates plane = { { 1 << 20, 16, 0, 0, 0 } };
+  ForEachTile(call, plane, [&](const Box & tile, unsigned int) {
+    ForEachRow(tile, [&](const Coordinates & at) { f(at, tile.Extent(0)); });
+  });
+}
+
+template <typename T>
+const T *
+RowOf(const BufferView & view, const Coordinates & at)
+{
+  return static_cast<const T *>(view.data) + view.Offset(at);
+}
+
+/** Calls f(T{}) for the kinds that weights are kept in. */
+template <typename TFunctor>
+void
+DispatchWeight(PixelKind kind, TFunctor && f)
+{
+  switch (kind)
+  {
+    case PixelKind::UInt8:
+      return f(std::uint8_t{});
+    case PixelKind::Float32:
+      return f(float{});
+    default:
+      return f(double{});
+  }
+}
+
+template <typename TFunctor>
+void
+DispatchReal(PixelKind kind, TFunctor && f)
+{
+  if (kind == PixelKind::Float32)
+  {
+    return f(float{});
+  }
+  return f(double{});
+}
+
+/** Makes 0 of what is given where the image is NaN. */
+template <typename TWeight>
+void
+LeaveOutNan(KernelCall call)
+{
+  call.control = nullptr; // its voxels are reported already
+  const BufferView & image = call.inputs[call.numberOfInputs - 1];
+  DispatchReal(image.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const Pixel * const voxels = RowOf<Pixel>(image, at);
+      TWeight * const     to = static_cast<TWeight *>(call.output.data) + call.output.Offset(at);
+      for (std::int64_t x = 0; x < n; ++x)
+      {
+        const Pixel voxel = voxels[x * image.stride[0]];
+        to[x * call.output.stride[0]] = voxel == voxel ? to[x * call.output.stride[0]] : TWeight(0);
+      }
+    });
+  });
+}
+
+void
+RunMask(const KernelCall & call)
+{
+  DispatchWeight(call.output.kind, [&](auto weight) {
+    using Weight = decltype(weight);
+    if (DomainOf(call).domain == DomainKind::All)
+    {
+      ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+        StoreRow<Weight>(call.output, at, n, [](std::int64_t) { return Weight(1); });
+      });
+    }
+    else
+    {
+      const BufferView & mask = call.inputs[0];
+      DispatchPixelKind(mask.kind, [&](auto pixel) {
+        using Pixel = decltype(pixel);
+        ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+          const Pixel * const row = RowOf<Pixel>(mask, at);
+          StoreRow<Weight>(call.output, at, n, [&](std::int64_t x) {
+            return static_cast<Weight>(row[x * mask.stride[0]] != Pixel(0) ? 1 : 0);
+          });
+        });
+      });
+    }
+    if (DomainOf(call).ignoresNan)
+    {
+      LeaveOutNan<Weight>(call);
+    }
+  });
+}
+
+void
+RunWeights(const KernelCall & call)
+{
+  const BufferView & weights = call.inputs[0];
+  std::atomic<bool>  isWrong{ false };
+  DispatchReal(call.output.kind, [&](auto weight) {
+    using Weight = decltype(weight);
+    DispatchReal(weights.kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+        const Pixel * const row = RowOf<Pixel>(weights, at);
+        bool                isRight = true;
+        StoreRow<Weight>(call.output, at, n, [&](std::int64_t x) {
+          const auto value = static_cast<Weight>(row[x * weights.stride[0]]);
+          isRight = isRight && IsWeight(value);
+          return value;
+        });
+        if (!isRight)
+        {
+          isWrong = true;
+        }
+      });
+    });
+    if (!isWrong && DomainOf(call).ignoresNan)
+    {
+      LeaveOutNan<Weight>(call);
+    }
+  });
+  if (isWrong)
+  {
+    throw ParameterError(WrongWeight);
+  }
+}
+
+/** Voxels times weights, by `rule`. */
+template <typename TRule>
+void
+RunProducts(const KernelCall & call, TRule && rule)
+{
+  const BufferView & in = call.inputs[0];
+  const BufferView & weights = call.inputs[1];
+  const auto         run = [&](auto pixel, auto weight, auto out) {
+    using Pixel = decltype(pixel);
+    using Weight = decltype(weight);
+    using Out = decltype(out);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const Pixel * const  voxels = RowOf<Pixel>(in, at);
+      const Weight * const weighs = RowOf<Weight>(weights, at);
+      StoreRow<Out>(call.output, at, n, [&](std::int64_t x) {
+        return rule(voxels[x * in.stride[0]], weighs[x * weights.stride[0]], Out{});
+      });
+    });
+  };
+  DispatchPixelKind(in.kind, [&](auto pixel) {
+    DispatchWeight(weights.kind, [&](auto weight) {
+      using Weight = decltype(weight);
+      if constexpr (!std::is_same<Weight, std::uint8_t>::value)
+      {
+        run(pixel, weight, weight);
+      }
+      else if (call.output.kind == PixelKind::UInt32 && PixelSize(in.kind) <= 2)
+      {
+        run(pixel, weight, std::uint32_t{});
+      }
+      else
+      {
+        run(pixel, weight, pixel);
+      }
+    });
+  });
+}
+
+void
+RunValues(const KernelCall & call)
+{
+  RunProducts(call, [](auto voxel, auto weight, auto out) { return WeighedVoxel<decltype(out)>(voxel, weight); });
+}
+
+void
+RunSquares(const KernelCall & call)
+{
+  RunProducts(call, [](auto voxel, auto weight, auto out) { return WeighedSquare<decltype(out)>(voxel, weight); });
+}
+
+void
+RunQuotient(const KernelCall & call)
+{
+  const DomainOperation &         operation = DomainOf(call);
+  const DomainOperation::Quotient quotient = operation.GetQuotient(call.image.Extents());
+  const BufferView &              numerators = call.inputs[0];
+  const BufferView &              denominators = call.inputs[1];
+  DispatchReal(numerators.kind, [&](auto part) {
+    using Part = decltype(part);
+    const auto run = [&](auto real, auto out) {
+      using Real = decltype(real);
+      using Out = decltype(out);
+      const QuotientRule<Out, Real> rule(operation, quotient);
+      ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+        const Part * const numerator = RowOf<Part>(numerators, at);
+        const Part * const denominator = RowOf<Part>(denominators, at);
+        StoreRow<Out>(call.output, at, n, [&](std::int64_t x) {
+          return rule(static_cast<Real>(numerator[x]), static_cast<Real>(denominator[x]));
+        });
+      });
+    };
+    DispatchPixelKind(call.output.kind,
+                      [&](auto out) { quotient.inDouble ? run(double{}, out) : run(Part{}, out); });
+  });
+}
+
+void
+RunVariance(const KernelCall & call)
+{
+  const DomainOperation & operation = DomainOf(call);
+  const WindowCount       whole(operation, call.image);
+  const bool              hasPlain = call.numberOfInputs > 3;
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    const DomainVarianceRule<Out> rule(operation);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const double * const sum = RowOf<double>(call.inputs[0], at);
+      const double * const squares = RowOf<double>(call.inputs[1], at);
+      const double * const count = RowOf<double>(call.inputs[2], at);
+      const Out * const    plain = hasPlain ? RowOf<Out>(call.inputs[3], at) : nullptr;
+      Coordinates          index = at;
+      StoreRow<Out>(call.output, at, n, [&](std::int64_t x) {
+        index[0] = at[0] + x;
+        return hasPlain && count[x] == static_cast<double>(whole.At(index)) ? plain[x]
+                                                                          : rule(sum[x], squares[x], count[x]);
+      });
+    });
+  });
+}
+
+void
+Register(KernelRegistry & registry, const char * name, void (*run)(const KernelCall &))
+{
+  Kernel kernel;
+  kernel.run = run;
+  registry.Register(name, kernel);
+}
+
+} // namespace
+
+void
+RegisterHostDomain(KernelRegistry & registry)
+{
+  Register(registry, "domain.mask.voxels", RunMask);
+  Register(registry, "domain.weights.voxels", RunWeights);
+  Register(registry, "domain.values.voxels", RunValues);
+  Register(registry, "domain.squares.voxels", RunSquares);
+  Register(registry, "domain.quotient.voxels", RunQuotient);
+  Register(registry, "domain.variance.voxels", RunVariance);
+}
+
+} // namespace chunkwise
