@@ -45,12 +45,11 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputNam
     if (!further.empty())
     {
       // One that comes before the first image takes its place.
-      const bool before = further.front().before;
-      if (i == (before ? 0U : 1U))
+      if (further.front().before)
       {
-        return further.front().name;
+        return i == 0 ? further.front().name : "MaskImage";
       }
-      return before ? "MaskImage" : "Input";
+      return i > 0 && i <= further.size() ? further[i - 1].name : "Input";
     }
   }
   return i == 0 ? "Input" : "Input" + std::to_string(i + 1);
@@ -248,7 +247,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInp
   const chunkwise::Box image = this->GetImageBox();
   const auto           origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
   const chunkwise::Box output = ChunkwiseBoxFromRegion(this->GetOutput()->GetRequestedRegion(), origin);
-  for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
+  for (unsigned int i = 0; i < this->GetNumberOfIndexedInputs(); ++i)
   {
     auto * input = dynamic_cast<ImageBase<ImageDimension> *>(this->ProcessObject::GetInput(i));
     if (!input)

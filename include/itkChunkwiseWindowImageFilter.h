@@ -4,6 +4,40 @@
 
 #include "itkChunkwiseImageToImageFilter.h"
 
+#include <limits>
+
+/** The setters of filters whose windows may see a part of the image alone, and count its voxels differently.
+ *
+ * MaskImage: windows see only the voxels where it is not 0. WeightImage: windows count each voxel as much as its
+ * weight, a finite number of 0 or more; another one throws when it is met. One of both, of the input's size and place
+ * in space. They are streamed as the input is. A voxel that is outside counts as if it were not there, whatever its
+ * value. The boundary condition continues them as it continues the image; beyond the edge of Constant the weight is 1.
+ * A MaskImage of ones gives the bits that the filter gives without it (PrunedFFTGaussianImageFilter: its bound). With
+ * IgnoreNaN (default: off) voxels that are NaN are outside. EmptyValue (default: NaN, of integers 0) is the result
+ * where a window sees nothing; of a sum it is 0. chunkwise::DomainOperation has the definition and the arithmetic. */
+#define itkChunkwiseDomainMacro()                                                                                      \
+  using MaskImageType = typename Superclass::MaskImageType;                                                            \
+  using WeightImageType = typename Superclass::WeightImageType;                                                        \
+  virtual void SetMaskImage(const MaskImageType * image)                                                               \
+  {                                                                                                                    \
+    this->SetDomainImage("MaskImage", 1, image);                                                                       \
+  }                                                                                                                    \
+  const MaskImageType * GetMaskImage() const                                                                           \
+  {                                                                                                                    \
+    return this->GetDomainMask();                                                                                      \
+  }                                                                                                                    \
+  virtual void SetWeightImage(const WeightImageType * image)                                                           \
+  {                                                                                                                    \
+    this->SetDomainImage("WeightImage", 2, image);                                                                     \
+  }                                                                                                                    \
+  const WeightImageType * GetWeightImage() const                                                                       \
+  {                                                                                                                    \
+    return this->GetDomainWeights();                                                                                   \
+  }                                                                                                                    \
+  itkSetMacro(IgnoreNaN, bool);                                                                                        \
+  itkGetConstMacro(IgnoreNaN, bool);                                                                                   \
+  itkBooleanMacro(IgnoreNaN)
+
 namespace itk
 {
 /** \class ChunkwiseWindowImageFilter
@@ -39,6 +73,7 @@ public:
 
   using BoundaryConditionEnum = ChunkwiseEnums::BoundaryCondition;
   using SpatialAxesType = std::vector<unsigned int>;
+  using DataObjectPointerArraySizeType = ProcessObject::DataObjectPointerArraySizeType;
 
   static constexpr unsigned int ImageDimension = Superclass::ImageDimension;
 
@@ -60,6 +95,10 @@ public:
     return m_SpatialAxes;
   }
 
+  /** What says which voxels windows see, in filters that have it: see itkChunkwiseDomainMacro. */
+  using MaskImageType = Image<unsigned char, ImageDimension>;
+  using WeightImageType = Image<float, ImageDimension>;
+
 protected:
   ChunkwiseWindowImageFilter();
   ~ChunkwiseWindowImageFilter() override = default;
@@ -75,11 +114,32 @@ protected:
   std::vector<std::int64_t>
   SizesOverSpatialAxes(const char * name, const typename TInputImage::SizeType & sizes) const;
 
-  /** BoundaryCondition, Constant and SpatialAxes. */
+  void
+  SetDomainImage(const char * name, DataObjectPointerArraySizeType index, const DataObject * image);
+  const MaskImageType *
+  GetDomainMask() const
+  {
+    return dynamic_cast<const MaskImageType *>(this->ProcessObject::GetInput("MaskImage"));
+  }
+  const WeightImageType *
+  GetDomainWeights() const
+  {
+    return dynamic_cast<const WeightImageType *>(this->ProcessObject::GetInput("WeightImage"));
+  }
+  chunkwise::BufferView
+  GetInputView(unsigned int i) const override;
+  chunkwise::PixelKind
+  GetInputKind(unsigned int i) const override;
+
+  /** BoundaryCondition, Constant and SpatialAxes; IgnoreNaN and EmptyValue of filters that have them. */
   chunkwise::FilterParameters
   MakeParameters() const override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
+
+  // Of filters that have them.
+  bool   m_IgnoreNaN{ false };
+  double m_EmptyValue{ std::numeric_limits<double>::quiet_NaN() };
 
 private:
   BoundaryConditionEnum m_BoundaryCondition{ BoundaryConditionEnum::Renormalized };

@@ -71,6 +71,45 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::SizesOverSpa
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::SetDomainImage(const char *                   name,
+                                                                                   DataObjectPointerArraySizeType index,
+                                                                                   const DataObject *             image)
+{
+  if (image != this->ProcessObject::GetInput(name))
+  {
+    this->AddOptionalInputName(name, index);
+    this->ProcessObject::SetInput(name, const_cast<DataObject *>(image));
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+chunkwise::BufferView
+ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputView(unsigned int i) const
+{
+  // The engine refuses both at once.
+  if (i == 1 && this->GetDomainMask())
+  {
+    return this->ViewOf(*this->GetDomainMask(), "MaskImage");
+  }
+  if (i == 1 && this->GetDomainWeights())
+  {
+    return this->ViewOf(*this->GetDomainWeights(), "WeightImage");
+  }
+  return Superclass::GetInputView(i);
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+chunkwise::PixelKind
+ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputKind(unsigned int i) const
+{
+  return i == 1 && this->GetDomainMask()      ? chunkwise::PixelKind::UInt8
+         : i == 1 && this->GetDomainWeights() ? chunkwise::PixelKind::Float32
+                                              : Superclass::GetInputKind(i);
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 chunkwise::FilterParameters
 ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeParameters() const
 {
@@ -78,6 +117,27 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeParamete
   parameters.Set("BoundaryCondition", GetChunkwiseWord(m_BoundaryCondition));
   parameters.Set("Constant", chunkwise::PixelValue(m_Constant));
   parameters.Set("SpatialAxes", std::vector<std::int64_t>(m_SpatialAxes.begin(), m_SpatialAxes.end()));
+  for (const char * const name : { "MaskImage", "WeightImage" })
+  {
+    const std::string row = this->GetFilterName();
+    if (this->ProcessObject::GetInput(name))
+    {
+      // Subclasses of what has the setters may have none of it.
+      const auto & further = chunkwise::GetFilter(row).furtherInputs;
+      if (std::none_of(further.begin(), further.end(), [&](const auto & input) { return input.name == name; }))
+      {
+        itkExceptionMacro(<< name << ": " << row << " has no such input");
+      }
+    }
+  }
+  if (m_IgnoreNaN)
+  {
+    parameters.Set("IgnoreNaN", true);
+  }
+  if (m_EmptyValue == m_EmptyValue)
+  {
+    parameters.Set("EmptyValue", chunkwise::PixelValue(m_EmptyValue));
+  }
   return parameters;
 }
 
@@ -94,6 +154,8 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::PrintSelf(st
     os << ' ' << axis;
   }
   os << std::endl;
+  os << indent << "IgnoreNaN: " << (m_IgnoreNaN ? "On" : "Off") << std::endl;
+  os << indent << "EmptyValue: " << m_EmptyValue << std::endl;
 }
 
 } // namespace itk

@@ -101,6 +101,11 @@ public:
   itkGetConstMacro(Correlate, bool);
   itkBooleanMacro(Correlate);
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   RenormalizedConvolutionImageFilter();
   ~RenormalizedConvolutionImageFilter() override = default;

@@ -131,6 +131,11 @@ public:
   itkSetMacro(MaximumKernelWidth, unsigned int);
   itkGetConstMacro(MaximumKernelWidth, unsigned int);
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   RenormalizedGaussianImageFilter();
   ~RenormalizedGaussianImageFilter() override = default;

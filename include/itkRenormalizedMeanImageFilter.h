@@ -66,6 +66,11 @@ public:
     return "mean";
   }
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   RenormalizedMeanImageFilter() = default;
   ~RenormalizedMeanImageFilter() override = default;

@@ -65,6 +65,11 @@ public:
     return "std";
   }
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   RenormalizedStandardDeviationImageFilter() = default;
   ~RenormalizedStandardDeviationImageFilter() override = default;

@@ -65,6 +65,9 @@ public:
     return "sum";
   }
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN. */
+  itkChunkwiseDomainMacro();
+
 protected:
   RenormalizedSumImageFilter() = default;
   ~RenormalizedSumImageFilter() override = default;

@@ -63,6 +63,11 @@ public:
     return "variance";
   }
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   RenormalizedVarianceImageFilter() = default;
   ~RenormalizedVarianceImageFilter() override = default;

@@ -42,6 +42,7 @@ set(Chunkwise_ENGINE_SRCS
   onnx/chunkwiseNetworkModel.cxx
   operations/chunkwiseCheckedParameters.cxx
   operations/chunkwiseConvolutionFilters.cxx
+  operations/chunkwiseDomainFilters.cxx
   operations/chunkwiseFilters.cxx
   operations/chunkwiseGaussianWeights.cxx
   operations/chunkwiseNetworkFilters.cxx

@@ -243,16 +243,13 @@ struct VarianceVoxel
   const double *           sums;
   const double *           squares;
   const double *           counts;
-  const TOut *             plain;
   TOut *                   out;
   DomainVarianceRule<TOut> rule;
-  WindowCount              whole;
 
   __device__ void
-  operator()(const Coordinates & index, std::int64_t i) const
+  operator()(const Coordinates &, std::int64_t i) const
   {
-    out[i] = plain && counts[i] == static_cast<double>(whole.At(index)) ? plain[i]
-                                                                        : rule(sums[i], squares[i], counts[i]);
+    out[i] = rule(sums[i], squares[i], counts[i]);
   }
 };
 
@@ -265,10 +262,39 @@ RunVariance(const KernelCall & call)
            VarianceVoxel<Out>{ static_cast<const double *>(call.inputs[0].data),
                                static_cast<const double *>(call.inputs[1].data),
                                static_cast<const double *>(call.inputs[2].data),
-                               call.numberOfInputs > 3 ? static_cast<const Out *>(call.inputs[3].data) : nullptr,
                                static_cast<Out *>(call.output.data),
-                               DomainVarianceRule<Out>(DomainOf(call)),
-                               WindowCount(DomainOf(call), call.image) });
+                               DomainVarianceRule<Out>(DomainOf(call)) });
+  });
+}
+
+/** The first input where the window is cut, the second where all of it is inside. */
+template <typename TOut>
+struct WholeVoxel
+{
+  const TOut *   ofCut;
+  const TOut *   ofWhole;
+  const double * counts;
+  TOut *         out;
+  WindowCount    whole;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = counts[i] == static_cast<double>(whole.At(index)) ? ofWhole[i] : ofCut[i];
+  }
+};
+
+void
+RunWhole(const KernelCall & call)
+{
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    Launch(call,
+           WholeVoxel<Out>{ static_cast<const Out *>(call.inputs[0].data),
+                            static_cast<const Out *>(call.inputs[1].data),
+                            static_cast<const double *>(call.inputs[2].data),
+                            static_cast<Out *>(call.output.data),
+                            WindowCount(DomainOf(call), call.image) });
   });
 }
 
@@ -293,6 +319,7 @@ RegisterCudaDomain(KernelRegistry & registry)
   Register(registry, "domain.squares.voxels", RunProducts<true>);
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
+  Register(registry, "domain.whole.voxels", RunWhole);
 }
 
 } // namespace chunkwise

@@ -105,6 +105,13 @@ ElementParameters();
 std::shared_ptr<const Operation>
 MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, const WindowBoundary & boundary,
              bool minimum, bool reflected = false);
+/** Lets windows of a filter be those of a part of the image: adds MaskImage, WeightImage, IgnoreNaN and, if a window
+ * can be empty, EmptyValue. */
+void
+AddDomain(FilterDescription & row, bool canBeEmpty = true);
+/** `window` in the part of the image that is given, or as it is. See DomainOperation. */
+std::shared_ptr<const Operation>
+InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window);
 /** The radius, cut where a renormalized window cannot grow. */
 Coordinates
 WindowRadius(const CheckedParameters & parameters, const FilterImage & image);

@@ -526,8 +526,10 @@ AddGaussians(std::vector<FilterDescription> & filters)
     "Transforms", "fft", "Through transforms: faster where sigma is more than some twenty voxels, rounded differently");
   FilterDescription row =
     NamedRow("gaussian", group, "Convolution with a Gaussian", Join(GaussianParametersOfBothKernels(), { transforms }));
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
-    return p.Flag("Transforms") ? MakeGaussianByTransforms(p, image) : MakeGaussian(p, image);
+  AddDomain(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return InDomain(
+      p, image, p.Flag("Transforms") ? MakeGaussianByTransforms(p, image) : Pointer(MakeGaussian(p, image)));
   };
   filters.push_back(row);
 
@@ -595,7 +597,10 @@ SmallConvolutionRow()
                                    "Convolution with a small kernel of any weights",
                                    { radius, weights, kernel, CorrelateParameter() });
   row.output = DefaultOutput::Real;
-  row.make = MakeSmallConvolution;
+  AddDomain(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return InDomain(p, image, MakeSmallConvolution(p, image));
+  };
   return row;
 }
 

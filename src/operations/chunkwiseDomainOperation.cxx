@@ -297,11 +297,11 @@ DomainOperation::GetStages() const
     inputs.push_back(Stage::Input(0));
   }
   std::vector<Stage> stages;
-  const auto         add = [&](std::shared_ptr<const Operation> operation, std::vector<int> from, PixelKind kind,
-                       const char * voxels = "") {
-    stages.push_back({ std::move(operation), std::move(from), StageKind::Fixed, voxels, kind });
-    return static_cast<int>(stages.size()) - 1;
-  };
+  const auto         add =
+    [&](std::shared_ptr<const Operation> operation, std::vector<int> from, PixelKind kind, const char * voxels = "") {
+      stages.push_back({ std::move(operation), std::move(from), StageKind::Fixed, voxels, kind });
+      return static_cast<int>(stages.size()) - 1;
+    };
   const auto finish = [&](std::shared_ptr<const Operation> operation, std::vector<int> from, const char * voxels = "") {
     stages.push_back({ std::move(operation), std::move(from), StageKind::Output, voxels });
     return static_cast<int>(stages.size()) - 1;
@@ -314,17 +314,17 @@ DomainOperation::GetStages() const
   {
     const PixelKind squared = this->IsExact() ? PixelKind::UInt32 : PixelKind::Float64;
     const int       squares = add(nullptr, { Stage::Input(), weights }, squared, "domain.squares.voxels");
-    std::vector<int> sums{ add(this->WindowOf(this->GetConstant(false), true), { values }, PixelKind::Float64),
-                           add(this->WindowOf(this->GetConstant(true), true), { squares }, PixelKind::Float64),
-                           add(this->WindowOf(1.0, true), { weights }, PixelKind::Float64) };
+    const int       sum = add(this->WindowOf(this->GetConstant(false), true), { values }, PixelKind::Float64);
+    const int       sumOfSquares = add(this->WindowOf(this->GetConstant(true), true), { squares }, PixelKind::Float64);
+    const int       count = add(this->WindowOf(1.0, true), { weights }, PixelKind::Float64);
+    const int       cut = finish(nullptr, { sum, sumOfSquares, count }, "domain.variance.voxels");
     if (!this->IsExact() && !this->HasWeights())
     {
-      // Where the window is wholly inside.
       const int bytes = add(nullptr, inputs, PixelKind::UInt8, inside);
       const int own = add(nullptr, { Stage::Input(), bytes }, imageKind, "domain.values.voxels");
-      sums.push_back(finish(window, { own }));
+      const int whole = finish(window, { own });
+      finish(nullptr, { cut, whole, count }, "domain.whole.voxels");
     }
-    finish(nullptr, sums, "domain.variance.voxels");
     return stages;
   }
   if (mean && mean->sums)

@@ -170,6 +170,11 @@ StagedOperation::Validate(const Coordinates & image) const
   {
     const Operation * const operation = stages[i].operation.get();
     const std::string       which = "stage " + std::to_string(i) + " of the " + GetName();
+    if (stages[i].inputs.size() > static_cast<std::size_t>(MaxInputs))
+    {
+      throw ParameterError(which + " has " + std::to_string(stages[i].inputs.size()) + " inputs, more than " +
+                           std::to_string(MaxInputs));
+    }
     if (!operation)
     {
       if (stages[i].voxelKernel.empty())

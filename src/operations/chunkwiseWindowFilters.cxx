@@ -179,33 +179,39 @@ AddMoments(std::vector<FilterDescription> & filters)
   rounding.defaultText = "nearest";
   rounding.choices = { "nearest", "toward-zero" };
   FilterDescription row = BoxRow("mean", StatisticsGroup, "Mean over a box", { rounding });
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+  AddDomain(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const auto operation = MakeBox<MeanOperation>(p, image);
     operation->truncates = p.Choice("Rounding") == "toward-zero";
-    return operation;
+    return InDomain(p, image, operation);
   };
   filters.push_back(row);
 
   row = BoxRow("sum", StatisticsGroup, "Sum over a box, of the voxels inside the image");
   row.output = DefaultOutput::RealSum;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+  AddDomain(row, false);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const auto operation = MakeBox<MeanOperation>(p, image);
     operation->sums = true;
-    return operation;
+    return InDomain(p, image, operation);
   };
   filters.push_back(row);
 
   row = BoxRow("variance", StatisticsGroup, "Variance over a box");
   row.output = DefaultOutput::Real;
-  row.make = MakeBoxAlone<VarianceOperation>;
+  AddDomain(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return InDomain(p, image, MakeBox<VarianceOperation>(p, image));
+  };
   filters.push_back(row);
 
   row = BoxRow("std", StatisticsGroup, "Standard deviation over a box");
   row.output = DefaultOutput::Real;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+  AddDomain(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const auto operation = MakeBox<VarianceOperation>(p, image);
     operation->takesRoot = true;
-    return operation;
+    return InDomain(p, image, operation);
   };
   filters.push_back(row);
 }

@@ -70,6 +70,7 @@ struct Case
   Kernels             kernels{};
   bool                hasRadii{ false };
   bool                hasNetwork{ false };
+  std::string         domain{}; ///< the name of the second input of filters over a part of the image
 };
 
 ImageType::Pointer
@@ -121,6 +122,58 @@ WithBox(const itk::SmartPointer<TFilter> & filter, Texts texts = {}, bool isReno
   filter->SetRadius({ { 2, 7, 3 } });
   texts["Radius"] = "3,2";
   return WithWindow(filter, texts, isRenormalized);
+}
+
+ImageType::Pointer
+MakeImage();
+
+/** Windows over a part of the image. */
+template <typename TFilter>
+void
+AddDomains(std::vector<Case> & cases, Case (*make)(const itk::SmartPointer<TFilter> &), bool canBeEmpty)
+{
+  for (const char * const domain : { "MaskImage", "WeightImage", "" })
+  {
+    const auto filter = TFilter::New();
+    Case       theCase = make(filter);
+    theCase.domain = domain;
+    if (theCase.domain == "MaskImage")
+    {
+      using Mask = typename TFilter::MaskImageType;
+      filter->SetMaskImage(MakeRandomImage<Mask>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+    }
+    else if (theCase.domain == "WeightImage")
+    {
+      filter->SetWeightImage(MakeImage());
+    }
+    else
+    {
+      filter->IgnoreNaNOn();
+      theCase.texts["IgnoreNaN"] = "on";
+    }
+    if constexpr (!std::is_same<TFilter, itk::RenormalizedSumImageFilter<ImageType>>::value)
+    {
+      if (canBeEmpty)
+      {
+        filter->SetEmptyValue(-1.5);
+        theCase.texts["EmptyValue"] = "-1.5";
+      }
+    }
+    cases.push_back(theCase);
+  }
+}
+
+template <typename TFilter>
+std::vector<Case>
+Box();
+
+template <typename TFilter>
+std::vector<Case>
+BoxInDomain()
+{
+  std::vector<Case> cases = Box<TFilter>();
+  AddDomains<TFilter>(cases, [](const itk::SmartPointer<TFilter> & filter) { return WithBox(filter); }, true);
+  return cases;
 }
 
 template <typename TFilter>
@@ -197,7 +250,23 @@ Gaussian(const Texts & more = {})
                          { "MaximumError", "0.2,0.1" },
                          { "MaximumKernelWidth", "3" },
                          { "UseImageSpacing", "off" } });
-  return { WithWindow(sampled, texts), WithWindow(discrete, discreteTexts, true) };
+  std::vector<Case> cases = { WithWindow(sampled, texts), WithWindow(discrete, discreteTexts, true) };
+  if constexpr (std::is_base_of<itk::RenormalizedGaussianImageFilter<ImageType>, TFilter>::value &&
+                !std::is_same<TFilter, itk::RenormalizedHighPassImageFilter<ImageType>>::value)
+  {
+    AddDomains<TFilter>(
+      cases,
+      [](const itk::SmartPointer<TFilter> & filter) {
+        filter->SetSigma(1.1);
+        return WithWindow(filter, { { "Sigma", "1.1" } });
+      },
+      true);
+    for (std::size_t i = 2; i < cases.size(); ++i)
+    {
+      cases[i].texts.insert(more.begin(), more.end());
+    }
+  }
+  return cases;
 }
 
 template <typename TFilter>
@@ -307,13 +376,13 @@ CasesOf(const std::string & row)
   using namespace itk;
   using Image = ImageType;
   if (row == "mean")
-    return Box<RenormalizedMeanImageFilter<Image>>();
+    return BoxInDomain<RenormalizedMeanImageFilter<Image>>();
   if (row == "sum")
-    return Box<RenormalizedSumImageFilter<Image>>();
+    return BoxInDomain<RenormalizedSumImageFilter<Image>>();
   if (row == "variance")
-    return Box<RenormalizedVarianceImageFilter<Image>>();
+    return BoxInDomain<RenormalizedVarianceImageFilter<Image>>();
   if (row == "std")
-    return Box<RenormalizedStandardDeviationImageFilter<Image>>();
+    return BoxInDomain<RenormalizedStandardDeviationImageFilter<Image>>();
   if (row == "range")
     return Box<RenormalizedRangeImageFilter<Image>>();
   if (row == "median")
@@ -423,6 +492,23 @@ CasesOf(const std::string & row)
       filter->SetCorrelate(correlate);
       cases.push_back(WithWindow(filter, { { "Correlate", correlate ? "on" : "off" } }));
       cases.back().kernels["Kernel"] = stack;
+    }
+    const std::size_t before = cases.size();
+    AddDomains<RenormalizedConvolutionImageFilter<Image>>(
+      cases,
+      [](const itk::SmartPointer<RenormalizedConvolutionImageFilter<Image>> & filter) {
+        Neighborhood<float, 3> one;
+        one.SetRadius(0);
+        one[0] = 2;
+        filter->SetKernel(one);
+        return WithWindow(filter, {});
+      },
+      true);
+    for (std::size_t i = before; i < cases.size(); ++i)
+    {
+      auto stack = std::make_shared<chunkwise::KernelStack>();
+      stack->kernels.push_back({ 2.0 });
+      cases[i].kernels["Kernel"] = stack;
     }
     return cases;
   }
@@ -580,6 +666,10 @@ TEST(ChunkwiseFilterTable, EveryRowHasAnItkFilterThatMakesTheSameOperation)
       if (theCase.hasRadii)
       {
         expected.furtherInputs = { "RadiusImage" };
+      }
+      if (!theCase.domain.empty())
+      {
+        expected.furtherInputs = { theCase.domain };
       }
       const auto fromText = chunkwise::MakeFilterOperation(row.name, parameters, expected);
       const auto fromSetters = theCase.filter->GetOperation(theCase.filter->MakeFilterImage());

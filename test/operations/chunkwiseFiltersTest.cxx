@@ -154,6 +154,15 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       }
       SCOPED_TRACE(filter.name + " " + parameter.name);
       FilterParameters changed = RequiredParameters(filter);
+      image = SmallImage();
+      if (parameter.name == "EmptyValue")
+      {
+        image.furtherInputs = { "MaskImage" };
+      }
+      if (parameter.name == "IgnoreNaN")
+      {
+        image.inputKind = PixelKind::Float32;
+      }
       if (!parameter.onlyWithName.empty())
       {
         changed.Set(parameter.onlyWithName, parameter.onlyWithValue);

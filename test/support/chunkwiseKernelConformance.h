@@ -40,6 +40,8 @@ struct ConformanceTrial
   double tolerance{ 0 };
   /** The kernel's name; empty: the operation's. */
   std::string kernel{};
+  /** The last image has weights: no negative numbers, and many zeros. */
+  bool lastIsWeights{ false };
 };
 
 /** Compares one kernel call on a device with the same call of a reference kernel on the host, bit for bit.
@@ -96,6 +98,10 @@ public:
     for (const PixelKind kind : trial.inputs)
     {
       images.push_back(RandomImage(random, kind, trial.extent, trial.special));
+    }
+    if (trial.lastIsWeights)
+    {
+      MakeWeights(random, trial.inputs.back(), images.back());
     }
     const Contents before = ContentsOf(trial, name, images);
     const Contents expected = RunOnHost(*theirs, trial, before);
@@ -291,6 +297,21 @@ private:
       }
     });
     return image;
+  }
+
+  static void
+  MakeWeights(std::mt19937 & random, PixelKind kind, Bytes & image)
+  {
+    DispatchPixelKind(kind, [&](auto pixel) {
+      using T = decltype(pixel);
+      for (std::size_t i = 0; i < image.size(); i += sizeof(T))
+      {
+        T value;
+        std::memcpy(&value, image.data() + i, sizeof(T));
+        value = random() % 3 == 0 || value < T(0) ? T(0) : value;
+        std::memcpy(image.data() + i, &value, sizeof(T));
+      }
+    });
   }
 
   static double

@@ -221,30 +221,40 @@ RunQuotient(const KernelCall & call)
         });
       });
     };
-    DispatchPixelKind(call.output.kind,
-                      [&](auto out) { quotient.inDouble ? run(double{}, out) : run(Part{}, out); });
+    DispatchPixelKind(call.output.kind, [&](auto out) { quotient.inDouble ? run(double{}, out) : run(Part{}, out); });
   });
 }
 
 void
 RunVariance(const KernelCall & call)
 {
-  const DomainOperation & operation = DomainOf(call);
-  const WindowCount       whole(operation, call.image);
-  const bool              hasPlain = call.numberOfInputs > 3;
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
-    const DomainVarianceRule<Out> rule(operation);
+    const DomainVarianceRule<Out> rule(DomainOf(call));
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
       const double * const sum = RowOf<double>(call.inputs[0], at);
       const double * const squares = RowOf<double>(call.inputs[1], at);
       const double * const count = RowOf<double>(call.inputs[2], at);
-      const Out * const    plain = hasPlain ? RowOf<Out>(call.inputs[3], at) : nullptr;
+      StoreRow<Out>(call.output, at, n, [&](std::int64_t x) { return rule(sum[x], squares[x], count[x]); });
+    });
+  });
+}
+
+/** The first input where the window is cut, the second where all of it is inside. */
+void
+RunWhole(const KernelCall & call)
+{
+  const WindowCount whole(DomainOf(call), call.image);
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const Out * const    ofCut = RowOf<Out>(call.inputs[0], at);
+      const Out * const    ofWhole = RowOf<Out>(call.inputs[1], at);
+      const double * const count = RowOf<double>(call.inputs[2], at);
       Coordinates          index = at;
       StoreRow<Out>(call.output, at, n, [&](std::int64_t x) {
         index[0] = at[0] + x;
-        return hasPlain && count[x] == static_cast<double>(whole.At(index)) ? plain[x]
-                                                                          : rule(sum[x], squares[x], count[x]);
+        return count[x] == static_cast<double>(whole.At(index)) ? ofWhole[x] : ofCut[x];
       });
     });
   });
@@ -269,6 +279,7 @@ RegisterHostDomain(KernelRegistry & registry)
   Register(registry, "domain.squares.voxels", RunSquares);
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
+  Register(registry, "domain.whole.voxels", RunWhole);
 }
 
 } // namespace chunkwise

@@ -1,0 +1,88 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// What rows share whose windows may see a part of the image alone.
+#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseDomainOperation.h"
+
+#include <algorithm>
+
+namespace chunkwise
+{
+
+void
+AddDomain(FilterDescription & row, bool canBeEmpty)
+{
+  row.furtherInputs.push_back({ "MaskImage",
+                                "mask",
+                                "Windows see the voxels alone where this image of integers is not 0; of IN's size",
+                                false,
+                                false,
+                                true });
+  row.furtherInputs.push_back({ "WeightImage",
+                                "weight",
+                                "How much windows count each voxel, 0 or more: an image of float32 or float64 of IN's "
+                                "size",
+                                false,
+                                false,
+                                true });
+  ParameterDescription nan;
+  nan.name = "IgnoreNaN";
+  nan.option = "ignore-nan";
+  nan.help = "Windows do not see voxels that are NaN";
+  row.parameters.push_back(nan);
+  if (canBeEmpty)
+  {
+    ParameterDescription empty;
+    empty.name = "EmptyValue";
+    empty.option = "empty-value";
+    empty.type = ParameterType::PixelValue;
+    empty.help = "The result of windows that see nothing, with a mask, weights or ignored NaN (NaN, as an integer 0)";
+    row.parameters.push_back(empty);
+  }
+}
+
+std::shared_ptr<const Operation>
+InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window)
+{
+  const auto isGiven = [&](const char * name) {
+    return std::find(image.furtherInputs.begin(), image.furtherInputs.end(), name) != image.furtherInputs.end();
+  };
+  const bool hasMask = isGiven("MaskImage");
+  const bool hasWeights = isGiven("WeightImage");
+  const bool ignoresNan = parameters.Flag("IgnoreNaN");
+  if (hasMask && hasWeights)
+  {
+    ThrowParameterError("WeightImage", "it is given beside MaskImage, and one of both is enough");
+  }
+  if (ignoresNan && !IsFloatingPoint(image.inputKind))
+  {
+    ThrowParameterError(
+      "IgnoreNaN", std::string("the image's voxels are ") + PixelKindName(image.inputKind) + ", of which none is NaN");
+  }
+  const bool isWhole = !hasMask && !hasWeights && !ignoresNan;
+  auto       operation = std::make_shared<DomainOperation>();
+  if (parameters.Has("EmptyValue"))
+  {
+    operation->emptyValue = parameters.Value("EmptyValue");
+    const std::string text = operation->emptyValue.ToText();
+    if (isWhole)
+    {
+      ThrowParameterError("EmptyValue", text + " has no effect without MaskImage, WeightImage or IgnoreNaN");
+    }
+    if (!IsFloatingPoint(image.outputKind) && !operation->emptyValue.IsOf(image.outputKind))
+    {
+      ThrowParameterError("EmptyValue",
+                          text + " is not a value of the output's pixel type, " + PixelKindName(image.outputKind));
+    }
+  }
+  if (isWhole)
+  {
+    return window;
+  }
+  operation->window = std::move(window);
+  operation->domain = hasMask ? DomainKind::Mask : hasWeights ? DomainKind::Weights : DomainKind::All;
+  operation->ignoresNan = ignoresNan;
+  operation->imageKind = image.inputKind;
+  return operation;
+}
+
+} // namespace chunkwise

@@ -1,0 +1,216 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Filters over a part of the image: inputs, requests, streaming and what is refused. The arithmetic has tests of its
+// own.
+#include "itkPrunedFFTGaussianImageFilter.h"
+#include "itkRenormalizedConvolutionImageFilter.h"
+#include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedHighPassImageFilter.h"
+#include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedSumImageFilter.h"
+#include "itkRenormalizedVarianceImageFilter.h"
+
+#include "itkChunkwiseTestImages.h"
+#include "itkStreamingImageFilter.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace
+{
+
+using chunkwisetest::CountDifferentVoxels;
+using chunkwisetest::MakeRandomImage;
+using chunkwisetest::MakeRegion;
+using ImageType = itk::Image<float, 3>;
+using MaskType = itk::Image<unsigned char, 3>;
+using MeanType = itk::RenormalizedMeanImageFilter<ImageType>;
+
+ImageType::RegionType
+UsualRegion()
+{
+  return MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 14, 13 });
+}
+
+template <typename TFilter>
+void
+Prepare(TFilter & filter)
+{
+  filter.SetBackend(itk::ChunkwiseEnums::Backend::CPU);
+  filter.SetInput(MakeRandomImage<ImageType>(UsualRegion(), 17));
+}
+
+/** The message of an update that fails. */
+template <typename TFilter>
+std::string
+MessageOf(TFilter & filter)
+{
+  try
+  {
+    filter.Update();
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    return error.GetDescription();
+  }
+  return "no error";
+}
+
+TEST(ChunkwiseDomain, AMeanSeesTheVoxelsOfItsMaskAlone)
+{
+  const auto filter = MeanType::New();
+  Prepare(*filter);
+  const auto image = filter->GetInput();
+  const auto mask = MakeRandomImage<MaskType>(UsualRegion(), 4, 0, 1.4);
+  filter->SetMaskImage(mask);
+  EXPECT_EQ(filter->GetMaskImage(), mask.GetPointer());
+  filter->SetEmptyValue(-7);
+  filter->Update();
+  int empty = 0;
+  for (itk::ImageRegionConstIteratorWithIndex<ImageType> it(filter->GetOutput(), UsualRegion()); !it.IsAtEnd(); ++it)
+  {
+    double sum = 0;
+    int    count = 0;
+    for (int tap = 0; tap < 27; ++tap)
+    {
+      auto at = it.GetIndex();
+      at[0] += tap % 3 - 1;
+      at[1] += tap / 3 % 3 - 1;
+      at[2] += tap / 9 - 1;
+      if (UsualRegion().IsInside(at) && mask->GetPixel(at) != 0)
+      {
+        sum += image->GetPixel(at);
+        ++count;
+      }
+    }
+    empty += count == 0 ? 1 : 0;
+    ASSERT_NEAR(it.Get(), count > 0 ? sum / count : -7, 1e-4) << it.GetIndex();
+  }
+  EXPECT_GT(empty, 0);
+  // Without the mask it is the filter that it was.
+  filter->SetMaskImage(nullptr);
+  EXPECT_NE(MessageOf(*filter).find("EmptyValue: -7 has no effect"), std::string::npos);
+  filter->SetEmptyValue(std::numeric_limits<double>::quiet_NaN());
+  filter->Update();
+  const auto plain = MeanType::New();
+  Prepare(*plain);
+  plain->Update();
+  EXPECT_EQ(CountDifferentVoxels(plain->GetOutput(), filter->GetOutput(), UsualRegion()), 0u);
+}
+
+template <typename TFilter>
+void
+ExpectStreamedSame(bool weighs)
+{
+  ImageType::Pointer outputs[2];
+  for (int divisions : { 1, 5 })
+  {
+    const auto filter = TFilter::New();
+    Prepare(*filter);
+    if constexpr (std::is_base_of<itk::RenormalizedGaussianImageFilter<ImageType>, TFilter>::value)
+    {
+      filter->SetSigma(1.5);
+    }
+    // Both inputs are parts of larger images, and what is requested of them is all that they hold.
+    const auto region = MakeRegion<ImageType>({ -6, 19, 2 }, { 21, 16, 15 });
+    if (weighs)
+    {
+      filter->SetWeightImage(MakeRandomImage<ImageType>(region, 5, 0, 1));
+    }
+    else
+    {
+      filter->SetMaskImage(MakeRandomImage<MaskType>(region, 5, 0, 2));
+    }
+    const auto streamer = itk::StreamingImageFilter<ImageType, ImageType>::New();
+    streamer->SetInput(filter->GetOutput());
+    streamer->SetNumberOfStreamDivisions(divisions);
+    streamer->Update();
+    outputs[divisions > 1 ? 1 : 0] = streamer->GetOutput();
+    outputs[divisions > 1 ? 1 : 0]->DisconnectPipeline();
+  }
+  EXPECT_EQ(CountDifferentVoxels(outputs[0].GetPointer(), outputs[1].GetPointer(), UsualRegion()), 0u);
+}
+
+TEST(ChunkwiseDomain, StreamedFiltersAreTheSame)
+{
+  for (const bool weighs : { false, true })
+  {
+    ExpectStreamedSame<MeanType>(weighs);
+    ExpectStreamedSame<itk::RenormalizedSumImageFilter<ImageType>>(weighs);
+    ExpectStreamedSame<itk::RenormalizedVarianceImageFilter<ImageType>>(weighs);
+    ExpectStreamedSame<itk::RenormalizedGaussianImageFilter<ImageType>>(weighs);
+    ExpectStreamedSame<itk::RenormalizedConvolutionImageFilter<ImageType>>(weighs);
+  }
+}
+
+TEST(ChunkwiseDomain, MasksAndWeightsAreRequestedAsTheInputIs)
+{
+  for (const bool weighs : { false, true })
+  {
+    const auto filter = MeanType::New();
+    Prepare(*filter);
+    const auto mask = MakeRandomImage<MaskType>(UsualRegion(), 5, 0, 2);
+    const auto weights = MakeRandomImage<ImageType>(UsualRegion(), 5, 0, 1);
+    weighs ? filter->SetWeightImage(weights) : filter->SetMaskImage(mask);
+    filter->UpdateOutputInformation();
+    filter->GetOutput()->SetRequestedRegion(MakeRegion<ImageType>({ 0, 25, 6 }, { 4, 3, 5 }));
+    filter->PropagateRequestedRegion(filter->GetOutput());
+    EXPECT_EQ(weighs ? weights->GetRequestedRegion() : mask->GetRequestedRegion(),
+              MakeRegion<ImageType>({ -1, 24, 5 }, { 6, 5, 7 }));
+    EXPECT_EQ(filter->GetInput()->GetRequestedRegion(), MakeRegion<ImageType>({ -1, 24, 5 }, { 6, 5, 7 }));
+  }
+}
+
+TEST(ChunkwiseDomain, WhatCannotBeServedIsRefused)
+{
+  const auto filter = MeanType::New();
+  Prepare(*filter);
+  filter->SetWeightImage(MakeRandomImage<ImageType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 14, 12 }), 5));
+  EXPECT_NE(MessageOf(*filter).find("WeightImage: its largest possible region"), std::string::npos)
+    << MessageOf(*filter);
+  filter->SetWeightImage(nullptr);
+  filter->SetMaskImage(MakeRandomImage<MaskType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 13, 13 }), 5));
+  EXPECT_NE(MessageOf(*filter).find("MaskImage: its largest possible region"), std::string::npos) << MessageOf(*filter);
+  const auto elsewhere = MakeRandomImage<MaskType>(UsualRegion(), 5);
+  elsewhere->SetSpacing(elsewhere->GetSpacing() * 2);
+  filter->SetMaskImage(elsewhere);
+  EXPECT_NE(MessageOf(*filter), "no error");
+  filter->SetMaskImage(MakeRandomImage<MaskType>(UsualRegion(), 5));
+  EXPECT_EQ(MessageOf(*filter), "no error");
+  filter->SetWeightImage(MakeRandomImage<ImageType>(UsualRegion(), 5));
+  EXPECT_NE(MessageOf(*filter).find("WeightImage: it is given beside MaskImage"), std::string::npos);
+  filter->SetMaskImage(nullptr);
+  EXPECT_EQ(MessageOf(*filter), "no error");
+  filter->SetWeightImage(MakeRandomImage<ImageType>(UsualRegion(), 5, -1, 1));
+  EXPECT_NE(MessageOf(*filter).find("WeightImage: a weight is negative"), std::string::npos) << MessageOf(*filter);
+
+  using HighPass = itk::RenormalizedHighPassImageFilter<ImageType>;
+  const auto highPass = HighPass::New();
+  Prepare(*highPass);
+  highPass->SetSigma(1);
+  highPass->SetMaskImage(MakeRandomImage<MaskType>(UsualRegion(), 5));
+  EXPECT_NE(MessageOf(*highPass).find("MaskImage: highpass has no such input"), std::string::npos)
+    << MessageOf(*highPass);
+}
+
+TEST(ChunkwiseDomain, GaussiansOfBothKindsAreTheSameInAMask)
+{
+  using Direct = itk::RenormalizedGaussianImageFilter<ImageType>;
+  using Transforms = itk::PrunedFFTGaussianImageFilter<ImageType>;
+  ImageType::Pointer outputs[2];
+  for (const bool transforms : { false, true })
+  {
+    const Direct::Pointer filter = transforms ? Transforms::New().GetPointer() : Direct::New().GetPointer();
+    Prepare(*filter);
+    filter->SetSigma(2);
+    filter->SetMaskImage(MakeRandomImage<MaskType>(UsualRegion(), 5, 0, 2));
+    filter->Update();
+    outputs[transforms ? 1 : 0] = filter->GetOutput();
+  }
+  for (itk::ImageRegionConstIteratorWithIndex<ImageType> it(outputs[0], UsualRegion()); !it.IsAtEnd(); ++it)
+  {
+    ASSERT_NEAR(outputs[1]->GetPixel(it.GetIndex()), it.Get(), 1e-3) << it.GetIndex();
+  }
+}
+
+} // namespace

@@ -1,0 +1,622 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Statistics of a part of the image against their definition, voxel by voxel, and against themselves without a mask.
+#include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDefinitionTrial.h"
+#include "chunkwiseDomainOperation.h"
+#include "chunkwiseFilters.h"
+#include "chunkwiseVarianceOperation.h"
+
+#include <cmath>
+
+using namespace chunkwise;
+
+namespace
+{
+
+/** A run of a filter of the table over an image, and over what says which voxels are inside. */
+template <typename TIn, typename TOut, typename TWeight>
+class DomainTrial
+{
+public:
+  Box                  box{};
+  std::vector<TIn>     voxels;
+  std::vector<TWeight> weights;
+  std::vector<TOut>    output;
+  FilterImage          image;
+  ExecutionRequest     request;
+
+  explicit DomainTrial(const Coordinates & extent)
+    : box(Box::FromExtent(extent))
+    , voxels(static_cast<std::size_t>(box.NumberOfVoxels()))
+    , weights(voxels.size())
+  {
+    image.dimension = MaxDimension;
+    image.extent = extent;
+    image.inputKind = PixelKindOf<TIn>();
+    image.outputKind = PixelKindOf<TOut>();
+    request.image = box;
+    request.stagingThreads = 1;
+  }
+
+  /** `further`: the name of the second input, or empty. */
+  void
+  Make(const std::string & filter, const FilterParameters & parameters, const std::string & further)
+  {
+    image.furtherInputs.clear();
+    if (!further.empty())
+    {
+      image.furtherInputs.push_back(further);
+    }
+    request.operation = MakeFilterOperation(filter, parameters, image);
+  }
+
+  void
+  Run(Manager & manager, const Box & region)
+  {
+    request.region = region;
+    request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), box) };
+    std::vector<PixelKind> kinds{ PixelKindOf<TIn>() };
+    if (request.operation->GetNumberOfInputs() == 2)
+    {
+      request.inputs.push_back(DenseView(weights.data(), PixelKindOf<TWeight>(), box));
+      kinds.push_back(PixelKindOf<TWeight>());
+    }
+    request.operation->CheckKinds(kinds, PixelKindOf<TOut>());
+    output.assign(static_cast<std::size_t>(region.NumberOfVoxels()), TOut(77));
+    request.output = DenseView(output.data(), PixelKindOf<TOut>(), region);
+    manager.Execute(request);
+  }
+
+  /** The value and the weight that a window sees at a position, perhaps beyond the edge; false: nothing. */
+  bool
+  Look(Coordinates at, const WindowBoundary & boundary, bool ignoresNan, long double & value,
+       long double & weight) const
+  {
+    bool there = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      there = oracle::Look(at[a], box.upper[a], boundary.mode) && there;
+    }
+    if (!there)
+    {
+      value = static_cast<long double>(boundary.constant.ToDouble());
+      weight = 1;
+      return boundary.mode == BoundaryMode::Constant;
+    }
+    std::size_t i = 0;
+    for (int a = MaxDimension - 1; a >= 0; --a)
+    {
+      i = i * static_cast<std::size_t>(box.Extent(a)) + static_cast<std::size_t>(at[a]);
+    }
+    value = static_cast<long double>(voxels[i]);
+    weight = request.operation->GetNumberOfInputs() == 1 ? 1.0L
+             : std::is_integral<TWeight>::value          ? (weights[i] != TWeight(0) ? 1.0L : 0.0L)
+                                                         : static_cast<long double>(weights[i]);
+    weight = ignoresNan && value != value ? 0 : weight;
+    return weight > 0;
+  }
+};
+
+/** sum(k w x), sum(k w), and the variance, straight from the definition. */
+struct Moments
+{
+  long double sum{ 0 };
+  long double magnitude{ 0 };
+  long double weights{ 0 };
+  long double variance{ 0 };
+  long double squares{ 0 };
+};
+
+template <typename TTrial, typename TFactor>
+Moments
+Define(const TTrial & t, const Coordinates & index, const Coordinates & radius, const WindowBoundary & boundary,
+       bool ignoresNan, TFactor && factor)
+{
+  Box window{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    window.lower[a] = index[a] - radius[a];
+    window.upper[a] = index[a] + radius[a] + 1;
+  }
+  Moments     m;
+  long double value = 0;
+  long double weight = 0;
+  const auto  forEach = [&](auto && f) {
+    ForEachIndex(window, [&](const Coordinates & at) {
+      if (t.Look(at, boundary, ignoresNan, value, weight))
+      {
+        Coordinates tap{};
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          tap[a] = at[a] - window.lower[a];
+        }
+        f(weight * factor(tap));
+      }
+    });
+  };
+  forEach([&](long double w) {
+    m.sum += w * value;
+    m.magnitude += std::fabs(w * value);
+    m.weights += w;
+    m.squares += w * value * value;
+  });
+  if (m.weights > 0)
+  {
+    const long double mean = m.sum / m.weights;
+    forEach([&](long double w) { m.variance += w * (value - mean) * (value - mean); });
+    m.variance /= m.weights;
+  }
+  return m;
+}
+
+const char * const BoundaryWords[] = { "renormalized", "zero-flux", "constant", "mirror", "periodic" };
+const BoundaryMode BoundariesOfWords[] = { BoundaryMode::Renormalized,
+                                           BoundaryMode::ZeroFluxNeumann,
+                                           BoundaryMode::Constant,
+                                           BoundaryMode::Mirror,
+                                           BoundaryMode::Periodic };
+
+/** A filter of the table, with its windows' factors. */
+struct Case
+{
+  std::string         filter;
+  FilterParameters    parameters;
+  Coordinates         radius{};
+  WindowBoundary      boundary{};
+  std::vector<double> taps; ///< of the radius' box; empty: 1
+  bool                transforms{ false };
+};
+
+Case
+RandomCase(std::mt19937 & random, const std::string & filter, int mode)
+{
+  Case c;
+  c.filter = filter;
+  c.boundary.mode = BoundariesOfWords[mode];
+  c.parameters.Set("BoundaryCondition", BoundaryWords[mode]);
+  if (c.boundary.mode == BoundaryMode::Constant)
+  {
+    c.boundary.constant = std::int64_t{ 7 };
+    c.parameters.Set("Constant", c.boundary.constant);
+  }
+  std::vector<std::int64_t> radius;
+  for (int a = 0; a < 3; ++a)
+  {
+    c.radius[a] = static_cast<std::int64_t>(random() % 4);
+    radius.push_back(c.radius[a]);
+  }
+  if (filter == "gaussian")
+  {
+    const double sigma = 0.4 + static_cast<double>(random() % 10) / 10;
+    c.parameters.SetReal("Sigma", sigma);
+    c.parameters.Set("Transforms", random() % 2 != 0);
+    c.transforms = std::get<bool>(c.parameters.GetValues().at("Transforms"));
+    return c;
+  }
+  c.parameters.Set("Radius", radius);
+  if (filter == "convolve")
+  {
+    std::int64_t taps = 1;
+    for (int a = 0; a < 3; ++a)
+    {
+      taps *= 2 * c.radius[a] + 1;
+    }
+    for (std::int64_t i = 0; i < taps; ++i)
+    {
+      c.taps.push_back(static_cast<double>(random() % 100) / 64);
+    }
+    c.taps[static_cast<std::size_t>(taps / 2)] = 3;
+    c.parameters.Set("Weights", c.taps);
+    c.parameters.Set("Correlate", true);
+  }
+  return c;
+}
+
+/** The taps of a Gaussian are those of its operation without a mask. */
+void
+TakeTaps(Case & c, const FilterImage & given)
+{
+  if (c.filter != "gaussian")
+  {
+    return;
+  }
+  FilterImage image = given;
+  image.furtherInputs.clear();
+  FilterParameters parameters = c.parameters;
+  parameters.Set("Transforms", false);
+  parameters.Set("IgnoreNaN", false);
+  FilterParameters direct;
+  for (const auto & value : parameters.GetValues())
+  {
+    if (value.first != "EmptyValue")
+    {
+      direct.Set(value.first, value.second);
+    }
+  }
+  const auto operation =
+    std::dynamic_pointer_cast<const SeparableOperation>(MakeFilterOperation("gaussian", direct, image));
+  Box kernel{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    c.radius[a] = operation->Radius(a);
+    kernel.upper[a] = 2 * c.radius[a] + 1;
+  }
+  ForEachIndex(kernel, [&](const Coordinates & tap) {
+    double product = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      product *= operation->weights[a].empty() ? 1.0 : operation->weights[a][static_cast<std::size_t>(tap[a])];
+    }
+    c.taps.push_back(product);
+  });
+}
+
+const char * const Filters[] = { "mean", "sum", "variance", "std", "gaussian", "convolve" };
+
+using DomainDefinition = KernelTest;
+
+template <typename TIn, typename TOut, typename TWeight>
+void
+CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, const std::string & filter, int mode)
+{
+  constexpr bool isMask = std::is_integral<TWeight>::value;
+  constexpr bool isReal = std::is_floating_point<TIn>::value;
+  if (filter == "sum" && !isMask && std::is_integral<TOut>::value)
+  {
+    return; // refused: see Refusals
+  }
+  DomainTrial<TIn, TOut, TWeight> t(RandomExtent(random, 9));
+  Case                            c = RandomCase(random, filter, mode);
+  if (c.transforms && std::is_integral<TOut>::value)
+  {
+    c.transforms = false;
+    c.parameters.Set("Transforms", false);
+  }
+  const bool ignoresNan = isReal && random() % 2;
+  c.parameters.Set("IgnoreNaN", ignoresNan);
+  TOut empty = std::is_floating_point<TOut>::value ? std::numeric_limits<TOut>::quiet_NaN() : TOut(0);
+  if (filter != "sum" && random() % 2)
+  {
+    empty = TOut(42);
+    c.parameters.Set("EmptyValue", PixelValue(std::int64_t{ 42 }));
+  }
+  // From no voxel inside to all of them.
+  const unsigned int share = random() % 5;
+  for (std::size_t i = 0; i < t.voxels.size(); ++i)
+  {
+    t.voxels[i] = isReal || sizeof(TIn) < 8 ? RandomPixel<TIn>(random) : static_cast<TIn>(random());
+    const bool inside = random() % 4 < share;
+    t.weights[i] = !inside ? TWeight(0) : isMask ? TWeight(1 + random() % 100) : TWeight(1 + random() % 1000) / 256;
+    if constexpr (isReal)
+    {
+      // What is outside may be anything.
+      if (ignoresNan ? random() % 3 == 0 : !inside)
+      {
+        t.voxels[i] = std::numeric_limits<TIn>::quiet_NaN();
+      }
+    }
+  }
+  t.Make(filter, c.parameters, isMask ? "MaskImage" : "WeightImage");
+  TakeTaps(c, t.image);
+  t.request.backend = backend;
+  if (random() % 2)
+  {
+    t.request.budgets.device = 200000;
+  }
+  const Box region = RandomRegion(random, t.image.extent);
+  try
+  {
+    t.Run(manager, region);
+  }
+  catch (const BudgetError &)
+  {
+    return;
+  }
+  catch (const ParameterError & error)
+  {
+    // Integer means of sums that no double holds.
+    ASSERT_TRUE(filter == "mean" && std::is_integral<TOut>::value && sizeof(TIn) >= 4 && isMask) << error.what();
+    return;
+  }
+  const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+  long double      largest = 0;
+  long double      whole = 0;
+  for (const double tap : c.taps)
+  {
+    whole += tap;
+  }
+  for (const TIn voxel : t.voxels)
+  {
+    largest = voxel == voxel ? std::max(largest, std::fabs(static_cast<long double>(voxel))) : largest;
+  }
+  ForEachIndex(region, [&](const Coordinates & index) {
+    const auto factor = [&](const Coordinates & tap) -> long double {
+      if (c.taps.empty())
+      {
+        return 1;
+      }
+      std::int64_t i = 0;
+      for (int a = MaxDimension - 1; a >= 0; --a)
+      {
+        i = i * (2 * c.radius[a] + 1) + tap[a];
+      }
+      return static_cast<long double>(c.taps[static_cast<std::size_t>(i)]);
+    };
+    const Moments     m = Define(t, index, c.radius, c.boundary, ignoresNan, factor);
+    const TOut        found = At<TOut>(result, index);
+    const bool        inFloat = std::is_same<TOut, float>::value || std::is_same<TIn, float>::value || sizeof(TIn) <= 2;
+    const long double unit = inFloat ? 6e-8L : 1.2e-16L;
+    SCOPED_TRACE(filter + " " + t.request.operation->GetKey() + " at " + ToString(index));
+    if (filter == "sum")
+    {
+      ASSERT_TRUE(IsRounded(found, m.sum, m.magnitude * unit * 400)) << m.weights;
+      return;
+    }
+    if (c.transforms && m.weights / whole < 1.1e-6L)
+    {
+      return; // whether that is nothing, rounding decides
+    }
+    if (!(m.weights > 0))
+    {
+      ASSERT_TRUE(IsSame(found, empty));
+      return;
+    }
+    const long double scale = c.taps.empty() ? 1.0L : whole;
+    if (filter == "variance" || filter == "std")
+    {
+      const bool        root = filter == "std";
+      const long double bound = 1e-13L * m.squares / m.weights + m.variance * unit * 200;
+      if (root)
+      {
+        const long double least = std::sqrt(std::max(m.variance - bound, 0.0L));
+        const long double most = std::sqrt(m.variance + bound);
+        ASSERT_TRUE(IsRounded(found, (least + most) / 2, (most - least) / 2 + most * unit * 4)) << m.variance;
+        return;
+      }
+      ASSERT_TRUE(IsRounded(found, m.variance, bound));
+      return;
+    }
+    const long double bound = c.transforms ? largest * scale * (1e-12L * whole / m.weights + unit)
+                                           : m.magnitude / m.weights * scale * unit * 500;
+    ASSERT_TRUE(IsRounded(found, scale * m.sum / m.weights, bound));
+  });
+}
+
+TEST_P(DomainDefinition, OfMasksAndWeights)
+{
+  std::mt19937 random(5);
+  for (const char * const filter : Filters)
+  {
+    for (int mode = 0; mode < 5; ++mode)
+    {
+      ForEachPairOfKinds([&](auto in, auto out) {
+        using In = decltype(in);
+        using Out = decltype(out);
+        CompareAll<In, Out, std::uint8_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        CompareAll<In, Out, std::int16_t>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        CompareAll<In, Out, float>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        CompareAll<In, Out, double>(random, this->GetManager(), this->GetBackend(), filter, mode);
+      });
+      if (this->HasFatalFailure())
+      {
+        return;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, DomainDefinition, testing::Values(Place::Cpu));
+INSTANTIATE_TEST_SUITE_P(Fake, DomainDefinition, testing::Values(Place::Fake));
+INSTANTIATE_TEST_SUITE_P(Cuda, DomainDefinition, testing::Values(Place::Cuda));
+
+/** A mask of ones, and NaN ignored where there is none, change no bit; nor does a mask that holds a window wholly,
+ * where the window is. */
+template <typename TIn, typename TOut>
+void
+CompareWithWhole(std::mt19937 & random, Manager & manager, BackendChoice backend, const std::string & filter, int mode)
+{
+  DomainTrial<TIn, TOut, std::uint8_t> t(RandomExtent(random, 12));
+  Case                                 c = RandomCase(random, filter, mode);
+  c.parameters.Set("Transforms", false);
+  FilterParameters parameters;
+  for (const auto & value : c.parameters.GetValues())
+  {
+    if (filter == "gaussian" || value.first != "Transforms")
+    {
+      parameters.Set(value.first, value.second);
+    }
+  }
+  for (TIn & voxel : t.voxels)
+  {
+    voxel = RandomPixel<TIn>(random);
+  }
+  t.weights.assign(t.weights.size(), 255);
+  t.request.backend = backend;
+  t.Make(filter, parameters, "");
+  t.Run(manager, t.box);
+  const std::vector<TOut> whole = t.output;
+  const auto              compare = [&](const char * what) {
+    for (std::size_t i = 0; i < whole.size(); ++i)
+    {
+      ASSERT_EQ(std::memcmp(&whole[i], &t.output[i], sizeof(TOut)), 0)
+        << what << ": " << +whole[i] << " and " << +t.output[i] << " at " << i << " of "
+        << t.request.operation->GetKey();
+    }
+  };
+  try
+  {
+    t.Make(filter, parameters, "MaskImage");
+    t.Run(manager, t.box);
+    compare("mask of ones");
+    if (std::is_floating_point<TIn>::value)
+    {
+      parameters.Set("IgnoreNaN", true);
+      t.Make(filter, parameters, "");
+      t.Run(manager, t.box);
+      compare("no NaN");
+    }
+  }
+  catch (const ParameterError & error)
+  {
+    ASSERT_TRUE(filter == "mean" && std::is_integral<TOut>::value && sizeof(TIn) >= 4) << error.what();
+  }
+}
+
+TEST_P(DomainDefinition, AMaskOfOnesChangesNoBit)
+{
+  std::mt19937 random(9);
+  for (const char * const filter : Filters)
+  {
+    for (int mode = 0; mode < 5; ++mode)
+    {
+      for (int trial = 0; trial < (this->GetParam() == Place::Fake ? 1 : 4); ++trial)
+      {
+        ForEachPairOfKinds([&](auto in, auto out) {
+          CompareWithWhole<decltype(in), decltype(out)>(random, this->GetManager(), this->GetBackend(), filter, mode);
+        });
+        if (this->HasFatalFailure())
+        {
+          return;
+        }
+      }
+    }
+  }
+}
+
+/** Any region, chunks and devices give the bits of the CPU over the whole image. */
+TEST_P(DomainDefinition, BitsDependOnNoChunk)
+{
+  std::mt19937 random(12);
+  Manager      host({});
+  for (const char * const filter : Filters)
+  {
+    for (int mode = 0; mode < 5; ++mode)
+    {
+      for (int trial = 0; trial < 6; ++trial)
+      {
+        DomainTrial<float, float, float> t(RandomExtent(random, 24));
+        Case                             c = RandomCase(random, filter, mode);
+        if (filter == std::string("gaussian"))
+        {
+          c.parameters.Set("Transforms", false);
+        }
+        for (std::size_t i = 0; i < t.voxels.size(); ++i)
+        {
+          t.voxels[i] = RandomPixel<float>(random);
+          t.weights[i] = static_cast<float>(random() % 3) / 2;
+        }
+        t.Make(filter, c.parameters, "WeightImage");
+        t.request.backend = BackendChoice::CPU;
+        t.Run(host, t.box);
+        const std::vector<float> whole = t.output;
+        const BufferView         view = DenseView(const_cast<float *>(whole.data()), PixelKind::Float32, t.box);
+        for (int part = 0; part < 3; ++part)
+        {
+          const Box region = RandomRegion(random, t.image.extent);
+          t.request.backend = this->GetBackend();
+          t.request.budgets.device = 60000 + random() % 300000;
+          t.request.budgets.host = 60000 + random() % 100000;
+          try
+          {
+            t.Run(this->GetManager(), region);
+          }
+          catch (const BudgetError &)
+          {
+            continue;
+          }
+          const BufferView result = DenseView(t.output.data(), PixelKind::Float32, region);
+          ForEachIndex(region, [&](const Coordinates & index) {
+            ASSERT_TRUE(IsSame(At<float>(result, index), At<float>(view, index)))
+              << t.request.operation->GetKey() << " region " << ToString(region) << " at " << ToString(index);
+          });
+          if (this->HasFatalFailure())
+          {
+            return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(DomainDefinition, WrongWeightsAreAnError)
+{
+  for (const float wrong : { -1.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity() })
+  {
+    const Coordinates                extent = { { 30, 20, 10, 1, 1 } };
+    DomainTrial<float, float, float> t(extent);
+    t.weights.assign(t.weights.size(), 1.0F);
+    t.weights[777] = wrong;
+    FilterParameters parameters;
+    parameters.SetInteger("Radius", 1);
+    t.request.backend = this->GetBackend();
+    t.Make("mean", parameters, "WeightImage");
+    try
+    {
+      t.Run(this->GetManager(), t.box);
+      FAIL() << wrong << " was taken";
+    }
+    catch (const Error & error)
+    {
+      // The fake device says first that a kernel failed.
+      const std::size_t at = std::string(error.what()).find("WeightImage: ");
+      EXPECT_TRUE(this->GetParam() == Place::Fake ? at != std::string::npos : at == 0) << error.what();
+    }
+    // None of it concerns what is far away.
+    Box far = t.box;
+    far.lower[2] = 7;
+    EXPECT_NO_THROW(t.Run(this->GetManager(), far));
+  }
+}
+
+std::string
+MessageOf(const std::string & filter, const FilterParameters & parameters, const std::vector<std::string> & further,
+          PixelKind input, PixelKind second, PixelKind output)
+{
+  FilterImage image;
+  image.extent = { { 300, 300, 300, 1, 1 } };
+  image.inputKind = input;
+  image.outputKind = output;
+  image.furtherInputs = further;
+  try
+  {
+    const auto operation = MakeFilterOperation(filter, parameters, image);
+    operation->CheckKinds({ input, second }, output);
+  }
+  catch (const ParameterError & error)
+  {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Domain, WhatCannotBeServedIsNamed)
+{
+  FilterParameters box;
+  box.SetInteger("Radius", 1);
+  const auto bytes = PixelKind::UInt8;
+  const auto real = PixelKind::Float32;
+  const auto begins = [](const std::string & message, const std::string & text) {
+    EXPECT_EQ(message.compare(0, text.size(), text), 0) << message;
+  };
+  begins(MessageOf("mean", box, { "MaskImage", "WeightImage" }, bytes, bytes, bytes),
+         "WeightImage: it is given beside");
+  begins(MessageOf("mean", box, { "MaskImage" }, bytes, real, bytes), "MaskImage: its voxels are float32");
+  begins(MessageOf("mean", box, { "WeightImage" }, bytes, bytes, bytes), "WeightImage: its voxels are uint8");
+  begins(MessageOf("sum", box, { "WeightImage" }, bytes, real, bytes), "WeightImage: weighted sums are real");
+  begins(MessageOf("mean", box, { "MaskImage" }, PixelKind::Int64, bytes, PixelKind::Int64), "MaskImage: sums of 27");
+  EXPECT_EQ(MessageOf("mean", box, { "MaskImage" }, PixelKind::Int64, bytes, PixelKind::Float64), "no error");
+  FilterParameters nan = box;
+  nan.Set("IgnoreNaN", true);
+  begins(MessageOf("mean", nan, {}, bytes, bytes, bytes), "IgnoreNaN: the image's voxels are uint8");
+  FilterParameters empty = box;
+  empty.SetInteger("EmptyValue", 300);
+  begins(MessageOf("mean", empty, { "MaskImage" }, bytes, bytes, bytes), "EmptyValue: 300 is not a value");
+  begins(MessageOf("mean", empty, {}, real, bytes, real), "EmptyValue: 300 has no effect without");
+  FilterParameters edge;
+  edge.Set("Radius", std::vector<std::int64_t>{ 1, 0, 0 });
+  edge.Set("Weights", std::vector<double>{ -1, 3, 1 });
+  begins(MessageOf("convolve", edge, { "MaskImage" }, real, bytes, real), "Weights: -1 is negative");
+}
+
+} // namespace
