@@ -380,6 +380,10 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
     throw ParameterError(std::string("domain: made for voxels of ") + PixelKindName(imageKind) + ", the image has " +
                          PixelKindName(inputs[0]));
   }
+  if (domain == DomainKind::All && !ignoresNan)
+  {
+    throw ParameterError("domain: nothing says which voxels are inside");
+  }
   if (ignoresNan && !IsFloatingPoint(imageKind))
   {
     throw ParameterError(std::string("IgnoreNaN: the image's voxels are ") + PixelKindName(imageKind) +

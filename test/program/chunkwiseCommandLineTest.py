@@ -164,6 +164,61 @@ class CommandLineTest(unittest.TestCase):
             "box --radius 1 --radius-image {}".format(self.small),
         )
 
+    def test_windows_over_a_part_of_the_image(self):
+        nx, ny, nz = self.size
+        generator = random.Random(11)
+        mask, weight, image = (self.out.with_name(name + ".mha") for name in ("mask", "weight", "image"))
+        inside = [generator.randrange(5) // 4 * 9 for _ in self.values]
+        weights = [generator.randrange(4) / 4 for _ in self.values]
+        reals = [v if v % 5 else math.nan for v in map(float, self.values)]
+        write_mha(mask, self.size, "h", inside)
+        write_mha(weight, self.size, "f", weights)
+        write_mha(image, self.size, "f", reals)
+        cases = (
+            (self.small, ("--mask", mask), inside, [1 if w else 0 for w in inside], self.values),
+            (self.small, ("--weight", weight), weights, weights, self.values),
+            (image, ("--ignore-nan",), weights, [0 if math.isnan(v) else 1 for v in reals], reals),
+            (image, ("--ignore-nan", "--mask", mask), weights,
+             [0 if math.isnan(v) or not w else 1 for v, w in zip(reals, inside)], reals),
+        )
+        for source, options, _, counts, values in cases:
+            for divisions in (1, 6):
+                with self.subTest(options=options, divisions=divisions):
+                    self.assert_runs(
+                        "mean", source, self.out, "--radius", 1, *options, "--output-type", "float64", "--empty-value", -7,
+                        "--divisions", divisions)
+                    result = read_voxels(self.out, "d")
+                    empty = 0
+                    for i in range(0, len(values), 13):
+                        at = (i % nx, i // nx % ny, i // nx // ny)
+                        window = [
+                            x + nx * (y + ny * z)
+                            for z in range(max(at[2] - 1, 0), min(at[2] + 2, nz))
+                            for y in range(max(at[1] - 1, 0), min(at[1] + 2, ny))
+                            for x in range(max(at[0] - 1, 0), min(at[0] + 2, nx))
+                        ]
+                        total = sum(counts[j] for j in window)
+                        mean = sum(counts[j] * values[j] for j in window if counts[j]) / total if total else -7
+                        empty += total == 0
+                        self.assertAlmostEqual(result[i], mean, delta=1e-4)
+                    self.assertEqual(empty > 0, options == ("--mask", mask) or len(options) > 2)
+        usual = ("mean", self.small, self.out, "--radius", 1)
+        self.out.unlink()
+        weights[5000] = -0.25
+        write_mha(weight, self.size, "f", weights)
+        self.assert_fails(2, "--weight: a weight is negative", *usual, "--weight", weight)
+        self.assertFalse(self.out.exists())
+        write_mha(mask, (nx, ny, nz - 1), "h", inside[: nx * ny * (nz - 1)])
+        self.assert_fails(1, "--mask: .*voxels", *usual, "--mask", mask)
+        write_mha(mask, self.size, "h", inside)
+        self.assert_fails(2, "--weight: it is given beside", *usual, "--mask", mask, "--weight", weight)
+        self.assert_fails(2, "--mask: its voxels are float32.*--weight|--mask: its voxels are float32", *usual, "--mask", image)
+        self.assert_fails(2, "--empty-value", *usual, "--empty-value", 3)
+        self.assert_fails(2, "--ignore-nan: .*int16", *usual, "--ignore-nan")
+        self.assert_fails(2, "--weights?: -1 is negative", "convolve", self.small, self.out, "--radius", "1,0,0", "--weights", "-1,0,2", "--mask", mask)
+        self.assert_fails(2, "--mask", "median", self.small, self.out, "--radius", 1, "--mask", mask)
+        self.assertFalse(self.out.exists())
+
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
         inside = (12 + 23 * (8 + 17 * 9), 11 + 23 * (9 + 17 * 10))
         seen = {}

@@ -319,7 +319,7 @@ CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, cons
     return;
   }
   const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
-  long double      largest = 0;
+  long double      largest = std::fabs(static_cast<long double>(c.boundary.constant.ToDouble()));
   long double      whole = 0;
   for (const double tap : c.taps)
   {

@@ -43,6 +43,8 @@ class Inputs:
             "kernel": write(folder / "kernel.mha", noise((3, 4, 2), "uint8", 5, 1, 9)),
             "kernels": write(folder / "kernels.mha", noise((3, 3, 2, 2), "uint8", 6, 1, 9)),
             "model": folder / "model.onnx",
+            "certainty": write(folder / "certainty.mha", self.with_geometry(noise(size, "float32", 9, 0, 2))),
+            "nothing": write(folder / "nothing.mha", self.with_geometry(Image(size, "uint8", [0] * (size[0] * size[1] * size[2])))),
             "radii": write(folder / "radii.mha", self.with_geometry(noise(size, "uint8", 7, 0, 3))),
         }
 
