@@ -64,6 +64,11 @@ public:
   SetRadius(const RadiusType & radius) override;
   using Superclass::SetRadius;
 
+  /** Windows over a part of the image: SetMaskImage, SetEmptyValue; see itkChunkwiseDomainMacro. */
+  itkChunkwiseMaskMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   ChunkwiseMorphologyImageFilter() = default;
   ~ChunkwiseMorphologyImageFilter() override = default;

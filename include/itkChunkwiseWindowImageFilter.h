@@ -16,16 +16,8 @@
  * IgnoreNaN (default: off) voxels that are NaN are outside. EmptyValue (default: NaN, of integers 0) is the result
  * where a window sees nothing; of a sum it is 0. chunkwise::DomainOperation has the definition and the arithmetic. */
 #define itkChunkwiseDomainMacro()                                                                                      \
-  using MaskImageType = typename Superclass::MaskImageType;                                                            \
+  itkChunkwiseMaskMacro();                                                                                             \
   using WeightImageType = typename Superclass::WeightImageType;                                                        \
-  virtual void SetMaskImage(const MaskImageType * image)                                                               \
-  {                                                                                                                    \
-    this->SetDomainImage("MaskImage", 1, image);                                                                       \
-  }                                                                                                                    \
-  const MaskImageType * GetMaskImage() const                                                                           \
-  {                                                                                                                    \
-    return this->GetDomainMask();                                                                                      \
-  }                                                                                                                    \
   virtual void SetWeightImage(const WeightImageType * image)                                                           \
   {                                                                                                                    \
     this->SetDomainImage("WeightImage", 2, image);                                                                     \
@@ -37,6 +29,19 @@
   itkSetMacro(IgnoreNaN, bool);                                                                                        \
   itkGetConstMacro(IgnoreNaN, bool);                                                                                   \
   itkBooleanMacro(IgnoreNaN)
+
+/** The same of filters that take a mask alone. */
+#define itkChunkwiseMaskMacro()                                                                                        \
+  using MaskImageType = typename Superclass::MaskImageType;                                                            \
+  virtual void SetMaskImage(const MaskImageType * image)                                                               \
+  {                                                                                                                    \
+    this->SetDomainImage("MaskImage", 1, image);                                                                       \
+  }                                                                                                                    \
+  const MaskImageType * GetMaskImage() const                                                                           \
+  {                                                                                                                    \
+    return this->GetDomainMask();                                                                                      \
+  }                                                                                                                    \
+  ITK_MACROEND_NOOP_STATEMENT
 
 namespace itk
 {

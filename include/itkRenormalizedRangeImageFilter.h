@@ -60,6 +60,11 @@ public:
     return "range";
   }
 
+  /** Windows over a part of the image: SetMaskImage, SetEmptyValue; see itkChunkwiseDomainMacro. */
+  itkChunkwiseMaskMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   RenormalizedRangeImageFilter() = default;
   ~RenormalizedRangeImageFilter() override = default;

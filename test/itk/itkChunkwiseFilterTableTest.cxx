@@ -208,11 +208,28 @@ MakeAlternatingElement(const itk::Size<3> & radius)
   return element;
 }
 
+/** Of filters that take a mask alone. */
+template <typename TFilter>
+std::vector<Case>
+BoxInMask()
+{
+  std::vector<Case> cases = Box<TFilter>();
+  const auto        filter = TFilter::New();
+  Case              theCase = WithBox(filter);
+  theCase.domain = "MaskImage";
+  filter->SetMaskImage(
+    MakeRandomImage<typename TFilter::MaskImageType>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+  filter->SetEmptyValue(-1.5);
+  theCase.texts["EmptyValue"] = "-1.5";
+  cases.push_back(theCase);
+  return cases;
+}
+
 template <typename TFilter>
 std::vector<Case>
 Morphology()
 {
-  std::vector<Case> cases = Box<TFilter>();
+  std::vector<Case> cases = BoxInMask<TFilter>();
   const auto        element = MakeAlternatingElement({ { 1, 0, 2 } });
   const auto        filter = TFilter::New();
   filter->SetKernel(element.neighborhood);
@@ -384,7 +401,7 @@ CasesOf(const std::string & row)
   if (row == "std")
     return BoxInDomain<RenormalizedStandardDeviationImageFilter<Image>>();
   if (row == "range")
-    return Box<RenormalizedRangeImageFilter<Image>>();
+    return BoxInMask<RenormalizedRangeImageFilter<Image>>();
   if (row == "median")
     return Box<RenormalizedMedianImageFilter<Image>>();
   if (row == "maximum")
@@ -498,7 +515,7 @@ CasesOf(const std::string & row)
       cases,
       [](const itk::SmartPointer<RenormalizedConvolutionImageFilter<Image>> & filter) {
         Neighborhood<float, 3> one;
-        one.SetRadius(0);
+        one.SetRadius(itk::Size<3>{ { 0, 0, 0 } });
         one[0] = 2;
         filter->SetKernel(one);
         return WithWindow(filter, {});
