@@ -25,6 +25,9 @@ enum class DomainKind
  * - mean: sum(w x) / sum(w); sum: sum(w x); variance: sum(w (x - m)^2) / sum(w) with m the mean.
  * - Gaussian and convolution: K sum(k w x) / sum(k w), K the sum of all k. No k may be negative.
  *
+ * - maximum, minimum, range: of the voxels inside the mask; opening and closing: one after the other, the second of the
+ *   results at voxels inside. They take no weights.
+ *
  * The boundary condition continues x and w alike; beyond the edge of Constant lies the constant with weight 1. A voxel
  * of weight 0 counts as if it were not there, whatever its value: NaN too. With `ignoresNan` NaN is outside. Where
  * sum(k w) is not above 0 the window is empty, and the result is `emptyValue`; of a sum it is 0. The result at a voxel
@@ -49,8 +52,8 @@ enum class DomainKind
 class Chunkwise_EXPORT DomainOperation : public CompositeOperation
 {
 public:
-  /** What is computed without a mask: MeanOperation, VarianceOperation, SeparableOperation, ConvolutionOperation, or
-   * convolutions through transforms. */
+  /** What is computed without a mask: MeanOperation, VarianceOperation, SeparableOperation, ConvolutionOperation,
+   * convolutions through transforms, RangeOperation, or maxima and minima, also one after the other. */
   std::shared_ptr<const Operation> window;
   DomainKind                       domain{ DomainKind::Mask };
   bool                             ignoresNan{ false };

@@ -189,6 +189,62 @@ RunProducts(const KernelCall & call)
   });
 }
 
+template <typename TPixel, bool VHighest>
+struct SeenVoxels
+{
+  Voxels<const TPixel>       in;
+  Voxels<const std::uint8_t> mask;
+  TPixel *                   out;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = SeenVoxel<VHighest>(in[index], mask[index]);
+  }
+};
+
+template <bool VHighest>
+void
+RunSeen(const KernelCall & call)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    Launch(call,
+           SeenVoxels<Pixel, VHighest>{ VoxelsOf<const Pixel>(call.inputs[0]),
+                                        VoxelsOf<const std::uint8_t>(call.inputs[1]),
+                                        static_cast<Pixel *>(call.output.data) });
+  });
+}
+
+/** Results, and what stands where nothing is seen. */
+template <typename TOut>
+struct FilledVoxel
+{
+  Voxels<const TOut>         results;
+  Voxels<const std::uint8_t> seen;
+  TOut *                     out;
+  TOut                       empty;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = seen[index] != 0 ? results[index] : empty;
+  }
+};
+
+void
+RunFilled(const KernelCall & call)
+{
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    Launch(call,
+           FilledVoxel<Out>{ VoxelsOf<const Out>(call.inputs[0]),
+                             VoxelsOf<const std::uint8_t>(call.inputs[1]),
+                             static_cast<Out *>(call.output.data),
+                             EmptyPixel<Out>(DomainOf(call).emptyValue) });
+  });
+}
+
 template <typename TPart, typename TReal, typename TOut>
 struct QuotientVoxel
 {
@@ -317,6 +373,9 @@ RegisterCudaDomain(KernelRegistry & registry)
   Register(registry, "domain.weights.voxels", RunInside, ScratchOfWeights);
   Register(registry, "domain.values.voxels", RunProducts<false>);
   Register(registry, "domain.squares.voxels", RunProducts<true>);
+  Register(registry, "domain.lowest.voxels", RunSeen<false>);
+  Register(registry, "domain.highest.voxels", RunSeen<true>);
+  Register(registry, "domain.filled.voxels", RunFilled);
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
   Register(registry, "domain.whole.voxels", RunWhole);

@@ -54,6 +54,26 @@ WeighedSquare(TPixel voxel, TWeight weight)
   }
 }
 
+/** A voxel inside; what a maximum, or with VHighest a minimum, does not see where it is outside. */
+template <bool VHighest, typename TPixel>
+CHUNKWISE_HOST_DEVICE TPixel
+SeenVoxel(TPixel voxel, std::uint8_t inside)
+{
+  if constexpr (static_cast<TPixel>(0.5) != static_cast<TPixel>(0))
+  {
+    return inside != 0 ? voxel : static_cast<TPixel>(__builtin_nanf(""));
+  }
+  else
+  {
+    constexpr bool   isSigned = static_cast<TPixel>(-1) < static_cast<TPixel>(0);
+    constexpr int    bits = static_cast<int>(8 * sizeof(TPixel));
+    constexpr TPixel lowest =
+      isSigned ? static_cast<TPixel>(static_cast<std::uint64_t>(1) << (bits - 1)) : static_cast<TPixel>(0);
+    constexpr TPixel highest = static_cast<TPixel>(~lowest);
+    return inside != 0 ? voxel : VHighest ? highest : lowest;
+  }
+}
+
 /** The result of an empty window. */
 template <typename TOut>
 TOut

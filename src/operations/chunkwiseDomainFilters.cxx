@@ -8,15 +8,33 @@
 namespace chunkwise
 {
 
+namespace
+{
+
+InputDescription
+MaskInput()
+{
+  return { "MaskImage", "mask", "Windows see the voxels alone where this image of integers is not 0; of IN's size",
+           false,       false,  true };
+}
+
+ParameterDescription
+EmptyValueParameter(const std::string & with)
+{
+  ParameterDescription empty;
+  empty.name = "EmptyValue";
+  empty.option = "empty-value";
+  empty.type = ParameterType::PixelValue;
+  empty.help = "The result of windows that see nothing, with " + with + " (NaN, as an integer 0)";
+  return empty;
+}
+
+} // namespace
+
 void
 AddDomain(FilterDescription & row, bool canBeEmpty)
 {
-  row.furtherInputs.push_back({ "MaskImage",
-                                "mask",
-                                "Windows see the voxels alone where this image of integers is not 0; of IN's size",
-                                false,
-                                false,
-                                true });
+  row.furtherInputs.push_back(MaskInput());
   row.furtherInputs.push_back({ "WeightImage",
                                 "weight",
                                 "How much windows count each voxel, 0 or more: an image of float32 or float64 of IN's "
@@ -31,13 +49,15 @@ AddDomain(FilterDescription & row, bool canBeEmpty)
   row.parameters.push_back(nan);
   if (canBeEmpty)
   {
-    ParameterDescription empty;
-    empty.name = "EmptyValue";
-    empty.option = "empty-value";
-    empty.type = ParameterType::PixelValue;
-    empty.help = "The result of windows that see nothing, with a mask, weights or ignored NaN (NaN, as an integer 0)";
-    row.parameters.push_back(empty);
+    row.parameters.push_back(EmptyValueParameter("a mask, weights or ignored NaN"));
   }
+}
+
+void
+AddMask(FilterDescription & row)
+{
+  row.furtherInputs.push_back(MaskInput());
+  row.parameters.push_back(EmptyValueParameter("a mask"));
 }
 
 std::shared_ptr<const Operation>
@@ -48,7 +68,7 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
   };
   const bool hasMask = isGiven("MaskImage");
   const bool hasWeights = isGiven("WeightImage");
-  const bool ignoresNan = parameters.Flag("IgnoreNaN");
+  const bool ignoresNan = parameters.Has("IgnoreNaN") && parameters.Flag("IgnoreNaN");
   if (hasMask && hasWeights)
   {
     ThrowParameterError("WeightImage", "it is given beside MaskImage, and one of both is enough");

@@ -2,8 +2,12 @@
 #include "chunkwiseDomainOperation.h"
 
 #include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseError.h"
+#include "chunkwiseExtremumOperation.h"
+#include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseRangeOperation.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -37,7 +41,58 @@ AsMean(const std::shared_ptr<const Operation> & window)
 const SequenceOperation *
 AsTransforms(const std::shared_ptr<const Operation> & window)
 {
-  return dynamic_cast<const SequenceOperation *>(window.get());
+  const auto * const sequence = dynamic_cast<const SequenceOperation *>(window.get());
+  return sequence && dynamic_cast<const ImageConvolutionOperation *>(sequence->stages.at(0).get()) ? sequence : nullptr;
+}
+
+const RangeOperation *
+AsRange(const std::shared_ptr<const Operation> & window)
+{
+  return dynamic_cast<const RangeOperation *>(window.get());
+}
+
+/** Maxima and minima, one after the other; empty if it is something else. */
+std::vector<std::shared_ptr<const Operation>>
+AsExtrema(const std::shared_ptr<const Operation> & window)
+{
+  const auto * const                            sequence = dynamic_cast<const SequenceOperation *>(window.get());
+  std::vector<std::shared_ptr<const Operation>> extrema;
+  if (sequence)
+  {
+    extrema = sequence->stages;
+  }
+  else
+  {
+    extrema.push_back(window);
+  }
+  const bool areExtrema = std::all_of(extrema.begin(), extrema.end(), [](const auto & stage) {
+    return dynamic_cast<const ExtremumOperation *>(stage.get()) ||
+           dynamic_cast<const FlatExtremumOperation *>(stage.get());
+  });
+  return areExtrema ? extrema : std::vector<std::shared_ptr<const Operation>>();
+}
+
+bool
+IsMinimum(const Operation & extremum)
+{
+  const auto * const box = dynamic_cast<const ExtremumOperation *>(&extremum);
+  return box ? box->minimum : dynamic_cast<const FlatExtremumOperation &>(extremum).minimum;
+}
+
+/** An extremum's window over a mask: 1 where it sees a voxel. */
+std::shared_ptr<const Operation>
+SeesAny(const Operation & extremum)
+{
+  const auto ofMask = [](auto copy) {
+    copy->minimum = false;
+    copy->boundary.constant = 1.0;
+    return copy;
+  };
+  if (const auto * const box = dynamic_cast<const ExtremumOperation *>(&extremum))
+  {
+    return ofMask(std::make_shared<ExtremumOperation>(*box));
+  }
+  return ofMask(std::make_shared<FlatExtremumOperation>(dynamic_cast<const FlatExtremumOperation &>(extremum)));
 }
 
 double
@@ -271,6 +326,8 @@ DomainOperation::GetStages() const
   const VarianceOperation * const variance = AsVariance(window);
   const MeanOperation * const     mean = AsMean(window);
   const PixelKind                 real = UsesDouble(imageKind) ? PixelKind::Float64 : PixelKind::Float32;
+  const auto                      extrema = AsExtrema(window);
+  const bool                      isLinear = !mean && !variance && !AsRange(window) && extrema.empty();
   // A mask is kept in bytes where kernels take them as numbers of the same precision.
   PixelKind weight = PixelKind::UInt8;
   if (AsTransforms(window) || (variance && !this->IsExact()))
@@ -281,7 +338,7 @@ DomainOperation::GetStages() const
   {
     weight = imageKind == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
   }
-  else if (!mean && !variance && (this->HasWeights() || UsesDouble(imageKind)))
+  else if (isLinear && (this->HasWeights() || UsesDouble(imageKind)))
   {
     weight = real;
   }
@@ -309,7 +366,42 @@ DomainOperation::GetStages() const
 
   const char * const inside = this->HasWeights() ? "domain.weights.voxels" : "domain.mask.voxels";
   const int          weights = add(nullptr, inputs, weight, inside);
-  const int          values = add(nullptr, { Stage::Input(), weights }, value, "domain.values.voxels");
+  if (const RangeOperation * const range = AsRange(window))
+  {
+    const auto of = [&](bool minimum) {
+      const auto extremum = std::make_shared<ExtremumOperation>();
+      extremum->radius = range->radius;
+      extremum->boundary = range->boundary;
+      extremum->minimum = minimum;
+      const char * const outside = minimum ? "domain.highest.voxels" : "domain.lowest.voxels";
+      const int          seen = add(nullptr, { Stage::Input(), weights }, imageKind, outside);
+      return std::make_pair(add(extremum, { seen }, imageKind), SeesAny(*extremum));
+    };
+    const auto maximum = of(false);
+    const auto minimum = of(true);
+    const int  range0 = finish(std::make_shared<DifferenceOperation>(), { maximum.first, minimum.first });
+    const int  any = add(maximum.second, { weights }, PixelKind::UInt8);
+    finish(nullptr, { range0, any }, "domain.filled.voxels");
+    return stages;
+  }
+  if (!extrema.empty())
+  {
+    int from = Stage::Input();
+    int seen = weights;
+    for (std::size_t i = 0; i < extrema.size(); ++i)
+    {
+      const bool isLast = i + 1 == extrema.size();
+      const int  hidden = add(
+        nullptr, { from, seen }, imageKind, IsMinimum(*extrema[i]) ? "domain.highest.voxels" : "domain.lowest.voxels");
+      from = isLast ? finish(extrema[i], { hidden }) : add(extrema[i], { hidden }, imageKind);
+      const int any = add(SeesAny(*extrema[i]), { seen }, PixelKind::UInt8);
+      // The next one sees what is inside and has a result.
+      seen = isLast ? any : add(nullptr, { any, weights }, PixelKind::UInt8, "domain.values.voxels");
+    }
+    finish(nullptr, { from, seen }, "domain.filled.voxels");
+    return stages;
+  }
+  const int values = add(nullptr, { Stage::Input(), weights }, value, "domain.values.voxels");
   if (variance)
   {
     const PixelKind squared = this->IsExact() ? PixelKind::UInt32 : PixelKind::Float64;
@@ -400,6 +492,10 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
                          "; weights are float32 or float64, and integers are a MaskImage");
   }
   window->CheckKinds({ imageKind }, output);
+  if ((this->HasWeights() || ignoresNan) && (AsRange(window) || !AsExtrema(window).empty()))
+  {
+    throw ParameterError(window->GetName() + ": its windows take a mask alone; they never see NaN");
+  }
   if (const MeanOperation * const mean = AsMean(window); mean && !IsFloatingPoint(output))
   {
     if (mean->sums && this->HasWeights())

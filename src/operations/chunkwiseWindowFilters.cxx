@@ -144,6 +144,7 @@ MorphologyRow(const std::string & name, const std::string & title)
   FilterDescription row = BoxRow(name, "Flat morphology", title, ElementParameters());
   row.parameters.front().required = false;
   row.parameters.front().defaultText = "1";
+  AddMask(row);
   return row;
 }
 
@@ -162,7 +163,7 @@ MakeTwoExtrema(const CheckedParameters & parameters, const FilterImage & image, 
   auto operation = std::make_shared<SequenceOperation>();
   operation->stages = { MakeExtremum(parameters, image, parameters.Boundary(), minimumFirst),
                         MakeExtremum(parameters, image, parameters.Boundary(), !minimumFirst, true) };
-  return operation;
+  return InDomain(parameters, image, operation);
 }
 
 constexpr const char * StatisticsGroup = "Statistics of windows";
@@ -368,18 +369,21 @@ AddMorphology(std::vector<FilterDescription> & filters)
   FilterDescription row =
     BoxRow("range", "Flat morphology", "Maximum minus minimum over a box (morphological gradient)");
   row.output = DefaultOutput::InputUnlessSigned;
-  row.make = MakeBoxAlone<RangeOperation>;
+  AddMask(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return InDomain(p, image, MakeBox<RangeOperation>(p, image));
+  };
   filters.push_back(row);
 
   row = MorphologyRow("maximum", "Maximum over a structuring element (dilation)");
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    return MakeExtremum(p, image, p.Boundary(), false);
+    return InDomain(p, image, MakeExtremum(p, image, p.Boundary(), false));
   };
   filters.push_back(row);
 
   row = MorphologyRow("minimum", "Minimum over a structuring element (erosion)");
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
-    return MakeExtremum(p, image, p.Boundary(), true);
+    return InDomain(p, image, MakeExtremum(p, image, p.Boundary(), true));
   };
   filters.push_back(row);
 

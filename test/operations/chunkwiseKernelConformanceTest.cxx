@@ -735,6 +735,8 @@ public:
       windows.push_back(std::make_shared<MeanOperation>(sum));
       windows.push_back(std::make_shared<VarianceOperation>(RandomBoxOperation<VarianceOperation>(m_Random, mode, 3)));
       windows.push_back(std::make_shared<SeparableOperation>(RandomSeparable(m_Random, mode, 4)));
+      windows.push_back(std::make_shared<ExtremumOperation>(RandomBoxOperation<ExtremumOperation>(m_Random, mode, 3)));
+      windows.push_back(std::make_shared<RangeOperation>(RandomBoxOperation<RangeOperation>(m_Random, mode, 3)));
       for (const auto & window : windows)
       {
         for (const DomainKind domain : { DomainKind::All, DomainKind::Mask, DomainKind::Weights })

@@ -539,6 +539,167 @@ TEST_P(DomainDefinition, BitsDependOnNoChunk)
   }
 }
 
+/** The largest, or least, number that a window sees of a mask's voxels; false: none. */
+template <typename T>
+bool
+Extreme(const std::vector<T> & voxels, const std::vector<std::uint8_t> & mask, const Box & box,
+        const Coordinates & index, const Coordinates & radius, const std::vector<unsigned char> & element,
+        bool reflected, const WindowBoundary & boundary, bool minimum, T & result)
+{
+  Box window{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    window.lower[a] = index[a] - radius[a];
+    window.upper[a] = index[a] + radius[a] + 1;
+  }
+  bool        any = false;
+  std::size_t tap = 0;
+  ForEachIndex(window, [&](Coordinates at) {
+    const std::size_t t = reflected ? element.size() - 1 - tap : tap;
+    ++tap;
+    if (!element.empty() && element[t] == 0)
+    {
+      return;
+    }
+    bool        there = true;
+    std::size_t i = 0;
+    for (int a = MaxDimension - 1; a >= 0; --a)
+    {
+      there = oracle::Look(at[a], box.upper[a], boundary.mode) && there;
+      i = i * static_cast<std::size_t>(box.Extent(a)) + static_cast<std::size_t>(there ? at[a] : 0);
+    }
+    if (there ? mask[i] == 0 : boundary.mode != BoundaryMode::Constant)
+    {
+      return;
+    }
+    const T value = there ? voxels[i] : static_cast<T>(boundary.constant);
+    result = !any || (minimum ? value < result : value > result) ? value : result;
+    any = true;
+  });
+  return any;
+}
+
+template <typename T>
+void
+CompareExtrema(std::mt19937 & random, Manager & manager, BackendChoice backend, const std::string & filter, int mode)
+{
+  DomainTrial<T, T, std::uint8_t> t(RandomExtent(random, 8));
+  WindowBoundary                  boundary;
+  boundary.mode = BoundariesOfWords[mode];
+  FilterParameters parameters;
+  parameters.Set("BoundaryCondition", BoundaryWords[mode]);
+  if (boundary.mode == BoundaryMode::Constant)
+  {
+    boundary.constant = std::int64_t{ 7 };
+    parameters.Set("Constant", boundary.constant);
+  }
+  const bool                 isFlat = filter != "range" && random() % 2;
+  Coordinates                radius{};
+  std::vector<std::int64_t>  radii;
+  std::vector<unsigned char> element;
+  auto                       stack = std::make_shared<KernelStack>();
+  stack->kernels.emplace_back();
+  std::int64_t taps = 1;
+  for (int a = 0; a < 3; ++a)
+  {
+    radius[a] = static_cast<std::int64_t>(random() % 3);
+    radii.push_back(radius[a]);
+    stack->extent[a] = 2 * radius[a] + 1;
+    taps *= stack->extent[a];
+  }
+  if (isFlat)
+  {
+    for (std::int64_t i = 0; i < taps; ++i)
+    {
+      element.push_back(random() % 2);
+    }
+    element[random() % element.size()] = 1;
+    stack->kernels[0].assign(element.begin(), element.end());
+    parameters.Set("Kernel", std::shared_ptr<const KernelStack>(stack));
+  }
+  else
+  {
+    parameters.Set("Radius", radii);
+  }
+  const T empty(11);
+  parameters.SetInteger("EmptyValue", 11);
+  const unsigned int share = random() % 5;
+  for (std::size_t i = 0; i < t.voxels.size(); ++i)
+  {
+    t.weights[i] = random() % 4 < share ? 3 : 0;
+    t.voxels[i] = RandomPixel<T>(random);
+    if (std::is_floating_point<T>::value && t.weights[i] == 0)
+    {
+      t.voxels[i] = static_cast<T>(1e30);
+    }
+  }
+  t.Make(filter, parameters, "MaskImage");
+  t.request.backend = backend;
+  const bool isSequence = filter == "opening" || filter == "closing";
+  const Box  region = RandomRegion(random, t.image.extent);
+  t.Run(manager, region);
+  const BufferView          result = DenseView(t.output.data(), PixelKindOf<T>(), region);
+  std::vector<T>            voxels = t.voxels;
+  std::vector<std::uint8_t> mask = t.weights;
+  if (isSequence)
+  {
+    std::size_t i = 0;
+    ForEachIndex(t.box, [&](const Coordinates & index) {
+      if (!Extreme(t.voxels, t.weights, t.box, index, radius, element, false, boundary, filter == "opening", voxels[i]))
+      {
+        mask[i] = 0;
+      }
+      ++i;
+    });
+  }
+  const bool minimum = filter == "minimum" || filter == "closing";
+  ForEachIndex(region, [&](const Coordinates & index) {
+    T          expected = empty;
+    const bool any = Extreme(voxels, mask, t.box, index, radius, element, isSequence, boundary, minimum, expected);
+    if (any && filter == "range")
+    {
+      T least{};
+      Extreme(voxels, mask, t.box, index, radius, element, false, boundary, true, least);
+      if constexpr (std::is_integral<T>::value)
+      {
+        const auto difference = static_cast<oracle::Wide>(expected) - static_cast<oracle::Wide>(least);
+        expected = static_cast<T>(std::min<oracle::Wide>(difference, std::numeric_limits<T>::max()));
+      }
+      else
+      {
+        expected -= least;
+      }
+    }
+    expected = any ? expected : empty;
+    ASSERT_TRUE(IsSame(At<T>(result, index), expected))
+      << t.request.operation->GetKey() << " " << ToString(t.box) << " at " << ToString(index);
+  });
+}
+
+TEST_P(DomainDefinition, OfExtremaInMasks)
+{
+  std::mt19937 random(21);
+  for (const char * const filter : { "maximum", "minimum", "range", "opening", "closing" })
+  {
+    for (int mode = 0; mode < 5; ++mode)
+    {
+      for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
+      {
+        for (int trial = 0; trial < (this->GetParam() == Place::Fake ? 2 : 10); ++trial)
+        {
+          DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
+            CompareExtrema<decltype(pixel)>(random, this->GetManager(), this->GetBackend(), filter, mode);
+          });
+          if (this->HasFatalFailure())
+          {
+            return;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(DomainDefinition, WrongWeightsAreAnError)
 {
   for (const float wrong : { -1.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity() })

@@ -200,6 +200,38 @@ RunSquares(const KernelCall & call)
   RunProducts(call, [](auto voxel, auto weight, auto out) { return WeighedSquare<decltype(out)>(voxel, weight); });
 }
 
+template <bool VHighest>
+void
+RunSeen(const KernelCall & call)
+{
+  const BufferView & in = call.inputs[0];
+  const BufferView & mask = call.inputs[1];
+  DispatchPixelKind(in.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const Pixel * const        voxels = RowOf<Pixel>(in, at);
+      const std::uint8_t * const inside = RowOf<std::uint8_t>(mask, at);
+      StoreRow<Pixel>(
+        call.output, at, n, [&](std::int64_t x) { return SeenVoxel<VHighest>(voxels[x * in.stride[0]], inside[x]); });
+    });
+  });
+}
+
+/** Results, and what stands where nothing is seen. */
+void
+RunFilled(const KernelCall & call)
+{
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    const auto empty = EmptyPixel<Out>(DomainOf(call).emptyValue);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const Out * const          results = RowOf<Out>(call.inputs[0], at);
+      const std::uint8_t * const seen = RowOf<std::uint8_t>(call.inputs[1], at);
+      StoreRow<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] != 0 ? results[x] : empty; });
+    });
+  });
+}
+
 void
 RunQuotient(const KernelCall & call)
 {
@@ -277,6 +309,9 @@ RegisterHostDomain(KernelRegistry & registry)
   Register(registry, "domain.weights.voxels", RunWeights);
   Register(registry, "domain.values.voxels", RunValues);
   Register(registry, "domain.squares.voxels", RunSquares);
+  Register(registry, "domain.lowest.voxels", RunSeen<false>);
+  Register(registry, "domain.highest.voxels", RunSeen<true>);
+  Register(registry, "domain.filled.voxels", RunFilled);
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
   Register(registry, "domain.whole.voxels", RunWhole);
