@@ -1,0 +1,90 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Windows over a part of the image: masks, weights, and NaN that is ignored."""
+import chunkwise
+import numpy as np
+import pytest
+from chunkwise import ParameterError
+
+RANDOM = np.random.default_rng(4)
+IMAGE = RANDOM.normal(100, 20, (11, 12, 13)).astype(np.float32)
+MASK = RANDOM.integers(0, 2, IMAGE.shape).astype(np.uint8)
+WEIGHT = RANDOM.uniform(0, 2, IMAGE.shape).astype(np.float32)
+
+
+def box_sum(values, radius):
+    """Over the part of the box inside the image, by its definition."""
+    padded = np.pad(values.astype(np.float64), radius)
+    total = np.zeros(values.shape)
+    width = 2 * radius + 1
+    for offset in np.ndindex(width, width, width):
+        total += padded[tuple(slice(o, o + n) for o, n in zip(offset, values.shape))]
+    return total
+
+
+@pytest.mark.parametrize("name, weights", [("mask", MASK), ("weight", WEIGHT), ("mask", MASK.astype(np.int32) * -7)])
+def test_mean_and_variance_are_weighed(name, weights):
+    w = (weights != 0).astype(np.float64) if name == "mask" else weights.astype(np.float64)
+    count = box_sum(w, 1)
+    mean = box_sum(w * IMAGE, 1) / count
+    np.testing.assert_allclose(chunkwise.mean(IMAGE, 1, **{name: weights}), mean, rtol=1e-5)
+    variance = box_sum(w * IMAGE.astype(np.float64) ** 2, 1) / count - mean**2
+    np.testing.assert_allclose(chunkwise.variance(IMAGE, 1, **{name: weights}), variance, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(chunkwise.sum(IMAGE, 1, **{name: weights}), box_sum(w * IMAGE, 1), rtol=1e-5, atol=1e-3)
+
+
+def test_nan_is_outside_and_windows_may_be_empty():
+    image = IMAGE.copy()
+    image[2:8, 2:8, 2:8] = np.nan
+    inside = ~np.isnan(image)
+    count = box_sum(inside, 1)
+    mean = box_sum(np.where(inside, image, 0), 1) / np.where(count > 0, count, 1)
+    found = chunkwise.mean(image, 1, ignore_nan=True)
+    assert np.array_equal(np.isnan(found), count == 0) and (count == 0).any()
+    np.testing.assert_allclose(found[count > 0], mean[count > 0], rtol=1e-5)
+    filled = chunkwise.mean(image, 1, ignore_nan=True, empty_value=-1)
+    assert (filled[count == 0] == -1).all() and np.array_equal(filled[count > 0], found[count > 0])
+    assert np.isnan(chunkwise.mean(image, 1)[count < 27]).any()
+
+
+def test_a_mask_of_ones_changes_no_bit():
+    for image in (IMAGE, IMAGE.astype(np.uint8), IMAGE.astype(np.int16)):
+        ones = np.ones(image.shape, np.uint8)
+        for call in (lambda **more: chunkwise.mean(image, 2, **more), lambda **more: chunkwise.std(image, 2, **more),
+                     lambda **more: chunkwise.gaussian(image, sigma=1.5, **more),
+                     lambda **more: chunkwise.maximum(image, 2, **more)):
+            assert np.array_equal(call(), call(mask=ones))
+
+
+def test_morphology_in_a_mask():
+    found = chunkwise.maximum(IMAGE, 1, mask=MASK)
+    padded = np.pad(np.where(MASK != 0, IMAGE, -np.inf), 1, constant_values=-np.inf)
+    expected = np.max([padded[tuple(slice(o, o + n) for o, n in zip(offset, IMAGE.shape))]
+                       for offset in np.ndindex(3, 3, 3)], axis=0)
+    assert np.array_equal(found, expected.astype(np.float32))
+
+
+def test_what_cannot_be_served_is_refused():
+    for message, call in (
+        ("beside", lambda: chunkwise.mean(IMAGE, 1, mask=MASK, weight=WEIGHT)),
+        ("negative", lambda: chunkwise.mean(IMAGE, 1, weight=-WEIGHT)),
+        ("has no effect", lambda: chunkwise.mean(IMAGE, 1, empty_value=3)),
+        ("float32", lambda: chunkwise.mean(IMAGE, 1, mask=WEIGHT)),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            call()
+    with pytest.raises((ParameterError, ValueError)):
+        chunkwise.mean(IMAGE, 1, mask=MASK[1:])
+    with pytest.raises(TypeError):
+        chunkwise.median(IMAGE, 1, mask=MASK)
+
+
+@pytest.mark.parametrize("mode, theirs", [("nearest", "extend"), ("wrap", "wrap")])
+def test_astropy_interpolates_alike(mode, theirs):
+    convolution = pytest.importorskip("astropy.convolution")
+    image = IMAGE.astype(np.float64)
+    image[RANDOM.random(image.shape) < 0.2] = np.nan
+    kernel = RANDOM.uniform(0.1, 1, (3, 3, 3))
+    expected = convolution.convolve(image, kernel, boundary=theirs, nan_treatment="interpolate", normalize_kernel=True)
+    found = chunkwise.convolve(image, radius=1, weights=list((kernel / kernel.sum()).ravel()), ignore_nan=True,
+                               mode=mode)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
