@@ -40,7 +40,7 @@ struct ConformanceTrial
   double tolerance{ 0 };
   /** The kernel's name; empty: the operation's. */
   std::string kernel{};
-  /** The last image has weights: no negative numbers, and many zeros. */
+  /** The last image has weights: no negative, infinite or NaN numbers, and many zeros. */
   bool lastIsWeights{ false };
 };
 
@@ -308,7 +308,8 @@ private:
       {
         T value;
         std::memcpy(&value, image.data() + i, sizeof(T));
-        value = random() % 3 == 0 || value < T(0) ? T(0) : value;
+        const bool isWeight = value >= T(0) && (std::is_integral<T>::value || value < T(1000));
+        value = random() % 3 == 0 || !isWeight ? T(0) : value;
         std::memcpy(image.data() + i, &value, sizeof(T));
       }
     });
