@@ -71,7 +71,7 @@ for boundary in renormalized constant zero-flux; do
   echo
   echo "== chunkwise gaussian --sigma $sigma --boundary $boundary --memory $memory"
   "$build/examples/program/chunkwise" gaussian "$demo/block.mha" "$demo/$boundary.mha" \
-    --sigma $sigma --boundary $boundary --memory $memory --verbose
+    --sigma $sigma --boundary $boundary --memory $memory --overwrite --verbose
 done
 
 echo
