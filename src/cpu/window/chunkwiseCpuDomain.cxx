@@ -30,11 +30,29 @@ ForEachOutputRow(const KernelCall & call, TFunctor && f)
   });
 }
 
+/** A row of an input, whose voxels lie side by side: see ExecutionRequest. */
 template <typename T>
 const T *
 RowOf(const BufferView & view, const Coordinates & at)
 {
   return static_cast<const T *>(view.data) + view.Offset(at);
+}
+
+/** Stores a row of results; the loop over voxels that lie side by side can take several at once. */
+template <typename TOut, typename TFunctor>
+void
+Store(const BufferView & output, const Coordinates & at, std::int64_t n, TFunctor && result)
+{
+  if (output.stride[0] == 1)
+  {
+    TOut * const __restrict__ to = static_cast<TOut *>(output.data) + output.Offset(at);
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      to[x] = result(x);
+    }
+    return;
+  }
+  StoreRow<TOut>(output, at, n, result);
 }
 
 /** Calls f(T{}) for the kinds that weights are kept in. */
@@ -78,7 +96,7 @@ LeaveOutNan(KernelCall call)
       TWeight * const     to = static_cast<TWeight *>(call.output.data) + call.output.Offset(at);
       for (std::int64_t x = 0; x < n; ++x)
       {
-        const Pixel voxel = voxels[x * image.stride[0]];
+        const Pixel voxel = voxels[x];
         to[x * call.output.stride[0]] = voxel == voxel ? to[x * call.output.stride[0]] : TWeight(0);
       }
     });
@@ -93,7 +111,7 @@ RunMask(const KernelCall & call)
     if (DomainOf(call).domain == DomainKind::All)
     {
       ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-        StoreRow<Weight>(call.output, at, n, [](std::int64_t) { return Weight(1); });
+        Store<Weight>(call.output, at, n, [](std::int64_t) { return Weight(1); });
       });
     }
     else
@@ -103,9 +121,8 @@ RunMask(const KernelCall & call)
         using Pixel = decltype(pixel);
         ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
           const Pixel * const row = RowOf<Pixel>(mask, at);
-          StoreRow<Weight>(call.output, at, n, [&](std::int64_t x) {
-            return static_cast<Weight>(row[x * mask.stride[0]] != Pixel(0) ? 1 : 0);
-          });
+          Store<Weight>(
+            call.output, at, n, [&](std::int64_t x) { return static_cast<Weight>(row[x] != Pixel(0) ? 1 : 0); });
         });
       });
     }
@@ -128,8 +145,8 @@ RunWeights(const KernelCall & call)
       ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
         const Pixel * const row = RowOf<Pixel>(weights, at);
         bool                isRight = true;
-        StoreRow<Weight>(call.output, at, n, [&](std::int64_t x) {
-          const auto value = static_cast<Weight>(row[x * weights.stride[0]]);
+        Store<Weight>(call.output, at, n, [&](std::int64_t x) {
+          const auto value = static_cast<Weight>(row[x]);
           isRight = isRight && IsWeight(value);
           return value;
         });
@@ -164,9 +181,7 @@ RunProducts(const KernelCall & call, TRule && rule)
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
       const Pixel * const  voxels = RowOf<Pixel>(in, at);
       const Weight * const weighs = RowOf<Weight>(weights, at);
-      StoreRow<Out>(call.output, at, n, [&](std::int64_t x) {
-        return rule(voxels[x * in.stride[0]], weighs[x * weights.stride[0]], Out{});
-      });
+      Store<Out>(call.output, at, n, [&](std::int64_t x) { return rule(voxels[x], weighs[x], Out{}); });
     });
   };
   DispatchPixelKind(in.kind, [&](auto pixel) {
@@ -211,8 +226,7 @@ RunSeen(const KernelCall & call)
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
       const Pixel * const        voxels = RowOf<Pixel>(in, at);
       const std::uint8_t * const inside = RowOf<std::uint8_t>(mask, at);
-      StoreRow<Pixel>(
-        call.output, at, n, [&](std::int64_t x) { return SeenVoxel<VHighest>(voxels[x * in.stride[0]], inside[x]); });
+      Store<Pixel>(call.output, at, n, [&](std::int64_t x) { return SeenVoxel<VHighest>(voxels[x], inside[x]); });
     });
   });
 }
@@ -227,7 +241,7 @@ RunFilled(const KernelCall & call)
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
       const Out * const          results = RowOf<Out>(call.inputs[0], at);
       const std::uint8_t * const seen = RowOf<std::uint8_t>(call.inputs[1], at);
-      StoreRow<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] != 0 ? results[x] : empty; });
+      Store<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] != 0 ? results[x] : empty; });
     });
   });
 }
@@ -248,7 +262,7 @@ RunQuotient(const KernelCall & call)
       ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
         const Part * const numerator = RowOf<Part>(numerators, at);
         const Part * const denominator = RowOf<Part>(denominators, at);
-        StoreRow<Out>(call.output, at, n, [&](std::int64_t x) {
+        Store<Out>(call.output, at, n, [&](std::int64_t x) {
           return rule(static_cast<Real>(numerator[x]), static_cast<Real>(denominator[x]));
         });
       });
@@ -267,7 +281,7 @@ RunVariance(const KernelCall & call)
       const double * const sum = RowOf<double>(call.inputs[0], at);
       const double * const squares = RowOf<double>(call.inputs[1], at);
       const double * const count = RowOf<double>(call.inputs[2], at);
-      StoreRow<Out>(call.output, at, n, [&](std::int64_t x) { return rule(sum[x], squares[x], count[x]); });
+      Store<Out>(call.output, at, n, [&](std::int64_t x) { return rule(sum[x], squares[x], count[x]); });
     });
   });
 }
@@ -284,7 +298,7 @@ RunWhole(const KernelCall & call)
       const Out * const    ofWhole = RowOf<Out>(call.inputs[1], at);
       const double * const count = RowOf<double>(call.inputs[2], at);
       Coordinates          index = at;
-      StoreRow<Out>(call.output, at, n, [&](std::int64_t x) {
+      Store<Out>(call.output, at, n, [&](std::int64_t x) {
         index[0] = at[0] + x;
         return count[x] == static_cast<double>(whole.At(index)) ? ofWhole[x] : ofCut[x];
       });
