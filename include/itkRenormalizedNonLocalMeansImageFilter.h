@@ -12,7 +12,7 @@ namespace itk
  *
  * Radius is that of the search window. The weight of one of its voxels is exp(-max(D - 2 NoiseVariance, 0) /
  * Strength^2), D the mean square difference of the patches of PatchRadius around it and around the window's center. The
- * time grows with the product of both windows.
+ * time grows with the search window's volume, and hardly with the patches'.
  *
  * \par Boundary
  * Renormalized (the default): of the voxels inside the image; patches are compared over the offsets at which both are
@@ -20,7 +20,8 @@ namespace itk
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; computed as float for float, 8- and
- * 16-bit integers, as double for the others, with weights within 3e-7. Integer results are rounded to nearest, ties to
+ * 16-bit integers, as double for the others, with weights within 3e-7; the squares of a patch are summed along one axis
+ * after the other, the slowest first. Integer results are rounded to nearest, ties to
  * even. A NaN makes the voxels NaN whose search window or patches have it, an infinity those whose search window or own
  * patch has it; voxels with an infinity in their patches elsewhere weigh nothing.
  *

@@ -6,6 +6,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseOracle.h"
+#include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
@@ -155,6 +156,22 @@ Rank(const Coordinates & radius, BoundaryMode mode)
   return operation;
 }
 
+std::shared_ptr<NonLocalMeansOperation>
+NonLocalMeans(const Coordinates & radius, BoundaryMode mode)
+{
+  const auto operation = std::make_shared<NonLocalMeansOperation>();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    operation->search[a] = std::min<std::int64_t>(radius[a], 1);
+    operation->patch[a] = std::min<std::int64_t>(radius[a], 2);
+  }
+  operation->strength = 60;
+  operation->noise = 100;
+  operation->boundary.mode = mode;
+  operation->boundary.constant = 7;
+  return operation;
+}
+
 /** Extents and radii that reach every path: short and long windows, whole vectors and remainders of rows, windows
  * beyond the image, one to five axes, axes before and between those of the window. */
 struct Shape
@@ -173,7 +190,10 @@ const Shape Shapes[] = {
 std::vector<std::shared_ptr<const Operation>>
 OperationsOf(std::mt19937 & random, const Shape & shape, BoundaryMode mode)
 {
-  return { Mean(shape.radius, mode), Separable(random, shape.radius, mode), Rank(shape.radius, mode) };
+  return { Mean(shape.radius, mode),
+           Separable(random, shape.radius, mode),
+           Rank(shape.radius, mode),
+           NonLocalMeans(shape.radius, mode) };
 }
 
 /** Restores the level. */
@@ -436,9 +456,11 @@ TEST(CpuKernels, AStopIsSeenSoon)
                   &control);
         const std::int64_t written = image.NumberOfVoxels() - std::count(output.begin(), output.end(), -1e30f);
         EXPECT_EQ(written, control.voxels) << operation->GetKey();
-        // A poll comes at least once per plane of a tile; tiles of ranks are done as a whole.
-        const std::int64_t step =
-          operation->GetName() == "rank" ? RankTileWidth * RankTileSide * RankTileSide : extent[0] * extent[1];
+        // A poll comes at least once per plane of a tile; tiles of ranks and non-local means are done as a whole.
+        const std::string  name = operation->GetName();
+        const std::int64_t step = name == "rank" || name == "nonlocalmeans"
+                                    ? RankTileWidth * RankTileSide * RankTileSide
+                                    : extent[0] * extent[1];
         EXPECT_LE(written, polls * step) << operation->GetKey();
       }
     }
