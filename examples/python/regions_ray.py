@@ -8,18 +8,19 @@ import zarr
 import chunkwise
 from chunkwise import filters
 
+source_path, output_path = sys.argv[1:]
 ray.init()  # or the address of a cluster
 f = filters.Gaussian(sigma=2)
-source = zarr.open(sys.argv[1], mode="r")
-output = zarr.create_array(sys.argv[2], shape=source.shape, chunks=source.chunks, shards=source.shards,
+source = zarr.open(source_path, mode="r")
+output = zarr.create_array(output_path, shape=source.shape, chunks=source.chunks, shards=source.shards,
                            dtype=f.default_dtype(source.dtype))
 
 
 # num_gpus=1 gives each worker a GPU of its own.
 @ray.remote(num_cpus=1)
 def fill(region):
-    part = zarr.open(sys.argv[1], mode="r")[region.input]
-    zarr.open(sys.argv[2], mode="r+")[region.output] = f.run(part, region, source.shape, threads=1)
+    part = zarr.open(source_path, mode="r")[region.input]
+    zarr.open(output_path, mode="r+")[region.output] = f.run(part, region, source.shape, threads=1)
 
 
 # Regions of whole write units: no two workers write the same file.

@@ -78,7 +78,12 @@ class _Store:
     def name(self) -> str:
         if self.is_tensorstore:
             return json.dumps(self.array.spec().to_json().get("kvstore", ""), sort_keys=True)
-        return str(getattr(self.array, "store_path", getattr(self.array, "store", type(self.array).__name__)))
+        if hasattr(self.array, "store_path"):
+            return str(self.array.store_path)
+        # A store of zarr-python 2 has no name but that of its object.
+        files = _files_of(self.array)
+        return f"file://{os.path.abspath(files)}" if files is not None else str(
+            getattr(self.array, "store", type(self.array).__name__))
 
 
 class _Image(NamedTuple):

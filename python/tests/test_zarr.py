@@ -260,3 +260,35 @@ def test_what_cannot_be_done_is_said(random, tmp_path):
     output = zarr.create_array(str(tmp_path / "out.zarr"), shape=(16, 16, 16), chunks=(8, 8, 8), dtype="u1")
     assert chunkwise.mean(source, 1, output=output) is output
     assert np.array_equal(output[...], chunkwise.mean(image, 1))
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr", "n5"])
+def test_handles_of_tensorstore(random, tmp_path, driver):
+    ts = pytest.importorskip("tensorstore")
+    image = make_image(random, (40, 30, 50), "uint16")
+
+    def make(name):
+        spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{tmp_path}/{name}/"}}
+        layout = ts.ChunkLayout(chunk_shape=(8, 16, 16))
+        return ts.open(spec, create=True, dtype=ts.uint16, shape=image.shape, chunk_layout=layout).result()
+
+    source, output = make("in"), make("out")
+    source.write(image).result()
+    f = filters.Gaussian(sigma=2.0)
+    chunkwise.zarr.run(f, source, output, memory="32M")
+    assert np.array_equal(output.read().result(), f(image))
+    chunkwise.zarr.run(f, source, tmp_path / "path.zarr", memory="32M")
+    assert np.array_equal(zarr.open(str(tmp_path / "path.zarr"), mode="r")[...], f(image))
+    journal = tmp_path / "journal"
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.zarr.run(f, source, output, memory="18M", journal=journal, progress=interrupt)
+    source[0, 0, 0].write(int(image[0, 0, 0]) ^ 1).result()
+    with pytest.raises(ValueError, match="contents of the source"):
+        chunkwise.zarr.run(f, source, output, memory="18M", journal=journal)
+    with pytest.raises(ValueError, match="begins at"):
+        chunkwise.zarr.run(f, source[10:], output, memory="32M")
+
+
+def interrupt(fraction):
+    if fraction > 0.3:
+        raise KeyboardInterrupt
