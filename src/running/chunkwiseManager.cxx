@@ -413,12 +413,10 @@ WorkingState::ExecuteReordered(ExecutionRequest request, Monitor * monitor, cons
   Device &                device = *state.device;
   const std::size_t       limit = DeviceLimit(residence.device, request);
   const BufferView        output = request.output;
-  std::size_t             taken = 0;
   std::vector<ArenaBlock> blocks;
   const auto              reorder = [&](BufferView & view) {
     const BufferView dense = DenseView(nullptr, view.kind, view.box);
     blocks.emplace_back(state.memory, dense.NumberOfBytes(), limit);
-    taken += Arena::SizeOfBlock(dense.NumberOfBytes());
     view.stride = dense.stride;
     view.data = blocks.back().Get();
   };
@@ -439,14 +437,12 @@ WorkingState::ExecuteReordered(ExecutionRequest request, Monitor * monitor, cons
     reorder(request.output);
   }
   device.Synchronize(stream.Get());
-  request.budgets.device = std::max<std::size_t>(limit - std::min(limit, taken), 1);
-  ExecutionReport report = Execute(request, monitor, nullptr, &residence);
+  const ExecutionReport report = Execute(request, monitor, nullptr, &residence);
   if (isOdd(output))
   {
     device.CopyVoxels(SubView(output, request.region), request.output, request.image, stream.Get());
     device.Synchronize(stream.Get());
   }
-  report.peakDevice += taken;
   return report;
 }
 
@@ -483,6 +479,22 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
     try
     {
       report.plan = MakeDevicePlan(request, plannerRequest, used, report.warnings, residence != nullptr);
+    }
+    catch (const BudgetError & error)
+    {
+      const std::size_t held = residence ? devices[residence->device]->memory.GetBytesInUse() : 0;
+      if (held > 0)
+      {
+        throw BudgetError(std::string(error.what()) + ", beside " + std::to_string(held) + " that the run has taken",
+                          error.needed + held,
+                          error.budget + held);
+      }
+      if (request.backend == BackendChoice::CUDA)
+      {
+        throw;
+      }
+      report.warnings.push_back(std::string("the CPU takes over: ") + error.what());
+      used.clear();
     }
     catch (const Error & error)
     {

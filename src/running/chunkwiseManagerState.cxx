@@ -416,8 +416,9 @@ ManagerState::MakePlannerDevice(std::size_t index, const ExecutionRequest & requ
     state.tables.Clear();
     state.memory.Trim();
   }
-  device.memory = std::min(limit - std::min(limit, state.tables.GetBytes()),
-                           state.device->GetFreeMemory() + state.memory.GetBytesHeld());
+  // Whose images lie on the device has its turn: all that is in use is the run's own, or tables.
+  const std::size_t taken = request.imageDevice >= 0 ? state.memory.GetBytesInUse() : state.tables.GetBytes();
+  device.memory = std::min(limit - std::min(limit, taken), state.device->GetFreeMemory() + state.memory.GetBytesHeld());
   device.toDeviceRate = description.toDeviceRate;
   device.toHostRate = description.toHostRate;
   device.memoryRate = description.memoryRate;

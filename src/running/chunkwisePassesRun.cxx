@@ -148,10 +148,11 @@ PassesRun::MakeRequest(std::size_t stage) const
   {
     request.output = DenseView(nullptr, m_Kinds[stage], m_Boxes[stage]);
   }
-  if (m_Limit)
+  // What is in use of a device's memory its plans know.
+  if (m_Limit && !m_Device)
   {
     // 0 would be no limit.
-    BudgetOf(request, m_Device) = std::max<std::size_t>(m_Limit - std::min(m_Limit, GetBytesDuring(stage)), 1);
+    request.budgets.host = std::max<std::size_t>(m_Limit - std::min(m_Limit, GetBytesDuring(stage)), 1);
   }
   return request;
 }
@@ -263,8 +264,8 @@ PassesRun::Execute(const ExecuteFunction & execute, Monitor * monitor)
     catch (const BudgetError & error)
     {
       const std::size_t held = GetBytesDuring(i);
-      // Other memories have budgets of their own.
-      if (!m_Limit || error.budget != BudgetOf(request, m_Device) || held == 0)
+      // Devices have budgets of their own.
+      if (!m_Limit || m_Device || error.budget != request.budgets.host || held == 0)
       {
         throw;
       }

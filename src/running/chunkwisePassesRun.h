@@ -55,12 +55,6 @@ private:
   {
     return m_Device ? "device" : "host";
   }
-  /** Of the memory that has the images. */
-  static std::size_t &
-  BudgetOf(ExecutionRequest & request, bool isOfDevice)
-  {
-    return isOfDevice ? request.budgets.device : request.budgets.host;
-  }
 
   ManagerState &                 m_Manager;
   DeviceState *                  m_Device; ///< nullptr: the images are the host's
