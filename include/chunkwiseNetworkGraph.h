@@ -35,7 +35,10 @@ enum class LayerKind
   ChannelSlice,          ///< channels [firstChannel, firstChannel + channels)
   Crop,                  ///< `padLower` voxels less at the lower end of each axis, `padUpper` at the upper
   Softmax,               ///< over channels
-  LogSoftmax             ///< over channels
+  LogSoftmax,            ///< over channels
+  /** (value - mean) / sqrt(variance + epsilon) * weights[channel] + bias[channel], with mean and variance of the whole
+   * channel: in windows alone. */
+  InstanceNormalization
 };
 
 /** A function of each value of a layer's result. alpha and beta are as ONNX names them. */
@@ -91,6 +94,7 @@ struct NetworkLayer
   LayerExtent padUpper{ { 0, 0, 0 } };
   int         groups{ 1 };
   int         firstChannel{ 0 };
+  float       epsilon{ 1e-5f };       ///< InstanceNormalization
   bool        countsPadding{ false }; ///< AveragePooling: voxels beyond the edge count as 0
   std::shared_ptr<const std::vector<float>> weights{};
   std::shared_ptr<const std::vector<float>> bias{}; ///< one for each channel, or nullptr: 0
@@ -136,6 +140,9 @@ public:
   GetNumberOfInputChannels() const;
   int
   GetNumberOfOutputChannels() const;
+  /** The first layer that needs statistics of all that the network is given, or nullptr. */
+  const NetworkLayer *
+  FindNormalization() const;
   /** Identifies the network by its contents. */
   const std::string &
   GetKey() const

@@ -29,6 +29,20 @@ enum class NetworkPrecision
   Reproducible
 };
 
+/** What the network is given at a time. */
+enum class NetworkMode
+{
+  Dense,  ///< the whole image: no seams
+  Patches ///< windows of one extent that overlap
+};
+
+/** How the results of windows are weighed where they overlap. */
+enum class PatchWeighting
+{
+  Constant, ///< their mean
+  Gaussian  ///< by a Gaussian around each window's centre, sigma an eighth of its extent, but at least by 0.001
+};
+
 /** How convolutions are computed, for tests and comparisons. */
 enum class NetworkMethod
 {
@@ -58,6 +72,12 @@ enum class NetworkMethod
  * relative to the largest values in its tile, some 30 voxels along an axis: what is faint beside something bright loses
  * digits, and a value that is not finite spoils its tile. Results differ by that with the chunks.
  *
+ * Patches: the network is given windows of the extent `patch`, each as if it were the whole image, one every
+ * int(patch * (1 - overlap)) voxels along each axis from index 0 on, the last one moved back to where the image ends.
+ * An output voxel is the weighed mean of what the windows that hold it give, added in ascending order of z, y, x. A
+ * window larger than the image lies around it, half of the excess (rounded down) at the lower end, and sees the
+ * boundary there. That is what MONAI's sliding_window_inference computes, with the boundary Constant 0.
+ *
  * Source: A. Zlateski, K. Lee, H. S. Seung, ZNNi: maximizing the inference throughput of 3D convolutional networks on
  * CPUs and GPUs, SC16, sections II and III (the direct primitives). */
 class Chunkwise_EXPORT NetworkOperation : public Operation
@@ -73,6 +93,10 @@ public:
   int                                 channelAxis{ MaxSpatialAxes }; ///< of AllChannels
   NetworkPrecision                    precision{ NetworkPrecision::Float32 };
   NetworkMethod                       method{ NetworkMethod::Automatic };
+  NetworkMode                         mode{ NetworkMode::Dense };
+  LayerExtent                         patch{ { 1, 1, 1 } }; ///< extent of a window
+  double                              overlap{ 0.25 };      ///< of neighbouring windows, as a part of their extent
+  PatchWeighting                      weighting{ PatchWeighting::Constant };
 
   std::string
   GetName() const override
@@ -93,9 +117,17 @@ public:
   Coordinates
   RoundChunk(const Coordinates & extent) const override;
 
+  /** Where windows begin along an axis of an image, in ascending order; the first may lie below 0. */
+  std::vector<std::int64_t>
+  GetPatchStarts(int axis, std::int64_t image) const;
+
   /** Multiply-adds of an output box of this extent, border and all. */
   double
   GetMultiplyAdds(const LayerExtent & extent, const Coordinates & image) const;
+
+private:
+  void
+  ValidatePatches() const;
 };
 
 /** How a layer of a network is computed on a chunk. */

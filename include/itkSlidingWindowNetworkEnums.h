@@ -34,8 +34,30 @@ public:
     Float32,     ///< convolutions may go through transforms: the largest error is at most 1e-5 of the largest value
     Reproducible ///< the same bits for any chunks and devices
   };
+
+  /** \class InferenceMode
+   * \ingroup Chunkwise
+   * What the network is given at a time. */
+  enum class InferenceMode : std::uint8_t
+  {
+    Dense,  ///< the whole image: no seams
+    Patches ///< windows of one extent that overlap
+  };
+
+  /** \class PatchWeighting
+   * \ingroup Chunkwise
+   * How windows are weighed where they overlap. */
+  enum class PatchWeighting : std::uint8_t
+  {
+    Constant, ///< all alike
+    Gaussian  ///< by a Gaussian around each window's centre
+  };
 };
 
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, SlidingWindowNetworkEnums::InferenceMode value);
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, SlidingWindowNetworkEnums::PatchWeighting value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, SlidingWindowNetworkEnums::OutputMode value);
 Chunkwise_EXPORT std::ostream &

@@ -66,6 +66,9 @@ public:
 
   using OutputModeEnum = SlidingWindowNetworkEnums::OutputMode;
   using PrecisionEnum = SlidingWindowNetworkEnums::Precision;
+  using InferenceModeEnum = SlidingWindowNetworkEnums::InferenceMode;
+  using PatchWeightingEnum = SlidingWindowNetworkEnums::PatchWeighting;
+  using PatchSizeType = typename TInputImage::SizeType;
   using BoundaryConditionEnum = ChunkwiseEnums::BoundaryCondition;
   using GraphPointer = std::shared_ptr<const chunkwise::NetworkGraph>;
 
@@ -125,6 +128,24 @@ public:
   itkSetEnumMacro(Precision, PrecisionEnum);
   itkGetEnumMacro(Precision, PrecisionEnum);
 
+  /** Dense (the default): what the network gives on the whole image at once. Patches: the weighed means of what it
+   * gives for windows, as networks need that normalize by the statistics of their windows. The windows, and so the
+   * results, do not depend on chunks; they are those of MONAI's sliding_window_inference. */
+  itkSetEnumMacro(InferenceMode, InferenceModeEnum);
+  itkGetEnumMacro(InferenceMode, InferenceModeEnum);
+
+  /** The extent of a window, in voxels; beyond the third axis it has no effect. Default: 96. */
+  itkSetMacro(PatchSize, PatchSizeType);
+  itkGetConstReferenceMacro(PatchSize, PatchSizeType);
+
+  /** How much neighbouring windows overlap, as a part of their extent, from 0 on and below 1. Default: 0.25. */
+  itkSetMacro(Overlap, double);
+  itkGetConstMacro(Overlap, double);
+
+  /** How windows are weighed where they overlap. Default: all alike. */
+  itkSetEnumMacro(PatchWeighting, PatchWeightingEnum);
+  itkGetEnumMacro(PatchWeighting, PatchWeightingEnum);
+
   /** What the network sees beyond the image's edge: ZeroFluxNeumann (the default), Constant or Mirror. */
   itkSetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
   itkGetEnumMacro(BoundaryCondition, BoundaryConditionEnum);
@@ -160,6 +181,10 @@ private:
   double                m_InputScale{ 1.0 };
   double                m_InputShift{ 0.0 };
   PrecisionEnum         m_Precision{ PrecisionEnum::Float32 };
+  InferenceModeEnum     m_InferenceMode{ InferenceModeEnum::Dense };
+  PatchSizeType         m_PatchSize{ PatchSizeType::Filled(96) };
+  double                m_Overlap{ 0.25 };
+  PatchWeightingEnum    m_PatchWeighting{ PatchWeightingEnum::Constant };
   BoundaryConditionEnum m_BoundaryCondition{ BoundaryConditionEnum::ZeroFluxNeumann };
   double                m_Constant{ 0.0 };
 };

@@ -107,6 +107,16 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::MakeParameters() con
   parameters.SetReal("InputScale", m_InputScale);
   parameters.SetReal("InputShift", m_InputShift);
   parameters.Set("Precision", m_Precision == PrecisionEnum::Reproducible ? "reproducible" : "float32");
+  parameters.Set("InferenceMode", m_InferenceMode == InferenceModeEnum::Patches ? "patches" : "dense");
+  std::vector<std::int64_t> patch;
+  for (unsigned int a = 0; a < TInputImage::ImageDimension && a < static_cast<unsigned int>(chunkwise::MaxSpatialAxes);
+       ++a)
+  {
+    patch.push_back(static_cast<std::int64_t>(m_PatchSize[a]));
+  }
+  parameters.Set("PatchSize", patch);
+  parameters.SetReal("Overlap", m_Overlap);
+  parameters.Set("PatchWeighting", m_PatchWeighting == PatchWeightingEnum::Gaussian ? "gaussian" : "constant");
   parameters.Set("BoundaryCondition", GetChunkwiseWord(m_BoundaryCondition));
   parameters.Set("Constant", chunkwise::PixelValue(m_Constant));
   return parameters;
@@ -170,6 +180,10 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::PrintSelf(std::ostre
   os << indent << "InputScale: " << m_InputScale << std::endl;
   os << indent << "InputShift: " << m_InputShift << std::endl;
   os << indent << "Precision: " << m_Precision << std::endl;
+  os << indent << "InferenceMode: " << m_InferenceMode << std::endl;
+  os << indent << "PatchSize: " << m_PatchSize << std::endl;
+  os << indent << "Overlap: " << m_Overlap << std::endl;
+  os << indent << "PatchWeighting: " << m_PatchWeighting << std::endl;
   os << indent << "BoundaryCondition: " << m_BoundaryCondition << std::endl;
   os << indent << "Constant: " << m_Constant << std::endl;
 }

@@ -85,6 +85,8 @@ def compare(program, folder):
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
+    # With few maps, of which some are always 0, results are small beside what they are made of: the bound of 1e-5 is that
+    # of 80 maps.
     for name, field in fields.items():
         model = folder / f"{name}.onnx"
         model.write_bytes(make_networks.make_network(name, maps=4))
@@ -99,7 +101,7 @@ def compare(program, folder):
             for channel in range(3):
                 run(model, image, folder / "out.mha", channel, "--precision", precision)
                 got[channel] = read_image(folder / "out.mha", image.shape, numpy)[inside]
-            check(f"{name}, {precision}", expected, got, 1e-5)
+            check(f"{name}, {precision}", expected, got, 5e-5 if precision == "float32" else 1e-5)
     model = HERE.parent / "examples" / "network" / "brain.onnx"
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     image = random.random((32, 40, 48), dtype=numpy.float32)

@@ -111,6 +111,91 @@ NetworkSoftmaxKernel(Step step)
   }
 }
 
+/** A block has a channel, and a thread a part of its sums (StatisticParts). */
+__global__ void
+__launch_bounds__(network::StatisticParts) NetworkNormalizeKernel(Step step)
+{
+  __shared__ double   parts[network::StatisticParts];
+  const Tensor &      in = step.in[0];
+  const Tensor &      out = step.out;
+  const std::int64_t  n = in.VoxelsPerChannel();
+  const std::int64_t  c = blockIdx.x;
+  const float * const values = in.data + c * n;
+  const int           t = static_cast<int>(threadIdx.x);
+  const auto          sum = [&](double mean, bool squares) {
+    double own = 0;
+    for (std::int64_t i = t; i < n; i += network::StatisticParts)
+    {
+      const double value = static_cast<double>(values[i]);
+      own += squares ? (value - mean) * (value - mean) : value;
+    }
+    __syncthreads();
+    parts[t] = own;
+    for (int half = network::StatisticParts / 2; half > 0; half /= 2)
+    {
+      __syncthreads();
+      if (t < half)
+      {
+        parts[t] += parts[t + half];
+      }
+    }
+    __syncthreads();
+    return parts[0];
+  };
+  const double       mean = sum(0.0, false) / static_cast<double>(n);
+  const double       variance = sum(mean, true) / static_cast<double>(n);
+  const double       factor = 1.0 / sqrt(variance + static_cast<double>(step.epsilon));
+  const std::int64_t voxels = out.VoxelsPerChannel();
+  for (std::int64_t i = t; i < voxels; i += network::StatisticParts)
+  {
+    const Position at = PositionOf(out, c * voxels + i);
+    out.data[c * voxels + i] = network::NormalizedAt(step, c, in.At(c, at.x, at.y, at.z), mean, factor);
+  }
+}
+
+struct WindowPlace
+{
+  std::int64_t  lower[MaxSpatialAxes];
+  const float * weights[MaxSpatialAxes];
+};
+
+__global__ void
+NetworkAddWindowKernel(Tensor result, Tensor sums, WindowPlace window)
+{
+  const std::int64_t n = sums.VoxelsPerChannel();
+  for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
+  {
+    const Position     at = PositionOf(sums, i);
+    const std::int64_t x = at.x - window.lower[0];
+    const std::int64_t y = at.y - window.lower[1];
+    const std::int64_t z = at.z - window.lower[2];
+    if (x < 0 || y < 0 || z < 0 || x >= result.extent[0] || y >= result.extent[1] || z >= result.extent[2])
+    {
+      continue;
+    }
+    const float weight = network::WindowWeight(window.weights[0][x], window.weights[1][y], window.weights[2][z]);
+    for (int c = 0; c < result.channels; ++c)
+    {
+      sums.data[c * n + i] += weight * result.At(c, x, y, z);
+    }
+    sums.data[result.channels * n + i] += weight;
+  }
+}
+
+__global__ void
+NetworkDivideKernel(Tensor sums)
+{
+  const std::int64_t n = sums.VoxelsPerChannel();
+  for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
+  {
+    const float weight = sums.data[(sums.channels - 1) * n + i];
+    for (int c = 0; c + 1 < sums.channels; ++c)
+    {
+      sums.data[c * n + i] /= weight;
+    }
+  }
+}
+
 /** Voxels along y that a thread computes for all channels of its blocks. */
 constexpr int RowsPerThread = 4;
 constexpr int WarpsPerBlock = 4;
@@ -392,6 +477,12 @@ public:
     {
       PoolFragments(step, m_Stream);
     }
+    else if (step.kind == LayerKind::InstanceNormalization)
+    {
+      NetworkNormalizeKernel<<<static_cast<unsigned int>(step.out.channels), network::StatisticParts, 0, m_Stream>>>(
+        step);
+      CheckLaunch("NetworkNormalizeKernel");
+    }
     else if (step.kind == LayerKind::Softmax || step.kind == LayerKind::LogSoftmax)
     {
       NetworkSoftmaxKernel<<<BlocksFor(step.out.VoxelsPerChannel(), 256), 256, 0, m_Stream>>>(step);
@@ -407,12 +498,37 @@ public:
   Store(const Tensor & tensor, const Coordinates & at, int channel) override
   {
     const BufferView & output = m_Call.output;
-    ResultTarget       target{ output.data, output.kind,        output.box,          output.stride,
+    ResultTarget       target{ output.data, output.kind,        output.box, output.stride,
                                {},          m_Operation.result, channel,    m_Operation.threshold };
     std::copy(at.axis, at.axis + MaxDimension, target.at);
     const std::int64_t n = output.box.Extent(0) * output.box.Extent(1) * output.box.Extent(2);
     NetworkStoreKernel<<<BlocksFor(n, 256), 256, 0, m_Stream>>>(tensor, target);
     CheckLaunch("NetworkStoreKernel");
+  }
+
+  void
+  Clear(const Tensor & tensor) override
+  {
+    const std::size_t bytes = static_cast<std::size_t>(tensor.channels * tensor.VoxelsPerChannel()) * sizeof(float);
+    CheckCuda(cudaMemsetAsync(tensor.data, 0, bytes, m_Stream), "cudaMemsetAsync");
+  }
+
+  void
+  AddWindow(const Tensor & result, const Tensor & sums, const LayerExtent & lower,
+            const float * const (&weights)[MaxSpatialAxes]) override
+  {
+    WindowPlace window{};
+    std::copy(lower.begin(), lower.end(), window.lower);
+    std::copy(std::begin(weights), std::end(weights), window.weights);
+    NetworkAddWindowKernel<<<BlocksFor(sums.VoxelsPerChannel(), 256), 256, 0, m_Stream>>>(result, sums, window);
+    CheckLaunch("NetworkAddWindowKernel");
+  }
+
+  void
+  DivideSums(const Tensor & sums) override
+  {
+    NetworkDivideKernel<<<BlocksFor(sums.VoxelsPerChannel(), 256), 256, 0, m_Stream>>>(sums);
+    CheckLaunch("NetworkDivideKernel");
   }
 
   /** Launches take no time. */
@@ -495,7 +611,8 @@ CudaNetworkBytes(const Operation & operation, const ChunkShape & shape)
 double
 CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
-  return GetNetworkCost(static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetDeviceNetworkRates());
+  return GetNetworkCost(
+    static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetDeviceNetworkRates());
 }
 
 } // namespace

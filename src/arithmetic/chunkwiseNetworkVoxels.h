@@ -84,6 +84,7 @@ struct Step
   ActivationKind activation;
   float          alpha;
   float          beta;
+  float          epsilon; ///< InstanceNormalization
   const float *  weights;
   const float *  packed; ///< Convolution: the same weights as PackWeights orders them
   const float *  bias;   ///< nullptr: 0
@@ -470,6 +471,29 @@ SoftmaxAt(const Step & s, std::int64_t x, std::int64_t y, std::int64_t z)
     const double above = static_cast<double>(in[c * inStep]) - top;
     out[c * outStep] = Activate(s, c, static_cast<float>(takesLog ? above - logSum : ExponentialOf(above) / sum));
   }
+}
+
+/** Statistics of whole channels are sums of so many parts: number i belongs to part i modulo this, numbers of a part
+ * are added in ascending order, and then halves of the parts, so that every backend has the same bits. */
+constexpr int StatisticParts = 256;
+
+/** A voxel of InstanceNormalization. */
+CHUNKWISE_HOST_DEVICE inline float
+NormalizedAt(const Step & s, std::int64_t c, float value, double mean, double factor)
+{
+  const auto normal = static_cast<float>((static_cast<double>(value) - mean) * factor);
+  return Activate(s, c, fmaf(s.weights[c], normal, s.bias ? s.bias[c] : 0.0f));
+}
+
+/** The least weight of a voxel in a window. */
+constexpr float LeastWindowWeight = 1e-3f;
+
+/** Of a voxel in a window, from those along its axes. */
+CHUNKWISE_HOST_DEVICE inline float
+WindowWeight(float x, float y, float z)
+{
+  const float weight = z * y * x;
+  return weight > LeastWindowWeight ? weight : LeastWindowWeight;
 }
 
 /** The number of the largest channel; what is not a number is not larger. */

@@ -32,4 +32,30 @@ operator<<(std::ostream & os, SlidingWindowNetworkEnums::Precision value)
   return os << "INVALID VALUE FOR itk::SlidingWindowNetworkEnums::Precision";
 }
 
+std::ostream &
+operator<<(std::ostream & os, SlidingWindowNetworkEnums::InferenceMode value)
+{
+  switch (value)
+  {
+    case SlidingWindowNetworkEnums::InferenceMode::Dense:
+      return os << "itk::SlidingWindowNetworkEnums::InferenceMode::Dense";
+    case SlidingWindowNetworkEnums::InferenceMode::Patches:
+      return os << "itk::SlidingWindowNetworkEnums::InferenceMode::Patches";
+  }
+  return os << "INVALID VALUE FOR itk::SlidingWindowNetworkEnums::InferenceMode";
+}
+
+std::ostream &
+operator<<(std::ostream & os, SlidingWindowNetworkEnums::PatchWeighting value)
+{
+  switch (value)
+  {
+    case SlidingWindowNetworkEnums::PatchWeighting::Constant:
+      return os << "itk::SlidingWindowNetworkEnums::PatchWeighting::Constant";
+    case SlidingWindowNetworkEnums::PatchWeighting::Gaussian:
+      return os << "itk::SlidingWindowNetworkEnums::PatchWeighting::Gaussian";
+  }
+  return os << "INVALID VALUE FOR itk::SlidingWindowNetworkEnums::PatchWeighting";
+}
+
 } // namespace itk

@@ -245,6 +245,24 @@ BatchNormalization(Importer & importer)
   importer.Give(std::move(layer), image);
 }
 
+/** By the statistics of all that the network is given. */
+void
+InstanceNormalization(Importer & importer)
+{
+  const Value & image = importer.GetLayer(0);
+  if (!image.order.empty() || image.isFlat)
+  {
+    throw Problem("its input is transposed or flattened");
+  }
+  NetworkLayer layer;
+  layer.kind = LayerKind::InstanceNormalization;
+  layer.inputs = { image.layer };
+  layer.weights = importer.GetFloats(1);
+  layer.bias = importer.GetFloats(2);
+  layer.epsilon = importer.GetFloat("epsilon", 1e-5f);
+  importer.Give(std::move(layer), image);
+}
+
 /** A product of the flattened window and a matrix: a convolution whose kernel is the window's extent.
  * `isTransposed`: the matrix is [outputs][inputs], as weights are. */
 void
@@ -371,6 +389,7 @@ AddLayerOperators(OperatorTable & table)
   table["MaxPool"] = MaximumPooling;
   table["AveragePool"] = AveragePooling;
   table["BatchNormalization"] = BatchNormalization;
+  table["InstanceNormalization"] = InstanceNormalization;
   table["Gemm"] = Gemm;
   table["MatMul"] = MatrixProduct;
   table["Softmax"] = Softmax;
@@ -384,8 +403,7 @@ GetAdvice(const std::string & name)
     "its statistics are of the whole window, which a run over the whole image does not have; ";
   static const std::unordered_map<std::string, std::string> advice = [] {
     std::unordered_map<std::string, std::string> made;
-    for (const char * normalization : { "InstanceNormalization",
-                                        "GroupNormalization",
+    for (const char * normalization : { "GroupNormalization",
                                         "LayerNormalization",
                                         "MeanVarianceNormalization",
                                         "LpNormalization",

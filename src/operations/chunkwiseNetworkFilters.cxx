@@ -85,6 +85,49 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   precision.defaultText = "float32";
   precision.choices = { "float32", "reproducible" };
 
+  ParameterDescription inference;
+  inference.name = "InferenceMode";
+  inference.option = "mode";
+  inference.type = ParameterType::Choice;
+  inference.help =
+    "dense: what the network gives on the whole image at once. patches: windows that overlap, as networks "
+    "that normalize by the statistics of their windows need";
+  inference.defaultText = "dense";
+  inference.choices = { "dense", "patches" };
+
+  ParameterDescription patch;
+  patch.name = "PatchSize";
+  patch.option = "patch-size";
+  patch.type = ParameterType::Integers;
+  patch.help = "The extent of a window of patches, in voxels, one for all axes or one for each";
+  patch.defaultText = "96";
+  patch.minimum = 1;
+  patch.maximum = 1 << 20;
+  patch.onlyWithName = inference.name;
+  patch.onlyWithValue = "patches";
+
+  ParameterDescription overlap;
+  overlap.name = "Overlap";
+  overlap.option = "overlap";
+  overlap.type = ParameterType::Real;
+  overlap.help = "How much neighbouring windows of patches overlap, as a part of their extent, below 1";
+  overlap.defaultText = "0.25";
+  overlap.minimum = 0;
+  overlap.maximum = 0.999;
+  overlap.onlyWithName = inference.name;
+  overlap.onlyWithValue = "patches";
+
+  ParameterDescription weighting;
+  weighting.name = "PatchWeighting";
+  weighting.option = "weighting";
+  weighting.type = ParameterType::Choice;
+  weighting.help = "How windows of patches are weighed where they overlap: all alike, or by a Gaussian around their "
+                   "centres";
+  weighting.defaultText = "constant";
+  weighting.choices = { "constant", "gaussian" };
+  weighting.onlyWithName = inference.name;
+  weighting.onlyWithValue = "patches";
+
   const std::vector<ParameterDescription> boundaries = BoundaryParameters();
   ParameterDescription                    boundary = boundaries.at(0);
   boundary.help = "What the network sees beyond the image's edge where its layers do not pad: the nearest voxel, a "
@@ -96,7 +139,8 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   row.name = "network";
   row.group = "Networks";
   row.title = "A convolutional network over the whole image, without seams";
-  row.parameters = { model, mode, channel, threshold, scale, shift, precision, boundary, boundaries.at(1) };
+  row.parameters = { model,     mode,  channel, threshold, scale,    shift,           precision,
+                     inference, patch, overlap, weighting, boundary, boundaries.at(1) };
   row.output = DefaultOutput::Real;
   row.canBeStage = false;
   row.furtherInputs = { { "Input2", "second", "The network's second input channel, an image of IN's size", false },
@@ -121,6 +165,15 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
     operation->precision =
       p.Choice("Precision") == "reproducible" ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
     operation->boundary = p.Boundary();
+    if (p.Choice("InferenceMode") == "patches")
+    {
+      operation->mode = NetworkMode::Patches;
+      const Coordinates extents = p.OverAxes("PatchSize", 1);
+      operation->patch = { { extents[0], extents[1], extents[2] } };
+      operation->overlap = p.Real("Overlap");
+      operation->weighting =
+        p.Choice("PatchWeighting") == "gaussian" ? PatchWeighting::Gaussian : PatchWeighting::Constant;
+    }
     return operation;
   };
   filters.push_back(row);

@@ -47,7 +47,8 @@ IsUpsampling(LayerKind kind)
 bool
 HasWeights(LayerKind kind)
 {
-  return kind == LayerKind::Convolution || kind == LayerKind::TransposedConvolution || kind == LayerKind::Scaling;
+  return kind == LayerKind::Convolution || kind == LayerKind::TransposedConvolution || kind == LayerKind::Scaling ||
+         kind == LayerKind::InstanceNormalization;
 }
 
 bool
@@ -182,7 +183,8 @@ LayerKindName(LayerKind kind)
                                         "ChannelSlice",
                                         "Crop",
                                         "Softmax",
-                                        "LogSoftmax" };
+                                        "LogSoftmax",
+                                        "InstanceNormalization" };
   return names[static_cast<int>(kind)];
 }
 
@@ -275,7 +277,7 @@ NetworkGraph::Add(NetworkLayer layer)
   if (HasWeights(layer.kind))
   {
     std::int64_t size = layer.channels;
-    if (layer.kind != LayerKind::Scaling)
+    if (layer.kind != LayerKind::Scaling && layer.kind != LayerKind::InstanceNormalization)
     {
       if (layer.groups < 1 || before % layer.groups != 0 || layer.channels % layer.groups != 0)
       {
@@ -302,6 +304,10 @@ NetworkGraph::Add(NetworkLayer layer)
     {
       CheckValues(layer, "bias", *layer.bias, layer.channels);
     }
+  }
+  if (layer.kind == LayerKind::InstanceNormalization && !(layer.epsilon >= 0 && std::isfinite(layer.epsilon)))
+  {
+    Refuse(layer, "its epsilon is not a number from 0 on");
   }
   if (layer.activation.kind == ActivationKind::PRelu)
   {
@@ -686,6 +692,10 @@ NetworkGraph::MakeKey()
     digest.Add(static_cast<std::uint64_t>(layer.groups));
     digest.Add(static_cast<std::uint64_t>(layer.firstChannel));
     digest.Add(layer.countsPadding ? 1 : 0);
+    if (layer.kind == LayerKind::InstanceNormalization)
+    {
+      digest.Add(Bits(layer.epsilon));
+    }
     digest.Add(layer.weights);
     digest.Add(layer.bias);
     digest.Add(static_cast<std::uint64_t>(layer.activation.kind));
@@ -805,6 +815,15 @@ NetworkGraph::GetNeeded(const NetworkLayer & layer, int a, std::int64_t & lower,
   }
 }
 
+const NetworkLayer *
+NetworkGraph::FindNormalization() const
+{
+  const auto found = std::find_if(m_Layers.begin(), m_Layers.end(), [](const NetworkLayer & layer) {
+    return layer.kind == LayerKind::InstanceNormalization;
+  });
+  return found == m_Layers.end() ? nullptr : &*found;
+}
+
 std::vector<NetworkGraph::Range>
 NetworkGraph::GetRanges(const Range & output, const std::vector<LayerExtent> * extents) const
 {
@@ -841,6 +860,11 @@ NetworkGraph::GetRanges(const Range & output, const std::vector<LayerExtent> * e
         std::int64_t lower = range.lower[a];
         std::int64_t upper = range.upper[a];
         this->GetNeeded(m_Layers[i], a, lower, upper);
+        if (extents && m_Layers[i].kind == LayerKind::InstanceNormalization)
+        {
+          lower = 0;
+          upper = (*extents)[static_cast<std::size_t>(input)][a];
+        }
         from.lower[a] = std::min(from.lower[a], lower);
         from.upper[a] = std::max(from.upper[a], upper);
       }

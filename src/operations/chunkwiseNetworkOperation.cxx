@@ -14,7 +14,12 @@ NetworkOperation::GetKey() const
 {
   return "network " + graph->GetKey() + ' ' + BoundaryKey(boundary) + ' ' + ExactText(scale) + ' ' + ExactText(shift) +
          ' ' + std::to_string(static_cast<int>(result)) + ' ' + std::to_string(channel) + ' ' + ExactText(threshold) +
-         ' ' + std::to_string(channelAxis) + ' ' + std::to_string(static_cast<int>(precision)) + ' ' + std::to_string(static_cast<int>(method));
+         ' ' + std::to_string(channelAxis) + ' ' + std::to_string(static_cast<int>(precision)) + ' ' +
+         std::to_string(static_cast<int>(method)) +
+         (mode == NetworkMode::Dense
+            ? std::string()
+            : " patches " + std::to_string(patch[0]) + ' ' + std::to_string(patch[1]) + ' ' + std::to_string(patch[2]) +
+                ' ' + ExactText(overlap) + ' ' + std::to_string(static_cast<int>(weighting)));
 }
 
 int
@@ -26,7 +31,15 @@ NetworkOperation::GetNumberOfInputs() const
 Halo
 NetworkOperation::GetHalo(const Coordinates & image) const
 {
-  Halo                halo = Halo::None();
+  Halo halo = Halo::None();
+  if (mode == NetworkMode::Patches)
+  {
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      halo.lower[a] = halo.upper[a] = std::min(patch[static_cast<std::size_t>(a)] - 1, image[a]);
+    }
+    return halo;
+  }
   const LayerExtent & stride = graph->GetTotalStride();
   for (std::int64_t at = 0; at < *std::max_element(stride.begin(), stride.end()); ++at)
   {
@@ -113,6 +126,19 @@ NetworkOperation::Validate(const Coordinates & image) const
       throw ParameterError(std::string(number.first) + ": " + std::to_string(number.second) + " is not finite");
     }
   }
+  if (mode == NetworkMode::Patches)
+  {
+    this->ValidatePatches();
+    return;
+  }
+  if (const NetworkLayer * const layer = graph->FindNormalization())
+  {
+    throw ParameterError("Model: layer " +
+                         (layer->name.empty() ? std::string(LayerKindName(layer->kind)) : layer->name) +
+                         " normalizes by statistics of all that the network is given, which no chunk of an image has; "
+                         "run it in windows as it was trained (InferenceMode patches, with PatchSize and Overlap), or "
+                         "train it with batch normalization");
+  }
   const LayerExtent input = graph->GetInputExtent({ { image[0], image[1], image[2] } });
   for (const LayerExtent & extent : graph->GetExtents(input))
   {
@@ -123,11 +149,68 @@ NetworkOperation::Validate(const Coordinates & image) const
   }
 }
 
+void
+NetworkOperation::ValidatePatches() const
+{
+  if (!(overlap >= 0 && overlap < 1))
+  {
+    throw ParameterError("Overlap: " + std::to_string(overlap) + " is not from 0 on and below 1");
+  }
+  for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
+  {
+    const std::string along = std::to_string(patch[a]) + " along axis " + std::to_string(a);
+    if (patch[a] < 1 || patch[a] > (1 << 20))
+    {
+      throw ParameterError("PatchSize: " + along + " is not between 1 and " + std::to_string(1 << 20));
+    }
+    if (graph->GetWindowStride()[a] != 1 || graph->GetMargin()[a] != 0)
+    {
+      throw ParameterError(
+        "Model: the network gives fewer voxels than it is given; run it densely (InferenceMode dense)");
+    }
+    const std::int64_t needed = graph->GetInputExtent(patch)[a];
+    if (needed != patch[a])
+    {
+      throw ParameterError("PatchSize: " + along + " does not fit the network's strides; " + std::to_string(needed) +
+                           " would");
+    }
+  }
+  for (const LayerExtent & extent : graph->GetExtents(patch))
+  {
+    if (std::min({ extent[0], extent[1], extent[2] }) <= 0)
+    {
+      throw ParameterError("PatchSize: the network's layers do not fit windows of " + std::to_string(patch[0]) + " x " +
+                           std::to_string(patch[1]) + " x " + std::to_string(patch[2]));
+    }
+  }
+}
+
+std::vector<std::int64_t>
+NetworkOperation::GetPatchStarts(int axis, std::int64_t image) const
+{
+  const std::int64_t extent = patch[static_cast<std::size_t>(axis)];
+  const std::int64_t room = std::max(image, extent);
+  const std::int64_t before = (room - image) / 2;
+  const std::int64_t step =
+    extent == room
+      ? extent
+      : std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(extent) * (1.0 - overlap)));
+  std::vector<std::int64_t> starts;
+  for (std::int64_t at = 0;; at += step)
+  {
+    starts.push_back(std::min(at, room - extent) - before);
+    if (at + extent >= room)
+    {
+      return starts;
+    }
+  }
+}
+
 Coordinates
 NetworkOperation::RoundChunk(const Coordinates & extent) const
 {
   Coordinates rounded = extent;
-  for (int a = 0; a < MaxSpatialAxes; ++a)
+  for (int a = 0; a < MaxSpatialAxes && mode == NetworkMode::Dense; ++a)
   {
     const std::int64_t stride = graph->GetTotalStride()[a];
     rounded[a] = (extent[a] + stride - 1) / stride * stride;

@@ -4,6 +4,7 @@
 #include "chunkwiseRoundUp.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace chunkwise
 {
@@ -64,7 +65,42 @@ LargestParts(const NetworkGraph & graph, const LayerExtent & output, const std::
       }
     }
   }
+  if (whole && graph.FindNormalization())
+  {
+    return *whole;
+  }
   return parts;
+}
+
+/** A window, as the image of its own that it is. */
+Box
+WindowBox(const NetworkOperation & operation)
+{
+  return Box::FromExtent({ { operation.patch[0], operation.patch[1], operation.patch[2], 1, 1 } });
+}
+
+/** How many windows meet a part of an image of this extent, at most. */
+double
+NumberOfWindows(const NetworkOperation & operation, const LayerExtent & part, const Coordinates & image)
+{
+  double number = 1;
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    const auto starts = operation.GetPatchStarts(a, image[a]);
+    const auto window = operation.patch[static_cast<std::size_t>(a)];
+    // Of a part at the lower end, or at the upper, or where most meet.
+    std::size_t most = 0;
+    std::size_t first = 0;
+    for (std::size_t last = 0; last < starts.size(); ++last)
+    {
+      for (; starts[first] + window + part[static_cast<std::size_t>(a)] <= starts[last] + 1; ++first)
+      {
+      }
+      most = std::max(most, last - first + 1);
+    }
+    number *= static_cast<double>(most);
+  }
+  return number;
 }
 
 /** Where the results of layers lie. Layers share memory where no two are needed at a time; which ones depends on no
@@ -73,6 +109,28 @@ class Layout
 {
 public:
   Layout(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+  {
+    if (operation.mode == NetworkMode::Patches)
+    {
+      const Box window = WindowBox(operation);
+      this->Place(operation, window, window, rates);
+      sums = numberOfBytes;
+      numberOfBytes += BytesOf(
+        SpatialPart(output.Extents()), LayerExtent{ { 1, 1, 1 } }, operation.graph->GetNumberOfOutputChannels() + 1);
+      numberOfBytes = std::min(numberOfBytes, TooManyBytes);
+      return;
+    }
+    this->Place(operation, output, image, rates);
+  }
+
+  std::vector<std::size_t> offsets; ///< of each layer
+  std::size_t              sums{ 0 };
+  std::size_t              numberOfBytes{ 0 };
+  std::size_t              transformBytes{ 0 };
+
+private:
+  void
+  Place(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
   {
     const NetworkGraph & graph = *operation.graph;
     const auto &         layers = graph.GetLayers();
@@ -133,10 +191,6 @@ public:
       offsets.push_back(begins[slot]);
     }
   }
-
-  std::vector<std::size_t> offsets; ///< of each layer
-  std::size_t              numberOfBytes{ 0 };
-  std::size_t              transformBytes{ 0 };
 };
 
 double
@@ -178,6 +232,7 @@ MakeStep(const NetworkLayer & layer, const std::vector<Tensor> & tensors, std::s
   step.activation = layer.activation.kind;
   step.alpha = layer.activation.alpha;
   step.beta = layer.activation.beta;
+  step.epsilon = layer.epsilon;
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
     step.kernel[a] = layer.kernel[a];
@@ -244,14 +299,16 @@ GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Bo
 double
 NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates & image) const
 {
-  const auto whole = graph->GetExtents(graph->GetInputExtent(SpatialPart(image)));
-  const auto parts = LargestParts(*graph, extent, &whole);
-  double     sum = 0;
+  const bool   isDense = mode == NetworkMode::Dense;
+  const auto   whole = graph->GetExtents(isDense ? graph->GetInputExtent(SpatialPart(image)) : patch);
+  const auto   parts = LargestParts(*graph, isDense ? extent : patch, &whole);
+  const double windows = isDense ? 1.0 : NumberOfWindows(*this, extent, image);
+  double       sum = 0;
   for (std::size_t i = 1; i < parts.size(); ++i)
   {
     sum += MultiplyAddsOf(*graph, graph->GetLayers()[i], parts[i]);
   }
-  return sum;
+  return windows * sum;
 }
 
 namespace
@@ -284,6 +341,15 @@ NumberOfImages(const NetworkOperation & operation, const Box & output)
 double
 GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
 {
+  if (operation.mode == NetworkMode::Patches)
+  {
+    NetworkOperation window = operation;
+    window.mode = NetworkMode::Dense;
+    window.result = NetworkResult::Channel;
+    return GetNetworkCost(window, WindowBox(operation), WindowBox(operation), rates) *
+           NumberOfWindows(operation, SpatialPart(output.Extents()), image.Extents()) *
+           NumberOfImages(operation, output);
+  }
   const NetworkGraph & graph = *operation.graph;
   const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
   const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
@@ -301,9 +367,10 @@ DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, cons
 {
   const NetworkRates   rates = onDevices ? GetDeviceNetworkRates() : GetHostNetworkRates();
   const NetworkGraph & graph = *operation.graph;
-  const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
-  const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
-  const auto           plan = PlanNetwork(operation, parts, rates, false);
+  const bool           isDense = operation.mode == NetworkMode::Dense;
+  const auto whole = graph.GetExtents(isDense ? graph.GetInputExtent(SpatialPart(image.Extents())) : operation.patch);
+  const auto parts = LargestParts(graph, isDense ? SpatialPart(output.Extents()) : operation.patch, &whole);
+  const auto plan = PlanNetwork(operation, parts, rates, false);
 
   std::vector<NetworkLayerDescription> rows;
   double                               sum = 0;
@@ -331,6 +398,25 @@ DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, cons
   return rows;
 }
 
+namespace
+{
+
+/** Along an axis of a window, in float32 as MONAI has them. */
+std::vector<float>
+MakeWindowWeights(std::int64_t extent, PatchWeighting weighting)
+{
+  std::vector<float> weights(static_cast<std::size_t>(extent), 1.0f);
+  const double       sigma = 0.125 * static_cast<double>(extent);
+  for (std::int64_t i = 0; weighting == PatchWeighting::Gaussian && i < extent; ++i)
+  {
+    const double x = static_cast<double>(i) - 0.5 * static_cast<double>(extent - 1);
+    weights[static_cast<std::size_t>(i)] = static_cast<float>(std::exp(x * x / (-2 * sigma * sigma)));
+  }
+  return weights;
+}
+
+} // namespace
+
 void
 RunNetwork(const KernelCall & call, NetworkBackend & backend)
 {
@@ -338,8 +424,11 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   const NetworkGraph & graph = *operation.graph;
   const auto &         layers = graph.GetLayers();
   const Box &          output = call.output.box;
-  const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(call.image.Extents())));
-  const auto           ranges = graph.GetRanges({ SpatialPart(output.lower), SpatialPart(output.upper) }, &whole);
+  const bool           isDense = operation.mode == NetworkMode::Dense;
+  const Box            part = isDense ? output : WindowBox(operation);
+  const LayerExtent    input = isDense ? graph.GetInputExtent(SpatialPart(call.image.Extents())) : operation.patch;
+  const auto           whole = graph.GetExtents(input);
+  const auto           ranges = graph.GetRanges({ SpatialPart(part.lower), SpatialPart(part.upper) }, &whole);
   const NetworkRates & rates = backend.GetRates();
   const Layout         layout(operation, output, call.image, rates);
 
@@ -370,6 +459,11 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
     work[i] = i == 0 ? 0.0 : MultiplyAddsOf(graph, layers[i], parts[i]);
     allWork += work[i];
   }
+  std::vector<float> axisWeights[MaxSpatialAxes];
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    axisWeights[a] = MakeWindowWeights(operation.patch[a], operation.weighting);
+  }
   // What lies in the padding alone needs nothing, and has no voxel.
   const auto                     isNeeded = [&](std::size_t i) { return tensors[i].VoxelsPerChannel() > 0; };
   std::vector<std::vector<Step>> steps(layers.size());
@@ -380,6 +474,71 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       steps[i] = MakeSteps(backend, graph, tensors, i);
     }
   }
+
+  const auto runLayers = [&](const Coordinates & where, const LayerExtent & shift, double share) {
+    if (isNeeded(0))
+    {
+      backend.Load(tensors[0], shift, where);
+    }
+    for (std::size_t i = 1; i < layers.size() && !backend.ShouldStop(); ++i)
+    {
+      for (const Step & step : steps[i])
+      {
+        backend.Run(step, plan[i].transform);
+      }
+      backend.AddProgress(work[i] / allWork * share);
+    }
+  };
+
+  // Of windows: the sums of all channels, and of their weights.
+  Tensor sums{};
+  sums.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + layout.sums);
+  sums.channels = graph.GetNumberOfOutputChannels() + 1;
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    sums.lower[a] = output.lower[a];
+    sums.extent[a] = output.Extent(a);
+    sums.whole[a] = call.image.Extent(a);
+    sums.fragments[a] = 1;
+  }
+  Tensor means = sums;
+  --means.channels;
+  const auto runWindows = [&](const Coordinates & where, double images) {
+    backend.Clear(sums);
+    std::vector<std::int64_t> starts[MaxSpatialAxes];
+    const float *             weights[MaxSpatialAxes];
+    double                    windows = 1;
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      for (const std::int64_t start : operation.GetPatchStarts(a, call.image.Extent(a)))
+      {
+        if (start < output.upper[a] && start + operation.patch[a] > output.lower[a])
+        {
+          starts[a].push_back(start);
+        }
+      }
+      windows *= static_cast<double>(starts[a].size());
+      weights[a] = backend.Upload("network window " + std::to_string(static_cast<int>(operation.weighting)) + ' ' +
+                                    std::to_string(operation.patch[a]),
+                                  axisWeights[a]);
+    }
+    for (const std::int64_t z : starts[2])
+    {
+      for (const std::int64_t y : starts[1])
+      {
+        for (const std::int64_t x : starts[0])
+        {
+          runLayers(where, { { -x, -y, -z } }, 1.0 / (images * windows));
+          if (backend.ShouldStop())
+          {
+            return;
+          }
+          backend.AddWindow(tensors[static_cast<std::size_t>(graph.GetOutput())], sums, { { x, y, z } }, weights);
+        }
+      }
+    }
+    backend.DivideSums(sums);
+  };
 
   const double images = NumberOfImages(operation, output);
   // One run gives all channels.
@@ -394,23 +553,19 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   {
     for (at[3] = output.lower[3]; at[3] < end[3]; ++at[3])
     {
-      if (isNeeded(0))
+      if (isDense)
       {
-        backend.Load(tensors[0], graph.GetLowerMargin(), at);
+        runLayers(at, graph.GetLowerMargin(), 1.0 / images);
       }
-      for (std::size_t i = 1; i < layers.size() && !backend.ShouldStop(); ++i)
+      else
       {
-        for (const Step & step : steps[i])
-        {
-          backend.Run(step, plan[i].transform);
-        }
-        backend.AddProgress(work[i] / allWork / images);
+        runWindows(at, images);
       }
       if (backend.ShouldStop())
       {
         return;
       }
-      const Tensor & result = tensors[static_cast<std::size_t>(graph.GetOutput())];
+      const Tensor & result = isDense ? tensors[static_cast<std::size_t>(graph.GetOutput())] : means;
       if (channelAxis < 0)
       {
         backend.Store(result, at, operation.channel);

@@ -28,6 +28,17 @@ public:
   /** Makes the output's voxels from the network's result. `channel` is for results of one channel. */
   virtual void
   Store(const network::Tensor & tensor, const Coordinates & at, int channel) = 0;
+  /** Fills a tensor with 0. */
+  virtual void
+  Clear(const network::Tensor & tensor) = 0;
+  /** Adds a window's result, times its weights, to the sums of the channels, and the weights to one channel more. The
+   * window's index 0 is index `lower` of the sums; `weights`: along each axis of the window, by Upload. */
+  virtual void
+  AddWindow(const network::Tensor & result, const network::Tensor & sums, const LayerExtent & lower,
+            const float * const (&weights)[MaxSpatialAxes]) = 0;
+  /** Divides the sums of all channels by their last one. */
+  virtual void
+  DivideSums(const network::Tensor & sums) = 0;
   /** The caller asked for an end. */
   virtual bool
   ShouldStop() const = 0;

@@ -487,7 +487,19 @@ CasesOf(const std::string & row)
                     { "BoundaryCondition", "constant" },
                     { "Constant", "0.1" } } };
     theCase.hasNetwork = true;
-    return { theCase };
+    const auto windows = SlidingWindowNetworkImageFilter<Image, Image>::New();
+    windows->SetGraph(chunkwise::MakeSmallNetwork());
+    windows->SetInferenceMode(SlidingWindowNetworkEnums::InferenceMode::Patches);
+    windows->SetPatchSize({ { 8, 6, 4 } });
+    windows->SetOverlap(0.5);
+    windows->SetPatchWeighting(SlidingWindowNetworkEnums::PatchWeighting::Gaussian);
+    Case inWindows{ windows.GetPointer(),
+                    { { "InferenceMode", "patches" },
+                      { "PatchSize", "8,6,4" },
+                      { "Overlap", "0.5" },
+                      { "PatchWeighting", "gaussian" } } };
+    inWindows.hasNetwork = true;
+    return { theCase, inWindows };
   }
   if (row == "convolve")
   {

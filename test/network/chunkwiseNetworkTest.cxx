@@ -3,6 +3,8 @@
 
 #include "chunkwiseDefinitionTrial.h"
 
+#include <map>
+
 using namespace chunkwise;
 
 namespace
@@ -321,6 +323,158 @@ TEST_P(NetworkTest, AllChannelsLieAlongAnAxis)
     request.image.upper[axis] = channels + 1;
     EXPECT_THROW(GetManager().Execute(request), ParameterError);
   }
+}
+
+/** Two grids, and normalization by the statistics of what the network is given. */
+Network
+MakeNormalizing(std::mt19937 & random, int dimension)
+{
+  trial::NetworkBuilder builder(random, dimension);
+  NetworkLayer          same;
+  same.padLower = same.padUpper = builder.Same(1, 0);
+  const auto normalize = [&](int at) {
+    NetworkLayer layer;
+    layer.weights = builder.Values(builder.Channels(at));
+    layer.bias = builder.Values(builder.Channels(at));
+    layer.activation.kind = ActivationKind::LeakyRelu;
+    layer.activation.alpha = 0.25f;
+    return builder.AddKind(LayerKind::InstanceNormalization, { at }, layer);
+  };
+  const int    first = normalize(builder.Convolve(0, 3, builder.Same(3), same));
+  NetworkLayer pool;
+  pool.kernel = pool.stride = builder.Same(2);
+  const int    below = builder.AddKind(LayerKind::MaximumPooling, { first }, pool);
+  const int    second = normalize(builder.Convolve(below, 4, builder.Same(3), same));
+  NetworkLayer up;
+  up.stride = builder.Same(2);
+  const int last = builder.AddKind(LayerKind::NearestUpsampling, { second }, up);
+  return builder.Finish(
+    builder.Convolve(builder.AddKind(LayerKind::Concatenation, { first, last }), 2, builder.Same(1)));
+}
+
+std::shared_ptr<NetworkOperation>
+MakePatches(std::mt19937 & random, const Network & network, int dimension)
+{
+  const auto operation = MakeOperation(random, network);
+  operation->mode = NetworkMode::Patches;
+  operation->overlap = 0.25 * static_cast<double>(random() % 4);
+  operation->weighting = random() % 2 ? PatchWeighting::Gaussian : PatchWeighting::Constant;
+  for (std::size_t a = 0; a < 3; ++a)
+  {
+    const std::int64_t stride = network.graph->GetTotalStride()[a];
+    operation->patch[a] =
+      static_cast<int>(a) < dimension ? stride * ((3 + stride) / stride + static_cast<std::int64_t>(random() % 3)) : 1;
+  }
+  return operation;
+}
+
+/** Every window through the network as it was built, in double, and their means, as MONAI defines them. */
+TEST_P(NetworkTest, WindowsAreWeighedWhereTheyOverlap)
+{
+  std::mt19937 random(184);
+  for (int trial = 0; trial < 24; ++trial)
+  {
+    const int                  dimension = 2 + trial % 2;
+    const Network              network = MakeNormalizing(random, dimension);
+    const auto                 operation = MakePatches(random, network, dimension);
+    Trial<std::uint8_t, float> t(random, operation, RandomImage(random, dimension, 17));
+    t.request.backend = GetBackend();
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    GetManager().Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    const LayerExtent & window = operation->patch;
+    const Coordinates   extent = t.request.image.Extents();
+    // Where windows begin: one every int(window * (1 - overlap)) voxels, the last ones moved to the end.
+    std::vector<std::int64_t> starts[3];
+    for (std::size_t a = 0; a < 3; ++a)
+    {
+      const std::int64_t n = std::max(extent[static_cast<int>(a)], window[a]);
+      const std::int64_t before = (n - extent[static_cast<int>(a)]) / 2;
+      std::int64_t       step = static_cast<std::int64_t>(static_cast<double>(window[a]) * (1.0 - operation->overlap));
+      step = n == window[a] ? window[a] : std::max<std::int64_t>(step, 1);
+      for (std::int64_t at = 0; starts[a].empty() || starts[a].back() + before + window[a] < n; at += step)
+      {
+        starts[a].push_back(std::min(at, n - window[a]) - before);
+      }
+    }
+    std::map<std::array<std::int64_t, 5>, std::pair<double, double>> sums;
+    for (std::int64_t image = 0; image < extent[3] * extent[4]; ++image)
+    {
+      const std::int64_t u = image % extent[3];
+      const std::int64_t v = image / extent[3];
+      for (const std::int64_t z : starts[2])
+      {
+        for (const std::int64_t y : starts[1])
+        {
+          for (const std::int64_t x : starts[0])
+          {
+            trial::Values result =
+              trial::Evaluate(network,
+                              trial::Part<std::uint8_t>(
+                                t.image, *operation, LayerExtent{ { x, y, z } }, window, { { 0, 0, 0, u, v } }));
+            for (std::int64_t i = 0; i < window[0] * window[1] * window[2]; ++i)
+            {
+              const std::int64_t in[3] = { i % window[0], i / window[0] % window[1], i / window[0] / window[1] };
+              double             weight = 1;
+              for (std::size_t a = 0; a < 3 && operation->weighting == PatchWeighting::Gaussian; ++a)
+              {
+                const double d = (static_cast<double>(in[a]) - 0.5 * static_cast<double>(window[a] - 1)) /
+                                 (0.125 * static_cast<double>(window[a]));
+                weight *= std::exp(-0.5 * d * d);
+              }
+              weight = std::max(weight, 1e-3);
+              auto & sum = sums[{ x + in[0], y + in[1], z + in[2], u, v }];
+              sum.first += weight * result.At(operation->channel, in[0], in[1], in[2]);
+              sum.second += weight;
+            }
+          }
+        }
+      }
+    }
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto & sum = sums.at({ index[0], index[1], index[2], index[3], index[4] });
+      ASSERT_NEAR(t.Result(index), sum.first / sum.second, 2e-4)
+        << trial << " at " << ToString(index) << " of " << ToString(extent);
+    });
+  }
+}
+
+TEST_P(NetworkTest, WindowsHaveTheSameBitsForAnyChunks)
+{
+  std::mt19937 random(185);
+  int          trial = 0;
+  CompareBits<std::uint8_t, float>(random, GetManager(), GetBackend(), 20, [&](int) {
+    const int  dimension = 2 + trial++ % 2;
+    const auto operation = MakePatches(random, MakeNormalizing(random, dimension), dimension);
+    operation->precision = NetworkPrecision::Reproducible;
+    return operation;
+  });
+}
+
+TEST(NetworkOperation, WindowsAndNetworksMustFit)
+{
+  std::mt19937      random(186);
+  const Network     network = MakeNormalizing(random, 3);
+  const auto        operation = MakePatches(random, network, 3);
+  const Coordinates image{ { 30, 20, 10, 1, 1 } };
+  const auto        message = [&] { return ValidationMessage(*operation, image); };
+  EXPECT_EQ(message(), "");
+  operation->overlap = 1.0;
+  EXPECT_NE(message().find("Overlap"), std::string::npos);
+  operation->overlap = std::nan("");
+  EXPECT_NE(message().find("Overlap"), std::string::npos);
+  operation->overlap = 0.5;
+  operation->patch[1] = 9;
+  EXPECT_NE(message().find("PatchSize: 9 along axis 1"), std::string::npos) << message();
+  operation->patch[1] = 0;
+  EXPECT_NE(message().find("PatchSize: 0"), std::string::npos) << message();
+  operation->mode = NetworkMode::Dense;
+  EXPECT_NE(message().find("patches"), std::string::npos) << message();
+  operation->mode = NetworkMode::Patches;
+  operation->patch = { { 8, 8, 8 } };
+  operation->graph = trial::RandomClassifier(random, 3).graph;
+  operation->channel = 0;
+  EXPECT_NE(message().find("densely"), std::string::npos) << message();
 }
 
 /** A network with a crop, as U-Nets without padding have, fits only some extents. */

@@ -568,6 +568,20 @@ Evaluate(const NetworkLayer & layer, std::vector<Values *> in)
             case LayerKind::Crop:
               value = in[0]->At(c, x + layer.padLower[0], y + layer.padLower[1], z + layer.padLower[2]);
               break;
+            case LayerKind::InstanceNormalization:
+            {
+              double mean = 0;
+              double square = 0;
+              for (std::int64_t i = 0; i < e[0] * e[1] * e[2]; ++i)
+              {
+                const double each = in[0]->At(c, i % e[0], i / e[0] % e[1], i / e[0] / e[1]);
+                mean += each / static_cast<double>(e[0] * e[1] * e[2]);
+                square += each * each / static_cast<double>(e[0] * e[1] * e[2]);
+              }
+              value += static_cast<double>((*layer.weights)[channel]) * (in[0]->At(c, x, y, z) - mean) /
+                       std::sqrt(std::max(square - mean * mean, 0.0) + static_cast<double>(layer.epsilon));
+              break;
+            }
             case LayerKind::Softmax:
               value = std::exp(in[0]->At(c, x, y, z) - largest) / sum;
               break;

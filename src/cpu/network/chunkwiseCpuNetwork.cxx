@@ -136,6 +136,10 @@ public:
     {
       this->Convolve(step);
     }
+    else if (step.kind == LayerKind::InstanceNormalization)
+    {
+      this->Normalize(step);
+    }
     else if (step.kind == LayerKind::Softmax || step.kind == LayerKind::LogSoftmax)
     {
       this->RunSoftmax(step);
@@ -165,6 +169,54 @@ public:
           }
         }
       });
+    });
+  }
+
+  void
+  Clear(const Tensor & tensor) override
+  {
+    std::fill(tensor.data, tensor.data + tensor.channels * tensor.VoxelsPerChannel(), 0.0f);
+  }
+
+  void
+  AddWindow(const Tensor & result, const Tensor & sums, const LayerExtent & lower,
+            const float * const (&weights)[MaxSpatialAxes]) override
+  {
+    std::int64_t begin[MaxSpatialAxes];
+    std::int64_t end[MaxSpatialAxes];
+    for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
+    {
+      begin[a] = std::max(sums.lower[a], lower[a]);
+      end[a] = std::min(sums.lower[a] + sums.extent[a], lower[a] + result.extent[a]);
+    }
+    m_Call.executor->ParallelFor(end[2] - begin[2], [&](std::int64_t plane, unsigned int) {
+      const std::int64_t z = begin[2] + plane;
+      for (std::int64_t y = begin[1]; y < end[1]; ++y)
+      {
+        for (int c = 0; c <= result.channels; ++c)
+        {
+          float * const sum = sums.Row(c, y, z) - sums.lower[0];
+          for (std::int64_t x = begin[0]; x < end[0]; ++x)
+          {
+            const float weight =
+              network::WindowWeight(weights[0][x - lower[0]], weights[1][y - lower[1]], weights[2][z - lower[2]]);
+            sum[x] += c == result.channels ? weight : weight * result.At(c, x - lower[0], y - lower[1], z - lower[2]);
+          }
+        }
+      }
+    });
+  }
+
+  void
+  DivideSums(const Tensor & sums) override
+  {
+    this->ForEachRowOf(sums, sums.channels - 1, [&](std::int64_t c, std::int64_t y, std::int64_t z) {
+      float * const       row = sums.Row(c, y, z);
+      const float * const weights = sums.Row(sums.channels - 1, y, z);
+      for (std::int64_t x = 0; x < sums.extent[0]; ++x)
+      {
+        row[x] /= weights[x];
+      }
     });
   }
 
@@ -275,6 +327,46 @@ private:
           row[x] = network::Activate(step, c, network::ValueAt<decltype(kind)::value>(step, c, out.lower[0] + x, y, z));
         }
       });
+    });
+  }
+
+  void
+  Normalize(const Step & step)
+  {
+    const Tensor &     in = step.in[0];
+    const Tensor &     out = step.out;
+    const std::int64_t n = in.VoxelsPerChannel();
+    m_Call.executor->ParallelFor(out.channels, [&](std::int64_t c, unsigned int) {
+      const float * const values = in.data + c * n;
+      const auto          sum = [&](auto && term) {
+        double parts[network::StatisticParts]{};
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          parts[i % network::StatisticParts] += term(static_cast<double>(values[i]));
+        }
+        for (int half = network::StatisticParts / 2; half > 0; half /= 2)
+        {
+          for (int i = 0; i < half; ++i)
+          {
+            parts[i] += parts[i + half];
+          }
+        }
+        return parts[0];
+      };
+      const double mean = sum([](double value) { return value; }) / static_cast<double>(n);
+      const double variance =
+        sum([&](double value) { return (value - mean) * (value - mean); }) / static_cast<double>(n);
+      const double factor = 1.0 / std::sqrt(variance + static_cast<double>(step.epsilon));
+      for (std::int64_t z = out.lower[2]; z < out.lower[2] + out.extent[2]; ++z)
+      {
+        for (std::int64_t y = out.lower[1]; y < out.lower[1] + out.extent[1]; ++y)
+        {
+          for (std::int64_t x = out.lower[0]; x < out.lower[0] + out.extent[0]; ++x)
+          {
+            out.At(c, x, y, z) = network::NormalizedAt(step, c, in.At(c, x, y, z), mean, factor);
+          }
+        }
+      }
     });
   }
 
