@@ -78,6 +78,9 @@ public:
   static constexpr bool HasAllChannels =
     std::is_base_of<VectorImage<typename TOutputImage::InternalPixelType, TOutputImage::ImageDimension>,
                     TOutputImage>::value;
+  static_assert(std::is_floating_point<typename TOutputImage::InternalPixelType>::value ||
+                  std::is_integral<typename TOutputImage::InternalPixelType>::value,
+                "the output's pixels are integers, float or double, or vectors of these");
   static_assert(!HasAllChannels || TOutputImage::ImageDimension < chunkwise::MaxDimension,
                 "an itk::VectorImage of all channels has at most four dimensions");
 
