@@ -149,8 +149,10 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::GetComponents() cons
   {
     return { 0, 0 };
   }
+  // Without a network there is no run either.
+  const GraphPointer graph = this->GetGraph();
   return { std::max(chunkwise::MaxSpatialAxes, static_cast<int>(TOutputImage::ImageDimension)),
-           this->GetGraph()->GetNumberOfOutputChannels() };
+           graph ? graph->GetNumberOfOutputChannels() : 1 };
 }
 
 template <typename TInputImage, typename TOutputImage>

@@ -8,7 +8,6 @@
 #include "itkImageFileWriter.h"
 #include "itkMetaImageIOFactory.h"
 #include "itkNiftiImageIOFactory.h"
-#include "itkNrrdImageIOFactory.h"
 #include "itkStreamingImageFilter.h"
 #include "itkVectorImage.h"
 
@@ -73,13 +72,12 @@ TEST(SlidingWindowNetworkImageFilter, VectorsAreWrittenAndRead)
   using VectorType = itk::VectorImage<float, 3>;
   itk::MetaImageIOFactory::RegisterOneFactory();
   itk::NiftiImageIOFactory::RegisterOneFactory();
-  itk::NrrdImageIOFactory::RegisterOneFactory();
   const auto region = chunkwisetest::MakeRegion<ImageType>({ 0, 0, 0 }, { 11, 8, 6 });
   const auto all = itk::SlidingWindowNetworkImageFilter<ImageType, VectorType>::New();
   all->SetInput(chunkwisetest::MakeRandomImage<ImageType>(region, 8));
   all->SetGraph(chunkwise::MakeSmallNetwork());
   all->Update();
-  for (const char * const name : { "channels.nrrd", "channels.mha", "channels.nii" })
+  for (const char * const name : { "channels.mha", "channels.nii" })
   {
     itk::WriteImage(all->GetOutput(), name);
     const auto read = itk::ReadImage<VectorType>(name);
