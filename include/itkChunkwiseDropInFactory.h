@@ -53,12 +53,8 @@ public:
   static std::set<std::string>
   GetClasses();
 
-  /** A factory for a program whose ITK is another version than ours: without overrides, and with one warning. */
-  static Pointer
-  NewForOtherVersion(const std::string & version);
-
 protected:
-  explicit ChunkwiseDropInFactory(bool overrides = true);
+  ChunkwiseDropInFactory();
   ~ChunkwiseDropInFactory() override;
 };
 } // namespace itk

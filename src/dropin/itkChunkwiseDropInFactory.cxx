@@ -32,12 +32,8 @@ MakeOverrides(bool withConvolutions)
 
 } // namespace
 
-ChunkwiseDropInFactory::ChunkwiseDropInFactory(bool overrides)
+ChunkwiseDropInFactory::ChunkwiseDropInFactory()
 {
-  if (!overrides)
-  {
-    return;
-  }
   const ChunkwiseDropInSettings settings = ChunkwiseDropInSettings::FromEnvironment();
   const std::set<std::string>   classes = GetClasses();
   for (const std::string & name : settings.excluded)
@@ -99,18 +95,6 @@ ChunkwiseDropInFactory::GetClasses()
   return classes;
 }
 
-ChunkwiseDropInFactory::Pointer
-ChunkwiseDropInFactory::NewForOtherVersion(const std::string & version)
-{
-  itkGenericOutputMacro(<< "Chunkwise stands in for filters of ITK " << ITK_VERSION_STRING << ", and this is ITK "
-                        << version << ": nothing is replaced");
-  Pointer      factory;
-  auto * const raw = new ChunkwiseDropInFactory(false);
-  factory = raw;
-  raw->UnRegister();
-  return factory;
-}
-
 } // namespace itk
 
 const char *
@@ -131,4 +115,13 @@ ChunkwiseRegisterDropInFactory()
     error = exception.what();
   }
   return error.empty() ? nullptr : error.c_str();
+}
+
+/** ITK takes the object without counting the reference. */
+extern "C" Chunkwise_EXPORT itk::ObjectFactoryBase *
+                            ChunkwiseLoadDropInFactory()
+{
+  static itk::ChunkwiseDropInFactory::Pointer factory;
+  factory = itk::ChunkwiseDropInFactory::New();
+  return factory;
 }

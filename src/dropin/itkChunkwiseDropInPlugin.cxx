@@ -1,31 +1,44 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// What ITK looks for in each library of the folders that ITK_AUTOLOAD_PATH names.
-#include "itkChunkwiseDropInFactory.h"
-#include "itkVersion.h"
+// What ITK looks for in each library of the folders that ITK_AUTOLOAD_PATH names. This one links neither ITK nor the
+// stand-ins: into a program with another ITK, or with one of its own inside, it must not bring a second one.
+#include <cstdio>
+#include <dlfcn.h>
 
-#include <string>
-
-// A test makes a plug-in of another version.
-#ifndef CHUNKWISE_DROP_IN_ITK_MINOR
-#  define CHUNKWISE_DROP_IN_ITK_MINOR ITK_VERSION_MINOR
-#endif
-
-#if defined(_WIN32)
-#  define CHUNKWISE_PLUGIN_EXPORT __declspec(dllexport)
-#else
-#  define CHUNKWISE_PLUGIN_EXPORT __attribute__((visibility("default")))
-#endif
-
-extern "C" CHUNKWISE_PLUGIN_EXPORT itk::ObjectFactoryBase *
-                                   itkLoad()
+namespace
 {
-  using Factory = itk::ChunkwiseDropInFactory;
-  // ITK takes the object without counting the reference.
-  static Factory::Pointer factory;
-  using itk::Version;
-  // Patches have the same ABI.
-  const bool isOurs =
-    Version::GetITKMajorVersion() == ITK_VERSION_MAJOR && Version::GetITKMinorVersion() == CHUNKWISE_DROP_IN_ITK_MINOR;
-  factory = isOurs ? Factory::New() : Factory::NewForOtherVersion(Version::GetITKVersion());
-  return factory;
+
+using LoadFunction = void * (*)();
+
+LoadFunction
+FindLoad()
+{
+  if (!::dlopen(CHUNKWISE_DROP_IN_ITK, RTLD_LAZY | RTLD_NOLOAD))
+  {
+    std::fputs("Chunkwise stands in for filters of a program with " CHUNKWISE_DROP_IN_ITK
+               ", which this one has not: nothing is replaced\n",
+               stderr);
+    return nullptr;
+  }
+  void * const library = ::dlopen(CHUNKWISE_DROP_IN_LIBRARY, RTLD_LAZY);
+  void * const load = library ? ::dlsym(library, "ChunkwiseLoadDropInFactory") : nullptr;
+  if (!load)
+  {
+    std::fprintf(stderr, "Chunkwise: %s: nothing is replaced\n", ::dlerror());
+  }
+  return reinterpret_cast<LoadFunction>(load);
+}
+
+} // namespace
+
+extern "C"
+{
+  // ITK uses what itkLoad returns, whatever it is: where nothing is to be replaced there must be no itkLoad. So which
+  // function that is, if any, is said when ITK asks for it.
+  static LoadFunction
+  ResolveLoad()
+  {
+    return FindLoad();
+  }
+  __attribute__((visibility("default"), ifunc("ResolveLoad"))) void *
+  itkLoad();
 }

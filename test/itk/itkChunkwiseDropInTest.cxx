@@ -6,7 +6,6 @@
 #include "itkChunkwiseDropIn.h"
 #include "itkChunkwiseDropInFactory.h"
 #include "itkChunkwiseTestImages.h"
-#include "itkChunkwiseTestWarnings.h"
 #include "itkCommand.h"
 #include "itkConstantBoundaryCondition.h"
 #include "itkConvolutionImageFilter.h"
@@ -710,13 +709,6 @@ TEST_F(DropIn, BadSettingsAreErrorsBeforeAnythingIsReplaced)
   const auto left = itk::ChunkwiseDropInFactory::New()->GetClassOverrideDescriptions();
   EXPECT_EQ(std::count(left.begin(), left.end(), "MedianImageFilter"), 0);
   EXPECT_GT(std::count(left.begin(), left.end(), "MeanImageFilter"), 0);
-}
-
-TEST_F(DropIn, AnotherVersionOfItkGetsNothingAndAWarning)
-{
-  const chunkwisetest::WarningScope warnings;
-  const auto                        factory = itk::ChunkwiseDropInFactory::NewForOtherVersion("4.13");
-  EXPECT_TRUE(factory->GetClassOverrideNames().empty());
 }
 
 TEST_F(DropInFast, MeansOfFloatsAreThoseOfItkWithinTheTolerance)
