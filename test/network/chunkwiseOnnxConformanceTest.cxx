@@ -209,6 +209,12 @@ RunNetwork(const std::shared_ptr<const NetworkGraph> & graph, const Tensor & inp
   const auto        operation = std::make_shared<NetworkOperation>();
   operation->graph = graph;
   operation->channel = channel;
+  if (graph->FindNormalization())
+  {
+    // The image is one window.
+    operation->mode = NetworkMode::Patches;
+    operation->patch = extent;
+  }
   std::vector<float> values(input.values.begin() + image * input.dimensions[1] * voxels,
                             input.values.begin() + (image + 1) * input.dimensions[1] * voxels);
   std::vector<float> output(static_cast<std::size_t>(voxels));
