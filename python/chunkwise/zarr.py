@@ -571,7 +571,7 @@ def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store,
 
 
 def _call(filter: Filter, input: Any, *others: Any, output: Any, **options: Any) -> Any:
-    if others:
+    if any(each is not None for each in others):
         raise TypeError(f"{filter!r} with several images; chunkwise.dask takes several")
     run(filter, input, output, **{key: value for key, value in options.items() if value is not None})
     return output
