@@ -386,6 +386,38 @@ MediansOfLines(const MedianRow<TKey> & row)
   SelectMedians<TKey, 2 * VLines, VLines>(row, pairs, pairs + 2, row.lists + 4);
 }
 
+template <typename TKey>
+bool
+BitsToKeys(TKey * keys, std::int64_t n)
+{
+  constexpr int  top = 8 * sizeof(TKey) - 1;
+  constexpr TKey sign = TKey{ 1 } << top;
+  constexpr TKey infinity = sizeof(TKey) == 4 ? TKey{ 0xff } << 23 : static_cast<TKey>(std::uint64_t{ 0x7ff } << 52);
+  TKey           hasNaN = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    const TKey bits = keys[i];
+    hasNaN |= (bits & ~sign) > (infinity & ~sign) ? 1 : 0;
+    // A negative number is less the larger its bits are.
+    keys[i] = bits ^ ((TKey{ 0 } - (bits >> top)) | sign);
+  }
+  return hasNaN != 0;
+}
+
+template <typename TKey>
+auto
+RealsToKeys() -> bool (*)(TKey *, std::int64_t)
+{
+  if constexpr (sizeof(TKey) >= 4)
+  {
+    return BitsToKeys<TKey>;
+  }
+  else
+  {
+    return nullptr;
+  }
+}
+
 /** results[]: the medians of a row. */
 template <typename TKey>
 void

@@ -4,6 +4,7 @@
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuTiles.h"
 
+#include <cstring>
 #include <limits>
 
 // Medians of small windows, see chunkwiseCpuMedianImplementation.h. What a window lacks at the image's edge is filled
@@ -16,7 +17,11 @@ namespace
 {
 
 /** Columns of a row of a tile, in bytes: few enough for the lists to stay in the first cache. */
-constexpr std::int64_t MedianColumnBytes = 384;
+constexpr std::int64_t
+MedianColumnBytes(std::int64_t taps)
+{
+  return taps == 3 ? 1024 : 384;
+}
 
 /** The parts of a worker's memory. */
 template <typename TKey>
@@ -66,18 +71,6 @@ struct MedianMemory
   }
 };
 
-template <typename TKey>
-bool
-HasZero(const TKey * keys, std::int64_t n)
-{
-  TKey found = 0;
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    found = static_cast<TKey>(found | (keys[i] == 0 ? 1 : 0));
-  }
-  return found != 0;
-}
-
 template <typename TPixel, typename TOut>
 bool
 RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory)
@@ -92,16 +85,31 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, c
   const Box &       padded = boxes.padded;
   MedianMemory<Key> m;
   m.LayOut(tile.Extents(), radius, memory);
-  LoadTile<TPixel>(call.inputs[0],
-                   call.image,
-                   padded,
-                   cuts ? BoundaryMode::Constant : operation.boundary.mode,
-                   cuts ? most : KeyOf::From(ConstantPixel<TPixel>(operation.boundary.constant)),
-                   m.keys,
-                   [](TPixel pixel) { return KeyOf::From(pixel); });
-  if (KeyOf::IsReal && HasZero(m.keys, padded.NumberOfVoxels()))
+  // What is beyond the image in Renormalized mode is in no line, and its columns are filled up.
+  const auto load = [&](auto && convert) {
+    LoadTile<TPixel>(call.inputs[0],
+                     call.image,
+                     padded,
+                     cuts ? BoundaryMode::Constant : operation.boundary.mode,
+                     convert(cuts ? TPixel(0) : ConstantPixel<TPixel>(operation.boundary.constant)),
+                     m.keys,
+                     convert);
+  };
+  if constexpr (KeyOf::IsReal)
   {
-    return false;
+    load([](TPixel pixel) {
+      Key bits = 0;
+      std::memcpy(&bits, &pixel, sizeof(bits));
+      return bits;
+    });
+    if (functions.realsToKeys(m.keys, padded.NumberOfVoxels()))
+    {
+      return false;
+    }
+  }
+  else
+  {
+    load([](TPixel pixel) { return KeyOf::From(pixel); });
   }
   MedianRow<Key> row;
   row.lines = m.lines;
@@ -213,9 +221,10 @@ MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind)
   Coordinates tile{};
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t wanted = a == 0 ? MedianColumnBytes / static_cast<std::int64_t>(PixelSize(kind)) - 2 * radius[0]
-                                : radius[a] > 0 ? 16
-                                                : 1;
+    const std::int64_t wanted =
+      a == 0 ? MedianColumnBytes(2 * radius[0] + 1) / static_cast<std::int64_t>(PixelSize(kind)) - 2 * radius[0]
+      : radius[a] > 0 ? 16
+                      : 1;
     tile[a] = std::min(output.Extent(a), wanted);
   }
   return tile;
