@@ -59,8 +59,8 @@ struct RankFunctions
   void (*sortTile)(const RankTile<TKey> & tile, bool counts);
   /** results[]: of each window the key with number ranks[], after sortTile. */
   void (*findInTile)(const RankTile<TKey> & tile);
-  /** The bits of real numbers become keys. Returns whether there is a NaN, whose key is not RankKey's. nullptr for keys of
-   * up to 16 bits. */
+  /** The bits of real numbers become keys. Returns whether there is a NaN, whose key is not RankKey's. nullptr for keys
+   * of up to 16 bits. */
   bool (*realsToKeys)(TKey * keys, std::int64_t n);
   /** Medians of a row. */
   void (*findMedians)(const MedianRow<TKey> & row);

@@ -747,7 +747,9 @@ template <typename TKey>
 RankFunctions<TKey>
 RankRows()
 {
-  return { CountBelow<TKey>, FindRanks<TKey>, SortTile<TKey>, FindInTile<TKey>, RealsToKeys<TKey>(), FindMedians<TKey> };
+  return {
+    CountBelow<TKey>, FindRanks<TKey>, SortTile<TKey>, FindInTile<TKey>, RealsToKeys<TKey>(), FindMedians<TKey>
+  };
 }
 
 #include "chunkwiseCpuNetworkTileImplementation.h"
