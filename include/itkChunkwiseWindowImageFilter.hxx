@@ -78,7 +78,11 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::SetDomainIma
 {
   if (image != this->ProcessObject::GetInput(name))
   {
-    this->AddOptionalInputName(name, index);
+    // A second time would leave the index to an input that is gone.
+    if (!this->IsIndexedInputName(name))
+    {
+      this->AddOptionalInputName(name, index);
+    }
     this->ProcessObject::SetInput(name, const_cast<DataObject *>(image));
     this->Modified();
   }

@@ -175,6 +175,12 @@ WriteParameter(Writer & xml, const FilterDescription & filter, const ParameterDe
       xml.Element("default", "false");
       break;
     case ParameterType::Choice:
+      if (mayBeLeftOut)
+      {
+        begin("string");
+        xml.Element("default", initial);
+        break;
+      }
       begin("string-enumeration");
       xml.Element("default", initial);
       for (const std::string & choice : parameter.choices)

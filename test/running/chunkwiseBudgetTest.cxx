@@ -2,6 +2,7 @@
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
@@ -117,6 +118,11 @@ MakeOperations()
   sequence->stages = { separable, generic };
   all.push_back(sequence);
   all.push_back(std::make_shared<DifferenceOperation>());
+  const auto domain = std::make_shared<DomainOperation>();
+  domain->window = MakeBox<MeanOperation>();
+  domain->domain = DomainKind::Weights;
+  domain->imageKind = PixelKind::Float32;
+  all.push_back(domain);
   const auto table = std::make_shared<SummedAreaTableOperation>();
   table->image = Extent;
   table->summedAxes = 3;
