@@ -85,8 +85,7 @@ def compare(program, folder):
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
-    # With few maps, of which some are always 0, results are small beside what they are made of: the bound of 1e-5 is that
-    # of 80 maps.
+    # With few maps, of which some are always 0, results are small beside what they are made of.
     for name, field in fields.items():
         model = folder / f"{name}.onnx"
         model.write_bytes(make_networks.make_network(name, maps=4))
