@@ -23,7 +23,8 @@ enum class NetworkResult
 /** What the network's arithmetic may do. */
 enum class NetworkPrecision
 {
-  /** Convolutions may go through transforms of tiles: the largest error is at most 1e-5 of the largest output. */
+  /** Convolutions may go through transforms of tiles: errors are some 1e-6 of the largest output, 1.2e-5 in the worst
+   * case measured (docs/networks.md), and results differ by as much with the chunks and backends. */
   Float32,
   /** The same bits for any chunking and on every backend. */
   Reproducible

@@ -31,7 +31,7 @@ public:
    * What the network's arithmetic may do. */
   enum class Precision : std::uint8_t
   {
-    Float32,     ///< convolutions may go through transforms: the largest error is at most 1e-5 of the largest value
+    Float32,     ///< convolutions may go through transforms: errors are some 1e-6 of the largest value
     Reproducible ///< the same bits for any chunks and devices
   };
 

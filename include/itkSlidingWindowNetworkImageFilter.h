@@ -38,10 +38,10 @@ namespace itk
  *
  * \par Determinism
  * Precision Reproducible: the same bits for every division into chunks and requested regions, number of threads and
- * device; the CPU and CUDA backends give the same bits too. Float32, the default: CUDA computes large convolutions
- * through transforms of tiles of some 30 voxels along each axis. The largest error is at most 1e-5 of the largest
- * value; what is faint beside something bright loses digits, a pixel that is not finite spoils its tile, and results
- * differ by as much with the chunks.
+ * device; the CPU and CUDA backends give the same bits too. Float32, the default: large convolutions go through
+ * transforms of tiles of 16 to 32 voxels along each axis. Errors are some 1e-6 of the largest value, 1.2e-5 in the
+ * worst case measured; what is faint beside something bright loses digits, a pixel that is not finite spoils its tile,
+ * and results differ by as much with the chunks and backends.
  *
  * \par Source
  * A. Zlateski, K. Lee, H. S. Seung, "ZNNi: maximizing the inference throughput of 3D convolutional networks on CPUs and
@@ -126,8 +126,8 @@ public:
   itkSetMacro(InputShift, double);
   itkGetConstMacro(InputShift, double);
 
-  /** Float32 (the default): the largest error is at most 1e-5 of the largest value. Reproducible: the same bits for any
-   * chunks and devices, slower on GPUs. */
+  /** Float32 (the default): errors are some 1e-6 of the largest value. Reproducible: the same bits for any chunks and
+   * devices, slower. */
   itkSetEnumMacro(Precision, PrecisionEnum);
   itkGetEnumMacro(Precision, PrecisionEnum);
 

@@ -19,16 +19,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 
 
-def ensure_environment(folder):
-    """The Python of an environment that has onnxruntime."""
+def ensure_environment(folder, packages):
+    """The Python of an environment that has these packages of PyPI."""
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-    if subprocess.run([python, "-c", "import numpy, onnxruntime"], capture_output=True).returncode:
-        made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "numpy",
-                               "onnxruntime"], capture_output=True, text=True)
+    if subprocess.run([python, "-c", "import " + ", ".join(packages)], capture_output=True).returncode:
+        made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages],
+                              capture_output=True, text=True)
         if made.returncode:
-            print(f"skipped: onnxruntime cannot be installed: {made.stderr.strip().splitlines()[-1:]}")
+            print(f"skipped: {' and '.join(packages)} cannot be installed: {made.stderr.strip().splitlines()[-1:]}")
             sys.exit(SKIPPED)
     return python
 
@@ -113,14 +113,15 @@ def compare(program, folder):
     return failures
 
 
-def main():
+def main(script, compare, packages):
+    """SCRIPT PROGRAM FOLDER makes an environment below FOLDER and runs itself there: SCRIPT PROGRAM FOLDER run."""
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     if len(sys.argv) == 3:
-        python = ensure_environment(folder / "environment")
-        sys.exit(subprocess.run([python, __file__, program, folder, "run"]).returncode)
+        python = ensure_environment(folder / "environment", packages)
+        sys.exit(subprocess.run([python, script, program, folder, "run"]).returncode)
     sys.exit(1 if compare(program, folder) else 0)
 
 
 if __name__ == "__main__":
-    main()
+    main(__file__, compare, ["numpy", "onnxruntime"])

@@ -9,25 +9,8 @@ where it cannot be: they are gigabytes."""
 import itertools
 import pathlib
 import subprocess
-import sys
-import venv
 
-HERE = pathlib.Path(__file__).resolve().parent
-SKIPPED = 77
-
-
-def ensure_environment(folder):
-    """The Python of an environment that has torch and monai."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-    if subprocess.run([python, "-c", "import monai, torch, onnx"], capture_output=True).returncode:
-        made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "torch", "monai",
-                               "onnx"], capture_output=True, text=True)
-        if made.returncode:
-            print(f"skipped: torch and monai cannot be installed: {made.stderr.strip().splitlines()[-1:]}")
-            sys.exit(SKIPPED)
-    return python
+from compare_networks import main, read_image, write_image
 
 
 def make_network(torch):
@@ -57,8 +40,6 @@ def make_network(torch):
 def compare(program, folder):
     import monai
     import torch
-    sys.path.insert(0, str(HERE))
-    from compare_networks import read_image, write_image
     import numpy
 
     network = make_network(torch)
@@ -96,14 +77,5 @@ def compare(program, folder):
     return failures
 
 
-def main():
-    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
-    if len(sys.argv) == 3:
-        python = ensure_environment(folder / "environment")
-        sys.exit(subprocess.run([python, __file__, program, folder, "run"]).returncode)
-    sys.exit(1 if compare(program, folder) else 0)
-
-
 if __name__ == "__main__":
-    main()
+    main(__file__, compare, ["torch", "monai", "onnx"])

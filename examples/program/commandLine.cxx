@@ -831,15 +831,22 @@ namespace
 std::string
 ReplaceNames(std::string text, const FilterDescription & filter)
 {
-  for (const ParameterDescription & parameter : filter.parameters)
-  {
-    const std::size_t at = text.find(" " + parameter.name);
-    const std::size_t end = at + 1 + parameter.name.size();
-    if (!parameter.option.empty() && at != std::string::npos &&
+  const auto replace = [&text](const std::string & name, const std::string & option) {
+    const std::size_t at = text.find(" " + name);
+    const std::size_t end = at + 1 + name.size();
+    if (!option.empty() && at != std::string::npos &&
         (end == text.size() || !std::isalnum(static_cast<unsigned char>(text[end]))))
     {
-      text.replace(at + 1, parameter.name.size(), "--" + parameter.option);
+      text.replace(at + 1, name.size(), "--" + option);
     }
+  };
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    replace(parameter.name, parameter.option);
+  }
+  for (const chunkwise::InputDescription & input : filter.furtherInputs)
+  {
+    replace(input.name, input.option);
   }
   return text;
 }
@@ -861,7 +868,7 @@ WithOptionNames(const std::string & message, const CommandLine & line)
     {
       if (input.name == name)
       {
-        return "--" + input.option + message.substr(name.size());
+        return "--" + input.option + ReplaceNames(message.substr(name.size()), *stage.filter);
       }
     }
   }

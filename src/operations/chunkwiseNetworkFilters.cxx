@@ -80,8 +80,8 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   precision.name = "Precision";
   precision.option = "precision";
   precision.type = ParameterType::Choice;
-  precision.help = "float32: the largest error is at most 1e-5 of the largest value. reproducible: the same bits for "
-                   "any chunks and devices, slower on GPUs";
+  precision.help = "float32: errors are some 1e-6 of the largest value. reproducible: the same bits for any chunks and "
+                   "devices, slower";
   precision.defaultText = "float32";
   precision.choices = { "float32", "reproducible" };
 

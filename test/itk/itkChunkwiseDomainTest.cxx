@@ -22,6 +22,7 @@ namespace
 using chunkwisetest::CountDifferentVoxels;
 using chunkwisetest::MakeRandomImage;
 using chunkwisetest::MakeRegion;
+using chunkwisetest::MessageOf;
 using ImageType = itk::Image<float, 3>;
 using MaskType = itk::Image<unsigned char, 3>;
 using MeanType = itk::RenormalizedMeanImageFilter<ImageType>;
@@ -38,22 +39,6 @@ Prepare(TFilter & filter)
 {
   filter.SetBackend(itk::ChunkwiseEnums::Backend::CPU);
   filter.SetInput(MakeRandomImage<ImageType>(UsualRegion(), 17));
-}
-
-/** The message of an update that fails. */
-template <typename TFilter>
-std::string
-MessageOf(TFilter & filter)
-{
-  try
-  {
-    filter.Update();
-  }
-  catch (const itk::ExceptionObject & error)
-  {
-    return error.GetDescription();
-  }
-  return "no error";
 }
 
 TEST(ChunkwiseDomain, AMeanSeesTheVoxelsOfItsMaskAlone)

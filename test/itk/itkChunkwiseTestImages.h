@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <random>
+#include <string>
 #include <type_traits>
 
 namespace chunkwisetest
@@ -67,6 +68,22 @@ MakeRegion(std::initializer_list<itk::IndexValueType> index, std::initializer_li
     region.SetSize(a++, s);
   }
   return region;
+}
+
+/** The message of an update that fails; "no error" of others. */
+template <typename TFilter>
+std::string
+MessageOf(TFilter & filter)
+{
+  try
+  {
+    filter.Update();
+  }
+  catch (const itk::ExceptionObject & error)
+  {
+    return error.GetDescription();
+  }
+  return "no error";
 }
 
 /** A region inside `largest`, of at least one voxel. */

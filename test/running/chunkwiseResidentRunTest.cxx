@@ -7,7 +7,7 @@
 #include "chunkwiseKernelTrial.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRecordingMonitor.h"
-#include "chunkwiseSmallNetwork.h"
+#include "chunkwiseRequiredParameters.h"
 #include "chunkwiseStatistics.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
@@ -214,41 +214,10 @@ RandomLayouts(std::mt19937 & random)
 std::shared_ptr<const Operation>
 MakeFilter(const FilterDescription & filter, const FilterImage & image)
 {
-  FilterParameters parameters;
-  for (const ParameterDescription & parameter : filter.parameters)
-  {
-    if (parameter.type == ParameterType::Kernel && parameter.required)
-    {
-      auto stack = std::make_shared<KernelStack>();
-      stack->extent = { { 3, 1, 1, 1, 1 } };
-      stack->kernels.assign(filter.name == "convolve-varying" ? 2 : 1, { 1.0, 2.0, 3.0 });
-      parameters.Set(parameter.name, stack);
-    }
-    else if (parameter.type == ParameterType::Network)
-    {
-      parameters.Set(parameter.name, MakeSmallNetwork());
-    }
-    else if (parameter.required)
-    {
-      parameters.Set(parameter.name, ParseParameter(parameter, "1"));
-    }
-  }
-  if (filter.name == "convolve")
-  {
-    parameters.Set("Radius", std::vector<std::int64_t>{ 1, 0, 0 });
-    parameters.Set("Weights", std::vector<double>{ 1, 2, 3 });
-  }
-  if (filter.name == "convolve-varying")
-  {
-    parameters.Set("GridSize", std::vector<std::int64_t>{ 2, 1, 1 });
-  }
+  FilterParameters parameters = RequiredParameters(filter);
   if (filter.name == "entropy")
   {
     parameters.Set("Range", std::vector<double>{ 0, 120 });
-  }
-  if (filter.name == "gaussian" || filter.name == "highpass" || filter.name == "log")
-  {
-    parameters.SetReal("Sigma", 1.5);
   }
   return MakeFilterOperation(filter.name, parameters, image);
 }

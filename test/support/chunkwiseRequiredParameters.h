@@ -1,0 +1,53 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseRequiredParameters_h
+#define chunkwiseRequiredParameters_h
+
+#include "chunkwiseFilters.h"
+#include "chunkwiseSmallNetwork.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
+
+namespace chunkwise
+{
+
+/** Values for what a row requires. */
+inline FilterParameters
+RequiredParameters(const FilterDescription & filter)
+{
+  FilterParameters parameters;
+  for (const ParameterDescription & parameter : filter.parameters)
+  {
+    if (parameter.type == ParameterType::Kernel && parameter.required)
+    {
+      auto stack = std::make_shared<KernelStack>();
+      stack->extent = { { 3, 1, 1, 1, 1 } };
+      stack->kernels.assign(filter.name == "convolve-varying" ? 2 : 1, { 1.0, 2.0, 3.0 });
+      parameters.Set(parameter.name, stack);
+    }
+    else if (parameter.type == ParameterType::Network)
+    {
+      parameters.Set(parameter.name, MakeSmallNetwork());
+    }
+    else if (parameter.required)
+    {
+      parameters.Set(parameter.name, ParseParameter(parameter, "1"));
+    }
+  }
+  if (filter.name == "convolve")
+  {
+    parameters.Set("Radius", std::vector<std::int64_t>{ 1, 0, 0 });
+    parameters.Set("Weights", std::vector<double>{ 1, 2, 3 });
+  }
+  if (filter.name == "convolve-varying")
+  {
+    parameters.Set("GridSize", std::vector<std::int64_t>{ 2, 1, 1 });
+  }
+  if (filter.name == "gaussian" || filter.name == "highpass" || filter.name == "log")
+  {
+    parameters.SetReal("Sigma", 1.5);
+  }
+  return parameters;
+}
+
+} // namespace chunkwise
+
+#endif
