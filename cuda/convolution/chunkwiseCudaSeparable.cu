@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRealOf.h"
@@ -82,8 +83,13 @@ MakePasses(const KernelCall & call, const PassPlan & plan)
   return passes;
 }
 
+/** The shortest and the longest windows whose passes are made at once. */
+constexpr int ShortestMarch = 5;
+constexpr int LongestMarch = 15;
+
 PassPlan
-PlanOf(const SeparableOperation & operation, const Box & input, const Box & output, std::size_t accumulatorBytes)
+PlanOf(const SeparableOperation & operation, const Box & input, const Box & output, std::size_t accumulatorBytes,
+       bool isMarched)
 {
   std::int64_t radius[MaxDimension];
   for (int a = 0; a < MaxDimension; ++a)
@@ -92,6 +98,7 @@ PlanOf(const SeparableOperation & operation, const Box & input, const Box & outp
   }
   PassPlan plan(input, output, radius);
   plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], accumulatorBytes, true).fits);
+  plan.FuseVolumes(isMarched && 2 * radius[0] + 1 >= ShortestMarch, radius, LongestMarch);
   return plan;
 }
 
@@ -99,14 +106,26 @@ template <typename TIn, typename TAcc, typename TOut>
 void
 Run(const KernelCall & call)
 {
-  const PassPlan plan =
-    PlanOf(static_cast<const SeparableOperation &>(*call.operation), call.inputs[0].box, call.output.box, sizeof(TAcc));
+  constexpr bool                isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>());
+  const auto &                  operation = static_cast<const SeparableOperation &>(*call.operation);
+  const PassPlan                plan = PlanOf(operation, call.inputs[0].box, call.output.box, sizeof(TAcc), isMarched);
   const std::vector<Pass<TAcc>> passes = MakePasses<TAcc>(call, plan);
+  const FinishWeighted<TOut, TAcc> finish{ static_cast<TOut *>(call.output.data) };
+  if constexpr (isMarched)
+  {
+    if (plan.marched)
+    {
+      return RunMarch<WeightedSums, ShortestMarch, 7, 9, 11, 13, LongestMarch>(
+        passes, static_cast<const TIn *>(call.inputs[0].data), finish, StreamOf(call), [&](int a, int t) {
+          return static_cast<TAcc>(operation.weights[a][static_cast<std::size_t>(t)]);
+        });
+    }
+  }
   RunPasses<WeightedSums, TIn, TAcc>(
     call,
     plan,
     TAcc{},
-    FinishWeighted<TOut, TAcc>{ static_cast<TOut *>(call.output.data) },
+    finish,
     [&](const TIn * in, TAcc * out) { LaunchPlanes<WeightedSums>(passes[0], passes[1], in, out, StreamOf(call)); },
     [&](int i, const TIn * in, TAcc * out) {
       if (plan.axes[i] == 0)
@@ -141,12 +160,21 @@ RunSeparable(const KernelCall & call)
   });
 }
 
+PassPlan
+PlanOf(const Operation & operation, const ChunkShape & shape, std::size_t accumulatorBytes)
+{
+  return PlanOf(static_cast<const SeparableOperation &>(operation),
+                shape.inputBox,
+                shape.outputBox,
+                accumulatorBytes,
+                IsMarchedKind(shape.inputKinds[0], shape.outputKind));
+}
+
 std::size_t
 ScratchOfSeparable(const Operation & operation, const ChunkShape & shape)
 {
   const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
-  return PlanOf(static_cast<const SeparableOperation &>(operation), shape.inputBox, shape.outputBox, bytes)
-    .ScratchBytes(bytes);
+  return PlanOf(operation, shape, bytes).ScratchBytes(bytes);
 }
 
 /** Each pass reads and writes its buffers; five taps take as long as two bytes (81 taps on an H200: 1.3 to 2.2). */
@@ -155,7 +183,7 @@ CostOfSeparable(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      separable = static_cast<const SeparableOperation &>(operation);
   const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
-  const PassPlan    plan = PlanOf(separable, shape.inputBox, shape.outputBox, bytes);
+  const PassPlan    plan = PlanOf(separable, shape, bytes);
   double            cost = plan.AccumulatorsMoved() * static_cast<double>(bytes);
   for (int i = 0; i < plan.count; ++i)
   {

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseOrderedKey.h"
@@ -61,9 +62,12 @@ struct FinishExtremum
   }
 };
 
+/** The longest windows whose passes are made at once. */
+constexpr int LongestMarch = 7;
+
 PassPlan
 PlanOf(const ExtremumOperation & operation, const Box & input, const Box & output, const Box & image, PixelKind kind,
-       std::int64_t (&radius)[MaxDimension])
+       PixelKind outputKind, std::int64_t (&radius)[MaxDimension])
 {
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -71,6 +75,7 @@ PlanOf(const ExtremumOperation & operation, const Box & input, const Box & outpu
   }
   PassPlan plan(input, output, radius);
   plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], PixelSize(kind) <= 4 ? 4 : 8, false).fits);
+  plan.FuseVolumes(outputKind == kind && IsMarchedKind(kind, kind), radius, LongestMarch);
   return plan;
 }
 
@@ -82,8 +87,9 @@ Run(const KernelCall & call)
   const auto &   operation = static_cast<const ExtremumOperation &>(*call.operation);
   const Key      flip = operation.minimum ? -1 : 0;
   std::int64_t   radius[MaxDimension];
-  const PassPlan plan = PlanOf(operation, call.inputs[0].box, call.output.box, call.image, call.inputs[0].kind, radius);
-  const Key      constant = OrderedKey<TIn>::From(ConstantPixel<TIn>(operation.boundary.constant), flip);
+  const PassPlan plan =
+    PlanOf(operation, call.inputs[0].box, call.output.box, call.image, call.inputs[0].kind, call.output.kind, radius);
+  const Key              constant = OrderedKey<TIn>::From(ConstantPixel<TIn>(operation.boundary.constant), flip);
   std::vector<Pass<Key>> passes;
   for (int i = 0; i < plan.count; ++i)
   {
@@ -91,6 +97,15 @@ Run(const KernelCall & call)
     passes.back().constant = constant;
     passes.back().absent = OrderedKey<TIn>::Lowest;
     passes.back().flip = i == 0 ? flip : 0;
+  }
+  const FinishExtremum<TIn, TOut> finish{ static_cast<TOut *>(call.output.data), flip };
+  if constexpr (std::is_same<TIn, TOut>::value && IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TIn>()))
+  {
+    if (plan.marched)
+    {
+      return RunMarch<Maxima, 3, 5, LongestMarch>(
+        passes, static_cast<const TIn *>(call.inputs[0].data), finish, StreamOf(call), [](int, int) { return Key(0); });
+    }
   }
   const auto columns = [&](int i, const auto * in, const auto & store) {
     2 * passes[i].radius + 1 > LongestDirectSum ? LaunchBlockColumns<Maxima>(passes[i], in, store, StreamOf(call))
@@ -100,7 +115,7 @@ Run(const KernelCall & call)
     call,
     plan,
     flip,
-    FinishExtremum<TIn, TOut>{ static_cast<TOut *>(call.output.data), flip },
+    finish,
     [&](const TIn * in, Key * out) { LaunchPlanes<Maxima>(passes[0], passes[1], in, out, StreamOf(call)); },
     [&](int i, const TIn * in, Key * out) {
       if (plan.axes[i] != 0)
@@ -140,6 +155,7 @@ ScratchOfExtremum(const Operation & operation, const ChunkShape & shape)
                 shape.outputBox,
                 shape.image,
                 shape.inputKinds[0],
+                shape.outputKind,
                 radius)
     .ScratchBytes(PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
 }
@@ -153,6 +169,7 @@ CostOfExtremum(const Operation & operation, const ChunkShape & shape)
                 shape.outputBox,
                 shape.image,
                 shape.inputKinds[0],
+                shape.outputKind,
                 radius)
            .AccumulatorsMoved() *
          (PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseOperations.h"
 #include "chunkwiseWindow.h"
@@ -99,10 +100,13 @@ SumOfConstant(TAcc constant, std::int64_t k)
   return sum;
 }
 
+/** The longest windows whose passes are made at once. */
+constexpr int LongestMarch = 7;
+
 /** The passes of a chunk; `accumulatorBytes` decide whether planes fit. */
 PassPlan
 PlanOf(const MeanOperation & operation, const Box & input, const Box & output, const Box & image,
-       std::size_t accumulatorBytes, std::int64_t (&radius)[MaxDimension])
+       std::size_t accumulatorBytes, bool isMarched, std::int64_t (&radius)[MaxDimension])
 {
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -110,6 +114,7 @@ PlanOf(const MeanOperation & operation, const Box & input, const Box & output, c
   }
   PassPlan plan(input, output, radius);
   plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], accumulatorBytes, false).fits);
+  plan.FuseVolumes(isMarched, radius, LongestMarch);
   return plan;
 }
 
@@ -119,7 +124,9 @@ Run(const KernelCall & call)
 {
   const auto &   operation = static_cast<const MeanOperation &>(*call.operation);
   std::int64_t   radius[MaxDimension];
-  const PassPlan plan = PlanOf(operation, call.inputs[0].box, call.output.box, call.image, sizeof(TAcc), radius);
+  constexpr bool isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>()) && sizeof(TAcc) == 4;
+  const PassPlan plan =
+    PlanOf(operation, call.inputs[0].box, call.output.box, call.image, sizeof(TAcc), isMarched, radius);
   FinishMean<TOut, TAcc> finish{};
   finish.out = static_cast<TOut *>(call.output.data);
   finish.all = 1;
@@ -140,6 +147,16 @@ Run(const KernelCall & call)
     passes.push_back(plan.MakePass<TAcc>(i, call.image, radius[plan.axes[i]], operation.boundary.mode));
     passes.back().constant = constant;
     constant = SumOfConstant(constant, 2 * radius[plan.axes[i]] + 1);
+  }
+  if constexpr (isMarched)
+  {
+    if (plan.marched)
+    {
+      return RunMarch<PlainSums, 3, 5, LongestMarch>(
+        passes, static_cast<const TIn *>(call.inputs[0].data), finish, StreamOf(call), [](int, int) {
+          return TAcc(0);
+        });
+    }
   }
   const auto usesBlocks = [&](int i) { return 2 * passes[i].radius + 1 > LongestDirectSum; };
   RunPasses<PlainSums, TIn, TAcc>(
@@ -232,13 +249,20 @@ RunMean(const KernelCall & call)
   });
 }
 
+PassPlan
+PlanOf(const MeanOperation & operation, const ChunkShape & shape, std::size_t accumulatorBytes)
+{
+  const bool   isMarched = IsMarchedKind(shape.inputKinds[0], shape.outputKind) && accumulatorBytes == 4;
+  std::int64_t radius[MaxDimension];
+  return PlanOf(operation, shape.inputBox, shape.outputBox, shape.image, accumulatorBytes, isMarched, radius);
+}
+
 std::size_t
 ScratchOfMean(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      mean = static_cast<const MeanOperation &>(operation);
   const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  std::int64_t      radius[MaxDimension];
-  return PlanOf(mean, shape.inputBox, shape.outputBox, shape.image, bytes, radius).ScratchBytes(bytes);
+  return PlanOf(mean, shape, bytes).ScratchBytes(bytes);
 }
 
 double
@@ -246,9 +270,7 @@ CostOfMean(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      mean = static_cast<const MeanOperation &>(operation);
   const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  std::int64_t      radius[MaxDimension];
-  return PlanOf(mean, shape.inputBox, shape.outputBox, shape.image, bytes, radius).AccumulatorsMoved() *
-         static_cast<double>(bytes);
+  return PlanOf(mean, shape, bytes).AccumulatorsMoved() * static_cast<double>(bytes);
 }
 
 /** The reducer at every voxel: as slow as its definition, and the reference on the device. */

@@ -38,6 +38,22 @@ StreamOf(const KernelCall & call)
   return static_cast<cudaStream_t>(call.stream);
 }
 
+/** Keeps a value in a register. Without it the compiler computes what a block knows of its tile anew with every plane,
+ * or row, which can take longer than the plane. */
+__device__ __forceinline__ int
+InRegister(int value)
+{
+  asm volatile("" : "+r"(value));
+  return value;
+}
+template <typename T>
+__device__ __forceinline__ T *
+InRegister(T * value)
+{
+  asm volatile("" : "+l"(value));
+  return value;
+}
+
 /** Blocks for n items, few enough for any grid; kernels loop over the rest. */
 inline unsigned int
 BlocksFor(std::int64_t n, std::int64_t perBlock)
@@ -750,17 +766,28 @@ public:
             before[0].Extent(1) < longest;
   }
 
+  /** Makes one kernel of all passes, which then needs no buffers, where windows are of one radius along x, y and z, and
+   * have at most `longest` taps. */
+  void
+  FuseVolumes(bool isServed, const std::int64_t (&radius)[MaxDimension], std::int64_t longest)
+  {
+    constexpr std::int64_t most = std::int64_t{ 1 } << 31;
+    marched = isServed && count == 3 && axes[2] == 2 && radius[0] == radius[1] && radius[0] == radius[2] &&
+              2 * radius[0] + 1 <= longest && before[0].Extent(0) * before[0].Extent(1) < most &&
+              before[0].Extent(2) < most;
+  }
+
   /** Accumulators that the first and the second intermediate buffer hold. */
   std::int64_t
   FirstBuffer() const
   {
-    return after[fused ? 1 : 0].NumberOfVoxels();
+    return marched ? 0 : after[fused ? 1 : 0].NumberOfVoxels();
   }
   std::int64_t
   SecondBuffer() const
   {
     const int second = fused ? 2 : 1;
-    return count > second + 1 ? after[second].NumberOfVoxels() : 0;
+    return count > second + 1 && !marched ? after[second].NumberOfVoxels() : 0;
   }
   std::size_t
   ScratchBytes(std::size_t accumulatorBytes) const
@@ -772,6 +799,10 @@ public:
   double
   AccumulatorsMoved() const
   {
+    if (marched)
+    {
+      return static_cast<double>(before[0].NumberOfVoxels()) + static_cast<double>(after[2].NumberOfVoxels());
+    }
     double voxels = count > (fused ? 2 : 1) ? 0 : 2 * static_cast<double>(FirstBuffer());
     for (int i = 0; i < count; ++i)
     {
@@ -804,6 +835,7 @@ public:
 
   int  count{ 0 };
   bool fused{ false };
+  bool marched{ false };
   int  axes[MaxDimension]{};
   Box  before[MaxDimension]{};
   Box  after[MaxDimension]{};

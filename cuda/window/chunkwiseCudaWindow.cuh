@@ -98,15 +98,6 @@ ContinueKernel(Voxels<const T> in, Box image, BoundaryMode mode, T constant, Vox
   }
 }
 
-/** Keeps a value in a register. Without it the compiler computes what a block knows of its tile anew with every plane,
- * or row, which can take longer than the plane. */
-__device__ __forceinline__ int
-InRegister(int value)
-{
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
 /** Bytes of scratch that ContinueImage takes. */
 inline std::size_t
 ContinuedBytes(const WindowBoxes & boxes, BoundaryMode mode, std::size_t pixelBytes)

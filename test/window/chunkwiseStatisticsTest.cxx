@@ -3,6 +3,7 @@
 #include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseEntropyOperation.h"
+#include "chunkwiseExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseWienerOperation.h"
@@ -235,12 +236,38 @@ TEST_P(Statistics, NaNStaysWithinItsWindow)
   }
 }
 
-/** Images wider than the tiles that a device cuts them into, so that windows lie within tiles, across them and at the
- * image's edge. NaN has no bits to compare. */
+/** An image wider than the tiles that a device cuts it into, so that windows lie within tiles, across them and at the
+ * image's edge: its bits on a backend are those of the CPU. NaN has no bits to compare. */
+template <typename TIn, typename TOut, typename TFill>
+void
+CompareTilesWithCpu(std::mt19937 & random, Manager & manager, BackendChoice backend,
+                    const std::shared_ptr<Operation> & operation, int trial, TFill && fill)
+{
+  Manager           host({});
+  const auto        atMost = [&](std::uint32_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+  const Coordinates extent{ { 128 + atMost(40), 30 + atMost(20), trial % 4 ? atMost(30) : atMost(4), atMost(2), 1 } };
+  Trial<TIn, TOut>  t(random, operation, extent);
+  fill(t.pixels);
+  const Box region = trial % 2 ? t.request.image : RandomRegion(random, extent);
+  t.request.backend = BackendChoice::CPU;
+  t.Prepare(region);
+  host.Execute(t.request);
+  const std::vector<TOut> expected = t.output;
+  t.request.backend = backend;
+  t.Prepare(region);
+  manager.Execute(t.request);
+  ASSERT_TRUE(t.IsContained());
+  const BufferView view = DenseView(const_cast<TOut *>(expected.data()), PixelKindOf<TOut>(), t.request.output.box);
+  ForEachIndex(region, [&](const Coordinates & index) {
+    ASSERT_TRUE(IsSame(t.Result(index), At<TOut>(view, index)))
+      << operation->GetKey() << " " << ToString(t.request.image) << " region " << ToString(region) << " at "
+      << ToString(index);
+  });
+}
+
 TEST_P(Statistics, VarianceOfSmallWindowsHasTheBitsOfTheCpuInAndBetweenTiles)
 {
   std::mt19937 random(67);
-  Manager      host({});
   for (int trial = 0; trial < 15; ++trial)
   {
     const auto         operation = std::make_shared<VarianceOperation>();
@@ -248,39 +275,91 @@ TEST_P(Statistics, VarianceOfSmallWindowsHasTheBitsOfTheCpuInAndBetweenTiles)
     operation->radius = { { radius, radius, radius, 0, 0 } };
     operation->takesRoot = trial % 2;
     operation->boundary.mode = trial < 9 ? BoundaryMode::Renormalized : AllModes[random() % 5];
-    const auto        atMost = [&](std::uint32_t n) { return static_cast<std::int64_t>(1 + random() % n); };
-    const Coordinates extent{ { 128 + atMost(40), 30 + atMost(20), trial % 4 ? atMost(30) : atMost(4), atMost(2), 1 } };
-    Trial<float, float> t(random, operation, extent);
-    for (float & pixel : t.pixels)
-    {
-      pixel = random() % 40 ? pixel : random() % 2 ? -0.0F : 1e-42F;
-    }
-    if (trial % 3 == 2)
-    {
-      for (int i = 0; i < 20; ++i)
+    CompareTilesWithCpu<float, float>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
+      for (float & pixel : pixels)
+      {
+        pixel = random() % 40 ? pixel : random() % 2 ? -0.0F : 1e-42F;
+      }
+      for (int i = 0; trial % 3 == 2 && i < 20; ++i)
       {
         const float specials[] = { std::numeric_limits<float>::quiet_NaN(),
                                    std::numeric_limits<float>::infinity(),
                                    -std::numeric_limits<float>::infinity(),
                                    std::numeric_limits<float>::max() };
-        t.pixels[random() % t.pixels.size()] = specials[i % 4];
+        pixels[random() % pixels.size()] = specials[i % 4];
       }
-    }
-    const Box region = trial % 2 ? t.request.image : RandomRegion(random, extent);
-    t.request.backend = BackendChoice::CPU;
-    t.Prepare(region);
-    host.Execute(t.request);
-    const std::vector<float> expected = t.output;
-    t.request.backend = GetBackend();
-    t.Prepare(region);
-    GetManager().Execute(t.request);
-    ASSERT_TRUE(t.IsContained());
-    const BufferView view = DenseView(const_cast<float *>(expected.data()), PixelKind::Float32, t.request.output.box);
-    ForEachIndex(region, [&](const Coordinates & index) {
-      ASSERT_TRUE(IsSame(t.Result(index), At<float>(view, index)))
-        << operation->GetKey() << " " << ToString(t.request.image) << " region " << ToString(region) << " at "
-        << ToString(index);
     });
+  }
+}
+
+/** Windows of one radius along x, y and z, mostly so short that a device passes all axes at once. */
+std::shared_ptr<Operation>
+RandomCube(std::mt19937 & random, int trial)
+{
+  const BoundaryMode mode = AllModes[trial / 3 % 5];
+  const auto         radius = static_cast<std::int64_t>(1 + random() % (trial % 3 == 2 ? 9 : 4));
+  if (trial % 3 == 0)
+  {
+    const auto mean = std::make_shared<MeanOperation>();
+    mean->radius = { { radius, radius, radius, 0, 0 } };
+    mean->sums = random() % 2;
+    mean->boundary = WindowBoundary{ mode, 17 };
+    return mean;
+  }
+  if (trial % 3 == 1)
+  {
+    const auto extremum = std::make_shared<ExtremumOperation>();
+    extremum->radius = { { radius, radius, radius, 0, 0 } };
+    extremum->minimum = random() % 2;
+    extremum->boundary = WindowBoundary{ mode, 17 };
+    return extremum;
+  }
+  const auto separable = std::make_shared<SeparableOperation>();
+  for (int a = 0; a < 3; ++a)
+  {
+    double sum = 0;
+    for (std::int64_t t = -radius; t <= radius; ++t)
+    {
+      separable->weights[a].push_back(1.0 + static_cast<double>(random() % 1000));
+      sum += separable->weights[a].back();
+    }
+    for (double & weight : separable->weights[a])
+    {
+      weight /= sum;
+    }
+  }
+  separable->boundary = WindowBoundary{ mode, 17 };
+  return separable;
+}
+
+TEST_P(Statistics, CubesHaveTheBitsOfTheCpuInAndBetweenTiles)
+{
+  std::mt19937 random(68);
+  for (int trial = 0; trial < 45; ++trial)
+  {
+    const auto operation = RandomCube(random, trial);
+    const auto keep = [](auto &) {};
+    switch (random() % 4)
+    {
+      case 0:
+        CompareTilesWithCpu<float, float>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
+          pixels[random() % pixels.size()] = std::numeric_limits<float>::infinity();
+        });
+        break;
+      case 1:
+        CompareTilesWithCpu<std::uint8_t, float>(random, GetManager(), GetBackend(), operation, trial, keep);
+        break;
+      case 2:
+        CompareTilesWithCpu<std::int16_t, std::int16_t>(random, GetManager(), GetBackend(), operation, trial, keep);
+        break;
+      default:
+        CompareTilesWithCpu<std::uint16_t, std::uint16_t>(random, GetManager(), GetBackend(), operation, trial, keep);
+        break;
+    }
+    if (HasFatalFailure())
+    {
+      return;
+    }
   }
 }
 

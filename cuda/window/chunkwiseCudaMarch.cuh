@@ -1,0 +1,449 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCudaMarch_cuh
+#define chunkwiseCudaMarch_cuh
+
+#include "chunkwiseCudaPasses.cuh"
+
+#include <vector>
+
+// All three passes of a short window in one kernel: a block marches along z with a tile of columns. Each plane of the
+// tile is staged in shared memory, passed along x and y, and joined to the windows along z that it is in, which live in
+// registers. The image is read once and written once. Taps reach each window in the order of the passes one by one, so
+// the bits are theirs.
+namespace chunkwise
+{
+
+/** The tile of a block: Width x Height columns of outputs, and what their windows need around them. */
+template <int VTaps>
+struct MarchTile
+{
+  static constexpr int Radius = VTaps / 2;
+  static constexpr int Threads = 256;
+  static constexpr int Width = 64;
+  static constexpr int Groups = Threads / Width;
+  static constexpr int Outputs = (32 - 2 * Radius) / Groups; ///< of a thread in a plane, along y
+  static constexpr int Height = Outputs * Groups;
+  static constexpr int StagedRows = Height + 2 * Radius; ///< at most the lanes of a warp
+  static constexpr int StagedWidth = Width + 2 * Radius;
+  static constexpr int MainLoads = (StagedRows + Groups - 1) / Groups;
+  static constexpr int HaloLoads = (2 * Radius * StagedRows + Threads - 1) / Threads;
+  // Odd distances of rows: lanes that are on different rows are on different banks.
+  static constexpr int StagedStride = StagedWidth + 1;
+  static constexpr int PassedStride = Width + 1;
+};
+
+/** The passes along x, y and z, and the weights where the rule has some. */
+template <typename TAcc, int VTaps>
+struct MarchPasses
+{
+  Pass<TAcc> axis[3];
+  TAcc       weights[3][VTaps];
+};
+
+/** What a block holds in shared memory. */
+template <typename TAcc, int VTaps>
+struct MarchStage
+{
+  using Tile = MarchTile<VTaps>;
+  TAcc staged[Tile::StagedRows * Tile::StagedStride];
+  TAcc passed[Tile::StagedRows * Tile::PassedStride];
+};
+
+/** One thread's share of a tile. */
+template <typename TRule, typename TIn, typename TAcc, int VTaps>
+class Marcher
+{
+public:
+  using Tile = MarchTile<VTaps>;
+  using Passes = MarchPasses<TAcc, VTaps>;
+  using Stage = MarchStage<TAcc, VTaps>;
+
+  /** `image` is that of the tile's planes; (x, y) its first output. All threads of a block at once. */
+  __device__ __forceinline__
+  Marcher(const Passes & passes, Stage & stage, const TIn * image, int x, int y)
+    : m_Passes(passes)
+    , m_Stage(stage)
+    , m_Image(image)
+    , m_X(x)
+    , m_Y(y)
+    , m_Tx(static_cast<int>(threadIdx.x) % Tile::Width)
+    , m_Ty(static_cast<int>(threadIdx.x) / Tile::Width)
+  {
+    // Where the staged columns and rows are in the buffer, in memory that is not in use yet.
+    int * const positions = reinterpret_cast<int *>(stage.passed);
+    for (int i = static_cast<int>(threadIdx.x); i < Tile::StagedWidth + Tile::StagedRows; i += Tile::Threads)
+    {
+      const int axis = i < Tile::StagedWidth ? 0 : 1;
+      const int tap = (axis == 0 ? x + i : y + i - Tile::StagedWidth) - Tile::Radius;
+      positions[i] = Position(m_Passes.axis[axis], m_Passes.axis[axis].outLower + tap);
+    }
+    __syncthreads();
+    m_IsWhole = true;
+    ForLoads([&](int i, int row, int column) {
+      const int atX = positions[column];
+      const int atY = positions[Tile::StagedWidth + row];
+      m_From[i] = InRegister(atX >= 0 && atY >= 0 ? atY * static_cast<int>(Along(0).inCount) + atX : -1);
+      m_IsWhole = m_IsWhole && m_From[i] >= 0;
+    });
+#pragma unroll
+    for (int u = 0; u < Tile::Outputs; ++u)
+    {
+#pragma unroll
+      for (int t = 0; t < VTaps - 1; ++t)
+      {
+        m_Windows[u][t] = Along(2).absent;
+      }
+    }
+#pragma unroll
+    for (TIn & value : m_Loaded)
+    {
+      value = TIn(0);
+    }
+  }
+
+  /** Reads the thread's values of a plane at image index `z`, which may be beyond the edge. */
+  __device__ __forceinline__ void
+  Load(std::int64_t z)
+  {
+    const int plane = Position(Along(2), z);
+    m_IsThere = plane >= 0;
+    if (!m_IsThere)
+    {
+      return;
+    }
+    const TIn * const from = InRegister(m_Image + plane * (Along(0).inCount * Along(1).inCount));
+    if (m_IsWhole)
+    {
+      ForLoads([&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
+      return;
+    }
+    ForLoads([&](int i, int, int) {
+      if (m_From[i] >= 0)
+      {
+        m_Loaded[i] = __ldg(from + m_From[i]);
+      }
+    });
+  }
+
+  /** Stages them. */
+  __device__ __forceinline__ void
+  Put() const
+  {
+    const auto put = [&](int row, int column, TAcc value) {
+      m_Stage.staged[row * Tile::StagedStride + column] = value;
+    };
+    if (m_IsWhole && m_IsThere)
+    {
+      ForLoads([&](int i, int row, int column) { put(row, column, TRule::Load(Along(0), m_Loaded[i])); });
+      return;
+    }
+    const TAcc beyond = Along(0).mode == BoundaryMode::Constant ? Along(0).constant : Along(0).absent;
+    ForLoads([&](int i, int row, int column) {
+      put(row, column, m_IsThere && m_From[i] >= 0 ? TRule::Load(Along(0), m_Loaded[i]) : beyond);
+    });
+  }
+
+  /** A lane has a row, a warp Together columns. */
+  __device__ __forceinline__ void
+  PassX() const
+  {
+    const int row = static_cast<int>(threadIdx.x) % 32;
+    const int column = static_cast<int>(threadIdx.x) / 32 * Together;
+    if (row >= Tile::StagedRows)
+    {
+      return;
+    }
+    const TAcc * const from = m_Stage.staged + row * Tile::StagedStride + column;
+    TAcc               sums[Together];
+    Accumulate(sums, Along(0), m_Passes.weights[0], [&](int s) { return from[s]; });
+    Normalize(sums, Along(0), m_X + column);
+    TAcc * const to = m_Stage.passed + row * Tile::PassedStride + column;
+#pragma unroll
+    for (int u = 0; u < Together; ++u)
+    {
+      to[u] = sums[u];
+    }
+  }
+
+  /** A thread has the outputs of a column; calls store(u, sum) for the windows along z that end with this plane. */
+  template <typename TStore>
+  __device__ __forceinline__ void
+  PassYAndZ(TStore && store)
+  {
+    const TAcc * const from = m_Stage.passed + m_Ty * Tile::Outputs * Tile::PassedStride + m_Tx;
+    TAcc               sums[Tile::Outputs];
+    Accumulate(sums, Along(1), m_Passes.weights[1], [&](int s) { return from[s * Tile::PassedStride]; });
+    Normalize(sums, Along(1), m_Y + m_Ty * Tile::Outputs);
+    const TAcc(&w)[VTaps] = m_Passes.weights[2];
+#pragma unroll
+    for (int u = 0; u < Tile::Outputs; ++u)
+    {
+      store(u, TRule::Add(m_Windows[u][0], w[VTaps - 1], sums[u]));
+      // The window that began last is the last; each moves on by one plane.
+#pragma unroll
+      for (int t = 0; t < VTaps - 2; ++t)
+      {
+        m_Windows[u][t] = TRule::Add(m_Windows[u][t + 1], w[VTaps - 2 - t], sums[u]);
+      }
+      m_Windows[u][VTaps - 2] = TRule::Add(Along(2).absent, w[0], sums[u]);
+    }
+  }
+
+  /** Column and first row of the thread's outputs. */
+  __device__ __forceinline__ int
+  X() const
+  {
+    return m_X + m_Tx;
+  }
+  __device__ __forceinline__ int
+  Y() const
+  {
+    return m_Y + m_Ty * Tile::Outputs;
+  }
+
+private:
+  __device__ __forceinline__ const Pass<TAcc> &
+                                   Along(int axis) const
+  {
+    return m_Passes.axis[axis];
+  }
+
+  /** Where the tap at image index `i` is in the buffer; -1: beyond the edge, or of outputs that are not stored. */
+  __device__ __forceinline__ static int
+  Position(const Pass<TAcc> & pass, std::int64_t i)
+  {
+    const std::int64_t at = MapTap(i, pass.inLower, pass.inLower + pass.inCount, pass.n, pass.mode) - pass.inLower;
+    return at >= 0 && at < pass.inCount ? static_cast<int>(at) : -1;
+  }
+
+  /** Calls use(i, row, column) for what the thread stages: whole rows of threads, then what is to the right of them. */
+  template <typename TUse>
+  __device__ __forceinline__ void
+  ForLoads(TUse && use) const
+  {
+#pragma unroll
+    for (int i = 0; i < Tile::MainLoads; ++i)
+    {
+      const int row = m_Ty + i * Tile::Groups;
+      if ((i + 1) * Tile::Groups <= Tile::StagedRows || row < Tile::StagedRows)
+      {
+        use(i, row, m_Tx);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::HaloLoads; ++i)
+    {
+      const int at = static_cast<int>(threadIdx.x) + i * Tile::Threads;
+      if ((i + 1) * Tile::Threads <= 2 * Tile::Radius * Tile::StagedRows || at < 2 * Tile::Radius * Tile::StagedRows)
+      {
+        use(Tile::MainLoads + i, at / (2 * Tile::Radius), Tile::Width + at % (2 * Tile::Radius));
+      }
+    }
+  }
+
+  /** Consecutive windows, the first of which begins with fetch(0). */
+  template <int VCount, typename TFetch>
+  __device__ __forceinline__ static void
+  Accumulate(TAcc (&sums)[VCount], const Pass<TAcc> & pass, const TAcc (&w)[VTaps], TFetch && fetch)
+  {
+#pragma unroll
+    for (int u = 0; u < VCount; ++u)
+    {
+      sums[u] = pass.absent;
+    }
+#pragma unroll
+    for (int s = 0; s < VTaps + VCount - 1; ++s)
+    {
+      const TAcc value = fetch(s);
+#pragma unroll
+      for (int u = 0; u < VCount; ++u)
+      {
+        if (s >= u && s - u < VTaps)
+        {
+          sums[u] = TRule::Add(sums[u], w[s - u], value);
+        }
+      }
+    }
+  }
+
+  /** Multiplies sums, the first of output `first`, by their norms. */
+  template <int VCount>
+  __device__ __forceinline__ static void
+  Normalize(TAcc (&sums)[VCount], const Pass<TAcc> & pass, int first)
+  {
+    if constexpr (TRule::Weighted)
+    {
+      const std::int64_t at = pass.outLower + first;
+      if (pass.norms && !AreInside(pass, at, VCount))
+      {
+#pragma unroll
+        for (int u = 0; u < VCount; ++u)
+        {
+          if (first + u < pass.outCount)
+          {
+            sums[u] *= pass.norms[at + u];
+          }
+        }
+      }
+    }
+  }
+
+  const Passes &    m_Passes;
+  Stage &           m_Stage;
+  const TIn * const m_Image;
+  const int         m_X;
+  const int         m_Y;
+  const int         m_Tx;
+  const int         m_Ty;
+  bool              m_IsWhole; ///< nothing that the thread loads of a plane is beyond the edge
+  bool              m_IsThere{ false };
+  int               m_From[Tile::MainLoads + Tile::HaloLoads]; ///< in a plane; -1: beyond the edge
+  TIn               m_Loaded[Tile::MainLoads + Tile::HaloLoads];
+  TAcc              m_Windows[Tile::Outputs][VTaps - 1];
+};
+
+/** Blocks that share a multiprocessor: as many as their registers allow. */
+template <typename TAcc, int VTaps>
+constexpr int MarchBlocks = sizeof(TAcc) > 4 ? 1
+                            : VTaps <= 5     ? 3
+                                             : 2;
+
+/** `segment` planes of outputs a block. */
+template <typename TRule, typename TIn, typename TAcc, int VTaps, typename TFinish>
+__global__ void
+__launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
+  MarchKernel(const __grid_constant__ MarchPasses<TAcc, VTaps> passes, const TIn * __restrict__ in,
+              const __grid_constant__ TFinish finish, int segment)
+{
+  using Tile = MarchTile<VTaps>;
+  __shared__ MarchStage<TAcc, VTaps> stage;
+  const Pass<TAcc> &                 x = passes.axis[0];
+  const Pass<TAcc> &                 y = passes.axis[1];
+  const Pass<TAcc> &                 z = passes.axis[2];
+  const std::int64_t                 columns = (x.outCount + Tile::Width - 1) / Tile::Width;
+  const std::int64_t                 rows = (y.outCount + Tile::Height - 1) / Tile::Height;
+  const std::int64_t                 segments = (z.outCount + segment - 1) / segment;
+  const std::int64_t                 plane = x.outCount * y.outCount;
+  for (std::int64_t tile = blockIdx.x; tile < columns * rows * segments * z.outer; tile += gridDim.x)
+  {
+    const std::int64_t volume = tile / (columns * rows * segments);
+    const std::int64_t rest = tile / (columns * rows) % segments;
+    const std::int64_t begin = rest * segment;
+    const int          planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
+    Marcher<TRule, TIn, TAcc, VTaps> marcher(passes,
+                                             stage,
+                                             in + volume * z.inCount * y.inCount * x.inCount,
+                                             static_cast<int>(tile % columns) * Tile::Width,
+                                             static_cast<int>(tile / columns % rows) * Tile::Height);
+    const std::int64_t               first = z.outLower + begin - Tile::Radius;
+    const std::int64_t               corner = static_cast<std::int64_t>(marcher.Y()) * x.outCount + marcher.X();
+    const int                        outputs =
+      marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
+    const int              rowStep = static_cast<int>(x.outCount);
+    std::int64_t           offset = (volume * z.outCount + begin - 2 * Tile::Radius) * plane + corner;
+    typename TFinish::Line lines[Tile::Outputs];
+#pragma unroll
+    for (int u = 0; u < Tile::Outputs; ++u)
+    {
+      lines[u] = finish.BeginLine(volume, corner + u * x.outCount);
+    }
+    marcher.Load(first);
+    for (int p = 0; p < planes + 2 * Tile::Radius; ++p, offset += plane)
+    {
+      marcher.Put();
+      __syncthreads();
+      if (p + 1 < planes + 2 * Tile::Radius)
+      {
+        marcher.Load(first + p + 1);
+      }
+      marcher.PassX();
+      __syncthreads();
+      const bool         stores = p >= 2 * Tile::Radius;
+      const std::int64_t at = first + p - Tile::Radius;
+      const TAcc         norm = Normalized(z, at, TAcc(1));
+      marcher.PassYAndZ([&](int u, TAcc sum) {
+        if (stores && u < outputs)
+        {
+          lines[u](offset + u * rowStep, at, TRule::Weighted ? sum * norm : sum);
+        }
+      });
+    }
+    __syncthreads();
+  }
+}
+
+/** Planes a block, so that the blocks fill the device in few turns and yet read few planes twice. */
+inline std::int64_t
+MarchSegment(std::int64_t tiles, std::int64_t planes, std::int64_t radius, std::int64_t blocksAtOnce)
+{
+  std::int64_t best = planes;
+  std::int64_t least = INT64_MAX;
+  for (std::int64_t segments = 1; segments <= std::min<std::int64_t>(planes, 64); ++segments)
+  {
+    const std::int64_t segment = (planes + segments - 1) / segments;
+    const std::int64_t turns = (tiles * segments + blocksAtOnce - 1) / blocksAtOnce;
+    const std::int64_t cost = turns * (segment + 2 * radius);
+    if (cost < least)
+    {
+      least = cost;
+      best = segment;
+    }
+  }
+  return best;
+}
+
+/** The kinds that have a kernel: the common ones, to their own kind, or to real numbers. */
+constexpr bool
+IsMarchedKind(PixelKind in, PixelKind out)
+{
+  return (in == PixelKind::UInt8 || in == PixelKind::UInt16 || in == PixelKind::Int16 || in == PixelKind::Float32) &&
+         (out == in || out == PixelKind::Float32);
+}
+
+template <typename TRule, int VTaps, typename TIn, typename TAcc, typename TFinish>
+void
+LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream)
+{
+  using Tile = MarchTile<VTaps>;
+  int device = 0;
+  int multiprocessors = 1;
+  (void)cudaGetDevice(&device);
+  (void)cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  const Pass<TAcc> & z = passes.axis[2];
+  const std::int64_t tiles = (passes.axis[0].outCount + Tile::Width - 1) / Tile::Width *
+                             ((passes.axis[1].outCount + Tile::Height - 1) / Tile::Height) * z.outer;
+  const std::int64_t atOnce = std::int64_t{ multiprocessors } * MarchBlocks<TAcc, VTaps>;
+  const std::int64_t segment = MarchSegment(tiles, z.outCount, Tile::Radius, atOnce);
+  const std::int64_t blocks = tiles * ((z.outCount + segment - 1) / segment);
+  MarchKernel<TRule, TIn, TAcc, VTaps>
+    <<<BlocksFor(blocks, 1), Tile::Threads, 0, stream>>>(passes, in, finish, static_cast<int>(segment));
+  CheckLaunch("MarchKernel");
+}
+
+/** Runs a plan that is marched; VTaps are the windows that have a kernel. `weight(a, t)` is that of tap t along axis a,
+ * of rules that have weights. */
+template <typename TRule, int... VTaps, typename TIn, typename TAcc, typename TFinish, typename TWeight>
+void
+RunMarch(const std::vector<Pass<TAcc>> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream,
+         TWeight && weight)
+{
+  const auto run = [&](auto taps) {
+    constexpr int            count = decltype(taps)::value;
+    MarchPasses<TAcc, count> all{};
+    for (int a = 0; a < 3; ++a)
+    {
+      all.axis[a] = passes[static_cast<std::size_t>(a)];
+      for (int t = 0; t < count; ++t)
+      {
+        all.weights[a][t] = weight(a, t);
+      }
+    }
+    LaunchMarch<TRule, count>(all, in, finish, stream);
+  };
+  const std::int64_t taps = 2 * passes[0].radius + 1;
+  ((taps == VTaps ? run(std::integral_constant<int, VTaps>()) : void()), ...);
+}
+
+} // namespace chunkwise
+
+#endif
