@@ -100,6 +100,11 @@ public:
    * call.kernels with the registry. */
   virtual void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) = 0;
+
+  /** The provider of transforms that an ImageConvolutionOperation through transforms has here for inputs of this kind:
+   * "own" or "cufft". Throws ParameterError if the operation names one that is not there. */
+  virtual const char *
+  GetTransforms(const Operation & convolution, PixelKind input) const;
 };
 
 /** A set of devices of one kind. */
@@ -114,7 +119,7 @@ public:
 };
 
 /** Changes whenever a type that crosses the module boundary changes. */
-constexpr int BackendInterfaceVersion = 5;
+constexpr int BackendInterfaceVersion = 6;
 
 /** The function that a backend module exports as "chunkwiseMakeBackend". Returns nullptr and fills `reason` (at most
  * `reasonBytes` with the final 0) if it cannot work on this machine or `version` is not its own. */

@@ -3,6 +3,7 @@
 #define chunkwiseImageConvolutionOperation_h
 
 #include "chunkwiseOperations.h"
+#include "chunkwiseTransformProvider.h"
 
 #include <memory>
 #include <string>
@@ -73,6 +74,13 @@ enum class ConvolutionMethod
   Direct
 };
 
+/** "auto", "own", "cufft", "fftw". */
+Chunkwise_EXPORT const char *
+                 TransformProviderName(TransformProvider provider);
+/** The inverse; throws ParameterError. */
+Chunkwise_EXPORT TransformProvider
+TransformProviderFromName(const std::string & name);
+
 /** out[i] = sum over t of weight[t] * in[i + center - t], t over the kernel: a convolution along up to three axes.
  * Kernels "convolution.fft" and "convolution.direct".
  *
@@ -92,6 +100,9 @@ class Chunkwise_EXPORT ImageConvolutionOperation : public WindowedOperation
 public:
   std::shared_ptr<const ConvolutionKernel> kernel;
   ConvolutionMethod                        method{ ConvolutionMethod::Auto };
+  /** Where one is named, Auto takes transforms for kernels of few weights, too. A backend that cannot serve it throws
+   * ParameterError before work starts; see GetTransforms of Device for what Auto takes. */
+  TransformProvider transforms{ TransformProvider::Auto };
 
   /** Kernels of up to this many weights are convolved directly with Auto. */
   static constexpr std::int64_t MostDirectTaps = 50;
@@ -118,6 +129,9 @@ public:
   {
     return kernel->GetCenter()[a];
   }
+  /** Whether cuFFT is faster than own transforms on a device, or alone has the lengths: for inputs of this kind. */
+  bool
+  IsForCufft(PixelKind input) const;
   bool
   Renormalizes() const
   {
@@ -159,6 +173,10 @@ public:
 Chunkwise_EXPORT std::int64_t
                  GoodTransformLength(std::int64_t n);
 
+/** The same for a provider's transforms: those of FFTW have a factor of 11 or 13 beside, once. */
+Chunkwise_EXPORT std::int64_t
+                 GoodTransformLength(std::int64_t n, TransformProvider provider);
+
 /** The radices of a transform of this length, in the order of the passes; empty for 1. */
 Chunkwise_EXPORT std::vector<int>
                  TransformRadices(std::int64_t n);
@@ -193,7 +211,8 @@ public:
     std::int64_t length{ 1 }; ///< of the transform; the extent if not transformed
     std::int64_t kernel{ 1 };
   };
-  Axis role[MaxDimension];
+  Axis              role[MaxDimension];
+  TransformProvider transforms{ TransformProvider::Auto };
 
   /** Complex values of a row's half spectrum. */
   std::int64_t

@@ -73,6 +73,8 @@ struct ExecutionRequest
 struct ExecutionReport
 {
   std::string backend; ///< "cpu", "cuda", "cuda+cpu"
+  /** The providers of convolutions' transforms: "own", "cufft", "fftw", or two with "+" between; empty without any. */
+  std::string transforms{};
   Plan        plan;
   /** Chunks (of the plan) that each device finished, and the CPU. */
   std::vector<std::string>  deviceNames;

@@ -60,6 +60,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseDeviceCarries.cxx
   running/chunkwiseDeviceRunner.cxx
   running/chunkwiseExecutor.cxx
+  running/chunkwiseFftwModule.cxx
   running/chunkwiseFixpointSchedule.cxx
   running/chunkwiseFixpointWork.cxx
   running/chunkwiseFork.cxx
@@ -70,6 +71,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseImageSource.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
+  running/chunkwiseModuleFile.cxx
   running/chunkwiseOverlap.cxx
   running/chunkwisePassesRun.cxx
   running/chunkwisePipeline.cxx
@@ -88,6 +90,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseStreamedPlan.cxx
   running/chunkwiseStreamedRun.cxx
   running/chunkwiseStreamedWindow.cxx
+  running/chunkwiseTransformsOf.cxx
   running/chunkwiseTwoPassSchedule.cxx
 )
 set(Chunkwise_ITK_SRCS

@@ -452,4 +452,10 @@ CudaDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
   kernel.run(call);
 }
 
+const char *
+CudaDevice::GetTransforms(const Operation & convolution, PixelKind input) const
+{
+  return GetCudaTransforms(convolution, input);
+}
+
 } // namespace chunkwise

@@ -66,6 +66,8 @@ public:
   Owns(const void * memory, std::size_t bytes) noexcept override;
   void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) override;
+  const char *
+  GetTransforms(const Operation & convolution, PixelKind input) const override;
 
 private:
   const int                     m_Index;

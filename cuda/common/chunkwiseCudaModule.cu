@@ -12,6 +12,11 @@ namespace chunkwise
 
 // The module is opened by itself: what it uses of these classes is compiled into it.
 Device::~Device() = default;
+const char *
+Device::GetTransforms(const Operation &, PixelKind) const
+{
+  return "own";
+}
 Backend::~Backend() = default;
 
 namespace

@@ -1,11 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseCudaConvolutionRows.h"
+#include "chunkwiseCudaCufftConvolution.h"
 #include "chunkwiseCudaFft.cuh"
 #include "chunkwiseCudaFftLines.cuh"
 #include "chunkwiseCudaFixedFft.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseCudaTables.h"
+#include "chunkwiseCufft.h"
 #include "chunkwiseError.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRoundUp.h"
@@ -670,7 +673,7 @@ public:
     const auto & y = m_Block.role[1];
     const auto & z = m_Block.role[2];
     ForPlanes(z.input, [&](const PlaneRange & range) {
-      ForwardRows(ImageSource(), m_Shape.spectrum, range, m_Data);
+      ForwardRows(MakeImageSource(m_Call, m_Operation, m_Block), m_Shape.spectrum, range, m_Data);
       if (m_Shape.axes == 3)
       {
         ForwardColumns(range, m_Shape.spectrum, y.input, z.input, m_Data);
@@ -700,28 +703,6 @@ private:
     }
   }
 
-  RowSource
-  ImageSource() const
-  {
-    const BufferView & input = m_Call.inputs[0];
-    RowSource          source{};
-    source.data = input.data;
-    source.kind = input.kind;
-    source.mode = m_Operation.boundary.mode;
-    source.constant = source.mode == BoundaryMode::Constant ? m_Operation.boundary.constant.ToDouble() : 0.0;
-    for (int r = 0; r < MaxDimension; ++r)
-    {
-      const auto & role = m_Block.role[r];
-      source.lower[r] = role.lower;
-      source.count[r] = role.input;
-      source.boxLower[r] = input.box.lower[role.axis];
-      source.boxUpper[r] = input.box.upper[role.axis];
-      source.stride[r] = input.stride[role.axis];
-      source.n[r] = m_Call.image.Extent(role.axis);
-    }
-    return source;
-  }
-
   /** Kept if there is room, else made in scratch. */
   const ComplexOf<T> *
   GetKernelSpectrum() const
@@ -748,20 +729,7 @@ private:
   void
   MakeKernelSpectrum(ComplexOf<T> * out) const
   {
-    const ConvolutionKernel & kernel = *m_Operation.kernel;
-    const Coordinates         strides = DenseStrides(kernel.GetExtent());
-    RowSource                 source{};
-    source.data = GetTable<T>(m_Call, kernel.GetKey() + (sizeof(T) == 4 ? " weights f32" : " weights f64"), [&kernel] {
-      return std::vector<T>(kernel.GetWeights().begin(), kernel.GetWeights().end());
-    });
-    source.kind = PixelKindOf<T>();
-    source.mode = BoundaryMode::ZeroFluxNeumann;
-    for (int r = 0; r < MaxDimension; ++r)
-    {
-      const auto & role = m_Block.role[r];
-      source.count[r] = source.n[r] = source.boxUpper[r] = role.kernel;
-      source.stride[r] = strides[role.axis];
-    }
+    const RowSource source = MakeKernelSource<T>(m_Call, *m_Operation.kernel, m_Block);
     Spectrum spectrum = m_Shape.spectrum;
     spectrum.rows = m_Shape.axes == 3 ? m_Block.role[1].length : m_Block.role[1].kernel;
     spectrum.planes = m_Block.role[2].kernel;
@@ -931,37 +899,9 @@ private:
   void
   InverseRows(const PlaneRange & range) const
   {
-    const BufferView & output = m_Call.output;
-    RowTarget          target{};
-    target.data = static_cast<char *>(output.data) +
-                  output.Offset(m_Output.lower) * static_cast<std::int64_t>(PixelSize(output.kind));
-    target.kind = output.kind;
+    RowTarget target = MakeTarget<T>(m_Call, m_Operation, m_Block, m_Output);
     // The rows' transforms left a factor of two each, in image and kernel; or they are half as long.
-    target.scale = m_Block.rows ? 2.0 : 0.25;
-    target.crop = m_Block.role[0].crop;
-    if (m_Operation.boundary.mode == BoundaryMode::Constant)
-    {
-      target.constant = m_Operation.boundary.constant.ToDouble() * m_Operation.kernel->GetSum();
-    }
-    Coordinates factorStrides{};
-    if (m_Operation.Renormalizes())
-    {
-      const Coordinates image = m_Call.image.Extents();
-      factorStrides = DenseStrides(ConvolutionFactors::States(m_Operation, image));
-      target.factors = GetFactors<T>(m_Call, m_Operation, image);
-    }
-    for (int r = 0; r < MaxDimension; ++r)
-    {
-      const auto & role = m_Block.role[r];
-      target.scale /= role.transformed ? static_cast<double>(role.length) : 1.0;
-      target.count[r] = role.output;
-      target.lower[r] = m_Output.lower[role.axis];
-      target.stride[r] = output.stride[role.axis];
-      target.n[r] = m_Call.image.Extent(role.axis);
-      target.kernel[r] = role.kernel;
-      target.below[r] = m_Operation.Below(role.axis);
-      target.factorStride[r] = factorStrides[role.axis];
-    }
+    target.scale *= m_Block.rows ? 2.0 : 0.25;
     if constexpr (std::is_same<T, float>::value)
     {
       if (m_Block.rows)
@@ -974,7 +914,7 @@ private:
     const FftRows      layout = RowLayout(bytes);
     const std::int64_t perBlock = 2 * layout.lines;
     m_Launcher.Launch("InverseRowsKernel",
-                      output.kind == PixelKindOf<T>() ? InverseRowsKernel<T, true> : InverseRowsKernel<T, false>,
+                      target.kind == PixelKindOf<T>() ? InverseRowsKernel<T, true> : InverseRowsKernel<T, false>,
                       (range.count * target.count[1] + perBlock - 1) / perBlock,
                       bytes,
                       m_Passes[0],
@@ -1031,10 +971,39 @@ Run(const KernelCall & call)
   }
 }
 
+/** The same for all chunks of a run. Throws if the provider that the operation names does not serve here. */
+bool
+TakesCufft(const Operation & operation, PixelKind input)
+{
+  const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
+  switch (convolution.transforms)
+  {
+    case TransformProvider::Auto:
+      return convolution.IsForCufft(input) && HasCufft();
+    case TransformProvider::CuFFT:
+    {
+      std::string reason;
+      if (!HasCufft(&reason))
+      {
+        throw ParameterError("TransformProvider is cufft, but libcufft cannot be used: " + reason);
+      }
+      return true;
+    }
+    case TransformProvider::FFTW:
+      throw ParameterError("TransformProvider is fftw, which has no transforms on CUDA devices");
+    default:
+      return false;
+  }
+}
+
 void
 RunConvolution(const KernelCall & call)
 {
-  if (UsesDouble(call.inputs[0].kind))
+  if (TakesCufft(*call.operation, call.inputs[0].kind))
+  {
+    RunCufftConvolution(call);
+  }
+  else if (UsesDouble(call.inputs[0].kind))
   {
     Run<double>(call);
   }
@@ -1065,6 +1034,10 @@ ScratchOf(const Operation & operation, const ChunkShape & chunk)
 std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
+  if (TakesCufft(operation, chunk.inputKinds[0]))
+  {
+    return ScratchOfCufftConvolution(operation, chunk);
+  }
   return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(operation, chunk) : ScratchOf<float>(operation, chunk);
 }
 
@@ -1073,6 +1046,10 @@ ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 double
 CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
+  if (TakesCufft(operation, chunk.inputKinds[0]))
+  {
+    return CostOfCufftConvolution(operation, chunk);
+  }
   Coordinates              most{};
   const DeviceShape<float> shape = LargestShape<float>(operation, chunk, most);
   const double             size = UsesDouble(chunk.inputKinds[0]) ? 2 : 1;
@@ -1087,6 +1064,12 @@ CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 }
 
 } // namespace
+
+const char *
+GetCudaTransforms(const Operation & operation, PixelKind input)
+{
+  return TakesCufft(operation, input) ? "cufft" : "own";
+}
 
 void
 RegisterCudaFftConvolution(KernelRegistry & registry)

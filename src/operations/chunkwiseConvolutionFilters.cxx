@@ -133,6 +133,7 @@ MakeGaussianByTransforms(const CheckedParameters & parameters, const FilterImage
     stage->kernel = std::make_shared<const ConvolutionKernel>(extent, center, weights);
     stage->boundary = direct->boundary;
     stage->method = ConvolutionMethod::FFT;
+    stage->transforms = TransformProviderFromName(parameters.Choice("TransformProvider"));
     sequence->stages.push_back(stage);
   }
   if (sequence->stages.empty())
@@ -262,6 +263,19 @@ MethodParameter()
 }
 
 ParameterDescription
+ProviderParameter()
+{
+  ParameterDescription provider;
+  provider.name = "TransformProvider";
+  provider.option = "transforms";
+  provider.type = ParameterType::Choice;
+  provider.help = "Whose transforms: own; cuFFT's on CUDA devices; FFTW's on the CPU; or the fastest that are there";
+  provider.defaultText = "auto";
+  provider.choices = { "auto", "own", "cufft", "fftw" };
+  return provider;
+}
+
+ParameterDescription
 FlagParameter(const std::string & name, const std::string & option, const std::string & help)
 {
   ParameterDescription flag;
@@ -374,6 +388,7 @@ MakeImageConvolution(const CheckedParameters & parameters, const FilterImage & i
   operation->method = method == "fft"      ? ConvolutionMethod::FFT
                       : method == "direct" ? ConvolutionMethod::Direct
                                            : ConvolutionMethod::Auto;
+  operation->transforms = TransformProviderFromName(parameters.Choice("TransformProvider"));
   if (parameters.Flag("Valid"))
   {
     for (int axis = 0; axis < MaxDimension; ++axis)
@@ -524,8 +539,13 @@ AddGaussians(std::vector<FilterDescription> & filters)
   const std::string          group = "Gaussians";
   const ParameterDescription transforms = FlagParameter(
     "Transforms", "fft", "Through transforms: faster where sigma is more than some twenty voxels, rounded differently");
-  FilterDescription row =
-    NamedRow("gaussian", group, "Convolution with a Gaussian", Join(GaussianParametersOfBothKernels(), { transforms }));
+  ParameterDescription provider = ProviderParameter();
+  provider.onlyWithName = transforms.name;
+  provider.onlyWithValue = "on";
+  FilterDescription row = NamedRow("gaussian",
+                                   group,
+                                   "Convolution with a Gaussian",
+                                   Join(GaussianParametersOfBothKernels(), { transforms, provider }));
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     return InDomain(
@@ -615,7 +635,8 @@ ImageConvolutionRow()
       FlagParameter("Normalize", "normalize", "Divide the kernel by its sum"),
       CorrelateParameter(),
       FlagParameter("Valid", "valid", "Only the voxels whose window is inside the image"),
-      MethodParameter() });
+      MethodParameter(),
+      ProviderParameter() });
   row.output = DefaultOutput::Real;
   row.outputBox = ValidBox;
   row.make = MakeImageConvolution;

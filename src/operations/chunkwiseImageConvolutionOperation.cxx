@@ -2,11 +2,13 @@
 #include "chunkwiseImageConvolutionOperation.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseRealOf.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -19,6 +21,8 @@ namespace
 
 /** Beyond this a boundary mode that maps taps walks too far outside of the image to be meant. */
 constexpr std::int64_t LargestMappedReach = 65535;
+
+constexpr const char * ProviderNames[] = { "auto", "own", "cufft", "fftw" };
 
 /** Below this part of the magnitudes' sum, the sum of the weights inside is noise. */
 constexpr double SmallestInsidePart = 1e-6;
@@ -184,19 +188,53 @@ ConvolutionKernel::GetNumberOfTaps() const
   return taps;
 }
 
+const char *
+TransformProviderName(TransformProvider provider)
+{
+  return ProviderNames[static_cast<std::size_t>(provider)];
+}
+
+TransformProvider
+TransformProviderFromName(const std::string & name)
+{
+  for (std::size_t i = 0; i < std::size(ProviderNames); ++i)
+  {
+    if (name == ProviderNames[i])
+    {
+      return static_cast<TransformProvider>(i);
+    }
+  }
+  throw ParameterError("\"" + name + "\" provides no transforms; auto, own, cufft and fftw do");
+}
+
 std::string
 ImageConvolutionOperation::GetName() const
 {
   const std::int64_t taps = kernel->GetNumberOfTaps();
   const bool         direct =
-    method == ConvolutionMethod::Direct || taps == 1 || (method == ConvolutionMethod::Auto && taps <= MostDirectTaps);
+    method == ConvolutionMethod::Direct || taps == 1 ||
+    (method == ConvolutionMethod::Auto && taps <= MostDirectTaps && transforms == TransformProvider::Auto);
   return direct ? "convolution.direct" : "convolution.fft";
+}
+
+bool
+ImageConvolutionOperation::IsForCufft(PixelKind input) const
+{
+  // Fixed lengths end here. Blocks of such lines would be overlap for the most part with kernels of more than half.
+  constexpr std::int64_t longestFixed = 1024;
+  std::int64_t           longest = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    longest = std::max(longest, kernel->GetExtent()[a]);
+  }
+  return UsesDouble(input) || longest > longestFixed / 2;
 }
 
 std::string
 ImageConvolutionOperation::GetKey() const
 {
-  return GetName() + " " + kernel->GetKey() + " " + BoundaryKey(boundary);
+  const bool isNamed = transforms != TransformProvider::Auto;
+  return GetName() + (isNamed ? std::string(" by ") + TransformProviderName(transforms) + " " : " ") + kernel->GetKey() + " " + BoundaryKey(boundary);
 }
 
 Halo
@@ -237,6 +275,11 @@ ImageConvolutionOperation::Validate(const Coordinates & image) const
     throw ParameterError("the value beyond the edge is " + std::to_string(boundary.constant.ToDouble()) +
                          "; it must be finite");
   }
+  if (method == ConvolutionMethod::Direct && transforms != TransformProvider::Auto)
+  {
+    throw ParameterError(std::string("TransformProvider is ") + TransformProviderName(transforms) +
+                         ", but the method is direct, which takes no transforms");
+  }
   for (const double weight : kernel->GetWeights())
   {
     if (!std::isfinite(weight))
@@ -268,7 +311,7 @@ ImageConvolutionOperation::RoundChunk(const Coordinates & extent) const
     for (int a = 0; a < MaxDimension; ++a)
     {
       const std::int64_t k = kernel->GetExtent()[a];
-      rounded[a] = k > 1 ? GoodTransformLength(extent[a] + k - 1) - (k - 1) : extent[a];
+      rounded[a] = k > 1 ? GoodTransformLength(extent[a] + k - 1, transforms) - (k - 1) : extent[a];
     }
   }
   return rounded;
@@ -451,6 +494,20 @@ GoodTransformLength(std::int64_t n)
   return best;
 }
 
+std::int64_t
+GoodTransformLength(std::int64_t n, TransformProvider provider)
+{
+  if (provider != TransformProvider::FFTW)
+  {
+    return GoodTransformLength(n);
+  }
+  while (!IsSmooth(n) && !(n % 11 == 0 && IsSmooth(n / 11)) && !(n % 13 == 0 && IsSmooth(n / 13)))
+  {
+    ++n;
+  }
+  return n;
+}
+
 std::vector<double>
 TransformTwiddles(std::int64_t n)
 {
@@ -485,7 +542,8 @@ LengthOf(const ConvolutionBlock::Axis & r, const ImageConvolutionOperation & ope
   return r.transformed ? GoodTransformLength(std::max({ r.input,
                                                         r.output + after + operation.Below(r.axis),
                                                         r.output + before + operation.Above(r.axis),
-                                                        r.kernel }))
+                                                        r.kernel }),
+                                             operation.transforms)
                        : r.output;
 }
 
@@ -500,6 +558,7 @@ EndsAtTheEdge(const ImageConvolutionOperation & operation)
 
 ConvolutionBlock::ConvolutionBlock(const ImageConvolutionOperation & operation)
 {
+  transforms = operation.transforms;
   const Coordinates & k = operation.kernel->GetExtent();
   // One axis is transformed even if the kernel is a single weight.
   const bool single = operation.kernel->GetNumberOfTaps() == 1;

@@ -474,6 +474,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     throw Error("Backend is CUDA, but no device can be used: " + reason);
   }
+  (void)GetTransforms(request, used.empty() ? nullptr : devices[used[0]]->device.get());
   if (!used.empty())
   {
     try
@@ -551,6 +552,19 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
     devicesWorked = devicesWorked || chunks > 0;
   }
   const std::string deviceBackend = used.empty() ? "" : devices[used[0]]->device->GetDescription().backend;
+  std::set<std::string> transforms;
+  if (devicesWorked)
+  {
+    transforms = GetTransforms(request, devices[used[0]]->device.get());
+  }
+  if (!devicesWorked || report.chunksOnHost)
+  {
+    transforms.merge(GetTransforms(request, nullptr));
+  }
+  for (const std::string & name : transforms)
+  {
+    report.transforms += (report.transforms.empty() ? "" : "+") + name;
+  }
   report.backend = devicesWorked ? deviceBackend + (report.chunksOnHost ? "+cpu" : "") : "cpu";
   return report;
 }
@@ -563,6 +577,7 @@ WorkingState::MakePlanFor(const ExecutionRequest & request)
   PlannerRequest plannerRequest =
     MakePlannerRequest(request, used.empty() ? nullptr : &devices[used[0]]->device->GetKernels());
   request.operation->Validate(request.image.Extents());
+  (void)GetTransforms(request, used.empty() ? nullptr : devices[used[0]]->device.get());
   std::vector<std::string> warnings;
   if (used.empty())
   {

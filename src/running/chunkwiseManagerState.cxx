@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseSharedMemory.h"
+#include "chunkwiseTransformsOf.h"
 
 #include <algorithm>
 #include <limits>
@@ -198,7 +199,23 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
     });
     selected.resize(canShare ? selected.size() : 1);
   }
+  if (!selected.empty() && NamesProvider(*request.operation, TransformProvider::FFTW))
+  {
+    reason = "TransformProvider is fftw, whose transforms are those of the CPU";
+    selected.clear();
+  }
   return selected;
+}
+
+std::set<std::string>
+ManagerState::GetTransforms(const ExecutionRequest & request, const Device * device)
+{
+  std::vector<PixelKind> kinds;
+  for (const BufferView & input : request.inputs)
+  {
+    kinds.push_back(input.kind);
+  }
+  return TransformsOf(*request.operation, kinds, request.output.kind, device, whyNone);
 }
 
 void

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -46,6 +47,10 @@ struct ManagerState
   /** The devices that a request may use; why there are none goes to `reason`. */
   std::vector<std::size_t>
   SelectDevices(const ExecutionRequest & request, std::string & reason);
+
+  /** Whose transforms the request takes on a device, or the CPU (nullptr), see TransformsOf. */
+  std::set<std::string>
+  GetTransforms(const ExecutionRequest & request, const Device * device);
 
   /** `hasAnyStrides`: voxels need not be contiguous along x. */
   void

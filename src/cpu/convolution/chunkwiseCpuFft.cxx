@@ -3,13 +3,18 @@
 
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFftwModule.h"
 #include "chunkwiseFork.h"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace chunkwise
@@ -49,12 +54,65 @@ Make(FftFunctions<float> (*makeFloat)(), FftFunctions<double> (*makeDouble)())
   }
 }
 
+/** The module, whose absence was found before work started. */
+const FftwInterface &
+GetOpenedFftw()
+{
+  std::string                 reason;
+  const FftwInterface * const fftw = GetFftw(&reason);
+  if (!fftw)
+  {
+    throw ParameterError("TransformProvider is fftw, but the module ChunkwiseFftw cannot be opened: " + reason);
+  }
+  return *fftw;
+}
+
+/** FftFunctions::transform by FFTW: what is not live, or not kept, is its, too. */
+template <typename T>
+void
+TransformByFftw(const FftPlan<T> & plan, FftLine<T> in, std::int64_t live, FftLine<T> out, std::int64_t from,
+                std::int64_t to, bool inverse, T * work)
+{
+  static const FftwInterface & fftw = GetOpenedFftw();
+  constexpr std::int64_t       cell = FftCell<T>;
+  T *                          source = in.cells;
+  T *                          target = work + plan.length * cell;
+  if (in.stride != 1 || live < plan.length)
+  {
+    source = work;
+    for (std::int64_t i = 0; i < live; ++i)
+    {
+      std::memcpy(source + i * cell, in.cells + i * in.stride * cell, cell * sizeof(T));
+    }
+    std::fill(source + live * cell, source + plan.length * cell, T(0));
+  }
+  const bool isWhole = out.stride == 1 && from == 0 && to == plan.length && out.cells != source;
+  target = isWhole ? out.cells : target;
+  // The inverse is the transform with real and imaginary parts exchanged.
+  const std::int64_t real = inverse ? FftLanes<T> : 0;
+  const std::int64_t imaginary = FftLanes<T> - real;
+  fftw.run(plan.ofFftw, sizeof(T) == 8, source + real, source + imaginary, target + real, target + imaginary);
+  for (std::int64_t i = from; !isWhole && i < to; ++i)
+  {
+    std::memcpy(out.cells + (i - from) * out.stride * cell, target + i * cell, cell * sizeof(T));
+  }
+}
+
 } // namespace
 
 template <typename T>
 const FftFunctions<T> &
-GetFftFunctions()
+GetFftFunctions(TransformProvider provider)
 {
+  if (provider == TransformProvider::FFTW)
+  {
+    static const FftFunctions<T> functions = [] {
+      FftFunctions<T> own = GetFftFunctions<T>();
+      own.transform = TransformByFftw<T>;
+      return own;
+    }();
+    return functions;
+  }
 #if defined(CHUNKWISE_HAS_X86_LEVELS)
   const std::string level = GetCpuLevel().name;
   if (level == "avx512")
@@ -74,7 +132,7 @@ GetFftFunctions()
 
 template <typename T>
 const FftPlan<T> &
-GetFftPlan(std::int64_t length)
+GetFftPlan(std::int64_t length, TransformProvider provider)
 {
   struct Plan
   {
@@ -84,9 +142,9 @@ GetFftPlan(std::int64_t length)
   };
   struct Known
   {
-    const unsigned int                            forks{ GetForkCount() };
-    std::mutex                                    mutex;
-    std::map<std::int64_t, std::unique_ptr<Plan>> plans;
+    const unsigned int                                             forks{ GetForkCount() };
+    std::mutex                                                     mutex;
+    std::map<std::pair<bool, std::int64_t>, std::unique_ptr<Plan>> plans;
   };
   // Plans are small and few, and runs may outlive static destruction: they are kept. So are those of a process that was
   // forked while one of its threads had the lock.
@@ -102,26 +160,37 @@ GetFftPlan(std::int64_t length)
     now = known;
   }
   const std::lock_guard<std::mutex> lock(now->mutex);
-  std::unique_ptr<Plan> &           entry = now->plans[length];
+  const bool                        byFftw = provider == TransformProvider::FFTW;
+  std::unique_ptr<Plan> &           entry = now->plans[{ byFftw, length }];
+  if (!entry && byFftw)
+  {
+    auto made = std::make_unique<Plan>();
+    made->plan = { length, nullptr, 0, nullptr, GetOpenedFftw().plan(length, sizeof(T) == 8) };
+    if (!made->plan.ofFftw)
+    {
+      throw Error("FFTW has no plan for " + std::to_string(length) + " points");
+    }
+    entry = std::move(made);
+  }
   if (!entry)
   {
     auto made = std::make_unique<Plan>();
     made->radices = TransformRadices(length);
     const std::vector<double> exact = TransformTwiddles(length);
     made->twiddles.assign(exact.begin(), exact.end());
-    made->plan = { length, made->radices.data(), static_cast<int>(made->radices.size()), made->twiddles.data() };
+    made->plan = { length, made->radices.data(), static_cast<int>(made->radices.size()), made->twiddles.data(), nullptr };
     entry = std::move(made);
   }
   return entry->plan;
 }
 
 template const FftFunctions<float> &
-GetFftFunctions<float>();
+GetFftFunctions<float>(TransformProvider provider);
 template const FftFunctions<double> &
-GetFftFunctions<double>();
+GetFftFunctions<double>(TransformProvider provider);
 template const FftPlan<float> &
-GetFftPlan<float>(std::int64_t length);
+GetFftPlan<float>(std::int64_t length, TransformProvider provider);
 template const FftPlan<double> &
-GetFftPlan<double>(std::int64_t length);
+GetFftPlan<double>(std::int64_t length, TransformProvider provider);
 
 } // namespace chunkwise

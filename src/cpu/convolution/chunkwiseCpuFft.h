@@ -3,6 +3,7 @@
 #define chunkwiseCpuFft_h
 
 #include "ChunkwiseExport.h"
+#include "chunkwiseTransformProvider.h"
 
 #include <cstdint>
 
@@ -24,6 +25,7 @@ struct FftPlan
   const int *  radices;
   int          passes;
   const T *    twiddles;
+  const void * ofFftw; ///< FFTW's plan, if it transforms
 };
 
 /** Positions of a line of cells, `stride` cells apart. */
@@ -56,15 +58,16 @@ struct FftFunctions
   void (*combine)(T * cells, std::int64_t length, const T * const * rowsA, const T * const * rowsB);
 };
 
-/** For the level that GetCpuLevel() names. */
+/** For the level that GetCpuLevel() names; with transforms by FFTW, whose module must be there, if that is asked for. */
 template <typename T>
 Chunkwise_EXPORT const FftFunctions<T> &
-                       GetFftFunctions();
+                       GetFftFunctions(TransformProvider provider = TransformProvider::Own);
 
-/** Valid for the process' lifetime. Thread-safe. */
+/** For the functions of the same provider. Of FFTW any length has one, else products of 2, 3, 5 and 7. Valid for the
+ * process' lifetime. Thread-safe. */
 template <typename T>
 Chunkwise_EXPORT const FftPlan<T> &
-                       GetFftPlan(std::int64_t length);
+                       GetFftPlan(std::int64_t length, TransformProvider provider = TransformProvider::Own);
 
 } // namespace chunkwise
 

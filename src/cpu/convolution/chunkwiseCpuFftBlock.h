@@ -94,9 +94,9 @@ public:
   explicit PlaneTransform(const ConvolutionBlock & block)
     : m_Block(block)
     , m_Shape(block)
-    , m_Functions(GetFftFunctions<T>())
-    , m_PlanX(GetFftPlan<T>(block.role[0].length))
-    , m_PlanY(GetFftPlan<T>(HasColumns() ? block.role[1].length : 1))
+    , m_Functions(GetFftFunctions<T>(block.transforms))
+    , m_PlanX(GetFftPlan<T>(block.role[0].length, block.transforms))
+    , m_PlanY(GetFftPlan<T>(HasColumns() ? block.role[1].length : 1, block.transforms))
   {}
 
   /** Whether planes are transformed along y too; else their rows are tasks of their own, so many at a time. */
@@ -280,8 +280,8 @@ MakeKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & bl
 {
   constexpr std::int64_t  Cell = FftCell<T>;
   const auto &            last = LastAxis<T>(block);
-  const FftFunctions<T> & functions = GetFftFunctions<T>();
-  const FftPlan<T> &      plan = GetFftPlan<T>(last.transformed ? last.length : 1);
+  const FftFunctions<T> & functions = GetFftFunctions<T>(block.transforms);
+  const FftPlan<T> &      plan = GetFftPlan<T>(last.transformed ? last.length : 1, block.transforms);
   const std::int64_t      columns = NumbersOfKernelRows<T>(block) / last.kernel / Cell;
   TransformKernelRows(kernel, block, executor, spaceOf, rows);
   executor.ParallelFor(columns, [&](std::int64_t column, unsigned int worker) {
@@ -301,6 +301,7 @@ std::string
 KeyOfKernelSpectrum(const ConvolutionKernel & kernel, const ConvolutionBlock & block)
 {
   std::string key = kernel.GetKey() + (sizeof(T) == 4 ? " spectrum f32 " : " spectrum f64 ") + GetCpuLevel().name;
+  key += block.transforms == TransformProvider::FFTW ? " by fftw" : "";
   for (int r = 0; r < 3; ++r)
   {
     key += block.role[r].transformed ? " " + std::to_string(block.role[r].length) : std::string();
@@ -367,11 +368,11 @@ RunBlock(const KernelCall & call, const TRows & rows, const Box & output, const 
   const ConvolutionBlock  block(operation, output, call.image.Extents(), support);
   const CellShape<T>      shape(block);
   const PlaneTransform<T> planes(block);
-  const FftFunctions<T> & functions = GetFftFunctions<T>();
+  const FftFunctions<T> & functions = GetFftFunctions<T>(block.transforms);
   const auto &            y = block.role[1];
   const auto &            z = block.role[2];
   const auto &            last = LastAxis<T>(block);
-  const FftPlan<T> &      planLast = GetFftPlan<T>(last.transformed ? last.length : 1);
+  const FftPlan<T> &      planLast = GetFftPlan<T>(last.transformed ? last.length : 1, block.transforms);
   T * const               spectrum = memory.spectrum;
   const auto spaceOf = [&](unsigned int worker) { return WorkSpace<T>(memory.spaces + worker * memory.space, shape); };
   const auto stops = [&] { return call.control && call.control->ShouldStop(); };

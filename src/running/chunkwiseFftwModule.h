@@ -1,0 +1,37 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseFftwModule_h
+#define chunkwiseFftwModule_h
+
+#include <cstdint>
+#include <string>
+
+// FFTW is under the GPL. What uses it is a module of its own, ChunkwiseFftw (src/fftw), that is built where
+// CHUNKWISE_USE_FFTW is on and opened where somebody asks for it by name. Neither the library nor the program links it.
+namespace chunkwise
+{
+
+/** Changes whenever FftwInterface does. */
+constexpr int FftwInterfaceVersion = 1;
+
+/** What the module has. */
+struct FftwInterface
+{
+  /** As FFTW says it, with its instruction sets: "fftw-3.3.10-sse2-avx". */
+  const char * version;
+  /** A plan for as many lines side by side as 64 bytes have numbers: real parts and imaginary parts of a point are 64
+   * bytes each, one behind the other, aligned to 64. Planned once for a length, by estimate, so that bits do not depend
+   * on the moment; kept for the process' lifetime; thread-safe. nullptr if there is none. */
+  const void * (*plan)(std::int64_t length, bool isDouble);
+  /** Out of place; the input stays. The inverse is the same plan with real and imaginary parts exchanged. Thread-safe.
+   */
+  void (*run)(const void * plan, bool isDouble, void * inReal, void * inImaginary, void * outReal,
+              void * outImaginary);
+};
+
+/** The module, opened once; nullptr, and the reason, if it cannot be. CHUNKWISE_FFTW_MODULE may name its file. */
+const FftwInterface *
+GetFftw(std::string * reason = nullptr);
+
+} // namespace chunkwise
+
+#endif
