@@ -36,7 +36,7 @@ if(CHUNKWISE_COMPARE_WITH_FFTW AND NOT TARGET chunkwise_fftw)
   pkg_check_modules(ChunkwiseFFTW REQUIRED IMPORTED_TARGET GLOBAL fftw3 fftw3f)
   add_library(chunkwise_fftw INTERFACE)
   target_compile_definitions(chunkwise_fftw INTERFACE CHUNKWISE_HAS_FFTW)
-  target_link_libraries(chunkwise_fftw INTERFACE fftw3f_threads PkgConfig::ChunkwiseFFTW)
+  target_link_libraries(chunkwise_fftw INTERFACE fftw3f_threads fftw3_threads PkgConfig::ChunkwiseFFTW)
 endif()
 
 # chunkwise_add_test(NAME SOURCES source... [LABEL label] [LIBRARIES library...]): one GoogleTest program.
@@ -90,6 +90,15 @@ function(chunkwise_add_packaging_tests)
       -D DROP_IN_EXAMPLE=$<$<TARGET_EXISTS:chunkwise_drop_in_example>:$<TARGET_FILE:chunkwise_drop_in_example>>
       -P ${Chunkwise_SOURCE_DIR}/test/consumer/run.cmake)
   set_tests_properties(Packaging.InstalledPackageServesAConsumer PROPERTIES TIMEOUT 600)
+  # GPL stays out of what is distributed, and what is opened at run time is no condition of it.
+  if(UNIX AND NOT APPLE)
+    set(linked)
+    foreach(target ChunkwiseEngine Chunkwise ChunkwiseCuda chunkwise)
+      list(APPEND linked "$<$<TARGET_EXISTS:${target}>:$<TARGET_FILE:${target}>>")
+    endforeach()
+    add_test(NAME Packaging.NothingLinksFftwOrCufft COMMAND ${Chunkwise_SOURCE_DIR}/scripts/check_links.sh ${linked})
+    set_tests_properties(Packaging.NothingLinksFftwOrCufft PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
   add_test(NAME Layers.DependenciesPointOneWay
     COMMAND ${Chunkwise_SOURCE_DIR}/scripts/check_layers.sh)
   add_test(NAME Layers.FormatIsThatOfTheSettings

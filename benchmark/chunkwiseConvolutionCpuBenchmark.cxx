@@ -3,11 +3,14 @@
 //   machine    what work that shares nothing loses with 1, 2, 4 ... threads
 //   varying    kernels of 100 x 100 on a grid of M / 128 nodes an axis, with 1, 2, 4 ... threads
 //   pruned     transforms there and back with and without those of lines of zeros or of what is not kept
-//   fftw       the same, all lines, beside FFTW; where this was built with it
+//   fftw       the same, all lines, and whole convolutions, beside FFTW with 1, 2, 4 ... threads; where this was built
+//              with it
 //   methods    direct beside transforms for kernels of few weights
 // and then the most threads (as many as the machine has); and --csv FILE.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseCpuFftBlock.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFftwModule.h"
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <algorithm>
@@ -19,6 +22,7 @@
 #include <memory>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #if defined(CHUNKWISE_HAS_FFTW)
@@ -46,15 +50,16 @@ MakeKernel(const Coordinates & extent, std::size_t seed)
   return std::make_shared<ConvolutionKernel>(extent, center, weights);
 }
 
-std::vector<float>
+template <typename T = float>
+std::vector<T>
 MakeImage(const Coordinates & extent)
 {
-  std::vector<float> pixels(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
-  std::uint32_t      state = 1234567u;
-  for (float & pixel : pixels)
+  std::vector<T> pixels(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+  std::uint32_t  state = 1234567u;
+  for (T & pixel : pixels)
   {
     state = state * 1664525u + 1013904223u;
-    pixel = static_cast<float>(state >> 8) * 1e-4f;
+    pixel = static_cast<T>(static_cast<float>(state >> 8) * 1e-4f);
   }
   return pixels;
 }
@@ -93,14 +98,15 @@ private:
 };
 
 /** The host's kernel over a whole image of its own. */
+template <typename T = float>
 class OperationRun
 {
 public:
   OperationRun(const Operation & operation, const Coordinates & extent, Executor & executor)
-    : m_In(MakeImage(extent))
+    : m_In(MakeImage<T>(extent))
     , m_Out(m_In.size())
-    , m_Run(operation, { DenseView(m_In.data(), PixelKind::Float32, Box::FromExtent(extent)) },
-            DenseView(m_Out.data(), PixelKind::Float32, Box::FromExtent(extent)), executor)
+    , m_Run(operation, { DenseView(m_In.data(), PixelKindOf<T>(), Box::FromExtent(extent)) },
+            DenseView(m_Out.data(), PixelKindOf<T>(), Box::FromExtent(extent)), executor)
   {
     m_Run.call.tables = &m_Tables;
   }
@@ -112,16 +118,16 @@ public:
   }
 
 private:
-  std::vector<float> m_In;
-  std::vector<float> m_Out;
-  HostTables         m_Tables;
-  HostRun            m_Run;
+  std::vector<T> m_In;
+  std::vector<T> m_Out;
+  HostTables     m_Tables;
+  HostRun        m_Run;
 };
 
 double
 TimeOperation(const Operation & operation, const Coordinates & extent, Executor & executor, int repeats)
 {
-  const OperationRun run(operation, extent, executor);
+  const OperationRun<> run(operation, extent, executor);
   return BestSeconds(repeats, run);
 }
 
@@ -140,7 +146,7 @@ public:
       const auto thread = static_cast<std::size_t>(i);
       m_Alone[thread] = MakeThreadExecutor(1);
       m_Runs[thread] =
-        std::make_unique<OperationRun>(m_Operation, Coordinates{ { 310, 310, 1, 1, 1 } }, *m_Alone[thread]);
+        std::make_unique<OperationRun<>>(m_Operation, Coordinates{ { 310, 310, 1, 1, 1 } }, *m_Alone[thread]);
     });
   }
 
@@ -159,7 +165,7 @@ private:
   Executor &                                 m_Executor;
   ImageConvolutionOperation                  m_Operation;
   std::vector<std::unique_ptr<Executor>>     m_Alone;
-  std::vector<std::unique_ptr<OperationRun>> m_Runs;
+  std::vector<std::unique_ptr<OperationRun<>>> m_Runs;
 };
 
 /** What other work that shares nothing loses. */
@@ -234,7 +240,7 @@ Varying(Report & report, unsigned int most)
     {
       const auto         executor = MakeThreadExecutor(threads);
       const MachineRun   machine(*executor);
-      const OperationRun run(operation, { { size, size, 1, 1, 1 } }, *executor);
+      const OperationRun<> run(operation, { { size, size, 1, 1, 1 } }, *executor);
       double             seconds = BestSeconds(1, run);
       double             byItself = BestSeconds(1, [&] { machine(1); });
       // In turns, for as long: other work on the machine comes and goes.
@@ -264,26 +270,27 @@ Varying(Report & report, unsigned int most)
 }
 
 /** Transforms of a block along all three axes and back: those of RunBlock. */
+template <typename T = float>
 double
 TimeTransforms(const ConvolutionBlock & block, Executor & executor)
 {
-  constexpr std::int64_t      Cell = FftCell<float>;
-  const CellShape<float>      shape(block);
-  const PlaneTransform<float> planes(block);
-  const auto &                functions = GetFftFunctions<float>();
-  const auto &                z = block.role[2];
-  const auto &                planZ = GetFftPlan<float>(z.length);
-  const std::int64_t          columns = shape.rows * shape.rowCells;
-  std::vector<float>          memory(
-    static_cast<std::size_t>(shape.Spectrum() + shape.Worker() * executor.GetConcurrency() + 64), 0.0f);
-  std::vector<float> pixels(
-    static_cast<std::size_t>(block.role[0].length * block.role[1].length * block.role[2].length), 1.0f);
-  const auto rowOf = [&](std::int64_t row, std::int64_t plane) {
+  constexpr std::int64_t  Cell = FftCell<T>;
+  const CellShape<T>      shape(block);
+  const PlaneTransform<T> planes(block);
+  const auto &            functions = GetFftFunctions<T>(block.transforms);
+  const auto &            z = block.role[2];
+  const auto &            planZ = GetFftPlan<T>(z.length, block.transforms);
+  const std::int64_t      columns = shape.rows * shape.rowCells;
+  std::vector<T> memory(static_cast<std::size_t>(shape.Spectrum() + shape.Worker() * executor.GetConcurrency() + 64),
+                        T(0));
+  std::vector<T> pixels(static_cast<std::size_t>(block.role[0].length * block.role[1].length * block.role[2].length),
+                        T(1));
+  const auto     rowOf = [&](std::int64_t row, std::int64_t plane) {
     return pixels.data() + (plane * block.role[1].length + row) * block.role[0].length;
   };
-  float * const spectrum = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) / sizeof(float);
-  const auto    spaceOf = [&](unsigned int worker) {
-    return WorkSpace<float>(spectrum + shape.Spectrum() + worker * shape.Worker(), shape);
+  T * const  spectrum = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) / sizeof(T);
+  const auto spaceOf = [&](unsigned int worker) {
+    return WorkSpace<T>(spectrum + shape.Spectrum() + worker * shape.Worker(), shape);
   };
   return BestSeconds(5, [&] {
     executor.ParallelFor(z.input, [&](std::int64_t plane, unsigned int worker) {
@@ -292,13 +299,13 @@ TimeTransforms(const ConvolutionBlock & block, Executor & executor)
                      block.role[0].input,
                      spectrum + plane * columns * Cell,
                      spaceOf(worker),
-                     [&](std::int64_t row, float * out) { std::copy_n(rowOf(row, plane), block.role[0].input, out); });
+                     [&](std::int64_t row, T * out) { std::copy_n(rowOf(row, plane), block.role[0].input, out); });
     });
     executor.ParallelFor(shape.rows, [&](std::int64_t row, unsigned int worker) {
-      const WorkSpace<float> space = spaceOf(worker);
+      const WorkSpace<T> space = spaceOf(worker);
       for (std::int64_t c = row * shape.rowCells; c < (row + 1) * shape.rowCells; ++c)
       {
-        float * const column = spectrum + c * Cell;
+        T * const column = spectrum + c * Cell;
         functions.transform(
           planZ, { column, columns }, z.input, { space.first, 1 }, 0, planZ.length, false, space.work);
         functions.transform(
@@ -306,7 +313,7 @@ TimeTransforms(const ConvolutionBlock & block, Executor & executor)
       }
     });
     executor.ParallelFor(z.output, [&](std::int64_t plane, unsigned int worker) {
-      planes.Inverse(0, spectrum + plane * columns * Cell, spaceOf(worker), [&](std::int64_t row, const float * in) {
+      planes.Inverse(0, spectrum + plane * columns * Cell, spaceOf(worker), [&](std::int64_t row, const T * in) {
         std::copy_n(in, block.role[0].output, rowOf(row, plane));
       });
     });
@@ -389,37 +396,86 @@ Pruned(Report & report, unsigned int threads)
 }
 
 #if defined(CHUNKWISE_HAS_FFTW)
-/** Real transforms there and back. Planned by measuring, for 8 seconds each at most. */
+template <typename T>
+struct FftwOf;
+template <>
+struct FftwOf<float>
+{
+  static constexpr auto Allocate = fftwf_alloc_real;
+  static constexpr auto AllocateComplex = fftwf_alloc_complex;
+  static constexpr auto Free = fftwf_free;
+  static constexpr auto PlanThere = fftwf_plan_dft_r2c_3d;
+  static constexpr auto PlanBack = fftwf_plan_dft_c2r_3d;
+  static constexpr auto Run = fftwf_execute;
+  static constexpr auto Destroy = fftwf_destroy_plan;
+};
+template <>
+struct FftwOf<double>
+{
+  static constexpr auto Allocate = fftw_alloc_real;
+  static constexpr auto AllocateComplex = fftw_alloc_complex;
+  static constexpr auto Free = fftw_free;
+  static constexpr auto PlanThere = fftw_plan_dft_r2c_3d;
+  static constexpr auto PlanBack = fftw_plan_dft_c2r_3d;
+  static constexpr auto Run = fftw_execute;
+  static constexpr auto Destroy = fftw_destroy_plan;
+};
+
+/** FFTW's own real transforms there and back, by its own threads. Planned by measuring, for 8 seconds each at most. */
+template <typename T>
 double
 TimeFftw(const Coordinates & n)
 {
-  const auto            numbers = static_cast<std::size_t>(n[0] * n[1] * n[2]);
-  const auto            frequencies = static_cast<std::size_t>((n[0] / 2 + 1) * n[1] * n[2]);
-  float * const         pixels = fftwf_alloc_real(numbers);
-  fftwf_complex * const spectrum = fftwf_alloc_complex(frequencies);
-  const auto            extent = [&](int a) { return static_cast<int>(n[a]); };
-  fftwf_set_timelimit(8);
-  const fftwf_plan there = fftwf_plan_dft_r2c_3d(extent(2), extent(1), extent(0), pixels, spectrum, FFTW_MEASURE);
-  const fftwf_plan back = fftwf_plan_dft_c2r_3d(extent(2), extent(1), extent(0), spectrum, pixels, FFTW_MEASURE);
-  std::fill(pixels, pixels + numbers, 1.0f);
+  using Fftw = FftwOf<T>;
+  const auto   numbers = static_cast<std::size_t>(n[0] * n[1] * n[2]);
+  const auto   frequencies = static_cast<std::size_t>((n[0] / 2 + 1) * n[1] * n[2]);
+  T * const    pixels = Fftw::Allocate(numbers);
+  auto * const spectrum = Fftw::AllocateComplex(frequencies);
+  const auto   extent = [&](int a) { return static_cast<int>(n[a]); };
+  const auto   there = Fftw::PlanThere(extent(2), extent(1), extent(0), pixels, spectrum, FFTW_MEASURE);
+  const auto   back = Fftw::PlanBack(extent(2), extent(1), extent(0), spectrum, pixels, FFTW_MEASURE);
+  std::fill(pixels, pixels + numbers, T(1));
   const double seconds = BestSeconds(5, [&] {
-    fftwf_execute(there);
-    fftwf_execute(back);
+    Fftw::Run(there);
+    Fftw::Run(back);
   });
-  fftwf_destroy_plan(there);
-  fftwf_destroy_plan(back);
-  fftwf_free(pixels);
-  fftwf_free(spectrum);
+  Fftw::Destroy(there);
+  Fftw::Destroy(back);
+  Fftw::Free(pixels);
+  Fftw::Free(spectrum);
   return seconds;
 }
 
-void
-Fftw(Report & report, unsigned int threads)
+/** Seconds of a whole convolution by a provider's transforms; 0 if it is not there. */
+template <typename T>
+double
+TimeConvolution(const Coordinates & n, TransformProvider provider, Executor & executor)
 {
-  const auto executor = MakeThreadExecutor(threads);
-  fftwf_init_threads();
-  fftwf_plan_with_nthreads(static_cast<int>(threads));
-  report.Print("all transforms there and back, float");
+  ImageConvolutionOperation operation;
+  operation.kernel = MakeKernel({ { 31, 31, 31, 1, 1 } }, 1);
+  operation.method = ConvolutionMethod::FFT;
+  operation.transforms = provider;
+  try
+  {
+    const OperationRun<T> run(operation, n, executor);
+    run();
+    return BestSeconds(5, [&] { run(); });
+  }
+  catch (const Error &)
+  {
+    return 0;
+  }
+}
+
+/** Own transforms beside FFTW's own of all axes, and beside lines of FFTW that our threads run. */
+template <typename T>
+void
+CompareWithFftw(Report & report, unsigned int threads)
+{
+  const auto        executor = MakeThreadExecutor(threads);
+  const std::string library = std::string(fftw_version) + ", " + (threads == 1 ? "1 thread" : "as many threads");
+  const std::string end = std::string(" ") + PixelKindName(PixelKindOf<T>()) + ", " + std::to_string(threads) +
+                          (threads == 1 ? " thread" : " threads");
   for (const Coordinates & n : { Coordinates{ { 216, 216, 216, 1, 1 } },
                                  Coordinates{ { 224, 224, 224, 1, 1 } },
                                  Coordinates{ { 256, 256, 256, 1, 1 } },
@@ -433,10 +489,49 @@ Fftw(Report & report, unsigned int threads)
       block.role[r].length = n[r];
     }
     Fill(block);
-    const double ours = TimeTransforms(block, *executor);
-    const double peer = TimeFftw(n);
-    report.Add(
-      "cpu", "transforms there and back; " + SizeName(n) + " float32", ours * 1e3, "ms", { { peer * 1e3, "FFTW" } });
+    const double                                ours = TimeTransforms<T>(block, *executor);
+    std::vector<std::pair<double, std::string>> peers = { { TimeFftw<T>(n) * 1e3, library } };
+    if (GetFftw())
+    {
+      block.transforms = TransformProvider::FFTW;
+      peers.emplace_back(TimeTransforms<T>(block, *executor) * 1e3, "lines of FFTW, own threads");
+    }
+    for (const auto & peer : peers)
+    {
+      report.Add(
+        "cpu", "transforms there and back; " + SizeName(n) + end, ours * 1e3, "ms", { { peer.first, peer.second } });
+    }
+  }
+  for (const std::int64_t extent : { 192, 191, 230 })
+  {
+    const Coordinates n{ { extent, extent, extent, 1, 1 } };
+    const double      ours = TimeConvolution<T>(n, TransformProvider::Own, *executor);
+    const double      peer = TimeConvolution<T>(n, TransformProvider::FFTW, *executor);
+    if (peer > 0)
+    {
+      report.Add("cpu",
+                 "31^3 through transforms; " + SizeName(n) + end,
+                 ours * 1e3,
+                 "ms",
+                 { { peer * 1e3, "lines of FFTW, own threads" } });
+    }
+  }
+}
+
+void
+Fftw(Report & report, unsigned int threads)
+{
+  fftwf_init_threads();
+  fftw_init_threads();
+  fftwf_set_timelimit(8);
+  fftw_set_timelimit(8);
+  report.Print(std::string("all transforms there and back, beside ") + fftw_version);
+  for (unsigned int count = 1; count <= threads; count *= 2)
+  {
+    fftwf_plan_with_nthreads(static_cast<int>(count));
+    fftw_plan_with_nthreads(static_cast<int>(count));
+    CompareWithFftw<float>(report, count);
+    CompareWithFftw<double>(report, count);
   }
 }
 #endif

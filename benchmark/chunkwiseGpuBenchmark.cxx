@@ -313,6 +313,35 @@ ConvolutionRows()
            row("few weights through transforms; 7^3", 7, Method::FFT) };
 }
 
+/** One kernel of an image by each provider that it may have. */
+std::vector<Row>
+ProviderRows(const Coordinates & kernelExtent)
+{
+  std::vector<Row> rows;
+  for (const TransformProvider provider : { TransformProvider::Own, TransformProvider::CuFFT })
+  {
+    auto                operation = std::make_shared<ImageConvolutionOperation>();
+    std::vector<double> weights(static_cast<std::size_t>(Box::FromExtent(kernelExtent).NumberOfVoxels()));
+    Coordinates         center{};
+    for (std::size_t i = 0; i < weights.size(); ++i)
+    {
+      weights[i] = 1 + static_cast<double>(i % 1031);
+    }
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      center[a] = kernelExtent[a] / 2;
+    }
+    operation->kernel = std::make_shared<ConvolutionKernel>(kernelExtent, center, weights);
+    operation->method = ConvolutionMethod::FFT;
+    operation->transforms = provider;
+    rows.push_back({ SizeName(kernelExtent) + " through transforms, " + TransformProviderName(provider),
+                     operation,
+                     "convolution",
+                     true });
+  }
+  return rows;
+}
+
 /** Kernels of 100 x 100, all different, every `spacing` voxels. */
 std::vector<Row>
 VaryingRows(std::int64_t extent, std::int64_t spacing)
@@ -503,6 +532,51 @@ DeviceResident(Report & report, Device & device, const Image & image, const std:
   device.Free(in);
   device.Free(out);
   device.DestroyStream(stream);
+}
+
+/** Own transforms beside cuFFT's: sizes with small factors, a prime, a product with 13; lines that own ones have not.
+ */
+void
+Providers(Report & report, Device & device)
+{
+  struct Trial
+  {
+    Coordinates image;
+    Coordinates kernel;
+    PixelKind   kind;
+  };
+  std::vector<Trial> trials;
+  for (const PixelKind kind : { PixelKind::Float32, PixelKind::Float64 })
+  {
+    for (const std::int64_t n : { 512, 509, 520, 600, 648 })
+    {
+      if (kind == PixelKind::Float32 || n <= 520)
+      {
+        trials.push_back({ { { n, n, n, 1, 1 } }, { { 65, 65, 65, 1, 1 } }, kind });
+      }
+    }
+    for (const std::int64_t n : { 4096, 4093, 4160, 8192 })
+    {
+      trials.push_back({ { { n, n, 1, 1, 1 } }, { { 65, 65, 1, 1, 1 } }, kind });
+    }
+    trials.push_back({ { { 4096, 4096, 1, 1, 1 } }, { { 601, 601, 1, 1, 1 } }, kind });
+    trials.push_back({ { { 20000, 512, 1, 1, 1 } }, { { 9001, 33, 1, 1, 1 } }, kind });
+  }
+  for (const Trial & trial : trials)
+  {
+    const Image image(trial.image, trial.kind);
+    for (const Row & row : ProviderRows(trial.kernel))
+    {
+      try
+      {
+        DeviceResident(report, device, image, { row });
+      }
+      catch (const Error & error)
+      {
+        report.Print((row.name + ": " + error.what()).c_str());
+      }
+    }
+  }
 }
 
 /** The link's rate with pinned memory, one way and both ways at once. */
@@ -840,8 +914,9 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 
 } // namespace
 
-/** Arguments: any of "resident", "ranks", "variances", "nonlocal", "gaussians", "convolution", "varying", "host",
- * "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last four. And --csv FILE. */
+/** Arguments: any of "resident", "ranks", "variances", "nonlocal", "gaussians", "convolution", "cufft", "varying",
+ * "host", "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last four. And --csv
+ * FILE. */
 int
 main(int argc, char * argv[])
 {
@@ -904,6 +979,10 @@ main(int argc, char * argv[])
       }
       Accuracy<float>(report, 512, 65);
       Accuracy<double>(report, 256, 33);
+    }
+    if (wants("cufft"))
+    {
+      Providers(report, *devices[0]);
     }
     if (wants("varying"))
     {

@@ -76,7 +76,7 @@ enum class ConvolutionMethod
 
 /** "auto", "own", "cufft", "fftw". */
 Chunkwise_EXPORT const char *
-                 TransformProviderName(TransformProvider provider);
+TransformProviderName(TransformProvider provider);
 /** The inverse; throws ParameterError. */
 Chunkwise_EXPORT TransformProvider
 TransformProviderFromName(const std::string & name);

@@ -3,6 +3,7 @@
 #define itkChunkwiseConvolutionEnums_h
 
 #include "ChunkwiseExport.h"
+#include "chunkwiseTransformProvider.h"
 
 #include <cstdint>
 #include <ostream>
@@ -26,6 +27,17 @@ public:
     Direct
   };
 
+  /** \class TransformProvider
+   * \ingroup Chunkwise
+   * Whose transforms a convolution takes. */
+  enum class TransformProvider : std::uint8_t
+  {
+    Auto,  ///< own; on a device cuFFT, where it is there, for doubles and kernels of more than 512 voxels along an axis
+    Own,   ///< the library's own
+    CuFFT, ///< those of NVIDIA's libcufft, on CUDA devices
+    FFTW   ///< those of FFTW, on the CPU, by the module ChunkwiseFftw
+  };
+
   /** \class Order
    * \ingroup Chunkwise
    * What comes first where kernels vary over the image. */
@@ -45,8 +57,20 @@ public:
   };
 };
 
+/** The engine's name of the same. */
+inline chunkwise::TransformProvider
+ChunkwiseTransformProvider(ChunkwiseConvolutionEnums::TransformProvider value)
+{
+  return value == ChunkwiseConvolutionEnums::TransformProvider::Own     ? chunkwise::TransformProvider::Own
+         : value == ChunkwiseConvolutionEnums::TransformProvider::CuFFT ? chunkwise::TransformProvider::CuFFT
+         : value == ChunkwiseConvolutionEnums::TransformProvider::FFTW  ? chunkwise::TransformProvider::FFTW
+                                                                        : chunkwise::TransformProvider::Auto;
+}
+
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Method value);
+Chunkwise_EXPORT std::ostream &
+                 operator<<(std::ostream & os, ChunkwiseConvolutionEnums::TransformProvider value);
 Chunkwise_EXPORT std::ostream &
                  operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Order value);
 Chunkwise_EXPORT std::ostream &

@@ -635,6 +635,10 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::PrintSelf(s
   os << indent << "LastReport:" << std::endl;
   const Indent next = indent.GetNextIndent();
   os << next << "Backend: " << (m_LastReport.backend.empty() ? "(none)" : m_LastReport.backend) << std::endl;
+  if (!m_LastReport.transforms.empty())
+  {
+    os << next << "Transforms: " << m_LastReport.transforms << std::endl;
+  }
   os << next << "Chunks: " << m_LastReport.plan.chunks.size() << std::endl;
   for (std::size_t i = 0; i < m_LastReport.deviceNames.size() && i < m_LastReport.chunksPerDevice.size(); ++i)
   {

@@ -2,6 +2,7 @@
 #ifndef itkPrunedFFTConvolutionImageFilter_h
 #define itkPrunedFFTConvolutionImageFilter_h
 
+#include "chunkwiseImageConvolutionOperation.h"
 #include "itkChunkwiseConvolutionEnums.h"
 #include "itkChunkwiseWindowImageFilter.h"
 
@@ -79,6 +80,7 @@ public:
   using KernelImageType = TKernelImage;
   using OutputImageRegionType = typename Superclass::OutputImageRegionType;
   using MethodEnum = ChunkwiseConvolutionEnums::Method;
+  using TransformProviderEnum = ChunkwiseConvolutionEnums::TransformProvider;
   using OutputRegionModeEnum = ChunkwiseConvolutionEnums::OutputRegion;
   static constexpr OutputRegionModeEnum SAME = OutputRegionModeEnum::SAME;
   static constexpr OutputRegionModeEnum VALID = OutputRegionModeEnum::VALID;
@@ -115,6 +117,11 @@ public:
   itkSetEnumMacro(Method, MethodEnum);
   itkGetEnumMacro(Method, MethodEnum);
 
+  /** Whose transforms: a library that is named must be there, or the filter throws before work starts; kernels of any
+   * size go through transforms then. GetLastReport().transforms says whose they were. Default: Auto. */
+  itkSetEnumMacro(TransformProvider, TransformProviderEnum);
+  itkGetEnumMacro(TransformProvider, TransformProviderEnum);
+
   std::shared_ptr<const chunkwise::Operation>
   GetOperation(const chunkwise::FilterImage & image) const override;
 
@@ -134,10 +141,11 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  bool                 m_Normalize{ false };
-  bool                 m_Correlate{ false };
-  OutputRegionModeEnum m_OutputRegionMode{ OutputRegionModeEnum::SAME };
-  MethodEnum           m_Method{ MethodEnum::Auto };
+  bool                  m_Normalize{ false };
+  bool                  m_Correlate{ false };
+  OutputRegionModeEnum  m_OutputRegionMode{ OutputRegionModeEnum::SAME };
+  MethodEnum            m_Method{ MethodEnum::Auto };
+  TransformProviderEnum m_TransformProvider{ TransformProviderEnum::Auto };
 };
 } // namespace itk
 

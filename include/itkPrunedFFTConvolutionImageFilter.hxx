@@ -72,6 +72,8 @@ PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::MakePa
   parameters.Set("Correlate", m_Correlate);
   parameters.Set("Valid", m_OutputRegionMode == VALID);
   parameters.Set("Method", m_Method == MethodEnum::FFT ? "fft" : m_Method == MethodEnum::Direct ? "direct" : "auto");
+  parameters.Set("TransformProvider",
+                 chunkwise::TransformProviderName(ChunkwiseTransformProvider(m_TransformProvider)));
   return parameters;
 }
 
@@ -100,6 +102,7 @@ PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::PrintS
   os << indent << "Correlate: " << (m_Correlate ? "On" : "Off") << std::endl;
   os << indent << "OutputRegionMode: " << m_OutputRegionMode << std::endl;
   os << indent << "Method: " << m_Method << std::endl;
+  os << indent << "TransformProvider: " << m_TransformProvider << std::endl;
 }
 
 } // namespace itk

@@ -2,6 +2,8 @@
 #ifndef itkPrunedFFTGaussianImageFilter_h
 #define itkPrunedFFTGaussianImageFilter_h
 
+#include "chunkwiseImageConvolutionOperation.h"
+#include "itkChunkwiseConvolutionEnums.h"
 #include "itkRenormalizedGaussianImageFilter.h"
 
 #include <type_traits>
@@ -65,6 +67,13 @@ public:
     return "gaussian";
   }
 
+  using TransformProviderEnum = ChunkwiseConvolutionEnums::TransformProvider;
+
+  /** Whose transforms: a library that is named must be there, or the filter throws before work starts.
+   * GetLastReport().transforms says whose they were. Default: Auto. */
+  itkSetEnumMacro(TransformProvider, TransformProviderEnum);
+  itkGetEnumMacro(TransformProvider, TransformProviderEnum);
+
 protected:
   PrunedFFTGaussianImageFilter() = default;
   ~PrunedFFTGaussianImageFilter() override = default;
@@ -74,8 +83,19 @@ protected:
   {
     chunkwise::FilterParameters parameters = Superclass::MakeParameters();
     parameters.Set("Transforms", true);
+    parameters.Set("TransformProvider",
+                   chunkwise::TransformProviderName(ChunkwiseTransformProvider(m_TransformProvider)));
     return parameters;
   }
+  void
+  PrintSelf(std::ostream & os, Indent indent) const override
+  {
+    Superclass::PrintSelf(os, indent);
+    os << indent << "TransformProvider: " << m_TransformProvider << std::endl;
+  }
+
+private:
+  TransformProviderEnum m_TransformProvider{ TransformProviderEnum::Auto };
 };
 } // namespace itk
 

@@ -599,6 +599,7 @@ Describe(const ExecutionReport & report)
 {
   nb::dict result;
   result["backend"] = report.backend;
+  result["transforms"] = report.transforms;
   result["warnings"] = report.warnings;
   result["chunks"] = report.plan.chunks.size();
   result["devices"] = report.deviceNames;

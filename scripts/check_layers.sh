@@ -39,6 +39,11 @@ complain 'CUDA is included outside cuda/' <<END
 $(includes "$cuda" include src examples)
 END
 
+# FFTW is under the GPL: the library never links it.
+complain 'FFTW is included outside src/fftw, tests and benchmarks' <<END
+$(includes 'fftw3' include cuda examples python $(find src -mindepth 1 -maxdepth 1 ! -name fftw))
+END
+
 # Lists are CMakeLists.txt and *.cmake of the directory itself or of one above it.
 complain 'a source file is in no CMake list' <<END
 $(find src cuda test examples benchmark python -type f \( -name '*.cxx' -o -name '*.cu' \) | sort | while read -r file; do

@@ -13,7 +13,8 @@
 
 // A chunk is one block, a dense array [batch][plane][row][frequency] of half spectra, in whose place its rows of real
 // numbers are before. Planes along x and y are transformed by one batch of cuFFT's, those that are all zero or cropped
-// not at all; columns along the third axis by another one. In between everything is multiplied by the kernel's spectrum.
+// not at all; columns along the third axis by another one. In between everything is multiplied by the kernel's
+// spectrum.
 namespace chunkwise
 {
 
@@ -62,7 +63,8 @@ LoadRowsKernel(RowSource source, Spectrum spectrum, T * __restrict__ out)
       {
         x = MapTap(x, source.boxLower[0], source.boxUpper[0], source.n[0], source.mode);
       }
-      value = LoadAs<T, VNative>(source.data, source.kind, begin + (x - source.boxLower[0]) * source.stride[0]) - constant;
+      value =
+        LoadAs<T, VNative>(source.data, source.kind, begin + (x - source.boxLower[0]) * source.stride[0]) - constant;
     }
     to[i] = value;
   }
@@ -204,7 +206,7 @@ public:
     Load(MakeImageSource(m_Call, m_Operation, m_Block), m_Shape.spectrum, m_Shape.batches, m_Data);
     Transform(false, m_Shape.batches, m_Block.role[2].input, 0, m_Data);
     const std::int64_t repeats = m_Shape.batches * m_Shape.Volume() / m_Shape.perKernel;
-    const auto         blocks = static_cast<unsigned int>(std::min<std::int64_t>((m_Shape.perKernel + 255) / 256, 1 << 20));
+    const auto blocks = static_cast<unsigned int>(std::min<std::int64_t>((m_Shape.perKernel + 255) / 256, 1 << 20));
     ProductOfSpectraKernel<<<dim3(blocks, static_cast<unsigned int>(std::min<std::int64_t>(repeats, 65535))),
                              256,
                              0,

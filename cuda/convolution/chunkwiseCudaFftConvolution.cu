@@ -730,7 +730,7 @@ private:
   MakeKernelSpectrum(ComplexOf<T> * out) const
   {
     const RowSource source = MakeKernelSource<T>(m_Call, *m_Operation.kernel, m_Block);
-    Spectrum spectrum = m_Shape.spectrum;
+    Spectrum        spectrum = m_Shape.spectrum;
     spectrum.rows = m_Shape.axes == 3 ? m_Block.role[1].length : m_Block.role[1].kernel;
     spectrum.planes = m_Block.role[2].kernel;
     const PlaneRange all{ 0, spectrum.planes };

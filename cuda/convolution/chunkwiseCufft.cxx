@@ -117,18 +117,15 @@ struct OpenedCufft
       return;
     }
     reason.clear();
-    isThere = Find(file, "cufftCreate", functions.create, reason) &&
-              Find(file, "cufftDestroy", functions.destroy, reason) &&
-              Find(file, "cufftSetAutoAllocation", functions.setAutoAllocation, reason) &&
-              Find(file, "cufftMakePlanMany64", functions.makePlanMany64, reason) &&
-              Find(file, "cufftSetWorkArea", functions.setWorkArea, reason) &&
-              Find(file, "cufftSetStream", functions.setStream, reason) &&
-              Find(file, "cufftExecR2C", functions.execR2C, reason) &&
-              Find(file, "cufftExecC2R", functions.execC2R, reason) &&
-              Find(file, "cufftExecC2C", functions.execC2C, reason) &&
-              Find(file, "cufftExecD2Z", functions.execD2Z, reason) &&
-              Find(file, "cufftExecZ2D", functions.execZ2D, reason) &&
-              Find(file, "cufftExecZ2Z", functions.execZ2Z, reason);
+    isThere =
+      Find(file, "cufftCreate", functions.create, reason) && Find(file, "cufftDestroy", functions.destroy, reason) &&
+      Find(file, "cufftSetAutoAllocation", functions.setAutoAllocation, reason) &&
+      Find(file, "cufftMakePlanMany64", functions.makePlanMany64, reason) &&
+      Find(file, "cufftSetWorkArea", functions.setWorkArea, reason) &&
+      Find(file, "cufftSetStream", functions.setStream, reason) &&
+      Find(file, "cufftExecR2C", functions.execR2C, reason) && Find(file, "cufftExecC2R", functions.execC2R, reason) &&
+      Find(file, "cufftExecC2C", functions.execC2C, reason) && Find(file, "cufftExecD2Z", functions.execD2Z, reason) &&
+      Find(file, "cufftExecZ2D", functions.execZ2D, reason) && Find(file, "cufftExecZ2Z", functions.execZ2Z, reason);
     // One that needs a newer driver says so here.
     Cufft::Handle handle = 0;
     const int     error = isThere ? functions.create(&handle) : 0;
@@ -205,9 +202,9 @@ struct CufftPlan::Group
                       : lines.sort == CufftLines::Sort::ComplexToReal ? 0x2c
                                                                       : 0x29) +
                      (lines.isDouble ? 0x40 : 0);
-    const bool toReal = lines.sort == CufftLines::Sort::ComplexToReal;
-    const bool fromReal = lines.sort == CufftLines::Sort::RealToComplex;
-    CufftLines copy = lines;
+    const bool    toReal = lines.sort == CufftLines::Sort::ComplexToReal;
+    const bool    fromReal = lines.sort == CufftLines::Sort::RealToComplex;
+    CufftLines    copy = lines;
     const Cufft & cufft = GetCufft().functions;
     Check(cufft.create(&handle), "cufftCreate");
     int error = cufft.setAutoAllocation(handle, 0);
@@ -269,7 +266,8 @@ CufftPlan::Get(const CufftLines & lines, long long count, std::size_t workBytes)
                         "cufftMakePlanMany64",
                         "CUDA",
                         group->workBytes,
-                        "cuFFT asks for this much work area where " + std::to_string(workBytes) + " bytes were planned");
+                        "cuFFT asks for this much work area where " + std::to_string(workBytes) +
+                          " bytes were planned");
     }
     auto plan = std::make_shared<CufftPlan>();
     plan->m_Lines = lines;

@@ -30,11 +30,11 @@ struct CufftLines
   Sort      sort{ Sort::Complex };
   bool      isDouble{ false };
   int       rank{ 1 };
-  long long length[2]{ 1, 1 };    ///< the axis of the rows last
-  long long inExtent[2]{ 1, 1 };  ///< of memory
+  long long length[2]{ 1, 1 };   ///< the axis of the rows last
+  long long inExtent[2]{ 1, 1 }; ///< of memory
   long long outExtent[2]{ 1, 1 };
-  long long stride{ 1 };          ///< between a line's complex numbers
-  long long distance{ 1 };        ///< from a transform to the next, in complex numbers
+  long long stride{ 1 };   ///< between a line's complex numbers
+  long long distance{ 1 }; ///< from a transform to the next, in complex numbers
 
   std::string
   GetKey() const;

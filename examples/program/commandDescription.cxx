@@ -271,8 +271,10 @@ GetFormHelp(const FilterDescription & filter, const ParameterDescription & param
   std::string help = parameter.help;
   if (!parameter.onlyWithName.empty())
   {
-    help += "; only with " + GetLabel(filter.FindParameter(parameter.onlyWithName)->option) + " " +
-            parameter.onlyWithValue + (parameter.defaultText.empty() ? "" : ", then " + parameter.defaultText);
+    const ParameterDescription & other = *filter.FindParameter(parameter.onlyWithName);
+    help += "; only with " + GetLabel(other.option) +
+            (other.type == ParameterType::Flag ? "" : " " + parameter.onlyWithValue) +
+            (parameter.defaultText.empty() ? "" : ", then " + parameter.defaultText);
   }
   return help;
 }

@@ -85,6 +85,7 @@ Json
 ToJson(const RunReport & report)
 {
   return { { "backend", report.backend },
+           { "transforms", report.transforms },
            { "threads", report.threads },
            { "voxels", report.voxels },
            { "seconds", report.seconds },

@@ -81,6 +81,14 @@ TypeName(const ParameterDescription & parameter)
   return ValueTypeName(parameter) + (parameter.provisionalText.empty() ? "" : std::string("|") + AutomaticWord);
 }
 
+/** The option without which a parameter has no effect, and its value. */
+std::string
+TextOfCondition(const FilterDescription & filter, const ParameterDescription & parameter)
+{
+  const ParameterDescription & other = *filter.FindParameter(parameter.onlyWithName);
+  return "--" + other.option + (other.type == ParameterType::Flag ? "" : " " + parameter.onlyWithValue);
+}
+
 void
 AddParameters(CLI::App & app, const FilterDescription & filter, Texts & texts)
 {
@@ -99,7 +107,7 @@ AddParameters(CLI::App & app, const FilterDescription & filter, Texts & texts)
     std::string help = parameter.help;
     if (!parameter.onlyWithName.empty())
     {
-      help += "; only with --" + filter.FindParameter(parameter.onlyWithName)->option + " " + parameter.onlyWithValue;
+      help += "; only with " + TextOfCondition(filter, parameter);
     }
     if (!parameter.defaultText.empty())
     {
@@ -388,7 +396,7 @@ ReadStage(const FilterDescription & filter, const Texts & texts, const CLI::App 
     const auto                   chosen = stage.texts.find(other.name);
     if ((chosen == stage.texts.end() ? other.defaultText : chosen->second) != parameter.onlyWithValue)
     {
-      Refuse(parameter.option, "it has an effect only with --" + other.option + " " + parameter.onlyWithValue);
+      Refuse(parameter.option, "it has an effect only with " + TextOfCondition(filter, parameter));
     }
   }
   return stage;

@@ -51,7 +51,8 @@ GetReportRows()
 void
 PrintReport(std::ostream & os, const RunReport & report)
 {
-  os << "backend: " << report.backend << ", " << report.threads << " threads of the CPU\ntime: " << report.seconds
+  os << "backend: " << report.backend << ", " << report.threads << " threads of the CPU"
+     << (report.transforms.empty() ? "" : "\ntransforms: " + report.transforms) << "\ntime: " << report.seconds
      << " s, " << 1e-6 * static_cast<double>(report.voxels) / report.seconds << " Mvoxel/s; reading " << report.reading
      << " s, computing " << report.computing << " s, writing " << report.writing << " s"
      << (report.overlaps ? " at a time, of which " + GetLongest(report) + " takes longest" : "")

@@ -16,6 +16,7 @@ namespace command
 struct RunReport
 {
   std::string              backend;
+  std::string              transforms; ///< whose; empty: none
   unsigned int             threads{ 0 };
   std::int64_t             voxels{ 0 };
   double                   seconds{ 0 };

@@ -838,6 +838,7 @@ FileRun::Execute()
   }
   RunReport report;
   report.backend = streamed.execution.backend;
+  report.transforms = streamed.execution.transforms;
   report.threads = static_cast<unsigned int>(m_Executor->GetConcurrency());
   report.voxels = m_Output.NumberOfVoxels();
   report.seconds = Since(start);

@@ -91,7 +91,7 @@ GetPlan(std::int64_t length)
   constexpr int lanes = LaneBytes / static_cast<int>(sizeof(T));
   const auto    numbers = static_cast<std::size_t>(length) * 2 * lanes;
   // Other memory will be aligned as this is: FFTW aligns to 16 bytes at least, and plans for no more.
-  T * const  memory = Library::Allocate(2 * numbers);
+  T * const              memory = Library::Allocate(2 * numbers);
   typename Library::Plan plan = nullptr;
   if (memory)
   {
@@ -142,7 +142,7 @@ Run(const void * plan, bool isDouble, void * inReal, void * inImaginary, void * 
 } // namespace
 
 extern "C" CHUNKWISE_MODULE_EXPORT const chunkwise::FftwInterface *
-                                   chunkwiseGetFftw(int version)
+                                         chunkwiseGetFftw(int version)
 {
   static const chunkwise::FftwInterface fftw = { fftw_version, Plan, Run };
   return version == chunkwise::FftwInterfaceVersion ? &fftw : nullptr;

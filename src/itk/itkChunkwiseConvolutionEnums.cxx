@@ -20,6 +20,23 @@ operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Method value)
 }
 
 std::ostream &
+operator<<(std::ostream & os, ChunkwiseConvolutionEnums::TransformProvider value)
+{
+  switch (value)
+  {
+    case ChunkwiseConvolutionEnums::TransformProvider::Auto:
+      return os << "itk::ChunkwiseConvolutionEnums::TransformProvider::Auto";
+    case ChunkwiseConvolutionEnums::TransformProvider::Own:
+      return os << "itk::ChunkwiseConvolutionEnums::TransformProvider::Own";
+    case ChunkwiseConvolutionEnums::TransformProvider::CuFFT:
+      return os << "itk::ChunkwiseConvolutionEnums::TransformProvider::CuFFT";
+    case ChunkwiseConvolutionEnums::TransformProvider::FFTW:
+      return os << "itk::ChunkwiseConvolutionEnums::TransformProvider::FFTW";
+  }
+  return os << "INVALID VALUE FOR itk::ChunkwiseConvolutionEnums::TransformProvider";
+}
+
+std::ostream &
 operator<<(std::ostream & os, ChunkwiseConvolutionEnums::Order value)
 {
   switch (value)

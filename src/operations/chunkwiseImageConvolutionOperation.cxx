@@ -234,7 +234,8 @@ std::string
 ImageConvolutionOperation::GetKey() const
 {
   const bool isNamed = transforms != TransformProvider::Auto;
-  return GetName() + (isNamed ? std::string(" by ") + TransformProviderName(transforms) + " " : " ") + kernel->GetKey() + " " + BoundaryKey(boundary);
+  return GetName() + (isNamed ? std::string(" by ") + TransformProviderName(transforms) + " " : " ") +
+         kernel->GetKey() + " " + BoundaryKey(boundary);
 }
 
 Halo

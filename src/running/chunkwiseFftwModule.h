@@ -2,6 +2,8 @@
 #ifndef chunkwiseFftwModule_h
 #define chunkwiseFftwModule_h
 
+#include "ChunkwiseExport.h"
+
 #include <cstdint>
 #include <string>
 
@@ -24,13 +26,12 @@ struct FftwInterface
   const void * (*plan)(std::int64_t length, bool isDouble);
   /** Out of place; the input stays. The inverse is the same plan with real and imaginary parts exchanged. Thread-safe.
    */
-  void (*run)(const void * plan, bool isDouble, void * inReal, void * inImaginary, void * outReal,
-              void * outImaginary);
+  void (*run)(const void * plan, bool isDouble, void * inReal, void * inImaginary, void * outReal, void * outImaginary);
 };
 
 /** The module, opened once; nullptr, and the reason, if it cannot be. CHUNKWISE_FFTW_MODULE may name its file. */
-const FftwInterface *
-GetFftw(std::string * reason = nullptr);
+Chunkwise_EXPORT const FftwInterface *
+                       GetFftw(std::string * reason = nullptr);
 
 } // namespace chunkwise
 

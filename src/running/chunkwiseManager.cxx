@@ -551,7 +551,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     devicesWorked = devicesWorked || chunks > 0;
   }
-  const std::string deviceBackend = used.empty() ? "" : devices[used[0]]->device->GetDescription().backend;
+  const std::string     deviceBackend = used.empty() ? "" : devices[used[0]]->device->GetDescription().backend;
   std::set<std::string> transforms;
   if (devicesWorked)
   {

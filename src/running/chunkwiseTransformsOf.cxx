@@ -34,7 +34,7 @@ ForEachTransformed(const Operation & operation, const std::vector<PixelKind> & i
       {
         // A further input of which nothing is known yet is of the first one's kind.
         const auto own = static_cast<std::size_t>(Stage::Input(input));
-        ofStage.push_back(input >= 0         ? kinds[static_cast<std::size_t>(input)]
+        ofStage.push_back(input >= 0            ? kinds[static_cast<std::size_t>(input)]
                           : own < inputs.size() ? inputs[own]
                                                 : inputs.front());
       }
@@ -58,9 +58,10 @@ OnTheHost(const ImageConvolutionOperation & convolution, const std::string & why
     case TransformProvider::FFTW:
       if (!GetFftw(&reason))
       {
-        throw ParameterError("TransformProvider is fftw, but the module ChunkwiseFftw, which CHUNKWISE_USE_FFTW builds, "
-                             "cannot be opened: " +
-                             reason);
+        throw ParameterError(
+          "TransformProvider is fftw, but the module ChunkwiseFftw, which CHUNKWISE_USE_FFTW builds, "
+          "cannot be opened: " +
+          reason);
       }
       return "fftw";
     default:

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuFft.h"
+#include "chunkwiseFftwModule.h"
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseImageConvolutionOperation.h"
 
@@ -83,7 +84,7 @@ TransformByFftw(const std::vector<Complex> & in, bool inverse)
 /** The relative L2 error of the part of a transform that is asked for, of an input that ends in zeros. */
 template <typename T, typename TOracle>
 double
-RelativeError(std::mt19937 & random, std::int64_t n, bool inverse, TOracle && oracle)
+RelativeError(std::mt19937 & random, std::int64_t n, bool inverse, TransformProvider provider, TOracle && oracle)
 {
   constexpr std::int64_t Cell = FftCell<T>;
   const auto             below = [&](std::int64_t limit) {
@@ -111,8 +112,14 @@ RelativeError(std::mt19937 & random, std::int64_t n, bool inverse, TOracle && or
     exact[static_cast<std::size_t>(i)] = { cell[0], cell[FftLanes<T>] };
   }
   exact = oracle(exact, inverse);
-  GetFftFunctions<T>().transform(
-    GetFftPlan<T>(n), { in, inStride }, live, { out, outStride }, from, to, inverse, out + outStride * n * Cell);
+  GetFftFunctions<T>(provider).transform(GetFftPlan<T>(n, provider),
+                                         { in, inStride },
+                                         live,
+                                         { out, outStride },
+                                         from,
+                                         to,
+                                         inverse,
+                                         out + outStride * n * Cell);
   long double error = 0;
   long double norm = 0;
   for (std::int64_t i = from; i < to; ++i)
@@ -127,12 +134,12 @@ RelativeError(std::mt19937 & random, std::int64_t n, bool inverse, TOracle && or
 
 template <typename TOracle>
 void
-Compare(std::mt19937 & random, std::int64_t n, TOracle && oracle)
+Compare(std::mt19937 & random, std::int64_t n, TOracle && oracle, TransformProvider provider = TransformProvider::Own)
 {
   for (const bool inverse : { false, true })
   {
-    EXPECT_LT(RelativeError<float>(random, n, inverse, oracle), 4e-7) << n << (inverse ? " inverse" : "");
-    EXPECT_LT(RelativeError<double>(random, n, inverse, oracle), 8e-16) << n << (inverse ? " inverse" : "");
+    EXPECT_LT(RelativeError<float>(random, n, inverse, provider, oracle), 4e-7) << n << (inverse ? " inverse" : "");
+    EXPECT_LT(RelativeError<double>(random, n, inverse, provider, oracle), 8e-16) << n << (inverse ? " inverse" : "");
   }
 }
 
@@ -252,6 +259,48 @@ TEST_P(Fft, RowsGoThereAndBack)
   {
     CompareRowsThereAndBack<float>(random, n);
     CompareRowsThereAndBack<double>(random, n);
+  }
+}
+
+TEST(FftwLines, OfAnyLengthAreWhatTheDefinitionSays)
+{
+  std::string reason;
+  if (!GetFftw(&reason))
+  {
+    GTEST_SKIP() << reason;
+  }
+  std::printf("  %s\n", GetFftw()->version);
+  std::mt19937 random(83);
+  for (std::int64_t n = 1; n <= 200; ++n)
+  {
+    Compare(random, n, Transform, TransformProvider::FFTW);
+  }
+  for (const std::int64_t n : { 509, 1009, 1024, 1025, 2431 })
+  {
+    Compare(random, n, Transform, TransformProvider::FFTW);
+  }
+}
+
+TEST(FftwLines, ArePlannedAndRunByManyThreadsAtOnce)
+{
+  if (!GetFftw())
+  {
+    GTEST_SKIP() << "the module is not built";
+  }
+  std::vector<std::thread> threads;
+  for (unsigned int t = 0; t < 8; ++t)
+  {
+    threads.emplace_back([t] {
+      std::mt19937 random(84 + t % 2);
+      for (std::int64_t n = 211; n < 300; n += 11)
+      {
+        Compare(random, n, Transform, TransformProvider::FFTW);
+      }
+    });
+  }
+  for (std::thread & thread : threads)
+  {
+    thread.join();
   }
 }
 

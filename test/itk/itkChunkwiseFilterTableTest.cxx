@@ -441,8 +441,14 @@ CasesOf(const std::string & row)
   }
   if (row == "gaussian")
   {
-    auto       cases = Gaussian<RenormalizedGaussianImageFilter<Image>>();
-    const auto byTransforms = Gaussian<PrunedFFTGaussianImageFilter<Image>>({ { "Transforms", "on" } });
+    auto cases = Gaussian<RenormalizedGaussianImageFilter<Image>>();
+    using Transformed = PrunedFFTGaussianImageFilter<Image>;
+    const auto byTransforms = Gaussian<Transformed>({ { "Transforms", "on" }, { "TransformProvider", "own" } });
+    for (const Case & theCase : byTransforms)
+    {
+      dynamic_cast<Transformed &>(*theCase.filter)
+        .SetTransformProvider(ChunkwiseConvolutionEnums::TransformProvider::Own);
+    }
     cases.insert(cases.end(), byTransforms.begin(), byTransforms.end());
     return cases;
   }
@@ -553,7 +559,19 @@ CasesOf(const std::string & row)
     Case theCase =
       WithWindow(filter, { { "Normalize", "on" }, { "Correlate", "on" }, { "Valid", "on" }, { "Method", "direct" } });
     theCase.kernels["KernelImage"] = StackOf({ kernel });
-    return { theCase };
+    std::vector<Case> cases{ theCase };
+    using Provider = ChunkwiseConvolutionEnums::TransformProvider;
+    for (const auto & named : { std::make_pair(Provider::Own, "own"),
+                                std::make_pair(Provider::CuFFT, "cufft"),
+                                std::make_pair(Provider::FFTW, "fftw") })
+    {
+      const auto provided = PrunedFFTConvolutionImageFilter<Image>::New();
+      provided->SetKernelImage(kernel);
+      provided->SetTransformProvider(named.first);
+      cases.push_back(WithWindow(provided, { { "TransformProvider", named.second } }));
+      cases.back().kernels["KernelImage"] = StackOf({ kernel });
+    }
+    return cases;
   }
   if (row == "convolve-varying")
   {

@@ -178,7 +178,9 @@ GetFftPlan(std::int64_t length, TransformProvider provider)
     made->radices = TransformRadices(length);
     const std::vector<double> exact = TransformTwiddles(length);
     made->twiddles.assign(exact.begin(), exact.end());
-    made->plan = { length, made->radices.data(), static_cast<int>(made->radices.size()), made->twiddles.data(), nullptr };
+    made->plan = {
+      length, made->radices.data(), static_cast<int>(made->radices.size()), made->twiddles.data(), nullptr
+    };
     entry = std::move(made);
   }
   return entry->plan;

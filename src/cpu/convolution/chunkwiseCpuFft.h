@@ -58,7 +58,8 @@ struct FftFunctions
   void (*combine)(T * cells, std::int64_t length, const T * const * rowsA, const T * const * rowsB);
 };
 
-/** For the level that GetCpuLevel() names; with transforms by FFTW, whose module must be there, if that is asked for. */
+/** For the level that GetCpuLevel() names; with transforms by FFTW, whose module must be there, if that is asked for.
+ */
 template <typename T>
 Chunkwise_EXPORT const FftFunctions<T> &
                        GetFftFunctions(TransformProvider provider = TransformProvider::Own);
