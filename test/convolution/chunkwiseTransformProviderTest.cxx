@@ -86,6 +86,7 @@ protected:
   ErrorOf(std::mt19937 & random, const Coordinates & image, const Coordinates & kernel, BoundaryMode mode,
           unsigned int every = 37) const
   {
+    every = Box::FromExtent(image).NumberOfVoxels() < 2000 ? 1 : every;
     return RelativeError<TIn, TOut>(random, GetManager(), GetBackend(), image, kernel, mode, GetProvider(), every);
   }
 };
