@@ -23,15 +23,14 @@ struct FftwInterface
   /** A plan for as many lines side by side as 64 bytes have numbers: real parts and imaginary parts of a point are 64
    * bytes each, one behind the other, aligned to 64. Planned once for a length, by estimate, so that bits do not depend
    * on the moment; kept for the process' lifetime; thread-safe. nullptr if there is none. */
-  const void * (*plan)(std::int64_t length, bool isDouble);
-  /** Out of place; the input stays. The inverse is the same plan with real and imaginary parts exchanged. Thread-safe.
-   */
-  void (*run)(const void * plan, bool isDouble, void * inReal, void * inImaginary, void * outReal, void * outImaginary);
+  const void * (*plan)(std::int64_t length, bool isDouble, bool inverse);
+  /** From the cells at `in` to those at `out`, which are others. Thread-safe. */
+  void (*run)(const void * plan, bool isDouble, bool inverse, void * in, void * out);
 };
 
 /** The module, opened once; nullptr, and the reason, if it cannot be. CHUNKWISE_FFTW_MODULE may name its file. */
 Chunkwise_EXPORT const FftwInterface *
-                       GetFftw(std::string * reason = nullptr);
+GetFftw(std::string * reason = nullptr);
 
 } // namespace chunkwise
 

@@ -136,10 +136,14 @@ template <typename TOracle>
 void
 Compare(std::mt19937 & random, std::int64_t n, TOracle && oracle, TransformProvider provider = TransformProvider::Own)
 {
+  // FFTW's ways to primes round more often; some frequencies that are kept are small.
+  const bool isOwn = provider == TransformProvider::Own;
   for (const bool inverse : { false, true })
   {
-    EXPECT_LT(RelativeError<float>(random, n, inverse, provider, oracle), 4e-7) << n << (inverse ? " inverse" : "");
-    EXPECT_LT(RelativeError<double>(random, n, inverse, provider, oracle), 8e-16) << n << (inverse ? " inverse" : "");
+    EXPECT_LT(RelativeError<float>(random, n, inverse, provider, oracle), isOwn ? 4e-7 : 2e-6)
+      << n << (inverse ? " inverse" : "");
+    EXPECT_LT(RelativeError<double>(random, n, inverse, provider, oracle), isOwn ? 8e-16 : 4e-15)
+      << n << (inverse ? " inverse" : "");
   }
 }
 

@@ -88,10 +88,7 @@ TransformByFftw(const FftPlan<T> & plan, FftLine<T> in, std::int64_t live, FftLi
   }
   const bool isWhole = out.stride == 1 && from == 0 && to == plan.length && out.cells != source;
   target = isWhole ? out.cells : target;
-  // The inverse is the transform with real and imaginary parts exchanged.
-  const std::int64_t real = inverse ? FftLanes<T> : 0;
-  const std::int64_t imaginary = FftLanes<T> - real;
-  fftw.run(plan.ofFftw, sizeof(T) == 8, source + real, source + imaginary, target + real, target + imaginary);
+  fftw.run(plan.ofFftw[inverse ? 1 : 0], sizeof(T) == 8, inverse, source, target);
   for (std::int64_t i = from; !isWhole && i < to; ++i)
   {
     std::memcpy(out.cells + (i - from) * out.stride * cell, target + i * cell, cell * sizeof(T));
@@ -164,11 +161,17 @@ GetFftPlan(std::int64_t length, TransformProvider provider)
   std::unique_ptr<Plan> &           entry = now->plans[{ byFftw, length }];
   if (!entry && byFftw)
   {
-    auto made = std::make_unique<Plan>();
-    made->plan = { length, nullptr, 0, nullptr, GetOpenedFftw().plan(length, sizeof(T) == 8) };
-    if (!made->plan.ofFftw)
+    auto                  made = std::make_unique<Plan>();
+    const FftwInterface & fftw = GetOpenedFftw();
+    made->plan = { length, nullptr, 0, nullptr, { nullptr, nullptr } };
+    for (const bool inverse : { false, true })
     {
-      throw Error("FFTW has no plan for " + std::to_string(length) + " points");
+      const void * const plan = fftw.plan(length, sizeof(T) == 8, inverse);
+      if (!plan)
+      {
+        throw Error("FFTW has no plan for " + std::to_string(length) + " points");
+      }
+      made->plan.ofFftw[inverse ? 1 : 0] = plan;
     }
     entry = std::move(made);
   }
@@ -179,7 +182,7 @@ GetFftPlan(std::int64_t length, TransformProvider provider)
     const std::vector<double> exact = TransformTwiddles(length);
     made->twiddles.assign(exact.begin(), exact.end());
     made->plan = {
-      length, made->radices.data(), static_cast<int>(made->radices.size()), made->twiddles.data(), nullptr
+      length, made->radices.data(), static_cast<int>(made->radices.size()), made->twiddles.data(), { nullptr, nullptr }
     };
     entry = std::move(made);
   }

@@ -25,7 +25,7 @@ struct FftPlan
   const int *  radices;
   int          passes;
   const T *    twiddles;
-  const void * ofFftw; ///< FFTW's plan, if it transforms
+  const void * ofFftw[2]; ///< FFTW's plans there and back, if it transforms
 };
 
 /** Positions of a line of cells, `stride` cells apart. */
