@@ -101,10 +101,10 @@ public:
   virtual void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) = 0;
 
-  /** The provider of transforms that an ImageConvolutionOperation through transforms has here for inputs of this kind:
-   * "own" or "cufft". Throws ParameterError if the operation names one that is not there. */
+  /** The provider of transforms that an ImageConvolutionOperation through transforms has here: "own" or "cufft". Throws
+   * ParameterError if the operation names one that is not there. */
   virtual const char *
-  GetTransforms(const Operation & convolution, PixelKind input) const;
+  GetTransforms(const Operation & convolution) const;
 };
 
 /** A set of devices of one kind. */

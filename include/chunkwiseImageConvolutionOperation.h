@@ -129,9 +129,9 @@ public:
   {
     return kernel->GetCenter()[a];
   }
-  /** Whether cuFFT is faster than own transforms on a device, or alone has the lengths: for inputs of this kind. */
+  /** Whether cuFFT is faster than own transforms on a device, or alone has the lengths. */
   bool
-  IsForCufft(PixelKind input) const;
+  IsForCufft() const;
   bool
   Renormalizes() const
   {

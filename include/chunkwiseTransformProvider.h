@@ -8,7 +8,7 @@ namespace chunkwise
 /** Whose transforms a convolution takes. */
 enum class TransformProvider
 {
-  Auto,  ///< the library's own; on a device cuFFT, where it is there, for what own kernels are slow at or have not
+  Auto,  ///< the library's own; on a device cuFFT, where it is there, for kernels of more than 512 voxels along an axis
   Own,   ///< the library's own
   CuFFT, ///< NVIDIA's cuFFT, on CUDA devices: libcufft, opened at run time
   FFTW   ///< FFTW, on the CPU: the module ChunkwiseFftw, opened at run time

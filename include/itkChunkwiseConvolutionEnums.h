@@ -32,7 +32,7 @@ public:
    * Whose transforms a convolution takes. */
   enum class TransformProvider : std::uint8_t
   {
-    Auto,  ///< own; on a device cuFFT, where it is there, for doubles and kernels of more than 512 voxels along an axis
+    Auto,  ///< own; on a device cuFFT, where it is there, for kernels of more than 512 voxels along an axis
     Own,   ///< the library's own
     CuFFT, ///< those of NVIDIA's libcufft, on CUDA devices
     FFTW   ///< those of FFTW, on the CPU, by the module ChunkwiseFftw

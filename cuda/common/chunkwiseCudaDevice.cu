@@ -453,9 +453,9 @@ CudaDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
 }
 
 const char *
-CudaDevice::GetTransforms(const Operation & convolution, PixelKind input) const
+CudaDevice::GetTransforms(const Operation & convolution) const
 {
-  return GetCudaTransforms(convolution, input);
+  return GetCudaTransforms(convolution);
 }
 
 } // namespace chunkwise

@@ -67,7 +67,7 @@ public:
   void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) override;
   const char *
-  GetTransforms(const Operation & convolution, PixelKind input) const override;
+  GetTransforms(const Operation & convolution) const override;
 
 private:
   const int                     m_Index;

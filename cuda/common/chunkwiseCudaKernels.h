@@ -58,7 +58,7 @@ RegisterCudaBoxStatistic(KernelRegistry & registry);
 
 /** Whose transforms the kernel "convolution.fft" takes for such an operation. */
 const char *
-GetCudaTransforms(const Operation & operation, PixelKind input);
+GetCudaTransforms(const Operation & operation);
 
 /** Throws DeviceError if a call of the runtime failed. */
 void

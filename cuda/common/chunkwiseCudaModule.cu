@@ -13,7 +13,7 @@ namespace chunkwise
 // The module is opened by itself: what it uses of these classes is compiled into it.
 Device::~Device() = default;
 const char *
-Device::GetTransforms(const Operation &, PixelKind) const
+Device::GetTransforms(const Operation &) const
 {
   return "own";
 }

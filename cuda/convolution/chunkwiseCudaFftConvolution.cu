@@ -973,13 +973,13 @@ Run(const KernelCall & call)
 
 /** The same for all chunks of a run. Throws if the provider that the operation names does not serve here. */
 bool
-TakesCufft(const Operation & operation, PixelKind input)
+TakesCufft(const Operation & operation)
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
   switch (convolution.transforms)
   {
     case TransformProvider::Auto:
-      return convolution.IsForCufft(input) && HasCufft();
+      return convolution.IsForCufft() && HasCufft();
     case TransformProvider::CuFFT:
     {
       std::string reason;
@@ -999,7 +999,7 @@ TakesCufft(const Operation & operation, PixelKind input)
 void
 RunConvolution(const KernelCall & call)
 {
-  if (TakesCufft(*call.operation, call.inputs[0].kind))
+  if (TakesCufft(*call.operation))
   {
     RunCufftConvolution(call);
   }
@@ -1034,7 +1034,7 @@ ScratchOf(const Operation & operation, const ChunkShape & chunk)
 std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  if (TakesCufft(operation, chunk.inputKinds[0]))
+  if (TakesCufft(operation))
   {
     return ScratchOfCufftConvolution(operation, chunk);
   }
@@ -1046,7 +1046,7 @@ ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 double
 CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
-  if (TakesCufft(operation, chunk.inputKinds[0]))
+  if (TakesCufft(operation))
   {
     return CostOfCufftConvolution(operation, chunk);
   }
@@ -1066,9 +1066,9 @@ CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
 } // namespace
 
 const char *
-GetCudaTransforms(const Operation & operation, PixelKind input)
+GetCudaTransforms(const Operation & operation)
 {
-  return TakesCufft(operation, input) ? "cufft" : "own";
+  return TakesCufft(operation) ? "cufft" : "own";
 }
 
 void

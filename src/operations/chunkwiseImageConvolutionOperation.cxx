@@ -2,7 +2,6 @@
 #include "chunkwiseImageConvolutionOperation.h"
 
 #include "chunkwiseError.h"
-#include "chunkwiseRealOf.h"
 
 #include <algorithm>
 #include <cmath>
@@ -218,16 +217,19 @@ ImageConvolutionOperation::GetName() const
 }
 
 bool
-ImageConvolutionOperation::IsForCufft(PixelKind input) const
+ImageConvolutionOperation::IsForCufft() const
 {
-  // Fixed lengths end here. Blocks of such lines would be overlap for the most part with kernels of more than half.
-  constexpr std::int64_t longestFixed = 1024;
-  std::int64_t           longest = 0;
+  // Fixed lengths of own transforms end at 1024: with kernels of more than half of it blocks would be overlap for the
+  // most part. Lines of a few thousand voxels more do not fit shared memory.
+  constexpr std::int64_t longestForFixed = 512;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    longest = std::max(longest, kernel->GetExtent()[a]);
+    if (kernel->GetExtent()[a] > longestForFixed)
+    {
+      return true;
+    }
   }
-  return UsesDouble(input) || longest > longestFixed / 2;
+  return false;
 }
 
 std::string

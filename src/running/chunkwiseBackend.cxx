@@ -8,7 +8,7 @@ namespace chunkwise
 
 Device::~Device() = default;
 const char *
-Device::GetTransforms(const Operation &, PixelKind) const
+Device::GetTransforms(const Operation &) const
 {
   return "own";
 }

@@ -210,12 +210,7 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
 std::set<std::string>
 ManagerState::GetTransforms(const ExecutionRequest & request, const Device * device)
 {
-  std::vector<PixelKind> kinds;
-  for (const BufferView & input : request.inputs)
-  {
-    kinds.push_back(input.kind);
-  }
-  return TransformsOf(*request.operation, kinds, request.output.kind, device, whyNone);
+  return TransformsOf(*request.operation, device, whyNone);
 }
 
 void

@@ -11,36 +11,25 @@ namespace chunkwise
 namespace
 {
 
-/** Calls f(convolution, its input's kind). */
+/** Calls f(convolution) for each through transforms. */
 template <typename TFunctor>
 void
-ForEachTransformed(const Operation & operation, const std::vector<PixelKind> & inputs, PixelKind output, TFunctor && f)
+ForEachTransformed(const Operation & operation, TFunctor && f)
 {
   if (const auto * const convolution = dynamic_cast<const ImageConvolutionOperation *>(&operation))
   {
     if (convolution->GetName() == "convolution.fft")
     {
-      f(*convolution, inputs.front());
+      f(*convolution);
     }
   }
   else if (const auto * const staged = dynamic_cast<const StagedOperation *>(&operation))
   {
-    const std::vector<Stage>     stages = staged->GetStages();
-    const std::vector<PixelKind> kinds = staged->GetStageKinds(inputs.front(), output);
-    for (std::size_t i = 0; i < stages.size(); ++i)
+    for (const Stage & stage : staged->GetStages())
     {
-      std::vector<PixelKind> ofStage;
-      for (const int input : stages[i].inputs)
+      if (stage.operation)
       {
-        // A further input of which nothing is known yet is of the first one's kind.
-        const auto own = static_cast<std::size_t>(Stage::Input(input));
-        ofStage.push_back(input >= 0            ? kinds[static_cast<std::size_t>(input)]
-                          : own < inputs.size() ? inputs[own]
-                                                : inputs.front());
-      }
-      if (stages[i].operation && !ofStage.empty())
-      {
-        ForEachTransformed(*stages[i].operation, ofStage, kinds[i], f);
+        ForEachTransformed(*stage.operation, f);
       }
     }
   }
@@ -75,23 +64,17 @@ bool
 NamesProvider(const Operation & operation, TransformProvider provider)
 {
   bool names = false;
-  ForEachTransformed(operation, { PixelKind::Float32 }, PixelKind::Float32, [&](const auto & convolution, PixelKind) {
-    names = names || convolution.transforms == provider;
-  });
+  ForEachTransformed(operation, [&](const auto & convolution) { names = names || convolution.transforms == provider; });
   return names;
 }
 
 std::set<std::string>
-TransformsOf(const Operation & operation, const std::vector<PixelKind> & inputs, PixelKind output,
-             const Device * device, const std::string & whyNone)
+TransformsOf(const Operation & operation, const Device * device, const std::string & whyNone)
 {
   std::set<std::string> names;
-  if (!inputs.empty())
-  {
-    ForEachTransformed(operation, inputs, output, [&](const auto & convolution, PixelKind input) {
-      names.insert(device ? device->GetTransforms(convolution, input) : OnTheHost(convolution, whyNone));
-    });
-  }
+  ForEachTransformed(operation, [&](const auto & convolution) {
+    names.insert(device ? device->GetTransforms(convolution) : OnTheHost(convolution, whyNone));
+  });
   return names;
 }
 
