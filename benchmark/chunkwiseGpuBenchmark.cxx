@@ -313,33 +313,24 @@ ConvolutionRows()
            row("few weights through transforms; 7^3", 7, Method::FFT) };
 }
 
-/** One kernel of an image by each provider that it may have. */
-std::vector<Row>
-ProviderRows(const Coordinates & kernelExtent)
+std::shared_ptr<ImageConvolutionOperation>
+ProvidedConvolution(const Coordinates & extent, TransformProvider provider)
 {
-  std::vector<Row> rows;
-  for (const TransformProvider provider : { TransformProvider::Own, TransformProvider::CuFFT })
+  auto                operation = std::make_shared<ImageConvolutionOperation>();
+  std::vector<double> weights(static_cast<std::size_t>(Box::FromExtent(extent).NumberOfVoxels()));
+  Coordinates         center{};
+  for (std::size_t i = 0; i < weights.size(); ++i)
   {
-    auto                operation = std::make_shared<ImageConvolutionOperation>();
-    std::vector<double> weights(static_cast<std::size_t>(Box::FromExtent(kernelExtent).NumberOfVoxels()));
-    Coordinates         center{};
-    for (std::size_t i = 0; i < weights.size(); ++i)
-    {
-      weights[i] = 1 + static_cast<double>(i % 1031);
-    }
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      center[a] = kernelExtent[a] / 2;
-    }
-    operation->kernel = std::make_shared<ConvolutionKernel>(kernelExtent, center, weights);
-    operation->method = ConvolutionMethod::FFT;
-    operation->transforms = provider;
-    rows.push_back({ SizeName(kernelExtent) + " through transforms, " + TransformProviderName(provider),
-                     operation,
-                     "convolution",
-                     true });
+    weights[i] = 1 + static_cast<double>(i % 1031);
   }
-  return rows;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    center[a] = extent[a] / 2;
+  }
+  operation->kernel = std::make_shared<ConvolutionKernel>(extent, center, weights);
+  operation->method = ConvolutionMethod::FFT;
+  operation->transforms = provider;
+  return operation;
 }
 
 /** Kernels of 100 x 100, all different, every `spacing` voxels. */
@@ -534,6 +525,30 @@ DeviceResident(Report & report, Device & device, const Image & image, const std:
   device.DestroyStream(stream);
 }
 
+/** Seconds of an operation over an image in the device's memory, and what that takes with its scratch. */
+double
+ResidentSeconds(Device & device, const Image & image, const Operation & operation, double & megabytes)
+{
+  const std::shared_ptr<void> stream(device.CreateStream(), [&](void * s) { device.DestroyStream(s); });
+  const auto                  allocate = [&](std::size_t bytes) {
+    return std::shared_ptr<void>(device.Allocate(bytes), [&](void * memory) { device.Free(memory); });
+  };
+  const auto in = allocate(image.in.size());
+  const auto out = allocate(image.in.size());
+  device.CopyToDevice(in.get(), image.in.data(), image.in.size(), stream.get());
+  device.Synchronize(stream.get());
+  Tables         tables(device, stream.get());
+  WholeImageCall run(device.GetKernels(),
+                     operation,
+                     { DenseView(in.get(), image.kind, image.box) },
+                     DenseView(out.get(), image.kind, image.box));
+  const auto     scratch = allocate(std::max<std::size_t>(run.call.scratchBytes, 1));
+  run.call.scratch = scratch.get();
+  run.call.tables = &tables;
+  megabytes = 1e-6 * static_cast<double>(2 * image.in.size() + run.call.scratchBytes);
+  return LaunchSeconds(device, stream.get(), [&] { device.Launch(run.kernel, run.call, stream.get()); });
+}
+
 /** Own transforms beside cuFFT's: sizes with small factors, a prime, a product with 13; lines that own ones have not.
  */
 void
@@ -566,16 +581,44 @@ Providers(Report & report, Device & device)
   for (const Trial & trial : trials)
   {
     const Image image(trial.image, trial.kind);
-    for (const Row & row : ProviderRows(trial.kernel))
+    double      milliseconds[2]{};
+    double      megabytes[2]{};
+    std::string failure;
+    const auto  ofCufft = ProvidedConvolution(trial.kernel, TransformProvider::CuFFT);
+    for (const bool byCufft : { false, true })
     {
       try
       {
-        DeviceResident(report, device, image, { row });
+        const auto operation = byCufft ? ofCufft : ProvidedConvolution(trial.kernel, TransformProvider::Own);
+        milliseconds[byCufft] = 1e3 * ResidentSeconds(device, image, *operation, megabytes[byCufft]);
       }
       catch (const Error & error)
       {
-        report.Print((row.name + ": " + error.what()).c_str());
+        failure = error.what();
       }
+    }
+    // What Auto takes is ours.
+    const bool        byCufft = ofCufft->IsForCufft();
+    const std::string size = SizeName(trial.kernel) + ", " + SizeName(trial.image) + " " + PixelKindName(trial.kind);
+    const std::string name = byCufft ? "kernels of more than 512 voxels by cuFFT" : "own transforms beside cuFFT's";
+    const std::string peer = byCufft ? "own transforms" : "cuFFT, batched, by the same filter";
+    const bool        hasPeer = milliseconds[!byCufft] > 0;
+    if (milliseconds[byCufft] > 0)
+    {
+      report.Add("convolution",
+                 name + "; " + size,
+                 milliseconds[byCufft],
+                 "ms",
+                 hasPeer ? std::vector<Reference>{ { milliseconds[!byCufft], peer } } : std::vector<Reference>());
+      report.Add("convolution",
+                 "memory of " + name + "; " + size,
+                 megabytes[byCufft],
+                 "MB",
+                 hasPeer ? std::vector<Reference>{ { megabytes[!byCufft], peer } } : std::vector<Reference>());
+    }
+    if (!failure.empty())
+    {
+      report.Print("  " + size + ": " + failure);
     }
   }
 }

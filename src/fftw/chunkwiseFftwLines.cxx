@@ -17,22 +17,6 @@
 namespace
 {
 
-constexpr std::size_t LaneBytes = 64;
-
-/** The parts of a line of cells. FFTW's inverse is its transform with both exchanged; a plan must meet them as far from
- * each other as when it was made, so that each way has its own. */
-template <typename T>
-struct Parts
-{
-  T * real;
-  T * imaginary;
-
-  Parts(void * cells, bool inverse)
-    : real(static_cast<T *>(cells) + (inverse ? LaneBytes / sizeof(T) : 0))
-    , imaginary(static_cast<T *>(cells) + (inverse ? 0 : LaneBytes / sizeof(T)))
-  {}
-};
-
 /** FFTW's functions of one precision. */
 template <typename T>
 struct Fftw;
@@ -41,58 +25,22 @@ template <>
 struct Fftw<float>
 {
   using Plan = fftwf_plan;
-  using Dimension = fftwf_iodim64;
-
-  static float *
-  Allocate(std::size_t numbers)
-  {
-    return fftwf_alloc_real(numbers);
-  }
-  static void
-  Free(float * memory)
-  {
-    fftwf_free(memory);
-  }
-  static Plan
-  Make(const Dimension & points, const Dimension & lanes, Parts<float> in, Parts<float> out)
-  {
-    return fftwf_plan_guru64_split_dft(
-      1, &points, 1, &lanes, in.real, in.imaginary, out.real, out.imaginary, FFTW_ESTIMATE);
-  }
-  static void
-  Run(Plan plan, Parts<float> in, Parts<float> out)
-  {
-    fftwf_execute_split_dft(plan, in.real, in.imaginary, out.real, out.imaginary);
-  }
+  using Complex = fftwf_complex;
+  static constexpr auto Allocate = fftwf_alloc_complex;
+  static constexpr auto Free = fftwf_free;
+  static constexpr auto MakePlan = fftwf_plan_many_dft;
+  static constexpr auto Run = fftwf_execute_dft;
 };
 
 template <>
 struct Fftw<double>
 {
   using Plan = fftw_plan;
-  using Dimension = fftw_iodim64;
-
-  static double *
-  Allocate(std::size_t numbers)
-  {
-    return fftw_alloc_real(numbers);
-  }
-  static void
-  Free(double * memory)
-  {
-    fftw_free(memory);
-  }
-  static Plan
-  Make(const Dimension & points, const Dimension & lanes, Parts<double> in, Parts<double> out)
-  {
-    return fftw_plan_guru64_split_dft(
-      1, &points, 1, &lanes, in.real, in.imaginary, out.real, out.imaginary, FFTW_ESTIMATE);
-  }
-  static void
-  Run(Plan plan, Parts<double> in, Parts<double> out)
-  {
-    fftw_execute_split_dft(plan, in.real, in.imaginary, out.real, out.imaginary);
-  }
+  using Complex = fftw_complex;
+  static constexpr auto Allocate = fftw_alloc_complex;
+  static constexpr auto Free = fftw_free;
+  static constexpr auto MakePlan = fftw_plan_many_dft;
+  static constexpr auto Run = fftw_execute_dft;
 };
 
 /** FFTW plans in one thread at a time. Plans are small and few, and runs may outlive static destruction: they are kept.
@@ -109,22 +57,33 @@ const void *
 GetPlan(std::int64_t length, bool inverse)
 {
   using Library = Fftw<T>;
-  static auto & plans = *new std::map<std::pair<std::int64_t, bool>, typename Library::Plan>;
-  const auto    found = plans.find({ length, inverse });
+  static auto &          plans = *new std::map<std::pair<std::int64_t, bool>, typename Library::Plan>;
+  const auto             found = plans.find({ length, inverse });
+  constexpr int          lanes = static_cast<int>(64 / sizeof(T));
+  const auto             numbers = static_cast<std::size_t>(length) * lanes;
+  typename Library::Plan plan = nullptr;
   if (found != plans.end())
   {
     return found->second;
   }
-  constexpr int lanes = static_cast<int>(LaneBytes / sizeof(T));
-  const auto    numbers = static_cast<std::size_t>(length) * 2 * lanes;
   // Other memory will be aligned as this is: FFTW aligns to 16 bytes at least, and plans for no more.
-  T * const              memory = Library::Allocate(2 * numbers);
-  typename Library::Plan plan = nullptr;
+  typename Library::Complex * const memory = Library::Allocate(2 * numbers);
   if (memory)
   {
-    const typename Library::Dimension ofPoints{ length, 2 * lanes, 2 * lanes };
-    const typename Library::Dimension ofLanes{ lanes, 1, 1 };
-    plan = Library::Make(ofPoints, ofLanes, Parts<T>(memory, inverse), Parts<T>(memory + numbers, inverse));
+    const int n = static_cast<int>(length);
+    plan = Library::MakePlan(1,
+                             &n,
+                             lanes,
+                             memory,
+                             nullptr,
+                             lanes,
+                             1,
+                             memory + numbers,
+                             nullptr,
+                             lanes,
+                             1,
+                             inverse ? FFTW_BACKWARD : FFTW_FORWARD,
+                             FFTW_ESTIMATE);
     Library::Free(memory);
   }
   if (plan)
@@ -137,7 +96,7 @@ GetPlan(std::int64_t length, bool inverse)
 const void *
 Plan(std::int64_t length, bool isDouble, bool inverse)
 {
-  if (length < 1 || length > std::numeric_limits<std::int64_t>::max() / 1024)
+  if (length < 1 || length > std::numeric_limits<int>::max())
   {
     return nullptr;
   }
@@ -147,16 +106,19 @@ Plan(std::int64_t length, bool isDouble, bool inverse)
 
 template <typename T>
 void
-RunAs(const void * plan, bool inverse, void * in, void * out)
+RunAs(const void * plan, void * in, void * out)
 {
-  const auto own = static_cast<typename Fftw<T>::Plan>(const_cast<void *>(plan));
-  Fftw<T>::Run(own, Parts<T>(in, inverse), Parts<T>(out, inverse));
+  using Library = Fftw<T>;
+  using Complex = typename Library::Complex;
+  Library::Run(static_cast<typename Library::Plan>(const_cast<void *>(plan)),
+               static_cast<Complex *>(in),
+               static_cast<Complex *>(out));
 }
 
 void
-Run(const void * plan, bool isDouble, bool inverse, void * in, void * out)
+Run(const void * plan, bool isDouble, void * in, void * out)
 {
-  (isDouble ? RunAs<double> : RunAs<float>)(plan, inverse, in, out);
+  (isDouble ? RunAs<double> : RunAs<float>)(plan, in, out);
 }
 
 } // namespace

@@ -20,12 +20,12 @@ struct FftwInterface
 {
   /** As FFTW says it, with its instruction sets: "fftw-3.3.10-sse2-avx". */
   const char * version;
-  /** A plan for as many lines side by side as 64 bytes have numbers: real parts and imaginary parts of a point are 64
-   * bytes each, one behind the other, aligned to 64. Planned once for a length, by estimate, so that bits do not depend
-   * on the moment; kept for the process' lifetime; thread-safe. nullptr if there is none. */
+  /** A plan for lines side by side, out of place: as many as 64 bytes have real numbers, points of one another's next
+   * to each other, complex numbers as FFTW has them, aligned to 64 bytes. Planned once for a length, by estimate, so
+   * that bits do not depend on the moment; kept for the process' lifetime; thread-safe. nullptr if there is none. */
   const void * (*plan)(std::int64_t length, bool isDouble, bool inverse);
-  /** From the cells at `in` to those at `out`, which are others. Thread-safe. */
-  void (*run)(const void * plan, bool isDouble, bool inverse, void * in, void * out);
+  /** Thread-safe. */
+  void (*run)(const void * plan, bool isDouble, void * in, void * out);
 };
 
 /** The module, opened once; nullptr, and the reason, if it cannot be. CHUNKWISE_FFTW_MODULE may name its file. */

@@ -89,6 +89,8 @@ TRIALS = {
     "second": [{"second": "@second"}],
     "third": [{"third": "@second"}],
     "method": [{"method": m} for m in ("direct", "fft")],
+    # Another rounding, or an error that names what is not there.
+    "transforms": [{"transforms": "cufft"}, ({"fft": None}, {"transforms": "cufft"})],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
 # They change what is said, not what is done: see chunkwiseCommandLineTest.py.
@@ -146,7 +148,7 @@ class Options(ProgramTest):
             ("mean", {"constant": "3"}), ("mean", {"boundary": "mirror", "constant": "3"}),
             ("convolve-varying", {"grid-spacing": "5,1,1"}), ("convolve-varying", {"grid-origin": "1,0,0"}),
             ("mean", {"empty-value": "3"}),
-            ("gaussian", {"maximum-error": "0.1"}), ("gaussian", {"maximum-width": "5"}),
+            ("gaussian", {"transforms": "own"}), ("gaussian", {"maximum-error": "0.1"}), ("gaussian", {"maximum-width": "5"}),
             ("mean", {"backend": "cpu", "devices": "0"}), ("mean", {"backend": "cpu", "device-memory": "1G"}),
             ("network", {"threshold": "1"}), ("network", {"patch-size": "8"}), ("network", {"overlap": "0.5"}), ("network", {"weighting": "gaussian"}),
             ("network", {"constant": "1"}), ("network", {"result": "argmax", "channel": "1"}), ("network", {"second": "@second"}),
