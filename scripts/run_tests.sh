@@ -9,7 +9,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${CHUNKWISE_BUILD_DIR:-$root/build-tests}
 
-# FFTW is for Debian's ITK, whose FFT module links it and only recommends the package.
+# FFTW is for the module with its transforms, and for Debian's ITK, whose FFT module links it and only recommends the
+# package.
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev nlohmann-json3-dev \
   libprotobuf-dev protobuf-compiler zlib1g-dev libtiff-dev libgtest-dev libfftw3-dev libonnx-testdata mricron-data \
   python3 python3-dev python3-venv
@@ -30,7 +31,8 @@ else
   set -- -DCHUNKWISE_USE_CUDA=OFF
 fi
 
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=ON "$@"
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=ON \
+  -DCHUNKWISE_USE_FFTW=ON "$@"
 cmake --build "$build"
 cd "$build"
 ctest --output-on-failure --parallel "$(nproc)"

@@ -475,6 +475,10 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
     throw Error("Backend is CUDA, but no device can be used: " + reason);
   }
   (void)GetTransforms(request, used.empty() ? nullptr : devices[used[0]]->device.get());
+  if (request.hostTakesChunks)
+  {
+    (void)GetTransforms(request, nullptr);
+  }
   if (!used.empty())
   {
     try

@@ -433,6 +433,23 @@ TEST_F(AbsentProvidersDeathTest, CufftIsRefusedAndAutoGoesOn)
   }
 }
 
+TEST(TransformProviders, CufftIsRefusedWhereTheCpuTakesChunksOrWouldPlan)
+{
+  std::mt19937 random(79);
+  const auto   operation = std::make_shared<ImageConvolutionOperation>();
+  operation->kernel = RandomKernel(random, { { 9, 8, 7, 1, 1 } }, true);
+  operation->transforms = TransformProvider::CuFFT;
+  Trial<float, float> t(random, operation, { { 30, 20, 17, 1, 1 } });
+  t.Prepare(t.request.image);
+  t.request.hostTakesChunks = true;
+  EXPECT_THROW(Manager::GetGlobal().Execute(t.request), ParameterError);
+  EXPECT_TRUE(std::all_of(t.output.begin(), t.output.end(), [](float value) { return value == 77.0F; }));
+  t.request.hostTakesChunks = false;
+  t.request.backend = BackendChoice::CPU;
+  t.request.budgets.host = 1 << 20;
+  EXPECT_THROW(Manager::GetGlobal().GetCostOfBudget(t.request), ParameterError);
+}
+
 TEST(TransformProviders, FftwIsOfTheCpuWhereThereAreDevices)
 {
   if (!GetFftw())

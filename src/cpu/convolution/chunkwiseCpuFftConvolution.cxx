@@ -4,6 +4,7 @@
 #include "chunkwiseCpuTeam.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseTransformsOf.h"
 
 namespace chunkwise
 {
@@ -141,6 +142,8 @@ std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
+  // Wherever a plan is made for the CPU: it throws if the provider that is named is not there.
+  (void)TransformsOf(convolution, nullptr);
   return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk) : ScratchOf<float>(convolution, chunk);
 }
 
