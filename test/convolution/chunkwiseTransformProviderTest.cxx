@@ -433,6 +433,31 @@ TEST_F(AbsentProvidersDeathTest, CufftIsRefusedAndAutoGoesOn)
   }
 }
 
+TEST(TransformProviders, DoNotTakeEachOthersSpectra)
+{
+  if (!GetFftw())
+  {
+    GTEST_SKIP() << "the module is not built";
+  }
+  const auto run = [](Manager & manager, TransformProvider provider) {
+    std::mt19937 random(80);
+    const auto   operation = std::make_shared<ImageConvolutionOperation>();
+    operation->kernel = RandomKernel(random, { { 9, 9, 9, 1, 1 } }, true);
+    operation->boundary.mode = BoundaryMode::Constant;
+    operation->transforms = provider;
+    Trial<float, float> t(random, operation, { { 24, 24, 24, 1, 1 } });
+    t.request.backend = BackendChoice::CPU;
+    t.Prepare(t.request.image);
+    manager.Execute(t.request);
+    return t.output;
+  };
+  Manager    first({});
+  Manager    second({});
+  const auto alone = run(first, TransformProvider::FFTW);
+  EXPECT_NE(run(second, TransformProvider::Own), alone) << "both round alike, so that this says nothing";
+  EXPECT_EQ(run(second, TransformProvider::FFTW), alone);
+}
+
 TEST(TransformProviders, CufftIsRefusedWhereTheCpuTakesChunksOrWouldPlan)
 {
   std::mt19937 random(79);
