@@ -162,9 +162,9 @@ public:
   }
 
 private:
-  Executor &                                 m_Executor;
-  ImageConvolutionOperation                  m_Operation;
-  std::vector<std::unique_ptr<Executor>>     m_Alone;
+  Executor &                                   m_Executor;
+  ImageConvolutionOperation                    m_Operation;
+  std::vector<std::unique_ptr<Executor>>       m_Alone;
   std::vector<std::unique_ptr<OperationRun<>>> m_Runs;
 };
 
@@ -238,11 +238,11 @@ Varying(Report & report, unsigned int most)
     double oneByItself = 0;
     for (unsigned int threads = 1; threads <= most; threads *= 2)
     {
-      const auto         executor = MakeThreadExecutor(threads);
-      const MachineRun   machine(*executor);
+      const auto           executor = MakeThreadExecutor(threads);
+      const MachineRun     machine(*executor);
       const OperationRun<> run(operation, { { size, size, 1, 1, 1 } }, *executor);
-      double             seconds = BestSeconds(1, run);
-      double             byItself = BestSeconds(1, [&] { machine(1); });
+      double               seconds = BestSeconds(1, run);
+      double               byItself = BestSeconds(1, [&] { machine(1); });
       // In turns, for as long: other work on the machine comes and goes.
       const int repeats = std::max(1, static_cast<int>(seconds / byItself));
       byItself *= repeats;
