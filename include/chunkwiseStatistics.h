@@ -91,8 +91,8 @@ public:
   /** Begins anew. */
   void
   Reset();
-  /** The voxels of `box`, which `view` holds with its voxels contiguous along x, by the threads of `executor` (nullptr:
-   * the caller's own). Throws Aborted once control->ShouldStop(). */
+  /** The voxels of `box`, which `view` holds, by the threads of `executor` (nullptr: the caller's own). Throws Aborted
+   * once control->ShouldStop(). */
   void
   Add(const BufferView & view, const Box & box, Executor * executor = nullptr, RunControl * control = nullptr);
   /** The voxels that ComputeStatistics counts, by a run of the manager. */

@@ -68,9 +68,10 @@ DenseSequence::DenseSequence(const BufferView & view, const Box & box, const Box
   , m_Bytes(static_cast<std::size_t>(box.NumberOfVoxels()) * m_PixelBytes)
   , m_RunAxis(0)
   , m_WrapsWithinRun(box.lower[0] < image.lower[0] || box.upper[0] > image.upper[0])
+  , m_IsApart(view.stride[0] != 1 && view.box.Extent(0) > 1)
 {
   std::int64_t pixels = box.Extent(0);
-  if (!m_WrapsWithinRun)
+  if (!m_WrapsWithinRun && !m_IsApart)
   {
     for (int a = 1; a < MaxDimension; ++a)
     {
@@ -138,10 +139,77 @@ DenseSequence::ForEachPiece(std::size_t begin, std::size_t end, TVisitor && visi
   }
 }
 
+template <typename TVisitor>
+void
+DenseSequence::ForEachVoxelPiece(std::size_t begin, std::size_t end, TVisitor && visit) const
+{
+  const auto pixel = static_cast<std::int64_t>(m_PixelBytes);
+  const auto first = static_cast<std::int64_t>(begin) / pixel;
+  const auto last = static_cast<std::int64_t>(end) / pixel;
+  for (std::int64_t voxel = first; voxel < last;)
+  {
+    const std::int64_t x = voxel % m_RunPixels;
+    char *             address = AddressOf(voxel / m_RunPixels);
+    std::int64_t       count = std::min(last - voxel, m_RunPixels - x);
+    std::int64_t       at = x;
+    if (m_WrapsWithinRun)
+    {
+      const std::int64_t wrapped = Wrap(m_Box.lower[0] + x, m_Image.lower[0], m_Image.upper[0]);
+      at = wrapped - m_View.box.lower[0];
+      count = std::min(count, m_Image.upper[0] - wrapped);
+    }
+    visit(address + at * m_View.stride[0] * pixel, voxel, count);
+    voxel += count;
+  }
+}
+
+namespace
+{
+
+/** Copies voxels of `VSize` bytes whose addresses are `fromStep` and `toStep` bytes apart. */
+template <std::size_t VSize>
+void
+CopyVoxelsApart(char * to, std::int64_t toStep, const char * from, std::int64_t fromStep, std::int64_t count)
+{
+  for (std::int64_t i = 0; i < count; ++i)
+  {
+    std::memcpy(to + i * toStep, from + i * fromStep, VSize);
+  }
+}
+
+void
+CopyVoxelsApart(std::size_t size, char * to, std::int64_t toStep, const char * from, std::int64_t fromStep,
+                std::int64_t count)
+{
+  switch (size)
+  {
+    case 1:
+      return CopyVoxelsApart<1>(to, toStep, from, fromStep, count);
+    case 2:
+      return CopyVoxelsApart<2>(to, toStep, from, fromStep, count);
+    case 4:
+      return CopyVoxelsApart<4>(to, toStep, from, fromStep, count);
+    default:
+      return CopyVoxelsApart<8>(to, toStep, from, fromStep, count);
+  }
+}
+
+} // namespace
+
 void
 DenseSequence::Gather(std::size_t begin, std::size_t end, void * to) const
 {
   char * const dense = static_cast<char *>(to);
+  if (m_IsApart)
+  {
+    const auto pixel = static_cast<std::int64_t>(m_PixelBytes);
+    const auto step = m_View.stride[0] * pixel;
+    ForEachVoxelPiece(begin, end, [&](const char * first, std::int64_t voxel, std::int64_t count) {
+      CopyVoxelsApart(
+        m_PixelBytes, dense + (voxel * pixel - static_cast<std::int64_t>(begin)), pixel, first, step, count);
+    });
+    return;
+  }
   ForEachPiece(begin, end, [dense](const char * address, std::size_t at, std::size_t bytes) {
     std::memcpy(dense + at, address, bytes);
   });
@@ -151,6 +219,16 @@ void
 DenseSequence::Scatter(std::size_t begin, std::size_t end, const void * from) const
 {
   const char * const dense = static_cast<const char *>(from);
+  if (m_IsApart)
+  {
+    const auto pixel = static_cast<std::int64_t>(m_PixelBytes);
+    const auto step = m_View.stride[0] * pixel;
+    ForEachVoxelPiece(begin, end, [&](char * first, std::int64_t voxel, std::int64_t count) {
+      CopyVoxelsApart(
+        m_PixelBytes, first, step, dense + (voxel * pixel - static_cast<std::int64_t>(begin)), pixel, count);
+    });
+    return;
+  }
   ForEachPiece(begin, end, [dense](char * address, std::size_t at, std::size_t bytes) {
     StreamingCopy(address, dense + at, bytes);
   });
@@ -160,7 +238,7 @@ DenseSequence::Scatter(std::size_t begin, std::size_t end, const void * from) co
 char *
 DenseSequence::FindContiguous(std::size_t begin, std::size_t end) const
 {
-  if (m_WrapsWithinRun || begin >= end || begin / m_RunBytes != (end - 1) / m_RunBytes)
+  if (m_WrapsWithinRun || m_IsApart || begin >= end || begin / m_RunBytes != (end - 1) / m_RunBytes)
   {
     return nullptr;
   }

@@ -9,7 +9,8 @@ namespace chunkwise
 
 /** The bytes of a box of a strided image as one dense sequence, x fastest, of which any range can be copied.
  *
- * The box may reach beyond the image, into which it then wraps around. */
+ * The box may reach beyond the image, into which it then wraps around. The voxels of a row may lie apart, as those of
+ * one component do where pixels have several; ranges then begin and end with voxels. */
 class DenseSequence
 {
 public:
@@ -35,6 +36,10 @@ private:
   template <typename TVisitor>
   void
   ForEachPiece(std::size_t begin, std::size_t end, TVisitor && visit) const;
+  /** Of rows whose voxels lie apart: calls visit(first voxel, place in the sequence, voxels) for pieces of one row. */
+  template <typename TVisitor>
+  void
+  ForEachVoxelPiece(std::size_t begin, std::size_t end, TVisitor && visit) const;
   char *
   AddressOf(std::int64_t run) const;
 
@@ -48,6 +53,8 @@ private:
   std::size_t  m_RunBytes;
   std::int64_t m_RunPixels;
   bool         m_WrapsWithinRun;
+  /** The voxels of a row lie apart. */
+  bool m_IsApart;
 };
 
 } // namespace chunkwise

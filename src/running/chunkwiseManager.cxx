@@ -408,7 +408,7 @@ WorkingState::ExecuteReordered(ExecutionRequest request, Monitor * monitor, cons
     return Execute(request, monitor, nullptr, &residence);
   }
   // Before anything is copied.
-  CheckRequest(request, MakePlannerRequest(request, nullptr), true);
+  CheckRequest(request, MakePlannerRequest(request, nullptr));
   DeviceState &           state = *devices[residence.device];
   Device &                device = *state.device;
   const std::size_t       limit = DeviceLimit(residence.device, request);
@@ -460,7 +460,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   auto            used = SelectDevices(request, reason);
   PlannerRequest  plannerRequest =
     MakePlannerRequest(request, used.empty() ? nullptr : &devices[used[0]]->device->GetKernels());
-  CheckRequest(request, plannerRequest, residence != nullptr);
+  CheckRequest(request, plannerRequest);
   {
     std::vector<PixelKind> kinds;
     for (const auto & input : request.inputs)

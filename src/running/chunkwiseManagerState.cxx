@@ -214,7 +214,7 @@ ManagerState::GetTransforms(const ExecutionRequest & request, const Device * dev
 }
 
 void
-ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest, bool hasAnyStrides)
+ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest)
 {
   if (!request.operation)
   {
@@ -253,16 +253,12 @@ ManagerState::CheckRequest(const ExecutionRequest & request, const PlannerReques
       throw ParameterError("the input holds " + Text(input.box, request.image) + ", but " +
                            Text(needed, request.image) + " is needed");
     }
-    if (!hasAnyStrides && input.stride[0] != 1)
-    {
-      throw ParameterError("the input's voxels must be contiguous along x");
-    }
   }
   const bool hasOutput = request.operation->HasOutput();
-  if (hasOutput && (!request.output.box.Contains(request.region) || (!hasAnyStrides && request.output.stride[0] != 1)))
+  if (hasOutput && !request.output.box.Contains(request.region))
   {
     throw ParameterError("the output holds " + Text(request.output.box, request.image) + ", but " +
-                         Text(request.region, request.image) + " is needed, contiguous along x");
+                         Text(request.region, request.image) + " is needed");
   }
   for (std::size_t i = 0; hasOutput && i < request.inputs.size(); ++i)
   {

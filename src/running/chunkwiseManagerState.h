@@ -54,7 +54,7 @@ struct ManagerState
 
   /** `hasAnyStrides`: voxels need not be contiguous along x. */
   void
-  CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest, bool hasAnyStrides = false);
+  CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest);
 
   PlannerRequest
   MakePlannerRequest(const ExecutionRequest & request, const KernelRegistry * kernels);

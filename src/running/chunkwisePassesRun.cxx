@@ -100,7 +100,7 @@ PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request, c
   for (std::size_t i = 0; i < m_Stages.size() && !request.region.IsEmpty(); ++i)
   {
     const ExecutionRequest stage = MakeRequest(i);
-    m_Manager.CheckRequest(stage, m_Manager.MakePlannerRequest(stage, nullptr), m_Device != nullptr);
+    m_Manager.CheckRequest(stage, m_Manager.MakePlannerRequest(stage, nullptr));
     most = std::max(most, GetBytesDuring(i));
   }
   if (m_Limit && most > m_Limit)

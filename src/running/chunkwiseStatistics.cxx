@@ -366,10 +366,9 @@ StatisticsAccumulator::Add(const BufferView & view, const Box & box, Executor * 
     return;
   }
   CheckKind(view.kind);
-  if (!view.box.Contains(box) || view.stride[0] != 1)
+  if (!view.box.Contains(box))
   {
-    throw ParameterError("the view holds " + ToString(view.box) + ", but " + ToString(box) +
-                         " is needed, contiguous along x");
+    throw ParameterError("the view holds " + ToString(view.box) + ", but " + ToString(box) + " is needed");
   }
   const StatisticsOperation operation;
   SerialExecutor            serial;

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuFlood.h"
+#include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseReconstructionKey.h"
@@ -43,10 +44,10 @@ BytesOf(const ReconstructionOperation & operation, const Box & own, const Box & 
 }
 
 template <typename TPixel>
-const TPixel *
-VoxelAt(const BufferView & view, const Coordinates & index)
+StridedRow<const TPixel>
+RowAt(const BufferView & view, const Coordinates & index)
 {
-  return static_cast<const TPixel *>(view.data) + view.Offset(index);
+  return StridedRow<const TPixel>(view, index);
 }
 
 /** Calls body(index, n) for each row of the output, in parallel. */
@@ -85,11 +86,11 @@ Begin(const KernelCall & call)
   const auto &                     operation = static_cast<const ReconstructionOperation &>(*call.operation);
   const ReconstructionRule<TPixel> rule(operation, call.image);
   ForEachOutputRow(call, [&](const Coordinates & index, std::int64_t n) {
-    const TPixel * const first = VoxelAt<TPixel>(call.inputs[0], index);
-    const TPixel * const second = VoxelAt<TPixel>(call.inputs[call.numberOfInputs / 2], index);
-    const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
-    TPixel * const       to = static_cast<TPixel *>(call.output.data) + call.output.Offset(index);
-    bool                 rowAtEdge = false;
+    const auto               first = RowAt<TPixel>(call.inputs[0], index);
+    const auto               second = RowAt<TPixel>(call.inputs[call.numberOfInputs / 2], index);
+    const auto               mask = RowAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
+    const StridedRow<TPixel> to(call.output, index);
+    bool                     rowAtEdge = false;
     for (int a = 1; a < MaxDimension; ++a)
     {
       rowAtEdge = rowAtEdge || (rule.edges[a] && (index[a] == 0 || index[a] + 1 == call.image.upper[a]));
@@ -131,8 +132,8 @@ IsOpen(const KernelCall & call)
   }
   bool open = false;
   ForEachRow(own, [&](Coordinates index) {
-    const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
-    const TPixel * const state = VoxelAt<TPixel>(call.output, index);
+    const auto mask = RowAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
+    const auto state = RowAt<TPixel>(call.output, index);
     for (const Coordinates & d : steps)
     {
       Coordinates  other = index;
@@ -150,7 +151,7 @@ IsOpen(const KernelCall & call)
       {
         continue;
       }
-      const TPixel * const from = state + (call.output.Offset(other) - call.output.Offset(index));
+      const auto from = RowAt<TPixel>(call.output, other);
       for (std::int64_t x = first; x < last; ++x)
       {
         const auto key = KeyOf::From(state[x], flip);
@@ -174,8 +175,8 @@ Finish(const KernelCall & call)
   }
   const ReconstructionRule<TPixel> rule(operation, call.image);
   ForEachOutputRow(call, [&](const Coordinates & index, std::int64_t n) {
-    const TPixel * const mask = VoxelAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
-    TPixel * const       to = static_cast<TPixel *>(call.output.data) + call.output.Offset(index);
+    const auto               mask = RowAt<TPixel>(call.inputs[call.numberOfInputs - 1], index);
+    const StridedRow<TPixel> to(call.output, index);
     // A copy that no store to bytes can change: what it says is looked up once for a row.
     const ReconstructionRule<TPixel> mine = rule;
     for (std::int64_t x = 0; x < n; ++x)
@@ -191,10 +192,15 @@ bool
 IsFlat(const KernelCall & call)
 {
   const BufferView & mask = call.inputs[call.numberOfInputs - 1];
-  const TPixel       first = *VoxelAt<TPixel>(mask, call.writable.lower);
+  const TPixel       first = RowAt<TPixel>(mask, call.writable.lower)[0];
   const auto         differs = [&](const Coordinates & index) {
-    const TPixel * const row = VoxelAt<TPixel>(mask, index);
-    return std::any_of(row, row + call.writable.Extent(0), [first](TPixel voxel) { return !(voxel == first); });
+    const auto row = RowAt<TPixel>(mask, index);
+    bool       same = true;
+    for (std::int64_t x = 0; same && x < call.writable.Extent(0); ++x)
+    {
+      same = row[x] == first;
+    }
+    return !same;
   };
   // Most volumes show at once that they are not.
   if (differs(call.writable.lower))
@@ -238,7 +244,11 @@ Amend(const KernelCall & call)
     if (IsFlat<TPixel>(volume))
     {
       ForEachOutputRow(volume, [&](const Coordinates & index, std::int64_t n) {
-        std::fill_n(static_cast<TPixel *>(call.output.data) + call.output.Offset(index), n, value);
+        const StridedRow<TPixel> to(call.output, index);
+        for (std::int64_t x = 0; x < n; ++x)
+        {
+          to[x] = value;
+        }
       });
     }
   });
@@ -317,8 +327,8 @@ private:
     }
     else
     {
-      const TPixel * const from = VoxelAt<TPixel>(m_Call.output, index);
-      const bool           spatial = m_Grid.frame[0] && m_Volumes.neighbours[0];
+      const auto from = RowAt<TPixel>(m_Call.output, index);
+      const bool spatial = m_Grid.frame[0] && m_Volumes.neighbours[0];
       state[-1] = spatial && own.lower[0] > held.lower[0] ? KeyOf::From(from[-1], m_Flip) : Key{ 0 };
       for (std::int64_t x = 0; x < n; ++x)
       {
@@ -333,7 +343,7 @@ private:
     }
     else
     {
-      const TPixel * const from = VoxelAt<TPixel>(maskView, index);
+      const auto from = RowAt<TPixel>(maskView, index);
       for (std::int64_t x = 0; x < n; ++x)
       {
         mask[x] = KeyOf::From(from[x], m_Flip);
@@ -353,10 +363,10 @@ private:
       std::uint32_t sides = 0;
       for (std::int64_t row = task * rowsOfTask; row < std::min(rows, (task + 1) * rowsOfTask); ++row)
       {
-        const std::int64_t y = row % m_Grid.extent[1];
-        const std::int64_t z = row / m_Grid.extent[1];
-        const Key * const  state = flood.GetState() + m_Grid.Offset(0, y, z);
-        TPixel * const to = static_cast<TPixel *>(m_Call.output.data) + m_Call.output.Offset(IndexOf(position, y, z));
+        const std::int64_t       y = row % m_Grid.extent[1];
+        const std::int64_t       z = row / m_Grid.extent[1];
+        const Key * const        state = flood.GetState() + m_Grid.Offset(0, y, z);
+        const StridedRow<TPixel> to(m_Call.output, IndexOf(position, y, z));
         const std::uint32_t ofRow = (y == 0 ? 4u : 0u) | (y + 1 == m_Grid.extent[1] ? 8u : 0u) | (z == 0 ? 16u : 0u) |
                                     (z + 1 == m_Grid.extent[2] ? 32u : 0u);
         const auto changed = [&](std::int64_t x) { return KeyOf::From(to[x], m_Flip) != state[x]; };

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseReconstructionKey.h"
 #include "chunkwiseTileForest.h"
@@ -323,10 +324,10 @@ private:
         Coordinates        index = box.lower;
         index[1] += y;
         index[2] += z;
-        const TPixel * const mask = VoxelAt(GetMask(), index);
-        const TPixel * const state = VoxelAt(m_Call.output, index);
-        bool                 rowIsInner = true;
-        std::int64_t         position = 0;
+        const StridedRow<const TPixel> mask(GetMask(), index);
+        const StridedRow<const TPixel> state(m_Call.output, index);
+        bool                           rowIsInner = true;
+        std::int64_t                   position = 0;
         for (int a = 0; a < MaxDimension; ++a)
         {
           rowIsInner = rowIsInner && (a == 0 || (index[a] >= inner.lower[a] && index[a] < inner.upper[a]));

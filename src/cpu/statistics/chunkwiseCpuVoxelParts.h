@@ -44,8 +44,27 @@ ForEachPart(const KernelCall & call, const BufferView & view, const Box & box, b
           at[a] += rest % box.Extent(a);
           rest /= box.Extent(a);
         }
-        const std::int64_t n = std::min(width, box.upper[0] - at[0]);
-        visit(static_cast<const TPixel *>(view.data) + view.Offset(at), n);
+        const std::int64_t   n = std::min(width, box.upper[0] - at[0]);
+        const std::int64_t   stride = view.stride[0];
+        const TPixel * const row = static_cast<const TPixel *>(view.data) + view.Offset(at);
+        if (stride == 1)
+        {
+          visit(row, n);
+        }
+        else
+        {
+          // One component of several.
+          TPixel dense[1024];
+          for (std::int64_t first = 0; first < n; first += 1024)
+          {
+            const std::int64_t count = std::min<std::int64_t>(1024, n - first);
+            for (std::int64_t i = 0; i < count; ++i)
+            {
+              dense[i] = row[(first + i) * stride];
+            }
+            visit(static_cast<const TPixel *>(dense), count);
+          }
+        }
         done += n;
       }
     });

@@ -1,0 +1,202 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseFakeDevice.h"
+#include "chunkwiseFilters.h"
+#include "chunkwiseManager.h"
+#include "chunkwiseRequiredParameters.h"
+#include "chunkwiseStatistics.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include <gtest/gtest.h>
+
+// Images whose pixels have components, side by side in memory: a run over all of them gives each the bits that it has
+// alone.
+
+using namespace chunkwise;
+
+namespace
+{
+
+constexpr std::int64_t Components = 3;
+constexpr int          AxisOfComponents = MaxDimension - 1;
+
+enum class Place
+{
+  Cpu,
+  Fake
+};
+
+class ComponentsTest : public testing::TestWithParam<Place>
+{
+protected:
+  ComponentsTest()
+  {
+    std::vector<std::shared_ptr<Device>> devices;
+    if (GetParam() == Place::Fake)
+    {
+      devices.push_back(std::make_shared<FakeDevice>(FakeDevice::Options()));
+    }
+    manager = std::make_unique<Manager>(devices);
+  }
+  BackendChoice
+  GetBackend() const
+  {
+    return GetParam() == Place::Cpu ? BackendChoice::CPU : BackendChoice::CUDA;
+  }
+
+  std::unique_ptr<Manager> manager;
+};
+
+/** A view of pixels with their components side by side; component c is at index c of the last axis. */
+BufferView
+Interleaved(void * data, PixelKind kind, Box box, std::int64_t components)
+{
+  BufferView view = DenseView(data, kind, box);
+  for (int a = 0; a < AxisOfComponents; ++a)
+  {
+    view.stride[a] *= components;
+  }
+  view.box.upper[AxisOfComponents] = components;
+  view.stride[AxisOfComponents] = 1;
+  return view;
+}
+
+/** Component `c` alone, as a dense image. */
+std::vector<unsigned char>
+ComponentOf(const std::vector<unsigned char> & pixels, std::int64_t c, std::int64_t components, PixelKind kind)
+{
+  const std::size_t          size = PixelSize(kind);
+  const auto                 step = static_cast<std::size_t>(components) * size;
+  std::vector<unsigned char> one;
+  for (std::size_t at = static_cast<std::size_t>(c) * size; at < pixels.size(); at += step)
+  {
+    one.insert(one.end(),
+               pixels.begin() + static_cast<std::ptrdiff_t>(at),
+               pixels.begin() + static_cast<std::ptrdiff_t>(at + size));
+  }
+  return one;
+}
+
+std::vector<unsigned char>
+RandomPixels(std::mt19937 & random, std::int64_t count, PixelKind kind)
+{
+  std::vector<unsigned char> pixels(static_cast<std::size_t>(count) * PixelSize(kind));
+  DispatchPixelKind(kind, [&](auto pixel) {
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      const auto value = static_cast<decltype(pixel)>(random() % 200);
+      std::memcpy(pixels.data() + static_cast<std::size_t>(i) * sizeof(value), &value, sizeof(value));
+    }
+  });
+  return pixels;
+}
+
+/** Runs a filter over all components at once and over each alone. */
+void
+CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, const FilterDescription & filter,
+              PixelKind kind)
+{
+  FilterImage image;
+  image.dimension = 3;
+  image.extent = { { 21, 13, 9, 1, 1 } };
+  image.inputKind = kind;
+  image.outputKind = GetDefaultOutputKind(filter, kind);
+  for (const auto & input : filter.furtherInputs)
+  {
+    if (input.required)
+    {
+      image.furtherInputs.push_back(input.name);
+    }
+  }
+  FilterParameters parameters = RequiredParameters(filter);
+  if (filter.name == "entropy")
+  {
+    parameters.Set("Range", std::vector<double>{ 0, 200 });
+  }
+  const Box  box = Box::FromExtent(image.extent);
+  const auto operationOfOne = MakeFilterOperation(filter.name, parameters, image);
+  image.extent[AxisOfComponents] = Components;
+  const auto                   operation = MakeFilterOperation(filter.name, parameters, image);
+  const std::vector<PixelKind> kinds(static_cast<std::size_t>(operation->GetNumberOfInputs()), kind);
+
+  ExecutionRequest request;
+  request.operation = operation;
+  request.backend = backend;
+  request.stagingThreads = 2;
+  const std::int64_t                      voxels = box.NumberOfVoxels();
+  std::vector<std::vector<unsigned char>> inputs;
+  request.image = request.region = box;
+  request.image.upper[AxisOfComponents] = request.region.upper[AxisOfComponents] = Components;
+  for (const PixelKind each : kinds)
+  {
+    inputs.push_back(RandomPixels(random, voxels * Components, each));
+    request.inputs.push_back(Interleaved(inputs.back().data(), each, box, Components));
+  }
+  std::vector<unsigned char> together(static_cast<std::size_t>(voxels * Components) * PixelSize(image.outputKind), 77);
+  request.output = Interleaved(together.data(), image.outputKind, box, Components);
+  request.budgets.device = 600000;
+  manager.Execute(request);
+
+  for (std::int64_t c = 0; c < Components; ++c)
+  {
+    ExecutionRequest                        alone = request;
+    std::vector<std::vector<unsigned char>> ones;
+    alone.operation = operationOfOne;
+    alone.image = alone.region = box;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+    {
+      ones.push_back(ComponentOf(inputs[i], c, Components, kinds[i]));
+      alone.inputs[i] = DenseView(ones.back().data(), kinds[i], box);
+    }
+    std::vector<unsigned char> one(static_cast<std::size_t>(voxels) * PixelSize(image.outputKind), 78);
+    alone.output = DenseView(one.data(), image.outputKind, box);
+    manager.Execute(alone);
+    EXPECT_TRUE(one == ComponentOf(together, c, Components, image.outputKind))
+      << filter.name << " of " << PixelKindName(kind) << ", component " << c;
+  }
+}
+
+} // namespace
+
+TEST_P(ComponentsTest, EveryFilterGivesEachComponentWhatItHasAlone)
+{
+  std::mt19937 random(22);
+  for (const FilterDescription & filter : GetFilters())
+  {
+    // A network's channels are not independent.
+    if (filter.name == "network")
+    {
+      continue;
+    }
+    for (const PixelKind kind : { PixelKind::UInt8, PixelKind::Int16, PixelKind::Float32, PixelKind::Float64 })
+    {
+      SCOPED_TRACE(filter.name + " " + PixelKindName(kind));
+      CompareFilter(random, *manager, GetBackend(), filter, kind);
+    }
+  }
+}
+
+TEST_P(ComponentsTest, StatisticsOfOneComponentAreThoseOfItAlone)
+{
+  std::mt19937               random(23);
+  const Box                  box = Box::FromExtent({ { 2100, 5, 3, 1, 1 } });
+  std::vector<unsigned char> pixels = RandomPixels(random, box.NumberOfVoxels() * Components, PixelKind::UInt8);
+  const BufferView           all = Interleaved(pixels.data(), PixelKind::UInt8, box, Components);
+  BufferView                 second = all;
+  second.data = static_cast<unsigned char *>(all.data) + 1;
+  second.box = box;
+  std::vector<unsigned char> one = ComponentOf(pixels, 1, Components, PixelKind::UInt8);
+  StatisticsAccumulator      ofView(PixelKind::UInt8);
+  StatisticsAccumulator      ofOne(PixelKind::UInt8);
+  ofView.Add(second, box);
+  ofOne.Add(DenseView(one.data(), PixelKind::UInt8, box), box);
+  EXPECT_EQ(ofView.Get().GetSum(), ofOne.Get().GetSum());
+  EXPECT_EQ(ofView.Get().GetVariance(), ofOne.Get().GetVariance());
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, ComponentsTest, testing::Values(Place::Cpu, Place::Fake),
+                         [](const testing::TestParamInfo<Place> & place) {
+                           return place.param == Place::Cpu ? "Cpu" : "Fake";
+                         });
