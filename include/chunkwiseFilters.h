@@ -173,6 +173,8 @@ struct Chunkwise_EXPORT FilterDescription
   std::vector<InputDescription>     furtherInputs{};
   /** Made by itself, without other images: it can be a stage of a sequence. */
   bool canBeStage{ true };
+  /** Linear in the image: complex numbers go through it part by part. */
+  bool isLinear{ false };
   /** The part of the image that the output covers; nullptr: all. */
   Box (*outputBox)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   std::shared_ptr<const Operation> (*make)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };

@@ -87,12 +87,6 @@ public:
 protected:
   ChunkwiseDifferenceImageFilter() { this->SetNumberOfRequiredInputs(2); }
   ~ChunkwiseDifferenceImageFilter() override = default;
-
-  chunkwise::PixelKind
-  GetOperationKind() const override
-  {
-    return Superclass::GivesSameTypeOrReal ? Superclass::GetOperationKind() : chunkwise::PixelKind::Float64;
-  }
 };
 } // namespace itk
 

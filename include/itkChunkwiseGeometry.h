@@ -40,6 +40,13 @@ ChunkwiseRegionFromBox(const chunkwise::Box & box, const Index<VDimension> & ori
   return region;
 }
 
+/** A view of a dense buffer of pixels with so many components side by side, 0 or 1 for numbers, which it has along an
+ * axis that the pixels' box has not.
+ * \ingroup Chunkwise */
+Chunkwise_EXPORT chunkwise::BufferView
+                 ChunkwiseViewOfPixels(void * pixels, chunkwise::PixelKind kind, const chunkwise::Box & box, int axis,
+                                       std::int64_t components);
+
 /** The part of the input that `output` needs: padded by the operation's halo and cut at the image; where windows wrap
  * around and leave the image, the whole axis. Empty if `output` is; empty or not inside the image if `output` lies
  * outside it.

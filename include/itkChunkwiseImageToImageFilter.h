@@ -8,6 +8,7 @@
 #include "itkChunkwiseImageRegionSplitter.h"
 #include "itkChunkwiseMacro.h"
 #include "itkChunkwiseMonitor.h"
+#include "itkChunkwisePixel.h"
 #include "itkImage.h"
 #include "itkImageToImageFilter.h"
 #include "itkVectorImage.h"
@@ -36,6 +37,14 @@ namespace itk
  * itk::Image of 8- to 64-bit integers, float or double, in two to five dimensions; input and output have the same
  * dimension. Which output types go with which input types is the subclass' choice; others do not compile. An
  * itk::ImageAdaptor has no voxels of its own: itk::CastImageFilter makes an image of it.
+ *
+ * \par Components
+ * In two to four dimensions also itk::VectorImage, and itk::Image of pixels that are derived from itk::FixedArray
+ * (Vector, CovariantVector, RGBPixel, RGBAPixel), to an output of as many components: each component gets the bits that
+ * it would get as an image of its own, ranks and morphology too, in one run without a copy of the image. Parameters,
+ * masks, weights and radii hold for all components; so does what a filter estimates from its whole input, which is from
+ * all components together. Pixels of std::complex go through the filters that are linear, part by part; the others
+ * throw.
  *
  * \par Inputs
  * Where there are several they lie in one physical space, to ITK's coordinate tolerance, and a voxel of one belongs to
@@ -85,9 +94,9 @@ public:
 
   using InputImageType = TInputImage;
   using OutputImageType = TOutputImage;
-  using InputPixelType = typename InputImageType::PixelType;
-  /** Of an itk::VectorImage a component. */
-  using OutputPixelType = typename OutputImageType::InternalPixelType;
+  /** Of pixels with components a component. */
+  using InputPixelType = typename ChunkwiseImagePixel<InputImageType>::ComponentType;
+  using OutputPixelType = typename ChunkwiseImagePixel<OutputImageType>::ComponentType;
   using OutputImageRegionType = typename OutputImageType::RegionType;
   using BackendEnum = ChunkwiseEnums::Backend;
 
@@ -98,10 +107,22 @@ public:
   static_assert(std::is_arithmetic<InputPixelType>::value && !std::is_same<InputPixelType, bool>::value &&
                   std::is_arithmetic<OutputPixelType>::value && !std::is_same<OutputPixelType, bool>::value,
                 "pixels are integers, float or double");
-  static_assert(std::is_base_of<Image<InputPixelType, ImageDimension>, InputImageType>::value &&
-                  (std::is_base_of<Image<OutputPixelType, ImageDimension>, OutputImageType>::value ||
-                   std::is_base_of<VectorImage<OutputPixelType, ImageDimension>, OutputImageType>::value),
-                "input and output are itk::Image: itk::CastImageFilter makes one of an itk::ImageAdaptor");
+  static_assert(
+    (std::is_base_of<Image<typename InputImageType::InternalPixelType, ImageDimension>, InputImageType>::value ||
+     ChunkwiseImagePixel<InputImageType>::IsVectorImage) &&
+      (std::is_base_of<Image<typename OutputImageType::InternalPixelType, ImageDimension>, OutputImageType>::value ||
+       ChunkwiseImagePixel<OutputImageType>::IsVectorImage),
+    "input and output are itk::Image: itk::CastImageFilter makes one of an itk::ImageAdaptor");
+  /** Components of a pixel, 0 where an itk::VectorImage says it. */
+  static constexpr unsigned int InputComponents = ChunkwiseImagePixel<InputImageType>::NumberOfComponents;
+  static constexpr unsigned int OutputComponents = ChunkwiseImagePixel<OutputImageType>::NumberOfComponents;
+  static_assert(InputComponents == OutputComponents || OutputComponents == 0 ||
+                  (InputComponents == 0 && OutputComponents > 1),
+                "the pixels of input and output have as many components");
+  static_assert(ChunkwiseImagePixel<InputImageType>::IsComplex == ChunkwiseImagePixel<OutputImageType>::IsComplex,
+                "the pixels of input and output are both complex numbers, or none is");
+  static_assert(InputComponents == 1 || ImageDimension < chunkwise::MaxDimension,
+                "images of pixels with components have two to four dimensions");
   static_assert(std::is_base_of<ImageToImageFilter<InputImageType, OutputImageType>, TSuperclass>::value,
                 "the superclass is an image-to-image filter");
 
@@ -109,6 +130,12 @@ public:
   static constexpr bool GivesSameType =
     chunkwise::PixelKindOf<InputPixelType>() == chunkwise::PixelKindOf<OutputPixelType>();
   static constexpr bool GivesSameTypeOrReal = GivesSameType || std::is_floating_point<OutputPixelType>::value;
+  /** Integers to others that have all their values beside. */
+  static constexpr bool GivesWiderInteger =
+    std::is_integral<InputPixelType>::value && std::is_integral<OutputPixelType>::value &&
+    sizeof(InputPixelType) < sizeof(OutputPixelType) &&
+    (std::is_unsigned<InputPixelType>::value || std::is_signed<OutputPixelType>::value);
+  static constexpr bool GivesSameTypeOrRealOrWider = GivesSameTypeOrReal || GivesWiderInteger;
   /** Integers of up to 32 bits to any integers beside: their sums are computed as doubles and converted. */
   static constexpr bool GivesSameTypeOrRealOrInteger =
     GivesSameTypeOrReal || (std::is_integral<InputPixelType>::value && sizeof(InputPixelType) <= 4);
@@ -192,14 +219,23 @@ public:
     {
       own.furtherInputs.push_back(name);
     }
+    this->CheckComplex();
     return this->MakeOperation(own);
   }
 
-  /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them. */
+  /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them: integers
+   * from the input's kind if that has all results, else from doubles. */
   virtual chunkwise::PixelKind
   GetOperationKind() const
   {
-    return chunkwise::PixelKindOf<OutputPixelType>();
+    const std::string name = this->GetFilterName();
+    if (GivesSameTypeOrReal || name.empty())
+    {
+      return chunkwise::PixelKindOf<OutputPixelType>();
+    }
+    constexpr chunkwise::PixelKind input = chunkwise::PixelKindOf<InputPixelType>();
+    return chunkwise::GetDefaultOutputKind(chunkwise::GetFilter(name), input) == input ? input
+                                                                                       : chunkwise::PixelKind::Float64;
   }
 
   /** Backend in the engine's terms. */
@@ -233,6 +269,12 @@ protected:
   virtual void
   WriteOutput(const chunkwise::BufferView & result);
 
+  /** Calls convertRow(from, to, step, count) for the rows of a dense `result`, by several threads: from[i] is the
+   * result for to[i * step], a voxel of the output or a component of one. TResult is the type of the result's kind. */
+  template <typename TResult, typename TConvertRow>
+  void
+  ConvertToOutput(const chunkwise::BufferView & result, TConvertRow && convertRow);
+
   /** Where an output of several components has them: along an axis of the engine's image that the filter's images have
    * not, and how many. */
   struct Components
@@ -240,11 +282,34 @@ protected:
     int          axis;
     std::int64_t number; ///< 0: pixels are numbers
   };
+  /** By default those of the input. */
   virtual Components
   GetComponents() const
   {
-    return { 0, 0 };
+    return { AxisOfComponents, this->GetNumberOfInputComponents() };
   }
+
+  /** The engine's axis with the components of the input's pixels. */
+  static constexpr int AxisOfComponents = chunkwise::MaxDimension - 1;
+
+  /** Of the input's pixels; 0 where they are numbers. */
+  std::int64_t
+  GetNumberOfInputComponents() const
+  {
+    if (InputComponents == 1)
+    {
+      return 0;
+    }
+    return this->GetInput() ? ChunkwiseImagePixel<InputImageType>::CountComponents(*this->GetInput()) : 1;
+  }
+
+  /** A region of the images in the engine's coordinates, with all components of the input. */
+  chunkwise::Box
+  GetBox(const OutputImageRegionType & region) const;
+
+  /** Throws itk::ExceptionObject if the filter is to compute with complex numbers and is not linear. */
+  void
+  CheckComplex() const;
 
   /** The pixels of input `i`, and of which kind they are. Override both where an input has a type of its own. */
   virtual chunkwise::BufferView
@@ -291,6 +356,8 @@ protected:
   void
   VerifyInputInformation() const override;
   void
+  GenerateOutputInformation() override;
+  void
   GenerateInputRequestedRegion() override;
   void
   GenerateData() override;
@@ -302,6 +369,10 @@ private:
   chunkwise::Box
   GetImageBox() const;
 
+  /** The output's buffer. */
+  chunkwise::BufferView
+  GetOutputView() const;
+
   /** Computes a region into `output`, while the filter's progress rises from one fraction to another. */
   void
   Run(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView & output,
@@ -311,11 +382,7 @@ private:
   void
   RunAndConvert(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region);
 
-  /** Computes a region of an output of several components, and makes its pixels of these. */
-  void
-  RunComponents(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region);
-
-  /** Gives all components room in the request's image and in its inputs, which show the same to each. */
+  /** Gives all components room in the request's image and region, and in inputs that have one value for all. */
   void
   ExtendToComponents(chunkwise::ExecutionRequest & request) const;
 

@@ -61,28 +61,34 @@ chunkwise::BufferView
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ViewOf(const TImage &      image,
                                                                             const std::string & name) const
 {
-  using PixelType = typename TImage::PixelType;
-  static_assert(std::is_base_of<Image<PixelType, ImageDimension>, TImage>::value,
+  using Pixel = ChunkwiseImagePixel<TImage>;
+  using ComponentType = typename Pixel::ComponentType;
+  static_assert(Pixel::IsVectorImage ||
+                  std::is_base_of<Image<typename TImage::InternalPixelType, ImageDimension>, TImage>::value,
                 "inputs are itk::Image: itk::CastImageFilter makes one of an itk::ImageAdaptor");
+  const std::int64_t components = Pixel::CountComponents(image);
+  const auto         held = static_cast<SizeValueType>(image.GetPixelContainer()->Size()) /
+                    static_cast<SizeValueType>(Pixel::IsVectorImage ? components : 1);
   const auto & buffered = image.GetBufferedRegion();
   const auto & requested = image.GetRequestedRegion();
-  if (requested.GetNumberOfPixels() > 0 &&
-      (!buffered.IsInside(requested) || image.GetPixelContainer()->Size() < buffered.GetNumberOfPixels()))
+  if (requested.GetNumberOfPixels() > 0 && (!buffered.IsInside(requested) || held < buffered.GetNumberOfPixels()))
   {
     itkExceptionMacro(<< name << ": it has no voxels for the region at " << requested.GetIndex() << " of size "
-                      << requested.GetSize() << "; its buffer has " << image.GetPixelContainer()->Size()
-                      << ", for the region at " << buffered.GetIndex() << " of size " << buffered.GetSize());
+                      << requested.GetSize() << "; its buffer has " << held << ", for the region at "
+                      << buffered.GetIndex() << " of size " << buffered.GetSize());
   }
   // Voxels of one index belong together, wherever an image begins. The engine only reads its inputs; its views serve
   // both directions.
   chunkwise::BufferView view =
-    chunkwise::DenseView(const_cast<PixelType *>(image.GetBufferPointer()),
-                         chunkwise::PixelKindOf<PixelType>(),
-                         ChunkwiseBoxFromRegion(buffered, this->GetInput()->GetLargestPossibleRegion().GetIndex()));
+    ChunkwiseViewOfPixels(const_cast<typename TImage::InternalPixelType *>(image.GetBufferPointer()),
+                          chunkwise::PixelKindOf<ComponentType>(),
+                          ChunkwiseBoxFromRegion(buffered, this->GetInput()->GetLargestPossibleRegion().GetIndex()),
+                          AxisOfComponents,
+                          components);
   const chunkwise::Box inside = chunkwise::Intersect(view.box, this->GetImageBox());
   if (!inside.IsEmpty())
   {
-    view.data = static_cast<PixelType *>(view.data) + view.Offset(inside.lower);
+    view.data = static_cast<ComponentType *>(view.data) + view.Offset(inside.lower);
     view.box = inside;
   }
   return view;
@@ -106,8 +112,44 @@ template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 chunkwise::Box
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetImageBox() const
 {
-  const auto & largest = this->GetInput()->GetLargestPossibleRegion();
-  return ChunkwiseBoxFromRegion(largest, largest.GetIndex());
+  return this->GetBox(this->GetInput()->GetLargestPossibleRegion());
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+chunkwise::Box
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetBox(const OutputImageRegionType & region) const
+{
+  chunkwise::Box box = ChunkwiseBoxFromRegion(region, this->GetInput()->GetLargestPossibleRegion().GetIndex());
+  if (this->GetNumberOfInputComponents() > 0)
+  {
+    box.upper[AxisOfComponents] = this->GetNumberOfInputComponents();
+  }
+  return box;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+chunkwise::BufferView
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetOutputView() const
+{
+  auto * const     output = const_cast<OutputImageType *>(this->GetOutput());
+  const Components components = this->GetComponents();
+  const auto       origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
+  return ChunkwiseViewOfPixels(output->GetBufferPointer(),
+                               chunkwise::PixelKindOf<OutputPixelType>(),
+                               ChunkwiseBoxFromRegion(output->GetBufferedRegion(), origin),
+                               components.axis,
+                               components.number);
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::CheckComplex() const
+{
+  const std::string name = this->GetFilterName();
+  if (ChunkwiseImagePixel<InputImageType>::IsComplex && !name.empty() && !chunkwise::GetFilter(name).isLinear)
+  {
+    itkExceptionMacro(<< "pixels are complex numbers, and " << name << " is not linear: it has no meaning for them");
+  }
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
@@ -174,11 +216,11 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyPreco
 {
   Superclass::VerifyPreconditions();
 
-  if (std::is_base_of<VectorImage<OutputPixelType, ImageDimension>, OutputImageType>::value &&
-      this->GetComponents().number == 0)
+  if (OutputComponents == 0 && this->GetComponents().number == 0)
   {
     itkExceptionMacro("the output is an itk::VectorImage, and the filter gives one value a pixel");
   }
+  this->CheckComplex();
   std::set<int> seen;
   for (const int device : m_Devices)
   {
@@ -194,6 +236,27 @@ void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyInputInformation() const
 {
   Superclass::VerifyInputInformation();
+
+  // Types say the rest.
+  const std::int64_t components = this->GetNumberOfInputComponents();
+  if (InputComponents == 0 && OutputComponents > 1 && components != OutputComponents)
+  {
+    itkExceptionMacro(<< this->GetInputName(0) << ": its pixels have " << components
+                      << " components, those of the output " << OutputComponents);
+  }
+  for (unsigned int i = 1; InputComponents == 0 && i < this->GetNumberOfIndexedInputs(); ++i)
+  {
+    const auto * const input = dynamic_cast<const InputImageType *>(this->ProcessObject::GetInput(i));
+    if (input && ChunkwiseImagePixel<InputImageType>::CountComponents(*input) != components)
+    {
+      itkExceptionMacro(<< this->GetInputName(i) << ": its pixels have " << input->GetNumberOfComponentsPerPixel()
+                        << " components, those of " << this->GetInputName(0) << ' ' << components);
+    }
+  }
+  if (InputComponents == 0 && components == 0)
+  {
+    itkExceptionMacro(<< this->GetInputName(0) << ": its pixels have no components");
+  }
 
   // Images of one space, which the superclass has checked, may be different parts of it.
   const auto & first = this->GetInput()->GetLargestPossibleRegion();
@@ -238,6 +301,17 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyOpera
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateOutputInformation()
+{
+  Superclass::GenerateOutputInformation();
+  if (OutputComponents == 0 && this->GetNumberOfInputComponents() > 0)
+  {
+    this->GetOutput()->SetNumberOfComponentsPerPixel(static_cast<unsigned int>(this->GetNumberOfInputComponents()));
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInputRequestedRegion()
 {
   // Not the superclass' own: where it is an ITK filter that this class stands in for, that one pads by its own rule.
@@ -246,7 +320,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInp
   const auto           operation = this->MakeOperation(this->MakeFilterImage());
   const chunkwise::Box image = this->GetImageBox();
   const auto           origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
-  const chunkwise::Box output = ChunkwiseBoxFromRegion(this->GetOutput()->GetRequestedRegion(), origin);
+  const chunkwise::Box output = this->GetBox(this->GetOutput()->GetRequestedRegion());
   for (unsigned int i = 0; i < this->GetNumberOfIndexedInputs(); ++i)
   {
     auto * input = dynamic_cast<ImageBase<ImageDimension> *>(this->ProcessObject::GetInput(i));
@@ -274,16 +348,17 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
 {
   this->AllocateOutputs();
 
-  OutputImageType * output = this->GetOutput();
-  const auto        origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
-
   m_LastReport = chunkwise::ExecutionReport();
   m_ClampedVoxels = 0;
   m_RoundedVoxels = 0;
-  const chunkwise::Box region = ChunkwiseBoxFromRegion(output->GetRequestedRegion(), origin);
+  chunkwise::Box region = this->GetBox(this->GetOutput()->GetRequestedRegion());
   if (region.IsEmpty())
   {
     return;
+  }
+  if (this->GetComponents().number > 0)
+  {
+    region.upper[this->GetComponents().axis] = this->GetComponents().number;
   }
 
   constexpr chunkwise::PixelKind kind = chunkwise::PixelKindOf<OutputPixelType>();
@@ -291,16 +366,9 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
   try
   {
     const auto operation = this->MakeOperation(this->MakeFilterImage());
-    if (this->GetComponents().number > 0)
+    if (this->GetOperationKind() == kind)
     {
-      this->RunComponents(operation, region);
-    }
-    else if (this->GetOperationKind() == kind)
-    {
-      this->Run(operation,
-                chunkwise::DenseView(
-                  output->GetBufferPointer(), kind, ChunkwiseBoxFromRegion(output->GetBufferedRegion(), origin)),
-                region);
+      this->Run(operation, this->GetOutputView(), region);
     }
     else
     {
@@ -460,49 +528,41 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ExtendToCom
     request.region.upper[components.axis] = components.number;
     for (chunkwise::BufferView & input : request.inputs)
     {
-      input.box.upper[components.axis] = components.number;
-      input.stride[components.axis] = 0;
+      if (input.box.Extent(components.axis) == 1)
+      {
+        input.box.upper[components.axis] = components.number;
+        input.stride[components.axis] = 0;
+      }
     }
   }
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+template <typename TResult, typename TConvertRow>
 void
-ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::RunComponents(
-  const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region)
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ConvertToOutput(
+  const chunkwise::BufferView & result, TConvertRow && convertRow)
 {
-  // The engine gives an image for each component, and pixels have theirs side by side.
-  const Components components = this->GetComponents();
-  chunkwise::Box   all = region;
-  all.upper[components.axis] = components.number;
-  const std::int64_t                       voxels = region.NumberOfVoxels();
-  const std::unique_ptr<OutputPixelType[]> buffer(
-    new OutputPixelType[static_cast<std::size_t>(voxels * components.number)]);
-  this->Run(operation, chunkwise::DenseView(buffer.get(), chunkwise::PixelKindOf<OutputPixelType>(), all), region);
-
-  OutputImageType * const     output = this->GetOutput();
-  const auto                  origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
-  const chunkwise::Box        buffered = ChunkwiseBoxFromRegion(output->GetBufferedRegion(), origin);
-  const chunkwise::BufferView pixels =
-    chunkwise::DenseView(output->GetBufferPointer(), chunkwise::PixelKindOf<OutputPixelType>(), buffered);
-  const std::int64_t length = region.Extent(0);
-  ChunkwiseExecutor  executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
-  executor.ParallelFor(voxels / length, [&](std::int64_t row, unsigned int) {
-    chunkwise::Coordinates index = region.lower;
-    std::int64_t           rest = row;
-    for (int a = 1; a < chunkwise::MaxDimension; ++a)
+  const chunkwise::BufferView output = this->GetOutputView();
+  const auto *                results = static_cast<const TResult *>(result.data);
+  const std::int64_t          length = result.box.Extent(0);
+  const std::int64_t          rows = result.box.NumberOfVoxels() / length;
+  constexpr std::int64_t      rowsTogether = 64;
+  ChunkwiseExecutor           executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
+  executor.ParallelFor((rows + rowsTogether - 1) / rowsTogether, [&](std::int64_t part, unsigned int) {
+    for (std::int64_t row = part * rowsTogether; row < std::min((part + 1) * rowsTogether, rows); ++row)
     {
-      index[a] += rest % region.Extent(a);
-      rest /= region.Extent(a);
-    }
-    auto * const to = static_cast<OutputPixelType *>(pixels.data) + pixels.Offset(index) * components.number;
-    for (std::int64_t c = 0; c < components.number; ++c)
-    {
-      const OutputPixelType * const from = buffer.get() + c * voxels + row * length;
-      for (std::int64_t x = 0; x < length; ++x)
+      chunkwise::Coordinates index = result.box.lower;
+      std::int64_t           rest = row;
+      for (int a = 1; a < chunkwise::MaxDimension; ++a)
       {
-        to[x * components.number + c] = from[x];
+        index[a] += rest % result.box.Extent(a);
+        rest /= result.box.Extent(a);
       }
+      convertRow(results + row * length,
+                 static_cast<OutputPixelType *>(output.data) + output.Offset(index),
+                 output.stride[0],
+                 length);
     }
   });
 }
@@ -513,6 +573,17 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::WriteOutput
 {
   if constexpr (std::is_integral<OutputPixelType>::value)
   {
+    if (GivesWiderInteger && result.kind == chunkwise::PixelKindOf<InputPixelType>())
+    {
+      this->template ConvertToOutput<InputPixelType>(
+        result, [](const InputPixelType * from, OutputPixelType * to, std::int64_t step, std::int64_t count) {
+          for (std::int64_t i = 0; i < count; ++i)
+          {
+            to[i * step] = static_cast<OutputPixelType>(from[i]);
+          }
+        });
+      return;
+    }
     if (result.kind != chunkwise::PixelKind::Float64)
     {
       itkExceptionMacro(<< "only doubles can be converted to integers");
@@ -522,43 +593,24 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::WriteOutput
     constexpr auto             lowest = static_cast<double>(Limits::lowest());
     constexpr double           beyond = 2.0 * static_cast<double>(Limits::max() / 2 + 1);
     constexpr double           countable = 9007199254740992.0;
-    OutputImageType * const    output = this->GetOutput();
-    const auto                 origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
-    const auto *               results = static_cast<const double *>(result.data);
-    const std::int64_t         length = result.box.Extent(0);
-    const std::int64_t         rows = result.box.NumberOfVoxels() / length;
-    constexpr std::int64_t     rowsTogether = 64;
     std::atomic<SizeValueType> clamped{ 0 };
     std::atomic<SizeValueType> rounded{ 0 };
-    ChunkwiseExecutor          executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
-    executor.ParallelFor((rows + rowsTogether - 1) / rowsTogether, [&](std::int64_t part, unsigned int) {
-      SizeValueType clampedHere = 0;
-      SizeValueType roundedHere = 0;
-      for (std::int64_t row = part * rowsTogether; row < std::min((part + 1) * rowsTogether, rows); ++row)
-      {
-        typename OutputImageType::IndexType index;
-        index[0] = result.box.lower[0] + origin[0];
-        std::int64_t rest = row;
-        for (int a = 1; a < static_cast<int>(ImageDimension); ++a)
+    this->template ConvertToOutput<double>(
+      result, [&](const double * from, OutputPixelType * to, std::int64_t step, std::int64_t count) {
+        SizeValueType clampedHere = 0;
+        SizeValueType roundedHere = 0;
+        for (std::int64_t i = 0; i < count; ++i)
         {
-          index[a] = result.box.lower[a] + rest % result.box.Extent(a) + origin[a];
-          rest /= result.box.Extent(a);
-        }
-        OutputPixelType * const to = output->GetBufferPointer() + output->ComputeOffset(index);
-        const double * const    from = results + row * length;
-        for (std::int64_t x = 0; x < length; ++x)
-        {
-          const double value = std::nearbyint(from[x]);
+          const double value = std::nearbyint(from[i]);
           const bool   below = !(value >= lowest);
           const bool   above = value >= beyond;
           clampedHere += below || above ? 1 : 0;
           roundedHere += std::fabs(value) > countable ? 1 : 0;
-          to[x] = below ? Limits::lowest() : above ? Limits::max() : static_cast<OutputPixelType>(value);
+          to[i * step] = below ? Limits::lowest() : above ? Limits::max() : static_cast<OutputPixelType>(value);
         }
-      }
-      clamped += clampedHere;
-      rounded += roundedHere;
-    });
+        clamped += clampedHere;
+        rounded += roundedHere;
+      });
     m_ClampedVoxels += clamped;
     m_RoundedVoxels += rounded;
   }
@@ -570,7 +622,6 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakePlan(co
 {
   this->UpdateOutputInformation();
 
-  const auto        origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
   ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
   const auto &      largest = this->GetOutput()->GetLargestPossibleRegion();
   if (region.GetNumberOfPixels() > 0 && !largest.IsInside(region))
@@ -583,7 +634,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::MakePlan(co
   {
     const auto                  image = this->MakeFilterImage();
     chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(image));
-    request.region = ChunkwiseBoxFromRegion(region, origin);
+    request.region = this->GetBox(region);
     if (request.region.IsEmpty())
     {
       return chunkwise::Plan();

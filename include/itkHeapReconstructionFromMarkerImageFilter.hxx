@@ -33,8 +33,8 @@ HeapReconstructionFromMarkerImageFilter<TInputImage, TOutputImage>::GenerateData
   {
     const auto & region = this->GetOutput()->GetRequestedRegion();
     const auto   origin = this->GetInput()->GetLargestPossibleRegion().GetIndex();
-    const auto   beyond = chunkwise::FindMarkerBeyondMask(
-      m_ByErosion, this->GetInputView(0), this->GetInputView(1), ChunkwiseBoxFromRegion(region, origin));
+    const auto   beyond =
+      chunkwise::FindMarkerBeyondMask(m_ByErosion, this->GetInputView(0), this->GetInputView(1), this->GetBox(region));
     if (beyond)
     {
       auto index = origin;

@@ -78,7 +78,7 @@ protected:
   chunkwise::PixelKind
   GetOperationKind() const override
   {
-    return chunkwise::PixelKindOf<typename TInputImage::PixelType>();
+    return chunkwise::PixelKindOf<typename Superclass::InputPixelType>();
   }
   void
   WriteOutput(const chunkwise::BufferView & result) override;

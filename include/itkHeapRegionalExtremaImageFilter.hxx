@@ -2,9 +2,7 @@
 #ifndef itkHeapRegionalExtremaImageFilter_hxx
 #define itkHeapRegionalExtremaImageFilter_hxx
 
-#include "itkChunkwiseGeometry.h"
 #include "itkHeapRegionalExtremaImageFilter.h"
-#include "itkImageRegionIterator.h"
 
 namespace itk
 {
@@ -37,13 +35,14 @@ template <typename TInputImage, typename TOutputImage>
 void
 HeapRegionalExtremaImageFilter<TInputImage, TOutputImage>::WriteOutput(const chunkwise::BufferView & result)
 {
-  const auto region = ChunkwiseRegionFromBox<TOutputImage::ImageDimension>(
-    result.box, this->GetInput()->GetLargestPossibleRegion().GetIndex());
-  const auto * from = static_cast<const typename TInputImage::PixelType *>(result.data);
-  for (ImageRegionIterator<TOutputImage> it(this->GetOutput(), region); !it.IsAtEnd(); ++it)
-  {
-    it.Set(*from++ != 0 ? m_ForegroundValue : m_BackgroundValue);
-  }
+  using InputPixelType = typename Superclass::InputPixelType;
+  this->template ConvertToOutput<InputPixelType>(
+    result, [this](const InputPixelType * from, OutputPixelType * to, std::int64_t step, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        to[i * step] = from[i] != 0 ? m_ForegroundValue : m_BackgroundValue;
+      }
+    });
 }
 
 template <typename TInputImage, typename TOutputImage>

@@ -58,7 +58,7 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(PrunedFFTGaussianImageFilter);
 
-  static_assert(std::is_floating_point<typename TOutputImage::PixelType>::value,
+  static_assert(std::is_floating_point<typename Superclass::OutputPixelType>::value,
                 "the output's pixels are float or double");
 
   const char *

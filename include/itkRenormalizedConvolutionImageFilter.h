@@ -60,7 +60,8 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedConvolutionImageFilter);
 
-  static_assert(Superclass::GivesSameTypeOrReal, "the output's pixels are of the input's type, float or double");
+  static_assert(Superclass::GivesSameTypeOrRealOrWider,
+                "the output's pixels are of the input's type, float or double; of integers also wider ones");
 
   const char *
   GetFilterName() const override

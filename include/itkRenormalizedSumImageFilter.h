@@ -71,12 +71,6 @@ public:
 protected:
   RenormalizedSumImageFilter() = default;
   ~RenormalizedSumImageFilter() override = default;
-
-  chunkwise::PixelKind
-  GetOperationKind() const override
-  {
-    return Superclass::GivesSameTypeOrReal ? Superclass::GetOperationKind() : chunkwise::PixelKind::Float64;
-  }
 };
 } // namespace itk
 

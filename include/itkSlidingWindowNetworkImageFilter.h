@@ -81,6 +81,7 @@ public:
   static_assert(std::is_floating_point<typename TOutputImage::InternalPixelType>::value ||
                   std::is_integral<typename TOutputImage::InternalPixelType>::value,
                 "the output's pixels are integers, float or double, or vectors of these");
+  static_assert(Superclass::InputComponents == 1, "each channel of a network is an image of its own");
   static_assert(!HasAllChannels || TOutputImage::ImageDimension < chunkwise::MaxDimension,
                 "an itk::VectorImage of all channels has at most four dimensions");
 
@@ -164,6 +165,12 @@ protected:
 
   chunkwise::FilterParameters
   MakeParameters() const override;
+  /** The operation gives the output's kind itself. */
+  chunkwise::PixelKind
+  GetOperationKind() const override
+  {
+    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+  }
   std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::FilterImage & image) const override;
   Components

@@ -74,9 +74,9 @@ public:
 
   itkNewMacro(Self);
 
-  static_assert(std::is_floating_point<typename TInputImage::PixelType>::value
-                  ? std::is_floating_point<typename TOutputImage::PixelType>::value
-                  : sizeof(typename TOutputImage::PixelType) >= 4,
+  static_assert(std::is_floating_point<typename Superclass::InputPixelType>::value
+                  ? std::is_floating_point<typename Superclass::OutputPixelType>::value
+                  : sizeof(typename Superclass::OutputPixelType) >= 4,
                 "the output's pixels are float or double; of integers also integers of 32 or 64 bits");
 
   const char *
@@ -112,6 +112,12 @@ protected:
 
   chunkwise::FilterParameters
   MakeParameters() const override;
+  /** The operation gives the output's kind itself. */
+  chunkwise::PixelKind
+  GetOperationKind() const override
+  {
+    return chunkwise::PixelKindOf<typename Superclass::OutputPixelType>();
+  }
   std::shared_ptr<const chunkwise::Operation>
   MakeOperation(const chunkwise::FilterImage & image) const override;
   void

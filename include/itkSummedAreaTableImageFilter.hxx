@@ -52,8 +52,7 @@ template <typename TInputImage, typename TOutputImage>
 chunkwise::Box
 SummedAreaTableImageFilter<TInputImage, TOutputImage>::GetRegion() const
 {
-  return ChunkwiseBoxFromRegion(this->GetOutput()->GetRequestedRegion(),
-                                this->GetInput()->GetLargestPossibleRegion().GetIndex());
+  return this->GetBox(this->GetOutput()->GetRequestedRegion());
 }
 
 template <typename TInputImage, typename TOutputImage>
@@ -133,7 +132,7 @@ SummedAreaTableImageFilter<TInputImage, TOutputImage>::GenerateData()
     table->carry = lower > 0 ? m_Carry.data : chunkwise::SideData();
     ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
     m_Carry.data = chunkwise::AdvanceCarry(
-      *table, pixels, chunkwise::PixelKindOf<typename TOutputImage::PixelType>(), part, executor);
+      *table, pixels, chunkwise::PixelKindOf<typename Superclass::OutputPixelType>(), part, executor);
     m_Carry.begin = upper;
     m_Carry.upper = region.upper;
     m_Carry.input = input;

@@ -529,6 +529,8 @@ NamedRow(const std::string & name, const std::string & group, const std::string 
   row.name = name;
   row.group = group;
   row.title = title;
+  // All of this page are.
+  row.isLinear = true;
   row.parameters = Join(parameters, BoundaryParameters());
   return row;
 }

@@ -27,6 +27,7 @@ MakeTable()
   identity.name = "identity";
   identity.group = "Voxel by voxel";
   identity.title = "Copy an image";
+  identity.isLinear = true;
   identity.make = [](const CheckedParameters &, const FilterImage &) -> std::shared_ptr<const Operation> {
     return std::make_shared<IdentityOperation>();
   };
@@ -38,6 +39,7 @@ MakeTable()
   difference.title = "The image minus another one";
   difference.output = DefaultOutput::Real;
   difference.canBeStage = false;
+  difference.isLinear = true;
   difference.furtherInputs = { { "Input2", "minus", "The image to subtract, of the same size" } };
   difference.make = [](const CheckedParameters &, const FilterImage &) -> std::shared_ptr<const Operation> {
     return std::make_shared<DifferenceOperation>();

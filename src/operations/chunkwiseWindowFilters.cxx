@@ -180,6 +180,7 @@ AddMoments(std::vector<FilterDescription> & filters)
   rounding.defaultText = "nearest";
   rounding.choices = { "nearest", "toward-zero" };
   FilterDescription row = BoxRow("mean", StatisticsGroup, "Mean over a box", { rounding });
+  row.isLinear = true;
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const auto operation = MakeBox<MeanOperation>(p, image);
@@ -190,6 +191,7 @@ AddMoments(std::vector<FilterDescription> & filters)
 
   row = BoxRow("sum", StatisticsGroup, "Sum over a box, of the voxels inside the image");
   row.output = DefaultOutput::RealSum;
+  row.isLinear = true;
   AddDomain(row, false);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const auto operation = MakeBox<MeanOperation>(p, image);

@@ -93,10 +93,11 @@ RandomPixels(std::mt19937 & random, std::int64_t count, PixelKind kind)
   return pixels;
 }
 
-/** Runs a filter over all components at once and over each alone. */
+/** Runs a filter over all components at once and over each alone; `domain` is a further input that says what windows
+ * see of all of them, if it is not empty. */
 void
 CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, const FilterDescription & filter,
-              PixelKind kind)
+              PixelKind kind, const std::string & domain)
 {
   FilterImage image;
   image.dimension = 3;
@@ -111,6 +112,14 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
     }
   }
   FilterParameters parameters = RequiredParameters(filter);
+  if (!domain.empty())
+  {
+    image.furtherInputs.push_back(domain);
+    if (IsFloatingPoint(kind) && filter.FindParameter("IgnoreNaN"))
+    {
+      parameters.Set("IgnoreNaN", true);
+    }
+  }
   if (filter.name == "entropy")
   {
     parameters.Set("Range", std::vector<double>{ 0, 200 });
@@ -118,8 +127,12 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
   const Box  box = Box::FromExtent(image.extent);
   const auto operationOfOne = MakeFilterOperation(filter.name, parameters, image);
   image.extent[AxisOfComponents] = Components;
-  const auto                   operation = MakeFilterOperation(filter.name, parameters, image);
-  const std::vector<PixelKind> kinds(static_cast<std::size_t>(operation->GetNumberOfInputs()), kind);
+  const auto             operation = MakeFilterOperation(filter.name, parameters, image);
+  std::vector<PixelKind> kinds(static_cast<std::size_t>(operation->GetNumberOfInputs()), kind);
+  if (!domain.empty())
+  {
+    kinds.back() = domain == "MaskImage" ? PixelKind::UInt8 : PixelKind::Float32;
+  }
 
   ExecutionRequest request;
   request.operation = operation;
@@ -134,6 +147,18 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
     inputs.push_back(RandomPixels(random, voxels * Components, each));
     request.inputs.push_back(Interleaved(inputs.back().data(), each, box, Components));
   }
+  if (!domain.empty())
+  {
+    // One for all components.
+    inputs.back() = RandomPixels(random, voxels, kinds.back());
+    for (std::size_t i = 0; i < inputs.back().size(); i += 3 * PixelSize(kinds.back()))
+    {
+      std::memset(&inputs.back()[i], 0, std::min<std::size_t>(PixelSize(kinds.back()), inputs.back().size() - i));
+    }
+    request.inputs.back() = DenseView(inputs.back().data(), kinds.back(), box);
+    request.inputs.back().box.upper[AxisOfComponents] = Components;
+    request.inputs.back().stride[AxisOfComponents] = 0;
+  }
   std::vector<unsigned char> together(static_cast<std::size_t>(voxels * Components) * PixelSize(image.outputKind), 77);
   request.output = Interleaved(together.data(), image.outputKind, box, Components);
   request.budgets.device = 600000;
@@ -147,14 +172,15 @@ CompareFilter(std::mt19937 & random, Manager & manager, BackendChoice backend, c
     alone.image = alone.region = box;
     for (std::size_t i = 0; i < inputs.size(); ++i)
     {
-      ones.push_back(ComponentOf(inputs[i], c, Components, kinds[i]));
+      const bool isShared = !domain.empty() && i + 1 == inputs.size();
+      ones.push_back(isShared ? inputs[i] : ComponentOf(inputs[i], c, Components, kinds[i]));
       alone.inputs[i] = DenseView(ones.back().data(), kinds[i], box);
     }
     std::vector<unsigned char> one(static_cast<std::size_t>(voxels) * PixelSize(image.outputKind), 78);
     alone.output = DenseView(one.data(), image.outputKind, box);
     manager.Execute(alone);
     EXPECT_TRUE(one == ComponentOf(together, c, Components, image.outputKind))
-      << filter.name << " of " << PixelKindName(kind) << ", component " << c;
+      << filter.name << " of " << PixelKindName(kind) << ", component " << c << ' ' << domain;
   }
 }
 
@@ -173,7 +199,15 @@ TEST_P(ComponentsTest, EveryFilterGivesEachComponentWhatItHasAlone)
     for (const PixelKind kind : { PixelKind::UInt8, PixelKind::Int16, PixelKind::Float32, PixelKind::Float64 })
     {
       SCOPED_TRACE(filter.name + " " + PixelKindName(kind));
-      CompareFilter(random, *manager, GetBackend(), filter, kind);
+      CompareFilter(random, *manager, GetBackend(), filter, kind, std::string());
+      for (const InputDescription & input : filter.furtherInputs)
+      {
+        const bool isMask = input.name == "MaskImage";
+        if (!input.required && (isMask || input.name == "WeightImage"))
+        {
+          CompareFilter(random, *manager, GetBackend(), filter, kind, input.name);
+        }
+      }
     }
   }
 }

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseError.h"
@@ -30,7 +31,7 @@ ForEachOutputRow(const KernelCall & call, TFunctor && f)
   });
 }
 
-/** A row of an input, whose voxels lie side by side: see ExecutionRequest. */
+/** A row of an image between stages, whose voxels lie side by side. Those of the run's own inputs may not. */
 template <typename T>
 const T *
 RowOf(const BufferView & view, const Coordinates & at)
@@ -92,8 +93,8 @@ LeaveOutNan(KernelCall call)
   DispatchReal(image.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-      const Pixel * const voxels = RowOf<Pixel>(image, at);
-      TWeight * const     to = static_cast<TWeight *>(call.output.data) + call.output.Offset(at);
+      const StridedRow<const Pixel> voxels(image, at);
+      TWeight * const               to = static_cast<TWeight *>(call.output.data) + call.output.Offset(at);
       for (std::int64_t x = 0; x < n; ++x)
       {
         const Pixel voxel = voxels[x];
@@ -120,7 +121,7 @@ RunMask(const KernelCall & call)
       DispatchPixelKind(mask.kind, [&](auto pixel) {
         using Pixel = decltype(pixel);
         ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-          const Pixel * const row = RowOf<Pixel>(mask, at);
+          const StridedRow<const Pixel> row(mask, at);
           Store<Weight>(
             call.output, at, n, [&](std::int64_t x) { return static_cast<Weight>(row[x] != Pixel(0) ? 1 : 0); });
         });
@@ -143,8 +144,8 @@ RunWeights(const KernelCall & call)
     DispatchReal(weights.kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
       ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-        const Pixel * const row = RowOf<Pixel>(weights, at);
-        bool                isRight = true;
+        const StridedRow<const Pixel> row(weights, at);
+        bool                          isRight = true;
         Store<Weight>(call.output, at, n, [&](std::int64_t x) {
           const auto value = static_cast<Weight>(row[x]);
           isRight = isRight && IsWeight(value);
@@ -179,8 +180,8 @@ RunProducts(const KernelCall & call, TRule && rule)
     using Weight = decltype(weight);
     using Out = decltype(out);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-      const Pixel * const  voxels = RowOf<Pixel>(in, at);
-      const Weight * const weighs = RowOf<Weight>(weights, at);
+      const StridedRow<const Pixel> voxels(in, at);
+      const Weight * const          weighs = RowOf<Weight>(weights, at);
       Store<Out>(call.output, at, n, [&](std::int64_t x) { return rule(voxels[x], weighs[x], Out{}); });
     });
   };
@@ -224,8 +225,8 @@ RunSeen(const KernelCall & call)
   DispatchPixelKind(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-      const Pixel * const        voxels = RowOf<Pixel>(in, at);
-      const std::uint8_t * const inside = RowOf<std::uint8_t>(mask, at);
+      const StridedRow<const Pixel> voxels(in, at);
+      const std::uint8_t * const    inside = RowOf<std::uint8_t>(mask, at);
       Store<Pixel>(call.output, at, n, [&](std::int64_t x) { return SeenVoxel<VHighest>(voxels[x], inside[x]); });
     });
   });
