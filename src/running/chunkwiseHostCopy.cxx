@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseHostCopy.h"
 
+#include "chunkwiseStridedVoxels.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -163,39 +165,6 @@ DenseSequence::ForEachVoxelPiece(std::size_t begin, std::size_t end, TVisitor &&
   }
 }
 
-namespace
-{
-
-/** Copies voxels of `VSize` bytes whose addresses are `fromStep` and `toStep` bytes apart. */
-template <std::size_t VSize>
-void
-CopyVoxelsApart(char * to, std::int64_t toStep, const char * from, std::int64_t fromStep, std::int64_t count)
-{
-  for (std::int64_t i = 0; i < count; ++i)
-  {
-    std::memcpy(to + i * toStep, from + i * fromStep, VSize);
-  }
-}
-
-void
-CopyVoxelsApart(std::size_t size, char * to, std::int64_t toStep, const char * from, std::int64_t fromStep,
-                std::int64_t count)
-{
-  switch (size)
-  {
-    case 1:
-      return CopyVoxelsApart<1>(to, toStep, from, fromStep, count);
-    case 2:
-      return CopyVoxelsApart<2>(to, toStep, from, fromStep, count);
-    case 4:
-      return CopyVoxelsApart<4>(to, toStep, from, fromStep, count);
-    default:
-      return CopyVoxelsApart<8>(to, toStep, from, fromStep, count);
-  }
-}
-
-} // namespace
-
 void
 DenseSequence::Gather(std::size_t begin, std::size_t end, void * to) const
 {
@@ -203,10 +172,9 @@ DenseSequence::Gather(std::size_t begin, std::size_t end, void * to) const
   if (m_IsApart)
   {
     const auto pixel = static_cast<std::int64_t>(m_PixelBytes);
-    const auto step = m_View.stride[0] * pixel;
     ForEachVoxelPiece(begin, end, [&](const char * first, std::int64_t voxel, std::int64_t count) {
-      CopyVoxelsApart(
-        m_PixelBytes, dense + (voxel * pixel - static_cast<std::int64_t>(begin)), pixel, first, step, count);
+      char * const to = dense + (voxel * pixel - static_cast<std::int64_t>(begin));
+      CopyStrided(m_PixelBytes, to, 1, first, m_View.stride[0], count);
     });
     return;
   }
@@ -222,10 +190,9 @@ DenseSequence::Scatter(std::size_t begin, std::size_t end, const void * from) co
   if (m_IsApart)
   {
     const auto pixel = static_cast<std::int64_t>(m_PixelBytes);
-    const auto step = m_View.stride[0] * pixel;
     ForEachVoxelPiece(begin, end, [&](char * first, std::int64_t voxel, std::int64_t count) {
-      CopyVoxelsApart(
-        m_PixelBytes, first, step, dense + (voxel * pixel - static_cast<std::int64_t>(begin)), pixel, count);
+      const char * const voxels = dense + (voxel * pixel - static_cast<std::int64_t>(begin));
+      CopyStrided(m_PixelBytes, first, m_View.stride[0], voxels, 1, count);
     });
     return;
   }

@@ -29,6 +29,15 @@ private:
   std::int64_t m_Stride;
 };
 
+/** The axis along which work goes on first: the components of pixels are done one after the other while these are in
+ * the caches. */
+inline int
+FastestAxis(const BufferView & view)
+{
+  constexpr int last = MaxDimension - 1;
+  return view.box.Extent(last) > 1 && view.stride[last] > 0 && view.stride[last] < view.stride[0] ? last : 0;
+}
+
 } // namespace chunkwise
 
 #endif

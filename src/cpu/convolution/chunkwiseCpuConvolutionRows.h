@@ -4,6 +4,7 @@
 
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseStridedVoxels.h"
 
 #include <algorithm>
 #include <memory>
@@ -234,18 +235,12 @@ public:
   void
   Finish(const Coordinates & at, int axis, std::int64_t n, const T * row) const
   {
-    const auto         pixel = static_cast<std::int64_t>(PixelSize(m_Call.output.kind));
-    char * const       out = static_cast<char *>(m_Call.output.data) + m_Call.output.Offset(at) * pixel;
-    const std::int64_t step = m_Call.output.stride[axis] * pixel;
-    if (step == pixel)
-    {
-      m_Finish(out, row, n);
-      return;
-    }
-    for (std::int64_t i = 0; i < n; ++i)
-    {
-      m_Finish(out + i * step, row + i, 1);
-    }
+    const std::size_t size = PixelSize(m_Call.output.kind);
+    MakeStrided(size,
+                static_cast<char *>(m_Call.output.data) + m_Call.output.Offset(at) * static_cast<std::int64_t>(size),
+                m_Call.output.stride[axis],
+                n,
+                [&](char * to, std::int64_t first, std::int64_t count) { m_Finish(to, row + first, count); });
   }
 
   /** Where the position is found, or below 0. */

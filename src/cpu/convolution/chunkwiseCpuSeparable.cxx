@@ -3,6 +3,7 @@
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseStridedVoxels.h"
 
 namespace chunkwise
 {
@@ -42,19 +43,13 @@ Run(const KernelCall & call, const RowFunctions<TAcc> & rows, Accumulator accumu
   const WindowTiling tiling(
     call.output.box, call.image, radius, sizeof(TAcc), operation.boundary.mode == BoundaryMode::Renormalized);
   const auto finishRow = level.finishWeighted[static_cast<int>(accumulator)][static_cast<int>(call.output.kind)];
-  const auto pixel = static_cast<std::int64_t>(PixelSize(call.output.kind));
+  const auto size = PixelSize(call.output.kind);
   const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
-    char * const       out = static_cast<char *>(call.output.data) + call.output.Offset(index) * pixel;
-    const std::int64_t step = call.output.stride[0] * pixel;
-    if (step == pixel)
-    {
-      finishRow(out, row, n);
-      return;
-    }
-    for (std::int64_t x = 0; x < n; ++x)
-    {
-      finishRow(out + x * step, row + x, 1);
-    }
+    MakeStrided(size,
+                static_cast<char *>(call.output.data) + call.output.Offset(index) * static_cast<std::int64_t>(size),
+                call.output.stride[0],
+                n,
+                [&](char * to, std::int64_t first, std::int64_t count) { finishRow(to, row + first, count); });
   };
   WindowSweep<TAcc>(call,
                     rows,

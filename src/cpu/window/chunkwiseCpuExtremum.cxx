@@ -3,6 +3,7 @@
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseOrderedKey.h"
+#include "chunkwiseStridedVoxels.h"
 #include "chunkwiseWindow.h"
 
 namespace chunkwise
@@ -39,7 +40,7 @@ Run(const KernelCall & call, const RowFunctions<TKey> & rows)
   }
   const int  to = call.output.kind == call.inputs[0].kind ? 0 : call.output.kind == PixelKind::Float32 ? 1 : 2;
   const auto fromKey = level.fromKey[flip][kind][to];
-  const auto pixel = static_cast<std::int64_t>(PixelSize(call.output.kind));
+  const auto size = PixelSize(call.output.kind);
   WindowSweep<TKey, JoinByMaximum<TKey>>(
     call,
     rows,
@@ -49,17 +50,11 @@ Run(const KernelCall & call, const RowFunctions<TKey> & rows)
     windows,
     tiling)
     .Run([&](const TKey * row, const Coordinates & index, std::int64_t n) {
-      char * const       out = static_cast<char *>(call.output.data) + call.output.Offset(index) * pixel;
-      const std::int64_t step = call.output.stride[0] * pixel;
-      if (step == pixel)
-      {
-        fromKey(out, row, n);
-        return;
-      }
-      for (std::int64_t x = 0; x < n; ++x)
-      {
-        fromKey(out + x * step, row + x, 1);
-      }
+      MakeStrided(size,
+                  static_cast<char *>(call.output.data) + call.output.Offset(index) * static_cast<std::int64_t>(size),
+                  call.output.stride[0],
+                  n,
+                  [&](char * to, std::int64_t first, std::int64_t count) { fromKey(to, row + first, count); });
     });
 }
 

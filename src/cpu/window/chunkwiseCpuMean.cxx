@@ -3,6 +3,7 @@
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReducer.h"
+#include "chunkwiseStridedVoxels.h"
 #include "chunkwiseWindow.h"
 
 namespace chunkwise
@@ -82,9 +83,7 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
     return std::min(i + shape.radius[a], call.image.Extent(a) - 1) - std::max<std::int64_t>(i - shape.radius[a], 0) + 1;
   };
   const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
-    char * const       out = static_cast<char *>(call.output.data) + call.output.Offset(index) * pixel;
-    const std::int64_t step = call.output.stride[0] * pixel;
-    std::int64_t       count = operation.sums ? 1 : shape.taps;
+    std::int64_t count = operation.sums ? 1 : shape.taps;
     if (renormalized)
     {
       count = 1;
@@ -94,22 +93,27 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
       }
     }
     // Along x the number of taps is the same but near the edges.
-    std::int64_t x = 0;
-    while (x < n)
-    {
-      std::int64_t run = n - x;
-      std::int64_t taps = count;
-      if (renormalized)
+    const auto finishPiece = [&](char * to, std::int64_t first, std::int64_t voxels) {
+      for (std::int64_t x = first; x < first + voxels;)
       {
-        const std::int64_t i = index[0] + x;
-        const std::int64_t here = tapsInside(0, i);
-        taps *= here;
-        run = here < 2 * shape.radius[0] + 1 ? 1 : std::min(run, call.image.Extent(0) - shape.radius[0] - i);
+        std::int64_t run = first + voxels - x;
+        std::int64_t taps = count;
+        if (renormalized)
+        {
+          const std::int64_t i = index[0] + x;
+          const std::int64_t here = tapsInside(0, i);
+          taps *= here;
+          run = here < 2 * shape.radius[0] + 1 ? 1 : std::min(run, call.image.Extent(0) - shape.radius[0] - i);
+        }
+        finishRow(to + (x - first) * pixel, row + x, taps, run, operation.truncates);
+        x += run;
       }
-      run = step == pixel ? run : 1;
-      finishRow(out + x * step, row + x, taps, run, operation.truncates);
-      x += run;
-    }
+    };
+    MakeStrided(static_cast<std::size_t>(pixel),
+                static_cast<char *>(call.output.data) + call.output.Offset(index) * pixel,
+                call.output.stride[0],
+                n,
+                finishPiece);
   };
   WindowSweep<TAcc>(call,
                     rows,

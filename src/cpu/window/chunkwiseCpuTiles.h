@@ -2,6 +2,7 @@
 #ifndef chunkwiseCpuTiles_h
 #define chunkwiseCpuTiles_h
 
+#include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseOperation.h"
 #include "chunkwiseWindow.h"
@@ -57,13 +58,14 @@ CountTiles(const Box & box, const Coordinates & tile)
   return tiles;
 }
 
-/** Tile number `i` of them, x fastest. */
+/** Tile number `i` of them, x, or another axis, fastest. */
 inline Box
-TileNumber(const Box & box, const Coordinates & tile, std::int64_t i)
+TileNumber(const Box & box, const Coordinates & tile, std::int64_t i, int fastest = 0)
 {
   Box part = box;
-  for (int a = 0; a < MaxDimension; ++a)
+  for (int k = 0; k < MaxDimension; ++k)
   {
+    const int          a = (fastest + k) % MaxDimension;
     const std::int64_t count = (box.Extent(a) + tile[a] - 1) / tile[a];
     part.lower[a] = box.lower[a] + i % count * tile[a];
     part.upper[a] = std::min(part.lower[a] + tile[a], box.upper[a]);
@@ -82,7 +84,7 @@ ForEachTileOf(const Coordinates & tile, const KernelCall & call, const Box & par
     {
       return;
     }
-    const Box box = TileNumber(part, tile, task);
+    const Box box = TileNumber(part, tile, task, FastestAxis(call.inputs[0]));
     body(box, worker);
     if (call.control)
     {

@@ -3,9 +3,11 @@
 #define chunkwiseCpuWindow_h
 
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseOperation.h"
+#include "chunkwiseStridedVoxels.h"
 
 #include <algorithm>
 #include <atomic>
@@ -157,9 +159,11 @@ public:
       tile[c] = (out.Extent(c) + parts - 1) / parts;
     }
     m_Call.executor->ParallelFor(CountTiles(tile), [&](std::int64_t task, unsigned int worker) {
-      Box box = out;
-      for (int a = 0; a < MaxDimension; ++a)
+      Box       box = out;
+      const int fastest = FastestAxis(m_Call.inputs[0]);
+      for (int i = 0; i < MaxDimension; ++i)
       {
+        const int          a = (fastest + i) % MaxDimension;
         const std::int64_t count = (out.Extent(a) + tile[a] - 1) / tile[a];
         box.lower[a] = out.lower[a] + task % count * tile[a];
         box.upper[a] = std::min(box.lower[a] + tile[a], out.upper[a]);
@@ -378,16 +382,15 @@ private:
       const auto address = [&](std::int64_t x) {
         return line + (x - input.box.lower[0]) * input.stride[0] * static_cast<std::int64_t>(pixel);
       };
-      if (input.stride[0] == 1)
+      if (from < to)
       {
-        m.m_Convert(padded + (from - begin), address(from), to - from);
-      }
-      else
-      {
-        for (std::int64_t x = from; x < to; ++x)
-        {
-          m.m_Convert(padded + (x - begin), address(x), 1);
-        }
+        UseStrided(pixel,
+                   address(from),
+                   input.stride[0],
+                   to - from,
+                   [&](const char * voxels, std::int64_t first, std::int64_t count) {
+                     m.m_Convert(padded + (from - begin) + first, voxels, count);
+                   });
       }
       const auto fillOutside = [&](std::int64_t x) {
         const std::int64_t source = Map(0, x);
