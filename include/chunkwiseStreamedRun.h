@@ -18,9 +18,12 @@ struct StreamedInput
   std::shared_ptr<ImageSource> source;
   /** What its voxels are converted to before the operation sees them (as ConvertVoxels does). */
   PixelKind kind{ PixelKind::UInt8 };
+  /** Of a voxel. Where there are several, they lie along the source's first axis, before those of the image, which has
+   * them along the engine's last one; what the sink is written has as many as the input with the most. */
+  std::int64_t components{ 1 };
 };
 
-/** All inputs have the same extent; the image begins at 0. */
+/** All inputs have the same extent, beside components; the image begins at 0. */
 struct StreamedRequest
 {
   /** nullptr: the inputs are only read, see ReadStreamed. */
@@ -96,6 +99,14 @@ struct StreamedReport
 /** How many threads read, and how many write. */
 Chunkwise_EXPORT unsigned int
 GetFileThreads(const StreamedRequest & request);
+
+/** The most that an input has. */
+Chunkwise_EXPORT std::int64_t
+                 GetComponents(const StreamedRequest & request);
+
+/** The whole image, in the engine's coordinates. */
+Chunkwise_EXPORT Box
+GetImageBox(const StreamedRequest & request);
 
 /** StreamedRequest::written, or the region. */
 Chunkwise_EXPORT Box

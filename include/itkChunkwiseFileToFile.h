@@ -33,8 +33,8 @@ namespace itk
  *
  * \par Types
  * The file's pixels must be such that the filter's input type holds all their values, and its axes as many as the
- * filter's images have, or fewer. The output file has the filter's output type; what that cannot hold is cut to its
- * range, and told by a warning.
+ * filter's images have, or fewer; they must have as many components. The output file has the filter's output type; what
+ * that cannot hold is cut to its range, and told by a warning.
  *
  * \par Files
  * The formats are those of the program ("chunkwise formats"). Spacing, origin, direction and text are kept; what the
@@ -98,8 +98,10 @@ public:
     m_Filter = filter;
     m_FilterName = filter ? filter->GetFilterName() : "";
     m_Dimension = static_cast<int>(TInputImage::ImageDimension);
-    m_InputKind = chunkwise::PixelKindOf<typename TInputImage::PixelType>();
-    m_OutputKind = chunkwise::PixelKindOf<typename TOutputImage::PixelType>();
+    m_Components = ChunkwiseImagePixel<TInputImage>::NumberOfComponents;
+    m_OutputComponents = ChunkwiseImagePixel<TOutputImage>::NumberOfComponents;
+    m_InputKind = chunkwise::PixelKindOf<typename ChunkwiseImagePixel<TInputImage>::ComponentType>();
+    m_OutputKind = chunkwise::PixelKindOf<typename ChunkwiseImagePixel<TOutputImage>::ComponentType>();
     m_Describe = [filter](chunkwise::FilterImage & image, chunkwise::StreamedRequest & request) {
       image.outputKind = filter->GetOperationKind();
       const std::string name = filter->GetFilterName();
@@ -149,9 +151,12 @@ private:
   LightObject::ConstPointer m_Filter;
   std::string               m_FilterName;
   int                       m_Dimension{ 0 };
-  chunkwise::PixelKind      m_InputKind{ chunkwise::PixelKind::UInt8 };
-  chunkwise::PixelKind      m_OutputKind{ chunkwise::PixelKind::UInt8 };
-  Describe                  m_Describe;
+  /** Of a pixel of the filter's images; 0: any. */
+  std::int64_t         m_Components{ 1 };
+  std::int64_t         m_OutputComponents{ 1 };
+  chunkwise::PixelKind m_InputKind{ chunkwise::PixelKind::UInt8 };
+  chunkwise::PixelKind m_OutputKind{ chunkwise::PixelKind::UInt8 };
+  Describe             m_Describe;
 
   chunkwise::StreamedReport m_Report;
   SizeValueType             m_BytesRead{ 0 };

@@ -120,6 +120,19 @@ ParseRaw(const std::string & text)
 std::unique_ptr<chunkwise::files::FileSource>
 OpenInput(const std::string & file, const std::string & option, const std::string & raw)
 {
+  auto               source = OpenInputWithComponents(file, option, raw);
+  const std::int64_t components = source->GetHeader().components;
+  if (components != 1)
+  {
+    throw WorkError(option + ": " + file + " has " + std::to_string(components) +
+                    " components a voxel, only images of one can be used here");
+  }
+  return source;
+}
+
+std::unique_ptr<chunkwise::files::FileSource>
+OpenInputWithComponents(const std::string & file, const std::string & option, const std::string & raw)
+{
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored))
   {

@@ -15,9 +15,13 @@ namespace command
 chunkwise::files::RawLayout
 ParseRaw(const std::string & text);
 
-/** Opens an image; an error names `option`. With `raw`, the value of --raw, the file is voxels alone. */
+/** Opens an image; an error names `option`. With `raw`, the value of --raw, the file is voxels alone. One whose voxels
+ * have several components is an error too. */
 std::unique_ptr<chunkwise::files::FileSource>
 OpenInput(const std::string & file, const std::string & option, const std::string & raw = {});
+/** The same for images with any number of components. */
+std::unique_ptr<chunkwise::files::FileSource>
+OpenInputWithComponents(const std::string & file, const std::string & option, const std::string & raw = {});
 
 /** What an output must know of the run: which files it must not replace, and whether it is to be small. */
 chunkwise::files::OutputOptions

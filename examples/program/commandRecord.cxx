@@ -42,7 +42,7 @@ IdentityOf(const fs::path & file)
 std::vector<fs::path>
 FilesOf(const std::string & file, const std::string & option, bool isImage, const std::string & raw = {})
 {
-  return isImage ? OpenInput(file, option, raw)->GetFiles() : std::vector<fs::path>{ file };
+  return isImage ? OpenInputWithComponents(file, option, raw)->GetFiles() : std::vector<fs::path>{ file };
 }
 
 /** The file of a loaded library, or program, that has this code. */

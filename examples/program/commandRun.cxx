@@ -127,15 +127,16 @@ private:
   std::unique_ptr<Estimate>                                  m_Estimate;  ///< of a parameter that is "auto"
   std::map<std::string, chunkwise::ParameterValue>           m_Estimated; ///< parameters that were, by name
 
-  Box       m_Image{};  ///< all of IN
-  Box       m_Whole{};  ///< the part of it that the whole result has
-  Box       m_Region{}; ///< the part of that which is written
-  Box       m_Output{}; ///< what is computed: more than the region where voxels depend on a whole axis
-  PixelKind m_InputKind{ PixelKind::UInt8 };
-  PixelKind m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
-  PixelKind m_OutputKind{ PixelKind::UInt8 };   ///< of the file
-  bool      m_CountsLimits{ false };            ///< voxels may have been cut within the operation
-  Header    m_OutputHeader;
+  std::int64_t m_Components{ 1 }; ///< of a voxel
+  Box          m_Image{};         ///< all of IN
+  Box          m_Whole{};         ///< the part of it that the whole result has
+  Box          m_Region{};        ///< the part of that which is written
+  Box          m_Output{};        ///< what is computed: more than the region where voxels depend on a whole axis
+  PixelKind    m_InputKind{ PixelKind::UInt8 };
+  PixelKind    m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
+  PixelKind    m_OutputKind{ PixelKind::UInt8 };   ///< of the file
+  bool         m_CountsLimits{ false };            ///< voxels may have been cut within the operation
+  Header       m_OutputHeader;
 
   chunkwise::StreamedRequest m_Stream;
   chunkwise::StreamedPlan    m_Plan;
@@ -160,8 +161,19 @@ FileRun::FileRun(const CommandLine & line)
 void
 FileRun::OpenInputs()
 {
-  m_Sources.push_back(OpenInput(m_Line.input, "IN", m_Line.raw));
-  m_Image = Box::FromExtent(m_Sources.front()->GetExtent());
+  m_Sources.push_back(OpenInputWithComponents(m_Line.input, "IN", m_Line.raw));
+  m_Components = m_Sources.front()->GetHeader().components;
+  m_Image = Box::FromExtent(m_Sources.front()->GetHeader().extent);
+  if (m_Components > 1)
+  {
+    if (m_Line.name == "network")
+    {
+      throw WorkError("IN: " + m_Line.input + " has " + std::to_string(m_Components) +
+                      " components a voxel; a network takes an image for each of its channels");
+    }
+    // The engine has them along its last axis.
+    m_Image.upper[MaxDimension - 1] = m_Components;
+  }
   if (m_Image.IsEmpty())
   {
     throw WorkError("IN: " + m_Line.input + " has no voxels");
@@ -180,7 +192,13 @@ FileRun::OpenInputs()
     const auto given = m_Line.furtherInputs.find(input.name);
     if (given != m_Line.furtherInputs.end())
     {
-      m_Sources.push_back(OpenInput(given->second, "--" + input.option));
+      m_Sources.push_back(OpenInputWithComponents(given->second, "--" + input.option));
+      const std::int64_t components = m_Sources.back()->GetHeader().components;
+      if (components != 1 && components != m_Components)
+      {
+        throw WorkError("--" + input.option + ": " + given->second + " has " + std::to_string(components) +
+                        " components a voxel, IN has " + std::to_string(m_Components));
+      }
       this->CheckSameSpace(m_Sources.back()->GetHeader(), "--" + input.option + ": " + given->second);
     }
   }
@@ -323,7 +341,7 @@ FileRun::DescribeImage() const
   const Header &         header = m_Sources.front()->GetHeader();
   chunkwise::FilterImage image;
   image.dimension = header.dimension;
-  image.extent = header.extent;
+  image.extent = m_Image.Extents();
   image.inputKind = m_InputKind;
   image.outputKind = m_ComputedKind;
   for (int a = 0; a < MaxDimension; ++a)
@@ -435,15 +453,16 @@ void
 FileRun::MakeStream()
 {
   m_Stream.operation = m_Operation;
-  m_Stream.inputs.push_back({ m_Sources.front(), m_InputKind });
+  m_Stream.inputs.push_back({ m_Sources.front(), m_InputKind, m_Components });
   std::size_t source = 1;
   for (const chunkwise::InputDescription & input : m_Line.stages.front().filter->furtherInputs)
   {
     if (m_Line.furtherInputs.count(input.name) != 0)
     {
       const auto & further = m_Sources[source++];
-      m_Stream.inputs.insert(input.before ? m_Stream.inputs.begin() : m_Stream.inputs.end(),
-                             { further, input.ownKind ? further->GetKind() : m_InputKind });
+      m_Stream.inputs.insert(
+        input.before ? m_Stream.inputs.begin() : m_Stream.inputs.end(),
+        { further, input.ownKind ? further->GetKind() : m_InputKind, further->GetHeader().components });
     }
   }
   m_Stream.region = m_Output;
@@ -597,6 +616,7 @@ FileRun::DescribePlan() const
                        { { "file", m_Line.output },
                          { "extent", ToJson(m_Region.Extents(), dimension) },
                          { "type", chunkwise::PixelKindName(m_OutputKind) } } },
+                     { "components", m_Components },
                      { "inSlabs", m_Plan.inSlabs },
                      { "divisions", ToJson(m_Plan) },
                      { "chunks", nullptr },
@@ -669,6 +689,10 @@ FileRun::PrintHeader(std::ostream & os) const
   }
   os << " voxels of " << chunkwise::PixelKindName(m_Sources.front()->GetKind()) << " to "
      << chunkwise::PixelKindName(m_OutputKind) << ", " << m_Line.name;
+  if (m_Components > 1)
+  {
+    os << ", each of " << m_Components << " components";
+  }
   if (!m_Line.region.empty())
   {
     os << ", " << ToString(m_Region.Extents()) << " of them";

@@ -62,7 +62,7 @@ FillWithNoise(std::vector<std::uint64_t> & memory, chunkwise::PixelKind kind)
 double
 TimeOnNoise(const chunkwise::StreamedRequest & stream, const chunkwise::StreamedPlan & plan)
 {
-  const Box image = Box::FromExtent(stream.inputs.front().source->GetExtent());
+  const Box image = chunkwise::GetImageBox(stream);
   if (stream.region.IsEmpty() || chunkwise::NeedsWholeAxis(*stream.operation, plan.axis, image))
   {
     return 0.0;

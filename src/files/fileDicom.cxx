@@ -30,6 +30,11 @@ public:
     {
       const auto        io = itk::GDCMImageIO::New();
       const ImageHeader slice = ReadHeaderWithItk(*io, slices[i]);
+      if (slice.components != 1)
+      {
+        Fail(slices[i],
+             "has " + std::to_string(slice.components) + " components a voxel, only DICOM images of one can be used");
+      }
       m_Files.emplace_back(slices[i]);
       if (i == 0)
       {

@@ -90,8 +90,12 @@ Dimensions(const Format & format)
 bool
 CanHold(const Format & format, const ImageHeader & header)
 {
+  const auto components = static_cast<unsigned>(std::min<std::int64_t>(header.components, 31));
+  // Colors of NIfTI are bytes.
+  const bool isNifti = std::string(format.name) == "NIfTI";
   return (format.kinds & KindBit(header.kind)) != 0 && header.dimension >= format.minDimension &&
-         header.dimension <= format.maxDimension;
+         header.dimension <= format.maxDimension && (components == 1 || (format.components >> components & 1u) != 0) &&
+         !(isNifti && components > 1 && header.kind != PixelKind::UInt8);
 }
 
 /** What of the header a format without room for it drops. */
@@ -153,6 +157,7 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
     Fail(file,
          std::string(format->name) + " holds images of " + Dimensions(*format) + " dimensions and of " +
            ListKinds(format->kinds) + ", not of " + std::to_string(header.dimension) + " and " +
+           (header.components > 1 ? std::to_string(header.components) + " components of " : std::string()) +
            PixelKindName(header.kind) + "; what can: " + (others.empty() ? "none" : others));
   }
   if (options.compress && !format->canCompress)
@@ -202,7 +207,8 @@ GetFormats()
       ".raw",
       ".zraw",
       true,
-      "voxels in one file" },
+      "voxels in one file",
+      AnyComponents },
     { "NRRD",
       { ".nrrd", ".nhdr" },
       LocateNrrd,
@@ -216,7 +222,8 @@ GetFormats()
       ".raw",
       ".raw.gz",
       true,
-      "voxels in one file; raw, gzip or ascii" },
+      "voxels in one file; raw, gzip or ascii",
+      AnyComponents },
     { "NIfTI",
       { ".nii", ".hdr", ".img" },
       LocateNifti,
@@ -230,7 +237,8 @@ GetFormats()
       ".img",
       "",
       false,
-      "versions 1 and 2" },
+      "versions 1 and 2; colors of uint8",
+      Colors },
     { "NIfTI",
       { ".nii.gz" },
       LocateNifti,
@@ -244,7 +252,8 @@ GetFormats()
       "",
       "",
       true,
-      "versions 1 and 2" },
+      "versions 1 and 2; colors of uint8",
+      Colors },
     { "MRC",
       { ".mrc", ".rec" },
       LocateMrc,
@@ -286,7 +295,8 @@ GetFormats()
       "",
       "",
       false,
-      "pages are the third axis; BigTIFF beyond 4 GB" },
+      "pages are the third axis; BigTIFF beyond 4 GB",
+      AnyComponents },
     { "HDF5",
       { ".h5", ".hdf5" },
       nullptr,
@@ -300,7 +310,8 @@ GetFormats()
       "",
       "",
       true,
-      "as ITK writes it" },
+      "as ITK writes it",
+      AnyComponents },
     { "GIPL",
       { ".gipl", ".gipl.gz" },
       LocateGipl,
@@ -315,7 +326,7 @@ GetFormats()
       "",
       false,
       "" },
-    { "PNG", { ".png" }, nullptr, OpenWithItk, nullptr, true, PngKinds, 2, 2, KeepsSpacing, "", "", false, "" },
+    { "PNG", { ".png" }, nullptr, OpenWithItk, nullptr, true, PngKinds, 2, 2, KeepsSpacing, "", "", false, "", Colors },
     { "JPEG",
       { ".jpg", ".jpeg" },
       nullptr,
@@ -329,8 +340,23 @@ GetFormats()
       "",
       "",
       false,
-      "" },
-    { "BMP", { ".bmp" }, nullptr, OpenWithItk, nullptr, true, KindBit(PixelKind::UInt8), 2, 2, 0, "", "", false, "" },
+      "",
+      1u << 3 },
+    { "BMP",
+      { ".bmp" },
+      nullptr,
+      OpenWithItk,
+      nullptr,
+      true,
+      KindBit(PixelKind::UInt8),
+      2,
+      2,
+      0,
+      "",
+      "",
+      false,
+      "",
+      1u << 3 },
     { "DICOM",
       { ".dcm", ".dicom", ".ima" },
       nullptr,
@@ -498,8 +524,10 @@ DescribeFormats()
       const bool writesPieces = format.layout || isHdf5;
       text << (readsPieces == writesPieces ? std::string("read and written, ") + (readsPieces ? "in pieces" : "whole")
                                            : std::string("read in pieces, written whole"))
-           << ", " << Dimensions(format) << "-D, "
-           << (format.kinds == AllKinds ? "all types" : ListKinds(format.kinds));
+           << ", " << Dimensions(format) << "-D, " << (format.kinds == AllKinds ? "all types" : ListKinds(format.kinds))
+           << (format.components == AnyComponents ? ", any components"
+               : format.components                ? ", colors"
+                                                  : "");
     }
     text << (*format.remark ? std::string("; ") + format.remark : std::string()) << "\n";
   }
@@ -558,6 +586,11 @@ GetHeaderOfPart(const ImageHeader & header, const Box & part)
 {
   ImageHeader ofPart = header;
   ofPart.extent = part.Extents();
+  if (header.components > 1)
+  {
+    // The engine's axis of components.
+    ofPart.extent[MaxDimension - 1] = 1;
+  }
   for (int row = 0; row < header.dimension; ++row)
   {
     for (int a = 0; a < header.dimension; ++a)

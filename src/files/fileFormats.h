@@ -57,7 +57,15 @@ struct Format
   std::string  compressedDataEnding;
   bool         canCompress;
   const char * remark;
+  /** Numbers of components that it can be written with beside one: bit n for n of them, up to 31 for this many and
+   * more.
+   */
+  unsigned components{ 0 };
 };
+
+constexpr unsigned AnyComponents = ~0u;
+/** RGB, and with alpha. */
+constexpr unsigned Colors = 1u << 3 | 1u << 4;
 
 const std::vector<Format> &
 GetFormats();

@@ -32,10 +32,10 @@ struct ImageHeader
   int         dimension{ 3 };
   Coordinates extent{ Coordinates::Filled(1) };
   PixelKind   kind{ PixelKind::UInt8 };
-  /** Values of a voxel. Images of more than one are refused when they are opened. */
-  int    components{ 1 };
-  double spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
-  double origin[MaxDimension]{};
+  /** Values of a voxel, in the file side by side. */
+  std::int64_t components{ 1 };
+  double       spacing[MaxDimension]{ 1, 1, 1, 1, 1 };
+  double       origin[MaxDimension]{};
   /** As ITK's matrix in LPS coordinates: column a is the direction of axis a. */
   double direction[MaxDimension][MaxDimension]{ { 1, 0, 0, 0, 0 },
                                                 { 0, 1, 0, 0, 0 },
@@ -47,6 +47,11 @@ struct ImageHeader
   /** What only NIfTI knows, of an image that was read from one. Written again to NIfTI. */
   std::shared_ptr<const NiftiFields> nifti;
 };
+
+/** The extent of the values in a file: of voxels with components these are the first axis, and the image's come behind
+ * it. */
+Coordinates
+GetStoredExtent(const ImageHeader & header);
 
 /** An image in a file. */
 class FileSource : public ImageSource
@@ -60,7 +65,7 @@ public:
   Coordinates
   GetExtent() const override
   {
-    return m_Header.extent;
+    return GetStoredExtent(m_Header);
   }
   PixelKind
   GetKind() const override
@@ -98,7 +103,7 @@ public:
   Coordinates
   GetExtent() const override
   {
-    return m_Header.extent;
+    return GetStoredExtent(m_Header);
   }
   PixelKind
   GetKind() const override

@@ -162,10 +162,7 @@ ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file)
     {
       Fail(file, "has complex voxels, which cannot be used");
     }
-    if (components != 1)
-    {
-      Fail(file, "has " + std::to_string(components) + " components a voxel, only images of one can be used");
-    }
+    header.components = components;
     header.kind = KindOf(io, file);
     const auto dimension = static_cast<int>(io.GetNumberOfDimensions());
     // Axes beyond the fifth may be there if they have one voxel.
@@ -232,8 +229,11 @@ SetHeaderOfItk(itk::ImageIOBase & io, const ImageHeader & header)
   io.SetIORegion(region);
   DispatchPixelKind(header.kind,
                     [&](auto pixel) { io.SetComponentType(itk::ImageIOBase::MapPixelType<decltype(pixel)>::CType); });
-  io.SetPixelType(itk::IOPixelEnum::SCALAR);
-  io.SetNumberOfComponents(1);
+  io.SetPixelType(header.components == 1   ? itk::IOPixelEnum::SCALAR
+                  : header.components == 3 ? itk::IOPixelEnum::RGB
+                  : header.components == 4 ? itk::IOPixelEnum::RGBA
+                                           : itk::IOPixelEnum::VECTOR);
+  io.SetNumberOfComponents(static_cast<unsigned int>(header.components));
   for (const auto & [key, text] : header.metadata)
   {
     itk::EncapsulateMetaData<std::string>(io.GetMetaDataDictionary(), key, text);

@@ -16,7 +16,7 @@ namespace chunkwise::files
 void
 CallItk(const std::string & file, const std::string & what, const std::function<void()> & call);
 
-/** What ITK reads of a header. Throws FileError for voxels of several components or no kind of ours. */
+/** What ITK reads of a header. Throws FileError for voxels of no kind of ours. */
 ImageHeader
 ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file);
 

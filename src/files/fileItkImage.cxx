@@ -155,14 +155,16 @@ CheckBmp(const std::string & file)
   }
 }
 
+/** Of a box with all components. */
 itk::ImageIORegion
-RegionOf(const Box & box, int dimension)
+RegionOf(const Box & box, const ImageHeader & header)
 {
-  itk::ImageIORegion region(static_cast<unsigned int>(dimension));
-  for (int a = 0; a < dimension; ++a)
+  const int          first = header.components > 1 ? 1 : 0;
+  itk::ImageIORegion region(static_cast<unsigned int>(header.dimension));
+  for (int a = 0; a < header.dimension; ++a)
   {
-    region.SetIndex(static_cast<unsigned int>(a), box.lower[a]);
-    region.SetSize(static_cast<unsigned int>(a), static_cast<itk::SizeValueType>(box.Extent(a)));
+    region.SetIndex(static_cast<unsigned int>(a), box.lower[a + first]);
+    region.SetSize(static_cast<unsigned int>(a), static_cast<itk::SizeValueType>(box.Extent(a + first)));
   }
   return region;
 }
@@ -256,7 +258,7 @@ public:
   void
   Read(const Box & box, const BufferView & view) override
   {
-    CheckBox(m_Header.extent, m_Header.kind, box, view);
+    CheckBox(GetExtent(), m_Header.kind, box, view);
     if (box.IsEmpty())
     {
       return;
@@ -265,7 +267,7 @@ public:
     {
       return WithDense(box, view, false, true, [&](void * voxels) { ReadRegion(box, voxels); });
     }
-    const Box image = Box::FromExtent(m_Header.extent);
+    const Box image = Box::FromExtent(GetExtent());
     {
       const std::lock_guard<std::mutex> lock(m_Mutex);
       if (m_Whole.empty())
@@ -303,13 +305,13 @@ private:
   std::uint64_t
   GetBytes() const
   {
-    return static_cast<std::uint64_t>(Box::FromExtent(m_Header.extent).NumberOfVoxels()) * PixelSize(m_Header.kind);
+    return static_cast<std::uint64_t>(Box::FromExtent(GetExtent()).NumberOfVoxels()) * PixelSize(m_Header.kind);
   }
   void
   ReadRegion(const Box & box, void * voxels)
   {
     CallItk(m_File, "cannot be read", [&] {
-      m_Io->SetIORegion(RegionOf(box, m_Header.dimension));
+      m_Io->SetIORegion(RegionOf(box, m_Header));
       m_Io->Read(voxels);
     });
     m_BytesRead += static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(m_Header.kind);
@@ -360,18 +362,18 @@ public:
   void
   Write(const Box & box, const BufferView & view) override
   {
-    CheckBox(m_Header.extent, m_Header.kind, box, view);
+    CheckBox(GetExtent(), m_Header.kind, box, view);
     if (box.IsEmpty())
     {
       return;
     }
-    m_Mixed += MixVoxels(m_Header.extent, box, view);
+    m_Mixed += MixVoxels(GetExtent(), box, view);
     m_Done += box.NumberOfVoxels();
     if (m_InPieces)
     {
       return WithDense(box, view, true, false, [&](const void * voxels) { WriteRegion(box, voxels); });
     }
-    CopyBox(box, view, DenseView(m_Whole.data(), m_Header.kind, Box::FromExtent(m_Header.extent)));
+    CopyBox(box, view, DenseView(m_Whole.data(), m_Header.kind, Box::FromExtent(GetExtent())));
   }
   void
   Finish() override
@@ -383,7 +385,7 @@ public:
     }
     if (!m_InPieces)
     {
-      WriteRegion(Box::FromExtent(m_Header.extent), m_Whole.data());
+      WriteRegion(Box::FromExtent(GetExtent()), m_Whole.data());
     }
     Close();
     m_Whole = std::vector<char>();
@@ -431,7 +433,7 @@ private:
   WriteRegion(const Box & box, const void * voxels)
   {
     CallItk(m_Destination.shown, "cannot be written", [&] {
-      m_Io->SetIORegion(RegionOf(box, m_Header.dimension));
+      m_Io->SetIORegion(RegionOf(box, m_Header));
       m_Io->Write(voxels);
     });
   }
@@ -441,7 +443,7 @@ private:
     try
     {
       std::unique_ptr<FileSource> source = std::make_unique<ItkSource>(MakeIo(m_Format.name), GetPath().string());
-      if (source->GetExtent() != m_Header.extent || source->GetKind() != m_Header.kind)
+      if (source->GetExtent() != GetExtent() || source->GetKind() != m_Header.kind)
       {
         Fail(m_Destination.shown, "has not the size or the type that it should have");
       }
@@ -450,8 +452,8 @@ private:
         return;
       }
       std::uint64_t mixed = 0;
-      const Box     image = Box::FromExtent(m_Header.extent);
-      const int     axis = LastAxis(m_Header.extent);
+      const Box     image = Box::FromExtent(GetExtent());
+      const int     axis = LastAxis(GetExtent());
       const auto    planeBytes = static_cast<std::int64_t>(PixelSize(m_Header.kind)) * (m_Count / image.Extent(axis));
       const std::int64_t planes = source->GetAccess().inPieces
                                     ? std::max<std::int64_t>(1, (std::int64_t{ 16 } << 20) / planeBytes)
@@ -465,7 +467,7 @@ private:
         voxels.resize(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(m_Header.kind));
         const BufferView view = DenseView(voxels.data(), m_Header.kind, box);
         source->Read(box, view);
-        mixed += MixVoxels(m_Header.extent, box, view);
+        mixed += MixVoxels(GetExtent(), box, view);
       }
       if (mixed != m_Mixed)
       {

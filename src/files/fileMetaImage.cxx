@@ -160,10 +160,6 @@ LocateMetaImage(const std::string & file)
     }
   }
   const auto io = itk::MetaImageIO::New();
-  if (channels != 1)
-  {
-    Fail(file, "has " + std::to_string(channels) + " components a voxel, only images of one can be used");
-  }
   place.header = ReadHeaderWithItk(*io, file);
   // Of the texts, what the file says and not what ITK makes of it.
   place.header.metadata = texts;
@@ -173,6 +169,11 @@ LocateMetaImage(const std::string & file)
     Fail(file, "has voxels of " + type + ", which is no type that can be used");
   }
   place.header.kind = kind;
+  if (place.header.components != channels)
+  {
+    Fail(file,
+         "has " + std::to_string(channels) + " channels, and voxels of " + std::to_string(place.header.components));
+  }
   if (dataFile.compare(0, 4, "LIST") == 0 || dataFile.find('%') != std::string::npos)
   {
     Fail(file, "has its voxels in several files (" + dataFile + "), only one can be used");
@@ -256,6 +257,10 @@ LayOutMetaImage(const ImageHeader & header, const std::string &, const std::stri
     {
       layout.losses.push_back("the text of " + key);
     }
+  }
+  if (header.components > 1)
+  {
+    text += "ElementNumberOfChannels = " + std::to_string(header.components) + "\n";
   }
   text += std::string("ElementType = ") + TypeName(header.kind) +
           "\nElementDataFile = " + (data.empty() ? "LOCAL" : data) + "\n";

@@ -208,6 +208,16 @@ constexpr struct
               { 1280, PixelKind::UInt64 }, { 1024, PixelKind::Int64 }, { 16, PixelKind::Float32 },
               { 64, PixelKind::Float64 } };
 
+constexpr int Rgb = 128;
+constexpr int Rgba = 2304;
+
+/** Of uint8. */
+bool
+IsColor(int code)
+{
+  return code == Rgb || code == Rgba;
+}
+
 PixelKind
 KindOfType(const std::string & file, int code)
 {
@@ -219,8 +229,7 @@ KindOfType(const std::string & file, int code)
     }
   }
   Fail(file,
-       code == 128 || code == 2304 ? std::string("has colors, only images of one component a voxel can be used")
-       : code == 32 || code == 1792 || code == 2048
+       code == 32 || code == 1792 || code == 2048
          ? std::string("has complex voxels, which cannot be used")
          : "has voxels of NIfTI's type " + std::to_string(code) + ", which cannot be used");
 }
@@ -494,6 +503,12 @@ FillHeader(const std::string & file, const RawHeader & raw, const Fields & f, co
       Fail(file, "its slope " + Shortest(f.slope) + " and intercept " + Shortest(f.intercept) + " cannot be used");
     }
   }
+  header.components = f.datatype == Rgb ? 3 : f.datatype == Rgba ? 4 : 1;
+  if (header.components > 1 && coding.scales)
+  {
+    Fail(file,
+         "its slope " + Shortest(f.slope) + " and intercept " + Shortest(f.intercept) + " of colors cannot be used");
+  }
   const int ofItk = header.dimension;
   header.dimension = static_cast<int>(std::min<std::int64_t>(f.dim[0], MaxDimension));
   if (header.dimension < 2)
@@ -592,7 +607,7 @@ LocateNifti(const std::string & name)
   Fields f = raw.isSecond ? ReadFields<Layout2>(raw.bytes, raw.swaps) : ReadFields<Layout1>(raw.bytes, raw.swaps);
 
   VoxelPlace place;
-  place.coding.kind = KindOfType(file, f.datatype);
+  place.coding.kind = IsColor(f.datatype) ? PixelKind::UInt8 : KindOfType(file, f.datatype);
   place.coding.swaps = raw.swaps;
   CheckDimensions(file, f);
   f.slope = std::abs(f.slope) < std::numeric_limits<double>::epsilon() || !std::isfinite(f.slope) ? 1 : f.slope;
@@ -674,7 +689,10 @@ WriteFields(Fields f, const char * magic)
     w.Text(8, 5, "\r\n\x1a\n");
   }
   w.Text(TLayout::magic, 4, magic);
-  w.Number<std::int16_t>(TLayout::bits, 8 * PixelSize(KindOfType(std::string(), f.datatype)));
+  w.Number<std::int16_t>(TLayout::bits,
+                         8 * (f.datatype == Rgb    ? 3
+                              : f.datatype == Rgba ? 4
+                                                   : PixelSize(KindOfType(std::string(), f.datatype))));
   // Voxels are what they are.
   f.slope = 1;
   f.intercept = 0;
@@ -774,6 +792,7 @@ LayOutNifti(const ImageHeader & header, const std::string & file, const std::str
   {
     f.datatype = type.kind == header.kind ? type.code : f.datatype;
   }
+  f.datatype = header.components == 3 ? Rgb : header.components == 4 ? Rgba : f.datatype;
   if (!isOwn)
   {
     if (header.nifti && header.nifti->qformCode > 0 && header.nifti->sformCode > 0)

@@ -88,6 +88,8 @@ LocateNrrd(const std::string & file)
   std::string  dataFile;
   std::int64_t lineSkip = 0;
   std::int64_t byteSkip = 0;
+  std::string  sizes;
+  std::string  kinds;
   bool         isComplete = false;
   while (!isComplete && reader.Next(line))
   {
@@ -119,6 +121,14 @@ LocateNrrd(const std::string & file)
     {
       lineSkip = std::strtoll(value.c_str(), nullptr, 10);
     }
+    else if (field == "sizes")
+    {
+      sizes = value;
+    }
+    else if (field == "kinds")
+    {
+      kinds = value;
+    }
     else if (field == "byteskip")
     {
       byteSkip = std::strtoll(value.c_str(), nullptr, 10);
@@ -141,6 +151,19 @@ LocateNrrd(const std::string & file)
   const auto io = itk::NrrdImageIO::New();
   place.header = ReadHeaderWithItk(*io, file);
   TakeFields(place.header.metadata);
+  if (place.header.components > 1)
+  {
+    // As they lie in the file: ITK would reorder them, or leave some out.
+    const std::string first = sizes.substr(0, sizes.find(' '));
+    const std::string kind = kinds.substr(0, kinds.find(' '));
+    const bool        isImage = kind.empty() || kind == "domain" || kind == "space" || kind == "time" || kind == "???";
+    if (isImage || kind.find("masked") != std::string::npos || first != std::to_string(place.header.components))
+    {
+      Fail(file,
+           "has " + std::to_string(place.header.components) +
+             " components a voxel that do not lie side by side along its first axis, which cannot be used");
+    }
+  }
   place.coding.kind = place.header.kind;
   place.coding.swaps = !isText && PixelSize(place.coding.kind) > 1 && (endian == "big") != IsBigEndianMachine();
   place.codec = isText ? Codec::Text : isGzip ? Codec::Deflate : Codec::Raw;
@@ -193,10 +216,12 @@ LocateNrrd(const std::string & file)
 VoxelLayout
 LayOutNrrd(const ImageHeader & header, const std::string &, const std::string & data, bool compress)
 {
-  const int   n = header.dimension;
-  std::string sizes;
-  std::string kinds;
-  std::string directions;
+  const int          n = header.dimension;
+  const std::int64_t components = header.components;
+  const bool         isVector = components > 1;
+  std::string        sizes = isVector ? " " + std::to_string(components) : std::string();
+  std::string kinds = !isVector ? "" : components == 3 ? " RGB-color" : components == 4 ? " RGBA-color" : " vector";
+  std::string directions = isVector ? " none" : "";
   for (int a = 0; a < n; ++a)
   {
     sizes += " " + std::to_string(header.extent[a]);
@@ -219,7 +244,8 @@ LayOutNrrd(const ImageHeader & header, const std::string &, const std::string & 
   {
     text += "content: " + content->second + "\n";
   }
-  text += std::string("type: ") + TypeName(header.kind) + "\ndimension: " + std::to_string(n) + "\n";
+  text +=
+    std::string("type: ") + TypeName(header.kind) + "\ndimension: " + std::to_string(n + (isVector ? 1 : 0)) + "\n";
   text += n == 3 ? "space: left-posterior-superior\n" : "space dimension: " + std::to_string(n) + "\n";
   text += "sizes:" + sizes + "\nspace directions:" + directions + "\nkinds:" + kinds + "\n";
   text += std::string("endian: ") + (IsBigEndianMachine() ? "big" : "little") +

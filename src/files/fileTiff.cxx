@@ -75,7 +75,41 @@ public:
   void
   Read(const Box & box, const BufferView & view) override
   {
-    CheckBox(m_Header.extent, m_Header.kind, box, view);
+    CheckBox(GetExtent(), m_Header.kind, box, view);
+    const std::int64_t components = m_Header.components;
+    if (box.IsEmpty() || components == 1)
+    {
+      return ReadSamples(box, view);
+    }
+    // Samples of a row lie side by side, and so do they in the memory that they are read to.
+    Box        samples = box;
+    BufferView of = view;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const int from = std::min(a + 1, MaxDimension - 1);
+      samples.lower[a] = a + 1 < MaxDimension ? box.lower[from] * (a == 0 ? components : 1) : 0;
+      samples.upper[a] = a + 1 < MaxDimension ? box.upper[from] * (a == 0 ? components : 1) : 1;
+      of.stride[a] = a == 0 ? 1 : view.stride[from];
+    }
+    if (box.Extent(0) == components && view.stride[0] == 1 && (view.stride[1] == components || box.Extent(1) == 1))
+    {
+      of.data = static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(m_Size);
+      of.box = samples;
+      return ReadSamples(samples, of);
+    }
+    Box pixels = box;
+    pixels.lower[0] = 0;
+    pixels.upper[0] = components;
+    std::vector<char> memory(static_cast<std::size_t>(pixels.NumberOfVoxels()) * m_Size);
+    ReadSamples(samples, DenseView(memory.data(), m_Header.kind, samples));
+    CopyBox(box, DenseView(memory.data(), m_Header.kind, pixels), view);
+  }
+
+private:
+  /** A box of samples, which a page has side by side along x. */
+  void
+  ReadSamples(const Box & box, const BufferView & view)
+  {
     if (box.IsEmpty())
     {
       return;
@@ -85,12 +119,12 @@ public:
       return ReadBlocks(box, view);
     }
     PieceReader pieces(m_File, m_Size, m_Swaps, m_BytesRead);
-    Coordinates plane = m_Header.extent;
+    Coordinates plane = m_Samples;
     plane[2] = 1;
     for (std::int64_t z = box.lower[2]; z < box.upper[2]; ++z)
     {
       const Page &       page = m_Pages[static_cast<std::size_t>(z)];
-      const std::int64_t rows = page.offsets.size() == 1 ? m_Header.extent[1] : m_BlockRows;
+      const std::int64_t rows = page.offsets.size() == 1 ? m_Samples[1] : m_BlockRows;
       for (std::int64_t first = box.lower[1] / rows * rows; first < box.upper[1]; first += rows)
       {
         // The part in one strip, as if the page were the image.
@@ -104,7 +138,7 @@ public:
         of.box.upper[2] -= z;
         const std::uint64_t offset = page.offsets[static_cast<std::size_t>(first / rows)];
         ForEachStretch(plane, part, of, [&](std::int64_t voxel, char * data, std::int64_t count) {
-          pieces.Add(offset + static_cast<std::uint64_t>(voxel - first * m_Header.extent[0]) * m_Size,
+          pieces.Add(offset + static_cast<std::uint64_t>(voxel - first * m_Samples[0]) * m_Size,
                      data,
                      static_cast<std::size_t>(count) * m_Size);
         });
@@ -113,7 +147,6 @@ public:
     pieces.Flush();
   }
 
-private:
   [[noreturn]] void
   FailWithComplaint(const std::string & why)
   {
@@ -135,13 +168,21 @@ private:
     const auto bits = Get<std::uint16_t>(TIFFTAG_BITSPERSAMPLE, 1);
     const auto format = Get<std::uint16_t>(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
     const auto samples = Get<std::uint16_t>(TIFFTAG_SAMPLESPERPIXEL, 1);
-    if (samples != 1)
+    const auto photometric = Get<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
+    if (photometric == PHOTOMETRIC_PALETTE)
     {
-      Fail(m_Name, "has " + std::to_string(samples) + " components a voxel, only images of one can be used");
+      Fail(m_Name, "has a table of colors, which cannot be used");
     }
-    if (Get<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK) == PHOTOMETRIC_PALETTE)
+    if (samples > 1)
     {
-      Fail(m_Name, "has a table of colors, only images of one component a voxel can be used");
+      if (Get<std::uint16_t>(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) != PLANARCONFIG_CONTIG)
+      {
+        Fail(m_Name, "has a plane for each of its " + std::to_string(samples) + " components, which cannot be used");
+      }
+      if (photometric != PHOTOMETRIC_RGB && photometric != PHOTOMETRIC_MINISBLACK)
+      {
+        Fail(m_Name, "has colors that are not RGB, which cannot be used");
+      }
     }
     const bool isFloat = format == SAMPLEFORMAT_IEEEFP;
     const bool isInteger = format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_INT || format == SAMPLEFORMAT_VOID;
@@ -161,13 +202,13 @@ private:
     m_IsTiled = TIFFIsTiled(m_Tiff.get()) != 0;
     if (m_IsTiled)
     {
-      m_BlockColumns = Get<std::uint32_t>(TIFFTAG_TILEWIDTH, 0);
+      m_BlockColumns = Get<std::uint32_t>(TIFFTAG_TILEWIDTH, 0) * m_Header.components;
       m_BlockRows = Get<std::uint32_t>(TIFFTAG_TILELENGTH, 0);
     }
     else
     {
-      m_BlockColumns = m_Header.extent[0];
-      m_BlockRows = std::min<std::int64_t>(Get<std::uint32_t>(TIFFTAG_ROWSPERSTRIP, UINT32_MAX), m_Header.extent[1]);
+      m_BlockColumns = m_Samples[0];
+      m_BlockRows = std::min<std::int64_t>(Get<std::uint32_t>(TIFFTAG_ROWSPERSTRIP, UINT32_MAX), m_Samples[1]);
     }
     m_IsPlain = !m_IsTiled && Get<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE) == COMPRESSION_NONE;
     if (m_BlockColumns < 1 || m_BlockRows < 1)
@@ -210,7 +251,10 @@ private:
         m_Header.extent[0] = width;
         m_Header.extent[1] = height;
         m_Header.dimension = 2;
+        m_Header.components = of[2];
         CountVoxels(m_Name, m_Header);
+        m_Samples[0] = width * of[2];
+        m_Samples[1] = height;
         std::copy_n(of, 3, format);
         ReadFormat();
         const char * text = nullptr;
@@ -220,7 +264,7 @@ private:
           ofImageJ = images ? std::strtoll(images + 8, nullptr, 10) : 0;
         }
       }
-      isSame = isSame && width == m_Header.extent[0] && height == m_Header.extent[1] && std::equal(of, of + 3, format);
+      isSame = isSame && width == m_Header.extent[0] && height == m_Samples[1] && std::equal(of, of + 3, format);
       if (!isSame)
       {
         Fail(m_Name, "its page " + std::to_string(m_Pages.size() + 1) + " has another size or type than the first");
@@ -239,7 +283,7 @@ private:
     if (pages == 1 && ofImageJ > 1)
     {
       // ImageJ writes a large stack as one page, whose voxels the others' follow.
-      const auto bytes = static_cast<std::uint64_t>(m_Header.extent[0] * m_Header.extent[1]) * m_Size;
+      const auto bytes = static_cast<std::uint64_t>(m_Samples[0] * m_Samples[1]) * m_Size;
       if (!m_IsPlain || m_Pages[0].offsets.size() != 1 ||
           m_Pages[0].offsets[0] + bytes * static_cast<std::uint64_t>(ofImageJ) > size)
       {
@@ -250,7 +294,7 @@ private:
         m_Pages.push_back({ 0, { m_Pages[0].offsets[0] + static_cast<std::uint64_t>(i) * bytes } });
       }
     }
-    m_Header.extent[2] = static_cast<std::int64_t>(m_Pages.size());
+    m_Samples[2] = m_Header.extent[2] = static_cast<std::int64_t>(m_Pages.size());
     m_Header.dimension = m_Pages.size() > 1 ? 3 : 2;
     CountVoxels(m_Name, m_Header);
     if (!m_IsPlain)
@@ -268,7 +312,7 @@ private:
       !TIFFIsTiled(m_Tiff.get()) && Get<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE) == COMPRESSION_NONE;
     const std::int64_t rows =
       m_IsTiled ? Get<std::uint32_t>(TIFFTAG_TILELENGTH, 0)
-                : std::min<std::int64_t>(Get<std::uint32_t>(TIFFTAG_ROWSPERSTRIP, UINT32_MAX), m_Header.extent[1]);
+                : std::min<std::int64_t>(Get<std::uint32_t>(TIFFTAG_ROWSPERSTRIP, UINT32_MAX), m_Samples[1]);
     if (isPlain != m_IsPlain || m_IsTiled != (TIFFIsTiled(m_Tiff.get()) != 0) || rows != m_BlockRows)
     {
       Fail(m_Name, "its page " + std::to_string(m_Pages.size() + 1) + " is stored in another way than the first");
@@ -284,7 +328,7 @@ private:
       if (m_IsPlain)
       {
         const std::int64_t first = static_cast<std::int64_t>(i) * m_BlockRows;
-        bytes = static_cast<std::uint64_t>(std::min(m_BlockRows, m_Header.extent[1] - first) * m_BlockColumns) * m_Size;
+        bytes = static_cast<std::uint64_t>(std::min(m_BlockRows, m_Samples[1] - first) * m_BlockColumns) * m_Size;
         follows = follows &&
                   (i == 0 || offset == page.offsets[0] + static_cast<std::uint64_t>(first * m_BlockColumns) * m_Size);
         page.offsets.push_back(offset);
@@ -307,21 +351,21 @@ private:
   ReadBlocks(const Box & box, const BufferView & view)
   {
     const std::lock_guard<std::mutex> lock(m_Mutex);
-    const std::int64_t                columns = (m_Header.extent[0] + m_BlockColumns - 1) / m_BlockColumns;
+    const std::int64_t                columns = (m_Samples[0] + m_BlockColumns - 1) / m_BlockColumns;
     for (std::int64_t z = box.lower[2]; z < box.upper[2]; ++z)
     {
       for (std::int64_t row = box.lower[1] / m_BlockRows; row * m_BlockRows < box.upper[1]; ++row)
       {
         for (std::int64_t column = box.lower[0] / m_BlockColumns; column * m_BlockColumns < box.upper[0]; ++column)
         {
-          Box block = Box::FromExtent(m_Header.extent);
+          Box block = Box::FromExtent(m_Samples);
           block.lower[0] = column * m_BlockColumns;
           block.upper[0] = block.lower[0] + m_BlockColumns;
           block.lower[1] = row * m_BlockRows;
           block.upper[1] = block.lower[1] + m_BlockRows;
           block.lower[2] = z;
           block.upper[2] = z + 1;
-          Load(z, row * columns + column, std::min(m_BlockRows, m_Header.extent[1] - block.lower[1]));
+          Load(z, row * columns + column, std::min(m_BlockRows, m_Samples[1] - block.lower[1]));
           CopyBox(Intersect(box, block), DenseView(m_Block.data(), m_Header.kind, block), view);
         }
       }
@@ -361,9 +405,11 @@ private:
   Descriptor                        m_File;
   std::unique_ptr<TIFF, TiffCloser> m_Tiff;
   std::vector<Page>                 m_Pages;
-  std::size_t                       m_Size{ 1 };
-  bool                              m_Swaps{ false };
-  bool                              m_IsTiled{ false };
+  /** Samples along x, rows and pages. */
+  Coordinates m_Samples{ Coordinates::Filled(1) };
+  std::size_t m_Size{ 1 };
+  bool        m_Swaps{ false };
+  bool        m_IsTiled{ false };
   /** Strips of voxels as they are. */
   bool              m_IsPlain{ false };
   std::int64_t      m_BlockColumns{ 0 };
@@ -485,16 +531,26 @@ LayOutTiff(const ImageHeader & header, const std::string & file, const std::stri
   {
     Fail(file, "TIFF holds at most " + std::to_string(INT32_MAX) + " voxels along an axis of a page");
   }
-  const std::uint64_t row = width * size;
+  const auto components = static_cast<std::uint64_t>(header.components);
+  if (components > UINT16_MAX)
+  {
+    Fail(file, "TIFF holds at most " + std::to_string(UINT16_MAX) + " components a voxel");
+  }
+  const std::uint64_t row = width * size * components;
   const std::uint64_t pageBytes = row * height;
   const std::uint64_t rows = std::max<std::uint64_t>(1, std::min(height, StripBytes / row));
   const std::uint64_t strips = (height + rows - 1) / rows;
-  constexpr int       entries = 14;
+  const bool          isColor = components == 3 || components == 4;
+  // Samples that no color is made of.
+  const std::uint64_t extra = components == 4 ? 1 : isColor ? 0 : components - 1;
+  const std::uint64_t entries = extra > 0 ? 15 : 14;
+  // Three lists of numbers of 16 bits.
+  const std::uint64_t lists = components > 1 ? (3 * 2 * components + 15) / 16 * 16 : 0;
   // Header, two ratios, and for each page its directory and the two tables of its strips.
   const auto bytesBefore = [&](bool big) {
     const std::uint64_t word = big ? 8 : 4;
     const std::uint64_t directory = big ? 8 + entries * 20 + 8 : 2 + entries * 12 + 4;
-    return 32 + pages * (directory + (strips > 1 ? 2 * strips * word : 0));
+    return 32 + lists + pages * (directory + (strips > 1 ? 2 * strips * word : 0));
   };
   const bool          big = bytesBefore(false) + pages * pageBytes + 16 > UINT32_MAX;
   const std::uint64_t begin = (bytesBefore(big) + 15) / 16 * 16;
@@ -510,12 +566,48 @@ LayOutTiff(const ImageHeader & header, const std::string & file, const std::stri
     Append(bytes, std::uint16_t{ 8 });
     Append(bytes, std::uint16_t{ 0 });
   }
-  writer.Word(32);
+  writer.Word(32 + lists);
   std::uint32_t ratios[4];
   Ratio(10 / header.spacing[0], ratios[0], ratios[1]);
   Ratio(10 / header.spacing[1], ratios[2], ratios[3]);
   bytes.resize(16);
   bytes.append(reinterpret_cast<const char *>(ratios), sizeof(ratios));
+  const std::uint16_t sampleFormat = IsFloatingPoint(header.kind)               ? SAMPLEFORMAT_IEEEFP
+                                     : (static_cast<int>(header.kind) % 2) == 1 ? SAMPLEFORMAT_INT
+                                                                                : SAMPLEFORMAT_UINT;
+  // Alpha, or nothing that has a name.
+  const std::uint16_t ofList[3] = { static_cast<std::uint16_t>(8 * size),
+                                    sampleFormat,
+                                    static_cast<std::uint16_t>(isColor ? EXTRASAMPLE_UNASSALPHA
+                                                                       : EXTRASAMPLE_UNSPECIFIED) };
+  for (std::uint64_t i = 0; lists > 0 && i < 3 * components; ++i)
+  {
+    Append(bytes, ofList[i / components]);
+  }
+  bytes.resize(32 + lists);
+  // A number for each of `count` samples: those that do not fit into the field are in a list.
+  const auto writeList = [&](std::uint16_t tag, int list, std::uint64_t count) {
+    std::uint64_t value = ofList[list];
+    if (count > 1 && 2 * count <= word)
+    {
+      const std::uint16_t numbers[4] = { ofList[list],
+                                         ofList[list],
+                                         static_cast<std::uint16_t>(count > 2 ? ofList[list] : 0),
+                                         static_cast<std::uint16_t>(count > 3 ? ofList[list] : 0) };
+      std::uint32_t       half = 0;
+      std::memcpy(&half, numbers, 4);
+      value = half;
+      if (big)
+      {
+        std::memcpy(&value, numbers, 8);
+      }
+    }
+    else if (count > 1)
+    {
+      value = 32 + static_cast<std::uint64_t>(list) * 2 * components;
+    }
+    writer.Entry(tag, TIFF_SHORT, count, value);
+  };
   const std::uint64_t directory = big ? 8 + entries * 20 + 8 : 2 + entries * 12 + 4;
   for (std::uint64_t page = 0; page < pages; ++page)
   {
@@ -524,20 +616,20 @@ LayOutTiff(const ImageHeader & header, const std::string & file, const std::stri
     const std::uint64_t next = tables + (strips > 1 ? 2 * strips * word : 0);
     if (big)
     {
-      Append(bytes, std::uint64_t{ entries });
+      Append(bytes, entries);
     }
     else
     {
-      Append(bytes, std::uint16_t{ entries });
+      Append(bytes, static_cast<std::uint16_t>(entries));
     }
     writer.Entry(TIFFTAG_SUBFILETYPE, TIFF_LONG, 1, pages > 1 ? FILETYPE_PAGE : 0);
     writer.Entry(TIFFTAG_IMAGEWIDTH, TIFF_LONG, 1, width);
     writer.Entry(TIFFTAG_IMAGELENGTH, TIFF_LONG, 1, height);
-    writer.Entry(TIFFTAG_BITSPERSAMPLE, TIFF_SHORT, 1, 8 * size);
+    writeList(TIFFTAG_BITSPERSAMPLE, 0, components);
     writer.Entry(TIFFTAG_COMPRESSION, TIFF_SHORT, 1, COMPRESSION_NONE);
-    writer.Entry(TIFFTAG_PHOTOMETRIC, TIFF_SHORT, 1, PHOTOMETRIC_MINISBLACK);
+    writer.Entry(TIFFTAG_PHOTOMETRIC, TIFF_SHORT, 1, isColor ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK);
     writer.Entry(TIFFTAG_STRIPOFFSETS, wordType, strips, strips > 1 ? tables : voxels);
-    writer.Entry(TIFFTAG_SAMPLESPERPIXEL, TIFF_SHORT, 1, 1);
+    writer.Entry(TIFFTAG_SAMPLESPERPIXEL, TIFF_SHORT, 1, components);
     writer.Entry(TIFFTAG_ROWSPERSTRIP, TIFF_LONG, 1, rows);
     writer.Entry(TIFFTAG_STRIPBYTECOUNTS, wordType, strips, strips > 1 ? tables + strips * word : pageBytes);
     if (big)
@@ -556,12 +648,11 @@ LayOutTiff(const ImageHeader & header, const std::string & file, const std::stri
       writer.Entry(TIFFTAG_YRESOLUTION, TIFF_RATIONAL, 1, 24);
     }
     writer.Entry(TIFFTAG_RESOLUTIONUNIT, TIFF_SHORT, 1, RESUNIT_CENTIMETER);
-    writer.Entry(TIFFTAG_SAMPLEFORMAT,
-                 TIFF_SHORT,
-                 1,
-                 IsFloatingPoint(header.kind)               ? SAMPLEFORMAT_IEEEFP
-                 : (static_cast<int>(header.kind) % 2) == 1 ? SAMPLEFORMAT_INT
-                                                            : SAMPLEFORMAT_UINT);
+    if (extra > 0)
+    {
+      writeList(TIFFTAG_EXTRASAMPLES, 2, extra);
+    }
+    writeList(TIFFTAG_SAMPLEFORMAT, 1, components);
     writer.Word(page + 1 < pages ? next : 0);
     if (strips > 1)
     {

@@ -35,7 +35,7 @@ public:
   void
   Write(const Box & box, const BufferView & view) override
   {
-    CheckBox(m_Header.extent, m_Header.kind, box, view);
+    CheckBox(GetExtent(), m_Header.kind, box, view);
     if (!box.IsEmpty())
     {
       WriteVoxels(box, view);
@@ -121,7 +121,7 @@ protected:
         pieces.clear();
       }
     };
-    ForEachStretch(m_Header.extent, box, view, [&](std::int64_t voxel, char * data, std::int64_t count) {
+    ForEachStretch(GetExtent(), box, view, [&](std::int64_t voxel, char * data, std::int64_t count) {
       std::uint64_t offset = m_Offset + static_cast<std::uint64_t>(voxel) * size;
       std::size_t   left = static_cast<std::size_t>(count) * size;
       while (left > 0)
@@ -162,8 +162,8 @@ class DeflateSink : public VoxelSink
 public:
   DeflateSink(const ImageHeader & header, const Destination & destination, VoxelLayout layout)
     : VoxelSink(header, destination, std::move(layout))
-    , m_Axis(LastAxis(header.extent))
-    , m_PlaneVoxels(m_Count / header.extent[m_Axis])
+    , m_Axis(LastAxis(GetStoredExtent(header)))
+    , m_PlaneVoxels(m_Count / GetStoredExtent(header)[m_Axis])
     , m_Swapped(m_Swaps ? SwapBytesAtOnce : 0)
   {
     const bool isInside = m_Layout.compressesHeader && !m_Layout.detached;
@@ -196,7 +196,7 @@ protected:
     {
       throw std::logic_error(m_Main.GetName() + ": planes are to be written in ascending order, and once");
     }
-    Box whole = Box::FromExtent(m_Header.extent);
+    Box whole = Box::FromExtent(GetExtent());
     whole.lower[m_Axis] = box.lower[m_Axis];
     whole.upper[m_Axis] = box.upper[m_Axis];
     if (box == whole && box.lower[m_Axis] == m_Next && m_Waiting.empty())
@@ -228,7 +228,7 @@ protected:
   FinishVoxels() override
   {
     const std::lock_guard<std::mutex> lock(m_Mutex);
-    if (m_Next != m_Header.extent[m_Axis])
+    if (m_Next != GetExtent()[m_Axis])
     {
       throw std::logic_error(m_Main.GetName() + ": some voxels were written twice, and others not at all");
     }
@@ -247,7 +247,7 @@ private:
   Compress(const Box & box, const BufferView & view)
   {
     const std::size_t size = PixelSize(m_Header.kind);
-    ForEachStretch(m_Header.extent, box, view, [&](std::int64_t, char * data, std::int64_t count) {
+    ForEachStretch(GetExtent(), box, view, [&](std::int64_t, char * data, std::int64_t count) {
       std::size_t left = static_cast<std::size_t>(count) * size;
       while (left > 0)
       {

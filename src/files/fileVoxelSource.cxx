@@ -42,14 +42,14 @@ public:
   void
   Read(const Box & box, const BufferView & view) override
   {
-    CheckBox(m_Header.extent, m_Header.kind, box, view);
+    CheckBox(GetExtent(), m_Header.kind, box, view);
     if (m_Coding.scales)
     {
       return ReadScaled(box, view);
     }
     const std::size_t size = PixelSize(m_Header.kind);
     PieceReader       pieces(m_File, size, m_Coding.swaps, m_BytesRead);
-    ForEachStretch(m_Header.extent, box, view, [&](std::int64_t voxel, char * data, std::int64_t count) {
+    ForEachStretch(GetExtent(), box, view, [&](std::int64_t voxel, char * data, std::int64_t count) {
       pieces.Add(m_Offset + static_cast<std::uint64_t>(voxel) * size, data, static_cast<std::size_t>(count) * size);
     });
     pieces.Flush();
@@ -62,7 +62,7 @@ private:
     const std::size_t size = PixelSize(m_Coding.kind);
     const std::size_t outSize = PixelSize(m_Header.kind);
     std::vector<char> stored(SwapBytesAtOnce);
-    ForEachStretch(m_Header.extent, box, view, [&](std::int64_t voxel, char * data, std::int64_t count) {
+    ForEachStretch(GetExtent(), box, view, [&](std::int64_t voxel, char * data, std::int64_t count) {
       while (count > 0)
       {
         const auto n = std::min(count, static_cast<std::int64_t>(stored.size() / size));
@@ -95,7 +95,7 @@ public:
   {
     m_Header = std::move(place.header);
     m_Files = std::move(place.files);
-    m_Axis = LastAxis(m_Header.extent);
+    m_Axis = LastAxis(GetExtent());
     m_Count = CountVoxels(m_File.GetName(), m_Header);
     m_Stream = MakeByteStream(
       place.codec, m_File, place.offset, m_Coding.kind, [this](std::size_t bytes) { m_BytesRead += bytes; });
@@ -112,12 +112,12 @@ public:
   void
   KeepBehind(std::int64_t planes) override
   {
-    m_Keep = std::max<std::int64_t>(0, std::min(planes, m_Header.extent[m_Axis]));
+    m_Keep = std::max<std::int64_t>(0, std::min(planes, GetExtent()[m_Axis]));
   }
   void
   Read(const Box & box, const BufferView & view) override
   {
-    CheckBox(m_Header.extent, m_Header.kind, box, view);
+    CheckBox(GetExtent(), m_Header.kind, box, view);
     const std::lock_guard<std::mutex> lock(m_Mutex);
     if (m_Keep == 0)
     {
@@ -139,7 +139,7 @@ private:
   std::uint64_t
   GetPlaneBytes() const
   {
-    return static_cast<std::uint64_t>(m_Count / m_Header.extent[m_Axis]) * PixelSize(m_Header.kind);
+    return static_cast<std::uint64_t>(m_Count / GetExtent()[m_Axis]) * PixelSize(m_Header.kind);
   }
   void
   Restart()
@@ -194,7 +194,7 @@ private:
   void
   ReadStretches(const Box & box, const BufferView & view)
   {
-    ForEachStretch(m_Header.extent, box, view, [&](std::int64_t voxel, char * data, std::int64_t count) {
+    ForEachStretch(GetExtent(), box, view, [&](std::int64_t voxel, char * data, std::int64_t count) {
       GoTo(voxel);
       Take(data, count);
     });
@@ -203,7 +203,7 @@ private:
   BufferView
   GetPlane(std::int64_t plane)
   {
-    const std::int64_t planeVoxels = m_Count / m_Header.extent[m_Axis];
+    const std::int64_t planeVoxels = m_Count / GetExtent()[m_Axis];
     if (m_Planes.empty() || plane < m_FirstKept)
     {
       m_Planes.clear();
@@ -223,7 +223,7 @@ private:
       Take(memory.data(), planeVoxels);
       m_Planes.push_back(std::move(memory));
     }
-    Box box = Box::FromExtent(m_Header.extent);
+    Box box = Box::FromExtent(GetExtent());
     box.lower[m_Axis] = plane;
     box.upper[m_Axis] = plane + 1;
     return DenseView(m_Planes[static_cast<std::size_t>(plane - m_FirstKept)].data(), m_Header.kind, box);

@@ -64,10 +64,28 @@ SwapBytes(void * to, const void * from, std::size_t count, std::size_t size)
   }
 }
 
+Coordinates
+GetStoredExtent(const ImageHeader & header)
+{
+  if (header.components == 1)
+  {
+    return header.extent;
+  }
+  Coordinates extent{ { header.components, 1, 1, 1, 1 } };
+  std::copy_n(header.extent.axis, MaxDimension - 1, extent.axis + 1);
+  return extent;
+}
+
 std::int64_t
 CountVoxels(const std::string & file, const ImageHeader & header)
 {
-  std::int64_t       count = 1;
+  if (header.components < 1 || (header.components > 1 && header.extent[MaxDimension - 1] != 1))
+  {
+    Fail(file,
+         "has " + std::to_string(header.components) +
+           " components a voxel; images of two to four dimensions can have some");
+  }
+  std::int64_t       count = header.components;
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() / 16;
   for (int a = 0; a < MaxDimension; ++a)
   {

@@ -23,7 +23,7 @@ IsBigEndianMachine()
 #endif
 }
 
-/** The number of voxels; throws FileError if the bytes of none can be counted. */
+/** The number of values in the file, of all components; throws FileError if their bytes cannot be counted. */
 std::int64_t
 CountVoxels(const std::string & file, const ImageHeader & header);
 

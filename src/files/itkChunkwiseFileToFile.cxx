@@ -137,10 +137,22 @@ ChunkwiseFileToFile::GenerateData()
     {
       itkExceptionMacro(<< "InputFileName: " << m_InputFileName << ": " << misfit);
     }
+    for (const std::int64_t expected : { m_Components, m_OutputComponents })
+    {
+      if (expected != 0 && header.components != expected)
+      {
+        itkExceptionMacro(<< "InputFileName: " << m_InputFileName << ": its pixels have " << header.components
+                          << " components, those of the filter's images " << expected);
+      }
+    }
     chunkwise::FilterImage image = DescribeImage(header);
+    if (header.components > 1)
+    {
+      image.extent[chunkwise::MaxDimension - 1] = header.components;
+    }
     image.dimension = m_Dimension;
     image.inputKind = m_InputKind;
-    request.inputs.push_back({ sources.front(), m_InputKind });
+    request.inputs.push_back({ sources.front(), m_InputKind, header.components });
 
     const auto further = m_FilterName.empty() ? std::vector<chunkwise::InputDescription>()
                                               : chunkwise::GetFilter(m_FilterName).furtherInputs;
@@ -162,6 +174,11 @@ ChunkwiseFileToFile::GenerateData()
       const ImageHeader & other = sources.back()->GetHeader();
       const auto          kind = input.ownKind ? other.kind : m_InputKind;
       std::string         misfit = FindMisfit(other, m_Dimension, kind);
+      if (misfit.empty() && other.components != 1 && other.components != header.components)
+      {
+        misfit = "its pixels have " + std::to_string(other.components) + " components, those of the first image " +
+                 std::to_string(header.components);
+      }
       if (misfit.empty() && other.extent != header.extent)
       {
         misfit = "it has " + ToString(other.extent) + " voxels, the first image has " + ToString(header.extent);
@@ -176,7 +193,8 @@ ChunkwiseFileToFile::GenerateData()
         itkExceptionMacro(<< input.name << ": " << given->second << ": " << misfit);
       }
       image.furtherInputs.push_back(input.name);
-      request.inputs.insert(input.before ? request.inputs.begin() : request.inputs.end(), { sources.back(), kind });
+      request.inputs.insert(input.before ? request.inputs.begin() : request.inputs.end(),
+                            { sources.back(), kind, other.components });
     }
 
     m_Describe(image, request);

@@ -35,9 +35,10 @@ public:
   DivisionSearch(Manager & manager, const StreamedRequest & request)
     : m_Manager(manager)
     , m_Request(request)
-    , m_Image(Box::FromExtent(request.inputs.front().source->GetExtent()))
+    , m_Image(GetImageBox(request))
   {
-    m_Plan.axis = MaxDimension - 1;
+    // All components of a voxel are in one division.
+    m_Plan.axis = MaxDimension - (GetComponents(request) > 1 ? 2 : 1);
     while (m_Plan.axis > 0 && m_Image.Extent(m_Plan.axis) <= 1)
     {
       --m_Plan.axis;
@@ -86,8 +87,8 @@ private:
   GoesInSlabs() const
   {
     const Schedule schedule = m_Request.operation->GetSchedule();
-    return !m_Request.spoolFolder.empty() && m_Most == 1 && m_Request.region == m_Image &&
-           (schedule == Schedule::Fixpoint || schedule == Schedule::Passes) &&
+    return !m_Request.spoolFolder.empty() && m_Most == 1 && GetComponents(m_Request) == 1 &&
+           m_Request.region == m_Image && (schedule == Schedule::Fixpoint || schedule == Schedule::Passes) &&
            GetWrittenBox(m_Request) == m_Request.region;
   }
 
@@ -383,6 +384,29 @@ GetFileThreads(const StreamedRequest & request)
                              : std::max(1u, std::min(8u, std::thread::hardware_concurrency() / 2));
 }
 
+std::int64_t
+GetComponents(const StreamedRequest & request)
+{
+  std::int64_t components = 1;
+  for (const StreamedInput & input : request.inputs)
+  {
+    components = std::max(components, input.components);
+  }
+  return components;
+}
+
+Box
+GetImageBox(const StreamedRequest & request)
+{
+  const StreamedInput & first = request.inputs.front();
+  Box                   image = FromFileAxes(Box::FromExtent(first.source->GetExtent()), first.components > 1);
+  if (GetComponents(request) > 1)
+  {
+    image.upper[MaxDimension - 1] = GetComponents(request);
+  }
+  return image;
+}
+
 Box
 GetWrittenBox(const StreamedRequest & request)
 {
@@ -407,7 +431,7 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
 {
   ExecutionRequest result;
   result.operation = request.operation;
-  result.image = Box::FromExtent(request.inputs.front().source->GetExtent());
+  result.image = GetImageBox(request);
   result.region = division;
   result.backend = request.backend;
   result.devices = request.devices;

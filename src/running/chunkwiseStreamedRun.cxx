@@ -264,6 +264,7 @@ public:
     : SideThread(plan.divisions, plan.buffers, true, GetFileThreads(request))
     , m_Inputs(request.inputs)
     , m_Axis(plan.axis)
+    , m_Components(GetComponents(request))
     , m_Views(m_Slots, std::vector<BufferView>(request.inputs.size()))
     , m_Memory(m_Slots)
   {
@@ -273,8 +274,9 @@ public:
       m_Boxes.push_back(MakeDivisionRequest(request, plan, GetDivision(request.region, plan, i)).inputs.front().box);
       for (std::size_t input = 0; input < m_Inputs.size(); ++input)
       {
-        largest[input] = std::max(
-          largest[input], static_cast<std::size_t>(m_Boxes.back().NumberOfVoxels()) * PixelSize(m_Inputs[input].kind));
+        largest[input] = std::max(largest[input],
+                                  static_cast<std::size_t>(this->GetFileBox(m_Boxes.back(), input).NumberOfVoxels()) *
+                                    PixelSize(m_Inputs[input].kind));
       }
     }
     for (auto & memory : m_Memory)
@@ -286,19 +288,32 @@ public:
     }
   }
   /** Of division `i`, which was waited for and not released. */
-  const std::vector<BufferView> &
+  std::vector<BufferView>
   GetViews(std::int64_t i) const
   {
-    return m_Views[SlotOf(i)];
+    std::vector<BufferView> views = m_Views[SlotOf(i)];
+    for (std::size_t input = 0; input < views.size(); ++input)
+    {
+      BufferView & view = views[input];
+      view = FromFileAxes(view, this->HasComponents(input));
+      if (m_Components > 1 && !this->HasComponents(input))
+      {
+        // One value for all.
+        view.box.upper[MaxDimension - 1] = m_Components;
+        view.stride[MaxDimension - 1] = 0;
+      }
+    }
+    return views;
   }
 
 protected:
   void
   Step(std::int64_t i) override
   {
-    const Box & box = m_Boxes[static_cast<std::size_t>(i)];
     for (std::size_t input = 0; input < m_Inputs.size(); ++input)
     {
+      const Box        box = this->GetFileBox(m_Boxes[static_cast<std::size_t>(i)], input);
+      const int        axis = m_Axis + (this->HasComponents(input) ? 1 : 0);
       const PixelKind  kind = m_Inputs[input].kind;
       const BufferView view = DenseView(m_Memory[SlotOf(i)][input].Get(), kind, box);
       Box              missing = box;
@@ -307,28 +322,43 @@ protected:
         // Planes that the division before has too. Its memory is only read while it is computed.
         const BufferView & before = m_Views[SlotOf(i - 1)][input];
         Box                common = box;
-        common.upper[m_Axis] = std::min(before.box.upper[m_Axis], box.upper[m_Axis]);
-        if (IsSameBeside(box, before.box) && box.lower[m_Axis] >= before.box.lower[m_Axis] && !common.IsEmpty())
+        common.upper[axis] = std::min(before.box.upper[axis], box.upper[axis]);
+        if (IsSameBeside(box, before.box, axis) && box.lower[axis] >= before.box.lower[axis] && !common.IsEmpty())
         {
           const auto offset = before.Offset(common.lower) * static_cast<std::int64_t>(PixelSize(kind));
           std::memmove(view.data,
                        static_cast<const unsigned char *>(before.data) + offset,
                        static_cast<std::size_t>(common.NumberOfVoxels()) * PixelSize(kind));
-          missing.lower[m_Axis] = common.upper[m_Axis];
+          missing.lower[axis] = common.upper[axis];
         }
       }
       m_Views[SlotOf(i)][input] = view;
-      ReadPieces(*m_Inputs[input].source, missing, view, m_Axis, m_Threads);
+      ReadPieces(*m_Inputs[input].source, missing, view, axis, m_Threads);
     }
   }
 
 private:
   bool
-  IsSameBeside(const Box & a, const Box & b) const
+  HasComponents(std::size_t input) const
+  {
+    return m_Inputs[input].components > 1;
+  }
+  /** What an input has of a box of the engine's. */
+  Box
+  GetFileBox(Box box, std::size_t input) const
+  {
+    if (m_Components > 1)
+    {
+      box.upper[MaxDimension - 1] = m_Inputs[input].components;
+    }
+    return ToFileAxes(box, this->HasComponents(input));
+  }
+  static bool
+  IsSameBeside(const Box & a, const Box & b, int divided)
   {
     for (int axis = 0; axis < MaxDimension; ++axis)
     {
-      if (axis != m_Axis && (a.lower[axis] != b.lower[axis] || a.upper[axis] != b.upper[axis]))
+      if (axis != divided && (a.lower[axis] != b.lower[axis] || a.upper[axis] != b.upper[axis]))
       {
         return false;
       }
@@ -337,8 +367,9 @@ private:
   }
 
   std::vector<StreamedInput>               m_Inputs;
-  int                                      m_Axis;
-  std::vector<Box>                         m_Boxes;
+  int                                      m_Axis; ///< of the engine
+  std::int64_t                             m_Components;
+  std::vector<Box>                         m_Boxes; ///< of the engine
   std::vector<std::vector<BufferView>>     m_Views;
   std::vector<std::vector<StreamedMemory>> m_Memory;
 };
@@ -351,9 +382,10 @@ public:
                 const std::shared_ptr<Device> & device)
     : SideThread(plan.divisions, plan.buffers, false, GetFileThreads(request))
     , m_Sink(std::move(sink))
-    , m_Axis(plan.axis)
+    , m_HasComponents(GetComponents(request) > 1)
+    , m_Axis(plan.axis + (m_HasComponents ? 1 : 0))
     , m_CountsLimits(request.countsLimits)
-    , m_Written(GetWrittenBox(request))
+    , m_Written(ToFileAxes(GetWrittenBox(request), m_HasComponents))
     , m_Views(m_Slots)
   {
     for (int a = 0; a < MaxDimension; ++a)
@@ -372,8 +404,8 @@ public:
   BufferView
   GetView(std::int64_t i, PixelKind kind, const Box & division)
   {
-    m_Views[SlotOf(i)] = DenseView(m_Memory[SlotOf(i)].Get(), kind, division);
-    return m_Views[SlotOf(i)];
+    m_Views[SlotOf(i)] = DenseView(m_Memory[SlotOf(i)].Get(), kind, ToFileAxes(division, m_HasComponents));
+    return FromFileAxes(m_Views[SlotOf(i)], m_HasComponents);
   }
   std::int64_t cut{ 0 };
   std::int64_t atLimits{ 0 };
@@ -405,7 +437,8 @@ protected:
 
 private:
   std::shared_ptr<ImageSink>  m_Sink;
-  int                         m_Axis;
+  bool                        m_HasComponents;
+  int                         m_Axis; ///< of the file
   bool                        m_CountsLimits;
   Box                         m_Written;
   Coordinates                 m_Offset{};
@@ -482,7 +515,7 @@ ExecuteStreamed(Manager & manager, const StreamedRequest & request, const Stream
   const Running  running(writer);
   std::shared_ptr<const Operation> operation = request.operation;
   const auto *                     table = dynamic_cast<const SummedAreaTableOperation *>(operation.get());
-  const Box                        image = Box::FromExtent(request.inputs.front().source->GetExtent());
+  const Box                        image = GetImageBox(request);
   const bool   handsOn = table && table->Sweeps() && table->GetSweepAxis(image.Extents()) == plan.axis;
   std::int64_t i = 0;
   report.reading =

@@ -51,6 +51,44 @@ BytesOf(const Box & box, PixelKind kind)
 
 } // namespace
 
+namespace
+{
+
+Coordinates
+Rotated(const Coordinates & axes, int by)
+{
+  Coordinates rotated{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    rotated[(a + by) % MaxDimension] = axes[a];
+  }
+  return rotated;
+}
+
+} // namespace
+
+Box
+ToFileAxes(const Box & box, bool hasComponents)
+{
+  return hasComponents ? Box{ Rotated(box.lower, 1), Rotated(box.upper, 1) } : box;
+}
+
+Box
+FromFileAxes(const Box & box, bool hasComponents)
+{
+  constexpr int back = MaxDimension - 1;
+  return hasComponents ? Box{ Rotated(box.lower, back), Rotated(box.upper, back) } : box;
+}
+
+BufferView
+FromFileAxes(const BufferView & view, bool hasComponents)
+{
+  BufferView turned = view;
+  turned.box = FromFileAxes(view.box, hasComponents);
+  turned.stride = hasComponents ? Rotated(view.stride, MaxDimension - 1) : view.stride;
+  return turned;
+}
+
 std::vector<Box>
 CutIntoPieces(const Box & box, int axis, std::size_t voxelBytes, bool wholePlanes)
 {

@@ -16,6 +16,15 @@ namespace chunkwise
 /** Bytes that a thread reads, converts or writes between two looks at whether it is to stop. */
 constexpr std::uint64_t StreamedPieceBytes = std::uint64_t{ 4 } << 20;
 
+/** A box, or a view, in the coordinates of a file whose voxels have their components along its first axis, and back. As
+ * they are where there are none. */
+Box
+ToFileAxes(const Box & box, bool hasComponents);
+Box
+FromFileAxes(const Box & box, bool hasComponents);
+BufferView
+FromFileAxes(const BufferView & view, bool hasComponents);
+
 /** Cuts `box` into boxes of few bytes, each contiguous in a dense view of `box`, in the order of memory. Never across
  * `axis` where `wholePlanes`: such a piece is one plane along it, however large. */
 std::vector<Box>
