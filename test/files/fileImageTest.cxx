@@ -874,7 +874,7 @@ TEST_F(Files, HeadersOfOtherProgramsAreUnderstood)
   EXPECT_NE(ErrorOf([&] { text("h.mha"); }).find("several files"), std::string::npos);
 }
 
-TEST_F(Files, SeveralComponentsAreRefused)
+TEST_F(Files, SeveralComponentsAreReadOrRefused)
 {
   for (const std::string ending : { ".mha", ".nrrd", ".nii", ".vtk", ".png", ".jpg", ".tif", ".h5" })
   {
@@ -891,12 +891,48 @@ TEST_F(Files, SeveralComponentsAreRefused)
     io->SetNumberOfComponents(3);
     io->SetIORegion(region);
     io->SetFileName(Path("rgb" + ending));
-    const std::vector<char> voxels(48);
+    std::vector<char> voxels(48);
+    std::iota(voxels.begin(), voxels.end(), static_cast<char>(1));
     io->Write(voxels.data());
-    const std::string why = ErrorOf([&] { Read(Path("rgb" + ending)); });
-    EXPECT_TRUE(why.find("3 components") != std::string::npos || why.find("color") != std::string::npos)
-      << ending << why;
+    if (ending == ".vtk")
+    {
+      const std::string why = ErrorOf([&] { Read(Path("rgb" + ending)); });
+      EXPECT_TRUE(why.find("3 components") != std::string::npos || why.find("color") != std::string::npos) << why;
+      continue;
+    }
+    const auto source = OpenImage(Path("rgb" + ending));
+    ASSERT_EQ(source->GetHeader().components, 3) << ending;
+    ASSERT_EQ(source->GetExtent(), (Coordinates{ { 3, 4, 4, 1, 1 } })) << ending;
+    // A part of the rows, and two of the components.
+    Box box = Box::FromExtent(source->GetExtent());
+    box.lower[1] = 1;
+    box.upper[1] = 3;
+    std::vector<char> part(static_cast<std::size_t>(box.NumberOfVoxels()));
+    source->Read(box, DenseView(part.data(), source->GetKind(), box));
+    for (std::size_t i = 0; i < part.size() && ending != ".jpg"; ++i)
+    {
+      ASSERT_EQ(part[i], voxels[i % 6 + 3 + i / 6 * 12]) << ending << ' ' << i;
+    }
   }
+  ImageHeader header;
+  header.dimension = 2;
+  header.extent = { { 4, 4, 1, 1, 1 } };
+  header.components = 5;
+  EXPECT_NE(ErrorOf([&] { CheckOutput(Path("five.png"), header); }).find("5 components"), std::string::npos);
+  EXPECT_EQ(ErrorOf([&] { CheckOutput(Path("five.tif"), header); }), "");
+  header.components = 3;
+  header.kind = PixelKind::UInt16;
+  EXPECT_NE(ErrorOf([&] { CheckOutput(Path("three.nii"), header); }).find("3 components"), std::string::npos);
+}
+
+TEST_F(Files, ComponentsOfNrrdLieAlongItsFirstAxis)
+{
+  const std::string voxels(2 * 2 * 3, '\1');
+  const std::string begin = "NRRD0004\ntype: uint8\ndimension: 3\nencoding: raw\n";
+  Put(Path("first.nrrd"), begin + "sizes: 3 2 2\nkinds: vector domain domain\n\n" + voxels);
+  EXPECT_EQ(OpenImage(Path("first.nrrd"))->GetHeader().components, 3);
+  Put(Path("last.nrrd"), begin + "sizes: 2 2 3\nkinds: domain domain vector\n\n" + voxels);
+  EXPECT_NE(ErrorOf([&] { OpenImage(Path("last.nrrd")); }).find("first axis"), std::string::npos);
 }
 
 TEST_F(Files, WhatAFormatCannotHoldIsAnErrorBeforeTheWork)

@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NEED_PACKAGES = ("definitions", "formats")
+NEED_PACKAGES = ("components", "definitions", "formats")
 SKIPPED = 77
 
 
