@@ -1,7 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
 
+#include "fileNifti.h"
 #include "fileOutput.h"
+#include "filePlanar.h"
 
 #include <algorithm>
 #include <cctype>
@@ -91,11 +93,8 @@ bool
 CanHold(const Format & format, const ImageHeader & header)
 {
   const auto components = static_cast<unsigned>(std::min<std::int64_t>(header.components, 31));
-  // Colors of NIfTI are bytes.
-  const bool isNifti = std::string(format.name) == "NIfTI";
   return (format.kinds & KindBit(header.kind)) != 0 && header.dimension >= format.minDimension &&
-         header.dimension <= format.maxDimension && (components == 1 || (format.components >> components & 1u) != 0) &&
-         !(isNifti && components > 1 && header.kind != PixelKind::UInt8);
+         header.dimension <= format.maxDimension && (components == 1 || (format.components >> components & 1u) != 0);
 }
 
 /** What of the header a format without room for it drops. */
@@ -237,8 +236,8 @@ GetFormats()
       ".img",
       "",
       false,
-      "versions 1 and 2; colors of uint8",
-      Colors },
+      "versions 1 and 2; compressed vectors whole",
+      AnyComponents },
     { "NIfTI",
       { ".nii.gz" },
       LocateNifti,
@@ -252,8 +251,8 @@ GetFormats()
       "",
       "",
       true,
-      "versions 1 and 2; colors of uint8",
-      Colors },
+      "versions 1 and 2; compressed vectors whole",
+      AnyComponents },
     { "MRC",
       { ".mrc", ".rec" },
       LocateMrc,
@@ -553,6 +552,10 @@ GetOutputAccess(const std::string & file, const ImageHeader & header, const Outp
   }
   access.anyOrder = !HasEnding(file, ".gz") && !(options.compress && format->canCompress);
   access.heldBytes = (std::uint64_t{ 4 } << 20) + (access.anyOrder ? 0 : DeflateWriter::GetHeldBytes());
+  if (format->layout == LayOutNifti && IsPlanarNifti(header))
+  {
+    return GetPlanarAccess(access, header);
+  }
   return access;
 }
 

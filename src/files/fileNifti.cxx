@@ -470,14 +470,18 @@ CheckDimensions(const std::string & file, const Fields & f)
   {
     Fail(file, "has " + std::to_string(f.dim[0]) + " dimensions, there may be 2 to 5");
   }
-  for (std::int64_t a = 5; a <= f.dim[0]; ++a)
+  for (std::int64_t a = 6; a <= f.dim[0]; ++a)
   {
     if (f.dim[a] > 1)
     {
       Fail(file,
-           "has " + std::to_string(f.dim[a]) + " components a voxel (its axis " + std::to_string(a) +
-             "), only images of one can be used");
+           "has " + std::to_string(f.dim[a]) + " voxels along its axis " + std::to_string(a) +
+             ", which cannot be used");
     }
+  }
+  if (f.dim[0] >= 5 && f.dim[5] > 1 && IsColor(f.datatype))
+  {
+    Fail(file, "has " + std::to_string(f.dim[5]) + " colors a voxel, which cannot be used");
   }
 }
 
@@ -503,7 +507,8 @@ FillHeader(const std::string & file, const RawHeader & raw, const Fields & f, co
       Fail(file, "its slope " + Shortest(f.slope) + " and intercept " + Shortest(f.intercept) + " cannot be used");
     }
   }
-  header.components = f.datatype == Rgb ? 3 : f.datatype == Rgba ? 4 : 1;
+  const std::int64_t ofAxis = f.dim[0] >= 5 ? std::max<std::int64_t>(1, f.dim[5]) : 1;
+  header.components = f.datatype == Rgb ? 3 : f.datatype == Rgba ? 4 : ofAxis;
   if (header.components > 1 && coding.scales)
   {
     Fail(file,
@@ -511,6 +516,12 @@ FillHeader(const std::string & file, const RawHeader & raw, const Fields & f, co
   }
   const int ofItk = header.dimension;
   header.dimension = static_cast<int>(std::min<std::int64_t>(f.dim[0], MaxDimension));
+  // The fifth axis is that of components: those before it that have one voxel are only there for its sake.
+  for (header.dimension = ofAxis > 1 ? 4 : header.dimension;
+       ofAxis > 1 && header.dimension > 2 && f.dim[header.dimension] == 1;
+       --header.dimension)
+  {
+  }
   if (header.dimension < 2)
   {
     Fail(file, "has 1 dimension, there may be 2 to 5");
@@ -617,6 +628,7 @@ LocateNifti(const std::string & name)
   place.coding.scales = raw.isNifti && (f.slope != 1 || f.intercept != 0);
   ImageHeader & header = place.header;
   FillHeader(file, raw, f, place.coding, header);
+  place.isPlanar = header.components > 1 && !IsColor(f.datatype);
   SetTexts(f, header);
   PlaceVoxels(name, file, raw, f, place);
   // In bytes of this machine's order extensions can be written again.
@@ -760,6 +772,13 @@ SetTransforms(const ImageHeader & header, Fields & f, std::vector<std::string> &
 
 } // namespace
 
+bool
+IsPlanarNifti(const ImageHeader & header)
+{
+  const bool isColor = header.kind == PixelKind::UInt8 && (header.components == 3 || header.components == 4);
+  return header.components > 1 && !isColor;
+}
+
 VoxelLayout
 LayOutNifti(const ImageHeader & header, const std::string & file, const std::string & data, bool)
 {
@@ -792,7 +811,19 @@ LayOutNifti(const ImageHeader & header, const std::string & file, const std::str
   {
     f.datatype = type.kind == header.kind ? type.code : f.datatype;
   }
-  f.datatype = header.components == 3 ? Rgb : header.components == 4 ? Rgba : f.datatype;
+  layout.isPlanar = IsPlanarNifti(header);
+  if (layout.isPlanar)
+  {
+    constexpr int vector = 1007;
+    f.dim[0] = 5;
+    f.dim[5] = header.components;
+    isLarge = isLarge || header.components > 32767;
+    f.kept.intentCode = vector;
+  }
+  else if (header.components > 1)
+  {
+    f.datatype = header.components == 3 ? Rgb : Rgba;
+  }
   if (!isOwn)
   {
     if (header.nifti && header.nifti->qformCode > 0 && header.nifti->sformCode > 0)

@@ -36,6 +36,10 @@ struct NiftiFields
   double direction[MaxDimension][MaxDimension]{};
 };
 
+/** Vectors are an image for each component; colors of uint8 are not. */
+bool
+IsPlanarNifti(const ImageHeader & header);
+
 } // namespace chunkwise::files
 
 #endif

@@ -21,6 +21,8 @@ struct VoxelPlace
   VoxelCoding   coding;
   /** The compressed stream, or text, may go on after the voxels. */
   bool mayGoOn{ false };
+  /** Components lie apart, an image of each after the other. */
+  bool isPlanar{ false };
 };
 
 /** Collects stretches that follow each other in a file and reads them by few calls, straight to where they belong. */
@@ -68,6 +70,8 @@ struct VoxelLayout
   std::size_t              sizeAt{ 0 };
   int                      sizeDigits{ 0 };
   std::vector<std::string> losses;
+  /** As VoxelPlace has it. */
+  bool isPlanar{ false };
 };
 
 } // namespace chunkwise::files

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
 #include "fileOutput.h"
+#include "filePlanar.h"
 
 #include <deque>
 #include <mutex>
@@ -290,6 +291,11 @@ private:
 std::unique_ptr<FileSink>
 CreateVoxels(const ImageHeader & header, const Destination & destination, VoxelLayout layout)
 {
+  if (layout.isPlanar)
+  {
+    layout.isPlanar = false;
+    return MakePlanarSink(CreateVoxels(GetPlanarHeader(header), destination, std::move(layout)), header);
+  }
   if (layout.codec == Codec::Raw)
   {
     return std::make_unique<PlainSink>(header, destination, std::move(layout));

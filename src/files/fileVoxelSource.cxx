@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "filePlanar.h"
 #include "fileVoxelFile.h"
 
 #include <deque>
@@ -286,6 +287,13 @@ PieceReader::Flush()
 std::unique_ptr<FileSource>
 OpenVoxels(VoxelPlace place)
 {
+  if (place.isPlanar)
+  {
+    const ImageHeader header = place.header;
+    place.header = GetPlanarHeader(header);
+    place.isPlanar = false;
+    return MakePlanarSource(OpenVoxels(std::move(place)), header);
+  }
   Descriptor         file = Descriptor::OpenToRead(place.data);
   const std::int64_t voxels = CountVoxels(place.files.front().string(), place.header);
   if (place.codec != Codec::Raw)
