@@ -4,6 +4,8 @@
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
 #include "itkHeapHMaximaImageFilter.h"
+#include "itkRGBAPixel.h"
+#include "itkRGBPixel.h"
 #include "itkHeapRegionalMaximaImageFilter.h"
 #include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
@@ -19,11 +21,14 @@ main()
   using Words = itk::Image<unsigned int, 3>;
   using Longs = itk::Image<long long, 3>;
   using Floats = itk::Image<float, 3>;
+  using Colors = itk::Image<itk::RGBPixel<unsigned char>, 3>;
   using Absolute = itk::AbsImageAdaptor<Floats, float>;
 #if CHUNKWISE_CASE == 0
   itk::HeapRegionalMaximaImageFilter<Floats, Bytes>::New();
   itk::ChunkwiseDifferenceImageFilter<Bytes, Shorts>::New();
   itk::RenormalizedSumImageFilter<Bytes, Words>::New();
+  itk::RenormalizedMeanImageFilter<Bytes, Shorts>::New();
+  itk::RenormalizedMeanImageFilter<Colors, itk::VectorImage<float, 3>>::New();
 #elif CHUNKWISE_CASE == 1
   itk::RenormalizedMeanImageFilter<Shorts, Bytes>::New();
 #elif CHUNKWISE_CASE == 2
@@ -38,6 +43,10 @@ main()
   itk::ChunkwiseDifferenceImageFilter<Floats, Shorts>::New();
 #elif CHUNKWISE_CASE == 7
   itk::SummedAreaTableImageFilter<Bytes, Shorts>::New();
+#elif CHUNKWISE_CASE == 8
+  itk::RenormalizedMeanImageFilter<Colors, itk::Image<itk::RGBAPixel<unsigned char>, 3>>::New();
+#elif CHUNKWISE_CASE == 9
+  itk::RenormalizedMeanImageFilter<Colors, Bytes>::New();
 #endif
   return 0;
 }
