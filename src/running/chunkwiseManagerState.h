@@ -52,7 +52,6 @@ struct ManagerState
   std::set<std::string>
   GetTransforms(const ExecutionRequest & request, const Device * device);
 
-  /** `hasAnyStrides`: voxels need not be contiguous along x. */
   void
   CheckRequest(const ExecutionRequest & request, const PlannerRequest & plannerRequest);
 

@@ -7,8 +7,8 @@
 namespace chunkwise
 {
 
-/** Whether two views, of voxels that are contiguous along x, have a byte in common. Views that are woven into each
- * other, as every second plane and the planes between them, have none. Where it would take too long to tell, the answer
+/** Whether two views have a byte in common. Views that are woven into each other, as every second plane and the planes
+ * between them, have none. Where it would take too long to tell, and of rows that are woven into each other, the answer
  * is yes. A view without memory shares none. */
 Chunkwise_EXPORT bool
 ShareMemory(const BufferView & a, const BufferView & b);
