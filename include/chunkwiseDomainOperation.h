@@ -27,6 +27,10 @@ enum class DomainKind
  *
  * - maximum, minimum, range: of the voxels inside the mask; opening and closing: one after the other, the second of the
  *   results at voxels inside. They take no weights.
+ * - median and percentile: of the n voxels of the window inside the mask number floor(fraction (n - 1)), in ascending
+ *   order from 0 on, as where the image's edge cuts a window. NaN is outside, with `ignoresNan` or without. Entropy: of
+ *   the histogram of the voxels inside. They take no weights.
+ * - non-local means: NonLocalMeansOperation says what weights are to it.
  *
  * The boundary condition continues x and w alike; beyond the edge of Constant lies the constant with weight 1. A voxel
  * of weight 0 counts as if it were not there, whatever its value: NaN too. With `ignoresNan` NaN is outside. Where
@@ -45,6 +49,7 @@ enum class DomainKind
  *   limit.
  * - Gaussian and convolution, directly: in the accumulator of `window`, K n / d. A denominator that lies between the
  *   least and the largest that weights of 1 give anywhere in the image (a few units in the last place around K) is K.
+ * - Median and percentile: exact. Entropy: as EntropyOperation, with n voxels inside.
  * - Through transforms: in double; a denominator no further than 1e-12 K from K is K, one below 1e-6 K is no more than
  *   rounding may leave, and its window empty.
  *
@@ -53,7 +58,8 @@ class Chunkwise_EXPORT DomainOperation : public CompositeOperation
 {
 public:
   /** What is computed without a mask: MeanOperation, VarianceOperation, SeparableOperation, ConvolutionOperation,
-   * convolutions through transforms, RangeOperation, or maxima and minima, also one after the other. */
+   * convolutions through transforms, RangeOperation, RankOperation, EntropyOperation, NonLocalMeansOperation, or maxima
+   * and minima, also one after the other. */
   std::shared_ptr<const Operation> window;
   DomainKind                       domain{ DomainKind::Mask };
   bool                             ignoresNan{ false };
@@ -87,6 +93,13 @@ public:
     return domain == DomainKind::Weights;
   }
 
+  /** Ranks and entropies: windows of which voxels are counted, and so have no weights. */
+  bool
+  IsCounted() const;
+  /** Whether NaN is outside: always where ranks are taken. */
+  bool
+  LeavesOutNan() const;
+
   /** What the quotient of a numerator and a denominator needs to know. */
   struct Quotient
   {
@@ -110,6 +123,9 @@ public:
   IsExact() const;
 
 private:
+  /** The stages of ranks, entropies and non-local means, which have no quotient; empty for other windows. */
+  std::vector<Stage>
+  GetStagesWithoutQuotient() const;
   /** The kind that sums of a box are kept in. */
   PixelKind
   SumKind() const;

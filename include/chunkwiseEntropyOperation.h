@@ -17,7 +17,8 @@ namespace chunkwise
  *   costs at most 2^-25 bits a bin and voxel of the window.
  * - In Renormalized mode the voxels are those inside the image. In every other mode the image is first continued beyond
  * its edge.
- * - Integer results are rounded to nearest, ties to even. */
+ * - Integer results are rounded to nearest, ties to even.
+ * - With `leavesOutLast` the voxels of the last bin are not there; where no others are the result is NaN. */
 class Chunkwise_EXPORT EntropyOperation : public BoxOperation
 {
 public:
@@ -28,6 +29,7 @@ public:
   int    bins{ 256 };
   double lower{ 0 };
   double upper{ 256 };
+  bool   leavesOutLast{ false };
 
   std::string
   GetName() const override
@@ -37,7 +39,8 @@ public:
   std::string
   GetKey() const override
   {
-    return BoxOperation::GetKey() + " " + std::to_string(bins) + " " + ExactText(lower) + " " + ExactText(upper);
+    return BoxOperation::GetKey() + " " + std::to_string(bins) + " " + ExactText(lower) + " " + ExactText(upper) +
+           (leavesOutLast ? " but the last" : "");
   }
   void
   Validate(const Coordinates & image) const override;
@@ -45,6 +48,9 @@ public:
   /** T(c + 1) - T(c) for c from 0 on, for windows of `taps` voxels. */
   static std::vector<std::int32_t>
   GetSteps(std::int64_t taps);
+  /** T(c) for c from 0 on. */
+  static std::vector<std::int64_t>
+  GetTotals(std::int64_t taps);
   /** log2(n) for n from 0 on (0 for n = 0). */
   static std::vector<double>
   GetLogarithms(std::int64_t taps);
@@ -66,10 +72,14 @@ CHUNKWISE_HOST_DEVICE std::uint16_t
   return static_cast<std::uint16_t>(position < static_cast<double>(bins) ? static_cast<int>(position) : bins - 1);
 }
 
-/** The entropy of n voxels from the sum of T. */
+/** The entropy of n voxels from the sum of T; NaN of none. */
 CHUNKWISE_HOST_DEVICE inline double
 EntropyOf(std::int64_t sum, std::int64_t n, double logarithm)
 {
+  if (n == 0)
+  {
+    return __builtin_nan("");
+  }
   const double entropy = logarithm - static_cast<double>(sum) / (static_cast<double>(n) * 16777216.0);
   return entropy > 0.0 ? entropy : 0.0;
 }

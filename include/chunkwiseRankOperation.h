@@ -15,12 +15,16 @@ namespace chunkwise
  * it is exact on every backend and in whatever order the window is seen. -0 is less than +0. NaN are not seen; a window
  * of nothing but NaN gives NaN. In Renormalized mode the voxels are those inside the image; in every other mode the
  * image is first continued beyond its edge, in Constant mode by the constant converted to the input's kind. The output
- * is the voxel, converted. */
+ * is the voxel, converted.
+ *
+ * With `isCounted` a second input, of float32 or float64, says of each voxel how many n of its window's voxels are
+ * seen: the others are the lowest of them. Where that is 0 the result is any number. */
 class Chunkwise_EXPORT RankOperation : public BoxOperation
 {
 public:
   /** From 0, the minimum, to 1, the maximum. */
   double fraction{ 0.5 };
+  bool   isCounted{ false };
 
   std::string
   GetName() const override
@@ -30,7 +34,12 @@ public:
   std::string
   GetKey() const override
   {
-    return BoxOperation::GetKey() + " " + ExactText(fraction);
+    return BoxOperation::GetKey() + " " + ExactText(fraction) + (isCounted ? " counted" : "");
+  }
+  int
+  GetNumberOfInputs() const override
+  {
+    return isCounted ? 2 : 1;
   }
   void
   Validate(const Coordinates & image) const override;

@@ -36,6 +36,8 @@ struct Stage
   StageKind        kind{ StageKind::Output };
   std::string      voxelKernel{};
   PixelKind        fixed{ PixelKind::UInt8 };
+  /** So many inputs are seen through windows; the operation reads the others at the output's voxel alone. */
+  std::size_t seenThroughWindows{ MaxInputs };
 };
 
 /** An operation that is made of others, its stages. What it needs follows from what they need. */

@@ -26,6 +26,9 @@
   {                                                                                                                    \
     return this->GetDomainWeights();                                                                                   \
   }                                                                                                                    \
+  itkChunkwiseIgnoreNaNMacro()
+
+#define itkChunkwiseIgnoreNaNMacro()                                                                                   \
   itkSetMacro(IgnoreNaN, bool);                                                                                        \
   itkGetConstMacro(IgnoreNaN, bool);                                                                                   \
   itkBooleanMacro(IgnoreNaN)

@@ -63,6 +63,13 @@ public:
     return "entropy";
   }
 
+  /** Windows over a part of the image: SetMaskImage, SetIgnoreNaN, SetEmptyValue; see itkChunkwiseDomainMacro. The
+   * range of AutomaticRange is that of the whole image, inside and outside. */
+  itkChunkwiseMaskMacro();
+  itkChunkwiseIgnoreNaNMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
   /** Bins of the histogram, 2 to 4096. Default: 256. */
   itkSetMacro(NumberOfBins, int);
   itkGetConstMacro(NumberOfBins, int);

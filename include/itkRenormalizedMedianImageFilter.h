@@ -68,6 +68,13 @@ public:
     return "median";
   }
 
+  /** Windows over a part of the image: SetMaskImage, SetIgnoreNaN, SetEmptyValue; see itkChunkwiseDomainMacro. NaN are
+   * never seen; with a mask or IgnoreNaN the result of windows that have nothing else is EmptyValue. */
+  itkChunkwiseMaskMacro();
+  itkChunkwiseIgnoreNaNMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   RenormalizedMedianImageFilter() = default;
   ~RenormalizedMedianImageFilter() override = default;

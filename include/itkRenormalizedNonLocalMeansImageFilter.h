@@ -66,6 +66,12 @@ public:
     return "nlm";
   }
 
+  /** Means over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. Patches are compared
+   * where both have voxels inside; chunkwise::NonLocalMeansOperation has the definition. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
   using typename Superclass::RadiusType;
   using typename Superclass::RadiusValueType;
 

@@ -63,6 +63,13 @@ public:
     return "percentile";
   }
 
+  /** Windows over a part of the image: SetMaskImage, SetIgnoreNaN, SetEmptyValue; see itkChunkwiseDomainMacro. NaN are
+   * never seen; with a mask or IgnoreNaN the result of windows that have nothing else is EmptyValue. */
+  itkChunkwiseMaskMacro();
+  itkChunkwiseIgnoreNaNMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
   /** From 0 to 100. Default: 50. */
   itkSetMacro(Percentile, double);
   itkGetConstMacro(Percentile, double);

@@ -9,6 +9,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseConvolutionOperation.cxx
   operations/chunkwiseDifferenceOperation.cxx
   operations/chunkwiseDomainOperation.cxx
+  operations/chunkwiseDomainRanks.cxx
   operations/chunkwiseEntropyOperation.cxx
   operations/chunkwiseError.cxx
   operations/chunkwiseFlatExtremumOperation.cxx

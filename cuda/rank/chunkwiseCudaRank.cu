@@ -61,6 +61,13 @@ Run(const KernelCall & call)
                                                               : KeyForm::Unsigned;
   g.inputKind = call.inputs[0].kind;
   g.outputKind = call.output.kind;
+  if (operation.isCounted)
+  {
+    g.counts = call.inputs[1].data;
+    g.countsAreDouble = call.inputs[1].kind == PixelKind::Float64;
+    g.countBox = call.inputs[1].box;
+    g.countStride = call.inputs[1].stride;
+  }
   if (RankListsTake(g))
   {
     LaunchRankLists<Key>(g, pixels.data, call.output.data, StreamOf(call));

@@ -38,6 +38,11 @@ struct RankGeometry
   KeyForm      form;
   PixelKind    inputKind;
   PixelKind    outputKind;
+  /** How many voxels each window sees, float32 or float64; nullptr: all but NaN. */
+  const void * counts;
+  bool         countsAreDouble;
+  Box          countBox;
+  Coordinates  countStride;
 };
 
 template <typename TKey>
@@ -186,6 +191,21 @@ struct RankLine
     return offset;
   }
 };
+
+/** Voxels of an output's window that are not seen, of n of which `lost` are NaN. */
+__device__ __forceinline__ int
+AbsentIn(const RankGeometry & g, const Coordinates & index, std::int64_t along, int n, int lost)
+{
+  if (!g.counts)
+  {
+    return lost;
+  }
+  Coordinates at = index;
+  at.axis[g.lineAxis] = along;
+  const std::int64_t offset = RankLine::Offset(at, g.countBox, g.countStride);
+  return n - static_cast<int>(g.countsAreDouble ? static_cast<const double *>(g.counts)[offset]
+                                                : static_cast<const float *>(g.counts)[offset]);
+}
 
 /** Positions of [i - radius, i + radius] that a box has along an axis. */
 __device__ inline int

@@ -91,10 +91,12 @@ __global__ void __launch_bounds__(256)
     for (int u = 0; u < BitOutputs; ++u)
     {
       found[u] = 0;
-      ranks[u] =
-        u < outputs
-          ? static_cast<int>(RankIn(tapsOfPlane * TapsIn(g.in, m, line.begin + u, g.lineRadius), counts[u], g.fraction))
-          : 0;
+      ranks[u] = 0;
+      if (u < outputs)
+      {
+        const int taps = tapsOfPlane * TapsIn(g.in, m, line.begin + u, g.lineRadius);
+        ranks[u] = static_cast<int>(RankIn(taps, AbsentIn(g, line.index, line.begin + u, taps, counts[u]), g.fraction));
+      }
     }
 #pragma unroll 1
     for (int bit = 8 * sizeof(TKey) - 1; bit >= 0; --bit)

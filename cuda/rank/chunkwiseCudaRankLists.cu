@@ -271,9 +271,10 @@ __global__ void __launch_bounds__(128)
           LoadPlane<1, TKey>(lists[newest], plane, across, g.form);
           absent[newest] = SortPlane<9, TKey>(lists[newest], g.form);
           plane += along;
-          const int       lost = absent[0] + absent[1] + absent[2];
+          const int       lost = AbsentIn(g, line.index, line.end - left, 27, absent[0] + absent[1] + absent[2]);
           SortedKey<TKey> result = MedianOf27(lists[0], lists[1], lists[2]);
-          if (lost > 0)
+          // Of nothing but NaN it is that already, and where nothing is seen any number.
+          if (lost > 0 && lost < 27)
           {
             result = SelectByBits<TKey>(lists, static_cast<int>(RankIn(27, lost, 0.5)));
           }
@@ -463,7 +464,8 @@ __launch_bounds__(VThreads, VRadius == 1   ? 8
         continue;
       }
       const int taps = tapsOfPlane.count * TapsIn(g.in, m, at - g.lineRadius, g.lineRadius);
-      const int below = static_cast<int>(RankIn(taps, absentInWindow, g.fraction));
+      const int lost = AbsentIn(g, line.index, at - g.lineRadius, taps, absentInWindow);
+      const int below = static_cast<int>(RankIn(taps, lost, g.fraction));
       StoreKey(static_cast<TKey>(SelectFromLists<VLists, Length, VThreads>(lists, below)), g, out, to);
       to += g.outStride.axis[m];
     }

@@ -605,10 +605,11 @@ SortTile(TileMemory<TItem> & memory, const int (&histograms)[TileItem<TKey>::Pas
 }
 
 /** Finds the states in which LookUpAll looks up the outputs of a thread. */
-template <typename TKey>
+template <typename TKey, typename TAbsent>
 __device__ __forceinline__ void
 FindRanks(std::uint32_t * words, const std::uint32_t * places, const int (&radii)[3], const RankVoxels<TKey> & voxels,
-          const WindowTable & windows, int lost, int outputs, double fraction, int (&states)[TileSide])
+          const WindowTable & windows, int lost, int outputs, double fraction, TAbsent && absentIn,
+          int (&states)[TileSide])
 {
   const int  thread = static_cast<int>(threadIdx.x);
   const auto countOf = [&](int k, int i) {
@@ -623,7 +624,15 @@ FindRanks(std::uint32_t * words, const std::uint32_t * places, const int (&radii
 #pragma unroll
   for (int i = 0; i < TileSide; ++i)
   {
-    states[i] = i < outputs ? static_cast<int>(RankIn(tapsOfPlane * countOf(2, i), states[i], fraction)) : -1;
+    if (i < outputs)
+    {
+      const int taps = tapsOfPlane * countOf(2, i);
+      states[i] = static_cast<int>(RankIn(taps, absentIn(i, taps, states[i]), fraction));
+    }
+    else
+    {
+      states[i] = -1;
+    }
   }
   Sweep<false>(words, places, voxels.count, voxels.shifts, radii, states);
 }
@@ -699,8 +708,11 @@ __launch_bounds__(TileThreads, 4)
       index.axis[axes[0]] < g.out.upper.axis[axes[0]] && index.axis[axes[1]] < g.out.upper.axis[axes[1]];
     const int outputs =
       active ? static_cast<int>(min(std::int64_t{ TileSide }, g.out.upper.axis[axes[2]] - index.axis[axes[2]])) : 0;
-    int states[TileSide] = {};
-    FindRanks(memory.words, places, radii, voxels, windows, lost, outputs, g.fraction, states);
+    int        states[TileSide] = {};
+    const auto absentIn = [&](int i, int taps, int lostHere) {
+      return AbsentIn(g, index, index.axis[axes[2]] + i, taps, lostHere);
+    };
+    FindRanks(memory.words, places, radii, voxels, windows, lost, outputs, g.fraction, absentIn, states);
     LookUpAll(memory, places, windows, states, outputs);
     std::int64_t       to = RankLine::Offset(index, g.outBuffer, g.outStride);
     const std::int64_t along = g.outStride.axis[axes[2]];

@@ -106,7 +106,7 @@ RunInside(const KernelCall & call)
   voxel.isWeight = operation.HasWeights();
   voxel.image = VoxelsOf<const char>(image);
   voxel.imageKind = image.kind;
-  voxel.ignoresNan = operation.ignoresNan;
+  voxel.ignoresNan = operation.LeavesOutNan();
   voxel.out = call.output.data;
   voxel.outKind = call.output.kind;
   voxel.wrong = static_cast<unsigned int *>(call.scratch);
@@ -216,33 +216,131 @@ RunSeen(const KernelCall & call)
   });
 }
 
-/** Results, and what stands where nothing is seen. */
-template <typename TOut>
-struct FilledVoxel
+template <typename TPixel>
+struct LeastVoxel
 {
-  Voxels<const TOut>         results;
-  Voxels<const std::uint8_t> seen;
-  TOut *                     out;
-  TOut                       empty;
+  Voxels<const TPixel>       in;
+  Voxels<const std::uint8_t> mask;
+  TPixel *                   out;
 
   __device__ void
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = seen[index] != 0 ? results[index] : empty;
+    out[i] = VoxelOrLeast(in[index], mask[index] != 0);
   }
 };
 
 void
-RunFilled(const KernelCall & call)
+RunLeast(const KernelCall & call)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    Launch(call,
+           LeastVoxel<Pixel>{ VoxelsOf<const Pixel>(call.inputs[0]),
+                              VoxelsOf<const std::uint8_t>(call.inputs[1]),
+                              static_cast<Pixel *>(call.output.data) });
+  });
+}
+
+/** The bins of voxels; a further one is of those outside. */
+template <typename TPixel>
+struct BinVoxel
+{
+  Voxels<const TPixel>       in;
+  Voxels<const std::uint8_t> mask;
+  std::uint16_t *            out;
+  DomainBins                 bins;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = bins(in[index], mask[index] != 0);
+  }
+};
+
+void
+RunBins(const KernelCall & call)
+{
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    Launch(call,
+           BinVoxel<Pixel>{ VoxelsOf<const Pixel>(call.inputs[0]),
+                            VoxelsOf<const std::uint8_t>(call.inputs[1]),
+                            static_cast<std::uint16_t *>(call.output.data),
+                            DomainBins(DomainOf(call)) });
+  });
+}
+
+/** Results as double, NaN where nothing is seen. */
+template <typename TOut>
+struct ConvertedVoxel
+{
+  Voxels<const double> results;
+  TOut *               out;
+  TOut                 empty;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    const double result = results[index];
+    out[i] = result == result ? ConvertResult<TOut>(result) : empty;
+  }
+};
+
+void
+RunConverted(const KernelCall & call)
 {
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     Launch(call,
-           FilledVoxel<Out>{ VoxelsOf<const Out>(call.inputs[0]),
-                             VoxelsOf<const std::uint8_t>(call.inputs[1]),
-                             static_cast<Out *>(call.output.data),
-                             EmptyPixel<Out>(DomainOf(call).emptyValue) });
+           ConvertedVoxel<Out>{ VoxelsOf<const double>(call.inputs[0]),
+                                static_cast<Out *>(call.output.data),
+                                EmptyPixel<Out>(DomainOf(call).emptyValue) });
   });
+}
+
+/** Results, and what stands where nothing is seen. */
+template <typename TOut, typename TCount>
+struct FilledVoxel
+{
+  Voxels<const TOut>   results;
+  Voxels<const TCount> seen;
+  TOut *               out;
+  TOut                 empty;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = seen[index] != TCount(0) ? results[index] : empty;
+  }
+};
+
+template <typename TCount>
+void
+LaunchFilled(const KernelCall & call)
+{
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    Launch(call,
+           FilledVoxel<Out, TCount>{ VoxelsOf<const Out>(call.inputs[0]),
+                                     VoxelsOf<const TCount>(call.inputs[1]),
+                                     static_cast<Out *>(call.output.data),
+                                     EmptyPixel<Out>(DomainOf(call).emptyValue) });
+  });
+}
+
+void
+RunFilled(const KernelCall & call)
+{
+  switch (call.inputs[1].kind)
+  {
+    case PixelKind::Float32:
+      return LaunchFilled<float>(call);
+    case PixelKind::Float64:
+      return LaunchFilled<double>(call);
+    default:
+      return LaunchFilled<std::uint8_t>(call);
+  }
 }
 
 template <typename TPart, typename TReal, typename TOut>
@@ -375,6 +473,9 @@ RegisterCudaDomain(KernelRegistry & registry)
   Register(registry, "domain.squares.voxels", RunProducts<true>);
   Register(registry, "domain.lowest.voxels", RunSeen<false>);
   Register(registry, "domain.highest.voxels", RunSeen<true>);
+  Register(registry, "domain.least.voxels", RunLeast);
+  Register(registry, "domain.bins.voxels", RunBins);
+  Register(registry, "domain.converted.voxels", RunConverted);
   Register(registry, "domain.filled.voxels", RunFilled);
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);

@@ -57,6 +57,11 @@ struct SharedCounts
     }
   }
   __device__ int
+  Get(int bin) const
+  {
+    return bytes[(bin >> 2) * (Threads * 4) + (bin & 3)];
+  }
+  __device__ int
   Increment(int bin)
   {
     unsigned char & count = bytes[(bin >> 2) * (Threads * 4) + (bin & 3)];
@@ -91,6 +96,11 @@ struct GlobalCounts
     }
   }
   __device__ int
+  Get(int bin) const
+  {
+    return counts[bin * threads];
+  }
+  __device__ int
   Increment(int bin)
   {
     return counts[bin * threads]++;
@@ -113,6 +123,7 @@ struct EntropyWindow
   int                  bins;
   std::int64_t         segment; ///< outputs that a thread slides over
   const std::int32_t * steps;
+  const std::int64_t * totals; ///< nullptr: all bins are counted
   const double *       logarithms;
   int                  taps;
 };
@@ -229,7 +240,15 @@ __launch_bounds__(Threads)
       {
         enter(i + r);
       }
-      out[outOffset + (i - begin) * outStep] = ConvertResult<TOut>(EntropyOf(sum, n, window.logarithms[n]));
+      std::int64_t sumSeen = sum;
+      int          seen = n;
+      if (window.totals)
+      {
+        const int absent = counts.Get(window.bins - 1);
+        sumSeen -= window.totals[absent];
+        seen -= absent;
+      }
+      out[outOffset + (i - begin) * outStep] = ConvertResult<TOut>(EntropyOf(sumSeen, seen, window.logarithms[seen]));
     }
   }
 }
@@ -237,7 +256,7 @@ __launch_bounds__(Threads)
 bool
 UsesShared(const EntropyOperation & operation, const Coordinates & image)
 {
-  return operation.bins <= 256 && operation.GetTaps(image) <= 255;
+  return operation.bins <= 256 + (operation.leavesOutLast ? 1 : 0) && operation.GetTaps(image) <= 255;
 }
 
 int
@@ -294,12 +313,17 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
     call.tables->Get("entropy steps " + std::to_string(taps), steps.data(), steps.size() * sizeof(steps[0])));
   window.logarithms = static_cast<const double *>(call.tables->Get(
     "entropy logarithms " + std::to_string(taps), logarithms.data(), logarithms.size() * sizeof(logarithms[0])));
+  const std::vector<std::int64_t> totals = EntropyOperation::GetTotals(operation.leavesOutLast ? taps : 0);
+  window.totals = operation.leavesOutLast
+                    ? static_cast<const std::int64_t *>(call.tables->Get(
+                        "entropy totals " + std::to_string(taps), totals.data(), totals.size() * sizeof(totals[0])))
+                    : nullptr;
   const std::int64_t length = call.output.box.Extent(window.axis);
   const std::int64_t lines = call.output.box.NumberOfVoxels() / length;
   DispatchOutput<TPixel>(call.output.kind, [&](auto outPixel) {
     using Out = decltype(outPixel);
     auto * const out = static_cast<Out *>(call.output.data);
-    if (sizeof(TBin) == 1 && UsesShared(operation, image))
+    if (UsesShared(operation, image))
     {
       // A segment pays for its first window; enough of them for a large device.
       const std::int64_t wanted = std::max<std::int64_t>(1, 400000 / lines);
@@ -307,11 +331,9 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
         std::max<std::int64_t>(1, std::min(wanted, length / std::max<std::int64_t>(32, 8 * boxes.radius[window.axis])));
       window.segment = (length + segments - 1) / segments;
       const auto bytes = static_cast<std::size_t>((operation.bins + 3) / 4 * 4 * Threads + 8 * taps);
-      // Never with larger bins, so that one kernel serves both.
-      const auto kernel = EntropyKernel<SharedCounts, std::uint8_t, Out>;
+      const auto kernel = EntropyKernel<SharedCounts, TBin, Out>;
       (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
-      kernel<<<BlocksFor(lines * segments, Threads), Threads, bytes, StreamOf(call)>>>(
-        window, reinterpret_cast<const std::uint8_t *>(bins), out, nullptr);
+      kernel<<<BlocksFor(lines * segments, Threads), Threads, bytes, StreamOf(call)>>>(window, bins, out, nullptr);
     }
     else
     {

@@ -1,11 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseDomainVoxels.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwisePatchWeight.h"
 #include "chunkwiseRealOf.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace chunkwise
 {
@@ -47,6 +49,37 @@ struct PatchOutput
         break;
       default:
         reinterpret_cast<TPixel *>(voxels.data)[offset] = ConvertResult<TPixel>(value);
+    }
+  }
+};
+
+/** The result where all weights are 0, of each kind that results have. */
+template <typename TPixel>
+struct PatchEmpty
+{
+  TPixel pixel;
+  float  ofFloats;
+  double ofDoubles;
+
+  explicit PatchEmpty(const PixelValue & value)
+    : pixel(EmptyPixel<TPixel>(value))
+    , ofFloats(EmptyPixel<float>(value))
+    , ofDoubles(EmptyPixel<double>(value))
+  {}
+
+  __device__ void
+  Store(const PatchOutput & out, std::int64_t offset) const
+  {
+    switch (out.kind)
+    {
+      case PixelKind::Float32:
+        reinterpret_cast<float *>(out.voxels.data)[offset] = ofFloats;
+        break;
+      case PixelKind::Float64:
+        reinterpret_cast<double *>(out.voxels.data)[offset] = ofDoubles;
+        break;
+      default:
+        reinterpret_cast<TPixel *>(out.voxels.data)[offset] = pixel;
     }
   }
 };
@@ -170,6 +203,101 @@ __global__ void __launch_bounds__(128)
         weights += weight;
       });
       out.Store<TPixel>(out.voxels.Offset(at), weighted / weights);
+    }
+  }
+}
+
+/** The same of voxels that have weights. */
+template <typename TPixel, typename TReal>
+__global__ void __launch_bounds__(128)
+  WeighedMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ Voxels<const TReal> given,
+                     const __grid_constant__ PatchOutput out, const __grid_constant__ PatchGeometry<TReal> g,
+                     PatchEmpty<TPixel> empty)
+{
+  const std::int64_t width = g.out.Extent(0);
+  const std::int64_t rows = g.out.NumberOfVoxels() / width;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+  {
+    Coordinates at = IndexIn(g.out, row * width);
+    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      at.axis[0] = g.out.lower.axis[0] + x;
+      const TPixel * const center = &in[at];
+      const TReal * const  centerGiven = &given[at];
+      PatchReach           reach[3] = { { in.box, g.axes[0], at.axis[g.axes[0]] },
+                                        { in.box, g.axes[1], at.axis[g.axes[1]] },
+                                        { in.box, g.axes[2], at.axis[g.axes[2]] } };
+      const auto           offsetOf = [&](const auto & view, const int(&s)[3]) {
+        return s[0] * view.stride.axis[g.axes[0]] + s[1] * view.stride.axis[g.axes[1]] +
+               s[2] * view.stride.axis[g.axes[2]];
+      };
+      TReal weighted = 0;
+      TReal weights = 0;
+      ForEachShift(g.search, [&](const int(&s)[3]) {
+        int first[3];
+        int last[3];
+#pragma unroll
+        for (int i = 0; i < 3; ++i)
+        {
+          if (!reach[i].Has(0, s[i]))
+          {
+            return;
+          }
+          first[i] = reach[i].First(0, s[i], g.patch[i]);
+          last[i] = reach[i].Last(0, s[i], g.patch[i]);
+        }
+        const TPixel * const other = center + offsetOf(in, s);
+        const TReal * const  otherGiven = centerGiven + offsetOf(given, s);
+        const TReal          weightOfOther = *otherGiven;
+        if (weightOfOther == TReal(0))
+        {
+          return; // it adds 0
+        }
+        TReal squares = 0;
+        TReal count = 0;
+        for (int u = first[0]; u <= last[0]; ++u)
+        {
+          TReal planeSquares = 0;
+          TReal planeCount = 0;
+          for (int v = first[1]; v <= last[1]; ++v)
+          {
+            TReal lineSquares = 0;
+            TReal lineCount = 0;
+            for (int w = first[2]; w <= last[2]; ++w)
+            {
+              const int          offset[3] = { u, v, w };
+              const std::int64_t tap = offsetOf(in, offset);
+              const std::int64_t givenTap = offsetOf(given, offset);
+              const TReal        both = centerGiven[givenTap] * otherGiven[givenTap];
+              if (both != TReal(0))
+              {
+                const TReal difference = static_cast<TReal>(center[tap]) - static_cast<TReal>(other[tap]);
+                lineSquares += both * (difference * difference);
+              }
+              lineCount += both;
+            }
+            planeSquares += lineSquares;
+            planeCount += lineCount;
+          }
+          squares += planeSquares;
+          count += planeCount;
+        }
+        const TReal share = TReal(1) / count;
+        const TReal weight = share <= std::numeric_limits<TReal>::max()
+                               ? PatchWeight(squares, share, g.twiceNoise, g.inverse) * weightOfOther
+                               : TReal(0);
+        weighted += weight * static_cast<TReal>(*other);
+        weights += weight;
+      });
+      const std::int64_t to = out.voxels.Offset(at);
+      if (weights == TReal(0))
+      {
+        empty.Store(out, to);
+      }
+      else
+      {
+        out.Store<TPixel>(to, weighted / weights);
+      }
     }
   }
 }
@@ -473,7 +601,22 @@ RunNonLocalMeans(const KernelCall & call)
     char *            scratch = static_cast<char *>(call.scratch);
     const auto        pixels = ContinueImage<Pixel>(call, boxes, operation.boundary, scratch);
     const PatchOutput out{ VoxelsOf<char>(call.output), call.output.kind };
-    LaunchMeans<Pixel, Real>(call, pixels, out, GeometryOf<Real>(operation, call.image.Extents(), call.output.box));
+    const auto        geometry = GeometryOf<Real>(operation, call.image.Extents(), call.output.box);
+    if (operation.isWeighed)
+    {
+      KernelCall ofWeights = call;
+      ofWeights.inputs[0] = call.inputs[1];
+      WindowBoundary boundary = operation.boundary;
+      boundary.constant = 1.0;
+      const auto given = ContinueImage<Real>(ofWeights, boxes, boundary, scratch);
+      WeighedMeansKernel<Pixel, Real>
+        <<<BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1), 128, 0, StreamOf(call)>>>(
+          pixels, given, out, geometry, PatchEmpty<Pixel>(operation.emptyValue));
+    }
+    else
+    {
+      LaunchMeans<Pixel, Real>(call, pixels, out, geometry);
+    }
     CheckLaunch("NonLocalMeansKernel");
   });
 }
@@ -481,9 +624,10 @@ RunNonLocalMeans(const KernelCall & call)
 std::size_t
 ScratchOfNonLocalMeans(const Operation & operation, const ChunkShape & shape)
 {
-  const auto & means = static_cast<const NonLocalMeansOperation &>(operation);
-  return ContinuedBytes(
-    BoxesOf(means, shape.outputBox, shape.image), means.boundary.mode, PixelSize(shape.inputKinds[0]));
+  const auto &      means = static_cast<const NonLocalMeansOperation &>(operation);
+  const WindowBoxes boxes = BoxesOf(means, shape.outputBox, shape.image);
+  const auto bytesOf = [&](PixelKind kind) { return ContinuedBytes(boxes, means.boundary.mode, PixelSize(kind)); };
+  return bytesOf(shape.inputKinds[0]) + (means.isWeighed ? bytesOf(shape.inputKinds[1]) : 0);
 }
 
 /** A pair of voxels costs about as much as eight bytes, and one more for each voxel of the patch's sides. */

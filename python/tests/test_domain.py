@@ -63,6 +63,26 @@ def test_morphology_in_a_mask():
     assert np.array_equal(found, expected.astype(np.float32))
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.uint8, np.int32])
+def test_ranks_and_entropy_in_a_mask(kind):
+    image = IMAGE.astype(kind)
+    seen = np.where(MASK != 0, image.astype(np.float64), np.nan)
+    padded = np.pad(seen, 1, constant_values=np.nan)
+    windows = np.sort(np.stack([padded[tuple(slice(o, o + n) for o, n in zip(offset, image.shape))]
+                                for offset in np.ndindex(3, 3, 3)]), axis=0)
+    count = np.isfinite(windows).sum(axis=0)
+    for found, share in ((chunkwise.median(image, 1, mask=MASK), 0.5),
+                         (chunkwise.percentile(image, 1, percentile=20, mask=MASK), 0.2)):
+        rank = np.floor(share * np.maximum(count - 1, 0)).astype(int)
+        expected = np.take_along_axis(windows, rank[None], axis=0)[0]
+        assert np.array_equal(found[count > 0], expected[count > 0].astype(kind))
+    found = chunkwise.entropy(image, 1, bins=4, range=(60, 140), mask=MASK, dtype=np.float64)
+    bins = np.clip(np.floor((windows - 60) / 20), 0, 3)
+    shares = np.stack([(bins == b).sum(axis=0) for b in range(4)]) / np.maximum(count, 1)
+    expected = -np.sum(np.where(shares > 0, shares * np.log2(np.where(shares > 0, shares, 1)), 0), axis=0)
+    np.testing.assert_allclose(found[count > 0], expected[count > 0], atol=1e-5)
+
+
 def test_what_cannot_be_served_is_refused():
     for message, call in (
         ("beside", lambda: chunkwise.mean(IMAGE, 1, mask=MASK, weight=WEIGHT)),
@@ -75,7 +95,7 @@ def test_what_cannot_be_served_is_refused():
     with pytest.raises((ParameterError, ValueError)):
         chunkwise.mean(IMAGE, 1, mask=MASK[1:])
     with pytest.raises(TypeError):
-        chunkwise.median(IMAGE, 1, mask=MASK)
+        chunkwise.median(IMAGE, 1, weight=WEIGHT)
 
 
 @pytest.mark.parametrize("mode, theirs", [("nearest", "extend"), ("wrap", "wrap")])

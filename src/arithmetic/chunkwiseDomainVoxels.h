@@ -3,6 +3,7 @@
 #define chunkwiseDomainVoxels_h
 
 #include "chunkwiseDomainOperation.h"
+#include "chunkwiseEntropyOperation.h"
 #include "chunkwiseMoments.h"
 
 #include <cmath>
@@ -71,6 +72,21 @@ SeenVoxel(TPixel voxel, std::uint8_t inside)
       isSigned ? static_cast<TPixel>(static_cast<std::uint64_t>(1) << (bits - 1)) : static_cast<TPixel>(0);
     constexpr TPixel highest = static_cast<TPixel>(~lowest);
     return inside != 0 ? voxel : VHighest ? highest : lowest;
+  }
+}
+
+/** A voxel inside; what no voxel is less than where it is outside. */
+template <typename TPixel>
+CHUNKWISE_HOST_DEVICE TPixel
+VoxelOrLeast(TPixel voxel, bool inside)
+{
+  if constexpr (static_cast<TPixel>(0.5) != static_cast<TPixel>(0))
+  {
+    return inside ? voxel : static_cast<TPixel>(-__builtin_inff());
+  }
+  else
+  {
+    return SeenVoxel<false>(voxel, inside ? 1 : 0);
   }
 }
 
@@ -148,6 +164,29 @@ struct DomainVarianceRule
     }
     const double variance = (squares - sum * (sum / count)) / count;
     return FinishVariance<TOut>(variance < 0 ? 0.0 : variance, takesRoot);
+  }
+};
+
+/** The bins of an entropy's voxels; a further one is of those outside. */
+struct DomainBins
+{
+  double lower;
+  double scale;
+  int    bins;
+
+  explicit DomainBins(const DomainOperation & operation)
+  {
+    const auto & entropy = dynamic_cast<const EntropyOperation &>(*operation.window);
+    lower = entropy.lower;
+    scale = entropy.bins / (entropy.upper - entropy.lower);
+    bins = entropy.bins;
+  }
+
+  template <typename TPixel>
+  CHUNKWISE_HOST_DEVICE std::uint16_t
+                        operator()(TPixel voxel, bool inside) const
+  {
+    return inside ? BinOf(voxel, lower, scale, bins) : static_cast<std::uint16_t>(bins);
   }
 };
 

@@ -109,9 +109,9 @@ MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, co
  * can be empty, EmptyValue. */
 void
 AddDomain(FilterDescription & row, bool canBeEmpty = true);
-/** The same of filters that take a mask alone: adds MaskImage and EmptyValue. */
+/** The same of filters that take no weights: adds MaskImage, EmptyValue and, if NaN can be left out, IgnoreNaN. */
 void
-AddMask(FilterDescription & row);
+AddMask(FilterDescription & row, bool canIgnoreNan = false);
 /** `window` in the part of the image that is given, or as it is. See DomainOperation. */
 std::shared_ptr<const Operation>
 InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window);

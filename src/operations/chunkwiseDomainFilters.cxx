@@ -19,6 +19,16 @@ MaskInput()
 }
 
 ParameterDescription
+IgnoreNanParameter()
+{
+  ParameterDescription nan;
+  nan.name = "IgnoreNaN";
+  nan.option = "ignore-nan";
+  nan.help = "Windows do not see voxels that are NaN";
+  return nan;
+}
+
+ParameterDescription
 EmptyValueParameter(const std::string & with)
 {
   ParameterDescription empty;
@@ -42,11 +52,7 @@ AddDomain(FilterDescription & row, bool canBeEmpty)
                                 false,
                                 false,
                                 true });
-  ParameterDescription nan;
-  nan.name = "IgnoreNaN";
-  nan.option = "ignore-nan";
-  nan.help = "Windows do not see voxels that are NaN";
-  row.parameters.push_back(nan);
+  row.parameters.push_back(IgnoreNanParameter());
   if (canBeEmpty)
   {
     row.parameters.push_back(EmptyValueParameter("a mask, weights or ignored NaN"));
@@ -54,10 +60,14 @@ AddDomain(FilterDescription & row, bool canBeEmpty)
 }
 
 void
-AddMask(FilterDescription & row)
+AddMask(FilterDescription & row, bool canIgnoreNan)
 {
   row.furtherInputs.push_back(MaskInput());
-  row.parameters.push_back(EmptyValueParameter("a mask"));
+  if (canIgnoreNan)
+  {
+    row.parameters.push_back(IgnoreNanParameter());
+  }
+  row.parameters.push_back(EmptyValueParameter(canIgnoreNan ? "a mask or ignored NaN" : "a mask"));
 }
 
 std::shared_ptr<const Operation>

@@ -323,6 +323,10 @@ DomainOperation::SumKind() const
 std::vector<Stage>
 DomainOperation::GetStages() const
 {
+  if (auto own = this->GetStagesWithoutQuotient(); !own.empty())
+  {
+    return own;
+  }
   const VarianceOperation * const variance = AsVariance(window);
   const MeanOperation * const     mean = AsMean(window);
   const PixelKind                 real = UsesDouble(imageKind) ? PixelKind::Float64 : PixelKind::Float32;
@@ -492,6 +496,10 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
                          "; weights are float32 or float64, and integers are a MaskImage");
   }
   window->CheckKinds({ imageKind }, output);
+  if (this->HasWeights() && this->IsCounted())
+  {
+    throw ParameterError(window->GetName() + ": its windows take a mask, but no weights");
+  }
   if ((this->HasWeights() || ignoresNan) && (AsRange(window) || !AsExtrema(window).empty()))
   {
     throw ParameterError(window->GetName() + ": its windows take a mask alone; they never see NaN");

@@ -13,7 +13,7 @@ EntropyOperation::Validate(const Coordinates & image) const
 {
   BoxOperation::Validate(image);
   CheckNumberOfAxes(image);
-  if (bins < 2 || bins > LargestBins)
+  if (bins < 2 || bins > LargestBins + (leavesOutLast ? 1 : 0))
   {
     throw ParameterError("NumberOfBins: " + std::to_string(bins) + "; it must be from 2 to " +
                          std::to_string(LargestBins));
@@ -55,6 +55,17 @@ EntropyOperation::GetSteps(std::int64_t taps)
     before = now;
   }
   return steps;
+}
+
+std::vector<std::int64_t>
+EntropyOperation::GetTotals(std::int64_t taps)
+{
+  std::vector<std::int64_t> totals(1, 0);
+  for (const std::int32_t step : GetSteps(taps))
+  {
+    totals.push_back(totals.back() + step);
+  }
+  return totals;
 }
 
 std::vector<double>

@@ -13,7 +13,7 @@ std::string
 NonLocalMeansOperation::GetKey() const
 {
   return GetName() + " " + ToString(search) + " " + ToString(patch) + " " + ExactText(strength) + " " +
-         ExactText(noise) + " " + BoundaryKey(boundary);
+         ExactText(noise) + " " + BoundaryKey(boundary) + (isWeighed ? " weighed " + ExactText(emptyValue) : "");
 }
 
 Coordinates

@@ -98,13 +98,15 @@ StagedOperation::GetHalo(const Coordinates & image) const
       halo.lower[a] = std::min(WholeAxis, halo.lower[a] + reach[i].lower[a]);
       halo.upper[a] = std::min(WholeAxis, halo.upper[a] + reach[i].upper[a]);
     }
-    for (const int input : stages[i].inputs)
+    for (std::size_t k = 0; k < stages[i].inputs.size(); ++k)
     {
-      Halo & most = input < 0 ? total : reach[static_cast<std::size_t>(input)];
+      const int    input = stages[i].inputs[k];
+      const Halo & here = k < stages[i].seenThroughWindows ? halo : reach[i];
+      Halo &       most = input < 0 ? total : reach[static_cast<std::size_t>(input)];
       for (int a = 0; a < MaxDimension; ++a)
       {
-        most.lower[a] = std::max(most.lower[a], halo.lower[a]);
-        most.upper[a] = std::max(most.upper[a], halo.upper[a]);
+        most.lower[a] = std::max(most.lower[a], here.lower[a]);
+        most.upper[a] = std::max(most.upper[a], here.upper[a]);
       }
     }
   }
@@ -201,9 +203,11 @@ StagedOperation::GetStageBoxes(const Box & output, const Box & image) const
   std::vector<bool>        isKnown(stages.size(), false);
   for (std::size_t i = stages.size(); i-- > 0;)
   {
-    const Box needed = PadAndCrop(boxes[i], HaloOf(stages[i], image.Extents(), allWrap), image);
-    for (const int input : stages[i].inputs)
+    const Box padded = PadAndCrop(boxes[i], HaloOf(stages[i], image.Extents(), allWrap), image);
+    for (std::size_t k = 0; k < stages[i].inputs.size(); ++k)
     {
+      const int   input = stages[i].inputs[k];
+      const Box & needed = k < stages[i].seenThroughWindows ? padded : boxes[i];
       if (input >= 0)
       {
         const auto from = static_cast<std::size_t>(input);

@@ -271,14 +271,15 @@ NonLocalMeansRow()
   noise.defaultText = "0";
   FilterDescription row =
     BoxRow("nlm", StatisticsGroup, "Non-local means; the radius is that of the search", { patch, strength, noise });
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+  AddDomain(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
     auto operation = std::make_shared<NonLocalMeansOperation>();
     operation->search = WindowRadius(p, image);
     operation->patch = p.OverAxes("PatchRadius");
     operation->boundary = p.Boundary();
     operation->strength = p.Real("Strength");
     operation->noise = p.Real("NoiseVariance");
-    return operation;
+    return InDomain(p, image, operation);
   };
   return row;
 }
@@ -330,11 +331,12 @@ EntropyRow()
   FilterDescription row =
     BoxRow("entropy", StatisticsGroup, "Entropy of the histogram of a box, in bits", { bins, range });
   row.output = DefaultOutput::Real;
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+  AddMask(row, true);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const auto operation = MakeBox<EntropyOperation>(p, image);
     operation->bins = static_cast<int>(p.Integer("NumberOfBins"));
     SetRange(p, image.inputKind, *operation);
-    return operation;
+    return InDomain(p, image, operation);
   };
   return row;
 }
@@ -344,7 +346,10 @@ AddRanks(std::vector<FilterDescription> & filters)
 {
   const std::string group = "Ranks of windows";
   FilterDescription row = BoxRow("median", group, "Median over a box");
-  row.make = MakeBoxAlone<RankOperation>;
+  AddMask(row, true);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return InDomain(p, image, MakeBox<RankOperation>(p, image));
+  };
   filters.push_back(row);
 
   ParameterDescription percentile;
@@ -357,10 +362,11 @@ AddRanks(std::vector<FilterDescription> & filters)
   percentile.maximum = 100;
   percentile.exampleText = "50";
   row = BoxRow("percentile", group, "Percentile over a box", { percentile });
-  row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
+  AddMask(row, true);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const auto operation = MakeBox<RankOperation>(p, image);
     operation->fraction = p.Real("Percentile") / 100.0;
-    return operation;
+    return InDomain(p, image, operation);
   };
   filters.push_back(row);
 }

@@ -4,8 +4,11 @@
 #include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedConvolutionImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
+#include "itkRenormalizedEntropyImageFilter.h"
 #include "itkRenormalizedHighPassImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedMedianImageFilter.h"
+#include "itkRenormalizedPercentileImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 
@@ -14,7 +17,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace
 {
@@ -83,6 +88,44 @@ TEST(ChunkwiseDomain, AMeanSeesTheVoxelsOfItsMaskAlone)
   EXPECT_EQ(CountDifferentVoxels(plain->GetOutput(), filter->GetOutput(), UsualRegion()), 0u);
 }
 
+using MedianType = itk::RenormalizedMedianImageFilter<ImageType>;
+
+TEST(ChunkwiseDomain, AMedianSeesTheVoxelsOfItsMaskAlone)
+{
+  const auto filter = MedianType::New();
+  Prepare(*filter);
+  const auto image = filter->GetInput();
+  const auto mask = MakeRandomImage<MaskType>(UsualRegion(), 4, 0, 1.4);
+  filter->SetMaskImage(mask);
+  filter->SetEmptyValue(-7);
+  filter->Update();
+  int empty = 0;
+  for (itk::ImageRegionConstIteratorWithIndex<ImageType> it(filter->GetOutput(), UsualRegion()); !it.IsAtEnd(); ++it)
+  {
+    std::vector<float> seen;
+    for (int tap = 0; tap < 27; ++tap)
+    {
+      auto at = it.GetIndex();
+      at[0] += tap % 3 - 1;
+      at[1] += tap / 3 % 3 - 1;
+      at[2] += tap / 9 - 1;
+      if (UsualRegion().IsInside(at) && mask->GetPixel(at) != 0)
+      {
+        seen.push_back(image->GetPixel(at));
+      }
+    }
+    std::sort(seen.begin(), seen.end());
+    empty += seen.empty() ? 1 : 0;
+    ASSERT_EQ(it.Get(), seen.empty() ? -7 : seen[(seen.size() - 1) / 2]) << it.GetIndex();
+  }
+  EXPECT_GT(empty, 0);
+}
+
+template <typename TFilter>
+constexpr bool TakesWeights = !std::is_same<TFilter, MedianType>::value &&
+                              !std::is_same<TFilter, itk::RenormalizedPercentileImageFilter<ImageType>>::value &&
+                              !std::is_same<TFilter, itk::RenormalizedEntropyImageFilter<ImageType>>::value;
+
 template <typename TFilter>
 void
 ExpectStreamedSame(bool weighs)
@@ -96,13 +139,20 @@ ExpectStreamedSame(bool weighs)
     {
       filter->SetSigma(1.5);
     }
+    if constexpr (std::is_same<itk::RenormalizedEntropyImageFilter<ImageType>, TFilter>::value)
+    {
+      filter->SetRange(0, 250);
+    }
     // Both inputs are parts of larger images, and what is requested of them is all that they hold.
     const auto region = MakeRegion<ImageType>({ -6, 19, 2 }, { 21, 16, 15 });
-    if (weighs)
+    if constexpr (TakesWeights<TFilter>)
     {
-      filter->SetWeightImage(MakeRandomImage<ImageType>(region, 5, 0, 1));
+      if (weighs)
+      {
+        filter->SetWeightImage(MakeRandomImage<ImageType>(region, 5, 0, 1));
+      }
     }
-    else
+    if (!weighs)
     {
       filter->SetMaskImage(MakeRandomImage<MaskType>(region, 5, 0, 2));
     }
@@ -126,6 +176,9 @@ TEST(ChunkwiseDomain, StreamedFiltersAreTheSame)
     ExpectStreamedSame<itk::RenormalizedGaussianImageFilter<ImageType>>(weighs);
     ExpectStreamedSame<itk::RenormalizedConvolutionImageFilter<ImageType>>(weighs);
   }
+  ExpectStreamedSame<MedianType>(false);
+  ExpectStreamedSame<itk::RenormalizedPercentileImageFilter<ImageType>>(false);
+  ExpectStreamedSame<itk::RenormalizedEntropyImageFilter<ImageType>>(false);
 }
 
 TEST(ChunkwiseDomain, MasksAndWeightsAreRequestedAsTheInputIs)

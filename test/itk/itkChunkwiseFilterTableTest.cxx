@@ -225,6 +225,35 @@ BoxInMask()
   return cases;
 }
 
+/** The same of filters that leave out NaN too. */
+template <typename TFilter>
+std::vector<Case>
+InMaskOrWithoutNan(void (*prepare)(TFilter &), const Texts & texts)
+{
+  std::vector<Case> cases;
+  for (const char * const domain : { "", "MaskImage", "IgnoreNaN" })
+  {
+    const auto filter = TFilter::New();
+    prepare(*filter);
+    Case theCase = WithBox(filter, texts, domain == std::string("IgnoreNaN"));
+    if (domain == std::string("MaskImage"))
+    {
+      theCase.domain = domain;
+      filter->SetMaskImage(
+        MakeRandomImage<typename TFilter::MaskImageType>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+      filter->SetEmptyValue(-1.5);
+      theCase.texts["EmptyValue"] = "-1.5";
+    }
+    if (domain == std::string("IgnoreNaN"))
+    {
+      filter->IgnoreNaNOn();
+      theCase.texts["IgnoreNaN"] = "on";
+    }
+    cases.push_back(theCase);
+  }
+  return cases;
+}
+
 template <typename TFilter>
 std::vector<Case>
 Morphology()
@@ -403,7 +432,7 @@ CasesOf(const std::string & row)
   if (row == "range")
     return BoxInMask<RenormalizedRangeImageFilter<Image>>();
   if (row == "median")
-    return Box<RenormalizedMedianImageFilter<Image>>();
+    return InMaskOrWithoutNan<RenormalizedMedianImageFilter<Image>>([](auto &) {}, {});
   if (row == "maximum")
     return Morphology<RenormalizedMaximumImageFilter<Image>>();
   if (row == "minimum")
@@ -420,24 +449,30 @@ CasesOf(const std::string & row)
   }
   if (row == "nlm")
   {
-    const auto filter = RenormalizedNonLocalMeansImageFilter<Image>::New();
-    filter->SetPatchRadius({ { 1, 9, 2 } });
-    filter->SetStrength(20.5);
-    filter->SetNoiseVariance(3.1);
-    return { WithBox(filter, { { "PatchRadius", "2,1" }, { "Strength", "20.5" }, { "NoiseVariance", "3.1" } }) };
+    using Filter = RenormalizedNonLocalMeansImageFilter<Image>;
+    const auto make = [](const itk::SmartPointer<Filter> & filter) {
+      filter->SetPatchRadius({ { 1, 9, 2 } });
+      filter->SetStrength(20.5);
+      filter->SetNoiseVariance(3.1);
+      return WithBox(filter, { { "PatchRadius", "2,1" }, { "Strength", "20.5" }, { "NoiseVariance", "3.1" } });
+    };
+    std::vector<Case> cases{ make(Filter::New()) };
+    AddDomains<Filter>(cases, make, true);
+    return cases;
   }
   if (row == "entropy")
   {
-    const auto filter = RenormalizedEntropyImageFilter<Image>::New();
-    filter->SetNumberOfBins(17);
-    filter->SetRange(-1.5, 99.7);
-    return { WithBox(filter, { { "NumberOfBins", "17" }, { "Range", "-1.5,99.7" } }) };
+    return InMaskOrWithoutNan<RenormalizedEntropyImageFilter<Image>>(
+      [](auto & filter) {
+        filter.SetNumberOfBins(17);
+        filter.SetRange(-1.5, 99.7);
+      },
+      { { "NumberOfBins", "17" }, { "Range", "-1.5,99.7" } });
   }
   if (row == "percentile")
   {
-    const auto filter = RenormalizedPercentileImageFilter<Image>::New();
-    filter->SetPercentile(12.3);
-    return { WithBox(filter, { { "Percentile", "12.3" } }) };
+    return InMaskOrWithoutNan<RenormalizedPercentileImageFilter<Image>>(
+      [](auto & filter) { filter.SetPercentile(12.3); }, { { "Percentile", "12.3" } });
   }
   if (row == "gaussian")
   {

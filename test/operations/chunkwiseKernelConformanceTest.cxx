@@ -737,6 +737,22 @@ public:
       windows.push_back(std::make_shared<SeparableOperation>(RandomSeparable(m_Random, mode, 4)));
       windows.push_back(std::make_shared<ExtremumOperation>(RandomBoxOperation<ExtremumOperation>(m_Random, mode, 3)));
       windows.push_back(std::make_shared<RangeOperation>(RandomBoxOperation<RangeOperation>(m_Random, mode, 3)));
+      windows.push_back(std::make_shared<RankOperation>(RandomBoxOperation<RankOperation>(m_Random, mode, 1)));
+      auto rank = RandomBoxOperation<RankOperation>(m_Random, mode, 4);
+      rank.fraction = static_cast<double>(m_Random() % 101) / 100;
+      windows.push_back(std::make_shared<RankOperation>(rank));
+      auto means = NonLocalMeansOperation();
+      means.strength = 20;
+      means.boundary = { mode, 7.0 };
+      means.search[0] = means.patch[1] = 1;
+      means.search[2] = means.patch[2] = static_cast<std::int64_t>(m_Random() % 3);
+      windows.push_back(std::make_shared<NonLocalMeansOperation>(means));
+      for (const int bins : { 256, 1000 })
+      {
+        auto entropy = RandomBoxOperation<EntropyOperation>(m_Random, mode, 4);
+        entropy.bins = bins;
+        windows.push_back(std::make_shared<EntropyOperation>(entropy));
+      }
       for (const auto & window : windows)
       {
         for (const DomainKind domain : { DomainKind::All, DomainKind::Mask, DomainKind::Weights })

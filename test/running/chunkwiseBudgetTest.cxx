@@ -123,6 +123,12 @@ MakeOperations()
   domain->domain = DomainKind::Weights;
   domain->imageKind = PixelKind::Float32;
   all.push_back(domain);
+  const auto median = std::make_shared<DomainOperation>();
+  median->window = MakeBox<RankOperation>();
+  median->domain = DomainKind::All;
+  median->ignoresNan = true;
+  median->imageKind = PixelKind::Float32;
+  all.push_back(median);
   const auto table = std::make_shared<SummedAreaTableOperation>();
   table->image = Extent;
   table->summedAxes = 3;

@@ -4,9 +4,12 @@
 #include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseFilters.h"
+#include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 using namespace chunkwise;
 
@@ -165,6 +168,13 @@ struct Case
   WindowBoundary      boundary{};
   std::vector<double> taps; ///< of the radius' box; empty: 1
   bool                transforms{ false };
+  double              percentile{ 50 };
+  int                 bins{ 256 };
+  double              lower{ -20 };
+  double              upper{ 110 };
+  Coordinates         patch{};
+  double              strength{ 10 };
+  double              noise{ 0 };
 };
 
 Case
@@ -194,6 +204,34 @@ RandomCase(std::mt19937 & random, const std::string & filter, int mode)
     return c;
   }
   c.parameters.Set("Radius", radius);
+  if (filter == "percentile")
+  {
+    c.percentile = static_cast<double>(random() % 101);
+    c.parameters.SetReal("Percentile", c.percentile);
+  }
+  if (filter == "nlm")
+  {
+    for (int a = 0; a < 3; ++a)
+    {
+      c.radius[a] = std::min<std::int64_t>(c.radius[a], 2);
+      radius[static_cast<std::size_t>(a)] = c.radius[a];
+      c.patch[a] = static_cast<std::int64_t>(random() % 3);
+    }
+    c.strength = 5 + static_cast<double>(random() % 60);
+    c.noise = static_cast<double>(random() % 2) * 40;
+    c.parameters.Set("Radius", radius);
+    c.parameters.Set("PatchRadius", std::vector<std::int64_t>{ c.patch[0], c.patch[1], c.patch[2] });
+    c.parameters.SetReal("Strength", c.strength);
+    c.parameters.SetReal("NoiseVariance", c.noise);
+  }
+  if (filter == "entropy")
+  {
+    // One more than 256 takes more than a byte.
+    const int bins[] = { 2, 9, 256, 300, 4096 };
+    c.bins = bins[random() % 5];
+    c.parameters.SetInteger("NumberOfBins", c.bins);
+    c.parameters.Set("Range", std::vector<double>{ c.lower, c.upper });
+  }
   if (filter == "convolve")
   {
     std::int64_t taps = 1;
@@ -252,6 +290,8 @@ TakeTaps(Case & c, const FilterImage & given)
 }
 
 const char * const Filters[] = { "mean", "sum", "variance", "std", "gaussian", "convolve" };
+/** Those that take no weights, but leave out NaN. */
+const char * const CountingFilters[] = { "median", "percentile", "entropy" };
 
 using DomainDefinition = KernelTest;
 
@@ -464,8 +504,11 @@ CompareWithWhole(std::mt19937 & random, Manager & manager, BackendChoice backend
 
 TEST_P(DomainDefinition, AMaskOfOnesChangesNoBit)
 {
-  std::mt19937 random(9);
-  for (const char * const filter : Filters)
+  std::mt19937              random(9);
+  std::vector<const char *> filters(std::begin(Filters), std::end(Filters));
+  filters.insert(filters.end(), std::begin(CountingFilters), std::end(CountingFilters));
+  filters.push_back("nlm");
+  for (const char * const filter : filters)
   {
     for (int mode = 0; mode < 5; ++mode)
     {
@@ -483,19 +526,21 @@ TEST_P(DomainDefinition, AMaskOfOnesChangesNoBit)
   }
 }
 
-/** Any region, chunks and devices give the bits of the CPU over the whole image. */
-TEST_P(DomainDefinition, BitsDependOnNoChunk)
+/** Any region, chunks and devices give the bits of the CPU over the whole image. TWeight: float, or of masks bytes. */
+template <typename TWeight, typename TFilters>
+void
+CompareChunks(const TFilters & filters, Manager & manager, BackendChoice backend)
 {
   std::mt19937 random(12);
   Manager      host({});
-  for (const char * const filter : Filters)
+  for (const char * const filter : filters)
   {
     for (int mode = 0; mode < 5; ++mode)
     {
       for (int trial = 0; trial < 6; ++trial)
       {
-        DomainTrial<float, float, float> t(RandomExtent(random, 24));
-        Case                             c = RandomCase(random, filter, mode);
+        DomainTrial<float, float, TWeight> t(RandomExtent(random, 24));
+        Case                               c = RandomCase(random, filter, mode);
         if (filter == std::string("gaussian"))
         {
           c.parameters.Set("Transforms", false);
@@ -503,9 +548,9 @@ TEST_P(DomainDefinition, BitsDependOnNoChunk)
         for (std::size_t i = 0; i < t.voxels.size(); ++i)
         {
           t.voxels[i] = RandomPixel<float>(random);
-          t.weights[i] = static_cast<float>(random() % 3) / 2;
+          t.weights[i] = static_cast<TWeight>(static_cast<TWeight>(random() % 3) / 2);
         }
-        t.Make(filter, c.parameters, "WeightImage");
+        t.Make(filter, c.parameters, std::is_integral<TWeight>::value ? "MaskImage" : "WeightImage");
         t.request.backend = BackendChoice::CPU;
         t.Run(host, t.box);
         const std::vector<float> whole = t.output;
@@ -513,12 +558,12 @@ TEST_P(DomainDefinition, BitsDependOnNoChunk)
         for (int part = 0; part < 3; ++part)
         {
           const Box region = RandomRegion(random, t.image.extent);
-          t.request.backend = this->GetBackend();
+          t.request.backend = backend;
           t.request.budgets.device = 60000 + random() % 300000;
           t.request.budgets.host = 60000 + random() % 100000;
           try
           {
-            t.Run(this->GetManager(), region);
+            t.Run(manager, region);
           }
           catch (const BudgetError &)
           {
@@ -529,7 +574,7 @@ TEST_P(DomainDefinition, BitsDependOnNoChunk)
             ASSERT_TRUE(IsSame(At<float>(result, index), At<float>(view, index)))
               << t.request.operation->GetKey() << " region " << ToString(region) << " at " << ToString(index);
           });
-          if (this->HasFatalFailure())
+          if (testing::Test::HasFatalFailure())
           {
             return;
           }
@@ -537,6 +582,14 @@ TEST_P(DomainDefinition, BitsDependOnNoChunk)
       }
     }
   }
+}
+
+TEST_P(DomainDefinition, BitsDependOnNoChunk)
+{
+  const char * const means[] = { "nlm" };
+  CompareChunks<float>(Filters, this->GetManager(), this->GetBackend());
+  CompareChunks<float>(means, this->GetManager(), this->GetBackend());
+  CompareChunks<std::uint8_t>(CountingFilters, this->GetManager(), this->GetBackend());
 }
 
 /** The largest, or least, number that a window sees of a mask's voxels; false: none. */
@@ -695,6 +748,269 @@ TEST_P(DomainDefinition, OfExtremaInMasks)
             return;
           }
         }
+      }
+    }
+  }
+}
+
+/** What a window sees of the voxels inside; without NaN in ascending order, -0 before +0. */
+template <typename T, typename TTrial>
+std::vector<T>
+Seen(const TTrial & t, const Coordinates & index, const Case & c, bool ignoresNan)
+{
+  Box window{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    window.lower[a] = index[a] - c.radius[a];
+    window.upper[a] = index[a] + c.radius[a] + 1;
+  }
+  std::vector<T> seen;
+  ForEachIndex(window, [&](const Coordinates & at) {
+    long double value = 0;
+    long double weight = 0;
+    if (t.Look(at, c.boundary, ignoresNan, value, weight))
+    {
+      seen.push_back(static_cast<T>(value));
+    }
+  });
+  if (ignoresNan)
+  {
+    std::sort(seen.begin(), seen.end(), [](T a, T b) {
+      return a < b || (a == b && std::signbit(static_cast<double>(a)) > std::signbit(static_cast<double>(b)));
+    });
+  }
+  return seen;
+}
+
+template <typename TIn, typename TOut>
+void
+CompareCounted(std::mt19937 & random, Manager & manager, BackendChoice backend, const std::string & filter, int mode,
+               std::int64_t extent)
+{
+  constexpr bool                       isReal = std::is_floating_point<TIn>::value;
+  DomainTrial<TIn, TOut, std::uint8_t> t(RandomExtent(random, extent));
+  const Case                           drawn = RandomCase(random, filter, mode);
+  Case                                 c = drawn;
+  const bool                           ignoresNan = isReal && random() % 2;
+  c.parameters.Set("IgnoreNaN", ignoresNan);
+  const bool hasMask = !ignoresNan || random() % 2;
+  TOut       empty = std::is_floating_point<TOut>::value ? std::numeric_limits<TOut>::quiet_NaN() : TOut(0);
+  if (random() % 2)
+  {
+    empty = TOut(42);
+    c.parameters.Set("EmptyValue", PixelValue(std::int64_t{ 42 }));
+  }
+  // Single voxels or a box, so that windows are whole, cut and empty.
+  const bool         isBox = random() % 2;
+  const Box          box = RandomRegion(random, t.image.extent);
+  const unsigned int share = random() % 5;
+  std::size_t        i = 0;
+  ForEachIndex(t.box, [&](const Coordinates & at) {
+    t.weights[i] = (isBox ? box.Contains(Box{ at, { { at[0] + 1, at[1] + 1, at[2] + 1, at[3] + 1, at[4] + 1 } } })
+                          : random() % 4 < share)
+                     ? 7
+                     : 0;
+    t.voxels[i] = random() % 3 ? RandomPixel<TIn>(random) : static_cast<TIn>(random() % 5);
+    const unsigned int special = random() % 40;
+    if (special < 3 && sizeof(TIn) < 8)
+    {
+      // What stands for outside voxels may be inside too.
+      t.voxels[i] = special == 0 ? std::numeric_limits<TIn>::lowest() : std::numeric_limits<TIn>::max();
+    }
+    if constexpr (isReal)
+    {
+      const TIn values[] = { -std::numeric_limits<TIn>::infinity(), std::numeric_limits<TIn>::quiet_NaN(), TIn(-0.0) };
+      t.voxels[i] = special < 3 ? values[special] : t.voxels[i];
+      // What is outside may be anything.
+      t.voxels[i] = t.weights[i] == 0 && random() % 2 ? std::numeric_limits<TIn>::quiet_NaN() : t.voxels[i];
+    }
+    ++i;
+  });
+  t.Make(filter, c.parameters, hasMask ? "MaskImage" : "");
+  t.request.backend = backend;
+  if (random() % 2)
+  {
+    t.request.budgets.device = 300000;
+  }
+  const Box region = RandomRegion(random, t.image.extent);
+  try
+  {
+    t.Run(manager, region);
+  }
+  catch (const BudgetError &)
+  {
+    return;
+  }
+  const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+  ForEachIndex(region, [&](const Coordinates & index) {
+    const bool             isRank = filter != "entropy";
+    const std::vector<TIn> seen = Seen<TIn>(t, index, c, ignoresNan || isRank);
+    const TOut             found = At<TOut>(result, index);
+    SCOPED_TRACE(t.request.operation->GetKey() + " " + ToString(t.box) + " at " + ToString(index));
+    if (seen.empty())
+    {
+      ASSERT_TRUE(IsSame(found, empty));
+      return;
+    }
+    if (isRank)
+    {
+      const auto rank = static_cast<std::size_t>(c.percentile / 100 * static_cast<double>(seen.size() - 1));
+      ASSERT_TRUE(IsSame(found, static_cast<TOut>(seen[rank]))) << seen.size();
+      return;
+    }
+    std::map<int, int> histogram;
+    for (const TIn voxel : seen)
+    {
+      const double position = (static_cast<double>(voxel) - c.lower) * (c.bins / (c.upper - c.lower));
+      ++histogram[position > 0 ? static_cast<int>(std::min(position, c.bins - 1.0)) : 0];
+    }
+    long double entropy = 0;
+    for (const auto & bin : histogram)
+    {
+      const long double share = static_cast<long double>(bin.second) / static_cast<long double>(seen.size());
+      entropy -= share * std::log2(share);
+    }
+    ASSERT_TRUE(IsRounded(found, entropy, 2e-6L));
+  });
+}
+
+TEST_P(DomainDefinition, OfRanksAndEntropiesInMasks)
+{
+  std::mt19937 random(33);
+  for (const char * const filter : CountingFilters)
+  {
+    for (int mode = 0; mode < 5; ++mode)
+    {
+      for (int trial = 0; trial < (this->GetParam() == Place::Fake ? 1 : 4); ++trial)
+      {
+        ForEachPairOfKinds([&](auto in, auto out) {
+          CompareCounted<decltype(in), decltype(out)>(
+            random, this->GetManager(), this->GetBackend(), filter, mode, trial == 3 ? 16 : 9);
+        });
+        if (this->HasFatalFailure())
+        {
+          return;
+        }
+      }
+    }
+  }
+}
+
+template <typename TIn, typename TOut, typename TWeight>
+void
+CompareMeans(std::mt19937 & random, Manager & manager, BackendChoice backend, int mode)
+{
+  constexpr bool                  isMask = std::is_integral<TWeight>::value;
+  constexpr bool                  isReal = std::is_floating_point<TIn>::value;
+  DomainTrial<TIn, TOut, TWeight> t(RandomExtent(random, 7));
+  Case                            c = RandomCase(random, "nlm", mode);
+  const bool                      ignoresNan = isReal && random() % 2;
+  c.parameters.Set("IgnoreNaN", ignoresNan);
+  TOut empty = std::is_floating_point<TOut>::value ? std::numeric_limits<TOut>::quiet_NaN() : TOut(0);
+  if (random() % 2)
+  {
+    empty = TOut(42);
+    c.parameters.Set("EmptyValue", PixelValue(std::int64_t{ 42 }));
+  }
+  const unsigned int share = random() % 5;
+  for (std::size_t i = 0; i < t.voxels.size(); ++i)
+  {
+    const bool inside = random() % 4 < share;
+    t.weights[i] = !inside  ? TWeight(0)
+                   : isMask ? TWeight(1 + random() % 100)
+                            : static_cast<TWeight>(static_cast<TWeight>(1 + random() % 1000) / 256);
+    t.voxels[i] = static_cast<TIn>(random() % 100);
+    if constexpr (isReal)
+    {
+      // What is outside may be anything.
+      if (ignoresNan ? random() % 4 == 0 : !inside && random() % 2)
+      {
+        t.voxels[i] = std::numeric_limits<TIn>::quiet_NaN();
+      }
+    }
+  }
+  t.Make("nlm", c.parameters, isMask ? "MaskImage" : "WeightImage");
+  t.request.backend = backend;
+  const Box region = RandomRegion(random, t.image.extent);
+  t.Run(manager, region);
+  const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+  Box              search{};
+  Box              patch{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    search.lower[a] = -c.radius[a];
+    search.upper[a] = c.radius[a] + 1;
+    patch.lower[a] = -c.patch[a];
+    patch.upper[a] = c.patch[a] + 1;
+  }
+  const auto sum = [](Coordinates a, const Coordinates & b) {
+    for (int i = 0; i < MaxDimension; ++i)
+    {
+      a[i] += b[i];
+    }
+    return a;
+  };
+  ForEachIndex(region, [&](const Coordinates & p) {
+    long double weighted = 0;
+    long double weights = 0;
+    ForEachIndex(search, [&](const Coordinates & shift) {
+      const Coordinates q = sum(p, shift);
+      long double       voxel = 0;
+      long double       own = 0;
+      if (!t.Look(q, c.boundary, ignoresNan, voxel, own))
+      {
+        return;
+      }
+      long double squares = 0;
+      long double count = 0;
+      ForEachIndex(patch, [&](const Coordinates & offset) {
+        long double a = 0;
+        long double b = 0;
+        long double ofA = 0;
+        long double ofB = 0;
+        if (t.Look(sum(p, offset), c.boundary, ignoresNan, a, ofA) &&
+            t.Look(sum(q, offset), c.boundary, ignoresNan, b, ofB))
+        {
+          squares += ofA * ofB * (a - b) * (a - b);
+          count += ofA * ofB;
+        }
+      });
+      if (count > 0)
+      {
+        const long double excess = std::max(squares / count - 2 * c.noise, 0.0L);
+        const long double weight = own * std::exp(-excess / (c.strength * c.strength));
+        weighted += weight * voxel;
+        weights += weight;
+      }
+    });
+    SCOPED_TRACE(t.request.operation->GetKey() + " " + ToString(t.box) + " at " + ToString(p));
+    const TOut found = At<TOut>(result, p);
+    if (weights < 1e-36L)
+    {
+      ASSERT_TRUE(weights > 0 || IsSame(found, empty)); // or it is what floats do not hold
+      return;
+    }
+    // A weight is exact within 3e-7 where it is near 1, and a millionth of it where it is not.
+    ASSERT_TRUE(IsRounded(found, weighted / weights, 1e-2L)) << weights;
+  });
+}
+
+TEST_P(DomainDefinition, OfNonLocalMeans)
+{
+  std::mt19937 random(44);
+  for (int mode = 0; mode < 5; ++mode)
+  {
+    for (int trial = 0; trial < (this->GetParam() == Place::Fake ? 1 : 3); ++trial)
+    {
+      ForEachPairOfKinds([&](auto in, auto out) {
+        using In = decltype(in);
+        using Out = decltype(out);
+        CompareMeans<In, Out, std::uint8_t>(random, this->GetManager(), this->GetBackend(), mode);
+        CompareMeans<In, Out, float>(random, this->GetManager(), this->GetBackend(), mode);
+      });
+      if (this->HasFatalFailure())
+      {
+        return;
       }
     }
   }

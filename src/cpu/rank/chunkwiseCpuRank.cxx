@@ -1,10 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMedians.h"
+#include "chunkwiseCpuRankCounts.h"
 #include "chunkwiseCpuRankTiles.h"
-#include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
-#include "chunkwiseRankOperation.h"
 
 #include <limits>
 #include <vector>
@@ -74,6 +73,7 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
   const auto         countOf = [&](int a, std::int64_t i) {
     return cuts ? TapsInside(i, boxes.radius[a], call.image.Extent(a)) : 2 * boxes.radius[a] + 1;
   };
+  const RankCounts counts(call);
   ForEachRow(output, [&](const Coordinates & at) {
     Box          window{ at, at };
     std::int64_t others = 1;
@@ -99,10 +99,12 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
     {
       std::fill(memory.ranks, memory.ranks + n, 0);
     }
-    for (std::int64_t x = 0; x < n; ++x)
+    Coordinates index = at;
+    for (std::int64_t x = 0; x < n; ++x, ++index[0])
     {
-      memory.ranks[x] =
-        static_cast<std::int32_t>(RankIn(others * countOf(0, at[0] + x), memory.ranks[x], operation.fraction));
+      const std::int64_t inWindow = others * countOf(0, index[0]);
+      memory.ranks[x] = static_cast<std::int32_t>(
+        RankIn(inWindow, counts.AbsentAt(index, inWindow, memory.ranks[x]), operation.fraction));
     }
     functions.find(memory.results, memory.lines, lines, taps, memory.ranks, n);
     StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(memory.results[x])); });
@@ -176,6 +178,84 @@ struct RankWork
   }
 };
 
+/** The parts of a tile where windows see something, and where they see some of their voxels alone. */
+struct SeenParts
+{
+  Box any;
+  Box cut;
+
+  SeenParts(const KernelCall & call, const Coordinates & radius, const Box & tile)
+    : any{ tile.upper, tile.lower }
+    , cut(any)
+  {
+    const auto &     operation = static_cast<const RankOperation &>(*call.operation);
+    const RankCounts counts(call);
+    const bool       cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+    const auto       countOf = [&](int a, std::int64_t i) {
+      return cuts ? TapsInside(i, radius[a], call.image.Extent(a)) : 2 * radius[a] + 1;
+    };
+    ForEachRow(tile, [&](const Coordinates & at) {
+      std::int64_t others = 1;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        others *= countOf(a, at[a]);
+      }
+      for (Coordinates index = at; index[0] < tile.upper[0]; ++index[0])
+      {
+        const std::int64_t seen = counts.At(index);
+        if (seen > 0)
+        {
+          Unite(any, index);
+          if (seen < others * countOf(0, index[0]))
+          {
+            Unite(cut, index);
+          }
+        }
+      }
+    });
+  }
+
+  static void
+  Unite(Box & box, const Coordinates & index)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      box.lower[a] = std::min(box.lower[a], index[a]);
+      box.upper[a] = std::max(box.upper[a], index[a] + 1);
+    }
+  }
+};
+
+/** Where windows may see nothing: there the output is 0. */
+void
+RunCountedTile(const KernelCall & call, const RankWork & work, const Coordinates & radius, const Box & tile,
+               char * memory)
+{
+  const SeenParts parts(call, radius, tile);
+  if (!(parts.any == tile))
+  {
+    DispatchPixelKind(call.output.kind, [&](auto out) {
+      using Out = decltype(out);
+      ForEachRow(tile, [&](const Coordinates & at) {
+        StoreRow<Out>(call.output, at, tile.Extent(0), [](std::int64_t) { return Out(0); });
+      });
+    });
+  }
+  if (parts.any.IsEmpty())
+  {
+    return;
+  }
+  if (work.medians && !(parts.cut == parts.any) && RunMedianTile(call, radius, parts.any, memory))
+  {
+    if (!parts.cut.IsEmpty())
+    {
+      RunRanks(call, static_cast<const RankOperation &>(*call.operation), radius, parts.cut, memory);
+    }
+    return;
+  }
+  RunRanks(call, static_cast<const RankOperation &>(*call.operation), radius, parts.any, memory);
+}
+
 void
 RunRank(const KernelCall & call)
 {
@@ -185,6 +265,11 @@ RunRank(const KernelCall & call)
   const RankWork    work(operation, image, call.output.box, call.inputs[0].kind);
   ForEachTileOf(work.tile, call, [&](const Box & tile, unsigned int worker) {
     char * const memory = static_cast<char *>(call.scratch) + work.bytes * worker;
+    if (operation.isCounted)
+    {
+      RunCountedTile(call, work, radius, tile, memory);
+      return;
+    }
     if (!work.medians || !RunMedianTile(call, radius, tile, memory))
     {
       RunRanks(call, operation, radius, tile, memory);

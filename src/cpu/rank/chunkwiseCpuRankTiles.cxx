@@ -2,8 +2,7 @@
 #include "chunkwiseCpuRankTiles.h"
 
 #include "chunkwiseCpuLevel.h"
-#include "chunkwiseCpuTiles.h"
-#include "chunkwiseRankOperation.h"
+#include "chunkwiseCpuRankCounts.h"
 
 namespace chunkwise
 {
@@ -139,12 +138,17 @@ RunTile(const KernelCall & call, const Coordinates & radius, const TileAxes & ax
       }
     }
   };
+  const RankCounts counts(call);
   forEachRow([&](std::int64_t m, std::int64_t q, std::int64_t row) {
     const std::int64_t others = countOf(2, m) * countOf(1, q);
-    for (std::int64_t p = 0; p < tile.outputs[0]; ++p)
+    Coordinates        at = output.lower;
+    at[axes.axis[1]] += q;
+    at[axes.axis[2]] += m;
+    for (std::int64_t p = 0; p < tile.outputs[0]; ++p, ++at[axes.axis[0]])
     {
-      std::int32_t & rank = tile.ranks[row + p];
-      rank = static_cast<std::int32_t>(RankIn(others * countOf(0, p), rank, operation.fraction));
+      std::int32_t &     rank = tile.ranks[row + p];
+      const std::int64_t n = others * countOf(0, p);
+      rank = static_cast<std::int32_t>(RankIn(n, counts.AbsentAt(at, n, rank), operation.fraction));
     }
   });
   functions.findInTile(tile);

@@ -127,7 +127,7 @@ RunMask(const KernelCall & call)
         });
       });
     }
-    if (DomainOf(call).ignoresNan)
+    if (DomainOf(call).LeavesOutNan())
     {
       LeaveOutNan<Weight>(call);
     }
@@ -232,6 +232,52 @@ RunSeen(const KernelCall & call)
   });
 }
 
+void
+RunLeast(const KernelCall & call)
+{
+  const BufferView & in = call.inputs[0];
+  DispatchPixelKind(in.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const Pixel * const        voxels = RowOf<Pixel>(in, at);
+      const std::uint8_t * const inside = RowOf<std::uint8_t>(call.inputs[1], at);
+      Store<Pixel>(call.output, at, n, [&](std::int64_t x) { return VoxelOrLeast(voxels[x], inside[x] != 0); });
+    });
+  });
+}
+
+/** The bins of voxels; a further one is of those outside. */
+void
+RunBins(const KernelCall & call)
+{
+  const DomainBins   bins(DomainOf(call));
+  const BufferView & in = call.inputs[0];
+  DispatchPixelKind(in.kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const Pixel * const        voxels = RowOf<Pixel>(in, at);
+      const std::uint8_t * const inside = RowOf<std::uint8_t>(call.inputs[1], at);
+      Store<std::uint16_t>(call.output, at, n, [&](std::int64_t x) { return bins(voxels[x], inside[x] != 0); });
+    });
+  });
+}
+
+/** Results as double, NaN where nothing is seen. */
+void
+RunConverted(const KernelCall & call)
+{
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    const auto empty = EmptyPixel<Out>(DomainOf(call).emptyValue);
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const double * const results = RowOf<double>(call.inputs[0], at);
+      Store<Out>(call.output, at, n, [&](std::int64_t x) {
+        return results[x] == results[x] ? ConvertResult<Out>(results[x]) : empty;
+      });
+    });
+  });
+}
+
 /** Results, and what stands where nothing is seen. */
 void
 RunFilled(const KernelCall & call)
@@ -239,10 +285,13 @@ RunFilled(const KernelCall & call)
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     const auto empty = EmptyPixel<Out>(DomainOf(call).emptyValue);
-    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-      const Out * const          results = RowOf<Out>(call.inputs[0], at);
-      const std::uint8_t * const seen = RowOf<std::uint8_t>(call.inputs[1], at);
-      Store<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] != 0 ? results[x] : empty; });
+    DispatchWeight(call.inputs[1].kind, [&](auto count) {
+      using Count = decltype(count);
+      ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+        const Out * const   results = RowOf<Out>(call.inputs[0], at);
+        const Count * const seen = RowOf<Count>(call.inputs[1], at);
+        Store<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] != Count(0) ? results[x] : empty; });
+      });
     });
   });
 }
@@ -326,6 +375,9 @@ RegisterHostDomain(KernelRegistry & registry)
   Register(registry, "domain.squares.voxels", RunSquares);
   Register(registry, "domain.lowest.voxels", RunSeen<false>);
   Register(registry, "domain.highest.voxels", RunSeen<true>);
+  Register(registry, "domain.least.voxels", RunLeast);
+  Register(registry, "domain.bins.voxels", RunBins);
+  Register(registry, "domain.converted.voxels", RunConverted);
   Register(registry, "domain.filled.voxels", RunFilled);
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);

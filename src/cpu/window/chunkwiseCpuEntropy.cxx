@@ -41,6 +41,11 @@ public:
   {
     return m_Voxels;
   }
+  std::uint16_t
+  GetCount(int bin) const
+  {
+    return m_Counts[bin];
+  }
 
 private:
   std::uint16_t *      m_Counts;
@@ -60,7 +65,8 @@ BytesOf(const Box & output, const Coordinates & radius, int bins)
 template <typename TPixel, typename TOut>
 void
 RunTile(const KernelCall & call, const EntropyOperation & operation, const WindowBoxes & boxes, std::uint16_t * bins,
-        std::uint16_t * counts, const std::vector<std::int32_t> & steps, const std::vector<double> & logarithms)
+        std::uint16_t * counts, const std::vector<std::int32_t> & steps, const std::vector<std::int64_t> & totals,
+        const std::vector<double> & logarithms)
 {
   const Box &  padded = boxes.padded;
   const double scale = operation.bins / (operation.upper - operation.lower);
@@ -114,8 +120,10 @@ RunTile(const KernelCall & call, const EntropyOperation & operation, const Windo
           histogram.Remove(line[x - r - 1]);
         }
       }
-      const std::int64_t n = histogram.GetVoxels();
-      return ConvertResult<TOut>(EntropyOf(histogram.GetSum(), n, logarithms[static_cast<std::size_t>(n)]));
+      const std::int64_t absent = operation.leavesOutLast ? histogram.GetCount(operation.bins - 1) : 0;
+      const std::int64_t n = histogram.GetVoxels() - absent;
+      const std::int64_t sum = histogram.GetSum() - totals[static_cast<std::size_t>(absent)];
+      return ConvertResult<TOut>(EntropyOf(sum, n, logarithms[static_cast<std::size_t>(n)]));
     });
   });
 }
@@ -129,6 +137,7 @@ RunEntropy(const KernelCall & call)
   // A window that slides holds one more column for a moment.
   const std::vector<std::int32_t> steps = EntropyOperation::GetSteps(2 * taps);
   const std::vector<double>       logarithms = EntropyOperation::GetLogarithms(taps);
+  const std::vector<std::int64_t> totals = EntropyOperation::GetTotals(operation.leavesOutLast ? taps : 0);
   const std::int64_t              bytes = BytesOf(call.output.box, radius, operation.bins);
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
@@ -143,6 +152,7 @@ RunEntropy(const KernelCall & call)
           reinterpret_cast<std::uint16_t *>(memory),
           reinterpret_cast<std::uint16_t *>(memory + RoundToLine(2 * boxes.padded.NumberOfVoxels())),
           steps,
+          totals,
           logarithms);
       });
     });

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuTiles.h"
+#include "chunkwiseDomainVoxels.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRealOf.h"
@@ -110,13 +111,17 @@ struct PatchMemory
   TReal * shares{ nullptr };           ///< inverse of the number of offsets
   TReal * weighted{ nullptr };
   TReal * weights{ nullptr };
+  /** Of voxels that have weights: these, sums of their products, and a row of voxels' weights for each direction. */
+  TReal * given{ nullptr };
+  TReal * counts[2]{ nullptr, nullptr };
+  TReal * products[2]{ nullptr, nullptr };
   /** From row to row of sums, of pairs and of results. */
   std::int64_t sumPitch{ 0 };
   std::int64_t pairPitch{ 0 };
   std::int64_t pitch{ 0 };
 
   std::int64_t
-  LayOut(const Coordinates & tile, const PatchRadii & radii, char * memory)
+  LayOut(const Coordinates & tile, const PatchRadii & radii, bool isWeighed, char * memory)
   {
     std::int64_t bytes = 0;
     const auto   take = [&](TReal *& part, std::int64_t n) {
@@ -145,6 +150,14 @@ struct PatchMemory
     take(shares, pairPitch);
     take(weighted, rows * pitch);
     take(weights, rows * pitch);
+    if (isWeighed)
+    {
+      take(given, voxels + 2 * PatchBlock);
+      take(counts[0], sumRows * sumPitch);
+      take(counts[1], sumRows * sumPitch);
+      take(products[0], pitch);
+      take(products[1], pitch);
+    }
     return bytes;
   }
 };
@@ -215,8 +228,15 @@ public:
     {
       return;
     }
-    TReal * const sum = SumSlowAxes(shift, pairs, sums);
-    WeighPairs(shift, pairs, sums, sum, there, cutsX);
+    if (m_Memory.given)
+    {
+      WeighCountedPairs(shift, pairs, sums);
+    }
+    else
+    {
+      TReal * const sum = SumSlowAxes(shift, pairs, sums);
+      WeighPairs(shift, pairs, sums, sum, there, cutsX);
+    }
     AddPairs(shift, pairs);
   }
 
@@ -265,6 +285,81 @@ private:
       to = 1 - to;
     }
     return m_Memory.sums[1 - to];
+  }
+
+  /** What lies in `buffers`, summed along all axes but x; `sums` becomes the box of what is returned. */
+  TReal *
+  SumProducts(const Box & pairs, Box & sums, TReal * const (&buffers)[2])
+  {
+    const std::int64_t n = sums.Extent(0);
+    int                from = 0;
+    for (int a = MaxDimension - 1; a > 0; --a)
+    {
+      if (m_Radii.patch[a] == 0)
+      {
+        continue;
+      }
+      const Box before = sums;
+      sums.lower[a] = pairs.lower[a];
+      sums.upper[a] = pairs.upper[a];
+      const RowLayout layout(before, m_Memory.sumPitch);
+      TReal *         row = buffers[1 - from];
+      ForEachRow(sums, [&](const Coordinates & at) {
+        Coordinates tap = at;
+        tap[a] = std::max(at[a] - m_Radii.patch[a], before.lower[a]);
+        const std::int64_t taps = std::min(at[a] + m_Radii.patch[a] + 1, before.upper[a]) - tap[a];
+        m_Functions.sum(row, buffers[from] + layout.At(tap), layout.step[a], taps, n);
+        row += m_Memory.sumPitch;
+      });
+      from = 1 - from;
+    }
+    return buffers[from];
+  }
+
+  /** The weights of pairs of voxels that have weights themselves. */
+  void
+  WeighCountedPairs(const Coordinates & shift, const Box & pairs, Box sums)
+  {
+    const std::int64_t away = m_Values.Away(shift);
+    const std::int64_t width = sums.Extent(0);
+    std::int64_t       offset = 0;
+    ForEachRow(sums, [&](const Coordinates & at) {
+      const TReal * const a = m_Memory.values + m_Values.At(at);
+      const TReal * const w = m_Memory.given + m_Values.At(at);
+      TReal * const       squares = m_Memory.sums[0] + offset;
+      TReal * const       counts = m_Memory.counts[0] + offset;
+      for (std::int64_t i = 0; i < width; ++i)
+      {
+        const TReal difference = a[i] - a[i + away];
+        const TReal both = w[i] * w[i + away];
+        squares[i] = both != TReal(0) ? both * (difference * difference) : TReal(0);
+        counts[i] = both;
+      }
+      offset += m_Memory.sumPitch;
+    });
+    Box           summed = sums;
+    TReal * const squares = SumProducts(pairs, summed, m_Memory.sums);
+    TReal * const counts = SumProducts(pairs, sums, m_Memory.counts);
+
+    const std::int64_t n = pairs.Extent(0);
+    const std::int64_t taps = 2 * m_Radii.patch[0] + 1;
+    const RowLayout    layout(sums, m_Memory.sumPitch);
+    TReal *            row = m_Memory.pairs;
+    ForEachRow(pairs, [&](const Coordinates & at) {
+      const std::int64_t from = layout.At(at) - (at[0] - sums.lower[0]);
+      TReal * const      shares = m_Memory.shares;
+      m_Functions.sum(shares, counts + from, 1, taps, n);
+      for (std::int64_t i = 0; i < n; ++i)
+      {
+        shares[i] = TReal(1) / shares[i];
+      }
+      m_Functions.weigh(row, squares + from, taps, shares, m_TwiceNoise, m_Inverse, n);
+      for (std::int64_t i = 0; i < n; ++i)
+      {
+        row[i] = shares[i] <= std::numeric_limits<TReal>::max() ? row[i] : TReal(0);
+      }
+      row += m_Memory.pairPitch;
+    });
   }
 
   /** The number of offsets at which both patches are in the image. */
@@ -369,6 +464,16 @@ private:
         w[count] = pair - pairAway;
         voxels[count++] = voxel - away;
       }
+      for (int k = 0; m_Memory.given && k < count; ++k)
+      {
+        const TReal * const given = m_Memory.given + (voxels[k] - m_Memory.values);
+        for (std::int64_t i = 0; i < m_Tile.Extent(0); ++i)
+        {
+          // Not NaN times 0.
+          m_Memory.products[k][i] = given[i] != TReal(0) ? w[k][i] * given[i] : TReal(0);
+        }
+        w[k] = m_Memory.products[k];
+      }
       m_Functions.add(m_Memory.weighted + row, m_Memory.weights + row, w, voxels, count, m_Tile.Extent(0));
       row += m_Memory.pitch;
     });
@@ -402,6 +507,20 @@ RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const
                    cuts ? Real(0) : static_cast<Real>(ConstantPixel<TPixel>(operation.boundary.constant)),
                    memory.values,
                    [](TPixel pixel) { return static_cast<Real>(pixel); });
+  if (operation.isWeighed)
+  {
+    LoadTile<Real>(call.inputs[1],
+                   call.image,
+                   tile.GetPadded(),
+                   cuts ? BoundaryMode::Constant : operation.boundary.mode,
+                   Real(cuts ? 0 : 1),
+                   memory.given,
+                   [](Real weight) { return weight; });
+    for (std::int64_t i = 0; i < tile.GetPadded().NumberOfVoxels(); ++i)
+    {
+      memory.values[i] = memory.given[i] != Real(0) ? memory.values[i] : Real(0);
+    }
+  }
   Box shifts{};
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -413,19 +532,21 @@ RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const
   {
     tile.AddShift(TileNumber(shifts, Coordinates::Filled(1), i).lower);
   }
+  const auto empty = EmptyPixel<TOut>(operation.emptyValue);
   ForEachRow(box, [&](const Coordinates & at) {
     const Real * const weighted = tile.Weighted(at);
     const Real * const weights = tile.Weights(at);
-    StoreRow<TOut>(
-      call.output, at, box.Extent(0), [&](std::int64_t i) { return ConvertResult<TOut>(weighted[i] / weights[i]); });
+    StoreRow<TOut>(call.output, at, box.Extent(0), [&](std::int64_t i) {
+      return operation.isWeighed && weights[i] == 0 ? empty : ConvertResult<TOut>(weighted[i] / weights[i]);
+    });
   });
 }
 
 template <typename TReal>
 std::int64_t
-BytesOf(const Coordinates & tile, const PatchRadii & radii)
+BytesOf(const Coordinates & tile, const PatchRadii & radii, bool isWeighed)
 {
-  return PatchMemory<TReal>().LayOut(tile, radii, nullptr);
+  return PatchMemory<TReal>().LayOut(tile, radii, isWeighed, nullptr);
 }
 
 void
@@ -437,11 +558,11 @@ RunNonLocalMeans(const KernelCall & call)
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
-    const std::int64_t bytes = BytesOf<Real>(extent, radii);
+    const std::int64_t bytes = BytesOf<Real>(extent, radii, operation.isWeighed);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
       ForEachTileOf(extent, call, [&](const Box & tile, unsigned int worker) {
         PatchMemory<Real> memory;
-        memory.LayOut(extent, radii, static_cast<char *>(call.scratch) + bytes * worker);
+        memory.LayOut(extent, radii, operation.isWeighed, static_cast<char *>(call.scratch) + bytes * worker);
         RunTile<Pixel, decltype(out)>(call, operation, radii, tile, memory);
       });
     });
@@ -451,10 +572,12 @@ RunNonLocalMeans(const KernelCall & call)
 std::size_t
 ScratchOfNonLocalMeans(const Operation & operation, const ChunkShape & shape)
 {
-  const PatchRadii  radii(static_cast<const NonLocalMeansOperation &>(operation), shape.image.Extents());
+  const auto &      means = static_cast<const NonLocalMeansOperation &>(operation);
+  const PatchRadii  radii(means, shape.image.Extents());
   const Coordinates extent = PatchTileExtent(shape.outputBox, radii);
   return DispatchPixelKind(shape.inputKinds[0], [&](auto pixel) {
-    return static_cast<std::size_t>(BytesOf<RealOf<decltype(pixel)>>(extent, radii) * shape.concurrency);
+    return static_cast<std::size_t>(BytesOf<RealOf<decltype(pixel)>>(extent, radii, means.isWeighed) *
+                                    shape.concurrency);
   });
 }
 

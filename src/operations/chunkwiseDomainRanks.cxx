@@ -1,0 +1,109 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+// Windows of which the voxels are counted: ranks and entropies of a part of the image.
+#include "chunkwiseDomainOperation.h"
+#include "chunkwiseEntropyOperation.h"
+#include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseRankOperation.h"
+#include "chunkwiseRealOf.h"
+#include "chunkwiseWindow.h"
+
+namespace chunkwise
+{
+
+namespace
+{
+
+/** How many voxels inside a window has; beyond the edge of Constant there are all, unless the constant is outside. */
+Stage
+CountsOf(const BoxOperation & window, int inside, bool constantIsInside)
+{
+  const auto sum = std::make_shared<MeanOperation>();
+  sum->radius = window.radius;
+  sum->boundary = window.boundary;
+  sum->boundary.constant = constantIsInside ? 1.0 : 0.0;
+  sum->sums = true;
+  double voxels = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    voxels *= 2.0 * static_cast<double>(window.radius[a]) + 1.0;
+  }
+  return { sum, { inside }, StageKind::Fixed, "", voxels <= 16777216.0 ? PixelKind::Float32 : PixelKind::Float64 };
+}
+
+} // namespace
+
+bool
+DomainOperation::IsCounted() const
+{
+  return dynamic_cast<const RankOperation *>(window.get()) || dynamic_cast<const EntropyOperation *>(window.get());
+}
+
+bool
+DomainOperation::LeavesOutNan() const
+{
+  return ignoresNan || (IsFloatingPoint(imageKind) && dynamic_cast<const RankOperation *>(window.get()));
+}
+
+std::vector<Stage>
+DomainOperation::GetStagesWithoutQuotient() const
+{
+  const auto * const rank = dynamic_cast<const RankOperation *>(window.get());
+  const auto * const entropy = dynamic_cast<const EntropyOperation *>(window.get());
+  const auto * const means = dynamic_cast<const NonLocalMeansOperation *>(window.get());
+  if (!rank && !entropy && !means)
+  {
+    return {};
+  }
+  std::vector<int> inputs;
+  if (domain != DomainKind::All)
+  {
+    inputs.push_back(Stage::Input(1));
+  }
+  if (this->LeavesOutNan())
+  {
+    inputs.push_back(Stage::Input(0));
+  }
+  if (means)
+  {
+    const auto weighed = std::make_shared<NonLocalMeansOperation>(*means);
+    weighed->isWeighed = true;
+    weighed->emptyValue = emptyValue;
+    const char * const weights = this->HasWeights() ? "domain.weights.voxels" : "domain.mask.voxels";
+    const PixelKind    real = UsesDouble(imageKind) ? PixelKind::Float64 : PixelKind::Float32;
+    return { { nullptr, inputs, StageKind::Fixed, weights, real },
+             { weighed, { Stage::Input(), 0 }, StageKind::Output } };
+  }
+  const Stage inside{ nullptr, inputs, StageKind::Fixed, "domain.mask.voxels", PixelKind::UInt8 };
+  const auto  constant = [&](const WindowBoundary & boundary, auto && of) {
+    return DispatchPixelKind(imageKind,
+                             [&](auto pixel) { return of(ConstantPixel<decltype(pixel)>(boundary.constant)); });
+  };
+  if (rank)
+  {
+    // What is outside is below all that is inside, or the same: either way it has the lowest ranks.
+    const auto selection = std::make_shared<RankOperation>(*rank);
+    selection->isCounted = true;
+    const bool  constantIsInside = constant(rank->boundary, [](auto voxel) { return voxel == voxel; });
+    const Stage voxels{ nullptr, { Stage::Input(), 0 }, StageKind::Input, "domain.least.voxels" };
+    const Stage counts = CountsOf(*rank, 0, constantIsInside);
+    const Stage selected{ selection, { 1, 2 }, StageKind::Output, "", PixelKind::UInt8, 1 };
+    return { inside, voxels, counts, selected, { nullptr, { 3, 2 }, StageKind::Output, "domain.filled.voxels" } };
+  }
+  // A further bin is of what is outside.
+  const auto ofBins = std::make_shared<EntropyOperation>(*entropy);
+  ofBins->bins = entropy->bins + 1;
+  ofBins->lower = 0;
+  ofBins->upper = ofBins->bins;
+  ofBins->leavesOutLast = true;
+  const double scale = entropy->bins / (entropy->upper - entropy->lower);
+  const bool   leavesOutNan = this->LeavesOutNan();
+  ofBins->boundary.constant = constant(entropy->boundary, [&](auto voxel) {
+    const int bin = BinOf(voxel, entropy->lower, scale, entropy->bins);
+    return static_cast<std::int64_t>(leavesOutNan && voxel != voxel ? entropy->bins : bin);
+  });
+  const Stage bins{ nullptr, { Stage::Input(), 0 }, StageKind::Fixed, "domain.bins.voxels", PixelKind::UInt16 };
+  const Stage entropies{ ofBins, { 1 }, StageKind::Fixed, "", PixelKind::Float64 };
+  return { inside, bins, entropies, { nullptr, { 2 }, StageKind::Output, "domain.converted.voxels" } };
+}
+
+} // namespace chunkwise
