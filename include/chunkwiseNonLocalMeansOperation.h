@@ -30,7 +30,8 @@ namespace chunkwise
  * w(p + o) w(q + o): patches are compared where both have voxels that count. The weight of q is multiplied by w(q),
  * that of p by w(p); it is 0 where C is 0. Voxels of weight 0 are not seen, whatever their value. Where all weights are
  * 0 the result is `emptyValue`. The product of the weights is multiplied by the square, the sums of both are made
- * alike, and the inverse of C, where that is finite, is that of their number. With weights of 1 all bits are those without. */
+ * alike, and the inverse of C, where that is finite, is that of their number. With weights of 1 all bits are those
+ * without. */
 class Chunkwise_EXPORT NonLocalMeansOperation : public WindowedOperation
 {
 public:
