@@ -48,9 +48,41 @@ struct RankMemory
   }
 };
 
+/** Calls f(begin, end) for the parts of a row that have a voxel for which is(x); they are longer than these, since
+ * several voxels are searched at once. */
+template <typename TIs, typename TFunctor>
+void
+ForEachPart(std::int64_t n, TIs && is, TFunctor && f)
+{
+  constexpr std::int64_t least = 32;
+  std::int64_t           begin = 0;
+  while (begin < n)
+  {
+    if (!is(begin))
+    {
+      ++begin;
+      continue;
+    }
+    std::int64_t end = begin;
+    std::int64_t last = begin;
+    do
+    {
+      end = std::min(end + least, n);
+      last = end;
+      while (!is(last - 1))
+      {
+        --last;
+      }
+      // The next voxels, unless there are none.
+    } while (last == end && end < n);
+    f(begin, end);
+    begin = end;
+  }
+}
+
 template <typename TPixel, typename TOut>
 void
-RunTile(const KernelCall & call, const RankOperation & operation, const WindowBoxes & boxes,
+RunTile(const KernelCall & call, const RankOperation & operation, const WindowBoxes & boxes, bool onlyCut,
         const RankMemory<typename RankKey<TPixel>::Type> & memory)
 {
   using KeyOf = RankKey<TPixel>;
@@ -90,24 +122,52 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
     ForEachRow(window, [&](const Coordinates & line) {
       memory.lines[lines++] = memory.keys + DenseOffset(padded, line) + first;
     });
-    if constexpr (KeyOf::IsReal)
+    const auto search = [&](std::int64_t begin, std::int64_t end, auto && absentAt) {
+      const std::int64_t width = end - begin;
+      Coordinates        index = at;
+      index[0] += begin;
+      if constexpr (KeyOf::IsReal)
+      {
+        std::fill(memory.results, memory.results + width, Key{ 1 });
+        functions.countBelow(memory.ranks, memory.lines, lines, taps, memory.results, width);
+      }
+      else
+      {
+        std::fill(memory.ranks, memory.ranks + width, 0);
+      }
+      for (std::int64_t x = 0; x < width; ++x)
+      {
+        const std::int64_t inWindow = others * countOf(0, index[0] + x);
+        memory.ranks[x] = static_cast<std::int32_t>(
+          RankIn(inWindow, absentAt(begin + x, inWindow, memory.ranks[x]), operation.fraction));
+      }
+      functions.find(memory.results, memory.lines, lines, taps, memory.ranks, width);
+      StoreRow<TOut>(
+        call.output, index, width, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(memory.results[x])); });
+    };
+    if (!counts.IsGiven())
     {
-      std::fill(memory.results, memory.results + n, Key{ 1 });
-      functions.countBelow(memory.ranks, memory.lines, lines, taps, memory.results, n);
+      search(0, n, [](std::int64_t, std::int64_t, std::int64_t lost) { return lost; });
+      return;
     }
-    else
-    {
-      std::fill(memory.ranks, memory.ranks + n, 0);
-    }
-    Coordinates index = at;
-    for (std::int64_t x = 0; x < n; ++x, ++index[0])
-    {
-      const std::int64_t inWindow = others * countOf(0, index[0]);
-      memory.ranks[x] = static_cast<std::int32_t>(
-        RankIn(inWindow, counts.AbsentAt(index, inWindow, memory.ranks[x]), operation.fraction));
-    }
-    functions.find(memory.results, memory.lines, lines, taps, memory.ranks, n);
-    StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(memory.results[x])); });
+    counts.WithRow(at, [&](auto seen) {
+      std::int64_t begun = 0;
+      ForEachPart(
+        n,
+        [&](std::int64_t x) {
+          return seen[x] > 0 && !(onlyCut && static_cast<std::int64_t>(seen[x]) == others * countOf(0, at[0] + x));
+        },
+        [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t l = 0; l < lines; ++l)
+          {
+            memory.lines[l] += begin - begun;
+          }
+          begun = begin;
+          search(begin, end, [&](std::int64_t x, std::int64_t inWindow, std::int64_t) {
+            return inWindow - static_cast<std::int64_t>(seen[x]);
+          });
+        });
+    });
   });
 }
 
@@ -118,28 +178,27 @@ BytesOf(const Box & output, const Coordinates & radius)
   return TileBytes(output, radius, [](const WindowBoxes & boxes) { return RankMemory<TKey>().LayOut(boxes, nullptr); });
 }
 
-/** Bytes that each worker needs to find ranks bit by bit, or in sorted tiles. */
+/** Bytes that each worker needs to find ranks bit by bit. */
 std::int64_t
-BytesOfRanks(const Coordinates & radius, const Box & output, PixelKind kind)
+BytesOfBits(const Coordinates & radius, const Box & output, PixelKind kind)
 {
-  if (RankTilesTake(radius, kind))
-  {
-    return RankTilesBytes(radius, output, kind);
-  }
   return DispatchPixelKind(
     kind, [&](auto pixel) { return BytesOf<typename RankKey<decltype(pixel)>::Type>(output, radius); });
 }
 
-/** Finds the ranks of a part of the output, with the memory of one worker. */
-void
-RunRanks(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
-         char * memory)
+/** The same, or in sorted tiles. */
+std::int64_t
+BytesOfRanks(const Coordinates & radius, const Box & output, PixelKind kind)
 {
-  if (RankTilesTake(radius, call.inputs[0].kind))
-  {
-    RunRankTilesOf(call, radius, part, memory);
-    return;
-  }
+  return RankTilesTake(radius, kind) ? RankTilesBytes(radius, output, kind) : BytesOfBits(radius, output, kind);
+}
+
+/** Finds the ranks of a part of the output bit by bit, with the memory of one worker; `onlyCut`: where windows see some
+ * of their voxels alone. */
+void
+RunBits(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
+        bool onlyCut, char * memory)
+{
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
@@ -150,10 +209,23 @@ RunRanks(const KernelCall & call, const RankOperation & operation, const Coordin
         const WindowBoxes boxes(TileNumber(part, extent, i), call.image, radius, BoundaryMode::Mirror);
         RankMemory<typename RankKey<Pixel>::Type> parts;
         parts.LayOut(boxes, memory);
-        RunTile<Pixel, decltype(out)>(call, operation, boxes, parts);
+        RunTile<Pixel, decltype(out)>(call, operation, boxes, onlyCut, parts);
       }
     });
   });
+}
+
+/** The same of all windows, bit by bit or in sorted tiles. */
+void
+RunRanks(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
+         char * memory)
+{
+  if (RankTilesTake(radius, call.inputs[0].kind))
+  {
+    RunRankTilesOf(call, radius, part, memory);
+    return;
+  }
+  RunBits(call, operation, radius, part, false, memory);
 }
 
 /** What is computed at once, and the bytes that each worker needs for it. */
@@ -173,7 +245,7 @@ struct RankWork
     bytes = BytesOfRanks(radius, output, kind);
     if (medians)
     {
-      bytes = std::max(bytes, MedianTileBytes(tile, radius, kind));
+      bytes = std::max({ bytes, MedianTileBytes(tile, radius, kind), BytesOfBits(radius, output, kind) });
     }
   }
 };
@@ -181,17 +253,19 @@ struct RankWork
 /** The parts of a tile where windows see something, and where they see some of their voxels alone. */
 struct SeenParts
 {
-  Box any;
-  Box cut;
+  Box  any;
+  Box  cut;
+  bool hasWhole{ false };
 
   SeenParts(const KernelCall & call, const Coordinates & radius, const Box & tile)
     : any{ tile.upper, tile.lower }
     , cut(any)
   {
-    const auto &     operation = static_cast<const RankOperation &>(*call.operation);
-    const RankCounts counts(call);
-    const bool       cuts = operation.boundary.mode == BoundaryMode::Renormalized;
-    const auto       countOf = [&](int a, std::int64_t i) {
+    const auto &       operation = static_cast<const RankOperation &>(*call.operation);
+    const RankCounts   counts(call);
+    const bool         cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+    const std::int64_t n = tile.Extent(0);
+    const auto         countOf = [&](int a, std::int64_t i) {
       return cuts ? TapsInside(i, radius[a], call.image.Extent(a)) : 2 * radius[a] + 1;
     };
     ForEachRow(tile, [&](const Coordinates & at) {
@@ -200,28 +274,56 @@ struct SeenParts
       {
         others *= countOf(a, at[a]);
       }
-      for (Coordinates index = at; index[0] < tile.upper[0]; ++index[0])
-      {
-        const std::int64_t seen = counts.At(index);
-        if (seen > 0)
+      counts.WithRow(at, [&](auto seen) {
+        using Count = std::decay_t<decltype(*seen)>;
+        const auto whole = static_cast<Count>(others * (2 * radius[0] + 1));
+        // Most rows are all of the one or the other.
+        bool hasAny = false;
+        bool hasCut = false;
+        bool hasWholeHere = false;
+        for (std::int64_t x = 0; x < n; ++x)
         {
-          Unite(any, index);
-          if (seen < others * countOf(0, index[0]))
-          {
-            Unite(cut, index);
-          }
+          hasAny |= seen[x] > Count(0);
+          hasCut |= seen[x] > Count(0) && seen[x] < whole;
+          hasWholeHere |= seen[x] == whole;
         }
-      }
+        hasWhole = hasWhole || hasWholeHere;
+        if (hasAny)
+        {
+          Unite(any, at, n, [&](std::int64_t x) { return seen[x] > Count(0); });
+        }
+        if (hasCut)
+        {
+          Unite(cut, at, n, [&](std::int64_t x) {
+            return seen[x] > Count(0) && static_cast<std::int64_t>(seen[x]) < others * countOf(0, at[0] + x);
+          });
+        }
+      });
     });
   }
 
+  /** Grows the box to hold the voxels of a row for which is(x). */
+  template <typename TIs>
   static void
-  Unite(Box & box, const Coordinates & index)
+  Unite(Box & box, const Coordinates & at, std::int64_t n, TIs && is)
   {
+    std::int64_t begin = 0;
+    while (begin < n && !is(begin))
+    {
+      ++begin;
+    }
+    if (begin == n)
+    {
+      return;
+    }
+    while (!is(n - 1))
+    {
+      --n;
+    }
     for (int a = 0; a < MaxDimension; ++a)
     {
-      box.lower[a] = std::min(box.lower[a], index[a]);
-      box.upper[a] = std::max(box.upper[a], index[a] + 1);
+      box.lower[a] = std::min(box.lower[a], a == 0 ? at[0] + begin : at[a]);
+      box.upper[a] = std::max(box.upper[a], a == 0 ? at[0] + n : at[a] + 1);
     }
   }
 };
@@ -245,11 +347,11 @@ RunCountedTile(const KernelCall & call, const RankWork & work, const Coordinates
   {
     return;
   }
-  if (work.medians && !(parts.cut == parts.any) && RunMedianTile(call, radius, parts.any, memory))
+  if (work.medians && parts.hasWhole && RunMedianTile(call, radius, parts.any, memory))
   {
     if (!parts.cut.IsEmpty())
     {
-      RunRanks(call, static_cast<const RankOperation &>(*call.operation), radius, parts.cut, memory);
+      RunBits(call, static_cast<const RankOperation &>(*call.operation), radius, parts.cut, true, memory);
     }
     return;
   }

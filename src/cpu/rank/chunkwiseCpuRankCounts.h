@@ -22,19 +22,24 @@ public:
   {
     return m_IsGiven;
   }
-  std::int64_t
-  At(const Coordinates & at) const
+  /** Calls f(counts) with the counts of a row, side by side, as floats or as doubles. */
+  template <typename TFunctor>
+  void
+  WithRow(const Coordinates & at, TFunctor && f) const
   {
     const std::int64_t offset = m_View.Offset(at);
-    return static_cast<std::int64_t>(m_View.kind == PixelKind::Float32
-                                       ? static_cast<const float *>(m_View.data)[offset]
-                                       : static_cast<const double *>(m_View.data)[offset]);
+    m_View.kind == PixelKind::Float32 ? f(static_cast<const float *>(m_View.data) + offset)
+                                      : f(static_cast<const double *>(m_View.data) + offset);
   }
   /** Voxels of a window of n that are not seen; `lost` of them are NaN. */
   std::int64_t
   AbsentAt(const Coordinates & at, std::int64_t n, std::int64_t lost) const
   {
-    return m_IsGiven ? n - At(at) : lost;
+    if (m_IsGiven)
+    {
+      WithRow(at, [&](auto counts) { lost = n - static_cast<std::int64_t>(*counts); });
+    }
+    return lost;
   }
 
 private:
