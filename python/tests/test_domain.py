@@ -77,7 +77,7 @@ def test_ranks_and_entropy_in_a_mask(kind):
         expected = np.take_along_axis(windows, rank[None], axis=0)[0]
         assert np.array_equal(found[count > 0], expected[count > 0].astype(kind))
     assert np.array_equal(chunkwise.maximum(MASK, 1) != 0, count > 0)  # where windows see something
-    found = chunkwise.entropy(image, 1, bins=4, range=(60, 140), mask=MASK, dtype=np.float64)
+    found = chunkwise.entropy(image, 1, number_of_bins=4, range=(60, 140), mask=MASK, output=np.float64)
     bins = np.clip(np.floor((windows - 60) / 20), 0, 3)
     shares = np.stack([(bins == b).sum(axis=0) for b in range(4)]) / np.maximum(count, 1)
     expected = -np.sum(np.where(shares > 0, shares * np.log2(np.where(shares > 0, shares, 1)), 0), axis=0)

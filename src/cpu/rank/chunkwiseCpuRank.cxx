@@ -48,14 +48,13 @@ struct RankMemory
   }
 };
 
-/** Calls f(begin, end) for the parts of a row that have a voxel for which is(x); they are longer than these, since
- * several voxels are searched at once. */
+/** Calls f(begin, end) for the parts of a row that have a voxel for which is(x); their lengths are multiples of
+ * `least`, as many as are searched at once. */
 template <typename TIs, typename TFunctor>
 void
-ForEachPart(std::int64_t n, TIs && is, TFunctor && f)
+ForEachPart(std::int64_t n, std::int64_t least, TIs && is, TFunctor && f)
 {
-  constexpr std::int64_t least = 32;
-  std::int64_t           begin = 0;
+  std::int64_t begin = 0;
   while (begin < n)
   {
     if (!is(begin))
@@ -154,6 +153,7 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
       std::int64_t begun = 0;
       ForEachPart(
         n,
+        64 / static_cast<std::int64_t>(sizeof(Key)),
         [&](std::int64_t x) {
           return seen[x] > 0 && !(onlyCut && static_cast<std::int64_t>(seen[x]) == others * countOf(0, at[0] + x));
         },
