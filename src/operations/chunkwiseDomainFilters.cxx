@@ -96,7 +96,8 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
     const std::string text = operation->emptyValue.ToText();
     if (isWhole)
     {
-      ThrowParameterError("EmptyValue", text + " has no effect without MaskImage, WeightImage or IgnoreNaN");
+      ThrowParameterError("EmptyValue",
+                          text + " has no effect without what says which voxels windows see, such as MaskImage");
     }
     if (!IsFloatingPoint(image.outputKind) && !operation->emptyValue.IsOf(image.outputKind))
     {
