@@ -28,6 +28,7 @@
   }                                                                                                                    \
   itkChunkwiseIgnoreNaNMacro()
 
+/** Of filters whose windows may leave out NaN. */
 #define itkChunkwiseIgnoreNaNMacro()                                                                                   \
   itkSetMacro(IgnoreNaN, bool);                                                                                        \
   itkGetConstMacro(IgnoreNaN, bool);                                                                                   \
