@@ -302,6 +302,7 @@ DescribeFilters()
       row["count"] = CountName(parameter);
       row["help"] = parameter.help;
       row["default"] = DefaultOf(parameter);
+      row["example"] = parameter.exampleText;
       row["required"] = parameter.required;
       row["minimum"] = parameter.minimum;
       row["maximum"] = parameter.maximum;

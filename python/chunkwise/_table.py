@@ -49,8 +49,8 @@ def snake(name: str) -> str:
 class Parameter:
     """A row of a filter's parameters."""
 
-    __slots__ = ("engine", "name", "type", "count", "help", "default", "required", "choices", "can_be_auto", "minimum",
-                 "maximum", "above_minimum", "only_with")
+    __slots__ = ("engine", "name", "type", "count", "help", "default", "example", "required", "choices", "can_be_auto",
+                 "minimum", "maximum", "above_minimum", "only_with")
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.engine: str = row["name"]
@@ -58,6 +58,8 @@ class Parameter:
         self.count: str = row["count"]
         self.help: str = row["help"]
         self.default: Any = row["default"]
+        #: What a form shows where there is no default: a text.
+        self.example: str = row["example"]
         self.required: bool = row["required"]
         self.choices: tuple[str, ...] = row["choices"]
         self.can_be_auto: bool = row["can_be_auto"]

@@ -1,0 +1,83 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""Controls for a filter's parameters, made from the engine's own table: names, help, defaults, ranges."""
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import chunkwise
+import numpy as np
+from chunkwise import _core, filters
+from chunkwise._table import MODES, ROWS, Parameter, Row
+from magicgui.widgets import CheckBox, ComboBox, FileEdit, LineEdit, SpinBox, Widget
+
+#: Larger numbers are typed as text.
+_MOST = 2**31 - 1
+
+
+def filter_names() -> list[str]:
+    """The filters that this build of the engine can run, in the table's order."""
+    return [name for name, row in ROWS.items()
+            if _core.can_read_networks() or all(each.type != "network" for each in row.parameters.values())]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return ", ".join(map(repr, value)) if isinstance(value, tuple) else str(value)
+
+
+def make_control(parameter: Parameter, arrays: Any) -> Widget:
+    """A parameter's control, with its default. `arrays` gives pairs of a name and an array, for kernels."""
+    about: dict[str, Any] = {"name": parameter.name, "label": parameter.name.replace("_", " "),
+                             "tooltip": parameter.description}
+    default = parameter.default
+    if parameter.type == "flag":
+        return CheckBox(value=default, **about)
+    if parameter.type == "choice":
+        return ComboBox(choices=parameter.choices, value=default, **about)
+    if parameter.type == "kernel":
+        return ComboBox(choices=arrays, nullable=not parameter.required, **about)
+    if parameter.type == "network":
+        return FileEdit(filter="*.onnx", nullable=True, **about)
+    if parameter.type == "integer" and default is not None and not parameter.can_be_auto:
+        low = max(parameter.minimum, -_MOST) + (1 if parameter.above_minimum else 0)
+        return SpinBox(value=default, min=int(low), max=int(min(parameter.maximum, _MOST)), **about)
+    return LineEdit(value=_text(default) if default is not None else parameter.example if parameter.required else "", **about)
+
+
+def value_of(parameter: Parameter, control: Widget) -> Any:
+    """What a control says, as the filter takes it; None is its default."""
+    value = control.value  # type: ignore[attr-defined]
+    if not isinstance(control, LineEdit):
+        return value
+    text = value.strip()
+    if not text or (text == "auto" and parameter.can_be_auto):
+        return text or None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise chunkwise.ParameterError(f"{parameter.name}: {text!r} is not a number"
+                                       + ("" if parameter.count == "one" else ", nor numbers with commas between")) from None
+
+
+def is_used(row: Row, parameter: Parameter, controls: dict[str, Widget]) -> bool:
+    """Whether a parameter has an effect with what others are set to."""
+    name, wanted = parameter.only_with
+    other = row.by_engine.get(name)
+    if other is None or other.name not in controls:
+        return True
+    value = controls[other.name].value  # type: ignore[attr-defined]
+    return bool((MODES[value] if other.name == "mode" else value) == wanted)
+
+
+def make_filter(row: Row, controls: dict[str, Widget], spacing: Any = None) -> chunkwise.Filter:
+    """The filter that a form describes; a ParameterError names the parameter that is wrong."""
+    given = {}
+    for name, parameter in row.parameters.items():
+        if is_used(row, parameter, controls):
+            value = value_of(parameter, controls[name])
+            given[name] = np.asarray(value) if parameter.type == "kernel" and value is not None else value
+    extra = {"spacing": spacing} if row.has_spacing else {}
+    made: chunkwise.Filter = getattr(filters, row.class_name)(**given, **extra)
+    return made

@@ -1,0 +1,295 @@
+# Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
+"""The widget: a layer, a filter, its parameters, an exact preview of the visible slice, and runs in the background."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import chunkwise
+import numpy as np
+from chunkwise._table import ROWS
+from magicgui.widgets import CheckBox, ComboBox, Container, Label, ProgressBar, PushButton
+from napari.layers import Image, Labels
+from napari.qt.threading import create_worker
+from qtpy.QtCore import QTimer
+
+from ._form import filter_names, make_control, make_filter
+from ._layers import (compute_part, compute_whole, contrast_of, data_of, geometry_of, is_lazy, visible_place)
+
+#: How often progress is shown, and that moving a slider starts a preview, in milliseconds.
+_INTERVAL = 50
+
+
+class _Cancelled(Exception):
+    pass
+
+
+class _Job:
+    """What a thread does: it can be asked how far it is, and to stop."""
+
+    def __init__(self, work: Callable[[Callable[[float], None]], Any], done: Callable[[Any, Exception | None], None]) -> None:
+        self.fraction = 0.0
+        self._stop = threading.Event()
+
+        def progress(fraction: float) -> None:
+            self.fraction = fraction
+            if self._stop.is_set():
+                raise _Cancelled
+
+        def run() -> tuple[Any, Exception | None]:
+            try:
+                result = work(progress)
+                # What is lazy has no progress of its own.
+                return (None, _Cancelled()) if self._stop.is_set() else (result, None)
+            except (_Cancelled, chunkwise.Error, MemoryError, TypeError, ValueError, OSError) as error:
+                return None, error
+
+        self._worker = create_worker(run, _start_thread=False)
+        self._worker.returned.connect(lambda pair: done(*pair))
+        self._worker.errored.connect(lambda error: done(None, error))
+        self._worker.start()
+
+    def cancel(self) -> None:
+        self._stop.set()
+
+
+class FilterWidget(Container):  # type: ignore[type-arg]
+    """Chunkwise's filters over an image layer.
+
+    Parameters
+    ----------
+    napari_viewer : napari.Viewer, or napari.components.ViewerModel
+        napari gives it.
+    """
+
+    def __init__(self, napari_viewer: Any) -> None:
+        self._viewer = napari_viewer
+        self._job: _Job | None = None
+        self._preview_job: _Job | None = None
+        self._preview_is_due = False
+        self._kept: dict[Any, Any] = {}
+        self._preview_layer: Any = None
+        self.layer_choice = ComboBox(label="layer", choices=self._images, nullable=True,
+                                     tooltip="The image to filter; it may be larger than memory")
+        self.filter_choice = ComboBox(label="filter", choices=filter_names(), value="gaussian")
+        self.title = Label()
+        self.form: Container[Any] = Container(labels=True)
+        self.in_units = CheckBox(label="lengths in the layer's units", value=True,
+                                 tooltip="Lengths count the layer's scale; else they are in voxels")
+        self.preview = CheckBox(label="preview", value=False,
+                                tooltip="The visible slice, exactly as it will be in the result")
+        self.run_button = PushButton(text="Run")
+        self.cancel_button = PushButton(text="Cancel", enabled=False)
+        self.progress = ProgressBar(label="", value=0, min=0, max=1000)
+        self.status = Label()
+        super().__init__(widgets=[self.layer_choice, self.filter_choice, self.title, self.form, self.in_units,
+                                  self.preview, self.run_button, self.cancel_button, self.progress, self.status],
+                         labels=True)
+        self.min_width = 320
+        self.filter_choice.changed.connect(self._make_form)
+        for each in (self.layer_choice, self.in_units, self.preview):
+            each.changed.connect(self._ask_for_preview)
+        self.run_button.changed.connect(self.run)
+        self.cancel_button.changed.connect(self.cancel)
+        events = napari_viewer.layers.events
+        for event in (events.inserted, events.removed, events.reordered):
+            event.connect(self._layers_changed)
+        for event in (napari_viewer.dims.events.point, napari_viewer.dims.events.order, napari_viewer.dims.events.ndisplay):
+            event.connect(self._ask_for_preview)
+        # One preview for all that changes within an interval.
+        self._soon = QTimer()
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(_INTERVAL)
+        self._soon.timeout.connect(self._start_preview)
+        self._clock = QTimer()
+        self._clock.setInterval(_INTERVAL)
+        self._clock.timeout.connect(self._show_progress)
+        self._layers_changed()
+        self._make_form()
+
+    # What is chosen
+
+    def _layers_of(self, *kinds: type) -> Iterator[Any]:
+        return (each for each in reversed(self._viewer.layers) if isinstance(each, kinds) and each is not self._preview_layer)
+
+    def _images(self, _: Any = None) -> list[tuple[str, Any]]:
+        return [(each.name, each) for each in self._layers_of(Image)]
+
+    def _arrays(self, _: Any = None) -> list[tuple[str, Any]]:
+        return [(each.name, each) for each in self._layers_of(Image, Labels)]
+
+    def _layers_changed(self, _: Any = None) -> None:
+        if self._preview_layer is not None and self._preview_layer not in self._viewer.layers:
+            self._preview_layer = None
+        self.layer_choice.reset_choices()
+        if self.layer_choice.value is None and (images := self._images()):
+            self.layer_choice.value = images[0][1]
+        for each in self.form:
+            if isinstance(each, ComboBox):
+                each.reset_choices()
+        self._ask_for_preview()
+
+    def _make_form(self, _: Any = None) -> None:
+        row = ROWS[self.filter_choice.value]
+        self.title.value = row.title
+        self.form.clear()
+        self._controls = {name: make_control(each, self._arrays) for name, each in row.parameters.items()}
+        self._inputs = [ComboBox(name=each.name, label=each.name.replace("_", " "), tooltip=each.help,
+                                 choices=self._arrays, nullable=not each.required) for each in row.inputs]
+        for each in (*self._inputs, *self._controls.values()):
+            self.form.append(each)
+            each.changed.connect(self._ask_for_preview)
+        self.in_units.enabled = row.has_spacing
+        self._ask_for_preview()
+
+    def filter(self) -> chunkwise.Filter:
+        """The filter that the form describes; a ParameterError names what is wrong."""
+        row, layer = ROWS[self.filter_choice.value], self.layer_choice.value
+        spacing = None
+        if row.has_spacing and self.in_units.value and layer is not None:
+            # The channels of a colour image have no length.
+            spacing = (*(abs(float(each)) for each in layer.scale), *(1.0 for _ in range(layer.rgb)))
+        controls = {name: _Data(each) if row.parameters[name].type == "kernel" else each
+                    for name, each in self._controls.items()}
+        made = make_filter(row, controls, spacing)
+        if layer is not None and layer.rgb:
+            if "axes" not in row.parameters:
+                raise chunkwise.ParameterError(f"layer: {row.engine} takes no colour image; split its channels")
+            if made.parameters.get("axes") is None:
+                made = made.replaced(axes=tuple(range(max(layer.ndim - 3, 0), layer.ndim)))
+        return made
+
+    def _chosen(self) -> tuple[Any, chunkwise.Filter, Any, list[Any]]:
+        layer = self.layer_choice.value
+        if layer is None:
+            raise chunkwise.ParameterError("layer: there is none to filter")
+        others = [None if each.value is None else data_of(each.value) for each in self._inputs]
+        return layer, self.filter(), data_of(layer), others
+
+    # The preview
+
+    def _ask_for_preview(self, _: Any = None) -> None:
+        if not self.preview.value:
+            if self._preview_layer is not None:
+                layer, self._preview_layer = self._preview_layer, None
+                if layer in self._viewer.layers:
+                    self._viewer.layers.remove(layer)
+            if self._preview_job is not None:
+                self._preview_job.cancel()
+            return
+        self._soon.start()
+
+    def _start_preview(self) -> None:
+        if self._preview_job is not None:
+            # What it computes is out of date.
+            self._preview_is_due = True
+            self._preview_job.cancel()
+            return
+        if not self.preview.value:
+            return
+        try:
+            layer, filter, data, others = self._chosen()
+            place = visible_place(self._viewer, layer)
+        except (chunkwise.Error, LookupError, TypeError) as error:
+            self.status.value = str(error)
+            return
+        self.status.value = ""
+
+        def done(part: Any, error: Exception | None) -> None:
+            self._preview_job = None
+            if error is None and self.preview.value and layer in self._viewer.layers:
+                self._show_preview(layer, filter, place, part)
+            elif error is not None and not isinstance(error, _Cancelled):
+                self.status.value = str(error)
+            if self._preview_is_due:
+                self._preview_is_due = False
+                self._soon.start()
+
+        self._preview_job = _Job(lambda progress: compute_part(filter, data, others, place, progress, self._kept), done)
+
+    def _show_preview(self, layer: Any, filter: chunkwise.Filter, place: tuple[slice, ...], part: Any) -> None:
+        where = geometry_of(layer, [each.start for each in place])
+        about = {"name": f"{layer.name} preview", "metadata": {"chunkwise": repr(filter)},
+                 "contrast_limits": contrast_of(layer, part), "colormap": layer.colormap}
+        old, self._preview_layer = self._preview_layer, None
+        if layer.rgb:
+            del about["colormap"], about["contrast_limits"]
+        selected = list(self._viewer.layers.selection)
+        preview = Image(part, rgb=layer.rgb, **where, **about)
+        if old is not None and old in self._viewer.layers:
+            at = self._viewer.layers.index(old)
+            preview.opacity, preview.visible, preview.name = old.opacity, old.visible, old.name
+            self._viewer.layers.remove(old)
+        else:
+            at = self._viewer.layers.index(layer) + 1
+        self._preview_layer = preview
+        self._viewer.layers.insert(at, preview)
+        self._viewer.layers.selection = {each for each in selected if each in self._viewer.layers}
+
+    # Runs
+
+    def run(self, _: Any = None) -> None:
+        """Filters the whole layer in a thread; the result is a new layer. What is lazy stays lazy."""
+        if self._job is not None:
+            return
+        try:
+            layer, filter, data, others = self._chosen()
+            filter_of = repr(filter)
+        except (chunkwise.Error, TypeError) as error:
+            self.status.value = str(error)
+            return
+        shape = tuple(data.shape)
+        try:
+            place = visible_place(self._viewer, layer)
+        except LookupError:
+            place = tuple(slice(0, each) if a >= len(shape) - 2 else slice(each // 2, each // 2 + 1)
+                          for a, each in enumerate(shape))
+
+        def work(progress: Callable[[float], None]) -> Any:
+            result = compute_whole(filter, data, others, progress)
+            if layer.rgb:
+                return result, None
+            # The display's limits of what is lazy come from one slice, not from all of it.
+            if is_lazy(result) and np.dtype(result.dtype) == data.dtype:
+                return result, contrast_of(layer, np.empty(0, data.dtype))
+            same = tuple(result.shape) == shape
+            return result, contrast_of(layer, np.asarray(result[place] if same and is_lazy(result) else result))
+
+        def done(found: Any, error: Exception | None) -> None:
+            self._job = None
+            self._clock.stop()
+            self.cancel_button.enabled, self.run_button.enabled = False, True
+            self.progress.value = 0
+            if error is not None:
+                self.status.value = "stopped" if isinstance(error, _Cancelled) else str(error)
+                return
+            result, limits = found
+            self.preview.value = False
+            lower = [(a - b) // 2 for a, b in zip(shape, result.shape)]
+            about = {} if limits is None else {"contrast_limits": limits, "colormap": layer.colormap}
+            self._viewer.layers.append(Image(
+                result, name=f"{layer.name} {filter.name}", rgb=layer.rgb, **geometry_of(layer, lower), **about,
+                metadata={**layer.metadata, "chunkwise": filter_of}))
+            self.status.value = filter_of
+
+        self.status.value = ""
+        self.cancel_button.enabled, self.run_button.enabled = True, False
+        self._job = _Job(work, done)
+        self._clock.start()
+
+    def cancel(self, _: Any = None) -> None:
+        """Stops the run; there is no new layer."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _show_progress(self) -> None:
+        if self._job is not None:
+            self.progress.value = int(1000 * self._job.fraction)
+
+
+class _Data:
+    """A control that chooses a layer, for its voxels."""
+
+    def __init__(self, control: Any) -> None:
+        self.value = None if control.value is None else data_of(control.value)
