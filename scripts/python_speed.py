@@ -4,7 +4,7 @@
 
 Prints the time of an import beside NumPy's, what a call on 64^3 float32 costs above the engine's own time, and, for an
 image of EXTENT^3 (256) and THREADS threads (2), the best of three times of both, in turn, and their ratio. SciPy has one
-thread.
+thread. Where CuPy and the engine find a GPU, the same for CuPy's arrays beside cupyx.scipy.ndimage.
 """
 import subprocess
 import sys
@@ -16,6 +16,15 @@ from scipy import ndimage as theirs
 import chunkwise
 from chunkwise import _core, filters
 from chunkwise import ndimage as ours
+
+
+CALLS = (
+    ("uniform 5^3", "float32", lambda ndi, x, **k: ndi.uniform_filter(x, 5, **k)),
+    ("Gaussian sigma 2", "float32", lambda ndi, x, **k: ndi.gaussian_filter(x, 2, **k)),
+    ("median 3^3", "uint8", lambda ndi, x, **k: ndi.median_filter(x, 3, **k)),
+    ("maximum 5^3", "float32", lambda ndi, x, **k: ndi.maximum_filter(x, 5, **k)),
+    ("grey opening 5^3", "float32", lambda ndi, x, **k: ndi.grey_opening(x, 5, **k)),
+)
 
 
 def best(call, repeats=3):
@@ -65,17 +74,39 @@ def main():
     real = random.random((extent,) * 3, "float32")
     byte = random.integers(0, 256, (extent,) * 3, dtype="uint8")
     print(f"{extent}^3, {threads} threads, scipy.ndimage has one:")
-    for name, image, call in (
-        ("uniform 5^3, float32", real, lambda ndi, x, **k: ndi.uniform_filter(x, 5, **k)),
-        ("Gaussian sigma 2, float32", real, lambda ndi, x, **k: ndi.gaussian_filter(x, 2, **k)),
-        ("median 3^3, uint8", byte, lambda ndi, x, **k: ndi.median_filter(x, 3, **k)),
-        ("maximum 5^3, float32", real, lambda ndi, x, **k: ndi.maximum_filter(x, 5, **k)),
-        ("grey opening 5^3, float32", real, lambda ndi, x, **k: ndi.grey_opening(x, 5, **k)),
-    ):
+    for name, kind, call in CALLS:
+        image = real if kind == "float32" else byte
         mine = best(lambda: call(ours, image, threads=threads))
         scipys = best(lambda: call(theirs, image), 1 if name.startswith("median") else 2)
         mine = min(mine, best(lambda: call(ours, image, threads=threads)))
-        print(f"  {name}: {mine:.3f} s, scipy {scipys:.3f} s, ratio {scipys / mine:.1f}")
+        print(f"  {name}, {kind}: {mine:.3f} s, scipy {scipys:.3f} s, ratio {scipys / mine:.1f}")
+    compare_on_device(real, byte)
+
+
+def compare_on_device(real, byte):
+    try:
+        import cupy
+        from cupyx.scipy import ndimage as cupys
+    except ImportError:
+        return
+    if not chunkwise.devices():
+        return
+    print(f"{real.shape[0]}^3 in the memory of {chunkwise.devices()[0]['name']}, ms:")
+    for name, kind, call in CALLS:
+        image = cupy.asarray(real if kind == "float32" else byte)
+        output = cupy.empty_like(image)
+
+        def run(module):
+            call(module, image, output=output)
+            cupy.cuda.Device().synchronize()
+
+        times = {module: [] for module in (ours, cupys)}
+        for _ in range(3):
+            for module in times:
+                run(module)
+                times[module].append(best(lambda: run(module), 10))
+        mine, theirs_ = (1e3 * min(each) for each in times.values())
+        print(f"  {name}, {kind}: {mine:.2f}, cupyx {theirs_:.2f}, ratio {theirs_ / mine:.1f}", flush=True)
 
 
 if __name__ == "__main__":

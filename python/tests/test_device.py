@@ -234,6 +234,66 @@ def on_gpu():
         reason="no GPU that both the engine and CuPy or torch find: " + (chunkwise.why_no_devices() or "no package")[:80]))]
 
 
+@pytest.fixture
+def copies(monkeypatch):
+    """What runs say of bytes between host and device."""
+    found = []
+
+    class Core:
+        def __getattr__(self, name):
+            return getattr(_core, name)
+
+        def execute(self, *arguments):
+            report = _core.execute(*arguments)
+            found.append((report["bytes_to_device"], report["bytes_to_host"], report["chunks_on_host"]))
+            return report
+
+    monkeypatch.setattr(_device, "_core", Core())
+    return found
+
+
+@pytest.mark.parametrize("to_device, to_host, kind", on_gpu())
+def test_no_voxel_goes_through_the_host(random, copies, to_device, to_host, kind):
+    image = make_image(random, (60, 70, 80), "float32")
+    x = to_device(image)
+    output = x + 1
+    for f in (filters.Gaussian(sigma=1.5), filters.Median(radius=1), filters.Sat(), filters.HMaxima(height=0.5),
+              filters.FillHoles(), filters.Opening(radius=2), filters.Gaussian(sigma=1.0) | filters.Std(radius=2)):
+        expected = f(image, backend="cpu")
+        assert np.array_equal(to_host(f(x)), expected), f
+        if f.default_dtype("float32") == image.dtype:
+            assert f(x, output=output) is output and np.array_equal(to_host(output), expected), f
+        assert copies and set(copies) == {(0, 0, 0)}, f
+        copies.clear()
+    # Where scratch is short, the work is cut on the device.
+    for f in (filters.Opening(radius=3), filters.Gaussian(sigma=3.0)):
+        assert np.array_equal(to_host(f(x, device_memory="2M")), f(image, backend="cpu")), f
+        assert set(copies) == {(0, 0, 0)}
+
+
+@pytest.mark.parametrize("to_device, to_host, kind", on_gpu())
+def test_other_streams_come_first(random, to_device, to_host, kind):
+    package = sys.modules[kind.__module__.partition(".")[0]]
+    image = make_image(random, (64, 256, 256), "float32")
+    x = to_device(image)
+    stream = package.cuda.Stream(non_blocking=True) if package.__name__ == "cupy" else package.cuda.Stream()
+    synchronise = package.cuda.Device().synchronize if package.__name__ == "cupy" else package.cuda.synchronize
+    for _ in range(5):
+        y = x + 0
+        synchronise()
+        with stream if package.__name__ == "cupy" else package.cuda.stream(stream):
+            for _ in range(200):
+                y += 1
+            result = chunkwise.maximum(y, 1)
+            # And what comes after it on the stream finds the result.
+            result = result + 1
+        stream.synchronize()
+        expected = image
+        for _ in range(200):
+            expected = expected + np.float32(1)
+        assert np.array_equal(to_host(result), chunkwise.maximum(expected, 1, backend="cpu") + np.float32(1))
+
+
 @pytest.mark.parametrize("to_device, to_host, kind", on_gpu())
 def test_on_a_gpu(random, to_device, to_host, kind):
     image = make_image(random, (40, 50, 60), "float32")
