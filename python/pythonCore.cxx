@@ -1,11 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The engine for Python: its table of filters, operations made from it, and runs over arrays. Coordinates are the
 // engine's, x first; the package turns NumPy's order around.
+#include "chunkwiseBlockForest.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseNetworkModel.h"
+#include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseStatistics.h"
@@ -792,6 +794,63 @@ Advance(const OperationHandle & handle, const AnyArray & input, const Integers &
   return ToBytes(Unlocked([&] { return AdvanceCarry(table, view, kind, view.box, *executor); }));
 }
 
+const ReconstructionOperation &
+AsReconstruction(const OperationHandle & handle)
+{
+  const auto * const operation = dynamic_cast<const ReconstructionOperation *>(handle.operation.get());
+  if (!operation)
+  {
+    throw ParameterError(handle.operation->GetName() + " is not a reconstruction");
+  }
+  return *operation;
+}
+
+/** A block of a reconstruction, whose first voxel is at `lower` of an image, as others have to know it. */
+nb::bytes
+Contract(const OperationHandle & handle, const AnyArray & state, const AnyArray & mask, const Integers & lower,
+         const Integers & extent)
+{
+  const ReconstructionOperation & operation = AsReconstruction(handle);
+  const BufferView                views[] = { ToView(state, lower), ToView(mask, lower) };
+  const Box                       image = Box::FromExtent(ToCoordinates(extent, 1));
+  return ToBytes(Unlocked([&] { return ContractBlock(operation, views[0], views[1], image); }));
+}
+
+/** `cuts` are those of each axis; the result has what each block's border becomes, or nothing. */
+nb::list
+Join(const OperationHandle & handle, const std::string & kind, const std::vector<Integers> & cuts,
+     const std::vector<nb::bytes> & contractions)
+{
+  const ReconstructionOperation & operation = AsReconstruction(handle);
+  BlockCuts                       blocks;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const auto axis = static_cast<std::size_t>(a);
+    blocks.cuts[a] = axis < cuts.size() ? cuts[axis] : Integers{ 0, 1 };
+  }
+  std::vector<SideData> parts;
+  for (const nb::bytes & each : contractions)
+  {
+    parts.push_back(FromBytes(each));
+  }
+  const std::vector<SideData> borders =
+    Unlocked([&] { return JoinBlocks(operation, PixelKindFromName(kind), blocks, parts); });
+  nb::list result;
+  for (const SideData & border : borders)
+  {
+    result.append(ToBytes(border));
+  }
+  return result;
+}
+
+void
+RaiseTheBorder(const OperationHandle & handle, const nb::bytes & border, const WritableArray & state,
+               const Integers & lower, const Integers & extent)
+{
+  RaiseBorder(
+    AsReconstruction(handle), FromBytes(border), ToView(state, lower), Box::FromExtent(ToCoordinates(extent, 1)));
+}
+
 /** The exact sums of an array, or of what an operation makes of it there, as bytes that add up in any order. */
 template <typename TArray>
 nb::bytes
@@ -1069,6 +1128,9 @@ NB_MODULE(_core, module)
   module.def("estimate", &Estimate<DeviceArray>);
   module.def("with_carry", &WithCarry);
   module.def("advance", &Advance);
+  module.def("contract", &Contract);
+  module.def("join", &Join);
+  module.def("raise_border", &RaiseTheBorder);
   module.def("summarise", &Summarise<AnyArray>);
   module.def("summarise", &Summarise<DeviceArray>);
   module.def("add_summaries", &AddSummaries);

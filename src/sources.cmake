@@ -128,6 +128,7 @@ set(Chunkwise_CPU_SRCS
   cpu/rank/chunkwiseCpuRank.cxx
   cpu/rank/chunkwiseCpuRankTiles.cxx
   cpu/reconstruction/chunkwiseCpuReconstruction.cxx
+  cpu/reconstruction/chunkwiseBlockForest.cxx
   cpu/reconstruction/chunkwiseCpuSettle.cxx
   cpu/statistics/chunkwiseCpuHistogram.cxx
   cpu/statistics/chunkwiseCpuStatistics.cxx

@@ -58,8 +58,10 @@ class Parameter:
         self.count: str = row["count"]
         self.help: str = row["help"]
         self.default: Any = row["default"]
-        #: What a form shows where there is no default: a text.
+        #: What a form shows where there is no default: a text, its axes in NumPy's order.
         self.example: str = row["example"]
+        if self.count in ("spatial", "axes"):
+            self.example = ", ".join(reversed(self.example.split(",")))
         self.required: bool = row["required"]
         self.choices: tuple[str, ...] = row["choices"]
         self.can_be_auto: bool = row["can_be_auto"]

@@ -122,9 +122,34 @@ def test_reconstruction_in_rounds(random, full, erosion):
         marker = np.maximum(marker, mask) if erosion else np.minimum(marker, mask)
         expected = chunkwise.reconstruct(mask, marker, erosion=erosion, fully_connected=full)
         chunks = random_chunks(random, shape)
+        for rounds in (1, 2, 1000):
+            lazy = chunkwise.dask.reconstruction(da.from_array(marker, chunks=chunks), da.from_array(mask, chunks=chunks),
+                                                 erosion, fully_connected=full, rounds=rounds)
+            assert np.array_equal(lazy.compute(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "int64", "float32", "float64"])
+def test_forests_give_the_bits_of_the_whole(random, dtype):
+    """Plateaus, ridges and NaN in blocks of any size, down to one voxel; a marker in one place, so that ways are long."""
+    for turn in range(12):
+        shape = tuple(int(each) for each in random.integers(1, 15, random.integers(1, 4)))
+        mask = random.integers(-3, 4, shape).astype(dtype) if turn % 2 else make_image(random, shape, dtype)
+        erosion, full = bool(turn & 2), bool(turn & 4)
+        beyond = mask.min() if not erosion else mask.max()
+        marker = np.where(random.random(shape) < 0.02, mask, beyond)
+        if np.dtype(dtype).kind == "f":
+            mask[random.random(shape) < 0.1] = np.nan
+            mask[random.random(shape) < 0.1] = -0.0
+            marker[random.random(shape) < 0.1] = np.nan
+            marker[random.random(shape) < 0.1] = np.inf
+        expected = chunkwise.reconstruct(mask, marker, erosion=erosion, fully_connected=full)
+        chunks = tuple((1,) * each for each in shape) if turn == 3 else random_chunks(random, shape) if min(shape) > 1 else 2
         lazy = chunkwise.dask.reconstruction(da.from_array(marker, chunks=chunks), da.from_array(mask, chunks=chunks),
-                                             erosion, fully_connected=full)
-        assert np.array_equal(lazy.compute(), expected)
+                                             erosion, fully_connected=full, rounds=1)
+        found = lazy.compute()
+        assert found.tobytes() == expected.tobytes() or (
+            np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")
+            and np.array_equal(np.signbit(found)[found == 0], np.signbit(expected)[expected == 0]))
 
 
 def test_reconstruction_along_a_spiral():
@@ -135,8 +160,36 @@ def test_reconstruction_along_a_spiral():
     assert (expected == 200).sum() > 400
     x, y = da.from_array(marker, chunks=8), da.from_array(mask, chunks=8)
     assert np.array_equal(chunkwise.dask.reconstruction(x, y).compute(), expected)
-    with pytest.raises(chunkwise.Error, match="still change"):
-        chunkwise.dask.reconstruction(x, y, rounds=2)
+    # Ways through all blocks: rounds alone take many, forests one step.
+    for rounds in (1, 3, 10000):
+        assert np.array_equal(chunkwise.dask.reconstruction(x, y, rounds=rounds).compute(), expected)
+    with pytest.raises(ValueError, match="rounds"):
+        chunkwise.dask.reconstruction(x, y, rounds=0)
+    empty = chunkwise.dask.reconstruction(x[:0], y[:0])
+    assert empty.shape == (0, 41)
+
+
+def test_parts_of_forests_are_checked():
+    from chunkwise import _core
+    f = filters.Reconstruct()
+    operation = f._operation((4, 4), "uint8", "uint8", further=("MarkerImage",))
+    block = np.ones((4, 2), "uint8")
+    part = _core.contract(operation, block, block, (0, 0), (4, 4))
+    assert _core.join(operation, "uint8", [[0, 2, 4], [0, 4]], [part, part]) == [b"", b""]
+    for arguments, text in (
+            (("uint8", [[0, 2, 4], [0, 4]], [part]), "contractions"), (("uint16", [[0, 2, 4], [0, 4]], [part, part]), "kind"),
+            (("uint8", [[0, 2, 4], [0, 4]], [part, part[:-1]]), "contraction"), (("uint8", [[0], [0, 4]], []), "cuts"),
+            (("uint8", [[0, 1, 4], [0, 4]], [part, part + b"x"]), "contraction")):
+        with pytest.raises(ValueError, match=text):
+            _core.join(operation, *arguments)
+    with pytest.raises(ValueError, match="border"):
+        _core.raise_border(operation, b"123", block, (0, 0), (4, 4))
+    with pytest.raises(ValueError, match="image"):
+        _core.contract(operation, block, block, (3, 0), (4, 4))
+    with pytest.raises(ValueError, match="mask"):
+        _core.contract(operation, block, block.astype("int16"), (0, 0), (4, 4))
+    with pytest.raises(ValueError, match="not a reconstruction"):
+        _core.contract(filters.Mean(radius=1)._operation((4, 4), "uint8", "uint8"), block, block, (0, 0), (4, 4))
 
 
 @pytest.mark.parametrize("filter", [

@@ -43,7 +43,7 @@ def make_control(parameter: Parameter, arrays: Any) -> Widget:
     if parameter.type == "integer" and default is not None and not parameter.can_be_auto:
         low = max(parameter.minimum, -_MOST) + (1 if parameter.above_minimum else 0)
         return SpinBox(value=default, min=int(low), max=int(min(parameter.maximum, _MOST)), **about)
-    return LineEdit(value=_text(default) if default is not None else parameter.example if parameter.required else "", **about)
+    return LineEdit(value=_text(default) if default is not None or parameter.only_with[0] else parameter.example, **about)
 
 
 def value_of(parameter: Parameter, control: Widget) -> Any:

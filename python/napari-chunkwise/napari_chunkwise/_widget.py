@@ -68,6 +68,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self._job: _Job | None = None
         self._preview_job: _Job | None = None
         self._preview_is_due = False
+        self._is_showing = False
         self._kept: dict[Any, Any] = {}
         self._preview_layer: Any = None
         self.layer_choice = ComboBox(label="layer", choices=self._images, nullable=True,
@@ -120,6 +121,8 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         return [(each.name, each) for each in self._layers_of(Image, Labels)]
 
     def _layers_changed(self, _: Any = None) -> None:
+        if self._is_showing:
+            return
         if self._preview_layer is not None and self._preview_layer not in self._viewer.layers:
             self._preview_layer = None
         self.layer_choice.reset_choices()
@@ -170,6 +173,9 @@ class FilterWidget(Container):  # type: ignore[type-arg]
     # The preview
 
     def _ask_for_preview(self, _: Any = None) -> None:
+        # What the preview itself changes in the viewer is no reason for another one.
+        if self._is_showing:
+            return
         if not self.preview.value:
             if self._preview_layer is not None:
                 layer, self._preview_layer = self._preview_layer, None
@@ -199,7 +205,11 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         def done(part: Any, error: Exception | None) -> None:
             self._preview_job = None
             if error is None and self.preview.value and layer in self._viewer.layers:
-                self._show_preview(layer, filter, place, part)
+                self._is_showing = True
+                try:
+                    self._show_preview(layer, filter, place, part)
+                finally:
+                    self._is_showing = False
             elif error is not None and not isinstance(error, _Cancelled):
                 self.status.value = str(error)
             if self._preview_is_due:
