@@ -2,12 +2,12 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
 # Runs all tests of the Python package, with the large packages that ctest does without: itk, SimpleITK, torch, xarray,
-# Ray, MPI.
-# They take some 2 GB below the build folder. Usage: run_python_tests.sh BUILD_DIR [pytest's arguments]; the engine in
+# Ray, MPI, napari.
+# They take some 3 GB below the build folder. Usage: run_python_tests.sh BUILD_DIR [pytest's arguments]; the engine in
 # BUILD_DIR is built already.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$1
 shift
 exec python3 "$root/python/tests/run.py" "$build" "$build/python-all" itk SimpleITK xarray torch distributed mpi4py \
-  mpich ray tensorstore -- "$@"
+  mpich ray tensorstore napari PyQt6 -- "$@"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent
+PLUGIN = SOURCE / "napari-chunkwise"
 SKIPPED = 77
 
 
@@ -78,9 +79,18 @@ def main():
     program = prefix / "bin" / "chunkwise"
     if program.exists():
         environment["CHUNKWISE_PROGRAM"] = str(program)
-    sys.exit(subprocess.run([str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-c",
-                             str(SOURCE.parent / "pyproject.toml"), str(HERE), *forPytest], env=environment,
-                            cwd=work).returncode)
+    folders = [[HERE, PLUGIN / "tests"]]
+    if "napari" in packages:
+        plugin = work / "plugin"
+        shutil.rmtree(plugin, ignore_errors=True)
+        must(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", plugin, PLUGIN)
+        environment["PYTHONPATH"] += os.pathsep + str(plugin)
+        # Qt in a process of its own: others fork.
+        folders = [[HERE], [PLUGIN / "tests"]]
+    status = [subprocess.run([str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-c",
+                              str(SOURCE.parent / "pyproject.toml"), *map(str, each), *forPytest], env=environment,
+                             cwd=work).returncode for each in folders]
+    sys.exit(max(status))
 
 
 if __name__ == "__main__":

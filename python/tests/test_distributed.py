@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """On a cluster of processes, one of which is killed."""
+import contextlib
 import os
 import signal
 import threading
@@ -24,6 +25,30 @@ def client():
         yield client
 
 
+@contextlib.contextmanager
+def losing_a_worker(client):
+    """Kills one as soon as it has something to lose; there must have been one before the end."""
+    pids = client.run(os.getpid)
+    victims, is_over = [], threading.Event()
+
+    def kill():
+        while not victims and not is_over.is_set():
+            busy = [address for address, keys in client.has_what().items() if keys and address in pids]
+            if busy:
+                victims.append(busy[0])
+                os.kill(pids[busy[0]], signal.SIGKILL)
+            time.sleep(0.005)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        killer.join()
+    assert victims
+
+
 def test_a_lost_worker(random, tmp_path, client):
     image = make_image(random, (48, 64, 64), "float32")
     source = zarr.create_array(str(tmp_path / "in.zarr"), shape=image.shape, chunks=(8, 16, 16), dtype="f4")
@@ -32,25 +57,21 @@ def test_a_lost_worker(random, tmp_path, client):
     expected = f(image)
     lazy = chunkwise.dask.apply(f, source)
     assert lazy.npartitions == 96
-    victims = []
+    with losing_a_worker(client):
+        result = lazy.compute()
+    assert np.array_equal(result, expected)
 
-    def kill():
-        # As soon as it has something to lose.
-        while not victims:
-            held = client.has_what()
-            busy = [(address, keys) for address, keys in held.items() if keys]
-            if busy:
-                victims.append(client.scheduler_info()["workers"][busy[0][0]]["nanny"])
-                os.kill(pids[busy[0][0]], signal.SIGKILL)
-            time.sleep(0.005)
 
-    pids = client.run(os.getpid)
-    killer = threading.Thread(target=kill)
-    killer.start()
-    result = lazy.compute()
-    victims = victims or ["the run was over"]
-    killer.join()
-    assert victims != ["the run was over"]
+@pytest.mark.parametrize("rounds", [1, 1000])
+def test_a_worker_is_lost_in_a_reconstruction(client, rounds):
+    from test_dask import spiral
+    mask = spiral(61)
+    marker = np.zeros_like(mask)
+    marker[0, 0] = 200
+    expected = chunkwise.reconstruct(mask, marker)
+    with losing_a_worker(client):
+        result = chunkwise.dask.reconstruction(da.from_array(marker, chunks=8), da.from_array(mask, chunks=8),
+                                               rounds=rounds).compute()
     assert np.array_equal(result, expected)
 
 

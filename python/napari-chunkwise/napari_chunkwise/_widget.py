@@ -14,7 +14,7 @@ from napari.layers import Image, Labels
 from napari.qt.threading import create_worker
 from qtpy.QtCore import QTimer
 
-from ._form import filter_names, make_control, make_filter
+from ._form import filter_names, is_used, make_control, make_filter
 from ._layers import (compute_part, compute_whole, contrast_of, data_of, geometry_of, is_lazy, visible_place)
 
 #: How often progress is shown, and that moving a slider starts a preview, in milliseconds.
@@ -143,8 +143,17 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         for each in (*self._inputs, *self._controls.values()):
             self.form.append(each)
             each.changed.connect(self._ask_for_preview)
+        for each in self._controls.values():
+            if isinstance(each, ComboBox):
+                each.changed.connect(self._show_what_counts)
+        self._show_what_counts()
         self.in_units.enabled = row.has_spacing
         self._ask_for_preview()
+
+    def _show_what_counts(self, _: Any = None) -> None:
+        row = ROWS[self.filter_choice.value]
+        for name, control in self._controls.items():
+            control.enabled = is_used(row, row.parameters[name], self._controls)
 
     def filter(self) -> chunkwise.Filter:
         """The filter that the form describes; a ParameterError names what is wrong."""

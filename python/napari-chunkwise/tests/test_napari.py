@@ -101,6 +101,15 @@ def test_forms_are_the_table(viewer):
             assert set(widget.filter().parameters) <= shown, name
 
 
+def test_what_has_no_effect_cannot_be_set(viewer):
+    viewer.add_image(np.zeros(SHAPE, "uint8"))
+    widget = FilterWidget(viewer)
+    choose(widget, "mean", cval="7")
+    assert not widget._controls["cval"].enabled and widget.filter().parameters == {"radius": 1}
+    choose(widget, "mean", mode="constant", cval="7")
+    assert widget._controls["cval"].enabled and widget.filter().parameters == {"radius": 1, "mode": "constant", "cval": 7}
+
+
 def test_every_filter_previews_what_it_gives(viewer, random):
     layer = viewer.add_image(random.integers(0, 99, SHAPE).astype("uint16"), name="noise", scale=(3, 1, 2))
     viewer.add_image(np.minimum(layer.data, random.integers(0, 99, SHAPE)).astype("uint16"), name="other")
