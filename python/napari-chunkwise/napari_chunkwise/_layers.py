@@ -51,7 +51,7 @@ def compute_part(filter: chunkwise.Filter, data: Any, others: Sequence[Any], pla
     shape = tuple(int(each) for each in data.shape)
     memory = None if is_lazy(data) else (filter, id(data), tuple(map(id, others)))
     if kept is not None and memory is not None and memory in kept:
-        return np.asarray(kept[memory][place])
+        return np.asarray(kept[memory][0][place])
     try:
         if filter.parameters.get("valid"):
             raise chunkwise.ParameterError("valid: the result is smaller than the image, and has no preview")
@@ -68,7 +68,8 @@ def compute_part(filter: chunkwise.Filter, data: Any, others: Sequence[Any], pla
         result = filter(data, *others, progress=progress)
         if kept is not None:
             kept.clear()
-            kept[memory] = result
+            # With the images, so that none gets another one's identity.
+            kept[memory] = result, data, others
         return np.asarray(result[place])
     parts = [np.asarray(each[region.input]) if each is not None else None for each in (data, *others)]
     return whole.run(parts[0], region, shape, *parts[1:], progress=progress)

@@ -91,6 +91,8 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         self.filter_choice.changed.connect(self._make_form)
         for each in (self.layer_choice, self.in_units, self.preview):
             each.changed.connect(self._ask_for_preview)
+        self._followed: Any = None
+        self.layer_choice.changed.connect(self._follow)
         self.run_button.changed.connect(self.run)
         self.cancel_button.changed.connect(self.cancel)
         events = napari_viewer.layers.events
@@ -132,6 +134,14 @@ class FilterWidget(Container):  # type: ignore[type-arg]
             if isinstance(each, ComboBox):
                 each.reset_choices()
         self._ask_for_preview()
+
+    def _follow(self, layer: Any) -> None:
+        """The preview changes with the layer's voxels and scale."""
+        for each, connect in ((self._followed, False), (layer, True)):
+            if each is not None:
+                for event in (each.events.data, each.events.scale):
+                    (event.connect if connect else event.disconnect)(self._ask_for_preview)
+        self._followed = layer
 
     def _make_form(self, _: Any = None) -> None:
         row = ROWS[self.filter_choice.value]
@@ -186,6 +196,7 @@ class FilterWidget(Container):  # type: ignore[type-arg]
         if self._is_showing:
             return
         if not self.preview.value:
+            self._kept.clear()
             if self._preview_layer is not None:
                 layer, self._preview_layer = self._preview_layer, None
                 if layer in self._viewer.layers:

@@ -283,6 +283,21 @@ def test_a_newer_preview_replaces_an_older_one(viewer, random):
     assert len(viewer.layers) == 1
 
 
+def test_the_preview_follows_the_layer(viewer, random):
+    layer = viewer.add_image(random.integers(0, 99, SHAPE).astype("uint8"), scale=(2, 1, 1))
+    widget = FilterWidget(viewer)
+    for name, function in (("fill-holes", chunkwise.fill_holes), ("gaussian", None)):
+        choose(widget, name)
+        for _ in range(3):
+            layer.data = random.integers(0, 99, SHAPE).astype("uint8")
+            viewer.dims.set_point(0, 2 * 5)
+            expected = function(layer.data) if function else chunkwise.gaussian(layer.data, 1.0, spacing=(2, 1, 1))
+            np.testing.assert_array_equal(preview_of(widget).data, expected[5:6])
+    layer.scale = (4, 1, 1)
+    viewer.dims.set_point(0, 4 * 5)
+    np.testing.assert_array_equal(preview_of(widget).data, chunkwise.gaussian(layer.data, 1.0, spacing=(4, 1, 1))[5:6])
+
+
 @pytest.mark.parametrize("name, values, text", [
     ("mean", {"radius": "-1"}, "radius"), ("mean", {"radius": "one"}, "radius: 'one' is not a number"),
     ("gaussian", {"sigma": "-1"}, "sigma"), ("h-maxima", {"height": ""}, "height"),
