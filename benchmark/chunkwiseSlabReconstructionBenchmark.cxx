@@ -199,34 +199,35 @@ RunAll(int argc, char ** argv)
     SlabRequest request;
     request.operation = MakeFilterOperation(name, parameters, image);
     RawFile sink(to, extent, kind, true);
-    request.sources = { &source };
-    request.sink = &sink;
+    request.sources = { std::shared_ptr<ImageSource>(std::shared_ptr<void>(), &source) };
+    request.sink = std::shared_ptr<ImageSink>(std::shared_ptr<void>(), &sink);
     request.hostBytes = static_cast<std::uint64_t>(mebibytes) << 20;
     request.spoolFolder = folder;
     request.backend = text(7, "cpu") == "cpu" ? BackendChoice::CPU : BackendChoice::Auto;
     const double     begin = Now();
     const SlabReport report = ReconstructInSlabs(Manager::GetGlobal(), request);
     const double     seconds = Now() - begin;
-    std::printf(
-      "%s on %s: %.2f s, %.2f times; %lld slabs of %lld planes; flooding %.2f, contracting %.2f, packing %.2f, "
-      "finishing %.2f, waiting %.2f s; read %.2f, written %.2f, spool %.3f times the image; peak %.0f MiB, "
-      "resident %.0f MiB\n",
-      name,
-      report.execution.backend.c_str(),
-      seconds,
-      seconds / limit,
-      static_cast<long long>(report.slabs),
-      static_cast<long long>(report.planesOfSlab),
-      report.flooding,
-      report.contracting,
-      report.packing,
-      report.finishing,
-      report.waiting,
-      static_cast<double>(report.bytesRead) / (gibibytes * (1 << 30)),
-      static_cast<double>(report.bytesWritten) / (gibibytes * (1 << 30)),
-      static_cast<double>(report.spoolWritten) / (gibibytes * (1 << 30)),
-      static_cast<double>(report.peakHost) / (1 << 20),
-      static_cast<double>(GetPeakHostMemory()) / (1 << 20));
+    std::printf("%s on %s: %.2f s, %.2f times; %lld slabs of %lld planes; flooding %.2f, letting in %.2f, contracting "
+                "%.2f, packing %.2f, finishing %.2f, waiting %.2f s; read %.2f, written %.2f, spool %.3f times the "
+                "image; peak %.0f MiB, "
+                "resident %.0f MiB\n",
+                name,
+                report.execution.backend.c_str(),
+                seconds,
+                seconds / limit,
+                static_cast<long long>(report.slabs),
+                static_cast<long long>(report.planesOfSlab),
+                report.flooding,
+                report.flowing,
+                report.contracting,
+                report.packing,
+                report.finishing,
+                report.waiting,
+                static_cast<double>(report.bytesRead) / (gibibytes * (1 << 30)),
+                static_cast<double>(report.bytesWritten) / (gibibytes * (1 << 30)),
+                static_cast<double>(report.spoolWritten) / (gibibytes * (1 << 30)),
+                static_cast<double>(report.peakHost) / (1 << 20),
+                static_cast<double>(GetPeakHostMemory()) / (1 << 20));
     std::fflush(stdout);
     if (compares)
     {

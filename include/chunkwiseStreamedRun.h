@@ -94,6 +94,8 @@ struct StreamedReport
   double writing{ 0 };
   /** Bytes that a run in slabs put into its spool. */
   std::uint64_t spooled{ 0 };
+  /** Of a run in slabs: what its seconds of computing, and of waiting, were spent on. */
+  std::vector<std::pair<std::string, double>> steps;
 };
 
 /** How many threads read, and how many write. */

@@ -80,8 +80,13 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx
   running/chunkwiseSchedules.cxx
+  running/chunkwiseSideThread.cxx
+  running/chunkwiseSlabKernels.cxx
   running/chunkwiseSlabPasses.cxx
+  running/chunkwiseSlabPlan.cxx
   running/chunkwiseSlabReconstruction.cxx
+  running/chunkwiseSlabRun.cxx
+  running/chunkwiseSlabTransfer.cxx
   running/chunkwiseSpool.cxx
   running/chunkwiseSpooledImage.cxx
   running/chunkwiseSharedMemory.cxx

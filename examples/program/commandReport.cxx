@@ -55,8 +55,12 @@ PrintReport(std::ostream & os, const RunReport & report)
      << (report.transforms.empty() ? "" : "\ntransforms: " + report.transforms) << "\ntime: " << report.seconds
      << " s, " << 1e-6 * static_cast<double>(report.voxels) / report.seconds << " Mvoxel/s; reading " << report.reading
      << " s, computing " << report.computing << " s, writing " << report.writing << " s"
-     << (report.overlaps ? " at a time, of which " + GetLongest(report) + " takes longest" : "")
-     << "\nfiles: " << FormatBytes(static_cast<double>(report.bytesRead)) << " of IN read, "
+     << (report.overlaps ? " at a time, of which " + GetLongest(report) + " takes longest" : "");
+  for (std::size_t i = 0; i < report.steps.size(); ++i)
+  {
+    os << (i ? ", " : "\nslabs: ") << report.steps[i].first << " " << report.steps[i].second << " s";
+  }
+  os << "\nfiles: " << FormatBytes(static_cast<double>(report.bytesRead)) << " of IN read, "
      << FormatBytes(static_cast<double>(report.bytesWritten))
      << " written\npeak memory: " << FormatBytes(static_cast<double>(report.peakMemory)) << "\n";
 }

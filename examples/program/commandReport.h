@@ -15,19 +15,21 @@ namespace command
 /** What a run took. */
 struct RunReport
 {
-  std::string              backend;
-  std::string              transforms; ///< whose; empty: none
-  unsigned int             threads{ 0 };
-  std::int64_t             voxels{ 0 };
-  double                   seconds{ 0 };
-  double                   reading{ 0 };
-  double                   computing{ 0 };
-  double                   writing{ 0 };
-  bool                     overlaps{ false }; ///< these three
-  std::uint64_t            bytesRead{ 0 };    ///< of IN, in its file
-  std::uint64_t            bytesWritten{ 0 };
-  std::uint64_t            peakMemory{ 0 }; ///< of the host
-  std::vector<std::string> warnings;
+  std::string  backend;
+  std::string  transforms; ///< whose; empty: none
+  unsigned int threads{ 0 };
+  std::int64_t voxels{ 0 };
+  double       seconds{ 0 };
+  double       reading{ 0 };
+  double       computing{ 0 };
+  double       writing{ 0 };
+  bool         overlaps{ false }; ///< these three
+  /** Of a run in slabs, see StreamedReport. */
+  std::vector<std::pair<std::string, double>> steps;
+  std::uint64_t                               bytesRead{ 0 }; ///< of IN, in its file
+  std::uint64_t                               bytesWritten{ 0 };
+  std::uint64_t                               peakMemory{ 0 }; ///< of the host
+  std::vector<std::string>                    warnings;
 };
 
 /** A line of --returnparameterfile. */

@@ -869,7 +869,8 @@ FileRun::Execute()
   report.reading = streamed.reading;
   report.computing = streamed.computing;
   report.writing = streamed.writing;
-  report.overlaps = m_Plan.buffers > 1;
+  report.overlaps = m_Plan.buffers > 1 || m_Plan.inSlabs;
+  report.steps = streamed.steps;
   report.bytesRead = m_Sources.front()->GetBytesRead();
   report.bytesWritten = sink->GetBytesWritten();
   report.peakMemory = chunkwise::GetPeakHostMemory();

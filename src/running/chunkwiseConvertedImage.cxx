@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseConvertedImage.h"
 
+#include "chunkwiseAxes.h"
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseStreamedWindow.h"
 
@@ -22,17 +23,6 @@ GetPlaneBytes(const Coordinates & extent, int axis, PixelKind kind)
     bytes *= static_cast<std::uint64_t>(extent[a]);
   }
   return bytes;
-}
-
-int
-GetLastAxis(const Coordinates & extent)
-{
-  int axis = MaxDimension - 1;
-  while (axis > 0 && extent[axis] <= 1)
-  {
-    --axis;
-  }
-  return axis;
 }
 
 /** What a piece takes while it is converted. */

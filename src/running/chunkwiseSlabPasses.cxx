@@ -3,7 +3,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwisePassesOperation.h"
-#include "chunkwiseSpooledImage.h"
+#include "chunkwiseSlabTransfer.h"
 
 #include <algorithm>
 #include <atomic>
@@ -25,22 +25,23 @@ public:
   /** Holds its part of the request's memory: half for what it reads, half for its run. Throws BudgetError with the
    * bytes of the whole request that are enough, where `others` are for all else. */
   StageSource(Manager & manager, const SlabRequest & request, std::shared_ptr<const Operation> operation,
-              ImageSource & from, PixelKind kind, std::uint64_t others, Executor & executor,
-              const std::atomic<bool> & stop)
+              std::shared_ptr<ImageSource> from, PixelKind kind, std::uint64_t others,
+              std::shared_ptr<Executor> executor, std::shared_ptr<const std::atomic<bool>> stop)
     : m_Manager(manager)
-    , m_From(from)
-    , m_Image(Box::FromExtent(from.GetExtent()))
+    , m_From(std::move(from))
+    , m_Image(Box::FromExtent(m_From->GetExtent()))
     , m_Kind(kind)
     , m_Bytes(request.hostBytes ? std::max<std::uint64_t>(request.hostBytes / PartsOfMemory, 1) : 0)
     , m_Halo(operation->GetHalo(m_Image.Extents()))
-    , m_Stop(stop)
+    , m_Executor(std::move(executor))
+    , m_Stop(std::move(stop))
   {
     m_Request.operation = std::move(operation);
     m_Request.image = m_Image;
     m_Request.backend = request.backend;
     m_Request.devices = request.devices;
     m_Request.budgets = request.budgets;
-    m_Request.executor = &executor;
+    m_Request.executor = m_Executor.get();
     if (m_Bytes > 0)
     {
       m_Request.budgets.host = std::max<std::size_t>(m_Bytes / 2, 1);
@@ -54,7 +55,7 @@ public:
     {
       const Box        piece = GetPlanes(CountPlanes());
       ExecutionRequest trial = m_Request;
-      trial.inputs = { DenseView(nullptr, m_From.GetKind(), PadAndCrop(piece, m_Halo, m_Image)) };
+      trial.inputs = { DenseView(nullptr, m_From->GetKind(), PadAndCrop(piece, m_Halo, m_Image)) };
       trial.output = DenseView(nullptr, m_Kind, piece);
       trial.region = piece;
       m_Manager.MakePlanFor(trial);
@@ -99,45 +100,26 @@ public:
     const std::int64_t planes = CountPlanes();
     for (std::int64_t first = box.lower[m_Axis]; first < box.upper[m_Axis]; first += planes)
     {
-      if (m_Stop)
-      {
-        throw Aborted();
-      }
       Box piece = box;
       piece.lower[m_Axis] = first;
       piece.upper[m_Axis] = std::min(first + planes, box.upper[m_Axis]);
       const Box         needed = PadAndCrop(piece, m_Halo, m_Image);
       std::vector<char> voxels(CountBytes(needed));
       ExecutionRequest  request = m_Request;
-      request.inputs = { DenseView(voxels.data(), m_From.GetKind(), needed) };
+      request.inputs = { DenseView(voxels.data(), m_From->GetKind(), needed) };
       request.output = view;
       request.region = piece;
-      m_From.Read(needed, request.inputs[0]);
-      StopMonitor monitor(m_Stop);
+      m_From->Read(needed, request.inputs[0]);
+      if (*m_Stop)
+      {
+        throw Aborted();
+      }
+      StopMonitor monitor(*m_Stop);
       m_Manager.Execute(request, &monitor);
     }
   }
 
 private:
-  class StopMonitor : public Monitor
-  {
-  public:
-    explicit StopMonitor(const std::atomic<bool> & stop)
-      : m_Stop(stop)
-    {}
-    void
-    UpdateProgress(double) override
-    {}
-    bool
-    ShouldAbort() override
-    {
-      return m_Stop;
-    }
-
-  private:
-    const std::atomic<bool> & m_Stop;
-  };
-
   /** In the middle of the image, where the halo is whole. */
   Box
   GetPlanes(std::int64_t planes) const
@@ -152,7 +134,7 @@ private:
   std::size_t
   CountBytes(const Box & box) const
   {
-    return static_cast<std::size_t>(PadAndCrop(box, m_Halo, m_Image).NumberOfVoxels()) * PixelSize(m_From.GetKind());
+    return static_cast<std::size_t>(PadAndCrop(box, m_Halo, m_Image).NumberOfVoxels()) * PixelSize(m_From->GetKind());
   }
   std::int64_t
   CountPlanes() const
@@ -168,15 +150,16 @@ private:
     return m_Bytes > 0 ? low : high;
   }
 
-  Manager &                 m_Manager;
-  ImageSource &             m_From;
-  const Box                 m_Image;
-  const PixelKind           m_Kind;
-  const std::uint64_t       m_Bytes;
-  const Halo                m_Halo;
-  const std::atomic<bool> & m_Stop;
-  ExecutionRequest          m_Request;
-  int                       m_Axis{ 0 };
+  Manager &                                      m_Manager;
+  const std::shared_ptr<ImageSource>             m_From;
+  const Box                                      m_Image;
+  const PixelKind                                m_Kind;
+  const std::uint64_t                            m_Bytes;
+  const Halo                                     m_Halo;
+  const std::shared_ptr<Executor>                m_Executor;
+  const std::shared_ptr<const std::atomic<bool>> m_Stop;
+  ExecutionRequest                               m_Request;
+  int                                            m_Axis{ 0 };
 };
 
 /** A part of the whole progress; remembers that the caller wants to stop. */
@@ -224,21 +207,21 @@ Add(SlabReport & sum, const SlabReport & part)
   sum.spoolWritten += part.spoolWritten;
   sum.spoolRead += part.spoolRead;
   sum.flooding += part.flooding;
+  sum.flowing += part.flowing;
   sum.contracting += part.contracting;
-  sum.finishing += part.finishing;
   sum.packing += part.packing;
+  sum.finishing += part.finishing;
   sum.waiting += part.waiting;
+  sum.reading += part.reading;
+  sum.writing += part.writing;
   sum.peakHost = std::max(sum.peakHost, part.peakHost);
 }
 
-} // namespace
-
-SlabReport
-RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monitor, bool runs)
+/** Throws ParameterError. Returns the kinds of the stages. */
+std::vector<PixelKind>
+CheckPasses(const SlabRequest & request, const PassesOperation & operation, const std::vector<Stage> & stages)
 {
-  const auto &             operation = static_cast<const PassesOperation &>(*request.operation);
-  const std::vector<Stage> stages = operation.GetStages();
-  const std::string        name = operation.GetName();
+  const std::string name = operation.GetName();
   if (!request.sink || static_cast<int>(request.sources.size()) != operation.GetNumberOfInputs())
   {
     throw ParameterError("operation " + name + " takes " + std::to_string(operation.GetNumberOfInputs()) +
@@ -246,7 +229,7 @@ RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monit
   }
   const Coordinates      extent = request.sink->GetExtent();
   std::vector<PixelKind> inputKinds;
-  for (const ImageSource * source : request.sources)
+  for (const auto & source : request.sources)
   {
     if (source->GetExtent() != extent)
     {
@@ -256,7 +239,6 @@ RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monit
   }
   operation.Validate(extent);
   operation.CheckKinds(inputKinds, request.sink->GetKind());
-  const std::vector<PixelKind> kinds = operation.GetStageKinds(inputKinds[0], request.sink->GetKind());
   for (std::size_t i = 0; i < stages.size(); ++i)
   {
     const bool isFlood = stages[i].operation && stages[i].operation->GetSchedule() == Schedule::Fixpoint;
@@ -267,101 +249,145 @@ RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monit
       throw ParameterError("operation " + name + " does not run in slabs");
     }
   }
-  if (Box::FromExtent(extent).IsEmpty())
+  return operation.GetStageKinds(inputKinds[0], request.sink->GetKind());
+}
+
+/** The runs that an operation is made of, and what lies between them. */
+class PassesInSlabs
+{
+public:
+  /** Throws what keeps it from running. */
+  PassesInSlabs(Manager & manager, const SlabRequest & request)
+    : m_Manager(manager)
+    , m_Request(request)
+    , m_Extent(request.sink->GetExtent())
+    // Windows are computed while the caller's threads flood.
+    , m_Executor(MakeThreadExecutor(request.executor ? request.executor->GetConcurrency() : 0))
+    , m_Stop(std::make_shared<std::atomic<bool>>(false))
+    , m_Inputs(request.sources)
+  {
+    // Stages read the inputs again and again.
+    for (std::shared_ptr<ImageSource> & source : m_Inputs)
+    {
+      if (!source->GetAccess().anyOrder)
+      {
+        m_Copies.emplace_back(source, AddSpooled(source->GetKind()));
+        source = m_Copies.back().second;
+      }
+    }
+  }
+
+  void
+  AddStages(const std::vector<Stage> & stages, const std::vector<PixelKind> & kinds)
+  {
+    const std::uint64_t                       others = GetBytesOfOthers(stages);
+    std::vector<std::shared_ptr<ImageSource>> results(stages.size());
+    for (std::size_t i = 0; i < stages.size(); ++i)
+    {
+      std::vector<std::shared_ptr<ImageSource>> from;
+      for (const int input : stages[i].inputs)
+      {
+        from.push_back(input < 0 ? m_Inputs[static_cast<std::size_t>(Stage::Input(input))]
+                                 : results[static_cast<std::size_t>(input)]);
+      }
+      if (stages[i].operation->GetSchedule() == Schedule::Independent)
+      {
+        results[i] = std::make_shared<StageSource>(
+          m_Manager, m_Request, stages[i].operation, from[0], kinds[i], others, m_Executor, m_Stop);
+        continue;
+      }
+      m_Parts.push_back(m_Request);
+      m_Parts.back().operation = stages[i].operation;
+      m_Parts.back().sources = from;
+      // Windows compute what is read by threads of their own, and spools are written in order.
+      m_Parts.back().fileThreads = 1;
+      if (i + 1 < stages.size())
+      {
+        const auto spooled = AddSpooled(kinds[i]);
+        m_Parts.back().sink = spooled;
+        results[i] = spooled;
+      }
+    }
+  }
+
+  SlabReport
+  Run(Monitor * monitor)
+  {
+    SlabReport report;
+    for (const auto & copy : m_Copies)
+    {
+      PartMonitor       part(monitor, 0, 0, *m_Stop);
+      const std::size_t most =
+        static_cast<std::size_t>(m_Request.hostBytes ? m_Request.hostBytes / PartsOfMemory : std::uint64_t{ 1 } << 28);
+      report.bytesRead += SpoolCopier::Copy(copy.first, copy.second, most, &part);
+    }
+    const auto count = static_cast<double>(m_Parts.size());
+    for (std::size_t i = 0; i < m_Parts.size(); ++i)
+    {
+      PartMonitor part(monitor, static_cast<double>(i) / count, static_cast<double>(i + 1) / count, *m_Stop);
+      Add(report, ReconstructInSlabs(m_Manager, m_Parts[i], &part));
+    }
+    for (const auto & image : m_Spooled)
+    {
+      report.spoolWritten += image->GetSpool().GetBytesWritten();
+      report.spoolRead += image->GetSpool().GetBytesRead();
+    }
+    return report;
+  }
+
+private:
+  std::shared_ptr<SpooledImage>
+  AddSpooled(PixelKind kind)
+  {
+    m_Spooled.push_back(std::make_shared<SpooledImage>(m_Extent, kind, m_Request.spoolFolder));
+    return m_Spooled.back();
+  }
+  /** What the source of a window has not is enough for the run that reads it. */
+  std::uint64_t
+  GetBytesOfOthers(const std::vector<Stage> & stages) const
+  {
+    std::uint64_t others = 0;
+    for (const Stage & stage : stages)
+    {
+      if (m_Request.hostBytes > 0 && stage.operation->GetSchedule() == Schedule::Fixpoint)
+      {
+        SlabRequest part = m_Request;
+        part.fileThreads = 1;
+        part.operation = stage.operation;
+        part.sources.assign(stage.inputs.size(), m_Inputs[0]);
+        const std::uint64_t least = GetLeastHostBytes(m_Manager, part);
+        others = std::max(others, least + least / (PartsOfMemory - 1) + PartsOfMemory);
+      }
+    }
+    return others;
+  }
+
+  Manager &                                                                           m_Manager;
+  const SlabRequest &                                                                 m_Request;
+  const Coordinates                                                                   m_Extent;
+  const std::shared_ptr<Executor>                                                     m_Executor;
+  const std::shared_ptr<std::atomic<bool>>                                            m_Stop;
+  std::vector<std::shared_ptr<ImageSource>>                                           m_Inputs;
+  std::vector<std::shared_ptr<SpooledImage>>                                          m_Spooled;
+  std::vector<SlabRequest>                                                            m_Parts;
+  std::vector<std::pair<std::shared_ptr<ImageSource>, std::shared_ptr<SpooledImage>>> m_Copies;
+};
+
+} // namespace
+
+SlabReport
+RunPassesInSlabs(Manager & manager, const SlabRequest & request, Monitor * monitor, bool runs)
+{
+  const auto &                 operation = static_cast<const PassesOperation &>(*request.operation);
+  const std::vector<Stage>     stages = operation.GetStages();
+  const std::vector<PixelKind> kinds = CheckPasses(request, operation, stages);
+  if (Box::FromExtent(request.sink->GetExtent()).IsEmpty())
   {
     return SlabReport();
   }
-
-  const unsigned int threads = request.executor ? request.executor->GetConcurrency() : 0;
-  // Windows are computed while the caller's threads flood.
-  const auto                                 executor = MakeThreadExecutor(threads);
-  std::atomic<bool>                          stop{ false };
-  std::vector<std::unique_ptr<SpooledImage>> spooled;
-  std::vector<std::unique_ptr<StageSource>>  windows;
-  // Stages read the inputs again and again.
-  std::vector<ImageSource *>                            inputs = request.sources;
-  std::vector<std::pair<ImageSource *, SpooledImage *>> copies;
-  for (ImageSource *& source : inputs)
-  {
-    if (!source->GetAccess().anyOrder)
-    {
-      spooled.push_back(std::make_unique<SpooledImage>(extent, source->GetKind(), request.spoolFolder));
-      copies.emplace_back(source, spooled.back().get());
-      source = spooled.back().get();
-    }
-  }
-  // What the source of a window has not is enough for the run that reads it.
-  std::uint64_t others = 0;
-  for (std::size_t i = 0; i < stages.size() && request.hostBytes > 0; ++i)
-  {
-    if (stages[i].operation->GetSchedule() == Schedule::Fixpoint)
-    {
-      SlabRequest part = request;
-      part.operation = stages[i].operation;
-      part.sources.assign(stages[i].inputs.size(), inputs[0]);
-      const std::uint64_t least = GetLeastHostBytes(manager, part);
-      others = std::max(others, least + least / (PartsOfMemory - 1) + PartsOfMemory);
-    }
-  }
-  std::vector<ImageSource *> results(stages.size(), nullptr);
-  std::vector<SlabRequest>   parts;
-  for (std::size_t i = 0; i < stages.size(); ++i)
-  {
-    std::vector<ImageSource *> from;
-    for (const int input : stages[i].inputs)
-    {
-      from.push_back(input < 0 ? inputs[static_cast<std::size_t>(Stage::Input(input))]
-                               : results[static_cast<std::size_t>(input)]);
-    }
-    if (stages[i].operation->GetSchedule() == Schedule::Independent)
-    {
-      windows.push_back(std::make_unique<StageSource>(
-        manager, request, stages[i].operation, *from[0], kinds[i], others, *executor, stop));
-      results[i] = windows.back().get();
-      continue;
-    }
-    parts.push_back(request);
-    parts.back().operation = stages[i].operation;
-    parts.back().sources = from;
-    if (i + 1 < stages.size())
-    {
-      spooled.push_back(std::make_unique<SpooledImage>(extent, kinds[i], request.spoolFolder));
-      parts.back().sink = spooled.back().get();
-      results[i] = spooled.back().get();
-    }
-  }
-  SlabReport report;
-  if (!runs)
-  {
-    return report;
-  }
-  for (const auto & copy : copies)
-  {
-    const std::uint64_t bytes =
-      static_cast<std::uint64_t>(Box::FromExtent(extent).NumberOfVoxels()) * PixelSize(copy.first->GetKind());
-    const std::uint64_t most = request.hostBytes ? request.hostBytes / PartsOfMemory : std::uint64_t{ 1 } << 28;
-    std::vector<char>   buffer(static_cast<std::size_t>(std::min(bytes, most)));
-    PartMonitor         part(monitor, 0, 0, stop);
-    CopyToSpool(*copy.first, *copy.second, buffer.data(), buffer.size(), [&](const Box &) {
-      if (part.ShouldAbort())
-      {
-        throw Aborted();
-      }
-    });
-    report.bytesRead += bytes;
-  }
-  for (std::size_t i = 0; i < parts.size(); ++i)
-  {
-    const auto  count = static_cast<double>(parts.size());
-    PartMonitor part(monitor, static_cast<double>(i) / count, static_cast<double>(i + 1) / count, stop);
-    Add(report, ReconstructInSlabs(manager, parts[i], &part));
-  }
-  for (const auto & image : spooled)
-  {
-    report.spoolWritten += image->GetSpool().GetBytesWritten();
-    report.spoolRead += image->GetSpool().GetBytesRead();
-  }
-  return report;
+  PassesInSlabs passes(manager, request);
+  passes.AddStages(stages, kinds);
+  return runs ? passes.Run(monitor) : SlabReport();
 }
 
 } // namespace chunkwise

@@ -18,10 +18,11 @@ struct SlabRequest
 {
   /** A ReconstructionOperation, or a PassesOperation of windows and reconstructions. */
   std::shared_ptr<const Operation> operation;
-  /** In the operation's order; all of the sink's extent and kind. */
-  std::vector<ImageSource *> sources;
+  /** In the operation's order; all of the sink's extent and kind. A source or sink that does not answer outlives a run
+   * that was aborted. */
+  std::vector<std::shared_ptr<ImageSource>> sources;
   /** Finish is the caller's. */
-  ImageSink * sink{ nullptr };
+  std::shared_ptr<ImageSink> sink;
   /** All that the run may hold in host memory, what sources and sink hold themselves too; not pinned memory. 0: no
    * limit. */
   std::uint64_t hostBytes{ 0 };
@@ -34,11 +35,15 @@ struct SlabRequest
   Budgets budgets{};
   /** nullptr: a thread per core. */
   Executor * executor{ nullptr };
+  /** Threads that read, and as many that write, where sources and sink take boxes in any order. */
+  unsigned int fileThreads{ 1 };
   /** Planes of a slab beside the one that it shares with the next, 0: as many as there is memory for. For tests and
    * tuning; the result is the same. */
   std::int64_t planesOfSlab{ 0 };
   /** Planes of a slab that are contracted at a time, 0: as many as there is memory for. As above. */
   std::int64_t planesAtOnce{ 0 };
+  /** Bands that they are cut into, 0: as suits the executor's threads. As above. */
+  std::int64_t bandsOfSlab{ 0 };
 };
 
 /** What happened. */
@@ -56,14 +61,19 @@ struct SlabReport
   std::uint64_t bytesWritten{ 0 };
   std::uint64_t spoolWritten{ 0 };
   std::uint64_t spoolRead{ 0 };
-  /** Seconds of the run in which slabs were flooded, contracted, packed and finished, and in which it waited for the
-   * source and the sink. */
+  /** Seconds of the run in which slabs were flooded, let in what comes from others, were contracted, packed and
+   * finished, and in which it waited for the source and the sink. */
   double flooding{ 0 };
+  double flowing{ 0 };
   double contracting{ 0 };
-  double finishing{ 0 };
   double packing{ 0 };
+  double finishing{ 0 };
   double waiting{ 0 };
-  /** The most bytes of host memory that the run had. */
+  /** Seconds of reading and writing, which go on meanwhile. */
+  double reading{ 0 };
+  double writing{ 0 };
+  /** The most bytes of host memory that the run had at a time: what it allocated, with what sources and sink say that
+   * they hold, and what the manager had beside it. */
   std::uint64_t peakHost{ 0 };
 };
 

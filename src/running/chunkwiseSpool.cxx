@@ -39,29 +39,36 @@ Spool::Open()
   ::unlink(path.data());
 }
 
-void
-Spool::Append(const void * data, std::size_t bytes)
+std::uint64_t
+Spool::Reserve(std::size_t bytes)
 {
   if (m_File < 0)
   {
     Open();
   }
+  const std::uint64_t offset = m_Size;
+  m_Size += bytes;
+  return offset;
+}
+
+void
+Spool::WriteAt(std::uint64_t offset, const void * data, std::size_t bytes)
+{
   for (std::size_t done = 0; done < bytes;)
   {
     const ssize_t count =
-      ::pwrite(m_File, static_cast<const char *>(data) + done, bytes - done, static_cast<off_t>(m_Size + done));
+      ::pwrite(m_File, static_cast<const char *>(data) + done, bytes - done, static_cast<off_t>(offset + done));
     if (count < 0 && (errno == EINTR || errno == EAGAIN))
     {
       continue;
     }
     if (count <= 0)
     {
-      throw Error(m_Name + ": cannot be written at byte " + std::to_string(m_Size + done) + ": " +
+      throw Error(m_Name + ": cannot be written at byte " + std::to_string(offset + done) + ": " +
                   std::strerror(count < 0 ? errno : ENOSPC));
     }
     done += static_cast<std::size_t>(count);
   }
-  m_Size += bytes;
   m_Written += bytes;
 }
 

@@ -4,6 +4,7 @@
 
 #include "ChunkwiseExport.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -31,8 +32,17 @@ public:
   }
   /** Throws Error with the file's name and the system's reason, a full disk for example. */
   void
-  Append(const void * data, std::size_t bytes);
-  /** Bytes that were appended before. */
+  Append(const void * data, std::size_t bytes)
+  {
+    WriteAt(Reserve(bytes), data, bytes);
+  }
+  /** Where bytes are that are to be written by WriteAt. The next Append begins behind them. */
+  std::uint64_t
+  Reserve(std::size_t bytes);
+  /** Throws as Append. Several threads may write, and read, at once. */
+  void
+  WriteAt(std::uint64_t offset, const void * data, std::size_t bytes);
+  /** Bytes that were written before. */
   void
   Read(std::uint64_t offset, void * data, std::size_t bytes);
   /** Begins again at 0: what was appended is not needed any more. */
@@ -60,8 +70,9 @@ private:
   std::string   m_Name;
   int           m_File{ -1 };
   std::uint64_t m_Size{ 0 };
-  std::uint64_t m_Written{ 0 };
-  std::uint64_t m_Read{ 0 };
+
+  std::atomic<std::uint64_t> m_Written{ 0 };
+  std::atomic<std::uint64_t> m_Read{ 0 };
 };
 
 } // namespace chunkwise

@@ -96,16 +96,9 @@ private:
   StreamedPlan
   PlanSlabs()
   {
-    std::vector<ConvertedSource> sources;
-    sources.reserve(m_Request.inputs.size());
     SlabRequest slabs = MakeSlabRequest(m_Request, m_Plan);
-    for (const StreamedInput & input : m_Request.inputs)
-    {
-      sources.emplace_back(input.source, input.kind);
-      slabs.sources.push_back(&sources.back());
-    }
-    ConvertedSink sink(nullptr, m_Image.Extents(), m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess);
-    slabs.sink = &sink;
+    slabs.sink = std::make_shared<ConvertedSink>(
+      nullptr, m_Image.Extents(), m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess);
     const std::uint64_t least = GetLeastHostBytes(m_Manager, slabs);
     if (least > m_Room)
     {
@@ -366,6 +359,11 @@ MakeSlabRequest(const StreamedRequest & request, const StreamedPlan & plan)
   slabs.devices = request.devices;
   slabs.budgets = plan.budgets;
   slabs.executor = request.executor;
+  slabs.fileThreads = GetFileThreads(request);
+  for (const StreamedInput & input : request.inputs)
+  {
+    slabs.sources.push_back(std::make_shared<ConvertedSource>(input.source, input.kind));
+  }
   return slabs;
 }
 

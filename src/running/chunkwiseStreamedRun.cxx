@@ -4,17 +4,14 @@
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseConvertedImage.h"
 #include "chunkwiseError.h"
+#include "chunkwiseSideThread.h"
 #include "chunkwiseStreamedSlabs.h"
 #include "chunkwiseStreamedWindow.h"
 #include "chunkwiseSummedAreaTableCarry.h"
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <thread>
 
 namespace chunkwise
 {
@@ -53,11 +50,6 @@ Since(Clock::time_point start)
 {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-/** The thread that called the run looks so often whether it is to stop. */
-constexpr std::chrono::milliseconds TimeBetweenLooks{ 20 };
-/** A thread in a source or sink that does not answer is left alone after this time. */
-constexpr std::chrono::seconds TimeToStop{ 1 };
 
 /** Progress of one of the divisions. */
 class DivisionMonitor : public Monitor
@@ -102,159 +94,6 @@ GetPinningDevice(Manager & manager, const StreamedRequest & request)
   const auto devices = manager.GetDevices();
   return devices.empty() ? nullptr : devices.front();
 }
-
-/** A thread beside the caller's that does one step for each division, with so many divisions in memory at a time as
- * there are slots: step i waits until the caller has released, or filled, slot i % slots. The thread and its caller
- * share it, so that it outlives a caller who had to leave a step that does not answer. */
-class SideThread
-{
-public:
-  SideThread(std::int64_t steps, int slots, bool slotsBeginFree, unsigned int threads)
-    : m_Steps(steps)
-    , m_Slots(static_cast<std::size_t>(slots))
-    , m_Threads(threads)
-    , m_Ready(slotsBeginFree ? slots : 0)
-  {}
-  virtual ~SideThread() = default;
-
-  /** The thread may do one step more. */
-  void
-  Admit()
-  {
-    const std::lock_guard<std::mutex> lock(m_Mutex);
-    ++m_Ready;
-    m_Changed.notify_all();
-  }
-  /** Until `count` steps are done. Throws what the thread threw, or Aborted. */
-  void
-  WaitFor(std::int64_t count, Monitor * monitor)
-  {
-    std::unique_lock<std::mutex> lock(m_Mutex);
-    while (m_Done < count && !m_Failure)
-    {
-      m_Changed.wait_for(lock, TimeBetweenLooks);
-      if (monitor && m_Done < count && !m_Failure)
-      {
-        lock.unlock();
-        const bool aborts = monitor->ShouldAbort();
-        lock.lock();
-        if (aborts)
-        {
-          throw Aborted();
-        }
-      }
-    }
-    if (m_Failure)
-    {
-      std::rethrow_exception(m_Failure);
-    }
-  }
-  /** Asks the thread to end. False if its source or sink does not let it. */
-  bool
-  Stop()
-  {
-    m_Threads.stop = true;
-    std::unique_lock<std::mutex> lock(m_Mutex);
-    m_Stop = true;
-    m_Changed.notify_all();
-    return m_Changed.wait_for(lock, TimeToStop, [this] { return m_Ended; });
-  }
-  double
-  GetSeconds()
-  {
-    const std::lock_guard<std::mutex> lock(m_Mutex);
-    return m_Seconds;
-  }
-
-  /** What the thread does. */
-  void
-  Work()
-  {
-    std::unique_lock<std::mutex> lock(m_Mutex);
-    while (m_Done < m_Steps)
-    {
-      m_Changed.wait(lock, [this] { return m_Stop || m_Done < m_Ready; });
-      if (m_Stop)
-      {
-        break;
-      }
-      const std::int64_t i = m_Done;
-      lock.unlock();
-      const auto         start = Clock::now();
-      std::exception_ptr failure;
-      try
-      {
-        this->Step(i);
-      }
-      catch (...)
-      {
-        failure = std::current_exception();
-      }
-      lock.lock();
-      m_Seconds += Since(start);
-      if (failure)
-      {
-        m_Failure = failure;
-        break;
-      }
-      ++m_Done;
-      m_Changed.notify_all();
-    }
-    m_Ended = true;
-    m_Changed.notify_all();
-  }
-
-protected:
-  virtual void
-  Step(std::int64_t i) = 0;
-  std::size_t
-  SlotOf(std::int64_t i) const
-  {
-    return static_cast<std::size_t>(i) % m_Slots;
-  }
-
-  const std::int64_t m_Steps;
-  const std::size_t  m_Slots;
-  StreamedThreads    m_Threads;
-
-private:
-  std::mutex              m_Mutex;
-  std::condition_variable m_Changed;
-  std::int64_t            m_Ready;
-  std::int64_t            m_Done{ 0 };
-  bool                    m_Stop{ false };
-  bool                    m_Ended{ false };
-  double                  m_Seconds{ 0 };
-  std::exception_ptr      m_Failure;
-};
-
-/** A SideThread at work, until the end of the scope. */
-class Running
-{
-public:
-  explicit Running(std::shared_ptr<SideThread> work)
-    : m_Work(std::move(work))
-    , m_Thread([shared = m_Work] { shared->Work(); })
-  {}
-  ~Running()
-  {
-    if (m_Work->Stop())
-    {
-      m_Thread.join();
-    }
-    else
-    {
-      m_Thread.detach();
-    }
-  }
-  Running(const Running &) = delete;
-  Running &
-  operator=(const Running &) = delete;
-
-private:
-  std::shared_ptr<SideThread> m_Work;
-  std::thread                 m_Thread;
-};
 
 /** Reads the inputs of the divisions. */
 class ReadingThread : public SideThread
@@ -450,27 +289,24 @@ StreamedReport
 ExecuteInSlabs(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
                const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
 {
-  SlabRequest                  slabs = MakeSlabRequest(request, plan);
-  std::vector<ConvertedSource> sources;
-  sources.reserve(request.inputs.size());
-  for (const StreamedInput & input : request.inputs)
-  {
-    sources.emplace_back(input.source, input.kind);
-    slabs.sources.push_back(&sources.back());
-  }
-  ConvertedSink converted(
+  SlabRequest slabs = MakeSlabRequest(request, plan);
+  const auto  converted = std::make_shared<ConvertedSink>(
     sink, request.region.Extents(), request.writtenKind, request.computedKind, sink->GetAccess(), request.countsLimits);
-  slabs.sink = &converted;
+  slabs.sink = converted;
   slabs.hostBytes = plan.bytesAtOnce;
   const auto       start = Clock::now();
   const SlabReport run = ReconstructInSlabs(manager, slabs, monitor);
   StreamedReport   report;
   report.execution = run.execution;
-  report.cut = converted.cut;
-  report.atLimits = converted.atLimits;
+  report.cut = converted->cut;
+  report.atLimits = converted->atLimits;
+  report.reading = run.reading;
+  report.writing = run.writing;
   // Reading and writing overlap with computing, which is what is left of the time.
   report.computing = std::max(0.0, Since(start) - run.waiting);
   report.spooled = run.spoolWritten;
+  report.steps = { { "flooding", run.flooding }, { "letting in", run.flowing },  { "contracting", run.contracting },
+                   { "packing", run.packing },   { "finishing", run.finishing }, { "waiting for files", run.waiting } };
   return report;
 }
 

@@ -8,7 +8,7 @@
 namespace chunkwise
 {
 
-/** The run in slabs of a streamed request, without its images. */
+/** The run in slabs of a streamed request, without its sink. */
 SlabRequest
 MakeSlabRequest(const StreamedRequest & request, const StreamedPlan & plan);
 

@@ -4,7 +4,8 @@
 #include "chunkwiseFloodTrial.h"
 #include "chunkwisePassesOperation.h"
 #include "chunkwiseRecordingMonitor.h"
-#include "chunkwiseSlabForest.h"
+#include "chunkwiseSlabContraction.h"
+#include "chunkwiseSlabFlood.h"
 #include "chunkwiseSlabPacking.h"
 #include "chunkwiseSlabReconstruction.h"
 #include "chunkwiseSpool.h"
@@ -46,6 +47,14 @@ LastPosition(const Box & box, const Coordinates & extent)
     axis = extent[a] > 1 ? a : axis;
   }
   return box.lower[axis];
+}
+
+/** Of what a test keeps itself. */
+template <typename T>
+std::shared_ptr<T>
+Share(T & object)
+{
+  return std::shared_ptr<T>(std::shared_ptr<void>(), &object);
 }
 
 template <typename T>
@@ -181,10 +190,10 @@ struct SlabTrial
     sources.push_back(std::make_unique<MemorySource<T>>(trial.mask, trial.box));
     for (const auto & source : sources)
     {
-      request.sources.push_back(source.get());
+      request.sources.push_back(Share(*source));
     }
     request.operation = trial.operation;
-    request.sink = &sink;
+    request.sink = Share(sink);
     request.backend = BackendChoice::CPU;
     request.executor = threads.get();
     request.spoolFolder = testing::TempDir();
@@ -270,6 +279,7 @@ TEST(SlabReconstruction, GivesTheBitsOfItsDefinition)
       SlabTrial<Pixel> s(t);
       s.request.planesOfSlab = 1 + static_cast<std::int64_t>(random() % 4);
       s.request.planesAtOnce = static_cast<std::int64_t>(random() % 3);
+      s.request.bandsOfSlab = static_cast<std::int64_t>(random() % 5);
       if (trial % 4 == 0)
       {
         s.GiveBytes(manager, random() % 20000);
@@ -331,6 +341,7 @@ TEST(SlabReconstruction, WaysThroughAllSlabsAreFollowed)
     }
     SlabTrial<std::uint16_t> s(t);
     s.request.planesOfSlab = 1 + trial % 5;
+    s.request.bandsOfSlab = trial % 6;
     const SlabReport report = ReconstructInSlabs(manager, s.request);
     EXPECT_EQ(report.passes, 2);
     s.ExpectOracle();
@@ -376,6 +387,7 @@ TEST(SlabReconstruction, SlabsAreContractedInParts)
     SlabTrial<std::uint8_t> s(t);
     s.request.planesOfSlab = 9;
     s.request.planesAtOnce = 1 + trial % 3;
+    s.request.bandsOfSlab = trial % 5;
     EXPECT_EQ(ReconstructInSlabs(manager, s.request).slabs, 3);
     s.ExpectOracle();
   }
@@ -612,7 +624,7 @@ TEST(SlabReconstruction, AbortsInEveryStageAndCanRunAgain)
         MemorySource::Read(box, view);
       }
     } slow(t.mask, t.box);
-    s.request.sources[0] = &slow;
+    s.request.sources[0] = Share(slow);
     EXPECT_THROW(ReconstructInSlabs(manager, s.request, &monitor), Aborted) << abortAt;
     EXPECT_LT(monitor.fractions.back(), 1.0);
     EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
@@ -657,7 +669,7 @@ TEST(SlabReconstruction, BadRequestsAreRefusedBeforeWork)
     SlabTrial<std::uint8_t>    s(t);
     std::vector<std::uint8_t>  small(8);
     MemorySource<std::uint8_t> source(small, Box::FromExtent({ { 2, 2, 2, 1, 1 } }));
-    s.request.sources[0] = &source;
+    s.request.sources[0] = Share(source);
     EXPECT_THROW(ReconstructInSlabs(manager, s.request), ParameterError);
     EXPECT_EQ(source.reads, 0);
   }
@@ -665,7 +677,7 @@ TEST(SlabReconstruction, BadRequestsAreRefusedBeforeWork)
     SlabTrial<std::uint8_t> s(t);
     std::vector<float>      other(t.mask.size());
     MemorySource<float>     source(other, t.box);
-    s.request.sources[0] = &source;
+    s.request.sources[0] = Share(source);
     EXPECT_THROW(ReconstructInSlabs(manager, s.request), ParameterError);
   }
 }
@@ -693,7 +705,7 @@ TEST(SlabReconstruction, PassesAreThoseOfARunInMemory)
     s.sources.resize(1);
     s.sources[0] = std::make_unique<MemorySource<std::uint16_t>>(t.mask, t.box);
     s.sources[0]->access.anyOrder = trial % 5 != 0;
-    s.request.sources = { s.sources[0].get() };
+    s.request.sources = { Share(*s.sources[0]) };
     s.request.planesOfSlab = trial % 4 == 0 ? 0 : 1 + static_cast<std::int64_t>(random() % 4);
     if (trial % 3 == 0)
     {
