@@ -1,8 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Times reconstructions from file to file under a budget of host memory, beside reading the file twice and writing it
-// once. Arguments, all optional: folder for the files (.), extent of a plane (1024), planes (2048), bytes of a voxel (1
-// or 2), MiB of memory (512), passes that smooth the noise (6), backend (cpu, auto), 1 to compare with a run in memory
-// (0), the only filter to time (all).
+// once, and a copy by all threads. Arguments, all optional: folder for the files (.), extent of a plane (1024), planes
+// (2048), bytes of a voxel (1 or 2), MiB of memory (512), passes that smooth the noise (6), backend (cpu, auto), 1 to
+// compare with a run in memory (0), the only filter to time (all), threads (as many as there are).
 #include "chunkwiseError.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseHostMemory.h"
@@ -112,18 +112,17 @@ Planes(const Coordinates & extent, std::int64_t first, std::int64_t count)
 /** Copies of a block of noise, each brighter or darker than the others, so that no two slabs are alike. */
 template <typename T>
 void
-WriteImage(RawFile & file, const Coordinates & extent, int passes)
+WriteImage(RawFile & file, const Coordinates & extent, int passes, Executor & executor)
 {
   const std::int64_t   n = 128;
   const std::vector<T> block = Noise<T>(Box::FromExtent({ { n, n, n, 1, 1 } }), passes, sizeof(T) == 1 ? 200 : 50000);
-  std::vector<T>       planes(static_cast<std::size_t>(extent[0] * extent[1]));
-  for (std::int64_t z = 0; z < extent[2]; ++z)
-  {
+  executor.ParallelFor(extent[2], [&](std::int64_t z, unsigned int) {
+    std::vector<T> planes(static_cast<std::size_t>(extent[0] * extent[1]));
+    const auto     mirror = [n](std::int64_t i) { return i / n % 2 ? n - 1 - i % n : i % n; };
     for (std::int64_t y = 0; y < extent[1]; ++y)
     {
       for (std::int64_t x = 0; x < extent[0]; ++x)
       {
-        const auto mirror = [n](std::int64_t i) { return i / n % 2 ? n - 1 - i % n : i % n; };
         const auto shift = (x / n * 7 + y / n * 13 + z / n * 5) % 40;
         planes[static_cast<std::size_t>(y * extent[0] + x)] =
           static_cast<T>(block[static_cast<std::size_t>((mirror(z) * n + mirror(y)) * n + mirror(x))] + shift);
@@ -131,7 +130,26 @@ WriteImage(RawFile & file, const Coordinates & extent, int passes)
     }
     const Box box = Planes(extent, z, 1);
     file.Write(box, DenseView(planes.data(), file.GetKind(), box));
-  }
+  });
+}
+
+/** Seconds of copying a file, some planes at a time. */
+template <typename T>
+double
+TimeCopy(RawFile & source, const std::string & to, Executor & executor)
+{
+  const std::int64_t planes = 4;
+  const Coordinates  extent = source.GetExtent();
+  const double       begin = Now();
+  RawFile            sink(to, extent, source.GetKind(), true);
+  executor.ParallelFor((extent[2] + planes - 1) / planes, [&](std::int64_t i, unsigned int) {
+    std::vector<T>   voxels(static_cast<std::size_t>(extent[0] * extent[1] * planes));
+    const Box        box = Planes(extent, i * planes, planes);
+    const BufferView view = DenseView(voxels.data(), source.GetKind(), box);
+    source.Read(box, view);
+    sink.Write(box, view);
+  });
+  return Now() - begin;
 }
 
 template <typename T>
@@ -149,9 +167,10 @@ RunAll(int argc, char ** argv)
   const std::string  to = folder + "/slabs-out.raw";
   const std::int64_t mebibytes = number(5, "512");
   const bool         compares = number(8, "0") != 0;
+  const auto         threads = MakeThreadExecutor(static_cast<unsigned int>(number(10, "0")));
   {
     RawFile file(from, extent, kind, true);
-    WriteImage<T>(file, extent, static_cast<int>(number(6, "6")));
+    WriteImage<T>(file, extent, static_cast<int>(number(6, "6")), *threads);
   }
   std::printf("%s of %s, %.2f GiB, budget %lld MiB, noise smoothed %lld times\n",
               ToString(extent).c_str(),
@@ -181,7 +200,11 @@ RunAll(int argc, char ** argv)
     }
     limit = Now() - begin;
   }
-  std::printf("read twice and written once by one thread: %.2f s\n", limit);
+  const double copy = TimeCopy<T>(source, to, *threads);
+  std::printf("read twice and written once by one thread: %.2f s; a copy by %u threads: %.2f s\n",
+              limit,
+              threads->GetConcurrency(),
+              copy);
   for (const char * name : { "h-maxima", "fill-holes", "regional-maxima" })
   {
     if (argc > 9 && text(9, "") != name)
@@ -203,18 +226,23 @@ RunAll(int argc, char ** argv)
     request.sink = std::shared_ptr<ImageSink>(std::shared_ptr<void>(), &sink);
     request.hostBytes = static_cast<std::uint64_t>(mebibytes) << 20;
     request.spoolFolder = folder;
+    request.executor = threads.get();
+    request.fileThreads = std::clamp(threads->GetConcurrency() / 2, 1u, 8u);
     request.backend = text(7, "cpu") == "cpu" ? BackendChoice::CPU : BackendChoice::Auto;
     const double     begin = Now();
     const SlabReport report = ReconstructInSlabs(Manager::GetGlobal(), request);
     const double     seconds = Now() - begin;
-    std::printf("%s on %s: %.2f s, %.2f times; %lld slabs of %lld planes; flooding %.2f, letting in %.2f, contracting "
-                "%.2f, packing %.2f, finishing %.2f, waiting %.2f s; read %.2f, written %.2f, spool %.3f times the "
+    std::printf("%s on %s: %.2f s, %.2f times, %.2f times the copy; %lld slabs of %lld planes; flooding %.2f, letting "
+                "in %.2f, contracting "
+                "%.2f, packing %.2f, finishing %.2f, waiting %.2f s; reading %.2f, writing %.2f s; read %.2f, written "
+                "%.2f, spool %.3f times the "
                 "image; peak %.0f MiB, "
                 "resident %.0f MiB\n",
                 name,
                 report.execution.backend.c_str(),
                 seconds,
                 seconds / limit,
+                seconds / copy,
                 static_cast<long long>(report.slabs),
                 static_cast<long long>(report.planesOfSlab),
                 report.flooding,
@@ -223,6 +251,8 @@ RunAll(int argc, char ** argv)
                 report.packing,
                 report.finishing,
                 report.waiting,
+                report.reading,
+                report.writing,
                 static_cast<double>(report.bytesRead) / (gibibytes * (1 << 30)),
                 static_cast<double>(report.bytesWritten) / (gibibytes * (1 << 30)),
                 static_cast<double>(report.spoolWritten) / (gibibytes * (1 << 30)),
