@@ -1,13 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileStream.h"
 
+#include "fileInflater.h"
+
 #include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
-#include <zlib.h>
+#include <stdexcept>
 
 namespace chunkwise::files
 {
@@ -16,8 +17,6 @@ namespace
 {
 
 constexpr std::size_t BlockBytes = std::size_t{ 256 } << 10;
-/** zlib counts in 32 bits. */
-constexpr std::size_t MostAtOnce = std::size_t{ 1 } << 30;
 
 /** The bytes of a file in blocks. */
 class BlockReader
@@ -68,38 +67,24 @@ class InflateStream : public ByteStream
 public:
   explicit InflateStream(BlockReader reader)
     : m_Reader(std::move(reader))
-  {
-    // 32: zlib and gzip are told apart by their first bytes.
-    if (inflateInit2(&m_Stream, 15 + 32) != Z_OK)
-    {
-      throw std::bad_alloc();
-    }
-  }
-  ~InflateStream() override { inflateEnd(&m_Stream); }
+    , m_Inflater(MakeInflater())
+  {}
 
   void
   Restart() override
   {
     m_Reader.Restart();
-    inflateReset2(&m_Stream, 15 + 32);
-    m_Stream.avail_in = 0;
+    m_Inflater->Restart();
+    m_Left = 0;
     m_Ended = false;
     m_Done = 0;
   }
   void
   Read(void * data, std::size_t bytes) override
   {
-    auto * to = static_cast<unsigned char *>(data);
-    while (bytes > 0)
+    if (Inflate(static_cast<unsigned char *>(data), bytes) < bytes)
     {
-      const std::size_t piece = std::min(bytes, MostAtOnce);
-      if (Inflate(to, piece) < piece)
-      {
-        Fail(m_Reader.GetName(),
-             "is not complete: its compressed voxels end after " + std::to_string(m_Done) + " bytes");
-      }
-      to += piece;
-      bytes -= piece;
+      FailAtEnd();
     }
   }
   void
@@ -117,60 +102,64 @@ public:
   }
 
 private:
+  [[noreturn]] void
+  FailAtEnd() const
+  {
+    Fail(m_Reader.GetName(), "is not complete: its compressed voxels end after " + std::to_string(m_Done) + " bytes");
+  }
+
   /** Fewer than `bytes` where the stream ends. */
   std::size_t
   Inflate(unsigned char * data, std::size_t bytes)
   {
-    m_Stream.next_out = data;
-    m_Stream.avail_out = static_cast<uInt>(bytes);
-    while (m_Stream.avail_out > 0)
+    std::size_t room = bytes;
+    while (room > 0)
     {
-      if (m_Stream.avail_in == 0)
+      if (m_Left == 0)
       {
-        m_Stream.next_in = m_Reader.GetBlock();
-        m_Stream.avail_in = static_cast<uInt>(m_Reader.Next());
-        if (m_Stream.avail_in == 0)
-        {
-          if (!m_Ended)
-          {
-            Fail(m_Reader.GetName(),
-                 "is not complete: its compressed voxels end after " +
-                   std::to_string(m_Done + bytes - m_Stream.avail_out) + " bytes");
-          }
-          break;
-        }
+        m_Next = m_Reader.GetBlock();
+        m_Left = m_Reader.Next();
+      }
+      const bool isLast = m_Left == 0;
+      if (isLast && m_Ended)
+      {
+        break;
       }
       if (m_Ended)
       {
         // Another member of gzip goes on; anything else, such as a block of zeros, is no part of the voxels.
-        if (m_Stream.next_in[0] != 0x1f)
+        if (*m_Next != 0x1f)
         {
           break;
         }
-        inflateReset2(&m_Stream, 15 + 32);
+        m_Inflater->Restart();
         m_Ended = false;
       }
-      const int status = inflate(&m_Stream, Z_NO_FLUSH);
-      if (status == Z_STREAM_END)
+      const std::size_t before = room;
+      try
       {
-        m_Ended = true;
+        m_Ended = !m_Inflater->Inflate(m_Next, m_Left, data, room);
       }
-      else if (status != Z_OK && status != Z_BUF_ERROR)
+      catch (const std::runtime_error & error)
       {
-        Fail(m_Reader.GetName(),
-             std::string("its compressed voxels are damaged: ") +
-               (m_Stream.msg ? m_Stream.msg : "no data of zlib or gzip"));
+        Fail(m_Reader.GetName(), std::string("its compressed voxels are damaged: ") + error.what());
+      }
+      m_Done += before - room;
+      // What was read before may still give something.
+      if (isLast && !m_Ended && room == before)
+      {
+        FailAtEnd();
       }
     }
-    const std::size_t count = bytes - m_Stream.avail_out;
-    m_Done += count;
-    return count;
+    return bytes - room;
   }
 
-  BlockReader   m_Reader;
-  z_stream      m_Stream{};
-  bool          m_Ended{ false };
-  std::uint64_t m_Done{ 0 };
+  BlockReader               m_Reader;
+  std::unique_ptr<Inflater> m_Inflater;
+  const unsigned char *     m_Next{ nullptr };
+  std::size_t               m_Left{ 0 };
+  bool                      m_Ended{ false };
+  std::uint64_t             m_Done{ 0 };
 };
 
 class TextStream : public ByteStream

@@ -651,6 +651,160 @@ TEST(SlabReconstruction, AbortsInEveryStageAndCanRunAgain)
   }
 }
 
+/** Where no device is there, or none can do it, that is said before anything is read. */
+TEST(SlabReconstruction, ADeviceThatIsAskedForAndMissingIsAnErrorBeforeWork)
+{
+  Manager manager({}, "none was made");
+  auto    t = MakeTrial();
+  for (const std::int64_t planes : { 0, 4 })
+  {
+    SlabTrial<std::uint8_t> s(t);
+    s.request.backend = BackendChoice::CUDA;
+    s.request.planesOfSlab = planes;
+    try
+    {
+      ReconstructInSlabs(manager, s.request);
+      FAIL() << "it ran";
+    }
+    catch (const Error & error)
+    {
+      EXPECT_NE(std::string(error.what()).find("none was made"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(s.sources[0]->reads, 0);
+    s.request.devices = { 3 };
+    EXPECT_THROW(ReconstructInSlabs(manager, s.request), ParameterError);
+    EXPECT_EQ(s.sources[0]->reads, 0);
+  }
+}
+
+/** A source, or sink, that does not answer until it is told to. */
+class HangingImage
+  : public ImageSource
+  , public ImageSink
+{
+public:
+  explicit HangingImage(const Coordinates & extent)
+    : m_Extent(extent)
+  {}
+  Coordinates
+  GetExtent() const override
+  {
+    return m_Extent;
+  }
+  PixelKind
+  GetKind() const override
+  {
+    return PixelKind::UInt8;
+  }
+  ImageAccess
+  GetAccess() const override
+  {
+    return access;
+  }
+  void
+  Read(const Box &, const BufferView &) override
+  {
+    Hang();
+  }
+  void
+  Write(const Box &, const BufferView &) override
+  {
+    Hang();
+  }
+  void
+  Finish() override
+  {}
+
+  ImageAccess       access;
+  std::atomic<bool> hangs{ true };
+  std::atomic<bool> went{ false };
+
+private:
+  void
+  Hang()
+  {
+    while (hangs)
+    {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    went = true;
+  }
+
+  const Coordinates m_Extent;
+};
+
+TEST(SlabReconstruction, AnAbortDoesNotWaitForASourceOrSinkThatHangs)
+{
+  Manager manager({}, "none was made");
+  auto    t = MakeTrial();
+  // A source, one that is copied to a spool first, a sink; a reconstruction, and passes.
+  for (int trial = 0; trial < 6; ++trial)
+  {
+    SlabTrial<std::uint8_t> s(t);
+    const auto              hanging = std::make_shared<HangingImage>(t.box.Extents());
+    hanging->access.anyOrder = trial % 3 != 1;
+    if (trial % 3 < 2)
+    {
+      s.request.sources[0] = hanging;
+    }
+    else
+    {
+      s.request.sink = hanging;
+    }
+    s.request.planesOfSlab = 4;
+    if (trial >= 3)
+    {
+      const auto extremum = std::make_shared<ExtremumOperation>();
+      extremum->minimum = true;
+      extremum->radius[2] = 1;
+      s.request.operation = MakeReconstructionOfExtremum(extremum, *t.operation, false);
+    }
+    class LateMonitor : public Monitor
+    {
+    public:
+      void
+      UpdateProgress(double) override
+      {}
+      bool
+      ShouldAbort() override
+      {
+        return std::chrono::steady_clock::now() - m_Begin > std::chrono::milliseconds(200);
+      }
+
+    private:
+      const std::chrono::steady_clock::time_point m_Begin{ std::chrono::steady_clock::now() };
+    } monitor;
+    EXPECT_THROW(ReconstructInSlabs(manager, s.request, &monitor), Aborted) << trial;
+    EXPECT_FALSE(hanging->went);
+    // What hung may go on: nothing that it needs is gone.
+    hanging->hangs = false;
+    while (hanging.use_count() > 2)
+    {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(hanging->went);
+  }
+}
+
+/** What is reported was there: it grows with the slabs, and has what sources hold and what is known of slabs. */
+TEST(SlabReconstruction, ThePeakIsWhatTheRunHad)
+{
+  Manager    manager({}, "none was made");
+  auto       t = MakeTrial();
+  const auto peakOf = [&](std::int64_t planes, std::uint64_t held) {
+    SlabTrial<std::uint8_t> s(t);
+    s.request.planesOfSlab = planes;
+    s.sources[0]->access.heldBytes = held;
+    const SlabReport report = ReconstructInSlabs(manager, s.request);
+    EXPECT_EQ(report.execution.peakHost, report.peakHost);
+    return report.peakHost;
+  };
+  const std::uint64_t small = peakOf(4, 0);
+  EXPECT_GT(small, 5u * 120u * 5u) << "not even the buffers";
+  EXPECT_GT(peakOf(16, 0), small + 4u * 120u * 12u);
+  EXPECT_EQ(peakOf(4, 1234), small + 1234);
+}
+
 TEST(SlabReconstruction, BadRequestsAreRefusedBeforeWork)
 {
   Manager manager({}, "none was made");
