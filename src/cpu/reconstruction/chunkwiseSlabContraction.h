@@ -10,13 +10,14 @@ namespace chunkwise
 
 /** Contracts planes, and what lies beyond the last of them, to the first one.
  *
- * The planes are cut into bands of rows, each a job of a thread. A terminal is a voxel of the first plane, of a band's
- * row beside another band, or an end of an edge of the given forest that leads to another band. A band takes the voxels
- * of each open plateau with two or more terminals in descending order of the mask and joins them with those of their
- * neighbors that were taken before (Kruskal), and so the ends of the forest's edges within it. Where two components
- * meet that each have a terminal, an edge between terminals is kept. These edges, and the neighbors and edges across
- * bands, are then joined in the same way by one thread, and where two components meet that each have a voxel of the
- * first plane, the new forest gets an edge.
+ * Only what hangs together with voxels of the first plane is looked at. The planes are cut into bands of rows, each a
+ * job of a thread. A terminal is a voxel of the first plane, of a band's row beside another band, or an end of an edge
+ * of the given forest that leads to another band. A band takes the voxels of each open plateau with two or more
+ * terminals in descending order of the mask and joins them with those of their neighbors that were taken before
+ * (Kruskal), and so the ends of the forest's edges within it. Where two components meet that each have a terminal, an
+ * edge between terminals is kept. These edges, and the neighbors and edges across bands, are then joined in the same
+ * way by one thread, and where two components meet that each have a voxel of the first plane, the new forest gets an
+ * edge.
  *
  * Of equal keys those within the first plane come first, and are no edges of the new forest: the slab before this one
  * holds the plane too. The number of bands makes other forests that let the same through. */
@@ -29,9 +30,9 @@ public:
   GetBands(const SlabGrid & grid, unsigned int threads)
   {
     constexpr std::int64_t leastRows = 16;
-    return threads < 2
-             ? 1
-             : static_cast<int>(std::clamp<std::int64_t>(grid.height / leastRows, 1, 2 * std::int64_t{ threads }));
+    constexpr std::int64_t leastBands = 4;
+    const auto             wanted = std::max<std::int64_t>(threads, leastBands);
+    return threads < 2 ? 1 : static_cast<int>(std::clamp<std::int64_t>(grid.height / leastRows, 1, wanted));
   }
   static std::size_t
   GetBytes(const SlabGrid & grid, int bands)
@@ -58,7 +59,7 @@ public:
     for (std::int64_t band = 0; band < bands; ++band)
     {
       const std::int64_t next = grid.height * (band + 1) / bands;
-      m_Bands.push_back({ row, next, items, 0, nullptr, nullptr });
+      m_Bands.push_back({ row, next, items, 0, 0, 0, nullptr, nullptr });
       items += bands > 1 ? grid.width * (3 * (next - row) + GetEdgeItems(grid)) : 0;
       row = next;
     }
@@ -84,10 +85,15 @@ public:
     m_Children = &children;
     m_Forest = &forest;
     forest.Clear();
-    executor.ParallelFor(static_cast<std::int64_t>(m_Bands.size()),
-                         [&](std::int64_t i, unsigned int) { ContractBand(m_Bands[static_cast<std::size_t>(i)]); });
+    const auto forEachBand = [&](auto && visit) {
+      executor.ParallelFor(static_cast<std::int64_t>(m_Bands.size()),
+                           [&](std::int64_t i, unsigned int) { visit(m_Bands[static_cast<std::size_t>(i)]); });
+    };
+    forEachBand([this](Band & band) { BeginBand(band); });
     if (m_Bands.size() > 1 && !m_ShouldStop())
     {
+      GoOnInBands(executor);
+      forEachBand([](Band & band) { std::sort(band.items, band.items + band.count); });
       JoinBands();
     }
   }
@@ -95,12 +101,13 @@ public:
 private:
   static constexpr std::uint32_t None = UINT32_MAX;
   /** Marks of a voxel: of a plateau that was found; one of the voxels that bands are joined by; taken by its band; its
-   * parent is one among terminals; taken as the bands are joined. */
+   * parent is one among terminals; taken as the bands are joined; an item has it. */
   static constexpr unsigned char Found = 1;
   static constexpr unsigned char Terminal = 2;
   static constexpr unsigned char Taken = 4;
   static constexpr unsigned char Rooted = 8;
   static constexpr unsigned char Joined = 16;
+  static constexpr unsigned char Used = 32;
   /** Up to so many items there are cheaper ways to sort than by digits. */
   static constexpr std::uint32_t Few = 64 * sizeof(TKey);
   /** Of an item that is not within the first plane. Slabs have fewer voxels. */
@@ -126,6 +133,8 @@ private:
     std::int64_t    lastRow;
     Item *          items;
     std::int64_t    count;
+    std::int64_t    firstNew; ///< of the items that other bands look at next
+    std::int64_t    lastNew;
     std::uint32_t * order; ///< room for all of the band's voxels and edges
     std::uint32_t * other;
 
@@ -167,8 +176,9 @@ private:
     m_Children->ForEach(number, [&](std::uint32_t child) { visit(child, m_Beyond->capacity[child]); });
   }
 
+  /** What hangs together with the first plane within the band, or with other bands by the forest. */
   void
-  ContractBand(Band & band)
+  BeginBand(Band & band)
   {
     const auto width = static_cast<std::uint32_t>(m_Grid.width);
     const auto rows = static_cast<std::uint32_t>(band.lastRow - band.firstRow) * width;
@@ -177,37 +187,85 @@ private:
     {
       std::fill_n(m_Marks + plane, rows, static_cast<unsigned char>(0));
     }
-    const auto takeRow = [&](std::uint32_t first, std::uint32_t count) {
-      for (std::uint32_t voxel = first; voxel < first + count; ++voxel)
-      {
-        if (m_Marks[voxel] == 0 && m_Voxels.IsOpen(voxel) && !m_ShouldStop())
-        {
-          ContractPlateau(band, voxel);
-        }
-      }
-    };
-    takeRow(begin, rows);
-    for (const std::int64_t row : { band.firstRow, band.lastRow - 1 })
-    {
-      for (std::uint32_t plane = m_PlaneVoxels; plane < m_Count && IsBeside(band, row); plane += m_PlaneVoxels)
-      {
-        takeRow(plane + static_cast<std::uint32_t>(row) * width, width);
-      }
-    }
-    if (m_Bands.size() == 1)
-    {
-      return;
-    }
     for (std::uint32_t number = begin; number < begin + rows; ++number)
     {
+      TakePlateau(band, number);
       bool leads = false;
-      ForEachBeyond(number, [&](std::uint32_t other, TKey) { leads = leads || !band.Has(GetRowOfNumber(other)); });
+      if (m_Bands.size() > 1)
+      {
+        ForEachBeyond(number, [&](std::uint32_t other, TKey) { leads = leads || !band.Has(GetRowOfNumber(other)); });
+      }
       if (leads)
       {
-        takeRow(m_LastPlane + number, 1);
+        TakePlateau(band, m_LastPlane + number);
       }
     }
-    std::sort(band.items, band.items + band.count);
+    band.lastNew = band.count;
+  }
+
+  /** Plateaus go on in the bands beside theirs, and from there in others, until all that hang together are found. */
+  void
+  GoOnInBands(Executor & executor)
+  {
+    const auto count = static_cast<std::int64_t>(m_Bands.size());
+    const auto hasNew = [&](std::int64_t i) {
+      return i >= 0 && i < count &&
+             m_Bands[static_cast<std::size_t>(i)].firstNew < m_Bands[static_cast<std::size_t>(i)].lastNew;
+    };
+    for (std::vector<std::int64_t> active(1); !active.empty() && !m_ShouldStop();)
+    {
+      active.clear();
+      for (std::int64_t i = 0; i < count; ++i)
+      {
+        if (hasNew(i - 1) || hasNew(i + 1))
+        {
+          active.push_back(i);
+        }
+      }
+      executor.ParallelFor(static_cast<std::int64_t>(active.size()), [&](std::int64_t k, unsigned int) {
+        const std::int64_t i = active[static_cast<std::size_t>(k)];
+        for (const std::int64_t other : { i - 1, i + 1 })
+        {
+          if (hasNew(other))
+          {
+            GoOnFrom(m_Bands[static_cast<std::size_t>(other)], m_Bands[static_cast<std::size_t>(i)]);
+          }
+        }
+      });
+      for (Band & band : m_Bands)
+      {
+        band.firstNew = band.lastNew;
+        band.lastNew = band.count;
+      }
+    }
+  }
+
+  /** From the voxels that were found in one band last into the band beside it. */
+  void
+  GoOnFrom(const Band & from, Band & band)
+  {
+    for (std::int64_t i = from.firstNew; i < from.lastNew; ++i)
+    {
+      const Item & item = from.items[i];
+      if (item.second != None || !(item.first & NotInPlane))
+      {
+        continue;
+      }
+      const std::uint32_t voxel = item.first & ~NotInPlane;
+      m_Grid.ForEachNeighbor(
+        voxel, m_Grid.Locate(voxel), band.firstRow, band.lastRow, 0, m_Grid.steps.size(), [&](std::uint32_t other) {
+          TakePlateau(band, other);
+        });
+    }
+  }
+
+  void
+  TakePlateau(Band & band, std::uint32_t seed)
+  {
+    if (m_Marks[seed] == 0 && m_Voxels.IsOpen(seed) && !m_ShouldStop())
+    {
+      ContractPlateau(band, seed);
+    }
   }
 
   void
@@ -244,7 +302,7 @@ private:
       const std::uint32_t            voxel = order[i];
       const typename SlabGrid::Place at = m_Grid.Locate(voxel);
       const bool                     isBeside = IsBeside(band, at.y);
-      bool                           isTerminal = at.plane == 0 || isBeside;
+      bool                           leadsAway = false;
       m_Grid.ForEachNeighbor(voxel, at, band.firstRow, band.lastRow, 0, m_Grid.steps.size(), reach);
       if (voxel >= m_LastPlane)
       {
@@ -252,14 +310,14 @@ private:
           const bool leads = capacity > key;
           const bool stays = band.Has(GetRowOfNumber(other));
           hasLast = hasLast || leads;
-          isTerminal = isTerminal || (leads && !stays);
+          leadsAway = leadsAway || (leads && !stays);
           if (leads && stays)
           {
             reach(m_LastPlane + other);
           }
         });
       }
-      if (isTerminal)
+      if (at.plane == 0 || isBeside || leadsAway)
       {
         m_Marks[voxel] |= Terminal;
         ++terminals;
@@ -267,6 +325,10 @@ private:
       if (isBeside)
       {
         AddVoxel(band, voxel);
+      }
+      if (isBeside || leadsAway)
+      {
+        m_Marks[voxel] |= Used;
       }
       if ((i & 0xFFFF) == 0xFFFF && m_ShouldStop())
       {
@@ -395,11 +457,13 @@ private:
     const bool isTerminal = m_Marks[a] & Terminal;
     if (isTerminal && (m_Marks[b] & Terminal))
     {
-      if (m_Bands.size() > 1)
+      // Voxels of the plane that only the plane joins to others are joined by the slab before, too.
+      if (m_Bands.size() > 1 && (!inPlane || (m_Marks[a] & Used)))
       {
         band.items[band.count++] = { key, a | (inPlane ? 0 : NotInPlane), b };
+        m_Marks[b] |= Used;
       }
-      else if (!inPlane)
+      else if (m_Bands.size() == 1 && !inPlane)
       {
         AddToForest(a, b, key);
       }
