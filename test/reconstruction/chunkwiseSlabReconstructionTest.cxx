@@ -904,6 +904,130 @@ TEST(SlabReconstruction, PassesAreThoseOfARunInMemory)
   EXPECT_GT(refused, 15);
 }
 
+/** The largest keys that get from one node to another, along edges. */
+class WidestWays
+{
+public:
+  explicit WidestWays(std::size_t nodes)
+    : m_Nodes(nodes)
+    , m_Keys(nodes * nodes, 0)
+  {}
+  void
+  Add(std::size_t a, std::size_t b, int key)
+  {
+    m_Keys[a * m_Nodes + b] = std::max(m_Keys[a * m_Nodes + b], key);
+    m_Keys[b * m_Nodes + a] = std::max(m_Keys[b * m_Nodes + a], key);
+  }
+  void
+  AddNeighbors(const SlabGrid & grid, const std::vector<std::uint8_t> & mask)
+  {
+    for (std::uint32_t voxel = 0; voxel < grid.GetVoxels(); ++voxel)
+    {
+      grid.ForEachNeighbor(voxel, [&](std::uint32_t other) { Add(voxel, other, std::min(mask[voxel], mask[other])); });
+    }
+  }
+  void
+  Solve()
+  {
+    for (std::size_t k = 0; k < m_Nodes; ++k)
+    {
+      for (std::size_t i = 0; i < m_Nodes; ++i)
+      {
+        for (std::size_t j = 0; j < m_Nodes; ++j)
+        {
+          int & key = m_Keys[i * m_Nodes + j];
+          key = std::max(key, std::min(m_Keys[i * m_Nodes + k], m_Keys[k * m_Nodes + j]));
+        }
+      }
+    }
+  }
+  int
+  Get(std::size_t a, std::size_t b) const
+  {
+    return m_Keys[a * m_Nodes + b];
+  }
+
+private:
+  const std::size_t m_Nodes;
+  std::vector<int>  m_Keys;
+};
+
+/** With any number of bands the forest and the plane let through what all planes, and the forest beyond them, do. */
+TEST(SlabContraction, KeepsTheWidestWaysBetweenVoxelsOfThePlane)
+{
+  std::mt19937 random(111);
+  const auto   threads = MakeThreadExecutor(3);
+  for (int trial = 0; trial < 150 && !HasFatalFailure(); ++trial)
+  {
+    const SlabGrid grid(1 + static_cast<std::int64_t>(random() % 4),
+                        2 + static_cast<std::int64_t>(random() % 7),
+                        2 + static_cast<std::int64_t>(random() % 3),
+                        trial % 2);
+    const SlabGrid plane(grid.width, grid.height, 1, trial % 2);
+    const auto     voxels = static_cast<std::size_t>(grid.GetVoxels());
+    const auto     planeVoxels = static_cast<std::size_t>(grid.planeVoxels);
+    const auto     last = voxels - planeVoxels;
+    // All that is not 0 is open, and few voxels leave few ways.
+    std::vector<std::uint8_t> state(voxels, 0);
+    std::vector<std::uint8_t> mask(voxels);
+    const unsigned int        closed = 1 + random() % 4;
+    for (auto & value : mask)
+    {
+      value = static_cast<std::uint8_t>(random() % 5 < closed ? 0 : 1 + random() % (trial % 3 ? 4 : 200));
+    }
+    const auto                memoryOfForest = [&] { return std::vector<std::uint64_t>(planeVoxels); };
+    auto                      beyondMemory = memoryOfForest();
+    auto                      childrenMemory = memoryOfForest();
+    auto                      forestMemory = memoryOfForest();
+    PlaneForest<std::uint8_t> beyond(beyondMemory.data(), grid.planeVoxels);
+    PlaneForest<std::uint8_t> forest(forestMemory.data(), grid.planeVoxels);
+    ForestChildren            children(childrenMemory.data());
+    WidestWays                all(voxels);
+    beyond.Clear();
+    all.AddNeighbors(grid, mask);
+    for (std::uint32_t i = 1; i < planeVoxels; ++i)
+    {
+      const auto         parent = static_cast<std::uint32_t>(random() % i);
+      const std::uint8_t most = std::min(mask[last + i], mask[last + parent]);
+      if (random() % 2 && most > 0)
+      {
+        beyond.parent[i] = parent;
+        beyond.capacity[i] = static_cast<std::uint8_t>(1 + random() % most);
+        all.Add(last + i, last + parent, beyond.capacity[i]);
+      }
+    }
+    children.Find(beyond);
+    all.Solve();
+    for (int bands = 1; bands <= grid.height; ++bands)
+    {
+      std::vector<std::uint64_t>     memory(SlabContraction<std::uint8_t>::GetBytes(grid, bands) / 8 + 1);
+      const SlabVoxels<std::uint8_t> view = { mask.data(),
+                                              state.data(),
+                                              ReconstructionCode<std::uint8_t>(false, false, 0) };
+      SlabContraction<std::uint8_t>(grid, view, bands, memory.data(), [] {
+        return false;
+      }).Run(*threads, beyond, children, forest);
+      WidestWays ofPlane(planeVoxels);
+      ofPlane.AddNeighbors(plane, mask);
+      for (std::uint32_t i = 0; i < planeVoxels; ++i)
+      {
+        if (forest.parent[i] != PlaneForest<std::uint8_t>::None)
+        {
+          ofPlane.Add(i, forest.parent[i], forest.capacity[i]);
+        }
+      }
+      ofPlane.Solve();
+      for (std::size_t a = 0; a < planeVoxels; ++a)
+      {
+        for (std::size_t b = 0; b < a; ++b)
+        {
+          ASSERT_EQ(ofPlane.Get(a, b), all.Get(a, b)) << bands << " bands, from " << a << " to " << b;
+        }
+      }
+    }
+  }
+}
+
 /** What finds no room in the queue is found again. */
 TEST(SlabFlood, AQueueThatIsTooSmallLosesNothing)
 {
