@@ -957,7 +957,7 @@ TEST(SlabContraction, KeepsTheWidestWaysBetweenVoxelsOfThePlane)
 {
   std::mt19937 random(111);
   const auto   threads = MakeThreadExecutor(3);
-  for (int trial = 0; trial < 150 && !HasFatalFailure(); ++trial)
+  for (int trial = 0; trial < 200 && !HasFatalFailure(); ++trial)
   {
     const SlabGrid grid(1 + static_cast<std::int64_t>(random() % 4),
                         2 + static_cast<std::int64_t>(random() % 7),
@@ -998,6 +998,7 @@ TEST(SlabContraction, KeepsTheWidestWaysBetweenVoxelsOfThePlane)
     }
     children.Find(beyond);
     all.Solve();
+    int edgesOfOneBand = 0;
     for (int bands = 1; bands <= grid.height; ++bands)
     {
       std::vector<std::uint64_t>     memory(SlabContraction<std::uint8_t>::GetBytes(grid, bands) / 8 + 1);
@@ -1007,6 +1008,7 @@ TEST(SlabContraction, KeepsTheWidestWaysBetweenVoxelsOfThePlane)
       SlabContraction<std::uint8_t>(grid, view, bands, memory.data(), [] {
         return false;
       }).Run(*threads, beyond, children, forest);
+      int        edges = 0;
       WidestWays ofPlane(planeVoxels);
       ofPlane.AddNeighbors(plane, mask);
       for (std::uint32_t i = 0; i < planeVoxels; ++i)
@@ -1014,8 +1016,11 @@ TEST(SlabContraction, KeepsTheWidestWaysBetweenVoxelsOfThePlane)
         if (forest.parent[i] != PlaneForest<std::uint8_t>::None)
         {
           ofPlane.Add(i, forest.parent[i], forest.capacity[i]);
+          ++edges;
         }
       }
+      edgesOfOneBand = bands == 1 ? edges : edgesOfOneBand;
+      ASSERT_EQ(edges, edgesOfOneBand) << "with " << bands << " bands it tells what the plane tells";
       ofPlane.Solve();
       for (std::size_t a = 0; a < planeVoxels; ++a)
       {
@@ -1025,6 +1030,38 @@ TEST(SlabContraction, KeepsTheWidestWaysBetweenVoxelsOfThePlane)
         }
       }
     }
+  }
+}
+
+/** A way that leaves the planes twice, by a voxel of another band to which nothing else leads. */
+TEST(SlabContraction, FollowsTheForestThroughOtherBands)
+{
+  const SlabGrid                         grid(1, 5, 2, false);
+  const std::vector<std::uint8_t>        mask{ 9, 0, 0, 0, 9, 9, 0, 9, 0, 9 };
+  std::vector<std::uint8_t>              state(mask.size(), 0);
+  std::vector<std::uint64_t>             memories[3] = { std::vector<std::uint64_t>(5),
+                                                         std::vector<std::uint64_t>(5),
+                                                         std::vector<std::uint64_t>(5) };
+  PlaneForest<std::uint8_t>              beyond(memories[0].data(), 5);
+  PlaneForest<std::uint8_t>              forest(memories[1].data(), 5);
+  ForestChildren                         children(memories[2].data());
+  const ReconstructionCode<std::uint8_t> code(false, false, 0);
+  const auto                             threads = MakeThreadExecutor(2);
+  beyond.Clear();
+  beyond.parent[2] = 0;
+  beyond.capacity[2] = 7;
+  beyond.parent[4] = 2;
+  beyond.capacity[4] = 6;
+  children.Find(beyond);
+  for (int bands = 1; bands <= 5; ++bands)
+  {
+    std::vector<std::uint64_t> memory(SlabContraction<std::uint8_t>::GetBytes(grid, bands) / 8 + 1);
+    SlabContraction<std::uint8_t>(grid, { mask.data(), state.data(), code }, bands, memory.data(), [] {
+      return false;
+    }).Run(*threads, beyond, children, forest);
+    const std::uint32_t node = forest.parent[0] == 4 ? 0 : 4;
+    ASSERT_EQ(forest.parent[node], 4 - node) << bands << " bands";
+    ASSERT_EQ(forest.capacity[node], 6);
   }
 }
 
