@@ -3,7 +3,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwisePassesOperation.h"
-#include "chunkwiseSlabTransfer.h"
+#include "chunkwiseSlabKernels.h"
 
 #include <algorithm>
 #include <atomic>
@@ -313,6 +313,8 @@ public:
   SlabReport
   Run(Monitor * monitor)
   {
+    // The last stage is a reconstruction.
+    CheckDevices(m_Manager, m_Parts[0], static_cast<const ReconstructionOperation &>(*m_Parts[0].operation));
     SlabReport report;
     for (const auto & copy : m_Copies)
     {

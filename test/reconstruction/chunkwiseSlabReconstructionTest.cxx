@@ -656,11 +656,18 @@ TEST(SlabReconstruction, ADeviceThatIsAskedForAndMissingIsAnErrorBeforeWork)
 {
   Manager manager({}, "none was made");
   auto    t = MakeTrial();
-  for (const std::int64_t planes : { 0, 4 })
+  for (int trial = 0; trial < 4; ++trial)
   {
     SlabTrial<std::uint8_t> s(t);
     s.request.backend = BackendChoice::CUDA;
-    s.request.planesOfSlab = planes;
+    s.request.planesOfSlab = trial % 2 ? 4 : 0;
+    s.sources[0]->access.anyOrder = trial % 2 == 0;
+    if (trial >= 2)
+    {
+      const auto extremum = std::make_shared<ExtremumOperation>();
+      extremum->minimum = true;
+      s.request.operation = MakeReconstructionOfExtremum(extremum, *t.operation, false);
+    }
     try
     {
       ReconstructInSlabs(manager, s.request);
