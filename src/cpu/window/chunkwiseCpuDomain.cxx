@@ -239,8 +239,8 @@ RunLeast(const KernelCall & call)
   DispatchPixelKind(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-      const Pixel * const        voxels = RowOf<Pixel>(in, at);
-      const std::uint8_t * const inside = RowOf<std::uint8_t>(call.inputs[1], at);
+      const StridedRow<const Pixel> voxels(in, at);
+      const std::uint8_t * const    inside = RowOf<std::uint8_t>(call.inputs[1], at);
       Store<Pixel>(call.output, at, n, [&](std::int64_t x) { return VoxelOrLeast(voxels[x], inside[x] != 0); });
     });
   });
@@ -255,8 +255,8 @@ RunBins(const KernelCall & call)
   DispatchPixelKind(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-      const Pixel * const        voxels = RowOf<Pixel>(in, at);
-      const std::uint8_t * const inside = RowOf<std::uint8_t>(call.inputs[1], at);
+      const StridedRow<const Pixel> voxels(in, at);
+      const std::uint8_t * const    inside = RowOf<std::uint8_t>(call.inputs[1], at);
       Store<std::uint16_t>(call.output, at, n, [&](std::int64_t x) { return bins(voxels[x], inside[x] != 0); });
     });
   });
