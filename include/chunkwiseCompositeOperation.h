@@ -44,6 +44,9 @@ protected:
   }
 };
 
+/** The kernel of all composites, of every backend. */
+Chunkwise_EXPORT Kernel
+MakeCompositeKernel();
 /** Registers the kernels of all composites; the kernels of their stages are the backend's own. */
 Chunkwise_EXPORT void
 RegisterCompositeKernels(KernelRegistry & registry);

@@ -9,12 +9,14 @@
 namespace chunkwise
 {
 
+class WienerOperation;
+
 /** What says which voxels are inside. */
 enum class DomainKind
 {
   All,    ///< nothing does, but perhaps NaN
-  Mask,   ///< a second image of integers: where it is not 0
-  Weights ///< a second image of float or double: how much each voxel counts, 0 and more
+  Mask,   ///< a further image of integers: where it is not 0
+  Weights ///< a further image of float or double: how much each voxel counts, 0 and more
 };
 
 /** A windowed statistic of a part of the image: windows see only the voxels inside a mask, or each as much as its
@@ -25,6 +27,10 @@ enum class DomainKind
  * - mean: sum(w x) / sum(w); sum: sum(w x); variance: sum(w (x - m)^2) / sum(w) with m the mean.
  * - Gaussian and convolution: K sum(k w x) / sum(k w), K the sum of all k. No k may be negative.
  *
+ * - Varying convolution: the same at each voxel with the kernel that is there, K too. Not with WeightThenConvolve,
+ * whose results are no averages: a mask is an image of zeros there.
+ * - High pass: x minus its Gaussian; Wiener: the rule of WienerOperation with the mean and the variance. Both take the
+ *   voxel x itself as it is, inside or not.
  * - maximum, minimum, range: of the voxels inside the mask; opening and closing: one after the other, the second of the
  *   results at voxels inside. They take no weights.
  * - median and percentile: of the n voxels of the window inside the mask number floor(fraction (n - 1)), in ascending
@@ -47,24 +53,37 @@ enum class DomainKind
  *   and x^2, (Q - S (S / n)) / n, 0 where that is negative: where the square of the mean is 10^12 times the variance,
  *   little of the variance is left. Windows wholly inside a mask have VarianceOperation's result, which has no such
  *   limit.
+ * - Statistics of boxes from tables: sums by BoxStatisticOperation, quotients and variances as above; integers of up to
+ *   32 bits in windows wholly inside a mask have its own variance. Whether a window is empty says the number of its
+ *   voxels of weight above 0, since sums of weights are differences of a table's entries.
  * - Gaussian and convolution, directly: in the accumulator of `window`, K n / d. A denominator that lies between the
  *   least and the largest that weights of 1 give anywhere in the image (a few units in the last place around K) is K.
  * - Median and percentile: exact. Entropy: as EntropyOperation, with n voxels inside.
  * - Through transforms: in double; a denominator no further than 1e-12 K from K is K, one below 1e-6 K is no more than
  *   rounding may leave, and its window empty.
+ * - ImageConvolutionOperation, directly: numerators in its accumulator, denominators and quotients in double; a
+ *   denominator no further than (1e-12 + 2^-52 taps) K from K is K.
  *
  * Negative, infinite or NaN weights are an error when they are met. */
 class Chunkwise_EXPORT DomainOperation : public CompositeOperation
 {
 public:
-  /** What is computed without a mask: MeanOperation, VarianceOperation, SeparableOperation, ConvolutionOperation,
-   * convolutions through transforms, RangeOperation, RankOperation, EntropyOperation, NonLocalMeansOperation, or maxima
-   * and minima, also one after the other. */
+  /** Through transforms: how much of the whole a denominator may be off by rounding, and below which it is 0. */
+  static constexpr double TransformRounding = 1e-12;
+  static constexpr double TransformNoise = 1e-6;
+
+  /** What is computed without a mask: MeanOperation, VarianceOperation, BoxStatisticOperation, WienerOperation,
+   * SeparableOperation, HighPassOperation, ConvolutionOperation, ImageConvolutionOperation, also through transforms one
+   * after the other, VaryingConvolutionOperation, RangeOperation, RankOperation, EntropyOperation,
+   * NonLocalMeansOperation, or maxima and minima, also one after the other. What
+   * says which voxels are inside comes after its inputs. */
   std::shared_ptr<const Operation> window;
   DomainKind                       domain{ DomainKind::Mask };
   bool                             ignoresNan{ false };
   /** Of the image: the stages depend on it. */
   PixelKind imageKind{ PixelKind::UInt8 };
+  /** Of variances: NaN at the voxels that are outside, for statistics of what is inside. */
+  bool insideAlone{ false };
   /** NaN, as an integer: 0. */
   PixelValue emptyValue{ std::numeric_limits<double>::quiet_NaN() };
 
@@ -78,7 +97,7 @@ public:
   int
   GetNumberOfInputs() const override
   {
-    return domain == DomainKind::All ? 1 : 2;
+    return window->GetNumberOfInputs() + (domain == DomainKind::All ? 0 : 1);
   }
   std::vector<Stage>
   GetStages() const override;
@@ -115,7 +134,12 @@ public:
   };
   Quotient
   GetQuotient(const Coordinates & image) const;
-  /** Variances. */
+  /** The window whose quotient is taken: the mean of variances, the Gaussian of a high pass. */
+  std::shared_ptr<const Operation>
+  GetAverage() const;
+  /** Whether a variance is computed, and whether its root is the result. */
+  bool
+  TakesVariance() const;
   bool
   TakesRoot() const;
   /** Whether variances come from exact sums. */
@@ -126,16 +150,22 @@ private:
   /** The stages of ranks, entropies and non-local means, which have no quotient; empty for other windows. */
   std::vector<Stage>
   GetStagesWithoutQuotient() const;
+  class StageList;
+
   /** The kind that sums of a box are kept in. */
   PixelKind
   SumKind() const;
-  /** The window with another constant beyond the edge; `sums`: of a mean, or of a variance's box, the sum. */
+  /** The window with another constant beyond the edge; of a box the sum, of voxels of a kind. */
   std::shared_ptr<const Operation>
-  WindowOf(const PixelValue & constant, bool sums) const;
+  WindowOf(const PixelValue & constant, PixelKind kind) const;
   /** The constant beyond the edge as a voxel of the image, and its square. */
   PixelValue
   GetConstant(bool squared) const;
 };
+
+/** The operation itself, or the window of a domain, if that is a Wiener filter; else nullptr. */
+Chunkwise_EXPORT const WienerOperation *
+FindWiener(const Operation & operation);
 
 } // namespace chunkwise
 

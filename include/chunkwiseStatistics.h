@@ -141,7 +141,7 @@ struct ValueRange
   double upper{ 0 };
 };
 
-// The functions below take from a request its first input, image, region, backend, devices, budgets and threads. They
+// The functions below take from a request its inputs, image, region, backend, devices, budgets and threads. They
 // are runs of a Manager and throw what these do. An empty region has no voxels.
 
 /** Statistics of request.region. If the request has an operation: of its result there, in request.output.kind, without
@@ -180,15 +180,17 @@ Chunkwise_EXPORT ValueRange
 GetEntropyRange(PixelKind kind, const ImageStatistics & statistics, int bins);
 
 /** The variance of the noise that a WienerOperation is given where it is not known: the mean of the local variances
- * over request.region, as scipy.signal.wiener estimates it. request.operation is that WienerOperation, whose own noise
- * does not matter. Local variances are those that it computes with: of VarianceOperation in StageKind::Real.
- * They are summed up exactly; NaN is skipped. Throws ParameterError if the mean is not finite or there are none. */
+ * over request.region, as scipy.signal.wiener estimates it; in a domain over the voxels inside, with a weight above 0.
+ * request.operation is that WienerOperation, or a DomainOperation of it, and its own noise does not matter. Local
+ * variances are those that it computes with: of VarianceOperation in StageKind::Real. They are summed up exactly; NaN
+ * is skipped. Throws ParameterError if the mean is not finite or there are none. */
 Chunkwise_EXPORT double
 ComputeWienerNoise(Manager & manager, ExecutionRequest request, Monitor * monitor = nullptr);
 /** The same from the statistics of the local variances, which may have been added up piece by piece. */
 Chunkwise_EXPORT double
 GetWienerNoise(const ImageStatistics & localVariances);
-/** The request of a WienerOperation, with the operation and the kind of its local variances instead. */
+/** The request of a WienerOperation, or of a DomainOperation of it, with the operation and the kind of its local
+ * variances instead. */
 Chunkwise_EXPORT ExecutionRequest
 MakeLocalVarianceRequest(ExecutionRequest request);
 

@@ -47,6 +47,11 @@ public:
   {
     return "statistics";
   }
+  int
+  GetNumberOfInputs() const override
+  {
+    return stage ? stage->GetNumberOfInputs() : 1;
+  }
   std::string
   GetKey() const override;
   Halo

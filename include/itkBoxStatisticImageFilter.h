@@ -95,6 +95,11 @@ public:
   itkSetInputMacro(RadiusImage, RadiusImageType);
   itkGetInputMacro(RadiusImage, RadiusImageType);
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   BoxStatisticImageFilter() { this->AddOptionalInputName("RadiusImage", 1); }
   ~BoxStatisticImageFilter() override = default;

@@ -11,14 +11,16 @@ template <typename TInputImage, typename TOutputImage, typename TRadiusImage>
 chunkwise::BufferView
 BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::GetInputView(unsigned int i) const
 {
-  return i == 0 ? Superclass::GetInputView(i) : this->ViewOf(*this->GetRadiusImage(), "RadiusImage");
+  return i != 1 || !this->GetRadiusImage() ? Superclass::GetInputView(i)
+                                           : this->ViewOf(*this->GetRadiusImage(), "RadiusImage");
 }
 
 template <typename TInputImage, typename TOutputImage, typename TRadiusImage>
 chunkwise::PixelKind
 BoxStatisticImageFilter<TInputImage, TOutputImage, TRadiusImage>::GetInputKind(unsigned int i) const
 {
-  return i == 0 ? Superclass::GetInputKind(i) : chunkwise::PixelKindOf<typename TRadiusImage::PixelType>();
+  return i != 1 || !this->GetRadiusImage() ? Superclass::GetInputKind(i)
+                                           : chunkwise::PixelKindOf<typename TRadiusImage::PixelType>();
 }
 
 template <typename TInputImage, typename TOutputImage, typename TRadiusImage>

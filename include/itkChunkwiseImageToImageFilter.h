@@ -344,8 +344,8 @@ protected:
   VerifyOperation() const;
 
   /** For a parameter that the whole input gives: calls compute(manager, request, monitor) with a request of it in which
-   * only the operation's parameters matter. The input must have been requested whole. The monitor obeys abort and
-   * reports no progress. What it throws is thrown as by GenerateData. Nothing is called while neither the input nor the
+   * only the operation's parameters matter. The inputs must have been requested whole. The monitor obeys abort and
+   * reports no progress. What it throws is thrown as by GenerateData. Nothing is called while neither an input nor the
    * filter has changed since the last time. */
   template <typename TCompute>
   void
@@ -405,7 +405,7 @@ private:
   bool                       m_HostTakesChunks{ false };
   chunkwise::ExecutionReport m_LastReport;
   std::string                m_LastWarning;
-  /** The state of the input and of this filter when ComputeFromWholeInput has computed. */
+  /** The state of the inputs and of this filter when ComputeFromWholeInput has computed. */
   std::array<ModifiedTimeType, 3> m_ComputedState{};
   /** Of the last run: voxels whose result the output's type does not have, and those whose sum a double rounds. */
   SizeValueType m_ClampedVoxels{ 0 };

@@ -437,8 +437,16 @@ template <typename TCompute>
 void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ComputeFromWholeInput(TCompute && compute)
 {
-  const InputImageType *                input = this->GetInput();
-  const std::array<ModifiedTimeType, 3> state{ { this->GetMTime(), input->GetMTime(), input->GetUpdateMTime() } };
+  // What has changed is newer than all that was there.
+  std::array<ModifiedTimeType, 3> state{ { this->GetMTime(), 0, 0 } };
+  for (unsigned int i = 0; i < this->GetNumberOfIndexedInputs(); ++i)
+  {
+    if (const DataObject * const input = this->ProcessObject::GetInput(i))
+    {
+      state[1] = std::max(state[1], input->GetMTime());
+      state[2] = std::max(state[2], input->GetUpdateMTime());
+    }
+  }
   if (state == m_ComputedState)
   {
     return;
@@ -457,7 +465,10 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ComputeFrom
   try
   {
     chunkwise::ExecutionRequest request = this->MakeRequest(this->MakeOperation(this->MakeFilterImage()));
-    request.inputs.push_back(this->GetInputView(0));
+    for (int i = 0; i < request.operation->GetNumberOfInputs(); ++i)
+    {
+      request.inputs.push_back(this->GetInputView(i));
+    }
     request.region = request.image;
     request.executor = &executor;
     compute(this->GetManager(), request, monitor);

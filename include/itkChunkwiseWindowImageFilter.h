@@ -125,6 +125,10 @@ protected:
 
   void
   SetDomainImage(const char * name, DataObjectPointerArraySizeType index, const DataObject * image);
+  /** Throws itk::ExceptionObject if mask or weights do not lie where the input does: for filters whose other inputs lie
+   * in no common space. */
+  void
+  VerifyDomain() const;
   const MaskImageType *
   GetDomainMask() const
   {

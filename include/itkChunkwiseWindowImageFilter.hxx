@@ -5,6 +5,7 @@
 #include "itkChunkwiseWindowImageFilter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace itk
@@ -78,6 +79,11 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::SetDomainIma
 {
   if (image != this->ProcessObject::GetInput(name))
   {
+    // Beside the images that the filter has anyhow.
+    const auto & further = chunkwise::GetFilter(this->GetFilterName()).furtherInputs;
+    const auto   place =
+      std::find_if(further.begin(), further.end(), [&](const auto & input) { return input.name == name; });
+    index = place != further.end() ? 1 + static_cast<DataObjectPointerArraySizeType>(place - further.begin()) : index;
     // A second time would leave the index to an input that is gone.
     if (!this->IsIndexedInputName(name))
     {
@@ -89,15 +95,54 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::SetDomainIma
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyDomain() const
+{
+  const TInputImage * const input = this->GetInput();
+  for (const char * const name : { "MaskImage", "WeightImage" })
+  {
+    const auto * const image = dynamic_cast<const ImageBase<ImageDimension> *>(this->ProcessObject::GetInput(name));
+    if (!image)
+    {
+      continue;
+    }
+    const double tolerance = this->GetCoordinateTolerance() * input->GetSpacing()[0];
+    bool         isThere = true;
+    for (unsigned int a = 0; a < ImageDimension; ++a)
+    {
+      isThere = isThere && std::abs(image->GetOrigin()[a] - input->GetOrigin()[a]) <= tolerance &&
+                std::abs(image->GetSpacing()[a] - input->GetSpacing()[a]) <= tolerance;
+      for (unsigned int b = 0; b < ImageDimension; ++b)
+      {
+        isThere = isThere &&
+                  std::abs(image->GetDirection()(a, b) - input->GetDirection()(a, b)) <= this->GetDirectionTolerance();
+      }
+    }
+    if (!isThere)
+    {
+      itkExceptionMacro(<< name << ": it lies elsewhere than the input, by origin, spacing or direction");
+    }
+    const auto & region = input->GetLargestPossibleRegion();
+    if (region.GetNumberOfPixels() > 0 && !image->GetLargestPossibleRegion().IsInside(region))
+    {
+      itkExceptionMacro(<< name << ": its largest possible region begins at "
+                        << image->GetLargestPossibleRegion().GetIndex() << " with size "
+                        << image->GetLargestPossibleRegion().GetSize() << ", which does not hold that of the input at "
+                        << region.GetIndex() << " with size " << region.GetSize());
+    }
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 chunkwise::BufferView
 ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputView(unsigned int i) const
 {
   // The engine refuses both at once.
-  if (i == 1 && this->GetDomainMask())
+  if (i > 0 && this->GetDomainMask())
   {
     return this->ViewOf(*this->GetDomainMask(), "MaskImage");
   }
-  if (i == 1 && this->GetDomainWeights())
+  if (i > 0 && this->GetDomainWeights())
   {
     return this->ViewOf(*this->GetDomainWeights(), "WeightImage");
   }
@@ -108,9 +153,9 @@ template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 chunkwise::PixelKind
 ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::GetInputKind(unsigned int i) const
 {
-  return i == 1 && this->GetDomainMask()      ? chunkwise::PixelKind::UInt8
-         : i == 1 && this->GetDomainWeights() ? chunkwise::PixelKind::Float32
-                                              : Superclass::GetInputKind(i);
+  return i > 0 && this->GetDomainMask()      ? chunkwise::PixelKind::UInt8
+         : i > 0 && this->GetDomainWeights() ? chunkwise::PixelKind::Float32
+                                             : Superclass::GetInputKind(i);
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>

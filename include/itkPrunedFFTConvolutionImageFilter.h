@@ -126,6 +126,11 @@ public:
   std::shared_ptr<const chunkwise::Operation>
   GetOperation(const chunkwise::FilterImage & image) const override;
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   PrunedFFTConvolutionImageFilter();
   ~PrunedFFTConvolutionImageFilter() override = default;

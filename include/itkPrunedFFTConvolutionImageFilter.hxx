@@ -18,7 +18,8 @@ template <typename TInputImage, typename TKernelImage, typename TOutputImage>
 void
 PrunedFFTConvolutionImageFilter<TInputImage, TKernelImage, TOutputImage>::VerifyInputInformation() const
 {
-  // Image and kernel lie in no common space: only the operation is checked.
+  // Image and kernel lie in no common space; a mask or weights lie in the image's.
+  this->VerifyDomain();
   this->VerifyOperation();
 }
 

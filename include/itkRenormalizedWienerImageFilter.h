@@ -79,13 +79,19 @@ public:
   itkGetConstMacro(NoiseVariance, double);
 
   /** Whether an update takes the variance of the noise from the whole input: the mean of the local variances that are
-   * not NaN, summed up exactly. NoiseVariance is then that of the last update. Default: off. */
+   * not NaN, summed up exactly; of those at voxels inside, with a weight above 0, if there is a mask or the like.
+   * NoiseVariance is then that of the last update. Default: off. */
   itkSetMacro(EstimateNoiseVariance, bool);
   itkGetConstMacro(EstimateNoiseVariance, bool);
   itkBooleanMacro(EstimateNoiseVariance);
 
   std::shared_ptr<const chunkwise::Operation>
   GetOperation(const chunkwise::FilterImage & image) const override;
+
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
 
 protected:
   RenormalizedWienerImageFilter() = default;

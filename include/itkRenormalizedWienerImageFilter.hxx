@@ -39,10 +39,12 @@ RenormalizedWienerImageFilter<TInputImage, TOutputImage>::GenerateInputRequested
 {
   Superclass::GenerateInputRequestedRegion();
 
-  auto * input = const_cast<TInputImage *>(this->GetInput());
-  if (m_EstimateNoiseVariance && input)
+  for (unsigned int i = 0; m_EstimateNoiseVariance && i < this->GetNumberOfIndexedInputs(); ++i)
   {
-    input->SetRequestedRegionToLargestPossibleRegion();
+    if (DataObject * const input = this->ProcessObject::GetInput(i))
+    {
+      input->SetRequestedRegionToLargestPossibleRegion();
+    }
   }
 }
 

@@ -128,6 +128,11 @@ public:
   ModifiedTimeType
   GetMTime() const override;
 
+  /** Windows over a part of the image: SetMaskImage, SetWeightImage, SetIgnoreNaN, SetEmptyValue. */
+  itkChunkwiseDomainMacro();
+  itkSetMacro(EmptyValue, double);
+  itkGetConstMacro(EmptyValue, double);
+
 protected:
   SpatiallyVaryingConvolutionImageFilter();
   ~SpatiallyVaryingConvolutionImageFilter() override = default;

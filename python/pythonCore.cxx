@@ -2,6 +2,7 @@
 // The engine for Python: its table of filters, operations made from it, and runs over arrays. Coordinates are the
 // engine's, x first; the package turns NumPy's order around.
 #include "chunkwiseBlockForest.h"
+#include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFilters.h"
@@ -729,18 +730,21 @@ DimensionOf(const DeviceArray & array)
 /** The numbers that stand for "auto" in an operation's parameter, from the image itself. */
 template <typename TArray>
 std::vector<double>
-Estimate(const OperationHandle & handle, const TArray & input, const RunOptions & options)
+Estimate(const OperationHandle & handle, const std::vector<TArray> & inputs, const RunOptions & options)
 {
-  const std::size_t dimension = DimensionOf(input);
-  const BufferView  view = ToView(input, Integers(dimension, 0));
+  const std::size_t dimension = DimensionOf(inputs.at(0));
+  const BufferView  view = ToView(inputs[0], Integers(dimension, 0));
   Integers          extent;
   for (std::size_t a = 0; a < dimension; ++a)
   {
     extent.push_back(view.box.upper[static_cast<int>(a)]);
   }
   ExecutionRequest request = MakeRequest(handle.operation, extent, view.box, options);
-  request.inputs = { view };
-  PlaceOn(request, input);
+  for (const TArray & input : inputs)
+  {
+    request.inputs.push_back(ToView(input, Integers(dimension, 0)));
+    PlaceOn(request, input);
+  }
   PythonMonitor monitor(options.progress);
   if (const auto * const entropy = dynamic_cast<const EntropyOperation *>(handle.operation.get()))
   {
@@ -750,7 +754,7 @@ Estimate(const OperationHandle & handle, const TArray & input, const RunOptions 
       Unlocked([&] { return ComputeEntropyRange(Manager::GetGlobal(), request, bins, &monitor); });
     return { range.lower, range.upper };
   }
-  if (dynamic_cast<const WienerOperation *>(handle.operation.get()))
+  if (FindWiener(*handle.operation))
   {
     return { Unlocked([&] { return ComputeWienerNoise(Manager::GetGlobal(), request, &monitor); }) };
   }

@@ -93,6 +93,7 @@ struct InsideVoxel
   }
 };
 
+template <bool VWeighs>
 void
 RunInside(const KernelCall & call)
 {
@@ -102,8 +103,8 @@ RunInside(const KernelCall & call)
   InsideVoxel             voxel;
   voxel.given = VoxelsOf<const char>(given);
   voxel.givenKind = given.kind;
-  voxel.isMask = operation.domain == DomainKind::Mask;
-  voxel.isWeight = operation.HasWeights();
+  voxel.isMask = operation.domain != DomainKind::All && !VWeighs;
+  voxel.isWeight = VWeighs;
   voxel.image = VoxelsOf<const char>(image);
   voxel.imageKind = image.kind;
   voxel.ignoresNan = operation.LeavesOutNan();
@@ -300,32 +301,32 @@ RunConverted(const KernelCall & call)
 }
 
 /** Results, and what stands where nothing is seen. */
-template <typename TOut, typename TCount>
+template <typename TOut, typename TSeen>
 struct FilledVoxel
 {
-  Voxels<const TOut>   results;
-  Voxels<const TCount> seen;
-  TOut *               out;
-  TOut                 empty;
+  Voxels<const TOut>  results;
+  Voxels<const TSeen> seen;
+  TOut *              out;
+  TOut                empty;
 
   __device__ void
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = seen[index] != TCount(0) ? results[index] : empty;
+    out[i] = seen[index] > TSeen(0) ? results[index] : empty;
   }
 };
 
-template <typename TCount>
+template <typename TSeen>
 void
 LaunchFilled(const KernelCall & call)
 {
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     Launch(call,
-           FilledVoxel<Out, TCount>{ VoxelsOf<const Out>(call.inputs[0]),
-                                     VoxelsOf<const TCount>(call.inputs[1]),
-                                     static_cast<Out *>(call.output.data),
-                                     EmptyPixel<Out>(DomainOf(call).emptyValue) });
+           FilledVoxel<Out, TSeen>{ VoxelsOf<const Out>(call.inputs[0]),
+                                    VoxelsOf<const TSeen>(call.inputs[1]),
+                                    static_cast<Out *>(call.output.data),
+                                    EmptyPixel<Out>(DomainOf(call).emptyValue) });
   });
 }
 
@@ -434,7 +435,7 @@ struct WholeVoxel
   __device__ void
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = counts[i] == static_cast<double>(whole.At(index)) ? ofWhole[i] : ofCut[i];
+    out[i] = whole.IsWhole(index, counts[i]) ? ofWhole[i] : ofCut[i];
   }
 };
 
@@ -452,6 +453,60 @@ RunWhole(const KernelCall & call)
   });
 }
 
+template <typename TOut>
+struct VaryingVoxel
+{
+  const double *    numerators;
+  const double *    denominators;
+  TOut *            out;
+  VaryingRule<TOut> rule;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = rule(index, numerators[i], denominators[i]);
+  }
+};
+
+void
+RunVarying(const KernelCall & call)
+{
+  const std::vector<double> sums =
+    VaryingWhole::MakeSums(dynamic_cast<const VaryingConvolutionOperation &>(*DomainOf(call).window));
+  const void * const onDevice =
+    call.tables->Get("sums " + DomainOf(call).window->GetKey(), sums.data(), sums.size() * sizeof(double));
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    VaryingRule<Out> rule(DomainOf(call));
+    rule.whole.sums = static_cast<const double *>(onDevice);
+    Launch(call,
+           VaryingVoxel<Out>{ static_cast<const double *>(call.inputs[0].data),
+                              static_cast<const double *>(call.inputs[1].data),
+                              static_cast<Out *>(call.output.data),
+                              rule });
+  });
+}
+
+/** 1 where the mask is 0. */
+struct OutsideVoxel
+{
+  Voxels<const std::uint8_t> inside;
+  std::uint8_t *             out;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = inside[index] == 0 ? 1 : 0;
+  }
+};
+
+void
+RunOutside(const KernelCall & call)
+{
+  Launch(call,
+         OutsideVoxel{ VoxelsOf<const std::uint8_t>(call.inputs[0]), static_cast<std::uint8_t *>(call.output.data) });
+}
+
 void
 Register(KernelRegistry & registry, const char * name, void (*run)(const KernelCall &),
          std::size_t (*scratchBytes)(const Operation &, const ChunkShape &) = nullptr)
@@ -467,8 +522,8 @@ Register(KernelRegistry & registry, const char * name, void (*run)(const KernelC
 void
 RegisterCudaDomain(KernelRegistry & registry)
 {
-  Register(registry, "domain.mask.voxels", RunInside);
-  Register(registry, "domain.weights.voxels", RunInside, ScratchOfWeights);
+  Register(registry, "domain.mask.voxels", RunInside<false>);
+  Register(registry, "domain.weights.voxels", RunInside<true>, ScratchOfWeights);
   Register(registry, "domain.values.voxels", RunProducts<false>);
   Register(registry, "domain.squares.voxels", RunProducts<true>);
   Register(registry, "domain.lowest.voxels", RunSeen<false>);
@@ -480,6 +535,8 @@ RegisterCudaDomain(KernelRegistry & registry)
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
   Register(registry, "domain.whole.voxels", RunWhole);
+  Register(registry, "domain.outside.voxels", RunOutside);
+  Register(registry, "domain.varying.voxels", RunVarying);
 }
 
 } // namespace chunkwise

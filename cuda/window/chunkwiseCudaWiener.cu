@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaWindow.cuh"
+#include "chunkwiseDomainOperation.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseWienerOperation.h"
 
@@ -42,7 +43,7 @@ RunWienerVoxels(const KernelCall & call)
         static_cast<const Real *>(call.inputs[2].data),
         static_cast<decltype(out) *>(call.output.data),
         box,
-        static_cast<Real>(static_cast<const WienerOperation &>(*call.operation).noise));
+        static_cast<Real>(FindWiener(*call.operation)->noise));
       CheckLaunch("WienerKernel");
     });
   });

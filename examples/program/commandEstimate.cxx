@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "commandEstimate.h"
 
+#include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseWienerOperation.h"
 
@@ -92,7 +93,7 @@ MakeEstimate(const Stage & stage, const chunkwise::Operation & operation, chunkw
     {
       continue;
     }
-    if (const auto * const wiener = dynamic_cast<const chunkwise::WienerOperation *>(&operation))
+    if (const auto * const wiener = chunkwise::FindWiener(operation))
     {
       return std::make_unique<NoiseEstimate>(parameter, *wiener, input);
     }

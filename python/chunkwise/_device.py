@@ -141,12 +141,20 @@ def _make_options(device: int, options: dict[str, Any]) -> Any:
     return make_options(**options)
 
 
-def resolve(filter: Filter, input: Any, options: dict[str, Any]) -> list[float]:
+def resolve(filter: Filter, input: Any, others: tuple[Any, ...], options: dict[str, Any]) -> list[float]:
     """The numbers that stand for "auto", from an image on a device; `filter` has others in their place."""
     array = _open(input, "input")
     kind = check_dtype(array.dtype, False)
-    operation = filter._operation(array.shape, kind, filter.default_dtype(array.dtype).name)
-    return list(_core.estimate(operation, array.view(kind), _make_options(array.device, options)))
+    ordered = [array.view(kind)]
+    for each, other in zip(filter._row.inputs, others):
+        if other is not None:
+            further = _open(other, each.name)
+            if further.shape != array.shape:
+                raise _core.ParameterError(f"{each.name}: its shape is {further.shape}, the input's is {array.shape}")
+            ordered.append(further.view(check_dtype(further.dtype, False, each.name)))
+    operation = filter._operation(array.shape, kind, filter.default_dtype(array.dtype).name,
+                                  further=filter._names_of([input, *others]))
+    return list(_core.estimate(operation, ordered, _make_options(array.device, options)))
 
 
 def summarise(input: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], bytes]:
@@ -172,7 +180,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
     if filter.is_automatic:
         if 0 in shape:
             raise _core.ParameterError(f"{row.name}: auto takes a value from the image, which has no voxels")
-        return run(filter.resolved(input, **options), input, *others, output=output, **options)
+        return run(filter.resolved(input, *others, **options), input, *others, output=output, **options)
     kind = check_dtype(first.dtype, row.accepts_bool)
     boolean = first.dtype.kind == "b"
     ordered = [(first, kind)]

@@ -377,8 +377,11 @@ class Filter:
                     _turn(found["chunk_extent"]), found["device_bytes"], found["scratch_bytes"],
                     found["bytes_to_device"], found["bytes_to_host"], found["seconds"])
 
-    def resolved(self, image: Any, **options: Any) -> Filter:
-        """The filter with numbers in place of "auto", as they follow from this image."""
+    def resolved(self, image: Any, *others: Any, **options: Any) -> Filter:
+        """The filter with numbers in place of "auto", as they follow from this image.
+
+        Further images, such as a mask, follow the first one as in a call.
+        """
         from ._containers import open_image
         from ._device import is_on_device, resolve
 
@@ -388,13 +391,16 @@ class Filter:
         provisional: Any = (0.0, 1.0) if self._row.parameters[key].count == "two" else 0.0
         stand_in = self.replaced(**{key: provisional})
         if is_on_device(image):
-            numbers = resolve(stand_in, image, options)
+            numbers = resolve(stand_in, image, others, options)
             return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
         opened = open_image(image)
-        array = as_input(opened.array, check_dtype(opened.array.dtype, self._row.accepts_bool))
-        operation = stand_in._operation(array.shape, array.dtype.name, stand_in.default_dtype(array.dtype).name,
-                                        opened.spacing, axes=opened.axes)
-        numbers = _core.estimate(operation, array, make_options(**options))
+        arrays = [opened.array]
+        for other in others:
+            arrays.append(None if other is None else open_image(other).array)
+        ordered, kind = self._ordered(arrays)
+        operation = stand_in._operation(ordered[0].shape, kind, stand_in.default_dtype(ordered[0].dtype).name,
+                                        opened.spacing, self._names_of(arrays), axes=opened.axes)
+        numbers = _core.estimate(operation, ordered, make_options(**options))
         return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
 
     # Runs
@@ -418,7 +424,7 @@ class Filter:
         if self.is_automatic:
             if array.size == 0:
                 raise _core.ParameterError(f"{self._row.name}: auto takes a value from the image, which has no voxels")
-            return self.resolved(input, **options)(input, *others, output=output, **options)
+            return self.resolved(input, *others, **options)(input, *others, output=output, **options)
         result = self._run_whole(arrays, output, make_options(**options), opened)
         if isinstance(output, np.ndarray):
             return output

@@ -84,6 +84,30 @@ def test_ranks_and_entropy_in_a_mask(kind):
     np.testing.assert_allclose(found[count > 0], expected[count > 0], atol=1e-5)
 
 
+def test_wiener_takes_the_noise_of_the_voxels_inside():
+    for name, further in (("mask", MASK), ("weight", WEIGHT * MASK)):
+        variance = chunkwise.variance(IMAGE, 1, **{name: further})
+        noise = variance[further > 0].astype(np.float64).mean()
+        found = chunkwise.wiener(IMAGE, 1, noise_variance="auto", **{name: further})
+        np.testing.assert_allclose(found, chunkwise.wiener(IMAGE, 1, noise_variance=noise, **{name: further}), rtol=1e-5)
+        assert not np.allclose(found, chunkwise.wiener(IMAGE, 1, noise_variance="auto"), rtol=1e-3)
+
+
+def test_high_pass_and_boxes_in_a_mask():
+    smooth = chunkwise.gaussian(IMAGE, sigma=1, mask=MASK)
+    assert np.array_equal(chunkwise.highpass(IMAGE, sigma=1, mask=MASK), IMAGE - smooth)
+    radii = RANDOM.integers(0, 3, IMAGE.shape).astype(np.uint8)
+    for statistic, same in (("mean", chunkwise.mean), ("sum", chunkwise.sum), ("std", chunkwise.std)):
+        found = chunkwise.box(IMAGE, 2, statistic=statistic, mask=MASK)
+        np.testing.assert_allclose(found, same(IMAGE, 2, mask=MASK), rtol=1e-5)
+        varying = chunkwise.box(IMAGE, 2, statistic=statistic, mask=MASK, radius_image=radii)
+        assert np.array_equal(varying[radii == 2], found[radii == 2])
+    kernel = np.full((3, 3, 3), 1 / 27)
+    for found in (chunkwise.convolve_image(IMAGE, kernel_image=kernel, method="fft", mask=MASK),
+                  chunkwise.convolve_varying(IMAGE, kernel_images=kernel[None], grid_size=1, mask=MASK)):
+        np.testing.assert_allclose(found, chunkwise.mean(IMAGE, 1, mask=MASK), rtol=1e-5)
+
+
 def test_what_cannot_be_served_is_refused():
     for message, call in (
         ("beside", lambda: chunkwise.mean(IMAGE, 1, mask=MASK, weight=WEIGHT)),

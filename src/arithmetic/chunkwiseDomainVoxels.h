@@ -5,8 +5,10 @@
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseMoments.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
 
 #include <cmath>
+#include <vector>
 
 // The arithmetic of DomainOperation voxel by voxel, one source for every backend.
 namespace chunkwise
@@ -190,16 +192,20 @@ struct DomainBins
   }
 };
 
-/** Voxels of a window that lie inside the image: of all axes but x, and along x. */
+/** Whether a window is wholly inside: from the number of voxels that it sees and those that lie inside the image, or,
+ * of boxes with a size of their own, from the number of those that it does not see. */
 struct WindowCount
 {
   std::int64_t radius[MaxDimension];
   std::int64_t extent[MaxDimension];
   bool         cut;
+  bool         isGiven;
 
   WindowCount(const DomainOperation & operation, const Box & image)
   {
-    const auto & box = dynamic_cast<const BoxOperation &>(*operation.window);
+    const auto   average = operation.GetAverage();
+    const auto & box = dynamic_cast<const BoxOperation &>(*average);
+    isGiven = box.GetName() == "boxstatistic";
     cut = box.boundary.mode == BoundaryMode::Renormalized;
     for (int a = 0; a < MaxDimension; ++a)
     {
@@ -215,15 +221,102 @@ struct WindowCount
     const std::int64_t left = extent[a] - 1 - i;
     return below + 1 + (cut && left < radius[a] ? left : radius[a]);
   }
-  CHUNKWISE_HOST_DEVICE std::int64_t
-                        At(const Coordinates & index) const
+  CHUNKWISE_HOST_DEVICE bool
+  IsWhole(const Coordinates & index, double number) const
   {
-    std::int64_t count = 1;
-    for (int a = 0; a < MaxDimension; ++a)
+    std::int64_t count = isGiven ? 0 : 1;
+    for (int a = 0; a < MaxDimension && !isGiven; ++a)
     {
       count *= Along(a, index.axis[a]);
     }
-    return count;
+    return number == static_cast<double>(count);
+  }
+};
+
+/** The sum of the kernel that a varying convolution has at a voxel, from those at its nodes. */
+struct VaryingWhole
+{
+  std::int64_t   nodes[MaxDimension];
+  double         first[MaxDimension];
+  double         spacing[MaxDimension];
+  const double * sums{ nullptr };
+
+  explicit VaryingWhole(const VaryingConvolutionOperation & operation)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      nodes[a] = operation.nodes[a];
+      first[a] = operation.first[a];
+      spacing[a] = operation.spacing[a];
+    }
+  }
+
+  static std::vector<double>
+  MakeSums(const VaryingConvolutionOperation & operation)
+  {
+    std::vector<double> sums;
+    for (const auto & kernel : operation.kernels)
+    {
+      sums.push_back(kernel->GetSum());
+    }
+    return sums;
+  }
+
+  CHUNKWISE_HOST_DEVICE double
+  At(const Coordinates & index) const
+  {
+    std::int64_t below[MaxDimension];
+    double       above[MaxDimension];
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const double last = static_cast<double>(nodes[a] - 1);
+      double       at = (static_cast<double>(index.axis[a]) - first[a]) / spacing[a];
+      at = at < 0 ? 0 : at > last ? last : at;
+      below[a] = static_cast<std::int64_t>(at);
+      above[a] = at - static_cast<double>(below[a]);
+    }
+    double whole = 0;
+    for (int corner = 0; corner < 1 << MaxDimension; ++corner)
+    {
+      double       part = 1;
+      std::int64_t node = 0;
+      std::int64_t step = 1;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        const bool upper = (corner >> a & 1) != 0;
+        part *= upper ? above[a] : 1 - above[a];
+        node += (below[a] + (upper ? 1 : 0)) * step;
+        step *= nodes[a];
+      }
+      whole = part > 0 ? whole + part * sums[node] : whole;
+    }
+    return whole;
+  }
+};
+
+/** The quotient rule where the whole varies. */
+template <typename TOut>
+struct VaryingRule
+{
+  VaryingWhole whole;
+  TOut         empty;
+
+  explicit VaryingRule(const DomainOperation & operation)
+    : whole(dynamic_cast<const VaryingConvolutionOperation &>(*operation.window))
+    , empty(EmptyPixel<TOut>(operation.emptyValue))
+  {}
+
+  CHUNKWISE_HOST_DEVICE TOut
+  operator()(const Coordinates & index, double numerator, double denominator) const
+  {
+    const double all = whole.At(index);
+    if (!(denominator > DomainOperation::TransformNoise * all))
+    {
+      return empty;
+    }
+    const double off = denominator - all;
+    const bool   isWhole = (off < 0 ? -off : off) <= DomainOperation::TransformRounding * all;
+    return ConvertResult<TOut>(isWhole ? numerator : numerator / denominator * all);
   }
 };
 

@@ -279,13 +279,20 @@ BoxCompositeOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKi
   CheckSameOrFloatingOutput(GetName(), inputs.at(0), output);
 }
 
-void
-RegisterCompositeKernels(KernelRegistry & registry)
+Kernel
+MakeCompositeKernel()
 {
   Kernel kernel;
   kernel.run = RunComposite;
   kernel.scratchBytes = CompositeScratchBytes;
   kernel.cost = CompositeCost;
+  return kernel;
+}
+
+void
+RegisterCompositeKernels(KernelRegistry & registry)
+{
+  const Kernel kernel = MakeCompositeKernel();
   for (const char * const name : { "domain", "highpass", "range", "sequence", "wiener" })
   {
     registry.Register(name, kernel);

@@ -557,10 +557,11 @@ AddGaussians(std::vector<FilterDescription> & filters)
 
   row = NamedRow("highpass", group, "The image minus its Gaussian", GaussianParametersOfBothKernels());
   row.output = DefaultOutput::Real;
+  AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
     auto operation = std::make_shared<HighPassOperation>();
     operation->smoothing = MakeGaussian(p, image);
-    return operation;
+    return InDomain(p, image, operation);
   };
   filters.push_back(row);
 
@@ -641,7 +642,10 @@ ImageConvolutionRow()
       ProviderParameter() });
   row.output = DefaultOutput::Real;
   row.outputBox = ValidBox;
-  row.make = MakeImageConvolution;
+  AddDomain(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return InDomain(p, image, MakeImageConvolution(p, image));
+  };
   return row;
 }
 
@@ -690,7 +694,10 @@ VaryingConvolutionRow()
   FilterDescription row =
     NamedRow("convolve-varying", ConvolutionsGroup, "Convolution with kernels that vary over the image", parameters);
   row.output = DefaultOutput::Real;
-  row.make = MakeVaryingConvolution;
+  AddDomain(row);
+  row.make = [](const CheckedParameters & p, const FilterImage & image) {
+    return InDomain(p, image, MakeVaryingConvolution(p, image));
+  };
   return row;
 }
 

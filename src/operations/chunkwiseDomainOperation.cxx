@@ -1,16 +1,20 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseDomainOperation.h"
 
+#include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFlatExtremumOperation.h"
+#include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseVarianceOperation.h"
+#include "chunkwiseVaryingConvolutionOperation.h"
+#include "chunkwiseWienerOperation.h"
 #include "chunkwiseWindow.h"
 
 #include <algorithm>
@@ -25,16 +29,11 @@ namespace
 constexpr double CountableInDouble = 9007199254740992.0;
 constexpr double CountableInFloat = 16777216.0;
 
-const VarianceOperation *
-AsVariance(const std::shared_ptr<const Operation> & window)
+template <typename TOperation>
+const TOperation *
+As(const std::shared_ptr<const Operation> & window)
 {
-  return dynamic_cast<const VarianceOperation *>(window.get());
-}
-
-const MeanOperation *
-AsMean(const std::shared_ptr<const Operation> & window)
-{
-  return dynamic_cast<const MeanOperation *>(window.get());
+  return dynamic_cast<const TOperation *>(window.get());
 }
 
 /** The convolutions through transforms, one after the other. */
@@ -45,10 +44,42 @@ AsTransforms(const std::shared_ptr<const Operation> & window)
   return sequence && dynamic_cast<const ImageConvolutionOperation *>(sequence->stages.at(0).get()) ? sequence : nullptr;
 }
 
-const RangeOperation *
-AsRange(const std::shared_ptr<const Operation> & window)
+/** Whether rounding depends on chunks. */
+bool
+IsThroughTransforms(const std::shared_ptr<const Operation> & window)
 {
-  return dynamic_cast<const RangeOperation *>(window.get());
+  const auto * const image = As<ImageConvolutionOperation>(window);
+  return AsTransforms(window) || As<VaryingConvolutionOperation>(window) ||
+         (image && image->GetName() == "convolution.fft");
+}
+
+/** The box of a window that has one, as another operation. */
+template <typename TBox, typename TWindow>
+std::shared_ptr<TBox>
+MakeBoxOf(const TWindow & window)
+{
+  const auto box = std::make_shared<TBox>();
+  box->radius = window.radius;
+  box->boundary = window.boundary;
+  return box;
+}
+
+void
+CheckKernel(const char * name, const std::vector<double> & weights, double sum)
+{
+  for (const double weight : weights)
+  {
+    if (!(weight >= 0.0))
+    {
+      throw ParameterError(std::string(name) + ": " + PixelValue(weight).ToText() +
+                           " is negative; with a mask, weights or IgnoreNaN none may be, since what is missing of "
+                           "such a kernel cannot be made up for");
+    }
+  }
+  if (!weights.empty() && !(sum > 0))
+  {
+    throw ParameterError(std::string(name) + ": its voxels sum to 0");
+  }
 }
 
 /** Maxima and minima, one after the other; empty if it is something else. */
@@ -243,13 +274,14 @@ DomainOperation::GetKey() const
 {
   const char * const kinds[] = { "all", "mask", "weights" };
   return CompositeOperation::GetKey() + " " + window->GetKey() + " " + kinds[static_cast<int>(domain)] +
-         (ignoresNan ? " nan" : "") + " " + PixelKindName(imageKind) + " " + ExactText(emptyValue);
+         (ignoresNan ? " nan" : "") + (insideAlone ? " inside" : "") + " " + PixelKindName(imageKind) + " " +
+         ExactText(emptyValue);
 }
 
 PixelValue
 DomainOperation::GetConstant(bool squared) const
 {
-  const WindowBoundary boundary = BoundaryOf(window);
+  const WindowBoundary boundary = BoundaryOf(this->GetAverage());
   if (boundary.mode != BoundaryMode::Constant)
   {
     return 0.0;
@@ -267,28 +299,56 @@ DomainOperation::GetConstant(bool squared) const
 }
 
 std::shared_ptr<const Operation>
-DomainOperation::WindowOf(const PixelValue & constant, bool sums) const
+DomainOperation::GetAverage() const
 {
-  if (sums)
+  if (const auto * const variance = As<VarianceOperation>(window))
   {
-    const auto & box = dynamic_cast<const BoxOperation &>(*window);
-    const auto   sum = std::make_shared<MeanOperation>();
-    sum->radius = box.radius;
-    sum->boundary = box.boundary;
+    return MakeBoxOf<MeanOperation>(*variance);
+  }
+  if (const auto * const wiener = As<WienerOperation>(window))
+  {
+    return MakeBoxOf<MeanOperation>(*wiener);
+  }
+  const auto * const highPass = As<HighPassOperation>(window);
+  return highPass ? highPass->smoothing : window;
+}
+
+std::shared_ptr<const Operation>
+DomainOperation::WindowOf(const PixelValue & constant, PixelKind kind) const
+{
+  const auto average = this->GetAverage();
+  if (const auto * const table = As<BoxStatisticOperation>(average))
+  {
+    const auto sum = std::make_shared<BoxStatisticOperation>(*table);
+    sum->statistic = BoxStatistic::Sum;
+    sum->anchored = !SumsAreExact(kind, false);
+    return sum;
+  }
+  if (const auto * const mean = As<MeanOperation>(average))
+  {
+    const auto sum = MakeBoxOf<MeanOperation>(*mean);
     sum->boundary.constant = constant;
     sum->sums = true;
     return sum;
   }
-  if (const auto * const separable = dynamic_cast<const SeparableOperation *>(window.get()))
+  if (const auto * const separable = As<SeparableOperation>(average))
   {
     return WithConstant(*separable, constant);
   }
-  if (const auto * const convolution = dynamic_cast<const ConvolutionOperation *>(window.get()))
+  if (const auto * const convolution = As<ConvolutionOperation>(average))
   {
     return WithConstant(*convolution, constant);
   }
+  if (const auto * const image = As<ImageConvolutionOperation>(average))
+  {
+    return WithConstant(*image, constant);
+  }
+  if (const auto * const varying = As<VaryingConvolutionOperation>(average))
+  {
+    return WithConstant(*varying, constant);
+  }
   const auto copy = std::make_shared<SequenceOperation>();
-  for (const auto & stage : AsTransforms(window)->stages)
+  for (const auto & stage : AsTransforms(average)->stages)
   {
     copy->stages.push_back(WithConstant(dynamic_cast<const ImageConvolutionOperation &>(*stage), constant));
   }
@@ -296,17 +356,27 @@ DomainOperation::WindowOf(const PixelValue & constant, bool sums) const
 }
 
 bool
+DomainOperation::TakesVariance() const
+{
+  const auto * const table = As<BoxStatisticOperation>(window);
+  return As<VarianceOperation>(window) || As<WienerOperation>(window) || (table && table->TakesSquares());
+}
+
+bool
 DomainOperation::TakesRoot() const
 {
-  const VarianceOperation * const variance = AsVariance(window);
-  return variance && variance->takesRoot;
+  const auto * const variance = As<VarianceOperation>(window);
+  const auto * const table = As<BoxStatisticOperation>(window);
+  return (variance && variance->takesRoot) || (table && table->statistic == BoxStatistic::StandardDeviation);
 }
 
 bool
 DomainOperation::IsExact() const
 {
-  return AsVariance(window) && !this->HasWeights() && !IsFloatingPoint(imageKind) && PixelSize(imageKind) <= 2 &&
-         VoxelsOf(*AsVariance(window)) * LargestOf(imageKind) * LargestOf(imageKind) <= CountableInDouble;
+  return this->TakesVariance() && !this->HasWeights() && !IsFloatingPoint(imageKind) && PixelSize(imageKind) <= 2 &&
+         VoxelsOf(dynamic_cast<const BoxOperation &>(*this->GetAverage())) * LargestOf(imageKind) *
+             LargestOf(imageKind) <=
+           CountableInDouble;
 }
 
 PixelKind
@@ -316,146 +386,337 @@ DomainOperation::SumKind() const
   {
     return imageKind;
   }
-  const double largest = VoxelsOf(*AsMean(window)) * LargestOf(imageKind);
-  return !this->HasWeights() && largest <= CountableInFloat ? PixelKind::Float32 : PixelKind::Float64;
+  const double largest = VoxelsOf(dynamic_cast<const BoxOperation &>(*this->GetAverage())) * LargestOf(imageKind);
+  // The sums of a Wiener filter serve the variance too.
+  return !this->HasWeights() && !this->TakesVariance() && largest <= CountableInFloat ? PixelKind::Float32
+                                                                                      : PixelKind::Float64;
 }
+
+/** The stages of a domain as they are put together. */
+class DomainOperation::StageList
+{
+public:
+  explicit StageList(const DomainOperation & operation)
+    : m_Operation(operation)
+    , m_Average(operation.GetAverage())
+  {}
+
+  std::vector<Stage>
+  Make()
+  {
+    const auto extrema = AsExtrema(m_Operation.window);
+    if (const auto * const range = As<RangeOperation>(m_Operation.window))
+    {
+      this->AddRange(*range);
+    }
+    else if (!extrema.empty())
+    {
+      this->AddExtrema(extrema);
+    }
+    else
+    {
+      this->AddSums();
+    }
+    return std::move(m_Stages);
+  }
+
+private:
+  using Pointer = std::shared_ptr<const Operation>;
+
+  /** A result: an average or a variance, and what is above 0 where its window is not empty. */
+  struct Result
+  {
+    int value;
+    int seen;
+  };
+
+  /** Gives the number of an equal stage if there is one. */
+  int
+  Add(Stage stage)
+  {
+    for (std::size_t i = 0; i < m_Stages.size(); ++i)
+    {
+      const Stage & other = m_Stages[i];
+      if (other.inputs == stage.inputs && other.kind == stage.kind && other.fixed == stage.fixed &&
+          other.voxelKernel == stage.voxelKernel && !other.operation == !stage.operation &&
+          (!stage.operation || other.operation->GetKey() == stage.operation->GetKey()))
+      {
+        return static_cast<int>(i);
+      }
+    }
+    m_Stages.push_back(std::move(stage));
+    return static_cast<int>(m_Stages.size()) - 1;
+  }
+  int
+  AddWindow(Pointer operation, std::vector<int> from, PixelKind kind)
+  {
+    return this->Add({ std::move(operation), std::move(from), StageKind::Fixed, "", kind });
+  }
+  int
+  AddVoxels(const char * kernel, std::vector<int> from, PixelKind kind)
+  {
+    return this->Add({ nullptr, std::move(from), StageKind::Fixed, kernel, kind });
+  }
+  int
+  AddVoxels(const char * kernel, std::vector<int> from, StageKind kind = StageKind::Output)
+  {
+    return this->Add({ nullptr, std::move(from), kind, kernel });
+  }
+
+  /** The weights as voxels of a kind; as bytes 1 where they are above 0. */
+  int
+  AddWeights(PixelKind kind)
+  {
+    std::vector<int> inputs;
+    if (m_Operation.domain != DomainKind::All)
+    {
+      inputs.push_back(Stage::Input(m_Operation.window->GetNumberOfInputs()));
+    }
+    if (m_Operation.ignoresNan)
+    {
+      inputs.push_back(Stage::Input());
+    }
+    const bool isWeight = m_Operation.HasWeights() && kind != PixelKind::UInt8;
+    return this->AddVoxels(isWeight ? "domain.weights.voxels" : "domain.mask.voxels", inputs, kind);
+  }
+  /** The kind of voxels times weights of a kind. A mask is kept in bytes where kernels take them as numbers of the same
+   * precision. */
+  PixelKind
+  KindOfValues(PixelKind weights) const
+  {
+    return weights == PixelKind::UInt8 ? m_Operation.imageKind : weights;
+  }
+  int
+  AddValues(PixelKind weights)
+  {
+    return this->AddVoxels(
+      "domain.values.voxels", { Stage::Input(), this->AddWeights(weights) }, this->KindOfValues(weights));
+  }
+  /** The inputs of the window, of which the first is `from`. */
+  std::vector<int>
+  InputsOf(int from) const
+  {
+    std::vector<int> inputs{ from };
+    for (int i = 1; i < m_Operation.window->GetNumberOfInputs(); ++i)
+    {
+      inputs.push_back(Stage::Input(i));
+    }
+    return inputs;
+  }
+  int
+  AddSum(const PixelValue & constant, int from, PixelKind fromKind, PixelKind kind)
+  {
+    return this->AddWindow(m_Operation.WindowOf(constant, fromKind), this->InputsOf(from), kind);
+  }
+  /** The number of voxels of weight above 0. */
+  int
+  AddCount()
+  {
+    return this->AddSum(1.0, this->AddWeights(PixelKind::UInt8), PixelKind::UInt8, PixelKind::Float64);
+  }
+
+  PixelKind
+  KindOfAverageWeights() const
+  {
+    const PixelKind kind = m_Operation.imageKind;
+    if (As<BoxStatisticOperation>(m_Average))
+    {
+      return m_Operation.HasWeights() ? PixelKind::Float64 : PixelKind::UInt8;
+    }
+    if (IsThroughTransforms(m_Average))
+    {
+      return PixelKind::Float64;
+    }
+    if (As<MeanOperation>(m_Average))
+    {
+      return !m_Operation.HasWeights() ? PixelKind::UInt8 : kind == PixelKind::Float32 ? kind : PixelKind::Float64;
+    }
+    return !m_Operation.HasWeights() && !UsesDouble(kind) ? PixelKind::UInt8 : RealKind();
+  }
+  PixelKind
+  RealKind() const
+  {
+    return UsesDouble(m_Operation.imageKind) ? PixelKind::Float64 : PixelKind::Float32;
+  }
+
+  Result
+  AddAverage(StageKind kind)
+  {
+    const PixelKind weight = this->KindOfAverageWeights();
+    const bool      isDirect = As<ImageConvolutionOperation>(m_Average) && !IsThroughTransforms(m_Average);
+    const bool inDouble = isDirect || IsThroughTransforms(m_Average) || As<BoxStatisticOperation>(m_Average) != nullptr;
+    const PixelKind part = As<MeanOperation>(m_Average) ? m_Operation.SumKind()
+                           : inDouble                   ? PixelKind::Float64
+                                                        : this->RealKind();
+    const int       numerator =
+      this->AddSum(m_Operation.GetConstant(false), this->AddValues(weight), this->KindOfValues(weight), part);
+    const PixelKind    whole = isDirect ? PixelKind::Float64 : weight;
+    const int          denominator = this->AddSum(1.0, this->AddWeights(whole), whole, part);
+    const char * const rule =
+      As<VaryingConvolutionOperation>(m_Average) ? "domain.varying.voxels" : "domain.quotient.voxels";
+    return { this->AddVoxels(rule, { numerator, denominator }, kind), denominator };
+  }
+
+  Result
+  AddVariance(StageKind kind)
+  {
+    const auto * const table = As<BoxStatisticOperation>(m_Operation.window);
+    const PixelKind    image = m_Operation.imageKind;
+    const bool         isExact = m_Operation.IsExact();
+    const PixelKind    weight = isExact ? PixelKind::UInt8 : PixelKind::Float64;
+    const PixelKind    real = PixelKind::Float64;
+    const PixelKind    square = isExact ? PixelKind::UInt32 : real;
+    const int          weights = this->AddWeights(weight);
+    const int          squares = this->AddVoxels("domain.squares.voxels", { Stage::Input(), weights }, square);
+    const int          sum =
+      this->AddSum(m_Operation.GetConstant(false), this->AddValues(weight), this->KindOfValues(weight), real);
+    const int sumOfSquares = this->AddSum(m_Operation.GetConstant(true), squares, square, real);
+    const int count = this->AddSum(1.0, weights, weight, real);
+    int       result = this->AddVoxels("domain.variance.voxels", { sum, sumOfSquares, count }, kind);
+    // What the window itself computes otherwise.
+    const bool hasOwn = !table || (!IsFloatingPoint(image) && PixelSize(image) <= 4);
+    if (!isExact && !m_Operation.HasWeights() && hasOwn)
+    {
+      Pointer own = m_Operation.window;
+      if (const auto * const wiener = As<WienerOperation>(own))
+      {
+        own = MakeBoxOf<VarianceOperation>(*wiener);
+      }
+      const int inside = this->AddWeights(PixelKind::UInt8);
+      const int whole = this->Add({ own, this->InputsOf(this->AddValues(PixelKind::UInt8)), kind });
+      int       there = count;
+      if (table)
+      {
+        const int outside = this->AddVoxels("domain.outside.voxels", { inside }, PixelKind::UInt8);
+        there = this->AddSum(1.0, outside, PixelKind::UInt8, real);
+      }
+      result = this->AddVoxels("domain.whole.voxels", { result, whole, there }, kind);
+    }
+    return { result, count };
+  }
+
+  void
+  AddSums()
+  {
+    const auto * const table = As<BoxStatisticOperation>(m_Operation.window);
+    const auto * const mean = As<MeanOperation>(m_Operation.window);
+    if ((mean && mean->sums) || (table && table->statistic == BoxStatistic::Sum))
+    {
+      const PixelKind weight = this->KindOfAverageWeights();
+      const PixelKind kind = this->KindOfValues(weight);
+      this->Add(
+        { m_Operation.WindowOf(m_Operation.GetConstant(false), kind), this->InputsOf(this->AddValues(weight)) });
+      return;
+    }
+    if (As<WienerOperation>(m_Operation.window))
+    {
+      const Result average = this->AddAverage(StageKind::Real);
+      const Result variance = this->AddVariance(StageKind::Real);
+      const int    result = this->AddVoxels("wiener.voxels", { Stage::Input(), average.value, variance.value });
+      this->AddVoxels("domain.filled.voxels", { result, variance.seen });
+      return;
+    }
+    if (As<HighPassOperation>(m_Operation.window))
+    {
+      const Result average = this->AddAverage(StageKind::Real);
+      const int    result = this->AddVoxels("highpass.voxels", { Stage::Input(), average.value });
+      this->AddVoxels("domain.filled.voxels", { result, average.seen });
+      return;
+    }
+    const Result result =
+      m_Operation.TakesVariance() ? this->AddVariance(StageKind::Output) : this->AddAverage(StageKind::Output);
+    if (m_Operation.insideAlone)
+    {
+      this->AddVoxels("domain.filled.voxels", { result.value, this->AddWeights(PixelKind::UInt8) });
+    }
+    else if (table && m_Operation.HasWeights())
+    {
+      this->AddVoxels("domain.filled.voxels", { result.value, this->AddCount() });
+    }
+  }
+
+  void
+  AddRange(const RangeOperation & range)
+  {
+    const int  weights = this->AddWeights(PixelKind::UInt8);
+    const auto of = [&](bool minimum) {
+      const auto extremum = MakeBoxOf<ExtremumOperation>(range);
+      extremum->minimum = minimum;
+      const char * const outside = minimum ? "domain.highest.voxels" : "domain.lowest.voxels";
+      const int          seen = this->AddVoxels(outside, { Stage::Input(), weights }, m_Operation.imageKind);
+      return std::make_pair(this->AddWindow(extremum, { seen }, m_Operation.imageKind), SeesAny(*extremum));
+    };
+    const auto maximum = of(false);
+    const auto minimum = of(true);
+    const int  result = this->Add({ std::make_shared<DifferenceOperation>(), { maximum.first, minimum.first } });
+    const int  any = this->AddWindow(maximum.second, { weights }, PixelKind::UInt8);
+    this->AddVoxels("domain.filled.voxels", { result, any });
+  }
+
+  void
+  AddExtrema(const std::vector<Pointer> & extrema)
+  {
+    const int weights = this->AddWeights(PixelKind::UInt8);
+    int       from = Stage::Input();
+    int       seen = weights;
+    for (std::size_t i = 0; i < extrema.size(); ++i)
+    {
+      const bool         isLast = i + 1 == extrema.size();
+      const char * const outside = IsMinimum(*extrema[i]) ? "domain.highest.voxels" : "domain.lowest.voxels";
+      const int          hidden = this->AddVoxels(outside, { from, seen }, m_Operation.imageKind);
+      from =
+        isLast ? this->Add({ extrema[i], { hidden } }) : this->AddWindow(extrema[i], { hidden }, m_Operation.imageKind);
+      const int any = this->AddWindow(SeesAny(*extrema[i]), { seen }, PixelKind::UInt8);
+      // The next one sees what is inside and has a result.
+      seen = isLast ? any : this->AddVoxels("domain.values.voxels", { any, weights }, PixelKind::UInt8);
+    }
+    this->AddVoxels("domain.filled.voxels", { from, seen });
+  }
+
+  const DomainOperation & m_Operation;
+  const Pointer           m_Average;
+  std::vector<Stage>      m_Stages;
+};
 
 std::vector<Stage>
 DomainOperation::GetStages() const
 {
-  if (auto own = this->GetStagesWithoutQuotient(); !own.empty())
-  {
-    return own;
-  }
-  const VarianceOperation * const variance = AsVariance(window);
-  const MeanOperation * const     mean = AsMean(window);
-  const PixelKind                 real = UsesDouble(imageKind) ? PixelKind::Float64 : PixelKind::Float32;
-  const auto                      extrema = AsExtrema(window);
-  const bool                      isLinear = !mean && !variance && !AsRange(window) && extrema.empty();
-  // A mask is kept in bytes where kernels take them as numbers of the same precision.
-  PixelKind weight = PixelKind::UInt8;
-  if (AsTransforms(window) || (variance && !this->IsExact()))
-  {
-    weight = PixelKind::Float64;
-  }
-  else if (mean && this->HasWeights())
-  {
-    weight = imageKind == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
-  }
-  else if (isLinear && (this->HasWeights() || UsesDouble(imageKind)))
-  {
-    weight = real;
-  }
-  const PixelKind value = weight == PixelKind::UInt8 ? imageKind : weight;
-
-  std::vector<int> inputs;
-  if (domain != DomainKind::All)
-  {
-    inputs.push_back(Stage::Input(1));
-  }
-  if (ignoresNan)
-  {
-    inputs.push_back(Stage::Input(0));
-  }
-  std::vector<Stage> stages;
-  const auto         add =
-    [&](std::shared_ptr<const Operation> operation, std::vector<int> from, PixelKind kind, const char * voxels = "") {
-      stages.push_back({ std::move(operation), std::move(from), StageKind::Fixed, voxels, kind });
-      return static_cast<int>(stages.size()) - 1;
-    };
-  const auto finish = [&](std::shared_ptr<const Operation> operation, std::vector<int> from, const char * voxels = "") {
-    stages.push_back({ std::move(operation), std::move(from), StageKind::Output, voxels });
-    return static_cast<int>(stages.size()) - 1;
-  };
-
-  const char * const inside = this->HasWeights() ? "domain.weights.voxels" : "domain.mask.voxels";
-  const int          weights = add(nullptr, inputs, weight, inside);
-  if (const RangeOperation * const range = AsRange(window))
-  {
-    const auto of = [&](bool minimum) {
-      const auto extremum = std::make_shared<ExtremumOperation>();
-      extremum->radius = range->radius;
-      extremum->boundary = range->boundary;
-      extremum->minimum = minimum;
-      const char * const outside = minimum ? "domain.highest.voxels" : "domain.lowest.voxels";
-      const int          seen = add(nullptr, { Stage::Input(), weights }, imageKind, outside);
-      return std::make_pair(add(extremum, { seen }, imageKind), SeesAny(*extremum));
-    };
-    const auto maximum = of(false);
-    const auto minimum = of(true);
-    const int  range0 = finish(std::make_shared<DifferenceOperation>(), { maximum.first, minimum.first });
-    const int  any = add(maximum.second, { weights }, PixelKind::UInt8);
-    finish(nullptr, { range0, any }, "domain.filled.voxels");
-    return stages;
-  }
-  if (!extrema.empty())
-  {
-    int from = Stage::Input();
-    int seen = weights;
-    for (std::size_t i = 0; i < extrema.size(); ++i)
-    {
-      const bool isLast = i + 1 == extrema.size();
-      const int  hidden = add(
-        nullptr, { from, seen }, imageKind, IsMinimum(*extrema[i]) ? "domain.highest.voxels" : "domain.lowest.voxels");
-      from = isLast ? finish(extrema[i], { hidden }) : add(extrema[i], { hidden }, imageKind);
-      const int any = add(SeesAny(*extrema[i]), { seen }, PixelKind::UInt8);
-      // The next one sees what is inside and has a result.
-      seen = isLast ? any : add(nullptr, { any, weights }, PixelKind::UInt8, "domain.values.voxels");
-    }
-    finish(nullptr, { from, seen }, "domain.filled.voxels");
-    return stages;
-  }
-  const int values = add(nullptr, { Stage::Input(), weights }, value, "domain.values.voxels");
-  if (variance)
-  {
-    const PixelKind squared = this->IsExact() ? PixelKind::UInt32 : PixelKind::Float64;
-    const int       squares = add(nullptr, { Stage::Input(), weights }, squared, "domain.squares.voxels");
-    const int       sum = add(this->WindowOf(this->GetConstant(false), true), { values }, PixelKind::Float64);
-    const int       sumOfSquares = add(this->WindowOf(this->GetConstant(true), true), { squares }, PixelKind::Float64);
-    const int       count = add(this->WindowOf(1.0, true), { weights }, PixelKind::Float64);
-    const int       cut = finish(nullptr, { sum, sumOfSquares, count }, "domain.variance.voxels");
-    if (!this->IsExact() && !this->HasWeights())
-    {
-      const int bytes = add(nullptr, inputs, PixelKind::UInt8, inside);
-      const int own = add(nullptr, { Stage::Input(), bytes }, imageKind, "domain.values.voxels");
-      const int whole = finish(window, { own });
-      finish(nullptr, { cut, whole, count }, "domain.whole.voxels");
-    }
-    return stages;
-  }
-  if (mean && mean->sums)
-  {
-    finish(window, { values });
-    return stages;
-  }
-  const PixelKind part = mean ? this->SumKind() : AsTransforms(window) ? PixelKind::Float64 : real;
-  const int       numerator = add(this->WindowOf(this->GetConstant(false), mean), { values }, part);
-  const int       denominator = add(this->WindowOf(1.0, mean), { weights }, part);
-  finish(nullptr, { numerator, denominator }, "domain.quotient.voxels");
-  return stages;
+  auto own = this->GetStagesWithoutQuotient();
+  return own.empty() ? StageList(*this).Make() : own;
 }
 
 DomainOperation::Quotient
 DomainOperation::GetQuotient(const Coordinates & image) const
 {
-  Quotient quotient;
-  if (const MeanOperation * const mean = AsMean(window))
+  const auto average = this->GetAverage();
+  Quotient   quotient;
+  if (const auto * const mean = As<MeanOperation>(average))
   {
     quotient.inDouble = !IsFloatingPoint(imageKind);
     quotient.truncates = mean->truncates;
   }
-  else if (AsTransforms(window))
+  else if (const auto * const convolved = As<ImageConvolutionOperation>(average))
   {
-    quotient.least = 1 - 1e-12;
-    quotient.most = 1 + 1e-12;
-    quotient.nothing = 1e-6;
+    const bool   isDirect = !IsThroughTransforms(average);
+    const double taps = isDirect ? static_cast<double>(convolved->kernel->GetNumberOfTaps()) : 0;
+    const double off = TransformRounding + taps * std::numeric_limits<double>::epsilon();
+    quotient.whole = convolved->kernel->GetSum();
+    quotient.least = quotient.whole * (1 - off);
+    quotient.most = quotient.whole * (1 + off);
+    quotient.nothing = isDirect ? 0 : TransformNoise;
   }
-  else if (const auto * const separable = dynamic_cast<const SeparableOperation *>(window.get()))
+  else if (AsTransforms(average))
+  {
+    quotient.least = 1 - TransformRounding;
+    quotient.most = 1 + TransformRounding;
+    quotient.nothing = TransformNoise;
+  }
+  else if (const auto * const separable = As<SeparableOperation>(average))
   {
     UsesDouble(imageKind) ? RangeOfOnes<double>(*separable, image, quotient.least, quotient.most)
                           : RangeOfOnes<float>(*separable, image, quotient.least, quotient.most);
   }
-  else if (const auto * const convolution = dynamic_cast<const ConvolutionOperation *>(window.get()))
+  else if (const auto * const convolution = As<ConvolutionOperation>(average))
   {
     UsesDouble(imageKind) ? RangeOfOnes<double>(*convolution, image, quotient.least, quotient.most)
                           : RangeOfOnes<float>(*convolution, image, quotient.least, quotient.most);
@@ -485,35 +746,40 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
     throw ParameterError(std::string("IgnoreNaN: the image's voxels are ") + PixelKindName(imageKind) +
                          ", of which none is NaN");
   }
-  if (domain == DomainKind::Mask && IsFloatingPoint(inputs.at(1)))
+  const PixelKind inside = inputs.at(static_cast<std::size_t>(this->GetNumberOfInputs()) - 1);
+  if (domain == DomainKind::Mask && IsFloatingPoint(inside))
   {
-    throw ParameterError(std::string("MaskImage: its voxels are ") + PixelKindName(inputs[1]) +
+    throw ParameterError(std::string("MaskImage: its voxels are ") + PixelKindName(inside) +
                          "; a mask has integers, and real numbers are a WeightImage");
   }
-  if (this->HasWeights() && !IsFloatingPoint(inputs.at(1)))
+  if (this->HasWeights() && !IsFloatingPoint(inside))
   {
-    throw ParameterError(std::string("WeightImage: its voxels are ") + PixelKindName(inputs[1]) +
+    throw ParameterError(std::string("WeightImage: its voxels are ") + PixelKindName(inside) +
                          "; weights are float32 or float64, and integers are a MaskImage");
   }
-  window->CheckKinds({ imageKind }, output);
+  window->CheckKinds({ inputs.begin(), inputs.begin() + window->GetNumberOfInputs() }, output);
   if (this->HasWeights() && this->IsCounted())
   {
     throw ParameterError(window->GetName() + ": its windows take a mask, but no weights");
   }
-  if ((this->HasWeights() || ignoresNan) && (AsRange(window) || !AsExtrema(window).empty()))
+  if ((this->HasWeights() || ignoresNan) && (As<RangeOperation>(window) || !AsExtrema(window).empty()))
   {
     throw ParameterError(window->GetName() + ": its windows take a mask alone; they never see NaN");
   }
-  if (const MeanOperation * const mean = AsMean(window); mean && !IsFloatingPoint(output))
+  const auto * const mean = As<MeanOperation>(window);
+  const auto * const table = As<BoxStatisticOperation>(window);
+  if ((mean || table) && !IsFloatingPoint(output))
   {
-    if (mean->sums && this->HasWeights())
+    const bool sums = mean ? mean->sums : table->statistic == BoxStatistic::Sum;
+    if (sums && this->HasWeights())
     {
       throw ParameterError(std::string("WeightImage: weighted sums are real numbers, and the output's voxels are ") +
                            PixelKindName(output) + "; float32 and float64 serve");
     }
-    if (!mean->sums && !this->HasWeights() && VoxelsOf(*mean) * LargestOf(imageKind) > CountableInDouble)
+    const double voxels = VoxelsOf(dynamic_cast<const BoxOperation &>(*window));
+    if (!sums && !this->TakesVariance() && !this->HasWeights() && voxels * LargestOf(imageKind) > CountableInDouble)
     {
-      throw ParameterError("MaskImage: sums of " + PixelValue(VoxelsOf(*mean)).ToText() + " voxels of " +
+      throw ParameterError("MaskImage: sums of " + PixelValue(voxels).ToText() + " voxels of " +
                            PixelKindName(imageKind) + " may be beyond 2^53, which an exact mean in a mask is not; " +
                            "float32 and float64 serve as the output's voxels");
     }
@@ -524,23 +790,36 @@ DomainOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind out
 void
 DomainOperation::Validate(const Coordinates & image) const
 {
-  if (const auto * const convolution = dynamic_cast<const ConvolutionOperation *>(window.get()))
+  window->Validate(image);
+  if (const auto * const convolution = As<ConvolutionOperation>(window))
   {
-    for (const double weight : convolution->weights)
+    CheckKernel("Weights", convolution->weights, convolution->IsZeroSum() ? 0.0 : 1.0);
+  }
+  if (const auto * const convolved = As<ImageConvolutionOperation>(window))
+  {
+    CheckKernel("KernelImage", convolved->kernel->GetWeights(), convolved->kernel->GetSum());
+  }
+  if (const auto * const varying = As<VaryingConvolutionOperation>(window))
+  {
+    if (varying->order == VaryingOrder::WeightThenConvolve)
     {
-      if (!(weight >= 0.0))
-      {
-        throw ParameterError("Weights: " + PixelValue(weight).ToText() +
-                             " is negative; with a mask, weights or IgnoreNaN none may be, since what is missing of "
-                             "such a kernel cannot be made up for");
-      }
+      throw ParameterError(
+        "WeightThenConvolve: its results are no averages of what is around a voxel, of which a mask, "
+        "weights or IgnoreNaN could leave out some; set to 0 what is not to spread");
     }
-    if (convolution->IsZeroSum())
+    for (const auto & kernel : varying->kernels)
     {
-      throw ParameterError("Weights: they sum to 0");
+      CheckKernel("KernelImages", kernel->GetWeights(), kernel->GetSum());
     }
   }
   CompositeOperation::Validate(image);
+}
+
+const WienerOperation *
+FindWiener(const Operation & operation)
+{
+  const auto * const domain = dynamic_cast<const DomainOperation *>(&operation);
+  return dynamic_cast<const WienerOperation *>(domain ? domain->window.get() : &operation);
 }
 
 } // namespace chunkwise

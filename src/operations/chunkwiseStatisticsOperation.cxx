@@ -91,10 +91,10 @@ StatisticsOperation::Validate(const Coordinates & image) const
   {
     return;
   }
-  if (stage->GetSchedule() != Schedule::Independent || stage->GetNumberOfInputs() != 1)
+  if (stage->GetSchedule() != Schedule::Independent)
   {
-    throw ParameterError("statistics are taken of operations with one input and independent chunks, which \"" +
-                         stage->GetName() + "\" is not");
+    throw ParameterError("statistics are taken of operations with independent chunks, which \"" + stage->GetName() +
+                         "\" has not");
   }
   stage->Validate(image);
 }

@@ -41,6 +41,7 @@ AddTableFilters(std::vector<FilterDescription> & filters)
                           false,
                           false,
                           true } };
+  AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
     auto operation = std::make_shared<BoxStatisticOperation>();
     operation->radius = WindowRadius(p, image);
@@ -53,7 +54,12 @@ AddTableFilters(std::vector<FilterDescription> & filters)
     operation->variable =
       std::find(image.furtherInputs.begin(), image.furtherInputs.end(), "RadiusImage") != image.furtherInputs.end();
     operation->anchored = !SumsAreExact(image.inputKind, operation->TakesSquares());
-    return operation;
+    if (operation->statistic == BoxStatistic::Sum && p.Has("EmptyValue"))
+    {
+      ThrowParameterError("EmptyValue",
+                          p.Value("EmptyValue").ToText() + " has no effect on a sum, which is 0 where a box is empty");
+    }
+    return InDomain(p, image, operation);
   };
   filters.push_back(row);
 

@@ -240,10 +240,11 @@ WienerRow()
   noise.provisionalText = "0";
   noise.exampleText = "auto";
   FilterDescription row = BoxRow("wiener", StatisticsGroup, "Adaptive Wiener filter over a box", { noise });
+  AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     const auto operation = MakeBox<WienerOperation>(p, image);
     operation->noise = p.Real("NoiseVariance");
-    return operation;
+    return InDomain(p, image, operation);
   };
   return row;
 }

@@ -1,8 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseStatistics.h"
 
+#include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
+#include "chunkwiseSerialExecutor.h"
 #include "chunkwiseStatisticsOperation.h"
 #include "chunkwiseStatisticsSummary.h"
 #include "chunkwiseVarianceOperation.h"
@@ -34,25 +36,6 @@ InfinityOf(PixelKind kind, double sign)
 {
   return kind == PixelKind::Float32 ? PixelValue(static_cast<float>(sign * Infinity)) : PixelValue(sign * Infinity);
 }
-
-/** The caller's own thread. */
-class SerialExecutor : public Executor
-{
-public:
-  unsigned int
-  GetConcurrency() const override
-  {
-    return 1;
-  }
-  void
-  ParallelFor(std::int64_t count, const std::function<void(std::int64_t, unsigned int)> & body) override
-  {
-    for (std::int64_t i = 0; i < count; ++i)
-    {
-      body(i, 0);
-    }
-  }
-};
 
 /** One of several runs of a caller: its progress is a part of the whole. */
 class PartMonitor : public Monitor
@@ -423,6 +406,8 @@ MakeStatisticsRequest(ExecutionRequest request)
     operation->stageKind = request.output.kind;
   }
   request.operation = operation;
+  // Of the image alone it takes no mask.
+  request.inputs.resize(std::min(request.inputs.size(), static_cast<std::size_t>(operation->GetNumberOfInputs())));
   return request;
 }
 
@@ -539,7 +524,7 @@ GetEntropyRange(PixelKind kind, const ImageStatistics & statistics, int bins)
 ExecutionRequest
 MakeLocalVarianceRequest(ExecutionRequest request)
 {
-  const auto wiener = std::dynamic_pointer_cast<const WienerOperation>(request.operation);
+  const WienerOperation * const wiener = request.operation ? FindWiener(*request.operation) : nullptr;
   if (!wiener)
   {
     throw ParameterError("noise is estimated for a WienerOperation, which the request has not");
@@ -547,10 +532,19 @@ MakeLocalVarianceRequest(ExecutionRequest request)
   const auto variance = std::make_shared<VarianceOperation>();
   variance->radius = wiener->radius;
   variance->boundary = wiener->boundary;
-  request.operation = variance;
   // The kind that its first stages, mean and variance, have.
   const PixelKind input = KindOfInput(request);
   request.output.kind = wiener->GetStageKinds(input, input).front();
+  if (const auto * const domain = dynamic_cast<const DomainOperation *>(request.operation.get()))
+  {
+    const auto inside = std::make_shared<DomainOperation>(*domain);
+    inside->window = variance;
+    inside->insideAlone = true;
+    inside->emptyValue = std::numeric_limits<double>::quiet_NaN();
+    request.operation = inside;
+    return request;
+  }
+  request.operation = variance;
   return request;
 }
 

@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Filters over a part of the image: inputs, requests, streaming and what is refused. The arithmetic has tests of its
 // own.
+#include "itkBoxStatisticImageFilter.h"
+#include "itkPrunedFFTConvolutionImageFilter.h"
 #include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedConvolutionImageFilter.h"
 #include "itkRenormalizedGaussianImageFilter.h"
@@ -11,6 +13,8 @@
 #include "itkRenormalizedPercentileImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
+#include "itkRenormalizedWienerImageFilter.h"
+#include "itkSpatiallyVaryingConvolutionImageFilter.h"
 
 #include "itkChunkwiseTestImages.h"
 #include "itkStreamingImageFilter.h"
@@ -222,13 +226,104 @@ TEST(ChunkwiseDomain, WhatCannotBeServedIsRefused)
   filter->SetWeightImage(MakeRandomImage<ImageType>(UsualRegion(), 5, -1, 1));
   EXPECT_NE(MessageOf(*filter).find("WeightImage: a weight is negative"), std::string::npos) << MessageOf(*filter);
 
-  using HighPass = itk::RenormalizedHighPassImageFilter<ImageType>;
-  const auto highPass = HighPass::New();
-  Prepare(*highPass);
-  highPass->SetSigma(1);
-  highPass->SetMaskImage(MakeRandomImage<MaskType>(UsualRegion(), 5));
-  EXPECT_NE(MessageOf(*highPass).find("MaskImage: highpass has no such input"), std::string::npos)
-    << MessageOf(*highPass);
+  using Convolution = itk::PrunedFFTConvolutionImageFilter<ImageType>;
+  const auto convolution = Convolution::New();
+  Prepare(*convolution);
+  convolution->SetKernelImage(MakeRandomImage<ImageType>(MakeRegion<ImageType>({ 0, 0, 0 }, { 3, 2, 1 }), 9, 1, 2));
+  convolution->SetMaskImage(elsewhere);
+  EXPECT_NE(MessageOf(*convolution).find("MaskImage: it lies elsewhere"), std::string::npos) << MessageOf(*convolution);
+  convolution->SetMaskImage(MakeRandomImage<MaskType>(MakeRegion<ImageType>({ -5, 20, 3 }, { 19, 13, 13 }), 5));
+  EXPECT_NE(MessageOf(*convolution).find("MaskImage: its largest possible region"), std::string::npos)
+    << MessageOf(*convolution);
+}
+
+/** The mean of the local variances of the voxels inside, which is another one as soon as the mask is. */
+TEST(ChunkwiseDomain, NoiseIsThatOfTheMask)
+{
+  using Wiener = itk::RenormalizedWienerImageFilter<ImageType>;
+  const auto filter = Wiener::New();
+  Prepare(*filter);
+  filter->SetRadius(1);
+  filter->EstimateNoiseVarianceOn();
+  filter->Update();
+  const double whole = filter->GetNoiseVariance();
+  const auto   mask = MakeRandomImage<MaskType>(UsualRegion(), 4, 0, 1.4);
+  filter->SetMaskImage(mask);
+  filter->Update();
+  const double inside = filter->GetNoiseVariance();
+  const auto   variance = itk::RenormalizedVarianceImageFilter<ImageType>::New();
+  Prepare(*variance);
+  variance->SetRadius(1);
+  variance->SetMaskImage(mask);
+  variance->Update();
+  double sum = 0;
+  int    count = 0;
+  for (itk::ImageRegionConstIteratorWithIndex<ImageType> it(variance->GetOutput(), UsualRegion()); !it.IsAtEnd(); ++it)
+  {
+    if (mask->GetPixel(it.GetIndex()) != 0)
+    {
+      sum += it.Get();
+      ++count;
+    }
+  }
+  EXPECT_NEAR(inside, sum / count, 1e-6 * inside);
+  EXPECT_NE(inside, whole);
+  mask->FillBuffer(1);
+  mask->Modified();
+  filter->Update();
+  EXPECT_EQ(filter->GetNoiseVariance(), whole);
+}
+
+/** Beside the radii, and beside a kernel that lies in no common space. */
+TEST(ChunkwiseDomain, MasksAreBesideOtherImages)
+{
+  using RadiusType = itk::Image<unsigned char, 3>;
+  using Box = itk::BoxStatisticImageFilter<ImageType, ImageType, RadiusType>;
+  const auto mask = MakeRandomImage<MaskType>(UsualRegion(), 4, 0, 1.4);
+  const auto ones = MakeRandomImage<MaskType>(UsualRegion(), 4, 1, 2);
+  const auto radii = MakeRandomImage<RadiusType>(UsualRegion(), 6, 0, 2.9);
+  const auto box = Box::New();
+  Prepare(*box);
+  box->SetRadius(2);
+  box->SetRadiusImage(radii);
+  box->Update();
+  const auto plain = chunkwisetest::MakeRandomImage<ImageType>(UsualRegion(), 1);
+  std::copy_n(box->GetOutput()->GetBufferPointer(), UsualRegion().GetNumberOfPixels(), plain->GetBufferPointer());
+  box->SetMaskImage(ones);
+  box->Update();
+  EXPECT_EQ(CountDifferentVoxels(plain.GetPointer(), box->GetOutput(), UsualRegion()), 0u);
+  box->SetMaskImage(mask);
+  box->Update();
+  EXPECT_NE(CountDifferentVoxels(plain.GetPointer(), box->GetOutput(), UsualRegion()), 0u);
+  // All radii as large as they may be: without the image of radii it is the same.
+  radii->FillBuffer(2);
+  radii->Modified();
+  box->Update();
+  const auto fixed = Box::New();
+  Prepare(*fixed);
+  fixed->SetRadius(2);
+  fixed->SetMaskImage(mask);
+  fixed->Update();
+  EXPECT_EQ(CountDifferentVoxels(fixed->GetOutput(), box->GetOutput(), UsualRegion()), 0u);
+
+  const auto convolution = itk::PrunedFFTConvolutionImageFilter<ImageType>::New();
+  Prepare(*convolution);
+  const auto kernel = MakeRandomImage<ImageType>(MakeRegion<ImageType>({ 0, 0, 0 }, { 5, 5, 5 }), 9, 1, 1);
+  kernel->FillBuffer(1.0F / 125);
+  convolution->SetKernelImage(kernel);
+  convolution->SetMethod(itk::ChunkwiseConvolutionEnums::Method::FFT);
+  convolution->SetMaskImage(mask);
+  convolution->Update();
+  const auto varying = itk::SpatiallyVaryingConvolutionImageFilter<ImageType>::New();
+  Prepare(*varying);
+  varying->SetKernelImages({ kernel.GetPointer() });
+  varying->SetMaskImage(mask);
+  varying->Update();
+  for (itk::ImageRegionConstIteratorWithIndex<ImageType> it(fixed->GetOutput(), UsualRegion()); !it.IsAtEnd(); ++it)
+  {
+    ASSERT_NEAR(convolution->GetOutput()->GetPixel(it.GetIndex()), it.Get(), 1e-4) << it.GetIndex();
+    ASSERT_NEAR(varying->GetOutput()->GetPixel(it.GetIndex()), it.Get(), 1e-4) << it.GetIndex();
+  }
 }
 
 TEST(ChunkwiseDomain, GaussiansOfBothKindsAreTheSameInAMask)

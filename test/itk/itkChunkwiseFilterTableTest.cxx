@@ -297,8 +297,7 @@ Gaussian(const Texts & more = {})
                          { "MaximumKernelWidth", "3" },
                          { "UseImageSpacing", "off" } });
   std::vector<Case> cases = { WithWindow(sampled, texts), WithWindow(discrete, discreteTexts, true) };
-  if constexpr (std::is_base_of<itk::RenormalizedGaussianImageFilter<ImageType>, TFilter>::value &&
-                !std::is_same<TFilter, itk::RenormalizedHighPassImageFilter<ImageType>>::value)
+  if constexpr (std::is_base_of<itk::RenormalizedGaussianImageFilter<ImageType>, TFilter>::value)
   {
     AddDomains<TFilter>(
       cases,
@@ -445,7 +444,15 @@ CasesOf(const std::string & row)
   {
     const auto filter = RenormalizedWienerImageFilter<Image>::New();
     filter->SetNoiseVariance(2.3);
-    return { WithBox(filter, { { "NoiseVariance", "2.3" } }) };
+    std::vector<Case> cases = { WithBox(filter, { { "NoiseVariance", "2.3" } }) };
+    AddDomains<RenormalizedWienerImageFilter<Image>>(
+      cases,
+      [](const itk::SmartPointer<RenormalizedWienerImageFilter<Image>> & inDomain) {
+        inDomain->SetNoiseVariance(2.3);
+        return WithBox(inDomain, { { "NoiseVariance", "2.3" } });
+      },
+      true);
+    return cases;
   }
   if (row == "nlm")
   {
@@ -594,7 +601,18 @@ CasesOf(const std::string & row)
     Case theCase =
       WithWindow(filter, { { "Normalize", "on" }, { "Correlate", "on" }, { "Valid", "on" }, { "Method", "direct" } });
     theCase.kernels["KernelImage"] = StackOf({ kernel });
-    std::vector<Case> cases{ theCase };
+    std::vector<Case> cases = { theCase };
+    AddDomains<PrunedFFTConvolutionImageFilter<Image>>(
+      cases,
+      [](const itk::SmartPointer<PrunedFFTConvolutionImageFilter<Image>> & inDomain) {
+        inDomain->SetKernelImage(MakeKernelImage(5));
+        return WithWindow(inDomain, {});
+      },
+      true);
+    for (std::size_t i = 1; i < cases.size(); ++i)
+    {
+      cases[i].kernels["KernelImage"] = StackOf({ MakeKernelImage(5) });
+    }
     using Provider = ChunkwiseConvolutionEnums::TransformProvider;
     for (const auto & named : { std::make_pair(Provider::Own, "own"),
                                 std::make_pair(Provider::CuFFT, "cufft"),
@@ -637,7 +655,19 @@ CasesOf(const std::string & row)
                                 { "Normalize", "on" } },
                               true);
     theCase.kernels["KernelImages"] = StackOf({ first, second });
-    return { theCase };
+    std::vector<Case> cases = { theCase };
+    AddDomains<Varying>(
+      cases,
+      [](const itk::SmartPointer<Varying> & inDomain) {
+        inDomain->SetKernelImages({ MakeKernelImage(5).GetPointer() });
+        return WithWindow(inDomain, { { "GridSize", "1" } });
+      },
+      true);
+    for (std::size_t i = 1; i < cases.size(); ++i)
+    {
+      cases[i].kernels["KernelImages"] = StackOf({ MakeKernelImage(5) });
+    }
+    return cases;
   }
   if (row == "reconstruct")
   {
@@ -687,6 +717,12 @@ CasesOf(const std::string & row)
       cases.push_back(WithBox(filter, { { "Statistic", names[i] } }, true));
       cases.back().hasRadii = i % 2 == 0;
     }
+    AddDomains<BoxStatisticImageFilter<Image>>(
+      cases,
+      [](const itk::SmartPointer<BoxStatisticImageFilter<Image>> & inDomain) {
+        return WithBox(inDomain, { { "Statistic", "mean" } }, true);
+      },
+      true);
     return cases;
   }
   if (row == "sat")

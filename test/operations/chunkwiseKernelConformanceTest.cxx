@@ -753,6 +753,22 @@ public:
         entropy.bins = bins;
         windows.push_back(std::make_shared<EntropyOperation>(entropy));
       }
+      const auto highPass = std::make_shared<HighPassOperation>();
+      highPass->smoothing = std::make_shared<SeparableOperation>(RandomSeparable(m_Random, mode, 4));
+      windows.push_back(highPass);
+      const auto wiener = std::make_shared<WienerOperation>(RandomBoxOperation<WienerOperation>(m_Random, mode, 3));
+      wiener->noise = 300;
+      windows.push_back(wiener);
+      if (mode == BoundaryMode::Renormalized)
+      {
+        for (const BoxStatistic statistic : { BoxStatistic::Sum, BoxStatistic::Mean, BoxStatistic::StandardDeviation })
+        {
+          const auto box =
+            std::make_shared<BoxStatisticOperation>(RandomBoxOperation<BoxStatisticOperation>(m_Random, mode, 3));
+          box->statistic = statistic;
+          windows.push_back(box);
+        }
+      }
       for (const auto & window : windows)
       {
         for (const DomainKind domain : { DomainKind::All, DomainKind::Mask, DomainKind::Weights })

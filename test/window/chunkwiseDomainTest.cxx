@@ -5,7 +5,9 @@
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseStatistics.h"
 #include "chunkwiseVarianceOperation.h"
+#include "chunkwiseWienerOperation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,9 +26,12 @@ public:
   Box                  box{};
   std::vector<TIn>     voxels;
   std::vector<TWeight> weights;
-  std::vector<TOut>    output;
-  FilterImage          image;
-  ExecutionRequest     request;
+  /** Of each voxel's box; empty: all have the largest one. */
+  std::vector<std::int16_t> radii;
+  bool                      hasWeights{ false };
+  std::vector<TOut>         output;
+  FilterImage               image;
+  ExecutionRequest          request;
 
   explicit DomainTrial(const Coordinates & extent)
     : box(Box::FromExtent(extent))
@@ -41,12 +46,17 @@ public:
     request.stagingThreads = 1;
   }
 
-  /** `further`: the name of the second input, or empty. */
+  /** `further`: the name of the last input, or empty. */
   void
   Make(const std::string & filter, const FilterParameters & parameters, const std::string & further)
   {
     image.furtherInputs.clear();
-    if (!further.empty())
+    if (!radii.empty())
+    {
+      image.furtherInputs.emplace_back("RadiusImage");
+    }
+    hasWeights = !further.empty();
+    if (hasWeights)
     {
       image.furtherInputs.push_back(further);
     }
@@ -59,7 +69,12 @@ public:
     request.region = region;
     request.inputs = { DenseView(voxels.data(), PixelKindOf<TIn>(), box) };
     std::vector<PixelKind> kinds{ PixelKindOf<TIn>() };
-    if (request.operation->GetNumberOfInputs() == 2)
+    if (!radii.empty())
+    {
+      request.inputs.push_back(DenseView(radii.data(), PixelKind::Int16, box));
+      kinds.push_back(PixelKind::Int16);
+    }
+    if (hasWeights)
     {
       request.inputs.push_back(DenseView(weights.data(), PixelKindOf<TWeight>(), box));
       kinds.push_back(PixelKindOf<TWeight>());
@@ -68,6 +83,17 @@ public:
     output.assign(static_cast<std::size_t>(region.NumberOfVoxels()), TOut(77));
     request.output = DenseView(output.data(), PixelKindOf<TOut>(), region);
     manager.Execute(request);
+  }
+
+  std::size_t
+  NumberOf(const Coordinates & at) const
+  {
+    std::size_t i = 0;
+    for (int a = MaxDimension - 1; a >= 0; --a)
+    {
+      i = i * static_cast<std::size_t>(box.Extent(a)) + static_cast<std::size_t>(at[a]);
+    }
+    return i;
   }
 
   /** The value and the weight that a window sees at a position, perhaps beyond the edge; false: nothing. */
@@ -86,15 +112,11 @@ public:
       weight = 1;
       return boundary.mode == BoundaryMode::Constant;
     }
-    std::size_t i = 0;
-    for (int a = MaxDimension - 1; a >= 0; --a)
-    {
-      i = i * static_cast<std::size_t>(box.Extent(a)) + static_cast<std::size_t>(at[a]);
-    }
+    const std::size_t i = this->NumberOf(at);
     value = static_cast<long double>(voxels[i]);
-    weight = request.operation->GetNumberOfInputs() == 1 ? 1.0L
-             : std::is_integral<TWeight>::value          ? (weights[i] != TWeight(0) ? 1.0L : 0.0L)
-                                                         : static_cast<long double>(weights[i]);
+    weight = !hasWeights                        ? 1.0L
+             : std::is_integral<TWeight>::value ? (weights[i] != TWeight(0) ? 1.0L : 0.0L)
+                                                : static_cast<long double>(weights[i]);
     weight = ignoresNan && value != value ? 0 : weight;
     return weight > 0;
   }
@@ -174,8 +196,51 @@ struct Case
   double              upper{ 110 };
   Coordinates         patch{};
   double              strength{ 10 };
+  std::string         statistic{}; ///< "sum", "variance", "std", "wiener", "highpass"; else an average
   double              noise{ 0 };
+  bool                isTable{ false };
+  bool                hasRadii{ false };
+  /** Of two nodes along x: the taps of the second, and what its part is at an index. */
+  std::vector<double> otherTaps{};
 };
+
+/** A kernel of any size around its center, as a parameter and as taps of the radius' box. */
+std::vector<double>
+RandomKernel(std::mt19937 & random, const Coordinates & extent, const Coordinates & radius, bool flips,
+             KernelStack & stack)
+{
+  stack.extent = extent;
+  std::int64_t count = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    count *= extent[a];
+  }
+  stack.kernels.emplace_back();
+  for (std::int64_t i = 0; i < count; ++i)
+  {
+    stack.kernels.back().push_back(static_cast<double>(1 + random() % 100) / 64);
+  }
+  const std::vector<double> & weights = stack.kernels.back();
+  Box                         taps{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    taps.upper[a] = 2 * radius[a] + 1;
+  }
+  std::vector<double> result;
+  ForEachIndex(taps, [&](const Coordinates & tap) {
+    std::int64_t i = 0;
+    bool         inside = true;
+    for (int a = MaxDimension - 1; a >= 0; --a)
+    {
+      const std::int64_t offset = tap[a] - radius[a];
+      const std::int64_t t = extent[a] / 2 + (flips ? offset : -offset);
+      inside = inside && t >= 0 && t < extent[a];
+      i = i * extent[a] + t;
+    }
+    result.push_back(inside ? weights[static_cast<std::size_t>(i)] : 0.0);
+  });
+  return result;
+}
 
 Case
 RandomCase(std::mt19937 & random, const std::string & filter, int mode)
@@ -184,21 +249,52 @@ RandomCase(std::mt19937 & random, const std::string & filter, int mode)
   c.filter = filter;
   c.boundary.mode = BoundariesOfWords[mode];
   c.parameters.Set("BoundaryCondition", BoundaryWords[mode]);
-  if (c.boundary.mode == BoundaryMode::Constant)
+  if (c.boundary.mode == BoundaryMode::Constant && filter != "box")
   {
     c.boundary.constant = std::int64_t{ 7 };
     c.parameters.Set("Constant", c.boundary.constant);
   }
+  c.statistic = filter;
   std::vector<std::int64_t> radius;
   for (int a = 0; a < 3; ++a)
   {
     c.radius[a] = static_cast<std::int64_t>(random() % 4);
     radius.push_back(c.radius[a]);
   }
-  if (filter == "gaussian")
+  if (filter == "convolve-image" || filter == "convolve-varying")
+  {
+    Coordinates extent = Coordinates::Filled(1);
+    for (int a = 0; a < 3; ++a)
+    {
+      extent[a] = 1 + static_cast<std::int64_t>(random() % 4);
+      c.radius[a] = 2;
+    }
+    const auto stack = std::make_shared<KernelStack>();
+    const bool isVarying = filter == "convolve-varying";
+    const bool correlates = !isVarying && random() % 2;
+    c.taps = RandomKernel(random, extent, c.radius, correlates, *stack);
+    if (isVarying)
+    {
+      c.otherTaps = RandomKernel(random, extent, c.radius, false, *stack);
+      c.parameters.Set("KernelImages", std::shared_ptr<const KernelStack>(stack));
+      c.parameters.Set("GridSize", std::vector<std::int64_t>{ 2, 1, 1 });
+      c.transforms = true;
+      return c;
+    }
+    c.parameters.Set("KernelImage", std::shared_ptr<const KernelStack>(stack));
+    c.parameters.Set("Correlate", correlates);
+    c.transforms = random() % 2;
+    c.parameters.Set("Method", c.transforms ? "fft" : "direct");
+    return c;
+  }
+  if (filter == "gaussian" || filter == "highpass")
   {
     const double sigma = 0.4 + static_cast<double>(random() % 10) / 10;
     c.parameters.SetReal("Sigma", sigma);
+    if (filter == "highpass")
+    {
+      return c;
+    }
     c.parameters.Set("Transforms", random() % 2 != 0);
     c.transforms = std::get<bool>(c.parameters.GetValues().at("Transforms"));
     return c;
@@ -232,6 +328,21 @@ RandomCase(std::mt19937 & random, const std::string & filter, int mode)
     c.parameters.SetInteger("NumberOfBins", c.bins);
     c.parameters.Set("Range", std::vector<double>{ c.lower, c.upper });
   }
+  if (filter == "wiener")
+  {
+    c.noise = static_cast<double>(random() % 3000);
+    c.parameters.SetReal("NoiseVariance", c.noise);
+  }
+  if (filter == "box")
+  {
+    const char * const statistics[] = { "mean", "sum", "variance", "std" };
+    c.statistic = statistics[random() % 4];
+    c.parameters.Set("Statistic", c.statistic);
+    c.parameters.Set("BoundaryCondition", "renormalized");
+    c.boundary.mode = BoundaryMode::Renormalized;
+    c.isTable = true;
+    c.hasRadii = random() % 2;
+  }
   if (filter == "convolve")
   {
     std::int64_t taps = 1;
@@ -254,7 +365,7 @@ RandomCase(std::mt19937 & random, const std::string & filter, int mode)
 void
 TakeTaps(Case & c, const FilterImage & given)
 {
-  if (c.filter != "gaussian")
+  if (c.filter != "gaussian" && c.filter != "highpass")
   {
     return;
   }
@@ -289,9 +400,84 @@ TakeTaps(Case & c, const FilterImage & given)
   });
 }
 
-const char * const Filters[] = { "mean", "sum", "variance", "std", "gaussian", "convolve" };
+const char * const Filters[] = { "mean",
+                                 "sum",
+                                 "variance",
+                                 "std",
+                                 "gaussian",
+                                 "convolve",
+                                 "highpass",
+                                 "wiener",
+                                 "box",
+                                 "convolve-image",
+                                 "convolve-varying" };
+
 /** Those that take no weights, but leave out NaN. */
 const char * const CountingFilters[] = { "median", "percentile", "entropy" };
+
+/** Random radii, of boxes that have their own. */
+template <typename TTrial>
+void
+FillRadii(std::mt19937 & random, const Case & c, TTrial & t)
+{
+  t.radii.clear();
+  for (std::size_t i = 0; c.hasRadii && i < t.voxels.size(); ++i)
+  {
+    t.radii.push_back(static_cast<std::int16_t>(random() % 6) - 1);
+  }
+}
+
+/** The factor of each tap at an index, of two kernels that vary along x; in Renormalized mode each with its own factor.
+ * `whole`: the sum of the kernel that is there. */
+std::vector<double>
+TapsAt(const Case & c, const Box & box, const Coordinates & index, long double & whole)
+{
+  if (c.otherTaps.empty())
+  {
+    whole = 0;
+    for (const double tap : c.taps)
+    {
+      whole += tap;
+    }
+    return c.taps;
+  }
+  const double spacing = static_cast<double>(box.upper[0]) / 2;
+  const double at = (static_cast<double>(index[0]) - (spacing - 1) / 2) / spacing;
+  const double part = std::min(std::max(at, 0.0), 1.0);
+  Box          window{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    window.lower[a] = index[a] - c.radius[a];
+    window.upper[a] = index[a] + c.radius[a] + 1;
+  }
+  std::vector<double> taps(c.taps.size(), 0.0);
+  whole = 0;
+  for (const bool second : { false, true })
+  {
+    const std::vector<double> & own = second ? c.otherTaps : c.taps;
+    double                      sum = 0;
+    double                      inside = 0;
+    std::size_t                 i = 0;
+    ForEachIndex(window, [&](const Coordinates & tap) {
+      sum += own[i];
+      bool there = true;
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        there = there && tap[a] >= 0 && tap[a] < box.upper[a];
+      }
+      inside += there ? own[i] : 0.0;
+      ++i;
+    });
+    const double share = second ? part : 1 - part;
+    const double factor = c.boundary.mode == BoundaryMode::Renormalized ? sum / inside : 1.0;
+    for (i = 0; i < own.size(); ++i)
+    {
+      taps[i] += share * factor * own[i];
+    }
+    whole += share * sum;
+  }
+  return taps;
+}
 
 using DomainDefinition = KernelTest;
 
@@ -299,23 +485,28 @@ template <typename TIn, typename TOut, typename TWeight>
 void
 CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, const std::string & filter, int mode)
 {
-  constexpr bool isMask = std::is_integral<TWeight>::value;
-  constexpr bool isReal = std::is_floating_point<TIn>::value;
-  if (filter == "sum" && !isMask && std::is_integral<TOut>::value)
+  constexpr bool                  isMask = std::is_integral<TWeight>::value;
+  constexpr bool                  isReal = std::is_floating_point<TIn>::value;
+  DomainTrial<TIn, TOut, TWeight> t(RandomExtent(random, 9));
+  Case                            c = RandomCase(random, filter, mode);
+  if (c.statistic == "sum" && !isMask && std::is_integral<TOut>::value)
   {
     return; // refused: see Refusals
   }
-  DomainTrial<TIn, TOut, TWeight> t(RandomExtent(random, 9));
-  Case                            c = RandomCase(random, filter, mode);
   if (c.transforms && std::is_integral<TOut>::value)
   {
+    if (filter == "convolve-varying")
+    {
+      return;
+    }
     c.transforms = false;
-    c.parameters.Set("Transforms", false);
+    filter == "gaussian" ? c.parameters.Set("Transforms", false) : c.parameters.Set("Method", "direct");
   }
+  FillRadii(random, c, t);
   const bool ignoresNan = isReal && random() % 2;
   c.parameters.Set("IgnoreNaN", ignoresNan);
   TOut empty = std::is_floating_point<TOut>::value ? std::numeric_limits<TOut>::quiet_NaN() : TOut(0);
-  if (filter != "sum" && random() % 2)
+  if (c.statistic != "sum" && random() % 2)
   {
     empty = TOut(42);
     c.parameters.Set("EmptyValue", PixelValue(std::int64_t{ 42 }));
@@ -355,23 +546,26 @@ CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, cons
   catch (const ParameterError & error)
   {
     // Integer means of sums that no double holds.
-    ASSERT_TRUE(filter == "mean" && std::is_integral<TOut>::value && sizeof(TIn) >= 4 && isMask) << error.what();
+    ASSERT_TRUE((filter == "mean" || filter == "box") && std::is_integral<TOut>::value && sizeof(TIn) >= 4 && isMask)
+      << error.what();
     return;
   }
   const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
   long double      largest = std::fabs(static_cast<long double>(c.boundary.constant.ToDouble()));
-  long double      whole = 0;
-  for (const double tap : c.taps)
-  {
-    whole += tap;
-  }
   for (const TIn voxel : t.voxels)
   {
     largest = voxel == voxel ? std::max(largest, std::fabs(static_cast<long double>(voxel))) : largest;
   }
+  // What the entries of a table may be off: of sums, and of sums of squares.
+  const bool        isRounded = c.isTable && (isReal || !isMask || sizeof(TIn) >= 4);
+  const long double magnitude = largest * 4 * static_cast<long double>(t.voxels.size());
+  const long double ofTable = isRounded ? magnitude * 2e-15L : 0.0L;
+  const long double ofSquares = isRounded ? magnitude * largest * 2e-15L : 0.0L;
   ForEachIndex(region, [&](const Coordinates & index) {
-    const auto factor = [&](const Coordinates & tap) -> long double {
-      if (c.taps.empty())
+    long double               whole = 1;
+    const std::vector<double> taps = TapsAt(c, t.box, index, whole);
+    const auto                factor = [&](const Coordinates & tap) -> long double {
+      if (taps.empty())
       {
         return 1;
       }
@@ -380,16 +574,21 @@ CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, cons
       {
         i = i * (2 * c.radius[a] + 1) + tap[a];
       }
-      return static_cast<long double>(c.taps[static_cast<std::size_t>(i)]);
+      return static_cast<long double>(taps[static_cast<std::size_t>(i)]);
     };
-    const Moments     m = Define(t, index, c.radius, c.boundary, ignoresNan, factor);
+    Coordinates radius = c.radius;
+    for (int a = 0; c.hasRadii && a < MaxDimension; ++a)
+    {
+      radius[a] = std::min<std::int64_t>(radius[a], std::max<std::int16_t>(t.radii[t.NumberOf(index)], 0));
+    }
+    const Moments     m = Define(t, index, radius, c.boundary, ignoresNan, factor);
     const TOut        found = At<TOut>(result, index);
     const bool        inFloat = std::is_same<TOut, float>::value || std::is_same<TIn, float>::value || sizeof(TIn) <= 2;
     const long double unit = inFloat ? 6e-8L : 1.2e-16L;
     SCOPED_TRACE(filter + " " + t.request.operation->GetKey() + " at " + ToString(index));
-    if (filter == "sum")
+    if (c.statistic == "sum")
     {
-      ASSERT_TRUE(IsRounded(found, m.sum, m.magnitude * unit * 400)) << m.weights;
+      ASSERT_TRUE(IsRounded(found, m.sum, m.magnitude * unit * 400 + ofTable)) << m.weights;
       return;
     }
     if (c.transforms && m.weights / whole < 1.1e-6L)
@@ -401,11 +600,39 @@ CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, cons
       ASSERT_TRUE(IsSame(found, empty));
       return;
     }
-    const long double scale = c.taps.empty() ? 1.0L : whole;
-    if (filter == "variance" || filter == "std")
+    const long double scale = taps.empty() ? 1.0L : whole;
+    const long double ofVariance = 1e-13L * m.squares / m.weights + m.variance * unit * 200 + ofSquares / m.weights;
+    const long double mean = scale * m.sum / m.weights;
+    const auto        voxel = static_cast<long double>(t.voxels[t.NumberOf(index)]);
+    const long double ofMean = c.transforms ? largest * scale * (1e-12L * whole / m.weights + unit)
+                                            : m.magnitude / m.weights * scale * unit * 500 + ofTable / m.weights;
+    if (filter == "wiener")
     {
-      const bool        root = filter == "std";
-      const long double bound = 1e-13L * m.squares / m.weights + m.variance * unit * 200;
+      const long double excess = m.variance - static_cast<long double>(c.noise);
+      if (voxel != voxel)
+      {
+        // The voxel itself is outside. Whether the window varies more than the noise, rounding may decide.
+        ASSERT_TRUE(std::fabs(excess) <= ofVariance || (excess > 0 ? found != found : IsRounded(found, mean, ofMean)));
+        return;
+      }
+      const long double difference = voxel - mean;
+      const long double gain = excess > 0 ? excess / m.variance : 0.0L;
+      const long double ofGain = std::min(1.0L, 2 * ofVariance / std::max<long double>(m.variance, c.noise));
+      const long double bound =
+        2 * ofMean + std::fabs(difference) * (ofGain + 8 * unit) + 4 * unit * (std::fabs(mean) + std::fabs(voxel));
+      ASSERT_TRUE(IsRounded(found, mean + gain * difference, bound)) << m.variance;
+      return;
+    }
+    if (filter == "highpass")
+    {
+      const long double bound = ofMean + 2 * unit * (std::fabs(voxel) + std::fabs(mean));
+      ASSERT_TRUE(voxel == voxel ? IsRounded(found, voxel - mean, bound) : found != found);
+      return;
+    }
+    if (c.statistic == "variance" || c.statistic == "std")
+    {
+      const bool        root = c.statistic == "std";
+      const long double bound = ofVariance;
       if (root)
       {
         const long double least = std::sqrt(std::max(m.variance - bound, 0.0L));
@@ -416,9 +643,7 @@ CompareAll(std::mt19937 & random, Manager & manager, BackendChoice backend, cons
       ASSERT_TRUE(IsRounded(found, m.variance, bound));
       return;
     }
-    const long double bound = c.transforms ? largest * scale * (1e-12L * whole / m.weights + unit)
-                                           : m.magnitude / m.weights * scale * unit * 500;
-    ASSERT_TRUE(IsRounded(found, scale * m.sum / m.weights, bound));
+    ASSERT_TRUE(IsRounded(found, mean, ofMean));
   });
 }
 
@@ -449,6 +674,22 @@ INSTANTIATE_TEST_SUITE_P(Cpu, DomainDefinition, testing::Values(Place::Cpu));
 INSTANTIATE_TEST_SUITE_P(Fake, DomainDefinition, testing::Values(Place::Fake));
 INSTANTIATE_TEST_SUITE_P(Cuda, DomainDefinition, testing::Values(Place::Cuda));
 
+/** The parameters, so that bits are promised. */
+FilterParameters
+WithoutTransforms(const Case & c)
+{
+  FilterParameters parameters = c.parameters;
+  if (c.filter == "gaussian")
+  {
+    parameters.Set("Transforms", false);
+  }
+  if (c.filter == "convolve-image")
+  {
+    parameters.Set("Method", "direct");
+  }
+  return parameters;
+}
+
 /** A mask of ones, and NaN ignored where there is none, change no bit; nor does a mask that holds a window wholly,
  * where the window is. */
 template <typename TIn, typename TOut>
@@ -456,16 +697,9 @@ void
 CompareWithWhole(std::mt19937 & random, Manager & manager, BackendChoice backend, const std::string & filter, int mode)
 {
   DomainTrial<TIn, TOut, std::uint8_t> t(RandomExtent(random, 12));
-  Case                                 c = RandomCase(random, filter, mode);
-  c.parameters.Set("Transforms", false);
-  FilterParameters parameters;
-  for (const auto & value : c.parameters.GetValues())
-  {
-    if (filter == "gaussian" || value.first != "Transforms")
-    {
-      parameters.Set(value.first, value.second);
-    }
-  }
+  const Case                           c = RandomCase(random, filter, mode);
+  FilterParameters                     parameters = WithoutTransforms(c);
+  FillRadii(random, c, t);
   for (TIn & voxel : t.voxels)
   {
     voxel = RandomPixel<TIn>(random);
@@ -498,7 +732,8 @@ CompareWithWhole(std::mt19937 & random, Manager & manager, BackendChoice backend
   }
   catch (const ParameterError & error)
   {
-    ASSERT_TRUE(filter == "mean" && std::is_integral<TOut>::value && sizeof(TIn) >= 4) << error.what();
+    ASSERT_TRUE((filter == "mean" || filter == "box") && std::is_integral<TOut>::value && sizeof(TIn) >= 4)
+      << error.what();
   }
 }
 
@@ -510,6 +745,10 @@ TEST_P(DomainDefinition, AMaskOfOnesChangesNoBit)
   filters.push_back("nlm");
   for (const char * const filter : filters)
   {
+    if (filter == std::string("convolve-varying"))
+    {
+      continue; // its bits are its transforms'
+    }
     for (int mode = 0; mode < 5; ++mode)
     {
       for (int trial = 0; trial < (this->GetParam() == Place::Fake ? 1 : 4); ++trial)
@@ -535,22 +774,23 @@ CompareChunks(const TFilters & filters, Manager & manager, BackendChoice backend
   Manager      host({});
   for (const char * const filter : filters)
   {
+    if (filter == std::string("convolve-varying"))
+    {
+      continue;
+    }
     for (int mode = 0; mode < 5; ++mode)
     {
       for (int trial = 0; trial < 6; ++trial)
       {
         DomainTrial<float, float, TWeight> t(RandomExtent(random, 24));
-        Case                               c = RandomCase(random, filter, mode);
-        if (filter == std::string("gaussian"))
-        {
-          c.parameters.Set("Transforms", false);
-        }
+        const Case                         c = RandomCase(random, filter, mode);
+        FillRadii(random, c, t);
         for (std::size_t i = 0; i < t.voxels.size(); ++i)
         {
           t.voxels[i] = RandomPixel<float>(random);
           t.weights[i] = static_cast<TWeight>(static_cast<TWeight>(random() % 3) / 2);
         }
-        t.Make(filter, c.parameters, std::is_integral<TWeight>::value ? "MaskImage" : "WeightImage");
+        t.Make(filter, WithoutTransforms(c), std::is_integral<TWeight>::value ? "MaskImage" : "WeightImage");
         t.request.backend = BackendChoice::CPU;
         t.Run(host, t.box);
         const std::vector<float> whole = t.output;
@@ -1046,6 +1286,55 @@ TEST_P(DomainDefinition, WrongWeightsAreAnError)
   }
 }
 
+/** The mean of the local variances of the voxels inside. */
+TEST_P(DomainDefinition, NoiseIsThatOfTheVoxelsInside)
+{
+  std::mt19937 random(31);
+  for (const char * const further : { "MaskImage", "WeightImage", "" })
+  {
+    DomainTrial<float, float, float>        weighed(Coordinates{ { 17, 14, 11, 1, 1 } });
+    DomainTrial<float, float, std::uint8_t> masked(weighed.image.extent);
+    const bool                              isMask = further == std::string("MaskImage");
+    const bool                              ignoresNan = *further == '\0';
+    for (std::size_t i = 0; i < masked.voxels.size(); ++i)
+    {
+      weighed.voxels[i] = RandomPixel<float>(random);
+      masked.weights[i] = random() % 3 == 0 ? 0 : 9;
+      weighed.weights[i] = static_cast<float>(random() % 4) / 2;
+      if (ignoresNan && random() % 5 == 0)
+      {
+        weighed.voxels[i] = std::numeric_limits<float>::quiet_NaN();
+      }
+    }
+    masked.voxels = weighed.voxels;
+    FilterParameters parameters;
+    parameters.SetInteger("Radius", 2);
+    parameters.SetReal("NoiseVariance", 0);
+    parameters.SetInteger("EmptyValue", 5);
+    parameters.Set("IgnoreNaN", ignoresNan);
+    const auto compare = [&](auto & t) {
+      t.Make("wiener", parameters, further);
+      t.request.backend = this->GetBackend();
+      t.Run(this->GetManager(), t.box);
+      long double sum = 0;
+      long double count = 0;
+      ForEachIndex(t.box, [&](const Coordinates & index) {
+        long double value = 0;
+        long double weight = 0;
+        if (t.Look(index, WindowBoundary(), ignoresNan, value, weight))
+        {
+          const auto one = [](const Coordinates &) { return 1.0L; };
+          sum += Define(t, index, Coordinates{ { 2, 2, 2, 0, 0 } }, WindowBoundary(), ignoresNan, one).variance;
+          count += 1;
+        }
+      });
+      const double noise = ComputeWienerNoise(this->GetManager(), t.request);
+      EXPECT_NEAR(noise, static_cast<double>(sum / count), 1e-5 * noise) << further;
+    };
+    isMask ? compare(masked) : compare(weighed);
+  }
+}
+
 std::string
 MessageOf(const std::string & filter, const FilterParameters & parameters, const std::vector<std::string> & further,
           PixelKind input, PixelKind second, PixelKind output)
@@ -1094,6 +1383,26 @@ TEST(Domain, WhatCannotBeServedIsNamed)
   edge.Set("Radius", std::vector<std::int64_t>{ 1, 0, 0 });
   edge.Set("Weights", std::vector<double>{ -1, 3, 1 });
   begins(MessageOf("convolve", edge, { "MaskImage" }, real, bytes, real), "Weights: -1 is negative");
+  const auto derivative = std::make_shared<KernelStack>();
+  derivative->extent = { { 2, 1, 1, 1, 1 } };
+  derivative->kernels = { { 1, -0.5 } };
+  FilterParameters image;
+  image.Set("KernelImage", std::shared_ptr<const KernelStack>(derivative));
+  begins(MessageOf("convolve-image", image, { "MaskImage" }, real, bytes, real), "KernelImage: -0.5 is negative");
+  FilterParameters varying;
+  varying.Set("KernelImages", std::shared_ptr<const KernelStack>(derivative));
+  varying.SetInteger("GridSize", 1);
+  begins(MessageOf("convolve-varying", varying, { "MaskImage" }, real, bytes, real), "KernelImages: -0.5 is negative");
+  const auto spread = std::make_shared<KernelStack>(*derivative);
+  spread->kernels = { { 1, 0.5 } };
+  varying.Set("KernelImages", std::shared_ptr<const KernelStack>(spread));
+  EXPECT_EQ(MessageOf("convolve-varying", varying, { "MaskImage" }, real, bytes, real), "no error");
+  varying.Set("WeightThenConvolve", true);
+  begins(MessageOf("convolve-varying", varying, { "MaskImage" }, real, bytes, real), "WeightThenConvolve: its results");
+  FilterParameters sum = empty;
+  sum.Set("Statistic", "sum");
+  begins(MessageOf("box", sum, { "MaskImage" }, real, bytes, real), "EmptyValue: 300 has no effect on a sum");
+  begins(MessageOf("box", box, { "MaskImage" }, PixelKind::Int64, bytes, PixelKind::Int64), "MaskImage: sums of 27");
 }
 
 } // namespace

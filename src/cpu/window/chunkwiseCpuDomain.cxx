@@ -285,12 +285,12 @@ RunFilled(const KernelCall & call)
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     const auto empty = EmptyPixel<Out>(DomainOf(call).emptyValue);
-    DispatchWeight(call.inputs[1].kind, [&](auto count) {
-      using Count = decltype(count);
+    DispatchWeight(call.inputs[1].kind, [&](auto weight) {
+      using Weight = decltype(weight);
       ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-        const Out * const   results = RowOf<Out>(call.inputs[0], at);
-        const Count * const seen = RowOf<Count>(call.inputs[1], at);
-        Store<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] != Count(0) ? results[x] : empty; });
+        const Out * const    results = RowOf<Out>(call.inputs[0], at);
+        const Weight * const seen = RowOf<Weight>(call.inputs[1], at);
+        Store<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] > Weight(0) ? results[x] : empty; });
       });
     });
   });
@@ -317,7 +317,11 @@ RunQuotient(const KernelCall & call)
         });
       });
     };
-    DispatchPixelKind(call.output.kind, [&](auto out) { quotient.inDouble ? run(double{}, out) : run(Part{}, out); });
+    DispatchPixelKind(call.output.kind, [&](auto out) {
+      // Of sums and counts below 2^24 a quotient in float has the bits that one in double has when it is rounded to it.
+      constexpr bool floatServes = std::is_same<Part, float>::value && !std::is_same<decltype(out), double>::value;
+      quotient.inDouble && !floatServes ? run(double{}, out) : run(Part{}, out);
+    });
   });
 }
 
@@ -336,6 +340,38 @@ RunVariance(const KernelCall & call)
   });
 }
 
+void
+RunVarying(const KernelCall & call)
+{
+  const std::vector<double> sums =
+    VaryingWhole::MakeSums(dynamic_cast<const VaryingConvolutionOperation &>(*DomainOf(call).window));
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    VaryingRule<Out> rule(DomainOf(call));
+    rule.whole.sums = sums.data();
+    ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+      const double * const numerator = RowOf<double>(call.inputs[0], at);
+      const double * const denominator = RowOf<double>(call.inputs[1], at);
+      Coordinates          index = at;
+      Store<Out>(call.output, at, n, [&](std::int64_t x) {
+        index[0] = at[0] + x;
+        return rule(index, numerator[x], denominator[x]);
+      });
+    });
+  });
+}
+
+/** 1 where the mask is 0. */
+void
+RunOutside(const KernelCall & call)
+{
+  ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+    const std::uint8_t * const inside = RowOf<std::uint8_t>(call.inputs[0], at);
+    Store<std::uint8_t>(
+      call.output, at, n, [&](std::int64_t x) { return static_cast<std::uint8_t>(inside[x] == 0 ? 1 : 0); });
+  });
+}
+
 /** The first input where the window is cut, the second where all of it is inside. */
 void
 RunWhole(const KernelCall & call)
@@ -350,7 +386,7 @@ RunWhole(const KernelCall & call)
       Coordinates          index = at;
       Store<Out>(call.output, at, n, [&](std::int64_t x) {
         index[0] = at[0] + x;
-        return count[x] == static_cast<double>(whole.At(index)) ? ofWhole[x] : ofCut[x];
+        return whole.IsWhole(index, count[x]) ? ofWhole[x] : ofCut[x];
       });
     });
   });
@@ -382,6 +418,8 @@ RegisterHostDomain(KernelRegistry & registry)
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
   Register(registry, "domain.whole.voxels", RunWhole);
+  Register(registry, "domain.outside.voxels", RunOutside);
+  Register(registry, "domain.varying.voxels", RunVarying);
 }
 
 } // namespace chunkwise

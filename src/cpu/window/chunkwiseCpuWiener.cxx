@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuTiles.h"
+#include "chunkwiseDomainOperation.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseWienerOperation.h"
@@ -19,7 +20,7 @@ RunWienerVoxels(const KernelCall & call)
   DispatchPixelKind(in.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Real = RealOf<Pixel>;
-    const auto noise = static_cast<Real>(static_cast<const WienerOperation &>(*call.operation).noise);
+    const auto noise = static_cast<Real>(FindWiener(*call.operation)->noise);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
       using Out = decltype(out);
       ForEachTile(call, Coordinates{}, [&](const Box & tile, unsigned int) {
