@@ -43,6 +43,11 @@ struct FinishWeighted
   {
     return { out };
   }
+  __device__ __forceinline__ void
+  Store(std::int64_t offset, std::int32_t, TAcc value) const
+  {
+    Line{ out }(offset, 0, value);
+  }
 };
 
 template <typename TAcc>

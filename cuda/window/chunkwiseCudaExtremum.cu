@@ -60,6 +60,11 @@ struct FinishExtremum
   {
     return { out, flip };
   }
+  __device__ __forceinline__ void
+  Store(std::int64_t offset, std::int32_t, Key key) const
+  {
+    Line{ out, flip }(offset, 0, key);
+  }
 };
 
 /** The longest windows whose passes are made at once. */

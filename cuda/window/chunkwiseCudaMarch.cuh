@@ -339,13 +339,15 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
     const std::int64_t               corner = static_cast<std::int64_t>(marcher.Y()) * x.outCount + marcher.X();
     const int                        outputs =
       marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
-    const int              rowStep = static_cast<int>(x.outCount);
-    std::int64_t           offset = (volume * z.outCount + begin - 2 * Tile::Radius) * plane + corner;
-    typename TFinish::Line lines[Tile::Outputs];
+    const int    rowStep = static_cast<int>(x.outCount);
+    std::int64_t offset = (volume * z.outCount + begin - 2 * Tile::Radius) * plane + corner;
+    // Of the windows of the thread's columns, the taps inside the image.
+    std::int32_t taps[Tile::Outputs];
 #pragma unroll
     for (int u = 0; u < Tile::Outputs; ++u)
     {
-      lines[u] = finish.BeginLine(volume, corner + u * x.outCount);
+      taps[u] = TapsInside(x.outLower + marcher.X(), Tile::Radius, x.n) *
+                TapsInside(y.outLower + marcher.Y() + u, Tile::Radius, y.n);
     }
     marcher.Load(first);
     for (int p = 0; p < planes + 2 * Tile::Radius; ++p, offset += plane)
@@ -360,11 +362,12 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
       __syncthreads();
       const bool         stores = p >= 2 * Tile::Radius;
       const std::int64_t at = first + p - Tile::Radius;
-      const TAcc         norm = Normalized(z, at, TAcc(1));
+      const std::int32_t tapsZ = TapsInside(at, Tile::Radius, z.n);
+      const TAcc         norm = stores ? Normalized(z, at, TAcc(1)) : TAcc(1);
       marcher.PassYAndZ([&](int u, TAcc sum) {
         if (stores && u < outputs)
         {
-          lines[u](offset + u * rowStep, at, TRule::Weighted ? sum * norm : sum);
+          finish.Store(offset + u * rowStep, taps[u] * tapsZ, TRule::Weighted ? sum * norm : sum);
         }
       });
     }

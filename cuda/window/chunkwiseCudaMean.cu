@@ -14,15 +14,6 @@ namespace chunkwise
 namespace
 {
 
-/** Taps inside the image of n voxels, of a window at i; fits 32 bits, as all taps of a window together do. */
-__device__ inline std::int32_t
-TapsInside(std::int64_t i, std::int64_t radius, std::int64_t n)
-{
-  const std::int64_t lower = i - radius > 0 ? i - radius : 0;
-  const std::int64_t upper = i + radius < n - 1 ? i + radius : n - 1;
-  return static_cast<std::int32_t>(upper - lower + 1);
-}
-
 /** Divides sums by the number of taps and stores the output voxel. Lines run along `axis`. */
 template <typename TOut, typename TAcc>
 struct FinishMean
@@ -53,6 +44,13 @@ struct FinishMean
       out[offset] = MeanOf<TOut>(sum, at >= lower && at < upper ? all : others * TapsInside(at, radius, n), truncates);
     }
   };
+  /** For kernels that count the taps inside the image themselves. */
+  __device__ __forceinline__ void
+  Store(std::int64_t offset, std::int32_t taps, TAcc sum) const
+  {
+    out[offset] = MeanOf<TOut>(sum, renormalized ? taps : static_cast<std::int32_t>(all), truncates);
+  }
+
   __device__ Line
   BeginLine(std::int64_t outerIndex, std::int64_t innerIndex) const
   {

@@ -62,6 +62,15 @@ BlocksFor(std::int64_t n, std::int64_t perBlock)
     std::max<std::int64_t>(1, std::min<std::int64_t>((n + perBlock - 1) / perBlock, std::int64_t{ 1 } << 24)));
 }
 
+/** Taps inside the image of n voxels, of a window at i; fits 32 bits, as all taps of a window together do. */
+__device__ inline std::int32_t
+TapsInside(std::int64_t i, std::int64_t radius, std::int64_t n)
+{
+  const std::int64_t lower = i - radius > 0 ? i - radius : 0;
+  const std::int64_t upper = i + radius < n - 1 ? i + radius : n - 1;
+  return static_cast<std::int32_t>(upper - lower + 1);
+}
+
 /** How the taps of a window become its value. A rule's Load gives a voxel as an accumulator, Join combines the values
  * of two parts of a window, Add joins one tap, with its weight if the rule has weights. */
 struct PlainSums

@@ -394,7 +394,7 @@ class Filter:
             numbers = resolve(stand_in, image, others, options)
             return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
         opened = open_image(image)
-        arrays = [opened.array]
+        arrays: list[Any] = [opened.array]
         for other in others:
             arrays.append(None if other is None else open_image(other).array)
         ordered, kind = self._ordered(arrays)

@@ -123,18 +123,22 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
       if (parameter.name == "IgnoreNaN")
       {
         image.inputKind = PixelKind::Float32;
+        if (filter.FindParameter("Range"))
+        {
+          changed.Set("Range", std::vector<double>{ 0, 1 }); // float32 has no default
+        }
       }
       if (!parameter.onlyWithName.empty())
       {
-        changed.Set(parameter.onlyWithName, parameter.onlyWithValue);
+        changed.Set(parameter.onlyWithName, ParseParameter(*other, parameter.onlyWithValue));
       }
       const std::string with = MakeFilterOperation(filter.name, changed, image)->GetKey();
       // A value that is not the default, as far as one serves all of them.
       bool differs = false;
       for (const char * const text :
-           { "on",       "off",   "0.5",    "2",           "3,1",          "0,1",     "2,0,1",   "0,1,1",
-             "0,1,0",    "1,2,1", "2,1,3",  "constant",    "ball",         "fft",     "heaps",   "blocks",
-             "discrete", "std",   "argmax", "toward-zero", "reproducible", "patches", "gaussian" })
+           { "on",       "off",   "0.5",    "2",           "3,1",          "0,1",     "2,0,1",    "0,1,1",
+             "0,1,0",    "1,2,1", "2,1,3",  "constant",    "ball",         "fft",     "heaps",    "blocks",
+             "discrete", "std",   "argmax", "toward-zero", "reproducible", "patches", "gaussian", "own" })
       {
         FilterParameters one = changed;
         try

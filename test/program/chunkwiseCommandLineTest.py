@@ -216,7 +216,7 @@ class CommandLineTest(unittest.TestCase):
         self.assert_fails(2, "--empty-value", *usual, "--empty-value", 3)
         self.assert_fails(2, "--ignore-nan: .*int16", *usual, "--ignore-nan")
         self.assert_fails(2, "--weights?: -1 is negative", "convolve", self.small, self.out, "--radius", "1,0,0", "--weights", "-1,0,2", "--mask", mask)
-        self.assert_fails(2, "--mask", "median", self.small, self.out, "--radius", 1, "--mask", mask)
+        self.assert_fails(2, "--mask", "log", self.small, self.out, "--sigma", 1, "--mask", mask)
         self.assertFalse(self.out.exists())
 
     def test_boundaries_differ_at_the_edge_and_agree_inside(self):
