@@ -346,8 +346,8 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
 #pragma unroll
     for (int u = 0; u < Tile::Outputs; ++u)
     {
-      taps[u] = TapsInside(x.outLower + marcher.X(), Tile::Radius, x.n) *
-                TapsInside(y.outLower + marcher.Y() + u, Tile::Radius, y.n);
+      taps[u] = TapsOfWindow(x.outLower + marcher.X(), Tile::Radius, x.n) *
+                TapsOfWindow(y.outLower + marcher.Y() + u, Tile::Radius, y.n);
     }
     marcher.Load(first);
     for (int p = 0; p < planes + 2 * Tile::Radius; ++p, offset += plane)
@@ -362,7 +362,7 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
       __syncthreads();
       const bool         stores = p >= 2 * Tile::Radius;
       const std::int64_t at = first + p - Tile::Radius;
-      const std::int32_t tapsZ = TapsInside(at, Tile::Radius, z.n);
+      const std::int32_t tapsZ = TapsOfWindow(at, Tile::Radius, z.n);
       const TAcc         norm = stores ? Normalized(z, at, TAcc(1)) : TAcc(1);
       marcher.PassYAndZ([&](int u, TAcc sum) {
         if (stores && u < outputs)

@@ -41,7 +41,8 @@ struct FinishMean
     __device__ __forceinline__ void
     operator()(std::int64_t offset, std::int64_t at, TAcc sum) const
     {
-      out[offset] = MeanOf<TOut>(sum, at >= lower && at < upper ? all : others * TapsInside(at, radius, n), truncates);
+      out[offset] =
+        MeanOf<TOut>(sum, at >= lower && at < upper ? all : others * TapsOfWindow(at, radius, n), truncates);
     }
   };
   /** For kernels that count the taps inside the image themselves. */
@@ -75,7 +76,7 @@ struct FinishMean
       outerIndex = a < axis ? outerIndex : rest / extent;
       if (radius.axis[a] > 0)
       {
-        line.others *= TapsInside(box.lower.axis[a] + i, radius.axis[a], n.axis[a]);
+        line.others *= TapsOfWindow(box.lower.axis[a] + i, radius.axis[a], n.axis[a]);
       }
     }
     line.lower = line.radius;

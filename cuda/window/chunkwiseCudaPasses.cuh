@@ -64,7 +64,7 @@ BlocksFor(std::int64_t n, std::int64_t perBlock)
 
 /** Taps inside the image of n voxels, of a window at i; fits 32 bits, as all taps of a window together do. */
 __device__ inline std::int32_t
-TapsInside(std::int64_t i, std::int64_t radius, std::int64_t n)
+TapsOfWindow(std::int64_t i, std::int64_t radius, std::int64_t n)
 {
   const std::int64_t lower = i - radius > 0 ? i - radius : 0;
   const std::int64_t upper = i + radius < n - 1 ? i + radius : n - 1;
