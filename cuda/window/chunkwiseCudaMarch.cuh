@@ -302,11 +302,12 @@ private:
   TAcc              m_Windows[Tile::Outputs][VTaps - 1];
 };
 
-/** Blocks that share a multiprocessor: as many as their registers allow. */
+/** Blocks that share a multiprocessor, as measured: with a third one sums of five real numbers would spill registers,
+ * while integers gain by it. */
 template <typename TAcc, int VTaps>
-constexpr int MarchBlocks = sizeof(TAcc) > 4 ? 1
-                            : VTaps <= 5     ? 3
-                                             : 2;
+constexpr int MarchBlocks = sizeof(TAcc) > 4                                         ? 1
+                            : VTaps <= (std::is_floating_point<TAcc>::value ? 3 : 5) ? 3
+                                                                                     : 2;
 
 /** `segment` planes of outputs a block. */
 template <typename TRule, typename TIn, typename TAcc, int VTaps, typename TFinish>
