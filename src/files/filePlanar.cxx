@@ -61,6 +61,16 @@ GetAccessOf(const ImageAccess & inner, const ImageHeader & header)
   return access;
 }
 
+/** A box of a view. */
+BufferView
+PartOf(const BufferView & view, const Box & box)
+{
+  BufferView part = view;
+  part.box = box;
+  part.data = static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind));
+  return part;
+}
+
 class PlanarSource : public FileSource
 {
 public:
@@ -83,10 +93,7 @@ public:
     {
       return;
     }
-    BufferView of = view;
-    of.box = box;
-    of.data = static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind));
-    of = InFileOrder(of);
+    const BufferView of = InFileOrder(PartOf(view, box));
     if (m_Inner->GetAccess().anyOrder)
     {
       ForEachComponent(of.box, of.kind, [&](const Box & part, const BufferView & memory) {
@@ -142,10 +149,7 @@ public:
     {
       return;
     }
-    BufferView of = view;
-    of.box = box;
-    of.data = static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind));
-    of = InFileOrder(of);
+    const BufferView of = InFileOrder(PartOf(view, box));
     if (!m_Whole.empty())
     {
       CopyBox(of.box, of, DenseView(m_Whole.data(), of.kind, m_Image));
