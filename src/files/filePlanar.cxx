@@ -10,7 +10,7 @@ namespace
 {
 
 constexpr int AxisOfComponents = MaxDimension - 1;
-/** About what is read, or written, of one component at a time. */
+/** What is read, or written, of one component at a time. */
 constexpr std::uint64_t PieceBytes = std::uint64_t{ 4 } << 20;
 
 /** A view of pixels in the order of the file, where components come last. */
@@ -28,19 +28,44 @@ InFileOrder(const BufferView & view)
   return turned;
 }
 
-/** Calls body(part, dense memory) for the components of a box in the order of the file. */
+/** Calls body(part) for parts of a box that take at most PieceBytes, or are one row. */
+template <typename TBody>
+void
+ForEachPiece(const Box & box, PixelKind kind, const TBody & body)
+{
+  if (static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(kind) > PieceBytes)
+  {
+    for (int a = AxisOfComponents; a > 0; --a)
+    {
+      if (box.Extent(a) > 1)
+      {
+        Box before = box;
+        Box after = box;
+        before.upper[a] = after.lower[a] = box.lower[a] + box.Extent(a) / 2;
+        ForEachPiece(before, kind, body);
+        ForEachPiece(after, kind, body);
+        return;
+      }
+    }
+  }
+  body(box);
+}
+
+/** Calls body(part, dense memory) for pieces of the components of a box in the order of the file. */
 template <typename TBody>
 void
 ForEachComponent(const Box & box, PixelKind kind, TBody && body)
 {
-  std::vector<char> memory(static_cast<std::size_t>(box.NumberOfVoxels() / box.Extent(AxisOfComponents)) *
-                           PixelSize(kind));
-  Box               part = box;
+  std::vector<char> memory;
+  Box               component = box;
   for (std::int64_t c = box.lower[AxisOfComponents]; c < box.upper[AxisOfComponents]; ++c)
   {
-    part.lower[AxisOfComponents] = c;
-    part.upper[AxisOfComponents] = c + 1;
-    body(part, DenseView(memory.data(), kind, part));
+    component.lower[AxisOfComponents] = c;
+    component.upper[AxisOfComponents] = c + 1;
+    ForEachPiece(component, kind, [&](const Box & part) {
+      memory.resize(static_cast<std::size_t>(part.NumberOfVoxels()) * PixelSize(kind));
+      body(part, DenseView(memory.data(), kind, part));
+    });
   }
 }
 
