@@ -33,6 +33,7 @@ CAPABILITIES = {
     "network": "Networks",
     "host-to-host": "Host to host",
     "file-to-file": "File to file",
+    "array": "Arrays from Python",
     "cpu": "CPU",
 }
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
