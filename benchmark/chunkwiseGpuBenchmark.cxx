@@ -264,12 +264,11 @@ GaussianRows()
   return rows;
 }
 
-/** Windows of every size. */
 std::vector<Row>
-RankRows()
+RankRows(std::initializer_list<std::int64_t> radii)
 {
   std::vector<Row> rows;
-  for (const std::int64_t radius : { 3, 4, 5, 7, 10, 15, 20 })
+  for (const std::int64_t radius : radii)
   {
     rows.push_back(MedianRow(radius));
   }
@@ -958,9 +957,9 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 
 } // namespace
 
-/** Arguments: any of "resident", "ranks", "variances", "nonlocal", "gaussians", "convolution", "cufft", "varying",
- * "host", "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last four. And --csv
- * FILE. */
+/** Arguments: any of "resident", "ranks", "medians", "variances", "nonlocal", "gaussians", "convolution", "cufft",
+ * "varying", "host", "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last four.
+ * And --csv FILE. */
 int
 main(int argc, char * argv[])
 {
@@ -1000,7 +999,13 @@ main(int argc, char * argv[])
     {
       if (wants("ranks"))
       {
-        DeviceResident(report, *devices[0], Image(extent, kind), RankRows());
+        DeviceResident(report, *devices[0], Image(extent, kind), RankRows({ 3, 4, 5, 7, 10, 15, 20 }));
+      }
+      if (wants("medians"))
+      {
+        DeviceResident(report, *devices[0], Image(extent, kind), RankRows({ 1, 2 }));
+        const Coordinates slice{ { 8192, 8192, 1, 1, 1 } };
+        DeviceResident(report, *devices[0], Image(slice, kind), RankRows({ 1, 2, 3, 10 }));
       }
       if (wants("variances"))
       {

@@ -7,12 +7,15 @@ namespace chunkwise
 namespace
 {
 
-/** The axes of windows, those without a radius last; the line is never along x, on which neighbouring threads lie. */
+/** The axes of windows, those without a radius last; the line is never along x, on which neighbouring threads lie.
+ * Small windows along two axes are planes: the line has no radius. */
 void
 ChooseAxes(RankGeometry & g, const Coordinates & radius)
 {
+  const auto wide = std::count_if(radius.axis, radius.axis + MaxDimension, [](std::int64_t r) { return r > 0; });
+  const bool isPlane = wide <= 2 && *std::max_element(radius.axis, radius.axis + MaxDimension) <= 3;
   g.lineAxis = MaxDimension - 1;
-  while (g.lineAxis > 1 && radius[g.lineAxis] == 0)
+  while (g.lineAxis > 1 && (radius[g.lineAxis] > 0) == isPlane)
   {
     --g.lineAxis;
   }
@@ -39,6 +42,39 @@ GeometryOf(const Box & output, const Coordinates & radius)
   g.out = g.outBuffer = output;
   ChooseAxes(g, radius);
   return g;
+}
+
+/** Calls take(part, isWhole) for the parts of the output that have all voxels of their windows, and of the others. */
+template <typename TTake>
+void
+ForEachPart(const RankGeometry & g, TTake && take)
+{
+  Box        left = g.out;
+  const auto takePart = [&](int axis, bool isLower, std::int64_t bound) {
+    RankGeometry part = g;
+    part.out = left;
+    const std::int64_t cut = std::clamp(bound, left.lower[axis], left.upper[axis]);
+    (isLower ? part.out.upper : part.out.lower)[axis] = cut;
+    (isLower ? left.lower : left.upper)[axis] = cut;
+    if (!part.out.IsEmpty())
+    {
+      take(part, false);
+    }
+  };
+  const std::pair<int, int> axes[] = { { g.lineAxis, g.lineRadius },
+                                       { g.planeAxes[1], g.planeRadii[1] },
+                                       { g.planeAxes[0], g.planeRadii[0] } };
+  for (const auto & [axis, radius] : axes)
+  {
+    takePart(axis, true, g.in.lower[axis] + radius);
+    takePart(axis, false, g.in.upper[axis] - radius);
+  }
+  if (!left.IsEmpty())
+  {
+    RankGeometry part = g;
+    part.out = left;
+    take(part, true);
+  }
 }
 
 template <typename TPixel>
@@ -68,7 +104,14 @@ Run(const KernelCall & call)
     g.countBox = call.inputs[1].box;
     g.countStride = call.inputs[1].stride;
   }
-  if (RankListsTake(g))
+  if (RankMediansTake(g, sizeof(Key)))
+  {
+    ForEachPart(g, [&](const RankGeometry & part, bool isWhole) {
+      const auto launch = isWhole && RankMediansTake(part, sizeof(Key)) ? LaunchRankMedians<Key> : LaunchRankLists<Key>;
+      launch(part, pixels.data, call.output.data, StreamOf(call));
+    });
+  }
+  else if (RankListsTake(g))
   {
     LaunchRankLists<Key>(g, pixels.data, call.output.data, StreamOf(call));
   }

@@ -164,17 +164,26 @@ struct RankLine
   std::int64_t begin;
   std::int64_t end;
 
+  /** `width`: neighbouring lines of a thread; the last ones are of the end, so that all are inside. */
   __device__
-  RankLine(const RankGeometry & g, std::int64_t number)
+  RankLine(const RankGeometry & g, std::int64_t number, int width = 1)
   {
-    const std::int64_t segments = (g.out.Extent(g.lineAxis) + g.segment - 1) / g.segment;
+    const std::int64_t segments = Quotient(g.out.Extent(g.lineAxis) + g.segment - 1, g.segment);
     std::int64_t       rest = number;
     index = g.out.lower;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const std::int64_t extent = a == g.lineAxis ? segments : g.out.Extent(a);
-      const std::int64_t quotient = rest / extent;
-      index.axis[a] += (rest - quotient * extent) * (a == g.lineAxis ? g.segment : 1);
+      const bool         isWide = a == g.planeAxes[0];
+      const std::int64_t extent = a == g.lineAxis ? segments
+                                  : isWide        ? (g.out.Extent(a) + width - 1) / width
+                                                  : g.out.Extent(a);
+      if (extent == 1)
+      {
+        continue;
+      }
+      const std::int64_t quotient = Quotient(rest, extent);
+      const std::int64_t position = (rest - quotient * extent) * (a == g.lineAxis ? g.segment : isWide ? width : 1);
+      index.axis[a] += isWide ? min(position, g.out.Extent(a) - width) : position;
       rest = quotient;
     }
     begin = index.axis[g.lineAxis];
@@ -215,6 +224,28 @@ TapsIn(const Box & box, int axis, std::int64_t i, int radius)
   const std::int64_t last = i + radius < box.upper.axis[axis] ? i + radius : box.upper.axis[axis] - 1;
   return static_cast<int>(last - first + 1);
 }
+
+/** Divides lines into the work of threads, of which each has `width` neighbouring ones: enough for a large device, but
+ * a thread reads ahead before its first output. */
+inline void
+DivideLines(RankGeometry & g, int width = 1)
+{
+  const std::int64_t extent = g.out.Extent(g.lineAxis);
+  const std::int64_t beside = g.out.Extent(g.planeAxes[0]);
+  const std::int64_t lines = g.out.NumberOfVoxels() / extent / beside * ((beside + width - 1) / width);
+  const std::int64_t wanted = std::max<std::int64_t>(1, 540000 / lines);
+  const std::int64_t most = std::max<std::int64_t>(1, extent / std::max(8, 16 * g.lineRadius));
+  const std::int64_t segments = std::min(wanted, most);
+  g.segment = (extent + segments - 1) / segments;
+  g.lines = lines * ((extent + g.segment - 1) / g.segment);
+}
+
+/** Medians of small windows of which there are all voxels. */
+bool
+RankMediansTake(const RankGeometry & g, std::size_t keyBytes);
+template <typename TKey>
+void
+LaunchRankMedians(const RankGeometry & g, const void * in, void * out, cudaStream_t stream);
 
 /** Sorted lists of small windows: those that RankListsTake. */
 inline bool

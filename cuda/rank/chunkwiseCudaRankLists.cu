@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaRank.cuh"
+#include "chunkwiseSelectionNetwork.h"
 
 // A thread moves along a line of outputs. Of each plane across the line it sorts the part that is in its windows and
 // keeps the sorted lists of one window, as many as that has planes; a result is found by taking from the lists what is
@@ -10,77 +11,21 @@ namespace chunkwise
 namespace
 {
 
-/** The pairs of a sorting network: merge exchange, Knuth's Algorithm 5.2.2M, for any number of values. */
-template <int N>
-struct Network
-{
-  int a[N * N]{};
-  int b[N * N]{};
-  int count{ 0 };
-
-  constexpr Network()
-  {
-    int top = 1;
-    while (2 * top < N)
-    {
-      top *= 2;
-    }
-    for (int p = top; p > 0; p /= 2)
-    {
-      int q = top;
-      int r = 0;
-      int d = p;
-      while (true)
-      {
-        for (int i = 0; i < N - d; ++i)
-        {
-          if ((i & p) == r)
-          {
-            a[count] = i;
-            b[count++] = i + d;
-          }
-        }
-        if (q == p)
-        {
-          break;
-        }
-        d = q - p;
-        q /= 2;
-        r = p;
-      }
-    }
-  }
-};
-
-template <int N, int VBegin, int VEnd, typename TKey>
-__device__ __forceinline__ void
-Exchange(TKey (&keys)[N])
-{
-  constexpr Network<N> network;
-  if constexpr (VEnd - VBegin == 1)
-  {
-    constexpr int a = network.a[VBegin];
-    constexpr int b = network.b[VBegin];
-    const TKey    low = keys[a] < keys[b] ? keys[a] : keys[b];
-    keys[b] = keys[a] < keys[b] ? keys[b] : keys[a];
-    keys[a] = low;
-  }
-  else if constexpr (VEnd > VBegin)
-  {
-    constexpr int middle = (VBegin + VEnd) / 2;
-    Exchange<N, VBegin, middle>(keys);
-    Exchange<N, middle, VEnd>(keys);
-  }
-}
-
 template <int N, typename TKey>
 __device__ __forceinline__ void
 Sort(TKey (&keys)[N])
 {
   if constexpr (N > 1)
   {
-    constexpr int count = Network<N>().count;
-    Exchange<N, 0, count>(keys);
+    using Sorting = SortingNetwork<N>;
+    TKey wires[N];
+    RunNetwork<Sorting>(
+      wires,
+      [&](int wire) { return keys[wire]; },
+      [](TKey a, TKey b) { return a < b ? a : b; },
+      [](TKey a, TKey b) { return a < b ? b : a; },
+      ComparatorsOf<Sorting>{});
+    TakeRanks<Sorting, 0>(wires, keys, std::make_integer_sequence<int, N>{});
   }
 }
 
@@ -166,125 +111,6 @@ __device__ __forceinline__ T
 Greatest(T a, T b)
 {
   return a < b ? b : a;
-}
-
-/** The median of three sorted lists of nine. Put side by side and their rows sorted, 7 keys are surely below and 7
- * above; the 13 others form three sorted chains. */
-template <typename T>
-__device__ __forceinline__ T
-MedianOf27(const T (&a)[9], const T (&b)[9], const T (&c)[9])
-{
-  // The least of rows 5 to 8 and the greatest of rows 0 to 3, each in ascending order; merged they are 8.
-  T ends[8];
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-  {
-    ends[i] = Least(Least(a[i + 5], b[i + 5]), c[i + 5]);
-    ends[i + 4] = Greatest(Greatest(a[i], b[i]), c[i]);
-  }
-  T middle[5];
-#pragma unroll
-  for (int i = 0; i < 5; ++i)
-  {
-    const T low = Least(a[i + 2], b[i + 2]);
-    const T high = Greatest(a[i + 2], b[i + 2]);
-    middle[i] = Greatest(low, Least(high, c[i + 2]));
-  }
-  const auto exchange = [&ends](int i, int j) {
-    const T low = Least(ends[i], ends[j]);
-    ends[j] = Greatest(ends[i], ends[j]);
-    ends[i] = low;
-  };
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-  {
-    exchange(i, i + 4);
-  }
-  exchange(2, 4);
-  exchange(3, 5);
-  exchange(1, 2);
-  exchange(3, 4);
-  exchange(5, 6);
-  // The seventh of 8 and 5: some of the one and the rest of the other.
-  T result = ends[6];
-#pragma unroll
-  for (int i = 0; i < 5; ++i)
-  {
-    result = Least(result, Greatest(ends[5 - i], middle[i]));
-  }
-  return result;
-}
-
-/** The key with number `rank` of three lists. */
-template <typename TKey, typename T>
-__device__ T
-SelectByBits(const T (&lists)[3][9], int rank)
-{
-  T found = 0;
-#pragma unroll 1
-  for (int bit = 8 * sizeof(TKey) - 1; bit >= 0; --bit)
-  {
-    const T limit = found | (T{ 1 } << bit);
-    int     below = 0;
-#pragma unroll
-    for (int t = 0; t < 27; ++t)
-    {
-      below += lists[t / 9][t % 9] < limit ? 1 : 0;
-    }
-    found = below <= rank ? limit : found;
-  }
-  return found;
-}
-
-/** The median of 3 x 3 x 3 voxels, where there are all of them. */
-template <typename TKey>
-__global__ void __launch_bounds__(128)
-  MedianOf27Kernel(const __grid_constant__ RankGeometry g, const TKey * __restrict__ in, void * __restrict__ out)
-{
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  const std::int64_t across[2] = { g.inStride.axis[g.planeAxes[0]], g.inStride.axis[g.planeAxes[1]] };
-  const std::int64_t along = g.inStride.axis[g.lineAxis];
-  for (std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; number < g.lines;
-       number += step)
-  {
-    const RankLine  line(g, number);
-    const TKey *    plane = in + RankLine::Offset(line.index, g.in, g.inStride) - along;
-    std::int64_t    to = RankLine::Offset(line.index, g.outBuffer, g.outStride);
-    SortedKey<TKey> lists[3][9];
-    int             absent[3];
-    int             left = static_cast<int>(line.end - line.begin);
-    for (int i = 0; i < 2; ++i)
-    {
-      LoadPlane<1, TKey>(lists[i], plane, across, g.form);
-      absent[i] = SortPlane<9, TKey>(lists[i], g.form);
-      plane += along;
-    }
-    while (left > 0)
-    {
-      // The lists are in no order: the newest takes the place of the oldest.
-#pragma unroll
-      for (int i = 0; i < 3; ++i)
-      {
-        const int newest = (i + 2) % 3;
-        if (left > 0)
-        {
-          LoadPlane<1, TKey>(lists[newest], plane, across, g.form);
-          absent[newest] = SortPlane<9, TKey>(lists[newest], g.form);
-          plane += along;
-          const int       lost = AbsentIn(g, line.index, line.end - left, 27, absent[0] + absent[1] + absent[2]);
-          SortedKey<TKey> result = MedianOf27(lists[0], lists[1], lists[2]);
-          // Of nothing but NaN it is that already, and where nothing is seen any number.
-          if (lost > 0 && lost < 27)
-          {
-            result = SelectByBits<TKey>(lists, static_cast<int>(RankIn(27, lost, 0.5)));
-          }
-          StoreKey(static_cast<TKey>(result), g, out, to);
-          to += g.outStride.axis[g.lineAxis];
-          --left;
-        }
-      }
-    }
-  }
 }
 
 /** Which taps of a plane there are: the same along a line. */
@@ -472,20 +298,6 @@ __launch_bounds__(VThreads, VRadius == 1   ? 8
   }
 }
 
-/** Divides lines into the work of threads: enough for a large device, but a thread reads ahead before its first
- * output. */
-void
-DivideLines(RankGeometry & g)
-{
-  const std::int64_t extent = g.out.Extent(g.lineAxis);
-  const std::int64_t lines = g.out.NumberOfVoxels() / extent;
-  const std::int64_t wanted = std::max<std::int64_t>(1, 540000 / lines);
-  const std::int64_t most = std::max<std::int64_t>(1, extent / std::max(8, 16 * g.lineRadius));
-  const std::int64_t segments = std::min(wanted, most);
-  g.segment = (extent + segments - 1) / segments;
-  g.lines = lines * ((extent + g.segment - 1) / g.segment);
-}
-
 template <typename TKey, int VRadius, int VLists>
 void
 LaunchLists(RankGeometry g, const void * in, void * out, cudaStream_t stream)
@@ -500,51 +312,12 @@ LaunchLists(RankGeometry g, const void * in, void * out, cudaStream_t stream)
   CheckLaunch("RankListKernel");
 }
 
-/** Computes the voxels whose windows are whole, and calls rest(part) for parts of the output that have the others. */
-template <typename TKey, typename TRest>
-void
-LaunchMedianOf27(RankGeometry g, const void * in, void * out, cudaStream_t stream, TRest && rest)
-{
-  Box left = g.out;
-  for (const int a : { g.lineAxis, g.planeAxes[1], g.planeAxes[0] })
-  {
-    RankGeometry part = g;
-    part.out = left;
-    part.out.upper[a] = std::min(left.upper[a], std::max(left.lower[a], g.in.lower[a] + 1));
-    left.lower[a] = part.out.upper[a];
-    if (!part.out.IsEmpty())
-    {
-      rest(part);
-    }
-    part.out = left;
-    part.out.lower[a] = std::max(left.lower[a], std::min(left.upper[a], g.in.upper[a] - 1));
-    left.upper[a] = part.out.lower[a];
-    if (!part.out.IsEmpty())
-    {
-      rest(part);
-    }
-  }
-  if (!left.IsEmpty())
-  {
-    g.out = left;
-    DivideLines(g);
-    MedianOf27Kernel<TKey><<<BlocksFor(g.lines, 128), 128, 0, stream>>>(g, static_cast<const TKey *>(in), out);
-    CheckLaunch("MedianOf27Kernel");
-  }
-}
-
 } // namespace
 
 template <typename TKey>
 void
 LaunchRankLists(const RankGeometry & g, const void * in, void * out, cudaStream_t stream)
 {
-  if (g.fraction == 0.5 && g.planeRadii[0] == 1 && g.planeRadii[1] == 1 && g.lineRadius == 1)
-  {
-    LaunchMedianOf27<TKey>(
-      g, in, out, stream, [&](const RankGeometry & part) { LaunchLists<TKey, 1, 3>(part, in, out, stream); });
-    return;
-  }
   const int plane = std::max(g.planeRadii[0], g.planeRadii[1]);
   const int line = g.lineRadius;
   if (plane <= 1 && line <= 2)

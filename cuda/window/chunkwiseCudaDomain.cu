@@ -17,14 +17,14 @@ DomainOf(const KernelCall & call)
   return static_cast<const DomainOperation &>(*call.operation);
 }
 
-/** Calls f(index, number) for each voxel of the box, x fastest: a row a block at a time. */
+/** Calls f(index, number) for each voxel of the box, x fastest. */
 template <typename TFunctor>
 __device__ void
 ForEachVoxel(const Box & box, TFunctor && f)
 {
   const auto width = static_cast<std::uint32_t>(box.Extent(0));
   const auto count = box.NumberOfVoxels() / width;
-  for (std::int64_t row = blockIdx.x; row < count; row += gridDim.x)
+  for (std::int64_t row = FirstRow(); row < count; row += RowStep())
   {
     Coordinates        index = IndexIn(box, row * width);
     const std::int64_t first = index.axis[0];
@@ -49,7 +49,7 @@ void
 Launch(const KernelCall & call, const TFunctor & functor)
 {
   const Box & box = call.output.box;
-  DomainKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(box, functor);
+  DomainKernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(call)>>>(box, functor);
   CheckLaunch("DomainKernel");
 }
 

@@ -4,6 +4,7 @@
 #include "chunkwiseEntropyOperation.h"
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace chunkwise
@@ -22,7 +23,7 @@ BinKernel(Voxels<const TPixel> in, Box image, BoundaryMode mode, TPixel constant
 {
   const auto width = static_cast<std::uint32_t>(box.Extent(0));
   const auto rows = box.NumberOfVoxels() / width;
-  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
   {
     Coordinates at = IndexIn(box, row * width);
     bool        there = true;
@@ -41,7 +42,8 @@ BinKernel(Voxels<const TPixel> in, Box image, BoundaryMode mode, TPixel constant
   }
 }
 
-/** Counts of one byte, four bins a word of shared memory, so that the threads of a warp never share a bank. */
+/** Counts of one byte in shared memory. The threads of a warp have theirs in words of different banks; a word has those
+ * of four warps. */
 struct SharedCounts
 {
   unsigned char * bytes; ///< of this thread
@@ -51,31 +53,20 @@ struct SharedCounts
   __device__ void
   Clear(int bins)
   {
-    for (int word = 0; word < (bins + 3) / 4; ++word)
+    for (int bin = 0; bin < bins; ++bin)
     {
-      *reinterpret_cast<std::uint32_t *>(bytes + word * Threads * 4) = 0;
+      bytes[bin * Threads] = 0;
     }
   }
   __device__ int
   Get(int bin) const
   {
-    return bytes[(bin >> 2) * (Threads * 4) + (bin & 3)];
+    return bytes[bin * Threads];
   }
-  __device__ int
-  Increment(int bin)
+  __device__ __forceinline__ void
+  Set(int bin, int count) const
   {
-    unsigned char & count = bytes[(bin >> 2) * (Threads * 4) + (bin & 3)];
-    const int       before = count;
-    count = static_cast<unsigned char>(before + 1);
-    return before;
-  }
-  __device__ int
-  Decrement(int bin)
-  {
-    unsigned char & count = bytes[(bin >> 2) * (Threads * 4) + (bin & 3)];
-    const int       after = count - 1;
-    count = static_cast<unsigned char>(after);
-    return after;
+    bytes[bin * Threads] = static_cast<unsigned char>(count);
   }
 };
 
@@ -100,15 +91,10 @@ struct GlobalCounts
   {
     return counts[bin * threads];
   }
-  __device__ int
-  Increment(int bin)
+  __device__ void
+  Set(int bin, int count) const
   {
-    return counts[bin * threads]++;
-  }
-  __device__ int
-  Decrement(int bin)
-  {
-    return --counts[bin * threads];
+    counts[bin * threads] = static_cast<std::uint16_t>(count);
   }
 };
 
@@ -128,25 +114,116 @@ struct EntropyWindow
   int                  taps;
 };
 
+/** Voxels that enter or leave together. Their steps' sum has 32 bits: a step is at most 2^24 (log2(65535) + 1.5). */
+constexpr int TapsTogether = 5;
+
+/** Lets `some` voxels (VAll: all) enter (VChange 1) or leave (-1), and returns the sum of their steps. All counts are
+ * read before one is written, for a voxel in the bin of one before it as that leaves it: the last one's is the last to
+ * be written.
+ */
+template <int VChange, bool VAll, typename TCounts, typename TStep>
+__device__ __forceinline__ std::int32_t
+ChangeTogether(const TCounts & counts, const int (&bins)[TapsTogether], int some, const TStep & stepOf)
+{
+  int before[TapsTogether];
+#pragma unroll
+  for (int k = 0; k < TapsTogether; ++k)
+  {
+    before[k] = VAll || k < some ? counts.Get(bins[k]) : 0;
+  }
+#pragma unroll
+  for (int k = 1; k < TapsTogether; ++k)
+  {
+#pragma unroll
+    for (int j = 0; j < k; ++j)
+    {
+      before[k] += bins[j] == bins[k] ? VChange : 0;
+    }
+  }
+  std::int32_t sum = 0;
+#pragma unroll
+  for (int k = 0; k < TapsTogether; ++k)
+  {
+    if (VAll || k < some)
+    {
+      counts.Set(bins[k], before[k] + VChange);
+      sum += stepOf(VChange > 0 ? before[k] : before[k] - 1);
+    }
+  }
+  return sum;
+}
+
+/** A plane of the window: along two axes at the most. */
+struct EntropyPlane
+{
+  int          extents[2];
+  std::int64_t strides[2];
+};
+
+/** ChangeTogether for all voxels of a plane. The bins of the next ones are on their way meanwhile. */
+template <int VChange, bool VIsDense, typename TBin, typename TCounts, typename TStep>
+__device__ __forceinline__ std::int64_t
+ChangePlane(const TCounts & counts, const TBin * __restrict__ row, const EntropyPlane & plane, const TStep & stepOf)
+{
+  const std::int64_t stride = VIsDense ? 1 : plane.strides[0];
+  const int          width = plane.extents[0];
+  std::int64_t       sum = 0;
+  int                next[TapsTogether];
+  const auto         load = [&](int first) {
+    const TBin * const from = row + first * stride;
+    const bool         isWhole = first + TapsTogether <= width;
+#pragma unroll
+    for (int k = 0; k < TapsTogether; ++k)
+    {
+      next[k] = isWhole || first + k < width ? static_cast<int>(from[k * stride]) : 0;
+    }
+  };
+  load(0);
+  int v = 0;
+  int u = 0;
+  while (v < plane.extents[1])
+  {
+    int bins[TapsTogether];
+#pragma unroll
+    for (int k = 0; k < TapsTogether; ++k)
+    {
+      bins[k] = next[k];
+    }
+    const int some = width - u;
+    u += TapsTogether;
+    if (u >= width)
+    {
+      u = 0;
+      ++v;
+      row += plane.strides[1];
+    }
+    if (v < plane.extents[1])
+    {
+      load(u);
+    }
+    sum += some >= TapsTogether ? ChangeTogether<VChange, true>(counts, bins, some, stepOf)
+                                : ChangeTogether<VChange, false>(counts, bins, some, stepOf);
+  }
+  return sum;
+}
+
 /** A thread slides its window along an axis: a plane of voxels enters the histogram and one leaves it for each output.
  */
 template <typename TCounts, typename TBin, typename TOut>
 __global__ void
-__launch_bounds__(Threads)
+__launch_bounds__(Threads, 6)
   EntropyKernel(EntropyWindow window, const TBin * __restrict__ bins, TOut * __restrict__ out, std::uint16_t * memory)
 {
   extern __shared__ __align__(16) unsigned char shared[];
   TCounts                                       counts;
-  const std::int32_t *                          steps = window.steps;
+  auto * const                                  copy = reinterpret_cast<std::int32_t *>(shared + window.bins * Threads);
   if constexpr (TCounts::IsShared)
   {
-    counts.bytes = shared + threadIdx.x * 4;
-    auto * const copy = reinterpret_cast<std::int32_t *>(shared + (window.bins + 3) / 4 * 4 * Threads);
+    counts.bytes = shared + threadIdx.x % 32 * 4 + threadIdx.x / 32;
     for (int c = threadIdx.x; c < 2 * window.taps; c += Threads)
     {
       copy[c] = window.steps[c];
     }
-    steps = copy;
     __syncthreads();
   }
   else
@@ -154,6 +231,16 @@ __launch_bounds__(Threads)
     counts.counts = memory + static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x;
     counts.threads = static_cast<std::int64_t>(gridDim.x) * Threads;
   }
+  const auto stepOf = [&](int count) {
+    if constexpr (TCounts::IsShared)
+    {
+      return copy[count];
+    }
+    else
+    {
+      return window.steps[count];
+    }
+  };
   const int axis = window.axis;
   // Lines of the output along the axis, cut into segments: x fastest, so that a warp reads neighbors.
   Box                lines = window.output;
@@ -176,9 +263,8 @@ __launch_bounds__(Threads)
       begin + window.segment < window.output.upper.axis[axis] ? begin + window.segment : window.output.upper.axis[axis];
     at.axis[axis] = begin;
     // The plane of the window: at most two axes have an extent.
-    int          extents[2] = { 1, 1 };
-    std::int64_t strides[2] = { 0, 0 };
-    int          used = 0;
+    EntropyPlane across{ { 1, 1 }, { 0, 0 } };
+    bool         hasFirst = false;
     std::int64_t origin = (0 - window.padded.lower.axis[axis]) * step;
     std::int64_t outOffset = 0;
     std::int64_t outStride = 1;
@@ -198,30 +284,25 @@ __launch_bounds__(Threads)
       origin += (from - window.padded.lower.axis[a]) * window.stride.axis[a];
       if (r > 0)
       {
-        extents[used] = static_cast<int>(to - from);
-        strides[used++] = window.stride.axis[a];
+        // No index that is known only when it runs: that would put it into memory.
+        (hasFirst ? across.extents[1] : across.extents[0]) = static_cast<int>(to - from);
+        (hasFirst ? across.strides[1] : across.strides[0]) = window.stride.axis[a];
+        hasFirst = true;
       }
     }
-    const int          plane = extents[0] * extents[1];
+    const int          plane = across.extents[0] * across.extents[1];
     const std::int64_t r = window.radius.axis[axis];
     const std::int64_t lower = window.padded.lower.axis[axis];
     const std::int64_t upper = window.padded.upper.axis[axis];
     std::int64_t       sum = 0;
     int                n = 0;
-    const auto         forPlane = [&](std::int64_t i, auto && f) {
-      const TBin * const base = bins + origin + i * step;
-      for (int v = 0; v < extents[1]; ++v)
-      {
-        const TBin * p = base + v * strides[1];
-#pragma unroll 5
-        for (int u = 0; u < extents[0]; ++u)
-        {
-          f(static_cast<int>(p[u * strides[0]]));
-        }
-      }
+    const auto         change = [&](std::int64_t i, auto by) {
+      const TBin * const row = bins + origin + i * step;
+      return across.strides[0] == 1 ? ChangePlane<decltype(by)::value, true>(counts, row, across, stepOf)
+                                            : ChangePlane<decltype(by)::value, false>(counts, row, across, stepOf);
     };
     const auto enter = [&](std::int64_t i) {
-      forPlane(i, [&](int bin) { sum += steps[counts.Increment(bin)]; });
+      sum += change(i, std::integral_constant<int, 1>{});
       n += plane;
     };
     counts.Clear(window.bins);
@@ -233,7 +314,7 @@ __launch_bounds__(Threads)
     {
       if (i > begin && i - r - 1 >= lower)
       {
-        forPlane(i - r - 1, [&](int bin) { sum -= steps[counts.Decrement(bin)]; });
+        sum -= change(i - r - 1, std::integral_constant<int, -1>{});
         n -= plane;
       }
       if (i + r < upper)
@@ -287,7 +368,7 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
   const std::int64_t taps = operation.GetTaps(image);
   auto * const       bins = static_cast<TBin *>(call.scratch);
   const auto         binBytes = RoundUp(static_cast<std::size_t>(boxes.padded.NumberOfVoxels()) * sizeof(TBin));
-  BinKernel<<<BlocksFor(boxes.padded.NumberOfVoxels() / boxes.padded.Extent(0), 1), 256, 0, StreamOf(call)>>>(
+  BinKernel<<<BlocksOfRows(boxes.padded), ThreadsOfRows(), 0, StreamOf(call)>>>(
     VoxelsOf<const TPixel>(call.inputs[0]),
     call.image,
     operation.boundary.mode,
@@ -330,7 +411,7 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
       const std::int64_t segments =
         std::max<std::int64_t>(1, std::min(wanted, length / std::max<std::int64_t>(32, 8 * boxes.radius[window.axis])));
       window.segment = (length + segments - 1) / segments;
-      const auto bytes = static_cast<std::size_t>((operation.bins + 3) / 4 * 4 * Threads + 8 * taps);
+      const auto bytes = static_cast<std::size_t>(operation.bins * Threads + 8 * taps);
       const auto kernel = EntropyKernel<SharedCounts, TBin, Out>;
       (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
       kernel<<<BlocksFor(lines * segments, Threads), Threads, bytes, StreamOf(call)>>>(window, bins, out, nullptr);

@@ -18,7 +18,7 @@ WienerKernel(Voxels<const TPixel> in, const TReal * __restrict__ mean, const TRe
 {
   const auto width = static_cast<std::uint32_t>(box.Extent(0));
   const auto count = box.NumberOfVoxels() / width;
-  for (std::int64_t row = blockIdx.x; row < count; row += gridDim.x)
+  for (std::int64_t row = FirstRow(); row < count; row += RowStep())
   {
     const TPixel * const line = &in[IndexIn(box, row * width)];
     for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
@@ -37,7 +37,7 @@ RunWienerVoxels(const KernelCall & call)
     using Real = RealOf<Pixel>;
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
       const Box & box = call.output.box;
-      WienerKernel<<<BlocksFor(box.NumberOfVoxels() / box.Extent(0), 1), 256, 0, StreamOf(call)>>>(
+      WienerKernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(call)>>>(
         VoxelsOf<const Pixel>(call.inputs[0]),
         static_cast<const Real *>(call.inputs[1].data),
         static_cast<const Real *>(call.inputs[2].data),

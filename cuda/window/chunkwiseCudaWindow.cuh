@@ -63,6 +63,13 @@ VoxelsOf(const BufferView & view)
   return { static_cast<T *>(view.data), view.box, view.stride };
 }
 
+/** A quotient of numbers that are not negative. Those of 32 bits take a fifth of the time. */
+__device__ __forceinline__ std::int64_t
+                           Quotient(std::int64_t a, std::int64_t b)
+{
+  return (a | b) >> 32 == 0 ? static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b) : a / b;
+}
+
 /** Voxel number `i` of a box, x fastest. */
 __device__ inline Coordinates
 IndexIn(const Box & box, std::int64_t i)
@@ -71,7 +78,7 @@ IndexIn(const Box & box, std::int64_t i)
   for (int a = 0; a < MaxDimension - 1; ++a)
   {
     const std::int64_t extent = box.Extent(a);
-    const std::int64_t rest = i / extent;
+    const std::int64_t rest = Quotient(i, extent);
     index.axis[a] = box.lower.axis[a] + (i - rest * extent);
     i = rest;
   }
@@ -79,22 +86,59 @@ IndexIn(const Box & box, std::int64_t i)
   return index;
 }
 
+/** Kernels that go through the rows of a box, a warp a row: what a row takes before its voxels is shared by many. */
+constexpr int RowsOfBlock = 8;
+
+inline dim3
+ThreadsOfRows()
+{
+  return dim3(32, RowsOfBlock);
+}
+inline unsigned int
+BlocksOfRows(const Box & box)
+{
+  return BlocksFor(box.NumberOfVoxels() / box.Extent(0), RowsOfBlock);
+}
+__device__ __forceinline__ std::int64_t
+                           FirstRow()
+{
+  return static_cast<std::int64_t>(blockIdx.x) * RowsOfBlock + threadIdx.y;
+}
+__device__ __forceinline__ std::int64_t
+                           RowStep()
+{
+  return static_cast<std::int64_t>(gridDim.x) * RowsOfBlock;
+}
+
+/** Copies the image as it goes on beyond its edge. */
 template <typename T>
 __global__ void
 ContinueKernel(Voxels<const T> in, Box image, BoundaryMode mode, T constant, Voxels<T> out)
 {
-  const std::int64_t count = out.box.NumberOfVoxels();
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
+  const std::int64_t width = out.box.Extent(0);
+  const std::int64_t rows = out.box.NumberOfVoxels() / width;
+  const auto         map = [&](std::int64_t i, int a) {
+    return MapTap(i, in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
+  };
+  const auto isAbsent = [mode](std::int64_t i) { return mode == BoundaryMode::Constant && i < 0; };
+  for (std::int64_t row = FirstRow(); row < rows; row += RowStep())
   {
-    Coordinates at = IndexIn(out.box, i);
+    Coordinates at = IndexIn(out.box, row * width);
     bool        there = true;
-    for (int a = 0; a < MaxDimension; ++a)
+    for (int a = 1; a < MaxDimension; ++a)
     {
-      at.axis[a] = MapTap(at.axis[a], in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
-      there = there && !(mode == BoundaryMode::Constant && at.axis[a] < 0);
+      at.axis[a] = map(at.axis[a], a);
+      there = there && !isAbsent(at.axis[a]);
+      at.axis[a] = isAbsent(at.axis[a]) ? in.box.lower.axis[a] : at.axis[a];
     }
-    out.data[i] = there ? in[at] : constant;
+    at.axis[0] = in.box.lower.axis[0];
+    const T * const from = &in[at];
+    T * const       to = out.data + row * width;
+    for (std::int64_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      const std::int64_t i = map(out.box.lower.axis[0] + x, 0);
+      to[x] = there && !isAbsent(i) ? from[(i - in.box.lower.axis[0]) * in.stride.axis[0]] : constant;
+    }
   }
 }
 
@@ -119,7 +163,7 @@ ContinueImage(const KernelCall & call, const WindowBoxes & boxes, const WindowBo
   }
   const Voxels<T> continued = DenseVoxels(reinterpret_cast<T *>(scratch), boxes.padded);
   scratch += ContinuedBytes(boxes, boundary.mode, sizeof(T));
-  ContinueKernel<T><<<BlocksFor(boxes.padded.NumberOfVoxels(), 256), 256, 0, StreamOf(call)>>>(
+  ContinueKernel<T><<<BlocksOfRows(continued.box), ThreadsOfRows(), 0, StreamOf(call)>>>(
     VoxelsOf<const T>(call.inputs[0]), call.image, boundary.mode, ConstantPixel<T>(boundary.constant), continued);
   CheckLaunch("ContinueKernel");
   return { continued.data, continued.box, continued.stride };

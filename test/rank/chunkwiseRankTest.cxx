@@ -5,6 +5,7 @@
 #include "chunkwiseRankOperation.h"
 
 #include <cmath>
+#include <functional>
 
 using namespace chunkwise;
 
@@ -156,28 +157,29 @@ MakePattern(std::mt19937 & random, std::vector<T> & pixels, int pattern)
   }
 }
 
+/** Windows of images whose extents are chosen for them, and how often they are percentiles instead of medians. */
+struct WindowsToTry
+{
+  std::vector<Coordinates>                                                      radii;
+  std::vector<Coordinates>                                                      extents;
+  std::function<std::size_t(const Coordinates & radius, std::mt19937 & random)> choose;
+  int                                                                           percentilesOfThree;
+};
+
 template <typename T>
 void
-CompareLargeWindows(std::mt19937 & random, Manager & manager, BackendChoice backend)
+CompareWindows(std::mt19937 & random, Manager & manager, BackendChoice backend, const WindowsToTry & windows)
 {
-  const Coordinates radii[] = {
-    { { 4, 5, 6, 0, 0 } },   { { 3, 9, 4, 0, 0 } },  { { 12, 0, 7, 0, 0 } },
-    { { 20, 20, 0, 0, 0 } }, { { 0, 0, 30, 0, 0 } }, { { 4, 0, 4, 4, 0 } },
-    { { 60, 2, 1, 0, 0 } },  { { 56, 3, 4, 0, 0 } }, { { 57, 0, 0, 0, 0 } },
-  };
-  const Coordinates extents[] = {
-    { { 40, 22, 23, 1, 1 } }, { { 33, 35, 6, 2, 1 } }, { { 130, 17, 5, 1, 1 } }, { { 20, 3, 34, 9, 2 } }
-  };
-  for (const Coordinates & radius : radii)
+  for (const Coordinates & radius : windows.radii)
   {
     const int  pattern = static_cast<int>(random() % 6);
     const auto operation = std::make_shared<RankOperation>();
     operation->radius = radius;
-    operation->fraction = random() % 3 ? 0.5 : static_cast<double>(random() % 101) / 100;
+    const bool isMedian = static_cast<int>(random() % 3) >= windows.percentilesOfThree;
+    operation->fraction = isMedian ? 0.5 : static_cast<double>(random() % 101) / 100;
     operation->boundary.mode = random() % 2 ? BoundaryMode::Renormalized : AllModes[random() % 5];
     operation->boundary.constant = 7;
-    const std::size_t which = radius[0] >= 56 ? 2 : radius[3] > 0 ? 3 : random() % 3;
-    Trial<T, T>       t(random, operation, extents[which]);
+    Trial<T, T> t(random, operation, windows.extents[windows.choose(radius, random)]);
     MakePattern(random, t.pixels, pattern);
     t.request.backend = backend;
     t.Prepare(RandomRegion(random, t.request.image.Extents()));
@@ -202,17 +204,55 @@ CompareLargeWindows(std::mt19937 & random, Manager & manager, BackendChoice back
   }
 }
 
-TEST_P(Rank, LargeWindows)
+void
+CompareWindowsOfAllKinds(std::mt19937 & random, Manager & manager, BackendChoice backend, const WindowsToTry & windows)
 {
-  std::mt19937 random(84);
   for (int trial = 0; trial < 3; ++trial)
   {
     for (int kind = 0; kind < NumberOfPixelKinds; ++kind)
     {
       DispatchPixelKind(static_cast<PixelKind>(kind),
-                        [&](auto pixel) { CompareLargeWindows<decltype(pixel)>(random, GetManager(), GetBackend()); });
+                        [&](auto pixel) { CompareWindows<decltype(pixel)>(random, manager, backend, windows); });
     }
   }
+}
+
+TEST_P(Rank, LargeWindows)
+{
+  std::mt19937 random(84);
+  WindowsToTry windows;
+  windows.radii = {
+    { { 4, 5, 6, 0, 0 } },   { { 3, 9, 4, 0, 0 } },  { { 12, 0, 7, 0, 0 } },
+    { { 20, 20, 0, 0, 0 } }, { { 0, 0, 30, 0, 0 } }, { { 4, 0, 4, 4, 0 } },
+    { { 60, 2, 1, 0, 0 } },  { { 56, 3, 4, 0, 0 } }, { { 57, 0, 0, 0, 0 } },
+  };
+  windows.extents = {
+    { { 40, 22, 23, 1, 1 } }, { { 33, 35, 6, 2, 1 } }, { { 130, 17, 5, 1, 1 } }, { { 20, 3, 34, 9, 2 } }
+  };
+  windows.choose = [](const Coordinates & radius, std::mt19937 & some) -> std::size_t {
+    return radius[0] >= 56 ? 2 : radius[3] > 0 ? 3 : some() % 3;
+  };
+  windows.percentilesOfThree = 1;
+  CompareWindowsOfAllKinds(random, GetManager(), GetBackend(), windows);
+}
+
+/** Cubes and squares, of which backends find medians in ways of their own, in images that hardly have one. */
+TEST_P(Rank, MediansOfCubesAndSquares)
+{
+  std::mt19937 random(87);
+  WindowsToTry windows;
+  windows.radii = {
+    { { 1, 1, 1, 0, 0 } }, { { 2, 2, 2, 0, 0 } }, { { 1, 1, 0, 0, 0 } }, { { 2, 2, 0, 0, 0 } }, { { 3, 3, 0, 0, 0 } },
+    { { 2, 0, 2, 0, 0 } }, { { 0, 3, 3, 0, 0 } }, { { 0, 2, 0, 2, 0 } }, { { 3, 0, 0, 3, 0 } }, { { 2, 2, 0, 2, 0 } },
+  };
+  windows.extents = { { { 37, 11, 12, 1, 1 } },
+                      { { 2, 7, 7, 2, 1 } },
+                      { { 7, 6, 5, 8, 1 } },
+                      { { 70, 9, 1, 1, 1 } },
+                      { { 1, 9, 8, 7, 2 } } };
+  windows.choose = [&windows](const Coordinates &, std::mt19937 & some) { return some() % windows.extents.size(); };
+  windows.percentilesOfThree = 0;
+  CompareWindowsOfAllKinds(random, GetManager(), GetBackend(), windows);
 }
 
 /** Chunks of images that take several tiles along each axis. */

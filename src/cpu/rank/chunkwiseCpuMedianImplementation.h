@@ -4,188 +4,14 @@
 // columns two are merged, of five two pairs of which each is merged once for both windows that have it; of the merged
 // ones only what can be the median is computed, and the last column is met with a minimum of maxima.
 #include "chunkwiseCpuMedianRow.h"
+#include "chunkwiseSelectionNetwork.h"
 
 #include <type_traits>
-#include <utility>
 
 namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
-
-/** Of two wires the one gets the lesser key, the other the greater, as far as anything needs them. */
-struct Comparator
-{
-  int  low{ 0 };
-  int  high{ 0 };
-  bool keepsLow{ true };
-  bool keepsHigh{ true };
-  /** Nothing has used the wire before. */
-  bool beginsLow{ false };
-  bool beginsHigh{ false };
-};
-
-/** Comparators of VWires wires, and the wires in ascending order of the keys that they have in the end. */
-template <int VWires>
-struct Network
-{
-  static constexpr int Most = VWires * 10;
-  Comparator           comparators[Most]{};
-  int                  count{ 0 };
-  int                  order[VWires]{};
-
-  constexpr void
-  Compare(int low, int high)
-  {
-    comparators[count].low = low;
-    comparators[count++].high = high;
-  }
-
-  /** Batcher's odd-even merge of two sorted lists: those at even places are merged, and those at odd places; then
-   * neighbours are compared. */
-  constexpr void
-  Merge(const int * a, int m, const int * b, int n, int * to)
-  {
-    if (m == 0 || n == 0)
-    {
-      for (int i = 0; i < m + n; ++i)
-      {
-        to[i] = m == 0 ? b[i] : a[i];
-      }
-      return;
-    }
-    if (m == 1 && n == 1)
-    {
-      Compare(a[0], b[0]);
-      to[0] = a[0];
-      to[1] = b[0];
-      return;
-    }
-    int       merged[2][VWires]{};
-    const int sizes[2] = { (m + 1) / 2 + (n + 1) / 2, m / 2 + n / 2 };
-    for (int odd = 0; odd < 2; ++odd)
-    {
-      int partsA[VWires]{};
-      int partsB[VWires]{};
-      for (int i = odd; i < m; i += 2)
-      {
-        partsA[i / 2] = a[i];
-      }
-      for (int i = odd; i < n; i += 2)
-      {
-        partsB[i / 2] = b[i];
-      }
-      Merge(partsA, (m + 1 - odd) / 2, partsB, (n + 1 - odd) / 2, merged[odd]);
-    }
-    to[0] = merged[0][0];
-    int k = 1;
-    for (int i = 0; i + 1 < sizes[0] || i < sizes[1]; ++i)
-    {
-      if (i + 1 < sizes[0] && i < sizes[1])
-      {
-        Compare(merged[1][i], merged[0][i + 1]);
-      }
-      if (i < sizes[1])
-      {
-        to[k++] = merged[1][i];
-      }
-      if (i + 1 < sizes[0])
-      {
-        to[k++] = merged[0][i + 1];
-      }
-    }
-  }
-
-  constexpr void
-  Sort(int begin, int n, int * to)
-  {
-    if (n == 1)
-    {
-      to[0] = begin;
-      return;
-    }
-    int lower[VWires]{};
-    int upper[VWires]{};
-    Sort(begin, n / 2, lower);
-    Sort(begin + n / 2, n - n / 2, upper);
-    Merge(lower, n / 2, upper, n - n / 2, to);
-  }
-
-  /** Leaves out what the keys of ranks first to last do not need. */
-  constexpr void
-  Prune(int first, int last)
-  {
-    bool needed[VWires]{};
-    for (int i = first; i <= last; ++i)
-    {
-      needed[order[i]] = true;
-    }
-    bool takes[Most]{};
-    for (int i = count - 1; i >= 0; --i)
-    {
-      Comparator & c = comparators[i];
-      c.keepsLow = needed[c.low];
-      c.keepsHigh = needed[c.high];
-      takes[i] = c.keepsLow || c.keepsHigh;
-      if (takes[i])
-      {
-        needed[c.low] = needed[c.high] = true;
-      }
-    }
-    bool begun[VWires]{};
-    int  kept = 0;
-    for (int i = 0; i < count; ++i)
-    {
-      if (takes[i])
-      {
-        Comparator c = comparators[i];
-        c.beginsLow = !begun[c.low];
-        c.beginsHigh = !begun[c.high];
-        begun[c.low] = begun[c.high] = true;
-        comparators[kept++] = c;
-      }
-    }
-    count = kept;
-  }
-};
-
-template <int VWires>
-struct SortingNetwork
-{
-  static constexpr int Wires = VWires;
-
-  static constexpr Network<VWires>
-  Make()
-  {
-    Network<VWires> network;
-    network.Sort(0, VWires, network.order);
-    network.Prune(0, VWires - 1);
-    return network;
-  }
-  static constexpr Network<VWires> Value = Make();
-};
-
-/** Merges two lists of VEach; of the result the ranks VFirst to VLast. */
-template <int VEach, int VFirst, int VLast>
-struct MergingNetwork
-{
-  static constexpr int Wires = 2 * VEach;
-
-  static constexpr Network<Wires>
-  Make()
-  {
-    Network<Wires> network;
-    int            wires[Wires]{};
-    for (int i = 0; i < Wires; ++i)
-    {
-      wires[i] = i;
-    }
-    network.Merge(wires, VEach, wires + VEach, VEach, network.order);
-    network.Prune(VFirst, VLast);
-    return network;
-  }
-  static constexpr Network<Wires> Value = Make();
-};
 
 /** Keys, as many as a register has. Where minima of unsigned integers are missing, or slower, the highest bit of keys
  * in lists is flipped and they are signed. */
@@ -252,41 +78,19 @@ Pick(const KeyVectorType<TKey> & a, const KeyVectorType<TKey> & b)
   }
 }
 
-template <typename TKey, typename TNetwork, int VNumber, typename TLoad>
+/** Runs a network on vectors; load(wire) gives its keys. */
+template <typename TKey, typename TNetwork, typename TLoad>
 [[gnu::always_inline]] inline void
-RunComparator(KeyVectorType<TKey> * v, const TLoad & load)
+RunOnVectors(KeyVectorType<TKey> * v, const TLoad & load)
 {
-  constexpr Comparator c = TNetwork::Value.comparators[VNumber];
-  if constexpr (c.beginsLow)
-  {
-    v[c.low] = load(c.low);
-  }
-  if constexpr (c.beginsHigh)
-  {
-    v[c.high] = load(c.high);
-  }
-  const KeyVectorType<TKey> a = v[c.low];
-  const KeyVectorType<TKey> b = v[c.high];
-  if constexpr (c.keepsLow)
-  {
-    v[c.low] = Pick<false, TKey>(a, b);
-  }
-  if constexpr (c.keepsHigh)
-  {
-    v[c.high] = Pick<true, TKey>(a, b);
-  }
+  using Vector = KeyVectorType<TKey>;
+  RunNetwork<TNetwork>(
+    v,
+    load,
+    [](const Vector & x, const Vector & y) { return Pick<false, TKey>(x, y); },
+    [](const Vector & x, const Vector & y) { return Pick<true, TKey>(x, y); },
+    ComparatorsOf<TNetwork>{});
 }
-
-/** Runs the comparators; load(wire) gives its keys. */
-template <typename TKey, typename TNetwork, typename TLoad, int... VNumbers>
-[[gnu::always_inline]] inline void
-RunNetwork(KeyVectorType<TKey> * v, const TLoad & load, std::integer_sequence<int, VNumbers...>)
-{
-  (RunComparator<TKey, TNetwork, VNumbers>(v, load), ...);
-}
-
-template <typename TNetwork>
-using ComparatorsOf = std::make_integer_sequence<int, TNetwork::Value.count>;
 
 /** lists[k * pitch + column]: key number k of a column. */
 template <typename TKey, int VLines>
@@ -302,8 +106,7 @@ SortColumns(const MedianRow<TKey> & row)
   for (std::int64_t i = 0; i < row.columns; i += KeyVector<TKey>::Width)
   {
     KeyVectorType<TKey> v[VLines];
-    RunNetwork<TKey, Sorting>(
-      v, [&](int wire) { return FlipKeys<TKey>(LoadKeys<TKey>(lines[wire] + i)); }, ComparatorsOf<Sorting>{});
+    RunOnVectors<TKey, Sorting>(v, [&](int wire) { return FlipKeys<TKey>(LoadKeys<TKey>(lines[wire] + i)); });
 #pragma GCC unroll 25
     for (int k = 0; k < VLines; ++k)
     {
@@ -339,12 +142,9 @@ SelectMedians(const MedianRow<TKey> & row, const TKey * first, const TKey * seco
   for (std::int64_t i = 0; i < row.columns - row.taps + 1; i += KeyVector<TKey>::Width)
   {
     KeyVectorType<TKey> v[2 * VEach];
-    RunNetwork<TKey, Merging>(
-      v,
-      [&](int wire) {
-        return LoadKeys<TKey>((wire < VEach ? first + wire * row.pitch : second + (wire - VEach) * row.pitch) + i);
-      },
-      ComparatorsOf<Merging>{});
+    RunOnVectors<TKey, Merging>(v, [&](int wire) {
+      return LoadKeys<TKey>((wire < VEach ? first + wire * row.pitch : second + (wire - VEach) * row.pitch) + i);
+    });
     KeyVectorType<TKey> median = v[Merging::Value.order[rank]];
 #pragma GCC unroll 25
     for (int j = 1; j <= VLines; ++j)
@@ -371,12 +171,9 @@ MediansOfLines(const MedianRow<TKey> & row)
   for (std::int64_t i = 0; i < row.columns - 2; i += KeyVector<TKey>::Width)
   {
     KeyVectorType<TKey> v[2 * VLines];
-    RunNetwork<TKey, Merging>(
-      v,
-      [&](int wire) {
-        return LoadKeys<TKey>(row.lists + (wire < VLines ? wire * row.pitch : (wire - VLines) * row.pitch + 1) + i);
-      },
-      ComparatorsOf<Merging>{});
+    RunOnVectors<TKey, Merging>(v, [&](int wire) {
+      return LoadKeys<TKey>(row.lists + (wire < VLines ? wire * row.pitch : (wire - VLines) * row.pitch + 1) + i);
+    });
 #pragma GCC unroll 50
     for (int k = 0; k < 2 * VLines; ++k)
     {
