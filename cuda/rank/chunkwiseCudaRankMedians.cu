@@ -267,8 +267,8 @@ LoadSortedPlaneOf9(MedianKeys<TKey> (&list)[9], const TKey * __restrict__ center
 #pragma unroll
       for (int t = 0; t < 9; ++t)
       {
-        const bool isNaN = IsNaN(taps[t].Get(0));
-        taps[t].bits = isNaN ? 0 : taps[t].bits;
+        const bool isNaN = IsNaN(list[t].Get(0));
+        taps[t].bits = isNaN ? 0 : list[t].bits;
         lost += isNaN ? 1 : 0;
       }
     }
@@ -311,20 +311,24 @@ __global__ void __launch_bounds__(128)
         {
           lost[newest] = LoadSortedPlaneOf9<TKey>(lists[newest], plane, beside, across, g.form);
           plane += along;
-          const Keys  medians = MedianOf27(lists[0], lists[1], lists[2]);
-          Coordinates index = line.index;
+          const Keys medians = MedianOf27(lists[0], lists[1], lists[2]);
 #pragma unroll
           for (int l = 0; l < Keys::Lines; ++l)
           {
-            TKey      median = medians.Get(l);
-            const int absent = AbsentIn(g, index, line.end - left, 27, lost[0] + lost[1] + lost[2]);
+            TKey median = medians.Get(l);
+            int  absent = lost[0] + lost[1] + lost[2];
+            if (g.counts != nullptr)
+            {
+              Coordinates index = line.index;
+              index.axis[g.planeAxes[0]] += l;
+              absent = AbsentIn(g, index, line.end - left, 27, absent);
+            }
             // Of nothing but NaN it is that already, and where nothing is seen any number.
             if (absent > 0 && absent < 27)
             {
               median = SelectByBits<TKey>(lists, l, static_cast<int>(RankIn(27, absent, 0.5)));
             }
             StoreKey(median, g, out, to + l * g.outStride.axis[g.planeAxes[0]]);
-            ++index.axis[g.planeAxes[0]];
           }
           to += g.outStride.axis[g.lineAxis];
           --left;

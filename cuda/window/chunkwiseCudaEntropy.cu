@@ -117,11 +117,10 @@ struct EntropyWindow
 /** Voxels that enter or leave together. Their steps' sum has 32 bits: a step is at most 2^24 (log2(65535) + 1.5). */
 constexpr int TapsTogether = 5;
 
-/** Lets `some` voxels (VAll: all) enter (VChange 1) or leave (-1), and returns the sum of their steps. All counts are
- * read before one is written, for a voxel in the bin of one before it as that leaves it: the last one's is the last to
- * be written.
- */
-template <int VChange, bool VAll, typename TCounts, typename TStep>
+/** Lets `some` voxels enter (VChange 1) or leave (-1), and returns the sum of their steps. All counts are read before
+ * one is written: that of a voxel in the bin of one before it is taken as that one leaves it, and the last is written
+ * last. */
+template <int VChange, typename TCounts, typename TStep>
 __device__ __forceinline__ std::int32_t
 ChangeTogether(const TCounts & counts, const int (&bins)[TapsTogether], int some, const TStep & stepOf)
 {
@@ -129,7 +128,7 @@ ChangeTogether(const TCounts & counts, const int (&bins)[TapsTogether], int some
 #pragma unroll
   for (int k = 0; k < TapsTogether; ++k)
   {
-    before[k] = VAll || k < some ? counts.Get(bins[k]) : 0;
+    before[k] = k < some ? counts.Get(bins[k]) : 0;
   }
 #pragma unroll
   for (int k = 1; k < TapsTogether; ++k)
@@ -144,7 +143,7 @@ ChangeTogether(const TCounts & counts, const int (&bins)[TapsTogether], int some
 #pragma unroll
   for (int k = 0; k < TapsTogether; ++k)
   {
-    if (VAll || k < some)
+    if (k < some)
     {
       counts.Set(bins[k], before[k] + VChange);
       sum += stepOf(VChange > 0 ? before[k] : before[k] - 1);
@@ -170,12 +169,10 @@ ChangePlane(const TCounts & counts, const TBin * __restrict__ row, const Entropy
   std::int64_t       sum = 0;
   int                next[TapsTogether];
   const auto         load = [&](int first) {
-    const TBin * const from = row + first * stride;
-    const bool         isWhole = first + TapsTogether <= width;
 #pragma unroll
     for (int k = 0; k < TapsTogether; ++k)
     {
-      next[k] = isWhole || first + k < width ? static_cast<int>(from[k * stride]) : 0;
+      next[k] = first + k < width ? static_cast<int>(row[(first + k) * stride]) : 0;
     }
   };
   load(0);
@@ -201,8 +198,7 @@ ChangePlane(const TCounts & counts, const TBin * __restrict__ row, const Entropy
     {
       load(u);
     }
-    sum += some >= TapsTogether ? ChangeTogether<VChange, true>(counts, bins, some, stepOf)
-                                : ChangeTogether<VChange, false>(counts, bins, some, stepOf);
+    sum += ChangeTogether<VChange>(counts, bins, some, stepOf);
   }
   return sum;
 }
