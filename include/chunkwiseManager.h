@@ -3,6 +3,7 @@
 #define chunkwiseManager_h
 
 #include "chunkwiseDevice.h"
+#include "chunkwiseDeviceMemory.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwisePlanner.h"
 
@@ -59,6 +60,9 @@ struct ExecutionRequest
    * there or begins at an address that is no multiple of 16: then it makes a copy, within the budget. Neither `backend`
    * nor `devices` counts then, and the CPU never takes over: what the device has no kernel for is an error. */
   int imageDevice{ -1 };
+  /** With imageDevice: images that lie in the host's memory are no error; they are copied to the device, the output
+   * from it, through pinned memory. The copies are within the budget, whole. */
+  bool copiesHostImages{ false };
   /** A stream of that device, of CUDA a cudaStream_t (nullptr: the default one). What was enqueued there before comes
    * ahead of the run, and the output is complete when the run returns. */
   StreamHandle stream{ nullptr };
@@ -165,6 +169,20 @@ public:
    * these. */
   ExecutionReport
   ExecuteOnDevice(ExecutionRequest request, int device, StreamHandle stream, Monitor * monitor = nullptr);
+
+  /** Memory for an image that stays on a device between runs: the input or output of ExecuteOnDevice. As long as it is
+   * held it counts in the device's budget, and in that of every run there. Waits until no run uses the device. `budget`:
+   * a tighter one than the manager's, 0: none. Throws ParameterError if there is no such device, BudgetError (naming the
+   * bytes), DeviceError, Aborted. */
+  std::shared_ptr<DeviceMemory>
+  AllocateOnDevice(int device, std::size_t bytes, std::size_t budget = 0, Monitor * monitor = nullptr);
+
+  /** Copies an image that lies dense at the begin of a device's memory to the host: `to` has its kind and box, and any
+   * strides. `image` is the whole one; of `budgets` the pinned one counts. Throws ParameterError, BudgetError,
+   * DeviceError, Aborted. */
+  void
+  CopyToHost(const BufferView & to, const DeviceMemory & from, const Box & image, const Budgets & budgets = Budgets(),
+             Monitor * monitor = nullptr);
 
   /** The plan that Execute, or Summarise, would follow. */
   Plan

@@ -4,6 +4,7 @@
 
 #include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
+#include "itkChunkwiseDeviceSource.h"
 #include "itkChunkwiseEnums.h"
 #include "itkChunkwiseImageRegionSplitter.h"
 #include "itkChunkwiseMacro.h"
@@ -60,6 +61,17 @@ namespace itk
  * a filter converts what it computed, slab by slab along the last axis: an intermediate image of up to 64 MiB, or a
  * slice, that no budget counts.
  *
+ * \par Output on a device
+ * With OutputOnDevice the filters after this one that are of this class take its output from the device, without a way
+ * through the host: the output then has no buffer there, as one that was released (see DataObject::ReleaseData). It
+ * comes to the host as soon as anything else asks for it by an update: an Update() of this filter, or one of any other
+ * filter that has it as its input. Without an update it has no voxels to be read, and what is not there is an exception
+ * or nullptr, never an older image. The whole requested region of inputs and output must fit the device beside each
+ * other; what does not goes through the host, and a warning names the bytes. The memory is in the manager's budget, and
+ * in that of every run on the device, until the output is computed anew, comes to the host, is released after use
+ * (ReleaseDataFlag), or the filter is gone. Of several devices the first of Devices computes. Where the engine has not
+ * the output's type, and with Backend CPU, OutputOnDevice does nothing.
+ *
  * \par Streaming
  * Any requested region, in any order, gives the bits that the whole image at once would have. An empty requested region
  * requests nothing and computes nothing.
@@ -80,7 +92,9 @@ namespace itk
  */
 template <typename TInputImage, typename TOutputImage,
           typename TSuperclass = ImageToImageFilter<TInputImage, TOutputImage>>
-class ITK_TEMPLATE_EXPORT ChunkwiseImageToImageFilter : public TSuperclass
+class ITK_TEMPLATE_EXPORT ChunkwiseImageToImageFilter
+  : public TSuperclass
+  , public ChunkwiseDeviceSource<TInputImage::ImageDimension>
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(ChunkwiseImageToImageFilter);
@@ -169,6 +183,16 @@ public:
   itkSetMacro(HostTakesChunks, bool);
   itkGetConstMacro(HostTakesChunks, bool);
   itkBooleanMacro(HostTakesChunks);
+
+  /** Whether the output stays on the device for other filters of this class. Default: off. */
+  virtual void
+  SetOutputOnDevice(bool outputOnDevice);
+  itkGetConstMacro(OutputOnDevice, bool);
+  itkBooleanMacro(OutputOnDevice);
+
+  /** Whether the output is on a device now, and not on the host. */
+  bool
+  IsOutputOnDevice() const;
 
   /** What the last run used: "cpu", "cuda" or "cuda+cpu"; empty before the first. */
   const std::string &
@@ -360,11 +384,55 @@ protected:
   void
   GenerateInputRequestedRegion() override;
   void
+  UpdateOutputData(DataObject * output) override;
+  void
   GenerateData() override;
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
+  using DeviceSource = ChunkwiseDeviceSource<ImageDimension>;
+  using DeviceImage = typename DeviceSource::Image;
+
+  /** An input that is on a device. */
+  struct DeviceInput
+  {
+    DataObject *                       input;
+    DeviceSource *                     source;
+    std::shared_ptr<const DeviceImage> image;
+  };
+
+  std::shared_ptr<const DeviceImage>
+  UpdateOutputOnDevice(DataObject * output) override;
+  void
+  SetOutputIsRead(bool isRead) override
+  {
+    m_OutputIsRead = isRead;
+  }
+  void
+  ReleaseOutputOnDevice() override
+  {
+    m_DeviceOutput = nullptr;
+  }
+
+  /** Updates the inputs if some of them may stay on a device, which m_DeviceInputs then has. */
+  void
+  UpdateDeviceInputs();
+  const DeviceInput *
+  FindDeviceInput(const DataObject * input) const;
+  /** Brings an input to the host. */
+  void
+  FetchDeviceInput(const DataObject * input) const;
+  /** Brings the output to the host; false if the device fails, and it must be computed anew. */
+  bool
+  FetchOutput();
+
+  /** Computes a region on a device, into `output` on the host or, if that is nullptr, into m_DeviceOutput. False if it
+   * has to be done in another way; m_WhyNotOnDevice may say why. */
+  bool
+  RunOnDevice(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView * output,
+              const chunkwise::Box & region, ChunkwiseMonitor & monitor);
+
   /** The first input's largest possible region in the engine's coordinates. */
   chunkwise::Box
   GetImageBox() const;
@@ -373,9 +441,10 @@ private:
   chunkwise::BufferView
   GetOutputView() const;
 
-  /** Computes a region into `output`, while the filter's progress rises from one fraction to another. */
+  /** Computes a region into `output`, or if that is nullptr into the filter's output, while the filter's progress rises
+   * from one fraction to another. */
   void
-  Run(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView & output,
+  Run(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView * output,
       const chunkwise::Box & region, double progressBefore = 0.0, double progressAfter = 1.0);
 
   /** Computes a region into intermediate images and converts these. */
@@ -403,6 +472,7 @@ private:
   SizeValueType              m_PinnedMemoryBudget{ 0 };
   SizeValueType              m_HostMemoryBudget{ 0 };
   bool                       m_HostTakesChunks{ false };
+  bool                       m_OutputOnDevice{ false };
   chunkwise::ExecutionReport m_LastReport;
   std::string                m_LastWarning;
   /** The state of the inputs and of this filter when ComputeFromWholeInput has computed. */
@@ -410,6 +480,18 @@ private:
   /** Of the last run: voxels whose result the output's type does not have, and those whose sum a double rounds. */
   SizeValueType m_ClampedVoxels{ 0 };
   SizeValueType m_RoundedVoxels{ 0 };
+
+  /** The output, if it is on a device, and the time of its update. */
+  std::shared_ptr<const DeviceImage> m_DeviceOutput;
+  ModifiedTimeType                   m_DeviceOutputTime{ 0 };
+  bool                               m_OutputIsRead{ false };
+  /** During an update: the output is to stay on the device. */
+  bool                             m_LeavesOutput{ false };
+  mutable std::vector<DeviceInput> m_DeviceInputs;
+  /** Views of inputs on a device are those of the device, not of the host. */
+  bool        m_ViewsAreOfDevice{ false };
+  bool        m_UpdatesDeviceInputs{ false };
+  std::string m_WhyNotOnDevice;
 };
 } // namespace itk
 

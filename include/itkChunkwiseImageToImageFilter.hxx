@@ -28,6 +28,28 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::SetDevices(
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::SetOutputOnDevice(bool outputOnDevice)
+{
+  if (m_OutputOnDevice != outputOnDevice)
+  {
+    m_OutputOnDevice = outputOnDevice;
+    m_DeviceOutput = nullptr;
+    this->Modified();
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+bool
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::IsOutputOnDevice() const
+{
+  // No other data object, nor other data, has this time. Who gave the image a buffer has data of his own.
+  const auto * const output = this->GetOutput();
+  return m_DeviceOutput && output && output->GetUpdateMTime() == m_DeviceOutputTime &&
+         output->GetBufferedRegion().GetNumberOfPixels() == 0;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 chunkwise::Manager &
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GetManager() const
 {
@@ -66,12 +88,19 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ViewOf(cons
   static_assert(Pixel::IsVectorImage ||
                   std::is_base_of<Image<typename TImage::InternalPixelType, ImageDimension>, TImage>::value,
                 "inputs are itk::Image: itk::CastImageFilter makes one of an itk::ImageAdaptor");
-  const std::int64_t components = Pixel::CountComponents(image);
-  const auto         held = static_cast<SizeValueType>(image.GetPixelContainer()->Size()) /
+  const std::int64_t  components = Pixel::CountComponents(image);
+  const DeviceInput * onDevice = this->FindDeviceInput(&image);
+  if (onDevice && !m_ViewsAreOfDevice)
+  {
+    this->FetchDeviceInput(&image);
+    onDevice = nullptr;
+  }
+  const auto held = static_cast<SizeValueType>(image.GetPixelContainer()->Size()) /
                     static_cast<SizeValueType>(Pixel::IsVectorImage ? components : 1);
-  const auto & buffered = image.GetBufferedRegion();
+  const auto & buffered = onDevice ? onDevice->image->region : image.GetBufferedRegion();
   const auto & requested = image.GetRequestedRegion();
-  if (requested.GetNumberOfPixels() > 0 && (!buffered.IsInside(requested) || held < buffered.GetNumberOfPixels()))
+  if (requested.GetNumberOfPixels() > 0 &&
+      (!buffered.IsInside(requested) || (!onDevice && held < buffered.GetNumberOfPixels())))
   {
     itkExceptionMacro(<< name << ": it has no voxels for the region at " << requested.GetIndex() << " of size "
                       << requested.GetSize() << "; its buffer has " << held << ", for the region at "
@@ -79,12 +108,21 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::ViewOf(cons
   }
   // Voxels of one index belong together, wherever an image begins. The engine only reads its inputs; its views serve
   // both directions.
-  chunkwise::BufferView view =
-    ChunkwiseViewOfPixels(const_cast<typename TImage::InternalPixelType *>(image.GetBufferPointer()),
-                          chunkwise::PixelKindOf<ComponentType>(),
-                          ChunkwiseBoxFromRegion(buffered, this->GetInput()->GetLargestPossibleRegion().GetIndex()),
-                          AxisOfComponents,
-                          components);
+  chunkwise::Box        box = ChunkwiseBoxFromRegion(buffered, this->GetInput()->GetLargestPossibleRegion().GetIndex());
+  chunkwise::BufferView view;
+  if (onDevice)
+  {
+    box.upper[AxisOfComponents] = components > 1 ? components : box.upper[AxisOfComponents];
+    view = chunkwise::DenseView(onDevice->image->memory->Get(), chunkwise::PixelKindOf<ComponentType>(), box);
+  }
+  else
+  {
+    view = ChunkwiseViewOfPixels(const_cast<typename TImage::InternalPixelType *>(image.GetBufferPointer()),
+                                 chunkwise::PixelKindOf<ComponentType>(),
+                                 box,
+                                 AxisOfComponents,
+                                 components);
+  }
   const chunkwise::Box inside = chunkwise::Intersect(view.box, this->GetImageBox());
   if (!inside.IsEmpty())
   {
@@ -216,10 +254,6 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyPreco
 {
   Superclass::VerifyPreconditions();
 
-  if (OutputComponents == 0 && this->GetComponents().number == 0)
-  {
-    itkExceptionMacro("the output is an itk::VectorImage, and the filter gives one value a pixel");
-  }
   this->CheckComplex();
   std::set<int> seen;
   for (const int device : m_Devices)
@@ -256,6 +290,10 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::VerifyInput
   if (InputComponents == 0 && components == 0)
   {
     itkExceptionMacro(<< this->GetInputName(0) << ": its pixels have no components");
+  }
+  if (OutputComponents == 0 && this->GetComponents().number == 0)
+  {
+    itkExceptionMacro("the output is an itk::VectorImage, and the filter gives one value a pixel");
   }
 
   // Images of one space, which the superclass has checked, may be different parts of it.
@@ -343,17 +381,231 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateInp
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+const typename ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::DeviceInput *
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::FindDeviceInput(const DataObject * input) const
+{
+  const auto found = std::find_if(
+    m_DeviceInputs.begin(), m_DeviceInputs.end(), [input](const DeviceInput & each) { return each.input == input; });
+  return found == m_DeviceInputs.end() ? nullptr : &*found;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::FetchDeviceInput(const DataObject * input) const
+{
+  const DeviceInput * const found = this->FindDeviceInput(input);
+  if (!found)
+  {
+    return;
+  }
+  const DeviceInput fetched = *found;
+  m_DeviceInputs.erase(m_DeviceInputs.begin() + (found - m_DeviceInputs.data()));
+  fetched.source->SetOutputIsRead(false);
+  fetched.input->UpdateOutputData();
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+bool
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::FetchOutput()
+{
+  auto * const   output = this->GetOutput();
+  chunkwise::Box whole = this->GetBox(output->GetLargestPossibleRegion());
+  const auto     components = this->GetComponents();
+  if (components.number > 0)
+  {
+    whole.upper[components.axis] = components.number;
+  }
+  chunkwise::Budgets budgets;
+  budgets.pinned = m_PinnedMemoryBudget;
+  try
+  {
+    output->SetBufferedRegion(m_DeviceOutput->region);
+    output->Allocate();
+    m_DeviceOutput->manager->CopyToHost(this->GetOutputView(), *m_DeviceOutput->memory, whole, budgets);
+  }
+  catch (const chunkwise::Error & error)
+  {
+    output->ReleaseData();
+    m_WhyNotOnDevice = error.what();
+    return false;
+  }
+  catch (...)
+  {
+    output->ReleaseData();
+    throw;
+  }
+  m_DeviceOutput = nullptr;
+  output->DataHasBeenGenerated();
+  return true;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+std::shared_ptr<const typename ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::DeviceImage>
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::UpdateOutputOnDevice(DataObject * output)
+{
+  auto * const own = this->GetOutput();
+  if (!m_OutputOnDevice || m_Backend == BackendEnum::CPU || output != own ||
+      own->GetRequestedRegion().GetNumberOfPixels() == 0)
+  {
+    return nullptr;
+  }
+  const bool isCurrent = own->GetUpdateMTime() >= own->GetPipelineMTime();
+  if (isCurrent && this->IsOutputOnDevice() && m_DeviceOutput->region.IsInside(own->GetRequestedRegion()))
+  {
+    return m_DeviceOutput;
+  }
+  if (isCurrent && !own->GetDataReleased() && !own->RequestedRegionIsOutsideOfTheBufferedRegion())
+  {
+    return nullptr;
+  }
+  m_LeavesOutput = true;
+  try
+  {
+    this->UpdateOutputData(own);
+  }
+  catch (...)
+  {
+    m_LeavesOutput = false;
+    m_DeviceOutput = nullptr;
+    throw;
+  }
+  m_LeavesOutput = false;
+  if (m_DeviceOutput)
+  {
+    own->ReleaseData();
+    m_DeviceOutputTime = own->GetUpdateMTime();
+  }
+  return m_DeviceOutput;
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::UpdateDeviceInputs()
+{
+  m_DeviceInputs.clear();
+  const auto sourceOf = [](DataObject * input) {
+    return input ? dynamic_cast<DeviceSource *>(input->GetSource().GetPointer()) : nullptr;
+  };
+  // Those that have an index are read through views alone.
+  std::vector<DeviceInput> inputs;
+  std::set<DataObject *>   others;
+  for (const auto & name : this->GetInputNames())
+  {
+    if (DataObject * const input = this->IsIndexedInputName(name) ? nullptr : this->ProcessObject::GetInput(name))
+    {
+      others.insert(input);
+    }
+  }
+  for (unsigned int i = 0; i < this->GetNumberOfIndexedInputs(); ++i)
+  {
+    auto * const         input = dynamic_cast<ImageBase<ImageDimension> *>(this->ProcessObject::GetInput(i));
+    DeviceSource * const source = sourceOf(input);
+    if (source && others.count(input) == 0)
+    {
+      inputs.push_back({ input, source, nullptr });
+    }
+    else if (DataObject * const other = this->ProcessObject::GetInput(i))
+    {
+      others.insert(other);
+    }
+  }
+  if (inputs.empty() || m_Backend == BackendEnum::CPU ||
+      this->GetOutput()->GetRequestedRegion().GetNumberOfPixels() == 0)
+  {
+    return;
+  }
+  // The other inputs come first: what they ask of an image that is an input, too, they get on the host.
+  std::vector<ImageRegion<ImageDimension>> regions;
+  for (const DeviceInput & each : inputs)
+  {
+    regions.push_back(static_cast<ImageBase<ImageDimension> *>(each.input)->GetRequestedRegion());
+  }
+  for (DataObject * const input : others)
+  {
+    input->PropagateRequestedRegion();
+    input->UpdateOutputData();
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+  {
+    DeviceInput & each = inputs[i];
+    if (this->FindDeviceInput(each.input))
+    {
+      continue;
+    }
+    static_cast<ImageBase<ImageDimension> *>(each.input)->SetRequestedRegion(regions[i]);
+    each.input->PropagateRequestedRegion();
+    each.image = each.source->UpdateOutputOnDevice(each.input);
+    if (each.image)
+    {
+      m_DeviceInputs.push_back(each);
+    }
+    else
+    {
+      each.input->UpdateOutputData();
+    }
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+void
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::UpdateOutputData(DataObject * output)
+{
+  if (m_OutputIsRead || m_UpdatesDeviceInputs)
+  {
+    return;
+  }
+  m_WhyNotOnDevice.clear();
+  const auto * const own = this->GetOutput();
+  if (!m_LeavesOutput && output == own && this->IsOutputOnDevice() &&
+      own->GetUpdateMTime() >= own->GetPipelineMTime() && own->GetRequestedRegion().GetNumberOfPixels() > 0 &&
+      m_DeviceOutput->region.IsInside(own->GetRequestedRegion()) && this->FetchOutput())
+  {
+    return;
+  }
+  m_DeviceOutput = nullptr;
+
+  // Lets the inputs go whatever is thrown.
+  struct Inputs
+  {
+    Self & filter;
+    ~Inputs()
+    {
+      filter.m_UpdatesDeviceInputs = false;
+      for (const DeviceInput & each : filter.m_DeviceInputs)
+      {
+        each.source->SetOutputIsRead(false);
+      }
+      filter.m_DeviceInputs.clear();
+    }
+  } const inputs{ *this };
+  m_UpdatesDeviceInputs = true;
+  this->UpdateDeviceInputs();
+  m_UpdatesDeviceInputs = false;
+  for (const DeviceInput & each : m_DeviceInputs)
+  {
+    each.source->SetOutputIsRead(true);
+  }
+  Superclass::UpdateOutputData(output);
+  for (const DeviceInput & each : m_DeviceInputs)
+  {
+    if (each.input->ShouldIReleaseData())
+    {
+      each.source->ReleaseOutputOnDevice();
+    }
+  }
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateData()
 {
-  this->AllocateOutputs();
-
   m_LastReport = chunkwise::ExecutionReport();
   m_ClampedVoxels = 0;
   m_RoundedVoxels = 0;
   chunkwise::Box region = this->GetBox(this->GetOutput()->GetRequestedRegion());
   if (region.IsEmpty())
   {
+    this->AllocateOutputs();
     return;
   }
   if (this->GetComponents().number > 0)
@@ -368,10 +620,11 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
     const auto operation = this->MakeOperation(this->MakeFilterImage());
     if (this->GetOperationKind() == kind)
     {
-      this->Run(operation, this->GetOutputView(), region);
+      this->Run(operation, nullptr, region);
     }
     else
     {
+      this->AllocateOutputs();
       this->RunAndConvert(operation, region);
     }
   }
@@ -390,6 +643,10 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
     warning += (warning.empty() ? "" : "\n") + std::to_string(m_RoundedVoxels) +
                " results are beyond 2^53, and were rounded to what a double holds";
   }
+  if (!m_WhyNotOnDevice.empty())
+  {
+    m_LastReport.warnings.push_back("images go through the host: " + m_WhyNotOnDevice);
+  }
   for (const std::string & line : m_LastReport.warnings)
   {
     warning += (warning.empty() ? "" : "\n") + line;
@@ -407,17 +664,32 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::GenerateDat
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::Run(
-  const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView & output,
+  const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView * output,
   const chunkwise::Box & region, double progressBefore, double progressAfter)
 {
-  ChunkwiseExecutor           executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
-  ChunkwiseMonitor            monitor(*this, progressBefore, progressAfter);
+  ChunkwiseExecutor     executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
+  ChunkwiseMonitor      monitor(*this, progressBefore, progressAfter);
+  chunkwise::BufferView view;
+  if (!output)
+  {
+    if (m_LeavesOutput && this->RunOnDevice(operation, nullptr, region, monitor))
+    {
+      return;
+    }
+    this->AllocateOutputs();
+    view = this->GetOutputView();
+    output = &view;
+  }
+  if (!m_DeviceInputs.empty() && this->RunOnDevice(operation, output, region, monitor))
+  {
+    return;
+  }
   chunkwise::ExecutionRequest request = this->MakeRequest(operation);
   for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
   {
     request.inputs.push_back(this->GetInputView(i));
   }
-  request.output = output;
+  request.output = *output;
   request.region = region;
   request.executor = &executor;
   this->ExtendToComponents(request);
@@ -430,6 +702,95 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::Run(
     this->ThrowAborted(monitor);
   }
   monitor.RethrowObserverException();
+}
+
+template <typename TInputImage, typename TOutputImage, typename TSuperclass>
+bool
+ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::RunOnDevice(
+  const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView * output,
+  const chunkwise::Box & region, ChunkwiseMonitor & monitor)
+{
+  chunkwise::Manager & manager = this->GetManager();
+  int                  device = m_Devices.empty() ? 0 : m_Devices.front();
+  for (const DeviceInput & each : m_DeviceInputs)
+  {
+    const int other = each.image->memory->GetDevice();
+    if (each.image->manager == &manager &&
+        (m_Devices.empty() || std::find(m_Devices.begin(), m_Devices.end(), other) != m_Devices.end()))
+    {
+      device = other;
+      break;
+    }
+  }
+  if (m_Backend == BackendEnum::CPU || manager.GetDevices().empty())
+  {
+    return false;
+  }
+  // What is elsewhere comes through the host.
+  for (std::size_t i = m_DeviceInputs.size(); i-- > 0;)
+  {
+    const DeviceInput & each = m_DeviceInputs[i];
+    if (each.image->manager != &manager || each.image->memory->GetDevice() != device)
+    {
+      this->FetchDeviceInput(each.input);
+    }
+  }
+  if (output && m_DeviceInputs.empty())
+  {
+    return false;
+  }
+  chunkwise::ExecutionRequest request = this->MakeRequest(operation);
+  m_ViewsAreOfDevice = true;
+  try
+  {
+    for (int i = 0; i < operation->GetNumberOfInputs(); ++i)
+    {
+      request.inputs.push_back(this->GetInputView(i));
+    }
+  }
+  catch (...)
+  {
+    m_ViewsAreOfDevice = false;
+    throw;
+  }
+  m_ViewsAreOfDevice = false;
+  request.region = region;
+  request.copiesHostImages = true;
+  this->ExtendToComponents(request);
+  const auto image = std::make_shared<DeviceImage>();
+  try
+  {
+    if (output)
+    {
+      request.output = *output;
+    }
+    else
+    {
+      // The image before this one goes first.
+      this->GetOutput()->ReleaseData();
+      request.output = chunkwise::DenseView(nullptr, chunkwise::PixelKindOf<OutputPixelType>(), region);
+      image->manager = &manager;
+      image->region = this->GetOutput()->GetRequestedRegion();
+      image->memory = manager.AllocateOnDevice(device, request.output.NumberOfBytes(), m_DeviceMemoryBudget, &monitor);
+      request.output.data = image->memory->Get();
+    }
+    m_LastReport = manager.ExecuteOnDevice(request, device, nullptr, &monitor);
+  }
+  catch (const chunkwise::Aborted &)
+  {
+    this->ThrowAborted(monitor);
+  }
+  catch (const chunkwise::Error & error)
+  {
+    m_WhyNotOnDevice = error.what();
+    return false;
+  }
+  monitor.RethrowObserverException();
+  if (!output)
+  {
+    m_DeviceOutput = image;
+  }
+  return true;
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>
@@ -519,7 +880,7 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::RunAndConve
     slab.upper[last] = std::min(slab.lower[last] + together, region.upper[last]);
     const chunkwise::BufferView view = chunkwise::DenseView(buffer.get(), kind, slab);
     this->Run(operation,
-              view,
+              &view,
               slab,
               static_cast<double>(layer) / static_cast<double>(layers),
               static_cast<double>(layer + slab.Extent(last)) / static_cast<double>(layers));
@@ -694,6 +1055,8 @@ ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::PrintSelf(s
   os << indent << "PinnedMemoryBudget: " << m_PinnedMemoryBudget << std::endl;
   os << indent << "HostMemoryBudget: " << m_HostMemoryBudget << std::endl;
   os << indent << "HostTakesChunks: " << (m_HostTakesChunks ? "On" : "Off") << std::endl;
+  os << indent << "OutputOnDevice: " << (m_OutputOnDevice ? "On" : "Off") << std::endl;
+  os << indent << "OutputIsOnDevice: " << (this->IsOutputOnDevice() ? "Yes" : "No") << std::endl;
   os << indent << "LastReport:" << std::endl;
   const Indent next = indent.GetNextIndent();
   os << next << "Backend: " << (m_LastReport.backend.empty() ? "(none)" : m_LastReport.backend) << std::endl;

@@ -25,6 +25,7 @@ public:
   explicit ChunkwiseMonitor(ProcessObject & filter, double progressBefore = 0.0, double progressAfter = 1.0);
   ~ChunkwiseMonitor() override;
 
+  /** Less than it was, as where a run begins again in another way, is not reported. */
   void
   UpdateProgress(double fraction) override;
   bool
@@ -38,6 +39,7 @@ private:
   ProcessObject &    m_Filter;
   double             m_ProgressBefore;
   double             m_ProgressAfter;
+  double             m_Last{ -1.0 };
   std::exception_ptr m_ObserverException;
 };
 } // namespace itk

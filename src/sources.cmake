@@ -59,6 +59,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseCarryChain.cxx
   running/chunkwiseConvertedImage.cxx
   running/chunkwiseDeviceCarries.cxx
+  running/chunkwiseDeviceMemory.cxx
   running/chunkwiseDeviceRunner.cxx
   running/chunkwiseExecutor.cxx
   running/chunkwiseFftwModule.cxx
@@ -70,6 +71,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseHostRunner.cxx
   running/chunkwiseHostWorker.cxx
   running/chunkwiseImageSource.cxx
+  running/chunkwiseImageTransfer.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
   running/chunkwiseModuleFile.cxx

@@ -15,10 +15,11 @@ ChunkwiseMonitor::~ChunkwiseMonitor() = default;
 void
 ChunkwiseMonitor::UpdateProgress(double fraction)
 {
-  if (m_ObserverException)
+  if (m_ObserverException || fraction <= m_Last)
   {
     return;
   }
+  m_Last = fraction;
   try
   {
     m_Filter.UpdateProgress(static_cast<float>(m_ProgressBefore + fraction * (m_ProgressAfter - m_ProgressBefore)));

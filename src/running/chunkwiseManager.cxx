@@ -2,8 +2,10 @@
 #include "chunkwiseManager.h"
 
 #include "chunkwiseDeviceHandles.h"
+#include "chunkwiseDeviceMemoryState.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFork.h"
+#include "chunkwiseImageTransfer.h"
 #include "chunkwiseManagerState.h"
 #include "chunkwisePassesRun.h"
 #include "chunkwiseRun.h"
@@ -77,8 +79,33 @@ IsMadeOfPasses(const ExecutionRequest & request)
 namespace
 {
 
+/** A device that no other run uses meanwhile. */
+class DeviceTurn
+{
+public:
+  DeviceTurn(DeviceState & state, Monitor * monitor)
+    : m_State(state)
+  {
+    if (!state.TakeTurn([monitor] { return monitor && monitor->ShouldAbort(); }))
+    {
+      throw Aborted();
+    }
+  }
+  ~DeviceTurn() { m_State.EndTurn(); }
+  DeviceTurn(const DeviceTurn &) = delete;
+  DeviceTurn &
+  operator=(const DeviceTurn &) = delete;
+
+private:
+  DeviceState & m_State;
+};
+
 struct WorkingState : ManagerState
 {
+  /** Throws unless there is such a device, and it can be used. */
+  const std::shared_ptr<DeviceState> &
+  FindDevice(int device) const;
+
   /** What an operation without an output gives goes to `total`; of others that is nullptr. */
   ExecutionReport
   Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total, const Residence * residence = nullptr);
@@ -88,6 +115,12 @@ struct WorkingState : ManagerState
   MakePlanFor(const ExecutionRequest & request);
 
 private:
+  /** The same for a request whose images lie in the device's memory, once it has the device's turn. */
+  ExecutionReport
+  ExecuteResident(const ExecutionRequest & request, Monitor * monitor, SideData * total);
+  /** Throws what a run would throw before its work starts. */
+  void
+  CheckBeforeCopies(ExecutionRequest request);
   /** Throws unless the request's images lie in the device's memory, and its kernels alone can do the work. */
   void
   CheckResidence(const ExecutionRequest & request, const DeviceState & state) const;
@@ -170,7 +203,7 @@ Manager::Manager(std::vector<std::shared_ptr<Device>> devices, std::string whyNo
   state.hostKernels = hostKernels ? hostKernels : &GetHostKernels();
   for (auto & device : devices)
   {
-    state.devices.push_back(std::make_unique<DeviceState>(std::move(device)));
+    state.devices.push_back(std::make_shared<DeviceState>(std::move(device)));
   }
   state.whyNone = state.devices.empty() ? (whyNone.empty() ? "the manager has no devices" : whyNone) : std::string();
   state.defaultDeviceBudgets.assign(state.devices.size(), 0);
@@ -270,6 +303,52 @@ Manager::ExecuteOnDevice(ExecutionRequest request, int device, StreamHandle stre
   return m_Impl->Get().ExecuteOnDevice(request, monitor, nullptr);
 }
 
+std::shared_ptr<DeviceMemory>
+Manager::AllocateOnDevice(int device, std::size_t bytes, std::size_t budget, Monitor * monitor)
+{
+  WorkingState &   manager = m_Impl->Get();
+  const auto       state = manager.FindDevice(device);
+  ExecutionRequest request;
+  request.budgets.device = budget;
+  const DeviceTurn turn(*state, monitor);
+  try
+  {
+    return std::make_shared<DeviceMemory>(std::make_unique<DeviceMemory::Impl>(
+      state, device, state->HoldImage(bytes, manager.DeviceLimit(static_cast<std::size_t>(device), request))));
+  }
+  catch (const DeviceError & error)
+  {
+    state->NoteFailure(error);
+    throw;
+  }
+}
+
+void
+Manager::CopyToHost(const BufferView & to, const DeviceMemory & from, const Box & image, const Budgets & budgets,
+                    Monitor * monitor)
+{
+  WorkingState & manager = m_Impl->Get();
+  const auto     state = manager.FindDevice(from.GetDevice());
+  if (!image.Contains(to.box) || to.box.IsEmpty() || to.NumberOfBytes() != from.GetBytes())
+  {
+    throw ParameterError("the image is of " + std::to_string(to.box.IsEmpty() ? 0 : to.NumberOfBytes()) +
+                         " bytes, its memory on the device of " + std::to_string(from.GetBytes()));
+  }
+  ExecutionRequest request;
+  request.image = image;
+  request.budgets = budgets;
+  const DeviceTurn turn(*state, monitor);
+  try
+  {
+    ImageTransfer(manager, static_cast<std::size_t>(from.GetDevice()), request, monitor).ToHost(to, from.Get(), to.box);
+  }
+  catch (const DeviceError & error)
+  {
+    state->NoteFailure(error);
+    throw;
+  }
+}
+
 Plan
 Manager::MakePlanFor(const ExecutionRequest & request)
 {
@@ -344,58 +423,91 @@ WorkingState::CheckResidence(const ExecutionRequest & request, const DeviceState
   }
 }
 
-ExecutionReport
-WorkingState::ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideData * total)
+const std::shared_ptr<DeviceState> &
+WorkingState::FindDevice(int device) const
 {
-  const int device = request.imageDevice;
   if (device < 0 || static_cast<std::size_t>(device) >= devices.size())
   {
     throw ParameterError("the images lie on device " + std::to_string(device) + ", but there are " +
                          std::to_string(devices.size()) + (whyNone.empty() ? "" : " (" + whyNone + ")"));
   }
+  const auto & state = devices[static_cast<std::size_t>(device)];
+  if (state->lost)
+  {
+    throw Error(state->device->GetDescription().name + " was lost earlier; restart the process to use it again");
+  }
+  return state;
+}
+
+void
+WorkingState::CheckBeforeCopies(ExecutionRequest request)
+{
+  if (IsMadeOfPasses(request))
+  {
+    const auto index = static_cast<std::size_t>(request.imageDevice);
+    (void)PassesRun(*this, request, &index);
+    return;
+  }
+  CheckRequest(request, MakePlannerRequest(request, nullptr));
+}
+
+ExecutionReport
+WorkingState::ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideData * total)
+{
+  const int     device = request.imageDevice;
+  DeviceState & state = *FindDevice(device);
   const auto    index = static_cast<std::size_t>(device);
-  DeviceState & state = *devices[index];
-  const bool    inPasses = IsMadeOfPasses(request);
+  (void)IsMadeOfPasses(request);
   request.backend = BackendChoice::CUDA;
   request.devices.assign(1, device);
   request.hostTakesChunks = false;
   std::for_each(request.inputs.begin(), request.inputs.end(), NormalizeStrides);
   NormalizeStrides(request.output);
-  if (state.lost)
+  const bool copies = request.copiesHostImages && !request.region.IsEmpty();
+  if (copies)
   {
-    throw Error(state.device->GetDescription().name + " was lost earlier; restart the process to use it again");
+    CheckBeforeCopies(request);
   }
-  if (!request.region.IsEmpty())
+  else if (!request.region.IsEmpty())
   {
     CheckResidence(request, state);
   }
-  if (!state.TakeTurn([monitor] { return monitor && monitor->ShouldAbort(); }))
-  {
-    throw Aborted();
-  }
-  struct Turn
-  {
-    DeviceState & state;
-    ~Turn() { state.EndTurn(); }
-  } const turn{ state };
+  const DeviceTurn turn(state, monitor);
   try
   {
-    const DeviceEvent ready(*state.device);
-    state.device->Record(ready.Get(), request.stream);
-    const Residence residence{ index, ready.Get() };
-    if (inPasses)
+    if (!copies)
     {
-      return PassesRun(*this, request, &index)
-        .Execute([&](const auto & stage, Monitor * ofStage) { return ExecuteReordered(stage, ofStage, residence); },
-                 monitor);
+      return ExecuteResident(request, monitor, total);
     }
-    return total ? Execute(request, monitor, total, &residence) : ExecuteReordered(request, monitor, residence);
+    StagedImages images(*this, index, request, monitor);
+    CheckResidence(request, state);
+    images.Load();
+    ExecutionReport report = ExecuteResident(request, monitor, total);
+    images.Store(report);
+    return report;
   }
   catch (const DeviceError & error)
   {
     state.NoteFailure(error);
     throw;
   }
+}
+
+ExecutionReport
+WorkingState::ExecuteResident(const ExecutionRequest & request, Monitor * monitor, SideData * total)
+{
+  const auto        index = static_cast<std::size_t>(request.imageDevice);
+  Device &          device = *devices[index]->device;
+  const DeviceEvent ready(device);
+  device.Record(ready.Get(), request.stream);
+  const Residence residence{ index, ready.Get() };
+  if (IsMadeOfPasses(request))
+  {
+    return PassesRun(*this, request, &index)
+      .Execute([&](const auto & stage, Monitor * ofStage) { return ExecuteReordered(stage, ofStage, residence); },
+               monitor);
+  }
+  return total ? Execute(request, monitor, total, &residence) : ExecuteReordered(request, monitor, residence);
 }
 
 ExecutionReport
@@ -487,18 +599,21 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
     }
     catch (const BudgetError & error)
     {
-      const std::size_t held = residence ? devices[residence->device]->memory.GetBytesInUse() : 0;
-      if (held > 0)
-      {
-        throw BudgetError(std::string(error.what()) + ", beside " + std::to_string(held) + " that the run has taken",
-                          error.needed + held,
-                          error.budget + held);
-      }
+      const std::size_t held = residence      ? devices[residence->device]->memory.GetBytesInUse()
+                               : used.empty() ? 0
+                                              : devices[used[0]]->imageBytes.load();
+      const BudgetError full(std::string(error.what()) +
+                               (held == 0 ? ""
+                                          : ", beside " + std::to_string(held) +
+                                              (residence ? " that the run and images that stay there have taken"
+                                                         : " of images that stay there")),
+                             error.needed + held,
+                             error.budget + held);
       if (request.backend == BackendChoice::CUDA)
       {
-        throw;
+        throw full;
       }
-      report.warnings.push_back(std::string("the CPU takes over: ") + error.what());
+      report.warnings.push_back(std::string("the CPU takes over: ") + full.what());
       used.clear();
     }
     catch (const Error & error)

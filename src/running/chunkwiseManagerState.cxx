@@ -424,9 +424,12 @@ ManagerState::MakePlannerDevice(std::size_t index, const ExecutionRequest & requ
     state.tables.Clear();
     state.memory.Trim();
   }
-  // Whose images lie on the device has its turn: all that is in use is the run's own, or tables.
-  const std::size_t taken = request.imageDevice >= 0 ? state.memory.GetBytesInUse() : state.tables.GetBytes();
-  device.memory = std::min(limit - std::min(limit, taken), state.device->GetFreeMemory() + state.memory.GetBytesHeld());
+  // Whose images lie on the device has its turn: all that is in use is the run's own, tables, or images that stay.
+  const std::size_t taken =
+    request.imageDevice >= 0 ? state.memory.GetBytesInUse() : state.tables.GetBytes() + state.imageBytes;
+  const std::size_t held = state.memory.GetBytesHeld();
+  device.memory =
+    std::min(limit - std::min(limit, taken), state.device->GetFreeMemory() + held - std::min(held, taken));
   device.toDeviceRate = description.toDeviceRate;
   device.toHostRate = description.toHostRate;
   device.memoryRate = description.memoryRate;

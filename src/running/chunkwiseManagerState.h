@@ -17,7 +17,7 @@ namespace chunkwise
 /** What a manager holds, and how it turns requests and budgets into plans. */
 struct ManagerState
 {
-  std::vector<std::unique_ptr<DeviceState>> devices;
+  std::vector<std::shared_ptr<DeviceState>> devices;
   std::string                               whyNone;
   HostState                                 host;
   const KernelRegistry *                    hostKernels{ nullptr };

@@ -167,7 +167,7 @@ PassesRun::Hold(std::size_t stage, Monitor * monitor)
   }
   if (m_Device)
   {
-    return HoldOnDevice(bytes);
+    return m_Device->HoldImage(bytes, m_Limit);
   }
   Arena & memory = m_Manager.host.memory;
   m_Manager.host.MakeRoom(bytes, m_Limit);
@@ -190,26 +190,6 @@ PassesRun::Hold(std::size_t stage, Monitor * monitor)
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-}
-
-ArenaBlock
-PassesRun::HoldOnDevice(std::size_t bytes)
-{
-  try
-  {
-    return ArenaBlock(m_Device->memory, bytes, m_Limit);
-  }
-  catch (const Error & error)
-  {
-    if (!IsOutOfMemory(error))
-    {
-      throw;
-    }
-  }
-  // Tables that earlier runs left.
-  m_Device->tables.Clear();
-  m_Device->memory.Trim();
-  return ArenaBlock(m_Device->memory, bytes, m_Limit);
 }
 
 ExecutionReport

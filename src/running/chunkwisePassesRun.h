@@ -48,8 +48,6 @@ private:
   /** Memory for the image after a stage; of the host once other runs leave room for it. */
   ArenaBlock
   Hold(std::size_t stage, Monitor * monitor);
-  ArenaBlock
-  HoldOnDevice(std::size_t bytes);
   const char *
   GetMemoryName() const
   {

@@ -159,6 +159,25 @@ DeviceState::NoteFailure(const DeviceError & error)
   }
 }
 
+ArenaBlock
+DeviceState::HoldImage(std::size_t bytes, std::size_t limit)
+{
+  try
+  {
+    return ArenaBlock(memory, bytes, limit);
+  }
+  catch (const Error & error)
+  {
+    if (!IsOutOfMemory(error))
+    {
+      throw;
+    }
+  }
+  tables.Clear();
+  memory.Trim();
+  return ArenaBlock(memory, bytes, limit);
+}
+
 const void *
 CachedTables::Get(const std::string & key, const void * data, std::size_t bytes)
 {

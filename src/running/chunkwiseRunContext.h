@@ -36,6 +36,9 @@ public:
   /** Of a call of the device: it may have been lost. */
   void
   NoteFailure(const DeviceError & error);
+  /** Memory for a whole image, for which tables that earlier runs left give way. Throws BudgetError or DeviceError. */
+  ArenaBlock
+  HoldImage(std::size_t bytes, std::size_t limit);
 
   const std::shared_ptr<Device> device;
   Arena                         memory;
@@ -44,6 +47,8 @@ public:
   ResourceCache tables;
   /** Set when the device cannot be used again by this process. */
   std::atomic<bool> lost{ false };
+  /** Of images that stay here between runs, see DeviceMemory. */
+  std::atomic<std::size_t> imageBytes{ 0 };
 
 private:
   std::mutex              m_Mutex;

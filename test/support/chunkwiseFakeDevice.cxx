@@ -350,6 +350,12 @@ FakeDevice::Record(EventHandle handle, StreamHandle stream)
   {
     const std::lock_guard<std::mutex> lock(event->mutex);
     number = ++event->recorded;
+    if (!stream)
+    {
+      // Nothing is ever enqueued in the default stream.
+      event->happened = number;
+      return;
+    }
   }
   static_cast<Stream *>(stream)->Enqueue([event, number] {
     const std::lock_guard<std::mutex> lock(event->mutex);
