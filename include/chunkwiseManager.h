@@ -171,9 +171,9 @@ public:
   ExecuteOnDevice(ExecutionRequest request, int device, StreamHandle stream, Monitor * monitor = nullptr);
 
   /** Memory for an image that stays on a device between runs: the input or output of ExecuteOnDevice. As long as it is
-   * held it counts in the device's budget, and in that of every run there. Waits until no run uses the device. `budget`:
-   * a tighter one than the manager's, 0: none. Throws ParameterError if there is no such device, BudgetError (naming the
-   * bytes), DeviceError, Aborted. */
+   * held it counts in the device's budget, and in that of every run there. Waits until no run uses the device.
+   * `budget`: a tighter one than the manager's, 0: none. Throws ParameterError if there is no such device, BudgetError
+   * (naming the bytes), DeviceError, Aborted. */
   std::shared_ptr<DeviceMemory>
   AllocateOnDevice(int device, std::size_t bytes, std::size_t budget = 0, Monitor * monitor = nullptr);
 

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Runs on images that lie in a device's memory: on a fake device, and on a GPU where there is one.
+#include "chunkwiseArena.h"
 #include "chunkwiseDeviceHandles.h"
 #include "chunkwiseDeviceImage.h"
 #include "chunkwiseFakeDevices.h"
@@ -93,7 +94,7 @@ protected:
           largest = std::max(largest, std::abs(static_cast<double>(value)));
         });
       });
-      view = images[i]->GetView();
+      view = IsOnHost(i) ? images[i]->GetHostView() : images[i]->GetView();
       // Nobody waits for this but the run itself.
       images[i]->Upload(m_Stream.Get());
     }
@@ -102,7 +103,9 @@ protected:
     onHost.output = DenseView(expected.data(), request.output.kind, request.output.box);
     onHost.backend = BackendChoice::CPU;
     onHost.budgets = Budgets();
-    request.output = output.GetView();
+    const bool outputIsOnHost = IsOnHost(request.inputs.size());
+    request.output = outputIsOnHost ? output.GetHostView() : output.GetView();
+    request.copiesHostImages = m_IsOnHost != nullptr;
     output.Upload(m_Stream.Get());
     // Before the images go, whatever is thrown.
     struct Drained
@@ -117,8 +120,11 @@ protected:
     const ExecutionReport report = GetManager().ExecuteOnDevice(request, 0, m_Stream.Get());
     EXPECT_EQ(report.chunksOnHost, 0);
     EXPECT_LE(report.peakDevice, request.budgets.device ? request.budgets.device : SIZE_MAX);
-    EXPECT_EQ(report.peakPinned, 0u);
-    if (m_Fake)
+    if (!m_IsOnHost)
+    {
+      EXPECT_EQ(report.peakPinned, 0u);
+    }
+    if (m_Fake && !m_IsOnHost)
     {
       // A word for each step of a Fixpoint, and no voxel.
       const Schedule schedule = request.operation->GetSchedule();
@@ -127,7 +133,10 @@ protected:
     }
     m_Chunks = static_cast<std::int64_t>(report.plan.chunks.size());
     m_Bytes = report.peakDevice;
-    output.Download(m_Stream.Get());
+    if (!outputIsOnHost)
+    {
+      output.Download(m_Stream.Get());
+    }
     const BufferView got = output.GetHostView();
     DispatchPixelKind(got.kind, [&](auto pixel) {
       using T = decltype(pixel);
@@ -185,13 +194,21 @@ protected:
     return request;
   }
 
-  std::shared_ptr<FakeDevice> m_Fake;
-  std::unique_ptr<Manager>    m_Manager;
-  std::shared_ptr<Device>     m_Device;
-  DeviceStream                m_Stream;
-  std::atomic<std::size_t>    m_LargestToHost{ 0 };
-  std::int64_t                m_Chunks{ 0 };
-  std::size_t                 m_Bytes{ 0 }; ///< that the run had of the device's memory
+  bool
+  IsOnHost(std::size_t image) const
+  {
+    return m_IsOnHost && m_IsOnHost(image);
+  }
+
+  /** Which inputs, and the output after them, Compare leaves on the host. */
+  std::function<bool(std::size_t)> m_IsOnHost;
+  std::shared_ptr<FakeDevice>      m_Fake;
+  std::unique_ptr<Manager>         m_Manager;
+  std::shared_ptr<Device>          m_Device;
+  DeviceStream                     m_Stream;
+  std::atomic<std::size_t>         m_LargestToHost{ 0 };
+  std::int64_t                     m_Chunks{ 0 };
+  std::size_t                      m_Bytes{ 0 }; ///< that the run had of the device's memory
 };
 
 const ImageLayout Dense;
@@ -266,6 +283,123 @@ TEST_P(Resident, EveryFilterGivesWhatItGivesOnTheHost)
       }
     }
   }
+}
+
+TEST_P(Resident, ImagesOfTheHostAreCopied)
+{
+  std::mt19937 random(71);
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    std::shared_ptr<Operation> operation;
+    const Coordinates          extent = RandomExtent(random, 16);
+    const Box                  image = Box::FromExtent(extent);
+    if (trial % 2)
+    {
+      const auto mean = std::make_shared<MeanOperation>();
+      mean->boundary.mode = AllModes[trial % 5];
+      mean->radius[trial % 3] = 3;
+      operation = mean;
+    }
+    else
+    {
+      const auto reconstruction = std::make_shared<ReconstructionOperation>();
+      reconstruction->marker = ReconstructionMarker::Image;
+      operation = reconstruction;
+    }
+    ExecutionRequest request = MakeRequest(operation, PixelKind::Int16, PixelKind::Int16, image);
+    request.region = trial % 2 ? RandomRegion(random, extent) : image;
+    const unsigned int which = 1 + random() % 7;
+    m_IsOnHost = [which](std::size_t i) { return (which >> i & 1u) != 0; };
+    Compare(random, request, RandomLayouts(random));
+    ASSERT_FALSE(HasFatalFailure()) << trial;
+    request.budgets.device = std::max<std::size_t>(m_Bytes * (40 + random() % 80) / 100, 1);
+    try
+    {
+      Compare(random, request, RandomLayouts(random));
+    }
+    catch (const BudgetError & error)
+    {
+      EXPECT_NE(std::string(error.what()).find("bytes"), std::string::npos);
+    }
+    ASSERT_FALSE(HasFatalFailure()) << trial;
+  }
+}
+
+TEST_P(Resident, ImagesThatStayAreInTheBudgetOfEveryRun)
+{
+  std::mt19937 random(72);
+  Manager &    manager = GetManager();
+  const Box    box = Box::FromExtent({ { 20, 16, 12, 1, 1 } });
+  const auto   operation = std::make_shared<MeanOperation>();
+  operation->radius[1] = 2;
+  ExecutionRequest   request = MakeRequest(operation, PixelKind::Float32, PixelKind::Float32, box);
+  std::vector<float> voxels(static_cast<std::size_t>(box.NumberOfVoxels()));
+  std::iota(voxels.begin(), voxels.end(), 1.0f);
+  std::vector<float> expected(voxels.size());
+  request.inputs[0].data = voxels.data();
+  request.output.data = expected.data();
+  request.backend = BackendChoice::CPU;
+  manager.Execute(request);
+
+  const std::size_t bytes = voxels.size() * sizeof(float);
+  Budgets           budgets;
+  budgets.device = 2 * bytes + 40000;
+  manager.ReleaseMemory();
+  manager.SetBudgets(budgets);
+  auto staying = manager.AllocateOnDevice(0, bytes);
+  EXPECT_GE(manager.GetHeldMemory().device, bytes);
+  EXPECT_THROW(manager.AllocateOnDevice(0, 5 * bytes), BudgetError);
+  EXPECT_THROW(manager.AllocateOnDevice(0, bytes, bytes), BudgetError);
+  EXPECT_THROW(manager.AllocateOnDevice(99, bytes), ParameterError);
+
+  std::vector<float> got(voxels.size());
+  request.output.data = got.data();
+  request.backend = BackendChoice::CUDA;
+  const ExecutionReport beside = manager.Execute(request);
+  EXPECT_EQ(got, expected);
+  EXPECT_LE(beside.peakDevice, budgets.device);
+  if (m_Fake)
+  {
+    EXPECT_LE(m_Fake->GetPeak(), budgets.device);
+  }
+
+  // Into the image that stays, and from there to the host.
+  request.copiesHostImages = true;
+  request.output.data = staying->Get();
+  const ExecutionReport report = manager.ExecuteOnDevice(request, 0, m_Stream.Get());
+  EXPECT_EQ(report.bytesToDevice, static_cast<double>(bytes));
+  EXPECT_EQ(report.bytesToHost, 0);
+  std::fill(got.begin(), got.end(), 0.0f);
+  manager.CopyToHost(DenseView(got.data(), PixelKind::Float32, box), *staying, box);
+  EXPECT_EQ(got, expected);
+  EXPECT_THROW(manager.CopyToHost(DenseView(got.data(), PixelKind::UInt8, box), *staying, box), ParameterError);
+  EXPECT_THROW(manager.CopyToHost(
+                 DenseView(got.data(), PixelKind::Float32, box), *staying, Box::FromExtent({ { 9, 9, 9, 1, 1 } })),
+               ParameterError);
+
+  // Who has no room beside it is told so.
+  budgets.device = bytes + 2000;
+  manager.SetBudgets(budgets);
+  try
+  {
+    request.output.data = got.data();
+    manager.ExecuteOnDevice(request, 0, m_Stream.Get());
+    FAIL() << "no exception";
+  }
+  catch (const BudgetError & error)
+  {
+    EXPECT_NE(std::string(error.what()).find(std::to_string(Arena::SizeOfBlock(bytes)) + " in use"), std::string::npos)
+      << error.what();
+  }
+  std::fill(got.begin(), got.end(), 0.0f);
+  request.imageDevice = -1;
+  request.backend = BackendChoice::Auto;
+  manager.Execute(request);
+  EXPECT_EQ(got, expected);
+  manager.SetBudgets(Budgets());
+  staying.reset();
+  manager.ReleaseMemory();
+  EXPECT_LE(manager.GetHeldMemory().device, m_Fake ? 0 : SIZE_MAX);
 }
 
 TEST_P(Resident, WindowsUnderAnyBudgetBoundaryAndLayout)
