@@ -496,10 +496,9 @@ WorkingState::ExecuteOnDevice(ExecutionRequest request, Monitor * monitor, SideD
 ExecutionReport
 WorkingState::ExecuteResident(const ExecutionRequest & request, Monitor * monitor, SideData * total)
 {
-  const auto        index = static_cast<std::size_t>(request.imageDevice);
-  Device &          device = *devices[index]->device;
-  const DeviceEvent ready(device);
-  device.Record(ready.Get(), request.stream);
+  const auto      index = static_cast<std::size_t>(request.imageDevice);
+  const KeptEvent ready(*devices[index]);
+  devices[index]->device->Record(ready.Get(), request.stream);
   const Residence residence{ index, ready.Get() };
   if (IsMadeOfPasses(request))
   {
@@ -743,6 +742,7 @@ Manager::ReleaseMemory()
     state->tables.Clear();
     state->memory.Trim();
     state->pinned.Trim();
+    state->DropHandles();
   }
   m_Impl->Get().host.tables.Clear();
   m_Impl->Get().host.memory.Trim();

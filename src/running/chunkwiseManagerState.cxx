@@ -411,6 +411,13 @@ ManagerState::MakeHostPlannerRequest(const ExecutionRequest & request)
   return p;
 }
 
+std::size_t
+ManagerState::GetRoom(DeviceState & state, std::size_t taken)
+{
+  const std::size_t held = state.memory.GetBytesHeld();
+  return state.device->GetFreeMemory() + held - std::min(held, taken);
+}
+
 PlannerDevice
 ManagerState::MakePlannerDevice(std::size_t index, const ExecutionRequest & request, bool dropTables)
 {
@@ -427,9 +434,11 @@ ManagerState::MakePlannerDevice(std::size_t index, const ExecutionRequest & requ
   // Whose images lie on the device has its turn: all that is in use is the run's own, tables, or images that stay.
   const std::size_t taken =
     request.imageDevice >= 0 ? state.memory.GetBytesInUse() : state.tables.GetBytes() + state.imageBytes;
-  const std::size_t held = state.memory.GetBytesHeld();
-  device.memory =
-    std::min(limit - std::min(limit, taken), state.device->GetFreeMemory() + held - std::min(held, taken));
+  device.memory = limit - std::min(limit, taken);
+  if (request.imageDevice < 0)
+  {
+    device.memory = std::min(device.memory, GetRoom(state, taken));
+  }
   device.toDeviceRate = description.toDeviceRate;
   device.toHostRate = description.toHostRate;
   device.memoryRate = description.memoryRate;
@@ -474,8 +483,29 @@ ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & 
                              std::vector<std::size_t> & used, std::vector<std::string> & warnings, bool isResident)
 {
   const auto make = [&] {
-    return isResident ? MakeResidentPlan(request, plannerRequest, warnings)
-                      : MakeReasonablePlan(plannerRequest, warnings);
+    if (!isResident)
+    {
+      return MakeReasonablePlan(plannerRequest, warnings);
+    }
+    // To ask a device for its free memory takes longer than a small run: only who needs more than is kept does.
+    const PlannerRequest     asked = plannerRequest;
+    std::vector<std::string> remarks;
+    Plan                     plan = MakeResidentPlan(request, plannerRequest, remarks);
+    DeviceState &            state = *devices[used[0]];
+    const std::size_t        taken = state.memory.GetBytesInUse();
+    if (plan.deviceBytes > state.memory.GetBytesHeld() - taken)
+    {
+      const std::size_t room = GetRoom(state, taken);
+      if (plan.deviceBytes > room)
+      {
+        plannerRequest = asked;
+        plannerRequest.devices[0].memory = room;
+        remarks.clear();
+        plan = MakeResidentPlan(request, plannerRequest, remarks);
+      }
+    }
+    warnings.insert(warnings.end(), remarks.begin(), remarks.end());
+    return plan;
   };
   DescribeDevices(request, plannerRequest, used, false, warnings);
   const bool keepsTables =

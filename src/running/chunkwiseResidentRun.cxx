@@ -100,7 +100,7 @@ public:
     , m_Limit(memoryLimit)
     , m_Tables(state, memoryLimit)
     , m_Copies(context.request.inputs.size() + 1)
-    , m_Stream(m_Device)
+    , m_Stream(state.TakeHandle<DeviceStream>())
   {
     m_Device.Wait(m_Stream.Get(), context.residence->ready);
     if (IsFixpoint(context.request))
@@ -113,6 +113,7 @@ public:
     try
     {
       Synchronize();
+      m_State.KeepHandle(std::move(m_Stream));
     }
     catch (const Error &)
     {
@@ -295,7 +296,7 @@ public:
       all, { kernels.Find(context.request.operation->GetName()), m_Carries ? m_Carries->GetAdvance() : nullptr });
     for (int i = 0; i < MostUnderWay; ++i)
     {
-      m_Events.emplace_back(m_Worker.GetDevice());
+      m_Events.emplace_back(state);
     }
   }
 
@@ -441,7 +442,7 @@ private:
   const int         m_Splits;
 
   std::unique_ptr<DeviceCarries> m_Carries; ///< of a sweep
-  std::vector<DeviceEvent>       m_Events;
+  std::vector<KeptEvent>         m_Events;
   /** Its stream is empty before what it uses goes. */
   ResidentWorker     m_Worker;
   std::deque<Chunk>  m_Parts;

@@ -51,56 +51,67 @@ public:
   void
   Go(Monitor * monitor)
   {
-    std::thread workers([this] {
-      try
-      {
-        Work();
-      }
-      catch (...)
-      {
-        SetFailure(std::current_exception());
-      }
-      const std::lock_guard<std::mutex> lock(m_Mutex);
-      m_Ended = true;
-      m_Changed.notify_all();
-    });
-    double      last = -1.0;
-    const auto  report = [&](double fraction) {
+    double             last = -1.0;
+    std::exception_ptr callerFailure;
+    const auto         report = [&](double fraction) {
       if (monitor && fraction > last)
       {
         last = fraction;
         monitor->UpdateProgress(fraction);
       }
     };
-    std::exception_ptr callerFailure;
-    try
-    {
-      report(0.0);
-      // Short work may end before the first look below.
-      if (monitor && monitor->ShouldAbort())
+    // Short work may end before the second look.
+    const auto look = [&](double fraction) {
+      try
       {
-        Stop();
+        report(fraction);
+        m_Context.stop = m_Context.stop || (monitor && monitor->ShouldAbort());
       }
-      std::unique_lock<std::mutex> lock(m_Mutex);
-      while (!m_Ended)
+      catch (...)
       {
-        m_Changed.wait_for(lock, std::chrono::milliseconds(10));
-        lock.unlock();
-        const auto total = static_cast<double>(std::max<std::int64_t>(m_Context.totalVoxels, 1));
-        report(std::min(static_cast<double>(m_Context.finishedVoxels) / total, 0.999));
-        if (monitor && monitor->ShouldAbort())
+        callerFailure = std::current_exception();
+        m_Context.stop = true;
+      }
+    };
+    const auto getFraction = [this] {
+      const auto total = static_cast<double>(std::max<std::int64_t>(m_Context.totalVoxels, 1));
+      return std::min(static_cast<double>(m_Context.finishedVoxels) / total, 0.999);
+    };
+    if (IsDrivenByOneThread())
+    {
+      look(0.0);
+      auto next = std::chrono::steady_clock::now() + BetweenLooks;
+      m_Context.SetPoll([&] {
+        if (!callerFailure && std::chrono::steady_clock::now() >= next)
         {
-          Stop();
+          look(getFraction());
+          next = std::chrono::steady_clock::now() + BetweenLooks;
         }
+      });
+      WorkAndEnd();
+    }
+    else
+    {
+      const auto lookAndClose = [&](double fraction) {
+        look(fraction);
+        if (m_Context.stop)
+        {
+          m_Queue.Close();
+        }
+      };
+      std::thread workers([this] { WorkAndEnd(); });
+      lookAndClose(0.0);
+      std::unique_lock<std::mutex> lock(m_Mutex);
+      while (!m_Ended && !callerFailure)
+      {
+        m_Changed.wait_for(lock, BetweenLooks);
+        lock.unlock();
+        lookAndClose(getFraction());
         lock.lock();
       }
+      lock.unlock();
+      workers.join();
     }
-    catch (...)
-    {
-      callerFailure = std::current_exception();
-      Stop();
-    }
-    workers.join();
     if (callerFailure)
     {
       std::rethrow_exception(callerFailure);
@@ -117,6 +128,32 @@ public:
   }
 
 private:
+  static constexpr std::chrono::milliseconds BetweenLooks{ 10 };
+
+  /** The device computes, and one thread can look after it and the monitor: it is the caller's. */
+  bool
+  IsDrivenByOneThread() const
+  {
+    const Schedule schedule = m_Context.request.operation->GetSchedule();
+    return m_Context.residence && (schedule == Schedule::Independent || schedule == Schedule::Sweep);
+  }
+
+  void
+  WorkAndEnd()
+  {
+    try
+    {
+      Work();
+    }
+    catch (...)
+    {
+      SetFailure(std::current_exception());
+    }
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    m_Ended = true;
+    m_Changed.notify_all();
+  }
+
   void
   Stop()
   {
@@ -225,7 +262,11 @@ private:
   WorkInAnyOrder()
   {
     std::vector<std::thread> threads;
-    for (std::size_t d = 0; d < m_Devices.size(); ++d)
+    if (m_Devices.size() == 1 && !m_HostTakesChunks)
+    {
+      ServeDevice(0);
+    }
+    for (std::size_t d = 0; d < m_Devices.size() && (m_Devices.size() > 1 || m_HostTakesChunks); ++d)
     {
       threads.emplace_back([this, d] { ServeDevice(d); });
     }

@@ -159,6 +159,14 @@ DeviceState::NoteFailure(const DeviceError & error)
   }
 }
 
+void
+DeviceState::DropHandles()
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_Streams.clear();
+  m_Events.clear();
+}
+
 ArenaBlock
 DeviceState::HoldImage(std::size_t bytes, std::size_t limit)
 {

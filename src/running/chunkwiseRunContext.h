@@ -3,6 +3,7 @@
 #define chunkwiseRunContext_h
 
 #include "chunkwiseArena.h"
+#include "chunkwiseDeviceHandles.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseResourceCache.h"
 #include "chunkwiseRunControls.h"
@@ -12,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 namespace chunkwise
@@ -40,6 +42,38 @@ public:
   ArenaBlock
   HoldImage(std::size_t bytes, std::size_t limit);
 
+  /** A stream, or event, that an earlier run has kept here, or a new one. */
+  template <typename THandle>
+  THandle
+  TakeHandle()
+  {
+    {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      std::vector<THandle> &            kept = GetKept(static_cast<THandle *>(nullptr));
+      if (!kept.empty())
+      {
+        THandle handle = std::move(kept.back());
+        kept.pop_back();
+        return handle;
+      }
+    }
+    return THandle(*device);
+  }
+  /** Of a stream nothing may be under way. */
+  template <typename THandle>
+  void
+  KeepHandle(THandle handle)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    std::vector<THandle> &            kept = GetKept(static_cast<THandle *>(nullptr));
+    if (kept.size() < MostKeptHandles)
+    {
+      kept.push_back(std::move(handle));
+    }
+  }
+  void
+  DropHandles();
+
   const std::shared_ptr<Device> device;
   Arena                         memory;
   Arena                         pinned;
@@ -51,9 +85,51 @@ public:
   std::atomic<std::size_t> imageBytes{ 0 };
 
 private:
-  std::mutex              m_Mutex;
-  std::condition_variable m_Free;
-  bool                    m_Busy{ false };
+  static constexpr std::size_t MostKeptHandles = 4;
+
+  std::vector<DeviceStream> &
+  GetKept(DeviceStream *)
+  {
+    return m_Streams;
+  }
+  std::vector<DeviceEvent> &
+  GetKept(DeviceEvent *)
+  {
+    return m_Events;
+  }
+
+  std::mutex                m_Mutex;
+  std::condition_variable   m_Free;
+  bool                      m_Busy{ false };
+  std::vector<DeviceStream> m_Streams;
+  std::vector<DeviceEvent>  m_Events;
+};
+
+/** An event that goes back to where it is kept. */
+class KeptEvent
+{
+public:
+  explicit KeptEvent(DeviceState & state)
+    : m_State(&state)
+    , m_Event(state.TakeHandle<DeviceEvent>())
+  {}
+  KeptEvent(KeptEvent &&) = default;
+  ~KeptEvent()
+  {
+    if (m_Event.Get())
+    {
+      m_State->KeepHandle(std::move(m_Event));
+    }
+  }
+  EventHandle
+  Get() const
+  {
+    return m_Event.Get();
+  }
+
+private:
+  DeviceState * m_State;
+  DeviceEvent   m_Event;
 };
 
 /** What the manager keeps of the host's memory between runs: scratch, and what kernels have made. */
@@ -193,7 +269,18 @@ public:
   bool
   ShouldStop() const override
   {
+    if (m_Poll && std::this_thread::get_id() == m_Poller)
+    {
+      m_Poll();
+    }
     return stop.load(std::memory_order_relaxed);
+  }
+  /** What this thread does from now on whenever it asks whether to stop. Set before others work. */
+  void
+  SetPoll(std::function<void()> poll)
+  {
+    m_Poller = std::this_thread::get_id();
+    m_Poll = std::move(poll);
   }
   void
   AddFinishedVoxels(std::int64_t voxels) override
@@ -252,8 +339,10 @@ public:
   std::atomic<bool> stateIsTorn{ false };
 
 private:
-  mutable std::mutex m_Mutex;
-  std::vector<Box>   m_Parts;
+  mutable std::mutex    m_Mutex;
+  std::vector<Box>      m_Parts;
+  std::function<void()> m_Poll;
+  std::thread::id       m_Poller;
 };
 
 /** Scratch of the host for a chunk. */
