@@ -355,8 +355,9 @@ private:
     const std::size_t pinnedLimit = m_Manager.PinnedLimit(m_Context.request);
     state.memory.ResetPeak();
     state.pinned.ResetPeak();
-    int splits = 0;
-    int failures = 0;
+    int  splits = 0;
+    int  failures = 0;
+    bool isTrimmed = false;
     while (!HasEnded())
     {
       std::exception_ptr failure;
@@ -399,8 +400,11 @@ private:
       {
         state.tables.Clear();
         state.memory.Trim();
-        ++splits;
-        again = splits <= MostSplits && Pipeline::CanSplit(m_Plan, splits - 1, m_Context.plannerRequest);
+        again = splits < MostSplits && Pipeline::CanSplit(m_Plan, splits, m_Context.plannerRequest);
+        splits += again ? 1 : 0;
+        // Blocks that were kept may be larger than what was planned: without them the smallest chunk may do.
+        again = again || !isTrimmed;
+        isTrimmed = true;
       }
       else if (++failures >= MostFailures)
       {

@@ -14,7 +14,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <iterator>
+#include <numeric>
+#include <thread>
 
 using namespace chunkwise;
 
@@ -700,6 +703,162 @@ TEST(ResidentRun, FailuresAreRetriedOrReported)
 }
 
 /** Scratch that cuts the work, and no copies: what the kernel gets is a part of the caller's memory. */
+/** What the first run took is there for the second, bounded, and goes when it is asked to. */
+TEST(ResidentRun, ASecondRunTakesNothingNew)
+{
+  const auto fake = std::make_shared<FakeDevice>(FakeDevice::Options());
+  {
+    Manager           manager({ fake });
+    const Box         box = Box::FromExtent({ { 24, 20, 16, 1, 1 } });
+    const std::string creations[] = { "Allocate", "AllocatePinned", "CreateStream", "CreateEvent", "GetFreeMemory" };
+    const auto        count = [&] {
+      std::vector<int> counts;
+      for (const std::string & call : creations)
+      {
+        counts.push_back(fake->CountCalls(call));
+      }
+      return counts;
+    };
+    FilterImage image;
+    image.extent = box.Extents();
+    image.inputKind = image.outputKind = PixelKind::Float32;
+    DeviceStream stream(*fake);
+    DeviceImage  input(*fake, PixelKind::Float32, box);
+    DeviceImage  output(*fake, PixelKind::Float32, box);
+    input.Upload(stream.Get());
+    for (const char * const name : { "gaussian", "median", "opening", "wiener" })
+    {
+      ExecutionRequest request;
+      request.operation = MakeFilter(GetFilter(name), image);
+      request.image = request.region = box;
+      request.inputs = { input.GetView() };
+      request.output = output.GetView();
+      manager.ExecuteOnDevice(request, 0, stream.Get());
+      const std::vector<int> before = count();
+      manager.ExecuteOnDevice(request, 0, stream.Get());
+      manager.ExecuteOnDevice(request, 0, stream.Get());
+      EXPECT_EQ(count(), before) << name;
+    }
+    const int live = fake->CountLive();
+    manager.ReleaseMemory();
+    EXPECT_LT(fake->CountLive(), live);
+    EXPECT_EQ(manager.GetHeldMemory().device, 0u);
+    // The test's own stream and images.
+    EXPECT_EQ(fake->CountLive(), 3);
+  }
+  EXPECT_EQ(fake->CountLive(), 0);
+}
+
+/** Blocks that earlier runs left, each somewhat larger than what it is taken for, are no reason to fail. */
+TEST(ResidentRun, WhatABudgetErrorAsksForIsEnoughWhateverIsKept)
+{
+  const auto fake = std::make_shared<FakeDevice>(FakeDevice::Options());
+  {
+    Manager     manager({ fake });
+    FilterImage image;
+    image.extent = { { 19, 17, 24, 1, 1 } };
+    image.inputKind = PixelKind::Float32;
+    image.outputKind = PixelKind::Float64;
+    const Box    box = Box::FromExtent(image.extent);
+    DeviceStream stream(*fake);
+    ImageLayout  layout;
+    layout.gap = 1;
+    DeviceImage      input(*fake, image.inputKind, box, layout);
+    DeviceImage      output(*fake, image.outputKind, box, layout);
+    ExecutionRequest request;
+    request.operation = MakeFilterOperation("sat", FilterParameters(), image);
+    request.image = request.region = box;
+    request.inputs = { input.GetView() };
+    request.output = output.GetView();
+    request.budgets.device = 1;
+    input.Upload(stream.Get());
+    try
+    {
+      manager.ExecuteOnDevice(request, 0, stream.Get());
+      ADD_FAILURE() << "no error";
+    }
+    catch (const BudgetError & error)
+    {
+      request.budgets.device = error.needed;
+    }
+    for (std::size_t bytes = 256; bytes <= 6144; bytes += 256)
+    {
+      manager.ReleaseMemory();
+      {
+        const auto first = manager.AllocateOnDevice(0, bytes);
+        const auto second = manager.AllocateOnDevice(0, bytes);
+      }
+      EXPECT_NO_THROW(manager.ExecuteOnDevice(request, 0, stream.Get())) << bytes;
+    }
+    fake->Synchronize(stream.Get());
+  }
+}
+
+/** The caller's thread drives a run on a device, and looks after the monitor meanwhile. */
+TEST(ResidentRun, ReportsProgressAndStopsWhileTheDeviceWorks)
+{
+  const auto fake = std::make_shared<FakeDevice>(FakeDevice::Options());
+  {
+    fake->onKernel = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(15)); };
+    Manager      manager({ fake });
+    const Box    box = Box::FromExtent({ { 12, 10, 40, 1, 1 } });
+    DeviceStream stream(*fake);
+    // Copies are needed, and the budget has room for little.
+    ImageLayout layout;
+    layout.gap = 1;
+    DeviceImage input(*fake, PixelKind::Float32, box, layout);
+    DeviceImage output(*fake, PixelKind::Float32, box, layout);
+    input.Upload(stream.Get());
+    ExecutionRequest request;
+    request.operation = std::make_shared<MeanOperation>();
+    request.image = request.region = box;
+    request.inputs = { input.GetView() };
+    request.output = output.GetView();
+    request.budgets.device = 10000;
+    class CountingMonitor : public Monitor
+    {
+    public:
+      void
+      UpdateProgress(double fraction) override
+      {
+        EXPECT_EQ(std::this_thread::get_id(), m_Thread);
+        EXPECT_GT(fraction, last);
+        last = fraction;
+        ++reports;
+        if (throwsAt == reports)
+        {
+          throw std::runtime_error("the caller's own");
+        }
+      }
+      bool
+      ShouldAbort() override
+      {
+        return abortAt > 0 && reports >= abortAt;
+      }
+      double last{ -1 };
+      int    reports{ 0 };
+      int    abortAt{ 0 };
+      int    throwsAt{ 0 };
+
+    private:
+      const std::thread::id m_Thread{ std::this_thread::get_id() };
+    } whole, aborting, throwing;
+    const ExecutionReport report = manager.ExecuteOnDevice(request, 0, stream.Get(), &whole);
+    EXPECT_GT(report.plan.chunks.size(), 2u);
+    EXPECT_GT(whole.reports, 3);
+    EXPECT_EQ(whole.last, 1.0);
+    aborting.abortAt = 2;
+    EXPECT_THROW(manager.ExecuteOnDevice(request, 0, stream.Get(), &aborting), Aborted);
+    EXPECT_LT(aborting.last, 1.0);
+    throwing.throwsAt = 2;
+    EXPECT_THROW(manager.ExecuteOnDevice(request, 0, stream.Get(), &throwing), std::runtime_error);
+    EXPECT_EQ(throwing.reports, 2);
+    EXPECT_NO_THROW(manager.ExecuteOnDevice(request, 0, stream.Get()));
+    fake->Synchronize(stream.Get());
+  }
+  EXPECT_EQ(fake->CountLive(), 0);
+}
+
 TEST(ResidentRun, SlabsOfADenseImageAreNotCopied)
 {
   KernelRegistry kernels;
