@@ -39,8 +39,6 @@ def test_each_filter_gives_the_bits_of_the_whole(random, filter, dtype):
     expected = filter(image)
     for _ in range(4):
         chunks = random_chunks(random, SHAPE)
-        if filter.name == "opening-by-reconstruction":
-            chunks = tuple((each,) for each in SHAPE)
         x = da.from_array(image, chunks=chunks)
         lazy = filter(x)
         assert isinstance(lazy, da.Array) and lazy.dtype == expected.dtype and lazy.chunks == chunks
@@ -202,6 +200,74 @@ def test_what_is_made_of_reconstructions(random, filter):
         assert np.array_equal(lazy.compute(), filter(array))
 
 
+def with_special_values(random, array):
+    if array.dtype.kind == "f":
+        for value in (np.nan, np.inf, -np.inf, -0.0, 0.0, np.finfo(array.dtype).smallest_subnormal):
+            array[random.random(array.shape) < 0.05] = value
+    return array
+
+
+@pytest.mark.parametrize("filter", [
+    filters.RegionalMaxima(), filters.RegionalMinima(), filters.RegionalMaxima(fully_connected=True, flat_is_maxima=False),
+    filters.RegionalMinima(foreground_value=3, background_value=7), filters.RegionalMinima(flat_is_minima=False)], ids=repr)
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "bool"])
+def test_regional_extrema(random, filter, dtype):
+    """Plateaus over many blocks, ends of the type, and images of one value."""
+    for turn in range(3):
+        shape = tuple(int(each) for each in random.integers(2, 12, 3 - turn))
+        image = make_image(random, shape, dtype) if turn % 3 == 0 else random.integers(0, 3, shape).astype(dtype)
+        if np.dtype(dtype).kind in "iu" and turn % 3 == 1:
+            limits = np.iinfo(dtype)
+            image[random.random(shape) < 0.4] = limits.min
+            image[random.random(shape) < 0.4] = limits.max
+        image = with_special_values(random, image)
+        if turn == 2:
+            image[...] = image.ravel()[0]
+        expected = filter(image)
+        with dask.config.set(scheduler="synchronous"):
+            found = filter(da.from_array(image, chunks=random_chunks(random, shape))).compute()
+        assert found.dtype == expected.dtype and np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("filter", [
+    filters.OpeningByReconstruction(radius=1), filters.ClosingByReconstruction(radius=(0, 2, 1)),
+    filters.OpeningByReconstruction(), filters.OpeningByReconstruction(radius=2, element="ball", preserve_intensities=True),
+    filters.ClosingByReconstruction(radius=1, fully_connected=True, preserve_intensities=True),
+    filters.ClosingByReconstruction(kernel=np.array([[[0, 1, 0], [1, 1, 1], [0, 1, 0]]]))], ids=repr)
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "bool"])
+def test_openings_and_closings_by_reconstruction(random, filter, dtype):
+    for turn in range(2):
+        shape = tuple(int(each) for each in random.integers(4, 14, 3))
+        image = make_image(random, shape, dtype) if turn % 2 else random.integers(0, 4, shape).astype(dtype)
+        image = with_special_values(random, image)
+        expected = filter(image)
+        with dask.config.set(scheduler="synchronous"):
+            found = filter(da.from_array(image, chunks=random_chunks(random, shape)), threads=1).compute()
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")
+
+
+def test_bool_stays_bool(random):
+    image = np.zeros((9, 9), bool)
+    image[4, 4] = image[0, :5] = image[7, 6:8] = True
+    for filter in (filters.GrindPeaks(), filters.ClearBorder(), filters.FillHoles(), filters.HMaxima(height=1),
+                   filters.HConvex(height=1), filters.HConcave(height=1), filters.HMinima(height=0)):
+        for array in (image, ~image):
+            found = filter(da.from_array(array, chunks=3)).compute()
+            assert found.dtype == bool and np.array_equal(found, filter(array))
+
+
+def test_a_source_of_chunks_is_reconstructed(random, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    image = random.integers(0, 9, (9, 10, 11)).astype("uint8")
+    source = zarr.open(str(tmp_path / "in.zarr"), mode="w", shape=image.shape, chunks=(4, 5, 6), dtype="u1")
+    source[...] = image
+    for filter in (filters.FillHoles(), filters.OpeningByReconstruction(radius=1), filters.RegionalMinima()):
+        found = chunkwise.dask.apply(filter, source)
+        assert np.array_equal(found.compute(), filter(image))
+        assert chunkwise.dask.apply(filter, image, chunks=(3, 10, 4)).chunks == ((3, 3, 3), (10,), (4, 4, 3))
+
+
 def test_xarray_stays_lazy(random):
     xarray = pytest.importorskip("xarray")
     image = make_image(random, (8, 9, 10), "float32")
@@ -215,8 +281,10 @@ def test_what_cannot_be_done_is_said(random):
     x = da.from_array(make_image(random, (8, 8, 8), "float32"), chunks=4)
     with pytest.raises(ValueError, match="whole image"):
         chunkwise.wiener(x, radius=1, noise_variance="auto")
-    with pytest.raises(ValueError, match="whole image"):
-        chunkwise.opening_by_reconstruction(x)
+    with pytest.raises(ValueError, match="not possible"):
+        chunkwise.opening_by_reconstruction(x, axes=(1, 2))
+    with pytest.raises(ValueError, match="one kind"):
+        chunkwise.h_maxima(x, height=1, output="float64")
     with pytest.raises(ValueError, match="radius"):
         chunkwise.mean(x, radius=-1)
 

@@ -74,6 +74,15 @@ def test_a_worker_is_lost_in_a_reconstruction(client):
     assert np.array_equal(result, expected)
 
 
+@pytest.mark.parametrize("filter", [filters.OpeningByReconstruction(radius=1, preserve_intensities=True),
+                                    filters.RegionalMaxima()], ids=repr)
+def test_a_worker_is_lost_in_what_is_made_of_reconstructions(random, client, filter):
+    image = random.integers(0, 4, (20, 24, 28)).astype("uint8")
+    with losing_a_worker(client):
+        result = filter(da.from_array(image, chunks=8)).compute()
+    assert np.array_equal(result, filter(image))
+
+
 def test_each_schedule(random, client):
     image = make_image(random, (12, 13, 14), "uint8")
     x = da.from_array(image, chunks=5)
