@@ -246,10 +246,13 @@ TEST_P(DeviceOutput, ThatNobodyAskedForHasNoVoxelsToBeRead)
   EXPECT_FALSE(mean->IsOutputOnDevice());
   EXPECT_EQ(image->GetBufferPointer(), nullptr);
   EXPECT_EQ(image->GetBufferedRegion().GetNumberOfPixels(), 0u);
+#ifdef NDEBUG
+  // Else ITK asserts it.
   const auto add = itk::AddImageFilter<ImageType>::New();
   add->SetInput1(image);
   add->SetConstant2(0);
   EXPECT_THROW(add->Update(), itk::ExceptionObject);
+#endif
   const auto third = MakeMean(image);
   EXPECT_THROW(third->Update(), itk::ExceptionObject);
   // The filter has a new output, which nothing has filled.
