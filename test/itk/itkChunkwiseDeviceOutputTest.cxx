@@ -335,6 +335,8 @@ TEST_P(DeviceOutput, IsReadOnTheHostWhereAFilterNeedsThat)
     streamer->SetInput(table->GetOutput());
     streamer->SetNumberOfStreamDivisions(3);
     streamer->Update();
+    EXPECT_FALSE(mean->IsOutputOnDevice());
+    EXPECT_FALSE(entropy->IsOutputOnDevice());
     // A kernel is no image that is filtered.
     const auto convolution =
       Make<OnDevices<itk::PrunedFFTConvolutionImageFilter<ImageType>>>(streamer->GetOutput(), onDevice);
