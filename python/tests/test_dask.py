@@ -229,6 +229,13 @@ def test_regional_extrema(random, filter, dtype):
         assert found.dtype == expected.dtype and np.array_equal(found, expected)
 
 
+def test_regional_extrema_at_the_ends_of_floats():
+    image = np.array([np.nan, -np.inf, np.nan, 1, -np.inf, -np.inf, np.nan, np.inf, np.nan, np.inf, 2, -0.0, 0.0, -0.0], "float32")
+    for filter in (filters.RegionalMaxima(), filters.RegionalMinima()):
+        for array in (image, -image, image[:3], image[4:6]):
+            assert np.array_equal(filter(da.from_array(array, chunks=2)).compute(), filter(array))
+
+
 @pytest.mark.parametrize("filter", [
     filters.OpeningByReconstruction(radius=1), filters.ClosingByReconstruction(radius=(0, 2, 1)),
     filters.OpeningByReconstruction(), filters.OpeningByReconstruction(radius=2, element="ball", preserve_intensities=True),
