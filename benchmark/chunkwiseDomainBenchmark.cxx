@@ -1,9 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// What a mask costs: filters of the table over a whole image with a mask and without. Arguments: the edge of the cube
-// (256), the threads (all), the repeats (7), the backend (cpu; cuda: host to host); and --csv FILE.
+// What masks and components of pixels cost: filters of the table over a whole image, with a mask or of three
+// components, and without. Arguments: the edge of the cube (256), the threads (all), the repeats (7), what is measured
+// (cpu; cuda: host to host; processor: the time that the processor worked on it, which others on the machine change
+// little), a part of the names of the filters to run (all); and --csv FILE.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
+
+#include <ctime>
+#include <functional>
 
 using namespace chunkwise;
 
@@ -20,27 +25,60 @@ struct Filter
   const char * furtherValue{ nullptr };
 };
 
-/** The least time of a filter with a mask and without, each in turn: what others do on the machine only adds. */
+/** What is compared with the same filter of one component over the whole image. */
+enum class Pixels
+{
+  InBall,   ///< inside a ball, as an organ fills its volume
+  InRandom, ///< with every tenth voxel left out
+  OfThree   ///< of three components
+};
+
+const char *
+TextOf(Pixels pixels)
+{
+  return pixels == Pixels::InBall ? " in a mask" : pixels == Pixels::InRandom ? " in a random mask" : " of RGB";
+}
+
+/** What others do on the machine only adds to these. */
+double
+MeasureSeconds(bool ofProcessor, const std::function<void()> & run)
+{
+  if (!ofProcessor)
+  {
+    return BestSeconds(1, run);
+  }
+  const std::clock_t begin = std::clock();
+  run();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/** The least time of a filter with these pixels and without, each in turn. */
 template <typename TPixel>
 void
-Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, bool onDevice, const Filter & filter,
-        const char * kind)
+Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, const std::string & measured,
+        const Filter & filter, Pixels pixels, const char * kind)
 {
-  FilterImage image;
+  const bool         onDevice = measured == "cuda";
+  const std::int64_t components = pixels == Pixels::OfThree ? 3 : 1;
+  constexpr int      axis = MaxDimension - 1;
+  FilterImage        image;
   image.extent = { { edge, edge, edge, 1, 1 } };
   image.inputKind = PixelKindOf<TPixel>();
   const PixelKind natural = GetDefaultOutputKind(GetFilter(filter.name), image.inputKind);
   image.outputKind = natural;
   const Box                 box = Box::FromExtent(image.extent);
-  std::vector<TPixel>       voxels(static_cast<std::size_t>(box.NumberOfVoxels()));
-  std::vector<std::uint8_t> mask(voxels.size());
+  const auto                number = static_cast<std::size_t>(box.NumberOfVoxels());
+  std::vector<TPixel>       voxels(number * static_cast<std::size_t>(components));
+  std::vector<std::uint8_t> mask(number);
   std::vector<char>         output(voxels.size() * PixelSize(natural));
   std::uint32_t             state = 5;
-  for (std::size_t i = 0; i < voxels.size(); ++i)
+  const auto                random = [&] { return (state = state * 1664525U + 1013904223U) >> 24; };
+  for (TPixel & voxel : voxels)
   {
-    state = state * 1664525U + 1013904223U;
-    voxels[i] = static_cast<TPixel>(state >> 24);
-    // A ball, as an organ fills its volume.
+    voxel = static_cast<TPixel>(random());
+  }
+  for (std::size_t i = 0; i < number; ++i)
+  {
     std::int64_t rest = static_cast<std::int64_t>(i);
     std::int64_t distance = 0;
     for (int a = 0; a < 3; ++a)
@@ -49,15 +87,13 @@ Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, bo
       distance += d * d;
       rest /= edge;
     }
-    mask[i] = distance < edge * edge * 2 / 3 ? 1 : 0;
+    mask[i] = (pixels == Pixels::InRandom ? random() >= 26 : distance < edge * edge * 2 / 3) ? 1 : 0;
   }
   Manager          host({});
   Manager &        manager = onDevice ? Manager::GetGlobal() : host;
   ExecutionRequest request;
   request.backend = onDevice ? BackendChoice::CUDA : BackendChoice::CPU;
-  request.image = request.region = box;
   request.executor = &executor;
-  request.output = DenseView(output.data(), natural, box);
   FilterParameters parameters;
   parameters.Set(filter.parameter,
                  ParseParameter(*GetFilter(filter.name).FindParameter(filter.parameter), filter.value));
@@ -66,27 +102,45 @@ Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, bo
     parameters.Set(filter.further,
                    ParseParameter(*GetFilter(filter.name).FindParameter(filter.further), filter.furtherValue));
   }
+  const auto view = [&](void * data, PixelKind of, bool hasComponents) {
+    BufferView result = DenseView(data, of, box);
+    if (hasComponents)
+    {
+      for (int a = 0; a < axis; ++a)
+      {
+        result.stride[a] *= components;
+      }
+      result.box.upper[axis] = components;
+      result.stride[axis] = 1;
+    }
+    return result;
+  };
   double seconds[2] = { 1e9, 1e9 };
   for (int i = 0; i < 2 * repeats + 2; ++i)
   {
-    const bool masks = i % 2 != 0;
-    request.inputs = { DenseView(voxels.data(), image.inputKind, box) };
+    const bool differs = i % 2 != 0;
+    const bool hasComponents = differs && components > 1;
+    request.inputs = { view(voxels.data(), image.inputKind, hasComponents) };
+    request.output = view(output.data(), natural, hasComponents);
+    request.image = request.region = request.output.box;
+    image.extent = request.image.Extents();
     image.furtherInputs.clear();
-    if (masks)
+    if (differs && !hasComponents)
     {
-      request.inputs.push_back(DenseView(mask.data(), PixelKind::UInt8, box));
+      request.inputs.push_back(view(mask.data(), PixelKind::UInt8, false));
       image.furtherInputs = { "MaskImage" };
     }
     request.operation = MakeFilterOperation(filter.name, parameters, image);
-    const double time = BestSeconds(1, [&] { manager.Execute(request); });
-    seconds[masks ? 1 : 0] = i < 2 ? seconds[masks ? 1 : 0] : std::min(seconds[masks ? 1 : 0], time);
+    const double time = MeasureSeconds(measured == "processor", [&] { manager.Execute(request); });
+    double &     least = seconds[differs ? 1 : 0];
+    least = i < 2 ? least : std::min(least, time);
   }
   report.Add(onDevice ? "host-to-host" : "cpu",
-             std::string(filter.text) + " in a mask; " + SizeName(image.extent) + " " + kind,
+             std::string(filter.text) + TextOf(pixels) + "; " + SizeName(box.Extents()) + " " + kind,
              seconds[1] * 1e3,
              "ms",
              {},
-             { seconds[0] * 1e3, "without a mask" });
+             { seconds[0] * 1e3, components > 1 ? "one component" : "without a mask" });
 }
 
 } // namespace
@@ -94,12 +148,13 @@ Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, bo
 int
 main(int argc, char * argv[])
 {
-  Report     report(argc, argv);
-  const auto number = [&](int i, int other) { return argc > i ? std::atoi(argv[i]) : other; };
-  const int  edge = number(1, 256);
-  const auto executor = MakeThreadExecutor(static_cast<unsigned int>(number(2, 0)));
-  const int  repeats = number(3, 7);
-  const bool onDevice = argc > 4 && argv[4] == std::string("cuda");
+  Report            report(argc, argv);
+  const auto        number = [&](int i, int other) { return argc > i ? std::atoi(argv[i]) : other; };
+  const auto        text = [&](int i) { return std::string(argc > i ? argv[i] : ""); };
+  const int         edge = number(1, 256);
+  const auto        executor = MakeThreadExecutor(static_cast<unsigned int>(number(2, 0)));
+  const int         repeats = number(3, 7);
+  const std::string measured = text(4);
   report.SetHost(executor->GetConcurrency());
   for (const Filter & filter : { Filter{ "mean", "mean, radius 2", "Radius", "2" },
                                  Filter{ "variance", "variance, radius 2", "Radius", "2" },
@@ -112,8 +167,14 @@ main(int argc, char * argv[])
                                  Filter{ "entropy", "entropy, radius 2", "Radius", "2", "Range", "0,256" },
                                  Filter{ "nlm", "non-local means, radius 2", "Radius", "2", "Strength", "40" } })
   {
-    Compare<std::uint8_t>(report, *executor, edge, repeats, onDevice, filter, "uint8");
-    Compare<float>(report, *executor, edge, repeats, onDevice, filter, "float32");
+    for (const Pixels pixels : { Pixels::InBall, Pixels::InRandom, Pixels::OfThree })
+    {
+      if ((std::string(filter.text) + TextOf(pixels)).find(text(5)) != std::string::npos)
+      {
+        Compare<std::uint8_t>(report, *executor, edge, repeats, measured, filter, pixels, "uint8");
+        Compare<float>(report, *executor, edge, repeats, measured, filter, pixels, "float32");
+      }
+    }
   }
   return 0;
 }

@@ -29,6 +29,10 @@ public:
     const std::vector<std::size_t> readers = composite.GetLastReaders();
     std::vector<std::size_t>       busyUntil;
     std::vector<std::size_t>       bytes;
+    for (const Stage & stage : stages)
+    {
+      m_HasVoxelKernels = m_HasVoxelKernels || !stage.operation;
+    }
     for (std::size_t i = 0; i + 1 < stages.size(); ++i)
     {
       std::size_t slot = 0;
@@ -67,11 +71,26 @@ public:
     return m_Shape.kernels->Get(stages[i].operation ? stages[i].operation->GetName() : stages[i].voxelKernel, name);
   }
 
-  /** The image that a stage makes; the last one's is the output. */
+  /** The image that a stage makes; the last one's is the output. Where the run's own images have the components of
+   * pixels side by side, those between stages have, unless voxel-wise kernels use these, which take dense rows. */
   BufferView
-  ViewOf(std::size_t i, void * scratch) const
+  ViewOf(std::size_t i, const KernelCall & call) const
   {
-    return DenseView(static_cast<char *>(scratch) + m_Offsets[m_Slots[i]], m_Kinds[i], m_Boxes[i]);
+    constexpr int last = MaxDimension - 1;
+    BufferView    view = DenseView(static_cast<char *>(call.scratch) + m_Offsets[m_Slots[i]], m_Kinds[i], m_Boxes[i]);
+    const std::int64_t components = view.box.Extent(last);
+    const auto         areTogether = [&](const BufferView & other) {
+      return other.stride[last] == 1 && other.stride[0] == components;
+    };
+    if (components > 1 && !m_HasVoxelKernels && areTogether(call.inputs[0]) && areTogether(call.output))
+    {
+      for (int a = 0; a < last; ++a)
+      {
+        view.stride[a] *= components;
+      }
+      view.stride[last] = 1;
+    }
+    return view;
   }
 
   ChunkShape
@@ -158,6 +177,7 @@ private:
   const std::vector<PixelKind> m_Kinds;
   std::vector<std::size_t>     m_Slots;   ///< of each stage but the last
   std::vector<std::size_t>     m_Offsets; ///< of each slot
+  bool                         m_HasVoxelKernels{ false };
 };
 
 const CompositeOperation &
@@ -220,11 +240,11 @@ CallOf(std::size_t i, const CompositeLayout & layout, const KernelCall & call)
   {
     const int input = stage.inputs[k];
     part.inputs[k] =
-      input < 0 ? call.inputs[Stage::Input(input)] : layout.ViewOf(static_cast<std::size_t>(input), call.scratch);
+      input < 0 ? call.inputs[Stage::Input(input)] : layout.ViewOf(static_cast<std::size_t>(input), call);
   }
   if (i + 1 < layout.stages.size())
   {
-    part.output = layout.ViewOf(i, call.scratch);
+    part.output = layout.ViewOf(i, call);
   }
   part.writable = part.output.box;
   part.scratch = static_cast<char *>(call.scratch) + layout.imageBytes;

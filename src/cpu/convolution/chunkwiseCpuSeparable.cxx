@@ -40,14 +40,19 @@ Run(const KernelCall & call, const RowFunctions<TAcc> & rows, Accumulator accumu
   }
   std::int64_t radius[MaxDimension];
   RadiiOf(operation, radius);
-  const WindowTiling tiling(
-    call.output.box, call.image, radius, sizeof(TAcc), operation.boundary.mode == BoundaryMode::Renormalized);
+  const std::int64_t components = WindowTiling::ComponentsOf(call, radius);
+  const WindowTiling tiling(call.output.box,
+                            call.image,
+                            radius,
+                            sizeof(TAcc),
+                            operation.boundary.mode == BoundaryMode::Renormalized,
+                            components);
   const auto finishRow = level.finishWeighted[static_cast<int>(accumulator)][static_cast<int>(call.output.kind)];
   const auto size = PixelSize(call.output.kind);
   const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
     MakeStrided(size,
                 static_cast<char *>(call.output.data) + call.output.Offset(index) * static_cast<std::int64_t>(size),
-                call.output.stride[0],
+                components > 1 ? 1 : call.output.stride[0],
                 n,
                 [&](char * to, std::int64_t first, std::int64_t count) { finishRow(to, row + first, count); });
   };
@@ -81,9 +86,9 @@ ScratchOfSeparable(const Operation & operation, const ChunkShape & chunk)
   std::int64_t radius[MaxDimension];
   RadiiOf(separable, radius);
   const std::int64_t bytes = UsesDouble(chunk.inputKinds[0]) ? 8 : 4;
-  const WindowTiling tiling(
+  const std::int64_t scratch = WindowTiling::GetScratch(
     chunk.outputBox, chunk.image, radius, bytes, separable.boundary.mode == BoundaryMode::Renormalized);
-  return static_cast<std::size_t>(tiling.scratch * bytes * chunk.concurrency);
+  return static_cast<std::size_t>(scratch * bytes * chunk.concurrency);
 }
 
 } // namespace

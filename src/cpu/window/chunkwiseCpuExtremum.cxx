@@ -12,27 +12,27 @@ namespace chunkwise
 namespace
 {
 
-WindowTiling
-TilingOf(const ExtremumOperation & operation, const Box & output, const Box & image, std::size_t keyBytes,
-         std::int64_t (&radius)[MaxDimension])
+void
+RadiiOf(const ExtremumOperation & operation, const Box & image, std::int64_t (&radius)[MaxDimension])
 {
   for (int a = 0; a < MaxDimension; ++a)
   {
     radius[a] = operation.EffectiveRadius(a, image.Extent(a));
   }
-  return WindowTiling(output, image, radius, static_cast<std::int64_t>(keyBytes), false);
 }
 
 template <typename TPixel, typename TKey>
 void
 Run(const KernelCall & call, const RowFunctions<TKey> & rows)
 {
-  const auto &       operation = static_cast<const ExtremumOperation &>(*call.operation);
-  const CpuLevel &   level = GetCpuLevel();
-  const int          flip = operation.minimum ? 1 : 0;
-  const auto         kind = static_cast<int>(call.inputs[0].kind);
-  std::int64_t       radius[MaxDimension];
-  const WindowTiling tiling = TilingOf(operation, call.output.box, call.image, sizeof(TKey), radius);
+  const auto &     operation = static_cast<const ExtremumOperation &>(*call.operation);
+  const CpuLevel & level = GetCpuLevel();
+  const int        flip = operation.minimum ? 1 : 0;
+  const auto       kind = static_cast<int>(call.inputs[0].kind);
+  std::int64_t     radius[MaxDimension];
+  RadiiOf(operation, call.image, radius);
+  const std::int64_t components = WindowTiling::ComponentsOf(call, radius);
+  const WindowTiling tiling(call.output.box, call.image, radius, sizeof(TKey), false, components);
   AxisWindow<TKey>   windows[MaxDimension];
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -52,7 +52,7 @@ Run(const KernelCall & call, const RowFunctions<TKey> & rows)
     .Run([&](const TKey * row, const Coordinates & index, std::int64_t n) {
       MakeStrided(size,
                   static_cast<char *>(call.output.data) + call.output.Offset(index) * static_cast<std::int64_t>(size),
-                  call.output.stride[0],
+                  components > 1 ? 1 : call.output.stride[0],
                   n,
                   [&](char * to, std::int64_t first, std::int64_t count) { fromKey(to, row + first, count); });
     });
@@ -77,11 +77,11 @@ RunExtremum(const KernelCall & call)
 std::size_t
 ScratchOfExtremum(const Operation & operation, const ChunkShape & shape)
 {
-  const std::size_t  keyBytes = PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8;
+  const std::int64_t keyBytes = PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8;
   std::int64_t       radius[MaxDimension];
-  const WindowTiling tiling =
-    TilingOf(static_cast<const ExtremumOperation &>(operation), shape.outputBox, shape.image, keyBytes, radius);
-  return static_cast<std::size_t>(tiling.scratch * shape.concurrency) * keyBytes;
+  RadiiOf(static_cast<const ExtremumOperation &>(operation), shape.image, radius);
+  const std::int64_t scratch = WindowTiling::GetScratch(shape.outputBox, shape.image, radius, keyBytes, false);
+  return static_cast<std::size_t>(scratch * shape.concurrency * keyBytes);
 }
 
 } // namespace

@@ -75,7 +75,8 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
   {
     windows[a].radius = shape.radius[a];
   }
-  const WindowTiling tiling(call.output.box, call.image, shape.radius, sizeof(TAcc), false);
+  const std::int64_t components = WindowTiling::ComponentsOf(call, shape.radius);
+  const WindowTiling tiling(call.output.box, call.image, shape.radius, sizeof(TAcc), false, components);
   const auto         accumulator = static_cast<int>(shape.accumulator);
   const auto         finishRow = level.finishMean[accumulator][static_cast<int>(call.output.kind)];
   const auto         pixel = static_cast<std::int64_t>(PixelSize(call.output.kind));
@@ -92,18 +93,19 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
         count *= tapsInside(a, index[a]);
       }
     }
-    // Along x the number of taps is the same but near the edges.
-    const auto finishPiece = [&](char * to, std::int64_t first, std::int64_t voxels) {
-      for (std::int64_t x = first; x < first + voxels;)
+    // Along x the number of taps is the same but near the edges. Pieces hold whole voxels.
+    const auto finishPiece = [&](char * to, std::int64_t first, std::int64_t numbers) {
+      for (std::int64_t x = first; x < first + numbers;)
       {
-        std::int64_t run = first + voxels - x;
+        std::int64_t run = first + numbers - x;
         std::int64_t taps = count;
         if (renormalized)
         {
-          const std::int64_t i = index[0] + x;
+          const std::int64_t i = index[0] + x / components;
           const std::int64_t here = tapsInside(0, i);
           taps *= here;
-          run = here < 2 * shape.radius[0] + 1 ? 1 : std::min(run, call.image.Extent(0) - shape.radius[0] - i);
+          run = std::min(
+            run, (here < 2 * shape.radius[0] + 1 ? 1 : call.image.Extent(0) - shape.radius[0] - i) * components);
         }
         finishRow(to + (x - first) * pixel, row + x, taps, run, operation.truncates);
         x += run;
@@ -111,7 +113,7 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
     };
     MakeStrided(static_cast<std::size_t>(pixel),
                 static_cast<char *>(call.output.data) + call.output.Offset(index) * pixel,
-                call.output.stride[0],
+                components > 1 ? 1 : call.output.stride[0],
                 n,
                 finishPiece);
   };
@@ -150,8 +152,9 @@ std::size_t
 ScratchOfMean(const Operation & operation, const ChunkShape & chunk)
 {
   const MeanShape    shape = ShapeOf(static_cast<const MeanOperation &>(operation), chunk.image, chunk.inputKinds[0]);
-  const WindowTiling tiling(chunk.outputBox, chunk.image, shape.radius, shape.accumulatorBytes, false);
-  return static_cast<std::size_t>(tiling.scratch * shape.accumulatorBytes * chunk.concurrency);
+  const std::int64_t scratch =
+    WindowTiling::GetScratch(chunk.outputBox, chunk.image, shape.radius, shape.accumulatorBytes, false);
+  return static_cast<std::size_t>(scratch * shape.accumulatorBytes * chunk.concurrency);
 }
 
 /** The reducer at every voxel: as slow as its definition. Rows of the output in parallel. */

@@ -172,13 +172,13 @@ LoadTile(const BufferView & input, const Box & image, const Box & box, BoundaryM
       }
       const TIn * const inside = line + (from - input.box.lower[0]) * stride;
       TTo * const       toInside = to + (from - box.lower[0]);
-      const auto        load = [&](std::int64_t step) {
+      const auto        load = [&](auto step) {
         for (std::int64_t i = 0; i < until - from; ++i)
         {
           toInside[i] = static_cast<TTo>(convert(inside[i * step]));
         }
       };
-      stride == 1 ? load(1) : load(stride);
+      WithStride(stride, load);
       for (std::int64_t x = until; x < box.upper[0]; ++x)
       {
         edge(x);
@@ -251,15 +251,13 @@ template <typename TOut, typename TFunctor>
 void
 StoreRow(const BufferView & output, const Coordinates & at, std::int64_t n, TFunctor && result)
 {
-  TOut * const       to = static_cast<TOut *>(output.data) + output.Offset(at);
-  const std::int64_t stride = output.stride[0];
-  const auto         store = [&](std::int64_t step) {
+  TOut * const to = static_cast<TOut *>(output.data) + output.Offset(at);
+  WithStride(output.stride[0], [&](auto step) {
     for (std::int64_t i = 0; i < n; ++i)
     {
       to[i * step] = result(i);
     }
-  };
-  stride == 1 ? store(1) : store(stride);
+  });
 }
 
 } // namespace chunkwise

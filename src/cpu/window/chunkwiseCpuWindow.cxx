@@ -17,9 +17,11 @@ Equalise(std::int64_t extent, std::int64_t largest)
 } // namespace
 
 WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension],
-                           std::int64_t accBytes, bool clips)
+                           std::int64_t accBytes, bool clips, std::int64_t componentsTogether)
+  : components(componentsTogether)
 {
   tile = Coordinates::Filled(1);
+  tile[MaxDimension - 1] = components;
   for (int a = MaxDimension - 1; a > 0; --a)
   {
     if (radius[a] > 0)
@@ -43,7 +45,8 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   {
     throw ParameterError("a window takes part in at most " + std::to_string(MaxSpatialAxes) + " axes");
   }
-  tile[0] = Equalise(output.Extent(0), 1024);
+  tile[0] = Equalise(output.Extent(0), 1024 / components);
+  row = tile[0] * components;
   ringSlots = 1;
   if (sweep >= 0)
   {
@@ -52,7 +55,7 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
     // Blocks keep one slab beside their slots.
     ringSlots = clips ? std::min(taps, image.Extent(sweep)) : taps + 1;
   }
-  std::int64_t rows = std::max<std::int64_t>(4, CacheBytes / accBytes / (ringSlots + 1) / tile[0]);
+  std::int64_t rows = std::max<std::int64_t>(4, CacheBytes / accBytes / (ringSlots + 1) / row);
   for (int i = 0; i < middles; ++i)
   {
     const std::int64_t wanted =
@@ -62,8 +65,8 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   }
 
   std::int64_t largestTaps = radius[0] > 0 ? 2 * radius[0] + 1 : 0;
-  paddedRow = tile[0] + 2 * radius[0];
-  slab = tile[0];
+  paddedRow = row + 2 * radius[0] * components;
+  slab = row;
   firstSlab = secondSlab = 0;
   slots = largestTaps > 9 ? largestTaps : 0;
   for (int i = 0; i < middles; ++i)
@@ -73,18 +76,28 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
     rowsRead = clips ? std::min(rowsRead, image.Extent(middle[i])) : rowsRead;
     if (i == 0)
     {
-      firstSlab = rowsRead * tile[0];
+      firstSlab = rowsRead * row;
     }
     else
     {
-      secondSlab = rowsRead * tile[middle[0]] * tile[0];
+      secondSlab = rowsRead * tile[middle[0]] * row;
     }
     slab *= tile[middle[i]];
-    slots = std::max(slots, taps > 9 ? (taps + 1) * tile[0] : 0);
+    slots = std::max(slots, taps > 9 ? (taps + 1) * row : 0);
   }
-  scratch = paddedRow + firstSlab + secondSlab + (ringSlots + 1) * slab + slots + 2 * tile[0];
+  scratch = paddedRow + firstSlab + secondSlab + (ringSlots + 1) * slab + slots + 2 * row;
   // Workers' parts begin on cache lines of their own.
   scratch = (scratch + 63) / 64 * 64;
+}
+
+std::int64_t
+WindowTiling::GetScratch(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension],
+                         std::int64_t accBytes, bool clips)
+{
+  const std::int64_t together =
+    radius[MaxDimension - 1] > 0 ? 1 : std::min(output.Extent(MaxDimension - 1), MostComponentsTogether);
+  return std::max(WindowTiling(output, image, radius, accBytes, clips, 1).scratch,
+                  WindowTiling(output, image, radius, accBytes, clips, std::max<std::int64_t>(together, 1)).scratch);
 }
 
 } // namespace chunkwise

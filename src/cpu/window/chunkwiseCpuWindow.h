@@ -53,18 +53,33 @@ public:
   /** Bytes of ring and slab that a task should stay below, so that they lie in a core's own cache. */
   static constexpr std::int64_t CacheBytes = 640 * 1024;
 
-  /** `clips`: nothing outside of the image is needed, however far the windows reach. */
+  /** `clips`: nothing outside of the image is needed, however far the windows reach. `components`: of pixels, where
+   * rows hold them side by side. */
   WindowTiling(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension], std::int64_t accBytes,
-               bool clips);
+               bool clips, std::int64_t components);
+
+  /** The components that a call takes together. */
+  static std::int64_t
+  ComponentsOf(const KernelCall & call, const std::int64_t (&radius)[MaxDimension])
+  {
+    return radius[MaxDimension - 1] > 0 ? 1 : ComponentsTogether(call.inputs[0], call.output);
+  }
+
+  /** Accumulators that a worker needs, however the components of pixels lie. */
+  static std::int64_t
+  GetScratch(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension], std::int64_t accBytes,
+             bool clips);
 
   int          sweep{ -1 }; ///< -1: none but x, or no axis at all
   int          middle[2]{ -1, -1 };
   int          middles{ 0 };
   Coordinates  tile{};
+  std::int64_t components{ 1 };
   std::int64_t ringSlots{ 1 };
 
-  /** Accumulators that a worker needs. */
+  /** Accumulators that a worker needs, and those of a row. */
   std::int64_t scratch{ 0 };
+  std::int64_t row{ 0 };
   std::int64_t paddedRow{ 0 };
   std::int64_t firstSlab{ 0 };
   std::int64_t secondSlab{ 0 };
@@ -140,7 +155,8 @@ public:
     return sum;
   }
 
-  /** Calls finish(row, index, n) for each finished row of n accumulators that begins at voxel `index`. */
+  /** Calls finish(row, index, n) for each finished row of n accumulators that begins at voxel `index`; where the tiling
+   * has several components together, they are those of n / components voxels. */
   template <typename TFinish>
   void
   Run(TFinish && finish)
@@ -192,7 +208,8 @@ private:
     Task(const WindowSweep & sweep, const Box & box, unsigned int worker)
       : m(sweep)
       , m_Box(box)
-      , m_X(box.Extent(0))
+      , m_Components(sweep.m_Tiling.components)
+      , m_X(box.Extent(0) * m_Components)
     {
       const WindowTiling & tiling = m.m_Tiling;
       TAcc *               memory = static_cast<TAcc *>(m.m_Call.scratch) + tiling.scratch * worker;
@@ -207,8 +224,8 @@ private:
       m_Ring = take(tiling.ringSlots * tiling.slab);
       m_Prefix = take(tiling.slab);
       m_Slots = take(tiling.slots);
-      m_Row = take(tiling.tile[0]);
-      m_Nothing = take(tiling.tile[0]);
+      m_Row = take(tiling.row);
+      m_Nothing = take(tiling.row);
       std::fill(m_Nothing, m_Nothing + m_X, TJoin::Nothing);
       m_SlabRows = 1;
       for (int i = 0; i < tiling.middles; ++i)
@@ -386,21 +403,22 @@ private:
       {
         UseStrided(pixel,
                    address(from),
-                   input.stride[0],
-                   to - from,
+                   m_Components > 1 ? 1 : input.stride[0],
+                   (to - from) * m_Components,
                    [&](const char * voxels, std::int64_t first, std::int64_t count) {
-                     m.m_Convert(padded + (from - begin) + first, voxels, count);
+                     m.m_Convert(padded + (from - begin) * m_Components + first, voxels, count);
                    });
       }
       const auto fillOutside = [&](std::int64_t x) {
         const std::int64_t source = Map(0, x);
+        TAcc * const       voxel = padded + (x - begin) * m_Components;
         if (IsAbsent(source))
         {
-          padded[x - begin] = outside;
+          std::fill(voxel, voxel + m_Components, outside);
         }
         else
         {
-          m.m_Convert(padded + (x - begin), address(source), 1);
+          m.m_Convert(voxel, address(source), m_Components);
         }
       };
       for (std::int64_t x = begin; x < from; ++x)
@@ -417,45 +435,49 @@ private:
       }
       if (window.UsesBlocks())
       {
-        SumRowByBlocks(window, out);
+        for (std::int64_t component = 0; component < m_Components; ++component)
+        {
+          SumRowByBlocks(window, m_Padded + component, out + component);
+        }
       }
       else
       {
         for (std::int64_t t = 0; t < window.Taps(); ++t)
         {
-          m_Taps[static_cast<std::size_t>(t)] = m_Padded + t;
+          m_Taps[static_cast<std::size_t>(t)] = m_Padded + t * m_Components;
         }
         Combine(window, out, m_Taps.data(), 0, window.Taps());
       }
       if (!window.norms.empty())
       {
         const TAcc * const norms = window.norms.data() + m_Box.lower[0];
-        for (std::int64_t x = 0; x < m_X; ++x)
+        for (std::int64_t x = 0; x < m_Box.Extent(0); ++x)
         {
-          if (norms[x] != TAcc{ 1 })
+          for (std::int64_t component = 0; norms[x] != TAcc{ 1 } && component < m_Components; ++component)
           {
-            out[x] *= norms[x];
+            out[x * m_Components + component] *= norms[x];
           }
         }
       }
     }
 
-    /** The block rule along x, on m_Padded. */
+    /** The block rule along x, on one component. */
     void
-    SumRowByBlocks(const AxisWindow<TAcc> & window, TAcc * out)
+    SumRowByBlocks(const AxisWindow<TAcc> & window, const TAcc * in, TAcc * out)
     {
       const std::int64_t k = window.Taps();
       std::int64_t       j = m_Box.lower[0] - window.radius;
       std::int64_t       p = j % k < 0 ? j % k + k : j % k;
       TAcc               prefix = TJoin::Nothing;
-      for (std::int64_t n = 0; n < m_X + 2 * window.radius; ++n)
+      for (std::int64_t n = 0; n < m_Box.Extent(0) + 2 * window.radius; ++n)
       {
-        prefix = TJoin::Join(prefix, m_Padded[n]);
+        const TAcc voxel = in[n * m_Components];
+        prefix = TJoin::Join(prefix, voxel);
         if (n >= 2 * window.radius)
         {
-          out[n - 2 * window.radius] = p == k - 1 ? prefix : TJoin::Join(m_Slots[p + 1], prefix);
+          out[(n - 2 * window.radius) * m_Components] = p == k - 1 ? prefix : TJoin::Join(m_Slots[p + 1], prefix);
         }
-        m_Slots[p] = m_Padded[n];
+        m_Slots[p] = voxel;
         if (++p == k)
         {
           for (std::int64_t s = k - 2; s >= std::max<std::int64_t>(0, k - 1 - n); --s)
@@ -639,7 +661,8 @@ private:
 
     const WindowSweep &       m;
     const Box                 m_Box;
-    const std::int64_t        m_X;
+    const std::int64_t        m_Components;
+    const std::int64_t        m_X; ///< numbers of a row
     std::int64_t              m_Lower[2]{ 0, 0 };
     std::int64_t              m_Upper[2]{ 1, 1 };
     std::int64_t              m_SlabRows{ 1 };
