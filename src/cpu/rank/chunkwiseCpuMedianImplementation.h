@@ -114,7 +114,7 @@ SortColumns(const MedianRow<TKey> & row)
     }
   }
   const auto fill = [&](std::int64_t column, std::int64_t below) {
-    const std::int64_t lows = (VLines + (column % 2 == below ? 1 : -1)) / 2;
+    const std::int64_t lows = (VLines + (column / row.step % 2 == below ? 1 : -1)) / 2;
     for (std::int64_t k = 0; k < VLines; ++k)
     {
       row.lists[k * row.pitch + column] =
@@ -139,7 +139,7 @@ SelectMedians(const MedianRow<TKey> & row, const TKey * first, const TKey * seco
 {
   constexpr int rank = (2 * VEach + VLines - 1) / 2;
   using Merging = MergingNetwork<VEach, rank - VLines, rank>;
-  for (std::int64_t i = 0; i < row.columns - row.taps + 1; i += KeyVector<TKey>::Width)
+  for (std::int64_t i = 0; i < row.columns - (row.taps - 1) * row.step; i += KeyVector<TKey>::Width)
   {
     KeyVectorType<TKey> v[2 * VEach];
     RunOnVectors<TKey, Merging>(v, [&](int wire) {
@@ -163,16 +163,17 @@ MediansOfLines(const MedianRow<TKey> & row)
   SortColumns<TKey, VLines>(row);
   if (row.taps == 3)
   {
-    SelectMedians<TKey, VLines, VLines>(row, row.lists, row.lists + 1, row.lists + 2);
+    SelectMedians<TKey, VLines, VLines>(row, row.lists, row.lists + row.step, row.lists + 2 * row.step);
     return;
   }
   using Merging = MergingNetwork<VLines, 0, 2 * VLines - 1>;
   TKey * const pairs = row.lists + VLines * row.pitch;
-  for (std::int64_t i = 0; i < row.columns - 2; i += KeyVector<TKey>::Width)
+  for (std::int64_t i = 0; i < row.columns - 2 * row.step; i += KeyVector<TKey>::Width)
   {
     KeyVectorType<TKey> v[2 * VLines];
     RunOnVectors<TKey, Merging>(v, [&](int wire) {
-      return LoadKeys<TKey>(row.lists + (wire < VLines ? wire * row.pitch : (wire - VLines) * row.pitch + 1) + i);
+      return LoadKeys<TKey>(row.lists + (wire < VLines ? wire * row.pitch : (wire - VLines) * row.pitch + row.step) +
+                            i);
     });
 #pragma GCC unroll 50
     for (int k = 0; k < 2 * VLines; ++k)
@@ -180,7 +181,7 @@ MediansOfLines(const MedianRow<TKey> & row)
       StoreKeys<TKey>(pairs + k * row.pitch + i, v[Merging::Value.order[k]]);
     }
   }
-  SelectMedians<TKey, 2 * VLines, VLines>(row, pairs, pairs + 2, row.lists + 4);
+  SelectMedians<TKey, 2 * VLines, VLines>(row, pairs, pairs + 2 * row.step, row.lists + 4 * row.step);
 }
 
 template <typename TKey>

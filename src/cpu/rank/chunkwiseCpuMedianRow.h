@@ -10,8 +10,9 @@ namespace chunkwise
 /** Bytes that are computed together at the most. */
 constexpr std::int64_t MedianVectorBytes = 64;
 
-/** A row of outputs whose windows have `taps` keys, 3 or 5, of each of `lineCount` lines. Output i has the columns i to
- * i + taps - 1, a column the keys at its place of all lines. All lines, lists and results can be read, and the latter
+/** A row of outputs whose windows have `taps` keys, 3 or 5, of each of `lineCount` lines. Output i has the columns i,
+ * i + step, ..., i + (taps - 1) step, a column the keys at its place of all lines: `step` components of pixels lie side
+ * by side. All lines, lists and results can be read, and the latter
  * two written, up to `pitch`. See chunkwiseCpuMedianImplementation.h. */
 template <typename TKey>
 struct MedianRow
@@ -19,13 +20,14 @@ struct MedianRow
   const TKey ** lines{ nullptr };
   std::int64_t  lineCount{ 0 };
   std::int64_t  taps{ 0 };
-  /** Outputs and taps - 1. */
+  std::int64_t  step{ 1 };
+  /** Outputs and (taps - 1) step. */
   std::int64_t columns{ 0 };
   /** The columns that there are. */
   std::int64_t first{ 0 };
   std::int64_t last{ 0 };
   /** Of the others, all lines but one are half below and half above everything. The last one is below in columns of
-   * these numbers modulo 2: before `first`, and from `last` on. */
+   * voxels of these numbers modulo 2: before `first`, and from `last` on. */
   std::int64_t below[2]{};
   /** MedianListRows rows of `pitch` keys, a multiple of the vectors with one more than the columns take. */
   TKey *       lists{ nullptr };

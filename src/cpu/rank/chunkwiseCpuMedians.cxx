@@ -41,7 +41,7 @@ struct MedianMemory
   std::int64_t   pitch{ 0 };
 
   std::int64_t
-  LayOut(const Coordinates & tile, const Coordinates & radius, char * memory)
+  LayOut(const Coordinates & tile, const Coordinates & radius, std::int64_t components, char * memory)
   {
     constexpr std::int64_t size = sizeof(TKey);
     std::int64_t           bytes = 0;
@@ -50,15 +50,15 @@ struct MedianMemory
       bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(*part)));
     };
     taps = 2 * radius[0] + 1;
-    std::int64_t voxels = tile[0] + taps - 1;
-    pitch = (RoundToLine(voxels * size) + MedianVectorBytes) / size;
+    std::int64_t numbers = (tile[0] + taps - 1) * components;
+    pitch = (RoundToLine(numbers * size) + MedianVectorBytes) / size;
     for (int a = 1; a < MaxDimension; ++a)
     {
       lineCount *= 2 * radius[a] + 1;
-      voxels *= tile[a] + 2 * radius[a];
+      numbers *= a + 1 == MaxDimension && components > 1 ? 1 : tile[a] + 2 * radius[a];
     }
     // The last line is read as far as the others.
-    take(keys, voxels + pitch);
+    take(keys, numbers + pitch);
     take(lists, MedianListRows(lineCount, taps) * pitch);
     take(results, pitch);
     take(chosen, pitch);
@@ -66,25 +66,28 @@ struct MedianMemory
     take(offsets, lineCount);
     take(below, pitch);
     take(above, pitch);
-    take(alternate, pitch + 1);
+    take(alternate, pitch + components);
     return bytes;
   }
 };
 
 template <typename TPixel, typename TOut>
 bool
-RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory)
+RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, std::int64_t components, char * memory)
 {
   using KeyOf = RankKey<TPixel>;
   using Key = typename KeyOf::Type;
-  constexpr Key     most = std::numeric_limits<Key>::max();
-  const auto &      operation = static_cast<const RankOperation &>(*call.operation);
-  const auto &      functions = RankFunctionsOf<Key>(GetCpuLevel());
-  const bool        cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+  constexpr Key most = std::numeric_limits<Key>::max();
+  const auto &  operation = static_cast<const RankOperation &>(*call.operation);
+  const auto &  functions = RankFunctionsOf<Key>(GetCpuLevel());
+  const bool    cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+  // Of components that are taken together it is the first's.
+  Box tile = box;
+  tile.upper[MaxDimension - 1] -= components - 1;
   const WindowBoxes boxes(tile, call.image, radius, BoundaryMode::Mirror);
   const Box &       padded = boxes.padded;
   MedianMemory<Key> m;
-  m.LayOut(tile.Extents(), radius, memory);
+  m.LayOut(tile.Extents(), radius, components, memory);
   // What is beyond the image in Renormalized mode is in no line, and its columns are filled up.
   const auto load = [&](auto && convert) {
     LoadTile<TPixel>(call.inputs[0],
@@ -93,7 +96,8 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, c
                      cuts ? BoundaryMode::Constant : operation.boundary.mode,
                      convert(cuts ? TPixel(0) : ConstantPixel<TPixel>(operation.boundary.constant)),
                      m.keys,
-                     convert);
+                     convert,
+                     components);
   };
   if constexpr (KeyOf::IsReal)
   {
@@ -102,7 +106,7 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, c
       std::memcpy(&bits, &pixel, sizeof(bits));
       return bits;
     });
-    if (functions.realsToKeys(m.keys, padded.NumberOfVoxels()))
+    if (functions.realsToKeys(m.keys, padded.NumberOfVoxels() * components))
     {
       return false;
     }
@@ -115,18 +119,20 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, c
   row.lines = m.lines;
   row.lineCount = m.lineCount;
   row.taps = m.taps;
-  row.columns = padded.Extent(0);
-  row.first = cuts ? std::max<std::int64_t>(0, call.image.lower[0] - padded.lower[0]) : 0;
-  row.last = cuts ? std::min(row.columns, call.image.upper[0] - padded.lower[0]) : row.columns;
+  row.step = components;
+  row.columns = padded.Extent(0) * components;
+  row.first = cuts ? std::max<std::int64_t>(0, call.image.lower[0] - padded.lower[0]) * components : 0;
+  row.last = cuts ? std::min(row.columns, (call.image.upper[0] - padded.lower[0]) * components) : row.columns;
   row.lists = m.lists;
   row.pitch = m.pitch;
   std::fill(m.below, m.below + m.pitch, Key{ 0 });
   std::fill(m.above, m.above + m.pitch, most);
-  for (std::int64_t i = 0; i <= m.pitch; ++i)
+  for (std::int64_t i = 0; i < m.pitch + components; ++i)
   {
-    m.alternate[i] = i % 2 == 0 ? Key{ 0 } : most;
+    m.alternate[i] = i / components % 2 == 0 ? Key{ 0 } : most;
   }
-  const std::int64_t n = tile.Extent(0);
+  const std::int64_t n = tile.Extent(0) * components;
+  const BufferView   output = FoldComponents(call.output, components);
   const auto         windowAt = [&](const Coordinates & at) {
     Box window{ at, at };
     for (int a = 1; a < MaxDimension; ++a)
@@ -139,11 +145,12 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, c
   };
   // Where a window's lines begin, from the first one on.
   std::int64_t count = 0;
-  ForEachRow(windowAt(tile.lower),
-             [&](const Coordinates & line) { m.offsets[count++] = DenseOffset(padded, line) - radius[0]; });
+  ForEachRow(windowAt(tile.lower), [&](const Coordinates & line) {
+    m.offsets[count++] = (DenseOffset(padded, line) - radius[0]) * components;
+  });
   ForEachRow(tile, [&](const Coordinates & at) {
     const Box         window = windowAt(at);
-    const Key * const keys = m.keys + DenseOffset(padded, window.lower) - radius[0];
+    const Key * const keys = m.keys + (DenseOffset(padded, window.lower) - radius[0]) * components;
     std::int64_t      lines = 0;
     if (!cuts || call.image.Contains(window))
     {
@@ -154,8 +161,9 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, c
     }
     else
     {
-      ForEachRow(Intersect(window, call.image),
-                 [&](const Coordinates & line) { m.lines[lines++] = m.keys + DenseOffset(padded, line) - radius[0]; });
+      ForEachRow(Intersect(window, call.image), [&](const Coordinates & line) {
+        m.lines[lines++] = m.keys + (DenseOffset(padded, line) - radius[0]) * components;
+      });
     }
     const std::int64_t missing = m.lineCount - lines;
     for (std::int64_t i = 0; i < missing / 2; ++i)
@@ -164,14 +172,16 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, c
       m.lines[lines++] = m.above;
     }
     const auto store = [&](const Key * results) {
-      StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(results[x])); });
+      Coordinates first = at;
+      first[0] *= components;
+      StoreRow<TOut>(output, first, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(results[x])); });
     };
     row.results = m.results;
     if (missing % 2 == 0)
     {
       // The columns next to the image have one more key below than above, those beyond them one less, and so on.
-      row.below[0] = (row.first + 1) % 2;
-      row.below[1] = row.last % 2;
+      row.below[0] = (row.first / components + 1) % 2;
+      row.below[1] = row.last / components % 2;
       functions.findMedians(row);
       store(m.results);
       return;
@@ -180,14 +190,14 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & tile, c
     // other.
     for (const std::int64_t odd : { 0, 1 })
     {
-      m.lines[lines] = m.alternate + odd;
+      m.lines[lines] = m.alternate + odd * components;
       row.below[0] = row.below[1] = odd;
       row.results = odd ? m.chosen : m.results;
       functions.findMedians(row);
     }
-    for (std::int64_t x = 0; x < n; x += 2)
+    for (std::int64_t x = 0; x < n; x += 2 * components)
     {
-      m.chosen[x] = m.results[x];
+      std::copy(m.results + x, m.results + x + components, m.chosen + x);
     }
     store(m.chosen);
   });
@@ -215,36 +225,47 @@ MediansTake(const RankOperation & operation, const Coordinates & image)
          (operation.boundary.mode != BoundaryMode::Renormalized || image[0] >= taps);
 }
 
+std::int64_t
+MediansTogether(const Coordinates & radius, PixelKind kind, std::int64_t components)
+{
+  const std::int64_t columns = MedianColumnBytes(2 * radius[0] + 1) / static_cast<std::int64_t>(PixelSize(kind));
+  return radius[MaxDimension - 1] == 0 && columns >= 64 * components ? components : 1;
+}
+
 Coordinates
-MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind)
+MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind, std::int64_t components)
 {
   Coordinates tile{};
   for (int a = 0; a < MaxDimension; ++a)
   {
     const std::int64_t wanted =
-      a == 0 ? MedianColumnBytes(2 * radius[0] + 1) / static_cast<std::int64_t>(PixelSize(kind)) - 2 * radius[0]
-      : radius[a] > 0 ? 16
-                      : 1;
+      a == 0
+        ? MedianColumnBytes(2 * radius[0] + 1) / static_cast<std::int64_t>(PixelSize(kind)) / components - 2 * radius[0]
+      : radius[a] > 0         ? 16
+      : a == MaxDimension - 1 ? components
+                              : 1;
     tile[a] = std::min(output.Extent(a), wanted);
   }
   return tile;
 }
 
 std::int64_t
-MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind)
+MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind, std::int64_t components)
 {
   return DispatchPixelKind(kind, [&](auto pixel) {
-    return MedianMemory<typename RankKey<decltype(pixel)>::Type>().LayOut(tile, radius, nullptr);
+    return MedianMemory<typename RankKey<decltype(pixel)>::Type>().LayOut(tile, radius, components, nullptr);
   });
 }
 
 bool
-RunMedianTile(const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory)
+RunMedianTile(const KernelCall & call, const Coordinates & radius, const Box & tile, std::int64_t components,
+              char * memory)
 {
   bool done = false;
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    DispatchOutput<decltype(pixel)>(
-      call.output.kind, [&](auto out) { done = RunTile<decltype(pixel), decltype(out)>(call, radius, tile, memory); });
+    DispatchOutput<decltype(pixel)>(call.output.kind, [&](auto out) {
+      done = RunTile<decltype(pixel), decltype(out)>(call, radius, tile, components, memory);
+    });
   });
   return done;
 }

@@ -12,17 +12,24 @@ namespace chunkwise
 bool
 MediansTake(const RankOperation & operation, const Coordinates & image);
 
-/** The extent of a tile of them; it does not shrink when the output grows. */
+/** How many of so many components are taken together: all or one. Rows of few voxels would share too many columns with
+ * the next ones. */
+std::int64_t
+MediansTogether(const Coordinates & radius, PixelKind kind, std::int64_t components);
+
+/** The extent of a tile of them, of so many components together; it does not shrink when the output grows. */
 Coordinates
-MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind);
+MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind, std::int64_t components);
 
 /** Bytes that each worker needs for a tile of this extent. */
 std::int64_t
-MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind);
+MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind, std::int64_t components);
 
-/** Computes a tile of the output. False, and nothing done, if there is a NaN in its windows. */
+/** Computes a tile of the output, whose components are side by side if there are several. False, and nothing done, if
+ * there is a NaN in its windows. */
 bool
-RunMedianTile(const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory);
+RunMedianTile(const KernelCall & call, const Coordinates & radius, const Box & tile, std::int64_t components,
+              char * memory);
 
 } // namespace chunkwise
 

@@ -228,24 +228,33 @@ RunRanks(const KernelCall & call, const RankOperation & operation, const Coordin
   RunBits(call, operation, radius, part, false, memory);
 }
 
-/** What is computed at once, and the bytes that each worker needs for it. */
+/** What is computed at once, of pixels with so many components together, and the bytes that each worker needs for it,
+ * however components lie. */
 struct RankWork
 {
   bool         medians;
   Coordinates  tile;
   std::int64_t bytes;
 
-  RankWork(const RankOperation & operation, const Coordinates & image, const Box & output, PixelKind kind)
+  RankWork(const RankOperation & operation, const Coordinates & image, const Box & output, PixelKind kind,
+           std::int64_t components)
     : medians(MediansTake(operation, image))
   {
     const Coordinates radius = operation.EffectiveRadius(image);
-    tile = medians                       ? MedianTileExtent(output, radius, kind)
+    tile = medians                       ? MedianTileExtent(output, radius, kind, components)
            : RankTilesTake(radius, kind) ? RankTileExtent(output, radius)
                                          : TileExtent(output, radius);
     bytes = BytesOfRanks(radius, output, kind);
     if (medians)
     {
-      bytes = std::max({ bytes, MedianTileBytes(tile, radius, kind), BytesOfBits(radius, output, kind) });
+      bytes = std::max(bytes, BytesOfBits(radius, output, kind));
+      const std::int64_t most =
+        MediansTogether(radius, kind, std::min(output.Extent(MaxDimension - 1), MostComponentsTogether));
+      for (const std::int64_t together : { std::int64_t{ 1 }, std::max<std::int64_t>(most, 1) })
+      {
+        bytes =
+          std::max(bytes, MedianTileBytes(MedianTileExtent(output, radius, kind, together), radius, kind, together));
+      }
     }
   }
 };
@@ -347,7 +356,7 @@ RunCountedTile(const KernelCall & call, const RankWork & work, const Coordinates
   {
     return;
   }
-  if (work.medians && parts.hasWhole && RunMedianTile(call, radius, parts.any, memory))
+  if (work.medians && parts.hasWhole && RunMedianTile(call, radius, parts.any, 1, memory))
   {
     if (!parts.cut.IsEmpty())
     {
@@ -364,7 +373,11 @@ RunRank(const KernelCall & call)
   const auto &      operation = static_cast<const RankOperation &>(*call.operation);
   const Coordinates image = call.image.Extents();
   const Coordinates radius = operation.EffectiveRadius(image);
-  const RankWork    work(operation, image, call.output.box, call.inputs[0].kind);
+  const auto        kind = call.inputs[0].kind;
+  const auto        components = operation.isCounted || !MediansTake(operation, image)
+                                   ? 1
+                                   : MediansTogether(radius, kind, ComponentsTogether(call.inputs[0], call.output));
+  const RankWork    work(operation, image, call.output.box, kind, components);
   ForEachTileOf(work.tile, call, [&](const Box & tile, unsigned int worker) {
     char * const memory = static_cast<char *>(call.scratch) + work.bytes * worker;
     if (operation.isCounted)
@@ -372,7 +385,7 @@ RunRank(const KernelCall & call)
       RunCountedTile(call, work, radius, tile, memory);
       return;
     }
-    if (!work.medians || !RunMedianTile(call, radius, tile, memory))
+    if (!work.medians || !RunMedianTile(call, radius, tile, components, memory))
     {
       RunRanks(call, operation, radius, tile, memory);
     }
@@ -383,7 +396,7 @@ std::size_t
 ScratchOfRank(const Operation & operation, const ChunkShape & shape)
 {
   const RankWork work(
-    static_cast<const RankOperation &>(operation), shape.image.Extents(), shape.outputBox, shape.inputKinds[0]);
+    static_cast<const RankOperation &>(operation), shape.image.Extents(), shape.outputBox, shape.inputKinds[0], 1);
   return static_cast<std::size_t>(work.bytes * shape.concurrency);
 }
 

@@ -131,11 +131,12 @@ ForEachRow(const Box & box, TFunctor && f)
 }
 
 /** Copies `box` of the image, continued beyond its edge as the mode says, to a dense buffer. convert(pixel) gives what
- * is stored; `beyond` is stored where there is nothing but the constant. */
+ * is stored; `beyond` is stored where there is nothing but the constant. Of `components` together (ComponentsTogether)
+ * the box has the first, and all are stored side by side. */
 template <typename TIn, typename TTo, typename TConvert>
 void
 LoadTile(const BufferView & input, const Box & image, const Box & box, BoundaryMode mode, TTo beyond, TTo * to,
-         TConvert && convert)
+         TConvert && convert, std::int64_t components = 1)
 {
   const auto map = [&](int a, std::int64_t i) {
     return MapTap(i, input.box.lower[a], input.box.upper[a], image.Extent(a), mode);
@@ -154,7 +155,7 @@ LoadTile(const BufferView & input, const Box & image, const Box & box, BoundaryM
     }
     if (!there)
     {
-      std::fill(to, to + n, beyond);
+      std::fill(to, to + n * components, beyond);
     }
     else
     {
@@ -163,28 +164,32 @@ LoadTile(const BufferView & input, const Box & image, const Box & box, BoundaryM
       const std::int64_t stride = input.stride[0];
       const auto         edge = [&](std::int64_t x) {
         const std::int64_t source = map(0, x);
-        to[x - box.lower[0]] =
-          constant && source < 0 ? beyond : static_cast<TTo>(convert(line[(source - input.box.lower[0]) * stride]));
+        for (std::int64_t c = 0; c < components; ++c)
+        {
+          to[(x - box.lower[0]) * components + c] =
+            constant && source < 0 ? beyond
+                                           : static_cast<TTo>(convert(line[(source - input.box.lower[0]) * stride + c]));
+        }
       };
       for (std::int64_t x = box.lower[0]; x < from; ++x)
       {
         edge(x);
       }
       const TIn * const inside = line + (from - input.box.lower[0]) * stride;
-      TTo * const       toInside = to + (from - box.lower[0]);
+      TTo * const       toInside = to + (from - box.lower[0]) * components;
       const auto        load = [&](auto step) {
-        for (std::int64_t i = 0; i < until - from; ++i)
+        for (std::int64_t i = 0; i < (until - from) * components; ++i)
         {
           toInside[i] = static_cast<TTo>(convert(inside[i * step]));
         }
       };
-      WithStride(stride, load);
+      WithStride(components > 1 ? 1 : stride, load);
       for (std::int64_t x = until; x < box.upper[0]; ++x)
       {
         edge(x);
       }
     }
-    to += n;
+    to += n * components;
   });
 }
 
