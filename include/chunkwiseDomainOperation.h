@@ -84,6 +84,9 @@ public:
   PixelKind imageKind{ PixelKind::UInt8 };
   /** Of variances: NaN at the voxels that are outside, for statistics of what is inside. */
   bool insideAlone{ false };
+  /** The result is 1 where the window is not empty and 0 where it is, in the place of the statistic. Not of varying
+   * convolutions and non-local means. */
+  bool marksSeen{ false };
   /** NaN, as an integer: 0. */
   PixelValue emptyValue{ std::numeric_limits<double>::quiet_NaN() };
 

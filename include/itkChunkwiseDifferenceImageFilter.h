@@ -54,7 +54,7 @@ public:
 
   static_assert(
     Superclass::GivesSameTypeOrRealOrInteger,
-    "the output's pixels are of the input's type, float or double; of integers of up to 32 bits any integers");
+    "the output's pixels are of the input's type, float or double; of any but 64-bit integers any integers");
 
   const char *
   GetFilterName() const override

@@ -144,15 +144,9 @@ public:
   static constexpr bool GivesSameType =
     chunkwise::PixelKindOf<InputPixelType>() == chunkwise::PixelKindOf<OutputPixelType>();
   static constexpr bool GivesSameTypeOrReal = GivesSameType || std::is_floating_point<OutputPixelType>::value;
-  /** Integers to others that have all their values beside. */
-  static constexpr bool GivesWiderInteger =
-    std::is_integral<InputPixelType>::value && std::is_integral<OutputPixelType>::value &&
-    sizeof(InputPixelType) < sizeof(OutputPixelType) &&
-    (std::is_unsigned<InputPixelType>::value || std::is_signed<OutputPixelType>::value);
-  static constexpr bool GivesSameTypeOrRealOrWider = GivesSameTypeOrReal || GivesWiderInteger;
-  /** Integers of up to 32 bits to any integers beside: their sums are computed as doubles and converted. */
+  /** Any but 64-bit integers to any integers beside: sums of integers are computed as doubles and converted. */
   static constexpr bool GivesSameTypeOrRealOrInteger =
-    GivesSameTypeOrReal || (std::is_integral<InputPixelType>::value && sizeof(InputPixelType) <= 4);
+    GivesSameTypeOrReal || std::is_floating_point<InputPixelType>::value || sizeof(InputPixelType) <= 4;
 
   /** Where to compute. Default: Auto. */
   itkSetEnumMacro(Backend, BackendEnum);
@@ -248,7 +242,7 @@ public:
   }
 
   /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them: integers
-   * from the input's kind if that has all results, else from doubles. */
+   * from the input's kind if results have that by default, else from doubles. */
   virtual chunkwise::PixelKind
   GetOperationKind() const
   {
@@ -289,7 +283,8 @@ protected:
   }
 
   /** Writes to the output what the operation gave for the box of `result`, if GetOperationKind is not the output's.
-   * This one rounds doubles to integers, clamps them, and counts what it had to clamp. */
+   * This one rounds to integers, to nearest with ties to even, clamps what the output's type does not hold, NaN to 0,
+   * and counts what it had to clamp. */
   virtual void
   WriteOutput(const chunkwise::BufferView & result);
 

@@ -2,6 +2,7 @@
 #ifndef itkChunkwiseImageToImageFilter_hxx
 #define itkChunkwiseImageToImageFilter_hxx
 
+#include "chunkwiseConvertVoxels.h"
 #include "chunkwiseError.h"
 #include "itkChunkwiseExecutor.h"
 #include "itkChunkwiseGeometry.h"
@@ -943,49 +944,30 @@ template <typename TInputImage, typename TOutputImage, typename TSuperclass>
 void
 ChunkwiseImageToImageFilter<TInputImage, TOutputImage, TSuperclass>::WriteOutput(const chunkwise::BufferView & result)
 {
-  if constexpr (std::is_integral<OutputPixelType>::value)
+  constexpr chunkwise::PixelKind kind = chunkwise::PixelKindOf<OutputPixelType>();
+  std::atomic<SizeValueType>     clamped{ 0 };
+  std::atomic<SizeValueType>     rounded{ 0 };
+  const auto convertRow = [&](const auto * from, OutputPixelType * to, std::int64_t step, std::int64_t count) {
+    clamped += static_cast<SizeValueType>(chunkwise::ConvertVoxels(from, result.kind, to, kind, count, step));
+    // Sums of integers that a double may not have.
+    constexpr double countable = 9007199254740992.0;
+    if constexpr (std::is_integral<InputPixelType>::value && std::is_same<decltype(*from), const double &>::value)
+    {
+      rounded += static_cast<SizeValueType>(
+        std::count_if(from, from + count, [](double value) { return std::fabs(value) > countable; }));
+    }
+  };
+  if (result.kind == chunkwise::PixelKindOf<InputPixelType>())
   {
-    if (GivesWiderInteger && result.kind == chunkwise::PixelKindOf<InputPixelType>())
-    {
-      this->template ConvertToOutput<InputPixelType>(
-        result, [](const InputPixelType * from, OutputPixelType * to, std::int64_t step, std::int64_t count) {
-          for (std::int64_t i = 0; i < count; ++i)
-          {
-            to[i * step] = static_cast<OutputPixelType>(from[i]);
-          }
-        });
-      return;
-    }
-    if (result.kind != chunkwise::PixelKind::Float64)
-    {
-      itkExceptionMacro(<< "only doubles can be converted to integers");
-    }
-    using Limits = std::numeric_limits<OutputPixelType>;
-    // 2^digits is a double for every type, the largest value is not.
-    constexpr auto             lowest = static_cast<double>(Limits::lowest());
-    constexpr double           beyond = 2.0 * static_cast<double>(Limits::max() / 2 + 1);
-    constexpr double           countable = 9007199254740992.0;
-    std::atomic<SizeValueType> clamped{ 0 };
-    std::atomic<SizeValueType> rounded{ 0 };
-    this->template ConvertToOutput<double>(
-      result, [&](const double * from, OutputPixelType * to, std::int64_t step, std::int64_t count) {
-        SizeValueType clampedHere = 0;
-        SizeValueType roundedHere = 0;
-        for (std::int64_t i = 0; i < count; ++i)
-        {
-          const double value = std::nearbyint(from[i]);
-          const bool   below = !(value >= lowest);
-          const bool   above = value >= beyond;
-          clampedHere += below || above ? 1 : 0;
-          roundedHere += std::fabs(value) > countable ? 1 : 0;
-          to[i * step] = below ? Limits::lowest() : above ? Limits::max() : static_cast<OutputPixelType>(value);
-        }
-        clamped += clampedHere;
-        rounded += roundedHere;
-      });
-    m_ClampedVoxels += clamped;
-    m_RoundedVoxels += rounded;
+    this->template ConvertToOutput<InputPixelType>(result, convertRow);
   }
+  else
+  {
+    itkAssertOrThrowMacro(result.kind == chunkwise::PixelKind::Float64, "results are of the input's kind or doubles");
+    this->template ConvertToOutput<double>(result, convertRow);
+  }
+  m_ClampedVoxels += clamped;
+  m_RoundedVoxels += rounded;
 }
 
 template <typename TInputImage, typename TOutputImage, typename TSuperclass>

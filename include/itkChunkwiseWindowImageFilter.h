@@ -14,7 +14,10 @@
  * value. The boundary condition continues them as it continues the image; beyond the edge of Constant the weight is 1.
  * A MaskImage of ones gives the bits that the filter gives without it (PrunedFFTGaussianImageFilter: its bound). With
  * IgnoreNaN (default: off) voxels that are NaN are outside. EmptyValue (default: NaN, of integers 0) is the result
- * where a window sees nothing; of a sum it is 0. chunkwise::DomainOperation has the definition and the arithmetic. */
+ * where a window sees nothing; of a sum it is 0. With OutputMask (default: off; not of non-local means and varying
+ * convolutions) the result is 1 where a window sees something and 0 where it sees nothing, in the place of the
+ * statistic: of a second filter with the same parameters and, as it pleases, an output of unsigned char.
+ * chunkwise::DomainOperation has the definition and the arithmetic. */
 #define itkChunkwiseDomainMacro()                                                                                      \
   itkChunkwiseMaskMacro();                                                                                             \
   using WeightImageType = typename Superclass::WeightImageType;                                                        \
@@ -45,7 +48,9 @@
   {                                                                                                                    \
     return this->GetDomainMask();                                                                                      \
   }                                                                                                                    \
-  ITK_MACROEND_NOOP_STATEMENT
+  itkSetMacro(OutputMask, bool);                                                                                       \
+  itkGetConstMacro(OutputMask, bool);                                                                                  \
+  itkBooleanMacro(OutputMask)
 
 namespace itk
 {
@@ -144,7 +149,7 @@ protected:
   chunkwise::PixelKind
   GetInputKind(unsigned int i) const override;
 
-  /** BoundaryCondition, Constant and SpatialAxes; IgnoreNaN and EmptyValue of filters that have them. */
+  /** BoundaryCondition, Constant and SpatialAxes; IgnoreNaN, EmptyValue and OutputMask of filters that have them. */
   chunkwise::FilterParameters
   MakeParameters() const override;
   void
@@ -152,6 +157,7 @@ protected:
 
   // Of filters that have them.
   bool   m_IgnoreNaN{ false };
+  bool   m_OutputMask{ false };
   double m_EmptyValue{ std::numeric_limits<double>::quiet_NaN() };
 
 private:

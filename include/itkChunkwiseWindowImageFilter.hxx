@@ -183,6 +183,10 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::MakeParamete
   {
     parameters.Set("IgnoreNaN", true);
   }
+  if (m_OutputMask)
+  {
+    parameters.Set("OutputMask", true);
+  }
   if (m_EmptyValue == m_EmptyValue)
   {
     parameters.Set("EmptyValue", chunkwise::PixelValue(m_EmptyValue));
@@ -204,6 +208,7 @@ ChunkwiseWindowImageFilter<TInputImage, TOutputImage, TSuperclass>::PrintSelf(st
   }
   os << std::endl;
   os << indent << "IgnoreNaN: " << (m_IgnoreNaN ? "On" : "Off") << std::endl;
+  os << indent << "OutputMask: " << (m_OutputMask ? "On" : "Off") << std::endl;
   os << indent << "EmptyValue: " << m_EmptyValue << std::endl;
 }
 

@@ -66,9 +66,6 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(PrunedFFTConvolutionImageFilter);
 
-  static_assert(Superclass::GivesSameTypeOrRealOrWider,
-                "the output's pixels are of the input's type, float or double; of integers also wider ones");
-
   const char *
   GetFilterName() const override
   {

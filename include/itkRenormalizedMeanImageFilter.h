@@ -58,9 +58,6 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedMeanImageFilter);
 
-  static_assert(Superclass::GivesSameTypeOrRealOrWider,
-                "the output's pixels are of the input's type, float or double; of integers also wider ones");
-
   const char *
   GetFilterName() const override
   {

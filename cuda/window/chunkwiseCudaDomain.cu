@@ -344,6 +344,49 @@ RunFilled(const KernelCall & call)
   }
 }
 
+/** 1 where something is seen, else 0. */
+template <typename TOut, typename TSeen>
+struct MarkedVoxel
+{
+  Voxels<const TSeen> seen;
+  TOut *              out;
+  TSeen               nothing;
+
+  __device__ void
+  operator()(const Coordinates & index, std::int64_t i) const
+  {
+    out[i] = seen[index] > nothing ? TOut(1) : TOut(0);
+  }
+};
+
+template <typename TSeen>
+void
+LaunchMarked(const KernelCall & call)
+{
+  const auto quotient = DomainOf(call).GetQuotient(call.image.Extents());
+  const auto nothing = static_cast<TSeen>(quotient.nothing * quotient.whole);
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    Launch(
+      call,
+      MarkedVoxel<Out, TSeen>{ VoxelsOf<const TSeen>(call.inputs[0]), static_cast<Out *>(call.output.data), nothing });
+  });
+}
+
+void
+RunMarked(const KernelCall & call)
+{
+  switch (call.inputs[0].kind)
+  {
+    case PixelKind::Float32:
+      return LaunchMarked<float>(call);
+    case PixelKind::Float64:
+      return LaunchMarked<double>(call);
+    default:
+      return LaunchMarked<std::uint8_t>(call);
+  }
+}
+
 template <typename TPart, typename TReal, typename TOut>
 struct QuotientVoxel
 {
@@ -532,6 +575,7 @@ RegisterCudaDomain(KernelRegistry & registry)
   Register(registry, "domain.bins.voxels", RunBins);
   Register(registry, "domain.converted.voxels", RunConverted);
   Register(registry, "domain.filled.voxels", RunFilled);
+  Register(registry, "domain.seen.voxels", RunMarked);
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
   Register(registry, "domain.whole.voxels", RunWhole);

@@ -260,11 +260,13 @@ FileRun::ChooseKinds()
   }
   m_OutputKind = m_Line.outputType.empty() ? natural : chunkwise::PixelKindFromName(m_Line.outputType);
 
-  // What the operation gives: the file's kind where it can and cuts nothing, else its natural kind, which is converted.
+  // What the operation gives: the file's kind where it can and cuts nothing, else its natural kind, which is converted;
+  // in the place of float32 float64, whose sums of integers are not rounded.
   const bool isTable = m_Line.stages.front().filter->output == chunkwise::DefaultOutput::Sum;
   const bool givesReals = chunkwise::IsFloatingPoint(m_OutputKind);
   const bool isWide = PixelSize(m_InputKind) == 8 && !chunkwise::IsFloatingPoint(m_InputKind);
-  m_ComputedKind = isTable || givesReals ? m_OutputKind : natural;
+  const bool isExact = natural == m_InputKind || m_Line.stages.front().filter->name == "network";
+  m_ComputedKind = isTable || givesReals ? m_OutputKind : isExact ? natural : PixelKind::Float64;
   if (isReal && !isTable && isWide && m_OutputKind == m_InputKind)
   {
     // float64 has not all of them: the operation's own 64-bit integers have, but nobody counts what it cuts.

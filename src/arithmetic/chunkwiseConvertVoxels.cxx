@@ -44,7 +44,7 @@ Convert(TFrom value, std::int64_t & cut)
 } // namespace
 
 std::int64_t
-ConvertVoxels(const void * from, PixelKind fromKind, void * to, PixelKind toKind, std::int64_t count)
+ConvertVoxels(const void * from, PixelKind fromKind, void * to, PixelKind toKind, std::int64_t count, std::int64_t step)
 {
   return DispatchPixelKind(fromKind, [&](auto source) {
     return DispatchPixelKind(toKind, [&](auto target) {
@@ -55,7 +55,7 @@ ConvertVoxels(const void * from, PixelKind fromKind, void * to, PixelKind toKind
       std::int64_t       cut = 0;
       for (std::int64_t i = 0; i < count; ++i)
       {
-        out[i] = Convert<To>(in[i], cut);
+        out[i * step] = Convert<To>(in[i], cut);
       }
       return cut;
     });

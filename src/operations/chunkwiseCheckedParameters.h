@@ -108,7 +108,7 @@ MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, co
 /** Lets windows of a filter be those of a part of the image: adds MaskImage, WeightImage, IgnoreNaN and, if a window
  * can be empty, EmptyValue. */
 void
-AddDomain(FilterDescription & row, bool canBeEmpty = true);
+AddDomain(FilterDescription & row, bool canBeEmpty = true, bool tellsSeen = true);
 /** The same of filters that take no weights: adds MaskImage, EmptyValue and, if NaN can be left out, IgnoreNaN. */
 void
 AddMask(FilterDescription & row, bool canIgnoreNan = false);

@@ -694,7 +694,7 @@ VaryingConvolutionRow()
   FilterDescription row =
     NamedRow("convolve-varying", ConvolutionsGroup, "Convolution with kernels that vary over the image", parameters);
   row.output = DefaultOutput::Real;
-  AddDomain(row);
+  AddDomain(row, true, false);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     return InDomain(p, image, MakeVaryingConvolution(p, image));
   };

@@ -39,10 +39,20 @@ EmptyValueParameter(const std::string & with)
   return empty;
 }
 
+ParameterDescription
+OutputMaskParameter()
+{
+  ParameterDescription mask;
+  mask.name = "OutputMask";
+  mask.option = "output-mask";
+  mask.help = "The result is 1 where windows see something and 0 where they see nothing, in the place of the statistic";
+  return mask;
+}
+
 } // namespace
 
 void
-AddDomain(FilterDescription & row, bool canBeEmpty)
+AddDomain(FilterDescription & row, bool canBeEmpty, bool tellsSeen)
 {
   row.furtherInputs.push_back(MaskInput());
   row.furtherInputs.push_back({ "WeightImage",
@@ -57,6 +67,10 @@ AddDomain(FilterDescription & row, bool canBeEmpty)
   {
     row.parameters.push_back(EmptyValueParameter("a mask, weights or ignored NaN"));
   }
+  if (tellsSeen)
+  {
+    row.parameters.push_back(OutputMaskParameter());
+  }
 }
 
 void
@@ -68,6 +82,7 @@ AddMask(FilterDescription & row, bool canIgnoreNan)
     row.parameters.push_back(IgnoreNanParameter());
   }
   row.parameters.push_back(EmptyValueParameter(canIgnoreNan ? "a mask or ignored NaN" : "a mask"));
+  row.parameters.push_back(OutputMaskParameter());
 }
 
 std::shared_ptr<const Operation>
@@ -90,10 +105,20 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
   }
   const bool isWhole = !hasMask && !hasWeights && !ignoresNan;
   auto       operation = std::make_shared<DomainOperation>();
+  operation->marksSeen = parameters.Has("OutputMask") && parameters.Flag("OutputMask");
+  if (operation->marksSeen && isWhole)
+  {
+    ThrowParameterError("OutputMask",
+                        "without what says which voxels windows see, such as MaskImage, all see something");
+  }
   if (parameters.Has("EmptyValue"))
   {
     operation->emptyValue = parameters.Value("EmptyValue");
     const std::string text = operation->emptyValue.ToText();
+    if (operation->marksSeen)
+    {
+      ThrowParameterError("EmptyValue", text + " has no effect on an OutputMask");
+    }
     if (isWhole)
     {
       ThrowParameterError("EmptyValue",

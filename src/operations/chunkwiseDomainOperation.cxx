@@ -274,8 +274,8 @@ DomainOperation::GetKey() const
 {
   const char * const kinds[] = { "all", "mask", "weights" };
   return CompositeOperation::GetKey() + " " + window->GetKey() + " " + kinds[static_cast<int>(domain)] +
-         (ignoresNan ? " nan" : "") + (insideAlone ? " inside" : "") + " " + PixelKindName(imageKind) + " " +
-         ExactText(emptyValue);
+         (ignoresNan ? " nan" : "") + (insideAlone ? " inside" : "") + (marksSeen ? " seen" : "") + " " +
+         PixelKindName(imageKind) + " " + ExactText(emptyValue);
 }
 
 PixelValue
@@ -405,7 +405,11 @@ public:
   Make()
   {
     const auto extrema = AsExtrema(m_Operation.window);
-    if (const auto * const range = As<RangeOperation>(m_Operation.window))
+    if (m_Operation.marksSeen)
+    {
+      this->AddSeen(extrema);
+    }
+    else if (const auto * const range = As<RangeOperation>(m_Operation.window))
     {
       this->AddRange(*range);
     }
@@ -539,19 +543,34 @@ private:
     return UsesDouble(m_Operation.imageKind) ? PixelKind::Float64 : PixelKind::Float32;
   }
 
+  bool
+  IsDirectImage() const
+  {
+    return As<ImageConvolutionOperation>(m_Average) && !IsThroughTransforms(m_Average);
+  }
+  /** The kind of numerators and denominators. */
+  PixelKind
+  KindOfParts() const
+  {
+    const bool inDouble =
+      this->IsDirectImage() || IsThroughTransforms(m_Average) || As<BoxStatisticOperation>(m_Average) != nullptr;
+    return As<MeanOperation>(m_Average) ? m_Operation.SumKind() : inDouble ? PixelKind::Float64 : this->RealKind();
+  }
+  int
+  AddDenominator()
+  {
+    const PixelKind whole = this->IsDirectImage() ? PixelKind::Float64 : this->KindOfAverageWeights();
+    return this->AddSum(1.0, this->AddWeights(whole), whole, this->KindOfParts());
+  }
+
   Result
   AddAverage(StageKind kind)
   {
     const PixelKind weight = this->KindOfAverageWeights();
-    const bool      isDirect = As<ImageConvolutionOperation>(m_Average) && !IsThroughTransforms(m_Average);
-    const bool inDouble = isDirect || IsThroughTransforms(m_Average) || As<BoxStatisticOperation>(m_Average) != nullptr;
-    const PixelKind part = As<MeanOperation>(m_Average) ? m_Operation.SumKind()
-                           : inDouble                   ? PixelKind::Float64
-                                                        : this->RealKind();
+    const PixelKind part = this->KindOfParts();
     const int       numerator =
       this->AddSum(m_Operation.GetConstant(false), this->AddValues(weight), this->KindOfValues(weight), part);
-    const PixelKind    whole = isDirect ? PixelKind::Float64 : weight;
-    const int          denominator = this->AddSum(1.0, this->AddWeights(whole), whole, part);
+    const int          denominator = this->AddDenominator();
     const char * const rule =
       As<VaryingConvolutionOperation>(m_Average) ? "domain.varying.voxels" : "domain.quotient.voxels";
     return { this->AddVoxels(rule, { numerator, denominator }, kind), denominator };
@@ -651,6 +670,40 @@ private:
     const int  result = this->Add({ std::make_shared<DifferenceOperation>(), { maximum.first, minimum.first } });
     const int  any = this->AddWindow(maximum.second, { weights }, PixelKind::UInt8);
     this->AddVoxels("domain.filled.voxels", { result, any });
+  }
+
+  /** Whether windows are empty, by what decides it where the statistic is computed. */
+  void
+  AddSeen(const std::vector<Pointer> & extrema)
+  {
+    int seen = 0;
+    if (!extrema.empty())
+    {
+      const int weights = this->AddWeights(PixelKind::UInt8);
+      seen = weights;
+      for (std::size_t i = 0; i < extrema.size(); ++i)
+      {
+        seen = this->AddWindow(SeesAny(*extrema[i]), { seen }, PixelKind::UInt8);
+        if (i + 1 < extrema.size())
+        {
+          seen = this->AddVoxels("domain.values.voxels", { seen, weights }, PixelKind::UInt8);
+        }
+      }
+    }
+    else if (const auto * const range = As<RangeOperation>(m_Operation.window))
+    {
+      seen = this->AddWindow(
+        SeesAny(*MakeBoxOf<ExtremumOperation>(*range)), { this->AddWeights(PixelKind::UInt8) }, PixelKind::UInt8);
+    }
+    else if (As<MeanOperation>(m_Average) || As<BoxStatisticOperation>(m_Average))
+    {
+      seen = this->AddCount();
+    }
+    else
+    {
+      seen = this->AddDenominator();
+    }
+    this->AddVoxels("domain.seen.voxels", { seen });
   }
 
   void

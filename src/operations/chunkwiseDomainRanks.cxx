@@ -78,6 +78,13 @@ DomainOperation::GetStagesWithoutQuotient() const
     return DispatchPixelKind(imageKind,
                              [&](auto pixel) { return of(ConstantPixel<decltype(pixel)>(boundary.constant)); });
   };
+  if (marksSeen && !means)
+  {
+    const auto & box = dynamic_cast<const BoxOperation &>(*window);
+    const bool   constantIsInside =
+      constant(box.boundary, [&](auto voxel) { return !this->LeavesOutNan() || voxel == voxel; });
+    return { inside, CountsOf(box, 0, constantIsInside), { nullptr, { 1 }, StageKind::Output, "domain.seen.voxels" } };
+  }
   if (rank)
   {
     // What is outside is below all that is inside, or the same: either way it has the lowest ranks.

@@ -272,7 +272,7 @@ NonLocalMeansRow()
   noise.defaultText = "0";
   FilterDescription row =
     BoxRow("nlm", StatisticsGroup, "Non-local means; the radius is that of the search", { patch, strength, noise });
-  AddDomain(row);
+  AddDomain(row, true, false);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     auto operation = std::make_shared<NonLocalMeansOperation>();
     operation->search = WindowRadius(p, image);

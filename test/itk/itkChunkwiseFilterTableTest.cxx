@@ -244,6 +244,11 @@ InMaskOrWithoutNan(void (*prepare)(TFilter &), const Texts & texts)
       filter->SetEmptyValue(-1.5);
       theCase.texts["EmptyValue"] = "-1.5";
     }
+    else if (domain == std::string("IgnoreNaN"))
+    {
+      filter->OutputMaskOn();
+      theCase.texts["OutputMask"] = "on";
+    }
     if (domain == std::string("IgnoreNaN"))
     {
       filter->IgnoreNaNOn();

@@ -3,6 +3,7 @@
 #include "itkAbsImageAdaptor.h"
 #include "itkBoxStatisticImageFilter.h"
 #include "itkChunkwiseDifferenceImageFilter.h"
+#include "itkChunkwiseIdentityImageFilter.h"
 #include "itkHeapHMaximaImageFilter.h"
 #include "itkRGBAPixel.h"
 #include "itkRGBPixel.h"
@@ -10,6 +11,7 @@
 #include "itkPrunedFFTGaussianImageFilter.h"
 #include "itkRenormalizedMaximumImageFilter.h"
 #include "itkRenormalizedMeanImageFilter.h"
+#include "itkRenormalizedMedianImageFilter.h"
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
@@ -28,9 +30,11 @@ main()
   itk::ChunkwiseDifferenceImageFilter<Bytes, Shorts>::New();
   itk::RenormalizedSumImageFilter<Bytes, Words>::New();
   itk::RenormalizedMeanImageFilter<Bytes, Shorts>::New();
+  itk::RenormalizedMeanImageFilter<Shorts, Bytes>::New();
+  itk::RenormalizedMedianImageFilter<Floats, Bytes>::New();
   itk::RenormalizedMeanImageFilter<Colors, itk::VectorImage<float, 3>>::New();
 #elif CHUNKWISE_CASE == 1
-  itk::RenormalizedMeanImageFilter<Shorts, Bytes>::New();
+  itk::ChunkwiseIdentityImageFilter<Shorts, Bytes>::New();
 #elif CHUNKWISE_CASE == 2
   itk::RenormalizedMaximumImageFilter<Absolute, Floats>::New();
 #elif CHUNKWISE_CASE == 3
@@ -40,7 +44,7 @@ main()
 #elif CHUNKWISE_CASE == 5
   itk::RenormalizedSumImageFilter<Longs, Words>::New();
 #elif CHUNKWISE_CASE == 6
-  itk::ChunkwiseDifferenceImageFilter<Floats, Shorts>::New();
+  itk::ChunkwiseDifferenceImageFilter<Longs, Shorts>::New();
 #elif CHUNKWISE_CASE == 7
   itk::SummedAreaTableImageFilter<Bytes, Shorts>::New();
 #elif CHUNKWISE_CASE == 8

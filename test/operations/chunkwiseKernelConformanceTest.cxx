@@ -779,6 +779,7 @@ public:
             operation.domain = domain;
             operation.imageKind = inputs[0];
             operation.ignoresNan = IsFloatingPoint(inputs[0]);
+            operation.marksSeen = window->GetName() != "nonlocalmeans" && m_Random() % 4 == 0;
             std::vector<PixelKind> kinds = inputs;
             if (domain == DomainKind::Mask)
             {

@@ -5,6 +5,7 @@
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseNonLocalMeansOperation.h"
+#include "chunkwiseRequiredParameters.h"
 #include "chunkwiseStatistics.h"
 #include "chunkwiseVarianceOperation.h"
 #include "chunkwiseWienerOperation.h"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 using namespace chunkwise;
 
@@ -1356,6 +1358,102 @@ MessageOf(const std::string & filter, const FilterParameters & parameters, const
   return "no error";
 }
 
+/** Results are the empty value exactly where the output mask is 0. */
+template <typename TPixel, typename TWeight>
+void
+CompareOutputMask(std::mt19937 & random, Manager & manager, BackendChoice backend, const FilterDescription & filter,
+                  const std::string & domain, const std::string & boundary)
+{
+  DomainTrial<TPixel, float, TWeight> values(Coordinates{ { 23, 11, 9, 1, 1 } });
+  const bool                          ignoresNan = domain.empty();
+  for (std::size_t i = 0; i < values.voxels.size(); ++i)
+  {
+    // Few voxels count, and nowhere but in a part of the image.
+    const bool counts = i < values.voxels.size() / 9 && random() % 40 == 0;
+    values.voxels[i] = static_cast<TPixel>(random() % 200);
+    values.weights[i] = static_cast<TWeight>(counts ? 1 + random() % 3 : 0);
+    if constexpr (std::is_floating_point<TPixel>::value)
+    {
+      values.voxels[i] = ignoresNan && !counts ? std::numeric_limits<TPixel>::quiet_NaN() : values.voxels[i];
+    }
+  }
+  values.request.backend = backend;
+  values.image.dimension = 3;
+  FilterParameters parameters = RequiredParameters(filter);
+  parameters.Set("BoundaryCondition", boundary);
+  if (ignoresNan)
+  {
+    parameters.Set("IgnoreNaN", true);
+  }
+  if (filter.name == "entropy")
+  {
+    parameters.Set("Range", std::vector<double>{ 0, 200 });
+  }
+  auto             mask = values;
+  FilterParameters ofMask = parameters;
+  ofMask.Set("OutputMask", true);
+  FilterDescription valued = filter;
+  if (filter.name == "sum")
+  {
+    // Sums have no empty value; means of the same windows have.
+    valued = GetFilter("mean");
+  }
+  parameters.Set("EmptyValue", PixelValue(-777777.0));
+  values.Make(valued.name, parameters, domain);
+  values.Run(manager, values.box);
+  mask.Make(filter.name, ofMask, domain);
+  mask.Run(manager, mask.box);
+  std::size_t empty = 0;
+  for (std::size_t i = 0; i < mask.output.size(); ++i)
+  {
+    ASSERT_EQ(mask.output[i], values.output[i] == -777777.0F ? 0.0F : 1.0F) << i << ": " << values.output[i];
+    empty += mask.output[i] == 0.0F ? 1 : 0;
+  }
+  EXPECT_GT(empty, 0u);
+  EXPECT_LT(empty, mask.output.size());
+}
+
+TEST_P(DomainDefinition, TheOutputMaskSaysWhereWindowsAreEmpty)
+{
+  std::mt19937          random(31);
+  std::set<std::string> tried;
+  for (const FilterDescription & filter : GetFilters())
+  {
+    if (!filter.FindParameter("OutputMask"))
+    {
+      continue;
+    }
+    tried.insert(filter.name);
+    for (const char * const boundary : { "renormalized", "mirror" })
+    {
+      SCOPED_TRACE(filter.name + " " + boundary);
+      if (filter.name == "box" && boundary == std::string("mirror"))
+      {
+        continue; // tables have no other boundary
+      }
+      Manager &           manager = this->GetManager();
+      const BackendChoice backend = this->GetBackend();
+      CompareOutputMask<std::uint8_t, std::uint8_t>(random, manager, backend, filter, "MaskImage", boundary);
+      CompareOutputMask<float, std::int16_t>(random, manager, backend, filter, "MaskImage", boundary);
+      const auto & further = filter.furtherInputs;
+      if (std::any_of(further.begin(), further.end(), [](const auto & input) { return input.name == "WeightImage"; }))
+      {
+        CompareOutputMask<std::int16_t, float>(random, manager, backend, filter, "WeightImage", boundary);
+        CompareOutputMask<float, double>(random, manager, backend, filter, "WeightImage", boundary);
+      }
+      if (filter.FindParameter("IgnoreNaN"))
+      {
+        CompareOutputMask<float, float>(random, manager, backend, filter, "", boundary);
+      }
+      if (this->HasFatalFailure())
+      {
+        return;
+      }
+    }
+  }
+  EXPECT_EQ(tried.size(), 18u);
+}
+
 TEST(Domain, WhatCannotBeServedIsNamed)
 {
   FilterParameters box;
@@ -1375,6 +1473,11 @@ TEST(Domain, WhatCannotBeServedIsNamed)
   FilterParameters nan = box;
   nan.Set("IgnoreNaN", true);
   begins(MessageOf("mean", nan, {}, bytes, bytes, bytes), "IgnoreNaN: the image's voxels are uint8");
+  FilterParameters mask = box;
+  mask.Set("OutputMask", true);
+  begins(MessageOf("mean", mask, {}, bytes, bytes, bytes), "OutputMask: without what says");
+  mask.SetInteger("EmptyValue", 3);
+  begins(MessageOf("mean", mask, { "MaskImage" }, bytes, bytes, bytes), "EmptyValue: 3 has no effect on");
   FilterParameters empty = box;
   empty.SetInteger("EmptyValue", 300);
   begins(MessageOf("mean", empty, { "MaskImage" }, bytes, bytes, bytes), "EmptyValue: 300 is not a value");

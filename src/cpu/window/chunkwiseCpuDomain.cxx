@@ -218,7 +218,7 @@ RunSquares(const KernelCall & call)
 
 template <bool VHighest>
 void
-RunSeen(const KernelCall & call)
+RunHidden(const KernelCall & call)
 {
   const BufferView & in = call.inputs[0];
   const BufferView & mask = call.inputs[1];
@@ -291,6 +291,26 @@ RunFilled(const KernelCall & call)
         const Out * const    results = RowOf<Out>(call.inputs[0], at);
         const Weight * const seen = RowOf<Weight>(call.inputs[1], at);
         Store<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] > Weight(0) ? results[x] : empty; });
+      });
+    });
+  });
+}
+
+/** 1 where something is seen, else 0. */
+void
+RunSeen(const KernelCall & call)
+{
+  const auto   quotient = DomainOf(call).GetQuotient(call.image.Extents());
+  const double nothing = quotient.nothing * quotient.whole;
+  DispatchPixelKind(call.output.kind, [&](auto out) {
+    using Out = decltype(out);
+    DispatchWeight(call.inputs[0].kind, [&](auto weight) {
+      using Weight = decltype(weight);
+      ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
+        const Weight * const seen = RowOf<Weight>(call.inputs[0], at);
+        Store<Out>(call.output, at, n, [&](std::int64_t x) {
+          return static_cast<Out>(seen[x] > static_cast<Weight>(nothing) ? 1 : 0);
+        });
       });
     });
   });
@@ -409,12 +429,13 @@ RegisterHostDomain(KernelRegistry & registry)
   Register(registry, "domain.weights.voxels", RunWeights);
   Register(registry, "domain.values.voxels", RunValues);
   Register(registry, "domain.squares.voxels", RunSquares);
-  Register(registry, "domain.lowest.voxels", RunSeen<false>);
-  Register(registry, "domain.highest.voxels", RunSeen<true>);
+  Register(registry, "domain.lowest.voxels", RunHidden<false>);
+  Register(registry, "domain.highest.voxels", RunHidden<true>);
   Register(registry, "domain.least.voxels", RunLeast);
   Register(registry, "domain.bins.voxels", RunBins);
   Register(registry, "domain.converted.voxels", RunConverted);
   Register(registry, "domain.filled.voxels", RunFilled);
+  Register(registry, "domain.seen.voxels", RunSeen);
   Register(registry, "domain.quotient.voxels", RunQuotient);
   Register(registry, "domain.variance.voxels", RunVariance);
   Register(registry, "domain.whole.voxels", RunWhole);

@@ -53,6 +53,7 @@ TRIALS = {
     "weight": [{"weight": "@certainty"}],
     "empty-value": [({"mask": "@nothing"}, {"empty-value": "5"})],
     "ignore-nan": [{"ignore-nan": None}],
+    "output-mask": [({"mask": "@nothing"}, {"output-mask": None})],
     "kernel": [{"kernel": "@second"}],
     "kernels": [{"kernels": "@second"}],
     "normalize": [{"normalize": None}],
@@ -147,7 +148,8 @@ class Options(ProgramTest):
         for subcommand, options in (
             ("mean", {"constant": "3"}), ("mean", {"boundary": "mirror", "constant": "3"}),
             ("convolve-varying", {"grid-spacing": "5,1,1"}), ("convolve-varying", {"grid-origin": "1,0,0"}),
-            ("mean", {"empty-value": "3"}),
+            ("mean", {"empty-value": "3"}), ("mean", {"output-mask": None}),
+            ("mean", {"mask": "@nothing", "output-mask": None, "empty-value": "3"}),
             ("gaussian", {"transforms": "own"}), ("gaussian", {"maximum-error": "0.1"}), ("gaussian", {"maximum-width": "5"}),
             ("mean", {"backend": "cpu", "devices": "0"}), ("mean", {"backend": "cpu", "device-memory": "1G"}),
             ("network", {"threshold": "1"}), ("network", {"patch-size": "8"}), ("network", {"overlap": "0.5"}), ("network", {"weighting": "gaussian"}),
