@@ -151,7 +151,12 @@ AddDomains(std::vector<Case> & cases, Case (*make)(const itk::SmartPointer<TFilt
       filter->IgnoreNaNOn();
       theCase.texts["IgnoreNaN"] = "on";
     }
-    if constexpr (!std::is_same<TFilter, itk::RenormalizedSumImageFilter<ImageType>>::value)
+    if (theCase.domain == "WeightImage" && chunkwise::GetFilter(filter->GetFilterName()).FindParameter("OutputMask"))
+    {
+      filter->OutputMaskOn();
+      theCase.texts["OutputMask"] = "on";
+    }
+    else if constexpr (!std::is_same<TFilter, itk::RenormalizedSumImageFilter<ImageType>>::value)
     {
       if (canBeEmpty)
       {
@@ -214,14 +219,25 @@ std::vector<Case>
 BoxInMask()
 {
   std::vector<Case> cases = Box<TFilter>();
-  const auto        filter = TFilter::New();
-  Case              theCase = WithBox(filter);
-  theCase.domain = "MaskImage";
-  filter->SetMaskImage(
-    MakeRandomImage<typename TFilter::MaskImageType>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
-  filter->SetEmptyValue(-1.5);
-  theCase.texts["EmptyValue"] = "-1.5";
-  cases.push_back(theCase);
+  for (const bool marks : { false, true })
+  {
+    const auto filter = TFilter::New();
+    Case       theCase = WithBox(filter);
+    theCase.domain = "MaskImage";
+    filter->SetMaskImage(
+      MakeRandomImage<typename TFilter::MaskImageType>(MakeImage()->GetLargestPossibleRegion(), 3, 0, 2));
+    if (marks)
+    {
+      filter->OutputMaskOn();
+      theCase.texts["OutputMask"] = "on";
+    }
+    else
+    {
+      filter->SetEmptyValue(-1.5);
+      theCase.texts["EmptyValue"] = "-1.5";
+    }
+    cases.push_back(theCase);
+  }
   return cases;
 }
 
