@@ -68,6 +68,12 @@ namespace itk
  * Windows extend along up to three spatial axes, by default the first three (both of a 2-D image). The others, such as
  * channel or time, are independent: no value crosses from one of their indices to another, whatever the boundary.
  *
+ * \par Types
+ * The output's pixels are of the input's type, float or double, or of integers that the user chose, unless the input's
+ * have 64 bits. What the filter does not give itself is computed in the
+ * input's type, or, of integers whose results are fractions or sums, in double, and then rounded to nearest with ties
+ * to even and clamped, NaN to 0: the bits of the program's --output-type. A warning says how many results were clamped.
+ *
  * \ingroup Chunkwise
  */
 template <typename TInputImage, typename TOutputImage,

@@ -54,6 +54,10 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedEntropyImageFilter);
 
+  static_assert(
+    Superclass::GivesSameTypeOrRealOrInteger,
+    "the output's pixels are of the input's type, float or double; of any but 64-bit integers any integers");
+
   const char *
   GetFilterName() const override
   {

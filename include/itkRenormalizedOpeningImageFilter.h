@@ -60,6 +60,10 @@ public:
   itkNewMacro(Self);
   itkOverrideGetNameOfClassMacro(RenormalizedOpeningImageFilter);
 
+  static_assert(
+    Superclass::GivesSameTypeOrRealOrInteger,
+    "the output's pixels are of the input's type, float or double; of any but 64-bit integers any integers");
+
   const char *
   GetFilterName() const override
   {

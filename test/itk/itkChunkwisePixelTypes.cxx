@@ -44,7 +44,7 @@ main()
 #elif CHUNKWISE_CASE == 5
   itk::RenormalizedSumImageFilter<Longs, Words>::New();
 #elif CHUNKWISE_CASE == 6
-  itk::ChunkwiseDifferenceImageFilter<Longs, Shorts>::New();
+  itk::RenormalizedMeanImageFilter<Longs, Shorts>::New();
 #elif CHUNKWISE_CASE == 7
   itk::SummedAreaTableImageFilter<Bytes, Shorts>::New();
 #elif CHUNKWISE_CASE == 8
