@@ -9,6 +9,7 @@
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
+#include "chunkwiseMaskCountOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseSequenceOperation.h"
@@ -512,11 +513,23 @@ private:
   {
     return this->AddWindow(m_Operation.WindowOf(constant, fromKind), this->InputsOf(from), kind);
   }
+  /** The same of weights. */
+  int
+  AddSumOfWeights(PixelKind weights, PixelKind kind)
+  {
+    Pointer            sum = m_Operation.WindowOf(1.0, weights);
+    const auto * const mean = As<MeanOperation>(sum);
+    if (mean && weights == PixelKind::UInt8)
+    {
+      sum = std::make_shared<MaskCountOperation>(*mean);
+    }
+    return this->AddWindow(sum, this->InputsOf(this->AddWeights(weights)), kind);
+  }
   /** The number of voxels of weight above 0. */
   int
   AddCount()
   {
-    return this->AddSum(1.0, this->AddWeights(PixelKind::UInt8), PixelKind::UInt8, PixelKind::Float64);
+    return this->AddSumOfWeights(PixelKind::UInt8, PixelKind::Float64);
   }
 
   PixelKind
@@ -559,8 +572,8 @@ private:
   int
   AddDenominator()
   {
-    const PixelKind whole = this->IsDirectImage() ? PixelKind::Float64 : this->KindOfAverageWeights();
-    return this->AddSum(1.0, this->AddWeights(whole), whole, this->KindOfParts());
+    return this->AddSumOfWeights(this->IsDirectImage() ? PixelKind::Float64 : this->KindOfAverageWeights(),
+                                 this->KindOfParts());
   }
 
   Result
@@ -590,7 +603,7 @@ private:
     const int          sum =
       this->AddSum(m_Operation.GetConstant(false), this->AddValues(weight), this->KindOfValues(weight), real);
     const int sumOfSquares = this->AddSum(m_Operation.GetConstant(true), squares, square, real);
-    const int count = this->AddSum(1.0, weights, weight, real);
+    const int count = this->AddSumOfWeights(weight, real);
     int       result = this->AddVoxels("domain.variance.voxels", { sum, sumOfSquares, count }, kind);
     // What the window itself computes otherwise.
     const bool hasOwn = !table || (!IsFloatingPoint(image) && PixelSize(image) <= 4);

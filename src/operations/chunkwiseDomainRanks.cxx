@@ -2,6 +2,7 @@
 // Windows of which the voxels are counted: ranks and entropies of a part of the image.
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseEntropyOperation.h"
+#include "chunkwiseMaskCountOperation.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseRealOf.h"
@@ -17,12 +18,12 @@ namespace
 Stage
 CountsOf(const BoxOperation & window, int inside, bool constantIsInside)
 {
-  const auto sum = std::make_shared<MeanOperation>();
-  sum->radius = window.radius;
-  sum->boundary = window.boundary;
-  sum->boundary.constant = constantIsInside ? 1.0 : 0.0;
-  sum->sums = true;
-  double voxels = 1;
+  MeanOperation box;
+  box.radius = window.radius;
+  box.boundary = window.boundary;
+  box.boundary.constant = constantIsInside ? 1.0 : 0.0;
+  const auto sum = std::make_shared<MaskCountOperation>(box);
+  double     voxels = 1;
   for (int a = 0; a < MaxDimension; ++a)
   {
     voxels *= 2.0 * static_cast<double>(window.radius[a]) + 1.0;

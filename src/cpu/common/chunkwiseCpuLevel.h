@@ -99,6 +99,9 @@ struct CpuLevel
   /** Maxima in the place of sums: of keys, see OrderedKey. */
   RowFunctions<std::int32_t> largest32;
   RowFunctions<std::int64_t> largest64;
+  /** The same of bytes, and sums of bytes that stay below 256. */
+  RowFunctions<std::uint8_t> largest8;
+  RowFunctions<std::uint8_t> count8;
 
   PatchFunctions<float>  patch32;
   PatchFunctions<double> patch64;

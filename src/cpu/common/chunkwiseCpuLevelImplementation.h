@@ -242,13 +242,13 @@ struct Plus
   First(TAcc value)
   {
     // +0 for -0
-    return TAcc{ 0 } + value;
+    return static_cast<TAcc>(TAcc{ 0 } + value);
   }
   template <typename TAcc>
   static TAcc
   Join(TAcc a, TAcc b)
   {
-    return a + b;
+    return static_cast<TAcc>(a + b);
   }
 };
 
@@ -772,6 +772,10 @@ MakeLevel(const char * name)
   level.largest64 = {
     nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr, nullptr
   };
+  level.largest8 = {
+    nullptr, JoinRows<std::uint8_t, Larger>, JoinTwo<std::uint8_t, Larger>, nullptr, nullptr, nullptr
+  };
+  level.count8 = { nullptr, JoinRows<std::uint8_t, Plus>, JoinTwo<std::uint8_t, Plus>, nullptr, nullptr, nullptr };
   level.patch32 = PatchRows<float>();
   level.patch64 = PatchRows<double>();
   level.rank8 = RankRows<std::uint8_t>();

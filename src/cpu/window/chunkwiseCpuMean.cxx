@@ -1,10 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuWindow.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseMaskCountOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReducer.h"
 #include "chunkwiseStridedVoxels.h"
 #include "chunkwiseWindow.h"
+
+#include <cstring>
 
 namespace chunkwise
 {
@@ -19,6 +22,8 @@ struct MeanShape
   std::int64_t taps{ 1 };
   Accumulator  accumulator{ Accumulator::Float32 };
   std::int64_t accumulatorBytes{ 4 };
+  /** Sums of 0 and 1 that bytes hold. */
+  bool counts{ false };
 };
 
 MeanShape
@@ -29,6 +34,13 @@ ShapeOf(const MeanOperation & operation, const Box & image, PixelKind kind)
   {
     shape.radius[a] = operation.EffectiveRadius(a, image.Extent(a));
     shape.taps *= 2 * shape.radius[a] + 1;
+  }
+  shape.counts =
+    kind == PixelKind::UInt8 && shape.taps <= 255 && dynamic_cast<const MaskCountOperation *>(&operation) != nullptr;
+  if (shape.counts)
+  {
+    shape.accumulatorBytes = 1;
+    return shape;
   }
   switch (kind)
   {
@@ -128,11 +140,56 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
 }
 
 void
+CopyBytes(void * out, const void * in, std::int64_t n)
+{
+  std::memcpy(out, in, static_cast<std::size_t>(n));
+}
+
+/** Sums of 0 and 1. */
+void
+RunCounts(const KernelCall & call, const MeanShape & shape)
+{
+  const auto &             operation = static_cast<const MeanOperation &>(*call.operation);
+  const std::int64_t       components = WindowTiling::ComponentsOf(call, shape.radius);
+  const WindowTiling       tiling(call.output.box, call.image, shape.radius, 1, false, components);
+  AxisWindow<std::uint8_t> windows[MaxDimension];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    windows[a].radius = shape.radius[a];
+  }
+  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+    using Out = decltype(pixel);
+    const auto finish = [&](const std::uint8_t * row, const Coordinates & index, std::int64_t n) {
+      Out * const to = static_cast<Out *>(call.output.data) + call.output.Offset(index);
+      WithStride(components > 1 ? 1 : call.output.stride[0], [&](auto step) {
+        for (std::int64_t i = 0; i < n; ++i)
+        {
+          to[i * step] = static_cast<Out>(row[i]);
+        }
+      });
+    };
+    WindowSweep<std::uint8_t>(call,
+                              GetCpuLevel().count8,
+                              CopyBytes,
+                              operation.boundary.mode,
+                              ConstantOf<std::uint8_t>(operation.boundary.constant, PixelKind::UInt8),
+                              windows,
+                              tiling)
+      .Run(finish);
+  });
+}
+
+void
 RunMean(const KernelCall & call)
 {
   const auto &     operation = static_cast<const MeanOperation &>(*call.operation);
   const MeanShape  shape = ShapeOf(operation, call.image, call.inputs[0].kind);
   const CpuLevel & level = GetCpuLevel();
+  if (shape.counts)
+  {
+    RunCounts(call, shape);
+    return;
+  }
   switch (shape.accumulator)
   {
     case Accumulator::Int32:

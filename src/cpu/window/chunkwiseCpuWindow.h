@@ -95,7 +95,7 @@ struct JoinBySum
   static TAcc
   Join(TAcc a, TAcc b)
   {
-    return a + b;
+    return static_cast<TAcc>(a + b);
   }
 };
 template <typename TAcc>
