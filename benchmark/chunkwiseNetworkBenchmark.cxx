@@ -1,7 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The four networks of the ZNNi paper (table III), host to host: output voxels a second.
-// Usage: chunkwise_network_benchmark cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--memory GB]
-// [--csv FILE]
+// Usage: chunkwise_network_benchmark cpu|cuda EXTENT [NETWORK...] [--method float32|tensorfloat32|direct]
+// [--memory GB] [--csv FILE] [--errors]
+// --plans: layers of many kinds, EXTENT^3 outputs: what the plan chooses, beside the best of all tiles and the direct
+// way.
+// --errors: not how fast, but the largest difference over the largest output, of float32 from direct, of the others
+// from float32, which is a thousand times as exact.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseNetworkOperation.h"
@@ -29,7 +33,7 @@ const Architecture Architectures[] = { { "n337", { 2, 0, 3, 0, 3, 0, 3, 3, 3, 3 
                                        { "n926", { 8, 0, 9, 0, 9, 9, 9, 9 } } };
 
 std::shared_ptr<const NetworkGraph>
-Build(const Architecture & architecture)
+Build(const Architecture & architecture, bool endsWithRelu)
 {
   std::mt19937 random(3);
   const auto   graph = std::make_shared<NetworkGraph>();
@@ -52,7 +56,8 @@ Build(const Architecture & architecture)
       layer.kind = LayerKind::Convolution;
       layer.channels = i + 1 == architecture.layers.size() ? 3 : 80;
       layer.kernel = { { k, k, k } };
-      layer.activation.kind = ActivationKind::Relu;
+      const bool isLast = i + 1 == architecture.layers.size();
+      layer.activation.kind = isLast && !endsWithRelu ? ActivationKind::None : ActivationKind::Relu;
       auto weights =
         std::make_shared<std::vector<float>>(static_cast<std::size_t>(inputs * layer.channels * k * k * k));
       std::normal_distribution<float> normal(0.0f, std::sqrt(2.0f / static_cast<float>(inputs * k * k * k)));
@@ -112,11 +117,92 @@ private:
   std::vector<std::uint8_t> m_Voxels;
 };
 
+/** Three layers of one kind between layers that make many channels of one, and one of many. */
+std::shared_ptr<const NetworkGraph>
+BuildLayers(int channels, std::int64_t kernel)
+{
+  std::mt19937                    random(5);
+  std::normal_distribution<float> normal(0.0f,
+                                         1.0f / std::sqrt(static_cast<float>(channels * kernel * kernel * kernel)));
+  const auto                      graph = std::make_shared<NetworkGraph>();
+  NetworkLayer                    input;
+  input.channels = 1;
+  int at = graph->Add(input);
+  for (int i = 0; i < 5; ++i)
+  {
+    const int          inputs = i == 0 ? 1 : channels;
+    const std::int64_t k = i == 0 || i == 4 ? 1 : kernel;
+    NetworkLayer       layer;
+    layer.inputs = { at };
+    layer.kind = LayerKind::Convolution;
+    layer.channels = i == 4 ? 1 : channels;
+    layer.kernel = { { k, k, k } };
+    layer.activation.kind = ActivationKind::Relu;
+    auto weights = std::make_shared<std::vector<float>>(static_cast<std::size_t>(inputs * layer.channels * k * k * k));
+    std::generate(weights->begin(), weights->end(), [&] { return normal(random); });
+    layer.weights = weights;
+    at = graph->Add(layer);
+  }
+  graph->SetOutput(at);
+  graph->Finish();
+  return graph;
+}
+
+/** What the plan chooses beside an exhaustive search, and what it expects beside what was measured. */
+void
+ComparePlans(const char * name, NetworkPrecision precision, std::int64_t extent, bool onDevices)
+{
+  for (const int channels : { 8, 16, 32, 48, 80 })
+  {
+    for (const std::int64_t kernel : { 2, 3, 5, 7, 9 })
+    {
+      const auto operation = std::make_shared<NetworkOperation>();
+      operation->graph = BuildLayers(channels, kernel);
+      operation->precision = precision;
+      NetworkRunner runner(operation, extent, onDevices);
+      const auto    measure = [&](NetworkMethod method, int tile) {
+        operation->method = method;
+        operation->tile = tile;
+        runner();
+        return MedianSeconds(3, [&] { runner(); });
+      };
+      const double chosen = measure(NetworkMethod::Automatic, 0);
+      const double expected = Manager::GetGlobal().MakePlanFor(runner.request).seconds;
+      double       best = chosen;
+      std::string  bestName = "the same";
+      // The direct way of wide layers takes minutes, and is known not to be the best.
+      const bool mayBeDirect = channels * kernel * kernel * kernel < 6000;
+      for (const int tile : { 0, 16, 20, 24, 28, 32 })
+      {
+        if (tile > 0 ? tile > kernel : mayBeDirect)
+        {
+          const double seconds = measure(tile > 0 ? NetworkMethod::Transforms : NetworkMethod::Direct, tile);
+          bestName = seconds < best ? tile > 0 ? "tiles of " + std::to_string(tile) : "directly" : bestName;
+          best = std::min(best, seconds);
+        }
+      }
+      std::printf("%s, %d channels, kernel %d^3, %d^3: %.4f s, the best %.4f s (%s): %.2f; expected/measured %.2f\n",
+                  name,
+                  channels,
+                  static_cast<int>(kernel),
+                  static_cast<int>(extent),
+                  chosen,
+                  best,
+                  bestName.c_str(),
+                  chosen / best,
+                  expected / chosen);
+    }
+  }
+}
+
 [[noreturn]] void
 Fail(const char * program)
 {
   std::fprintf(
-    stderr, "usage: %s cpu|cuda EXTENT [NETWORK...] [--method float32|direct] [--memory GB] [--csv FILE]\n", program);
+    stderr,
+    "usage: %s cpu|cuda EXTENT [NETWORK...] [--method float32|tensorfloat32|direct] [--memory GB] [--csv FILE] "
+    "[--errors] [--plans]\n",
+    program);
   std::exit(2);
 }
 
@@ -126,8 +212,16 @@ int
 main(int argc, char * argv[])
 {
   Report report(argc, argv);
-  bool   isDirect = false;
   double memory = 0;
+  int    method = 0;
+  bool   wantsErrors = false;
+  bool   wantsPlans = false;
+
+  constexpr std::pair<const char *, NetworkPrecision> methods[] = {
+    { "float32", NetworkPrecision::Float32 },
+    { "tensorfloat32", NetworkPrecision::TensorFloat32 },
+    { "direct", NetworkPrecision::Reproducible },
+  };
 
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i)
@@ -137,10 +231,26 @@ main(int argc, char * argv[])
     {
       memory = std::atof(argv[++i]);
     }
-    else if (word == "--method" && i + 1 < argc &&
-             (!std::strcmp(argv[i + 1], "float32") || !std::strcmp(argv[i + 1], "direct")))
+    else if (word == "--errors")
     {
-      isDirect = std::strcmp(argv[++i], "direct") == 0;
+      wantsErrors = true;
+    }
+    else if (word == "--plans")
+    {
+      wantsPlans = true;
+    }
+    else if (word == "--method" && i + 1 < argc)
+    {
+      const std::string name = argv[++i];
+      method = 0;
+      while (method < 3 && name != methods[method].first)
+      {
+        ++method;
+      }
+      if (method == 3)
+      {
+        Fail(argv[0]);
+      }
     }
     else
     {
@@ -168,6 +278,11 @@ main(int argc, char * argv[])
   {
     report.SetHost(std::thread::hardware_concurrency());
   }
+  if (wantsPlans)
+  {
+    ComparePlans(methods[method].first, methods[method].second, extent, onDevices);
+    return 0;
+  }
   for (const Architecture & architecture : Architectures)
   {
     if (words.size() > 2 && std::find(words.begin() + 2, words.end(), architecture.name) == words.end())
@@ -175,14 +290,41 @@ main(int argc, char * argv[])
       continue;
     }
     const auto operation = std::make_shared<NetworkOperation>();
-    operation->graph = Build(architecture);
+    // Of random weights many outputs are below 0: errors are to be seen in all of them.
+    operation->graph = Build(architecture, !wantsErrors);
     operation->scale = 1.0 / 255;
-    operation->precision = isDirect ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
+    operation->precision = methods[method].second;
+    const bool        isDirect = operation->precision == NetworkPrecision::Reproducible;
     const std::string within =
       memory > 0 ? ", in " + std::to_string(static_cast<int>(memory)) + " GB of device memory" : std::string();
     const std::string sizes = std::to_string(extent) + "^3 outputs of uint8";
     NetworkRunner     runner(operation, extent, onDevices);
     runner.request.budgets.device = static_cast<std::size_t>(memory * 1e9);
+    if (wantsErrors)
+    {
+      const auto exact = std::make_shared<NetworkOperation>(*operation);
+      exact->precision =
+        operation->precision == NetworkPrecision::Float32 ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
+      NetworkRunner reference(exact, extent, onDevices);
+      reference();
+      runner();
+      double largest = 0;
+      double difference = 0;
+      for (std::size_t i = 0; i < runner.results.size(); ++i)
+      {
+        const auto   expected = static_cast<double>(reference.results[i]);
+        const double error = std::fabs(static_cast<double>(runner.results[i]) - expected);
+        largest = std::max(largest, std::fabs(expected));
+        // What is no number is no small error.
+        difference = error <= difference ? difference : error;
+      }
+      std::printf("%s, %s, %s: largest error over largest output %.2e\n",
+                  architecture.name,
+                  methods[method].first,
+                  sizes.c_str(),
+                  difference / largest);
+      continue;
+    }
     {
       // What is done once: the module is loaded, weights go to the device.
       NetworkRunner first(operation, std::min<std::int64_t>(extent, 32), onDevices);
@@ -202,15 +344,15 @@ main(int argc, char * argv[])
     const double arithmetic =
       2 * operation->GetMultiplyAdds({ { extent, extent, extent } }, runner.request.image.Extents());
     report.Add("network",
-               std::string(architecture.name) + ", " + (isDirect ? "float32, direct" : "float32") + within + "; " +
-                 sizes,
+               std::string(architecture.name) + ", " + (isDirect ? "float32, direct" : methods[method].first) + within +
+                 "; " + sizes,
                voxels / seconds / 1e6,
                "Mvoxel/s",
                {},
                { onDevices && isDirect ? 67e6 * voxels / arithmetic : 0.0, "67 TFLOP/s of multiply-adds" },
-               std::to_string(last.plan.chunks.size()) + " chunks, " + std::to_string(seconds) + " s, " +
-                 std::to_string(processor) + " s of processors, " + std::to_string(arithmetic / seconds / 1e12) +
-                 " TFLOP/s if it were direct");
+               std::to_string(last.plan.chunks.size()) + " chunks, planned " + std::to_string(last.plan.seconds) +
+                 " s, " + std::to_string(seconds) + " s, " + std::to_string(processor) + " s of processors, " +
+                 std::to_string(arithmetic / seconds / 1e12) + " TFLOP/s if it were direct");
   }
   return 0;
 }

@@ -177,6 +177,8 @@ struct Chunkwise_EXPORT FilterDescription
   bool isLinear{ false };
   /** The part of the image that the output covers; nullptr: all. */
   Box (*outputBox)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
+  /** Numbers that an output voxel has; 0: as many as an input voxel, as where this is nullptr. */
+  std::int64_t (*outputComponents)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   std::shared_ptr<const Operation> (*make)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
 
   /** nullptr if there is none of the name. */
@@ -205,6 +207,11 @@ MakeFilterOperation(const std::string & name, const FilterParameters & parameter
 /** The part of the image that a filter's output has: all, but for convolutions of valid voxels alone. */
 Chunkwise_EXPORT Box
 GetFilterOutputBox(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
+
+/** Numbers that a voxel of a filter's output has; 0: as many as one of the input. The engine has them along its last
+ * axis: where there are some, FilterImage::extent must say so before MakeFilterOperation. */
+Chunkwise_EXPORT std::int64_t
+GetFilterOutputComponents(const std::string & name, const FilterParameters & parameters, const FilterImage & image);
 
 /** The kind of output where the caller names none. */
 Chunkwise_EXPORT PixelKind

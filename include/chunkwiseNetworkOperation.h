@@ -27,7 +27,10 @@ enum class NetworkPrecision
    * case measured (docs/networks.md), and results differ by as much with the chunks and backends. */
   Float32,
   /** The same bits for any chunking and on every backend. */
-  Reproducible
+  Reproducible,
+  /** On devices with tensor cores products of spectra have factors of 11 bits: errors are up to some 5e-3 of the
+   * largest output (docs/networks.md). Elsewhere as Float32. */
+  TensorFloat32
 };
 
 /** What the network is given at a time. */
@@ -94,6 +97,7 @@ public:
   int                                 channelAxis{ MaxSpatialAxes }; ///< of AllChannels
   NetworkPrecision                    precision{ NetworkPrecision::Float32 };
   NetworkMethod                       method{ NetworkMethod::Automatic };
+  int                                 tile{ 0 }; ///< the only one that transforms may have; 0: any
   NetworkMode                         mode{ NetworkMode::Dense };
   LayerExtent                         patch{ { 1, 1, 1 } }; ///< extent of a window
   double                              overlap{ 0.25 };      ///< of neighbouring windows, as a part of their extent

@@ -19,7 +19,8 @@ struct StreamedInput
   /** What its voxels are converted to before the operation sees them (as ConvertVoxels does). */
   PixelKind kind{ PixelKind::UInt8 };
   /** Of a voxel. Where there are several, they lie along the source's first axis, before those of the image, which has
-   * them along the engine's last one; what the sink is written has as many as the input with the most. */
+   * them along the engine's last one; what the sink is written has as many as the input with the most, or
+   * StreamedRequest::outputComponents. */
   std::int64_t components{ 1 };
 };
 
@@ -29,6 +30,8 @@ struct StreamedRequest
   /** nullptr: the inputs are only read, see ReadStreamed. */
   std::shared_ptr<const Operation> operation;
   std::vector<StreamedInput>       inputs; ///< in the operation's order
+  /** Of a voxel of the result, where it has more than those of the inputs have. */
+  std::int64_t outputComponents{ 1 };
   /** The part of the image that is computed. */
   Box region{};
   /** The part of `region` that is written: the sink's image. Empty: all of it. */
@@ -102,7 +105,7 @@ struct StreamedReport
 Chunkwise_EXPORT unsigned int
 GetFileThreads(const StreamedRequest & request);
 
-/** The most that an input has. */
+/** The most that an input, or the result, has. */
 Chunkwise_EXPORT std::int64_t
                  GetComponents(const StreamedRequest & request);
 

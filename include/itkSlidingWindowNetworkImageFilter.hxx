@@ -106,7 +106,18 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::MakeParameters() con
   parameters.SetReal("Threshold", m_Threshold);
   parameters.SetReal("InputScale", m_InputScale);
   parameters.SetReal("InputShift", m_InputShift);
-  parameters.Set("Precision", m_Precision == PrecisionEnum::Reproducible ? "reproducible" : "float32");
+  switch (m_Precision)
+  {
+    case PrecisionEnum::Float32:
+      parameters.Set("Precision", "float32");
+      break;
+    case PrecisionEnum::Reproducible:
+      parameters.Set("Precision", "reproducible");
+      break;
+    case PrecisionEnum::TensorFloat32:
+      parameters.Set("Precision", "tensorfloat32");
+      break;
+  }
   parameters.Set("InferenceMode", m_InferenceMode == InferenceModeEnum::Patches ? "patches" : "dense");
   std::vector<std::int64_t> patch;
   for (unsigned int a = 0; a < TInputImage::ImageDimension && a < static_cast<unsigned int>(chunkwise::MaxSpatialAxes);

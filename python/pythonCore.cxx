@@ -42,6 +42,7 @@ using WritableArray = nb::ndarray<nb::device::cpu>;
 struct OperationHandle
 {
   OperationPointer operation;
+  std::int64_t     components{ 0 }; ///< that a filter gives an output voxel; 0: as many as the input has
 };
 
 Coordinates
@@ -448,8 +449,14 @@ MakeOperation(const std::string & name, const nb::dict & parameters, const Integ
               const std::string & inputKind, const std::string & outputKind, const std::vector<double> & spacing,
               const std::vector<double> & origin, const std::vector<std::string> & further)
 {
-  const FilterImage image = ToImage(extent, inputKind, outputKind, spacing, origin, further);
-  return { MakeFilterOperation(name, ToParameters(name, parameters), image) };
+  FilterImage            image = ToImage(extent, inputKind, outputKind, spacing, origin, further);
+  const FilterParameters checked = ToParameters(name, parameters);
+  const std::int64_t     components = GetFilterOutputComponents(name, checked, image);
+  if (components > 0)
+  {
+    image.extent[MaxDimension - 1] = components;
+  }
+  return { MakeFilterOperation(name, checked, image), components };
 }
 
 OperationHandle
@@ -653,6 +660,34 @@ PlaceOn(ExecutionRequest & request, const DeviceArray & array)
   }
 }
 
+/** The engine's last axis is that of components; inputs have one value for all. */
+void
+MakeRoomForComponents(ExecutionRequest & request, std::int64_t components)
+{
+  constexpr int last = MaxDimension - 1;
+  request.image.upper[last] = request.region.upper[last] = components;
+  for (BufferView & input : request.inputs)
+  {
+    input.box.upper[last] = components;
+    input.stride[last] = 0;
+  }
+}
+
+/** A view whose first axis becomes the last one. */
+BufferView
+WithComponentsLast(const BufferView & view)
+{
+  BufferView turned = view;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const int to = (a + MaxDimension - 1) % MaxDimension;
+    turned.box.lower[to] = view.box.lower[a];
+    turned.box.upper[to] = view.box.upper[a];
+    turned.stride[to] = view.stride[a];
+  }
+  return turned;
+}
+
 template <typename TArray, typename TOutput>
 nb::dict
 Execute(const OperationHandle & handle, const std::vector<TArray> & inputs, const Integers & inputLower,
@@ -665,7 +700,18 @@ Execute(const OperationHandle & handle, const std::vector<TArray> & inputs, cons
     request.inputs.push_back(ToView(array, inputLower));
     PlaceOn(request, array);
   }
-  request.output = ToView(output, outputLower);
+  if (handle.components == 0)
+  {
+    request.output = ToView(output, outputLower);
+  }
+  else
+  {
+    MakeRoomForComponents(request, handle.components);
+    // The array has them along its last axis, the engine's first one.
+    Integers lowerOfAll{ 0 };
+    lowerOfAll.insert(lowerOfAll.end(), outputLower.begin(), outputLower.end());
+    request.output = WithComponentsLast(ToView(output, lowerOfAll));
+  }
   PlaceOn(request, output);
   PythonMonitor monitor(options.progress);
   return Describe(Unlocked([&] { return Manager::GetGlobal().Execute(request, &monitor); }));
@@ -1072,6 +1118,7 @@ NB_MODULE(_core, module)
     .def_prop_ro("name", [](const OperationHandle & handle) { return handle.operation->GetName(); })
     .def_prop_ro("schedule", [](const OperationHandle & handle) { return ScheduleName(*handle.operation); })
     .def_prop_ro("wraps", [](const OperationHandle & handle) { return handle.operation->WrapsAround(); })
+    .def_prop_ro("components", [](const OperationHandle & handle) { return handle.components; })
     .def_prop_ro("inputs", [](const OperationHandle & handle) { return handle.operation->GetNumberOfInputs(); })
     .def("halo",
          [](const OperationHandle & handle, const Integers & extent) {

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaNetworkDirect.h"
 #include "chunkwiseCudaNetworkTiles.h"
 #include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseCudaWindow.cuh"
@@ -395,6 +396,13 @@ LargeWeightBytes(const NetworkGraph & graph)
   return bytes;
 }
 
+bool
+HasSmallWindow(const Step & step)
+{
+  return (step.kind == LayerKind::MaximumPooling || step.kind == LayerKind::AveragePooling) &&
+         std::max({ step.kernel[0], step.kernel[1], step.kernel[2] }) <= MostPoolingTaps;
+}
+
 /** Scratch: results of layers, large weights, spectra. */
 class CudaNetwork : public NetworkBackend
 {
@@ -403,11 +411,15 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
     , m_Stream(StreamOf(call))
-    , m_Rates(GetDeviceNetworkRates())
+    , m_Rates(GetDeviceNetworkRates(m_Operation.precision))
     , m_WeightMemory(static_cast<char *>(call.scratch) +
                      GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates).results)
     , m_Spectra(m_WeightMemory + LargeWeightBytes(*m_Operation.graph))
   {
+    if (!HasNetworkTensorCores())
+    {
+      m_Rates = GetDeviceNetworkRates(NetworkPrecision::Float32);
+    }
     m_Rates.largestTile = GetLargestNetworkTile();
   }
 
@@ -473,7 +485,7 @@ public:
     {
       this->Convolve(step);
     }
-    else if (step.in[0].IsFragmented() || step.out.IsFragmented())
+    else if (HasSmallWindow(step))
     {
       PoolFragments(step, m_Stream);
     }
@@ -562,12 +574,22 @@ private:
       fill(m_Spectra);
       kernels = m_Spectra;
     }
-    ConvolveTiles(step, choice.tile, choice.tilesAtOnce, static_cast<const float2 *>(kernels), spectra, m_Stream);
+    ConvolveTiles(step,
+                  choice.tile,
+                  choice.tilesAtOnce,
+                  m_Operation.precision,
+                  static_cast<const float2 *>(kernels),
+                  spectra,
+                  m_Stream);
   }
 
   void
   Convolve(const Step & step)
   {
+    if (ConvolveDirectly(step, m_Stream))
+    {
+      return;
+    }
     const std::int64_t blocks = (step.out.channels / step.groups + ChannelsPerBlock - 1) / ChannelsPerBlock;
     const std::int64_t tiles =
       (step.out.extent[0] + 31) / 32 *
@@ -604,15 +626,16 @@ std::size_t
 CudaNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto &       network = static_cast<const NetworkOperation &>(operation);
-  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates());
+  const NetworkBytes bytes =
+    GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision));
   return bytes.results + LargeWeightBytes(*network.graph) + bytes.transforms;
 }
 
 double
 CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
-  return GetNetworkCost(
-    static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetDeviceNetworkRates());
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkCost(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision));
 }
 
 } // namespace

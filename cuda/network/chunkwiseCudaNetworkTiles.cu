@@ -557,7 +557,8 @@ struct TensorShape
     static_cast<int>(sizeof(float2)) * (TensorStages * stage > out ? TensorStages * stage : out);
 };
 
-template <int VBlocks>
+/** VSplit: as exact as float32, by three products; else of numbers of 11 bits, by one. */
+template <int VBlocks, bool VSplit>
 __global__ void
 __launch_bounds__(TensorThreads, 1)
   NetworkTensorProductKernel(ProductShape shape, const float2 * __restrict__ kernels, const float2 * __restrict__ in,
@@ -678,6 +679,26 @@ __launch_bounds__(TensorThreads, 1)
         high[i] = split.high;
         low[i] = split.low;
       }
+      if constexpr (!VSplit)
+      {
+        const float imaginary[4] = { SplitNumber(value[0].y).high,
+                                     SplitNumber(value[1].y).high,
+                                     SplitNumber(value[2].y).high,
+                                     SplitNumber(value[3].y).high };
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+        {
+          MultiplyAddTensors(re[b][j], high, xRe[j][0], xRe[j][1]);
+          MultiplyAddTensors(im[b][j], high, xIm[j][0], xIm[j][1]);
+        }
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+        {
+          MultiplyAddTensors(re[b][j], imaginary, -xIm[j][0], -xIm[j][1]);
+          MultiplyAddTensors(im[b][j], imaginary, xRe[j][0], xRe[j][1]);
+        }
+        continue;
+      }
       // Tensor cores cut off what they add beyond 24 bits: few of their sums follow each other.
       float partRe[2][4]{};
       float partIm[2][4]{};
@@ -769,9 +790,10 @@ __launch_bounds__(TensorThreads, 1)
   }
 }
 
-/** Whether the current device has tensor cores for TF32, and room for a block that uses them. */
+} // namespace
+
 bool
-HasTensorCores()
+HasNetworkTensorCores()
 {
   int device = 0;
   int major = 0;
@@ -782,17 +804,22 @@ HasTensorCores()
   return major >= 8 && bytes >= TensorShape<5>::bytes;
 }
 
+namespace
+{
+
 template <int VPairs>
 void
-RunProduct(const ProductShape & shape, const float2 * kernels, const float2 * in, float2 * out, cudaStream_t stream)
+RunProduct(const ProductShape & shape, NetworkPrecision precision, const float2 * kernels, const float2 * in,
+           float2 * out, cudaStream_t stream)
 {
   constexpr std::size_t bytes =
     sizeof(float2) * ProductStages * InputsPerStage * FrequenciesTogether * (16 * VPairs + TilesPerProduct);
   static_assert(bytes >= sizeof(float2) * FrequenciesTogether * 8 * 16 * VPairs, "the results' way out fits");
-  if (HasTensorCores())
+  if (HasNetworkTensorCores())
   {
     return LaunchPasses("NetworkTensorProductKernel",
-                        NetworkTensorProductKernel<VPairs>,
+                        precision == NetworkPrecision::TensorFloat32 ? NetworkTensorProductKernel<VPairs, false>
+                                                                     : NetworkTensorProductKernel<VPairs, true>,
                         stream,
                         shape.points / FrequenciesTogether * ((shape.tiles + TensorTiles - 1) / TensorTiles) *
                           (shape.padded / (16 * VPairs)),
@@ -817,20 +844,21 @@ RunProduct(const ProductShape & shape, const float2 * kernels, const float2 * in
 }
 
 void
-Multiply(const ProductShape & shape, const float2 * kernels, const float2 * in, float2 * out, cudaStream_t stream)
+Multiply(const ProductShape & shape, NetworkPrecision precision, const float2 * kernels, const float2 * in,
+         float2 * out, cudaStream_t stream)
 {
   switch (GetProductChannels(shape.outputs) / ChannelsPerProduct)
   {
     case 1:
-      return RunProduct<1>(shape, kernels, in, out, stream);
+      return RunProduct<1>(shape, precision, kernels, in, out, stream);
     case 2:
-      return RunProduct<2>(shape, kernels, in, out, stream);
+      return RunProduct<2>(shape, precision, kernels, in, out, stream);
     case 3:
-      return RunProduct<3>(shape, kernels, in, out, stream);
+      return RunProduct<3>(shape, precision, kernels, in, out, stream);
     case 4:
-      return RunProduct<4>(shape, kernels, in, out, stream);
+      return RunProduct<4>(shape, precision, kernels, in, out, stream);
     default:
-      return RunProduct<5>(shape, kernels, in, out, stream);
+      return RunProduct<5>(shape, precision, kernels, in, out, stream);
   }
 }
 
@@ -992,8 +1020,8 @@ NetworkPoolKernel(Step step)
 } // namespace
 
 void
-ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, const float2 * kernels, float2 * spectra,
-              cudaStream_t stream)
+ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrecision precision, const float2 * kernels,
+              float2 * spectra, cudaStream_t stream)
 {
   const TileGrid     grid(step, tile);
   const int          inputs = step.in[0].channels;
@@ -1020,6 +1048,7 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, const float
       {
         const int block = GetProductChannels(outputs);
         Multiply({ inputs, outputs, (outputs + block - 1) / block * block, static_cast<int>(count), Shape::points },
+                 precision,
                  kernels,
                  spectra,
                  results,

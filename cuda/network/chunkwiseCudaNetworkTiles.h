@@ -2,6 +2,7 @@
 #ifndef chunkwiseCudaNetworkTiles_h
 #define chunkwiseCudaNetworkTiles_h
 
+#include "chunkwiseNetworkOperation.h"
 #include "chunkwiseNetworkVoxels.h"
 
 #include <cuda_runtime_api.h>
@@ -9,13 +10,17 @@
 namespace chunkwise
 {
 
+/** Whether the current device has tensor cores for TF32, and room for a block that uses them. */
+bool
+HasNetworkTensorCores();
+
 /** Runs a convolution through transforms of tiles (see NetworkTransform): `tile` voxels along each axis, groups of
  * `tilesAtOnce` tiles. `kernels` is what MakeKernelSpectra made of its weights; `spectra` has room for
  * GetSpectrumBytes(tile) times `tilesAtOnce` times the channels of input and output (of input alone where that is 1).
- */
+ * TensorFloat32 holds for products of several inputs, on devices with tensor cores. */
 void
-ConvolveTiles(const network::Step & step, int tile, std::int64_t tilesAtOnce, const float2 * kernels, float2 * spectra,
-              cudaStream_t stream);
+ConvolveTiles(const network::Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrecision precision,
+              const float2 * kernels, float2 * spectra, cudaStream_t stream);
 
 /** The spectra of a convolution's weights, GetKernelSpectraBytes of them. */
 void

@@ -85,7 +85,7 @@ private:
   void
   MakeOperation();
   std::shared_ptr<const chunkwise::Operation>
-  MakeStage(const Stage & stage, const chunkwise::FilterImage & image) const;
+  MakeStage(const Stage & stage, chunkwise::FilterImage image);
   void
   PrepareOutput();
 
@@ -127,11 +127,12 @@ private:
   std::unique_ptr<Estimate>                                  m_Estimate;  ///< of a parameter that is "auto"
   std::map<std::string, chunkwise::ParameterValue>           m_Estimated; ///< parameters that were, by name
 
-  std::int64_t m_Components{ 1 }; ///< of a voxel
-  Box          m_Image{};         ///< all of IN
-  Box          m_Whole{};         ///< the part of it that the whole result has
-  Box          m_Region{};        ///< the part of that which is written
-  Box          m_Output{};        ///< what is computed: more than the region where voxels depend on a whole axis
+  std::int64_t m_Components{ 1 };       ///< of a voxel of IN
+  std::int64_t m_OutputComponents{ 1 }; ///< of one of OUT
+  Box          m_Image{};               ///< all of IN, with the components of OUT
+  Box          m_Whole{};               ///< the part of it that the whole result has
+  Box          m_Region{};              ///< the part of that which is written
+  Box          m_Output{};              ///< what is computed: more than the region where voxels depend on a whole axis
   PixelKind    m_InputKind{ PixelKind::UInt8 };
   PixelKind    m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
   PixelKind    m_OutputKind{ PixelKind::UInt8 };   ///< of the file
@@ -162,7 +163,7 @@ void
 FileRun::OpenInputs()
 {
   m_Sources.push_back(OpenInputWithComponents(m_Line.input, "IN", m_Line.raw));
-  m_Components = m_Sources.front()->GetHeader().components;
+  m_Components = m_OutputComponents = m_Sources.front()->GetHeader().components;
   m_Image = Box::FromExtent(m_Sources.front()->GetHeader().extent);
   if (m_Components > 1)
   {
@@ -280,7 +281,7 @@ FileRun::ChooseKinds()
 }
 
 std::shared_ptr<const chunkwise::Operation>
-FileRun::MakeStage(const Stage & stage, const chunkwise::FilterImage & image) const
+FileRun::MakeStage(const Stage & stage, chunkwise::FilterImage image)
 {
   chunkwise::FilterParameters parameters;
   for (const auto & given : stage.texts)
@@ -300,6 +301,11 @@ FileRun::MakeStage(const Stage & stage, const chunkwise::FilterImage & image) co
   }
   try
   {
+    if (const std::int64_t own = chunkwise::GetFilterOutputComponents(stage.filter->name, parameters, image))
+    {
+      // The engine has them along its last axis, as those of an input.
+      m_OutputComponents = m_Image.upper[MaxDimension - 1] = image.extent[MaxDimension - 1] = own;
+    }
     return chunkwise::MakeFilterOperation(stage.filter->name, parameters, image);
   }
   catch (const chunkwise::ParameterError & error)
@@ -433,8 +439,10 @@ FileRun::MakeOperation()
 void
 FileRun::PrepareOutput()
 {
-  m_OutputHeader = chunkwise::files::GetHeaderOfPart(m_Sources.front()->GetHeader(), m_Region);
-  m_OutputHeader.kind = m_OutputKind;
+  Header header = m_Sources.front()->GetHeader();
+  header.components = m_OutputComponents;
+  header.kind = m_OutputKind;
+  m_OutputHeader = chunkwise::files::GetHeaderOfPart(header, m_Region);
   try
   {
     chunkwise::files::CheckOutput(m_Line.output, m_OutputHeader, GetOutputOptions(m_Sources, m_Line.compress));
@@ -467,6 +475,7 @@ FileRun::MakeStream()
         { further, input.ownKind ? further->GetKind() : m_InputKind, further->GetHeader().components });
     }
   }
+  m_Stream.outputComponents = m_OutputComponents;
   m_Stream.region = m_Output;
   m_Stream.written = m_Region;
   m_Stream.computedKind = m_ComputedKind;
@@ -617,6 +626,7 @@ FileRun::DescribePlan() const
                      { "output",
                        { { "file", m_Line.output },
                          { "extent", ToJson(m_Region.Extents(), dimension) },
+                         { "components", m_OutputComponents },
                          { "type", chunkwise::PixelKindName(m_OutputKind) } } },
                      { "components", m_Components },
                      { "inSlabs", m_Plan.inSlabs },
@@ -691,9 +701,9 @@ FileRun::PrintHeader(std::ostream & os) const
   }
   os << " voxels of " << chunkwise::PixelKindName(m_Sources.front()->GetKind()) << " to "
      << chunkwise::PixelKindName(m_OutputKind) << ", " << m_Line.name;
-  if (m_Components > 1)
+  if (m_OutputComponents > 1)
   {
-    os << ", each of " << m_Components << " components";
+    os << ", each of " << m_OutputComponents << " components";
   }
   if (!m_Line.region.empty())
   {

@@ -21,6 +21,8 @@ class Opened(NamedTuple):
     spacing: tuple[float, ...] | None = None
     origin: tuple[float, ...] | None = None
     axes: tuple[int, ...] | None = None
+    #: Whether a result may have one axis more, that of components.
+    can_have_components: bool = False
 
 
 def _same(array: np.ndarray[Any, Any]) -> Any:
@@ -123,7 +125,7 @@ def _open_torch(image: Any) -> Opened:
         raise _core.ParameterError("input: the tensor requires a gradient, which filters do not have; pass x.detach()")
     if image.device.type != "cpu":
         raise _core.ParameterError(f"input: the tensor is on {image.device}, where other images are not")
-    return Opened(image.numpy(), lambda result: torch.from_numpy(result))
+    return Opened(image.numpy(), lambda result: torch.from_numpy(result), can_have_components=True)
 
 
 def open_image(image: Any) -> Opened:
@@ -131,7 +133,7 @@ def open_image(image: Any) -> Opened:
     if isinstance(image, np.ma.MaskedArray):
         raise TypeError("input: a masked array; its mask would be lost. x.filled(value), or x.data")
     if isinstance(image, np.ndarray):
-        return Opened(np.asarray(image), _same)
+        return Opened(np.asarray(image), _same, can_have_components=True)
     kind = type(image)
     package = kind.__module__.partition(".")[0]
     if package == "itk" and hasattr(image, "GetBufferedRegion"):
@@ -151,4 +153,4 @@ def open_image(image: Any) -> Opened:
     array = np.asarray(image)
     if array.dtype == object:
         raise TypeError(f"input: {kind.__module__}.{kind.__name__} is not an array of numbers")
-    return Opened(array, _same)
+    return Opened(array, _same, can_have_components=True)

@@ -316,7 +316,8 @@ class Filter:
         return _default_dtype(self._row.engine, np.dtype(dtype), self._row.accepts_bool)
 
     def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
-                   further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False) -> Any:
+                   further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False,
+                   can_have_components: bool = False) -> Any:
         """The engine's operation for an image. `spacing` is that of its container."""
         if self._spacing is not None:
             spacing = self._spacing or None
@@ -336,6 +337,9 @@ class Filter:
             except _core.ParameterError as error:
                 raise _named(error, self._row) from None
             self._operations[key] = operation
+        if operation.components and not can_have_components:
+            raise _core.ParameterError("output_components: only arrays in memory, and tensors on the CPU, that are "
+                                       "filtered whole get an axis more")
         return operation
 
     def _to_engine(self, ndim: int, axes: Any, boolean: bool) -> dict[str, Any]:
@@ -478,13 +482,16 @@ class Filter:
             dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
         output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
         if opened is None:
-            operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean)
+            operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean,
+                                        can_have_components=True)
         else:
             operation = self._operation(shape, kind, output_kind, opened.spacing, names, opened.origin, opened.axes,
-                                        boolean)
+                                        boolean, opened.can_have_components)
         region = self._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
         lower, upper = _box(region)
         result_shape = Region(region, region).shape
+        if operation.components:
+            result_shape += (operation.components,)
         result = _Result(output, result_shape, dtype, ordered)
         if 0 in result_shape:
             # The engine checks the kinds of what it runs over.
@@ -611,7 +618,8 @@ class Sequence_(Filter):
         return result
 
     def _operation(self, shape: tuple[int, ...], kind: str, output_kind: str, spacing: Any = None,
-                   further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False) -> Any:
+                   further: tuple[str, ...] = (), origin: Any = None, axes: Any = None, boolean: bool = False,
+                   can_have_components: bool = False) -> Any:
         key = (shape, kind, output_kind, spacing, axes)
         operation = self._operations.get(key)
         if operation is None:

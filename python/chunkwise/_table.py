@@ -224,7 +224,8 @@ class Row:
             "input-unless-signed": "The input's type; of signed integers float32, or float64 for 32 and 64 bits.",
             "sum": "64-bit integers of integers, else float64.",
         }[self.output]
-        lines += ["", "Returns", "-------", "array of the input's shape, in the input's kind of container"]
+        lines += ["", "Returns", "-------", "array of the input's shape, in the input's kind of container" +
+                  ("; with output_components one axis more, the last one" if "OutputComponents" in self.by_engine else "")]
         lines.extend(textwrap.wrap(result + " Real results become integers, where these are asked for, by rounding to "
                                    "the nearest, ties to even.", 96, initial_indent="    ", subsequent_indent="    "))
         lines += ["", "Raises", "------", "ParameterError", "    A value that is no value of its parameter; a ValueError.",

@@ -4,6 +4,7 @@ import multiprocessing
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -344,3 +345,39 @@ def test_processes(random, method):
         assert np.array_equal(mine.recv(), expected)
         child.join(20)
         assert child.exitcode == 0
+
+
+@pytest.fixture
+def small_model(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "test" / "program"))
+    from adversary.networks import small_model as make
+
+    path = tmp_path / "small.onnx"
+    path.write_bytes(make())
+    return path
+
+
+def test_channels_of_a_network_are_components(small_model, random):
+    for shape in ((9, 11, 13), (2, 6, 7, 8)):
+        image = random.normal(size=shape).astype("float32")
+        made = chunkwise.network(image, small_model, output_components=True, precision="reproducible")
+        assert made.shape == (*shape, 3) and made.dtype == np.float32
+        strided = np.full((3, *shape), np.nan)
+        target = np.moveaxis(strided, 0, -1)
+        assert chunkwise.network(image, small_model, output_components=True, precision="reproducible", output=target) is target
+        for channel in range(3):
+            one = chunkwise.network(image, small_model, channel=channel, precision="reproducible")
+            assert np.array_equal(made[..., channel], one) and np.array_equal(strided[channel], one)
+    made = chunkwise.filters.Network(small_model, output_components=True)
+    for refused in (lambda: made(image, output=np.empty(shape, "float32")), lambda: made(np.zeros((1, 1, 4, 4, 4), "uint8")),
+                    lambda: made.plan(shape), lambda: chunkwise.network(image, small_model, output_components=True, channel=1)):
+        with pytest.raises(chunkwise.ParameterError):
+            refused()
+
+
+def test_precisions_of_a_network(small_model, random):
+    image = random.normal(size=(9, 11, 13)).astype("float32")
+    exact = chunkwise.network(image, small_model, precision="reproducible")
+    for precision in ("float32", "tensorfloat32"):
+        result = chunkwise.network(image, small_model, precision=precision)
+        assert np.abs(result - exact).max() <= 1e-2 * np.abs(exact).max()

@@ -28,6 +28,8 @@ operator<<(std::ostream & os, SlidingWindowNetworkEnums::Precision value)
       return os << "itk::SlidingWindowNetworkEnums::Precision::Float32";
     case SlidingWindowNetworkEnums::Precision::Reproducible:
       return os << "itk::SlidingWindowNetworkEnums::Precision::Reproducible";
+    case SlidingWindowNetworkEnums::Precision::TensorFloat32:
+      return os << "itk::SlidingWindowNetworkEnums::Precision::TensorFloat32";
   }
   return os << "INVALID VALUE FOR itk::SlidingWindowNetworkEnums::Precision";
 }

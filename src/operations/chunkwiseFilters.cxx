@@ -140,6 +140,13 @@ GetFilterOutputBox(const std::string & name, const FilterParameters & parameters
                           : Box::FromExtent(image.extent);
 }
 
+std::int64_t
+GetFilterOutputComponents(const std::string & name, const FilterParameters & parameters, const FilterImage & image)
+{
+  const FilterDescription & filter = GetFilter(name);
+  return filter.outputComponents ? filter.outputComponents(CheckedParameters(filter, parameters, image), image) : 0;
+}
+
 PixelKind
 GetDefaultOutputKind(const FilterDescription & filter, PixelKind input)
 {

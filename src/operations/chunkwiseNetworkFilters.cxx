@@ -65,6 +65,14 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   threshold.onlyWithName = mode.name;
   threshold.onlyWithValue = "threshold";
 
+  ParameterDescription components;
+  components.name = "OutputComponents";
+  components.option = "output-components";
+  components.type = ParameterType::Flag;
+  components.help = "A voxel has the values of all channels, as its components";
+  components.onlyWithName = mode.name;
+  components.onlyWithValue = "channel";
+
   ParameterDescription scale;
   scale.name = "InputScale";
   scale.option = "input-scale";
@@ -80,10 +88,11 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   precision.name = "Precision";
   precision.option = "precision";
   precision.type = ParameterType::Choice;
-  precision.help = "float32: errors are some 1e-6 of the largest value. reproducible: the same bits for any chunks and "
-                   "devices, slower";
+  precision.help = "float32: errors are some 1e-6 of the largest value. tensorfloat32: faster on devices with tensor "
+                   "cores, with errors of up to some 5e-3; elsewhere as float32. reproducible: the same bits for any "
+                   "chunks and devices, slower";
   precision.defaultText = "float32";
-  precision.choices = { "float32", "reproducible" };
+  precision.choices = { "float32", "tensorfloat32", "reproducible" };
 
   ParameterDescription inference;
   inference.name = "InferenceMode";
@@ -139,12 +148,24 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
   row.name = "network";
   row.group = "Networks";
   row.title = "A convolutional network over the whole image, without seams";
-  row.parameters = { model,     mode,  channel, threshold, scale,    shift,           precision,
-                     inference, patch, overlap, weighting, boundary, boundaries.at(1) };
+  row.parameters = { model,     mode,      channel, threshold, components, scale,    shift,
+                     precision, inference, patch,   overlap,   weighting,  boundary, boundaries.at(1) };
   row.output = DefaultOutput::Real;
   row.canBeStage = false;
   row.furtherInputs = { { "Input2", "second", "The network's second input channel, an image of IN's size", false },
                         { "Input3", "third", "The network's third input channel, an image of IN's size", false } };
+  row.outputComponents = [](const CheckedParameters & p, const FilterImage & image) -> std::int64_t {
+    if (!p.Flag("OutputComponents"))
+    {
+      return 0;
+    }
+    if (image.dimension == MaxDimension)
+    {
+      ThrowParameterError("OutputComponents",
+                          "an image of " + std::to_string(MaxDimension) + " dimensions has no room for components");
+    }
+    return p.Network("Model")->GetNumberOfOutputChannels();
+  };
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> std::shared_ptr<const Operation> {
     auto operation = std::make_shared<NetworkOperation>();
     operation->graph = p.Network("Model");
@@ -159,11 +180,23 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
       ThrowParameterError("Channel",
                           std::to_string(operation->channel) + " has no effect on the number of the largest channel");
     }
+    if (p.Flag("OutputComponents"))
+    {
+      if (operation->channel != 0)
+      {
+        ThrowParameterError("Channel",
+                            std::to_string(operation->channel) + " has no effect where voxels have them all");
+      }
+      operation->result = NetworkResult::AllChannels;
+      operation->channelAxis = MaxDimension - 1;
+    }
     operation->threshold = operation->result == NetworkResult::Threshold ? p.Real("Threshold") : 0.0;
     operation->scale = p.Real("InputScale");
     operation->shift = p.Real("InputShift");
-    operation->precision =
-      p.Choice("Precision") == "reproducible" ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
+    const std::string & precision = p.Choice("Precision");
+    operation->precision = precision == "reproducible"    ? NetworkPrecision::Reproducible
+                           : precision == "tensorfloat32" ? NetworkPrecision::TensorFloat32
+                                                          : NetworkPrecision::Float32;
     operation->boundary = p.Boundary();
     if (p.Choice("InferenceMode") == "patches")
     {

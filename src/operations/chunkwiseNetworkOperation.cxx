@@ -15,7 +15,7 @@ NetworkOperation::GetKey() const
   return "network " + graph->GetKey() + ' ' + BoundaryKey(boundary) + ' ' + ExactText(scale) + ' ' + ExactText(shift) +
          ' ' + std::to_string(static_cast<int>(result)) + ' ' + std::to_string(channel) + ' ' + ExactText(threshold) +
          ' ' + std::to_string(channelAxis) + ' ' + std::to_string(static_cast<int>(precision)) + ' ' +
-         std::to_string(static_cast<int>(method)) +
+         std::to_string(static_cast<int>(method)) + (tile > 0 ? " tile " + std::to_string(tile) : std::string()) +
          (mode == NetworkMode::Dense
             ? std::string()
             : " patches " + std::to_string(patch[0]) + ' ' + std::to_string(patch[1]) + ' ' + std::to_string(patch[2]) +

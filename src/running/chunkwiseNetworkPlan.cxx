@@ -50,7 +50,8 @@ double
 TransformTimes(int tile, const NetworkRates & rates)
 {
   const auto number = std::find(std::begin(NetworkTiles), std::end(NetworkTiles), tile) - std::begin(NetworkTiles);
-  return tile > rates.largestTile ? 0.0 : rates.transforms[number];
+  const bool isLeftOut = rates.onlyTile > 0 && tile != rates.onlyTile;
+  return tile > rates.largestTile || isLeftOut ? 0.0 : rates.transforms[number];
 }
 
 /** What a tile costs: its transforms and products. */
@@ -86,11 +87,11 @@ GetHostNetworkRates()
 }
 
 NetworkRates
-GetDeviceNetworkRates()
+GetDeviceNetworkRates(NetworkPrecision precision)
 {
   NetworkRates rates;
   rates.multiplyAdds = 1.5;
-  rates.productMultiplyAdds = 5;
+  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 8 : 5;
   return rates;
 }
 
@@ -253,9 +254,11 @@ PlaceFragments(const NetworkGraph & graph, std::vector<NetworkLayerPlan> & plan)
 } // namespace
 
 std::vector<NetworkLayerPlan>
-PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> & parts, const NetworkRates & rates,
+PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> & parts, const NetworkRates & ofBackend,
             bool reserve)
 {
+  NetworkRates rates = ofBackend;
+  rates.onlyTile = operation.tile;
   const NetworkGraph &          graph = *operation.graph;
   const auto &                  layers = graph.GetLayers();
   std::vector<NetworkLayerPlan> plan(layers.size());

@@ -37,6 +37,7 @@ struct NetworkRates
   std::int64_t mostTiles{ std::int64_t{ 1 } << 40 }; ///< that are multiplied at a time
   std::int64_t tilesPerGroup{ 64 };                  ///< that a block of the products takes
   bool         padsOutputs{ true };                  ///< products are of multiples of GetProductChannels
+  int          onlyTile{ 0 };                        ///< NetworkOperation::tile
 };
 
 /** Of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed eight at
@@ -44,9 +45,9 @@ struct NetworkRates
 NetworkRates
 GetHostNetworkRates();
 
-/** Of devices of the last years. */
+/** Of devices of the last years. Those without tensor cores take Float32 for TensorFloat32. */
 NetworkRates
-GetDeviceNetworkRates();
+GetDeviceNetworkRates(NetworkPrecision precision);
 
 /** Poolings of larger windows need dense tensors. */
 constexpr std::int64_t MostPoolingTaps = 4;

@@ -365,7 +365,7 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
 std::vector<NetworkLayerDescription>
 DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, const Box & image, bool onDevices)
 {
-  const NetworkRates   rates = onDevices ? GetDeviceNetworkRates() : GetHostNetworkRates();
+  const NetworkRates   rates = onDevices ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates();
   const NetworkGraph & graph = *operation.graph;
   const bool           isDense = operation.mode == NetworkMode::Dense;
   const auto whole = graph.GetExtents(isDense ? graph.GetInputExtent(SpatialPart(image.Extents())) : operation.patch);

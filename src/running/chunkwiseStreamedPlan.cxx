@@ -187,10 +187,11 @@ private:
     const Box input = m_Request.operation ? MakeDivisionRequest(m_Request, m_Plan, output).inputs.front().box : output;
     for (const StreamedInput & from : m_Request.inputs)
     {
-      bytes += buffers * BytesOf(input, from.kind);
+      const Box part = this->PartOf(input, from);
+      bytes += buffers * BytesOf(part, from.kind);
       bytes += from.kind == from.source->GetKind()
                  ? 0
-                 : this->GetStagingBytes(input, from.source->GetKind(), from.kind, from.source->GetAccess().anyOrder);
+                 : this->GetStagingBytes(part, from.source->GetKind(), from.kind, from.source->GetAccess().anyOrder);
     }
     if (m_Request.operation)
     {
@@ -203,6 +204,17 @@ private:
           : this->GetStagingBytes(output, m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess.anyOrder);
     }
     return bytes;
+  }
+
+  /** What an input has of a box: its own components. */
+  Box
+  PartOf(Box box, const StreamedInput & input) const
+  {
+    if (GetComponents(m_Request) > 1)
+    {
+      box.upper[MaxDimension - 1] = input.components;
+    }
+    return box;
   }
 
   std::uint64_t
@@ -332,7 +344,7 @@ private:
     const Box all = m_Request.operation && !m_Request.region.IsEmpty()
                       ? MakeDivisionRequest(m_Request, m_Plan, m_Request.region).inputs.front().box
                       : m_Request.region;
-    m_Plan.bytesRead = BytesOf(all, m_Request.inputs.front().source->GetKind());
+    m_Plan.bytesRead = BytesOf(this->PartOf(all, m_Request.inputs.front()), m_Request.inputs.front().source->GetKind());
     // One division is still in memory when the second pass begins.
     m_Plan.bytesRead *= m_Request.firstPass && m_Plan.divisions > 1 ? 2 : 1;
     return m_Plan;
@@ -385,7 +397,7 @@ GetFileThreads(const StreamedRequest & request)
 std::int64_t
 GetComponents(const StreamedRequest & request)
 {
-  std::int64_t components = 1;
+  std::int64_t components = request.outputComponents;
   for (const StreamedInput & input : request.inputs)
   {
     components = std::max(components, input.components);

@@ -568,7 +568,17 @@ CasesOf(const std::string & row)
                       { "Overlap", "0.5" },
                       { "PatchWeighting", "gaussian" } } };
     inWindows.hasNetwork = true;
-    return { theCase, inWindows };
+    std::vector<Case> cases{ theCase, inWindows };
+    for (const auto & precision :
+         { std::make_pair(SlidingWindowNetworkEnums::Precision::TensorFloat32, "tensorfloat32") })
+    {
+      const auto other = SlidingWindowNetworkImageFilter<Image, Image>::New();
+      other->SetGraph(chunkwise::MakeSmallNetwork());
+      other->SetPrecision(precision.first);
+      cases.push_back({ other.GetPointer(), { { "Precision", precision.second } } });
+      cases.back().hasNetwork = true;
+    }
+    return cases;
   }
   if (row == "convolve")
   {
@@ -769,7 +779,8 @@ CasesOf(const std::string & row)
 
 /** Parameters for which there is no setter: those of the program or of Python alone, what filters have two names for,
  * and what only stand-ins for ITK's own filters need. */
-const std::set<std::string> withoutSetter = { "Element", "Weights", "convolve Radius", "Rounding", "KernelRadius" };
+const std::set<std::string> withoutSetter = { "Element",  "Weights",      "convolve Radius",
+                                              "Rounding", "KernelRadius", "OutputComponents" };
 
 TEST(ChunkwiseFilterTable, EveryRowHasAnItkFilterThatMakesTheSameOperation)
 {

@@ -20,6 +20,8 @@ Wide(std::int64_t kernel)
   return builder.Finish(builder.Convolve(at, 3, builder.Same(kernel))).graph;
 }
 
+constexpr NetworkPrecision Approximate[] = { NetworkPrecision::Float32, NetworkPrecision::TensorFloat32 };
+
 /** The planner relies on it. */
 TEST(NetworkPlan, MemoryDoesNotShrinkWhenChunksGrow)
 {
@@ -31,7 +33,7 @@ TEST(NetworkPlan, MemoryDoesNotShrinkWhenChunksGrow)
                       : trial % 2    ? trial::RandomConvolutions(random, 3, trial % 4 == 1).graph
                                      : trial::RandomUNet(random, 3, 1).graph;
     operation.method = trial % 3 ? NetworkMethod::Automatic : NetworkMethod::Transforms;
-    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates() : GetHostNetworkRates();
+    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates(Approximate[trial % 2]) : GetHostNetworkRates();
     // So that small networks take them too.
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
     const Box    image = Box::FromExtent({ { 300, 200, 250, 1, 1 } });
@@ -58,7 +60,7 @@ TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
     operation.graph =
       trial % 6 == 0 ? Wide(3 + trial / 6 % 5) : trial::RandomConvolutions(random, 3, trial % 2 == 0).graph;
     operation.method = trial % 3 ? NetworkMethod::Automatic : NetworkMethod::Transforms;
-    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates() : GetHostNetworkRates();
+    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates(Approximate[trial % 2]) : GetHostNetworkRates();
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
     std::vector<LayerExtent> large(operation.graph->GetLayers().size());
     std::vector<LayerExtent> small = large;
@@ -71,6 +73,13 @@ TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
       }
     }
     const auto reserved = PlanNetwork(operation, large, rates, true);
+    if (trial % 5 < 3 && trial % 2 == 0)
+    {
+      // A device without tensor cores.
+      const double multiplyAdds = rates.multiplyAdds;
+      rates = GetDeviceNetworkRates(NetworkPrecision::Float32);
+      rates.multiplyAdds = multiplyAdds;
+    }
     rates.largestTile = NetworkTiles[random() % 5];
     const auto run = PlanNetwork(operation, small, rates, false);
     for (std::size_t i = 1; i < run.size(); ++i)
@@ -101,7 +110,7 @@ TEST(NetworkPlan, TransformsAreTakenWhereTheyAreFaster)
   const auto plan = [&](std::int64_t extent) {
     return PlanNetwork(operation,
                        std::vector<LayerExtent>(5, LayerExtent{ { extent, extent, extent } }),
-                       GetDeviceNetworkRates(),
+                       GetDeviceNetworkRates(operation.precision),
                        false);
   };
   const auto large = plan(256);
@@ -110,6 +119,9 @@ TEST(NetworkPlan, TransformsAreTakenWhereTheyAreFaster)
   EXPECT_EQ(large[3].fragments, (LayerExtent{ { 2, 2, 2 } }));
   EXPECT_EQ(large[4].fragments, (LayerExtent{ { 1, 1, 1 } }));
   EXPECT_EQ(plan(4)[3].transform.tile, 0);
+  // Less exact is expected to be faster.
+  operation.precision = NetworkPrecision::TensorFloat32;
+  EXPECT_LT(plan(256)[3].transform.cost, large[3].transform.cost);
   operation.precision = NetworkPrecision::Reproducible;
   EXPECT_EQ(plan(256)[3].transform.tile, 0);
 }

@@ -360,7 +360,7 @@ Apply(const Activation & activation, int channel, double x)
     case ActivationKind::Tanh:
       return std::tanh(x);
     case ActivationKind::Softplus:
-      return std::log1p(std::exp(x));
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
     case ActivationKind::Exp:
       return std::exp(x);
     case ActivationKind::Log:

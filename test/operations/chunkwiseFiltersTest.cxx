@@ -152,6 +152,10 @@ TEST(Filters, EveryParameterChangesTheOperationOrIsRefused)
           {
             one.Set("GridOrigin", std::vector<double>{ 0, 0, 0 });
           }
+          if (const std::int64_t components = GetFilterOutputComponents(filter.name, one, image))
+          {
+            image.extent[MaxDimension - 1] = components;
+          }
           differs = differs || MakeFilterOperation(filter.name, one, image)->GetKey() != with ||
                     !(GetFilterOutputBox(filter.name, one, image) == boxBefore);
         }

@@ -8,6 +8,7 @@ import numpy
 import SimpleITK
 import tifffile
 
+from adversary.networks import small_model
 from adversary.support import ProgramTest
 
 SIZE = (9, 11, 13)  # z, y, x
@@ -107,6 +108,37 @@ class Components(ProgramTest):
                             names="3 components")
         for name in ("out.mrc", "out.vtk", "out.gipl"):
             self.assert_refused("identity", self.folder / "five.mha", self.folder / name, names="5 components")
+
+    def test_channels_of_networks(self):
+        """They are what runs for each of them give, in every format and however the image is cut."""
+        model, source, one = self.folder / "m.onnx", self.folder / "source.mha", self.folder / "one.mha"
+        model.write_bytes(small_model())
+        exact = ("--precision=reproducible",)
+        for size in (SIZE, (2, *SIZE)):
+            put(source, pixels(size, 1, numpy.dtype("float32"), 10)[..., 0], 1)
+            expected = []
+            for c in range(3):
+                self.assert_runs("network", model, source, one, f"--channel={c}", *exact)
+                expected.append(get(one, len(size)))
+            expected = numpy.stack(expected, -1)
+            for to, more in itertools.product(("mha", "nrrd", "nii.gz", "tif", "nii") if size is SIZE else ("nrrd",),
+                                              ((), ("--divisions=4",), ("--memory=200M",), ("--output-type=float64",))):
+                if to == "nii.gz" and more == ("--divisions=4",):
+                    continue  # compressed, its components come one after the other
+                with self.subTest(size=size, to=to, more=more):
+                    out = self.folder / ("result." + to)
+                    self.assert_runs("network", model, source, out, "--output-components", *exact, *more)
+                    result = get(out, len(size))
+                    self.assertEqual(result.dtype, "float64" if "--output-type=float64" in more else "float32")
+                    self.assertTrue(numpy.array_equal(result, expected))
+        put(source, pixels(SIZE, 1, numpy.dtype("float32"), 10)[..., 0], 1)
+        self.assert_runs("network", model, source, self.out, "--output-components", *exact, "--region=2,3,4,5,4,3")
+        self.assert_runs("network", model, source, one, "--channel=2", *exact, "--region=2,3,4,5,4,3")
+        self.assertTrue(numpy.array_equal(get(self.out, 3)[..., 2], get(one, 3)))
+        for more, names in ((("--channel=1",), "--channel"), (("--result=argmax",), "--output-components")):
+            self.assert_refused("network", model, source, self.out, "--output-components", *more, names=names)
+        for name in ("out.png", "out.mrc", "out.vtk"):
+            self.assert_refused("network", model, source, self.folder / name, "--output-components", names="3 components")
 
     def test_windows_along_five_axes(self):
         """One filter has up to three spatial axes; of a sequence of two each has others."""

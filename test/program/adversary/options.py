@@ -79,6 +79,7 @@ TRIALS = {
     "result": [{"result": "argmax"}, {"result": "threshold"}],
     "channel": [{"channel": "2"}],
     "threshold": [({"result": "threshold"}, {"threshold": "20"})],
+    "output-components": [{"output-components": None}],
     "input-scale": [{"input-scale": "0.5"}],
     "input-shift": [{"input-shift": "3"}],
     # On devices alone: the CPU computes so small a network directly in either.
