@@ -236,6 +236,7 @@ TEST_P(ComponentsTest, ShortAndLongWindowsGiveEachComponentWhatItHasAlone)
 {
   // Rows that hold components side by side are cut in other places than rows of one.
   std::mt19937 random(24);
+  int          number = 0;
   const auto   compare = [&](const char * name, const char * parameter, const char * value) {
     for (const char * const boundary : { "renormalized", "zero-flux", "constant", "mirror", "periodic" })
     {
@@ -243,6 +244,11 @@ TEST_P(ComponentsTest, ShortAndLongWindowsGiveEachComponentWhatItHasAlone)
       {
         for (const PixelKind kind : { PixelKind::UInt8, PixelKind::Float32 })
         {
+          // Devices take components apart: that there is all there is to see, in a part of the cases.
+          if (GetParam() == Place::Fake && ++number % 11 != 0)
+          {
+            continue;
+          }
           SCOPED_TRACE(std::string(name) + " " + value + " " + boundary + " of " + std::to_string(components));
           Case what;
           what.kind = kind;
