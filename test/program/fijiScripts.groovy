@@ -40,7 +40,7 @@ def save = { String name, ImagePlus image ->
   }
 }
 def machine = [backend: "auto", devices: "", memory: "", deviceMemory: "", threads: "", outputType: "auto"]
-def windowed = machine + [mask: null, radius: "1,2,1", boundary: "mirror", constant: "", axes: "", ignoreNan: false, emptyValue: ""]
+def windowed = machine + [mask: null, radius: "1,2,1", boundary: "mirror", constant: "", axes: "", ignoreNan: false, emptyValue: "", outputMask: false]
 for (bits in [8, 16, 32]) {
   save("median-${bits}", run("median", windowed + [input: make(bits)]))
 }

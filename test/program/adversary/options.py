@@ -53,7 +53,7 @@ TRIALS = {
     "weight": [{"weight": "@certainty"}],
     "empty-value": [({"mask": "@nothing"}, {"empty-value": "5"})],
     "ignore-nan": [{"ignore-nan": None}],
-    "output-mask": [({"mask": "@nothing"}, {"output-mask": None})],
+    "output-mask": [({"mask": "@second"}, {"output-mask": None})],
     "kernel": [{"kernel": "@second"}],
     "kernels": [{"kernels": "@second"}],
     "normalize": [{"normalize": None}],
