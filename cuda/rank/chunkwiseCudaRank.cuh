@@ -234,7 +234,9 @@ DivideLines(RankGeometry & g, int width = 1)
   const std::int64_t beside = g.out.Extent(g.planeAxes[0]);
   const std::int64_t lines = g.out.NumberOfVoxels() / extent / beside * ((beside + width - 1) / width);
   const std::int64_t wanted = std::max<std::int64_t>(1, 540000 / lines);
-  const std::int64_t most = std::max<std::int64_t>(1, extent / std::max(8, 16 * g.lineRadius));
+  // Slabs at the image's edge have so few lines that how long a thread takes is what counts.
+  const int          shortest = lines < 8192 ? std::max(2, 2 * g.lineRadius) : std::max(8, 16 * g.lineRadius);
+  const std::int64_t most = std::max<std::int64_t>(1, extent / shortest);
   const std::int64_t segments = std::min(wanted, most);
   g.segment = (extent + segments - 1) / segments;
   g.lines = lines * ((extent + g.segment - 1) / g.segment);
