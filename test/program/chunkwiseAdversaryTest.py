@@ -33,8 +33,9 @@ def make_environment():
     wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
     python = folder / "bin" / "python3"
     made = folder / "made-for"
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the folder, which is cleared: a lock that is removed holds nobody off.
+    with open(folder.with_name(folder.name + ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists() or made.read_text() != wanted:
             for command in (
