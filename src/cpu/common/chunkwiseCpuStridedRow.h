@@ -71,7 +71,8 @@ FoldComponents(BufferView view, std::int64_t components)
   return view;
 }
 
-/** Calls f(stride), for strides of two to four components as constants. */
+/** Calls f(stride), for dense rows and those of three components as constants: each constant is a copy of the kernels.
+ */
 template <typename TFunctor>
 inline void
 WithStride(std::int64_t stride, TFunctor && f)
@@ -80,12 +81,8 @@ WithStride(std::int64_t stride, TFunctor && f)
   {
     case 1:
       return f(std::integral_constant<std::int64_t, 1>{});
-    case 2:
-      return f(std::integral_constant<std::int64_t, 2>{});
     case 3:
       return f(std::integral_constant<std::int64_t, 3>{});
-    case 4:
-      return f(std::integral_constant<std::int64_t, 4>{});
     default:
       return f(stride);
   }
