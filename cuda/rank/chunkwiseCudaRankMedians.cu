@@ -136,23 +136,6 @@ FindKeys(TKeys (&ranked)[VCount], const TLoad & load)
   TakeRanks<TNetwork, VFirst>(keys, ranked, std::make_integer_sequence<int, VCount>{});
 }
 
-/** Of VWires keys the one of rank VRank. */
-template <int VWires, int VRank>
-struct SelectionNetwork
-{
-  static constexpr int Wires = VWires;
-
-  static constexpr Network<VWires>
-  Make()
-  {
-    Network<VWires> network;
-    network.Sort(0, VWires, network.order);
-    network.Prune(VRank, VRank);
-    return network;
-  }
-  static constexpr Network<VWires> Value = Make();
-};
-
 /** Calls take(t, keys) for the taps of a plane, as they are in memory, row after row. */
 template <int VRadius, typename TKeys, typename TTake>
 __device__ __forceinline__ void
@@ -601,7 +584,7 @@ __global__ void __launch_bounds__(128)
         nans.See(raw, g.form);
         taps[t] = ToOrdered(raw, g.form);
       });
-      FindKeys<SelectionNetwork<Taps, Taps / 2>, Taps / 2>(median, [&](int wire) { return taps[wire]; });
+      FindKeys<SelectionNetwork<Taps, Taps / 2, Taps / 2>, Taps / 2>(median, [&](int wire) { return taps[wire]; });
       StoreMedians(g, in, out, index, median[0], nans.IsIn(taps));
     }
   }

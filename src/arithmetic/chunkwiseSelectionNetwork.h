@@ -148,8 +148,9 @@ struct Network
   }
 };
 
-template <int VWires>
-struct SortingNetwork
+/** Of VWires keys in any order the ranks VFirst to VLast. */
+template <int VWires, int VFirst, int VLast>
+struct SelectionNetwork
 {
   static constexpr int Wires = VWires;
 
@@ -158,11 +159,14 @@ struct SortingNetwork
   {
     Network<VWires> network;
     network.Sort(0, VWires, network.order);
-    network.Prune(0, VWires - 1);
+    network.Prune(VFirst, VLast);
     return network;
   }
   static constexpr Network<VWires> Value = Make();
 };
+
+template <int VWires>
+using SortingNetwork = SelectionNetwork<VWires, 0, VWires - 1>;
 
 /** Merges two lists of VEach; of the result the ranks VFirst to VLast. */
 template <int VEach, int VFirst, int VLast>
