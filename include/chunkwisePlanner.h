@@ -49,6 +49,9 @@ struct PlannerRequest
   std::vector<PlannerDevice> devices;
   /** Chunks that follow each other along the sweep axis on one device keep their common input there. */
   bool carryHalo{ true };
+  /** All inputs have components side by side, along the last axis: chunks have them all if such chunks fit, and those
+   * that follow each other along another axis keep their common input too. */
+  bool keepsComponents{ false };
   /** Each chunk is loaded, run and stored before the next one (Fixpoint with few chunks, the host). So there is one
    * buffer of each kind, and no chunk is cut to let transfers and kernels overlap. */
   bool oneAtATime{ false };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cuda_runtime.h>
+#include <limits>
 
 namespace chunkwise
 {
@@ -84,21 +85,22 @@ Event(EventHandle event)
   return static_cast<cudaEvent_t>(event);
 }
 
-/** One voxel of `to` a thread, x first; pixels are numbers of type T. */
-template <typename T>
+/** One voxel of `to` a thread, x first; pixels are numbers of type T. TNumber holds the number of voxels: what is
+ * divided takes most of the time. */
+template <typename T, typename TNumber>
 __global__ void
 CopyVoxelsKernel(BufferView to, BufferView from, Coordinates image, std::int64_t count)
 {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
   {
-    std::int64_t rest = i;
+    auto         rest = static_cast<TNumber>(i);
     std::int64_t target = 0;
     std::int64_t source = 0;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      const std::int64_t extent = to.box.Extent(a);
-      const std::int64_t next = rest / extent;
+      const auto         extent = static_cast<TNumber>(to.box.Extent(a));
+      const TNumber      next = rest / extent;
       const std::int64_t within = rest - next * extent;
       const std::int64_t n = image.axis[a];
       std::int64_t       at = to.box.lower.axis[a] + within;
@@ -122,7 +124,9 @@ LaunchCopyVoxels(const BufferView & to, const BufferView & from, const Box & ima
   constexpr int      threads = 256;
   const std::int64_t count = to.box.NumberOfVoxels();
   const auto blocks = static_cast<unsigned int>(std::min<std::int64_t>((count + threads - 1) / threads, 1 << 16));
-  CopyVoxelsKernel<T><<<blocks, threads, 0, stream>>>(to, from, image.Extents(), count);
+  const auto kernel = count <= std::numeric_limits<std::uint32_t>::max() ? CopyVoxelsKernel<T, std::uint32_t>
+                                                                         : CopyVoxelsKernel<T, std::int64_t>;
+  kernel<<<blocks, threads, 0, stream>>>(to, from, image.Extents(), count);
 }
 
 } // namespace

@@ -9,6 +9,8 @@ namespace chunkwise
 
 ChunkQueue::ChunkQueue(const std::vector<Chunk> & chunks, std::size_t workers, std::size_t participants, int sweepAxis)
   : m_Ranges(std::max<std::size_t>(workers, 1))
+  , m_HasBegun(m_Ranges.size(), false)
+  , m_Held(m_Ranges.size(), 0)
   , m_SweepAxis(sweepAxis)
   , m_Unfinished(chunks.size())
 {
@@ -39,18 +41,21 @@ ChunkQueue::Claim(std::size_t worker, Chunk & chunk, const std::function<bool()>
     std::deque<Chunk> & own = m_Ranges[worker];
     if (own.empty() && m_PutBack.empty())
     {
-      auto longest = std::max_element(
-        m_Ranges.begin(), m_Ranges.end(), [](const auto & a, const auto & b) { return a.size() < b.size(); });
-      const auto half = static_cast<std::ptrdiff_t>(longest->size() / 2);
-      own.assign(longest->begin() + half, longest->end());
-      longest->erase(longest->begin() + half, longest->end());
+      std::deque<Chunk> & longest =
+        *std::max_element(m_Ranges.begin(), m_Ranges.end(), [=](const auto & a, const auto & b) {
+          return ToTake(a, worker) < ToTake(b, worker);
+        });
+      const auto first = static_cast<std::ptrdiff_t>(longest.size() - (ToTake(longest, worker) + 1) / 2);
+      own.assign(longest.begin() + first, longest.end());
+      longest.erase(longest.begin() + first, longest.end());
     }
     std::deque<Chunk> & source = own.empty() ? m_PutBack : own;
     if (!source.empty() && !m_Recalling && !IsEarly(worker))
     {
       chunk = source.front();
       source.pop_front();
-      ++m_Claimed;
+      m_HasBegun[worker] = true;
+      ++m_Held[worker];
       if (worker < m_Claims.size())
       {
         ++m_Claims[worker];
@@ -63,6 +68,14 @@ ChunkQueue::Claim(std::size_t worker, Chunk & chunk, const std::function<bool()>
   }
 }
 
+std::size_t
+ChunkQueue::ToTake(const std::deque<Chunk> & range, std::size_t worker) const
+{
+  const auto owner = static_cast<std::size_t>(&range - m_Ranges.data());
+  const bool isKept = !m_HasBegun[owner] && m_Held[worker] > 0 && !range.empty();
+  return range.size() - (isKept ? 1 : 0);
+}
+
 bool
 ChunkQueue::IsEarly(std::size_t worker) const
 {
@@ -72,16 +85,16 @@ ChunkQueue::IsEarly(std::size_t worker) const
 }
 
 void
-ChunkQueue::Finish()
+ChunkQueue::Finish(std::size_t worker)
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   --m_Unfinished;
   m_Claims.clear();
-  Release(1);
+  Release(worker, 1);
 }
 
 void
-ChunkQueue::PutBack(std::size_t claimed, const std::vector<Chunk> & chunks)
+ChunkQueue::PutBack(std::size_t worker, std::size_t claimed, const std::vector<Chunk> & chunks)
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_Unfinished += chunks.size();
@@ -97,23 +110,23 @@ ChunkQueue::PutBack(std::size_t claimed, const std::vector<Chunk> & chunks)
     m_Recalling = true;
     m_Claims.clear();
   }
-  Release(claimed);
+  Release(worker, claimed);
 }
 
 void
-ChunkQueue::Release(std::size_t claimed)
+ChunkQueue::Release(std::size_t worker, std::size_t claimed)
 {
-  m_Claimed -= claimed;
-  m_Recalling = m_Recalling && m_Claimed > 0;
+  m_Held[worker] -= claimed;
+  m_Recalling = m_Recalling && std::any_of(m_Held.begin(), m_Held.end(), [](std::size_t held) { return held > 0; });
   m_Changed.notify_all();
 }
 
 void
-ChunkQueue::Split(std::size_t more)
+ChunkQueue::Split(std::size_t worker, std::size_t more)
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
   m_Unfinished += more - 1;
-  m_Claimed += more - 1;
+  m_Held[worker] += more - 1;
 }
 
 void

@@ -2,6 +2,7 @@
 #ifndef chunkwiseChunkQueue_h
 #define chunkwiseChunkQueue_h
 
+#include "ChunkwiseExport.h"
 #include "chunkwisePlanner.h"
 
 #include <atomic>
@@ -17,9 +18,10 @@ namespace chunkwise
 /** The chunks of a run, claimed by its workers.
  *
  * Each worker begins with a range of its own, so that it meets neighbours in order and can keep their common halo; a
- * worker whose range is empty takes the back half of the longest other range. A worker that fails puts back what it did
- * not finish. */
-class ChunkQueue
+ * worker whose range is empty takes the back half of the longest other range. While it has chunks that it did not
+ * finish it leaves those that have not begun their first one: who loads ahead would leave them nothing. A worker that
+ * fails puts back what it did not finish. */
+class Chunkwise_EXPORT ChunkQueue
 {
 public:
   /** The first `participants` of `workers` workers begin with a range; the others may take chunks later. If `sweepAxis`
@@ -34,11 +36,11 @@ public:
   Claim(std::size_t worker, Chunk & chunk, const std::function<bool()> & stop);
   /** The chunk's output is in place. */
   void
-  Finish();
+  Finish(std::size_t worker);
   /** Gives claimed chunks back, or the parts of them that were not finished: `claimed` chunks became `chunks`. In a
    * sweep all claims are recalled then, since a worker with later chunks could wait for these for ever. */
   void
-  PutBack(std::size_t claimed, const std::vector<Chunk> & chunks);
+  PutBack(std::size_t worker, std::size_t claimed, const std::vector<Chunk> & chunks);
   /** The number of recalls so far. A worker that claimed before the last recall puts all its unfinished chunks back;
    * until all have done so, nobody gets another. */
   int
@@ -48,7 +50,7 @@ public:
   }
   /** A claimed chunk became `more` chunks. */
   void
-  Split(std::size_t more);
+  Split(std::size_t worker, std::size_t more);
   /** The worker takes no more: others get its range. */
   void
   Leave(std::size_t worker);
@@ -60,20 +62,24 @@ public:
   IsFinished() const;
 
 private:
+  /** Under the lock: how many chunks of another's range the worker may take. */
+  std::size_t
+  ToTake(const std::deque<Chunk> & range, std::size_t worker) const;
   /** Under the lock: whether the worker has to wait for others at the beginning of a sweep. */
   bool
   IsEarly(std::size_t worker) const;
-  /** Under the lock: so many claims have ended. */
+  /** Under the lock: so many claims of the worker have ended. */
   void
-  Release(std::size_t claimed);
+  Release(std::size_t worker, std::size_t claimed);
 
   mutable std::mutex             m_Mutex;
   std::condition_variable        m_Changed;
   std::vector<std::deque<Chunk>> m_Ranges;
+  std::vector<bool>              m_HasBegun; ///< each worker
+  std::vector<std::size_t>       m_Held;     ///< unfinished claims of each
   std::deque<Chunk>              m_PutBack;
   const int                      m_SweepAxis;
   std::size_t                    m_Unfinished{ 0 };
-  std::size_t                    m_Claimed{ 0 };
   std::vector<int>               m_Claims; ///< at the beginning of a sweep: claims of each worker; -1: it has left
   bool                           m_Recalling{ false };
   std::atomic<int>               m_Recalls{ 0 };

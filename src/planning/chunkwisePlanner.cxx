@@ -167,9 +167,9 @@ ShapeOf(const PlannerRequest & request, const AxisCut (&cuts)[MaxDimension])
 /** The slowest axis along which a chunk's input is more than one voxel: common voxels of neighbours along it are one
  * contiguous block of the buffer. */
 int
-SlowestAxis(const AxisCut (&cuts)[MaxDimension])
+SlowestAxis(const AxisCut (&cuts)[MaxDimension], const PlannerRequest & request)
 {
-  for (int a = MaxDimension - 1; a > 0; --a)
+  for (int a = MaxDimension - (request.keepsComponents ? 2 : 1); a > 0; --a)
   {
     if (cuts[a].inputExtent > 1)
     {
@@ -260,7 +260,7 @@ public:
       return;
     }
     const double chunks = static_cast<double>(c.chunks);
-    c.sweepAxis = m_Request.sweepAxis >= 0 ? m_Request.sweepAxis : SlowestAxis(cuts);
+    c.sweepAxis = m_Request.sweepAxis >= 0 ? m_Request.sweepAxis : SlowestAxis(cuts, m_Request);
     c.inputBytes = 0;
     for (int i = 0; i < m_Request.numberOfInputs; ++i)
     {
@@ -287,7 +287,7 @@ public:
       }
       c.inputSlots = slot[0];
       c.outputSlots = slot[1];
-      const bool carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(cuts) == c.sweepAxis;
+      const bool carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(cuts, m_Request) == c.sweepAxis;
       c.bytesIn = m_InputVoxelBytes;
       for (int a = 0; a < MaxDimension; ++a)
       {
@@ -502,7 +502,8 @@ FindBestOnce(const PlannerRequest & request)
   for (int a = 0; a < MaxDimension; ++a)
   {
     const std::int64_t whole = request.region.Extent(a);
-    const bool         mayCut = request.sweepAxis < 0 || request.sweepAxis == a;
+    const bool         isKept = request.keepsComponents && a == MaxDimension - 1;
+    const bool         mayCut = request.sweepAxis < 0 ? !isKept : request.sweepAxis == a;
     // Cuts across x cost the most (short rows), so few are tried there.
     const double ratio = a == 0 ? 1.5 : (a == 1 ? 1.3 : 1.2);
     for (const std::int64_t extent : mayCut ? CandidateExtents(whole, ratio) : std::vector<std::int64_t>{ whole })
@@ -572,7 +573,21 @@ FindBestOnce(const PlannerRequest & request)
 Candidate
 FindBest(const PlannerRequest & request)
 {
-  Candidate best = FindBestOnce(request);
+  Candidate best;
+  try
+  {
+    best = FindBestOnce(request);
+  }
+  catch (const BudgetError &)
+  {
+    if (!request.keepsComponents)
+    {
+      throw;
+    }
+    PlannerRequest apart = request;
+    apart.keepsComponents = false;
+    return FindBest(apart);
+  }
   if (request.oneAtATime && !request.inPlace && best.chunks > 1)
   {
     // As it is cut anyway, chunks leave room for others that are loaded and stored meanwhile.

@@ -3,6 +3,7 @@
 
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
+#include "chunkwiseInterleaved.h"
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseSharedMemory.h"
 #include "chunkwiseTransformsOf.h"
@@ -295,6 +296,9 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
     p.sweepAxis = operation->GetSweepAxis(request.image.Extents());
   }
   p.carryHalo = operation->GetSchedule() == Schedule::Independent;
+  p.keepsComponents = std::all_of(request.inputs.begin(), request.inputs.end(), [&request](const BufferView & input) {
+    return CountInterleaved(input, request.region) > 1;
+  });
   p.oneAtATime = operation->GetSchedule() == Schedule::Fixpoint;
   p.visitSeconds = operation->GetSchedule() == Schedule::Fixpoint ? SecondsOfVisit : 0;
   std::vector<PixelKind> kinds(p.inputKinds, p.inputKinds + p.numberOfInputs);

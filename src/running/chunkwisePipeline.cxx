@@ -4,6 +4,7 @@
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostCopy.h"
+#include "chunkwiseInterleaved.h"
 #include "chunkwiseOverlap.h"
 #include "chunkwiseRoundUp.h"
 #include "chunkwiseStagingRing.h"
@@ -23,6 +24,7 @@ namespace
 
 constexpr std::size_t SmallestPiece = std::size_t{ 64 } << 10;
 
+/** Bytes [begin, end) of a chunk's input, or of its output. */
 struct Piece
 {
   int         input{ 0 };
@@ -36,9 +38,13 @@ struct Job
   Chunk                      chunk;
   std::vector<DenseSequence> inputs;
   std::vector<DenseSequence> output; ///< one
+  /** Components that lie side by side in the sequence of an input, or of the output, and apart on the device. */
+  std::vector<std::int64_t> inputComponents;
+  std::int64_t              outputComponents{ 1 };
   /** Bytes at the front of each input that the previous job's buffer already holds, and where there. */
   std::vector<std::size_t> overlapBytes;
   std::vector<std::size_t> overlapFrom;
+  std::vector<std::size_t> overlapBlock; ///< bytes of one component there
   bool                     overlaps{ false };
   Box                      inputBox{};
   /** Fixpoint: bytes of the previous job's state that this one goes on from, ahead of its own, and where there. */
@@ -153,6 +159,10 @@ public:
       m_InputIsPinned.push_back(IsPinned(input));
     }
     m_OutputIsPinned = IsPinned(context.request.output);
+    if (splits == 0)
+    {
+      MakeRoomForPixels(state, memoryLimit);
+    }
 
     for (int i = 0; i <= m_InputSlots; ++i)
     {
@@ -220,7 +230,7 @@ public:
         m_Context.AddFinishedVoxels(-job->chunk.outputBox.NumberOfVoxels());
       }
     }
-    m_Queue.PutBack(claimed, again);
+    m_Queue.PutBack(m_Worker, claimed, again);
     if (m_Failure && !wasRecalled)
     {
       std::rethrow_exception(m_Failure);
@@ -335,31 +345,42 @@ private:
         return false;
       }
       const auto parts = SplitChunk(claimed, m_Splits, m_Plan.sweepAxis, m_Context.plannerRequest);
-      m_Queue.Split(parts.size());
+      m_Queue.Split(m_Worker, parts.size());
       m_Parts.assign(parts.begin(), parts.end());
     }
     chunk = m_Parts.front();
     return true;
   }
 
-  /** Where the common voxels of two inputs lie, if they are one block at the end of one and the begin of the other. */
+  /** Where the common voxels of two inputs lie, if they are one block at the end of one and the begin of the other, or
+   * one for each component. */
   void
   FindOverlap(const Job * previous, Job & job) const
   {
     const auto inputs = m_Context.request.inputs.size();
     job.overlapBytes.assign(inputs, 0);
     job.overlapFrom.assign(inputs, 0);
-    if (!previous || m_InputSlots < 2 || !m_Context.plannerRequest.carryHalo)
+    job.overlapBlock.assign(inputs, 0);
+    if (!previous || inputs == 0 || m_InputSlots < 2 || !m_Context.plannerRequest.carryHalo)
     {
       return;
     }
-    const Overlap overlap = chunkwise::FindOverlap(previous->chunk.inputBox, job.chunk.inputBox, m_Plan.sweepAxis);
+    const std::int64_t components = job.inputComponents[0];
+    const bool         areSame = std::all_of(
+      job.inputComponents.begin(), job.inputComponents.end(), [&](std::int64_t c) { return c == components; });
+    if (!areSame || components != previous->inputComponents[0])
+    {
+      return;
+    }
+    const Overlap overlap = chunkwise::FindOverlap(
+      SideBySide(previous->chunk.inputBox, components), SideBySide(job.chunk.inputBox, components), m_Plan.sweepAxis);
     job.overlaps = overlap.goesOn;
     for (std::size_t i = 0; i < inputs; ++i)
     {
       const std::size_t pixel = PixelSize(m_Context.inputKinds[i]);
       job.overlapBytes[i] = pixel * static_cast<std::size_t>(overlap.voxels);
       job.overlapFrom[i] = pixel * static_cast<std::size_t>(overlap.from);
+      job.overlapBlock[i] = previous->inputs[i].GetNumberOfBytes() / static_cast<std::size_t>(components);
     }
   }
 
@@ -438,20 +459,29 @@ private:
       job->slotFree = slotFree;
       const auto & request = m_Context.request;
       FindLayersBefore(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
+      for (const BufferView & input : request.inputs)
+      {
+        job->inputComponents.push_back(m_PixelsToDevice.Get() ? ComponentsTogether(input, job->inputBox) : 1);
+      }
       FindOverlap(m_Jobs.empty() ? nullptr : m_Jobs.back().get(), *job);
       for (std::size_t i = 0; i < request.inputs.size(); ++i)
       {
-        job->inputs.emplace_back(request.inputs[i], job->inputBox, request.image);
-        const auto pieces = CutIntoPieces(
-          static_cast<int>(i), job->overlapBytes[i], job->inputs.back().GetNumberOfBytes(), m_Staging->GetPieceBytes());
+        const std::int64_t components = job->inputComponents[i];
+        job->inputs.push_back(SequenceOf(request.inputs[i], job->inputBox, components));
+        const auto pieces = CutIntoPieces(static_cast<int>(i),
+                                          job->overlapBytes[i],
+                                          job->inputs.back().GetNumberOfBytes(),
+                                          PieceBytes(request.inputs[i].kind, components));
         job->loads.insert(job->loads.end(), pieces.begin(), pieces.end());
       }
       if (m_Chain)
       {
         job->carryHandedOn = m_Chain->IsLast(chunk);
       }
-      job->output.emplace_back(request.output, chunk.outputBox, request.image);
-      job->stores = CutIntoPieces(0, 0, job->output[0].GetNumberOfBytes(), m_Staging->GetPieceBytes());
+      job->outputComponents = m_PixelsToHost.Get() ? ComponentsTogether(request.output, chunk.outputBox) : 1;
+      job->output.push_back(SequenceOf(request.output, chunk.outputBox, job->outputComponents));
+      job->stores =
+        CutIntoPieces(0, 0, job->output[0].GetNumberOfBytes(), PieceBytes(request.output.kind, job->outputComponents));
       {
         const std::lock_guard<std::mutex> lock(m_Mutex);
         m_Jobs.push_back(std::move(job));
@@ -461,6 +491,75 @@ private:
       // A chunk whose input was carried whole has nothing to load.
       IssueReady();
     }
+  }
+
+  /** Memory for a piece of pixels with components side by side, in each direction: the host copies them as they lie,
+   * and the device takes them apart and puts them together. Without room for it the host does, voxel by voxel. */
+  void
+  MakeRoomForPixels(DeviceState & state, std::size_t memoryLimit)
+  {
+    const auto & request = m_Context.request;
+    const auto   make = [&](ArenaBlock & block, const BufferView & view) {
+      if (!block.Get() && ComponentsTogether(view, view.box) > 1)
+      {
+        block = ArenaBlock(state.memory, m_Staging->GetPieceBytes(), memoryLimit);
+      }
+    };
+    try
+    {
+      for (const BufferView & input : request.inputs)
+      {
+        make(m_PixelsToDevice, input);
+      }
+      make(m_PixelsToHost, request.output);
+    }
+    catch (const BudgetError &)
+    {}
+    catch (const DeviceError & error)
+    {
+      if (!IsOutOfMemory(error))
+      {
+        throw;
+      }
+    }
+  }
+
+  /** Components that `box` of the view has side by side, if a piece holds those of some pixels; else 1. */
+  std::int64_t
+  ComponentsTogether(const BufferView & view, const Box & box) const
+  {
+    const std::int64_t components = CountInterleaved(view, box);
+    return PieceBytes(view.kind, components) > 0 ? components : 1;
+  }
+
+  /** Bytes of the largest piece of whole pixels. */
+  std::size_t
+  PieceBytes(PixelKind kind, std::int64_t components) const
+  {
+    const std::size_t pixel = PixelSize(kind) * static_cast<std::size_t>(components);
+    return m_Staging->GetPieceBytes() / pixel * pixel;
+  }
+
+  DenseSequence
+  SequenceOf(const BufferView & view, const Box & box, std::int64_t components) const
+  {
+    const Box & image = m_Context.request.image;
+    return DenseSequence(SideBySide(view, components), SideBySide(box, components), SideBySide(image, components));
+  }
+
+  /** A piece of pixels as it lies in `together`, and in `apart`, which holds all bytes of its sequence. */
+  static PixelViews
+  ViewPixels(void * together, char * apart, PixelKind kind, std::int64_t components, std::size_t bytes,
+             const Piece & piece)
+  {
+    const auto         number = static_cast<std::size_t>(components);
+    const std::int64_t pixel = static_cast<std::int64_t>(PixelSize(kind)) * components;
+    return chunkwise::ViewPixels(together,
+                                 apart + piece.begin / number,
+                                 kind,
+                                 components,
+                                 static_cast<std::int64_t>(piece.end - piece.begin) / pixel,
+                                 static_cast<std::int64_t>(bytes) / pixel);
   }
 
   EventHandle
@@ -546,8 +645,19 @@ private:
         sequence.Gather(piece.begin, piece.end, staging);
         from = staging;
       }
-      m_Device.CopyToDevice(
-        InputMemory(jobNumber) + m_InputOffsets[input] + piece.begin, from, bytes, m_LoadStream.Get());
+      char * const to = InputMemory(jobNumber) + m_InputOffsets[input];
+      if (const std::int64_t components = job->inputComponents[input]; components > 1)
+      {
+        const std::lock_guard<std::mutex> lock(m_PixelsMutex);
+        m_Device.CopyToDevice(m_PixelsToDevice.Get(), from, bytes, m_LoadStream.Get());
+        const PixelViews views = ViewPixels(
+          m_PixelsToDevice.Get(), to, m_Context.inputKinds[input], components, sequence.GetNumberOfBytes(), piece);
+        m_Device.CopyVoxels(views.apart, views.together, views.apart.box, m_LoadStream.Get());
+      }
+      else
+      {
+        m_Device.CopyToDevice(to + piece.begin, from, bytes, m_LoadStream.Get());
+      }
       m_Device.Record(m_Staging->Event(thread, slot), m_LoadStream.Get());
       m_Context.bytesToDevice += static_cast<std::int64_t>(bytes);
       bool complete = false;
@@ -668,10 +778,17 @@ private:
     {
       for (std::size_t i = 0; i < job.inputs.size(); ++i)
       {
-        m_Device.CopyOnDevice(InputMemory(number) + m_InputOffsets[i],
-                              InputMemory(number - 1) + m_InputOffsets[i] + job.overlapFrom[i],
-                              job.overlapBytes[i],
-                              m_RunStream.Get());
+        // A block for each component, whose planes lie one after the other.
+        const auto blocks = static_cast<std::size_t>(job.inputComponents[i]);
+        for (std::size_t block = 0; block < blocks; ++block)
+        {
+          const std::size_t bytes = job.inputs[i].GetNumberOfBytes() / blocks;
+          m_Device.CopyOnDevice(InputMemory(number) + m_InputOffsets[i] + block * bytes,
+                                InputMemory(number - 1) + m_InputOffsets[i] + block * job.overlapBlock[i] +
+                                  job.overlapFrom[i] / blocks,
+                                job.overlapBytes[i] / blocks,
+                                m_RunStream.Get());
+        }
       }
       m_Device.Record(OverlapEvent(static_cast<std::int64_t>(number)), m_RunStream.Get());
     }
@@ -800,10 +917,25 @@ private:
           now.job = m_Jobs[jobNumber].get();
         }
         now.direct = m_OutputIsPinned ? now.job->output[0].FindContiguous(piece.begin, piece.end) : nullptr;
-        m_Device.CopyToHost(now.direct ? now.direct : m_Staging->Piece(thread, slot),
-                            OutputMemory(jobNumber) + now.job->bytesBefore + piece.begin,
-                            piece.end - piece.begin,
-                            m_StoreStream.Get());
+        char * const      to = now.direct ? now.direct : m_Staging->Piece(thread, slot);
+        char * const      from = OutputMemory(jobNumber) + now.job->bytesBefore;
+        const std::size_t bytes = piece.end - piece.begin;
+        if (now.job->outputComponents > 1)
+        {
+          const std::lock_guard<std::mutex> lock(m_PixelsMutex);
+          const PixelViews                  views = ViewPixels(m_PixelsToHost.Get(),
+                                              from,
+                                              m_Context.request.output.kind,
+                                              now.job->outputComponents,
+                                              now.job->output[0].GetNumberOfBytes(),
+                                              piece);
+          m_Device.CopyVoxels(views.together, views.apart, views.apart.box, m_StoreStream.Get());
+          m_Device.CopyToHost(to, m_PixelsToHost.Get(), bytes, m_StoreStream.Get());
+        }
+        else
+        {
+          m_Device.CopyToHost(to, from + piece.begin, bytes, m_StoreStream.Get());
+        }
         m_Device.Record(m_Staging->Event(thread, slot), m_StoreStream.Get());
         ++begun;
         continue;
@@ -842,7 +974,7 @@ private:
       m_Context.AddPart(job.chunk.outputBox);
     }
     m_Context.AddFinishedVoxels(job.chunk.outputBox.NumberOfVoxels());
-    m_Queue.Finish();
+    m_Queue.Finish(m_Worker);
     m_Changed.notify_all();
     IssueReady();
   }
@@ -871,7 +1003,10 @@ private:
   bool                     m_IsFixpoint{ false };
   /** Fixpoint: a word that kernels write and nobody reads, since all that chunks share is visited again. */
   ArenaBlock                   m_ChangedSides;
-  std::unique_ptr<StagingRing> m_Staging; ///< a lane for each loader, then one for each storer
+  std::unique_ptr<StagingRing> m_Staging;     ///< a lane for each loader, then one for each storer
+  std::mutex                   m_PixelsMutex; ///< of what uses these:
+  ArenaBlock                   m_PixelsToDevice;
+  ArenaBlock                   m_PixelsToHost;
   std::vector<bool>            m_InputIsPinned;
   bool                         m_OutputIsPinned{ false };
 

@@ -336,7 +336,7 @@ private:
         return false;
       }
       const auto parts = SplitChunk(claimed, m_Splits, m_Plan.sweepAxis, m_Context.plannerRequest);
-      m_Queue.Split(parts.size());
+      m_Queue.Split(m_Number, parts.size());
       m_Parts.assign(parts.begin(), parts.end());
     }
     chunk = m_Parts.front();
@@ -401,7 +401,7 @@ private:
         m_Context.AddPart(box);
       }
       m_Context.AddFinishedVoxels(box.NumberOfVoxels());
-      m_Queue.Finish();
+      m_Queue.Finish(m_Number);
     }
   }
 
@@ -431,7 +431,7 @@ private:
         m_Context.AddFinishedVoxels(-m_Chunks[i].outputBox.NumberOfVoxels());
       }
     }
-    m_Queue.PutBack(claimed, again);
+    m_Queue.PutBack(m_Number, claimed, again);
   }
 
   RunContext &      m_Context;

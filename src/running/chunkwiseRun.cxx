@@ -308,7 +308,7 @@ private:
       {
         worker.Run(chunk);
         ++m_Report.chunksOnHost;
-        m_Queue.Finish();
+        m_Queue.Finish(m_Devices.size());
       }
     }
     catch (...)
