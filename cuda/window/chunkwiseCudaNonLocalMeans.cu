@@ -306,14 +306,15 @@ __global__ void __launch_bounds__(128)
 constexpr int PatchWidth = 32;
 constexpr int PatchHeight = 8;
 
-/** Sums of a tile in shared memory, of these numbers a depth: along the third axis, and along the second too. */
+/** Sums of a tile in shared memory, of these numbers a depth: along the third axis, and along the second too. Twice as
+ * many where voxels have weights, whose products are summed likewise. */
 template <typename TReal>
 std::size_t
-PatchTileBytes(const PatchGeometry<TReal> & g, int depth)
+PatchTileBytes(const PatchGeometry<TReal> & g, int depth, bool isWeighed)
 {
   const std::size_t width = PatchWidth + 2 * static_cast<std::size_t>(g.patch[0]);
   const std::size_t height = PatchHeight + 2 * static_cast<std::size_t>(g.patch[1]);
-  return sizeof(TReal) * static_cast<std::size_t>(depth) * width * (height + PatchHeight);
+  return sizeof(TReal) * static_cast<std::size_t>(depth) * width * (height + PatchHeight) * (isWeighed ? 2 : 1);
 }
 
 /** Adds number `j` of the values of a line to the sums of `VSums` windows of 2 radius + 1 that have it, each in
@@ -332,24 +333,228 @@ AddToWindows(TReal (&sums)[VSums], int j, int radius, TReal value)
   }
 }
 
-/** A block a tile of outputs, for one shift after the other: squares summed along the third of the windows' axes, these
- * sums along the second, those along the first. `VRadius`: the patch's along each of them; -1: any. */
-template <typename TPixel, typename TReal, int VRadius, int VDepth>
+/** What a tile sees of voxels that have weights. */
+enum class PatchSight
+{
+  Whole, ///< the weight of each is 1, or there are no weights
+  Nothing,
+  Weights
+};
+
+/** What the block's tile sees of weights, of which `given` is that of the voxel at its origin. */
+template <typename TReal>
+__device__ PatchSight
+SightOf(const TReal * given, const Coordinates & strides, const int (&axes)[3], const PatchReach (&reach)[3],
+        const int (&around)[3], const int (&outputs)[3])
+{
+  int          first[3];
+  int          extent[3];
+  std::int64_t stride[3];
+  for (int i = 0; i < 3; ++i)
+  {
+    first[i] = max(-around[i], -reach[i].before);
+    extent[i] = min(outputs[i] - 1 + around[i], reach[i].after) - first[i] + 1;
+    stride[i] = strides.axis[axes[i]];
+  }
+  bool areOnes = true;
+  bool areZeros = true;
+  for (int i = static_cast<int>(threadIdx.x); i < extent[0] * extent[1] * extent[2]; i += PatchWidth * PatchHeight)
+  {
+    const int   row = i / extent[0];
+    const TReal weight = given[(first[0] + i - row * extent[0]) * stride[0] + (first[1] + row % extent[1]) * stride[1] +
+                               (first[2] + row / extent[1]) * stride[2]];
+    areOnes = areOnes && weight == TReal(1);
+    areZeros = areZeros && weight == TReal(0);
+  }
+  const bool isWhole = __syncthreads_and(areOnes) != 0;
+  const bool isEmpty = __syncthreads_and(areZeros) != 0;
+  return isWhole ? PatchSight::Whole : isEmpty ? PatchSight::Nothing : PatchSight::Weights;
+}
+
+/** The sums of a tile's outputs. */
+template <typename TReal, int VDepth>
+struct PatchSums
+{
+  TReal weighted[VDepth];
+  TReal weights[VDepth];
+};
+
+/** Where a tile lies, and its place in shared memory. */
+template <typename TReal>
+struct PatchTile
+{
+  PatchReach   reach[3];
+  int          outputs[3];
+  bool         isWhole;
+  std::int64_t stride[3];
+  std::int64_t givenStride[3];
+  TReal *      memory;
+};
+
+/** Sums of one tile, for one shift after the other: squares summed along the third of the windows' axes, these sums
+ * along the second, those along the first; and products of weights likewise. */
+template <typename TPixel, typename TReal, int VRadius, int VDepth, bool VIsWeighed>
+__device__ __forceinline__ void
+AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & tile, const PatchGeometry<TReal> & g,
+          PatchSums<TReal, VDepth> & sums)
+{
+  constexpr int threads = PatchWidth * PatchHeight;
+  const int     r0 = VRadius < 0 ? g.patch[0] : VRadius;
+  const int     r1 = VRadius < 0 ? g.patch[1] : VRadius;
+  const int     r2 = VRadius < 0 ? g.patch[2] : VRadius;
+  const int     width = PatchWidth + 2 * r0;
+  const int     height = PatchHeight + 2 * r1;
+  const int     tx = static_cast<int>(threadIdx.x) % PatchWidth;
+  const int     ty = static_cast<int>(threadIdx.x) / PatchWidth;
+  const TReal   wholeShare = TReal(1) / static_cast<TReal>((2 * r0 + 1) * (2 * r1 + 1) * (2 * r2 + 1));
+  TReal * const lines = tile.memory;
+  TReal * const planes = lines + VDepth * height * width;
+  // Of products, behind all of squares.
+  TReal * const lineCounts = planes + VDepth * PatchHeight * width;
+  TReal * const planeCounts = lineCounts + VDepth * height * width;
+  const auto &  reach = tile.reach;
+  const auto &  stride = tile.stride;
+  const bool    isWhole = tile.isWhole;
+  ForEachShift(g.search, [&](const int(&s)[3]) {
+    const std::int64_t away = s[0] * stride[0] + s[1] * stride[1] + s[2] * stride[2];
+    const std::int64_t givenAway = s[0] * tile.givenStride[0] + s[1] * tile.givenStride[1] + s[2] * tile.givenStride[2];
+    for (int column = static_cast<int>(threadIdx.x); column < width * height; column += threads)
+    {
+      const int row = column / width;
+      const int p0 = column - row * width - r0;
+      const int p1 = row - r1;
+      TReal     squares[VDepth] = {};
+      TReal     counts[VDepth] = {};
+      if (isWhole || (reach[0].Has(p0, s[0]) && reach[1].Has(p1, s[1])))
+      {
+        const TPixel * a = center + p0 * stride[0] + p1 * stride[1] - r2 * stride[2];
+        const TReal *  w = given + p0 * tile.givenStride[0] + p1 * tile.givenStride[1] - r2 * tile.givenStride[2];
+#pragma unroll
+        for (int j = 0; j < VDepth + 2 * r2; ++j)
+        {
+          TReal square = 0;
+          TReal both = 0;
+          if (isWhole || reach[2].Has(j - r2, s[2]))
+          {
+            const TReal difference = static_cast<TReal>(a[0]) - static_cast<TReal>(a[away]);
+            square = difference * difference;
+            if constexpr (VIsWeighed)
+            {
+              both = w[0] * w[givenAway];
+              square = both != TReal(0) ? both * square : TReal(0);
+            }
+          }
+          AddToWindows(squares, j, r2, square);
+          a += stride[2];
+          if constexpr (VIsWeighed)
+          {
+            AddToWindows(counts, j, r2, both);
+            w += tile.givenStride[2];
+          }
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < VDepth; ++k)
+      {
+        lines[k * height * width + column] = squares[k];
+        if constexpr (VIsWeighed)
+        {
+          lineCounts[k * height * width + column] = counts[k];
+        }
+      }
+    }
+    __syncthreads();
+    const auto addLines = [&](const TReal * from, TReal * to, int column) {
+      const int     k = column / width;
+      const int     x = column - k * width;
+      const TReal * line = from + k * height * width + x;
+      TReal         windows[PatchHeight] = {};
+#pragma unroll
+      for (int j = 0; j < PatchHeight + 2 * r1; ++j)
+      {
+        AddToWindows(windows, j, r1, *line);
+        line += width;
+      }
+#pragma unroll
+      for (int i = 0; i < PatchHeight; ++i)
+      {
+        to[(k * PatchHeight + i) * width + x] = windows[i];
+      }
+    };
+    for (int column = static_cast<int>(threadIdx.x); column < width * VDepth; column += threads)
+    {
+      addLines(lines, planes, column);
+      if constexpr (VIsWeighed)
+      {
+        addLines(lineCounts, planeCounts, column);
+      }
+    }
+    // No thread writes lines again before all have read them, nor planes before all have passed the wait above.
+    __syncthreads();
+    const bool isThere =
+      tx < tile.outputs[0] && ty < tile.outputs[1] && (isWhole || (reach[0].Has(tx, s[0]) && reach[1].Has(ty, s[1])));
+    if (!isThere)
+    {
+      return;
+    }
+    const TPixel * voxel = center + tx * stride[0] + ty * stride[1] + away;
+    const TReal *  other = given + tx * tile.givenStride[0] + ty * tile.givenStride[1] + givenAway;
+#pragma unroll
+    for (int k = 0; k < VDepth; ++k)
+    {
+      if (k < tile.outputs[2] && (isWhole || reach[2].Has(k, s[2])))
+      {
+        const int place = (k * PatchHeight + ty) * width + tx;
+        TReal     squares = 0;
+        TReal     counts = 0;
+#pragma unroll
+        for (int t = 0; t <= 2 * r0; ++t)
+        {
+          squares += planes[place + t];
+          if constexpr (VIsWeighed)
+          {
+            counts += planeCounts[place + t];
+          }
+        }
+        TReal weightOfOther = 1;
+        TReal share = wholeShare;
+        if constexpr (VIsWeighed)
+        {
+          weightOfOther = *other;
+          share = TReal(1) / counts;
+        }
+        else if (!isWhole)
+        {
+          const int count = (reach[0].Last(tx, s[0], r0) - reach[0].First(tx, s[0], r0) + 1) *
+                            (reach[1].Last(ty, s[1], r1) - reach[1].First(ty, s[1], r1) + 1) *
+                            (reach[2].Last(k, s[2], r2) - reach[2].First(k, s[2], r2) + 1);
+          share = TReal(1) / static_cast<TReal>(count);
+        }
+        // What has no weight adds nothing, whatever its value; nor does a patch that has nothing in common.
+        if (!VIsWeighed || (weightOfOther != TReal(0) && share <= std::numeric_limits<TReal>::max()))
+        {
+          const TReal weight = PatchWeight(squares, share, g.twiceNoise, g.inverse) * weightOfOther;
+          sums.weighted[k] += weight * static_cast<TReal>(*voxel);
+          sums.weights[k] += weight;
+        }
+      }
+      voxel += stride[2];
+      other += tile.givenStride[2];
+    }
+  });
+}
+
+/** A block a tile of outputs, whose voxels have weights if `VIsWeighed`. `VRadius`: the patch's along each of the
+ * windows' axes; -1: any. */
+template <typename TPixel, typename TReal, int VRadius, int VDepth, bool VIsWeighed>
 __global__ void
-__launch_bounds__(PatchWidth * PatchHeight, 3)
-  TiledMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ PatchOutput out,
-                   const __grid_constant__ PatchGeometry<TReal> g)
+__launch_bounds__(PatchWidth * PatchHeight, VIsWeighed ? 2 : 3)
+  TiledMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ Voxels<const TReal> given,
+                   const __grid_constant__ PatchOutput out, const __grid_constant__ PatchGeometry<TReal> g,
+                   PatchEmpty<TPixel> empty)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  constexpr int                                 threads = PatchWidth * PatchHeight;
   constexpr int                                 extent[3] = { PatchWidth, PatchHeight, VDepth };
-  const int                                     r0 = VRadius < 0 ? g.patch[0] : VRadius;
-  const int                                     r1 = VRadius < 0 ? g.patch[1] : VRadius;
-  const int                                     r2 = VRadius < 0 ? g.patch[2] : VRadius;
-  const int                                     width = PatchWidth + 2 * r0;
-  const int                                     height = PatchHeight + 2 * r1;
-  TReal * const                                 lines = reinterpret_cast<TReal *>(memory);
-  TReal * const                                 planes = lines + VDepth * height * width;
   const int                                     tx = static_cast<int>(threadIdx.x) % PatchWidth;
   const int                                     ty = static_cast<int>(threadIdx.x) / PatchWidth;
   std::int64_t                                  tiles = 1;
@@ -362,12 +567,10 @@ __launch_bounds__(PatchWidth * PatchHeight, 3)
     const std::int64_t n = g.out.Extent(g.axes[i]);
     tiles = tiles / n * ((n + extent[i] - 1) / extent[i]);
   }
-  const std::int64_t stride[3] = { in.stride.axis[g.axes[0]], in.stride.axis[g.axes[1]], in.stride.axis[g.axes[2]] };
-  const TReal        wholeShare = TReal(1) / static_cast<TReal>((2 * r0 + 1) * (2 * r1 + 1) * (2 * r2 + 1));
-  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+  for (std::int64_t number = blockIdx.x; number < tiles; number += gridDim.x)
   {
     Coordinates  at = g.out.lower;
-    std::int64_t rest = tile;
+    std::int64_t rest = number;
     for (int i = 0; i < 3; ++i)
     {
       const std::int64_t n = (g.out.Extent(g.axes[i]) + extent[i] - 1) / extent[i];
@@ -381,113 +584,51 @@ __launch_bounds__(PatchWidth * PatchHeight, 3)
       rest /= n;
     }
     const TPixel * const center = &in[at];
-    const PatchReach     reach[3] = { { in.box, g.axes[0], at.axis[g.axes[0]] },
-                                      { in.box, g.axes[1], at.axis[g.axes[1]] },
-                                      { in.box, g.axes[2], at.axis[g.axes[2]] } };
-    int                  outputs[3];
-    bool                 isWhole = true;
+    const TReal * const  weightOfCenter = VIsWeighed ? &given[at] : nullptr;
+    PatchTile<TReal>     tile{ { { in.box, g.axes[0], at.axis[g.axes[0]] },
+                                 { in.box, g.axes[1], at.axis[g.axes[1]] },
+                                 { in.box, g.axes[2], at.axis[g.axes[2]] } },
+                               {},
+                           true,
+                               {},
+                               {},
+                           reinterpret_cast<TReal *>(memory) };
+    int                  around[3];
 #pragma unroll
     for (int i = 0; i < 3; ++i)
     {
-      const int around = g.search[i] + (i == 0 ? r0 : i == 1 ? r1 : r2);
-      outputs[i] =
+      around[i] = g.search[i] + (VRadius < 0 ? g.patch[i] : VRadius);
+      tile.stride[i] = in.stride.axis[g.axes[i]];
+      tile.givenStride[i] = VIsWeighed ? given.stride.axis[g.axes[i]] : 0;
+      tile.outputs[i] =
         static_cast<int>(min(static_cast<std::int64_t>(extent[i]), g.out.upper.axis[g.axes[i]] - at.axis[g.axes[i]]));
-      isWhole = isWhole && reach[i].before >= around && reach[i].after >= extent[i] - 1 + around;
+      tile.isWhole =
+        tile.isWhole && tile.reach[i].before >= around[i] && tile.reach[i].after >= extent[i] - 1 + around[i];
     }
-    TReal weighted[VDepth];
-    TReal weights[VDepth];
+    PatchSums<TReal, VDepth> sums;
 #pragma unroll
     for (int k = 0; k < VDepth; ++k)
     {
-      weighted[k] = 0;
-      weights[k] = 0;
+      sums.weighted[k] = 0;
+      sums.weights[k] = 0;
     }
-    ForEachShift(g.search, [&](const int(&s)[3]) {
-      const std::int64_t away = s[0] * stride[0] + s[1] * stride[1] + s[2] * stride[2];
-      for (int column = static_cast<int>(threadIdx.x); column < width * height; column += threads)
+    PatchSight sight = PatchSight::Whole;
+    if constexpr (VIsWeighed)
+    {
+      sight = SightOf(weightOfCenter, given.stride, g.axes, tile.reach, around, tile.outputs);
+    }
+    if (sight == PatchSight::Whole)
+    {
+      AddShifts<TPixel, TReal, VRadius, VDepth, false>(center, nullptr, tile, g, sums);
+    }
+    if constexpr (VIsWeighed)
+    {
+      if (sight == PatchSight::Weights)
       {
-        const int row = column / width;
-        const int p0 = column - row * width - r0;
-        const int p1 = row - r1;
-        TReal     sums[VDepth] = {};
-        if (isWhole || (reach[0].Has(p0, s[0]) && reach[1].Has(p1, s[1])))
-        {
-          const TPixel * a = center + p0 * stride[0] + p1 * stride[1] - r2 * stride[2];
-#pragma unroll
-          for (int j = 0; j < VDepth + 2 * r2; ++j)
-          {
-            TReal square = 0;
-            if (isWhole || reach[2].Has(j - r2, s[2]))
-            {
-              const TReal difference = static_cast<TReal>(a[0]) - static_cast<TReal>(a[away]);
-              square = difference * difference;
-            }
-            AddToWindows(sums, j, r2, square);
-            a += stride[2];
-          }
-        }
-#pragma unroll
-        for (int k = 0; k < VDepth; ++k)
-        {
-          lines[k * height * width + column] = sums[k];
-        }
+        AddShifts<TPixel, TReal, VRadius, VDepth, true>(center, weightOfCenter, tile, g, sums);
       }
-      __syncthreads();
-      for (int column = static_cast<int>(threadIdx.x); column < width * VDepth; column += threads)
-      {
-        const int     k = column / width;
-        const int     x = column - k * width;
-        const TReal * line = lines + k * height * width + x;
-        TReal         sums[PatchHeight] = {};
-#pragma unroll
-        for (int j = 0; j < PatchHeight + 2 * r1; ++j)
-        {
-          AddToWindows(sums, j, r1, *line);
-          line += width;
-        }
-#pragma unroll
-        for (int i = 0; i < PatchHeight; ++i)
-        {
-          planes[(k * PatchHeight + i) * width + x] = sums[i];
-        }
-      }
-      // No thread writes lines again before all have read them, nor planes before all have passed the wait above.
-      __syncthreads();
-      const bool isThere =
-        tx < outputs[0] && ty < outputs[1] && (isWhole || (reach[0].Has(tx, s[0]) && reach[1].Has(ty, s[1])));
-      if (!isThere)
-      {
-        return;
-      }
-      const TPixel * voxel = center + tx * stride[0] + ty * stride[1] + away;
-#pragma unroll
-      for (int k = 0; k < VDepth; ++k)
-      {
-        if (k < outputs[2] && (isWhole || reach[2].Has(k, s[2])))
-        {
-          const TReal * const plane = planes + (k * PatchHeight + ty) * width + tx;
-          TReal               squares = 0;
-#pragma unroll
-          for (int t = 0; t <= 2 * r0; ++t)
-          {
-            squares += plane[t];
-          }
-          TReal share = wholeShare;
-          if (!isWhole)
-          {
-            const int count = (reach[0].Last(tx, s[0], r0) - reach[0].First(tx, s[0], r0) + 1) *
-                              (reach[1].Last(ty, s[1], r1) - reach[1].First(ty, s[1], r1) + 1) *
-                              (reach[2].Last(k, s[2], r2) - reach[2].First(k, s[2], r2) + 1);
-            share = TReal(1) / static_cast<TReal>(count);
-          }
-          const TReal weight = PatchWeight(squares, share, g.twiceNoise, g.inverse);
-          weighted[k] += weight * static_cast<TReal>(*voxel);
-          weights[k] += weight;
-        }
-        voxel += stride[2];
-      }
-    });
-    if (tx < outputs[0] && ty < outputs[1])
+    }
+    if (tx < tile.outputs[0] && ty < tile.outputs[1])
     {
       Coordinates to = at;
       to.axis[g.axes[0]] += tx;
@@ -496,9 +637,16 @@ __launch_bounds__(PatchWidth * PatchHeight, 3)
 #pragma unroll
       for (int k = 0; k < VDepth; ++k)
       {
-        if (k < outputs[2])
+        if (k < tile.outputs[2])
         {
-          out.Store<TPixel>(offset, weighted[k] / weights[k]);
+          if (VIsWeighed && sums.weights[k] == TReal(0))
+          {
+            empty.Store(out, offset);
+          }
+          else
+          {
+            out.Store<TPixel>(offset, sums.weighted[k] / sums.weights[k]);
+          }
         }
         offset += out.voxels.stride.axis[g.axes[2]];
       }
@@ -547,10 +695,11 @@ GeometryOf(const NonLocalMeansOperation & operation, const Coordinates & image, 
   return geometry;
 }
 
-template <typename TPixel, typename TReal>
+/** `given`: the voxels' weights if `VIsWeighed`. */
+template <bool VIsWeighed, typename TPixel, typename TReal>
 void
-LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const PatchOutput & out,
-            const PatchGeometry<TReal> & g)
+LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxels<const TReal> & given,
+            const PatchOutput & out, const PatchGeometry<TReal> & g, const PatchEmpty<TPixel> & empty)
 {
   // What every device has without asking.
   constexpr std::size_t mostShared = 48 << 10;
@@ -562,32 +711,42 @@ LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Patc
       const std::int64_t n = g.out.Extent(g.axes[i]);
       tiles = tiles / n * ((n + extent[i] - 1) / extent[i]);
     }
-    kernel<<<BlocksFor(tiles, 1), PatchWidth * PatchHeight, PatchTileBytes(g, depth), StreamOf(call)>>>(in, out, g);
+    kernel<<<BlocksFor(tiles, 1), PatchWidth * PatchHeight, PatchTileBytes(g, depth, VIsWeighed), StreamOf(call)>>>(
+      in, given, out, g, empty);
   };
   const auto isRadius = [&](int r) { return g.patch[0] == r && g.patch[1] == r && g.patch[2] == r; };
-  const bool isDeep = g.out.Extent(g.axes[2]) >= 4 && PatchTileBytes(g, 8) <= mostShared;
+  const bool isDeep = g.out.Extent(g.axes[2]) >= 4 && PatchTileBytes(g, 8, VIsWeighed) <= mostShared;
   if constexpr (sizeof(TReal) == 4)
   {
     if (isDeep && isRadius(1))
     {
-      return launch(TiledMeansKernel<TPixel, TReal, 1, 8>, 8);
+      return launch(TiledMeansKernel<TPixel, TReal, 1, 8, VIsWeighed>, 8);
     }
-    if (isDeep && isRadius(2))
+    if constexpr (!VIsWeighed)
     {
-      return launch(TiledMeansKernel<TPixel, TReal, 2, 8>, 8);
+      if (isDeep && isRadius(2))
+      {
+        return launch(TiledMeansKernel<TPixel, TReal, 2, 8, VIsWeighed>, 8);
+      }
     }
   }
   if (isDeep)
   {
-    return launch(TiledMeansKernel<TPixel, TReal, -1, 8>, 8);
+    return launch(TiledMeansKernel<TPixel, TReal, -1, 8, VIsWeighed>, 8);
   }
-  if (PatchTileBytes(g, 1) <= mostShared)
+  const unsigned int blocks = BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1);
+  if constexpr (VIsWeighed)
   {
-    return launch(TiledMeansKernel<TPixel, TReal, -1, 1>, 1);
+    WeighedMeansKernel<TPixel, TReal><<<blocks, 128, 0, StreamOf(call)>>>(in, given, out, g, empty);
   }
-  NonLocalMeansKernel<TPixel, TReal>
-    <<<BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1), 128, 0, StreamOf(call)>>>(
-      in, out, g);
+  else
+  {
+    if (PatchTileBytes(g, 1, false) <= mostShared)
+    {
+      return launch(TiledMeansKernel<TPixel, TReal, -1, 1, false>, 1);
+    }
+    NonLocalMeansKernel<TPixel, TReal><<<blocks, 128, 0, StreamOf(call)>>>(in, out, g);
+  }
 }
 
 void
@@ -609,13 +768,11 @@ RunNonLocalMeans(const KernelCall & call)
       WindowBoundary boundary = operation.boundary;
       boundary.constant = 1.0;
       const auto given = ContinueImage<Real>(ofWeights, boxes, boundary, scratch);
-      WeighedMeansKernel<Pixel, Real>
-        <<<BlocksFor(call.output.box.NumberOfVoxels() / call.output.box.Extent(0), 1), 128, 0, StreamOf(call)>>>(
-          pixels, given, out, geometry, PatchEmpty<Pixel>(operation.emptyValue));
+      LaunchMeans<true>(call, pixels, given, out, geometry, PatchEmpty<Pixel>(operation.emptyValue));
     }
     else
     {
-      LaunchMeans<Pixel, Real>(call, pixels, out, geometry);
+      LaunchMeans<false>(call, pixels, Voxels<const Real>{}, out, geometry, PatchEmpty<Pixel>(operation.emptyValue));
     }
     CheckLaunch("NonLocalMeansKernel");
   });
