@@ -49,7 +49,7 @@ public:
   Allocate(std::size_t bytes) = 0;
   virtual void
   Free(void * memory) noexcept = 0;
-  /** Host memory that the device copies to and from asynchronously, and that its kernels may write. */
+  /** Host memory that all devices copy to and from asynchronously, and that their kernels may read and write. */
   virtual void *
   AllocatePinned(std::size_t bytes) = 0;
   virtual void
@@ -88,8 +88,8 @@ public:
   CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream) = 0;
   virtual void
   SetToZero(void * memory, std::size_t bytes, StreamHandle stream) = 0;
-  /** Fills `to` with the voxels of its box from `from`, which is of the same kind; both lie in this device's memory,
-   * with any strides. What `to` has beyond `image` comes from the opposite side. */
+  /** Fills `to` with the voxels of its box from `from`, which is of the same kind; both lie in this device's or in
+   * pinned memory, with any strides. What `to` has beyond `image` comes from the opposite side. Done by a kernel. */
   virtual void
   CopyVoxels(const BufferView & to, const BufferView & from, const Box & image, StreamHandle stream) = 0;
   /** True if [memory, memory + bytes) is memory of this device, whoever allocated it. */

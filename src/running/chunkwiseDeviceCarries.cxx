@@ -6,6 +6,21 @@
 namespace chunkwise
 {
 
+namespace
+{
+
+/** Memory without structure, as voxels that are as wide as can be. */
+BufferView
+ViewOfBytes(void * memory, std::size_t bytes)
+{
+  const PixelKind kind = bytes % sizeof(std::uint64_t) == 0 ? PixelKind::UInt64 : PixelKind::UInt8;
+  Coordinates     extent = Coordinates::Filled(1);
+  extent[0] = static_cast<std::int64_t>(bytes / PixelSize(kind));
+  return DenseView(memory, kind, Box::FromExtent(extent));
+}
+
+} // namespace
+
 DeviceCarries::DeviceCarries(DeviceState & state, RunContext & context, CarryChain & chain, std::size_t memoryLimit,
                              std::size_t pinnedLimit)
   : m_State(state)
@@ -79,15 +94,20 @@ DeviceCarries::Take(std::size_t number, const Chunk & chunk, const std::function
   }
   Entry & entry = In(number);
   entry.carry = m_Chain.Await(m_Chain.Begin(chunk), mustStop);
-  if (entry.carry)
+  if (entry.carry && IsPinned(entry.carry))
+  {
+    const BufferView to = ViewOfBytes(entry.memory.Get(), m_Chain.GetBytes());
+    m_Device.CopyVoxels(to, ViewOfBytes(entry.carry.get(), m_Chain.GetBytes()), to.box, m_Stream);
+  }
+  else if (entry.carry)
   {
     m_Device.CopyToDevice(entry.memory.Get(), entry.carry.get(), m_Chain.GetBytes(), m_Stream);
-    m_Context.bytesToDevice += static_cast<std::int64_t>(m_Chain.GetBytes());
   }
   else
   {
     m_Device.SetToZero(entry.memory.Get(), m_Chain.GetBytes(), m_Stream);
   }
+  m_Context.bytesToDevice += entry.carry ? static_cast<std::int64_t>(m_Chain.GetBytes()) : 0;
   m_Device.Record(entry.copied, m_Stream);
 }
 
@@ -101,6 +121,12 @@ DeviceCarries::Advance(std::size_t number, const Chunk & chunk, KernelCall call,
   call.sideIn = Await(number, stream);
   call.sideInBytes = call.sideOutBytes = m_Chain.GetBytes();
   call.sideOut = Out(number);
+  if (m_Chain.IsShared())
+  {
+    m_Left = Acquire();
+    m_IsLeftPinned = IsPinned(m_Left);
+    call.sideOut = m_IsLeftPinned ? m_Left.get() : call.sideOut;
+  }
   call.OmitOutput();
   m_Device.Launch(*m_Advance, call, stream);
   m_Device.Record(m_Advanced, stream);
@@ -147,11 +173,13 @@ DeviceCarries::Acquire()
 void
 DeviceCarries::HandOn(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop)
 {
-  m_Left = Acquire();
-  m_Device.Wait(m_Stream, m_Advanced);
-  m_Device.CopyToHost(m_Left.get(), Out(number), m_Chain.GetBytes(), m_Stream);
-  m_Device.Record(m_HandedOn, m_Stream);
-  AwaitEvent(m_Device, m_HandedOn, mustStop);
+  if (!m_IsLeftPinned)
+  {
+    m_Device.Wait(m_Stream, m_Advanced);
+    m_Device.CopyToHost(m_Left.get(), Out(number), m_Chain.GetBytes(), m_Stream);
+    m_Device.Record(m_HandedOn, m_Stream);
+  }
+  AwaitEvent(m_Device, m_IsLeftPinned ? m_Advanced : m_HandedOn, mustStop);
   m_Context.bytesToHost += static_cast<std::int64_t>(m_Chain.GetBytes());
   m_Chain.Put(m_Chain.End(chunk), m_Left);
 }

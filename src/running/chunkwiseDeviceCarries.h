@@ -10,7 +10,9 @@ namespace chunkwise
 /** The carries of a sweep on one device, while its chunks go through a pipeline.
  *
  * A single device keeps them in its memory, from one chunk to the next. One of several devices takes the carry that
- * enters a chunk from the chain and hands the one that leaves it to the chain, through memory of the host.
+ * enters a chunk from the chain and hands the one that leaves it to the chain, through memory of the host. Where that
+ * is pinned, kernels read and write it: copies would wait behind those of the images, whatever their stream, because a
+ * device has one queue for each direction of its link.
  *
  * Chunks are numbered from 0 in order. Calls for a chunk: Take, Advance, Enter, HandOn; Enter may come after Take and
  * Advance of the next Lead chunks. Kernels of all chunks are enqueued in one stream. */
@@ -49,7 +51,7 @@ public:
   void
   Take(std::size_t number, const Chunk & chunk, const std::function<bool()> & mustStop);
   /** Enqueues the kernel, if there is one, that makes what leaves the chunk of this call alone, so that the next chunk
-   * need not wait for this one's output. */
+   * need not wait for this one's output. With several devices it writes to pinned memory of the host. */
   void
   Advance(std::size_t number, const Chunk & chunk, KernelCall call, StreamHandle stream);
   /** Gives the call that makes the chunk's output what enters it, once it is there. */
@@ -106,6 +108,11 @@ private:
   /** What enters the chunk, in the device's memory for what comes after this in the stream. */
   const void *
   Await(std::size_t number, StreamHandle stream);
+  bool
+  IsPinned(const CarryChain::Carry & carry) const
+  {
+    return m_Device.IsPinned(carry.get(), m_Chain.GetBytes());
+  }
   /** Memory of the host for a carry: pinned, as far as the budget has room for what others have not taken yet. */
   CarryChain::Carry
   Acquire();
@@ -118,7 +125,8 @@ private:
   const std::size_t       m_PinnedLimit;
   std::vector<Entry>      m_In;
   std::vector<ArenaBlock> m_Out;
-  CarryChain::Carry       m_Left; ///< what the stream may still copy to
+  CarryChain::Carry       m_Left; ///< what a stream may still write to
+  bool                    m_IsLeftPinned{ false };
   StreamHandle            m_Stream{ nullptr };
   EventHandle             m_Advanced{ nullptr };
   EventHandle             m_HandedOn{ nullptr };

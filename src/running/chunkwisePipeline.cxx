@@ -52,7 +52,8 @@ struct Job
   std::size_t        layersFrom{ 0 };
   std::vector<Piece> loads;
   std::size_t        nextLoad{ 0 };
-  std::size_t        loaded{ 0 };
+  std::size_t        loadsBegun{ 0 };
+  bool               isLoaded{ false };   ///< all its loads are enqueued, and its load event
   EventHandle        slotFree{ nullptr }; ///< must have come before this one is loaded
   bool               issued{ false };
   bool               storeWaits{ false }; ///< the store stream was told to wait for the kernel
@@ -166,6 +167,7 @@ public:
 
     for (int i = 0; i <= m_InputSlots; ++i)
     {
+      m_LoadEvents.emplace_back(m_Device);
       m_RunEvents.emplace_back(m_Device);
       m_OverlapEvents.emplace_back(m_Device);
     }
@@ -478,6 +480,7 @@ private:
       {
         job->carryHandedOn = m_Chain->IsLast(chunk);
       }
+      job->isLoaded = job->loads.empty();
       job->outputComponents = m_PixelsToHost.Get() ? ComponentsTogether(request.output, chunk.outputBox) : 1;
       job->output.push_back(SequenceOf(request.output, chunk.outputBox, job->outputComponents));
       job->stores =
@@ -560,6 +563,12 @@ private:
                                  components,
                                  static_cast<std::int64_t>(piece.end - piece.begin) / pixel,
                                  static_cast<std::int64_t>(bytes) / pixel);
+  }
+
+  EventHandle
+  LoadEvent(std::size_t job) const
+  {
+    return m_LoadEvents[job % m_LoadEvents.size()].Get();
   }
 
   EventHandle
@@ -663,10 +672,16 @@ private:
       bool complete = false;
       {
         const std::lock_guard<std::mutex> lock(m_Mutex);
-        complete = ++job->loaded == job->loads.size();
+        complete = ++job->loadsBegun == job->loads.size();
       }
       if (complete)
       {
+        // At once: the job need not wait for what is loaded behind it.
+        m_Device.Record(LoadEvent(jobNumber), m_LoadStream.Get());
+        {
+          const std::lock_guard<std::mutex> lock(m_Mutex);
+          job->isLoaded = true;
+        }
         IssueReady();
       }
     }
@@ -689,7 +704,7 @@ private:
       {
         Job & job = *m_Jobs[m_AdvanceJob];
         lock.unlock();
-        AwaitLoads();
+        AwaitLoads(m_AdvanceJob, job);
         m_Carries->Advance(m_AdvanceJob, job.chunk, MakeCall(m_AdvanceJob, job), m_RunStream.Get());
         lock.lock();
         job.advanced = true;
@@ -722,7 +737,7 @@ private:
       return false;
     }
     const Job & job = *m_Jobs[m_AdvanceJob];
-    return job.loaded == job.loads.size() && job.carryTaken;
+    return job.isLoaded && job.carryTaken;
   }
 
   bool
@@ -734,15 +749,17 @@ private:
     }
     const Job & job = *m_Jobs[m_IssueJob];
     const bool  outputFree = m_IssueJob < m_Outputs.size() || m_Jobs[m_IssueJob - m_Outputs.size()]->finished;
-    return job.loaded == job.loads.size() && outputFree && (!m_Chain || m_IssueJob < m_AdvanceJob);
+    return job.isLoaded && outputFree && (!m_Chain || m_IssueJob < m_AdvanceJob);
   }
 
-  /** What comes next in the run stream waits for all that was loaded so far; of a sweep, once for a chunk. */
+  /** What comes next in the run stream waits for all that was loaded for the job; of a sweep, once for a chunk. */
   void
-  AwaitLoads()
+  AwaitLoads(std::size_t number, const Job & job)
   {
-    m_Device.Record(m_LoadEvent.Get(), m_LoadStream.Get());
-    m_Device.Wait(m_RunStream.Get(), m_LoadEvent.Get());
+    if (!job.loads.empty())
+    {
+      m_Device.Wait(m_RunStream.Get(), LoadEvent(number));
+    }
   }
 
   KernelCall
@@ -772,7 +789,7 @@ private:
   {
     if (!m_Chain)
     {
-      AwaitLoads();
+      AwaitLoads(number, job);
     }
     if (job.overlaps)
     {
@@ -1013,7 +1030,7 @@ private:
   DeviceStream             m_LoadStream{ m_Device };
   DeviceStream             m_RunStream{ m_Device };
   DeviceStream             m_StoreStream{ m_Device };
-  DeviceEvent              m_LoadEvent{ m_Device };
+  std::vector<DeviceEvent> m_LoadEvents;
   std::vector<DeviceEvent> m_RunEvents;
   std::vector<DeviceEvent> m_OverlapEvents;
 

@@ -164,10 +164,7 @@ protected:
         common.upper[axis] = std::min(before.box.upper[axis], box.upper[axis]);
         if (IsSameBeside(box, before.box, axis) && box.lower[axis] >= before.box.lower[axis] && !common.IsEmpty())
         {
-          const auto offset = before.Offset(common.lower) * static_cast<std::int64_t>(PixelSize(kind));
-          std::memmove(view.data,
-                       static_cast<const unsigned char *>(before.data) + offset,
-                       static_cast<std::size_t>(common.NumberOfVoxels()) * PixelSize(kind));
+          CopyPieces(before, view, common, axis, m_Threads);
           missing.lower[axis] = common.upper[axis];
         }
       }

@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace chunkwise
 {
@@ -90,7 +91,7 @@ FromFileAxes(const BufferView & view, bool hasComponents)
 }
 
 std::vector<Box>
-CutIntoPieces(const Box & box, int axis, std::size_t voxelBytes, bool wholePlanes)
+CutIntoPieces(const Box & box, int axis, std::size_t voxelBytes, bool wholePlanes, std::uint64_t pieceBytes)
 {
   std::vector<Box> pieces;
   if (box.IsEmpty())
@@ -104,12 +105,12 @@ CutIntoPieces(const Box & box, int axis, std::size_t voxelBytes, bool wholePlane
   {
     planeBytes *= static_cast<std::uint64_t>(box.Extent(a));
   }
-  while (!wholePlanes && cut > 0 && planeBytes > StreamedPieceBytes)
+  while (!wholePlanes && cut > 0 && planeBytes > pieceBytes)
   {
     --cut;
     planeBytes /= static_cast<std::uint64_t>(box.Extent(cut));
   }
-  const auto step = static_cast<std::int64_t>(std::max<std::uint64_t>(1, StreamedPieceBytes / planeBytes));
+  const auto step = static_cast<std::int64_t>(std::max<std::uint64_t>(1, pieceBytes / planeBytes));
   Box        piece = box;
   for (int a = cut + 1; a <= axis; ++a)
   {
@@ -188,6 +189,21 @@ StreamedThreads::ForEach(const std::vector<Box> & pieces, bool anyOrder,
 }
 
 void
+CopyPieces(const BufferView & from, const BufferView & to, const Box & common, int axis, StreamedThreads & threads)
+{
+  if (from.data == to.data)
+  {
+    std::memmove(PlaceOf(to, common), PlaceOf(from, common), BytesOf(common, to.kind));
+    return;
+  }
+  threads.ForEach(CutIntoPieces(common, axis, PixelSize(to.kind), false, SmallPieceBytes),
+                  true,
+                  [&](const Box & piece, unsigned int) {
+                    std::memcpy(PlaceOf(to, piece), PlaceOf(from, piece), BytesOf(piece, to.kind));
+                  });
+}
+
+void
 ReadPieces(ImageSource & source, const Box & box, const BufferView & view, int axis, StreamedThreads & threads)
 {
   const PixelKind kind = source.GetKind();
@@ -215,7 +231,11 @@ WritePieces(ImageSink & sink, const BufferView & view, const Coordinates & offse
   const bool                anyOrder = sink.GetAccess().anyOrder;
   std::atomic<std::int64_t> cut{ 0 };
   Staging                   staging(threads);
-  threads.ForEach(CutIntoPieces(view.box, axis, std::max(PixelSize(kind), PixelSize(view.kind)), !anyOrder),
+  threads.ForEach(CutIntoPieces(view.box,
+                                axis,
+                                std::max(PixelSize(kind), PixelSize(view.kind)),
+                                !anyOrder,
+                                anyOrder ? SmallPieceBytes : StreamedPieceBytes),
                   anyOrder,
                   [&](const Box & piece, unsigned int worker) {
                     void * place = PlaceOf(view, piece);

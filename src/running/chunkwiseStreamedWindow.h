@@ -15,6 +15,9 @@ namespace chunkwise
 
 /** Bytes that a thread reads, converts or writes between two looks at whether it is to stop. */
 constexpr std::uint64_t StreamedPieceBytes = std::uint64_t{ 4 } << 20;
+/** What is copied, or written in any order: threads that share some dozen MiB of it end at about the same time. Pieces
+ * to read are larger, since what is decoded in blocks is decoded once for each piece that needs a part of the block. */
+constexpr std::uint64_t SmallPieceBytes = std::uint64_t{ 1 } << 20;
 
 /** A box, or a view, in the coordinates of a file whose voxels have their components along its first axis, and back. As
  * they are where there are none. */
@@ -28,7 +31,8 @@ FromFileAxes(const BufferView & view, bool hasComponents);
 /** Cuts `box` into boxes of few bytes, each contiguous in a dense view of `box`, in the order of memory. Never across
  * `axis` where `wholePlanes`: such a piece is one plane along it, however large. */
 std::vector<Box>
-CutIntoPieces(const Box & box, int axis, std::size_t voxelBytes, bool wholePlanes);
+CutIntoPieces(const Box & box, int axis, std::size_t voxelBytes, bool wholePlanes,
+              std::uint64_t pieceBytes = StreamedPieceBytes);
 
 /** Bytes of the largest such piece of a box with this many bytes, and this many in a plane. */
 std::uint64_t
@@ -64,6 +68,10 @@ struct StreamedThreads
   std::unique_ptr<Executor> executor;
   std::atomic<bool>         stop{ false };
 };
+
+/** Copies planes that two dense views have in common. They may lie in the same memory. */
+void
+CopyPieces(const BufferView & from, const BufferView & to, const Box & common, int axis, StreamedThreads & threads);
 
 /** Reads `box` of the source into a dense view that contains its planes, converted to the view's kind. */
 void

@@ -14,8 +14,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -71,13 +73,13 @@ public:
   void
   Read(const Box & box, const BufferView & view) override
   {
-    Visit(box);
+    Visit(box, view);
     CopyBox(box, GetView(), view);
   }
   void
   Write(const Box & box, const BufferView & view) override
   {
-    Visit(box);
+    Visit(box, view);
     CopyBox(box, view, GetView());
   }
   void
@@ -96,10 +98,12 @@ public:
   std::atomic<std::int64_t>  failsAfter{ std::numeric_limits<std::int64_t>::max() };
   std::atomic<bool>          hangs{ false };
   bool                       delays{ false };
+  /** Called with the memory that Read is to fill, or that Write is given, and its bytes. */
+  std::function<void(const void * memory, std::size_t bytes)> onMemory;
 
 private:
   void
-  Visit(const Box & box)
+  Visit(const Box & box, const BufferView & view)
   {
     while (hangs)
     {
@@ -110,7 +114,13 @@ private:
       std::this_thread::sleep_for(std::chrono::microseconds(std::hash<std::int64_t>()(visited * 31) % 97));
     }
     const std::lock_guard<std::mutex> lock(m_Mutex);
-    const std::int64_t                first = GetView().Offset(box.lower);
+    if (onMemory)
+    {
+      onMemory(static_cast<const char *>(view.data) +
+                 view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind)),
+               static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(view.kind));
+    }
+    const std::int64_t first = GetView().Offset(box.lower);
     outOfOrder = outOfOrder || first < m_Next;
     m_Next = first + 1;
     visited += box.NumberOfVoxels();
@@ -272,6 +282,53 @@ TEST(StreamedRun, DevicesGiveTheSameBits)
   run.request.devices = { 1 };
   run.Run(*manager);
   EXPECT_EQ(run.result->voxels, run.expected);
+}
+
+TEST(StreamedRun, SourcesFillTheMemoryThatDevicesCopyFrom)
+{
+  std::mt19937 random(15);
+  std::size_t  most = 0;
+  for (int trial = 0; trial < 16; ++trial)
+  {
+    FakeDevice::Options options;
+    options.jitter = trial % 3 == 0;
+    FakeDevices devices(1 + static_cast<std::size_t>(trial % 2), options, GetHostKernels());
+    const auto  manager = devices.MakeManager();
+    Manager     host({});
+    Trial       run(host,
+              trial % 4 == 3 ? "median" : "mean",
+              Radius(trial % 4 == 3 ? 1 : trial % 4),
+                    { 24, 18, 60, 1, 1 },
+              PixelKind::UInt16,
+              PixelKind::UInt16,
+              random);
+    run.image->delays = run.result->delays = trial % 2 == 0;
+    run.request.divisions = 1 + trial / 2;
+    run.request.backend = BackendChoice::CUDA;
+    run.request.budgets.device = 60000;
+    std::mutex             mutex;
+    std::set<const void *> ofFiles;   // blocks of pinned memory that source and sink were given; nullptr: other memory
+    std::set<const void *> ofDevices; // that devices copied from and to
+    const auto             noteIn = [&mutex](std::set<const void *> & blocks) {
+      return [&mutex, &blocks](const void * memory, std::size_t bytes) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        blocks.insert(FakeDevice::FindPinned(memory, bytes));
+      };
+    };
+    run.image->onMemory = run.result->onMemory = noteIn(ofFiles);
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onHostMemory = noteIn(ofDevices);
+    }
+    const StreamedReport report = run.Run(*manager);
+    EXPECT_EQ(run.result->voxels, run.expected);
+    EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels());
+    // No piece goes through memory between that of the files and the device's.
+    EXPECT_EQ(ofFiles.count(nullptr), 0u);
+    EXPECT_EQ(ofDevices, ofFiles) << run.request.divisions << " divisions, " << trial;
+    most = std::max(most, report.execution.plan.chunks.size());
+  }
+  EXPECT_GT(most, 3u);
 }
 
 TEST(StreamedRun, CudaGivesTheSameBits)

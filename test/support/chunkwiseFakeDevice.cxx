@@ -23,6 +23,20 @@ constexpr std::size_t GuardBytes = 256;
 constexpr int         GuardByte = 0xA7;
 constexpr int         PoisonByte = 0xFF;
 
+/** As CUDA's, pinned memory of one device is that of all. */
+struct PinnedBlocks
+{
+  std::mutex                          mutex;
+  std::map<const char *, std::size_t> bytes;
+};
+
+PinnedBlocks &
+GetPinnedBlocks()
+{
+  static PinnedBlocks blocks;
+  return blocks;
+}
+
 } // namespace
 
 struct FakeDevice::Stream
@@ -139,7 +153,7 @@ int
 FakeDevice::CountLive() const
 {
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  return static_cast<int>(m_Allocations.size() + m_PinnedAllocations.size()) + m_Handles;
+  return static_cast<int>(m_Allocations.size()) + m_PinnedBlocks + m_Handles;
 }
 
 std::size_t
@@ -178,6 +192,15 @@ FakeDevice::CheckRange(const void * memory, std::size_t bytes)
 }
 
 void
+FakeDevice::CheckRangeOfKernel(const void * memory, std::size_t bytes)
+{
+  if (!IsPinned(memory, bytes))
+  {
+    CheckRange(memory, bytes);
+  }
+}
+
+void
 FakeDevice::CheckRange(const BufferView & view)
 {
   for (const bool last : { false, true })
@@ -187,8 +210,9 @@ FakeDevice::CheckRange(const BufferView & view)
     {
       corner[a] = (view.stride[a] < 0) == last ? view.box.lower[a] : view.box.upper[a] - 1;
     }
-    CheckRange(static_cast<const char *>(view.data) + view.Offset(corner) * static_cast<int>(PixelSize(view.kind)),
-               PixelSize(view.kind));
+    CheckRangeOfKernel(static_cast<const char *>(view.data) +
+                         view.Offset(corner) * static_cast<std::int64_t>(PixelSize(view.kind)),
+                       PixelSize(view.kind));
   }
 }
 
@@ -280,28 +304,47 @@ void *
 FakeDevice::AllocatePinned(std::size_t bytes)
 {
   Enter("AllocatePinned", bytes);
-  char * const                      block = static_cast<char *>(::operator new(bytes, std::align_val_t(256)));
-  const std::lock_guard<std::mutex> lock(m_Mutex);
-  m_PinnedAllocations[block] = bytes;
+  char * const block = static_cast<char *>(::operator new(bytes, std::align_val_t(256)));
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    ++m_PinnedBlocks;
+  }
+  const std::lock_guard<std::mutex> lock(GetPinnedBlocks().mutex);
+  GetPinnedBlocks().bytes[block] = bytes;
   return block;
 }
 
 void
 FakeDevice::FreePinned(void * memory) noexcept
 {
-  const std::lock_guard<std::mutex> lock(m_Mutex);
-  if (m_PinnedAllocations.erase(static_cast<char *>(memory)) == 0)
   {
-    ++m_Violations;
-    return;
+    const std::lock_guard<std::mutex> lock(GetPinnedBlocks().mutex);
+    if (GetPinnedBlocks().bytes.erase(static_cast<char *>(memory)) == 0)
+    {
+      ++m_Violations;
+      return;
+    }
   }
   ::operator delete(memory, std::align_val_t(256));
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  --m_PinnedBlocks;
+}
+
+const void *
+FakeDevice::FindPinned(const void * memory, std::size_t bytes)
+{
+  const std::lock_guard<std::mutex> lock(GetPinnedBlocks().mutex);
+  const char * const                begin = static_cast<const char *>(memory);
+  auto                              found = GetPinnedBlocks().bytes.upper_bound(begin);
+  const bool                        isInside =
+    found != GetPinnedBlocks().bytes.begin() && (--found, begin + bytes <= found->first + found->second);
+  return isInside ? found->first : nullptr;
 }
 
 bool
-FakeDevice::IsPinned(const void *, std::size_t) noexcept
+FakeDevice::IsPinned(const void * memory, std::size_t bytes) noexcept
 {
-  return m_Options.hostIsPinned;
+  return m_Options.hostIsPinned || FindPinned(memory, bytes);
 }
 
 StreamHandle
@@ -418,6 +461,10 @@ FakeDevice::CopyToDevice(void * to, const void * from, std::size_t bytes, Stream
 {
   Enter("CopyToDevice", bytes);
   CheckRange(to, bytes);
+  if (onHostMemory)
+  {
+    onHostMemory(from, bytes);
+  }
   static_cast<Stream *>(stream)->Enqueue([=] { std::memcpy(to, from, bytes); });
 }
 
@@ -426,6 +473,10 @@ FakeDevice::CopyToHost(void * to, const void * from, std::size_t bytes, StreamHa
 {
   Enter("CopyToHost", bytes);
   CheckRange(from, bytes);
+  if (onHostMemory)
+  {
+    onHostMemory(to, bytes);
+  }
   static_cast<Stream *>(stream)->Enqueue([=] {
     if (onCopyToHost)
     {

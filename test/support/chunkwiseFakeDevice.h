@@ -29,7 +29,7 @@ public:
     std::size_t memory{ std::size_t{ 1 } << 30 };
     /** Random pauses in streams, so that interleavings differ between runs. */
     bool jitter{ false };
-    /** Whether host memory counts as pinned. */
+    /** Whether all host memory counts as pinned, not only that of AllocatePinned. */
     bool hostIsPinned{ false };
   };
 
@@ -58,6 +58,12 @@ public:
   std::function<void(int)> onKernel;
   /** Called (with the bytes) when a copy to the host begins. */
   std::function<void(std::size_t)> onCopyToHost;
+  /** Called (with the host's side) when a copy to or from the host is enqueued. */
+  std::function<void(const void * memory, std::size_t bytes)> onHostMemory;
+
+  /** The block of pinned memory of any fake device that has all these bytes; nullptr: none. */
+  static const void *
+  FindPinned(const void * memory, std::size_t bytes);
 
   const DeviceDescription &
   GetDescription() const override;
@@ -121,6 +127,9 @@ private:
   Enter(const std::string & call, std::size_t bytes);
   void
   CheckRange(const void * memory, std::size_t bytes);
+  /** Memory that a kernel may read or write: the device's, or pinned memory of any. */
+  void
+  CheckRangeOfKernel(const void * memory, std::size_t bytes);
   /** Of a view from its first to its last voxel. */
   void
   CheckRange(const BufferView & view);
@@ -136,7 +145,7 @@ private:
   std::map<std::string, int>          m_Calls;
   std::map<std::string, Fault>        m_Faults;
   std::map<const char *, std::size_t> m_Allocations;
-  std::map<const char *, std::size_t> m_PinnedAllocations;
+  int                                 m_PinnedBlocks{ 0 };
   std::size_t                         m_Used{ 0 };
   std::size_t                         m_Peak{ 0 };
   int                                 m_Handles{ 0 };
