@@ -289,12 +289,15 @@ public:
       c.outputSlots = slot[1];
       const bool carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(cuts, m_Request) == c.sweepAxis;
       c.bytesIn = m_InputVoxelBytes;
+      // Of these, what buffers cost; what devices load twice where their parts meet is no matter of them.
+      double bytesOfBuffers = m_InputVoxelBytes;
       for (int a = 0; a < MaxDimension; ++a)
       {
+        const bool   isCarried = carry && a == c.sweepAxis;
         const double runs = std::min(devices, static_cast<double>(cuts[a].count));
-        c.bytesIn *= carry && a == c.sweepAxis
-                       ? static_cast<double>(cuts[a].inputUnion) + (runs - 1) * static_cast<double>(cuts[a].overlap)
-                       : static_cast<double>(cuts[a].inputSum);
+        const auto   once = static_cast<double>(isCarried ? cuts[a].inputUnion : cuts[a].inputSum);
+        c.bytesIn *= once + (isCarried ? (runs - 1) * static_cast<double>(cuts[a].overlap) : 0);
+        bytesOfBuffers *= once;
       }
       c.deviceBytes = RoundUp(m_Request.fixedBytes);
       if (!m_Request.inPlace)
@@ -323,7 +326,7 @@ public:
         return std::max(steady * imbalance, handovers) + ends + (m_Request.oneAtATime ? 0 : kernel * devices / chunks) +
                launches;
       };
-      if (c.deviceBytes > m_Memory || c.bytesIn > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
+      if (c.deviceBytes > m_Memory || bytesOfBuffers > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
       {
         continue;
       }

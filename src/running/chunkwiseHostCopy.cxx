@@ -202,6 +202,23 @@ DenseSequence::Scatter(std::size_t begin, std::size_t end, const void * from) co
   FinishStreaming();
 }
 
+std::vector<DenseSequence::Stretch>
+DenseSequence::FindStretches(std::size_t begin, std::size_t end, std::size_t least) const
+{
+  std::vector<Stretch> stretches;
+  if (char * const whole = this->FindContiguous(begin, end))
+  {
+    stretches.push_back({ whole, 0, end - begin });
+  }
+  else if (!m_WrapsWithinRun && !m_IsApart && m_RunBytes >= least)
+  {
+    this->ForEachPiece(begin, end, [&stretches](char * address, std::size_t at, std::size_t bytes) {
+      stretches.push_back({ address, at, bytes });
+    });
+  }
+  return stretches;
+}
+
 char *
 DenseSequence::FindContiguous(std::size_t begin, std::size_t end) const
 {

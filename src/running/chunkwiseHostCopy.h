@@ -4,6 +4,8 @@
 
 #include "chunkwiseGeometry.h"
 
+#include <vector>
+
 namespace chunkwise
 {
 
@@ -28,6 +30,16 @@ public:
   /** Copies `from` to bytes [begin, end) of the sequence, past the caches where that pays. */
   void
   Scatter(std::size_t begin, std::size_t end, const void * from) const;
+  struct Stretch
+  {
+    char *      address;
+    std::size_t at; ///< from `begin` on
+    std::size_t bytes;
+  };
+  /** Where bytes [begin, end) lie, in one piece or in stretches of the image that have at least `least` bytes wherever
+   * they are not cut by `begin` or `end`. Empty if they lie in shorter ones. */
+  std::vector<Stretch>
+  FindStretches(std::size_t begin, std::size_t end, std::size_t least) const;
   /** Where bytes [begin, end) lie if that is one piece of the image, else nullptr. */
   char *
   FindContiguous(std::size_t begin, std::size_t end) const;

@@ -23,6 +23,8 @@ namespace
 {
 
 constexpr std::size_t SmallestPiece = std::size_t{ 64 } << 10;
+/** Bytes that take a device as long to copy as the call takes. */
+constexpr std::size_t LeastDirect = std::size_t{ 64 } << 10;
 
 /** Bytes [begin, end) of a chunk's input, or of its output. */
 struct Piece
@@ -250,6 +252,14 @@ private:
       pixels += (view.box.Extent(a) - 1) * view.stride[a];
     }
     return m_Device.IsPinned(view.data, static_cast<std::size_t>(pixels) * PixelSize(view.kind));
+  }
+
+  /** What of the host's memory a piece is copied from, or to; nothing where it goes through the staging ring. */
+  static std::vector<DenseSequence::Stretch>
+  FindPinned(bool isPinned, const DenseSequence & sequence, const Piece & piece)
+  {
+    return isPinned ? sequence.FindStretches(piece.begin, piece.end, LeastDirect)
+                    : std::vector<DenseSequence::Stretch>();
   }
 
   template <typename TBody>
@@ -643,29 +653,31 @@ private:
       const auto            input = static_cast<std::size_t>(piece.input);
       const DenseSequence & sequence = job->inputs[input];
       const std::size_t     bytes = piece.end - piece.begin;
-      const char *          from = nullptr;
-      if (m_InputIsPinned[input])
+      auto                  stretches = this->FindPinned(m_InputIsPinned[input], sequence, piece);
+      if (stretches.empty())
       {
-        from = sequence.FindContiguous(piece.begin, piece.end);
+        stretches.push_back({ m_Staging->Piece(thread, slot), 0, bytes });
+        sequence.Gather(piece.begin, piece.end, stretches.front().address);
       }
-      if (!from)
-      {
-        char * const staging = m_Staging->Piece(thread, slot);
-        sequence.Gather(piece.begin, piece.end, staging);
-        from = staging;
-      }
+      const auto copy = [&](void * to) {
+        for (const auto & stretch : stretches)
+        {
+          m_Device.CopyToDevice(
+            static_cast<char *>(to) + stretch.at, stretch.address, stretch.bytes, m_LoadStream.Get());
+        }
+      };
       char * const to = InputMemory(jobNumber) + m_InputOffsets[input];
       if (const std::int64_t components = job->inputComponents[input]; components > 1)
       {
         const std::lock_guard<std::mutex> lock(m_PixelsMutex);
-        m_Device.CopyToDevice(m_PixelsToDevice.Get(), from, bytes, m_LoadStream.Get());
+        copy(m_PixelsToDevice.Get());
         const PixelViews views = ViewPixels(
           m_PixelsToDevice.Get(), to, m_Context.inputKinds[input], components, sequence.GetNumberOfBytes(), piece);
         m_Device.CopyVoxels(views.apart, views.together, views.apart.box, m_LoadStream.Get());
       }
       else
       {
-        m_Device.CopyToDevice(to + piece.begin, from, bytes, m_LoadStream.Get());
+        copy(to + piece.begin);
       }
       m_Device.Record(m_Staging->Event(thread, slot), m_LoadStream.Get());
       m_Context.bytesToDevice += static_cast<std::int64_t>(bytes);
@@ -913,9 +925,9 @@ private:
   {
     struct InFlight
     {
-      Job *  job;
-      Piece  piece;
-      char * direct;
+      Job * job;
+      Piece piece;
+      bool  isStaged;
     };
     InFlight    pieces[StagingRing::PiecesOfLane];
     std::size_t begun = 0;
@@ -933,10 +945,20 @@ private:
           const std::lock_guard<std::mutex> lock(m_Mutex);
           now.job = m_Jobs[jobNumber].get();
         }
-        now.direct = m_OutputIsPinned ? now.job->output[0].FindContiguous(piece.begin, piece.end) : nullptr;
-        char * const      to = now.direct ? now.direct : m_Staging->Piece(thread, slot);
-        char * const      from = OutputMemory(jobNumber) + now.job->bytesBefore;
-        const std::size_t bytes = piece.end - piece.begin;
+        auto stretches = this->FindPinned(m_OutputIsPinned, now.job->output[0], piece);
+        now.isStaged = stretches.empty();
+        if (now.isStaged)
+        {
+          stretches.push_back({ m_Staging->Piece(thread, slot), 0, piece.end - piece.begin });
+        }
+        const auto copy = [&](const void * from) {
+          for (const auto & stretch : stretches)
+          {
+            m_Device.CopyToHost(
+              stretch.address, static_cast<const char *>(from) + stretch.at, stretch.bytes, m_StoreStream.Get());
+          }
+        };
+        char * const from = OutputMemory(jobNumber) + now.job->bytesBefore;
         if (now.job->outputComponents > 1)
         {
           const std::lock_guard<std::mutex> lock(m_PixelsMutex);
@@ -947,11 +969,11 @@ private:
                                               now.job->output[0].GetNumberOfBytes(),
                                               piece);
           m_Device.CopyVoxels(views.together, views.apart, views.apart.box, m_StoreStream.Get());
-          m_Device.CopyToHost(to, m_PixelsToHost.Get(), bytes, m_StoreStream.Get());
+          copy(m_PixelsToHost.Get());
         }
         else
         {
-          m_Device.CopyToHost(to, from + piece.begin, bytes, m_StoreStream.Get());
+          copy(from + piece.begin);
         }
         m_Device.Record(m_Staging->Event(thread, slot), m_StoreStream.Get());
         ++begun;
@@ -964,7 +986,7 @@ private:
       const std::size_t slot = done % StagingRing::PiecesOfLane;
       InFlight &        now = pieces[slot];
       WaitForEvent(m_Staging->Event(thread, slot));
-      if (!now.direct)
+      if (now.isStaged)
       {
         now.job->output[0].Scatter(now.piece.begin, now.piece.end, m_Staging->Piece(thread, slot));
       }

@@ -118,9 +118,8 @@ FakeDevice::FakeDevice(const Options & options, const KernelRegistry & kernels)
   m_Description.name = options.name;
   m_Description.backend = "fake";
   m_Description.totalMemory = options.memory;
-  // Slow enough that plans for the small images of tests overlap transfers, as those of large images do.
-  m_Description.toDeviceRate = m_Description.toHostRate = 1e7;
-  m_Description.memoryRate = 1e8;
+  m_Description.toDeviceRate = m_Description.toHostRate = options.linkRate;
+  m_Description.memoryRate = 10 * options.linkRate;
   m_Description.launchSeconds = 1e-6;
 }
 

@@ -31,6 +31,9 @@ public:
     bool jitter{ false };
     /** Whether all host memory counts as pinned, not only that of AllocatePinned. */
     bool hostIsPinned{ false };
+    /** Bytes a second, each way, for the planner. So slow that plans for the small images of tests overlap transfers, as
+     * those of large images do. */
+    double linkRate{ 1e7 };
   };
 
   explicit FakeDevice(const Options & options, const KernelRegistry & kernels = GetHostKernels());
