@@ -340,6 +340,18 @@ TEST(StreamedRun, CudaGivesTheSameBits)
     GTEST_SKIP() << Manager::GetGlobal().GetReasonForNoDevices();
   }
   ExpectTheSameBits(Manager::GetGlobal());
+  // Rows of chunks that are long enough to be copied without staging.
+  std::mt19937 random(16);
+  Manager      host({});
+  for (const std::int64_t divisions : { 1, 2, 7 })
+  {
+    Trial run(host, "mean", Radius(1), { 700, 400, 40, 1, 1 }, PixelKind::UInt16, PixelKind::UInt16, random);
+    run.request.divisions = divisions;
+    run.request.backend = BackendChoice::CUDA;
+    run.request.budgets.device = 3000000;
+    run.Run(Manager::GetGlobal());
+    EXPECT_EQ(run.result->voxels, run.expected) << divisions;
+  }
 }
 
 TEST(StreamedRun, ARegionIsThatPartOfTheWhole)

@@ -5,6 +5,7 @@
 #include "chunkwiseSummedAreaTableOperation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 
 using namespace chunkwise;
@@ -519,6 +520,119 @@ TEST(Sweep, ATableHasTheSameBitsOnAnyDevices)
       const ExecutionReport report = devices.MakeManager()->Execute(request);
       EXPECT_EQ(output, expected) << count << " devices, " << axes << " axes";
       EXPECT_GT(report.plan.chunks.size(), 3u);
+    }
+  }
+}
+
+TEST(Sweep, KernelsBringCarriesPastTheCopiesOfImages)
+{
+  std::mt19937 random(57);
+  // A carry has other bytes than any piece of the images: their chunks have more planes than one, or fewer bytes.
+  constexpr std::size_t carryBytes = 12 * 10 * 8;
+  for (const std::size_t pinned : { std::size_t{ 0 }, std::size_t{ 1024 } })
+  {
+    Case        c(random, { { 12, 10, 240, 1, 1 } });
+    FakeDevices devices(2);
+    const auto  manager = devices.MakeManager();
+    c.LeaveRoomFor(14);
+    c.request.budgets.pinned = pinned;
+    std::atomic<int> copies{ 0 };
+    for (const auto & fake : devices.fakes)
+    {
+      fake->onHostMemory = [&copies](const void *, std::size_t bytes) { copies += bytes == carryBytes ? 1 : 0; };
+    }
+    const ExecutionReport report = manager->Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+    EXPECT_GT(report.chunksPerDevice[0], 0);
+    EXPECT_GT(report.chunksPerDevice[1], 0);
+    const int kernels = devices.fakes[0]->CountCalls("CopyVoxels") + devices.fakes[1]->CountCalls("CopyVoxels");
+    if (pinned == 0)
+    {
+      // What enters the first chunk is zeros.
+      EXPECT_EQ(kernels + 1, static_cast<int>(report.plan.chunks.size()));
+      EXPECT_EQ(copies, 0);
+    }
+    else
+    {
+      EXPECT_LT(kernels + 1, static_cast<int>(report.plan.chunks.size())) << "the budget has no room for carries";
+    }
+  }
+}
+
+TEST(Sweep, ACarryDoesNotWaitForWhatIsLoadedBehindItsChunk)
+{
+  std::mt19937 random(58);
+  Case         c(random, { { 12, 10, 90, 1, 1 } });
+  FakeDevices  devices(2);
+  const auto   manager = devices.MakeManager();
+  c.LeaveRoomFor(3);
+  c.request.stagingThreads = 1;
+  // From the second chunk of a device on, its load stream stands still until some carries were made: of those that
+  // wait for what comes behind their chunk in that stream there are none.
+  std::atomic<int>  kernels{ 0 };
+  std::atomic<bool> hasWaited{ false };
+  for (const auto & fake : devices.fakes)
+  {
+    fake->onKernel = [&kernels](int) { ++kernels; };
+    fake->onCopyToDevice = [&, number = std::make_shared<std::atomic<int>>(0)](std::size_t bytes) {
+      if (bytes == 12 * 10 * 3 * 4 && ++*number == 2)
+      {
+        for (int i = 0; i < 5000 && kernels < 2; ++i)
+        {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        hasWaited = hasWaited || kernels < 2;
+      }
+    };
+  }
+  manager->Execute(c.request);
+  EXPECT_EQ(c.output, c.expected);
+  EXPECT_FALSE(hasWaited);
+}
+
+TEST(Sweep, CudaTablesHaveTheSameBitsOnAllDevices)
+{
+  Manager & manager = Manager::GetGlobal();
+  if (manager.GetDevices().empty())
+  {
+    GTEST_SKIP() << manager.GetReasonForNoDevices();
+  }
+  std::mt19937 random(59);
+  for (const int axes : { 2, 3 })
+  {
+    const Box box =
+      Box::FromExtent(axes == 2 ? Coordinates{ { 1000, 6000, 1, 1, 1 } } : Coordinates{ { 200, 150, 200, 1, 1 } });
+    const auto operation = std::make_shared<SummedAreaTableOperation>();
+    operation->image = box.upper;
+    operation->summedAxes = axes;
+    std::vector<float> image(static_cast<std::size_t>(box.NumberOfVoxels()));
+    for (float & value : image)
+    {
+      value = static_cast<float>(random() % 100000) * 1e-3F - 30;
+    }
+    std::vector<double> expected(image.size());
+    ExecutionRequest    request;
+    request.operation = operation;
+    request.image = request.region = box;
+    request.inputs.push_back(DenseView(image.data(), PixelKind::Float32, box));
+    request.output = DenseView(expected.data(), PixelKind::Float64, box);
+    request.backend = BackendChoice::CPU;
+    manager.Execute(request);
+    request.backend = BackendChoice::Auto;
+    for (const bool withHost : { false, true })
+    {
+      for (const std::size_t pinned : { std::size_t{ 0 }, std::size_t{ 1 } << 19 })
+      {
+        std::vector<double> output(image.size(), -1.0);
+        request.output.data = output.data();
+        request.hostTakesChunks = withHost;
+        request.budgets.device = std::size_t{ 20 } << 20;
+        request.budgets.pinned = pinned;
+        const ExecutionReport report = manager.Execute(request);
+        EXPECT_EQ(output, expected) << axes << " axes, " << withHost << ", " << pinned;
+        EXPECT_GT(report.plan.chunks.size(), 3u);
+        EXPECT_TRUE(report.warnings.empty());
+      }
     }
   }
 }

@@ -464,7 +464,13 @@ FakeDevice::CopyToDevice(void * to, const void * from, std::size_t bytes, Stream
   {
     onHostMemory(from, bytes);
   }
-  static_cast<Stream *>(stream)->Enqueue([=] { std::memcpy(to, from, bytes); });
+  static_cast<Stream *>(stream)->Enqueue([=] {
+    if (onCopyToDevice)
+    {
+      onCopyToDevice(bytes);
+    }
+    std::memcpy(to, from, bytes);
+  });
 }
 
 void

@@ -31,8 +31,8 @@ public:
     bool jitter{ false };
     /** Whether all host memory counts as pinned, not only that of AllocatePinned. */
     bool hostIsPinned{ false };
-    /** Bytes a second, each way, for the planner. So slow that plans for the small images of tests overlap transfers, as
-     * those of large images do. */
+    /** Bytes a second, each way, for the planner. So slow that plans for the small images of tests overlap transfers,
+     * as those of large images do. */
     double linkRate{ 1e7 };
   };
 
@@ -59,7 +59,8 @@ public:
   CountViolations() const;
   /** Called (with the number of launches so far) when a kernel begins to run. */
   std::function<void(int)> onKernel;
-  /** Called (with the bytes) when a copy to the host begins. */
+  /** Called (with the bytes) when a copy to the device, or to the host, begins. */
+  std::function<void(std::size_t)> onCopyToDevice;
   std::function<void(std::size_t)> onCopyToHost;
   /** Called (with the host's side) when a copy to or from the host is enqueued. */
   std::function<void(const void * memory, std::size_t bytes)> onHostMemory;
