@@ -567,21 +567,32 @@ TEST(Sweep, ACarryDoesNotWaitForWhatIsLoadedBehindItsChunk)
   const auto   manager = devices.MakeManager();
   c.LeaveRoomFor(3);
   c.request.stagingThreads = 1;
-  // From the second chunk of a device on, its load stream stands still until some carries were made: of those that
-  // wait for what comes behind their chunk in that stream there are none.
-  std::atomic<int>  kernels{ 0 };
+  const auto wait = [](const auto & until) {
+    for (int i = 0; i < 5000 && !until(); ++i)
+    {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return until();
+  };
+  // The first carry is made when the device that waits for it has enqueued the loads of two chunks. The second of these
+  // stands still until that device has begun to make its own first carry.
+  std::atomic<int>  kernels[2]{};
+  std::atomic<int>  loads[2]{};
+  std::atomic<bool> isFirst{ true };
   std::atomic<bool> hasWaited{ false };
-  for (const auto & fake : devices.fakes)
+  for (std::size_t d = 0; d < 2; ++d)
   {
-    fake->onKernel = [&kernels](int) { ++kernels; };
-    fake->onCopyToDevice = [&, number = std::make_shared<std::atomic<int>>(0)](std::size_t bytes) {
-      if (bytes == 12 * 10 * 3 * 4 && ++*number == 2)
+    devices.fakes[d]->onKernel = [&, d](int) {
+      ++kernels[d];
+      if (isFirst.exchange(false))
       {
-        for (int i = 0; i < 5000 && kernels < 2; ++i)
-        {
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        hasWaited = hasWaited || kernels < 2;
+        EXPECT_TRUE(wait([&] { return devices.fakes[1 - d]->CountCalls("CopyToDevice") > 1; }));
+      }
+    };
+    devices.fakes[d]->onCopyToDevice = [&, d](std::size_t) {
+      if (++loads[d] == 2 && !wait([&] { return kernels[d] > 0; }))
+      {
+        hasWaited = true;
       }
     };
   }
