@@ -13,7 +13,7 @@ namespace chunkwise
  *
  * The box may reach beyond the image, into which it then wraps around. The voxels of a row may lie apart, as those of
  * one component do where pixels have several; ranges then begin and end with voxels. */
-class DenseSequence
+class Chunkwise_EXPORT DenseSequence
 {
 public:
   /** `view` must hold the box, wrapped into `image`. */

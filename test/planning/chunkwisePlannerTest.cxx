@@ -220,6 +220,25 @@ TEST(Planner, GivesEveryDeviceWorkHoweverMuchMemoryThereIs)
   }
 }
 
+TEST(Planner, TwoDevicesTakeLessTimeThanOneHoweverThinARegionIs)
+{
+  for (const std::int64_t radius : { 0, 1, 2, 6 })
+  {
+    for (const std::int64_t planes : { 16, 32, 64, 130 })
+    {
+      double seconds[2]{};
+      for (const std::size_t devices : { std::size_t{ 1 }, std::size_t{ 2 } })
+      {
+        PlannerRequest request = MakeRequest({ { 1024, 1024, 4096, 1, 1 } }, radius, std::size_t{ 100 } << 30, devices);
+        request.region.lower[2] = 1000;
+        request.region.upper[2] = 1000 + planes;
+        seconds[devices - 1] = MakePlan(request).seconds;
+      }
+      EXPECT_LT(seconds[1], 0.8 * seconds[0]) << "radius " << radius << ", " << planes << " planes";
+    }
+  }
+}
+
 TEST(Planner, SaysWhatTheSmallestChunkNeeds)
 {
   const auto request = MakeRequest({ { 64, 64, 64, 1, 1 } }, 8, 10000);
