@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
+#include "fileOme.h"
 
 #include <cmath>
 #include <cstdarg>
@@ -120,10 +121,9 @@ private:
     }
     PieceReader pieces(m_File, m_Size, m_Swaps, m_BytesRead);
     Coordinates plane = m_Samples;
-    plane[2] = 1;
-    for (std::int64_t z = box.lower[2]; z < box.upper[2]; ++z)
-    {
-      const Page &       page = m_Pages[static_cast<std::size_t>(z)];
+    plane[2] = plane[3] = plane[4] = 1;
+    ForEachPage(box, [&](std::size_t number, const Box & ofPage) {
+      const Page &       page = m_Pages[number];
       const std::int64_t rows = page.offsets.size() == 1 ? m_Samples[1] : m_BlockRows;
       for (std::int64_t first = box.lower[1] / rows * rows; first < box.upper[1]; first += rows)
       {
@@ -131,11 +131,14 @@ private:
         Box part = box;
         part.lower[1] = std::max(part.lower[1], first);
         part.upper[1] = std::min(part.upper[1], first + rows);
-        part.lower[2] = 0;
-        part.upper[2] = 1;
         BufferView of = view;
-        of.box.lower[2] -= z;
-        of.box.upper[2] -= z;
+        for (int a = 2; a < MaxDimension; ++a)
+        {
+          part.lower[a] = 0;
+          part.upper[a] = 1;
+          of.box.lower[a] -= ofPage.lower[a];
+          of.box.upper[a] -= ofPage.lower[a];
+        }
         const std::uint64_t offset = page.offsets[static_cast<std::size_t>(first / rows)];
         ForEachStretch(plane, part, of, [&](std::int64_t voxel, char * data, std::int64_t count) {
           pieces.Add(offset + static_cast<std::uint64_t>(voxel - first * m_Samples[0]) * m_Size,
@@ -143,8 +146,31 @@ private:
                      static_cast<std::size_t>(count) * m_Size);
         });
       }
-    }
+    });
     pieces.Flush();
+  }
+
+  /** Calls visit(page, part of the box on it). */
+  template <typename TVisitor>
+  void
+  ForEachPage(const Box & box, TVisitor && visit) const
+  {
+    Box part = box;
+    for (part.lower[4] = box.lower[4]; part.lower[4] < box.upper[4]; ++part.lower[4])
+    {
+      for (part.lower[3] = box.lower[3]; part.lower[3] < box.upper[3]; ++part.lower[3])
+      {
+        for (part.lower[2] = box.lower[2]; part.lower[2] < box.upper[2]; ++part.lower[2])
+        {
+          for (int a = 2; a < MaxDimension; ++a)
+          {
+            part.upper[a] = part.lower[a] + 1;
+          }
+          visit(static_cast<std::size_t>(part.lower[2] + m_Samples[2] * (part.lower[3] + m_Samples[3] * part.lower[4])),
+                part);
+        }
+      }
+    }
   }
 
   [[noreturn]] void
@@ -235,8 +261,12 @@ private:
     std::uint16_t       format[3] = {};
     bool                isSame = true;
     std::int64_t        ofImageJ = 0;
+    std::string         description;
+    // The page of each directory; -1: a smaller image beside them.
+    std::vector<std::int64_t> pageOf;
     do
     {
+      pageOf.push_back(-1);
       if (Get<std::uint32_t>(TIFFTAG_SUBFILETYPE, 0) & FILETYPE_REDUCEDIMAGE)
       {
         continue;
@@ -258,7 +288,11 @@ private:
         std::copy_n(of, 3, format);
         ReadFormat();
         const char * text = nullptr;
-        if (TIFFGetField(m_Tiff.get(), TIFFTAG_IMAGEDESCRIPTION, &text) && std::strncmp(text, "ImageJ=", 7) == 0)
+        if (TIFFGetField(m_Tiff.get(), TIFFTAG_IMAGEDESCRIPTION, &text) && text)
+        {
+          description = text;
+        }
+        if (IsOfImageJ(description))
         {
           const char * const images = std::strstr(text, "\nimages=");
           ofImageJ = images ? std::strtoll(images + 8, nullptr, 10) : 0;
@@ -269,6 +303,7 @@ private:
       {
         Fail(m_Name, "its page " + std::to_string(m_Pages.size() + 1) + " has another size or type than the first");
       }
+      pageOf.back() = static_cast<std::int64_t>(m_Pages.size());
       AddPage(size);
     } while (TIFFReadDirectory(m_Tiff.get()));
     if (!complaint.empty())
@@ -291,17 +326,72 @@ private:
       }
       for (std::int64_t i = 1; i < ofImageJ; ++i)
       {
+        pageOf.push_back(static_cast<std::int64_t>(m_Pages.size()));
         m_Pages.push_back({ 0, { m_Pages[0].offsets[0] + static_cast<std::uint64_t>(i) * bytes } });
       }
     }
-    m_Samples[2] = m_Header.extent[2] = static_cast<std::int64_t>(m_Pages.size());
-    m_Header.dimension = m_Pages.size() > 1 ? 3 : 2;
-    CountVoxels(m_Name, m_Header);
+    OrderPages(description, pageOf);
     if (!m_IsPlain)
     {
       m_Block.resize(static_cast<std::size_t>(
         m_IsTiled ? TIFFTileSize64(m_Tiff.get()) : static_cast<std::uint64_t>(m_BlockRows * m_BlockColumns) * m_Size));
     }
+  }
+
+  static bool
+  IsOfImageJ(const std::string & description)
+  {
+    return description.compare(0, 7, "ImageJ=") == 0;
+  }
+
+  /** Pages are slices, unless the description says what they are: then slices come first, then channels, then points in
+   * time. */
+  void
+  OrderPages(const std::string & description, const std::vector<std::int64_t> & pageOf)
+  {
+    const auto directories = static_cast<std::int64_t>(pageOf.size());
+    PlaneOrder order;
+    if (IsOme(description))
+    {
+      order = ReadOme(m_Name, description, m_Header, directories);
+    }
+    else if (IsOfImageJ(description))
+    {
+      order = ReadImageJ(m_Name, description, directories);
+    }
+    if (order.directories.empty())
+    {
+      order.slices = static_cast<std::int64_t>(m_Pages.size());
+    }
+    else
+    {
+      std::vector<Page> pages;
+      for (const std::int64_t directory : order.directories)
+      {
+        const std::int64_t page = pageOf[static_cast<std::size_t>(directory)];
+        if (page < 0)
+        {
+          Fail(m_Name, "its description names page " + std::to_string(directory) + ", which is a smaller image");
+        }
+        pages.push_back(m_Pages[static_cast<std::size_t>(page)]);
+      }
+      if (pages.size() != m_Pages.size())
+      {
+        Fail(m_Name,
+             "has " + std::to_string(m_Pages.size()) + " pages, its description tells what " +
+               std::to_string(pages.size()) + " of them are");
+      }
+      m_Pages = std::move(pages);
+    }
+    m_Samples[2] = m_Header.extent[2] = order.slices;
+    m_Samples[3] = m_Header.extent[3] = order.channels;
+    m_Samples[4] = m_Header.extent[4] = order.times;
+    m_Header.dimension = order.times > 1 ? 5 : order.channels > 1 ? 4 : order.slices > 1 ? 3 : 2;
+    for (int a = 0; a < 3; ++a)
+    {
+      m_Header.spacing[a] = order.spacing[a] > 0 ? order.spacing[a] : m_Header.spacing[a];
+    }
+    CountVoxels(m_Name, m_Header);
   }
 
   /** The current directory; throws if a block of it lies beyond the file's end. */
@@ -352,24 +442,23 @@ private:
   {
     const std::lock_guard<std::mutex> lock(m_Mutex);
     const std::int64_t                columns = (m_Samples[0] + m_BlockColumns - 1) / m_BlockColumns;
-    for (std::int64_t z = box.lower[2]; z < box.upper[2]; ++z)
-    {
+    ForEachPage(box, [&](std::size_t page, const Box & ofPage) {
       for (std::int64_t row = box.lower[1] / m_BlockRows; row * m_BlockRows < box.upper[1]; ++row)
       {
         for (std::int64_t column = box.lower[0] / m_BlockColumns; column * m_BlockColumns < box.upper[0]; ++column)
         {
-          Box block = Box::FromExtent(m_Samples);
+          Box block = ofPage;
           block.lower[0] = column * m_BlockColumns;
           block.upper[0] = block.lower[0] + m_BlockColumns;
           block.lower[1] = row * m_BlockRows;
           block.upper[1] = block.lower[1] + m_BlockRows;
-          block.lower[2] = z;
-          block.upper[2] = z + 1;
-          Load(z, row * columns + column, std::min(m_BlockRows, m_Samples[1] - block.lower[1]));
+          Load(static_cast<std::int64_t>(page),
+               row * columns + column,
+               std::min(m_BlockRows, m_Samples[1] - block.lower[1]));
           CopyBox(Intersect(box, block), DenseView(m_Block.data(), m_Header.kind, block), view);
         }
       }
-    }
+    });
   }
 
   /** Into m_Block, unless it is there. */
