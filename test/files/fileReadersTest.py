@@ -250,6 +250,205 @@ def check_what_others_write():
                 check(same(nrrd.read(str(target))[0].T, image.voxels), f"SimpleITK {suffix} {dtype}")
 
 
+def write_ome(name, planes, order, **options):
+    """Planes by (z, c, t), in this order of the axes behind x and y, by tifffile as a plain stack with its own OME-XML."""
+    x = planes[0, 0, 0]
+    sizes = dict(zip("ZCT", planes.shape[:3]))
+    kept = options.pop("directories", None)
+    data = options.pop("data", "<TiffData/>")
+    components = x.shape[2] if x.ndim == 3 else 1
+    names = {"float32": "float", "float64": "double"}
+    text = (f'<?xml version="1.0" encoding="UTF-8"?><o:OME xmlns:o="http://www.openmicroscopy.org/Schemas/OME/2016-06"'
+            f' UUID="urn:uuid:1"><o:Image ID="Image:0"><o:Pixels ID="Pixels:0" DimensionOrder="XY{order}"'
+            f' Type="{options.pop("type", names.get(str(x.dtype), str(x.dtype)))}" SizeX="{x.shape[1]}" SizeY="{x.shape[0]}"'
+            f' SizeZ="{sizes["Z"]}" SizeC="{sizes["C"] * components}" SizeT="{sizes["T"]}"{options.pop("more", "")}>'
+            f'{data}</o:Pixels></o:Image></o:OME>')
+    text = options.pop("xml", text)
+    stack = np.empty((planes.shape[0] * planes.shape[1] * planes.shape[2],) + x.shape, x.dtype)
+    # The first axis of `order` is the fastest.
+    for i, at in enumerate(np.ndindex(*(sizes[axis] for axis in reversed(order)))):
+        place = dict(zip(reversed(order), at))
+        stack[i] = planes[place["Z"], place["C"], place["T"]]
+    if kept is not None:
+        stack = stack[kept]
+    form = {key: options.pop(key) for key in ("bigtiff", "byteorder") if key in options}
+    with tifffile.TiffWriter(name, ome=False, **form) as tiff:
+        for i, plane in enumerate(stack):
+            tiff.write(plane, photometric="rgb" if components == 3 else "minisblack", metadata=None,
+                       description=text.encode() if i == 0 else None, contiguous=False, **options)
+
+
+def read_copy(name):
+    """What a copy has, as (z, c, t, y, x) and perhaps components."""
+    target = folder / "copy.nrrd"
+    if copy(name, target) is None:
+        return None, None
+    voxels, header = nrrd.read(str(target))
+    return voxels, header
+
+
+def check_ome():
+    for trial in range(60):
+        dtype = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64")[trial % 8]
+        shape = tuple(int(i) for i in rng.integers(1, 5, size=3)) + tuple(int(i) for i in rng.integers(2, 40, size=2))
+        components = 3 if dtype == "uint8" and trial % 16 == 0 else 1
+        if components > 1:
+            shape = shape[:2] + (1,) + shape[3:] + (3,)  # Images with components have four axes at most.
+        planes = rng.integers(0, 100, size=shape).astype(dtype)
+        order = "".join(rng.permutation(list("ZCT")))
+        size = rng.random(3) + 0.1
+        options = [{}, {"tile": (16, 16)}, {"rowsperstrip": 3}, {"bigtiff": True, "byteorder": ">"}][trial % 4]
+        name = folder / "w.ome.tif"
+        more = "".join(f' PhysicalSize{axis}="{value!r}" PhysicalSize{axis}Unit="{unit}"'
+                       for axis, value, unit in zip("XYZ", map(float, size), ("\u00b5m", "nm", "mm")))
+        count = shape[0] * shape[1] * shape[2]
+        directories = rng.permutation(count)
+        # Now the directories in the order of the planes, now in none: then each is named.
+        if trial % 3 == 0:
+            steps = dict(zip("ZCT", shape[:3]))
+            elements = []
+            for i, directory in enumerate(directories):
+                rest, place = int(directory), {}
+                for axis in order:
+                    place[axis] = rest % steps[axis]
+                    rest //= steps[axis]
+                c = "" if components > 1 and place["C"] == 0 else f' FirstC="{place["C"]}"'
+                elements.append(f'<o:TiffData IFD="{i}" FirstZ="{place["Z"]}"{c} FirstT="{place["T"]}" PlaneCount="1">'
+                                '<o:UUID FileName="old name.tif">urn:uuid:1</o:UUID></o:TiffData>')
+            if components > 1 and shape[1] > 1:
+                directories = None  # What FirstC counts of colors is not said.
+                elements = ["<o:TiffData/>"]
+            write_ome(name, planes, order, more=more, directories=directories, data="".join(rng.permutation(elements)),
+                      **options)
+        else:
+            data = ("<o:TiffData/>", f'<o:TiffData IFD="0" PlaneCount="{count}"/>', "")[trial % 3]
+            write_ome(name, planes, order, more=more, data=data, **options)
+        voxels, header = read_copy(name)
+        if voxels is None:
+            continue
+        what = f"OME-TIFF {dtype}, XY{order}, {shape}"
+        # (c, t of components) x, y, z, c, t as NRRD has them.
+        expected = np.moveaxis(planes, (3, 4), (1, 0)) if components > 1 else planes
+        expected = planes.transpose((4, 3, 0, 1, 2)) if components == 1 else planes.transpose((5, 4, 3, 0, 1, 2))
+        space = expected.shape[1:] if components > 1 else expected.shape
+        while len(space) > 2 and space[-1] == 1:
+            space = space[:-1]
+        expected = expected.reshape(((3,) if components > 1 else ()) + space)
+        check(same(voxels, expected), f"{what}: voxels {voxels.shape}")
+        step = np.abs(header["space directions"])
+        spacing = [np.nanmax(step[i + (1 if components > 1 else 0)]) for i in range(min(3, len(space)))]
+        check(close(spacing, (size * (1e-3, 1e-6, 1))[:len(spacing)], 1e-12), f"{what}: spacing {spacing}")
+
+
+def check_ome_of_tifffile():
+    for trial in range(40):
+        shape = tuple(int(i) for i in rng.integers(1, 5, size=3)) + (17, 33)
+        order = ["ZCT", "ZTC", "CZT", "CTZ", "TZC", "TCZ"][trial % 6]
+        axes = order[::-1] + "YX"
+        voxels = rng.integers(0, 1000, size=[shape["ZCT".index(axis)] for axis in axes[:3]] + [17, 33]).astype(np.uint16)
+        name = folder / "w.ome.tif"
+        pyramid = trial % 3 == 1
+        with tifffile.TiffWriter(name) as tiff:
+            tiff.write(voxels, metadata={"axes": axes, "PhysicalSizeZ": 3.0}, subifds=1 if pyramid else 0,
+                       photometric="minisblack", tile=(16, 16) if pyramid else None)
+            if pyramid:
+                tiff.write(voxels[..., ::2, ::2], subfiletype=1, photometric="minisblack", tile=(16, 16))
+        with tifffile.TiffFile(name) as tiff:
+            series = tiff.series[0]
+            peer = series.asarray()
+            check(peer.size == voxels.size, "tifffile reads what it wrote")
+        read, header = read_copy(name)
+        if read is None:
+            continue
+        expected = voxels.transpose([axes.index(axis) for axis in "XYZCT"])
+        space = expected.shape
+        while len(space) > 2 and space[-1] == 1:
+            space = space[:-1]
+        check(same(read, expected.reshape(space)), f"tifffile's OME-TIFF of {axes}, {shape}, pyramid {pyramid}: voxels")
+    # Stacks of ImageJ: slices alone stay slices, whatever they are called.
+    for shape in ((1, 1, 5), (1, 5, 1), (5, 1, 1), (2, 3, 4), (3, 1, 4), (2, 4, 1), (1, 2, 3)):
+        voxels = rng.integers(0, 1000, size=shape + (7, 9)).astype(np.uint16)
+        tifffile.imwrite(folder / "w.tif", voxels, imagej=True, metadata={"axes": "TZCYX"})
+        read, _ = read_copy(folder / "w.tif")
+        if read is not None:
+            expected = voxels.transpose((4, 3, 1, 2, 0))
+            space = expected.shape
+            if sum(n > 1 for n in shape) < 2:
+                space = (9, 7, 5)
+            while space[-1] == 1:
+                space = space[:-1]
+            check(same(read, expected.reshape(space)), f"ImageJ's {shape}: voxels {read.shape}")
+
+
+def check_ome_that_lies():
+    planes = rng.integers(0, 100, size=(2, 3, 2, 6, 7)).astype(np.uint16)
+    name = folder / "lie.ome.tif"
+
+    def refused(what, says, **options):
+        write_ome(name, planes, "ZCT", **options)
+        result = subprocess.run([program, name, folder / "copy.nrrd"], capture_output=True, text=True, timeout=60)
+        check(result.returncode == 1 and says in result.stderr, f"{what} was not refused: {result.stderr.strip()}")
+
+    one = '<o:TiffData IFD="0" PlaneCount="{}"/>'
+    refused("another type", "Type", type="uint8")
+    refused("fewer pages", "11 pages", directories=list(range(11)))
+    refused("a plane that is nowhere", "does not say where", data=one.format(11))
+    refused("more planes than there are", "not in its image", data=one.format(13))
+    refused("a plane twice", "twice", data=one.format(12) + '<o:TiffData IFD="3" FirstZ="1"/>')
+    refused("a page twice", "twice", data=one.format(11) + '<o:TiffData IFD="3" FirstZ="1" FirstC="2" FirstT="1"/>')
+    refused("a page that is not there", "not in its image", data='<o:TiffData IFD="12"/>')
+    refused("a place that is not there", "not in its image", data='<o:TiffData IFD="0" FirstC="3"/>')
+    refused("a negative number", "IFD", data='<o:TiffData IFD="-1"/>')
+    refused("a number that is none", "PlaneCount", data=one.format("1e1"))
+    refused("a huge number", "PlaneCount", data=one.format(10**30))
+    refused("another file", "another file, b.tif",
+            data='<o:TiffData><o:UUID FileName="b.tif">urn:uuid:2</o:UUID></o:TiffData>')
+    whole = ('<OME><Image><Pixels DimensionOrder="{}" SizeX="{}" SizeY="6" SizeZ="{}" SizeC="{}" SizeT="{}">{}</Pixels>'
+             '</Image></OME>')
+    refused("an order without an axis", "DimensionOrder", xml=whole.format("XYZCC", 7, 2, 3, 2, ""))
+    refused("an order that begins with z", "DimensionOrder", xml=whole.format("ZXYCT", 7, 2, 3, 2, ""))
+    refused("another width", "8 x 6", xml=whole.format("XYZCT", 8, 2, 3, 2, ""))
+    refused("more planes than can be", "pages", xml=whole.format("XYZCT", 7, 2**62, 2**62, 2**62, ""))
+    refused("fewer planes than pages", "of them", xml=whole.format("XYZCT", 7, 2, 3, 1, '<TiffData IFD="0" PlaneCount="6"/>'))
+    refused("no planes", "SizeZ", xml=whole.format("XYZCT", 7, 0, 3, 2, ""))
+    refused("two images", "there must be one",
+            xml="<OME>" + 2 * whole.format("XYZCT", 7, 2, 3, 2, "").replace("<OME>", "").replace("</OME>", "") + "</OME>")
+    refused("no image", "there must be one", xml="<OME/>")
+    refused("colors that pages do not have", "SamplesPerPixel",
+            xml=whole.format("XYZCT", 7, 2, 3, 2, '<Channel SamplesPerPixel="3"/>'))
+    refused("text that ends", "cannot be read", xml=whole.format("XYZCT", 7, 2, 3, 2, "")[:60])
+    refused("two axes in one", "ModuloAlongZ",
+            xml=whole.format("XYZCT", 7, 2, 3, 2, "").replace("</OME>", "<A><ModuloAlongZ/></A></OME>"))
+    refused("what another file describes", "c.companion.ome",
+            xml='<OME><BinaryOnly MetadataFile="c.companion.ome" UUID="urn:uuid:3"/></OME>')
+    bomb = "<!DOCTYPE OME [<!ENTITY a 'aaaaaaaaaa'>" + "".join(
+        f"<!ENTITY {chr(98 + i)} '{10 * f'&{chr(97 + i)};'}'>" for i in range(9)) + "]>"
+    refused("entities of entities", "document type", xml=bomb + whole.format("XYZCT", 7, 2, 3, 2, "<A>&j;</A>"))
+    refused("a file of the machine", "document type",
+            xml="<!DOCTYPE OME [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>" + whole.format("XYZCT", 7, 2, 3, 2, "<A>&a;</A>"))
+    # Deep, and long, is no matter.
+    deep = 200000 * "<a>" + 200000 * "</a>"
+    write_ome(name, planes, "ZCT", xml=whole.format("XYZCT", 7, 2, 3, 2, deep + 3000000 * " "))
+    voxels, _ = read_copy(name)
+    check(voxels is not None and same(voxels, planes.transpose((4, 3, 0, 1, 2))), "deep OME-XML")
+    # Cut at any byte, or with any byte changed, it is refused, or the voxels are those of some order of whole planes.
+    pages = {planes[at].tobytes() for at in np.ndindex(2, 3, 2)}
+    text = whole.format("XYZCT", 7, 2, 3, 2, '<TiffData IFD="0" PlaneCount="12"/>')
+    for trial in range(150):
+        changed = bytearray(text.encode())
+        if trial % 3 == 0:
+            changed = changed[: int(rng.integers(1, len(changed)))]
+        else:
+            changed[int(rng.integers(len(changed)))] = int(rng.integers(32, 127))
+        write_ome(name, planes, "ZCT", xml=changed.decode())
+        result = subprocess.run([program, name, folder / "copy.nrrd"], capture_output=True, text=True, timeout=60)
+        check(result.returncode in (0, 1), f"{changed}: {result.returncode}")
+        if result.returncode == 0:
+            voxels, _ = nrrd.read(str(folder / "copy.nrrd"))
+            found = voxels.reshape(7, 6, -1).transpose((2, 1, 0))
+            check({plane.tobytes() for plane in found} == pages and len(found) == 12, f"{changed}: other voxels")
+
+
 def check_dicom():
     voxels = rng.integers(0, 1000, size=(5, 7, 6), dtype=np.int16)
     series = folder / "series"
@@ -277,6 +476,9 @@ def check_dicom():
 
 check_all_formats()
 check_what_others_write()
+check_ome()
+check_ome_of_tifffile()
+check_ome_that_lies()
 check_dicom()
 print(f"{checks} checks, {len(failures)} failed")
 sys.exit(1 if failures else 0)
