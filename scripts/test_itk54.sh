@@ -28,7 +28,7 @@ inside() {
 }
 inside apt-get update -qq
 inside apt-get install -y -qq --no-install-recommends g++ cmake ninja-build libinsighttoolkit5-dev libgtest-dev zlib1g-dev \
-  libtiff-dev python3 >"$system.log" 2>&1 || { tail -5 "$system.log"; exit 1; }
+  libtiff-dev libexpat1-dev python3 >"$system.log" 2>&1 || { tail -5 "$system.log"; exit 1; }
 inside sh -euc "cmake -S /srv/source -B /srv/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_USE_CUDA=OFF >/srv/cmake.log 2>&1
   cd /srv/build
   ninja -j$jobs ChunkwiseDropInPlugin chunkwise_other_version_plugin chunkwise_drop_in_test chunkwise_drop_in_example chunkwise_drop_in_library

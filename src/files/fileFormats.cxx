@@ -294,7 +294,7 @@ GetFormats()
       "",
       "",
       false,
-      "pages are the third axis; BigTIFF beyond 4 GB",
+      "pages are the third axis, or what OME-XML says: slices, channels, time; BigTIFF beyond 4 GB",
       AnyComponents },
     { "HDF5",
       { ".h5", ".hdf5" },
