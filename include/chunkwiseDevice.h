@@ -20,6 +20,7 @@ struct DeviceDescription
   std::string name;                   ///< "NVIDIA H200"
   std::string backend;                ///< "cuda", "fake"
   int         index{ 0 };             ///< ordinal within the backend
+  std::string busAddress;             ///< on the PCI bus, "0000:3B:00.0"; empty: not known
   std::size_t totalMemory{ 0 };       ///< bytes
   double      toDeviceRate{ 50e9 };   ///< host link, one way
   double      toHostRate{ 50e9 };     ///< host link, the other way
@@ -119,7 +120,7 @@ public:
 };
 
 /** Changes whenever a type that crosses the module boundary changes. */
-constexpr int BackendInterfaceVersion = 6;
+constexpr int BackendInterfaceVersion = 7;
 
 /** The function that a backend module exports as "chunkwiseMakeBackend". Returns nullptr and fills `reason` (at most
  * `reasonBytes` with the final 0) if it cannot work on this machine or `version` is not its own. */

@@ -74,6 +74,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseImageTransfer.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
+  running/chunkwiseLocalProcessors.cxx
   running/chunkwiseModuleFile.cxx
   running/chunkwiseOverlap.cxx
   running/chunkwisePassesRun.cxx

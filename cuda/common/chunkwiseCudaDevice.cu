@@ -171,6 +171,12 @@ CudaDevice::CudaDevice(int index, const KernelRegistry & kernels)
   m_Description.backend = "cuda";
   m_Description.index = index;
   m_Description.totalMemory = properties.totalGlobalMem;
+  char address[32] = "";
+  if (cudaDeviceGetPCIBusId(address, sizeof(address), index) == cudaSuccess)
+  {
+    m_Description.busAddress = address;
+  }
+  (void)cudaGetLastError();
   int clock = 0;
   int width = 0;
   if (cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, index) == cudaSuccess &&

@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseHostCopy.h"
 #include "chunkwiseInterleaved.h"
+#include "chunkwiseLocalProcessors.h"
 #include "chunkwiseOverlap.h"
 #include "chunkwiseRoundUp.h"
 #include "chunkwiseStagingRing.h"
@@ -153,6 +154,8 @@ public:
       m_ChangedSides = ArenaBlock(state.memory, sizeof(std::uint32_t), memoryLimit);
     }
 
+    m_Processors = FindLocalProcessors(m_Device.GetDescription().busAddress, StagingRing::ThreadsOf(context.request));
+    const ThreadBinding binding(m_Processors);
     m_Staging = std::make_unique<StagingRing>(
       state,
       StagingRing::Fit(StagingRing::ThreadsOf(context.request), 2, slotBytes + outputBytes, SmallestPiece, pinnedLimit),
@@ -183,8 +186,18 @@ public:
     {
       for (std::size_t t = 0; t < m_Staging->GetThreads(); ++t)
       {
-        threads.emplace_back([this, t] { Guard([this, t] { Load(t); }); });
-        threads.emplace_back([this, t] { Guard([this, t] { Store(m_Staging->GetThreads() + t); }); });
+        threads.emplace_back([this, t] {
+          Guard([this, t] {
+            const ThreadBinding binding(m_Processors);
+            Load(t);
+          });
+        });
+        threads.emplace_back([this, t] {
+          Guard([this, t] {
+            const ThreadBinding binding(m_Processors);
+            Store(m_Staging->GetThreads() + t);
+          });
+        });
       }
       if (m_Chain)
       {
@@ -1042,6 +1055,7 @@ private:
   bool                     m_IsFixpoint{ false };
   /** Fixpoint: a word that kernels write and nobody reads, since all that chunks share is visited again. */
   ArenaBlock                   m_ChangedSides;
+  std::vector<int>             m_Processors;  ///< of the threads that copy; empty: any
   std::unique_ptr<StagingRing> m_Staging;     ///< a lane for each loader, then one for each storer
   std::mutex                   m_PixelsMutex; ///< of what uses these:
   ArenaBlock                   m_PixelsToDevice;

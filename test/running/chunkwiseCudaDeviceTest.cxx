@@ -60,6 +60,7 @@ TEST_F(CudaDeviceTest, KnowsPinnedMemory)
     constexpr std::size_t   bytes = 1 << 20;
     char * const            pinned = static_cast<char *>(device->AllocatePinned(bytes));
     const std::vector<char> pageable(bytes);
+    EXPECT_FALSE(device->GetDescription().busAddress.empty());
     EXPECT_TRUE(device->IsPinned(pinned, bytes));
     EXPECT_TRUE(device->IsPinned(pinned + 1000, bytes - 1000));
     EXPECT_FALSE(device->IsPinned(pageable.data(), bytes));

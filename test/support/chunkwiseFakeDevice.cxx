@@ -118,6 +118,7 @@ FakeDevice::FakeDevice(const Options & options, const KernelRegistry & kernels)
   m_Description.name = options.name;
   m_Description.backend = "fake";
   m_Description.totalMemory = options.memory;
+  m_Description.busAddress = options.busAddress;
   m_Description.toDeviceRate = m_Description.toHostRate = options.linkRate;
   m_Description.memoryRate = 10 * options.linkRate;
   m_Description.launchSeconds = 1e-6;
@@ -307,6 +308,10 @@ FakeDevice::AllocatePinned(std::size_t bytes)
   {
     const std::lock_guard<std::mutex> lock(m_Mutex);
     ++m_PinnedBlocks;
+  }
+  if (onAllocatePinned)
+  {
+    onAllocatePinned(block, bytes);
   }
   const std::lock_guard<std::mutex> lock(GetPinnedBlocks().mutex);
   GetPinnedBlocks().bytes[block] = bytes;

@@ -33,7 +33,8 @@ public:
     bool hostIsPinned{ false };
     /** Bytes a second, each way, for the planner. So slow that plans for the small images of tests overlap transfers,
      * as those of large images do. */
-    double linkRate{ 1e7 };
+    double      linkRate{ 1e7 };
+    std::string busAddress;
   };
 
   explicit FakeDevice(const Options & options, const KernelRegistry & kernels = GetHostKernels());
@@ -64,6 +65,8 @@ public:
   std::function<void(std::size_t)> onCopyToHost;
   /** Called (with the host's side) when a copy to or from the host is enqueued. */
   std::function<void(const void * memory, std::size_t bytes)> onHostMemory;
+  /** Called with a new block of pinned memory. */
+  std::function<void(const void * memory, std::size_t bytes)> onAllocatePinned;
 
   /** The block of pinned memory of any fake device that has all these bytes; nullptr: none. */
   static const void *
