@@ -15,6 +15,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 using namespace chunkwise;
@@ -50,6 +52,8 @@ TEST_F(CudaDeviceTest, DescriptionIsThatOfADevice)
     EXPECT_NE(description.name.find(std::to_string(i)), std::string::npos) << "errors name it: " << description.name;
     EXPECT_GT(description.totalMemory, 0u);
     EXPECT_GT(description.memoryRate, description.toDeviceRate);
+    EXPECT_EQ(std::count(description.busAddress.begin(), description.busAddress.end(), ':'), 2)
+      << description.busAddress;
   }
 }
 
@@ -60,7 +64,6 @@ TEST_F(CudaDeviceTest, KnowsPinnedMemory)
     constexpr std::size_t   bytes = 1 << 20;
     char * const            pinned = static_cast<char *>(device->AllocatePinned(bytes));
     const std::vector<char> pageable(bytes);
-    EXPECT_FALSE(device->GetDescription().busAddress.empty());
     EXPECT_TRUE(device->IsPinned(pinned, bytes));
     EXPECT_TRUE(device->IsPinned(pinned + 1000, bytes - 1000));
     EXPECT_FALSE(device->IsPinned(pageable.data(), bytes));
@@ -70,6 +73,33 @@ TEST_F(CudaDeviceTest, KnowsPinnedMemory)
     EXPECT_FALSE(device->IsPinned(onDevice, bytes));
     device->Free(onDevice);
   }
+}
+
+TEST_F(CudaDeviceTest, KernelsCopyVoxelsFromAndToPinnedMemory)
+{
+  constexpr std::int64_t count = 100003;
+  constexpr std::size_t  bytes = count * sizeof(std::uint64_t);
+  const Box              box = Box::FromExtent({ { count, 1, 1, 1, 1 } });
+  // Of another device too.
+  auto * const pinned = static_cast<std::uint64_t *>(m_Devices.front()->AllocatePinned(2 * bytes));
+  for (const auto & device : m_Devices)
+  {
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      pinned[i] = static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15u;
+      pinned[count + i] = 0;
+    }
+    void * const       onDevice = device->Allocate(bytes);
+    const StreamHandle stream = device->CreateStream();
+    const BufferView   between = DenseView(onDevice, PixelKind::UInt64, box);
+    device->CopyVoxels(between, DenseView(pinned, PixelKind::UInt64, box), box, stream);
+    device->CopyVoxels(DenseView(pinned + count, PixelKind::UInt64, box), between, box, stream);
+    device->Synchronize(stream);
+    EXPECT_TRUE(std::equal(pinned, pinned + count, pinned + count));
+    device->DestroyStream(stream);
+    device->Free(onDevice);
+  }
+  m_Devices.front()->FreePinned(pinned);
 }
 
 TEST_F(CudaDeviceTest, AFailedCallIsReportedAndDoesNoHarm)
