@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseOperations.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -14,8 +15,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-
-#include <algorithm>
 
 #include <gtest/gtest.h>
 
