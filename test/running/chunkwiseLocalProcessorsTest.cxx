@@ -12,6 +12,7 @@
 #if defined(__linux__)
 #  include <pthread.h>
 #  include <sched.h>
+#  include <unistd.h>
 #endif
 
 using namespace chunkwise;
