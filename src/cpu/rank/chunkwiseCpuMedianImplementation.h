@@ -2,7 +2,9 @@
 // Included by chunkwiseCpuLevelImplementation.h, see there. Medians of small windows by networks of minima and maxima,
 // a vector of outputs at a time. Each column of a row of windows is sorted once, for all windows that have it. Of three
 // columns two are merged, of five two pairs of which each is merged once for both windows that have it; of the merged
-// ones only what can be the median is computed, and the last column is met with a minimum of maxima.
+// ones only what can be the median is computed, and the last column is met with a minimum of maxima. Windows that see
+// some of their voxels alone have the others below everything, and want a rank above the median: its number differs
+// from window to window, so merged keys move down by it first.
 #include "chunkwiseCpuMedianRow.h"
 #include "chunkwiseSelectionNetwork.h"
 
@@ -131,28 +133,85 @@ SortColumns(const MedianRow<TKey> & row)
   }
 }
 
-/** The median of lists of VEach keys, twice at each output, and of a list of VLines keys: the lesser, over the ways to
- * divide its rank, of the greater of both. */
+/** The key of rank VRank of a list of VLines keys and a sorted one: the lesser, over the ways to divide the rank, of
+ * the greater of both. keyOf(k) is key number VRank - k of the sorted list. */
+template <int VLines, typename TKey, typename TKeyOf>
+[[gnu::always_inline]] inline KeyVectorType<TKey>
+MeetList(const MedianRow<TKey> & row, const TKey * list, const TKeyOf & keyOf)
+{
+  KeyVectorType<TKey> result = keyOf(0);
+#pragma GCC unroll 25
+  for (int j = 1; j <= VLines; ++j)
+  {
+    result = Pick<false, TKey>(result, Pick<true, TKey>(keyOf(j), LoadKeys<TKey>(list + (j - 1) * row.pitch)));
+  }
+  return result;
+}
+
+template <typename TKey>
+[[gnu::always_inline]] inline bool
+HasAny(const KeyVectorType<TKey> & v)
+{
+  std::uint64_t words[sizeof(v) / sizeof(std::uint64_t)];
+  __builtin_memcpy(words, &v, sizeof(v));
+  std::uint64_t any = 0;
+  for (const std::uint64_t word : words)
+  {
+    any |= word;
+  }
+  return any != 0;
+}
+
+/** The median of lists of VEach keys, twice at each output, and of a list of VLines keys; or what is as many ranks
+ * above it as the row says. */
 template <typename TKey, int VEach, int VLines>
 [[gnu::always_inline]] inline void
 SelectMedians(const MedianRow<TKey> & row, const TKey * first, const TKey * second, const TKey * rest)
 {
+  using Vector = KeyVectorType<TKey>;
+  using Element = typename KeyVector<TKey>::Element;
   constexpr int rank = (2 * VEach + VLines - 1) / 2;
-  using Merging = MergingNetwork<VEach, rank - VLines, rank>;
   for (std::int64_t i = 0; i < row.columns - (row.taps - 1) * row.step; i += KeyVector<TKey>::Width)
   {
-    KeyVectorType<TKey> v[2 * VEach];
-    RunOnVectors<TKey, Merging>(v, [&](int wire) {
+    const auto load = [&](int wire) {
       return LoadKeys<TKey>((wire < VEach ? first + wire * row.pitch : second + (wire - VEach) * row.pitch) + i);
-    });
-    KeyVectorType<TKey> median = v[Merging::Value.order[rank]];
-#pragma GCC unroll 25
-    for (int j = 1; j <= VLines; ++j)
+    };
+    Vector v[2 * VEach];
+    Vector result;
+    if (row.raises && HasAny<TKey>(LoadKeys<TKey>(row.raises + i)))
     {
-      median = Pick<false, TKey>(
-        median, Pick<true, TKey>(v[Merging::Value.order[rank - j]], LoadKeys<TKey>(rest + (j - 1) * row.pitch + i)));
+      using Merging = MergingNetwork<VEach, rank - VLines, 2 * VEach - 1>;
+      constexpr int count = 2 * VEach - (rank - VLines);
+      const Vector  most = Vector{} + static_cast<Element>(~TKey{ 0 } ^ KeyVector<TKey>::Flip);
+      const Vector  raises = LoadKeys<TKey>(row.raises + i);
+      RunOnVectors<TKey, Merging>(v, load);
+      Vector merged[count];
+#pragma GCC unroll 100
+      for (int k = 0; k < count; ++k)
+      {
+        merged[k] = v[Merging::Value.order[rank - VLines + k]];
+      }
+      // One bit of the numbers after the other, from the highest that they have; no more keys than the next bits need.
+      for (int bit = rank >= 32 ? 32 : rank >= 16 ? 16 : 8; bit > 0; bit /= 2)
+      {
+        const Vector bits = raises & static_cast<Element>(bit);
+        if (HasAny<TKey>(bits))
+        {
+          for (int k = 0; k < count && k < VLines + bit; ++k)
+          {
+            merged[k] = bits != 0 ? (k + bit < count ? merged[k + bit] : most) : merged[k];
+          }
+        }
+      }
+      result = MeetList<VLines>(row, rest + i, [&](int k) { return merged[VLines - k]; });
     }
-    StoreKeys<TKey>(row.results + i, FlipKeys<TKey>(median));
+    else
+    {
+      using Merging = MergingNetwork<VEach, rank - VLines, rank>;
+      RunOnVectors<TKey, Merging>(v, load);
+      result = MeetList<VLines>(row, rest + i, [&](int k) { return v[Merging::Value.order[rank - k]]; });
+    }
+    StoreKeys<TKey>(row.results + i, FlipKeys<TKey>(result));
   }
 }
 

@@ -32,6 +32,8 @@ struct MedianRow
   /** MedianListRows rows of `pitch` keys, a multiple of the vectors with one more than the columns take. */
   TKey *       lists{ nullptr };
   std::int64_t pitch{ 0 };
+  /** How many ranks above the median each output wants, less than half of its keys; nullptr: none. */
+  const TKey * raises{ nullptr };
   TKey *       results{ nullptr };
 };
 

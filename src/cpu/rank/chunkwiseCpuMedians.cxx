@@ -2,6 +2,7 @@
 #include "chunkwiseCpuMedians.h"
 
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuRankCounts.h"
 #include "chunkwiseCpuTiles.h"
 
 #include <cstring>
@@ -9,7 +10,8 @@
 
 // Medians of small windows, see chunkwiseCpuMedianImplementation.h. What a window lacks at the image's edge is filled
 // up with as many keys below everything as above it, and one more below if their number is odd: the median is then that
-// of the rest, the lower of two.
+// of the rest, the lower of two. Where voxels are counted, all that a window does not see is below everything, and half
+// as many ranks above the median is what is wanted.
 namespace chunkwise
 {
 
@@ -36,6 +38,7 @@ struct MedianMemory
   TKey *         below{ nullptr };
   TKey *         above{ nullptr };
   TKey *         alternate{ nullptr };
+  TKey *         raises{ nullptr };
   std::int64_t   lineCount{ 1 };
   std::int64_t   taps{ 0 };
   std::int64_t   pitch{ 0 };
@@ -67,9 +70,28 @@ struct MedianMemory
     take(below, pitch);
     take(above, pitch);
     take(alternate, pitch + components);
+    take(raises, pitch);
     return bytes;
   }
 };
+
+/** How many ranks above the median is what a window wants that sees so many of `taps` voxels. Returns whether any of n
+ * windows sees some of its voxels alone. */
+template <typename TKey, typename TCount>
+bool
+RaisesOf(const TCount * seen, std::int64_t n, std::int64_t taps, TKey * raises)
+{
+  const auto   all = static_cast<std::int32_t>(taps);
+  std::int32_t any = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    const auto         count = static_cast<std::int32_t>(seen[i]);
+    const std::int32_t raise = count > 0 ? (all - count) / 2 : 0;
+    raises[i] = static_cast<TKey>(raise);
+    any |= raise;
+  }
+  return any != 0;
+}
 
 template <typename TPixel, typename TOut>
 bool
@@ -88,13 +110,17 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
   const Box &       padded = boxes.padded;
   MedianMemory<Key> m;
   m.LayOut(tile.Extents(), radius, components, memory);
-  // What is beyond the image in Renormalized mode is in no line, and its columns are filled up.
-  const auto load = [&](auto && convert) {
+  const RankCounts counts(call);
+  // What is beyond the image in Renormalized mode is in no line, and its columns are filled up; where voxels are
+  // counted, it is not seen.
+  const TPixel unseen = std::numeric_limits<TPixel>::has_infinity ? -std::numeric_limits<TPixel>::infinity()
+                                                                  : std::numeric_limits<TPixel>::lowest();
+  const auto   load = [&](auto && convert) {
     LoadTile<TPixel>(call.inputs[0],
                      call.image,
                      padded,
                      cuts ? BoundaryMode::Constant : operation.boundary.mode,
-                     convert(cuts ? TPixel(0) : ConstantPixel<TPixel>(operation.boundary.constant)),
+                     convert(cuts ? unseen : ConstantPixel<TPixel>(operation.boundary.constant)),
                      m.keys,
                      convert,
                      components);
@@ -148,6 +174,34 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
   ForEachRow(windowAt(tile.lower), [&](const Coordinates & line) {
     m.offsets[count++] = (DenseOffset(padded, line) - radius[0]) * components;
   });
+  if (counts.IsGiven())
+  {
+    row.first = 0;
+    row.last = row.columns;
+    ForEachRow(tile, [&](const Coordinates & at) {
+      counts.WithRow(at, [&](auto seen) {
+        std::int64_t begin = 0;
+        std::int64_t end = n;
+        CutEnds(seen, begin, end);
+        const Key * const keys = m.keys + (DenseOffset(padded, windowAt(at).lower) - radius[0]) + begin;
+        for (std::int64_t line = 0; line < m.lineCount; ++line)
+        {
+          m.lines[line] = keys + m.offsets[line];
+        }
+        if (begin < end)
+        {
+          row.columns = row.last = end - begin + m.taps - 1;
+          row.raises = RaisesOf(seen + begin, end - begin, m.lineCount * m.taps, m.raises) ? m.raises : nullptr;
+          row.results = m.results + begin;
+          functions.findMedians(row);
+        }
+        std::fill(m.results, m.results + begin, KeyOf::From(TPixel(0)));
+        std::fill(m.results + end, m.results + n, KeyOf::From(TPixel(0)));
+        StoreRow<TOut>(output, at, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(m.results[x])); });
+      });
+    });
+    return true;
+  }
   ForEachRow(tile, [&](const Coordinates & at) {
     const Box         window = windowAt(at);
     const Key * const keys = m.keys + (DenseOffset(padded, window.lower) - radius[0]) * components;

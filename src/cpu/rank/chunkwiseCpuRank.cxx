@@ -81,7 +81,7 @@ ForEachPart(std::int64_t n, std::int64_t least, TIs && is, TFunctor && f)
 
 template <typename TPixel, typename TOut>
 void
-RunTile(const KernelCall & call, const RankOperation & operation, const WindowBoxes & boxes, bool onlyCut,
+RunTile(const KernelCall & call, const RankOperation & operation, const WindowBoxes & boxes,
         const RankMemory<typename RankKey<TPixel>::Type> & memory)
 {
   using KeyOf = RankKey<TPixel>;
@@ -154,9 +154,7 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
       ForEachPart(
         n,
         64 / static_cast<std::int64_t>(sizeof(Key)),
-        [&](std::int64_t x) {
-          return seen[x] > 0 && !(onlyCut && static_cast<std::int64_t>(seen[x]) == others * countOf(0, at[0] + x));
-        },
+        [&](std::int64_t x) { return seen[x] > 0; },
         [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t l = 0; l < lines; ++l)
           {
@@ -178,27 +176,25 @@ BytesOf(const Box & output, const Coordinates & radius)
   return TileBytes(output, radius, [](const WindowBoxes & boxes) { return RankMemory<TKey>().LayOut(boxes, nullptr); });
 }
 
-/** Bytes that each worker needs to find ranks bit by bit. */
-std::int64_t
-BytesOfBits(const Coordinates & radius, const Box & output, PixelKind kind)
-{
-  return DispatchPixelKind(
-    kind, [&](auto pixel) { return BytesOf<typename RankKey<decltype(pixel)>::Type>(output, radius); });
-}
-
-/** The same, or in sorted tiles. */
+/** Bytes that each worker needs to find ranks bit by bit or in sorted tiles. */
 std::int64_t
 BytesOfRanks(const Coordinates & radius, const Box & output, PixelKind kind)
 {
-  return RankTilesTake(radius, kind) ? RankTilesBytes(radius, output, kind) : BytesOfBits(radius, output, kind);
+  return RankTilesTake(radius, kind) ? RankTilesBytes(radius, output, kind) : DispatchPixelKind(kind, [&](auto pixel) {
+    return BytesOf<typename RankKey<decltype(pixel)>::Type>(output, radius);
+  });
 }
 
-/** Finds the ranks of a part of the output bit by bit, with the memory of one worker; `onlyCut`: where windows see some
- * of their voxels alone. */
+/** Finds the ranks of a part of the output, bit by bit or in sorted tiles, with the memory of one worker. */
 void
-RunBits(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
-        bool onlyCut, char * memory)
+RunRanks(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
+         char * memory)
 {
+  if (RankTilesTake(radius, call.inputs[0].kind))
+  {
+    RunRankTilesOf(call, radius, part, memory);
+    return;
+  }
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
@@ -209,23 +205,10 @@ RunBits(const KernelCall & call, const RankOperation & operation, const Coordina
         const WindowBoxes boxes(TileNumber(part, extent, i), call.image, radius, BoundaryMode::Mirror);
         RankMemory<typename RankKey<Pixel>::Type> parts;
         parts.LayOut(boxes, memory);
-        RunTile<Pixel, decltype(out)>(call, operation, boxes, onlyCut, parts);
+        RunTile<Pixel, decltype(out)>(call, operation, boxes, parts);
       }
     });
   });
-}
-
-/** The same of all windows, bit by bit or in sorted tiles. */
-void
-RunRanks(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
-         char * memory)
-{
-  if (RankTilesTake(radius, call.inputs[0].kind))
-  {
-    RunRankTilesOf(call, radius, part, memory);
-    return;
-  }
-  RunBits(call, operation, radius, part, false, memory);
 }
 
 /** What is computed at once, of pixels with so many components together, and the bytes that each worker needs for it,
@@ -247,7 +230,6 @@ struct RankWork
     bytes = BytesOfRanks(radius, output, kind);
     if (medians)
     {
-      bytes = std::max(bytes, BytesOfBits(radius, output, kind));
       const std::int64_t most =
         MediansTogether(radius, kind, std::min(output.Extent(MaxDimension - 1), MostComponentsTogether));
       for (const std::int64_t together : { std::int64_t{ 1 }, std::max<std::int64_t>(most, 1) })
@@ -259,91 +241,39 @@ struct RankWork
   }
 };
 
-/** The parts of a tile where windows see something, and where they see some of their voxels alone. */
-struct SeenParts
+/** The part of a tile where windows see something. */
+Box
+SeenPart(const KernelCall & call, const Box & tile)
 {
-  Box  any;
-  Box  cut;
-  bool hasWhole{ false };
-
-  SeenParts(const KernelCall & call, const Coordinates & radius, const Box & tile)
-    : any{ tile.upper, tile.lower }
-    , cut(any)
-  {
-    const auto &       operation = static_cast<const RankOperation &>(*call.operation);
-    const RankCounts   counts(call);
-    const bool         cuts = operation.boundary.mode == BoundaryMode::Renormalized;
-    const std::int64_t n = tile.Extent(0);
-    const auto         countOf = [&](int a, std::int64_t i) {
-      return cuts ? TapsInside(i, radius[a], call.image.Extent(a)) : 2 * radius[a] + 1;
-    };
-    ForEachRow(tile, [&](const Coordinates & at) {
-      std::int64_t others = 1;
-      for (int a = 1; a < MaxDimension; ++a)
+  const RankCounts   counts(call);
+  const std::int64_t n = tile.Extent(0);
+  Box                part{ tile.upper, tile.lower };
+  ForEachRow(tile, [&](const Coordinates & at) {
+    counts.WithRow(at, [&](auto seen) {
+      std::int64_t begin = 0;
+      std::int64_t end = n;
+      CutEnds(seen, begin, end);
+      if (begin == end)
       {
-        others *= countOf(a, at[a]);
+        return;
       }
-      counts.WithRow(at, [&](auto seen) {
-        using Count = std::decay_t<decltype(*seen)>;
-        const auto whole = static_cast<Count>(others * (2 * radius[0] + 1));
-        // Most rows are all of the one or the other.
-        bool hasAny = false;
-        bool hasCut = false;
-        bool hasWholeHere = false;
-        for (std::int64_t x = 0; x < n; ++x)
-        {
-          hasAny |= seen[x] > Count(0);
-          hasCut |= seen[x] > Count(0) && seen[x] < whole;
-          hasWholeHere |= seen[x] == whole;
-        }
-        hasWhole = hasWhole || hasWholeHere;
-        if (hasAny)
-        {
-          Unite(any, at, n, [&](std::int64_t x) { return seen[x] > Count(0); });
-        }
-        if (hasCut)
-        {
-          Unite(cut, at, n, [&](std::int64_t x) {
-            return seen[x] > Count(0) && static_cast<std::int64_t>(seen[x]) < others * countOf(0, at[0] + x);
-          });
-        }
-      });
+      for (int a = 0; a < MaxDimension; ++a)
+      {
+        part.lower[a] = std::min(part.lower[a], a == 0 ? at[0] + begin : at[a]);
+        part.upper[a] = std::max(part.upper[a], a == 0 ? at[0] + end : at[a] + 1);
+      }
     });
-  }
-
-  /** Grows the box to hold the voxels of a row for which is(x). */
-  template <typename TIs>
-  static void
-  Unite(Box & box, const Coordinates & at, std::int64_t n, TIs && is)
-  {
-    std::int64_t begin = 0;
-    while (begin < n && !is(begin))
-    {
-      ++begin;
-    }
-    if (begin == n)
-    {
-      return;
-    }
-    while (!is(n - 1))
-    {
-      --n;
-    }
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      box.lower[a] = std::min(box.lower[a], a == 0 ? at[0] + begin : at[a]);
-      box.upper[a] = std::max(box.upper[a], a == 0 ? at[0] + n : at[a] + 1);
-    }
-  }
-};
+  });
+  return part;
+}
 
 /** Where windows may see nothing: there the output is 0. */
 void
 RunCountedTile(const KernelCall & call, const RankWork & work, const Coordinates & radius, const Box & tile,
                char * memory)
 {
-  const SeenParts parts(call, radius, tile);
-  if (!(parts.any == tile))
+  const Box part = SeenPart(call, tile);
+  if (!(part == tile))
   {
     DispatchPixelKind(call.output.kind, [&](auto out) {
       using Out = decltype(out);
@@ -352,19 +282,11 @@ RunCountedTile(const KernelCall & call, const RankWork & work, const Coordinates
       });
     });
   }
-  if (parts.any.IsEmpty())
+  if (part.IsEmpty() || (work.medians && RunMedianTile(call, radius, part, 1, memory)))
   {
     return;
   }
-  if (work.medians && parts.hasWhole && RunMedianTile(call, radius, parts.any, 1, memory))
-  {
-    if (!parts.cut.IsEmpty())
-    {
-      RunBits(call, static_cast<const RankOperation &>(*call.operation), radius, parts.cut, true, memory);
-    }
-    return;
-  }
-  RunRanks(call, static_cast<const RankOperation &>(*call.operation), radius, parts.any, memory);
+  RunRanks(call, static_cast<const RankOperation &>(*call.operation), radius, part, memory);
 }
 
 void

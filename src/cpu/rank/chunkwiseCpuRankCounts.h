@@ -47,6 +47,30 @@ private:
   bool       m_IsGiven;
 };
 
+/** Leaves out what sees nothing at both ends of a row, but for a few. */
+template <typename TCount>
+inline void
+CutEnds(const TCount * seen, std::int64_t & begin, std::int64_t & end)
+{
+  constexpr std::int64_t few = 32;
+  const auto             isEmpty = [&](std::int64_t first) {
+    TCount most = 0;
+    for (std::int64_t i = 0; i < few; ++i)
+    {
+      most = std::max(most, seen[first + i]);
+    }
+    return most == TCount(0);
+  };
+  while (end - begin >= few && isEmpty(begin))
+  {
+    begin += few;
+  }
+  while (end - begin >= few && isEmpty(end - few))
+  {
+    end -= few;
+  }
+}
+
 } // namespace chunkwise
 
 #endif
