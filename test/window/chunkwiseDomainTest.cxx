@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // Statistics of a part of the image against their definition, voxel by voxel, and against themselves without a mask.
 #include "chunkwiseConvolutionOperation.h"
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseDefinitionTrial.h"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseFilters.h"
@@ -1136,6 +1137,105 @@ TEST_P(DomainDefinition, OfRanksAndEntropiesInMasks)
       }
     }
   }
+}
+
+/** The median of small windows in a mask of any kind, voxel by voxel; rows take several tiles, or are short. */
+template <typename T>
+void
+CompareSmallMedians(std::mt19937 & random, Manager & manager, const Coordinates & radius, int mode)
+{
+  constexpr bool isReal = std::is_floating_point<T>::value;
+  const auto     width =
+    static_cast<std::int64_t>(random() % 2 ? 384 / sizeof(T) + random() % 90 : 2 * radius[0] + random() % 9);
+  const Coordinates               extent{ { std::max<std::int64_t>(width, 1),
+                                            1 + static_cast<std::int64_t>(random() % 5),
+                                            1 + static_cast<std::int64_t>(random() % 5),
+                                            1,
+                                            1 } };
+  DomainTrial<T, T, std::uint8_t> t(extent);
+  Case                            c;
+  c.radius = radius;
+  c.boundary.mode = BoundariesOfWords[mode];
+  c.parameters.Set("Radius", std::vector<std::int64_t>{ radius[0], radius[1], radius[2] });
+  c.parameters.Set("BoundaryCondition", BoundaryWords[mode]);
+  if (c.boundary.mode == BoundaryMode::Constant)
+  {
+    c.boundary.constant = std::int64_t{ 7 };
+    c.parameters.Set("Constant", c.boundary.constant);
+  }
+  // None, one voxel, every tenth one left out, half of them, few, ranges of rows, all.
+  const unsigned int pattern = random() % 7;
+  const unsigned int shares[] = { 0, 0, 90, 50, 5, 0, 100 };
+  const bool         hasFew = random() % 2;
+  bool               isInside = false;
+  for (std::size_t i = 0; i < t.voxels.size(); ++i)
+  {
+    isInside = random() % 40 == 0 ? !isInside : isInside;
+    t.weights[i] = (pattern == 5 ? isInside : random() % 100 < shares[pattern]) ? 1 : 0;
+    // What stands for voxels outside may be inside too.
+    const T extremes[] = { std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max() };
+    t.voxels[i] = random() % 8 == 0 ? extremes[random() % 2]
+                  : hasFew          ? static_cast<T>(random() % 4)
+                                    : RandomPixel<T>(random);
+    if constexpr (isReal)
+    {
+      const T values[] = { -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(), T(-0.0) };
+      t.voxels[i] = random() % 10 == 0 ? values[random() % 3] : t.voxels[i];
+    }
+  }
+  if (pattern == 1)
+  {
+    t.weights[random() % t.weights.size()] = 1;
+  }
+  t.Make("median", c.parameters, "MaskImage");
+  t.request.backend = BackendChoice::CPU;
+  if (random() % 2)
+  {
+    t.request.budgets.host = 200000 + random() % 200000;
+  }
+  try
+  {
+    t.Run(manager, t.box);
+  }
+  catch (const BudgetError &)
+  {
+    return;
+  }
+  const BufferView result = DenseView(t.output.data(), PixelKindOf<T>(), t.box);
+  const T          empty = isReal ? std::numeric_limits<T>::quiet_NaN() : T(0);
+  ForEachIndex(t.box, [&](const Coordinates & index) {
+    const std::vector<T> seen = Seen<T>(t, index, c, true);
+    ASSERT_TRUE(IsSame(At<T>(result, index), seen.empty() ? empty : seen[(seen.size() - 1) / 2]))
+      << GetCpuLevel().name << " " << PixelKindName(PixelKindOf<T>()) << " pattern " << pattern << " "
+      << t.request.operation->GetKey() << " " << ToString(t.box) << " at " << ToString(index) << ": " << seen.size();
+  });
+}
+
+TEST(Domain, MediansOfSmallWindowsInMasksAreWhatTheirDefinitionSaysAtEveryLevel)
+{
+  const std::string before = GetCpuLevel().name;
+  std::mt19937      random(87);
+  Manager           host({});
+  for (const char * const level : { "baseline", "avx2", "avx512" })
+  {
+    if (!SetCpuLevel(level))
+    {
+      continue;
+    }
+    for (int radii = 0; radii < 18; ++radii)
+    {
+      const Coordinates radius{ { 1 + radii % 2, radii / 2 % 3, radii / 6, 0, 0 } };
+      for (int mode = 0; mode < 5; ++mode)
+      {
+        CompareSmallMedians<std::uint8_t>(random, host, radius, mode);
+        CompareSmallMedians<std::int16_t>(random, host, radius, mode);
+        CompareSmallMedians<float>(random, host, radius, mode);
+        CompareSmallMedians<std::uint32_t>(random, host, radius, mode);
+        CompareSmallMedians<double>(random, host, radius, mode);
+      }
+    }
+  }
+  ASSERT_TRUE(SetCpuLevel(before.c_str()));
 }
 
 template <typename TIn, typename TOut, typename TWeight>
