@@ -75,23 +75,173 @@ struct MedianMemory
   }
 };
 
-/** How many ranks above the median is what a window wants that sees so many of `taps` voxels. Returns whether any of n
- * windows sees some of its voxels alone. */
-template <typename TKey, typename TCount>
-bool
-RaisesOf(const TCount * seen, std::int64_t n, std::int64_t taps, TKey * raises)
+/** Finds the medians of a tile, whose keys are loaded to memory.keys, row by row. */
+template <typename TKey>
+class MedianTile
 {
-  const auto   all = static_cast<std::int32_t>(taps);
-  std::int32_t any = 0;
-  for (std::int64_t i = 0; i < n; ++i)
+public:
+  Box                         tile;
+  WindowBoxes                 boxes;
+  MedianMemory<TKey>          memory;
+  const RankFunctions<TKey> & functions;
+
+  /** Of components that are taken together `first` is the first's. */
+  MedianTile(const KernelCall & call, const Coordinates & radius, const Box & first, std::int64_t components,
+             char * bytes)
+    : tile(first)
+    , boxes(tile, call.image, radius, BoundaryMode::Mirror)
+    , functions(RankFunctionsOf<TKey>(GetCpuLevel()))
+    , m_Image(call.image)
+    , m_Radius(radius)
+    , m_Components(components)
+    , m_Cuts(static_cast<const RankOperation &>(*call.operation).boundary.mode == BoundaryMode::Renormalized)
+    , m_Counts(call)
   {
-    const auto         count = static_cast<std::int32_t>(seen[i]);
-    const std::int32_t raise = count > 0 ? (all - count) / 2 : 0;
-    raises[i] = static_cast<TKey>(raise);
-    any |= raise;
+    constexpr TKey most = std::numeric_limits<TKey>::max();
+    memory.LayOut(tile.Extents(), radius, components, bytes);
+    const Box & padded = boxes.padded;
+    m_Row.lines = memory.lines;
+    m_Row.lineCount = memory.lineCount;
+    m_Row.taps = memory.taps;
+    m_Row.step = components;
+    m_Row.columns = m_Row.last = padded.Extent(0) * components;
+    if (m_Cuts)
+    {
+      m_Row.first = std::max<std::int64_t>(0, m_Image.lower[0] - padded.lower[0]) * components;
+      m_Row.last = std::min(m_Row.columns, (m_Image.upper[0] - padded.lower[0]) * components);
+    }
+    m_Row.lists = memory.lists;
+    m_Row.pitch = memory.pitch;
+    std::fill(memory.below, memory.below + memory.pitch, TKey{ 0 });
+    std::fill(memory.above, memory.above + memory.pitch, most);
+    for (std::int64_t i = 0; i < memory.pitch + components; ++i)
+    {
+      memory.alternate[i] = i / components % 2 == 0 ? TKey{ 0 } : most;
+    }
+    // Where a window's lines begin, from the first one on.
+    std::int64_t count = 0;
+    ForEachRow(this->WindowAt(tile.lower),
+               [&](const Coordinates & line) { memory.offsets[count++] = this->OffsetOf(line); });
   }
-  return any != 0;
-}
+
+  /** The medians of a row; `nothing` where windows see nothing, but for a few. */
+  const TKey *
+  FindRow(const Coordinates & at, TKey nothing)
+  {
+    const Box          window = this->WindowAt(at);
+    const TKey * const keys = memory.keys + this->OffsetOf(window.lower);
+    const std::int64_t n = tile.Extent(0) * m_Components;
+    if (m_Counts.IsGiven())
+    {
+      return this->FindCounted(at, keys, n, nothing);
+    }
+    std::int64_t lines = 0;
+    if (!m_Cuts || m_Image.Contains(window))
+    {
+      for (; lines < memory.lineCount; ++lines)
+      {
+        memory.lines[lines] = keys + memory.offsets[lines];
+      }
+    }
+    else
+    {
+      ForEachRow(Intersect(window, m_Image),
+                 [&](const Coordinates & line) { memory.lines[lines++] = memory.keys + this->OffsetOf(line); });
+    }
+    const std::int64_t missing = memory.lineCount - lines;
+    for (std::int64_t i = 0; i < missing / 2; ++i)
+    {
+      memory.lines[lines++] = memory.below;
+      memory.lines[lines++] = memory.above;
+    }
+    m_Row.results = memory.results;
+    if (missing % 2 == 0)
+    {
+      // The columns next to the image have one more key below than above, those beyond them one less, and so on.
+      m_Row.below[0] = (m_Row.first / m_Components + 1) % 2;
+      m_Row.below[1] = m_Row.last / m_Components % 2;
+      functions.findMedians(m_Row);
+      return memory.results;
+    }
+    // Every second column has one more below than above, so that every second window has: once the one half, once the
+    // other.
+    for (const std::int64_t odd : { 0, 1 })
+    {
+      memory.lines[lines] = memory.alternate + odd * m_Components;
+      m_Row.below[0] = m_Row.below[1] = odd;
+      m_Row.results = odd ? memory.chosen : memory.results;
+      functions.findMedians(m_Row);
+    }
+    for (std::int64_t x = 0; x < n; x += 2 * m_Components)
+    {
+      std::copy(memory.results + x, memory.results + x + m_Components, memory.chosen + x);
+    }
+    return memory.chosen;
+  }
+
+private:
+  /** Where windows see some of their voxels: all lines and columns are there, and the rest is below everything. */
+  const TKey *
+  FindCounted(const Coordinates & at, const TKey * keys, std::int64_t n, TKey nothing)
+  {
+    std::int64_t begin = 0;
+    std::int64_t end = n;
+    std::int32_t any = 0;
+    m_Counts.WithRow(at, [&](auto seen) {
+      CutEnds(seen, begin, end);
+      const auto all = static_cast<std::int32_t>(memory.lineCount * memory.taps);
+      for (std::int64_t i = begin; i < end; ++i)
+      {
+        const auto         count = static_cast<std::int32_t>(seen[i]);
+        const std::int32_t raise = count > 0 ? (all - count) / 2 : 0;
+        memory.raises[i - begin] = static_cast<TKey>(raise);
+        any |= raise;
+      }
+    });
+    if (begin < end)
+    {
+      for (std::int64_t line = 0; line < memory.lineCount; ++line)
+      {
+        memory.lines[line] = keys + memory.offsets[line] + begin;
+      }
+      m_Row.columns = m_Row.last = end - begin + memory.taps - 1;
+      m_Row.first = 0;
+      m_Row.raises = any != 0 ? memory.raises : nullptr;
+      m_Row.results = memory.results + begin;
+      functions.findMedians(m_Row);
+    }
+    std::fill(memory.results, memory.results + begin, nothing);
+    std::fill(memory.results + end, memory.results + n, nothing);
+    return memory.results;
+  }
+
+  /** The first voxels of a window's lines. */
+  Box
+  WindowAt(const Coordinates & at) const
+  {
+    Box window{ at, at };
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      window.lower[a] -= m_Radius[a];
+      window.upper[a] += m_Radius[a] + 1;
+    }
+    window.upper[0] += 1;
+    return window;
+  }
+  /** The keys of a line that begins with the radius before a voxel. */
+  std::int64_t
+  OffsetOf(const Coordinates & at) const
+  {
+    return (DenseOffset(boxes.padded, at) - m_Radius[0]) * m_Components;
+  }
+
+  Box             m_Image;
+  Coordinates     m_Radius;
+  std::int64_t    m_Components;
+  bool            m_Cuts;
+  RankCounts      m_Counts;
+  MedianRow<TKey> m_Row;
+};
 
 template <typename TPixel, typename TOut>
 bool
@@ -99,29 +249,22 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
 {
   using KeyOf = RankKey<TPixel>;
   using Key = typename KeyOf::Type;
-  constexpr Key most = std::numeric_limits<Key>::max();
-  const auto &  operation = static_cast<const RankOperation &>(*call.operation);
-  const auto &  functions = RankFunctionsOf<Key>(GetCpuLevel());
-  const bool    cuts = operation.boundary.mode == BoundaryMode::Renormalized;
-  // Of components that are taken together it is the first's.
-  Box tile = box;
-  tile.upper[MaxDimension - 1] -= components - 1;
-  const WindowBoxes boxes(tile, call.image, radius, BoundaryMode::Mirror);
-  const Box &       padded = boxes.padded;
-  MedianMemory<Key> m;
-  m.LayOut(tile.Extents(), radius, components, memory);
-  const RankCounts counts(call);
+  const WindowBoundary & boundary = static_cast<const RankOperation &>(*call.operation).boundary;
+  const bool             cuts = boundary.mode == BoundaryMode::Renormalized;
+  Box                    first = box;
+  first.upper[MaxDimension - 1] -= components - 1;
+  MedianTile<Key> tile(call, radius, first, components, memory);
   // What is beyond the image in Renormalized mode is in no line, and its columns are filled up; where voxels are
   // counted, it is not seen.
-  const TPixel unseen = std::numeric_limits<TPixel>::has_infinity ? -std::numeric_limits<TPixel>::infinity()
-                                                                  : std::numeric_limits<TPixel>::lowest();
+  using Limits = std::numeric_limits<TPixel>;
+  const TPixel unseen = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
   const auto   load = [&](auto && convert) {
     LoadTile<TPixel>(call.inputs[0],
                      call.image,
-                     padded,
-                     cuts ? BoundaryMode::Constant : operation.boundary.mode,
-                     convert(cuts ? unseen : ConstantPixel<TPixel>(operation.boundary.constant)),
-                     m.keys,
+                     tile.boxes.padded,
+                     cuts ? BoundaryMode::Constant : boundary.mode,
+                     convert(cuts ? unseen : ConstantPixel<TPixel>(boundary.constant)),
+                     tile.memory.keys,
                      convert,
                      components);
   };
@@ -132,7 +275,7 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
       std::memcpy(&bits, &pixel, sizeof(bits));
       return bits;
     });
-    if (functions.realsToKeys(m.keys, padded.NumberOfVoxels() * components))
+    if (tile.functions.realsToKeys(tile.memory.keys, tile.boxes.padded.NumberOfVoxels() * components))
     {
       return false;
     }
@@ -141,119 +284,14 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
   {
     load([](TPixel pixel) { return KeyOf::From(pixel); });
   }
-  MedianRow<Key> row;
-  row.lines = m.lines;
-  row.lineCount = m.lineCount;
-  row.taps = m.taps;
-  row.step = components;
-  row.columns = padded.Extent(0) * components;
-  row.first = cuts ? std::max<std::int64_t>(0, call.image.lower[0] - padded.lower[0]) * components : 0;
-  row.last = cuts ? std::min(row.columns, (call.image.upper[0] - padded.lower[0]) * components) : row.columns;
-  row.lists = m.lists;
-  row.pitch = m.pitch;
-  std::fill(m.below, m.below + m.pitch, Key{ 0 });
-  std::fill(m.above, m.above + m.pitch, most);
-  for (std::int64_t i = 0; i < m.pitch + components; ++i)
-  {
-    m.alternate[i] = i / components % 2 == 0 ? Key{ 0 } : most;
-  }
-  const std::int64_t n = tile.Extent(0) * components;
-  const BufferView   output = FoldComponents(call.output, components);
-  const auto         windowAt = [&](const Coordinates & at) {
-    Box window{ at, at };
-    for (int a = 1; a < MaxDimension; ++a)
-    {
-      window.lower[a] -= radius[a];
-      window.upper[a] += radius[a] + 1;
-    }
-    window.upper[0] += 1;
-    return window;
-  };
-  // Where a window's lines begin, from the first one on.
-  std::int64_t count = 0;
-  ForEachRow(windowAt(tile.lower), [&](const Coordinates & line) {
-    m.offsets[count++] = (DenseOffset(padded, line) - radius[0]) * components;
-  });
-  if (counts.IsGiven())
-  {
-    row.first = 0;
-    row.last = row.columns;
-    ForEachRow(tile, [&](const Coordinates & at) {
-      counts.WithRow(at, [&](auto seen) {
-        std::int64_t begin = 0;
-        std::int64_t end = n;
-        CutEnds(seen, begin, end);
-        const Key * const keys = m.keys + (DenseOffset(padded, windowAt(at).lower) - radius[0]) + begin;
-        for (std::int64_t line = 0; line < m.lineCount; ++line)
-        {
-          m.lines[line] = keys + m.offsets[line];
-        }
-        if (begin < end)
-        {
-          row.columns = row.last = end - begin + m.taps - 1;
-          row.raises = RaisesOf(seen + begin, end - begin, m.lineCount * m.taps, m.raises) ? m.raises : nullptr;
-          row.results = m.results + begin;
-          functions.findMedians(row);
-        }
-        std::fill(m.results, m.results + begin, KeyOf::From(TPixel(0)));
-        std::fill(m.results + end, m.results + n, KeyOf::From(TPixel(0)));
-        StoreRow<TOut>(output, at, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(m.results[x])); });
-      });
+  const BufferView output = FoldComponents(call.output, components);
+  ForEachRow(tile.tile, [&](const Coordinates & at) {
+    const Key * const results = tile.FindRow(at, KeyOf::From(TPixel(0)));
+    Coordinates       index = at;
+    index[0] *= components;
+    StoreRow<TOut>(output, index, tile.tile.Extent(0) * components, [&](std::int64_t x) {
+      return static_cast<TOut>(KeyOf::To(results[x]));
     });
-    return true;
-  }
-  ForEachRow(tile, [&](const Coordinates & at) {
-    const Box         window = windowAt(at);
-    const Key * const keys = m.keys + (DenseOffset(padded, window.lower) - radius[0]) * components;
-    std::int64_t      lines = 0;
-    if (!cuts || call.image.Contains(window))
-    {
-      for (; lines < m.lineCount; ++lines)
-      {
-        m.lines[lines] = keys + m.offsets[lines];
-      }
-    }
-    else
-    {
-      ForEachRow(Intersect(window, call.image), [&](const Coordinates & line) {
-        m.lines[lines++] = m.keys + (DenseOffset(padded, line) - radius[0]) * components;
-      });
-    }
-    const std::int64_t missing = m.lineCount - lines;
-    for (std::int64_t i = 0; i < missing / 2; ++i)
-    {
-      m.lines[lines++] = m.below;
-      m.lines[lines++] = m.above;
-    }
-    const auto store = [&](const Key * results) {
-      Coordinates first = at;
-      first[0] *= components;
-      StoreRow<TOut>(output, first, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(results[x])); });
-    };
-    row.results = m.results;
-    if (missing % 2 == 0)
-    {
-      // The columns next to the image have one more key below than above, those beyond them one less, and so on.
-      row.below[0] = (row.first / components + 1) % 2;
-      row.below[1] = row.last / components % 2;
-      functions.findMedians(row);
-      store(m.results);
-      return;
-    }
-    // Every second column has one more below than above, so that every second window has: once the one half, once the
-    // other.
-    for (const std::int64_t odd : { 0, 1 })
-    {
-      m.lines[lines] = m.alternate + odd * components;
-      row.below[0] = row.below[1] = odd;
-      row.results = odd ? m.chosen : m.results;
-      functions.findMedians(row);
-    }
-    for (std::int64_t x = 0; x < n; x += 2 * components)
-    {
-      std::copy(m.results + x, m.results + x + components, m.chosen + x);
-    }
-    store(m.chosen);
   });
   return true;
 }
