@@ -147,6 +147,7 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuEntropy.cxx
   cpu/window/chunkwiseCpuExtremum.cxx
   cpu/window/chunkwiseCpuFlatExtremum.cxx
+  cpu/window/chunkwiseCpuMaskedMean.cxx
   cpu/window/chunkwiseCpuMean.cxx
   cpu/window/chunkwiseCpuNonLocalMeans.cxx
   cpu/window/chunkwiseCpuVariance.cxx

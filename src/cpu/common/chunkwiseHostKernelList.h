@@ -20,6 +20,8 @@ RegisterHostFlatExtremum(KernelRegistry & registry);
 void
 RegisterHostIdentity(KernelRegistry & registry);
 void
+RegisterHostMaskedMean(KernelRegistry & registry);
+void
 RegisterHostMean(KernelRegistry & registry);
 void
 RegisterHostNetwork(KernelRegistry & registry);
