@@ -1554,6 +1554,102 @@ TEST_P(DomainDefinition, TheOutputMaskSaysWhereWindowsAreEmpty)
   EXPECT_EQ(tried.size(), 18u);
 }
 
+/** A mean in a mask by the CPU's own kernel, and by the stages of the operation, each through memory. */
+template <typename TIn, typename TOut>
+void
+CompareWithStages(std::mt19937 & random, Executor & executor, int mode)
+{
+  constexpr bool                       isReal = std::is_floating_point<TIn>::value;
+  DomainTrial<TIn, TOut, std::uint8_t> t(RandomExtent(random, 20));
+  Case                                 c = RandomCase(random, "mean", mode);
+  const std::int64_t                   most = random() % 3 == 0 ? 7 : 3;
+  c.parameters.Set("Radius",
+                   std::vector<std::int64_t>{ static_cast<std::int64_t>(random() % (most + 1)),
+                                              static_cast<std::int64_t>(random() % 4),
+                                              static_cast<std::int64_t>(random() % 4) });
+  c.parameters.Set("Rounding", random() % 2 ? "nearest" : "toward-zero");
+  const bool ignoresNan = isReal && random() % 2;
+  c.parameters.Set("IgnoreNaN", ignoresNan);
+  if (random() % 2)
+  {
+    c.parameters.Set("EmptyValue", PixelValue(std::int64_t{ 42 }));
+  }
+  const unsigned int share = random() % 5;
+  const bool         isExtreme = random() % 2;
+  for (std::size_t i = 0; i < t.voxels.size(); ++i)
+  {
+    t.voxels[i] = !isExtreme      ? RandomPixel<TIn>(random)
+                  : random() % 20 ? std::numeric_limits<TIn>::max()
+                                  : std::numeric_limits<TIn>::lowest();
+    t.weights[i] = random() % 4 < share ? 1 + random() % 100 : 0;
+    if constexpr (isReal)
+    {
+      t.voxels[i] = random() % 50 == 0 ? std::numeric_limits<TIn>::quiet_NaN() : t.voxels[i];
+    }
+  }
+  t.Make("mean", c.parameters, ignoresNan && random() % 2 ? "" : "MaskImage");
+  const Box  region = RandomRegion(random, t.image.extent);
+  const auto run = [&](const Kernel & kernel, std::vector<TOut> & output) {
+    ChunkShape shape;
+    KernelCall call;
+    call.operation = t.request.operation.get();
+    call.inputs[0] = DenseView(t.voxels.data(), PixelKindOf<TIn>(), t.box);
+    call.inputs[1] = DenseView(t.weights.data(), PixelKind::UInt8, t.box);
+    call.numberOfInputs = shape.numberOfInputs = t.hasWeights ? 2 : 1;
+    output.assign(static_cast<std::size_t>(region.NumberOfVoxels()), TOut(77));
+    call.output = DenseView(output.data(), PixelKindOf<TOut>(), region);
+    call.writable = shape.outputBox = region;
+    call.image = shape.image = shape.inputBox = t.box;
+    call.executor = &executor;
+    shape.inputKinds[0] = PixelKindOf<TIn>();
+    shape.inputKinds[1] = PixelKind::UInt8;
+    shape.outputKind = PixelKindOf<TOut>();
+    shape.concurrency = static_cast<int>(executor.GetConcurrency());
+    call.kernels = shape.kernels = &GetHostKernels();
+    call.scratchBytes = kernel.scratchBytes(*call.operation, shape);
+    // What lies behind is looked at.
+    std::vector<std::uint64_t> scratch(call.scratchBytes / 8 + 33, 0x7777777777777777U);
+    void *                     begin = scratch.data();
+    std::size_t                space = scratch.size() * 8;
+    call.scratch = std::align(256, call.scratchBytes, begin, space);
+    kernel.run(call);
+    ASSERT_EQ(static_cast<std::uint8_t *>(call.scratch)[call.scratchBytes], 0x77);
+  };
+  std::vector<TOut> own;
+  std::vector<TOut> staged;
+  run(GetHostKernels().Get("domain", "a test"), own);
+  run(MakeCompositeKernel(), staged);
+  for (std::size_t i = 0; i < own.size(); ++i)
+  {
+    ASSERT_TRUE(IsSame(own[i], staged[i]))
+      << t.request.operation->GetKey() << " " << ToString(t.box) << " region " << ToString(region) << " number " << i;
+  }
+}
+
+TEST(Domain, MeansInMasksHaveTheBitsOfTheirStages)
+{
+  std::mt19937 random(88);
+  const auto   executor = MakeThreadExecutor(2);
+  for (int mode = 0; mode < 5; ++mode)
+  {
+    for (int trial = 0; trial < 6; ++trial)
+    {
+      ForEachPairOfKinds([&](auto in, auto out) {
+        using In = decltype(in);
+        // Of other kinds the stages are the kernel.
+        if constexpr (sizeof(In) <= 2 || std::is_same<In, float>::value)
+        {
+          CompareWithStages<In, decltype(out)>(random, *executor, mode);
+        }
+      });
+      if (testing::Test::HasFatalFailure())
+      {
+        return;
+      }
+    }
+  }
+}
+
 TEST(Domain, WhatCannotBeServedIsNamed)
 {
   FilterParameters box;
