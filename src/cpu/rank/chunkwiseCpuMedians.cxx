@@ -75,6 +75,23 @@ struct MedianMemory
   }
 };
 
+/** How many ranks above the median of `taps` voxels each window wants. Returns whether any wants another than that. */
+template <typename TKey, typename TCount>
+bool
+MakeRaises(const TCount * __restrict__ seen, std::int64_t n, std::int64_t taps, TKey * __restrict__ raises)
+{
+  const auto   all = static_cast<std::int32_t>(taps);
+  std::int32_t any = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    const auto         count = static_cast<std::int32_t>(seen[i]);
+    const std::int32_t raise = count > 0 ? (all - count) / 2 : 0;
+    raises[i] = static_cast<TKey>(raise);
+    any |= raise;
+  }
+  return any != 0;
+}
+
 /** Finds the medians of a tile, whose keys are loaded to memory.keys, row by row. */
 template <typename TKey>
 class MedianTile
@@ -186,17 +203,10 @@ private:
   {
     std::int64_t begin = 0;
     std::int64_t end = n;
-    std::int32_t any = 0;
+    bool         any = false;
     m_Counts.WithRow(at, [&](auto seen) {
       CutEnds(seen, begin, end);
-      const auto all = static_cast<std::int32_t>(memory.lineCount * memory.taps);
-      for (std::int64_t i = begin; i < end; ++i)
-      {
-        const auto         count = static_cast<std::int32_t>(seen[i]);
-        const std::int32_t raise = count > 0 ? (all - count) / 2 : 0;
-        memory.raises[i - begin] = static_cast<TKey>(raise);
-        any |= raise;
-      }
+      any = MakeRaises(seen + begin, end - begin, memory.lineCount * memory.taps, memory.raises);
     });
     if (begin < end)
     {
@@ -206,7 +216,7 @@ private:
       }
       m_Row.columns = m_Row.last = end - begin + memory.taps - 1;
       m_Row.first = 0;
-      m_Row.raises = any != 0 ? memory.raises : nullptr;
+      m_Row.raises = any ? memory.raises : nullptr;
       m_Row.results = memory.results + begin;
       functions.findMedians(m_Row);
     }

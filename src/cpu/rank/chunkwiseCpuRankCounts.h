@@ -54,12 +54,12 @@ CutEnds(const TCount * seen, std::int64_t & begin, std::int64_t & end)
 {
   constexpr std::int64_t few = 32;
   const auto             isEmpty = [&](std::int64_t first) {
-    TCount most = 0;
+    int any = 0;
     for (std::int64_t i = 0; i < few; ++i)
     {
-      most = std::max(most, seen[first + i]);
+      any |= seen[first + i] > TCount(0) ? 1 : 0;
     }
-    return most == TCount(0);
+    return any == 0;
   };
   while (end - begin >= few && isEmpty(begin))
   {
