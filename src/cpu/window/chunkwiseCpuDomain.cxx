@@ -4,6 +4,7 @@
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostKernelList.h"
+#include "chunkwiseStridedVoxels.h"
 
 #include <atomic>
 
@@ -278,6 +279,29 @@ RunConverted(const KernelCall & call)
   });
 }
 
+/** Results become `empty` where nothing is seen; most rows see something everywhere. */
+template <typename TWeight, typename TOut>
+void
+FillEmpty(const TWeight * __restrict__ seen, std::int64_t n, TOut empty, TOut * __restrict__ results,
+          std::int64_t stride)
+{
+  int any = 0;
+  for (std::int64_t x = 0; x < n; ++x)
+  {
+    any |= seen[x] > TWeight(0) ? 0 : 1;
+  }
+  if (any != 0)
+  {
+    WithStride(stride, [&](auto step) {
+      for (std::int64_t x = 0; x < n; ++x)
+      {
+        TOut & result = results[x * step];
+        result = seen[x] > TWeight(0) ? result : empty;
+      }
+    });
+  }
+}
+
 /** Results, and what stands where nothing is seen. */
 void
 RunFilled(const KernelCall & call)
@@ -288,8 +312,14 @@ RunFilled(const KernelCall & call)
     DispatchWeight(call.inputs[1].kind, [&](auto weight) {
       using Weight = decltype(weight);
       ForEachOutputRow(call, [&](const Coordinates & at, std::int64_t n) {
-        const Out * const    results = RowOf<Out>(call.inputs[0], at);
         const Weight * const seen = RowOf<Weight>(call.inputs[1], at);
+        if (call.inputs[0].data == call.output.data)
+        {
+          FillEmpty(
+            seen, n, empty, static_cast<Out *>(call.output.data) + call.output.Offset(at), call.output.stride[0]);
+          return;
+        }
+        const Out * const results = RowOf<Out>(call.inputs[0], at);
         Store<Out>(call.output, at, n, [&](std::int64_t x) { return seen[x] > Weight(0) ? results[x] : empty; });
       });
     });
