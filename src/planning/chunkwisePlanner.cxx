@@ -102,25 +102,32 @@ CutAxis(const PlannerRequest & request, int a, std::int64_t extent)
   return cut;
 }
 
-/** Extents to try along an axis, the largest first, equalised so that no piece is a sliver. */
+/** Extents to try along an axis, the largest first, equalised so that no piece is a sliver. Powers of two are among the
+ * numbers of pieces. */
 std::vector<std::int64_t>
 CandidateExtents(std::int64_t whole, double ratio)
 {
   std::vector<std::int64_t> extents;
-  double                    pieces = 1;
-  for (;;)
-  {
-    const std::int64_t extent = CeilDivide(whole, std::min(whole, static_cast<std::int64_t>(std::ceil(pieces))));
+  const auto                add = [&](std::int64_t pieces) {
+    const std::int64_t extent = CeilDivide(whole, std::min(whole, pieces));
     if (extents.empty() || extent != extents.back())
     {
       extents.push_back(extent);
     }
-    if (extent == 1)
+  };
+  double       pieces = 1;
+  std::int64_t power = 1;
+  do
+  {
+    const auto number = static_cast<std::int64_t>(std::ceil(pieces));
+    for (; power < number; power *= 2)
     {
-      return extents;
+      add(power);
     }
+    add(number);
     pieces = std::max(pieces + 1, pieces * ratio);
-  }
+  } while (extents.back() > 1);
+  return extents;
 }
 
 /** Bytes that a chunk writes for each voxel. */
@@ -309,7 +316,6 @@ public:
       const double store = c.bytesOut / m_ToHostRate + pieces * m_Request.pieceSeconds / devices;
       // Devices run in rounds: in the last round some may have nothing to do.
       const double imbalance = std::ceil(chunks / devices) * devices / chunks;
-      const double ends = m_Request.oneAtATime ? 0 : (load + store) * devices / chunks;
       // Of a Fixpoint that is cut at all, a device's chunks are planned once more, with visits.
       const bool   isVisited = chunks > 1 && (m_Request.inPlace || !m_Request.oneAtATime);
       const double launches = chunks / devices * (m_LaunchSeconds + (isVisited ? m_Request.visitSeconds : 0));
@@ -321,10 +327,13 @@ public:
                       static_cast<double>(m_Request.carryBytes) * devices * (1 / m_ToDeviceRate + 1 / m_ToHostRate))
           : 0;
       const auto estimate = [&](double kernel) {
-        const double steady = c.inputSlots == 1 ? load + store + kernel
-                                                : std::max({ load, store, kernel }) * (c.inputSlots == 2 ? 1.1 : 1.0);
-        return std::max(steady * imbalance, handovers) + ends + (m_Request.oneAtATime ? 0 : kernel * devices / chunks) +
-               launches;
+        const double all = load + store + kernel;
+        const double longest = std::max({ load, store, kernel });
+        const bool   overlap = c.inputSlots > 1 && !m_Request.oneAtATime;
+        const double steady = overlap ? longest * (c.inputSlots == 2 ? 1.1 : 1.0) : all;
+        // What takes longest goes on without a pause; of the others the first or the last chunk waits.
+        const double ends = overlap ? (all - longest) * devices / chunks : 0;
+        return std::max(steady * imbalance, handovers) + ends + launches;
       };
       if (c.deviceBytes > m_Memory || bytesOfBuffers > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
       {

@@ -4,6 +4,7 @@
 #include "chunkwiseTestOperations.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -202,6 +203,43 @@ TEST(Planner, NeverMovesMoreThanTheSeedsHeuristic)
                                         << ToString(SeedChunk(request, memory));
   }
   EXPECT_GT(cut, 300);
+}
+
+/** What loads, kernels and stores take that wait for each other and for buffers, chunk by chunk. */
+TEST(Planner, ExpectsWhatAPipelineTakes)
+{
+  for (const double traffic : { 1.0, 300.0, 5000.0, 40000.0 })
+  {
+    for (const std::size_t memory : { std::size_t{ 5 } << 20, std::size_t{ 64 } << 20, std::size_t{ 4 } << 30 })
+    {
+      PlannerRequest request = MakeRequest({ { 256, 256, 256, 1, 1 } }, 0, memory);
+      request.cost = [&](const ChunkShape & shape) {
+        return traffic * static_cast<double>(shape.outputBox.NumberOfVoxels());
+      };
+      request.pieceSeconds = 0;
+      const Plan   plan = MakePlan(request);
+      const double rates[] = { request.devices[0].toDeviceRate / 4,
+                               request.devices[0].memoryRate / traffic,
+                               request.devices[0].toHostRate / 4 };
+      const auto   n = plan.chunks.size();
+      const auto   inputs = static_cast<std::size_t>(plan.inputSlots);
+      const auto   outputs = static_cast<std::size_t>(plan.outputSlots);
+      // When each stage of each chunk ends; number 0 is before the first chunk.
+      std::vector<std::array<double, 3>> end(n + 1, { { 0, 0, 0 } });
+      for (std::size_t i = 1; i <= n; ++i)
+      {
+        const double voxels = static_cast<double>(plan.chunks[i - 1].outputBox.NumberOfVoxels());
+        const double freeInput = i > inputs ? end[i - inputs][1] : 0;
+        const double freeOutput = i > outputs ? end[i - outputs][2] : 0;
+        end[i][0] = std::max(end[i - 1][0], inputs == 1 ? end[i - 1][2] : freeInput) + voxels / rates[0];
+        end[i][1] = std::max({ end[i - 1][1], end[i][0], freeOutput }) + voxels / rates[1];
+        end[i][2] = std::max(end[i - 1][2], end[i][1]) + voxels / rates[2];
+      }
+      const double launches = static_cast<double>(n) * request.devices[0].launchSeconds;
+      EXPECT_NEAR((plan.seconds - launches) / end[n][2], 1.0, plan.inputSlots == 2 ? 0.12 : 0.03)
+        << traffic << ", " << memory << ": " << n << " chunks, " << plan.inputSlots << " buffers";
+    }
+  }
 }
 
 TEST(Planner, GivesEveryDeviceWorkHoweverMuchMemoryThereIs)
