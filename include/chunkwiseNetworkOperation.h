@@ -98,10 +98,13 @@ public:
   NetworkPrecision                    precision{ NetworkPrecision::Float32 };
   NetworkMethod                       method{ NetworkMethod::Automatic };
   int                                 tile{ 0 }; ///< the only one that transforms may have; 0: any
-  NetworkMode                         mode{ NetworkMode::Dense };
-  LayerExtent                         patch{ { 1, 1, 1 } }; ///< extent of a window
-  double                              overlap{ 0.25 };      ///< of neighbouring windows, as a part of their extent
-  PatchWeighting                      weighting{ PatchWeighting::Constant };
+  /** Output planes that a chunk is computed in at a time, each layer keeping the planes that the next ones need; 0:
+   * what is expected to be best. As many as the image has, or more: a chunk is computed at once. */
+  std::int64_t   slab{ 0 };
+  NetworkMode    mode{ NetworkMode::Dense };
+  LayerExtent    patch{ { 1, 1, 1 } }; ///< extent of a window
+  double         overlap{ 0.25 };      ///< of neighbouring windows, as a part of their extent
+  PatchWeighting weighting{ PatchWeighting::Constant };
 
   std::string
   GetName() const override
@@ -141,12 +144,12 @@ struct NetworkLayerDescription
   std::string   name;
   LayerKind     kind;
   int           channels;
-  LayerExtent   extent; ///< of its result, in voxels
+  LayerExtent   extent; ///< of its result, in voxels; of a chunk in slabs, what lies in memory at a time
   LayerExtent   kernel;
   LayerExtent   stride;
   LayerExtent   dilation;
   int           tile;  ///< voxels along each axis of the tiles that are transformed; 0: it is computed directly
-  std::uint64_t bytes; ///< of its result
+  std::uint64_t bytes; ///< of that
   std::uint64_t transformBytes; ///< set aside for spectra while it is computed
   double        share;          ///< of the chunk's time, as the plan expects it: 0 to 1
 };

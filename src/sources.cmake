@@ -33,6 +33,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseTypes.cxx
   operations/chunkwiseVaryingConvolutionOperation.cxx
   operations/chunkwiseWienerOperation.cxx
+  running/chunkwiseNetworkMarch.cxx
   running/chunkwiseNetworkPlan.cxx
   running/chunkwiseNetworkRun.cxx
   running/chunkwiseResourceCache.cxx

@@ -85,7 +85,7 @@ NetworkLoadKernel(ImageSource source, Tensor out)
       offset += (from - source.box.lower.axis[a]) * source.stride[position.c].axis[a];
     }
     const double value = there ? LoadAs<double, false>(source.data[position.c], source.kind, offset) : source.constant;
-    out.data[i] = static_cast<float>(fma(value, source.scale, source.shift));
+    out.At(position.c, position.x, position.y, position.z) = static_cast<float>(fma(value, source.scale, source.shift));
   }
 }
 
@@ -97,7 +97,8 @@ NetworkVoxelKernel(Step step)
   for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
   {
     const Position at = PositionOf(step.out, i);
-    step.out.data[i] = network::Activate(step, at.c, network::ValueAt<VKind>(step, at.c, at.x, at.y, at.z));
+    step.out.At(at.c, at.x, at.y, at.z) =
+      network::Activate(step, at.c, network::ValueAt<VKind>(step, at.c, at.x, at.y, at.z));
   }
 }
 
@@ -335,27 +336,23 @@ struct ResultTarget
 __global__ void
 NetworkStoreKernel(Tensor in, ResultTarget target)
 {
-  const std::int64_t width = target.box.Extent(0);
-  const std::int64_t height = target.box.Extent(1);
-  const std::int64_t n = width * height * target.box.Extent(2);
+  const std::int64_t width = in.extent[0];
+  const std::int64_t height = in.extent[1];
+  const std::int64_t n = in.VoxelsPerChannel();
   for (std::int64_t i = FirstItem(); i < n; i += ItemStep())
   {
     const std::int64_t row = i / width;
     const std::int64_t plane = row / height;
-    const std::int64_t step[MaxDimension] = { i - row * width,
-                                              row - plane * height,
-                                              plane,
-                                              target.at[3] - target.box.lower.axis[3],
-                                              target.at[4] - target.box.lower.axis[4] };
+    const std::int64_t x = in.lower[0] + i - row * width;
+    const std::int64_t y = in.lower[1] + row - plane * height;
+    const std::int64_t z = in.lower[2] + plane;
+    const std::int64_t index[MaxDimension] = { x, y, z, target.at[3], target.at[4] };
     std::int64_t       offset = 0;
     for (int a = 0; a < MaxDimension; ++a)
     {
-      offset += step[a] * target.stride.axis[a];
+      offset += (index[a] - target.box.lower.axis[a]) * target.stride.axis[a];
     }
-    const std::int64_t x = target.box.lower.axis[0] + step[0];
-    const std::int64_t y = target.box.lower.axis[1] + step[1];
-    const std::int64_t z = target.box.lower.axis[2] + step[2];
-    float              value;
+    float value;
     if (target.result == NetworkResult::ArgMax)
     {
       value = static_cast<float>(network::LargestChannelAt(in, x, y, z));
@@ -369,6 +366,23 @@ NetworkStoreKernel(Tensor in, ResultTarget target)
       }
     }
     StoreAs<float, false>(target.data, target.kind, offset, value);
+  }
+}
+
+/** Tensors of the same planes; a block has a part of what lies together. */
+constexpr std::int64_t FloatsPerCopy = 1 << 14;
+
+__global__ void
+NetworkCopyKernel(Tensor from, Tensor to, std::int64_t length, std::int64_t parts)
+{
+  const std::int64_t row = blockIdx.x / parts;
+  const std::int64_t first = (blockIdx.x - row * parts) * FloatsPerCopy;
+  const std::int64_t end = first + FloatsPerCopy < length ? first + FloatsPerCopy : length;
+  const float *      source = from.data + row * from.FragmentLength();
+  float *            target = to.data + row * to.FragmentLength();
+  for (std::int64_t i = first + threadIdx.x; i < end; i += blockDim.x)
+  {
+    target[i] = source[i];
   }
 }
 
@@ -513,9 +527,18 @@ public:
     ResultTarget       target{ output.data, output.kind,        output.box, output.stride,
                                {},          m_Operation.result, channel,    m_Operation.threshold };
     std::copy(at.axis, at.axis + MaxDimension, target.at);
-    const std::int64_t n = output.box.Extent(0) * output.box.Extent(1) * output.box.Extent(2);
-    NetworkStoreKernel<<<BlocksFor(n, 256), 256, 0, m_Stream>>>(tensor, target);
+    NetworkStoreKernel<<<BlocksFor(tensor.VoxelsPerChannel(), 256), 256, 0, m_Stream>>>(tensor, target);
     CheckLaunch("NetworkStoreKernel");
+  }
+
+  void
+  Copy(const Tensor & from, const Tensor & to) override
+  {
+    const std::int64_t length = from.FragmentExtent(0) * from.FragmentExtent(1) * from.FragmentExtent(2);
+    const std::int64_t parts = (length + FloatsPerCopy - 1) / FloatsPerCopy;
+    const std::int64_t rows = from.channels * from.fragments[0] * from.fragments[1] * from.fragments[2];
+    NetworkCopyKernel<<<static_cast<unsigned int>(rows * parts), 256, 0, m_Stream>>>(from, to, length, parts);
+    CheckLaunch("NetworkCopyKernel");
   }
 
   void

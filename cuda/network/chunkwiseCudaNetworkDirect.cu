@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(32 * DirectWarps, 1) NetworkDirectKernel(Step 
         float * const       tile = directMemory + stage % 2 * plane.Floats(channels);
         const std::int64_t  atZ = inZ + nextZ * step.dilation[2];
         const bool          insideZ = atZ >= 0 && atZ < in.extent[2];
-        const float * const from = in.data + (nextInput * in.extent[2] + atZ) * in.extent[1] * in.extent[0];
+        const float * const from = in.data + (nextInput * in.room + atZ) * in.extent[1] * in.extent[0];
         for (int row = warp; row < plane.height; row += DirectWarps)
         {
           const std::int64_t  atY = inY + row;

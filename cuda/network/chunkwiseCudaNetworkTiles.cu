@@ -257,11 +257,15 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
 __global__ void
 NetworkActivateKernel(Step step)
 {
-  const std::int64_t length = step.out.ChannelLength();
+  // A fragment's planes lie together, those of other steps beside them.
+  const std::int64_t length = step.out.FragmentExtent(0) * step.out.FragmentExtent(1) * step.out.FragmentExtent(2);
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < length)
+  const std::int64_t fragment = i / length;
+  if (fragment < step.out.fragments[0] * step.out.fragments[1] * step.out.fragments[2])
   {
-    float & value = step.out.data[blockIdx.y * length + i];
+    float & value =
+      step.out
+        .data[blockIdx.y * step.out.ChannelLength() + fragment * step.out.FragmentLength() + (i - fragment * length)];
     value = network::Activate(step, blockIdx.y, value);
   }
 }
@@ -926,6 +930,14 @@ FindTaps(const Step & step, int a, int index)
   return taps;
 }
 
+/** Places of a channel in memory that belong to a tensor. */
+std::int64_t
+PlacesOf(const Tensor & tensor)
+{
+  return tensor.FragmentExtent(0) * tensor.fragments[0] * tensor.FragmentExtent(1) * tensor.fragments[1] *
+         tensor.FragmentExtent(2) * tensor.fragments[2];
+}
+
 /** Channels that a thread does one after the other: the same voxels of each. */
 constexpr int PoolChannels = 16;
 
@@ -933,19 +945,19 @@ constexpr int PoolChannels = 16;
  * beyond the edge show a maximum the same voxel once more, and add 0 to a sum that began as 0. */
 template <bool VMaximum, int VTaps>
 __global__ void
-NetworkPoolKernel(Step step)
+NetworkPoolKernel(Step step, std::int64_t places)
 {
   const Tensor &     in = step.in[0];
   const Tensor &     out = step.out;
   const std::int64_t length = out.ChannelLength();
   const std::int64_t inLength = in.ChannelLength();
-  const std::int64_t place = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (place >= length)
+  const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (number >= places)
   {
     return;
   }
   int           index[MaxSpatialAxes];
-  std::uint64_t rest = static_cast<std::uint64_t>(place);
+  std::uint64_t rest = static_cast<std::uint64_t>(number);
   // Divisions of 32 bits are several times as fast.
   const auto split = [&](std::int64_t by) {
     const auto divisor = static_cast<std::uint64_t>(by);
@@ -959,6 +971,9 @@ NetworkPoolKernel(Step step)
   {
     index[a] = split(out.FragmentExtent(a)) * static_cast<int>(out.fragments[a]);
   }
+  // Between a fragment's planes and the next one's there may be those of other steps.
+  const std::int64_t perFragment = out.FragmentExtent(0) * out.FragmentExtent(1) * out.FragmentExtent(2);
+  const std::int64_t place = number + static_cast<std::int64_t>(rest) * (out.FragmentLength() - perFragment);
 #pragma unroll
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
@@ -1070,7 +1085,7 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrec
   if (step.activation != ActivationKind::None && step.activation != ActivationKind::Relu)
   {
     const dim3 blocks(
-      static_cast<unsigned int>((step.out.ChannelLength() + 255) / 256), static_cast<unsigned int>(outputs), 1);
+      static_cast<unsigned int>((PlacesOf(step.out) + 255) / 256), static_cast<unsigned int>(outputs), 1);
     NetworkActivateKernel<<<blocks, 256, 0, stream>>>(step);
     CheckLaunch("NetworkActivateKernel");
   }
@@ -1102,14 +1117,15 @@ MakeKernelSpectra(const Step & step, int tile, float2 * kernels, cudaStream_t st
 void
 PoolFragments(const Step & step, cudaStream_t stream)
 {
-  const std::int64_t blocks = (step.out.ChannelLength() + 255) / 256;
+  const std::int64_t places = PlacesOf(step.out);
+  const std::int64_t blocks = (places + 255) / 256;
   const auto         parts = static_cast<unsigned int>((step.out.channels + PoolChannels - 1) / PoolChannels);
   const dim3         grid(static_cast<unsigned int>(blocks), parts, 1);
   const bool         isSmall = std::max({ step.kernel[0], step.kernel[1], step.kernel[2] }) <= 2;
   const bool         isMaximum = step.kind == LayerKind::MaximumPooling;
   const auto kernel = isMaximum ? (isSmall ? NetworkPoolKernel<true, 2> : NetworkPoolKernel<true, MostPoolingTaps>)
                                 : (isSmall ? NetworkPoolKernel<false, 2> : NetworkPoolKernel<false, MostPoolingTaps>);
-  kernel<<<grid, 256, 0, stream>>>(step);
+  kernel<<<grid, 256, 0, stream>>>(step, places);
   CheckLaunch("NetworkPoolKernel");
 }
 

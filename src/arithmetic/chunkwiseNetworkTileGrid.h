@@ -57,7 +57,7 @@ CHUNKWISE_HOST_DEVICE inline void
 FindStrides(const Tensor & tensor, int a, std::int64_t & voxel, std::int64_t & fragment)
 {
   voxel = 1;
-  fragment = tensor.FragmentExtent(0) * tensor.FragmentExtent(1) * tensor.FragmentExtent(2);
+  fragment = tensor.FragmentLength();
   for (int b = 0; b < a; ++b)
   {
     voxel *= tensor.FragmentExtent(b);

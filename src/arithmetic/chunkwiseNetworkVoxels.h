@@ -28,6 +28,8 @@ struct Tensor
   /** Of the layer's whole result. */
   std::int64_t whole[MaxSpatialAxes];
   std::int64_t fragments[MaxSpatialAxes]; ///< 1: dense
+  /** Planes along z that memory has room for, a multiple of the fragments: a tensor may be a part of a longer one. */
+  std::int64_t room;
 
   CHUNKWISE_HOST_DEVICE std::int64_t
                         VoxelsPerChannel() const
@@ -43,17 +45,28 @@ struct Tensor
   CHUNKWISE_HOST_DEVICE std::int64_t
                         ChannelLength() const
   {
-    return FragmentExtent(0) * fragments[0] * FragmentExtent(1) * fragments[1] * FragmentExtent(2) * fragments[2];
+    return FragmentExtent(0) * fragments[0] * FragmentExtent(1) * fragments[1] * room;
   }
-  CHUNKWISE_HOST_DEVICE bool
-  IsFragmented() const
+  /** From a fragment to the next one in memory. */
+  CHUNKWISE_HOST_DEVICE std::int64_t
+                        FragmentLength() const
   {
-    return fragments[0] > 1 || fragments[1] > 1 || fragments[2] > 1;
+    return FragmentExtent(0) * FragmentExtent(1) * (room / fragments[2]);
+  }
+  /** Planes [begin, end), where they lie. `begin` - `lower` is a multiple of the fragments. */
+  CHUNKWISE_HOST_DEVICE Tensor
+  Planes(std::int64_t begin, std::int64_t end) const
+  {
+    Tensor part = *this;
+    part.data += (begin - lower[2]) / fragments[2] * FragmentExtent(1) * FragmentExtent(0);
+    part.lower[2] = begin;
+    part.extent[2] = end - begin;
+    return part;
   }
   CHUNKWISE_HOST_DEVICE float *
   Row(std::int64_t c, std::int64_t y, std::int64_t z) const
   {
-    return data + ((c * extent[2] + (z - lower[2])) * extent[1] + (y - lower[1])) * extent[0];
+    return data + ((c * room + (z - lower[2])) * extent[1] + (y - lower[1])) * extent[0];
   }
   CHUNKWISE_HOST_DEVICE float &
   At(std::int64_t c, std::int64_t x, std::int64_t y, std::int64_t z) const
@@ -302,7 +315,7 @@ TransposedConvolutionAt(const Step & s, std::int64_t c, std::int64_t x, std::int
     {
       const float * const from = &in.At(first, index[0], index[1], index[2]);
       const float * const w = s.weights + (first * outputs + c % outputs) * taps + t;
-      const std::int64_t  step = in.VoxelsPerChannel();
+      const std::int64_t  step = in.ChannelLength();
       for (std::int64_t i = 0; i < inputs; ++i)
       {
         sum = fmaf(w[i * outputs * taps], from[i * step], sum);
@@ -449,8 +462,8 @@ DispatchVoxelKind(LayerKind kind, TFunctor && f)
 CHUNKWISE_HOST_DEVICE inline void
 SoftmaxAt(const Step & s, std::int64_t x, std::int64_t y, std::int64_t z)
 {
-  const std::int64_t  inStep = s.in[0].VoxelsPerChannel();
-  const std::int64_t  outStep = s.out.VoxelsPerChannel();
+  const std::int64_t  inStep = s.in[0].ChannelLength();
+  const std::int64_t  outStep = s.out.ChannelLength();
   const float * const in = &s.in[0].At(0, x, y, z);
   float * const       out = &s.out.At(0, x, y, z);
   float               largest = in[0];
@@ -500,7 +513,7 @@ WindowWeight(float x, float y, float z)
 CHUNKWISE_HOST_DEVICE inline int
 LargestChannelAt(const Tensor & tensor, std::int64_t x, std::int64_t y, std::int64_t z)
 {
-  const std::int64_t  step = tensor.VoxelsPerChannel();
+  const std::int64_t  step = tensor.ChannelLength();
   const float * const in = &tensor.At(0, x, y, z);
   int                 best = 0;
   for (int c = 1; c < tensor.channels; ++c)

@@ -54,18 +54,24 @@ TransformTimes(int tile, const NetworkRates & rates)
   return tile > rates.largestTile || isLeftOut ? 0.0 : rates.transforms[number];
 }
 
-/** What a tile costs: its transforms and products. */
+/** What the transforms of a tile cost: voxels and spectra of either side. */
 double
-CostOfTile(int inputs, int outputs, int tile, const NetworkRates & rates)
+CostOfTransforms(int inputs, int outputs, int tile, const NetworkRates & rates)
+{
+  return TransformTimes(tile, rates) * 8 * static_cast<double>(tile) * tile * tile * (inputs + outputs);
+}
+
+/** What the products of a tile cost. */
+double
+CostOfProducts(int inputs, int outputs, int tile, const NetworkRates & rates)
 {
   const double voxels = static_cast<double>(tile) * tile * tile;
-  const double transforms = TransformTimes(tile, rates);
   const int    block = rates.padsOutputs ? GetProductChannels(outputs) : 1;
   const double product = inputs == 1 ? 0.0
                                      : 4.0 * inputs * static_cast<double>(CeilDivide(outputs, block) * block) *
                                          (voxels / 2) / rates.productMultiplyAdds;
-  // Voxels and spectra of either side; the product moves the spectra once more while it computes.
-  return transforms * 8 * voxels * (inputs + outputs) + std::max(product, 4 * voxels * (inputs + outputs));
+  // They move the spectra once more while they compute.
+  return std::max(product, 4 * voxels * (inputs + outputs));
 }
 
 } // namespace
@@ -91,7 +97,8 @@ GetDeviceNetworkRates(NetworkPrecision precision)
 {
   NetworkRates rates;
   rates.multiplyAdds = 1.5;
-  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 8 : 5;
+  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 6.5 : 4.6;
+  rates.poolingTaps = 0.22;
   return rates;
 }
 
@@ -167,7 +174,12 @@ ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, s
     const double groups = std::ceil(count / static_cast<double>(most > block ? most / block * block : most));
     const auto   even = static_cast<std::int64_t>(std::ceil(count / groups));
     choice.tilesAtOnce = std::min((even + block - 1) / block * block, most);
-    choice.cost = count * CostOfTile(inputs, layer.channels, tile, rates) + groups * static_cast<double>(kernels);
+    // A block of the products takes as long for few tiles as for all that it has room for.
+    const double multiplied = groups * static_cast<double>((choice.tilesAtOnce + block - 1) / block * block);
+    choice.cost =
+      count * CostOfTransforms(inputs, layer.channels, tile, rates) +
+      std::max(count, inputs == 1 ? 0.0 : multiplied) * CostOfProducts(inputs, layer.channels, tile, rates) +
+      groups * static_cast<double>(kernels);
     if (best.tile == 0 || choice.cost < best.cost)
     {
       best = choice;
@@ -177,11 +189,23 @@ ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, s
 }
 
 double
+GetTrafficCost(const NetworkGraph & graph, const NetworkLayer & layer, const LayerExtent & output)
+{
+  double channels = layer.channels;
+  for (const int input : layer.inputs)
+  {
+    channels += graph.GetLayers()[static_cast<std::size_t>(input)].channels;
+  }
+  return 4 * channels * Product(output);
+}
+
+double
 GetDirectCost(const NetworkLayer & layer, int inputs, const LayerExtent & output, const NetworkRates & rates)
 {
   const double blocks = static_cast<double>(CeilDivide(layer.channels / layer.groups, ChannelsPerBlock)) * layer.groups;
-  return Product(output) * blocks * ChannelsPerBlock * (inputs / layer.groups) * Product(layer.kernel) /
-         rates.multiplyAdds;
+  return Product(output) *
+         (blocks * ChannelsPerBlock * (inputs / layer.groups) * Product(layer.kernel) / rates.multiplyAdds +
+          4.0 * (inputs + layer.channels));
 }
 
 namespace
@@ -201,12 +225,32 @@ MayTransform(const NetworkLayer & layer, int inputs, const LayerExtent & output,
     }
     if (kept > 0 && TransformTimes(tile, rates) > 0)
     {
-      const double cost = CostOfTile(inputs, layer.channels, tile, rates) / kept;
+      const double cost =
+        (CostOfTransforms(inputs, layer.channels, tile, rates) + CostOfProducts(inputs, layer.channels, tile, rates)) /
+        kept;
       least = least == 0 ? cost : std::min(least, cost);
     }
   }
   const double fixed = static_cast<double>(GetKernelSpectraBytes(inputs, layer.channels, NetworkTiles[0]));
   return least > 0 && GetDirectCost(layer, inputs, output, rates) > Product(output) * least + fixed;
+}
+
+/** Beside so many tiles what is read of the kernels' spectra once for all of them is bearable. */
+constexpr std::int64_t LeastTilesAtOnce = 64;
+
+/** The smallest tile of which enough is kept. */
+int
+FindSmallTile(const NetworkLayer & layer, const NetworkRates & rates)
+{
+  const auto widest = *std::max_element(layer.kernel.begin(), layer.kernel.end());
+  for (const int tile : NetworkTiles)
+  {
+    if (TransformTimes(tile, rates) > 0 && 2 * tile >= 5 * widest)
+    {
+      return tile;
+    }
+  }
+  return NetworkTiles[std::size(NetworkTiles) - 1];
 }
 
 bool
@@ -253,6 +297,16 @@ PlaceFragments(const NetworkGraph & graph, std::vector<NetworkLayerPlan> & plan)
 
 } // namespace
 
+TileChoice
+ChooseStepTile(const NetworkOperation & operation, std::size_t i, const LayerExtent & part, std::size_t bytes,
+               const NetworkRates & ofBackend)
+{
+  NetworkRates rates = ofBackend;
+  rates.onlyTile = operation.tile;
+  const NetworkLayer & layer = operation.graph->GetLayers()[i];
+  return ChooseTile(layer, InputsOf(*operation.graph, layer), part, bytes, rates);
+}
+
 std::vector<NetworkLayerPlan>
 PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> & parts, const NetworkRates & ofBackend,
             bool reserve)
@@ -281,11 +335,16 @@ PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> &
     {
       continue;
     }
-    const auto   each = static_cast<double>(GetTileBytes(inputs, layer.channels, largest));
-    const double most = std::min(static_cast<double>(rates.mostTiles), std::floor(rates.groupBytes / each));
-    const double tiles = std::max(1.0, std::min(CountTiles(layer, parts[i], largest), most));
-    plan[i].transformBytes =
+    const auto        each = static_cast<double>(GetTileBytes(inputs, layer.channels, largest));
+    const double      most = std::min(static_cast<double>(rates.mostTiles), std::floor(rates.groupBytes / each));
+    const double      tiles = std::max(1.0, std::min(CountTiles(layer, parts[i], largest), most));
+    const std::size_t wanted =
       GetKernelSpectraBytes(inputs, layer.channels, largest) + RoundUp(static_cast<std::size_t>(tiles * each));
+    const int         small = FindSmallTile(layer, rates);
+    const std::size_t least =
+      GetKernelSpectraBytes(inputs, layer.channels, small) +
+      RoundUp(static_cast<std::size_t>(LeastTilesAtOnce) * GetTileBytes(inputs, layer.channels, small));
+    plan[i].transformBytes = std::min(wanted, std::max(least, static_cast<std::size_t>(rates.mostBytes) / 256 * 256));
     const TileChoice choice = ChooseTile(layer, inputs, parts[i], plan[i].transformBytes, rates);
     if (reserve || always || choice.cost < GetDirectCost(layer, inputs, parts[i], rates))
     {

@@ -27,10 +27,11 @@ struct NetworkRates
 {
   double multiplyAdds{ 2.5 };        ///< of direct convolutions
   double productMultiplyAdds{ 0.0 }; ///< of products of spectra; 0: the backend has no transforms
-  int    largestTile{ 32 };          ///< voxels along an axis
+  double poolingTaps{ 4.0 };
+  int    largestTile{ 32 }; ///< voxels along an axis
   /** What the transform of a tile of each size in NetworkTiles takes, in the time in which its voxels are read and its
    * spectrum is written; 0: there is none. */
-  double transforms[std::size(NetworkTiles)]{ 1.6, 1.6, 1.6, 1.8, 1.8 };
+  double transforms[std::size(NetworkTiles)]{ 1.75, 1.75, 1.75, 1.8, 1.6 };
   /** Memory for the spectra of tiles that are multiplied at a time: so many that the kernels' spectra, which are read
    * once for all of them, are little beside them. */
   double       groupBytes{ 2.75 * (1 << 30) };
@@ -38,6 +39,9 @@ struct NetworkRates
   std::int64_t tilesPerGroup{ 64 };                  ///< that a block of the products takes
   bool         padsOutputs{ true };                  ///< products are of multiples of GetProductChannels
   int          onlyTile{ 0 };                        ///< NetworkOperation::tile
+  /** Memory for spectra of kernels and tiles of a layer: beside large results of layers little, beside small ones what
+   * the smallest tiles need. */
+  double mostBytes{ 1e18 };
 };
 
 /** Of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed eight at
@@ -88,6 +92,15 @@ struct TileChoice
 TileChoice
 ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, std::size_t bytes,
            const NetworkRates & rates);
+
+/** The tile with which layer `i` computes a part. */
+TileChoice
+ChooseStepTile(const NetworkOperation & operation, std::size_t i, const LayerExtent & part, std::size_t bytes,
+               const NetworkRates & rates);
+
+/** What it costs to read a layer's inputs and to write its result once. */
+double
+GetTrafficCost(const NetworkGraph & graph, const NetworkLayer & layer, const LayerExtent & output);
 
 /** What a layer's convolution directly costs. */
 double

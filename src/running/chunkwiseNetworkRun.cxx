@@ -1,10 +1,15 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseNetworkRun.h"
 
+#include "chunkwiseNetworkMarch.h"
 #include "chunkwiseRoundUp.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
 
 namespace chunkwise
 {
@@ -103,6 +108,269 @@ NumberOfWindows(const NetworkOperation & operation, const LayerExtent & part, co
   return number;
 }
 
+double
+MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const LayerExtent & part)
+{
+  const double voxels = Product(part) * layer.channels;
+  const double taps = Product(layer.kernel);
+  switch (layer.kind)
+  {
+    case LayerKind::Convolution:
+    case LayerKind::TransposedConvolution:
+    {
+      const double inputs =
+        static_cast<double>(graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels / layer.groups);
+      return voxels * inputs * taps / (layer.kind == LayerKind::Convolution ? 1.0 : Product(layer.stride));
+    }
+    case LayerKind::MaximumPooling:
+    case LayerKind::AveragePooling:
+      return voxels * taps;
+    default:
+      // What goes once through memory takes as long as some arithmetic.
+      return voxels * 4;
+  }
+}
+
+double
+CostOfLayer(const NetworkGraph & graph, std::size_t i, const LayerExtent & part, const TileChoice & tile,
+            const NetworkRates & rates)
+{
+  const NetworkLayer & layer = graph.GetLayers()[i];
+  if (layer.kind == LayerKind::Convolution)
+  {
+    const int inputs = graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels;
+    return tile.tile > 0 ? tile.cost : GetDirectCost(layer, inputs, part, rates);
+  }
+  const bool   isPooling = layer.kind == LayerKind::MaximumPooling || layer.kind == LayerKind::AveragePooling;
+  const double rate = isPooling ? rates.poolingTaps : rates.multiplyAdds;
+  return MultiplyAddsOf(graph, layer, part) / rate + GetTrafficCost(graph, layer, part);
+}
+
+/** Numbers of planes of which slabs are a multiple: tensors then begin where their fragments do. */
+std::int64_t
+UnitOfSlabs(const NetworkGraph & graph)
+{
+  std::int64_t unit = graph.GetTotalStride()[2];
+  for (const NetworkLayer & layer : graph.GetLayers())
+  {
+    unit = std::lcm(unit, layer.dilation[2]);
+  }
+  return unit;
+}
+
+/** Thicker slabs than this take memory that is better spent on wider chunks. */
+constexpr std::int64_t ThickestSlab = 256;
+
+/** Memory for spectra beside slabs of so many planes: slabs are thin where there is little of either. */
+constexpr double SpectraBytesOfPlane = 20 * (1 << 20);
+
+/** What a plane of the output costs in the middle of a wide chunk that is computed in slabs. */
+double
+CostOfPlane(const NetworkOperation & operation, std::int64_t slab, const NetworkRates & rates)
+{
+  const NetworkGraph & graph = *operation.graph;
+  const auto           bounds = FindSlabBounds(graph, slab);
+  auto                 parts = LargestParts(graph, LayerExtent{ { 512, 512, 1 } }, nullptr);
+  double               cost = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+  {
+    parts[i][2] = bounds[i].kept;
+    cost += 16.0 * graph.GetLayers()[i].channels * Product(parts[i]);
+    parts[i][2] = bounds[i].computed;
+  }
+  NetworkRates limited = rates;
+  limited.mostBytes = SpectraBytesOfPlane * static_cast<double>(slab);
+  const auto plan = PlanNetwork(operation, parts, limited, false);
+  for (std::size_t i = 1; i < parts.size(); ++i)
+  {
+    cost += CostOfLayer(graph, i, parts[i], plan[i].transform, limited);
+  }
+  return cost / static_cast<double>(slab);
+}
+
+/** Slabs of which each takes less time than all thinner ones, mostly because tiles fit it. */
+std::vector<std::int64_t>
+FindGoodSlabs(const NetworkOperation & operation, const NetworkRates & rates)
+{
+  const std::int64_t        unit = UnitOfSlabs(*operation.graph);
+  std::vector<std::int64_t> slabs;
+  double                    least = 0;
+  for (std::int64_t slab = (16 + unit - 1) / unit * unit; slab <= ThickestSlab; slab += unit)
+  {
+    const double cost = CostOfPlane(operation, slab, rates);
+    if (slabs.empty() || cost < 0.97 * least)
+    {
+      slabs.push_back(slab);
+      least = cost;
+    }
+  }
+  return slabs;
+}
+
+/** What a function of a key found, remembered: a planner asks with every shape that it tries. */
+template <typename TValue, typename TFind>
+TValue
+Remember(const std::string & key, TFind && find)
+{
+  static std::mutex                    mutex;
+  static std::map<std::string, TValue> known;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto                        found = known.find(key);
+    if (found != known.end())
+    {
+      return found->second;
+    }
+  }
+  TValue                            value = find();
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (known.size() > 64)
+  {
+    known.clear();
+  }
+  known.emplace(key, value);
+  return value;
+}
+
+std::vector<NetworkSlabBound>
+GetSlabBounds(const NetworkGraph & graph, std::int64_t slab)
+{
+  return Remember<std::vector<NetworkSlabBound>>(graph.GetKey() + ' ' + std::to_string(slab),
+                                                 [&] { return FindSlabBounds(graph, slab); });
+}
+
+std::vector<std::int64_t>
+GetGoodSlabs(const NetworkOperation & operation, const NetworkRates & rates)
+{
+  const std::string key = operation.graph->GetKey() + ' ' + std::to_string(static_cast<int>(operation.precision)) +
+                          ' ' + std::to_string(static_cast<int>(operation.method)) + ' ' +
+                          std::to_string(operation.tile) + ' ' + std::to_string(rates.multiplyAdds) + ' ' +
+                          std::to_string(rates.productMultiplyAdds) + ' ' + std::to_string(rates.largestTile);
+  return Remember<std::vector<std::int64_t>>(key, [&] { return FindGoodSlabs(operation, rates); });
+}
+
+/** Planes for each voxel of a chunk's width, and for narrow ones. */
+constexpr double ThicknessOfWidth = 0.5;
+constexpr double LeastThickness = 64;
+/** Voxels of an image whose layers need no slabs. */
+constexpr double SmallImage = 300.0 * 300 * 300;
+
+/** Slabs of which a chunk is computed, or of which a narrower one is, thickest last: memory is for all of them, so that
+ * it does not shrink when the chunk grows. */
+struct SlabChoice
+{
+  std::int64_t              slab{ 0 }; ///< planes of the output at a time; 0: all of them
+  std::vector<std::int64_t> upTo;
+};
+
+/** Slabs about half as thick as the chunk is wide share memory best between what is computed in vain at the chunk's
+ * sides and at the tiles' ends. */
+SlabChoice
+ChooseSlab(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+{
+  const NetworkGraph & graph = *operation.graph;
+  const std::int64_t   unit = graph.GetTotalStride()[2];
+  if (operation.mode == NetworkMode::Patches || operation.slab >= image.Extent(2))
+  {
+    return {};
+  }
+  if (operation.slab > 0)
+  {
+    const std::int64_t slab = (operation.slab + unit - 1) / unit * unit;
+    return { slab, { slab } };
+  }
+  if (UnitOfSlabs(graph) > ThickestSlab || Product(SpatialPart(image.Extents())) <= SmallImage)
+  {
+    return {};
+  }
+  // What is planned for a backend holds for all of its devices.
+  const auto slabs =
+    GetGoodSlabs(operation, rates.padsOutputs ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates());
+  const double width = std::sqrt(static_cast<double>(output.Extent(0)) * static_cast<double>(output.Extent(1)));
+  SlabChoice   choice;
+  // Of a wide chunk of few planes tiles fit the whole best.
+  const bool isFlat =
+    image.Extent(2) <= 2 * ThickestSlab && 4 * ThicknessOfWidth * width >= static_cast<double>(image.Extent(2));
+  for (const std::int64_t slab : slabs)
+  {
+    if (isFlat || choice.upTo.empty() ||
+        static_cast<double>(slab) <= std::max(LeastThickness, ThicknessOfWidth * width))
+    {
+      choice.upTo.push_back(slab);
+    }
+  }
+  choice.slab = isFlat || choice.upTo.back() >= image.Extent(2) ? 0 : choice.upTo.back();
+  return choice;
+}
+
+/** What is computed of a chunk: its steps, and how each step computes each layer. */
+struct ChunkPlan
+{
+  std::vector<NetworkGraph::Range>     ranges;
+  std::vector<NetworkSlab>             march;
+  std::vector<NetworkLayerPlan>        plan; ///< of the largest steps
+  std::vector<std::vector<TileChoice>> tiles;
+
+  /** The extent that a step computes of a layer. */
+  LayerExtent
+  PartOf(std::size_t step, std::size_t i) const
+  {
+    const NetworkSlabLayer & layer = march[step][i];
+    return {
+      { ranges[i].upper[0] - ranges[i].lower[0], ranges[i].upper[1] - ranges[i].lower[1], layer.upper - layer.lower }
+    };
+  }
+};
+
+ChunkPlan
+PlanChunk(const NetworkOperation & operation, const Box & output, const std::vector<LayerExtent> & whole,
+          const Box & image, const NetworkRates & rates)
+{
+  const NetworkGraph & graph = *operation.graph;
+  const std::size_t    n = graph.GetLayers().size();
+  const std::int64_t   slab = ChooseSlab(operation, output, image, rates).slab;
+  ChunkPlan            chunk;
+  chunk.ranges = graph.GetRanges({ SpatialPart(output.lower), SpatialPart(output.upper) }, &whole);
+
+  std::vector<std::int64_t> fragments(n, 1);
+  chunk.march = MakeNetworkMarch(graph, chunk.ranges, slab, fragments, false);
+  const auto               bounds = FindSlabBounds(chunk.march);
+  std::vector<LayerExtent> parts(n);
+  for (std::size_t i = 0; i < n; ++i)
+  {
+    parts[i] = chunk.PartOf(0, i);
+    parts[i][2] = bounds[i].computed;
+  }
+  chunk.plan = PlanNetwork(operation, parts, rates, false);
+  for (std::size_t i = 0; i < n; ++i)
+  {
+    fragments[i] = chunk.plan[i].fragments[2];
+  }
+  chunk.march = MakeNetworkMarch(graph, chunk.ranges, slab, fragments, false);
+  chunk.tiles.resize(chunk.march.size(), std::vector<TileChoice>(n));
+  for (std::size_t s = 0; s < chunk.march.size(); ++s)
+  {
+    for (std::size_t i = 1; i < n; ++i)
+    {
+      if (chunk.plan[i].transform.tile > 0 && chunk.march[s][i].IsComputed())
+      {
+        const LayerExtent part = chunk.PartOf(s, i);
+        // Most steps are alike.
+        chunk.tiles[s][i] = part == parts[i] ? chunk.plan[i].transform
+                            : s > 0 && part == chunk.PartOf(s - 1, i)
+                              ? chunk.tiles[s - 1][i]
+                              : ChooseStepTile(operation, i, part, chunk.plan[i].transformBytes, rates);
+      }
+    }
+  }
+  return chunk;
+}
+
+/** Memory for spectra, beside that for results of layers: what makes chunks smaller costs more than larger groups of
+ * tiles save. */
+constexpr double PartForTransforms = 0.16;
+constexpr double LeastForTransforms = 1.0 * (1 << 30);
+
 /** Where the results of layers lie. Layers share memory where no two are needed at a time; which ones depends on no
  * chunk, so that the memory does not shrink when the chunk grows. */
 class Layout
@@ -123,10 +391,21 @@ public:
     this->Place(operation, output, image, rates);
   }
 
+  /** Rates of a plan that needs no more than this. */
+  NetworkRates
+  Limit(NetworkRates rates) const
+  {
+    rates.mostBytes = mostTransformBytes;
+    return rates;
+  }
+
   std::vector<std::size_t> offsets; ///< of each layer
+  std::vector<std::size_t> sizes;   ///< bytes there are for it
+  std::vector<std::size_t> kept;    ///< where each layer's planes lie that steps hand on
   std::size_t              sums{ 0 };
   std::size_t              numberOfBytes{ 0 };
   std::size_t              transformBytes{ 0 };
+  double                   mostTransformBytes{ 0 }; ///< NetworkRates::mostBytes
 
 private:
   void
@@ -136,8 +415,30 @@ private:
     const auto &         layers = graph.GetLayers();
     const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
     const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
-    const auto           plan = PlanNetwork(operation, parts, rates, true);
     const auto           typical = LargestParts(graph, LayerExtent{ { 64, 64, 64 } }, nullptr);
+    const SlabChoice     slabs = ChooseSlab(operation, output, image, rates);
+    auto                 computed = parts;
+    auto                 held = parts;
+    auto                 handed = std::vector<LayerExtent>(layers.size(), LayerExtent{ { 0, 0, 0 } });
+    if (!slabs.upTo.empty())
+    {
+      std::vector<NetworkSlabBound> bounds(layers.size());
+      for (const std::int64_t slab : slabs.upTo)
+      {
+        TakeLargest(bounds, GetSlabBounds(graph, slab));
+      }
+      for (std::size_t i = 0; i < layers.size(); ++i)
+      {
+        handed[i] = parts[i];
+        handed[i][2] = std::min(parts[i][2], bounds[i].kept);
+        if (slabs.slab > 0)
+        {
+          computed[i][2] = std::min(parts[i][2], bounds[i].computed);
+          held[i][2] = std::min(parts[i][2], bounds[i].held);
+        }
+      }
+    }
+    const auto plan = PlanNetwork(operation, computed, rates, true);
 
     std::vector<std::size_t> lastUse(layers.size());
     for (std::size_t i = 0; i < layers.size(); ++i)
@@ -176,8 +477,7 @@ private:
       }
       busyUntil[slot] = lastUse[i];
       typicalOf[slot] = std::max(typicalOf[slot], size);
-      bytes[slot] = std::max(bytes[slot], BytesOf(parts[i], plan[i].fragments, layers[i].channels));
-      transformBytes = std::max(transformBytes, plan[i].transformBytes);
+      bytes[slot] = std::max(bytes[slot], BytesOf(held[i], plan[i].fragments, layers[i].channels));
       slots[i] = slot;
     }
     std::vector<std::size_t> begins;
@@ -186,35 +486,20 @@ private:
       begins.push_back(numberOfBytes);
       numberOfBytes = std::min(numberOfBytes + size, TooManyBytes);
     }
-    for (const std::size_t slot : slots)
+    for (std::size_t i = 0; i < layers.size(); ++i)
     {
-      offsets.push_back(begins[slot]);
+      offsets.push_back(begins[slots[i]]);
+      sizes.push_back(bytes[slots[i]]);
+      kept.push_back(numberOfBytes);
+      numberOfBytes = std::min(numberOfBytes + BytesOf(handed[i], plan[i].fragments, layers[i].channels), TooManyBytes);
+    }
+    mostTransformBytes = std::max(LeastForTransforms, PartForTransforms * static_cast<double>(numberOfBytes));
+    for (const NetworkLayerPlan & layer : PlanNetwork(operation, computed, this->Limit(rates), true))
+    {
+      transformBytes = std::max(transformBytes, layer.transformBytes);
     }
   }
 };
-
-double
-MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const LayerExtent & part)
-{
-  const double voxels = Product(part) * layer.channels;
-  const double taps = Product(layer.kernel);
-  switch (layer.kind)
-  {
-    case LayerKind::Convolution:
-    case LayerKind::TransposedConvolution:
-    {
-      const double inputs =
-        static_cast<double>(graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels / layer.groups);
-      return voxels * inputs * taps / (layer.kind == LayerKind::Convolution ? 1.0 : Product(layer.stride));
-    }
-    case LayerKind::MaximumPooling:
-    case LayerKind::AveragePooling:
-      return voxels * taps;
-    default:
-      // What goes once through memory takes as long as some arithmetic.
-      return voxels * 4;
-  }
-}
 
 /** The work of a layer, but for the values that it needs beside its inputs. */
 Step
@@ -223,7 +508,6 @@ MakeStep(const NetworkLayer & layer, const std::vector<Tensor> & tensors, std::s
   Step step{};
   step.kind = layer.kind;
   step.layer = static_cast<int>(i);
-  step.out = tensors[i];
   step.in[0] = tensors[static_cast<std::size_t>(layer.inputs.front())];
   step.in[1] = tensors[static_cast<std::size_t>(layer.inputs.back())];
   step.groups = layer.groups;
@@ -243,22 +527,16 @@ MakeStep(const NetworkLayer & layer, const std::vector<Tensor> & tensors, std::s
   return step;
 }
 
+/** What layers need beside their inputs, in the backend's memory. */
+using LayerValues = std::array<const float *, NetworkLayerValues>;
+
 /** A layer as steps of the backend: one, or of a concatenation a copy for each input. */
 std::vector<Step>
-MakeSteps(NetworkBackend & backend, const NetworkGraph & graph, const std::vector<Tensor> & tensors, std::size_t i)
+MakeSteps(const NetworkLayer & layer, const LayerValues & values, const std::vector<Tensor> & tensors,
+          const Tensor & out, std::size_t i)
 {
-  const NetworkLayer & layer = graph.GetLayers()[i];
-  const float *        values[NetworkLayerValues]{};
-  const auto           constants = GetNetworkValues(layer);
-  for (std::size_t k = 0; k < constants.size(); ++k)
-  {
-    if (constants[k])
-    {
-      values[k] =
-        backend.Upload("network " + graph.GetKey() + ' ' + std::to_string(i) + ' ' + std::to_string(k), *constants[k]);
-    }
-  }
   Step step = MakeStep(layer, tensors, i);
+  step.out = out;
   (layer.kind == LayerKind::Convolution ? step.packed : step.weights) = values[0];
   step.bias = values[1];
   step.slopes = values[2];
@@ -273,7 +551,7 @@ MakeSteps(NetworkBackend & backend, const NetworkGraph & graph, const std::vecto
     step.in[0] = tensors[static_cast<std::size_t>(input)];
     step.out.channels = step.in[0].channels;
     steps.push_back(step);
-    step.out.data += step.out.channels * step.out.VoxelsPerChannel();
+    step.out.data += step.out.channels * step.out.ChannelLength();
     step.slopes = step.slopes ? step.slopes + step.out.channels : nullptr;
   }
   return steps;
@@ -314,12 +592,29 @@ NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates 
 namespace
 {
 
-double
-CostOfLayer(const NetworkGraph & graph, std::size_t i, const LayerExtent & part, const NetworkLayerPlan & plan,
-            const NetworkRates & rates)
+/** Of all steps, and of the planes that they hand on: these are read and written twice. */
+std::vector<double>
+CostOfLayers(const NetworkGraph & graph, const ChunkPlan & chunk, const NetworkRates & rates)
 {
-  const double direct = MultiplyAddsOf(graph, graph.GetLayers()[i], part) / rates.multiplyAdds;
-  return plan.transform.tile > 0 ? plan.transform.cost : direct;
+  std::vector<double> costs(graph.GetLayers().size());
+  for (std::size_t i = 1; i < costs.size(); ++i)
+  {
+    for (std::size_t s = 0; s < chunk.march.size(); ++s)
+    {
+      const NetworkSlabLayer & layer = chunk.march[s][i];
+      if (layer.IsComputed())
+      {
+        costs[i] += CostOfLayer(graph, i, chunk.PartOf(s, i), chunk.tiles[s][i], rates);
+      }
+      if (layer.isUsed && layer.kept < layer.keptUpper)
+      {
+        const LayerExtent part = chunk.PartOf(s, i);
+        costs[i] += 16.0 * graph.GetLayers()[i].channels *
+                    static_cast<double>(part[0] * part[1] * (layer.keptUpper - layer.kept));
+      }
+    }
+  }
+  return costs;
 }
 
 /** How often the network is run for an output: once for each place along the axes that have neither space nor channels.
@@ -352,44 +647,41 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
   }
   const NetworkGraph & graph = *operation.graph;
   const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
-  const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
-  const auto           plan = PlanNetwork(operation, parts, rates, false);
-  double               sum = 0;
-  for (std::size_t i = 1; i < parts.size(); ++i)
-  {
-    sum += CostOfLayer(graph, i, parts[i], plan[i], rates);
-  }
-  return sum * NumberOfImages(operation, output);
+  const NetworkRates   limited = Layout(operation, output, image, rates).Limit(rates);
+  const auto           costs = CostOfLayers(graph, PlanChunk(operation, output, whole, image, limited), limited);
+  return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output);
 }
 
 std::vector<NetworkLayerDescription>
 DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, const Box & image, bool onDevices)
 {
-  const NetworkRates   rates = onDevices ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates();
+  const NetworkRates   all = onDevices ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates();
+  const NetworkRates   rates = Layout(operation, output, image, all).Limit(all);
   const NetworkGraph & graph = *operation.graph;
   const bool           isDense = operation.mode == NetworkMode::Dense;
   const auto whole = graph.GetExtents(isDense ? graph.GetInputExtent(SpatialPart(image.Extents())) : operation.patch);
-  const auto parts = LargestParts(graph, isDense ? SpatialPart(output.Extents()) : operation.patch, &whole);
-  const auto plan = PlanNetwork(operation, parts, rates, false);
+  const ChunkPlan chunk = PlanChunk(operation, isDense ? output : WindowBox(operation), whole, image, rates);
+  const auto      bounds = FindSlabBounds(chunk.march);
+  const auto      costs = CostOfLayers(graph, chunk, rates);
+  const double    sum = std::accumulate(costs.begin(), costs.end(), 0.0);
 
   std::vector<NetworkLayerDescription> rows;
-  double                               sum = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i)
+  for (std::size_t i = 0; i < costs.size(); ++i)
   {
     const NetworkLayer & layer = graph.GetLayers()[i];
-    const double         cost = i == 0 ? 0.0 : CostOfLayer(graph, i, parts[i], plan[i], rates);
-    sum += cost;
+    LayerExtent          held = chunk.PartOf(0, i);
+    held[2] = bounds[i].held;
     rows.push_back({ layer.name,
                      layer.kind,
                      layer.channels,
-                     parts[i],
+                     held,
                      layer.kernel,
                      layer.stride,
                      layer.dilation,
-                     plan[i].transform.tile,
-                     BytesOf(parts[i], plan[i].fragments, layer.channels),
-                     plan[i].transform.tile > 0 ? plan[i].transformBytes : 0,
-                     cost });
+                     chunk.plan[i].transform.tile,
+                     BytesOf(held, chunk.plan[i].fragments, layer.channels),
+                     chunk.plan[i].transform.tile > 0 ? chunk.plan[i].transformBytes : 0,
+                     costs[i] });
   }
   for (NetworkLayerDescription & row : rows)
   {
@@ -428,66 +720,106 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   const Box            part = isDense ? output : WindowBox(operation);
   const LayerExtent    input = isDense ? graph.GetInputExtent(SpatialPart(call.image.Extents())) : operation.patch;
   const auto           whole = graph.GetExtents(input);
-  const auto           ranges = graph.GetRanges({ SpatialPart(part.lower), SpatialPart(part.upper) }, &whole);
-  const NetworkRates & rates = backend.GetRates();
-  const Layout         layout(operation, output, call.image, rates);
+  const Layout         layout(operation, output, call.image, backend.GetRates());
+  const NetworkRates   rates = layout.Limit(backend.GetRates());
+  const ChunkPlan      chunk = PlanChunk(operation, part, whole, call.image, rates);
+  const auto           bounds = FindSlabBounds(chunk.march);
 
-  std::vector<LayerExtent> parts(layers.size());
+  // Of all of memory that steps have for a layer, and of what they hand on.
+  std::vector<Tensor>      memory(layers.size());
+  std::vector<Tensor>      kept(layers.size());
+  std::vector<LayerValues> values(layers.size());
+  double                   allWork = 0;
   for (std::size_t i = 0; i < layers.size(); ++i)
   {
-    for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
-    {
-      parts[i][a] = ranges[i].upper[a] - ranges[i].lower[a];
-    }
-  }
-  const auto          plan = PlanNetwork(operation, parts, rates, false);
-  std::vector<Tensor> tensors(layers.size());
-  std::vector<double> work(layers.size());
-  double              allWork = 0;
-  for (std::size_t i = 0; i < layers.size(); ++i)
-  {
-    Tensor & tensor = tensors[i];
-    tensor.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + layout.offsets[i]);
+    Tensor & tensor = memory[i];
     tensor.channels = layers[i].channels;
     for (int a = 0; a < MaxSpatialAxes; ++a)
     {
-      tensor.lower[a] = ranges[i].lower[a];
-      tensor.extent[a] = parts[i][a];
+      tensor.lower[a] = chunk.ranges[i].lower[a];
+      tensor.extent[a] = chunk.ranges[i].upper[a] - chunk.ranges[i].lower[a];
       tensor.whole[a] = whole[i][a];
-      tensor.fragments[a] = plan[i].fragments[a];
+      tensor.fragments[a] = chunk.plan[i].fragments[a];
     }
-    work[i] = i == 0 ? 0.0 : MultiplyAddsOf(graph, layers[i], parts[i]);
-    allWork += work[i];
+    kept[i] = tensor;
+    const auto place = [&](Tensor & of, std::int64_t planes, std::size_t offset) {
+      const std::int64_t f = of.fragments[2];
+      of.room = (planes + f - 1) / f * f;
+      of.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + offset);
+      return static_cast<std::size_t>(of.channels * of.ChannelLength()) * sizeof(float);
+    };
+    const std::size_t keptSize = (i + 1 < layers.size() ? layout.kept[i + 1] : layout.numberOfBytes) - layout.kept[i];
+    if (place(tensor, bounds[i].held, layout.offsets[i]) > layout.sizes[i] ||
+        place(kept[i], bounds[i].kept, layout.kept[i]) > keptSize)
+    {
+      throw std::logic_error("network: layer " + std::to_string(i) + " needs more memory than was planned");
+    }
+    if (i > 0 && bounds[i].computed > 0)
+    {
+      const auto constants = GetNetworkValues(layers[i]);
+      for (std::size_t k = 0; k < constants.size(); ++k)
+      {
+        values[i][k] =
+          constants[k] ? backend.Upload("network " + graph.GetKey() + ' ' + std::to_string(i) + ' ' + std::to_string(k),
+                                        *constants[k])
+                       : nullptr;
+      }
+      for (std::size_t s = 0; s < chunk.march.size(); ++s)
+      {
+        allWork += MultiplyAddsOf(graph, layers[i], chunk.PartOf(s, i));
+      }
+    }
   }
   std::vector<float> axisWeights[MaxSpatialAxes];
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
     axisWeights[a] = MakeWindowWeights(operation.patch[a], operation.weighting);
   }
-  // What lies in the padding alone needs nothing, and has no voxel.
-  const auto                     isNeeded = [&](std::size_t i) { return tensors[i].VoxelsPerChannel() > 0; };
-  std::vector<std::vector<Step>> steps(layers.size());
-  for (std::size_t i = 1; i < layers.size(); ++i)
-  {
-    if (isNeeded(i))
-    {
-      steps[i] = MakeSteps(backend, graph, tensors, i);
-    }
-  }
+  const auto outputLayer = static_cast<std::size_t>(graph.GetOutput());
 
-  const auto runLayers = [&](const Coordinates & where, const LayerExtent & shift, double share) {
-    if (isNeeded(0))
+  /** One step; gives what it computed of the result. Layers that lie in the padding alone are not used. */
+  const auto runStep = [&](std::size_t s, const Coordinates & where, const LayerExtent & shift, double share) {
+    std::vector<Tensor> tensors = memory;
+    Tensor              result{};
+    for (std::size_t i = 0; i < layers.size() && !backend.ShouldStop(); ++i)
     {
-      backend.Load(tensors[0], shift, where);
-    }
-    for (std::size_t i = 1; i < layers.size() && !backend.ShouldStop(); ++i)
-    {
-      for (const Step & step : steps[i])
+      const NetworkSlabLayer & layer = chunk.march[s][i];
+      if (!layer.isUsed || tensors[i].VoxelsPerChannel() == 0)
       {
-        backend.Run(step, plan[i].transform);
+        continue;
       }
-      backend.AddProgress(work[i] / allWork * share);
+      Tensor & tensor = tensors[i];
+      tensor.lower[2] = layer.held;
+      tensor.extent[2] = layer.upper - layer.held;
+      if (layer.kept < layer.keptUpper)
+      {
+        kept[i].lower[2] = layer.kept;
+        backend.Copy(kept[i].Planes(layer.kept, layer.keptUpper), tensor.Planes(layer.kept, layer.keptUpper));
+      }
+      if (layer.IsComputed())
+      {
+        const Tensor out = tensor.Planes(layer.lower, layer.upper);
+        if (i == 0)
+        {
+          backend.Load(out, shift, where);
+        }
+        else
+        {
+          for (const Step & step : MakeSteps(layers[i], values[i], tensors, out, i))
+          {
+            backend.Run(step, chunk.tiles[s][i]);
+          }
+          backend.AddProgress(MultiplyAddsOf(graph, layers[i], chunk.PartOf(s, i)) / allWork * share);
+        }
+        result = i == outputLayer ? out : result;
+      }
+      if (layer.next < layer.upper && (layer.IsComputed() || layer.next != layer.kept))
+      {
+        kept[i].lower[2] = layer.next;
+        backend.Copy(tensor.Planes(layer.next, layer.upper), kept[i].Planes(layer.next, layer.upper));
+      }
     }
+    return result;
   };
 
   // Of windows: the sums of all channels, and of their weights.
@@ -501,6 +833,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
     sums.whole[a] = call.image.Extent(a);
     sums.fragments[a] = 1;
   }
+  sums.room = sums.extent[2];
   Tensor means = sums;
   --means.channels;
   const auto runWindows = [&](const Coordinates & where, double images) {
@@ -528,12 +861,12 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       {
         for (const std::int64_t x : starts[0])
         {
-          runLayers(where, { { -x, -y, -z } }, 1.0 / (images * windows));
+          const Tensor result = runStep(0, where, { { -x, -y, -z } }, 1.0 / (images * windows));
           if (backend.ShouldStop())
           {
             return;
           }
-          backend.AddWindow(tensors[static_cast<std::size_t>(graph.GetOutput())], sums, { { x, y, z } }, weights);
+          backend.AddWindow(result, sums, { { x, y, z } }, weights);
         }
       }
     }
@@ -553,28 +886,39 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   {
     for (at[3] = output.lower[3]; at[3] < end[3]; ++at[3])
     {
-      if (isDense)
-      {
-        runLayers(at, graph.GetLowerMargin(), 1.0 / images);
-      }
-      else
+      const auto store = [&](const Tensor & result) {
+        if (channelAxis < 0)
+        {
+          backend.Store(result, at, operation.channel);
+          return;
+        }
+        Coordinates place = at;
+        for (; place[channelAxis] < output.upper[channelAxis]; ++place[channelAxis])
+        {
+          backend.Store(result, place, static_cast<int>(place[channelAxis]));
+        }
+      };
+      if (!isDense)
       {
         runWindows(at, images);
-      }
-      if (backend.ShouldStop())
-      {
-        return;
-      }
-      const Tensor & result = isDense ? tensors[static_cast<std::size_t>(graph.GetOutput())] : means;
-      if (channelAxis < 0)
-      {
-        backend.Store(result, at, operation.channel);
+        if (backend.ShouldStop())
+        {
+          return;
+        }
+        store(means);
         continue;
       }
-      Coordinates place = at;
-      for (; place[channelAxis] < output.upper[channelAxis]; ++place[channelAxis])
+      for (std::size_t s = 0; s < chunk.march.size(); ++s)
       {
-        backend.Store(result, place, static_cast<int>(place[channelAxis]));
+        const Tensor result = runStep(s, at, graph.GetLowerMargin(), 1.0 / images);
+        if (backend.ShouldStop())
+        {
+          return;
+        }
+        if (chunk.march[s][outputLayer].IsComputed())
+        {
+          store(result);
+        }
       }
     }
   }

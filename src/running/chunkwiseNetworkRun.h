@@ -25,9 +25,13 @@ public:
   /** `tile` is for a convolution by transforms, else its `tile` is 0. */
   virtual void
   Run(const network::Step & step, const TileChoice & tile) = 0;
-  /** Makes the output's voxels from the network's result. `channel` is for results of one channel. */
+  /** Makes the output's voxels from the network's result, those that `tensor` has. `channel` is for results of one
+   * channel. */
   virtual void
   Store(const network::Tensor & tensor, const Coordinates & at, int channel) = 0;
+  /** Copies planes of a tensor to where they are in another one. */
+  virtual void
+  Copy(const network::Tensor & from, const network::Tensor & to) = 0;
   /** Fills a tensor with 0. */
   virtual void
   Clear(const network::Tensor & tensor) = 0;

@@ -55,7 +55,8 @@ At(const Tensor & tensor, std::int64_t c, const std::int64_t (&index)[3])
   }
   for (int a = 2; a >= 0; --a)
   {
-    place = place * tensor.FragmentExtent(a) + (index[a] - tensor.lower[a]) / tensor.fragments[a];
+    const std::int64_t room = a == 2 ? tensor.room / tensor.fragments[2] : tensor.FragmentExtent(a);
+    place = place * room + (index[a] - tensor.lower[a]) / tensor.fragments[a];
   }
   return tensor.data[c * tensor.ChannelLength() + place];
 }
@@ -125,6 +126,7 @@ public:
     }
     for (Tensor * const tensor : { &step.in[0], &step.out })
     {
+      tensor->room = (tensor->FragmentExtent(2) + Below(3)) * tensor->fragments[2];
       m_Memory.emplace_back(static_cast<std::size_t>(tensor->channels * tensor->ChannelLength()) * sizeof(float));
       tensor->data = m_Memory.back().Get();
     }

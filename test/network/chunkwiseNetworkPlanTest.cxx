@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseNetworkMarch.h"
 #include "chunkwiseNetworkRun.h"
 #include "chunkwiseNetworkTrial.h"
 
@@ -36,16 +37,44 @@ TEST(NetworkPlan, MemoryDoesNotShrinkWhenChunksGrow)
     NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates(Approximate[trial % 2]) : GetHostNetworkRates();
     // So that small networks take them too.
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
-    const Box    image = Box::FromExtent({ { 300, 200, 250, 1, 1 } });
-    Box          output = Box::FromExtent({ { 1, 1, 1, 1, 1 } });
-    NetworkBytes last{ 0, 0 };
-    while (output.upper[0] < 280 && output.upper[1] < 180 && output.upper[2] < 230)
+    operation.slab = trial % 3 == 0 ? 0 : trial % 3 == 1 ? 4 : 32;
+    // Small images have no slabs, flat ones only where chunks are narrow.
+    const std::int64_t depth = trial % 2 ? 250 : 1000;
+    const Box          image = Box::FromExtent({ { trial % 4 < 2 ? 300 : 1000, 400, depth, 1, 1 } });
+    Box                output = Box::FromExtent({ { 1, 1, 1, 1, 1 } });
+    NetworkBytes       last{ 0, 0 };
+    while (output.upper[0] < 280 && output.upper[1] < 380 && output.upper[2] < depth - 20)
     {
       const NetworkBytes bytes = GetNetworkBytes(operation, output, image, rates);
       ASSERT_GE(bytes.results, last.results) << ToString(output);
       ASSERT_GE(bytes.transforms, last.transforms) << ToString(output);
       last = bytes;
       output.upper[static_cast<int>(random() % 3)] += 1 + static_cast<std::int64_t>(random() % 9);
+      output.upper[2] = random() % 20 ? output.upper[2] : std::min(depth - 20, 2 * output.upper[2]);
+    }
+  }
+}
+
+/** Slabs become thicker, and are left out, while the chunk grows. */
+TEST(NetworkPlan, MemoryDoesNotShrinkWithThickerSlabs)
+{
+  NetworkOperation operation;
+  operation.graph = Wide(9);
+  for (const std::int64_t depth : { 300, 2000 })
+  {
+    for (const std::int64_t planes : { 1, 8, 60, 100, 250 })
+    {
+      NetworkBytes last{ 0, 0 };
+      for (std::int64_t width = 8; width < 500; width += 4)
+      {
+        const NetworkBytes bytes = GetNetworkBytes(operation,
+                                                   Box::FromExtent({ { width, width, planes, 1, 1 } }),
+                                                   Box::FromExtent({ { 600, 600, depth, 1, 1 } }),
+                                                   GetDeviceNetworkRates(operation.precision));
+        ASSERT_GE(bytes.results, last.results) << width << ", " << planes << " of " << depth;
+        ASSERT_GE(bytes.transforms, last.transforms) << width << ", " << planes << " of " << depth;
+        last = bytes;
+      }
     }
   }
 }
@@ -159,6 +188,147 @@ TEST(NetworkPlan, IsDescribedLayerByLayer)
     operation.precision = NetworkPrecision::Reproducible;
     EXPECT_EQ(table(onDevices, 200)[3].tile, 0);
     EXPECT_EQ(table(onDevices, 200)[3].transformBytes, 0u);
+  }
+}
+
+/** Each plane of each layer is computed, none much earlier than it is needed, and what a step needs is in memory. */
+TEST(NetworkMarch, StepsHaveWhatTheyNeed)
+{
+  std::mt19937 random(193);
+  const auto   below = [&](int n) { return static_cast<std::int64_t>(random() % static_cast<unsigned int>(n)); };
+  for (int trial = 0; trial < 200; ++trial)
+  {
+    const auto   graph = trial % 3 == 0   ? trial::RandomUNet(random, 3, 1 + trial % 2).graph
+                         : trial % 3 == 1 ? trial::RandomClassifier(random, 3).graph
+                                          : trial::RandomConvolutions(random, 3, trial % 2 == 0).graph;
+    const auto & layers = graph->GetLayers();
+    LayerExtent  image{ { 40, 40, 30 + below(40) } };
+    const auto   input = graph->GetInputExtent(image);
+    const auto   whole = graph->GetExtents(input);
+    const auto   lower = below(20);
+    const auto   upper = lower + 1 + below(static_cast<int>(image[2] - lower));
+    const auto   ranges = graph->GetRanges({ { { 0, 0, lower } }, { { 5, 5, upper } } }, &whole);
+    const auto   slab = (1 + below(4)) * graph->GetTotalStride()[2];
+
+    std::vector<std::int64_t> fragments(layers.size(), 1);
+    for (std::size_t i = 1; i < layers.size() && trial % 2; ++i)
+    {
+      fragments[i] = layers[i].dilation[2];
+    }
+    const auto                march = MakeNetworkMarch(*graph, ranges, slab, fragments, false);
+    const auto                own = FindSlabBounds(march);
+    const auto                bounds = FindSlabBounds(*graph, slab);
+    std::vector<std::int64_t> done(layers.size());
+    std::vector<std::int64_t> kept(layers.size()); // first plane that was handed on
+    for (std::size_t i = 0; i < layers.size(); ++i)
+    {
+      done[i] = kept[i] = ranges[i].lower[2];
+      EXPECT_LE(own[i].computed, bounds[i].computed) << trial;
+      EXPECT_LE(own[i].held, bounds[i].held) << trial;
+      EXPECT_LE(own[i].kept, bounds[i].kept) << trial;
+    }
+    for (const NetworkSlab & step : march)
+    {
+      for (std::size_t i = 0; i < layers.size(); ++i)
+      {
+        const NetworkSlabLayer & layer = step[i];
+        if (!layer.isUsed)
+        {
+          continue;
+        }
+        EXPECT_LE(layer.held, layer.lower);
+        EXPECT_EQ((layer.held - ranges[i].lower[2]) % fragments[i], 0);
+        if (layer.kept < layer.keptUpper)
+        {
+          EXPECT_LE(layer.held, layer.kept);
+          EXPECT_EQ(layer.keptUpper, done[i]);
+          EXPECT_EQ(layer.kept, kept[i]);
+        }
+        if (layer.IsComputed())
+        {
+          EXPECT_EQ((layer.lower - ranges[i].lower[2]) % fragments[i], 0);
+          // No gap, and no plane twice but for the fragments' sake.
+          EXPECT_LE(layer.lower, done[i]);
+          EXPECT_GT(layer.lower, done[i] - fragments[i]);
+          done[i] = layer.upper;
+        }
+        for (const int from : layers[i].inputs)
+        {
+          const NetworkSlabLayer & source = step[static_cast<std::size_t>(from)];
+          const auto &             range = ranges[static_cast<std::size_t>(from)];
+          std::int64_t             first = layer.lower;
+          std::int64_t             end = layer.upper;
+          graph->GetNeeded(layers[i], 2, first, end);
+          if (layer.IsComputed() && range.lower[2] < range.upper[2])
+          {
+            EXPECT_TRUE(source.isUsed);
+            first = std::max(first, range.lower[2]);
+            EXPECT_GE(first, source.lower < source.keptUpper ? source.held : std::min(source.kept, source.lower));
+            EXPECT_LE(std::min(end, range.upper[2]), source.upper);
+          }
+        }
+        kept[i] = layer.next;
+      }
+    }
+    for (std::size_t i = 0; i < layers.size(); ++i)
+    {
+      EXPECT_EQ(done[i], ranges[i].upper[2]) << trial << ", layer " << i;
+    }
+  }
+}
+
+/** A network of the ZNNi paper: kernels of convolutions, 0 for a pooling by 2. */
+std::shared_ptr<const NetworkGraph>
+Published(const std::vector<std::int64_t> & kernels)
+{
+  std::mt19937          random(194);
+  trial::NetworkBuilder builder(random, 3);
+  int                   at = 0;
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+  {
+    NetworkLayer pool;
+    pool.kernel = pool.stride = builder.Same(2);
+    at = kernels[i] == 0 ? builder.AddKind(LayerKind::MaximumPooling, { at }, pool)
+                         : builder.Convolve(at, i + 1 == kernels.size() ? 3 : 80, builder.Same(kernels[i]));
+  }
+  return builder.Finish(at).graph;
+}
+
+/** Seconds for a chunk that an H200 took (docs/notes/network.md), and what is expected of its memory's rate. */
+TEST(NetworkPlan, ExpectsWhatWasMeasured)
+{
+  const std::vector<std::int64_t> n337{ 2, 0, 3, 0, 3, 0, 3, 3, 3, 3 };
+  const std::vector<std::int64_t> n537{ 4, 0, 5, 0, 5, 0, 5, 5, 5, 5 };
+  const std::vector<std::int64_t> n726{ 6, 0, 7, 0, 7, 7, 7, 7 };
+  const std::vector<std::int64_t> n926{ 8, 0, 9, 0, 9, 9, 9, 9 };
+  struct Measurement
+  {
+    const std::vector<std::int64_t> & kernels;
+    LayerExtent                       chunk;
+    std::int64_t                      image; ///< outputs along each axis
+    std::int64_t                      slab;
+    double                            seconds;
+  };
+  const Measurement measurements[] = { { n337, { { 256, 256, 256 } }, 256, 1000, 0.435 },
+                                       { n537, { { 256, 256, 256 } }, 256, 1000, 0.765 },
+                                       { n726, { { 256, 256, 256 } }, 256, 1000, 0.506 },
+                                       { n926, { { 256, 256, 256 } }, 256, 1000, 0.746 },
+                                       { n926, { { 103, 128, 512 } }, 512, 64, 0.770 } };
+  for (const Measurement & m : measurements)
+  {
+    NetworkOperation operation;
+    operation.graph = Published(m.kernels);
+    operation.slab = m.slab;
+    const LayerExtent & margin = operation.graph->GetMargin();
+    const Box image = Box::FromExtent({ { m.image + margin[0], m.image + margin[1], m.image + margin[2], 1, 1 } });
+    Box       output = image;
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      output.lower[a] = operation.graph->GetLowerMargin()[static_cast<std::size_t>(a)];
+      output.upper[a] = output.lower[a] + m.chunk[static_cast<std::size_t>(a)];
+    }
+    const double cost = GetNetworkCost(operation, output, image, GetDeviceNetworkRates(operation.precision));
+    EXPECT_NEAR(cost / 4.05e12 / m.seconds, 1.0, 0.15) << operation.graph->GetMargin()[0] << ' ' << m.chunk[0];
   }
 }
 

@@ -28,6 +28,8 @@ MakeOperation(std::mt19937 & random, const Network & network)
   operation->channel =
     static_cast<int>(random() % static_cast<unsigned int>(network.graph->GetNumberOfOutputChannels()));
   operation->method = static_cast<NetworkMethod>(random() % 3);
+  // Half of them march.
+  operation->slab = random() % 2 ? 1 + static_cast<std::int64_t>(random() % 5) : 0;
   return operation;
 }
 
@@ -181,6 +183,37 @@ TEST_P(NetworkTest, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
   CompareBits<float, float>(random, GetManager(), GetBackend(), 40, make);
   CompareBits<std::uint16_t, std::uint8_t>(random, GetManager(), GetBackend(), 20, make);
   CompareBits<double, double>(random, GetManager(), GetBackend(), 10, make);
+}
+
+TEST_P(NetworkTest, SlabsHaveTheBitsOfTheWhole)
+{
+  std::mt19937 random(187);
+  for (int trial = 0; trial < 18; ++trial)
+  {
+    const auto operation = MakeOperation(random,
+                                         trial % 3 == 0   ? trial::RandomUNet(random, 3, 1 + trial % 2)
+                                         : trial % 3 == 1 ? trial::RandomClassifier(random, 3)
+                                                          : trial::RandomConvolutions(random, 3, trial % 2 == 0));
+    operation->precision = NetworkPrecision::Reproducible;
+    Trial<std::uint8_t, float> t(random, operation, RandomImage(random, 3, 20));
+    t.request.backend = GetBackend();
+    std::vector<float> whole;
+    for (const std::int64_t slab : { 1000, 1, 3, 8 })
+    {
+      operation->slab = slab;
+      t.Prepare(t.request.image);
+      GetManager().Execute(t.request);
+      std::size_t i = 0;
+      ForEachIndex(t.request.region, [&](const Coordinates & index) {
+        if (slab == 1000)
+        {
+          whole.push_back(t.Result(index));
+        }
+        ASSERT_EQ(t.Result(index), whole[i++]) << trial << ", slabs of " << slab << " at " << ToString(index) << "\n"
+                                               << operation->graph->Describe();
+      });
+    }
+  }
 }
 
 /** Images of more than a tile of the devices' direct convolutions, with halos of many widths. */

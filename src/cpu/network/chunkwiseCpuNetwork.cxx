@@ -156,9 +156,9 @@ public:
     const BufferView & output = m_Call.output;
     DispatchPixelKind(output.kind, [&](auto pixel) {
       using Pixel = decltype(pixel);
-      m_Call.executor->ParallelFor(output.box.Extent(2), [&](std::int64_t plane, unsigned int) {
+      m_Call.executor->ParallelFor(tensor.extent[2], [&](std::int64_t plane, unsigned int) {
         Coordinates index = at;
-        index[2] = output.box.lower[2] + plane;
+        index[2] = tensor.lower[2] + plane;
         for (index[1] = output.box.lower[1]; index[1] < output.box.upper[1]; ++index[1])
         {
           index[0] = output.box.lower[0];
@@ -169,6 +169,17 @@ public:
           }
         }
       });
+    });
+  }
+
+  void
+  Copy(const Tensor & from, const Tensor & to) override
+  {
+    const std::int64_t length = from.FragmentExtent(0) * from.FragmentExtent(1) * from.FragmentExtent(2);
+    const std::int64_t rows = from.channels * from.fragments[0] * from.fragments[1] * from.fragments[2];
+    m_Call.executor->ParallelFor(rows, [&](std::int64_t row, unsigned int) {
+      const float * const source = from.data + row * from.FragmentLength();
+      std::copy(source, source + length, to.data + row * to.FragmentLength());
     });
   }
 
