@@ -369,7 +369,7 @@ PlanChunk(const NetworkOperation & operation, const Box & output, const std::vec
 /** Memory for spectra, beside that for results of layers: what makes chunks smaller costs more than larger groups of
  * tiles save. */
 constexpr double PartForTransforms = 0.16;
-constexpr double LeastForTransforms = 1.0 * (1 << 30);
+constexpr double LeastForTransforms = 1e9;
 
 /** Where the results of layers lie. Layers share memory where no two are needed at a time; which ones depends on no
  * chunk, so that the memory does not shrink when the chunk grows. */
