@@ -62,7 +62,7 @@ build_program() {
 }
 
 echo "Building the program in $build (CUDA $cuda)"
-if ! cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=OFF \
+if ! cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCHUNKWISE_BUILD_TESTING=OFF \
   -DCHUNKWISE_USE_CUDA=$cuda $architectures >"$log" 2>&1; then
   tail -n 40 "$log"
   exit 1

@@ -31,7 +31,7 @@ else
   set -- -DCHUNKWISE_USE_CUDA=OFF
 fi
 
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCHUNKWISE_BUILD_TESTING=ON \
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCHUNKWISE_BUILD_TESTING=ON \
   -DCHUNKWISE_USE_FFTW=ON "$@"
 cmake --build "$build"
 cd "$build"

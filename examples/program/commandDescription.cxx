@@ -74,7 +74,7 @@ GetLabel(const std::string & option)
 }
 
 /** Elements in the order of CTK's schema, which Slicer's reader takes too. */
-class Writer
+class XmlWriter
 {
 public:
   void
@@ -133,7 +133,7 @@ NumberText(double number)
 }
 
 void
-WriteConstraints(Writer & xml, const ParameterDescription & parameter, bool isWhole)
+WriteConstraints(XmlWriter & xml, const ParameterDescription & parameter, bool isWhole)
 {
   const bool hasMinimum = std::isfinite(parameter.minimum);
   const bool hasMaximum = std::isfinite(parameter.maximum);
@@ -158,7 +158,7 @@ WriteConstraints(Writer & xml, const ParameterDescription & parameter, bool isWh
 }
 
 void
-WriteParameter(Writer & xml, const FilterDescription & filter, const ParameterDescription & parameter)
+WriteParameter(XmlWriter & xml, const FilterDescription & filter, const ParameterDescription & parameter)
 {
   const std::string name = GetFlagName(parameter.option);
   const std::string initial = GetFormText(parameter);
@@ -230,7 +230,7 @@ WriteParameter(Writer & xml, const FilterDescription & filter, const ParameterDe
 
 /** Shown by hosts after a run: results without a flag and without a place on the command line. */
 void
-WriteReportGroup(Writer & xml)
+WriteReportGroup(XmlWriter & xml)
 {
   xml.Group("Report", "What the run took");
   for (const ReportRow & row : GetReportRows())
@@ -296,7 +296,7 @@ GetFlagName(const std::string & option)
 std::string
 DescribeModule(const FilterDescription & filter)
 {
-  Writer xml;
+  XmlWriter xml;
   xml.Open("executable");
   xml.Element("category", "Filtering.Chunkwise." + filter.group);
   xml.Element("title", "Chunkwise " + filter.name);

@@ -487,7 +487,7 @@ CheckNames(const CLI::App & app, const std::vector<std::string> & words)
 }
 
 /** A subcommand that prints, or writes into a folder, what is made from all others. */
-struct Writer
+struct TextWriter
 {
   const char * name;
   const char * help;
@@ -497,7 +497,7 @@ struct Writer
   std::string (*write)(const std::string & argument, const CLI::App & app);
 };
 
-constexpr Writer Writers[] = {
+constexpr TextWriter TextWriters[] = {
   { "completion", "Print a shell's completion", "SHELL", "bash|zsh", "The shell", WriteCompletion },
   { "slicer-modules",
     "Write modules for 3D Slicer, one for each filter",
@@ -660,7 +660,7 @@ Parse(const std::vector<std::string> & given)
   CLI::App * const info = app.add_subcommand("network-info", "Print the layers of a network and what it looks at");
   info->group("Without an output");
   info->add_option("MODEL", texts.parameters["Model"], "The network, an ONNX file")->required();
-  for (const Writer & writer : Writers)
+  for (const TextWriter & writer : TextWriters)
   {
     app.add_subcommand(writer.name, writer.help)
       ->group("For other programs")
@@ -720,7 +720,7 @@ Parse(const std::vector<std::string> & given)
   {
     throw TextRequested{ DescribeNetwork(texts.parameters["Model"]) };
   }
-  for (const Writer & writer : Writers)
+  for (const TextWriter & writer : TextWriters)
   {
     if (line.name == writer.name)
     {

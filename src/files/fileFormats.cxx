@@ -14,6 +14,13 @@
 namespace chunkwise::files
 {
 
+std::string
+Lower(std::string text)
+{
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
 namespace
 {
 
@@ -22,13 +29,6 @@ constexpr unsigned MrcKinds =
 constexpr unsigned PngKinds = KindBit(PixelKind::UInt8) | KindBit(PixelKind::UInt16);
 constexpr unsigned GiplKinds = PngKinds | KindBit(PixelKind::Int8) | KindBit(PixelKind::Int16) |
                                KindBit(PixelKind::Float32) | KindBit(PixelKind::Float64);
-
-std::string
-Lower(std::string text)
-{
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 /** The row whose ending is the longest that fits. */
 const Format *

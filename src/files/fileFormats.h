@@ -25,6 +25,10 @@ enum Keeps : unsigned
   LosesVoxels = 16
 };
 
+/** ASCII letters in lower case. */
+std::string
+Lower(std::string text);
+
 constexpr unsigned
 KindBit(PixelKind kind)
 {

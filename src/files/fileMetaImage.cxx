@@ -5,7 +5,6 @@
 #include "itkMetaImageIO.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 namespace chunkwise::files
@@ -13,13 +12,6 @@ namespace chunkwise::files
 
 namespace
 {
-
-std::string
-Lower(std::string text)
-{
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 bool
 IsTrue(const std::string & value)
@@ -68,7 +60,7 @@ GetOwnFields()
 }
 
 const char *
-TypeName(PixelKind kind)
+MetaTypeName(PixelKind kind)
 {
   static const char * const names[NumberOfPixelKinds] = { "MET_UCHAR", "MET_CHAR",  "MET_USHORT",     "MET_SHORT",
                                                           "MET_UINT",  "MET_INT",   "MET_ULONG_LONG", "MET_LONG_LONG",
@@ -84,7 +76,7 @@ FindKind(std::string type, PixelKind & kind)
   for (int i = 0; i < NumberOfPixelKinds; ++i)
   {
     kind = static_cast<PixelKind>(i);
-    if (type == TypeName(kind))
+    if (type == MetaTypeName(kind))
     {
       return true;
     }
@@ -262,7 +254,7 @@ LayOutMetaImage(const ImageHeader & header, const std::string &, const std::stri
   {
     text += "ElementNumberOfChannels = " + std::to_string(header.components) + "\n";
   }
-  text += std::string("ElementType = ") + TypeName(header.kind) +
+  text += std::string("ElementType = ") + MetaTypeName(header.kind) +
           "\nElementDataFile = " + (data.empty() ? "LOCAL" : data) + "\n";
   return layout;
 }

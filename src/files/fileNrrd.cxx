@@ -29,7 +29,7 @@ FieldName(const std::string & text)
 }
 
 const char *
-TypeName(PixelKind kind)
+NrrdTypeName(PixelKind kind)
 {
   static const char * const names[NumberOfPixelKinds] = { "uint8", "int8",   "uint16", "int16", "uint32",
                                                           "int32", "uint64", "int64",  "float", "double" };
@@ -245,7 +245,7 @@ LayOutNrrd(const ImageHeader & header, const std::string &, const std::string & 
     text += "content: " + content->second + "\n";
   }
   text +=
-    std::string("type: ") + TypeName(header.kind) + "\ndimension: " + std::to_string(n + (isVector ? 1 : 0)) + "\n";
+    std::string("type: ") + NrrdTypeName(header.kind) + "\ndimension: " + std::to_string(n + (isVector ? 1 : 0)) + "\n";
   text += n == 3 ? "space: left-posterior-superior\n" : "space dimension: " + std::to_string(n) + "\n";
   text += "sizes:" + sizes + "\nspace directions:" + directions + "\nkinds:" + kinds + "\n";
   text += std::string("endian: ") + (IsBigEndianMachine() ? "big" : "little") +

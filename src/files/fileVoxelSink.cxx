@@ -12,9 +12,6 @@ namespace chunkwise::files
 namespace
 {
 
-constexpr std::size_t SwapBytesAtOnce = std::size_t{ 512 } << 10;
-constexpr std::size_t MaxPieces = 512;
-
 /** The files of an output, and its header written. */
 class VoxelSink : public FileSink
 {
@@ -128,7 +125,7 @@ protected:
       while (left > 0)
       {
         const std::size_t bytes = m_Swaps ? std::min(left, SwapBytesAtOnce) : left;
-        if (pieces.empty() || offset != end || pieces.size() == MaxPieces ||
+        if (pieces.empty() || offset != end || pieces.size() == PiecesAtOnce ||
             (m_Swaps && end - begin + bytes > SwapBytesAtOnce))
         {
           flush();

@@ -17,10 +17,6 @@ namespace
 
 namespace fs = std::filesystem;
 
-/** So much is read and swapped at once, that it stays in the cache of a core. */
-constexpr std::size_t SwapBytesAtOnce = std::size_t{ 512 } << 10;
-constexpr std::size_t MaxPieces = 512;
-
 /** Plain voxels at positions of a file: any box, any thread. */
 class PlainSource : public FileSource
 {
@@ -253,7 +249,7 @@ PieceReader::Add(std::uint64_t offset, char * data, std::size_t bytes)
   while (bytes > 0)
   {
     const std::size_t part = m_Swaps ? std::min(bytes, SwapBytesAtOnce) : bytes;
-    if (m_Pieces.empty() || offset != m_End || m_Pieces.size() == MaxPieces ||
+    if (m_Pieces.empty() || offset != m_End || m_Pieces.size() == PiecesAtOnce ||
         (m_Swaps && m_End - m_Begin + part > SwapBytesAtOnce))
     {
       Flush();

@@ -82,6 +82,11 @@ ForEachStretch(const Coordinates & extent, const Box & box, const BufferView & v
   }
 }
 
+/** So much is read or written and swapped at once, that it stays in the cache of a core. */
+constexpr std::size_t SwapBytesAtOnce = std::size_t{ 512 } << 10;
+/** Pieces of memory that one call reads into or writes from. */
+constexpr std::size_t PiecesAtOnce = 512;
+
 /** Copies `box` from one view to another of the same kind. */
 void
 CopyBox(const Box & box, const BufferView & from, const BufferView & to);

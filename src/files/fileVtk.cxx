@@ -5,7 +5,6 @@
 #include "itkVTKImageIO.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 
 namespace chunkwise::files
@@ -15,19 +14,12 @@ namespace
 {
 
 const char *
-TypeName(PixelKind kind)
+VtkTypeName(PixelKind kind)
 {
   static const char * const names[NumberOfPixelKinds] = { "unsigned_char", "char",  "unsigned_short", "short",
                                                           "unsigned_int",  "int",   "unsigned_long",  "long",
                                                           "float",         "double" };
   return names[static_cast<int>(kind)];
-}
-
-std::string
-Lower(std::string text)
-{
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 } // namespace
@@ -87,7 +79,7 @@ LocateVtk(const std::string & file)
                                        : type;
       for (int i = 0; i < NumberOfPixelKinds; ++i)
       {
-        if (type == TypeName(static_cast<PixelKind>(i)))
+        if (type == VtkTypeName(static_cast<PixelKind>(i)))
         {
           place.coding.kind = static_cast<PixelKind>(i);
           hasType = true;
@@ -139,7 +131,7 @@ LayOutVtk(const ImageHeader & header, const std::string &, const std::string &, 
   layout.bigEndian = true;
   layout.header = "# vtk DataFile Version 3.0\nAn image\nBINARY\nDATASET STRUCTURED_POINTS\nDIMENSIONS" + size +
                   "\nSPACING" + spacing + "\nORIGIN" + origin + "\nPOINT_DATA " + std::to_string(voxels) +
-                  "\nSCALARS scalars " + TypeName(header.kind) + " 1\nLOOKUP_TABLE default\n";
+                  "\nSCALARS scalars " + VtkTypeName(header.kind) + " 1\nLOOKUP_TABLE default\n";
   return layout;
 }
 

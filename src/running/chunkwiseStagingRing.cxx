@@ -18,7 +18,7 @@ namespace
 // the link's rate one way: 3 pieces of 1 MiB a thread 76%, 2 of 2 MiB 81%, 3 of 2 MiB 76 to 80%, 2 of 3 MiB 78%, 3 of 4
 // MiB 77%.
 constexpr std::size_t LargestPiece = std::size_t{ 2 } << 20;
-constexpr std::size_t Alignment = 256;
+constexpr std::size_t PieceAlignment = 256;
 
 } // namespace
 
@@ -36,18 +36,18 @@ StagingRing::Fit(std::size_t threads, std::size_t lanesOfThread, std::size_t byt
   const std::size_t room = budget ? budget : std::numeric_limits<std::size_t>::max();
   Size              size{ threads,
              lanesOfThread,
-             std::clamp(RoundUp(bytes / (threads * lanesOfThread), Alignment), smallestPiece, LargestPiece) };
+             std::clamp(RoundUp(bytes / (threads * lanesOfThread), PieceAlignment), smallestPiece, LargestPiece) };
   while (size.GetBytes() > room && size.pieceBytes > smallestPiece)
   {
-    size.pieceBytes = std::max(smallestPiece, RoundUp(size.pieceBytes / 2, Alignment));
+    size.pieceBytes = std::max(smallestPiece, RoundUp(size.pieceBytes / 2, PieceAlignment));
   }
   while (size.GetBytes() > room && size.threads > 1)
   {
     size.threads /= 2;
   }
-  while (size.GetBytes() > room && size.pieceBytes > Alignment)
+  while (size.GetBytes() > room && size.pieceBytes > PieceAlignment)
   {
-    size.pieceBytes = RoundUp(size.pieceBytes / 2, Alignment);
+    size.pieceBytes = RoundUp(size.pieceBytes / 2, PieceAlignment);
   }
   return size;
 }

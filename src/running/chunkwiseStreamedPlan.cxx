@@ -22,12 +22,6 @@ constexpr std::uint64_t BytesForOverlap = std::uint64_t{ 32 } << 20;
 /** Planes of the halo are computed with by both divisions that meet; at most one in so many. */
 constexpr std::int64_t PlanesPerHalo = 8;
 
-std::uint64_t
-BytesOf(const Box & box, PixelKind kind)
-{
-  return static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(kind);
-}
-
 /** Finds the number of divisions. */
 class DivisionSearch
 {

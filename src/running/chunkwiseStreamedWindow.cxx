@@ -44,12 +44,6 @@ private:
   std::vector<std::vector<unsigned char>> m_Buffers;
 };
 
-std::size_t
-BytesOf(const Box & box, PixelKind kind)
-{
-  return static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind);
-}
-
 } // namespace
 
 namespace

@@ -19,6 +19,13 @@ constexpr std::uint64_t StreamedPieceBytes = std::uint64_t{ 4 } << 20;
  * to read are larger, since what is decoded in blocks is decoded once for each piece that needs a part of the block. */
 constexpr std::uint64_t SmallPieceBytes = std::uint64_t{ 1 } << 20;
 
+/** Of the voxels of a box. */
+inline std::size_t
+BytesOf(const Box & box, PixelKind kind)
+{
+  return static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(kind);
+}
+
 /** A box, or a view, in the coordinates of a file whose voxels have their components along its first axis, and back. As
  * they are where there are none. */
 Box
