@@ -21,12 +21,6 @@ CeilDivide(std::int64_t a, std::int64_t b)
   return (a + b - 1) / b;
 }
 
-double
-Product(const LayerExtent & extent)
-{
-  return static_cast<double>(extent[0]) * static_cast<double>(extent[1]) * static_cast<double>(extent[2]);
-}
-
 /** Whether there are transforms for such a layer at all. */
 bool
 HasTransform(const NetworkLayer & layer, const LayerExtent & output)

@@ -11,6 +11,13 @@
 namespace chunkwise
 {
 
+/** The number of voxels: more than 64 bits may count. */
+inline double
+Product(const LayerExtent & extent)
+{
+  return static_cast<double>(extent[0]) * static_cast<double>(extent[1]) * static_cast<double>(extent[2]);
+}
+
 /** Tiles of the input, transformed, multiplied with the kernels' spectra frequency by frequency, and transformed back.
  *
  * A tile has as many voxels along each axis. It is transformed as a signal that goes on with the opposite sign, so that

@@ -28,12 +28,6 @@ SpatialPart(const Coordinates & extent)
   return { { extent[0], extent[1], extent[2] } };
 }
 
-double
-Product(const LayerExtent & extent)
-{
-  return static_cast<double>(extent[0]) * static_cast<double>(extent[1]) * static_cast<double>(extent[2]);
-}
-
 /** More than any memory: sizes beyond it are cut to it, so that sums of them stay numbers and no budget has room. */
 constexpr std::size_t TooManyBytes = std::size_t{ 1 } << 56;
 
