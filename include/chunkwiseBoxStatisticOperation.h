@@ -99,9 +99,9 @@ public:
   {
     return statistic == BoxStatistic::Variance || statistic == BoxStatistic::StandardDeviation;
   }
-  /** Of the blocks along axis `a`: the smallest power of two that is at least the longest box, and LeastBlockColumns
-   * along x, LeastBlockLength along others, LeastThirdLength along the last of three axes that take part, where chunks
-   * are cut: most boxes meet one block. */
+  /** The length of blocks along axis `a`: the smallest power of two that is at least the longest box, and
+   * LeastBlockColumns along x, LeastBlockLength along others, LeastThirdLength along the last of three axes that take
+   * part, where chunks are cut: most boxes meet one block. */
   std::int64_t
   BlockLength(int a, const Coordinates & image) const;
   /** Voxels of the largest box. */

@@ -80,9 +80,9 @@ public:
   std::shared_ptr<const Operation> window;
   DomainKind                       domain{ DomainKind::Mask };
   bool                             ignoresNan{ false };
-  /** Of the image: the stages depend on it. */
+  /** The image's kind, on which the stages depend. */
   PixelKind imageKind{ PixelKind::UInt8 };
-  /** Of variances: NaN at the voxels that are outside, for statistics of what is inside. */
+  /** Variances are NaN at the voxels that are outside, for statistics of what is inside. */
   bool insideAlone{ false };
   /** The result is 1 where the window is not empty and 0 where it is, in the place of the statistic. Not of varying
    * convolutions and non-local means. */

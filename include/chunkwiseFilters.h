@@ -76,7 +76,7 @@ struct ParameterDescription
   std::string onlyWithValue{};
   /** What a form shows where there is no default: a value that a volume's first trial may have. */
   std::string exampleText{};
-  /** Of a Kernel: several, along an axis that the image has not. */
+  /** A Kernel that is several, along an axis that the image has not. */
   bool isStack{ false };
 };
 

@@ -51,7 +51,7 @@ public:
   }
   std::int64_t
   GetNumberOfTaps() const;
-  /** Of shape and contents. */
+  /** A key of shape and contents. */
   const std::string &
   GetKey() const
   {

@@ -98,8 +98,8 @@ struct NetworkLayer
   bool        countsPadding{ false }; ///< AveragePooling: voxels beyond the edge count as 0
   std::shared_ptr<const std::vector<float>> weights{};
   std::shared_ptr<const std::vector<float>> bias{}; ///< one for each channel, or nullptr: 0
-  /** Of Convolution, made by the graph: [group][block of channels][in][tap][channel of the block], with zeros where a
-   * group's last block has fewer than ChannelsPerBlock. */
+  /** Weights of Convolution, made by the graph: [group][block of channels][in][tap][channel of the block], with zeros
+   * where a group's last block has fewer than ChannelsPerBlock. */
   std::shared_ptr<const std::vector<float>> packedWeights{};
   Activation                                activation{}; ///< of the result
 };

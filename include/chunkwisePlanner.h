@@ -79,7 +79,7 @@ struct Plan
   int                sweepAxis{ 0 };
   int                inputSlots{ 1 }; ///< input buffers that the device memory holds
   int                outputSlots{ 1 };
-  /** Of the largest chunk, bytes. */
+  /** Bytes of the largest chunk. */
   std::size_t inputBytes{ 0 };
   std::size_t outputBytes{ 0 };
   std::size_t scratchBytes{ 0 };

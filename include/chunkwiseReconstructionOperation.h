@@ -60,23 +60,23 @@ public:
   /** Voxels have neighbors along this many axes, from the first on; the other axes are independent. */
   int                  spatialDimension{ MaxSpatialAxes };
   ReconstructionMarker marker{ ReconstructionMarker::Image };
-  /** Of a Shifted marker; converted to the mask's kind. */
+  /** The height of a Shifted marker, converted to the mask's kind. */
   PixelValue           height{ 0 };
   ReconstructionMethod method{ ReconstructionMethod::Auto };
   ReconstructionResult result{ ReconstructionResult::Reconstruction };
-  /** Of Extrema; converted to the mask's kind. */
+  /** The result Extrema: values inside and elsewhere, converted to the mask's kind. */
   PixelValue extremum{ 1 };
   PixelValue elsewhere{ 0 };
-  /** Of Extrema of a NextBelow marker: whether an image of one value is an extremum; of several volumes, each. */
+  /** Extrema of a NextBelow marker: whether an image of one value is an extremum, or each of several volumes. */
   bool flatIsExtremum{ true };
-  /** Of a ParallelHeapCluster: heaps, at most as many as the device runs blocks of threads at once, and voxels of a
+  /** ParallelHeapCluster: heaps, at most as many as the device runs blocks of threads at once, and voxels of a
    * heap's node, up to MaxNodeItems; 0: chosen. For tests and tuning; the result is the same. */
   std::int64_t                  heaps{ 0 };
   std::int64_t                  nodeItems{ 0 };
   static constexpr std::int64_t MaxNodeItems = 256;
   /** Voxels of the parts that the CPU's threads take, 0: chosen. For tests and tuning; the result is the same. */
   std::int64_t partVoxels{ 0 };
-  /** Of an image in chunks: how long visits to where chunks meet may take before the host brings values over long ways,
+  /** An image in chunks: how long visits to where chunks meet may take before the host brings values over long ways,
    * in the time that the host takes for it. For tests and tuning; the result is the same. */
   double patience{ 1 };
 

@@ -58,7 +58,7 @@ public:
   /** True if only stages wrap around that read the operation's inputs, and all that read these do. */
   bool
   WrapsAround() const override;
-  /** Of each stage in turn. */
+  /** Checks the kinds of each stage in turn. */
   void
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void

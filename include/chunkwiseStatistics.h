@@ -22,7 +22,7 @@ namespace chunkwise
 class Chunkwise_EXPORT ImageStatistics
 {
 public:
-  /** Of no voxel. */
+  /** The statistics of no voxel. */
   explicit ImageStatistics(PixelKind kind = PixelKind::UInt8);
   /** From the summary of a StatisticsOperation. */
   ImageStatistics(PixelKind kind, const SideData & summary);

@@ -18,8 +18,8 @@ struct StreamedInput
   std::shared_ptr<ImageSource> source;
   /** What its voxels are converted to before the operation sees them (as ConvertVoxels does). */
   PixelKind kind{ PixelKind::UInt8 };
-  /** Of a voxel. Where there are several, they lie along the source's first axis, before those of the image, which has
-   * them along the engine's last one; what the sink is written has as many as the input with the most, or
+  /** Components of a voxel. Where there are several, they lie along the source's first axis, before those of the image,
+   * which has them along the engine's last one; what the sink is written has as many as the input with the most, or
    * StreamedRequest::outputComponents. */
   std::int64_t components{ 1 };
 };
@@ -30,7 +30,7 @@ struct StreamedRequest
   /** nullptr: the inputs are only read, see ReadStreamed. */
   std::shared_ptr<const Operation> operation;
   std::vector<StreamedInput>       inputs; ///< in the operation's order
-  /** Of a voxel of the result, where it has more than those of the inputs have. */
+  /** Components of a voxel of the result, where it has more than those of the inputs have. */
   std::int64_t outputComponents{ 1 };
   /** The part of the image that is computed. */
   Box region{};
@@ -69,7 +69,7 @@ struct StreamedPlan
   std::int64_t divisions{ 1 };
   /** Divisions in memory at a time: 2 where reading, computing and writing overlap. */
   int buffers{ 1 };
-  /** Of a reconstruction that does not fit the memory: no divisions, but slabs that hand on to each other what is
+  /** A reconstruction that does not fit the memory has no divisions, but slabs that hand on to each other what is
    * between two passes over the image (src/running/chunkwiseSlabReconstruction.h). */
   bool          inSlabs{ false };
   std::uint64_t bytesAtOnce{ 0 }; ///< of divisions
@@ -97,7 +97,7 @@ struct StreamedReport
   double writing{ 0 };
   /** Bytes that a run in slabs put into its spool. */
   std::uint64_t spooled{ 0 };
-  /** Of a run in slabs: what its seconds of computing, and of waiting, were spent on. */
+  /** A run in slabs: what its seconds of computing, and of waiting, were spent on. */
   std::vector<std::pair<std::string, double>> steps;
 };
 

@@ -50,7 +50,7 @@ public:
   static constexpr int QuarterGroups = 8;
   static constexpr int BlockColumns = 128;
 
-  /** Of the largest region. */
+  /** The extent of the largest region. */
   Coordinates image{};
   /** 2 or 3: x and y, or x, y and z are summed. */
   int summedAxes{ 2 };
@@ -58,7 +58,7 @@ public:
   bool squares{ false };
   /** Sums may exceed the output's range: they are kept modulo its size, which leaves differences exact. */
   bool modular{ false };
-  /** Of the CUDA backend. */
+  /** How the CUDA backend makes it. */
   TableMethod method{ TableMethod::SinglePass };
   /** What the voxels before index `begin` of the swept axis leave behind; empty at 0. */
   SideData     carry;

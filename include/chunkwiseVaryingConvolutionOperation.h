@@ -30,7 +30,7 @@ enum class VaryingOrder
 class Chunkwise_EXPORT VaryingConvolutionOperation : public WindowedOperation
 {
 public:
-  /** Of the grid, per axis; 1 along axes that are not spatial. */
+  /** Nodes of the grid, per axis; 1 along axes that are not spatial. */
   Coordinates nodes{ Coordinates::Filled(1) };
   /** Image positions of the nodes: first + node * spacing. */
   double first[MaxDimension]{};

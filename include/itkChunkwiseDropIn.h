@@ -34,9 +34,9 @@ struct Chunkwise_EXPORT ChunkwiseDropInSettings
   /** Images of fewer voxels are left to ITK; negative: what was measured. */
   std::int64_t smallest{ -1 };
 
-  /** Of the variables CHUNKWISE_DROP_IN, CHUNKWISE_DROP_IN_EXCEPT, CHUNKWISE_DROP_IN_REPORT, CHUNKWISE_DROP_IN_BACKEND
-   * and CHUNKWISE_DROP_IN_SMALLEST. Throws itk::ExceptionObject, which names the variable, for a value that makes no
-   * sense or a report that cannot be written. Names of classes the factory checks. */
+  /** Reads the variables CHUNKWISE_DROP_IN, CHUNKWISE_DROP_IN_EXCEPT, CHUNKWISE_DROP_IN_REPORT,
+   * CHUNKWISE_DROP_IN_BACKEND and CHUNKWISE_DROP_IN_SMALLEST. Throws itk::ExceptionObject, which names the variable,
+   * for a value that makes no sense or a report that cannot be written. Names of classes the factory checks. */
   static ChunkwiseDropInSettings
   FromEnvironment();
 

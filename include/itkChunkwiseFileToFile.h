@@ -120,13 +120,13 @@ public:
   void
   Update() override;
 
-  /** Of the last run: backend, chunks, seconds of reading, computing and writing, voxels that were cut. */
+  /** The last run's backend, chunks, seconds of reading, computing and writing, voxels that were cut. */
   const chunkwise::StreamedReport &
   GetReport() const
   {
     return m_Report;
   }
-  /** Of the last run, of all inputs, in the files: compressed bytes where they are compressed. */
+  /** Bytes of files that the last run read, of all inputs, and wrote: compressed bytes where they are compressed. */
   itkGetConstMacro(BytesRead, SizeValueType);
   itkGetConstMacro(BytesWritten, SizeValueType);
 
@@ -151,7 +151,7 @@ private:
   LightObject::ConstPointer m_Filter;
   std::string               m_FilterName;
   int                       m_Dimension{ 0 };
-  /** Of a pixel of the filter's images; 0: any. */
+  /** Components of a pixel of the filter's images; 0: any. */
   std::int64_t         m_Components{ 1 };
   std::int64_t         m_OutputComponents{ 1 };
   chunkwise::PixelKind m_InputKind{ chunkwise::PixelKind::UInt8 };

@@ -108,7 +108,7 @@ public:
 
   using InputImageType = TInputImage;
   using OutputImageType = TOutputImage;
-  /** Of pixels with components a component. */
+  /** The pixel, or a component of pixels that have several. */
   using InputPixelType = typename ChunkwiseImagePixel<InputImageType>::ComponentType;
   using OutputPixelType = typename ChunkwiseImagePixel<OutputImageType>::ComponentType;
   using OutputImageRegionType = typename OutputImageType::RegionType;
@@ -311,7 +311,7 @@ protected:
   /** The engine's axis with the components of the input's pixels. */
   static constexpr int AxisOfComponents = chunkwise::MaxDimension - 1;
 
-  /** Of the input's pixels; 0 where they are numbers. */
+  /** Components of the input's pixels; 0 where they are numbers. */
   std::int64_t
   GetNumberOfInputComponents() const
   {
@@ -472,7 +472,7 @@ private:
   std::string                m_LastWarning;
   /** The state of the inputs and of this filter when ComputeFromWholeInput has computed. */
   std::array<ModifiedTimeType, 3> m_ComputedState{};
-  /** Of the last run: voxels whose result the output's type does not have, and those whose sum a double rounds. */
+  /** The last run's voxels whose result the output's type does not have, and those whose sum a double rounds. */
   SizeValueType m_ClampedVoxels{ 0 };
   SizeValueType m_RoundedVoxels{ 0 };
 

@@ -71,7 +71,7 @@ public:
     return Superclass::GetNumberOfStreamDivisions();
   }
 
-  // Of the last update.
+  // The statistics of the last update.
 
   /** Voxels that are numbers: all but NaN. */
   SizeValueType

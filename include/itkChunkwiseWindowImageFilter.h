@@ -31,7 +31,7 @@
   }                                                                                                                    \
   itkChunkwiseIgnoreNaNMacro()
 
-/** Of filters whose windows may leave out NaN. */
+/** For filters whose windows may leave out NaN. */
 #define itkChunkwiseIgnoreNaNMacro()                                                                                   \
   itkSetMacro(IgnoreNaN, bool);                                                                                        \
   itkGetConstMacro(IgnoreNaN, bool);                                                                                   \
@@ -161,7 +161,7 @@ protected:
   void
   PrintSelf(std::ostream & os, Indent indent) const override;
 
-  // Of filters that have them.
+  // For filters that have them.
   bool   m_IgnoreNaN{ false };
   bool   m_OutputMask{ false };
   double m_EmptyValue{ std::numeric_limits<double>::quiet_NaN() };

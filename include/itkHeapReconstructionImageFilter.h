@@ -76,7 +76,7 @@ public:
   itkSetEnumMacro(Method, MethodEnum);
   itkGetEnumMacro(Method, MethodEnum);
 
-  /** Of the method ParallelHeapCluster: the number of heaps, at most as many as the device can run at once, and of
+  /** For the method ParallelHeapCluster: the number of heaps, at most as many as the device can run at once, and of
    * pixels in a heap's node, at most 256. Default: 0, which chooses. */
   itkSetMacro(NumberOfHeaps, unsigned int);
   itkGetConstMacro(NumberOfHeaps, unsigned int);

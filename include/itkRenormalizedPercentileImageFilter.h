@@ -9,9 +9,9 @@ namespace itk
 /** \class RenormalizedPercentileImageFilter
  * \brief A percentile over a box, at the image's edge over the part of the box inside the image.
  *
- * Of the n voxels of the window of (2 radius[a] + 1) voxels along each spatial axis a, in ascending order, the one with
- * number floor(Percentile / 100 (n - 1)), from 0 on: 0 is the minimum, 50 RenormalizedMedianImageFilter's median, 100
- * the maximum.
+ * The result is one of the n voxels of the window of (2 radius[a] + 1) voxels along each spatial axis a: in ascending
+ * order that with number floor(Percentile / 100 (n - 1)), from 0 on: 0 is the minimum, 50
+ * RenormalizedMedianImageFilter's median, 100 the maximum.
  *
  * \par Boundary
  * Renormalized (the default): of the voxels that are both in the window and in the image. In every other boundary

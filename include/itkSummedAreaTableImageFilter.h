@@ -32,8 +32,9 @@ using SummedAreaTablePixelType =
  * rows and 128 columns. An entry of a double table is off by at most about 32 + columns / 128 + rows / 64 + slices (the
  * last with three summed axes) half units in the last place of the sum of the magnitudes. One of a float table is off
  * by half a unit of its own, which a small box far from the origin feels: its sum is a difference of large entries.
- * Of a float image it may be off by 32 half units of the sum of the magnitudes; but errors of different blocks are
- * independent, and those of blocks that a box's four corners share cancel. No sum within a block may overflow float.
+ * The table of a float image may be off by 32 half units of the sum of the magnitudes; but errors of different blocks
+ * are independent, and those of blocks that a box's four corners share cancel. No sum within a block may overflow
+ * float.
  *
  * \par Memory
  * Beside input and output the sums that chunks hand on, 8 bytes a voxel of one slice (with SummedAxes 2, three rows).

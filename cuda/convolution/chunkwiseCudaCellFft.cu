@@ -211,7 +211,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B) + B 
   constexpr int     line = RowLines<A, B>::line;
   extern __shared__ __align__(16) unsigned char memory[];
   auto * const                                  shared = reinterpret_cast<float2 *>(memory);
-  // Of each position, or each position of each row.
+  // The weights of each position, or of each position of each row.
   auto * const weights = reinterpret_cast<float *>(shared + C * line);
   const int    perCell = ((VSpread ? grid.rows : grid.termRows) + C - 1) / C;
   const int    local = blockIdx.x / perCell;

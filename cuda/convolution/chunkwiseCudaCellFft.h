@@ -4,9 +4,9 @@
 
 #include "chunkwiseCudaFixedFft.h"
 
-// Of two functions the first is for VaryingOrder::ConvolveThenWeight, the second, "spread", for WeightThenConvolve.
-// Transforms of many cells of an image in a launch, in float: a cell is a rectangle that the same kernels, on nodes of
-// a grid, contribute to. All cells have transforms of one length; those at an edge are smaller.
+// Functions come in pairs: the first is for VaryingOrder::ConvolveThenWeight, the second, "spread", for
+// WeightThenConvolve. Transforms of many cells of an image in a launch, in float: a cell is a rectangle that the same
+// kernels, on nodes of a grid, contribute to. All cells have transforms of one length; those at an edge are smaller.
 namespace chunkwise
 {
 
@@ -67,7 +67,7 @@ struct CellTarget
   PixelKind    kind;
   std::int64_t boxLower[2];
   std::int64_t stride[2];
-  /** Of each node, to be added; nullptr: 0. */
+  /** What each node adds; nullptr: 0. */
   const float * constants;
   /** Only cells of this color along each axis, whose outputs do not meet. */
   int colors[2];

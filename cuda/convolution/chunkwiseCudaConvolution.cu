@@ -27,7 +27,7 @@ struct WindowWeights
   Coordinates  image;
   Coordinates  extent;
   Coordinates  below;
-  /** Of taps that the box does not have, if they are not left out. */
+  /** The value of taps that the box does not have, if they are not left out. */
   TAcc beyond;
   bool leavesOut;
 };

@@ -41,7 +41,7 @@ struct FftPasses
   int left[MostFftPasses];
   /** ceil(2^32 / left): products with it divide numbers below 2^16. */
   unsigned int magic[MostFftPasses];
-  /** Of the pass' twiddles: for p in [0, left), k in [1, radix). */
+  /** Where the pass' twiddles begin: for p in [0, left), k in [1, radix). */
   int                               twiddle[MostFftPasses];
   const typename Complex<T>::Type * twiddles;
   /** Where a frequency is after a forward transform. */

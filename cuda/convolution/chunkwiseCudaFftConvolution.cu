@@ -814,7 +814,7 @@ private:
     TransformColumns<true>(range.count, set, m_Data + PlaneBegin(range, spectrum, m_Block.role[2].output));
   }
 
-  /** Of so many planes, along role 1. */
+  /** Transforms the columns of so many planes, along role 1. */
   template <bool VInverse>
   void
   TransformColumns(std::int64_t planes, const ColumnSet & set, ComplexOf<T> * data) const

@@ -134,7 +134,7 @@ struct LaplacianPlan
     }
   }
 
-  /** Of S, and as many of L. */
+  /** Bytes of S, and as many of L. */
   std::size_t
   BytesOfPass(int pass, std::size_t accumulatorBytes) const
   {

@@ -19,9 +19,9 @@ namespace
 /** Cells that are transformed together have at most so many bytes. Fewer at a time are slower: each launch ends with
  * blocks that the device waits for. */
 constexpr std::size_t GroupBytes = std::size_t{ 512 } << 20;
-/** Of a launch, on a large device. */
+/** Blocks of a launch that a large device runs at once. */
 constexpr double BlocksAtOnce = 400;
-/** Of the spectra that are kept. */
+/** The most bytes of spectra that are kept. */
 constexpr std::size_t MostSpectraBytes = std::size_t{ 1 } << 30;
 /** Neighbouring intervals between nodes that a cell may span. */
 constexpr int MostMerged = 8;
@@ -186,7 +186,8 @@ CostOfCells(const AxisSums & x, const AxisSums & y, double rowPoints, double col
   return columns + rowPoints * (1.1 * x.cells * y.reach + 1.25 * x.nodes * height + 2.5 * apart);
 }
 
-/** Of a cell: one for each node along the first axis, or for each node where factors differ from node to node. */
+/** The most terms of a cell: one for each node along the first axis, or for each node where factors differ from node to
+ * node. */
 int
 MostTerms(const VaryingConvolutionOperation & operation, const CellLayout & layout, const Coordinates & image)
 {

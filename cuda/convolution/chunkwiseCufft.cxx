@@ -20,7 +20,7 @@ namespace chunkwise
 namespace
 {
 
-/** Of cuFFT's interface, the same from CUDA 8 to 13, what is used. */
+/** What is used of cuFFT's interface, the same from CUDA 8 to 13. */
 struct Cufft
 {
   using Handle = int;
@@ -238,7 +238,7 @@ struct CufftPlan::Group
 std::shared_ptr<const CufftPlan>
 CufftPlan::Get(const CufftLines & lines, long long count, std::size_t workBytes)
 {
-  // Of the process' lifetime: runs may outlive static destruction in other threads.
+  // It lives as long as the process: runs may outlive static destruction in other threads.
   static auto & cache = *new ResourceCache;
   // What an entry counts: the cache holds 256 of them.
   constexpr std::size_t bytesOfEntry = std::size_t{ 1 } << 20;

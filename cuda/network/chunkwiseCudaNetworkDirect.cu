@@ -21,7 +21,7 @@ constexpr int Across = 2;
 constexpr int DirectWarps = 8;
 constexpr int TileWidth = 32 * Across;
 constexpr int TileHeight = DirectRows * (DirectWarps / Across);
-/** Of a tile with its halo in shared memory. A constant, so that rows are at constant offsets. */
+/** Pitch of a tile with its halo in shared memory. A constant, so that rows are at constant offsets. */
 constexpr int DirectPitch = TileWidth + 40;
 
 /** Floats of shared memory for one plane of one input channel, and the weights that belong to it. */
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(32 * DirectWarps, 1) NetworkDirectKernel(Step 
     rest /= tilesX;
     const std::int64_t y = out.lower[1] + rest % tilesY * TileHeight;
     const std::int64_t z = out.lower[2] + rest / tilesY;
-    // Of the tile's first voxel, in the part of the input that is in memory.
+    // Where the tile's first voxel is in the part of the input that is in memory.
     const std::int64_t inX = x - step.padLower[0] - in.lower[0];
     const std::int64_t inY = y - step.padLower[1] - in.lower[1];
     const std::int64_t inZ = z - step.padLower[2] - in.lower[2];

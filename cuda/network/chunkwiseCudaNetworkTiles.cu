@@ -886,7 +886,7 @@ DispatchTile(int tile, TFunctor && f)
   }
 }
 
-/** Of one axis of a pooling: where the taps of a voxel are, and which are inside the image. Those outside are where one
+/** One axis of a pooling: where the taps of a voxel are, and which are inside the image. Those outside are where one
  * inside is. */
 template <int VTaps>
 struct PoolTaps

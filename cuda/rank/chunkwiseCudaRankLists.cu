@@ -186,7 +186,7 @@ __device__ __forceinline__ SortedKey<TKey>
   const auto keyAt = [&](int l, int t) -> SortedKey<TKey> {
     return lists[(l * (VLength + 1) + Least(t, VLength)) * VThreads];
   };
-  // Of VLists lists' next `some` keys, those of the list whose last is the least are among the first
+  // Each of VLists lists has `some` next keys: those of the list whose last is the least are among the first
   // VLists (some - 1) + 1 of all that are left.
   while (below > 0)
   {

@@ -306,7 +306,7 @@ __global__ void __launch_bounds__(128)
               index.axis[g.planeAxes[0]] += l;
               absent = AbsentIn(g, index, line.end - left, 27, absent);
             }
-            // Of nothing but NaN it is that already, and where nothing is seen any number.
+            // With nothing but NaN it is that already; where nothing is seen it is any number.
             if (absent > 0 && absent < 27)
             {
               median = SelectByBits<TKey>(lists, l, static_cast<int>(RankIn(27, absent, 0.5)));

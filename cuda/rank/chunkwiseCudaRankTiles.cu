@@ -62,7 +62,7 @@ struct TileItem
       return { key, place };
     }
   }
-  /** Of a pass after the first. */
+  /** The digit of a pass after the first. */
   __device__ static int
   Digit(const Type & item, int pass)
   {

@@ -30,7 +30,7 @@ constexpr int ForestThreads = 256;
 struct ForestLabel
 {
   static constexpr std::uint32_t Basin = 0x80000000u;
-  /** Of voxels with the lowest mask, which nothing raises. */
+  /** The label of voxels with the lowest mask, which nothing raises. */
   static constexpr std::uint32_t None = 0xFFFFFFFFu;
 };
 
@@ -82,7 +82,7 @@ struct ForestCounts
 {
   unsigned long long edges;
   std::uint32_t      basins;
-  /** Of the votes on labels and on components. */
+  /** Counts of the votes on labels and on components. */
   std::uint32_t open[6];
 };
 
@@ -199,7 +199,7 @@ struct ForestPlace
     firstVoxel = tile * forest.volumeVoxels;
     MoveToVolume(forest.image, tile, mask, state);
   }
-  /** Of a voxel of the tile or beside it. */
+  /** Whether a voxel of the tile, or beside it, is in the image. */
   __device__ bool
   IsInside(int x, int y, int z) const
   {
@@ -208,7 +208,7 @@ struct ForestPlace
            lower[1] + static_cast<std::uint32_t>(y) < forest.extent[1] &&
            lower[2] + static_cast<std::uint32_t>(z) < forest.extent[2];
   }
-  /** Of those below a voxel of the tile. */
+  /** Rows from a voxel of the tile on that are in the image. */
   __device__ int
   RowsInside(int x, int y, int z) const
   {
@@ -677,7 +677,7 @@ struct ForestTable
 template <typename TKey>
 struct ForestCell
 {
-  /** Of what is not there, or has the lowest mask. */
+  /** The component of what is not there, or has the lowest mask. */
   static constexpr std::uint32_t None = ForestLink::Source - 1;
 
   std::uint32_t component;
@@ -913,7 +913,7 @@ FindEdges(const ForestImage<TKey> & forest, const ReconstructionCode<TKey> & cod
 {
   using Cell = ForestCell<TKey>;
   constexpr TileShape shape = EdgeTileOf(VPlanar);
-  // Of a volume the row before goes along, so that the planes' edges are found on the way too.
+  // In a volume the row before goes along, so that the planes' edges are found on the way too.
   constexpr int lines = VPlanar ? 1 : 2;
   constexpr int batch = 4 / lines;
   const int     thread = static_cast<int>(threadIdx.x);
@@ -1253,7 +1253,7 @@ __launch_bounds__(ForestThreads) StoreBasins(ForestImage<TKey> forest, Reconstru
         {
           label = forest.labels[label];
         }
-        // Of the lowest mask there is no basin, and no result but itself.
+        // The lowest mask has no basin, and no result but itself.
         const TKey limit = code.FromBits(__ldg(mask));
         const TKey key = label == ForestLabel::None
                            ? limit

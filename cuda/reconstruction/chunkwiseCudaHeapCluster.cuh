@@ -134,7 +134,7 @@ struct HeapLayout
     heapItems = voxels / 2 + static_cast<std::size_t>(heaps) * (FixedItems() + 4 * static_cast<std::size_t>(nodeItems));
   }
 
-  /** Of a heap: what others have sent, and what is carried at each level. */
+  /** Items of a heap for what others have sent, and for what is carried at each level. */
   CHUNKWISE_HOST_DEVICE std::size_t
                         FixedItems() const
   {
@@ -158,7 +158,7 @@ struct HeapCluster
   HeapLayout           layout;
   bool                 fullyConnected;
   HeapCells<TKey>      cells;
-  /** Of tiles: not 0 where the owner has to look through them. */
+  /** Marks of tiles: not 0 where the owner has to look through them. */
   std::uint32_t *      marks;
   unsigned long long * tokens; ///< that are out
   HeapItem *           items;

@@ -23,7 +23,7 @@ using HeapItem = std::uint64_t;
 
 constexpr int HeapThreads = 128;
 constexpr int HeapWarps = HeapThreads / 32;
-/** Of a heap's tree at most; the root's is 1. */
+/** The most levels of a heap's tree; the root's is 1. */
 constexpr int HeapLevels = 20;
 
 /** What all threads of a block know of their heap; in shared memory. */
@@ -54,7 +54,7 @@ struct HeapCycle
   bool          hasRoom; ///< new items may come
 };
 
-/** Of items in descending order, how many go before `item`; also those equal to it, if they are `first`. */
+/** How many items in descending order go before `item`; also those equal to it, if they are `first`. */
 __device__ inline int
 CountBefore(const HeapItem * items, int length, HeapItem item, bool first)
 {
@@ -107,7 +107,7 @@ HeapBufferItems(int nodeItems)
   return 2 * HeapFreshItems(nodeItems);
 }
 
-/** Of a block's shared memory. */
+/** Bytes of a block's shared memory. */
 inline std::size_t
 HeapSharedBytes(int nodeItems)
 {

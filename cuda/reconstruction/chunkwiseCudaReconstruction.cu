@@ -119,7 +119,7 @@ FinishKernel(VoxelRun<TPixel> run, ReconstructionRule<TPixel> rule)
   }
 }
 
-/** Of which volume a voxel is: the axes from the spatial ones on. */
+/** The volume that a voxel is of: its index along the axes after the spatial ones. */
 template <typename TPixel>
 __device__ std::int64_t
            VolumeOf(const VoxelRun<TPixel> & run, const Coordinates & index, int spatialDimension)

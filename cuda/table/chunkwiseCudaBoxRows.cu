@@ -216,7 +216,7 @@ struct BoxesInRow
   bool isThere[VCount];
   bool meetsTwo[VCount]; ///< any box of the warp
 
-  /** Of `columns` boxes from position `first` on; `left` is the position of the first sum. */
+  /** `columns` boxes from position `first` on; `left` is the position of the first sum. */
   __device__ __forceinline__
   BoxesInRow(const QueryAxis<std::int32_t> & x, int first, int columns, int left, int none)
   {
@@ -437,7 +437,7 @@ template <typename TEntry>
 RowsLaunch
 DealRows(RowsQuery & query, const Box & output, bool keepsRows)
 {
-  // Of the columns that a block reads, those that it has boxes of.
+  // The least part of the columns that a block reads that it has boxes of.
   constexpr double   leastUse = 0.75;
   constexpr int      count = BoxColumns<TEntry>::Count;
   const std::int64_t over = 2 * std::int64_t{ query.x.radius } + count;
@@ -490,7 +490,7 @@ LaunchRows(const KernelCall & call, const RowsQuery & query, const RowsLaunch & 
   CheckLaunch("RowsKernel");
 }
 
-/** Of boxes of one size. False, and nothing done, where this is not the way. */
+/** Queries boxes of one size. False, and nothing done, where this is not the way. */
 template <typename TEntry>
 bool
 QueryRows(const KernelCall & call, const BoxTable & table, const TEntry * entries)

@@ -103,7 +103,7 @@ SumOfBox(const TEntry * table, const BoxTerms<TIndex> (&terms)[MaxSpatialAxes], 
   }
 }
 
-/** Of warps of which no box meets two blocks along an axis, no thread looks for the second: `meets` has a bit for each
+/** If no box of a warp meets two blocks along an axis, no thread looks for the second: `meets` has a bit for each
  * axis along which any does. */
 template <int VAxes, typename TEntry, typename TIndex>
 __device__ TEntry

@@ -140,8 +140,8 @@ struct Table
   Handed<TCarry> *           above;  ///< of each slice and row of tiles, one for each column
   Handed<TCarry> *           left;   ///< of each slice, row and column of tiles, one for each row
   unsigned long long *       ticket; ///< the last one taken, at first -1; nullptr: tiles are dealt out in turn
-  /** Of the passes but Single, of each slice: of columns and rows of tiles, those of each tile one after the other. At
-   * first a tile's own sums, then the sums of those before. */
+  /** For all passes but Single, and each slice: sums of columns and rows of tiles, those of each tile one after the
+   * other. At first a tile's own sums, then the sums of those before. */
   TCarry * columnSums;
   TCarry * rowSums;
 };

@@ -59,7 +59,7 @@ struct Tiling
   {
     return slices * OfSlice();
   }
-  /** Of the tiles' sums of columns and rows. */
+  /** Bytes of the tiles' sums of columns and rows. */
   std::size_t
   SumBytes() const
   {

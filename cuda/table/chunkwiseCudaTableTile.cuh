@@ -94,7 +94,7 @@ FetchPart(const TIn * from, TIn * stage, std::int64_t pitch, int first, int last
       const int  r = i / Columns;
       const int  c = i % Columns;
       const bool there = r >= first && r < last && c < columns;
-      // Of what is not there nothing is read.
+      // What is not there is not read.
       __pipeline_memcpy_async(stage + i, from + r * pitch + c, 16, there ? 0 : 16);
     }
   }
@@ -281,7 +281,7 @@ public:
     StoreUnits(m_Sections + (m_Warp + 1) * SumUnits * 32 + m_Lane, local);
   }
 
-  /** Of columns and rows that a lane has one of each. */
+  /** The sum of a column, where a lane has one column and one row. */
   __device__ TCarry *
   ColumnSum(const Step & step) const
   {
@@ -298,7 +298,7 @@ public:
            m_Warp * WarpRows + m_Lane;
   }
 
-  /** Of the columns that the first warps' lanes have one of each. */
+  /** The columns, of which the first warps' lanes have one each. */
   __device__ Line<TCarry, VPeriod>
              ColumnOf(const Step & step) const
   {
@@ -400,7 +400,7 @@ public:
     }
   }
 
-  /** Of the warp's rows: lane r has row r. */
+  /** The warp's rows: lane r has row r. */
   __device__ Line<TCarry, VPeriod>
              RowOf(const Step & step) const
   {

@@ -342,7 +342,7 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
       marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
     const int    rowStep = static_cast<int>(x.outCount);
     std::int64_t offset = (volume * z.outCount + begin - 2 * Tile::Radius) * plane + corner;
-    // Of the windows of the thread's columns, the taps inside the image.
+    // Taps inside the image, for each window of the thread's columns.
     std::int32_t taps[Tile::Outputs];
 #pragma unroll
     for (int u = 0; u < Tile::Outputs; ++u)

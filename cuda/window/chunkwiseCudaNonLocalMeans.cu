@@ -409,7 +409,7 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
   const TReal   wholeShare = TReal(1) / static_cast<TReal>((2 * r0 + 1) * (2 * r1 + 1) * (2 * r2 + 1));
   TReal * const lines = tile.memory;
   TReal * const planes = lines + VDepth * height * width;
-  // Of products, behind all of squares.
+  // Sums of products lie behind all sums of squares.
   TReal * const lineCounts = planes + VDepth * PatchHeight * width;
   TReal * const planeCounts = lineCounts + VDepth * height * width;
   const auto &  reach = tile.reach;

@@ -8,7 +8,8 @@
 namespace chunkwise
 {
 
-/** Of float with a small radius, the same along x, y and z. False, and nothing done, where this is not the way. */
+/** Variances of float with a small radius, the same along x, y and z. False, and nothing done, where this is not the
+ * way. */
 bool
 RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                    bool takesRoot, cudaStream_t stream);

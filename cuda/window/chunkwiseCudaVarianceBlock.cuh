@@ -36,7 +36,7 @@ struct MarchingBlock
   }
 };
 
-/** Of the `count` rows or columns from `first` on that a block stages, those that there are. */
+/** Those of the `count` rows or columns from `first` on, which a block stages, that there are. */
 struct StagedRange
 {
   int low;

@@ -244,7 +244,7 @@ public:
       }
     }
   }
-  /** Of the output that lacks none any more. */
+  /** The variance of the output that lacks nothing any more. */
   __device__ __forceinline__ float
   Variance(int u, float inverse) const
   {

@@ -77,7 +77,7 @@ template <typename TPixel, typename TFirst, typename TSecond>
 struct VariancePass
 {
   Voxels<const TPixel> pixels;
-  /** Of the box before; second has the same box and strides. */
+  /** The results of the pass before; second has the same box and strides. */
   Voxels<const TFirst> first;
   const TSecond *      second;
   /** The same of the box after. */
@@ -138,7 +138,7 @@ StoreRun(T * to, const T (&values)[VOutputs])
   }
 }
 
-/** Of the taps of a thread's windows, which lie next to each other along the pass' axis: where they are, and which. */
+/** Where the taps of a thread's windows are, and which: they lie next to each other along the pass' axis. */
 template <typename TPixel, typename TFirst, typename TSecond>
 struct PassTaps
 {
@@ -157,7 +157,7 @@ struct PassTaps
   {
     return j >= lower && j < upper;
   }
-  /** Of window `u`. */
+  /** How many taps window `u` has. */
   __device__ __forceinline__ int
   Count(int u) const
   {
@@ -194,7 +194,7 @@ __device__ __forceinline__ PassTaps<TPixel, TFirst, TSecond>
   return taps;
 }
 
-/** Of integers: the sum of all taps up to one, minus what is before the window. Windows have at least VOutputs taps. */
+/** Integers: the sum of all taps up to one, minus what is before the window. Windows have at least VOutputs taps. */
 template <bool VFirst, int VOutputs, typename TPixel, typename TFirst, typename TSecond>
 __device__ __forceinline__ void
 SumTaps(PassTaps<TPixel, TFirst, TSecond> taps, TFirst (&firsts)[VOutputs], TSecond (&seconds)[VOutputs])
@@ -241,7 +241,7 @@ SumTaps(PassTaps<TPixel, TFirst, TSecond> taps, TFirst (&firsts)[VOutputs], TSec
   }
 }
 
-/** Of what is merged in floating-point numbers. */
+/** Merges moments that are floating-point numbers. */
 template <bool VFirst, int VOutputs, typename TPixel, typename TReal>
 __device__ __forceinline__ void
 MergeTaps(PassTaps<TPixel, TReal, TReal> taps, TReal (&firsts)[VOutputs], TReal (&seconds)[VOutputs])
@@ -254,7 +254,7 @@ MergeTaps(PassTaps<TPixel, TReal, TReal> taps, TReal (&firsts)[VOutputs], TReal 
     const std::int64_t tap = taps.radius + u;
     centers[u] = tap < taps.upper ? taps.pixel[tap * taps.pixelStep] : TPixel(0);
   }
-  // Of outputs from `from` on, and before `until`.
+  // Adds to the outputs from `from` on, and before `until`.
   const auto add = [&](int j, int from, int until) {
     if (taps.Has(j))
     {

@@ -164,7 +164,7 @@ public:
     }
   }
 
-  /** Of the window that ends with this plane, the last one taken. */
+  /** The result of the window that ends with this plane, the last one taken. */
   __device__ __forceinline__ Real
   PassZ(int plane) const
   {
@@ -381,8 +381,8 @@ private:
     First mean;
     First variance;
   };
-  /** Of the taps from `first` on that are there, or of all K of them: most blocks see whole windows, of the same radius
-   * along every axis, whose loops are known when this is compiled. */
+  /** Merges the taps from `first` on that are there, or all K of them: most blocks see whole windows, of the same
+   * radius along every axis, whose loops are known when this is compiled. */
   template <typename TAdd>
   __device__ __forceinline__ static Merged
   Merge(bool isWhole, int first, int radius, const StagedRange & there, TAdd && add)
@@ -415,7 +415,7 @@ private:
   const int m_RadiusY;
   const int m_Tx;
   const int m_Ty;
-  /** Of the staged columns and rows, those that there are. */
+  /** Those of the staged columns and rows that there are. */
   const StagedRange m_X;
   const StagedRange m_Y;
   /** Where what it loads first of the next plane is, what is from there to more rows and to the plane after, and where
@@ -430,7 +430,7 @@ private:
   int    m_EndPlane;
   int    m_Flags;
   TPixel m_Loaded[LoadRows * LoadColumns];
-  /** Of the planes of the window along z. */
+  /** Rings of the planes of the window along z. */
   TPixel m_RingPixels[K];
   First  m_RingFirsts[K];
   Second m_RingSeconds[K];

@@ -178,7 +178,7 @@ FinishBox(const TEntry & entry, const TVoxels & voxels, BoxStatistic statistic)
 #endif
       if constexpr (std::is_integral<TOut>::value && sizeof(TOut) <= 2)
       {
-        // Of so small sums a quotient that is rounded to double is as far from a tie as before, or is the tie: rounding
+        // A quotient of so small sums is, rounded to double, as far from a tie as before, or is the tie: rounding
         // it once more gives the integer that the exact one does. Adding a large number rounds to nearest, ties to
         // even.
         constexpr double rounder = 1.5 * 4503599627370496.0;

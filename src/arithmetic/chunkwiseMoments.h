@@ -83,7 +83,7 @@ VarianceOfSums(std::int64_t sum, TSquares squares, std::int64_t count)
   const double divisor = static_cast<double>(count) * static_cast<double>(count);
   if constexpr (sizeof(TSquares) <= 8)
   {
-    // Of 16-bit integers and so many taps, all of this fits 64 bits.
+    // With 16-bit integers and so many taps, all of this fits 64 bits.
     if (count <= 32768)
     {
       return static_cast<double>(count * static_cast<std::int64_t>(squares) - sum * sum) / divisor;

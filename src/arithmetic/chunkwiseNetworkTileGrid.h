@@ -91,7 +91,7 @@ FindAxis(const Tensor & tensor, int a, std::int64_t first, std::int64_t dilation
   return axis;
 }
 
-/** Of axis `a` of tile `number`: its voxels in the output, or in the input, of which it wants no more than its results
+/** Axis `a` of tile `number`: its voxels in the output, or in the input, of which it wants no more than its results
  * need. */
 CHUNKWISE_HOST_DEVICE inline TileAxis
 FindTileAxis(const Step & step, const TileGrid & grid, std::int64_t number, int a, bool isInput)

@@ -25,7 +25,7 @@ struct Tensor
   int          channels;
   std::int64_t lower[MaxSpatialAxes];
   std::int64_t extent[MaxSpatialAxes];
-  /** Of the layer's whole result. */
+  /** The extent of the layer's whole result. */
   std::int64_t whole[MaxSpatialAxes];
   std::int64_t fragments[MaxSpatialAxes]; ///< 1: dense
   /** Planes along z that memory has room for, a multiple of the fragments: a tensor may be a part of a longer one. */
@@ -501,7 +501,7 @@ NormalizedAt(const Step & s, std::int64_t c, float value, double mean, double fa
 /** The least weight of a voxel in a window. */
 constexpr float LeastWindowWeight = 1e-3f;
 
-/** Of a voxel in a window, from those along its axes. */
+/** The weight of a voxel in a window, from those along its axes. */
 CHUNKWISE_HOST_DEVICE inline float
 WindowWeight(float x, float y, float z)
 {

@@ -110,7 +110,7 @@ struct ReconstructionRule
   TPixel               height;
   TPixel               extremum;
   TPixel               elsewhere;
-  /** Of Border: per axis, whether its ends are an edge. */
+  /** For Border: per axis, whether its ends are an edge. */
   bool edges[MaxDimension];
 
   ReconstructionRule(const ReconstructionOperation & operation, const Box & image)

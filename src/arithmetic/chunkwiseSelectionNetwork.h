@@ -12,7 +12,7 @@
 namespace chunkwise
 {
 
-/** Of two wires the one gets the lesser key, the other the greater, as far as anything needs them. */
+/** One of two wires gets the lesser key, the other the greater, as far as anything needs them. */
 struct Comparator
 {
   int  low{ 0 };
@@ -148,7 +148,7 @@ struct Network
   }
 };
 
-/** Of VWires keys in any order the ranks VFirst to VLast. */
+/** Selects the ranks VFirst to VLast of VWires keys in any order. */
 template <int VWires, int VFirst, int VLast>
 struct SelectionNetwork
 {

@@ -29,7 +29,7 @@ struct StatisticsSummary
   /** Ordinals of the finite voxels; anything if there are none. */
   std::uint64_t minimum;
   std::uint64_t maximum;
-  /** Of the finite voxels, and of their squares; carries have been passed on. */
+  /** The sums of the finite voxels, and of their squares; carries have been passed on. */
   std::int64_t sum[SumDigits];
   std::int64_t squares[SquareDigits];
 

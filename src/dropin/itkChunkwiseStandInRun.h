@@ -41,7 +41,7 @@ struct ChunkwiseStandInTask
   /** A marker beyond the mask is an error, which ITK's own code makes. */
   bool hasMarker{ false };
   bool byErosion{ false };
-  /** Of standard deviations: n - 1 is the divisor, n the voxels of the box of this radius, or of its part inside. */
+  /** For standard deviations: the divisor is n - 1; n counts the voxels of the box of this radius that are inside. */
   bool                   divisorIsLessOne{ false };
   chunkwise::Coordinates radius{};
 

@@ -45,7 +45,7 @@ AddChunkwiseStandInsOfImage(ChunkwiseOverrides & overrides)
   AddChunkwiseStandIn<DiscreteGaussianImageFilter<TImage, Real>>(overrides, "DiscreteGaussianImageFilter");
   if constexpr (std::is_integral<PixelType>::value)
   {
-    // Of floats ITK takes numbers that nearly agree for equal, and errs on near plateaus.
+    // ITK takes floats that nearly agree for equal, and errs on near plateaus.
     AddChunkwiseStandIn<ReconstructionByDilationImageFilter<TImage, TImage>>(overrides,
                                                                              "ReconstructionByDilationImageFilter");
     AddChunkwiseStandIn<ReconstructionByErosionImageFilter<TImage, TImage>>(overrides,

@@ -463,7 +463,7 @@ OpenRawImage(const std::string & file, const RawLayout & layout)
   place.offset = layout.offset;
   place.coding.kind = layout.header.kind;
   place.coding.swaps = layout.bigEndian != IsBigEndianMachine();
-  // Of a file of another size the numbers cannot be right.
+  // If the file has another size, the numbers cannot be right.
   const std::uint64_t size = Descriptor::OpenToRead(file).GetSize();
   const auto          voxels = static_cast<std::uint64_t>(Box::FromExtent(layout.header.extent).NumberOfVoxels());
   const std::uint64_t expected = layout.offset + voxels * PixelSize(layout.header.kind);

@@ -46,8 +46,8 @@ struct Format
   /** The header says where the voxels are; null where a reader of its own opens the file. */
   VoxelPlace (*locate)(const std::string & file);
   std::unique_ptr<FileSource> (*open)(const std::string & file);
-  /** Of formats that this library writes itself; null where ITK does, or nobody. `data` is the name of the voxels' own
-   * file. */
+  /** Makes the layout of a file, if this library writes the format itself; null where ITK does, or nobody. `data` names
+   * the voxels' own file. */
   VoxelLayout (*layout)(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
   /** Written by this class of ITK. */
   bool isWrittenByItk;
@@ -144,7 +144,7 @@ public:
   /** False at the end of the file. Without the end of the line. */
   bool
   Next(std::string & line);
-  /** Of the file, after the last line. */
+  /** The place in the file after the last line. */
   std::uint64_t
   GetOffset() const
   {

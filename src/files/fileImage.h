@@ -84,7 +84,7 @@ public:
   {
     return m_BytesRead;
   }
-  /** Of a source that is read in order: keeps the last `planes` along the last axis with more than one voxel, so that
+  /** For a source that is read in order: keeps the last `planes` along the last axis with more than one voxel, so that
    * boxes may reach so far back. A box that reaches back further is read from the beginning of the file again. Call it
    * before the first Read; GetAccess then counts the planes. Nothing for other sources. */
   virtual void

@@ -155,7 +155,7 @@ CheckBmp(const std::string & file)
   }
 }
 
-/** Of a box with all components. */
+/** ITK's region of a box with all components. */
 itk::ImageIORegion
 RegionOf(const Box & box, const ImageHeader & header)
 {

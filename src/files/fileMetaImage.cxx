@@ -153,7 +153,7 @@ LocateMetaImage(const std::string & file)
   }
   const auto io = itk::MetaImageIO::New();
   place.header = ReadHeaderWithItk(*io, file);
-  // Of the texts, what the file says and not what ITK makes of it.
+  // The texts are what the file says, not what ITK makes of it.
   place.header.metadata = texts;
   PixelKind kind = PixelKind::UInt8;
   if (!FindKind(type, kind) || PixelSize(kind) != PixelSize(place.header.kind))

@@ -211,7 +211,7 @@ constexpr struct
 constexpr int Rgb = 128;
 constexpr int Rgba = 2304;
 
-/** Of uint8. */
+/** Whether a datatype is a color of uint8. */
 bool
 IsColor(int code)
 {

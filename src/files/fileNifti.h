@@ -18,7 +18,7 @@ struct NiftiFields
   double qform[6]{};
   double qfac{ 1 };
   double srow[3][4]{};
-  /** Of the fields below, what the file says; windows of display and such are those of its voxels, and are left out. */
+  /** These fields are as the file says. Windows of display and such belong to its voxels, and are left out. */
   int          dimInfo{ 0 };
   int          intentCode{ 0 };
   double       intent[3]{};

@@ -38,7 +38,7 @@ struct OmeXml
   int                   pixels{ 0 };
   Attributes            ofPixels;
   std::vector<TiffData> data;
-  /** Of the channels, as they are said. */
+  /** What each channel says, as text. */
   std::vector<std::string> samplesPerPixel;
 };
 

@@ -16,7 +16,7 @@ struct PlaneOrder
   std::int64_t slices{ 1 };
   std::int64_t channels{ 1 };
   std::int64_t times{ 1 };
-  /** Of each plane, slices first, then channels, then points in time. */
+  /** The directory of each plane: slices first, then channels, then points in time. */
   std::vector<std::int64_t> directories;
   /** Along x, y and z in mm; 0: not said. */
   double spacing[3]{};
@@ -32,8 +32,8 @@ IsOme(const std::string & description);
 PlaneOrder
 ReadOme(const std::string & file, const std::string & description, const ImageHeader & page, std::int64_t directories);
 
-/** Of a stack of ImageJ with at least two of channels, slices and points in time; without directories for any other.
- * Throws FileError if they are not as many as the file has directories. */
+/** The order of a stack of ImageJ with at least two of channels, slices and points in time; without directories for any
+ * other. Throws FileError if they are not as many as the file has directories. */
 PlaneOrder
 ReadImageJ(const std::string & file, const std::string & description, std::int64_t directories);
 

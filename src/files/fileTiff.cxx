@@ -42,7 +42,7 @@ struct TiffCloser
 struct Page
 {
   std::uint64_t directory;
-  /** Of plain strips, where they are in the file; one if they follow each other. */
+  /** Where plain strips are in the file; one number if they follow each other. */
   std::vector<std::uint64_t> offsets;
 };
 

@@ -15,7 +15,7 @@ struct VoxelPlace
   /** The one of `files` with the voxels, and where they begin in it. */
   std::filesystem::path data;
   std::uint64_t         offset{ 0 };
-  /** Of a compressed stream: bytes of it before the voxels. */
+  /** Bytes of a compressed stream before the voxels. */
   std::uint64_t skipped{ 0 };
   Codec         codec{ Codec::Raw };
   VoxelCoding   coding;
@@ -62,7 +62,8 @@ struct VoxelLayout
   /** The voxels are in a file of their own. */
   bool  detached{ false };
   Codec codec{ Codec::Raw };
-  /** Of compressed voxels; the header is compressed with them where it is not detached and `compressesHeader`. */
+  /** Whether compressed voxels are gzip; the header is compressed with them where it is not detached and
+   * `compressesHeader`. */
   bool gzip{ true };
   bool compressesHeader{ false };
   bool bigEndian{ false };

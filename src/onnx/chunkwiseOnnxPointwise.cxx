@@ -344,7 +344,7 @@ Arithmetic(Importer & importer)
   importer.GiveValue(std::move(result));
 }
 
-/** Of any number of images. */
+/** Sum: of any number of images. */
 void
 SumOfAll(Importer & importer)
 {
@@ -356,7 +356,7 @@ SumOfAll(Importer & importer)
   importer.GiveValue(std::move(result));
 }
 
-/** Of sizes, Floor and Ceil. */
+/** Floor and Ceil, which serve sizes alone. */
 template <bool VUp>
 void
 Round(Importer & importer)

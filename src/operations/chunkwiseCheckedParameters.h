@@ -54,7 +54,7 @@ public:
   }
   bool
   IsSpatial(int axis) const;
-  /** Of filters with windows. */
+  /** The boundary of a filter with windows. */
   WindowBoundary
   Boundary() const;
   /** "along axis 2" */

@@ -233,7 +233,7 @@ NetworkGraph::Add(NetworkLayer layer)
                  std::to_string(least) + " and " + std::to_string(LargestSize));
       }
     }
-    // Of nothing there is no largest voxel and no mean.
+    // Nothing has no largest voxel and no mean.
     const bool takesThoseInside =
       layer.kind == LayerKind::MaximumPooling || (layer.kind == LayerKind::AveragePooling && !layer.countsPadding);
     if (takesThoseInside && std::max(layer.padLower[a], layer.padUpper[a]) > layer.dilation[a] * (layer.kernel[a] - 1))
@@ -633,7 +633,7 @@ NetworkGraph::PlaceResult()
 {
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
-    // Of each layer: voxels of the image between neighbours, and twice the position of its index 0.
+    // For each layer: voxels of the image between neighbours, and twice the position of its index 0.
     std::vector<std::int64_t> step(m_Layers.size(), 1);
     std::vector<std::int64_t> twice(m_Layers.size(), 0);
     for (std::size_t i = 1; i < m_Layers.size(); ++i)

@@ -21,7 +21,7 @@ namespace chunkwise
 namespace
 {
 
-/** Of rows without a boundary condition, too. */
+/** Also true for rows without a boundary condition. */
 bool
 IsRenormalized(const CheckedParameters & parameters)
 {
@@ -148,7 +148,7 @@ MorphologyRow(const std::string & name, const std::string & title)
   return row;
 }
 
-/** Of rows whose operation has no parameters but the box. */
+/** Makes the operations of rows that have no parameters but the box. */
 template <typename TOperation>
 std::shared_ptr<const Operation>
 MakeBoxAlone(const CheckedParameters & parameters, const FilterImage & image)

@@ -296,7 +296,7 @@ public:
       c.outputSlots = slot[1];
       const bool carry = m_Request.carryHalo && c.inputSlots >= 2 && SlowestAxis(cuts, m_Request) == c.sweepAxis;
       c.bytesIn = m_InputVoxelBytes;
-      // Of these, what buffers cost; what devices load twice where their parts meet is no matter of them.
+      // What small buffers cost. What devices load twice where their parts meet does not count.
       double bytesOfBuffers = m_InputVoxelBytes;
       for (int a = 0; a < MaxDimension; ++a)
       {
@@ -316,7 +316,7 @@ public:
       const double store = c.bytesOut / m_ToHostRate + pieces * m_Request.pieceSeconds / devices;
       // Devices run in rounds: in the last round some may have nothing to do.
       const double imbalance = std::ceil(chunks / devices) * devices / chunks;
-      // Of a Fixpoint that is cut at all, a device's chunks are planned once more, with visits.
+      // Fixpoint: if the image is cut, each chunk costs visits too.
       const bool   isVisited = chunks > 1 && (m_Request.inPlace || !m_Request.oneAtATime);
       const double launches = chunks / devices * (m_LaunchSeconds + (isVisited ? m_Request.visitSeconds : 0));
       // A sweep's chunks on several devices: each may begin when the one before has handed on its carry, over both

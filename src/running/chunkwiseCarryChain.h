@@ -50,7 +50,7 @@ public:
   {
     return End(chunk) == m_End;
   }
-  /** Of every carry. */
+  /** Bytes of every carry. */
   std::size_t
   GetBytes() const
   {

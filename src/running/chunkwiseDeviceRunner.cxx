@@ -237,7 +237,7 @@ private:
   Device &          m_Device;
   const std::size_t m_Limit;
   CachedTables      m_Tables;
-  /** Of the last step. */
+  /** Memory of the last step. */
   std::vector<ArenaBlock> m_Inputs;
   ArenaBlock              m_Output;
   ArenaBlock              m_Scratch;

@@ -48,7 +48,7 @@ private:
   template <typename TVisitor>
   void
   ForEachPiece(std::size_t begin, std::size_t end, TVisitor && visit) const;
-  /** Of rows whose voxels lie apart: calls visit(first voxel, place in the sequence, voxels) for pieces of one row. */
+  /** For rows whose voxels lie apart: calls visit(first voxel, place in the sequence, voxels) for pieces of one row. */
   template <typename TVisitor>
   void
   ForEachVoxelPiece(std::size_t begin, std::size_t end, TVisitor && visit) const;

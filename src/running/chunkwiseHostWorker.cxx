@@ -105,7 +105,7 @@ HostWorker::Run(const Chunk & chunk)
   {
     std::uint32_t sides = 0;
     call.changedSides = &sides;
-    // Of the kernels that make a chunk of Fixpoint some report how far they are, others do not.
+    // Some kernels that make a chunk of Fixpoint report how far they are, others do not.
     const std::int64_t voxels =
       m_Context.request.operation->GetSchedule() == Schedule::Fixpoint ? chunk.outputBox.NumberOfVoxels() : 0;
     ShareControl control(&m_Context, voxels, voxels);

@@ -26,7 +26,7 @@ public:
   Run(const Chunk & chunk);
 
 private:
-  /** Of all kernels that the chunk takes. */
+  /** The most scratch that any kernel of the chunk needs. */
   std::size_t
   GetScratchBytes(const Chunk & chunk) const;
   /** Cut where the halves need the least scratch: cutting an axis along which a kernel sweeps may spare none, and cost

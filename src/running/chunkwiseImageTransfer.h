@@ -16,7 +16,7 @@ namespace chunkwise
 class ImageTransfer
 {
 public:
-  /** Of the request its image, budgets and threads count. */
+  /** Takes image, budgets and threads from the request. */
   ImageTransfer(ManagerState & manager, std::size_t device, const ExecutionRequest & request, Monitor * monitor);
 
   /** Throw DeviceError or Aborted; then nothing is under way any more. */

@@ -19,7 +19,7 @@ namespace
 /** Beyond this a list is no list of processors. */
 constexpr long MostProcessors = 1 << 16;
 
-/** Of a file with a list such as "0-3,8"; empty if it is not there or is no such list. */
+/** The numbers in a file with a list such as "0-3,8"; empty if it is not there or is no such list. */
 std::vector<int>
 ReadList(const std::string & file)
 {

@@ -24,8 +24,8 @@ constexpr std::size_t SideDataPadding = 2048;
 constexpr std::size_t SummaryScratch = std::size_t{ 256 } << 20;
 /** What a visit to where chunks of a Fixpoint meet takes. */
 constexpr double SecondsOfVisit = 3e-3;
-/** Of the host, for what one cut costs in terms of another: bytes of images that a kernel goes through in a second, and
- * what a chunk takes whatever its size. */
+/** Rates of the host, for what one cut costs in terms of another: bytes of images that a kernel goes through in a
+ * second, and what a chunk takes whatever its size. */
 constexpr double HostRate = 1e9;
 constexpr double SecondsOfHostChunk = 50e-6;
 constexpr double SecondsOfHostVisit = 0.5e-3;

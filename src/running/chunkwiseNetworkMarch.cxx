@@ -189,7 +189,7 @@ FindSlabBounds(const NetworkGraph & graph, std::int64_t slab)
       of = std::max(of, layer.dilation[Axis]);
     }
   }
-  // Of an output so long that no step at its ends is larger than those between.
+  // The output is so long that no step at its ends is larger than those between.
   const auto         one = graph.GetRanges({ { { 0, 0, 0 } }, { { 1, 1, 1 } } }, nullptr);
   const std::int64_t stride = graph.GetTotalStride()[Axis];
   const std::int64_t longest = slab + stride + one[0].upper[Axis] - one[0].lower[Axis];

@@ -53,7 +53,7 @@ FindSlabBounds(const std::vector<NetworkSlab> & march);
 void
 TakeLargest(std::vector<NetworkSlabBound> & most, const std::vector<NetworkSlabBound> & bounds);
 
-/** Of any chunk of any image, whatever fragments a plan may choose. */
+/** Bounds for any chunk of any image, whatever fragments a plan may choose. */
 std::vector<NetworkSlabBound>
 FindSlabBounds(const NetworkGraph & graph, std::int64_t slab);
 

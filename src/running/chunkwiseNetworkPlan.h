@@ -51,19 +51,19 @@ struct NetworkRates
   double mostBytes{ 1e18 };
 };
 
-/** Of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed eight at
- * a time. */
+/** The rates of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed
+ * eight at a time. */
 NetworkRates
 GetHostNetworkRates();
 
-/** Of devices of the last years. Those without tensor cores take Float32 for TensorFloat32. */
+/** The rates of recent devices. Those without tensor cores take Float32 for TensorFloat32. */
 NetworkRates
 GetDeviceNetworkRates(NetworkPrecision precision);
 
 /** Poolings of larger windows need dense tensors. */
 constexpr std::int64_t MostPoolingTaps = 4;
 
-/** Of a tile of one channel. */
+/** Bytes of the spectrum of a tile of one channel. */
 constexpr std::size_t
 GetSpectrumBytes(int tile)
 {
@@ -80,7 +80,7 @@ GetProductChannels(int outputs);
 /** One input channel: the product is so little that the transform back does it. */
 std::size_t
 GetKernelSpectraBytes(int inputs, int outputs, int tile);
-/** Of the spectra of a tile's inputs and outputs. */
+/** Bytes of the spectra of a tile's inputs and outputs. */
 std::size_t
 GetTileBytes(int inputs, int outputs, int tile);
 

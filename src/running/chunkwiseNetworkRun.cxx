@@ -87,7 +87,7 @@ NumberOfWindows(const NetworkOperation & operation, const LayerExtent & part, co
   {
     const auto starts = operation.GetPatchStarts(a, image[a]);
     const auto window = operation.patch[static_cast<std::size_t>(a)];
-    // Of a part at the lower end, or at the upper, or where most meet.
+    // The number for a part at the lower end, or at the upper, or where most meet.
     std::size_t most = 0;
     std::size_t first = 0;
     for (std::size_t last = 0; last < starts.size(); ++last)
@@ -282,7 +282,7 @@ ChooseSlab(const NetworkOperation & operation, const Box & output, const Box & i
     GetGoodSlabs(operation, rates.padsOutputs ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates());
   const double width = std::sqrt(static_cast<double>(output.Extent(0)) * static_cast<double>(output.Extent(1)));
   SlabChoice   choice;
-  // Of a wide chunk of few planes tiles fit the whole best.
+  // Tiles fit the whole of a wide chunk of few planes best.
   const bool isFlat =
     image.Extent(2) <= 2 * ThickestSlab && 4 * ThicknessOfWidth * width >= static_cast<double>(image.Extent(2));
   for (const std::int64_t slab : slabs)
@@ -586,7 +586,7 @@ NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates 
 namespace
 {
 
-/** Of all steps, and of the planes that they hand on: these are read and written twice. */
+/** The cost of all steps, and of the planes that they hand on, which are read and written twice. */
 std::vector<double>
 CostOfLayers(const NetworkGraph & graph, const ChunkPlan & chunk, const NetworkRates & rates)
 {
@@ -719,7 +719,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   const ChunkPlan      chunk = PlanChunk(operation, part, whole, call.image, rates);
   const auto           bounds = FindSlabBounds(chunk.march);
 
-  // Of all of memory that steps have for a layer, and of what they hand on.
+  // All memory that steps have for a layer, and for what they hand on.
   std::vector<Tensor>      memory(layers.size());
   std::vector<Tensor>      kept(layers.size());
   std::vector<LayerValues> values(layers.size());
@@ -816,7 +816,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
     return result;
   };
 
-  // Of windows: the sums of all channels, and of their weights.
+  // For windows: the sums of all channels, and of their weights.
   Tensor sums{};
   sums.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + layout.sums);
   sums.channels = graph.GetNumberOfOutputChannels() + 1;

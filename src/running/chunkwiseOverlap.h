@@ -17,7 +17,7 @@ struct Overlap
   std::int64_t from{ 0 }; ///< where they begin in the first one's buffer
 };
 
-/** Of a box and of one that follows it along `axis`. */
+/** What a box and one that follows it along `axis` have in common. */
 Chunkwise_EXPORT Overlap
 FindOverlap(const Box & first, const Box & second, int axis);
 

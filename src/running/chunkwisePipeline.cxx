@@ -64,7 +64,7 @@ struct Job
   std::size_t        nextStore{ 0 };
   std::size_t        stored{ 0 };
   bool               finished{ false };
-  // Of a sweep.
+  // For a sweep:
   bool carryTaken{ false };    ///< it is known what enters
   bool advanced{ false };      ///< what makes the next carry is enqueued
   bool carryHandedOn{ false }; ///< the chain knows what leaves, or nobody will ask for it

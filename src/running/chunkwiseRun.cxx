@@ -298,7 +298,7 @@ private:
   {
     try
     {
-      // Of a sweep there are two carries at a time: what enters a chunk, and what leaves it.
+      // A sweep has two carries at a time: what enters a chunk, and what leaves it.
       const MeteredBytes carries(m_Context.hostMeter, m_Chain ? 2 * m_Chain->GetBytes() : 0);
       std::size_t        limit = m_Manager.HostLimit(m_Context.request);
       limit -= limit ? std::min(limit - 1, m_Chain ? 2 * m_Chain->GetBytes() : 0) : 0;

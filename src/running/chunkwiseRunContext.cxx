@@ -247,7 +247,7 @@ HostTables::GetMade(const std::string & key, std::size_t bytes, const std::funct
     return nullptr;
   }
   const auto make = [&] {
-    // Of what others have made, what they do not use now.
+    // Tables that others have made and do not use now give way.
     m_State.MakeRoom(size, limit);
     const auto block = std::make_shared<ArenaBlock>(m_State.memory, bytes, limit);
     fill(block->Get());

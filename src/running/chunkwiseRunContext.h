@@ -35,7 +35,7 @@ public:
   TakeTurn(const std::function<bool()> & stop);
   void
   EndTurn();
-  /** Of a call of the device: it may have been lost. */
+  /** Notes that a call of the device failed: the device may be lost. */
   void
   NoteFailure(const DeviceError & error);
   /** Memory for a whole image, for which tables that earlier runs left give way. Throws BudgetError or DeviceError. */
@@ -59,7 +59,7 @@ public:
     }
     return THandle(*device);
   }
-  /** Of a stream nothing may be under way. */
+  /** Keeps the handle for the next run. Nothing may be under way on a stream. */
   template <typename THandle>
   void
   KeepHandle(THandle handle)
@@ -81,7 +81,7 @@ public:
   ResourceCache tables;
   /** Set when the device cannot be used again by this process. */
   std::atomic<bool> lost{ false };
-  /** Of images that stay here between runs, see DeviceMemory. */
+  /** Bytes of images that stay here between runs, see DeviceMemory. */
   std::atomic<std::size_t> imageBytes{ 0 };
 
 private:
@@ -242,7 +242,7 @@ private:
   std::map<std::shared_ptr<void>, std::size_t> m_Held; ///< and their bytes
 };
 
-/** Of a run whose images lie in the memory of a device. Who makes it has taken the device's turn. */
+/** Where the images of a run lie, if a device's memory holds them. Who makes it has taken the device's turn. */
 struct Residence
 {
   std::size_t device{ 0 };
@@ -309,7 +309,7 @@ public:
 
   const ExecutionRequest & request;
   const PlannerRequest &   plannerRequest;
-  /** Of a run that is resident on a device, that device's: there is no work for the host. */
+  /** The host's kernels. A run that is resident on a device has that device's: there is no work for the host. */
   const KernelRegistry & hostKernels;
   /** nullptr: the images are the host's. */
   const Residence *      residence{ nullptr };
@@ -331,7 +331,7 @@ public:
   std::atomic<int>          settled{ 0 };
   /** Fixpoint: what there is memory for. */
   std::int64_t mostVoxelsOfVisit{ INT64_MAX };
-  /** Of an operation without an output: where the chunks' summaries are added up. */
+  /** The sum of the chunks' summaries, for an operation without an output. */
   SideData total;
   /** TwoPass: the chunks can be halved if memory fails. */
   bool chunksCanShrink{ false };

@@ -130,7 +130,7 @@ private:
     box.upper[m_Axis] = box.lower[m_Axis] + planes;
     return box;
   }
-  /** Of what must be read for a box. */
+  /** Bytes that must be read for a box. */
   std::size_t
   CountBytes(const Box & box) const
   {

@@ -86,7 +86,7 @@ public:
   CountSlabs() const;
   Box
   GetSlab(const Box & volume, std::int64_t slab) const;
-  /** Of all volumes, if they are not cut. */
+  /** The pieces of all volumes, if they are not cut. */
   std::vector<Box>
   GetPieces() const;
   SlabGrid
@@ -108,7 +108,7 @@ public:
   /** Throws BudgetError. */
   SlabPlan
   MakePlan() const;
-  /** Of sources and sink, by all threads that read and write. */
+  /** Bytes that sources and sink hold for all threads that read and write. */
   std::uint64_t
   GetHeldBytes() const
   {

@@ -31,7 +31,7 @@ struct SlabRequest
 
   BackendChoice    backend{ BackendChoice::Auto };
   std::vector<int> devices;
-  /** Of devices and their pinned memory. */
+  /** Budgets of devices and their pinned memory. */
   Budgets budgets{};
   /** nullptr: a thread per core. */
   Executor * executor{ nullptr };
@@ -49,7 +49,7 @@ struct SlabRequest
 /** What happened. */
 struct SlabReport
 {
-  /** Of all slabs together. */
+  /** The report of all slabs together. */
   ExecutionReport execution;
   /** Planes of a slab beside the one that it shares with the next; slabs of all volumes. */
   std::int64_t planesOfSlab{ 0 };

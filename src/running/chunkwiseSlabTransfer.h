@@ -75,7 +75,7 @@ class SlabWriter : public SideThread
 public:
   SlabWriter(const SlabRequest & request, const SlabPlan & plan, std::int64_t pieces,
              std::shared_ptr<SlabMemory> memory);
-  /** Of the piece that comes next: its voxels are the first of the state. */
+  /** Puts the next piece, whose voxels are the first of the state. */
   void
   Put(const Box & box);
   std::uint64_t

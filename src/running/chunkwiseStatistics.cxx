@@ -76,7 +76,7 @@ KindOfInput(const ExecutionRequest & request)
   return request.inputs.front().kind;
 }
 
-/** Of what the request's operation makes, or else of its input. */
+/** The kind of what the request's operation makes, or else of its input. */
 PixelKind
 KindOfStatistics(const ExecutionRequest & request)
 {
@@ -216,7 +216,7 @@ private:
   const PixelKind  m_Kind;
   const int        m_Bits;
   const int        m_Passes;
-  /** Of the last pass: how many voxels that begin with a prefix have each next digit. */
+  /** From the last pass: how many voxels that begin with a prefix have each next digit. */
   std::map<std::uint64_t, std::vector<std::int64_t>> m_Counts;
 };
 
@@ -406,7 +406,7 @@ MakeStatisticsRequest(ExecutionRequest request)
     operation->stageKind = request.output.kind;
   }
   request.operation = operation;
-  // Of the image alone it takes no mask.
+  // Statistics of the image alone take no mask.
   request.inputs.resize(std::min(request.inputs.size(), static_cast<std::size_t>(operation->GetNumberOfInputs())));
   return request;
 }

@@ -126,7 +126,7 @@ public:
       }
     }
   }
-  /** Of division `i`, which was waited for and not released. */
+  /** The views of division `i`, which was waited for and not released. */
   std::vector<BufferView>
   GetViews(std::int64_t i) const
   {

@@ -19,7 +19,7 @@ constexpr std::uint64_t StreamedPieceBytes = std::uint64_t{ 4 } << 20;
  * to read are larger, since what is decoded in blocks is decoded once for each piece that needs a part of the block. */
 constexpr std::uint64_t SmallPieceBytes = std::uint64_t{ 1 } << 20;
 
-/** Of the voxels of a box. */
+/** Bytes of the voxels of a box. */
 inline std::size_t
 BytesOf(const Box & box, PixelKind kind)
 {

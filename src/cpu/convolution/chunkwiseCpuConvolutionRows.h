@@ -74,7 +74,7 @@ public:
   /** Without factors. */
   ConvolutionFactorRows() = default;
 
-  /** Of `operation`, or if `flipped` of that with the flipped kernel. */
+  /** The rows of the call's operation, or if `flipped` of that with the flipped kernel. */
   static ConvolutionFactorRows
   Of(const KernelCall & call, T * room, bool flipped, const Box & box)
   {

@@ -15,8 +15,8 @@ namespace
 /** Chunks of fewer planes are cut into blocks, each the work of one worker, with whom those help who find none. */
 constexpr std::int64_t FewPlanes = 16;
 
-/** Of such a block, whatever the number of workers: so long that little of a line is overlap, or so many rows. Along
- * axes with one voxel a block there is one plane. False if the kernel extends along three axes. */
+/** The extent of such a block, whatever the number of workers: so long that little of a line is overlap, or so many
+ * rows. Along axes with one voxel a block there is one plane. False if the kernel extends along three axes. */
 template <typename T>
 bool
 BlockOfPlane(const ImageConvolutionOperation & operation, const Coordinates & image, Coordinates & most,
@@ -115,7 +115,7 @@ RunConvolution(const KernelCall & call)
   }
 }
 
-/** Of the largest block of a chunk, wherever in the image it lies. */
+/** Scratch of the largest block of a chunk, wherever in the image it lies. */
 template <typename T>
 std::size_t
 ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
@@ -131,7 +131,7 @@ ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
   std::int64_t planes = 0;
   if (BlockOfPlane<T>(operation, image, most, planes, chunk.outputBox.Extents()))
   {
-    // Of chunks with more planes too: what a chunk needs must not shrink when it grows.
+    // Chunks with more planes count too: what a chunk needs must not shrink when it grows.
     const BlockNumbers<T> largest(ConvolutionBlock::Largest(operation, most, image));
     numbers = std::max(numbers, largest.Of(1) * chunk.concurrency);
   }

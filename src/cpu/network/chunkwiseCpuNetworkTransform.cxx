@@ -295,7 +295,7 @@ struct RowTap
   std::int64_t index;  ///< of voxel 0's
 };
 
-/** Of n voxels from index x on, `apart` indices apart. */
+/** The taps of n voxels from index x on, `apart` indices apart. */
 RowTap
 FindRowTap(const Step & step, std::int64_t tap, std::int64_t x, std::int64_t apart, std::int64_t n)
 {

@@ -26,7 +26,7 @@ struct MedianRow
   /** The columns that there are. */
   std::int64_t first{ 0 };
   std::int64_t last{ 0 };
-  /** Of the others, all lines but one are half below and half above everything. The last one is below in columns of
+  /** All other lines but one are half below and half above everything. The last one is below in columns of
    * voxels of these numbers modulo 2: before `first`, and from `last` on. */
   std::int64_t below[2]{};
   /** MedianListRows rows of `pitch` keys, a multiple of the vectors with one more than the columns take. */

@@ -102,7 +102,7 @@ public:
   MedianMemory<TKey>          memory;
   const RankFunctions<TKey> & functions;
 
-  /** Of components that are taken together `first` is the first's. */
+  /** `first` is the tile of the first of the components that are taken together. */
   MedianTile(const KernelCall & call, const Coordinates & radius, const Box & first, std::int64_t components,
              char * bytes)
     : tile(first)

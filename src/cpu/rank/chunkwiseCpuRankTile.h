@@ -34,7 +34,7 @@ struct RankTile
   std::int64_t radii[3]{};
   /** Where the voxels begin, counted from the first output. */
   std::int64_t shifts[3]{};
-  /** Of outputs: RankTileWidth in a row, RankTileSide rows in a plane, outputs[2] planes. */
+  /** The ranks of outputs: RankTileWidth in a row, RankTileSide rows in a plane, outputs[2] planes. */
   std::int32_t * ranks{ nullptr };
   TKey *         results{ nullptr };
   /** Voxels of a window at the most. */

@@ -374,7 +374,7 @@ private:
     return block;
   }
 
-  /** Of each block, the edges at a voxel: m_Ends[m_Begins[rank]] to m_Ends[m_Begins[rank + 1] - 1]. */
+  /** Lists each block's edges at a voxel: m_Ends[m_Begins[rank]] to m_Ends[m_Begins[rank + 1] - 1]. */
   void
   LinkEdges()
   {

@@ -85,7 +85,7 @@ public:
     }
     return tile;
   }
-  /** Of a tile, the voxels that are not of the border. */
+  /** The voxels of a tile that are not of the border. */
   Box
   GetInner(const Box & tile) const
   {

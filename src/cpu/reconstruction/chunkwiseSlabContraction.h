@@ -19,8 +19,8 @@ namespace chunkwise
  * way by one thread, and where two components meet that each have a voxel of the first plane, the new forest gets an
  * edge.
  *
- * Of equal keys those within the first plane come first, and are no edges of the new forest: the slab before this one
- * holds the plane too. The number of bands makes other forests that let the same through. */
+ * Among equal keys those within the first plane come first, and are no edges of the new forest: the slab before this
+ * one holds the plane too. The number of bands makes other forests that let the same through. */
 template <typename TKey>
 class SlabContraction
 {
@@ -110,7 +110,7 @@ private:
   static constexpr unsigned char Used = 32;
   /** Up to so many items there are cheaper ways to sort than by digits. */
   static constexpr std::uint32_t Few = 64 * sizeof(TKey);
-  /** Of an item that is not within the first plane. Slabs have fewer voxels. */
+  /** Marks an item that is not within the first plane. Slabs have fewer voxels. */
   static constexpr std::uint32_t NotInPlane = std::uint32_t{ 1 } << 31;
 
   /** What bands are joined by: an edge, or a voxel (`second` is None) with its neighbors in other bands. */
@@ -273,7 +273,7 @@ private:
   {
     std::uint32_t terminals = 0;
     const auto    count = Find(band, seed, terminals);
-    // Of a plateau with one terminal there is nothing to tell.
+    // A plateau with one terminal has nothing to tell.
     if (terminals > 1)
     {
       Join(band, Sort(band, count), count);
@@ -444,7 +444,7 @@ private:
     m_Forest->capacity[a] = key;
   }
 
-  /** Of two components of a band. One with terminals has one of them as its root. */
+  /** Unites two components of a band. A component with terminals has one of them as its root. */
   void
   Unite(Band & band, std::uint32_t a, std::uint32_t b, TKey key, bool inPlane)
   {

@@ -64,7 +64,8 @@ public:
     return m_State;
   }
   static constexpr std::uint32_t None = UINT32_MAX;
-  /** Of each voxel, framed: its number if it is of the border, else None. To be filled but for the frame. */
+  /** For each voxel, with a frame around: its number if it is of the border, else None. To be filled but for the frame.
+   */
   std::uint32_t *
   GetTerminals()
   {

@@ -35,7 +35,7 @@ SlabExtent(const BoxStatisticOperation & operation, const Box & output, const Co
   {
     extent[last] = std::min(extent[last], std::max(thickness, 4 * operation.EffectiveRadius(last, image[last])));
   }
-  // Of independent axes so much that small planes, or rows, keep the threads busy.
+  // Independent axes are taken so far that small planes, or rows, keep the threads busy.
   std::int64_t others = parts == 3 ? 1 : parts == 2 ? 8 : 256;
   for (int a = 1; a < MaxDimension; ++a)
   {
@@ -534,7 +534,7 @@ private:
     });
   }
 
-  /** Of boxes of one size, row by row. */
+  /** Queries boxes of one size, row by row. */
   template <typename TOut>
   void
   QueryRows() const

@@ -594,7 +594,8 @@ private:
   /** Slices under work at a time: as many as a diagonal has bands, and those that workers reach beyond it. A bound that
    * does not shrink where a chunk grows. */
   const std::int64_t m_Slices;
-  /** Of each of these slices, of floats C, of integers all rows above, of the strips that the last band has not done.
+  /** For each of these slices, C for floats, all rows above for integers, of the strips that the last band has not
+   * done.
    */
   TSum * const       m_Above;
   TSum * const       m_Plane;

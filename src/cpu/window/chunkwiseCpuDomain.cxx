@@ -368,7 +368,7 @@ RunQuotient(const KernelCall & call)
       });
     };
     DispatchPixelKind(call.output.kind, [&](auto out) {
-      // Of sums and counts below 2^24 a quotient in float has the bits that one in double has when it is rounded to it.
+      // A float quotient of sums and counts below 2^24 has the bits of one in double that is rounded to float.
       constexpr bool floatServes = std::is_same<Part, float>::value && !std::is_same<decltype(out), double>::value;
       quotient.inDouble && !floatServes ? run(double{}, out) : run(Part{}, out);
     });

@@ -111,7 +111,7 @@ struct PatchMemory
   TReal * shares{ nullptr };           ///< inverse of the number of offsets
   TReal * weighted{ nullptr };
   TReal * weights{ nullptr };
-  /** Of voxels that have weights: these, sums of their products, and a row of voxels' weights for each direction. */
+  /** For voxels that have weights: these, sums of their products, and a row of voxels' weights for each direction. */
   TReal * given{ nullptr };
   TReal * counts[2]{ nullptr, nullptr };
   TReal * products[2]{ nullptr, nullptr };
