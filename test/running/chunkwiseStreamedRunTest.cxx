@@ -288,6 +288,7 @@ TEST(StreamedRun, SourcesFillTheMemoryThatDevicesCopyFrom)
 {
   std::mt19937 random(15);
   std::size_t  most = 0;
+  int          ofPlanes = 0;
   for (int trial = 0; trial < 16; ++trial)
   {
     FakeDevice::Options options;
@@ -324,13 +325,19 @@ TEST(StreamedRun, SourcesFillTheMemoryThatDevicesCopyFrom)
     const StreamedReport report = run.Run(*manager);
     EXPECT_EQ(run.result->voxels, run.expected);
     EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels());
-    // No piece goes through memory between that of the files and the device's.
     EXPECT_EQ(ofFiles.count(nullptr), 0u);
-    EXPECT_EQ(ofDevices, ofFiles) << run.request.divisions << " divisions, chunks of "
-                                  << ToString(Box::FromExtent(report.execution.plan.chunkExtent));
     most = std::max(most, report.execution.plan.chunks.size());
+    const Coordinates & chunk = report.execution.plan.chunkExtent;
+    if (chunk[0] == run.request.region.Extent(0) && chunk[1] == run.request.region.Extent(1))
+    {
+      // No piece goes through memory between that of the files and the device's. Short rows of planes that are cut do.
+      EXPECT_EQ(ofDevices, ofFiles) << run.request.divisions << " divisions, chunks of "
+                                    << ToString(Box::FromExtent(chunk));
+      ++ofPlanes;
+    }
   }
   EXPECT_GT(most, 3u);
+  EXPECT_GT(ofPlanes, 12);
 }
 
 TEST(StreamedRun, CudaGivesTheSameBits)

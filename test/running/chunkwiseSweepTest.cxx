@@ -562,9 +562,10 @@ TEST(Sweep, KernelsBringCarriesPastTheCopiesOfImages)
 TEST(Sweep, ACarryDoesNotWaitForWhatIsLoadedBehindItsChunk)
 {
   std::mt19937 random(58);
-  Case         c(random, { { 12, 10, 90, 1, 1 } });
-  FakeDevices  devices(2);
-  const auto   manager = devices.MakeManager();
+  // Planes so large that transfers and kernels are to overlap.
+  Case        c(random, { { 240, 200, 60, 1, 1 } });
+  FakeDevices devices(2);
+  const auto  manager = devices.MakeManager();
   c.LeaveRoomFor(3);
   c.request.stagingThreads = 1;
   const auto wait = [](const auto & until) {
@@ -596,8 +597,9 @@ TEST(Sweep, ACarryDoesNotWaitForWhatIsLoadedBehindItsChunk)
       }
     };
   }
-  manager->Execute(c.request);
+  const ExecutionReport report = manager->Execute(c.request);
   EXPECT_EQ(c.output, c.expected);
+  EXPECT_GT(report.plan.inputSlots, 1);
   EXPECT_FALSE(hasWaited);
 }
 
