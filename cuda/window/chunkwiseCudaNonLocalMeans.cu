@@ -715,7 +715,15 @@ LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxe
       in, given, out, g, empty);
   };
   const auto isRadius = [&](int r) { return g.patch[0] == r && g.patch[1] == r && g.patch[2] == r; };
-  const bool isDeep = g.out.Extent(g.axes[2]) >= 4 && PatchTileBytes(g, 8, VIsWeighed) <= mostShared;
+  // The weights that a tile sees are counted in 32 bits.
+  const int tile[3] = { PatchWidth, PatchHeight, 8 };
+  double    seen = 1;
+  for (int i = 0; i < 3; ++i)
+  {
+    seen *= tile[i] + 2.0 * (g.search[i] + g.patch[i]);
+  }
+  const bool isDeep =
+    g.out.Extent(g.axes[2]) >= 4 && PatchTileBytes(g, 8, VIsWeighed) <= mostShared && (!VIsWeighed || seen < (1 << 30));
   if constexpr (sizeof(TReal) == 4)
   {
     if (isDeep && isRadius(1))
