@@ -1,9 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
 #include "fileItk.h"
-
-#include "itkGDCMImageIO.h"
-#include "itkGDCMSeriesFileNames.h"
+#include "fileItkFormats.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +26,7 @@ public:
     double step = 0;
     for (std::size_t i = 0; i < slices.size(); ++i)
     {
-      const auto        io = itk::GDCMImageIO::New();
+      const auto        io = GetItkFormats(shown).makeDicom();
       const ImageHeader slice = ReadHeaderWithItk(*io, slices[i]);
       if (slice.components != 1)
       {
@@ -123,7 +121,7 @@ private:
     }
     m_Loaded = -1;
     m_Slice.resize(GetSliceBytes());
-    const auto io = itk::GDCMImageIO::New();
+    const auto io = GetItkFormats(m_Slices[index]).makeDicom();
     CallItk(m_Slices[index], "cannot be read", [&] {
       io->SetFileName(m_Slices[index]);
       io->ReadImageInformation();
@@ -155,23 +153,14 @@ OpenDicom(const std::string & file)
   {
     std::vector<std::string> slices;
     std::size_t              series = 0;
-    CallItk(file, "cannot be read", [&] {
-      const auto names = itk::GDCMSeriesFileNames::New();
-      names->SetUseSeriesDetails(true);
-      names->SetDirectory(file);
-      series = names->GetSeriesUIDs().size();
-      if (series == 1)
-      {
-        slices = names->GetFileNames(names->GetSeriesUIDs().front());
-      }
-    });
+    CallItk(file, "cannot be read", [&] { series = GetItkFormats(file).findSeries(file, slices); });
     if (series != 1 || slices.empty())
     {
       Fail(file, "is a folder with " + std::to_string(series) + " series of DICOM files, there should be one");
     }
     return std::make_unique<DicomSource>(slices, file);
   }
-  const auto io = itk::GDCMImageIO::New();
+  const auto io = GetItkFormats(file).makeDicom();
   bool       canRead = false;
   CallItk(file, "cannot be read", [&] { canRead = io->CanReadFile(file.c_str()); });
   if (!canRead)

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
 
+#include "fileItkFormats.h"
 #include "fileNifti.h"
 #include "fileOutput.h"
 #include "filePlanar.h"
@@ -546,6 +547,11 @@ GetOutputAccess(const std::string & file, const ImageHeader & header, const Outp
   {
     // HDF5 alone takes pieces. The others hold the image, and once more where they look at what they have written.
     access.inPieces = HasEnding(file, ".h5") || HasEnding(file, ".hdf5");
+    if (access.inPieces)
+    {
+      // What it takes of memory is seen by those who measure what is left.
+      GetItkFormats(file);
+    }
     access.heldBytes =
       access.inPieces ? std::uint64_t{ 32 } << 20 : 2 * CountVoxels(file, header) * PixelSize(header.kind);
     return access;

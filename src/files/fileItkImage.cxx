@@ -1,11 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
 #include "fileItk.h"
+#include "fileItkFormats.h"
 #include "fileOutput.h"
 
 #include "itkBMPImageIO.h"
 #include "itkGiplImageIO.h"
-#include "itkHDF5ImageIO.h"
 #include "itkJPEGImageIO.h"
 #include "itkPNGImageIO.h"
 
@@ -18,12 +18,13 @@ namespace chunkwise::files
 namespace
 {
 
+/** Of `file`, an object that reads and writes `format`. */
 itk::ImageIOBase::Pointer
-MakeIo(const std::string & format)
+MakeIo(const std::string & format, const std::string & file)
 {
   if (format == "HDF5")
   {
-    return itk::HDF5ImageIO::New().GetPointer();
+    return GetItkFormats(file).makeHdf5();
   }
   if (format == "PNG")
   {
@@ -420,7 +421,7 @@ private:
   itk::ImageIOBase::Pointer
   MakeWriter() const
   {
-    itk::ImageIOBase::Pointer io = MakeIo(m_Format.name);
+    itk::ImageIOBase::Pointer io = MakeIo(m_Format.name, m_Destination.shown);
     CallItk(m_Destination.shown, "cannot be written", [&] {
       SetHeaderOfItk(*io, m_Header);
       io->SetFileName(GetPath().string());
@@ -442,7 +443,8 @@ private:
   {
     try
     {
-      std::unique_ptr<FileSource> source = std::make_unique<ItkSource>(MakeIo(m_Format.name), GetPath().string());
+      std::unique_ptr<FileSource> source =
+        std::make_unique<ItkSource>(MakeIo(m_Format.name, m_Destination.shown), GetPath().string());
       if (source->GetExtent() != GetExtent() || source->GetKind() != m_Header.kind)
       {
         Fail(m_Destination.shown, "has not the size or the type that it should have");
@@ -498,7 +500,7 @@ std::unique_ptr<FileSource>
 OpenWithItk(const std::string & file)
 {
   const std::string               format = FindFormat(file)->name;
-  const itk::ImageIOBase::Pointer io = MakeIo(format);
+  const itk::ImageIOBase::Pointer io = MakeIo(format, file);
   bool                            canRead = false;
   CallItk(file, "cannot be read", [&] { canRead = io->CanReadFile(file.c_str()); });
   if (!canRead)

@@ -2,6 +2,8 @@
 #ifndef chunkwiseModuleFile_h
 #define chunkwiseModuleFile_h
 
+#include "ChunkwiseExport.h"
+
 #include <string>
 
 namespace chunkwise
@@ -10,7 +12,7 @@ namespace chunkwise
 /** The symbol of a module that is opened at run time: of the file that the environment variable names, or of one called
  * `name` ("ChunkwiseCuda") beside this library, in the folder `subfolder` beside that of the library, or where modules
  * are installed. nullptr, and the reasons, if none has it. */
-void *
+Chunkwise_EXPORT void *
 FindInModule(const std::string & name, const char * subfolder, const char * variable, const char * symbol,
              std::string & reason);
 

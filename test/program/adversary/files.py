@@ -193,6 +193,23 @@ class Files(ProgramTest):
                 with self.subTest(file=name, subcommand=arguments[0]):
                     self.assert_refused(*arguments, names=(name, *words) if arguments[0] != "gaussian" else ())
 
+    def test_formats_whose_module_is_not_there(self):
+        """HDF5 and DICOM are refused by a line that names the module; other formats do not need it."""
+        hdf5, other = self.folder / "o.h5", self.folder / "o.nrrd"
+        dicom = self.folder / "a.dcm"
+        dicom.write_bytes(b"\0" * 128 + b"DICM")
+        self.assert_runs("identity", self.source, hdf5)
+        content = hdf5.read_bytes()
+        environment = {**os.environ, "CHUNKWISE_FORMATS_MODULE": str(self.folder / "not-there.so")}
+        if run("identity", hdf5, self.out, env=environment).returncode == 0:
+            self.skipTest("the classes are inside the program")
+        self.assert_runs("identity", self.source, other, env=environment)
+        for source, target in ((self.source, hdf5), (hdf5, self.out), (dicom, self.out), (self.folder, self.out)):
+            with self.subTest(source=source.name, target=target.name):
+                self.assert_refused("identity", source, target, "--overwrite", env=environment, out=target,
+                                    names=(source.name if target == self.out else target.name, "ChunkwiseFormats", "not-there.so"))
+        self.assertEqual(hdf5.read_bytes(), content)
+
     def test_a_file_that_may_not_be_read(self):
         if os.geteuid() == 0:
             self.skipTest("root may read everything")
