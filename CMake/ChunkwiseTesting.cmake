@@ -39,10 +39,19 @@ if(CHUNKWISE_COMPARE_WITH_FFTW AND NOT TARGET chunkwise_fftw)
   target_link_libraries(chunkwise_fftw INTERFACE fftw3f_threads fftw3_threads PkgConfig::ChunkwiseFFTW)
 endif()
 
+# chunkwise_compile_fast(TARGET): a test is templates over all kinds, which take four times as long to compile for speed
+# as they do so. What it tests is in libraries that are.
+function(chunkwise_compile_fast target)
+  if(NOT MSVC)
+    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Og>)
+  endif()
+endfunction()
+
 # chunkwise_add_test(NAME SOURCES source... [LABEL label] [LIBRARIES library...]): one GoogleTest program.
 function(chunkwise_add_test name)
   cmake_parse_arguments(arg "" "LABEL" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
+  chunkwise_compile_fast(${name})
   target_include_directories(${name} PRIVATE ${Chunkwise_TEST_FOLDERS})
   target_link_libraries(${name} PRIVATE
     ${Chunkwise_ENGINE_TARGET} ${arg_LIBRARIES} GTest::gtest GTest::gtest_main Threads::Threads)
