@@ -39,6 +39,9 @@ if(CHUNKWISE_COMPARE_WITH_FFTW AND NOT TARGET chunkwise_fftw)
   target_link_libraries(chunkwise_fftw INTERFACE fftw3f_threads fftw3_threads PkgConfig::ChunkwiseFFTW)
 endif()
 
+# The cost of tests that take the longest: ctest begins with them, so that no processor waits for one at the end.
+set(CHUNKWISE_LONG_TEST 1000)
+
 # chunkwise_compile_fast(TARGET): a test is templates over all kinds, which take four times as long to compile for speed
 # as they do so. What it tests is in libraries that are.
 function(chunkwise_compile_fast target)
@@ -98,7 +101,7 @@ function(chunkwise_add_packaging_tests)
       -D ITK_DIR=${ITK_DIR}
       -D DROP_IN_EXAMPLE=$<$<TARGET_EXISTS:chunkwise_drop_in_example>:$<TARGET_FILE:chunkwise_drop_in_example>>
       -P ${Chunkwise_SOURCE_DIR}/test/consumer/run.cmake)
-  set_tests_properties(Packaging.InstalledPackageServesAConsumer PROPERTIES TIMEOUT 600)
+  set_tests_properties(Packaging.InstalledPackageServesAConsumer PROPERTIES TIMEOUT 600 COST ${CHUNKWISE_LONG_TEST})
   # GPL stays out of what is distributed, and what is opened at run time is no condition of it.
   if(UNIX AND NOT APPLE)
     set(linked)
