@@ -15,8 +15,6 @@ namespace onnx
 namespace
 {
 
-constexpr std::int64_t MostNumbers = 4096;
-
 bool
 IsOrdered(const std::vector<int> & order)
 {

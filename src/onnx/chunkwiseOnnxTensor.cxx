@@ -15,9 +15,6 @@ namespace onnx
 namespace
 {
 
-/** Sizes and axes are a few numbers. */
-constexpr std::int64_t MostNumbers = 4096;
-
 /** The numbers of a file are little-endian, whatever the machine is. */
 template <typename TBits>
 TBits

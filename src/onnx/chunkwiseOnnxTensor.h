@@ -38,6 +38,9 @@ enum ElementType
   BFloat16 = 16
 };
 
+/** Sizes and axes are a few numbers. */
+constexpr std::int64_t MostNumbers = 4096;
+
 /** Where tensors that a model stores in files of their own are. */
 struct ExternalData
 {
