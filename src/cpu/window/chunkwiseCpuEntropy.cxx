@@ -62,13 +62,11 @@ BytesOf(const Box & output, const Coordinates & radius, int bins)
   });
 }
 
-template <typename TPixel, typename TOut>
+/** The bins of the voxels of a tile and its surroundings. */
+template <typename TPixel>
 void
-RunTile(const KernelCall & call, const EntropyOperation & operation, const WindowBoxes & boxes, std::uint16_t * bins,
-        std::uint16_t * counts, const std::vector<std::int32_t> & steps, const std::vector<std::int64_t> & totals,
-        const std::vector<double> & logarithms)
+LoadBins(const KernelCall & call, const EntropyOperation & operation, const Box & padded, std::uint16_t * bins)
 {
-  const Box &  padded = boxes.padded;
   const double scale = operation.bins / (operation.upper - operation.lower);
   const auto   binOf = [&](TPixel pixel) { return BinOf(pixel, operation.lower, scale, operation.bins); };
   LoadTile<TPixel>(call.inputs[0],
@@ -78,6 +76,15 @@ RunTile(const KernelCall & call, const EntropyOperation & operation, const Windo
                    binOf(ConstantPixel<TPixel>(operation.boundary.constant)),
                    bins,
                    binOf);
+}
+
+template <typename TOut>
+void
+RunTile(const KernelCall & call, const EntropyOperation & operation, const WindowBoxes & boxes, std::uint16_t * bins,
+        std::uint16_t * counts, const std::vector<std::int32_t> & steps, const std::vector<std::int64_t> & totals,
+        const std::vector<double> & logarithms)
+{
+  const Box &                  padded = boxes.padded;
   const std::int64_t           r = boxes.radius[0];
   const std::int64_t           width = padded.Extent(0);
   std::vector<std::uint16_t *> lines;
@@ -139,23 +146,16 @@ RunEntropy(const KernelCall & call)
   const std::vector<double>       logarithms = EntropyOperation::GetLogarithms(taps);
   const std::vector<std::int64_t> totals = EntropyOperation::GetTotals(operation.leavesOutLast ? taps : 0);
   const std::int64_t              bytes = BytesOf(call.output.box, radius, operation.bins);
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
-        const WindowBoxes boxes(tile, call.image, radius, operation.boundary.mode);
-        char * const      memory = static_cast<char *>(call.scratch) + bytes * worker;
-        RunTile<Pixel, decltype(out)>(
-          call,
-          operation,
-          boxes,
-          reinterpret_cast<std::uint16_t *>(memory),
-          reinterpret_cast<std::uint16_t *>(memory + RoundToLine(2 * boxes.padded.NumberOfVoxels())),
-          steps,
-          totals,
-          logarithms);
-      });
-    });
+  // Either is compiled for ten kinds, not for each pair of them.
+  const auto load = DispatchPixelKind(call.inputs[0].kind, [](auto pixel) { return &LoadBins<decltype(pixel)>; });
+  const auto run = DispatchPixelKind(call.output.kind, [](auto out) { return &RunTile<decltype(out)>; });
+  ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
+    const WindowBoxes boxes(tile, call.image, radius, operation.boundary.mode);
+    char * const      memory = static_cast<char *>(call.scratch) + bytes * worker;
+    auto * const      bins = reinterpret_cast<std::uint16_t *>(memory);
+    auto * const counts = reinterpret_cast<std::uint16_t *>(memory + RoundToLine(2 * boxes.padded.NumberOfVoxels()));
+    load(call, operation, boxes.padded, bins);
+    run(call, operation, boxes, bins, counts, steps, totals, logarithms);
   });
 }
 
