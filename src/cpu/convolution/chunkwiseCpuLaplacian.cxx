@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevel.h"
-#include "chunkwiseCpuTiles.h"
+#include "chunkwiseCpuRowStore.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseRealOf.h"
@@ -64,19 +64,26 @@ struct AxisTables
   std::int64_t      rows{ 1 };
 };
 
-template <typename TPixel, typename TAcc, typename TOut>
+template <typename TAcc, typename TPixel>
 void
-RunTile(const KernelCall & call, const LaplacianOperation & operation, const AxisTables<TAcc> * tables,
-        const WindowBoxes & boxes, const LaplacianMemory<TAcc> & memory)
+Load(const KernelCall & call, const WindowBoundary & boundary, const Box & box, TAcc * to)
 {
-  const RowFunctions<TAcc> & rows = RowsOf<TAcc>(GetCpuLevel());
   LoadTile<TPixel>(call.inputs[0],
                    call.image,
-                   boxes.padded,
-                   operation.boundary.mode,
-                   static_cast<TAcc>(ConstantPixel<TPixel>(operation.boundary.constant)),
-                   memory.smooth[0],
+                   box,
+                   boundary.mode,
+                   static_cast<TAcc>(ConstantPixel<TPixel>(boundary.constant)),
+                   to,
                    [](TPixel pixel) { return static_cast<TAcc>(pixel); });
+}
+
+template <typename TAcc>
+void
+RunTile(const KernelCall & call, const AxisTables<TAcc> * tables, const WindowBoxes & boxes,
+        const LaplacianMemory<TAcc> & memory)
+{
+  const RowFunctions<TAcc> & rows = RowsOf<TAcc>(GetCpuLevel());
+  const RowStore<TAcc>       store = RowStoreOf<TAcc>(call.output.kind);
   for (int pass = 0; pass < boxes.count; ++pass)
   {
     const int                a = boxes.axes[pass];
@@ -125,7 +132,7 @@ RunTile(const KernelCall & call, const LaplacianOperation & operation, const Axi
       [&](const Coordinates & at) {
         if (pass + 1 == boxes.count)
         {
-          StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) { return ConvertResult<TOut>(memory.l[x]); });
+          store(call.output, at, n, memory.l);
           return;
         }
         const std::int64_t offset = DenseOffset(boxes.after[pass], at);
@@ -143,9 +150,10 @@ BytesOf(const Box & output, const Coordinates & radius)
     output, radius, [](const WindowBoxes & boxes) { return LaplacianMemory<TAcc>().LayOut(boxes, nullptr); });
 }
 
-template <typename TPixel, typename TAcc>
+template <typename TAcc>
 void
-Run(const KernelCall & call)
+Run(const KernelCall & call,
+    void (*load)(const KernelCall &, const WindowBoundary & boundary, const Box & box, TAcc * to))
 {
   const auto &       operation = static_cast<const LaplacianOperation &>(*call.operation);
   const Coordinates  radius = operation.GetRadius();
@@ -159,13 +167,12 @@ Run(const KernelCall & call)
     tables[a].g.assign(both.begin(), both.begin() + half);
     tables[a].h.assign(both.begin() + half, both.end());
   }
-  DispatchOutput<TPixel>(call.output.kind, [&](auto out) {
-    ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
-      const WindowBoxes     boxes(tile, call.image, radius, operation.boundary.mode);
-      LaplacianMemory<TAcc> memory;
-      memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
-      RunTile<TPixel, TAcc, decltype(out)>(call, operation, tables, boxes, memory);
-    });
+  ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
+    const WindowBoxes     boxes(tile, call.image, radius, operation.boundary.mode);
+    LaplacianMemory<TAcc> memory;
+    memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
+    load(call, operation.boundary, boxes.padded, memory.smooth[0]);
+    RunTile<TAcc>(call, tables, boxes, memory);
   });
 }
 
@@ -176,11 +183,11 @@ RunLaplacian(const KernelCall & call)
     using Pixel = decltype(pixel);
     if constexpr (std::is_same<Pixel, float>::value || sizeof(Pixel) <= 2)
     {
-      Run<Pixel, float>(call);
+      Run<float>(call, Load<float, Pixel>);
     }
     else
     {
-      Run<Pixel, double>(call);
+      Run<double>(call, Load<double, Pixel>);
     }
   });
 }

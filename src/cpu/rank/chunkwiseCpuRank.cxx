@@ -79,25 +79,61 @@ ForEachPart(std::int64_t n, std::int64_t least, TIs && is, TFunctor && f)
   }
 }
 
-template <typename TPixel, typename TOut>
+/** Whether windows are cut at the image's edge. */
+bool
+IsCut(const RankOperation & operation)
+{
+  return operation.boundary.mode == BoundaryMode::Renormalized;
+}
+
+/** What is known of the input's and the output's kinds, beside that of the keys. */
+template <typename TKey>
+struct KeyedKinds
+{
+  /** NaN has the key 0. */
+  bool isReal;
+  /** The keys of a tile with its surroundings. */
+  void (*load)(const KernelCall & call, const RankOperation & operation, const Box & padded, TKey * keys);
+  /** `n` keys as a row of the output, from `at` on. */
+  void (*store)(const BufferView & output, const Coordinates & at, std::int64_t n, const TKey * keys);
+};
+
+template <typename TPixel>
 void
-RunTile(const KernelCall & call, const RankOperation & operation, const WindowBoxes & boxes,
-        const RankMemory<typename RankKey<TPixel>::Type> & memory)
+LoadKeys(const KernelCall & call, const RankOperation & operation, const Box & padded,
+         typename RankKey<TPixel>::Type * keys)
 {
   using KeyOf = RankKey<TPixel>;
-  using Key = typename KeyOf::Type;
-  const RankFunctions<Key> & functions = RankFunctionsOf<Key>(GetCpuLevel());
-  const Box &                padded = boxes.padded;
   // What is not there is above everything, and is not counted.
-  const bool cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+  const bool cuts = IsCut(operation);
   LoadTile<TPixel>(call.inputs[0],
                    call.image,
                    padded,
                    cuts ? BoundaryMode::Constant : operation.boundary.mode,
-                   cuts ? std::numeric_limits<Key>::max()
+                   cuts ? std::numeric_limits<typename KeyOf::Type>::max()
                         : KeyOf::From(ConstantPixel<TPixel>(operation.boundary.constant)),
-                   memory.keys,
+                   keys,
                    [](TPixel pixel) { return KeyOf::From(pixel); });
+}
+
+template <typename TPixel, typename TOut>
+void
+StoreKeys(const BufferView & output, const Coordinates & at, std::int64_t n,
+          const typename RankKey<TPixel>::Type * keys)
+{
+  StoreRow<TOut>(output, at, n, [keys](std::int64_t x) { return static_cast<TOut>(RankKey<TPixel>::To(keys[x])); });
+}
+
+template <typename TKey>
+void
+RunTile(const KernelCall & call, const RankOperation & operation, const WindowBoxes & boxes,
+        const RankMemory<TKey> & memory, const KeyedKinds<TKey> & kinds)
+{
+  using Key = TKey;
+  const RankFunctions<Key> & functions = RankFunctionsOf<Key>(GetCpuLevel());
+  const Box &                padded = boxes.padded;
+  const bool                 cuts = IsCut(operation);
+  kinds.load(call, operation, padded, memory.keys);
   const Box          output = boxes.after[boxes.count - 1];
   const std::int64_t n = output.Extent(0);
   const std::int64_t taps = 2 * boxes.radius[0] + 1;
@@ -125,7 +161,7 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
       const std::int64_t width = end - begin;
       Coordinates        index = at;
       index[0] += begin;
-      if constexpr (KeyOf::IsReal)
+      if (kinds.isReal)
       {
         std::fill(memory.results, memory.results + width, Key{ 1 });
         functions.countBelow(memory.ranks, memory.lines, lines, taps, memory.results, width);
@@ -141,8 +177,7 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
           RankIn(inWindow, absentAt(begin + x, inWindow, memory.ranks[x]), operation.fraction));
       }
       functions.find(memory.results, memory.lines, lines, taps, memory.ranks, width);
-      StoreRow<TOut>(
-        call.output, index, width, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(memory.results[x])); });
+      kinds.store(call.output, index, width, memory.results);
     };
     if (!counts.IsGiven())
     {
@@ -167,6 +202,23 @@ RunTile(const KernelCall & call, const RankOperation & operation, const WindowBo
         });
     });
   });
+}
+
+/** The same for a part of the output, tile by tile. */
+template <typename TKey>
+void
+RunTiles(const KernelCall & call, const RankOperation & operation, const Coordinates & radius, const Box & part,
+         char * memory, const KeyedKinds<TKey> & kinds)
+{
+  const Coordinates extent = TileExtent(call.output.box, radius);
+  for (std::int64_t i = 0; i < CountTiles(part, extent); ++i)
+  {
+    // Windows are whole: the keys of what is beyond the image's edge say so.
+    const WindowBoxes boxes(TileNumber(part, extent, i), call.image, radius, BoundaryMode::Mirror);
+    RankMemory<TKey>  parts;
+    parts.LayOut(boxes, memory);
+    RunTile(call, operation, boxes, parts, kinds);
+  }
 }
 
 template <typename TKey>
@@ -197,17 +249,10 @@ RunRanks(const KernelCall & call, const RankOperation & operation, const Coordin
   }
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      const Coordinates extent = TileExtent(call.output.box, radius);
-      for (std::int64_t i = 0; i < CountTiles(part, extent); ++i)
-      {
-        // Windows are whole: the keys of what is beyond the image's edge say so.
-        const WindowBoxes boxes(TileNumber(part, extent, i), call.image, radius, BoundaryMode::Mirror);
-        RankMemory<typename RankKey<Pixel>::Type> parts;
-        parts.LayOut(boxes, memory);
-        RunTile<Pixel, decltype(out)>(call, operation, boxes, parts);
-      }
-    });
+    using Key = typename RankKey<Pixel>::Type;
+    KeyedKinds<Key> kinds{ RankKey<Pixel>::IsReal, LoadKeys<Pixel>, nullptr };
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) { kinds.store = StoreKeys<Pixel, decltype(out)>; });
+    RunTiles(call, operation, radius, part, memory, kinds);
   });
 }
 

@@ -72,28 +72,63 @@ JoinRun(const RowFunctions<TKey> & rows, const FlatMemory<TKey> & memory, const 
   }
 }
 
-template <typename TPixel, typename TOut>
+template <typename TKey>
+TKey
+FlipOf(const FlatExtremumOperation & operation)
+{
+  return operation.minimum ? TKey{ -1 } : TKey{ 0 };
+}
+
+/** What is known of the input's and the output's kinds, beside that of the keys. */
+template <typename TKey>
+struct KeyedKinds
+{
+  TKey lowest;
+  /** The keys of a tile with its surroundings. */
+  void (*load)(const KernelCall & call, const FlatExtremumOperation & operation, const Box & padded, TKey * keys);
+  /** `n` keys as a row of the output, from `at` on. */
+  void (*store)(const BufferView & output, const Coordinates & at, std::int64_t n, const TKey * keys, TKey flip);
+};
+
+template <typename TPixel>
 void
-RunTile(const KernelCall & call, const FlatExtremumOperation & operation, const std::vector<Run> & runs,
-        const WindowBoxes & boxes, const FlatMemory<typename OrderedKey<TPixel>::Type> & memory)
+LoadKeys(const KernelCall & call, const FlatExtremumOperation & operation, const Box & padded,
+         typename OrderedKey<TPixel>::Type * keys)
 {
   using KeyOf = OrderedKey<TPixel>;
-  using Key = typename KeyOf::Type;
-  const RowFunctions<Key> & rows = LargestOf<Key>(GetCpuLevel());
-  const Key                 flip = operation.minimum ? Key{ -1 } : Key{ 0 };
-  const Box &               padded = boxes.padded;
-  const bool                cuts = operation.boundary.mode == BoundaryMode::Renormalized;
+  const auto flip = FlipOf<typename KeyOf::Type>(operation);
+  const bool cuts = operation.boundary.mode == BoundaryMode::Renormalized;
   LoadTile<TPixel>(call.inputs[0],
                    call.image,
                    padded,
                    cuts ? BoundaryMode::Constant : operation.boundary.mode,
                    cuts ? KeyOf::Lowest : KeyOf::From(ConstantPixel<TPixel>(operation.boundary.constant), flip),
-                   memory.keys,
+                   keys,
                    [flip](TPixel pixel) { return KeyOf::From(pixel, flip); });
+}
+
+template <typename TPixel, typename TOut>
+void
+StoreKeys(const BufferView & output, const Coordinates & at, std::int64_t n,
+          const typename OrderedKey<TPixel>::Type * keys, typename OrderedKey<TPixel>::Type flip)
+{
+  StoreRow<TOut>(
+    output, at, n, [keys, flip](std::int64_t x) { return static_cast<TOut>(FlatResult<TPixel>(keys[x], flip)); });
+}
+
+template <typename TKey>
+void
+RunTile(const KernelCall & call, const FlatExtremumOperation & operation, const std::vector<Run> & runs,
+        const WindowBoxes & boxes, const FlatMemory<TKey> & memory, const KeyedKinds<TKey> & kinds)
+{
+  const RowFunctions<TKey> & rows = LargestOf<TKey>(GetCpuLevel());
+  const TKey                 flip = FlipOf<TKey>(operation);
+  const Box &                padded = boxes.padded;
+  kinds.load(call, operation, padded, memory.keys);
   const Box          output = boxes.after[boxes.count - 1];
   const std::int64_t n = output.Extent(0);
   ForEachRow(output, [&](const Coordinates & at) {
-    std::fill(memory.largest, memory.largest + n, KeyOf::Lowest);
+    std::fill(memory.largest, memory.largest + n, kinds.lowest);
     for (const Run & run : runs)
     {
       Coordinates first = at;
@@ -103,9 +138,7 @@ RunTile(const KernelCall & call, const FlatExtremumOperation & operation, const 
       }
       JoinRun(rows, memory, memory.keys + DenseOffset(padded, first), run.length, n);
     }
-    StoreRow<TOut>(call.output, at, n, [&](std::int64_t x) {
-      return static_cast<TOut>(FlatResult<TPixel>(memory.largest[x], flip));
-    });
+    kinds.store(call.output, at, n, memory.largest, flip);
   });
 }
 
@@ -116,24 +149,31 @@ BytesOf(const Box & output, const Coordinates & radius)
   return TileBytes(output, radius, [](const WindowBoxes & boxes) { return FlatMemory<TKey>().LayOut(boxes, nullptr); });
 }
 
+template <typename TKey>
 void
-RunFlatExtremum(const KernelCall & call)
+RunTiles(const KernelCall & call, const KeyedKinds<TKey> & kinds)
 {
   const auto &           operation = static_cast<const FlatExtremumOperation &>(*call.operation);
   const std::vector<Run> runs = operation.GetRuns();
+  const std::int64_t     bytes = BytesOf<TKey>(call.output.box, operation.radius);
+  ForEachTile(call, operation.radius, [&](const Box & tile, unsigned int worker) {
+    // Windows are whole: the keys of what is beyond the image's edge say so.
+    const WindowBoxes boxes(tile, call.image, operation.radius, BoundaryMode::Mirror);
+    FlatMemory<TKey>  memory;
+    memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
+    RunTile(call, operation, runs, boxes, memory, kinds);
+  });
+}
+
+void
+RunFlatExtremum(const KernelCall & call)
+{
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Key = typename OrderedKey<Pixel>::Type;
-    const std::int64_t bytes = BytesOf<Key>(call.output.box, operation.radius);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTile(call, operation.radius, [&](const Box & tile, unsigned int worker) {
-        // Windows are whole: the keys of what is beyond the image's edge say so.
-        const WindowBoxes boxes(tile, call.image, operation.radius, BoundaryMode::Mirror);
-        FlatMemory<Key>   memory;
-        memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
-        RunTile<Pixel, decltype(out)>(call, operation, runs, boxes, memory);
-      });
-    });
+    KeyedKinds<Key> kinds{ OrderedKey<Pixel>::Lowest, LoadKeys<Pixel>, nullptr };
+    DispatchOutput<Pixel>(call.output.kind, [&](auto out) { kinds.store = StoreKeys<Pixel, decltype(out)>; });
+    RunTiles(call, kinds);
   });
 }
 

@@ -50,7 +50,7 @@ struct MomentMemory
   }
 };
 
-template <typename TPixel, typename TOut>
+template <typename TPixel>
 class VarianceOfTile
 {
 public:
@@ -63,7 +63,9 @@ public:
     , m_Operation(static_cast<const VarianceOperation &>(*call.operation))
     , m_Boxes(boxes)
     , m_Memory(memory)
-  {}
+  {
+    DispatchOutput<TPixel>(call.output.kind, [this](auto out) { m_Store = &VarianceOfTile::Store<decltype(out)>; });
+  }
 
   void
   Run()
@@ -148,15 +150,19 @@ private:
     }
   }
 
+  std::int64_t
+  TapsOf(int pass, const Coordinates & at, std::int64_t x) const
+  {
+    const int a = m_Boxes.axes[pass];
+    return CountTaps(m_Boxes, pass, a == 0 ? at[0] + x : at[a]);
+  }
+
   void
   Finish(int pass, const Coordinates & at)
   {
     const std::int64_t n = m_Boxes.after[pass].Extent(0);
     const bool         isLast = pass + 1 == m_Boxes.count;
-    const auto         taps = [&](int which, std::int64_t x) {
-      const int a = m_Boxes.axes[which];
-      return CountTaps(m_Boxes, which, a == 0 ? at[0] + x : at[a]);
-    };
+    const auto         taps = [&](int which, std::int64_t x) { return TapsOf(which, at, x); };
     if (!isLast)
     {
       const std::int64_t offset = DenseOffset(m_Boxes.after[pass], at);
@@ -179,6 +185,15 @@ private:
       }
       return;
     }
+    (this->*m_Store)(pass, at, n);
+  }
+
+  /** A row of the last pass' variances as pixels of the output: all else knows nothing of its kind. */
+  template <typename TOut>
+  void
+  Store(int pass, const Coordinates & at, std::int64_t n) const
+  {
+    const auto taps = [&](int which, std::int64_t x) { return TapsOf(which, at, x); };
     StoreRow<TOut>(m_Call.output, at, n, [&](std::int64_t x) {
       if constexpr (Types::IsExact)
       {
@@ -203,6 +218,7 @@ private:
   const VarianceOperation &    m_Operation;
   const WindowBoxes &          m_Boxes;
   const MomentMemory<TPixel> & m_Memory;
+  void (VarianceOfTile::*m_Store)(int pass, const Coordinates & at, std::int64_t n) const;
 };
 
 template <typename TPixel>
@@ -221,13 +237,11 @@ RunVariance(const KernelCall & call)
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     const std::int64_t bytes = BytesOf<Pixel>(call.output.box, radius);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-      ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
-        const WindowBoxes   boxes(tile, call.image, radius, operation.boundary.mode);
-        MomentMemory<Pixel> memory;
-        memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
-        VarianceOfTile<Pixel, decltype(out)>(call, boxes, memory).Run();
-      });
+    ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
+      const WindowBoxes   boxes(tile, call.image, radius, operation.boundary.mode);
+      MomentMemory<Pixel> memory;
+      memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
+      VarianceOfTile<Pixel>(call, boxes, memory).Run();
     });
   });
 }

@@ -1,0 +1,33 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseCpuRowStore_h
+#define chunkwiseCpuRowStore_h
+
+#include "chunkwiseCpuTiles.h"
+
+// What a kernel does between reading its input and storing its output knows neither kind. It calls a function for each
+// tile that it reads and for each row that it stores, so that it is compiled once, not once for each pair of kinds.
+namespace chunkwise
+{
+
+/** Stores a row of `n` results as pixels of the output, from its voxel `at` on. */
+template <typename TFrom>
+using RowStore = void (*)(const BufferView & output, const Coordinates & at, std::int64_t n, const TFrom * results);
+
+template <typename TFrom, typename TOut>
+void
+StoreResults(const BufferView & output, const Coordinates & at, std::int64_t n, const TFrom * results)
+{
+  StoreRow<TOut>(output, at, n, [results](std::int64_t i) { return ConvertResult<TOut>(results[i]); });
+}
+
+/** The function for an output's kind. */
+template <typename TFrom>
+RowStore<TFrom>
+RowStoreOf(PixelKind kind)
+{
+  return DispatchPixelKind(kind, [](auto out) -> RowStore<TFrom> { return StoreResults<TFrom, decltype(out)>; });
+}
+
+} // namespace chunkwise
+
+#endif
