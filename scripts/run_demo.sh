@@ -70,7 +70,7 @@ fi
 build_program
 
 # Tissue reaches the sides of the block: at a border of background all boundaries would agree. As doubles it is larger
-# than the budget, of which the program itself takes some 75 MiB.
+# than the budget, of which the program itself takes some 40 MiB.
 /usr/bin/python3 "$root/scripts/crop_volume.py" "$volume" "$demo/block.mha" 24:276 34:336 10:316
 for boundary in renormalized constant zero-flux; do
   echo
