@@ -133,6 +133,7 @@ set(Chunkwise_CPU_SRCS
   cpu/network/chunkwiseCpuNetworkTiles.cxx
   cpu/network/chunkwiseCpuNetworkTilesBaseline.cxx
   cpu/network/chunkwiseCpuNetworkTransform.cxx
+  cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx
   cpu/rank/chunkwiseCpuRankTiles.cxx
@@ -148,7 +149,11 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuEntropy.cxx
   cpu/window/chunkwiseCpuExtremum.cxx
   cpu/window/chunkwiseCpuFlatExtremum.cxx
+  cpu/window/chunkwiseCpuMaskedExtremum.cxx
+  cpu/window/chunkwiseCpuMaskedGaussian.cxx
   cpu/window/chunkwiseCpuMaskedMean.cxx
+  cpu/window/chunkwiseCpuMaskedRowsBaseline.cxx
+  cpu/window/chunkwiseCpuMaskedWindow.cxx
   cpu/window/chunkwiseCpuMean.cxx
   cpu/window/chunkwiseCpuNonLocalMeans.cxx
   cpu/window/chunkwiseCpuVariance.cxx
@@ -172,12 +177,14 @@ set(Chunkwise_AVX2_SRCS
   cpu/convolution/chunkwiseCpuFftAvx2.cxx
   cpu/network/chunkwiseCpuNetworkTilesAvx2.cxx
   cpu/table/chunkwiseCpuTableAvx2.cxx
+  cpu/window/chunkwiseCpuMaskedRowsAvx2.cxx
 )
 set(Chunkwise_AVX512_SRCS
   cpu/common/chunkwiseCpuLevelAvx512.cxx
   cpu/convolution/chunkwiseCpuFftAvx512.cxx
   cpu/network/chunkwiseCpuNetworkTilesAvx512.cxx
   cpu/table/chunkwiseCpuTableAvx512.cxx
+  cpu/window/chunkwiseCpuMaskedRowsAvx512.cxx
 )
 # Transforms promise a bound, not bits.
 set(Chunkwise_BOUNDED_SRCS

@@ -832,6 +832,7 @@ TEST_P(DomainDefinition, BitsDependOnNoChunk)
   const char * const means[] = { "nlm" };
   CompareChunks<float>(Filters, this->GetManager(), this->GetBackend());
   CompareChunks<float>(means, this->GetManager(), this->GetBackend());
+  CompareChunks<std::uint8_t>(means, this->GetManager(), this->GetBackend());
   CompareChunks<std::uint8_t>(CountingFilters, this->GetManager(), this->GetBackend());
 }
 
@@ -1554,22 +1555,38 @@ TEST_P(DomainDefinition, TheOutputMaskSaysWhereWindowsAreEmpty)
   EXPECT_EQ(tried.size(), 18u);
 }
 
-/** A mean in a mask by the CPU's own kernel, and by the stages of the operation, each through memory. */
+/** A window in a mask by the CPU's own kernel, and by the stages of the operation, each through memory. */
 template <typename TIn, typename TOut>
 void
-CompareWithStages(std::mt19937 & random, Executor & executor, int mode)
+CompareWithStages(std::mt19937 & random, Executor & executor, const std::string & filter, int mode)
 {
   constexpr bool                       isReal = std::is_floating_point<TIn>::value;
   DomainTrial<TIn, TOut, std::uint8_t> t(RandomExtent(random, 20));
-  Case                                 c = RandomCase(random, "mean", mode);
+  Case                                 c = RandomCase(random, filter, mode);
   const std::int64_t                   most = random() % 3 == 0 ? 7 : 3;
-  c.parameters.Set("Radius",
-                   std::vector<std::int64_t>{ static_cast<std::int64_t>(random() % (most + 1)),
-                                              static_cast<std::int64_t>(random() % 4),
-                                              static_cast<std::int64_t>(random() % 4) });
-  c.parameters.Set("Rounding", random() % 2 ? "nearest" : "toward-zero");
-  const bool ignoresNan = isReal && random() % 2;
-  c.parameters.Set("IgnoreNaN", ignoresNan);
+  const bool                           isMean = filter == "mean";
+  const bool                           isGaussian = filter == "gaussian";
+  if (isGaussian)
+  {
+    c.parameters.Set("Transforms", false);
+  }
+  else
+  {
+    c.parameters.Set("Radius",
+                     std::vector<std::int64_t>{ static_cast<std::int64_t>(random() % (most + 1)),
+                                                static_cast<std::int64_t>(random() % 4),
+                                                static_cast<std::int64_t>(random() % 4) });
+  }
+  if (isMean)
+  {
+    c.parameters.Set("Rounding", random() % 2 ? "nearest" : "toward-zero");
+  }
+  const bool ignoresNan = isReal && (isMean || isGaussian) && random() % 2;
+  if (isMean || isGaussian)
+  {
+    c.parameters.Set("IgnoreNaN", ignoresNan);
+  }
+  const unsigned int nanEvery = random() % 2 ? 50 : 2;
   if (random() % 2)
   {
     c.parameters.Set("EmptyValue", PixelValue(std::int64_t{ 42 }));
@@ -1584,10 +1601,10 @@ CompareWithStages(std::mt19937 & random, Executor & executor, int mode)
     t.weights[i] = random() % 4 < share ? 1 + random() % 100 : 0;
     if constexpr (isReal)
     {
-      t.voxels[i] = random() % 50 == 0 ? std::numeric_limits<TIn>::quiet_NaN() : t.voxels[i];
+      t.voxels[i] = random() % nanEvery == 0 ? std::numeric_limits<TIn>::quiet_NaN() : t.voxels[i];
     }
   }
-  t.Make("mean", c.parameters, ignoresNan && random() % 2 ? "" : "MaskImage");
+  t.Make(filter, c.parameters, ignoresNan && random() % 2 ? "" : "MaskImage");
   const Box  region = RandomRegion(random, t.image.extent);
   const auto run = [&](const Kernel & kernel, std::vector<TOut> & output) {
     ChunkShape shape;
@@ -1621,33 +1638,109 @@ CompareWithStages(std::mt19937 & random, Executor & executor, int mode)
   run(MakeCompositeKernel(), staged);
   for (std::size_t i = 0; i < own.size(); ++i)
   {
-    ASSERT_TRUE(IsSame(own[i], staged[i]))
-      << t.request.operation->GetKey() << " " << ToString(t.box) << " region " << ToString(region) << " number " << i;
+    ASSERT_TRUE(IsSame(own[i], staged[i])) << GetCpuLevel().name << " " << t.request.operation->GetKey() << " "
+                                           << ToString(t.box) << " region " << ToString(region) << " number " << i;
   }
 }
 
-TEST(Domain, MeansInMasksHaveTheBitsOfTheirStages)
+TEST(Domain, WindowsInMasksHaveTheBitsOfTheirStagesAtEveryLevel)
 {
-  std::mt19937 random(88);
-  const auto   executor = MakeThreadExecutor(2);
-  for (int mode = 0; mode < 5; ++mode)
+  const std::string before = GetCpuLevel().name;
+  std::mt19937      random(88);
+  const auto        executor = MakeThreadExecutor(2);
+  for (const char * const level : { "baseline", "avx2", "avx512" })
   {
-    for (int trial = 0; trial < 6; ++trial)
+    if (!SetCpuLevel(level))
     {
-      ForEachPairOfKinds([&](auto in, auto out) {
-        using In = decltype(in);
-        // Of other kinds the stages are the kernel.
-        if constexpr (sizeof(In) <= 2 || std::is_same<In, float>::value)
+      continue;
+    }
+    for (const char * const filter : { "mean", "gaussian", "maximum", "minimum", "opening", "closing" })
+    {
+      for (int mode = 0; mode < 5; ++mode)
+      {
+        for (int trial = 0; trial < 3; ++trial)
         {
-          CompareWithStages<In, decltype(out)>(random, *executor, mode);
+          ForEachPairOfKinds([&](auto in, auto out) {
+            using In = decltype(in);
+            // Of other kinds the stages are the kernel.
+            if constexpr (sizeof(In) <= 2 || std::is_floating_point<In>::value)
+            {
+              CompareWithStages<In, decltype(out)>(random, *executor, filter, mode);
+            }
+          });
+          if (testing::Test::HasFatalFailure())
+          {
+            return;
+          }
         }
-      });
+      }
+    }
+  }
+  ASSERT_TRUE(SetCpuLevel(before.c_str()));
+}
+
+/** Non-local means in a mask, and with weights of which one is neither 0 nor 1: where that one is far away, both have
+ * the same bits. */
+template <typename T>
+void
+CompareMaskWithWeights(std::mt19937 & random, Manager & manager, int mode)
+{
+  const Coordinates extent{
+    { 40, static_cast<std::int64_t>(1 + random() % 6), static_cast<std::int64_t>(1 + random() % 6), 1, 1 }
+  };
+  DomainTrial<T, float, std::uint8_t> mask(extent);
+  DomainTrial<T, float, float>        weights(extent);
+  const Case                          c = RandomCase(random, "nlm", mode);
+  const unsigned int                  share = random() % 6;
+  for (std::size_t i = 0; i < mask.voxels.size(); ++i)
+  {
+    mask.voxels[i] = RandomPixel<T>(random);
+    mask.weights[i] = random() % 5 < share ? 1 : 0;
+    if constexpr (std::is_floating_point<T>::value)
+    {
+      mask.voxels[i] = mask.weights[i] == 0 && random() % 2 ? std::numeric_limits<T>::infinity() : mask.voxels[i];
+    }
+  }
+  weights.voxels = mask.voxels;
+  weights.weights.assign(mask.weights.begin(), mask.weights.end());
+  weights.weights[0] = 0.5F;
+  for (const bool hasMask : { true, false })
+  {
+    const auto run = [&](auto & t, const char * further) {
+      t.request.backend = BackendChoice::CPU;
+      t.Make("nlm", c.parameters, further);
+      t.Run(manager, t.box);
+    };
+    hasMask ? run(mask, "MaskImage") : run(weights, "WeightImage");
+  }
+  const std::int64_t reach = c.radius[0] + c.patch[0];
+  for (std::size_t i = 0; i < mask.output.size(); ++i)
+  {
+    const auto x = static_cast<std::int64_t>(i) % extent[0];
+    ASSERT_TRUE(x <= reach || x >= extent[0] - reach || IsSame(mask.output[i], weights.output[i]))
+      << GetCpuLevel().name << " " << mask.request.operation->GetKey() << " " << ToString(mask.box) << " number " << i;
+  }
+}
+
+TEST(Domain, NonLocalMeansInMasksHaveTheBitsOfWeightsAtEveryLevel)
+{
+  const std::string before = GetCpuLevel().name;
+  std::mt19937      random(89);
+  Manager           host({});
+  for (const char * const level : { "baseline", "avx2", "avx512" })
+  {
+    for (int trial = 0; SetCpuLevel(level) && trial < 40; ++trial)
+    {
+      CompareMaskWithWeights<std::uint8_t>(random, host, trial % 5);
+      CompareMaskWithWeights<float>(random, host, trial % 5);
+      CompareMaskWithWeights<double>(random, host, trial % 5);
       if (testing::Test::HasFatalFailure())
       {
         return;
       }
     }
   }
+  ASSERT_TRUE(SetCpuLevel(before.c_str()));
 }
 
 TEST(Domain, WhatCannotBeServedIsNamed)

@@ -99,6 +99,8 @@ struct CpuLevel
   /** Maxima in the place of sums: of keys, see OrderedKey. */
   RowFunctions<std::int32_t> largest32;
   RowFunctions<std::int64_t> largest64;
+  /** The same of bytes with a bit more for what a mask hides. */
+  RowFunctions<std::int16_t> largest16;
   /** The same of bytes, and sums of bytes that stay below 256. */
   RowFunctions<std::uint8_t> largest8;
   RowFunctions<std::uint8_t> count8;
@@ -126,6 +128,11 @@ struct CpuLevel
   /** [flipped][kind]: voxels as keys; [flipped][kind][to that kind, float or double]: and back. */
   void (*toKey[2][10])(void * out, const void * in, std::int64_t n);
   void (*fromKey[2][10][3])(void * out, const void * in, std::int64_t n);
+  /** Keys of 16, 32 and 64 bits become the lowest of all where the mask is 0; one that is the lowest inside, of a NaN,
+   * becomes the next. */
+  void (*hide16)(std::int16_t * keys, const std::uint8_t * mask, std::int64_t n);
+  void (*hide32)(std::int32_t * keys, const std::uint8_t * mask, std::int64_t n);
+  void (*hide64)(std::int64_t * keys, const std::uint8_t * mask, std::int64_t n);
   /** [accumulator][output kind]: rounding of weighted sums. */
   void (*finishWeighted[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t n);
 };

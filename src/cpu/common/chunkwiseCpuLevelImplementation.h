@@ -183,46 +183,56 @@ MultiplyAddOne(double w, double x, double sum)
   return __builtin_fma(w, x, sum);
 }
 
+/** Voxels [i, i + VVectors vectors). */
+template <int VVectors, typename TAcc, typename TVector>
+CHUNKWISE_ALWAYS_INLINE void
+WeighVectors(TAcc * out, const TAcc * const * rows, const TAcc * weights, std::int64_t taps, std::int64_t i)
+{
+  TVector sums[VVectors];
+#pragma GCC unroll 8
+  for (int k = 0; k < VVectors; ++k)
+  {
+    sums[k] = TVector::Zero();
+  }
+  for (std::int64_t t = 0; t < taps; ++t)
+  {
+#pragma GCC unroll 8
+    for (int k = 0; k < VVectors; ++k)
+    {
+      sums[k].MultiplyAdd(weights[t], rows[t] + i + k * TVector::Width);
+    }
+  }
+#pragma GCC unroll 8
+  for (int k = 0; k < VVectors; ++k)
+  {
+    sums[k].Store(out + i + k * TVector::Width);
+  }
+}
+
 template <typename TAcc, typename TVector>
 void
 Weigh(TAcc * __restrict out, const TAcc * const * rows, const TAcc * weights, std::int64_t taps, std::int64_t n)
 {
   constexpr std::int64_t width = TVector::Width;
   std::int64_t           i = 0;
-  // Enough independent chains to hide the latency of a multiply-add.
+  // Enough independent chains to hide the latency of a multiply-add, and fewer at the end.
   for (; i + 8 * width <= n; i += 8 * width)
   {
-    TVector s0 = TVector::Zero(), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
-    for (std::int64_t t = 0; t < taps; ++t)
-    {
-      const TAcc         w = weights[t];
-      const TAcc * const row = rows[t] + i;
-      s0.MultiplyAdd(w, row);
-      s1.MultiplyAdd(w, row + width);
-      s2.MultiplyAdd(w, row + 2 * width);
-      s3.MultiplyAdd(w, row + 3 * width);
-      s4.MultiplyAdd(w, row + 4 * width);
-      s5.MultiplyAdd(w, row + 5 * width);
-      s6.MultiplyAdd(w, row + 6 * width);
-      s7.MultiplyAdd(w, row + 7 * width);
-    }
-    s0.Store(out + i);
-    s1.Store(out + i + width);
-    s2.Store(out + i + 2 * width);
-    s3.Store(out + i + 3 * width);
-    s4.Store(out + i + 4 * width);
-    s5.Store(out + i + 5 * width);
-    s6.Store(out + i + 6 * width);
-    s7.Store(out + i + 7 * width);
+    WeighVectors<8, TAcc, TVector>(out, rows, weights, taps, i);
+  }
+  if (i + 4 * width <= n)
+  {
+    WeighVectors<4, TAcc, TVector>(out, rows, weights, taps, i);
+    i += 4 * width;
+  }
+  if (i + 2 * width <= n)
+  {
+    WeighVectors<2, TAcc, TVector>(out, rows, weights, taps, i);
+    i += 2 * width;
   }
   for (; i + width <= n; i += width)
   {
-    TVector s = TVector::Zero();
-    for (std::int64_t t = 0; t < taps; ++t)
-    {
-      s.MultiplyAdd(weights[t], rows[t] + i);
-    }
-    s.Store(out + i);
+    WeighVectors<1, TAcc, TVector>(out, rows, weights, taps, i);
   }
   for (; i < n; ++i)
   {
@@ -399,6 +409,18 @@ FromKey(void * outMemory, const void * inMemory, std::int64_t n)
   for (std::int64_t i = 0; i < n; ++i)
   {
     out[i] = static_cast<TOut>(OrderedKey<TPixel>::To(in[i], VFlip));
+  }
+}
+
+template <typename TKey>
+void
+HideKeys(TKey * __restrict keys, const std::uint8_t * __restrict mask, std::int64_t n)
+{
+  constexpr auto lowest = static_cast<TKey>(std::uint64_t{ 1 } << (8 * sizeof(TKey) - 1));
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    const TKey seen = keys[i] > lowest ? keys[i] : static_cast<TKey>(lowest + 1);
+    keys[i] = mask[i] != 0 ? seen : lowest;
   }
 }
 
@@ -772,6 +794,12 @@ MakeLevel(const char * name)
   level.largest64 = {
     nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr, nullptr
   };
+  level.largest16 = {
+    nullptr, JoinRows<std::int16_t, Larger>, JoinTwo<std::int16_t, Larger>, nullptr, nullptr, nullptr
+  };
+  level.hide16 = HideKeys<std::int16_t>;
+  level.hide32 = HideKeys<std::int32_t>;
+  level.hide64 = HideKeys<std::int64_t>;
   level.largest8 = {
     nullptr, JoinRows<std::uint8_t, Larger>, JoinTwo<std::uint8_t, Larger>, nullptr, nullptr, nullptr
   };

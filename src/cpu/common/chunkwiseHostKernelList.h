@@ -20,7 +20,7 @@ RegisterHostFlatExtremum(KernelRegistry & registry);
 void
 RegisterHostIdentity(KernelRegistry & registry);
 void
-RegisterHostMaskedMean(KernelRegistry & registry);
+RegisterHostMaskedWindows(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);
 void

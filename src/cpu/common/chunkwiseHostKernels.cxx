@@ -19,7 +19,7 @@ GetHostKernels()
     RegisterHostExtremum(*registry);
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
-    RegisterHostMaskedMean(*registry); // in the place of a composite
+    RegisterHostMaskedWindows(*registry); // in the place of a composite
     RegisterHostMean(*registry);
     RegisterHostNetwork(*registry);
     RegisterHostNonLocalMeans(*registry);

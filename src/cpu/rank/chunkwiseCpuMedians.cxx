@@ -337,15 +337,16 @@ MediansTogether(const Coordinates & radius, PixelKind kind, std::int64_t compone
 Coordinates
 MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind, std::int64_t components)
 {
-  Coordinates tile{};
+  // Of several components, whose rows are long, twice as many bytes share more columns and still fit.
+  const std::int64_t bytes = (components > 1 && radius[0] == 1 ? 2 : 1) * MedianColumnBytes(2 * radius[0] + 1);
+  const std::int64_t columns = bytes / static_cast<std::int64_t>(PixelSize(kind)) / components;
+  Coordinates        tile{};
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::int64_t wanted =
-      a == 0
-        ? MedianColumnBytes(2 * radius[0] + 1) / static_cast<std::int64_t>(PixelSize(kind)) / components - 2 * radius[0]
-      : radius[a] > 0         ? 16
-      : a == MaxDimension - 1 ? components
-                              : 1;
+    const std::int64_t wanted = a == 0                  ? columns - 2 * radius[0]
+                                : radius[a] > 0         ? 16
+                                : a == MaxDimension - 1 ? components
+                                                        : 1;
     tile[a] = std::min(output.Extent(a), wanted);
   }
   return tile;

@@ -22,14 +22,24 @@ public:
   {
     return m_IsGiven;
   }
-  /** Calls f(counts) with the counts of a row, side by side, as floats or as doubles. */
+  /** Calls f(counts) with the counts of a row, side by side, as bytes, floats or doubles. */
   template <typename TFunctor>
   void
   WithRow(const Coordinates & at, TFunctor && f) const
   {
     const std::int64_t offset = m_View.Offset(at);
-    m_View.kind == PixelKind::Float32 ? f(static_cast<const float *>(m_View.data) + offset)
-                                      : f(static_cast<const double *>(m_View.data) + offset);
+    if (m_View.kind == PixelKind::UInt8)
+    {
+      f(static_cast<const std::uint8_t *>(m_View.data) + offset);
+    }
+    else if (m_View.kind == PixelKind::Float32)
+    {
+      f(static_cast<const float *>(m_View.data) + offset);
+    }
+    else
+    {
+      f(static_cast<const double *>(m_View.data) + offset);
+    }
   }
   /** Voxels of a window of n that are not seen; `lost` of them are NaN. */
   std::int64_t

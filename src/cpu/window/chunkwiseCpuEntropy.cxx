@@ -54,12 +54,48 @@ private:
   std::int64_t         m_Voxels{ 0 };
 };
 
+/** The bin of voxels outside is split by lines: one counter that goes up and down for each of many voxels is waited
+ * for.
+ */
+constexpr int OutsideBins = 4;
+
 std::int64_t
 BytesOf(const Box & output, const Coordinates & radius, int bins)
 {
   return TileBytes(output, radius, [bins](const WindowBoxes & boxes) {
-    return RoundToLine(2 * boxes.padded.NumberOfVoxels()) + RoundToLine(2 * bins);
+    return RoundToLine(2 * boxes.padded.NumberOfVoxels()) + RoundToLine(2 * (bins + OutsideBins - 1));
   });
+}
+
+void
+SplitOutside(std::uint16_t * bins, const Box & box, std::uint16_t last)
+{
+  const std::int64_t width = box.Extent(0);
+  int                line = 0;
+  ForEachRow(box, [&](const Coordinates &) {
+    const auto part = static_cast<std::uint16_t>(line++ % OutsideBins);
+    for (std::int64_t x = 0; x < width; ++x)
+    {
+      bins[x] = static_cast<std::uint16_t>(bins[x] + (bins[x] == last ? part : 0));
+    }
+    bins += width;
+  });
+}
+
+/** Which columns of the lines have a voxel inside: others leave an entropy as it is. */
+void
+FindSeen(const std::vector<std::uint16_t *> & lines, std::uint16_t last, std::vector<std::uint8_t> & seen)
+{
+  std::fill(seen.begin(), seen.end(), std::uint8_t{ 0 });
+  const auto           width = static_cast<std::int64_t>(seen.size());
+  std::uint8_t * const to = seen.data();
+  for (const std::uint16_t * const line : lines)
+  {
+    for (std::int64_t x = 0; x < width; ++x)
+    {
+      to[x] = static_cast<std::uint8_t>(to[x] | (line[x] < last ? 1 : 0));
+    }
+  }
 }
 
 /** The bins of the voxels of a tile and its surroundings. */
@@ -76,6 +112,10 @@ LoadBins(const KernelCall & call, const EntropyOperation & operation, const Box 
                    binOf(ConstantPixel<TPixel>(operation.boundary.constant)),
                    bins,
                    binOf);
+  if (operation.leavesOutLast)
+  {
+    SplitOutside(bins, padded, static_cast<std::uint16_t>(operation.bins - 1));
+  }
 }
 
 template <typename TOut>
@@ -85,9 +125,12 @@ RunTile(const KernelCall & call, const EntropyOperation & operation, const Windo
         const std::vector<double> & logarithms)
 {
   const Box &                  padded = boxes.padded;
+  const int                    last = operation.bins - 1;
+  const bool                   leavesOut = operation.leavesOutLast;
   const std::int64_t           r = boxes.radius[0];
   const std::int64_t           width = padded.Extent(0);
   std::vector<std::uint16_t *> lines;
+  std::vector<std::uint8_t>    seen(static_cast<std::size_t>(width), std::uint8_t{ 1 });
   const Box                    output = boxes.after[boxes.count - 1];
   ForEachRow(output, [&](const Coordinates & at) {
     // The rows of the window.
@@ -101,35 +144,44 @@ RunTile(const KernelCall & call, const EntropyOperation & operation, const Windo
     window.upper[0] = padded.lower[0] + 1;
     lines.clear();
     ForEachRow(window, [&](const Coordinates & line) { lines.push_back(bins + DenseOffset(padded, line)); });
-    std::fill(counts, counts + operation.bins, std::uint16_t{ 0 });
-    Histogram          histogram(counts, steps);
+    std::fill(counts, counts + operation.bins + OutsideBins - 1, std::uint16_t{ 0 });
+    if (leavesOut)
+    {
+      FindSeen(lines, static_cast<std::uint16_t>(last), seen);
+    }
+    const auto isSeen = [&](std::int64_t x) { return x >= 0 && x < width && seen[static_cast<std::size_t>(x)] != 0; };
+    Histogram  histogram(counts, steps);
     const std::int64_t first = at[0] - padded.lower[0];
     for (std::int64_t x = std::max<std::int64_t>(first - r, 0); x < std::min(first + r, width); ++x)
     {
-      for (const std::uint16_t * line : lines)
+      for (std::size_t line = 0; isSeen(x) && line < lines.size(); ++line)
       {
-        histogram.Add(line[x]);
+        histogram.Add(lines[line][x]);
       }
     }
     StoreRow<TOut>(call.output, at, output.Extent(0), [&](std::int64_t i) {
       const std::int64_t x = first + i;
-      for (const std::uint16_t * line : lines)
+      if (isSeen(x + r))
       {
-        if (x + r < width)
+        for (const std::uint16_t * line : lines)
         {
           histogram.Add(line[x + r]);
         }
       }
-      for (const std::uint16_t * line : lines)
+      if (i > 0 && isSeen(x - r - 1))
       {
-        if (i > 0 && x - r - 1 >= 0)
+        for (const std::uint16_t * line : lines)
         {
           histogram.Remove(line[x - r - 1]);
         }
       }
-      const std::int64_t absent = operation.leavesOutLast ? histogram.GetCount(operation.bins - 1) : 0;
-      const std::int64_t n = histogram.GetVoxels() - absent;
-      const std::int64_t sum = histogram.GetSum() - totals[static_cast<std::size_t>(absent)];
+      std::int64_t n = histogram.GetVoxels();
+      std::int64_t sum = histogram.GetSum();
+      for (int bin = last; leavesOut && bin < last + OutsideBins; ++bin)
+      {
+        n -= histogram.GetCount(bin);
+        sum -= totals[histogram.GetCount(bin)];
+      }
       return ConvertResult<TOut>(EntropyOf(sum, n, logarithms[static_cast<std::size_t>(n)]));
     });
   });

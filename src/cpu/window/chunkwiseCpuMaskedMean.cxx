@@ -1,19 +1,17 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCompositeOperation.h"
+#include "chunkwiseCpuMaskedWindow.h"
 #include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseCpuWindow.h"
 #include "chunkwiseDomainVoxels.h"
-#include "chunkwiseHostKernelList.h"
 #include "chunkwiseMaskCountOperation.h"
 #include "chunkwiseOperations.h"
 
 #include <cstring>
-#include <initializer_list>
 
 // Means in a mask. The stages of DomainOperation take a window of values, one of counts, and a pass for the quotient.
 // Here small integers have their sum and their count in one number, so that one window serves both, and the quotient is
-// taken where a row of the window is finished. The results have the bits of the stages.
+// taken where a row of the window is finished.
 namespace chunkwise
 {
 
@@ -74,17 +72,7 @@ struct MaskedMean
   }
 };
 
-/** An image of a chunk that begins at `offset` of the scratch, and goes before what follows. */
-BufferView
-TakeImage(char * scratch, std::size_t & offset, PixelKind kind, const Box & box)
-{
-  const BufferView view = DenseView(scratch + offset, kind, box);
-  offset +=
-    (static_cast<std::size_t>(std::max<std::int64_t>(box.NumberOfVoxels(), 0)) * PixelSize(kind) + 255) / 256 * 256;
-  return view;
-}
-
-/** Images of the mask, of values and of counts. */
+/** Images of the mask, of values, or for floats, which are hidden as they are read, of counts. */
 struct MaskedImages
 {
   BufferView  mask;
@@ -96,16 +84,12 @@ struct MaskedImages
   {
     char * const to = static_cast<char *>(scratch);
     mask = TakeImage(to, bytes, PixelKind::UInt8, mean.box);
-    values = TakeImage(to,
-                       bytes,
-                       kind == PixelKind::Float32 ? kind
-                       : PixelSize(kind) == 1     ? PixelKind::UInt16
-                                                  : PixelKind::UInt32,
-                       mean.box);
     if (kind == PixelKind::Float32)
     {
       counts = TakeImage(to, bytes, PixelKind::UInt8, output);
+      return;
     }
+    values = TakeImage(to, bytes, PixelSize(kind) == 1 ? PixelKind::UInt16 : PixelKind::UInt32, mean.box);
   }
 };
 
@@ -146,6 +130,15 @@ Unpack(void * out, const void * in, std::int64_t n)
   {
     const auto above = static_cast<std::int32_t>(from[i] >> 8 * sizeof(TPixel));
     to[i] = static_cast<std::int32_t>(static_cast<TPixel>(from[i])) + (above << CountShift<TPixel>);
+  }
+}
+
+void
+HideFloats(float * __restrict__ values, const std::uint8_t * __restrict__ mask, std::int64_t n)
+{
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    values[i] = mask[i] != 0 ? values[i] : 0.0F;
   }
 }
 
@@ -226,7 +219,7 @@ Sweep(const KernelCall & call, const MaskedMean & mean, const MaskedImages & ima
       const void * rule)
 {
   KernelCall part = call;
-  part.inputs[0] = images.values;
+  part.inputs[0] = images.values.data ? images.values : call.inputs[0];
   part.scratch = static_cast<char *>(call.scratch) + images.bytes;
   AxisWindow<TAcc> windows[MaxDimension];
   for (int a = 0; a < MaxDimension; ++a)
@@ -235,35 +228,22 @@ Sweep(const KernelCall & call, const MaskedMean & mean, const MaskedImages & ima
   }
   const WindowTiling tiling(call.output.box, call.image, mean.radius, sizeof(TAcc), false, 1);
   const auto         size = static_cast<std::int64_t>(PixelSize(call.output.kind));
-  WindowSweep<TAcc>(part, rows, convert, MeanOf(*call.operation).boundary.mode, constant, windows, tiling)
-    .Run([&](const TAcc * row, const Coordinates & index, std::int64_t n) {
-      const auto * counts = static_cast<const std::uint8_t *>(images.counts.data);
-      counts = counts ? counts + images.counts.Offset(index) : nullptr;
-      MakeStrided(static_cast<std::size_t>(size),
-                  static_cast<char *>(call.output.data) + call.output.Offset(index) * size,
-                  call.output.stride[0],
-                  n,
-                  [&](char * to, std::int64_t begin, std::int64_t count) {
-                    divide(to, rule, row + begin, counts ? counts + begin : nullptr, count);
-                  });
-    });
-}
-
-/** Runs the kernel of a stage, which reports nothing. */
-void
-RunStage(const KernelCall & call, const char * name, const Operation & operation,
-         std::initializer_list<BufferView> from, const BufferView & to, std::size_t bytes)
-{
-  KernelCall part = call;
-  part.operation = &operation;
-  part.numberOfInputs = static_cast<int>(from.size());
-  std::copy(from.begin(), from.end(), part.inputs);
-  part.output = to;
-  part.writable = to.box;
-  part.scratch = static_cast<char *>(call.scratch) + bytes;
-  part.scratchBytes = call.scratchBytes - bytes;
-  part.control = nullptr;
-  call.kernels->Get(name, "domain").run(part);
+  WindowSweep<TAcc>  sweep(part, rows, convert, MeanOf(*call.operation).boundary.mode, constant, windows, tiling);
+  if constexpr (std::is_same<TAcc, float>::value)
+  {
+    sweep.Hide(images.mask, HideFloats);
+  }
+  sweep.Run([&](const TAcc * row, const Coordinates & index, std::int64_t n) {
+    const auto * counts = static_cast<const std::uint8_t *>(images.counts.data);
+    counts = counts ? counts + images.counts.Offset(index) : nullptr;
+    MakeStrided(static_cast<std::size_t>(size),
+                static_cast<char *>(call.output.data) + call.output.Offset(index) * size,
+                call.output.stride[0],
+                n,
+                [&](char * to, std::int64_t begin, std::int64_t count) {
+                  divide(to, rule, row + begin, counts ? counts + begin : nullptr, count);
+                });
+  });
 }
 
 template <typename TPixel>
@@ -291,10 +271,9 @@ RunPacked(const KernelCall & call, const MaskedMean & mean, const MaskedImages &
 void
 RunFloats(const KernelCall & call, const MaskedMean & mean, const MaskedImages & images)
 {
-  const auto & domain = static_cast<const DomainOperation &>(*call.operation);
-  RunStage(call, "domain.values.voxels", domain, { call.inputs[0], images.mask }, images.values, images.bytes);
+  const auto &             domain = static_cast<const DomainOperation &>(*call.operation);
   const MaskCountOperation counts = CountsOf(domain);
-  RunStage(call, "mean", counts, { images.mask }, images.counts, images.bytes);
+  RunMaskedStage(call, "mean", counts, { images.mask }, images.counts, images.bytes);
   DispatchOutput<float>(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     const QuotientRule<Out, float> rule(domain, domain.GetQuotient(call.image.Extents()));
@@ -310,29 +289,12 @@ RunFloats(const KernelCall & call, const MaskedMean & mean, const MaskedImages &
 }
 
 void
-RunDomain(const KernelCall & call)
+RunMaskedMean(const KernelCall & call)
 {
-  const auto &     domain = static_cast<const DomainOperation &>(*call.operation);
-  const PixelKind  kind = call.inputs[0].kind;
-  const MaskedMean mean(domain, call.output.box, call.image, kind);
-  if (!mean.takes)
-  {
-    MakeCompositeKernel().run(call);
-    return;
-  }
+  const PixelKind    kind = call.inputs[0].kind;
+  const MaskedMean   mean(*call.operation, call.output.box, call.image, kind);
   const MaskedImages images(mean, call.output.box, kind, call.scratch);
-  if (domain.domain == DomainKind::All)
-  {
-    RunStage(call, "domain.mask.voxels", domain, { call.inputs[0] }, images.mask, images.bytes);
-  }
-  else if (domain.ignoresNan)
-  {
-    RunStage(call, "domain.mask.voxels", domain, { call.inputs[1], call.inputs[0] }, images.mask, images.bytes);
-  }
-  else
-  {
-    RunStage(call, "domain.mask.voxels", domain, { call.inputs[1] }, images.mask, images.bytes);
-  }
+  MakeMask(call, images.mask, images.bytes);
   switch (kind)
   {
     case PixelKind::UInt8:
@@ -349,14 +311,10 @@ RunDomain(const KernelCall & call)
 }
 
 std::size_t
-ScratchOfDomain(const Operation & operation, const ChunkShape & shape)
+ScratchOfMaskedMean(const Operation & operation, const ChunkShape & shape)
 {
-  const PixelKind  kind = shape.inputKinds[0];
-  const MaskedMean mean(operation, shape.outputBox, shape.image, kind);
-  if (!mean.takes)
-  {
-    return MakeCompositeKernel().scratchBytes(operation, shape);
-  }
+  const PixelKind    kind = shape.inputKinds[0];
+  const MaskedMean   mean(operation, shape.outputBox, shape.image, kind);
   const std::int64_t scratch = WindowTiling::GetScratch(shape.outputBox, shape.image, mean.radius, 4, false);
   std::size_t        bytes = static_cast<std::size_t>(scratch * 4 * shape.concurrency);
   if (kind == PixelKind::Float32)
@@ -370,15 +328,18 @@ ScratchOfDomain(const Operation & operation, const ChunkShape & shape)
   return MaskedImages(mean, shape.outputBox, kind, nullptr).bytes + bytes;
 }
 
+bool
+TakesMaskedMean(const DomainOperation & operation, const Box & image, PixelKind kind)
+{
+  return MaskedMean(operation, image, image, kind).takes;
+}
+
 } // namespace
 
-void
-RegisterHostMaskedMean(KernelRegistry & registry)
+MaskedWindow
+GetMaskedMean()
 {
-  Kernel kernel = MakeCompositeKernel();
-  kernel.run = RunDomain;
-  kernel.scratchBytes = ScratchOfDomain;
-  registry.Register("domain", kernel);
+  return { TakesMaskedMean, RunMaskedMean, ScratchOfMaskedMean };
 }
 
 } // namespace chunkwise

@@ -1,20 +1,75 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuMaskedRows.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRealOf.h"
 
+#include <cstring>
 #include <type_traits>
 
 // A tile for one shift after the other: squares of the differences between the tile and the tile shifted, their sums
 // along one axis after the other, weights. The weight of p and p + shift serves both.
+// In a mask, voxels outside are NaN, which makes the difference from any voxel NaN; pairs are counted in bytes.
 namespace chunkwise
 {
 
+MaskedRowLevel
+MakeMaskedRowLevelBaseline();
+#if defined(CHUNKWISE_HAS_X86_LEVELS)
+MaskedRowLevel
+MakeMaskedRowLevelAvx2();
+MaskedRowLevel
+MakeMaskedRowLevelAvx512();
+#endif
+
+const MaskedRowLevel &
+GetMaskedRowLevel()
+{
+#if defined(CHUNKWISE_HAS_X86_LEVELS)
+  const char * const level = GetCpuLevel().name;
+  if (std::strcmp(level, "avx512") == 0)
+  {
+    static const MaskedRowLevel avx512 = MakeMaskedRowLevelAvx512();
+    return avx512;
+  }
+  if (std::strcmp(level, "avx2") == 0)
+  {
+    static const MaskedRowLevel avx2 = MakeMaskedRowLevelAvx2();
+    return avx2;
+  }
+#endif
+  static const MaskedRowLevel baseline = MakeMaskedRowLevelBaseline();
+  return baseline;
+}
+
 namespace
 {
+
+template <typename TReal>
+const MaskedPatchFunctions<TReal> &
+MaskedPatchFunctionsOf(const MaskedRowLevel & level)
+{
+  if constexpr (sizeof(TReal) == 4)
+  {
+    return level.patch32;
+  }
+  else
+  {
+    return level.patch64;
+  }
+}
+
+/** What a tile sees of the weights of its voxels. */
+enum class SeenPatches
+{
+  Nothing, ///< none has a weight that could be a candidate
+  All,     ///< all are 1
+  Masked,  ///< each is 0 or 1, and those of 1 are finite
+  Weighed
+};
 
 template <typename TReal>
 const PatchFunctions<TReal> &
@@ -115,6 +170,9 @@ struct PatchMemory
   TReal * given{ nullptr };
   TReal * counts[2]{ nullptr, nullptr };
   TReal * products[2]{ nullptr, nullptr };
+  /** Of masks: whether voxels are inside, and numbers of pairs that are, in the place of the sums of products. */
+  std::uint8_t * inside{ nullptr };
+  std::uint8_t * pairCounts[2]{ nullptr, nullptr };
   /** From row to row of sums, of pairs and of results. */
   std::int64_t sumPitch{ 0 };
   std::int64_t pairPitch{ 0 };
@@ -124,9 +182,9 @@ struct PatchMemory
   LayOut(const Coordinates & tile, const PatchRadii & radii, bool isWeighed, char * memory)
   {
     std::int64_t bytes = 0;
-    const auto   take = [&](TReal *& part, std::int64_t n) {
-      part = reinterpret_cast<TReal *>(memory + bytes);
-      bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(TReal)));
+    const auto   take = [&](auto *& part, std::int64_t n) {
+      part = reinterpret_cast<std::remove_reference_t<decltype(part)>>(memory + bytes);
+      bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(*part)));
     };
     pitch = PitchOf(tile[0]);
     pairPitch = PitchOf(tile[0] + radii.search[0]);
@@ -157,6 +215,9 @@ struct PatchMemory
       take(counts[1], sumRows * sumPitch);
       take(products[0], pitch);
       take(products[1], pitch);
+      take(inside, voxels + 2 * PatchBlock);
+      pairCounts[0] = reinterpret_cast<std::uint8_t *>(counts[0]);
+      pairCounts[1] = reinterpret_cast<std::uint8_t *>(counts[1]);
     }
     return bytes;
   }
@@ -180,6 +241,7 @@ public:
     , m_Inverse(static_cast<TReal>(1 / (operation.strength * operation.strength)))
     , m_Memory(memory)
     , m_Functions(PatchFunctionsOf<TReal>(GetCpuLevel()))
+    , m_Masked(MaskedPatchFunctionsOf<TReal>(GetMaskedRowLevel()))
   {
     std::int64_t rows = 1;
     for (int a = 1; a < MaxDimension; ++a)
@@ -194,6 +256,54 @@ public:
   GetPadded() const
   {
     return m_Padded;
+  }
+
+  /** What the voxels that are loaded have for weights, once these are loaded too. */
+  SeenPatches
+  LookAtWeights()
+  {
+    Box candidates = m_Tile;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      candidates.lower[a] -= m_Radii.search[a];
+      candidates.upper[a] += m_Radii.search[a];
+    }
+    m_Seen = SeenPatches::Nothing;
+    ForEachRow(Intersect(candidates, m_Padded), [&](const Coordinates & at) {
+      const TReal * const given = m_Memory.given + m_Values.At(at);
+      const bool          isEmpty = std::all_of(given, given + candidates.Extent(0), [](TReal w) { return w == 0; });
+      m_Seen = isEmpty ? m_Seen : SeenPatches::Masked;
+    });
+    if (m_Seen == SeenPatches::Nothing)
+    {
+      return m_Seen;
+    }
+    bool isMask = true;
+    for (std::int64_t i = 0; i < m_Padded.NumberOfVoxels(); ++i)
+    {
+      const TReal w = m_Memory.given[i];
+      const TReal off = m_Memory.values[i] - m_Memory.values[i];
+      isMask = isMask && (w == 0 || (w == 1 && off == 0));
+    }
+    std::int64_t pairs = 1;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      pairs *= 2 * m_Radii.patch[a] + 1;
+    }
+    // What is beyond the image in Renormalized mode has the weight 0, and is known without one.
+    const Box there = m_Cuts ? Intersect(m_Padded, m_Image) : m_Padded;
+    bool      isAll = true;
+    ForEachRow(there, [&](const Coordinates & at) {
+      const TReal * const given = m_Memory.given + m_Values.At(at);
+      isAll = isAll && std::all_of(given, given + there.Extent(0), [](TReal w) { return w == 1; });
+    });
+    m_Seen = isAll ? SeenPatches::All : isMask && pairs <= 255 ? SeenPatches::Masked : SeenPatches::Weighed;
+    for (std::int64_t i = 0; m_Seen == SeenPatches::Masked && i < m_Padded.NumberOfVoxels(); ++i)
+    {
+      m_Memory.inside[i] = m_Memory.given[i] != 0 ? 1 : 0;
+      m_Memory.values[i] = m_Memory.given[i] != 0 ? m_Memory.values[i] : std::numeric_limits<TReal>::quiet_NaN();
+    }
+    return m_Seen;
   }
 
   /** Adds the voxels that are a shift away, in both directions. */
@@ -228,13 +338,17 @@ public:
     {
       return;
     }
-    if (m_Memory.given)
+    if (m_Seen == SeenPatches::Weighed)
     {
       WeighCountedPairs(shift, pairs, sums);
     }
+    else if (m_Seen == SeenPatches::Masked)
+    {
+      WeighMaskedPairs(shift, pairs, sums);
+    }
     else
     {
-      TReal * const sum = SumSlowAxes(shift, pairs, sums);
+      TReal * const sum = SumSquares(shift, pairs, sums);
       WeighPairs(shift, pairs, sums, sum, there, cutsX);
     }
     AddPairs(shift, pairs);
@@ -252,12 +366,13 @@ public:
   }
 
 private:
-  /** The squares, summed along all axes but x; `sums` becomes the box of what is returned. */
-  TReal *
-  SumSlowAxes(const Coordinates & shift, const Box & pairs, Box & sums)
+  /** What first(row, tap, stride, taps, n) makes of the voxels of `values`, and next(...) of that, summed along all
+   * axes but x, in `buffers`; `sums` becomes the box of what is returned. */
+  template <typename T, typename TFirst, typename TNext>
+  T *
+  SumSlowAxes(const Box & pairs, Box & sums, const T * values, T * const (&buffers)[2], TFirst && first, TNext && next)
   {
     const std::int64_t n = sums.Extent(0);
-    const std::int64_t away = m_Values.Away(shift);
     int                to = 0;
     bool               isFirst = true;
     for (int a = MaxDimension - 1; a > 0; --a)
@@ -272,19 +387,64 @@ private:
       sums.upper[a] = pairs.upper[a];
       const RowLayout    layout(before, m_Memory.sumPitch);
       const std::int64_t step = isFirst ? m_Values.step[a] : layout.step[a];
-      const TReal *      from = isFirst ? m_Memory.values - m_Values.origin : m_Memory.sums[1 - to] - layout.origin;
-      TReal *            row = m_Memory.sums[to];
+      const T *          from = isFirst ? values - m_Values.origin : buffers[1 - to] - layout.origin;
+      T *                row = buffers[to];
       ForEachRow(sums, [&](const Coordinates & at) {
-        const std::int64_t first = std::max(at[a] - m_Radii.patch[a], before.lower[a]);
-        const std::int64_t taps = std::min(at[a] + m_Radii.patch[a] + 1, before.upper[a]) - first;
-        const TReal *      tap = from + (isFirst ? m_Values : layout).Away(at) + (first - at[a]) * step;
-        isFirst ? m_Functions.squares(row, tap, tap + away, step, taps, n) : m_Functions.sum(row, tap, step, taps, n);
+        const std::int64_t lower = std::max(at[a] - m_Radii.patch[a], before.lower[a]);
+        const std::int64_t taps = std::min(at[a] + m_Radii.patch[a] + 1, before.upper[a]) - lower;
+        const T *          tap = from + (isFirst ? m_Values : layout).Away(at) + (lower - at[a]) * step;
+        isFirst ? first(row, tap, step, taps, n) : next(row, tap, step, taps, n);
         row += m_Memory.sumPitch;
       });
       isFirst = false;
       to = 1 - to;
     }
-    return m_Memory.sums[1 - to];
+    return buffers[1 - to];
+  }
+
+  /** The squares, summed along all axes but x; `sums` becomes the box of what is returned. */
+  TReal *
+  SumSquares(const Coordinates & shift, const Box & pairs, Box & sums)
+  {
+    const std::int64_t away = m_Values.Away(shift);
+    const auto         squares = m_Seen == SeenPatches::Masked ? m_Masked.squares : m_Functions.squares;
+    return SumSlowAxes(
+      pairs,
+      sums,
+      m_Memory.values,
+      m_Memory.sums,
+      [&](TReal * row, const TReal * tap, std::int64_t step, std::int64_t taps, std::int64_t n) {
+        squares(row, tap, tap + away, step, taps, n);
+      },
+      m_Functions.sum);
+  }
+
+  /** The weights of pairs of voxels in a mask. */
+  void
+  WeighMaskedPairs(const Coordinates & shift, const Box & pairs, Box sums)
+  {
+    const std::int64_t away = m_Values.Away(shift);
+    Box                summed = sums;
+    const TReal *      squares = SumSquares(shift, pairs, summed);
+    const auto         count = [&](auto * row, const auto * tap, std::int64_t step, std::int64_t taps, std::int64_t n) {
+      m_Masked.countPairs(row, tap, tap + away, step, taps, n);
+    };
+    const std::uint8_t * counts =
+      SumSlowAxes(pairs, sums, m_Memory.inside, m_Memory.pairCounts, count, m_Masked.addCounts);
+    const RowLayout layout(sums, m_Memory.sumPitch);
+    TReal *         row = m_Memory.pairs;
+    ForEachRow(pairs, [&](const Coordinates & at) {
+      const std::int64_t from = layout.At(at) - (at[0] - sums.lower[0]);
+      m_Masked.weigh(row,
+                     squares + from,
+                     counts + from,
+                     m_Memory.shares,
+                     2 * m_Radii.patch[0] + 1,
+                     m_TwiceNoise,
+                     m_Inverse,
+                     pairs.Extent(0));
+      row += m_Memory.pairPitch;
+    });
   }
 
   /** What lies in `buffers`, summed along all axes but x; `sums` becomes the box of what is returned. */
@@ -464,7 +624,7 @@ private:
         w[count] = pair - pairAway;
         voxels[count++] = voxel - away;
       }
-      for (int k = 0; m_Memory.given && k < count; ++k)
+      for (int k = 0; m_Seen == SeenPatches::Weighed && k < count; ++k)
       {
         const TReal * const given = m_Memory.given + (voxels[k] - m_Memory.values);
         for (std::int64_t i = 0; i < m_Tile.Extent(0); ++i)
@@ -474,22 +634,25 @@ private:
         }
         w[k] = m_Memory.products[k];
       }
-      m_Functions.add(m_Memory.weighted + row, m_Memory.weights + row, w, voxels, count, m_Tile.Extent(0));
+      const auto add = m_Seen == SeenPatches::Masked ? m_Masked.add : m_Functions.add;
+      add(m_Memory.weighted + row, m_Memory.weights + row, w, voxels, count, m_Tile.Extent(0));
       row += m_Memory.pitch;
     });
   }
 
-  Box                           m_Tile;
-  Box                           m_Padded;
-  RowLayout                     m_Values;
-  RowLayout                     m_Results;
-  Box                           m_Image;
-  bool                          m_Cuts;
-  PatchRadii                    m_Radii;
-  TReal                         m_TwiceNoise;
-  TReal                         m_Inverse;
-  PatchMemory<TReal>            m_Memory;
-  const PatchFunctions<TReal> & m_Functions;
+  Box                                 m_Tile;
+  Box                                 m_Padded;
+  RowLayout                           m_Values;
+  RowLayout                           m_Results;
+  Box                                 m_Image;
+  bool                                m_Cuts;
+  PatchRadii                          m_Radii;
+  TReal                               m_TwiceNoise;
+  TReal                               m_Inverse;
+  PatchMemory<TReal>                  m_Memory;
+  const PatchFunctions<TReal> &       m_Functions;
+  const MaskedPatchFunctions<TReal> & m_Masked;
+  SeenPatches                         m_Seen{ SeenPatches::All };
 };
 
 template <typename TPixel, typename TOut>
@@ -521,14 +684,15 @@ RunTile(const KernelCall & call, const NonLocalMeansOperation & operation, const
       memory.values[i] = memory.given[i] != Real(0) ? memory.values[i] : Real(0);
     }
   }
-  Box shifts{};
+  const bool isEmpty = operation.isWeighed && tile.LookAtWeights() == SeenPatches::Nothing;
+  Box        shifts{};
   for (int a = 0; a < MaxDimension; ++a)
   {
     shifts.lower[a] = -radii.search[a];
     shifts.upper[a] = radii.search[a] + 1;
   }
   // 0, which is in the middle, and those after it.
-  for (std::int64_t i = shifts.NumberOfVoxels() / 2; i < shifts.NumberOfVoxels(); ++i)
+  for (std::int64_t i = shifts.NumberOfVoxels() / 2; !isEmpty && i < shifts.NumberOfVoxels(); ++i)
   {
     tile.AddShift(TileNumber(shifts, Coordinates::Filled(1), i).lower);
   }

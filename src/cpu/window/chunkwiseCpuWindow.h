@@ -155,6 +155,30 @@ public:
     return sum;
   }
 
+  /** hide(accumulators, mask, n) */
+  using HideFunction = void (*)(TAcc * accumulators, const std::uint8_t * mask, std::int64_t n);
+
+  /** Lets voxels go through `hide` as they are read, with a mask of bytes that lie side by side along x. Components are
+   * not taken together. */
+  void
+  Hide(const BufferView & mask, HideFunction hide)
+  {
+    m_Mask = mask;
+    m_Hide = hide;
+  }
+
+  /** pair(accumulators, voxels, mask, n) */
+  using PairFunction = void (*)(TAcc * accumulators, const void * voxels, const std::uint8_t * mask, std::int64_t n);
+
+  /** Makes two numbers of each voxel, side by side as two components, with such a mask. The tiling has two components
+   * together, along the last axis one; beyond the edge of Constant both see the constant. */
+  void
+  Pair(const BufferView & mask, PairFunction pair)
+  {
+    m_Mask = mask;
+    m_Pair = pair;
+  }
+
   /** Calls finish(row, index, n) for each finished row of n accumulators that begins at voxel `index`; where the tiling
    * has several components together, they are those of n / components voxels. */
   template <typename TFinish>
@@ -241,6 +265,23 @@ private:
         mostTaps = std::max(mostTaps, m.m_Windows[a].UsesBlocks() ? 1 : m.m_Windows[a].Taps());
       }
       m_Taps.resize(static_cast<std::size_t>(mostTaps));
+      const std::vector<TAcc> & norms = m.m_Windows[0].norms;
+      const auto                isOne = [&](std::int64_t x) {
+        return norms[static_cast<std::size_t>(x + m_Box.lower[0])] == TAcc{ 1 };
+      };
+      m_NormEnd = m_Box.Extent(0);
+      m_KnowsZeros = m.m_Pair && tiling.sweep >= 0 && tiling.middles == 1 && m.m_Windows[0].radius > 0;
+      if (m_KnowsZeros)
+      {
+        m_SomeOfFirst.resize(static_cast<std::size_t>(m_Upper[0] - m_Lower[0]));
+        m_SomeOfRing.resize(static_cast<std::size_t>(tiling.ringSlots * m_SlabRows));
+      }
+      for (; !norms.empty() && m_NormBegin < m_NormEnd && !isOne(m_NormBegin); ++m_NormBegin)
+      {
+      }
+      for (; !norms.empty() && m_NormEnd > m_NormBegin && !isOne(m_NormEnd - 1); --m_NormEnd)
+      {
+      }
     }
 
     template <typename TFinish>
@@ -287,8 +328,15 @@ private:
           {
             m_Taps[static_cast<std::size_t>(v - first)] = RingSlab(v - lower) + row * m_X;
           }
-          Combine(window, m_Row, m_Taps.data(), first - (i - window.radius), last - first);
-          ScaleByNorm(window, i, m_Row, m_X);
+          if (this->IsZero(first - lower, last - lower, row))
+          {
+            std::fill(m_Row, m_Row + m_X, TAcc{ 0 });
+          }
+          else
+          {
+            Combine(window, m_Row, m_Taps.data(), first - (i - window.radius), last - first);
+            ScaleByNorm(window, i, m_Row, m_X);
+          }
           FinishRow(m_Row, row, at, finish);
         }
         Report();
@@ -323,6 +371,18 @@ private:
         lower = std::max<std::int64_t>(lower, 0);
         upper = std::min(upper, m.m_Call.image.upper[a]);
       }
+    }
+
+    /** Whether a row of all these slabs of the ring is known to be 0. */
+    bool
+    IsZero(std::int64_t first, std::int64_t last, std::int64_t row) const
+    {
+      std::uint8_t some = m_KnowsZeros ? 0 : 1;
+      for (; some == 0 && first < last; ++first)
+      {
+        some |= m_SomeOfRing[static_cast<std::size_t>(first % m.m_Tiling.ringSlots * m_SlabRows + row)];
+      }
+      return some == 0;
     }
 
     TAcc *
@@ -368,28 +428,26 @@ private:
       return mapped < 0 && (m.m_Mode == BoundaryMode::Renormalized || m.m_Mode == BoundaryMode::Constant);
     }
 
-    /** One row of the tile, passed along x; `at` may lie outside the image on the windowed axes. */
-    void
-    MakeRow(Coordinates at, TAcc * out)
+    static bool
+    HasAny(const std::uint8_t * mask, std::int64_t n)
+    {
+      std::uint8_t any = 0;
+      for (std::int64_t i = 0; i < n; ++i)
+      {
+        any |= mask[i];
+      }
+      return any != 0;
+    }
+
+    /** The accumulators of a row of the input and of what lies beyond its ends; false, and none, if they are known to
+     * be 0. */
+    bool
+    LoadRow(Coordinates at, TAcc * padded) const
     {
       const BufferView & input = m.m_Call.inputs[0];
-      bool               inside = true;
-      for (int a = 1; a < MaxDimension; ++a)
-      {
-        at[a] = Map(a, at[a]);
-        inside = inside && !IsAbsent(at[a]);
-      }
-      const AxisWindow<TAcc> & window = m.m_Windows[0];
-      const std::int64_t       begin = m_Box.lower[0] - window.radius;
-      const std::int64_t       end = m_Box.upper[0] + window.radius;
-      const TAcc               outside = m.m_Beyond[0];
-      TAcc *                   padded = window.radius == 0 ? out : m_Padded;
-      if (!inside)
-      {
-        // Absent along the axis after x: what lies further out is filled in by MakeSlab.
-        std::fill(out, out + m_X, m.m_Beyond[m.m_Tiling.middle[0]]);
-        return;
-      }
+      const std::int64_t begin = m_Box.lower[0] - m.m_Windows[0].radius;
+      const std::int64_t end = m_Box.upper[0] + m.m_Windows[0].radius;
+      const TAcc         outside = m.m_Beyond[0];
       const std::int64_t from = std::max(begin, input.box.lower[0]);
       const std::int64_t to = std::min(end, input.box.upper[0]);
       const std::size_t  pixel = PixelSize(input.kind);
@@ -399,7 +457,34 @@ private:
       const auto address = [&](std::int64_t x) {
         return line + (x - input.box.lower[0]) * input.stride[0] * static_cast<std::int64_t>(pixel);
       };
-      if (from < to)
+      // What lies beyond both ends of the row is nothing but the edge's.
+      const bool edgesAreAbsent = from < to && IsAbsent(-1) && input.box.lower[0] <= std::max<std::int64_t>(begin, 0) &&
+                                  input.box.upper[0] >= std::min(end, m.m_Call.image.upper[0]);
+      const auto maskAt = [&](std::int64_t x) {
+        at[0] = x;
+        return static_cast<const std::uint8_t *>(m.m_Mask.data) + m.m_Mask.Offset(at);
+      };
+      const auto pair = [&](std::int64_t x, std::int64_t source, std::int64_t count) {
+        TAcc * const voxels = padded + (x - begin) * m_Components;
+        if (input.stride[0] == 1)
+        {
+          m.m_Pair(voxels, address(source), maskAt(source), count);
+          return;
+        }
+        for (std::int64_t i = 0; i < count; ++i)
+        {
+          m.m_Pair(voxels + i * m_Components, address(source + i), maskAt(source + i), 1);
+        }
+      };
+      if (m_KnowsZeros && edgesAreAbsent && !HasAny(maskAt(from), to - from))
+      {
+        return false;
+      }
+      if (from < to && m.m_Pair)
+      {
+        pair(from, from, to - from);
+      }
+      else if (from < to)
       {
         UseStrided(pixel,
                    address(from),
@@ -409,6 +494,13 @@ private:
                      m.m_Convert(padded + (from - begin) * m_Components + first, voxels, count);
                    });
       }
+      const auto hide = [&](std::int64_t x, std::int64_t source, std::int64_t count) {
+        if (m.m_Hide && count > 0)
+        {
+          m.m_Hide(padded + (x - begin), maskAt(source), count);
+        }
+      };
+      hide(from, from, to - from);
       const auto fillOutside = [&](std::int64_t x) {
         const std::int64_t source = Map(0, x);
         TAcc * const       voxel = padded + (x - begin) * m_Components;
@@ -416,18 +508,58 @@ private:
         {
           std::fill(voxel, voxel + m_Components, outside);
         }
+        else if (m.m_Pair)
+        {
+          pair(x, source, 1);
+        }
         else
         {
           m.m_Convert(voxel, address(source), m_Components);
+          hide(x, source, 1);
         }
       };
-      for (std::int64_t x = begin; x < from; ++x)
+      if (edgesAreAbsent)
       {
-        fillOutside(x);
+        std::fill(padded, padded + (from - begin) * m_Components, outside);
+        std::fill(padded + (to - begin) * m_Components, padded + (end - begin) * m_Components, outside);
       }
-      for (std::int64_t x = to; x < end; ++x)
+      else
       {
-        fillOutside(x);
+        for (std::int64_t x = begin; x < from; ++x)
+        {
+          fillOutside(x);
+        }
+        for (std::int64_t x = to; x < end; ++x)
+        {
+          fillOutside(x);
+        }
+      }
+      return true;
+    }
+
+    /** One row of the tile, passed along x; `at` may lie outside the image on the windowed axes. */
+    void
+    MakeRow(Coordinates at, TAcc * out)
+    {
+      bool inside = true;
+      for (int a = 1; a < MaxDimension; ++a)
+      {
+        at[a] = Map(a, at[a]);
+        inside = inside && !IsAbsent(at[a]);
+      }
+      if (!inside)
+      {
+        // Absent along the axis after x: what lies further out is filled in by MakeSlab.
+        std::fill(out, out + m_X, m.m_Beyond[m.m_Tiling.middle[0]]);
+        m_HasSome = m.m_Beyond[m.m_Tiling.middle[0]] != TAcc{ 0 };
+        return;
+      }
+      const AxisWindow<TAcc> & window = m.m_Windows[0];
+      m_HasSome = LoadRow(at, window.radius == 0 ? out : m_Padded);
+      if (!m_HasSome)
+      {
+        std::fill(out, out + m_X, TAcc{ 0 });
+        return;
       }
       if (window.radius == 0)
       {
@@ -448,17 +580,17 @@ private:
         }
         Combine(window, out, m_Taps.data(), 0, window.Taps());
       }
-      if (!window.norms.empty())
-      {
-        const TAcc * const norms = window.norms.data() + m_Box.lower[0];
-        for (std::int64_t x = 0; x < m_Box.Extent(0); ++x)
+      const auto scale = [&](std::int64_t x, std::int64_t last) {
+        for (; x < last; ++x)
         {
-          for (std::int64_t component = 0; norms[x] != TAcc{ 1 } && component < m_Components; ++component)
+          for (std::int64_t component = 0; component < m_Components; ++component)
           {
-            out[x * m_Components + component] *= norms[x];
+            out[x * m_Components + component] *= window.norms[static_cast<std::size_t>(x + m_Box.lower[0])];
           }
         }
-      }
+      };
+      scale(0, m_NormBegin);
+      scale(m_NormEnd, m_Box.Extent(0));
     }
 
     /** The block rule along x, on one component. */
@@ -496,9 +628,12 @@ private:
     MakeSlab(const Coordinates & at, TAcc * out)
     {
       const WindowTiling & tiling = m.m_Tiling;
+      std::uint8_t * const some =
+        m_KnowsZeros ? m_SomeOfRing.data() + (out - m_Ring) / tiling.slab * m_SlabRows : nullptr;
       if (tiling.sweep >= 0 && IsAbsent(Map(tiling.sweep, at[tiling.sweep])))
       {
         std::fill(out, out + m_Slab, m.m_Beyond[tiling.sweep]);
+        std::fill(some, some + (m_KnowsZeros ? m_SlabRows : 0), std::uint8_t{ 1 });
         return;
       }
       if (tiling.middles == 0)
@@ -506,6 +641,7 @@ private:
         MakeRow(at, out);
         return;
       }
+      m_SomeOfSlab = some;
       const int          first = tiling.middle[0];
       const std::int64_t rows = m_Upper[0] - m_Lower[0];
       const std::int64_t planes = tiling.middles == 2 ? m_Upper[1] - m_Lower[1] : 1;
@@ -528,6 +664,10 @@ private:
         {
           row[first] = m_Lower[0] + r;
           MakeRow(row, m_First + r * m_X);
+          if (m_KnowsZeros)
+          {
+            m_SomeOfFirst[static_cast<std::size_t>(r)] = m_HasSome ? 1 : 0;
+          }
         }
         Pass(first, m_First, m_X, m_Lower[0], rows, passed + plane * outRows * m_X, m_X);
       }
@@ -583,6 +723,20 @@ private:
           m_Taps[static_cast<std::size_t>(v - first)] = in + (v - lower) * stride;
         }
         TAcc * const to = out + (i - m_Box.lower[a]) * outStride;
+        if (m_KnowsZeros)
+        {
+          std::uint8_t some = 0;
+          for (std::int64_t v = first; v < last; ++v)
+          {
+            some |= m_SomeOfFirst[static_cast<std::size_t>(v - lower)];
+          }
+          m_SomeOfSlab[i - m_Box.lower[a]] = some;
+          if (some == 0)
+          {
+            std::fill(to, to + m_X, TAcc{ 0 });
+            continue;
+          }
+        }
         Combine(window, to, m_Taps.data(), first - (i - window.radius), last - first);
         ScaleByNorm(window, i, to, m_X);
       }
@@ -676,11 +830,23 @@ private:
     TAcc *                    m_Row{ nullptr };
     TAcc *                    m_Nothing{ nullptr };
     std::vector<const TAcc *> m_Taps;
+    /** Before the first and from the second on are all norms along x that are not 1. */
+    std::int64_t m_NormBegin{ 0 };
+    std::int64_t m_NormEnd{ 0 };
+    /** Of what a mask may leave nothing: which rows are not 0, as the slabs have them. */
+    bool                      m_KnowsZeros{ false };
+    bool                      m_HasSome{ true };
+    std::vector<std::uint8_t> m_SomeOfFirst;
+    std::vector<std::uint8_t> m_SomeOfRing;
+    std::uint8_t *            m_SomeOfSlab{ nullptr };
   };
 
   const KernelCall &         m_Call;
   const RowFunctions<TAcc> & m_Rows;
   const ConvertFunction      m_Convert;
+  BufferView                 m_Mask;
+  HideFunction               m_Hide{ nullptr };
+  PairFunction               m_Pair{ nullptr };
   const BoundaryMode         m_Mode;
   const AxisWindow<TAcc> (&m_Windows)[MaxDimension];
   const WindowTiling & m_Tiling;
