@@ -255,6 +255,11 @@ std::vector<Row>
 GaussianRows()
 {
   std::vector<Row> rows;
+  // Radii of 2 to 9: one kernel makes the passes of those up to 8.
+  for (const char * const sigma : { "0.5", "0.75", "1", "1.25", "1.5", "1.75", "2", "2.25" })
+  {
+    rows.push_back({ std::string("Gaussian, sigma ") + sigma, Gaussian(std::atof(sigma)) });
+  }
   for (const int sigma : { 5, 10, 20, 40 })
   {
     rows.push_back({ "Gaussian by weights; sigma " + std::to_string(sigma), Gaussian(sigma), "convolution" });
@@ -1016,9 +1021,12 @@ main(int argc, char * argv[])
     {
       DeviceResident(report, *devices[0], Image(extent, PixelKind::Float32), NonLocalRows());
     }
-    if (wants("gaussians"))
+    for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
     {
-      DeviceResident(report, *devices[0], Image(extent, PixelKind::Float32), GaussianRows());
+      if (wants("gaussians"))
+      {
+        DeviceResident(report, *devices[0], Image(extent, kind), GaussianRows());
+      }
     }
     if (wants("convolution"))
     {

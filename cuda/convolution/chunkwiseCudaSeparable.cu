@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
-#include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaPlanes.cuh"
+#include "chunkwiseCudaWeightedMarch.cuh"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRealOf.h"
 
@@ -90,7 +90,7 @@ MakePasses(const KernelCall & call, const PassPlan & plan)
 
 /** The shortest and the longest windows whose passes are made at once. */
 constexpr int ShortestMarch = 5;
-constexpr int LongestMarch = 15;
+constexpr int LongestMarch = 17;
 
 PassPlan
 PlanOf(const SeparableOperation & operation, const Box & input, const Box & output, std::size_t accumulatorBytes,
@@ -120,10 +120,14 @@ Run(const KernelCall & call)
   {
     if (plan.marched)
     {
-      return RunMarch<WeightedSums, ShortestMarch, 7, 9, 11, 13, LongestMarch>(
-        passes, static_cast<const TIn *>(call.inputs[0].data), finish, StreamOf(call), [&](int a, int t) {
-          return static_cast<TAcc>(operation.weights[a][static_cast<std::size_t>(t)]);
-        });
+      const auto * const in = static_cast<const TIn *>(call.inputs[0].data);
+      const auto         weight = [&](int a, int t) {
+        return static_cast<TAcc>(operation.weights[a][static_cast<std::size_t>(t)]);
+      };
+      // Of 9 taps the first is faster: two blocks of the other would spill registers, and one alone waits.
+      RunMarch<WeightedSums, 9>(passes, in, finish, StreamOf(call), weight);
+      RunWeightedMarch<ShortestMarch, 7, 11, 13, 15, LongestMarch>(passes, in, finish, StreamOf(call), weight);
+      return;
     }
   }
   RunPasses<WeightedSums, TIn, TAcc>(

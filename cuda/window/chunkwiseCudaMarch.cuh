@@ -40,6 +40,15 @@ struct MarchPasses
   TAcc       weights[3][VTaps];
 };
 
+/** Where the tap at image index `i` is in the buffer; -1: beyond the edge, or of outputs that are not stored. */
+template <typename TAcc>
+__device__ __forceinline__ int
+PositionOfTap(const Pass<TAcc> & pass, std::int64_t i)
+{
+  const std::int64_t at = MapTap(i, pass.inLower, pass.inLower + pass.inCount, pass.n, pass.mode) - pass.inLower;
+  return at >= 0 && at < pass.inCount ? static_cast<int>(at) : -1;
+}
+
 /** What a block holds in shared memory. */
 template <typename TAcc, int VTaps>
 struct MarchStage
@@ -75,7 +84,7 @@ public:
     {
       const int axis = i < Tile::StagedWidth ? 0 : 1;
       const int tap = (axis == 0 ? x + i : y + i - Tile::StagedWidth) - Tile::Radius;
-      positions[i] = Position(m_Passes.axis[axis], m_Passes.axis[axis].outLower + tap);
+      positions[i] = PositionOfTap(m_Passes.axis[axis], m_Passes.axis[axis].outLower + tap);
     }
     __syncthreads();
     m_IsWhole = true;
@@ -105,7 +114,7 @@ public:
   __device__ __forceinline__ void
   Load(std::int64_t z)
   {
-    const int plane = Position(Along(2), z);
+    const int plane = PositionOfTap(Along(2), z);
     m_IsThere = plane >= 0;
     if (!m_IsThere)
     {
@@ -206,14 +215,6 @@ private:
                                    Along(int axis) const
   {
     return m_Passes.axis[axis];
-  }
-
-  /** Where the tap at image index `i` is in the buffer; -1: beyond the edge, or of outputs that are not stored. */
-  __device__ __forceinline__ static int
-  Position(const Pass<TAcc> & pass, std::int64_t i)
-  {
-    const std::int64_t at = MapTap(i, pass.inLower, pass.inLower + pass.inCount, pass.n, pass.mode) - pass.inLower;
-    return at >= 0 && at < pass.inCount ? static_cast<int>(at) : -1;
   }
 
   /** Calls use(i, row, column) for what the thread stages: whole rows of threads, then what is to the right of them. */
@@ -404,32 +405,33 @@ IsMarchedKind(PixelKind in, PixelKind out)
          (out == in || out == PixelKind::Float32);
 }
 
-template <typename TRule, int VTaps, typename TIn, typename TAcc, typename TFinish>
-void
-LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream)
+/** The blocks of a march: `width` x `height` columns of outputs each, and so many planes that the device, of which a
+ * multiprocessor has room for `atOnce` blocks, is busy. */
+struct MarchGrid
 {
-  using Tile = MarchTile<VTaps>;
-  int device = 0;
-  int multiprocessors = 1;
-  (void)cudaGetDevice(&device);
-  (void)cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  const Pass<TAcc> & z = passes.axis[2];
-  const std::int64_t tiles = (passes.axis[0].outCount + Tile::Width - 1) / Tile::Width *
-                             ((passes.axis[1].outCount + Tile::Height - 1) / Tile::Height) * z.outer;
-  const std::int64_t atOnce = std::int64_t{ multiprocessors } * MarchBlocks<TAcc, VTaps>;
-  const std::int64_t segment = MarchSegment(tiles, z.outCount, Tile::Radius, atOnce);
-  const std::int64_t blocks = tiles * ((z.outCount + segment - 1) / segment);
-  MarchKernel<TRule, TIn, TAcc, VTaps>
-    <<<BlocksFor(blocks, 1), Tile::Threads, 0, stream>>>(passes, in, finish, static_cast<int>(segment));
-  CheckLaunch("MarchKernel");
-}
+  std::int64_t segment;
+  unsigned int blocks;
 
-/** Runs a plan that is marched; VTaps are the windows that have a kernel. `weight(a, t)` is that of tap t along axis a,
- * of rules that have weights. */
-template <typename TRule, int... VTaps, typename TIn, typename TAcc, typename TFinish, typename TWeight>
+  template <typename TAcc>
+  MarchGrid(const Pass<TAcc> (&axis)[3], std::int64_t width, std::int64_t height, std::int64_t atOnce)
+  {
+    int device = 0;
+    int multiprocessors = 1;
+    (void)cudaGetDevice(&device);
+    (void)cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    const std::int64_t tiles =
+      (axis[0].outCount + width - 1) / width * ((axis[1].outCount + height - 1) / height) * axis[2].outer;
+    const std::int64_t planes = axis[2].outCount;
+    segment = MarchSegment(tiles, planes, axis[2].radius, multiprocessors * atOnce);
+    blocks = BlocksFor(tiles * ((planes + segment - 1) / segment), 1);
+  }
+};
+
+/** Calls launch(MarchPasses) for windows of VTaps, the ones that have a kernel. `weight(a, t)` is that of tap t along
+ * axis a, of rules that have weights. */
+template <int... VTaps, typename TAcc, typename TWeight, typename TLaunch>
 void
-RunMarch(const std::vector<Pass<TAcc>> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream,
-         TWeight && weight)
+DispatchMarch(const std::vector<Pass<TAcc>> & passes, TWeight && weight, TLaunch && launch)
 {
   const auto run = [&](auto taps) {
     constexpr int            count = decltype(taps)::value;
@@ -442,10 +444,30 @@ RunMarch(const std::vector<Pass<TAcc>> & passes, const TIn * in, const TFinish &
         all.weights[a][t] = weight(a, t);
       }
     }
-    LaunchMarch<TRule, count>(all, in, finish, stream);
+    launch(all);
   };
   const std::int64_t taps = 2 * passes[0].radius + 1;
   ((taps == VTaps ? run(std::integral_constant<int, VTaps>()) : void()), ...);
+}
+
+template <typename TRule, int VTaps, typename TIn, typename TAcc, typename TFinish>
+void
+LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream)
+{
+  using Tile = MarchTile<VTaps>;
+  const MarchGrid grid(passes.axis, Tile::Width, Tile::Height, MarchBlocks<TAcc, VTaps>);
+  MarchKernel<TRule, TIn, TAcc, VTaps>
+    <<<grid.blocks, Tile::Threads, 0, stream>>>(passes, in, finish, static_cast<int>(grid.segment));
+  CheckLaunch("MarchKernel");
+}
+
+/** Runs a plan that is marched. */
+template <typename TRule, int... VTaps, typename TIn, typename TAcc, typename TFinish, typename TWeight>
+void
+RunMarch(const std::vector<Pass<TAcc>> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream,
+         TWeight && weight)
+{
+  DispatchMarch<VTaps...>(passes, weight, [&](const auto & all) { LaunchMarch<TRule>(all, in, finish, stream); });
 }
 
 } // namespace chunkwise

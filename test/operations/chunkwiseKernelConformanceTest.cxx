@@ -505,6 +505,38 @@ TEST_P(Conformance, BundlesOfLines)
   }
 }
 
+/** Windows of one radius along x, y and z, whose passes devices make in one kernel: images that fill no tile and
+ * several, thinner than the radius too, in volumes one after the other. */
+TEST_P(Conformance, CubesOfWeights)
+{
+  std::mt19937      random(78);
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (const BoundaryMode mode : AllModes)
+  {
+    for (std::int64_t radius = 1; radius <= 9; ++radius)
+    {
+      SeparableOperation separable;
+      for (int a = 0; a < 3; ++a)
+      {
+        separable.weights[a] = RandomWeights(random, radius);
+      }
+      separable.boundary = BoundaryOf(mode);
+      const auto compare = [&](auto in, auto out, const Coordinates & extent) {
+        const Box chunk = random() % 2 ? Box::FromExtent(extent) : RandomChunk(random, extent);
+        conformance.Compare<decltype(in), decltype(out)>(random, separable, extent, chunk, random() % 3 == 0);
+      };
+      compare(float{}, float{}, { { 32 + Below(random, 80), 50 + Below(random, 90), 20 + Below(random, 30), 1, 1 } });
+      compare(float{}, float{}, { { 64, 128, 1 + Below(random, 12), 1, 1 } });
+      compare(std::uint8_t{}, std::uint8_t{}, RandomExtent(random, 90));
+      compare(std::uint8_t{}, float{}, { { 70, 1 + Below(random, 12), 40, 1, 1 } });
+      compare(std::uint16_t{}, std::uint16_t{}, { { 1 + Below(random, 12), 80, 30, 2, 1 } });
+      compare(std::uint16_t{}, float{}, { { 35 + Below(random, 8), 67 + Below(random, 8), 18, 2, 2 } });
+      compare(std::int16_t{}, std::int16_t{}, { { 33, 65, 25, 1, 1 } });
+      compare(std::int16_t{}, float{}, { { 1 + Below(random, 5), 1 + Below(random, 5), 1 + Below(random, 5), 3, 1 } });
+    }
+  }
+}
+
 /** Axes longer than any tile, so that tiles and segments meet inside of the chunk. */
 TEST_P(Conformance, LongAxes)
 {
