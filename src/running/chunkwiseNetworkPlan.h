@@ -45,7 +45,8 @@ struct NetworkRates
   std::int64_t mostTiles{ std::int64_t{ 1 } << 40 }; ///< that are multiplied at a time
   std::int64_t tilesPerGroup{ 64 };                  ///< that a block of the products takes
   bool         padsOutputs{ true };                  ///< products are of multiples of GetProductChannels
-  int          onlyTile{ 0 };                        ///< NetworkOperation::tile
+  bool         isInPlace{ true }; ///< a tile's products take the place of its spectra, where a block has all of them
+  int          onlyTile{ 0 };     ///< NetworkOperation::tile
   /** Memory for spectra of kernels and tiles of a layer: beside large results of layers little, beside small ones what
    * the smallest tiles need. */
   double mostBytes{ 1e18 };
@@ -80,9 +81,13 @@ GetProductChannels(int outputs);
 /** One input channel: the product is so little that the transform back does it. */
 std::size_t
 GetKernelSpectraBytes(int inputs, int outputs, int tile);
+/** Channels of a tile whose spectra lie in memory: of inputs and outputs, or of the more of them where the products
+ * take the place of their factors. */
+int
+GetTileChannels(int inputs, int outputs, const NetworkRates & rates);
 /** Bytes of the spectra of a tile's inputs and outputs. */
 std::size_t
-GetTileBytes(int inputs, int outputs, int tile);
+GetTileBytes(int inputs, int outputs, int tile, const NetworkRates & rates);
 
 /** The tiles that a convolution's result of this extent takes; 0 if the kernel is too large for them. */
 double

@@ -124,7 +124,8 @@ TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
         EXPECT_GE(choice.tilesAtOnce, 1);
         EXPECT_LE(choice.tilesAtOnce, rates.mostTiles);
         EXPECT_LE(GetKernelSpectraBytes(inputs, layer.channels, choice.tile) +
-                    static_cast<std::size_t>(choice.tilesAtOnce) * GetTileBytes(inputs, layer.channels, choice.tile),
+                    static_cast<std::size_t>(choice.tilesAtOnce) *
+                      GetTileBytes(inputs, layer.channels, choice.tile, rates),
                   run[i].transformBytes);
       }
     }
