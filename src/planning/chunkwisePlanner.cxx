@@ -350,8 +350,9 @@ public:
         return std::max(steady * imbalance, handovers) + ends + launches;
       };
       const bool loadsMore = bytesOfBuffers > m_MostBytes;
-      // Without a kernel's time known, what the link takes at least.
-      if (c.deviceBytes > m_Memory || (loadsMore && !m_Request.cost) || estimate(kernelSeconds) >= m_Best.seconds)
+      // A region that is one chunk loads nothing twice. Without a kernel's time known, what the link takes at least.
+      if (c.deviceBytes > m_Memory || (loadsMore && (!m_Request.cost || m_IsWhole)) ||
+          estimate(kernelSeconds) >= m_Best.seconds)
       {
         continue;
       }
@@ -373,6 +374,7 @@ public:
                                                   outputVoxels * static_cast<double>(OutputPixelSize(m_Request));
         kernelSeconds = traffic * chunks / m_MemoryRate;
         costKnown = true;
+        m_IsWhole = m_IsWhole || c.chunks == 1;
         if (kernelSeconds > HopelessFactor * m_Best.seconds)
         {
           std::copy(cuts, cuts + MaxDimension, m_Hopeless);
@@ -459,6 +461,7 @@ private:
   double                 m_MostBytes{ std::numeric_limits<double>::infinity() };
   Candidate              m_Best;
   AxisCut                m_Hopeless[MaxDimension]; ///< at first of no voxel
+  bool                   m_IsWhole{ false };       ///< the region fits as one chunk
 };
 
 } // namespace

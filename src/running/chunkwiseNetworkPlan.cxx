@@ -84,6 +84,7 @@ GetHostNetworkRates()
   rates.tilesPerGroup = 4;
   rates.padsOutputs = false;
   rates.isInPlace = false;
+  rates.leastBytes = 1e9;
   return rates;
 }
 

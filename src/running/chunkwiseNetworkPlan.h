@@ -48,8 +48,9 @@ struct NetworkRates
   bool         isInPlace{ true }; ///< a tile's products take the place of its spectra, where a block has all of them
   int          onlyTile{ 0 };     ///< NetworkOperation::tile
   /** Memory for spectra of kernels and tiles of a layer: beside large results of layers little, beside small ones what
-   * the smallest tiles need. */
+   * the smallest tiles need, and no less than `leastBytes`. */
   double mostBytes{ 1e18 };
+  double leastBytes{ 4e8 };
 };
 
 /** The rates of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed

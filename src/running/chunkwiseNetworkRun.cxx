@@ -373,15 +373,14 @@ PlanChunk(const NetworkOperation & operation, const Box & output, const std::vec
  * tiles save. Small results leave little for them, so that devices of a few gigabytes have wider chunks. */
 constexpr double PartForTransforms = 0.16;
 constexpr double PartOfSmallForTransforms = 0.3;
-constexpr double LeastForTransforms = 4e8;
 constexpr double EnoughForTransforms = 1e9;
 
 double
-GetMostTransformBytes(std::size_t results)
+GetMostTransformBytes(std::size_t results, const NetworkRates & rates)
 {
   const auto bytes = static_cast<double>(results);
   return std::max(
-    { LeastForTransforms, std::min(EnoughForTransforms, PartOfSmallForTransforms * bytes), PartForTransforms * bytes });
+    { rates.leastBytes, std::min(EnoughForTransforms, PartOfSmallForTransforms * bytes), PartForTransforms * bytes });
 }
 
 /** Where the results of layers lie. Layers share memory where no two are needed at a time; which ones depends on no
@@ -506,7 +505,7 @@ private:
       kept.push_back(numberOfBytes);
       numberOfBytes = std::min(numberOfBytes + BytesOf(handed[i], plan[i].fragments, layers[i].channels), TooManyBytes);
     }
-    mostTransformBytes = GetMostTransformBytes(numberOfBytes);
+    mostTransformBytes = GetMostTransformBytes(numberOfBytes, rates);
     for (const NetworkLayerPlan & layer : PlanNetwork(operation, computed, this->Limit(rates), true))
     {
       transformBytes = std::max(transformBytes, layer.transformBytes);
