@@ -65,7 +65,8 @@ CostOfProducts(int inputs, int outputs, int tile, const NetworkRates & rates)
                                      : 4.0 * inputs * static_cast<double>(CeilDivide(outputs, block) * block) *
                                          (voxels / 2) / rates.productMultiplyAdds;
   // They move the spectra once more while they compute.
-  return std::max(product, 4 * voxels * (inputs + outputs));
+  const double spectra = 4 * voxels * (inputs + outputs);
+  return std::max(product + (inputs == 1 ? 0.0 : rates.productTraffic * spectra), spectra);
 }
 
 } // namespace
@@ -93,7 +94,8 @@ GetDeviceNetworkRates(NetworkPrecision precision)
 {
   NetworkRates rates;
   rates.multiplyAdds = 1.5;
-  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 6.5 : 4.6;
+  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 100 : 11.8;
+  rates.productTraffic = 2.85;
   rates.poolingTaps = 0.22;
   return rates;
 }

@@ -34,6 +34,8 @@ struct NetworkRates
 {
   double multiplyAdds{ 2.5 };        ///< of direct convolutions
   double productMultiplyAdds{ 0.0 }; ///< of products of spectra; 0: the backend has no transforms
+  /** What products of spectra take beside that, in times in which a number of a tile's spectra is read or written. */
+  double productTraffic{ 0.0 };
   double poolingTaps{ 4.0 };
   int    largestTile{ 32 }; ///< voxels along an axis
   /** What the transform of a tile of each size in NetworkTiles takes, in the time in which its voxels are read and its
