@@ -4,6 +4,7 @@
 // [--memory GB] [--csv FILE] [--errors]
 // --plans: layers of many kinds: what the plan chooses, beside the best of all tiles and the direct
 // way, and what it expects beside what was measured. A minute with 128^3 outputs.
+// --layers: what one more layer takes, and what a run takes beside its layers, each beside what the plan expects.
 // --errors: not how fast, but the largest difference over the largest output, of float32 from direct, of the others
 // from float32, which is a thousand times as exact.
 #include "chunkwiseBenchmarkReport.h"
@@ -129,9 +130,10 @@ private:
   std::vector<std::uint8_t> m_Voxels;
 };
 
-/** Three layers of one kind between layers that make many channels of one, and one of many. */
+/** Layers of one kind between layers that make many channels of one, and one of many. Where `pads`, all of one extent.
+ */
 std::shared_ptr<const NetworkGraph>
-BuildLayers(int channels, std::int64_t kernel)
+BuildLayers(int channels, std::int64_t kernel, int layers = 3, bool pads = false)
 {
   std::mt19937                    random(5);
   std::normal_distribution<float> normal(0.0f,
@@ -140,15 +142,17 @@ BuildLayers(int channels, std::int64_t kernel)
   NetworkLayer                    input;
   input.channels = 1;
   int at = graph->Add(input);
-  for (int i = 0; i < 5; ++i)
+  for (int i = 0; i < layers + 2; ++i)
   {
+    const bool         isLast = i == layers + 1;
     const int          inputs = i == 0 ? 1 : channels;
-    const std::int64_t k = i == 0 || i == 4 ? 1 : kernel;
+    const std::int64_t k = i == 0 || isLast ? 1 : kernel;
     NetworkLayer       layer;
     layer.inputs = { at };
     layer.kind = LayerKind::Convolution;
-    layer.channels = i == 4 ? 1 : channels;
+    layer.channels = isLast ? 1 : channels;
     layer.kernel = { { k, k, k } };
+    layer.padLower = layer.padUpper = pads ? LayerExtent{ { k / 2, k / 2, k / 2 } } : LayerExtent{ { 0, 0, 0 } };
     layer.activation.kind = ActivationKind::Relu;
     auto weights = std::make_shared<std::vector<float>>(static_cast<std::size_t>(inputs * layer.channels * k * k * k));
     std::generate(weights->begin(), weights->end(), [&] { return normal(random); });
@@ -219,13 +223,57 @@ ComparePlans(const char * name, NetworkPrecision precision, const LayerExtent & 
     "%s: chosen/best at most %.2f, expected/measured %.2f to %.2f\n", name, worstChoice, leastExpected, mostExpected);
 }
 
+/** What one more layer takes, and what a run takes beside its layers, in milliseconds. */
+void
+MeasureLayers(const char * name, NetworkPrecision precision, const LayerExtent & extent, bool onDevices)
+{
+  constexpr int few = 2;
+  constexpr int many = 6;
+  for (const int channels : { 16, 32, 80 })
+  {
+    for (const std::int64_t kernel : { 3, 5, 7, 9 })
+    {
+      double measured[2];
+      double expected[2];
+      int    tile = 0;
+      for (const int layers : { few, many })
+      {
+        const auto operation = std::make_shared<NetworkOperation>();
+        operation->graph = BuildLayers(channels, kernel, layers, true);
+        operation->precision = precision;
+        NetworkRunner runner(operation, extent, onDevices);
+        const Plan    plan = Manager::GetGlobal().MakePlanFor(runner.request);
+        tile = DescribeNetworkPlan(*operation, plan.chunks.front().outputBox, runner.request.image, onDevices)[2].tile;
+        runner();
+        measured[layers == many] = 1000 * MedianSeconds(5, [&] { runner(); });
+        expected[layers == many] = 1000 * plan.seconds;
+      }
+      const auto ofLayer = [](const double(&all)[2]) { return (all[1] - all[0]) / (many - few); };
+      const auto ofRest = [&](const double(&all)[2]) { return all[0] - few * ofLayer(all); };
+      std::printf("%s, %d channels, kernel %d^3, %s, tile %d: a layer %.3f ms, expected %.3f (%.2f); the rest %.2f, "
+                  "expected %.2f\n",
+                  name,
+                  channels,
+                  static_cast<int>(kernel),
+                  TextOf(extent).c_str(),
+                  tile,
+                  ofLayer(measured),
+                  ofLayer(expected),
+                  ofLayer(expected) / ofLayer(measured),
+                  ofRest(measured),
+                  ofRest(expected));
+      std::fflush(stdout);
+    }
+  }
+}
+
 [[noreturn]] void
 Fail(const char * program)
 {
   std::fprintf(
     stderr,
     "usage: %s cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|direct] [--memory GB] [--csv FILE] "
-    "[--errors] [--plans]\n",
+    "[--errors] [--plans] [--layers]\n",
     program);
   std::exit(2);
 }
@@ -240,6 +288,7 @@ main(int argc, char * argv[])
   int    method = 0;
   bool   wantsErrors = false;
   bool   wantsPlans = false;
+  bool   wantsLayers = false;
 
   constexpr std::pair<const char *, NetworkPrecision> methods[] = {
     { "float32", NetworkPrecision::Float32 },
@@ -262,6 +311,10 @@ main(int argc, char * argv[])
     else if (word == "--plans")
     {
       wantsPlans = true;
+    }
+    else if (word == "--layers")
+    {
+      wantsLayers = true;
     }
     else if (word == "--method" && i + 1 < argc)
     {
@@ -316,6 +369,11 @@ main(int argc, char * argv[])
   if (wantsPlans)
   {
     ComparePlans(methods[method].first, methods[method].second, extent, onDevices);
+    return 0;
+  }
+  if (wantsLayers)
+  {
+    MeasureLayers(methods[method].first, methods[method].second, extent, onDevices);
     return 0;
   }
   for (const Architecture & architecture : Architectures)

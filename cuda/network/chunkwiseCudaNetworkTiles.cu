@@ -175,7 +175,7 @@ TransformTileBack(float2 * shared, int width, int height, TFind && find, TStore 
 template <int T>
 __global__ void
 __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
-  NetworkTilesKernel(Step step, TileGrid grid, std::int64_t firstTile, float2 * __restrict__ spectra)
+  NetworkTilesKernel(Step step, TileGrid grid, std::int64_t firstTile, int mapsOfTile, float2 * __restrict__ spectra)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ TileAxis                           axes[MaxSpatialAxes];
@@ -191,7 +191,7 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
   const TileAxis      ay = axes[1];
   const TileAxis      az = axes[2];
   const float * const in = step.in[0].data + map * step.in[0].ChannelLength() + ax.base + ay.base + az.base;
-  float2 * const      out = spectra + static_cast<std::int64_t>(blockIdx.x) * TileShape<T>::points;
+  float2 * const      out = spectra + (tile * mapsOfTile + map) * TileShape<T>::points;
   TransformTile<T>(
     reinterpret_cast<float2 *>(memory),
     [&](int x, int y, int z) {
@@ -201,12 +201,12 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
     [&](int index, float2 value) { out[index] = value; });
 }
 
-/** VProduct: there is one input, and the product is made here. */
+/** Of each tile there are spectra of `mapsOfTile` maps. VProduct: there is one input, and the product is made here. */
 template <int T, bool VProduct>
 __global__ void
 __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
-  NetworkTilesBackKernel(Step step, TileGrid grid, std::int64_t firstTile, const float2 * __restrict__ spectra,
-                         const float2 * __restrict__ kernels)
+  NetworkTilesBackKernel(Step step, TileGrid grid, std::int64_t firstTile, int mapsOfTile,
+                         const float2 * __restrict__ spectra, const float2 * __restrict__ kernels)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ TileAxis                           axes[MaxSpatialAxes];
@@ -228,7 +228,7 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
   }
   float * const        out = step.out.data + map * step.out.ChannelLength() + ax.base + ay.base + az.base;
   const float          bias = step.bias ? step.bias[map] : 0.0f;
-  const float2 * const in = spectra + (VProduct ? tile : static_cast<std::int64_t>(blockIdx.x)) * points;
+  const float2 * const in = spectra + (VProduct ? tile : tile * mapsOfTile + map) * points;
   const float2 * const kernel = kernels + static_cast<std::int64_t>(map) * points;
   TransformTileBack<T>(
     reinterpret_cast<float2 *>(memory),
@@ -347,17 +347,19 @@ struct ProductShape
   int          outputs;
   int          padded; ///< outputs of the kernels' spectra
   int          tiles;
-  std::int64_t points; ///< of a spectrum
+  std::int64_t points;     ///< of a spectrum
+  int          mapsOfTile; ///< from tile to tile, of `in`
+  int          mapsOfOut;  ///< and of `out`
 };
 
 /** One complex matrix product a frequency: outputs x inputs times inputs x tiles. A block has FrequenciesTogether of
  * them, TilesPerProduct tiles and 16 VPairs outputs; a warp one frequency, a thread 2 VPairs outputs of four tiles.
  * Blocks that follow each other have neighbouring frequencies, then other tiles of these: what they read is in the L2
- * cache. */
+ * cache. `out` may be `in` where a block has all outputs: it writes when it has read all that it reads. */
 template <int VPairs>
 __global__ void
-__launch_bounds__(ProductThreads, 2) NetworkProductKernel(ProductShape shape, const float2 * __restrict__ kernels,
-                                                          const float2 * __restrict__ in, float2 * __restrict__ out)
+__launch_bounds__(ProductThreads, 2)
+  NetworkProductKernel(ProductShape shape, const float2 * __restrict__ kernels, const float2 * in, float2 * out)
 {
   constexpr int     channels = 16 * VPairs;
   constexpr int     F = FrequenciesTogether;
@@ -402,7 +404,7 @@ __launch_bounds__(ProductThreads, 2) NetworkProductKernel(ProductShape shape, co
       if (input < count && firstTile + tile < shape.tiles)
       {
         const float2 * const spectrum =
-          in + (static_cast<std::int64_t>(firstTile + tile) * shape.inputs + firstInput + input) * shape.points +
+          in + (static_cast<std::int64_t>(firstTile + tile) * shape.mapsOfTile + firstInput + input) * shape.points +
           group * F;
         float2 * const piece = to + kernelNumbers + (input * TilesPerProduct + tile) * F;
         __pipeline_memcpy_async(piece, spectrum, 16);
@@ -502,8 +504,8 @@ __launch_bounds__(ProductThreads, 2) NetworkProductKernel(ProductShape shape, co
         const float2 first = shared[((2 * pair) * 8 + row) * channels + channel];
         const float2 second = shared[((2 * pair + 1) * 8 + row) * channels + channel];
         *reinterpret_cast<float4 *>(
-          out + (static_cast<std::int64_t>(tile) * shape.outputs + firstChannel + channel) * shape.points + group * F +
-          2 * pair) = make_float4(first.x, first.y, second.x, second.y);
+          out + (static_cast<std::int64_t>(tile) * shape.mapsOfOut + firstChannel + channel) * shape.points +
+          group * F + 2 * pair) = make_float4(first.x, first.y, second.x, second.y);
       }
     }
   }
@@ -565,8 +567,7 @@ struct TensorShape
 template <int VBlocks, bool VSplit>
 __global__ void
 __launch_bounds__(TensorThreads, 1)
-  NetworkTensorProductKernel(ProductShape shape, const float2 * __restrict__ kernels, const float2 * __restrict__ in,
-                             float2 * __restrict__ out)
+  NetworkTensorProductKernel(ProductShape shape, const float2 * __restrict__ kernels, const float2 * in, float2 * out)
 {
   using Layout = TensorShape<VBlocks>;
   constexpr int     channels = Layout::channels;
@@ -612,9 +613,10 @@ __launch_bounds__(TensorThreads, 1)
       const int            tile = t / InputsPerStage;
       const bool           there = firstInput + input < shape.inputs && firstTile + tile < shape.tiles;
       const float2 * const spectrum =
-        there ? in + (static_cast<std::int64_t>(firstTile + tile) * shape.inputs + firstInput + input) * shape.points +
-                  group * F
-              : in;
+        there
+          ? in + (static_cast<std::int64_t>(firstTile + tile) * shape.mapsOfTile + firstInput + input) * shape.points +
+              group * F
+          : in;
       float2 * const piece = to + InputsPerStage * Layout::kernelPitch + input * Layout::tilePitch + tile * F;
       __pipeline_memcpy_async(piece, spectrum, 16, there ? 0 : 16);
       __pipeline_memcpy_async(piece + 2, spectrum + 2, 16, there ? 0 : 16);
@@ -787,8 +789,8 @@ __launch_bounds__(TensorThreads, 1)
         const float2 first = shared[(2 * pair * (TensorTiles / 2) + line) * Layout::outPitch + channel];
         const float2 second = shared[((2 * pair + 1) * (TensorTiles / 2) + line) * Layout::outPitch + channel];
         *reinterpret_cast<float4 *>(
-          out + (static_cast<std::int64_t>(tile) * shape.outputs + firstChannel + channel) * shape.points + group * F +
-          2 * pair) = make_float4(first.x, first.y, second.x, second.y);
+          out + (static_cast<std::int64_t>(tile) * shape.mapsOfOut + firstChannel + channel) * shape.points +
+          group * F + 2 * pair) = make_float4(first.x, first.y, second.x, second.y);
       }
     }
   }
@@ -1041,6 +1043,12 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrec
   const TileGrid     grid(step, tile);
   const int          inputs = step.in[0].channels;
   const int          outputs = step.out.channels;
+  const int          block = GetProductChannels(outputs);
+  const int          padded = (outputs + block - 1) / block * block;
+  const int          mapsOfTile = GetTileChannels(inputs, outputs, GetDeviceNetworkRates(precision));
+  const bool         isInPlace = mapsOfTile < inputs + outputs;
+  const int          mapsOfInput = isInPlace ? mapsOfTile : inputs;
+  const int          mapsOfOutput = isInPlace ? mapsOfTile : outputs;
   const std::int64_t all = grid.Count();
   for (std::int64_t first = 0; first < all; first += tilesAtOnce)
   {
@@ -1048,7 +1056,7 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrec
     DispatchTile(tile, [&](auto size) {
       constexpr int T = decltype(size)::value;
       using Shape = TileShape<T>;
-      float2 * const results = inputs == 1 ? spectra : spectra + tilesAtOnce * inputs * Shape::points;
+      float2 * const results = isInPlace ? spectra : spectra + tilesAtOnce * inputs * Shape::points;
       LaunchPasses("NetworkTilesKernel",
                    NetworkTilesKernel<T>,
                    stream,
@@ -1058,11 +1066,11 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrec
                    step,
                    grid,
                    first,
+                   mapsOfInput,
                    spectra);
       if (inputs > 1)
       {
-        const int block = GetProductChannels(outputs);
-        Multiply({ inputs, outputs, (outputs + block - 1) / block * block, static_cast<int>(count), Shape::points },
+        Multiply({ inputs, outputs, padded, static_cast<int>(count), Shape::points, mapsOfInput, mapsOfOutput },
                  precision,
                  kernels,
                  spectra,
@@ -1078,6 +1086,7 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrec
                    step,
                    grid,
                    first,
+                   mapsOfOutput,
                    results,
                    kernels);
     });

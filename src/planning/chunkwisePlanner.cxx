@@ -186,6 +186,10 @@ SlowestAxis(const AxisCut (&cuts)[MaxDimension], const PlannerRequest & request)
   return 0;
 }
 
+/** Times as long as the best that a chunk's kernels take whose parts are not tried: more than what tiles save that fit
+ * a smaller chunk better. */
+constexpr double HopelessFactor = 3;
+
 class Search
 {
 public:
@@ -197,6 +201,10 @@ public:
     , m_ToHostRate(0)
     , m_MemoryRate(0)
   {
+    for (AxisCut & cut : m_Hopeless)
+    {
+      cut.extent = 0;
+    }
     for (int i = 0; i < request.numberOfInputs; ++i)
     {
       m_InputVoxelBytes += static_cast<double>(PixelSize(request.inputKinds[i]));
@@ -212,8 +220,8 @@ public:
   }
 
   /** The bytes that a plan without overlap of transfer and compute, its one input and one output buffer as large as the
-   * memory allows and with a chunk for each device, would load: a faster plan must not pay for its buffers with more
-   * traffic. */
+   * memory allows and with a chunk for each device, would load: where the link is what takes longest, a faster plan
+   * must not pay for its buffers with more traffic. */
   void
   BoundBytes(const AxisCut (&cuts)[MaxDimension])
   {
@@ -251,6 +259,10 @@ public:
   void
   Try(const AxisCut (&cuts)[MaxDimension])
   {
+    if (this->IsHopeless(cuts))
+    {
+      return;
+    }
     const double devices = static_cast<double>(m_Request.devices.size());
     Candidate    c;
     std::copy(cuts, cuts + MaxDimension, c.cuts);
@@ -283,9 +295,11 @@ public:
     c.bytesOut = regionVoxels * static_cast<double>(OutputPixelSize(m_Request));
     const double pieces = PiecesPerChunk(cuts) * chunks;
 
-    bool      scratchKnown = false;
-    double    kernelSeconds = 0;
-    const int slots[3][2] = { { 3, 2 }, { 2, 2 }, { 1, 1 } };
+    ChunkShape shape;
+    bool       scratchKnown = false;
+    bool       costKnown = false;
+    double     kernelSeconds = 0;
+    const int  slots[3][2] = { { 3, 2 }, { 2, 2 }, { 1, 1 } };
     for (const auto & slot : slots)
     {
       if (m_Request.oneAtATime && slot[0] > 1)
@@ -335,23 +349,41 @@ public:
         const double ends = overlap ? (all - longest) * devices / chunks : 0;
         return std::max(steady * imbalance, handovers) + ends + launches;
       };
-      if (c.deviceBytes > m_Memory || bytesOfBuffers > m_MostBytes || estimate(kernelSeconds) >= m_Best.seconds)
+      const bool loadsMore = bytesOfBuffers > m_MostBytes;
+      // A region that is one chunk loads nothing twice. Without a kernel's time known, what the link takes at least.
+      if (c.deviceBytes > m_Memory || (loadsMore && (!m_Request.cost || m_IsWhole)) ||
+          estimate(kernelSeconds) >= m_Best.seconds)
       {
         continue;
       }
       if (!scratchKnown)
       {
-        const ChunkShape shape = ShapeOf(m_Request, cuts);
+        shape = ShapeOf(m_Request, cuts);
         c.scratchBytes = m_Request.scratchBytes ? RoundUp(m_Request.scratchBytes(shape)) : 0;
+        scratchKnown = true;
+      }
+      c.deviceBytes += c.scratchBytes;
+      if (c.deviceBytes > m_Memory)
+      {
+        continue;
+      }
+      if (!costKnown)
+      {
         const double traffic = m_Request.cost ? m_Request.cost(shape)
                                               : inputVoxels * m_InputVoxelBytes +
                                                   outputVoxels * static_cast<double>(OutputPixelSize(m_Request));
         kernelSeconds = traffic * chunks / m_MemoryRate;
-        scratchKnown = true;
+        costKnown = true;
+        m_IsWhole = m_IsWhole || c.chunks == 1;
+        if (kernelSeconds > HopelessFactor * m_Best.seconds)
+        {
+          std::copy(cuts, cuts + MaxDimension, m_Hopeless);
+          return;
+        }
       }
-      c.deviceBytes += c.scratchBytes;
       c.seconds = estimate(kernelSeconds);
-      if (c.deviceBytes <= m_Memory && c.seconds < m_Best.seconds)
+      // What is loaded while longer kernels run costs nothing.
+      if (c.seconds < m_Best.seconds && !(loadsMore && kernelSeconds < std::max(load, store)))
       {
         m_Best = c;
       }
@@ -389,6 +421,19 @@ public:
   }
 
 private:
+  /** Whether a chunk that holds one of this shape was far from the best: what surrounds chunks costs small ones more.
+   */
+  bool
+  IsHopeless(const AxisCut (&cuts)[MaxDimension]) const
+  {
+    bool isWithin = true;
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      isWithin = isWithin && cuts[a].extent <= m_Hopeless[a].extent;
+    }
+    return isWithin;
+  }
+
   /** Contiguous pieces of the host's image that a chunk's input consists of. */
   double
   PiecesPerChunk(const AxisCut (&cuts)[MaxDimension]) const
@@ -415,6 +460,8 @@ private:
   double                 m_LaunchSeconds{ 0 };
   double                 m_MostBytes{ std::numeric_limits<double>::infinity() };
   Candidate              m_Best;
+  AxisCut                m_Hopeless[MaxDimension]; ///< at first of no voxel
+  bool                   m_IsWhole{ false };       ///< the region fits as one chunk
 };
 
 } // namespace

@@ -65,7 +65,8 @@ CostOfProducts(int inputs, int outputs, int tile, const NetworkRates & rates)
                                      : 4.0 * inputs * static_cast<double>(CeilDivide(outputs, block) * block) *
                                          (voxels / 2) / rates.productMultiplyAdds;
   // They move the spectra once more while they compute.
-  return std::max(product, 4 * voxels * (inputs + outputs));
+  const double spectra = 4 * voxels * (inputs + outputs);
+  return std::max(product + (inputs == 1 ? 0.0 : rates.productTraffic * spectra), spectra);
 }
 
 } // namespace
@@ -83,6 +84,8 @@ GetHostNetworkRates()
   rates.mostTiles = 64;
   rates.tilesPerGroup = 4;
   rates.padsOutputs = false;
+  rates.isInPlace = false;
+  rates.leastBytes = 1e9;
   return rates;
 }
 
@@ -91,7 +94,8 @@ GetDeviceNetworkRates(NetworkPrecision precision)
 {
   NetworkRates rates;
   rates.multiplyAdds = 1.5;
-  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 6.5 : 4.6;
+  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 100 : 11.8;
+  rates.productTraffic = 2.85;
   rates.poolingTaps = 0.22;
   return rates;
 }
@@ -122,10 +126,17 @@ GetKernelSpectraBytes(int inputs, int outputs, int tile)
                  (inputs == 1 ? static_cast<std::size_t>(outputs) : padded));
 }
 
-std::size_t
-GetTileBytes(int inputs, int outputs, int tile)
+int
+GetTileChannels(int inputs, int outputs, const NetworkRates & rates)
 {
-  return GetSpectrumBytes(tile) * static_cast<std::size_t>(inputs == 1 ? 1 : inputs + outputs);
+  const bool isInPlace = rates.isInPlace && outputs <= GetProductChannels(outputs);
+  return inputs == 1 ? 1 : isInPlace ? std::max(inputs, outputs) : inputs + outputs;
+}
+
+std::size_t
+GetTileBytes(int inputs, int outputs, int tile, const NetworkRates & rates)
+{
+  return GetSpectrumBytes(tile) * static_cast<std::size_t>(GetTileChannels(inputs, outputs, rates));
 }
 
 double
@@ -154,7 +165,7 @@ ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, s
   {
     const double      count = CountTiles(layer, output, tile);
     const std::size_t kernels = GetKernelSpectraBytes(inputs, layer.channels, tile);
-    const std::size_t each = GetTileBytes(inputs, layer.channels, tile);
+    const std::size_t each = GetTileBytes(inputs, layer.channels, tile, rates);
     if (count < 1 || TransformTimes(tile, rates) <= 0 || kernels + each > bytes)
     {
       continue;
@@ -329,7 +340,7 @@ PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> &
     {
       continue;
     }
-    const auto        each = static_cast<double>(GetTileBytes(inputs, layer.channels, largest));
+    const auto        each = static_cast<double>(GetTileBytes(inputs, layer.channels, largest, rates));
     const double      most = std::min(static_cast<double>(rates.mostTiles), std::floor(rates.groupBytes / each));
     const double      tiles = std::max(1.0, std::min(CountTiles(layer, parts[i], largest), most));
     const std::size_t wanted =
@@ -337,7 +348,7 @@ PlanNetwork(const NetworkOperation & operation, const std::vector<LayerExtent> &
     const int         small = FindSmallTile(layer, rates);
     const std::size_t least =
       GetKernelSpectraBytes(inputs, layer.channels, small) +
-      RoundUp(static_cast<std::size_t>(LeastTilesAtOnce) * GetTileBytes(inputs, layer.channels, small));
+      RoundUp(static_cast<std::size_t>(LeastTilesAtOnce) * GetTileBytes(inputs, layer.channels, small, rates));
     plan[i].transformBytes = std::min(wanted, std::max(least, static_cast<std::size_t>(rates.mostBytes) / 256 * 256));
     const TileChoice choice = ChooseTile(layer, inputs, parts[i], plan[i].transformBytes, rates);
     if (reserve || always || choice.cost < GetDirectCost(layer, inputs, parts[i], rates))

@@ -34,6 +34,8 @@ struct NetworkRates
 {
   double multiplyAdds{ 2.5 };        ///< of direct convolutions
   double productMultiplyAdds{ 0.0 }; ///< of products of spectra; 0: the backend has no transforms
+  /** What products of spectra take beside that, in times in which a number of a tile's spectra is read or written. */
+  double productTraffic{ 0.0 };
   double poolingTaps{ 4.0 };
   int    largestTile{ 32 }; ///< voxels along an axis
   /** What the transform of a tile of each size in NetworkTiles takes, in the time in which its voxels are read and its
@@ -45,10 +47,12 @@ struct NetworkRates
   std::int64_t mostTiles{ std::int64_t{ 1 } << 40 }; ///< that are multiplied at a time
   std::int64_t tilesPerGroup{ 64 };                  ///< that a block of the products takes
   bool         padsOutputs{ true };                  ///< products are of multiples of GetProductChannels
-  int          onlyTile{ 0 };                        ///< NetworkOperation::tile
+  bool         isInPlace{ true }; ///< a tile's products take the place of its spectra, where a block has all of them
+  int          onlyTile{ 0 };     ///< NetworkOperation::tile
   /** Memory for spectra of kernels and tiles of a layer: beside large results of layers little, beside small ones what
-   * the smallest tiles need. */
+   * the smallest tiles need, and no less than `leastBytes`. */
   double mostBytes{ 1e18 };
+  double leastBytes{ 4e8 };
 };
 
 /** The rates of a core with vectors of eight or sixteen numbers. There are no tiles of 20 and 28: lines are transformed
@@ -80,9 +84,13 @@ GetProductChannels(int outputs);
 /** One input channel: the product is so little that the transform back does it. */
 std::size_t
 GetKernelSpectraBytes(int inputs, int outputs, int tile);
+/** Channels of a tile whose spectra lie in memory: of inputs and outputs, or of the more of them where the products
+ * take the place of their factors. */
+int
+GetTileChannels(int inputs, int outputs, const NetworkRates & rates);
 /** Bytes of the spectra of a tile's inputs and outputs. */
 std::size_t
-GetTileBytes(int inputs, int outputs, int tile);
+GetTileBytes(int inputs, int outputs, int tile, const NetworkRates & rates);
 
 /** The tiles that a convolution's result of this extent takes; 0 if the kernel is too large for them. */
 double

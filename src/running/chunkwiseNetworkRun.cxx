@@ -243,9 +243,19 @@ GetGoodSlabs(const NetworkOperation & operation, const NetworkRates & rates)
   return Remember<std::vector<std::int64_t>>(key, [&] { return FindGoodSlabs(operation, rates); });
 }
 
-/** Planes for each voxel of a chunk's width, and for narrow ones. */
+/** Planes for each voxel of a chunk's width; narrow chunks have more, as long as tiles gain much by it. */
 constexpr double ThicknessOfWidth = 0.5;
-constexpr double LeastThickness = 64;
+constexpr double ThicknessOfNarrowWidth = 0.8;
+constexpr double ThicknessForTiles = 64;
+constexpr double LeastThickness = 32;
+
+double
+GetMostThickness(double width)
+{
+  return std::max(
+    { LeastThickness, std::min(ThicknessForTiles, ThicknessOfNarrowWidth * width), ThicknessOfWidth * width });
+}
+
 /** Voxels of an image whose layers need no slabs. */
 constexpr double SmallImage = 300.0 * 300 * 300;
 
@@ -287,8 +297,7 @@ ChooseSlab(const NetworkOperation & operation, const Box & output, const Box & i
     image.Extent(2) <= 2 * ThickestSlab && 4 * ThicknessOfWidth * width >= static_cast<double>(image.Extent(2));
   for (const std::int64_t slab : slabs)
   {
-    if (isFlat || choice.upTo.empty() ||
-        static_cast<double>(slab) <= std::max(LeastThickness, ThicknessOfWidth * width))
+    if (isFlat || choice.upTo.empty() || static_cast<double>(slab) <= GetMostThickness(width))
     {
       choice.upTo.push_back(slab);
     }
@@ -361,9 +370,18 @@ PlanChunk(const NetworkOperation & operation, const Box & output, const std::vec
 }
 
 /** Memory for spectra, beside that for results of layers: what makes chunks smaller costs more than larger groups of
- * tiles save. */
+ * tiles save. Small results leave little for them, so that devices of a few gigabytes have wider chunks. */
 constexpr double PartForTransforms = 0.16;
-constexpr double LeastForTransforms = 1e9;
+constexpr double PartOfSmallForTransforms = 0.3;
+constexpr double EnoughForTransforms = 1e9;
+
+double
+GetMostTransformBytes(std::size_t results, const NetworkRates & rates)
+{
+  const auto bytes = static_cast<double>(results);
+  return std::max(
+    { rates.leastBytes, std::min(EnoughForTransforms, PartOfSmallForTransforms * bytes), PartForTransforms * bytes });
+}
 
 /** Where the results of layers lie. Layers share memory where no two are needed at a time; which ones depends on no
  * chunk, so that the memory does not shrink when the chunk grows. */
@@ -487,7 +505,7 @@ private:
       kept.push_back(numberOfBytes);
       numberOfBytes = std::min(numberOfBytes + BytesOf(handed[i], plan[i].fragments, layers[i].channels), TooManyBytes);
     }
-    mostTransformBytes = std::max(LeastForTransforms, PartForTransforms * static_cast<double>(numberOfBytes));
+    mostTransformBytes = GetMostTransformBytes(numberOfBytes, rates);
     for (const NetworkLayerPlan & layer : PlanNetwork(operation, computed, this->Limit(rates), true))
     {
       transformBytes = std::max(transformBytes, layer.transformBytes);

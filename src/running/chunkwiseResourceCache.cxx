@@ -97,6 +97,11 @@ ResourceCache::GetOrMake(const std::string & key, const std::function<Entry()> &
   slot.ready = true;
   m_Impl->bytes += entry.bytes;
   m_Impl->made.notify_all();
+  if (entry.bytes > m_Impl->capacity)
+  {
+    // It would push out all the others, and then itself.
+    m_Impl->Erase(m_Impl->slots.find(key));
+  }
   m_Impl->Shrink();
   return entry.value;
 }

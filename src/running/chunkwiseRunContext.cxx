@@ -198,7 +198,7 @@ CachedTables::Get(const std::string & key, const void * data, std::size_t bytes)
     device.Synchronize(stream.get());
     return ResourceCache::Entry{ std::shared_ptr<void>(block, block->Get()), bytes };
   };
-  return Hold(m_State.tables.GetOrMake(key, make));
+  return Hold(key, make);
 }
 
 const void *
@@ -213,7 +213,7 @@ CachedTables::GetMade(const std::string & key, std::size_t bytes, const std::fun
   };
   try
   {
-    return Hold(m_State.tables.GetOrMake(key, make));
+    return Hold(key, make);
   }
   catch (const BudgetError &)
   {
@@ -274,11 +274,19 @@ HostTables::GetMade(const std::string & key, std::size_t bytes, const std::funct
 }
 
 const void *
-CachedTables::Hold(const std::shared_ptr<void> & table)
+CachedTables::Hold(const std::string & key, const std::function<ResourceCache::Entry()> & make)
 {
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    const auto                        held = m_Held.find(key);
+    if (held != m_Held.end())
+    {
+      return held->second.get();
+    }
+  }
+  const std::shared_ptr<void>       table = m_State.tables.GetOrMake(key, make);
   const std::lock_guard<std::mutex> lock(m_Mutex);
-  m_Held.insert(table);
-  return table.get();
+  return m_Held.emplace(key, table).first->second.get();
 }
 
 KernelCall

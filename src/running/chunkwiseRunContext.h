@@ -12,7 +12,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -204,13 +203,14 @@ public:
   GetMade(const std::string & key, std::size_t bytes, const std::function<void(void * memory)> & fill) override;
 
 private:
+  /** The table of this key, for as long as the run lasts: the device may keep it for a shorter time. */
   const void *
-  Hold(const std::shared_ptr<void> & table);
+  Hold(const std::string & key, const std::function<ResourceCache::Entry()> & make);
 
-  DeviceState &                   m_State;
-  std::size_t                     m_MemoryLimit;
-  std::mutex                      m_Mutex;
-  std::set<std::shared_ptr<void>> m_Held;
+  DeviceState &                                m_State;
+  std::size_t                                  m_MemoryLimit;
+  std::mutex                                   m_Mutex;
+  std::map<std::string, std::shared_ptr<void>> m_Held;
 };
 
 /** Tables of one call of a host's kernel: data as it is. What is made is kept in the host's memory, and held until the

@@ -212,7 +212,7 @@ TEST(CpuNetworkTiles, ConvolutionsKeepToTheirBound)
         choice.tilesAtOnce = 1 + layer.Below(9);
         const Memory kernels(GetKernelSpectraBytes(step.in[0].channels, step.out.channels, tile));
         const Memory spectra(static_cast<std::size_t>(choice.tilesAtOnce) *
-                               GetTileBytes(step.in[0].channels, step.out.channels, tile) +
+                               GetTileBytes(step.in[0].channels, step.out.channels, tile, GetHostNetworkRates()) +
                              GetTileSlackBytes(tile));
         MakeKernelSpectra(step, tile, kernels.Get(), workers.workers);
         ConvolveTiles(step, choice, kernels.Get(), spectra.Get(), workers.workers);

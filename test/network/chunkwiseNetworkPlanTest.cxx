@@ -124,7 +124,8 @@ TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
         EXPECT_GE(choice.tilesAtOnce, 1);
         EXPECT_LE(choice.tilesAtOnce, rates.mostTiles);
         EXPECT_LE(GetKernelSpectraBytes(inputs, layer.channels, choice.tile) +
-                    static_cast<std::size_t>(choice.tilesAtOnce) * GetTileBytes(inputs, layer.channels, choice.tile),
+                    static_cast<std::size_t>(choice.tilesAtOnce) *
+                      GetTileBytes(inputs, layer.channels, choice.tile, rates),
                   run[i].transformBytes);
       }
     }
@@ -294,13 +295,29 @@ Published(const std::vector<std::int64_t> & kernels)
   return builder.Finish(at).graph;
 }
 
+const std::vector<std::int64_t> n337{ 2, 0, 3, 0, 3, 0, 3, 3, 3, 3 };
+const std::vector<std::int64_t> n537{ 4, 0, 5, 0, 5, 0, 5, 5, 5, 5 };
+const std::vector<std::int64_t> n726{ 6, 0, 7, 0, 7, 7, 7, 7 };
+const std::vector<std::int64_t> n926{ 8, 0, 9, 0, 9, 9, 9, 9 };
+
+/** A device of 2 GB has room for some chunk of each, and for its weights. */
+TEST(NetworkPlan, SmallDevicesAreEnough)
+{
+  for (const auto & kernels : { n337, n537, n726, n926 })
+  {
+    NetworkOperation operation;
+    operation.graph = Published(kernels);
+    const NetworkBytes bytes = GetNetworkBytes(operation,
+                                               Box::FromExtent({ { 8, 8, 64, 1, 1 } }),
+                                               Box::FromExtent({ { 1024, 1024, 1024, 1, 1 } }),
+                                               GetDeviceNetworkRates(operation.precision));
+    EXPECT_LE(bytes.results + bytes.transforms, std::size_t{ 1900 } << 20) << kernels[0];
+  }
+}
+
 /** Seconds for a chunk that an H200 took (docs/notes/network.md), and what is expected of its memory's rate. */
 TEST(NetworkPlan, ExpectsWhatWasMeasured)
 {
-  const std::vector<std::int64_t> n337{ 2, 0, 3, 0, 3, 0, 3, 3, 3, 3 };
-  const std::vector<std::int64_t> n537{ 4, 0, 5, 0, 5, 0, 5, 5, 5, 5 };
-  const std::vector<std::int64_t> n726{ 6, 0, 7, 0, 7, 7, 7, 7 };
-  const std::vector<std::int64_t> n926{ 8, 0, 9, 0, 9, 9, 9, 9 };
   struct Measurement
   {
     const std::vector<std::int64_t> & kernels;

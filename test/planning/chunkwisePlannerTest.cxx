@@ -205,6 +205,65 @@ TEST(Planner, NeverMovesMoreThanTheSeedsHeuristic)
   EXPECT_GT(cut, 300);
 }
 
+/** Of kernels that take longer than the link no byte that is loaded beside them counts: no cut into equal pieces has a
+ * shorter expected time. Kernels work on tiles, which fit some extents better than others. */
+TEST(Planner, TakesTheFastestCutWhereKernelsTakeLongest)
+{
+  std::mt19937 random(27);
+  int          loadsMore = 0;
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const auto below = [&](int n) { return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(n)); };
+    const Coordinates extent{ { 200 + below(300), 200 + below(300), 200 + below(300), 1, 1 } };
+    const auto        margin = 10 + below(30);
+    const auto        tile = 16 + below(33);
+    const auto        image = static_cast<std::size_t>(extent[0] * extent[1] * extent[2]);
+    auto              request = MakeRequest(extent, margin, image * 48 / static_cast<std::size_t>(3 + below(20)));
+    request.scratchBytes = [](const ChunkShape & shape) {
+      return static_cast<std::size_t>(shape.inputBox.NumberOfVoxels()) * 40;
+    };
+    request.cost = [&](const ChunkShape & shape) {
+      double cost = 20000;
+      for (int a = 0; a < MaxSpatialAxes; ++a)
+      {
+        cost *= static_cast<double>((shape.outputBox.Extent(a) + margin + tile - 1) / tile * tile);
+      }
+      return cost;
+    };
+    const Plan plan = MakePlan(request);
+    double     leastBytes = plan.bytesToDevice;
+    for (std::int64_t x = 1; x <= 8; x *= 2)
+    {
+      for (std::int64_t y = 1; y <= 8; y *= 2)
+      {
+        for (std::int64_t z = 1; z <= 16; z *= 2)
+        {
+          PlannerRequest    cut = request;
+          const Coordinates pieces{ { x, y, z, 1, 1 } };
+          cut.roundChunk = [&](const Coordinates &) {
+            Coordinates all = extent;
+            for (int a = 0; a < MaxSpatialAxes; ++a)
+            {
+              all[a] = (extent[a] + pieces[a] - 1) / pieces[a];
+            }
+            return all;
+          };
+          try
+          {
+            const Plan other = MakePlan(cut);
+            EXPECT_LE(plan.seconds, other.seconds) << ToString(plan.chunkExtent) << ' ' << ToString(other.chunkExtent);
+            leastBytes = std::min(leastBytes, BytesWithoutCarry(request, other.chunkExtent));
+          }
+          catch (const BudgetError &)
+          {}
+        }
+      }
+    }
+    loadsMore += leastBytes < plan.bytesToDevice ? 1 : 0;
+  }
+  EXPECT_GT(loadsMore, 5);
+}
+
 /** What loads, kernels and stores take that wait for each other and for buffers, chunk by chunk. */
 TEST(Planner, ExpectsWhatAPipelineTakes)
 {

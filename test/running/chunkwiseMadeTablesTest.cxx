@@ -40,12 +40,16 @@ public:
 void
 AddMade(const KernelCall & call)
 {
-  const auto &       operation = static_cast<const AddMadeOperation &>(*call.operation);
-  const void * const table = call.tables->GetMade(operation.GetKey() + " table", operation.bytes, [&](void * memory) {
-    ++made;
-    std::memset(memory, 3, operation.bytes);
-  });
+  const auto & operation = static_cast<const AddMadeOperation &>(*call.operation);
+  const auto   get = [&] {
+    return call.tables->GetMade(operation.GetKey() + " table", operation.bytes, [&](void * memory) {
+      ++made;
+      std::memset(memory, 3, operation.bytes);
+    });
+  };
+  const void * const table = get();
   refused += table ? 0 : 1;
+  EXPECT_EQ(get(), table);
   // The last byte: all of them must be there.
   const int value = table ? static_cast<const unsigned char *>(table)[operation.bytes - 1] : 3;
   ForEachIndex(call.output.box, [&](const Coordinates & index) {
@@ -102,6 +106,21 @@ TEST_F(MadeTables, AreMadeOnceForChunksAndRuns)
   EXPECT_EQ(made, 1);
   Run(5000, 100000);
   EXPECT_EQ(made, 2);
+  EXPECT_EQ(refused, 0);
+}
+
+/** A run holds what it has made, though it is more than the device keeps between runs, and lets the others be. */
+TEST_F(MadeTables, TooLargeToBeKeptAreMadeOnceARun)
+{
+  constexpr std::size_t large = std::size_t{ 600 } << 20;
+  Run(4096, 0);
+  EXPECT_EQ(made, 1);
+  Run(large, 0);
+  EXPECT_EQ(made, 2);
+  Run(large, 0);
+  EXPECT_EQ(made, 3);
+  Run(4096, 0);
+  EXPECT_EQ(made, 3);
   EXPECT_EQ(refused, 0);
 }
 
