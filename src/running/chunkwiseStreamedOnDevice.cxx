@@ -8,7 +8,10 @@
 #include "chunkwiseStreamedSlabs.h"
 #include "chunkwiseStreamedWindow.h"
 
+#include <atomic>
 #include <chrono>
+#include <exception>
+#include <thread>
 
 namespace chunkwise
 {
@@ -165,6 +168,59 @@ private:
   bool                                       m_MayBeWritten{ false };
 };
 
+/** Lets a sink take its room while nothing is written yet. */
+class RoomAhead
+{
+public:
+  explicit RoomAhead(const std::shared_ptr<ImageSink> & sink)
+    : m_Thread([this, sink] { Take(*sink); })
+  {}
+  ~RoomAhead() { this->Stop(); }
+  RoomAhead(const RoomAhead &) = delete;
+  RoomAhead &
+  operator=(const RoomAhead &) = delete;
+
+  /** Before anything is written. Throws what the sink threw. */
+  void
+  End()
+  {
+    this->Stop();
+    if (m_Failure)
+    {
+      std::rethrow_exception(m_Failure);
+    }
+  }
+
+private:
+  void
+  Stop()
+  {
+    m_Stop = true;
+    if (m_Thread.joinable())
+    {
+      m_Thread.join();
+    }
+  }
+  void
+  Take(ImageSink & sink)
+  {
+    try
+    {
+      while (!m_Stop && sink.TakeRoom())
+      {
+      }
+    }
+    catch (...)
+    {
+      m_Failure = std::current_exception();
+    }
+  }
+
+  std::atomic<bool>  m_Stop{ false };
+  std::exception_ptr m_Failure;
+  std::thread        m_Thread;
+};
+
 bool
 CanReadAgain(const StreamedRequest & request)
 {
@@ -218,10 +274,12 @@ ExecuteHeld(Manager & manager, const StreamedRequest & request, const StreamedPl
   try
   {
     images = std::make_unique<HeldImages>(manager, request, plan, monitor);
+    RoomAhead    ahead(sink);
     const double reading = images->Load();
     const auto   start = std::chrono::steady_clock::now();
     const auto   execution = images->Compute();
     const auto   end = std::chrono::steady_clock::now();
+    ahead.End();
     report = images->Store(sink);
     report.execution = execution;
     report.reading = reading;

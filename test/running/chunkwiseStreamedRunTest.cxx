@@ -82,6 +82,16 @@ public:
     Visit(box, view);
     CopyBox(box, view, GetView());
   }
+  bool
+  TakeRoom() override
+  {
+    EXPECT_EQ(visited, 0) << "room is taken before anything is written";
+    if (++roomTaken > roomThereIs)
+    {
+      throw Error("there is no room");
+    }
+    return roomTaken < 5;
+  }
   void
   Finish() override
   {}
@@ -98,6 +108,8 @@ public:
   std::atomic<std::int64_t>  failsAfter{ std::numeric_limits<std::int64_t>::max() };
   std::atomic<bool>          hangs{ false };
   bool                       delays{ false };
+  std::atomic<int>           roomTaken{ 0 };
+  int                        roomThereIs{ 5 };
   /** Called with the memory that Read is to fill, or that Write is given, and its bytes. */
   std::function<void(const void * memory, std::size_t bytes)> onMemory;
 
@@ -572,6 +584,8 @@ TEST(StreamedRun, ADeviceHoldsReconstructionsThatTheHostCannot)
         EXPECT_EQ(run.result->visited, run.request.region.NumberOfVoxels());
         EXPECT_FALSE(!anyOrder && (run.image->outOfOrder || run.result->outOfOrder));
         EXPECT_EQ(report.spooled, 0u);
+        EXPECT_GT(run.result->roomTaken, 0);
+        EXPECT_LE(run.result->roomTaken, 5);
         EXPECT_TRUE(report.execution.warnings.empty());
         EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
         EXPECT_EQ(monitor.fractions.back(), 1.0);
@@ -652,6 +666,10 @@ TEST(StreamedRun, HeldImagesMeetErrorsOfTheStorageAndAborts)
   FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
   const auto   manager = devices.MakeManager();
   HeldTrial    run("h-maxima", { 60, 50, 70, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  run.result->roomThereIs = 0;
+  EXPECT_THROW(run.Run(*manager), Error);
+  EXPECT_EQ(run.result->visited, 0);
+  run.result->roomThereIs = 1000;
   for (const auto & storage : { run.image, run.result })
   {
     run.image->visited = run.result->visited = 0;
@@ -684,6 +702,11 @@ TEST(StreamedRun, CudaHoldsReconstructionsThatTheHostCannot)
   {
     for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16, PixelKind::Float32 })
     {
+      if (kind == PixelKind::Float32 && std::string(filter) == "h-convex")
+      {
+        // Differences of infinities have no bits that backends share.
+        continue;
+      }
       HeldTrial run(filter, { 190, 180, 100, 1, 1 }, kind, kind, random);
       run.request.sinkAccess = run.result->access;
       EXPECT_GE(MakeStreamedPlan(manager, run.request).heldOnDevice, 0);
