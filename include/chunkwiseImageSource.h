@@ -48,6 +48,10 @@ public:
   GetKind() const = 0;
   virtual ImageAccess
   GetAccess() const = 0;
+  /** Takes a part of the room that the image needs, where that saves time later: true if there is more to take. One
+   * thread calls it, before Write. Throws if there is no room. */
+  virtual bool
+  TakeRoom();
   /** Writes `box` of `view`, which contains it and has the image's kind. Throws if a single byte cannot be written. */
   virtual void
   Write(const Box & box, const BufferView & view) = 0;

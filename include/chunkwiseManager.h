@@ -177,6 +177,11 @@ public:
   std::shared_ptr<DeviceMemory>
   AllocateOnDevice(int device, std::size_t bytes, std::size_t budget = 0, Monitor * monitor = nullptr);
 
+  /** Bytes of a device's memory that a run with these budgets may take beside what runs and images hold there now.
+   * Throws ParameterError if there is no such device, Error if it was lost. */
+  std::size_t
+  GetRoomOnDevice(int device, const Budgets & budgets = Budgets());
+
   /** Copies an image that lies dense at the begin of a device's memory to the host: `to` has its kind and box, and any
    * strides. `image` is the whole one; of `budgets` the pinned one counts. Throws ParameterError, BudgetError,
    * DeviceError, Aborted. */

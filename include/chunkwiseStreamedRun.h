@@ -71,7 +71,10 @@ struct StreamedPlan
   int buffers{ 1 };
   /** A reconstruction that does not fit the memory has no divisions, but slabs that hand on to each other what is
    * between two passes over the image (src/running/chunkwiseSlabReconstruction.h). */
-  bool          inSlabs{ false };
+  bool inSlabs{ false };
+  /** The device whose memory holds all images of such a reconstruction, where one has the room: what is divided then is
+   * reading and writing. -1: none. */
+  int           heldOnDevice{ -1 };
   std::uint64_t bytesAtOnce{ 0 }; ///< of divisions
   std::uint64_t bytesRead{ 0 };   ///< of the first input, by all passes
   std::uint64_t bytesWritten{ 0 };

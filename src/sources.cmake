@@ -97,6 +97,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseStagedTransfer.cxx
   running/chunkwiseStagingRing.cxx
   running/chunkwiseStatistics.cxx
+  running/chunkwiseStreamedOnDevice.cxx
   running/chunkwiseStreamedPlan.cxx
   running/chunkwiseStreamedRun.cxx
   running/chunkwiseStreamedWindow.cxx

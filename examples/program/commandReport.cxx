@@ -90,6 +90,10 @@ PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan)
   }
   else
   {
+    if (plan.heldOnDevice >= 0)
+    {
+      os << "device " << plan.heldOnDevice << " holds the image; ";
+    }
     os << "divisions: " << plan.divisions << " along axis " << plan.axis << ", up to "
        << FormatBytes(static_cast<double>(plan.bytesAtOnce)) << " of image at once; ";
   }

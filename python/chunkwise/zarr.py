@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,9 @@ from ._regions import region_of
 
 # zarr-python decodes so many chunks at a time.
 _CHUNKS_AT_A_TIME = 10
+# Chunks or shards of the output that are encoded at a time, at most, and the part of the memory that they may take.
+_UNITS_AT_A_TIME = 16
+_PART_OF_UNITS = 8
 _LEAST_SCRATCH = 2**24
 # Threads, codecs and what the C library keeps of memory that was freed; less where there is hardly room for scratch.
 _OVERHEAD = 3 * 2**23
@@ -46,7 +49,10 @@ class _Store:
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        self.is_tensorstore = type(array).__module__.partition(".")[0] == "tensorstore"
+        package = type(array).__module__.partition(".")[0]
+        self.is_tensorstore = package == "tensorstore"
+        # Several threads may write whole units.
+        self.takes_threads = package in ("tensorstore", "zarr")
         if self.is_tensorstore:
             if any(array.domain.origin):
                 raise _core.ParameterError(f"source: its domain begins at {array.domain.origin}, not at 0")
@@ -201,6 +207,15 @@ def _kept(before: Region | None, region: Region) -> int:
     return max(0, last.stop - now.start) if last.start <= now.start and last.stop <= now.stop else 0
 
 
+def _count_writers(output: _Store, memory: int) -> int:
+    """How many units of the output are encoded at a time."""
+    if not output.takes_threads:
+        return 1
+    unit = math.prod(min(a, b) for a, b in zip(output.unit, output.shape)) * output.dtype.itemsize
+    most = min(_UNITS_AT_A_TIME, os.cpu_count() or 1)
+    return max(1, min(most, memory // _PART_OF_UNITS // max(1, 2 * unit)))
+
+
 def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, output: _Store, memory: int,
                    whole: set[int]) -> tuple[_Blocks, int]:
     """The blocks that fit into the memory, and what they leave for scratch."""
@@ -210,10 +225,10 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
     def need(units: list[int]) -> int:
         largest, fresh, written = _Blocks(shape, extents(units), operation).most()
         decoded = _CHUNKS_AT_A_TIME * math.prod(min(a, b) for a, b in zip(source.chunks, shape))
-        unit = math.prod(min(a, b) for a, b in zip(output.unit, shape))
+        units = _count_writers(output, memory) * math.prod(min(a, b) for a, b in zip(output.unit, shape))
         # A chunk is there encoded, too.
         return int((largest + fresh + 2 * min(decoded, fresh)) * source.dtype.itemsize
-                + (2 * written + 2 * unit) * output.dtype.itemsize)
+                + (2 * written + 2 * units) * output.dtype.itemsize)
 
     counts = [-(-extent // unit) for extent, unit in zip(shape, output.unit)]
     units = [counts[0] if 0 in whole else 1, *counts[1:]]
@@ -339,12 +354,27 @@ class _Journal:
             self.path.unlink()
 
 
-def _write_units(store: _Store, where: tuple[slice, ...], data: np.ndarray[Any, Any]) -> None:
-    """One unit after the other: an encoder takes memory for each that it has at a time."""
-    starts = [range(each.start, each.stop, unit) for each, unit in zip(where, store.unit)]
-    for corner in itertools.product(*starts):
+def _write_units(store: _Store, where: tuple[slice, ...], data: np.ndarray[Any, Any],
+                 encoders: ThreadPoolExecutor | None) -> None:
+    """As many units at a time as there are encoders: each of them takes memory."""
+    def write(corner: tuple[int, ...]) -> None:
         box = tuple(slice(start, min(start + unit, each.stop)) for start, unit, each in zip(corner, store.unit, where))
         store.write(box, data[tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, where))])
+
+    corners = itertools.product(*(range(each.start, each.stop, unit) for each, unit in zip(where, store.unit)))
+    if encoders is None:
+        for corner in corners:
+            write(corner)
+        return
+    futures = [encoders.submit(write, corner) for corner in corners]
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        # After a failure nothing may go on with the memory.
+        for future in futures:
+            future.cancel()
+        wait(futures)
 
 
 def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", dtype: Any = None, resume: bool = True,
@@ -455,7 +485,10 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
             first = min(record.done)
             blocks = _Blocks(shape, tuple(stop - start for start, stop in first), operation)
     try:
-        report = _run_blocks(filter, operation, blocks, read_from, write_to, wanted, scratch, record, progress, options)
+        with ThreadPoolExecutor(_count_writers(write_to, limit), "chunkwise-encode") as pool:
+            encoders = pool if write_to.takes_threads else None
+            report = _run_blocks(filter, operation, blocks, read_from, write_to, wanted, scratch, record, progress, options,
+                                 encoders)
     except BaseException:
         if record is not None:
             record.close(False)
@@ -478,6 +511,7 @@ class _Imagined(_Store):
 
     def __init__(self, like: _Store, dtype: np.dtype[Any]) -> None:
         self.shape, self.unit, self.chunks, self.dtype = like.shape, like.unit, like.chunks, dtype
+        self.takes_threads = True
 
 
 def _plan(filter: Filter, operation: Any, shape: tuple[int, ...], source: _Store, output: _Store,
@@ -493,7 +527,8 @@ def _plan(filter: Filter, operation: Any, shape: tuple[int, ...], source: _Store
 
 
 def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store, output: _Store, dtype: np.dtype[Any],
-                scratch: int, record: _Journal | None, progress: Any, options: dict[str, Any]) -> Report:
+                scratch: int, record: _Journal | None, progress: Any, options: dict[str, Any],
+                encoders: ThreadPoolExecutor | None) -> Report:
     from ._arrays import make_options
 
     shape = blocks.shape
@@ -518,7 +553,7 @@ def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store,
         return part
 
     def store(region: Region, data: np.ndarray[Any, Any]) -> None:
-        _write_units(output, region.output, data)
+        _write_units(output, region.output, data, encoders)
         counts[1] += data.nbytes
         if record is not None:
             record.add(region.output)

@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 #ifdef __linux__
@@ -54,6 +56,22 @@ Advance(std::vector<iovec> & pieces, std::size_t & first, std::size_t bytes)
 /** What one call of the system takes at most. */
 constexpr std::size_t MaxPieces = 1024;
 
+/** Less is written faster than its pages are mapped. */
+constexpr std::size_t LeastOfPages = std::size_t{ 256 } << 10;
+/** With fewer processors faults of pages take more than the lock of the file. */
+constexpr unsigned int LeastProcessorsToMap = 4;
+
+std::size_t
+CountBytes(const std::vector<iovec> & pieces)
+{
+  std::size_t bytes = 0;
+  for (const iovec & piece : pieces)
+  {
+    bytes += piece.iov_len;
+  }
+  return bytes;
+}
+
 } // namespace
 
 void
@@ -79,6 +97,7 @@ Descriptor::~Descriptor()
 Descriptor::Descriptor(Descriptor && other) noexcept
   : m_Number(other.m_Number)
   , m_Name(std::move(other.m_Name))
+  , m_IsInMemory(other.m_IsInMemory)
 {
   other.m_Number = -1;
 }
@@ -88,6 +107,7 @@ Descriptor::operator=(Descriptor && other) noexcept
 {
   std::swap(m_Number, other.m_Number);
   std::swap(m_Name, other.m_Name);
+  std::swap(m_IsInMemory, other.m_IsInMemory);
   return *this;
 }
 
@@ -115,6 +135,10 @@ Descriptor::Create(const std::filesystem::path & file, const std::string & shown
   {
     FailWithErrno(shown, "cannot be written", errno);
   }
+#ifdef __linux__
+  struct statfs system = {};
+  result.m_IsInMemory = ::fstatfs(result.m_Number, &system) == 0 && system.f_type == TmpfsMagic;
+#endif
   return result;
 }
 
@@ -193,9 +217,74 @@ Descriptor::ReadPieces(std::vector<iovec> & pieces, std::uint64_t offset) const
   }
 }
 
+bool
+Descriptor::TakePages(std::uint64_t offset, std::uint64_t bytes) const
+{
+#ifdef __linux__
+  if (!m_IsInMemory)
+  {
+    return false;
+  }
+  if (Retry([&] { return ::fallocate(m_Number, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)); }) == 0)
+  {
+    return true;
+  }
+  if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == ENOMEM)
+  {
+    FailWithErrno(m_Name, "cannot be written", errno);
+  }
+#else
+  (void)offset;
+  (void)bytes;
+#endif
+  return false;
+}
+
+// A file in memory has one lock, under which a call of the system finds pages and copies: threads that write wait for
+// each other. To take the pages first is quick, and tells that there is no room; copying into them, once they are
+// mapped, needs no lock. 8 GiB by 8 threads: 1.1 to 1.7 s, from 3.0 (16 processors beside an H200).
+bool
+Descriptor::WriteToPages(const std::vector<iovec> & pieces, std::uint64_t offset) const
+{
+#ifdef __linux__
+  const std::size_t bytes = CountBytes(pieces);
+  if (bytes < LeastOfPages || !TakePages(offset, bytes))
+  {
+    return false;
+  }
+  static const bool maps = std::thread::hardware_concurrency() >= LeastProcessorsToMap;
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = offset % page;
+  void * const      mapped =
+    maps ? ::mmap(
+             nullptr, before + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m_Number, static_cast<off_t>(offset - before))
+              : MAP_FAILED;
+  if (mapped == MAP_FAILED)
+  {
+    return false;
+  }
+  char * to = static_cast<char *>(mapped) + before;
+  for (const iovec & piece : pieces)
+  {
+    std::memcpy(to, piece.iov_base, piece.iov_len);
+    to += piece.iov_len;
+  }
+  ::munmap(mapped, before + bytes);
+  return true;
+#else
+  (void)pieces;
+  (void)offset;
+  return false;
+#endif
+}
+
 void
 Descriptor::WritePieces(std::vector<iovec> & pieces, std::uint64_t offset) const
 {
+  if (WriteToPages(pieces, offset))
+  {
+    return;
+  }
   std::size_t first = 0;
   Advance(pieces, first, 0);
   while (first < pieces.size())

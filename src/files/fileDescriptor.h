@@ -57,6 +57,10 @@ public:
    * has no such call. */
   void
   Reserve(std::uint64_t bytes) const;
+  /** Takes pages for a part of a file that is in memory: what is written there then is only copied. False where there
+   * is nothing to win. */
+  bool
+  TakePages(std::uint64_t offset, std::uint64_t bytes) const;
   /** On the disk, not only in the system's memory, when it returns. */
   void
   Sync() const;
@@ -76,8 +80,13 @@ public:
   }
 
 private:
+  /** Writes into the pages of a file that is in memory, where that is faster. False: nothing was written. */
+  bool
+  WriteToPages(const std::vector<iovec> & pieces, std::uint64_t offset) const;
+
   int         m_Number{ -1 };
   std::string m_Name;
+  bool        m_IsInMemory{ false };
 };
 
 /** The folder's entries are on the disk. */

@@ -91,8 +91,16 @@ public:
     : VoxelSink(header, destination, std::move(layout))
     , m_Offset(m_Layout.detached ? 0 : m_Layout.header.size())
   {
-    GetData().Reserve(m_Offset + static_cast<std::uint64_t>(m_Count) * PixelSize(header.kind));
+    GetData().Reserve(GetEnd());
     WriteHeader();
+  }
+  bool
+  TakeRoom() override
+  {
+    const std::uint64_t begin = m_Offset + m_Taken;
+    const std::uint64_t bytes = std::min(BytesOfRoom, GetEnd() - begin);
+    m_Taken += bytes;
+    return bytes > 0 && GetData().TakePages(begin, bytes);
   }
   ImageAccess
   GetAccess() const override
@@ -151,7 +159,17 @@ protected:
   {}
 
 private:
+  /** Taken at a time: some milliseconds. */
+  static constexpr std::uint64_t BytesOfRoom = std::uint64_t{ 32 } << 20;
+
+  std::uint64_t
+  GetEnd() const
+  {
+    return m_Offset + static_cast<std::uint64_t>(m_Count) * PixelSize(m_Header.kind);
+  }
+
   std::uint64_t m_Offset;
+  std::uint64_t m_Taken{ 0 };
 };
 
 /** Compresses voxels in the image's order. Boxes that are no whole planes wait until their planes are complete. */

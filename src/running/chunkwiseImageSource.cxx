@@ -7,4 +7,10 @@ namespace chunkwise
 ImageSource::~ImageSource() = default;
 ImageSink::~ImageSink() = default;
 
+bool
+ImageSink::TakeRoom()
+{
+  return false;
+}
+
 } // namespace chunkwise

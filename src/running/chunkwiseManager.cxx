@@ -323,6 +323,18 @@ Manager::AllocateOnDevice(int device, std::size_t bytes, std::size_t budget, Mon
   }
 }
 
+std::size_t
+Manager::GetRoomOnDevice(int device, const Budgets & budgets)
+{
+  WorkingState &   manager = m_Impl->Get();
+  const auto       state = manager.FindDevice(device);
+  ExecutionRequest request;
+  request.budgets = budgets;
+  const std::size_t limit = manager.DeviceLimit(static_cast<std::size_t>(device), request);
+  const std::size_t taken = state->memory.GetBytesInUse();
+  return std::min(limit - std::min(limit, taken), manager.GetRoom(*state, taken));
+}
+
 void
 Manager::CopyToHost(const BufferView & to, const DeviceMemory & from, const Box & image, const Budgets & budgets,
                     Monitor * monitor)

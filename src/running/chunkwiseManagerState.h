@@ -34,6 +34,10 @@ struct ManagerState
   std::size_t
   DeviceLimit(std::size_t index, const ExecutionRequest & request);
 
+  /** Bytes that can be had of a device beside those that are taken. */
+  static std::size_t
+  GetRoom(DeviceState & state, std::size_t taken);
+
   /** The manager's own pinned budget, bytes per device. */
   std::size_t
   PinnedBudget() const;
@@ -80,9 +84,6 @@ private:
   void
   DescribeDevices(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used,
                   bool dropTables, std::vector<std::string> & warnings);
-  /** Bytes that can be had of a device beside those that are taken. */
-  static std::size_t
-  GetRoom(DeviceState & state, std::size_t taken);
   PlannerDevice
   MakePlannerDevice(std::size_t index, const ExecutionRequest & request, bool dropTables);
 };

@@ -2,6 +2,7 @@
 #include "chunkwiseConvertedImage.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseRegions.h"
+#include "chunkwiseStreamedOnDevice.h"
 #include "chunkwiseStreamedSlabs.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseStreamedWindow.h"
@@ -63,7 +64,8 @@ public:
     {
       if (this->GoesInSlabs())
       {
-        return this->PlanSlabs();
+        StreamedPlan held;
+        return PlanOnDevice(m_Manager, m_Request, held) ? held : this->PlanSlabs();
       }
       this->Refuse(m_Most);
     }
@@ -73,17 +75,6 @@ public:
       this->Fits(high, m_Room);
     }
     return this->Finish();
-  }
-
-private:
-  /** Whether a run in slabs may be had for one of the whole image. */
-  bool
-  GoesInSlabs() const
-  {
-    const Schedule schedule = m_Request.operation->GetSchedule();
-    return !m_Request.spoolFolder.empty() && m_Most == 1 && GetComponents(m_Request) == 1 &&
-           m_Request.region == m_Image && (schedule == Schedule::Fixpoint || schedule == Schedule::Passes) &&
-           GetWrittenBox(m_Request) == m_Request.region;
   }
 
   /** Throws DivisionsError if slabs do not fit either. */
@@ -106,6 +97,17 @@ private:
     m_Plan.bytesWritten = BytesOf(m_Request.region, m_Request.writtenKind);
     m_Plan.bytesRead = 2 * BytesOf(m_Image, m_Request.inputs.front().source->GetKind());
     return m_Plan;
+  }
+
+private:
+  /** Whether a run in slabs may be had for one of the whole image. */
+  bool
+  GoesInSlabs() const
+  {
+    const Schedule schedule = m_Request.operation->GetSchedule();
+    return !m_Request.spoolFolder.empty() && m_Most == 1 && GetComponents(m_Request) == 1 &&
+           m_Request.region == m_Image && (schedule == Schedule::Fixpoint || schedule == Schedule::Passes) &&
+           GetWrittenBox(m_Request) == m_Request.region;
   }
 
   /** The fewest divisions that fit; 0 if none do. */
@@ -450,6 +452,12 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
   }
   result.output = DenseView(nullptr, request.computedKind, division);
   return result;
+}
+
+StreamedPlan
+MakeSlabsPlan(Manager & manager, const StreamedRequest & request)
+{
+  return DivisionSearch(manager, request).PlanSlabs();
 }
 
 StreamedPlan

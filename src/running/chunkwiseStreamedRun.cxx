@@ -5,6 +5,7 @@
 #include "chunkwiseConvertedImage.h"
 #include "chunkwiseError.h"
 #include "chunkwiseSideThread.h"
+#include "chunkwiseStreamedOnDevice.h"
 #include "chunkwiseStreamedSlabs.h"
 #include "chunkwiseStreamedWindow.h"
 #include "chunkwiseSummedAreaTableCarry.h"
@@ -50,38 +51,6 @@ Since(Clock::time_point start)
 {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-/** Progress of one of the divisions. */
-class DivisionMonitor : public Monitor
-{
-public:
-  DivisionMonitor(Monitor * all, std::int64_t division, std::int64_t divisions)
-    : m_All(all)
-    , m_Division(division)
-    , m_Divisions(divisions)
-  {}
-  void
-  UpdateProgress(double fraction) override
-  {
-    if (m_All)
-    {
-      // One expression for the end of a division and the beginning of the next: it never falls. Only a finished run
-      // says 1.
-      const double all = (static_cast<double>(m_Division) + fraction) / static_cast<double>(m_Divisions);
-      m_All->UpdateProgress(std::min(all, 1.0 - 1e-12));
-    }
-  }
-  bool
-  ShouldAbort() override
-  {
-    return m_All && m_All->ShouldAbort();
-  }
-
-private:
-  Monitor *    m_All;
-  std::int64_t m_Division;
-  std::int64_t m_Divisions;
-};
 
 /** Host memory of divisions: pinned where devices compute. */
 std::shared_ptr<Device>
@@ -336,9 +305,48 @@ ReadStreamed(Manager & manager, const StreamedRequest & request, const StreamedP
 }
 
 StreamedReport
+WriteStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
+              const std::shared_ptr<ImageSink> & sink, Monitor * monitor,
+              const std::function<void(const BufferView & view)> & fill)
+{
+  const auto    writer = std::make_shared<WritingThread>(request, plan, sink, GetPinningDevice(manager, request));
+  const Running running(writer);
+  for (std::int64_t i = 0; i < plan.divisions; ++i)
+  {
+    DivisionMonitor ofDivision(monitor, i, plan.divisions);
+    writer->WaitFor(i + 1 - plan.buffers, monitor);
+    fill(writer->GetView(i, request.computedKind, GetDivision(request.region, plan, i)));
+    writer->Admit();
+    ofDivision.UpdateProgress(1.0);
+  }
+  writer->WaitFor(plan.divisions, monitor);
+  StreamedReport report;
+  report.writing = writer->GetSeconds();
+  report.cut = writer->cut;
+  report.atLimits = writer->atLimits;
+  return report;
+}
+
+StreamedReport
 ExecuteStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
                 const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
 {
+  if (plan.heldOnDevice >= 0)
+  {
+    StreamedReport    held;
+    const std::string failure = ExecuteHeld(manager, request, plan, sink, monitor, held);
+    if (!failure.empty())
+    {
+      DivisionMonitor rest(monitor, PartsOfHeldRun - 1, PartsOfHeldRun);
+      held = ExecuteInSlabs(manager, request, MakeSlabsPlan(manager, request), sink, &rest);
+      held.execution.warnings.insert(held.execution.warnings.begin(), "the image goes in slabs: " + failure);
+    }
+    if (monitor)
+    {
+      monitor->UpdateProgress(1.0);
+    }
+    return held;
+  }
   if (plan.inSlabs)
   {
     return ExecuteInSlabs(manager, request, plan, sink, monitor);

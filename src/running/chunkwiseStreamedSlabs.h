@@ -12,6 +12,10 @@ namespace chunkwise
 SlabRequest
 MakeSlabRequest(const StreamedRequest & request, const StreamedPlan & plan);
 
+/** The plan of a run in slabs, whatever devices could hold. Throws DivisionsError. */
+StreamedPlan
+MakeSlabsPlan(Manager & manager, const StreamedRequest & request);
+
 } // namespace chunkwise
 
 #endif

@@ -82,6 +82,16 @@ public:
     Visit(box, view);
     CopyBox(box, view, GetView());
   }
+  bool
+  TakeRoom() override
+  {
+    roomTakenLate = roomTakenLate || visited > 0;
+    if (++roomTaken > roomThereIs)
+    {
+      throw Error("there is no room");
+    }
+    return roomTaken < 5;
+  }
   void
   Finish() override
   {}
@@ -98,6 +108,9 @@ public:
   std::atomic<std::int64_t>  failsAfter{ std::numeric_limits<std::int64_t>::max() };
   std::atomic<bool>          hangs{ false };
   bool                       delays{ false };
+  std::atomic<int>           roomTaken{ 0 };
+  std::atomic<bool>          roomTakenLate{ false };
+  int                        roomThereIs{ 5 };
   /** Called with the memory that Read is to fill, or that Write is given, and its bytes. */
   std::function<void(const void * memory, std::size_t bytes)> onMemory;
 
@@ -509,6 +522,200 @@ TEST(StreamedRun, AnAbortWorksWhileTheStorageHangs)
     user.join();
     // What hung may go on: nothing that it needs is gone.
     storage->hangs = false;
+  }
+}
+
+/** A reconstruction whose images the host's memory is too small for. */
+struct HeldTrial : Trial
+{
+  HeldTrial(const std::string & filter, const Coordinates & extent, PixelKind stored, PixelKind computed,
+            std::mt19937 & random)
+    : HeldTrial(Manager({}), filter, extent, stored, computed, random)
+  {}
+
+private:
+  HeldTrial(Manager && host, const std::string & filter, const Coordinates & extent, PixelKind stored,
+            PixelKind computed, std::mt19937 & random)
+    : Trial(host, filter, MakeParameters(filter), extent, stored, computed, random)
+  {
+    // Less than both images take, enough for slabs.
+    request.memory = static_cast<std::uint64_t>(request.region.NumberOfVoxels()) * PixelSize(computed) * 19 / 10;
+    request.spoolFolder = testing::TempDir();
+  }
+  static FilterParameters
+  MakeParameters(const std::string & filter)
+  {
+    FilterParameters parameters;
+    if (filter == "h-maxima" || filter == "h-convex")
+    {
+      parameters.Set("Height", 40.0);
+    }
+    return parameters;
+  }
+};
+
+TEST(StreamedRun, ADeviceHoldsReconstructionsThatTheHostCannot)
+{
+  std::mt19937 random(21);
+  int          trial = 0;
+  for (const char * const filter : { "h-maxima", "fill-holes", "h-convex" })
+  {
+    for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16 })
+    {
+      for (const bool anyOrder : { true, false })
+      {
+        SCOPED_TRACE(std::string(filter) + ", " + std::to_string(PixelSize(kind)) + (anyOrder ? ", any order" : ""));
+        FakeDevice::Options options;
+        options.jitter = ++trial % 2 == 0;
+        FakeDevices devices(2, options, GetHostKernels());
+        const auto  manager = devices.MakeManager();
+        HeldTrial   run(filter, { 90, 80, 100, 1, 1 }, kind, kind, random);
+        run.image->access.anyOrder = run.result->access.anyOrder = anyOrder;
+        run.image->delays = run.result->delays = options.jitter;
+        run.request.devices = { trial % 3 == 0 ? 1 : 0 };
+        run.request.sinkAccess = run.result->access;
+        const StreamedPlan plan = MakeStreamedPlan(*manager, run.request);
+        EXPECT_EQ(plan.heldOnDevice, run.request.devices.front());
+        EXPECT_GT(plan.divisions, 1);
+        EXPECT_LE(plan.bytesAtOnce, run.request.memory);
+        RecordingMonitor     monitor;
+        const StreamedReport report = run.Run(*manager, &monitor);
+        EXPECT_EQ(run.result->voxels, run.expected);
+        EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels()) << "each voxel is read once";
+        EXPECT_EQ(run.result->visited, run.request.region.NumberOfVoxels());
+        EXPECT_FALSE(!anyOrder && (run.image->outOfOrder || run.result->outOfOrder));
+        EXPECT_EQ(report.spooled, 0u);
+        EXPECT_GT(run.result->roomTaken, 0);
+        EXPECT_LE(run.result->roomTaken, 5);
+        EXPECT_FALSE(run.result->roomTakenLate) << "room is taken before anything is written";
+        EXPECT_TRUE(report.execution.warnings.empty());
+        EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+        EXPECT_EQ(monitor.fractions.back(), 1.0);
+      }
+    }
+  }
+}
+
+TEST(StreamedRun, WhatNoDeviceCanHoldGoesInSlabs)
+{
+  std::mt19937 random(22);
+  HeldTrial    run("h-maxima", { 90, 80, 100, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  const auto   bytes = static_cast<std::size_t>(run.request.region.NumberOfVoxels());
+  const auto   holds = [&run](Manager & manager) { return MakeStreamedPlan(manager, run.request).heldOnDevice >= 0; };
+  FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
+  const auto   manager = devices.MakeManager();
+  EXPECT_TRUE(holds(*manager));
+  run.request.backend = BackendChoice::CPU;
+  EXPECT_FALSE(holds(*manager));
+  run.request.backend = BackendChoice::Auto;
+  // Both images, but nothing to work with.
+  run.request.budgets.device = 2 * bytes + 1000;
+  EXPECT_FALSE(holds(*manager));
+  EXPECT_TRUE(MakeStreamedPlan(*manager, run.request).inSlabs);
+  run.Run(*manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+  // An image that stays there takes its part of the budget.
+  run.request.budgets.device = 20 * bytes;
+  EXPECT_TRUE(holds(*manager));
+  const auto image = manager->AllocateOnDevice(0, 18 * bytes);
+  EXPECT_FALSE(holds(*manager));
+}
+
+TEST(StreamedRun, WhereTheDeviceFailsTheImageGoesInSlabs)
+{
+  std::mt19937 random(23);
+  int          inSlabs = 0;
+  for (const bool anyOrder : { true, false })
+  {
+    for (const char * const call : { "Allocate", "CopyToDevice", "kernel", "CopyToHost" })
+    {
+      for (const int at : { 0, 5 })
+      {
+        SCOPED_TRACE(std::string(call) + " " + std::to_string(at) + (anyOrder ? ", any order" : ""));
+        FakeDevices devices(1, FakeDevice::Options(), GetHostKernels());
+        const auto  manager = devices.MakeManager();
+        HeldTrial   run("h-maxima", { 90, 80, 100, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+        run.image->access.anyOrder = anyOrder;
+        run.request.sinkAccess = run.result->access;
+        ASSERT_EQ(MakeStreamedPlan(*manager, run.request).heldOnDevice, 0);
+        devices.fakes.front()->FailAt(call, at, true, DeviceError::Kind::Failed);
+        RecordingMonitor monitor;
+        try
+        {
+          const StreamedReport report = run.Run(*manager, &monitor);
+          EXPECT_EQ(run.result->voxels, run.expected);
+          const auto & warnings = report.execution.warnings;
+          inSlabs += !warnings.empty() && warnings.front().find("goes in slabs") != std::string::npos ? 1 : 0;
+          EXPECT_EQ(monitor.fractions.back(), 1.0);
+        }
+        catch (const DeviceError &)
+        {
+          // What cannot be read again, or was partly written, is lost, and says so.
+          EXPECT_TRUE(!anyOrder || run.result->visited > 0);
+          EXPECT_LT(monitor.fractions.empty() ? 0.0 : monitor.fractions.back(), 1.0);
+        }
+        EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end()));
+        devices.fakes.front()->ClearFaults();
+      }
+    }
+  }
+  EXPECT_GT(inSlabs, 3);
+}
+
+TEST(StreamedRun, HeldImagesMeetErrorsOfTheStorageAndAborts)
+{
+  std::mt19937 random(24);
+  FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
+  const auto   manager = devices.MakeManager();
+  HeldTrial    run("h-maxima", { 60, 50, 70, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random);
+  run.result->roomThereIs = 0;
+  EXPECT_THROW(run.Run(*manager), Error);
+  EXPECT_EQ(run.result->visited, 0);
+  run.result->roomThereIs = 1000;
+  for (const auto & storage : { run.image, run.result })
+  {
+    run.image->visited = run.result->visited = 0;
+    storage->failsAfter = run.request.region.NumberOfVoxels() / 2;
+    EXPECT_THROW(run.Run(*manager), Error);
+    storage->failsAfter = std::numeric_limits<std::int64_t>::max();
+    storage->hangs = true;
+    AbortingMonitor monitor;
+    std::thread     user([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      monitor.aborts = true;
+    });
+    EXPECT_THROW(run.Run(*manager, &monitor), Aborted);
+    user.join();
+    storage->hangs = false;
+  }
+  run.Run(*manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+}
+
+TEST(StreamedRun, CudaHoldsReconstructionsThatTheHostCannot)
+{
+  Manager & manager = Manager::GetGlobal();
+  if (manager.GetDevices().empty())
+  {
+    GTEST_SKIP() << manager.GetReasonForNoDevices();
+  }
+  std::mt19937 random(25);
+  for (const char * const filter : { "h-maxima", "fill-holes", "h-convex" })
+  {
+    for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16, PixelKind::Float32 })
+    {
+      if (kind == PixelKind::Float32 && std::string(filter) == "h-convex")
+      {
+        // Differences of infinities have no bits that backends share.
+        continue;
+      }
+      HeldTrial run(filter, { 190, 180, 100, 1, 1 }, kind, kind, random);
+      run.request.sinkAccess = run.result->access;
+      EXPECT_GE(MakeStreamedPlan(manager, run.request).heldOnDevice, 0);
+      run.Run(manager);
+      EXPECT_EQ(run.result->voxels, run.expected) << filter;
+      EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels());
+    }
   }
 }
 

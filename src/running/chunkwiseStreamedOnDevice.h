@@ -1,0 +1,72 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseStreamedOnDevice_h
+#define chunkwiseStreamedOnDevice_h
+
+#include "chunkwiseStreamedRun.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace chunkwise
+{
+
+// Reconstructions of images that the host's memory is too small for, but a device's is not: the image goes through the
+// host in divisions, each voxel once, is computed on the device as a whole, and comes back in divisions.
+
+/** Progress of one of several divisions, or of other parts of a run that are alike. */
+class DivisionMonitor : public Monitor
+{
+public:
+  DivisionMonitor(Monitor * all, std::int64_t division, std::int64_t divisions)
+    : m_All(all)
+    , m_Division(division)
+    , m_Divisions(divisions)
+  {}
+  void
+  UpdateProgress(double fraction) override
+  {
+    if (m_All)
+    {
+      // One expression for the end of a division and the beginning of the next: it never falls. Only a finished run
+      // says 1.
+      const double all = (static_cast<double>(m_Division) + fraction) / static_cast<double>(m_Divisions);
+      m_All->UpdateProgress(std::min(all, 1.0 - 1e-12));
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    return m_All && m_All->ShouldAbort();
+  }
+
+private:
+  Monitor *    m_All;
+  std::int64_t m_Division;
+  std::int64_t m_Divisions;
+};
+
+/** Whether a device has the memory for that. Fills the plan if so. */
+bool
+PlanOnDevice(Manager & manager, const StreamedRequest & request, StreamedPlan & plan);
+
+/** Its parts, for progress: loading, computing, storing. */
+constexpr std::int64_t PartsOfHeldRun = 3;
+
+/** The run. Empty, or why it has to go in slabs instead: the device failed, or has no room any more, before anything
+ * was written, and the sources can be read again. Throws what ExecuteStreamed throws. */
+std::string
+ExecuteHeld(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
+            const std::shared_ptr<ImageSink> & sink, Monitor * monitor, StreamedReport & report);
+
+/** Calls `fill` with the memory of each division's result in ascending order; the division before is written meanwhile.
+ * Throws errors of the sink as they are, and Aborted. Of the report what writing can tell is filled. */
+StreamedReport
+WriteStreamed(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
+              const std::shared_ptr<ImageSink> & sink, Monitor * monitor,
+              const std::function<void(const BufferView & view)> & fill);
+
+} // namespace chunkwise
+
+#endif
