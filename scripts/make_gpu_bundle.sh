@@ -43,8 +43,8 @@ xargs cp -t "$bundle/bin" <"$build/gpu-programs"
 find "$build" -type f -name 'chunkwise*_benchmark' -perm -u+x -exec cp -t "$bundle/bin" {} +
 cp "$build/examples/program/chunkwise" "$bundle/bin"
 
-# The CUDA backend is opened at run time, beside the library.
-find "$build" -name 'libChunkwiseCuda.so' -exec cp -L {} "$bundle/lib" \;
+# The CUDA backend, and what HDF5 and DICOM need, are opened at run time, beside the library.
+find "$build" \( -name 'libChunkwiseCuda.so' -o -name 'libChunkwiseFormats.so' \) -exec cp -L {} "$bundle/lib" \;
 if [ ! -e "$bundle/lib/libChunkwiseCuda.so" ]; then
   echo "make_gpu_bundle.sh: the CUDA backend was not built" >&2
   exit 1
