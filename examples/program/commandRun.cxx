@@ -101,6 +101,8 @@ private:
   ReadsTwice() const;
   void
   RequireStreaming(const std::string & why) const;
+  bool
+  ComputesInDivisions() const;
   chunkwise::ExecutionRequest
   MakeTypicalRequest() const;
   void
@@ -497,6 +499,13 @@ FileRun::MakeStream()
   m_Stream.spoolFolder = std::filesystem::absolute(m_Line.output).parent_path().string();
 }
 
+/** Not in slabs, nor as a whole on a device. */
+bool
+FileRun::ComputesInDivisions() const
+{
+  return !m_Plan.inSlabs && m_Plan.heldOnDevice < 0;
+}
+
 /** Of the division in the middle, which meets no end of the image. */
 chunkwise::ExecutionRequest
 FileRun::MakeTypicalRequest() const
@@ -630,12 +639,13 @@ FileRun::DescribePlan() const
                          { "type", chunkwise::PixelKindName(m_OutputKind) } } },
                      { "components", m_Components },
                      { "inSlabs", m_Plan.inSlabs },
+                     { "heldOnDevice", m_Plan.heldOnDevice < 0 ? Json() : Json(m_Plan.heldOnDevice) },
                      { "divisions", ToJson(m_Plan) },
                      { "chunks", nullptr },
                      { "bytesBesideDivisions", m_Own },
                      { "budgetFactor", nullptr },
                      { "secondsExpected", nullptr } };
-  if (!m_Plan.inSlabs)
+  if (this->ComputesInDivisions())
   {
     auto & manager = chunkwise::Manager::GetGlobal();
     json["chunks"] = ToJson(manager.MakePlanFor(this->MakeTypicalRequest()), dimension, this->UsesDevices());
@@ -717,7 +727,7 @@ void
 FileRun::PrintRun(std::ostream & os) const
 {
   PrintDivisions(os, m_Plan);
-  if (!m_Plan.inSlabs)
+  if (this->ComputesInDivisions())
   {
     command::PrintPlan(os,
                        chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest()),
@@ -731,7 +741,7 @@ FileRun::PrintRun(std::ostream & os) const
 double
 FileRun::GetExpectedSeconds() const
 {
-  if (m_Plan.inSlabs)
+  if (!this->ComputesInDivisions())
   {
     return 0.0;
   }
@@ -881,7 +891,7 @@ FileRun::Execute()
   report.reading = streamed.reading;
   report.computing = streamed.computing;
   report.writing = streamed.writing;
-  report.overlaps = m_Plan.buffers > 1 || m_Plan.inSlabs;
+  report.overlaps = (m_Plan.buffers > 1 && m_Plan.heldOnDevice < 0) || m_Plan.inSlabs;
   report.steps = streamed.steps;
   report.bytesRead = m_Sources.front()->GetBytesRead();
   report.bytesWritten = sink->GetBytesWritten();
