@@ -4,8 +4,8 @@
 
     zarrPeers.py FOLDER [--gib 32] [--memory 1G] [--threads N] [--sigma 2] [--without-dask] [--csv FILE]
 
-Needs chunkwise, zarr and, for the peer, dask-image. The image is uint16 of 2048 x 2048 planes in chunks of 128^3: smoothed
-noise of which each chunk holds another part, with the codec that zarr chooses. FOLDER needs room for two of it. Each
+Needs chunkwise, zarr and, for the peer, dask-image. The image is uint16 of 2048 x 2048 planes in chunks of 16 x 256 x 512:
+smoothed noise of which each chunk holds another part, with the codec that zarr chooses. FOLDER needs room for two of it. Each
 run is a process of its own, whose seconds, seconds of processors and largest memory are told; the store that it wrote is
 removed. The limit is the copy: as many threads, each of which reads a chunk and writes it. dask-image has a worker thread for
 each processor. Its result is the image's type after each axis, ours after the last: they are not compared.
@@ -23,12 +23,12 @@ import sys
 import time
 
 COLUMNS = "device,date,commit,capability,row,ours,unit,peer,peer_name,limit,limit_name,target".split(",")
-CHUNK = 128
+CHUNKS = (16, 256, 512)
 
 
 def chunks_of(shape):
-    for corner in itertools.product(*(range(0, extent, CHUNK) for extent in shape)):
-        yield tuple(slice(at, min(at + CHUNK, extent)) for at, extent in zip(corner, shape))
+    for corner in itertools.product(*(range(0, extent, chunk) for extent, chunk in zip(shape, CHUNKS))):
+        yield tuple(slice(at, min(at + chunk, extent)) for at, extent, chunk in zip(corner, shape, CHUNKS))
 
 
 def make(path, planes):
@@ -38,14 +38,14 @@ def make(path, planes):
     import chunkwise
 
     shape = (planes, 2048, 2048)
-    noise = np.random.default_rng(1).integers(0, 4096, (CHUNK + 64, CHUNK + 64, CHUNK + 64), dtype="uint16")
+    noise = np.random.default_rng(1).integers(0, 4096, tuple(chunk + 64 for chunk in CHUNKS), dtype="uint16")
     smooth = chunkwise.gaussian(noise, sigma=1)
-    image = zarr.create_array(path, shape=shape, chunks=(CHUNK,) * 3, dtype="uint16", overwrite=True)
+    image = zarr.create_array(path, shape=shape, chunks=CHUNKS, dtype="uint16", overwrite=True)
 
     def write(numbered):
         number, where = numbered
-        z, y, x = (number * step % 61 for step in (17, 29, 41))
-        image[where] = smooth[z : z + CHUNK, y : y + CHUNK, x : x + CHUNK][tuple(slice(0, a.stop - a.start) for a in where)]
+        begins = (number * step % 61 for step in (17, 29, 41))
+        image[where] = smooth[tuple(slice(begin, begin + a.stop - a.start) for begin, a in zip(begins, where))]
 
     with concurrent.futures.ThreadPoolExecutor() as pool:
         list(pool.map(write, enumerate(chunks_of(shape))))

@@ -159,12 +159,32 @@ def _create(path: str, like: Any, shape: tuple[int, ...], dtype: np.dtype[Any], 
 
 
 class _Blocks:
-    """How a result is cut: columns of whole write units, each in slabs along the first axis."""
+    """How a result is cut: columns of whole write units, each in slabs along the first axis.
 
-    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...], operation: Any) -> None:
+    Reading ends where a layer of the source's chunks does, so that none is decoded for two blocks; a layer of 1: where the
+    block's input does.
+    """
+
+    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...], operation: Any, layer: int = 1) -> None:
         self.shape = shape
         self.extents = extents
         self.operation = operation
+        self.layer = layer
+
+    def end(self, region: Region) -> int:
+        """Where what is held for a region ends along the first axis."""
+        return int(min(self.shape[0], -(-region.input[0].stop // self.layer) * self.layer))
+
+    def held(self, region: Region) -> tuple[int, ...]:
+        """The extents of what is held for a region."""
+        return (self.end(region) - region.input[0].start, *(each.stop - each.start for each in region.input[1:]))
+
+    def kept(self, before: Region | None, region: Region) -> int:
+        """Planes of what was held that the next region begins with; 0 where it is another column."""
+        if before is None or before.input[1:] != region.input[1:]:
+            return 0
+        in_order = before.input[0].start <= region.input[0].start and before.input[0].stop <= region.input[0].stop
+        return max(0, self.end(before) - region.input[0].start) if in_order else 0
 
     def __iter__(self) -> Iterator[Region]:
         along = [[slice(i, min(i + size, extent)) for i in range(0, extent, size)]
@@ -178,11 +198,9 @@ class _Blocks:
         largest, fresh = 0, 0
         before: Region | None = None
         for region in self._sample():
-            largest = max(largest, math.prod(each.stop - each.start for each in region.input))
-            kept = _kept(before, region)
-            new = (region.input[0].stop - region.input[0].start - kept) if kept else None
-            rest = math.prod(each.stop - each.start for each in region.input[1:])
-            fresh = max(fresh, rest * (region.input[0].stop - region.input[0].start if new is None else new))
+            planes, *others = self.held(region)
+            largest = max(largest, planes * math.prod(others))
+            fresh = max(fresh, (planes - self.kept(before, region)) * math.prod(others))
             before = region
         return largest, fresh, math.prod(min(a, b) for a, b in zip(self.extents, self.shape))
 
@@ -199,21 +217,13 @@ class _Blocks:
                                                       in zip(index, self.extents, self.shape)), self.shape)
 
 
-def _kept(before: Region | None, region: Region) -> int:
-    """Planes of the last input that the next one begins with; 0 where it is another column."""
-    if before is None or before.input[1:] != region.input[1:]:
-        return 0
-    last, now = before.input[0], region.input[0]
-    return max(0, last.stop - now.start) if last.start <= now.start and last.stop <= now.stop else 0
-
-
 def _count_writers(output: _Store, memory: int) -> int:
     """How many units of the output are encoded at a time."""
     if not output.takes_threads:
         return 1
     unit = math.prod(min(a, b) for a, b in zip(output.unit, output.shape)) * output.dtype.itemsize
     most = min(_UNITS_AT_A_TIME, os.cpu_count() or 1)
-    return max(1, min(most, memory // _PART_OF_UNITS // max(1, 2 * unit)))
+    return int(max(1, min(most, memory // _PART_OF_UNITS // max(1, 2 * unit))))
 
 
 def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, output: _Store, memory: int,
@@ -222,13 +232,13 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
     def extents(units: list[int]) -> tuple[int, ...]:
         return tuple(min(unit * count, extent) for unit, count, extent in zip(output.unit, units, shape))
 
-    def need(units: list[int]) -> int:
-        largest, fresh, written = _Blocks(shape, extents(units), operation).most()
+    def need(units: list[int], layer: int = 1) -> int:
+        largest, fresh, written = _Blocks(shape, extents(units), operation, layer).most()
         decoded = _CHUNKS_AT_A_TIME * math.prod(min(a, b) for a, b in zip(source.chunks, shape))
-        units = _count_writers(output, memory) * math.prod(min(a, b) for a, b in zip(output.unit, shape))
+        encoded = _count_writers(output, memory) * math.prod(min(a, b) for a, b in zip(output.unit, shape))
         # A chunk is there encoded, too.
         return int((largest + fresh + 2 * min(decoded, fresh)) * source.dtype.itemsize
-                + (2 * written + 2 * units) * output.dtype.itemsize)
+                + (2 * written + 2 * encoded) * output.dtype.itemsize)
 
     counts = [-(-extent // unit) for extent, unit in zip(shape, output.unit)]
     units = [counts[0] if 0 in whole else 1, *counts[1:]]
@@ -250,7 +260,8 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
         if need(more) > room // 2:
             break
         units = more
-    return _Blocks(shape, extents(units), operation), memory - need(units) - overhead
+    layer = source.chunks[0] if need(units, source.chunks[0]) <= room else 1
+    return _Blocks(shape, extents(units), operation, layer), memory - need(units, layer) - overhead
 
 
 # What stores tell of an object beside its size; where they tell none of these, a change of equal size is not seen.
@@ -483,7 +494,7 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
         if record.done:
             # A block of another size could be done in part.
             first = min(record.done)
-            blocks = _Blocks(shape, tuple(stop - start for start, stop in first), operation)
+            blocks = _Blocks(shape, tuple(stop - start for start, stop in first), operation, blocks.layer)
     try:
         with ThreadPoolExecutor(_count_writers(write_to, limit), "chunkwise-encode") as pool:
             encoders = pool if write_to.takes_threads else None
@@ -540,15 +551,16 @@ def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store,
     total = math.prod(shape)
     finished = total - sum(math.prod(each.shape) for each in steps)
     native = dtype.newbyteorder("=")
-    largest = max((math.prod(b.stop - b.start for b in each.input) for each in steps), default=0)
+    largest = max((math.prod(blocks.held(each)) for each in steps), default=0)
     room = np.empty(largest, source.dtype.newbyteorder("="))
     targets = [np.empty(max((math.prod(each.shape) for each in steps), default=0), native) for _ in range(2)]
     counts = [0, 0]
 
     def fetch(before: Region | None, region: Region) -> np.ndarray[Any, Any]:
-        kept = _kept(before, region)
-        first = region.input[0]
-        part = source.read((slice(first.start + kept, first.stop), *region.input[1:]))
+        begin = region.input[0].start + blocks.kept(before, region)
+        if begin == blocks.end(region):
+            return np.empty((0, *blocks.held(region)[1:]), source.dtype)
+        part = source.read((slice(begin, blocks.end(region)), *region.input[1:]))
         counts[0] += part.nbytes
         return part
 
@@ -570,8 +582,8 @@ def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store,
             for i, region in enumerate(steps):
                 assert ahead is not None
                 part = ahead.result()
-                kept = _kept(before, region)
-                extent = tuple(each.stop - each.start for each in region.input)
+                kept = blocks.kept(before, region)
+                extent = blocks.held(region)
                 # Planes move down one after the other, so that none is overwritten before it has moved.
                 last, window = window, room[:math.prod(extent)].reshape(extent)
                 for plane in range(kept):
@@ -584,10 +596,11 @@ def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store,
                 if earlier is not None:
                     earlier.result()
                 target = targets[i % 2][:math.prod(region.shape)].reshape(region.shape)
-                _run_region(current, [window], region, shape, target, native, run_options)
+                needed = window[: region.input[0].stop - region.input[0].start]
+                _run_region(current, [needed], region, shape, target, native, run_options)
                 if sweeps and i + 1 < len(steps):
                     end = region.output[0].stop
-                    carry = _core.advance(current, window, [0] * (len(shape) - 1) + [region.input[0].start], native.name,
+                    carry = _core.advance(current, needed, [0] * (len(shape) - 1) + [region.input[0].start], native.name,
                                           0)
                     current = _core.with_carry(current, end, carry)
                 writes[i % 2] = writer.submit(store, region, target)

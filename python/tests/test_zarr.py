@@ -191,6 +191,25 @@ def test_a_run_does_not_go_on_with_another_source(random, tmp_path, monkeypatch,
     assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], f(image))
 
 
+def test_no_layer_of_chunks_is_read_twice(random, tmp_path):
+    image = make_image(random, (100, 32, 32), "uint16")
+
+    class Layers(Counting):
+        def __init__(self, array):
+            super().__init__(array)
+            self.visits = np.zeros(-(-array.shape[0] // 8), "int64")
+
+        def __getitem__(self, where):
+            self.visits[where[0].start // 8 : -(-where[0].stop // 8)] += 1
+            return super().__getitem__(where)
+
+    for filter in (filters.Mean(radius=3), filters.Sat()):
+        source = Layers(image)
+        report = chunkwise.zarr.run(filter, source, tmp_path / "out.zarr", memory="24M", overwrite=True)
+        assert report.blocks > 3 and (source.visits == 1).all() and (source.counts == 1).all()
+        assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], filter(image))
+
+
 def test_an_error_ends_a_run(random, tmp_path):
     image = make_image(random, (64, 32, 32), "uint8")
 

@@ -15,15 +15,17 @@ namespace
 
 std::atomic<unsigned int> forks{ 0 };
 
+#if !defined(_WIN32)
+// When the library is loaded, not when somebody first asks: a fork beside that would leave the child waiting for the
+// thread that asked.
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+#endif
+
 } // namespace
 
 unsigned int
 GetForkCount()
 {
-#if !defined(_WIN32)
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
-  (void)registered;
-#endif
   return forks;
 }
 
