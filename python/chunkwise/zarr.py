@@ -394,7 +394,8 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     """Filters an image from store to store, in blocks of whole write units, under a memory limit.
 
     While a block is computed, the next one is read and the last one is written. Planes that two blocks share are kept:
-    where whole planes fit into the memory, each voxel is read once.
+    where whole planes fit into the memory, each voxel is read once, and each layer of the source's chunks where one more
+    fits. Units of the output are encoded by several threads, as many as an eighth of the memory has room for.
 
     Parameters
     ----------
