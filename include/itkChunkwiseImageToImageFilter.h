@@ -20,6 +20,13 @@
 #include <type_traits>
 #include <vector>
 
+// Python's wrapping refuses a class with a base that it does not wrap: it sees none but the superclass.
+#ifdef ITK_WRAPPING_PARSER
+#  define CHUNKWISE_DEVICE_OVERRIDE
+#else
+#  define CHUNKWISE_DEVICE_OVERRIDE override
+#endif
+
 namespace itk
 {
 /** \class ChunkwiseImageToImageFilter
@@ -94,7 +101,9 @@ template <typename TInputImage, typename TOutputImage,
           typename TSuperclass = ImageToImageFilter<TInputImage, TOutputImage>>
 class ITK_TEMPLATE_EXPORT ChunkwiseImageToImageFilter
   : public TSuperclass
+#ifndef ITK_WRAPPING_PARSER
   , public ChunkwiseDeviceSource<TInputImage::ImageDimension>
+#endif
 {
 public:
   ITK_DISALLOW_COPY_AND_MOVE(ChunkwiseImageToImageFilter);
@@ -398,14 +407,14 @@ private:
   };
 
   std::shared_ptr<const DeviceImage>
-  UpdateOutputOnDevice(DataObject * output) override;
+  UpdateOutputOnDevice(DataObject * output) CHUNKWISE_DEVICE_OVERRIDE;
   void
-  SetOutputIsRead(bool isRead) override
+  SetOutputIsRead(bool isRead) CHUNKWISE_DEVICE_OVERRIDE
   {
     m_OutputIsRead = isRead;
   }
   void
-  ReleaseOutputOnDevice() override
+  ReleaseOutputOnDevice() CHUNKWISE_DEVICE_OVERRIDE
   {
     m_DeviceOutput = nullptr;
   }

@@ -34,6 +34,6 @@ inside sh -euc "cd /srv
     -DITK_USE_SYSTEM_ZLIB=ON -DITK_USE_SYSTEM_EIGEN=ON >itk.log 2>&1 || { tail itk.log; exit 1; }
   ninja -C itk-build -j$jobs >>itk.log 2>&1 || { tail itk.log; exit 1; }
   cmake -S source -B module -G Ninja \$compilers -DITK_DIR=/srv/itk-build -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF \
-    -DCHUNKWISE_BUILD_EXAMPLES=OFF -DCHUNKWISE_USE_CUDA=OFF -DITK_USE_KWSTYLE=OFF >module.log 2>&1 || { tail module.log; exit 1; }
+    -DCHUNKWISE_BUILD_EXAMPLES=OFF -DCHUNKWISE_USE_CUDA=OFF -DITK_USE_KWSTYLE=OFF -DITK_USE_SYSTEM_CASTXML=ON -DITK_USE_SYSTEM_SWIG=ON >module.log 2>&1 || { tail module.log; exit 1; }
   ninja -C module -j$jobs >>module.log 2>&1 || { tail module.log; exit 1; }
   PYTHONPATH=/srv/itk-build/Wrapping/Generators/Python:/srv/itk-build/lib python3 source/wrapping/test/itkChunkwisePythonTest.py"
