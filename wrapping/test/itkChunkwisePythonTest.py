@@ -14,7 +14,7 @@ FAMILIES = ("Renormalized", "Heap", "Chunkwise", "Pruned", "SpatiallyVarying", "
 BASES = {
     "ChunkwiseImageToImageFilter", "ChunkwiseWindowImageFilter", "ChunkwiseBoxImageFilter",
     "ChunkwiseMorphologyImageFilter", "HeapReconstructionImageFilter", "HeapReconstructionByHeightImageFilter",
-    "HeapReconstructionFromMarkerImageFilter", "HeapRegionalExtremaImageFilter",
+    "HeapReconstructionFromMarkerImageFilter", "HeapReconstructionOfMorphologyImageFilter", "HeapRegionalExtremaImageFilter",
 }
 
 
