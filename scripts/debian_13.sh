@@ -7,9 +7,8 @@
 command -v debootstrap >/dev/null || { echo "skipped: debootstrap is not here"; exit 77; }
 mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $(. /etc/os-release && echo "$VERSION_CODENAME")" \
   'Component: main' 2>/dev/null | head -1)
-mirror=${mirror:-http://deb.debian.org/debian}
 if [ ! -x "$system/usr/bin/apt-get" ]; then
-  debootstrap --variant=minbase trixie "$system" "$mirror" >"$system.log" 2>&1 ||
+  debootstrap --variant=minbase trixie "$system" ${mirror:+"$mirror"} >"$system.log" 2>&1 ||
     { tail -3 "$system.log"; echo "skipped: no Debian 13 could be made"; exit 77; }
 fi
 # The ways to packages that this machine has.

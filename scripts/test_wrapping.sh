@@ -15,14 +15,14 @@ system=$(cd "$1" && pwd)
 jobs=${2:-2}
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/scripts/debian_13.sh"
-install_inside g++-12 cmake ninja-build castxml swig python3-dev python3-numpy zlib1g-dev libeigen3-dev curl ca-certificates xz-utils
-sources=$mirror/dists/sid/main/source/Sources.xz
+install_inside g++-12 cmake ninja-build castxml swig python3-dev python3-numpy zlib1g-dev libeigen3-dev dpkg-dev xz-utils
 inside sh -euc "cd /srv
   if [ ! -d itk ]; then
-    name=\$(curl -sfL $sources | xz -dc | sed -n 's/.* \\(insighttoolkit5_5\\.4[^ ]*\\.orig\\.tar\\.xz\\)\$/\\1/p' | head -1)
-    curl -sfLO $mirror/pool/main/i/insighttoolkit5/\$name
+    awk '/^deb / { print \"deb-src\", \$2, \"sid main\" }' /etc/apt/sources.list >/etc/apt/sources.list.d/sid.list
+    apt-get update -qq
+    apt-get source -qq --download-only insighttoolkit5
     mkdir itk.part
-    tar -C itk.part --strip-components=1 -xJf \$name
+    tar -C itk.part --strip-components=1 -xJf insighttoolkit5_5.4*.orig.tar.xz
     mv itk.part itk
   fi
   compilers='-DCMAKE_C_COMPILER=gcc-12 -DCMAKE_CXX_COMPILER=g++-12'
