@@ -165,11 +165,13 @@ class _Blocks:
     block's input does.
     """
 
-    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...], operation: Any, layer: int = 1) -> None:
+    def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...], operation: Any, layer: int = 1,
+                 writers: int = 1) -> None:
         self.shape = shape
         self.extents = extents
         self.operation = operation
         self.layer = layer
+        self.writers = writers  # units of the output that are encoded at a time
 
     def end(self, region: Region) -> int:
         """Where what is held for a region ends along the first axis."""
@@ -218,7 +220,7 @@ class _Blocks:
 
 
 def _count_writers(output: _Store, memory: int) -> int:
-    """How many units of the output are encoded at a time."""
+    """How many units of the output are encoded at a time, at most."""
     if not output.takes_threads:
         return 1
     unit = math.prod(min(a, b) for a, b in zip(output.unit, output.shape)) * output.dtype.itemsize
@@ -235,11 +237,12 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
     def need(units: list[int], layer: int = 1) -> int:
         largest, fresh, written = _Blocks(shape, extents(units), operation, layer).most()
         decoded = _CHUNKS_AT_A_TIME * math.prod(min(a, b) for a, b in zip(source.chunks, shape))
-        encoded = _count_writers(output, memory) * math.prod(min(a, b) for a, b in zip(output.unit, shape))
+        encoded = writers * math.prod(min(a, b) for a, b in zip(output.unit, shape))
         # A chunk is there encoded, too.
         return int((largest + fresh + 2 * min(decoded, fresh)) * source.dtype.itemsize
                 + (2 * written + 2 * encoded) * output.dtype.itemsize)
 
+    writers = _count_writers(output, memory)
     counts = [-(-extent // unit) for extent, unit in zip(shape, output.unit)]
     units = [counts[0] if 0 in whole else 1, *counts[1:]]
     overhead = min(_OVERHEAD, max(0, memory - 2 * _LEAST_SCRATCH) // 2)
@@ -247,6 +250,9 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
     while need(units) > room:
         # The axis with the most units gives way; the last one last, where voxels lie one after the other.
         shrinkable = [a for a in range(1, len(units)) if units[a] > 1 and a not in whole]
+        if not shrinkable and writers > 1:
+            writers = 1
+            continue
         if not shrinkable:
             least = need(units) + _OVERHEAD
             raise _core.BudgetError(
@@ -261,7 +267,7 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
             break
         units = more
     layer = source.chunks[0] if need(units, source.chunks[0]) <= room else 1
-    return _Blocks(shape, extents(units), operation, layer), memory - need(units, layer) - overhead
+    return _Blocks(shape, extents(units), operation, layer, writers), memory - need(units, layer) - overhead
 
 
 # What stores tell of an object beside its size; where they tell none of these, a change of equal size is not seen.
@@ -495,9 +501,9 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
         if record.done:
             # A block of another size could be done in part.
             first = min(record.done)
-            blocks = _Blocks(shape, tuple(stop - start for start, stop in first), operation, blocks.layer)
+            blocks = _Blocks(shape, tuple(stop - start for start, stop in first), operation, blocks.layer, blocks.writers)
     try:
-        with ThreadPoolExecutor(_count_writers(write_to, limit), "chunkwise-encode") as pool:
+        with ThreadPoolExecutor(blocks.writers, "chunkwise-encode") as pool:
             encoders = pool if write_to.takes_threads else None
             report = _run_blocks(filter, operation, blocks, read_from, write_to, wanted, scratch, record, progress, options,
                                  encoders)

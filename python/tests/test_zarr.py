@@ -2,6 +2,7 @@
 """From store to store."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,11 +75,24 @@ def test_a_small_memory_takes_smaller_blocks(random, tmp_path):
     f = filters.Mean(radius=2)
     with pytest.raises(chunkwise.BudgetError, match="smaller chunks") as error:
         chunkwise.zarr.run(f, source, output, memory="16M")
-    assert error.value.needed if hasattr(error.value, "needed") else True
     report = chunkwise.zarr.run(f, source, output, memory=2**24 + 2**20)
     assert report.blocks > 10
     assert source.counts.min() == 1 and source.counts.sum() < 1.7 * image.size
     assert np.array_equal(output[...], f(image))
+
+
+@pytest.mark.parametrize("processors", [1, 16])
+def test_the_memory_that_an_error_asks_for_is_enough(random, monkeypatch, processors):
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    image = make_image(random, (40, 90, 80), "uint16")
+    f = filters.Mean(radius=2)
+    for chunks in ((8, 16, 16), (20, 45, 80)):
+        output = zarr.create_array(zarr.storage.MemoryStore(), shape=image.shape, chunks=chunks, dtype="u2")
+        with pytest.raises(chunkwise.BudgetError) as error:
+            chunkwise.zarr.run(f, image, output, memory=2**20)
+        enough = int(re.search(r"need (\d+) bytes", str(error.value)).group(1))
+        chunkwise.zarr.run(f, image, output, memory=enough)
+        assert np.array_equal(output[...], f(image))
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="the system does not tell the peak of a part of a run")
