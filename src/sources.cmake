@@ -109,6 +109,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseConvolutionEnums.cxx
   itk/itkChunkwiseEnums.cxx
   itk/itkChunkwiseExecutor.cxx
+  itk/itkChunkwiseFilterBase.cxx
   itk/itkChunkwiseGeometry.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
