@@ -27,7 +27,7 @@
 
 #include <gtest/gtest.h>
 
-namespace
+namespace ChunkwiseComponentsTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -376,4 +376,4 @@ TEST(ChunkwiseComponents, IntegersGoToWiderOnes)
   EXPECT_GT(largest, 255);
 }
 
-} // namespace
+} // namespace ChunkwiseComponentsTest

@@ -34,7 +34,7 @@
 #include <limits>
 #include <string>
 
-namespace
+namespace ChunkwiseInputsTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -627,4 +627,4 @@ TEST(ChunkwiseInputs, ASumIsCalledASum)
   }
 }
 
-} // namespace
+} // namespace ChunkwiseInputsTest
