@@ -177,6 +177,21 @@ protected:
   ComputeOnce(
     const std::function<void(chunkwise::Manager &, const chunkwise::ExecutionRequest &, ChunkwiseMonitor &)> & compute);
 
+  // Of filters whose windows may see a part of the image alone.
+  /** The index of a further input: that of the filter's row, or `usual` where the row has none. */
+  unsigned int
+  FindIndexOfInput(const char * name, unsigned int usual) const;
+  /** Throws itk::ExceptionObject if the filter has a mask or weights that its row has not. */
+  void
+  CheckDomain() const;
+  /** Throws itk::ExceptionObject if mask or weights do not lie where the input does. */
+  void
+  VerifyDomainIn(double coordinateTolerance, double directionTolerance) const;
+  /** The numbers of `sizes` along some axes; throws itk::ExceptionObject for one that is beyond signed 64-bit integers.
+   */
+  std::vector<std::int64_t>
+  SizesOver(const std::vector<unsigned int> & axes, const char * name, const Size<VDimension> & sizes) const;
+
   using BackendEnum = ChunkwiseEnums::Backend;
   BackendEnum                m_Backend{ BackendEnum::Auto };
   std::vector<int>           m_Devices;

@@ -113,6 +113,7 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseGeometry.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
+  itk/itkChunkwiseWindow.cxx
   itk/itkSlidingWindowNetworkEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkSummedAreaTableEnums.cxx

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -1126,6 +1127,91 @@ ChunkwiseFilterBase<VDimension>::PrintBase(std::ostream & os, Indent indent) con
   {
     os << next << "Warning: " << warning << std::endl;
   }
+}
+
+template <unsigned int VDimension>
+unsigned int
+ChunkwiseFilterBase<VDimension>::FindIndexOfInput(const char * name, unsigned int usual) const
+{
+  // Beside the images that the filter has anyhow.
+  const auto & further = chunkwise::GetFilter(this->GetFilterName()).furtherInputs;
+  const auto   place =
+    std::find_if(further.begin(), further.end(), [&](const auto & input) { return input.name == name; });
+  return place != further.end() ? 1 + static_cast<unsigned int>(place - further.begin()) : usual;
+}
+
+template <unsigned int VDimension>
+void
+ChunkwiseFilterBase<VDimension>::CheckDomain() const
+{
+  for (const std::string name : { "MaskImage", "WeightImage" })
+  {
+    // Subclasses of what has the setters may have none of it.
+    if (this->FindInput(name) && this->FindIndexOfInput(name.c_str(), 0) == 0)
+    {
+      this->Throw(name + ": " + this->GetFilterName() + " has no such input");
+    }
+  }
+}
+
+template <unsigned int VDimension>
+void
+ChunkwiseFilterBase<VDimension>::VerifyDomainIn(double coordinateTolerance, double directionTolerance) const
+{
+  const ImageBaseType & input = this->GetFirst();
+  for (const std::string name : { "MaskImage", "WeightImage" })
+  {
+    const auto * const image = dynamic_cast<const ImageBaseType *>(this->FindInput(name));
+    if (!image)
+    {
+      continue;
+    }
+    const double tolerance = coordinateTolerance * input.GetSpacing()[0];
+    bool         isThere = true;
+    for (unsigned int a = 0; a < VDimension; ++a)
+    {
+      isThere = isThere && std::abs(image->GetOrigin()[a] - input.GetOrigin()[a]) <= tolerance &&
+                std::abs(image->GetSpacing()[a] - input.GetSpacing()[a]) <= tolerance;
+      for (unsigned int b = 0; b < VDimension; ++b)
+      {
+        isThere = isThere && std::abs(image->GetDirection()(a, b) - input.GetDirection()(a, b)) <= directionTolerance;
+      }
+    }
+    if (!isThere)
+    {
+      this->Throw(name + ": it lies elsewhere than the input, by origin, spacing or direction");
+    }
+    const auto & region = input.GetLargestPossibleRegion();
+    if (region.GetNumberOfPixels() > 0 && !image->GetLargestPossibleRegion().IsInside(region))
+    {
+      std::ostringstream text;
+      text << name << ": its largest possible region begins at " << image->GetLargestPossibleRegion().GetIndex()
+           << " with size " << image->GetLargestPossibleRegion().GetSize()
+           << ", which does not hold that of the input at " << region.GetIndex() << " with size " << region.GetSize();
+      this->Throw(text.str());
+    }
+  }
+}
+
+template <unsigned int VDimension>
+std::vector<std::int64_t>
+ChunkwiseFilterBase<VDimension>::SizesOver(const std::vector<unsigned int> & axes, const char * name,
+                                           const Size<VDimension> & sizes) const
+{
+  constexpr std::int64_t    largest = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> numbers;
+  for (const unsigned int axis : axes)
+  {
+    // The engine refuses an axis that the image has not.
+    const SizeValueType size = axis < VDimension ? sizes[axis] : 0;
+    if (size > static_cast<SizeValueType>(largest))
+    {
+      this->Throw(std::string(name) + ": " + std::to_string(size) + " along axis " + std::to_string(axis) +
+                  " is larger than " + std::to_string(largest));
+    }
+    numbers.push_back(static_cast<std::int64_t>(size));
+  }
+  return numbers;
 }
 
 template class ChunkwiseFilterBase<2>;
