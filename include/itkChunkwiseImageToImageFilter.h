@@ -4,17 +4,15 @@
 
 #include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
-#include "itkChunkwiseDeviceSource.h"
 #include "itkChunkwiseEnums.h"
+#include "itkChunkwiseFilterBase.h"
 #include "itkChunkwiseImageRegionSplitter.h"
 #include "itkChunkwiseMacro.h"
-#include "itkChunkwiseMonitor.h"
 #include "itkChunkwisePixel.h"
 #include "itkImage.h"
 #include "itkImageToImageFilter.h"
 #include "itkVectorImage.h"
 
-#include <array>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -22,9 +20,9 @@
 
 // Python's wrapping refuses a class with a base that it does not wrap: it sees none but the superclass.
 #ifdef ITK_WRAPPING_PARSER
-#  define CHUNKWISE_DEVICE_OVERRIDE
+#  define CHUNKWISE_BASE_OVERRIDE
 #else
-#  define CHUNKWISE_DEVICE_OVERRIDE override
+#  define CHUNKWISE_BASE_OVERRIDE override
 #endif
 
 namespace itk
@@ -102,7 +100,7 @@ template <typename TInputImage, typename TOutputImage,
 class ITK_TEMPLATE_EXPORT ChunkwiseImageToImageFilter
   : public TSuperclass
 #ifndef ITK_WRAPPING_PARSER
-  , public ChunkwiseDeviceSource<TInputImage::ImageDimension>
+  , public ChunkwiseFilterBase<TInputImage::ImageDimension>
 #endif
 {
 public:
@@ -110,6 +108,7 @@ public:
 
   using Self = ChunkwiseImageToImageFilter;
   using Superclass = TSuperclass;
+  using FilterBase = ChunkwiseFilterBase<TInputImage::ImageDimension>;
   using Pointer = SmartPointer<Self>;
   using ConstPointer = SmartPointer<const Self>;
 
@@ -167,7 +166,7 @@ public:
   const std::vector<int> &
   GetDevices() const
   {
-    return m_Devices;
+    return this->m_Devices;
   }
 
   /** Bytes of memory on each device; 0, the default: the manager's budget. */
@@ -195,30 +194,36 @@ public:
 
   /** Whether the output is on a device now, and not on the host. */
   bool
-  IsOutputOnDevice() const;
+  IsOutputOnDevice() const
+  {
+    return this->HasOutputOnDevice();
+  }
 
   /** What the last run used: "cpu", "cuda" or "cuda+cpu"; empty before the first. */
   const std::string &
   GetBackendUsed() const
   {
-    return m_LastReport.backend;
+    return this->m_LastReport.backend;
   }
 
   /** What the last run did; of a streamed update, its last piece. */
   const chunkwise::ExecutionReport &
   GetLastReport() const
   {
-    return m_LastReport;
+    return this->m_LastReport;
   }
 
   /** The chunks that a run over `region` would have, in coordinates where the largest possible region begins at 0.
    * Updates the output's information. */
   chunkwise::Plan
-  MakePlan(const OutputImageRegionType & region);
+  MakePlan(const OutputImageRegionType & region)
+  {
+    return this->PlanRegion(region);
+  }
 
   /** The filter's row in chunkwise::GetFilters(), which also is the program's subcommand; empty where it has none. */
   virtual const char *
-  GetFilterName() const
+  GetFilterName() const CHUNKWISE_BASE_OVERRIDE
   {
     return "";
   }
@@ -226,76 +231,72 @@ public:
   /** The parameters by the names of the filter's row, which are those of the setters. Whether their values make sense
    * the engine knows; an exception is thrown here only for what the row's types cannot hold. */
   virtual chunkwise::FilterParameters
-  MakeParameters() const
+  MakeParameters() const CHUNKWISE_BASE_OVERRIDE
   {
     return chunkwise::FilterParameters();
   }
 
   /** What the engine must know of the image that the filter has as its input, whose information is up to date. */
   chunkwise::FilterImage
-  MakeFilterImage() const;
+  MakeFilterImage() const
+  {
+    return this->DescribeImage();
+  }
 
   /** What the filter computes on an image that need not be its input: for what runs it as a part of something else.
    * Throws itk::ExceptionObject or chunkwise::Error for parameters that make no sense. */
   virtual std::shared_ptr<const chunkwise::Operation>
   GetOperation(const chunkwise::FilterImage & image) const
   {
-    // Beside its own inputs it may have those of what it is a part of.
-    chunkwise::FilterImage own = image;
-    for (const std::string & name : this->GetNamesOfInputs())
-    {
-      own.furtherInputs.push_back(name);
-    }
-    this->CheckComplex();
-    return this->MakeOperation(own);
+    return this->MakeOperationFor(image);
   }
 
   /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them: integers
    * from the input's kind if results have that by default, else from doubles. */
   virtual chunkwise::PixelKind
-  GetOperationKind() const
+  GetOperationKind() const CHUNKWISE_BASE_OVERRIDE
   {
-    const std::string name = this->GetFilterName();
-    if (GivesSameTypeOrReal || name.empty())
-    {
-      return chunkwise::PixelKindOf<OutputPixelType>();
-    }
-    constexpr chunkwise::PixelKind input = chunkwise::PixelKindOf<InputPixelType>();
-    return chunkwise::GetDefaultOutputKind(chunkwise::GetFilter(name), input) == input ? input
-                                                                                       : chunkwise::PixelKind::Float64;
+    return this->GetUsualOperationKind();
   }
 
   /** Backend in the engine's terms. */
   chunkwise::BackendChoice
   GetBackendChoice() const
   {
-    return m_Backend == BackendEnum::CPU    ? chunkwise::BackendChoice::CPU
-           : m_Backend == BackendEnum::CUDA ? chunkwise::BackendChoice::CUDA
-                                            : chunkwise::BackendChoice::Auto;
+    return this->ChooseBackend();
   }
 
   /** A splitter for StreamingImageFilter whose pieces cut no chunk of the plan for the largest possible region. */
   ChunkwiseImageRegionSplitter::Pointer
-  MakeRegionSplitter();
+  MakeRegionSplitter()
+  {
+    return this->SplitRegions();
+  }
 
 protected:
-  ChunkwiseImageToImageFilter() = default;
+  ChunkwiseImageToImageFilter()
+    : FilterBase(*this, { chunkwise::PixelKindOf<InputPixelType>(),
+                          chunkwise::PixelKindOf<OutputPixelType>(),
+                          InputComponents,
+                          OutputComponents,
+                          ChunkwiseImagePixel<InputImageType>::IsComplex })
+  {}
   ~ChunkwiseImageToImageFilter() override = default;
 
   /** What to compute on an image: what the filter's row makes of its parameters. Throws itk::ExceptionObject or
    * chunkwise::Error for parameters that cannot be served. Equal parameters must give equal operations: it is called
    * for regions and for data. */
   virtual std::shared_ptr<const chunkwise::Operation>
-  MakeOperation(const chunkwise::FilterImage & image) const
+  MakeOperation(const chunkwise::FilterImage & image) const CHUNKWISE_BASE_OVERRIDE
   {
-    return chunkwise::MakeFilterOperation(this->GetFilterName(), this->MakeParameters(), image);
+    return this->MakeUsualOperation(image);
   }
 
   /** Writes to the output what the operation gave for the box of `result`, if GetOperationKind is not the output's.
    * This one rounds to integers, to nearest with ties to even, clamps what the output's type does not hold, NaN to 0,
    * and counts what it had to clamp. */
   virtual void
-  WriteOutput(const chunkwise::BufferView & result);
+  WriteOutput(const chunkwise::BufferView & result) CHUNKWISE_BASE_OVERRIDE;
 
   /** Calls convertRow(from, to, step, count) for the rows of a dense `result`, by several threads: from[i] is the
    * result for to[i * step], a voxel of the output or a component of one. TResult is the type of the result's kind. */
@@ -305,45 +306,19 @@ protected:
 
   /** Where an output of several components has them: along an axis of the engine's image that the filter's images have
    * not, and how many. */
-  struct Components
-  {
-    int          axis;
-    std::int64_t number; ///< 0: pixels are numbers
-  };
+  using Components = typename FilterBase::Components;
   /** By default those of the input. */
   virtual Components
-  GetComponents() const
+  GetComponents() const CHUNKWISE_BASE_OVERRIDE
   {
-    return { AxisOfComponents, this->GetNumberOfInputComponents() };
+    return { FilterBase::AxisOfComponents, this->GetNumberOfInputComponents() };
   }
-
-  /** The engine's axis with the components of the input's pixels. */
-  static constexpr int AxisOfComponents = chunkwise::MaxDimension - 1;
-
-  /** Components of the input's pixels; 0 where they are numbers. */
-  std::int64_t
-  GetNumberOfInputComponents() const
-  {
-    if (InputComponents == 1)
-    {
-      return 0;
-    }
-    return this->GetInput() ? ChunkwiseImagePixel<InputImageType>::CountComponents(*this->GetInput()) : 1;
-  }
-
-  /** A region of the images in the engine's coordinates, with all components of the input. */
-  chunkwise::Box
-  GetBox(const OutputImageRegionType & region) const;
-
-  /** Throws itk::ExceptionObject if the filter is to compute with complex numbers and is not linear. */
-  void
-  CheckComplex() const;
 
   /** The pixels of input `i`, and of which kind they are. Override both where an input has a type of its own. */
   virtual chunkwise::BufferView
-  GetInputView(unsigned int i) const;
+  GetInputView(unsigned int i) const CHUNKWISE_BASE_OVERRIDE;
   virtual chunkwise::PixelKind
-  GetInputKind(unsigned int i) const;
+  GetInputKind(unsigned int i) const CHUNKWISE_BASE_OVERRIDE;
 
   /** A view of the part of an image's buffer that lies inside the first input; throws itk::ExceptionObject if there are
    * no voxels where some were requested. `name` is the image's for the message. */
@@ -351,25 +326,16 @@ protected:
   chunkwise::BufferView
   ViewOf(const TImage & image, const std::string & name) const;
 
-  /** The name of input `i` for messages: that of its setter. */
-  std::string
-  GetInputName(unsigned int i) const;
-
   /** The manager that runs the operation. */
   virtual chunkwise::Manager &
-  GetManager() const;
+  GetManager() const CHUNKWISE_BASE_OVERRIDE;
 
   /** What a filter made of others has to say for itself. */
   void
   SetLastReport(const chunkwise::ExecutionReport & report)
   {
-    m_LastReport = report;
+    this->m_LastReport = report;
   }
-
-  /** Throws itk::ExceptionObject if the operation cannot be run on the input. VerifyInputInformation calls it, once the
-   * inputs are known to lie in one space; a filter whose inputs do not overrides that. */
-  void
-  VerifyOperation() const;
 
   /** For a parameter that the whole input gives: calls compute(manager, request, monitor) with a request of it in which
    * only the operation's parameters matter. The inputs must have been requested whole. The monitor obeys abort and
@@ -377,7 +343,10 @@ protected:
    * filter has changed since the last time. */
   template <typename TCompute>
   void
-  ComputeFromWholeInput(TCompute && compute);
+  ComputeFromWholeInput(TCompute && compute)
+  {
+    this->ComputeOnce(compute);
+  }
 
   void
   VerifyPreconditions() const override;
@@ -395,107 +364,47 @@ protected:
   PrintSelf(std::ostream & os, Indent indent) const override;
 
 private:
-  using DeviceSource = ChunkwiseDeviceSource<ImageDimension>;
-  using DeviceImage = typename DeviceSource::Image;
-
-  /** An input that is on a device. */
-  struct DeviceInput
+  // What FilterBase asks.
+  DataObject *
+  FindInput(const std::string & name) const CHUNKWISE_BASE_OVERRIDE
   {
-    DataObject *                       input;
-    DeviceSource *                     source;
-    std::shared_ptr<const DeviceImage> image;
-  };
-
-  std::shared_ptr<const DeviceImage>
-  UpdateOutputOnDevice(DataObject * output) CHUNKWISE_DEVICE_OVERRIDE;
-  void
-  SetOutputIsRead(bool isRead) CHUNKWISE_DEVICE_OVERRIDE
+    return const_cast<DataObject *>(this->ProcessObject::GetInput(name));
+  }
+  DataObject *
+  FindInput(unsigned int i) const CHUNKWISE_BASE_OVERRIDE
   {
-    m_OutputIsRead = isRead;
+    return const_cast<DataObject *>(this->ProcessObject::GetInput(i));
+  }
+  bool
+  HasIndex(const std::string & nameOfInput) const CHUNKWISE_BASE_OVERRIDE
+  {
+    return this->IsIndexedInputName(nameOfInput);
+  }
+  bool
+  IsOfInputType(const DataObject * object) const CHUNKWISE_BASE_OVERRIDE
+  {
+    return dynamic_cast<const InputImageType *>(object) != nullptr;
+  }
+  ImageBase<ImageDimension> *
+  FindOutput() const CHUNKWISE_BASE_OVERRIDE
+  {
+    return const_cast<OutputImageType *>(this->GetOutput());
+  }
+  void *
+  GetOutputPixels() const CHUNKWISE_BASE_OVERRIDE
+  {
+    return const_cast<OutputImageType *>(this->GetOutput())->GetBufferPointer();
   }
   void
-  ReleaseOutputOnDevice() CHUNKWISE_DEVICE_OVERRIDE
+  AllocateImages() CHUNKWISE_BASE_OVERRIDE
   {
-    m_DeviceOutput = nullptr;
+    this->AllocateOutputs();
   }
-
-  /** Updates the inputs if some of them may stay on a device, which m_DeviceInputs then has. */
   void
-  UpdateDeviceInputs();
-  const DeviceInput *
-  FindDeviceInput(const DataObject * input) const;
-  /** Brings an input to the host. */
-  void
-  FetchDeviceInput(const DataObject * input) const;
-  /** Brings the output to the host; false if the device fails, and it must be computed anew. */
-  bool
-  FetchOutput();
-
-  /** Computes a region on a device, into `output` on the host or, if that is nullptr, into m_DeviceOutput. False if it
-   * has to be done in another way; m_WhyNotOnDevice may say why. */
-  bool
-  RunOnDevice(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView * output,
-              const chunkwise::Box & region, ChunkwiseMonitor & monitor);
-
-  /** The first input's largest possible region in the engine's coordinates. */
-  chunkwise::Box
-  GetImageBox() const;
-
-  /** The output's buffer. */
-  chunkwise::BufferView
-  GetOutputView() const;
-
-  /** Computes a region into `output`, or if that is nullptr into the filter's output, while the filter's progress rises
-   * from one fraction to another. */
-  void
-  Run(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::BufferView * output,
-      const chunkwise::Box & region, double progressBefore = 0.0, double progressAfter = 1.0);
-
-  /** Computes a region into intermediate images and converts these. */
-  void
-  RunAndConvert(const std::shared_ptr<const chunkwise::Operation> & operation, const chunkwise::Box & region);
-
-  /** Gives all components room in the request's image and region, and in inputs that have one value for all. */
-  void
-  ExtendToComponents(chunkwise::ExecutionRequest & request) const;
-
-  /** The names of the inputs that are set. */
-  std::vector<std::string>
-  GetNamesOfInputs() const;
-
-  [[noreturn]] void
-  ThrowAborted(ChunkwiseMonitor & monitor) const;
-
-  /** Everything of a run but the views and the region. */
-  chunkwise::ExecutionRequest
-  MakeRequest(std::shared_ptr<const chunkwise::Operation> operation) const;
-
-  BackendEnum                m_Backend{ BackendEnum::Auto };
-  std::vector<int>           m_Devices;
-  SizeValueType              m_DeviceMemoryBudget{ 0 };
-  SizeValueType              m_PinnedMemoryBudget{ 0 };
-  SizeValueType              m_HostMemoryBudget{ 0 };
-  bool                       m_HostTakesChunks{ false };
-  bool                       m_OutputOnDevice{ false };
-  chunkwise::ExecutionReport m_LastReport;
-  std::string                m_LastWarning;
-  /** The state of the inputs and of this filter when ComputeFromWholeInput has computed. */
-  std::array<ModifiedTimeType, 3> m_ComputedState{};
-  /** The last run's voxels whose result the output's type does not have, and those whose sum a double rounds. */
-  SizeValueType m_ClampedVoxels{ 0 };
-  SizeValueType m_RoundedVoxels{ 0 };
-
-  /** The output, if it is on a device, and the time of its update. */
-  std::shared_ptr<const DeviceImage> m_DeviceOutput;
-  ModifiedTimeType                   m_DeviceOutputTime{ 0 };
-  bool                               m_OutputIsRead{ false };
-  /** During an update: the output is to stay on the device. */
-  bool                             m_LeavesOutput{ false };
-  mutable std::vector<DeviceInput> m_DeviceInputs;
-  /** Views of inputs on a device are those of the device, not of the host. */
-  bool        m_ViewsAreOfDevice{ false };
-  bool        m_UpdatesDeviceInputs{ false };
-  std::string m_WhyNotOnDevice;
+  UpdateInSuperclass(DataObject * output) CHUNKWISE_BASE_OVERRIDE
+  {
+    Superclass::UpdateOutputData(output);
+  }
 };
 } // namespace itk
 

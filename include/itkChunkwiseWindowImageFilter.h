@@ -3,6 +3,7 @@
 #define itkChunkwiseWindowImageFilter_h
 
 #include "itkChunkwiseImageToImageFilter.h"
+#include "itkChunkwiseWindow.h"
 
 #include <limits>
 

@@ -61,9 +61,9 @@ build_program() {
   fi
 }
 
-echo "Building the program in $build (CUDA $cuda)"
+echo "Building the program in $build for this machine's instruction set alone (CUDA $cuda)"
 if ! cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCHUNKWISE_BUILD_TESTING=OFF \
-  -DCHUNKWISE_USE_CUDA=$cuda $architectures >"$log" 2>&1; then
+  -DCHUNKWISE_CPU_LEVELS=native -DCHUNKWISE_USE_CUDA=$cuda $architectures >"$log" 2>&1; then
   tail -n 40 "$log"
   exit 1
 fi

@@ -110,9 +110,11 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseConvolutionEnums.cxx
   itk/itkChunkwiseEnums.cxx
   itk/itkChunkwiseExecutor.cxx
+  itk/itkChunkwiseFilterBase.cxx
   itk/itkChunkwiseGeometry.cxx
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
+  itk/itkChunkwiseWindow.cxx
   itk/itkSlidingWindowNetworkEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkSummedAreaTableEnums.cxx

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace
+namespace BoxStatisticImageFilterTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -182,4 +182,4 @@ TEST(BoxStatisticImageFilter, NamesWhatItCannotDo)
   EXPECT_NE(os.str().find("Statistic: itk::BoxStatisticEnums::Statistic::Variance"), std::string::npos);
 }
 
-} // namespace
+} // namespace BoxStatisticImageFilterTest

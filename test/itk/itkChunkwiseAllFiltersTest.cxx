@@ -53,7 +53,7 @@
 #include <thread>
 
 // What every filter of this module has in common.
-namespace
+namespace ChunkwiseAllFiltersTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -486,4 +486,4 @@ TEST(ChunkwiseFiltersInFiveDimensions, GiveEachVolumeItsOwn)
   ExpectVolumesOfTheirOwn<itk::SummedAreaTableImageFilter>();
 }
 
-} // namespace
+} // namespace ChunkwiseAllFiltersTest

@@ -13,7 +13,7 @@
 
 #include <sstream>
 
-namespace
+namespace ChunkwiseAutomaticParametersTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -129,4 +129,4 @@ TEST(AutomaticParameters, AreRefusedInASequence)
   EXPECT_THROW(sequence->Update(), itk::ExceptionObject);
 }
 
-} // namespace
+} // namespace ChunkwiseAutomaticParametersTest

@@ -27,7 +27,7 @@
 
 #include <gtest/gtest.h>
 
-namespace
+namespace ChunkwiseComponentsTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -310,6 +310,12 @@ TEST(ChunkwiseComponents, OtherNumbersOfComponentsAreRefused)
   difference->SetInput1(MakePixels<Vectors>(2, 3));
   difference->SetInput2(MakePixels<Vectors>(4, 3));
   EXPECT_NE(MessageOf(*difference).find("have 4 components, those of"), std::string::npos) << MessageOf(*difference);
+  const auto none = Vectors::New();
+  none->SetRegions(MakeRegion<Vectors>({ 0, 0, 0 }, { 3, 3, 3 }));
+  none->SetNumberOfComponentsPerPixel(0);
+  const auto mean = itk::RenormalizedMeanImageFilter<Vectors>::New();
+  mean->SetInput(none);
+  EXPECT_NE(MessageOf(*mean).find("have no components"), std::string::npos) << MessageOf(*mean);
   difference->SetInput2(MakePixels<Vectors>(2, 7));
   difference->Update();
   EXPECT_EQ(difference->GetOutput()->GetNumberOfComponentsPerPixel(), 2u);
@@ -376,4 +382,4 @@ TEST(ChunkwiseComponents, IntegersGoToWiderOnes)
   EXPECT_GT(largest, 255);
 }
 
-} // namespace
+} // namespace ChunkwiseComponentsTest

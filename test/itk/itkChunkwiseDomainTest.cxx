@@ -25,7 +25,7 @@
 #include <cmath>
 #include <vector>
 
-namespace
+namespace ChunkwiseDomainTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -346,4 +346,4 @@ TEST(ChunkwiseDomain, GaussiansOfBothKindsAreTheSameInAMask)
   }
 }
 
-} // namespace
+} // namespace ChunkwiseDomainTest

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace
+namespace ChunkwiseExecutorTest
 {
 
 itk::MultiThreaderBase::Pointer
@@ -121,4 +121,4 @@ TEST(ChunkwiseExecutor, ServesSeveralThreadsAtOnce)
   EXPECT_EQ(sums, std::vector<std::int64_t>(6, 20 * 4950));
 }
 
-} // namespace
+} // namespace ChunkwiseExecutorTest

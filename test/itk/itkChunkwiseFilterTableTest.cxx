@@ -48,7 +48,7 @@
 #include <map>
 #include <set>
 
-namespace
+namespace ChunkwiseFilterTableTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -910,4 +910,4 @@ TEST(ChunkwiseFilterTable, AGridLiesWhereItIsInSpaceAlsoWhereAxesAreNotOrthogona
   }
 }
 
-} // namespace
+} // namespace ChunkwiseFilterTableTest

@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace
+namespace ChunkwiseImageRegionSplitterTest
 {
 
 /** A plan for an image of 10 x 8 x 30: two columns along x, layers of 7 along z. */
@@ -79,4 +79,4 @@ TEST(ChunkwiseImageRegionSplitter, WithoutAPlanARegionIsOnePiece)
   EXPECT_EQ(piece, region);
 }
 
-} // namespace
+} // namespace ChunkwiseImageRegionSplitterTest

@@ -17,7 +17,7 @@
 #include <set>
 #include <thread>
 
-namespace
+namespace ChunkwiseImageToImageFilterTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -535,4 +535,4 @@ TEST(ChunkwiseIdentityImageFilter, CopiesEveryPixelTypeInEveryDimension)
   ExpectTheIdentityOf<double, 5>();
 }
 
-} // namespace
+} // namespace ChunkwiseImageToImageFilterTest

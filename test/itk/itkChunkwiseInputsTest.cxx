@@ -34,7 +34,7 @@
 #include <limits>
 #include <string>
 
-namespace
+namespace ChunkwiseInputsTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -449,6 +449,23 @@ ExpectConverted(const typename TFilter::InputImageType * image)
 
 } // namespace
 
+TEST(ChunkwiseInputs, SumsThatADoubleRoundsAreNamed)
+{
+  using Input = itk::Image<unsigned int, 2>;
+  const auto image = Input::New();
+  image->SetRegions(itk::Size<2>{ { 1500, 1500 } });
+  image->Allocate();
+  image->FillBuffer(std::numeric_limits<unsigned int>::max());
+  const auto filter = itk::RenormalizedSumImageFilter<Input, itk::Image<unsigned long, 2>>::New();
+  filter->SetInput(image);
+  filter->SetRadius(1500);
+  const chunkwisetest::WarningScope warnings;
+  filter->Update();
+  ASSERT_EQ(warnings.GetTexts().size(), 1u);
+  EXPECT_NE(warnings.GetTexts()[0].find("2250000 results are beyond 2^53"), std::string::npos)
+    << warnings.GetTexts()[0];
+}
+
 TEST(ChunkwiseInputs, ResultsAreRoundedToIntegersThatTheUserChose)
 {
   const auto region = MakeRegion<Byte2>({ 2, 9 }, { 37, 32 });
@@ -627,4 +644,4 @@ TEST(ChunkwiseInputs, ASumIsCalledASum)
   }
 }
 
-} // namespace
+} // namespace ChunkwiseInputsTest

@@ -10,7 +10,7 @@
 
 #include <sstream>
 
-namespace
+namespace ChunkwiseSequenceImageFilterTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -101,4 +101,4 @@ TEST(ChunkwiseSequenceImageFilter, NamesWhatIsWrong)
   EXPECT_NE(os.str().find("Radius: [3, 3, 3]"), std::string::npos);
 }
 
-} // namespace
+} // namespace ChunkwiseSequenceImageFilterTest

@@ -41,7 +41,7 @@ public:
 
 } // namespace itk
 
-namespace
+namespace ChunkwiseStatisticsImageSinkTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -191,4 +191,4 @@ TEST(ChunkwiseStatisticsImageSink, CanBeAbortedAndUsedAgain)
   EXPECT_EQ(sink->GetCount(), region.GetNumberOfPixels());
 }
 
-} // namespace
+} // namespace ChunkwiseStatisticsImageSinkTest

@@ -35,7 +35,7 @@
 #include <set>
 #include <sstream>
 
-namespace
+namespace HeapReconstructionTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -444,4 +444,4 @@ TEST(HeapReconstruction, PrintsItsParameters)
   }
 }
 
-} // namespace
+} // namespace HeapReconstructionTest

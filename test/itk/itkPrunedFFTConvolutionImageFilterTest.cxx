@@ -10,7 +10,7 @@
 
 #include <sstream>
 
-namespace
+namespace PrunedFFTConvolutionImageFilterTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -218,4 +218,4 @@ TEST(PrunedFFTConvolutionImageFilter, PrintsItsParameters)
   }
 }
 
-} // namespace
+} // namespace PrunedFFTConvolutionImageFilterTest

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace
+namespace PrunedFFTGaussianImageFilterTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -153,4 +153,4 @@ TEST(PrunedFFTGaussianImageFilter, InvalidParametersThrowAndNameTheParameter)
   expect(*floats, "Sigma: -1");
 }
 
-} // namespace
+} // namespace PrunedFFTGaussianImageFilterTest

@@ -12,7 +12,7 @@
 #include <limits>
 #include <sstream>
 
-namespace
+namespace RenormalizedGaussianImageFilterTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -373,4 +373,4 @@ TEST(RenormalizedGaussianImageFilter, AWideDiscreteKernelKeepsAConstantAndSaysWh
   }
 }
 
-} // namespace
+} // namespace RenormalizedGaussianImageFilterTest

@@ -10,7 +10,7 @@
 #include <limits>
 #include <sstream>
 
-namespace
+namespace RenormalizedLaplacianOfGaussianImageFilterTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -115,4 +115,4 @@ TEST(RenormalizedLaplacianOfGaussianImageFilter, InvalidParametersThrowAndNameTh
   EXPECT_NE(os.str().find("NormalizeAcrossScale: Off"), std::string::npos);
 }
 
-} // namespace
+} // namespace RenormalizedLaplacianOfGaussianImageFilterTest

@@ -14,7 +14,7 @@
 #include <random>
 #include <sstream>
 
-namespace
+namespace RenormalizedLinearFiltersTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -158,4 +158,4 @@ TEST(RenormalizedEntropyImageFilter, IsThatOfTheHistogramOfTheWindowInsideTheIma
   EXPECT_EQ(UpdateMessage(*real), "");
 }
 
-} // namespace
+} // namespace RenormalizedLinearFiltersTest

@@ -10,7 +10,7 @@
 #include <limits>
 #include <sstream>
 
-namespace
+namespace RenormalizedMeanImageFilterTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -300,4 +300,4 @@ TEST(RenormalizedMeanImageFilter, PrintsItsParameters)
   EXPECT_STREQ(filter->GetNameOfClass(), "RenormalizedMeanImageFilter");
 }
 
-} // namespace
+} // namespace RenormalizedMeanImageFilterTest

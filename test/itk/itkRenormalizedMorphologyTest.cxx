@@ -18,7 +18,7 @@
 
 #include <sstream>
 
-namespace
+namespace RenormalizedMorphologyTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -191,4 +191,4 @@ TYPED_TEST(RenormalizedMorphology, PrintsItsRadius)
   EXPECT_NE(os.str().find("Radius: [4, 4"), std::string::npos);
 }
 
-} // namespace
+} // namespace RenormalizedMorphologyTest

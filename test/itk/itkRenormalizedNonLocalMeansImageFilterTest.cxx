@@ -9,7 +9,7 @@
 
 #include <sstream>
 
-namespace
+namespace RenormalizedNonLocalMeansImageFilterTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -85,4 +85,4 @@ TEST(RenormalizedNonLocalMeansImageFilter, NamesBadParametersAndPrintsGoodOnes)
   }
 }
 
-} // namespace
+} // namespace RenormalizedNonLocalMeansImageFilterTest

@@ -12,7 +12,7 @@
 
 #include <sstream>
 
-namespace
+namespace RenormalizedRankTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -127,4 +127,4 @@ TYPED_TEST(RenormalizedRank, BadPercentilesThrowAndItIsPrinted)
   EXPECT_NE(os.str().find("Radius: [1"), std::string::npos);
 }
 
-} // namespace
+} // namespace RenormalizedRankTest

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace
+namespace RenormalizedStatisticsTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -218,4 +218,4 @@ TEST(RenormalizedWienerImageFilter, NeedsItsNoiseAndPrintsIt)
   EXPECT_NE(os.str().find("NoiseVariance: 2.5"), std::string::npos);
 }
 
-} // namespace
+} // namespace RenormalizedStatisticsTest

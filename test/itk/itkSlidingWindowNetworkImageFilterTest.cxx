@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-namespace
+namespace SlidingWindowNetworkImageFilterTest
 {
 
 template <unsigned int VDimension>
@@ -107,4 +107,4 @@ TEST(SlidingWindowNetworkImageFilter, VectorsTakeNoOtherMode)
   EXPECT_THROW(all->Update(), itk::ExceptionObject);
 }
 
-} // namespace
+} // namespace SlidingWindowNetworkImageFilterTest

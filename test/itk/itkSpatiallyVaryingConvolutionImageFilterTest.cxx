@@ -9,7 +9,7 @@
 
 #include <sstream>
 
-namespace
+namespace SpatiallyVaryingConvolutionImageFilterTest
 {
 
 using chunkwisetest::MakeRandomImage;
@@ -157,4 +157,4 @@ TEST(SpatiallyVaryingConvolutionImageFilter, BadParametersThrowAndAreNamed)
   EXPECT_NE(text.str().find("Order: itk::ChunkwiseConvolutionEnums::Order::WeightThenConvolve"), std::string::npos);
 }
 
-} // namespace
+} // namespace SpatiallyVaryingConvolutionImageFilterTest

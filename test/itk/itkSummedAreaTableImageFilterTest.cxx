@@ -9,7 +9,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace
+namespace SummedAreaTableImageFilterTest
 {
 
 using chunkwisetest::CountDifferentVoxels;
@@ -202,4 +202,4 @@ TEST(SummedAreaTableImageFilter, TheMethodReachesTheDevices)
   EXPECT_NE(text.str().find("Method: itk::SummedAreaTableEnums::Method::Blocks"), std::string::npos);
 }
 
-} // namespace
+} // namespace SummedAreaTableImageFilterTest

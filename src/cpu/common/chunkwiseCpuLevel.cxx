@@ -10,12 +10,10 @@ namespace chunkwise
 
 CpuLevel
 MakeCpuLevelBaseline();
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
 CpuLevel
 MakeCpuLevelAvx2();
 CpuLevel
 MakeCpuLevelAvx512();
-#endif
 
 namespace
 {
@@ -29,16 +27,17 @@ FindLevel(const std::string & name)
     static const CpuLevel level = MakeCpuLevelBaseline();
     return &level;
   }
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
-  const bool hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool hasAvx512 = hasAvx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (name == "avx2" && hasAvx2)
+#if defined(CHUNKWISE_HAS_AVX2)
+  if (name == "avx2" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
   {
     static const CpuLevel level = MakeCpuLevelAvx2();
     return &level;
   }
-  if (name == "avx512" && hasAvx512)
+#endif
+#if defined(CHUNKWISE_HAS_AVX512)
+  if (name == "avx512" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq"))
   {
     static const CpuLevel level = MakeCpuLevelAvx512();
     return &level;

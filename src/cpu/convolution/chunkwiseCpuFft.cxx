@@ -23,7 +23,6 @@ FftFunctions<float>
 MakeFftFunctionsFloatBaseline();
 FftFunctions<double>
 MakeFftFunctionsDoubleBaseline();
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
 FftFunctions<float>
 MakeFftFunctionsFloatAvx2();
 FftFunctions<double>
@@ -32,7 +31,6 @@ FftFunctions<float>
 MakeFftFunctionsFloatAvx512();
 FftFunctions<double>
 MakeFftFunctionsDoubleAvx512();
-#endif
 
 namespace
 {
@@ -116,13 +114,15 @@ GetFftFunctions(TransformProvider provider)
     }();
     return functions;
   }
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
   const std::string level = GetCpuLevel().name;
+#if defined(CHUNKWISE_HAS_AVX512)
   if (level == "avx512")
   {
     static const FftFunctions<T> functions = Make<T>(MakeFftFunctionsFloatAvx512, MakeFftFunctionsDoubleAvx512);
     return functions;
   }
+#endif
+#if defined(CHUNKWISE_HAS_AVX2)
   if (level == "avx2")
   {
     static const FftFunctions<T> functions = Make<T>(MakeFftFunctionsFloatAvx2, MakeFftFunctionsDoubleAvx2);

@@ -10,23 +10,23 @@ namespace chunkwise
 
 NetworkTileFunctions
 MakeNetworkTileFunctionsBaseline();
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
 NetworkTileFunctions
 MakeNetworkTileFunctionsAvx2();
 NetworkTileFunctions
 MakeNetworkTileFunctionsAvx512();
-#endif
 
 const NetworkTileFunctions &
 GetNetworkTileFunctions()
 {
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
   const std::string level = GetCpuLevel().name;
+#if defined(CHUNKWISE_HAS_AVX512)
   if (level == "avx512")
   {
     static const NetworkTileFunctions functions = MakeNetworkTileFunctionsAvx512();
     return functions;
   }
+#endif
+#if defined(CHUNKWISE_HAS_AVX2)
   if (level == "avx2")
   {
     static const NetworkTileFunctions functions = MakeNetworkTileFunctionsAvx2();

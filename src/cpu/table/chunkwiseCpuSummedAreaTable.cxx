@@ -17,23 +17,23 @@ namespace chunkwise
 
 TableLevel
 MakeTableLevelBaseline();
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
 TableLevel
 MakeTableLevelAvx2();
 TableLevel
 MakeTableLevelAvx512();
-#endif
 
 const TableLevel &
 GetTableLevel()
 {
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
   const std::string level = GetCpuLevel().name;
+#if defined(CHUNKWISE_HAS_AVX512)
   if (level == "avx512")
   {
     static const TableLevel avx512 = MakeTableLevelAvx512();
     return avx512;
   }
+#endif
+#if defined(CHUNKWISE_HAS_AVX2)
   if (level == "avx2")
   {
     static const TableLevel avx2 = MakeTableLevelAvx2();

@@ -18,24 +18,23 @@ namespace chunkwise
 
 MaskedRowLevel
 MakeMaskedRowLevelBaseline();
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
 MaskedRowLevel
 MakeMaskedRowLevelAvx2();
 MaskedRowLevel
 MakeMaskedRowLevelAvx512();
-#endif
 
 const MaskedRowLevel &
 GetMaskedRowLevel()
 {
-#if defined(CHUNKWISE_HAS_X86_LEVELS)
-  const char * const level = GetCpuLevel().name;
-  if (std::strcmp(level, "avx512") == 0)
+#if defined(CHUNKWISE_HAS_AVX512)
+  if (std::strcmp(GetCpuLevel().name, "avx512") == 0)
   {
     static const MaskedRowLevel avx512 = MakeMaskedRowLevelAvx512();
     return avx512;
   }
-  if (std::strcmp(level, "avx2") == 0)
+#endif
+#if defined(CHUNKWISE_HAS_AVX2)
+  if (std::strcmp(GetCpuLevel().name, "avx2") == 0)
   {
     static const MaskedRowLevel avx2 = MakeMaskedRowLevelAvx2();
     return avx2;

@@ -1,0 +1,32 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef itkChunkwiseWindow_h
+#define itkChunkwiseWindow_h
+
+#include "ChunkwiseExport.h"
+#include "chunkwiseFilters.h"
+#include "itkChunkwiseEnums.h"
+#include "itkIndent.h"
+
+#include <iosfwd>
+#include <vector>
+
+// What ChunkwiseWindowImageFilter does with its parameters, whatever the types of pixels.
+namespace itk
+{
+
+/** Sets BoundaryCondition, Constant and SpatialAxes; IgnoreNaN, OutputMask and EmptyValue if they are not the defaults.
+ * \ingroup Chunkwise */
+Chunkwise_EXPORT void
+SetChunkwiseWindowParameters(chunkwise::FilterParameters & parameters, ChunkwiseEnums::BoundaryCondition boundary,
+                             double constant, const std::vector<unsigned int> & axes, bool ignoreNaN, bool outputMask,
+                             double emptyValue);
+
+/** Prints them all.
+ * \ingroup Chunkwise */
+Chunkwise_EXPORT void
+PrintChunkwiseWindow(std::ostream & os, Indent indent, ChunkwiseEnums::BoundaryCondition boundary, double constant,
+                     const std::vector<unsigned int> & axes, bool ignoreNaN, bool outputMask, double emptyValue);
+
+} // namespace itk
+
+#endif
