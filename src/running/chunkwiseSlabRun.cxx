@@ -6,6 +6,7 @@
 #include "chunkwiseSlabFlood.h"
 
 #include <cstring>
+#include <stdexcept>
 
 namespace chunkwise
 {
@@ -391,7 +392,7 @@ SlabRun::Contract(const SlabVoxels<TKey> & voxels, std::int64_t planes, PlaneFor
   {
     int          bands = wanted;
     std::int64_t first = FindFirstPlane<TKey>(last, bands, room);
-    const bool fits = SlabContraction<TKey>::GetBytes(m_Geometry.GetGrid(last - first + 1), bands) <= room;
+    const bool   fits = SlabContraction<TKey>::GetBytes(m_Geometry.GetGrid(last - first + 1), bands) <= room;
     if (!fits || (m_Request.bandsOfSlab == 0 && first > 0 && last - first < fewPlanes))
     {
       // The plan has room for two planes in one band.
@@ -399,6 +400,10 @@ SlabRun::Contract(const SlabVoxels<TKey> & voxels, std::int64_t planes, PlaneFor
       first = FindFirstPlane<TKey>(last, bands, room);
     }
     const SlabGrid grid = m_Geometry.GetGrid(last - first + 1);
+    if (SlabContraction<TKey>::GetBytes(grid, bands) > room)
+    {
+      throw std::logic_error("reconstruction in slabs: the plan has no room for two planes");
+    }
     SlabContraction<TKey>(grid, voxels.From(first * m_Plan.planeVoxels), bands, m_Memory->scratch, [this] {
       return m_Progress.ShouldStop();
     }).Run(m_Executor, forest, children, next);
