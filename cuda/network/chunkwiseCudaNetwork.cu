@@ -6,6 +6,9 @@
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseNetworkRun.h"
 
+#include <exception>
+#include <memory>
+
 namespace chunkwise
 {
 
@@ -417,6 +420,114 @@ HasSmallWindow(const Step & step)
          std::max({ step.kernel[0], step.kernel[1], step.kernel[2] }) <= MostPoolingTaps;
 }
 
+/** Copies of planes beside the kernels of a stream: from the host's memory in one stream, to it in another. */
+class CopyStreams
+{
+public:
+  explicit CopyStreams(cudaStream_t kernels)
+    : m_Kernels(kernels)
+  {
+    try
+    {
+      for (cudaStream_t & stream : m_Streams)
+      {
+        CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+      }
+      for (cudaEvent_t & event : m_Events)
+      {
+        CheckCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      }
+    }
+    catch (...)
+    {
+      this->Destroy();
+      throw;
+    }
+  }
+  ~CopyStreams()
+  {
+    if (std::uncaught_exceptions() > m_Exceptions)
+    {
+      // What they use is given up when the kernels' stream, which has not come to wait for them, is empty.
+      for (const cudaStream_t stream : m_Streams)
+      {
+        (void)cudaStreamSynchronize(stream);
+      }
+    }
+    this->Destroy();
+  }
+  CopyStreams(const CopyStreams &) = delete;
+  CopyStreams &
+  operator=(const CopyStreams &) = delete;
+
+  /** Begins when all is done that was enqueued for the kernels; see NetworkBackend. */
+  int
+  Start(const Tensor & from, const Tensor & to, bool isFromHost)
+  {
+    const int          direction = isFromHost ? 0 : 1;
+    const cudaStream_t stream = m_Streams[direction];
+    CheckCuda(cudaEventRecord(m_Events[Begin], m_Kernels), "cudaEventRecord");
+    CheckCuda(cudaStreamWaitEvent(stream, m_Events[Begin], 0), "cudaStreamWaitEvent");
+    CopyRows(from, to, stream);
+    const int number = direction + 2 * (m_Started[direction]++ % 2);
+    CheckCuda(cudaEventRecord(m_Events[number], stream), "cudaEventRecord");
+    return number;
+  }
+  void
+  Await(int number)
+  {
+    CheckCuda(cudaStreamWaitEvent(m_Kernels, m_Events[number], 0), "cudaStreamWaitEvent");
+  }
+
+private:
+  /** Of the events, after two for each direction. */
+  static constexpr int Begin = 4;
+
+  static void
+  CopyRows(const Tensor & from, const Tensor & to, cudaStream_t stream)
+  {
+    constexpr std::int64_t longestPitch = (std::int64_t{ 1 } << 31) - 1;
+    constexpr std::int64_t size = sizeof(float);
+    const std::int64_t     rows = from.channels * from.fragments[0] * from.fragments[1] * from.fragments[2];
+    const std::int64_t     bytes = from.FragmentExtent(0) * from.FragmentExtent(1) * from.FragmentExtent(2) * size;
+    const std::int64_t     source = from.FragmentLength() * size;
+    const std::int64_t     target = to.FragmentLength() * size;
+    const bool             isShort = std::max(source, target) <= longestPitch;
+    for (std::int64_t row = 0; row < rows; row += isShort ? rows : 1)
+    {
+      CheckCuda(cudaMemcpy2DAsync(reinterpret_cast<char *>(to.data) + row * target,
+                                  static_cast<std::size_t>(isShort ? target : bytes),
+                                  reinterpret_cast<const char *>(from.data) + row * source,
+                                  static_cast<std::size_t>(isShort ? source : bytes),
+                                  static_cast<std::size_t>(bytes),
+                                  static_cast<std::size_t>(isShort ? rows : 1),
+                                  cudaMemcpyDefault,
+                                  stream),
+                "cudaMemcpy2DAsync");
+    }
+  }
+
+  void
+  Destroy() noexcept
+  {
+    // What is under way ends all the same.
+    for (const cudaStream_t stream : m_Streams)
+    {
+      (void)(stream ? cudaStreamDestroy(stream) : cudaSuccess);
+    }
+    for (const cudaEvent_t event : m_Events)
+    {
+      (void)(event ? cudaEventDestroy(event) : cudaSuccess);
+    }
+  }
+
+  const cudaStream_t m_Kernels;
+  const int          m_Exceptions{ std::uncaught_exceptions() };
+  cudaStream_t       m_Streams[2]{};
+  cudaEvent_t        m_Events[Begin + 1]{};
+  unsigned int       m_Started[2]{};
+};
+
 /** Scratch: results of layers, large weights, spectra. */
 class CudaNetwork : public NetworkBackend
 {
@@ -427,7 +538,7 @@ public:
     , m_Stream(StreamOf(call))
     , m_Rates(GetDeviceNetworkRates(m_Operation.precision))
     , m_WeightMemory(static_cast<char *>(call.scratch) +
-                     GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates).results)
+                     GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates, GetKeptPlanes(call)).results)
     , m_Spectra(m_WeightMemory + LargeWeightBytes(*m_Operation.graph))
   {
     if (!HasNetworkTensorCores())
@@ -541,6 +652,22 @@ public:
     CheckLaunch("NetworkCopyKernel");
   }
 
+  int
+  StartCopy(const Tensor & from, const Tensor & to) override
+  {
+    if (!m_Copies)
+    {
+      m_Copies = std::make_unique<CopyStreams>(m_Stream);
+    }
+    return m_Copies->Start(from, to, this->IsSpilled(from));
+  }
+
+  void
+  AwaitCopy(int number) override
+  {
+    m_Copies->Await(number);
+  }
+
   void
   Clear(const Tensor & tensor) override
   {
@@ -577,6 +704,14 @@ public:
   {}
 
 private:
+  bool
+  IsSpilled(const Tensor & tensor) const
+  {
+    const char * const begin = static_cast<const char *>(m_Call.sideOut);
+    const char * const at = reinterpret_cast<const char *>(tensor.data);
+    return at >= begin && at < begin + m_Call.sideOutBytes;
+  }
+
   void
   Transform(const Step & step, const TileChoice & choice)
   {
@@ -636,6 +771,8 @@ private:
   NetworkRates             m_Rates;
   char *                   m_WeightMemory;
   char * const             m_Spectra;
+
+  std::unique_ptr<CopyStreams> m_Copies;
 };
 
 void
@@ -645,20 +782,37 @@ RunCudaNetwork(const KernelCall & call)
   RunNetwork(call, backend);
 }
 
+template <KeptPlanes VPlanes>
 std::size_t
 CudaNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto &       network = static_cast<const NetworkOperation &>(operation);
   const NetworkBytes bytes =
-    GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision));
+    GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes);
   return bytes.results + LargeWeightBytes(*network.graph) + bytes.transforms;
 }
 
+template <KeptPlanes VPlanes>
 double
 CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
   const auto & network = static_cast<const NetworkOperation &>(operation);
-  return GetNetworkCost(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision));
+  return GetNetworkCost(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes);
+}
+
+std::size_t
+CudaSpilledBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(
+           network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), KeptPlanes::Spilled)
+    .spilled;
+}
+
+double
+CudaSpilledWeight(const Operation & operation, const ChunkShape &)
+{
+  return GetWeightOfSpilling(static_cast<const NetworkOperation &>(operation));
 }
 
 } // namespace
@@ -666,11 +820,11 @@ CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaNetwork(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunCudaNetwork;
-  kernel.scratchBytes = CudaNetworkBytes;
-  kernel.cost = CudaNetworkCost;
-  registry.Register("network", kernel);
+  registry.Register(
+    "network", { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::InScratch>, CudaNetworkCost<KeptPlanes::InScratch> });
+  registry.Register("network.spilled",
+                    { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::Spilled>, CudaNetworkCost<KeptPlanes::Spilled> });
+  registry.Register("network.spilled.memory", { nullptr, CudaSpilledBytes, CudaSpilledWeight });
 }
 
 } // namespace chunkwise

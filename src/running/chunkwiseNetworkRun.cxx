@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -15,6 +16,17 @@ namespace chunkwise
 {
 
 NetworkBackend::~NetworkBackend() = default;
+
+int
+NetworkBackend::StartCopy(const network::Tensor & from, const network::Tensor & to)
+{
+  this->Copy(from, to);
+  return 0;
+}
+
+void
+NetworkBackend::AwaitCopy(int)
+{}
 
 namespace
 {
@@ -388,19 +400,20 @@ GetMostTransformBytes(std::size_t results, const NetworkRates & rates)
 class Layout
 {
 public:
-  Layout(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+  Layout(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+         KeptPlanes planes)
   {
     if (operation.mode == NetworkMode::Patches)
     {
       const Box window = WindowBox(operation);
-      this->Place(operation, window, window, rates);
+      this->Place(operation, window, window, rates, planes);
       sums = numberOfBytes;
       numberOfBytes += BytesOf(
         SpatialPart(output.Extents()), LayerExtent{ { 1, 1, 1 } }, operation.graph->GetNumberOfOutputChannels() + 1);
       numberOfBytes = std::min(numberOfBytes, TooManyBytes);
       return;
     }
-    this->Place(operation, output, image, rates);
+    this->Place(operation, output, image, rates, planes);
   }
 
   /** Rates of a plan that needs no more than this. */
@@ -413,15 +426,17 @@ public:
 
   std::vector<std::size_t> offsets; ///< of each layer
   std::vector<std::size_t> sizes;   ///< bytes there are for it
-  std::vector<std::size_t> kept;    ///< where each layer's planes lie that steps hand on
+  std::vector<std::size_t> kept;    ///< where each layer's planes lie that steps hand on, and where the last ones end
   std::size_t              sums{ 0 };
   std::size_t              numberOfBytes{ 0 };
+  std::size_t              spilledBytes{ 0 };
   std::size_t              transformBytes{ 0 };
   double                   mostTransformBytes{ 0 }; ///< NetworkRates::mostBytes
 
 private:
   void
-  Place(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+  Place(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+        KeptPlanes planes)
   {
     const NetworkGraph & graph = *operation.graph;
     const auto &         layers = graph.GetLayers();
@@ -498,14 +513,17 @@ private:
       begins.push_back(numberOfBytes);
       numberOfBytes = std::min(numberOfBytes + size, TooManyBytes);
     }
+    std::size_t & end = planes == KeptPlanes::Spilled ? spilledBytes : numberOfBytes;
     for (std::size_t i = 0; i < layers.size(); ++i)
     {
       offsets.push_back(begins[slots[i]]);
       sizes.push_back(bytes[slots[i]]);
-      kept.push_back(numberOfBytes);
-      numberOfBytes = std::min(numberOfBytes + BytesOf(handed[i], plan[i].fragments, layers[i].channels), TooManyBytes);
+      kept.push_back(end);
+      end = std::min(end + BytesOf(handed[i], plan[i].fragments, layers[i].channels), TooManyBytes);
     }
-    mostTransformBytes = GetMostTransformBytes(numberOfBytes, rates);
+    kept.push_back(end);
+    // Wherever planes lie, a chunk has the same tiles, and so the same bits.
+    mostTransformBytes = GetMostTransformBytes(numberOfBytes + spilledBytes, rates);
     for (const NetworkLayerPlan & layer : PlanNetwork(operation, computed, this->Limit(rates), true))
     {
       transformBytes = std::max(transformBytes, layer.transformBytes);
@@ -580,10 +598,27 @@ GetNetworkValues(const NetworkLayer & layer)
 }
 
 NetworkBytes
-GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+                KeptPlanes planes)
 {
-  const Layout layout(operation, output, image, rates);
-  return { layout.numberOfBytes, layout.transformBytes };
+  const Layout layout(operation, output, image, rates, planes);
+  return { layout.numberOfBytes, layout.transformBytes, layout.spilledBytes };
+}
+
+double
+GetWeightOfSpilling(const NetworkOperation & operation)
+{
+  // What is expected to be hardly faster is not worth the host's memory.
+  constexpr double ofGain = 1.03;
+  return operation.planes == NetworkPlanes::Automatic  ? ofGain
+         : operation.planes == NetworkPlanes::OnDevice ? std::numeric_limits<double>::infinity()
+                                                       : 0.0;
+}
+
+KeptPlanes
+GetKeptPlanes(const KernelCall & call)
+{
+  return call.sideOut ? KeptPlanes::Spilled : KeptPlanes::InScratch;
 }
 
 double
@@ -604,26 +639,36 @@ NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates 
 namespace
 {
 
-/** The cost of all steps, and of the planes that they hand on, which are read and written twice. */
+/** The cost of all steps, and of the planes that they hand on: these are read and written twice, or come from the
+ * host's memory while their layer is computed and go there beside the next one. */
 std::vector<double>
-CostOfLayers(const NetworkGraph & graph, const ChunkPlan & chunk, const NetworkRates & rates)
+CostOfLayers(const NetworkGraph & graph, const ChunkPlan & chunk, const NetworkRates & rates, KeptPlanes planes)
 {
   std::vector<double> costs(graph.GetLayers().size());
-  for (std::size_t i = 1; i < costs.size(); ++i)
+  double              sent = 0;
+  for (std::size_t s = 0; s < chunk.march.size(); ++s)
   {
-    for (std::size_t s = 0; s < chunk.march.size(); ++s)
+    for (std::size_t i = 1; i < costs.size(); ++i)
     {
       const NetworkSlabLayer & layer = chunk.march[s][i];
-      if (layer.IsComputed())
+      if (!layer.isUsed)
       {
-        costs[i] += CostOfLayer(graph, i, chunk.PartOf(s, i), chunk.tiles[s][i], rates);
+        continue;
       }
-      if (layer.isUsed && layer.kept < layer.keptUpper)
+      const LayerExtent part = chunk.PartOf(s, i);
+      const auto        bytesOf = [&](std::int64_t begin, std::int64_t end) {
+        return 4.0 * graph.GetLayers()[i].channels * static_cast<double>(part[0] * part[1]) *
+               static_cast<double>(std::max<std::int64_t>(0, end - begin));
+      };
+      const double own = layer.IsComputed() ? CostOfLayer(graph, i, part, chunk.tiles[s][i], rates) : 0.0;
+      const double handed = bytesOf(layer.kept, layer.GetFetchedUpper());
+      if (planes == KeptPlanes::InScratch)
       {
-        const LayerExtent part = chunk.PartOf(s, i);
-        costs[i] += 16.0 * graph.GetLayers()[i].channels *
-                    static_cast<double>(part[0] * part[1] * (layer.keptUpper - layer.kept));
+        costs[i] += own + 4 * handed;
+        continue;
       }
+      costs[i] += std::max({ own, handed * rates.linkTraffic, sent });
+      sent = bytesOf(layer.next, layer.upper) * rates.linkTraffic;
     }
   }
   return costs;
@@ -646,7 +691,8 @@ NumberOfImages(const NetworkOperation & operation, const Box & output)
 } // namespace
 
 double
-GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+               KeptPlanes planes)
 {
   if (operation.mode == NetworkMode::Patches)
   {
@@ -659,8 +705,8 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
   }
   const NetworkGraph & graph = *operation.graph;
   const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
-  const NetworkRates   limited = Layout(operation, output, image, rates).Limit(rates);
-  const auto           costs = CostOfLayers(graph, PlanChunk(operation, output, whole, image, limited), limited);
+  const NetworkRates   limited = Layout(operation, output, image, rates, planes).Limit(rates);
+  const auto costs = CostOfLayers(graph, PlanChunk(operation, output, whole, image, limited), limited, planes);
   return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output);
 }
 
@@ -668,13 +714,14 @@ std::vector<NetworkLayerDescription>
 DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, const Box & image, bool onDevices)
 {
   const NetworkRates   all = onDevices ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates();
-  const NetworkRates   rates = Layout(operation, output, image, all).Limit(all);
+  const KeptPlanes     planes = KeptPlanes::InScratch;
+  const NetworkRates   rates = Layout(operation, output, image, all, planes).Limit(all);
   const NetworkGraph & graph = *operation.graph;
   const bool           isDense = operation.mode == NetworkMode::Dense;
   const auto whole = graph.GetExtents(isDense ? graph.GetInputExtent(SpatialPart(image.Extents())) : operation.patch);
   const ChunkPlan chunk = PlanChunk(operation, isDense ? output : WindowBox(operation), whole, image, rates);
   const auto      bounds = FindSlabBounds(chunk.march);
-  const auto      costs = CostOfLayers(graph, chunk, rates);
+  const auto      costs = CostOfLayers(graph, chunk, rates, planes);
   const double    sum = std::accumulate(costs.begin(), costs.end(), 0.0);
 
   std::vector<NetworkLayerDescription> rows;
@@ -721,6 +768,88 @@ MakeWindowWeights(std::int64_t extent, PatchWeighting weighting)
 
 } // namespace
 
+namespace
+{
+
+/** Copies of planes that steps hand on. Spilled ones are fetched while their layer is computed, and stored while the
+ * next one is: no layer begins where planes are that are still on their way. */
+class PlaneCopies
+{
+public:
+  PlaneCopies(NetworkBackend & backend, KeptPlanes planes)
+    : m_Backend(backend)
+    , m_Spills(planes == KeptPlanes::Spilled)
+  {}
+
+  /** A layer begins whose result lies at `place`. */
+  void
+  Enter(std::size_t place)
+  {
+    ++m_Layer;
+    // What the layer before it stores may go on, unless it is stored from there.
+    const bool mayGoOn = m_StoredBy + 1 == m_Layer && m_Place != place;
+    this->Await(mayGoOn ? m_StoredEarlier : m_Stored);
+    m_Place = place;
+  }
+  void
+  Fetch(const Tensor & from, const Tensor & to)
+  {
+    m_Fetched = this->Start(from, to);
+  }
+  /** Before the layer's planes are used. */
+  void
+  AwaitFetched()
+  {
+    this->Await(m_Fetched);
+    m_Fetched = None;
+  }
+  void
+  Store(const Tensor & from, const Tensor & to)
+  {
+    m_StoredEarlier = m_Stored;
+    m_Stored = this->Start(from, to);
+    m_StoredBy = m_Layer;
+  }
+  void
+  AwaitStored()
+  {
+    this->Await(m_Stored);
+  }
+
+private:
+  static constexpr int None = -1;
+
+  int
+  Start(const Tensor & from, const Tensor & to)
+  {
+    if (m_Spills)
+    {
+      return m_Backend.StartCopy(from, to);
+    }
+    m_Backend.Copy(from, to);
+    return None;
+  }
+  void
+  Await(int copy)
+  {
+    if (copy != None)
+    {
+      m_Backend.AwaitCopy(copy);
+    }
+  }
+
+  NetworkBackend & m_Backend;
+  const bool       m_Spills;
+  std::int64_t     m_Layer{ 0 }; ///< layers that have begun
+  std::int64_t     m_StoredBy{ -1 };
+  std::size_t      m_Place{ 0 };
+  int              m_Fetched{ None };
+  int              m_Stored{ None };
+  int              m_StoredEarlier{ None };
+};
+
+} // namespace
+
 void
 RunNetwork(const KernelCall & call, NetworkBackend & backend)
 {
@@ -732,7 +861,8 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   const Box            part = isDense ? output : WindowBox(operation);
   const LayerExtent    input = isDense ? graph.GetInputExtent(SpatialPart(call.image.Extents())) : operation.patch;
   const auto           whole = graph.GetExtents(input);
-  const Layout         layout(operation, output, call.image, backend.GetRates());
+  const KeptPlanes     planes = GetKeptPlanes(call);
+  const Layout         layout(operation, output, call.image, backend.GetRates(), planes);
   const NetworkRates   rates = layout.Limit(backend.GetRates());
   const ChunkPlan      chunk = PlanChunk(operation, part, whole, call.image, rates);
   const auto           bounds = FindSlabBounds(chunk.march);
@@ -754,15 +884,15 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       tensor.fragments[a] = chunk.plan[i].fragments[a];
     }
     kept[i] = tensor;
-    const auto place = [&](Tensor & of, std::int64_t planes, std::size_t offset) {
+    const auto place = [](Tensor & of, std::int64_t room, void * memory, std::size_t offset) {
       const std::int64_t f = of.fragments[2];
-      of.room = (planes + f - 1) / f * f;
-      of.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + offset);
+      of.room = (room + f - 1) / f * f;
+      of.data = reinterpret_cast<float *>(static_cast<char *>(memory) + offset);
       return static_cast<std::size_t>(of.channels * of.ChannelLength()) * sizeof(float);
     };
-    const std::size_t keptSize = (i + 1 < layers.size() ? layout.kept[i + 1] : layout.numberOfBytes) - layout.kept[i];
-    if (place(tensor, bounds[i].held, layout.offsets[i]) > layout.sizes[i] ||
-        place(kept[i], bounds[i].kept, layout.kept[i]) > keptSize)
+    void * const keptMemory = planes == KeptPlanes::Spilled ? call.sideOut : call.scratch;
+    if (place(tensor, bounds[i].held, call.scratch, layout.offsets[i]) > layout.sizes[i] ||
+        place(kept[i], bounds[i].kept, keptMemory, layout.kept[i]) > layout.kept[i + 1] - layout.kept[i])
     {
       throw std::logic_error("network: layer " + std::to_string(i) + " needs more memory than was planned");
     }
@@ -789,6 +919,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   }
   const auto outputLayer = static_cast<std::size_t>(graph.GetOutput());
 
+  PlaneCopies copies(backend, planes);
   /** One step; gives what it computed of the result. Layers that lie in the padding alone are not used. */
   const auto runStep = [&](std::size_t s, const Coordinates & where, const LayerExtent & shift, double share) {
     std::vector<Tensor> tensors = memory;
@@ -803,10 +934,12 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       Tensor & tensor = tensors[i];
       tensor.lower[2] = layer.held;
       tensor.extent[2] = layer.upper - layer.held;
-      if (layer.kept < layer.keptUpper)
+      copies.Enter(layout.offsets[i]);
+      if (layer.kept < layer.GetFetchedUpper())
       {
+        const std::int64_t upper = layer.GetFetchedUpper();
         kept[i].lower[2] = layer.kept;
-        backend.Copy(kept[i].Planes(layer.kept, layer.keptUpper), tensor.Planes(layer.kept, layer.keptUpper));
+        copies.Fetch(kept[i].Planes(layer.kept, upper), tensor.Planes(layer.kept, upper));
       }
       if (layer.IsComputed())
       {
@@ -825,10 +958,11 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
         }
         result = i == outputLayer ? out : result;
       }
+      copies.AwaitFetched();
       if (layer.next < layer.upper && (layer.IsComputed() || layer.next != layer.kept))
       {
         kept[i].lower[2] = layer.next;
-        backend.Copy(tensor.Planes(layer.next, layer.upper), kept[i].Planes(layer.next, layer.upper));
+        copies.Store(tensor.Planes(layer.next, layer.upper), kept[i].Planes(layer.next, layer.upper));
       }
     }
     return result;
@@ -934,6 +1068,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       }
     }
   }
+  copies.AwaitStored();
 }
 
 } // namespace chunkwise

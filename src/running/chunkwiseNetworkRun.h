@@ -32,6 +32,14 @@ public:
   /** Copies planes of a tensor to where they are in another one. */
   virtual void
   Copy(const network::Tensor & from, const network::Tensor & to) = 0;
+  /** The same from or to memory of the host, beside what is asked for afterwards: it begins when all is done that was
+   * asked for before. Gives its number. */
+  virtual int
+  StartCopy(const network::Tensor & from, const network::Tensor & to);
+  /** What is asked for from now on begins when this copy, and all that were started before in its direction, are done.
+   * Of the copies in a direction it is one of the last two. */
+  virtual void
+  AwaitCopy(int number);
   /** Fills a tensor with 0. */
   virtual void
   Clear(const network::Tensor & tensor) = 0;
@@ -58,20 +66,38 @@ constexpr int NetworkLayerValues = 3;
 std::array<std::shared_ptr<const std::vector<float>>, NetworkLayerValues>
 GetNetworkValues(const NetworkLayer & layer);
 
+/** Where the planes lie that steps hand on: with the results of layers, or in the host's memory. */
+enum class KeptPlanes
+{
+  InScratch,
+  Spilled
+};
+
 /** Memory of a run; no part of it shrinks when the chunk grows. */
 struct NetworkBytes
 {
   std::size_t results;    ///< of all layers that are needed at a time
   std::size_t transforms; ///< spectra of the layer that needs most
+  std::size_t spilled;    ///< planes in the host's memory
 };
 NetworkBytes
-GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates);
+GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+                KeptPlanes planes = KeptPlanes::InScratch);
 
 /** What a chunk costs, as the bytes of memory traffic that take as long as its arithmetic. */
 double
-GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates);
+GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+               KeptPlanes planes = KeptPlanes::InScratch);
 
-/** Runs all layers on a chunk. The results lie at call.scratch. */
+/** How often the time of a plan with spilled planes counts beside that of one without, see chunkwiseSpilledMemory.h. */
+double
+GetWeightOfSpilling(const NetworkOperation & operation);
+
+/** Where a call keeps its planes. */
+KeptPlanes
+GetKeptPlanes(const KernelCall & call);
+
+/** Runs all layers on a chunk. The results lie at call.scratch, spilled planes at call.sideOut. */
 void
 RunNetwork(const KernelCall & call, NetworkBackend & backend);
 

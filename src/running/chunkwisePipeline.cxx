@@ -102,7 +102,8 @@ public:
   {
     const auto & inputs = context.request.inputs;
     m_IsFixpoint = context.request.operation->GetSchedule() == Schedule::Fixpoint;
-    m_Kernel = m_Device.GetKernels().Find(context.request.operation->GetName());
+    m_Kernel = context.spilled ? SpillingKernels(m_Device.GetKernels(), *context.request.operation).kernel
+                               : m_Device.GetKernels().Find(context.request.operation->GetName());
     if (chain)
     {
       m_Carries = std::make_unique<DeviceCarries>(state, context, *chain, memoryLimit, pinnedLimit);
@@ -848,9 +849,18 @@ private:
     {
       m_Device.SetToZero(call.changedSides, sizeof(std::uint32_t), m_RunStream.Get());
     }
-    for (const Kernel * const kernel : m_Context.FindKernels(m_Device.GetKernels(), job.chunk.outputBox))
+    if (m_Context.spilled)
     {
-      m_Device.Launch(*kernel, call, m_RunStream.Get());
+      call.sideOut = m_Context.spilled->Get(m_Worker);
+      call.sideOutBytes = m_Context.spilled->GetBytes();
+      m_Device.Launch(*m_Kernel, call, m_RunStream.Get());
+    }
+    else
+    {
+      for (const Kernel * const kernel : m_Context.FindKernels(m_Device.GetKernels(), job.chunk.outputBox))
+      {
+        m_Device.Launch(*kernel, call, m_RunStream.Get());
+      }
     }
     m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream.Get());
   }

@@ -7,6 +7,7 @@
 #include "chunkwiseManager.h"
 #include "chunkwiseResourceCache.h"
 #include "chunkwiseRunControls.h"
+#include "chunkwiseSpilledMemory.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -82,6 +83,8 @@ public:
   std::atomic<bool> lost{ false };
   /** Bytes of images that stay here between runs, see DeviceMemory. */
   std::atomic<std::size_t> imageBytes{ 0 };
+  /** Bytes of pinned memory beside the arena, see SpilledMemory. */
+  std::atomic<std::size_t> spilledBytes{ 0 };
 
 private:
   static constexpr std::size_t MostKeptHandles = 4;
@@ -321,8 +324,10 @@ public:
   std::atomic<std::int64_t> bytesToDevice{ 0 };
   std::atomic<std::int64_t> bytesToHost{ 0 };
   /** What the run has of the host's budget. */
-  MemoryMeter      hostMeter;
-  std::atomic<int> retries{ 0 };
+  MemoryMeter hostMeter;
+  /** nullptr: kernels keep all their scratch on the device. */
+  std::unique_ptr<SpilledMemory> spilled;
+  std::atomic<int>               retries{ 0 };
   /** Fixpoint: what visits are of the work, if some are expected. */
   std::int64_t visitShare{ 0 };
   /** Fixpoint: visits to where parts meet, and their voxels. */

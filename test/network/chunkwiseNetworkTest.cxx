@@ -2,6 +2,8 @@
 #include "chunkwiseNetworkTrial.h"
 
 #include "chunkwiseDefinitionTrial.h"
+#include "chunkwiseFakeDevices.h"
+#include "chunkwiseRecordingMonitor.h"
 
 #include <map>
 
@@ -214,6 +216,214 @@ TEST_P(NetworkTest, SlabsHaveTheBitsOfTheWhole)
       });
     }
   }
+}
+
+/** Where planes lie makes no difference: in one chunk of the same tiles, and for any chunks in an order of sums that is
+ * prescribed. */
+TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
+{
+  std::mt19937 random(188);
+  int          spilled = 0;
+  int          compared = 0;
+  for (int trial = 0; trial < 24; ++trial)
+  {
+    const bool isReproducible = trial % 2;
+    const auto operation = MakeOperation(random,
+                                         trial % 3 == 0   ? trial::RandomUNet(random, 3, 1 + trial % 2)
+                                         : trial % 3 == 1 ? trial::RandomClassifier(random, 3)
+                                                          : trial::RandomConvolutions(random, 3, trial % 2 == 0));
+    operation->precision = isReproducible ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
+    operation->method = isReproducible ? NetworkMethod::Automatic : NetworkMethod::Transforms;
+    operation->slab = 1 + trial % 9;
+    Trial<std::uint8_t, float> t(random, operation, RandomImage(random, 3, 24));
+    t.request.backend = GetBackend();
+    t.request.devices.assign(GetParam() != Place::Cpu && !isReproducible ? 1 : 0, 0);
+    std::vector<float> kept;
+    Coordinates        chunk{};
+    for (const NetworkPlanes planes : { NetworkPlanes::OnDevice, NetworkPlanes::InHostMemory })
+    {
+      operation->planes = planes;
+      t.request.budgets = Budgets();
+      if (planes == NetworkPlanes::InHostMemory)
+      {
+        t.request.budgets.device = isReproducible ? 300000 + random() % 300000 : 0;
+        t.request.budgets.pinned = random() % 2 ? 1000000 + random() % 2000000 : 0;
+        t.request.budgets.host = random() % 2 ? 20000 + random() % 200000 : 0;
+      }
+      t.Prepare(t.request.image);
+      const Budgets & budgets = t.request.budgets;
+      try
+      {
+        const ExecutionReport report = GetManager().Execute(t.request);
+        EXPECT_TRUE(budgets.pinned == 0 || report.peakPinned <= budgets.pinned) << report.peakPinned;
+        EXPECT_TRUE(budgets.host == 0 || report.peakHost <= budgets.host) << report.peakHost;
+        if (GetParam() != Place::Cpu)
+        {
+          // Of the host's memory devices have nothing else.
+          EXPECT_TRUE(planes == NetworkPlanes::InHostMemory || report.peakHost == 0);
+          spilled += report.peakHost > 0 ? 1 : 0;
+        }
+        chunk = planes == NetworkPlanes::OnDevice ? report.plan.chunkExtent : chunk;
+        if (!isReproducible && !(report.plan.chunkExtent == chunk))
+        {
+          continue;
+        }
+        compared += planes == NetworkPlanes::InHostMemory && !isReproducible ? 1 : 0;
+      }
+      catch (const BudgetError &)
+      {
+        continue; // the smallest chunk of this trial is larger
+      }
+      ASSERT_TRUE(t.IsContained());
+      std::size_t i = 0;
+      ForEachIndex(t.request.region, [&](const Coordinates & index) {
+        if (planes == NetworkPlanes::OnDevice)
+        {
+          kept.push_back(t.Result(index));
+        }
+        ASSERT_EQ(t.Result(index), kept[i++]) << trial << ", slabs of " << operation->slab << " at " << ToString(index)
+                                              << " of " << ToString(t.request.image) << "\n"
+                                              << operation->graph->Describe();
+      });
+    }
+  }
+  EXPECT_TRUE(spilled > 10 || GetParam() == Place::Cpu) << spilled;
+  EXPECT_GT(compared, 6);
+}
+
+/** A run of many chunks and slabs, as it is with planes on the device. */
+class SpillingRun : public testing::Test
+{
+protected:
+  SpillingRun()
+    : m_Operation(std::make_shared<NetworkOperation>())
+    , m_Random(189)
+    , m_Manager(m_Devices.MakeManager())
+    , m_Trial(m_Random, m_Operation, { { 20, 18, 40, 1, 1 } })
+  {
+    m_Operation->graph = trial::RandomClassifier(m_Random, 3).graph;
+    m_Operation->precision = NetworkPrecision::Reproducible;
+    m_Operation->slab = 4;
+    m_Operation->planes = NetworkPlanes::OnDevice;
+    m_Trial.request.backend = BackendChoice::CUDA;
+    m_Trial.Prepare(m_Trial.request.image);
+    m_Trial.request.budgets.device = 1;
+    m_Trial.request.budgets.device = FindLeast() * 3 / 2;
+    EXPECT_EQ(Run().peakHost, 0u);
+    m_Expected = m_Trial.output;
+    m_Operation->planes = NetworkPlanes::InHostMemory;
+  }
+  /** The least budget of what the request has too little of. */
+  std::size_t
+  FindLeast()
+  {
+    try
+    {
+      m_Manager->Execute(m_Trial.request);
+    }
+    catch (const BudgetError & error)
+    {
+      return error.needed;
+    }
+    return 0;
+  }
+  ExecutionReport
+  Run(Monitor * monitor = nullptr)
+  {
+    m_Trial.Prepare(m_Trial.request.image);
+    return m_Manager->Execute(m_Trial.request, monitor);
+  }
+
+  FakeDevices                             m_Devices{ 1, FakeDevice::Options(), GetHostKernels() };
+  const std::shared_ptr<NetworkOperation> m_Operation;
+  std::mt19937                            m_Random;
+  const std::unique_ptr<Manager>          m_Manager;
+  Trial<std::uint8_t, float>              m_Trial;
+  std::vector<float>                      m_Expected;
+};
+
+TEST_F(SpillingRun, MakesRoomForLargerChunks)
+{
+  const Plan kept = m_Manager->MakePlanFor(m_Trial.request);
+  m_Operation->planes = NetworkPlanes::OnDevice;
+  const Plan without = m_Manager->MakePlanFor(m_Trial.request);
+  EXPECT_LT(kept.chunks.size(), without.chunks.size());
+  m_Operation->planes = NetworkPlanes::InHostMemory;
+  const ExecutionReport report = Run();
+  EXPECT_EQ(m_Trial.output, m_Expected);
+  EXPECT_GT(report.peakHost, 0u);
+  EXPECT_GE(report.peakPinned, report.peakHost);
+  EXPECT_LE(report.peakDevice, m_Trial.request.budgets.device);
+  // It goes with the run.
+  EXPECT_LE(m_Manager->GetHeldMemory().pinned, report.peakPinned - report.peakHost);
+}
+
+TEST_F(SpillingRun, DoesWithoutMemoryThatIsNotThere)
+{
+  for (const auto kind : { DeviceError::Kind::OutOfMemory, DeviceError::Kind::Failed })
+  {
+    // The first pinned memory of the run is what it spills.
+    m_Devices.fakes[0]->FailAt("AllocatePinned", 0, false, kind);
+    const ExecutionReport report = Run();
+    m_Devices.fakes[0]->ClearFaults();
+    EXPECT_EQ(m_Trial.output, m_Expected);
+    EXPECT_EQ(report.peakHost, 0u);
+  }
+}
+
+/** Each budget alone, and what each of them has no room for. */
+TEST_F(SpillingRun, KeepsToTheHostsBudgets)
+{
+  const std::size_t most = Run().peakHost;
+  for (const std::size_t budget : { most / 3, most - 1, most, 3 * most })
+  {
+    m_Trial.request.budgets.host = budget;
+    EXPECT_LE(Run().peakHost, budget);
+    EXPECT_EQ(m_Trial.output, m_Expected);
+    m_Trial.request.budgets.host = 0;
+    m_Trial.request.budgets.pinned = budget + 5000;
+    EXPECT_LE(Run().peakPinned, budget + 5000);
+    EXPECT_EQ(m_Trial.output, m_Expected);
+    m_Trial.request.budgets.pinned = 0;
+  }
+  // A budget for all runs is what others may count on.
+  Budgets ofManager;
+  ofManager.host = 10 * most;
+  m_Manager->SetBudgets(ofManager);
+  EXPECT_EQ(Run().peakHost, 0u);
+  ofManager.host = 0;
+  ofManager.pinned = most / 2;
+  m_Manager->SetBudgets(ofManager);
+  EXPECT_LE(Run().peakPinned, ofManager.pinned);
+  EXPECT_EQ(m_Trial.output, m_Expected);
+}
+
+TEST_F(SpillingRun, CanBeAborted)
+{
+  RecordingMonitor monitor;
+  monitor.abortAt = 0.3;
+  EXPECT_THROW(Run(&monitor), Aborted);
+  RecordingMonitor untilTheEnd;
+  EXPECT_GT(Run(&untilTheEnd).peakHost, 0u);
+  EXPECT_EQ(m_Trial.output, m_Expected);
+  EXPECT_TRUE(std::is_sorted(untilTheEnd.fractions.begin(), untilTheEnd.fractions.end()));
+  EXPECT_EQ(untilTheEnd.fractions.back(), 1.0);
+}
+
+TEST_F(SpillingRun, LeavesTheMemoryToTheCpuThatTakesOver)
+{
+  const std::size_t most = Run().peakHost;
+  m_Trial.request.backend = BackendChoice::CPU;
+  m_Trial.request.budgets.host = 1;
+  m_Trial.request.budgets.host = FindLeast() + most / 2;
+  m_Trial.request.backend = BackendChoice::Auto;
+  EXPECT_GT(Run().peakHost, 0u);
+  m_Devices.fakes[0]->FailAt("kernel", 1, true);
+  const ExecutionReport report = Run();
+  m_Devices.fakes[0]->ClearFaults();
+  EXPECT_EQ(m_Trial.output, m_Expected);
+  EXPECT_GT(report.chunksOnHost, 0);
+  EXPECT_LE(report.peakHost, m_Trial.request.budgets.host);
 }
 
 /** Images of more than a tile of the devices' direct convolutions, with halos of many widths. */

@@ -999,6 +999,15 @@ TrialsOfKernels()
         operation.scale = 0.01;
         t.Try(operation);
       } },
+    { "network.spilled",
+      [](KernelTrials & t) {
+        NetworkOperation                                       operation;
+        operation.graph = trial::RandomUNet(t.Random(), 3, 1).graph;
+        operation.scale = 0.01;
+        operation.slab = 1;
+        operation.precision = NetworkPrecision::Reproducible;
+        t.Try(operation, "network.spilled");
+      } },
     { "nonlocalmeans",
       [](KernelTrials & t) {
         t.TryInEveryMode([&](BoundaryMode mode) {
@@ -1074,6 +1083,10 @@ TEST_P(Conformance, EveryRegisteredKernel)
   KernelConformance conformance(*m_Device, GetHostKernels());
   for (const std::string & name : m_Device->GetKernels().GetNames())
   {
+    if (!m_Device->GetKernels().Find(name)->run)
+    {
+      continue;
+    }
     // Those that make no image are compared, between guards too, by the test of global statistics.
     if (name == "statistics.summarise" || name == "histogram.summarise" || name == "ordinals.summarise")
     {

@@ -72,7 +72,7 @@ public:
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
     , m_Rates(GetHostNetworkRates())
-    , m_Bytes(GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates))
+    , m_Bytes(GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates, GetKeptPlanes(call)))
     , m_WorkerBytes(WorkerBytes(*m_Operation.graph, m_Bytes.transforms))
     , m_WorkerMemory(static_cast<char *>(call.scratch) + m_Bytes.results)
     , m_Spectra(m_WorkerMemory + call.executor->GetConcurrency() * m_WorkerBytes)
@@ -554,20 +554,35 @@ RunHostNetwork(const KernelCall & call)
   RunNetwork(call, backend);
 }
 
+template <KeptPlanes VPlanes>
 std::size_t
 HostNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto &       network = static_cast<const NetworkOperation &>(operation);
-  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates());
+  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates(), VPlanes);
   return bytes.results + static_cast<std::size_t>(shape.concurrency) * WorkerBytes(*network.graph, bytes.transforms) +
          (bytes.transforms > 0 ? bytes.transforms + GetTileSlackBytes(LargestTile) : 0);
 }
 
+template <KeptPlanes VPlanes>
 double
 HostNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
   return GetNetworkCost(
-    static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetHostNetworkRates());
+    static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetHostNetworkRates(), VPlanes);
+}
+
+std::size_t
+HostSpilledBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates(), KeptPlanes::Spilled).spilled;
+}
+
+double
+HostSpilledWeight(const Operation & operation, const ChunkShape &)
+{
+  return GetWeightOfSpilling(static_cast<const NetworkOperation &>(operation));
 }
 
 } // namespace
@@ -575,11 +590,12 @@ HostNetworkCost(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostNetwork(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunHostNetwork;
-  kernel.scratchBytes = HostNetworkBytes;
-  kernel.cost = HostNetworkCost;
-  registry.Register("network", kernel);
+  registry.Register(
+    "network", { RunHostNetwork, HostNetworkBytes<KeptPlanes::InScratch>, HostNetworkCost<KeptPlanes::InScratch> });
+  // All memory is the host's: these are for devices that run the host's kernels.
+  registry.Register("network.spilled",
+                    { RunHostNetwork, HostNetworkBytes<KeptPlanes::Spilled>, HostNetworkCost<KeptPlanes::Spilled> });
+  registry.Register("network.spilled.memory", { nullptr, HostSpilledBytes, HostSpilledWeight });
 }
 
 } // namespace chunkwise
