@@ -544,13 +544,15 @@ ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest 
   Plan                     plan;
   std::vector<std::string> remarks;
   std::exception_ptr       failure;
+  std::size_t              needed = 0;
   try
   {
     plan = MakeReasonablePlan(plannerRequest, remarks);
   }
-  catch (const BudgetError &)
+  catch (const BudgetError & error)
   {
     failure = std::current_exception();
+    needed = error.needed;
   }
   // What is one chunk lacks no memory.
   if (failure || plan.chunks.size() > 1 || weight == 0)
@@ -576,9 +578,10 @@ ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest 
         return other;
       }
     }
-    catch (const BudgetError &)
+    catch (const BudgetError & error)
     {
-      // The error of the plan without counts.
+      // What asks for less counts.
+      failure = failure && error.needed < needed ? std::current_exception() : failure;
     }
   }
   if (failure)
@@ -654,7 +657,26 @@ ManagerState::GetBudgetCost(const ExecutionRequest & request, std::string & memo
     DescribeDevices(request, plannerRequest, used, false, warnings);
   }
   memory = plannerRequest.memoryName;
-  return FindBudgetCost(plannerRequest);
+  BudgetCost cost = FindBudgetCost(plannerRequest);
+  if (!used.empty() && cost.factor > 1 && !request.region.IsEmpty())
+  {
+    SpilledBytes   spilled;
+    PlannerRequest unlimited = plannerRequest;
+    for (PlannerDevice & device : unlimited.devices)
+    {
+      device.memory = std::numeric_limits<std::size_t>::max();
+    }
+    try
+    {
+      const double seconds = MakeSpillingPlan(request, plannerRequest, used, warnings, spilled).seconds;
+      cost.factor = spilled.bytes > 0 ? seconds / MakePlan(unlimited).seconds : cost.factor;
+    }
+    catch (const BudgetError &)
+    {
+      // No plan, and an infinite factor.
+    }
+  }
+  return cost;
 }
 
 } // namespace chunkwise

@@ -2,6 +2,7 @@
 #include "chunkwiseSpilledMemory.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseLocalProcessors.h"
 #include "chunkwiseRunContext.h"
 
 #include <algorithm>
@@ -91,7 +92,8 @@ SpilledMemory::SpilledMemory(const std::vector<std::shared_ptr<DeviceState>> & d
                         before + bytes,
                         spilled.limit);
     }
-    void * const block = state->device->AllocatePinned(bytes);
+    const ThreadBinding binding(FindLocalProcessors(state->device->GetDescription().busAddress, 1));
+    void * const        block = state->device->AllocatePinned(bytes);
     m_Blocks.push_back(
       std::shared_ptr<void>(block, [state, counted](void * memory) { state->device->FreePinned(memory); }));
   }

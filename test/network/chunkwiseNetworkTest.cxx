@@ -344,10 +344,15 @@ protected:
 
 TEST_F(SpillingRun, MakesRoomForLargerChunks)
 {
-  const Plan kept = m_Manager->MakePlanFor(m_Trial.request);
+  const Plan   spilled = m_Manager->MakePlanFor(m_Trial.request);
+  const double factor = m_Manager->GetCostOfBudget(m_Trial.request).budget.factor;
   m_Operation->planes = NetworkPlanes::OnDevice;
   const Plan without = m_Manager->MakePlanFor(m_Trial.request);
-  EXPECT_LT(kept.chunks.size(), without.chunks.size());
+  EXPECT_LT(spilled.chunks.size(), without.chunks.size());
+  const std::size_t budget = m_Trial.request.budgets.device;
+  m_Trial.request.budgets.device = 0;
+  EXPECT_NEAR(factor * m_Manager->MakePlanFor(m_Trial.request).seconds, spilled.seconds, 0.01 * spilled.seconds);
+  m_Trial.request.budgets.device = budget;
   m_Operation->planes = NetworkPlanes::InHostMemory;
   const ExecutionReport report = Run();
   EXPECT_EQ(m_Trial.output, m_Expected);
