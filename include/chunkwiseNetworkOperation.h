@@ -110,6 +110,9 @@ public:
    * what is expected to be best. As many as the image has, or more: a chunk is computed at once. */
   std::int64_t   slab{ 0 };
   NetworkPlanes  planes{ NetworkPlanes::Automatic };
+  /** Layers, the first ones, that the CPU computes of the next slab while a device computes the others of this one; 0:
+   * none; -1: what is expected to be fastest, none where Reproducible. Results differ as between backends. */
+  int            headLayers{ -1 };
   NetworkMode    mode{ NetworkMode::Dense };
   LayerExtent    patch{ { 1, 1, 1 } }; ///< extent of a window
   double         overlap{ 0.25 };      ///< of neighbouring windows, as a part of their extent

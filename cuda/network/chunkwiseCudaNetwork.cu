@@ -479,6 +479,12 @@ public:
     CheckCuda(cudaStreamWaitEvent(m_Kernels, m_Events[number], 0), "cudaStreamWaitEvent");
   }
 
+  void
+  Finish(int number)
+  {
+    CheckCuda(cudaEventSynchronize(m_Events[number]), "cudaEventSynchronize");
+  }
+
 private:
   /** Of the events, after two for each direction. */
   static constexpr int Begin = 4;
@@ -532,13 +538,13 @@ private:
 class CudaNetwork : public NetworkBackend
 {
 public:
-  explicit CudaNetwork(const KernelCall & call)
+  CudaNetwork(const KernelCall & call, KeptPlanes planes, NetworkSide side)
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
     , m_Stream(StreamOf(call))
     , m_Rates(GetDeviceNetworkRates(m_Operation.precision))
     , m_WeightMemory(static_cast<char *>(call.scratch) +
-                     GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates, GetKeptPlanes(call)).results)
+                     GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates, planes, side).results)
     , m_Spectra(m_WeightMemory + LargeWeightBytes(*m_Operation.graph))
   {
     if (!HasNetworkTensorCores())
@@ -669,6 +675,12 @@ public:
   }
 
   void
+  FinishCopy(int number) override
+  {
+    m_Copies->Finish(number);
+  }
+
+  void
   Clear(const Tensor & tensor) override
   {
     const std::size_t bytes = static_cast<std::size_t>(tensor.channels * tensor.VoxelsPerChannel()) * sizeof(float);
@@ -778,26 +790,48 @@ private:
 void
 RunCudaNetwork(const KernelCall & call)
 {
-  CudaNetwork backend(call);
+  CudaNetwork backend(call, GetKeptPlanes(call), NetworkSide::Whole);
   RunNetwork(call, backend);
 }
 
-template <KeptPlanes VPlanes>
+void
+RunCudaPiped(const KernelCall & call)
+{
+  RunPiped(call, [&call](const NetworkHead & head) {
+    CudaNetwork backend(call, KeptPlanes::InScratch, NetworkSide::Tail);
+    RunNetwork(call, backend, &head);
+  });
+}
+
+template <KeptPlanes VPlanes, NetworkSide VSide = NetworkSide::Whole>
 std::size_t
 CudaNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto &       network = static_cast<const NetworkOperation &>(operation);
   const NetworkBytes bytes =
-    GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes);
+    GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes, VSide);
   return bytes.results + LargeWeightBytes(*network.graph) + bytes.transforms;
 }
 
-template <KeptPlanes VPlanes>
+template <KeptPlanes VPlanes, NetworkSide VSide = NetworkSide::Whole>
 double
 CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
   const auto & network = static_cast<const NetworkOperation &>(operation);
-  return GetNetworkCost(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes);
+  return GetNetworkCost(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes, VSide);
+}
+
+std::size_t
+CudaExchangeBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(network,
+                         shape.outputBox,
+                         shape.image,
+                         GetDeviceNetworkRates(network.precision),
+                         KeptPlanes::InScratch,
+                         NetworkSide::Tail)
+    .spilled;
 }
 
 std::size_t
@@ -825,6 +859,11 @@ RegisterCudaNetwork(KernelRegistry & registry)
   registry.Register("network.spilled",
                     { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::Spilled>, CudaNetworkCost<KeptPlanes::Spilled> });
   registry.Register("network.spilled.memory", { nullptr, CudaSpilledBytes, CudaSpilledWeight });
+  registry.Register("network.piped",
+                    { RunCudaPiped,
+                      CudaNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
+                      CudaNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> });
+  registry.Register("network.piped.memory", { nullptr, CudaExchangeBytes, nullptr });
 }
 
 } // namespace chunkwise

@@ -627,7 +627,8 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     (void)GetTransforms(request, nullptr);
   }
-  std::unique_ptr<SpilledMemory> spilled;
+  std::unique_ptr<SpilledMemory>   spilled;
+  std::shared_ptr<const Operation> piped;
   if (!used.empty())
   {
     try
@@ -638,6 +639,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
       if (toSpill.bytes > 0)
       {
         spilled = Spill(used, toSpill);
+        piped = spilled ? toSpill.piped : nullptr;
         if (!spilled)
         {
           plannerRequest = MakePlannerRequest(request, &devices[used[0]]->device->GetKernels());
@@ -679,12 +681,25 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
     report.plan = MakeHostPlan(request, plannerRequest, report.warnings);
   }
 
-  RunContext context(
-    request, plannerRequest, residence ? devices[residence->device]->device->GetKernels() : *hostKernels);
+  ExecutionRequest pipedRequest;
+  if (piped)
+  {
+    pipedRequest = request;
+    pipedRequest.operation = piped;
+  }
+  RunContext context(piped ? pipedRequest : request,
+                     plannerRequest,
+                     residence ? devices[residence->device]->device->GetKernels() : *hostKernels);
   context.residence = residence;
   const std::size_t spilledBytes = spilled && !used.empty() ? spilled->GetBytes() : 0;
   context.hostMeter.Add(spilledBytes * used.size());
   context.spilled = std::move(spilled);
+  if (piped)
+  {
+    context.head = hostKernels->Find(piped->GetName() + ".head");
+    context.executor = &GetExecutor(request);
+    context.hostMemory = &host;
+  }
   context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
   if (request.operation->GetSchedule() == Schedule::TwoPass && request.operation->HasOutput())
   {

@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseInterleaved.h"
+#include "chunkwiseNetworkRun.h"
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseSharedMemory.h"
 #include "chunkwiseStagingRing.h"
@@ -23,6 +24,10 @@ namespace
 constexpr std::size_t DefaultPinnedBudget = std::size_t{ 256 } << 20;
 /** Where no budget says more or less, runs may spill this part of the memory that the host has left. */
 constexpr std::size_t PartToSpill = 4;
+/** Bytes of memory traffic in whose time a core of the host does the arithmetic that kernels count as so many, and how
+ * often as fast a device may be that gains by its help. */
+constexpr double CoreRate = 10.9e9;
+constexpr double MostHelped = 12;
 /** What the system takes to pin memory. */
 constexpr double SecondsToPinByte = 0.3e-9;
 /** Room for what the arena rounds up: carries, summaries, solutions, flags. */
@@ -592,6 +597,63 @@ ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest 
   return plan;
 }
 
+void
+ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                             const std::vector<std::size_t> & used, Plan & plan, SpilledBytes & spilled)
+{
+  const KernelRegistry & kernels = devices[used[0]]->device->GetKernels();
+  const Kernel * const   head = hostKernels->Find(request.operation->GetName() + ".head");
+  // The CPU is busy with chunks of its own, or its scratch has no room beside that of other runs.
+  if (!head || !SpillingKernels(kernels, *request.operation, ".piped") || request.hostTakesChunks ||
+      HostLimit(request) || request.region.IsEmpty())
+  {
+    return;
+  }
+  const auto variants = GetPipedVariants(*request.operation);
+  const bool isAskedFor = variants.size() == 1 && variants[0]->GetKey() == request.operation->GetKey();
+  const auto threads = GetExecutor(request).GetConcurrency();
+  double     memoryRate = 0;
+  for (const PlannerDevice & device : plannerRequest.devices)
+  {
+    memoryRate += device.memoryRate;
+  }
+  const double      ratio = memoryRate / (CoreRate * threads);
+  const std::size_t limit = SpillLimit(request, used.size());
+  if (limit == 0 || (!isAskedFor && ratio > MostHelped))
+  {
+    return;
+  }
+  const PlannerRequest without = MakePlannerRequest(request, &kernels);
+  double               best = isAskedFor ? std::numeric_limits<double>::infinity() : plan.seconds / 1.03;
+  for (const auto & operation : variants)
+  {
+    PlannerRequest piped = WithSpilling(without, operation, kernels, limit, ".piped");
+    piped.devices = plannerRequest.devices;
+    piped.cost = [operation, head, ratio, threads, host = hostKernels, ofTail = piped.cost](ChunkShape shape) {
+      const double tail = ofTail(shape);
+      shape.kernels = host;
+      shape.concurrency = static_cast<int>(threads);
+      return std::max(tail, ratio * head->cost(*operation, shape));
+    };
+    try
+    {
+      const Plan        other = MakePlan(piped);
+      const std::size_t bytes = GetSpilledBytes(other, piped, *operation, kernels, ".piped");
+      if (other.seconds < best)
+      {
+        best = other.seconds;
+        plan = other;
+        plannerRequest = piped;
+        spilled = { bytes, limit, operation };
+      }
+    }
+    catch (const BudgetError &)
+    {
+      // Another part of the operation may do.
+    }
+  }
+}
+
 Plan
 ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
                              std::vector<std::size_t> & used, std::vector<std::string> & warnings, bool isResident,
@@ -600,8 +662,13 @@ ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & 
   const auto make = [&] {
     if (!isResident)
     {
-      return spilled ? MakeSpillingPlan(request, plannerRequest, used, warnings, *spilled)
-                     : MakeReasonablePlan(plannerRequest, warnings);
+      if (!spilled)
+      {
+        return MakeReasonablePlan(plannerRequest, warnings);
+      }
+      Plan plan = MakeSpillingPlan(request, plannerRequest, used, warnings, *spilled);
+      ConsiderPiping(request, plannerRequest, used, plan, *spilled);
+      return plan;
     }
     // To ask a device for its free memory takes longer than a small run: only who needs more than is kept does.
     const PlannerRequest     asked = plannerRequest;

@@ -99,6 +99,11 @@ private:
   Plan
   MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
                    const std::vector<std::size_t> & used, std::vector<std::string> & warnings, SpilledBytes & spilled);
+  /** Takes a plan in place of this one in which the host computes a part of each chunk, where that is expected to be
+   * faster or was asked for. */
+  void
+  ConsiderPiping(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                 const std::vector<std::size_t> & used, Plan & plan, SpilledBytes & spilled);
 };
 
 } // namespace chunkwise

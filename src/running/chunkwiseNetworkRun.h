@@ -4,6 +4,11 @@
 
 #include "chunkwiseNetworkPlan.h"
 #include "chunkwiseNetworkVoxels.h"
+#include "chunkwisePipedCall.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
 
 namespace chunkwise
 {
@@ -40,6 +45,9 @@ public:
    * Of the copies in a direction it is one of the last two. */
   virtual void
   AwaitCopy(int number);
+  /** Returns when this copy is done. */
+  virtual void
+  FinishCopy(int number);
   /** Fills a tensor with 0. */
   virtual void
   Clear(const network::Tensor & tensor) = 0;
@@ -73,21 +81,30 @@ enum class KeptPlanes
   Spilled
 };
 
+/** The layers that one backend computes: all of them, or where NetworkOperation::headLayers says so the first ones, or
+ * the others. */
+enum class NetworkSide
+{
+  Whole,
+  Head,
+  Tail
+};
+
 /** Memory of a run; no part of it shrinks when the chunk grows. */
 struct NetworkBytes
 {
   std::size_t results;    ///< of all layers that are needed at a time
   std::size_t transforms; ///< spectra of the layer that needs most
-  std::size_t spilled;    ///< planes in the host's memory
+  std::size_t spilled;    ///< planes in the host's memory; of a tail what two steps of its head give
 };
 NetworkBytes
 GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
-                KeptPlanes planes = KeptPlanes::InScratch);
+                KeptPlanes planes = KeptPlanes::InScratch, NetworkSide side = NetworkSide::Whole);
 
 /** What a chunk costs, as the bytes of memory traffic that take as long as its arithmetic. */
 double
 GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
-               KeptPlanes planes = KeptPlanes::InScratch);
+               KeptPlanes planes = KeptPlanes::InScratch, NetworkSide side = NetworkSide::Whole);
 
 /** How often the time of a plan with spilled planes counts beside that of one without, see chunkwiseSpilledMemory.h. */
 double
@@ -97,9 +114,29 @@ GetWeightOfSpilling(const NetworkOperation & operation);
 KeptPlanes
 GetKeptPlanes(const KernelCall & call);
 
-/** Runs all layers on a chunk. The results lie at call.scratch, spilled planes at call.sideOut. */
+/** The CPU's backend for the first layers, and its call. */
+struct NetworkHead
+{
+  NetworkBackend *   backend;
+  const KernelCall * call;
+};
+
+/** Runs all layers on a chunk. The results lie at call.scratch, at call.sideOut spilled planes, or what the head gives,
+ * whose own results lie at its call's scratch. */
 void
-RunNetwork(const KernelCall & call, NetworkBackend & backend);
+RunNetwork(const KernelCall & call, NetworkBackend & backend, const NetworkHead * head = nullptr);
+
+/** What a head's kernel finds at call.sideIn, and calls with its backend. */
+using NetworkTail = std::function<void(NetworkHead head)>;
+
+/** Runs a piped call (chunkwiseSpilledMemory.h): `runTail` runs the network on its backend with this head. */
+void
+RunPiped(const KernelCall & call, const NetworkTail & runTail);
+
+/** The operation with each number of head layers that is possible, or with the one it asks for; none where it wants
+ * none. */
+std::vector<std::shared_ptr<const Operation>>
+GetPipedVariants(const Operation & operation);
 
 } // namespace chunkwise
 

@@ -327,7 +327,11 @@ public:
   MemoryMeter hostMeter;
   /** nullptr: kernels keep all their scratch on the device. */
   std::unique_ptr<SpilledMemory> spilled;
-  std::atomic<int>               retries{ 0 };
+  /** The host's kernel that computes a part of each chunk of a device, and what it computes with; nullptr: none. */
+  const Kernel *   head{ nullptr };
+  Executor *       executor{ nullptr };
+  HostState *      hostMemory{ nullptr };
+  std::atomic<int> retries{ 0 };
   /** Fixpoint: what visits are of the work, if some are expected. */
   std::int64_t visitShare{ 0 };
   /** Fixpoint: visits to where parts meet, and their voxels. */

@@ -26,9 +26,9 @@ GetSpilledBytes(const SpillingKernels & spilling, const Operation & operation, C
 
 } // namespace
 
-SpillingKernels::SpillingKernels(const KernelRegistry & kernels, const Operation & operation)
+SpillingKernels::SpillingKernels(const KernelRegistry & kernels, const Operation & operation, const char * variant)
 {
-  const std::string  name = operation.GetName() + ".spilled";
+  const std::string  name = operation.GetName() + variant;
   const auto * const ofMemory = kernels.Find(name + ".memory");
   if (operation.GetSchedule() == Schedule::Independent && ofMemory)
   {
@@ -39,9 +39,9 @@ SpillingKernels::SpillingKernels(const KernelRegistry & kernels, const Operation
 
 PlannerRequest
 WithSpilling(const PlannerRequest & request, const std::shared_ptr<const Operation> & operation,
-             const KernelRegistry & kernels, std::size_t limit)
+             const KernelRegistry & kernels, std::size_t limit, const char * variant)
 {
-  const SpillingKernels spilling(kernels, *operation);
+  const SpillingKernels spilling(kernels, *operation, variant);
   PlannerRequest        spills = request;
   spills.scratchBytes = [operation, spilling, &kernels, limit](ChunkShape shape) {
     shape.kernels = &kernels;
@@ -58,9 +58,9 @@ WithSpilling(const PlannerRequest & request, const std::shared_ptr<const Operati
 
 std::size_t
 GetSpilledBytes(const Plan & plan, const PlannerRequest & request, const Operation & operation,
-                const KernelRegistry & kernels)
+                const KernelRegistry & kernels, const char * variant)
 {
-  const SpillingKernels spilling(kernels, operation);
+  const SpillingKernels spilling(kernels, operation, variant);
   std::size_t           most = 0;
   for (const Chunk & chunk : plan.chunks)
   {

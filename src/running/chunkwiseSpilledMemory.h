@@ -15,6 +15,9 @@
 // the variant: it gets that part as call.sideOut, in pinned memory. "name.spilled.memory" does not run: its
 // scratchBytes says how many bytes that are, and its cost how often the time of a plan with them counts beside that of
 // a plan without: 0 means always better, infinity never.
+//
+// In the same way "name.piped" computes a part of the operation alone, for what the host's kernel "name.head" computes
+// meanwhile of the rest (chunkwisePipedCall.h): call.sideOut is where the two meet.
 
 namespace chunkwise
 {
@@ -27,7 +30,7 @@ struct SpillingKernels
   const Kernel * kernel{ nullptr };
   const Kernel * memory{ nullptr };
 
-  SpillingKernels(const KernelRegistry & kernels, const Operation & operation);
+  SpillingKernels(const KernelRegistry & kernels, const Operation & operation, const char * variant = ".spilled");
 
   explicit
   operator bool() const
@@ -39,18 +42,20 @@ struct SpillingKernels
 /** A request for a plan whose chunks spill no more than `limit` bytes, from one for a plan that does not spill. */
 PlannerRequest
 WithSpilling(const PlannerRequest & request, const std::shared_ptr<const Operation> & operation,
-             const KernelRegistry & kernels, std::size_t limit);
+             const KernelRegistry & kernels, std::size_t limit, const char * variant = ".spilled");
 
 /** The most bytes that a chunk of the plan spills. */
 std::size_t
 GetSpilledBytes(const Plan & plan, const PlannerRequest & request, const Operation & operation,
-                const KernelRegistry & kernels);
+                const KernelRegistry & kernels, const char * variant = ".spilled");
 
 /** What chunks of a plan spill of each device, and what all runs may at a time. */
 struct SpilledBytes
 {
   std::size_t bytes{ 0 }; ///< 0: the plan does not spill
   std::size_t limit{ 0 };
+  /** What runs in place of the request's, of which the host computes the head; nullptr: nothing. */
+  std::shared_ptr<const Operation> piped{};
 };
 
 /** Pinned memory for each device of a run; given back with it. */

@@ -235,6 +235,7 @@ TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
     operation->precision = isReproducible ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
     operation->method = isReproducible ? NetworkMethod::Automatic : NetworkMethod::Transforms;
     operation->slab = 1 + trial % 9;
+    operation->headLayers = 0;
     Trial<std::uint8_t, float> t(random, operation, RandomImage(random, 3, 24));
     t.request.backend = GetBackend();
     t.request.devices.assign(GetParam() != Place::Cpu && !isReproducible ? 1 : 0, 0);
@@ -291,6 +292,56 @@ TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
   EXPECT_GT(compared, 6);
 }
 
+/** What the CPU computes before the device differs by no more than other ways do, wherever the two meet. */
+TEST_P(NetworkTest, TheCpusLayersComeBeforeTheDevices)
+{
+  std::mt19937 random(197);
+  int          piped = 0;
+  for (int trial = 0; trial < 24; ++trial)
+  {
+    const Network network = trial % 3 == 0   ? trial::RandomUNet(random, 3, 1 + trial % 2)
+                            : trial % 3 == 1 ? trial::RandomClassifier(random, 3)
+                                             : trial::RandomConvolutions(random, 3, trial % 2 == 0);
+    const auto    operation = MakeOperation(random, network);
+    operation->slab = trial % 4 == 0 ? 0 : 1 + trial % 7;
+    operation->method = static_cast<NetworkMethod>(trial % 3);
+    Trial<std::uint8_t, float> t(random, operation, RandomImage(random, 3, 20));
+    std::vector<float>         expected;
+    double                     largest = 0;
+    const int                  layers = static_cast<int>(network.graph->GetLayers().size());
+    for (int head = 0; head < layers; ++head)
+    {
+      operation->headLayers = head;
+      t.request.backend = head ? GetBackend() : BackendChoice::CPU;
+      t.request.budgets.device = head % 2 ? 0 : 400000;
+      t.Prepare(t.request.image);
+      try
+      {
+        const ExecutionReport report = GetManager().Execute(t.request);
+        piped += head && GetParam() != Place::Cpu && report.peakHost > 0 ? 1 : 0;
+      }
+      catch (const BudgetError &)
+      {
+        continue; // the smallest chunk of this trial is larger
+      }
+      ASSERT_TRUE(t.IsContained());
+      std::size_t i = 0;
+      ForEachIndex(t.request.region, [&](const Coordinates & index) {
+        if (head == 0)
+        {
+          expected.push_back(t.Result(index));
+          largest = std::max(largest, std::fabs(static_cast<double>(expected.back())));
+        }
+        ASSERT_NEAR(t.Result(index), expected[i++], 1e-5 * largest)
+          << trial << ", " << head << " of " << layers << " layers, at " << ToString(index) << " of "
+          << ToString(t.request.image) << "\n"
+          << operation->graph->Describe();
+      });
+    }
+  }
+  EXPECT_TRUE(piped > 40 || GetParam() == Place::Cpu) << piped;
+}
+
 /** A run of many chunks and slabs, as it is with planes on the device. */
 class SpillingRun : public testing::Test
 {
@@ -341,6 +392,48 @@ protected:
   Trial<std::uint8_t, float>              m_Trial;
   std::vector<float>                      m_Expected;
 };
+
+/** With some layers on the CPU: the memory goes with the run, aborting stops both, and what fails is done by others. */
+TEST_F(SpillingRun, IsPiped)
+{
+  m_Operation->precision = NetworkPrecision::Float32;
+  m_Operation->method = NetworkMethod::Direct;
+  m_Operation->headLayers = 1;
+  const auto check = [this](const ExecutionReport & report) {
+    for (std::size_t i = 0; i < m_Expected.size(); ++i)
+    {
+      ASSERT_NEAR(m_Trial.output[i], m_Expected[i], 1e-4) << i;
+    }
+    EXPECT_LE(report.peakDevice, m_Trial.request.budgets.device);
+  };
+  const ExecutionReport report = Run();
+  check(report);
+  EXPECT_GT(report.peakHost, 0u);
+  EXPECT_GT(report.plan.chunks.size(), 1u);
+  RecordingMonitor monitor;
+  monitor.abortAt = 0.3;
+  EXPECT_THROW(Run(&monitor), Aborted);
+  for (const char * const call : { "kernel", "AllocatePinned", "Launch" })
+  {
+    m_Devices.fakes[0]->FailAt(call, 0, false);
+    check(Run());
+    m_Devices.fakes[0]->ClearFaults();
+  }
+  // Where it was asked for the same bits, or the host's memory has a budget, or the CPU has chunks of its own.
+  const auto isPiped = [this] {
+    m_Operation->planes = NetworkPlanes::OnDevice;
+    const bool is = Run().peakHost > 0;
+    m_Operation->planes = NetworkPlanes::InHostMemory;
+    return is;
+  };
+  EXPECT_TRUE(isPiped());
+  m_Trial.request.budgets.host = std::size_t{ 1 } << 40;
+  EXPECT_FALSE(isPiped());
+  m_Trial.request.budgets.host = 0;
+  m_Operation->precision = NetworkPrecision::Reproducible;
+  EXPECT_FALSE(isPiped());
+  EXPECT_EQ(m_Trial.output, m_Expected);
+}
 
 TEST_F(SpillingRun, MakesRoomForLargerChunks)
 {
