@@ -1,7 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The four networks of the ZNNi paper (table III), host to host: output voxels a second.
 // Usage: chunkwise_network_benchmark cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|direct]
-// [--memory GB] [--planes device|host] [--csv FILE] [--errors]
+// [--memory GB] [--planes device|host] [--head LAYERS] [--csv FILE] [--errors]
+// --head LAYERS: so many are computed by the CPU, in place of what is expected to be faster.
 // --planes: where slabs keep the planes that later ones need, in place of what is expected to be faster.
 // --plans: layers of many kinds: what the plan chooses, beside the best of all tiles and the direct
 // way, and what it expects beside what was measured. A minute with 128^3 outputs.
@@ -273,7 +274,7 @@ Fail(const char * program)
 {
   std::fprintf(stderr,
                "usage: %s cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|direct] [--memory GB] "
-               "[--planes device|host] [--csv FILE] "
+               "[--planes device|host] [--head LAYERS] [--csv FILE] "
                "[--errors] [--plans] [--layers]\n",
                program);
   std::exit(2);
@@ -291,6 +292,7 @@ main(int argc, char * argv[])
   bool   wantsPlans = false;
   bool   wantsLayers = false;
   auto   planes = NetworkPlanes::Automatic;
+  int    head = -1;
 
   constexpr std::pair<const char *, NetworkPrecision> methods[] = {
     { "float32", NetworkPrecision::Float32 },
@@ -317,6 +319,10 @@ main(int argc, char * argv[])
     else if (word == "--layers")
     {
       wantsLayers = true;
+    }
+    else if (word == "--head" && i + 1 < argc)
+    {
+      head = std::atoi(argv[++i]);
     }
     else if (word == "--planes" && i + 1 < argc)
     {
@@ -399,12 +405,14 @@ main(int argc, char * argv[])
     operation->scale = 1.0 / 255;
     operation->precision = methods[method].second;
     operation->planes = planes;
+    operation->headLayers = head;
     const bool        isDirect = operation->precision == NetworkPrecision::Reproducible;
     const std::string within =
       (memory > 0 ? ", in " + std::to_string(static_cast<int>(memory)) + " GB of device memory" : std::string()) +
       (planes == NetworkPlanes::OnDevice       ? ", planes on the device"
        : planes == NetworkPlanes::InHostMemory ? ", planes in the host's memory"
-                                               : "");
+                                               : "") +
+      (head > 0 ? ", the first " + std::to_string(head) + " layers by the CPU" : std::string());
     const std::string sizes = TextOf(extent) + " outputs of uint8";
     NetworkRunner     runner(operation, extent, onDevices);
     runner.request.budgets.device = static_cast<std::size_t>(memory * 1e9);
@@ -466,7 +474,7 @@ main(int argc, char * argv[])
                  ", planned " + std::to_string(last.plan.seconds) + " s, " + std::to_string(seconds) +
                  " s, expected/measured " + std::to_string(last.plan.seconds / seconds) + ", " +
                  std::to_string(last.peakDevice >> 20) + " MiB of the device, " + std::to_string(last.peakHost >> 20) +
-                 " MiB of planes in the host's memory, " + std::to_string(processor) + " s of processors, " +
+                 " MiB of results in the host's memory, " + std::to_string(processor) + " s of processors, " +
                  std::to_string(arithmetic / seconds / 1e12) + " TFLOP/s if it were direct");
   }
   return 0;

@@ -844,6 +844,13 @@ CudaSpilledBytes(const Operation & operation, const ChunkShape & shape)
 }
 
 double
+CudaPipedSlabs(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return CountPipedSlabs(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision));
+}
+
+double
 CudaSpilledWeight(const Operation & operation, const ChunkShape &)
 {
   return GetWeightOfSpilling(static_cast<const NetworkOperation &>(operation));
@@ -863,7 +870,7 @@ RegisterCudaNetwork(KernelRegistry & registry)
                     { RunCudaPiped,
                       CudaNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
                       CudaNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> });
-  registry.Register("network.piped.memory", { nullptr, CudaExchangeBytes, nullptr });
+  registry.Register("network.piped.memory", { nullptr, CudaExchangeBytes, CudaPipedSlabs });
 }
 
 } // namespace chunkwise

@@ -264,6 +264,7 @@ Manager::SetBudgets(const Budgets & budgets)
       state->tables.Clear();
     }
     state->memory.SetBudget(budgets.device);
+    state->keptSpill.Drop();
     state->pinned.SetBudget(m_Impl->Get().PinnedBudget());
   }
 }
@@ -797,7 +798,8 @@ Manager::GetHeldMemory() const
   for (const auto & state : m_Impl->Get().devices)
   {
     held.device = std::max(held.device, state->memory.GetBytesHeld());
-    held.pinned = std::max(held.pinned, state->pinned.GetBytesHeld() + state->spilledBytes);
+    held.pinned =
+      std::max(held.pinned, state->pinned.GetBytesHeld() + state->spilledBytes + state->keptSpill.GetBytes());
   }
   held.host = m_Impl->Get().host.memory.GetBytesHeld();
   return held;
@@ -811,6 +813,7 @@ Manager::ReleaseMemory()
     state->tables.Clear();
     state->memory.Trim();
     state->pinned.Trim();
+    state->keptSpill.Drop();
     state->DropHandles();
   }
   m_Impl->Get().host.tables.Clear();

@@ -29,7 +29,7 @@ constexpr std::size_t PartToSpill = 4;
 constexpr double CoreRate = 10.9e9;
 constexpr double MostHelped = 12;
 /** What the system takes to pin memory. */
-constexpr double SecondsToPinByte = 0.3e-9;
+constexpr double SecondsToPinByte = 0.37e-9;
 /** Room for what the arena rounds up: carries, summaries, solutions, flags. */
 constexpr std::size_t SideDataPadding = 2048;
 /** Scratch of the host, where no budget says more or less, for an operation without an output. */
@@ -629,11 +629,14 @@ ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & 
   {
     PlannerRequest piped = WithSpilling(without, operation, kernels, limit, ".piped");
     piped.devices = plannerRequest.devices;
-    piped.cost = [operation, head, ratio, threads, host = hostKernels, ofTail = piped.cost](ChunkShape shape) {
+    const Kernel * const parts = SpillingKernels(kernels, *operation, ".piped").memory;
+    piped.cost = [operation, head, parts, ratio, threads, host = hostKernels, ofTail = piped.cost](ChunkShape shape) {
       const double tail = ofTail(shape);
       shape.kernels = host;
       shape.concurrency = static_cast<int>(threads);
-      return std::max(tail, ratio * head->cost(*operation, shape));
+      const double ofHead = ratio * head->cost(*operation, shape);
+      // The first part of the head, or the last one of the tail, has nothing beside it.
+      return std::max(tail, ofHead) + std::min(tail, ofHead) / parts->cost(*operation, shape);
     };
     try
     {

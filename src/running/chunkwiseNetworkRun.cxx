@@ -645,6 +645,13 @@ GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Bo
 }
 
 double
+CountPipedSlabs(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+{
+  const std::int64_t slab = ChooseSlab(operation, output, image, rates, NetworkSide::Tail).slab;
+  return slab > 0 ? static_cast<double>((output.Extent(2) + slab - 1) / slab) : 1.0;
+}
+
+double
 GetWeightOfSpilling(const NetworkOperation & operation)
 {
   // What is expected to be hardly faster is not worth the host's memory.

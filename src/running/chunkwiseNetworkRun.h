@@ -106,6 +106,10 @@ double
 GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
                KeptPlanes planes = KeptPlanes::InScratch, NetworkSide side = NetworkSide::Whole);
 
+/** Slabs of a piped chunk: while the tail computes one, the head is at the next. */
+double
+CountPipedSlabs(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates);
+
 /** How often the time of a plan with spilled planes counts beside that of one without, see chunkwiseSpilledMemory.h. */
 double
 GetWeightOfSpilling(const NetworkOperation & operation);

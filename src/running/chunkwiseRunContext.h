@@ -24,6 +24,45 @@ class DeviceError;
 /** Failures of a device, or of one that works for it, in a run after which it is dropped. */
 constexpr int MostFailures = 3;
 
+/** A block of pinned memory that is kept between runs. Thread-safe. */
+class SpillKept
+{
+public:
+  /** The block, if it has just so many bytes; otherwise it is given back. */
+  std::shared_ptr<void>
+  Take(std::size_t bytes)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    std::shared_ptr<void>             block = m_Bytes == bytes ? m_Block : nullptr;
+    m_Block.reset();
+    m_Bytes = 0;
+    return block;
+  }
+  void
+  Keep(std::shared_ptr<void> block, std::size_t bytes)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    m_Block = std::move(block);
+    m_Bytes = bytes;
+  }
+  void
+  Drop()
+  {
+    (void)this->Take(0);
+  }
+  std::size_t
+  GetBytes() const
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    return m_Bytes;
+  }
+
+private:
+  mutable std::mutex    m_Mutex;
+  std::shared_ptr<void> m_Block;
+  std::size_t           m_Bytes{ 0 };
+};
+
 /** What the manager keeps for a device between runs. */
 class DeviceState
 {
@@ -83,8 +122,10 @@ public:
   std::atomic<bool> lost{ false };
   /** Bytes of images that stay here between runs, see DeviceMemory. */
   std::atomic<std::size_t> imageBytes{ 0 };
-  /** Bytes of pinned memory beside the arena, see SpilledMemory. */
+  /** Bytes of pinned memory that runs have beside the arena, see SpilledMemory. */
   std::atomic<std::size_t> spilledBytes{ 0 };
+  /** What the last run had of it: pinning takes long, and the next run may need as much. */
+  SpillKept keptSpill;
 
 private:
   static constexpr std::size_t MostKeptHandles = 4;

@@ -92,10 +92,15 @@ SpilledMemory::SpilledMemory(const std::vector<std::shared_ptr<DeviceState>> & d
                         before + bytes,
                         spilled.limit);
     }
-    const ThreadBinding binding(FindLocalProcessors(state->device->GetDescription().busAddress, 1));
-    void * const        block = state->device->AllocatePinned(bytes);
-    m_Blocks.push_back(
-      std::shared_ptr<void>(block, [state, counted](void * memory) { state->device->FreePinned(memory); }));
+    std::shared_ptr<void> block = state->keptSpill.Take(bytes);
+    if (!block)
+    {
+      const std::shared_ptr<Device> device = state->device;
+      const ThreadBinding           binding(FindLocalProcessors(device->GetDescription().busAddress, 1));
+      block = { device->AllocatePinned(bytes), [device](void * memory) { device->FreePinned(memory); } };
+    }
+    m_Blocks.push_back(std::shared_ptr<void>(
+      block.get(), [state, counted, block, bytes](void *) { state->keptSpill.Keep(block, bytes); }));
   }
 }
 

@@ -17,7 +17,8 @@
 // a plan without: 0 means always better, infinity never.
 //
 // In the same way "name.piped" computes a part of the operation alone, for what the host's kernel "name.head" computes
-// meanwhile of the rest (chunkwisePipedCall.h): call.sideOut is where the two meet.
+// meanwhile of the rest (chunkwisePipedCall.h): call.sideOut is where the two meet. The cost of "name.piped.memory" is the
+// number of parts of a chunk of which one waits for the other.
 
 namespace chunkwise
 {
@@ -58,7 +59,7 @@ struct SpilledBytes
   std::shared_ptr<const Operation> piped{};
 };
 
-/** Pinned memory for each device of a run; given back with it. */
+/** Pinned memory for each device of a run. Devices keep it for the next run that spills as much. */
 class SpilledMemory
 {
 public:

@@ -613,6 +613,13 @@ HostSpilledBytes(const Operation & operation, const ChunkShape & shape)
 }
 
 double
+HostPipedSlabs(const Operation & operation, const ChunkShape & shape)
+{
+  return CountPipedSlabs(
+    static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetHostNetworkRates());
+}
+
+double
 HostSpilledWeight(const Operation & operation, const ChunkShape &)
 {
   return GetWeightOfSpilling(static_cast<const NetworkOperation &>(operation));
@@ -637,7 +644,7 @@ RegisterHostNetwork(KernelRegistry & registry)
                     { RunHostPiped,
                       HostNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
                       HostNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> });
-  registry.Register("network.piped.memory", { nullptr, HostExchangeBytes, nullptr });
+  registry.Register("network.piped.memory", { nullptr, HostExchangeBytes, HostPipedSlabs });
 }
 
 } // namespace chunkwise
