@@ -579,4 +579,130 @@ TEST(NetworkMarch, SpilledPlanesAreAwaited)
   EXPECT_GT(fetches, 1000);
 }
 
+/** A device that does nothing before somebody waits for it. */
+class LazyBackend : public LateBackend
+{
+public:
+  explicit LazyBackend(const KernelCall & call)
+    : LateBackend(call, false)
+  {}
+  ~LazyBackend() override { this->Do(m_Work.size()); }
+  void
+  Run(const network::Step & step, const TileChoice & tile) override
+  {
+    m_Work.push_back([this, step, tile] { LateBackend::Run(step, tile); });
+  }
+  void
+  Store(const network::Tensor & tensor, const Coordinates & at, int channel) override
+  {
+    m_Work.push_back([this, tensor, at, channel] { LateBackend::Store(tensor, at, channel); });
+  }
+  void
+  Copy(const network::Tensor & from, const network::Tensor & to) override
+  {
+    m_Work.push_back([this, from, to] { LateBackend::Copy(from, to); });
+  }
+  int
+  StartCopy(const network::Tensor & from, const network::Tensor & to) override
+  {
+    this->Copy(from, to);
+    return static_cast<int>(m_Work.size());
+  }
+  void
+  AwaitCopy(int) override
+  {}
+  void
+  FinishCopy(int number) override
+  {
+    ++waits;
+    this->Do(static_cast<std::size_t>(number));
+  }
+
+  int waits{ 0 };
+
+private:
+  void
+  Do(std::size_t end)
+  {
+    for (; m_Done < end; ++m_Done)
+    {
+      m_Work[m_Done]();
+    }
+  }
+
+  std::vector<std::function<void()>> m_Work;
+  std::size_t                        m_Done{ 0 };
+};
+
+/** The head may be as far ahead of the tail as memory for what they exchange allows, and no further. */
+TEST(NetworkMarch, TheHeadWaitsForTheTail)
+{
+  std::mt19937 random(198);
+  int          waits = 0;
+  int          runs = 0;
+  for (int trial = 0; trial < 30; ++trial)
+  {
+    NetworkOperation operation;
+    operation.graph = RandomPoolings(random);
+    operation.method = NetworkMethod::Direct;
+    operation.slab = 1 + static_cast<std::int64_t>(random() % 4);
+    const Box          image = Box::FromExtent({ { 9, 8, 30, 1, 1 } });
+    std::vector<float> pixels(static_cast<std::size_t>(image.NumberOfVoxels()));
+    std::generate(pixels.begin(), pixels.end(), [&] { return static_cast<float>(random() % 1000); });
+    const LayerExtent & margin = operation.graph->GetMargin();
+    Box                 output = image;
+    for (int a = 0; a < 3; ++a)
+    {
+      output.lower[a] = operation.graph->GetLowerMargin()[static_cast<std::size_t>(a)];
+      output.upper[a] = image.upper[a] - (margin[static_cast<std::size_t>(a)] - output.lower[a]);
+    }
+    if (output.IsEmpty())
+    {
+      continue;
+    }
+    std::vector<float> whole;
+    auto               variants = GetPipedVariants(operation);
+    operation.headLayers = 0;
+    variants.insert(variants.begin(), std::make_shared<NetworkOperation>(operation));
+    for (const auto & variant : variants)
+    {
+      const auto & piped = static_cast<const NetworkOperation &>(*variant);
+      const bool   hasHead = piped.headLayers > 0;
+      const auto   bytesOf = [&](NetworkSide side) {
+        return GetNetworkBytes(piped, output, image, GetHostNetworkRates(), KeptPlanes::InScratch, side);
+      };
+      const auto         bytes = bytesOf(hasHead ? NetworkSide::Tail : NetworkSide::Whole);
+      std::vector<float> scratch(bytes.results / sizeof(float), std::nanf(""));
+      std::vector<float> exchange(bytes.spilled / sizeof(float), std::nanf(""));
+      std::vector<float> ofHead(bytesOf(NetworkSide::Head).results / sizeof(float), std::nanf(""));
+      std::vector<float> result(static_cast<std::size_t>(output.NumberOfVoxels()), -1.0f);
+      KernelCall         call;
+      call.operation = &piped;
+      call.numberOfInputs = 1;
+      call.image = image;
+      call.inputs[0] = DenseView(pixels.data(), PixelKind::Float32, image);
+      call.output = DenseView(result.data(), PixelKind::Float32, output);
+      KernelCall headCall = call;
+      headCall.scratch = ofHead.data();
+      call.scratch = scratch.data();
+      call.sideOut = hasHead ? exchange.data() : nullptr;
+      call.sideOutBytes = bytes.spilled;
+      LateBackend       host(headCall, false);
+      const NetworkHead head{ &host, &headCall };
+      {
+        LateBackend alone(call, false);
+        LazyBackend device(call);
+        RunNetwork(call, hasHead ? static_cast<NetworkBackend &>(device) : alone, hasHead ? &head : nullptr);
+        waits += device.waits;
+      }
+      runs += hasHead ? 1 : 0;
+      whole = hasHead ? whole : result;
+      ASSERT_EQ(result, whole) << trial << ", " << piped.headLayers << " layers, slabs of " << piped.slab << "\n"
+                               << piped.graph->Describe();
+    }
+  }
+  EXPECT_GT(runs, 30);
+  EXPECT_GT(waits, 500);
+}
+
 } // namespace

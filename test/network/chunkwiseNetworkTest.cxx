@@ -342,7 +342,7 @@ TEST_P(NetworkTest, TheCpusLayersComeBeforeTheDevices)
       });
     }
   }
-  EXPECT_TRUE(piped > (isSlow ? 4 : 40) || GetParam() == Place::Cpu) << piped;
+  EXPECT_TRUE(piped > (isSlow ? 2 : 20) || GetParam() == Place::Cpu) << piped;
 }
 
 /** A run of many chunks and slabs, as it is with planes on the device. */
