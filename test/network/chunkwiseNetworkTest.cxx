@@ -438,6 +438,37 @@ TEST_F(SpillingRun, IsPiped)
   EXPECT_EQ(m_Trial.output, m_Expected);
 }
 
+/** Of all places where head and tail may meet that which is expected to be fastest, and none where the device alone is
+ * as fast. */
+TEST_F(SpillingRun, TakesTheFastestHead)
+{
+  m_Operation->precision = NetworkPrecision::Float32;
+  m_Operation->method = NetworkMethod::Direct;
+  m_Operation->planes = NetworkPlanes::OnDevice;
+  m_Trial.request.budgets.device = 0;
+  for (const double rate : { 1e7, 1e9, 1e14 })
+  {
+    FakeDevice::Options options;
+    options.linkRate = rate;
+    const FakeDevices devices(1, options, GetHostKernels());
+    const auto        manager = devices.MakeManager();
+    const auto        secondsOf = [&](int head) {
+      m_Operation->headLayers = head;
+      return manager->MakePlanFor(m_Trial.request).seconds;
+    };
+    const double alone = secondsOf(0);
+    double       best = alone;
+    for (int head = 1; head < static_cast<int>(m_Operation->graph->GetLayers().size()) - 1; ++head)
+    {
+      const double seconds = secondsOf(head);
+      best = seconds < alone / 1.03 ? std::min(best, seconds) : best;
+    }
+    EXPECT_EQ(secondsOf(-1), best) << rate;
+    // Devices as slow as the CPU gain, those that are much faster do not.
+    EXPECT_EQ(best < alone, rate < 1e10) << rate << ": " << best << " and " << alone;
+  }
+}
+
 TEST_F(SpillingRun, MakesRoomForLargerChunks)
 {
   const Plan   spilled = m_Manager->MakePlanFor(m_Trial.request);
