@@ -108,8 +108,8 @@ public:
   int                                 tile{ 0 }; ///< the only one that transforms may have; 0: any
   /** Output planes that a chunk is computed in at a time, each layer keeping the planes that the next ones need; 0:
    * what is expected to be best. As many as the image has, or more: a chunk is computed at once. */
-  std::int64_t   slab{ 0 };
-  NetworkPlanes  planes{ NetworkPlanes::Automatic };
+  std::int64_t  slab{ 0 };
+  NetworkPlanes planes{ NetworkPlanes::Automatic };
   /** Layers, the first ones, that the CPU computes of the next slab while a device computes the others of this one; 0:
    * none; -1: what is expected to be fastest, none where Reproducible. Results differ as between backends. */
   int            headLayers{ -1 };

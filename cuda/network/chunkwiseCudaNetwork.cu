@@ -818,7 +818,8 @@ double
 CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
   const auto & network = static_cast<const NetworkOperation &>(operation);
-  return GetNetworkCost(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes, VSide);
+  return GetNetworkCost(
+    network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes, VSide);
 }
 
 std::size_t

@@ -17,8 +17,8 @@
 // a plan without: 0 means always better, infinity never.
 //
 // In the same way "name.piped" computes a part of the operation alone, for what the host's kernel "name.head" computes
-// meanwhile of the rest (chunkwisePipedCall.h): call.sideOut is where the two meet. The cost of "name.piped.memory" is the
-// number of parts of a chunk of which one waits for the other.
+// meanwhile of the rest (chunkwisePipedCall.h): call.sideOut is where the two meet. The cost of "name.piped.memory" is
+// the number of parts of a chunk of which one waits for the other.
 
 namespace chunkwise
 {

@@ -575,7 +575,8 @@ std::size_t
 HostNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto &       network = static_cast<const NetworkOperation &>(operation);
-  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates(), VPlanes, VSide);
+  const NetworkBytes bytes =
+    GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates(), VPlanes, VSide);
   return bytes.results + static_cast<std::size_t>(shape.concurrency) * WorkerBytes(*network.graph, bytes.transforms) +
          (bytes.transforms > 0 ? bytes.transforms + GetTileSlackBytes(LargestTile) : 0);
 }
@@ -596,12 +597,8 @@ std::size_t
 HostExchangeBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto & network = static_cast<const NetworkOperation &>(operation);
-  return GetNetworkBytes(network,
-                         shape.outputBox,
-                         shape.image,
-                         GetHostNetworkRates(),
-                         KeptPlanes::InScratch,
-                         NetworkSide::Tail)
+  return GetNetworkBytes(
+           network, shape.outputBox, shape.image, GetHostNetworkRates(), KeptPlanes::InScratch, NetworkSide::Tail)
     .spilled;
 }
 
