@@ -642,9 +642,10 @@ ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & 
     {
       const Plan        other = MakePlan(piped);
       const std::size_t bytes = GetSpilledBytes(other, piped, *operation, kernels, ".piped");
-      if (other.seconds < best)
+      const double      seconds = other.seconds + SecondsToPinByte * static_cast<double>(bytes);
+      if (seconds < best)
       {
-        best = other.seconds;
+        best = seconds;
         plan = other;
         plannerRequest = piped;
         spilled = { bytes, limit, operation };

@@ -125,6 +125,20 @@ MakeNetwork()
     "Network", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelKind::Float32, 45000);
 }
 
+/** The first layer is the host's. */
+std::unique_ptr<Work>
+MakePipedNetwork()
+{
+  const auto operation = std::make_shared<NetworkOperation>();
+  operation->graph = MakeSmallNetwork();
+  operation->method = NetworkMethod::Direct;
+  operation->scale = 0.01;
+  operation->slab = 2;
+  operation->headLayers = 1;
+  return std::make_unique<Work>(
+    "PipedNetwork", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelKind::Float32, 45000);
+}
+
 std::unique_ptr<Work>
 MakeSweep()
 {
@@ -302,8 +316,8 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Faults,
-                         testing::Values(&MakeIndependent, &MakeSequence, &MakeNetwork, &MakeSweep, &MakeTwoPass,
-                                         &MakeStatistics, &MakeFixpoint, &MakeReconstruction),
+                         testing::Values(&MakeIndependent, &MakeSequence, &MakeNetwork, &MakePipedNetwork, &MakeSweep,
+                                         &MakeTwoPass, &MakeStatistics, &MakeFixpoint, &MakeReconstruction),
                          [](const auto & info) { return info.param()->name; });
 
 /** Each has room for its largest chunk if the others hold nothing. */
