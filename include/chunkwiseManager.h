@@ -69,7 +69,7 @@ struct ExecutionRequest
 
   /** Threads of the CPU backend; nullptr: a thread per core. */
   Executor * executor{ nullptr };
-  /** Host threads that copy to or from one device, per direction; 0: 8, or half the cores if that is less. */
+  /** Host threads that copy to or from one device, per direction; 0: as its link and the host's rate of copies ask. */
   unsigned int stagingThreads{ 0 };
 };
 

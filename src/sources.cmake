@@ -69,6 +69,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseFork.cxx
   running/chunkwiseHostCopy.cxx
   running/chunkwiseHostMemory.cxx
+  running/chunkwiseHostRates.cxx
   running/chunkwiseHostRunner.cxx
   running/chunkwiseHostWorker.cxx
   running/chunkwiseImageSource.cxx

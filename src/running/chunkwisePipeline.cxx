@@ -181,12 +181,11 @@ public:
       m_ChangedSides = ArenaBlock(state.memory, sizeof(std::uint32_t), memoryLimit);
     }
 
-    m_Processors = FindLocalProcessors(m_Device.GetDescription().busAddress, StagingRing::ThreadsOf(context.request));
+    const std::size_t threads = StagingRing::ThreadsOf(context.request, m_Device);
+    m_Processors = FindLocalProcessors(m_Device.GetDescription().busAddress, threads);
     const ThreadBinding binding(m_Processors);
     m_Staging = std::make_unique<StagingRing>(
-      state,
-      StagingRing::Fit(StagingRing::ThreadsOf(context.request), 2, slotBytes + outputBytes, SmallestPiece, pinnedLimit),
-      pinnedLimit);
+      state, StagingRing::Fit(threads, 2, slotBytes + outputBytes, SmallestPiece, pinnedLimit), pinnedLimit);
     for (const auto & input : inputs)
     {
       m_InputIsPinned.push_back(IsPinned(input));

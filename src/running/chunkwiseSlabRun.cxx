@@ -391,10 +391,10 @@ SlabRun::Contract(const SlabVoxels<TKey> & voxels, std::int64_t planes, PlaneFor
   {
     int          bands = wanted;
     std::int64_t first = FindFirstPlane<TKey>(last, bands, room);
-    if (first > 0 && last - first < fewPlanes &&
-        (m_Request.bandsOfSlab == 0 ||
-         SlabContraction<TKey>::GetBytes(m_Geometry.GetGrid(last - first + 1), bands) > room))
+    const bool fits = SlabContraction<TKey>::GetBytes(m_Geometry.GetGrid(last - first + 1), bands) <= room;
+    if (!fits || (m_Request.bandsOfSlab == 0 && first > 0 && last - first < fewPlanes))
     {
+      // The plan has room for two planes in one band.
       bands = 1;
       first = FindFirstPlane<TKey>(last, bands, room);
     }

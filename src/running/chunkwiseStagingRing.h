@@ -30,9 +30,9 @@ public:
     }
   };
 
-  /** Threads that are worth while: as many as the request says. */
+  /** As many threads as the request says, else as keep the device's link busy on this host. */
   static std::size_t
-  ThreadsOf(const ExecutionRequest & request);
+  ThreadsOf(const ExecutionRequest & request, const Device & device);
   /** `threads` with `lanesOfThread` lanes each, of pieces that share `bytes` of the images; of less where the budget
    * (0: none) has no room: smaller pieces down to `smallestPiece`, then fewer threads, then pieces smaller still. */
   static Size

@@ -393,6 +393,31 @@ TEST(SlabReconstruction, SlabsAreContractedInParts)
   }
 }
 
+/** Bands take memory beside what a plan has for two planes: they must not take it from the images. */
+TEST(SlabReconstruction, ThinSlabsHaveRoomForTheirBands)
+{
+  Manager      manager({}, "none was made");
+  std::mt19937 random(112);
+  for (int trial = 0; trial < 16 && !HasFatalFailure(); ++trial)
+  {
+    FloodTrial<std::uint8_t> t;
+    t.box = Box::FromExtent({ { 90, 160, 9, 1, 1 } });
+    t.operation->fullyConnected = trial % 2;
+    t.mask.resize(static_cast<std::size_t>(t.box.NumberOfVoxels()));
+    t.marker = t.mask;
+    for (std::size_t i = 0; i < t.mask.size(); ++i)
+    {
+      t.mask[i] = static_cast<std::uint8_t>(random() % 200 + 50);
+      t.marker[i] = static_cast<std::uint8_t>(t.mask[i] - 20 - random() % 30);
+    }
+    SlabTrial<std::uint8_t> s(t);
+    s.request.planesOfSlab = 1 + trial / 2 % 4;
+    s.request.bandsOfSlab = trial < 8 ? 0 : 4;
+    EXPECT_GT(ReconstructInSlabs(manager, s.request).slabs, 1);
+    s.ExpectOracle();
+  }
+}
+
 /** Whether a volume has one value is known when all its slabs were seen. */
 TEST(SlabReconstruction, FlatVolumesAreWhatTheOperationSays)
 {
