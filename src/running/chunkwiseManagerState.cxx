@@ -171,7 +171,7 @@ ManagerState::PinnedLimit(const ExecutionRequest & request, std::size_t spilledB
 }
 
 std::size_t
-ManagerState::SpillLimit(const ExecutionRequest & request, std::size_t numberOfDevices)
+ManagerState::SpillLimit(const ExecutionRequest & request, const std::vector<std::size_t> & used)
 {
   const Budgets own = GetOwnBudgets();
   // A budget for all runs may be what others are using, and so may be the memory that the CPU's chunks count on.
@@ -180,11 +180,15 @@ ManagerState::SpillLimit(const ExecutionRequest & request, std::size_t numberOfD
     return 0;
   }
   const std::size_t host = TightestOf(request.budgets.host, own.pinned ? 0 : GetAvailableHostMemory() / PartToSpill);
-  std::size_t       limit = host ? host / numberOfDevices : std::numeric_limits<std::size_t>::max();
+  std::size_t       limit = host ? host / used.size() : std::numeric_limits<std::size_t>::max();
   if (const std::size_t pinned = TightestOf(own.pinned, request.budgets.pinned); pinned)
   {
-    const std::size_t staging =
-      StagingRing::Fit(StagingRing::ThreadsOf(request), 2, std::size_t{ 1 } << 40, 1, 0).GetBytes();
+    std::size_t staging = 0;
+    for (const std::size_t index : used)
+    {
+      const std::size_t threads = StagingRing::ThreadsOf(request, *devices[index]->device);
+      staging = std::max(staging, StagingRing::Fit(threads, 2, std::size_t{ 1 } << 40, 1, 0).GetBytes());
+    }
     limit = std::min(limit, std::max(pinned / 2, pinned - std::min(pinned, staging)));
   }
   // Where the system does not tell what is left.
@@ -541,7 +545,7 @@ ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest 
   const KernelRegistry & kernels = devices[used[0]]->device->GetKernels();
   const SpillingKernels  spilling(kernels, operation);
   const double           weight = spilling ? spilling.memory->cost(operation, ChunkShape()) : 0.0;
-  const std::size_t      limit = spilling && std::isfinite(weight) ? SpillLimit(request, used.size()) : 0;
+  const std::size_t      limit = spilling && std::isfinite(weight) ? SpillLimit(request, used) : 0;
   if (limit == 0)
   {
     return MakeReasonablePlan(plannerRequest, warnings);
@@ -618,7 +622,7 @@ ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & 
     memoryRate += device.memoryRate;
   }
   const double      ratio = memoryRate / (CoreRate * threads);
-  const std::size_t limit = SpillLimit(request, used.size());
+  const std::size_t limit = SpillLimit(request, used);
   if (limit == 0 || (!isAskedFor && ratio > MostHelped))
   {
     return;

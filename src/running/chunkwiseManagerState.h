@@ -51,7 +51,7 @@ struct ManagerState
 
   /** Bytes that runs may spill, of each of some devices; 0: this one may not. */
   std::size_t
-  SpillLimit(const ExecutionRequest & request, std::size_t numberOfDevices);
+  SpillLimit(const ExecutionRequest & request, const std::vector<std::size_t> & used);
 
   std::size_t
   HostLimit(const ExecutionRequest & request);
