@@ -24,9 +24,9 @@ namespace
 constexpr std::size_t DefaultPinnedBudget = std::size_t{ 256 } << 20;
 /** Where no budget says more or less, runs may spill this part of the memory that the host has left. */
 constexpr std::size_t PartToSpill = 4;
-/** Bytes of memory traffic in whose time a core of the host does the arithmetic that kernels count as so many, and how
- * often as fast a device may be that gains by its help. */
-constexpr double CoreRate = 10.9e9;
+/** Bytes of memory traffic in whose time a core of the host does the arithmetic that kernels count as so many, where
+ * its caches are no help, as in a network's first layers; and how often as fast a device may be that gains by that. */
+constexpr double CoreRate = 1.9e9;
 constexpr double MostHelped = 12;
 /** What the system takes to pin memory. */
 constexpr double SecondsToPinByte = 0.37e-9;
