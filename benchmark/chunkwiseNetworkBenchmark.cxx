@@ -1,7 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The four networks of the ZNNi paper (table III), host to host: output voxels a second.
 // Usage: chunkwise_network_benchmark cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|direct]
-// [--memory GB] [--csv FILE] [--errors]
+// [--memory GB] [--planes device|host] [--head LAYERS] [--csv FILE] [--errors]
+// --head LAYERS: so many are computed by the CPU, in place of what is expected to be faster.
+// --planes: where slabs keep the planes that later ones need, in place of what is expected to be faster.
 // --plans: layers of many kinds: what the plan chooses, beside the best of all tiles and the direct
 // way, and what it expects beside what was measured. A minute with 128^3 outputs.
 // --layers: what one more layer takes, and what a run takes beside its layers, each beside what the plan expects.
@@ -270,11 +272,11 @@ MeasureLayers(const char * name, NetworkPrecision precision, const LayerExtent &
 [[noreturn]] void
 Fail(const char * program)
 {
-  std::fprintf(
-    stderr,
-    "usage: %s cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|direct] [--memory GB] [--csv FILE] "
-    "[--errors] [--plans] [--layers]\n",
-    program);
+  std::fprintf(stderr,
+               "usage: %s cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|direct] [--memory GB] "
+               "[--planes device|host] [--head LAYERS] [--csv FILE] "
+               "[--errors] [--plans] [--layers]\n",
+               program);
   std::exit(2);
 }
 
@@ -289,6 +291,8 @@ main(int argc, char * argv[])
   bool   wantsErrors = false;
   bool   wantsPlans = false;
   bool   wantsLayers = false;
+  auto   planes = NetworkPlanes::Automatic;
+  int    head = -1;
 
   constexpr std::pair<const char *, NetworkPrecision> methods[] = {
     { "float32", NetworkPrecision::Float32 },
@@ -315,6 +319,19 @@ main(int argc, char * argv[])
     else if (word == "--layers")
     {
       wantsLayers = true;
+    }
+    else if (word == "--head" && i + 1 < argc)
+    {
+      head = std::atoi(argv[++i]);
+    }
+    else if (word == "--planes" && i + 1 < argc)
+    {
+      const std::string where = argv[++i];
+      if (where != "device" && where != "host")
+      {
+        Fail(argv[0]);
+      }
+      planes = where == "host" ? NetworkPlanes::InHostMemory : NetworkPlanes::OnDevice;
     }
     else if (word == "--method" && i + 1 < argc)
     {
@@ -387,9 +404,15 @@ main(int argc, char * argv[])
     operation->graph = Build(architecture, !wantsErrors);
     operation->scale = 1.0 / 255;
     operation->precision = methods[method].second;
+    operation->planes = planes;
+    operation->headLayers = head;
     const bool        isDirect = operation->precision == NetworkPrecision::Reproducible;
     const std::string within =
-      memory > 0 ? ", in " + std::to_string(static_cast<int>(memory)) + " GB of device memory" : std::string();
+      (memory > 0 ? ", in " + std::to_string(static_cast<int>(memory)) + " GB of device memory" : std::string()) +
+      (planes == NetworkPlanes::OnDevice       ? ", planes on the device"
+       : planes == NetworkPlanes::InHostMemory ? ", planes in the host's memory"
+                                               : "") +
+      (head > 0 ? ", the first " + std::to_string(head) + " layers by the CPU" : std::string());
     const std::string sizes = TextOf(extent) + " outputs of uint8";
     NetworkRunner     runner(operation, extent, onDevices);
     runner.request.budgets.device = static_cast<std::size_t>(memory * 1e9);
@@ -450,8 +473,9 @@ main(int argc, char * argv[])
                std::to_string(last.plan.chunks.size()) + " chunks of " + ToString(last.plan.chunkExtent) +
                  ", planned " + std::to_string(last.plan.seconds) + " s, " + std::to_string(seconds) +
                  " s, expected/measured " + std::to_string(last.plan.seconds / seconds) + ", " +
-                 std::to_string(processor) + " s of processors, " + std::to_string(arithmetic / seconds / 1e12) +
-                 " TFLOP/s if it were direct");
+                 std::to_string(last.peakDevice >> 20) + " MiB of the device, " + std::to_string(last.peakHost >> 20) +
+                 " MiB of results in the host's memory, " + std::to_string(processor) + " s of processors, " +
+                 std::to_string(arithmetic / seconds / 1e12) + " TFLOP/s if it were direct");
   }
   return 0;
 }

@@ -55,6 +55,14 @@ enum class NetworkMethod
   Transforms ///< where there are any, however small the chunk
 };
 
+/** Where a chunk that is computed in slabs keeps the planes that later steps need. */
+enum class NetworkPlanes
+{
+  Automatic, ///< in the host's memory where the device's is so small that it pays
+  OnDevice,
+  InHostMemory ///< where the host's budgets have room, for tests and comparisons
+};
+
 /** A convolutional network over the whole image at once, without seams ("dense"). Kernel "network".
  *
  * Inputs: one image for each of the network's input channels. A voxel v becomes fma(v, scale, shift), in double and
@@ -100,7 +108,11 @@ public:
   int                                 tile{ 0 }; ///< the only one that transforms may have; 0: any
   /** Output planes that a chunk is computed in at a time, each layer keeping the planes that the next ones need; 0:
    * what is expected to be best. As many as the image has, or more: a chunk is computed at once. */
-  std::int64_t   slab{ 0 };
+  std::int64_t  slab{ 0 };
+  NetworkPlanes planes{ NetworkPlanes::Automatic };
+  /** Layers, the first ones, that the CPU computes of the next slab while a device computes the others of this one; 0:
+   * none; -1: what is expected to be fastest, none where Reproducible. Results differ as between backends. */
+  int            headLayers{ -1 };
   NetworkMode    mode{ NetworkMode::Dense };
   LayerExtent    patch{ { 1, 1, 1 } }; ///< extent of a window
   double         overlap{ 0.25 };      ///< of neighbouring windows, as a part of their extent

@@ -92,6 +92,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseSlabReconstruction.cxx
   running/chunkwiseSlabRun.cxx
   running/chunkwiseSlabTransfer.cxx
+  running/chunkwiseSpilledMemory.cxx
   running/chunkwiseSpool.cxx
   running/chunkwiseSpooledImage.cxx
   running/chunkwiseSharedMemory.cxx

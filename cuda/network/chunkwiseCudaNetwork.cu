@@ -6,6 +6,9 @@
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseNetworkRun.h"
 
+#include <exception>
+#include <memory>
+
 namespace chunkwise
 {
 
@@ -417,17 +420,131 @@ HasSmallWindow(const Step & step)
          std::max({ step.kernel[0], step.kernel[1], step.kernel[2] }) <= MostPoolingTaps;
 }
 
+/** Copies of planes beside the kernels of a stream: from the host's memory in one stream, to it in another. */
+class CopyStreams
+{
+public:
+  explicit CopyStreams(cudaStream_t kernels)
+    : m_Kernels(kernels)
+  {
+    try
+    {
+      for (cudaStream_t & stream : m_Streams)
+      {
+        CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+      }
+      for (cudaEvent_t & event : m_Events)
+      {
+        CheckCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      }
+    }
+    catch (...)
+    {
+      this->Destroy();
+      throw;
+    }
+  }
+  ~CopyStreams()
+  {
+    if (std::uncaught_exceptions() > m_Exceptions)
+    {
+      // What they use is given up when the kernels' stream, which has not come to wait for them, is empty.
+      for (const cudaStream_t stream : m_Streams)
+      {
+        (void)cudaStreamSynchronize(stream);
+      }
+    }
+    this->Destroy();
+  }
+  CopyStreams(const CopyStreams &) = delete;
+  CopyStreams &
+  operator=(const CopyStreams &) = delete;
+
+  /** Begins when all is done that was enqueued for the kernels; see NetworkBackend. */
+  int
+  Start(const Tensor & from, const Tensor & to, bool isFromHost)
+  {
+    const int          direction = isFromHost ? 0 : 1;
+    const cudaStream_t stream = m_Streams[direction];
+    CheckCuda(cudaEventRecord(m_Events[Begin], m_Kernels), "cudaEventRecord");
+    CheckCuda(cudaStreamWaitEvent(stream, m_Events[Begin], 0), "cudaStreamWaitEvent");
+    CopyRows(from, to, stream);
+    const int number = direction + 2 * (m_Started[direction]++ % 2);
+    CheckCuda(cudaEventRecord(m_Events[number], stream), "cudaEventRecord");
+    return number;
+  }
+  void
+  Await(int number)
+  {
+    CheckCuda(cudaStreamWaitEvent(m_Kernels, m_Events[number], 0), "cudaStreamWaitEvent");
+  }
+
+  void
+  Finish(int number)
+  {
+    CheckCuda(cudaEventSynchronize(m_Events[number]), "cudaEventSynchronize");
+  }
+
+private:
+  /** Of the events, after two for each direction. */
+  static constexpr int Begin = 4;
+
+  static void
+  CopyRows(const Tensor & from, const Tensor & to, cudaStream_t stream)
+  {
+    constexpr std::int64_t longestPitch = (std::int64_t{ 1 } << 31) - 1;
+    constexpr std::int64_t size = sizeof(float);
+    const std::int64_t     rows = from.channels * from.fragments[0] * from.fragments[1] * from.fragments[2];
+    const std::int64_t     bytes = from.FragmentExtent(0) * from.FragmentExtent(1) * from.FragmentExtent(2) * size;
+    const std::int64_t     source = from.FragmentLength() * size;
+    const std::int64_t     target = to.FragmentLength() * size;
+    const bool             isShort = std::max(source, target) <= longestPitch;
+    for (std::int64_t row = 0; row < rows; row += isShort ? rows : 1)
+    {
+      CheckCuda(cudaMemcpy2DAsync(reinterpret_cast<char *>(to.data) + row * target,
+                                  static_cast<std::size_t>(isShort ? target : bytes),
+                                  reinterpret_cast<const char *>(from.data) + row * source,
+                                  static_cast<std::size_t>(isShort ? source : bytes),
+                                  static_cast<std::size_t>(bytes),
+                                  static_cast<std::size_t>(isShort ? rows : 1),
+                                  cudaMemcpyDefault,
+                                  stream),
+                "cudaMemcpy2DAsync");
+    }
+  }
+
+  void
+  Destroy() noexcept
+  {
+    // What is under way ends all the same.
+    for (const cudaStream_t stream : m_Streams)
+    {
+      (void)(stream ? cudaStreamDestroy(stream) : cudaSuccess);
+    }
+    for (const cudaEvent_t event : m_Events)
+    {
+      (void)(event ? cudaEventDestroy(event) : cudaSuccess);
+    }
+  }
+
+  const cudaStream_t m_Kernels;
+  const int          m_Exceptions{ std::uncaught_exceptions() };
+  cudaStream_t       m_Streams[2]{};
+  cudaEvent_t        m_Events[Begin + 1]{};
+  unsigned int       m_Started[2]{};
+};
+
 /** Scratch: results of layers, large weights, spectra. */
 class CudaNetwork : public NetworkBackend
 {
 public:
-  explicit CudaNetwork(const KernelCall & call)
+  CudaNetwork(const KernelCall & call, KeptPlanes planes, NetworkSide side)
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
     , m_Stream(StreamOf(call))
     , m_Rates(GetDeviceNetworkRates(m_Operation.precision))
     , m_WeightMemory(static_cast<char *>(call.scratch) +
-                     GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates).results)
+                     GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates, planes, side).results)
     , m_Spectra(m_WeightMemory + LargeWeightBytes(*m_Operation.graph))
   {
     if (!HasNetworkTensorCores())
@@ -541,6 +658,28 @@ public:
     CheckLaunch("NetworkCopyKernel");
   }
 
+  int
+  StartCopy(const Tensor & from, const Tensor & to) override
+  {
+    if (!m_Copies)
+    {
+      m_Copies = std::make_unique<CopyStreams>(m_Stream);
+    }
+    return m_Copies->Start(from, to, this->IsSpilled(from));
+  }
+
+  void
+  AwaitCopy(int number) override
+  {
+    m_Copies->Await(number);
+  }
+
+  void
+  FinishCopy(int number) override
+  {
+    m_Copies->Finish(number);
+  }
+
   void
   Clear(const Tensor & tensor) override
   {
@@ -577,6 +716,14 @@ public:
   {}
 
 private:
+  bool
+  IsSpilled(const Tensor & tensor) const
+  {
+    const char * const begin = static_cast<const char *>(m_Call.sideOut);
+    const char * const at = reinterpret_cast<const char *>(tensor.data);
+    return at >= begin && at < begin + m_Call.sideOutBytes;
+  }
+
   void
   Transform(const Step & step, const TileChoice & choice)
   {
@@ -636,29 +783,78 @@ private:
   NetworkRates             m_Rates;
   char *                   m_WeightMemory;
   char * const             m_Spectra;
+
+  std::unique_ptr<CopyStreams> m_Copies;
 };
 
 void
 RunCudaNetwork(const KernelCall & call)
 {
-  CudaNetwork backend(call);
+  CudaNetwork backend(call, GetKeptPlanes(call), NetworkSide::Whole);
   RunNetwork(call, backend);
 }
 
+void
+RunCudaPiped(const KernelCall & call)
+{
+  RunPiped(call, [&call](const NetworkHead & head) {
+    CudaNetwork backend(call, KeptPlanes::InScratch, NetworkSide::Tail);
+    RunNetwork(call, backend, &head);
+  });
+}
+
+template <KeptPlanes VPlanes, NetworkSide VSide = NetworkSide::Whole>
 std::size_t
 CudaNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto &       network = static_cast<const NetworkOperation &>(operation);
   const NetworkBytes bytes =
-    GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision));
+    GetNetworkBytes(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes, VSide);
   return bytes.results + LargeWeightBytes(*network.graph) + bytes.transforms;
 }
 
+template <KeptPlanes VPlanes, NetworkSide VSide = NetworkSide::Whole>
 double
 CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
   const auto & network = static_cast<const NetworkOperation &>(operation);
-  return GetNetworkCost(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision));
+  return GetNetworkCost(
+    network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), VPlanes, VSide);
+}
+
+std::size_t
+CudaExchangeBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(network,
+                         shape.outputBox,
+                         shape.image,
+                         GetDeviceNetworkRates(network.precision),
+                         KeptPlanes::InScratch,
+                         NetworkSide::Tail)
+    .spilled;
+}
+
+std::size_t
+CudaSpilledBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(
+           network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision), KeptPlanes::Spilled)
+    .spilled;
+}
+
+double
+CudaPipedSlabs(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return CountPipedSlabs(network, shape.outputBox, shape.image, GetDeviceNetworkRates(network.precision));
+}
+
+double
+CudaSpilledWeight(const Operation & operation, const ChunkShape &)
+{
+  return GetWeightOfSpilling(static_cast<const NetworkOperation &>(operation));
 }
 
 } // namespace
@@ -666,11 +862,16 @@ CudaNetworkCost(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaNetwork(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunCudaNetwork;
-  kernel.scratchBytes = CudaNetworkBytes;
-  kernel.cost = CudaNetworkCost;
-  registry.Register("network", kernel);
+  registry.Register(
+    "network", { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::InScratch>, CudaNetworkCost<KeptPlanes::InScratch> });
+  registry.Register("network.spilled",
+                    { RunCudaNetwork, CudaNetworkBytes<KeptPlanes::Spilled>, CudaNetworkCost<KeptPlanes::Spilled> });
+  registry.Register("network.spilled.memory", { nullptr, CudaSpilledBytes, CudaSpilledWeight });
+  registry.Register("network.piped",
+                    { RunCudaPiped,
+                      CudaNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
+                      CudaNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> });
+  registry.Register("network.piped.memory", { nullptr, CudaExchangeBytes, CudaPipedSlabs });
 }
 
 } // namespace chunkwise

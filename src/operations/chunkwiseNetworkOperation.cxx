@@ -17,6 +17,7 @@ NetworkOperation::GetKey() const
          ' ' + std::to_string(channelAxis) + ' ' + std::to_string(static_cast<int>(precision)) + ' ' +
          std::to_string(static_cast<int>(method)) + (tile > 0 ? " tile " + std::to_string(tile) : std::string()) +
          (slab > 0 ? " slab " + std::to_string(slab) : std::string()) +
+         (headLayers > 0 ? " head " + std::to_string(headLayers) : std::string()) +
          (mode == NetworkMode::Dense
             ? std::string()
             : " patches " + std::to_string(patch[0]) + ' ' + std::to_string(patch[1]) + ' ' + std::to_string(patch[2]) +

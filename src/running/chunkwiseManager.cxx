@@ -124,6 +124,9 @@ private:
   /** Throws unless the request's images lie in the device's memory, and its kernels alone can do the work. */
   void
   CheckResidence(const ExecutionRequest & request, const DeviceState & state) const;
+  /** Memory for what each device spills; nullptr if there is none. */
+  std::unique_ptr<SpilledMemory>
+  Spill(const std::vector<std::size_t> & used, const SpilledBytes & toSpill);
   /** A run with images in the order that its kernels can follow, which the device copies from and to the request's. */
   ExecutionReport
   ExecuteReordered(ExecutionRequest request, Monitor * monitor, const Residence & residence);
@@ -261,6 +264,7 @@ Manager::SetBudgets(const Budgets & budgets)
       state->tables.Clear();
     }
     state->memory.SetBudget(budgets.device);
+    state->keptSpill.Drop();
     state->pinned.SetBudget(m_Impl->Get().PinnedBudget());
   }
 }
@@ -268,8 +272,7 @@ Manager::SetBudgets(const Budgets & budgets)
 Budgets
 Manager::GetBudgets() const
 {
-  const std::lock_guard<std::mutex> lock(m_Impl->Get().mutex);
-  return m_Impl->Get().budgets;
+  return m_Impl->Get().GetOwnBudgets();
 }
 
 ExecutionReport
@@ -569,6 +572,29 @@ WorkingState::ExecuteReordered(ExecutionRequest request, Monitor * monitor, cons
   return report;
 }
 
+std::unique_ptr<SpilledMemory>
+WorkingState::Spill(const std::vector<std::size_t> & used, const SpilledBytes & toSpill)
+{
+  std::vector<std::shared_ptr<DeviceState>> states;
+  for (const std::size_t index : used)
+  {
+    states.push_back(devices[index]);
+  }
+  try
+  {
+    return std::make_unique<SpilledMemory>(states, toSpill);
+  }
+  catch (const BudgetError &)
+  {
+    return nullptr;
+  }
+  catch (const DeviceError &)
+  {
+    // A device that is lost says so again.
+    return nullptr;
+  }
+}
+
 ExecutionReport
 WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total,
                       const Residence * residence)
@@ -602,11 +628,25 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     (void)GetTransforms(request, nullptr);
   }
+  std::unique_ptr<SpilledMemory>   spilled;
+  std::shared_ptr<const Operation> piped;
   if (!used.empty())
   {
     try
     {
-      report.plan = MakeDevicePlan(request, plannerRequest, used, report.warnings, residence != nullptr);
+      SpilledBytes toSpill;
+      report.plan = MakeDevicePlan(
+        request, plannerRequest, used, report.warnings, residence != nullptr, residence ? nullptr : &toSpill);
+      if (toSpill.bytes > 0)
+      {
+        spilled = Spill(used, toSpill);
+        piped = spilled ? toSpill.piped : nullptr;
+        if (!spilled)
+        {
+          plannerRequest = MakePlannerRequest(request, &devices[used[0]]->device->GetKernels());
+          report.plan = MakeDevicePlan(request, plannerRequest, used, report.warnings, false, nullptr);
+        }
+      }
     }
     catch (const BudgetError & error)
     {
@@ -642,9 +682,25 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
     report.plan = MakeHostPlan(request, plannerRequest, report.warnings);
   }
 
-  RunContext context(
-    request, plannerRequest, residence ? devices[residence->device]->device->GetKernels() : *hostKernels);
+  ExecutionRequest pipedRequest;
+  if (piped)
+  {
+    pipedRequest = request;
+    pipedRequest.operation = piped;
+  }
+  RunContext context(piped ? pipedRequest : request,
+                     plannerRequest,
+                     residence ? devices[residence->device]->device->GetKernels() : *hostKernels);
   context.residence = residence;
+  const std::size_t spilledBytes = spilled && !used.empty() ? spilled->GetBytes() : 0;
+  context.hostMeter.Add(spilledBytes * used.size());
+  context.spilled = std::move(spilled);
+  if (piped)
+  {
+    context.head = hostKernels->Find(piped->GetName() + ".head");
+    context.executor = &GetExecutor(request);
+    context.hostMemory = &host;
+  }
   context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
   if (request.operation->GetSchedule() == Schedule::TwoPass && request.operation->HasOutput())
   {
@@ -670,6 +726,7 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   }
 
   report.peakHost = context.hostMeter.GetPeak();
+  report.peakPinned += spilledBytes;
   report.bytesToDevice = static_cast<double>(context.bytesToDevice);
   report.bytesToHost = static_cast<double>(context.bytesToHost);
   report.retries = context.retries;
@@ -713,7 +770,8 @@ WorkingState::MakePlanFor(const ExecutionRequest & request)
   {
     return MakeHostPlan(request, plannerRequest, warnings);
   }
-  return MakeDevicePlan(request, plannerRequest, used, warnings);
+  SpilledBytes toSpill;
+  return MakeDevicePlan(request, plannerRequest, used, warnings, false, &toSpill);
 }
 
 RequestCost
@@ -740,7 +798,8 @@ Manager::GetHeldMemory() const
   for (const auto & state : m_Impl->Get().devices)
   {
     held.device = std::max(held.device, state->memory.GetBytesHeld());
-    held.pinned = std::max(held.pinned, state->pinned.GetBytesHeld());
+    held.pinned =
+      std::max(held.pinned, state->pinned.GetBytesHeld() + state->spilledBytes + state->keptSpill.GetBytes());
   }
   held.host = m_Impl->Get().host.memory.GetBytesHeld();
   return held;
@@ -754,6 +813,7 @@ Manager::ReleaseMemory()
     state->tables.Clear();
     state->memory.Trim();
     state->pinned.Trim();
+    state->keptSpill.Drop();
     state->DropHandles();
   }
   m_Impl->Get().host.tables.Clear();

@@ -3,12 +3,16 @@
 
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
+#include "chunkwiseHostMemory.h"
 #include "chunkwiseInterleaved.h"
+#include "chunkwiseNetworkRun.h"
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseSharedMemory.h"
+#include "chunkwiseStagingRing.h"
 #include "chunkwiseTransformsOf.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace chunkwise
@@ -18,6 +22,14 @@ namespace
 {
 
 constexpr std::size_t DefaultPinnedBudget = std::size_t{ 256 } << 20;
+/** Where no budget says more or less, runs may spill this part of the memory that the host has left. */
+constexpr std::size_t PartToSpill = 4;
+/** Bytes of memory traffic in whose time a core of the host does the arithmetic that kernels count as so many, where
+ * its caches are no help, as in a network's first layers; and how often as fast a device may be that gains by that. */
+constexpr double CoreRate = 1.9e9;
+constexpr double MostHelped = 12;
+/** What the system takes to pin memory. */
+constexpr double SecondsToPinByte = 0.37e-9;
 /** Room for what the arena rounds up: carries, summaries, solutions, flags. */
 constexpr std::size_t SideDataPadding = 2048;
 /** Scratch of the host, where no budget says more or less, for an operation without an output. */
@@ -53,6 +65,13 @@ AddAdvance(PlannerRequest & p, const std::shared_ptr<const Operation> & operatio
       static_cast<double>(shape.outputBox.NumberOfVoxels()) * static_cast<double>(PixelSize(shape.outputKind));
     return (own ? own(shape) : pass(shape) + output) + (advance.cost ? advance.cost(*operation, shape) : pass(shape));
   };
+}
+
+/** Of two budgets, of which 0 says nothing. */
+std::size_t
+TightestOf(std::size_t a, std::size_t b)
+{
+  return a && b ? std::min(a, b) : std::max(a, b);
 }
 
 /** "[x0, x1) x [y0, y1)", of as many axes as the image has. */
@@ -128,6 +147,13 @@ ManagerState::DeviceLimit(std::size_t index, const ExecutionRequest & request)
   return request.budgets.device ? std::min(limit, request.budgets.device) : limit;
 }
 
+Budgets
+ManagerState::GetOwnBudgets() const
+{
+  const std::lock_guard<std::mutex> lock(mutex);
+  return budgets;
+}
+
 std::size_t
 ManagerState::PinnedBudget() const
 {
@@ -136,10 +162,37 @@ ManagerState::PinnedBudget() const
 }
 
 std::size_t
-ManagerState::PinnedLimit(const ExecutionRequest & request)
+ManagerState::PinnedLimit(const ExecutionRequest & request, std::size_t spilledBytes)
 {
   const std::size_t limit = PinnedBudget();
-  return request.budgets.pinned ? std::min(limit, request.budgets.pinned) : limit;
+  const std::size_t tightest = request.budgets.pinned ? std::min(limit, request.budgets.pinned) : limit;
+  const std::size_t said = TightestOf(GetOwnBudgets().pinned, request.budgets.pinned);
+  return said ? std::min(tightest, said - std::min(said - 1, spilledBytes)) : tightest;
+}
+
+std::size_t
+ManagerState::SpillLimit(const ExecutionRequest & request, const std::vector<std::size_t> & used)
+{
+  const Budgets own = GetOwnBudgets();
+  // A budget for all runs may be what others are using, and so may be the memory that the CPU's chunks count on.
+  if (own.host || (request.budgets.host && request.hostTakesChunks))
+  {
+    return 0;
+  }
+  const std::size_t host = TightestOf(request.budgets.host, own.pinned ? 0 : GetAvailableHostMemory() / PartToSpill);
+  std::size_t       limit = host ? host / used.size() : std::numeric_limits<std::size_t>::max();
+  if (const std::size_t pinned = TightestOf(own.pinned, request.budgets.pinned); pinned)
+  {
+    std::size_t staging = 0;
+    for (const std::size_t index : used)
+    {
+      const std::size_t threads = StagingRing::ThreadsOf(request, *devices[index]->device);
+      staging = std::max(staging, StagingRing::Fit(threads, 2, std::size_t{ 1 } << 40, 1, 0).GetBytes());
+    }
+    limit = std::min(limit, std::max(pinned / 2, pinned - std::min(pinned, staging)));
+  }
+  // Where the system does not tell what is left.
+  return limit == std::numeric_limits<std::size_t>::max() ? 0 : limit;
 }
 
 std::size_t
@@ -483,13 +536,147 @@ ManagerState::DescribeDevices(const ExecutionRequest & request, PlannerRequest &
 }
 
 Plan
+ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                               const std::vector<std::size_t> & used, std::vector<std::string> & warnings,
+                               SpilledBytes & spilled)
+{
+  spilled = SpilledBytes();
+  const Operation &      operation = *request.operation;
+  const KernelRegistry & kernels = devices[used[0]]->device->GetKernels();
+  const SpillingKernels  spilling(kernels, operation);
+  const double           weight = spilling ? spilling.memory->cost(operation, ChunkShape()) : 0.0;
+  const std::size_t      limit = spilling && std::isfinite(weight) ? SpillLimit(request, used) : 0;
+  if (limit == 0)
+  {
+    return MakeReasonablePlan(plannerRequest, warnings);
+  }
+  Plan                     plan;
+  std::vector<std::string> remarks;
+  std::exception_ptr       failure;
+  std::size_t              needed = 0;
+  try
+  {
+    plan = MakeReasonablePlan(plannerRequest, remarks);
+  }
+  catch (const BudgetError & error)
+  {
+    failure = std::current_exception();
+    needed = error.needed;
+  }
+  // What is one chunk lacks no memory.
+  if (failure || plan.chunks.size() > 1 || weight == 0)
+  {
+    try
+    {
+      std::vector<std::string> others;
+      std::size_t              taken = 0;
+      for (const std::size_t index : used)
+      {
+        taken = std::max<std::size_t>(taken, devices[index]->spilledBytes);
+      }
+      const PlannerRequest spills =
+        WithSpilling(plannerRequest, request.operation, kernels, limit - std::min(limit, taken));
+      Plan              other = MakeReasonablePlan(spills, others);
+      const std::size_t bytes = GetSpilledBytes(other, spills, operation, kernels);
+      const double      seconds = other.seconds + SecondsToPinByte * static_cast<double>(bytes);
+      if (bytes > 0 && (failure || weight * seconds < plan.seconds))
+      {
+        plannerRequest = spills;
+        spilled = { bytes, limit };
+        warnings.insert(warnings.end(), others.begin(), others.end());
+        return other;
+      }
+    }
+    catch (const BudgetError & error)
+    {
+      // What asks for less counts.
+      failure = failure && error.needed < needed ? std::current_exception() : failure;
+    }
+  }
+  if (failure)
+  {
+    std::rethrow_exception(failure);
+  }
+  warnings.insert(warnings.end(), remarks.begin(), remarks.end());
+  return plan;
+}
+
+void
+ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                             const std::vector<std::size_t> & used, Plan & plan, SpilledBytes & spilled)
+{
+  const KernelRegistry & kernels = devices[used[0]]->device->GetKernels();
+  const Kernel * const   head = hostKernels->Find(request.operation->GetName() + ".head");
+  // The CPU is busy with chunks of its own, or its scratch has no room beside that of other runs.
+  if (!head || !SpillingKernels(kernels, *request.operation, ".piped") || request.hostTakesChunks ||
+      HostLimit(request) || request.region.IsEmpty())
+  {
+    return;
+  }
+  const auto variants = GetPipedVariants(*request.operation);
+  const bool isAskedFor = variants.size() == 1 && variants[0]->GetKey() == request.operation->GetKey();
+  const auto threads = GetExecutor(request).GetConcurrency();
+  double     memoryRate = 0;
+  for (const PlannerDevice & device : plannerRequest.devices)
+  {
+    memoryRate += device.memoryRate;
+  }
+  const double      ratio = memoryRate / (CoreRate * threads);
+  const std::size_t limit = SpillLimit(request, used);
+  if (limit == 0 || (!isAskedFor && ratio > MostHelped))
+  {
+    return;
+  }
+  const PlannerRequest without = MakePlannerRequest(request, &kernels);
+  double               best = isAskedFor ? std::numeric_limits<double>::infinity() : plan.seconds / 1.03;
+  for (const auto & operation : variants)
+  {
+    PlannerRequest piped = WithSpilling(without, operation, kernels, limit, ".piped");
+    piped.devices = plannerRequest.devices;
+    const Kernel * const parts = SpillingKernels(kernels, *operation, ".piped").memory;
+    piped.cost = [operation, head, parts, ratio, threads, host = hostKernels, ofTail = piped.cost](ChunkShape shape) {
+      const double tail = ofTail(shape);
+      shape.kernels = host;
+      shape.concurrency = static_cast<int>(threads);
+      const double ofHead = ratio * head->cost(*operation, shape);
+      // The first part of the head, or the last one of the tail, has nothing beside it.
+      return std::max(tail, ofHead) + std::min(tail, ofHead) / parts->cost(*operation, shape);
+    };
+    try
+    {
+      const Plan        other = MakePlan(piped);
+      const std::size_t bytes = GetSpilledBytes(other, piped, *operation, kernels, ".piped");
+      const double      seconds = other.seconds + SecondsToPinByte * static_cast<double>(bytes);
+      if (seconds < best)
+      {
+        best = seconds;
+        plan = other;
+        plannerRequest = piped;
+        spilled = { bytes, limit, operation };
+      }
+    }
+    catch (const BudgetError &)
+    {
+      // Another part of the operation may do.
+    }
+  }
+}
+
+Plan
 ManagerState::MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
-                             std::vector<std::size_t> & used, std::vector<std::string> & warnings, bool isResident)
+                             std::vector<std::size_t> & used, std::vector<std::string> & warnings, bool isResident,
+                             SpilledBytes * spilled)
 {
   const auto make = [&] {
     if (!isResident)
     {
-      return MakeReasonablePlan(plannerRequest, warnings);
+      if (!spilled)
+      {
+        return MakeReasonablePlan(plannerRequest, warnings);
+      }
+      Plan plan = MakeSpillingPlan(request, plannerRequest, used, warnings, *spilled);
+      ConsiderPiping(request, plannerRequest, used, plan, *spilled);
+      return plan;
     }
     // To ask a device for its free memory takes longer than a small run: only who needs more than is kept does.
     const PlannerRequest     asked = plannerRequest;
@@ -545,7 +732,26 @@ ManagerState::GetBudgetCost(const ExecutionRequest & request, std::string & memo
     DescribeDevices(request, plannerRequest, used, false, warnings);
   }
   memory = plannerRequest.memoryName;
-  return FindBudgetCost(plannerRequest);
+  BudgetCost cost = FindBudgetCost(plannerRequest);
+  if (!used.empty() && cost.factor > 1 && !request.region.IsEmpty())
+  {
+    SpilledBytes   spilled;
+    PlannerRequest unlimited = plannerRequest;
+    for (PlannerDevice & device : unlimited.devices)
+    {
+      device.memory = std::numeric_limits<std::size_t>::max();
+    }
+    try
+    {
+      const double seconds = MakeSpillingPlan(request, plannerRequest, used, warnings, spilled).seconds;
+      cost.factor = spilled.bytes > 0 ? seconds / MakePlan(unlimited).seconds : cost.factor;
+    }
+    catch (const BudgetError &)
+    {
+      // No plan, and an infinite factor.
+    }
+  }
+  return cost;
 }
 
 } // namespace chunkwise

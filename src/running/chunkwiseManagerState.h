@@ -38,12 +38,20 @@ struct ManagerState
   static std::size_t
   GetRoom(DeviceState & state, std::size_t taken);
 
+  Budgets
+  GetOwnBudgets() const;
+
   /** The manager's own pinned budget, bytes per device. */
   std::size_t
   PinnedBudget() const;
 
+  /** Bytes per device, beside what a run spills. */
   std::size_t
-  PinnedLimit(const ExecutionRequest & request);
+  PinnedLimit(const ExecutionRequest & request, std::size_t spilledBytes = 0);
+
+  /** Bytes that runs may spill, of each of some devices; 0: this one may not. */
+  std::size_t
+  SpillLimit(const ExecutionRequest & request, const std::vector<std::size_t> & used);
 
   std::size_t
   HostLimit(const ExecutionRequest & request);
@@ -70,10 +78,11 @@ struct ManagerState
   MakeHostPlannerRequest(const ExecutionRequest & request);
 
   /** Takes devices that do not answer out of `used` and says so; throws what the last one's call did if none does.
-   * `isResident`: the images lie in the memory of the one device. */
+   * `isResident`: the images lie in the memory of the one device. `spilled`: what the plan's chunks spill; nullptr:
+   * they do not. */
   Plan
   MakeDevicePlan(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used,
-                 std::vector<std::string> & warnings, bool isResident = false);
+                 std::vector<std::string> & warnings, bool isResident, SpilledBytes * spilled);
 
   BudgetCost
   GetBudgetCost(const ExecutionRequest & request, std::string & memory);
@@ -86,6 +95,15 @@ private:
                   bool dropTables, std::vector<std::string> & warnings);
   PlannerDevice
   MakePlannerDevice(std::size_t index, const ExecutionRequest & request, bool dropTables);
+  /** A plan that spills where that is expected to be faster, or where there is no other. */
+  Plan
+  MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                   const std::vector<std::size_t> & used, std::vector<std::string> & warnings, SpilledBytes & spilled);
+  /** Takes a plan in place of this one in which the host computes a part of each chunk, where that is expected to be
+   * faster or was asked for. */
+  void
+  ConsiderPiping(const ExecutionRequest & request, PlannerRequest & plannerRequest,
+                 const std::vector<std::size_t> & used, Plan & plan, SpilledBytes & spilled);
 };
 
 } // namespace chunkwise

@@ -25,6 +25,12 @@ struct NetworkSlabLayer
   {
     return lower < upper;
   }
+  /** The end of the planes from `kept` on that come from steps before: some of theirs may be computed again. */
+  std::int64_t
+  GetFetchedUpper() const
+  {
+    return keptUpper < lower ? keptUpper : lower;
+  }
 };
 
 /** All layers. */

@@ -37,6 +37,7 @@ struct NetworkRates
   /** What products of spectra take beside that, in times in which a number of a tile's spectra is read or written. */
   double productTraffic{ 0.0 };
   double poolingTaps{ 4.0 };
+  double linkTraffic{ 80 }; ///< what a byte takes from or to the host's memory
   int    largestTile{ 32 }; ///< voxels along an axis
   /** What the transform of a tile of each size in NetworkTiles takes, in the time in which its voxels are read and its
    * spectrum is written; 0: there is none. */

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -15,6 +16,21 @@ namespace chunkwise
 {
 
 NetworkBackend::~NetworkBackend() = default;
+
+int
+NetworkBackend::StartCopy(const network::Tensor & from, const network::Tensor & to)
+{
+  this->Copy(from, to);
+  return 0;
+}
+
+void
+NetworkBackend::AwaitCopy(int)
+{}
+
+void
+NetworkBackend::FinishCopy(int)
+{}
 
 namespace
 {
@@ -270,7 +286,8 @@ struct SlabChoice
 /** Slabs about half as thick as the chunk is wide share memory best between what is computed in vain at the chunk's
  * sides and at the tiles' ends. */
 SlabChoice
-ChooseSlab(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+ChooseSlab(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+           NetworkSide side = NetworkSide::Whole)
 {
   const NetworkGraph & graph = *operation.graph;
   const std::int64_t   unit = graph.GetTotalStride()[2];
@@ -289,7 +306,9 @@ ChooseSlab(const NetworkOperation & operation, const Box & output, const Box & i
   }
   // What is planned for a backend holds for all of its devices.
   const auto slabs =
-    GetGoodSlabs(operation, rates.padsOutputs ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates());
+    GetGoodSlabs(operation,
+                 rates.padsOutputs || side != NetworkSide::Whole ? GetDeviceNetworkRates(operation.precision)
+                                                                 : GetHostNetworkRates());
   const double width = std::sqrt(static_cast<double>(output.Extent(0)) * static_cast<double>(output.Extent(1)));
   SlabChoice   choice;
   // Tiles fit the whole of a wide chunk of few planes best.
@@ -325,14 +344,16 @@ struct ChunkPlan
   }
 };
 
+/** `ofHead`: rates of the backend that computes the first layers. */
 ChunkPlan
 PlanChunk(const NetworkOperation & operation, const Box & output, const std::vector<LayerExtent> & whole,
-          const Box & image, const NetworkRates & rates)
+          const Box & image, const NetworkRates & rates, const NetworkRates * ofHead = nullptr)
 {
   const NetworkGraph & graph = *operation.graph;
   const std::size_t    n = graph.GetLayers().size();
-  const std::int64_t   slab = ChooseSlab(operation, output, image, rates).slab;
-  ChunkPlan            chunk;
+  const std::int64_t   slab =
+    ChooseSlab(operation, output, image, rates, ofHead ? NetworkSide::Tail : NetworkSide::Whole).slab;
+  ChunkPlan chunk;
   chunk.ranges = graph.GetRanges({ SpatialPart(output.lower), SpatialPart(output.upper) }, &whole);
 
   std::vector<std::int64_t> fragments(n, 1);
@@ -345,6 +366,14 @@ PlanChunk(const NetworkOperation & operation, const Box & output, const std::vec
     parts[i][2] = bounds[i].computed;
   }
   chunk.plan = PlanNetwork(operation, parts, rates, false);
+  if (ofHead)
+  {
+    const auto head = PlanNetwork(operation, parts, *ofHead, false);
+    const auto last = static_cast<std::size_t>(operation.headLayers);
+    std::copy(head.begin(), head.begin() + operation.headLayers + 1, chunk.plan.begin());
+    // Where the two meet, results lie as both know them.
+    chunk.plan[last].fragments = { { 1, 1, 1 } };
+  }
   for (std::size_t i = 0; i < n; ++i)
   {
     fragments[i] = chunk.plan[i].fragments[2];
@@ -359,10 +388,15 @@ PlanChunk(const NetworkOperation & operation, const Box & output, const std::vec
       {
         const LayerExtent part = chunk.PartOf(s, i);
         // Most steps are alike.
-        chunk.tiles[s][i] = part == parts[i] ? chunk.plan[i].transform
-                            : s > 0 && part == chunk.PartOf(s - 1, i)
-                              ? chunk.tiles[s - 1][i]
-                              : ChooseStepTile(operation, i, part, chunk.plan[i].transformBytes, rates);
+        chunk.tiles[s][i] =
+          part == parts[i] ? chunk.plan[i].transform
+          : s > 0 && part == chunk.PartOf(s - 1, i)
+            ? chunk.tiles[s - 1][i]
+            : ChooseStepTile(operation,
+                             i,
+                             part,
+                             chunk.plan[i].transformBytes,
+                             ofHead && i <= static_cast<std::size_t>(operation.headLayers) ? *ofHead : rates);
       }
     }
   }
@@ -388,19 +422,20 @@ GetMostTransformBytes(std::size_t results, const NetworkRates & rates)
 class Layout
 {
 public:
-  Layout(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+  Layout(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+         KeptPlanes planes, NetworkSide side = NetworkSide::Whole)
   {
     if (operation.mode == NetworkMode::Patches)
     {
       const Box window = WindowBox(operation);
-      this->Place(operation, window, window, rates);
+      this->Place(operation, window, window, rates, planes, side);
       sums = numberOfBytes;
       numberOfBytes += BytesOf(
         SpatialPart(output.Extents()), LayerExtent{ { 1, 1, 1 } }, operation.graph->GetNumberOfOutputChannels() + 1);
       numberOfBytes = std::min(numberOfBytes, TooManyBytes);
       return;
     }
-    this->Place(operation, output, image, rates);
+    this->Place(operation, output, image, rates, planes, side);
   }
 
   /** Rates of a plan that needs no more than this. */
@@ -413,22 +448,29 @@ public:
 
   std::vector<std::size_t> offsets; ///< of each layer
   std::vector<std::size_t> sizes;   ///< bytes there are for it
-  std::vector<std::size_t> kept;    ///< where each layer's planes lie that steps hand on
+  std::vector<std::size_t> kept;    ///< where each layer's planes lie that steps hand on, and where the last ones end
   std::size_t              sums{ 0 };
   std::size_t              numberOfBytes{ 0 };
+  std::size_t              spilledBytes{ 0 };
+  std::size_t              exchangeBytes{ 0 }; ///< of a tail: what a step of its head gives
   std::size_t              transformBytes{ 0 };
   double                   mostTransformBytes{ 0 }; ///< NetworkRates::mostBytes
 
 private:
   void
-  Place(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+  Place(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+        KeptPlanes planes, NetworkSide side)
   {
+    const auto last = static_cast<std::size_t>(std::max(operation.headLayers, 0));
+    const auto isHere = [side, last](std::size_t i) {
+      return side == NetworkSide::Whole || (side == NetworkSide::Head ? i < last : i >= last);
+    };
     const NetworkGraph & graph = *operation.graph;
     const auto &         layers = graph.GetLayers();
     const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
     const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
     const auto           typical = LargestParts(graph, LayerExtent{ { 64, 64, 64 } }, nullptr);
-    const SlabChoice     slabs = ChooseSlab(operation, output, image, rates);
+    const SlabChoice     slabs = ChooseSlab(operation, output, image, rates, side);
     auto                 computed = parts;
     auto                 held = parts;
     auto                 handed = std::vector<LayerExtent>(layers.size(), LayerExtent{ { 0, 0, 0 } });
@@ -469,6 +511,10 @@ private:
     std::vector<std::size_t> bytes;
     for (std::size_t i = 0; i < layers.size(); ++i)
     {
+      if (!isHere(i))
+      {
+        continue;
+      }
       const double size = layers[i].channels * Product(typical[i]);
       std::size_t  slot = busyUntil.size();
       double       leastWaste = 0;
@@ -498,17 +544,28 @@ private:
       begins.push_back(numberOfBytes);
       numberOfBytes = std::min(numberOfBytes + size, TooManyBytes);
     }
+    std::size_t & end = planes == KeptPlanes::Spilled ? spilledBytes : numberOfBytes;
     for (std::size_t i = 0; i < layers.size(); ++i)
     {
-      offsets.push_back(begins[slots[i]]);
-      sizes.push_back(bytes[slots[i]]);
-      kept.push_back(numberOfBytes);
-      numberOfBytes = std::min(numberOfBytes + BytesOf(handed[i], plan[i].fragments, layers[i].channels), TooManyBytes);
+      offsets.push_back(isHere(i) ? begins[slots[i]] : 0);
+      sizes.push_back(isHere(i) ? bytes[slots[i]] : 0);
+      kept.push_back(end);
+      const std::size_t own = BytesOf(handed[i], plan[i].fragments, layers[i].channels);
+      end = std::min(end + (isHere(i) ? own : 0), TooManyBytes);
     }
-    mostTransformBytes = GetMostTransformBytes(numberOfBytes, rates);
-    for (const NetworkLayerPlan & layer : PlanNetwork(operation, computed, this->Limit(rates), true))
+    kept.push_back(end);
+    // Wherever planes lie, a chunk has the same tiles, and so the same bits.
+    mostTransformBytes = GetMostTransformBytes(numberOfBytes + spilledBytes, rates);
+    if (side == NetworkSide::Tail)
     {
-      transformBytes = std::max(transformBytes, layer.transformBytes);
+      exchangeBytes = BytesOf(computed[last], LayerExtent{ { 1, 1, 1 } }, layers[last].channels);
+      spilledBytes = 2 * exchangeBytes;
+    }
+    const auto limited = PlanNetwork(operation, computed, this->Limit(rates), true);
+    for (std::size_t i = 0; i < layers.size(); ++i)
+    {
+      const bool isComputed = side == NetworkSide::Whole || (side == NetworkSide::Head) == (i <= last);
+      transformBytes = std::max(transformBytes, isComputed ? limited[i].transformBytes : 0);
     }
   }
 };
@@ -580,10 +637,34 @@ GetNetworkValues(const NetworkLayer & layer)
 }
 
 NetworkBytes
-GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+                KeptPlanes planes, NetworkSide side)
 {
-  const Layout layout(operation, output, image, rates);
-  return { layout.numberOfBytes, layout.transformBytes };
+  const Layout layout(operation, output, image, rates, planes, side);
+  return { layout.numberOfBytes, layout.transformBytes, layout.spilledBytes };
+}
+
+double
+CountPipedSlabs(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+{
+  const std::int64_t slab = ChooseSlab(operation, output, image, rates, NetworkSide::Tail).slab;
+  return slab > 0 ? static_cast<double>((output.Extent(2) + slab - 1) / slab) : 1.0;
+}
+
+double
+GetWeightOfSpilling(const NetworkOperation & operation)
+{
+  // What is expected to be hardly faster is not worth the host's memory.
+  constexpr double ofGain = 1.03;
+  return operation.planes == NetworkPlanes::Automatic  ? ofGain
+         : operation.planes == NetworkPlanes::OnDevice ? std::numeric_limits<double>::infinity()
+                                                       : 0.0;
+}
+
+KeptPlanes
+GetKeptPlanes(const KernelCall & call)
+{
+  return call.sideOut ? KeptPlanes::Spilled : KeptPlanes::InScratch;
 }
 
 double
@@ -604,26 +685,37 @@ NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates 
 namespace
 {
 
-/** The cost of all steps, and of the planes that they hand on, which are read and written twice. */
+/** The cost of all steps, and of the planes that they hand on: these are read and written twice, or come from the
+ * host's memory while their layer is computed and go there beside the next one. */
 std::vector<double>
-CostOfLayers(const NetworkGraph & graph, const ChunkPlan & chunk, const NetworkRates & rates)
+CostOfLayers(const NetworkGraph & graph, const ChunkPlan & chunk, const NetworkRates & rates, KeptPlanes planes,
+             std::size_t first, std::size_t end)
 {
   std::vector<double> costs(graph.GetLayers().size());
-  for (std::size_t i = 1; i < costs.size(); ++i)
+  double              sent = 0;
+  for (std::size_t s = 0; s < chunk.march.size(); ++s)
   {
-    for (std::size_t s = 0; s < chunk.march.size(); ++s)
+    for (std::size_t i = first; i < end; ++i)
     {
       const NetworkSlabLayer & layer = chunk.march[s][i];
-      if (layer.IsComputed())
+      if (!layer.isUsed)
       {
-        costs[i] += CostOfLayer(graph, i, chunk.PartOf(s, i), chunk.tiles[s][i], rates);
+        continue;
       }
-      if (layer.isUsed && layer.kept < layer.keptUpper)
+      const LayerExtent part = chunk.PartOf(s, i);
+      const auto        bytesOf = [&](std::int64_t begin, std::int64_t end) {
+        return 4.0 * graph.GetLayers()[i].channels * static_cast<double>(part[0] * part[1]) *
+               static_cast<double>(std::max<std::int64_t>(0, end - begin));
+      };
+      const double own = layer.IsComputed() ? CostOfLayer(graph, i, part, chunk.tiles[s][i], rates) : 0.0;
+      const double handed = bytesOf(layer.kept, layer.GetFetchedUpper());
+      if (planes == KeptPlanes::InScratch)
       {
-        const LayerExtent part = chunk.PartOf(s, i);
-        costs[i] += 16.0 * graph.GetLayers()[i].channels *
-                    static_cast<double>(part[0] * part[1] * (layer.keptUpper - layer.kept));
+        costs[i] += own + 4 * handed;
+        continue;
       }
+      costs[i] += std::max({ own, handed * rates.linkTraffic, sent });
+      sent = bytesOf(layer.next, layer.upper) * rates.linkTraffic;
     }
   }
   return costs;
@@ -646,7 +738,8 @@ NumberOfImages(const NetworkOperation & operation, const Box & output)
 } // namespace
 
 double
-GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
+GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+               KeptPlanes planes, NetworkSide side)
 {
   if (operation.mode == NetworkMode::Patches)
   {
@@ -659,8 +752,17 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
   }
   const NetworkGraph & graph = *operation.graph;
   const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
-  const NetworkRates   limited = Layout(operation, output, image, rates).Limit(rates);
-  const auto           costs = CostOfLayers(graph, PlanChunk(operation, output, whole, image, limited), limited);
+  const NetworkRates   limited = Layout(operation, output, image, rates, planes, side).Limit(rates);
+  const auto           last = static_cast<std::size_t>(std::max(operation.headLayers, 0));
+  // Of either side the plan is that of its backend.
+  const ChunkPlan chunk =
+    PlanChunk(operation, output, whole, image, limited, side == NetworkSide::Whole ? nullptr : &limited);
+  const auto costs = CostOfLayers(graph,
+                                  chunk,
+                                  limited,
+                                  planes,
+                                  side == NetworkSide::Tail ? last + 1 : 1,
+                                  side == NetworkSide::Head ? last + 1 : graph.GetLayers().size());
   return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output);
 }
 
@@ -668,13 +770,14 @@ std::vector<NetworkLayerDescription>
 DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, const Box & image, bool onDevices)
 {
   const NetworkRates   all = onDevices ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates();
-  const NetworkRates   rates = Layout(operation, output, image, all).Limit(all);
+  const KeptPlanes     planes = KeptPlanes::InScratch;
+  const NetworkRates   rates = Layout(operation, output, image, all, planes).Limit(all);
   const NetworkGraph & graph = *operation.graph;
   const bool           isDense = operation.mode == NetworkMode::Dense;
   const auto whole = graph.GetExtents(isDense ? graph.GetInputExtent(SpatialPart(image.Extents())) : operation.patch);
   const ChunkPlan chunk = PlanChunk(operation, isDense ? output : WindowBox(operation), whole, image, rates);
   const auto      bounds = FindSlabBounds(chunk.march);
-  const auto      costs = CostOfLayers(graph, chunk, rates);
+  const auto      costs = CostOfLayers(graph, chunk, rates, planes, 1, graph.GetLayers().size());
   const double    sum = std::accumulate(costs.begin(), costs.end(), 0.0);
 
   std::vector<NetworkLayerDescription> rows;
@@ -721,8 +824,128 @@ MakeWindowWeights(std::int64_t extent, PatchWeighting weighting)
 
 } // namespace
 
+namespace
+{
+
+/** Copies of planes that steps hand on. Spilled ones are fetched while their layer is computed, and stored while the
+ * next one is: no layer begins where planes are that are still on their way. */
+class PlaneCopies
+{
+public:
+  PlaneCopies(NetworkBackend & backend, KeptPlanes planes)
+    : m_Backend(backend)
+    , m_Spills(planes == KeptPlanes::Spilled)
+  {}
+
+  /** A layer begins whose result lies at `place`. */
+  void
+  Enter(std::size_t place)
+  {
+    ++m_Layer;
+    // What the layer before it stores may go on, unless it is stored from there.
+    const bool mayGoOn = m_StoredBy + 1 == m_Layer && m_Place != place;
+    this->Await(mayGoOn ? m_StoredEarlier : m_Stored);
+    m_Place = place;
+  }
+  void
+  Fetch(const Tensor & from, const Tensor & to)
+  {
+    m_Fetched = this->Start(from, to);
+  }
+  /** Before the layer's planes are used. */
+  void
+  AwaitFetched()
+  {
+    this->Await(m_Fetched);
+    m_Fetched = None;
+  }
+  void
+  Store(const Tensor & from, const Tensor & to)
+  {
+    m_StoredEarlier = m_Stored;
+    m_Stored = this->Start(from, to);
+    m_StoredBy = m_Layer;
+  }
+  void
+  AwaitStored()
+  {
+    this->Await(m_Stored);
+  }
+
+private:
+  static constexpr int None = -1;
+
+  int
+  Start(const Tensor & from, const Tensor & to)
+  {
+    if (m_Spills)
+    {
+      return m_Backend.StartCopy(from, to);
+    }
+    m_Backend.Copy(from, to);
+    return None;
+  }
+  void
+  Await(int copy)
+  {
+    if (copy != None)
+    {
+      m_Backend.AwaitCopy(copy);
+    }
+  }
+
+  NetworkBackend & m_Backend;
+  const bool       m_Spills;
+  std::int64_t     m_Layer{ 0 }; ///< layers that have begun
+  std::int64_t     m_StoredBy{ -1 };
+  std::size_t      m_Place{ 0 };
+  int              m_Fetched{ None };
+  int              m_Stored{ None };
+  int              m_StoredEarlier{ None };
+};
+
+} // namespace
+
 void
-RunNetwork(const KernelCall & call, NetworkBackend & backend)
+RunPiped(const KernelCall & call, const NetworkTail & runTail)
+{
+  const auto & piped = *static_cast<const PipedCall *>(call.sideIn);
+  KernelCall   head = piped.call;
+  head.sideIn = &runTail;
+  head.sideInBytes = sizeof(runTail);
+  piped.kernel->run(head);
+}
+
+std::vector<std::shared_ptr<const Operation>>
+GetPipedVariants(const Operation & operation)
+{
+  std::vector<std::shared_ptr<const Operation>> variants;
+  const auto * const                            network = dynamic_cast<const NetworkOperation *>(&operation);
+  if (!network || network->mode != NetworkMode::Dense || network->headLayers == 0 ||
+      network->precision == NetworkPrecision::Reproducible)
+  {
+    return variants;
+  }
+  const auto & layers = network->graph->GetLayers();
+  // Layers after the head's last one read nothing before it.
+  int first = std::numeric_limits<int>::max();
+  for (int last = static_cast<int>(layers.size()) - 2; last > 0; --last)
+  {
+    const auto & inputs = layers[static_cast<std::size_t>(last) + 1].inputs;
+    first = std::min(first, *std::min_element(inputs.begin(), inputs.end()));
+    const bool isWanted = network->headLayers < 0 || network->headLayers == last;
+    if (isWanted && first >= last && last < network->graph->GetOutput())
+    {
+      const auto variant = std::make_shared<NetworkOperation>(*network);
+      variant->headLayers = last;
+      variants.push_back(variant);
+    }
+  }
+  return variants;
+}
+
+void
+RunNetwork(const KernelCall & call, NetworkBackend & backend, const NetworkHead * head)
 {
   const auto &         operation = static_cast<const NetworkOperation &>(*call.operation);
   const NetworkGraph & graph = *operation.graph;
@@ -732,10 +955,23 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   const Box            part = isDense ? output : WindowBox(operation);
   const LayerExtent    input = isDense ? graph.GetInputExtent(SpatialPart(call.image.Extents())) : operation.patch;
   const auto           whole = graph.GetExtents(input);
-  const Layout         layout(operation, output, call.image, backend.GetRates());
-  const NetworkRates   rates = layout.Limit(backend.GetRates());
-  const ChunkPlan      chunk = PlanChunk(operation, part, whole, call.image, rates);
-  const auto           bounds = FindSlabBounds(chunk.march);
+  const KeptPlanes     planes = head ? KeptPlanes::InScratch : GetKeptPlanes(call);
+  const Layout         layout(
+    operation, output, call.image, backend.GetRates(), planes, head ? NetworkSide::Tail : NetworkSide::Whole);
+  const NetworkRates rates = layout.Limit(backend.GetRates());
+  // Layers before this one lie in the host's memory; the host computes it too.
+  const std::size_t  meeting = head ? static_cast<std::size_t>(operation.headLayers) : 0;
+  const NetworkRates ofHead = head ? head->backend->GetRates() : rates;
+  const Layout       headLayout(
+    operation, output, call.image, ofHead, KeptPlanes::InScratch, head ? NetworkSide::Head : NetworkSide::Whole);
+  const NetworkRates headRates = headLayout.Limit(ofHead);
+  const ChunkPlan    chunk = PlanChunk(operation, part, whole, call.image, rates, head ? &headRates : nullptr);
+  const auto         bounds = FindSlabBounds(chunk.march);
+  const auto         liesInHead = [&](std::size_t i) { return head && i < meeting; };
+  const auto         backendOf = [&](std::size_t i) -> NetworkBackend & {
+    return head && i <= meeting ? *head->backend : backend;
+  };
+  const auto mustStop = [&] { return backend.ShouldStop() || (head && head->backend->ShouldStop()); };
 
   // All memory that steps have for a layer, and for what they hand on.
   std::vector<Tensor>      memory(layers.size());
@@ -754,15 +990,17 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       tensor.fragments[a] = chunk.plan[i].fragments[a];
     }
     kept[i] = tensor;
-    const auto place = [&](Tensor & of, std::int64_t planes, std::size_t offset) {
+    const auto place = [](Tensor & of, std::int64_t room, void * memory, std::size_t offset) {
       const std::int64_t f = of.fragments[2];
-      of.room = (planes + f - 1) / f * f;
-      of.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + offset);
+      of.room = (room + f - 1) / f * f;
+      of.data = reinterpret_cast<float *>(static_cast<char *>(memory) + offset);
       return static_cast<std::size_t>(of.channels * of.ChannelLength()) * sizeof(float);
     };
-    const std::size_t keptSize = (i + 1 < layers.size() ? layout.kept[i + 1] : layout.numberOfBytes) - layout.kept[i];
-    if (place(tensor, bounds[i].held, layout.offsets[i]) > layout.sizes[i] ||
-        place(kept[i], bounds[i].kept, layout.kept[i]) > keptSize)
+    const Layout & own = liesInHead(i) ? headLayout : layout;
+    void * const   scratch = liesInHead(i) ? head->call->scratch : call.scratch;
+    void * const   keptMemory = planes == KeptPlanes::Spilled ? call.sideOut : scratch;
+    if (place(tensor, bounds[i].held, scratch, own.offsets[i]) > own.sizes[i] ||
+        place(kept[i], bounds[i].kept, keptMemory, own.kept[i]) > own.kept[i + 1] - own.kept[i])
     {
       throw std::logic_error("network: layer " + std::to_string(i) + " needs more memory than was planned");
     }
@@ -772,9 +1010,10 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       for (std::size_t k = 0; k < constants.size(); ++k)
       {
         values[i][k] =
-          constants[k] ? backend.Upload("network " + graph.GetKey() + ' ' + std::to_string(i) + ' ' + std::to_string(k),
-                                        *constants[k])
-                       : nullptr;
+          constants[k]
+            ? backendOf(i).Upload("network " + graph.GetKey() + ' ' + std::to_string(i) + ' ' + std::to_string(k),
+                                  *constants[k])
+            : nullptr;
       }
       for (std::size_t s = 0; s < chunk.march.size(); ++s)
       {
@@ -789,11 +1028,23 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
   }
   const auto outputLayer = static_cast<std::size_t>(graph.GetOutput());
 
+  PlaneCopies copies(backend, planes);
+  PlaneCopies copiesOfHead(head ? *head->backend : backend, KeptPlanes::InScratch);
+  int         arrivals[2] = { -1, -1 };
+  /** Memory of the host for what a step computes of the layer where head and tail meet. */
+  const auto exchange = [&](std::size_t s, const NetworkSlabLayer & layer) {
+    Tensor tensor = memory[meeting];
+    tensor.data = reinterpret_cast<float *>(static_cast<char *>(call.sideOut) + s % 2 * layout.exchangeBytes);
+    tensor.room = bounds[meeting].computed;
+    tensor.lower[2] = layer.lower;
+    tensor.extent[2] = layer.upper - layer.lower;
+    return tensor;
+  };
   /** One step; gives what it computed of the result. Layers that lie in the padding alone are not used. */
   const auto runStep = [&](std::size_t s, const Coordinates & where, const LayerExtent & shift, double share) {
     std::vector<Tensor> tensors = memory;
     Tensor              result{};
-    for (std::size_t i = 0; i < layers.size() && !backend.ShouldStop(); ++i)
+    for (std::size_t i = 0; i < layers.size() && !mustStop(); ++i)
     {
       const NetworkSlabLayer & layer = chunk.march[s][i];
       if (!layer.isUsed || tensors[i].VoxelsPerChannel() == 0)
@@ -803,32 +1054,47 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       Tensor & tensor = tensors[i];
       tensor.lower[2] = layer.held;
       tensor.extent[2] = layer.upper - layer.held;
-      if (layer.kept < layer.keptUpper)
+      PlaneCopies & ofPlanes = liesInHead(i) ? copiesOfHead : copies;
+      ofPlanes.Enter(layout.offsets[i]);
+      if (layer.kept < layer.GetFetchedUpper())
       {
+        const std::int64_t upper = layer.GetFetchedUpper();
         kept[i].lower[2] = layer.kept;
-        backend.Copy(kept[i].Planes(layer.kept, layer.keptUpper), tensor.Planes(layer.kept, layer.keptUpper));
+        ofPlanes.Fetch(kept[i].Planes(layer.kept, upper), tensor.Planes(layer.kept, upper));
       }
       if (layer.IsComputed())
       {
+        const bool   isMet = head && i == meeting;
         const Tensor out = tensor.Planes(layer.lower, layer.upper);
+        const Tensor own = isMet ? exchange(s, layer) : out;
+        if (isMet && arrivals[s % 2] >= 0)
+        {
+          backend.FinishCopy(arrivals[s % 2]);
+        }
         if (i == 0)
         {
-          backend.Load(out, shift, where);
+          backendOf(i).Load(own, shift, where);
         }
         else
         {
-          for (const Step & step : MakeSteps(layers[i], values[i], tensors, out, i))
+          for (const Step & step : MakeSteps(layers[i], values[i], tensors, own, i))
           {
-            backend.Run(step, chunk.tiles[s][i]);
+            backendOf(i).Run(step, chunk.tiles[s][i]);
           }
-          backend.AddProgress(MultiplyAddsOf(graph, layers[i], chunk.PartOf(s, i)) / allWork * share);
+          backendOf(i).AddProgress(MultiplyAddsOf(graph, layers[i], chunk.PartOf(s, i)) / allWork * share);
+        }
+        if (isMet)
+        {
+          arrivals[s % 2] = backend.StartCopy(own, out);
+          backend.AwaitCopy(arrivals[s % 2]);
         }
         result = i == outputLayer ? out : result;
       }
+      ofPlanes.AwaitFetched();
       if (layer.next < layer.upper && (layer.IsComputed() || layer.next != layer.kept))
       {
         kept[i].lower[2] = layer.next;
-        backend.Copy(tensor.Planes(layer.next, layer.upper), kept[i].Planes(layer.next, layer.upper));
+        ofPlanes.Store(tensor.Planes(layer.next, layer.upper), kept[i].Planes(layer.next, layer.upper));
       }
     }
     return result;
@@ -923,7 +1189,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       for (std::size_t s = 0; s < chunk.march.size(); ++s)
       {
         const Tensor result = runStep(s, at, graph.GetLowerMargin(), 1.0 / images);
-        if (backend.ShouldStop())
+        if (mustStop())
         {
           return;
         }
@@ -934,6 +1200,7 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend)
       }
     }
   }
+  copies.AwaitStored();
 }
 
 } // namespace chunkwise

@@ -4,6 +4,11 @@
 
 #include "chunkwiseNetworkPlan.h"
 #include "chunkwiseNetworkVoxels.h"
+#include "chunkwisePipedCall.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
 
 namespace chunkwise
 {
@@ -32,6 +37,17 @@ public:
   /** Copies planes of a tensor to where they are in another one. */
   virtual void
   Copy(const network::Tensor & from, const network::Tensor & to) = 0;
+  /** The same from or to memory of the host, beside what is asked for afterwards: it begins when all is done that was
+   * asked for before. Gives its number. */
+  virtual int
+  StartCopy(const network::Tensor & from, const network::Tensor & to);
+  /** What is asked for from now on begins when this copy, and all that were started before in its direction, are done.
+   * Of the copies in a direction it is one of the last two. */
+  virtual void
+  AwaitCopy(int number);
+  /** Returns when this copy is done. */
+  virtual void
+  FinishCopy(int number);
   /** Fills a tensor with 0. */
   virtual void
   Clear(const network::Tensor & tensor) = 0;
@@ -58,22 +74,73 @@ constexpr int NetworkLayerValues = 3;
 std::array<std::shared_ptr<const std::vector<float>>, NetworkLayerValues>
 GetNetworkValues(const NetworkLayer & layer);
 
+/** Where the planes lie that steps hand on: with the results of layers, or in the host's memory. */
+enum class KeptPlanes
+{
+  InScratch,
+  Spilled
+};
+
+/** The layers that one backend computes: all of them, or where NetworkOperation::headLayers says so the first ones, or
+ * the others. */
+enum class NetworkSide
+{
+  Whole,
+  Head,
+  Tail
+};
+
 /** Memory of a run; no part of it shrinks when the chunk grows. */
 struct NetworkBytes
 {
   std::size_t results;    ///< of all layers that are needed at a time
   std::size_t transforms; ///< spectra of the layer that needs most
+  std::size_t spilled;    ///< planes in the host's memory; of a tail what two steps of its head give
 };
 NetworkBytes
-GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates);
+GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+                KeptPlanes planes = KeptPlanes::InScratch, NetworkSide side = NetworkSide::Whole);
 
 /** What a chunk costs, as the bytes of memory traffic that take as long as its arithmetic. */
 double
-GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates);
+GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
+               KeptPlanes planes = KeptPlanes::InScratch, NetworkSide side = NetworkSide::Whole);
 
-/** Runs all layers on a chunk. The results lie at call.scratch. */
+/** Slabs of a piped chunk: while the tail computes one, the head is at the next. */
+double
+CountPipedSlabs(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates);
+
+/** How often the time of a plan with spilled planes counts beside that of one without, see chunkwiseSpilledMemory.h. */
+double
+GetWeightOfSpilling(const NetworkOperation & operation);
+
+/** Where a call keeps its planes. */
+KeptPlanes
+GetKeptPlanes(const KernelCall & call);
+
+/** The CPU's backend for the first layers, and its call. */
+struct NetworkHead
+{
+  NetworkBackend *   backend;
+  const KernelCall * call;
+};
+
+/** Runs all layers on a chunk. The results lie at call.scratch, at call.sideOut spilled planes, or what the head gives,
+ * whose own results lie at its call's scratch. */
 void
-RunNetwork(const KernelCall & call, NetworkBackend & backend);
+RunNetwork(const KernelCall & call, NetworkBackend & backend, const NetworkHead * head = nullptr);
+
+/** What a head's kernel finds at call.sideIn, and calls with its backend. */
+using NetworkTail = std::function<void(NetworkHead head)>;
+
+/** Runs a piped call (chunkwiseSpilledMemory.h): `runTail` runs the network on its backend with this head. */
+void
+RunPiped(const KernelCall & call, const NetworkTail & runTail);
+
+/** The operation with each number of head layers that is possible, or with the one it asks for; none where it wants
+ * none. */
+std::vector<std::shared_ptr<const Operation>>
+GetPipedVariants(const Operation & operation);
 
 } // namespace chunkwise
 

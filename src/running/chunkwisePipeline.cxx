@@ -7,6 +7,7 @@
 #include "chunkwiseInterleaved.h"
 #include "chunkwiseLocalProcessors.h"
 #include "chunkwiseOverlap.h"
+#include "chunkwisePipedCall.h"
 #include "chunkwiseRoundUp.h"
 #include "chunkwiseStagingRing.h"
 
@@ -35,6 +36,27 @@ struct Piece
   std::size_t end{ 0 };
 };
 
+/** What the host computes of a chunk with. */
+struct HeadJob
+{
+  HeadJob(RunContext & context, const Chunk & chunk, RunControl & control)
+    : tables(*context.hostMemory, context.hostMeter, 0)
+    , call{ context.head, context.MakeHostCall(chunk, *context.executor, tables) }
+    , scratch(context, *context.hostMemory,
+              context.head->scratchBytes(
+                *context.request.operation,
+                context.ShapeOf(chunk, context.hostKernels, static_cast<int>(context.executor->GetConcurrency()))),
+              0)
+  {
+    call.call.control = &control;
+    call.call.scratch = scratch.Get();
+  }
+
+  HostTables  tables;
+  PipedCall   call;
+  HostScratch scratch;
+};
+
 /** A chunk on its way. */
 struct Job
 {
@@ -51,19 +73,20 @@ struct Job
   bool                     overlaps{ false };
   Box                      inputBox{};
   /** Fixpoint: bytes of the previous job's state that this one goes on from, ahead of its own, and where there. */
-  std::size_t        bytesBefore{ 0 };
-  std::size_t        layersFrom{ 0 };
-  std::vector<Piece> loads;
-  std::size_t        nextLoad{ 0 };
-  std::size_t        loadsBegun{ 0 };
-  bool               isLoaded{ false };   ///< all its loads are enqueued, and its load event
-  EventHandle        slotFree{ nullptr }; ///< must have come before this one is loaded
-  bool               issued{ false };
-  bool               storeWaits{ false }; ///< the store stream was told to wait for the kernel
-  std::vector<Piece> stores;
-  std::size_t        nextStore{ 0 };
-  std::size_t        stored{ 0 };
-  bool               finished{ false };
+  std::size_t              bytesBefore{ 0 };
+  std::size_t              layersFrom{ 0 };
+  std::vector<Piece>       loads;
+  std::size_t              nextLoad{ 0 };
+  std::size_t              loadsBegun{ 0 };
+  bool                     isLoaded{ false };   ///< all its loads are enqueued, and its load event
+  EventHandle              slotFree{ nullptr }; ///< must have come before this one is loaded
+  bool                     issued{ false };
+  bool                     storeWaits{ false }; ///< the store stream was told to wait for the kernel
+  std::vector<Piece>       stores;
+  std::size_t              nextStore{ 0 };
+  std::size_t              stored{ 0 };
+  bool                     finished{ false };
+  std::unique_ptr<HeadJob> head;
   // For a sweep:
   bool carryTaken{ false };    ///< it is known what enters
   bool advanced{ false };      ///< what makes the next carry is enqueued
@@ -102,7 +125,11 @@ public:
   {
     const auto & inputs = context.request.inputs;
     m_IsFixpoint = context.request.operation->GetSchedule() == Schedule::Fixpoint;
-    m_Kernel = m_Device.GetKernels().Find(context.request.operation->GetName());
+    m_Kernel =
+      context.spilled
+        ? SpillingKernels(m_Device.GetKernels(), *context.request.operation, context.head ? ".piped" : ".spilled")
+            .kernel
+        : m_Device.GetKernels().Find(context.request.operation->GetName());
     if (chain)
     {
       m_Carries = std::make_unique<DeviceCarries>(state, context, *chain, memoryLimit, pinnedLimit);
@@ -809,7 +836,7 @@ private:
   }
 
   void
-  Issue(std::size_t number, const Job & job)
+  Issue(std::size_t number, Job & job)
   {
     if (!m_Chain)
     {
@@ -847,9 +874,24 @@ private:
     {
       m_Device.SetToZero(call.changedSides, sizeof(std::uint32_t), m_RunStream.Get());
     }
-    for (const Kernel * const kernel : m_Context.FindKernels(m_Device.GetKernels(), job.chunk.outputBox))
+    if (m_Context.spilled)
     {
-      m_Device.Launch(*kernel, call, m_RunStream.Get());
+      call.sideOut = m_Context.spilled->Get(m_Worker);
+      call.sideOutBytes = m_Context.spilled->GetBytes();
+      if (m_Context.head)
+      {
+        job.head = std::make_unique<HeadJob>(m_Context, job.chunk, m_Control);
+        call.sideIn = &job.head->call;
+        call.sideInBytes = sizeof(job.head->call);
+      }
+      m_Device.Launch(*m_Kernel, call, m_RunStream.Get());
+    }
+    else
+    {
+      for (const Kernel * const kernel : m_Context.FindKernels(m_Device.GetKernels(), job.chunk.outputBox))
+      {
+        m_Device.Launch(*kernel, call, m_RunStream.Get());
+      }
     }
     m_Device.Record(RunEvent(static_cast<std::int64_t>(number)), m_RunStream.Get());
   }
@@ -1018,6 +1060,7 @@ private:
         return;
       }
       job.finished = true;
+      job.head.reset();
       ForgetCarry(job);
     }
     if (m_IsFixpoint)

@@ -290,6 +290,16 @@ private:
       return;
     }
     Warn("the CPU takes over: no device is left");
+    if (m_Context.spilled)
+    {
+      // The CPU needs the memory for itself.
+      m_Context.hostMeter.Remove(m_Context.spilled->GetBytes() * m_Devices.size());
+      m_Context.spilled.reset();
+      for (const std::size_t index : m_Devices)
+      {
+        m_Manager.devices[index]->keptSpill.Drop();
+      }
+    }
     ServeHost();
   }
 
@@ -352,9 +362,15 @@ private:
   RunChunks(std::size_t d, DeviceState & state)
   {
     const std::size_t memoryLimit = m_Manager.DeviceLimit(m_Devices[d], m_Context.request);
-    const std::size_t pinnedLimit = m_Manager.PinnedLimit(m_Context.request);
+    const std::size_t pinnedLimit =
+      m_Manager.PinnedLimit(m_Context.request, m_Context.spilled ? m_Context.spilled->GetBytes() : 0);
     state.memory.ResetPeak();
     state.pinned.ResetPeak();
+    if (!m_Context.spilled)
+    {
+      // The budget may count on it.
+      state.keptSpill.Drop();
+    }
     int  splits = 0;
     int  failures = 0;
     bool isTrimmed = false;

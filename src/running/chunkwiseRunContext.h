@@ -7,6 +7,7 @@
 #include "chunkwiseManager.h"
 #include "chunkwiseResourceCache.h"
 #include "chunkwiseRunControls.h"
+#include "chunkwiseSpilledMemory.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -22,6 +23,45 @@ class DeviceError;
 
 /** Failures of a device, or of one that works for it, in a run after which it is dropped. */
 constexpr int MostFailures = 3;
+
+/** A block of pinned memory that is kept between runs. Thread-safe. */
+class SpillKept
+{
+public:
+  /** The block, if it has just so many bytes; otherwise it is given back. */
+  std::shared_ptr<void>
+  Take(std::size_t bytes)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    std::shared_ptr<void>             block = m_Bytes == bytes ? m_Block : nullptr;
+    m_Block.reset();
+    m_Bytes = 0;
+    return block;
+  }
+  void
+  Keep(std::shared_ptr<void> block, std::size_t bytes)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    m_Block = std::move(block);
+    m_Bytes = bytes;
+  }
+  void
+  Drop()
+  {
+    (void)this->Take(0);
+  }
+  std::size_t
+  GetBytes() const
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    return m_Bytes;
+  }
+
+private:
+  mutable std::mutex    m_Mutex;
+  std::shared_ptr<void> m_Block;
+  std::size_t           m_Bytes{ 0 };
+};
 
 /** What the manager keeps for a device between runs. */
 class DeviceState
@@ -82,6 +122,10 @@ public:
   std::atomic<bool> lost{ false };
   /** Bytes of images that stay here between runs, see DeviceMemory. */
   std::atomic<std::size_t> imageBytes{ 0 };
+  /** Bytes of pinned memory that runs have beside the arena, see SpilledMemory. */
+  std::atomic<std::size_t> spilledBytes{ 0 };
+  /** What the last run had of it: pinning takes long, and the next run may need as much. */
+  SpillKept keptSpill;
 
 private:
   static constexpr std::size_t MostKeptHandles = 4;
@@ -321,7 +365,13 @@ public:
   std::atomic<std::int64_t> bytesToDevice{ 0 };
   std::atomic<std::int64_t> bytesToHost{ 0 };
   /** What the run has of the host's budget. */
-  MemoryMeter      hostMeter;
+  MemoryMeter hostMeter;
+  /** nullptr: kernels keep all their scratch on the device. */
+  std::unique_ptr<SpilledMemory> spilled;
+  /** The host's kernel that computes a part of each chunk of a device, and what it computes with; nullptr: none. */
+  const Kernel *   head{ nullptr };
+  Executor *       executor{ nullptr };
+  HostState *      hostMemory{ nullptr };
   std::atomic<int> retries{ 0 };
   /** Fixpoint: what visits are of the work, if some are expected. */
   std::int64_t visitShare{ 0 };

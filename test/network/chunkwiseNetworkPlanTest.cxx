@@ -42,12 +42,18 @@ TEST(NetworkPlan, MemoryDoesNotShrinkWhenChunksGrow)
     const std::int64_t depth = trial % 2 ? 250 : 1000;
     const Box          image = Box::FromExtent({ { trial % 4 < 2 ? 300 : 1000, 400, depth, 1, 1 } });
     Box                output = Box::FromExtent({ { 1, 1, 1, 1, 1 } });
-    NetworkBytes       last{ 0, 0 };
+    NetworkBytes       last{ 0, 0, 0 };
     while (output.upper[0] < 280 && output.upper[1] < 380 && output.upper[2] < depth - 20)
     {
-      const NetworkBytes bytes = GetNetworkBytes(operation, output, image, rates);
+      const NetworkBytes bytes = GetNetworkBytes(operation, output, image, rates, KeptPlanes::Spilled);
       ASSERT_GE(bytes.results, last.results) << ToString(output);
       ASSERT_GE(bytes.transforms, last.transforms) << ToString(output);
+      ASSERT_GE(bytes.spilled, last.spilled) << ToString(output);
+      // Wherever planes lie, they are the same, and so are tiles.
+      const NetworkBytes inScratch = GetNetworkBytes(operation, output, image, rates);
+      ASSERT_EQ(inScratch.results, bytes.results + bytes.spilled) << ToString(output);
+      ASSERT_EQ(inScratch.transforms, bytes.transforms) << ToString(output);
+      ASSERT_EQ(inScratch.spilled, 0u);
       last = bytes;
       output.upper[static_cast<int>(random() % 3)] += 1 + static_cast<std::int64_t>(random() % 9);
       output.upper[2] = random() % 20 ? output.upper[2] : std::min(depth - 20, 2 * output.upper[2]);
@@ -64,7 +70,7 @@ TEST(NetworkPlan, MemoryDoesNotShrinkWithThickerSlabs)
   {
     for (const std::int64_t planes : { 1, 8, 60, 100, 250 })
     {
-      NetworkBytes last{ 0, 0 };
+      NetworkBytes last{ 0, 0, 0 };
       for (std::int64_t width = 8; width < 500; width += 4)
       {
         const NetworkBytes bytes = GetNetworkBytes(operation,
@@ -347,6 +353,356 @@ TEST(NetworkPlan, ExpectsWhatWasMeasured)
     const double cost = GetNetworkCost(operation, output, image, GetDeviceNetworkRates(operation.precision));
     EXPECT_NEAR(cost / 4.05e12 / m.seconds, 1.0, 0.15) << operation.graph->GetMargin()[0] << ' ' << m.chunk[0];
   }
+}
+
+/** Computes voxel by voxel, and makes the copies beside that as late, or as early, as it may: what is fetched is no
+ * number until it is awaited, and what is stored is read when it is awaited. */
+class LateBackend : public NetworkBackend
+{
+public:
+  LateBackend(const KernelCall & call, bool isLate)
+    : m_Call(call)
+    , m_IsLate(isLate)
+  {}
+  const NetworkRates &
+  GetRates() const override
+  {
+    return m_Rates;
+  }
+  const float *
+  Upload(const std::string &, const std::vector<float> & values) override
+  {
+    return values.data();
+  }
+  void
+  Load(const network::Tensor & tensor, const LayerExtent & shift, const Coordinates &) override
+  {
+    ForEachVoxel(tensor, [&](int c, std::int64_t x, std::int64_t y, std::int64_t z) {
+      tensor.At(c, x, y, z) = At<float>(m_Call.inputs[0], { { x - shift[0], y - shift[1], z - shift[2], 0, 0 } });
+    });
+  }
+  void
+  Run(const network::Step & step, const TileChoice &) override
+  {
+    network::DispatchVoxelKind(step.kind, [&](auto kind) {
+      ForEachVoxel(step.out, [&](int c, std::int64_t x, std::int64_t y, std::int64_t z) {
+        step.out.At(c, x, y, z) = network::ValueAt<decltype(kind)::value>(step, c, x, y, z);
+      });
+    });
+  }
+  void
+  Store(const network::Tensor & tensor, const Coordinates &, int channel) override
+  {
+    ForEachVoxel(tensor, [&](int c, std::int64_t x, std::int64_t y, std::int64_t z) {
+      if (c == channel)
+      {
+        At<float>(m_Call.output, { { x, y, z, 0, 0 } }) = tensor.At(c, x, y, z);
+      }
+    });
+  }
+  void
+  Copy(const network::Tensor & from, const network::Tensor & to) override
+  {
+    ForEachVoxel(
+      from, [&](int c, std::int64_t x, std::int64_t y, std::int64_t z) { to.At(c, x, y, z) = from.At(c, x, y, z); });
+  }
+  int
+  StartCopy(const network::Tensor & from, const network::Tensor & to) override
+  {
+    const auto * const spilled = static_cast<const float *>(m_Call.sideOut);
+    const bool         isFetch = from.data >= spilled && from.data < spilled + m_Call.sideOutBytes / sizeof(float);
+    ++(isFetch ? fetches : stores);
+    if (m_IsLate)
+    {
+      Clear(to, std::nanf(""));
+    }
+    else
+    {
+      this->Copy(from, to);
+    }
+    m_Started.push_back({ from, to, isFetch, !m_IsLate });
+    return static_cast<int>(m_Started.size()) - 1;
+  }
+  void
+  AwaitCopy(int number) override
+  {
+    const auto last = static_cast<std::size_t>(number);
+    for (std::size_t i = 0; i <= last; ++i)
+    {
+      Started & copy = m_Started[i];
+      if (copy.isFetch == m_Started[last].isFetch && !copy.isDone)
+      {
+        this->Copy(copy.from, copy.to);
+        copy.isDone = true;
+      }
+    }
+  }
+  void
+  Clear(const network::Tensor & tensor) override
+  {
+    Clear(tensor, 0.0f);
+  }
+  void
+  AddWindow(const network::Tensor &, const network::Tensor &, const LayerExtent &,
+            const float * const (&)[MaxSpatialAxes]) override
+  {}
+  void
+  DivideSums(const network::Tensor &) override
+  {}
+  bool
+  ShouldStop() const override
+  {
+    return false;
+  }
+  void
+  AddProgress(double) override
+  {}
+  bool
+  IsAllDone() const
+  {
+    return std::all_of(m_Started.begin(), m_Started.end(), [](const Started & copy) { return copy.isDone; });
+  }
+
+  int fetches{ 0 };
+  int stores{ 0 };
+
+private:
+  struct Started
+  {
+    network::Tensor from;
+    network::Tensor to;
+    bool            isFetch;
+    bool            isDone;
+  };
+
+  template <typename TVisit>
+  static void
+  ForEachVoxel(const network::Tensor & tensor, TVisit && visit)
+  {
+    for (int c = 0; c < tensor.channels; ++c)
+    {
+      for (std::int64_t z = tensor.lower[2]; z < tensor.lower[2] + tensor.extent[2]; ++z)
+      {
+        for (std::int64_t y = tensor.lower[1]; y < tensor.lower[1] + tensor.extent[1]; ++y)
+        {
+          for (std::int64_t x = tensor.lower[0]; x < tensor.lower[0] + tensor.extent[0]; ++x)
+          {
+            visit(c, x, y, z);
+          }
+        }
+      }
+    }
+  }
+  static void
+  Clear(const network::Tensor & tensor, float value)
+  {
+    ForEachVoxel(tensor, [&](int c, std::int64_t x, std::int64_t y, std::int64_t z) { tensor.At(c, x, y, z) = value; });
+  }
+
+  const KernelCall &   m_Call;
+  const bool           m_IsLate;
+  NetworkRates         m_Rates{ GetHostNetworkRates() };
+  std::vector<Started> m_Started;
+};
+
+/** Layers that read each other's planes, in a row or with branches. */
+std::shared_ptr<const NetworkGraph>
+RandomPoolings(std::mt19937 & random)
+{
+  trial::NetworkBuilder builder(random, 3);
+  int                   at = 0;
+  for (int i = 0; i < 2 + builder.Below(6); ++i)
+  {
+    NetworkLayer pool;
+    pool.kernel = builder.Extent(3);
+    pool.dilation = builder.Same(1 + builder.Below(2));
+    int next = builder.AddKind(builder.Below(2) ? LayerKind::MaximumPooling : LayerKind::AveragePooling, { at }, pool);
+    if (builder.Below(3) == 0)
+    {
+      const int other = builder.AddKind(LayerKind::AveragePooling, { at }, pool);
+      next = builder.AddKind(LayerKind::Sum, { next, other });
+    }
+    at = next;
+  }
+  return builder.Finish(at).graph;
+}
+
+/** Copies may take as long as they like: no layer uses, or writes to, what is on its way. */
+TEST(NetworkMarch, SpilledPlanesAreAwaited)
+{
+  std::mt19937 random(196);
+  int          fetches = 0;
+  for (int trial = 0; trial < 60; ++trial)
+  {
+    NetworkOperation operation;
+    operation.graph = RandomPoolings(random);
+    operation.precision = NetworkPrecision::Reproducible;
+    operation.slab = 1 + static_cast<std::int64_t>(random() % 4);
+    const LayerExtent & margin = operation.graph->GetMargin();
+    const LayerExtent & lower = operation.graph->GetLowerMargin();
+    const LayerExtent   extent{ { 3, 2, 5 + static_cast<std::int64_t>(random() % 15) } };
+    KernelCall          call;
+    call.operation = &operation;
+    call.numberOfInputs = 1;
+    call.image = Box::FromExtent({ { extent[0] + margin[0], extent[1] + margin[1], extent[2] + margin[2], 1, 1 } });
+    Box output = call.image;
+    for (int a = 0; a < 3; ++a)
+    {
+      output.lower[a] = lower[static_cast<std::size_t>(a)];
+      output.upper[a] = output.lower[a] + extent[static_cast<std::size_t>(a)];
+    }
+    std::vector<float> image(static_cast<std::size_t>(call.image.NumberOfVoxels()));
+    std::generate(image.begin(), image.end(), [&] { return static_cast<float>(random() % 1000); });
+    call.inputs[0] = DenseView(image.data(), PixelKind::Float32, call.image);
+    std::vector<float> whole;
+    for (const int way : { 0, 1, 2 })
+    {
+      const auto bytes = GetNetworkBytes(
+        operation, output, call.image, GetHostNetworkRates(), way ? KeptPlanes::Spilled : KeptPlanes::InScratch);
+      std::vector<float> scratch(bytes.results / sizeof(float), std::nanf(""));
+      std::vector<float> spilled(bytes.spilled / sizeof(float), std::nanf(""));
+      std::vector<float> result(static_cast<std::size_t>(output.NumberOfVoxels()), -1.0f);
+      call.scratch = scratch.data();
+      call.sideOut = way ? spilled.data() : nullptr;
+      call.sideOutBytes = bytes.spilled;
+      call.output = DenseView(result.data(), PixelKind::Float32, output);
+      LateBackend backend(call, way == 2);
+      RunNetwork(call, backend);
+      EXPECT_TRUE(backend.IsAllDone());
+      EXPECT_TRUE(way || backend.fetches + backend.stores == 0);
+      fetches += backend.fetches;
+      whole = way ? whole : result;
+      ASSERT_EQ(result, whole) << trial << ", way " << way << ", slabs of " << operation.slab << "\n"
+                               << operation.graph->Describe();
+    }
+  }
+  EXPECT_GT(fetches, 1000);
+}
+
+/** A device that does nothing before somebody waits for it. */
+class LazyBackend : public LateBackend
+{
+public:
+  explicit LazyBackend(const KernelCall & call)
+    : LateBackend(call, false)
+  {}
+  ~LazyBackend() override { this->Do(m_Work.size()); }
+  void
+  Run(const network::Step & step, const TileChoice & tile) override
+  {
+    m_Work.push_back([this, step, tile] { LateBackend::Run(step, tile); });
+  }
+  void
+  Store(const network::Tensor & tensor, const Coordinates & at, int channel) override
+  {
+    m_Work.push_back([this, tensor, at, channel] { LateBackend::Store(tensor, at, channel); });
+  }
+  void
+  Copy(const network::Tensor & from, const network::Tensor & to) override
+  {
+    m_Work.push_back([this, from, to] { LateBackend::Copy(from, to); });
+  }
+  int
+  StartCopy(const network::Tensor & from, const network::Tensor & to) override
+  {
+    this->Copy(from, to);
+    return static_cast<int>(m_Work.size());
+  }
+  void
+  AwaitCopy(int) override
+  {}
+  void
+  FinishCopy(int number) override
+  {
+    ++waits;
+    this->Do(static_cast<std::size_t>(number));
+  }
+
+  int waits{ 0 };
+
+private:
+  void
+  Do(std::size_t end)
+  {
+    for (; m_Done < end; ++m_Done)
+    {
+      m_Work[m_Done]();
+    }
+  }
+
+  std::vector<std::function<void()>> m_Work;
+  std::size_t                        m_Done{ 0 };
+};
+
+/** The head may be as far ahead of the tail as memory for what they exchange allows, and no further. */
+TEST(NetworkMarch, TheHeadWaitsForTheTail)
+{
+  std::mt19937 random(198);
+  int          waits = 0;
+  int          runs = 0;
+  for (int trial = 0; trial < 30; ++trial)
+  {
+    NetworkOperation operation;
+    operation.graph = RandomPoolings(random);
+    operation.method = NetworkMethod::Direct;
+    operation.slab = 1 + static_cast<std::int64_t>(random() % 4);
+    const Box          image = Box::FromExtent({ { 9, 8, 30, 1, 1 } });
+    std::vector<float> pixels(static_cast<std::size_t>(image.NumberOfVoxels()));
+    std::generate(pixels.begin(), pixels.end(), [&] { return static_cast<float>(random() % 1000); });
+    const LayerExtent & margin = operation.graph->GetMargin();
+    Box                 output = image;
+    for (int a = 0; a < 3; ++a)
+    {
+      output.lower[a] = operation.graph->GetLowerMargin()[static_cast<std::size_t>(a)];
+      output.upper[a] = image.upper[a] - (margin[static_cast<std::size_t>(a)] - output.lower[a]);
+    }
+    if (output.IsEmpty())
+    {
+      continue;
+    }
+    std::vector<float> whole;
+    auto               variants = GetPipedVariants(operation);
+    operation.headLayers = 0;
+    variants.insert(variants.begin(), std::make_shared<NetworkOperation>(operation));
+    for (const auto & variant : variants)
+    {
+      const auto & piped = static_cast<const NetworkOperation &>(*variant);
+      const bool   hasHead = piped.headLayers > 0;
+      const auto   bytesOf = [&](NetworkSide side) {
+        return GetNetworkBytes(piped, output, image, GetHostNetworkRates(), KeptPlanes::InScratch, side);
+      };
+      const auto         bytes = bytesOf(hasHead ? NetworkSide::Tail : NetworkSide::Whole);
+      std::vector<float> scratch(bytes.results / sizeof(float), std::nanf(""));
+      std::vector<float> exchange(bytes.spilled / sizeof(float), std::nanf(""));
+      std::vector<float> ofHead(bytesOf(NetworkSide::Head).results / sizeof(float), std::nanf(""));
+      std::vector<float> result(static_cast<std::size_t>(output.NumberOfVoxels()), -1.0f);
+      KernelCall         call;
+      call.operation = &piped;
+      call.numberOfInputs = 1;
+      call.image = image;
+      call.inputs[0] = DenseView(pixels.data(), PixelKind::Float32, image);
+      call.output = DenseView(result.data(), PixelKind::Float32, output);
+      KernelCall headCall = call;
+      headCall.scratch = ofHead.data();
+      call.scratch = scratch.data();
+      call.sideOut = hasHead ? exchange.data() : nullptr;
+      call.sideOutBytes = bytes.spilled;
+      LateBackend       host(headCall, false);
+      const NetworkHead head{ &host, &headCall };
+      {
+        LateBackend alone(call, false);
+        LazyBackend device(call);
+        RunNetwork(call, hasHead ? static_cast<NetworkBackend &>(device) : alone, hasHead ? &head : nullptr);
+        waits += device.waits;
+      }
+      runs += hasHead ? 1 : 0;
+      whole = hasHead ? whole : result;
+      ASSERT_EQ(result, whole) << trial << ", " << piped.headLayers << " layers, slabs of " << piped.slab << "\n"
+                               << piped.graph->Describe();
+    }
+  }
+  EXPECT_GT(runs, 30);
+  EXPECT_GT(waits, 500);
 }
 
 } // namespace

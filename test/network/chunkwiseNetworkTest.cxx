@@ -1,7 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseNetworkTrial.h"
 
+#include "chunkwiseComputeSanitizer.h"
 #include "chunkwiseDefinitionTrial.h"
+#include "chunkwiseFakeDevices.h"
+#include "chunkwiseRecordingMonitor.h"
 
 #include <map>
 
@@ -214,6 +217,362 @@ TEST_P(NetworkTest, SlabsHaveTheBitsOfTheWhole)
       });
     }
   }
+}
+
+/** Where planes lie makes no difference: in one chunk of the same tiles, and for any chunks in an order of sums that is
+ * prescribed. */
+TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
+{
+  std::mt19937 random(188);
+  int          spilled = 0;
+  int          compared = 0;
+  const bool   isSlow = IsUnderComputeSanitizer();
+  for (int trial = 0; trial < (isSlow ? 4 : 24); ++trial)
+  {
+    const bool isReproducible = trial % 2;
+    const auto operation = MakeOperation(random,
+                                         trial % 3 == 0   ? trial::RandomUNet(random, 3, 1 + trial % 2)
+                                         : trial % 3 == 1 ? trial::RandomClassifier(random, 3)
+                                                          : trial::RandomConvolutions(random, 3, trial % 2 == 0));
+    operation->precision = isReproducible ? NetworkPrecision::Reproducible : NetworkPrecision::Float32;
+    operation->method = isReproducible ? NetworkMethod::Automatic : NetworkMethod::Transforms;
+    operation->slab = 1 + trial % 9;
+    operation->headLayers = 0;
+    Trial<std::uint8_t, float> t(random, operation, RandomImage(random, 3, 24));
+    t.request.backend = GetBackend();
+    t.request.devices.assign(GetParam() != Place::Cpu && !isReproducible ? 1 : 0, 0);
+    std::vector<float> kept;
+    Coordinates        chunk{};
+    for (const NetworkPlanes planes : { NetworkPlanes::OnDevice, NetworkPlanes::InHostMemory })
+    {
+      operation->planes = planes;
+      t.request.budgets = Budgets();
+      if (planes == NetworkPlanes::InHostMemory)
+      {
+        t.request.budgets.device = isReproducible ? 300000 + random() % 300000 : 0;
+        t.request.budgets.pinned = random() % 2 ? 1000000 + random() % 2000000 : 0;
+        t.request.budgets.host = random() % 2 ? 20000 + random() % 200000 : 0;
+      }
+      t.Prepare(t.request.image);
+      const Budgets & budgets = t.request.budgets;
+      try
+      {
+        const ExecutionReport report = GetManager().Execute(t.request);
+        EXPECT_TRUE(budgets.pinned == 0 || report.peakPinned <= budgets.pinned) << report.peakPinned;
+        EXPECT_TRUE(budgets.host == 0 || report.peakHost <= budgets.host) << report.peakHost;
+        if (GetParam() != Place::Cpu)
+        {
+          // Of the host's memory devices have nothing else.
+          EXPECT_TRUE(planes == NetworkPlanes::InHostMemory || report.peakHost == 0);
+          spilled += report.peakHost > 0 ? 1 : 0;
+        }
+        chunk = planes == NetworkPlanes::OnDevice ? report.plan.chunkExtent : chunk;
+        if (!isReproducible && !(report.plan.chunkExtent == chunk))
+        {
+          continue;
+        }
+        compared += planes == NetworkPlanes::InHostMemory && !isReproducible ? 1 : 0;
+      }
+      catch (const BudgetError &)
+      {
+        continue; // the smallest chunk of this trial is larger
+      }
+      ASSERT_TRUE(t.IsContained());
+      std::size_t i = 0;
+      ForEachIndex(t.request.region, [&](const Coordinates & index) {
+        if (planes == NetworkPlanes::OnDevice)
+        {
+          kept.push_back(t.Result(index));
+        }
+        ASSERT_EQ(t.Result(index), kept[i++]) << trial << ", slabs of " << operation->slab << " at " << ToString(index)
+                                              << " of " << ToString(t.request.image) << "\n"
+                                              << operation->graph->Describe();
+      });
+    }
+  }
+  EXPECT_TRUE(spilled > (isSlow ? 0 : 10) || GetParam() == Place::Cpu) << spilled;
+  EXPECT_GT(compared, isSlow ? 0 : 6);
+}
+
+/** What the CPU computes before the device differs by no more than other ways do, wherever the two meet. */
+TEST_P(NetworkTest, TheCpusLayersComeBeforeTheDevices)
+{
+  std::mt19937 random(197);
+  int          piped = 0;
+  const bool   isSlow = IsUnderComputeSanitizer();
+  for (int trial = 0; trial < (isSlow ? 4 : 24); ++trial)
+  {
+    const Network network = trial % 3 == 0   ? trial::RandomUNet(random, 3, 1 + trial % 2)
+                            : trial % 3 == 1 ? trial::RandomClassifier(random, 3)
+                                             : trial::RandomConvolutions(random, 3, trial % 2 == 0);
+    const auto    operation = MakeOperation(random, network);
+    operation->slab = trial % 4 == 0 ? 0 : 1 + trial % 7;
+    operation->method = static_cast<NetworkMethod>(trial % 3);
+    Trial<std::uint8_t, float> t(random, operation, RandomImage(random, 3, 20));
+    std::vector<float>         expected;
+    double                     largest = 0;
+    const int                  layers = static_cast<int>(network.graph->GetLayers().size());
+    for (int head = 0; head < layers; ++head)
+    {
+      operation->headLayers = head;
+      t.request.backend = head ? GetBackend() : BackendChoice::CPU;
+      t.request.budgets.device = head % 2 ? 0 : 400000;
+      t.Prepare(t.request.image);
+      try
+      {
+        const ExecutionReport report = GetManager().Execute(t.request);
+        piped += head && GetParam() != Place::Cpu && report.peakHost > 0 ? 1 : 0;
+      }
+      catch (const BudgetError &)
+      {
+        continue; // the smallest chunk of this trial is larger
+      }
+      ASSERT_TRUE(t.IsContained());
+      std::size_t i = 0;
+      ForEachIndex(t.request.region, [&](const Coordinates & index) {
+        if (head == 0)
+        {
+          expected.push_back(t.Result(index));
+          largest = std::max(largest, std::fabs(static_cast<double>(expected.back())));
+        }
+        ASSERT_NEAR(t.Result(index), expected[i++], 1e-5 * largest)
+          << trial << ", " << head << " of " << layers << " layers, at " << ToString(index) << " of "
+          << ToString(t.request.image) << "\n"
+          << operation->graph->Describe();
+      });
+    }
+  }
+  EXPECT_TRUE(piped > (isSlow ? 2 : 20) || GetParam() == Place::Cpu) << piped;
+}
+
+/** A run of many chunks and slabs, as it is with planes on the device. */
+class SpillingRun : public testing::Test
+{
+protected:
+  SpillingRun()
+    : m_Operation(std::make_shared<NetworkOperation>())
+    , m_Random(189)
+    , m_Manager(m_Devices.MakeManager())
+    , m_Trial(m_Random, m_Operation, { { 20, 18, 40, 1, 1 } })
+  {
+    m_Operation->graph = trial::RandomClassifier(m_Random, 3).graph;
+    m_Operation->precision = NetworkPrecision::Reproducible;
+    m_Operation->slab = 4;
+    m_Operation->planes = NetworkPlanes::OnDevice;
+    m_Trial.request.backend = BackendChoice::CUDA;
+    m_Trial.Prepare(m_Trial.request.image);
+    m_Trial.request.budgets.device = 1;
+    m_Trial.request.budgets.device = FindLeast() * 3 / 2;
+    EXPECT_EQ(Run().peakHost, 0u);
+    m_Expected = m_Trial.output;
+    m_Operation->planes = NetworkPlanes::InHostMemory;
+  }
+  /** The least budget of what the request has too little of. */
+  std::size_t
+  FindLeast()
+  {
+    try
+    {
+      m_Manager->Execute(m_Trial.request);
+    }
+    catch (const BudgetError & error)
+    {
+      return error.needed;
+    }
+    return 0;
+  }
+  ExecutionReport
+  Run(Monitor * monitor = nullptr)
+  {
+    m_Trial.Prepare(m_Trial.request.image);
+    return m_Manager->Execute(m_Trial.request, monitor);
+  }
+
+  FakeDevices                             m_Devices{ 1, FakeDevice::Options(), GetHostKernels() };
+  const std::shared_ptr<NetworkOperation> m_Operation;
+  std::mt19937                            m_Random;
+  const std::unique_ptr<Manager>          m_Manager;
+  Trial<std::uint8_t, float>              m_Trial;
+  std::vector<float>                      m_Expected;
+};
+
+/** With some layers on the CPU: the memory goes with the run, aborting stops both, and what fails is done by others. */
+TEST_F(SpillingRun, IsPiped)
+{
+  m_Operation->precision = NetworkPrecision::Float32;
+  m_Operation->method = NetworkMethod::Direct;
+  m_Operation->headLayers = 1;
+  const auto check = [this](const ExecutionReport & report) {
+    for (std::size_t i = 0; i < m_Expected.size(); ++i)
+    {
+      ASSERT_NEAR(m_Trial.output[i], m_Expected[i], 1e-4) << i;
+    }
+    EXPECT_LE(report.peakDevice, m_Trial.request.budgets.device);
+  };
+  const ExecutionReport report = Run();
+  check(report);
+  EXPECT_GT(report.peakHost, 0u);
+  EXPECT_GT(report.plan.chunks.size(), 1u);
+  RecordingMonitor monitor;
+  monitor.abortAt = 0.3;
+  EXPECT_THROW(Run(&monitor), Aborted);
+  for (const char * const call : { "kernel", "AllocatePinned", "Launch" })
+  {
+    m_Devices.fakes[0]->FailAt(call, 0, false);
+    check(Run());
+    m_Devices.fakes[0]->ClearFaults();
+  }
+  // Where it was asked for the same bits, or the host's memory has a budget, or the CPU has chunks of its own.
+  const auto isPiped = [this] {
+    m_Operation->planes = NetworkPlanes::OnDevice;
+    const bool is = Run().peakHost > 0;
+    m_Operation->planes = NetworkPlanes::InHostMemory;
+    return is;
+  };
+  EXPECT_TRUE(isPiped());
+  m_Trial.request.budgets.host = std::size_t{ 1 } << 40;
+  EXPECT_FALSE(isPiped());
+  m_Trial.request.budgets.host = 0;
+  m_Operation->precision = NetworkPrecision::Reproducible;
+  EXPECT_FALSE(isPiped());
+  EXPECT_EQ(m_Trial.output, m_Expected);
+}
+
+/** Of all places where head and tail may meet that which is expected to be fastest, and none where the device alone is
+ * as fast. */
+TEST_F(SpillingRun, TakesTheFastestHead)
+{
+  m_Operation->precision = NetworkPrecision::Float32;
+  m_Operation->method = NetworkMethod::Direct;
+  m_Operation->planes = NetworkPlanes::OnDevice;
+  m_Trial.request.budgets.device = 0;
+  for (const double rate : { 1e7, 1e8, 1e14 })
+  {
+    FakeDevice::Options options;
+    options.linkRate = rate;
+    const FakeDevices devices(1, options, GetHostKernels());
+    const auto        manager = devices.MakeManager();
+    const auto        secondsOf = [&](int head) {
+      m_Operation->headLayers = head;
+      return manager->MakePlanFor(m_Trial.request).seconds;
+    };
+    const double alone = secondsOf(0);
+    double       best = alone;
+    for (int head = 1; head < static_cast<int>(m_Operation->graph->GetLayers().size()) - 1; ++head)
+    {
+      const double seconds = secondsOf(head);
+      best = seconds < alone / 1.03 ? std::min(best, seconds) : best;
+    }
+    EXPECT_EQ(secondsOf(-1), best) << rate;
+    // Devices as slow as the CPU gain, those that are much faster do not.
+    EXPECT_EQ(best < alone, rate < 1e10) << rate << ": " << best << " and " << alone;
+  }
+}
+
+TEST_F(SpillingRun, MakesRoomForLargerChunks)
+{
+  const Plan   spilled = m_Manager->MakePlanFor(m_Trial.request);
+  const double factor = m_Manager->GetCostOfBudget(m_Trial.request).budget.factor;
+  m_Operation->planes = NetworkPlanes::OnDevice;
+  const Plan without = m_Manager->MakePlanFor(m_Trial.request);
+  EXPECT_LT(spilled.chunks.size(), without.chunks.size());
+  const std::size_t budget = m_Trial.request.budgets.device;
+  m_Trial.request.budgets.device = 0;
+  EXPECT_NEAR(factor * m_Manager->MakePlanFor(m_Trial.request).seconds, spilled.seconds, 0.01 * spilled.seconds);
+  m_Trial.request.budgets.device = budget;
+  m_Operation->planes = NetworkPlanes::InHostMemory;
+  const ExecutionReport report = Run();
+  EXPECT_EQ(m_Trial.output, m_Expected);
+  EXPECT_GT(report.peakHost, 0u);
+  EXPECT_GE(report.peakPinned, report.peakHost);
+  EXPECT_LE(report.peakDevice, m_Trial.request.budgets.device);
+  // It is kept for a run that needs as much, and goes for others.
+  EXPECT_GE(m_Manager->GetHeldMemory().pinned, report.peakHost);
+  const int allocations = m_Devices.fakes[0]->CountCalls("AllocatePinned");
+  EXPECT_EQ(Run().peakHost, report.peakHost);
+  EXPECT_EQ(m_Devices.fakes[0]->CountCalls("AllocatePinned"), allocations);
+  m_Operation->planes = NetworkPlanes::OnDevice;
+  EXPECT_EQ(Run().peakHost, 0u);
+  EXPECT_LE(m_Manager->GetHeldMemory().pinned, report.peakPinned - report.peakHost);
+  m_Operation->planes = NetworkPlanes::InHostMemory;
+  Run();
+  m_Manager->ReleaseMemory();
+  EXPECT_EQ(m_Manager->GetHeldMemory().pinned, 0u);
+}
+
+TEST_F(SpillingRun, DoesWithoutMemoryThatIsNotThere)
+{
+  for (const auto kind : { DeviceError::Kind::OutOfMemory, DeviceError::Kind::Failed })
+  {
+    // The first pinned memory of the run is what it spills.
+    m_Manager->ReleaseMemory();
+    m_Devices.fakes[0]->FailAt("AllocatePinned", 0, false, kind);
+    const ExecutionReport report = Run();
+    m_Devices.fakes[0]->ClearFaults();
+    EXPECT_EQ(m_Trial.output, m_Expected);
+    EXPECT_EQ(report.peakHost, 0u);
+    EXPECT_EQ(report.retries, 0) << "the plan is one without";
+  }
+}
+
+/** Each budget alone, and what each of them has no room for. */
+TEST_F(SpillingRun, KeepsToTheHostsBudgets)
+{
+  const std::size_t most = Run().peakHost;
+  for (const std::size_t budget : { most / 3, most - 1, most, 3 * most })
+  {
+    m_Trial.request.budgets.host = budget;
+    const ExecutionReport ofHost = Run();
+    EXPECT_LE(ofHost.peakHost, budget);
+    EXPECT_EQ(m_Trial.output, m_Expected);
+    m_Trial.request.budgets.host = 0;
+    // A little for the pieces of images.
+    m_Trial.request.budgets.pinned = budget + 1100;
+    EXPECT_LE(Run().peakPinned, budget + 1100);
+    EXPECT_EQ(m_Trial.output, m_Expected);
+    // Where there is not room for all, smaller chunks are planned.
+    EXPECT_GT(ofHost.peakHost, 0u) << budget << " of " << most;
+    EXPECT_EQ(ofHost.retries, 0);
+    m_Trial.request.budgets.pinned = 0;
+  }
+  // A budget for all runs is what others may count on.
+  Budgets ofManager;
+  ofManager.host = 10 * most;
+  m_Manager->SetBudgets(ofManager);
+  EXPECT_EQ(Run().peakHost, 0u);
+  ofManager.host = 0;
+  ofManager.pinned = most / 2;
+  m_Manager->SetBudgets(ofManager);
+  EXPECT_LE(Run().peakPinned, ofManager.pinned);
+  EXPECT_EQ(m_Trial.output, m_Expected);
+}
+
+TEST_F(SpillingRun, CanBeAborted)
+{
+  RecordingMonitor monitor;
+  monitor.abortAt = 0.3;
+  EXPECT_THROW(Run(&monitor), Aborted);
+  RecordingMonitor untilTheEnd;
+  EXPECT_GT(Run(&untilTheEnd).peakHost, 0u);
+  EXPECT_EQ(m_Trial.output, m_Expected);
+  EXPECT_TRUE(std::is_sorted(untilTheEnd.fractions.begin(), untilTheEnd.fractions.end()));
+  EXPECT_EQ(untilTheEnd.fractions.back(), 1.0);
+}
+
+TEST_F(SpillingRun, LeavesTheMemoryToTheCpuThatTakesOver)
+{
+  const std::size_t most = Run().peakHost;
+  m_Trial.request.backend = BackendChoice::CPU;
+  m_Trial.request.budgets.host = 1;
+  m_Trial.request.budgets.host = FindLeast() + most / 2;
+  m_Trial.request.backend = BackendChoice::Auto;
+  EXPECT_GT(Run().peakHost, 0u);
+  m_Devices.fakes[0]->FailAt("kernel", 1, true);
+  const ExecutionReport report = Run();
+  m_Devices.fakes[0]->ClearFaults();
+  EXPECT_EQ(m_Trial.output, m_Expected);
+  EXPECT_GT(report.chunksOnHost, 0);
+  EXPECT_LE(report.peakHost, m_Trial.request.budgets.host);
 }
 
 /** Images of more than a tile of the devices' direct convolutions, with halos of many widths. */

@@ -87,6 +87,11 @@ MakeOperations()
   all.push_back(means);
   const auto network = std::make_shared<NetworkOperation>();
   network->graph = MakeSmallNetwork();
+  const auto spilling = std::make_shared<NetworkOperation>();
+  spilling->graph = network->graph;
+  spilling->slab = 2;
+  spilling->planes = NetworkPlanes::InHostMemory;
+  all.push_back(spilling);
   all.push_back(network);
   const auto separable = std::make_shared<SeparableOperation>();
   separable->weights[0] = separable->weights[2] = { 0.25, 0.5, 0.25 };
@@ -153,7 +158,8 @@ TEST(Budgets, EveryOperationOfTheHostIsTestedHere)
     const std::size_t dot = name.rfind('.');
     const std::string last = dot == std::string::npos ? std::string() : name.substr(dot + 1);
     const bool        isPart = last == "advance" || last == "summarise" || last == "begin" || last == "finish" ||
-                        last == "isopen" || last == "settle" || last == "amend" || last == "voxels";
+                        last == "isopen" || last == "settle" || last == "amend" || last == "voxels" ||
+                        last == "spilled" || last == "memory" || last == "head" || last == "piped";
     EXPECT_TRUE(isPart || tested.count(name) == 1) << name;
   }
 }

@@ -1,11 +1,13 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseError.h"
 #include "chunkwiseFakeDevices.h"
+#include "chunkwiseNetworkOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionImages.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRecordingMonitor.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseSmallNetwork.h"
 #include "chunkwiseStatisticsOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
@@ -107,6 +109,34 @@ MakeSequence()
   operation->stages = { smooth, mean };
   return std::make_unique<Work>(
     "Sequence", GetHostKernels(), operation, Coordinates{ { 9, 8, 30, 1, 1 } }, PixelKind::Float32, 24000);
+}
+
+/** In slabs, whose planes are kept in the host's memory. */
+std::unique_ptr<Work>
+MakeNetwork()
+{
+  const auto operation = std::make_shared<NetworkOperation>();
+  operation->graph = MakeSmallNetwork();
+  operation->precision = NetworkPrecision::Reproducible;
+  operation->scale = 0.01;
+  operation->slab = 2;
+  operation->planes = NetworkPlanes::InHostMemory;
+  return std::make_unique<Work>(
+    "Network", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelKind::Float32, 45000);
+}
+
+/** The first layer is the host's. */
+std::unique_ptr<Work>
+MakePipedNetwork()
+{
+  const auto operation = std::make_shared<NetworkOperation>();
+  operation->graph = MakeSmallNetwork();
+  operation->method = NetworkMethod::Direct;
+  operation->scale = 0.01;
+  operation->slab = 2;
+  operation->headLayers = 1;
+  return std::make_unique<Work>(
+    "PipedNetwork", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelKind::Float32, 45000);
 }
 
 std::unique_ptr<Work>
@@ -286,8 +316,8 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Faults,
-                         testing::Values(&MakeIndependent, &MakeSequence, &MakeSweep, &MakeTwoPass, &MakeStatistics,
-                                         &MakeFixpoint, &MakeReconstruction),
+                         testing::Values(&MakeIndependent, &MakeSequence, &MakeNetwork, &MakePipedNetwork, &MakeSweep,
+                                         &MakeTwoPass, &MakeStatistics, &MakeFixpoint, &MakeReconstruction),
                          [](const auto & info) { return info.param()->name; });
 
 /** Each has room for its largest chunk if the others hold nothing. */

@@ -390,6 +390,11 @@ private:
       contents.sideIn = CarryBefore(trial, images);
       contents.sideOut.assign(contents.omitsOutput ? contents.sideIn.size() : 0, 0xFF);
     }
+    if (EndsWith(name, ".spilled"))
+    {
+      // Memory that a device's kernels reach.
+      contents.sideOut.assign(m_Device.GetKernels().Find(name + ".memory")->scratchBytes(operation, shape), 0xFF);
+    }
     return contents;
   }
 

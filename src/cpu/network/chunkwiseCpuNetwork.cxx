@@ -68,11 +68,11 @@ WorkerBytes(const NetworkGraph & graph, std::size_t transformBytes)
 class CpuNetwork : public NetworkBackend
 {
 public:
-  explicit CpuNetwork(const KernelCall & call)
+  CpuNetwork(const KernelCall & call, KeptPlanes planes, NetworkSide side = NetworkSide::Whole)
     : m_Call(call)
     , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
     , m_Rates(GetHostNetworkRates())
-    , m_Bytes(GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates))
+    , m_Bytes(GetNetworkBytes(m_Operation, call.output.box, call.image, m_Rates, planes, side))
     , m_WorkerBytes(WorkerBytes(*m_Operation.graph, m_Bytes.transforms))
     , m_WorkerMemory(static_cast<char *>(call.scratch) + m_Bytes.results)
     , m_Spectra(m_WorkerMemory + call.executor->GetConcurrency() * m_WorkerBytes)
@@ -550,24 +550,76 @@ private:
 void
 RunHostNetwork(const KernelCall & call)
 {
-  CpuNetwork backend(call);
+  CpuNetwork backend(call, GetKeptPlanes(call));
   RunNetwork(call, backend);
 }
 
+void
+RunHostHead(const KernelCall & call)
+{
+  CpuNetwork backend(call, KeptPlanes::InScratch, NetworkSide::Head);
+  (*static_cast<const NetworkTail *>(call.sideIn))({ &backend, &call });
+}
+
+void
+RunHostPiped(const KernelCall & call)
+{
+  RunPiped(call, [&call](const NetworkHead & head) {
+    CpuNetwork backend(call, KeptPlanes::InScratch, NetworkSide::Tail);
+    RunNetwork(call, backend, &head);
+  });
+}
+
+template <KeptPlanes VPlanes, NetworkSide VSide = NetworkSide::Whole>
 std::size_t
 HostNetworkBytes(const Operation & operation, const ChunkShape & shape)
 {
   const auto &       network = static_cast<const NetworkOperation &>(operation);
-  const NetworkBytes bytes = GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates());
+  const NetworkBytes bytes =
+    GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates(), VPlanes, VSide);
   return bytes.results + static_cast<std::size_t>(shape.concurrency) * WorkerBytes(*network.graph, bytes.transforms) +
          (bytes.transforms > 0 ? bytes.transforms + GetTileSlackBytes(LargestTile) : 0);
 }
 
+template <KeptPlanes VPlanes, NetworkSide VSide = NetworkSide::Whole>
 double
 HostNetworkCost(const Operation & operation, const ChunkShape & shape)
 {
-  return GetNetworkCost(
+  return GetNetworkCost(static_cast<const NetworkOperation &>(operation),
+                        shape.outputBox,
+                        shape.image,
+                        GetHostNetworkRates(),
+                        VPlanes,
+                        VSide);
+}
+
+std::size_t
+HostExchangeBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(
+           network, shape.outputBox, shape.image, GetHostNetworkRates(), KeptPlanes::InScratch, NetworkSide::Tail)
+    .spilled;
+}
+
+std::size_t
+HostSpilledBytes(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & network = static_cast<const NetworkOperation &>(operation);
+  return GetNetworkBytes(network, shape.outputBox, shape.image, GetHostNetworkRates(), KeptPlanes::Spilled).spilled;
+}
+
+double
+HostPipedSlabs(const Operation & operation, const ChunkShape & shape)
+{
+  return CountPipedSlabs(
     static_cast<const NetworkOperation &>(operation), shape.outputBox, shape.image, GetHostNetworkRates());
+}
+
+double
+HostSpilledWeight(const Operation & operation, const ChunkShape &)
+{
+  return GetWeightOfSpilling(static_cast<const NetworkOperation &>(operation));
 }
 
 } // namespace
@@ -575,11 +627,21 @@ HostNetworkCost(const Operation & operation, const ChunkShape & shape)
 void
 RegisterHostNetwork(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunHostNetwork;
-  kernel.scratchBytes = HostNetworkBytes;
-  kernel.cost = HostNetworkCost;
-  registry.Register("network", kernel);
+  registry.Register(
+    "network", { RunHostNetwork, HostNetworkBytes<KeptPlanes::InScratch>, HostNetworkCost<KeptPlanes::InScratch> });
+  // All memory is the host's: these are for devices that run the host's kernels.
+  registry.Register("network.spilled",
+                    { RunHostNetwork, HostNetworkBytes<KeptPlanes::Spilled>, HostNetworkCost<KeptPlanes::Spilled> });
+  registry.Register("network.spilled.memory", { nullptr, HostSpilledBytes, HostSpilledWeight });
+  registry.Register("network.head",
+                    { RunHostHead,
+                      HostNetworkBytes<KeptPlanes::InScratch, NetworkSide::Head>,
+                      HostNetworkCost<KeptPlanes::InScratch, NetworkSide::Head> });
+  registry.Register("network.piped",
+                    { RunHostPiped,
+                      HostNetworkBytes<KeptPlanes::InScratch, NetworkSide::Tail>,
+                      HostNetworkCost<KeptPlanes::InScratch, NetworkSide::Tail> });
+  registry.Register("network.piped.memory", { nullptr, HostExchangeBytes, HostPipedSlabs });
 }
 
 } // namespace chunkwise

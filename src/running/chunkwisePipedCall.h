@@ -1,0 +1,20 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwisePipedCall_h
+#define chunkwisePipedCall_h
+
+#include "chunkwiseOperation.h"
+
+namespace chunkwise
+{
+
+/** What a device's kernel "name.piped" finds at call.sideIn: the host's kernel "name.head" and a call for it that reads
+ * the host's images, in which it sets what the two kernels agree on. */
+struct PipedCall
+{
+  const Kernel * kernel;
+  KernelCall     call;
+};
+
+} // namespace chunkwise
+
+#endif
