@@ -45,7 +45,7 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   {
     throw ParameterError("a window takes part in at most " + std::to_string(MaxSpatialAxes) + " axes");
   }
-  tile[0] = Equalise(output.Extent(0), 1024 / components);
+  tile[0] = Equalise(output.Extent(0), MostOfRow / components);
   row = tile[0] * components;
   ringSlots = 1;
   if (sweep >= 0)
@@ -89,6 +89,13 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   scratch = paddedRow + firstSlab + secondSlab + (ringSlots + 1) * slab + slots + 2 * row;
   // Workers' parts begin on cache lines of their own.
   scratch = (scratch + 63) / 64 * 64;
+}
+
+void
+WindowTiling::AddKnownRows()
+{
+  known = (1 + (middles > 0 ? tile[middle[0]] : 0)) * tile[0];
+  scratch = (scratch + known + 63) / 64 * 64;
 }
 
 std::int64_t
