@@ -59,7 +59,7 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   for (int i = 0; i < middles; ++i)
   {
     // Of rows of several components few fit the cache, and tiles share what lies between them.
-    const std::int64_t least = (components > 1 ? 3 : 2) * radius[middle[i]];
+    const std::int64_t least = (components > 1 ? 6 : 2) * radius[middle[i]];
     const std::int64_t wanted = std::max(std::min<std::int64_t>(rows, 64), std::min<std::int64_t>(least, 64));
     tile[middle[i]] = Equalise(output.Extent(middle[i]), wanted);
     rows = std::max<std::int64_t>(4, rows / tile[middle[i]]);

@@ -346,19 +346,15 @@ private:
         }
         for (std::int64_t row = 0; row < m_SlabRows; ++row)
         {
-          for (std::size_t t = 0; t < static_cast<std::size_t>(last - first); ++t)
+          if (!m_Knows || this->SeesSome(row, last - first))
           {
-            m_Taps[t] = m_Ring + m_Slabs[t] * m.m_Tiling.slab + row * m_X;
+            for (std::size_t t = 0; t < static_cast<std::size_t>(last - first); ++t)
+            {
+              m_Taps[t] = m_Ring + m_Slabs[t] * m.m_Tiling.slab + row * m_X;
+            }
+            CombineSlabs(first - (i - window.radius), last - first);
+            ScaleByNorm(window, i, m_Row, m_X);
           }
-          if (m_Knows)
-          {
-            CombineKnown(row, first - (i - window.radius), last - first);
-          }
-          else
-          {
-            Combine(window, m_Row, m_Taps.data(), first - (i - window.radius), last - first, m_X);
-          }
-          ScaleByNorm(window, i, m_Row, m_X);
           FinishRow(m_Row, row, at, finish);
         }
         Report();
@@ -522,18 +518,31 @@ private:
       }
     }
 
-    /** The last pass of pairs for a row of the slabs; m_Sight then says what it sees. */
-    void
-    CombineKnown(std::int64_t row, std::int64_t firstTap, std::int64_t count)
+    /** Lets m_Sight say what windows along the sweep axis see in a row of `count` slabs of pairs. Returns whether any
+     * of it is wanted. */
+    bool
+    SeesSome(std::int64_t row, std::int64_t count)
     {
       m_Sight = RowSight::Nothing();
       for (std::size_t t = 0; t < static_cast<std::size_t>(count); ++t)
       {
         m_Sight.Join(m_SightsOfRing[static_cast<std::size_t>(m_Slabs[t] * m_SlabRows + row)]);
       }
-      RowSight wanted = m_Sight;
-      wanted.some = m.m_KnowsWhole ? m_Sight.some : m_Sight.Cut();
-      this->CombinePairs(m.m_Windows[m.m_Tiling.sweep], m_Row, firstTap, count, m_Half, wanted, nullptr);
+      return (m.m_KnowsWhole ? m_Sight.some : m_Sight.Cut()) != 0;
+    }
+
+    /** The pass along the sweep axis, of which the taps are given. */
+    void
+    CombineSlabs(std::int64_t firstTap, std::int64_t count)
+    {
+      const AxisWindow<TAcc> & window = m.m_Windows[m.m_Tiling.sweep];
+      if (m_Knows)
+      {
+        const std::uint64_t some = m.m_KnowsWhole ? m_Sight.some : m_Sight.Cut();
+        this->CombinePairs(window, m_Row, firstTap, count, m_Half, { some, m_Sight.lacks }, nullptr);
+        return;
+      }
+      Combine(window, m_Row, m_Taps.data(), firstTap, count, m_X);
     }
 
     void
@@ -552,7 +561,9 @@ private:
                  std::int64_t gap, const RowSight & sight, const TAcc * known)
     {
       const std::uint64_t second = m.m_KnowsWhole ? sight.Cut() : sight.some;
-      if (gap == m_Half && second == RowSight{}.some)
+      // One long sum takes no longer than several short ones.
+      const std::int64_t parts = (m_Half + RowSight::Part - 1) / RowSight::Part;
+      if (gap == m_Half && 4 * __builtin_popcountll(second & ~std::uint64_t{ 0 } >> (64 - parts)) >= 3 * parts)
       {
         this->Combine(window, out, m_Taps.data(), firstTap, count, m_X);
         return;
