@@ -66,8 +66,8 @@ struct MaskedMedians
   const RankOperation & rank;
   Coordinates           radius;
   Coordinates           tile;
-  BufferView            made;
   std::size_t           bytes{ 0 };
+  BufferView            made;
 
   MaskedMedians(const DomainOperation & domain, const Box & output, const Box & image, PixelKind kind, void * scratch)
     : rank(static_cast<const RankOperation &>(*domain.window))
