@@ -158,6 +158,7 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuMaskedGaussian.cxx
   cpu/window/chunkwiseCpuMaskedMean.cxx
   cpu/window/chunkwiseCpuMaskedRowsBaseline.cxx
+  cpu/window/chunkwiseCpuMaskedVariance.cxx
   cpu/window/chunkwiseCpuMaskedWindow.cxx
   cpu/window/chunkwiseCpuMean.cxx
   cpu/window/chunkwiseCpuNonLocalMeans.cxx

@@ -1555,17 +1555,43 @@ TEST_P(DomainDefinition, TheOutputMaskSaysWhereWindowsAreEmpty)
   EXPECT_EQ(tried.size(), 18u);
 }
 
+/** Fills a mask: any voxels, or a box of an image inside or outside, as parts of rows whose windows see the same. */
+template <typename TTrial>
+void
+FillMask(std::mt19937 & random, bool isBox, TTrial & t)
+{
+  const unsigned int share = random() % 5;
+  const bool         isInside = random() % 2;
+  Box                part{};
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t n = t.box.Extent(a);
+    part.lower[a] = random() % 2 ? 0 : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+    part.upper[a] =
+      random() % 2 ? n : part.lower[a] + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  }
+  ForEachIndex(t.box, [&](const Coordinates & index) {
+    const bool inside = isBox ? part.Contains(Box{ index, index }) == isInside : random() % 4 < share;
+    t.weights[t.NumberOf(index)] = inside ? 1 + random() % 100 : 0;
+  });
+}
+
 /** A window in a mask by the CPU's own kernel, and by the stages of the operation, each through memory. */
 template <typename TIn, typename TOut>
 void
 CompareWithStages(std::mt19937 & random, Executor & executor, const std::string & filter, int mode)
 {
-  constexpr bool                       isReal = std::is_floating_point<TIn>::value;
-  DomainTrial<TIn, TOut, std::uint8_t> t(RandomExtent(random, 20));
+  constexpr bool isReal = std::is_floating_point<TIn>::value;
+  // Rows of many parts, or any image.
+  const bool  isLong = random() % 2;
+  Coordinates extent = RandomExtent(random, isLong ? 9 : 20);
+  extent[0] += isLong ? 24 + static_cast<std::int64_t>(random() % 100) : 0;
+  DomainTrial<TIn, TOut, std::uint8_t> t(extent);
   Case                                 c = RandomCase(random, filter, mode);
   const std::int64_t                   most = random() % 3 == 0 ? 7 : 3;
   const bool                           isMean = filter == "mean";
   const bool                           isGaussian = filter == "gaussian";
+  const bool                           isVariance = filter == "variance" || filter == "std";
   if (isGaussian)
   {
     c.parameters.Set("Transforms", false);
@@ -1581,24 +1607,23 @@ CompareWithStages(std::mt19937 & random, Executor & executor, const std::string 
   {
     c.parameters.Set("Rounding", random() % 2 ? "nearest" : "toward-zero");
   }
-  const bool ignoresNan = isReal && (isMean || isGaussian) && random() % 2;
-  if (isMean || isGaussian)
+  const bool ignoresNan = isReal && (isMean || isGaussian || isVariance) && random() % 2;
+  if (isMean || isGaussian || isVariance)
   {
     c.parameters.Set("IgnoreNaN", ignoresNan);
   }
-  const unsigned int nanEvery = random() % 2 ? 50 : 2;
+  const unsigned int nanEvery = isLong ? 5000 : random() % 2 ? 50 : 2;
   if (random() % 2)
   {
     c.parameters.Set("EmptyValue", PixelValue(std::int64_t{ 42 }));
   }
-  const unsigned int share = random() % 5;
-  const bool         isExtreme = random() % 2;
+  FillMask(random, isLong, t);
+  const bool isExtreme = random() % 2;
   for (std::size_t i = 0; i < t.voxels.size(); ++i)
   {
     t.voxels[i] = !isExtreme      ? RandomPixel<TIn>(random)
                   : random() % 20 ? std::numeric_limits<TIn>::max()
                                   : std::numeric_limits<TIn>::lowest();
-    t.weights[i] = random() % 4 < share ? 1 + random() % 100 : 0;
     if constexpr (isReal)
     {
       t.voxels[i] = random() % nanEvery == 0 ? std::numeric_limits<TIn>::quiet_NaN() : t.voxels[i];
@@ -1654,7 +1679,8 @@ TEST(Domain, WindowsInMasksHaveTheBitsOfTheirStagesAtEveryLevel)
     {
       continue;
     }
-    for (const char * const filter : { "mean", "gaussian", "maximum", "minimum", "opening", "closing" })
+    for (const char * const filter :
+         { "mean", "gaussian", "variance", "std", "median", "maximum", "minimum", "opening", "closing" })
     {
       for (int mode = 0; mode < 5; ++mode)
       {

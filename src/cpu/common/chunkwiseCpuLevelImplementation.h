@@ -215,25 +215,39 @@ Weigh(TAcc * __restrict out, const TAcc * const * rows, const TAcc * weights, st
 {
   constexpr std::int64_t width = TVector::Width;
   std::int64_t           i = 0;
-  // Enough independent chains to hide the latency of a multiply-add, and fewer at the end.
+  // Enough independent chains to hide the latency of a multiply-add, and at the end as many as there are.
   for (; i + 8 * width <= n; i += 8 * width)
   {
     WeighVectors<8, TAcc, TVector>(out, rows, weights, taps, i);
   }
-  if (i + 4 * width <= n)
+  const std::int64_t rest = (n - i) / width;
+  switch (rest)
   {
-    WeighVectors<4, TAcc, TVector>(out, rows, weights, taps, i);
-    i += 4 * width;
+    case 7:
+      WeighVectors<7, TAcc, TVector>(out, rows, weights, taps, i);
+      break;
+    case 6:
+      WeighVectors<6, TAcc, TVector>(out, rows, weights, taps, i);
+      break;
+    case 5:
+      WeighVectors<5, TAcc, TVector>(out, rows, weights, taps, i);
+      break;
+    case 4:
+      WeighVectors<4, TAcc, TVector>(out, rows, weights, taps, i);
+      break;
+    case 3:
+      WeighVectors<3, TAcc, TVector>(out, rows, weights, taps, i);
+      break;
+    case 2:
+      WeighVectors<2, TAcc, TVector>(out, rows, weights, taps, i);
+      break;
+    case 1:
+      WeighVectors<1, TAcc, TVector>(out, rows, weights, taps, i);
+      break;
+    default:
+      break;
   }
-  if (i + 2 * width <= n)
-  {
-    WeighVectors<2, TAcc, TVector>(out, rows, weights, taps, i);
-    i += 2 * width;
-  }
-  for (; i + width <= n; i += width)
-  {
-    WeighVectors<1, TAcc, TVector>(out, rows, weights, taps, i);
-  }
+  i += rest * width;
   for (; i < n; ++i)
   {
     TAcc s = 0;

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCpuWindow.h"
+#include "chunkwiseCpuSeparableWindow.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRealOf.h"
@@ -11,42 +11,17 @@ namespace chunkwise
 namespace
 {
 
-void
-RadiiOf(const SeparableOperation & operation, std::int64_t (&radius)[MaxDimension])
-{
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    radius[a] = operation.Radius(a);
-  }
-}
-
 template <typename TAcc>
 void
 Run(const KernelCall & call, const RowFunctions<TAcc> & rows, Accumulator accumulator)
 {
-  const auto &     operation = static_cast<const SeparableOperation &>(*call.operation);
-  const CpuLevel & level = GetCpuLevel();
-  AxisWindow<TAcc> windows[MaxDimension];
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    const auto & weights = operation.weights[a];
-    windows[a].radius = operation.Radius(a);
-    windows[a].weights.assign(weights.begin(), weights.end());
-    if (operation.boundary.mode == BoundaryMode::Renormalized && windows[a].radius > 0)
-    {
-      const std::vector<double> norms = operation.GetNorms(a, call.image.Extent(a));
-      windows[a].norms.assign(norms.begin(), norms.end());
-    }
-  }
-  std::int64_t radius[MaxDimension];
+  const auto &                operation = static_cast<const SeparableOperation &>(*call.operation);
+  const CpuLevel &            level = GetCpuLevel();
+  const SeparableWindow<TAcc> window(operation, call.image);
+  std::int64_t                radius[MaxDimension];
   RadiiOf(operation, radius);
   const std::int64_t components = WindowTiling::ComponentsOf(call, radius);
-  const WindowTiling tiling(call.output.box,
-                            call.image,
-                            radius,
-                            sizeof(TAcc),
-                            operation.boundary.mode == BoundaryMode::Renormalized,
-                            components);
+  const WindowTiling tiling = MakeSeparableTiling(operation, call.output.box, call.image, sizeof(TAcc), components);
   const auto finishRow = level.finishWeighted[static_cast<int>(accumulator)][static_cast<int>(call.output.kind)];
   const auto size = PixelSize(call.output.kind);
   const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
@@ -61,7 +36,7 @@ Run(const KernelCall & call, const RowFunctions<TAcc> & rows, Accumulator accumu
                     level.convert[static_cast<int>(call.inputs[0].kind)][static_cast<int>(accumulator)],
                     operation.boundary.mode,
                     static_cast<TAcc>(operation.boundary.constant),
-                    windows,
+                    window.axes,
                     tiling)
     .Run(finish);
 }

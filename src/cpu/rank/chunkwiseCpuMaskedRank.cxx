@@ -1,12 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuMaskedWindow.h"
+#include "chunkwiseCpuMedians.h"
+#include "chunkwiseCpuTiles.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseRunControls.h"
 
 #include <algorithm>
 
 // Ranks in a mask, whose windows have so few voxels that a byte counts them: the stages of DomainOperation, but for
-// counts in bytes in the place of real numbers.
+// counts in bytes in the place of real numbers. Medians that networks find are hidden and counted as a tile is loaded.
 namespace chunkwise
 {
 
@@ -58,13 +60,58 @@ struct MaskedImages
   }
 };
 
+/** What networks find, with the mask where the run's own does not serve. */
+struct MaskedMedians
+{
+  const RankOperation & rank;
+  Coordinates           radius;
+  Coordinates           tile;
+  std::size_t           bytes{ 0 };
+  BufferView            made;
+
+  MaskedMedians(const DomainOperation & domain, const Box & output, const Box & image, PixelKind kind, void * scratch)
+    : rank(static_cast<const RankOperation &>(*domain.window))
+    , radius(rank.EffectiveRadius(image.Extents()))
+    , tile(MedianTileExtent(output, radius, kind, 1))
+    , made(
+        TakeImage(static_cast<char *>(scratch), bytes, PixelKind::UInt8, domain.GetStageBoxes(output, image)[Inside]))
+  {}
+};
+
+void
+RunMaskedMedians(const KernelCall & call)
+{
+  const DomainOperation & domain = MaskedDomainOf(*call.operation);
+  const PixelKind         kind = call.inputs[0].kind;
+  const MaskedMedians     medians(domain, call.output.box, call.image, kind, call.scratch);
+  const std::int64_t      bytes = MedianTileBytes(medians.tile, medians.radius, kind, 1, true);
+  // Tiles leave out NaN themselves.
+  MedianMask mask{ call.inputs[1], domain.emptyValue };
+  if (domain.domain != DomainKind::Mask || PixelSize(mask.inside.kind) > 1)
+  {
+    MakeMask(call, medians.made, medians.bytes);
+    mask.inside = medians.made;
+  }
+  KernelCall part = call;
+  part.operation = &medians.rank;
+  ForEachTileOf(medians.tile, part, [&](const Box & tile, unsigned int worker) {
+    char * const memory = static_cast<char *>(call.scratch) + medians.bytes + bytes * worker;
+    RunMaskedMedianTile(part, medians.radius, tile, mask, memory);
+  });
+}
+
 void
 RunMaskedRanks(const KernelCall & call)
 {
   const DomainOperation & domain = MaskedDomainOf(*call.operation);
-  const MaskedImages      images(domain, call.output.box, call.image, call.inputs[0].kind, call.scratch);
-  const Operation &       counting = *images.stages[Counts].operation;
-  const Operation &       selection = *images.stages[Selected].operation;
+  if (MediansTake(static_cast<const RankOperation &>(*domain.window), call.image.Extents()))
+  {
+    RunMaskedMedians(call);
+    return;
+  }
+  const MaskedImages images(domain, call.output.box, call.image, call.inputs[0].kind, call.scratch);
+  const Operation &  counting = *images.stages[Counts].operation;
+  const Operation &  selection = *images.stages[Selected].operation;
   MakeMask(call, images.mask, images.bytes);
   RunMaskedStage(call, "domain.least.voxels", domain, { call.inputs[0], images.mask }, images.voxels, images.bytes);
   RunMaskedStage(call, counting.GetName().c_str(), counting, { images.mask }, images.counts, images.bytes);
@@ -82,7 +129,15 @@ RunMaskedRanks(const KernelCall & call)
 std::size_t
 ScratchOfMaskedRanks(const Operation & operation, const ChunkShape & shape)
 {
-  const MaskedImages images(MaskedDomainOf(operation), shape.outputBox, shape.image, shape.inputKinds[0], nullptr);
+  const DomainOperation & domain = MaskedDomainOf(operation);
+  const PixelKind         kind = shape.inputKinds[0];
+  if (MediansTake(static_cast<const RankOperation &>(*domain.window), shape.image.Extents()))
+  {
+    const MaskedMedians medians(domain, shape.outputBox, shape.image, kind, nullptr);
+    const std::int64_t  bytes = MedianTileBytes(medians.tile, medians.radius, kind, 1, true) * shape.concurrency;
+    return medians.bytes + static_cast<std::size_t>(bytes);
+  }
+  const MaskedImages images(domain, shape.outputBox, shape.image, kind, nullptr);
   const auto         scratchOf = [&](const Operation & stage, const ChunkShape & part) {
     const Kernel & kernel = shape.kernels->Get(stage.GetName(), "domain");
     return kernel.scratchBytes ? kernel.scratchBytes(stage, part) : 0;

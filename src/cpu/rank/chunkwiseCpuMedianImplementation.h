@@ -181,6 +181,28 @@ HasAny(const KeyVectorType<TKey> & v)
   return any != 0;
 }
 
+/** Moves sorted keys down by as many places as `raises` says, as far as the lowest VLines + 1 are wanted: one bit of
+ * the numbers after the other, from VBit, the highest that they have; no more keys than the next bits need. */
+template <typename TKey, int VLines, int VBit, int VCount>
+[[gnu::always_inline]] inline void
+MoveDown(KeyVectorType<TKey> (&keys)[VCount], const KeyVectorType<TKey> & raises, const KeyVectorType<TKey> & most)
+{
+  using Element = typename KeyVector<TKey>::Element;
+  const KeyVectorType<TKey> bits = raises & static_cast<Element>(VBit);
+  if (HasAny<TKey>(bits))
+  {
+#pragma GCC unroll 100
+    for (int k = 0; k < (VCount < VLines + VBit ? VCount : VLines + VBit); ++k)
+    {
+      keys[k] = bits != 0 ? (k + VBit < VCount ? keys[k + VBit < VCount ? k + VBit : 0] : most) : keys[k];
+    }
+  }
+  if constexpr (VBit > 1)
+  {
+    MoveDown<TKey, VLines, VBit / 2>(keys, raises, most);
+  }
+}
+
 /** The median of lists of VEach keys, twice at each output, and of a list of VLines keys; or what is as many ranks
  * above it as the row says. */
 template <typename TKey, int VEach, int VLines>
@@ -220,13 +242,16 @@ SelectMedians(const MedianRow<TKey> & row, const TKey * first, const TKey * seco
       {
         merged[k] = v[Merging::Value.order[rank - VLines + k]];
       }
-      // One bit of the numbers after the other, from the highest that they have; no more keys than the next bits need.
-      for (int bit = rank >= 32 ? 32 : rank >= 16 ? 16 : 8; bit > 0; bit /= 2)
+      if constexpr (isCommon)
       {
-        const Vector bits = raises & static_cast<Element>(bit);
-        if (HasAny<TKey>(bits))
+        MoveDown<TKey, VLines, (rank >= 32 ? 32 : rank >= 16 ? 16 : 8)>(merged, raises, most);
+      }
+      else
+      {
+        for (int bit = rank >= 32 ? 32 : rank >= 16 ? 16 : 8; bit > 0; bit /= 2)
         {
-          for (int k = 0; k < count && k < VLines + bit; ++k)
+          const Vector bits = raises & static_cast<Element>(bit);
+          for (int k = 0; HasAny<TKey>(bits) && k < count && k < VLines + bit; ++k)
           {
             merged[k] = bits != 0 ? (k + bit < count ? merged[k + bit] : most) : merged[k];
           }

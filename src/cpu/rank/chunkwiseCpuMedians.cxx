@@ -2,16 +2,18 @@
 #include "chunkwiseCpuMedians.h"
 
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuMaskedRows.h"
 #include "chunkwiseCpuRankCounts.h"
 #include "chunkwiseCpuTiles.h"
+#include "chunkwiseDomainVoxels.h"
 
 #include <cstring>
 #include <limits>
 
 // Medians of small windows, see chunkwiseCpuMedianImplementation.h. What a window lacks at the image's edge is filled
 // up with as many keys below everything as above it, and one more below if their number is odd: the median is then that
-// of the rest, the lower of two. Where voxels are counted, all that a window does not see is below everything, and half
-// as many ranks above the median is what is wanted.
+// of the rest, the lower of two. In a mask all that a window does not see is below everything, and half as many ranks
+// above the median is what is wanted.
 namespace chunkwise
 {
 
@@ -39,12 +41,18 @@ struct MedianMemory
   TKey *         above{ nullptr };
   TKey *         alternate{ nullptr };
   TKey *         raises{ nullptr };
+  /** In a mask, bytes: which of the keys are inside, how many along x from each on, and how many each window sees. */
+  std::uint8_t * inside{ nullptr };
+  std::uint8_t * alongX{ nullptr };
+  std::uint8_t * seen{ nullptr };
+  std::uint8_t * some{ nullptr };
+  std::int64_t   numbers{ 0 };
   std::int64_t   lineCount{ 1 };
   std::int64_t   taps{ 0 };
   std::int64_t   pitch{ 0 };
 
   std::int64_t
-  LayOut(const Coordinates & tile, const Coordinates & radius, std::int64_t components, char * memory)
+  LayOut(const Coordinates & tile, const Coordinates & radius, std::int64_t components, bool isMasked, char * memory)
   {
     constexpr std::int64_t size = sizeof(TKey);
     std::int64_t           bytes = 0;
@@ -53,7 +61,7 @@ struct MedianMemory
       bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(*part)));
     };
     taps = 2 * radius[0] + 1;
-    std::int64_t numbers = (tile[0] + taps - 1) * components;
+    numbers = (tile[0] + taps - 1) * components;
     pitch = (RoundToLine(numbers * size) + MedianVectorBytes) / size;
     for (int a = 1; a < MaxDimension; ++a)
     {
@@ -70,26 +78,48 @@ struct MedianMemory
     take(below, pitch);
     take(above, pitch);
     take(alternate, pitch + components);
-    take(raises, pitch);
+    if (isMasked)
+    {
+      take(raises, pitch);
+      // Sums along x of the last voxels see what lies behind.
+      take(inside, numbers + MedianVectorBytes + taps);
+      take(alongX, numbers + 2 * MedianVectorBytes);
+      // Sums are made a vector at a time.
+      const std::int64_t row = RoundToLine(tile[0] + taps) + MedianVectorBytes;
+      take(seen, row);
+      take(some, row);
+    }
     return bytes;
   }
 };
 
-/** How many ranks above the median of `taps` voxels each window wants. Returns whether any wants another than that. */
-template <typename TKey, typename TCount>
-bool
-MakeRaises(const TCount * __restrict__ seen, std::int64_t n, std::int64_t taps, TKey * __restrict__ raises)
+/** Results become `empty` where nothing is seen. */
+template <typename TOut>
+void
+FillEmpty(const std::uint8_t * __restrict__ seen, std::int64_t n, TOut empty, TOut * __restrict__ results,
+          std::int64_t stride)
 {
-  const auto   all = static_cast<std::int32_t>(taps);
-  std::int32_t any = 0;
-  for (std::int64_t i = 0; i < n; ++i)
+  WithStride(stride, [&](auto step) {
+    for (std::int64_t x = 0; x < n; ++x)
+    {
+      TOut & result = results[x * step];
+      result = seen[x] > 0 ? result : empty;
+    }
+  });
+}
+
+/** out[i]: the sum of the bytes number i of some rows. */
+void
+AddBytes(std::uint8_t * out, const std::uint8_t * const * rows, std::int64_t count, std::uint8_t * room, std::int64_t n)
+{
+  constexpr std::int64_t             most = 9;
+  const RowFunctions<std::uint8_t> & functions = GetCpuLevel().count8;
+  functions.sum(out, rows, std::min(count, most), n);
+  for (std::int64_t first = most; first < count; first += most)
   {
-    const auto         count = static_cast<std::int32_t>(seen[i]);
-    const std::int32_t raise = count > 0 ? (all - count) / 2 : 0;
-    raises[i] = static_cast<TKey>(raise);
-    any |= raise;
+    functions.sum(room, rows + first, std::min(count - first, most), n);
+    functions.add(out, out, room, n);
   }
-  return any != 0;
 }
 
 /** Finds the medians of a tile, whose keys are loaded to memory.keys, row by row. */
@@ -102,9 +132,9 @@ public:
   MedianMemory<TKey>          memory;
   const RankFunctions<TKey> & functions;
 
-  /** `first` is the tile of the first of the components that are taken together. */
+  /** `first` is the tile of the first of the components that are taken together; in a mask they are not. */
   MedianTile(const KernelCall & call, const Coordinates & radius, const Box & first, std::int64_t components,
-             char * bytes)
+             bool isMasked, char * bytes)
     : tile(first)
     , boxes(tile, call.image, radius, BoundaryMode::Mirror)
     , functions(RankFunctionsOf<TKey>(GetCpuLevel()))
@@ -112,10 +142,10 @@ public:
     , m_Radius(radius)
     , m_Components(components)
     , m_Cuts(static_cast<const RankOperation &>(*call.operation).boundary.mode == BoundaryMode::Renormalized)
-    , m_Counts(call)
+    , m_IsMasked(isMasked)
   {
     constexpr TKey most = std::numeric_limits<TKey>::max();
-    memory.LayOut(tile.Extents(), radius, components, bytes);
+    memory.LayOut(tile.Extents(), radius, components, isMasked, bytes);
     const Box & padded = boxes.padded;
     m_Row.lines = memory.lines;
     m_Row.lineCount = memory.lineCount;
@@ -141,6 +171,19 @@ public:
                [&](const Coordinates & line) { memory.offsets[count++] = this->OffsetOf(line); });
   }
 
+  /** Counts what is inside along x; what is not has the key of what no key is less than. */
+  void
+  Count()
+  {
+    const std::uint8_t * taps[5];
+    for (std::int64_t t = 0; t < memory.taps; ++t)
+    {
+      taps[t] = memory.inside + t;
+    }
+    std::fill(memory.inside + memory.numbers, memory.inside + memory.numbers + memory.taps, std::uint8_t{ 0 });
+    AddBytes(memory.alongX, taps, memory.taps, nullptr, memory.numbers);
+  }
+
   /** The medians of a row; `nothing` where windows see nothing, but for a few. */
   const TKey *
   FindRow(const Coordinates & at, TKey nothing)
@@ -148,9 +191,9 @@ public:
     const Box          window = this->WindowAt(at);
     const TKey * const keys = memory.keys + this->OffsetOf(window.lower);
     const std::int64_t n = tile.Extent(0) * m_Components;
-    if (m_Counts.IsGiven())
+    if (m_IsMasked)
     {
-      return this->FindCounted(at, keys, n, nothing);
+      return this->FindSeen(this->OffsetOf(window.lower), n, nothing);
     }
     std::int64_t lines = 0;
     if (!m_Cuts || m_Image.Contains(window))
@@ -196,24 +239,38 @@ public:
     return memory.chosen;
   }
 
-private:
-  /** Where windows see some of their voxels: all lines and columns are there, and the rest is below everything. */
-  const TKey *
-  FindCounted(const Coordinates & at, const TKey * keys, std::int64_t n, TKey nothing)
+  /** Whether a window of the row that was found last sees nothing of the mask. */
+  bool
+  HasEmpty() const
   {
+    return m_HasEmpty;
+  }
+
+private:
+  /** In a mask: all lines and columns are there, and what is not inside is below everything. */
+  const TKey *
+  FindSeen(std::int64_t offset, std::int64_t n, TKey nothing)
+  {
+    const std::uint8_t * counts[25];
+    for (std::int64_t line = 0; line < memory.lineCount; ++line)
+    {
+      counts[line] = memory.alongX + offset + memory.offsets[line];
+    }
+    AddBytes(memory.seen, counts, memory.lineCount, memory.some, RoundToLine(n));
     std::int64_t begin = 0;
     std::int64_t end = n;
-    bool         any = false;
-    m_Counts.WithRow(at, [&](auto seen) {
-      CutEnds(seen, begin, end);
-      any = MakeRaises(seen + begin, end - begin, memory.lineCount * memory.taps, memory.raises);
-    });
+    CutEnds(memory.seen, begin, end);
+    m_HasEmpty = begin == end;
     if (begin < end)
     {
       for (std::int64_t line = 0; line < memory.lineCount; ++line)
       {
-        memory.lines[line] = keys + memory.offsets[line] + begin;
+        memory.lines[line] = memory.keys + offset + memory.offsets[line] + begin;
       }
+      const bool any =
+        MaskedKeyFunctionsOf<TKey>(GetMaskedRowLevel())
+          .raise(memory.raises, memory.seen + begin, memory.lineCount * memory.taps, end - begin, m_HasEmpty);
+      m_HasEmpty = m_HasEmpty || begin > 0 || end < n;
       m_Row.columns = m_Row.last = end - begin + memory.taps - 1;
       m_Row.first = 0;
       m_Row.raises = any ? memory.raises : nullptr;
@@ -249,13 +306,34 @@ private:
   Coordinates     m_Radius;
   std::int64_t    m_Components;
   bool            m_Cuts;
-  RankCounts      m_Counts;
+  bool            m_IsMasked;
+  bool            m_HasEmpty{ false };
   MedianRow<TKey> m_Row;
 };
 
+/** Says which voxels of a tile's windows are inside, and hides the others. NaN is outside, and what lies beyond the
+ * edge in Renormalized mode. */
+template <typename TKey>
+void
+HideKeys(const KernelCall & call, const BufferView & mask, const WindowBoxes & boxes, TKey hidden, bool isReal,
+         const MedianMemory<TKey> & memory)
+{
+  const BoundaryMode mode = static_cast<const RankOperation &>(*call.operation).boundary.mode;
+  const bool         cuts = mode == BoundaryMode::Renormalized;
+  LoadTile<std::uint8_t>(mask,
+                         call.image,
+                         boxes.padded,
+                         cuts ? BoundaryMode::Constant : mode,
+                         static_cast<std::uint8_t>(cuts ? 0 : 1),
+                         memory.inside,
+                         [](std::uint8_t inside) { return inside; });
+  MaskedKeyFunctionsOf<TKey>(GetMaskedRowLevel()).hide(memory.keys, memory.inside, hidden, isReal, memory.numbers);
+}
+
 template <typename TPixel, typename TOut>
 bool
-RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, std::int64_t components, char * memory)
+RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, std::int64_t components,
+        const MedianMask * mask, char * memory)
 {
   using KeyOf = RankKey<TPixel>;
   using Key = typename KeyOf::Type;
@@ -263,47 +341,111 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
   const bool             cuts = boundary.mode == BoundaryMode::Renormalized;
   Box                    first = box;
   first.upper[MaxDimension - 1] -= components - 1;
-  MedianTile<Key> tile(call, radius, first, components, memory);
-  // What is beyond the image in Renormalized mode is in no line, and its columns are filled up; where voxels are
-  // counted, it is not seen.
+  MedianTile<Key> tile(call, radius, first, components, mask != nullptr, memory);
+  // What is beyond the image in Renormalized mode is in no line, and its columns are filled up; in a mask, it is not
+  // inside.
   using Limits = std::numeric_limits<TPixel>;
   const TPixel unseen = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  const auto   load = [&](auto && convert) {
-    LoadTile<TPixel>(call.inputs[0],
-                     call.image,
-                     tile.boxes.padded,
-                     cuts ? BoundaryMode::Constant : boundary.mode,
-                     convert(cuts ? unseen : ConstantPixel<TPixel>(boundary.constant)),
-                     tile.memory.keys,
-                     convert,
-                     components);
-  };
-  if constexpr (KeyOf::IsReal)
-  {
-    load([](TPixel pixel) {
+  const auto   mode = cuts ? BoundaryMode::Constant : boundary.mode;
+  const auto   bitsOf = [](TPixel pixel) {
+    if constexpr (KeyOf::IsReal)
+    {
       Key bits = 0;
       std::memcpy(&bits, &pixel, sizeof(bits));
       return bits;
-    });
-    if (tile.functions.realsToKeys(tile.memory.keys, tile.boxes.padded.NumberOfVoxels() * components))
-    {
-      return false;
     }
-  }
-  else
+    else
+    {
+      return KeyOf::From(pixel);
+    }
+  };
+  LoadTile<TPixel>(call.inputs[0],
+                   call.image,
+                   tile.boxes.padded,
+                   mode,
+                   bitsOf(cuts ? unseen : ConstantPixel<TPixel>(boundary.constant)),
+                   tile.memory.keys,
+                   bitsOf,
+                   components);
+  if (mask)
   {
-    load([](TPixel pixel) { return KeyOf::From(pixel); });
+    HideKeys(call, mask->inside, tile.boxes, bitsOf(unseen), KeyOf::IsReal, tile.memory);
+    tile.Count();
   }
-  const BufferView output = FoldComponents(call.output, components);
+  if (KeyOf::IsReal && tile.functions.realsToKeys(tile.memory.keys, tile.boxes.padded.NumberOfVoxels() * components))
+  {
+    return false;
+  }
+  const BufferView   output = FoldComponents(call.output, components);
+  const std::int64_t n = tile.tile.Extent(0) * components;
+  const auto         empty = mask ? EmptyPixel<TOut>(mask->empty) : TOut(0);
   ForEachRow(tile.tile, [&](const Coordinates & at) {
     const Key * const results = tile.FindRow(at, KeyOf::From(TPixel(0)));
     Coordinates       index = at;
     index[0] *= components;
-    StoreRow<TOut>(output, index, tile.tile.Extent(0) * components, [&](std::int64_t x) {
-      return static_cast<TOut>(KeyOf::To(results[x]));
-    });
+    StoreRow<TOut>(output, index, n, [&](std::int64_t x) { return static_cast<TOut>(KeyOf::To(results[x])); });
+    if (tile.HasEmpty())
+    {
+      FillEmpty(tile.memory.seen, n, empty, static_cast<TOut *>(output.data) + output.Offset(index), output.stride[0]);
+    }
   });
   return true;
+}
+
+/** The part of a tile whose windows may see something, and a few more. */
+Box
+SeenPart(const BufferView & mask, const Box & image, const Coordinates & radius, const Box & tile, BoundaryMode mode)
+{
+  Box part{ tile.upper, tile.lower };
+  Box windows = tile;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    windows.lower[a] -= radius[a];
+    windows.upper[a] += radius[a];
+  }
+  // Beyond the image may be anything.
+  if (mode != BoundaryMode::Renormalized && !image.Contains(windows))
+  {
+    return tile;
+  }
+  windows = Intersect(windows, image);
+  ForEachRow(windows, [&](const Coordinates & at) {
+    const StridedRow<const std::uint8_t> row(mask, at);
+    const std::int64_t                   n = windows.Extent(0);
+    std::int64_t                         begin = 0;
+    std::int64_t                         end = n;
+    if (mask.stride[0] == 1)
+    {
+      CutEnds(&row[0], begin, end);
+    }
+    bool any = false;
+    for (std::int64_t x = begin; x < end && !any; ++x)
+    {
+      any = row[x] != 0;
+    }
+    begin = any ? begin : end;
+    for (int a = 0; a < MaxDimension && begin < end; ++a)
+    {
+      const std::int64_t lower = a == 0 ? at[0] + begin : at[a];
+      const std::int64_t upper = a == 0 ? at[0] + end : at[a] + 1;
+      part.lower[a] = std::min(part.lower[a], std::max(lower - radius[a], tile.lower[a]));
+      part.upper[a] = std::max(part.upper[a], std::min(upper + radius[a], tile.upper[a]));
+    }
+  });
+  return part;
+}
+
+bool
+RunAnyTile(const KernelCall & call, const Coordinates & radius, const Box & tile, std::int64_t components,
+           const MedianMask * mask, char * memory)
+{
+  bool done = false;
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    DispatchOutput<decltype(pixel)>(call.output.kind, [&](auto out) {
+      done = RunTile<decltype(pixel), decltype(out)>(call, radius, tile, components, mask, memory);
+    });
+  });
+  return done;
 }
 
 } // namespace
@@ -353,10 +495,11 @@ MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind,
 }
 
 std::int64_t
-MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind, std::int64_t components)
+MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind, std::int64_t components,
+                bool isMasked)
 {
   return DispatchPixelKind(kind, [&](auto pixel) {
-    return MedianMemory<typename RankKey<decltype(pixel)>::Type>().LayOut(tile, radius, components, nullptr);
+    return MedianMemory<typename RankKey<decltype(pixel)>::Type>().LayOut(tile, radius, components, isMasked, nullptr);
   });
 }
 
@@ -364,13 +507,28 @@ bool
 RunMedianTile(const KernelCall & call, const Coordinates & radius, const Box & tile, std::int64_t components,
               char * memory)
 {
-  bool done = false;
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    DispatchOutput<decltype(pixel)>(call.output.kind, [&](auto out) {
-      done = RunTile<decltype(pixel), decltype(out)>(call, radius, tile, components, memory);
+  return RunAnyTile(call, radius, tile, components, nullptr, memory);
+}
+
+void
+RunMaskedMedianTile(const KernelCall & call, const Coordinates & radius, const Box & tile, const MedianMask & mask,
+                    char * memory)
+{
+  const BoundaryMode mode = static_cast<const RankOperation &>(*call.operation).boundary.mode;
+  const Box          part = SeenPart(mask.inside, call.image, radius, tile, mode);
+  if (!(part == tile))
+  {
+    DispatchPixelKind(call.output.kind, [&](auto out) {
+      const auto empty = EmptyPixel<decltype(out)>(mask.empty);
+      ForEachRow(tile, [&](const Coordinates & at) {
+        StoreRow<decltype(out)>(call.output, at, tile.Extent(0), [&](std::int64_t) { return empty; });
+      });
     });
-  });
-  return done;
+  }
+  if (!part.IsEmpty())
+  {
+    RunAnyTile(call, radius, part, 1, &mask, memory);
+  }
 }
 
 } // namespace chunkwise

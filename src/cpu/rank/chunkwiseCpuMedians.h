@@ -23,13 +23,28 @@ MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind,
 
 /** Bytes that each worker needs for a tile of this extent. */
 std::int64_t
-MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind, std::int64_t components);
+MedianTileBytes(const Coordinates & tile, const Coordinates & radius, PixelKind kind, std::int64_t components,
+                bool isMasked = false);
 
 /** Computes a tile of the output, whose components are side by side if there are several. False, and nothing done, if
  * there is a NaN in its windows. */
 bool
 RunMedianTile(const KernelCall & call, const Coordinates & radius, const Box & tile, std::int64_t components,
               char * memory);
+
+/** Says which voxels medians see. */
+struct MedianMask
+{
+  /** Bytes that are not 0 there. */
+  BufferView inside;
+  /** The result of windows that see nothing. */
+  PixelValue empty;
+};
+
+/** The same of what a mask has inside, of one component. */
+void
+RunMaskedMedianTile(const KernelCall & call, const Coordinates & radius, const Box & tile, const MedianMask & mask,
+                    char * memory);
 
 } // namespace chunkwise
 

@@ -266,7 +266,7 @@ struct RankWork
 
   RankWork(const RankOperation & operation, const Coordinates & image, const Box & output, PixelKind kind,
            std::int64_t components)
-    : medians(MediansTake(operation, image))
+    : medians(!operation.isCounted && MediansTake(operation, image))
   {
     const Coordinates radius = operation.EffectiveRadius(image);
     tile = medians                       ? MedianTileExtent(output, radius, kind, components)
@@ -314,8 +314,7 @@ SeenPart(const KernelCall & call, const Box & tile)
 
 /** Where windows may see nothing: there the output is 0. */
 void
-RunCountedTile(const KernelCall & call, const RankWork & work, const Coordinates & radius, const Box & tile,
-               char * memory)
+RunCountedTile(const KernelCall & call, const Coordinates & radius, const Box & tile, char * memory)
 {
   const Box part = SeenPart(call, tile);
   if (!(part == tile))
@@ -327,11 +326,10 @@ RunCountedTile(const KernelCall & call, const RankWork & work, const Coordinates
       });
     });
   }
-  if (part.IsEmpty() || (work.medians && RunMedianTile(call, radius, part, 1, memory)))
+  if (!part.IsEmpty())
   {
-    return;
+    RunRanks(call, static_cast<const RankOperation &>(*call.operation), radius, part, memory);
   }
-  RunRanks(call, static_cast<const RankOperation &>(*call.operation), radius, part, memory);
 }
 
 void
@@ -341,15 +339,16 @@ RunRank(const KernelCall & call)
   const Coordinates image = call.image.Extents();
   const Coordinates radius = operation.EffectiveRadius(image);
   const auto        kind = call.inputs[0].kind;
-  const auto        components = operation.isCounted || !MediansTake(operation, image)
-                                   ? 1
-                                   : MediansTogether(radius, kind, ComponentsTogether(call.inputs[0], call.output));
-  const RankWork    work(operation, image, call.output.box, kind, components);
+  // Those of voxels that are counted have a kernel of their own, see RunMaskedMedianTile.
+  const auto     components = operation.isCounted || !MediansTake(operation, image)
+                                ? 1
+                                : MediansTogether(radius, kind, ComponentsTogether(call.inputs[0], call.output));
+  const RankWork work(operation, image, call.output.box, kind, components);
   ForEachTileOf(work.tile, call, [&](const Box & tile, unsigned int worker) {
     char * const memory = static_cast<char *>(call.scratch) + work.bytes * worker;
     if (operation.isCounted)
     {
-      RunCountedTile(call, work, radius, tile, memory);
+      RunCountedTile(call, radius, tile, memory);
       return;
     }
     if (!work.medians || !RunMedianTile(call, radius, tile, components, memory))

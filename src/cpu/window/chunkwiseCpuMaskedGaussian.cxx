@@ -2,15 +2,15 @@
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMaskedRows.h"
 #include "chunkwiseCpuMaskedWindow.h"
-#include "chunkwiseCpuWindow.h"
+#include "chunkwiseCpuSeparableWindow.h"
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRunControls.h"
 
 // Separable windows with weights in a mask, as a Gaussian. The stages of DomainOperation make images of the mask, of
-// values, numerators and denominators. Here a voxel and what the mask says of it lie side by side as two components, so
-// that one window serves both, and rows are divided as they are finished.
+// values, numerators and denominators. Here a row of values and one of what the mask says of them go through one window
+// together, which adds up no more of them than has to be, and rows are divided as they are finished.
 namespace chunkwise
 {
 
@@ -35,90 +35,98 @@ TakeMask(const DomainOperation & domain, const Box & output, const Box & image, 
 WindowTiling
 MakeTiling(const SeparableOperation & operation, const Box & output, const Box & image)
 {
-  std::int64_t radius[MaxDimension];
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    radius[a] = operation.Radius(a);
-  }
-  WindowTiling tiling(output, image, radius, sizeof(float), operation.boundary.mode == BoundaryMode::Renormalized, 2);
+  WindowTiling tiling = MakeSeparableTiling(operation, output, image, sizeof(float), 2);
   tiling.tile[MaxDimension - 1] = 1;
+  tiling.AddKnownRows();
   return tiling;
 }
 
-template <typename TPixel>
-void
-PairVoxels(float * pairs, const void * voxels, const std::uint8_t * mask, std::int64_t n)
-{
-  const auto convert =
-    GetCpuLevel().convert[static_cast<int>(PixelKindOf<TPixel>())][static_cast<int>(Accumulator::Float32)];
-  const auto pair = GetMaskedRowLevel().pair;
-  float      values[StridedPiece];
-  for (std::int64_t first = 0; first < n; first += StridedPiece)
-  {
-    const std::int64_t count = std::min(n - first, StridedPiece);
-    convert(values, static_cast<const TPixel *>(voxels) + first, count);
-    pair(pairs + 2 * first, values, mask + first, count);
-  }
-}
-
-/** Quotients of a row of n numerators and denominators. */
+/** A row of voxels from numerators and, after `gap` of them, denominators. */
 template <typename TOut>
-void
-FinishRow(TOut * to, const QuotientRule<TOut, float> & rule, const float * pairs, std::int64_t n)
+class RowFinish
 {
-  const auto     least = static_cast<float>(rule.least);
-  const auto     most = static_cast<float>(rule.most);
-  const auto     nothing = static_cast<float>(rule.nothing);
-  const auto     convert = GetCpuLevel().finishWeighted[static_cast<int>(Accumulator::Float32)];
-  const auto     divide = GetMaskedRowLevel().divide;
-  constexpr auto kind = static_cast<int>(PixelKindOf<TOut>());
-  float          quotients[StridedPiece];
-  for (std::int64_t first = 0; first < n; first += StridedPiece)
+public:
+  RowFinish(const DomainOperation & domain, const Box & image)
+    : m_Rule(domain, domain.GetQuotient(image.Extents()))
+    , m_Convert(
+        GetCpuLevel().finishWeighted[static_cast<int>(Accumulator::Float32)][static_cast<int>(PixelKindOf<TOut>())])
+    , m_Divide(GetMaskedRowLevel().divide)
+  {}
+
+  /** Voxels from `first` on of a row that sees so much. */
+  void
+  operator()(TOut * to, const float * row, std::int64_t gap, std::int64_t first, std::int64_t n,
+             const RowSight & sight) const
   {
-    const std::int64_t count = std::min(n - first, StridedPiece);
-    const std::int64_t empties = divide(quotients, pairs + 2 * first, least, most, rule.whole, nothing, count);
-    if (empties == count)
+    const auto within = [&](std::int64_t begin, std::int64_t end, auto && f) {
+      begin = std::max(begin, first);
+      end = std::min(end, first + n);
+      if (begin < end)
+      {
+        f(to + (begin - first), row + begin, end - begin);
+      }
+    };
+    ForEachRun(~sight.some, gap, [&](std::int64_t begin, std::int64_t end) {
+      within(begin, end, [&](TOut * part, const float *, std::int64_t count) {
+        std::fill(part, part + count, m_Rule.empty);
+      });
+    });
+    ForEachRun(sight.Whole(), gap, [&](std::int64_t begin, std::int64_t end) { within(begin, end, m_Convert); });
+    ForEachRun(sight.Cut(), gap, [&](std::int64_t begin, std::int64_t end) {
+      within(begin, end, [&](TOut * part, const float * numerators, std::int64_t count) {
+        this->Divide(part, numerators, numerators + gap, count);
+      });
+    });
+  }
+
+private:
+  void
+  Divide(TOut * to, const float * numerators, const float * denominators, std::int64_t n) const
+  {
+    float              quotients[WindowTiling::MostOfRow];
+    const auto         nothing = static_cast<float>(m_Rule.nothing);
+    const std::int64_t empties = m_Divide(quotients,
+                                          numerators,
+                                          denominators,
+                                          static_cast<float>(m_Rule.least),
+                                          static_cast<float>(m_Rule.most),
+                                          m_Rule.whole,
+                                          nothing,
+                                          static_cast<float>(m_Rule.empty),
+                                          n);
+    m_Convert(to, quotients, n);
+    // What other results hold is a float.
+    for (std::int64_t i = 0; std::is_same<TOut, double>::value && empties > 0 && i < n; ++i)
     {
-      std::fill(to + first, to + first + count, rule.empty);
-      continue;
-    }
-    convert[kind](to + first, quotients, count);
-    for (std::int64_t i = 0; empties > 0 && i < count; ++i)
-    {
-      to[first + i] = pairs[2 * (first + i) + 1] > nothing ? to[first + i] : rule.empty;
+      to[i] = denominators[i] > nothing ? to[i] : m_Rule.empty;
     }
   }
-}
 
-template <typename TPixel, typename TOut>
+  const QuotientRule<TOut, float> m_Rule;
+  void (*m_Convert)(void *, const void *, std::int64_t);
+  std::int64_t (*m_Divide)(float *, const float *, const float *, float, float, float, float, float, std::int64_t);
+};
+
+template <typename TOut>
 void
 Run(const KernelCall & call, const SeparableOperation & operation, const BufferView & mask)
 {
-  AxisWindow<float> windows[MaxDimension];
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    const auto & weights = operation.weights[a];
-    windows[a].radius = operation.Radius(a);
-    windows[a].weights.assign(weights.begin(), weights.end());
-    if (operation.boundary.mode == BoundaryMode::Renormalized && windows[a].radius > 0)
-    {
-      const std::vector<double> norms = operation.GetNorms(a, call.image.Extent(a));
-      windows[a].norms.assign(norms.begin(), norms.end());
-    }
-  }
-  const WindowTiling              tiling = MakeTiling(operation, call.output.box, call.image);
-  const DomainOperation &         domain = MaskedDomainOf(*call.operation);
-  const QuotientRule<TOut, float> rule(domain, domain.GetQuotient(call.image.Extents()));
-  const auto                      size = static_cast<std::int64_t>(sizeof(TOut));
-  WindowSweep<float> sweep(call, GetCpuLevel().float32, nullptr, operation.boundary.mode, 0.0f, windows, tiling);
-  sweep.Pair(mask, PairVoxels<TPixel>);
-  sweep.Run([&](const float * row, const Coordinates & index, std::int64_t numbers) {
+  const SeparableWindow<float> window(operation, call.image);
+  const WindowTiling           tiling = MakeTiling(operation, call.output.box, call.image);
+  const DomainOperation &      domain = MaskedDomainOf(*call.operation);
+  const RowFinish<TOut>        finishRow(domain, call.image);
+  const auto                   size = static_cast<std::int64_t>(sizeof(TOut));
+  const auto                   convert =
+    GetCpuLevel().convert[static_cast<int>(call.inputs[0].kind)][static_cast<int>(Accumulator::Float32)];
+  WindowSweep<float> sweep(call, GetCpuLevel().float32, convert, operation.boundary.mode, 0.0f, window.axes, tiling);
+  sweep.Pair(mask, GetMaskedRowLevel().pairs);
+  sweep.Run([&](const float * row, const Coordinates & index, std::int64_t numbers, const RowSight & sight) {
     MakeStrided(sizeof(TOut),
                 static_cast<char *>(call.output.data) + call.output.Offset(index) * size,
                 call.output.stride[0],
                 numbers / 2,
                 [&](char * to, std::int64_t first, std::int64_t count) {
-                  FinishRow(reinterpret_cast<TOut *>(to), rule, row + 2 * first, count);
+                  finishRow(reinterpret_cast<TOut *>(to), row, numbers / 2, first, count, sight);
                 });
   });
 }
@@ -140,7 +148,7 @@ RunMaskedGaussian(const KernelCall & call)
     if constexpr (sizeof(Pixel) <= 2 || std::is_same<Pixel, float>::value)
     {
       DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
-        Run<Pixel, decltype(out)>(part, static_cast<const SeparableOperation &>(*domain.window), mask);
+        Run<decltype(out)>(part, static_cast<const SeparableOperation &>(*domain.window), mask);
       });
     }
   });

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuMaskedRows.h"
 #include "chunkwiseCpuMaskedWindow.h"
 #include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseCpuTiles.h"
@@ -134,15 +135,6 @@ Unpack(void * out, const void * in, std::int64_t n)
 }
 
 void
-HideFloats(float * __restrict__ values, const std::uint8_t * __restrict__ mask, std::int64_t n)
-{
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    values[i] = mask[i] != 0 ? values[i] : 0.0F;
-  }
-}
-
-void
 CopyFloats(void * out, const void * in, std::int64_t n)
 {
   std::memcpy(out, in, static_cast<std::size_t>(n) * sizeof(float));
@@ -201,14 +193,31 @@ DividePacked(void * to, const void * rule, const std::int32_t * packed, const st
 
 template <typename TOut>
 void
-DivideFloats(void * to, const void * rule, const float * sums, const std::uint8_t * counts, std::int64_t n)
+DivideFloats(void * to, const void * given, const float * sums, const std::uint8_t * counts, std::int64_t n)
 {
-  Divide(
-    static_cast<TOut *>(to),
-    n,
-    *static_cast<const QuotientRule<TOut, float> *>(rule),
-    [&](std::int64_t i) { return sums[i]; },
-    [&](std::int64_t i) { return counts[i]; });
+  const auto & rule = *static_cast<const QuotientRule<TOut, float> *>(given);
+  TOut * const out = static_cast<TOut *>(to);
+  if (rule.truncates)
+  {
+    Divide(out, n, rule, [&](std::int64_t i) { return sums[i]; }, [&](std::int64_t i) { return counts[i]; });
+    return;
+  }
+  const auto mean = GetMaskedRowLevel().mean;
+  if constexpr (std::is_same<TOut, float>::value)
+  {
+    mean(out, sums, counts, rule.empty, n);
+    return;
+  }
+  float means[StridedPiece];
+  for (std::int64_t first = 0; first < n; first += StridedPiece)
+  {
+    const std::int64_t count = std::min(n - first, StridedPiece);
+    mean(means, sums + first, counts + first, 0.0F, count);
+    for (std::int64_t i = 0; i < count; ++i)
+    {
+      out[first + i] = counts[first + i] > 0 ? static_cast<TOut>(means[i]) : rule.empty;
+    }
+  }
 }
 
 /** The window over the values, whose rows are divided as they are finished. */
@@ -231,7 +240,7 @@ Sweep(const KernelCall & call, const MaskedMean & mean, const MaskedImages & ima
   WindowSweep<TAcc>  sweep(part, rows, convert, MeanOf(*call.operation).boundary.mode, constant, windows, tiling);
   if constexpr (std::is_same<TAcc, float>::value)
   {
-    sweep.Hide(images.mask, HideFloats);
+    sweep.Hide(images.mask, GetMaskedRowLevel().hide);
   }
   sweep.Run([&](const TAcc * row, const Coordinates & index, std::int64_t n) {
     const auto * counts = static_cast<const std::uint8_t *>(images.counts.data);

@@ -2,7 +2,7 @@
 #ifndef chunkwiseCpuMaskedRows_h
 #define chunkwiseCpuMaskedRows_h
 
-#include <cstdint>
+#include "chunkwiseCpuRowSight.h"
 
 // Work on rows that windows in a mask need beside what windows do.
 
@@ -32,18 +32,59 @@ struct MaskedPatchFunctions
               std::int64_t n);
 };
 
+/** Work of medians on rows of keys in a mask. */
+template <typename TKey>
+struct MaskedKeyFunctions
+{
+  /** Bytes of the mask become 0 and 1, and 0 where the key has the bits of a NaN if keys are those `ofReals`; keys
+   * outside become `hidden`. */
+  void (*hide)(TKey * keys, std::uint8_t * mask, TKey hidden, bool ofReals, std::int64_t n);
+  /** raises[i]: half of how many of `taps` voxels a window that sees seen[i] of them lacks; 0 if it sees none. Returns
+   * whether any is not 0; `empties`: whether some window sees none. */
+  bool (*raise)(TKey * raises, const std::uint8_t * seen, std::int64_t taps, std::int64_t n, bool & empties);
+};
+
 /** The functions compiled for one instruction set. All sets give the same bits. */
 struct MaskedRowLevel
 {
-  MaskedPatchFunctions<float>  patch32;
-  MaskedPatchFunctions<double> patch64;
-  /** pairs[2 i] = voxels[i] and pairs[2 i + 1] = 1 where the mask is not 0, else both 0. */
-  void (*pair)(float * pairs, const float * voxels, const std::uint8_t * mask, std::int64_t n);
-  /** out[i] = n where d is from `least` to `most`, else n / d * whole, of n numerators and denominators side by side.
-   * Returns how many denominators are not above `nothing`. */
-  std::int64_t (*divide)(float * out, const float * pairs, float least, float most, float whole, float nothing,
-                         std::int64_t n);
+  MaskedPatchFunctions<float>       patch32;
+  MaskedPatchFunctions<double>      patch64;
+  MaskedKeyFunctions<std::uint8_t>  keys8;
+  MaskedKeyFunctions<std::uint16_t> keys16;
+  MaskedKeyFunctions<std::uint32_t> keys32;
+  MaskedKeyFunctions<std::uint64_t> keys64;
+  PairFunctions<float>              pairs;
+  /** values[i] = 0 where the mask is 0 */
+  void (*hide)(float * values, const std::uint8_t * mask, std::int64_t n);
+  /** out[i] = sums[i] / counts[i], `empty` where the count is 0. Returns how many are empty. */
+  std::int64_t (*mean)(float * out, const float * sums, const std::uint8_t * counts, float empty, std::int64_t n);
+  /** out[i] = `empty` where d is not above `nothing`, n where it is from `least` to `most`, else n / d * whole. Returns
+   * how many are empty. */
+  std::int64_t (*divide)(float * out, const float * n, const float * d, float least, float most, float whole,
+                         float nothing, float empty, std::int64_t count);
 };
+
+template <typename TKey>
+const MaskedKeyFunctions<TKey> &
+MaskedKeyFunctionsOf(const MaskedRowLevel & level)
+{
+  if constexpr (sizeof(TKey) == 1)
+  {
+    return level.keys8;
+  }
+  else if constexpr (sizeof(TKey) == 2)
+  {
+    return level.keys16;
+  }
+  else if constexpr (sizeof(TKey) == 4)
+  {
+    return level.keys32;
+  }
+  else
+  {
+    return level.keys64;
+  }
+}
 
 /** For the level that GetCpuLevel() names. */
 const MaskedRowLevel &

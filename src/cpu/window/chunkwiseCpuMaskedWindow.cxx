@@ -75,7 +75,8 @@ WindowOf(const Operation & operation, const Box & image, PixelKind kind)
 {
   const Kernel stages = MakeCompositeKernel();
   MaskedWindow window{ nullptr, stages.run, stages.scratchBytes };
-  for (const MaskedWindow & own : { GetMaskedMean(), GetMaskedExtrema(), GetMaskedGaussian(), GetMaskedRanks() })
+  for (const MaskedWindow & own :
+       { GetMaskedMean(), GetMaskedExtrema(), GetMaskedGaussian(), GetMaskedRanks(), GetMaskedVariance() })
   {
     window = own.takes(MaskedDomainOf(operation), image, kind) ? own : window;
   }

@@ -27,6 +27,8 @@ MaskedWindow
 GetMaskedGaussian();
 MaskedWindow
 GetMaskedRanks();
+MaskedWindow
+GetMaskedVariance();
 
 inline const DomainOperation &
 MaskedDomainOf(const Operation & operation)

@@ -1,4 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuVariance.h"
+
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseMoments.h"
@@ -232,18 +234,7 @@ BytesOf(const Box & output, const Coordinates & radius)
 void
 RunVariance(const KernelCall & call)
 {
-  const auto &      operation = static_cast<const VarianceOperation &>(*call.operation);
-  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    const std::int64_t bytes = BytesOf<Pixel>(call.output.box, radius);
-    ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
-      const WindowBoxes   boxes(tile, call.image, radius, operation.boundary.mode);
-      MomentMemory<Pixel> memory;
-      memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
-      VarianceOfTile<Pixel>(call, boxes, memory).Run();
-    });
-  });
+  RunVarianceOf(call, [](const Box & tile) { return tile; });
 }
 
 std::size_t
@@ -256,6 +247,28 @@ ScratchOfVariance(const Operation & operation, const ChunkShape & shape)
 }
 
 } // namespace
+
+void
+RunVarianceOf(const KernelCall & call, const std::function<Box(const Box & tile)> & part)
+{
+  const auto &      operation = static_cast<const VarianceOperation &>(*call.operation);
+  const Coordinates radius = operation.EffectiveRadius(call.image.Extents());
+  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
+    using Pixel = decltype(pixel);
+    const std::int64_t bytes = BytesOf<Pixel>(call.output.box, radius);
+    ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
+      const Box wanted = part(tile);
+      if (wanted.IsEmpty())
+      {
+        return;
+      }
+      const WindowBoxes   boxes(wanted, call.image, radius, operation.boundary.mode);
+      MomentMemory<Pixel> memory;
+      memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
+      VarianceOfTile<Pixel>(call, boxes, memory).Run();
+    });
+  });
+}
 
 void
 RegisterHostVariance(KernelRegistry & registry)

@@ -45,7 +45,7 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   {
     throw ParameterError("a window takes part in at most " + std::to_string(MaxSpatialAxes) + " axes");
   }
-  tile[0] = Equalise(output.Extent(0), 1024 / components);
+  tile[0] = Equalise(output.Extent(0), MostOfRow / components);
   row = tile[0] * components;
   ringSlots = 1;
   if (sweep >= 0)
@@ -59,7 +59,7 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   for (int i = 0; i < middles; ++i)
   {
     // Of rows of several components few fit the cache, and tiles share what lies between them.
-    const std::int64_t least = (components > 1 ? 3 : 2) * radius[middle[i]];
+    const std::int64_t least = (components > 1 ? 6 : 2) * radius[middle[i]];
     const std::int64_t wanted = std::max(std::min<std::int64_t>(rows, 64), std::min<std::int64_t>(least, 64));
     tile[middle[i]] = Equalise(output.Extent(middle[i]), wanted);
     rows = std::max<std::int64_t>(4, rows / tile[middle[i]]);
@@ -89,6 +89,13 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   scratch = paddedRow + firstSlab + secondSlab + (ringSlots + 1) * slab + slots + 2 * row;
   // Workers' parts begin on cache lines of their own.
   scratch = (scratch + 63) / 64 * 64;
+}
+
+void
+WindowTiling::AddKnownRows()
+{
+  known = (1 + (middles > 0 ? tile[middle[0]] : 0)) * tile[0];
+  scratch = (scratch + known + 63) / 64 * 64;
 }
 
 std::int64_t

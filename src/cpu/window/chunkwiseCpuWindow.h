@@ -3,6 +3,7 @@
 #define chunkwiseCpuWindow_h
 
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuRowSight.h"
 #include "chunkwiseCpuStridedRow.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExecutor.h"
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace chunkwise
@@ -52,6 +54,8 @@ class WindowTiling
 public:
   /** Bytes of ring and slab that a task should stay below, so that they lie in a core's own cache. */
   static constexpr std::int64_t CacheBytes = 640 * 1024;
+  /** Numbers of the longest row. */
+  static constexpr std::int64_t MostOfRow = 1024;
 
   /** `clips`: nothing outside of the image is needed, however far the windows reach. `components`: of pixels, where
    * rows hold them side by side. */
@@ -70,6 +74,10 @@ public:
   GetScratch(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension], std::int64_t accBytes,
              bool clips);
 
+  /** Makes room for what WindowSweep::Pair knows of rows. */
+  void
+  AddKnownRows();
+
   int          sweep{ -1 }; ///< -1: none but x, or no axis at all
   int          middle[2]{ -1, -1 };
   int          middles{ 0 };
@@ -85,6 +93,7 @@ public:
   std::int64_t secondSlab{ 0 };
   std::int64_t slab{ 0 };
   std::int64_t slots{ 0 };
+  std::int64_t known{ 0 };
 };
 
 /** How two parts of a window are joined where no row function does it, and the value that joins without effect. */
@@ -158,8 +167,8 @@ public:
   /** hide(accumulators, mask, n) */
   using HideFunction = void (*)(TAcc * accumulators, const std::uint8_t * mask, std::int64_t n);
 
-  /** Lets voxels go through `hide` as they are read, with a mask of bytes that lie side by side along x. Components are
-   * not taken together. */
+  /** Lets voxels go through `hide` as they are read, with a mask of bytes that lie side by side along x; what is
+   * outside becomes what joins without effect. Components are not taken together. */
   void
   Hide(const BufferView & mask, HideFunction hide)
   {
@@ -167,20 +176,29 @@ public:
     m_Hide = hide;
   }
 
-  /** pair(accumulators, voxels, mask, n) */
-  using PairFunction = void (*)(TAcc * accumulators, const void * voxels, const std::uint8_t * mask, std::int64_t n);
-
-  /** Makes two numbers of each voxel, side by side as two components, with such a mask. The tiling has two components
-   * together, along the last axis one; beyond the edge of Constant both see the constant. */
+  /** Makes two rows of each row of voxels, with such a mask: values, 0 outside, and after them weights, 1 or 0. Sums of
+   * weights are not made where windows see nothing but ones. The tiling has two components together, along the last
+   * axis one, and room for known rows. Not in Constant mode. */
   void
-  Pair(const BufferView & mask, PairFunction pair)
+  Pair(const BufferView & mask, const PairFunctions<TAcc> & functions)
   {
     m_Mask = mask;
-    m_Pair = pair;
+    m_Pairs = &functions;
+    m_KnowsWhole = true;
+  }
+
+  /** The same for two sums of which the second may be of anything that is 0 outside. Neither is made where windows see
+   * nothing but ones. */
+  void
+  PairCut(const BufferView & mask, const PairFunctions<TAcc> & functions)
+  {
+    m_Mask = mask;
+    m_Pairs = &functions;
   }
 
   /** Calls finish(row, index, n) for each finished row of n accumulators that begins at voxel `index`; where the tiling
-   * has several components together, they are those of n / components voxels. */
+   * has several components together, they are those of n / components voxels; of pairs the values come first, and
+   * finish(row, index, n, sight) learns what the row sees. */
   template <typename TFinish>
   void
   Run(TFinish && finish)
@@ -232,8 +250,9 @@ private:
     Task(const WindowSweep & sweep, const Box & box, unsigned int worker)
       : m(sweep)
       , m_Box(box)
-      , m_Components(sweep.m_Tiling.components)
-      , m_X(box.Extent(0) * m_Components)
+      , m_Components(sweep.m_Pairs ? 1 : sweep.m_Tiling.components)
+      , m_X(box.Extent(0) * sweep.m_Tiling.components)
+      , m_Ends(*this)
     {
       const WindowTiling & tiling = m.m_Tiling;
       TAcc *               memory = static_cast<TAcc *>(m.m_Call.scratch) + tiling.scratch * worker;
@@ -265,22 +284,21 @@ private:
         mostTaps = std::max(mostTaps, m.m_Windows[a].UsesBlocks() ? 1 : m.m_Windows[a].Taps());
       }
       m_Taps.resize(static_cast<std::size_t>(mostTaps));
+      m_Slabs.resize(m_Taps.size());
       const std::vector<TAcc> & norms = m.m_Windows[0].norms;
       const auto                isOne = [&](std::int64_t x) {
         return norms[static_cast<std::size_t>(x + m_Box.lower[0])] == TAcc{ 1 };
       };
       m_NormEnd = m_Box.Extent(0);
-      m_KnowsZeros = m.m_Pair && tiling.sweep >= 0 && tiling.middles == 1 && m.m_Windows[0].radius > 0;
-      if (m_KnowsZeros)
-      {
-        m_SomeOfFirst.resize(static_cast<std::size_t>(m_Upper[0] - m_Lower[0]));
-        m_SomeOfRing.resize(static_cast<std::size_t>(tiling.ringSlots * m_SlabRows));
-      }
       for (; !norms.empty() && m_NormBegin < m_NormEnd && !isOne(m_NormBegin); ++m_NormBegin)
       {
       }
       for (; !norms.empty() && m_NormEnd > m_NormBegin && !isOne(m_NormEnd - 1); --m_NormEnd)
       {
+      }
+      if (m.m_Pairs)
+      {
+        this->PreparePairs(take(tiling.known));
       }
     }
 
@@ -322,19 +340,19 @@ private:
         }
         Coordinates at = m_Box.lower;
         at[c] = i;
+        for (std::int64_t v = first; v < last; ++v)
+        {
+          m_Slabs[static_cast<std::size_t>(v - first)] = (v - lower) % m.m_Tiling.ringSlots;
+        }
         for (std::int64_t row = 0; row < m_SlabRows; ++row)
         {
-          for (std::int64_t v = first; v < last; ++v)
+          if (!m_Knows || this->SeesSome(row, last - first))
           {
-            m_Taps[static_cast<std::size_t>(v - first)] = RingSlab(v - lower) + row * m_X;
-          }
-          if (this->IsZero(first - lower, last - lower, row))
-          {
-            std::fill(m_Row, m_Row + m_X, TAcc{ 0 });
-          }
-          else
-          {
-            Combine(window, m_Row, m_Taps.data(), first - (i - window.radius), last - first);
+            for (std::size_t t = 0; t < static_cast<std::size_t>(last - first); ++t)
+            {
+              m_Taps[t] = m_Ring + m_Slabs[t] * m.m_Tiling.slab + row * m_X;
+            }
+            CombineSlabs(first - (i - window.radius), last - first);
             ScaleByNorm(window, i, m_Row, m_X);
           }
           FinishRow(m_Row, row, at, finish);
@@ -344,6 +362,29 @@ private:
     }
 
   private:
+    /** The voxels of a row that windows along x see. */
+    struct RowEnds
+    {
+      std::int64_t begin;
+      std::int64_t end;
+      /** Those that the input has. */
+      std::int64_t from;
+      std::int64_t to;
+      /** What lies beyond both ends is nothing but the edge's. */
+      bool areAbsent;
+
+      explicit RowEnds(const Task & task)
+        : begin(task.m_Box.lower[0] - task.m.m_Windows[0].radius)
+        , end(task.m_Box.upper[0] + task.m.m_Windows[0].radius)
+        , from(std::max(begin, task.m.m_Call.inputs[0].box.lower[0]))
+        , to(std::min(end, task.m.m_Call.inputs[0].box.upper[0]))
+      {
+        const Box & input = task.m.m_Call.inputs[0].box;
+        areAbsent = from < to && task.IsAbsent(-1) && input.lower[0] <= std::max<std::int64_t>(begin, 0) &&
+                    input.upper[0] >= std::min(end, task.m.m_Call.image.upper[0]);
+      }
+    };
+
     bool
     Stops() const
     {
@@ -373,16 +414,11 @@ private:
       }
     }
 
-    /** Whether a row of all these slabs of the ring is known to be 0. */
-    bool
-    IsZero(std::int64_t first, std::int64_t last, std::int64_t row) const
+    /** What the windows of the rows of a slab of the ring see. */
+    RowSight *
+    SightsOf(const TAcc * ringSlab)
     {
-      std::uint8_t some = m_KnowsZeros ? 0 : 1;
-      for (; some == 0 && first < last; ++first)
-      {
-        some |= m_SomeOfRing[static_cast<std::size_t>(first % m.m_Tiling.ringSlots * m_SlabRows + row)];
-      }
-      return some == 0;
+      return m_SightsOfRing.data() + (ringSlab - m_Ring) / m.m_Tiling.slab * m_SlabRows;
     }
 
     TAcc *
@@ -393,15 +429,15 @@ private:
 
     void
     Combine(const AxisWindow<TAcc> & window, TAcc * out, const TAcc * const * taps, std::int64_t firstTap,
-            std::int64_t count) const
+            std::int64_t count, std::int64_t n) const
     {
       if (window.weights.empty())
       {
-        m.m_Rows.sum(out, taps, count, m_X);
+        m.m_Rows.sum(out, taps, count, n);
       }
       else
       {
-        m.m_Rows.weigh(out, taps, window.weights.data() + firstTap, count, m_X);
+        m.m_Rows.weigh(out, taps, window.weights.data() + firstTap, count, n);
       }
     }
 
@@ -428,6 +464,199 @@ private:
       return mapped < 0 && (m.m_Mode == BoundaryMode::Renormalized || m.m_Mode == BoundaryMode::Constant);
     }
 
+    /** Makes room for pairs, and the sums of weights where all windows see nothing but ones: of rows, and of the slabs'
+     * rows. The factors of cut windows are not in them. */
+    void
+    PreparePairs(TAcc * known)
+    {
+      const WindowTiling &     tiling = m.m_Tiling;
+      const AxisWindow<TAcc> & window = m.m_Windows[0];
+      const RowEnds &          ends = m_Ends;
+      m_Half = m_Box.Extent(0);
+      m_Known = known;
+      m_Knows = tiling.sweep >= 0 && tiling.middles <= 1;
+      m_RunTaps.resize(m_Taps.size());
+      m_MaskRow.resize(
+        static_cast<std::size_t>((ends.end - ends.begin + RowSight::Part - 1) / RowSight::Part * RowSight::Part));
+      if (m_Knows)
+      {
+        m_SightsOfRing.resize(static_cast<std::size_t>(tiling.ringSlots * m_SlabRows));
+        m_SightsOfFirst.resize(static_cast<std::size_t>(m_Upper[0] - m_Lower[0]));
+      }
+      if (!m.m_KnowsWhole)
+      {
+        return;
+      }
+      std::fill(m_Known, m_Known + m_Half, TAcc{ 1 });
+      if (window.radius > 0)
+      {
+        for (std::int64_t x = ends.begin; x < ends.end; ++x)
+        {
+          const bool isThere = (x >= ends.from && x < ends.to) || !IsAbsent(Map(0, x));
+          m_Padded[x - ends.begin] = static_cast<TAcc>(isThere ? 1 : 0);
+        }
+        this->TakeTaps(m_Padded, 1, window.Taps());
+        m.m_Rows.weigh(m_Known, m_Taps.data(), window.weights.data(), window.Taps(), m_Half);
+      }
+      if (m_Knows && tiling.middles == 1)
+      {
+        const int                a = tiling.middle[0];
+        const AxisWindow<TAcc> & across = m.m_Windows[a];
+        std::copy(m_Known, m_Known + m_Half, m_Row);
+        ScaleEnds(m_Row);
+        for (std::int64_t i = m_Box.lower[a]; i < m_Box.upper[a]; ++i)
+        {
+          const std::int64_t first = std::max(i - across.radius, m_Lower[0]);
+          const std::int64_t last = std::min(i + across.radius + 1, m_Upper[0]);
+          this->TakeTaps(m_Row, 0, last - first);
+          m.m_Rows.weigh(m_Known + (1 + i - m_Box.lower[a]) * m_Half,
+                         m_Taps.data(),
+                         across.weights.data() + first - (i - across.radius),
+                         last - first,
+                         m_Half);
+        }
+      }
+    }
+
+    /** Lets m_Sight say what windows along the sweep axis see in a row of `count` slabs of pairs. Returns whether any
+     * of it is wanted. */
+    bool
+    SeesSome(std::int64_t row, std::int64_t count)
+    {
+      m_Sight = RowSight::Nothing();
+      for (std::size_t t = 0; t < static_cast<std::size_t>(count); ++t)
+      {
+        m_Sight.Join(m_SightsOfRing[static_cast<std::size_t>(m_Slabs[t] * m_SlabRows + row)]);
+      }
+      return (m.m_KnowsWhole ? m_Sight.some : m_Sight.Cut()) != 0;
+    }
+
+    /** The pass along the sweep axis, of which the taps are given. */
+    void
+    CombineSlabs(std::int64_t firstTap, std::int64_t count)
+    {
+      const AxisWindow<TAcc> & window = m.m_Windows[m.m_Tiling.sweep];
+      if (m_Knows)
+      {
+        const std::uint64_t some = m.m_KnowsWhole ? m_Sight.some : m_Sight.Cut();
+        this->CombinePairs(window, m_Row, firstTap, count, m_Half, { some, m_Sight.lacks }, nullptr);
+        return;
+      }
+      Combine(window, m_Row, m_Taps.data(), firstTap, count, m_X);
+    }
+
+    void
+    TakeTaps(const TAcc * first, std::int64_t step, std::int64_t count)
+    {
+      for (std::int64_t t = 0; t < count; ++t)
+      {
+        m_Taps[static_cast<std::size_t>(t)] = first + t * step;
+      }
+    }
+
+    /** Combine for both numbers of pairs; the taps of the second lie `gap` numbers after those of the first. Nothing is
+     * added up where nothing is seen, nor weights where all of them are 1: there they are `known`, if it is given. */
+    void
+    CombinePairs(const AxisWindow<TAcc> & window, TAcc * out, std::int64_t firstTap, std::int64_t count,
+                 std::int64_t gap, const RowSight & sight, const TAcc * known)
+    {
+      const std::uint64_t second = m.m_KnowsWhole ? sight.Cut() : sight.some;
+      // One long sum takes no longer than several short ones.
+      const std::int64_t parts = (m_Half + RowSight::Part - 1) / RowSight::Part;
+      if (gap == m_Half && 4 * __builtin_popcountll(second & ~std::uint64_t{ 0 } >> (64 - parts)) >= 3 * parts)
+      {
+        this->Combine(window, out, m_Taps.data(), firstTap, count, m_X);
+        return;
+      }
+      const auto combine = [&](TAcc * to, std::int64_t offset) {
+        return [this, &window, to, offset, firstTap, count](std::int64_t begin, std::int64_t end) {
+          const TAcc ** taps = m_Taps.data();
+          if (offset + begin > 0)
+          {
+            taps = m_RunTaps.data();
+            std::transform(m_Taps.begin(), m_Taps.begin() + count, taps, [offset, begin](const TAcc * tap) {
+              return tap + (offset + begin);
+            });
+          }
+          this->Combine(window, to + begin, taps, firstTap, count, end - begin);
+        };
+      };
+      ForEachRun(sight.some, m_Half, combine(out, 0));
+      ForEachRun(second, m_Half, combine(out + m_Half, gap));
+      ForEachRun(~sight.some, m_Half, [&](std::int64_t begin, std::int64_t end) {
+        std::fill(out + begin, out + end, TAcc{ 0 });
+        std::fill(out + m_Half + begin, out + m_Half + end, TAcc{ 0 });
+      });
+      if (m.m_KnowsWhole && known)
+      {
+        ForEachRun(sight.Whole(), m_Half, [&](std::int64_t begin, std::int64_t end) {
+          std::copy(known + begin, known + end, out + m_Half + begin);
+        });
+      }
+    }
+
+    /** Copies the mask of a row of the input to m_MaskRow, continued as its edge where there is nothing beyond: windows
+     * that reach there see the edge. */
+    void
+    LoadMask(Coordinates at)
+    {
+      const RowEnds & ends = m_Ends;
+      at[0] = ends.from;
+      const std::uint8_t * const mask = static_cast<const std::uint8_t *>(m.m_Mask.data) + m.m_Mask.Offset(at);
+      std::uint8_t * const       row = m_MaskRow.data();
+      const auto                 look = [&](std::int64_t x, std::int64_t last) {
+        for (; x < last; ++x)
+        {
+          const std::int64_t source = Map(0, x);
+          row[x - ends.begin] =
+            mask[(IsAbsent(source) ? std::min(std::max(x, ends.from), ends.to - 1) : source) - ends.from];
+        }
+      };
+      std::copy(mask, mask + (ends.to - ends.from), row + (ends.from - ends.begin));
+      if (ends.areAbsent)
+      {
+        std::fill(row, row + (ends.from - ends.begin), mask[0]);
+        std::fill(row + (ends.to - ends.begin), row + (ends.end - ends.begin), mask[ends.to - ends.from - 1]);
+      }
+      else
+      {
+        look(ends.begin, ends.from);
+        look(ends.to, ends.end);
+      }
+      std::fill(row + (ends.end - ends.begin), row + m_MaskRow.size(), row[ends.end - ends.begin - 1]);
+    }
+
+    /** MakeRow for pairs. */
+    void
+    MakePairs(const Coordinates & at, TAcc * out)
+    {
+      const AxisWindow<TAcc> & window = m.m_Windows[0];
+      const RowEnds &          ends = m_Ends;
+      this->LoadMask(at);
+      m_Sight = SightOf(*m.m_Pairs, m_MaskRow.data(), static_cast<std::int64_t>(m_MaskRow.size()), window.radius);
+      if (m_Sight.some == 0)
+      {
+        std::fill(out, out + m_X, TAcc{ 0 });
+        return;
+      }
+      const std::int64_t width = ends.end - ends.begin;
+      TAcc * const       padded = window.radius == 0 ? out : m_Padded;
+      LoadRow(at, padded);
+      m.m_Pairs->split(padded, padded + width, m_MaskRow.data(), width);
+      if (m.m_Mode == BoundaryMode::Renormalized)
+      {
+        std::fill(padded + width, padded + width + (ends.from - ends.begin), TAcc{ 0 });
+        std::fill(padded + width + (ends.to - ends.begin), padded + 2 * width, TAcc{ 0 });
+      }
+      if (window.radius > 0)
+      {
+        this->TakeTaps(padded, 1, window.Taps());
+        this->CombinePairs(window, out, 0, window.Taps(), width, m_Sight, m_Known);
+        ScaleEnds(out);
+        ScaleEnds(out + m_Half);
+      }
+    }
+
     static bool
     HasAny(const std::uint8_t * mask, std::int64_t n)
     {
@@ -439,17 +668,17 @@ private:
       return any != 0;
     }
 
-    /** The accumulators of a row of the input and of what lies beyond its ends; false, and none, if they are known to
-     * be 0. */
-    bool
+    /** The accumulators of a row of the input and of what lies beyond its ends. */
+    void
     LoadRow(Coordinates at, TAcc * padded) const
     {
+      const RowEnds &    ends = m_Ends;
       const BufferView & input = m.m_Call.inputs[0];
-      const std::int64_t begin = m_Box.lower[0] - m.m_Windows[0].radius;
-      const std::int64_t end = m_Box.upper[0] + m.m_Windows[0].radius;
+      const std::int64_t begin = ends.begin;
+      const std::int64_t end = ends.end;
       const TAcc         outside = m.m_Beyond[0];
-      const std::int64_t from = std::max(begin, input.box.lower[0]);
-      const std::int64_t to = std::min(end, input.box.upper[0]);
+      const std::int64_t from = ends.from;
+      const std::int64_t to = ends.to;
       const std::size_t  pixel = PixelSize(input.kind);
       at[0] = input.box.lower[0];
       const char * const line =
@@ -457,32 +686,13 @@ private:
       const auto address = [&](std::int64_t x) {
         return line + (x - input.box.lower[0]) * input.stride[0] * static_cast<std::int64_t>(pixel);
       };
-      // What lies beyond both ends of the row is nothing but the edge's.
-      const bool edgesAreAbsent = from < to && IsAbsent(-1) && input.box.lower[0] <= std::max<std::int64_t>(begin, 0) &&
-                                  input.box.upper[0] >= std::min(end, m.m_Call.image.upper[0]);
       const auto maskAt = [&](std::int64_t x) {
         at[0] = x;
         return static_cast<const std::uint8_t *>(m.m_Mask.data) + m.m_Mask.Offset(at);
       };
-      const auto pair = [&](std::int64_t x, std::int64_t source, std::int64_t count) {
-        TAcc * const voxels = padded + (x - begin) * m_Components;
-        if (input.stride[0] == 1)
-        {
-          m.m_Pair(voxels, address(source), maskAt(source), count);
-          return;
-        }
-        for (std::int64_t i = 0; i < count; ++i)
-        {
-          m.m_Pair(voxels + i * m_Components, address(source + i), maskAt(source + i), 1);
-        }
-      };
-      if (m_KnowsZeros && edgesAreAbsent && !HasAny(maskAt(from), to - from))
+      if (m.m_Hide && from < to && !HasAny(maskAt(from), to - from))
       {
-        return false;
-      }
-      if (from < to && m.m_Pair)
-      {
-        pair(from, from, to - from);
+        std::fill(padded + (from - begin), padded + (to - begin), TJoin::Nothing);
       }
       else if (from < to)
       {
@@ -493,14 +703,11 @@ private:
                    [&](const char * voxels, std::int64_t first, std::int64_t count) {
                      m.m_Convert(padded + (from - begin) * m_Components + first, voxels, count);
                    });
-      }
-      const auto hide = [&](std::int64_t x, std::int64_t source, std::int64_t count) {
-        if (m.m_Hide && count > 0)
+        if (m.m_Hide)
         {
-          m.m_Hide(padded + (x - begin), maskAt(source), count);
+          m.m_Hide(padded + (from - begin), maskAt(from), to - from);
         }
-      };
-      hide(from, from, to - from);
+      }
       const auto fillOutside = [&](std::int64_t x) {
         const std::int64_t source = Map(0, x);
         TAcc * const       voxel = padded + (x - begin) * m_Components;
@@ -508,17 +715,16 @@ private:
         {
           std::fill(voxel, voxel + m_Components, outside);
         }
-        else if (m.m_Pair)
-        {
-          pair(x, source, 1);
-        }
         else
         {
           m.m_Convert(voxel, address(source), m_Components);
-          hide(x, source, 1);
+          if (m.m_Hide)
+          {
+            m.m_Hide(voxel, maskAt(source), 1);
+          }
         }
       };
-      if (edgesAreAbsent)
+      if (ends.areAbsent)
       {
         std::fill(padded, padded + (from - begin) * m_Components, outside);
         std::fill(padded + (to - begin) * m_Components, padded + (end - begin) * m_Components, outside);
@@ -534,7 +740,28 @@ private:
           fillOutside(x);
         }
       }
-      return true;
+    }
+
+    /** Applies the factors along x. */
+    void
+    ScaleEnds(TAcc * out) const
+    {
+      const AxisWindow<TAcc> & window = m.m_Windows[0];
+      const auto               scale = [&](std::int64_t x, std::int64_t last) {
+        for (; m_Components == 1 && x < last; ++x)
+        {
+          out[x] *= window.norms[static_cast<std::size_t>(x + m_Box.lower[0])];
+        }
+        for (; x < last; ++x)
+        {
+          for (std::int64_t component = 0; component < m_Components; ++component)
+          {
+            out[x * m_Components + component] *= window.norms[static_cast<std::size_t>(x + m_Box.lower[0])];
+          }
+        }
+      };
+      scale(0, m_NormBegin);
+      scale(m_NormEnd, m_Box.Extent(0));
     }
 
     /** One row of the tile, passed along x; `at` may lie outside the image on the windowed axes. */
@@ -551,16 +778,15 @@ private:
       {
         // Absent along the axis after x: what lies further out is filled in by MakeSlab.
         std::fill(out, out + m_X, m.m_Beyond[m.m_Tiling.middle[0]]);
-        m_HasSome = m.m_Beyond[m.m_Tiling.middle[0]] != TAcc{ 0 };
+        return;
+      }
+      if (m.m_Pairs)
+      {
+        this->MakePairs(at, out);
         return;
       }
       const AxisWindow<TAcc> & window = m.m_Windows[0];
-      m_HasSome = LoadRow(at, window.radius == 0 ? out : m_Padded);
-      if (!m_HasSome)
-      {
-        std::fill(out, out + m_X, TAcc{ 0 });
-        return;
-      }
+      LoadRow(at, window.radius == 0 ? out : m_Padded);
       if (window.radius == 0)
       {
         return;
@@ -574,23 +800,10 @@ private:
       }
       else
       {
-        for (std::int64_t t = 0; t < window.Taps(); ++t)
-        {
-          m_Taps[static_cast<std::size_t>(t)] = m_Padded + t * m_Components;
-        }
-        Combine(window, out, m_Taps.data(), 0, window.Taps());
+        this->TakeTaps(m_Padded, m_Components, window.Taps());
+        Combine(window, out, m_Taps.data(), 0, window.Taps(), m_X);
       }
-      const auto scale = [&](std::int64_t x, std::int64_t last) {
-        for (; x < last; ++x)
-        {
-          for (std::int64_t component = 0; component < m_Components; ++component)
-          {
-            out[x * m_Components + component] *= window.norms[static_cast<std::size_t>(x + m_Box.lower[0])];
-          }
-        }
-      };
-      scale(0, m_NormBegin);
-      scale(m_NormEnd, m_Box.Extent(0));
+      ScaleEnds(out);
     }
 
     /** The block rule along x, on one component. */
@@ -628,20 +841,20 @@ private:
     MakeSlab(const Coordinates & at, TAcc * out)
     {
       const WindowTiling & tiling = m.m_Tiling;
-      std::uint8_t * const some =
-        m_KnowsZeros ? m_SomeOfRing.data() + (out - m_Ring) / tiling.slab * m_SlabRows : nullptr;
       if (tiling.sweep >= 0 && IsAbsent(Map(tiling.sweep, at[tiling.sweep])))
       {
         std::fill(out, out + m_Slab, m.m_Beyond[tiling.sweep]);
-        std::fill(some, some + (m_KnowsZeros ? m_SlabRows : 0), std::uint8_t{ 1 });
         return;
       }
       if (tiling.middles == 0)
       {
         MakeRow(at, out);
+        if (m_Knows)
+        {
+          *this->SightsOf(out) = m_Sight;
+        }
         return;
       }
-      m_SomeOfSlab = some;
       const int          first = tiling.middle[0];
       const std::int64_t rows = m_Upper[0] - m_Lower[0];
       const std::int64_t planes = tiling.middles == 2 ? m_Upper[1] - m_Lower[1] : 1;
@@ -664,9 +877,9 @@ private:
         {
           row[first] = m_Lower[0] + r;
           MakeRow(row, m_First + r * m_X);
-          if (m_KnowsZeros)
+          if (m_Knows)
           {
-            m_SomeOfFirst[static_cast<std::size_t>(r)] = m_HasSome ? 1 : 0;
+            m_SightsOfFirst[static_cast<std::size_t>(r)] = m_Sight;
           }
         }
         Pass(first, m_First, m_X, m_Lower[0], rows, passed + plane * outRows * m_X, m_X);
@@ -723,21 +936,21 @@ private:
           m_Taps[static_cast<std::size_t>(v - first)] = in + (v - lower) * stride;
         }
         TAcc * const to = out + (i - m_Box.lower[a]) * outStride;
-        if (m_KnowsZeros)
+        if (m_Knows)
         {
-          std::uint8_t some = 0;
+          const std::int64_t row = i - m_Box.lower[a];
+          RowSight           sight = RowSight::Nothing();
           for (std::int64_t v = first; v < last; ++v)
           {
-            some |= m_SomeOfFirst[static_cast<std::size_t>(v - lower)];
+            sight.Join(m_SightsOfFirst[static_cast<std::size_t>(v - lower)]);
           }
-          m_SomeOfSlab[i - m_Box.lower[a]] = some;
-          if (some == 0)
-          {
-            std::fill(to, to + m_X, TAcc{ 0 });
-            continue;
-          }
+          this->SightsOf(out)[row] = sight;
+          this->CombinePairs(
+            window, to, first - (i - window.radius), last - first, m_Half, sight, m_Known + (1 + row) * m_Half);
+          ScaleByNorm(window, i, to, m_X);
+          continue;
         }
-        Combine(window, to, m_Taps.data(), first - (i - window.radius), last - first);
+        Combine(window, to, m_Taps.data(), first - (i - window.radius), last - first, m_X);
         ScaleByNorm(window, i, to, m_X);
       }
     }
@@ -810,13 +1023,22 @@ private:
         at[a] = m_Box.lower[a] + row % m_Box.Extent(a);
         row /= m_Box.Extent(a);
       }
-      finish(values, static_cast<const Coordinates &>(at), m_X);
+      if constexpr (std::is_invocable<TFinish, const TAcc *, const Coordinates &, std::int64_t, const RowSight &>::
+                      value)
+      {
+        finish(values, at, m_X, m_Knows ? m_Sight : RowSight{});
+      }
+      else
+      {
+        finish(values, at, m_X);
+      }
     }
 
     const WindowSweep &       m;
     const Box                 m_Box;
     const std::int64_t        m_Components;
     const std::int64_t        m_X; ///< numbers of a row
+    const RowEnds             m_Ends;
     std::int64_t              m_Lower[2]{ 0, 0 };
     std::int64_t              m_Upper[2]{ 1, 1 };
     std::int64_t              m_SlabRows{ 1 };
@@ -830,24 +1052,30 @@ private:
     TAcc *                    m_Row{ nullptr };
     TAcc *                    m_Nothing{ nullptr };
     std::vector<const TAcc *> m_Taps;
+    std::vector<std::int64_t> m_Slabs; ///< of the ring: those of the taps along the sweep axis
     /** Before the first and from the second on are all norms along x that are not 1. */
     std::int64_t m_NormBegin{ 0 };
     std::int64_t m_NormEnd{ 0 };
-    /** Of what a mask may leave nothing: which rows are not 0, as the slabs have them. */
-    bool                      m_KnowsZeros{ false };
-    bool                      m_HasSome{ true };
-    std::vector<std::uint8_t> m_SomeOfFirst;
-    std::vector<std::uint8_t> m_SomeOfRing;
-    std::uint8_t *            m_SomeOfSlab{ nullptr };
+    /** Of pairs: the numbers of each half of a row, what is seen of the row that was made last, of the slab before its
+     * pass and of the ring's slabs, and whether that is known; sums of weights of ones. */
+    std::int64_t              m_Half{ 0 };
+    bool                      m_Knows{ false };
+    TAcc *                    m_Known{ nullptr };
+    RowSight                  m_Sight;
+    std::vector<RowSight>     m_SightsOfFirst;
+    std::vector<RowSight>     m_SightsOfRing;
+    std::vector<std::uint8_t> m_MaskRow;
+    std::vector<const TAcc *> m_RunTaps;
   };
 
-  const KernelCall &         m_Call;
-  const RowFunctions<TAcc> & m_Rows;
-  const ConvertFunction      m_Convert;
-  BufferView                 m_Mask;
-  HideFunction               m_Hide{ nullptr };
-  PairFunction               m_Pair{ nullptr };
-  const BoundaryMode         m_Mode;
+  const KernelCall &          m_Call;
+  const RowFunctions<TAcc> &  m_Rows;
+  const ConvertFunction       m_Convert;
+  BufferView                  m_Mask;
+  HideFunction                m_Hide{ nullptr };
+  const PairFunctions<TAcc> * m_Pairs{ nullptr };
+  bool                        m_KnowsWhole{ false };
+  const BoundaryMode          m_Mode;
   const AxisWindow<TAcc> (&m_Windows)[MaxDimension];
   const WindowTiling & m_Tiling;
   /** What lies beyond the image's edge along an axis when its pass comes: the constant, passed along the axes before.
