@@ -44,8 +44,8 @@ struct CenteredTile
   // A warp stages 16 columns of two rows at a time, and passes eight columns of 16 rows along x.
   static constexpr int RowLoads = (StagedRows + Threads / 16 - 1) / (Threads / 16);
   static constexpr int ColumnLoads = (StagedWidth + 15) / 16;
-  static constexpr int Items = (StagedRows + 15) / 16 * (Width / 8);
-  static_assert(Items <= Threads / 32 + 4, "at most four warps have two items");
+  static_assert(2 * Radius <= 16 && Threads / 32 * 16 * 8 == Width * Height,
+                "a warp passes rows along x twice at most");
 };
 
 /** A plane that was passed along x: the last two fields of a voxel lie next to each other, the one before them, if
@@ -172,9 +172,10 @@ public:
     , m_PlaneStep(in.stride.axis[2])
   {
     // What is beyond the edge is no tap: the nearest voxel takes its place.
-    const float * const plane =
-      in.data +
-      in.Offset(Coordinates{ { first.axis[0], first.axis[1], first.axis[2] + m_Z.low, first.axis[3], first.axis[4] } });
+    const Coordinates corner{
+      { first.axis[0] + m_X.low, first.axis[1], first.axis[2] + m_Z.low, first.axis[3], first.axis[4] }
+    };
+    const float * const plane = in.data + in.Offset(corner);
 #pragma unroll
     for (int i = 0; i < Tile::RowLoads; ++i)
     {
@@ -185,7 +186,7 @@ public:
     for (int i = 0; i < Tile::ColumnLoads; ++i)
     {
       const int column = static_cast<int>(threadIdx.x) % 16 + i * 16 - Radius;
-      m_Columns[i] = InRegister(max(min(column, m_X.high - 1), m_X.low));
+      m_Columns[i] = InRegister(max(min(column, m_X.high - 1), m_X.low) - m_X.low);
     }
   }
 
@@ -264,8 +265,9 @@ private:
         if (((i + 1) * (Tile::Threads / 16) <= Tile::StagedRows || row < Tile::StagedRows) &&
             ((j + 1) * 16 <= Tile::StagedWidth || column < Tile::StagedWidth))
         {
-          __pipeline_memcpy_async(
-            &m_Stage.staged[buffer][row * Tile::StagedStride + column], m_Rows[i] + m_Columns[j], sizeof(float));
+          __pipeline_memcpy_async(&m_Stage.staged[buffer][row * Tile::StagedStride + column],
+                                  m_Rows[i] + static_cast<std::uint32_t>(m_Columns[j]),
+                                  sizeof(float));
         }
       }
       m_Rows[i] += m_PlaneStep;
@@ -273,27 +275,24 @@ private:
     __pipeline_commit();
   }
 
-  /** A warp has eight columns of 16 rows, a thread four windows; four warps do so twice. */
+  /** A warp has eight columns of 16 rows, a thread four windows; then four warps have the rows that are left. Those at
+   * the image's edge, which take longer, are spread over the parts of the multiprocessor. */
   __device__ __forceinline__ void
   PassX(int buffer) const
   {
+    const int  column = (m_Warp + m_Warp / 4) % 4 * 8 + m_Lane / 16 * 4;
+    const bool areWhole = m_X.AreWhole(column, column + 3, Radius);
 #pragma unroll 1
-    for (int item = m_Warp; item < Tile::Items; item += m_Warp / 4 == 1 ? Tile::Threads / 32 - 4 : Tile::Items)
+    for (int row = m_Warp / 4 * 16 + m_Lane % 16; row < Tile::StagedRows; row += Tile::Height)
     {
-      // Those at the image's edge, which take longer, are spread over the parts of the multiprocessor.
-      const int row = item / 4 * 16 + m_Lane % 16;
-      const int column = (item + item / 4) % 4 * 8 + m_Lane / 16 * 4;
-      if (Tile::StagedRows % 16 == 0 || row < Tile::StagedRows)
+      const float * const from = m_Stage.staged[buffer] + row * Tile::StagedStride + column;
+      if (areWhole)
       {
-        const float * const from = m_Stage.staged[buffer] + row * Tile::StagedStride + column;
-        if (m_X.AreWhole(column, column + 3, Radius))
-        {
-          PassRow(from, m_Stage.passed[buffer], row, column);
-        }
-        else
-        {
-          PassCutRow(from, m_Stage.passed[buffer], row, column);
-        }
+        PassRow(from, m_Stage.passed[buffer], row, column);
+      }
+      else
+      {
+        PassCutRow(from, m_Stage.passed[buffer], row, column);
       }
     }
   }
@@ -542,17 +541,14 @@ __launch_bounds__(CenteredTile<TRule::Radius>::Threads, 1)
   extern __shared__ __align__(16) unsigned char memory[];
   auto &                                        stage = *reinterpret_cast<typename Marcher::Stage *>(memory);
   const Box &                                   box = out.box;
-  const Coordinates extent{ { box.Extent(0), box.Extent(1), box.Extent(2), box.Extent(3), box.Extent(4) } };
-  const MarchTiles  tiles(extent, extent.axis[3] * extent.axis[4], Tile::Width, Tile::Height, segment);
-  for (std::int64_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x)
+  const MarchTiles<Tile>                        tiles(box.Extent(0), box.Extent(1), box.Extent(2), segment);
+  for (std::int64_t tile = blockIdx.x; tile < tiles.Count(box.Extent(3) * box.Extent(4)); tile += gridDim.x)
   {
-    Coordinates first = tiles.First(tile);
-    first.axis[4] = first.axis[3] / extent.axis[3];
-    first.axis[3] = first.axis[3] % extent.axis[3];
-    for (int a = 0; a < MaxDimension; ++a)
-    {
-      first.axis[a] += box.lower.axis[a];
-    }
+    const Coordinates first{ { box.lower.axis[0] + tiles.X(tile),
+                               box.lower.axis[1] + tiles.Y(tile),
+                               box.lower.axis[2] + tiles.Segment(tile) * segment,
+                               box.lower.axis[3] + tiles.Volume(tile) % box.Extent(3),
+                               box.lower.axis[4] + tiles.Volume(tile) / box.Extent(3) } };
     const int planes = static_cast<int>(min(box.upper.axis[2] - first.axis[2], static_cast<std::int64_t>(segment)));
     Marcher   marcher(rule, stage, in, box, first, planes);
     const int outputs = marcher.NumberOfOutputs();
@@ -587,9 +583,9 @@ LaunchCenteredMarch(const TRule & rule, const Voxels<const float> & in, const Vo
 {
   using Tile = CenteredTile<TRule::Radius>;
   constexpr std::size_t bytes = sizeof(CenteredStage<TRule::Radius, TRule::Fields>);
-  const MarchGrid       grid(
-    out.box.Extents(), out.box.Extent(3) * out.box.Extent(4), Tile::Width, Tile::Height, TRule::Radius, 1);
-  const auto kernel = CenteredMarchKernel<TRule, TOut>;
+  const Box &           box = out.box;
+  const MarchGrid<Tile> grid(box.Extent(0), box.Extent(1), box.Extent(2), box.Extent(3) * box.Extent(4), 1);
+  const auto            kernel = CenteredMarchKernel<TRule, TOut>;
   AllowSharedMemory(kernel, bytes);
   kernel<<<grid.blocks, Tile::Threads, bytes, stream>>>(rule, in, out, static_cast<int>(grid.segment));
   CheckLaunch("CenteredMarchKernel");

@@ -2,12 +2,11 @@
 #ifndef chunkwiseCudaMarchGrid_cuh
 #define chunkwiseCudaMarchGrid_cuh
 
+#include "chunkwiseCudaPasses.cuh"
 #include "chunkwiseGeometry.h"
 
 #include <algorithm>
 #include <climits>
-#include <cstdint>
-#include <cuda_runtime.h>
 
 // What blocks of threads have that take a tile in x and y and march along z.
 namespace chunkwise
@@ -33,37 +32,44 @@ SharedMemoryOfDevices()
 }
 
 /** The tiles of all volumes, each in segments along z. */
+template <typename TTile>
 struct MarchTiles
 {
-  std::int64_t width; ///< columns of a tile, and so on
-  std::int64_t height;
-  std::int64_t segment;
   std::int64_t columns; ///< tiles along x, and so on
   std::int64_t rows;
   std::int64_t segments;
-  std::int64_t count;
 
   __host__ __device__
-  MarchTiles(const Coordinates & extent, std::int64_t volumes, std::int64_t tileWidth, std::int64_t tileHeight,
-             std::int64_t planes)
-    : width(tileWidth)
-    , height(tileHeight)
-    , segment(planes)
-    , columns((extent.axis[0] + tileWidth - 1) / tileWidth)
-    , rows((extent.axis[1] + tileHeight - 1) / tileHeight)
-    , segments((extent.axis[2] + planes - 1) / planes)
-    , count(columns * rows * segments * volumes)
+  MarchTiles(std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t segment)
+    : columns((x + TTile::Width - 1) / TTile::Width)
+    , rows((y + TTile::Height - 1) / TTile::Height)
+    , segments((z + segment - 1) / segment)
   {}
-  /** Where a tile begins along x, y and z, and the number of its volume. */
-  __device__ Coordinates
-  First(std::int64_t tile) const
+  __host__ __device__ std::int64_t
+                      Count(std::int64_t volumes) const
   {
-    Coordinates first{};
-    first.axis[0] = tile % columns * width;
-    first.axis[1] = tile / columns % rows * height;
-    first.axis[2] = tile / (columns * rows) % segments * segment;
-    first.axis[3] = tile / (columns * rows * segments);
-    return first;
+    return columns * rows * segments * volumes;
+  }
+  /** Where a tile begins. */
+  __device__ __forceinline__ int
+  X(std::int64_t tile) const
+  {
+    return static_cast<int>(tile % columns) * TTile::Width;
+  }
+  __device__ __forceinline__ int
+  Y(std::int64_t tile) const
+  {
+    return static_cast<int>(tile / columns % rows) * TTile::Height;
+  }
+  __device__ __forceinline__ std::int64_t
+                             Segment(std::int64_t tile) const
+  {
+    return tile / (columns * rows) % segments;
+  }
+  __device__ __forceinline__ std::int64_t
+                             Volume(std::int64_t tile) const
+  {
+    return tile / (columns * rows * segments);
   }
 };
 
@@ -87,25 +93,22 @@ MarchSegment(std::int64_t tiles, std::int64_t planes, std::int64_t radius, std::
   return best;
 }
 
-/** The blocks of a march: `width` x `height` columns of outputs each, and so many planes that the device, of which a
- * multiprocessor has room for `atOnce` blocks, is busy. */
+/** The blocks of a march, with so many planes that the device, of which a multiprocessor has room for `atOnce` blocks,
+ * is busy. */
+template <typename TTile>
 struct MarchGrid
 {
   std::int64_t segment;
   unsigned int blocks;
 
-  MarchGrid(const Coordinates & extent, std::int64_t volumes, std::int64_t width, std::int64_t height,
-            std::int64_t radius, std::int64_t atOnce)
+  MarchGrid(std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t volumes, std::int64_t atOnce)
   {
     int device = 0;
     int multiprocessors = 1;
     (void)cudaGetDevice(&device);
     (void)cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    const std::int64_t tiles = MarchTiles(extent, volumes, width, height, extent[2]).count;
-    segment = MarchSegment(tiles, extent[2], radius, multiprocessors * atOnce);
-    constexpr std::int64_t most = std::int64_t{ 1 } << 24; // kernels loop over the rest
-    blocks = static_cast<unsigned int>(
-      std::max<std::int64_t>(1, std::min(most, MarchTiles(extent, volumes, width, height, segment).count)));
+    segment = MarchSegment(MarchTiles<TTile>(x, y, z, z).Count(volumes), z, TTile::Radius, multiprocessors * atOnce);
+    blocks = BlocksFor(MarchTiles<TTile>(x, y, z, segment).Count(volumes), 1);
   }
 };
 
