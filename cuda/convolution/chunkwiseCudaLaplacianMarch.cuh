@@ -18,58 +18,77 @@ struct LaplacianRule
 {
   static constexpr int Radius = VRadius;
   static constexpr int Fields = 2;
+  static constexpr int Taps = 2 * VRadius + 1;
   template <bool VFirst>
   using Sums = LaplacianSums<VFirst, float>;
 
-  struct Weight
+  struct alignas(8) Weight
   {
     float g;
     float h;
   };
-  struct WeightsOfRow
+  /** The tables' rows: at most as many as a window has taps. */
+  struct Shared
   {
-    const float * g;
-    const float * h;
-
-    __device__ __forceinline__ Weight
-    operator[](int t) const
-    {
-      return { __ldg(g + t), __ldg(h + t) };
-    }
+    Weight rows[3][Taps * Taps];
   };
+  using Row = const Weight *;
 
-  float               g[3][2 * VRadius + 1];
-  float               h[3][2 * VRadius + 1];
+  float               g[3][Taps];
+  float               h[3][Taps];
   WeightTables<float> tables[3];
 
+  /** Taps that are missing weigh -0: a product of -0 and 0 changes no sum. */
+  __device__ __forceinline__ void
+  Fill(Shared & shared) const
+  {
+    for (int axis = 0; axis < 3; ++axis)
+    {
+      const WeightTables<float> & of = tables[axis];
+      const auto                  rows = static_cast<int>(of.rows);
+      for (int i = static_cast<int>(threadIdx.x); i < rows * Taps; i += static_cast<int>(blockDim.x))
+      {
+        const int  row = i / Taps;
+        const int  t = i % Taps;
+        const bool isThere = rows == 1 || (t >= Radius - row && t < Radius + rows - row);
+        shared.rows[axis][i] = isThere ? Weight{ of.g[i], of.h[i] } : Weight{ -0.0F, -0.0F };
+      }
+    }
+  }
   __device__ __forceinline__ Weight
   Whole(int axis, int t) const
   {
     return { g[axis][t], h[axis][t] };
   }
-  __device__ __forceinline__ WeightsOfRow
-  Cut(int axis, std::int64_t i) const
+  __device__ __forceinline__ Row
+  Cut(const Shared & shared, int axis, int begin, int end) const
   {
-    // Of windows that are not stored any row will do.
-    const WeightTables<float> & of = tables[axis];
-    const std::int64_t          row = of.Row(min(max(i, std::int64_t{ 0 }), of.extent - 1));
-    return { of.g + row, of.h + row };
+    // At the image's lower edge a window's row is its position, at the upper one they are counted from the last. Of
+    // windows that are not stored any row will do.
+    const auto rows = static_cast<int>(tables[axis].rows);
+    const int  row = begin > 0 ? Radius - begin : rows - 1 - Radius + (Taps - end);
+    return shared.rows[axis] + min(max(row, 0), rows - 1) * Taps;
   }
   template <bool VFirst>
   __device__ __forceinline__ void
-  Add(Sums<VFirst> & sums, const Weight & weight, const float (&tap)[Fields], float center, int) const
+  Add(Sums<VFirst> & sums, const Weight & weight, const float (&tap)[Fields], float center, int, bool isThere) const
   {
-    sums.Add(weight.g, weight.h, tap[0], VFirst ? 0.0F : tap[1], center);
+    sums.s = MultiplyAdd(weight.g, isThere ? tap[0] : 0.0F, sums.s);
+    if constexpr (!VFirst)
+    {
+      sums.l = MultiplyAdd(weight.g, isThere ? tap[1] : 0.0F, sums.l);
+    }
+    sums.l = MultiplyAdd(weight.h, isThere ? tap[0] - center : 0.0F, sums.l);
   }
   template <bool VFirst>
   __device__ __forceinline__ void
-  HandOn(const Sums<VFirst> & sums, float, int, float (&fields)[Fields]) const
+  HandOn(const Shared &, const Sums<VFirst> & sums, float, int, float (&fields)[Fields]) const
   {
     fields[0] = sums.s;
     fields[1] = sums.l;
   }
   __device__ __forceinline__ float
-  Result(const Sums<false> & sums, int) const
+  Result(const Shared &, const Sums<false> & sums, int) const
   {
     return sums.l;
   }

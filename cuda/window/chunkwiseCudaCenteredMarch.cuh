@@ -16,11 +16,13 @@
 //
 // A rule says what is summed. `Fields` are the values that a pass hands on of a voxel, of which the first is what
 // windows are centered on. `Sums<VFirst>` is a window's, in the first pass or a later one:
-// - Whole(axis, t), Cut(axis, i, t): what a tap is weighted with, in windows that have all taps and in that at image
-//   index i;
-// - Add<VFirst>(sums, weight, tap, center, t): `tap` are its fields, t its number, -1 if not all come before it;
-// - HandOn<VFirst>(sums, center, count, fields): what the next pass gets of a window of `count` taps;
-// - Result(sums, count): what comes of the last pass.
+// - Fill(shared): a block keeps `Shared`, what cut windows need;
+// - Whole(axis, t): what tap t is weighted with in windows that have all taps;
+// - Cut(shared, axis, begin, end)[t]: and in those that have the taps from `begin` to before `end` alone;
+// - Add<VFirst>(sums, weight, tap, center, t, isThere): `tap` are its fields, t its number, -1 where some may be
+//   missing. One that is missing leaves the sums as they are, without a branch, which would have others wait;
+// - HandOn<VFirst>(shared, sums, center, count, fields): what the next pass gets of a window of `count` taps;
+// - Result(shared, sums, count): what comes of the last pass.
 namespace chunkwise
 {
 
@@ -102,13 +104,14 @@ struct CenteredPlane
 };
 
 /** What a block holds in shared memory: planes that are being passed, and those that are being written. */
-template <int VRadius, int VFields>
+template <typename TRule>
 struct CenteredStage
 {
-  using Tile = CenteredTile<VRadius>;
+  using Tile = CenteredTile<TRule::Radius>;
   alignas(16) float staged[2][Tile::StagedRows * Tile::StagedStride];
-  CenteredPlane<VRadius, VFields> passed[2];
-  float4                          ring[VRadius][VFields][Tile::Threads];
+  CenteredPlane<TRule::Radius, TRule::Fields> passed[2];
+  float4                                      ring[TRule::Radius][TRule::Fields][Tile::Threads];
+  typename TRule::Shared                      shared;
 };
 
 /** Along an axis, counted from a tile's first output: what there is of the image, and the tile's last output. */
@@ -153,7 +156,7 @@ public:
   static constexpr int Fields = TRule::Fields;
   using Tile = CenteredTile<Radius>;
   using Plane = CenteredPlane<Radius, Fields>;
-  using Stage = CenteredStage<Radius, Fields>;
+  using Stage = CenteredStage<TRule>;
   static constexpr int Outputs = Tile::Outputs;
   using Sums = typename TRule::template Sums<false>;
 
@@ -208,7 +211,7 @@ public:
       PassX(q - first + 1 & 1);
       if (q >= first)
       {
-        float now[Fields][Outputs] = {};
+        float now[Outputs][Fields] = {};
         float results[Outputs];
         if (q < m_Z.high)
         {
@@ -275,29 +278,23 @@ private:
     __pipeline_commit();
   }
 
-  /** A warp has eight columns of 16 rows, a thread four windows; then four warps have the rows that are left. Those at
-   * the image's edge, which take longer, are spread over the parts of the multiprocessor. */
+  /** A warp has eight columns of 16 rows, a thread four windows; then the warps in the tile's middle have the rows that
+   * are left. Those at the image's edge take longer, here and along y, and so are spread over the warps and over the
+   * parts of the multiprocessor. */
   __device__ __forceinline__ void
   PassX(int buffer) const
   {
     const int  column = (m_Warp + m_Warp / 4) % 4 * 8 + m_Lane / 16 * 4;
     const bool areWhole = m_X.AreWhole(column, column + 3, Radius);
 #pragma unroll 1
-    for (int row = m_Warp / 4 * 16 + m_Lane % 16; row < Tile::StagedRows; row += Tile::Height)
+    for (int row = (m_Warp / 4 + 2) % 4 * 16 + m_Lane % 16; row < Tile::StagedRows; row += Tile::Height)
     {
       const float * const from = m_Stage.staged[buffer] + row * Tile::StagedStride + column;
-      if (areWhole)
-      {
-        PassRow(from, m_Stage.passed[buffer], row, column);
-      }
-      else
-      {
-        PassCutRow(from, m_Stage.passed[buffer], row, column);
-      }
+      PassRow(from, m_Stage.passed[buffer], row, column, areWhole);
     }
   }
   __device__ __forceinline__ void
-  PassRow(const float * from, Plane & to, int row, int column) const
+  PassRow(const float * from, Plane & to, int row, int column, bool areWhole) const
   {
     constexpr int fours = (4 + 2 * Radius + 3) / 4;
     float         values[4 * fours];
@@ -307,55 +304,15 @@ private:
       const float4 four = reinterpret_cast<const float4 *>(from)[i];
       values[4 * i] = four.x, values[4 * i + 1] = four.y, values[4 * i + 2] = four.z, values[4 * i + 3] = four.w;
     }
-    typename TRule::template Sums<true> sums[4];
-#pragma unroll
-    for (int s = 0; s < Tile::Taps + 3; ++s)
-    {
-      const float tap[Fields] = { values[s] };
-#pragma unroll
-      for (int u = 0; u < 4; ++u)
-      {
-        if (s >= u && s - u < Tile::Taps)
-        {
-          m_Rule.template Add<true>(sums[u], m_Rule.Whole(0, s - u), tap, values[u + Radius], s - u);
-        }
-      }
-    }
-    float passed[4][Fields];
-#pragma unroll
-    for (int u = 0; u < 4; ++u)
-    {
-      m_Rule.template HandOn<true>(sums[u], values[u + Radius], Tile::Taps, passed[u]);
-    }
+    const float centers[4] = { values[Radius], values[Radius + 1], values[Radius + 2], values[Radius + 3] };
+    float       passed[4][Fields];
+    Pass<true>(0, m_X, column, areWhole, centers, passed, [&](int s, float(&tap)[Fields]) { tap[0] = values[s]; });
     to.PutFour(row, column, passed);
-  }
-  /** The same where the image's edge cuts windows. */
-  __device__ __forceinline__ void
-  PassCutRow(const float * from, Plane & to, int row, int column) const
-  {
-#pragma unroll 1
-    for (int u = 0; u < 4 && column + u <= m_X.last; ++u)
-    {
-      const int                           begin = m_X.Begin(column + u, Radius);
-      const int                           end = m_X.End(column + u, Radius);
-      const auto                          weights = m_Rule.Cut(0, m_First.axis[0] + column + u);
-      const float                         center = from[u + Radius];
-      typename TRule::template Sums<true> sums;
-#pragma unroll 4
-      for (int t = begin; t < end; ++t)
-      {
-        const float tap[Fields] = { from[u + t] };
-        m_Rule.template Add<true>(sums, weights[t], tap, center, -1);
-      }
-      float passed[Fields];
-      m_Rule.template HandOn<true>(sums, center, end - begin, passed);
-      to.Put(row, column + u, passed);
-    }
   }
 
   /** A thread has the windows of its column, of which the taps are what the pass along x handed on. */
   __device__ __forceinline__ void
-  PassY(const Plane & from, float (&now)[Fields][Outputs]) const
+  PassY(const Plane & from, float (&passed)[Outputs][Fields]) const
   {
     float centers[Outputs];
 #pragma unroll
@@ -363,60 +320,74 @@ private:
     {
       centers[u] = from.Center(Y() + u + Radius, m_Lane);
     }
-    if (!m_Y.AreWhole(Y(), Y() + Outputs - 1, Radius))
+    const bool areWhole = m_Y.AreWhole(Y(), Y() + Outputs - 1, Radius);
+    Pass<false>(
+      1, m_Y, Y(), areWhole, centers, passed, [&](int s, float(&tap)[Fields]) { from.Fetch(Y() + s, m_Lane, tap); });
+  }
+
+  /** Four windows next to each other, from `output` on, and what they hand on. fetch(s, tap) gives the tap that lies s
+   * voxels after the first of the first window. */
+  template <bool VFirst, typename TFetch>
+  __device__ __forceinline__ void
+  Pass(int axis, const CenteredRange & range, int output, bool areWhole, const float (&centers)[Outputs],
+       float (&passed)[Outputs][Fields], TFetch && fetch) const
+  {
+    typename TRule::template Sums<VFirst> sums[Outputs];
+    if (areWhole)
     {
-      return PassCutY(from, centers, now);
+      Accumulate<VFirst>(
+        sums,
+        centers,
+        fetch,
+        [](int) { return true; },
+        [&](int, int t) { return m_Rule.Whole(axis, t); },
+        [](int t) { return t; });
+#pragma unroll
+      for (int u = 0; u < Outputs; ++u)
+      {
+        m_Rule.template HandOn<VFirst>(m_Stage.shared, sums[u], centers[u], Tile::Taps, passed[u]);
+      }
+      return;
     }
-    Sums sums[Outputs];
+    typename TRule::Row rows[Outputs];
+#pragma unroll
+    for (int u = 0; u < Outputs; ++u)
+    {
+      rows[u] = m_Rule.Cut(m_Stage.shared, axis, range.Begin(output + u, Radius), range.End(output + u, Radius));
+    }
+    Accumulate<VFirst>(
+      sums,
+      centers,
+      fetch,
+      [&](int s) { return output - Radius + s >= range.low && output - Radius + s < range.high; },
+      [&](int u, int t) { return rows[u][t]; },
+      [](int) { return -1; });
+#pragma unroll
+    for (int u = 0; u < Outputs; ++u)
+    {
+      const int count = range.End(output + u, Radius) - range.Begin(output + u, Radius);
+      m_Rule.template HandOn<VFirst>(m_Stage.shared, sums[u], centers[u], count, passed[u]);
+    }
+  }
+  template <bool VFirst, typename TSums, typename TFetch, typename TIsThere, typename TWeight, typename TNumber>
+  __device__ __forceinline__ void
+  Accumulate(TSums (&sums)[Outputs], const float (&centers)[Outputs], TFetch && fetch, TIsThere && isThere,
+             TWeight && weight, TNumber && number) const
+  {
 #pragma unroll
     for (int s = 0; s < Tile::Taps + Outputs - 1; ++s)
     {
-      float tap[Fields];
-      from.Fetch(Y() + s, m_Lane, tap);
+      const bool there = isThere(s);
+      float      tap[Fields];
+      fetch(s, tap);
 #pragma unroll
       for (int u = 0; u < Outputs; ++u)
       {
         if (s >= u && s - u < Tile::Taps)
         {
-          m_Rule.template Add<false>(sums[u], m_Rule.Whole(1, s - u), tap, centers[u], s - u);
+          m_Rule.template Add<VFirst>(sums[u], weight(u, s - u), tap, centers[u], number(s - u), there);
         }
       }
-    }
-#pragma unroll
-    for (int u = 0; u < Outputs; ++u)
-    {
-      HandOnY(sums[u], centers[u], Tile::Taps, u, now);
-    }
-  }
-  __device__ __forceinline__ void
-  PassCutY(const Plane & from, const float (&centers)[Outputs], float (&now)[Fields][Outputs]) const
-  {
-#pragma unroll
-    for (int u = 0; u < Outputs; ++u)
-    {
-      const int  begin = m_Y.Begin(Y() + u, Radius);
-      const int  end = m_Y.End(Y() + u, Radius);
-      const auto weights = m_Rule.Cut(1, m_First.axis[1] + Y() + u);
-      Sums       sums;
-#pragma unroll 1
-      for (int t = begin; t < end; ++t)
-      {
-        float tap[Fields];
-        from.Fetch(Y() + u + t, m_Lane, tap);
-        m_Rule.template Add<false>(sums, weights[t], tap, centers[u], -1);
-      }
-      HandOnY(sums, centers[u], end - begin, u, now);
-    }
-  }
-  __device__ __forceinline__ void
-  HandOnY(const Sums & sums, float center, int count, int u, float (&now)[Fields][Outputs]) const
-  {
-    float fields[Fields];
-    m_Rule.template HandOn<false>(sums, center, count, fields);
-#pragma unroll
-    for (int f = 0; f < Fields; ++f)
-    {
-      now[f][u] = fields[f];
     }
   }
 
@@ -424,7 +395,7 @@ private:
    * windows that end with it. */
   template <bool VWhole>
   __device__ __forceinline__ void
-  PassZ(int q, const float (&now)[Fields][Outputs], float (&results)[Outputs])
+  PassZ(int q, const float (&now)[Outputs][Fields], float (&results)[Outputs])
   {
     // Tap t of the output of a plane.
     const auto isThere = [&](int output, int t) {
@@ -437,18 +408,11 @@ private:
       }
       else
       {
-        return m_Rule.Cut(2, m_First.axis[2] + output)[t];
+        return m_Rule.Cut(m_Stage.shared, 2, m_Z.Begin(output, Radius), m_Z.End(output, Radius))[t];
       }
     };
     const auto add = [&](Sums & sums, const auto & weight, int t, const float(&tap)[Fields], float center) {
-      m_Rule.template Add<false>(sums, weight, tap, center, VWhole ? t : -1);
-    };
-    const auto tapOf = [](float(&tap)[Fields], const float(&of)[Fields][Outputs], int u) {
-#pragma unroll
-      for (int f = 0; f < Fields; ++f)
-      {
-        tap[f] = of[f][u];
-      }
+      m_Rule.template Add<false>(sums, weight, tap, center, VWhole ? t : -1, true);
     };
     float4(*const ring)[Fields][Tile::Threads] = m_Stage.ring;
     Sums begun[Outputs];
@@ -456,12 +420,12 @@ private:
 #pragma unroll
     for (int j = Radius - 1; j >= 0; --j)
     {
-      float old[Fields][Outputs];
+      float old[Outputs][Fields];
 #pragma unroll
       for (int f = 0; f < Fields; ++f)
       {
         const float4 four = ring[slot][f][threadIdx.x];
-        old[f][0] = four.x, old[f][1] = four.y, old[f][2] = four.z, old[f][3] = four.w;
+        old[0][f] = four.x, old[1][f] = four.y, old[2][f] = four.z, old[3][f] = four.w;
       }
       slot = slot + 1 == Radius ? 0 : slot + 1;
       if (isThere(q - 1 - j, Radius + 1 + j))
@@ -470,9 +434,7 @@ private:
 #pragma unroll
         for (int u = 0; u < Outputs; ++u)
         {
-          float tap[Fields];
-          tapOf(tap, now, u);
-          add(m_Pending[j][u], weight, Radius + 1 + j, tap, old[0][u]);
+          add(m_Pending[j][u], weight, Radius + 1 + j, now[u], old[u][0]);
         }
       }
       if (isThere(q, Radius - 1 - j))
@@ -481,9 +443,7 @@ private:
 #pragma unroll
         for (int u = 0; u < Outputs; ++u)
         {
-          float tap[Fields];
-          tapOf(tap, old, u);
-          add(begun[u], weight, Radius - 1 - j, tap, now[0][u]);
+          add(begun[u], weight, Radius - 1 - j, old[u], now[u][0]);
         }
       }
     }
@@ -492,13 +452,11 @@ private:
 #pragma unroll
     for (int u = 0; u < Outputs; ++u)
     {
-      float tap[Fields];
-      tapOf(tap, now, u);
       if (isThere(q, Radius))
       {
-        add(begun[u], weightOf(q, Radius), Radius, tap, now[0][u]);
+        add(begun[u], weightOf(q, Radius), Radius, now[u], now[u][0]);
       }
-      results[u] = m_Rule.Result(m_Pending[Radius - 1][u], count);
+      results[u] = m_Rule.Result(m_Stage.shared, m_Pending[Radius - 1][u], count);
 #pragma unroll
       for (int j = Radius - 1; j > 0; --j)
       {
@@ -509,7 +467,7 @@ private:
 #pragma unroll
     for (int f = 0; f < Fields; ++f)
     {
-      ring[m_Slot][f][threadIdx.x] = make_float4(now[f][0], now[f][1], now[f][2], now[f][3]);
+      ring[m_Slot][f][threadIdx.x] = make_float4(now[0][f], now[1][f], now[2][f], now[3][f]);
     }
     m_Slot = m_Slot + 1 == Radius ? 0 : m_Slot + 1;
   }
@@ -541,7 +499,9 @@ __launch_bounds__(CenteredTile<TRule::Radius>::Threads, 1)
   extern __shared__ __align__(16) unsigned char memory[];
   auto &                                        stage = *reinterpret_cast<typename Marcher::Stage *>(memory);
   const Box &                                   box = out.box;
-  const MarchTiles<Tile>                        tiles(box.Extent(0), box.Extent(1), box.Extent(2), segment);
+  rule.Fill(stage.shared);
+  __syncthreads();
+  const MarchTiles<Tile> tiles(box.Extent(0), box.Extent(1), box.Extent(2), segment);
   for (std::int64_t tile = blockIdx.x; tile < tiles.Count(box.Extent(3) * box.Extent(4)); tile += gridDim.x)
   {
     const Coordinates first{ { box.lower.axis[0] + tiles.X(tile),
@@ -574,7 +534,7 @@ template <typename TRule>
 bool
 CanMarchCentered()
 {
-  return sizeof(CenteredStage<TRule::Radius, TRule::Fields>) <= SharedMemoryOfDevices();
+  return sizeof(CenteredStage<TRule>) <= SharedMemoryOfDevices();
 }
 
 template <typename TRule, typename TOut>
@@ -582,7 +542,7 @@ void
 LaunchCenteredMarch(const TRule & rule, const Voxels<const float> & in, const Voxels<TOut> & out, cudaStream_t stream)
 {
   using Tile = CenteredTile<TRule::Radius>;
-  constexpr std::size_t bytes = sizeof(CenteredStage<TRule::Radius, TRule::Fields>);
+  constexpr std::size_t bytes = sizeof(CenteredStage<TRule>);
   const Box &           box = out.box;
   const MarchGrid<Tile> grid(box.Extent(0), box.Extent(1), box.Extent(2), box.Extent(3) * box.Extent(4), 1);
   const auto            kernel = CenteredMarchKernel<TRule, TOut>;

@@ -27,7 +27,11 @@ struct VarianceRule
 
   struct Weight
   {};
-  struct WeightsOfRow
+  struct Shared
+  {
+    float inverses[Taps + 1]; ///< of numbers of taps
+  };
+  struct Row
   {
     __device__ __forceinline__ Weight
     operator[](int) const
@@ -38,19 +42,27 @@ struct VarianceRule
 
   bool takesRoot;
 
+  __device__ __forceinline__ void
+  Fill(Shared & shared) const
+  {
+    if (threadIdx.x <= Taps)
+    {
+      shared.inverses[threadIdx.x] = 1.0F / static_cast<float>(threadIdx.x);
+    }
+  }
   __device__ __forceinline__ Weight
   Whole(int, int) const
   {
     return {};
   }
-  __device__ __forceinline__ WeightsOfRow
-  Cut(int, std::int64_t) const
+  __device__ __forceinline__ Row
+  Cut(const Shared &, int, int, int) const
   {
     return {};
   }
   template <bool VFirst>
   __device__ __forceinline__ void
-  Add(Sums<VFirst> & sums, const Weight &, const float (&tap)[Fields], float center, int t) const
+  Add(Sums<VFirst> & sums, const Weight &, const float (&tap)[Fields], float center, int t, bool isThere) const
   {
     if (VFirst && t == Radius)
     {
@@ -64,28 +76,30 @@ struct VarianceRule
       sums = { difference, difference * difference, variance };
       return;
     }
-    sums.Add(difference, variance);
+    // -0 changes no sum.
+    sums.Add(isThere ? difference : -0.0F, isThere ? variance : -0.0F);
   }
   template <bool VFirst>
   __device__ __forceinline__ void
-  HandOn(const Sums<VFirst> & sums, float center, int count, float (&fields)[Fields]) const
+  HandOn(const Shared & shared, const Sums<VFirst> & sums, float center, int count, float (&fields)[Fields]) const
   {
-    const float inverse = InverseOf(count);
+    const float inverse = InverseOf(shared, count);
     fields[0] = center;
     fields[1] = sums.Mean(inverse);
     fields[2] = sums.Variance(inverse);
   }
   __device__ __forceinline__ float
-  Result(const Sums<false> & sums, int count) const
+  Result(const Shared & shared, const Sums<false> & sums, int count) const
   {
-    return FinishVariance<float>(sums.Variance(InverseOf(count)), takesRoot);
+    return FinishVariance<float>(sums.Variance(InverseOf(shared, count)), takesRoot);
   }
 
 private:
+  /** Windows that are not stored may have none. */
   __device__ __forceinline__ static float
-  InverseOf(int count)
+  InverseOf(const Shared & shared, int count)
   {
-    return count == Taps ? Inverse : 1.0F / static_cast<float>(count);
+    return count == Taps ? Inverse : shared.inverses[max(count, 0)];
   }
 };
 
