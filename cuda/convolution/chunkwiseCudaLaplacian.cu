@@ -303,7 +303,7 @@ ScratchOfLaplacian(const Operation & operation, const ChunkShape & shape)
                         PixelSize(shape.inputKinds[0]));
 }
 
-/** Kernels read and write two accumulators; four taps cost about a byte each. */
+/** Kernels read and write two accumulators, the march one; four taps cost about a byte each, and in the march five. */
 double
 CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
 {
@@ -312,9 +312,12 @@ CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
   double              bytes = 0;
   for (int pass = 0; pass < plan.boxes.count; ++pass)
   {
-    const double moved = plan.fused && pass == 0 ? 1 : plan.fused && pass == 1 ? 2 : 4;
-    bytes += (moved * accumulator + static_cast<double>(2 * plan.boxes.radius[plan.boxes.axes[pass]])) *
-             static_cast<double>(plan.boxes.Before(pass).NumberOfVoxels());
+    const double moved = plan.marched              ? 2.0 / plan.boxes.count
+                         : plan.fused && pass == 0 ? 1
+                         : plan.fused && pass == 1 ? 2
+                                                   : 4;
+    const double taps = static_cast<double>(2 * plan.boxes.radius[plan.boxes.axes[pass]]) * (plan.marched ? 0.8 : 1.0);
+    bytes += (moved * accumulator + taps) * static_cast<double>(plan.boxes.Before(pass).NumberOfVoxels());
   }
   return bytes;
 }

@@ -107,6 +107,12 @@ DispatchLaplacianMarch(const Coordinates & radius, TRun && run)
   {
     case 4:
       return run(std::integral_constant<int, 4>());
+    case 5:
+      return run(std::integral_constant<int, 5>());
+    case 6:
+      return run(std::integral_constant<int, 6>());
+    case 7:
+      return run(std::integral_constant<int, 7>());
     case 8:
       return run(std::integral_constant<int, 8>());
     default:
