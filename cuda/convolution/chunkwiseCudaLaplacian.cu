@@ -303,7 +303,7 @@ ScratchOfLaplacian(const Operation & operation, const ChunkShape & shape)
                         PixelSize(shape.inputKinds[0]));
 }
 
-/** Kernels read and write two accumulators, the march one; four taps cost about a byte each, and in the march five. */
+/** Kernels read and write two accumulators, the march one; four taps cost about a byte each. */
 double
 CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
 {
@@ -316,8 +316,8 @@ CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
                          : plan.fused && pass == 0 ? 1
                          : plan.fused && pass == 1 ? 2
                                                    : 4;
-    const double taps = static_cast<double>(2 * plan.boxes.radius[plan.boxes.axes[pass]]) * (plan.marched ? 0.8 : 1.0);
-    bytes += (moved * accumulator + taps) * static_cast<double>(plan.boxes.Before(pass).NumberOfVoxels());
+    bytes += (moved * accumulator + static_cast<double>(2 * plan.boxes.radius[plan.boxes.axes[pass]])) *
+             static_cast<double>(plan.boxes.Before(pass).NumberOfVoxels());
   }
   return bytes;
 }

@@ -150,10 +150,18 @@ public:
     float               sums[Tile::Outputs];
     AccumulateMarch<WeightedSums>(sums, 0.0F, m_Passes.weights[1], [&](int s) { return from[s * Tile::PassedStride]; });
     Normalize(sums, m_Stage.norms + Tile::Width + m_Warp * Tile::Outputs);
+    const float(&w)[VTaps] = m_Passes.weights[2];
 #pragma unroll
     for (int u = 0; u < Tile::Outputs; ++u)
     {
-      results[u] = JoinWindows<WeightedSums>(m_Windows[u], 0.0F, m_Passes.weights[2], sums[u]);
+      results[u] = MultiplyAdd(w[VTaps - 1], sums[u], m_Windows[u][0]);
+      // The window that began last is the last; each moves on by one plane.
+#pragma unroll
+      for (int t = 0; t < VTaps - 2; ++t)
+      {
+        m_Windows[u][t] = MultiplyAdd(w[VTaps - 2 - t], sums[u], m_Windows[u][t + 1]);
+      }
+      m_Windows[u][VTaps - 2] = MultiplyAdd(w[0], sums[u], 0.0F);
     }
   }
 

@@ -116,22 +116,6 @@ AccumulateMarch(TAcc (&sums)[VCount], TAcc absent, const TAcc (&w)[VTaps], TFetc
   }
 }
 
-/** Joins a plane's sum to the windows along z that it is in. Returns the first, which ends with it; the window that
- * began last is the last, and each moves on by one plane. */
-template <typename TRule, int VTaps, typename TAcc>
-__device__ __forceinline__ TAcc
-JoinWindows(TAcc (&windows)[VTaps - 1], TAcc absent, const TAcc (&w)[VTaps], TAcc sum)
-{
-  const TAcc result = TRule::Add(windows[0], w[VTaps - 1], sum);
-#pragma unroll
-  for (int t = 0; t < VTaps - 2; ++t)
-  {
-    windows[t] = TRule::Add(windows[t + 1], w[VTaps - 2 - t], sum);
-  }
-  windows[VTaps - 2] = TRule::Add(absent, w[0], sum);
-  return result;
-}
-
 /** What a block holds in shared memory. */
 template <typename TAcc, int VTaps>
 struct MarchStage
@@ -263,10 +247,18 @@ public:
     AccumulateMarch<TRule>(
       sums, Along(1).absent, m_Passes.weights[1], [&](int s) { return from[s * Tile::PassedStride]; });
     Normalize(sums, Along(1), m_Y + m_Ty * Tile::Outputs);
+    const TAcc(&w)[VTaps] = m_Passes.weights[2];
 #pragma unroll
     for (int u = 0; u < Tile::Outputs; ++u)
     {
-      store(u, JoinWindows<TRule>(m_Windows[u], Along(2).absent, m_Passes.weights[2], sums[u]));
+      store(u, TRule::Add(m_Windows[u][0], w[VTaps - 1], sums[u]));
+      // The window that began last is the last; each moves on by one plane.
+#pragma unroll
+      for (int t = 0; t < VTaps - 2; ++t)
+      {
+        m_Windows[u][t] = TRule::Add(m_Windows[u][t + 1], w[VTaps - 2 - t], sums[u]);
+      }
+      m_Windows[u][VTaps - 2] = TRule::Add(Along(2).absent, w[0], sums[u]);
     }
   }
 
