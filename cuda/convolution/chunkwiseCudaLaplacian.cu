@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaLaplacianMarch.cuh"
 #include "chunkwiseCudaLaplacianPasses.cuh"
 #include "chunkwiseError.h"
 #include "chunkwiseLaplacianOperation.h"
@@ -118,15 +119,19 @@ struct LaplacianPlan
 {
   WindowBoxes          boxes;
   LaplacianPlaneLayout layout{};
+  /** All passes are one kernel. */
+  bool marched;
   /** The first two passes are one kernel. */
   bool fused{ false };
 
+  /** `isFloat`: both images are of float. */
   LaplacianPlan(const LaplacianOperation & operation, const Box & output, const Box & image,
-                std::size_t accumulatorBytes)
+                std::size_t accumulatorBytes, bool isFloat)
     : boxes(output, image, operation.GetRadius(), operation.boundary.mode, true)
+    , marched(isFloat && IsLaplacianMarched(boxes.radius))
   {
     constexpr std::int64_t longest = std::int64_t{ 1 } << 30;
-    if (boxes.count > 2 && boxes.axes[1] == 1 && boxes.radius[0] > 0 && boxes.padded.Extent(0) < longest &&
+    if (!marched && boxes.count > 2 && boxes.axes[1] == 1 && boxes.radius[0] > 0 && boxes.padded.Extent(0) < longest &&
         boxes.padded.Extent(1) < longest)
     {
       layout = LaplacianPlaneLayout::Make(boxes.radius[0], boxes.radius[1], accumulatorBytes);
@@ -138,7 +143,9 @@ struct LaplacianPlan
   std::size_t
   BytesOfPass(int pass, std::size_t accumulatorBytes) const
   {
-    return fused && pass == 0 ? 0 : RoundUp(static_cast<std::size_t>(boxes.Intermediate(pass)) * accumulatorBytes);
+    return marched || (fused && pass == 0)
+             ? 0
+             : RoundUp(static_cast<std::size_t>(boxes.Intermediate(pass)) * accumulatorBytes);
   }
 };
 
@@ -193,8 +200,9 @@ template <typename TPixel, typename TAcc, typename TOut>
 void
 Run(const KernelCall & call)
 {
+  constexpr bool      isFloat = std::is_same<TPixel, float>::value && std::is_same<TOut, float>::value;
   const auto &        operation = static_cast<const LaplacianOperation &>(*call.operation);
-  const LaplacianPlan plan(operation, call.output.box, call.image, sizeof(TAcc));
+  const LaplacianPlan plan(operation, call.output.box, call.image, sizeof(TAcc), isFloat);
   const WindowBoxes & boxes = plan.boxes;
   char *              scratch = static_cast<char *>(call.scratch);
   const auto          pixels = ContinueImage<TPixel>(call, boxes, operation.boundary, scratch);
@@ -218,6 +226,14 @@ Run(const KernelCall & call)
       both.size() * sizeof(TAcc)));
     return WeightTables<TAcc>{ table, table + both.size() / 2, operation.GetNumberOfRows(a, n), n, boxes.radius[a] };
   };
+  if constexpr (isFloat)
+  {
+    if (plan.marched)
+    {
+      return RunLaplacianMarch(
+        operation, { tablesOf(0), tablesOf(1), tablesOf(2) }, pixels, VoxelsOf<float>(call.output), StreamOf(call));
+    }
+  }
   if (plan.fused)
   {
     LaunchLaplacianPlanes(plan, tablesOf(0), tablesOf(1), pixels, smooth[1], laplacian[1], StreamOf(call));
@@ -272,7 +288,8 @@ PlanOf(const Operation & operation, const ChunkShape & shape)
   return LaplacianPlan(static_cast<const LaplacianOperation &>(operation),
                        shape.outputBox,
                        shape.image,
-                       UsesDouble(shape.inputKinds[0]) ? 8 : 4);
+                       UsesDouble(shape.inputKinds[0]) ? 8 : 4,
+                       shape.inputKinds[0] == PixelKind::Float32 && shape.outputKind == PixelKind::Float32);
 }
 
 std::size_t
@@ -286,7 +303,7 @@ ScratchOfLaplacian(const Operation & operation, const ChunkShape & shape)
                         PixelSize(shape.inputKinds[0]));
 }
 
-/** Kernels read and write two accumulators; four taps cost about a byte each. */
+/** Kernels read and write two accumulators, the march one; four taps cost about a byte each. */
 double
 CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
 {
@@ -295,7 +312,10 @@ CostOfLaplacian(const Operation & operation, const ChunkShape & shape)
   double              bytes = 0;
   for (int pass = 0; pass < plan.boxes.count; ++pass)
   {
-    const double moved = plan.fused && pass == 0 ? 1 : plan.fused && pass == 1 ? 2 : 4;
+    const double moved = plan.marched              ? 2.0 / plan.boxes.count
+                         : plan.fused && pass == 0 ? 1
+                         : plan.fused && pass == 1 ? 2
+                                                   : 4;
     bytes += (moved * accumulator + static_cast<double>(2 * plan.boxes.radius[plan.boxes.axes[pass]])) *
              static_cast<double>(plan.boxes.Before(pass).NumberOfVoxels());
   }

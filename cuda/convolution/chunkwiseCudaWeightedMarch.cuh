@@ -19,10 +19,11 @@ struct WeightedTile
   static constexpr int Threads = 256;
   static constexpr int Width = 32;
   static constexpr int Outputs = 8; ///< of a thread in a plane, along y
-  static constexpr int Height = Threads / Width * Outputs;
+  static constexpr int Groups = Threads / Width;
+  static constexpr int Height = Groups * Outputs;
   static constexpr int StagedRows = Height + 2 * Radius;
   static constexpr int StagedWidth = Width + 2 * Radius;
-  static constexpr int MainLoads = StagedRows / 8 + (StagedRows % 8 != 0);
+  static constexpr int MainLoads = (StagedRows + Groups - 1) / Groups;
   static constexpr int HaloLoads = (2 * Radius * StagedRows + Threads - 1) / Threads;
   // Four values are read at a time: eight rows that begin an odd number of fours apart are on different banks.
   static constexpr int StagedStride = ((StagedWidth + 3) / 4 | 1) * 4;
@@ -61,12 +62,7 @@ public:
     , m_Lane(static_cast<int>(threadIdx.x) % 32)
     , m_Warp(static_cast<int>(threadIdx.x) / 32)
   {
-    for (int i = static_cast<int>(threadIdx.x); i < Tile::StagedWidth + Tile::StagedRows; i += Tile::Threads)
-    {
-      const int axis = i < Tile::StagedWidth ? 0 : 1;
-      const int tap = (axis == 0 ? x + i : y + i - Tile::StagedWidth) - Tile::Radius;
-      stage.positions[i] = PositionOfTap(Along(axis), Along(axis).outLower + tap);
-    }
+    PutPositions<Tile>(m_Passes.axis, x, y, stage.positions);
     for (int i = static_cast<int>(threadIdx.x); i < Tile::Width + Tile::Height; i += Tile::Threads)
     {
       const int           output = i < Tile::Width ? x + i : y + i - Tile::Width;
@@ -76,7 +72,7 @@ public:
     m_IsCut = Along(0).norms && !(AreInside(Along(0), Along(0).outLower + x, Tile::Width) &&
                                   AreInside(Along(1), Along(1).outLower + y, Tile::Height));
     __syncthreads();
-    ForLoads([&](int i, int row, int column) {
+    ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int row, int column) {
       const int  atX = stage.positions[column];
       const int  atY = stage.positions[Tile::StagedWidth + row];
       const bool isThere = atX >= 0 && atY >= 0;
@@ -110,7 +106,7 @@ public:
     {
       const auto        size = static_cast<int>(Along(0).inCount * Along(1).inCount);
       const TIn * const from = InRegister(m_Image + static_cast<std::int64_t>(plane) * size);
-      ForLoads([&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
+      ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
     }
   }
 
@@ -123,11 +119,12 @@ public:
     };
     if (m_Beyond == 0 && m_IsThere)
     {
-      ForLoads([&](int i, int row, int column) { put(row, column, static_cast<float>(m_Loaded[i])); });
+      ForStaged<Tile>(
+        m_Lane, m_Warp, [&](int i, int row, int column) { put(row, column, static_cast<float>(m_Loaded[i])); });
       return;
     }
     const float beyond = Along(0).mode == BoundaryMode::Constant ? Along(0).constant : 0.0F;
-    ForLoads([&](int i, int row, int column) {
+    ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int row, int column) {
       put(row, column, m_IsThere && (m_Beyond >> i & 1) == 0 ? static_cast<float>(m_Loaded[i]) : beyond);
     });
   }
@@ -151,7 +148,7 @@ public:
   {
     const float * const from = m_Stage.passed[buffer] + m_Warp * Tile::Outputs * Tile::PassedStride + m_Lane;
     float               sums[Tile::Outputs];
-    Accumulate(sums, m_Passes.weights[1], [&](int s) { return from[s * Tile::PassedStride]; });
+    AccumulateMarch<WeightedSums>(sums, 0.0F, m_Passes.weights[1], [&](int s) { return from[s * Tile::PassedStride]; });
     Normalize(sums, m_Stage.norms + Tile::Width + m_Warp * Tile::Outputs);
     const float(&w)[VTaps] = m_Passes.weights[2];
 #pragma unroll
@@ -187,31 +184,6 @@ private:
     return m_Passes.axis[axis];
   }
 
-  /** Calls use(i, row, column) for what the thread stages: whole rows of warps, then what is to the right of them. */
-  template <typename TUse>
-  __device__ __forceinline__ void
-  ForLoads(TUse && use) const
-  {
-#pragma unroll
-    for (int i = 0; i < Tile::MainLoads; ++i)
-    {
-      const int row = m_Warp + i * 8;
-      if ((i + 1) * 8 <= Tile::StagedRows || row < Tile::StagedRows)
-      {
-        use(i, row, m_Lane);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < Tile::HaloLoads; ++i)
-    {
-      const int at = static_cast<int>(threadIdx.x) + i * Tile::Threads;
-      if ((i + 1) * Tile::Threads <= 2 * Tile::Radius * Tile::StagedRows || at < 2 * Tile::Radius * Tile::StagedRows)
-      {
-        use(Tile::MainLoads + i, at / (2 * Tile::Radius), Tile::Width + at % (2 * Tile::Radius));
-      }
-    }
-  }
-
   template <int VCount>
   __device__ __forceinline__ void
   PassRow(int buffer, int row, int column) const
@@ -227,38 +199,13 @@ private:
       values[4 * i] = four.x, values[4 * i + 1] = four.y, values[4 * i + 2] = four.z, values[4 * i + 3] = four.w;
     }
     float sums[VCount];
-    Accumulate(sums, m_Passes.weights[0], [&](int s) { return values[s]; });
+    AccumulateMarch<WeightedSums>(sums, 0.0F, m_Passes.weights[0], [&](int s) { return values[s]; });
     Normalize(sums, m_Stage.norms + column);
     float4 * const to = reinterpret_cast<float4 *>(m_Stage.passed[buffer] + row * Tile::PassedStride + column);
 #pragma unroll
     for (int i = 0; i < VCount / 4; ++i)
     {
       to[i] = make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
-    }
-  }
-
-  /** Consecutive windows, the first of which begins with fetch(0). */
-  template <int VCount, typename TFetch>
-  __device__ __forceinline__ static void
-  Accumulate(float (&sums)[VCount], const float (&w)[VTaps], TFetch && fetch)
-  {
-#pragma unroll
-    for (int u = 0; u < VCount; ++u)
-    {
-      sums[u] = 0;
-    }
-#pragma unroll
-    for (int s = 0; s < VTaps + VCount - 1; ++s)
-    {
-      const float value = fetch(s);
-#pragma unroll
-      for (int u = 0; u < VCount; ++u)
-      {
-        if (s >= u && s - u < VTaps)
-        {
-          sums[u] = MultiplyAdd(w[s - u], value, sums[u]);
-        }
-      }
     }
   }
 
@@ -310,22 +257,17 @@ __launch_bounds__(WeightedTile<VTaps>::Threads, WeightedMarchBlocks<VTaps>)
   const Pass<float> &                           x = passes.axis[0];
   const Pass<float> &                           y = passes.axis[1];
   const Pass<float> &                           z = passes.axis[2];
-  const std::int64_t                            columns = (x.outCount + Tile::Width - 1) / Tile::Width;
-  const std::int64_t                            rows = (y.outCount + Tile::Height - 1) / Tile::Height;
-  const std::int64_t                            segments = (z.outCount + segment - 1) / segment;
   const std::int64_t                            plane = x.outCount * y.outCount;
-  for (std::int64_t tile = blockIdx.x; tile < columns * rows * segments * z.outer; tile += gridDim.x)
+  const MarchTiles<Tile>                        tiles(x.outCount, y.outCount, z.outCount, segment);
+  for (std::int64_t tile = blockIdx.x; tile < tiles.Count(z.outer); tile += gridDim.x)
   {
-    const std::int64_t          volume = tile / (columns * rows * segments);
-    const std::int64_t          begin = tile / (columns * rows) % segments * segment;
+    const std::int64_t          volume = tiles.Volume(tile);
+    const std::int64_t          begin = tiles.Segment(tile) * segment;
     const int                   planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
-    WeightedMarcher<TIn, VTaps> marcher(passes,
-                                        stage,
-                                        in + volume * z.inCount * y.inCount * x.inCount,
-                                        static_cast<int>(tile % columns) * Tile::Width,
-                                        static_cast<int>(tile / columns % rows) * Tile::Height);
-    const std::int64_t          first = z.outLower + begin - Tile::Radius;
-    const int                   outputs =
+    WeightedMarcher<TIn, VTaps> marcher(
+      passes, stage, in + volume * z.inCount * y.inCount * x.inCount, tiles.X(tile), tiles.Y(tile));
+    const std::int64_t first = z.outLower + begin - Tile::Radius;
+    const int          outputs =
       marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
     const int    rowStep = static_cast<int>(x.outCount);
     std::int64_t offset = (volume * z.outCount + begin - 2 * Tile::Radius - 2) * plane +
@@ -378,8 +320,10 @@ LaunchWeightedMarch(const MarchPasses<float, VTaps> & passes, const TIn * in, co
                     cudaStream_t stream)
 {
   using Tile = WeightedTile<VTaps>;
-  const MarchGrid grid(passes.axis, Tile::Width, Tile::Height, WeightedMarchBlocks<VTaps>);
-  const auto      kernel = WeightedMarchKernel<TIn, VTaps, TFinish>;
+  const Pass<float>(&axis)[3] = passes.axis;
+  const MarchGrid<Tile> grid(
+    axis[0].outCount, axis[1].outCount, axis[2].outCount, axis[2].outer, WeightedMarchBlocks<VTaps>);
+  const auto kernel = WeightedMarchKernel<TIn, VTaps, TFinish>;
   AllowSharedMemory(kernel, sizeof(WeightedStage<VTaps>));
   kernel<<<grid.blocks, Tile::Threads, sizeof(WeightedStage<VTaps>), stream>>>(
     passes, in, finish, static_cast<int>(grid.segment));

@@ -2,6 +2,7 @@
 #ifndef chunkwiseCudaMarch_cuh
 #define chunkwiseCudaMarch_cuh
 
+#include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaPasses.cuh"
 
 #include <vector>
@@ -49,6 +50,72 @@ PositionOfTap(const Pass<TAcc> & pass, std::int64_t i)
   return at >= 0 && at < pass.inCount ? static_cast<int>(at) : -1;
 }
 
+/** Those of the staged columns of the tile whose first output is (x, y), then those of its rows. All threads of a block
+ * at once. */
+template <typename TTile, typename TAcc>
+__device__ __forceinline__ void
+PutPositions(const Pass<TAcc> (&axes)[3], int x, int y, int * positions)
+{
+  for (int i = static_cast<int>(threadIdx.x); i < TTile::StagedWidth + TTile::StagedRows; i += TTile::Threads)
+  {
+    const int axis = i < TTile::StagedWidth ? 0 : 1;
+    const int tap = (axis == 0 ? x + i : y + i - TTile::StagedWidth) - TTile::Radius;
+    positions[i] = PositionOfTap(axes[axis], axes[axis].outLower + tap);
+  }
+}
+
+/** Calls use(i, row, column) for what thread (tx, ty) stages: whole rows of threads, then what is to the right of them.
+ */
+template <typename TTile, typename TUse>
+__device__ __forceinline__ void
+ForStaged(int tx, int ty, TUse && use)
+{
+  constexpr int halo = 2 * TTile::Radius;
+#pragma unroll
+  for (int i = 0; i < TTile::MainLoads; ++i)
+  {
+    const int row = ty + i * TTile::Groups;
+    if ((i + 1) * TTile::Groups <= TTile::StagedRows || row < TTile::StagedRows)
+    {
+      use(i, row, tx);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TTile::HaloLoads; ++i)
+  {
+    const int at = static_cast<int>(threadIdx.x) + i * TTile::Threads;
+    if ((i + 1) * TTile::Threads <= halo * TTile::StagedRows || at < halo * TTile::StagedRows)
+    {
+      use(TTile::MainLoads + i, at / halo, TTile::Width + at % halo);
+    }
+  }
+}
+
+/** Consecutive windows, the first of which begins with fetch(0). */
+template <typename TRule, int VCount, int VTaps, typename TAcc, typename TFetch>
+__device__ __forceinline__ void
+AccumulateMarch(TAcc (&sums)[VCount], TAcc absent, const TAcc (&w)[VTaps], TFetch && fetch)
+{
+#pragma unroll
+  for (int u = 0; u < VCount; ++u)
+  {
+    sums[u] = absent;
+  }
+#pragma unroll
+  for (int s = 0; s < VTaps + VCount - 1; ++s)
+  {
+    const TAcc value = fetch(s);
+#pragma unroll
+    for (int u = 0; u < VCount; ++u)
+    {
+      if (s >= u && s - u < VTaps)
+      {
+        sums[u] = TRule::Add(sums[u], w[s - u], value);
+      }
+    }
+  }
+}
+
 /** What a block holds in shared memory. */
 template <typename TAcc, int VTaps>
 struct MarchStage
@@ -80,15 +147,10 @@ public:
   {
     // Where the staged columns and rows are in the buffer, in memory that is not in use yet.
     int * const positions = reinterpret_cast<int *>(stage.passed);
-    for (int i = static_cast<int>(threadIdx.x); i < Tile::StagedWidth + Tile::StagedRows; i += Tile::Threads)
-    {
-      const int axis = i < Tile::StagedWidth ? 0 : 1;
-      const int tap = (axis == 0 ? x + i : y + i - Tile::StagedWidth) - Tile::Radius;
-      positions[i] = PositionOfTap(m_Passes.axis[axis], m_Passes.axis[axis].outLower + tap);
-    }
+    PutPositions<Tile>(m_Passes.axis, x, y, positions);
     __syncthreads();
     m_IsWhole = true;
-    ForLoads([&](int i, int row, int column) {
+    ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int row, int column) {
       const int atX = positions[column];
       const int atY = positions[Tile::StagedWidth + row];
       m_From[i] = InRegister(atX >= 0 && atY >= 0 ? atY * static_cast<int>(Along(0).inCount) + atX : -1);
@@ -123,10 +185,10 @@ public:
     const TIn * const from = InRegister(m_Image + plane * (Along(0).inCount * Along(1).inCount));
     if (m_IsWhole)
     {
-      ForLoads([&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
+      ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
       return;
     }
-    ForLoads([&](int i, int, int) {
+    ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) {
       if (m_From[i] >= 0)
       {
         m_Loaded[i] = __ldg(from + m_From[i]);
@@ -143,11 +205,12 @@ public:
     };
     if (m_IsWhole && m_IsThere)
     {
-      ForLoads([&](int i, int row, int column) { put(row, column, TRule::Load(Along(0), m_Loaded[i])); });
+      ForStaged<Tile>(
+        m_Tx, m_Ty, [&](int i, int row, int column) { put(row, column, TRule::Load(Along(0), m_Loaded[i])); });
       return;
     }
     const TAcc beyond = Along(0).mode == BoundaryMode::Constant ? Along(0).constant : Along(0).absent;
-    ForLoads([&](int i, int row, int column) {
+    ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int row, int column) {
       put(row, column, m_IsThere && m_From[i] >= 0 ? TRule::Load(Along(0), m_Loaded[i]) : beyond);
     });
   }
@@ -164,7 +227,7 @@ public:
     }
     const TAcc * const from = m_Stage.staged + row * Tile::StagedStride + column;
     TAcc               sums[Together];
-    Accumulate(sums, Along(0), m_Passes.weights[0], [&](int s) { return from[s]; });
+    AccumulateMarch<TRule>(sums, Along(0).absent, m_Passes.weights[0], [&](int s) { return from[s]; });
     Normalize(sums, Along(0), m_X + column);
     TAcc * const to = m_Stage.passed + row * Tile::PassedStride + column;
 #pragma unroll
@@ -181,7 +244,8 @@ public:
   {
     const TAcc * const from = m_Stage.passed + m_Ty * Tile::Outputs * Tile::PassedStride + m_Tx;
     TAcc               sums[Tile::Outputs];
-    Accumulate(sums, Along(1), m_Passes.weights[1], [&](int s) { return from[s * Tile::PassedStride]; });
+    AccumulateMarch<TRule>(
+      sums, Along(1).absent, m_Passes.weights[1], [&](int s) { return from[s * Tile::PassedStride]; });
     Normalize(sums, Along(1), m_Y + m_Ty * Tile::Outputs);
     const TAcc(&w)[VTaps] = m_Passes.weights[2];
 #pragma unroll
@@ -215,56 +279,6 @@ private:
                                    Along(int axis) const
   {
     return m_Passes.axis[axis];
-  }
-
-  /** Calls use(i, row, column) for what the thread stages: whole rows of threads, then what is to the right of them. */
-  template <typename TUse>
-  __device__ __forceinline__ void
-  ForLoads(TUse && use) const
-  {
-#pragma unroll
-    for (int i = 0; i < Tile::MainLoads; ++i)
-    {
-      const int row = m_Ty + i * Tile::Groups;
-      if ((i + 1) * Tile::Groups <= Tile::StagedRows || row < Tile::StagedRows)
-      {
-        use(i, row, m_Tx);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < Tile::HaloLoads; ++i)
-    {
-      const int at = static_cast<int>(threadIdx.x) + i * Tile::Threads;
-      if ((i + 1) * Tile::Threads <= 2 * Tile::Radius * Tile::StagedRows || at < 2 * Tile::Radius * Tile::StagedRows)
-      {
-        use(Tile::MainLoads + i, at / (2 * Tile::Radius), Tile::Width + at % (2 * Tile::Radius));
-      }
-    }
-  }
-
-  /** Consecutive windows, the first of which begins with fetch(0). */
-  template <int VCount, typename TFetch>
-  __device__ __forceinline__ static void
-  Accumulate(TAcc (&sums)[VCount], const Pass<TAcc> & pass, const TAcc (&w)[VTaps], TFetch && fetch)
-  {
-#pragma unroll
-    for (int u = 0; u < VCount; ++u)
-    {
-      sums[u] = pass.absent;
-    }
-#pragma unroll
-    for (int s = 0; s < VTaps + VCount - 1; ++s)
-    {
-      const TAcc value = fetch(s);
-#pragma unroll
-      for (int u = 0; u < VCount; ++u)
-      {
-        if (s >= u && s - u < VTaps)
-        {
-          sums[u] = TRule::Add(sums[u], w[s - u], value);
-        }
-      }
-    }
   }
 
   /** Multiplies sums, the first of output `first`, by their norms. */
@@ -322,24 +336,18 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
   const Pass<TAcc> &                 x = passes.axis[0];
   const Pass<TAcc> &                 y = passes.axis[1];
   const Pass<TAcc> &                 z = passes.axis[2];
-  const std::int64_t                 columns = (x.outCount + Tile::Width - 1) / Tile::Width;
-  const std::int64_t                 rows = (y.outCount + Tile::Height - 1) / Tile::Height;
-  const std::int64_t                 segments = (z.outCount + segment - 1) / segment;
   const std::int64_t                 plane = x.outCount * y.outCount;
-  for (std::int64_t tile = blockIdx.x; tile < columns * rows * segments * z.outer; tile += gridDim.x)
+  const MarchTiles<Tile>             tiles(x.outCount, y.outCount, z.outCount, segment);
+  for (std::int64_t tile = blockIdx.x; tile < tiles.Count(z.outer); tile += gridDim.x)
   {
-    const std::int64_t volume = tile / (columns * rows * segments);
-    const std::int64_t rest = tile / (columns * rows) % segments;
-    const std::int64_t begin = rest * segment;
+    const std::int64_t volume = tiles.Volume(tile);
+    const std::int64_t begin = tiles.Segment(tile) * segment;
     const int          planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
-    Marcher<TRule, TIn, TAcc, VTaps> marcher(passes,
-                                             stage,
-                                             in + volume * z.inCount * y.inCount * x.inCount,
-                                             static_cast<int>(tile % columns) * Tile::Width,
-                                             static_cast<int>(tile / columns % rows) * Tile::Height);
-    const std::int64_t               first = z.outLower + begin - Tile::Radius;
-    const std::int64_t               corner = static_cast<std::int64_t>(marcher.Y()) * x.outCount + marcher.X();
-    const int                        outputs =
+    Marcher<TRule, TIn, TAcc, VTaps> marcher(
+      passes, stage, in + volume * z.inCount * y.inCount * x.inCount, tiles.X(tile), tiles.Y(tile));
+    const std::int64_t first = z.outLower + begin - Tile::Radius;
+    const std::int64_t corner = static_cast<std::int64_t>(marcher.Y()) * x.outCount + marcher.X();
+    const int          outputs =
       marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
     const int    rowStep = static_cast<int>(x.outCount);
     std::int64_t offset = (volume * z.outCount + begin - 2 * Tile::Radius) * plane + corner;
@@ -377,26 +385,6 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
   }
 }
 
-/** Planes a block, so that the blocks fill the device in few turns and yet read few planes twice. */
-inline std::int64_t
-MarchSegment(std::int64_t tiles, std::int64_t planes, std::int64_t radius, std::int64_t blocksAtOnce)
-{
-  std::int64_t best = planes;
-  std::int64_t least = INT64_MAX;
-  for (std::int64_t segments = 1; segments <= std::min<std::int64_t>(planes, 64); ++segments)
-  {
-    const std::int64_t segment = (planes + segments - 1) / segments;
-    const std::int64_t turns = (tiles * segments + blocksAtOnce - 1) / blocksAtOnce;
-    const std::int64_t cost = turns * (segment + 2 * radius);
-    if (cost < least)
-    {
-      least = cost;
-      best = segment;
-    }
-  }
-  return best;
-}
-
 /** The kinds that have a kernel: the common ones, to their own kind, or to real numbers. */
 constexpr bool
 IsMarchedKind(PixelKind in, PixelKind out)
@@ -404,28 +392,6 @@ IsMarchedKind(PixelKind in, PixelKind out)
   return (in == PixelKind::UInt8 || in == PixelKind::UInt16 || in == PixelKind::Int16 || in == PixelKind::Float32) &&
          (out == in || out == PixelKind::Float32);
 }
-
-/** The blocks of a march: `width` x `height` columns of outputs each, and so many planes that the device, of which a
- * multiprocessor has room for `atOnce` blocks, is busy. */
-struct MarchGrid
-{
-  std::int64_t segment;
-  unsigned int blocks;
-
-  template <typename TAcc>
-  MarchGrid(const Pass<TAcc> (&axis)[3], std::int64_t width, std::int64_t height, std::int64_t atOnce)
-  {
-    int device = 0;
-    int multiprocessors = 1;
-    (void)cudaGetDevice(&device);
-    (void)cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    const std::int64_t tiles =
-      (axis[0].outCount + width - 1) / width * ((axis[1].outCount + height - 1) / height) * axis[2].outer;
-    const std::int64_t planes = axis[2].outCount;
-    segment = MarchSegment(tiles, planes, axis[2].radius, multiprocessors * atOnce);
-    blocks = BlocksFor(tiles * ((planes + segment - 1) / segment), 1);
-  }
-};
 
 /** Calls launch(MarchPasses) for windows of VTaps, the ones that have a kernel. `weight(a, t)` is that of tap t along
  * axis a, of rules that have weights. */
@@ -455,7 +421,9 @@ void
 LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream)
 {
   using Tile = MarchTile<VTaps>;
-  const MarchGrid grid(passes.axis, Tile::Width, Tile::Height, MarchBlocks<TAcc, VTaps>);
+  const Pass<TAcc>(&axis)[3] = passes.axis;
+  const MarchGrid<Tile> grid(
+    axis[0].outCount, axis[1].outCount, axis[2].outCount, axis[2].outer, MarchBlocks<TAcc, VTaps>);
   MarchKernel<TRule, TIn, TAcc, VTaps>
     <<<grid.blocks, Tile::Threads, 0, stream>>>(passes, in, finish, static_cast<int>(grid.segment));
   CheckLaunch("MarchKernel");

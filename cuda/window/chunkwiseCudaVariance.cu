@@ -23,7 +23,8 @@ Run(const KernelCall & call)
   const cudaStream_t stream = StreamOf(call);
   if constexpr (std::is_same<TPixel, float>::value)
   {
-    if (RunVarianceColumns(pixels, call.output, radius, operation.takesRoot, stream))
+    if (RunVarianceMarch(pixels, call.output, radius, operation.takesRoot, stream) ||
+        RunVarianceColumns(pixels, call.output, radius, operation.takesRoot, stream))
     {
       return;
     }

@@ -14,6 +14,11 @@ bool
 RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                    bool takesRoot, cudaStream_t stream);
 
+/** Variances of float with larger ones. False, and nothing done, where this is not the way. */
+bool
+RunVarianceMarch(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
+                 bool takesRoot, cudaStream_t stream);
+
 /** With small radii. False, and nothing done, where this is not the way. */
 template <typename TPixel>
 bool

@@ -1,10 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaVariance.cuh"
 #include "chunkwiseCudaVarianceBlock.cuh"
 #include "chunkwiseMoments.h"
 
 #include <cstdint>
-#include <limits>
 
 // VarianceOperation of float with a small radius, the same along x, y and z: all three passes at once, in registers.
 namespace chunkwise
@@ -381,26 +381,6 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
   }
 }
 
-/** Planes along z that a block takes, so that the device's blocks together end soonest: each reads `halo` planes more.
- */
-inline std::int64_t
-PlanesOfColumns(std::int64_t columns, std::int64_t planes, std::int64_t halo, std::int64_t blocksAtOnce)
-{
-  std::int64_t best = planes;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t segments = 1; segments <= 64 && segments <= planes; ++segments)
-  {
-    const std::int64_t segment = (planes + segments - 1) / segments;
-    const std::int64_t rounds = (columns * segments + blocksAtOnce - 1) / blocksAtOnce;
-    if (rounds * (segment + halo) < least)
-    {
-      least = rounds * (segment + halo);
-      best = segment;
-    }
-  }
-  return best;
-}
-
 template <int VRadius, typename TOut>
 bool
 LaunchVarianceColumns(const Voxels<const float> & pixels, const Voxels<TOut> & out, bool takesRoot, cudaStream_t stream)
@@ -410,10 +390,10 @@ LaunchVarianceColumns(const Voxels<const float> & pixels, const Voxels<TOut> & o
   const std::int64_t tilesY = (box.Extent(1) + ColumnTileY - 1) / ColumnTileY;
   const std::int64_t volumes = box.Extent(3) * box.Extent(4);
   const auto         kernel = VarianceColumnsKernel<VRadius, TOut>;
-  const std::int64_t segment = PlanesOfColumns(tilesX * tilesY * volumes,
-                                               box.Extent(2),
-                                               2 * VRadius,
-                                               BlocksAtOnce(reinterpret_cast<const void *>(kernel), ColumnThreads, 0));
+  const std::int64_t segment = MarchSegment(tilesX * tilesY * volumes,
+                                            box.Extent(2),
+                                            VRadius,
+                                            BlocksAtOnce(reinterpret_cast<const void *>(kernel), ColumnThreads, 0));
   const auto         blocks = GridOfBlocks(box, segment, ColumnTileX, ColumnTileY);
   if (!blocks)
   {

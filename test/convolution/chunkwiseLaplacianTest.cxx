@@ -176,6 +176,35 @@ TEST_P(Laplacians, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
   compare(std::uint32_t{}, std::uint32_t{}, 30);
 }
 
+/** Windows of one radius along x, y and z, which a device may pass along all axes at once. */
+TEST_P(Laplacians, OfCubesHaveTheBitsOfTheCpuInAndBetweenTiles)
+{
+  std::mt19937 random(84);
+  for (int trial = 0; trial < 24 && !HasFatalFailure(); ++trial)
+  {
+    const auto operation = std::make_shared<LaplacianOperation>();
+    const int  radius = trial % 3 == 0 ? 4 : trial % 3 == 1 ? 8 : 2 + static_cast<int>(random() % 7);
+    for (int a = 0; a < 3; ++a)
+    {
+      operation->weights[a] = GaussianWeights((radius + a) / 4.0, radius);
+      operation->scale[a] = 1 + a;
+    }
+    operation->boundary.mode = trial < 12 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    operation->boundary.constant = 17;
+    CompareTilesWithCpu<float, float>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
+      for (float & pixel : pixels)
+      {
+        pixel = trial % 4 == 3 ? 1e-42F * (pixel - 40) : random() % 40 ? pixel : -0.0F;
+      }
+      if (trial % 5 == 4)
+      {
+        pixels[random() % pixels.size()] = std::numeric_limits<float>::infinity();
+        pixels[random() % pixels.size()] = std::numeric_limits<float>::quiet_NaN();
+      }
+    });
+  }
+}
+
 TEST_P(Laplacians, ConstantsAndRampsGiveZeroAndParabolasTheirCurvatureUpToTheEdge)
 {
   std::mt19937 random(83);

@@ -981,6 +981,13 @@ TrialsOfKernels()
           operation.boundary = BoundaryOf(mode);
           return operation;
         });
+        // All axes at once on some devices.
+        for (const std::int64_t radius : { 4, 8 })
+        {
+          LaplacianOperation cube;
+          cube.weights[0] = cube.weights[1] = cube.weights[2] = RandomWeights(t.Random(), radius);
+          t.Try(cube, {}, 30);
+        }
       } },
     { "mean",
       [](KernelTrials & t) { t.TryInEveryMode([&](BoundaryMode mode) { return RandomMean(t.Random(), mode, 4); }); } },
@@ -1053,7 +1060,7 @@ TrialsOfKernels()
       } },
     { "variance",
       [](KernelTrials & t) {
-        for (const std::int64_t largest : { 2, 3, 9 })
+        for (const std::int64_t largest : { 2, 3, 5, 9 })
         {
           t.TryInEveryMode([&](BoundaryMode mode) {
             auto operation = RandomBoxOperation<VarianceOperation>(t.Random(), mode, largest);

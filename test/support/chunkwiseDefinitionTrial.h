@@ -114,6 +114,37 @@ CompareSumsWithDefinition(std::mt19937 & random, Manager & manager, BackendChoic
   });
 }
 
+/** An image wider than the tiles that a device cuts it into, so that windows lie within tiles, across them and at the
+ * image's edge: its bits on a backend are those of the CPU. NaN has no bits to compare. */
+template <typename TIn, typename TOut, typename TFill>
+void
+CompareTilesWithCpu(std::mt19937 & random, Manager & manager, BackendChoice backend,
+                    const std::shared_ptr<Operation> & operation, int trial, TFill && fill)
+{
+  Manager           host({});
+  const auto        atMost = [&](std::uint32_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+  const Coordinates extent{
+    { 128 + atMost(40), 30 + atMost(trial % 3 ? 20 : 70), trial % 4 ? atMost(30) : atMost(4), atMost(2), 1 }
+  };
+  Trial<TIn, TOut> t(random, operation, extent);
+  fill(t.pixels);
+  const Box region = trial % 2 ? t.request.image : RandomRegion(random, extent);
+  t.request.backend = BackendChoice::CPU;
+  t.Prepare(region);
+  host.Execute(t.request);
+  const std::vector<TOut> expected = t.output;
+  t.request.backend = backend;
+  t.Prepare(region);
+  manager.Execute(t.request);
+  ASSERT_TRUE(t.IsContained());
+  const BufferView view = DenseView(const_cast<TOut *>(expected.data()), PixelKindOf<TOut>(), t.request.output.box);
+  ForEachIndex(region, [&](const Coordinates & index) {
+    ASSERT_TRUE(IsSame(t.Result(index), At<TOut>(view, index)))
+      << operation->GetKey() << " " << ToString(t.request.image) << " region " << ToString(region) << " at "
+      << ToString(index);
+  });
+}
+
 /** What the operation has against itself or images of that size; empty if nothing. */
 inline std::string
 ValidationMessage(const Operation & operation, const Coordinates & image)
