@@ -35,4 +35,5 @@ cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_B
   -DCHUNKWISE_USE_FFTW=ON "$@"
 cmake --build "$build"
 cd "$build"
-ctest --output-on-failure --parallel "$(nproc)"
+# Some tests wait more than they compute.
+ctest --output-on-failure --parallel "$(($(nproc) + 1))"
