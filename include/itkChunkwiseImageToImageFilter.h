@@ -274,6 +274,18 @@ public:
   }
 
 protected:
+#ifdef ITK_WRAPPING_PARSER
+  // What setters and getters change: the parser leaves those out that do not compile for it.
+  ChunkwiseImageToImageFilter();
+  BackendEnum                m_Backend;
+  std::vector<int>           m_Devices;
+  SizeValueType              m_DeviceMemoryBudget;
+  SizeValueType              m_PinnedMemoryBudget;
+  SizeValueType              m_HostMemoryBudget;
+  bool                       m_HostTakesChunks;
+  bool                       m_OutputOnDevice;
+  chunkwise::ExecutionReport m_LastReport;
+#else
   ChunkwiseImageToImageFilter()
     : FilterBase(*this, { chunkwise::PixelKindOf<InputPixelType>(),
                           chunkwise::PixelKindOf<OutputPixelType>(),
@@ -281,6 +293,7 @@ protected:
                           OutputComponents,
                           ChunkwiseImagePixel<InputImageType>::IsComplex })
   {}
+#endif
   ~ChunkwiseImageToImageFilter() override = default;
 
   /** What to compute on an image: what the filter's row makes of its parameters. Throws itk::ExceptionObject or
