@@ -20,48 +20,38 @@ namespace
 constexpr std::int64_t TrialBytes = std::int64_t{ 4 } << 20;
 
 double
-RateOf(const DenseSequence & from, char * to)
-{
-  const auto begin = std::chrono::steady_clock::now();
-  from.Gather(0, from.GetNumberOfBytes(), to);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  return static_cast<double>(from.GetNumberOfBytes()) / std::max(seconds.count(), 1e-6);
-}
-
-HostRates
 Measure()
 {
-  const Box  box = Box::FromExtent({ { TrialBytes, 1, 1, 1, 1 } });
-  const auto from = std::make_unique<char[]>(TrialBytes);
-  // Not touched before the first copy: its pages are new.
-  const std::unique_ptr<char[]> to(new char[TrialBytes]);
-  const DenseSequence           bytes(DenseView(from.get(), PixelKind::UInt8, box), box, box);
-  HostRates                     rates;
-  rates.pages = RateOf(bytes, to.get());
+  const Box           box = Box::FromExtent({ { TrialBytes, 1, 1, 1, 1 } });
+  const auto          from = std::make_unique<char[]>(TrialBytes);
+  const auto          to = std::make_unique<char[]>(TrialBytes);
+  const DenseSequence bytes(DenseView(from.get(), PixelKind::UInt8, box), box, box);
+  double              rate = 0;
   // The best of some: what interrupts the thread does not count.
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 5; ++i)
   {
-    rates.memory = std::max(rates.memory, RateOf(bytes, to.get()));
+    const auto begin = std::chrono::steady_clock::now();
+    bytes.Gather(0, bytes.GetNumberOfBytes(), to.get());
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    rate = std::max(rate, static_cast<double>(TrialBytes) / std::max(seconds.count(), 1e-6));
   }
-  return rates;
+  return rate;
 }
 
 } // namespace
 
-HostRates
-GetHostRates()
+double
+GetHostCopyRate()
 {
   // No lock: a process may fork while another thread measures. Two threads may both do.
-  static std::atomic<double> memory{ 0 };
-  static std::atomic<double> pages{ 0 };
-  HostRates                  rates{ memory, pages };
-  if (rates.memory == 0 || rates.pages == 0)
+  static std::atomic<double> known{ 0 };
+  double                     rate = known;
+  if (rate == 0)
   {
-    rates = Measure();
-    memory = rates.memory;
-    pages = rates.pages;
+    rate = Measure();
+    known = rate;
   }
-  return rates;
+  return rate;
 }
 
 unsigned int
@@ -72,12 +62,12 @@ FindTransferThreads(double rate, double rateOfThread, unsigned int processors)
 }
 
 unsigned int
-FindTransferThreads(double rate, double HostRates::* medium)
+FindTransferThreads(double rate)
 {
   constexpr unsigned int Few = 4;
   const unsigned int     processors = std::max(std::thread::hardware_concurrency(), 1u);
   return processors / 2 <= Few ? std::max(processors / 2, 1u)
-                               : FindTransferThreads(rate, GetHostRates().*medium, processors);
+                               : FindTransferThreads(rate, GetHostCopyRate(), processors);
 }
 
 } // namespace chunkwise

@@ -7,16 +7,10 @@
 namespace chunkwise
 {
 
-/** Bytes a second that one thread of the host copies, as it does for transfers. */
-struct HostRates
-{
-  double memory{ 0 }; ///< between pages that the process has
-  double pages{ 0 };  ///< into pages that the system has yet to give, as the sink of a file does
-};
-
-/** Measures for some milliseconds at the first call, and remembers. */
-Chunkwise_EXPORT HostRates
-GetHostRates();
+/** Bytes a second that one thread of the host copies, as it does for transfers. Measures for some milliseconds at the
+ * first call, and remembers. */
+Chunkwise_EXPORT double
+GetHostCopyRate();
 
 /** Threads that move `rate` bytes a second in one direction if each moves `rateOfThread`, with a quarter more since
  * they wait for each other; at least 1, and at most half the processors: as many move what goes the other way. */
@@ -26,7 +20,7 @@ FindTransferThreads(double rate, double rateOfThread, unsigned int processors);
 /** The same for this host, as it measures itself. Where half the processors are few, all of these: no thread of today's
  * hosts is so fast that fewer would do, and nothing is measured. */
 Chunkwise_EXPORT unsigned int
-FindTransferThreads(double rate, double HostRates::* medium);
+FindTransferThreads(double rate);
 
 } // namespace chunkwise
 

@@ -32,7 +32,7 @@ StagingRing::ThreadsOf(const ExecutionRequest & request, const Device & device)
   // H200 host, 16 processors, 9 GB/s a thread, mean of 4 GiB from memory to memory, GB/s a direction by 1, 2, 3, 4, 6,
   // 8 and 12 threads: 7, 15, 20, 28, 40, 42 and 39.
   const DeviceDescription & link = device.GetDescription();
-  return FindTransferThreads(std::max(link.toDeviceRate, link.toHostRate), &HostRates::memory);
+  return FindTransferThreads(std::max(link.toDeviceRate, link.toHostRate));
 }
 
 StagingRing::Size
