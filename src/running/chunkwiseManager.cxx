@@ -590,7 +590,7 @@ WorkingState::Spill(const std::vector<std::size_t> & used, const SpilledBytes & 
   }
   catch (const DeviceError &)
   {
-    // A device that is lost says so again.
+    // A device that is lost says so again in this run, and no later one asks it.
     return nullptr;
   }
 }

@@ -97,7 +97,15 @@ SpilledMemory::SpilledMemory(const std::vector<std::shared_ptr<DeviceState>> & d
     {
       const std::shared_ptr<Device> device = state->device;
       const ThreadBinding           binding(FindLocalProcessors(device->GetDescription().busAddress, 1));
-      block = { device->AllocatePinned(bytes), [device](void * memory) { device->FreePinned(memory); } };
+      try
+      {
+        block = { device->AllocatePinned(bytes), [device](void * memory) { device->FreePinned(memory); } };
+      }
+      catch (const DeviceError & error)
+      {
+        state->NoteFailure(error);
+        throw;
+      }
     }
     m_Blocks.push_back(std::shared_ptr<void>(
       block.get(), [state, counted, block, bytes](void *) { state->keptSpill.Keep(block, bytes); }));

@@ -239,8 +239,14 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
 {
   std::vector<std::string> calls(std::begin(FakeDeviceCalls), std::end(FakeDeviceCalls));
   calls.push_back("SetToZero");
+  FakeDevices alone(1, FakeDevice::Options(), m_Work->kernels);
+  m_Work->request.backend = BackendChoice::CUDA;
+  m_Work->Reset();
+  m_Work->Run(*alone.MakeManager());
   for (const std::string & call : calls)
   {
+    // A fault of a call that a device does not make even where it does all the work would change nothing.
+    const int made = alone.fakes[0]->CountCalls(call);
     for (const auto kind : { DeviceError::Kind::Failed, DeviceError::Kind::OutOfMemory, DeviceError::Kind::Lost })
     {
       for (int variant = 0; variant < 8; ++variant)
@@ -249,7 +255,7 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
         const bool        persistent = variant / 2 % 2;
         const bool        mayFallBack = variant / 4;
         bool              reached = true;
-        for (int at = variant % 3; reached && at < 40; at = 3 * at + 2)
+        for (int at = variant % 3; reached && at < std::min(made, 40); at = 3 * at + 2)
         {
           const std::string when = call + " number " + std::to_string(at) + (persistent ? " and all" : "") +
                                    " failed with kind " + std::to_string(static_cast<int>(kind)) + " on one of " +
