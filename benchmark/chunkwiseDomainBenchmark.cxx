@@ -1,8 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // What masks and components of pixels cost: filters of the table over a whole image, with a mask or of three
 // components, and without. Arguments: the edge of the cube (256), the threads (all), the repeats (7), what is measured
-// (cpu; cuda: host to host; processor: the time that the processor worked on it, which others on the machine change
-// little), a part of the names of the filters to run (all); and --csv FILE.
+// (cpu; cuda: host to host; resident: on a device, in whose memory the images lie; processor: the time that the
+// processor worked on it, which others on the machine change little), a part of the names of the filters to run (all);
+// and --csv FILE.
 #include "chunkwiseBenchmarkReport.h"
 #include "chunkwiseFilters.h"
 #include "chunkwiseManager.h"
@@ -52,13 +53,27 @@ MeasureSeconds(bool ofProcessor, const std::function<void()> & run)
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
+/** A copy of an image in the memory of the first device. */
+std::shared_ptr<DeviceMemory>
+CopyOnDevice(Manager & manager, const void * data, std::size_t bytes)
+{
+  const auto         memory = manager.AllocateOnDevice(0, bytes);
+  Device &           device = *manager.GetDevices()[0];
+  const StreamHandle stream = device.CreateStream();
+  device.CopyToDevice(memory->Get(), data, bytes, stream);
+  device.Synchronize(stream);
+  device.DestroyStream(stream);
+  return memory;
+}
+
 /** The least time of a filter with these pixels and without, each in turn. */
 template <typename TPixel>
 void
 Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, const std::string & measured,
         const Filter & filter, Pixels pixels, const char * kind)
 {
-  const bool         onDevice = measured == "cuda";
+  const bool         isResident = measured == "resident";
+  const bool         onDevice = isResident || measured == "cuda";
   const std::int64_t components = pixels == Pixels::OfThree ? 3 : 1;
   constexpr int      axis = MaxDimension - 1;
   FilterImage        image;
@@ -115,19 +130,31 @@ Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, co
     }
     return result;
   };
+  void *                                     data[] = { voxels.data(), mask.data(), output.data() };
+  std::vector<std::shared_ptr<DeviceMemory>> memory;
+  if (isResident)
+  {
+    const std::size_t bytes[] = { voxels.size() * sizeof(TPixel), mask.size(), output.size() };
+    for (int i = 0; i < 3; ++i)
+    {
+      memory.push_back(CopyOnDevice(manager, data[i], bytes[i]));
+      data[i] = memory.back()->Get();
+    }
+    request.imageDevice = 0;
+  }
   double seconds[2] = { 1e9, 1e9 };
   for (int i = 0; i < 2 * repeats + 2; ++i)
   {
     const bool differs = i % 2 != 0;
     const bool hasComponents = differs && components > 1;
-    request.inputs = { view(voxels.data(), image.inputKind, hasComponents) };
-    request.output = view(output.data(), natural, hasComponents);
+    request.inputs = { view(data[0], image.inputKind, hasComponents) };
+    request.output = view(data[2], natural, hasComponents);
     request.image = request.region = request.output.box;
     image.extent = request.image.Extents();
     image.furtherInputs.clear();
     if (differs && !hasComponents)
     {
-      request.inputs.push_back(view(mask.data(), PixelKind::UInt8, false));
+      request.inputs.push_back(view(data[1], PixelKind::UInt8, false));
       image.furtherInputs = { "MaskImage" };
     }
     request.operation = MakeFilterOperation(filter.name, parameters, image);
@@ -135,7 +162,9 @@ Compare(Report & report, Executor & executor, std::int64_t edge, int repeats, co
     double &     least = seconds[differs ? 1 : 0];
     least = i < 2 ? least : std::min(least, time);
   }
-  report.Add(onDevice ? "host-to-host" : "cpu",
+  report.Add(isResident ? "window"
+             : onDevice ? "host-to-host"
+                        : "cpu",
              std::string(filter.text) + TextOf(pixels) + "; " + SizeName(box.Extents()) + " " + kind,
              seconds[1] * 1e3,
              "ms",
@@ -155,7 +184,20 @@ main(int argc, char * argv[])
   const auto        executor = MakeThreadExecutor(static_cast<unsigned int>(number(2, 0)));
   const int         repeats = number(3, 7);
   const std::string measured = text(4);
-  report.SetHost(executor->GetConcurrency());
+  if (measured == "cuda" || measured == "resident")
+  {
+    const auto devices = Manager::GetGlobal().GetDevices();
+    if (devices.empty())
+    {
+      std::printf("no CUDA device\n");
+      return 0;
+    }
+    report.SetDevice(devices[0]->GetDescription().name);
+  }
+  else
+  {
+    report.SetHost(executor->GetConcurrency());
+  }
   for (const Filter & filter : { Filter{ "mean", "mean, radius 2", "Radius", "2" },
                                  Filter{ "variance", "variance, radius 2", "Radius", "2" },
                                  Filter{ "gaussian", "Gaussian, sigma 2", "Sigma", "2" },
