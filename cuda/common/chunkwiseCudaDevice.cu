@@ -117,10 +117,130 @@ CopyVoxelsKernel(BufferView to, BufferView from, Coordinates image, std::int64_t
   }
 }
 
+/** Rows of voxels that lie anywhere, none beyond the image's edge. Axes that follow each other in both images are one.
+ */
+struct RowCopy
+{
+  std::int64_t width{ 1 };
+  std::int64_t rows{ 1 };
+  std::int64_t components{ 1 };
+  /** Of x, then of the rows' axes, last of the components. */
+  std::int64_t to[MaxDimension]{};
+  std::int64_t from[MaxDimension]{};
+  std::int64_t extent[MaxDimension]{};
+
+  RowCopy(const BufferView & target, const BufferView & source)
+  {
+    constexpr int last = MaxDimension - 1;
+    int           axis = 0;
+    for (int a = 0; a <= last; ++a)
+    {
+      const std::int64_t n = target.box.Extent(a);
+      const bool         goesOn = a > 0 && a < last && axis == 0 && target.stride.axis[a] == to[0] * width &&
+                          source.stride.axis[a] == from[0] * width;
+      width *= a == 0 || goesOn ? n : 1;
+      axis = goesOn || a == 0 ? axis : axis + 1;
+      to[axis] = goesOn ? to[axis] : target.stride.axis[a];
+      from[axis] = goesOn ? from[axis] : source.stride.axis[a];
+      extent[axis] = goesOn ? width : n;
+    }
+    extent[0] = width;
+    components = extent[axis];
+    // Components are copied by the thread that copies their pixel: what lies between them is in the cache then.
+    std::swap(to[axis], to[last]);
+    std::swap(from[axis], from[last]);
+    extent[axis] = axis == last ? extent[axis] : 1;
+    for (int a = 1; a < last; ++a)
+    {
+      extent[a] = a < axis ? extent[a] : 1;
+      rows *= extent[a];
+    }
+  }
+};
+
+constexpr int VoxelsOfThread = 4;
+
+/** Each thread loads some voxels before it stores them, so that enough is under way. */
+template <typename T>
+__global__ void
+CopyRowsKernel(T * to, const T * from, RowCopy copy)
+{
+  constexpr int      last = MaxDimension - 1;
+  const std::int64_t tile = VoxelsOfThread * static_cast<std::int64_t>(blockDim.x);
+  for (std::int64_t row = blockIdx.y; row < copy.rows; row += gridDim.y)
+  {
+    std::int64_t target = 0;
+    std::int64_t source = 0;
+    std::int64_t rest = row;
+    for (int a = 1; a < last; ++a)
+    {
+      const std::int64_t next = rest / copy.extent[a];
+      target += (rest - next * copy.extent[a]) * copy.to[a];
+      source += (rest - next * copy.extent[a]) * copy.from[a];
+      rest = next;
+    }
+    for (std::int64_t begin = blockIdx.x * tile; begin < copy.width; begin += gridDim.x * tile)
+    {
+      for (std::int64_t c = 0; c < copy.components; ++c)
+      {
+        T voxels[VoxelsOfThread];
+#pragma unroll
+        for (int i = 0; i < VoxelsOfThread; ++i)
+        {
+          const std::int64_t x = begin + threadIdx.x + i * blockDim.x;
+          voxels[i] = x < copy.width ? from[source + c * copy.from[last] + x * copy.from[0]] : T(0);
+        }
+#pragma unroll
+        for (int i = 0; i < VoxelsOfThread; ++i)
+        {
+          const std::int64_t x = begin + threadIdx.x + i * blockDim.x;
+          if (x < copy.width)
+          {
+            to[target + c * copy.to[last] + x * copy.to[0]] = voxels[i];
+          }
+        }
+      }
+    }
+  }
+}
+
+/** Whether no voxel of the box is beyond the edge of what is there. */
+bool
+IsInside(const Box & box, const Box & image, const Box & there)
+{
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (box.lower[a] < std::max<std::int64_t>(0, there.lower[a]) ||
+        box.upper[a] > std::min(image.Extent(a), there.upper[a]))
+    {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <typename T>
+void
+LaunchCopyRows(const BufferView & to, const BufferView & from, cudaStream_t stream)
+{
+  constexpr int      threads = 256;
+  const RowCopy      copy(to, from);
+  const std::int64_t tiles = (copy.width + threads * VoxelsOfThread - 1) / (threads * VoxelsOfThread);
+  const dim3         blocks(static_cast<unsigned int>(std::min<std::int64_t>(tiles, 1 << 16)),
+                    static_cast<unsigned int>(std::min<std::int64_t>(copy.rows, 1 << 15)));
+  CopyRowsKernel<<<blocks, threads, 0, stream>>>(
+    static_cast<T *>(to.data), static_cast<const T *>(from.data) + from.Offset(to.box.lower), copy);
+}
+
 template <typename T>
 void
 LaunchCopyVoxels(const BufferView & to, const BufferView & from, const Box & image, cudaStream_t stream)
 {
+  if (IsInside(to.box, image, from.box))
+  {
+    LaunchCopyRows<T>(to, from, stream);
+    return;
+  }
   constexpr int      threads = 256;
   const std::int64_t count = to.box.NumberOfVoxels();
   const auto blocks = static_cast<unsigned int>(std::min<std::int64_t>((count + threads - 1) / threads, 1 << 16));

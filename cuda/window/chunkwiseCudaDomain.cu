@@ -17,31 +17,53 @@ DomainOf(const KernelCall & call)
   return static_cast<const DomainOperation &>(*call.operation);
 }
 
-/** Calls f(index, number) for each voxel of the box, x fastest. */
+/** How many voxels of a row a thread loads before it stores their results: so much is under way at a time. */
+constexpr std::uint32_t VoxelsAtOnce = 4;
+
+/** Calls f(row's first index, its first number, its voxels) for each row of the box. */
 template <typename TFunctor>
 __device__ void
-ForEachVoxel(const Box & box, TFunctor && f)
+ForEachRow(const Box & box, TFunctor && f)
 {
   const auto width = static_cast<std::uint32_t>(box.Extent(0));
   const auto count = box.NumberOfVoxels() / width;
   for (std::int64_t row = FirstRow(); row < count; row += RowStep())
   {
-    Coordinates        index = IndexIn(box, row * width);
-    const std::int64_t first = index.axis[0];
-    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
-    {
-      index.axis[0] = first + x;
-      f(static_cast<const Coordinates &>(index), row * width + x);
-    }
+    f(IndexIn(box, row * width), row * width, width);
   }
 }
 
-/** The functor's voxel at each voxel of the output, which is dense. */
+/** The functor's voxel at each voxel of the output, which is dense. No voxel depends on what another one stores. */
 template <typename TFunctor>
 __global__ void
 DomainKernel(Box box, TFunctor functor)
 {
-  ForEachVoxel(box, functor);
+  ForEachRow(box, [&](Coordinates index, std::int64_t begin, std::uint32_t width) {
+    const std::int64_t first = index.axis[0];
+    const auto         voxel = [&](std::uint32_t x) {
+      index.axis[0] = first + x;
+      return functor(static_cast<const Coordinates &>(index), begin + x);
+    };
+    std::uint32_t x = threadIdx.x;
+    for (; x + (VoxelsAtOnce - 1) * blockDim.x < width; x += VoxelsAtOnce * blockDim.x)
+    {
+      decltype(voxel(x)) voxels[VoxelsAtOnce];
+#pragma unroll
+      for (std::uint32_t i = 0; i < VoxelsAtOnce; ++i)
+      {
+        voxels[i] = voxel(x + i * blockDim.x);
+      }
+#pragma unroll
+      for (std::uint32_t i = 0; i < VoxelsAtOnce; ++i)
+      {
+        functor.out[begin + x + i * blockDim.x] = voxels[i];
+      }
+    }
+    for (; x < width; x += blockDim.x)
+    {
+      functor.out[begin + x] = voxel(x);
+    }
+  });
 }
 
 template <typename TFunctor>
@@ -93,6 +115,39 @@ struct InsideVoxel
   }
 };
 
+__global__ void
+InsideKernel(Box box, InsideVoxel voxel)
+{
+  ForEachRow(box, [&](Coordinates index, std::int64_t begin, std::uint32_t width) {
+    const std::int64_t first = index.axis[0];
+    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      index.axis[0] = first + x;
+      voxel(index, begin + x);
+    }
+  });
+}
+
+void
+LaunchInside(const KernelCall & call, const InsideVoxel & voxel)
+{
+  InsideKernel<<<BlocksOfRows(call.output.box), ThreadsOfRows(), 0, StreamOf(call)>>>(call.output.box, voxel);
+  CheckLaunch("InsideKernel");
+}
+
+/** Of bytes alone, as most masks are. */
+struct MaskVoxel
+{
+  Voxels<const std::uint8_t> given;
+  std::uint8_t *             out;
+
+  __device__ std::uint8_t
+             operator()(const Coordinates & index, std::int64_t) const
+  {
+    return given[index] != 0 ? 1 : 0;
+  }
+};
+
 template <bool VWeighs>
 void
 RunInside(const KernelCall & call)
@@ -111,13 +166,18 @@ RunInside(const KernelCall & call)
   voxel.out = call.output.data;
   voxel.outKind = call.output.kind;
   voxel.wrong = static_cast<unsigned int *>(call.scratch);
+  if (voxel.isMask && !voxel.ignoresNan && given.kind == PixelKind::UInt8 && voxel.outKind == PixelKind::UInt8)
+  {
+    Launch(call, MaskVoxel{ VoxelsOf<const std::uint8_t>(given), static_cast<std::uint8_t *>(call.output.data) });
+    return;
+  }
   if (!voxel.isWeight)
   {
-    Launch(call, voxel);
+    LaunchInside(call, voxel);
     return;
   }
   CheckCuda(cudaMemsetAsync(voxel.wrong, 0, sizeof(unsigned int), StreamOf(call)), "cudaMemsetAsync");
-  Launch(call, voxel);
+  LaunchInside(call, voxel);
   unsigned int wrong = 0;
   CheckCuda(cudaMemcpyAsync(&wrong, voxel.wrong, sizeof(wrong), cudaMemcpyDeviceToHost, StreamOf(call)),
             "cudaMemcpyAsync");
@@ -141,16 +201,16 @@ struct ProductVoxel
   Voxels<const TWeight> weights;
   TOut *                out;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
     if constexpr (VSquares)
     {
-      out[i] = WeighedSquare<TOut>(in[index], weights[index]);
+      return WeighedSquare<TOut>(in[index], weights[index]);
     }
     else
     {
-      out[i] = WeighedVoxel<TOut>(in[index], weights[index]);
+      return WeighedVoxel<TOut>(in[index], weights[index]);
     }
   }
 };
@@ -197,10 +257,10 @@ struct SeenVoxels
   Voxels<const std::uint8_t> mask;
   TPixel *                   out;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = SeenVoxel<VHighest>(in[index], mask[index]);
+    return SeenVoxel<VHighest>(in[index], mask[index]);
   }
 };
 
@@ -224,10 +284,10 @@ struct LeastVoxel
   Voxels<const std::uint8_t> mask;
   TPixel *                   out;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = VoxelOrLeast(in[index], mask[index] != 0);
+    return VoxelOrLeast(in[index], mask[index] != 0);
   }
 };
 
@@ -252,10 +312,10 @@ struct BinVoxel
   std::uint16_t *            out;
   DomainBins                 bins;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = bins(in[index], mask[index] != 0);
+    return bins(in[index], mask[index] != 0);
   }
 };
 
@@ -280,11 +340,11 @@ struct ConvertedVoxel
   TOut *               out;
   TOut                 empty;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
     const double result = results[index];
-    out[i] = result == result ? ConvertResult<TOut>(result) : empty;
+    return result == result ? ConvertResult<TOut>(result) : empty;
   }
 };
 
@@ -309,10 +369,10 @@ struct FilledVoxel
   TOut *              out;
   TOut                empty;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = seen[index] > TSeen(0) ? results[index] : empty;
+    return seen[index] > TSeen(0) ? results[index] : empty;
   }
 };
 
@@ -352,10 +412,10 @@ struct MarkedVoxel
   TOut *              out;
   TSeen               nothing;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = seen[index] > nothing ? TOut(1) : TOut(0);
+    return seen[index] > nothing ? TOut(1) : TOut(0);
   }
 };
 
@@ -396,10 +456,10 @@ struct QuotientVoxel
   QuotientRule<TOut, TReal> rule;
 
   /** The stages before it have its box. */
-  __device__ void
+  __device__ auto
   operator()(const Coordinates &, std::int64_t i) const
   {
-    out[i] = rule(static_cast<TReal>(numerators[i]), static_cast<TReal>(denominators[i]));
+    return rule(static_cast<TReal>(numerators[i]), static_cast<TReal>(denominators[i]));
   }
 };
 
@@ -444,10 +504,10 @@ struct VarianceVoxel
   TOut *                   out;
   DomainVarianceRule<TOut> rule;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates &, std::int64_t i) const
   {
-    out[i] = rule(sums[i], squares[i], counts[i]);
+    return rule(sums[i], squares[i], counts[i]);
   }
 };
 
@@ -475,10 +535,10 @@ struct WholeVoxel
   TOut *         out;
   WindowCount    whole;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = whole.IsWhole(index, counts[i]) ? ofWhole[i] : ofCut[i];
+    return whole.IsWhole(index, counts[i]) ? ofWhole[i] : ofCut[i];
   }
 };
 
@@ -504,10 +564,10 @@ struct VaryingVoxel
   TOut *            out;
   VaryingRule<TOut> rule;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = rule(index, numerators[i], denominators[i]);
+    return rule(index, numerators[i], denominators[i]);
   }
 };
 
@@ -536,10 +596,10 @@ struct OutsideVoxel
   Voxels<const std::uint8_t> inside;
   std::uint8_t *             out;
 
-  __device__ void
+  __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    out[i] = inside[index] == 0 ? 1 : 0;
+    return static_cast<std::uint8_t>(inside[index] == 0 ? 1 : 0);
   }
 };
 
