@@ -17,9 +17,6 @@ DomainOf(const KernelCall & call)
   return static_cast<const DomainOperation &>(*call.operation);
 }
 
-/** How many voxels of a row a thread loads before it stores their results: so much is under way at a time. */
-constexpr std::uint32_t VoxelsAtOnce = 4;
-
 /** Calls f(row's first index, its first number, its voxels) for each row of the box. */
 template <typename TFunctor>
 __device__ void
@@ -33,46 +30,137 @@ ForEachRow(const Box & box, TFunctor && f)
   }
 }
 
-/** The functor's voxel at each voxel of the output, which is dense. No voxel depends on what another one stores. */
-template <typename TFunctor>
+/** The functor's voxel at each voxel of the output, which is dense. */
+template <typename TOut, typename TFunctor>
 __global__ void
-DomainKernel(Box box, TFunctor functor)
+DomainKernel(Box box, TOut * out, TFunctor functor)
 {
   ForEachRow(box, [&](Coordinates index, std::int64_t begin, std::uint32_t width) {
     const std::int64_t first = index.axis[0];
-    const auto         voxel = [&](std::uint32_t x) {
+    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
       index.axis[0] = first + x;
-      return functor(static_cast<const Coordinates &>(index), begin + x);
-    };
-    std::uint32_t x = threadIdx.x;
-    for (; x + (VoxelsAtOnce - 1) * blockDim.x < width; x += VoxelsAtOnce * blockDim.x)
-    {
-      decltype(voxel(x)) voxels[VoxelsAtOnce];
-#pragma unroll
-      for (std::uint32_t i = 0; i < VoxelsAtOnce; ++i)
-      {
-        voxels[i] = voxel(x + i * blockDim.x);
-      }
-#pragma unroll
-      for (std::uint32_t i = 0; i < VoxelsAtOnce; ++i)
-      {
-        functor.out[begin + x + i * blockDim.x] = voxels[i];
-      }
-    }
-    for (; x < width; x += blockDim.x)
-    {
-      functor.out[begin + x] = voxel(x);
+      out[begin + x] = functor(static_cast<const Coordinates &>(index), begin + x);
     }
   });
 }
 
-template <typename TFunctor>
+template <typename TOut, typename TFunctor>
 void
-Launch(const KernelCall & call, const TFunctor & functor)
+Launch(const KernelCall & call, TOut * out, const TFunctor & functor)
 {
   const Box & box = call.output.box;
-  DomainKernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(call)>>>(box, functor);
+  DomainKernel<<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(call)>>>(box, out, functor);
   CheckLaunch("DomainKernel");
+}
+
+/** The rule of the inputs' voxels, wherever they lie. */
+template <typename TOut, typename TRule, typename... TIn>
+__global__ void
+MapKernel(Box box, TOut * out, TRule rule, Voxels<const TIn>... in)
+{
+  ForEachRow(box, [&](Coordinates index, std::int64_t begin, std::uint32_t width) {
+    const std::int64_t first = index.axis[0];
+    for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
+    {
+      index.axis[0] = first + x;
+      out[begin + x] = rule(in[index]...);
+    }
+  });
+}
+
+/** Voxels that a thread loads, and stores, at once: one by one, bytes take as long as numbers of 32 bits. */
+constexpr int VoxelsOfPack = 8;
+
+template <typename T>
+struct alignas(sizeof(T) * VoxelsOfPack < 16 ? sizeof(T) * VoxelsOfPack : 16) Pack
+{
+  T voxels[VoxelsOfPack];
+};
+
+/** The same where all lie as the output does. */
+template <typename TOut, typename TRule, typename... TIn>
+__device__ Pack<TOut>
+           MapPack(const TRule & rule, const Pack<TIn> &... in)
+{
+  Pack<TOut> out;
+#pragma unroll
+  for (int i = 0; i < VoxelsOfPack; ++i)
+  {
+    out.voxels[i] = rule(in.voxels[i]...);
+  }
+  return out;
+}
+
+template <typename TOut, typename TRule, typename... TIn>
+__global__ void
+DenseMapKernel(std::int64_t count, TOut * out, TRule rule, const TIn *... in)
+{
+  const std::int64_t packs = count / VoxelsOfPack;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = first; i < packs; i += step)
+  {
+    reinterpret_cast<Pack<TOut> *>(out)[i] = MapPack<TOut>(rule, reinterpret_cast<const Pack<TIn> *>(in)[i]...);
+  }
+  for (std::int64_t i = packs * VoxelsOfPack + first; i < count; i += step)
+  {
+    out[i] = rule(in[i]...);
+  }
+}
+
+/** Whether the voxels lie as those of the output do, and so that packs of them may be loaded. */
+template <typename TIn>
+bool
+AreAlike(const Voxels<const TIn> & in, const Box & box)
+{
+  const Coordinates dense = StridesOf(box);
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (in.box.lower[a] != box.lower[a] || in.box.upper[a] != box.upper[a] ||
+        (box.Extent(a) > 1 && in.stride[a] != dense[a]))
+    {
+      return false;
+    }
+  }
+  return reinterpret_cast<std::uintptr_t>(in.data) % alignof(Pack<TIn>) == 0;
+}
+
+/** The output's voxels are what the rule makes of the inputs'. */
+template <typename TOut, typename TRule, typename... TIn>
+void
+Map(const KernelCall & call, const TRule & rule, const Voxels<const TIn> &... in)
+{
+  const Box &        box = call.output.box;
+  auto * const       out = static_cast<TOut *>(call.output.data);
+  const std::int64_t count = box.NumberOfVoxels();
+  if ((AreAlike(in, box) && ...) && reinterpret_cast<std::uintptr_t>(out) % alignof(Pack<TOut>) == 0)
+  {
+    constexpr int threads = 256;
+    DenseMapKernel<TOut, TRule, TIn...>
+      <<<BlocksFor((count + VoxelsOfPack - 1) / VoxelsOfPack, threads), threads, 0, StreamOf(call)>>>(
+        count, out, rule, in.data...);
+    CheckLaunch("DenseMapKernel");
+    return;
+  }
+  MapKernel<TOut, TRule, TIn...><<<BlocksOfRows(box), ThreadsOfRows(), 0, StreamOf(call)>>>(box, out, rule, in...);
+  CheckLaunch("MapKernel");
+}
+
+/** Calls f(a number of the kind of masks and weights). */
+template <typename TFunctor>
+void
+DispatchSeen(PixelKind kind, TFunctor && f)
+{
+  switch (kind)
+  {
+    case PixelKind::Float32:
+      return f(float());
+    case PixelKind::Float64:
+      return f(double());
+    default:
+      return f(std::uint8_t());
+  }
 }
 
 /** What says which voxels are inside, of kinds known at run time: memory bounds these kernels. */
@@ -135,16 +223,14 @@ LaunchInside(const KernelCall & call, const InsideVoxel & voxel)
   CheckLaunch("InsideKernel");
 }
 
-/** Of bytes alone, as most masks are. */
-struct MaskVoxel
+/** Of a mask of bytes, as most are, where NaN is not looked for. */
+template <typename TOut>
+struct MaskRule
 {
-  Voxels<const std::uint8_t> given;
-  std::uint8_t *             out;
-
-  __device__ std::uint8_t
-             operator()(const Coordinates & index, std::int64_t) const
+  __device__ TOut
+  operator()(std::uint8_t given) const
   {
-    return given[index] != 0 ? 1 : 0;
+    return given != 0 ? TOut(1) : TOut(0);
   }
 };
 
@@ -166,9 +252,12 @@ RunInside(const KernelCall & call)
   voxel.out = call.output.data;
   voxel.outKind = call.output.kind;
   voxel.wrong = static_cast<unsigned int *>(call.scratch);
-  if (voxel.isMask && !voxel.ignoresNan && given.kind == PixelKind::UInt8 && voxel.outKind == PixelKind::UInt8)
+  if (voxel.isMask && !voxel.ignoresNan && given.kind == PixelKind::UInt8)
   {
-    Launch(call, MaskVoxel{ VoxelsOf<const std::uint8_t>(given), static_cast<std::uint8_t *>(call.output.data) });
+    DispatchSeen(voxel.outKind, [&](auto out) {
+      using Out = decltype(out);
+      Map<Out>(call, MaskRule<Out>(), VoxelsOf<const std::uint8_t>(given));
+    });
     return;
   }
   if (!voxel.isWeight)
@@ -194,23 +283,20 @@ ScratchOfWeights(const Operation &, const ChunkShape &)
   return 256;
 }
 
-template <typename TPixel, typename TWeight, typename TOut, bool VSquares>
-struct ProductVoxel
+template <typename TOut, bool VSquares>
+struct ProductRule
 {
-  Voxels<const TPixel>  in;
-  Voxels<const TWeight> weights;
-  TOut *                out;
-
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
+  template <typename TPixel, typename TWeight>
+  __device__ TOut
+  operator()(TPixel voxel, TWeight weight) const
   {
     if constexpr (VSquares)
     {
-      return WeighedSquare<TOut>(in[index], weights[index]);
+      return WeighedSquare<TOut>(voxel, weight);
     }
     else
     {
-      return WeighedVoxel<TOut>(in[index], weights[index]);
+      return WeighedVoxel<TOut>(voxel, weight);
     }
   }
 };
@@ -219,10 +305,10 @@ template <typename TPixel, typename TWeight, typename TOut, bool VSquares>
 void
 LaunchProducts(const KernelCall & call)
 {
-  Launch(call,
-         ProductVoxel<TPixel, TWeight, TOut, VSquares>{ VoxelsOf<const TPixel>(call.inputs[0]),
-                                                        VoxelsOf<const TWeight>(call.inputs[1]),
-                                                        static_cast<TOut *>(call.output.data) });
+  Map<TOut>(call,
+            ProductRule<TOut, VSquares>(),
+            VoxelsOf<const TPixel>(call.inputs[0]),
+            VoxelsOf<const TWeight>(call.inputs[1]));
 }
 
 template <bool VSquares>
@@ -250,72 +336,48 @@ RunProducts(const KernelCall & call)
   });
 }
 
-template <typename TPixel, bool VHighest>
-struct SeenVoxels
-{
-  Voxels<const TPixel>       in;
-  Voxels<const std::uint8_t> mask;
-  TPixel *                   out;
-
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
-  {
-    return SeenVoxel<VHighest>(in[index], mask[index]);
-  }
-};
-
 template <bool VHighest>
-void
-RunSeen(const KernelCall & call)
+struct SeenRule
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    Launch(call,
-           SeenVoxels<Pixel, VHighest>{ VoxelsOf<const Pixel>(call.inputs[0]),
-                                        VoxelsOf<const std::uint8_t>(call.inputs[1]),
-                                        static_cast<Pixel *>(call.output.data) });
-  });
-}
-
-template <typename TPixel>
-struct LeastVoxel
-{
-  Voxels<const TPixel>       in;
-  Voxels<const std::uint8_t> mask;
-  TPixel *                   out;
-
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
+  template <typename TPixel>
+  __device__ TPixel
+  operator()(TPixel voxel, std::uint8_t inside) const
   {
-    return VoxelOrLeast(in[index], mask[index] != 0);
+    return SeenVoxel<VHighest>(voxel, inside);
   }
 };
 
+struct LeastRule
+{
+  template <typename TPixel>
+  __device__ TPixel
+  operator()(TPixel voxel, std::uint8_t inside) const
+  {
+    return VoxelOrLeast(voxel, inside != 0);
+  }
+};
+
+/** Voxels of the image's kind from those of the image and the mask. */
+template <typename TRule>
 void
-RunLeast(const KernelCall & call)
+RunHiding(const KernelCall & call)
 {
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    Launch(call,
-           LeastVoxel<Pixel>{ VoxelsOf<const Pixel>(call.inputs[0]),
-                              VoxelsOf<const std::uint8_t>(call.inputs[1]),
-                              static_cast<Pixel *>(call.output.data) });
+    Map<Pixel>(call, TRule(), VoxelsOf<const Pixel>(call.inputs[0]), VoxelsOf<const std::uint8_t>(call.inputs[1]));
   });
 }
 
 /** The bins of voxels; a further one is of those outside. */
-template <typename TPixel>
-struct BinVoxel
+struct BinRule
 {
-  Voxels<const TPixel>       in;
-  Voxels<const std::uint8_t> mask;
-  std::uint16_t *            out;
-  DomainBins                 bins;
+  DomainBins bins;
 
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
+  template <typename TPixel>
+  __device__ std::uint16_t
+             operator()(TPixel voxel, std::uint8_t inside) const
   {
-    return bins(in[index], mask[index] != 0);
+    return bins(voxel, inside != 0);
   }
 };
 
@@ -324,26 +386,22 @@ RunBins(const KernelCall & call)
 {
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    Launch(call,
-           BinVoxel<Pixel>{ VoxelsOf<const Pixel>(call.inputs[0]),
-                            VoxelsOf<const std::uint8_t>(call.inputs[1]),
-                            static_cast<std::uint16_t *>(call.output.data),
-                            DomainBins(DomainOf(call)) });
+    Map<std::uint16_t>(call,
+                       BinRule{ DomainBins(DomainOf(call)) },
+                       VoxelsOf<const Pixel>(call.inputs[0]),
+                       VoxelsOf<const std::uint8_t>(call.inputs[1]));
   });
 }
 
 /** Results as double, NaN where nothing is seen. */
 template <typename TOut>
-struct ConvertedVoxel
+struct ConvertedRule
 {
-  Voxels<const double> results;
-  TOut *               out;
-  TOut                 empty;
+  TOut empty;
 
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
+  __device__ TOut
+  operator()(double result) const
   {
-    const double result = results[index];
     return result == result ? ConvertResult<TOut>(result) : empty;
   }
 };
@@ -353,113 +411,78 @@ RunConverted(const KernelCall & call)
 {
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
-    Launch(call,
-           ConvertedVoxel<Out>{ VoxelsOf<const double>(call.inputs[0]),
-                                static_cast<Out *>(call.output.data),
-                                EmptyPixel<Out>(DomainOf(call).emptyValue) });
+    Map<Out>(
+      call, ConvertedRule<Out>{ EmptyPixel<Out>(DomainOf(call).emptyValue) }, VoxelsOf<const double>(call.inputs[0]));
   });
 }
 
 /** Results, and what stands where nothing is seen. */
-template <typename TOut, typename TSeen>
-struct FilledVoxel
+template <typename TOut>
+struct FilledRule
 {
-  Voxels<const TOut>  results;
-  Voxels<const TSeen> seen;
-  TOut *              out;
-  TOut                empty;
+  TOut empty;
 
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
+  template <typename TSeen>
+  __device__ TOut
+  operator()(TOut result, TSeen seen) const
   {
-    return seen[index] > TSeen(0) ? results[index] : empty;
+    return seen > TSeen(0) ? result : empty;
   }
 };
-
-template <typename TSeen>
-void
-LaunchFilled(const KernelCall & call)
-{
-  DispatchPixelKind(call.output.kind, [&](auto out) {
-    using Out = decltype(out);
-    Launch(call,
-           FilledVoxel<Out, TSeen>{ VoxelsOf<const Out>(call.inputs[0]),
-                                    VoxelsOf<const TSeen>(call.inputs[1]),
-                                    static_cast<Out *>(call.output.data),
-                                    EmptyPixel<Out>(DomainOf(call).emptyValue) });
-  });
-}
 
 void
 RunFilled(const KernelCall & call)
 {
-  switch (call.inputs[1].kind)
-  {
-    case PixelKind::Float32:
-      return LaunchFilled<float>(call);
-    case PixelKind::Float64:
-      return LaunchFilled<double>(call);
-    default:
-      return LaunchFilled<std::uint8_t>(call);
-  }
+  DispatchSeen(call.inputs[1].kind, [&](auto seen) {
+    using Seen = decltype(seen);
+    DispatchPixelKind(call.output.kind, [&](auto out) {
+      using Out = decltype(out);
+      Map<Out>(call,
+               FilledRule<Out>{ EmptyPixel<Out>(DomainOf(call).emptyValue) },
+               VoxelsOf<const Out>(call.inputs[0]),
+               VoxelsOf<const Seen>(call.inputs[1]));
+    });
+  });
 }
 
 /** 1 where something is seen, else 0. */
 template <typename TOut, typename TSeen>
-struct MarkedVoxel
+struct MarkedRule
 {
-  Voxels<const TSeen> seen;
-  TOut *              out;
-  TSeen               nothing;
+  TSeen nothing;
 
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
+  __device__ TOut
+  operator()(TSeen seen) const
   {
-    return seen[index] > nothing ? TOut(1) : TOut(0);
+    return seen > nothing ? TOut(1) : TOut(0);
   }
 };
-
-template <typename TSeen>
-void
-LaunchMarked(const KernelCall & call)
-{
-  const auto quotient = DomainOf(call).GetQuotient(call.image.Extents());
-  const auto nothing = static_cast<TSeen>(quotient.nothing * quotient.whole);
-  DispatchPixelKind(call.output.kind, [&](auto out) {
-    using Out = decltype(out);
-    Launch(
-      call,
-      MarkedVoxel<Out, TSeen>{ VoxelsOf<const TSeen>(call.inputs[0]), static_cast<Out *>(call.output.data), nothing });
-  });
-}
 
 void
 RunMarked(const KernelCall & call)
 {
-  switch (call.inputs[0].kind)
-  {
-    case PixelKind::Float32:
-      return LaunchMarked<float>(call);
-    case PixelKind::Float64:
-      return LaunchMarked<double>(call);
-    default:
-      return LaunchMarked<std::uint8_t>(call);
-  }
+  const auto quotient = DomainOf(call).GetQuotient(call.image.Extents());
+  DispatchSeen(call.inputs[0].kind, [&](auto seen) {
+    using Seen = decltype(seen);
+    DispatchPixelKind(call.output.kind, [&](auto out) {
+      using Out = decltype(out);
+      Map<Out>(call,
+               MarkedRule<Out, Seen>{ static_cast<Seen>(quotient.nothing * quotient.whole) },
+               VoxelsOf<const Seen>(call.inputs[0]));
+    });
+  });
 }
 
-template <typename TPart, typename TReal, typename TOut>
-struct QuotientVoxel
+template <typename TReal, typename TOut>
+struct QuotientOfParts
 {
-  const TPart *             numerators;
-  const TPart *             denominators;
-  TOut *                    out;
   QuotientRule<TOut, TReal> rule;
 
-  /** The stages before it have its box. */
-  __device__ auto
-  operator()(const Coordinates &, std::int64_t i) const
+  template <typename TPart>
+  __device__ TOut
+  operator()(TPart numerator, TPart denominator) const
   {
-    return rule(static_cast<TReal>(numerators[i]), static_cast<TReal>(denominators[i]));
+    return rule(static_cast<TReal>(numerator), static_cast<TReal>(denominator));
   }
 };
 
@@ -469,11 +492,10 @@ LaunchQuotient(const KernelCall & call, const DomainOperation::Quotient & quotie
 {
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
-    Launch(call,
-           QuotientVoxel<TPart, TReal, Out>{ static_cast<const TPart *>(call.inputs[0].data),
-                                             static_cast<const TPart *>(call.inputs[1].data),
-                                             static_cast<Out *>(call.output.data),
-                                             QuotientRule<Out, TReal>(DomainOf(call), quotient) });
+    Map<Out>(call,
+             QuotientOfParts<TReal, Out>{ QuotientRule<Out, TReal>(DomainOf(call), quotient) },
+             VoxelsOf<const TPart>(call.inputs[0]),
+             VoxelsOf<const TPart>(call.inputs[1]));
   });
 }
 
@@ -495,33 +517,16 @@ RunQuotient(const KernelCall & call)
   }
 }
 
-template <typename TOut>
-struct VarianceVoxel
-{
-  const double *           sums;
-  const double *           squares;
-  const double *           counts;
-  TOut *                   out;
-  DomainVarianceRule<TOut> rule;
-
-  __device__ auto
-  operator()(const Coordinates &, std::int64_t i) const
-  {
-    return rule(sums[i], squares[i], counts[i]);
-  }
-};
-
 void
 RunVariance(const KernelCall & call)
 {
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
-    Launch(call,
-           VarianceVoxel<Out>{ static_cast<const double *>(call.inputs[0].data),
-                               static_cast<const double *>(call.inputs[1].data),
-                               static_cast<const double *>(call.inputs[2].data),
-                               static_cast<Out *>(call.output.data),
-                               DomainVarianceRule<Out>(DomainOf(call)) });
+    Map<Out>(call,
+             DomainVarianceRule<Out>(DomainOf(call)),
+             VoxelsOf<const double>(call.inputs[0]),
+             VoxelsOf<const double>(call.inputs[1]),
+             VoxelsOf<const double>(call.inputs[2]));
   });
 }
 
@@ -532,10 +537,9 @@ struct WholeVoxel
   const TOut *   ofCut;
   const TOut *   ofWhole;
   const double * counts;
-  TOut *         out;
   WindowCount    whole;
 
-  __device__ auto
+  __device__ TOut
   operator()(const Coordinates & index, std::int64_t i) const
   {
     return whole.IsWhole(index, counts[i]) ? ofWhole[i] : ofCut[i];
@@ -548,10 +552,10 @@ RunWhole(const KernelCall & call)
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
     Launch(call,
+           static_cast<Out *>(call.output.data),
            WholeVoxel<Out>{ static_cast<const Out *>(call.inputs[0].data),
                             static_cast<const Out *>(call.inputs[1].data),
                             static_cast<const double *>(call.inputs[2].data),
-                            static_cast<Out *>(call.output.data),
                             WindowCount(DomainOf(call), call.image) });
   });
 }
@@ -561,10 +565,9 @@ struct VaryingVoxel
 {
   const double *    numerators;
   const double *    denominators;
-  TOut *            out;
   VaryingRule<TOut> rule;
 
-  __device__ auto
+  __device__ TOut
   operator()(const Coordinates & index, std::int64_t i) const
   {
     return rule(index, numerators[i], denominators[i]);
@@ -583,31 +586,27 @@ RunVarying(const KernelCall & call)
     VaryingRule<Out> rule(DomainOf(call));
     rule.whole.sums = static_cast<const double *>(onDevice);
     Launch(call,
+           static_cast<Out *>(call.output.data),
            VaryingVoxel<Out>{ static_cast<const double *>(call.inputs[0].data),
                               static_cast<const double *>(call.inputs[1].data),
-                              static_cast<Out *>(call.output.data),
                               rule });
   });
 }
 
 /** 1 where the mask is 0. */
-struct OutsideVoxel
+struct OutsideRule
 {
-  Voxels<const std::uint8_t> inside;
-  std::uint8_t *             out;
-
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
+  __device__ std::uint8_t
+             operator()(std::uint8_t inside) const
   {
-    return static_cast<std::uint8_t>(inside[index] == 0 ? 1 : 0);
+    return inside == 0 ? 1 : 0;
   }
 };
 
 void
 RunOutside(const KernelCall & call)
 {
-  Launch(call,
-         OutsideVoxel{ VoxelsOf<const std::uint8_t>(call.inputs[0]), static_cast<std::uint8_t *>(call.output.data) });
+  Map<std::uint8_t>(call, OutsideRule(), VoxelsOf<const std::uint8_t>(call.inputs[0]));
 }
 
 void
@@ -629,9 +628,9 @@ RegisterCudaDomain(KernelRegistry & registry)
   Register(registry, "domain.weights.voxels", RunInside<true>, ScratchOfWeights);
   Register(registry, "domain.values.voxels", RunProducts<false>);
   Register(registry, "domain.squares.voxels", RunProducts<true>);
-  Register(registry, "domain.lowest.voxels", RunSeen<false>);
-  Register(registry, "domain.highest.voxels", RunSeen<true>);
-  Register(registry, "domain.least.voxels", RunLeast);
+  Register(registry, "domain.lowest.voxels", RunHiding<SeenRule<false>>);
+  Register(registry, "domain.highest.voxels", RunHiding<SeenRule<true>>);
+  Register(registry, "domain.least.voxels", RunHiding<LeastRule>);
   Register(registry, "domain.bins.voxels", RunBins);
   Register(registry, "domain.converted.voxels", RunConverted);
   Register(registry, "domain.filled.voxels", RunFilled);
