@@ -155,59 +155,88 @@ ForEachTap(std::int64_t taps, TRow && row, TBody && body)
   }
 }
 
-template <typename TPixel, typename TReal, int VCount, bool VFirst, bool VLast>
-void
-MergeMoments(const MomentStep<TReal> & step)
+template <typename TPixel, typename TReal, int VCount, int VVectors, bool VFirst, bool VLast>
+CHUNKWISE_ALWAYS_INLINE void
+MergeMomentBlock(const MomentStep<TReal> & step, std::int64_t i)
 {
   using V = RealVector<TReal>;
   using Vector = VectorOf<TReal>;
   struct Taken
   {
     const TReal * voxels;
-    Vector        difference;
-    Vector        variance;
+    Vector        difference[VVectors];
+    Vector        variance[VVectors];
   };
-  const Vector       inverse = step.inverse - Vector{};
   const std::int64_t gap = step.gap;
-  for (std::int64_t i = 0; i < step.n; i += V::Width)
-  {
-    Vector sums[VCount]{};
-    Vector squares[VCount]{};
-    Vector variances[VCount]{};
-    ForEachTap<VCount>(
-      step.taps,
-      [&](std::int64_t j) {
-        const TReal * const row = step.rows[j] + i;
-        return VFirst ? Taken{ row, {}, {} } : Taken{ row, V::Load(row + gap), V::Load(row + 2 * gap) };
-      },
-      [&](const Taken & tap, std::int64_t, int k) {
-        Vector e = DifferenceOf<TPixel, TReal>(tap.voxels, step.centers[k] + i);
+  Vector             sums[VCount][VVectors]{};
+  Vector             squares[VCount][VVectors]{};
+  Vector             variances[VCount][VVectors]{};
+  ForEachTap<VCount>(
+    step.taps,
+    [&](std::int64_t j) {
+      Taken tap{ step.rows[j] + i, {}, {} };
+#pragma GCC unroll 8
+      for (int v = 0; !VFirst && v < VVectors; ++v)
+      {
+        tap.difference[v] = V::Load(tap.voxels + gap + v * V::Width);
+        tap.variance[v] = V::Load(tap.voxels + 2 * gap + v * V::Width);
+      }
+      return tap;
+    },
+    [&](const Taken & tap, std::int64_t, int k) {
+#pragma GCC unroll 8
+      for (int v = 0; v < VVectors; ++v)
+      {
+        const std::int64_t at = v * V::Width;
+        Vector             e = DifferenceOf<TPixel, TReal>(tap.voxels + at, step.centers[k] + i + at);
         if constexpr (!VFirst)
         {
-          e = e + tap.difference;
-          variances[k] = variances[k] + tap.variance;
+          e = e + tap.difference[v];
+          variances[k][v] = variances[k][v] + tap.variance[v];
         }
-        sums[k] = sums[k] + e;
-        squares[k] = squares[k] + e * e;
-      });
+        sums[k][v] = sums[k][v] + e;
+        squares[k][v] = squares[k][v] + e * e;
+      }
+    });
+  const Vector inverse = step.inverse - Vector{};
 #pragma GCC unroll 8
-    for (int k = 0; k < VCount; ++k)
+  for (int k = 0; k < VCount; ++k)
+  {
+#pragma GCC unroll 8
+    for (int v = 0; v < VVectors; ++v)
     {
-      const Vector mean = sums[k] * inverse;
-      const Vector rest = squares[k] - sums[k] * mean;
-      const Vector between = rest < TReal(0) ? Vector{} : rest;
-      const Vector variance = (variances[k] + between) * inverse;
+      const Vector  mean = sums[k][v] * inverse;
+      const Vector  rest = squares[k][v] - sums[k][v] * mean;
+      const Vector  between = rest < TReal(0) ? Vector{} : rest;
+      const Vector  variance = (variances[k][v] + between) * inverse;
+      TReal * const result = step.results[k] + i + v * V::Width;
       if constexpr (VLast)
       {
-        V::Store(step.results[k] + i, step.takesRoot ? Root<TReal>(variance) : variance);
+        V::Store(result, step.takesRoot ? Root<TReal>(variance) : variance);
       }
       else
       {
-        V::Store(step.results[k] + i, V::Load(step.centers[k] + i));
-        V::Store(step.results[k] + step.resultGap + i, mean);
-        V::Store(step.results[k] + 2 * step.resultGap + i, variance);
+        V::Store(result, V::Load(step.centers[k] + i + v * V::Width));
+        V::Store(result + step.resultGap, mean);
+        V::Store(result + 2 * step.resultGap, variance);
       }
     }
+  }
+}
+
+template <typename TPixel, typename TReal, int VCount, int VVectors, bool VFirst, bool VLast>
+void
+MergeMoments(const MomentStep<TReal> & step)
+{
+  constexpr std::int64_t width = RealVector<TReal>::Width;
+  std::int64_t           i = 0;
+  for (; i + (VVectors - 1) * width < step.n; i += VVectors * width)
+  {
+    MergeMomentBlock<TPixel, TReal, VCount, VVectors, VFirst, VLast>(step, i);
+  }
+  for (; i < step.n; i += width)
+  {
+    MergeMomentBlock<TPixel, TReal, VCount, 1, VFirst, VLast>(step, i);
   }
 }
 
@@ -346,14 +375,33 @@ WithEnds(const TStep & step, TFunctor && f)
   }
 }
 
-template <typename TPixel, typename TReal>
+template <typename TReal>
 void
 MergeMomentRows(const MomentStep<TReal> & step)
 {
   WithEnds(step, [&](auto first, auto last) {
-    step.count == 1 ? MergeMoments<TPixel, TReal, 1, decltype(first)::value, decltype(last)::value>(step)
-                    : MergeMoments<TPixel, TReal, MarchTogether, decltype(first)::value, decltype(last)::value>(step);
+    constexpr bool isFirst = decltype(first)::value;
+    constexpr bool isLast = decltype(last)::value;
+    step.count == 1 ? MergeMoments<TReal, TReal, 1, 2, isFirst, isLast>(step)
+                    : MergeMoments<TReal, TReal, MarchTogether, 1, isFirst, isLast>(step);
   });
+}
+
+/** The same of 64-bit integers, one row after the other: most of the time goes into their differences. */
+template <typename TPixel>
+void
+MergeIntegerRows(const MomentStep<double> & step)
+{
+  MomentStep<double> one = step;
+  for (int k = 0; k < step.count; ++k)
+  {
+    one.rows = step.rows + k;
+    one.centers[0] = step.centers[k];
+    one.results[0] = step.results[k];
+    WithEnds(step, [&](auto first, auto last) {
+      MergeMoments<TPixel, double, 1, 1, decltype(first)::value, decltype(last)::value>(one);
+    });
+  }
 }
 
 template <typename TReal>
@@ -371,7 +419,7 @@ template <typename TReal>
 MarchFunctions<TReal>
 MarchRows()
 {
-  return { MergeMomentRows<TReal, TReal>, MergeLaplacianRows<TReal>, MergeCutLaplacians<TReal> };
+  return { MergeMomentRows<TReal>, MergeLaplacianRows<TReal>, MergeCutLaplacians<TReal> };
 }
 
 inline MarchLevel
@@ -379,8 +427,8 @@ MakeMarchLevel()
 {
   return { MarchRows<float>(),
            MarchRows<double>(),
-           MergeMomentRows<std::int64_t, double>,
-           MergeMomentRows<std::uint64_t, double> };
+           MergeIntegerRows<std::int64_t>,
+           MergeIntegerRows<std::uint64_t> };
 }
 
 } // namespace CHUNKWISE_CPU_LEVEL
