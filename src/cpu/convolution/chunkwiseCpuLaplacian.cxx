@@ -213,8 +213,8 @@ private:
       for (std::int64_t i = x; i < x + Width; ++i)
       {
         const std::int64_t from = i + t - axis.radius;
-        const bool isThere = i <= last && from >= m_Boxes.padded.lower[0] && from < m_Boxes.padded.upper[0];
-        TAcc * const weight = cut + t * Width + (i - x);
+        const bool         isThere = i <= last && from >= m_Boxes.padded.lower[0] && from < m_Boxes.padded.upper[0];
+        TAcc * const       weight = cut + t * Width + (i - x);
         weight[0] = isThere ? axis.g[axis.Weight(i, t)] : std::numeric_limits<TAcc>::quiet_NaN();
         weight[taps * Width] = isThere ? axis.h[axis.Weight(i, t)] : TAcc{ 0 };
       }
@@ -228,8 +228,8 @@ private:
   const MarchFunctions<TAcc> &          m_Functions;
   const LoadFunction<TAcc>              m_Load;
   void (*const m_Convert)(void * to, const void * voxels, std::int64_t n);
-  const RowStore<TAcc>                  m_Store;
-  std::vector<Part>                     m_Parts;
+  const RowStore<TAcc> m_Store;
+  std::vector<Part>    m_Parts;
 };
 
 template <typename TAcc>
@@ -257,10 +257,10 @@ template <typename TAcc>
 void
 Run(const KernelCall & call, LoadFunction<TAcc> load)
 {
-  const auto &       operation = static_cast<const LaplacianOperation &>(*call.operation);
-  const Coordinates  radius = operation.GetRadius();
-  const MarchTiling  tiling = MakeTiling<TAcc>(call.output.box, radius);
-  const std::int64_t bytes = BytesOf<TAcc>(tiling);
+  const auto &                  operation = static_cast<const LaplacianOperation &>(*call.operation);
+  const Coordinates             radius = operation.GetRadius();
+  const MarchTiling             tiling = MakeTiling<TAcc>(call.output.box, radius);
+  const std::int64_t            bytes = BytesOf<TAcc>(tiling);
   std::vector<AxisTables<TAcc>> tables;
   for (int a = 0; a < MaxDimension; ++a)
   {
@@ -298,8 +298,9 @@ std::size_t
 ScratchOfLaplacian(const Operation & operation, const ChunkShape & shape)
 {
   const Coordinates  radius = static_cast<const LaplacianOperation &>(operation).GetRadius();
-  const std::int64_t bytes = UsesDouble(shape.inputKinds[0]) ? BytesOf<double>(MakeTiling<double>(shape.outputBox, radius))
-                                                             : BytesOf<float>(MakeTiling<float>(shape.outputBox, radius));
+  const std::int64_t bytes = UsesDouble(shape.inputKinds[0])
+                               ? BytesOf<double>(MakeTiling<double>(shape.outputBox, radius))
+                               : BytesOf<float>(MakeTiling<float>(shape.outputBox, radius));
   return static_cast<std::size_t>(bytes * shape.concurrency);
 }
 

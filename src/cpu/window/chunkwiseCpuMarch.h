@@ -216,8 +216,8 @@ private:
     }
   }
 
-  /** The rows of a plane, passed along x. Each is loaded while the one before is passed: what was stored a moment ago is
-   * slow to read. */
+  /** The rows of a plane, passed along x. Each is loaded while the one before is passed: what was stored a moment ago
+   * is slow to read. */
   void
   MakeRows(const Box & slice, TReal * to)
   {
@@ -310,18 +310,18 @@ private:
     return { first, std::min(i + radius + 1, before.upper[a]) - first };
   }
 
-  /** A pass within a plane. Rows along its axis are `apart` rows apart, and each of `apart` columns begins after the one
-   * before it. */
+  /** A pass within a plane. Rows along its axis are `apart` rows apart, and each of `apart` columns begins after the
+   * one before it. */
   void
   PassPlane(int pass, std::int64_t position)
   {
-    const int          a = m_Boxes.axes[pass];
-    const Box &        before = m_Boxes.Before(pass);
-    const Box &        after = m_Boxes.after[pass];
-    const TReal *      from = Plane(pass, position);
-    TReal *            to = Plane(pass + 1, position);
-    std::int64_t       apart = 1;
-    std::int64_t       blocks = 1;
+    const int     a = m_Boxes.axes[pass];
+    const Box &   before = m_Boxes.Before(pass);
+    const Box &   after = m_Boxes.after[pass];
+    const TReal * from = Plane(pass, position);
+    TReal *       to = Plane(pass + 1, position);
+    std::int64_t  apart = 1;
+    std::int64_t  blocks = 1;
     for (int b = 1; b < MaxDimension; ++b)
     {
       (b < a ? apart : blocks) *= b == a || b == m_Axis ? 1 : before.Extent(b);

@@ -19,7 +19,7 @@ using VectorOf = typename RealVector<TReal>::Type;
 /** w x + sum, rounded once. */
 template <typename TReal>
 CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
-Fuse(VectorOf<TReal> w, VectorOf<TReal> x, VectorOf<TReal> sum)
+                        Fuse(VectorOf<TReal> w, VectorOf<TReal> x, VectorOf<TReal> sum)
 {
 #if defined(__AVX512F__)
   if constexpr (sizeof(TReal) == 4)
@@ -57,7 +57,7 @@ Fuse(VectorOf<TReal> w, VectorOf<TReal> x, VectorOf<TReal> sum)
 
 template <typename TReal>
 CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
-Root(VectorOf<TReal> x)
+                        Root(VectorOf<TReal> x)
 {
 #if defined(__AVX512F__)
   if constexpr (sizeof(TReal) == 4)
@@ -98,7 +98,7 @@ Root(VectorOf<TReal> x)
 /** a - b of voxels; of 64-bit integers, which have the place of real numbers, exact before it is converted. */
 template <typename TPixel, typename TReal>
 CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
-DifferenceOf(const TReal * a, const TReal * b)
+                        DifferenceOf(const TReal * a, const TReal * b)
 {
   if constexpr (std::is_same<TPixel, TReal>::value)
   {
@@ -409,9 +409,8 @@ void
 MergeLaplacianRows(const LaplacianStep<TReal> & step)
 {
   WithEnds(step, [&](auto first, auto last) {
-    step.count == 1
-      ? MergeLaplacians<TReal, 1, 4, decltype(first)::value, decltype(last)::value>(step)
-      : MergeLaplacians<TReal, MarchTogether, 2, decltype(first)::value, decltype(last)::value>(step);
+    step.count == 1 ? MergeLaplacians<TReal, 1, 4, decltype(first)::value, decltype(last)::value>(step)
+                    : MergeLaplacians<TReal, MarchTogether, 2, decltype(first)::value, decltype(last)::value>(step);
   });
 }
 
@@ -425,10 +424,7 @@ MarchRows()
 inline MarchLevel
 MakeMarchLevel()
 {
-  return { MarchRows<float>(),
-           MarchRows<double>(),
-           MergeIntegerRows<std::int64_t>,
-           MergeIntegerRows<std::uint64_t> };
+  return { MarchRows<float>(), MarchRows<double>(), MergeIntegerRows<std::int64_t>, MergeIntegerRows<std::uint64_t> };
 }
 
 } // namespace CHUNKWISE_CPU_LEVEL

@@ -74,8 +74,8 @@ public:
     const std::int64_t upper = m_Boxes.padded.upper[0];
     const Box &        out = m_Boxes.after[0];
     const Step         whole = step;
-    // Windows that the image's edge cuts are made one by one: each writes a line, of which the next one replaces all but
-    // the first.
+    // Windows that the image's edge cuts are made one by one: each writes a line, of which the next one replaces all
+    // but the first.
     const std::int64_t begin = std::min(std::max(out.lower[0], lower + radius), out.upper[0]);
     const std::int64_t end = std::max(std::min(out.upper[0], upper - radius), begin);
     for (std::int64_t x = out.lower[0]; x < out.upper[0];)
