@@ -202,10 +202,16 @@ CompareWithPrescribed(std::mt19937 & random, const std::shared_ptr<TOperation> &
       Manager::GetGlobal().Execute(request);
       Numbers<T> wanted(image.box);
       wanted.values = expected;
+      std::int64_t differing = 0;
+      Coordinates  first{};
       ForEachIndex(request.region, [&](const Coordinates & at) {
-        ASSERT_EQ(std::memcmp(&output[at], &wanted[at], sizeof(T)), 0)
-          << level << " " << operation->GetKey() << " " << ToString(image.box) << " at " << ToString(at);
+        if (std::memcmp(&output[at], &wanted[at], sizeof(T)) != 0)
+        {
+          first = differing++ == 0 ? at : first;
+        }
       });
+      ASSERT_EQ(differing, 0) << level << " " << operation->GetKey() << " " << ToString(image.box) << ", first at "
+                              << ToString(first);
     }
   }
 }
