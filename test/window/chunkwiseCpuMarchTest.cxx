@@ -244,7 +244,7 @@ const Shape Shapes[] = {
   { { { 1100, 9, 1, 1, 1 } }, { { 2, 3, 0, 0, 0 } } },  { { { 35, 90, 6, 1, 1 } }, { { 0, 2, 3, 0, 0 } } },
   { { { 67, 5, 150, 1, 1 } }, { { 2, 0, 2, 0, 0 } } },  { { { 40, 70, 3, 2, 1 } }, { { 5, 0, 0, 0, 0 } } },
   { { { 21, 19, 18, 17, 1 } }, { { 2, 2, 2, 2, 0 } } }, { { { 3, 4, 2, 1, 1 } }, { { 4, 3, 5, 0, 0 } } },
-  { { { 37, 6, 7, 1, 2 } }, { { 20, 3, 3, 0, 0 } } },
+  { { { 37, 6, 7, 1, 2 } }, { { 20, 3, 3, 0, 0 } } },   { { { 230, 9, 8, 1, 1 } }, { { 1, 1, 1, 0, 0 } } },
 };
 
 TEST(CpuMarch, VariancesHaveThePrescribedBits)
@@ -279,9 +279,11 @@ TEST(CpuMarch, LaplaciansHaveThePrescribedBits)
       const auto operation = std::make_shared<LaplacianOperation>();
       for (int a = 0; a < MaxDimension; ++a)
       {
-        for (std::int64_t t = -shape.radius[a]; shape.radius[a] > 0 && t <= shape.radius[a]; ++t)
+        const std::int64_t radius = shape.radius[a] == 1 ? 2 : shape.radius[a];
+        for (std::int64_t t = -radius; radius > 0 && t <= radius; ++t)
         {
-          operation->weights[a].push_back(std::exp(-0.3 * static_cast<double>(t * t)));
+          operation->weights[a].push_back(
+            std::exp(-2.0 * static_cast<double>(t * t) / static_cast<double>(radius * radius)));
         }
         operation->scale[a] = 1 + a;
       }
