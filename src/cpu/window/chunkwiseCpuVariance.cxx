@@ -120,7 +120,7 @@ private:
   void (*m_Merge)(const Step & step);
 };
 
-/** The parts of a worker's memory. */
+/** The parts of a worker's memory for integers of up to 32 bits. */
 template <typename TPixel>
 struct MomentMemory
 {
@@ -134,7 +134,6 @@ struct MomentMemory
   /** A row of what a pass adds up. */
   First *  sums{ nullptr };
   Second * squares{ nullptr };
-  First *  variances{ nullptr };
 
   /** Lays the parts out from `memory`; gives the bytes they take. */
   std::int64_t
@@ -155,11 +154,11 @@ struct MomentMemory
     const std::int64_t row = boxes.after[0].Extent(0);
     take(sums, row);
     take(squares, row);
-    take(variances, row);
     return bytes;
   }
 };
 
+/** Variances of integers of up to 32 bits, by exact sums. */
 template <typename TPixel>
 class VarianceOfTile
 {
@@ -204,59 +203,26 @@ private:
       [&](const Coordinates &) {
         std::fill(m_Memory.sums, m_Memory.sums + n, First{ 0 });
         std::fill(m_Memory.squares, m_Memory.squares + n, Second{ 0 });
-        std::fill(m_Memory.variances, m_Memory.variances + n, First{ 0 });
       },
-      [&](std::int64_t t, const Coordinates & from, std::int64_t first, std::int64_t last) {
-        Tap(pass, t, from, first, last);
+      [&](std::int64_t, const Coordinates & from, std::int64_t first, std::int64_t last) {
+        Tap(pass, from, first, last);
       },
       [&](const Coordinates & at) { Finish(pass, at); });
   }
 
   void
-  Tap(int pass, std::int64_t t, const Coordinates & from, std::int64_t first, std::int64_t last)
+  Tap(int pass, const Coordinates & from, std::int64_t first, std::int64_t last)
   {
     First * const        sums = m_Memory.sums;
     Second * const       squares = m_Memory.squares;
-    First * const        variances = m_Memory.variances;
     const TPixel * const pixels = m_Memory.pixels + DenseOffset(m_Boxes.padded, from);
     const std::int64_t   before = pass == 0 ? 0 : DenseOffset(m_Boxes.Before(pass), from);
     const First * const  d = m_Memory.first[(pass + 1) % 2] + before;
     const Second * const v = m_Memory.second[(pass + 1) % 2] + before;
-    if constexpr (Types::IsExact)
+    for (std::int64_t x = first; x < last; ++x)
     {
-      for (std::int64_t x = first; x < last; ++x)
-      {
-        sums[x] += pass == 0 ? static_cast<First>(pixels[x]) : d[x];
-        squares[x] += pass == 0 ? static_cast<Second>(static_cast<First>(pixels[x])) * pixels[x] : v[x];
-      }
-    }
-    else
-    {
-      const int   a = m_Boxes.axes[pass];
-      Coordinates center = from;
-      center[a] -= t - m_Boxes.radius[a];
-      const TPixel * const centers = m_Memory.pixels + DenseOffset(m_Boxes.padded, center);
-      const auto           add = [&](std::int64_t x, First e, First variance) {
-        MergedMoments<First> moments{ sums[x], squares[x], variances[x] };
-        moments.Add(e, variance);
-        sums[x] = moments.sum;
-        squares[x] = moments.squares;
-        variances[x] = moments.variances;
-      };
-      if (pass == 0)
-      {
-        for (std::int64_t x = first; x < last; ++x)
-        {
-          add(x, Difference<First>(pixels[x], centers[x]), First{ 0 });
-        }
-      }
-      else
-      {
-        for (std::int64_t x = first; x < last; ++x)
-        {
-          add(x, Difference<First>(pixels[x], centers[x]) + d[x], v[x]);
-        }
-      }
+      sums[x] += pass == 0 ? static_cast<First>(pixels[x]) : d[x];
+      squares[x] += pass == 0 ? static_cast<Second>(static_cast<First>(pixels[x])) * pixels[x] : v[x];
     }
   }
 
@@ -272,55 +238,28 @@ private:
   {
     const std::int64_t n = m_Boxes.after[pass].Extent(0);
     const bool         isLast = pass + 1 == m_Boxes.count;
-    const auto         taps = [&](int which, std::int64_t x) { return TapsOf(which, at, x); };
     if (!isLast)
     {
       const std::int64_t offset = DenseOffset(m_Boxes.after[pass], at);
-      First * const      d = m_Memory.first[pass % 2] + offset;
-      Second * const     v = m_Memory.second[pass % 2] + offset;
-      for (std::int64_t x = 0; x < n; ++x)
-      {
-        if constexpr (Types::IsExact)
-        {
-          d[x] = m_Memory.sums[x];
-          v[x] = m_Memory.squares[x];
-        }
-        else
-        {
-          const First                inverse = First{ 1 } / static_cast<First>(taps(pass, x));
-          const MergedMoments<First> moments{ m_Memory.sums[x], m_Memory.squares[x], m_Memory.variances[x] };
-          d[x] = moments.Mean(inverse);
-          v[x] = moments.Variance(inverse);
-        }
-      }
+      std::copy(m_Memory.sums, m_Memory.sums + n, m_Memory.first[pass % 2] + offset);
+      std::copy(m_Memory.squares, m_Memory.squares + n, m_Memory.second[pass % 2] + offset);
       return;
     }
-    (this->*m_Store)(pass, at, n);
+    (this->*m_Store)(at, n);
   }
 
   /** A row of the last pass' variances as pixels of the output: all else knows nothing of its kind. */
   template <typename TOut>
   void
-  Store(int pass, const Coordinates & at, std::int64_t n) const
+  Store(const Coordinates & at, std::int64_t n) const
   {
-    const auto taps = [&](int which, std::int64_t x) { return TapsOf(which, at, x); };
     StoreRow<TOut>(m_Call.output, at, n, [&](std::int64_t x) {
-      if constexpr (Types::IsExact)
+      std::int64_t count = 1;
+      for (int which = 0; which < m_Boxes.count; ++which)
       {
-        std::int64_t count = 1;
-        for (int which = 0; which < m_Boxes.count; ++which)
-        {
-          count *= taps(which, x);
-        }
-        return FinishVariance<TOut>(VarianceOfSums(m_Memory.sums[x], m_Memory.squares[x], count),
-                                    m_Operation.takesRoot);
+        count *= TapsOf(which, at, x);
       }
-      else
-      {
-        const MergedMoments<First> moments{ m_Memory.sums[x], m_Memory.squares[x], m_Memory.variances[x] };
-        return FinishVariance<TOut>(moments.Variance(First{ 1 } / static_cast<First>(taps(pass, x))),
-                                    m_Operation.takesRoot);
-      }
+      return FinishVariance<TOut>(VarianceOfSums(m_Memory.sums[x], m_Memory.squares[x], count), m_Operation.takesRoot);
     });
   }
 
@@ -328,7 +267,7 @@ private:
   const VarianceOperation &    m_Operation;
   const WindowBoxes &          m_Boxes;
   const MomentMemory<TPixel> & m_Memory;
-  void (VarianceOfTile::*m_Store)(int pass, const Coordinates & at, std::int64_t n) const;
+  void (VarianceOfTile::*m_Store)(const Coordinates & at, std::int64_t n) const;
 };
 
 template <typename TPixel>
