@@ -154,6 +154,8 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuEntropy.cxx
   cpu/window/chunkwiseCpuExtremum.cxx
   cpu/window/chunkwiseCpuFlatExtremum.cxx
+  cpu/window/chunkwiseCpuMarch.cxx
+  cpu/window/chunkwiseCpuMarchRowsBaseline.cxx
   cpu/window/chunkwiseCpuMaskedExtremum.cxx
   cpu/window/chunkwiseCpuMaskedGaussian.cxx
   cpu/window/chunkwiseCpuMaskedMean.cxx
@@ -183,6 +185,7 @@ set(Chunkwise_AVX2_SRCS
   cpu/convolution/chunkwiseCpuFftAvx2.cxx
   cpu/network/chunkwiseCpuNetworkTilesAvx2.cxx
   cpu/table/chunkwiseCpuTableAvx2.cxx
+  cpu/window/chunkwiseCpuMarchRowsAvx2.cxx
   cpu/window/chunkwiseCpuMaskedRowsAvx2.cxx
 )
 set(Chunkwise_AVX512_SRCS
@@ -190,6 +193,7 @@ set(Chunkwise_AVX512_SRCS
   cpu/convolution/chunkwiseCpuFftAvx512.cxx
   cpu/network/chunkwiseCpuNetworkTilesAvx512.cxx
   cpu/table/chunkwiseCpuTableAvx512.cxx
+  cpu/window/chunkwiseCpuMarchRowsAvx512.cxx
   cpu/window/chunkwiseCpuMaskedRowsAvx512.cxx
 )
 # Transforms promise a bound, not bits.

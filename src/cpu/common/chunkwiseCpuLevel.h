@@ -39,9 +39,6 @@ struct RowFunctions
   void (*scale)(TAcc * row, TAcc factor, std::int64_t n);
   /** sum[i] = fma(weight, row[i], sum[i]); nullptr for integers. */
   void (*multiplyAdd)(TAcc * sum, const TAcc * row, TAcc weight, std::int64_t n);
-  /** A tap of LaplacianOperation: the sums s and l; `laplacian` may be nullptr. nullptr for integers. */
-  void (*addLaplacian)(TAcc * s, TAcc * l, const TAcc * smooth, const TAcc * laplacian, const TAcc * center, TAcc g,
-                       TAcc h, std::int64_t n);
 };
 
 /** Work of RankOperation on rows of voxels, as keys (RankKey). Voxel i has in its window the `taps` keys from

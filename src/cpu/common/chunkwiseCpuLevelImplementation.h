@@ -369,25 +369,6 @@ MultiplyAddRow(TAcc * __restrict sum, const TAcc * __restrict row, TAcc weight, 
   }
 }
 
-template <typename TAcc>
-void
-AddLaplacian(TAcc * __restrict s, TAcc * __restrict l, const TAcc * smooth, const TAcc * laplacian, const TAcc * center,
-             TAcc g, TAcc h, std::int64_t n)
-{
-  if (laplacian)
-  {
-    for (std::int64_t i = 0; i < n; ++i)
-    {
-      l[i] = MultiplyAddOne(g, laplacian[i], l[i]);
-    }
-  }
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    s[i] = MultiplyAddOne(g, smooth[i], s[i]);
-    l[i] = MultiplyAddOne(h, smooth[i] - center[i], l[i]);
-  }
-}
-
 template <typename TIn, typename TAcc>
 void
 Convert(void * outMemory, const void * inMemory, std::int64_t n)
@@ -561,7 +542,7 @@ template <typename TAcc>
 RowFunctions<TAcc>
 IntegerRows()
 {
-  return { nullptr, JoinRows<TAcc, Plus>, JoinTwo<TAcc, Plus>, Scale<TAcc>, nullptr, nullptr };
+  return { nullptr, JoinRows<TAcc, Plus>, JoinTwo<TAcc, Plus>, Scale<TAcc>, nullptr };
 }
 
 template <typename TPixel, int VFlip>
@@ -798,26 +779,20 @@ MakeLevel(const char * name)
   level.int32 = IntegerRows<std::int32_t>();
   level.int64 = IntegerRows<std::int64_t>();
   level.int128 = IntegerRows<Int128>();
-  level.float32 = { Weigh<float, FloatVector>, JoinRows<float, Plus>, JoinTwo<float, Plus>, Scale<float>,
-                    MultiplyAddRow<float>,     AddLaplacian<float> };
-  level.float64 = { Weigh<double, DoubleVector>, JoinRows<double, Plus>, JoinTwo<double, Plus>, Scale<double>,
-                    MultiplyAddRow<double>,      AddLaplacian<double> };
-  level.largest32 = {
-    nullptr, JoinRows<std::int32_t, Larger>, JoinTwo<std::int32_t, Larger>, nullptr, nullptr, nullptr
+  level.float32 = {
+    Weigh<float, FloatVector>, JoinRows<float, Plus>, JoinTwo<float, Plus>, Scale<float>, MultiplyAddRow<float>
   };
-  level.largest64 = {
-    nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr, nullptr
+  level.float64 = {
+    Weigh<double, DoubleVector>, JoinRows<double, Plus>, JoinTwo<double, Plus>, Scale<double>, MultiplyAddRow<double>
   };
-  level.largest16 = {
-    nullptr, JoinRows<std::int16_t, Larger>, JoinTwo<std::int16_t, Larger>, nullptr, nullptr, nullptr
-  };
+  level.largest32 = { nullptr, JoinRows<std::int32_t, Larger>, JoinTwo<std::int32_t, Larger>, nullptr, nullptr };
+  level.largest64 = { nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr };
+  level.largest16 = { nullptr, JoinRows<std::int16_t, Larger>, JoinTwo<std::int16_t, Larger>, nullptr, nullptr };
   level.hide16 = HideKeys<std::int16_t>;
   level.hide32 = HideKeys<std::int32_t>;
   level.hide64 = HideKeys<std::int64_t>;
-  level.largest8 = {
-    nullptr, JoinRows<std::uint8_t, Larger>, JoinTwo<std::uint8_t, Larger>, nullptr, nullptr, nullptr
-  };
-  level.count8 = { nullptr, JoinRows<std::uint8_t, Plus>, JoinTwo<std::uint8_t, Plus>, nullptr, nullptr, nullptr };
+  level.largest8 = { nullptr, JoinRows<std::uint8_t, Larger>, JoinTwo<std::uint8_t, Larger>, nullptr, nullptr };
+  level.count8 = { nullptr, JoinRows<std::uint8_t, Plus>, JoinTwo<std::uint8_t, Plus>, nullptr, nullptr };
   level.patch32 = PatchRows<float>();
   level.patch64 = PatchRows<double>();
   level.rank8 = RankRows<std::uint8_t>();

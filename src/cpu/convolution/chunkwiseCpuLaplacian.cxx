@@ -1,10 +1,12 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuMarch.h"
 #include "chunkwiseCpuRowStore.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseRealOf.h"
 
+#include <limits>
 #include <vector>
 
 namespace chunkwise
@@ -14,55 +16,7 @@ namespace
 {
 
 template <typename TAcc>
-const RowFunctions<TAcc> &
-RowsOf(const CpuLevel & level)
-{
-  if constexpr (sizeof(TAcc) == 4)
-  {
-    return level.float32;
-  }
-  else
-  {
-    return level.float64;
-  }
-}
-
-/** The parts of a worker's memory. */
-template <typename TAcc>
-struct LaplacianMemory
-{
-  TAcc * smooth[3]{}; ///< the tile with its surroundings, then what two passes leave
-  TAcc * laplacian[3]{};
-  TAcc * s{ nullptr };
-  TAcc * l{ nullptr };
-
-  std::int64_t
-  LayOut(const WindowBoxes & boxes, char * memory)
-  {
-    std::int64_t bytes = 0;
-    const auto   take = [&](TAcc *& part, std::int64_t n) {
-      part = reinterpret_cast<TAcc *>(memory + bytes);
-      bytes += RoundToLine(n * static_cast<std::int64_t>(sizeof(TAcc)));
-    };
-    take(smooth[0], boxes.padded.NumberOfVoxels());
-    for (int i = 0; i < 2; ++i)
-    {
-      take(smooth[i + 1], boxes.Intermediate(i));
-      take(laplacian[i + 1], boxes.Intermediate(i));
-    }
-    take(s, boxes.after[0].Extent(0));
-    take(l, boxes.after[0].Extent(0));
-    return bytes;
-  }
-};
-
-template <typename TAcc>
-struct AxisTables
-{
-  std::vector<TAcc> g;
-  std::vector<TAcc> h;
-  std::int64_t      rows{ 1 };
-};
+using LoadFunction = void (*)(const KernelCall & call, const WindowBoundary & boundary, const Box & box, TAcc * to);
 
 template <typename TAcc, typename TPixel>
 void
@@ -77,103 +31,251 @@ Load(const KernelCall & call, const WindowBoundary & boundary, const Box & box, 
                    [](TPixel pixel) { return static_cast<TAcc>(pixel); });
 }
 
+/** The function that makes accumulators of voxels. */
 template <typename TAcc>
-void
-RunTile(const KernelCall & call, const AxisTables<TAcc> * tables, const WindowBoxes & boxes,
-        const LaplacianMemory<TAcc> & memory)
+auto
+ConvertTo(PixelKind kind)
 {
-  const RowFunctions<TAcc> & rows = RowsOf<TAcc>(GetCpuLevel());
-  const RowStore<TAcc>       store = RowStoreOf<TAcc>(call.output.kind);
-  for (int pass = 0; pass < boxes.count; ++pass)
-  {
-    const int                a = boxes.axes[pass];
-    const Box &              before = boxes.Before(pass);
-    const std::int64_t       n = boxes.after[pass].Extent(0);
-    const std::int64_t       radius = boxes.radius[a];
-    const std::int64_t       extent = call.image.Extent(a);
-    const AxisTables<TAcc> & axis = tables[a];
-    const TAcc * const       smooth = memory.smooth[pass];
-    const TAcc * const       laplacian = pass == 0 ? nullptr : memory.laplacian[pass];
-    const auto               rowOf = [&](std::int64_t i) { return WeightRow(i, extent, radius, axis.rows); };
-    WalkPass(
-      boxes,
-      pass,
-      [&](const Coordinates &) {
-        std::fill(memory.s, memory.s + n, TAcc{ 0 });
-        std::fill(memory.l, memory.l + n, TAcc{ 0 });
-      },
-      [&](std::int64_t t, const Coordinates & from, std::int64_t first, std::int64_t last) {
-        Coordinates center = from;
-        center[a] -= t - radius;
-        const std::int64_t offset = DenseOffset(before, from);
-        const std::int64_t middle = DenseOffset(before, center);
-        // Along x the weights change from voxel to voxel near the edges.
-        for (std::int64_t x = first; x < last;)
-        {
-          const std::int64_t i = a == 0 ? center[0] + x : center[a];
-          const std::int64_t row = rowOf(i);
-          std::int64_t       until = last;
-          if (a == 0 && axis.rows > 1)
-          {
-            until = row == radius && axis.rows < extent ? std::min(last, extent - radius - center[0]) : x + 1;
-          }
-          const auto weight = static_cast<std::size_t>(row * (2 * radius + 1) + t);
-          rows.addLaplacian(memory.s + x,
-                            memory.l + x,
-                            smooth + offset + x,
-                            laplacian ? laplacian + offset + x : nullptr,
-                            smooth + middle + x,
-                            axis.g[weight],
-                            axis.h[weight],
-                            until - x);
-          x = until;
-        }
-      },
-      [&](const Coordinates & at) {
-        if (pass + 1 == boxes.count)
-        {
-          store(call.output, at, n, memory.l);
-          return;
-        }
-        const std::int64_t offset = DenseOffset(boxes.after[pass], at);
-        std::copy(memory.s, memory.s + n, memory.smooth[pass + 1] + offset);
-        std::copy(memory.l, memory.l + n, memory.laplacian[pass + 1] + offset);
-      });
-  }
+  const auto accumulator = sizeof(TAcc) == 4 ? Accumulator::Float32 : Accumulator::Float64;
+  return GetCpuLevel().convert[static_cast<int>(kind)][static_cast<int>(accumulator)];
 }
 
+/** The weights along an axis: a row of both for each position near the image's edge. */
+template <typename TAcc>
+struct AxisTables
+{
+  std::vector<TAcc> g;
+  std::vector<TAcc> h;
+  std::int64_t      radius{ 0 };
+  std::int64_t      extent{ 1 };
+  std::int64_t      rows{ 1 };
+
+  AxisTables(const LaplacianOperation & operation, int a, std::int64_t imageExtent)
+    : radius(operation.GetRadius()[a])
+    , extent(imageExtent)
+    , rows(operation.GetNumberOfRows(a, extent))
+  {
+    const std::vector<double> both = operation.GetTables(a, extent);
+    const auto                half = static_cast<std::ptrdiff_t>(both.size() / 2);
+    g.assign(both.begin(), both.begin() + half);
+    h.assign(both.begin() + half, both.end());
+  }
+  /** The weight of tap `t` at position `i`. */
+  std::size_t
+  Weight(std::int64_t i, std::int64_t t) const
+  {
+    return static_cast<std::size_t>(WeightRow(i, extent, radius, rows) * (2 * radius + 1) + t);
+  }
+};
+
+/** Laplacians as passes over rows, S and L in each. */
+template <typename TAcc>
+class LaplacianMarch
+{
+public:
+  using Step = LaplacianStep<TAcc>;
+  static constexpr int          Fields = 2;
+  static constexpr std::int64_t Width = MarchWidth<TAcc>;
+
+  /** Numbers of the weights of rows of `n` voxels along x, of which windows are cut. */
+  static std::int64_t
+  CutWeights(std::int64_t n, std::int64_t radius)
+  {
+    return (n + Width - 1) / Width * 2 * (2 * radius + 1) * Width;
+  }
+
+  LaplacianMarch(const KernelCall & call, const WindowBoxes & boxes, const std::vector<AxisTables<TAcc>> & tables,
+                 LoadFunction<TAcc> load, TAcc * cut)
+    : m_Call(call)
+    , m_Operation(static_cast<const LaplacianOperation &>(*call.operation))
+    , m_Boxes(boxes)
+    , m_Tables(tables)
+    , m_Functions(MarchFunctionsOf<TAcc>(GetMarchLevel()))
+    , m_Load(load)
+    , m_Convert(ConvertTo<TAcc>(call.inputs[0].kind))
+    , m_Store(RowStoreOf<TAcc>(call.output.kind))
+  {
+    const Box & out = boxes.after[0];
+    for (std::int64_t x = out.lower[0]; x < out.upper[0];)
+    {
+      const std::int64_t last = std::min(x + Width, out.upper[0]) - 1;
+      const bool         isCut = IsCut(x) || IsCut(last);
+      if (isCut || m_Parts.empty() || m_Parts.back().cut)
+      {
+        m_Parts.push_back({ x, last + 1 - x, isCut ? cut : nullptr });
+      }
+      else
+      {
+        m_Parts.back().n += last + 1 - x;
+      }
+      if (isCut)
+      {
+        MakeCutWeights(x, last, cut);
+        cut += CutWeights(1, boxes.radius[0]);
+      }
+      x = last + 1;
+    }
+  }
+
+  void
+  Load(const Box & row, TAcc * to) const
+  {
+    m_Load(m_Call, m_Operation.boundary, row, to);
+  }
+
+  void
+  Convert(const void * voxels, std::int64_t n, TAcc * to) const
+  {
+    m_Convert(to, voxels, n);
+  }
+
+  void
+  Across(int pass, std::int64_t position, std::int64_t firstTap, Step & step) const
+  {
+    const AxisTables<TAcc> & axis = m_Tables[static_cast<std::size_t>(m_Boxes.axes[pass])];
+    for (int k = 0; k < step.count; ++k)
+    {
+      const std::size_t weight = axis.Weight(position + k, firstTap);
+      step.g[k] = axis.g.data() + weight;
+      step.h[k] = axis.h.data() + weight;
+    }
+    m_Functions.mergeLaplacians(step);
+  }
+
+  void
+  AlongX(const TAcc * row, const TAcc ** taps, Step & step) const
+  {
+    const AxisTables<TAcc> & axis = m_Tables[0];
+    const std::int64_t       radius = axis.radius;
+    const std::int64_t       lower = m_Boxes.padded.lower[0];
+    TAcc * const             results = step.results[0];
+    for (const Part & part : m_Parts)
+    {
+      Step cut = step;
+      cut.n = part.n;
+      cut.results[0] = results + (part.x - m_Boxes.after[0].lower[0]);
+      cut.centers[0] = row + (part.x - lower);
+      // Of cut windows those that some voxel of the line has.
+      const std::int64_t first = part.cut ? std::max<std::int64_t>(0, lower - (part.x + Width - 1) + radius) : 0;
+      const std::int64_t last =
+        part.cut ? std::min(2 * radius, m_Boxes.padded.upper[0] - 1 - part.x + radius) : 2 * radius;
+      cut.taps = last + 1 - first;
+      for (std::int64_t t = 0; t < cut.taps; ++t)
+      {
+        taps[t] = row + (part.x - radius + first + t - lower);
+      }
+      cut.rows = taps;
+      if (part.cut)
+      {
+        cut.g[0] = part.cut + first * Width;
+        cut.h[0] = cut.g[0] + (2 * radius + 1) * Width;
+        m_Functions.mergeCutLaplacians(cut);
+      }
+      else
+      {
+        const std::size_t weight = axis.Weight(part.x, 0);
+        cut.g[0] = axis.g.data() + weight;
+        cut.h[0] = axis.h.data() + weight;
+        m_Functions.mergeLaplacians(cut);
+      }
+    }
+  }
+
+  void
+  Store(const Coordinates & at, std::int64_t n, const TAcc * results) const
+  {
+    m_Store(m_Call.output, at, n, results);
+  }
+
+private:
+  /** Voxels of a row, with their weights if some of their windows are cut. */
+  struct Part
+  {
+    std::int64_t x;
+    std::int64_t n;
+    const TAcc * cut;
+  };
+
+  bool
+  IsCut(std::int64_t x) const
+  {
+    const std::int64_t radius = m_Boxes.radius[0];
+    return x - radius < m_Boxes.padded.lower[0] || x + radius >= m_Boxes.padded.upper[0];
+  }
+
+  void
+  MakeCutWeights(std::int64_t x, std::int64_t last, TAcc * cut) const
+  {
+    const AxisTables<TAcc> & axis = m_Tables[0];
+    const std::int64_t       taps = 2 * axis.radius + 1;
+    for (std::int64_t t = 0; t < taps; ++t)
+    {
+      for (std::int64_t i = x; i < x + Width; ++i)
+      {
+        const std::int64_t from = i + t - axis.radius;
+        const bool         isThere = i <= last && from >= m_Boxes.padded.lower[0] && from < m_Boxes.padded.upper[0];
+        TAcc * const       weight = cut + t * Width + (i - x);
+        weight[0] = isThere ? axis.g[axis.Weight(i, t)] : std::numeric_limits<TAcc>::quiet_NaN();
+        weight[taps * Width] = isThere ? axis.h[axis.Weight(i, t)] : TAcc{ 0 };
+      }
+    }
+  }
+
+  const KernelCall &                    m_Call;
+  const LaplacianOperation &            m_Operation;
+  const WindowBoxes &                   m_Boxes;
+  const std::vector<AxisTables<TAcc>> & m_Tables;
+  const MarchFunctions<TAcc> &          m_Functions;
+  const LoadFunction<TAcc>              m_Load;
+  void (*const m_Convert)(void * to, const void * voxels, std::int64_t n);
+  const RowStore<TAcc> m_Store;
+  std::vector<Part>    m_Parts;
+};
+
+template <typename TAcc>
+using LaplacianMemory = MarchMemory<TAcc, LaplacianMarch<TAcc>::Fields>;
+
+template <typename TAcc>
+MarchTiling
+MakeTiling(const Box & output, const Coordinates & radius)
+{
+  return { output, radius, LaplacianMarch<TAcc>::Fields * sizeof(TAcc), sizeof(TAcc) };
+}
+
+/** What a worker needs: planes, then weights. */
 template <typename TAcc>
 std::int64_t
-BytesOf(const Box & output, const Coordinates & radius)
+BytesOf(const MarchTiling & tiling)
 {
-  return TileBytes(
-    output, radius, [](const WindowBoxes & boxes) { return LaplacianMemory<TAcc>().LayOut(boxes, nullptr); });
+  const Box         tile = Box::FromExtent(tiling.tile);
+  const WindowBoxes boxes(tile, tile, tiling.radius, BoundaryMode::Mirror);
+  return LaplacianMemory<TAcc>().LayOut(boxes, tiling.axis, nullptr) +
+         LaplacianMarch<TAcc>::CutWeights(tiling.tile[0], tiling.radius[0]) * static_cast<std::int64_t>(sizeof(TAcc));
 }
 
 template <typename TAcc>
 void
-Run(const KernelCall & call,
-    void (*load)(const KernelCall &, const WindowBoundary & boundary, const Box & box, TAcc * to))
+Run(const KernelCall & call, LoadFunction<TAcc> load)
 {
-  const auto &       operation = static_cast<const LaplacianOperation &>(*call.operation);
-  const Coordinates  radius = operation.GetRadius();
-  const std::int64_t bytes = BytesOf<TAcc>(call.output.box, radius);
-  AxisTables<TAcc>   tables[MaxDimension];
+  const auto &                  operation = static_cast<const LaplacianOperation &>(*call.operation);
+  const Coordinates             radius = operation.GetRadius();
+  const MarchTiling             tiling = MakeTiling<TAcc>(call.output.box, radius);
+  const std::int64_t            bytes = BytesOf<TAcc>(tiling);
+  std::vector<AxisTables<TAcc>> tables;
   for (int a = 0; a < MaxDimension; ++a)
   {
-    const std::vector<double> both = operation.GetTables(a, call.image.Extent(a));
-    const auto                half = static_cast<std::ptrdiff_t>(both.size() / 2);
-    tables[a].rows = operation.GetNumberOfRows(a, call.image.Extent(a));
-    tables[a].g.assign(both.begin(), both.begin() + half);
-    tables[a].h.assign(both.begin() + half, both.end());
+    tables.emplace_back(operation, a, call.image.Extent(a));
   }
-  ForEachTile(call, radius, [&](const Box & tile, unsigned int worker) {
-    const WindowBoxes     boxes(tile, call.image, radius, operation.boundary.mode);
-    LaplacianMemory<TAcc> memory;
-    memory.LayOut(boxes, static_cast<char *>(call.scratch) + bytes * worker);
-    load(call, operation.boundary, boxes.padded, memory.smooth[0]);
-    RunTile<TAcc>(call, tables, boxes, memory);
-  });
+  ForEachTileOf(
+    tiling.Balance(call.output.box, call.executor->GetConcurrency()), call, [&](const Box & tile, unsigned int worker) {
+      const WindowBoxes     boxes(tile, call.image, radius, operation.boundary.mode);
+      char * const          scratch = static_cast<char *>(call.scratch) + bytes * worker;
+      LaplacianMemory<TAcc> memory;
+      const auto            cut = reinterpret_cast<TAcc *>(scratch + memory.LayOut(boxes, tiling.axis, scratch));
+      PlaneMarch<TAcc, LaplacianMarch<TAcc>>(
+        call, LaplacianMarch<TAcc>(call, boxes, tables, load, cut), tiling.axis, boxes, memory)
+        .Run();
+    });
 }
 
 void
@@ -196,8 +298,9 @@ std::size_t
 ScratchOfLaplacian(const Operation & operation, const ChunkShape & shape)
 {
   const Coordinates  radius = static_cast<const LaplacianOperation &>(operation).GetRadius();
-  const std::int64_t bytes = UsesDouble(shape.inputKinds[0]) ? BytesOf<double>(shape.outputBox, radius)
-                                                             : BytesOf<float>(shape.outputBox, radius);
+  const std::int64_t bytes = UsesDouble(shape.inputKinds[0])
+                               ? BytesOf<double>(MakeTiling<double>(shape.outputBox, radius))
+                               : BytesOf<float>(MakeTiling<float>(shape.outputBox, radius));
   return static_cast<std::size_t>(bytes * shape.concurrency);
 }
 
