@@ -30,15 +30,12 @@ struct WholeTaps
   __device__ __forceinline__ TOut
   MeanOf(std::int32_t sum) const
   {
-    const auto    taps = static_cast<std::uint32_t>(count);
-    const auto    positive = static_cast<std::uint32_t>(abs(sum));
-    std::uint32_t quotient = __umulhi(positive, inverse);
-    std::uint32_t remainder = positive - quotient * taps;
-    const bool    isLess = remainder >= taps;
-    quotient += isLess ? 1 : 0;
-    remainder -= isLess ? taps : 0;
-    // Twice the remainder has 32 bits; an odd quotient goes up from the middle, too.
-    quotient += 2 * remainder + (quotient & 1) > taps ? 1 : 0;
+    const auto          taps = static_cast<std::uint32_t>(count);
+    const auto          positive = static_cast<std::uint32_t>(abs(sum));
+    std::uint32_t       quotient = __umulhi(positive, inverse);
+    const std::uint32_t twice = 2 * (positive - quotient * taps);
+    // A quotient that is one less has a rest of less than one and a half; an odd one goes up from the middle, too.
+    quotient += twice + (quotient & 1) > taps ? 1 : 0;
     const auto mean = static_cast<std::int32_t>(quotient);
     return ClampInteger<TOut>(sum < 0 ? -mean : mean);
   }

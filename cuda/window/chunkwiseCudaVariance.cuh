@@ -25,8 +25,8 @@ bool
 RunVarianceMarch(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                  bool takesRoot, cudaStream_t stream);
 
-/** Variances of integers of 8 and 16 bits with a small radius, the same along x, y and z, as their own kind or as
- * float. False, and nothing done, where this is not the way. */
+/** Standard deviations of integers of 8 and 16 bits, as their own kind, with a small radius, the same along x, y and z.
+ * False, and nothing done, where this is not the way. */
 template <typename TPixel>
 bool
 RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,

@@ -4,10 +4,8 @@
 
 #include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaWindow.cuh"
-#include "chunkwiseMoments.h"
 
 #include <optional>
-#include <type_traits>
 
 // What the kernels of small windows share, of which a block of threads takes a tile in x and y and moves along z.
 namespace chunkwise
@@ -91,41 +89,6 @@ struct MarchingGrid
     blocks = GridOfBlocks(box, segment, tileX, tileY);
   }
 };
-
-/** The root of a / b, to nearest, ties to even, for 4 a < 2^63 and roots below 2^16: one in float is off by one at the
- * most. */
-__device__ __forceinline__ int
-NearestRoot(std::int64_t a, std::uint32_t b)
-{
-  float quotient = __fdividef(static_cast<float>(a), static_cast<float>(b));
-  asm("sqrt.approx.f32 %0, %0;" : "+f"(quotient));
-  const auto root = static_cast<std::uint32_t>(__float2int_rn(quotient));
-  // The middles between it and the integers beside it, twice, squared and times b: b times 2^17 has 32 bits.
-  const auto squareOf = [b](std::uint32_t twice) {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(b * twice) * twice);
-  };
-  const std::int64_t odd = root & 1;
-  const bool         isMore = 4 * a + odd > squareOf(2 * root + 1);
-  const bool         isLess = root > 0 && 4 * a - odd < squareOf(2 * root - 1);
-  return static_cast<int>(root) + (isMore ? 1 : 0) - (isLess ? 1 : 0);
-}
-
-/** The variance of a window of at most 125 integers of 8 or 16 bits from its sums, or the root of it. */
-template <typename TOut>
-__device__ __forceinline__ TOut
-ResultOfSums(std::int64_t sum, std::int64_t squares, int count, bool takesRoot)
-{
-  if constexpr (std::is_integral<TOut>::value)
-  {
-    if (takesRoot)
-    {
-      // What VarianceOfSums gives has its error far from any middle, or none.
-      const auto divisor = static_cast<std::uint32_t>(count * count);
-      return ClampInteger<TOut>(NearestRoot(count * squares - sum * sum, divisor));
-    }
-  }
-  return FinishVariance<TOut>(VarianceOfSums(sum, squares, std::int64_t{ count }), takesRoot);
-}
 
 } // namespace chunkwise
 

@@ -1,14 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaVariance.cuh"
 #include "chunkwiseCudaVarianceBlock.cuh"
-#include "chunkwiseMoments.h"
+#include "chunkwiseReducer.h"
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
-// VarianceOperation of integers of 8 and 16 bits with a small radius, the same along x, y and z: exact sums may be made
-// in any order, so that along y and z they slide.
+// Standard deviations of integers of 8 and 16 bits, as such integers, with a small radius, the same along x, y and z:
+// exact sums may be made in any order, so that along y and z they slide.
 namespace chunkwise
 {
 
@@ -163,13 +163,39 @@ __device__ __forceinline__ typename SumShape<VRadius, TPixel>::Sums
   return passed;
 }
 
+/** The root of a / b, to nearest, ties to even, for 4 a < 2^63 and roots below 2^16: one in float is off by one at the
+ * most. */
+__device__ __forceinline__ int
+NearestRoot(std::int64_t a, std::uint32_t b)
+{
+  float quotient = __fdividef(static_cast<float>(a), static_cast<float>(b));
+  asm("sqrt.approx.f32 %0, %0;" : "+f"(quotient));
+  const auto root = static_cast<std::uint32_t>(__float2int_rn(quotient));
+  // The middles between it and the integers beside it, twice, squared and times b: b times 2^17 has 32 bits.
+  const auto squareOf = [b](std::uint32_t twice) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(b * twice) * twice);
+  };
+  const std::int64_t odd = root & 1;
+  const bool         isMore = 4 * a + odd > squareOf(2 * root + 1);
+  const bool         isLess = root > 0 && 4 * a - odd < squareOf(2 * root - 1);
+  return static_cast<int>(root) + (isMore ? 1 : 0) - (isLess ? 1 : 0);
+}
+
+/** The standard deviation of a window of at most 125 integers of 8 or 16 bits from its sums, as an integer: what
+ * VarianceOfSums gives in double has its error far from any middle, or none. */
+template <typename TOut>
+__device__ __forceinline__ TOut
+RootOfSums(std::int64_t sum, std::int64_t squares, int count)
+{
+  return ClampInteger<TOut>(NearestRoot(count * squares - sum * sum, static_cast<std::uint32_t>(count * count)));
+}
+
 /** A block takes a tile in x and y and moves along z. Planes are staged in shared memory, the next while this one is
  * computed. */
-template <int VRadius, typename TPixel, typename TOut>
+template <int VRadius, typename TPixel>
 __global__ void
-__launch_bounds__(SumThreads, 3)
-  VarianceSumsKernel(const __grid_constant__ Voxels<const TPixel> pixels, const __grid_constant__ Voxels<TOut> out,
-                     std::int64_t segment, bool takesRoot)
+__launch_bounds__(SumThreads, 3) VarianceSumsKernel(const __grid_constant__ Voxels<const TPixel> pixels,
+                                                    const __grid_constant__ Voxels<TPixel> out, std::int64_t segment)
 {
   using Shape = SumShape<VRadius, TPixel>;
   using Sums = typename Shape::Sums;
@@ -199,7 +225,7 @@ __launch_bounds__(SumThreads, 3)
                                  ? static_cast<int>(min(max(out.box.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }),
                                                std::int64_t{ SumOutputs }))
                                  : 0;
-  TOut *             to = out.data + out.Offset(Coordinates{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } });
+  TPixel *           to = out.data + out.Offset(Coordinates{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } });
   uint4(*const ring)[Shape::Words][SumThreads] = shape.ring;
 #pragma unroll 1
   for (int slot = 0; slot < Shape::K; ++slot)
@@ -257,30 +283,30 @@ __launch_bounds__(SumThreads, 3)
       windows.squares[u] += now.squares[u] - old.squares[u];
       if (at >= block.z0 && u < outputs)
       {
-        to[u * out.stride.axis[1]] = ResultOfSums<TOut>(
-          windows.sums[u], static_cast<std::int64_t>(windows.squares[u]), planes * taps[u], takesRoot);
+        to[u * out.stride.axis[1]] =
+          RootOfSums<TPixel>(windows.sums[u], static_cast<std::int64_t>(windows.squares[u]), planes * taps[u]);
       }
     }
   }
 }
 
-template <int VRadius, typename TPixel, typename TOut>
+template <int VRadius, typename TPixel>
 bool
-LaunchVarianceSums(const Voxels<const TPixel> & pixels, const Voxels<TOut> & out, bool takesRoot, cudaStream_t stream)
+LaunchVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, cudaStream_t stream)
 {
   constexpr std::size_t bytes = sizeof(SumShape<VRadius, TPixel>);
   if (static_cast<std::int64_t>(bytes) > SharedMemoryOfDevice())
   {
     return false;
   }
-  const auto kernel = VarianceSumsKernel<VRadius, TPixel, TOut>;
+  const auto kernel = VarianceSumsKernel<VRadius, TPixel>;
   AllowSharedMemory(kernel, bytes);
-  const MarchingGrid grid(kernel, SumThreads, bytes, out.box, SumTileX, SumTileY, VRadius);
+  const MarchingGrid grid(kernel, SumThreads, bytes, output.box, SumTileX, SumTileY, VRadius);
   if (!grid.blocks)
   {
     return false;
   }
-  kernel<<<*grid.blocks, SumThreads, bytes, stream>>>(pixels, out, grid.segment, takesRoot);
+  kernel<<<*grid.blocks, SumThreads, bytes, stream>>>(pixels, VoxelsOf<TPixel>(output), grid.segment);
   CheckLaunch("VarianceSumsKernel");
   return true;
 }
@@ -293,20 +319,15 @@ RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, 
                 bool takesRoot, cudaStream_t stream)
 {
   // Offsets in a plane have 32 bits.
-  if (radius[0] < 1 || radius[0] > 2 || radius[1] != radius[0] || radius[2] != radius[0] || radius[3] != 0 ||
-      radius[4] != 0 || pixels.stride[0] != 1 || pixels.stride[1] > (std::int64_t{ 1 } << 31) / pixels.box.Extent(1) ||
-      (output.kind != PixelKindOf<TPixel>() && output.kind != PixelKind::Float32))
+  if (!takesRoot || output.kind != PixelKindOf<TPixel>() || radius[1] != radius[0] || radius[2] != radius[0] ||
+      radius[3] != 0 || radius[4] != 0 || pixels.stride[0] != 1 ||
+      pixels.stride[1] > (std::int64_t{ 1 } << 31) / pixels.box.Extent(1))
   {
     return false;
   }
-  const auto launch = [&](auto r, auto out) {
-    using Out = decltype(out);
-    return LaunchVarianceSums<decltype(r)::value>(pixels, VoxelsOf<Out>(output), takesRoot, stream);
-  };
-  const auto launchFor = [&](auto r) {
-    return output.kind == PixelKind::Float32 ? launch(r, float{}) : launch(r, TPixel{});
-  };
-  return radius[0] == 1 ? launchFor(std::integral_constant<int, 1>()) : launchFor(std::integral_constant<int, 2>());
+  return radius[0] == 1   ? LaunchVarianceSums<1>(pixels, output, stream)
+         : radius[0] == 2 ? LaunchVarianceSums<2>(pixels, output, stream)
+                          : false;
 }
 
 template bool

@@ -164,29 +164,7 @@ public:
     }
   }
 
-  /** The sums of the window that ends with this plane, the last one taken. */
-  struct Sums
-  {
-    First  sum{ 0 };
-    Second squares{ 0 };
-    int    count;
-  };
-  __device__ __forceinline__ Sums
-  SumsOf(int plane) const
-  {
-    const int begin = plane - 2 * VRadiusZ;
-    Sums      sums;
-#pragma unroll
-    for (int t = 0; t < K; ++t)
-    {
-      sums.sum += m_RingFirsts[t];
-      sums.squares += m_RingSeconds[t];
-    }
-    sums.count = (min(m_EndPlane - begin, K) - max(m_FirstPlane - begin, 0)) * m_Taps;
-    __builtin_assume(sums.count >= 0 && sums.count <= LargestTileWindow);
-    return sums;
-  }
-  /** The result of that window. */
+  /** The result of the window that ends with this plane, the last one taken. */
   __device__ __forceinline__ Real
   PassZ(int plane) const
   {
@@ -195,10 +173,18 @@ public:
     const int until = min(m_EndPlane - begin, K);
     if constexpr (Types::IsExact)
     {
-      const Sums sums = SumsOf(plane);
-      return VarianceOfSums(static_cast<std::int64_t>(sums.sum),
-                            static_cast<typename Types::Second>(sums.squares),
-                            std::int64_t{ sums.count });
+      First  sum = 0;
+      Second squares = 0;
+#pragma unroll
+      for (int t = 0; t < K; ++t)
+      {
+        sum += m_RingFirsts[t];
+        squares += m_RingSeconds[t];
+      }
+      const int count = (until - from) * m_Taps;
+      __builtin_assume(count >= 0 && count <= LargestTileWindow);
+      return VarianceOfSums(
+        static_cast<std::int64_t>(sum), static_cast<typename Types::Second>(squares), std::int64_t{ count });
     }
     else if constexpr (VRadiusZ == 0)
     {
@@ -479,15 +465,15 @@ __launch_bounds__(VarianceTileX * VarianceTileY, sizeof(TPixel) <= 4 ? 2 : 1)
     }
     if (tile.IsActive())
     {
+      const Real variance = tile.PassZ(plane);
       if constexpr (std::is_same<TOut, AnyVarianceOutput>::value)
       {
-        const Real result[1] = { FinishVariance<Real>(tile.PassZ(plane), takesRoot) };
+        const Real result[1] = { FinishVariance<Real>(variance, takesRoot) };
         StoreResults<TPixel>(out.data, kind, at, 1, 1, result);
       }
       else
       {
-        const auto sums = tile.SumsOf(plane);
-        reinterpret_cast<TOut *>(out.data)[at] = ResultOfSums<TOut>(sums.sum, sums.squares, sums.count, takesRoot);
+        reinterpret_cast<TOut *>(out.data)[at] = FinishVariance<TOut>(variance, takesRoot);
       }
     }
     at += out.stride.axis[2];
