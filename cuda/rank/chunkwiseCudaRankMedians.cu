@@ -12,7 +12,8 @@ namespace chunkwise
 namespace
 {
 
-constexpr int MedianThreads = 64;
+/** Threads of a block at most. */
+constexpr int MedianThreads = 128;
 
 /** The keys of a thread's outputs, in one register. */
 template <typename TKey>
@@ -397,7 +398,7 @@ struct NaNWatch
   }
 };
 
-/** The keys of a list that a thread keeps in shared memory. */
+/** The keys of a list that a thread keeps in shared memory, where a warp has its own. */
 template <typename TKeys>
 struct KeptList
 {
@@ -406,12 +407,12 @@ struct KeptList
   __device__ __forceinline__ TKeys
   operator[](int k) const
   {
-    return { words[k * MedianThreads] };
+    return { words[k * 32] };
   }
   __device__ __forceinline__ void
   Set(int k, TKeys keys) const
   {
-    words[k * MedianThreads] = keys.bits;
+    words[k * 32] = keys.bits;
   }
 };
 
@@ -472,9 +473,15 @@ Keep(const TKeys (&keys)[25], const KeptList<TKeys> & list)
   }
 }
 
-/** Lists of two pairs of planes and of three planes. */
-constexpr int         KeptKeys = 2 * 50 + 3 * 25;
-constexpr std::size_t KeptBytes = std::size_t{ KeptKeys } * MedianThreads * sizeof(std::uint32_t);
+/** Lists of two pairs of planes and of two planes: what three blocks of 128 threads keep just fills a multiprocessor
+ * that has 228 KB. */
+constexpr int KeptKeys = 2 * 50 + 2 * 25;
+
+constexpr std::size_t
+KeptBytes(int threads)
+{
+  return std::size_t{ KeptKeys } * static_cast<std::size_t>(threads) * sizeof(std::uint32_t);
+}
 
 /** Stores a thread's outputs; windows with a NaN are searched bit by bit. */
 template <typename TKeys>
@@ -495,18 +502,18 @@ StoreMedians(const RankGeometry & g, const typename TKeys::Key * __restrict__ in
  * windows that have it. */
 template <typename TKeys>
 __global__ void
-__launch_bounds__(MedianThreads, 5)
+__launch_bounds__(MedianThreads, 3)
   MedianOf125Kernel(const __grid_constant__ RankGeometry g, const typename TKeys::Key * __restrict__ in,
                     void * __restrict__ out)
 {
   extern __shared__ std::uint32_t kept[];
-  std::uint32_t * const           mine = kept + threadIdx.x;
-  const auto                      listAt = [mine](int key) { return KeptList<TKeys>{ mine + key * MedianThreads }; };
-  const std::int64_t              step = static_cast<std::int64_t>(gridDim.x) * MedianThreads;
+  std::uint32_t * const           mine = kept + threadIdx.x / 32 * (KeptKeys * 32) + threadIdx.x % 32;
+  const auto                      listAt = [mine](int key) { return KeptList<TKeys>{ mine + key * 32 }; };
+  const std::int64_t              step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   const std::int64_t              across = g.inStride.axis[g.planeAxes[1]];
   const std::int64_t              beside = g.inStride.axis[g.planeAxes[0]];
   const std::int64_t              along = g.inStride.axis[g.lineAxis];
-  for (std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * MedianThreads + threadIdx.x; number < g.lines;
+  for (std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; number < g.lines;
        number += step)
   {
     const RankLine              line(g, number, TKeys::Lines);
@@ -522,7 +529,6 @@ __launch_bounds__(MedianThreads, 5)
     KeptList<TKeys> middle = listAt(50);
     KeptList<TKeys> oldest = listAt(100);
     KeptList<TKeys> older = listAt(125);
-    KeptList<TKeys> newest = listAt(150);
     TKeys           even[25];
     TKeys           odd[25];
 #pragma unroll 1
@@ -543,9 +549,10 @@ __launch_bounds__(MedianThreads, 5)
         break;
       }
       sortNext(odd);
-      Keep<TKeys>(odd, newest);
       MergePlanes<TKeys>(even, odd, before);
       StoreMedians(g, in, out, index, MedianOf125<TKeys>(middle, before, oldest), (nans & 31) != 0);
+      // Nothing needs the oldest any more.
+      Keep<TKeys>(odd, oldest);
       if (++at >= line.end)
       {
         break;
@@ -553,10 +560,9 @@ __launch_bounds__(MedianThreads, 5)
       const KeptList<TKeys> pair = before;
       before = middle;
       middle = pair;
-      const KeptList<TKeys> free = oldest;
+      const KeptList<TKeys> newest = oldest;
       oldest = older;
       older = newest;
-      newest = free;
     }
   }
 }
@@ -605,7 +611,9 @@ LaunchNetworks(const RankGeometry & g, const void * in, void * out, cudaStream_t
   {
     if (g.lineRadius == 2)
     {
-      return launch(MedianOf125Kernel<TKeys>, MedianThreads, KeptBytes);
+      const int threads =
+        static_cast<std::int64_t>(KeptBytes(MedianThreads)) <= SharedMemoryOfDevice() ? MedianThreads : 64;
+      return launch(MedianOf125Kernel<TKeys>, threads, KeptBytes(threads));
     }
     if (g.planeRadii[0] == 3)
     {

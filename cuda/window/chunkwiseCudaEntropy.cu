@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseEntropyOperation.h"
 
@@ -14,6 +15,24 @@ namespace
 {
 
 constexpr int Threads = 128;
+
+/** Voxels that enter or leave together. Their steps' sum has 32 bits: a step is at most 2^24 (log2(65535) + 1.5). */
+constexpr int TapsTogether = 5;
+
+/** The bins, and one for each voxel that is missing among those that come together. */
+__host__ __device__ constexpr int
+CountedBins(int bins)
+{
+  return bins + TapsTogether;
+}
+
+/** Bytes of the bins of so many voxels, and of some that are read behind the last. */
+template <typename TBin>
+std::size_t
+BinBytes(std::int64_t voxels)
+{
+  return RoundUp(static_cast<std::size_t>(voxels + TapsTogether) * sizeof(TBin));
+}
 
 /** The bins of the voxels in and around the chunk, continued beyond the edge of the image. */
 template <typename TPixel, typename TBin>
@@ -32,12 +51,27 @@ BinKernel(Voxels<const TPixel> in, Box image, BoundaryMode mode, TPixel constant
       at.axis[a] = MapTap(at.axis[a], in.box.lower.axis[a], in.box.upper.axis[a], image.Extent(a), mode);
       there = there && !(mode == BoundaryMode::Constant && at.axis[a] < 0);
     }
+    const auto put = [&](std::uint32_t x, TPixel value) {
+      out[row * width + x] = static_cast<TBin>(BinOf(value, lower, scale, bins));
+    };
+    // Columns that the buffer has need no search.
+    const TPixel * const line =
+      in.data + in.Offset(Coordinates{ { in.box.lower.axis[0], at.axis[1], at.axis[2], at.axis[3], at.axis[4] } });
+    const std::int64_t first = box.lower.axis[0] - in.box.lower.axis[0];
+    if (there && first >= 0 && first + width <= in.box.Extent(0) && in.stride.axis[0] == 1)
+    {
+#pragma unroll 4
+      for (std::uint32_t x = threadIdx.x; x < width; x += 32)
+      {
+        put(x, line[first + x]);
+      }
+      continue;
+    }
     for (std::uint32_t x = threadIdx.x; x < width; x += blockDim.x)
     {
       at.axis[0] = MapTap(box.lower.axis[0] + x, in.box.lower.axis[0], in.box.upper.axis[0], image.Extent(0), mode);
-      const bool   here = there && !(mode == BoundaryMode::Constant && at.axis[0] < 0);
-      const TPixel value = here ? in[at] : constant;
-      out[row * width + x] = static_cast<TBin>(BinOf(value, lower, scale, bins));
+      const bool here = there && !(mode == BoundaryMode::Constant && at.axis[0] < 0);
+      put(x, here ? in[at] : constant);
     }
   }
 }
@@ -114,12 +148,10 @@ struct EntropyWindow
   int                  taps;
 };
 
-/** Voxels that enter or leave together. Their steps' sum has 32 bits: a step is at most 2^24 (log2(65535) + 1.5). */
-constexpr int TapsTogether = 5;
 
-/** Lets `some` voxels enter (VChange 1) or leave (-1), and returns the sum of their steps. All counts are read before
- * one is written: that of a voxel in the bin of one before it is taken as that one leaves it, and the last is written
- * last. */
+/** Lets voxels enter (VChange 1) or leave (-1), and returns the sum of the first `some` steps: the others are in bins
+ * that nothing counts. All counts are read before one is written: that of a voxel in the bin of one before it is taken
+ * as that one leaves it, and the last is written last. */
 template <int VChange, typename TCounts, typename TStep>
 __device__ __forceinline__ std::int32_t
 ChangeTogether(const TCounts & counts, const int (&bins)[TapsTogether], int some, const TStep & stepOf)
@@ -128,7 +160,7 @@ ChangeTogether(const TCounts & counts, const int (&bins)[TapsTogether], int some
 #pragma unroll
   for (int k = 0; k < TapsTogether; ++k)
   {
-    before[k] = k < some ? counts.Get(bins[k]) : 0;
+    before[k] = counts.Get(bins[k]);
   }
 #pragma unroll
   for (int k = 1; k < TapsTogether; ++k)
@@ -143,11 +175,10 @@ ChangeTogether(const TCounts & counts, const int (&bins)[TapsTogether], int some
 #pragma unroll
   for (int k = 0; k < TapsTogether; ++k)
   {
-    if (k < some)
-    {
-      counts.Set(bins[k], before[k] + VChange);
-      sum += stepOf(VChange > 0 ? before[k] : before[k] - 1);
-    }
+    counts.Set(bins[k], before[k] + VChange);
+    // The first step is 0.
+    const int step = VChange > 0 ? before[k] : before[k] - 1;
+    sum += stepOf(k < some ? step : 0);
   }
   return sum;
 }
@@ -159,46 +190,44 @@ struct EntropyPlane
   std::int64_t strides[2];
 };
 
-/** ChangeTogether for all voxels of a plane. The bins of the next ones are on their way meanwhile. */
+/** ChangeTogether for all voxels of a plane. The bins of the next ones are on their way meanwhile, and those of a few
+ * beyond a row's end, which lie in the next row or behind the last. `nowhere`: the first bin that nothing counts. */
 template <int VChange, bool VIsDense, typename TBin, typename TCounts, typename TStep>
 __device__ __forceinline__ std::int64_t
-ChangePlane(const TCounts & counts, const TBin * __restrict__ row, const EntropyPlane & plane, const TStep & stepOf)
+ChangePlane(const TCounts & counts, const TBin * __restrict__ row, const EntropyPlane & plane, int nowhere,
+            const TStep & stepOf)
 {
-  const std::int64_t stride = VIsDense ? 1 : plane.strides[0];
-  const int          width = plane.extents[0];
-  std::int64_t       sum = 0;
-  int                next[TapsTogether];
-  const auto         load = [&](int first) {
+  const int    width = plane.extents[0];
+  std::int64_t sum = 0;
+  int          next[TapsTogether];
+  const auto   load = [&](const TBin * from, int first) {
 #pragma unroll
     for (int k = 0; k < TapsTogether; ++k)
     {
-      next[k] = first + k < width ? static_cast<int>(row[(first + k) * stride]) : 0;
+      next[k] = VIsDense ? (from + first)[k] : from[min(first + k, width - 1) * plane.strides[0]];
     }
   };
-  load(0);
-  int v = 0;
-  int u = 0;
-  while (v < plane.extents[1])
+  load(row, 0);
+  for (int v = 1; v <= plane.extents[1]; ++v)
   {
-    int bins[TapsTogether];
+    const TBin * const nextRow = row + plane.strides[1];
+    for (int u = 0; u < width; u += TapsTogether)
+    {
+      const int some = width - u;
+      int       bins[TapsTogether];
 #pragma unroll
-    for (int k = 0; k < TapsTogether; ++k)
-    {
-      bins[k] = next[k];
+      for (int k = 0; k < TapsTogether; ++k)
+      {
+        bins[k] = k < some ? next[k] : nowhere + k;
+      }
+      const bool isRowsEnd = some <= TapsTogether;
+      if (!isRowsEnd || v < plane.extents[1])
+      {
+        load(isRowsEnd ? nextRow : row, isRowsEnd ? 0 : u + TapsTogether);
+      }
+      sum += ChangeTogether<VChange>(counts, bins, some, stepOf);
     }
-    const int some = width - u;
-    u += TapsTogether;
-    if (u >= width)
-    {
-      u = 0;
-      ++v;
-      row += plane.strides[1];
-    }
-    if (v < plane.extents[1])
-    {
-      load(u);
-    }
-    sum += ChangeTogether<VChange>(counts, bins, some, stepOf);
+    row = nextRow;
   }
   return sum;
 }
@@ -212,7 +241,7 @@ __launch_bounds__(Threads, 6)
 {
   extern __shared__ __align__(16) unsigned char shared[];
   TCounts                                       counts;
-  auto * const                                  copy = reinterpret_cast<std::int32_t *>(shared + window.bins * Threads);
+  auto * const copy = reinterpret_cast<std::int32_t *>(shared + CountedBins(window.bins) * Threads);
   if constexpr (TCounts::IsShared)
   {
     counts.bytes = shared + threadIdx.x % 32 * 4 + threadIdx.x / 32;
@@ -294,14 +323,14 @@ __launch_bounds__(Threads, 6)
     int                n = 0;
     const auto         change = [&](std::int64_t i, auto by) {
       const TBin * const row = bins + origin + i * step;
-      return across.strides[0] == 1 ? ChangePlane<decltype(by)::value, true>(counts, row, across, stepOf)
-                                            : ChangePlane<decltype(by)::value, false>(counts, row, across, stepOf);
+      return across.strides[0] == 1 ? ChangePlane<decltype(by)::value, true>(counts, row, across, window.bins, stepOf)
+                                            : ChangePlane<decltype(by)::value, false>(counts, row, across, window.bins, stepOf);
     };
     const auto enter = [&](std::int64_t i) {
       sum += change(i, std::integral_constant<int, 1>{});
       n += plane;
     };
-    counts.Clear(window.bins);
+    counts.Clear(CountedBins(window.bins));
     for (std::int64_t i = begin - r > lower ? begin - r : lower; i < begin + r && i < upper; ++i)
     {
       enter(i);
@@ -347,12 +376,26 @@ AxisToSlide(const Coordinates & radius)
   return axis;
 }
 
+/** Outputs that a thread slides over: what it does before the first one takes about as long as one for each plane of
+ * the radius. */
+std::int64_t
+SegmentOf(std::int64_t lines, std::int64_t length, std::int64_t radius, std::int64_t blocksAtOnce)
+{
+  // Many lines fill the device in few turns; few are cut so that there are enough threads.
+  if (lines >= 32768)
+  {
+    return MarchSegment((lines + Threads - 1) / Threads, length, (radius + 1) / 2, blocksAtOnce);
+  }
+  const std::int64_t segments = std::min(400000 / lines, length / std::max<std::int64_t>(32, 8 * radius));
+  return segments <= 1 ? length : (length + segments - 1) / segments;
+}
+
 /** Blocks whose histograms are in device memory. */
 std::int64_t
 BlocksWithGlobalCounts(const Box & output, int axis, int bins)
 {
   const std::int64_t lines = output.NumberOfVoxels() / std::max<std::int64_t>(output.Extent(axis), 1);
-  const std::int64_t most = std::max<std::int64_t>(1, (std::int64_t{ 128 } << 20) / (2 * bins * Threads));
+  const std::int64_t most = std::max<std::int64_t>(1, (std::int64_t{ 128 } << 20) / (2 * CountedBins(bins) * Threads));
   return std::min((lines + Threads - 1) / Threads, most);
 }
 
@@ -363,7 +406,7 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
   const Coordinates  image = call.image.Extents();
   const std::int64_t taps = operation.GetTaps(image);
   auto * const       bins = static_cast<TBin *>(call.scratch);
-  const auto         binBytes = RoundUp(static_cast<std::size_t>(boxes.padded.NumberOfVoxels()) * sizeof(TBin));
+  const auto         binBytes = BinBytes<TBin>(boxes.padded.NumberOfVoxels());
   BinKernel<<<BlocksOfRows(boxes.padded), ThreadsOfRows(), 0, StreamOf(call)>>>(
     VoxelsOf<const TPixel>(call.inputs[0]),
     call.image,
@@ -402,14 +445,12 @@ Run(const KernelCall & call, const WindowBoxes & boxes, const EntropyOperation &
     auto * const out = static_cast<Out *>(call.output.data);
     if (UsesShared(operation, image))
     {
-      // A segment pays for its first window; enough of them for a large device.
-      const std::int64_t wanted = std::max<std::int64_t>(1, 400000 / lines);
-      const std::int64_t segments =
-        std::max<std::int64_t>(1, std::min(wanted, length / std::max<std::int64_t>(32, 8 * boxes.radius[window.axis])));
-      window.segment = (length + segments - 1) / segments;
-      const auto bytes = static_cast<std::size_t>(operation.bins * Threads + 8 * taps);
+      const auto bytes = static_cast<std::size_t>(CountedBins(operation.bins) * Threads + 8 * taps);
       const auto kernel = EntropyKernel<SharedCounts, TBin, Out>;
-      (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, LargestSharedMemory);
+      AllowSharedMemory(kernel, bytes);
+      window.segment = SegmentOf(
+        lines, length, boxes.radius[window.axis], BlocksAtOnce(reinterpret_cast<const void *>(kernel), Threads, bytes));
+      const std::int64_t segments = (length + window.segment - 1) / window.segment;
       kernel<<<BlocksFor(lines * segments, Threads), Threads, bytes, StreamOf(call)>>>(window, bins, out, nullptr);
     }
     else
@@ -442,13 +483,13 @@ ScratchOfEntropy(const Operation & operation, const ChunkShape & shape)
   const auto &      entropy = static_cast<const EntropyOperation &>(operation);
   const Coordinates image = shape.image.Extents();
   const WindowBoxes boxes(shape.outputBox, shape.image, entropy.EffectiveRadius(image), entropy.boundary.mode);
-  const auto        voxels = static_cast<std::size_t>(boxes.padded.NumberOfVoxels());
-  std::size_t       bytes = RoundUp(voxels * (entropy.bins <= 256 ? 1 : 2));
+  const auto        voxels = boxes.padded.NumberOfVoxels();
+  std::size_t       bytes = entropy.bins <= 256 ? BinBytes<std::uint8_t>(voxels) : BinBytes<std::uint16_t>(voxels);
   if (!UsesShared(entropy, image))
   {
     bytes += static_cast<std::size_t>(BlocksWithGlobalCounts(shape.outputBox, AxisToSlide(boxes.radius), entropy.bins) *
                                       Threads) *
-             2 * static_cast<std::size_t>(entropy.bins);
+             2 * static_cast<std::size_t>(CountedBins(entropy.bins));
   }
   return bytes;
 }

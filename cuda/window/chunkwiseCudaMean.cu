@@ -14,6 +14,33 @@ namespace chunkwise
 namespace
 {
 
+/** The taps of windows that have all along a line. Sums of 32 bits are divided by a product with the inverse, which is
+ * the quotient or one less: that takes fewer instructions than a division. */
+struct WholeTaps
+{
+  std::int32_t  count;
+  std::uint32_t inverse;
+
+  __device__ explicit WholeTaps(std::int32_t taps)
+    : count(taps)
+    , inverse(0xFFFFFFFFU / static_cast<std::uint32_t>(taps))
+  {}
+  /** The mean, to nearest, ties to even. */
+  template <typename TOut>
+  __device__ __forceinline__ TOut
+  MeanOf(std::int32_t sum) const
+  {
+    const auto          taps = static_cast<std::uint32_t>(count);
+    const auto          positive = static_cast<std::uint32_t>(abs(sum));
+    std::uint32_t       quotient = __umulhi(positive, inverse);
+    const std::uint32_t twice = 2 * (positive - quotient * taps);
+    // A quotient that is one less has a rest of less than one and a half; an odd one goes up from the middle, too.
+    quotient += twice + (quotient & 1) > taps ? 1 : 0;
+    const auto mean = static_cast<std::int32_t>(quotient);
+    return ClampInteger<TOut>(sum < 0 ? -mean : mean);
+  }
+};
+
 /** Divides sums by the number of taps and stores the output voxel. Lines run along `axis`. */
 template <typename TOut, typename TAcc>
 struct FinishMean
@@ -35,14 +62,22 @@ struct FinishMean
     std::int64_t radius;
     std::int64_t n;
     std::int32_t others; ///< taps of the other axes
-    std::int32_t all;
+    WholeTaps    all;
     bool         truncates;
 
     __device__ __forceinline__ void
     operator()(std::int64_t offset, std::int64_t at, TAcc sum) const
     {
+      if constexpr (std::is_same<TAcc, std::int32_t>::value && std::is_integral<TOut>::value)
+      {
+        if (at >= lower && at < upper && !truncates)
+        {
+          out[offset] = all.MeanOf<TOut>(sum);
+          return;
+        }
+      }
       out[offset] =
-        MeanOf<TOut>(sum, at >= lower && at < upper ? all : others * TapsOfWindow(at, radius, n), truncates);
+        MeanOf<TOut>(sum, at >= lower && at < upper ? all.count : others * TapsOfWindow(at, radius, n), truncates);
     }
   };
   /** For kernels that count the taps inside the image themselves. */
@@ -55,7 +90,7 @@ struct FinishMean
   __device__ Line
   BeginLine(std::int64_t outerIndex, std::int64_t innerIndex) const
   {
-    Line line{ out, INT64_MIN, INT64_MAX, 0, 0, 1, static_cast<std::int32_t>(all), truncates };
+    Line line{ out, INT64_MIN, INT64_MAX, 0, 0, 1, WholeTaps(static_cast<std::int32_t>(all)), truncates };
     if (!renormalized)
     {
       return line;
@@ -81,7 +116,7 @@ struct FinishMean
     }
     line.lower = line.radius;
     line.upper = line.n - line.radius;
-    line.all = line.others * static_cast<std::int32_t>(2 * line.radius + 1);
+    line.all = WholeTaps(line.others * static_cast<std::int32_t>(2 * line.radius + 1));
     return line;
   }
 };

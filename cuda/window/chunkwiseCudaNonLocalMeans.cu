@@ -393,7 +393,7 @@ struct PatchTile
 
 /** Sums of one tile, for one shift after the other: squares summed along the third of the windows' axes, these sums
  * along the second, those along the first; and products of weights likewise. */
-template <typename TPixel, typename TReal, int VRadius, int VDepth, bool VIsWeighed>
+template <typename TPixel, typename TReal, int VRadius, int VDepth, bool VIsWeighed, bool VIsStaged = false>
 __device__ __forceinline__ void
 AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & tile, const PatchGeometry<TReal> & g,
           PatchSums<TReal, VDepth> & sums)
@@ -418,10 +418,21 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
   ForEachShift(g.search, [&](const int(&s)[3]) {
     const std::int64_t away = s[0] * stride[0] + s[1] * stride[1] + s[2] * stride[2];
     const std::int64_t givenAway = s[0] * tile.givenStride[0] + s[1] * tile.givenStride[1] + s[2] * tile.givenStride[2];
-    for (int column = static_cast<int>(threadIdx.x); column < width * height; column += threads)
+    for (int unit = static_cast<int>(threadIdx.x);
+         unit < (VIsStaged ? (height + (2 * r0 * height + 31) / 32) * 32 : width * height);
+         unit += threads)
     {
-      const int row = column / width;
-      const int p0 = column - row * width - r0;
+      // Of a staged tile a warp has a row, but for the last columns: lanes are on different banks.
+      const bool isRest = VIsStaged && unit >= height * PatchWidth;
+      const int  rest = unit - height * PatchWidth;
+      const int  row = !VIsStaged ? unit / width : isRest ? rest / (2 * r0) : unit / PatchWidth;
+      const int  x = !VIsStaged ? unit - row * width : isRest ? PatchWidth + rest % (2 * r0) : unit % PatchWidth;
+      if (VIsStaged && row >= height)
+      {
+        continue;
+      }
+      const int column = row * width + x;
+      const int p0 = x - r0;
       const int p1 = row - r1;
       TReal     squares[VDepth] = {};
       TReal     counts[VDepth] = {};
@@ -544,11 +555,47 @@ AddShifts(const TPixel * center, const TReal * given, const PatchTile<TReal> & t
   });
 }
 
+/** A tile's voxels and those around it in shared memory: patches of known radius, and as far as `Search`. */
+template <typename TReal, int VRadius, int VDepth>
+struct StagedPatches
+{
+  static constexpr int Search = 2;
+  static constexpr int Around = Search + VRadius;
+  static constexpr int Width = PatchWidth + 2 * Around;
+  static constexpr int Height = PatchHeight + 2 * Around;
+  static constexpr int Depth = VDepth + 2 * Around;
+
+  TReal voxels[Depth][Height][Width];
+
+  /** All threads of a block at once; what there is not is 0. */
+  template <typename TPixel>
+  __device__ __forceinline__ void
+  Fill(const TPixel * center, const PatchTile<TReal> & tile)
+  {
+    for (int row = static_cast<int>(threadIdx.x) / PatchWidth; row < Height * Depth; row += PatchHeight)
+    {
+      const int  y = row % Height - Around;
+      const int  z = row / Height - Around;
+      const bool isThere = tile.reach[1].Has(y, 0) && tile.reach[2].Has(z, 0);
+      for (int column = static_cast<int>(threadIdx.x) % PatchWidth; column < Width; column += PatchWidth)
+      {
+        const int x = column - Around;
+        voxels[z + Around][y + Around][column] =
+          isThere && tile.reach[0].Has(x, 0)
+            ? static_cast<TReal>(center[x * tile.stride[0] + y * tile.stride[1] + z * tile.stride[2]])
+            : TReal(0);
+      }
+    }
+  }
+};
+
 /** A block a tile of outputs, whose voxels have weights if `VIsWeighed`. `VRadius`: the patch's along each of the
  * windows' axes; -1: any. */
-template <typename TPixel, typename TReal, int VRadius, int VDepth, bool VIsWeighed>
+template <typename TPixel, typename TReal, int VRadius, int VDepth, bool VIsWeighed, bool VIsStaged = false>
 __global__ void
-__launch_bounds__(PatchWidth * PatchHeight, VIsWeighed ? 2 : 3)
+__launch_bounds__(PatchWidth * PatchHeight, VIsStaged    ? 4
+                                            : VIsWeighed ? 2
+                                                         : 3)
   TiledMeansKernel(const __grid_constant__ Voxels<const TPixel> in, const __grid_constant__ Voxels<const TReal> given,
                    const __grid_constant__ PatchOutput out, const __grid_constant__ PatchGeometry<TReal> g,
                    PatchEmpty<TPixel> empty)
@@ -617,7 +664,22 @@ __launch_bounds__(PatchWidth * PatchHeight, VIsWeighed ? 2 : 3)
     {
       sight = SightOf(weightOfCenter, given.stride, g.axes, tile.reach, around, tile.outputs);
     }
-    if (sight == PatchSight::Whole)
+    if constexpr (VIsStaged)
+    {
+      using Staged = StagedPatches<TReal, VRadius, VDepth>;
+      auto & staged = *reinterpret_cast<Staged *>(memory);
+      // No thread is still at the tile before.
+      __syncthreads();
+      staged.Fill(center, tile);
+      __syncthreads();
+      tile.memory = reinterpret_cast<TReal *>(memory + sizeof(Staged));
+      tile.stride[0] = 1;
+      tile.stride[1] = Staged::Width;
+      tile.stride[2] = Staged::Width * Staged::Height;
+      AddShifts<TReal, TReal, VRadius, VDepth, false, true>(
+        &staged.voxels[Staged::Around][Staged::Around][Staged::Around], nullptr, tile, g, sums);
+    }
+    else if (sight == PatchSight::Whole)
     {
       AddShifts<TPixel, TReal, VRadius, VDepth, false>(center, nullptr, tile, g, sums);
     }
@@ -703,7 +765,8 @@ LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxe
 {
   // What every device has without asking.
   constexpr std::size_t mostShared = 48 << 10;
-  const auto            launch = [&](auto kernel, int depth) {
+  const auto            launch = [&](auto kernel, int depth, std::size_t staged = 0) {
+    AllowSharedMemory(kernel, PatchTileBytes(g, depth, VIsWeighed) + staged);
     std::int64_t tiles = call.output.box.NumberOfVoxels();
     const int    extent[3] = { PatchWidth, PatchHeight, depth };
     for (int i = 0; i < 3; ++i)
@@ -711,8 +774,10 @@ LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxe
       const std::int64_t n = g.out.Extent(g.axes[i]);
       tiles = tiles / n * ((n + extent[i] - 1) / extent[i]);
     }
-    kernel<<<BlocksFor(tiles, 1), PatchWidth * PatchHeight, PatchTileBytes(g, depth, VIsWeighed), StreamOf(call)>>>(
-      in, given, out, g, empty);
+    kernel<<<BlocksFor(tiles, 1),
+                        PatchWidth * PatchHeight,
+                        PatchTileBytes(g, depth, VIsWeighed) + staged,
+                        StreamOf(call)>>>(in, given, out, g, empty);
   };
   const auto isRadius = [&](int r) { return g.patch[0] == r && g.patch[1] == r && g.patch[2] == r; };
   // The weights that a tile sees are counted in 32 bits.
@@ -726,6 +791,15 @@ LaunchMeans(const KernelCall & call, const Voxels<const TPixel> & in, const Voxe
     g.out.Extent(g.axes[2]) >= 4 && PatchTileBytes(g, 8, VIsWeighed) <= mostShared && (!VIsWeighed || seen < (1 << 30));
   if constexpr (sizeof(TReal) == 4)
   {
+    if constexpr (!VIsWeighed)
+    {
+      constexpr int depth = 7;
+      using Staged = StagedPatches<TReal, 1, depth>;
+      if (isDeep && isRadius(1) && std::max({ g.search[0], g.search[1], g.search[2] }) <= Staged::Search)
+      {
+        return launch(TiledMeansKernel<TPixel, TReal, 1, depth, false, true>, depth, sizeof(Staged));
+      }
+    }
     if (isDeep && isRadius(1))
     {
       return launch(TiledMeansKernel<TPixel, TReal, 1, 8, VIsWeighed>, 8);

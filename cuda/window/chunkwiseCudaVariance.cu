@@ -29,6 +29,14 @@ Run(const KernelCall & call)
       return;
     }
   }
+  if constexpr (std::is_same<TPixel, std::uint8_t>::value || std::is_same<TPixel, std::uint16_t>::value ||
+                std::is_same<TPixel, std::int16_t>::value)
+  {
+    if (RunVarianceSums(pixels, call.output, radius, operation.takesRoot, stream))
+    {
+      return;
+    }
+  }
   if (!RunVarianceTiles(pixels, call.output, radius, operation.takesRoot, stream))
   {
     RunVariancePasses(boxes, pixels, call.output, operation.takesRoot, scratch, stream);

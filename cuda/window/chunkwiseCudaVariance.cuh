@@ -14,10 +14,23 @@ bool
 RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                    bool takesRoot, cudaStream_t stream);
 
+/** Wiener's filter of float with such a radius, from the windows' means. False, and nothing done, where this is not the
+ * way. */
+bool
+RunWienerColumns(const Voxels<const float> & pixels, const Voxels<const float> & means, const BufferView & output,
+                 const Coordinates & radius, float noise, cudaStream_t stream);
+
 /** Variances of float with larger ones. False, and nothing done, where this is not the way. */
 bool
 RunVarianceMarch(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                  bool takesRoot, cudaStream_t stream);
+
+/** Standard deviations of integers of 8 and 16 bits, as their own kind, with a small radius, the same along x, y and z.
+ * False, and nothing done, where this is not the way. */
+template <typename TPixel>
+bool
+RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
+                bool takesRoot, cudaStream_t stream);
 
 /** With small radii. False, and nothing done, where this is not the way. */
 template <typename TPixel>

@@ -2,6 +2,7 @@
 #ifndef chunkwiseCudaVarianceBlock_cuh
 #define chunkwiseCudaVarianceBlock_cuh
 
+#include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaWindow.cuh"
 
 #include <optional>
@@ -69,6 +70,25 @@ GridOfBlocks(const Box & box, std::int64_t segment, int tileX, int tileY)
   }
   return dim3(static_cast<unsigned int>(tilesX), static_cast<unsigned int>(tilesY), static_cast<unsigned int>(blocksZ));
 }
+
+/** The blocks of a kernel of so many threads and bytes of shared memory, and the planes of each: they fill the device
+ * in few turns. None where they are too many for a launch. */
+struct MarchingGrid
+{
+  std::int64_t        segment;
+  std::optional<dim3> blocks;
+
+  template <typename TKernel>
+  MarchingGrid(TKernel kernel, int threads, std::size_t bytes, const Box & box, int tileX, int tileY,
+               std::int64_t radius)
+  {
+    const std::int64_t tiles =
+      (box.Extent(0) + tileX - 1) / tileX * ((box.Extent(1) + tileY - 1) / tileY) * box.Extent(3) * box.Extent(4);
+    segment =
+      MarchSegment(tiles, box.Extent(2), radius, BlocksAtOnce(reinterpret_cast<const void *>(kernel), threads, bytes));
+    blocks = GridOfBlocks(box, segment, tileX, tileY);
+  }
+};
 
 } // namespace chunkwise
 

@@ -1,10 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaVariance.cuh"
 #include "chunkwiseCudaVarianceBlock.cuh"
 #include "chunkwiseMoments.h"
+#include "chunkwiseWienerOperation.h"
 
 #include <cstdint>
+#include <type_traits>
 
 // VarianceOperation of float with a small radius, the same along x, y and z: all three passes at once, in registers.
 namespace chunkwise
@@ -250,6 +251,12 @@ public:
   {
     return m_Pending[VRadius - 1][u].Variance(inverse);
   }
+  /** The pixel of that output. */
+  __device__ __forceinline__ float
+  Center(int u) const
+  {
+    return m_Centers[VRadius - 1][u];
+  }
   /** Begins the plane's own outputs, with the planes before it, of which there are those from `lowerZ` on, and itself.
    */
   __device__ __forceinline__ void
@@ -296,16 +303,46 @@ private:
   Moments m_Pending[VRadius][ColumnOutputs] = {};
 };
 
+/** What becomes of variances: they, or their roots. */
+template <typename TOut>
+struct VarianceResult
+{
+  using Out = TOut;
+  static constexpr bool ReadsMeans = false;
+  bool                  takesRoot;
+
+  __device__ __forceinline__ TOut
+  operator()(float variance, float, float) const
+  {
+    return FinishVariance<TOut>(variance, takesRoot);
+  }
+};
+
+/** Wiener's filter, which has the windows' means besides. */
+struct WienerResult
+{
+  using Out = float;
+  static constexpr bool ReadsMeans = true;
+  float                 noise;
+
+  __device__ __forceinline__ float
+  operator()(float variance, float center, float mean) const
+  {
+    return WienerOf(center, mean, variance, noise);
+  }
+};
+
 /** A block takes a tile in x and y and moves along z. Planes are staged in shared memory, the next while this one is
  * computed. A thread passes the rows around its outputs along x (those of neighbouring threads are computed twice:
  * cheaper than handing them over) and its outputs along y.
  *
  * The tap in a window's centre differs from itself by 0, or by NaN if it is not finite; then the other taps have made
  * the variance NaN already, so that its difference need not be computed. Windows must have another tap along x. */
-template <int VRadius, typename TOut>
+template <int VRadius, typename TResult, typename TOut = typename TResult::Out>
 __global__ void
 __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
-  VarianceColumnsKernel(Voxels<const float> pixels, Voxels<TOut> out, std::int64_t segment, bool takesRoot)
+  VarianceColumnsKernel(Voxels<const float> pixels, Voxels<const float> means, Voxels<TOut> out, std::int64_t segment,
+                        TResult resultOf)
 {
   using Shape = ColumnShape<VRadius>;
   __shared__ float staged[2][Shape::Rows][Shape::Width];
@@ -332,12 +369,32 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
                                  ? static_cast<int>(min(max(out.box.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }),
                                                std::int64_t{ ColumnOutputs }))
                                  : 0;
-  TOut *             to = out.data + out.Offset(Coordinates{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } });
+  const Coordinates  first{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } };
+  TOut *             to = out.data + out.Offset(first);
+  const float *      mean = nullptr;
+  if constexpr (TResult::ReadsMeans)
+  {
+    mean = means.data + means.Offset(first);
+  }
   loads.Load(plane);
   loads.Stage(staged[0]);
   for (int buffer = 0; z < block.zEnd + VRadius; ++z, buffer ^= 1, to += out.stride.axis[2])
   {
     ColumnPlane<VRadius> now{};
+    float                meanOf[ColumnOutputs] = {};
+    if constexpr (TResult::ReadsMeans)
+    {
+      // On their way while the plane is passed.
+#pragma unroll
+      for (int u = 0; u < ColumnOutputs; ++u)
+      {
+        if (z - VRadius >= block.z0 && u < outputs)
+        {
+          meanOf[u] = mean[u * means.stride.axis[1]];
+        }
+      }
+      mean += means.stride.axis[2];
+    }
     if (z < upperZ)
     {
       __syncthreads();
@@ -373,7 +430,7 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
       {
         if (u < outputs)
         {
-          to[u * out.stride.axis[1]] = FinishVariance<TOut>(history.Variance(u, inverse), takesRoot);
+          to[u * out.stride.axis[1]] = resultOf(history.Variance(u, inverse), history.Center(u), meanOf[u]);
         }
       }
     }
@@ -381,36 +438,30 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
   }
 }
 
-template <int VRadius, typename TOut>
+template <int VRadius, typename TResult>
 bool
-LaunchVarianceColumns(const Voxels<const float> & pixels, const Voxels<TOut> & out, bool takesRoot, cudaStream_t stream)
+LaunchVarianceColumns(const Voxels<const float> & pixels, const Voxels<const float> & means, const BufferView & output,
+                      const TResult & resultOf, cudaStream_t stream)
 {
-  const Box &        box = out.box;
-  const std::int64_t tilesX = (box.Extent(0) + ColumnTileX - 1) / ColumnTileX;
-  const std::int64_t tilesY = (box.Extent(1) + ColumnTileY - 1) / ColumnTileY;
-  const std::int64_t volumes = box.Extent(3) * box.Extent(4);
-  const auto         kernel = VarianceColumnsKernel<VRadius, TOut>;
-  const std::int64_t segment = MarchSegment(tilesX * tilesY * volumes,
-                                            box.Extent(2),
-                                            VRadius,
-                                            BlocksAtOnce(reinterpret_cast<const void *>(kernel), ColumnThreads, 0));
-  const auto         blocks = GridOfBlocks(box, segment, ColumnTileX, ColumnTileY);
-  if (!blocks)
+  const auto         kernel = VarianceColumnsKernel<VRadius, TResult>;
+  const MarchingGrid grid(kernel, ColumnThreads, 0, output.box, ColumnTileX, ColumnTileY, VRadius);
+  if (!grid.blocks)
   {
     return false;
   }
-  kernel<<<*blocks, ColumnThreads, 0, stream>>>(pixels, out, segment, takesRoot);
+  kernel<<<*grid.blocks, ColumnThreads, 0, stream>>>(
+    pixels, means, VoxelsOf<typename TResult::Out>(output), grid.segment, resultOf);
   CheckLaunch("VarianceColumnsKernel");
   return true;
 }
 
-template <int VRadius>
+/** Whether these are windows of columns: offsets in a plane have 32 bits. */
 bool
-LaunchVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, bool takesRoot, cudaStream_t stream)
+AreColumns(const Voxels<const float> & pixels, const Coordinates & radius)
 {
-  return out.kind == PixelKind::Float32
-           ? LaunchVarianceColumns<VRadius>(pixels, VoxelsOf<float>(out), takesRoot, stream)
-           : LaunchVarianceColumns<VRadius>(pixels, VoxelsOf<double>(out), takesRoot, stream);
+  return radius[1] == radius[0] && radius[2] == radius[0] && radius[3] == 0 && radius[4] == 0 &&
+         pixels.stride[0] == 1 && pixels.box.Extent(0) >= 2 &&
+         pixels.stride[1] <= (std::int64_t{ 1 } << 31) / pixels.box.Extent(1);
 }
 
 } // namespace
@@ -419,21 +470,44 @@ bool
 RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, const Coordinates & radius,
                    bool takesRoot, cudaStream_t stream)
 {
-  // Offsets in a plane have 32 bits.
-  if (radius[1] != radius[0] || radius[2] != radius[0] || radius[3] != 0 || radius[4] != 0 || pixels.stride[0] != 1 ||
-      pixels.box.Extent(0) < 2 || pixels.stride[1] > (std::int64_t{ 1 } << 31) / pixels.box.Extent(1))
+  if (!AreColumns(pixels, radius))
   {
     return false;
   }
+  const auto launch = [&](auto r) {
+    constexpr int value = decltype(r)::value;
+    return out.kind == PixelKind::Float32
+             ? LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<float>{ takesRoot }, stream)
+             : LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<double>{ takesRoot }, stream);
+  };
   // The registers of a thread hold no more.
   switch (radius[0])
   {
     case 1:
-      return LaunchVarianceColumns<1>(pixels, out, takesRoot, stream);
+      return launch(std::integral_constant<int, 1>());
     case 2:
-      return LaunchVarianceColumns<2>(pixels, out, takesRoot, stream);
+      return launch(std::integral_constant<int, 2>());
     case 3:
-      return LaunchVarianceColumns<3>(pixels, out, takesRoot, stream);
+      return launch(std::integral_constant<int, 3>());
+    default:
+      return false;
+  }
+}
+
+bool
+RunWienerColumns(const Voxels<const float> & pixels, const Voxels<const float> & means, const BufferView & output,
+                 const Coordinates & radius, float noise, cudaStream_t stream)
+{
+  if (!AreColumns(pixels, radius))
+  {
+    return false;
+  }
+  switch (radius[0])
+  {
+    case 1:
+      return LaunchVarianceColumns<1>(pixels, means, output, WienerResult{ noise }, stream);
+    case 2:
+      return LaunchVarianceColumns<2>(pixels, means, output, WienerResult{ noise }, stream);
     default:
       return false;
   }

@@ -1,9 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCompositeOperation.h"
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaVariance.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseDomainOperation.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseVarianceOperation.h"
 #include "chunkwiseWienerOperation.h"
+
+#include <vector>
 
 namespace chunkwise
 {
@@ -49,11 +54,55 @@ RunWienerVoxels(const KernelCall & call)
   });
 }
 
+/** Windows of float with a small radius: variances become results where they are computed, and are in no memory. */
+bool
+RunFused(const KernelCall & call)
+{
+  const auto &             operation = static_cast<const WienerOperation &>(*call.operation);
+  const std::vector<Stage> stages = operation.GetStages();
+  const Operation &        mean = *stages[0].operation;
+  const Coordinates        radius =
+    static_cast<const VarianceOperation &>(*stages[1].operation).EffectiveRadius(call.image.Extents());
+  const bool isCube =
+    radius[0] == radius[1] && radius[0] == radius[2] && radius[3] == 0 && radius[4] == 0 && radius[0] > 0;
+  if (call.inputs[0].kind != PixelKind::Float32 || call.output.kind != PixelKind::Float32 || !isCube || radius[0] > 2)
+  {
+    return false;
+  }
+  const BufferView means = DenseView(call.scratch, PixelKind::Float32, call.output.box);
+  const auto       bytes = RoundUp(static_cast<std::size_t>(means.box.NumberOfVoxels()) * sizeof(float));
+  // Of the scratch for the stages one by one, which have an image more.
+  char *            scratch = static_cast<char *>(call.scratch) + bytes;
+  const WindowBoxes boxes(call.output.box, call.image, radius, operation.boundary.mode);
+  KernelCall        ofMeans = call;
+  ofMeans.operation = &mean;
+  ofMeans.output = means;
+  ofMeans.writable = means.box;
+  ofMeans.scratch = scratch;
+  ofMeans.scratchBytes = call.scratchBytes - bytes;
+  call.kernels->Get(mean.GetName(), operation.GetName()).run(ofMeans);
+  const auto pixels = ContinueImage<float>(call, boxes, operation.boundary, scratch);
+  return RunWienerColumns(
+    pixels, VoxelsOf<const float>(means), call.output, radius, static_cast<float>(operation.noise), StreamOf(call));
+}
+
+void
+RunWiener(const KernelCall & call)
+{
+  if (!RunFused(call))
+  {
+    MakeCompositeKernel().run(call);
+  }
+}
+
 } // namespace
 
 void
 RegisterCudaWiener(KernelRegistry & registry)
 {
+  Kernel whole = MakeCompositeKernel();
+  whole.run = RunWiener;
+  registry.Register("wiener", whole);
   Kernel kernel;
   kernel.run = RunWienerVoxels;
   registry.Register("wiener.voxels", kernel);

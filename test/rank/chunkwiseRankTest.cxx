@@ -255,6 +255,29 @@ TEST_P(Rank, MediansOfCubesAndSquares)
   CompareWindowsOfAllKinds(random, GetManager(), GetBackend(), windows);
 }
 
+/** So many lines that a device cuts each into few segments, along which it keeps what windows share. */
+TEST_P(Rank, MediansOfCubesAlongLongLines)
+{
+  std::mt19937 random(88);
+  const auto   compare = [&](auto pixel) {
+    const auto operation = std::make_shared<RankOperation>();
+    operation->radius = { { 2, 2, 2, 0, 0 } };
+    Manager                                 host({});
+    Trial<decltype(pixel), decltype(pixel)> t(random, operation, { { 140, 130, 40, 1, 1 } });
+    t.request.backend = BackendChoice::CPU;
+    t.Prepare(t.request.image);
+    host.Execute(t.request);
+    const auto whole = t.output;
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    ASSERT_EQ(std::memcmp(whole.data(), t.output.data(), whole.size() * sizeof(pixel)), 0);
+  };
+  compare(std::uint8_t{});
+  compare(std::uint16_t{});
+  compare(float{});
+}
+
 /** Chunks of images that take several tiles along each axis. */
 TEST_P(Rank, ChunksOfLargeWindowsHaveTheBitsOfTheWholeOnTheCpu)
 {

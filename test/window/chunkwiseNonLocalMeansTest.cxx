@@ -132,6 +132,36 @@ TEST_P(NonLocalMeans, OfChunksHaveTheBitsOfTheWholeOnTheCpu)
   CompareBits<std::uint16_t, float>(random, GetManager(), GetBackend(), 10, make);
 }
 
+TEST_P(NonLocalMeans, OfCubesHaveTheBitsOfTheCpuInAndBetweenTiles)
+{
+  std::mt19937 random(103);
+  for (int trial = 0; trial < 16; ++trial)
+  {
+    const auto operation = RandomMeans(random, 2);
+    const auto patch = static_cast<std::int64_t>(trial % 5 == 4 ? 2 : 1);
+    operation->patch = { { patch, patch, patch, 0, 0 } };
+    for (int a = 0; a < 3; ++a)
+    {
+      operation->search[a] = static_cast<std::int64_t>(random() % (trial % 4 == 3 ? 4 : 3));
+    }
+    operation->search[3] = operation->search[4] = 0;
+    const auto compare = [&](auto kind) {
+      using Kind = decltype(kind);
+      CompareTilesWithCpu<Kind, Kind>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
+        for (Kind & pixel : pixels)
+        {
+          pixel = static_cast<Kind>(random() % 100);
+        }
+      });
+    };
+    trial % 3 == 0 ? compare(std::uint16_t{}) : compare(float{});
+    if (HasFatalFailure())
+    {
+      return;
+    }
+  }
+}
+
 TEST(NonLocalWeight, IsTheExponential)
 {
   for (float t = 0; t < 100; t += 0.0137f)

@@ -263,6 +263,49 @@ TEST_P(Statistics, VarianceOfSmallWindowsHasTheBitsOfTheCpuInAndBetweenTiles)
   }
 }
 
+/** Pixels of three sorts: few values, so that many standard deviations lie in the middle between two integers; the
+ * least and the greatest, whose squares need all digits; any. */
+template <typename T>
+void
+FillForRoots(std::mt19937 & random, int sort, std::vector<T> & pixels)
+{
+  const T few[] = { T(0), T(1), T(0), T(3) };
+  const T extremes[] = { std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max() };
+  for (T & pixel : pixels)
+  {
+    pixel = sort == 0 ? few[random() % 4] : sort == 1 ? extremes[random() % 2] : static_cast<T>(random());
+  }
+}
+
+TEST_P(Statistics, VarianceOfSmallWindowsOfIntegersHasTheBitsOfTheCpuInAndBetweenTiles)
+{
+  std::mt19937 random(73);
+  for (int trial = 0; trial < 36; ++trial)
+  {
+    const auto         operation = std::make_shared<VarianceOperation>();
+    const std::int64_t radius = 1 + trial % 2;
+    // Sometimes not the same along all axes.
+    operation->radius = { { radius, trial % 5 == 4 ? 2 : radius, radius, 0, 0 } };
+    operation->takesRoot = trial % 4 != 3;
+    operation->boundary.mode = trial < 18 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    const auto compare = [&](auto in, auto out) {
+      using In = decltype(in);
+      const int sort = static_cast<int>(random() % 3);
+      CompareTilesWithCpu<In, decltype(out)>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
+        FillForRoots<In>(random, sort, pixels);
+      });
+    };
+    const auto compareKind = [&](auto in) { random() % 3 ? compare(in, in) : compare(in, float{}); };
+    trial % 3 == 0   ? compareKind(std::uint8_t{})
+    : trial % 3 == 1 ? compareKind(std::uint16_t{})
+                     : compareKind(std::int16_t{});
+    if (HasFatalFailure())
+    {
+      return;
+    }
+  }
+}
+
 /** Windows of one radius along x, y and z, mostly so short that a device passes all axes at once. */
 std::shared_ptr<Operation>
 RandomCube(std::mt19937 & random, int trial)
@@ -583,6 +626,29 @@ TEST_P(Statistics, WienerOfChunksHasTheBitsOfTheWholeOnTheCpu)
   CompareBits<std::uint8_t, std::uint8_t>(random, GetManager(), GetBackend(), 20, make);
   CompareBits<std::uint16_t, float>(random, GetManager(), GetBackend(), 20, make);
   CompareBits<double, double>(random, GetManager(), GetBackend(), 15, make);
+}
+
+TEST_P(Statistics, WienerOfSmallWindowsHasTheBitsOfTheCpuInAndBetweenTiles)
+{
+  std::mt19937 random(97);
+  for (int trial = 0; trial < 16; ++trial)
+  {
+    const auto         operation = std::make_shared<WienerOperation>();
+    const std::int64_t radius = 1 + trial % 3;
+    operation->radius = { { radius, radius, radius, 0, 0 } };
+    operation->noise = static_cast<double>(random() % 6001);
+    operation->boundary.mode = trial < 8 ? BoundaryMode::Renormalized : AllModes[random() % 5];
+    CompareTilesWithCpu<float, float>(random, GetManager(), GetBackend(), operation, trial, [&](auto & pixels) {
+      if (trial % 3 == 2)
+      {
+        AddFewSpecials(random, pixels);
+      }
+    });
+    if (HasFatalFailure())
+    {
+      return;
+    }
+  }
 }
 
 TEST(WienerOperation, BadNoiseIsNamed)

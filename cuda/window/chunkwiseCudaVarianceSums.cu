@@ -1,0 +1,340 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaVariance.cuh"
+#include "chunkwiseCudaVarianceBlock.cuh"
+#include "chunkwiseReducer.h"
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+// Standard deviations of integers of 8 and 16 bits, as such integers, with a small radius, the same along x, y and z:
+// exact sums may be made in any order, so that along y and z they slide.
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr int SumTileX = 64;
+constexpr int SumThreads = 256;
+/** Outputs of a thread, next to each other along y. */
+constexpr int SumOutputs = 4;
+constexpr int SumTileY = SumThreads / SumTileX * SumOutputs;
+
+/** The sums of a thread's outputs. */
+template <typename TSecond>
+struct ColumnSums
+{
+  std::int32_t sums[SumOutputs] = {};
+  TSecond      squares[SumOutputs] = {};
+};
+
+template <int VRadius, typename TPixel>
+struct SumShape
+{
+  static constexpr int K = 2 * VRadius + 1;
+  static constexpr int Rows = SumTileY + 2 * VRadius;
+  static constexpr int Width = SumTileX + 2 * VRadius;
+  static constexpr int ThreadRows = SumThreads / SumTileX;
+  static_assert(2 * VRadius * Rows <= SumThreads, "one load a thread for the columns beside the tile");
+  using Second = std::conditional_t<sizeof(TPixel) == 1, std::int32_t, std::int64_t>;
+  using Sums = ColumnSums<Second>;
+  static constexpr int Words = sizeof(Sums) / sizeof(uint4);
+
+  /** Pixels less `Middle`, which changes no variance: squares of three have 32 bits. */
+  static constexpr int Middle = std::is_same<TPixel, std::uint16_t>::value ? 32768 : 0;
+  std::int16_t         staged[2][Rows][Width];
+  /** What the planes of the windows along z were passed to: they leave a window as they came. */
+  alignas(16) uint4 ring[K][Words][SumThreads];
+};
+
+/** The pixels of a plane that a thread stages. */
+template <int VRadius, typename TPixel>
+class SumLoads
+{
+  using Shape = SumShape<VRadius, TPixel>;
+  static constexpr int Loads = (Shape::Rows + Shape::ThreadRows - 1) / Shape::ThreadRows;
+
+public:
+  __device__ __forceinline__
+  SumLoads(const Voxels<const TPixel> & pixels, const MarchingBlock & block, const StagedRange & rangeX,
+           const StagedRange & rangeY)
+  {
+#pragma unroll
+    for (int i = 0; i <= Loads; ++i)
+    {
+      const int  row = Row(i);
+      const int  column = Column(i);
+      const bool isThere = row >= rangeY.low && row < rangeY.high && column >= rangeX.low && column < rangeX.high;
+      const std::int64_t y = block.y0 - VRadius - pixels.box.lower.axis[1] + row;
+      const std::int64_t x = block.x0 - VRadius - pixels.box.lower.axis[0] + column;
+      m_Offsets[i] = static_cast<std::uint32_t>(isThere ? y * pixels.stride.axis[1] + x : 0);
+      m_Flags |= isThere ? 1 << i : 0;
+      m_Loaded[i] = 0;
+    }
+  }
+  /** What there is not is 0 always. */
+  __device__ __forceinline__ void
+  Load(const TPixel * plane)
+  {
+#pragma unroll
+    for (int i = 0; i <= Loads; ++i)
+    {
+      if (m_Flags & 1 << i)
+      {
+        m_Loaded[i] = static_cast<std::int16_t>(static_cast<int>(plane[m_Offsets[i]]) - Shape::Middle);
+      }
+    }
+  }
+  __device__ __forceinline__ void
+  Stage(std::int16_t (&to)[Shape::Rows][Shape::Width]) const
+  {
+#pragma unroll
+    for (int i = 0; i <= Loads; ++i)
+    {
+      if (Row(i) < Shape::Rows)
+      {
+        to[Row(i)][Column(i)] = m_Loaded[i];
+      }
+    }
+  }
+
+private:
+  /** Whole rows of threads; then the columns beside the tile. */
+  __device__ __forceinline__ static int
+  Row(int i)
+  {
+    const int thread = static_cast<int>(threadIdx.x);
+    return i == Loads ? thread / (2 * VRadius) : thread / SumTileX + i * Shape::ThreadRows;
+  }
+  __device__ __forceinline__ static int
+  Column(int i)
+  {
+    const int thread = static_cast<int>(threadIdx.x);
+    return i == Loads ? SumTileX + thread % (2 * VRadius) : thread % SumTileX;
+  }
+
+  std::uint32_t m_Offsets[Loads + 1];
+  std::int16_t  m_Loaded[Loads + 1];
+  int           m_Flags{ 0 };
+};
+
+/** Passes a plane along x and y. */
+template <int VRadius, typename TPixel>
+__device__ __forceinline__ typename SumShape<VRadius, TPixel>::Sums
+           PassPlane(const std::int16_t (*rows)[SumShape<VRadius, TPixel>::Width], int tx)
+{
+  using Shape = SumShape<VRadius, TPixel>;
+  using Second = typename Shape::Second;
+  constexpr int        K = Shape::K;
+  typename Shape::Sums passed;
+  std::int32_t         sums[SumOutputs + 2 * VRadius];
+  Second               squares[SumOutputs + 2 * VRadius];
+  std::int32_t         sum = 0;
+  Second               square = 0;
+#pragma unroll
+  for (int row = 0; row < SumOutputs + 2 * VRadius; ++row)
+  {
+    // Three of the squares, and the others, have 32 bits.
+    std::int32_t  ofRow = 0;
+    std::uint32_t parts[2] = {};
+#pragma unroll
+    for (int t = 0; t < K; ++t)
+    {
+      const int value = rows[row][tx + t];
+      ofRow += value;
+      parts[t / 3] += static_cast<std::uint32_t>(value * value);
+    }
+    sums[row] = ofRow;
+    squares[row] = static_cast<Second>(parts[0]) + static_cast<Second>(parts[1]);
+    sum += sums[row];
+    square += squares[row];
+    if (row >= K)
+    {
+      sum -= sums[row - K];
+      square -= squares[row - K];
+    }
+    if (row >= K - 1)
+    {
+      passed.sums[row - (K - 1)] = sum;
+      passed.squares[row - (K - 1)] = square;
+    }
+  }
+  return passed;
+}
+
+/** The root of a / b, to nearest, ties to even, for 4 a < 2^63 and roots below 2^16: one in float is off by one at the
+ * most. */
+__device__ __forceinline__ int
+NearestRoot(std::int64_t a, std::uint32_t b)
+{
+  float quotient = __fdividef(static_cast<float>(a), static_cast<float>(b));
+  asm("sqrt.approx.f32 %0, %0;" : "+f"(quotient));
+  const auto root = static_cast<std::uint32_t>(__float2int_rn(quotient));
+  // The middles between it and the integers beside it, twice, squared and times b: b times 2^17 has 32 bits.
+  const auto squareOf = [b](std::uint32_t twice) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(b * twice) * twice);
+  };
+  const std::int64_t odd = root & 1;
+  const bool         isMore = 4 * a + odd > squareOf(2 * root + 1);
+  const bool         isLess = root > 0 && 4 * a - odd < squareOf(2 * root - 1);
+  return static_cast<int>(root) + (isMore ? 1 : 0) - (isLess ? 1 : 0);
+}
+
+/** The standard deviation of a window of at most 125 integers of 8 or 16 bits from its sums, as an integer: what
+ * VarianceOfSums gives in double has its error far from any middle, or none. */
+template <typename TOut>
+__device__ __forceinline__ TOut
+RootOfSums(std::int64_t sum, std::int64_t squares, int count)
+{
+  return ClampInteger<TOut>(NearestRoot(count * squares - sum * sum, static_cast<std::uint32_t>(count * count)));
+}
+
+/** A block takes a tile in x and y and moves along z. Planes are staged in shared memory, the next while this one is
+ * computed. */
+template <int VRadius, typename TPixel>
+__global__ void
+__launch_bounds__(SumThreads, 3) VarianceSumsKernel(const __grid_constant__ Voxels<const TPixel> pixels,
+                                                    const __grid_constant__ Voxels<TPixel> out, std::int64_t segment)
+{
+  using Shape = SumShape<VRadius, TPixel>;
+  using Sums = typename Shape::Sums;
+  extern __shared__ __align__(16) unsigned char memory[];
+  Shape &                                       shape = *reinterpret_cast<Shape *>(memory);
+
+  const MarchingBlock block(out.box, segment, SumTileX, SumTileY);
+  const int           tx = static_cast<int>(threadIdx.x) % SumTileX;
+  const int           top = static_cast<int>(threadIdx.x) / SumTileX * SumOutputs;
+  const StagedRange   rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Width);
+  const StagedRange   rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Rows);
+  const std::int64_t  lowerZ = pixels.box.lower.axis[2];
+  const std::int64_t  upperZ = pixels.box.upper.axis[2];
+  int                 taps[SumOutputs];
+#pragma unroll
+  for (int u = 0; u < SumOutputs; ++u)
+  {
+    taps[u] = (min(tx + Shape::K, rangeX.high) - max(tx, rangeX.low)) *
+              (min(top + u + Shape::K, rangeY.high) - max(top + u, rangeY.low));
+  }
+  SumLoads<VRadius, TPixel> loads(pixels, block, rangeX, rangeY);
+  std::int64_t              z = max(lowerZ, block.z0 - VRadius);
+  const TPixel *            plane =
+    &pixels[Coordinates{ { pixels.box.lower.axis[0], pixels.box.lower.axis[1], z, block.c, block.w } }];
+  const std::int64_t xOut = min(block.x0 + tx, out.box.upper.axis[0] - 1);
+  const int          outputs = block.x0 + tx < out.box.upper.axis[0]
+                                 ? static_cast<int>(min(max(out.box.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }),
+                                               std::int64_t{ SumOutputs }))
+                                 : 0;
+  TPixel *           to = out.data + out.Offset(Coordinates{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } });
+  uint4(*const ring)[Shape::Words][SumThreads] = shape.ring;
+#pragma unroll 1
+  for (int slot = 0; slot < Shape::K; ++slot)
+  {
+#pragma unroll
+    for (int w = 0; w < Shape::Words; ++w)
+    {
+      ring[slot][w][threadIdx.x] = make_uint4(0, 0, 0, 0);
+    }
+  }
+  loads.Load(plane);
+  loads.Stage(shape.staged[0]);
+  Sums windows;
+  int  slot = 0;
+  for (int buffer = 0; z < block.zEnd + VRadius; ++z, buffer ^= 1, to += out.stride.axis[2])
+  {
+    Sums now;
+    if (z < upperZ)
+    {
+      __syncthreads();
+      const bool more = z + 1 < upperZ && z + 1 < block.zEnd + VRadius;
+      if (more)
+      {
+        plane += pixels.stride.axis[2];
+        loads.Load(plane);
+      }
+      now = PassPlane<VRadius, TPixel>(&shape.staged[buffer][top], tx);
+      if (more)
+      {
+        loads.Stage(shape.staged[buffer ^ 1]);
+      }
+    }
+    // The plane takes the place of the one that leaves.
+    uint4 words[Shape::Words];
+#pragma unroll
+    for (int w = 0; w < Shape::Words; ++w)
+    {
+      words[w] = ring[slot][w][threadIdx.x];
+    }
+    Sums old;
+    memcpy(&old, words, sizeof(old));
+    memcpy(words, &now, sizeof(now));
+#pragma unroll
+    for (int w = 0; w < Shape::Words; ++w)
+    {
+      ring[slot][w][threadIdx.x] = words[w];
+    }
+    slot = slot + 1 == Shape::K ? 0 : slot + 1;
+    const std::int64_t at = z - VRadius;
+    const auto         planes = static_cast<int>(min(z + 1, upperZ) - max(at - VRadius, lowerZ));
+#pragma unroll
+    for (int u = 0; u < SumOutputs; ++u)
+    {
+      windows.sums[u] += now.sums[u] - old.sums[u];
+      windows.squares[u] += now.squares[u] - old.squares[u];
+      if (at >= block.z0 && u < outputs)
+      {
+        to[u * out.stride.axis[1]] =
+          RootOfSums<TPixel>(windows.sums[u], static_cast<std::int64_t>(windows.squares[u]), planes * taps[u]);
+      }
+    }
+  }
+}
+
+template <int VRadius, typename TPixel>
+bool
+LaunchVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, cudaStream_t stream)
+{
+  constexpr std::size_t bytes = sizeof(SumShape<VRadius, TPixel>);
+  if (static_cast<std::int64_t>(bytes) > SharedMemoryOfDevice())
+  {
+    return false;
+  }
+  const auto kernel = VarianceSumsKernel<VRadius, TPixel>;
+  AllowSharedMemory(kernel, bytes);
+  const MarchingGrid grid(kernel, SumThreads, bytes, output.box, SumTileX, SumTileY, VRadius);
+  if (!grid.blocks)
+  {
+    return false;
+  }
+  kernel<<<*grid.blocks, SumThreads, bytes, stream>>>(pixels, VoxelsOf<TPixel>(output), grid.segment);
+  CheckLaunch("VarianceSumsKernel");
+  return true;
+}
+
+} // namespace
+
+template <typename TPixel>
+bool
+RunVarianceSums(const Voxels<const TPixel> & pixels, const BufferView & output, const Coordinates & radius,
+                bool takesRoot, cudaStream_t stream)
+{
+  // Offsets in a plane have 32 bits.
+  if (!takesRoot || output.kind != PixelKindOf<TPixel>() || radius[1] != radius[0] || radius[2] != radius[0] ||
+      radius[3] != 0 || radius[4] != 0 || pixels.stride[0] != 1 ||
+      pixels.stride[1] > (std::int64_t{ 1 } << 31) / pixels.box.Extent(1))
+  {
+    return false;
+  }
+  return radius[0] == 1   ? LaunchVarianceSums<1>(pixels, output, stream)
+         : radius[0] == 2 ? LaunchVarianceSums<2>(pixels, output, stream)
+                          : false;
+}
+
+template bool
+RunVarianceSums(const Voxels<const std::uint8_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
+template bool
+RunVarianceSums(const Voxels<const std::uint16_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
+template bool
+RunVarianceSums(const Voxels<const std::int16_t> &, const BufferView &, const Coordinates &, bool, cudaStream_t);
+
+} // namespace chunkwise
