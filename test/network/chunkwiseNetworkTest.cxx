@@ -547,6 +547,109 @@ TEST_F(SpillingRun, KeepsToTheHostsBudgets)
   EXPECT_EQ(m_Trial.output, m_Expected);
 }
 
+/** What a run has spilled is kept for the next one, but not beside what another run has of the host's memory. */
+TEST_F(SpillingRun, KeepsNothingBesideAnotherRunsBudget)
+{
+  struct Watch : Monitor
+  {
+    const Manager & manager;
+    std::size_t     most{ 0 };
+    explicit Watch(const Manager & of)
+      : manager(of)
+    {}
+    void
+    UpdateProgress(double) override
+    {
+      most = std::max(most, manager.GetHeldMemory().pinned);
+    }
+    bool
+    ShouldAbort() override
+    {
+      most = std::max(most, manager.GetHeldMemory().pinned);
+      return false;
+    }
+  };
+  FakeDevices                    devices(2, FakeDevice::Options(), GetHostKernels());
+  const std::unique_ptr<Manager> manager = devices.MakeManager();
+  const auto                     heldDuring = [&](BackendChoice backend, int device, std::size_t hostBudget) {
+    m_Trial.request.backend = BackendChoice::CUDA;
+    m_Trial.request.devices = { 0 };
+    m_Trial.request.budgets.host = 0;
+    m_Operation->planes = NetworkPlanes::InHostMemory;
+    const std::size_t spilled = manager->Execute(m_Trial.request).peakHost;
+    EXPECT_GT(spilled, 0u);
+    const std::size_t kept = manager->GetHeldMemory().pinned;
+    EXPECT_GE(kept, spilled);
+    m_Trial.request.backend = backend;
+    m_Trial.request.devices = { device };
+    m_Trial.request.budgets.host = hostBudget;
+    m_Operation->planes = NetworkPlanes::OnDevice;
+    m_Trial.Prepare(m_Trial.request.image);
+    Watch watch(*manager);
+    EXPECT_EQ(manager->Execute(m_Trial.request, &watch).peakHost > 0, backend == BackendChoice::CPU);
+    EXPECT_EQ(m_Trial.output, m_Expected);
+    EXPECT_GT(watch.most, 0u);
+    return watch.most >= kept;
+  };
+  constexpr std::size_t much = std::size_t{ 1 } << 30;
+  EXPECT_FALSE(heldDuring(BackendChoice::CPU, 0, much));
+  EXPECT_FALSE(heldDuring(BackendChoice::CPU, 0, 0));
+  EXPECT_FALSE(heldDuring(BackendChoice::CUDA, 1, much));
+  // Nobody counts on it.
+  EXPECT_TRUE(heldDuring(BackendChoice::CUDA, 1, 0));
+  // A plan for such a run is asked for before its images are there.
+  const std::size_t kept = manager->GetHeldMemory().pinned;
+  m_Trial.request.budgets.host = much;
+  (void)manager->MakePlanFor(m_Trial.request);
+  EXPECT_LT(manager->GetHeldMemory().pinned, kept);
+}
+
+/** A plan says where planes lie, and what the CPU computes. */
+TEST_F(SpillingRun, IsDescribed)
+{
+  const auto describe = [this](const Plan & plan) {
+    return DescribeNetworkPlan(*m_Operation, plan, m_Trial.request.image, true);
+  };
+  const Plan spilled = m_Manager->MakePlanFor(m_Trial.request);
+  EXPECT_EQ(spilled.spilledBytes, Run().peakHost);
+  EXPECT_FALSE(spilled.piped);
+  std::size_t kept = 0;
+  for (const NetworkLayerDescription & row : describe(spilled))
+  {
+    EXPECT_TRUE(row.keptByHost);
+    EXPECT_FALSE(row.byCpu);
+    kept += row.keptBytes;
+  }
+  EXPECT_GT(kept, 0u);
+  // There is room for chunks of other places too.
+  EXPECT_LE(kept, spilled.spilledBytes);
+
+  m_Operation->planes = NetworkPlanes::OnDevice;
+  const Plan onDevice = m_Manager->MakePlanFor(m_Trial.request);
+  EXPECT_EQ(onDevice.spilledBytes, 0u);
+  for (const NetworkLayerDescription & row : describe(onDevice))
+  {
+    EXPECT_FALSE(row.keptByHost || row.byCpu);
+  }
+
+  m_Operation->precision = NetworkPrecision::Float32;
+  m_Operation->headLayers = 2;
+  const Plan piped = m_Manager->MakePlanFor(m_Trial.request);
+  EXPECT_GT(piped.spilledBytes, 0u);
+  ASSERT_TRUE(piped.piped);
+  const auto rows = describe(piped);
+  double     ofCpu = 0;
+  double     ofDevice = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+  {
+    EXPECT_EQ(rows[i].byCpu, i <= 2) << i;
+    EXPECT_FALSE(rows[i].keptByHost);
+    (rows[i].byCpu ? ofCpu : ofDevice) += rows[i].share;
+  }
+  EXPECT_NEAR(ofCpu, 1.0, 1e-9);
+  EXPECT_NEAR(ofDevice, 1.0, 1e-9);
+}
+
 TEST_F(SpillingRun, CanBeAborted)
 {
   RecordingMonitor monitor;
