@@ -14,87 +14,160 @@ namespace
 using network::Step;
 using network::Tensor;
 
-/** A thread has so many voxels, one below the other along y; a warp 32 of these side by side, and a block Across of its
- * warps side by side and the others below. */
-constexpr int DirectRows = 8;
-constexpr int Across = 2;
+/** A thread has a run of so many voxels along x, a dilation apart, of ChannelsPerBlock channels; a warp 32 runs one
+ * below the other. */
+constexpr int RunLength = 16;
 constexpr int DirectWarps = 8;
-constexpr int TileWidth = 32 * Across;
-constexpr int TileHeight = DirectRows * (DirectWarps / Across);
-/** Pitch of a tile with its halo in shared memory. A constant, so that rows are at constant offsets. */
-constexpr int DirectPitch = TileWidth + 40;
+constexpr int DirectThreads = 32 * DirectWarps;
+/** Taps along x for which a run is read once. */
+constexpr int TapsTogether = 4;
+/** Numbers of a plane's row that a lane brings to shared memory. */
+constexpr int MostColumnsOfLane = 8;
 
-/** Floats of shared memory for one plane of one input channel, and the weights that belong to it. */
+/** A block's warps: so many runs side by side, so many times 32 rows, and so many blocks of channels. */
+struct WarpGrid
+{
+  int across;
+  int down;
+  int blocks;
+};
+
+/** What a block needs of one plane of an input channel: the rows of all its runs, and the weights that belong to it.
+ * Runs of the same voxels modulo the dilation follow each other; those of the other ones lie between. */
 struct PlaneShape
 {
-  int width;
-  int height;
-  int taps;
+  WarpGrid warps;
+  int      length; ///< of a run's row: the run and what the kernel needs beyond it
+  int      pitch;  ///< from run to run: whole vectors
+  int      rowPitch;
+  int      height;
+  int      taps;
+  int      floats; ///< of all that
 
-  explicit PlaneShape(const Step & step)
-    : width(TileWidth + static_cast<int>(step.dilation[0] * (step.kernel[0] - 1)))
-    , height(TileHeight + static_cast<int>(step.dilation[1] * (step.kernel[1] - 1)))
+  PlaneShape(const Step & step, const WarpGrid & grid)
+    : warps(grid)
+    , length(RunLength + static_cast<int>(step.kernel[0]) - 1)
+    , pitch((length + 3) / 4 * 4)
+    // An odd number of vectors: eight rows are on different banks.
+    , rowPitch((grid.across * pitch / 4 | 1) * 4)
+    , height(32 * grid.down + static_cast<int>(step.dilation[1] * (step.kernel[1] - 1)))
     , taps(static_cast<int>(step.kernel[0] * step.kernel[1]))
+    , floats(height * rowPitch + taps * ChannelsPerBlock * grid.blocks)
   {}
-  CHUNKWISE_HOST_DEVICE int
-  TileFloats() const
+};
+
+/** The tasks of a kernel: parts of the output for one block. */
+struct DirectTasks
+{
+  std::int64_t parts; ///< of the channels
+  std::int64_t tilesX;
+  std::int64_t tilesY;
+
+  DirectTasks(const Step & step, const WarpGrid & warps)
   {
-    return height * DirectPitch;
-  }
-  CHUNKWISE_HOST_DEVICE int
-  Floats(int channels) const
-  {
-    return this->TileFloats() + taps * channels;
+    const Tensor &     out = step.out;
+    const std::int64_t blocks = (out.channels + ChannelsPerBlock - 1) / ChannelsPerBlock;
+    const std::int64_t runs = (out.extent[0] + RunLength * step.dilation[0] - 1) / (RunLength * step.dilation[0]);
+    parts = (blocks + warps.blocks - 1) / warps.blocks;
+    tilesX = (runs * step.dilation[0] + warps.across - 1) / warps.across;
+    tilesY = (out.extent[1] + 32 * warps.down - 1) / (32 * warps.down);
   }
 };
 
-/** Sums of 8 VBlocks output channels. A plane of an input channel, for a tile of the output, lies in shared memory with
- * its weights, the next one on its way; each number read there meets all channels, or all voxels, of a thread. Sums are
- * added in the order of NetworkOperation. */
-template <int VBlocks>
-__global__ void __launch_bounds__(32 * DirectWarps, 1) NetworkDirectKernel(Step step, PlaneShape plane)
+/** VTaps neighbours of a kernel's row, for a run: each number that is read there meets all of them. */
+template <int VTaps>
+__device__ __forceinline__ void
+AddTaps(float (&sums)[ChannelsPerBlock][RunLength], const float * run, const float * weights)
 {
-  constexpr int     channels = VBlocks * ChannelsPerBlock;
+  constexpr int vectors = (RunLength + VTaps - 1 + 3) / 4;
+  float         values[4 * vectors];
+#pragma unroll
+  for (int i = 0; i < vectors; ++i)
+  {
+    const float4 four = reinterpret_cast<const float4 *>(run)[i];
+    values[4 * i] = four.x;
+    values[4 * i + 1] = four.y;
+    values[4 * i + 2] = four.z;
+    values[4 * i + 3] = four.w;
+  }
+#pragma unroll
+  for (int t = 0; t < VTaps; ++t)
+  {
+    const float4 low = reinterpret_cast<const float4 *>(weights)[2 * t];
+    const float4 high = reinterpret_cast<const float4 *>(weights)[2 * t + 1];
+    const float  w[ChannelsPerBlock] = { low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w };
+#pragma unroll
+    for (int c = 0; c < ChannelsPerBlock; ++c)
+    {
+#pragma unroll
+      for (int i = 0; i < RunLength; ++i)
+      {
+        sums[c][i] = fmaf(w[c], values[i + t], sums[c][i]);
+      }
+    }
+  }
+}
+
+/** A plane of an input channel lies in shared memory with its weights, the next one on its way. Sums are added in the
+ * order of NetworkOperation. */
+__global__ void
+__launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape plane, DirectTasks tasks)
+{
   extern __shared__ __align__(16) float directMemory[];
 
-  const Tensor &     in = step.in[0];
-  const Tensor &     out = step.out;
-  const int          inputs = in.channels;
-  const int          blocks = (out.channels + ChannelsPerBlock - 1) / ChannelsPerBlock;
-  const int          parts = (blocks + VBlocks - 1) / VBlocks;
-  const std::int64_t tilesX = (out.extent[0] + TileWidth - 1) / TileWidth;
-  const std::int64_t tilesY = (out.extent[1] + TileHeight - 1) / TileHeight;
-  const std::int64_t all = parts * tilesX * tilesY * out.extent[2];
-  const int          kernelX = static_cast<int>(step.kernel[0]);
-  const int          kernelY = static_cast<int>(step.kernel[1]);
-  const int          kernelZ = static_cast<int>(step.kernel[2]);
-  const int          stepX = static_cast<int>(step.dilation[0]);
-  const int          stepY = static_cast<int>(step.dilation[1]) * DirectPitch;
-  const int          lane = static_cast<int>(threadIdx.x) % 32;
-  const int          warp = static_cast<int>(threadIdx.x) / 32;
-  const int          columnOfThread = warp % Across * 32 + lane;
-  const int          rowOfThread = warp / Across * DirectRows;
-  const int          stages = inputs * kernelZ;
+  const Tensor & in = step.in[0];
+  const Tensor & out = step.out;
+  const int      inputs = in.channels;
+  const int      blocks = (out.channels + ChannelsPerBlock - 1) / ChannelsPerBlock;
+  const int      kernelX = static_cast<int>(step.kernel[0]);
+  const int      kernelY = static_cast<int>(step.kernel[1]);
+  const int      kernelZ = static_cast<int>(step.kernel[2]);
+  const int      apart = static_cast<int>(step.dilation[0]);
+  const int      stepY = static_cast<int>(step.dilation[1]) * plane.rowPitch;
+  const int      lane = static_cast<int>(threadIdx.x) % 32;
+  const int      warp = static_cast<int>(threadIdx.x) / 32;
+  const int      runOfThread = warp % plane.warps.across;
+  const int      rowOfThread = warp / plane.warps.across % plane.warps.down * 32 + lane;
+  const int      blockOfThread = warp / (plane.warps.across * plane.warps.down);
+  const int      weightsAt = plane.height * plane.rowPitch;
+  const int      stages = inputs * kernelZ;
+  // The first voxel of run number `run` of the output's rows.
+  const auto firstOf = [&](std::int64_t run) { return run / apart * RunLength * apart + run % apart; };
 
+  const std::int64_t all = tasks.parts * tasks.tilesX * tasks.tilesY * out.extent[2];
   for (std::int64_t task = blockIdx.x; task < all; task += gridDim.x)
   {
-    const int          firstBlock = static_cast<int>(task % parts) * VBlocks;
-    std::int64_t       rest = task / parts;
-    const std::int64_t x = out.lower[0] + rest % tilesX * TileWidth;
-    rest /= tilesX;
-    const std::int64_t y = out.lower[1] + rest % tilesY * TileHeight;
-    const std::int64_t z = out.lower[2] + rest / tilesY;
-    // Where the tile's first voxel is in the part of the input that is in memory.
-    const std::int64_t inX = x - step.padLower[0] - in.lower[0];
-    const std::int64_t inY = y - step.padLower[1] - in.lower[1];
-    const std::int64_t inZ = z - step.padLower[2] - in.lower[2];
+    const int          firstBlock = static_cast<int>(task % tasks.parts) * plane.warps.blocks;
+    std::int64_t       rest = task / tasks.parts;
+    const std::int64_t firstRun = rest % tasks.tilesX * plane.warps.across;
+    rest /= tasks.tilesX;
+    const std::int64_t y = rest % tasks.tilesY * 32 * plane.warps.down;
+    const std::int64_t z = rest / tasks.tilesY;
+    // Where the task's first voxel is in the part of the input that is in memory.
+    const std::int64_t inX = out.lower[0] - step.padLower[0] - in.lower[0];
+    const std::int64_t inY = out.lower[1] + y - step.padLower[1] - in.lower[1];
+    const std::int64_t inZ = out.lower[2] + z - step.padLower[2] - in.lower[2];
+
+    // The numbers that this lane brings of each row: where they are in the input, and in shared memory.
+    int columns[MostColumnsOfLane];
+    int places[MostColumnsOfLane];
+#pragma unroll
+    for (int i = 0; i < MostColumnsOfLane; ++i)
+    {
+      const int          number = lane + 32 * i;
+      const int          run = number / plane.length;
+      const int          at = number - run * plane.length;
+      const std::int64_t column = inX + firstOf(firstRun + run) + static_cast<std::int64_t>(at) * apart;
+      columns[i] = column >= 0 && column < in.extent[0] ? static_cast<int>(column) : -1;
+      places[i] = run < plane.warps.across ? run * plane.pitch + at : -1;
+    }
 
     int        nextInput = 0;
     int        nextZ = 0;
     const auto fetch = [&](int stage) {
       if (stage < stages)
       {
-        float * const       tile = directMemory + stage % 2 * plane.Floats(channels);
+        float * const       tile = directMemory + stage % 2 * plane.floats;
         const std::int64_t  atZ = inZ + nextZ * step.dilation[2];
         const bool          insideZ = atZ >= 0 && atZ < in.extent[2];
         const float * const from = in.data + (nextInput * in.room + atZ) * in.extent[1] * in.extent[0];
@@ -102,26 +175,27 @@ __global__ void __launch_bounds__(32 * DirectWarps, 1) NetworkDirectKernel(Step 
         {
           const std::int64_t  atY = inY + row;
           const bool          inside = insideZ && atY >= 0 && atY < in.extent[1];
-          const float * const line = from + atY * in.extent[0] + inX;
-          for (int column = lane; column < plane.width; column += 32)
+          const float * const line = from + atY * in.extent[0];
+          float * const       to = tile + row * plane.rowPitch;
+#pragma unroll
+          for (int i = 0; i < MostColumnsOfLane; ++i)
           {
-            const std::int64_t atX = inX + column;
-            const bool         there = inside && atX >= 0 && atX < in.extent[0];
-            __pipeline_memcpy_async(
-              tile + row * DirectPitch + column, there ? line + column : in.data, 4, there ? 0 : 4);
+            if (places[i] >= 0)
+            {
+              const bool there = inside && columns[i] >= 0;
+              __pipeline_memcpy_async(to + places[i], there ? line + columns[i] : in.data, 4, there ? 0 : 4);
+            }
           }
         }
-        float * const weights = tile + plane.TileFloats();
-        for (int i = static_cast<int>(threadIdx.x); i < plane.taps * channels / 4; i += 32 * DirectWarps)
+        float * const weights = tile + weightsAt;
+        const int     vectors = plane.taps * ChannelsPerBlock / 4;
+        for (int i = static_cast<int>(threadIdx.x); i < vectors * plane.warps.blocks; i += DirectThreads)
         {
-          const int tap = i / (channels / 4);
-          const int channel = i % (channels / 4) * 4;
           // A block beyond the last one has the last one's weights, and its sums are not stored.
-          const int           block = min(firstBlock + channel / ChannelsPerBlock, blocks - 1);
-          const std::int64_t  ofInput = static_cast<std::int64_t>(block) * inputs + nextInput;
-          const std::int64_t  ofTap = (ofInput * kernelZ + nextZ) * plane.taps + tap;
-          const float * const weight = step.packed + ofTap * ChannelsPerBlock + channel % ChannelsPerBlock;
-          __pipeline_memcpy_async(weights + tap * channels + channel, weight, 16);
+          const int           block = min(firstBlock + i / vectors, blocks - 1);
+          const std::int64_t  ofPlane = (static_cast<std::int64_t>(block) * inputs + nextInput) * kernelZ + nextZ;
+          const float * const weight = step.packed + ofPlane * vectors * 4 + i % vectors * 4;
+          __pipeline_memcpy_async(weights + 4 * i, weight, 16);
         }
         if (++nextZ == kernelZ)
         {
@@ -132,16 +206,16 @@ __global__ void __launch_bounds__(32 * DirectWarps, 1) NetworkDirectKernel(Step 
       __pipeline_commit();
     };
 
-    float sums[channels][DirectRows];
+    float     sums[ChannelsPerBlock][RunLength];
+    const int firstChannel = (firstBlock + blockOfThread) * ChannelsPerBlock;
 #pragma unroll
-    for (int c = 0; c < channels; ++c)
+    for (int c = 0; c < ChannelsPerBlock; ++c)
     {
-      const int   channel = firstBlock * ChannelsPerBlock + c;
-      const float first = step.bias && channel < out.channels ? step.bias[channel] : 0.0f;
+      const float first = step.bias && firstChannel + c < out.channels ? step.bias[firstChannel + c] : 0.0f;
 #pragma unroll
-      for (int r = 0; r < DirectRows; ++r)
+      for (int i = 0; i < RunLength; ++i)
       {
-        sums[c][r] = first;
+        sums[c][i] = first;
       }
     }
     // The tile before may still be read.
@@ -152,77 +226,66 @@ __global__ void __launch_bounds__(32 * DirectWarps, 1) NetworkDirectKernel(Step 
       __pipeline_wait_prior(0);
       __syncthreads();
       fetch(stage + 1);
-      const float * const tile = directMemory + stage % 2 * plane.Floats(channels);
-      const float *       row = tile + rowOfThread * DirectPitch + columnOfThread;
-      const float *       weight = tile + plane.TileFloats();
+      const float * const tile = directMemory + stage % 2 * plane.floats;
+      const float *       row = tile + rowOfThread * plane.rowPitch + runOfThread * plane.pitch;
+      const float *       weight = tile + weightsAt + blockOfThread * plane.taps * ChannelsPerBlock;
       for (int ky = 0; ky < kernelY; ++ky, row += stepY)
       {
         const float * at = row;
+        int           left = kernelX;
 #pragma unroll 1
-        for (int kx = 0; kx < kernelX; ++kx, at += stepX, weight += channels)
+        for (; left >= TapsTogether; left -= TapsTogether)
         {
-          float values[DirectRows];
-#pragma unroll
-          for (int r = 0; r < DirectRows; ++r)
-          {
-            values[r] = at[r * DirectPitch];
-          }
-#pragma unroll
-          for (int c = 0; c < channels; c += 4)
-          {
-            const float4 four = *reinterpret_cast<const float4 *>(weight + c);
-            const float  w[4] = { four.x, four.y, four.z, four.w };
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-            {
-#pragma unroll
-              for (int r = 0; r < DirectRows; ++r)
-              {
-                sums[c + i][r] = fmaf(w[i], values[r], sums[c + i][r]);
-              }
-            }
-          }
+          AddTaps<TapsTogether>(sums, at, weight);
+          at += TapsTogether;
+          weight += TapsTogether * ChannelsPerBlock;
         }
+        switch (left)
+        {
+          case 1:
+            AddTaps<1>(sums, at, weight);
+            break;
+          case 2:
+            AddTaps<2>(sums, at, weight);
+            break;
+          case 3:
+            AddTaps<3>(sums, at, weight);
+            break;
+        }
+        weight += left * ChannelsPerBlock;
       }
     }
-    const std::int64_t column = x + columnOfThread;
-    if (column >= out.lower[0] + out.extent[0])
+    if (y + rowOfThread >= out.extent[1])
     {
       continue;
     }
+    const std::int64_t x = firstOf(firstRun + runOfThread);
+    float * const to = out.data + ((firstChannel * out.room + z) * out.extent[1] + y + rowOfThread) * out.extent[0] + x;
+    const auto    most = static_cast<int>((out.extent[0] - x + apart - 1) / apart);
 #pragma unroll
-    for (int c = 0; c < channels; ++c)
+    for (int c = 0; c < ChannelsPerBlock; ++c)
     {
-      const int channel = firstBlock * ChannelsPerBlock + c;
-#pragma unroll
-      for (int r = 0; r < DirectRows; ++r)
+      if (firstChannel + c < out.channels)
       {
-        const std::int64_t line = y + rowOfThread + r;
-        if (channel < out.channels && line < out.lower[1] + out.extent[1])
+        float * const line = to + c * out.room * out.extent[1] * out.extent[0];
+#pragma unroll
+        for (int i = 0; i < RunLength; ++i)
         {
-          out.At(channel, column, line, z) = network::Activate(step, channel, sums[c][r]);
+          if (i < most)
+          {
+            line[i * apart] = network::Activate(step, firstChannel + c, sums[c][i]);
+          }
         }
       }
     }
   }
 }
 
-template <int VBlocks>
-void
-Launch(const Step & step, const PlaneShape & plane, std::size_t bytes, cudaStream_t stream)
+/** The largest of the grids that waste least. */
+WarpGrid
+ChooseWarps(const Step & step)
 {
-  const Tensor &     out = step.out;
-  const std::int64_t blocks = (out.channels + ChannelsPerBlock - 1) / ChannelsPerBlock;
-  const std::int64_t tasks = (blocks + VBlocks - 1) / VBlocks * ((out.extent[0] + TileWidth - 1) / TileWidth) *
-                             ((out.extent[1] + TileHeight - 1) / TileHeight) * out.extent[2];
-  LaunchPasses("NetworkDirectKernel",
-               NetworkDirectKernel<VBlocks>,
-               stream,
-               std::min<std::int64_t>(tasks, 1 << 30),
-               32 * DirectWarps,
-               bytes,
-               step,
-               plane);
+  return step.out.channels <= ChannelsPerBlock ? WarpGrid{ 8, 1, 1 } : WarpGrid{ 4, 1, 2 };
 }
 
 } // namespace
@@ -237,32 +300,33 @@ ConvolveDirectly(const Step & step, cudaStream_t stream)
       return false;
     }
   }
-  const std::int64_t haloX = step.dilation[0] * (step.kernel[0] - 1);
+  const WarpGrid     warps = ChooseWarps(step);
   const std::int64_t haloY = step.dilation[1] * (step.kernel[1] - 1);
-  if (step.groups != 1 || haloX > DirectPitch - TileWidth || haloY > 4 * TileHeight || step.kernel[1] > 64)
+  if (step.groups != 1 || warps.across * (RunLength + step.kernel[0] - 1) > 32 * MostColumnsOfLane || haloY > 256 ||
+      step.kernel[1] > 64)
   {
     return false;
   }
-  const PlaneShape  plane(step);
-  const bool        isThin = step.out.channels <= ChannelsPerBlock;
-  const std::size_t bytes =
-    2 * sizeof(float) * static_cast<std::size_t>(plane.Floats(isThin ? ChannelsPerBlock : 2 * ChannelsPerBlock));
-  int device = 0;
-  int most = 0;
+  const PlaneShape  plane(step, warps);
+  const DirectTasks tasks(step, warps);
+  const std::size_t bytes = 2 * sizeof(float) * static_cast<std::size_t>(plane.floats);
+  int               device = 0;
+  int               most = 0;
   CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
   CheckCuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
   if (bytes > static_cast<std::size_t>(most))
   {
     return false;
   }
-  if (isThin)
-  {
-    Launch<1>(step, plane, bytes, stream);
-  }
-  else
-  {
-    Launch<2>(step, plane, bytes, stream);
-  }
+  LaunchPasses("NetworkDirectKernel",
+               NetworkDirectKernel,
+               stream,
+               std::min<std::int64_t>(tasks.parts * tasks.tilesX * tasks.tilesY * step.out.extent[2], 1 << 30),
+               DirectThreads,
+               bytes,
+               step,
+               plane,
+               tasks);
   return true;
 }
 

@@ -134,13 +134,13 @@ PrintLayers(std::ostream & os, const std::vector<chunkwise::NetworkLayerDescript
   };
   const auto flags = os.flags();
   os << "layers of a chunk, where it needs most:\n"
-     << std::left << std::setw(23) << "  layer" << std::setw(10) << "channels" << std::setw(16) << "extent"
+     << std::left << std::setw(25) << "  layer" << std::setw(10) << "channels" << std::setw(16) << "extent"
      << std::setw(10) << "kernel" << std::setw(8) << "stride" << std::setw(10) << "dilation" << std::setw(16)
      << "computed" << std::setw(10) << "memory" << std::setw(10) << "spectra" << std::setw(10) << "kept" << "time\n";
   for (const chunkwise::NetworkLayerDescription & layer : layers)
   {
     const bool convolves = layer.kind == chunkwise::LayerKind::Convolution;
-    os << "  " << std::setw(21) << chunkwise::LayerKindName(layer.kind) << std::setw(10) << layer.channels
+    os << "  " << std::setw(23) << chunkwise::LayerKindName(layer.kind) << std::setw(10) << layer.channels
        << std::setw(16) << text(layer.extent) << std::setw(10) << text(layer.kernel) << std::setw(8)
        << text(layer.stride) << std::setw(10) << text(layer.dilation) << std::setw(16)
        << (layer.tile > 0 ? "tiles of " + std::to_string(layer.tile) + "^3"
