@@ -5,6 +5,8 @@
 
 #include <cuda_pipeline.h>
 
+#include <limits>
+
 namespace chunkwise
 {
 
@@ -21,9 +23,6 @@ constexpr int DirectWarps = 8;
 constexpr int DirectThreads = 32 * DirectWarps;
 /** Taps along x for which a run is read once. */
 constexpr int TapsTogether = 4;
-/** Numbers of a plane's row that a lane brings to shared memory. */
-constexpr int MostColumnsOfLane = 8;
-
 /** A block's warps: so many runs side by side, so many times 32 rows, and so many blocks of channels. */
 struct WarpGrid
 {
@@ -42,7 +41,9 @@ struct PlaneShape
   int      rowPitch;
   int      height;
   int      taps;
-  int      floats; ///< of all that
+  int      cells;   ///< of all rows
+  int      floats;  ///< with the weights
+  int      buffers; ///< such planes in shared memory
 
   PlaneShape(const Step & step, const WarpGrid & grid)
     : warps(grid)
@@ -52,8 +53,19 @@ struct PlaneShape
     , rowPitch((grid.across * pitch / 4 | 1) * 4)
     , height(32 * grid.down + static_cast<int>(step.dilation[1] * (step.kernel[1] - 1)))
     , taps(static_cast<int>(step.kernel[0] * step.kernel[1]))
-    , floats(height * rowPitch + taps * ChannelsPerBlock * grid.blocks)
+    , cells(height * rowPitch)
+    , floats(cells + taps * ChannelsPerBlock * grid.blocks)
+    , buffers(3)
   {}
+  /** Of shared memory: planes, and where each cell of one comes from. */
+  std::size_t
+  GetBytes() const
+  {
+    const std::size_t planes = sizeof(float) * (static_cast<std::size_t>(buffers) * static_cast<std::size_t>(floats)) +
+                               sizeof(int) * static_cast<std::size_t>(cells);
+    // Or results on their way out.
+    return std::max(planes, sizeof(float) * DirectThreads * (RunLength + 1));
+  }
 };
 
 /** The tasks of a kernel: parts of the output for one block. */
@@ -108,8 +120,8 @@ AddTaps(float (&sums)[ChannelsPerBlock][RunLength], const float * run, const flo
   }
 }
 
-/** A plane of an input channel lies in shared memory with its weights, the next one on its way. Sums are added in the
- * order of NetworkOperation. */
+/** A plane of an input channel lies in shared memory with its weights, the next ones on their way. Sums are added in
+ * the order of NetworkOperation. */
 __global__ void
 __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape plane, DirectTasks tasks)
 {
@@ -129,8 +141,9 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
   const int      runOfThread = warp % plane.warps.across;
   const int      rowOfThread = warp / plane.warps.across % plane.warps.down * 32 + lane;
   const int      blockOfThread = warp / (plane.warps.across * plane.warps.down);
-  const int      weightsAt = plane.height * plane.rowPitch;
   const int      stages = inputs * kernelZ;
+  // Of each cell its place in a plane of the input; -1 where it is 0. A thread reads what it has written.
+  int * const places = reinterpret_cast<int *>(directMemory + plane.buffers * plane.floats);
   // The first voxel of run number `run` of the output's rows.
   const auto firstOf = [&](std::int64_t run) { return run / apart * RunLength * apart + run % apart; };
 
@@ -148,60 +161,54 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
     const std::int64_t inY = out.lower[1] + y - step.padLower[1] - in.lower[1];
     const std::int64_t inZ = out.lower[2] + z - step.padLower[2] - in.lower[2];
 
-    // The numbers that this lane brings of each row: where they are in the input, and in shared memory.
-    int columns[MostColumnsOfLane];
-    int places[MostColumnsOfLane];
-#pragma unroll
-    for (int i = 0; i < MostColumnsOfLane; ++i)
+    for (int cell = static_cast<int>(threadIdx.x); cell < plane.cells; cell += DirectThreads)
     {
-      const int          number = lane + 32 * i;
-      const int          run = number / plane.length;
-      const int          at = number - run * plane.length;
-      const std::int64_t column = inX + firstOf(firstRun + run) + static_cast<std::int64_t>(at) * apart;
-      columns[i] = column >= 0 && column < in.extent[0] ? static_cast<int>(column) : -1;
-      places[i] = run < plane.warps.across ? run * plane.pitch + at : -1;
+      const int          row = cell / plane.rowPitch;
+      const int          number = cell - row * plane.rowPitch;
+      const int          run = number / plane.pitch;
+      const int          at = number - run * plane.pitch;
+      const std::int64_t atX = inX + firstOf(firstRun + run) + static_cast<std::int64_t>(at) * apart;
+      const std::int64_t atY = inY + row;
+      const bool there = run < plane.warps.across && at < plane.length && atX >= 0 && atX < in.extent[0] && atY >= 0 &&
+                         atY < in.extent[1];
+      places[cell] = there ? static_cast<int>(atY * in.extent[0] + atX) : -1;
     }
 
     int        nextInput = 0;
     int        nextZ = 0;
+    int        nextBuffer = 0;
     const auto fetch = [&](int stage) {
       if (stage < stages)
       {
-        float * const       tile = directMemory + stage % 2 * plane.floats;
+        float * const       tile = directMemory + nextBuffer * plane.floats;
         const std::int64_t  atZ = inZ + nextZ * step.dilation[2];
-        const bool          insideZ = atZ >= 0 && atZ < in.extent[2];
+        const bool          inside = atZ >= 0 && atZ < in.extent[2];
         const float * const from = in.data + (nextInput * in.room + atZ) * in.extent[1] * in.extent[0];
-        for (int row = warp; row < plane.height; row += DirectWarps)
+#pragma unroll 4
+        for (int cell = static_cast<int>(threadIdx.x); cell < plane.cells; cell += DirectThreads)
         {
-          const std::int64_t  atY = inY + row;
-          const bool          inside = insideZ && atY >= 0 && atY < in.extent[1];
-          const float * const line = from + atY * in.extent[0];
-          float * const       to = tile + row * plane.rowPitch;
-#pragma unroll
-          for (int i = 0; i < MostColumnsOfLane; ++i)
-          {
-            if (places[i] >= 0)
-            {
-              const bool there = inside && columns[i] >= 0;
-              __pipeline_memcpy_async(to + places[i], there ? line + columns[i] : in.data, 4, there ? 0 : 4);
-            }
-          }
+          const int  place = places[cell];
+          const bool there = inside && place >= 0;
+          __pipeline_memcpy_async(tile + cell, there ? from + place : in.data, 4, there ? 0 : 4);
         }
-        float * const weights = tile + weightsAt;
-        const int     vectors = plane.taps * ChannelsPerBlock / 4;
-        for (int i = static_cast<int>(threadIdx.x); i < vectors * plane.warps.blocks; i += DirectThreads)
+        const int vectors = plane.taps * ChannelsPerBlock / 4;
+        for (int b = 0; b < plane.warps.blocks; ++b)
         {
           // A block beyond the last one has the last one's weights, and its sums are not stored.
-          const int           block = min(firstBlock + i / vectors, blocks - 1);
+          const int           block = min(firstBlock + b, blocks - 1);
           const std::int64_t  ofPlane = (static_cast<std::int64_t>(block) * inputs + nextInput) * kernelZ + nextZ;
-          const float * const weight = step.packed + ofPlane * vectors * 4 + i % vectors * 4;
-          __pipeline_memcpy_async(weights + 4 * i, weight, 16);
+          const float * const weights = step.packed + ofPlane * vectors * 4;
+          for (int i = static_cast<int>(threadIdx.x); i < vectors; i += DirectThreads)
+          {
+            __pipeline_memcpy_async(tile + plane.cells + 4 * (b * vectors + i), weights + 4 * i, 16);
+          }
         }
         if (++nextZ == kernelZ)
         {
           nextZ = 0;
           ++nextInput;
         }
+        nextBuffer = nextBuffer + 1 == plane.buffers ? 0 : nextBuffer + 1;
       }
       __pipeline_commit();
     };
@@ -218,17 +225,29 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
         sums[c][i] = first;
       }
     }
-    // The tile before may still be read.
+    // The planes before may still be read.
     __syncthreads();
-    fetch(0);
+    for (int stage = 0; stage + 1 < plane.buffers; ++stage)
+    {
+      fetch(stage);
+    }
+    int buffer = 0;
     for (int stage = 0; stage < stages; ++stage)
     {
-      __pipeline_wait_prior(0);
+      if (plane.buffers == 3)
+      {
+        __pipeline_wait_prior(1);
+      }
+      else
+      {
+        __pipeline_wait_prior(0);
+      }
       __syncthreads();
-      fetch(stage + 1);
-      const float * const tile = directMemory + stage % 2 * plane.floats;
+      fetch(stage + plane.buffers - 1);
+      const float * const tile = directMemory + buffer * plane.floats;
       const float *       row = tile + rowOfThread * plane.rowPitch + runOfThread * plane.pitch;
-      const float *       weight = tile + weightsAt + blockOfThread * plane.taps * ChannelsPerBlock;
+      const float *       weight = tile + plane.cells + blockOfThread * plane.taps * ChannelsPerBlock;
+      buffer = buffer + 1 == plane.buffers ? 0 : buffer + 1;
       for (int ky = 0; ky < kernelY; ++ky, row += stepY)
       {
         const float * at = row;
@@ -255,33 +274,42 @@ __launch_bounds__(DirectThreads, 1) NetworkDirectKernel(Step step, PlaneShape pl
         weight += left * ChannelsPerBlock;
       }
     }
-    if (y + rowOfThread >= out.extent[1])
-    {
-      continue;
-    }
+    // Through shared memory: neighbours of a run are stored by neighbouring lanes.
+    __syncthreads();
+    float * const      own = directMemory + warp * 32 * (RunLength + 1);
     const std::int64_t x = firstOf(firstRun + runOfThread);
-    float * const to = out.data + ((firstChannel * out.room + z) * out.extent[1] + y + rowOfThread) * out.extent[0] + x;
-    const auto    most = static_cast<int>((out.extent[0] - x + apart - 1) / apart);
+    const std::int64_t warpY = y + rowOfThread - lane;
+    float * const      to = out.data + ((firstChannel * out.room + z) * out.extent[1] + warpY) * out.extent[0] + x;
+    const int          at = lane % RunLength;
+    const bool         there = x + static_cast<std::int64_t>(at) * apart < out.extent[0];
 #pragma unroll
     for (int c = 0; c < ChannelsPerBlock; ++c)
     {
       if (firstChannel + c < out.channels)
       {
-        float * const line = to + c * out.room * out.extent[1] * out.extent[0];
 #pragma unroll
         for (int i = 0; i < RunLength; ++i)
         {
-          if (i < most)
+          own[lane * (RunLength + 1) + i] = network::Activate(step, firstChannel + c, sums[c][i]);
+        }
+        __syncwarp();
+        float * const channel =
+          to + c * out.room * out.extent[1] * out.extent[0] + static_cast<std::int64_t>(at) * apart;
+#pragma unroll 4
+        for (int row = lane / RunLength; row < 32; row += 32 / RunLength)
+        {
+          if (there && warpY + row < out.extent[1])
           {
-            line[i * apart] = network::Activate(step, firstChannel + c, sums[c][i]);
+            channel[row * out.extent[0]] = own[row * (RunLength + 1) + at];
           }
         }
+        __syncwarp();
       }
     }
   }
 }
 
-/** The largest of the grids that waste least. */
+/** What was fastest of ten ways to lay eight warps over runs, rows and channels. */
 WarpGrid
 ChooseWarps(const Step & step)
 {
@@ -300,21 +328,25 @@ ConvolveDirectly(const Step & step, cudaStream_t stream)
       return false;
     }
   }
-  const WarpGrid     warps = ChooseWarps(step);
-  const std::int64_t haloY = step.dilation[1] * (step.kernel[1] - 1);
-  if (step.groups != 1 || warps.across * (RunLength + step.kernel[0] - 1) > 32 * MostColumnsOfLane || haloY > 256 ||
-      step.kernel[1] > 64)
+  const Tensor & in = step.in[0];
+  const double   places = static_cast<double>(in.extent[0]) * static_cast<double>(in.extent[1]);
+  if (step.groups != 1 || std::max(step.kernel[0], step.kernel[1]) > 64 || step.dilation[1] > 256 ||
+      places >= static_cast<double>(std::numeric_limits<int>::max()))
   {
     return false;
   }
-  const PlaneShape  plane(step, warps);
+  const WarpGrid    warps = ChooseWarps(step);
   const DirectTasks tasks(step, warps);
-  const std::size_t bytes = 2 * sizeof(float) * static_cast<std::size_t>(plane.floats);
+  PlaneShape        plane(step, warps);
   int               device = 0;
   int               most = 0;
   CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
   CheckCuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
-  if (bytes > static_cast<std::size_t>(most))
+  if (plane.GetBytes() > static_cast<std::size_t>(most))
+  {
+    plane.buffers = 2;
+  }
+  if (plane.GetBytes() > static_cast<std::size_t>(most))
   {
     return false;
   }
@@ -323,7 +355,7 @@ ConvolveDirectly(const Step & step, cudaStream_t stream)
                stream,
                std::min<std::int64_t>(tasks.parts * tasks.tilesX * tasks.tilesY * step.out.extent[2], 1 << 30),
                DirectThreads,
-               bytes,
+               plane.GetBytes(),
                step,
                plane,
                tasks);
