@@ -191,6 +191,7 @@ CostOfPlane(const NetworkOperation & operation, std::int64_t slab, const Network
   }
   NetworkRates limited = rates;
   limited.mostBytes = SpectraBytesOfPlane * static_cast<double>(slab);
+  limited.spectraMaking = 0;
   const auto plan = PlanNetwork(operation, parts, limited, false);
   for (std::size_t i = 1; i < parts.size(); ++i)
   {
@@ -345,10 +346,19 @@ struct ChunkPlan
   }
 };
 
+/** The part of what is done once a run that counts for a chunk. */
+double
+GetShareOfRun(const NetworkOperation & operation, const Box & output, const Box & image)
+{
+  return operation.mode == NetworkMode::Patches
+           ? 0.0
+           : Product(SpatialPart(output.Extents())) / Product(SpatialPart(image.Extents()));
+}
+
 /** `ofHead`: rates of the backend that computes the first layers. */
 ChunkPlan
 PlanChunk(const NetworkOperation & operation, const Box & output, const std::vector<LayerExtent> & whole,
-          const Box & image, const NetworkRates & rates, const NetworkRates * ofHead = nullptr)
+          const Box & image, NetworkRates rates, const NetworkRates * ofHead = nullptr)
 {
   const NetworkGraph & graph = *operation.graph;
   const std::size_t    n = graph.GetLayers().size();
@@ -359,6 +369,7 @@ PlanChunk(const NetworkOperation & operation, const Box & output, const std::vec
 
   std::vector<std::int64_t> fragments(n, 1);
   chunk.march = MakeNetworkMarch(graph, chunk.ranges, slab, fragments, false);
+  rates.spectraMaking *= GetShareOfRun(operation, output, image) / static_cast<double>(chunk.march.size());
   const auto               bounds = FindSlabBounds(chunk.march);
   std::vector<LayerExtent> parts(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -747,7 +758,9 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
     NetworkOperation window = operation;
     window.mode = NetworkMode::Dense;
     window.result = NetworkResult::Channel;
-    return GetNetworkCost(window, WindowBox(operation), WindowBox(operation), rates) *
+    NetworkRates ofWindow = rates;
+    ofWindow.spectraMaking = ofWindow.uploads = 0;
+    return GetNetworkCost(window, WindowBox(operation), WindowBox(operation), ofWindow) *
            NumberOfWindows(operation, SpatialPart(output.Extents()), image.Extents()) *
            NumberOfImages(operation, output);
   }
@@ -764,7 +777,13 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
                                   planes,
                                   side == NetworkSide::Tail ? last + 1 : 1,
                                   side == NetworkSide::Head ? last + 1 : graph.GetLayers().size());
-  return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output);
+  double     weights = 0;
+  for (const NetworkLayer & layer : graph.GetLayers())
+  {
+    weights += layer.packedWeights ? static_cast<double>(layer.packedWeights->size() * sizeof(float)) : 0.0;
+  }
+  return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output) +
+         rates.uploads * weights * GetShareOfRun(operation, output, image);
 }
 
 std::vector<NetworkLayerDescription>
