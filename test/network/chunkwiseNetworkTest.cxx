@@ -219,6 +219,66 @@ TEST_P(NetworkTest, SlabsHaveTheBitsOfTheWhole)
   }
 }
 
+/** The networks of the ZNNi paper with few maps and two layers less, Reproducible: the bits of one thread of the CPU
+ * that computes the whole at once, for any threads, budgets, slabs and places. */
+TEST_P(NetworkTest, ThePapersNetworksAreReproducible)
+{
+  const std::vector<int> layersOf[] = {
+    { 2, 0, 3, 0, 3, 0, 3, 3 }, { 4, 0, 5, 0, 5, 0, 5, 5 }, { 6, 0, 7, 0, 7, 7 }, { 8, 0, 9, 0, 9, 9 }
+  };
+  constexpr std::int64_t fields[] = { 53, 99, 69, 91 };
+  std::mt19937           random(211);
+  for (std::size_t n = 0; n < 4; ++n)
+  {
+    trial::NetworkBuilder builder(random, 3);
+    int                   at = 0;
+    for (const int kernel : layersOf[n])
+    {
+      NetworkLayer pool;
+      pool.kernel = pool.stride = builder.Same(2);
+      at = kernel ? builder.Pointwise(builder.Convolve(at, 2, builder.Same(kernel)), ActivationKind::Relu)
+                  : builder.AddKind(LayerKind::MaximumPooling, { at }, pool);
+    }
+    const auto operation = std::make_shared<NetworkOperation>();
+    operation->graph = builder.Finish(at).graph;
+    ASSERT_EQ(operation->graph->GetMargin(), builder.Same(fields[n] - 1));
+    operation->precision = NetworkPrecision::Reproducible;
+    Trial<std::uint8_t, float> t(random, operation, { { 12, 7, 9, 1, 1 } });
+    std::vector<float>         expected;
+    int                        chunks = 0;
+    for (int run = 0; run < 3; ++run)
+    {
+      operation->slab = run == 0 ? 1000 : run == 1 ? 8 : 0;
+      const auto executor = MakeThreadExecutor(run % 2 ? 3 : 1);
+      t.request.executor = executor.get();
+      t.request.backend = run == 0 ? BackendChoice::CPU : GetBackend();
+      t.request.budgets.device = t.request.budgets.host = 0;
+      t.Prepare(t.request.image);
+      if (run > 1)
+      {
+        // A little more than the least: several chunks.
+        std::size_t & budget = GetParam() == Place::Cpu ? t.request.budgets.host : t.request.budgets.device;
+        budget = 1;
+        try
+        {
+          GetManager().Execute(t.request);
+        }
+        catch (const BudgetError & error)
+        {
+          budget = error.needed + error.needed / 8;
+        }
+      }
+      const ExecutionReport report = GetManager().Execute(t.request);
+      chunks = std::max(chunks, static_cast<int>(report.plan.chunks.size()));
+      expected = run == 0 ? t.output : expected;
+      ASSERT_EQ(t.output, expected) << "network " << n << ", run " << run;
+    }
+    EXPECT_GT(chunks, 1) << "network " << n;
+    EXPECT_GT(*std::max_element(expected.begin(), expected.end()), *std::min_element(expected.begin(), expected.end()));
+    t.request.executor = nullptr;
+  }
+}
+
 /** Where planes lie makes no difference: in one chunk of the same tiles, and for any chunks in an order of sums that is
  * prescribed. */
 TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
