@@ -150,6 +150,8 @@ private:
   ValidatePatches() const;
 };
 
+struct Plan;
+
 /** How a layer of a network is computed on a chunk. */
 struct NetworkLayerDescription
 {
@@ -164,11 +166,14 @@ struct NetworkLayerDescription
   std::uint64_t bytes; ///< of that
   std::uint64_t transformBytes; ///< set aside for spectra while it is computed
   double        share;          ///< of the chunk's time, as the plan expects it: 0 to 1
+  std::uint64_t keptBytes;      ///< planes of it that a step of slabs leaves for the next one
+  bool          keptByHost;     ///< these lie in the host's memory, though a device computes it
+  bool          byCpu;          ///< the CPU computes it, a device the others; shares are of the time of either
 };
 
-/** What a run would do with a chunk of this box, layer by layer, on devices or on the CPU. */
+/** What a run by this plan would do with a chunk, layer by layer, on devices or on the CPU. */
 Chunkwise_EXPORT std::vector<NetworkLayerDescription>
-DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, const Box & image, bool onDevices);
+DescribeNetworkPlan(const NetworkOperation & operation, const Plan & plan, const Box & image, bool onDevices);
 
 } // namespace chunkwise
 

@@ -5,6 +5,7 @@
 #include "chunkwiseOperation.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,11 @@ struct Plan
   double bytesToDevice{ 0 };
   double bytesToHost{ 0 };
   double seconds{ 0 };
+  /** Scratch in the host's pinned memory beside each device: what kernels keep there, or where the CPU leaves what it
+   * has computed of a chunk. */
+  std::size_t spilledBytes{ 0 };
+  /** What runs in place of the operation where the CPU computes a part of each chunk; nullptr: it does not. */
+  std::shared_ptr<const Operation> piped{};
 };
 
 /** Chooses chunks. A pure function: equal requests give equal plans.

@@ -55,7 +55,8 @@ ToJson(const chunkwise::Plan & plan, int dimension, bool onDevices)
   {
     json["device"] = { { "inputBytes", plan.inputBytes },       { "outputBytes", plan.outputBytes },
                        { "scratchBytes", plan.scratchBytes },   { "bytes", plan.deviceBytes },
-                       { "bytesToDevice", plan.bytesToDevice }, { "bytesToHost", plan.bytesToHost } };
+                       { "bytesToDevice", plan.bytesToDevice }, { "bytesToHost", plan.bytesToHost },
+                       { "pinnedBytes", plan.spilledBytes } };
   }
   return json;
 }
@@ -76,7 +77,10 @@ ToJson(const std::vector<chunkwise::NetworkLayerDescription> & layers)
                     { "tile", layer.tile },
                     { "bytes", layer.bytes },
                     { "transformBytes", layer.transformBytes },
-                    { "share", layer.share } });
+                    { "share", layer.share },
+                    { "keptBytes", layer.keptBytes },
+                    { "keptByHost", layer.keptByHost },
+                    { "byCpu", layer.byCpu } });
   }
   return all;
 }

@@ -118,6 +118,12 @@ PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool o
        << FormatBytes(static_cast<double>(plan.deviceBytes)) << " on each; " << FormatBytes(plan.bytesToDevice)
        << " there, " << FormatBytes(plan.bytesToHost) << " back for a division\n";
   }
+  if (plan.spilledBytes > 0)
+  {
+    os << "host: " << FormatBytes(static_cast<double>(plan.spilledBytes)) << " of pinned memory beside each device for "
+       << (plan.piped ? "what the CPU computes of a chunk before the device" : "what a step leaves for the next one")
+       << "\n";
+  }
 }
 
 void
@@ -128,13 +134,13 @@ PrintLayers(std::ostream & os, const std::vector<chunkwise::NetworkLayerDescript
   };
   const auto flags = os.flags();
   os << "layers of a chunk, where it needs most:\n"
-     << std::left << std::setw(23) << "  layer" << std::setw(10) << "channels" << std::setw(16) << "extent"
+     << std::left << std::setw(25) << "  layer" << std::setw(10) << "channels" << std::setw(16) << "extent"
      << std::setw(10) << "kernel" << std::setw(8) << "stride" << std::setw(10) << "dilation" << std::setw(16)
-     << "computed" << std::setw(10) << "memory" << std::setw(10) << "spectra" << "time\n";
+     << "computed" << std::setw(10) << "memory" << std::setw(10) << "spectra" << std::setw(10) << "kept" << "time\n";
   for (const chunkwise::NetworkLayerDescription & layer : layers)
   {
     const bool convolves = layer.kind == chunkwise::LayerKind::Convolution;
-    os << "  " << std::setw(21) << chunkwise::LayerKindName(layer.kind) << std::setw(10) << layer.channels
+    os << "  " << std::setw(23) << chunkwise::LayerKindName(layer.kind) << std::setw(10) << layer.channels
        << std::setw(16) << text(layer.extent) << std::setw(10) << text(layer.kernel) << std::setw(8)
        << text(layer.stride) << std::setw(10) << text(layer.dilation) << std::setw(16)
        << (layer.tile > 0 ? "tiles of " + std::to_string(layer.tile) + "^3"
@@ -142,7 +148,9 @@ PrintLayers(std::ostream & os, const std::vector<chunkwise::NetworkLayerDescript
                           : "")
        << std::setw(10) << FormatBytes(static_cast<double>(layer.bytes)) << std::setw(10)
        << (layer.transformBytes > 0 ? FormatBytes(static_cast<double>(layer.transformBytes)) : std::string())
-       << std::fixed << std::setprecision(1) << 100 * layer.share << " %\n";
+       << std::setw(10) << (layer.keptBytes > 0 ? FormatBytes(static_cast<double>(layer.keptBytes)) : std::string())
+       << std::fixed << std::setprecision(1) << 100 * layer.share << " %" << (layer.byCpu ? " of the CPU's" : "")
+       << (layer.keptByHost && layer.keptBytes > 0 ? ", kept in the host's memory" : "") << "\n";
   }
   os.flags(flags);
 }

@@ -672,8 +672,7 @@ FileRun::DescribeLayers() const
     return {};
   }
   const auto plan = chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest());
-  return chunkwise::DescribeNetworkPlan(
-    *network, chunkwise::Box::FromExtent(plan.chunkExtent), m_Image, this->UsesDevices());
+  return chunkwise::DescribeNetworkPlan(*network, plan, m_Image, this->UsesDevices());
 }
 
 /** What the budget costs, and how much would do. */

@@ -681,6 +681,11 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     report.plan = MakeHostPlan(request, plannerRequest, report.warnings);
   }
+  else if (HostLimit(request))
+  {
+    // What this run spills it has taken.
+    DropKeptSpill();
+  }
 
   ExecutionRequest pipedRequest;
   if (piped)
@@ -771,7 +776,13 @@ WorkingState::MakePlanFor(const ExecutionRequest & request)
     return MakeHostPlan(request, plannerRequest, warnings);
   }
   SpilledBytes toSpill;
-  return MakeDevicePlan(request, plannerRequest, used, warnings, false, &toSpill);
+  Plan         plan = MakeDevicePlan(request, plannerRequest, used, warnings, false, &toSpill);
+  if (HostLimit(request) && plan.spilledBytes == 0)
+  {
+    // Who asks may take memory for images before the run.
+    DropKeptSpill();
+  }
+  return plan;
 }
 
 RequestCost
@@ -813,9 +824,9 @@ Manager::ReleaseMemory()
     state->tables.Clear();
     state->memory.Trim();
     state->pinned.Trim();
-    state->keptSpill.Drop();
     state->DropHandles();
   }
+  m_Impl->Get().DropKeptSpill();
   m_Impl->Get().host.tables.Clear();
   m_Impl->Get().host.memory.Trim();
 }

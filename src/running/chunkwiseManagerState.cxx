@@ -206,6 +206,15 @@ ManagerState::HostLimit(const ExecutionRequest & request)
   return std::max(budgets.host, request.budgets.host);
 }
 
+void
+ManagerState::DropKeptSpill()
+{
+  for (const auto & state : devices)
+  {
+    state->keptSpill.Drop();
+  }
+}
+
 std::vector<std::size_t>
 ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reason)
 {
@@ -417,6 +426,7 @@ Plan
 ManagerState::MakeHostPlan(const ExecutionRequest & request, PlannerRequest & plannerRequest,
                            std::vector<std::string> & warnings)
 {
+  DropKeptSpill();
   plannerRequest = MakeHostPlannerRequest(request);
   const bool hasLimit = HostLimit(request) != 0;
   if (!hasLimit && !request.operation->HasOutput() && !request.region.IsEmpty())
@@ -583,6 +593,7 @@ ManagerState::MakeSpillingPlan(const ExecutionRequest & request, PlannerRequest 
       {
         plannerRequest = spills;
         spilled = { bytes, limit };
+        other.spilledBytes = bytes;
         warnings.insert(warnings.end(), others.begin(), others.end());
         return other;
       }
@@ -651,6 +662,8 @@ ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & 
       {
         best = seconds;
         plan = other;
+        plan.spilledBytes = bytes;
+        plan.piped = operation;
         plannerRequest = piped;
         spilled = { bytes, limit, operation };
       }

@@ -56,6 +56,10 @@ struct ManagerState
   std::size_t
   HostLimit(const ExecutionRequest & request);
 
+  /** Gives back what devices keep of memory that runs have spilled: a budget of the host counts on it. */
+  void
+  DropKeptSpill();
+
   /** The devices that a request may use; why there are none goes to `reason`. */
   std::vector<std::size_t>
   SelectDevices(const ExecutionRequest & request, std::string & reason);

@@ -48,11 +48,25 @@ TransformTimes(int tile, const NetworkRates & rates)
   return tile > rates.largestTile || isLeftOut ? 0.0 : rates.transforms[number];
 }
 
+/** Voxels of a tile that are results. */
+double
+CountKept(const NetworkLayer & layer, int tile)
+{
+  double kept = 1;
+  for (const std::int64_t kernel : layer.kernel)
+  {
+    kept *= static_cast<double>(std::max<std::int64_t>(0, tile - kernel + 1));
+  }
+  return kept;
+}
+
 /** What the transforms of a tile cost: voxels and spectra of either side. */
 double
-CostOfTransforms(int inputs, int outputs, int tile, const NetworkRates & rates)
+CostOfTransforms(const NetworkLayer & layer, int inputs, int tile, const NetworkRates & rates)
 {
-  return TransformTimes(tile, rates) * 8 * static_cast<double>(tile) * tile * tile * (inputs + outputs);
+  const auto number = std::find(std::begin(NetworkTiles), std::end(NetworkTiles), tile) - std::begin(NetworkTiles);
+  return TransformTimes(tile, rates) * 8 * static_cast<double>(tile) * tile * tile * (inputs + layer.channels) +
+         rates.stores[number] * CountKept(layer, tile) * layer.channels;
 }
 
 /** What the products of a tile cost. */
@@ -66,7 +80,8 @@ CostOfProducts(int inputs, int outputs, int tile, const NetworkRates & rates)
                                          (voxels / 2) / rates.productMultiplyAdds;
   // They move the spectra once more while they compute.
   const double spectra = 4 * voxels * (inputs + outputs);
-  return std::max(product + (inputs == 1 ? 0.0 : rates.productTraffic * spectra), spectra);
+  const double beside = rates.productTraffic * spectra + rates.productFixed * voxels / 2;
+  return std::max(product + (inputs == 1 ? 0.0 : beside), spectra);
 }
 
 } // namespace
@@ -79,6 +94,7 @@ GetHostNetworkRates()
   rates.productMultiplyAdds = 3.5;
   const double transforms[] = { 1.4, 0, 1.5, 0, 2 };
   std::copy(std::begin(transforms), std::end(transforms), rates.transforms);
+  std::fill(std::begin(rates.stores), std::end(rates.stores), 0.0);
   rates.groupBytes = 1.4 * (1 << 30);
   // The inputs' spectra at the frequencies of a cell fit the second cache.
   rates.mostTiles = 64;
@@ -93,9 +109,13 @@ NetworkRates
 GetDeviceNetworkRates(NetworkPrecision precision)
 {
   NetworkRates rates;
-  rates.multiplyAdds = 1.5;
-  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 100 : 11.8;
-  rates.productTraffic = 2.85;
+  rates.multiplyAdds = 4.3;
+  rates.planeTaps = 8;
+  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 21 : 8;
+  rates.productTraffic = 1.7;
+  rates.productFixed = 295;
+  rates.spectraMaking = 13.5;
+  rates.uploads = 320;
   rates.poolingTaps = 0.22;
   return rates;
 }
@@ -182,9 +202,9 @@ ChooseTile(const NetworkLayer & layer, int inputs, const LayerExtent & output, s
     // A block of the products takes as long for few tiles as for all that it has room for.
     const double multiplied = groups * static_cast<double>((choice.tilesAtOnce + block - 1) / block * block);
     choice.cost =
-      count * CostOfTransforms(inputs, layer.channels, tile, rates) +
+      count * CostOfTransforms(layer, inputs, tile, rates) +
       std::max(count, inputs == 1 ? 0.0 : multiplied) * CostOfProducts(inputs, layer.channels, tile, rates) +
-      groups * static_cast<double>(kernels);
+      (groups + rates.spectraMaking) * static_cast<double>(kernels);
     if (best.tile == 0 || choice.cost < best.cost)
     {
       best = choice;
@@ -208,9 +228,9 @@ double
 GetDirectCost(const NetworkLayer & layer, int inputs, const LayerExtent & output, const NetworkRates & rates)
 {
   const double blocks = static_cast<double>(CeilDivide(layer.channels / layer.groups, ChannelsPerBlock)) * layer.groups;
-  return Product(output) *
-         (blocks * ChannelsPerBlock * (inputs / layer.groups) * Product(layer.kernel) / rates.multiplyAdds +
-          4.0 * (inputs + layer.channels));
+  return Product(output) * (blocks * ChannelsPerBlock * (inputs / layer.groups) * layer.kernel[2] *
+                              (layer.kernel[0] * layer.kernel[1] + rates.planeTaps) / rates.multiplyAdds +
+                            4.0 * (inputs + layer.channels));
 }
 
 namespace
@@ -223,16 +243,11 @@ MayTransform(const NetworkLayer & layer, int inputs, const LayerExtent & output,
   double least = 0;
   for (const int tile : NetworkTiles)
   {
-    double kept = 1;
-    for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
-    {
-      kept *= static_cast<double>(std::max<std::int64_t>(0, tile - layer.kernel[a] + 1));
-    }
+    const double kept = CountKept(layer, tile);
     if (kept > 0 && TransformTimes(tile, rates) > 0)
     {
       const double cost =
-        (CostOfTransforms(inputs, layer.channels, tile, rates) + CostOfProducts(inputs, layer.channels, tile, rates)) /
-        kept;
+        (CostOfTransforms(layer, inputs, tile, rates) + CostOfProducts(inputs, layer.channels, tile, rates)) / kept;
       least = least == 0 ? cost : std::min(least, cost);
     }
   }

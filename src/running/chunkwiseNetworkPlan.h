@@ -33,15 +33,22 @@ constexpr int NetworkTiles[] = { 16, 20, 24, 28, 32 };
 struct NetworkRates
 {
   double multiplyAdds{ 2.5 };        ///< of direct convolutions
+  double planeTaps{ 0.0 };           ///< of a direct kernel's plane, in whose time the input's next plane comes
   double productMultiplyAdds{ 0.0 }; ///< of products of spectra; 0: the backend has no transforms
   /** What products of spectra take beside that, in times in which a number of a tile's spectra is read or written. */
   double productTraffic{ 0.0 };
+  double productFixed{ 0.0 }; ///< for each tile and frequency, whatever the channels
   double poolingTaps{ 4.0 };
   double linkTraffic{ 80 }; ///< what a byte takes from or to the host's memory
   int    largestTile{ 32 }; ///< voxels along an axis
   /** What the transform of a tile of each size in NetworkTiles takes, in the time in which its voxels are read and its
    * spectrum is written; 0: there is none. */
-  double transforms[std::size(NetworkTiles)]{ 1.75, 1.75, 1.75, 1.8, 1.6 };
+  double transforms[std::size(NetworkTiles)]{ 0.88, 1.06, 1.14, 1.32, 1.49 };
+  /** What a voxel that is kept of a tile takes beside. */
+  double stores[std::size(NetworkTiles)]{ 20, 17, 12.5, 9.7, 5.9 };
+  /** What a byte of the kernels' spectra takes to be made, once a run; here for a chunk's share of it, and a step's. */
+  double spectraMaking{ 0.0 };
+  double uploads{ 0.0 }; ///< what a byte of the weights takes to the device, once a run
   /** Memory for the spectra of tiles that are multiplied at a time: so many that the kernels' spectra, which are read
    * once for all of them, are little beside them. */
   double       groupBytes{ 2.75 * (1 << 30) };

@@ -2,6 +2,7 @@
 #include "chunkwiseNetworkRun.h"
 
 #include "chunkwiseNetworkMarch.h"
+#include "chunkwisePlanner.h"
 #include "chunkwiseRoundUp.h"
 
 #include <algorithm>
@@ -190,6 +191,7 @@ CostOfPlane(const NetworkOperation & operation, std::int64_t slab, const Network
   }
   NetworkRates limited = rates;
   limited.mostBytes = SpectraBytesOfPlane * static_cast<double>(slab);
+  limited.spectraMaking = 0;
   const auto plan = PlanNetwork(operation, parts, limited, false);
   for (std::size_t i = 1; i < parts.size(); ++i)
   {
@@ -344,10 +346,19 @@ struct ChunkPlan
   }
 };
 
+/** The part of what is done once a run that counts for a chunk. */
+double
+GetShareOfRun(const NetworkOperation & operation, const Box & output, const Box & image)
+{
+  return operation.mode == NetworkMode::Patches
+           ? 0.0
+           : Product(SpatialPart(output.Extents())) / Product(SpatialPart(image.Extents()));
+}
+
 /** `ofHead`: rates of the backend that computes the first layers. */
 ChunkPlan
 PlanChunk(const NetworkOperation & operation, const Box & output, const std::vector<LayerExtent> & whole,
-          const Box & image, const NetworkRates & rates, const NetworkRates * ofHead = nullptr)
+          const Box & image, NetworkRates rates, const NetworkRates * ofHead = nullptr)
 {
   const NetworkGraph & graph = *operation.graph;
   const std::size_t    n = graph.GetLayers().size();
@@ -358,6 +369,7 @@ PlanChunk(const NetworkOperation & operation, const Box & output, const std::vec
 
   std::vector<std::int64_t> fragments(n, 1);
   chunk.march = MakeNetworkMarch(graph, chunk.ranges, slab, fragments, false);
+  rates.spectraMaking *= GetShareOfRun(operation, output, image) / static_cast<double>(chunk.march.size());
   const auto               bounds = FindSlabBounds(chunk.march);
   std::vector<LayerExtent> parts(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -746,7 +758,9 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
     NetworkOperation window = operation;
     window.mode = NetworkMode::Dense;
     window.result = NetworkResult::Channel;
-    return GetNetworkCost(window, WindowBox(operation), WindowBox(operation), rates) *
+    NetworkRates ofWindow = rates;
+    ofWindow.spectraMaking = ofWindow.uploads = 0;
+    return GetNetworkCost(window, WindowBox(operation), WindowBox(operation), ofWindow) *
            NumberOfWindows(operation, SpatialPart(output.Extents()), image.Extents()) *
            NumberOfImages(operation, output);
   }
@@ -763,29 +777,59 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
                                   planes,
                                   side == NetworkSide::Tail ? last + 1 : 1,
                                   side == NetworkSide::Head ? last + 1 : graph.GetLayers().size());
-  return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output);
+  double     weights = 0;
+  for (const NetworkLayer & layer : graph.GetLayers())
+  {
+    weights += layer.packedWeights ? static_cast<double>(layer.packedWeights->size() * sizeof(float)) : 0.0;
+  }
+  return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output) +
+         rates.uploads * weights * GetShareOfRun(operation, output, image);
 }
 
 std::vector<NetworkLayerDescription>
-DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, const Box & image, bool onDevices)
+DescribeNetworkPlan(const NetworkOperation & asked, const Plan & plan, const Box & image, bool onDevices)
 {
-  const NetworkRates   all = onDevices ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates();
-  const KeptPlanes     planes = KeptPlanes::InScratch;
-  const NetworkRates   rates = Layout(operation, output, image, all, planes).Limit(all);
+  const auto &         operation = plan.piped ? static_cast<const NetworkOperation &>(*plan.piped) : asked;
   const NetworkGraph & graph = *operation.graph;
+  const std::size_t    layers = graph.GetLayers().size();
   const bool           isDense = operation.mode == NetworkMode::Dense;
+  const Box            output = Box::FromExtent(plan.chunkExtent);
+  const KeptPlanes     planes = plan.spilledBytes > 0 && !plan.piped ? KeptPlanes::Spilled : KeptPlanes::InScratch;
+  const auto           limit = [&](const NetworkRates & rates, NetworkSide side) {
+    return Layout(operation, output, image, rates, planes, side).Limit(rates);
+  };
+  const NetworkRates rates = limit(onDevices ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates(),
+                                   plan.piped ? NetworkSide::Tail : NetworkSide::Whole);
+  const NetworkRates ofHead = limit(GetHostNetworkRates(), plan.piped ? NetworkSide::Head : NetworkSide::Whole);
   const auto whole = graph.GetExtents(isDense ? graph.GetInputExtent(SpatialPart(image.Extents())) : operation.patch);
-  const ChunkPlan chunk = PlanChunk(operation, isDense ? output : WindowBox(operation), whole, image, rates);
-  const auto      bounds = FindSlabBounds(chunk.march);
-  const auto      costs = CostOfLayers(graph, chunk, rates, planes, 1, graph.GetLayers().size());
-  const double    sum = std::accumulate(costs.begin(), costs.end(), 0.0);
+  const ChunkPlan chunk =
+    PlanChunk(operation, isDense ? output : WindowBox(operation), whole, image, rates, plan.piped ? &ofHead : nullptr);
+  const auto        bounds = FindSlabBounds(chunk.march);
+  const std::size_t meeting = plan.piped ? static_cast<std::size_t>(operation.headLayers) + 1 : 1;
+  auto              shares = CostOfLayers(graph, chunk, rates, planes, meeting, layers);
+  const auto        costsOfHead = CostOfLayers(graph, chunk, ofHead, planes, 1, meeting);
+  std::copy(costsOfHead.begin(), costsOfHead.begin() + static_cast<std::ptrdiff_t>(meeting), shares.begin());
+  const auto normalize = [&shares](std::size_t first, std::size_t end) {
+    const auto   at = shares.begin();
+    const double sum =
+      std::accumulate(at + static_cast<std::ptrdiff_t>(first), at + static_cast<std::ptrdiff_t>(end), 0.0);
+    for (std::size_t i = first; i < end; ++i)
+    {
+      shares[i] = sum > 0 ? shares[i] / sum : 0.0;
+    }
+  };
+  normalize(0, meeting);
+  normalize(meeting, layers);
 
   std::vector<NetworkLayerDescription> rows;
-  for (std::size_t i = 0; i < costs.size(); ++i)
+  for (std::size_t i = 0; i < layers; ++i)
   {
     const NetworkLayer & layer = graph.GetLayers()[i];
     LayerExtent          held = chunk.PartOf(0, i);
+    LayerExtent          kept = held;
     held[2] = bounds[i].held;
+    kept[2] = bounds[i].kept;
+    const LayerExtent & fragments = chunk.plan[i].fragments;
     rows.push_back({ layer.name,
                      layer.kind,
                      layer.channels,
@@ -794,13 +838,12 @@ DescribeNetworkPlan(const NetworkOperation & operation, const Box & output, cons
                      layer.stride,
                      layer.dilation,
                      chunk.plan[i].transform.tile,
-                     BytesOf(held, chunk.plan[i].fragments, layer.channels),
+                     BytesOf(held, fragments, layer.channels),
                      chunk.plan[i].transform.tile > 0 ? chunk.plan[i].transformBytes : 0,
-                     costs[i] });
-  }
-  for (NetworkLayerDescription & row : rows)
-  {
-    row.share = sum > 0 ? row.share / sum : 0.0;
+                     shares[i],
+                     BytesOf(kept, fragments, layer.channels),
+                     planes == KeptPlanes::Spilled,
+                     plan.piped && i < meeting });
   }
   return rows;
 }

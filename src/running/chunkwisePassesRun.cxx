@@ -170,6 +170,10 @@ PassesRun::Hold(std::size_t stage, Monitor * monitor)
     return m_Device->HoldImage(bytes, m_Limit);
   }
   Arena & memory = m_Manager.host.memory;
+  if (m_Limit)
+  {
+    m_Manager.DropKeptSpill();
+  }
   m_Manager.host.MakeRoom(bytes, m_Limit);
   for (;;)
   {

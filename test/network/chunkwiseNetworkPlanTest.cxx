@@ -169,7 +169,9 @@ TEST(NetworkPlan, IsDescribedLayerByLayer)
   operation.graph = Wide(5);
   const Box  image = Box::FromExtent({ { 300, 300, 300, 1, 1 } });
   const auto table = [&](bool onDevices, std::int64_t extent) {
-    return DescribeNetworkPlan(operation, Box::FromExtent({ { extent, extent, extent, 1, 1 } }), image, onDevices);
+    Plan plan;
+    plan.chunkExtent = { { extent, extent, extent, 1, 1 } };
+    return DescribeNetworkPlan(operation, plan, image, onDevices);
   };
   for (const bool onDevices : { false, true })
   {

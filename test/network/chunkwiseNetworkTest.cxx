@@ -219,6 +219,66 @@ TEST_P(NetworkTest, SlabsHaveTheBitsOfTheWhole)
   }
 }
 
+/** The networks of the ZNNi paper with few maps and two layers less, Reproducible: the bits of one thread of the CPU
+ * that computes the whole at once, for any threads, budgets, slabs and places. */
+TEST_P(NetworkTest, ThePapersNetworksAreReproducible)
+{
+  const std::vector<int> layersOf[] = {
+    { 2, 0, 3, 0, 3, 0, 3, 3 }, { 4, 0, 5, 0, 5, 0, 5, 5 }, { 6, 0, 7, 0, 7, 7 }, { 8, 0, 9, 0, 9, 9 }
+  };
+  constexpr std::int64_t fields[] = { 53, 99, 69, 91 };
+  std::mt19937           random(211);
+  for (std::size_t n = 0; n < 4; ++n)
+  {
+    trial::NetworkBuilder builder(random, 3);
+    int                   at = 0;
+    for (const int kernel : layersOf[n])
+    {
+      NetworkLayer pool;
+      pool.kernel = pool.stride = builder.Same(2);
+      at = kernel ? builder.Pointwise(builder.Convolve(at, 2, builder.Same(kernel)), ActivationKind::Relu)
+                  : builder.AddKind(LayerKind::MaximumPooling, { at }, pool);
+    }
+    const auto operation = std::make_shared<NetworkOperation>();
+    operation->graph = builder.Finish(at).graph;
+    ASSERT_EQ(operation->graph->GetMargin(), builder.Same(fields[n] - 1));
+    operation->precision = NetworkPrecision::Reproducible;
+    Trial<std::uint8_t, float> t(random, operation, { { 12, 7, 9, 1, 1 } });
+    std::vector<float>         expected;
+    int                        chunks = 0;
+    for (int run = 0; run < 3; ++run)
+    {
+      operation->slab = run == 0 ? 1000 : run == 1 ? 8 : 0;
+      const auto executor = MakeThreadExecutor(run % 2 ? 3 : 1);
+      t.request.executor = executor.get();
+      t.request.backend = run == 0 ? BackendChoice::CPU : GetBackend();
+      t.request.budgets.device = t.request.budgets.host = 0;
+      t.Prepare(t.request.image);
+      if (run > 1)
+      {
+        // A little more than the least: several chunks.
+        std::size_t & budget = GetParam() == Place::Cpu ? t.request.budgets.host : t.request.budgets.device;
+        budget = 1;
+        try
+        {
+          GetManager().Execute(t.request);
+        }
+        catch (const BudgetError & error)
+        {
+          budget = error.needed + error.needed / 8;
+        }
+      }
+      const ExecutionReport report = GetManager().Execute(t.request);
+      chunks = std::max(chunks, static_cast<int>(report.plan.chunks.size()));
+      expected = run == 0 ? t.output : expected;
+      ASSERT_EQ(t.output, expected) << "network " << n << ", run " << run;
+    }
+    EXPECT_GT(chunks, 1) << "network " << n;
+    EXPECT_GT(*std::max_element(expected.begin(), expected.end()), *std::min_element(expected.begin(), expected.end()));
+    t.request.executor = nullptr;
+  }
+}
+
 /** Where planes lie makes no difference: in one chunk of the same tiles, and for any chunks in an order of sums that is
  * prescribed. */
 TEST_P(NetworkTest, SpilledPlanesHaveTheBitsOfKeptOnes)
@@ -545,6 +605,109 @@ TEST_F(SpillingRun, KeepsToTheHostsBudgets)
   m_Manager->SetBudgets(ofManager);
   EXPECT_LE(Run().peakPinned, ofManager.pinned);
   EXPECT_EQ(m_Trial.output, m_Expected);
+}
+
+/** What a run has spilled is kept for the next one, but not beside what another run has of the host's memory. */
+TEST_F(SpillingRun, KeepsNothingBesideAnotherRunsBudget)
+{
+  struct Watch : Monitor
+  {
+    const Manager & manager;
+    std::size_t     most{ 0 };
+    explicit Watch(const Manager & of)
+      : manager(of)
+    {}
+    void
+    UpdateProgress(double) override
+    {
+      most = std::max(most, manager.GetHeldMemory().pinned);
+    }
+    bool
+    ShouldAbort() override
+    {
+      most = std::max(most, manager.GetHeldMemory().pinned);
+      return false;
+    }
+  };
+  FakeDevices                    devices(2, FakeDevice::Options(), GetHostKernels());
+  const std::unique_ptr<Manager> manager = devices.MakeManager();
+  const auto                     heldDuring = [&](BackendChoice backend, int device, std::size_t hostBudget) {
+    m_Trial.request.backend = BackendChoice::CUDA;
+    m_Trial.request.devices = { 0 };
+    m_Trial.request.budgets.host = 0;
+    m_Operation->planes = NetworkPlanes::InHostMemory;
+    const std::size_t spilled = manager->Execute(m_Trial.request).peakHost;
+    EXPECT_GT(spilled, 0u);
+    const std::size_t kept = manager->GetHeldMemory().pinned;
+    EXPECT_GE(kept, spilled);
+    m_Trial.request.backend = backend;
+    m_Trial.request.devices = { device };
+    m_Trial.request.budgets.host = hostBudget;
+    m_Operation->planes = NetworkPlanes::OnDevice;
+    m_Trial.Prepare(m_Trial.request.image);
+    Watch watch(*manager);
+    EXPECT_EQ(manager->Execute(m_Trial.request, &watch).peakHost > 0, backend == BackendChoice::CPU);
+    EXPECT_EQ(m_Trial.output, m_Expected);
+    EXPECT_GT(watch.most, 0u);
+    return watch.most >= kept;
+  };
+  constexpr std::size_t much = std::size_t{ 1 } << 30;
+  EXPECT_FALSE(heldDuring(BackendChoice::CPU, 0, much));
+  EXPECT_FALSE(heldDuring(BackendChoice::CPU, 0, 0));
+  EXPECT_FALSE(heldDuring(BackendChoice::CUDA, 1, much));
+  // Nobody counts on it.
+  EXPECT_TRUE(heldDuring(BackendChoice::CUDA, 1, 0));
+  // A plan for such a run is asked for before its images are there.
+  const std::size_t kept = manager->GetHeldMemory().pinned;
+  m_Trial.request.budgets.host = much;
+  (void)manager->MakePlanFor(m_Trial.request);
+  EXPECT_LT(manager->GetHeldMemory().pinned, kept);
+}
+
+/** A plan says where planes lie, and what the CPU computes. */
+TEST_F(SpillingRun, IsDescribed)
+{
+  const auto describe = [this](const Plan & plan) {
+    return DescribeNetworkPlan(*m_Operation, plan, m_Trial.request.image, true);
+  };
+  const Plan spilled = m_Manager->MakePlanFor(m_Trial.request);
+  EXPECT_EQ(spilled.spilledBytes, Run().peakHost);
+  EXPECT_FALSE(spilled.piped);
+  std::size_t kept = 0;
+  for (const NetworkLayerDescription & row : describe(spilled))
+  {
+    EXPECT_TRUE(row.keptByHost);
+    EXPECT_FALSE(row.byCpu);
+    kept += row.keptBytes;
+  }
+  EXPECT_GT(kept, 0u);
+  // There is room for chunks of other places too.
+  EXPECT_LE(kept, spilled.spilledBytes);
+
+  m_Operation->planes = NetworkPlanes::OnDevice;
+  const Plan onDevice = m_Manager->MakePlanFor(m_Trial.request);
+  EXPECT_EQ(onDevice.spilledBytes, 0u);
+  for (const NetworkLayerDescription & row : describe(onDevice))
+  {
+    EXPECT_FALSE(row.keptByHost || row.byCpu);
+  }
+
+  m_Operation->precision = NetworkPrecision::Float32;
+  m_Operation->headLayers = 2;
+  const Plan piped = m_Manager->MakePlanFor(m_Trial.request);
+  EXPECT_GT(piped.spilledBytes, 0u);
+  ASSERT_TRUE(piped.piped);
+  const auto rows = describe(piped);
+  double     ofCpu = 0;
+  double     ofDevice = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+  {
+    EXPECT_EQ(rows[i].byCpu, i <= 2) << i;
+    EXPECT_FALSE(rows[i].keptByHost);
+    (rows[i].byCpu ? ofCpu : ofDevice) += rows[i].share;
+  }
+  EXPECT_NEAR(ofCpu, 1.0, 1e-9);
+  EXPECT_NEAR(ofDevice, 1.0, 1e-9);
 }
 
 TEST_F(SpillingRun, CanBeAborted)

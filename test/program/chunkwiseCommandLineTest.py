@@ -19,6 +19,8 @@ import time
 import unittest
 from pathlib import Path
 
+from adversary.networks import small_model
+
 PROGRAM = None
 
 META_TYPES = {"B": "MET_UCHAR", "h": "MET_SHORT", "H": "MET_USHORT", "f": "MET_FLOAT", "d": "MET_DOUBLE"}
@@ -564,6 +566,29 @@ class CommandLineTest(unittest.TestCase):
         self.assertIn("expected: unknown", whole)
         self.assertEqual(self.left_behind(), [])
         self.assert_fails(2, "--radius", "plan", "mean", self.large, self.out)
+
+    def test_plan_of_a_network_says_what_is_kept_where(self):
+        model, image = self.directory / "model.onnx", self.directory / "long.mhd"
+        model.write_bytes(small_model())
+        image.write_text("ObjectType = Image\nNDims = 3\nDimSize = 240 240 600\nElementType = MET_UCHAR\n"
+                         "ElementDataFile = long.raw\n")
+        with open(self.directory / "long.raw", "wb") as file:
+            file.truncate(240 * 240 * 600)
+        command = ("plan", "network", "--model", model, image, self.out, "--backend", "cpu", "--divisions", 1)
+        layers = json.loads(self.assert_runs(*command, "--json").stdout)["layers"]
+        # It is computed in slabs: of what the last convolutions look at, planes are kept, and where they are computed.
+        self.assertGreater(layers[0]["keptBytes"], 0)
+        self.assertEqual(layers[-1]["keptBytes"], 0)
+        for layer in layers:
+            self.assertIs(layer["keptByHost"], False)
+            self.assertIs(layer["byCpu"], False)
+        self.assertNotIn("pinnedBytes", self.assert_runs(*command, "--json").stdout)
+        lines = self.assert_runs(*command).stdout.splitlines()
+        first = next(i for i, line in enumerate(lines) if line.startswith("  layer"))
+        at = lines[first].index("kept")
+        for layer, line in zip(layers, lines[first + 1:]):
+            self.assertEqual(line[at:at + 10].strip() != "", layer["keptBytes"] > 0, line)
+        self.assertNotIn("host: ", "\n".join(lines))
 
     def test_verbose_prints_plan_backend_time_and_peak_memory(self):
         result = self.assert_runs("mean", self.small, self.out, "--radius", 1, "--backend", "cpu", "--verbose")

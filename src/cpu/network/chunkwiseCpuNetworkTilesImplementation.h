@@ -5,23 +5,62 @@
 #include "chunkwiseCpuSquare.h"
 #include "chunkwiseFftPoints.h"
 
+#if defined(__x86_64__)
+#  include <immintrin.h>
+#endif
+
 namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
 
-/** Lines that are transformed side by side: tiles are multiples of 8. */
-constexpr int LineBytes = RegisterBytes < 32 ? RegisterBytes : 32;
+/** Stores a vector where nobody looks for it soon: past the caches, which need not read the line first. */
+template <typename TVector>
+inline void
+StorePast(float * to, const TVector & value)
+{
+#if defined(__AVX512F__)
+  if constexpr (sizeof(TVector) == 64)
+  {
+    return _mm512_stream_ps(to, reinterpret_cast<const __m512 &>(value));
+  }
+#endif
+#if defined(__AVX__)
+  if constexpr (sizeof(TVector) == 32)
+  {
+    return _mm256_stream_ps(to, reinterpret_cast<const __m256 &>(value));
+  }
+#endif
+#if defined(__x86_64__)
+  if constexpr (sizeof(TVector) == 16)
+  {
+    return _mm_stream_ps(to, reinterpret_cast<const __m128 &>(value));
+  }
+#endif
+  *reinterpret_cast<TVector *>(to) = value;
+}
+/** Other threads see what StorePast has stored. */
+inline void
+FinishStores()
+{
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 template <int T>
 class NetworkTile
 {
+  /** Of lines that are transformed side by side: a tile is a multiple of them. */
+  static constexpr int LineBytes = RegisterBytes <= 32 || T % 16 == 0 ? RegisterBytes : 32;
   using Lines = Square<float, LineBytes>;
   using V = typename Lines::Row;
   typedef float        Numbers __attribute__((vector_size(LineBytes), aligned(4), may_alias));
   static constexpr int L = Lines::Side;
   static constexpr int H = T / 2;
   static constexpr int Groups = T / L;
+  static constexpr int Plane = static_cast<int>(GetTilePlane(T));
+  static constexpr int WorkPlane = static_cast<int>(GetTileWorkPlane(T));
 
   static V
   Load(const float * from)
@@ -43,8 +82,9 @@ class NetworkTile
 public:
   static void
   Transform(const float * voxels, std::int64_t width, std::int64_t height, float * work, float * out,
-            std::int64_t stride, bool conjugates)
+            std::int64_t stride, bool conjugates, bool streams)
   {
+    const auto put = [streams](float * to, const V & value) { streams ? StorePast(to, value) : Store(to, value); };
     const std::int64_t columns = (width + L - 1) / L;
     for (std::int64_t y = 0; y < height; ++y)
     {
@@ -57,22 +97,22 @@ public:
         CHUNKWISE_FFT_UNROLL
         for (int n = 0; n < H; ++n)
         {
-          re[n] = Load(from + n * T * T);
-          im[n] = -Load(from + (n + H) * T * T);
+          re[n] = Load(from + n * Plane);
+          im[n] = -Load(from + (n + H) * Plane);
         }
         TurnEach<2 * T>(re, im, std::make_integer_sequence<int, H>());
         FftPoints<H>(re, im);
         CHUNKWISE_FFT_UNROLL
         for (int k = 0; k < H; ++k)
         {
-          Store(to + k * 2 * T * T, re[k]);
-          Store(to + k * 2 * T * T + T, im[k]);
+          Store(to + k * WorkPlane, re[k]);
+          Store(to + k * WorkPlane + T, im[k]);
         }
       }
     }
     for (int k = 0; k < H; ++k)
     {
-      float * const plane = work + k * 2 * T * T;
+      float * const plane = work + k * WorkPlane;
       for (std::int64_t c = 0; c < columns; ++c)
       {
         V re[T];
@@ -115,10 +155,14 @@ public:
         for (int x = 0; x < T; ++x)
         {
           float * const to = out + OffsetOf(first + x, stride);
-          Store(to, re[x]);
-          Store(to + NetworkLanes, conjugates ? -im[x] : im[x]);
+          put(to, re[x]);
+          put(to + NetworkLanes, conjugates ? -im[x] : im[x]);
         }
       }
+    }
+    if (streams)
+    {
+      FinishStores();
     }
   }
 
@@ -130,7 +174,7 @@ public:
     const std::int64_t columns = (width + L - 1) / L;
     for (int k = 0; k < H; ++k)
     {
-      float * const plane = work + k * 2 * T * T;
+      float * const plane = work + k * WorkPlane;
       for (int g = 0; g < Groups; ++g)
       {
         V                  re[T];
@@ -186,16 +230,16 @@ public:
         CHUNKWISE_FFT_UNROLL
         for (int k = 0; k < H; ++k)
         {
-          re[k] = Load(from + k * 2 * T * T);
-          im[k] = Load(from + k * 2 * T * T + T);
+          re[k] = Load(from + k * WorkPlane);
+          im[k] = Load(from + k * WorkPlane + T);
         }
         FftPoints<H>(re, im);
         TurnEach<2 * T>(re, im, std::make_integer_sequence<int, H>());
         CHUNKWISE_FFT_UNROLL
         for (int n = 0; n < H; ++n)
         {
-          Store(to + n * T * T, im[n]);
-          Store(to + (n + H) * T * T, -re[n]);
+          Store(to + n * Plane, im[n]);
+          Store(to + (n + H) * Plane, -re[n]);
         }
       }
     }
@@ -204,16 +248,16 @@ public:
 
 static void
 TransformTile(int tile, const float * voxels, std::int64_t width, std::int64_t height, float * work, float * out,
-              std::int64_t stride, bool conjugates)
+              std::int64_t stride, bool conjugates, bool streams)
 {
   switch (tile)
   {
     case 16:
-      return NetworkTile<16>::Transform(voxels, width, height, work, out, stride, conjugates);
+      return NetworkTile<16>::Transform(voxels, width, height, work, out, stride, conjugates, streams);
     case 24:
-      return NetworkTile<24>::Transform(voxels, width, height, work, out, stride, conjugates);
+      return NetworkTile<24>::Transform(voxels, width, height, work, out, stride, conjugates, streams);
     default:
-      return NetworkTile<32>::Transform(voxels, width, height, work, out, stride, conjugates);
+      return NetworkTile<32>::Transform(voxels, width, height, work, out, stride, conjugates, streams);
   }
 }
 
@@ -244,11 +288,13 @@ constexpr int ProductTiles = 2;
 constexpr int ProductOutputs = 2;
 #endif
 
-/** Adds `inputs` products to the sums of VTiles tiles and VOutputs outputs, or makes them. */
+/** Adds `inputs` products to the sums of VTiles tiles and VOutputs outputs, which lie `pitch` apart, or makes them
+ * where isFirst. The last ones go to `out`. */
 template <int VTiles, int VOutputs>
 inline __attribute__((always_inline)) void
-AddProducts(const float * in, std::int64_t inPitch, const float * kernels, std::int64_t kernelPitch, float * out,
-            std::int64_t outPitch, std::int64_t inputs, bool isFirst)
+AddProducts(const float * in, std::int64_t inPitch, const float * kernels, std::int64_t kernelPitch, float * sums,
+            std::int64_t pitch, float * out, std::int64_t outPitch, std::int64_t inputs, bool isFirst, bool isLast,
+            bool streams)
 {
   ProductRow re[VTiles][VOutputs];
   ProductRow im[VTiles][VOutputs];
@@ -258,7 +304,7 @@ AddProducts(const float * in, std::int64_t inPitch, const float * kernels, std::
 #pragma GCC unroll 4
     for (int o = 0; o < VOutputs; ++o)
     {
-      const float * const sum = out + t * outPitch + o * NetworkCell;
+      const float * const sum = sums + t * pitch + o * NetworkCell;
       re[t][o] = isFirst ? ProductRow{} : *reinterpret_cast<const ProductRow *>(sum);
       im[t][o] = isFirst ? ProductRow{} : *reinterpret_cast<const ProductRow *>(sum + NetworkLanes);
     }
@@ -294,47 +340,57 @@ AddProducts(const float * in, std::int64_t inPitch, const float * kernels, std::
 #pragma GCC unroll 4
     for (int o = 0; o < VOutputs; ++o)
     {
-      float * const sum = out + t * outPitch + o * NetworkCell;
-      *reinterpret_cast<ProductRow *>(sum) = re[t][o];
-      *reinterpret_cast<ProductRow *>(sum + NetworkLanes) = im[t][o];
+      float * const to = (isLast ? out + t * outPitch : sums + t * pitch) + o * NetworkCell;
+      if (isLast && streams)
+      {
+        StorePast(to, re[t][o]);
+        StorePast(to + NetworkLanes, im[t][o]);
+      }
+      else
+      {
+        *reinterpret_cast<ProductRow *>(to) = re[t][o];
+        *reinterpret_cast<ProductRow *>(to + NetworkLanes) = im[t][o];
+      }
     }
   }
 }
 
-/** Inputs whose cells stay in the first cache while all tiles meet them. */
+/** Inputs whose cells stay in the first cache while all tiles meet them, and tiles whose inputs stay in the second. */
 constexpr std::int64_t InputsAtOnce = 32;
+constexpr std::int64_t TilesAtOnce = 64;
 
-/** A block of VChannels outputs. */
+/** A block of VChannels outputs, of at most TilesAtOnce tiles. */
 template <int VChannels>
 inline void
 MultiplyBlock(const float * in, const float * kernels, float * out, std::int64_t tiles, std::int64_t inputs,
-              std::int64_t outputs)
+              std::int64_t outputs, bool streams)
 {
-  const std::int64_t inPitch = inputs * NetworkCell;
-  const std::int64_t outPitch = outputs * NetworkCell;
-  const std::int64_t kernelPitch = VChannels * NetworkCell;
+  alignas(64) float      sums[TilesAtOnce * VChannels * NetworkCell];
+  constexpr std::int64_t pitch = VChannels * NetworkCell;
+  const std::int64_t     inPitch = inputs * NetworkCell;
+  const std::int64_t     outPitch = outputs * NetworkCell;
   for (std::int64_t begin = 0; begin < inputs; begin += InputsAtOnce)
   {
     const std::int64_t count = inputs - begin < InputsAtOnce ? inputs - begin : InputsAtOnce;
+    const bool         isLast = begin + count == inputs;
     for (std::int64_t part = 0; part < NetworkLanes; part += ProductWidth)
     {
-      const float * const k = kernels + begin * kernelPitch + part;
+      const float * const k = kernels + begin * pitch + part;
       const float * const x = in + begin * NetworkCell + part;
+      float * const       s = sums + part;
       float * const       y = out + part;
       const auto          add = [&](auto width, std::int64_t t) __attribute__((always_inline)) {
         constexpr int n = decltype(width)::value;
         constexpr int together = VChannels < ProductOutputs ? VChannels : ProductOutputs;
-        AddProducts<n, together>(x + t * inPitch, inPitch, k, kernelPitch, y + t * outPitch, outPitch, count, !begin);
+        const float * from = x + t * inPitch;
+        float *       sum = s + t * pitch;
+        float *       to = y + t * outPitch;
+        AddProducts<n, together>(from, inPitch, k, pitch, sum, pitch, to, outPitch, count, !begin, isLast, streams);
         if constexpr (VChannels > together)
         {
-          AddProducts<n, VChannels - together>(x + t * inPitch,
-                                               inPitch,
-                                               k + together * NetworkCell,
-                                               kernelPitch,
-                                               y + t * outPitch + together * NetworkCell,
-                                               outPitch,
-                                               count,
-                                               !begin);
+          constexpr std::int64_t next = together * NetworkCell;
+          AddProducts<n, VChannels - together>(
+            from, inPitch, k + next, pitch, sum + next, pitch, to + next, outPitch, count, !begin, isLast, streams);
         }
       };
       std::int64_t t = 0;
@@ -352,23 +408,32 @@ MultiplyBlock(const float * in, const float * kernels, float * out, std::int64_t
 
 static void
 MultiplyTiles(const float * in, const float * kernels, float * out, std::int64_t tiles, std::int64_t inputs,
-              std::int64_t outputs)
+              std::int64_t outputs, bool streams)
 {
-  for (std::int64_t first = 0; first < outputs; first += NetworkProductChannels)
+  for (std::int64_t done = 0; done < tiles; done += TilesAtOnce)
   {
-    const float * const k = kernels + first * inputs * NetworkCell;
-    float * const       y = out + first * NetworkCell;
-    switch (outputs - first)
+    const std::int64_t  count = tiles - done < TilesAtOnce ? tiles - done : TilesAtOnce;
+    const float * const x = in + done * inputs * NetworkCell;
+    for (std::int64_t first = 0; first < outputs; first += NetworkProductChannels)
     {
-      case 1:
-        MultiplyBlock<1>(in, k, y, tiles, inputs, outputs);
-        break;
-      case 2:
-        MultiplyBlock<2>(in, k, y, tiles, inputs, outputs);
-        break;
-      default:
-        MultiplyBlock<3>(in, k, y, tiles, inputs, outputs);
+      const float * const k = kernels + first * inputs * NetworkCell;
+      float * const       y = out + (done * outputs + first) * NetworkCell;
+      switch (outputs - first)
+      {
+        case 1:
+          MultiplyBlock<1>(x, k, y, count, inputs, outputs, streams);
+          break;
+        case 2:
+          MultiplyBlock<2>(x, k, y, count, inputs, outputs, streams);
+          break;
+        default:
+          MultiplyBlock<3>(x, k, y, count, inputs, outputs, streams);
+      }
     }
+  }
+  if (streams)
+  {
+    FinishStores();
   }
 }
 
@@ -387,10 +452,21 @@ MultiplyCells(const float * a, std::int64_t stride, const float * b, float * out
   }
 }
 
+static void
+TakeMaxima(float * to, const float * from, std::int64_t n)
+{
+  for (std::int64_t i = 0; i < n; ++i)
+  {
+    const float value = from[i];
+    const float result = to[i];
+    to[i] = value > result || value != value ? value : result;
+  }
+}
+
 static NetworkTileFunctions
 MakeNetworkTileFunctions()
 {
-  return { TransformTile, TransformTileBack, MultiplyTiles, MultiplyCells };
+  return { TransformTile, TransformTileBack, MultiplyTiles, MultiplyCells, TakeMaxima };
 }
 
 } // namespace CHUNKWISE_CPU_LEVEL

@@ -32,7 +32,7 @@ struct TileSpace
 
   TileSpace(const NetworkWorkers & workers, unsigned int worker, int tile)
     : voxels(reinterpret_cast<float *>(workers.memory + worker * workers.bytes))
-    , work(voxels + NumbersOf(tile))
+    , work(voxels + tile * GetTilePlane(tile))
   {}
 };
 
@@ -59,7 +59,7 @@ LoadTile(const Tensor & in, std::int64_t channel, const TileAxis (&axes)[MaxSpat
   const std::int64_t  end = std::max<std::int64_t>(begin, std::min(x.end, tile));
   for (int z = 0; z < tile; ++z)
   {
-    float * const plane = voxels + static_cast<std::int64_t>(z) * tile * tile;
+    float * const plane = voxels + z * GetTilePlane(tile);
     if (!IsWithin(axes[2], z))
     {
       std::fill(plane, plane + static_cast<std::int64_t>(tile) * std::max(axes[1].end, 0), 0.0f);
@@ -103,7 +103,7 @@ StoreTile(const Step & step, std::int64_t channel, const TileAxis (&axes)[MaxSpa
     {
       for (int y = 0; y < axes[1].end; ++y)
       {
-        const float * const row = voxels + (static_cast<std::int64_t>(z) * tile + y) * tile;
+        const float * const row = voxels + z * GetTilePlane(tile) + y * tile;
         float * const       out = to + y * axes[1].step + z * axes[2].step;
         if (axes[0].step == 1)
         {
@@ -133,12 +133,15 @@ StoreTile(const Step & step, std::int64_t channel, const TileAxis (&axes)[MaxSpa
   }
 }
 
+/** Spectra of more than this are not in the caches when they are read. */
+constexpr std::size_t CacheBytes = std::size_t{ 16 } << 20;
+
 } // namespace
 
 std::size_t
 GetTileWorkerBytes(int tile)
 {
-  return RoundUp(2 * GetSpectrumBytes(tile));
+  return RoundUp(2 * sizeof(float) * static_cast<std::size_t>(tile * GetTilePlane(tile)));
 }
 
 std::size_t
@@ -167,7 +170,7 @@ MakeKernelSpectra(const Step & step, int tile, float * kernels, const NetworkWor
     {
       for (std::int64_t y = 0; y < step.kernel[1]; ++y)
       {
-        float * const row = space.voxels + (z * tile + y) * tile;
+        float * const row = space.voxels + z * GetTilePlane(tile) + y * tile;
         std::fill(row, row + tile, 0.0f);
         for (std::int64_t x = 0; z < step.kernel[2] && x < step.kernel[0]; ++x)
         {
@@ -190,6 +193,7 @@ MakeKernelSpectra(const Step & step, int tile, float * kernels, const NetworkWor
                         space.work,
                         kernels + at * NetworkCell,
                         stride * NetworkCell,
+                        true,
                         true);
   });
 }
@@ -205,17 +209,22 @@ ConvolveTiles(const Step & step, const TileChoice & choice, const float * kernel
   const std::int64_t           outputs = step.out.channels;
   const std::int64_t           cells = NumbersOf(tile) / NetworkCell;
   const std::int64_t           all = grid.Count();
-  const auto                   load =
-    [&](std::int64_t number, std::int64_t map, const TileSpace & space, float * out, std::int64_t stride) {
-      TileAxis axes[MaxSpatialAxes];
-      for (int a = 0; a < MaxSpatialAxes; ++a)
-      {
-        axes[a] = FindTileAxis(step, grid, number, a, true);
-      }
-      LoadTile(step.in[0], map, axes, tile, space.voxels);
-      functions.transform(
-        tile, space.voxels, std::max(axes[0].end, 0), std::max(axes[1].end, 0), space.work, out, stride, false);
-    };
+  const std::int64_t           together = std::min(choice.tilesAtOnce, all);
+  const bool streams = GetSpectrumBytes(tile) * static_cast<std::size_t>(together * (inputs + outputs)) > CacheBytes;
+  const auto load = [&](std::int64_t      number,
+                        std::int64_t      map,
+                        const TileSpace & space,
+                        float *           out,
+                        std::int64_t      stride) {
+    TileAxis axes[MaxSpatialAxes];
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      axes[a] = FindTileAxis(step, grid, number, a, true);
+    }
+    LoadTile(step.in[0], map, axes, tile, space.voxels);
+    functions.transform(
+      tile, space.voxels, std::max(axes[0].end, 0), std::max(axes[1].end, 0), space.work, out, stride, false, streams);
+  };
   const auto store =
     [&](std::int64_t number, std::int64_t map, const TileSpace & space, const float * in, std::int64_t stride) {
       TileAxis axes[MaxSpatialAxes];
@@ -259,7 +268,8 @@ ConvolveTiles(const Step & step, const TileChoice & choice, const float * kernel
                          results + cell * outStride,
                          count,
                          inputs,
-                         outputs);
+                         outputs,
+                         streams);
     });
     ForEach(workers, count * outputs, [&](std::int64_t task, unsigned int worker) {
       store(first + task / outputs,
@@ -323,6 +333,10 @@ template <bool VMaximum>
 inline void
 JoinRow(float * to, const float * from, std::int64_t stride, std::int64_t n)
 {
+  if (VMaximum && stride == 1)
+  {
+    return GetNetworkTileFunctions().takeMaxima(to, from, n);
+  }
   for (std::int64_t i = 0; i < n; ++i)
   {
     to[i] = Join<VMaximum>(to[i], from[stride * i]);
@@ -366,9 +380,6 @@ PoolRow(const Step & step, std::int64_t c, const RowTap * taps, std::int64_t y, 
           case 1:
             JoinRow<VMaximum>(first, plane + tap.place, 1, tap.end - tap.begin);
             break;
-          case 2:
-            JoinRow<VMaximum>(first, plane + tap.place, 2, tap.end - tap.begin);
-            break;
           default:
             JoinRow<VMaximum>(first, plane + tap.place, tap.stride, tap.end - tap.begin);
         }
@@ -396,33 +407,45 @@ PoolRow(const Step & step, std::int64_t c, const RowTap * taps, std::int64_t y, 
 void
 PoolFragments(const Step & step, const NetworkWorkers & workers)
 {
-  const Tensor &     out = step.out;
-  const std::int64_t planes = out.FragmentExtent(2);
-  const std::int64_t grids = out.fragments[0] * out.fragments[1] * out.fragments[2];
-  ForEach(workers, out.channels * grids * planes, [&](std::int64_t task, unsigned int) {
-    const std::int64_t c = task / planes / grids;
-    const std::int64_t grid = task / planes % grids;
-    const std::int64_t rx = grid % out.fragments[0];
-    const std::int64_t ry = grid / out.fragments[0] % out.fragments[1];
-    const std::int64_t z = task % planes * out.fragments[2] + grid / out.fragments[0] / out.fragments[1];
-    const std::int64_t n = (out.extent[0] - rx + out.fragments[0] - 1) / out.fragments[0];
-    if (z >= out.extent[2] || n <= 0)
+  const Tensor & out = step.out;
+  // What the input has side by side is read as it lies, and goes to several fragments of the output.
+  const bool         isWhole = step.stride[0] == 1 && out.fragments[0] % step.in[0].fragments[0] == 0;
+  const std::int64_t apart = isWhole ? step.in[0].fragments[0] : out.fragments[0];
+  const std::int64_t parts = out.fragments[0] / apart;
+  ForEach(workers, out.channels * out.extent[2], [&](std::int64_t task, unsigned int) {
+    const std::int64_t               c = task / out.extent[2];
+    const std::int64_t               z = out.lower[2] + task % out.extent[2];
+    float * const                    plane = out.data + c * out.ChannelLength() + PlaceOf(out, 2, z);
+    std::vector<float>               row(static_cast<std::size_t>((out.extent[0] + apart - 1) / apart));
+    std::vector<std::vector<RowTap>> taps;
+    for (std::int64_t first = 0; first < std::min(apart, out.extent[0]); ++first)
     {
-      return;
+      taps.emplace_back();
+      for (std::int64_t kx = 0; kx < step.kernel[0]; ++kx)
+      {
+        taps.back().push_back(
+          FindRowTap(step, kx, out.lower[0] + first, apart, (out.extent[0] - first + apart - 1) / apart));
+      }
     }
-    std::vector<RowTap> taps;
-    for (std::int64_t kx = 0; kx < step.kernel[0]; ++kx)
+    for (std::int64_t y = out.lower[1]; y < out.lower[1] + out.extent[1]; ++y)
     {
-      taps.push_back(FindRowTap(step, kx, out.lower[0] + rx, out.fragments[0], n));
-    }
-    float * const channel =
-      out.data + c * out.ChannelLength() + PlaceOf(out, 2, out.lower[2] + z) + PlaceOf(out, 0, out.lower[0] + rx);
-    for (std::int64_t y = ry; y < out.extent[1]; y += out.fragments[1])
-    {
-      float * const to = channel + PlaceOf(out, 1, out.lower[1] + y);
-      (step.kind == LayerKind::MaximumPooling
-         ? PoolRow<true>
-         : PoolRow<false>)(step, c, taps.data(), out.lower[1] + y, out.lower[2] + z, out.fragments[0], n, to);
+      float * const to = plane + PlaceOf(out, 1, y);
+      for (std::size_t first = 0; first < taps.size(); ++first)
+      {
+        const std::int64_t x = out.lower[0] + static_cast<std::int64_t>(first);
+        const std::int64_t n = (out.lower[0] + out.extent[0] - x + apart - 1) / apart;
+        (step.kind == LayerKind::MaximumPooling
+           ? PoolRow<true>
+           : PoolRow<false>)(step, c, taps[first].data(), y, z, apart, n, row.data());
+        for (std::int64_t part = 0; part < std::min(parts, n); ++part)
+        {
+          float * target = to + PlaceOf(out, 0, x + part * apart);
+          for (std::int64_t i = part; i < n; i += parts)
+          {
+            *target++ = row[static_cast<std::size_t>(i)];
+          }
+        }
+      }
     }
   });
 }
