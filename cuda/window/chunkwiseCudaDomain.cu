@@ -5,6 +5,9 @@
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseError.h"
 
+#include <cstring>
+#include <type_traits>
+
 namespace chunkwise
 {
 
@@ -250,57 +253,64 @@ RunProducts(const KernelCall & call)
   });
 }
 
-template <typename TPixel, bool VHighest>
-struct SeenVoxels
+/** Stands for all kinds of its size: what only chooses among voxels is compiled once for each size. */
+template <typename TPixel>
+using BitsOf =
+  std::conditional_t<sizeof(TPixel) == 1, std::uint8_t,
+                     std::conditional_t<sizeof(TPixel) == 2, std::uint16_t,
+                                        std::conditional_t<sizeof(TPixel) == 4, std::uint32_t, std::uint64_t>>>;
+
+template <typename TPixel>
+BitsOf<TPixel>
+ToBits(TPixel pixel)
 {
-  Voxels<const TPixel>       in;
-  Voxels<const std::uint8_t> mask;
-  TPixel *                   out;
+  BitsOf<TPixel> bits;
+  std::memcpy(&bits, &pixel, sizeof(bits));
+  return bits;
+}
+
+/** Voxels where something is seen, elsewhere a constant. */
+template <typename TBits, typename TSeen>
+struct ChosenVoxel
+{
+  Voxels<const TBits> in;
+  Voxels<const TSeen> seen;
+  TBits *             out;
+  TBits               other;
 
   __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    return SeenVoxel<VHighest>(in[index], mask[index]);
+    return seen[index] > TSeen(0) ? in[index] : other;
   }
 };
+
+/** `other`, called with any pixel, gives the constant. */
+template <typename TSeen, typename TOther>
+void
+LaunchChosen(const KernelCall & call, TOther && other)
+{
+  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+    using Bits = BitsOf<decltype(pixel)>;
+    Launch(call,
+           ChosenVoxel<Bits, TSeen>{ VoxelsOf<const Bits>(call.inputs[0]),
+                                     VoxelsOf<const TSeen>(call.inputs[1]),
+                                     static_cast<Bits *>(call.output.data),
+                                     ToBits(other(pixel)) });
+  });
+}
 
 template <bool VHighest>
 void
 RunSeen(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    Launch(call,
-           SeenVoxels<Pixel, VHighest>{ VoxelsOf<const Pixel>(call.inputs[0]),
-                                        VoxelsOf<const std::uint8_t>(call.inputs[1]),
-                                        static_cast<Pixel *>(call.output.data) });
-  });
+  LaunchChosen<std::uint8_t>(call, [](auto pixel) { return SeenVoxel<VHighest>(pixel, 0); });
 }
-
-template <typename TPixel>
-struct LeastVoxel
-{
-  Voxels<const TPixel>       in;
-  Voxels<const std::uint8_t> mask;
-  TPixel *                   out;
-
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
-  {
-    return VoxelOrLeast(in[index], mask[index] != 0);
-  }
-};
 
 void
 RunLeast(const KernelCall & call)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    Launch(call,
-           LeastVoxel<Pixel>{ VoxelsOf<const Pixel>(call.inputs[0]),
-                              VoxelsOf<const std::uint8_t>(call.inputs[1]),
-                              static_cast<Pixel *>(call.output.data) });
-  });
+  LaunchChosen<std::uint8_t>(call, [](auto pixel) { return VoxelOrLeast(pixel, false); });
 }
 
 /** The bins of voxels; a further one is of those outside. */
@@ -361,61 +371,34 @@ RunConverted(const KernelCall & call)
 }
 
 /** Results, and what stands where nothing is seen. */
-template <typename TOut, typename TSeen>
-struct FilledVoxel
-{
-  Voxels<const TOut>  results;
-  Voxels<const TSeen> seen;
-  TOut *              out;
-  TOut                empty;
-
-  __device__ auto
-  operator()(const Coordinates & index, std::int64_t i) const
-  {
-    return seen[index] > TSeen(0) ? results[index] : empty;
-  }
-};
-
-template <typename TSeen>
-void
-LaunchFilled(const KernelCall & call)
-{
-  DispatchPixelKind(call.output.kind, [&](auto out) {
-    using Out = decltype(out);
-    Launch(call,
-           FilledVoxel<Out, TSeen>{ VoxelsOf<const Out>(call.inputs[0]),
-                                    VoxelsOf<const TSeen>(call.inputs[1]),
-                                    static_cast<Out *>(call.output.data),
-                                    EmptyPixel<Out>(DomainOf(call).emptyValue) });
-  });
-}
-
 void
 RunFilled(const KernelCall & call)
 {
+  const auto empty = [&](auto pixel) { return EmptyPixel<decltype(pixel)>(DomainOf(call).emptyValue); };
   switch (call.inputs[1].kind)
   {
     case PixelKind::Float32:
-      return LaunchFilled<float>(call);
+      return LaunchChosen<float>(call, empty);
     case PixelKind::Float64:
-      return LaunchFilled<double>(call);
+      return LaunchChosen<double>(call, empty);
     default:
-      return LaunchFilled<std::uint8_t>(call);
+      return LaunchChosen<std::uint8_t>(call, empty);
   }
 }
 
-/** 1 where something is seen, else 0. */
-template <typename TOut, typename TSeen>
+/** `one` where something is seen, else 0. */
+template <typename TBits, typename TSeen>
 struct MarkedVoxel
 {
   Voxels<const TSeen> seen;
-  TOut *              out;
+  TBits *             out;
   TSeen               nothing;
+  TBits               one;
 
   __device__ auto
   operator()(const Coordinates & index, std::int64_t i) const
   {
-    return seen[index] > nothing ? TOut(1) : TOut(0);
+    return seen[index] > nothing ? one : TBits(0);
   }
 };
 
@@ -427,9 +410,10 @@ LaunchMarked(const KernelCall & call)
   const auto nothing = static_cast<TSeen>(quotient.nothing * quotient.whole);
   DispatchPixelKind(call.output.kind, [&](auto out) {
     using Out = decltype(out);
-    Launch(
-      call,
-      MarkedVoxel<Out, TSeen>{ VoxelsOf<const TSeen>(call.inputs[0]), static_cast<Out *>(call.output.data), nothing });
+    using Bits = BitsOf<Out>;
+    Launch(call,
+           MarkedVoxel<Bits, TSeen>{
+             VoxelsOf<const TSeen>(call.inputs[0]), static_cast<Bits *>(call.output.data), nothing, ToBits(Out(1)) });
   });
 }
 
@@ -526,13 +510,13 @@ RunVariance(const KernelCall & call)
 }
 
 /** The first input where the window is cut, the second where all of it is inside. */
-template <typename TOut>
+template <typename TBits>
 struct WholeVoxel
 {
-  const TOut *   ofCut;
-  const TOut *   ofWhole;
+  const TBits *  ofCut;
+  const TBits *  ofWhole;
   const double * counts;
-  TOut *         out;
+  TBits *        out;
   WindowCount    whole;
 
   __device__ auto
@@ -546,13 +530,13 @@ void
 RunWhole(const KernelCall & call)
 {
   DispatchPixelKind(call.output.kind, [&](auto out) {
-    using Out = decltype(out);
+    using Bits = BitsOf<decltype(out)>;
     Launch(call,
-           WholeVoxel<Out>{ static_cast<const Out *>(call.inputs[0].data),
-                            static_cast<const Out *>(call.inputs[1].data),
-                            static_cast<const double *>(call.inputs[2].data),
-                            static_cast<Out *>(call.output.data),
-                            WindowCount(DomainOf(call), call.image) });
+           WholeVoxel<Bits>{ static_cast<const Bits *>(call.inputs[0].data),
+                             static_cast<const Bits *>(call.inputs[1].data),
+                             static_cast<const double *>(call.inputs[2].data),
+                             static_cast<Bits *>(call.output.data),
+                             WindowCount(DomainOf(call), call.image) });
   });
 }
 
