@@ -7,12 +7,18 @@
 #   CHUNKWISE_STEPS             which of "tests sanitizer benchmarks" to run (all)
 #   CHUNKWISE_SANITIZER_FILTER  --gtest_filter of the sanitizer runs (*): these are slow
 #   CHUNKWISE_SANITIZER_TOOLS   (memcheck racecheck initcheck synccheck)
+#   CHUNKWISE_FORCE_PTX         1: the driver compiles all kernels from PTX, as where a GPU is newer than the bundle; which
+#                               needs PTX (CHUNKWISE_CUDA_ARCHITECTURES=75-virtual of make_gpu_bundle.sh), and minutes more
 set -u
 cd "$(dirname "$0")" || exit 2
 steps=${CHUNKWISE_STEPS:-tests sanitizer benchmarks}
 tools=${CHUNKWISE_SANITIZER_TOOLS:-memcheck racecheck initcheck synccheck}
 filter=${CHUNKWISE_SANITIZER_FILTER:-*}
 failed=
+if [ "${CHUNKWISE_FORCE_PTX:-0}" = 1 ]; then
+  # What is compiled is kept for the programs after, all of it.
+  export CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_MAXSIZE="${CUDA_CACHE_MAXSIZE:-4294967296}"
+fi
 
 # check NAME COMMAND...: runs it and keeps the name if it fails.
 check() {

@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaCellFft.h"
 #include "chunkwiseCudaFixedPasses.cuh"
-#include "chunkwiseCudaPixels.cuh"
+#include "chunkwiseCudaPixelsOfKind.cuh"
 
 namespace chunkwise
 {
@@ -168,7 +168,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         float value = 0.0f;
         if constexpr (VGeneral)
         {
-          value = LoadAs<float, false>(source.data, source.kind, at + taps[t + n] * source.stride[0]);
+          value = LoadOfKind(source.data, source.kind, at + taps[t + n] * source.stride[0]);
         }
         else
         {
@@ -304,9 +304,13 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B) + B 
         {
           static_cast<float *>(target.data)[to] += value;
         }
+        else if constexpr (VGeneral)
+        {
+          StoreOfKind(target.data, target.kind, to, value);
+        }
         else
         {
-          StoreAs<float, !VGeneral>(target.data, target.kind, to, value);
+          static_cast<float *>(target.data)[to] = value;
         }
       }
     };

@@ -85,7 +85,18 @@ __launch_bounds__(FftThreads) ForwardRowsKernel(FftPasses<T> passes, FftRows lay
     }
     return z;
   };
-  FftTransform<T, false, false, true>(passes, shared, layout, load, [](int, int, ComplexOf<T>) {});
+  const auto keep = [&](int c, int i, ComplexOf<T> z) { shared[layout.Address(c, i)] = z; };
+  if constexpr (VNative)
+  {
+    FftTransform<T, false, false, true>(passes, shared, layout, load, keep);
+  }
+  else
+  {
+    // A choice of the kind would be there for each point of each radix.
+    FftCopy(passes.length, layout, load, keep);
+    __syncthreads();
+    FftTransform<T, false, true, true>(passes, shared, layout, load, keep);
+  }
   // Twice the half spectra of both rows, and zeros up to the pitch.
   const int pitch = static_cast<int>(spectrum.pitch);
   const int half = static_cast<int>(spectrum.half);
@@ -197,7 +208,16 @@ __launch_bounds__(FftThreads)
       }
     }
   };
-  FftTransform<T, true, true, false>(passes, shared, layout, [](int, int) { return ComplexOf<T>(); }, store);
+  const auto point = [&](int c, int i) { return shared[layout.Address(c, i)]; };
+  if constexpr (VNative)
+  {
+    FftTransform<T, true, true, false>(passes, shared, layout, point, store);
+  }
+  else
+  {
+    FftTransform<T, true, true, true>(passes, shared, layout, point, store);
+    FftCopy(passes.length, layout, point, store);
+  }
 }
 
 /** Transforms columns in place. */
@@ -291,46 +311,48 @@ __launch_bounds__(FftThreads) ProductKernel(FftPasses<T> passes, FftColumns layo
   std::int64_t                                  column = 0;
   ComplexOf<T> * const                          begin = data + ColumnBegin(set, layout.lines, column);
   const ComplexOf<T> * const                    kernelBegin = kernel + column;
-  const int                                     live = static_cast<int>(set.live);
   const int                                     last = passes.count - 1;
-  const auto                                    loadKernel = [&](int c, int i) {
-    ComplexOf<T> z;
-    z.x = z.y = T(0);
-    if (i < kernelLive)
-    {
-      z = __ldg(kernelBegin + i * set.columns + c);
-    }
-    return z;
-  };
-  const auto loadImage = [&](int c, int i) {
-    ComplexOf<T> z;
-    z.x = z.y = T(0);
-    if (i < live)
-    {
-      z = begin[i * set.pointStride + c];
-    }
-    return z;
-  };
-  const auto keepKernel = [&](int c, int i, ComplexOf<T> z) { kernelLines[layout.Address(c, i)] = z; };
   const auto keepImage = [&](int c, int i, ComplexOf<T> z) { image[layout.Address(c, i)] = z; };
-  const auto keptKernel = [&](int c, int i) { return kernelLines[layout.Address(c, i)]; };
   const auto keptImage = [&](int c, int i) { return image[layout.Address(c, i)]; };
-  if (last == 0)
-  {
-    FftCopy(passes.length, layout, loadKernel, keepKernel);
-    FftCopy(passes.length, layout, loadImage, keepImage);
-  }
-  else
-  {
-    FftDispatch<T, false>(passes, 0, layout, loadImage, keepImage);
-    FftDispatch<T, false>(passes, 0, layout, loadKernel, keepKernel);
-  }
-  __syncthreads();
+  // Image and kernel, by the same code.
+  const auto forBoth = [&](auto && transform) {
+#pragma unroll 1
+    for (int which = 0; which < 2; ++which)
+    {
+      ComplexOf<T> * const lines = which ? kernelLines : image;
+      transform(
+        which,
+        [&](int c, int i) { return lines[layout.Address(c, i)]; },
+        [&](int c, int i, ComplexOf<T> z) { lines[layout.Address(c, i)] = z; });
+    }
+    __syncthreads();
+  };
+  forBoth([&](int which, const auto &, const auto & keep) {
+    const ComplexOf<T> * const from = which ? kernelBegin : begin;
+    const std::int64_t         stride = which ? set.columns : set.pointStride;
+    const int                  live = which ? kernelLive : static_cast<int>(set.live);
+    const auto                 load = [&](int c, int i) {
+      ComplexOf<T> z;
+      z.x = z.y = T(0);
+      if (i < live)
+      {
+        z = from[i * stride + c];
+      }
+      return z;
+    };
+    if (last == 0)
+    {
+      FftCopy(passes.length, layout, load, keep);
+    }
+    else
+    {
+      FftDispatch<T, false>(passes, 0, layout, load, keep);
+    }
+  });
   for (int pass = 1; pass < last; ++pass)
   {
-    FftDispatch<T, false>(passes, pass, layout, keptImage, keepImage);
-    FftDispatch<T, false>(passes, pass, layout, keptKernel, keepKernel);
-    __syncthreads();
+    forBoth(
+      [&](int, const auto & kept, const auto & keep) { FftDispatch<T, false>(passes, pass, layout, kept, keep); });
   }
   switch (passes.radix[last])
   {

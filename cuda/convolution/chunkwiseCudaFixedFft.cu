@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaFixedFft.h"
 #include "chunkwiseCudaFixedPasses.cuh"
-#include "chunkwiseCudaPixels.cuh"
+#include "chunkwiseCudaPixelsOfKind.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -216,7 +216,9 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         else
         {
           const std::int64_t at = from[c] + taps[t + n] * source.stride[0];
-          return LoadAs < float, VPixels == RowPixels::Apart > (source.data, source.kind, at) - constant;
+          const float        value = VPixels == RowPixels::Apart ? static_cast<const float *>(source.data)[at]
+                                                                 : LoadOfKind(source.data, source.kind, at);
+          return value - constant;
         }
       };
       FirstRowPass<A, B>(t, live, twiddles, load, [&](int k, float2 z) { shared[c * line + k * pitch + t] = z; });
@@ -307,7 +309,7 @@ __launch_bounds__(C * Larger(A, B), BlocksOf(C * Larger(A, B), Larger(A, B)))
         }
         if constexpr (VGeneral)
         {
-          StoreAs<float, false>(target.data, target.kind, begin + n * stride, value);
+          StoreOfKind(target.data, target.kind, begin + n * stride, value);
         }
         else
         {

@@ -526,6 +526,13 @@ struct SplitNumber
   }
 };
 
+/** Whether the architecture compiled for has them; see HasNetworkTensorCores. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr bool HasTensorInstructions = false;
+#else
+constexpr bool HasTensorInstructions = true;
+#endif
+
 /** 16 x 8 += 16 x 8 times 8 x 8 */
 __device__ __forceinline__ void
 MultiplyAddTensors(float (&sums)[4], const float (&a)[4], float b0, float b1)
@@ -563,12 +570,17 @@ struct TensorShape
     static_cast<int>(sizeof(float2)) * (TensorStages * stage > out ? TensorStages * stage : out);
 };
 
-/** VSplit: as exact as float32, by three products; else of numbers of 11 bits, by one. */
+/** VSplit: as exact as float32, by three products; else of numbers of 11 bits, by one. Empty where the architecture has
+ * no such instructions. */
 template <int VBlocks, bool VSplit>
 __global__ void
 __launch_bounds__(TensorThreads, 1)
   NetworkTensorProductKernel(ProductShape shape, const float2 * __restrict__ kernels, const float2 * in, float2 * out)
 {
+  if (!HasTensorInstructions)
+  {
+    return;
+  }
   using Layout = TensorShape<VBlocks>;
   constexpr int     channels = Layout::channels;
   constexpr int     F = FrequenciesTogether;
@@ -801,13 +813,14 @@ __launch_bounds__(TensorThreads, 1)
 bool
 HasNetworkTensorCores()
 {
-  int device = 0;
-  int major = 0;
-  int bytes = 0;
+  int                device = 0;
+  int                bytes = 0;
+  cudaFuncAttributes code{};
   CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
-  CheckCuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   CheckCuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
-  return major >= 8 && bytes >= TensorShape<5>::bytes;
+  // The code decides, not the device: a newer device may run what its driver makes of older PTX.
+  CheckCuda(cudaFuncGetAttributes(&code, NetworkTensorProductKernel<5, true>), "cudaFuncGetAttributes");
+  return code.ptxVersion >= 80 && bytes >= TensorShape<5>::bytes;
 }
 
 namespace

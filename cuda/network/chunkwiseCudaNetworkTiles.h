@@ -10,7 +10,7 @@
 namespace chunkwise
 {
 
-/** Whether the current device has tensor cores for TF32, and room for a block that uses them. */
+/** Whether the code that the current device runs uses tensor cores for TF32, and a block of it has room there. */
 bool
 HasNetworkTensorCores();
 

@@ -156,6 +156,7 @@ struct HeapCluster
 {
   WavefrontImage<TKey> image;
   HeapLayout           layout;
+  bool                 planar;
   bool                 fullyConnected;
   HeapCells<TKey>      cells;
   /** Marks of tiles: not 0 where the owner has to look through them. */
@@ -254,12 +255,10 @@ struct HeapShared
   std::uint32_t      ended;
 };
 
-template <typename TKey, bool VPlanar, bool VFull>
+template <typename TKey>
 class HeapBlock
 {
 public:
-  static constexpr int Neighbours = VPlanar ? (VFull ? 8 : 4) : (VFull ? 26 : 6);
-
   __device__
   HeapBlock(const HeapCluster<TKey> & cluster, HeapShared & shared, HeapItem * memory)
     : m_Cluster(cluster)
@@ -270,6 +269,7 @@ public:
     , m_Heap(shared.heap, memory, m_Slots + m_Layout.slots,
              m_Slots + m_Layout.slots + (HeapLevels + 1) * m_Layout.nodeItems, MostNodes(), m_Layout.nodeItems)
     , m_Thread(static_cast<int>(threadIdx.x))
+    , m_Neighbours(cluster.planar ? (cluster.fullyConnected ? 8 : 4) : (cluster.fullyConnected ? 26 : 6))
     , m_OwnTiles((static_cast<std::uint32_t>(m_Layout.numberOfTiles) - blockIdx.x + gridDim.x - 1) / gridDim.x)
   {}
 
@@ -363,12 +363,12 @@ private:
   Step(const Place & from, int step, Place & to) const
   {
     int d[3] = { 0, 0, 0 };
-    if constexpr (VFull)
+    if (m_Cluster.fullyConnected)
     {
-      const int i = step < Neighbours / 2 ? step : step + 1;
+      const int i = step < m_Neighbours / 2 ? step : step + 1;
       d[0] = i % 3 - 1;
       d[1] = i / 3 % 3 - 1;
-      d[2] = VPlanar ? 0 : i / 9 - 1;
+      d[2] = m_Cluster.planar ? 0 : i / 9 - 1;
     }
     else
     {
@@ -382,7 +382,7 @@ private:
     std::uint32_t tiles = 1;
     to = { from.tile, 0 };
 #pragma unroll
-    for (int a = 0; a < (VPlanar ? 2 : 3); ++a)
+    for (int a = 0; a < 3; ++a)
     {
       const int extent = 1 << m_Layout.shift[a];
       const int i = (inTile & (extent - 1)) + d[a];
@@ -479,7 +479,7 @@ private:
   {
     constexpr int          batch = 4;
     const HeapItem * const items = m_Heap.GetTaken();
-    for (int first = m_Thread; first < taken * Neighbours; first += batch * HeapThreads)
+    for (int first = m_Thread; first < taken * m_Neighbours; first += batch * HeapThreads)
     {
       HeapVoxel<TKey> from[batch];
       HeapVoxel<TKey> to[batch];
@@ -489,11 +489,11 @@ private:
       {
         const int i = first + k * HeapThreads;
         from[k] = to[k] = { 0, 0 };
-        if (i < taken * Neighbours)
+        if (i < taken * m_Neighbours)
         {
-          const HeapItem item = items[i / Neighbours];
+          const HeapItem item = items[i / m_Neighbours];
           const Place    at = PlaceOf(item);
-          if (Step(at, i % Neighbours, place[k]))
+          if (Step(at, i % m_Neighbours, place[k]))
           {
             from[k] = m_Cluster.cells.Load(CellOf(at));
             to[k] = m_Cluster.cells.Load(CellOf(place[k]));
@@ -597,7 +597,7 @@ private:
   {
     const HeapVoxel<TKey> from = m_Cluster.cells.Load(CellOf(place));
     bool                  canRaise = false;
-    for (int step = 0; step < Neighbours && from.state != 0 && !canRaise; ++step)
+    for (int step = 0; step < m_Neighbours && from.state != 0 && !canRaise; ++step)
     {
       Place to;
       if (Step(place, step, to))
@@ -664,6 +664,7 @@ private:
   HeapItem * const          m_Slots;
   ParallelHeap              m_Heap;
   const int                 m_Thread;
+  const int                 m_Neighbours;
   const std::uint32_t       m_OwnTiles;
   /** The tile to look through, and how far it is done. */
   bool          m_IsLooking{ false };
@@ -671,22 +672,22 @@ private:
   int           m_Looked{ 0 };
 };
 
-template <typename TKey, bool VPlanar, bool VFull>
+template <typename TKey>
 __global__ void
 __launch_bounds__(HeapThreads) HeapClusterKernel(HeapCluster<TKey> cluster, int sharedItems)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   HeapItem * const                              items = reinterpret_cast<HeapItem *>(memory);
   HeapShared &                                  shared = *reinterpret_cast<HeapShared *>(items + sharedItems);
-  HeapBlock<TKey, VPlanar, VFull>(cluster, shared, items).Run();
+  HeapBlock<TKey>(cluster, shared, items).Run();
 }
 
-template <typename TKey, bool VPlanar, bool VFull>
+template <typename TKey>
 void
 LaunchHeapCluster(const HeapCluster<TKey> & cluster, cudaStream_t stream)
 {
   const std::size_t items = HeapSharedBytes(cluster.layout.nodeItems);
-  LaunchTogether(HeapClusterKernel<TKey, VPlanar, VFull>,
+  LaunchTogether(HeapClusterKernel<TKey>,
                  HeapThreads,
                  items + sizeof(HeapShared),
                  cluster.layout.heaps,
@@ -714,6 +715,7 @@ RunHeapCluster(const WavefrontImage<TKey> & image, const WavefrontShape & shape,
   char * const      cells = memory + 256 + layout.entryBytes;
   HeapCluster<TKey> cluster{ image,
                              layout,
+                             shape.planar,
                              operation.fullyConnected,
                              { reinterpret_cast<typename HeapCells<TKey>::Word *>(cells) },
                              reinterpret_cast<std::uint32_t *>(memory + 256),
@@ -727,16 +729,7 @@ RunHeapCluster(const WavefrontImage<TKey> & image, const WavefrontShape & shape,
     std::min<std::int64_t>(((layout.numberOfTiles << layout.tileShift) + 255) / 256, 1 << 16));
   BeginHeapCluster<<<blocks, 256, 0, stream>>>(cluster, code);
   CheckLaunch("reconstruction");
-  if (shape.planar)
-  {
-    operation.fullyConnected ? LaunchHeapCluster<TKey, true, true>(cluster, stream)
-                             : LaunchHeapCluster<TKey, true, false>(cluster, stream);
-  }
-  else
-  {
-    operation.fullyConnected ? LaunchHeapCluster<TKey, false, true>(cluster, stream)
-                             : LaunchHeapCluster<TKey, false, false>(cluster, stream);
-  }
+  LaunchHeapCluster(cluster, stream);
   EndHeapCluster<<<blocks, 256, 0, stream>>>(cluster, code);
   CheckLaunch("reconstruction");
 }

@@ -5,6 +5,9 @@
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseError.h"
 
+#include <cstring>
+#include <type_traits>
+
 namespace chunkwise
 {
 
@@ -336,36 +339,61 @@ RunProducts(const KernelCall & call)
   });
 }
 
-template <bool VHighest>
-struct SeenRule
+/** Stands for all kinds of its size: what only chooses among voxels is compiled once for each size. */
+template <typename TPixel>
+using BitsOf =
+  std::conditional_t<sizeof(TPixel) == 1, std::uint8_t,
+                     std::conditional_t<sizeof(TPixel) == 2, std::uint16_t,
+                                        std::conditional_t<sizeof(TPixel) == 4, std::uint32_t, std::uint64_t>>>;
+
+template <typename TPixel>
+BitsOf<TPixel>
+ToBits(TPixel pixel)
 {
-  template <typename TPixel>
-  __device__ TPixel
-  operator()(TPixel voxel, std::uint8_t inside) const
+  BitsOf<TPixel> bits;
+  std::memcpy(&bits, &pixel, sizeof(bits));
+  return bits;
+}
+
+/** Voxels where something is seen, elsewhere a constant. */
+template <typename TBits>
+struct ChosenRule
+{
+  TBits other;
+
+  template <typename TSeen>
+  __device__ TBits
+  operator()(TBits voxel, TSeen seen) const
   {
-    return SeenVoxel<VHighest>(voxel, inside);
+    return seen > TSeen(0) ? voxel : other;
   }
 };
 
-struct LeastRule
-{
-  template <typename TPixel>
-  __device__ TPixel
-  operator()(TPixel voxel, std::uint8_t inside) const
-  {
-    return VoxelOrLeast(voxel, inside != 0);
-  }
-};
-
-/** Voxels of the image's kind from those of the image and the mask. */
-template <typename TRule>
+/** `other`, called with any pixel, gives the constant. */
+template <typename TSeen, typename TOther>
 void
-RunHiding(const KernelCall & call)
+RunChosen(const KernelCall & call, TOther && other)
 {
-  DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
-    using Pixel = decltype(pixel);
-    Map<Pixel>(call, TRule(), VoxelsOf<const Pixel>(call.inputs[0]), VoxelsOf<const std::uint8_t>(call.inputs[1]));
+  DispatchPixelKind(call.output.kind, [&](auto pixel) {
+    using Bits = BitsOf<decltype(pixel)>;
+    Map<Bits>(call,
+              ChosenRule<Bits>{ ToBits(other(pixel)) },
+              VoxelsOf<const Bits>(call.inputs[0]),
+              VoxelsOf<const TSeen>(call.inputs[1]));
   });
+}
+
+template <bool VHighest>
+void
+RunSeen(const KernelCall & call)
+{
+  RunChosen<std::uint8_t>(call, [](auto pixel) { return SeenVoxel<VHighest>(pixel, 0); });
+}
+
+void
+RunLeast(const KernelCall & call)
+{
+  RunChosen<std::uint8_t>(call, [](auto pixel) { return VoxelOrLeast(pixel, false); });
 }
 
 /** The bins of voxels; a further one is of those outside. */
@@ -417,44 +445,25 @@ RunConverted(const KernelCall & call)
 }
 
 /** Results, and what stands where nothing is seen. */
-template <typename TOut>
-struct FilledRule
-{
-  TOut empty;
-
-  template <typename TSeen>
-  __device__ TOut
-  operator()(TOut result, TSeen seen) const
-  {
-    return seen > TSeen(0) ? result : empty;
-  }
-};
-
 void
 RunFilled(const KernelCall & call)
 {
   DispatchSeen(call.inputs[1].kind, [&](auto seen) {
-    using Seen = decltype(seen);
-    DispatchPixelKind(call.output.kind, [&](auto out) {
-      using Out = decltype(out);
-      Map<Out>(call,
-               FilledRule<Out>{ EmptyPixel<Out>(DomainOf(call).emptyValue) },
-               VoxelsOf<const Out>(call.inputs[0]),
-               VoxelsOf<const Seen>(call.inputs[1]));
-    });
+    RunChosen<decltype(seen)>(call, [&](auto pixel) { return EmptyPixel<decltype(pixel)>(DomainOf(call).emptyValue); });
   });
 }
 
-/** 1 where something is seen, else 0. */
-template <typename TOut, typename TSeen>
+/** `one` where something is seen, else 0. */
+template <typename TBits, typename TSeen>
 struct MarkedRule
 {
   TSeen nothing;
+  TBits one;
 
-  __device__ TOut
+  __device__ TBits
   operator()(TSeen seen) const
   {
-    return seen > nothing ? TOut(1) : TOut(0);
+    return seen > nothing ? one : TBits(0);
   }
 };
 
@@ -466,9 +475,10 @@ RunMarked(const KernelCall & call)
     using Seen = decltype(seen);
     DispatchPixelKind(call.output.kind, [&](auto out) {
       using Out = decltype(out);
-      Map<Out>(call,
-               MarkedRule<Out, Seen>{ static_cast<Seen>(quotient.nothing * quotient.whole) },
-               VoxelsOf<const Seen>(call.inputs[0]));
+      using Bits = BitsOf<Out>;
+      Map<Bits>(call,
+                MarkedRule<Bits, Seen>{ static_cast<Seen>(quotient.nothing * quotient.whole), ToBits(Out(1)) },
+                VoxelsOf<const Seen>(call.inputs[0]));
     });
   });
 }
@@ -531,15 +541,15 @@ RunVariance(const KernelCall & call)
 }
 
 /** The first input where the window is cut, the second where all of it is inside. */
-template <typename TOut>
+template <typename TBits>
 struct WholeVoxel
 {
-  const TOut *   ofCut;
-  const TOut *   ofWhole;
+  const TBits *  ofCut;
+  const TBits *  ofWhole;
   const double * counts;
   WindowCount    whole;
 
-  __device__ TOut
+  __device__ TBits
   operator()(const Coordinates & index, std::int64_t i) const
   {
     return whole.IsWhole(index, counts[i]) ? ofWhole[i] : ofCut[i];
@@ -550,13 +560,13 @@ void
 RunWhole(const KernelCall & call)
 {
   DispatchPixelKind(call.output.kind, [&](auto out) {
-    using Out = decltype(out);
+    using Bits = BitsOf<decltype(out)>;
     Launch(call,
-           static_cast<Out *>(call.output.data),
-           WholeVoxel<Out>{ static_cast<const Out *>(call.inputs[0].data),
-                            static_cast<const Out *>(call.inputs[1].data),
-                            static_cast<const double *>(call.inputs[2].data),
-                            WindowCount(DomainOf(call), call.image) });
+           static_cast<Bits *>(call.output.data),
+           WholeVoxel<Bits>{ static_cast<const Bits *>(call.inputs[0].data),
+                             static_cast<const Bits *>(call.inputs[1].data),
+                             static_cast<const double *>(call.inputs[2].data),
+                             WindowCount(DomainOf(call), call.image) });
   });
 }
 
@@ -628,9 +638,9 @@ RegisterCudaDomain(KernelRegistry & registry)
   Register(registry, "domain.weights.voxels", RunInside<true>, ScratchOfWeights);
   Register(registry, "domain.values.voxels", RunProducts<false>);
   Register(registry, "domain.squares.voxels", RunProducts<true>);
-  Register(registry, "domain.lowest.voxels", RunHiding<SeenRule<false>>);
-  Register(registry, "domain.highest.voxels", RunHiding<SeenRule<true>>);
-  Register(registry, "domain.least.voxels", RunHiding<LeastRule>);
+  Register(registry, "domain.lowest.voxels", RunSeen<false>);
+  Register(registry, "domain.highest.voxels", RunSeen<true>);
+  Register(registry, "domain.least.voxels", RunLeast);
   Register(registry, "domain.bins.voxels", RunBins);
   Register(registry, "domain.converted.voxels", RunConverted);
   Register(registry, "domain.filled.voxels", RunFilled);
