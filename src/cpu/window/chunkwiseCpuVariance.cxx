@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuVariance.h"
 
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMarch.h"
 #include "chunkwiseCpuRowStore.h"
 #include "chunkwiseHostKernelList.h"
@@ -8,6 +9,7 @@
 #include "chunkwiseVarianceOperation.h"
 
 #include <cstring>
+#include <vector>
 
 namespace chunkwise
 {
@@ -120,20 +122,87 @@ private:
   void (*m_Merge)(const Step & step);
 };
 
-/** The parts of a worker's memory for integers of up to 32 bits. */
+/** Windows of at most this many voxels have sums of 16-bit integers, and of squares of 8-bit ones, in 32 bits. */
+constexpr std::int64_t FewVoxels = 32768;
+
+bool
+HasFewVoxels(const Coordinates & radius)
+{
+  std::int64_t voxels = 1;
+  for (int a = 0; a < MaxDimension && voxels <= FewVoxels; ++a)
+  {
+    voxels *= std::min(2 * radius[a] + 1, FewVoxels + 1);
+  }
+  return voxels <= FewVoxels;
+}
+
+/** What sums, and sums of squares, are kept in: as little as holds them, since rows of both go through the caches. */
+template <typename TPixel, bool VFew>
+struct SumTypes
+{
+  using First = typename MomentTypes<TPixel>::First;
+  using Second = typename MomentTypes<TPixel>::Second;
+};
 template <typename TPixel>
-struct MomentMemory
+struct SumTypes<TPixel, true>
 {
   using Types = MomentTypes<TPixel>;
-  using First = typename Types::First;
-  using Second = typename Types::Second;
+  using First = std::conditional_t<sizeof(TPixel) <= 2, std::int32_t, typename Types::First>;
+  using Second = std::conditional_t<sizeof(TPixel) == 1, std::int32_t, typename Types::Second>;
+};
+
+/** Exact; the product of 16-bit integers is made in 32 bits. */
+template <typename TSecond, typename TPixel>
+TSecond
+SquareOf(TPixel pixel)
+{
+  if constexpr (sizeof(TPixel) <= 2)
+  {
+    const auto wide = static_cast<std::uint32_t>(static_cast<std::int32_t>(pixel));
+    return static_cast<TSecond>(wide * wide);
+  }
+  else
+  {
+    return static_cast<TSecond>(static_cast<std::int64_t>(pixel)) * pixel;
+  }
+}
+
+template <typename T>
+const RowFunctions<T> &
+RowsOfLevel()
+{
+  const CpuLevel & level = GetCpuLevel();
+  if constexpr (sizeof(T) == 4)
+  {
+    return level.int32;
+  }
+  else if constexpr (sizeof(T) == 8)
+  {
+    return level.int64;
+  }
+  else
+  {
+    return level.int128;
+  }
+}
+
+/** The parts of a worker's memory for integers of up to 32 bits. */
+template <typename TPixel, bool VFew>
+struct MomentMemory
+{
+  using First = typename SumTypes<TPixel, VFew>::First;
+  using Second = typename SumTypes<TPixel, VFew>::Second;
 
   TPixel * pixels{ nullptr };
   First *  first[2]{};
   Second * second[2]{};
-  /** A row of what a pass adds up. */
+  /** A row of the last pass' sums, of what the first one adds up, and of sums of further taps. */
   First *  sums{ nullptr };
   Second * squares{ nullptr };
+  First *  voxels{ nullptr };
+  Second * squaresOfVoxels{ nullptr };
+  First *  further{ nullptr };
+  Second * furtherSquares{ nullptr };
 
   /** Lays the parts out from `memory`; gives the bytes they take. */
   std::int64_t
@@ -151,23 +220,28 @@ struct MomentMemory
       take(first[i], boxes.Intermediate(i));
       take(second[i], boxes.Intermediate(i));
     }
-    const std::int64_t row = boxes.after[0].Extent(0);
-    take(sums, row);
-    take(squares, row);
+    const std::int64_t row = boxes.padded.Extent(0);
+    for (First ** part : { &sums, &voxels, &further })
+    {
+      take(*part, row);
+    }
+    for (Second ** part : { &squares, &squaresOfVoxels, &furtherSquares })
+    {
+      take(*part, row);
+    }
     return bytes;
   }
 };
 
 /** Variances of integers of up to 32 bits, by exact sums. */
-template <typename TPixel>
+template <typename TPixel, bool VFew>
 class VarianceOfTile
 {
 public:
-  using Types = MomentTypes<TPixel>;
-  using First = typename Types::First;
-  using Second = typename Types::Second;
+  using First = typename SumTypes<TPixel, VFew>::First;
+  using Second = typename SumTypes<TPixel, VFew>::Second;
 
-  VarianceOfTile(const KernelCall & call, const WindowBoxes & boxes, const MomentMemory<TPixel> & memory)
+  VarianceOfTile(const KernelCall & call, const WindowBoxes & boxes, const MomentMemory<TPixel, VFew> & memory)
     : m_Call(call)
     , m_Operation(static_cast<const VarianceOperation &>(*call.operation))
     , m_Boxes(boxes)
@@ -196,56 +270,152 @@ private:
   void
   RunPass(int pass)
   {
-    const std::int64_t n = m_Boxes.after[pass].Extent(0);
-    WalkPass(
-      m_Boxes,
-      pass,
-      [&](const Coordinates &) {
-        std::fill(m_Memory.sums, m_Memory.sums + n, First{ 0 });
-        std::fill(m_Memory.squares, m_Memory.squares + n, Second{ 0 });
-      },
-      [&](std::int64_t, const Coordinates & from, std::int64_t first, std::int64_t last) {
-        Tap(pass, from, first, last);
-      },
-      [&](const Coordinates & at) { Finish(pass, at); });
+    const int  axis = m_Boxes.axes[pass];
+    const bool isLast = pass + 1 == m_Boxes.count;
+    ForEachRow(m_Boxes.after[pass], [&](const Coordinates & at) {
+      const std::int64_t offset = isLast ? 0 : DenseOffset(m_Boxes.after[pass], at);
+      First * const      sums = isLast ? m_Memory.sums : m_Memory.first[pass % 2] + offset;
+      Second * const     squares = isLast ? m_Memory.squares : m_Memory.second[pass % 2] + offset;
+      if (axis == 0)
+      {
+        SumAlong(at, sums, squares);
+      }
+      else if (pass == 0)
+      {
+        SumVoxels(at, sums, squares);
+      }
+      else
+      {
+        SumAcross(pass, at, sums, squares);
+      }
+      if (isLast)
+      {
+        (this->*m_Store)(at, m_Boxes.after[pass].Extent(0));
+      }
+    });
   }
 
+  /** Voxels, and their squares, of `n` from `at` on. */
   void
-  Tap(int pass, const Coordinates & from, std::int64_t first, std::int64_t last)
+  LoadVoxels(const Coordinates & at, std::int64_t n) const
   {
-    First * const        sums = m_Memory.sums;
-    Second * const       squares = m_Memory.squares;
-    const TPixel * const pixels = m_Memory.pixels + DenseOffset(m_Boxes.padded, from);
-    const std::int64_t   before = pass == 0 ? 0 : DenseOffset(m_Boxes.Before(pass), from);
-    const First * const  d = m_Memory.first[(pass + 1) % 2] + before;
-    const Second * const v = m_Memory.second[(pass + 1) % 2] + before;
-    for (std::int64_t x = first; x < last; ++x)
+    const TPixel * const pixels = m_Memory.pixels + DenseOffset(m_Boxes.padded, at);
+    for (std::int64_t x = 0; x < n; ++x)
     {
-      sums[x] += pass == 0 ? static_cast<First>(pixels[x]) : d[x];
-      squares[x] += pass == 0 ? static_cast<Second>(static_cast<First>(pixels[x])) * pixels[x] : v[x];
+      m_Memory.voxels[x] = static_cast<First>(pixels[x]);
+      m_Memory.squaresOfVoxels[x] = SquareOf<Second>(pixels[x]);
     }
   }
 
-  std::int64_t
-  TapsOf(int pass, const Coordinates & at, std::int64_t x) const
+  /** The sums of rows of `n`, by groups of as many as the level adds at once. */
+  template <typename T>
+  static void
+  SumRows(std::vector<const T *> & rows, T * further, std::int64_t n, T * to)
   {
-    const int a = m_Boxes.axes[pass];
-    return CountTaps(m_Boxes, pass, a == 0 ? at[0] + x : at[a]);
+    constexpr std::size_t   together = 9;
+    const RowFunctions<T> & level = RowsOfLevel<T>();
+    for (std::size_t i = 0; i < rows.size(); i += together)
+    {
+      const auto count = static_cast<std::int64_t>(std::min(together, rows.size() - i));
+      level.sum(i == 0 ? to : further, rows.data() + i, count, n);
+      if (i > 0)
+      {
+        level.add(to, to, further, n);
+      }
+    }
   }
 
   void
-  Finish(int pass, const Coordinates & at)
+  SumBoth(std::int64_t n, First * sums, Second * squares)
   {
-    const std::int64_t n = m_Boxes.after[pass].Extent(0);
-    const bool         isLast = pass + 1 == m_Boxes.count;
-    if (!isLast)
+    SumRows(m_FirstRows, m_Memory.further, n, sums);
+    SumRows(m_SecondRows, m_Memory.furtherSquares, n, squares);
+  }
+
+  /** The first pass, along x. */
+  void
+  SumAlong(Coordinates at, First * sums, Second * squares)
+  {
+    const std::int64_t radius = m_Boxes.radius[0];
+    const std::int64_t lower = m_Boxes.padded.lower[0];
+    const std::int64_t upper = m_Boxes.padded.upper[0];
+    const std::int64_t from = at[0];
+    const std::int64_t until = m_Boxes.after[0].upper[0];
+    at[0] = lower;
+    LoadVoxels(at, upper - lower);
+    const auto cut = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t x = begin; x < end; ++x)
+      {
+        First  sum = 0;
+        Second square = 0;
+        for (std::int64_t tap = std::max(x - radius, lower); tap < std::min(x + radius + 1, upper); ++tap)
+        {
+          sum += m_Memory.voxels[tap - lower];
+          square += m_Memory.squaresOfVoxels[tap - lower];
+        }
+        sums[x - from] = sum;
+        squares[x - from] = square;
+      }
+    };
+    // Where windows have all their taps.
+    const std::int64_t begin = std::min(std::max(from, lower + radius), until);
+    const std::int64_t end = std::max(std::min(until, upper - radius), begin);
+    cut(from, begin);
+    cut(end, until);
+    if (begin < end)
     {
-      const std::int64_t offset = DenseOffset(m_Boxes.after[pass], at);
-      std::copy(m_Memory.sums, m_Memory.sums + n, m_Memory.first[pass % 2] + offset);
-      std::copy(m_Memory.squares, m_Memory.squares + n, m_Memory.second[pass % 2] + offset);
-      return;
+      m_FirstRows.clear();
+      m_SecondRows.clear();
+      for (std::int64_t tap = begin - radius - lower; tap <= begin + radius - lower; ++tap)
+      {
+        m_FirstRows.push_back(m_Memory.voxels + tap);
+        m_SecondRows.push_back(m_Memory.squaresOfVoxels + tap);
+      }
+      SumBoth(end - begin, sums + (begin - from), squares + (begin - from));
     }
-    (this->*m_Store)(at, n);
+  }
+
+  /** The taps of a pass along another axis than x, of which there is one at least. */
+  template <typename TTap>
+  void
+  ForEachTap(int pass, const Coordinates & at, TTap && tap) const
+  {
+    const int   a = m_Boxes.axes[pass];
+    const Box & before = m_Boxes.Before(pass);
+    Coordinates from = at;
+    for (from[a] = std::max(at[a] - m_Boxes.radius[a], before.lower[a]);
+         from[a] < std::min(at[a] + m_Boxes.radius[a] + 1, before.upper[a]);
+         ++from[a])
+    {
+      tap(from);
+    }
+  }
+
+  /** The first pass, along another axis. */
+  void
+  SumVoxels(const Coordinates & at, First * sums, Second * squares) const
+  {
+    const std::int64_t n = m_Boxes.after[0].Extent(0);
+    std::fill(sums, sums + n, First{ 0 });
+    std::fill(squares, squares + n, Second{ 0 });
+    ForEachTap(0, at, [&](const Coordinates & from) {
+      LoadVoxels(from, n);
+      RowsOfLevel<First>().add(sums, sums, m_Memory.voxels, n);
+      RowsOfLevel<Second>().add(squares, squares, m_Memory.squaresOfVoxels, n);
+    });
+  }
+
+  void
+  SumAcross(int pass, const Coordinates & at, First * sums, Second * squares)
+  {
+    m_FirstRows.clear();
+    m_SecondRows.clear();
+    ForEachTap(pass, at, [&](const Coordinates & from) {
+      const std::int64_t offset = DenseOffset(m_Boxes.Before(pass), from);
+      m_FirstRows.push_back(m_Memory.first[(pass + 1) % 2] + offset);
+      m_SecondRows.push_back(m_Memory.second[(pass + 1) % 2] + offset);
+    });
+    SumBoth(m_Boxes.after[pass].Extent(0), sums, squares);
   }
 
   /** A row of the last pass' variances as pixels of the output: all else knows nothing of its kind. */
@@ -253,22 +423,36 @@ private:
   void
   Store(const Coordinates & at, std::int64_t n) const
   {
+    std::int64_t across = 1;
+    int          along = -1;
+    for (int pass = 0; pass < m_Boxes.count; ++pass)
+    {
+      const int a = m_Boxes.axes[pass];
+      along = a == 0 ? pass : along;
+      across *= a == 0 ? 1 : CountTaps(m_Boxes, pass, at[a]);
+    }
     StoreRow<TOut>(m_Call.output, at, n, [&](std::int64_t x) {
-      std::int64_t count = 1;
-      for (int which = 0; which < m_Boxes.count; ++which)
-      {
-        count *= TapsOf(which, at, x);
-      }
+      const std::int64_t count = along < 0 ? across : across * CountTaps(m_Boxes, along, at[0] + x);
       return FinishVariance<TOut>(VarianceOfSums(m_Memory.sums[x], m_Memory.squares[x], count), m_Operation.takesRoot);
     });
   }
 
-  const KernelCall &           m_Call;
-  const VarianceOperation &    m_Operation;
-  const WindowBoxes &          m_Boxes;
-  const MomentMemory<TPixel> & m_Memory;
+  const KernelCall &                 m_Call;
+  const VarianceOperation &          m_Operation;
+  const WindowBoxes &                m_Boxes;
+  const MomentMemory<TPixel, VFew> & m_Memory;
+  std::vector<const First *>         m_FirstRows;
+  std::vector<const Second *>        m_SecondRows;
   void (VarianceOfTile::*m_Store)(const Coordinates & at, std::int64_t n) const;
 };
+
+/** Calls f(whether windows have few voxels, as a type). */
+template <typename TFunctor>
+auto
+WithFew(const Coordinates & radius, TFunctor && f)
+{
+  return HasFewVoxels(radius) ? f(std::true_type()) : f(std::false_type());
+}
 
 template <typename TPixel>
 MarchTiling
@@ -285,8 +469,11 @@ BytesOf(const Box & output, const Coordinates & radius)
 {
   if constexpr (MomentTypes<TPixel>::IsExact)
   {
-    return TileBytes(
-      output, radius, [](const WindowBoxes & boxes) { return MomentMemory<TPixel>().LayOut(boxes, nullptr); });
+    return WithFew(radius, [&](auto few) {
+      return TileBytes(output, radius, [](const WindowBoxes & boxes) {
+        return MomentMemory<TPixel, decltype(few)::value>().LayOut(boxes, nullptr);
+      });
+    });
   }
   else
   {
@@ -335,11 +522,13 @@ RunVarianceOf(const KernelCall & call, const std::function<Box(const Box & tile)
     };
     if constexpr (MomentTypes<Pixel>::IsExact)
     {
-      ForEachTile(call, radius, run([&](const WindowBoxes & boxes, char * scratch) {
-                    MomentMemory<Pixel> memory;
-                    memory.LayOut(boxes, scratch);
-                    VarianceOfTile<Pixel>(call, boxes, memory).Run();
-                  }));
+      WithFew(radius, [&](auto few) {
+        ForEachTile(call, radius, run([&](const WindowBoxes & boxes, char * scratch) {
+                      MomentMemory<Pixel, decltype(few)::value> memory;
+                      memory.LayOut(boxes, scratch);
+                      VarianceOfTile<Pixel, decltype(few)::value>(call, boxes, memory).Run();
+                    }));
+      });
     }
     else
     {
