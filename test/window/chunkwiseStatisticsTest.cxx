@@ -306,6 +306,49 @@ TEST_P(Statistics, VarianceOfSmallWindowsOfIntegersHasTheBitsOfTheCpuInAndBetwee
   }
 }
 
+/** Of the highest value and 0 in windows on both sides of the number of voxels whose sums 32 bits hold. */
+template <typename TPixel>
+void
+ExpectExactInLargeWindow(Manager & manager, BackendChoice backend, std::int64_t radius)
+{
+  const std::int64_t  extent = 2 * radius + 1;
+  const std::int64_t  count = extent * extent * extent;
+  std::vector<TPixel> voxels(static_cast<std::size_t>(count), std::numeric_limits<TPixel>::max());
+  std::vector<double> output(voxels.size());
+  const auto          operation = std::make_shared<VarianceOperation>();
+  __extension__ using Wide = __int128;
+  Wide sum = 0;
+  Wide squares = 0;
+  for (std::size_t i = 0; i < voxels.size(); ++i)
+  {
+    voxels[i] = i % 50 == 7 ? TPixel{ 0 } : voxels[i];
+    sum += voxels[i];
+    squares += Wide{ voxels[i] } * voxels[i];
+  }
+  operation->radius = { { radius, radius, radius, 0, 0 } };
+  ExecutionRequest request;
+  request.operation = operation;
+  request.backend = backend;
+  request.image = request.region = Box::FromExtent({ { extent, extent, extent, 1, 1 } });
+  request.inputs.push_back(DenseView(voxels.data(), PixelKindOf<TPixel>(), request.image));
+  request.output = DenseView(output.data(), PixelKind::Float64, request.image);
+  manager.Execute(request);
+  // The window of the voxel in the middle is the whole image.
+  const double expected =
+    static_cast<double>(count * squares - sum * sum) / (static_cast<double>(count) * static_cast<double>(count));
+  EXPECT_DOUBLE_EQ(output[output.size() / 2], expected) << extent << " of " << sizeof(TPixel) << " bytes";
+}
+
+TEST_P(Statistics, VarianceOfIntegersIsExactInLargeWindows)
+{
+  for (const std::int64_t radius : { 15, 17, 20 })
+  {
+    ExpectExactInLargeWindow<std::uint8_t>(GetManager(), GetBackend(), radius);
+    ExpectExactInLargeWindow<std::uint16_t>(GetManager(), GetBackend(), radius);
+    ExpectExactInLargeWindow<std::uint32_t>(GetManager(), GetBackend(), radius);
+  }
+}
+
 /** Windows of one radius along x, y and z, mostly so short that a device passes all axes at once. */
 std::shared_ptr<Operation>
 RandomCube(std::mt19937 & random, int trial)
