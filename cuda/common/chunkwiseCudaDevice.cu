@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaDevice.h"
 
+#include "chunkwiseCudaCalls.h"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseError.h"
 
@@ -14,30 +15,6 @@ namespace chunkwise
 
 namespace
 {
-
-/** Errors after which the process cannot use the device any more. */
-bool
-IsSticky(cudaError_t error)
-{
-  return error == cudaErrorIllegalAddress || error == cudaErrorLaunchTimeout || error == cudaErrorAssert ||
-         error == cudaErrorHardwareStackError || error == cudaErrorIllegalInstruction ||
-         error == cudaErrorMisalignedAddress || error == cudaErrorInvalidAddressSpace || error == cudaErrorInvalidPc ||
-         error == cudaErrorLaunchFailure || error == cudaErrorECCUncorrectable || error == cudaErrorDevicesUnavailable;
-}
-
-void
-Check(cudaError_t error, const char * call, const std::string & device, std::size_t bytes = 0)
-{
-  if (error == cudaSuccess)
-  {
-    return;
-  }
-  (void)cudaGetLastError();
-  const auto kind = error == cudaErrorMemoryAllocation ? DeviceError::Kind::OutOfMemory
-                    : IsSticky(error)                  ? DeviceError::Kind::Lost
-                                                       : DeviceError::Kind::Failed;
-  throw DeviceError(kind, call, device, bytes, cudaGetErrorString(error));
-}
 
 /** Makes a device current for as long as it lives. */
 class CurrentDevice
@@ -63,9 +40,9 @@ public:
   operator=(const CurrentDevice &) = delete;
 
   void
-  Check(const std::string & device) const
+  CheckCuda(const std::string & device) const
   {
-    chunkwise::Check(m_Error, "cudaSetDevice", device);
+    chunkwise::CheckCuda(m_Error, "cudaSetDevice", device);
   }
 
 private:
@@ -251,42 +228,13 @@ LaunchCopyVoxels(const BufferView & to, const BufferView & from, const Box & ima
 
 } // namespace
 
-void
-CheckCuda(cudaError_t error, const char * call)
-{
-  if (error != cudaSuccess)
-  {
-    int index = -1;
-    (void)cudaGetDevice(&index);
-    Check(error, call, "CUDA device " + std::to_string(index));
-  }
-}
-
-void
-CheckLaunch(const char * kernel)
-{
-  CheckCuda(cudaGetLastError(), kernel);
-}
-
-std::int64_t
-BlocksAtOnce(const void * kernel, int threads, std::size_t shared)
-{
-  int device = 0;
-  int processors = 0;
-  int blocks = 0;
-  CheckCuda(cudaGetDevice(&device), "cudaGetDevice");
-  CheckCuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-  CheckCuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared),
-            "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  return static_cast<std::int64_t>(blocks) * processors;
-}
-
 CudaDevice::CudaDevice(int index, const KernelRegistry & kernels)
   : m_Index(index)
   , m_Kernels(kernels)
 {
   cudaDeviceProp properties{};
-  Check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties", "CUDA device " + std::to_string(index));
+  CheckCuda(
+    cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties", "CUDA device " + std::to_string(index));
   m_Description.name = std::string(properties.name) + " (device " + std::to_string(index) + ")";
   m_Description.backend = "cuda";
   m_Description.index = index;
@@ -322,10 +270,10 @@ std::size_t
 CudaDevice::GetFreeMemory()
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
+  current.CheckCuda(m_Description.name);
   std::size_t free = 0;
   std::size_t total = 0;
-  Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", m_Description.name);
+  CheckCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", m_Description.name);
   if (m_Limit)
   {
     const std::lock_guard<std::mutex> lock(m_Mutex);
@@ -344,7 +292,7 @@ void *
 CudaDevice::Allocate(std::size_t bytes)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
+  current.CheckCuda(m_Description.name);
   const std::lock_guard<std::mutex> lock(m_Mutex);
   if (m_Limit && (m_Used > m_Limit || bytes > m_Limit - m_Used))
   {
@@ -355,7 +303,7 @@ CudaDevice::Allocate(std::size_t bytes)
                       "CHUNKWISE_CUDA_DEVICE_LIMIT is reached");
   }
   void * memory = nullptr;
-  Check(cudaMalloc(&memory, bytes), "cudaMalloc", m_Description.name, bytes);
+  CheckCuda(cudaMalloc(&memory, bytes), "cudaMalloc", m_Description.name, bytes);
   m_Allocations[memory] = bytes;
   m_Used += bytes;
   return memory;
@@ -380,9 +328,9 @@ void *
 CudaDevice::AllocatePinned(std::size_t bytes)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
+  current.CheckCuda(m_Description.name);
   void * memory = nullptr;
-  Check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", m_Description.name, bytes);
+  CheckCuda(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", m_Description.name, bytes);
   return memory;
 }
 
@@ -415,9 +363,9 @@ StreamHandle
 CudaDevice::CreateStream()
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
+  current.CheckCuda(m_Description.name);
   cudaStream_t stream = nullptr;
-  Check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", m_Description.name);
+  CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", m_Description.name);
   return stream;
 }
 
@@ -433,9 +381,9 @@ EventHandle
 CudaDevice::CreateEvent()
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
+  current.CheckCuda(m_Description.name);
   cudaEvent_t event = nullptr;
-  Check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", m_Description.name);
+  CheckCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", m_Description.name);
   return event;
 }
 
@@ -451,30 +399,30 @@ void
 CudaDevice::Record(EventHandle event, StreamHandle stream)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
-  Check(cudaEventRecord(Event(event), Stream(stream)), "cudaEventRecord", m_Description.name);
+  current.CheckCuda(m_Description.name);
+  CheckCuda(cudaEventRecord(Event(event), Stream(stream)), "cudaEventRecord", m_Description.name);
 }
 
 void
 CudaDevice::Wait(StreamHandle stream, EventHandle event)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
-  Check(cudaStreamWaitEvent(Stream(stream), Event(event), 0), "cudaStreamWaitEvent", m_Description.name);
+  current.CheckCuda(m_Description.name);
+  CheckCuda(cudaStreamWaitEvent(Stream(stream), Event(event), 0), "cudaStreamWaitEvent", m_Description.name);
 }
 
 bool
 CudaDevice::Query(EventHandle event)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
+  current.CheckCuda(m_Description.name);
   const cudaError_t error = cudaEventQuery(Event(event));
   if (error == cudaErrorNotReady)
   {
     (void)cudaGetLastError();
     return false;
   }
-  Check(error, "cudaEventQuery", m_Description.name);
+  CheckCuda(error, "cudaEventQuery", m_Description.name);
   return true;
 }
 
@@ -482,49 +430,49 @@ void
 CudaDevice::Synchronize(StreamHandle stream)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
-  Check(cudaStreamSynchronize(Stream(stream)), "cudaStreamSynchronize", m_Description.name);
+  current.CheckCuda(m_Description.name);
+  CheckCuda(cudaStreamSynchronize(Stream(stream)), "cudaStreamSynchronize", m_Description.name);
 }
 
 void
 CudaDevice::CopyToDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
-  Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, Stream(stream)),
-        "cudaMemcpyAsync to the device",
-        m_Description.name,
-        bytes);
+  current.CheckCuda(m_Description.name);
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, Stream(stream)),
+            "cudaMemcpyAsync to the device",
+            m_Description.name,
+            bytes);
 }
 
 void
 CudaDevice::CopyToHost(void * to, const void * from, std::size_t bytes, StreamHandle stream)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
-  Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, Stream(stream)),
-        "cudaMemcpyAsync to the host",
-        m_Description.name,
-        bytes);
+  current.CheckCuda(m_Description.name);
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, Stream(stream)),
+            "cudaMemcpyAsync to the host",
+            m_Description.name,
+            bytes);
 }
 
 void
 CudaDevice::CopyOnDevice(void * to, const void * from, std::size_t bytes, StreamHandle stream)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
-  Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Stream(stream)),
-        "cudaMemcpyAsync on the device",
-        m_Description.name,
-        bytes);
+  current.CheckCuda(m_Description.name);
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Stream(stream)),
+            "cudaMemcpyAsync on the device",
+            m_Description.name,
+            bytes);
 }
 
 void
 CudaDevice::SetToZero(void * memory, std::size_t bytes, StreamHandle stream)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
-  Check(cudaMemsetAsync(memory, 0, bytes, Stream(stream)), "cudaMemsetAsync", m_Description.name, bytes);
+  current.CheckCuda(m_Description.name);
+  CheckCuda(cudaMemsetAsync(memory, 0, bytes, Stream(stream)), "cudaMemsetAsync", m_Description.name, bytes);
 }
 
 void
@@ -535,7 +483,7 @@ CudaDevice::CopyVoxels(const BufferView & to, const BufferView & from, const Box
     return;
   }
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
+  current.CheckCuda(m_Description.name);
   switch (PixelSize(to.kind))
   {
     case 1:
@@ -551,7 +499,7 @@ CudaDevice::CopyVoxels(const BufferView & to, const BufferView & from, const Box
       LaunchCopyVoxels<std::uint64_t>(to, from, image, Stream(stream));
       break;
   }
-  Check(cudaGetLastError(), "launch of CopyVoxels", m_Description.name, to.NumberOfBytes());
+  CheckCuda(cudaGetLastError(), "launch of CopyVoxels", m_Description.name, to.NumberOfBytes());
 }
 
 bool
@@ -576,7 +524,7 @@ void
 CudaDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
 {
   const CurrentDevice current(m_Index);
-  current.Check(m_Description.name);
+  current.CheckCuda(m_Description.name);
   call.stream = stream;
   call.kernels = &m_Kernels;
   kernel.run(call);

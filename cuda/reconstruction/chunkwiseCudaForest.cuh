@@ -105,12 +105,28 @@ struct ForestImage
   std::uint64_t poolBytes;
 };
 
-/** Whether a chunk can be a forest: labels have 31 bits, and of single voxels each would be a basin. */
+/** Labels have 31 bits. */
+constexpr std::int64_t MostVoxelsOfForest = static_cast<std::int64_t>(ForestLabel::Basin) - 2;
+
+/** Whether a chunk can be a forest: of single voxels each would be a basin. */
 inline bool
 ForestFits(const WavefrontShape & shape, std::int64_t voxels)
 {
-  return shape.extent[0] * shape.extent[1] * shape.extent[2] > 1 &&
-         voxels < static_cast<std::int64_t>(ForestLabel::Basin) - 1;
+  return shape.extent[0] * shape.extent[1] * shape.extent[2] > 1 && voxels <= MostVoxelsOfForest;
+}
+
+/** Whether a chunk has room for a forest. By Auto only one that holds the image whole has: the parts of a larger one
+ * would be much smaller with it, and are solved again and again from little that changed at their borders. */
+inline bool
+HasRoomForForest(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
+{
+  bool whole = true;
+  for (int a = 0; a < operation.spatialDimension; ++a)
+  {
+    whole = whole && own.Extent(a) == image.Extent(a);
+  }
+  return keyBytes <= 4 && (operation.method == ReconstructionMethod::SpanningForest ||
+                           (operation.method == ReconstructionMethod::Auto && whole));
 }
 
 /** The basins and edges of an image in memory of a size that does not depend on what is in it: what the basins leave of
@@ -155,6 +171,23 @@ inline std::size_t
 ForestScratchBytes(std::int64_t voxels)
 {
   return 256 + ForestLabelBytes(voxels) + ForestPoolBytesOfVoxel * static_cast<std::size_t>(voxels);
+}
+
+/** The scratch of a chunk for a forest. Where volumes are too large for forests none has any. One of several volumes
+ * that is too large must not take less than a smaller one. */
+inline std::size_t
+ForestScratchBytes(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
+{
+  std::int64_t volume = 1;
+  for (int a = 0; a < operation.spatialDimension; ++a)
+  {
+    volume *= own.Extent(a);
+  }
+  const bool isWanted = HasRoomForForest(operation, own, image, keyBytes);
+  const bool ofPart = operation.method == ReconstructionMethod::SpanningForest;
+  return isWanted && (ofPart || volume <= MostVoxelsOfForest)
+           ? ForestScratchBytes(std::min(own.NumberOfVoxels(), MostVoxelsOfForest))
+           : 0;
 }
 
 /** Tiles of labels. A thread has ForestRows voxels of it, one below the other. */

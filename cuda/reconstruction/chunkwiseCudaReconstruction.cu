@@ -230,20 +230,6 @@ LaunchVoxels(const KernelCall & call, TKernel * kernel, const char * name)
   CheckLaunch(name);
 }
 
-/** Whether a chunk has room for a forest. By Auto only one that holds the image whole has: the parts of a larger one
- * would be much smaller with it, and are solved again and again from little that changed at their borders. */
-bool
-HasRoomForForest(const ReconstructionOperation & operation, const Box & own, const Box & image, std::size_t keyBytes)
-{
-  bool whole = true;
-  for (int a = 0; a < operation.spatialDimension; ++a)
-  {
-    whole = whole && own.Extent(a) == image.Extent(a);
-  }
-  return keyBytes <= 4 && (operation.method == ReconstructionMethod::SpanningForest ||
-                           (operation.method == ReconstructionMethod::Auto && whole));
-}
-
 /** After how long a wavefront that goes on is asked whether it is still wanted. */
 constexpr std::uint64_t NanosecondsBetweenLooks = 100000000;
 
@@ -279,15 +265,7 @@ Reconstruct(const KernelCall & call)
     }
   }
   image.patience = NanosecondsBetweenLooks;
-  std::uint32_t givenUp = 1;
-  while (givenUp && !(call.control && call.control->ShouldStop()))
-  {
-    RunWavefront(image, shape, operation, code, stream);
-    // Who runs a step of Fixpoint waits for it anyway.
-    CheckCuda(cudaMemcpyAsync(&givenUp, image.givenUp, sizeof(givenUp), cudaMemcpyDeviceToHost, stream),
-              "cudaMemcpyAsync");
-    CheckCuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  }
+  RunWavefront(image, shape, operation, code, stream, [&] { return call.control && call.control->ShouldStop(); });
 }
 
 void
@@ -316,10 +294,7 @@ ScratchOfReconstruction(const Operation & operation, const ChunkShape & shape)
   {
     return wavefront + HeapClusterScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
   }
-  // One that is too large for a forest must not take less than a smaller one.
-  return wavefront + (HasRoomForForest(reconstruction, shape.outputBox, shape.image, keyBytes)
-                        ? ForestScratchBytes(shape.outputBox.NumberOfVoxels())
-                        : 0);
+  return wavefront + ForestScratchBytes(reconstruction, shape.outputBox, shape.image, keyBytes);
 }
 
 } // namespace

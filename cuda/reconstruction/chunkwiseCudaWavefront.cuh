@@ -53,14 +53,35 @@ struct WavefrontImage
   std::int64_t tiles[3];
   std::int64_t numberOfTiles;
 
-  /** Entries of tiles: 0, or the largest key that can enter, cut to 32 bits. */
+  /** Entries of tiles: 0, or the largest key that can enter, cut to 32 bits. Those of a block's tiles lie together, as
+   * it looks through all of them for each tile that it chooses. */
   std::uint32_t * entries;
+  std::uint32_t   blocks;
   std::uint32_t * open; ///< tiles whose entry is not 0 or that are at work
-  /** When the work began, and after how many nanoseconds to give up; 0: never. Given up: not 0. */
-  std::uint64_t * began;
+  /** After how many nanoseconds, and a tile, a block makes all give up; 0: never. Given up: not 0. */
   std::uint64_t   patience;
   std::uint32_t * givenUp;
   std::uint32_t * changedSides;
+
+  /** Tiles go to the blocks in turn. */
+  __host__ __device__ std::uint32_t
+                      TilesOfBlock(std::uint32_t block) const
+  {
+    return (static_cast<std::uint32_t>(numberOfTiles) - block + blocks - 1) / blocks;
+  }
+  __host__ __device__ std::uint32_t *
+                      EntriesOfBlock(std::uint32_t block) const
+  {
+    const auto          tiles = static_cast<std::uint32_t>(numberOfTiles);
+    const std::uint32_t more = tiles % blocks;
+    return entries + (tiles / blocks * block + (block < more ? block : more));
+  }
+  __host__ __device__ std::uint32_t *
+                      EntryAt(std::int64_t tile) const
+  {
+    const auto number = static_cast<std::uint32_t>(tile);
+    return EntriesOfBlock(number % blocks) + number / blocks;
+  }
 };
 
 /** The axes of a chunk that have neighbours; positions along the others are volumes of their own. */
@@ -282,10 +303,11 @@ struct TileChoice
 };
 
 /** Chooses the tile to work at: of those that are this block's, the one with the largest entry. The lower half of the
- * result is the complement of the tile's number among them; 0: none has an entry now. All threads of the block. */
+ * result is the complement of the tile's number among them; 0: none has an entry now. After the deadline, if it is not
+ * 0, all blocks give up. All threads of the block. */
 template <int VThreads, typename TKey>
 __device__ __forceinline__ unsigned long long
-ChooseTile(const WavefrontImage<TKey> & image, TileChoice & shared)
+ChooseTile(const WavefrontImage<TKey> & image, TileChoice & shared, std::uint64_t deadline)
 {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0)
@@ -293,12 +315,14 @@ ChooseTile(const WavefrontImage<TKey> & image, TileChoice & shared)
     shared.chosen = 0;
   }
   __syncthreads();
-  unsigned long long best = 0;
-  const auto         own = (image.numberOfTiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
-  for (std::int64_t i = thread; i < own; i += VThreads)
+  unsigned long long          best = 0;
+  const std::uint32_t         own = image.TilesOfBlock(blockIdx.x);
+  const std::uint32_t * const entries = image.EntriesOfBlock(blockIdx.x);
+#pragma unroll 4
+  for (std::uint32_t i = static_cast<std::uint32_t>(thread); i < own; i += VThreads)
   {
-    const std::uint32_t entry = LoadFromOthers(image.entries + blockIdx.x + i * gridDim.x);
-    const auto          candidate = (static_cast<unsigned long long>(entry) << 32) | static_cast<std::uint32_t>(~i);
+    const std::uint32_t entry = LoadFromOthers(entries + i);
+    const auto          candidate = (static_cast<unsigned long long>(entry) << 32) | ~i;
     if (entry && candidate > best)
     {
       best = candidate;
@@ -312,7 +336,7 @@ ChooseTile(const WavefrontImage<TKey> & image, TileChoice & shared)
   const unsigned long long choice = shared.chosen;
   if (thread == 0)
   {
-    if (image.patience && NowInNanoseconds() - *image.began > image.patience)
+    if (deadline && NowInNanoseconds() > deadline)
     {
       *const_cast<volatile std::uint32_t *>(image.givenUp) = 1;
     }
@@ -528,7 +552,7 @@ public:
       const std::int64_t neighbour = m_Number + dx + m_Image.tiles[0] * (dy + m_Image.tiles[1] * dz);
       // Counted before it is seen, so that the count is not 0 while there is work.
       atomicAdd(m_Image.open, 1u);
-      if (atomicMax(m_Image.entries + neighbour, m_Notices[m_Thread]) != 0)
+      if (atomicMax(m_Image.EntryAt(neighbour), m_Notices[m_Thread]) != 0)
       {
         atomicSub(m_Image.open, 1u);
       }
@@ -635,23 +659,26 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   __shared__ TileChoice                         choiceOfBlock;
   __shared__ std::uint32_t notices[27]; // for the tiles around
 
-  const int thread = static_cast<int>(threadIdx.x);
-  for (;;)
+  const int           thread = static_cast<int>(threadIdx.x);
+  const std::uint64_t began = NowInNanoseconds();
+  // Nobody gives up before a tile is done: however often all begin again, they come to an end.
+  for (std::uint64_t deadline = 0;; deadline = image.patience ? began + image.patience : 0)
   {
-    const unsigned long long choice = ChooseTile<Tile::Shape.threads>(image, choiceOfBlock);
+    unsigned long long choice = ChooseTile<Tile::Shape.threads>(image, choiceOfBlock, deadline);
+    while (choice == 0 && !choiceOfBlock.ended)
+    {
+      __nanosleep(200);
+      choice = ChooseTile<Tile::Shape.threads>(image, choiceOfBlock, deadline);
+    }
     if (choiceOfBlock.ended)
     {
       return;
     }
-    if (choice == 0)
-    {
-      __nanosleep(200);
-      continue;
-    }
-    const std::int64_t tile = blockIdx.x + static_cast<std::int64_t>(~static_cast<std::uint32_t>(choice)) * gridDim.x;
+    const std::uint32_t number = ~static_cast<std::uint32_t>(choice);
+    const std::int64_t  tile = blockIdx.x + static_cast<std::int64_t>(number) * gridDim.x;
     if (thread == 0)
     {
-      atomicExch(image.entries + tile, 0u);
+      atomicExch(image.EntriesOfBlock(blockIdx.x) + number, 0u);
       __threadfence();
     }
     if (thread < 27)
@@ -690,11 +717,6 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   constexpr TileShape shape = TileShapeOf(VPlanar, sizeof(TKey));
   constexpr int       warps = shape.threads / 32;
   const int           thread = static_cast<int>(threadIdx.x);
-  if (blockIdx.x == 0 && thread == 0)
-  {
-    *image.givenUp = 0;
-    *image.began = NowInNanoseconds();
-  }
   for (std::int64_t tile = blockIdx.x; tile < image.numberOfTiles; tile += gridDim.x)
   {
     const TilePlace<TKey> place(image, tile);
@@ -747,7 +769,7 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
     }
     if (thread == 0)
     {
-      image.entries[tile] = isOpen ? 0xFFFFFFFFu : 0u;
+      *image.EntryAt(tile) = isOpen ? 0xFFFFFFFFu : 0u;
       if (isOpen)
       {
         atomicAdd(image.open, 1u);
@@ -756,18 +778,25 @@ __launch_bounds__(TileShapeOf(VPlanar, sizeof(TKey)).threads)
   }
 }
 
-/** Launches as many blocks as can be on the device at once, but no more than `mostBlocks`: they wait for each other,
- * which a cooperative launch lets them do. */
+/** As many blocks as can be on the device at once, but no more than `mostBlocks`. */
+template <typename... TArguments>
+unsigned int
+CountBlocksTogether(void (*kernel)(TArguments...), int threads, std::size_t shared, std::int64_t mostBlocks)
+{
+  CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
+            "cudaFuncSetAttribute");
+  return static_cast<unsigned int>(
+    std::min(BlocksAtOnce(reinterpret_cast<const void *>(kernel), threads, shared), mostBlocks));
+}
+
+/** Launches that many blocks: they wait for each other, which a cooperative launch lets them do. */
 template <typename... TArguments>
 void
 LaunchTogether(void (*kernel)(TArguments...), int threads, std::size_t shared, std::int64_t mostBlocks,
                cudaStream_t stream, TArguments... values)
 {
-  CheckCuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
-            "cudaFuncSetAttribute");
-  const auto grid = static_cast<unsigned int>(
-    std::min(BlocksAtOnce(reinterpret_cast<const void *>(kernel), threads, shared), mostBlocks));
-  void * arguments[] = { &values... };
+  const unsigned int grid = CountBlocksTogether(kernel, threads, shared, mostBlocks);
+  void *             arguments[] = { &values... };
   CheckCuda(cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(kernel),
                                         dim3(grid),
                                         dim3(static_cast<unsigned int>(threads)),
@@ -777,24 +806,26 @@ LaunchTogether(void (*kernel)(TArguments...), int threads, std::size_t shared, s
             "cudaLaunchCooperativeKernel");
 }
 
+/** Begins the work, or goes on with what was given up: entries and state are then as the last blocks left them. */
 template <typename TKey, bool VPlanar, bool VFull>
 void
-LaunchWavefront(const WavefrontImage<TKey> & image, const ReconstructionCode<TKey> & code, cudaStream_t stream)
+LaunchWavefront(WavefrontImage<TKey> image, const ReconstructionCode<TKey> & code, bool begins, cudaStream_t stream)
 {
-  const int threads = TileShapeOf(VPlanar, sizeof(TKey)).threads;
-  CheckCuda(cudaMemsetAsync(image.open, 0, sizeof(std::uint32_t), stream), "cudaMemsetAsync");
-  OpenTiles<TKey, VPlanar, VFull><<<static_cast<unsigned int>(std::min<std::int64_t>(image.numberOfTiles, 1 << 16)),
-                                    static_cast<unsigned int>(threads),
-                                    0,
-                                    stream>>>(image, code);
-  CheckLaunch("reconstruction");
-  LaunchTogether(WavefrontKernel<TKey, VPlanar, VFull>,
-                 threads,
-                 2 * sizeof(TKey) * static_cast<std::size_t>(WavefrontTile<TKey, VPlanar>::Voxels),
-                 image.numberOfTiles,
-                 stream,
-                 image,
-                 code);
+  constexpr int  threads = TileShapeOf(VPlanar, sizeof(TKey)).threads;
+  constexpr auto shared = 2 * sizeof(TKey) * static_cast<std::size_t>(WavefrontTile<TKey, VPlanar>::Voxels);
+  const auto     kernel = WavefrontKernel<TKey, VPlanar, VFull>;
+  image.blocks = CountBlocksTogether(kernel, threads, shared, image.numberOfTiles);
+  CheckCuda(cudaMemsetAsync(image.givenUp, 0, sizeof(std::uint32_t), stream), "cudaMemsetAsync");
+  if (begins)
+  {
+    CheckCuda(cudaMemsetAsync(image.open, 0, sizeof(std::uint32_t), stream), "cudaMemsetAsync");
+    OpenTiles<TKey, VPlanar, VFull><<<static_cast<unsigned int>(std::min<std::int64_t>(image.numberOfTiles, 1 << 16)),
+                                      static_cast<unsigned int>(threads),
+                                      0,
+                                      stream>>>(image, code);
+    CheckLaunch("reconstruction");
+  }
+  LaunchTogether(kernel, threads, shared, image.numberOfTiles, stream, image, code);
 }
 
 /** The images of a call; `scratch` has WavefrontScratchBytes. */
@@ -834,27 +865,33 @@ MakeWavefrontImage(const KernelCall & call, const ReconstructionOperation & oper
   image.numberOfTiles = shape.numberOfTiles;
   image.open = static_cast<std::uint32_t *>(call.scratch);
   image.givenUp = image.open + 16;
-  image.began = reinterpret_cast<std::uint64_t *>(image.open + 32);
   image.entries = image.open + 64;
   image.changedSides = call.changedSides;
   return image;
 }
 
-template <typename TKey>
-void
+/** Runs until nothing changes any more, or `shouldStop`, which is asked before each launch: a wavefront with patience
+ * gives up again and again. Returns the number of launches. */
+template <typename TKey, typename TStop>
+std::int64_t
 RunWavefront(const WavefrontImage<TKey> & image, const WavefrontShape & shape,
-             const ReconstructionOperation & operation, const ReconstructionCode<TKey> & code, cudaStream_t stream)
+             const ReconstructionOperation & operation, const ReconstructionCode<TKey> & code, cudaStream_t stream,
+             TStop && shouldStop)
 {
-  if (shape.planar)
+  const auto    launch = operation.fullyConnected
+                           ? (shape.planar ? LaunchWavefront<TKey, true, true> : LaunchWavefront<TKey, false, true>)
+                           : (shape.planar ? LaunchWavefront<TKey, true, false> : LaunchWavefront<TKey, false, false>);
+  std::int64_t  launches = 0;
+  std::uint32_t givenUp = 1;
+  for (; givenUp && !shouldStop(); ++launches)
   {
-    operation.fullyConnected ? LaunchWavefront<TKey, true, true>(image, code, stream)
-                             : LaunchWavefront<TKey, true, false>(image, code, stream);
+    launch(image, code, launches == 0, stream);
+    // Who runs a step of Fixpoint waits for it anyway.
+    CheckCuda(cudaMemcpyAsync(&givenUp, image.givenUp, sizeof(givenUp), cudaMemcpyDeviceToHost, stream),
+              "cudaMemcpyAsync");
+    CheckCuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
-  else
-  {
-    operation.fullyConnected ? LaunchWavefront<TKey, false, true>(image, code, stream)
-                             : LaunchWavefront<TKey, false, false>(image, code, stream);
-  }
+  return launches;
 }
 
 } // namespace chunkwise
