@@ -34,6 +34,15 @@ struct Arena::Impl
   std::multimap<std::size_t, Kept> kept;
   std::size_t                      idle{ 0 }; ///< of kept blocks, those that are
 
+  /** The kept block that one of so many bytes becomes. A much larger one would hold memory that the budget promised to
+   * others. */
+  std::multimap<std::size_t, Kept>::const_iterator
+  FindKept(std::size_t bytes) const
+  {
+    const auto found = kept.lower_bound(bytes);
+    return found != kept.end() && found->first <= bytes + bytes / 4 ? found : kept.end();
+  }
+
   void
   GiveBack(std::multimap<std::size_t, Kept>::iterator block) noexcept
   {
@@ -107,10 +116,9 @@ Arena::Acquire(std::size_t bytes, std::size_t limit)
                       m_Impl->used + bytes,
                       limit);
   }
-  // A kept block much larger than asked for would hold memory that the budget promised to others.
-  const auto found = m_Impl->kept.lower_bound(bytes);
+  const auto found = m_Impl->FindKept(bytes);
   void *     memory = nullptr;
-  if (found != m_Impl->kept.end() && found->first <= bytes + bytes / 4 && m_Impl->used + found->first <= limit)
+  if (found != m_Impl->kept.end() && m_Impl->used + found->first <= limit)
   {
     bytes = found->first;
     memory = found->second.memory;
@@ -187,6 +195,13 @@ Arena::GetBytesHeld() const
 {
   const std::lock_guard<std::mutex> lock(m_Impl->mutex);
   return m_Impl->held;
+}
+
+std::size_t
+Arena::GetBytesHeldWith(std::size_t bytes) const
+{
+  const std::lock_guard<std::mutex> lock(m_Impl->mutex);
+  return m_Impl->held + (m_Impl->FindKept(bytes) != m_Impl->kept.end() ? 0 : bytes);
 }
 
 std::size_t

@@ -58,6 +58,9 @@ public:
   /** In use and kept. */
   std::size_t
   GetBytesHeld() const;
+  /** What would be held beside one more block of so many bytes, with it: a kept one may become it. */
+  std::size_t
+  GetBytesHeldWith(std::size_t bytes) const;
   /** The most that was held since the last reset, less what was kept then and has not been used since. */
   std::size_t
   GetPeak() const;

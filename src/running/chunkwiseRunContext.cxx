@@ -87,11 +87,11 @@ HostState::SetBudget(std::size_t bytes)
 void
 HostState::MakeRoom(std::size_t bytes, std::size_t limit)
 {
-  if (limit && memory.GetBytesHeld() + bytes > limit)
+  if (limit && memory.GetBytesHeldWith(bytes) > limit)
   {
     memory.Trim();
   }
-  while (limit && memory.GetBytesHeld() + bytes > limit && tables.DropOldest())
+  while (limit && memory.GetBytesHeldWith(bytes) > limit && tables.DropOldest())
   {
     memory.Trim();
   }
@@ -396,7 +396,7 @@ AwaitHostMemory(const RunContext & context, HostState & state, std::size_t bytes
   }
   for (;;)
   {
-    // What earlier chunks and runs left counts as held: a run under a budget does not add to it.
+    // What earlier chunks and runs left counts as held: a run under a budget does not add to it, but takes what fits.
     state.MakeRoom(size, limit);
     try
     {

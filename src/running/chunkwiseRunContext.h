@@ -184,7 +184,8 @@ public:
   /** Gives back what is kept beyond the budget. 0: no limit. */
   void
   SetBudget(std::size_t bytes);
-  /** Gives back what is kept, until `bytes` more are held under the limit (0: none), or nothing is kept any more. */
+  /** Gives back what is kept, until a block of so many bytes more is held under the limit (0: none), or nothing is kept
+   * any more. New memory costs time for each of its pages: a kept block that fits stays. */
   void
   MakeRoom(std::size_t bytes, std::size_t limit);
 

@@ -298,6 +298,36 @@ TEST(Budgets, ThePeakIsThatOfTheRunAlone)
   EXPECT_EQ(ofDevice->Execute(small.request).peakDevice, ofSmall);
 }
 
+/** Calls of a kernel whose scratch has what the call before left there. */
+int callsWithKeptScratch = 0;
+
+// Each division of a file is a run: of new scratch the system fills every page with zeros.
+TEST(Budgets, ScratchIsKeptFromRunToRunWhereTwoOfItDoNotFit)
+{
+  constexpr std::size_t  scratch = std::size_t{ 1 } << 24;
+  constexpr std::int64_t mark = 7305541;
+  callsWithKeptScratch = 0;
+  KernelRegistry kernels;
+  Kernel         kernel;
+  kernel.scratchBytes = [](const Operation &, const ChunkShape &) { return scratch; };
+  kernel.run = [](const KernelCall & call) {
+    auto * const marks = static_cast<std::int64_t *>(call.scratch);
+    callsWithKeptScratch += *marks == mark ? 1 : 0;
+    *marks = mark;
+  };
+  kernels.Register("identity", kernel);
+  const auto executor = MakeThreadExecutor(2);
+  Manager    manager({}, "", &kernels);
+  Job        job(std::make_shared<IdentityOperation>(), *executor, { { 4, 3, 2, 1, 1 } });
+  job.request.backend = BackendChoice::CPU;
+  job.request.budgets.host = scratch + scratch / 2;
+  for (int run = 0; run < 3; ++run)
+  {
+    EXPECT_EQ(manager.Execute(job.request).peakHost, scratch);
+  }
+  EXPECT_EQ(callsWithKeptScratch, 2);
+}
+
 std::shared_ptr<ImageConvolutionOperation>
 MakeTransform()
 {

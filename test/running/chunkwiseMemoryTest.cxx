@@ -132,7 +132,11 @@ TEST(Arena, ReusesKeptBlocks)
   Arena  arena("test", "test", place.Allocate(), place.Free());
   void * first = arena.Acquire(5000);
   arena.Release(first);
+  const std::size_t held = arena.GetBytesHeld();
+  EXPECT_EQ(arena.GetBytesHeldWith(4900), held);
+  EXPECT_EQ(arena.GetBytesHeldWith(100000), held + 100000);
   EXPECT_EQ(arena.Acquire(4900), first);
+  EXPECT_EQ(arena.GetBytesHeldWith(4900), held + 4900) << "it is in use";
   arena.Release(first);
   arena.Trim();
   EXPECT_EQ(place.live.size(), 0u);
