@@ -35,6 +35,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseWienerOperation.cxx
   running/chunkwiseNetworkMarch.cxx
   running/chunkwiseNetworkPlan.cxx
+  running/chunkwiseNetworkChunk.cxx
   running/chunkwiseNetworkRun.cxx
   running/chunkwiseResourceCache.cxx
 )
