@@ -141,6 +141,7 @@ protected:
 
 private:
   using Describe = std::function<void(chunkwise::FilterImage &, chunkwise::StreamedRequest &)>;
+  class Files;
 
   std::string                        m_InputFileName;
   std::map<std::string, std::string> m_FurtherInputFileNames;

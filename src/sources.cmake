@@ -35,6 +35,7 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseWienerOperation.cxx
   running/chunkwiseNetworkMarch.cxx
   running/chunkwiseNetworkPlan.cxx
+  running/chunkwiseNetworkChunk.cxx
   running/chunkwiseNetworkRun.cxx
   running/chunkwiseResourceCache.cxx
 )
@@ -74,13 +75,18 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseHostWorker.cxx
   running/chunkwiseImageSource.cxx
   running/chunkwiseImageTransfer.cxx
+  running/chunkwiseJobKernels.cxx
+  running/chunkwiseJobLine.cxx
   running/chunkwiseManager.cxx
   running/chunkwiseManagerState.cxx
   running/chunkwiseLocalProcessors.cxx
   running/chunkwiseModuleFile.cxx
   running/chunkwiseOverlap.cxx
   running/chunkwisePassesRun.cxx
+  running/chunkwisePieceCopies.cxx
   running/chunkwisePipeline.cxx
+  running/chunkwisePipelineBuffers.cxx
+  running/chunkwisePipelineJob.cxx
   running/chunkwiseResidentRun.cxx
   running/chunkwiseRun.cxx
   running/chunkwiseRunContext.cxx

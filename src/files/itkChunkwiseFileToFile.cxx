@@ -6,6 +6,7 @@
 #include "itkChunkwiseMonitor.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace itk
 {
@@ -57,7 +58,308 @@ FindMisfit(const ImageHeader & header, int dimension, chunkwise::PixelKind kind)
                    chunkwise::PixelKindName(kind) + ", the filter's input type, does not hold";
 }
 
+/** A run's error that names what was set. */
+template <typename... TParts>
+[[noreturn]] void
+Refuse(const TParts &... parts)
+{
+  std::ostringstream message;
+  (message << ... << parts);
+  throw chunkwise::ParameterError(message.str());
+}
+
 } // namespace
+
+/** The files of one run, and the request that is made of them. */
+class ChunkwiseFileToFile::Files
+{
+public:
+  explicit Files(const ChunkwiseFileToFile & filter)
+    : m_Filter(filter)
+  {}
+
+  /** Opens all images, asks the filter for its operation and checks what will be written. */
+  void
+  Prepare(chunkwise::Executor & executor);
+  /** Writes the output, under its name only when it is whole. */
+  chunkwise::StreamedReport
+  Run(ChunkwiseMonitor & monitor);
+
+  /** Bytes that files hold beside what a run needs. */
+  std::uint64_t
+  GetHeldBytes() const
+  {
+    return m_Held;
+  }
+  std::int64_t
+  GetBytesRead() const;
+  std::int64_t
+  GetBytesWritten() const
+  {
+    return m_Sink->GetBytesWritten();
+  }
+  /** What the user should know of a run that has ended. */
+  std::vector<std::string>
+  ListWarnings(const chunkwise::StreamedReport & report) const;
+
+private:
+  const ImageHeader &
+  Open(const std::string & what, const std::string & file);
+  void
+  OpenFirst();
+  void
+  OpenFurther();
+  /** What is wrong with a further image, whose voxels are to be of a kind; empty: nothing. */
+  std::string
+  FindMisfitOfFurther(const ImageHeader & other, chunkwise::PixelKind kind) const;
+  void
+  CheckOperation() const;
+  void
+  PrepareOutput();
+  /** Gives the run what files leave of the memory, and the devices a share of that, pinned. */
+  void
+  ShareMemory();
+  void
+  CheckPieces(const chunkwise::StreamedPlan & plan) const;
+
+  const ChunkwiseFileToFile &                 m_Filter;
+  std::vector<chunkwise::InputDescription>    m_FurtherInputs;
+  std::vector<std::shared_ptr<FileSource>>    m_Sources;
+  chunkwise::FilterImage                      m_Image;
+  chunkwise::StreamedRequest                  m_Request;
+  ImageHeader                                 m_OutputHeader;
+  chunkwise::files::OutputOptions             m_Options;
+  std::shared_ptr<chunkwise::files::FileSink> m_Sink;
+  std::uint64_t                               m_Held{ 0 };
+};
+
+void
+ChunkwiseFileToFile::Files::Prepare(chunkwise::Executor & executor)
+{
+  m_Request.executor = &executor;
+  if (!m_Filter.m_FilterName.empty())
+  {
+    m_FurtherInputs = chunkwise::GetFilter(m_Filter.m_FilterName).furtherInputs;
+  }
+  this->OpenFirst();
+  this->OpenFurther();
+  m_Filter.m_Describe(m_Image, m_Request);
+  this->CheckOperation();
+  this->PrepareOutput();
+  this->ShareMemory();
+}
+
+const ImageHeader &
+ChunkwiseFileToFile::Files::Open(const std::string & what, const std::string & file)
+{
+  m_Sources.push_back(chunkwise::files::OpenImage(file));
+  const FileSource & source = *m_Sources.back();
+  m_Held += source.GetAccess().heldBytes;
+  if (chunkwise::Box::FromExtent(source.GetExtent()).IsEmpty())
+  {
+    Refuse(what, ": ", file, " has no voxels");
+  }
+  return source.GetHeader();
+}
+
+void
+ChunkwiseFileToFile::Files::OpenFirst()
+{
+  const std::string & file = m_Filter.m_InputFileName;
+  const ImageHeader & header = this->Open("InputFileName", file);
+  if (const std::string misfit = FindMisfit(header, m_Filter.m_Dimension, m_Filter.m_InputKind); !misfit.empty())
+  {
+    Refuse("InputFileName: ", file, ": ", misfit);
+  }
+  for (const std::int64_t expected : { m_Filter.m_Components, m_Filter.m_OutputComponents })
+  {
+    if (expected != 0 && header.components != expected)
+    {
+      Refuse("InputFileName: ",
+             file,
+             ": its pixels have ",
+             header.components,
+             " components, those of the filter's images ",
+             expected);
+    }
+  }
+  m_Image = DescribeImage(header);
+  if (header.components > 1)
+  {
+    m_Image.extent[chunkwise::MaxDimension - 1] = header.components;
+  }
+  m_Image.dimension = m_Filter.m_Dimension;
+  m_Image.inputKind = m_Filter.m_InputKind;
+  m_Request.inputs.push_back({ m_Sources.front(), m_Filter.m_InputKind, header.components });
+}
+
+void
+ChunkwiseFileToFile::Files::OpenFurther()
+{
+  const auto & files = m_Filter.m_FurtherInputFileNames;
+  for (const auto & given : files)
+  {
+    if (std::none_of(m_FurtherInputs.begin(), m_FurtherInputs.end(), [&](const auto & input) {
+          return input.name == given.first;
+        }))
+    {
+      Refuse(given.first, ": the filter has no such input");
+    }
+  }
+  for (const chunkwise::InputDescription & input : m_FurtherInputs)
+  {
+    const auto given = files.find(input.name);
+    if (given == files.end())
+    {
+      continue;
+    }
+    const ImageHeader & other = this->Open(input.name, given->second);
+    const auto          kind = input.ownKind ? other.kind : m_Filter.m_InputKind;
+    if (const std::string misfit = this->FindMisfitOfFurther(other, kind); !misfit.empty())
+    {
+      Refuse(input.name, ": ", given->second, ": ", misfit);
+    }
+    m_Image.furtherInputs.push_back(input.name);
+    m_Request.inputs.insert(input.before ? m_Request.inputs.begin() : m_Request.inputs.end(),
+                            { m_Sources.back(), kind, other.components });
+  }
+}
+
+std::string
+ChunkwiseFileToFile::Files::FindMisfitOfFurther(const ImageHeader & other, chunkwise::PixelKind kind) const
+{
+  const ImageHeader & header = m_Sources.front()->GetHeader();
+  if (const std::string misfit = FindMisfit(other, m_Filter.m_Dimension, kind); !misfit.empty())
+  {
+    return misfit;
+  }
+  if (other.components != 1 && other.components != header.components)
+  {
+    return "its pixels have " + std::to_string(other.components) + " components, those of the first image " +
+           std::to_string(header.components);
+  }
+  if (other.extent != header.extent)
+  {
+    return "it has " + ToString(other.extent) + " voxels, the first image has " + ToString(header.extent);
+  }
+  const int axis = chunkwise::files::FindAxisThatDiffers(header, other);
+  return axis < 0 ? ""
+                  : "it does not lie where the first image does: spacing, origin or direction differ along axis " +
+                      std::to_string(axis);
+}
+
+void
+ChunkwiseFileToFile::Files::CheckOperation() const
+{
+  std::vector<chunkwise::PixelKind> kinds;
+  for (const chunkwise::StreamedInput & input : m_Request.inputs)
+  {
+    kinds.push_back(input.kind);
+  }
+  const chunkwise::Operation & operation = *m_Request.operation;
+  if (static_cast<int>(kinds.size()) != operation.GetNumberOfInputs())
+  {
+    Refuse(m_FurtherInputs.empty() ? "InputFileName" : m_FurtherInputs.front().name,
+           ": the filter takes ",
+           operation.GetNumberOfInputs(),
+           " images, not ",
+           kinds.size());
+  }
+  operation.Validate(m_Image.extent);
+  operation.CheckKinds(kinds, m_Image.outputKind);
+}
+
+void
+ChunkwiseFileToFile::Files::PrepareOutput()
+{
+  const std::string & file = m_Filter.m_OutputFileName;
+  m_OutputHeader = chunkwise::files::GetHeaderOfPart(m_Sources.front()->GetHeader(), m_Request.region);
+  m_OutputHeader.kind = m_Filter.m_OutputKind;
+  m_Options.compress = m_Filter.m_UseCompression;
+  for (const auto & source : m_Sources)
+  {
+    m_Options.inputFiles.insert(m_Options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
+  }
+  chunkwise::files::CheckOutput(file, m_OutputHeader, m_Options);
+  m_Request.computedKind = m_Image.outputKind;
+  m_Request.writtenKind = m_Filter.m_OutputKind;
+  m_Request.sinkAccess = chunkwise::files::GetOutputAccess(file, m_OutputHeader, m_Options);
+  m_Request.spoolFolder = std::filesystem::absolute(file).parent_path().string();
+  m_Held += m_Request.sinkAccess.heldBytes;
+}
+
+void
+ChunkwiseFileToFile::Files::ShareMemory()
+{
+  const std::uint64_t memory = m_Filter.m_Memory;
+  if (memory == 0)
+  {
+    return;
+  }
+  m_Request.memory = memory > m_Held ? memory - m_Held : 1;
+  const std::size_t devices =
+    m_Request.backend == chunkwise::BackendChoice::CPU ? 0 : chunkwise::Manager::GetGlobal().GetDevices().size();
+  if (devices > 0)
+  {
+    const std::uint64_t share = std::min<std::uint64_t>(m_Request.memory / 4 / devices, std::uint64_t{ 256 } << 20);
+    m_Request.budgets.pinned = m_Request.budgets.pinned > 0 ? std::min(m_Request.budgets.pinned, share) : share;
+    m_Request.memory -= share * devices;
+  }
+}
+
+void
+ChunkwiseFileToFile::Files::CheckPieces(const chunkwise::StreamedPlan & plan) const
+{
+  const bool inPieces =
+    std::all_of(m_Sources.begin(), m_Sources.end(), [](const auto & source) { return source->GetAccess().inPieces; }) &&
+    m_Request.sinkAccess.inPieces;
+  if ((plan.divisions > 1 || plan.inSlabs) && !inPieces)
+  {
+    Refuse("Memory: the image does not fit, and only ",
+           chunkwise::files::ListFormatsInPieces(),
+           " are read and written in pieces");
+  }
+}
+
+chunkwise::StreamedReport
+ChunkwiseFileToFile::Files::Run(ChunkwiseMonitor & monitor)
+{
+  chunkwise::Manager &          manager = chunkwise::Manager::GetGlobal();
+  const chunkwise::StreamedPlan plan = chunkwise::MakeStreamedPlan(manager, m_Request);
+  this->CheckPieces(plan);
+  m_Sink = chunkwise::files::CreateImage(m_Filter.m_OutputFileName, m_OutputHeader, m_Options);
+  chunkwise::StreamedReport report = chunkwise::ExecuteStreamed(manager, m_Request, plan, m_Sink, &monitor);
+  monitor.RethrowObserverException();
+  m_Sink->Finish();
+  return report;
+}
+
+std::int64_t
+ChunkwiseFileToFile::Files::GetBytesRead() const
+{
+  std::int64_t bytes = 0;
+  for (const auto & source : m_Sources)
+  {
+    bytes += source->GetBytesRead();
+  }
+  return bytes;
+}
+
+std::vector<std::string>
+ChunkwiseFileToFile::Files::ListWarnings(const chunkwise::StreamedReport & report) const
+{
+  std::vector<std::string> warnings(report.execution.warnings.begin(), report.execution.warnings.end());
+  for (const std::string & loss : m_Sink->GetLosses())
+  {
+    warnings.push_back("the format of " + m_Filter.m_OutputFileName + " cannot hold the image's " + loss);
+  }
+  if (report.cut > 0)
+  {
+    warnings.push_back(std::to_string(report.cut) + " results are beyond what " +
+                       chunkwise::PixelKindName(m_Filter.m_OutputKind) + " holds, and were clamped");
+  }
+  return warnings;
+}
 
 void
 ChunkwiseFileToFile::SetFurtherInputFileName(const std::string & input, const std::string & file)
@@ -116,163 +418,17 @@ ChunkwiseFileToFile::GenerateData()
   }
   ChunkwiseExecutor executor(this->GetMultiThreader(), this->GetNumberOfWorkUnits());
   ChunkwiseMonitor  monitor(*this);
-  std::uint64_t     held = 0;
+  Files             files(*this);
   std::string       warning;
-  const auto        warn = [&warning](const std::string & line) { warning += (warning.empty() ? "" : "\n") + line; };
   try
   {
-    std::vector<std::shared_ptr<FileSource>> sources;
-    chunkwise::StreamedRequest               request;
-    const auto                               open = [&](const std::string & what, const std::string & file) {
-      sources.push_back(chunkwise::files::OpenImage(file));
-      held += sources.back()->GetAccess().heldBytes;
-      if (chunkwise::Box::FromExtent(sources.back()->GetExtent()).IsEmpty())
-      {
-        itkExceptionMacro(<< what << ": " << file << " has no voxels");
-      }
-    };
-    open("InputFileName", m_InputFileName);
-    const ImageHeader & header = sources.front()->GetHeader();
-    if (const std::string misfit = FindMisfit(header, m_Dimension, m_InputKind); !misfit.empty())
+    files.Prepare(executor);
+    m_Report = files.Run(monitor);
+    m_BytesRead = files.GetBytesRead();
+    m_BytesWritten = files.GetBytesWritten();
+    for (const std::string & line : files.ListWarnings(m_Report))
     {
-      itkExceptionMacro(<< "InputFileName: " << m_InputFileName << ": " << misfit);
-    }
-    for (const std::int64_t expected : { m_Components, m_OutputComponents })
-    {
-      if (expected != 0 && header.components != expected)
-      {
-        itkExceptionMacro(<< "InputFileName: " << m_InputFileName << ": its pixels have " << header.components
-                          << " components, those of the filter's images " << expected);
-      }
-    }
-    chunkwise::FilterImage image = DescribeImage(header);
-    if (header.components > 1)
-    {
-      image.extent[chunkwise::MaxDimension - 1] = header.components;
-    }
-    image.dimension = m_Dimension;
-    image.inputKind = m_InputKind;
-    request.inputs.push_back({ sources.front(), m_InputKind, header.components });
-
-    const auto further = m_FilterName.empty() ? std::vector<chunkwise::InputDescription>()
-                                              : chunkwise::GetFilter(m_FilterName).furtherInputs;
-    for (const auto & given : m_FurtherInputFileNames)
-    {
-      if (std::none_of(further.begin(), further.end(), [&](const auto & input) { return input.name == given.first; }))
-      {
-        itkExceptionMacro(<< given.first << ": the filter has no such input");
-      }
-    }
-    for (const chunkwise::InputDescription & input : further)
-    {
-      const auto given = m_FurtherInputFileNames.find(input.name);
-      if (given == m_FurtherInputFileNames.end())
-      {
-        continue;
-      }
-      open(input.name, given->second);
-      const ImageHeader & other = sources.back()->GetHeader();
-      const auto          kind = input.ownKind ? other.kind : m_InputKind;
-      std::string         misfit = FindMisfit(other, m_Dimension, kind);
-      if (misfit.empty() && other.components != 1 && other.components != header.components)
-      {
-        misfit = "its pixels have " + std::to_string(other.components) + " components, those of the first image " +
-                 std::to_string(header.components);
-      }
-      if (misfit.empty() && other.extent != header.extent)
-      {
-        misfit = "it has " + ToString(other.extent) + " voxels, the first image has " + ToString(header.extent);
-      }
-      if (misfit.empty() && chunkwise::files::FindAxisThatDiffers(header, other) >= 0)
-      {
-        misfit = "it does not lie where the first image does: spacing, origin or direction differ along axis " +
-                 std::to_string(chunkwise::files::FindAxisThatDiffers(header, other));
-      }
-      if (!misfit.empty())
-      {
-        itkExceptionMacro(<< input.name << ": " << given->second << ": " << misfit);
-      }
-      image.furtherInputs.push_back(input.name);
-      request.inputs.insert(input.before ? request.inputs.begin() : request.inputs.end(),
-                            { sources.back(), kind, other.components });
-    }
-
-    m_Describe(image, request);
-    std::vector<chunkwise::PixelKind> kinds;
-    for (const chunkwise::StreamedInput & input : request.inputs)
-    {
-      kinds.push_back(input.kind);
-    }
-    if (static_cast<int>(kinds.size()) != request.operation->GetNumberOfInputs())
-    {
-      itkExceptionMacro(<< (further.empty() ? "InputFileName" : further.front().name) << ": the filter takes "
-                        << request.operation->GetNumberOfInputs() << " images, not " << kinds.size());
-    }
-    request.operation->Validate(image.extent);
-    request.operation->CheckKinds(kinds, image.outputKind);
-
-    ImageHeader outputHeader = chunkwise::files::GetHeaderOfPart(header, request.region);
-    outputHeader.kind = m_OutputKind;
-    chunkwise::files::OutputOptions options;
-    options.compress = m_UseCompression;
-    for (const auto & source : sources)
-    {
-      options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
-    }
-    chunkwise::files::CheckOutput(m_OutputFileName, outputHeader, options);
-    request.computedKind = image.outputKind;
-    request.writtenKind = m_OutputKind;
-    request.sinkAccess = chunkwise::files::GetOutputAccess(m_OutputFileName, outputHeader, options);
-    request.spoolFolder = std::filesystem::absolute(m_OutputFileName).parent_path().string();
-    request.executor = &executor;
-    held += request.sinkAccess.heldBytes;
-    if (m_Memory > 0)
-    {
-      request.memory = m_Memory > held ? m_Memory - held : 1;
-      const std::size_t devices =
-        request.backend == chunkwise::BackendChoice::CPU ? 0 : chunkwise::Manager::GetGlobal().GetDevices().size();
-      if (devices > 0)
-      {
-        const std::uint64_t share = std::min<std::uint64_t>(request.memory / 4 / devices, std::uint64_t{ 256 } << 20);
-        request.budgets.pinned = request.budgets.pinned > 0 ? std::min(request.budgets.pinned, share) : share;
-        request.memory -= share * devices;
-      }
-    }
-    chunkwise::Manager &          manager = chunkwise::Manager::GetGlobal();
-    const chunkwise::StreamedPlan plan = chunkwise::MakeStreamedPlan(manager, request);
-    if (plan.divisions > 1 || plan.inSlabs)
-    {
-      const bool inPieces =
-        std::all_of(sources.begin(), sources.end(), [](const auto & source) { return source->GetAccess().inPieces; });
-      if (!inPieces || !request.sinkAccess.inPieces)
-      {
-        itkExceptionMacro(<< "Memory: the image does not fit, and only " << chunkwise::files::ListFormatsInPieces()
-                          << " are read and written in pieces");
-      }
-    }
-    const std::shared_ptr<chunkwise::files::FileSink> sink =
-      chunkwise::files::CreateImage(m_OutputFileName, outputHeader, options);
-    m_Report = chunkwise::ExecuteStreamed(manager, request, plan, sink, &monitor);
-    monitor.RethrowObserverException();
-    sink->Finish();
-
-    for (const auto & source : sources)
-    {
-      m_BytesRead += source->GetBytesRead();
-    }
-    m_BytesWritten = sink->GetBytesWritten();
-    for (const std::string & line : m_Report.execution.warnings)
-    {
-      warn(line);
-    }
-    for (const std::string & loss : sink->GetLosses())
-    {
-      warn("the format of " + m_OutputFileName + " cannot hold the image's " + loss);
-    }
-    if (m_Report.cut > 0)
-    {
-      warn(std::to_string(m_Report.cut) + " results are beyond what " + chunkwise::PixelKindName(m_OutputKind) +
-           " holds, and were clamped");
+      warning += (warning.empty() ? "" : "\n") + line;
     }
   }
   catch (const chunkwise::Aborted &)
@@ -287,7 +443,9 @@ ChunkwiseFileToFile::GenerateData()
   {
     // Beside the divisions: what files hold, and pinned memory.
     const std::uint64_t beside =
-      m_Memory > 0 ? std::max<std::uint64_t>(held, m_Memory - std::min<std::uint64_t>(m_Memory, error.budget)) : 0;
+      m_Memory > 0
+        ? std::max<std::uint64_t>(files.GetHeldBytes(), m_Memory - std::min<std::uint64_t>(m_Memory, error.budget))
+        : 0;
     itkExceptionMacro(<< "Memory: one of " << error.divisions << " parts of the image needs " << beside + error.needed
                       << " bytes, more than " << (m_Memory > 0 ? m_Memory : error.budget));
   }

@@ -100,6 +100,21 @@ private:
   DeviceState & m_State;
 };
 
+/** How a run is to go: by devices, or where none is left by the CPU. */
+struct RunPlan
+{
+  std::vector<std::size_t>         used;
+  PlannerRequest                   plannerRequest;
+  std::unique_ptr<SpilledMemory>   spilled;
+  std::shared_ptr<const Operation> piped; ///< what runs in place of the request's; nullptr: nothing
+
+  std::size_t
+  GetSpilledBytes() const
+  {
+    return spilled ? spilled->GetBytes() : 0;
+  }
+};
+
 struct WorkingState : ManagerState
 {
   /** Throws unless there is such a device, and it can be used. */
@@ -118,6 +133,20 @@ private:
   /** The same for a request whose images lie in the device's memory, once it has the device's turn. */
   ExecutionReport
   ExecuteResident(const ExecutionRequest & request, Monitor * monitor, SideData * total);
+  /** Selects devices and plans the run; throws what can be wrong with a request. The plan goes to the report. */
+  RunPlan
+  PlanRun(const ExecutionRequest & request, const Residence * residence, ExecutionReport & report);
+  /** Plans for the devices of `run`, with memory for what they spill. */
+  void
+  PlanForDevices(const ExecutionRequest & request, const Residence * residence, RunPlan & run,
+                 ExecutionReport & report);
+  /** A budget's error, with the images that its devices hold beside. */
+  BudgetError
+  DescribeFullDevice(const BudgetError & error, const Residence * residence, const RunPlan & run) const;
+  /** What the run has counted. */
+  void
+  FillReport(const RunContext & context, const ExecutionRequest & request, const std::vector<std::size_t> & used,
+             ExecutionReport & report);
   /** Throws what a run would throw before its work starts. */
   void
   CheckBeforeCopies(ExecutionRequest request);
@@ -595,155 +624,123 @@ WorkingState::Spill(const std::vector<std::size_t> & used, const SpilledBytes & 
   }
 }
 
-ExecutionReport
-WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total,
-                      const Residence * residence)
+BudgetError
+WorkingState::DescribeFullDevice(const BudgetError & error, const Residence * residence, const RunPlan & run) const
 {
-  if (request.operation->HasOutput() == (total != nullptr))
+  const std::size_t held = residence          ? devices[residence->device]->memory.GetBytesInUse()
+                           : run.used.empty() ? 0
+                                              : devices[run.used[0]]->imageBytes.load();
+  std::string       message = error.what();
+  if (held > 0)
   {
-    throw ParameterError("operation " + request.operation->GetName() +
-                         (total ? " has an output: it is executed" : " has no output: it is summarised"));
+    message += ", beside " + std::to_string(held) +
+               (residence ? " that the run and images that stay there have taken" : " of images that stay there");
   }
-  ExecutionReport report;
-  std::string     reason;
-  auto            used = SelectDevices(request, reason);
-  PlannerRequest  plannerRequest =
-    MakePlannerRequest(request, used.empty() ? nullptr : &devices[used[0]]->device->GetKernels());
-  CheckRequest(request, plannerRequest);
+  return BudgetError(message, error.needed + held, error.budget + held);
+}
+
+void
+WorkingState::PlanForDevices(const ExecutionRequest & request, const Residence * residence, RunPlan & run,
+                             ExecutionReport & report)
+{
+  SpilledBytes toSpill;
+  report.plan = MakeDevicePlan(
+    request, run.plannerRequest, run.used, report.warnings, residence != nullptr, residence ? nullptr : &toSpill);
+  if (toSpill.bytes == 0)
   {
-    std::vector<PixelKind> kinds;
-    for (const auto & input : request.inputs)
-    {
-      kinds.push_back(input.kind);
-    }
-    request.operation->CheckKinds(kinds, request.output.kind);
-    request.operation->Validate(request.image.Extents());
+    return;
   }
-  if (request.backend == BackendChoice::CUDA && used.empty())
+  run.spilled = Spill(run.used, toSpill);
+  if (run.spilled)
+  {
+    run.piped = toSpill.piped;
+    return;
+  }
+  run.plannerRequest = MakePlannerRequest(request, &devices[run.used[0]]->device->GetKernels());
+  report.plan = MakeDevicePlan(request, run.plannerRequest, run.used, report.warnings, false, nullptr);
+}
+
+RunPlan
+WorkingState::PlanRun(const ExecutionRequest & request, const Residence * residence, ExecutionReport & report)
+{
+  std::string reason;
+  RunPlan     run;
+  run.used = SelectDevices(request, reason);
+  const Device * const first = run.used.empty() ? nullptr : devices[run.used[0]]->device.get();
+  run.plannerRequest = MakePlannerRequest(request, first ? &first->GetKernels() : nullptr);
+  CheckRequest(request, run.plannerRequest);
+  std::vector<PixelKind> kinds;
+  for (const auto & input : request.inputs)
+  {
+    kinds.push_back(input.kind);
+  }
+  request.operation->CheckKinds(kinds, request.output.kind);
+  request.operation->Validate(request.image.Extents());
+  const bool mustBeDevice = request.backend == BackendChoice::CUDA;
+  if (mustBeDevice && !first)
   {
     throw Error("Backend is CUDA, but no device can be used: " + reason);
   }
-  (void)GetTransforms(request, used.empty() ? nullptr : devices[used[0]]->device.get());
+  (void)GetTransforms(request, first);
   if (request.hostTakesChunks)
   {
     (void)GetTransforms(request, nullptr);
   }
-  std::unique_ptr<SpilledMemory>   spilled;
-  std::shared_ptr<const Operation> piped;
-  if (!used.empty())
+  const auto takeOver = [&](const Error & error) {
+    report.warnings.push_back(std::string("the CPU takes over: ") + error.what());
+    run.used.clear();
+    run.spilled.reset();
+    run.piped.reset();
+  };
+  try
   {
-    try
+    if (first)
     {
-      SpilledBytes toSpill;
-      report.plan = MakeDevicePlan(
-        request, plannerRequest, used, report.warnings, residence != nullptr, residence ? nullptr : &toSpill);
-      if (toSpill.bytes > 0)
-      {
-        spilled = Spill(used, toSpill);
-        piped = spilled ? toSpill.piped : nullptr;
-        if (!spilled)
-        {
-          plannerRequest = MakePlannerRequest(request, &devices[used[0]]->device->GetKernels());
-          report.plan = MakeDevicePlan(request, plannerRequest, used, report.warnings, false, nullptr);
-        }
-      }
-    }
-    catch (const BudgetError & error)
-    {
-      const std::size_t held = residence      ? devices[residence->device]->memory.GetBytesInUse()
-                               : used.empty() ? 0
-                                              : devices[used[0]]->imageBytes.load();
-      const BudgetError full(std::string(error.what()) +
-                               (held == 0 ? ""
-                                          : ", beside " + std::to_string(held) +
-                                              (residence ? " that the run and images that stay there have taken"
-                                                         : " of images that stay there")),
-                             error.needed + held,
-                             error.budget + held);
-      if (request.backend == BackendChoice::CUDA)
-      {
-        throw full;
-      }
-      report.warnings.push_back(std::string("the CPU takes over: ") + full.what());
-      used.clear();
-    }
-    catch (const Error & error)
-    {
-      if (request.backend == BackendChoice::CUDA || dynamic_cast<const ParameterError *>(&error))
-      {
-        throw;
-      }
-      report.warnings.push_back(std::string("the CPU takes over: ") + error.what());
-      used.clear();
+      PlanForDevices(request, residence, run, report);
     }
   }
-  if (used.empty())
+  catch (const BudgetError & error)
   {
-    report.plan = MakeHostPlan(request, plannerRequest, report.warnings);
+    const BudgetError full = DescribeFullDevice(error, residence, run);
+    if (mustBeDevice)
+    {
+      throw full;
+    }
+    takeOver(full);
+  }
+  catch (const Error & error)
+  {
+    if (mustBeDevice || dynamic_cast<const ParameterError *>(&error))
+    {
+      throw;
+    }
+    takeOver(error);
+  }
+  if (run.used.empty())
+  {
+    report.plan = MakeHostPlan(request, run.plannerRequest, report.warnings);
   }
   else if (HostLimit(request))
   {
     // What this run spills it has taken.
     DropKeptSpill();
   }
+  return run;
+}
 
-  ExecutionRequest pipedRequest;
-  if (piped)
-  {
-    pipedRequest = request;
-    pipedRequest.operation = piped;
-  }
-  RunContext context(piped ? pipedRequest : request,
-                     plannerRequest,
-                     residence ? devices[residence->device]->device->GetKernels() : *hostKernels);
-  context.residence = residence;
-  const std::size_t spilledBytes = spilled && !used.empty() ? spilled->GetBytes() : 0;
-  context.hostMeter.Add(spilledBytes * used.size());
-  context.spilled = std::move(spilled);
-  if (piped)
-  {
-    context.head = hostKernels->Find(piped->GetName() + ".head");
-    context.executor = &GetExecutor(request);
-    context.hostMemory = &host;
-  }
-  context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
-  if (request.operation->GetSchedule() == Schedule::TwoPass && request.operation->HasOutput())
-  {
-    context.totalVoxels *= 2;
-  }
-  else if (request.operation->GetSchedule() == Schedule::Fixpoint && report.plan.chunks.size() > 1)
-  {
-    context.visitShare = context.totalVoxels / 2;
-    context.totalVoxels += context.visitShare;
-  }
-  for (const std::size_t index : used)
-  {
-    report.deviceNames.push_back(devices[index]->device->GetDescription().name);
-  }
-  if (!residence && !request.region.IsEmpty() && request.operation->HasOutput())
-  {
-    AdviseHugePages(request.output);
-  }
-  ExecutePlan(*this, context, report.plan, used, monitor, report);
-  if (total)
-  {
-    *total = std::move(context.total);
-  }
-
+void
+WorkingState::FillReport(const RunContext & context, const ExecutionRequest & request,
+                         const std::vector<std::size_t> & used, ExecutionReport & report)
+{
   report.peakHost = context.hostMeter.GetPeak();
-  report.peakPinned += spilledBytes;
   report.bytesToDevice = static_cast<double>(context.bytesToDevice);
   report.bytesToHost = static_cast<double>(context.bytesToHost);
   report.retries = context.retries;
   report.revisits = context.revisits;
   report.revisitedVoxels = context.revisitedVoxels;
   report.settled = context.settled > 0;
-  bool devicesWorked = false;
-  for (const std::int64_t chunks : report.chunksPerDevice)
-  {
-    devicesWorked = devicesWorked || chunks > 0;
-  }
-  const std::string     deviceBackend = used.empty() ? "" : devices[used[0]]->device->GetDescription().backend;
+  const bool devicesWorked = std::any_of(
+    report.chunksPerDevice.begin(), report.chunksPerDevice.end(), [](std::int64_t chunks) { return chunks > 0; });
   std::set<std::string> transforms;
   if (devicesWorked)
   {
@@ -757,7 +754,69 @@ WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideD
   {
     report.transforms += (report.transforms.empty() ? "" : "+") + name;
   }
-  report.backend = devicesWorked ? deviceBackend + (report.chunksOnHost ? "+cpu" : "") : "cpu";
+  report.backend = "cpu";
+  if (devicesWorked)
+  {
+    report.backend = devices[used[0]]->device->GetDescription().backend + (report.chunksOnHost ? "+cpu" : "");
+  }
+}
+
+ExecutionReport
+WorkingState::Execute(const ExecutionRequest & request, Monitor * monitor, SideData * total,
+                      const Residence * residence)
+{
+  const Operation & operation = *request.operation;
+  if (operation.HasOutput() == (total != nullptr))
+  {
+    throw ParameterError("operation " + operation.GetName() +
+                         (total ? " has an output: it is executed" : " has no output: it is summarised"));
+  }
+  ExecutionReport   report;
+  RunPlan           run = PlanRun(request, residence, report);
+  const std::size_t spilledBytes = run.GetSpilledBytes();
+  ExecutionRequest  pipedRequest;
+  if (run.piped)
+  {
+    pipedRequest = request;
+    pipedRequest.operation = run.piped;
+  }
+  RunContext context(run.piped ? pipedRequest : request,
+                     run.plannerRequest,
+                     residence ? devices[residence->device]->device->GetKernels() : *hostKernels);
+  context.residence = residence;
+  context.hostMeter.Add(spilledBytes * run.used.size());
+  context.spilled = std::move(run.spilled);
+  if (run.piped)
+  {
+    context.head = hostKernels->Find(run.piped->GetName() + ".head");
+    context.executor = &GetExecutor(request);
+    context.hostMemory = &host;
+  }
+  context.totalVoxels = request.region.IsEmpty() ? 0 : request.region.NumberOfVoxels();
+  if (operation.GetSchedule() == Schedule::TwoPass && operation.HasOutput())
+  {
+    context.totalVoxels *= 2;
+  }
+  else if (operation.GetSchedule() == Schedule::Fixpoint && report.plan.chunks.size() > 1)
+  {
+    context.visitShare = context.totalVoxels / 2;
+    context.totalVoxels += context.visitShare;
+  }
+  for (const std::size_t index : run.used)
+  {
+    report.deviceNames.push_back(devices[index]->device->GetDescription().name);
+  }
+  if (!residence && !request.region.IsEmpty() && operation.HasOutput())
+  {
+    AdviseHugePages(request.output);
+  }
+  ExecutePlan(*this, context, report.plan, run.used, monitor, report);
+  if (total)
+  {
+    *total = std::move(context.total);
+  }
+  FillReport(context, request, run.used, report);
+  report.peakPinned += spilledBytes;
   return report;
 }
 

@@ -1,16 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseNetworkRun.h"
 
-#include "chunkwiseNetworkMarch.h"
-#include "chunkwisePlanner.h"
-#include "chunkwiseRoundUp.h"
+#include "chunkwiseNetworkChunk.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <mutex>
-#include <numeric>
 #include <stdexcept>
 
 namespace chunkwise
@@ -38,549 +33,6 @@ namespace
 
 using network::Step;
 using network::Tensor;
-
-LayerExtent
-SpatialPart(const Coordinates & extent)
-{
-  return { { extent[0], extent[1], extent[2] } };
-}
-
-/** More than any memory: sizes beyond it are cut to it, so that sums of them stay numbers and no budget has room. */
-constexpr std::size_t TooManyBytes = std::size_t{ 1 } << 56;
-
-/** Bytes of a tensor. A network may ask for more than 64 bits can count. */
-std::size_t
-BytesOf(LayerExtent extent, const LayerExtent & fragments, int channels)
-{
-  for (std::size_t a = 0; a < MaxSpatialAxes; ++a)
-  {
-    extent[a] = (extent[a] + fragments[a] - 1) / fragments[a] * fragments[a];
-  }
-  const double bytes = Product(extent) * channels * sizeof(float);
-  return bytes > static_cast<double>(TooManyBytes)
-           ? TooManyBytes
-           : RoundUp(static_cast<std::size_t>(extent[0] * extent[1] * extent[2] * channels) * sizeof(float));
-}
-
-/** The largest parts of all layers that an output of this extent needs, wherever it lies. */
-std::vector<LayerExtent>
-LargestParts(const NetworkGraph & graph, const LayerExtent & output, const std::vector<LayerExtent> * whole)
-{
-  std::vector<LayerExtent> parts(graph.GetLayers().size(), LayerExtent{ { 0, 0, 0 } });
-  const LayerExtent &      stride = graph.GetTotalStride();
-  for (std::int64_t at = 0; at < *std::max_element(stride.begin(), stride.end()); ++at)
-  {
-    const NetworkGraph::Range range{ { { at, at, at } }, { { at + output[0], at + output[1], at + output[2] } } };
-    const auto                ranges = graph.GetRanges(range, nullptr);
-    for (std::size_t i = 0; i < parts.size(); ++i)
-    {
-      for (int a = 0; a < MaxSpatialAxes; ++a)
-      {
-        const std::int64_t extent = ranges[i].upper[a] - ranges[i].lower[a];
-        parts[i][a] = std::max(parts[i][a], whole ? std::min(extent, (*whole)[i][a]) : extent);
-      }
-    }
-  }
-  if (whole && graph.FindNormalization())
-  {
-    return *whole;
-  }
-  return parts;
-}
-
-/** A window, as the image of its own that it is. */
-Box
-WindowBox(const NetworkOperation & operation)
-{
-  return Box::FromExtent({ { operation.patch[0], operation.patch[1], operation.patch[2], 1, 1 } });
-}
-
-/** How many windows meet a part of an image of this extent, at most. */
-double
-NumberOfWindows(const NetworkOperation & operation, const LayerExtent & part, const Coordinates & image)
-{
-  double number = 1;
-  for (int a = 0; a < MaxSpatialAxes; ++a)
-  {
-    const auto starts = operation.GetPatchStarts(a, image[a]);
-    const auto window = operation.patch[static_cast<std::size_t>(a)];
-    // The number for a part at the lower end, or at the upper, or where most meet.
-    std::size_t most = 0;
-    std::size_t first = 0;
-    for (std::size_t last = 0; last < starts.size(); ++last)
-    {
-      for (; starts[first] + window + part[static_cast<std::size_t>(a)] <= starts[last] + 1; ++first)
-      {
-      }
-      most = std::max(most, last - first + 1);
-    }
-    number *= static_cast<double>(most);
-  }
-  return number;
-}
-
-double
-MultiplyAddsOf(const NetworkGraph & graph, const NetworkLayer & layer, const LayerExtent & part)
-{
-  const double voxels = Product(part) * layer.channels;
-  const double taps = Product(layer.kernel);
-  switch (layer.kind)
-  {
-    case LayerKind::Convolution:
-    case LayerKind::TransposedConvolution:
-    {
-      const double inputs =
-        static_cast<double>(graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels / layer.groups);
-      return voxels * inputs * taps / (layer.kind == LayerKind::Convolution ? 1.0 : Product(layer.stride));
-    }
-    case LayerKind::MaximumPooling:
-    case LayerKind::AveragePooling:
-      return voxels * taps;
-    default:
-      // What goes once through memory takes as long as some arithmetic.
-      return voxels * 4;
-  }
-}
-
-double
-CostOfLayer(const NetworkGraph & graph, std::size_t i, const LayerExtent & part, const TileChoice & tile,
-            const NetworkRates & rates)
-{
-  const NetworkLayer & layer = graph.GetLayers()[i];
-  if (layer.kind == LayerKind::Convolution)
-  {
-    const int inputs = graph.GetLayers()[static_cast<std::size_t>(layer.inputs[0])].channels;
-    return tile.tile > 0 ? tile.cost : GetDirectCost(layer, inputs, part, rates);
-  }
-  const bool   isPooling = layer.kind == LayerKind::MaximumPooling || layer.kind == LayerKind::AveragePooling;
-  const double rate = isPooling ? rates.poolingTaps : rates.multiplyAdds;
-  return MultiplyAddsOf(graph, layer, part) / rate + GetTrafficCost(graph, layer, part);
-}
-
-/** Numbers of planes of which slabs are a multiple: tensors then begin where their fragments do. */
-std::int64_t
-UnitOfSlabs(const NetworkGraph & graph)
-{
-  std::int64_t unit = graph.GetTotalStride()[2];
-  for (const NetworkLayer & layer : graph.GetLayers())
-  {
-    unit = std::lcm(unit, layer.dilation[2]);
-  }
-  return unit;
-}
-
-/** Thicker slabs than this take memory that is better spent on wider chunks. */
-constexpr std::int64_t ThickestSlab = 256;
-
-/** Memory for spectra beside slabs of so many planes: slabs are thin where there is little of either. */
-constexpr double SpectraBytesOfPlane = 20 * (1 << 20);
-
-/** What a plane of the output costs in the middle of a wide chunk that is computed in slabs. */
-double
-CostOfPlane(const NetworkOperation & operation, std::int64_t slab, const NetworkRates & rates)
-{
-  const NetworkGraph & graph = *operation.graph;
-  const auto           bounds = FindSlabBounds(graph, slab);
-  auto                 parts = LargestParts(graph, LayerExtent{ { 512, 512, 1 } }, nullptr);
-  double               cost = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-  {
-    parts[i][2] = bounds[i].kept;
-    cost += 16.0 * graph.GetLayers()[i].channels * Product(parts[i]);
-    parts[i][2] = bounds[i].computed;
-  }
-  NetworkRates limited = rates;
-  limited.mostBytes = SpectraBytesOfPlane * static_cast<double>(slab);
-  limited.spectraMaking = 0;
-  const auto plan = PlanNetwork(operation, parts, limited, false);
-  for (std::size_t i = 1; i < parts.size(); ++i)
-  {
-    cost += CostOfLayer(graph, i, parts[i], plan[i].transform, limited);
-  }
-  return cost / static_cast<double>(slab);
-}
-
-/** Slabs of which each takes less time than all thinner ones, mostly because tiles fit it. */
-std::vector<std::int64_t>
-FindGoodSlabs(const NetworkOperation & operation, const NetworkRates & rates)
-{
-  const std::int64_t        unit = UnitOfSlabs(*operation.graph);
-  std::vector<std::int64_t> slabs;
-  double                    least = 0;
-  for (std::int64_t slab = (16 + unit - 1) / unit * unit; slab <= ThickestSlab; slab += unit)
-  {
-    const double cost = CostOfPlane(operation, slab, rates);
-    if (slabs.empty() || cost < 0.97 * least)
-    {
-      slabs.push_back(slab);
-      least = cost;
-    }
-  }
-  return slabs;
-}
-
-/** What a function of a key found, remembered: a planner asks with every shape that it tries. */
-template <typename TValue, typename TFind>
-TValue
-Remember(const std::string & key, TFind && find)
-{
-  static std::mutex                    mutex;
-  static std::map<std::string, TValue> known;
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    const auto                        found = known.find(key);
-    if (found != known.end())
-    {
-      return found->second;
-    }
-  }
-  TValue                            value = find();
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (known.size() > 64)
-  {
-    known.clear();
-  }
-  known.emplace(key, value);
-  return value;
-}
-
-std::vector<NetworkSlabBound>
-GetSlabBounds(const NetworkGraph & graph, std::int64_t slab)
-{
-  return Remember<std::vector<NetworkSlabBound>>(graph.GetKey() + ' ' + std::to_string(slab),
-                                                 [&] { return FindSlabBounds(graph, slab); });
-}
-
-std::vector<std::int64_t>
-GetGoodSlabs(const NetworkOperation & operation, const NetworkRates & rates)
-{
-  const std::string key = operation.graph->GetKey() + ' ' + std::to_string(static_cast<int>(operation.precision)) +
-                          ' ' + std::to_string(static_cast<int>(operation.method)) + ' ' +
-                          std::to_string(operation.tile) + ' ' + std::to_string(rates.multiplyAdds) + ' ' +
-                          std::to_string(rates.productMultiplyAdds) + ' ' + std::to_string(rates.largestTile);
-  return Remember<std::vector<std::int64_t>>(key, [&] { return FindGoodSlabs(operation, rates); });
-}
-
-/** Planes for each voxel of a chunk's width; narrow chunks have more, as long as tiles gain much by it. */
-constexpr double ThicknessOfWidth = 0.5;
-constexpr double ThicknessOfNarrowWidth = 0.8;
-constexpr double ThicknessForTiles = 64;
-constexpr double LeastThickness = 32;
-
-double
-GetMostThickness(double width)
-{
-  return std::max(
-    { LeastThickness, std::min(ThicknessForTiles, ThicknessOfNarrowWidth * width), ThicknessOfWidth * width });
-}
-
-/** Voxels of an image whose layers need no slabs. */
-constexpr double SmallImage = 300.0 * 300 * 300;
-
-/** Slabs of which a chunk is computed, or of which a narrower one is, thickest last: memory is for all of them, so that
- * it does not shrink when the chunk grows. */
-struct SlabChoice
-{
-  std::int64_t              slab{ 0 }; ///< planes of the output at a time; 0: all of them
-  std::vector<std::int64_t> upTo;
-};
-
-/** Slabs about half as thick as the chunk is wide share memory best between what is computed in vain at the chunk's
- * sides and at the tiles' ends. */
-SlabChoice
-ChooseSlab(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
-           NetworkSide side = NetworkSide::Whole)
-{
-  const NetworkGraph & graph = *operation.graph;
-  const std::int64_t   unit = graph.GetTotalStride()[2];
-  if (operation.mode == NetworkMode::Patches || operation.slab >= image.Extent(2))
-  {
-    return {};
-  }
-  if (operation.slab > 0)
-  {
-    const std::int64_t slab = (operation.slab + unit - 1) / unit * unit;
-    return { slab, { slab } };
-  }
-  if (UnitOfSlabs(graph) > ThickestSlab || Product(SpatialPart(image.Extents())) <= SmallImage)
-  {
-    return {};
-  }
-  // What is planned for a backend holds for all of its devices.
-  const auto slabs =
-    GetGoodSlabs(operation,
-                 rates.padsOutputs || side != NetworkSide::Whole ? GetDeviceNetworkRates(operation.precision)
-                                                                 : GetHostNetworkRates());
-  const double width = std::sqrt(static_cast<double>(output.Extent(0)) * static_cast<double>(output.Extent(1)));
-  SlabChoice   choice;
-  // Tiles fit the whole of a wide chunk of few planes best.
-  const bool isFlat =
-    image.Extent(2) <= 2 * ThickestSlab && 4 * ThicknessOfWidth * width >= static_cast<double>(image.Extent(2));
-  for (const std::int64_t slab : slabs)
-  {
-    if (isFlat || choice.upTo.empty() || static_cast<double>(slab) <= GetMostThickness(width))
-    {
-      choice.upTo.push_back(slab);
-    }
-  }
-  choice.slab = isFlat || choice.upTo.back() >= image.Extent(2) ? 0 : choice.upTo.back();
-  return choice;
-}
-
-/** What is computed of a chunk: its steps, and how each step computes each layer. */
-struct ChunkPlan
-{
-  std::vector<NetworkGraph::Range>     ranges;
-  std::vector<NetworkSlab>             march;
-  std::vector<NetworkLayerPlan>        plan; ///< of the largest steps
-  std::vector<std::vector<TileChoice>> tiles;
-
-  /** The extent that a step computes of a layer. */
-  LayerExtent
-  PartOf(std::size_t step, std::size_t i) const
-  {
-    const NetworkSlabLayer & layer = march[step][i];
-    return {
-      { ranges[i].upper[0] - ranges[i].lower[0], ranges[i].upper[1] - ranges[i].lower[1], layer.upper - layer.lower }
-    };
-  }
-};
-
-/** The part of what is done once a run that counts for a chunk. */
-double
-GetShareOfRun(const NetworkOperation & operation, const Box & output, const Box & image)
-{
-  return operation.mode == NetworkMode::Patches
-           ? 0.0
-           : Product(SpatialPart(output.Extents())) / Product(SpatialPart(image.Extents()));
-}
-
-/** `ofHead`: rates of the backend that computes the first layers. */
-ChunkPlan
-PlanChunk(const NetworkOperation & operation, const Box & output, const std::vector<LayerExtent> & whole,
-          const Box & image, NetworkRates rates, const NetworkRates * ofHead = nullptr)
-{
-  const NetworkGraph & graph = *operation.graph;
-  const std::size_t    n = graph.GetLayers().size();
-  const std::int64_t   slab =
-    ChooseSlab(operation, output, image, rates, ofHead ? NetworkSide::Tail : NetworkSide::Whole).slab;
-  ChunkPlan chunk;
-  chunk.ranges = graph.GetRanges({ SpatialPart(output.lower), SpatialPart(output.upper) }, &whole);
-
-  std::vector<std::int64_t> fragments(n, 1);
-  chunk.march = MakeNetworkMarch(graph, chunk.ranges, slab, fragments, false);
-  rates.spectraMaking *= GetShareOfRun(operation, output, image) / static_cast<double>(chunk.march.size());
-  const auto               bounds = FindSlabBounds(chunk.march);
-  std::vector<LayerExtent> parts(n);
-  for (std::size_t i = 0; i < n; ++i)
-  {
-    parts[i] = chunk.PartOf(0, i);
-    parts[i][2] = bounds[i].computed;
-  }
-  chunk.plan = PlanNetwork(operation, parts, rates, false);
-  if (ofHead)
-  {
-    const auto head = PlanNetwork(operation, parts, *ofHead, false);
-    const auto last = static_cast<std::size_t>(operation.headLayers);
-    std::copy(head.begin(), head.begin() + operation.headLayers + 1, chunk.plan.begin());
-    // Where the two meet, results lie as both know them.
-    chunk.plan[last].fragments = { { 1, 1, 1 } };
-  }
-  for (std::size_t i = 0; i < n; ++i)
-  {
-    fragments[i] = chunk.plan[i].fragments[2];
-  }
-  chunk.march = MakeNetworkMarch(graph, chunk.ranges, slab, fragments, false);
-  chunk.tiles.resize(chunk.march.size(), std::vector<TileChoice>(n));
-  for (std::size_t s = 0; s < chunk.march.size(); ++s)
-  {
-    for (std::size_t i = 1; i < n; ++i)
-    {
-      if (chunk.plan[i].transform.tile > 0 && chunk.march[s][i].IsComputed())
-      {
-        const LayerExtent part = chunk.PartOf(s, i);
-        // Most steps are alike.
-        chunk.tiles[s][i] =
-          part == parts[i] ? chunk.plan[i].transform
-          : s > 0 && part == chunk.PartOf(s - 1, i)
-            ? chunk.tiles[s - 1][i]
-            : ChooseStepTile(operation,
-                             i,
-                             part,
-                             chunk.plan[i].transformBytes,
-                             ofHead && i <= static_cast<std::size_t>(operation.headLayers) ? *ofHead : rates);
-      }
-    }
-  }
-  return chunk;
-}
-
-/** Memory for spectra, beside that for results of layers: what makes chunks smaller costs more than larger groups of
- * tiles save. Small results leave little for them, so that devices of a few gigabytes have wider chunks. */
-constexpr double PartForTransforms = 0.16;
-constexpr double PartOfSmallForTransforms = 0.3;
-constexpr double EnoughForTransforms = 1e9;
-
-double
-GetMostTransformBytes(std::size_t results, const NetworkRates & rates)
-{
-  const auto bytes = static_cast<double>(results);
-  return std::max(
-    { rates.leastBytes, std::min(EnoughForTransforms, PartOfSmallForTransforms * bytes), PartForTransforms * bytes });
-}
-
-/** Where the results of layers lie. Layers share memory where no two are needed at a time; which ones depends on no
- * chunk, so that the memory does not shrink when the chunk grows. */
-class Layout
-{
-public:
-  Layout(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
-         KeptPlanes planes, NetworkSide side = NetworkSide::Whole)
-  {
-    if (operation.mode == NetworkMode::Patches)
-    {
-      const Box window = WindowBox(operation);
-      this->Place(operation, window, window, rates, planes, side);
-      sums = numberOfBytes;
-      numberOfBytes += BytesOf(
-        SpatialPart(output.Extents()), LayerExtent{ { 1, 1, 1 } }, operation.graph->GetNumberOfOutputChannels() + 1);
-      numberOfBytes = std::min(numberOfBytes, TooManyBytes);
-      return;
-    }
-    this->Place(operation, output, image, rates, planes, side);
-  }
-
-  /** Rates of a plan that needs no more than this. */
-  NetworkRates
-  Limit(NetworkRates rates) const
-  {
-    rates.mostBytes = mostTransformBytes;
-    return rates;
-  }
-
-  std::vector<std::size_t> offsets; ///< of each layer
-  std::vector<std::size_t> sizes;   ///< bytes there are for it
-  std::vector<std::size_t> kept;    ///< where each layer's planes lie that steps hand on, and where the last ones end
-  std::size_t              sums{ 0 };
-  std::size_t              numberOfBytes{ 0 };
-  std::size_t              spilledBytes{ 0 };
-  std::size_t              exchangeBytes{ 0 }; ///< of a tail: what a step of its head gives
-  std::size_t              transformBytes{ 0 };
-  double                   mostTransformBytes{ 0 }; ///< NetworkRates::mostBytes
-
-private:
-  void
-  Place(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
-        KeptPlanes planes, NetworkSide side)
-  {
-    const auto last = static_cast<std::size_t>(std::max(operation.headLayers, 0));
-    const auto isHere = [side, last](std::size_t i) {
-      return side == NetworkSide::Whole || (side == NetworkSide::Head ? i < last : i >= last);
-    };
-    const NetworkGraph & graph = *operation.graph;
-    const auto &         layers = graph.GetLayers();
-    const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
-    const auto           parts = LargestParts(graph, SpatialPart(output.Extents()), &whole);
-    const auto           typical = LargestParts(graph, LayerExtent{ { 64, 64, 64 } }, nullptr);
-    const SlabChoice     slabs = ChooseSlab(operation, output, image, rates, side);
-    auto                 computed = parts;
-    auto                 held = parts;
-    auto                 handed = std::vector<LayerExtent>(layers.size(), LayerExtent{ { 0, 0, 0 } });
-    if (!slabs.upTo.empty())
-    {
-      std::vector<NetworkSlabBound> bounds(layers.size());
-      for (const std::int64_t slab : slabs.upTo)
-      {
-        TakeLargest(bounds, GetSlabBounds(graph, slab));
-      }
-      for (std::size_t i = 0; i < layers.size(); ++i)
-      {
-        handed[i] = parts[i];
-        handed[i][2] = std::min(parts[i][2], bounds[i].kept);
-        if (slabs.slab > 0)
-        {
-          computed[i][2] = std::min(parts[i][2], bounds[i].computed);
-          held[i][2] = std::min(parts[i][2], bounds[i].held);
-        }
-      }
-    }
-    const auto plan = PlanNetwork(operation, computed, rates, true);
-
-    std::vector<std::size_t> lastUse(layers.size());
-    for (std::size_t i = 0; i < layers.size(); ++i)
-    {
-      lastUse[i] = i;
-      for (const int input : layers[i].inputs)
-      {
-        lastUse[static_cast<std::size_t>(input)] = i;
-      }
-    }
-    lastUse[static_cast<std::size_t>(graph.GetOutput())] = layers.size();
-
-    std::vector<std::size_t> slots(layers.size());
-    std::vector<std::size_t> busyUntil;
-    std::vector<double>      typicalOf;
-    std::vector<std::size_t> bytes;
-    for (std::size_t i = 0; i < layers.size(); ++i)
-    {
-      if (!isHere(i))
-      {
-        continue;
-      }
-      const double size = layers[i].channels * Product(typical[i]);
-      std::size_t  slot = busyUntil.size();
-      double       leastWaste = 0;
-      for (std::size_t s = 0; s < busyUntil.size(); ++s)
-      {
-        const double waste = std::max(size, typicalOf[s]) - std::min(size, typicalOf[s]);
-        if (busyUntil[s] < i && (slot == busyUntil.size() || waste < leastWaste))
-        {
-          slot = s;
-          leastWaste = waste;
-        }
-      }
-      if (slot == busyUntil.size())
-      {
-        busyUntil.push_back(0);
-        typicalOf.push_back(0);
-        bytes.push_back(0);
-      }
-      busyUntil[slot] = lastUse[i];
-      typicalOf[slot] = std::max(typicalOf[slot], size);
-      bytes[slot] = std::max(bytes[slot], BytesOf(held[i], plan[i].fragments, layers[i].channels));
-      slots[i] = slot;
-    }
-    std::vector<std::size_t> begins;
-    for (const std::size_t size : bytes)
-    {
-      begins.push_back(numberOfBytes);
-      numberOfBytes = std::min(numberOfBytes + size, TooManyBytes);
-    }
-    std::size_t & end = planes == KeptPlanes::Spilled ? spilledBytes : numberOfBytes;
-    for (std::size_t i = 0; i < layers.size(); ++i)
-    {
-      offsets.push_back(isHere(i) ? begins[slots[i]] : 0);
-      sizes.push_back(isHere(i) ? bytes[slots[i]] : 0);
-      kept.push_back(end);
-      const std::size_t own = BytesOf(handed[i], plan[i].fragments, layers[i].channels);
-      end = std::min(end + (isHere(i) ? own : 0), TooManyBytes);
-    }
-    kept.push_back(end);
-    // Wherever planes lie, a chunk has the same tiles, and so the same bits.
-    mostTransformBytes = GetMostTransformBytes(numberOfBytes + spilledBytes, rates);
-    if (side == NetworkSide::Tail)
-    {
-      exchangeBytes = BytesOf(computed[last], LayerExtent{ { 1, 1, 1 } }, layers[last].channels);
-      spilledBytes = 2 * exchangeBytes;
-    }
-    const auto limited = PlanNetwork(operation, computed, this->Limit(rates), true);
-    for (std::size_t i = 0; i < layers.size(); ++i)
-    {
-      const bool isComputed = side == NetworkSide::Whole || (side == NetworkSide::Head) == (i <= last);
-      transformBytes = std::max(transformBytes, isComputed ? limited[i].transformBytes : 0);
-    }
-  }
-};
 
 /** The work of a layer, but for the values that it needs beside its inputs. */
 Step
@@ -648,204 +100,10 @@ GetNetworkValues(const NetworkLayer & layer)
            layer.activation.slopes };
 }
 
-NetworkBytes
-GetNetworkBytes(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
-                KeptPlanes planes, NetworkSide side)
-{
-  const Layout layout(operation, output, image, rates, planes, side);
-  return { layout.numberOfBytes, layout.transformBytes, layout.spilledBytes };
-}
-
-double
-CountPipedSlabs(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates)
-{
-  const std::int64_t slab = ChooseSlab(operation, output, image, rates, NetworkSide::Tail).slab;
-  return slab > 0 ? static_cast<double>((output.Extent(2) + slab - 1) / slab) : 1.0;
-}
-
-double
-GetWeightOfSpilling(const NetworkOperation & operation)
-{
-  // What is expected to be hardly faster is not worth the host's memory.
-  constexpr double ofGain = 1.03;
-  return operation.planes == NetworkPlanes::Automatic  ? ofGain
-         : operation.planes == NetworkPlanes::OnDevice ? std::numeric_limits<double>::infinity()
-                                                       : 0.0;
-}
-
 KeptPlanes
 GetKeptPlanes(const KernelCall & call)
 {
   return call.sideOut ? KeptPlanes::Spilled : KeptPlanes::InScratch;
-}
-
-double
-NetworkOperation::GetMultiplyAdds(const LayerExtent & extent, const Coordinates & image) const
-{
-  const bool   isDense = mode == NetworkMode::Dense;
-  const auto   whole = graph->GetExtents(isDense ? graph->GetInputExtent(SpatialPart(image)) : patch);
-  const auto   parts = LargestParts(*graph, isDense ? extent : patch, &whole);
-  const double windows = isDense ? 1.0 : NumberOfWindows(*this, extent, image);
-  double       sum = 0;
-  for (std::size_t i = 1; i < parts.size(); ++i)
-  {
-    sum += MultiplyAddsOf(*graph, graph->GetLayers()[i], parts[i]);
-  }
-  return windows * sum;
-}
-
-namespace
-{
-
-/** The cost of all steps, and of the planes that they hand on: these are read and written twice, or come from the
- * host's memory while their layer is computed and go there beside the next one. */
-std::vector<double>
-CostOfLayers(const NetworkGraph & graph, const ChunkPlan & chunk, const NetworkRates & rates, KeptPlanes planes,
-             std::size_t first, std::size_t end)
-{
-  std::vector<double> costs(graph.GetLayers().size());
-  double              sent = 0;
-  for (std::size_t s = 0; s < chunk.march.size(); ++s)
-  {
-    for (std::size_t i = first; i < end; ++i)
-    {
-      const NetworkSlabLayer & layer = chunk.march[s][i];
-      if (!layer.isUsed)
-      {
-        continue;
-      }
-      const LayerExtent part = chunk.PartOf(s, i);
-      const auto        bytesOf = [&](std::int64_t begin, std::int64_t end) {
-        return 4.0 * graph.GetLayers()[i].channels * static_cast<double>(part[0] * part[1]) *
-               static_cast<double>(std::max<std::int64_t>(0, end - begin));
-      };
-      const double own = layer.IsComputed() ? CostOfLayer(graph, i, part, chunk.tiles[s][i], rates) : 0.0;
-      const double handed = bytesOf(layer.kept, layer.GetFetchedUpper());
-      if (planes == KeptPlanes::InScratch)
-      {
-        costs[i] += own + 4 * handed;
-        continue;
-      }
-      costs[i] += std::max({ own, handed * rates.linkTraffic, sent });
-      sent = bytesOf(layer.next, layer.upper) * rates.linkTraffic;
-    }
-  }
-  return costs;
-}
-
-/** How often the network is run for an output: once for each place along the axes that have neither space nor channels.
- */
-double
-NumberOfImages(const NetworkOperation & operation, const Box & output)
-{
-  double number = 1;
-  for (int a = MaxSpatialAxes; a < MaxDimension; ++a)
-  {
-    const bool hasChannels = operation.result == NetworkResult::AllChannels && a == operation.channelAxis;
-    number *= hasChannels ? 1.0 : static_cast<double>(output.Extent(a));
-  }
-  return number;
-}
-
-} // namespace
-
-double
-GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box & image, const NetworkRates & rates,
-               KeptPlanes planes, NetworkSide side)
-{
-  if (operation.mode == NetworkMode::Patches)
-  {
-    NetworkOperation window = operation;
-    window.mode = NetworkMode::Dense;
-    window.result = NetworkResult::Channel;
-    NetworkRates ofWindow = rates;
-    ofWindow.spectraMaking = ofWindow.uploads = 0;
-    return GetNetworkCost(window, WindowBox(operation), WindowBox(operation), ofWindow) *
-           NumberOfWindows(operation, SpatialPart(output.Extents()), image.Extents()) *
-           NumberOfImages(operation, output);
-  }
-  const NetworkGraph & graph = *operation.graph;
-  const auto           whole = graph.GetExtents(graph.GetInputExtent(SpatialPart(image.Extents())));
-  const NetworkRates   limited = Layout(operation, output, image, rates, planes, side).Limit(rates);
-  const auto           last = static_cast<std::size_t>(std::max(operation.headLayers, 0));
-  // Of either side the plan is that of its backend.
-  const ChunkPlan chunk =
-    PlanChunk(operation, output, whole, image, limited, side == NetworkSide::Whole ? nullptr : &limited);
-  const auto costs = CostOfLayers(graph,
-                                  chunk,
-                                  limited,
-                                  planes,
-                                  side == NetworkSide::Tail ? last + 1 : 1,
-                                  side == NetworkSide::Head ? last + 1 : graph.GetLayers().size());
-  double     weights = 0;
-  for (const NetworkLayer & layer : graph.GetLayers())
-  {
-    weights += layer.packedWeights ? static_cast<double>(layer.packedWeights->size() * sizeof(float)) : 0.0;
-  }
-  return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output) +
-         rates.uploads * weights * GetShareOfRun(operation, output, image);
-}
-
-std::vector<NetworkLayerDescription>
-DescribeNetworkPlan(const NetworkOperation & asked, const Plan & plan, const Box & image, bool onDevices)
-{
-  const auto &         operation = plan.piped ? static_cast<const NetworkOperation &>(*plan.piped) : asked;
-  const NetworkGraph & graph = *operation.graph;
-  const std::size_t    layers = graph.GetLayers().size();
-  const bool           isDense = operation.mode == NetworkMode::Dense;
-  const Box            output = Box::FromExtent(plan.chunkExtent);
-  const KeptPlanes     planes = plan.spilledBytes > 0 && !plan.piped ? KeptPlanes::Spilled : KeptPlanes::InScratch;
-  const auto           limit = [&](const NetworkRates & rates, NetworkSide side) {
-    return Layout(operation, output, image, rates, planes, side).Limit(rates);
-  };
-  const NetworkRates rates = limit(onDevices ? GetDeviceNetworkRates(operation.precision) : GetHostNetworkRates(),
-                                   plan.piped ? NetworkSide::Tail : NetworkSide::Whole);
-  const NetworkRates ofHead = limit(GetHostNetworkRates(), plan.piped ? NetworkSide::Head : NetworkSide::Whole);
-  const auto whole = graph.GetExtents(isDense ? graph.GetInputExtent(SpatialPart(image.Extents())) : operation.patch);
-  const ChunkPlan chunk =
-    PlanChunk(operation, isDense ? output : WindowBox(operation), whole, image, rates, plan.piped ? &ofHead : nullptr);
-  const auto        bounds = FindSlabBounds(chunk.march);
-  const std::size_t meeting = plan.piped ? static_cast<std::size_t>(operation.headLayers) + 1 : 1;
-  auto              shares = CostOfLayers(graph, chunk, rates, planes, meeting, layers);
-  const auto        costsOfHead = CostOfLayers(graph, chunk, ofHead, planes, 1, meeting);
-  std::copy(costsOfHead.begin(), costsOfHead.begin() + static_cast<std::ptrdiff_t>(meeting), shares.begin());
-  const auto normalize = [&shares](std::size_t first, std::size_t end) {
-    const auto   at = shares.begin();
-    const double sum =
-      std::accumulate(at + static_cast<std::ptrdiff_t>(first), at + static_cast<std::ptrdiff_t>(end), 0.0);
-    for (std::size_t i = first; i < end; ++i)
-    {
-      shares[i] = sum > 0 ? shares[i] / sum : 0.0;
-    }
-  };
-  normalize(0, meeting);
-  normalize(meeting, layers);
-
-  std::vector<NetworkLayerDescription> rows;
-  for (std::size_t i = 0; i < layers; ++i)
-  {
-    const NetworkLayer & layer = graph.GetLayers()[i];
-    LayerExtent          held = chunk.PartOf(0, i);
-    LayerExtent          kept = held;
-    held[2] = bounds[i].held;
-    kept[2] = bounds[i].kept;
-    const LayerExtent & fragments = chunk.plan[i].fragments;
-    rows.push_back({ layer.name,
-                     layer.kind,
-                     layer.channels,
-                     held,
-                     layer.kernel,
-                     layer.stride,
-                     layer.dilation,
-                     chunk.plan[i].transform.tile,
-                     BytesOf(held, fragments, layer.channels),
-                     chunk.plan[i].transform.tile > 0 ? chunk.plan[i].transformBytes : 0,
-                     shares[i],
-                     BytesOf(kept, fragments, layer.channels),
-                     planes == KeptPlanes::Spilled,
-                     plan.piped && i < meeting });
-  }
-  return rows;
 }
 
 namespace
@@ -864,11 +122,6 @@ MakeWindowWeights(std::int64_t extent, PatchWeighting weighting)
   }
   return weights;
 }
-
-} // namespace
-
-namespace
-{
 
 /** Copies of planes that steps hand on. Spilled ones are fetched while their layer is computed, and stored while the
  * next one is: no layer begins where planes are that are still on their way. */
@@ -987,218 +240,376 @@ GetPipedVariants(const Operation & operation)
   return variants;
 }
 
-void
-RunNetwork(const KernelCall & call, NetworkBackend & backend, const NetworkHead * head)
+namespace
 {
-  const auto &         operation = static_cast<const NetworkOperation &>(*call.operation);
-  const NetworkGraph & graph = *operation.graph;
-  const auto &         layers = graph.GetLayers();
-  const Box &          output = call.output.box;
-  const bool           isDense = operation.mode == NetworkMode::Dense;
-  const Box            part = isDense ? output : WindowBox(operation);
-  const LayerExtent    input = isDense ? graph.GetInputExtent(SpatialPart(call.image.Extents())) : operation.patch;
-  const auto           whole = graph.GetExtents(input);
-  const KeptPlanes     planes = head ? KeptPlanes::InScratch : GetKeptPlanes(call);
-  const Layout         layout(
-    operation, output, call.image, backend.GetRates(), planes, head ? NetworkSide::Tail : NetworkSide::Whole);
-  const NetworkRates rates = layout.Limit(backend.GetRates());
-  // Layers before this one lie in the host's memory; the host computes it too.
-  const std::size_t  meeting = head ? static_cast<std::size_t>(operation.headLayers) : 0;
-  const NetworkRates ofHead = head ? head->backend->GetRates() : rates;
-  const Layout       headLayout(
-    operation, output, call.image, ofHead, KeptPlanes::InScratch, head ? NetworkSide::Head : NetworkSide::Whole);
-  const NetworkRates headRates = headLayout.Limit(ofHead);
-  const ChunkPlan    chunk = PlanChunk(operation, part, whole, call.image, rates, head ? &headRates : nullptr);
-  const auto         bounds = FindSlabBounds(chunk.march);
-  const auto         liesInHead = [&](std::size_t i) { return head && i < meeting; };
-  const auto         backendOf = [&](std::size_t i) -> NetworkBackend & {
-    return head && i <= meeting ? *head->backend : backend;
-  };
-  const auto mustStop = [&] { return backend.ShouldStop() || (head && head->backend->ShouldStop()); };
 
-  // All memory that steps have for a layer, and for what they hand on.
-  std::vector<Tensor>      memory(layers.size());
-  std::vector<Tensor>      kept(layers.size());
-  std::vector<LayerValues> values(layers.size());
-  double                   allWork = 0;
-  for (std::size_t i = 0; i < layers.size(); ++i)
+/** A network's run on one chunk. */
+class NetworkRunner
+{
+public:
+  NetworkRunner(const KernelCall & call, NetworkBackend & backend, const NetworkHead * head)
+    : m_Call(call)
+    , m_Operation(static_cast<const NetworkOperation &>(*call.operation))
+    , m_Graph(*m_Operation.graph)
+    , m_Layers(m_Graph.GetLayers())
+    , m_Backend(backend)
+    , m_Head(head)
+    , m_Planes(head ? KeptPlanes::InScratch : GetKeptPlanes(call))
+    , m_Meeting(head ? static_cast<std::size_t>(m_Operation.headLayers) : 0)
+    , m_OutputLayer(static_cast<std::size_t>(m_Graph.GetOutput()))
+    , m_Layout(m_Operation, call.output.box, call.image, backend.GetRates(), m_Planes,
+               head ? NetworkSide::Tail : NetworkSide::Whole)
+    , m_HeadLayout(m_Operation, call.output.box, call.image, this->HeadBackend().GetRates(), KeptPlanes::InScratch,
+                   head ? NetworkSide::Head : NetworkSide::Whole)
+    , m_Copies(backend, m_Planes)
+    , m_CopiesOfHead(this->HeadBackend(), KeptPlanes::InScratch)
   {
-    Tensor & tensor = memory[i];
-    tensor.channels = layers[i].channels;
+    const bool         isDense = m_Operation.mode == NetworkMode::Dense;
+    const Box          part = isDense ? call.output.box : WindowBox(m_Operation);
+    const LayerExtent  input = isDense ? m_Graph.GetInputExtent(SpatialPart(call.image.Extents())) : m_Operation.patch;
+    const NetworkRates rates = m_Layout.Limit(backend.GetRates());
+    const NetworkRates headRates = m_HeadLayout.Limit(this->HeadBackend().GetRates());
+    const auto         whole = m_Graph.GetExtents(input);
+    m_Chunk = PlanChunk(m_Operation, part, whole, call.image, rates, head ? &headRates : nullptr);
+    m_Bounds = FindSlabBounds(m_Chunk.march);
+    this->PlaceLayers(whole);
+    this->UploadValues();
     for (int a = 0; a < MaxSpatialAxes; ++a)
     {
-      tensor.lower[a] = chunk.ranges[i].lower[a];
-      tensor.extent[a] = chunk.ranges[i].upper[a] - chunk.ranges[i].lower[a];
-      tensor.whole[a] = whole[i][a];
-      tensor.fragments[a] = chunk.plan[i].fragments[a];
+      m_AxisWeights[a] = MakeWindowWeights(m_Operation.patch[a], m_Operation.weighting);
     }
-    kept[i] = tensor;
-    const auto place = [](Tensor & of, std::int64_t room, void * memory, std::size_t offset) {
-      const std::int64_t f = of.fragments[2];
-      of.room = (room + f - 1) / f * f;
-      of.data = reinterpret_cast<float *>(static_cast<char *>(memory) + offset);
-      return static_cast<std::size_t>(of.channels * of.ChannelLength()) * sizeof(float);
-    };
-    const Layout & own = liesInHead(i) ? headLayout : layout;
-    void * const   scratch = liesInHead(i) ? head->call->scratch : call.scratch;
-    void * const   keptMemory = planes == KeptPlanes::Spilled ? call.sideOut : scratch;
-    if (place(tensor, bounds[i].held, scratch, own.offsets[i]) > own.sizes[i] ||
-        place(kept[i], bounds[i].kept, keptMemory, own.kept[i]) > own.kept[i + 1] - own.kept[i])
+  }
+
+  void
+  Run();
+
+private:
+  NetworkBackend &
+  HeadBackend() const
+  {
+    return m_Head ? *m_Head->backend : m_Backend;
+  }
+  /** The layer's result lies in the host's memory. */
+  bool
+  LiesInHead(std::size_t i) const
+  {
+    return m_Head && i < m_Meeting;
+  }
+  /** The host computes the layer before which its results end, too. */
+  NetworkBackend &
+  BackendOf(std::size_t i) const
+  {
+    return m_Head && i <= m_Meeting ? *m_Head->backend : m_Backend;
+  }
+  bool
+  MustStop() const
+  {
+    return m_Backend.ShouldStop() || (m_Head && m_Head->backend->ShouldStop());
+  }
+
+  void
+  PlaceLayers(const std::vector<LayerExtent> & whole);
+  void
+  UploadValues();
+  /** One step; gives what it computed of the result. Layers that lie in the padding alone are not used. */
+  Tensor
+  RunStep(std::size_t s, const Coordinates & where, const LayerExtent & shift, double share);
+  /** Computes what step `s` has to compute of layer `i`, `out` of its tensor. */
+  void
+  ComputeLayer(std::size_t s, std::size_t i, const std::vector<Tensor> & tensors, const Tensor & out,
+               const Coordinates & where, const LayerExtent & shift, double share);
+  /** Memory of the host for what a step computes of the layer where head and tail meet. */
+  Tensor
+  Exchange(std::size_t s, const NetworkSlabLayer & layer) const;
+  /** For windows: the sums of all channels, and of their weights. */
+  Tensor
+  MakeSums() const;
+  /** False: stopped. */
+  bool
+  RunWindows(const Tensor & sums, const Coordinates & where, double images);
+  /** False: stopped. */
+  bool
+  RunImage(const Coordinates & at, double images);
+  void
+  Store(const Tensor & result, const Coordinates & at) const;
+  /** The axis of the output along which one run gives all channels; -1: none. */
+  int
+  GetChannelAxis() const
+  {
+    return m_Operation.result == NetworkResult::AllChannels ? m_Operation.channelAxis : -1;
+  }
+
+  const KernelCall &                m_Call;
+  const NetworkOperation &          m_Operation;
+  const NetworkGraph &              m_Graph;
+  const std::vector<NetworkLayer> & m_Layers;
+  NetworkBackend &                  m_Backend;
+  const NetworkHead * const         m_Head;
+  const KeptPlanes                  m_Planes;
+  const std::size_t                 m_Meeting; ///< layers before this one lie in the host's memory
+  const std::size_t                 m_OutputLayer;
+  const NetworkLayout               m_Layout;
+  const NetworkLayout               m_HeadLayout;
+  NetworkChunkPlan                  m_Chunk;
+  std::vector<NetworkSlabBound>     m_Bounds;
+  std::vector<Tensor>               m_Memory; ///< all that steps have for a layer
+  std::vector<Tensor>               m_Kept;   ///< and for what they hand on
+  std::vector<LayerValues>          m_Values;
+  double                            m_AllWork{ 0 };
+  std::vector<float>                m_AxisWeights[MaxSpatialAxes]; ///< of windows
+  PlaneCopies                       m_Copies;
+  PlaneCopies                       m_CopiesOfHead;
+  int                               m_Arrivals[2]{ -1, -1 };
+};
+
+void
+NetworkRunner::PlaceLayers(const std::vector<LayerExtent> & whole)
+{
+  const auto place = [](Tensor & tensor, std::int64_t room, void * memory, std::size_t offset) {
+    const std::int64_t f = tensor.fragments[2];
+    tensor.room = (room + f - 1) / f * f;
+    tensor.data = reinterpret_cast<float *>(static_cast<char *>(memory) + offset);
+    return static_cast<std::size_t>(tensor.channels * tensor.ChannelLength()) * sizeof(float);
+  };
+  m_Memory.resize(m_Layers.size());
+  m_Kept.resize(m_Layers.size());
+  for (std::size_t i = 0; i < m_Layers.size(); ++i)
+  {
+    Tensor & tensor = m_Memory[i];
+    tensor.channels = m_Layers[i].channels;
+    for (int a = 0; a < MaxSpatialAxes; ++a)
+    {
+      tensor.lower[a] = m_Chunk.ranges[i].lower[a];
+      tensor.extent[a] = m_Chunk.ranges[i].upper[a] - m_Chunk.ranges[i].lower[a];
+      tensor.whole[a] = whole[i][a];
+      tensor.fragments[a] = m_Chunk.plan[i].fragments[a];
+    }
+    m_Kept[i] = tensor;
+    const NetworkLayout & own = this->LiesInHead(i) ? m_HeadLayout : m_Layout;
+    void * const          scratch = this->LiesInHead(i) ? m_Head->call->scratch : m_Call.scratch;
+    void * const          keptMemory = m_Planes == KeptPlanes::Spilled ? m_Call.sideOut : scratch;
+    if (place(tensor, m_Bounds[i].held, scratch, own.offsets[i]) > own.sizes[i] ||
+        place(m_Kept[i], m_Bounds[i].kept, keptMemory, own.kept[i]) > own.kept[i + 1] - own.kept[i])
     {
       throw std::logic_error("network: layer " + std::to_string(i) + " needs more memory than was planned");
     }
-    if (i > 0 && bounds[i].computed > 0)
-    {
-      const auto constants = GetNetworkValues(layers[i]);
-      for (std::size_t k = 0; k < constants.size(); ++k)
-      {
-        values[i][k] =
-          constants[k]
-            ? backendOf(i).Upload("network " + graph.GetKey() + ' ' + std::to_string(i) + ' ' + std::to_string(k),
-                                  *constants[k])
-            : nullptr;
-      }
-      for (std::size_t s = 0; s < chunk.march.size(); ++s)
-      {
-        allWork += MultiplyAddsOf(graph, layers[i], chunk.PartOf(s, i));
-      }
-    }
   }
-  std::vector<float> axisWeights[MaxSpatialAxes];
-  for (int a = 0; a < MaxSpatialAxes; ++a)
+}
+
+void
+NetworkRunner::UploadValues()
+{
+  m_Values.resize(m_Layers.size());
+  for (std::size_t i = 1; i < m_Layers.size(); ++i)
   {
-    axisWeights[a] = MakeWindowWeights(operation.patch[a], operation.weighting);
-  }
-  const auto outputLayer = static_cast<std::size_t>(graph.GetOutput());
-
-  PlaneCopies copies(backend, planes);
-  PlaneCopies copiesOfHead(head ? *head->backend : backend, KeptPlanes::InScratch);
-  int         arrivals[2] = { -1, -1 };
-  /** Memory of the host for what a step computes of the layer where head and tail meet. */
-  const auto exchange = [&](std::size_t s, const NetworkSlabLayer & layer) {
-    Tensor tensor = memory[meeting];
-    tensor.data = reinterpret_cast<float *>(static_cast<char *>(call.sideOut) + s % 2 * layout.exchangeBytes);
-    tensor.room = bounds[meeting].computed;
-    tensor.lower[2] = layer.lower;
-    tensor.extent[2] = layer.upper - layer.lower;
-    return tensor;
-  };
-  /** One step; gives what it computed of the result. Layers that lie in the padding alone are not used. */
-  const auto runStep = [&](std::size_t s, const Coordinates & where, const LayerExtent & shift, double share) {
-    std::vector<Tensor> tensors = memory;
-    Tensor              result{};
-    for (std::size_t i = 0; i < layers.size() && !mustStop(); ++i)
+    if (m_Bounds[i].computed == 0)
     {
-      const NetworkSlabLayer & layer = chunk.march[s][i];
-      if (!layer.isUsed || tensors[i].VoxelsPerChannel() == 0)
-      {
-        continue;
-      }
-      Tensor & tensor = tensors[i];
-      tensor.lower[2] = layer.held;
-      tensor.extent[2] = layer.upper - layer.held;
-      PlaneCopies & ofPlanes = liesInHead(i) ? copiesOfHead : copies;
-      ofPlanes.Enter(layout.offsets[i]);
-      if (layer.kept < layer.GetFetchedUpper())
-      {
-        const std::int64_t upper = layer.GetFetchedUpper();
-        kept[i].lower[2] = layer.kept;
-        ofPlanes.Fetch(kept[i].Planes(layer.kept, upper), tensor.Planes(layer.kept, upper));
-      }
-      if (layer.IsComputed())
-      {
-        const bool   isMet = head && i == meeting;
-        const Tensor out = tensor.Planes(layer.lower, layer.upper);
-        const Tensor own = isMet ? exchange(s, layer) : out;
-        if (isMet && arrivals[s % 2] >= 0)
-        {
-          backend.FinishCopy(arrivals[s % 2]);
-        }
-        if (i == 0)
-        {
-          backendOf(i).Load(own, shift, where);
-        }
-        else
-        {
-          for (const Step & step : MakeSteps(layers[i], values[i], tensors, own, i))
-          {
-            backendOf(i).Run(step, chunk.tiles[s][i]);
-          }
-          backendOf(i).AddProgress(MultiplyAddsOf(graph, layers[i], chunk.PartOf(s, i)) / allWork * share);
-        }
-        if (isMet)
-        {
-          arrivals[s % 2] = backend.StartCopy(own, out);
-          backend.AwaitCopy(arrivals[s % 2]);
-        }
-        result = i == outputLayer ? out : result;
-      }
-      ofPlanes.AwaitFetched();
-      if (layer.next < layer.upper && (layer.IsComputed() || layer.next != layer.kept))
-      {
-        kept[i].lower[2] = layer.next;
-        ofPlanes.Store(tensor.Planes(layer.next, layer.upper), kept[i].Planes(layer.next, layer.upper));
-      }
+      continue;
     }
-    return result;
-  };
+    const auto constants = GetNetworkValues(m_Layers[i]);
+    for (std::size_t k = 0; k < constants.size(); ++k)
+    {
+      const std::string key = "network " + m_Graph.GetKey() + ' ' + std::to_string(i) + ' ' + std::to_string(k);
+      m_Values[i][k] = constants[k] ? this->BackendOf(i).Upload(key, *constants[k]) : nullptr;
+    }
+    for (std::size_t s = 0; s < m_Chunk.march.size(); ++s)
+    {
+      m_AllWork += MultiplyAddsOf(m_Graph, m_Layers[i], m_Chunk.PartOf(s, i));
+    }
+  }
+}
 
-  // For windows: the sums of all channels, and of their weights.
-  Tensor sums{};
-  sums.data = reinterpret_cast<float *>(static_cast<char *>(call.scratch) + layout.sums);
-  sums.channels = graph.GetNumberOfOutputChannels() + 1;
+Tensor
+NetworkRunner::RunStep(std::size_t s, const Coordinates & where, const LayerExtent & shift, double share)
+{
+  std::vector<Tensor> tensors = m_Memory;
+  Tensor              result{};
+  for (std::size_t i = 0; i < m_Layers.size() && !this->MustStop(); ++i)
+  {
+    const NetworkSlabLayer & layer = m_Chunk.march[s][i];
+    Tensor &                 tensor = tensors[i];
+    if (!layer.isUsed || tensor.VoxelsPerChannel() == 0)
+    {
+      continue;
+    }
+    tensor.lower[2] = layer.held;
+    tensor.extent[2] = layer.upper - layer.held;
+    PlaneCopies & copies = this->LiesInHead(i) ? m_CopiesOfHead : m_Copies;
+    copies.Enter(m_Layout.offsets[i]);
+    if (const std::int64_t upper = layer.GetFetchedUpper(); layer.kept < upper)
+    {
+      m_Kept[i].lower[2] = layer.kept;
+      copies.Fetch(m_Kept[i].Planes(layer.kept, upper), tensor.Planes(layer.kept, upper));
+    }
+    if (layer.IsComputed())
+    {
+      const Tensor out = tensor.Planes(layer.lower, layer.upper);
+      this->ComputeLayer(s, i, tensors, out, where, shift, share);
+      result = i == m_OutputLayer ? out : result;
+    }
+    copies.AwaitFetched();
+    if (layer.next < layer.upper && (layer.IsComputed() || layer.next != layer.kept))
+    {
+      m_Kept[i].lower[2] = layer.next;
+      copies.Store(tensor.Planes(layer.next, layer.upper), m_Kept[i].Planes(layer.next, layer.upper));
+    }
+  }
+  return result;
+}
+
+void
+NetworkRunner::ComputeLayer(std::size_t s, std::size_t i, const std::vector<Tensor> & tensors, const Tensor & out,
+                            const Coordinates & where, const LayerExtent & shift, double share)
+{
+  const bool   isMet = m_Head && i == m_Meeting;
+  const Tensor own = isMet ? this->Exchange(s, m_Chunk.march[s][i]) : out;
+  int &        arrival = m_Arrivals[s % 2];
+  if (isMet && arrival >= 0)
+  {
+    m_Backend.FinishCopy(arrival);
+  }
+  NetworkBackend & backend = this->BackendOf(i);
+  if (i == 0)
+  {
+    backend.Load(own, shift, where);
+  }
+  else
+  {
+    for (const Step & step : MakeSteps(m_Layers[i], m_Values[i], tensors, own, i))
+    {
+      backend.Run(step, m_Chunk.tiles[s][i]);
+    }
+    backend.AddProgress(MultiplyAddsOf(m_Graph, m_Layers[i], m_Chunk.PartOf(s, i)) / m_AllWork * share);
+  }
+  if (isMet)
+  {
+    arrival = m_Backend.StartCopy(own, out);
+    m_Backend.AwaitCopy(arrival);
+  }
+}
+
+Tensor
+NetworkRunner::Exchange(std::size_t s, const NetworkSlabLayer & layer) const
+{
+  Tensor tensor = m_Memory[m_Meeting];
+  tensor.data = reinterpret_cast<float *>(static_cast<char *>(m_Call.sideOut) + s % 2 * m_Layout.exchangeBytes);
+  tensor.room = m_Bounds[m_Meeting].computed;
+  tensor.lower[2] = layer.lower;
+  tensor.extent[2] = layer.upper - layer.lower;
+  return tensor;
+}
+
+Tensor
+NetworkRunner::MakeSums() const
+{
+  const Box & output = m_Call.output.box;
+  Tensor      sums{};
+  sums.data = reinterpret_cast<float *>(static_cast<char *>(m_Call.scratch) + m_Layout.sums);
+  sums.channels = m_Graph.GetNumberOfOutputChannels() + 1;
   for (int a = 0; a < MaxSpatialAxes; ++a)
   {
     sums.lower[a] = output.lower[a];
     sums.extent[a] = output.Extent(a);
-    sums.whole[a] = call.image.Extent(a);
+    sums.whole[a] = m_Call.image.Extent(a);
     sums.fragments[a] = 1;
   }
   sums.room = sums.extent[2];
-  Tensor means = sums;
-  --means.channels;
-  const auto runWindows = [&](const Coordinates & where, double images) {
-    backend.Clear(sums);
-    std::vector<std::int64_t> starts[MaxSpatialAxes];
-    const float *             weights[MaxSpatialAxes];
-    double                    windows = 1;
-    for (int a = 0; a < MaxSpatialAxes; ++a)
-    {
-      for (const std::int64_t start : operation.GetPatchStarts(a, call.image.Extent(a)))
-      {
-        if (start < output.upper[a] && start + operation.patch[a] > output.lower[a])
-        {
-          starts[a].push_back(start);
-        }
-      }
-      windows *= static_cast<double>(starts[a].size());
-      weights[a] = backend.Upload("network window " + std::to_string(static_cast<int>(operation.weighting)) + ' ' +
-                                    std::to_string(operation.patch[a]),
-                                  axisWeights[a]);
-    }
-    for (const std::int64_t z : starts[2])
-    {
-      for (const std::int64_t y : starts[1])
-      {
-        for (const std::int64_t x : starts[0])
-        {
-          const Tensor result = runStep(0, where, { { -x, -y, -z } }, 1.0 / (images * windows));
-          if (backend.ShouldStop())
-          {
-            return;
-          }
-          backend.AddWindow(result, sums, { { x, y, z } }, weights);
-        }
-      }
-    }
-    backend.DivideSums(sums);
-  };
+  return sums;
+}
 
-  const double images = NumberOfImages(operation, output);
-  // One run gives all channels.
-  const int   channelAxis = operation.result == NetworkResult::AllChannels ? operation.channelAxis : -1;
-  Coordinates end = output.upper;
-  if (channelAxis >= 0)
+bool
+NetworkRunner::RunWindows(const Tensor & sums, const Coordinates & where, double images)
+{
+  m_Backend.Clear(sums);
+  const Box &               output = m_Call.output.box;
+  std::vector<std::int64_t> starts[MaxSpatialAxes];
+  const float *             weights[MaxSpatialAxes];
+  double                    windows = 1;
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    for (const std::int64_t start : m_Operation.GetPatchStarts(a, m_Call.image.Extent(a)))
+    {
+      if (start < output.upper[a] && start + m_Operation.patch[a] > output.lower[a])
+      {
+        starts[a].push_back(start);
+      }
+    }
+    windows *= static_cast<double>(starts[a].size());
+    weights[a] = m_Backend.Upload("network window " + std::to_string(static_cast<int>(m_Operation.weighting)) + ' ' +
+                                    std::to_string(m_Operation.patch[a]),
+                                  m_AxisWeights[a]);
+  }
+  for (const std::int64_t z : starts[2])
+  {
+    for (const std::int64_t y : starts[1])
+    {
+      for (const std::int64_t x : starts[0])
+      {
+        const Tensor result = this->RunStep(0, where, { { -x, -y, -z } }, 1.0 / (images * windows));
+        if (m_Backend.ShouldStop())
+        {
+          return false;
+        }
+        m_Backend.AddWindow(result, sums, { { x, y, z } }, weights);
+      }
+    }
+  }
+  m_Backend.DivideSums(sums);
+  return !m_Backend.ShouldStop();
+}
+
+bool
+NetworkRunner::RunImage(const Coordinates & at, double images)
+{
+  if (m_Operation.mode == NetworkMode::Patches)
+  {
+    Tensor sums = this->MakeSums();
+    if (!this->RunWindows(sums, at, images))
+    {
+      return false;
+    }
+    --sums.channels;
+    this->Store(sums, at);
+    return true;
+  }
+  for (std::size_t s = 0; s < m_Chunk.march.size(); ++s)
+  {
+    const Tensor result = this->RunStep(s, at, m_Graph.GetLowerMargin(), 1.0 / images);
+    if (this->MustStop())
+    {
+      return false;
+    }
+    if (m_Chunk.march[s][m_OutputLayer].IsComputed())
+    {
+      this->Store(result, at);
+    }
+  }
+  return true;
+}
+
+void
+NetworkRunner::Store(const Tensor & result, const Coordinates & at) const
+{
+  const int channelAxis = this->GetChannelAxis();
+  if (channelAxis < 0)
+  {
+    m_Backend.Store(result, at, m_Operation.channel);
+    return;
+  }
+  Coordinates place = at;
+  for (; place[channelAxis] < m_Call.output.box.upper[channelAxis]; ++place[channelAxis])
+  {
+    m_Backend.Store(result, place, static_cast<int>(place[channelAxis]));
+  }
+}
+
+void
+NetworkRunner::Run()
+{
+  const Box &  output = m_Call.output.box;
+  const double images = NumberOfImages(m_Operation, output);
+  Coordinates  end = output.upper;
+  if (const int channelAxis = this->GetChannelAxis(); channelAxis >= 0)
   {
     end[channelAxis] = output.lower[channelAxis] + 1;
   }
@@ -1207,43 +618,21 @@ RunNetwork(const KernelCall & call, NetworkBackend & backend, const NetworkHead 
   {
     for (at[3] = output.lower[3]; at[3] < end[3]; ++at[3])
     {
-      const auto store = [&](const Tensor & result) {
-        if (channelAxis < 0)
-        {
-          backend.Store(result, at, operation.channel);
-          return;
-        }
-        Coordinates place = at;
-        for (; place[channelAxis] < output.upper[channelAxis]; ++place[channelAxis])
-        {
-          backend.Store(result, place, static_cast<int>(place[channelAxis]));
-        }
-      };
-      if (!isDense)
+      if (!this->RunImage(at, images))
       {
-        runWindows(at, images);
-        if (backend.ShouldStop())
-        {
-          return;
-        }
-        store(means);
-        continue;
-      }
-      for (std::size_t s = 0; s < chunk.march.size(); ++s)
-      {
-        const Tensor result = runStep(s, at, graph.GetLowerMargin(), 1.0 / images);
-        if (mustStop())
-        {
-          return;
-        }
-        if (chunk.march[s][outputLayer].IsComputed())
-        {
-          store(result);
-        }
+        return;
       }
     }
   }
-  copies.AwaitStored();
+  m_Copies.AwaitStored();
+}
+
+} // namespace
+
+void
+RunNetwork(const KernelCall & call, NetworkBackend & backend, const NetworkHead * head)
+{
+  NetworkRunner(call, backend, head).Run();
 }
 
 } // namespace chunkwise

@@ -19,6 +19,9 @@ namespace chunkwise
  * whoever completes a chunk's input enqueues its kernel; storers enqueue transfers back and copy pieces into the image.
  * All device memory is acquired before the first chunk.
  *
+ * JobMaker says what is copied for a chunk, JobLine keeps the chunks in order for the threads, PieceCopies copies,
+ * PipelineBuffers has the device's memory, and JobKernels enqueues kernels.
+ *
  * In a sweep a chunk's kernel waits for its carry too. From one chunk to the next on the same device it stays there;
  * one more thread gets it from the chain where the chunk before was another's, and hands on what others may wait for.
  */
