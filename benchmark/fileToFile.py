@@ -3,12 +3,15 @@
 """Times the program from file to file beside copies of the same file, in the same run.
 
     fileToFile.py PROGRAM FOLDER [--size GIB] [--memory SIZE] [--threads N] [--backend B] [--repeat N] [--csv FILE]
-                  [--filters NAME,...]
+                  [--filters NAME,...] [--processor-time]
 
 The image is smoothed noise of uint16, in planes of 1024 x 1024, in FOLDER: the storage that is measured. The peer is cp; the
 limit is a copy of the file into a new one by as many threads as the program has, each of them reading and writing at
 positions. Copies and runs take turns, and a figure is the best of --repeat: storage in memory is as fast as the pages
 that it gets. Times are of the whole process. --devices are the program's.
+
+Where others use the processors too, --processor-time compares what processors did, of the user and in the system. The limit
+is then what cp takes, and what the filter takes of the user in one division, without reading beside it.
 """
 import argparse
 import concurrent.futures
@@ -17,6 +20,7 @@ import datetime
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import time
@@ -66,14 +70,22 @@ def copy_by_threads(source, target, threads):
             list(pool.map(move, range(threads)))
 
 
+def processor_seconds():
+    """Of the programs that have ended: of the user, in the system."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime, usage.ru_stime
+
+
 def timed(target, call):
-    """The seconds of a call that makes a new file, which is removed afterwards."""
+    """The seconds of a call that makes a new file, which is removed afterwards: elapsed, of the user, in the system."""
     target.unlink(missing_ok=True)
+    before = processor_seconds()
     begin = time.monotonic()
     result = call()
     seconds = time.monotonic() - begin
+    after = processor_seconds()
     target.unlink()
-    return seconds, result
+    return (seconds, after[0] - before[0], after[1] - before[1]), result
 
 
 def main():
@@ -87,6 +99,7 @@ def main():
     parser.add_argument("--devices")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--filters", default=",".join(FILTERS))
+    parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("--csv")
     parser.add_argument("--name", default=os.environ.get("CHUNKWISE_BENCHMARK_DEVICE", "CPU"))
     arguments = parser.parse_args()
@@ -105,31 +118,42 @@ def main():
                 command += ["--devices", arguments.devices]
             best = {}
             report = {}
+            calls = {
+                "cp": lambda: subprocess.run(["cp", source, target], check=True),
+                "copy": lambda: copy_by_threads(source, target, arguments.threads),
+                "ours": lambda: subprocess.run(command, stdout=subprocess.PIPE, check=True),
+            }
+            if arguments.processor_time:
+                whole = command[: command.index("--memory")] + ["--divisions", "1", "--quiet"]
+                calls["copy"] = lambda: subprocess.run(whole, check=True)
             for _ in range(arguments.repeat):
-                calls = {
-                    "cp": lambda: subprocess.run(["cp", source, target], check=True),
-                    "copy": lambda: copy_by_threads(source, target, arguments.threads),
-                    "ours": lambda: subprocess.run(command, stdout=subprocess.PIPE, check=True),
-                }
                 for what, call in calls.items():
-                    seconds, result = timed(target, call)
+                    times, result = timed(target, call)
+                    seconds = times[0]
+                    if arguments.processor_time:
+                        seconds = times[1] if what == "copy" else times[1] + times[2]
                     if seconds < best.get(what, float("inf")):
                         best[what] = seconds
                         if what == "ours":
                             report = json.loads(result.stdout)
+            limit_name = f"a copy by {arguments.threads} threads"
+            if arguments.processor_time:
+                best["copy"] += best["cp"]
+                limit_name = "cp and computing in memory"
             ratio = best["ours"] / best["copy"]
             print(
-                f"{name:10} {best['ours']:7.2f} s, {ratio:5.2f} times a copy by {arguments.threads} threads "
-                f"({best['copy']:.2f} s), {best['ours'] / best['cp']:5.2f} times cp ({best['cp']:.2f} s)",
+                f"{name:10} {best['ours']:7.2f} s, {ratio:5.2f} times {limit_name} ({best['copy']:.2f} s), "
+                f"{best['ours'] / best['cp']:5.2f} times cp ({best['cp']:.2f} s)",
                 flush=True,
             )
             print("   ", json.dumps(report), flush=True)
             row = f"{name} {' '.join(options)}; {planes / 512:.4g} GiB uint16, {arguments.memory}".replace("  ", " ")
+            row += ", processor time" if arguments.processor_time else ""
             rows.append(
                 [arguments.name, datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
                  os.environ.get("CHUNKWISE_BENCHMARK_COMMIT", ""), "file-to-file", row.replace(" ;", ";"),
                  f"{best['ours']:.3g}", "s", f"{best['cp']:.3g}", "cp", f"{best['copy']:.3g}",
-                 f"a copy by {arguments.threads} threads", f"limit*{target_ratio}"]
+                 limit_name, f"limit*{target_ratio}"]
             )
     except subprocess.CalledProcessError as error:
         print(error, file=sys.stderr)
