@@ -5,6 +5,8 @@
 #include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaPasses.cuh"
 
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 // All three passes of a short window in one kernel: a block marches along z with a tile of columns. Each plane of the
@@ -40,6 +42,46 @@ struct MarchPasses
   Pass<TAcc> axis[3];
   TAcc       weights[3][VTaps];
 };
+
+/** An image, and beside it a byte for each voxel, which is 0 where the voxel is outside. */
+template <typename TIn>
+struct MaskedImage
+{
+  const TIn *          voxels;
+  const std::uint8_t * inside;
+
+  __device__ __forceinline__ MaskedImage
+  operator+(std::int64_t offset) const
+  {
+    return { voxels + offset, inside + offset };
+  }
+};
+template <typename TIn>
+struct MaskedVoxel
+{
+  TIn          voxel;
+  std::uint8_t inside;
+};
+
+/** What a march reads at a position of an image, or of an image and its mask. */
+template <typename TIn>
+__device__ __forceinline__ TIn
+LoadAt(const TIn * image, int at)
+{
+  return __ldg(image + at);
+}
+template <typename TIn>
+__device__ __forceinline__ MaskedVoxel<TIn>
+                           LoadAt(const MaskedImage<TIn> & image, int at)
+{
+  return { __ldg(image.voxels + at), __ldg(image.inside + at) };
+}
+template <typename TIn>
+__device__ __forceinline__ MaskedImage<TIn>
+                           InRegister(const MaskedImage<TIn> & image)
+{
+  return { InRegister(image.voxels), InRegister(image.inside) };
+}
 
 /** Where the tap at image index `i` is in the buffer; -1: beyond the edge, or of outputs that are not stored. */
 template <typename TAcc>
@@ -125,18 +167,19 @@ struct MarchStage
   TAcc passed[Tile::StagedRows * Tile::PassedStride];
 };
 
-/** One thread's share of a tile. */
-template <typename TRule, typename TIn, typename TAcc, int VTaps>
+/** One thread's share of a tile. TImage: a pointer to voxels, or MaskedImage. */
+template <typename TRule, typename TImage, typename TAcc, int VTaps>
 class Marcher
 {
 public:
   using Tile = MarchTile<VTaps>;
   using Passes = MarchPasses<TAcc, VTaps>;
   using Stage = MarchStage<TAcc, VTaps>;
+  using Voxel = decltype(LoadAt(std::declval<TImage>(), 0));
 
   /** `image` is that of the tile's planes; (x, y) its first output. All threads of a block at once. */
   __device__ __forceinline__
-  Marcher(const Passes & passes, Stage & stage, const TIn * image, int x, int y)
+  Marcher(const Passes & passes, Stage & stage, const TImage & image, int x, int y)
     : m_Passes(passes)
     , m_Stage(stage)
     , m_Image(image)
@@ -166,9 +209,9 @@ public:
       }
     }
 #pragma unroll
-    for (TIn & value : m_Loaded)
+    for (Voxel & value : m_Loaded)
     {
-      value = TIn(0);
+      value = Voxel();
     }
   }
 
@@ -182,16 +225,16 @@ public:
     {
       return;
     }
-    const TIn * const from = InRegister(m_Image + plane * (Along(0).inCount * Along(1).inCount));
+    const TImage from = InRegister(m_Image + plane * (Along(0).inCount * Along(1).inCount));
     if (m_IsWhole)
     {
-      ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
+      ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) { m_Loaded[i] = LoadAt(from, m_From[i]); });
       return;
     }
     ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) {
       if (m_From[i] >= 0)
       {
-        m_Loaded[i] = __ldg(from + m_From[i]);
+        m_Loaded[i] = LoadAt(from, m_From[i]);
       }
     });
   }
@@ -303,32 +346,33 @@ private:
     }
   }
 
-  const Passes &    m_Passes;
-  Stage &           m_Stage;
-  const TIn * const m_Image;
-  const int         m_X;
-  const int         m_Y;
-  const int         m_Tx;
-  const int         m_Ty;
-  bool              m_IsWhole; ///< nothing that the thread loads of a plane is beyond the edge
-  bool              m_IsThere{ false };
-  int               m_From[Tile::MainLoads + Tile::HaloLoads]; ///< in a plane; -1: beyond the edge
-  TIn               m_Loaded[Tile::MainLoads + Tile::HaloLoads];
-  TAcc              m_Windows[Tile::Outputs][VTaps - 1];
+  const Passes & m_Passes;
+  Stage &        m_Stage;
+  const TImage   m_Image;
+  const int      m_X;
+  const int      m_Y;
+  const int      m_Tx;
+  const int      m_Ty;
+  bool           m_IsWhole; ///< nothing that the thread loads of a plane is beyond the edge
+  bool           m_IsThere{ false };
+  int            m_From[Tile::MainLoads + Tile::HaloLoads]; ///< in a plane; -1: beyond the edge
+  Voxel          m_Loaded[Tile::MainLoads + Tile::HaloLoads];
+  TAcc           m_Windows[Tile::Outputs][VTaps - 1];
 };
 
 /** Blocks that share a multiprocessor, as measured: with a third one sums of five real numbers would spill registers,
  * while integers gain by it. */
 template <typename TAcc, int VTaps>
-constexpr int MarchBlocks = sizeof(TAcc) > 4                                         ? 1
+constexpr int MarchBlocks = std::is_class<TAcc>::value                               ? 2
+                            : sizeof(TAcc) > 4                                       ? 1
                             : VTaps <= (std::is_floating_point<TAcc>::value ? 3 : 5) ? 3
                                                                                      : 2;
 
 /** `segment` planes of outputs a block. */
-template <typename TRule, typename TIn, typename TAcc, int VTaps, typename TFinish>
+template <typename TRule, typename TImage, typename TAcc, int VTaps, typename TFinish>
 __global__ void
 __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
-  MarchKernel(const __grid_constant__ MarchPasses<TAcc, VTaps> passes, const TIn * __restrict__ in,
+  MarchKernel(const __grid_constant__ MarchPasses<TAcc, VTaps> passes, const TImage in,
               const __grid_constant__ TFinish finish, int segment)
 {
   using Tile = MarchTile<VTaps>;
@@ -343,7 +387,7 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
     const std::int64_t volume = tiles.Volume(tile);
     const std::int64_t begin = tiles.Segment(tile) * segment;
     const int          planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
-    Marcher<TRule, TIn, TAcc, VTaps> marcher(
+    Marcher<TRule, TImage, TAcc, VTaps> marcher(
       passes, stage, in + volume * z.inCount * y.inCount * x.inCount, tiles.X(tile), tiles.Y(tile));
     const std::int64_t first = z.outLower + begin - Tile::Radius;
     const std::int64_t corner = static_cast<std::int64_t>(marcher.Y()) * x.outCount + marcher.X();
@@ -373,13 +417,21 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
       const bool         stores = p >= 2 * Tile::Radius;
       const std::int64_t at = first + p - Tile::Radius;
       const std::int32_t tapsZ = TapsOfWindow(at, Tile::Radius, z.n);
-      const TAcc         norm = stores ? Normalized(z, at, TAcc(1)) : TAcc(1);
-      marcher.PassYAndZ([&](int u, TAcc sum) {
+      const auto         store = [&](int u, TAcc sum) {
         if (stores && u < outputs)
         {
-          finish.Store(offset + u * rowStep, taps[u] * tapsZ, TRule::Weighted ? sum * norm : sum);
+          finish.Store(offset + u * rowStep, taps[u] * tapsZ, sum);
         }
-      });
+      };
+      if constexpr (TRule::Weighted)
+      {
+        const TAcc norm = stores ? Normalized(z, at, TAcc(1)) : TAcc(1);
+        marcher.PassYAndZ([&](int u, TAcc sum) { store(u, sum * norm); });
+      }
+      else
+      {
+        marcher.PassYAndZ(store);
+      }
     }
     __syncthreads();
   }
@@ -416,23 +468,23 @@ DispatchMarch(const std::vector<Pass<TAcc>> & passes, TWeight && weight, TLaunch
   ((taps == VTaps ? run(std::integral_constant<int, VTaps>()) : void()), ...);
 }
 
-template <typename TRule, int VTaps, typename TIn, typename TAcc, typename TFinish>
+template <typename TRule, int VTaps, typename TImage, typename TAcc, typename TFinish>
 void
-LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream)
+LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TImage & in, const TFinish & finish, cudaStream_t stream)
 {
   using Tile = MarchTile<VTaps>;
   const Pass<TAcc>(&axis)[3] = passes.axis;
   const MarchGrid<Tile> grid(
     axis[0].outCount, axis[1].outCount, axis[2].outCount, axis[2].outer, MarchBlocks<TAcc, VTaps>);
-  MarchKernel<TRule, TIn, TAcc, VTaps>
+  MarchKernel<TRule, TImage, TAcc, VTaps>
     <<<grid.blocks, Tile::Threads, 0, stream>>>(passes, in, finish, static_cast<int>(grid.segment));
   CheckLaunch("MarchKernel");
 }
 
 /** Runs a plan that is marched. */
-template <typename TRule, int... VTaps, typename TIn, typename TAcc, typename TFinish, typename TWeight>
+template <typename TRule, int... VTaps, typename TImage, typename TAcc, typename TFinish, typename TWeight>
 void
-RunMarch(const std::vector<Pass<TAcc>> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream,
+RunMarch(const std::vector<Pass<TAcc>> & passes, const TImage & in, const TFinish & finish, cudaStream_t stream,
          TWeight && weight)
 {
   DispatchMarch<VTaps...>(passes, weight, [&](const auto & all) { LaunchMarch<TRule>(all, in, finish, stream); });
