@@ -5,6 +5,7 @@
 #include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaPasses.cuh"
 
+#include <limits>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -41,6 +42,10 @@ struct MarchPasses
 {
   Pass<TAcc> axis[3];
   TAcc       weights[3][VTaps];
+  /** Numbers from a voxel to the next, of pixels whose components lie side by side: as many as components. These are
+   * the last volumes, and tiles of theirs at one place follow each other, so that they find their pixels in the cache.
+   */
+  int step;
 };
 
 /** An image, and beside it a byte for each voxel, which is 0 where the voxel is outside. */
@@ -196,7 +201,8 @@ public:
     ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int row, int column) {
       const int atX = positions[column];
       const int atY = positions[Tile::StagedWidth + row];
-      m_From[i] = InRegister(atX >= 0 && atY >= 0 ? atY * static_cast<int>(Along(0).inCount) + atX : -1);
+      m_From[i] =
+        InRegister(atX >= 0 && atY >= 0 ? (atY * static_cast<int>(Along(0).inCount) + atX) * m_Passes.step : -1);
       m_IsWhole = m_IsWhole && m_From[i] >= 0;
     });
 #pragma unroll
@@ -225,7 +231,7 @@ public:
     {
       return;
     }
-    const TImage from = InRegister(m_Image + plane * (Along(0).inCount * Along(1).inCount));
+    const TImage from = InRegister(m_Image + plane * (Along(0).inCount * Along(1).inCount * m_Passes.step));
     if (m_IsWhole)
     {
       ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) { m_Loaded[i] = LoadAt(from, m_From[i]); });
@@ -380,21 +386,22 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
   const Pass<TAcc> &                 x = passes.axis[0];
   const Pass<TAcc> &                 y = passes.axis[1];
   const Pass<TAcc> &                 z = passes.axis[2];
-  const std::int64_t                 plane = x.outCount * y.outCount;
+  const std::int64_t                 plane = x.outCount * y.outCount * passes.step;
   const MarchTiles<Tile>             tiles(x.outCount, y.outCount, z.outCount, segment);
   for (std::int64_t tile = blockIdx.x; tile < tiles.Count(z.outer); tile += gridDim.x)
   {
-    const std::int64_t volume = tiles.Volume(tile);
-    const std::int64_t begin = tiles.Segment(tile) * segment;
+    const MarchPlace   place(tiles, tile, passes.step);
+    const std::int64_t begin = place.segment * segment;
     const int          planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
     Marcher<TRule, TImage, TAcc, VTaps> marcher(
-      passes, stage, in + volume * z.inCount * y.inCount * x.inCount, tiles.X(tile), tiles.Y(tile));
+      passes, stage, in + place.Offset(z.inCount * y.inCount * x.inCount), place.x, place.y);
     const std::int64_t first = z.outLower + begin - Tile::Radius;
     const std::int64_t corner = static_cast<std::int64_t>(marcher.Y()) * x.outCount + marcher.X();
     const int          outputs =
       marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
-    const int    rowStep = static_cast<int>(x.outCount);
-    std::int64_t offset = (volume * z.outCount + begin - 2 * Tile::Radius) * plane + corner;
+    const int    rowStep = static_cast<int>(x.outCount) * passes.step;
+    std::int64_t offset =
+      place.Offset(z.outCount * x.outCount * y.outCount) + (begin - 2 * Tile::Radius) * plane + corner * passes.step;
     // Taps inside the image, for each window of the thread's columns.
     std::int32_t taps[Tile::Outputs];
 #pragma unroll
@@ -437,6 +444,16 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
   }
 }
 
+/** A mean of integers, or a sum, as a voxel. */
+template <typename TOut>
+__device__ __forceinline__ TOut
+RoundedMean(float quotient, bool truncates)
+{
+  constexpr auto most = static_cast<std::int32_t>(std::numeric_limits<TOut>::max());
+  const int      mean = truncates ? __float2int_rz(quotient) : __float2int_rn(quotient);
+  return static_cast<TOut>(max(static_cast<std::int32_t>(std::numeric_limits<TOut>::min()), min(mean, most)));
+}
+
 /** The kinds that have a kernel: the common ones, to their own kind, or to real numbers. */
 constexpr bool
 IsMarchedKind(PixelKind in, PixelKind out)
@@ -445,15 +462,33 @@ IsMarchedKind(PixelKind in, PixelKind out)
          (out == in || out == PixelKind::Float32);
 }
 
+/** Numbers from a voxel to the next: as many as components where these lie side by side. */
+inline int
+StepOf(const BufferView & view)
+{
+  return static_cast<int>(view.stride[0]);
+}
+
+/** What a plan costs of pixels whose components lie side by side; without end, if they have to be taken apart. */
+inline double
+CostOfPixels(const PassPlan & plan, const ChunkShape & shape, double cost)
+{
+  const Box &        box = shape.inputBox;
+  const std::int64_t plane = box.Extent(0) * box.Extent(1);
+  const std::int64_t most = (std::int64_t{ 1 } << 31) / box.Extent(MaxDimension - 1);
+  return plan.marched && plane < most ? cost : std::numeric_limits<double>::infinity();
+}
+
 /** Calls launch(MarchPasses) for windows of VTaps, the ones that have a kernel. `weight(a, t)` is that of tap t along
  * axis a, of rules that have weights. */
 template <int... VTaps, typename TAcc, typename TWeight, typename TLaunch>
 void
-DispatchMarch(const std::vector<Pass<TAcc>> & passes, TWeight && weight, TLaunch && launch)
+DispatchMarch(const std::vector<Pass<TAcc>> & passes, int step, TWeight && weight, TLaunch && launch)
 {
   const auto run = [&](auto taps) {
     constexpr int            count = decltype(taps)::value;
     MarchPasses<TAcc, count> all{};
+    all.step = step;
     for (int a = 0; a < 3; ++a)
     {
       all.axis[a] = passes[static_cast<std::size_t>(a)];
@@ -485,9 +520,9 @@ LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TImage & in, const TF
 template <typename TRule, int... VTaps, typename TImage, typename TAcc, typename TFinish, typename TWeight>
 void
 RunMarch(const std::vector<Pass<TAcc>> & passes, const TImage & in, const TFinish & finish, cudaStream_t stream,
-         TWeight && weight)
+         TWeight && weight, int step)
 {
-  DispatchMarch<VTaps...>(passes, weight, [&](const auto & all) { LaunchMarch<TRule>(all, in, finish, stream); });
+  DispatchMarch<VTaps...>(passes, step, weight, [&](const auto & all) { LaunchMarch<TRule>(all, in, finish, stream); });
 }
 
 } // namespace chunkwise

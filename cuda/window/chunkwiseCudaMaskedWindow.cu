@@ -117,15 +117,15 @@ struct FinishMaskedMean
   {
     using Rule = MeanRule<TIn>;
     const std::int32_t count = Rule::CountOf(sum);
-    const float        quotient = Rule::SumOf(sum) / static_cast<float>(count);
-    const float        mean = truncates ? truncf(quotient) : quotient;
+    // A division by 0 would take several times as long.
+    const float quotient = Rule::SumOf(sum) / static_cast<float>(max(count, 1));
     if (real)
     {
-      real[offset] = count > 0 ? mean : emptyReal;
+      real[offset] = count > 0 ? truncates ? truncf(quotient) : quotient : emptyReal;
     }
-    else
+    else if constexpr (std::is_integral<TIn>::value)
     {
-      out[offset] = count > 0 ? ConvertResult<TIn>(mean) : empty;
+      out[offset] = count > 0 ? RoundedMean<TIn>(quotient, truncates) : empty;
     }
   }
 };
@@ -143,7 +143,7 @@ struct MaskedMaxima
   KeyOf(TIn voxel, Key flip)
   {
     const Key key = OrderedKey<TIn>::From(voxel, flip);
-    return key == Nothing ? Nothing + 1 : key;
+    return voxel == voxel ? key : Nothing + 1;
   }
   template <typename TPass>
   __device__ static Key
@@ -212,7 +212,7 @@ RunMaskedMarch(const KernelCall & call, const std::vector<Pass<TAcc>> & passes, 
 {
   const MaskedImage<TIn> image{ static_cast<const TIn *>(call.inputs[0].data),
                                 static_cast<const std::uint8_t *>(call.inputs[1].data) };
-  RunMarch<TRule, 3, 5, LongestMarch>(passes, image, finish, StreamOf(call), [](int, int) { return TAcc(); });
+  RunMarch<TRule, 3, 5, LongestMarch>(passes, image, finish, StreamOf(call), [](int, int) { return TAcc(); }, 1);
 }
 
 /** Calls f(pixel) for the kinds that are marched. */
@@ -233,9 +233,9 @@ DispatchMarched(PixelKind kind, TFunctor && f)
   }
 }
 
-/** One window of the voxels of the first input where the second, of bytes, is not 0. */
+/** A box of the voxels of the first input where the second, of bytes, is not 0. */
 void
-RunWindow(const KernelCall & call, const DomainOperation & domain, const BoxOperation & window)
+RunBox(const KernelCall & call, const DomainOperation & domain, const BoxOperation & window)
 {
   DispatchMarched(call.inputs[0].kind, [&](auto pixel) {
     using In = decltype(pixel);
@@ -265,7 +265,8 @@ RunWindow(const KernelCall & call, const DomainOperation & domain, const BoxOper
   });
 }
 
-/** The windows of a domain, if all of them are marched: a mean, or maxima and minima one after the other. */
+/** The windows of a domain, if all of them are marched: a mean, or maxima and minima one after the other.
+ */
 struct MarchedWindows
 {
   std::vector<std::shared_ptr<const BoxOperation>> windows;
@@ -276,17 +277,22 @@ struct MarchedWindows
   MarchedWindows(const DomainOperation & domain, const ChunkShape & shape)
   {
     const PixelKind  kind = shape.inputKinds[0];
-    const auto       mean = std::dynamic_pointer_cast<const MeanOperation>(domain.window);
-    const bool       isMean = mean && !mean->sums && CountsIn(*mean, shape.image) <= MostVoxelsOf(kind);
-    std::vector<Box> boxes = mean ? std::vector<Box>() : this->AddExtrema(domain, shape);
-    if (isMean)
+    std::vector<Box> boxes;
+    if (domain.HasWeights() || domain.marksSeen || domain.insideAlone || !IsMarchedKind(kind, shape.outputKind))
     {
-      windows.push_back(mean);
-      boxes.push_back(shape.outputBox);
+      return;
     }
-    const bool takes = IsMarchedKind(kind, shape.outputKind) && (isMean || shape.outputKind == kind) &&
-                       !domain.HasWeights() && !domain.marksSeen && !domain.insideAlone;
-    for (std::size_t i = 0; takes && i < windows.size(); ++i)
+    if (const auto mean = std::dynamic_pointer_cast<const MeanOperation>(domain.window))
+    {
+      const bool isCounted = !mean->sums && CountsIn(*mean, shape.image) <= MostVoxelsOf(kind);
+      boxes.resize(isCounted ? 1 : 0, shape.outputBox);
+      windows.resize(boxes.size(), mean);
+    }
+    else if (kind == shape.outputKind)
+    {
+      boxes = this->AddExtrema(domain, shape);
+    }
+    for (std::size_t i = 0; i < windows.size(); ++i)
     {
       const PassPlan plan = PlanOf(*windows[i], i == 0 ? shape.inputBox : boxes[i - 1], boxes[i], shape.image);
       if (!plan.marched)
@@ -295,7 +301,7 @@ struct MarchedWindows
       }
       moved += plan.AccumulatorsMoved();
     }
-    outputs = takes && boxes.size() == windows.size() ? boxes : outputs;
+    outputs = boxes;
   }
 
   bool
@@ -349,6 +355,11 @@ private:
       {
         results.push_back(boxes[i]);
       }
+    }
+    if (results.size() != windows.size())
+    {
+      windows.clear();
+      results.clear();
     }
     return results;
   }
@@ -421,7 +432,7 @@ RunDomain(const KernelCall & call)
       MakeMask(call, part.inputs[1], images.bytes);
     }
     part.output = i < images.between.size() ? images.between[i] : call.output;
-    RunWindow(part, domain, *marched.windows[i]);
+    RunBox(part, domain, *marched.windows[i]);
     part.inputs[0] = part.output;
   }
 }

@@ -1726,12 +1726,23 @@ CompareCubes(std::mt19937 & random, Executor & executor, Manager & manager, Back
   Case                            c = RandomCase(random, filter, mode);
   const std::int64_t              radius = upTo(3);
   const std::vector<std::int64_t> radii{ radius, radius, radius };
-  const bool                      ignoresNan = isReal && filter == "mean" && random() % 2;
-  c.parameters.Set("Radius", radii);
+  const bool                      ignoresNan = isReal && (filter == "mean" || filter == "gaussian") && random() % 2;
+  if (filter == "gaussian")
+  {
+    c.parameters.Set("Sigma", std::vector<double>(3, static_cast<double>(1 + upTo(9)) / 4));
+    c.parameters.Set("Transforms", false);
+  }
+  else
+  {
+    c.parameters.Set("Radius", radii);
+  }
   if (filter == "mean")
   {
     c.parameters.Set("Rounding", random() % 2 ? "nearest" : "toward-zero");
-    c.parameters.Set("IgnoreNaN", ignoresNan);
+  }
+  if (ignoresNan)
+  {
+    c.parameters.Set("IgnoreNaN", true);
   }
   if (random() % 2)
   {
@@ -1747,7 +1758,7 @@ CompareCubes(std::mt19937 & random, Executor & executor, Manager & manager, Back
     if constexpr (isReal)
     {
       const TIn values[] = { std::numeric_limits<TIn>::quiet_NaN(), -std::numeric_limits<TIn>::infinity(), TIn(-0.0) };
-      voxel = random() % 8 == 0 ? values[random() % (filter == "mean" ? 1 : 3)] : voxel;
+      voxel = random() % 8 == 0 ? values[random() % (filter == "mean" || filter == "gaussian" ? 1 : 3)] : voxel;
     }
   }
   t.Make(filter, c.parameters, ignoresNan && random() % 2 ? "" : "MaskImage");
@@ -1780,7 +1791,7 @@ TEST_P(DomainDefinition, CubesInMasksHaveTheBitsOfTheirStages)
 {
   std::mt19937 random(89);
   const auto   executor = MakeThreadExecutor(2);
-  for (const char * const filter : { "mean", "maximum", "minimum", "opening", "closing" })
+  for (const char * const filter : { "mean", "gaussian", "maximum", "minimum", "opening", "closing" })
   {
     for (int mode = 0; mode < 5; ++mode)
     {
