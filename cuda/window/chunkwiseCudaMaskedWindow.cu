@@ -6,9 +6,11 @@
 #include "chunkwiseDomainVoxels.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseMaskedStages.h"
+#include "chunkwiseMoments.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseOrderedKey.h"
 #include "chunkwiseSequenceOperation.h"
+#include "chunkwiseVarianceOperation.h"
 
 #include <type_traits>
 #include <utility>
@@ -130,6 +132,61 @@ struct FinishMaskedMean
   }
 };
 
+/** The same of bytes with their squares. */
+struct SquaredSum
+{
+  std::int32_t  packed;
+  std::uint32_t squares;
+};
+struct SquaredSums
+{
+  using Sums = PackedSums<std::uint8_t>;
+  static constexpr bool Weighted = false;
+
+  __host__ __device__ static SquaredSum
+  Pack(std::uint8_t voxel)
+  {
+    return { Sums::Pack(voxel), static_cast<std::uint32_t>(voxel) * voxel };
+  }
+  template <typename TPass>
+  __device__ static SquaredSum
+  Load(const TPass &, const MaskedVoxel<std::uint8_t> & in)
+  {
+    return in.inside != 0 ? Pack(in.voxel) : SquaredSum{ 0, 0 };
+  }
+  __device__ static SquaredSum
+  Add(const SquaredSum & sum, const SquaredSum &, const SquaredSum & value)
+  {
+    return { sum.packed + value.packed, sum.squares + value.squares };
+  }
+};
+
+struct FinishMaskedVariance
+{
+  std::uint8_t * out;
+  float *        real; ///< in its place where results are real numbers
+  bool           takesRoot;
+  std::uint8_t   empty;
+  float          emptyReal;
+
+  __device__ __forceinline__ void
+  Store(std::int64_t offset, std::int32_t, const SquaredSum & sum) const
+  {
+    const std::int64_t count = SquaredSums::Sums::CountOf(sum.packed);
+    const std::int64_t voxels = sum.packed - (count << SquaredSums::Sums::Shift);
+    const double       variance =
+      VarianceOfSums(voxels, static_cast<std::int64_t>(sum.squares), max(count, std::int64_t{ 1 }));
+    if (real)
+    {
+      real[offset] = count > 0 ? FinishVariance<float>(variance, takesRoot) : emptyReal;
+    }
+    else
+    {
+      out[offset] = count > 0 ? FinishVariance<std::uint8_t>(variance, takesRoot) : empty;
+    }
+  }
+};
+
 /** The largest key of the voxels inside; Lowest: there is none. A NaN inside is the next above it, which no number
  * is. */
 template <typename TIn>
@@ -169,8 +226,12 @@ struct FinishMaskedExtremum
   __device__ __forceinline__ void
   Store(std::int64_t offset, std::int32_t, typename Rule::Key key) const
   {
-    const auto ofVoxel = OrderedKey<TIn>::IsReal && key == Rule::Nothing + 1 ? Rule::Nothing : key;
-    out[offset] = key == Rule::Nothing ? empty : OrderedKey<TIn>::To(ofVoxel, flip);
+    TIn voxel = OrderedKey<TIn>::To(key, flip);
+    if constexpr (OrderedKey<TIn>::IsReal)
+    {
+      voxel = key == Rule::Nothing + 1 ? OrderedKey<TIn>::To(Rule::Nothing, 0) : voxel;
+    }
+    out[offset] = key == Rule::Nothing ? empty : voxel;
   }
 };
 
@@ -252,20 +313,34 @@ RunBox(const KernelCall & call, const DomainOperation & domain, const BoxOperati
         call, passes, FinishMaskedExtremum<In>{ static_cast<In *>(call.output.data), flip, empty });
       return;
     }
+    float * const real = call.output.kind == PixelKind::Float32 ? static_cast<float *>(call.output.data) : nullptr;
+    if constexpr (std::is_same<In, std::uint8_t>::value)
+    {
+      if (dynamic_cast<const VarianceOperation *>(&window))
+      {
+        return RunMaskedMarch<SquaredSums, In>(call,
+                                               MakePasses(call, window, SquaredSum(), SquaredSums::Pack(constant)),
+                                               FinishMaskedVariance{ static_cast<In *>(call.output.data),
+                                                                     real,
+                                                                     domain.TakesRoot(),
+                                                                     empty,
+                                                                     EmptyPixel<float>(domain.emptyValue) });
+      }
+    }
     using Rule = MeanRule<In>;
     using Acc = decltype(Rule::Pack(constant));
-    const bool isReal = call.output.kind == PixelKind::Float32;
     RunMaskedMarch<Rule, In>(call,
                              MakePasses(call, window, Acc(), Rule::Pack(constant)),
                              FinishMaskedMean<In>{ static_cast<In *>(call.output.data),
-                                                   isReal ? static_cast<float *>(call.output.data) : nullptr,
+                                                   real,
                                                    static_cast<const MeanOperation &>(window).truncates,
                                                    empty,
                                                    EmptyPixel<float>(domain.emptyValue) });
   });
 }
 
-/** The windows of a domain, if all of them are marched: a mean, or maxima and minima one after the other.
+/** The windows of a domain, if all of them are marched: a mean, a variance of bytes, or maxima and minima one after the
+ * other.
  */
 struct MarchedWindows
 {
@@ -287,6 +362,11 @@ struct MarchedWindows
       const bool isCounted = !mean->sums && CountsIn(*mean, shape.image) <= MostVoxelsOf(kind);
       boxes.resize(isCounted ? 1 : 0, shape.outputBox);
       windows.resize(boxes.size(), mean);
+    }
+    else if (const auto variance = std::dynamic_pointer_cast<const VarianceOperation>(domain.window))
+    {
+      boxes.resize(kind == PixelKind::UInt8 ? 1 : 0, shape.outputBox);
+      windows.resize(boxes.size(), variance);
     }
     else if (kind == shape.outputKind)
     {

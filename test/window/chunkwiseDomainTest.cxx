@@ -1791,7 +1791,8 @@ TEST_P(DomainDefinition, CubesInMasksHaveTheBitsOfTheirStages)
 {
   std::mt19937 random(89);
   const auto   executor = MakeThreadExecutor(2);
-  for (const char * const filter : { "mean", "gaussian", "maximum", "minimum", "opening", "closing" })
+  for (const char * const filter :
+       { "mean", "variance", "std", "gaussian", "maximum", "minimum", "opening", "closing" })
   {
     for (int mode = 0; mode < 5; ++mode)
     {
