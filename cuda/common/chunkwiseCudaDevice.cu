@@ -133,6 +133,20 @@ struct RowCopy
       rows *= extent[a];
     }
   }
+
+  /** Where a row begins. */
+  __device__ __forceinline__ void
+  FindRow(std::int64_t row, std::int64_t & target, std::int64_t & source) const
+  {
+    target = source = 0;
+    for (int a = 1; a < MaxDimension - 1; ++a)
+    {
+      const std::int64_t next = row / extent[a];
+      target += (row - next * extent[a]) * to[a];
+      source += (row - next * extent[a]) * from[a];
+      row = next;
+    }
+  }
 };
 
 constexpr int VoxelsOfThread = 4;
@@ -146,16 +160,9 @@ CopyRowsKernel(T * to, const T * from, RowCopy copy)
   const std::int64_t tile = VoxelsOfThread * static_cast<std::int64_t>(blockDim.x);
   for (std::int64_t row = blockIdx.y; row < copy.rows; row += gridDim.y)
   {
-    std::int64_t target = 0;
-    std::int64_t source = 0;
-    std::int64_t rest = row;
-    for (int a = 1; a < last; ++a)
-    {
-      const std::int64_t next = rest / copy.extent[a];
-      target += (rest - next * copy.extent[a]) * copy.to[a];
-      source += (rest - next * copy.extent[a]) * copy.from[a];
-      rest = next;
-    }
+    std::int64_t target;
+    std::int64_t source;
+    copy.FindRow(row, target, source);
     for (std::int64_t begin = blockIdx.x * tile; begin < copy.width; begin += gridDim.x * tile)
     {
       for (std::int64_t c = 0; c < copy.components; ++c)
@@ -181,6 +188,107 @@ CopyRowsKernel(T * to, const T * from, RowCopy copy)
   }
 }
 
+/** What a thread loads, or stores, at once. */
+template <typename T>
+struct alignas(16) Vector
+{
+  static constexpr int Numbers = 16 / sizeof(T);
+  T                    numbers[Numbers];
+};
+
+/** Takes the components of pixels apart, or puts them together: a thread has as many pixels as a vector has numbers. */
+template <bool VTakesApart, int VComponents, typename T>
+__global__ void
+CopyPixelsKernel(T * to, const T * from, RowCopy copy)
+{
+  using Numbers = Vector<T>;
+  constexpr int      last = MaxDimension - 1;
+  constexpr int      count = Numbers::Numbers;
+  const std::int64_t tiles = (copy.width + count - 1) / count;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t row = blockIdx.y; row < copy.rows; row += gridDim.y)
+  {
+    std::int64_t target;
+    std::int64_t source;
+    copy.FindRow(row, target, source);
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < tiles; i += step)
+    {
+      const std::int64_t x = i * count;
+      T * const          out = to + target + x * copy.to[0];
+      const T * const    in = from + source + x * copy.from[0];
+      if (x + count > copy.width)
+      {
+        for (std::int64_t k = 0; k < (copy.width - x) * VComponents; ++k)
+        {
+          const std::int64_t pixel = k / VComponents;
+          const std::int64_t c = k % VComponents;
+          out[pixel * copy.to[0] + c * copy.to[last]] = in[pixel * copy.from[0] + c * copy.from[last]];
+        }
+        continue;
+      }
+      // Vectors of a component each, or that follow each other.
+      Numbers loaded[VComponents];
+      Numbers stored[VComponents];
+#pragma unroll
+      for (int v = 0; v < VComponents; ++v)
+      {
+        loaded[v] = *reinterpret_cast<const Numbers *>(in + (VTakesApart ? v * count : v * copy.from[last]));
+      }
+#pragma unroll
+      for (int k = 0; k < VComponents * count; ++k)
+      {
+        T & together = (VTakesApart ? loaded : stored)[k / count].numbers[k % count];
+        T & apart = (VTakesApart ? stored : loaded)[k % VComponents].numbers[k / VComponents];
+        (VTakesApart ? apart : together) = VTakesApart ? together : apart;
+      }
+#pragma unroll
+      for (int v = 0; v < VComponents; ++v)
+      {
+        *reinterpret_cast<Numbers *>(out + (VTakesApart ? v * copy.to[last] : v * count)) = stored[v];
+      }
+    }
+  }
+}
+
+/** Whether rows, and their components where these lie apart, begin where a vector may. */
+bool
+AreVectors(const void * data, const std::int64_t (&strides)[MaxDimension], const RowCopy & copy, bool isApart,
+           std::size_t size)
+{
+  constexpr int  last = MaxDimension - 1;
+  constexpr auto bytes = sizeof(Vector<char>);
+  bool           all = reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+  for (int a = 1; a < MaxDimension; ++a)
+  {
+    const bool steps = a == last ? isApart : copy.extent[a] > 1;
+    all = all && (!steps || static_cast<std::uint64_t>(strides[a]) * size % bytes == 0);
+  }
+  return all;
+}
+
+/** False, if the images lie otherwise. */
+template <bool VTakesApart, int VComponents, typename T>
+bool
+LaunchCopyPixels(T * to, const T * from, const RowCopy & copy, cudaStream_t stream)
+{
+  constexpr int last = MaxDimension - 1;
+  const auto    areTogether = [&](const std::int64_t(&strides)[MaxDimension]) {
+    return strides[0] == VComponents && strides[last] == 1;
+  };
+  if (copy.components != VComponents || !areTogether(VTakesApart ? copy.from : copy.to) ||
+      (VTakesApart ? copy.to : copy.from)[0] != 1 || !AreVectors(to, copy.to, copy, VTakesApart, sizeof(T)) ||
+      !AreVectors(from, copy.from, copy, !VTakesApart, sizeof(T)))
+  {
+    return false;
+  }
+  constexpr int      threads = 256;
+  const std::int64_t tiles = (copy.width + Vector<T>::Numbers - 1) / Vector<T>::Numbers;
+  const dim3         blocks(static_cast<unsigned int>(std::min<std::int64_t>((tiles + threads - 1) / threads, 1 << 16)),
+                    static_cast<unsigned int>(std::min<std::int64_t>(copy.rows, 1 << 15)));
+  CopyPixelsKernel<VTakesApart, VComponents><<<blocks, threads, 0, stream>>>(to, from, copy);
+  return true;
+}
+
 /** Whether no voxel of the box is beyond the edge of what is there. */
 bool
 IsInside(const Box & box, const Box & image, const Box & there)
@@ -202,11 +310,20 @@ LaunchCopyRows(const BufferView & to, const BufferView & from, cudaStream_t stre
 {
   constexpr int      threads = 256;
   const RowCopy      copy(to, from);
+  auto * const       target = static_cast<T *>(to.data);
+  const auto * const source = static_cast<const T *>(from.data) + from.Offset(to.box.lower);
+  // Colors, with opacity or without.
+  if (LaunchCopyPixels<true, 3>(target, source, copy, stream) ||
+      LaunchCopyPixels<false, 3>(target, source, copy, stream) ||
+      LaunchCopyPixels<true, 4>(target, source, copy, stream) ||
+      LaunchCopyPixels<false, 4>(target, source, copy, stream))
+  {
+    return;
+  }
   const std::int64_t tiles = (copy.width + threads * VoxelsOfThread - 1) / (threads * VoxelsOfThread);
   const dim3         blocks(static_cast<unsigned int>(std::min<std::int64_t>(tiles, 1 << 16)),
                     static_cast<unsigned int>(std::min<std::int64_t>(copy.rows, 1 << 15)));
-  CopyRowsKernel<<<blocks, threads, 0, stream>>>(
-    static_cast<T *>(to.data), static_cast<const T *>(from.data) + from.Offset(to.box.lower), copy);
+  CopyRowsKernel<<<blocks, threads, 0, stream>>>(target, source, copy);
 }
 
 template <typename T>

@@ -125,8 +125,9 @@ Run(const KernelCall & call)
         return static_cast<TAcc>(operation.weights[a][static_cast<std::size_t>(t)]);
       };
       // Of 9 taps the first is faster: two blocks of the other would spill registers, and one alone waits.
-      RunMarch<WeightedSums, 9>(passes, in, finish, StreamOf(call), weight);
-      RunWeightedMarch<ShortestMarch, 7, 11, 13, 15, LongestMarch>(passes, in, finish, StreamOf(call), weight);
+      RunMarch<WeightedSums, 9>(passes, in, finish, StreamOf(call), weight, StepOf(call.inputs[0]));
+      RunWeightedMarch<ShortestMarch, 7, 11, 13, 15, LongestMarch>(
+        passes, in, finish, StreamOf(call), weight, StepOf(call.inputs[0]));
       return;
     }
   }
@@ -202,6 +203,14 @@ CostOfSeparable(const Operation & operation, const ChunkShape & shape)
   return cost;
 }
 
+/** Of pixels whose components lie side by side. */
+double
+CostOfSeparableOfPixels(const Operation & operation, const ChunkShape & shape)
+{
+  const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+  return CostOfPixels(PlanOf(operation, shape, bytes), shape, CostOfSeparable(operation, shape));
+}
+
 } // namespace
 
 void
@@ -212,6 +221,8 @@ RegisterCudaSeparable(KernelRegistry & registry)
   kernel.scratchBytes = ScratchOfSeparable;
   kernel.cost = CostOfSeparable;
   registry.Register("separable", kernel);
+  kernel.cost = CostOfSeparableOfPixels;
+  registry.Register("separable.pixels", kernel);
 }
 
 } // namespace chunkwise

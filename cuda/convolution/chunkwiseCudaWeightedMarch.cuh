@@ -76,7 +76,8 @@ public:
       const int  atX = stage.positions[column];
       const int  atY = stage.positions[Tile::StagedWidth + row];
       const bool isThere = atX >= 0 && atY >= 0;
-      m_From[i] = static_cast<std::uint32_t>(InRegister(isThere ? atY * static_cast<int>(Along(0).inCount) + atX : 0));
+      m_From[i] = static_cast<std::uint32_t>(
+        InRegister(isThere ? (atY * static_cast<int>(Along(0).inCount) + atX) * m_Passes.step : 0));
       m_Beyond |= isThere ? 0 : 1U << i;
     });
 #pragma unroll
@@ -104,7 +105,7 @@ public:
     m_IsThere = plane >= 0;
     if (m_IsThere)
     {
-      const auto        size = static_cast<int>(Along(0).inCount * Along(1).inCount);
+      const auto        size = static_cast<int>(Along(0).inCount * Along(1).inCount) * m_Passes.step;
       const TIn * const from = InRegister(m_Image + static_cast<std::int64_t>(plane) * size);
       ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
     }
@@ -257,21 +258,22 @@ __launch_bounds__(WeightedTile<VTaps>::Threads, WeightedMarchBlocks<VTaps>)
   const Pass<float> &                           x = passes.axis[0];
   const Pass<float> &                           y = passes.axis[1];
   const Pass<float> &                           z = passes.axis[2];
-  const std::int64_t                            plane = x.outCount * y.outCount;
+  const std::int64_t                            plane = x.outCount * y.outCount * passes.step;
   const MarchTiles<Tile>                        tiles(x.outCount, y.outCount, z.outCount, segment);
   for (std::int64_t tile = blockIdx.x; tile < tiles.Count(z.outer); tile += gridDim.x)
   {
-    const std::int64_t          volume = tiles.Volume(tile);
-    const std::int64_t          begin = tiles.Segment(tile) * segment;
+    const MarchPlace            place(tiles, tile, passes.step);
+    const std::int64_t          begin = place.segment * segment;
     const int                   planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
     WeightedMarcher<TIn, VTaps> marcher(
-      passes, stage, in + volume * z.inCount * y.inCount * x.inCount, tiles.X(tile), tiles.Y(tile));
+      passes, stage, in + place.Offset(z.inCount * y.inCount * x.inCount), place.x, place.y);
     const std::int64_t first = z.outLower + begin - Tile::Radius;
     const int          outputs =
       marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
-    const int    rowStep = static_cast<int>(x.outCount);
-    std::int64_t offset = (volume * z.outCount + begin - 2 * Tile::Radius - 2) * plane +
-                          static_cast<std::int64_t>(marcher.Y()) * x.outCount + marcher.X();
+    const int    rowStep = static_cast<int>(x.outCount) * passes.step;
+    std::int64_t offset = place.Offset(z.outCount * y.outCount * x.outCount) + (begin - 2 * Tile::Radius - 2) * plane +
+                          static_cast<std::int64_t>(marcher.Y()) * rowStep +
+                          static_cast<std::int64_t>(marcher.X()) * passes.step;
     // In turn p plane p + 2 is staged, p + 1 passed along x, and p along y and z. What the first two turns pass is of
     // no plane; it is in no window that is stored.
     marcher.Begin(first);
@@ -334,9 +336,10 @@ LaunchWeightedMarch(const MarchPasses<float, VTaps> & passes, const TIn * in, co
 template <int... VTaps, typename TIn, typename TFinish, typename TWeight>
 void
 RunWeightedMarch(const std::vector<Pass<float>> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream,
-                 TWeight && weight)
+                 TWeight && weight, int step)
 {
-  DispatchMarch<VTaps...>(passes, weight, [&](const auto & all) { LaunchWeightedMarch(all, in, finish, stream); });
+  DispatchMarch<VTaps...>(
+    passes, step, weight, [&](const auto & all) { LaunchWeightedMarch(all, in, finish, stream); });
 }
 
 } // namespace chunkwise

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaMaskedWindow.h"
 #include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseCudaWindow.cuh"
 #include "chunkwiseDomainVoxels.h"
@@ -634,6 +635,7 @@ Register(KernelRegistry & registry, const char * name, void (*run)(const KernelC
 void
 RegisterCudaDomain(KernelRegistry & registry)
 {
+  RegisterCudaMaskedWindows(registry);
   Register(registry, "domain.mask.voxels", RunInside<false>);
   Register(registry, "domain.weights.voxels", RunInside<true>, ScratchOfWeights);
   Register(registry, "domain.values.voxels", RunProducts<false>);

@@ -109,7 +109,12 @@ Run(const KernelCall & call)
     if (plan.marched)
     {
       return RunMarch<Maxima, 3, 5, LongestMarch>(
-        passes, static_cast<const TIn *>(call.inputs[0].data), finish, StreamOf(call), [](int, int) { return Key(0); });
+        passes,
+        static_cast<const TIn *>(call.inputs[0].data),
+        finish,
+        StreamOf(call),
+        [](int, int) { return Key(0); },
+        StepOf(call.inputs[0]));
     }
   }
   const auto columns = [&](int i, const auto * in, const auto & store) {
@@ -151,8 +156,8 @@ RunExtremum(const KernelCall & call)
   });
 }
 
-std::size_t
-ScratchOfExtremum(const Operation & operation, const ChunkShape & shape)
+PassPlan
+PlanOf(const Operation & operation, const ChunkShape & shape)
 {
   std::int64_t radius[MaxDimension];
   return PlanOf(static_cast<const ExtremumOperation &>(operation),
@@ -161,23 +166,26 @@ ScratchOfExtremum(const Operation & operation, const ChunkShape & shape)
                 shape.image,
                 shape.inputKinds[0],
                 shape.outputKind,
-                radius)
-    .ScratchBytes(PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
+                radius);
+}
+
+std::size_t
+ScratchOfExtremum(const Operation & operation, const ChunkShape & shape)
+{
+  return PlanOf(operation, shape).ScratchBytes(PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
 }
 
 double
 CostOfExtremum(const Operation & operation, const ChunkShape & shape)
 {
-  std::int64_t radius[MaxDimension];
-  return PlanOf(static_cast<const ExtremumOperation &>(operation),
-                shape.inputBox,
-                shape.outputBox,
-                shape.image,
-                shape.inputKinds[0],
-                shape.outputKind,
-                radius)
-           .AccumulatorsMoved() *
-         (PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
+  return PlanOf(operation, shape).AccumulatorsMoved() * (PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
+}
+
+/** Of pixels whose components lie side by side. */
+double
+CostOfExtremumOfPixels(const Operation & operation, const ChunkShape & shape)
+{
+  return CostOfPixels(PlanOf(operation, shape), shape, CostOfExtremum(operation, shape));
 }
 
 } // namespace
@@ -190,6 +198,8 @@ RegisterCudaExtremum(KernelRegistry & registry)
   kernel.scratchBytes = ScratchOfExtremum;
   kernel.cost = CostOfExtremum;
   registry.Register("extremum", kernel);
+  kernel.cost = CostOfExtremumOfPixels;
+  registry.Register("extremum.pixels", kernel);
 }
 
 } // namespace chunkwise

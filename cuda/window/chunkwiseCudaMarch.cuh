@@ -5,6 +5,9 @@
 #include "chunkwiseCudaMarchGrid.cuh"
 #include "chunkwiseCudaPasses.cuh"
 
+#include <limits>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 // All three passes of a short window in one kernel: a block marches along z with a tile of columns. Each plane of the
@@ -39,7 +42,51 @@ struct MarchPasses
 {
   Pass<TAcc> axis[3];
   TAcc       weights[3][VTaps];
+  /** Numbers from a voxel to the next, of pixels whose components lie side by side: as many as components. These are
+   * the last volumes, and tiles of theirs at one place follow each other, so that they find their pixels in the cache.
+   */
+  int step;
 };
+
+/** An image, and beside it a byte for each voxel, which is 0 where the voxel is outside. */
+template <typename TIn>
+struct MaskedImage
+{
+  const TIn *          voxels;
+  const std::uint8_t * inside;
+
+  __device__ __forceinline__ MaskedImage
+  operator+(std::int64_t offset) const
+  {
+    return { voxels + offset, inside + offset };
+  }
+};
+template <typename TIn>
+struct MaskedVoxel
+{
+  TIn          voxel;
+  std::uint8_t inside;
+};
+
+/** What a march reads at a position of an image, or of an image and its mask. */
+template <typename TIn>
+__device__ __forceinline__ TIn
+LoadAt(const TIn * image, int at)
+{
+  return __ldg(image + at);
+}
+template <typename TIn>
+__device__ __forceinline__ MaskedVoxel<TIn>
+                           LoadAt(const MaskedImage<TIn> & image, int at)
+{
+  return { __ldg(image.voxels + at), __ldg(image.inside + at) };
+}
+template <typename TIn>
+__device__ __forceinline__ MaskedImage<TIn>
+                           InRegister(const MaskedImage<TIn> & image)
+{
+  return { InRegister(image.voxels), InRegister(image.inside) };
+}
 
 /** Where the tap at image index `i` is in the buffer; -1: beyond the edge, or of outputs that are not stored. */
 template <typename TAcc>
@@ -125,18 +172,19 @@ struct MarchStage
   TAcc passed[Tile::StagedRows * Tile::PassedStride];
 };
 
-/** One thread's share of a tile. */
-template <typename TRule, typename TIn, typename TAcc, int VTaps>
+/** One thread's share of a tile. TImage: a pointer to voxels, or MaskedImage. */
+template <typename TRule, typename TImage, typename TAcc, int VTaps>
 class Marcher
 {
 public:
   using Tile = MarchTile<VTaps>;
   using Passes = MarchPasses<TAcc, VTaps>;
   using Stage = MarchStage<TAcc, VTaps>;
+  using Voxel = decltype(LoadAt(std::declval<TImage>(), 0));
 
   /** `image` is that of the tile's planes; (x, y) its first output. All threads of a block at once. */
   __device__ __forceinline__
-  Marcher(const Passes & passes, Stage & stage, const TIn * image, int x, int y)
+  Marcher(const Passes & passes, Stage & stage, const TImage & image, int x, int y)
     : m_Passes(passes)
     , m_Stage(stage)
     , m_Image(image)
@@ -153,7 +201,8 @@ public:
     ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int row, int column) {
       const int atX = positions[column];
       const int atY = positions[Tile::StagedWidth + row];
-      m_From[i] = InRegister(atX >= 0 && atY >= 0 ? atY * static_cast<int>(Along(0).inCount) + atX : -1);
+      m_From[i] =
+        InRegister(atX >= 0 && atY >= 0 ? (atY * static_cast<int>(Along(0).inCount) + atX) * m_Passes.step : -1);
       m_IsWhole = m_IsWhole && m_From[i] >= 0;
     });
 #pragma unroll
@@ -166,9 +215,9 @@ public:
       }
     }
 #pragma unroll
-    for (TIn & value : m_Loaded)
+    for (Voxel & value : m_Loaded)
     {
-      value = TIn(0);
+      value = Voxel();
     }
   }
 
@@ -182,16 +231,16 @@ public:
     {
       return;
     }
-    const TIn * const from = InRegister(m_Image + plane * (Along(0).inCount * Along(1).inCount));
+    const TImage from = InRegister(m_Image + plane * (Along(0).inCount * Along(1).inCount * m_Passes.step));
     if (m_IsWhole)
     {
-      ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
+      ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) { m_Loaded[i] = LoadAt(from, m_From[i]); });
       return;
     }
     ForStaged<Tile>(m_Tx, m_Ty, [&](int i, int, int) {
       if (m_From[i] >= 0)
       {
-        m_Loaded[i] = __ldg(from + m_From[i]);
+        m_Loaded[i] = LoadAt(from, m_From[i]);
       }
     });
   }
@@ -303,32 +352,33 @@ private:
     }
   }
 
-  const Passes &    m_Passes;
-  Stage &           m_Stage;
-  const TIn * const m_Image;
-  const int         m_X;
-  const int         m_Y;
-  const int         m_Tx;
-  const int         m_Ty;
-  bool              m_IsWhole; ///< nothing that the thread loads of a plane is beyond the edge
-  bool              m_IsThere{ false };
-  int               m_From[Tile::MainLoads + Tile::HaloLoads]; ///< in a plane; -1: beyond the edge
-  TIn               m_Loaded[Tile::MainLoads + Tile::HaloLoads];
-  TAcc              m_Windows[Tile::Outputs][VTaps - 1];
+  const Passes & m_Passes;
+  Stage &        m_Stage;
+  const TImage   m_Image;
+  const int      m_X;
+  const int      m_Y;
+  const int      m_Tx;
+  const int      m_Ty;
+  bool           m_IsWhole; ///< nothing that the thread loads of a plane is beyond the edge
+  bool           m_IsThere{ false };
+  int            m_From[Tile::MainLoads + Tile::HaloLoads]; ///< in a plane; -1: beyond the edge
+  Voxel          m_Loaded[Tile::MainLoads + Tile::HaloLoads];
+  TAcc           m_Windows[Tile::Outputs][VTaps - 1];
 };
 
 /** Blocks that share a multiprocessor, as measured: with a third one sums of five real numbers would spill registers,
  * while integers gain by it. */
 template <typename TAcc, int VTaps>
-constexpr int MarchBlocks = sizeof(TAcc) > 4                                         ? 1
+constexpr int MarchBlocks = std::is_class<TAcc>::value                               ? 2
+                            : sizeof(TAcc) > 4                                       ? 1
                             : VTaps <= (std::is_floating_point<TAcc>::value ? 3 : 5) ? 3
                                                                                      : 2;
 
 /** `segment` planes of outputs a block. */
-template <typename TRule, typename TIn, typename TAcc, int VTaps, typename TFinish>
+template <typename TRule, typename TImage, typename TAcc, int VTaps, typename TFinish>
 __global__ void
 __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
-  MarchKernel(const __grid_constant__ MarchPasses<TAcc, VTaps> passes, const TIn * __restrict__ in,
+  MarchKernel(const __grid_constant__ MarchPasses<TAcc, VTaps> passes, const TImage in,
               const __grid_constant__ TFinish finish, int segment)
 {
   using Tile = MarchTile<VTaps>;
@@ -336,21 +386,22 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
   const Pass<TAcc> &                 x = passes.axis[0];
   const Pass<TAcc> &                 y = passes.axis[1];
   const Pass<TAcc> &                 z = passes.axis[2];
-  const std::int64_t                 plane = x.outCount * y.outCount;
+  const std::int64_t                 plane = x.outCount * y.outCount * passes.step;
   const MarchTiles<Tile>             tiles(x.outCount, y.outCount, z.outCount, segment);
   for (std::int64_t tile = blockIdx.x; tile < tiles.Count(z.outer); tile += gridDim.x)
   {
-    const std::int64_t volume = tiles.Volume(tile);
-    const std::int64_t begin = tiles.Segment(tile) * segment;
+    const MarchPlace   place(tiles, tile, passes.step);
+    const std::int64_t begin = place.segment * segment;
     const int          planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
-    Marcher<TRule, TIn, TAcc, VTaps> marcher(
-      passes, stage, in + volume * z.inCount * y.inCount * x.inCount, tiles.X(tile), tiles.Y(tile));
+    Marcher<TRule, TImage, TAcc, VTaps> marcher(
+      passes, stage, in + place.Offset(z.inCount * y.inCount * x.inCount), place.x, place.y);
     const std::int64_t first = z.outLower + begin - Tile::Radius;
     const std::int64_t corner = static_cast<std::int64_t>(marcher.Y()) * x.outCount + marcher.X();
     const int          outputs =
       marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
-    const int    rowStep = static_cast<int>(x.outCount);
-    std::int64_t offset = (volume * z.outCount + begin - 2 * Tile::Radius) * plane + corner;
+    const int    rowStep = static_cast<int>(x.outCount) * passes.step;
+    std::int64_t offset =
+      place.Offset(z.outCount * x.outCount * y.outCount) + (begin - 2 * Tile::Radius) * plane + corner * passes.step;
     // Taps inside the image, for each window of the thread's columns.
     std::int32_t taps[Tile::Outputs];
 #pragma unroll
@@ -373,16 +424,34 @@ __launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
       const bool         stores = p >= 2 * Tile::Radius;
       const std::int64_t at = first + p - Tile::Radius;
       const std::int32_t tapsZ = TapsOfWindow(at, Tile::Radius, z.n);
-      const TAcc         norm = stores ? Normalized(z, at, TAcc(1)) : TAcc(1);
-      marcher.PassYAndZ([&](int u, TAcc sum) {
+      const auto         store = [&](int u, TAcc sum) {
         if (stores && u < outputs)
         {
-          finish.Store(offset + u * rowStep, taps[u] * tapsZ, TRule::Weighted ? sum * norm : sum);
+          finish.Store(offset + u * rowStep, taps[u] * tapsZ, sum);
         }
-      });
+      };
+      if constexpr (TRule::Weighted)
+      {
+        const TAcc norm = stores ? Normalized(z, at, TAcc(1)) : TAcc(1);
+        marcher.PassYAndZ([&](int u, TAcc sum) { store(u, sum * norm); });
+      }
+      else
+      {
+        marcher.PassYAndZ(store);
+      }
     }
     __syncthreads();
   }
+}
+
+/** A mean of integers, or a sum, as a voxel. */
+template <typename TOut>
+__device__ __forceinline__ TOut
+RoundedMean(float quotient, bool truncates)
+{
+  constexpr auto most = static_cast<std::int32_t>(std::numeric_limits<TOut>::max());
+  const int      mean = truncates ? __float2int_rz(quotient) : __float2int_rn(quotient);
+  return static_cast<TOut>(max(static_cast<std::int32_t>(std::numeric_limits<TOut>::min()), min(mean, most)));
 }
 
 /** The kinds that have a kernel: the common ones, to their own kind, or to real numbers. */
@@ -393,15 +462,33 @@ IsMarchedKind(PixelKind in, PixelKind out)
          (out == in || out == PixelKind::Float32);
 }
 
+/** Numbers from a voxel to the next: as many as components where these lie side by side. */
+inline int
+StepOf(const BufferView & view)
+{
+  return static_cast<int>(view.stride[0]);
+}
+
+/** What a plan costs of pixels whose components lie side by side; without end, if they have to be taken apart. */
+inline double
+CostOfPixels(const PassPlan & plan, const ChunkShape & shape, double cost)
+{
+  const Box &        box = shape.inputBox;
+  const std::int64_t plane = box.Extent(0) * box.Extent(1);
+  const std::int64_t most = (std::int64_t{ 1 } << 31) / box.Extent(MaxDimension - 1);
+  return plan.marched && plane < most ? cost : std::numeric_limits<double>::infinity();
+}
+
 /** Calls launch(MarchPasses) for windows of VTaps, the ones that have a kernel. `weight(a, t)` is that of tap t along
  * axis a, of rules that have weights. */
 template <int... VTaps, typename TAcc, typename TWeight, typename TLaunch>
 void
-DispatchMarch(const std::vector<Pass<TAcc>> & passes, TWeight && weight, TLaunch && launch)
+DispatchMarch(const std::vector<Pass<TAcc>> & passes, int step, TWeight && weight, TLaunch && launch)
 {
   const auto run = [&](auto taps) {
     constexpr int            count = decltype(taps)::value;
     MarchPasses<TAcc, count> all{};
+    all.step = step;
     for (int a = 0; a < 3; ++a)
     {
       all.axis[a] = passes[static_cast<std::size_t>(a)];
@@ -416,26 +503,26 @@ DispatchMarch(const std::vector<Pass<TAcc>> & passes, TWeight && weight, TLaunch
   ((taps == VTaps ? run(std::integral_constant<int, VTaps>()) : void()), ...);
 }
 
-template <typename TRule, int VTaps, typename TIn, typename TAcc, typename TFinish>
+template <typename TRule, int VTaps, typename TImage, typename TAcc, typename TFinish>
 void
-LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream)
+LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TImage & in, const TFinish & finish, cudaStream_t stream)
 {
   using Tile = MarchTile<VTaps>;
   const Pass<TAcc>(&axis)[3] = passes.axis;
   const MarchGrid<Tile> grid(
     axis[0].outCount, axis[1].outCount, axis[2].outCount, axis[2].outer, MarchBlocks<TAcc, VTaps>);
-  MarchKernel<TRule, TIn, TAcc, VTaps>
+  MarchKernel<TRule, TImage, TAcc, VTaps>
     <<<grid.blocks, Tile::Threads, 0, stream>>>(passes, in, finish, static_cast<int>(grid.segment));
   CheckLaunch("MarchKernel");
 }
 
 /** Runs a plan that is marched. */
-template <typename TRule, int... VTaps, typename TIn, typename TAcc, typename TFinish, typename TWeight>
+template <typename TRule, int... VTaps, typename TImage, typename TAcc, typename TFinish, typename TWeight>
 void
-RunMarch(const std::vector<Pass<TAcc>> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream,
-         TWeight && weight)
+RunMarch(const std::vector<Pass<TAcc>> & passes, const TImage & in, const TFinish & finish, cudaStream_t stream,
+         TWeight && weight, int step)
 {
-  DispatchMarch<VTaps...>(passes, weight, [&](const auto & all) { LaunchMarch<TRule>(all, in, finish, stream); });
+  DispatchMarch<VTaps...>(passes, step, weight, [&](const auto & all) { LaunchMarch<TRule>(all, in, finish, stream); });
 }
 
 } // namespace chunkwise

@@ -73,6 +73,38 @@ struct MarchTiles
   }
 };
 
+/** Where a tile is, of pixels of `step` components, which are volumes side by side. */
+struct MarchPlace
+{
+  std::int64_t segment;
+  int          x;
+  int          y;
+
+  template <typename TTile>
+  __device__ __forceinline__
+  MarchPlace(const MarchTiles<TTile> & tiles, std::int64_t tile, int step)
+    : m_Step(step)
+  {
+    const std::int64_t pixels = step == 1 ? tile : tile / step;
+    segment = tiles.Segment(pixels);
+    x = tiles.X(pixels);
+    y = tiles.Y(pixels);
+    m_Volume = tiles.Volume(pixels);
+    m_Component = tile - pixels * step;
+  }
+  /** Of the tile's volume, or component, of so many voxels each, in numbers. */
+  __device__ __forceinline__ std::int64_t
+                             Offset(std::int64_t voxels) const
+  {
+    return m_Volume * voxels * m_Step + m_Component;
+  }
+
+private:
+  std::int64_t m_Volume;
+  std::int64_t m_Component;
+  const int    m_Step;
+};
+
 /** Planes a block, so that the blocks fill the device in few turns and yet read few planes twice. */
 inline std::int64_t
 MarchSegment(std::int64_t tiles, std::int64_t planes, std::int64_t radius, std::int64_t blocksAtOnce)

@@ -84,7 +84,16 @@ struct FinishMean
   __device__ __forceinline__ void
   Store(std::int64_t offset, std::int32_t taps, TAcc sum) const
   {
-    out[offset] = MeanOf<TOut>(sum, renormalized ? taps : static_cast<std::int32_t>(all), truncates);
+    const std::int32_t count = renormalized ? taps : static_cast<std::int32_t>(all);
+    if constexpr (std::is_integral<TOut>::value && sizeof(TOut) == 1)
+    {
+      // Of bytes it has fewer than 2^24 of everything: a quotient in float rounds to the same integer.
+      out[offset] = RoundedMean<TOut>(static_cast<float>(sum) / static_cast<float>(count), truncates);
+    }
+    else
+    {
+      out[offset] = MeanOf<TOut>(sum, count, truncates);
+    }
   }
 
   __device__ Line
@@ -187,9 +196,12 @@ Run(const KernelCall & call)
     if (plan.marched)
     {
       return RunMarch<PlainSums, 3, 5, LongestMarch>(
-        passes, static_cast<const TIn *>(call.inputs[0].data), finish, StreamOf(call), [](int, int) {
-          return TAcc(0);
-        });
+        passes,
+        static_cast<const TIn *>(call.inputs[0].data),
+        finish,
+        StreamOf(call),
+        [](int, int) { return TAcc(0); },
+        StepOf(call.inputs[0]));
     }
   }
   const auto usesBlocks = [&](int i) { return 2 * passes[i].radius + 1 > LongestDirectSum; };
@@ -307,6 +319,15 @@ CostOfMean(const Operation & operation, const ChunkShape & shape)
   return PlanOf(mean, shape, bytes).AccumulatorsMoved() * static_cast<double>(bytes);
 }
 
+/** Of pixels whose components lie side by side. */
+double
+CostOfMeanOfPixels(const Operation & operation, const ChunkShape & shape)
+{
+  const auto &      mean = static_cast<const MeanOperation &>(operation);
+  const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
+  return CostOfPixels(PlanOf(mean, shape, bytes), shape, CostOfMean(operation, shape));
+}
+
 /** The reducer at every voxel: as slow as its definition, and the reference on the device. */
 template <typename TIn, typename TOut, typename TAcc>
 __global__ void
@@ -407,6 +428,8 @@ RegisterCudaMean(KernelRegistry & registry)
   kernel.scratchBytes = ScratchOfMean;
   kernel.cost = CostOfMean;
   registry.Register("mean", kernel);
+  kernel.cost = CostOfMeanOfPixels;
+  registry.Register("mean.pixels", kernel);
   Kernel generic;
   generic.run = RunGenericMean;
   registry.Register("mean.generic", generic);

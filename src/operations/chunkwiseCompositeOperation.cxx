@@ -6,6 +6,7 @@
 #include "chunkwiseRunControls.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace chunkwise
 {
@@ -226,6 +227,21 @@ CompositeCost(const Operation & operation, const ChunkShape & shape)
   return cost;
 }
 
+/** Of pixels whose components lie side by side: without end, if one of the stages does not take them. */
+double
+CompositeCostOfPixels(const Operation & operation, const ChunkShape & shape)
+{
+  const CompositeLayout layout(CompositeOf(operation), shape);
+  double                cost = 0;
+  for (std::size_t i = 0; i < layout.stages.size(); ++i)
+  {
+    const std::string    name = layout.stages[i].operation ? layout.stages[i].operation->GetName() : "";
+    const Kernel * const kernel = shape.kernels->Find(name + ".pixels");
+    cost += kernel ? kernel->cost(layout.OperationOf(i), layout.ShapeOf(i)) : std::numeric_limits<double>::infinity();
+  }
+  return cost;
+}
+
 ChunkShape
 ShapeOf(const KernelCall & call)
 {
@@ -333,6 +349,9 @@ RegisterCompositeKernels(KernelRegistry & registry)
   {
     registry.Register(name, kernel);
   }
+  Kernel pixels = kernel;
+  pixels.cost = CompositeCostOfPixels;
+  registry.Register("sequence.pixels", pixels);
 }
 
 } // namespace chunkwise

@@ -603,7 +603,7 @@ private:
     const int          sum =
       this->AddSum(m_Operation.GetConstant(false), this->AddValues(weight), this->KindOfValues(weight), real);
     const int sumOfSquares = this->AddSum(m_Operation.GetConstant(true), squares, square, real);
-    const int count = this->AddSumOfWeights(weight, real);
+    const int count = this->AddSumOfWeights(m_Operation.HasWeights() ? weight : PixelKind::UInt8, real);
     int       result = this->AddVoxels("domain.variance.voxels", { sum, sumOfSquares, count }, kind);
     // What the window itself computes otherwise.
     const bool hasOwn = !table || (!IsFloatingPoint(image) && PixelSize(image) <= 4);

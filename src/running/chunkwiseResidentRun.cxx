@@ -4,8 +4,10 @@
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseDeviceHandles.h"
 #include "chunkwiseError.h"
+#include "chunkwiseInterleaved.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <limits>
 
@@ -70,6 +72,27 @@ IsUsableAnywhere(const BufferView & view, const Box & box, const Box & image)
     }
   }
   return true;
+}
+
+/** Whether the box is of whole pixels, whose components lie side by side, and that follow each other. */
+bool
+AreDensePixels(const BufferView & view, const Box & box)
+{
+  const std::int64_t components = CountInterleaved(view, box);
+  return components > 1 && IsDense(SideBySide(view, components), SideBySide(box, components));
+}
+
+/** Whether a kernel takes the images of a chunk as they lie, with the components of pixels side by side. */
+bool
+TakesPixels(const ExecutionRequest & request, const ChunkShape & shape)
+{
+  const Kernel * const kernel = shape.kernels->Find(request.operation->GetName() + ".pixels");
+  return kernel && request.operation->HasOutput() && shape.image.Contains(shape.inputBox) &&
+         AreDensePixels(request.output, shape.outputBox) &&
+         std::all_of(request.inputs.begin(),
+                     request.inputs.end(),
+                     [&](const BufferView & input) { return AreDensePixels(input, shape.inputBox); }) &&
+         std::isfinite(kernel->cost(*request.operation, shape));
 }
 
 /** Device memory that a chunk of this shape takes beside scratch. */
@@ -148,11 +171,14 @@ public:
     std::size_t              scratch = 0;
     std::vector<std::size_t> copies(m_Copies.size(), 0);
     const auto               addCopy = [&](std::size_t i, const BufferView & view, const Box & box) {
-      if (!IsFixpoint(request) && !IsUsable(view, box, request.image))
+      if (!IsFixpoint(request) && !m_TakesPixels && !IsUsable(view, box, request.image))
       {
         copies[i] = std::max(copies[i], DenseView(nullptr, view.kind, box).NumberOfBytes());
       }
     };
+    m_TakesPixels = std::all_of(chunks.begin(), chunks.end(), [&](const Chunk & chunk) {
+      return TakesPixels(request, m_Context.ShapeOf(chunk, m_Device.GetKernels(), 1));
+    });
     for (const Chunk & chunk : chunks)
     {
       for (std::size_t i = 0; i < request.inputs.size(); ++i)
@@ -241,7 +267,7 @@ private:
   BufferView
   ViewOf(const BufferView & view, const Box & box, const ArenaBlock & copy) const
   {
-    if (IsFixpoint(m_Context.request))
+    if (IsFixpoint(m_Context.request) || m_TakesPixels)
     {
       return SubView(view, box);
     }
@@ -261,6 +287,7 @@ private:
   const std::size_t       m_Limit;
   CachedTables            m_Tables;
   StopControl             m_Control{ &m_Context };
+  bool                    m_TakesPixels{ false };
   std::vector<ArenaBlock> m_Copies; ///< of the inputs, then of the output
   ArenaBlock              m_Scratch;
   ArenaBlock              m_Sides; ///< of Fixpoint

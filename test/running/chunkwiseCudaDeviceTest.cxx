@@ -4,11 +4,13 @@
 #include "chunkwiseDevice.h"
 #include "chunkwiseError.h"
 #include "chunkwiseOperations.h"
+#include "chunkwiseOracle.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -98,6 +100,68 @@ TEST_F(CudaDeviceTest, KernelsCopyVoxelsFromAndToPinnedMemory)
     device->DestroyStream(stream);
     device->Free(onDevice);
   }
+  m_Devices.front()->FreePinned(pinned);
+}
+
+/** The view of an image whose pixels have their components side by side, or each component's plane apart. */
+BufferView
+ViewComponents(void * data, PixelKind kind, const Coordinates & extent, bool together)
+{
+  BufferView         view = DenseView(data, kind, Box::FromExtent(extent));
+  const std::int64_t components = extent[MaxDimension - 1];
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    view.stride[a] = !together ? view.stride[a] : a == MaxDimension - 1 ? 1 : view.stride[a] * components;
+  }
+  return view;
+}
+
+TEST_F(CudaDeviceTest, PixelsAreTakenApartAndPutTogether)
+{
+  std::mt19937           random(3);
+  constexpr std::int64_t most = 80 * 6 * 4 * 4;
+  constexpr std::size_t  bytes = 8 * most;
+  auto * const           pinned = static_cast<unsigned char *>(m_Devices.front()->AllocatePinned(2 * bytes));
+  unsigned char * const  from = pinned;
+  unsigned char * const  to = pinned + bytes;
+  const StreamHandle     stream = m_Devices.front()->CreateStream();
+  for (std::size_t i = 0; i < bytes; ++i)
+  {
+    from[i] = static_cast<unsigned char>(random());
+  }
+  for (int trial = 0; trial < 400; ++trial)
+  {
+    const auto        upTo = [&](unsigned int n) { return static_cast<std::int64_t>(1 + random() % n); };
+    const PixelKind   kinds[] = { PixelKind::UInt8, PixelKind::Int16, PixelKind::Float32, PixelKind::Float64 };
+    const PixelKind   kind = kinds[random() % 4];
+    const std::size_t size = PixelSize(kind);
+    // Rows that begin where vectors may, or anywhere.
+    const std::int64_t width = random() % 2 ? 16 * upTo(5) : upTo(80);
+    const Coordinates  extent{ { width, upTo(6), upTo(4), 1, upTo(4) } };
+    const bool         takesApart = random() % 2;
+    const BufferView   source = ViewComponents(from, kind, extent, takesApart);
+    BufferView         target = ViewComponents(to, kind, extent, !takesApart);
+    if (random() % 2)
+    {
+      const std::int64_t skipped = upTo(extent[1]) - 1;
+      Box                part = target.box;
+      part.lower[1] = skipped;
+      part.upper[0] = upTo(extent[0]);
+      target.data = static_cast<char *>(target.data) + target.Offset(part.lower) * std::int64_t(size);
+      target.box = part;
+    }
+    std::fill(to, to + bytes, static_cast<unsigned char>(trial));
+    std::vector<unsigned char> expected(to, to + bytes);
+    ForEachIndex(target.box, [&](const Coordinates & index) {
+      const auto at = static_cast<unsigned char *>(target.data) - to + target.Offset(index) * std::int64_t(size);
+      std::copy_n(from + source.Offset(index) * std::int64_t(size), size, expected.data() + at);
+    });
+    m_Devices.front()->CopyVoxels(target, source, source.box, stream);
+    m_Devices.front()->Synchronize(stream);
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), to))
+      << PixelKindName(kind) << " " << ToString(target.box) << (takesApart ? " apart" : " together");
+  }
+  m_Devices.front()->DestroyStream(stream);
   m_Devices.front()->FreePinned(pinned);
 }
 

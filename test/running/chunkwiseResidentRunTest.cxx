@@ -429,6 +429,51 @@ TEST_P(Resident, WindowsUnderAnyBudgetBoundaryAndLayout)
   EXPECT_GT(several, 5);
 }
 
+TEST_P(Resident, PixelsOfSeveralComponentsInAnyLayout)
+{
+  std::mt19937 random(18);
+  ImageLayout  together;
+  std::rotate(together.order, together.order + MaxDimension - 1, together.order + MaxDimension);
+  const PixelKind kinds[] = {
+    PixelKind::UInt8, PixelKind::UInt16, PixelKind::Int16, PixelKind::Float32, PixelKind::Int32
+  };
+  for (int trial = 0; trial < 120; ++trial)
+  {
+    const PixelKind  kind = kinds[random() % 5];
+    const PixelKind  output = random() % 3 ? kind : PixelKind::Float32;
+    FilterParameters parameters;
+    const char *     filters[] = { "mean", "maximum", "opening", "gaussian", "range" };
+    const char *     name = filters[trial % 5];
+    if (name == std::string("gaussian"))
+    {
+      parameters.Set("Sigma", std::vector<double>(3, static_cast<double>(2 + Below(random, 7)) / 4));
+      parameters.Set("Transforms", false);
+    }
+    else
+    {
+      parameters.Set("Radius", std::vector<std::int64_t>(3, 1 + Below(random, 4)));
+    }
+    const bool  isLarge = random() % 2;
+    FilterImage image;
+    image.extent = { { 1 + Below(random, isLarge ? 150 : 12),
+                       1 + Below(random, isLarge ? 60 : 12),
+                       1 + Below(random, 12),
+                       1 + Below(random, 2),
+                       1 + Below(random, 4) } };
+    image.inputKind = kind;
+    image.outputKind = output;
+    const ExecutionRequest request =
+      MakeRequest(MakeFilterOperation(name, parameters, image), kind, output, Box::FromExtent(image.extent));
+    together.offset = Below(random, 5);
+    Compare(random, request, { together, random() % 4 ? together : Dense });
+    if (trial % 4 == 0)
+    {
+      CompareUnderBudgets(random, request, { together, together });
+    }
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
 TEST_P(Resident, TablesHandTheirCarriesOn)
 {
   std::mt19937 random(10);

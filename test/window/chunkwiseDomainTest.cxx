@@ -1576,6 +1576,38 @@ FillMask(std::mt19937 & random, bool isBox, TTrial & t)
   });
 }
 
+/** Runs a kernel of the CPU on a region at once. */
+template <typename TIn, typename TOut, typename TWeight>
+void
+RunOnHost(const Kernel & kernel, Executor & executor, const DomainTrial<TIn, TOut, TWeight> & t, const Box & region,
+          std::vector<TOut> & output)
+{
+  ChunkShape shape;
+  KernelCall call;
+  call.operation = t.request.operation.get();
+  call.inputs[0] = DenseView(const_cast<TIn *>(t.voxels.data()), PixelKindOf<TIn>(), t.box);
+  call.inputs[1] = DenseView(const_cast<TWeight *>(t.weights.data()), PixelKindOf<TWeight>(), t.box);
+  call.numberOfInputs = shape.numberOfInputs = t.hasWeights ? 2 : 1;
+  output.assign(static_cast<std::size_t>(region.NumberOfVoxels()), TOut(77));
+  call.output = DenseView(output.data(), PixelKindOf<TOut>(), region);
+  call.writable = shape.outputBox = region;
+  call.image = shape.image = shape.inputBox = t.box;
+  call.executor = &executor;
+  shape.inputKinds[0] = PixelKindOf<TIn>();
+  shape.inputKinds[1] = PixelKindOf<TWeight>();
+  shape.outputKind = PixelKindOf<TOut>();
+  shape.concurrency = static_cast<int>(executor.GetConcurrency());
+  call.kernels = shape.kernels = &GetHostKernels();
+  call.scratchBytes = kernel.scratchBytes(*call.operation, shape);
+  // What lies behind is looked at.
+  std::vector<std::uint64_t> scratch(call.scratchBytes / 8 + 33, 0x7777777777777777U);
+  void *                     begin = scratch.data();
+  std::size_t                space = scratch.size() * 8;
+  call.scratch = std::align(256, call.scratchBytes, begin, space);
+  kernel.run(call);
+  ASSERT_EQ(static_cast<std::uint8_t *>(call.scratch)[call.scratchBytes], 0x77);
+}
+
 /** A window in a mask by the CPU's own kernel, and by the stages of the operation, each through memory. */
 template <typename TIn, typename TOut>
 void
@@ -1630,37 +1662,11 @@ CompareWithStages(std::mt19937 & random, Executor & executor, const std::string 
     }
   }
   t.Make(filter, c.parameters, ignoresNan && random() % 2 ? "" : "MaskImage");
-  const Box  region = RandomRegion(random, t.image.extent);
-  const auto run = [&](const Kernel & kernel, std::vector<TOut> & output) {
-    ChunkShape shape;
-    KernelCall call;
-    call.operation = t.request.operation.get();
-    call.inputs[0] = DenseView(t.voxels.data(), PixelKindOf<TIn>(), t.box);
-    call.inputs[1] = DenseView(t.weights.data(), PixelKind::UInt8, t.box);
-    call.numberOfInputs = shape.numberOfInputs = t.hasWeights ? 2 : 1;
-    output.assign(static_cast<std::size_t>(region.NumberOfVoxels()), TOut(77));
-    call.output = DenseView(output.data(), PixelKindOf<TOut>(), region);
-    call.writable = shape.outputBox = region;
-    call.image = shape.image = shape.inputBox = t.box;
-    call.executor = &executor;
-    shape.inputKinds[0] = PixelKindOf<TIn>();
-    shape.inputKinds[1] = PixelKind::UInt8;
-    shape.outputKind = PixelKindOf<TOut>();
-    shape.concurrency = static_cast<int>(executor.GetConcurrency());
-    call.kernels = shape.kernels = &GetHostKernels();
-    call.scratchBytes = kernel.scratchBytes(*call.operation, shape);
-    // What lies behind is looked at.
-    std::vector<std::uint64_t> scratch(call.scratchBytes / 8 + 33, 0x7777777777777777U);
-    void *                     begin = scratch.data();
-    std::size_t                space = scratch.size() * 8;
-    call.scratch = std::align(256, call.scratchBytes, begin, space);
-    kernel.run(call);
-    ASSERT_EQ(static_cast<std::uint8_t *>(call.scratch)[call.scratchBytes], 0x77);
-  };
+  const Box         region = RandomRegion(random, t.image.extent);
   std::vector<TOut> own;
   std::vector<TOut> staged;
-  run(GetHostKernels().Get("domain", "a test"), own);
-  run(MakeCompositeKernel(), staged);
+  RunOnHost(GetHostKernels().Get("domain", "a test"), executor, t, region, own);
+  RunOnHost(MakeCompositeKernel(), executor, t, region, staged);
   for (std::size_t i = 0; i < own.size(); ++i)
   {
     ASSERT_TRUE(IsSame(own[i], staged[i])) << GetCpuLevel().name << " " << t.request.operation->GetKey() << " "
@@ -1703,6 +1709,114 @@ TEST(Domain, WindowsInMasksHaveTheBitsOfTheirStagesAtEveryLevel)
     }
   }
   ASSERT_TRUE(SetCpuLevel(before.c_str()));
+}
+
+/** A cube in a mask, which devices march along, in any chunks and by the stages of the operation on the host. */
+template <typename TIn, typename TOut, typename TMask>
+void
+CompareCubes(std::mt19937 & random, Executor & executor, Manager & manager, BackendChoice backend,
+             const std::string & filter, int mode)
+{
+  constexpr bool isReal = std::is_floating_point<TIn>::value;
+  const auto     upTo = [&](unsigned int most) { return static_cast<std::int64_t>(1 + random() % most); };
+  // More than a tile along x and y, of several volumes, or any image.
+  const bool                      isLarge = random() % 2;
+  DomainTrial<TIn, TOut, TMask>   t(isLarge ? Coordinates{ { 30 + upTo(60), 10 + upTo(40), upTo(12), 1, 1 } }
+                                          : Coordinates{ { upTo(20), upTo(20), upTo(9), upTo(3), upTo(2) } });
+  Case                            c = RandomCase(random, filter, mode);
+  const std::int64_t              radius = upTo(3);
+  const std::vector<std::int64_t> radii{ radius, radius, radius };
+  const bool                      ignoresNan = isReal && (filter == "mean" || filter == "gaussian") && random() % 2;
+  if (filter == "gaussian")
+  {
+    c.parameters.Set("Sigma", std::vector<double>(3, static_cast<double>(1 + upTo(9)) / 4));
+    c.parameters.Set("Transforms", false);
+  }
+  else
+  {
+    c.parameters.Set("Radius", radii);
+  }
+  if (filter == "mean")
+  {
+    c.parameters.Set("Rounding", random() % 2 ? "nearest" : "toward-zero");
+  }
+  if (ignoresNan)
+  {
+    c.parameters.Set("IgnoreNaN", true);
+  }
+  if (random() % 2)
+  {
+    c.parameters.Set("EmptyValue", PixelValue(std::int64_t{ 42 }));
+  }
+  FillMask(random, isLarge, t);
+  const unsigned int extremes = random() % 3;
+  for (TIn & voxel : t.voxels)
+  {
+    voxel = random() % 3 >= extremes ? RandomPixel<TIn>(random)
+            : random() % 20          ? std::numeric_limits<TIn>::max()
+                                     : std::numeric_limits<TIn>::lowest();
+    if constexpr (isReal)
+    {
+      const TIn values[] = { std::numeric_limits<TIn>::quiet_NaN(), -std::numeric_limits<TIn>::infinity(), TIn(-0.0) };
+      voxel = random() % 8 == 0 ? values[random() % (filter == "mean" || filter == "gaussian" ? 1 : 3)] : voxel;
+    }
+  }
+  t.Make(filter, c.parameters, ignoresNan && random() % 2 ? "" : "MaskImage");
+  std::vector<TOut> staged;
+  RunOnHost(MakeCompositeKernel(), executor, t, t.box, staged);
+  const BufferView whole = DenseView(staged.data(), PixelKindOf<TOut>(), t.box);
+  t.request.backend = backend;
+  for (int part = 0; part < 3; ++part)
+  {
+    const Box region = part == 0 ? t.box : RandomRegion(random, t.image.extent);
+    t.request.budgets.device = part == 0 ? 1 << 28 : 60000 + random() % 300000;
+    try
+    {
+      t.Run(manager, region);
+    }
+    catch (const BudgetError &)
+    {
+      continue;
+    }
+    const BufferView result = DenseView(t.output.data(), PixelKindOf<TOut>(), region);
+    ForEachIndex(region, [&](const Coordinates & index) {
+      ASSERT_TRUE(IsSame(At<TOut>(result, index), At<TOut>(whole, index)))
+        << t.request.operation->GetKey() << " " << ToString(t.box) << " region " << ToString(region) << " at "
+        << ToString(index) << ": " << +At<TOut>(result, index) << " and " << +At<TOut>(whole, index);
+    });
+  }
+}
+
+TEST_P(DomainDefinition, CubesInMasksHaveTheBitsOfTheirStages)
+{
+  std::mt19937 random(89);
+  const auto   executor = MakeThreadExecutor(2);
+  for (const char * const filter :
+       { "mean", "variance", "std", "gaussian", "maximum", "minimum", "opening", "closing" })
+  {
+    for (int mode = 0; mode < 5; ++mode)
+    {
+      for (int trial = 0; trial < (this->GetParam() == Place::Cuda ? 6 : 1); ++trial)
+      {
+        ForEachPairOfKinds([&](auto in, auto out) {
+          using In = decltype(in);
+          using Out = decltype(out);
+          // Of other kinds the stages are the kernel.
+          if constexpr (sizeof(In) <= 2 || std::is_same<In, float>::value)
+          {
+            trial == 0 ? CompareCubes<In, Out, std::int16_t>(
+                           random, *executor, this->GetManager(), this->GetBackend(), filter, mode)
+                       : CompareCubes<In, Out, std::uint8_t>(
+                           random, *executor, this->GetManager(), this->GetBackend(), filter, mode);
+          }
+        });
+        if (this->HasFatalFailure())
+        {
+          return;
+        }
+      }
+    }
+  }
 }
 
 /** Non-local means in a mask, and with weights of which one is neither 0 nor 1: where that one is far away, both have
