@@ -21,9 +21,17 @@ enum class Accumulator : int
   Int64,
   Int128,
   Float32,
-  Float64
+  Float64,
+  Int16
 };
-constexpr int NumberOfAccumulators = 5;
+constexpr int NumberOfAccumulators = 6;
+
+/** Numbers of a line of the cache, but one at least: some functions read and write rows in multiples of it. */
+template <typename TAcc>
+constexpr std::int64_t AccumulatorLine = 64 / static_cast<std::int64_t>(sizeof(TAcc));
+
+/** Rows beside each other along an axis that are made together, so that each row they share is read once. */
+constexpr int RowsTogether = 4;
 
 /** Work on rows of one accumulator type. Rows do not overlap unless they are the same. */
 template <typename TAcc>
@@ -39,6 +47,14 @@ struct RowFunctions
   void (*scale)(TAcc * row, TAcc factor, std::int64_t n);
   /** sum[i] = fma(weight, row[i], sum[i]); nullptr for integers. */
   void (*multiplyAdd)(TAcc * sum, const TAcc * row, TAcc weight, std::int64_t n);
+  /** `weigh` and `sum` for RowsTogether results: outs[k] from rows[k], ..., rows[k + taps - 1]; an odd number of at
+   * least 3 taps. The first reads and writes whole lines, see AccumulatorLine. */
+  void (*weighTogether)(TAcc * const * outs, const TAcc * const * rows, const TAcc * weights, std::int64_t taps,
+                        std::int64_t n);
+  void (*sumTogether)(TAcc * const * outs, const TAcc * const * rows, std::int64_t taps, std::int64_t n);
+  /** `weigh` with the rows in, in + 1, ...: out is written in whole lines, in read to one line more than there are
+   * taps. */
+  void (*weighAlong)(TAcc * out, const TAcc * in, const TAcc * weights, std::int64_t taps, std::int64_t n);
 };
 
 /** Work of RankOperation on rows of voxels, as keys (RankKey). Voxel i has in its window the `taps` keys from
@@ -88,6 +104,7 @@ struct CpuLevel
 {
   const char * name;
 
+  RowFunctions<std::int16_t> int16;
   RowFunctions<std::int32_t> int32;
   RowFunctions<std::int64_t> int64;
   RowFunctions<Int128>       int128;

@@ -6,6 +6,7 @@
 #include "chunkwiseCpuMedianImplementation.h"
 #include "chunkwiseCpuPatchImplementation.h"
 #include "chunkwiseCpuRankTileImplementation.h"
+#include "chunkwiseCpuTogetherImplementation.h"
 #include "chunkwiseOrderedKey.h"
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
@@ -248,6 +249,12 @@ Weigh(TAcc * __restrict out, const TAcc * const * rows, const TAcc * weights, st
       break;
   }
   i += rest * width;
+  if (i < n && n >= width)
+  {
+    // Some voxels once more, instead of the last ones one by one.
+    WeighVectors<1, TAcc, TVector>(out, rows, weights, taps, n - width);
+    return;
+  }
   for (; i < n; ++i)
   {
     TAcc s = 0;
@@ -259,8 +266,28 @@ Weigh(TAcc * __restrict out, const TAcc * const * rows, const TAcc * weights, st
   }
 }
 
+template <typename T>
+constexpr bool IsReal = static_cast<T>(0.5) != static_cast<T>(0);
+
+/** Calls f(begin, end) for all of [0, n), in runs that are multiples of what vectors hold: of a last one that is
+ * shorter some numbers come twice, instead of being done one by one. */
+template <typename TFunctor>
+CHUNKWISE_ALWAYS_INLINE void
+ForWholeBlocks(std::int64_t n, TFunctor && f)
+{
+  constexpr std::int64_t block = 32;
+  const std::int64_t     whole = n < block ? n : n / block * block;
+  for (std::int64_t begin = 0, end = whole; begin < end; begin = n - block, end = end < n ? n : begin)
+  {
+    f(begin, end);
+  }
+}
+
 struct Plus
 {
+  /** Joined in another order real numbers have other bits. */
+  template <typename TAcc>
+  static constexpr bool HasOrder = IsReal<TAcc>;
   template <typename TAcc>
   static TAcc
   First(TAcc value)
@@ -278,6 +305,8 @@ struct Plus
 
 struct Larger
 {
+  template <typename TAcc>
+  static constexpr bool HasOrder = false;
   template <typename TAcc>
   static TAcc
   First(TAcc value)
@@ -301,15 +330,17 @@ JoinFixed(TAcc * __restrict out, const TAcc * const * rows, std::int64_t n)
   {
     r[t] = rows[t];
   }
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    TAcc s = TJoin::First(r[0][i]);
-    for (int t = 1; t < VTaps; ++t)
+  ForWholeBlocks(n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
     {
-      s = TJoin::Join(s, r[t][i]);
+      TAcc s = TJoin::First(r[0][i]);
+      for (int t = 1; t < VTaps; ++t)
+      {
+        s = TJoin::Join(s, r[t][i]);
+      }
+      out[i] = s;
     }
-    out[i] = s;
-  }
+  });
 }
 
 template <typename TAcc, typename TJoin>
@@ -375,10 +406,12 @@ Convert(void * outMemory, const void * inMemory, std::int64_t n)
 {
   TAcc * __restrict const out = static_cast<TAcc *>(outMemory);
   const TIn * __restrict const in = static_cast<const TIn *>(inMemory);
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    out[i] = static_cast<TAcc>(in[i]);
-  }
+  ForWholeBlocks(n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+    {
+      out[i] = static_cast<TAcc>(in[i]);
+    }
+  });
 }
 
 template <typename TPixel, int VFlip>
@@ -388,10 +421,12 @@ ToKey(void * outMemory, const void * inMemory, std::int64_t n)
   using Key = typename OrderedKey<TPixel>::Type;
   Key * __restrict const out = static_cast<Key *>(outMemory);
   const TPixel * __restrict const in = static_cast<const TPixel *>(inMemory);
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    out[i] = OrderedKey<TPixel>::From(in[i], VFlip);
-  }
+  ForWholeBlocks(n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+    {
+      out[i] = OrderedKey<TPixel>::From(in[i], VFlip);
+    }
+  });
 }
 
 template <typename TPixel, typename TOut, int VFlip>
@@ -401,10 +436,12 @@ FromKey(void * outMemory, const void * inMemory, std::int64_t n)
   using Key = typename OrderedKey<TPixel>::Type;
   TOut * __restrict const out = static_cast<TOut *>(outMemory);
   const Key * __restrict const in = static_cast<const Key *>(inMemory);
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    out[i] = static_cast<TOut>(OrderedKey<TPixel>::To(in[i], VFlip));
-  }
+  ForWholeBlocks(n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+    {
+      out[i] = static_cast<TOut>(OrderedKey<TPixel>::To(in[i], VFlip));
+    }
+  });
 }
 
 template <typename TKey>
@@ -418,9 +455,6 @@ HideKeys(TKey * __restrict keys, const std::uint8_t * __restrict mask, std::int6
     keys[i] = mask[i] != 0 ? seen : lowest;
   }
 }
-
-template <typename T>
-constexpr bool IsReal = static_cast<T>(0.5) != static_cast<T>(0);
 
 /** As DivideRoundHalfEven, here so that no other translation unit's copy is used. */
 template <typename TInteger>
@@ -438,6 +472,37 @@ DivideHalfEven(TInteger sum, TInteger divisor)
   return quotient + ((remainder > rest || (remainder == rest && quotient % 2 != 0)) ? 1 : 0);
 }
 
+inline float
+RoundToEven(float value)
+{
+  return __builtin_rintf(value);
+}
+inline double
+RoundToEven(double value)
+{
+  return __builtin_rint(value);
+}
+
+/** Quotients that are rounded to integers of up to 16 bits. */
+template <typename TReal, typename TAcc, typename TOut, typename TQuotient>
+CHUNKWISE_ALWAYS_INLINE void
+FinishSmallMean(TOut * __restrict out, const TAcc * __restrict in, std::int64_t n, bool truncates,
+                TQuotient && quotient)
+{
+  constexpr bool  isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
+  constexpr TReal lowest = isSigned ? -static_cast<TReal>(1 << (8 * sizeof(TOut) - 1)) : TReal{ 0 };
+  constexpr TReal largest = lowest + static_cast<TReal>((1 << (8 * sizeof(TOut))) - 1);
+  ForWholeBlocks(n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+    {
+      TReal value = quotient(static_cast<TReal>(in[i]));
+      value = value > lowest ? value : lowest;
+      value = value < largest ? value : largest;
+      out[i] = static_cast<TOut>(static_cast<std::int32_t>(truncates ? value : RoundToEven(value)));
+    }
+  });
+}
+
 template <typename TAcc, typename TOut>
 void
 FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int64_t n, bool truncates)
@@ -447,10 +512,12 @@ FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int
   if constexpr (IsReal<TAcc>)
   {
     const TAcc divisor = static_cast<TAcc>(count);
-    for (std::int64_t i = 0; i < n; ++i)
-    {
-      out[i] = static_cast<TOut>(in[i] / divisor);
-    }
+    ForWholeBlocks(n, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+      {
+        out[i] = static_cast<TOut>(in[i] / divisor);
+      }
+    });
   }
   else if constexpr (IsReal<TOut>)
   {
@@ -462,18 +529,26 @@ FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int
   }
   else if constexpr (sizeof(TOut) <= 2)
   {
-    // With |sum| < 2^53, a quotient below 2^16 and fewer than 2^31 taps, the nearest double to the quotient lies on the
-    // same side of every tie, and of every integer, as the quotient itself, and is one only where the quotient is.
-    constexpr bool   isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
-    constexpr double lowest = isSigned ? -static_cast<double>(1 << (8 * sizeof(TOut) - 1)) : 0.0;
-    constexpr double largest = lowest + static_cast<double>((1 << (8 * sizeof(TOut))) - 1);
-    const auto       divisor = static_cast<double>(count);
-    for (std::int64_t i = 0; i < n; ++i)
+    // Quotients lie at least 1 / (2 count) from every tie, and 1 / count from every integer, but for those that are
+    // one. Where that is more than the last place of a quotient below 2^bits, the nearest number to a quotient lies on
+    // the same side of them as itself, and is one only where it is one itself. A product with the inverse may be off by
+    // two such places more, and by any at all where a quotient is a tie: odd counts have none.
+    constexpr int bits = 8 * static_cast<int>(sizeof(TOut));
+    if (count <= std::int64_t{ 1 } << (22 - bits) && count % 2 == 1 && !truncates)
     {
-      double value = static_cast<double>(in[i]) / divisor;
-      value = value > lowest ? value : lowest;
-      value = value < largest ? value : largest;
-      out[i] = static_cast<TOut>(static_cast<std::int32_t>(truncates ? value : __builtin_rint(value)));
+      const float inverse = 1.0f / static_cast<float>(count);
+      FinishSmallMean<float>(out, in, n, false, [inverse](float sum) { return sum * inverse; });
+    }
+    else if (count <= std::int64_t{ 1 } << (23 - bits))
+    {
+      const auto divisor = static_cast<float>(count);
+      FinishSmallMean<float>(out, in, n, truncates, [divisor](float sum) { return sum / divisor; });
+    }
+    else
+    {
+      // With |sum| < 2^53, a quotient below 2^16 and fewer than 2^31 taps the same is true of doubles.
+      const auto divisor = static_cast<double>(count);
+      FinishSmallMean<double>(out, in, n, truncates, [divisor](double sum) { return sum / divisor; });
     }
   }
   else
@@ -493,56 +568,72 @@ FinishMean(void * outMemory, const void * inMemory, std::int64_t count, std::int
   }
 }
 
-inline float
-RoundToEven(float value)
-{
-  return __builtin_rintf(value);
-}
-inline double
-RoundToEven(double value)
-{
-  return __builtin_rint(value);
-}
-
 template <typename TAcc, typename TOut>
 void
 FinishWeighted(void * outMemory, const void * inMemory, std::int64_t n)
 {
   TOut * __restrict const out = static_cast<TOut *>(outMemory);
   const TAcc * __restrict const in = static_cast<const TAcc *>(inMemory);
-  for (std::int64_t i = 0; i < n; ++i)
-  {
-    if constexpr (IsReal<TOut>)
+  ForWholeBlocks(n, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
     {
-      out[i] = static_cast<TOut>(in[i]);
-    }
-    else
-    {
-      constexpr bool isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
-      constexpr TOut lowest = isSigned ? static_cast<TOut>(std::uint64_t{ 1 } << (8 * sizeof(TOut) - 1)) : TOut{ 0 };
-      constexpr TOut largest = static_cast<TOut>(~lowest);
-      const TAcc     value = in[i];
-      if constexpr (sizeof(TOut) <= 2)
+      if constexpr (IsReal<TOut>)
       {
-        TAcc clamped = value > static_cast<TAcc>(lowest) ? value : static_cast<TAcc>(lowest);
-        clamped = clamped < static_cast<TAcc>(largest) ? clamped : static_cast<TAcc>(largest);
-        out[i] = static_cast<TOut>(static_cast<std::int32_t>(RoundToEven(clamped)));
+        out[i] = static_cast<TOut>(in[i]);
       }
       else
       {
-        out[i] = !(value > static_cast<TAcc>(lowest))  ? lowest
-                 : value >= static_cast<TAcc>(largest) ? largest
-                                                       : static_cast<TOut>(RoundToEven(value));
+        constexpr bool isSigned = static_cast<TOut>(-1) < static_cast<TOut>(0);
+        constexpr TOut lowest = isSigned ? static_cast<TOut>(std::uint64_t{ 1 } << (8 * sizeof(TOut) - 1)) : TOut{ 0 };
+        constexpr TOut largest = static_cast<TOut>(~lowest);
+        const TAcc     value = in[i];
+        if constexpr (sizeof(TOut) <= 2)
+        {
+          TAcc clamped = value > static_cast<TAcc>(lowest) ? value : static_cast<TAcc>(lowest);
+          clamped = clamped < static_cast<TAcc>(largest) ? clamped : static_cast<TAcc>(largest);
+          out[i] = static_cast<TOut>(static_cast<std::int32_t>(RoundToEven(clamped)));
+        }
+        else
+        {
+          out[i] = !(value > static_cast<TAcc>(lowest))  ? lowest
+                   : value >= static_cast<TAcc>(largest) ? largest
+                                                         : static_cast<TOut>(RoundToEven(value));
+        }
       }
     }
-  }
+  });
+}
+
+template <typename TAcc, typename TJoin>
+RowFunctions<TAcc>
+JoiningRows()
+{
+  RowFunctions<TAcc> rows{};
+  rows.sum = JoinRows<TAcc, TJoin>;
+  rows.sumTogether = JoinTogether<TAcc, TJoin>;
+  rows.add = JoinTwo<TAcc, TJoin>;
+  return rows;
 }
 
 template <typename TAcc>
 RowFunctions<TAcc>
 IntegerRows()
 {
-  return { nullptr, JoinRows<TAcc, Plus>, JoinTwo<TAcc, Plus>, Scale<TAcc>, nullptr };
+  RowFunctions<TAcc> rows = JoiningRows<TAcc, Plus>();
+  rows.scale = Scale<TAcc>;
+  return rows;
+}
+
+template <typename TAcc, typename TVector>
+RowFunctions<TAcc>
+RealRows()
+{
+  RowFunctions<TAcc> rows = IntegerRows<TAcc>();
+  rows.weigh = Weigh<TAcc, TVector>;
+  rows.multiplyAdd = MultiplyAddRow<TAcc>;
+  rows.weighTogether = WeighTogether<TAcc>;
+  rows.weighAlong = WeighAlong<TAcc>;
+  return rows;
 }
 
 template <typename TPixel, int VFlip>
@@ -564,6 +655,7 @@ FillConvert(CpuLevel & level, int kind)
   level.convert[kind][2] = Convert<TIn, Int128>;
   level.convert[kind][3] = Convert<TIn, float>;
   level.convert[kind][4] = Convert<TIn, double>;
+  level.convert[kind][5] = Convert<TIn, std::int16_t>;
   FillKeys<TIn, 0>(level, kind);
   FillKeys<TIn, -1>(level, kind);
 }
@@ -577,6 +669,7 @@ FillFinish(CpuLevel & level, int kind)
   level.finishMean[2][kind] = FinishMean<Int128, TOut>;
   level.finishMean[3][kind] = FinishMean<float, TOut>;
   level.finishMean[4][kind] = FinishMean<double, TOut>;
+  level.finishMean[5][kind] = FinishMean<std::int16_t, TOut>;
   level.finishWeighted[3][kind] = FinishWeighted<float, TOut>;
   level.finishWeighted[4][kind] = FinishWeighted<double, TOut>;
 }
@@ -776,23 +869,20 @@ MakeLevel(const char * name)
 {
   CpuLevel level{};
   level.name = name;
+  level.int16 = IntegerRows<std::int16_t>();
   level.int32 = IntegerRows<std::int32_t>();
   level.int64 = IntegerRows<std::int64_t>();
   level.int128 = IntegerRows<Int128>();
-  level.float32 = {
-    Weigh<float, FloatVector>, JoinRows<float, Plus>, JoinTwo<float, Plus>, Scale<float>, MultiplyAddRow<float>
-  };
-  level.float64 = {
-    Weigh<double, DoubleVector>, JoinRows<double, Plus>, JoinTwo<double, Plus>, Scale<double>, MultiplyAddRow<double>
-  };
-  level.largest32 = { nullptr, JoinRows<std::int32_t, Larger>, JoinTwo<std::int32_t, Larger>, nullptr, nullptr };
-  level.largest64 = { nullptr, JoinRows<std::int64_t, Larger>, JoinTwo<std::int64_t, Larger>, nullptr, nullptr };
-  level.largest16 = { nullptr, JoinRows<std::int16_t, Larger>, JoinTwo<std::int16_t, Larger>, nullptr, nullptr };
+  level.float32 = RealRows<float, FloatVector>();
+  level.float64 = RealRows<double, DoubleVector>();
+  level.largest32 = JoiningRows<std::int32_t, Larger>();
+  level.largest64 = JoiningRows<std::int64_t, Larger>();
+  level.largest16 = JoiningRows<std::int16_t, Larger>();
   level.hide16 = HideKeys<std::int16_t>;
   level.hide32 = HideKeys<std::int32_t>;
   level.hide64 = HideKeys<std::int64_t>;
-  level.largest8 = { nullptr, JoinRows<std::uint8_t, Larger>, JoinTwo<std::uint8_t, Larger>, nullptr, nullptr };
-  level.count8 = { nullptr, JoinRows<std::uint8_t, Plus>, JoinTwo<std::uint8_t, Plus>, nullptr, nullptr };
+  level.largest8 = JoiningRows<std::uint8_t, Larger>();
+  level.count8 = JoiningRows<std::uint8_t, Plus>();
   level.patch32 = PatchRows<float>();
   level.patch64 = PatchRows<double>();
   level.rank8 = RankRows<std::uint8_t>();

@@ -225,12 +225,12 @@ private:
     step.results[0] = to;
     Coordinates  loaded{};
     std::int64_t number = 0;
-    const auto   pass = [&](Coordinates at) {
+    const auto   pass = [&] {
       m_Filter.AlongX(m_Memory.rows[0] + (number - 1) % 2 * m_Memory.row[0], m_Taps.data(), step);
       if (step.isLast)
       {
-        at[0] = m_Output.lower[0];
-        m_Filter.Store(at, step.n, step.results[0]);
+        loaded[0] = m_Output.lower[0];
+        m_Filter.Store(loaded, step.n, step.results[0]);
         return;
       }
       step.results[0] += m_Memory.row[1];
@@ -239,12 +239,15 @@ private:
       LoadRow(at, m_Memory.rows[0] + number % 2 * m_Memory.row[0]);
       if (number > 0)
       {
-        pass(loaded);
+        pass();
       }
-      loaded = at;
+      if (step.isLast)
+      {
+        loaded = at;
+      }
       ++number;
     });
-    pass(loaded);
+    pass();
   }
 
   /** A row as the first pass reads it, with zeros after it. What the next plane reads in its place is asked for. */
@@ -369,7 +372,7 @@ private:
       m_Planes[t] = Plane(pass, range.first + static_cast<std::int64_t>(t));
     }
     std::int64_t offset = 0;
-    ForEachRow(Slice(m_Output, m_Axis, i), [&](Coordinates at) {
+    ForEachRow(Slice(m_Output, m_Axis, i), [&](const Coordinates & first) {
       for (std::size_t t = 0; t < planes; ++t)
       {
         m_Taps[t] = m_Planes[t] + offset;
@@ -379,6 +382,8 @@ private:
         step.centers[k] = m_Taps[static_cast<std::size_t>(i + k - range.first)];
         step.results[k] = m_Memory.results + k * m_Memory.row[pass + 1];
       }
+      // Before the rows: a copy waits until what was written last is in the cache.
+      Coordinates at = first;
       m_Filter.Across(pass, i, range.first - (i - m_Boxes.radius[m_Axis]), step);
       for (int k = 0; k < step.count; ++k)
       {

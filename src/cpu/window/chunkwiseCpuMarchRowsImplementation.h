@@ -3,6 +3,7 @@
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMarchRows.h"
 #include "chunkwiseCpuPatchImplementation.h"
+#include "chunkwiseCpuTogetherImplementation.h"
 
 #if defined(__SSE2__)
 #  include <immintrin.h>
@@ -12,48 +13,6 @@ namespace chunkwise
 {
 namespace CHUNKWISE_CPU_LEVEL
 {
-
-template <typename TReal>
-using VectorOf = typename RealVector<TReal>::Type;
-
-/** w x + sum, rounded once. */
-template <typename TReal>
-CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
-                        Fuse(VectorOf<TReal> w, VectorOf<TReal> x, VectorOf<TReal> sum)
-{
-#if defined(__AVX512F__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm512_fmadd_ps(w, x, sum);
-  }
-  else
-  {
-    return _mm512_fmadd_pd(w, x, sum);
-  }
-#elif defined(__AVX2__) && defined(__FMA__)
-  if constexpr (sizeof(TReal) == 4)
-  {
-    return _mm256_fmadd_ps(w, x, sum);
-  }
-  else
-  {
-    return _mm256_fmadd_pd(w, x, sum);
-  }
-#else
-  for (int i = 0; i < RealVector<TReal>::Width; ++i)
-  {
-    if constexpr (sizeof(TReal) == 4)
-    {
-      sum[i] = __builtin_fmaf(w[i], x[i], sum[i]);
-    }
-    else
-    {
-      sum[i] = __builtin_fma(w[i], x[i], sum[i]);
-    }
-  }
-  return sum;
-#endif
-}
 
 template <typename TReal>
 CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
@@ -115,43 +74,6 @@ CHUNKWISE_ALWAYS_INLINE VectorOf<TReal>
       difference[i] = static_cast<TReal>(static_cast<Int128>(of[0]) - static_cast<Int128>(of[1]));
     }
     return difference;
-  }
-}
-
-/** Calls body(row, result) for the rows that some of VCount results have as taps, ascending; a result that does not
- * have a row is left out. */
-template <int VCount, typename TRow, typename TBody>
-CHUNKWISE_ALWAYS_INLINE void
-ForEachTap(std::int64_t taps, TRow && row, TBody && body)
-{
-#pragma GCC unroll 8
-  for (int j = 0; j < VCount - 1; ++j)
-  {
-    const auto values = row(static_cast<std::int64_t>(j));
-#pragma GCC unroll 8
-    for (int k = 0; k <= j; ++k)
-    {
-      body(values, j - k, k);
-    }
-  }
-  for (std::int64_t j = VCount - 1; j < taps; ++j)
-  {
-    const auto values = row(j);
-#pragma GCC unroll 8
-    for (int k = 0; k < VCount; ++k)
-    {
-      body(values, j - k, k);
-    }
-  }
-#pragma GCC unroll 8
-  for (int j = 1; j < VCount; ++j)
-  {
-    const auto values = row(taps + j - 1);
-#pragma GCC unroll 8
-    for (int k = j; k < VCount; ++k)
-    {
-      body(values, taps + j - 1 - k, k);
-    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include "chunkwiseWindow.h"
 
 #include <cstring>
+#include <limits>
 
 namespace chunkwise
 {
@@ -61,6 +62,11 @@ ShapeOf(const MeanOperation & operation, const Box & image, PixelKind kind)
       const bool   small = largest * static_cast<double>(shape.taps) < 2147483648.0;
       shape.accumulator = small ? Accumulator::Int32 : Accumulator::Int64;
       shape.accumulatorBytes = small ? 4 : 8;
+      if (PixelSize(kind) == 1 && 255 * shape.taps <= std::numeric_limits<std::int16_t>::max())
+      {
+        shape.accumulator = Accumulator::Int16;
+        shape.accumulatorBytes = 2;
+      }
     }
   }
   return shape;
@@ -192,6 +198,8 @@ RunMean(const KernelCall & call)
   }
   switch (shape.accumulator)
   {
+    case Accumulator::Int16:
+      return Run(call, shape, level.int16);
     case Accumulator::Int32:
       return Run(call, shape, level.int32);
     case Accumulator::Int64:

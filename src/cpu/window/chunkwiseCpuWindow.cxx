@@ -45,31 +45,42 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
   {
     throw ParameterError("a window takes part in at most " + std::to_string(MaxSpatialAxes) + " axes");
   }
-  tile[0] = Equalise(output.Extent(0), MostOfRow / components);
-  row = tile[0] * components;
+  line = std::max<std::int64_t>(1, 64 / accBytes);
   ringSlots = 1;
   if (sweep >= 0)
   {
     tile[sweep] = output.Extent(sweep);
-    const std::int64_t taps = 2 * radius[sweep] + 1;
-    // Blocks keep one slab beside their slots.
-    ringSlots = clips ? std::min(taps, image.Extent(sweep)) : taps + 1;
+    // Rows that are made together need more slabs than one; blocks keep one beside their slots.
+    const std::int64_t slabs = 2 * radius[sweep] + RowsTogether;
+    ringSlots = clips ? std::min(slabs, image.Extent(sweep)) : slabs;
   }
-  std::int64_t rows = std::max<std::int64_t>(4, CacheBytes / accBytes / (ringSlots + 1) / row);
+  const std::int64_t fitting = CacheBytes / accBytes / (ringSlots + 1);
+  std::int64_t       widest = MostOfRow / components;
+  if (middles == 1 && radius[0] > 0)
+  {
+    // Tiles pass along x what they share along the middle axis: they are high rather than wide.
+    const std::int64_t wanted = fitting / (6 * radius[middle[0]]) / components / line * line;
+    widest = std::min(widest, std::max(wanted, 4 * line));
+  }
+  tile[0] = Equalise(output.Extent(0), widest);
+  tile[0] = std::min(widest, tile[0] < output.Extent(0) ? RoundToLine(tile[0]) : tile[0]);
+  row = RoundToLine(std::min(output.Extent(0), widest) * components);
+  std::int64_t rows = std::max<std::int64_t>(4, fitting / row);
+  slab = row;
   for (int i = 0; i < middles; ++i)
   {
     // Of rows of several components few fit the cache, and tiles share what lies between them.
-    const std::int64_t least = (components > 1 ? 6 : 2) * radius[middle[i]];
-    const std::int64_t wanted = std::max(std::min<std::int64_t>(rows, 64), std::min<std::int64_t>(least, 64));
+    const std::int64_t least = std::min<std::int64_t>((components > 1 ? 6 : 2) * radius[middle[i]], 64);
+    const std::int64_t wanted = std::max(std::min<std::int64_t>(rows, 128), least);
     tile[middle[i]] = Equalise(output.Extent(middle[i]), wanted);
     rows = std::max<std::int64_t>(4, rows / tile[middle[i]]);
+    slab *= std::min(output.Extent(middle[i]), wanted);
   }
 
-  std::int64_t largestTaps = radius[0] > 0 ? 2 * radius[0] + 1 : 0;
-  paddedRow = row + 2 * radius[0] * components;
-  slab = row;
+  const std::int64_t alongX = 2 * radius[0] * components;
+  paddedRow = row + RoundToLine(alongX) + line;
   firstSlab = secondSlab = 0;
-  slots = largestTaps > 9 ? largestTaps : 0;
+  slots = 2 * radius[0] + 1 > 9 ? RoundToLine(2 * radius[0] + 1) : 0;
   for (int i = 0; i < middles; ++i)
   {
     const std::int64_t taps = 2 * radius[middle[i]] + 1;
@@ -83,10 +94,9 @@ WindowTiling::WindowTiling(const Box & output, const Box & image, const std::int
     {
       secondSlab = rowsRead * tile[middle[0]] * row;
     }
-    slab *= tile[middle[i]];
     slots = std::max(slots, taps > 9 ? (taps + 1) * row : 0);
   }
-  scratch = paddedRow + firstSlab + secondSlab + (ringSlots + 1) * slab + slots + 2 * row;
+  scratch = 2 * paddedRow + firstSlab + secondSlab + (ringSlots + 1) * slab + slots + (1 + RowsTogether) * row;
   // Workers' parts begin on cache lines of their own.
   scratch = (scratch + 63) / 64 * 64;
 }

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace chunkwise
@@ -74,6 +75,12 @@ public:
   GetScratch(const Box & output, const Box & image, const std::int64_t (&radius)[MaxDimension], std::int64_t accBytes,
              bool clips);
 
+  std::int64_t
+  RoundToLine(std::int64_t n) const
+  {
+    return (n + line - 1) / line * line;
+  }
+
   /** Makes room for what WindowSweep::Pair knows of rows. */
   void
   AddKnownRows();
@@ -85,9 +92,10 @@ public:
   std::int64_t components{ 1 };
   std::int64_t ringSlots{ 1 };
 
-  /** Accumulators that a worker needs, and those of a row. */
+  /** Accumulators that a worker needs, those of a row, and of a line of the cache. */
   std::int64_t scratch{ 0 };
   std::int64_t row{ 0 };
+  std::int64_t line{ 1 };
   std::int64_t paddedRow{ 0 };
   std::int64_t firstSlab{ 0 };
   std::int64_t secondSlab{ 0 };
@@ -252,6 +260,7 @@ private:
       , m_Box(box)
       , m_Components(sweep.m_Pairs ? 1 : sweep.m_Tiling.components)
       , m_X(box.Extent(0) * sweep.m_Tiling.components)
+      , m_Pitch(sweep.m_Tiling.RoundToLine(m_X))
       , m_Ends(*this)
     {
       const WindowTiling & tiling = m.m_Tiling;
@@ -262,14 +271,17 @@ private:
         return block;
       };
       m_Padded = take(tiling.paddedRow);
+      m_OtherPadded = take(tiling.paddedRow);
       m_First = take(tiling.firstSlab);
       m_Second = take(tiling.secondSlab);
       m_Ring = take(tiling.ringSlots * tiling.slab);
       m_Prefix = take(tiling.slab);
       m_Slots = take(tiling.slots);
-      m_Row = take(tiling.row);
+      m_Row = take(RowsTogether * tiling.row);
       m_Nothing = take(tiling.row);
       std::fill(m_Nothing, m_Nothing + m_X, TJoin::Nothing);
+      // Whole lines are read, but what is beyond the row has no effect.
+      std::fill(m_Padded, m_OtherPadded + tiling.paddedRow, TAcc{ 0 });
       m_SlabRows = 1;
       for (int i = 0; i < tiling.middles; ++i)
       {
@@ -277,13 +289,12 @@ private:
         m_SlabRows *= m_Box.Extent(a);
         Range(a, m_Lower[i], m_Upper[i]);
       }
-      m_Slab = m_SlabRows * m_X;
       std::int64_t mostTaps = m.m_Windows[0].Taps();
       for (int a = 1; a < MaxDimension; ++a)
       {
         mostTaps = std::max(mostTaps, m.m_Windows[a].UsesBlocks() ? 1 : m.m_Windows[a].Taps());
       }
-      m_Taps.resize(static_cast<std::size_t>(mostTaps));
+      m_Taps.resize(static_cast<std::size_t>(mostTaps + RowsTogether - 1));
       m_Slabs.resize(m_Taps.size());
       const std::vector<TAcc> & norms = m.m_Windows[0].norms;
       const auto                isOne = [&](std::int64_t x) {
@@ -311,6 +322,7 @@ private:
       {
         Coordinates at = m_Box.lower;
         MakeSlab(at, m_Ring);
+        PassLoadedRow();
         FinishSlab(m_Ring, at, finish);
         return;
       }
@@ -324,23 +336,33 @@ private:
       std::int64_t upper = 0;
       Range(c, lower, upper);
       std::int64_t made = lower;
-      for (std::int64_t i = m_Box.lower[c]; i < m_Box.upper[c]; ++i)
+      for (std::int64_t i = m_Box.lower[c], count = 1; i < m_Box.upper[c]; i += count)
       {
         if (Stops())
         {
           return;
         }
+        count = CountTogether(c, i, lower, upper);
         const std::int64_t first = std::max(i - window.radius, lower);
         const std::int64_t last = std::min(i + window.radius + 1, upper);
-        for (; made < last; ++made)
+        for (; made < last + count - 1; ++made)
         {
+          if (Stops())
+          {
+            return;
+          }
           Coordinates at = m_Box.lower;
           at[c] = made;
           MakeSlab(at, RingSlab(made - lower));
         }
-        Coordinates at = m_Box.lower;
-        at[c] = i;
-        for (std::int64_t v = first; v < last; ++v)
+        PassLoadedRow();
+        Coordinates at[RowsTogether];
+        for (std::int64_t k = 0; k < count; ++k)
+        {
+          at[k] = m_Box.lower;
+          at[k][c] = i + k;
+        }
+        for (std::int64_t v = first; v < last + count - 1; ++v)
         {
           m_Slabs[static_cast<std::size_t>(v - first)] = (v - lower) % m.m_Tiling.ringSlots;
         }
@@ -348,16 +370,22 @@ private:
         {
           if (!m_Knows || this->SeesSome(row, last - first))
           {
-            for (std::size_t t = 0; t < static_cast<std::size_t>(last - first); ++t)
+            for (std::size_t t = 0; t < static_cast<std::size_t>(last - first + count - 1); ++t)
             {
-              m_Taps[t] = m_Ring + m_Slabs[t] * m.m_Tiling.slab + row * m_X;
+              m_Taps[t] = m_Ring + m_Slabs[t] * m.m_Tiling.slab + row * m_Pitch;
             }
-            CombineSlabs(first - (i - window.radius), last - first);
-            ScaleByNorm(window, i, m_Row, m_X);
+            CombineSlabs(first - (i - window.radius), last - first, count);
+            for (std::int64_t k = 0; k < count; ++k)
+            {
+              ScaleByNorm(window, i + k, m_Row + k * m_Pitch, m_X);
+            }
           }
-          FinishRow(m_Row, row, at, finish);
+          for (std::int64_t k = 0; k < count; ++k)
+          {
+            FinishRow(m_Row + k * m_Pitch, row, at[k], finish);
+          }
         }
-        Report();
+        Report(count);
       }
     }
 
@@ -392,12 +420,23 @@ private:
     }
 
     void
-    Report() const
+    Report(std::int64_t slabs = 1) const
     {
       if (m.m_Call.control)
       {
-        m.m_Call.control->AddFinishedVoxels(m_Slab);
+        m.m_Call.control->AddFinishedVoxels(slabs * m_SlabRows * m_X);
       }
+    }
+
+    /** How many positions from `i` on along an axis are made together: those whose windows are whole. */
+    std::int64_t
+    CountTogether(int a, std::int64_t i, std::int64_t lower, std::int64_t upper) const
+    {
+      const std::int64_t radius = m.m_Windows[a].radius;
+      return !m.m_Pairs && radius > 0 && i - radius >= lower && i + radius + RowsTogether <= upper &&
+                 i + RowsTogether <= m_Box.upper[a]
+               ? RowsTogether
+               : 1;
     }
 
     /** The positions along axis `a` whose values the tile needs. In Renormalized mode what is outside adds nothing. */
@@ -531,15 +570,35 @@ private:
       return (m.m_KnowsWhole ? m_Sight.some : m_Sight.Cut()) != 0;
     }
 
-    /** The pass along the sweep axis, of which the taps are given. */
+    /** Combine for RowsTogether rows with all taps. */
     void
-    CombineSlabs(std::int64_t firstTap, std::int64_t count)
+    CombineTogether(const AxisWindow<TAcc> & window, TAcc * const * outs) const
+    {
+      if (window.weights.empty())
+      {
+        m.m_Rows.sumTogether(outs, m_Taps.data(), window.Taps(), m_X);
+      }
+      else
+      {
+        m.m_Rows.weighTogether(outs, m_Taps.data(), window.weights.data(), window.Taps(), m_X);
+      }
+    }
+
+    /** The pass along the sweep axis, of which the taps are given, of `rows` rows. */
+    void
+    CombineSlabs(std::int64_t firstTap, std::int64_t count, std::int64_t rows)
     {
       const AxisWindow<TAcc> & window = m.m_Windows[m.m_Tiling.sweep];
       if (m_Knows)
       {
         const std::uint64_t some = m.m_KnowsWhole ? m_Sight.some : m_Sight.Cut();
         this->CombinePairs(window, m_Row, firstTap, count, m_Half, { some, m_Sight.lacks }, nullptr);
+        return;
+      }
+      if (rows == RowsTogether)
+      {
+        TAcc * const outs[RowsTogether]{ m_Row, m_Row + m_Pitch, m_Row + 2 * m_Pitch, m_Row + 3 * m_Pitch };
+        CombineTogether(window, outs);
         return;
       }
       Combine(window, m_Row, m_Taps.data(), firstTap, count, m_X);
@@ -668,9 +727,9 @@ private:
       return any != 0;
     }
 
-    /** The accumulators of a row of the input and of what lies beyond its ends. */
+    /** The accumulators of the row of the input that begins at `at`, and of what lies beyond its ends. */
     void
-    LoadRow(Coordinates at, TAcc * padded) const
+    LoadRow(const Coordinates & at, TAcc * padded) const
     {
       const RowEnds &    ends = m_Ends;
       const BufferView & input = m.m_Call.inputs[0];
@@ -680,15 +739,23 @@ private:
       const std::int64_t from = ends.from;
       const std::int64_t to = ends.to;
       const std::size_t  pixel = PixelSize(input.kind);
-      at[0] = input.box.lower[0];
       const char * const line =
         static_cast<const char *>(input.data) + input.Offset(at) * static_cast<std::int64_t>(pixel);
       const auto address = [&](std::int64_t x) {
         return line + (x - input.box.lower[0]) * input.stride[0] * static_cast<std::int64_t>(pixel);
       };
+      const int sweep = m.m_Tiling.sweep;
+      if (sweep >= 0 && at[sweep] + 1 < input.box.upper[sweep] && from < to)
+      {
+        // What the next slab reads in the place of this row.
+        const char * const next = address(from) + input.stride[sweep] * static_cast<std::int64_t>(pixel);
+        for (std::int64_t byte = 0; byte < (to - from) * input.stride[0] * static_cast<std::int64_t>(pixel); byte += 64)
+        {
+          __builtin_prefetch(next + byte);
+        }
+      }
       const auto maskAt = [&](std::int64_t x) {
-        at[0] = x;
-        return static_cast<const std::uint8_t *>(m.m_Mask.data) + m.m_Mask.Offset(at);
+        return static_cast<const std::uint8_t *>(m.m_Mask.data) + m.m_Mask.Offset(at) + (x - at[0]);
       };
       if (m.m_Hide && from < to && !HasAny(maskAt(from), to - from))
       {
@@ -764,14 +831,18 @@ private:
       scale(m_NormEnd, m_Box.Extent(0));
     }
 
-    /** One row of the tile, passed along x; `at` may lie outside the image on the windowed axes. */
+    /** One row of the tile, passed along x when the next one is made or PassLoadedRow is called; `outer` may lie
+     * outside the image on the windowed axes. Coordinates are taken one by one: a copy would wait until what was just
+     * written to them, and all before it, is in the cache. */
     void
-    MakeRow(Coordinates at, TAcc * out)
+    MakeRow(const Coordinates & outer, TAcc * out)
     {
+      Coordinates at;
+      at[0] = m.m_Call.inputs[0].box.lower[0];
       bool inside = true;
       for (int a = 1; a < MaxDimension; ++a)
       {
-        at[a] = Map(a, at[a]);
+        at[a] = Map(a, outer[a]);
         inside = inside && !IsAbsent(at[a]);
       }
       if (!inside)
@@ -785,25 +856,46 @@ private:
         this->MakePairs(at, out);
         return;
       }
-      const AxisWindow<TAcc> & window = m.m_Windows[0];
-      LoadRow(at, window.radius == 0 ? out : m_Padded);
-      if (window.radius == 0)
+      if (m.m_Windows[0].radius == 0)
+      {
+        LoadRow(at, out);
+        return;
+      }
+      // While a row is passed the next one is loaded: what was stored a moment ago is slow to read.
+      LoadRow(at, m_Padded);
+      PassLoadedRow();
+      m_Loaded = m_Padded;
+      m_LoadedTo = out;
+      std::swap(m_Padded, m_OtherPadded);
+    }
+
+    /** Passes the row that MakeRow left, if there is one. */
+    void
+    PassLoadedRow()
+    {
+      TAcc * const in = std::exchange(m_Loaded, nullptr);
+      if (!in)
       {
         return;
       }
+      const AxisWindow<TAcc> & window = m.m_Windows[0];
       if (window.UsesBlocks())
       {
         for (std::int64_t component = 0; component < m_Components; ++component)
         {
-          SumRowByBlocks(window, m_Padded + component, out + component);
+          SumRowByBlocks(window, in + component, m_LoadedTo + component);
         }
+      }
+      else if (!window.weights.empty() && m_Components == 1)
+      {
+        m.m_Rows.weighAlong(m_LoadedTo, in, window.weights.data(), window.Taps(), m_X);
       }
       else
       {
-        this->TakeTaps(m_Padded, m_Components, window.Taps());
-        Combine(window, out, m_Taps.data(), 0, window.Taps(), m_X);
+        this->TakeTaps(in, m_Components, window.Taps());
+        Combine(window, m_LoadedTo, m_Taps.data(), 0, window.Taps(), m_X);
       }
-      ScaleEnds(out);
+      ScaleEnds(m_LoadedTo);
     }
 
     /** The block rule along x, on one component. */
@@ -836,14 +928,14 @@ private:
     }
 
     /** The slab at `at` (its sweep position; the tile's lower corner on the other axes), passed along all axes but the
-     * sweep axis, to `out`. */
+     * sweep axis, to `out`. Without a middle axis its row may be left to PassLoadedRow. */
     void
     MakeSlab(const Coordinates & at, TAcc * out)
     {
       const WindowTiling & tiling = m.m_Tiling;
       if (tiling.sweep >= 0 && IsAbsent(Map(tiling.sweep, at[tiling.sweep])))
       {
-        std::fill(out, out + m_Slab, m.m_Beyond[tiling.sweep]);
+        std::fill(out, out + m_SlabRows * m_Pitch, m.m_Beyond[tiling.sweep]);
         return;
       }
       if (tiling.middles == 0)
@@ -868,27 +960,34 @@ private:
           row[tiling.middle[1]] = m_Lower[1] + plane;
           if (IsAbsent(Map(tiling.middle[1], row[tiling.middle[1]])))
           {
-            TAcc * const absent = passed + plane * outRows * m_X;
-            std::fill(absent, absent + outRows * m_X, m.m_Beyond[tiling.middle[1]]);
+            TAcc * const absent = passed + plane * outRows * m_Pitch;
+            std::fill(absent, absent + outRows * m_Pitch, m.m_Beyond[tiling.middle[1]]);
             continue;
           }
         }
         for (std::int64_t r = 0; r < rows; ++r)
         {
           row[first] = m_Lower[0] + r;
-          MakeRow(row, m_First + r * m_X);
+          MakeRow(row, m_First + r * m_Pitch);
           if (m_Knows)
           {
             m_SightsOfFirst[static_cast<std::size_t>(r)] = m_Sight;
           }
         }
-        Pass(first, m_First, m_X, m_Lower[0], rows, passed + plane * outRows * m_X, m_X);
+        PassLoadedRow();
+        Pass(first, m_First, m_Pitch, m_Lower[0], rows, passed + plane * outRows * m_Pitch, m_Pitch);
       }
       if (tiling.middles == 2)
       {
         for (std::int64_t r = 0; r < outRows; ++r)
         {
-          Pass(tiling.middle[1], m_Second + r * m_X, outRows * m_X, m_Lower[1], planes, out + r * m_X, outRows * m_X);
+          Pass(tiling.middle[1],
+               m_Second + r * m_Pitch,
+               outRows * m_Pitch,
+               m_Lower[1],
+               planes,
+               out + r * m_Pitch,
+               outRows * m_Pitch);
         }
       }
     }
@@ -902,7 +1001,7 @@ private:
       if (window.UsesBlocks())
       {
         const std::int64_t k = window.Taps();
-        TAcc * const       prefix = m_Slots + k * m_X;
+        TAcc * const       prefix = m_Slots + k * m_Pitch;
         std::int64_t       p = lower % k < 0 ? lower % k + k : lower % k;
         std::fill(prefix, prefix + m_X, TJoin::Nothing);
         for (std::int64_t n = 0; n < count; ++n)
@@ -912,14 +1011,14 @@ private:
           if (n >= 2 * window.radius)
           {
             TAcc * const to = out + (n - 2 * window.radius) * outStride;
-            m.m_Rows.add(to, p == k - 1 ? m_Nothing : m_Slots + (p + 1) * m_X, prefix, m_X);
+            m.m_Rows.add(to, p == k - 1 ? m_Nothing : m_Slots + (p + 1) * m_Pitch, prefix, m_X);
           }
-          std::copy(row, row + m_X, m_Slots + p * m_X);
+          std::copy(row, row + m_X, m_Slots + p * m_Pitch);
           if (++p == k)
           {
             for (std::int64_t s = k - 2; s >= std::max<std::int64_t>(0, k - 1 - n); --s)
             {
-              m.m_Rows.add(m_Slots + s * m_X, m_Slots + s * m_X, m_Slots + (s + 1) * m_X, m_X);
+              m.m_Rows.add(m_Slots + s * m_Pitch, m_Slots + s * m_Pitch, m_Slots + (s + 1) * m_Pitch, m_X);
             }
             p = 0;
             std::fill(prefix, prefix + m_X, TJoin::Nothing);
@@ -927,15 +1026,23 @@ private:
         }
         return;
       }
-      for (std::int64_t i = m_Box.lower[a]; i < m_Box.upper[a]; ++i)
+      for (std::int64_t i = m_Box.lower[a], together = 1; i < m_Box.upper[a]; i += together)
       {
+        together = CountTogether(a, i, lower, lower + count);
         const std::int64_t first = std::max(i - window.radius, lower);
         const std::int64_t last = std::min(i + window.radius + 1, lower + count);
-        for (std::int64_t v = first; v < last; ++v)
-        {
-          m_Taps[static_cast<std::size_t>(v - first)] = in + (v - lower) * stride;
-        }
+        this->TakeTaps(in + (first - lower) * stride, stride, last - first + together - 1);
         TAcc * const to = out + (i - m_Box.lower[a]) * outStride;
+        if (together == RowsTogether)
+        {
+          TAcc * const outs[RowsTogether]{ to, to + outStride, to + 2 * outStride, to + 3 * outStride };
+          CombineTogether(window, outs);
+          for (std::int64_t k = 0; k < RowsTogether; ++k)
+          {
+            ScaleByNorm(window, i + k, outs[k], m_X);
+          }
+          continue;
+        }
         if (m_Knows)
         {
           const std::int64_t row = i - m_Box.lower[a];
@@ -968,7 +1075,13 @@ private:
       std::int64_t             p = lower % k < 0 ? lower % k + k : lower % k;
       const auto               slot = [&](std::int64_t number) { return m_Ring + number * m.m_Tiling.slab; };
       TAcc * const             fresh = slot(k);
-      std::fill(m_Prefix, m_Prefix + m_Slab, TJoin::Nothing);
+      const auto               add = [&](TAcc * to, const TAcc * one, const TAcc * other) {
+        for (std::int64_t row = 0; row < m_SlabRows * m_Pitch; row += m_Pitch)
+        {
+          m.m_Rows.add(to + row, one + row, other + row, m_X);
+        }
+      };
+      std::fill(m_Prefix, m_Prefix + m_SlabRows * m_Pitch, TJoin::Nothing);
       for (std::int64_t n = 0; n < count; ++n)
       {
         if (Stops())
@@ -978,26 +1091,27 @@ private:
         Coordinates at = m_Box.lower;
         at[c] = lower + n;
         MakeSlab(at, fresh);
-        m.m_Rows.add(m_Prefix, m_Prefix, fresh, m_Slab);
+        PassLoadedRow();
+        add(m_Prefix, m_Prefix, fresh);
         if (n >= 2 * window.radius)
         {
           at[c] = lower + n - window.radius;
           for (std::int64_t row = 0; row < m_SlabRows; ++row)
           {
-            m.m_Rows.add(m_Row, p == k - 1 ? m_Nothing : slot(p + 1) + row * m_X, m_Prefix + row * m_X, m_X);
+            m.m_Rows.add(m_Row, p == k - 1 ? m_Nothing : slot(p + 1) + row * m_Pitch, m_Prefix + row * m_Pitch, m_X);
             FinishRow(m_Row, row, at, finish);
           }
           Report();
         }
-        std::copy(fresh, fresh + m_Slab, slot(p));
+        std::copy(fresh, fresh + m_SlabRows * m_Pitch, slot(p));
         if (++p == k)
         {
           for (std::int64_t s = k - 2; s >= std::max<std::int64_t>(0, k - 1 - n); --s)
           {
-            m.m_Rows.add(slot(s), slot(s), slot(s + 1), m_Slab);
+            add(slot(s), slot(s), slot(s + 1));
           }
           p = 0;
-          std::fill(m_Prefix, m_Prefix + m_Slab, TJoin::Nothing);
+          std::fill(m_Prefix, m_Prefix + m_SlabRows * m_Pitch, TJoin::Nothing);
         }
       }
     }
@@ -1008,15 +1122,16 @@ private:
     {
       for (std::int64_t row = 0; row < m_SlabRows; ++row)
       {
-        FinishRow(slab + row * m_X, row, at, finish);
+        FinishRow(slab + row * m_Pitch, row, at, finish);
       }
       Report();
     }
 
     template <typename TFinish>
     void
-    FinishRow(const TAcc * values, std::int64_t row, Coordinates at, TFinish && finish)
+    FinishRow(const TAcc * values, std::int64_t row, const Coordinates & first, TFinish && finish)
     {
+      Coordinates at = first;
       for (int i = 0; i < m.m_Tiling.middles; ++i)
       {
         const int a = m.m_Tiling.middle[i];
@@ -1037,13 +1152,16 @@ private:
     const WindowSweep &       m;
     const Box                 m_Box;
     const std::int64_t        m_Components;
-    const std::int64_t        m_X; ///< numbers of a row
+    const std::int64_t        m_X;     ///< numbers of a row
+    const std::int64_t        m_Pitch; ///< from one row to the next
     const RowEnds             m_Ends;
     std::int64_t              m_Lower[2]{ 0, 0 };
     std::int64_t              m_Upper[2]{ 1, 1 };
     std::int64_t              m_SlabRows{ 1 };
-    std::int64_t              m_Slab{ 0 };
     TAcc *                    m_Padded{ nullptr };
+    TAcc *                    m_OtherPadded{ nullptr };
+    TAcc *                    m_Loaded{ nullptr }; ///< the row that is not passed yet
+    TAcc *                    m_LoadedTo{ nullptr };
     TAcc *                    m_First{ nullptr };
     TAcc *                    m_Second{ nullptr };
     TAcc *                    m_Ring{ nullptr };
