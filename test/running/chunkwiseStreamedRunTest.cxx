@@ -320,7 +320,7 @@ TEST(StreamedRun, SourcesFillTheMemoryThatDevicesCopyFrom)
     run.image->delays = run.result->delays = trial % 2 == 0;
     run.request.divisions = 1 + trial / 2;
     run.request.backend = BackendChoice::CUDA;
-    run.request.budgets.device = 1200000;
+    run.request.budgets.device = 1500000;
     std::mutex             mutex;
     std::set<const void *> ofFiles;   // blocks of pinned memory that source and sink were given; nullptr: other memory
     std::set<const void *> ofDevices; // that devices copied from and to
