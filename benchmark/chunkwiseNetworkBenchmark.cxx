@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The four networks of the ZNNi paper (table III), host to host: output voxels a second.
-// Usage: chunkwise_network_benchmark cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|direct]
+// Usage: chunkwise_network_benchmark cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|half|direct]
 // [--memory GB] [--planes device|host] [--head LAYERS] [--csv FILE] [--errors]
 // --head LAYERS: so many are computed by the CPU, in place of what is expected to be faster.
 // --planes: where slabs keep the planes that later ones need, in place of what is expected to be faster.
@@ -277,7 +277,8 @@ MeasureLayers(const char * name, NetworkPrecision precision, const LayerExtent &
 Fail(const char * program)
 {
   std::fprintf(stderr,
-               "usage: %s cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|direct] [--memory GB] "
+               "usage: %s cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|half|direct] "
+               "[--memory GB] "
                "[--planes device|host] [--head LAYERS] [--csv FILE] "
                "[--errors] [--plans] [--layers]\n",
                program);
@@ -301,6 +302,7 @@ main(int argc, char * argv[])
   constexpr std::pair<const char *, NetworkPrecision> methods[] = {
     { "float32", NetworkPrecision::Float32 },
     { "tensorfloat32", NetworkPrecision::TensorFloat32 },
+    { "half", NetworkPrecision::Half },
     { "direct", NetworkPrecision::Reproducible },
   };
 
@@ -341,11 +343,12 @@ main(int argc, char * argv[])
     {
       const std::string name = argv[++i];
       method = 0;
-      while (method < 3 && name != methods[method].first)
+      constexpr int all = static_cast<int>(std::size(methods));
+      while (method < all && name != methods[method].first)
       {
         ++method;
       }
-      if (method == 3)
+      if (method == all)
       {
         Fail(argv[0]);
       }

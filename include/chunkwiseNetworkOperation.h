@@ -30,7 +30,10 @@ enum class NetworkPrecision
   Reproducible,
   /** On devices with tensor cores products of spectra have factors of 11 bits: errors are up to some 5e-3 of the
    * largest output (docs/networks.md). Elsewhere as Float32. */
-  TensorFloat32
+  TensorFloat32,
+  /** As TensorFloat32, and spectra lie in memory in half precision, scaled so that none is too large for it: errors are
+   * up to some 1e-2. The products are summed in float32. Without tensor cores, and on the CPU, as Float32. */
+  Half
 };
 
 /** What the network is given at a time. */

@@ -31,9 +31,10 @@ public:
    * What the network's arithmetic may do. */
   enum class Precision : std::uint8_t
   {
-    Float32,      ///< convolutions may go through transforms: errors are some 1e-6 of the largest value
-    Reproducible, ///< the same bits for any chunks and devices
-    TensorFloat32 ///< as Float32, on tensor cores with factors of 11 bits: errors are up to some 5e-3
+    Float32,       ///< convolutions may go through transforms: errors are some 1e-6 of the largest value
+    Reproducible,  ///< the same bits for any chunks and devices
+    TensorFloat32, ///< as Float32, on tensor cores with factors of 11 bits: errors are up to some 5e-3
+    Half           ///< as TensorFloat32, with transforms kept in half precision: errors are up to some 1e-2
   };
 
   /** \class InferenceMode

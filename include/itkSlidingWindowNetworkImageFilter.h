@@ -42,7 +42,9 @@ namespace itk
  * transforms of tiles of 16 to 32 voxels along each axis. Errors are some 1e-6 of the largest value, 1.2e-5 in the
  * worst case measured; what is faint beside something bright loses digits, a pixel that is not finite spoils its tile,
  * and results differ by as much with the chunks and backends. TensorFloat32 does so with errors of up to
- * some 5e-3 (docs/networks.md has what was measured) on devices with tensor cores.
+ * some 5e-3 (docs/networks.md has what was measured) on devices with tensor cores, and Half with errors of up to some
+ * 1e-2: it keeps the transforms in half precision, scaled so that none is too large, and adds in float32. On the CPU
+ * both are Float32.
  *
  * \par Source
  * A. Zlateski, K. Lee, H. S. Seung, "ZNNi: maximizing the inference throughput of 3D convolutional networks on CPUs and
@@ -129,8 +131,8 @@ public:
   itkGetConstMacro(InputShift, double);
 
   /** Float32 (the default): errors are some 1e-6 of the largest value. TensorFloat32: faster on devices with tensor
-   * cores, with errors of up to some 5e-3; elsewhere as Float32. Reproducible: the same bits for any chunks and
-   * devices, slower. */
+   * cores, with errors of up to some 5e-3; elsewhere as Float32. Half: as TensorFloat32, faster still, with errors of
+   * up to some 1e-2. Reproducible: the same bits for any chunks and devices, slower. */
   itkSetEnumMacro(Precision, PrecisionEnum);
   itkGetEnumMacro(Precision, PrecisionEnum);
 

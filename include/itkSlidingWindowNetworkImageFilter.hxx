@@ -117,6 +117,9 @@ SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::MakeParameters() con
     case PrecisionEnum::TensorFloat32:
       parameters.Set("Precision", "tensorfloat32");
       break;
+    case PrecisionEnum::Half:
+      parameters.Set("Precision", "half");
+      break;
   }
   parameters.Set("InferenceMode", m_InferenceMode == InferenceModeEnum::Patches ? "patches" : "dense");
   std::vector<std::int64_t> patch;

@@ -727,30 +727,24 @@ private:
   void
   Transform(const Step & step, const TileChoice & choice)
   {
-    const std::size_t bytes = GetKernelSpectraBytes(step.in[0].channels, step.out.channels, choice.tile);
-    const auto        fill = [&](void * memory) {
-      MakeKernelSpectra(step, choice.tile, static_cast<float2 *>(memory), m_Stream);
-    };
+    const NetworkPrecision precision = m_Operation.precision;
+    const auto fill = [&](void * memory) { MakeKernelSpectra(step, choice.tile, precision, memory, m_Stream); };
     const auto fillAndWait = [&](void * memory) {
       fill(memory);
       CheckCuda(cudaStreamSynchronize(m_Stream), "cudaStreamSynchronize");
     };
-    const std::string key = "network " + m_Operation.graph->GetKey() + ' ' + std::to_string(step.layer) + " spectra " +
+    const std::string key = "network " + m_Operation.graph->GetKey() + ' ' + std::to_string(step.layer) +
+                            (HasHalfSpectra(step, precision) ? " half spectra " : " spectra ") +
                             std::to_string(choice.tile);
-    auto * const spectra = reinterpret_cast<float2 *>(m_Spectra + bytes);
-    const void * kernels = m_Call.tables->GetMade(key, bytes, fillAndWait);
+    const std::size_t used = GetUsedKernelBytes(step, choice.tile, precision);
+    const void *      kernels = m_Call.tables->GetMade(key, used, fillAndWait);
     if (!kernels)
     {
       fill(m_Spectra);
       kernels = m_Spectra;
     }
-    ConvolveTiles(step,
-                  choice.tile,
-                  choice.tilesAtOnce,
-                  m_Operation.precision,
-                  static_cast<const float2 *>(kernels),
-                  spectra,
-                  m_Stream);
+    char * const spectra = m_Spectra + GetKernelSpectraBytes(step.in[0].channels, step.out.channels, choice.tile);
+    ConvolveTiles(step, choice.tile, choice.tilesAtOnce, precision, kernels, spectra, m_Stream);
   }
 
   void

@@ -2,6 +2,7 @@
 #include "chunkwiseCudaNetworkTiles.h"
 
 #include "chunkwiseCudaFixedPasses.cuh"
+#include "chunkwiseCudaNetworkHalf.h"
 #include "chunkwiseCudaPixels.cuh"
 #include "chunkwiseNetworkPlan.h"
 #include "chunkwiseNetworkTileGrid.h"
@@ -36,10 +37,10 @@ struct TileShape
 };
 
 /** Transforms a tile of real numbers load(x, y, z) and gives emit(index of the frequency, value); neighbours along x
- * are neighbouring threads'. Signs: as FixedRows has them along z. */
-template <int T, typename TLoad, typename TEmit>
+ * are neighbouring threads'. Each thread calls share() between the two. Signs: as FixedRows has them along z. */
+template <int T, typename TLoad, typename TShare, typename TEmit>
 __device__ __forceinline__ void
-TransformTile(float2 * shared, TLoad && load, TEmit && emit)
+TransformTile(float2 * shared, TLoad && load, TShare && share, TEmit && emit)
 {
   constexpr int H = TileShape<T>::half;
   constexpr int P = TileShape<T>::pitch;
@@ -65,6 +66,7 @@ TransformTile(float2 * shared, TLoad && load, TEmit && emit)
       shared[(k * T + y) * P + x] = make_float2(re[k], im[k]);
     }
   }
+  share();
   __syncthreads();
   float re[T];
   float im[T];
@@ -172,42 +174,107 @@ TransformTileBack(float2 * shared, int width, int height, TFind && find, TStore 
   }
 }
 
-template <int T>
+/** 2^n, of n from -126 to 127. */
+__device__ __forceinline__ float
+PowerOfTwo(int n)
+{
+  return __int_as_float((127 + n) << 23);
+}
+
+/** The least e with magnitudes of this float's bits below 2^e. The scales of larger ones are beyond float32's, and
+ * their sums as well. */
+__device__ __forceinline__ int
+ExponentAbove(int bits)
+{
+  return min((bits >> 23) - 126, 120);
+}
+
+/** The largest of all threads' numbers, none below 0, in `shared`. */
+template <int VThreads>
+__device__ __forceinline__ void
+ShareLargest(float value, int * shared)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const int      thread = static_cast<int>(threadIdx.x);
+  const int      lanes = VThreads - thread / 32 * 32;
+  const unsigned mask = lanes >= 32 ? 0xffffffffu : (1u << lanes % 32) - 1;
+  const int      bits = __reduce_max_sync(mask, __float_as_int(value));
+  if (thread % 32 == 0)
+  {
+    atomicMax(shared, bits);
+  }
+#endif
+}
+
+/** TNumber: float2, or __half2, of which `scales` gets the exponents. */
+template <int T, typename TNumber>
 __global__ void
 __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
-  NetworkTilesKernel(Step step, TileGrid grid, std::int64_t firstTile, int mapsOfTile, float2 * __restrict__ spectra)
+  NetworkTilesKernel(Step step, TileGrid grid, std::int64_t firstTile, int mapsOfTile, TNumber * __restrict__ spectra,
+                     HalfScales scales)
 {
+  constexpr bool    isHalf = std::is_same_v<TNumber, __half2>;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ TileAxis                           axes[MaxSpatialAxes];
+  __shared__ int                                largest;
   const int                                     maps = step.in[0].channels;
   const std::int64_t                            tile = blockIdx.x / maps;
   const int                                     map = static_cast<int>(blockIdx.x - tile * maps);
   if (threadIdx.x < MaxSpatialAxes)
   {
     axes[threadIdx.x] = FindTileAxis(step, grid, firstTile + tile, static_cast<int>(threadIdx.x), true);
+    largest = 0;
   }
   __syncthreads();
   const TileAxis      ax = axes[0];
   const TileAxis      ay = axes[1];
   const TileAxis      az = axes[2];
   const float * const in = step.in[0].data + map * step.in[0].ChannelLength() + ax.base + ay.base + az.base;
-  float2 * const      out = spectra + (tile * mapsOfTile + map) * TileShape<T>::points;
+  TNumber * const     out = spectra + (tile * mapsOfTile + map) * TileShape<T>::points;
+  float               own = 0.0f;
   TransformTile<T>(
     reinterpret_cast<float2 *>(memory),
     [&](int x, int y, int z) {
-      const bool there = IsWithin(ax, x) && IsWithin(ay, y) && IsWithin(az, z);
-      return there ? __ldg(in + (x * ax.step + y * ay.step + z * az.step)) : 0.0f;
+      const bool  there = IsWithin(ax, x) && IsWithin(ay, y) && IsWithin(az, z);
+      const float value = there ? __ldg(in + (x * ax.step + y * ay.step + z * az.step)) : 0.0f;
+      own = isHalf ? fmaxf(own, fabsf(value)) : own;
+      return value;
     },
-    [&](int index, float2 value) { out[index] = value; });
+    [&] {
+      if constexpr (isHalf)
+      {
+        ShareLargest<TileShape<T>::threads>(own, &largest);
+      }
+    },
+    [&](int index, float2 value) {
+      if constexpr (isHalf)
+      {
+        const float scale = PowerOfTwo(-ExponentAbove(largest) - HalfShift);
+        out[index] = __floats2half2_rn(scale * value.x, scale * value.y);
+      }
+      else
+      {
+        out[index] = value;
+      }
+    });
+  if (isHalf && threadIdx.x == 0)
+  {
+    const int e = ExponentAbove(largest);
+    scales.ofMaps[tile * maps + map] = e;
+    atomicMax(scales.ofTiles + tile, e);
+  }
 }
 
-/** Of each tile there are spectra of `mapsOfTile` maps. VProduct: there is one input, and the product is made here. */
-template <int T, bool VProduct>
+/** Of each tile there are spectra of `mapsOfTile` maps. VProduct: there is one input, and the product is made here. Of
+ * __half2 the tiles have exponents, and the outputs' kernels. */
+template <int T, bool VProduct, typename TNumber>
 __global__ void
 __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
   NetworkTilesBackKernel(Step step, TileGrid grid, std::int64_t firstTile, int mapsOfTile,
-                         const float2 * __restrict__ spectra, const float2 * __restrict__ kernels)
+                         const TNumber * __restrict__ spectra, const TNumber * __restrict__ kernels,
+                         const int * __restrict__ tileExponents, const int * __restrict__ kernelExponents)
 {
+  constexpr bool    isHalf = std::is_same_v<TNumber, __half2>;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ TileAxis                           axes[MaxSpatialAxes];
   constexpr int                                 points = TileShape<T>::points;
@@ -226,27 +293,36 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
   {
     return;
   }
-  float * const        out = step.out.data + map * step.out.ChannelLength() + ax.base + ay.base + az.base;
-  const float          bias = step.bias ? step.bias[map] : 0.0f;
-  const float2 * const in = spectra + (VProduct ? tile : tile * mapsOfTile + map) * points;
-  const float2 * const kernel = kernels + static_cast<std::int64_t>(map) * points;
+  float * const         out = step.out.data + map * step.out.ChannelLength() + ax.base + ay.base + az.base;
+  const float           bias = step.bias ? step.bias[map] : 0.0f;
+  const TNumber * const in = spectra + (VProduct ? tile : tile * mapsOfTile + map) * points;
+  const TNumber * const kernel = kernels + static_cast<std::int64_t>(map) * points;
+  // The transforms there and back multiply by the number of points.
+  const float factor = isHalf ? ldexpf(1.0f / points, tileExponents[tile] + kernelExponents[map] + HalfShift) : 1.0f;
   TransformTileBack<T>(
     reinterpret_cast<float2 *>(memory),
     ax.end,
     ay.end,
     [&](int index) {
-      const float2 value = in[index];
-      if constexpr (VProduct)
+      const TNumber value = in[index];
+      if constexpr (isHalf)
+      {
+        return __half22float2(value);
+      }
+      else if constexpr (VProduct)
       {
         const float2 w = kernel[index];
         return make_float2(fmaf(value.x, w.x, -value.y * w.y), fmaf(value.x, w.y, value.y * w.x));
       }
-      return value;
+      else
+      {
+        return value;
+      }
     },
     [&](int x, int y, int z, float value) {
       if (z < az.end)
       {
-        const float sum = value + bias;
+        const float sum = isHalf ? fmaf(value, factor, bias) : value + bias;
         out[x * ax.step + y * ay.step + z * az.step] =
           step.activation == ActivationKind::Relu && sum < 0.0f ? 0.0f : sum;
       }
@@ -301,13 +377,49 @@ struct KernelLayout
       ofGroup = inputs * ofInput;
     }
   }
+
+  __device__ std::int64_t
+             At(int i, int o, int frequency) const
+  {
+    return frequency / FrequenciesTogether * ofGroup + frequency % FrequenciesTogether * ofFrequency + i * ofInput +
+           o * ofOutput;
+  }
 };
 
-template <int T>
+/** The exponents of the outputs' kernels: a block has an output. */
+__global__ void
+NetworkKernelExponentsKernel(Step step, int * __restrict__ exponents)
+{
+  __shared__ float    sums[256];
+  const int           t = static_cast<int>(threadIdx.x);
+  const int           o = static_cast<int>(blockIdx.x);
+  const std::int64_t  numbers = step.in[0].channels * step.kernel[0] * step.kernel[1] * step.kernel[2];
+  const float * const weights = step.packed + o / ChannelsPerBlock * numbers * ChannelsPerBlock + o % ChannelsPerBlock;
+  float               sum = 0.0f;
+  for (std::int64_t i = t; i < numbers && o < step.out.channels; i += 256)
+  {
+    sum += fabsf(weights[i * ChannelsPerBlock]);
+  }
+  sums[t] = sum;
+  __syncthreads();
+  if (t == 0)
+  {
+    for (int i = 1; i < 256; ++i)
+    {
+      sum += sums[i];
+    }
+    // Below 8: see chunkwiseCudaNetworkHalf.h.
+    exponents[o] = max(ExponentAbove(__float_as_int(sum)) - 3, -120);
+  }
+}
+
+template <int T, typename TNumber, typename TLayout>
 __global__ void
 __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
-  NetworkKernelSpectraKernel(Step step, KernelLayout layout, int outputs, float2 * __restrict__ kernels)
+  NetworkKernelSpectraKernel(Step step, TLayout layout, int outputs, TNumber * __restrict__ kernels,
+                             const int * __restrict__ exponents)
 {
+  constexpr bool    isHalf = std::is_same_v<TNumber, __half2>;
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     inputs = step.in[0].channels;
   const int                                     i = static_cast<int>(blockIdx.x) / outputs;
@@ -315,23 +427,29 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
   const int                                     kx = static_cast<int>(step.kernel[0]);
   const int                                     ky = static_cast<int>(step.kernel[1]);
   const int                                     kz = static_cast<int>(step.kernel[2]);
-  const bool                                    isChannel = o < step.out.channels;
+  const bool                                    isChannel = o < step.out.channels && i < inputs;
   const float * const                           weights =
     step.packed + static_cast<std::int64_t>(o / ChannelsPerBlock * inputs + i) * kx * ky * kz * ChannelsPerBlock +
     o % ChannelsPerBlock;
-  float2 * const out = kernels + i * layout.ofInput + o * layout.ofOutput;
-  // The transforms there and back multiply by this.
-  constexpr float scale = 1.0f / static_cast<float>(TileShape<T>::points);
+  // The transforms there and back multiply by the number of points.
+  const float scale = isHalf ? PowerOfTwo(-exponents[o]) : 1.0f / static_cast<float>(TileShape<T>::points);
   TransformTile<T>(
     reinterpret_cast<float2 *>(memory),
     [&](int x, int y, int z) {
       return isChannel && x < kx && y < ky && z < kz ? scale * weights[((z * ky + y) * kx + x) * ChannelsPerBlock]
                                                      : 0.0f;
     },
+    [] {},
     [&](int index, float2 value) {
       // A correlation is the product with the conjugate.
-      out[index / FrequenciesTogether * layout.ofGroup + index % FrequenciesTogether * layout.ofFrequency] =
-        make_float2(value.x, -value.y);
+      if constexpr (isHalf)
+      {
+        kernels[layout.At(i, o, index)] = __floats2half2_rn(value.x, -value.y);
+      }
+      else
+      {
+        kernels[layout.At(i, o, index)] = make_float2(value.x, -value.y);
+      }
     });
 }
 
@@ -340,17 +458,6 @@ constexpr int ProductThreads = 256;
 /** Inputs that lie in shared memory at a time, and how often. */
 constexpr int InputsPerStage = 8;
 constexpr int ProductStages = 2; // 64 KB is all that some devices have
-
-struct ProductShape
-{
-  int          inputs;
-  int          outputs;
-  int          padded; ///< outputs of the kernels' spectra
-  int          tiles;
-  std::int64_t points;     ///< of a spectrum
-  int          mapsOfTile; ///< from tile to tile, of `in`
-  int          mapsOfOut;  ///< and of `out`
-};
 
 /** One complex matrix product a frequency: outputs x inputs times inputs x tiles. A block has FrequenciesTogether of
  * them, TilesPerProduct tiles and 16 VPairs outputs; a warp one frequency, a thread 2 VPairs outputs of four tiles.
@@ -837,8 +944,8 @@ RunProduct(const ProductShape & shape, NetworkPrecision precision, const float2 
   if (HasNetworkTensorCores())
   {
     return LaunchPasses("NetworkTensorProductKernel",
-                        precision == NetworkPrecision::TensorFloat32 ? NetworkTensorProductKernel<VPairs, false>
-                                                                     : NetworkTensorProductKernel<VPairs, true>,
+                        precision == NetworkPrecision::Float32 ? NetworkTensorProductKernel<VPairs, true>
+                                                               : NetworkTensorProductKernel<VPairs, false>,
                         stream,
                         shape.points / FrequenciesTogether * ((shape.tiles + TensorTiles - 1) / TensorTiles) *
                           (shape.padded / (16 * VPairs)),
@@ -1047,12 +1154,13 @@ NetworkPoolKernel(Step step, std::int64_t places)
   }
 }
 
-} // namespace
-
+/** Transforms tiles there, multiplies them, and transforms them back, `tilesAtOnce` at a time. */
+template <typename TNumber>
 void
-ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrecision precision, const float2 * kernels,
-              float2 * spectra, cudaStream_t stream)
+ConvolveGroups(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrecision precision,
+               const TNumber * kernels, TNumber * spectra, cudaStream_t stream)
 {
+  constexpr bool     isHalf = std::is_same_v<TNumber, __half2>;
   const TileGrid     grid(step, tile);
   const int          inputs = step.in[0].channels;
   const int          outputs = step.out.channels;
@@ -1069,9 +1177,21 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrec
     DispatchTile(tile, [&](auto size) {
       constexpr int T = decltype(size)::value;
       using Shape = TileShape<T>;
-      float2 * const results = isInPlace ? spectra : spectra + tilesAtOnce * inputs * Shape::points;
+      TNumber * const results = isInPlace ? spectra : spectra + tilesAtOnce * inputs * Shape::points;
+      const int *     kernelExponents = nullptr;
+      HalfScales      scales{};
+      if constexpr (isHalf)
+      {
+        const HalfKernelLayout layout(inputs, padded, Shape::points);
+        kernelExponents = reinterpret_cast<const int *>(kernels + layout.Numbers());
+        scales.ofMaps = reinterpret_cast<int *>(spectra + tilesAtOnce * mapsOfTile * Shape::points);
+        scales.ofTiles = scales.ofMaps + tilesAtOnce * inputs;
+        // Below any exponent.
+        CheckCuda(cudaMemsetAsync(scales.ofTiles, 0x80, static_cast<std::size_t>(count) * sizeof(int), stream),
+                  "cudaMemsetAsync");
+      }
       LaunchPasses("NetworkTilesKernel",
-                   NetworkTilesKernel<T>,
+                   NetworkTilesKernel<T, TNumber>,
                    stream,
                    count * inputs,
                    Shape::threads,
@@ -1080,18 +1200,30 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrec
                    grid,
                    first,
                    mapsOfInput,
-                   spectra);
-      if (inputs > 1)
+                   spectra,
+                   scales);
+      const ProductShape shape{ inputs,        outputs,     padded,      static_cast<int>(count),
+                                Shape::points, mapsOfInput, mapsOfOutput };
+      if constexpr (isHalf)
       {
-        Multiply({ inputs, outputs, padded, static_cast<int>(count), Shape::points, mapsOfInput, mapsOfOutput },
-                 precision,
-                 kernels,
-                 spectra,
-                 results,
-                 stream);
+        MultiplyHalf(shape, kernels, scales, spectra, results, stream);
       }
+      else if (inputs > 1)
+      {
+        Multiply(shape, precision, kernels, spectra, results, stream);
+      }
+      const auto back = [&] {
+        if constexpr (!isHalf)
+        {
+          return inputs == 1 ? NetworkTilesBackKernel<T, true, TNumber> : NetworkTilesBackKernel<T, false, TNumber>;
+        }
+        else
+        {
+          return NetworkTilesBackKernel<T, false, TNumber>;
+        }
+      };
       LaunchPasses("NetworkTilesBackKernel",
-                   inputs == 1 ? NetworkTilesBackKernel<T, true> : NetworkTilesBackKernel<T, false>,
+                   back(),
                    stream,
                    count * outputs,
                    Shape::threads,
@@ -1101,39 +1233,110 @@ ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrec
                    first,
                    mapsOfOutput,
                    results,
-                   kernels);
+                   kernels,
+                   scales.ofTiles,
+                   kernelExponents);
     });
+  }
+}
+
+/** How many tiles of half precision, with their exponents, the memory of so many tiles of float32 has room for. */
+std::int64_t
+CountHalfTiles(const Step & step, int tile, std::int64_t tilesAtOnce)
+{
+  const int         inputs = step.in[0].channels;
+  const std::size_t bytes =
+    GetTileBytes(inputs, step.out.channels, tile, GetDeviceNetworkRates(NetworkPrecision::Half));
+  const std::size_t each = bytes / 2 + static_cast<std::size_t>(inputs + 1) * sizeof(int);
+  const auto        most = static_cast<std::int64_t>(static_cast<std::size_t>(tilesAtOnce) * bytes / each);
+  return most > HalfTiles ? most / HalfTiles * HalfTiles : most;
+}
+
+} // namespace
+
+bool
+HasHalfSpectra(const Step & step, NetworkPrecision precision)
+{
+  return precision == NetworkPrecision::Half && step.in[0].channels >= LeastHalfInputs && HasHalfTensorCores();
+}
+
+void
+ConvolveTiles(const Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrecision precision, const void * kernels,
+              void * spectra, cudaStream_t stream)
+{
+  if (HasHalfSpectra(step, precision))
+  {
+    ConvolveGroups(step,
+                   tile,
+                   CountHalfTiles(step, tile, tilesAtOnce),
+                   precision,
+                   static_cast<const __half2 *>(kernels),
+                   static_cast<__half2 *>(spectra),
+                   stream);
+  }
+  else
+  {
+    ConvolveGroups(
+      step, tile, tilesAtOnce, precision, static_cast<const float2 *>(kernels), static_cast<float2 *>(spectra), stream);
   }
   if (step.activation != ActivationKind::None && step.activation != ActivationKind::Relu)
   {
     const dim3 blocks(
-      static_cast<unsigned int>((PlacesOf(step.out) + 255) / 256), static_cast<unsigned int>(outputs), 1);
+      static_cast<unsigned int>((PlacesOf(step.out) + 255) / 256), static_cast<unsigned int>(step.out.channels), 1);
     NetworkActivateKernel<<<blocks, 256, 0, stream>>>(step);
     CheckLaunch("NetworkActivateKernel");
   }
 }
 
 void
-MakeKernelSpectra(const Step & step, int tile, float2 * kernels, cudaStream_t stream)
+MakeKernelSpectra(const Step & step, int tile, NetworkPrecision precision, void * kernels, cudaStream_t stream)
 {
+  const int inputs = step.in[0].channels;
+  const int block = GetProductChannels(step.out.channels);
+  const int outputs = inputs == 1 ? step.out.channels : (step.out.channels + block - 1) / block * block;
   DispatchTile(tile, [&](auto size) {
     constexpr int T = decltype(size)::value;
     using Shape = TileShape<T>;
-    const int          inputs = step.in[0].channels;
-    const int          block = GetProductChannels(step.out.channels);
-    const int          outputs = inputs == 1 ? step.out.channels : (step.out.channels + block - 1) / block * block;
-    const KernelLayout layout(inputs, step.out.channels, Shape::points);
-    LaunchPasses("NetworkKernelSpectraKernel",
-                 NetworkKernelSpectraKernel<T>,
-                 stream,
-                 static_cast<std::int64_t>(inputs) * outputs,
-                 Shape::threads,
-                 Shape::bytes,
-                 step,
-                 layout,
-                 outputs,
-                 kernels);
+    const auto launch = [&](const auto & layout, auto * numbers, int paddedInputs, const int * exponents) {
+      LaunchPasses("NetworkKernelSpectraKernel",
+                   NetworkKernelSpectraKernel<T,
+                                              std::remove_reference_t<decltype(*numbers)>,
+                                              std::remove_cv_t<std::remove_reference_t<decltype(layout)>>>,
+                   stream,
+                   static_cast<std::int64_t>(paddedInputs) * outputs,
+                   Shape::threads,
+                   Shape::bytes,
+                   step,
+                   layout,
+                   outputs,
+                   numbers,
+                   exponents);
+    };
+    if (HasHalfSpectra(step, precision))
+    {
+      const HalfKernelLayout layout(inputs, outputs, Shape::points);
+      auto * const           numbers = static_cast<__half2 *>(kernels);
+      auto * const           exponents = reinterpret_cast<int *>(numbers + layout.Numbers());
+      NetworkKernelExponentsKernel<<<static_cast<unsigned int>(outputs), 256, 0, stream>>>(step, exponents);
+      CheckLaunch("NetworkKernelExponentsKernel");
+      launch(layout, numbers, layout.inputs, exponents);
+    }
+    else
+    {
+      launch(KernelLayout(inputs, step.out.channels, Shape::points), static_cast<float2 *>(kernels), inputs, nullptr);
+    }
   });
+}
+
+std::size_t
+GetUsedKernelBytes(const Step & step, int tile, NetworkPrecision precision)
+{
+  const int inputs = step.in[0].channels;
+  const int block = GetProductChannels(step.out.channels);
+  const int padded = (step.out.channels + block - 1) / block * block;
+  return HasHalfSpectra(step, precision)
+           ? HalfKernelLayout(inputs, padded, static_cast<std::int64_t>(tile) * tile * tile / 2).Bytes()
+           : GetKernelSpectraBytes(inputs, step.out.channels, tile);
 }
 
 void

@@ -14,17 +14,26 @@ namespace chunkwise
 bool
 HasNetworkTensorCores();
 
+/** Whether this layer's spectra are of half precision, and their products on tensor cores. */
+bool
+HasHalfSpectra(const network::Step & step, NetworkPrecision precision);
+
 /** Runs a convolution through transforms of tiles (see NetworkTransform): `tile` voxels along each axis, groups of
  * `tilesAtOnce` tiles. `kernels` is what MakeKernelSpectra made of its weights; `spectra` has room for
  * GetSpectrumBytes(tile) times `tilesAtOnce` times the channels of input and output (of input alone where that is 1).
- * TensorFloat32 holds for products of several inputs, on devices with tensor cores. */
+ * TensorFloat32 and Half hold for products of several inputs, on devices with tensor cores. */
 void
 ConvolveTiles(const network::Step & step, int tile, std::int64_t tilesAtOnce, NetworkPrecision precision,
-              const float2 * kernels, float2 * spectra, cudaStream_t stream);
+              const void * kernels, void * spectra, cudaStream_t stream);
 
-/** The spectra of a convolution's weights, GetKernelSpectraBytes of them. */
+/** The spectra of a convolution's weights, of GetUsedKernelBytes. */
 void
-MakeKernelSpectra(const network::Step & step, int tile, float2 * kernels, cudaStream_t stream);
+MakeKernelSpectra(const network::Step & step, int tile, NetworkPrecision precision, void * kernels,
+                  cudaStream_t stream);
+
+/** GetKernelSpectraBytes, or fewer in half precision. */
+std::size_t
+GetUsedKernelBytes(const network::Step & step, int tile, NetworkPrecision precision);
 
 /** A pooling by windows of at most MostPoolingTaps along each axis. Tensors may lie as fragments. */
 void

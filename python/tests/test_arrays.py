@@ -378,6 +378,6 @@ def test_channels_of_a_network_are_components(small_model, random):
 def test_precisions_of_a_network(small_model, random):
     image = random.normal(size=(9, 11, 13)).astype("float32")
     exact = chunkwise.network(image, small_model, precision="reproducible")
-    for precision in ("float32", "tensorfloat32"):
+    for precision in ("float32", "tensorfloat32", "half"):
         result = chunkwise.network(image, small_model, precision=precision)
         assert np.abs(result - exact).max() <= 1e-2 * np.abs(exact).max()

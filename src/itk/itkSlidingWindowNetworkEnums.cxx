@@ -30,6 +30,8 @@ operator<<(std::ostream & os, SlidingWindowNetworkEnums::Precision value)
       return os << "itk::SlidingWindowNetworkEnums::Precision::Reproducible";
     case SlidingWindowNetworkEnums::Precision::TensorFloat32:
       return os << "itk::SlidingWindowNetworkEnums::Precision::TensorFloat32";
+    case SlidingWindowNetworkEnums::Precision::Half:
+      return os << "itk::SlidingWindowNetworkEnums::Precision::Half";
   }
   return os << "INVALID VALUE FOR itk::SlidingWindowNetworkEnums::Precision";
 }

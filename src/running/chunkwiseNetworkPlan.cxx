@@ -111,9 +111,10 @@ GetDeviceNetworkRates(NetworkPrecision precision)
   NetworkRates rates;
   rates.multiplyAdds = 4.3;
   rates.planeTaps = 8;
-  rates.productMultiplyAdds = precision == NetworkPrecision::TensorFloat32 ? 21 : 8;
-  rates.productTraffic = 1.7;
-  rates.productFixed = 295;
+  const bool isHalf = precision == NetworkPrecision::Half;
+  rates.productMultiplyAdds = isHalf ? 60 : precision == NetworkPrecision::TensorFloat32 ? 21 : 8;
+  rates.productTraffic = isHalf ? 0.5 : 1.7;
+  rates.productFixed = isHalf ? 100 : 295;
   rates.spectraMaking = 13.5;
   rates.uploads = 320;
   rates.poolingTaps = 0.22;

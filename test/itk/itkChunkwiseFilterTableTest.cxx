@@ -570,7 +570,8 @@ CasesOf(const std::string & row)
     inWindows.hasNetwork = true;
     std::vector<Case> cases{ theCase, inWindows };
     for (const auto & precision :
-         { std::make_pair(SlidingWindowNetworkEnums::Precision::TensorFloat32, "tensorfloat32") })
+         { std::make_pair(SlidingWindowNetworkEnums::Precision::TensorFloat32, "tensorfloat32"),
+           std::make_pair(SlidingWindowNetworkEnums::Precision::Half, "half") })
     {
       const auto other = SlidingWindowNetworkImageFilter<Image, Image>::New();
       other->SetGraph(chunkwise::MakeSmallNetwork());

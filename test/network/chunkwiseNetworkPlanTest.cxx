@@ -21,7 +21,9 @@ Wide(std::int64_t kernel)
   return builder.Finish(builder.Convolve(at, 3, builder.Same(kernel))).graph;
 }
 
-constexpr NetworkPrecision Approximate[] = { NetworkPrecision::Float32, NetworkPrecision::TensorFloat32 };
+constexpr NetworkPrecision Approximate[] = { NetworkPrecision::Float32,
+                                             NetworkPrecision::TensorFloat32,
+                                             NetworkPrecision::Half };
 
 /** The planner relies on it. */
 TEST(NetworkPlan, MemoryDoesNotShrinkWhenChunksGrow)
@@ -34,7 +36,7 @@ TEST(NetworkPlan, MemoryDoesNotShrinkWhenChunksGrow)
                       : trial % 2    ? trial::RandomConvolutions(random, 3, trial % 4 == 1).graph
                                      : trial::RandomUNet(random, 3, 1).graph;
     operation.method = trial % 3 ? NetworkMethod::Automatic : NetworkMethod::Transforms;
-    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates(Approximate[trial % 2]) : GetHostNetworkRates();
+    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates(Approximate[trial % 3]) : GetHostNetworkRates();
     // So that small networks take them too.
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
     operation.slab = trial % 3 == 0 ? 0 : trial % 3 == 1 ? 4 : 32;
@@ -95,7 +97,7 @@ TEST(NetworkPlan, RunsNeedNoMoreThanIsReserved)
     operation.graph =
       trial % 6 == 0 ? Wide(3 + trial / 6 % 5) : trial::RandomConvolutions(random, 3, trial % 2 == 0).graph;
     operation.method = trial % 3 ? NetworkMethod::Automatic : NetworkMethod::Transforms;
-    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates(Approximate[trial % 2]) : GetHostNetworkRates();
+    NetworkRates rates = trial % 5 < 3 ? GetDeviceNetworkRates(Approximate[trial % 3]) : GetHostNetworkRates();
     rates.multiplyAdds = trial % 4 ? 1.5 : 0.01;
     std::vector<LayerExtent> large(operation.graph->GetLayers().size());
     std::vector<LayerExtent> small = large;
@@ -157,7 +159,10 @@ TEST(NetworkPlan, TransformsAreTakenWhereTheyAreFaster)
   EXPECT_EQ(plan(4)[3].transform.tile, 0);
   // Less exact is expected to be faster.
   operation.precision = NetworkPrecision::TensorFloat32;
-  EXPECT_LT(plan(256)[3].transform.cost, large[3].transform.cost);
+  const double cost = plan(256)[3].transform.cost;
+  EXPECT_LT(cost, large[3].transform.cost);
+  operation.precision = NetworkPrecision::Half;
+  EXPECT_LT(plan(256)[3].transform.cost, cost);
   operation.precision = NetworkPrecision::Reproducible;
   EXPECT_EQ(plan(256)[3].transform.tile, 0);
 }

@@ -777,9 +777,10 @@ TEST_P(NetworkTest, LargeDirectConvolutionsHaveTheBitsOfTheCpu)
 TEST_P(NetworkTest, TransformsKeepToTheirBound)
 {
   const std::pair<NetworkPrecision, double> bounds[] = { { NetworkPrecision::Float32, 1e-5 },
-                                                         { NetworkPrecision::TensorFloat32, 1e-2 } };
+                                                         { NetworkPrecision::TensorFloat32, 1e-2 },
+                                                         { NetworkPrecision::Half, 1e-2 } };
   std::mt19937                              random(182);
-  for (int trial = 0; trial < 80; ++trial)
+  for (int trial = 0; trial < 120; ++trial)
   {
     const double  bound = bounds[trial / 40].second;
     const int     dimension = 2 + (trial % 4 > 0 ? 1 : 0);
@@ -814,11 +815,70 @@ TEST_P(NetworkTest, TransformsKeepToTheirBound)
   }
 }
 
+/** Wide layers, of more outputs than a block has, more tiles than a block has, and inputs no multiple of a stage's:
+ * nothing overflows in half precision, whatever the voxels' scale is, and of maps much smaller than others nothing is
+ * lost that large weights make of them. */
+TEST_P(NetworkTest, HalfKeepsToItsBoundAtEveryScale)
+{
+  std::mt19937 random(187);
+  const int    widths[][3] = { { 5, 8, 6 }, { 40, 24, 17 }, { 72, 72, 3 }, { 17, 90, 5 }, { 33, 50, 9 } };
+  for (int trial = 0; trial < 10; ++trial)
+  {
+    const auto &          width = widths[trial % 5];
+    trial::NetworkBuilder builder(random, 3);
+    int                   at = builder.Convolve(0, width[0], builder.Same(2));
+    NetworkLayer          scaling;
+    const auto            factors = std::make_shared<std::vector<float>>();
+    for (int c = 0; c < width[0]; ++c)
+    {
+      factors->push_back(c % 2 ? 1.0f / 1024 : 1.0f);
+    }
+    scaling.weights = factors;
+    at = builder.AddKind(LayerKind::Scaling, { at }, scaling);
+    at = builder.Pointwise(builder.Convolve(at, width[1], builder.Same(3)), ActivationKind::Relu);
+    NetworkLayer dilated;
+    dilated.dilation = builder.Same(1 + trial % 2);
+    at = builder.Pointwise(builder.Convolve(at, width[2], builder.Same(2), dilated), ActivationKind::Relu);
+    const Network network = builder.Finish(builder.Convolve(at, 2, builder.Same(2)));
+    const auto    operation = MakeOperation(random, network);
+    operation->method = NetworkMethod::Transforms;
+    operation->precision = NetworkPrecision::Half;
+    operation->tile = trial % 5 == 0 ? 16 : 0;
+    operation->scale = std::ldexp(0.01, trial % 3 == 0 ? -30 : trial % 3 == 1 ? 0 : 30);
+    operation->shift = 0.0;
+    operation->boundary = { BoundaryMode::ZeroFluxNeumann, 0.0 };
+    Trial<std::uint8_t, float> t(random, operation, { { trial % 5 == 0 ? 530 : 34, 6, 5, 1, 1 } });
+    t.request.backend = GetBackend();
+    t.Prepare(t.request.image);
+    GetManager().Execute(t.request);
+    Network dense = network;
+    dense.layers = network.graph->GetLayers();
+    dense.output = network.graph->GetOutput();
+    auto   results = EvaluateWhole<std::uint8_t>(dense, *operation, t.image);
+    double largest = 0;
+    for (const double value : results[0].values)
+    {
+      largest = std::max(largest, std::fabs(value));
+    }
+    double difference = 0;
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const double expected = results[0].At(operation->channel, index[0], index[1], index[2]);
+      const double error = std::fabs(t.Result(index) - expected);
+      difference = error <= difference ? difference : error;
+    });
+    EXPECT_LT(difference, 5e-3 * largest) << trial << ": " << difference / largest << "\n" << network.graph->Describe();
+    if (GetBackend() == BackendChoice::CUDA && std::getenv("CHUNKWISE_TEST_VERBOSE"))
+    {
+      std::printf("half, trial %d: %.2e\n", trial, difference / largest);
+    }
+  }
+}
+
 /** A voxel that is not finite spoils its tile, and no other. */
 TEST_P(NetworkTest, InfinityStaysInItsTile)
 {
   std::mt19937 random(185);
-  for (const auto precision : { NetworkPrecision::Float32, NetworkPrecision::TensorFloat32 })
+  for (const auto precision : { NetworkPrecision::Float32, NetworkPrecision::TensorFloat32, NetworkPrecision::Half })
   {
     trial::NetworkBuilder builder(random, 3);
     int                   at = builder.Convolve(0, 16, builder.Same(3));
