@@ -9,8 +9,37 @@ where it cannot be: they are gigabytes."""
 import itertools
 import pathlib
 import subprocess
+import sys
+import venv
 
-from compare_networks import main, read_image, write_image
+SKIPPED = 77
+
+
+def ensure_environment(folder, packages):
+    """The Python of an environment that has these packages of PyPI."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+    if subprocess.run([python, "-c", "import " + ", ".join(packages)], capture_output=True).returncode:
+        made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages],
+                              capture_output=True, text=True)
+        if made.returncode:
+            print(f"skipped: {' and '.join(packages)} cannot be installed: {made.stderr.strip().splitlines()[-1:]}")
+            sys.exit(SKIPPED)
+    return python
+
+
+def write_image(path, values):
+    """A MetaImage of float32, [z][y][x]."""
+    extents = " ".join(str(n) for n in reversed(values.shape))
+    header = (f"ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
+              f"DimSize = {extents}\nElementType = MET_FLOAT\nElementDataFile = LOCAL\n")
+    path.write_bytes(header.encode() + values.astype("<f4").tobytes())
+
+
+def read_image(path, shape, numpy):
+    data = path.read_bytes()
+    return numpy.frombuffer(data[len(data) - 4 * int(numpy.prod(shape)):], "<f4").reshape(shape)
 
 
 def make_network(torch):
@@ -77,5 +106,15 @@ def compare(program, folder):
     return failures
 
 
+def main():
+    """SCRIPT PROGRAM FOLDER makes an environment below FOLDER and runs itself there: SCRIPT PROGRAM FOLDER run."""
+    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    if len(sys.argv) == 3:
+        python = ensure_environment(folder / "environment", ["torch", "monai", "onnx"])
+        sys.exit(subprocess.run([python, __file__, program, folder, "run"]).returncode)
+    sys.exit(1 if compare(program, folder) else 0)
+
+
 if __name__ == "__main__":
-    main(__file__, compare, ["torch", "monai", "onnx"])
+    main()

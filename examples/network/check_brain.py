@@ -41,11 +41,13 @@ def mask_of(program, network, options, image, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("options", nargs="*", help="for the program, after --")
     default = os.path.join(os.path.dirname(os.path.abspath(__file__)), "brain.onnx")
     parser.add_argument("--network", default=default)
     parser.add_argument("--templates", default=Templates, help="where mricron-data's volumes are")
-    arguments = parser.parse_args()
+    # argparse takes what follows "--" for positional arguments only where no option came before.
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    arguments, options = parser.parse_args(words[:end]), words[end + 1 :]
 
     head = os.path.join(arguments.templates, "ch2.nii.gz")
     brain = load("ch2bet.nii.gz", arguments.templates) > 0
@@ -56,7 +58,7 @@ def main():
         voxels = on_grid_of_head(load("ch2better.nii.gz", arguments.templates), brain.shape)
         nibabel.save(nibabel.Nifti1Image(voxels.astype(numpy.uint8), nibabel.load(head).affine), better)
         for name, image, least in (("ch2", head, LeastOfHead), ("ch2better", better, LeastOfBetter)):
-            mask = mask_of(arguments.program, arguments.network, arguments.options, image, folder)
+            mask = mask_of(arguments.program, arguments.network, options, image, folder)
             if mask.shape != brain.shape:
                 sys.exit(f"{name}: the mask has {mask.shape} voxels, the image {brain.shape}")
             agreement = dice(mask, brain)

@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NEED_PACKAGES = ("components", "definitions", "formats")
+NEED_PACKAGES = ("components", "definitions", "formats", "runtimes")
 SKIPPED = 77
 
 
