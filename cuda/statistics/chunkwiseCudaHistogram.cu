@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaDenseVoxels.cuh"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPasses.cuh"
 #include "chunkwiseEntropyOperation.h"
@@ -17,6 +18,8 @@ constexpr int          Threads = 256;
 constexpr unsigned int AllLanes = 0xFFFFFFFF;
 /** Counters of 32 bits that a block keeps in shared memory. */
 constexpr int MostSharedCounters = 8192;
+/** Sets of them, see CountInBlockKernel. */
+constexpr int MostCopies = 8;
 
 using Counter = unsigned long long;
 
@@ -59,21 +62,81 @@ struct OrdinalRule
   }
 };
 
-/** Counts voxels. Neighbours are mostly alike: lanes with the same counter add to it once. */
-template <typename TPixel, typename TRule, bool VShared>
+/** What is counted of voxels of bytes: the bytes, to which the rule is applied in the end. */
+constexpr int NumberOfBytes = 256;
+
+template <typename TPixel>
+constexpr bool IsByte = sizeof(TPixel) == 1;
+
+/** Counts voxels in `copies` sets of counters in shared memory, a power of two. Lanes that add to one counter do so one
+ * after the other: those of different copies do not, and of voxels that are alike a thread adds once for all that
+ * follow each other. */
+template <typename TPixel, typename TRule>
 __global__ void
-__launch_bounds__(Threads) CountKernel(const TPixel * __restrict__ voxels, std::int64_t n, TRule rule, int counters,
-                                       Counter * __restrict__ counts)
+__launch_bounds__(Threads) CountInBlockKernel(const TPixel * __restrict__ voxels, std::int64_t n, TRule rule,
+                                              int counters, int copies, Counter * __restrict__ counts)
 {
   extern __shared__ unsigned int own[];
-  if constexpr (VShared)
+  for (int i = static_cast<int>(threadIdx.x); i < counters * copies; i += Threads)
   {
-    for (int i = static_cast<int>(threadIdx.x); i < counters; i += Threads)
-    {
-      own[i] = 0;
-    }
-    __syncthreads();
+    own[i] = 0;
   }
+  __syncthreads();
+  unsigned int * const mine = own + (threadIdx.x & static_cast<unsigned int>(copies - 1));
+  int                  counter = -1;
+  unsigned int         alike = 0;
+  const auto           addAlike = [&] {
+    if (counter >= 0)
+    {
+      atomicAdd(mine + counter * copies, alike);
+    }
+  };
+  ForEachVoxel(voxels, n, [&](TPixel value) {
+    int at = 0;
+    if constexpr (IsByte<TPixel>)
+    {
+      at = static_cast<std::uint8_t>(value);
+    }
+    else
+    {
+      at = rule(value);
+    }
+    if (at != counter)
+    {
+      addAlike();
+      counter = at;
+      alike = 0;
+    }
+    ++alike;
+  });
+  addAlike();
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < counters; i += Threads)
+  {
+    Counter sum = 0;
+    for (int c = 0; c < copies; ++c)
+    {
+      sum += own[i * copies + c];
+    }
+    int at = i;
+    if constexpr (IsByte<TPixel>)
+    {
+      at = rule(static_cast<TPixel>(i));
+    }
+    if (sum != 0 && at >= 0)
+    {
+      atomicAdd(&counts[at], sum);
+    }
+  }
+}
+
+/** Counts voxels in memory that all blocks share. Neighbours are mostly alike: lanes with the same counter add to it
+ * once. */
+template <typename TPixel, typename TRule>
+__global__ void
+__launch_bounds__(Threads)
+  CountKernel(const TPixel * __restrict__ voxels, std::int64_t n, TRule rule, Counter * __restrict__ counts)
+{
   const auto         lane = static_cast<int>(threadIdx.x % 32);
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Threads;
   // The same number of rounds for all lanes of a warp.
@@ -84,25 +147,7 @@ __launch_bounds__(Threads) CountKernel(const TPixel * __restrict__ voxels, std::
     const unsigned int alike = __match_any_sync(AllLanes, at);
     if (at >= 0 && lane == __ffs(static_cast<int>(alike)) - 1)
     {
-      if constexpr (VShared)
-      {
-        atomicAdd(&own[at], static_cast<unsigned int>(__popc(alike)));
-      }
-      else
-      {
-        atomicAdd(&counts[at], static_cast<Counter>(__popc(alike)));
-      }
-    }
-  }
-  if constexpr (VShared)
-  {
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < counters; i += Threads)
-    {
-      if (own[i] != 0)
-      {
-        atomicAdd(&counts[i], static_cast<Counter>(own[i]));
-      }
+      atomicAdd(&counts[at], static_cast<Counter>(__popc(alike)));
     }
   }
 }
@@ -122,17 +167,23 @@ LaunchCount(const KernelCall & call, const TRule & rule)
     using Pixel = decltype(pixel);
     const auto * const voxels = static_cast<const Pixel *>(call.inputs[0].data);
     auto * const       counts = static_cast<Counter *>(call.sideOut);
-    if (counters <= MostSharedCounters)
+    const int          shared = IsByte<Pixel> ? NumberOfBytes : counters;
+    if (shared > MostSharedCounters)
     {
-      CountKernel<Pixel, TRule, true>
-        <<<blocks, Threads, static_cast<std::size_t>(counters) * sizeof(unsigned int), StreamOf(call)>>>(
-          voxels, n, rule, counters, counts);
+      CountKernel<<<blocks, Threads, 0, StreamOf(call)>>>(voxels, n, rule, counts);
+      CheckLaunch("CountKernel");
+      return;
     }
-    else
+    int copies = MostCopies;
+    while (shared * copies > MostSharedCounters)
     {
-      CountKernel<Pixel, TRule, false><<<blocks, Threads, 0, StreamOf(call)>>>(voxels, n, rule, counters, counts);
+      copies /= 2;
     }
-    CheckLaunch("CountKernel");
+    CountInBlockKernel<<<blocks,
+                         Threads,
+                         static_cast<std::size_t>(shared) * static_cast<std::size_t>(copies) * sizeof(unsigned int),
+                         StreamOf(call)>>>(voxels, n, rule, shared, copies, counts);
+    CheckLaunch("CountInBlockKernel");
   });
 }
 

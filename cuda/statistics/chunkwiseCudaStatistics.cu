@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaDenseVoxels.cuh"
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPasses.cuh"
 #include "chunkwiseStatisticsOperation.h"
@@ -114,11 +115,7 @@ __launch_bounds__(Threads)
   __syncthreads();
   SharedDigits            digits{ total };
   VoxelStatistics<TPixel> mine;
-  const std::int64_t      step = static_cast<std::int64_t>(gridDim.x) * Threads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x; i < n; i += step)
-  {
-    mine.Add(voxels[i], digits);
-  }
+  ForEachVoxel(voxels, n, [&](TPixel value) { mine.Add(value, digits); });
   __syncwarp();
   mine.End(digits);
   const auto count = [](std::int64_t & of, std::int64_t own) {
