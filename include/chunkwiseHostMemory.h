@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <string>
 
-// The memory of the machine and of this process, in bytes; 0 where the system does not tell. `root` is put before the
-// paths of the system's files: another folder lets tests be a machine of their own.
+// What of the machine this process has: memory, in bytes, 0 where the system does not tell, and processors. `root` is
+// put before the paths of the system's files: another folder lets tests be a machine of their own.
 namespace chunkwise
 {
 
@@ -25,6 +25,11 @@ Chunkwise_EXPORT std::size_t
 /** What this process has resident now. */
 Chunkwise_EXPORT std::size_t
                  GetResidentHostMemory(const std::string & root = std::string());
+
+/** The processors that the process may use at a time, at least 1: those that it is bound to (taskset, a batch system),
+ * and no more than its control group, or one around that, has the time of (a container's --cpus, rounded up). */
+Chunkwise_EXPORT unsigned int
+GetNumberOfProcessors(const std::string & root = std::string());
 
 } // namespace chunkwise
 

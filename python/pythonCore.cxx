@@ -6,6 +6,7 @@
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFilters.h"
+#include "chunkwiseHostMemory.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseNetworkModel.h"
 #include "chunkwiseReconstructionOperation.h"
@@ -840,7 +841,7 @@ Advance(const OperationHandle & handle, const AnyArray & input, const Integers &
   const SummedAreaTableOperation & table = AsTable(handle);
   const BufferView                 view = ToView(input, lower);
   const PixelKind                  kind = PixelKindFromName(outputKind);
-  Executor *                       executor = GetExecutor(threads ? threads : std::thread::hardware_concurrency());
+  Executor *                       executor = GetExecutor(threads ? threads : GetNumberOfProcessors());
   return ToBytes(Unlocked([&] { return AdvanceCarry(table, view, kind, view.box, *executor); }));
 }
 

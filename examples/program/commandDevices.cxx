@@ -62,7 +62,7 @@ PrintDevices(bool asJson)
     std::cout << ToText({ { "devices", list },
                           { "reasonForNone", devices.empty() ? Json(manager.GetReasonForNoDevices()) : Json() },
                           { "cpu",
-                            { { "threads", std::thread::hardware_concurrency() },
+                            { { "threads", chunkwise::GetNumberOfProcessors() },
                               { "instructions", GetSimdLevel() },
                               { "memoryAvailable", chunkwise::GetAvailableHostMemory() } } } });
     return;
@@ -78,7 +78,7 @@ PrintDevices(bool asJson)
   {
     std::cout << "cuda: none (" << manager.GetReasonForNoDevices() << ")\n";
   }
-  std::cout << "cpu: " << std::thread::hardware_concurrency() << " threads, " << GetSimdLevel() << ", "
+  std::cout << "cpu: " << chunkwise::GetNumberOfProcessors() << " threads, " << GetSimdLevel() << ", "
             << FormatBytes(static_cast<double>(chunkwise::GetAvailableHostMemory())) << " available\n";
 }
 

@@ -2,6 +2,7 @@
 #include "fileStream.h"
 
 #include "chunkwiseExecutor.h"
+#include "chunkwiseHostMemory.h"
 
 #include <zlib.h>
 
@@ -25,7 +26,7 @@ constexpr std::size_t StateBytes = std::size_t{ 272 } << 10;
 unsigned int
 GetNumberOfThreads()
 {
-  return std::max(1u, std::min(16u, std::thread::hardware_concurrency()));
+  return std::min(16u, GetNumberOfProcessors());
 }
 
 /** A raw stream of deflate for one thread. */

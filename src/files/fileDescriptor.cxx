@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileDescriptor.h"
+#include "chunkwiseHostMemory.h"
 
 #include <cerrno>
 #include <cstring>
@@ -252,7 +253,7 @@ Descriptor::WriteToPages(const std::vector<iovec> & pieces, std::uint64_t offset
   {
     return false;
   }
-  static const bool maps = std::thread::hardware_concurrency() >= LeastProcessorsToMap;
+  static const bool maps = GetNumberOfProcessors() >= LeastProcessorsToMap;
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t before = offset % page;
   void * const      mapped =

@@ -2,6 +2,7 @@
 #include "chunkwiseExecutor.h"
 
 #include "chunkwiseFork.h"
+#include "chunkwiseHostMemory.h"
 
 #include <algorithm>
 #include <atomic>
@@ -200,7 +201,7 @@ MakeThreadExecutor(unsigned int concurrency)
 {
   if (concurrency == 0)
   {
-    concurrency = std::max(1u, std::thread::hardware_concurrency());
+    concurrency = GetNumberOfProcessors();
   }
   return std::unique_ptr<Executor>(new ThreadExecutor(concurrency));
 }

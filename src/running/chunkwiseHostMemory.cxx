@@ -8,7 +8,12 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <thread>
 #include <vector>
+
+#if defined(__linux__)
+#  include <sched.h>
+#endif
 
 namespace chunkwise
 {
@@ -94,9 +99,9 @@ struct GroupMount
   std::string folder;
 };
 
-/** The hierarchies that limit memory. */
+/** The hierarchies that a controller ("memory", "cpu") may be in. */
 std::vector<GroupMount>
-FindMounts(const std::string & root)
+FindMounts(const std::string & root, const std::string & controller)
 {
   // "36 35 98:0 /group /folder rw,noatime shared:1 - cgroup2 cgroup rw,memory"
   std::vector<GroupMount> mounts;
@@ -111,7 +116,7 @@ FindMounts(const std::string & root)
       continue;
     }
     const std::string kind = *(dash + 1);
-    if (kind == "cgroup2" || (kind == "cgroup" && words.end() - dash > 3 && Contains(*(dash + 3), "memory")))
+    if (kind == "cgroup2" || (kind == "cgroup" && words.end() - dash > 3 && Contains(*(dash + 3), controller)))
     {
       mounts.push_back({ kind == "cgroup2", words[3], words[4] });
     }
@@ -121,7 +126,7 @@ FindMounts(const std::string & root)
 
 /** The group of this process in the hierarchy; false if it is in none. */
 bool
-FindGroup(const std::string & root, bool isVersion2, std::string & group)
+FindGroup(const std::string & root, const std::string & controller, bool isVersion2, std::string & group)
 {
   // "0::/group" of version 2, "9:memory,hugetlb:/group" of version 1
   std::ifstream stream(root + "/proc/self/cgroup");
@@ -135,7 +140,7 @@ FindGroup(const std::string & root, bool isVersion2, std::string & group)
       continue;
     }
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (isVersion2 ? controllers.empty() : Contains(controllers, "memory"))
+    if (isVersion2 ? controllers.empty() : Contains(controllers, controller))
     {
       group = line.substr(second + 1);
       return true;
@@ -169,31 +174,60 @@ RoomOfGroup(const std::string & folder, bool isVersion2)
   return limit - std::min(limit, taken);
 }
 
-/** The least that is left by the group at `path` below the mount and by those around it. */
+/** The processors' time that one group's own limit leaves, in processors: 2.5 are three that wait. */
 std::size_t
-RoomOfGroups(const std::string & root, const GroupMount & mount, const std::string & group)
+ProcessorsOfGroup(const std::string & folder, bool isVersion2)
 {
-  // In a container the mount may show a part of the hierarchy alone, and the group may lie outside of what it shows.
-  const std::string top = mount.group == "/" ? std::string() : mount.group;
-  std::string       path;
-  if (group.compare(0, top.size(), top) == 0 && (group.size() == top.size() || group[top.size()] == '/'))
+  // "250000 100000": microseconds of each so many, which version 1 has in two files. "max" and -1: no limit.
+  std::ifstream stream(folder + "/cpu.max");
+  std::string   first;
+  std::size_t   period = 0;
+  std::size_t   quota = NoLimit;
+  const bool    isThere = isVersion2 && (stream >> first >> period);
+  if (isThere && std::isdigit(static_cast<unsigned char>(first[0])))
   {
-    path = group.substr(top.size());
+    quota = static_cast<std::size_t>(std::strtoull(first.c_str(), nullptr, 10));
   }
-  std::size_t room = NoLimit;
-  for (;;)
+  else if (!isVersion2)
   {
-    while (!path.empty() && path.back() == '/')
-    {
-      path.pop_back();
-    }
-    room = std::min(room, RoomOfGroup(root + mount.folder + path, mount.isVersion2));
-    if (path.empty())
-    {
-      return room;
-    }
-    path.erase(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+    quota = ReadNumber(folder + "/cpu.cfs_quota_us", NoLimit);
+    period = ReadNumber(folder + "/cpu.cfs_period_us", 0);
   }
+  return quota == NoLimit || period == 0 ? NoLimit : std::max<std::size_t>((quota + period - 1) / period, 1);
+}
+
+/** The least that of(folder, isVersion2) says of the groups of this process, and of those around them. */
+template <typename TOfGroup>
+std::size_t
+LeastOfGroups(const std::string & root, const std::string & controller, TOfGroup && of)
+{
+  std::size_t least = NoLimit;
+  for (const GroupMount & mount : FindMounts(root, controller))
+  {
+    std::string group;
+    if (!FindGroup(root, controller, mount.isVersion2, group))
+    {
+      continue;
+    }
+    // In a container the mount may show a part of the hierarchy alone, and the group may lie outside of what it shows.
+    const std::string top = mount.group == "/" ? std::string() : mount.group;
+    std::string       path;
+    if (group.compare(0, top.size(), top) == 0 && (group.size() == top.size() || group[top.size()] == '/'))
+    {
+      path = group.substr(top.size());
+    }
+    for (bool isTop = false; !isTop;)
+    {
+      while (!path.empty() && path.back() == '/')
+      {
+        path.pop_back();
+      }
+      least = std::min(least, of(root + mount.folder + path, mount.isVersion2));
+      isTop = path.empty();
+      path.erase(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+    }
+  }
+  return least;
 }
 
 } // namespace
@@ -202,17 +236,24 @@ std::size_t
 GetAvailableHostMemory(const std::string & root)
 {
   const std::size_t ofMachine = ReadKilobytes(root + "/proc/meminfo", "MemAvailable");
-  std::size_t       room = ofMachine ? ofMachine : NoLimit;
-  for (const GroupMount & mount : FindMounts(root))
-  {
-    std::string group;
-    if (FindGroup(root, mount.isVersion2, group))
-    {
-      room = std::min(room, RoomOfGroups(root, mount, group));
-    }
-  }
+  const std::size_t room = std::min(ofMachine ? ofMachine : NoLimit, LeastOfGroups(root, "memory", RoomOfGroup));
   // Nothing left is not the same as not to know.
   return room == NoLimit ? 0 : std::max<std::size_t>(room, 1);
+}
+
+unsigned int
+GetNumberOfProcessors(const std::string & root)
+{
+  std::size_t number = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+  {
+    number = std::min(number, static_cast<std::size_t>(CPU_COUNT(&allowed)));
+  }
+#endif
+  return static_cast<unsigned int>(
+    std::max<std::size_t>(std::min(number, LeastOfGroups(root, "cpu", ProcessorsOfGroup)), 1));
 }
 
 std::size_t

@@ -2,6 +2,7 @@
 #include "chunkwiseHostRates.h"
 
 #include "chunkwiseHostCopy.h"
+#include "chunkwiseHostMemory.h"
 
 #include <algorithm>
 #include <atomic>
@@ -65,7 +66,7 @@ unsigned int
 FindTransferThreads(double rate)
 {
   constexpr unsigned int Few = 4;
-  const unsigned int     processors = std::max(std::thread::hardware_concurrency(), 1u);
+  const unsigned int     processors = GetNumberOfProcessors();
   return processors / 2 <= Few ? std::max(processors / 2, 1u)
                                : FindTransferThreads(rate, GetHostCopyRate(), processors);
 }

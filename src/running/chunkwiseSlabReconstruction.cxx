@@ -2,6 +2,7 @@
 #include "chunkwiseSlabReconstruction.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseHostMemory.h"
 #include "chunkwiseSlabPasses.h"
 #include "chunkwiseSlabRun.h"
 
@@ -171,8 +172,7 @@ GetLeastHostBytes(Manager & manager, const SlabRequest & request)
       return 1;
     }
     CheckRequest(least);
-    const unsigned int threads =
-      request.executor ? request.executor->GetConcurrency() : std::thread::hardware_concurrency();
+    const unsigned int threads = request.executor ? request.executor->GetConcurrency() : GetNumberOfProcessors();
     SlabPlanner(manager, least, GetReconstruction(least), static_cast<int>(std::max(threads, 1u))).MakePlan();
   }
   catch (const BudgetError & error)

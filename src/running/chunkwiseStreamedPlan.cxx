@@ -386,8 +386,7 @@ DivisionsError::DivisionsError(std::int64_t count, std::size_t neededBytes, std:
 unsigned int
 GetFileThreads(const StreamedRequest & request)
 {
-  return request.fileThreads ? request.fileThreads
-                             : std::max(1u, std::min(8u, std::thread::hardware_concurrency() / 2));
+  return request.fileThreads ? request.fileThreads : std::max(1u, std::min(8u, GetNumberOfProcessors() / 2));
 }
 
 std::int64_t

@@ -1,6 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseExecutor.h"
 #include "chunkwiseHostMemory.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +10,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#if defined(__linux__)
+#  include <sched.h>
+#endif
 
 using namespace chunkwise;
 
@@ -59,6 +64,48 @@ TEST_F(HostMemory, WithoutGroupsIsWhatTheMachineHas)
   MountVersion2("/");
   EXPECT_EQ(GetAvailableHostMemory(m_Root), 1000u << 10);
 }
+
+TEST_F(HostMemory, ProcessorsAreThoseOfTheGroupOrOfOneAround)
+{
+  const unsigned int ofMachine = GetNumberOfProcessors(m_Root);
+  ASSERT_GE(ofMachine, 1u);
+  Write("/proc/self/cgroup", "0::/job/step\n");
+  MountVersion2("/");
+  Write("/sys/fs/cgroup/job/step/cpu.max", "max 100000\n");
+  EXPECT_EQ(GetNumberOfProcessors(m_Root), ofMachine);
+  Write("/sys/fs/cgroup/job/cpu.max", "100001 100000\n");
+  EXPECT_EQ(GetNumberOfProcessors(m_Root), std::min(2u, ofMachine));
+  Write("/sys/fs/cgroup/job/step/cpu.max", "50000 100000\n");
+  EXPECT_EQ(GetNumberOfProcessors(m_Root), 1u);
+  Write("/proc/self/cgroup", "3:memory:/job\n2:cpu:/job\n");
+  MountVersion1("/");
+  Write("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+  Write("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(GetNumberOfProcessors(m_Root), ofMachine);
+  Write("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "10000\n");
+  EXPECT_EQ(GetNumberOfProcessors(m_Root), 1u);
+}
+
+#if defined(__linux__)
+TEST_F(HostMemory, ProcessorsAreThoseThatTheThreadIsBoundTo)
+{
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (std::size_t i = 0; CPU_COUNT(&one) == 0; ++i)
+  {
+    if (CPU_ISSET(i, &before))
+    {
+      CPU_SET(i, &one);
+    }
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(GetNumberOfProcessors(), 1u);
+  EXPECT_EQ(MakeThreadExecutor()->GetConcurrency(), 1u);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+#endif
 
 TEST_F(HostMemory, OfAGroupOfVersion2IsWhatItsLimitLeaves)
 {
