@@ -96,21 +96,17 @@ private:
   }
 };
 
-/** Each block leaves the summary of its voxels. */
+/** Each block adds the summary of its voxels to that of all, which is 0 at first and therefore has the complement of
+ * the minimum. Integers: the order does not matter. */
 template <typename TPixel>
 __global__ void
 __launch_bounds__(Threads)
-  StatisticsKernel(const TPixel * __restrict__ voxels, std::int64_t n, StatisticsSummary * __restrict__ summaries)
+  StatisticsKernel(const TPixel * __restrict__ voxels, std::int64_t n, StatisticsSummary * __restrict__ all)
 {
   __shared__ StatisticsSummary total;
   if (threadIdx.x < Words)
   {
     reinterpret_cast<Word *>(&total)[threadIdx.x] = 0;
-  }
-  __syncthreads();
-  if (threadIdx.x == 0)
-  {
-    total.minimum = ~std::uint64_t{ 0 };
   }
   __syncthreads();
   SharedDigits            digits{ total };
@@ -131,7 +127,7 @@ __launch_bounds__(Threads)
   count(total.negativeInfinities, mine.negativeInfinities);
   if (mine.finite > 0)
   {
-    atomicMin(reinterpret_cast<Word *>(&total.minimum), static_cast<Word>(mine.GetMinimum()));
+    atomicMax(reinterpret_cast<Word *>(&total.minimum), static_cast<Word>(~mine.GetMinimum()));
     atomicMax(reinterpret_cast<Word *>(&total.maximum), static_cast<Word>(mine.GetMaximum()));
   }
   __syncthreads();
@@ -146,35 +142,34 @@ __launch_bounds__(Threads)
   __syncthreads();
   if (threadIdx.x < Words)
   {
-    reinterpret_cast<Word *>(summaries + blockIdx.x)[threadIdx.x] = reinterpret_cast<const Word *>(&total)[threadIdx.x];
+    Word * const of = reinterpret_cast<Word *>(&total) + threadIdx.x;
+    Word * const to = reinterpret_cast<Word *>(all) + threadIdx.x;
+    if (of == reinterpret_cast<Word *>(&total.minimum) || of == reinterpret_cast<Word *>(&total.maximum))
+    {
+      atomicMax(to, *of);
+    }
+    else if (*of != 0)
+    {
+      atomicAdd(to, *of);
+    }
   }
 }
 
-/** One block adds the summaries up, a thread for each word. */
+/** One block: as the CPU leaves it. */
 __global__ void
-__launch_bounds__(Threads) MergeSummariesKernel(const StatisticsSummary * __restrict__ summaries, int count,
-                                                StatisticsSummary * __restrict__ out)
+__launch_bounds__(Threads) FinishSummaryKernel(StatisticsSummary * all)
 {
   __shared__ StatisticsSummary total;
   const auto                   w = static_cast<int>(threadIdx.x);
   if (w < Words)
   {
-    const bool   isMinimum = &reinterpret_cast<std::uint64_t *>(&total)[w] == &total.minimum;
-    const bool   isMaximum = &reinterpret_cast<std::uint64_t *>(&total)[w] == &total.maximum;
-    const Word * word = reinterpret_cast<const Word *>(summaries) + w;
-    Word         value = isMinimum ? ~Word{ 0 } : 0;
-    for (int i = 0; i < count; ++i, word += Words)
-    {
-      value = isMinimum ? min(value, *word) : isMaximum ? max(value, *word) : value + *word;
-    }
-    reinterpret_cast<Word *>(&total)[w] = value;
+    reinterpret_cast<Word *>(&total)[w] = reinterpret_cast<const Word *>(all)[w];
   }
   __syncthreads();
   if (w == 0)
   {
     Carry(total.sum, StatisticsSummary::SumDigits);
-    // As the CPU leaves them.
-    total.minimum = total.finite > 0 ? total.minimum : 0;
+    total.minimum = total.finite > 0 ? ~total.minimum : 0;
   }
   else if (w == 32)
   {
@@ -183,7 +178,7 @@ __launch_bounds__(Threads) MergeSummariesKernel(const StatisticsSummary * __rest
   __syncthreads();
   if (w < Words)
   {
-    reinterpret_cast<Word *>(out)[w] = reinterpret_cast<const Word *>(&total)[w];
+    reinterpret_cast<Word *>(all)[w] = reinterpret_cast<const Word *>(&total)[w];
   }
 }
 
@@ -197,33 +192,24 @@ CountBlocks(const Box & box)
     std::max({ std::int64_t{ 1 }, std::min<std::int64_t>(n / (64 * Threads), 1024), (n >> 29) + (n > 0 ? 1 : 0) }));
 }
 
-std::size_t
-SummariesBytes(const Box & box)
-{
-  return (static_cast<std::size_t>(CountBlocks(box)) * sizeof(StatisticsSummary) + 255) / 256 * 256;
-}
-
-/** The scratch has a summary for each block, then what the stage takes. What is summarised is dense: the chunk's input,
- * which has no halo, or the stage's output. */
+/** The scratch is the stage's. What is summarised is dense: the chunk's input, which has no halo, or the stage's
+ * output.
+ */
 void
 RunStatistics(const KernelCall & call)
 {
-  const int         blocks = CountBlocks(call.writable);
-  const std::size_t own = SummariesBytes(call.writable);
-  auto * const      summaries = static_cast<StatisticsSummary *>(call.scratch);
-  KernelCall        stage = call;
-  stage.scratch = static_cast<char *>(call.scratch) + own;
-  stage.scratchBytes = call.scratchBytes - own;
-  const BufferView values = RunStatisticsStage(stage);
+  const int    blocks = CountBlocks(call.writable);
+  auto * const summary = static_cast<StatisticsSummary *>(call.sideOut);
+  CheckCuda(cudaMemsetAsync(summary, 0, sizeof(*summary), StreamOf(call)), "cudaMemsetAsync");
+  const BufferView values = RunStatisticsStage(call);
   DispatchPixelKind(values.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     StatisticsKernel<<<blocks, Threads, 0, StreamOf(call)>>>(
-      static_cast<const Pixel *>(values.data), values.box.NumberOfVoxels(), summaries);
+      static_cast<const Pixel *>(values.data), values.box.NumberOfVoxels(), summary);
     CheckLaunch("StatisticsKernel");
   });
-  MergeSummariesKernel<<<1, Threads, 0, StreamOf(call)>>>(
-    summaries, blocks, static_cast<StatisticsSummary *>(call.sideOut));
-  CheckLaunch("MergeSummariesKernel");
+  FinishSummaryKernel<<<1, Threads, 0, StreamOf(call)>>>(summary);
+  CheckLaunch("FinishSummaryKernel");
 }
 
 } // namespace
@@ -233,9 +219,7 @@ RegisterCudaStatistics(KernelRegistry & registry)
 {
   Kernel kernel;
   kernel.run = RunStatistics;
-  kernel.scratchBytes = [](const Operation & operation, const ChunkShape & shape) {
-    return SummariesBytes(shape.outputBox) + StatisticsStageBytes(operation, shape);
-  };
+  kernel.scratchBytes = StatisticsStageBytes;
   kernel.cost = StatisticsCost;
   registry.Register("statistics.summarise", kernel);
 }
