@@ -30,6 +30,7 @@ CAPABILITIES = {
     "convolution": "Convolutions",
     "reconstruction": "Morphological reconstruction",
     "table": "Summed-area tables and statistics of boxes",
+    "statistics": "Statistics and histograms",
     "network": "Networks",
     "host-to-host": "Host to host",
     "file-to-file": "File to file",
