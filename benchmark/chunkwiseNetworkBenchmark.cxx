@@ -1,15 +1,18 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The four networks of the ZNNi paper (table III), host to host: output voxels a second.
 // Usage: chunkwise_network_benchmark cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|half|direct]
-// [--memory GB] [--planes device|host] [--head LAYERS] [--csv FILE] [--errors]
+// [--memory GB] [--planes device|host] [--head LAYERS] [--csv FILE] [--errors] [--plans] [--layers] [--expected]
 // --head LAYERS: so many are computed by the CPU, in place of what is expected to be faster.
 // --planes: where slabs keep the planes that later ones need, in place of what is expected to be faster.
 // --plans: layers of many kinds: what the plan chooses, beside the best of all tiles and the direct
 // way, and what it expects beside what was measured. A minute with 128^3 outputs.
+// --expected: what the plan expects within 1 to 130 GB of device memory, with planes where that is faster and on the
+// device, and the least memory of either; nothing is run.
 // --layers: what one more layer takes, and what a run takes beside its layers, each beside what the plan expects.
 // --errors: not how fast, but the largest difference over the largest output, of float32 from direct, of the others
 // from float32, which is a thousand times as exact.
 #include "chunkwiseBenchmarkReport.h"
+#include "chunkwiseError.h"
 #include "chunkwiseManager.h"
 #include "chunkwiseNetworkOperation.h"
 
@@ -78,6 +81,59 @@ Build(const Architecture & architecture, bool endsWithRelu)
   return graph;
 }
 
+/** MONAI's BasicUNet with batch normalization: 32 to 256 maps, two outputs. */
+std::shared_ptr<const NetworkGraph>
+BuildUNet()
+{
+  const auto   graph = std::make_shared<NetworkGraph>();
+  NetworkLayer input;
+  input.channels = 1;
+  const auto channelsOf = [&](int layer) { return graph->GetLayers()[static_cast<std::size_t>(layer)].channels; };
+  const auto weigh = [&](NetworkLayer layer, int from, int channels, std::int64_t k) {
+    layer.inputs = { from };
+    layer.channels = channels;
+    layer.kernel = { { k, k, k } };
+    layer.weights =
+      std::make_shared<std::vector<float>>(static_cast<std::size_t>(channelsOf(from) * channels * k * k * k), 0.01f);
+    return graph->Add(layer);
+  };
+  const auto convolveTwice = [&](int at, int channels) {
+    NetworkLayer layer;
+    layer.kind = LayerKind::Convolution;
+    layer.padLower = layer.padUpper = { { 1, 1, 1 } };
+    layer.activation.kind = ActivationKind::LeakyRelu;
+    layer.activation.alpha = 0.1f;
+    return weigh(layer, weigh(layer, at, channels, 3), channels, 3);
+  };
+  int              at = convolveTwice(graph->Add(input), 32);
+  std::vector<int> levels;
+  for (const int channels : { 32, 64, 128, 256 })
+  {
+    levels.push_back(at);
+    NetworkLayer pool;
+    pool.kind = LayerKind::MaximumPooling;
+    pool.inputs = { at };
+    pool.kernel = pool.stride = { { 2, 2, 2 } };
+    at = convolveTwice(graph->Add(pool), channels);
+  }
+  for (const int channels : { 128, 64, 32, 32 })
+  {
+    NetworkLayer up;
+    up.kind = LayerKind::TransposedConvolution;
+    up.stride = { { 2, 2, 2 } };
+    NetworkLayer both;
+    both.kind = LayerKind::Concatenation;
+    both.inputs = { levels.back(), weigh(up, at, channels, 2) };
+    levels.pop_back();
+    at = convolveTwice(graph->Add(both), channels);
+  }
+  NetworkLayer last;
+  last.kind = LayerKind::Convolution;
+  graph->SetOutput(weigh(last, at, 2, 1));
+  graph->Finish();
+  return graph;
+}
+
 /** "256^3", "256x128x512" */
 std::string
 TextOf(const LayerExtent & extent)
@@ -131,6 +187,56 @@ public:
 private:
   std::vector<std::uint8_t> m_Voxels;
 };
+
+/** What the plan expects of a network, in Mvoxel/s for each memory of a device. */
+void
+PrintExpected(const char * name, const std::shared_ptr<const NetworkGraph> & graph, NetworkPrecision precision,
+              const LayerExtent & extent)
+{
+  const auto operation = std::make_shared<NetworkOperation>();
+  operation->graph = graph;
+  operation->precision = precision;
+  operation->headLayers = 0;
+  const LayerExtent & margin = graph->GetMargin();
+  ExecutionRequest    request;
+  request.operation = operation;
+  request.backend = BackendChoice::CUDA;
+  request.image = Box::FromExtent({ { extent[0] + margin[0], extent[1] + margin[1], extent[2] + margin[2], 1, 1 } });
+  request.region = request.image;
+  for (int a = 0; a < MaxSpatialAxes; ++a)
+  {
+    request.region.lower[a] = graph->GetLowerMargin()[static_cast<std::size_t>(a)];
+    request.region.upper[a] = request.region.lower[a] + extent[static_cast<std::size_t>(a)];
+  }
+  // A plan needs no voxels.
+  static float voxel = 0;
+  request.inputs = { DenseView(static_cast<void *>(&voxel), PixelKind::UInt8, request.image) };
+  request.output = DenseView(static_cast<void *>(&voxel), PixelKind::Float32, request.region);
+  for (const auto planes : { NetworkPlanes::Automatic, NetworkPlanes::OnDevice })
+  {
+    operation->planes = planes;
+    std::string text;
+    for (const double memory : { 0.001, 1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 40.0, 130.0 })
+    {
+      request.budgets.device = static_cast<std::size_t>(memory * 1e9);
+      char entry[100];
+      try
+      {
+        const Plan   plan = Manager::GetGlobal().MakePlanFor(request);
+        const double rate = static_cast<double>(request.region.NumberOfVoxels()) / plan.seconds / 1e6;
+        std::snprintf(entry, sizeof(entry), " %.3g%s", rate, plan.spilledBytes > 0 ? " (host)" : "");
+      }
+      catch (const BudgetError & error)
+      {
+        std::snprintf(entry, sizeof(entry), " (needs %.2f GB)", static_cast<double>(error.needed) / 1e9);
+      }
+      text += entry + std::string(" |");
+    }
+    std::printf(
+      "| %s, %s | %s\n", name, planes == NetworkPlanes::Automatic ? "automatic" : "on the device", text.c_str());
+    std::fflush(stdout);
+  }
+}
 
 /** Layers of one kind between layers that make many channels of one, and one of many. Where `pads`, all of one extent.
  */
@@ -280,7 +386,7 @@ Fail(const char * program)
                "usage: %s cpu|cuda N|XxYxZ [NETWORK...] [--method float32|tensorfloat32|half|direct] "
                "[--memory GB] "
                "[--planes device|host] [--head LAYERS] [--csv FILE] "
-               "[--errors] [--plans] [--layers]\n",
+               "[--errors] [--plans] [--layers] [--expected]\n",
                program);
   std::exit(2);
 }
@@ -296,6 +402,7 @@ main(int argc, char * argv[])
   bool   wantsErrors = false;
   bool   wantsPlans = false;
   bool   wantsLayers = false;
+  bool   wantsExpected = false;
   auto   planes = NetworkPlanes::Automatic;
   int    head = -1;
 
@@ -321,6 +428,10 @@ main(int argc, char * argv[])
     else if (word == "--plans")
     {
       wantsPlans = true;
+    }
+    else if (word == "--expected")
+    {
+      wantsExpected = true;
     }
     else if (word == "--layers")
     {
@@ -398,6 +509,15 @@ main(int argc, char * argv[])
   if (wantsLayers)
   {
     MeasureLayers(methods[method].first, methods[method].second, extent, onDevices);
+    return 0;
+  }
+  if (wantsExpected)
+  {
+    for (const Architecture & architecture : Architectures)
+    {
+      PrintExpected(architecture.name, Build(architecture, true), methods[method].second, extent);
+    }
+    PrintExpected("U-Net", BuildUNet(), methods[method].second, extent);
     return 0;
   }
   for (const Architecture & architecture : Architectures)

@@ -627,7 +627,7 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
     window.mode = NetworkMode::Dense;
     window.result = NetworkResult::Channel;
     NetworkRates ofWindow = rates;
-    ofWindow.spectraMaking = ofWindow.uploads = 0;
+    ofWindow.spectraMaking = ofWindow.uploads = ofWindow.ofRun = 0;
     return GetNetworkCost(window, WindowBox(operation), WindowBox(operation), ofWindow) *
            NumberOfWindows(operation, SpatialPart(output.Extents()), image.Extents()) *
            NumberOfImages(operation, output);
@@ -651,7 +651,7 @@ GetNetworkCost(const NetworkOperation & operation, const Box & output, const Box
     weights += layer.packedWeights ? static_cast<double>(layer.packedWeights->size() * sizeof(float)) : 0.0;
   }
   return std::accumulate(costs.begin(), costs.end(), 0.0) * NumberOfImages(operation, output) +
-         rates.uploads * weights * GetShareOfRun(operation, output, image);
+         (rates.uploads * weights + rates.ofRun) * GetShareOfRun(operation, output, image);
 }
 
 std::vector<NetworkLayerDescription>

@@ -117,6 +117,7 @@ GetDeviceNetworkRates(NetworkPrecision precision)
   rates.productFixed = isHalf ? 100 : 295;
   rates.spectraMaking = 13.5;
   rates.uploads = 320;
+  rates.ofRun = 1.05e10; // 2.6 ms of an H200
   rates.poolingTaps = 0.22;
   return rates;
 }

@@ -49,6 +49,7 @@ struct NetworkRates
   /** What a byte of the kernels' spectra takes to be made, once a run; here for a chunk's share of it, and a step's. */
   double spectraMaking{ 0.0 };
   double uploads{ 0.0 }; ///< what a byte of the weights takes to the device, once a run
+  double ofRun{ 0.0 };   ///< what a run takes beside its layers: streams, events, pieces of images
   /** Memory for the spectra of tiles that are multiplied at a time: so many that the kernels' spectra, which are read
    * once for all of them, are little beside them. */
   double       groupBytes{ 2.75 * (1 << 30) };

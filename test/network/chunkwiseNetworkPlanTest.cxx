@@ -362,6 +362,45 @@ TEST(NetworkPlan, ExpectsWhatWasMeasured)
   }
 }
 
+/** What a run takes whatever its layers are is counted once for the image, however many chunks it is cut into, and not
+ * for each window. */
+TEST(NetworkPlan, CountsOnceWhatARunTakesBesideItsLayers)
+{
+  NetworkOperation operation;
+  operation.graph = Wide(3);
+  const Box  image = Box::FromExtent({ { 200, 180, 160, 1, 1 } });
+  const auto share = [&](const Box & chunk, const NetworkRates & rates) {
+    NetworkRates without = rates;
+    without.ofRun = 0;
+    return GetNetworkCost(operation, chunk, image, rates) - GetNetworkCost(operation, chunk, image, without);
+  };
+  for (const NetworkPrecision precision : Approximate)
+  {
+    const NetworkRates rates = GetDeviceNetworkRates(precision);
+    ASSERT_GT(rates.ofRun, 0.0);
+    for (const std::int64_t pieces : { 1, 2, 5 })
+    {
+      double sum = 0;
+      for (std::int64_t i = 0; i < pieces * pieces; ++i)
+      {
+        Box chunk = image;
+        for (const auto & [a, at] : { std::pair{ 0, i % pieces }, std::pair{ 2, i / pieces } })
+        {
+          chunk.lower[a] = image.Extent(a) * at / pieces;
+          chunk.upper[a] = image.Extent(a) * (at + 1) / pieces;
+        }
+        sum += share(chunk, rates);
+      }
+      EXPECT_NEAR(sum, rates.ofRun, 1e-4 * rates.ofRun) << pieces;
+    }
+  }
+  const NetworkRates ofHost = GetHostNetworkRates();
+  EXPECT_EQ(share(image, ofHost), 0.0);
+  operation.mode = NetworkMode::Patches;
+  operation.patch = { { 64, 64, 64 } };
+  EXPECT_EQ(share(image, GetDeviceNetworkRates(operation.precision)), 0.0);
+}
+
 /** Computes voxel by voxel, and makes the copies beside that as late, or as early, as it may: what is fetched is no
  * number until it is awaited, and what is stored is read when it is awaited. */
 class LateBackend : public NetworkBackend
