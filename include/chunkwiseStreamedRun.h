@@ -72,8 +72,8 @@ struct StreamedPlan
   /** A reconstruction that does not fit the memory has no divisions, but slabs that hand on to each other what is
    * between two passes over the image (src/running/chunkwiseSlabReconstruction.h). */
   bool inSlabs{ false };
-  /** The device whose memory holds all images of such a reconstruction, where one has the room: what is divided then is
-   * reading and writing. -1: none. */
+  /** The device whose memory holds all images of such a reconstruction, or of what has a wide halo, where one has the
+   * room: what is divided then is reading and writing. -1: none. */
   int           heldOnDevice{ -1 };
   std::uint64_t bytesAtOnce{ 0 }; ///< of divisions
   std::uint64_t bytesRead{ 0 };   ///< of the first input, by all passes

@@ -102,7 +102,7 @@ private:
   void
   RequireStreaming(const std::string & why) const;
   bool
-  ComputesInDivisions() const;
+  HasPlanOfChunks() const;
   chunkwise::ExecutionRequest
   MakeTypicalRequest() const;
   void
@@ -499,17 +499,23 @@ FileRun::MakeStream()
   m_Stream.spoolFolder = std::filesystem::absolute(m_Line.output).parent_path().string();
 }
 
-/** Not in slabs, nor as a whole on a device. */
+/** Not in slabs, nor a reconstruction as a whole on a device. */
 bool
-FileRun::ComputesInDivisions() const
+FileRun::HasPlanOfChunks() const
 {
-  return !m_Plan.inSlabs && m_Plan.heldOnDevice < 0;
+  return !m_Plan.inSlabs && (m_Plan.heldOnDevice < 0 || m_Operation->GetSchedule() == chunkwise::Schedule::Independent);
 }
 
-/** Of the division in the middle, which meets no end of the image. */
+/** Of the division in the middle, which meets no end of the image; or of all that a device holds. */
 chunkwise::ExecutionRequest
 FileRun::MakeTypicalRequest() const
 {
+  if (m_Plan.heldOnDevice >= 0)
+  {
+    chunkwise::ExecutionRequest whole = chunkwise::MakeDivisionRequest(m_Stream, m_Plan, m_Output);
+    whole.devices.assign(1, m_Plan.heldOnDevice);
+    return whole;
+  }
   return chunkwise::MakeDivisionRequest(
     m_Stream, m_Plan, chunkwise::GetDivision(m_Output, m_Plan, m_Plan.divisions / 2));
 }
@@ -645,7 +651,7 @@ FileRun::DescribePlan() const
                      { "bytesBesideDivisions", m_Own },
                      { "budgetFactor", nullptr },
                      { "secondsExpected", nullptr } };
-  if (this->ComputesInDivisions())
+  if (this->HasPlanOfChunks())
   {
     auto & manager = chunkwise::Manager::GetGlobal();
     json["chunks"] = ToJson(manager.MakePlanFor(this->MakeTypicalRequest()), dimension, this->UsesDevices());
@@ -679,7 +685,7 @@ FileRun::DescribeLayers() const
 void
 FileRun::PrintCostOfMemory(std::ostream & os) const
 {
-  if (!m_Line.memory && !m_Line.deviceMemory)
+  if ((!m_Line.memory && !m_Line.deviceMemory) || m_Plan.heldOnDevice >= 0)
   {
     return;
   }
@@ -726,7 +732,7 @@ void
 FileRun::PrintRun(std::ostream & os) const
 {
   PrintDivisions(os, m_Plan);
-  if (this->ComputesInDivisions())
+  if (this->HasPlanOfChunks())
   {
     command::PrintPlan(os,
                        chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest()),
@@ -740,12 +746,12 @@ FileRun::PrintRun(std::ostream & os) const
 double
 FileRun::GetExpectedSeconds() const
 {
-  if (!this->ComputesInDivisions())
+  if (!this->HasPlanOfChunks())
   {
     return 0.0;
   }
   return this->UsesDevices() ? chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest()).seconds *
-                                 static_cast<double>(m_Plan.divisions)
+                                 static_cast<double>(m_Plan.heldOnDevice < 0 ? m_Plan.divisions : 1)
                              : TimeOnNoise(m_Stream, m_Plan);
 }
 

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <thread>
 
 namespace chunkwise
@@ -37,8 +38,9 @@ MakeMoves(const StreamedRequest & request, int device)
   return moves;
 }
 
-bool
-HasRoom(Manager & manager, const StreamedRequest & request, int device, const StreamedPlan & plan)
+/** The seconds that computing takes; infinity: there is no room. The plan's budgets become those of the run. */
+double
+PlanRun(Manager & manager, const StreamedRequest & request, int device, StreamedPlan & plan)
 {
   const std::size_t room = manager.GetRoomOnDevice(device, request.budgets);
   // A division lies there once more on its way.
@@ -50,15 +52,15 @@ HasRoom(Manager & manager, const StreamedRequest & request, int device, const St
   needed += RoundUp(BytesOf(request.region, request.computedKind));
   if (needed >= room)
   {
-    return false;
+    return std::numeric_limits<double>::infinity();
   }
   ExecutionRequest whole = MakeDivisionRequest(request, plan, request.region);
   whole.devices.assign(1, device);
   whole.budgets.host = 0;
   // A run that brings its images along takes more than one whose images are there.
   whole.budgets.device = room - needed;
-  manager.MakePlanFor(whole);
-  return true;
+  plan.budgets = whole.budgets;
+  return manager.MakePlanFor(whole).seconds;
 }
 
 /** The images of a run in a device's memory. */
@@ -232,9 +234,10 @@ CanReadAgain(const StreamedRequest & request)
 } // namespace
 
 bool
-PlanOnDevice(Manager & manager, const StreamedRequest & request, StreamedPlan & plan)
+PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeconds, StreamedPlan & plan)
 {
-  if (request.backend == BackendChoice::CPU || request.operation->GetSchedule() != Schedule::Fixpoint)
+  const Schedule schedule = request.operation->GetSchedule();
+  if (request.backend == BackendChoice::CPU || (schedule != Schedule::Fixpoint && schedule != Schedule::Independent))
   {
     return false;
   }
@@ -252,7 +255,7 @@ PlanOnDevice(Manager & manager, const StreamedRequest & request, StreamedPlan & 
     {
       plan = MakeStreamedPlan(manager, MakeMoves(request, device));
       plan.heldOnDevice = device;
-      if (HasRoom(manager, request, device, plan))
+      if (PlanRun(manager, request, device, plan) < mostSeconds)
       {
         return true;
       }

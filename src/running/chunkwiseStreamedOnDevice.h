@@ -12,8 +12,9 @@
 namespace chunkwise
 {
 
-// Reconstructions of images that the host's memory is too small for, but a device's is not: the image goes through the
-// host in divisions, each voxel once, is computed on the device as a whole, and comes back in divisions.
+// Images that the host's memory is too small for, but a device's is not: the image goes through the host in divisions,
+// each voxel once, is computed on the device as a whole, and comes back in divisions. So reconstructions need no slabs,
+// and divisions of what has a wide halo do not compute it again and again.
 
 /** Progress of one of several divisions, or of other parts of a run that are alike. */
 class DivisionMonitor : public Monitor
@@ -47,15 +48,16 @@ private:
   std::int64_t m_Divisions;
 };
 
-/** Whether a device has the memory for that. Fills the plan if so. */
+/** Whether a device has the memory for that, and computing is expected to take less time than `mostSeconds`. Fills the
+ * plan if so. */
 bool
-PlanOnDevice(Manager & manager, const StreamedRequest & request, StreamedPlan & plan);
+PlanOnDevice(Manager & manager, const StreamedRequest & request, double mostSeconds, StreamedPlan & plan);
 
 /** Its parts, for progress: loading, computing, storing. */
 constexpr std::int64_t PartsOfHeldRun = 3;
 
-/** The run. Empty, or why it has to go in slabs instead: the device failed, or has no room any more, before anything
- * was written, and the sources can be read again. Throws what ExecuteStreamed throws. */
+/** The run. Empty, or why it has to go in slabs or divisions instead: the device failed, or has no room any more,
+ * before anything was written, and the sources can be read again. Throws what ExecuteStreamed throws. */
 std::string
 ExecuteHeld(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
             const std::shared_ptr<ImageSink> & sink, Monitor * monitor, StreamedReport & report);

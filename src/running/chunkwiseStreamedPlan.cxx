@@ -9,6 +9,7 @@
 #include "chunkwiseSummedAreaTableOperation.h"
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 namespace chunkwise
@@ -22,6 +23,8 @@ namespace
 constexpr std::uint64_t BytesForOverlap = std::uint64_t{ 32 } << 20;
 /** Planes of the halo are computed with by both divisions that meet; at most one in so many. */
 constexpr std::int64_t PlanesPerHalo = 8;
+/** What a device has to hold the whole image for is expected to be so many times as fast. */
+constexpr double WorthOfHolding = 1.05;
 
 /** Finds the number of divisions. */
 class DivisionSearch
@@ -46,26 +49,39 @@ public:
     m_Most = whole ? 1 : std::max<std::int64_t>(1, request.region.Extent(m_Plan.axis));
   }
 
+  /** `mayHold`: also on a device as a whole. */
   StreamedPlan
-  Find()
+  Find(bool mayHold)
   {
     if (m_Request.divisions > 0)
     {
       return this->TakeGiven();
     }
+    StreamedPlan held;
     std::int64_t high = this->FindFewest();
     if (high > 0 && m_Most / high < 2 * this->GetPlanesOfHalo())
     {
       // Thin divisions would mostly compute halos: thicker ones that take turns with reading and writing are faster.
       m_MostBuffers = 1;
       high = this->FindFewest();
+      if (mayHold && high > 1 && this->IsWhole() &&
+          PlanOnDevice(m_Manager, m_Request, this->GetSeconds(high) / WorthOfHolding, held))
+      {
+        return held;
+      }
     }
     if (high == 0)
     {
-      if (this->GoesInSlabs())
+      const bool goesInSlabs = this->GoesInSlabs();
+      const bool isIndependent = m_Request.operation && m_Request.operation->GetSchedule() == Schedule::Independent;
+      if (mayHold && (goesInSlabs || (isIndependent && this->IsWhole())) &&
+          PlanOnDevice(m_Manager, m_Request, std::numeric_limits<double>::infinity(), held))
       {
-        StreamedPlan held;
-        return PlanOnDevice(m_Manager, m_Request, held) ? held : this->PlanSlabs();
+        return held;
+      }
+      if (goesInSlabs)
+      {
+        return this->PlanSlabs();
       }
       this->Refuse(m_Most);
     }
@@ -77,6 +93,7 @@ public:
     return this->Finish();
   }
 
+private:
   /** Throws DivisionsError if slabs do not fit either. */
   StreamedPlan
   PlanSlabs()
@@ -99,15 +116,29 @@ public:
     return m_Plan;
   }
 
-private:
+  /** All of the image is computed and written, in one pass. */
+  bool
+  IsWhole() const
+  {
+    return GetComponents(m_Request) == 1 && m_Request.region == m_Image && !m_Request.firstPass &&
+           GetWrittenBox(m_Request) == m_Request.region;
+  }
+
   /** Whether a run in slabs may be had for one of the whole image. */
   bool
   GoesInSlabs() const
   {
     const Schedule schedule = m_Request.operation->GetSchedule();
-    return !m_Request.spoolFolder.empty() && m_Most == 1 && GetComponents(m_Request) == 1 &&
-           m_Request.region == m_Image && (schedule == Schedule::Fixpoint || schedule == Schedule::Passes) &&
-           GetWrittenBox(m_Request) == m_Request.region;
+    return !m_Request.spoolFolder.empty() && m_Most == 1 && this->IsWhole() &&
+           (schedule == Schedule::Fixpoint || schedule == Schedule::Passes);
+  }
+
+  /** What computing so many divisions takes. */
+  double
+  GetSeconds(std::int64_t divisions)
+  {
+    this->Fits(divisions, m_Room);
+    return this->PlanOfDivision() * static_cast<double>(divisions);
   }
 
   /** The fewest divisions that fit; 0 if none do. */
@@ -268,20 +299,22 @@ private:
     }
   }
 
-  /** Throws BudgetError where a division has too little memory. */
-  void
+  /** The seconds that one in the middle takes. Throws BudgetError where it has too little memory. */
+  double
   PlanOfDivision() const
   {
+    double seconds = 0;
     if (m_Request.operation && !m_Request.region.IsEmpty())
     {
       const Box              division = GetDivision(m_Request.region, m_Plan, m_Plan.divisions / 2);
       const ExecutionRequest request = MakeDivisionRequest(m_Request, m_Plan, division);
-      m_Manager.MakePlanFor(request);
+      seconds = m_Manager.MakePlanFor(request).seconds;
       if (m_Request.firstPass)
       {
         m_Manager.MakePlanFor(m_Request.firstPass(request));
       }
     }
+    return seconds;
   }
 
   /** Throws what says how much memory would do. */
@@ -454,15 +487,15 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
 }
 
 StreamedPlan
-MakeSlabsPlan(Manager & manager, const StreamedRequest & request)
+MakePlanWithoutHolding(Manager & manager, const StreamedRequest & request)
 {
-  return DivisionSearch(manager, request).PlanSlabs();
+  return DivisionSearch(manager, request).Find(false);
 }
 
 StreamedPlan
 MakeStreamedPlan(Manager & manager, const StreamedRequest & request)
 {
-  return DivisionSearch(manager, request).Find();
+  return DivisionSearch(manager, request).Find(true);
 }
 
 } // namespace chunkwise

@@ -337,9 +337,12 @@ ExecuteStreamed(Manager & manager, const StreamedRequest & request, const Stream
     const std::string failure = ExecuteHeld(manager, request, plan, sink, monitor, held);
     if (!failure.empty())
     {
-      DivisionMonitor rest(monitor, PartsOfHeldRun - 1, PartsOfHeldRun);
-      held = ExecuteInSlabs(manager, request, MakeSlabsPlan(manager, request), sink, &rest);
-      held.execution.warnings.insert(held.execution.warnings.begin(), "the image goes in slabs: " + failure);
+      DivisionMonitor    rest(monitor, PartsOfHeldRun - 1, PartsOfHeldRun);
+      const StreamedPlan instead = MakePlanWithoutHolding(manager, request);
+      held = ExecuteStreamed(manager, request, instead, sink, &rest);
+      held.execution.warnings.insert(held.execution.warnings.begin(),
+                                     "the image goes in " + std::string(instead.inSlabs ? "slabs: " : "divisions: ") +
+                                       failure);
     }
     if (monitor)
     {

@@ -12,9 +12,9 @@ namespace chunkwise
 SlabRequest
 MakeSlabRequest(const StreamedRequest & request, const StreamedPlan & plan);
 
-/** The plan of a run in slabs, whatever devices could hold. Throws DivisionsError. */
+/** MakeStreamedPlan, whatever devices could hold. */
 StreamedPlan
-MakeSlabsPlan(Manager & manager, const StreamedRequest & request);
+MakePlanWithoutHolding(Manager & manager, const StreamedRequest & request);
 
 } // namespace chunkwise
 

@@ -662,6 +662,87 @@ TEST(StreamedRun, WhereTheDeviceFailsTheImageGoesInSlabs)
   EXPECT_GT(inSlabs, 3);
 }
 
+/** A mean of so many planes that divisions would mostly read those of others. */
+struct WideTrial : Trial
+{
+  explicit WideTrial(std::mt19937 & random, std::int64_t radius = 15)
+    : WideTrial(Manager({}), random, radius)
+  {}
+
+private:
+  WideTrial(Manager && host, std::mt19937 & random, std::int64_t radius)
+    : Trial(host, "mean", Radius(radius), { 40, 30, 120, 1, 1 }, PixelKind::UInt8, PixelKind::UInt8, random)
+  {
+    request.memory = static_cast<std::uint64_t>(request.region.NumberOfVoxels()) * 11 / 10;
+    request.sinkAccess = result->access;
+  }
+};
+
+TEST(StreamedRun, ADeviceHoldsImagesWhoseDivisionsWouldBeHalo)
+{
+  std::mt19937 random(26);
+  FakeDevices  devices(1, FakeDevice::Options(), GetHostKernels());
+  const auto   manager = devices.MakeManager();
+  WideTrial    run(random);
+  const auto   holds = [&manager](const WideTrial & trial) {
+    return MakeStreamedPlan(*manager, trial.request).heldOnDevice >= 0;
+  };
+  ASSERT_TRUE(holds(run));
+  run.Run(*manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+  EXPECT_EQ(run.image->visited, run.request.region.NumberOfVoxels()) << "each voxel is read once";
+  // Even where no division fits.
+  run.result->roomThereIs = 1000;
+  run.request.memory = 40 * 30 * 20;
+  ASSERT_TRUE(holds(run));
+  EXPECT_LE(MakeStreamedPlan(*manager, run.request).bytesAtOnce, run.request.memory);
+  run.Run(*manager);
+  EXPECT_EQ(run.result->voxels, run.expected);
+
+  EXPECT_FALSE(holds(WideTrial(random, 1))) << "divisions have little halo";
+  WideTrial roomy(random);
+  roomy.request.memory *= 10;
+  EXPECT_FALSE(holds(roomy)) << "there is one division";
+  WideTrial given(random);
+  given.request.divisions = 6;
+  EXPECT_FALSE(holds(given)) << "somebody wants divisions";
+  WideTrial onCpu(random);
+  onCpu.request.backend = BackendChoice::CPU;
+  EXPECT_FALSE(holds(onCpu));
+  WideTrial part(random);
+  part.request.region.upper[2] -= 1;
+  EXPECT_FALSE(holds(part));
+  WideTrial crowded(random);
+  crowded.request.budgets.device = static_cast<std::size_t>(crowded.request.region.NumberOfVoxels()) * 2;
+  EXPECT_FALSE(holds(crowded)) << "both images, but nothing to work with";
+  crowded.Run(*manager);
+  EXPECT_EQ(crowded.result->voxels, crowded.expected);
+}
+
+TEST(StreamedRun, WhereTheDeviceThatHoldsFailsDivisionsGoOn)
+{
+  std::mt19937 random(27);
+  int          inDivisions = 0;
+  for (const char * const call : { "Allocate", "CopyToDevice", "kernel" })
+  {
+    for (const int at : { 0, 3 })
+    {
+      SCOPED_TRACE(std::string(call) + " " + std::to_string(at));
+      FakeDevices devices(1, FakeDevice::Options(), GetHostKernels());
+      const auto  manager = devices.MakeManager();
+      WideTrial   run(random);
+      ASSERT_EQ(MakeStreamedPlan(*manager, run.request).heldOnDevice, 0);
+      devices.fakes.front()->FailAt(call, at, true, DeviceError::Kind::Failed);
+      const StreamedReport report = run.Run(*manager);
+      EXPECT_EQ(run.result->voxels, run.expected);
+      const auto & warnings = report.execution.warnings;
+      inDivisions += !warnings.empty() && warnings.front().find("goes in divisions") != std::string::npos ? 1 : 0;
+      devices.fakes.front()->ClearFaults();
+    }
+  }
+  EXPECT_GT(inDivisions, 2);
+}
+
 TEST(StreamedRun, HeldImagesMeetErrorsOfTheStorageAndAborts)
 {
   std::mt19937 random(24);
