@@ -6,8 +6,8 @@
 // --planes: where slabs keep the planes that later ones need, in place of what is expected to be faster.
 // --plans: layers of many kinds: what the plan chooses, beside the best of all tiles and the direct
 // way, and what it expects beside what was measured. A minute with 128^3 outputs.
-// --expected: what the plan expects within 1 to 130 GB of device memory, with planes where that is faster and on the
-// device, and the least memory of either; nothing is run.
+// --expected: what the plan expects within 130 to 1 GB of device memory, with planes where that is faster and on the
+// device, and the least memory of either, also of a U-Net; nothing is run, but it takes a minute.
 // --layers: what one more layer takes, and what a run takes beside its layers, each beside what the plan expects.
 // --errors: not how fast, but the largest difference over the largest output, of float32 from direct, of the others
 // from float32, which is a thousand times as exact.
@@ -215,8 +215,9 @@ PrintExpected(const char * name, const std::shared_ptr<const NetworkGraph> & gra
   for (const auto planes : { NetworkPlanes::Automatic, NetworkPlanes::OnDevice })
   {
     operation->planes = planes;
-    std::string text;
-    for (const double memory : { 0.001, 1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 40.0, 130.0 })
+    std::printf("| %s, %s |", name, planes == NetworkPlanes::Automatic ? "automatic" : "on the device");
+    // What has no plan takes long to say how much would do: the least comes last.
+    for (const double memory : { 130.0, 40.0, 16.0, 8.0, 4.0, 3.0, 2.0, 1.0, 0.001 })
     {
       request.budgets.device = static_cast<std::size_t>(memory * 1e9);
       char entry[100];
@@ -230,11 +231,10 @@ PrintExpected(const char * name, const std::shared_ptr<const NetworkGraph> & gra
       {
         std::snprintf(entry, sizeof(entry), " (needs %.2f GB)", static_cast<double>(error.needed) / 1e9);
       }
-      text += entry + std::string(" |");
+      std::printf("%s |", entry);
+      std::fflush(stdout);
     }
-    std::printf(
-      "| %s, %s | %s\n", name, planes == NetworkPlanes::Automatic ? "automatic" : "on the device", text.c_str());
-    std::fflush(stdout);
+    std::printf("\n");
   }
 }
 
@@ -511,18 +511,27 @@ main(int argc, char * argv[])
     MeasureLayers(methods[method].first, methods[method].second, extent, onDevices);
     return 0;
   }
+  const auto isAsked = [&words](const char * name) {
+    return words.size() <= 2 || std::find(words.begin() + 2, words.end(), name) != words.end();
+  };
   if (wantsExpected)
   {
     for (const Architecture & architecture : Architectures)
     {
-      PrintExpected(architecture.name, Build(architecture, true), methods[method].second, extent);
+      if (isAsked(architecture.name))
+      {
+        PrintExpected(architecture.name, Build(architecture, true), methods[method].second, extent);
+      }
     }
-    PrintExpected("U-Net", BuildUNet(), methods[method].second, extent);
+    if (isAsked("U-Net"))
+    {
+      PrintExpected("U-Net", BuildUNet(), methods[method].second, extent);
+    }
     return 0;
   }
   for (const Architecture & architecture : Architectures)
   {
-    if (words.size() > 2 && std::find(words.begin() + 2, words.end(), architecture.name) == words.end())
+    if (!isAsked(architecture.name))
     {
       continue;
     }
