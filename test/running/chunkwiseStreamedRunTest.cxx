@@ -5,8 +5,10 @@
 #include "chunkwiseError.h"
 #include "chunkwiseFakeDevices.h"
 #include "chunkwiseFilters.h"
+#include "chunkwiseNetworkOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRecordingMonitor.h"
+#include "chunkwiseSmallNetwork.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 
 #include <algorithm>
@@ -717,6 +719,59 @@ TEST(StreamedRun, ADeviceHoldsImagesWhoseDivisionsWouldBeHalo)
   EXPECT_FALSE(holds(crowded)) << "both images, but nothing to work with";
   crowded.Run(*manager);
   EXPECT_EQ(crowded.result->voxels, crowded.expected);
+}
+
+/** A network whose divisions would mostly be halo; the kind of the result is another. */
+void
+ExpectNetworksToBeHeld(Manager & manager, const Coordinates & extent)
+{
+  std::mt19937 random(28);
+  for (const PixelKind kind : { PixelKind::UInt8, PixelKind::UInt16, PixelKind::Float32 })
+  {
+    SCOPED_TRACE(PixelKindName(kind));
+    Manager host({});
+    Trial   run(host, "mean", Radius(1), extent, kind, kind, random);
+    for (std::size_t i = 0; kind == PixelKind::Float32 && i < run.image->voxels.size() / sizeof(float); ++i)
+    {
+      // Noise of all bits has what is no number.
+      reinterpret_cast<float *>(run.image->voxels.data())[i] = static_cast<float>(random() % 256);
+    }
+    const auto network = std::make_shared<NetworkOperation>();
+    network->graph = MakeSmallNetwork();
+    network->result = NetworkResult::ArgMax;
+    network->precision = NetworkPrecision::Reproducible;
+    run.request.operation = network;
+    run.request.computedKind = run.request.writtenKind = PixelKind::UInt8;
+    run.result = std::make_shared<TestImage>(extent, PixelKind::UInt8);
+    run.request.backend = BackendChoice::CPU;
+    run.Run(host);
+    const auto whole = run.result->voxels;
+    EXPECT_GT(std::set<unsigned char>(whole.begin(), whole.end()).size(), 1u) << "there are several classes";
+
+    run.request.memory = static_cast<std::uint64_t>(run.request.region.NumberOfVoxels()) * (PixelSize(kind) + 1) / 3;
+    run.request.backend = BackendChoice::Auto;
+    run.result = std::make_shared<TestImage>(extent, PixelKind::UInt8);
+    const StreamedPlan plan = MakeStreamedPlan(manager, run.request);
+    EXPECT_GE(plan.heldOnDevice, 0);
+    EXPECT_LE(plan.bytesAtOnce, run.request.memory);
+    run.Run(manager);
+    EXPECT_EQ(run.result->voxels, whole);
+  }
+}
+
+TEST(StreamedRun, ADeviceHoldsImagesOfNetworks)
+{
+  FakeDevices devices(1, FakeDevice::Options(), GetHostKernels());
+  ExpectNetworksToBeHeld(*devices.MakeManager(), { 24, 20, 90, 1, 1 });
+}
+
+TEST(StreamedRun, CudaHoldsImagesOfNetworks)
+{
+  if (Manager::GetGlobal().GetDevices().empty())
+  {
+    GTEST_SKIP() << Manager::GetGlobal().GetReasonForNoDevices();
+  }
+  ExpectNetworksToBeHeld(Manager::GetGlobal(), { 70, 60, 90, 1, 1 });
 }
 
 TEST(StreamedRun, WhereTheDeviceThatHoldsFailsDivisionsGoOn)
