@@ -84,6 +84,8 @@ __launch_bounds__(HalfThreads, 1) NetworkHalfProductKernel(ProductShape shape, c
   const int          firstChannel = block % channelBlocks * channels;
   const std::int64_t group = static_cast<std::int64_t>(block / channelBlocks) * together + inner;
 
+  const auto firstPoint = static_cast<int>(group * F);
+
   const int t = static_cast<int>(threadIdx.x);
   const int f = t / 32;
   const int row = t % 32 / 4;
@@ -108,7 +110,9 @@ __launch_bounds__(HalfThreads, 1) NetworkHalfProductKernel(ProductShape shape, c
       const int             ofAll = stage * HalfInputs + input;
       const bool            there = ofAll < shape.inputs && firstTile + tile < shape.tiles;
       const std::int64_t    number = firstTile + tile;
-      const __half2 * const spectrum = there ? in + (number * shape.mapsOfTile + ofAll) * shape.points + group * F : in;
+      const __half2 * const spectrum = there ? in + number * shape.mapsOfTile * shape.points +
+                                                 PlaceInTile<__half2>(shape.mapsOfTile, ofAll, firstPoint)
+                                             : in;
       __half2 * const       piece = to + Layout::kernels + input * Layout::tilePitch + tile * F;
       __pipeline_memcpy_async(piece, spectrum, 16, there ? 0 : 16);
       __pipeline_memcpy_async(piece + 4, spectrum + 4, 16, there ? 0 : 16);
@@ -206,11 +210,12 @@ __launch_bounds__(HalfThreads, 1) NetworkHalfProductKernel(ProductShape shape, c
     {
       const __half2 * const four = shared + quarter * Layout::outFrequency + tile * Layout::outTile + channel;
       const std::int64_t    number = firstTile + tile;
-      *reinterpret_cast<uint4 *>(out + (number * shape.mapsOfOut + firstChannel + channel) * shape.points + group * F +
-                                 quarter) = make_uint4(BitsOf(four[0]),
-                                                       BitsOf(four[Layout::outFrequency]),
-                                                       BitsOf(four[2 * Layout::outFrequency]),
-                                                       BitsOf(four[3 * Layout::outFrequency]));
+      *reinterpret_cast<uint4 *>(out + number * shape.mapsOfOut * shape.points +
+                                 PlaceInTile<__half2>(shape.mapsOfOut, firstChannel + channel, firstPoint + quarter)) =
+        make_uint4(BitsOf(four[0]),
+                   BitsOf(four[Layout::outFrequency]),
+                   BitsOf(four[2 * Layout::outFrequency]),
+                   BitsOf(four[3 * Layout::outFrequency]));
     }
   }
 }

@@ -29,6 +29,19 @@ struct ProductShape
   int          mapsOfOut;  ///< and of `out`
 };
 
+/** Where a number of a map's spectrum is among those of its tile, of so many maps: as many as fill a line of memory lie
+ * together, then those of the next map. So the blocks of a product, of which each has a sector of every map, write
+ * where their neighbours do. */
+template <typename TNumber>
+__device__ __forceinline__ int
+PlaceInTile(int maps, int map, int index)
+{
+  constexpr unsigned int line = 128 / sizeof(TNumber);
+  const auto             number = static_cast<unsigned int>(index);
+  return static_cast<int>((number / line * static_cast<unsigned int>(maps) + static_cast<unsigned int>(map)) * line +
+                          number % line);
+}
+
 constexpr int HalfShift = 2;
 /** Layers of fewer inputs have spectra in float32. */
 constexpr int LeastHalfInputs = 5;

@@ -230,7 +230,7 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
   const TileAxis      ay = axes[1];
   const TileAxis      az = axes[2];
   const float * const in = step.in[0].data + map * step.in[0].ChannelLength() + ax.base + ay.base + az.base;
-  TNumber * const     out = spectra + (tile * mapsOfTile + map) * TileShape<T>::points;
+  TNumber * const     out = spectra + tile * mapsOfTile * TileShape<T>::points;
   float               own = 0.0f;
   TransformTile<T>(
     reinterpret_cast<float2 *>(memory),
@@ -250,11 +250,11 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
       if constexpr (isHalf)
       {
         const float scale = PowerOfTwo(-ExponentAbove(largest) - HalfShift);
-        out[index] = __floats2half2_rn(scale * value.x, scale * value.y);
+        out[PlaceInTile<TNumber>(mapsOfTile, map, index)] = __floats2half2_rn(scale * value.x, scale * value.y);
       }
       else
       {
-        out[index] = value;
+        out[PlaceInTile<TNumber>(mapsOfTile, map, index)] = value;
       }
     });
   if (isHalf && threadIdx.x == 0)
@@ -295,7 +295,7 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
   }
   float * const         out = step.out.data + map * step.out.ChannelLength() + ax.base + ay.base + az.base;
   const float           bias = step.bias ? step.bias[map] : 0.0f;
-  const TNumber * const in = spectra + (VProduct ? tile : tile * mapsOfTile + map) * points;
+  const TNumber * const in = spectra + tile * mapsOfTile * points;
   const TNumber * const kernel = kernels + static_cast<std::int64_t>(map) * points;
   // The transforms there and back multiply by the number of points.
   const float factor = isHalf ? ldexpf(1.0f / points, tileExponents[tile] + kernelExponents[map] + HalfShift) : 1.0f;
@@ -304,7 +304,7 @@ __launch_bounds__(TileShape<T>::threads, TileShape<T>::blocks)
     ax.end,
     ay.end,
     [&](int index) {
-      const TNumber value = in[index];
+      const TNumber value = in[VProduct ? index : PlaceInTile<TNumber>(mapsOfTile, map, index)];
       if constexpr (isHalf)
       {
         return __half22float2(value);
@@ -485,6 +485,7 @@ __launch_bounds__(ProductThreads, 2)
   block /= tileBlocks;
   const int          firstChannel = block % channelBlocks * channels;
   const std::int64_t group = static_cast<std::int64_t>(block / channelBlocks) * F + inner;
+  const auto         firstPoint = static_cast<int>(group * F);
 
   const int t = static_cast<int>(threadIdx.x);
   const int f = t / 32 % F;
@@ -510,9 +511,9 @@ __launch_bounds__(ProductThreads, 2)
       const int tile = t / InputsPerStage;
       if (input < count && firstTile + tile < shape.tiles)
       {
-        const float2 * const spectrum =
-          in + (static_cast<std::int64_t>(firstTile + tile) * shape.mapsOfTile + firstInput + input) * shape.points +
-          group * F;
+        const float2 * const spectrum = in +
+                                        static_cast<std::int64_t>(firstTile + tile) * shape.mapsOfTile * shape.points +
+                                        PlaceInTile<float2>(shape.mapsOfTile, firstInput + input, firstPoint);
         float2 * const piece = to + kernelNumbers + (input * TilesPerProduct + tile) * F;
         __pipeline_memcpy_async(piece, spectrum, 16);
         __pipeline_memcpy_async(piece + 2, spectrum + 2, 16);
@@ -611,8 +612,9 @@ __launch_bounds__(ProductThreads, 2)
         const float2 first = shared[((2 * pair) * 8 + row) * channels + channel];
         const float2 second = shared[((2 * pair + 1) * 8 + row) * channels + channel];
         *reinterpret_cast<float4 *>(
-          out + (static_cast<std::int64_t>(tile) * shape.mapsOfOut + firstChannel + channel) * shape.points +
-          group * F + 2 * pair) = make_float4(first.x, first.y, second.x, second.y);
+          out + static_cast<std::int64_t>(tile) * shape.mapsOfOut * shape.points +
+          PlaceInTile<float2>(shape.mapsOfOut, firstChannel + channel, firstPoint + 2 * pair)) =
+          make_float4(first.x, first.y, second.x, second.y);
       }
     }
   }
@@ -703,6 +705,7 @@ __launch_bounds__(TensorThreads, 1)
   block /= tileBlocks;
   const int          firstChannel = block % channelBlocks * channels;
   const std::int64_t group = static_cast<std::int64_t>(block / channelBlocks) * F + inner;
+  const auto         firstPoint = static_cast<int>(group * F);
 
   const int t = static_cast<int>(threadIdx.x);
   const int f = t / 32 % F;
@@ -732,10 +735,9 @@ __launch_bounds__(TensorThreads, 1)
       const int            tile = t / InputsPerStage;
       const bool           there = firstInput + input < shape.inputs && firstTile + tile < shape.tiles;
       const float2 * const spectrum =
-        there
-          ? in + (static_cast<std::int64_t>(firstTile + tile) * shape.mapsOfTile + firstInput + input) * shape.points +
-              group * F
-          : in;
+        there ? in + static_cast<std::int64_t>(firstTile + tile) * shape.mapsOfTile * shape.points +
+                  PlaceInTile<float2>(shape.mapsOfTile, firstInput + input, firstPoint)
+              : in;
       float2 * const piece = to + InputsPerStage * Layout::kernelPitch + input * Layout::tilePitch + tile * F;
       __pipeline_memcpy_async(piece, spectrum, 16, there ? 0 : 16);
       __pipeline_memcpy_async(piece + 2, spectrum + 2, 16, there ? 0 : 16);
@@ -908,8 +910,9 @@ __launch_bounds__(TensorThreads, 1)
         const float2 first = shared[(2 * pair * (TensorTiles / 2) + line) * Layout::outPitch + channel];
         const float2 second = shared[((2 * pair + 1) * (TensorTiles / 2) + line) * Layout::outPitch + channel];
         *reinterpret_cast<float4 *>(
-          out + (static_cast<std::int64_t>(tile) * shape.mapsOfOut + firstChannel + channel) * shape.points +
-          group * F + 2 * pair) = make_float4(first.x, first.y, second.x, second.y);
+          out + static_cast<std::int64_t>(tile) * shape.mapsOfOut * shape.points +
+          PlaceInTile<float2>(shape.mapsOfOut, firstChannel + channel, firstPoint + 2 * pair)) =
+          make_float4(first.x, first.y, second.x, second.y);
       }
     }
   }
