@@ -5,8 +5,12 @@
 #include "chunkwiseRoundUp.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <memory>
 
 namespace chunkwise
 {
@@ -777,6 +781,40 @@ FindSufficient(const PlannerRequest & request, const Candidate & unlimited)
   });
 }
 
+/** The same function, which computes nothing twice. */
+template <typename TResult>
+std::function<TResult(const ChunkShape &)>
+Remember(const std::function<TResult(const ChunkShape &)> & function)
+{
+  using Key = std::array<std::int64_t, 4 * MaxDimension>;
+  if (!function)
+  {
+    return function;
+  }
+  return [function, known = std::make_shared<std::map<Key, TResult>>()](const ChunkShape & shape) {
+    Key key{};
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      const std::int64_t bounds[] = {
+        shape.outputBox.lower[a], shape.outputBox.upper[a], shape.inputBox.lower[a], shape.inputBox.upper[a]
+      };
+      std::copy(std::begin(bounds), std::end(bounds), key.begin() + 4 * a);
+    }
+    const auto at = known->find(key);
+    return at != known->end() ? at->second : known->emplace(key, function(shape)).first->second;
+  };
+}
+
+/** For several plans of one request that differ in memory: many of their chunks are the same, and kernels may take long
+ * to say what one costs. */
+PlannerRequest
+WithMemoryOfCosts(PlannerRequest request)
+{
+  request.scratchBytes = Remember(request.scratchBytes);
+  request.cost = Remember(request.cost);
+  return request;
+}
+
 /** "12", "3.4" */
 std::string
 FactorText(double factor)
@@ -794,9 +832,10 @@ MakePlan(const PlannerRequest & request)
 }
 
 BudgetCost
-FindBudgetCost(const PlannerRequest & request)
+FindBudgetCost(const PlannerRequest & asked)
 {
-  BudgetCost cost;
+  const PlannerRequest request = WithMemoryOfCosts(asked);
+  BudgetCost           cost;
   if (request.region.IsEmpty())
   {
     return cost;
@@ -808,9 +847,9 @@ FindBudgetCost(const PlannerRequest & request)
 }
 
 Plan
-MakeReasonablePlan(const PlannerRequest & request, std::vector<std::string> & warnings)
+MakeReasonablePlan(const PlannerRequest & asked, std::vector<std::string> & warnings)
 {
-  if (request.region.IsEmpty())
+  if (asked.region.IsEmpty())
   {
     return Plan();
   }
@@ -819,10 +858,10 @@ MakeReasonablePlan(const PlannerRequest & request, std::vector<std::string> & wa
   std::size_t least = 0;
   try
   {
-    best = FindBest(request);
+    best = FindBest(asked);
     if (best.chunks < 2 || best.seconds <= SecondsOfNoMatter)
     {
-      return CutAs(best, request);
+      return CutAs(best, asked);
     }
   }
   catch (const BudgetError & error)
@@ -830,9 +869,10 @@ MakeReasonablePlan(const PlannerRequest & request, std::vector<std::string> & wa
     why = error.what();
     least = error.needed;
   }
-  const Candidate   unlimited = FindBest(WithMemory(request, std::numeric_limits<std::size_t>::max()));
-  const auto        isHopeless = [&](double seconds) { return IsHopeless(seconds, unlimited.seconds); };
-  const std::string ofMemory = " bytes of " + request.memoryName + " memory";
+  const PlannerRequest request = WithMemoryOfCosts(asked);
+  const Candidate      unlimited = FindBest(WithMemory(request, std::numeric_limits<std::size_t>::max()));
+  const auto           isHopeless = [&](double seconds) { return IsHopeless(seconds, unlimited.seconds); };
+  const std::string    ofMemory = " bytes of " + request.memoryName + " memory";
   const std::string budget = "the " + request.memoryName + " budget of " + std::to_string(MemoryOf(request)) + " bytes";
   if (!why.empty() && !isHopeless(SecondsOf(WithMemory(request, least))))
   {
