@@ -141,13 +141,22 @@ private:
     return this->PlanOfDivision() * static_cast<double>(divisions);
   }
 
-  /** The fewest divisions that fit; 0 if none do. */
+  /** The fewest divisions that fit; 0 if none do. To plan the run of a division takes long, to add up its bytes does
+   * not. */
   std::int64_t
   FindFewest()
   {
-    std::int64_t low = 0;
-    std::int64_t high = 1;
-    while (!this->Fits(high, m_Room))
+    const std::int64_t ofImages = this->FindFewest(1, false);
+    return ofImages > 0 ? this->FindFewest(ofImages, true) : 0;
+  }
+
+  /** The same of `first` and more, by the bytes of images alone or by what the run needs beside them too. */
+  std::int64_t
+  FindFewest(std::int64_t first, bool withRun)
+  {
+    std::int64_t low = first - 1;
+    std::int64_t high = first;
+    while (!this->Fits(high, m_Room, withRun))
     {
       if (high == m_Most)
       {
@@ -159,7 +168,7 @@ private:
     while (low + 1 < high)
     {
       const std::int64_t middle = low + (high - low) / 2;
-      (this->Fits(middle, m_Room) ? high : low) = middle;
+      (this->Fits(middle, m_Room, withRun) ? high : low) = middle;
     }
     return high;
   }
@@ -259,16 +268,16 @@ private:
   }
 
   bool
-  Fits(std::int64_t count, std::uint64_t room)
+  Fits(std::int64_t count, std::uint64_t room, bool withRun = true)
   {
     // Overlap takes twice the memory. Where even the finest divisions do not fit so, they take turns.
     m_Plan.buffers = count > 1 ? m_MostBuffers : 1;
-    if (this->FitsAsItIs(count, room))
+    if (this->FitsAsItIs(count, room, withRun))
     {
       return true;
     }
     m_Plan.buffers = 1;
-    return this->IsFinest(count) && this->FitsAsItIs(count, room);
+    return this->IsFinest(count) && this->FitsAsItIs(count, room, withRun);
   }
 
   /** There is no finer cut that leaves more. */
@@ -279,7 +288,7 @@ private:
   }
 
   bool
-  FitsAsItIs(std::int64_t count, std::uint64_t room)
+  FitsAsItIs(std::int64_t count, std::uint64_t room, bool withRun)
   {
     this->SetDivisions(count);
     // What is left beside a division is for scratch: a quarter of the room, less only for the finest divisions.
@@ -288,6 +297,10 @@ private:
       return false;
     }
     m_Plan.budgets.host = room - m_Plan.bytesAtOnce;
+    if (!withRun)
+    {
+      return true;
+    }
     try
     {
       this->PlanOfDivision();
