@@ -269,7 +269,11 @@ FileRun::ChooseKinds()
   const bool givesReals = chunkwise::IsFloatingPoint(m_OutputKind);
   const bool isWide = PixelSize(m_InputKind) == 8 && !chunkwise::IsFloatingPoint(m_InputKind);
   const bool isExact = natural == m_InputKind || m_Line.stages.front().filter->name == "network";
-  m_ComputedKind = isTable || givesReals ? m_OutputKind : isExact ? natural : PixelKind::Float64;
+  // Classes are numbers of any kind.
+  const auto & texts = m_Line.stages.front().texts;
+  const auto   result = texts.find("OutputMode");
+  const bool   givesClasses = m_Line.name == "network" && result != texts.end() && result->second != "channel";
+  m_ComputedKind = isTable || givesReals || givesClasses ? m_OutputKind : isExact ? natural : PixelKind::Float64;
   if (isReal && !isTable && isWide && m_OutputKind == m_InputKind)
   {
     // float64 has not all of them: the operation's own 64-bit integers have, but nobody counts what it cuts.
