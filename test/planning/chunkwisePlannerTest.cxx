@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <random>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -413,6 +414,48 @@ TEST(Planner, RefusesABudgetUnderWhichTheWorkTakesForEver)
     request.devices[0].memory = needed - 1;
     EXPECT_THROW(MakeReasonablePlan(request, warnings), BudgetError);
   }
+}
+
+/** Networks take a millisecond to say what a chunk costs, and messages are worth many plans. */
+TEST(Planner, WhatManyPlansAskForIsComputedOnce)
+{
+  using Calls = std::vector<std::vector<std::int64_t>>;
+  const auto add = [](Calls & calls, const ChunkShape & shape) {
+    calls.emplace_back();
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      calls.back().insert(calls.back().end(), { shape.outputBox.lower[a], shape.outputBox.upper[a] });
+    }
+  };
+  auto  request = MakeRequest({ { 512, 512, 512, 1, 1 } }, 40, 20000000);
+  Calls scratch;
+  Calls cost;
+  request.scratchBytes = [&](const ChunkShape & shape) {
+    add(scratch, shape);
+    return static_cast<std::size_t>(shape.inputBox.NumberOfVoxels());
+  };
+  request.cost = [&](const ChunkShape & shape) {
+    add(cost, shape);
+    return 8.0 * static_cast<double>(shape.inputBox.NumberOfVoxels());
+  };
+  const Plan        plan = MakePlan(request);
+  const std::size_t ofOnePlan[] = { scratch.size(), cost.size() };
+  scratch.clear();
+  cost.clear();
+  std::vector<std::string> warnings;
+  const Plan               reasonable = MakeReasonablePlan(request, warnings);
+  EXPECT_EQ(warnings.size(), 1u) << "the plan is compared with others";
+  EXPECT_EQ(reasonable.chunkExtent, plan.chunkExtent);
+  EXPECT_EQ(reasonable.seconds, plan.seconds);
+  // The first plan is the same; most are done with it.
+  const auto countTwice = [](const Calls & calls, std::size_t first) {
+    const std::set<std::vector<std::int64_t>> once(calls.begin() + static_cast<std::ptrdiff_t>(first), calls.end());
+    return calls.size() - first - once.size();
+  };
+  ASSERT_GT(scratch.size(), ofOnePlan[0]);
+  ASSERT_GT(cost.size(), ofOnePlan[1]);
+  EXPECT_EQ(countTwice(scratch, ofOnePlan[0]), 0u);
+  EXPECT_EQ(countTwice(cost, ofOnePlan[1]), 0u);
 }
 
 TEST(Planner, KeepsAFullWidthSweepWhenPlanesFit)
