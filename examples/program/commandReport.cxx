@@ -102,9 +102,9 @@ PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan)
 }
 
 void
-PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool onDevices)
+PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool onDevices, bool isHeld)
 {
-  os << "chunks: " << plan.chunks.size() << " in a division, of up to ";
+  os << "chunks: " << plan.chunks.size() << (isHeld ? " in the image" : " in a division") << ", of up to ";
   for (int a = 0; a < dimension; ++a)
   {
     os << (a ? " x " : "") << plan.chunkExtent[a];
@@ -115,8 +115,13 @@ PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool o
     os << "device: " << FormatBytes(static_cast<double>(plan.inputBytes)) << " in, "
        << FormatBytes(static_cast<double>(plan.outputBytes)) << " out and "
        << FormatBytes(static_cast<double>(plan.scratchBytes)) << " scratch for a chunk; "
-       << FormatBytes(static_cast<double>(plan.deviceBytes)) << " on each; " << FormatBytes(plan.bytesToDevice)
-       << " there, " << FormatBytes(plan.bytesToHost) << " back for a division\n";
+       << FormatBytes(static_cast<double>(plan.deviceBytes)) << " on each";
+    if (!isHeld)
+    {
+      os << "; " << FormatBytes(plan.bytesToDevice) << " there, " << FormatBytes(plan.bytesToHost)
+         << " back for a division";
+    }
+    os << "\n";
   }
   if (plan.spilledBytes > 0)
   {

@@ -55,9 +55,10 @@ WriteReturnParameters(const std::string & file, const RunReport & report);
 void
 PrintDivisions(std::ostream & os, const chunkwise::StreamedPlan & plan);
 
-/** The chunks of a division; what a device holds and moves for them if devices run it. */
+/** The chunks of a division, or of the whole image where a device holds it; what a device holds and moves for them if
+ * devices run it. */
 void
-PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool onDevices);
+PrintPlan(std::ostream & os, const chunkwise::Plan & plan, int dimension, bool onDevices, bool isHeld);
 
 /** The layers of a network, one a line. */
 void

@@ -741,7 +741,8 @@ FileRun::PrintRun(std::ostream & os) const
     command::PrintPlan(os,
                        chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest()),
                        m_OutputHeader.dimension,
-                       this->UsesDevices());
+                       this->UsesDevices(),
+                       m_Plan.heldOnDevice >= 0);
     this->PrintCostOfMemory(os);
   }
 }
@@ -782,7 +783,9 @@ FileRun::PrintPlan()
   else
   {
     os << "expected: " << std::setprecision(3) << seconds << " s of computing"
-       << (this->UsesDevices() ? "" : ", by a trial on noise") << ", beside which files are read and written\n";
+       << (this->UsesDevices() ? "" : ", by a trial on noise")
+       << (m_Plan.heldOnDevice >= 0 ? ", after the file is read and before one is written\n"
+                                    : ", beside which files are read and written\n");
   }
   std::cout << os.str();
 }
