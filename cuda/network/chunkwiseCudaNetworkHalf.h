@@ -31,7 +31,7 @@ struct ProductShape
 
 /** Where a number of a map's spectrum is among those of its tile, of so many maps: as many as fill a line of memory lie
  * together, then those of the next map. So the blocks of a product, of which each has a sector of every map, write
- * where their neighbours do. */
+ * where their neighbours do. A tile has fewer than 2^31 numbers: with more it would take 16 GB. */
 template <typename TNumber>
 __device__ __forceinline__ int
 PlaceInTile(int maps, int map, int index)
