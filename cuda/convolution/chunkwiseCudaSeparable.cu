@@ -4,6 +4,7 @@
 #include "chunkwiseCudaWeightedMarch.cuh"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRealOf.h"
+#include "chunkwiseRoundUp.h"
 
 #include <cmath>
 #include <string>
@@ -187,6 +188,25 @@ ScratchOfSeparable(const Operation & operation, const ChunkShape & shape)
   return PlanOf(operation, shape, bytes).ScratchBytes(bytes);
 }
 
+/** Of weights and norms, which are the same for all chunks. */
+std::size_t
+BytesOfTables(const Operation & operation, const ChunkShape & shape)
+{
+  const auto &      separable = static_cast<const SeparableOperation &>(operation);
+  const std::size_t number = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
+  std::size_t       bytes = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const auto taps = static_cast<std::int64_t>(separable.weights[a].size());
+    bytes += taps > 0 ? RoundUp(static_cast<std::size_t>(PaddedTaps(taps)) * number) : 0;
+    if (taps > 0 && separable.boundary.mode == BoundaryMode::Renormalized)
+    {
+      bytes += RoundUp(static_cast<std::size_t>(shape.image.Extent(a)) * number);
+    }
+  }
+  return bytes;
+}
+
 /** Each pass reads and writes its buffers; five taps take as long as two bytes (81 taps on an H200: 1.3 to 2.2). */
 double
 CostOfSeparable(const Operation & operation, const ChunkShape & shape)
@@ -223,6 +243,9 @@ RegisterCudaSeparable(KernelRegistry & registry)
   registry.Register("separable", kernel);
   kernel.cost = CostOfSeparableOfPixels;
   registry.Register("separable.pixels", kernel);
+  Kernel tables;
+  tables.scratchBytes = BytesOfTables;
+  registry.Register("separable.tables", tables);
 }
 
 } // namespace chunkwise

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseManagerState.h"
 
+#include "chunkwiseCompositeOperation.h"
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
@@ -112,6 +113,22 @@ NeededInput(const ExecutionRequest & request, const PlannerRequest & plannerRequ
     }
   }
   return box;
+}
+
+/** What an operation's kernels take for tables that all chunks share, as their "name.tables" says. */
+std::size_t
+TableBytes(const Operation & operation, const ChunkShape & shape, const KernelRegistry & kernels)
+{
+  std::size_t bytes = 0;
+  if (const auto * const staged = dynamic_cast<const CompositeOperation *>(&operation))
+  {
+    for (const Stage & stage : staged->GetStages())
+    {
+      bytes += stage.operation ? TableBytes(*stage.operation, shape, kernels) : 0;
+    }
+  }
+  const Kernel * const tables = kernels.Find(operation.GetName() + ".tables");
+  return bytes + (tables ? tables->scratchBytes(operation, shape) : 0);
 }
 
 } // namespace
@@ -376,6 +393,13 @@ ManagerState::MakePlannerRequest(const ExecutionRequest & request, const KernelR
   else if (operation->GetSchedule() == Schedule::Fixpoint)
   {
     p.fixedBytes = SideDataPadding;
+  }
+  if (kernels && p.hasOutput)
+  {
+    ChunkShape shape;
+    shape.image = p.image;
+    std::copy(kinds.begin(), kinds.end(), shape.inputKinds);
+    p.fixedBytes += TableBytes(*operation, shape, *kernels);
   }
   const Kernel * kernel = kernels ? kernels->Find(MainKernelOf(*operation)) : nullptr;
   if (operation->GetSchedule() == Schedule::Fixpoint)
