@@ -34,16 +34,6 @@ ChooseAxes(RankGeometry & g, const Coordinates & radius)
   }
 }
 
-/** The part of a call's geometry that its cost depends on. */
-RankGeometry
-GeometryOf(const Box & output, const Coordinates & radius)
-{
-  RankGeometry g{};
-  g.out = g.outBuffer = output;
-  ChooseAxes(g, radius);
-  return g;
-}
-
 /** Calls take(part, isWhole) for the parts of the output that have all voxels of their windows, and of the others. */
 template <typename TTake>
 void
@@ -87,14 +77,12 @@ Run(const KernelCall & call)
   const WindowBoxes boxes(call.output.box, call.image, radius, operation.boundary.mode);
   char *            scratch = static_cast<char *>(call.scratch);
   const auto        pixels = ContinueImage<TPixel>(call, boxes, operation.boundary, scratch);
-  RankGeometry      g = GeometryOf(call.output.box, radius);
+  RankGeometry      g = RankGeometryOf(call.output.box, radius);
   g.in = pixels.box;
   g.inStride = pixels.stride;
   g.outStride = call.output.stride;
   g.fraction = operation.fraction;
-  g.form = RankKey<TPixel>::IsReal                            ? KeyForm::Real
-           : static_cast<TPixel>(-1) < static_cast<TPixel>(0) ? KeyForm::Signed
-                                                              : KeyForm::Unsigned;
+  g.form = FormOfKeys<TPixel>();
   g.inputKind = call.inputs[0].kind;
   g.outputKind = call.output.kind;
   if (operation.isCounted)
@@ -145,7 +133,7 @@ ScratchOfRank(const Operation & operation, const ChunkShape & shape)
   const std::size_t pixelBytes = PixelSize(shape.inputKinds[0]);
   const std::size_t continued =
     ContinuedBytes(boxes, static_cast<const RankOperation &>(operation).boundary.mode, pixelBytes);
-  const RankGeometry g = GeometryOf(shape.outputBox, boxes.radius);
+  const RankGeometry g = RankGeometryOf(shape.outputBox, boxes.radius);
   if (RankListsTake(g) || !RankTilesTake(g))
   {
     return continued;
@@ -162,7 +150,7 @@ double
 CostOfRank(const Operation & operation, const ChunkShape & shape)
 {
   const WindowBoxes boxes = BoxesOf(operation, shape);
-  RankGeometry      g = GeometryOf(shape.outputBox, boxes.radius);
+  RankGeometry      g = RankGeometryOf(shape.outputBox, boxes.radius);
   const auto &      rank = static_cast<const RankOperation &>(operation);
   const std::size_t pixel = PixelSize(shape.inputKinds[0]);
   double            taps = 1;
@@ -181,6 +169,15 @@ CostOfRank(const Operation & operation, const ChunkShape & shape)
 }
 
 } // namespace
+
+RankGeometry
+RankGeometryOf(const Box & output, const Coordinates & radius)
+{
+  RankGeometry g{};
+  g.out = g.outBuffer = output;
+  ChooseAxes(g, radius);
+  return g;
+}
 
 void
 RegisterCudaRank(KernelRegistry & registry)

@@ -45,6 +45,19 @@ struct RankGeometry
   Coordinates  countStride;
 };
 
+/** The part that its cost depends on. */
+RankGeometry
+RankGeometryOf(const Box & output, const Coordinates & radius);
+
+template <typename TPixel>
+constexpr KeyForm
+FormOfKeys()
+{
+  return RankKey<TPixel>::IsReal                            ? KeyForm::Real
+         : static_cast<TPixel>(-1) < static_cast<TPixel>(0) ? KeyForm::Signed
+                                                            : KeyForm::Unsigned;
+}
+
 template <typename TKey>
 inline constexpr TKey SignBit = static_cast<TKey>(TKey{ 1 } << (8 * sizeof(TKey) - 1));
 
@@ -164,7 +177,9 @@ struct RankLine
   std::int64_t begin;
   std::int64_t end;
 
-  /** `width`: neighbouring lines of a thread; the last ones are of the end, so that all are inside. */
+  /** `width`: neighbouring lines of a thread; the last ones are of the end, so that all are inside if there are as
+   * many.
+   */
   __device__
   RankLine(const RankGeometry & g, std::int64_t number, int width = 1)
   {
@@ -183,7 +198,7 @@ struct RankLine
       }
       const std::int64_t quotient = Quotient(rest, extent);
       const std::int64_t position = (rest - quotient * extent) * (a == g.lineAxis ? g.segment : isWide ? width : 1);
-      index.axis[a] += isWide ? min(position, g.out.Extent(a) - width) : position;
+      index.axis[a] += isWide ? max(min(position, g.out.Extent(a) - width), std::int64_t{ 0 }) : position;
       rest = quotient;
     }
     begin = index.axis[g.lineAxis];

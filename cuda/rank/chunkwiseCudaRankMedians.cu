@@ -1,7 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaMedianNetworks.cuh"
 #include "chunkwiseCudaPasses.cuh"
-#include "chunkwiseCudaRank.cuh"
-#include "chunkwiseSelectionNetwork.h"
 
 // Medians of small windows of which there are all voxels, by networks of minima and maxima. A thread moves along a line
 // of outputs and sorts each plane of a window once; of three planes, five, or one alone it finds the median. Keys of 8
@@ -11,131 +10,6 @@ namespace chunkwise
 
 namespace
 {
-
-/** Threads of a block at most. */
-constexpr int MedianThreads = 128;
-
-/** The keys of a thread's outputs, in one register. */
-template <typename TKey>
-struct MedianKeys
-{
-  using Key = TKey;
-  using Word = std::conditional_t<sizeof(TKey) <= 4, std::uint32_t, std::uint64_t>;
-  static constexpr int Lines = sizeof(TKey) <= 2 ? 2 : 1;
-  Word                 bits;
-
-  __device__ __forceinline__ static MedianKeys
-  From(Word first, Word second)
-  {
-    if constexpr (Lines > 1)
-    {
-      return { __byte_perm(first, second, 0x5410) };
-    }
-    else
-    {
-      return { first };
-    }
-  }
-  __device__ __forceinline__ TKey
-  Get(int line) const
-  {
-    return static_cast<TKey>(line == 0 ? bits : bits >> 16);
-  }
-};
-
-template <typename TKey>
-__device__ __forceinline__ MedianKeys<TKey>
-                           Least(MedianKeys<TKey> a, MedianKeys<TKey> b)
-{
-  if constexpr (sizeof(TKey) <= 2)
-  {
-    return { __vminu2(a.bits, b.bits) };
-  }
-  else
-  {
-    return { min(a.bits, b.bits) };
-  }
-}
-template <typename TKey>
-__device__ __forceinline__ MedianKeys<TKey>
-                           Greatest(MedianKeys<TKey> a, MedianKeys<TKey> b)
-{
-  if constexpr (sizeof(TKey) <= 2)
-  {
-    return { __vmaxu2(a.bits, b.bits) };
-  }
-  else
-  {
-    return { max(a.bits, b.bits) };
-  }
-}
-
-/** Numbers of 32 bits are compared as such: that they become keys would take a tenth of the time. */
-struct RealKeys
-{
-  using Key = std::uint32_t;
-  using Word = std::uint32_t;
-  static constexpr int Lines = 1;
-  Word                 bits;
-
-  __device__ __forceinline__ static RealKeys
-  From(Word first, Word)
-  {
-    return { first };
-  }
-  __device__ __forceinline__ Key
-  Get(int) const
-  {
-    return ToOrdered(bits, KeyForm::Real);
-  }
-};
-
-__device__ __forceinline__ RealKeys
-Least(RealKeys a, RealKeys b)
-{
-  return { __float_as_uint(fminf(__uint_as_float(a.bits), __uint_as_float(b.bits))) };
-}
-__device__ __forceinline__ RealKeys
-Greatest(RealKeys a, RealKeys b)
-{
-  return { __float_as_uint(fmaxf(__uint_as_float(a.bits), __uint_as_float(b.bits))) };
-}
-__device__ __forceinline__ RealKeys
-ToOrdered(RealKeys raw, KeyForm)
-{
-  return raw;
-}
-
-/** As they are in memory to ordered ones, but for NaN. */
-template <typename TKey>
-__device__ __forceinline__ MedianKeys<TKey>
-                           ToOrdered(MedianKeys<TKey> raw, KeyForm form)
-{
-  if constexpr (sizeof(TKey) <= 2)
-  {
-    constexpr std::uint32_t signs = std::uint32_t{ SignBit<TKey> } * 0x10001u;
-    return { form == KeyForm::Signed ? raw.bits ^ signs : raw.bits };
-  }
-  else
-  {
-    return { ToOrdered(static_cast<TKey>(raw.bits), form) };
-  }
-}
-
-/** The keys of VCount ranks from VFirst on, by a network; load(wire) gives what it gets. */
-template <typename TNetwork, int VFirst, int VCount, typename TKeys, typename TLoad>
-__device__ __forceinline__ void
-FindKeys(TKeys (&ranked)[VCount], const TLoad & load)
-{
-  TKeys keys[TNetwork::Wires];
-  RunNetwork<TNetwork>(
-    keys,
-    load,
-    [](TKeys a, TKeys b) { return Least(a, b); },
-    [](TKeys a, TKeys b) { return Greatest(a, b); },
-    ComparatorsOf<TNetwork>{});
-  TakeRanks<TNetwork, VFirst>(keys, ranked, std::make_integer_sequence<int, VCount>{});
-}
 
 /** Calls take(t, keys) for the taps of a plane, as they are in memory, row after row. */
 template <int VRadius, typename TKeys, typename TTake>
@@ -398,24 +272,6 @@ struct NaNWatch
   }
 };
 
-/** The keys of a list that a thread keeps in shared memory, where a warp has its own. */
-template <typename TKeys>
-struct KeptList
-{
-  std::uint32_t * words;
-
-  __device__ __forceinline__ TKeys
-  operator[](int k) const
-  {
-    return { words[k * 32] };
-  }
-  __device__ __forceinline__ void
-  Set(int k, TKeys keys) const
-  {
-    words[k * 32] = keys.bits;
-  }
-};
-
 /** Sorts a plane of 5 x 5 voxels. Whether it has a NaN. */
 template <typename TKeys>
 __device__ __forceinline__ bool
@@ -432,56 +288,16 @@ SortPlaneOf25(const typename TKeys::Key * __restrict__ center, std::int64_t besi
   return nans.IsIn(taps);
 }
 
-/** The median of two pairs of planes and of one plane: the least, over the ways to divide its rank, of the greatest of
- * both. */
-template <typename TKeys, typename TRest>
-__device__ __forceinline__ TKeys
-MedianOf125(const KeptList<TKeys> & first, const KeptList<TKeys> & second, const TRest & rest)
+/** What MedianOf125 picks where windows have all voxels. */
+struct AtMedian
 {
-  TKeys keys[26];
-  FindKeys<MergingNetwork<50, 37, 62>, 37>(keys, [&](int wire) { return wire < 50 ? first[wire] : second[wire - 50]; });
-  TKeys median = keys[25];
-#pragma unroll
-  for (int j = 1; j <= 25; ++j)
+  template <typename TKeys>
+  __device__ __forceinline__ TKeys
+  operator()(TKeys, TKeys at) const
   {
-    median = Least(median, Greatest(keys[25 - j], rest[j - 1]));
+    return at;
   }
-  return median;
-}
-
-template <typename TKeys>
-__device__ __forceinline__ void
-MergePlanes(const TKeys (&a)[25], const TKeys (&b)[25], const KeptList<TKeys> & pair)
-{
-  TKeys keys[50];
-  FindKeys<MergingNetwork<25, 0, 49>, 0>(keys, [&](int wire) { return wire < 25 ? a[wire] : b[wire - 25]; });
-#pragma unroll
-  for (int k = 0; k < 50; ++k)
-  {
-    pair.Set(k, keys[k]);
-  }
-}
-
-template <typename TKeys>
-__device__ __forceinline__ void
-Keep(const TKeys (&keys)[25], const KeptList<TKeys> & list)
-{
-#pragma unroll
-  for (int k = 0; k < 25; ++k)
-  {
-    list.Set(k, keys[k]);
-  }
-}
-
-/** Lists of two pairs of planes and of two planes: what three blocks of 128 threads keep just fills a multiprocessor
- * that has 228 KB. */
-constexpr int KeptKeys = 2 * 50 + 2 * 25;
-
-constexpr std::size_t
-KeptBytes(int threads)
-{
-  return std::size_t{ KeptKeys } * static_cast<std::size_t>(threads) * sizeof(std::uint32_t);
-}
+};
 
 /** Stores a thread's outputs; windows with a NaN are searched bit by bit. */
 template <typename TKeys>
@@ -543,14 +359,14 @@ __launch_bounds__(MedianThreads, 3)
     while (true)
     {
       sortNext(even);
-      StoreMedians(g, in, out, index, MedianOf125<TKeys>(before, middle, even), (nans & 31) != 0);
+      StoreMedians(g, in, out, index, MedianOf125<TKeys>(before, middle, even, AtMedian()), (nans & 31) != 0);
       if (++at >= line.end)
       {
         break;
       }
       sortNext(odd);
       MergePlanes<TKeys>(even, odd, before);
-      StoreMedians(g, in, out, index, MedianOf125<TKeys>(middle, before, oldest), (nans & 31) != 0);
+      StoreMedians(g, in, out, index, MedianOf125<TKeys>(middle, before, oldest, AtMedian()), (nans & 31) != 0);
       // Nothing needs the oldest any more.
       Keep<TKeys>(odd, oldest);
       if (++at >= line.end)
@@ -611,8 +427,7 @@ LaunchNetworks(const RankGeometry & g, const void * in, void * out, cudaStream_t
   {
     if (g.lineRadius == 2)
     {
-      const int threads =
-        static_cast<std::int64_t>(KeptBytes(MedianThreads)) <= SharedMemoryOfDevice() ? MedianThreads : 64;
+      const int threads = ThreadsOfKeptLists();
       return launch(MedianOf125Kernel<TKeys>, threads, KeptBytes(threads));
     }
     if (g.planeRadii[0] == 3)

@@ -18,12 +18,13 @@ namespace chunkwise
 {
 
 /** The tile of a block: Width x Height columns of outputs, and what their windows need around them. */
-template <int VTaps>
+template <int VTaps, int VThreads = 256>
 struct MarchTile
 {
   static constexpr int Radius = VTaps / 2;
-  static constexpr int Threads = 256;
+  static constexpr int Threads = VThreads;
   static constexpr int Width = 64;
+  static constexpr int InRow = Width / (Threads / 32); ///< outputs of a lane along x
   static constexpr int Groups = Threads / Width;
   static constexpr int Outputs = (32 - 2 * Radius) / Groups; ///< of a thread in a plane, along y
   static constexpr int Height = Outputs * Groups;
@@ -35,6 +36,10 @@ struct MarchTile
   static constexpr int StagedStride = StagedWidth + 1;
   static constexpr int PassedStride = Width + 1;
 };
+
+/** Accumulators of several real numbers fill the registers of a thread with few outputs. */
+template <typename TAcc, int VTaps>
+using MarchTileOf = MarchTile<VTaps, (sizeof(TAcc) > 16 ? 512 : 256)>;
 
 /** The passes along x, y and z, and the weights where the rule has some. */
 template <typename TAcc, int VTaps>
@@ -167,17 +172,41 @@ AccumulateMarch(TAcc (&sums)[VCount], TAcc absent, const TAcc (&w)[VTaps], TFetc
 template <typename TAcc, int VTaps>
 struct MarchStage
 {
-  using Tile = MarchTile<VTaps>;
+  using Tile = MarchTileOf<TAcc, VTaps>;
   TAcc staged[Tile::StagedRows * Tile::StagedStride];
   TAcc passed[Tile::StagedRows * Tile::PassedStride];
+
+  /** Bytes that a launch has to ask for: what all blocks have is 48 KB. */
+  static constexpr std::size_t
+  AskedBytes()
+  {
+    return sizeof(MarchStage) > 48 * 1024 ? sizeof(MarchStage) : 0;
+  }
 };
+
+/** That of the block. */
+template <typename TStage>
+__device__ __forceinline__ TStage &
+StageOfBlock()
+{
+  if constexpr (TStage::AskedBytes() > 0)
+  {
+    extern __shared__ __align__(16) unsigned char asked[];
+    return *reinterpret_cast<TStage *>(asked);
+  }
+  else
+  {
+    __shared__ TStage stage;
+    return stage;
+  }
+}
 
 /** One thread's share of a tile. TImage: a pointer to voxels, or MaskedImage. */
 template <typename TRule, typename TImage, typename TAcc, int VTaps>
 class Marcher
 {
 public:
-  using Tile = MarchTile<VTaps>;
+  using Tile = MarchTileOf<TAcc, VTaps>;
   using Passes = MarchPasses<TAcc, VTaps>;
   using Stage = MarchStage<TAcc, VTaps>;
   using Voxel = decltype(LoadAt(std::declval<TImage>(), 0));
@@ -264,23 +293,23 @@ public:
     });
   }
 
-  /** A lane has a row, a warp Together columns. */
+  /** A lane has a row, a warp InRow columns. */
   __device__ __forceinline__ void
   PassX() const
   {
     const int row = static_cast<int>(threadIdx.x) % 32;
-    const int column = static_cast<int>(threadIdx.x) / 32 * Together;
+    const int column = static_cast<int>(threadIdx.x) / 32 * Tile::InRow;
     if (row >= Tile::StagedRows)
     {
       return;
     }
     const TAcc * const from = m_Stage.staged + row * Tile::StagedStride + column;
-    TAcc               sums[Together];
+    TAcc               sums[Tile::InRow];
     AccumulateMarch<TRule>(sums, Along(0).absent, m_Passes.weights[0], [&](int s) { return from[s]; });
     Normalize(sums, Along(0), m_X + column);
     TAcc * const to = m_Stage.passed + row * Tile::PassedStride + column;
 #pragma unroll
-    for (int u = 0; u < Together; ++u)
+    for (int u = 0; u < Tile::InRow; ++u)
     {
       to[u] = sums[u];
     }
@@ -369,7 +398,8 @@ private:
 /** Blocks that share a multiprocessor, as measured: with a third one sums of five real numbers would spill registers,
  * while integers gain by it. */
 template <typename TAcc, int VTaps>
-constexpr int MarchBlocks = std::is_class<TAcc>::value                               ? 2
+constexpr int MarchBlocks = sizeof(TAcc) > 16                                        ? 1
+                            : std::is_class<TAcc>::value                             ? 2
                             : sizeof(TAcc) > 4                                       ? 1
                             : VTaps <= (std::is_floating_point<TAcc>::value ? 3 : 5) ? 3
                                                                                      : 2;
@@ -377,17 +407,17 @@ constexpr int MarchBlocks = std::is_class<TAcc>::value                          
 /** `segment` planes of outputs a block. */
 template <typename TRule, typename TImage, typename TAcc, int VTaps, typename TFinish>
 __global__ void
-__launch_bounds__(MarchTile<VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
+__launch_bounds__(MarchTileOf<TAcc, VTaps>::Threads, MarchBlocks<TAcc, VTaps>)
   MarchKernel(const __grid_constant__ MarchPasses<TAcc, VTaps> passes, const TImage in,
               const __grid_constant__ TFinish finish, int segment)
 {
-  using Tile = MarchTile<VTaps>;
-  __shared__ MarchStage<TAcc, VTaps> stage;
-  const Pass<TAcc> &                 x = passes.axis[0];
-  const Pass<TAcc> &                 y = passes.axis[1];
-  const Pass<TAcc> &                 z = passes.axis[2];
-  const std::int64_t                 plane = x.outCount * y.outCount * passes.step;
-  const MarchTiles<Tile>             tiles(x.outCount, y.outCount, z.outCount, segment);
+  using Tile = MarchTileOf<TAcc, VTaps>;
+  MarchStage<TAcc, VTaps> & stage = StageOfBlock<MarchStage<TAcc, VTaps>>();
+  const Pass<TAcc> &        x = passes.axis[0];
+  const Pass<TAcc> &        y = passes.axis[1];
+  const Pass<TAcc> &        z = passes.axis[2];
+  const std::int64_t        plane = x.outCount * y.outCount * passes.step;
+  const MarchTiles<Tile>    tiles(x.outCount, y.outCount, z.outCount, segment);
   for (std::int64_t tile = blockIdx.x; tile < tiles.Count(z.outer); tile += gridDim.x)
   {
     const MarchPlace   place(tiles, tile, passes.step);
@@ -507,12 +537,14 @@ template <typename TRule, int VTaps, typename TImage, typename TAcc, typename TF
 void
 LaunchMarch(const MarchPasses<TAcc, VTaps> & passes, const TImage & in, const TFinish & finish, cudaStream_t stream)
 {
-  using Tile = MarchTile<VTaps>;
+  using Tile = MarchTileOf<TAcc, VTaps>;
   const Pass<TAcc>(&axis)[3] = passes.axis;
   const MarchGrid<Tile> grid(
     axis[0].outCount, axis[1].outCount, axis[2].outCount, axis[2].outer, MarchBlocks<TAcc, VTaps>);
+  constexpr std::size_t bytes = MarchStage<TAcc, VTaps>::AskedBytes();
+  AllowSharedMemory(MarchKernel<TRule, TImage, TAcc, VTaps, TFinish>, bytes);
   MarchKernel<TRule, TImage, TAcc, VTaps>
-    <<<grid.blocks, Tile::Threads, 0, stream>>>(passes, in, finish, static_cast<int>(grid.segment));
+    <<<grid.blocks, Tile::Threads, bytes, stream>>>(passes, in, finish, static_cast<int>(grid.segment));
   CheckLaunch("MarchKernel");
 }
 

@@ -3,7 +3,10 @@
 
 #include "chunkwiseCompositeOperation.h"
 #include "chunkwiseCudaMarch.cuh"
+#include "chunkwiseCudaMaskedMedians.h"
+#include "chunkwiseCudaVariance.cuh"
 #include "chunkwiseDomainVoxels.h"
+#include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseMaskedStages.h"
 #include "chunkwiseMoments.h"
@@ -187,6 +190,54 @@ struct FinishMaskedVariance
   }
 };
 
+/** The sums of real numbers and of their squares, and how many they are. */
+struct RealSquaredSum
+{
+  double       sum;
+  double       squares;
+  std::int32_t count;
+};
+struct RealSquaredSums
+{
+  static constexpr bool Weighted = false;
+
+  __host__ __device__ static RealSquaredSum
+  Pack(float voxel)
+  {
+    const auto real = static_cast<double>(voxel);
+    return { real, real * real, 1 };
+  }
+  template <typename TPass>
+  __device__ static RealSquaredSum
+  Load(const TPass &, const MaskedVoxel<float> & in)
+  {
+    return in.inside != 0 ? Pack(in.voxel) : RealSquaredSum{ 0, 0, 0 };
+  }
+  __device__ static RealSquaredSum
+  Add(const RealSquaredSum & sum, const RealSquaredSum &, const RealSquaredSum & value)
+  {
+    return { sum.sum + value.sum, sum.squares + value.squares, sum.count + value.count };
+  }
+};
+
+/** Leaves variances of windows that are wholly inside to FillVarianceColumns. */
+struct FinishMaskedRealVariance
+{
+  DomainVarianceRule<float> rule;
+  float *                   out;
+  bool                      isCut; ///< windows at the image's edge
+  std::int32_t              whole; ///< the voxels of the others
+
+  __device__ __forceinline__ void
+  Store(std::int64_t offset, std::int32_t taps, const RealSquaredSum & sum) const
+  {
+    const float variance = rule(sum.sum, sum.squares, sum.count);
+    // No other NaN is that which is to come.
+    const float result = variance == variance ? variance : __uint_as_float(0x7FC00000u);
+    out[offset] = sum.count == (isCut ? taps : whole) ? __uint_as_float(VarianceToCome) : result;
+  }
+};
+
 /** The largest key of the voxels inside; Lowest: there is none. A NaN inside is the next above it, which no number
  * is. */
 template <typename TIn>
@@ -235,6 +286,12 @@ struct FinishMaskedExtremum
   }
 };
 
+WindowBoxes
+BoxesOf(const BoxOperation & window, const Box & output, const Box & image)
+{
+  return WindowBoxes(output, image, window.EffectiveRadius(image.Extents()), window.boundary.mode);
+}
+
 /** The passes of a window from `input` to `output`. */
 PassPlan
 PlanOf(const BoxOperation & window, const Box & input, const Box & output, const Box & image)
@@ -276,6 +333,31 @@ RunMaskedMarch(const KernelCall & call, const std::vector<Pass<TAcc>> & passes, 
   RunMarch<TRule, 3, 5, LongestMarch>(passes, image, finish, StreamOf(call), [](int, int) { return TAcc(); }, 1);
 }
 
+/** Variances of real numbers, those of windows wholly inside by their own arithmetic. `scratch` has room for the image
+ * as it goes on beyond its edge. */
+void
+RunRealVariance(const KernelCall & call, const DomainOperation & domain, const VarianceOperation & window,
+                float constant, char * scratch)
+{
+  const WindowBoxes boxes = BoxesOf(window, call.output.box, call.image);
+  std::int32_t      whole = 1;
+  for (int a = 0; a < 3; ++a)
+  {
+    whole *= static_cast<std::int32_t>(2 * boxes.radius[a] + 1);
+  }
+  RunMaskedMarch<RealSquaredSums, float>(call,
+                                         MakePasses(call, window, RealSquaredSum(), RealSquaredSums::Pack(constant)),
+                                         FinishMaskedRealVariance{ DomainVarianceRule<float>(domain),
+                                                                   static_cast<float *>(call.output.data),
+                                                                   window.boundary.mode == BoundaryMode::Renormalized,
+                                                                   whole });
+  const auto pixels = ContinueImage<float>(call, boxes, window.boundary, scratch);
+  if (!FillVarianceColumns(pixels, call.output, boxes.radius, window.takesRoot, StreamOf(call)))
+  {
+    throw Error("variances in a mask: windows of a radius that has no kernel");
+  }
+}
+
 /** Calls f(pixel) for the kinds that are marched. */
 template <typename TFunctor>
 void
@@ -296,7 +378,7 @@ DispatchMarched(PixelKind kind, TFunctor && f)
 
 /** A box of the voxels of the first input where the second, of bytes, is not 0. */
 void
-RunBox(const KernelCall & call, const DomainOperation & domain, const BoxOperation & window)
+RunBox(const KernelCall & call, const DomainOperation & domain, const BoxOperation & window, char * scratch)
 {
   DispatchMarched(call.inputs[0].kind, [&](auto pixel) {
     using In = decltype(pixel);
@@ -327,6 +409,13 @@ RunBox(const KernelCall & call, const DomainOperation & domain, const BoxOperati
                                                                      EmptyPixel<float>(domain.emptyValue) });
       }
     }
+    if constexpr (std::is_same<In, float>::value)
+    {
+      if (const auto * const variance = dynamic_cast<const VarianceOperation *>(&window))
+      {
+        return RunRealVariance(call, domain, *variance, constant, scratch);
+      }
+    }
     using Rule = MeanRule<In>;
     using Acc = decltype(Rule::Pack(constant));
     RunMaskedMarch<Rule, In>(call,
@@ -339,8 +428,8 @@ RunBox(const KernelCall & call, const DomainOperation & domain, const BoxOperati
   });
 }
 
-/** The windows of a domain, if all of them are marched: a mean, a variance of bytes, or maxima and minima one after the
- * other.
+/** The windows of a domain, if all of them are marched: a mean, a variance of bytes or floats, or maxima and minima one
+ * after the other.
  */
 struct MarchedWindows
 {
@@ -348,6 +437,8 @@ struct MarchedWindows
   std::vector<Box>                                 outputs;
   /** Voxels that are read and written. */
   double moved{ 0 };
+  /** Of the image as it goes on beyond its edge, where a window takes it so. */
+  std::size_t continued{ 0 };
 
   MarchedWindows(const DomainOperation & domain, const ChunkShape & shape)
   {
@@ -365,8 +456,13 @@ struct MarchedWindows
     }
     else if (const auto variance = std::dynamic_pointer_cast<const VarianceOperation>(domain.window))
     {
-      boxes.resize(kind == PixelKind::UInt8 ? 1 : 0, shape.outputBox);
+      const bool isReal = kind == PixelKind::Float32 && shape.outputKind == kind && AreCubes(*variance, shape.image);
+      boxes.resize(kind == PixelKind::UInt8 || isReal ? 1 : 0, shape.outputBox);
       windows.resize(boxes.size(), variance);
+      continued =
+        isReal
+          ? ContinuedBytes(BoxesOf(*variance, shape.outputBox, shape.image), variance->boundary.mode, PixelSize(kind))
+          : 0;
     }
     else if (kind == shape.outputKind)
     {
@@ -391,6 +487,14 @@ struct MarchedWindows
   }
 
 private:
+  /** Windows that FillVarianceColumns takes. */
+  static bool
+  AreCubes(const BoxOperation & window, const Box & image)
+  {
+    const Coordinates radius = window.EffectiveRadius(image.Extents());
+    return radius[0] == radius[1] && radius[0] == radius[2] && radius[3] == 0 && radius[4] == 0 && radius[0] <= 3 &&
+           image.Extent(0) < (std::int64_t{ 1 } << 31) / (image.Extent(1) + 2 * radius[1]) - 2 * radius[0];
+  }
   static std::int64_t
   CountsIn(const BoxOperation & window, const Box & image)
   {
@@ -455,6 +559,7 @@ struct MarchedImages
 {
   BufferView              mask;
   std::vector<BufferView> between;
+  std::size_t             continued{ 0 };
   std::size_t             bytes{ 0 };
 
   MarchedImages(const MarchedWindows & marched, const ChunkShape & shape, void * scratch)
@@ -465,6 +570,8 @@ struct MarchedImages
     {
       between.push_back(TakeImage(to, bytes, shape.inputKinds[0], marched.outputs[i]));
     }
+    continued = bytes;
+    bytes += marched.continued;
   }
 };
 
@@ -478,24 +585,16 @@ IsByteMask(const KernelCall & call, const Box & box)
          mask.box == box && mask.stride == DenseView(nullptr, mask.kind, box).stride;
 }
 
-ChunkShape
-ShapeOf(const KernelCall & call)
-{
-  ChunkShape shape;
-  shape.inputBox = call.inputs[0].box;
-  shape.outputBox = call.output.box;
-  shape.image = call.image;
-  shape.inputKinds[0] = call.inputs[0].kind;
-  shape.outputKind = call.output.kind;
-  return shape;
-}
-
 void
 RunDomain(const KernelCall & call)
 {
   const DomainOperation & domain = MaskedDomainOf(*call.operation);
-  const ChunkShape        shape = ShapeOf(call);
-  const MarchedWindows    marched(domain, shape);
+  const ChunkShape        shape = ShapeOfMasked(call);
+  if (MaskedMediansTake(domain, shape))
+  {
+    return RunMaskedMedians(call);
+  }
+  const MarchedWindows marched(domain, shape);
   if (!marched.AreTaken())
   {
     return MakeCompositeKernel().run(call);
@@ -512,7 +611,7 @@ RunDomain(const KernelCall & call)
       MakeMask(call, part.inputs[1], images.bytes);
     }
     part.output = i < images.between.size() ? images.between[i] : call.output;
-    RunBox(part, domain, *marched.windows[i]);
+    RunBox(part, domain, *marched.windows[i], static_cast<char *>(call.scratch) + images.continued);
     part.inputs[0] = part.output;
   }
 }
@@ -520,6 +619,10 @@ RunDomain(const KernelCall & call)
 std::size_t
 ScratchOfDomain(const Operation & operation, const ChunkShape & shape)
 {
+  if (MaskedMediansTake(MaskedDomainOf(operation), shape))
+  {
+    return ScratchOfMaskedMedians(MaskedDomainOf(operation), shape);
+  }
   const MarchedWindows marched(MaskedDomainOf(operation), shape);
   return marched.AreTaken() ? MarchedImages(marched, shape, nullptr).bytes
                             : MakeCompositeKernel().scratchBytes(operation, shape);
@@ -529,6 +632,10 @@ ScratchOfDomain(const Operation & operation, const ChunkShape & shape)
 double
 CostOfDomain(const Operation & operation, const ChunkShape & shape)
 {
+  if (MaskedMediansTake(MaskedDomainOf(operation), shape))
+  {
+    return CostOfMaskedMedians(MaskedDomainOf(operation), shape);
+  }
   const MarchedWindows marched(MaskedDomainOf(operation), shape);
   return marched.AreTaken() ? 5 * marched.moved : MakeCompositeKernel().cost(operation, shape);
 }

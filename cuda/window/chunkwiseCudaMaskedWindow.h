@@ -11,6 +11,19 @@ namespace chunkwise
 void
 RegisterCudaMaskedWindows(KernelRegistry & registry);
 
+/** What a call of it computes. */
+inline ChunkShape
+ShapeOfMasked(const KernelCall & call)
+{
+  ChunkShape shape;
+  shape.inputBox = call.inputs[0].box;
+  shape.outputBox = call.output.box;
+  shape.image = call.image;
+  shape.inputKinds[0] = call.inputs[0].kind;
+  shape.outputKind = call.output.kind;
+  return shape;
+}
+
 } // namespace chunkwise
 
 #endif

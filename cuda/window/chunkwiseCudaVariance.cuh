@@ -14,6 +14,14 @@ bool
 RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
                    bool takesRoot, cudaStream_t stream);
 
+/** Stands in an image of variances for those of windows that are wholly inside: a NaN that no computation gives. */
+constexpr std::uint32_t VarianceToCome = 0x7FC5A5A5u;
+
+/** The same in the place of these alone. */
+bool
+FillVarianceColumns(const Voxels<const float> & pixels, const BufferView & output, const Coordinates & radius,
+                    bool takesRoot, cudaStream_t stream);
+
 /** Wiener's filter of float with such a radius, from the windows' means. False, and nothing done, where this is not the
  * way. */
 bool

@@ -309,6 +309,7 @@ struct VarianceResult
 {
   using Out = TOut;
   static constexpr bool ReadsMeans = false;
+  static constexpr bool Fills = false;
   bool                  takesRoot;
 
   __device__ __forceinline__ TOut
@@ -318,11 +319,18 @@ struct VarianceResult
   }
 };
 
+/** Where VarianceToCome stands. */
+struct FilledVariance : VarianceResult<float>
+{
+  static constexpr bool Fills = true;
+};
+
 /** Wiener's filter, which has the windows' means besides. */
 struct WienerResult
 {
   using Out = float;
   static constexpr bool ReadsMeans = true;
+  static constexpr bool Fills = false;
   float                 noise;
 
   __device__ __forceinline__ float
@@ -331,6 +339,49 @@ struct WienerResult
     return WienerOf(center, mean, variance, noise);
   }
 };
+
+/** Leaves of a thread's outputs along z the planes between which some thread of the block has one to fill. */
+__device__ __forceinline__ void
+CutToFilled(MarchingBlock & block, const float * to, const Voxels<float> & out, int outputs)
+{
+  __shared__ int planes[2];
+  const int      count = static_cast<int>(block.zEnd - block.z0);
+  int            first = count;
+  int            last = -1;
+  // Several planes at a time, so that their reads do not wait for each other.
+#pragma unroll 8
+  for (int z = 0; z < count; ++z)
+  {
+    std::uint32_t found[ColumnOutputs];
+#pragma unroll
+    for (int u = 0; u < ColumnOutputs; ++u)
+    {
+      found[u] = u < outputs ? __float_as_uint(to[z * out.stride.axis[2] + u * out.stride.axis[1]]) : 0;
+    }
+    bool is = false;
+#pragma unroll
+    for (int u = 0; u < ColumnOutputs; ++u)
+    {
+      is |= found[u] == VarianceToCome;
+    }
+    first = is ? min(first, z) : first;
+    last = is ? z : last;
+  }
+  if (threadIdx.x == 0)
+  {
+    planes[0] = count;
+    planes[1] = -1;
+  }
+  __syncthreads();
+  if (last >= 0)
+  {
+    atomicMin(&planes[0], first);
+    atomicMax(&planes[1], last);
+  }
+  __syncthreads();
+  block.zEnd = block.z0 + planes[1] + 1;
+  block.z0 += planes[0];
+}
 
 /** A block takes a tile in x and y and moves along z. Planes are staged in shared memory, the next while this one is
  * computed. A thread passes the rows around its outputs along x (those of neighbouring threads are computed twice:
@@ -347,16 +398,30 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
   using Shape = ColumnShape<VRadius>;
   __shared__ float staged[2][Shape::Rows][Shape::Width];
 
-  const MarchingBlock block(out.box, segment, ColumnTileX, ColumnTileY);
-  const int           tx = static_cast<int>(threadIdx.x) % ColumnTileX;
-  const int           top = static_cast<int>(threadIdx.x) / ColumnTileX * ColumnOutputs;
-  const StagedRange   rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Width);
-  const StagedRange   rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Rows);
-  const ColumnTaps    taps{ tx, top, max(tx, rangeX.low), min(tx + Shape::K, rangeX.high), rangeY };
-  const std::int64_t  lowerZ = pixels.box.lower.axis[2];
-  const std::int64_t  upperZ = pixels.box.upper.axis[2];
-  const bool          isWholeHere = block.x0 + tx >= out.box.upper.axis[0] || taps.x1 - taps.x0 == Shape::K;
-  const bool          isWhole =
+  MarchingBlock      block(out.box, segment, ColumnTileX, ColumnTileY);
+  const int          tx = static_cast<int>(threadIdx.x) % ColumnTileX;
+  const int          top = static_cast<int>(threadIdx.x) / ColumnTileX * ColumnOutputs;
+  const std::int64_t xOut = min(block.x0 + tx, out.box.upper.axis[0] - 1);
+  const int          outputs = block.x0 + tx < out.box.upper.axis[0]
+                                 ? static_cast<int>(min(max(out.box.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }),
+                                               std::int64_t{ ColumnOutputs }))
+                                 : 0;
+  if constexpr (TResult::Fills)
+  {
+    const Coordinates corner{ { xOut, block.y0 + top, block.z0, block.c, block.w } };
+    CutToFilled(block, out.data + out.Offset(corner), out, outputs);
+    if (block.z0 >= block.zEnd)
+    {
+      return;
+    }
+  }
+  const StagedRange  rangeX(pixels.box, 0, block.x0 - VRadius, Shape::Width);
+  const StagedRange  rangeY(pixels.box, 1, block.y0 - VRadius, Shape::Rows);
+  const ColumnTaps   taps{ tx, top, max(tx, rangeX.low), min(tx + Shape::K, rangeX.high), rangeY };
+  const std::int64_t lowerZ = pixels.box.lower.axis[2];
+  const std::int64_t upperZ = pixels.box.upper.axis[2];
+  const bool         isWholeHere = block.x0 + tx >= out.box.upper.axis[0] || taps.x1 - taps.x0 == Shape::K;
+  const bool         isWhole =
     __all_sync(0xFFFFFFFFU, isWholeHere) && rangeY.low <= top && top + ColumnOutputs + 2 * VRadius <= rangeY.high;
 
   ColumnLoads<VRadius>   loads(pixels, block, rangeX, rangeY);
@@ -364,14 +429,9 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
   std::int64_t           z = max(lowerZ, block.z0 - VRadius);
   const float *          plane =
     &pixels[Coordinates{ { pixels.box.lower.axis[0], pixels.box.lower.axis[1], z, block.c, block.w } }];
-  const std::int64_t xOut = min(block.x0 + tx, out.box.upper.axis[0] - 1);
-  const int          outputs = block.x0 + tx < out.box.upper.axis[0]
-                                 ? static_cast<int>(min(max(out.box.upper.axis[1] - (block.y0 + top), std::int64_t{ 0 }),
-                                               std::int64_t{ ColumnOutputs }))
-                                 : 0;
-  const Coordinates  first{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } };
-  TOut *             to = out.data + out.Offset(first);
-  const float *      mean = nullptr;
+  const Coordinates first{ { xOut, block.y0 + top, z - VRadius, block.c, block.w } };
+  TOut *            to = out.data + out.Offset(first);
+  const float *     mean = nullptr;
   if constexpr (TResult::ReadsMeans)
   {
     mean = means.data + means.Offset(first);
@@ -428,7 +488,12 @@ __launch_bounds__(ColumnThreads, (VRadius <= 2 ? 512 : 256) / ColumnThreads)
 #pragma unroll
       for (int u = 0; u < ColumnOutputs; ++u)
       {
-        if (u < outputs)
+        bool stores = u < outputs;
+        if constexpr (TResult::Fills)
+        {
+          stores = stores && __float_as_uint(to[u * out.stride.axis[1]]) == VarianceToCome;
+        }
+        if (stores)
         {
           to[u * out.stride.axis[1]] = resultOf(history.Variance(u, inverse), history.Center(u), meanOf[u]);
         }
@@ -464,24 +529,12 @@ AreColumns(const Voxels<const float> & pixels, const Coordinates & radius)
          pixels.stride[1] <= (std::int64_t{ 1 } << 31) / pixels.box.Extent(1);
 }
 
-} // namespace
-
+/** Calls launch(radius) for those that have a kernel: the registers of a thread hold no more. */
+template <typename TLaunch>
 bool
-RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, const Coordinates & radius,
-                   bool takesRoot, cudaStream_t stream)
+DispatchColumns(const Voxels<const float> & pixels, const Coordinates & radius, TLaunch && launch)
 {
-  if (!AreColumns(pixels, radius))
-  {
-    return false;
-  }
-  const auto launch = [&](auto r) {
-    constexpr int value = decltype(r)::value;
-    return out.kind == PixelKind::Float32
-             ? LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<float>{ takesRoot }, stream)
-             : LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<double>{ takesRoot }, stream);
-  };
-  // The registers of a thread hold no more.
-  switch (radius[0])
+  switch (AreColumns(pixels, radius) ? radius[0] : 0)
   {
     case 1:
       return launch(std::integral_constant<int, 1>());
@@ -492,6 +545,29 @@ RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, c
     default:
       return false;
   }
+}
+
+} // namespace
+
+bool
+RunVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, const Coordinates & radius,
+                   bool takesRoot, cudaStream_t stream)
+{
+  return DispatchColumns(pixels, radius, [&](auto r) {
+    constexpr int value = decltype(r)::value;
+    return out.kind == PixelKind::Float32
+             ? LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<float>{ takesRoot }, stream)
+             : LaunchVarianceColumns<value>(pixels, {}, out, VarianceResult<double>{ takesRoot }, stream);
+  });
+}
+
+bool
+FillVarianceColumns(const Voxels<const float> & pixels, const BufferView & out, const Coordinates & radius,
+                    bool takesRoot, cudaStream_t stream)
+{
+  return DispatchColumns(pixels, radius, [&](auto r) {
+    return LaunchVarianceColumns<decltype(r)::value>(pixels, {}, out, FilledVariance{ { takesRoot } }, stream);
+  });
 }
 
 bool
