@@ -278,19 +278,35 @@ private:
     __pipeline_commit();
   }
 
-  /** A warp has eight columns of 16 rows, a thread four windows; then the warps in the tile's middle have the rows that
-   * are left. Those at the image's edge take longer, here and along y, and so are spread over the warps and over the
-   * parts of the multiprocessor. */
+  /** A warp has eight columns of 16 rows, a thread four windows. There are more such parts than warps. Those at the
+   * image's edge take longest, and so come first: warps that have them have no second part, nor the first or last rows
+   * along y, which the edge may cut too. */
   __device__ __forceinline__ void
   PassX(int buffer) const
   {
-    const int  column = (m_Warp + m_Warp / 4) % 4 * 8 + m_Lane / 16 * 4;
-    const bool areWhole = m_X.AreWhole(column, column + 3, Radius);
+    constexpr int warps = Tile::Threads / 32;
+    constexpr int rows = (Tile::StagedRows + 15) / 16;
+    constexpr int seconds = 4 * rows - warps;
+    static_assert(seconds <= 4 && rows + seconds <= 3 * warps / 4, "one of each part of the multiprocessor");
+    const int number = (m_Warp + 3 * warps / 4) % warps;
 #pragma unroll 1
-    for (int row = (m_Warp / 4 + 2) % 4 * 16 + m_Lane % 16; row < Tile::StagedRows; row += Tile::Height)
+    for (int part = number; part < 4 * rows; part += warps - rows)
     {
-      const float * const from = m_Stage.staged[buffer] + row * Tile::StagedStride + column;
-      PassRow(from, m_Stage.passed[buffer], row, column, areWhole);
+      const int columns = part / rows;
+      const int row = part % rows * 16 + m_Lane % 16;
+      const int column = (m_X.low > -Radius ? columns : 3 - columns) * 8 + m_Lane / 16 * 4;
+      if (row < Tile::StagedRows)
+      {
+        PassRow(m_Stage.staged[buffer] + row * Tile::StagedStride + column,
+                m_Stage.passed[buffer],
+                row,
+                column,
+                m_X.AreWhole(column, column + 3, Radius));
+      }
+      if (part >= warps || number < rows || number >= rows + seconds)
+      {
+        break;
+      }
     }
   }
   __device__ __forceinline__ void
