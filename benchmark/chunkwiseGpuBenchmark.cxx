@@ -252,14 +252,21 @@ Rows()
 }
 
 std::vector<Row>
-GaussianRows()
+WeightedRows()
 {
-  std::vector<Row> rows;
+  std::vector<Row> rows{ { "Gaussian, sigma 10", Gaussian(10) }, { "Laplacian of Gaussian, sigma 2", Laplacian(2) } };
   // Radii of 2 to 9: one kernel makes the passes of those up to 8.
   for (const char * const sigma : { "0.5", "0.75", "1", "1.25", "1.5", "1.75", "2", "2.25" })
   {
     rows.push_back({ std::string("Gaussian, sigma ") + sigma, Gaussian(std::atof(sigma)) });
   }
+  return rows;
+}
+
+std::vector<Row>
+GaussianRows()
+{
+  std::vector<Row> rows;
   for (const int sigma : { 5, 10, 20, 40 })
   {
     rows.push_back({ "Gaussian by weights; sigma " + std::to_string(sigma), Gaussian(sigma), "convolution" });
@@ -962,9 +969,9 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 
 } // namespace
 
-/** Arguments: any of "resident", "ranks", "medians", "variances", "nonlocal", "gaussians", "convolution", "cufft",
- * "varying", "host", "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last four.
- * And --csv FILE. */
+/** Arguments: any of "resident", "ranks", "medians", "variances", "nonlocal", "weighted", "gaussians", "convolution",
+ * "cufft", "varying", "host", "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last
+ * four. And --csv FILE. */
 int
 main(int argc, char * argv[])
 {
@@ -1023,6 +1030,10 @@ main(int argc, char * argv[])
     }
     for (const PixelKind kind : { PixelKind::Float32, PixelKind::UInt16 })
     {
+      if (wants("weighted"))
+      {
+        DeviceResident(report, *devices[0], Image(extent, kind), WeightedRows());
+      }
       if (wants("gaussians"))
       {
         DeviceResident(report, *devices[0], Image(extent, kind), GaussianRows());

@@ -125,10 +125,14 @@ Run(const KernelCall & call)
       const auto         weight = [&](int a, int t) {
         return static_cast<TAcc>(operation.weights[a][static_cast<std::size_t>(t)]);
       };
-      // Of 9 taps the first is faster: two blocks of the other would spill registers, and one alone waits.
-      RunMarch<WeightedSums, 9>(passes, in, finish, StreamOf(call), weight, StepOf(call.inputs[0]));
-      RunWeightedMarch<ShortestMarch, 7, 11, 13, 15, LongestMarch>(
-        passes, in, finish, StreamOf(call), weight, StepOf(call.inputs[0]));
+      const int step = StepOf(call.inputs[0]);
+      if (!RunCopiedMarch<ShortestMarch, 7, 9, 11, 13, 15, LongestMarch>(
+            passes, in, finish, StreamOf(call), weight, step))
+      {
+        // Of 9 taps the first is faster: two blocks of the other would spill registers, and one alone waits.
+        RunMarch<WeightedSums, 9>(passes, in, finish, StreamOf(call), weight, step);
+        RunWeightedMarch<ShortestMarch, 7, 11, 13, 15, LongestMarch>(passes, in, finish, StreamOf(call), weight, step);
+      }
       return;
     }
   }

@@ -3,6 +3,7 @@
 #define chunkwiseCudaWeightedMarch_cuh
 
 #include "chunkwiseCudaMarch.cuh"
+#include "chunkwiseCudaStagedFours.cuh"
 
 // The three passes of weighted sums in one kernel, as chunkwiseCudaMarch.cuh has them, for windows whose arithmetic is
 // what bounds them. A block is alone on its multiprocessor, and its threads have so many outputs that a value read from
@@ -11,74 +12,120 @@
 namespace chunkwise
 {
 
-/** The tile of a block. */
-template <int VTaps>
+/** The tile of a block of so many warps. */
+template <int VTaps, int VWarps>
 struct WeightedTile
 {
   static constexpr int Radius = VTaps / 2;
-  static constexpr int Threads = 256;
+  static constexpr int Warps = VWarps;
+  static constexpr int Threads = 32 * Warps;
   static constexpr int Width = 32;
-  static constexpr int Outputs = 8; ///< of a thread in a plane, along y
+  static constexpr int Outputs = 64 / Warps; ///< of a thread in a plane, along y
   static constexpr int Groups = Threads / Width;
   static constexpr int Height = Groups * Outputs;
   static constexpr int StagedRows = Height + 2 * Radius;
   static constexpr int StagedWidth = Width + 2 * Radius;
+  static constexpr int Padding = (Radius + 3) / 4 * 4; ///< columns that are staged before the first output, whole fours
+  static constexpr int StagedFours = (Width + 2 * Padding) / 4;
   static constexpr int MainLoads = (StagedRows + Groups - 1) / Groups;
   static constexpr int HaloLoads = (2 * Radius * StagedRows + Threads - 1) / Threads;
   // Four values are read at a time: eight rows that begin an odd number of fours apart are on different banks.
-  static constexpr int StagedStride = ((StagedWidth + 3) / 4 | 1) * 4;
+  static constexpr int StagedStride = (StagedFours | 1) * 4;
   static constexpr int PassedStride = (Width / 4 | 1) * 4;
-  static_assert(2 * Radius <= 16, "half of the threads pass the rows beyond the first along x, four outputs each");
+  static_assert(2 * Radius <= 16, "four warps pass the rows beyond the first along x, four outputs a thread");
 };
 
-/** What a block holds in shared memory: planes that are being passed, and those that are being written. */
-template <int VTaps>
+/** What a block holds in shared memory: planes that are being passed, and those that are being written; of those that
+ * are copied two are on their way. */
+template <typename TTile, int VBuffers>
 struct WeightedStage
 {
-  using Tile = WeightedTile<VTaps>;
-  alignas(16) float staged[2][Tile::StagedRows * Tile::StagedStride];
+  using Tile = TTile;
+  alignas(16) float staged[VBuffers][Tile::StagedRows * Tile::StagedStride];
   alignas(16) float passed[2][Tile::StagedRows * Tile::PassedStride];
-  int   positions[Tile::StagedWidth + Tile::StagedRows];
-  float norms[Tile::Width + Tile::Height]; ///< of the columns and rows of outputs, where the image's edge cuts windows
+  int positions[Tile::StagedWidth + Tile::StagedRows];
+  /// Of the columns and rows of outputs, where the image's edge cuts windows.
+  alignas(16) float norms[Tile::Width + Tile::Height];
 };
 
-/** One thread's share of a tile. */
+/** The planes of a tile, one after the other. */
 template <typename TIn, int VTaps>
-class WeightedMarcher
+class WeightedPlanes
 {
 public:
-  using Tile = WeightedTile<VTaps>;
   using Passes = MarchPasses<float, VTaps>;
-  using Stage = WeightedStage<VTaps>;
 
-  /** `image` is that of the tile's planes; (x, y) its first output. All threads of a block at once. */
   __device__ __forceinline__
-  WeightedMarcher(const Passes & passes, Stage & stage, const TIn * image, int x, int y)
+  WeightedPlanes(const Passes & passes, const TIn * image)
     : m_Passes(passes)
-    , m_Stage(stage)
     , m_Image(image)
-    , m_X(x)
-    , m_Y(y)
+  {}
+  /** From image index `z` on, which may be beyond the edge. */
+  __device__ __forceinline__ void
+  Begin(std::int64_t z)
+  {
+    m_Next = static_cast<int>(z - m_Passes.axis[2].inLower);
+  }
+  /** Where the next one is; nullptr beyond the edge. */
+  __device__ __forceinline__ const TIn *
+  Next()
+  {
+    const Pass<float>(&axis)[3] = m_Passes.axis;
+    int plane = m_Next++;
+    if (plane < 0 || plane >= static_cast<int>(axis[2].inCount))
+    {
+      plane = PositionOfTap(axis[2], axis[2].inLower + plane);
+    }
+    const auto size = static_cast<int>(axis[0].inCount * axis[1].inCount) * m_Passes.step;
+    return plane < 0 ? nullptr : InRegister(m_Image + static_cast<std::int64_t>(plane) * size);
+  }
+  /** What stands for voxels beyond the edge. */
+  __device__ __forceinline__ float
+  Beyond() const
+  {
+    return m_Passes.axis[0].mode == BoundaryMode::Constant ? m_Passes.axis[0].constant : 0.0F;
+  }
+
+private:
+  const Passes &    m_Passes;
+  const TIn * const m_Image;
+  int               m_Next{ 0 };
+};
+
+/** Stages planes by way of registers. Blocks of eight warps: two of few taps share a multiprocessor. */
+template <typename TIn, int VTaps>
+class WeightedVoxels
+{
+public:
+  static constexpr int Buffers = 2;
+  static constexpr int BlocksAtOnce = VTaps <= 7 ? 2 : 1;
+  using Tile = WeightedTile<VTaps, 8>;
+  using Stage = WeightedStage<Tile, Buffers>;
+  using Passes = MarchPasses<float, VTaps>;
+
+  /** (x, y) is the tile's first output. All threads of a block at once. */
+  __device__ __forceinline__
+  WeightedVoxels(const Passes & passes, Stage & stage, const TIn * image, int x, int y)
+    : m_Planes(passes, image)
+    , m_Stage(stage)
     , m_Lane(static_cast<int>(threadIdx.x) % 32)
     , m_Warp(static_cast<int>(threadIdx.x) / 32)
   {
-    PutPositions<Tile>(m_Passes.axis, x, y, stage.positions);
-    for (int i = static_cast<int>(threadIdx.x); i < Tile::Width + Tile::Height; i += Tile::Threads)
-    {
-      const int           output = i < Tile::Width ? x + i : y + i - Tile::Width;
-      const Pass<float> & pass = Along(i < Tile::Width ? 0 : 1);
-      stage.norms[i] = output < pass.outCount ? Normalized(pass, pass.outLower + output, 1.0F) : 1.0F;
-    }
-    m_IsCut = Along(0).norms && !(AreInside(Along(0), Along(0).outLower + x, Tile::Width) &&
-                                  AreInside(Along(1), Along(1).outLower + y, Tile::Height));
+    PutPositions<Tile>(passes.axis, x, y, stage.positions);
     __syncthreads();
+    const float beyond = m_Planes.Beyond();
     ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int row, int column) {
       const int  atX = stage.positions[column];
       const int  atY = stage.positions[Tile::StagedWidth + row];
       const bool isThere = atX >= 0 && atY >= 0;
       m_From[i] = static_cast<std::uint32_t>(
-        InRegister(isThere ? (atY * static_cast<int>(Along(0).inCount) + atX) * m_Passes.step : 0));
-      m_Beyond |= isThere ? 0 : 1U << i;
+        InRegister(isThere ? (atY * static_cast<int>(passes.axis[0].inCount) + atX) * passes.step : 0));
+      if (!isThere)
+      {
+        m_Beyond |= 1U << i;
+        Put(0, row, column, beyond);
+        Put(1, row, column, beyond);
+      }
     });
 #pragma unroll
     for (TIn & value : m_Loaded)
@@ -86,60 +133,175 @@ public:
       value = TIn(0);
     }
   }
-
-  /** Reads the thread's values of the next plane, from image index `z` on, which may be beyond the edge. */
   __device__ __forceinline__ void
   Begin(std::int64_t z)
   {
-    m_Next = static_cast<int>(z - Along(2).inLower);
-    Load();
+    m_Planes.Begin(z);
+    Load(0);
   }
+  /** Reads the thread's values of the next plane. */
   __device__ __forceinline__ void
-  Load()
+  Load(int)
   {
-    int plane = m_Next++;
-    if (plane < 0 || plane >= static_cast<int>(Along(2).inCount))
-    {
-      plane = PositionOfTap(Along(2), Along(2).inLower + plane);
-    }
-    m_IsThere = plane >= 0;
+    const TIn * const from = m_Planes.Next();
+    m_IsThere = from != nullptr;
     if (m_IsThere)
     {
-      const auto        size = static_cast<int>(Along(0).inCount * Along(1).inCount) * m_Passes.step;
-      const TIn * const from = InRegister(m_Image + static_cast<std::int64_t>(plane) * size);
       ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int, int) { m_Loaded[i] = __ldg(from + m_From[i]); });
     }
   }
-
-  /** Stages them. */
+  /** Stages them. What is beyond the edge in a plane stays as it is. */
   __device__ __forceinline__ void
   Put(int buffer) const
   {
-    const auto put = [&](int row, int column, float value) {
-      m_Stage.staged[buffer][row * Tile::StagedStride + column] = value;
-    };
     if (m_Beyond == 0 && m_IsThere)
     {
       ForStaged<Tile>(
-        m_Lane, m_Warp, [&](int i, int row, int column) { put(row, column, static_cast<float>(m_Loaded[i])); });
-      return;
+        m_Lane, m_Warp, [&](int i, int row, int column) { Put(buffer, row, column, static_cast<float>(m_Loaded[i])); });
     }
-    const float beyond = Along(0).mode == BoundaryMode::Constant ? Along(0).constant : 0.0F;
-    ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int row, int column) {
-      put(row, column, m_IsThere && (m_Beyond >> i & 1) == 0 ? static_cast<float>(m_Loaded[i]) : beyond);
-    });
+    else if (m_IsThere)
+    {
+      ForStaged<Tile>(m_Lane, m_Warp, [&](int i, int row, int column) {
+        if ((m_Beyond & 1U << i) == 0)
+        {
+          Put(buffer, row, column, static_cast<float>(m_Loaded[i]));
+        }
+      });
+    }
+    else
+    {
+      const float beyond = m_Planes.Beyond();
+      ForStaged<Tile>(m_Lane, m_Warp, [&](int, int row, int column) { Put(buffer, row, column, beyond); });
+    }
+  }
+  /** At the end of a turn. */
+  __device__ __forceinline__ static void
+  Wait()
+  {}
+
+private:
+  __device__ __forceinline__ void
+  Put(int buffer, int row, int column, float value) const
+  {
+    m_Stage.staged[buffer][row * Tile::StagedStride + Tile::Padding - Tile::Radius + column] = value;
   }
 
-  /** Eight lanes are on as many rows. Threads have eight outputs each of the first rows, and half of them four of the
-   * others. */
+  WeightedPlanes<TIn, VTaps> m_Planes;
+  Stage &                    m_Stage;
+  const int                  m_Lane;
+  const int                  m_Warp;
+  bool                       m_IsThere{ false };
+  std::uint32_t              m_From[Tile::MainLoads + Tile::HaloLoads]; ///< in a plane; 0 for what is beyond the edge
+  std::uint32_t              m_Beyond{ 0 };                             ///< a bit of each
+  TIn                        m_Loaded[Tile::MainLoads + Tile::HaloLoads];
+};
+
+/** Lets planes be copied; a turn later they are there. As that takes few registers, blocks have 16 warps. */
+template <int VTaps>
+class WeightedCopies
+{
+public:
+  static constexpr int Buffers = 4;
+  static constexpr int BlocksAtOnce = 1;
+  using Tile = WeightedTile<VTaps, 16>;
+  using Stage = WeightedStage<Tile, Buffers>;
+  using Passes = MarchPasses<float, VTaps>;
+
+  __device__ __forceinline__
+  WeightedCopies(const Passes & passes, Stage & stage, const float * image, int x, int y)
+    : m_Planes(passes, image)
+    , m_Stage(stage)
+    , m_Fours(static_cast<int>(passes.axis[0].outLower - passes.axis[0].inLower) + x - Tile::Padding,
+              static_cast<int>(passes.axis[1].outLower - passes.axis[1].inLower) + y - Tile::Radius,
+              static_cast<int>(passes.axis[0].inCount), static_cast<int>(passes.axis[1].inCount), stage.staged,
+              m_Planes.Beyond())
+  {}
   __device__ __forceinline__ void
-  PassX(int buffer) const
+  Begin(std::int64_t z)
   {
-    PassRow<8>(buffer, m_Warp * 8 + m_Lane % 8, m_Lane / 8 * 8);
-    const int row = Tile::Height + m_Warp % 2 * 8 + m_Lane % 8;
-    if (m_Warp < 4 && row < Tile::StagedRows)
+    m_Planes.Begin(z);
+    Load(0);
+    __pipeline_commit();
+  }
+  __device__ __forceinline__ void
+  Load(int buffer)
+  {
+    if (!m_Fours.IsCopying())
     {
-      PassRow<4>(buffer, row, m_Warp / 2 * 16 + m_Lane / 8 * 4);
+      return;
+    }
+    const float * const from = m_Planes.Next();
+    if (from != nullptr)
+    {
+      m_Fours.Copy(m_Stage.staged[buffer], from);
+    }
+    else
+    {
+      m_Fours.Put(m_Stage.staged[buffer], m_Planes.Beyond());
+    }
+  }
+  __device__ __forceinline__ static void
+  Put(int)
+  {}
+  /** At the end of a turn, for the plane before the one that was loaded in it. */
+  __device__ __forceinline__ static void
+  Wait()
+  {
+    __pipeline_commit();
+    __pipeline_wait_prior(1);
+  }
+
+private:
+  WeightedPlanes<float, VTaps> m_Planes;
+  Stage &                      m_Stage;
+  const StagedFours<Tile>      m_Fours;
+};
+
+/** One thread's share of a tile. */
+template <typename TSource, int VTaps>
+class WeightedMarcher
+{
+public:
+  using Tile = typename TSource::Tile;
+  using Passes = MarchPasses<float, VTaps>;
+  using Stage = typename TSource::Stage;
+
+  /** (x, y) is the tile's first output. All threads of a block at once. */
+  __device__ __forceinline__
+  WeightedMarcher(const Passes & passes, Stage & stage, int x, int y)
+    : m_Passes(passes)
+    , m_Stage(stage)
+    , m_X(x)
+    , m_Y(y)
+    , m_Lane(static_cast<int>(threadIdx.x) % 32)
+    , m_Warp(static_cast<int>(threadIdx.x) / 32)
+  {
+    for (int i = static_cast<int>(threadIdx.x); i < Tile::Width + Tile::Height; i += Tile::Threads)
+    {
+      const int           output = i < Tile::Width ? x + i : y + i - Tile::Width;
+      const Pass<float> & pass = Along(i < Tile::Width ? 0 : 1);
+      stage.norms[i] = output < pass.outCount ? Normalized(pass, pass.outLower + output, 1.0F) : 1.0F;
+    }
+    m_IsCutX = Along(0).norms && !AreInside(Along(0), Along(0).outLower + x, Tile::Width);
+    m_IsCutY = Along(1).norms && !AreInside(Along(1), Along(1).outLower + y + m_Warp * Tile::Outputs, Tile::Outputs);
+  }
+
+  /** Eight lanes are on as many rows. Eight warps have eight outputs a thread of the first rows, four warps four of the
+   * others. Of 16 warps those that pass eight outputs do so in two parts, one before they pass along y and z and one,
+   * `VLate`, afterwards, so that some read shared memory while others multiply. */
+  template <bool VLate>
+  __device__ __forceinline__ void
+  PassX(int source, int buffer) const
+  {
+    constexpr bool hasParts = Tile::Warps == 16;
+    if (hasParts ? m_Warp / 4 == (VLate ? 1 : 0) : !VLate)
+    {
+      PassRow<8>(source, buffer, m_Warp * 8 + m_Lane % 8, m_Lane / 8 * 8);
+    }
+    const int row = Tile::Height + m_Warp % 2 * 8 + m_Lane % 8;
+    if (!VLate && m_Warp / 4 == (hasParts ? 3 : 0) && row < Tile::StagedRows)
+    {
+      PassRow<4>(source, buffer, row, m_Warp % 4 / 2 * 16 + m_Lane / 8 * 4);
     }
   }
 
@@ -150,7 +312,10 @@ public:
     const float * const from = m_Stage.passed[buffer] + m_Warp * Tile::Outputs * Tile::PassedStride + m_Lane;
     float               sums[Tile::Outputs];
     AccumulateMarch<WeightedSums>(sums, 0.0F, m_Passes.weights[1], [&](int s) { return from[s * Tile::PassedStride]; });
-    Normalize(sums, m_Stage.norms + Tile::Width + m_Warp * Tile::Outputs);
+    if (m_IsCutY)
+    {
+      Normalize(sums, m_Stage.norms + Tile::Width + m_Warp * Tile::Outputs);
+    }
     const float(&w)[VTaps] = m_Passes.weights[2];
 #pragma unroll
     for (int u = 0; u < Tile::Outputs; ++u)
@@ -187,11 +352,12 @@ private:
 
   template <int VCount>
   __device__ __forceinline__ void
-  PassRow(int buffer, int row, int column) const
+  PassRow(int source, int buffer, int row, int column) const
   {
-    constexpr int        fours = (VCount + 2 * Tile::Radius + 3) / 4;
+    constexpr int        shift = Tile::Padding - Tile::Radius;
+    constexpr int        fours = (VCount + 2 * Tile::Radius + shift + 3) / 4;
     const float4 * const from =
-      reinterpret_cast<const float4 *>(m_Stage.staged[buffer] + row * Tile::StagedStride + column);
+      reinterpret_cast<const float4 *>(m_Stage.staged[source] + row * Tile::StagedStride + column);
     float values[4 * fours];
 #pragma unroll
     for (int i = 0; i < fours; ++i)
@@ -200,8 +366,11 @@ private:
       values[4 * i] = four.x, values[4 * i + 1] = four.y, values[4 * i + 2] = four.z, values[4 * i + 3] = four.w;
     }
     float sums[VCount];
-    AccumulateMarch<WeightedSums>(sums, 0.0F, m_Passes.weights[0], [&](int s) { return values[s]; });
-    Normalize(sums, m_Stage.norms + column);
+    AccumulateMarch<WeightedSums>(sums, 0.0F, m_Passes.weights[0], [&](int s) { return values[shift + s]; });
+    if (m_IsCutX)
+    {
+      Normalize(sums, m_Stage.norms + column);
+    }
     float4 * const to = reinterpret_cast<float4 *>(m_Stage.passed[buffer] + row * Tile::PassedStride + column);
 #pragma unroll
     for (int i = 0; i < VCount / 4; ++i)
@@ -215,46 +384,36 @@ private:
   __device__ __forceinline__ void
   Normalize(float (&sums)[VCount], const float * norms) const
   {
-    if (m_IsCut)
-    {
 #pragma unroll
-      for (int u = 0; u < VCount; ++u)
-      {
-        sums[u] *= norms[u];
-      }
+    for (int u = 0; u < VCount; u += 4)
+    {
+      const float4 four = *reinterpret_cast<const float4 *>(norms + u);
+      sums[u] *= four.x, sums[u + 1] *= four.y, sums[u + 2] *= four.z, sums[u + 3] *= four.w;
     }
   }
 
-  const Passes &    m_Passes;
-  Stage &           m_Stage;
-  const TIn * const m_Image;
-  const int         m_X;
-  const int         m_Y;
-  const int         m_Lane;
-  const int         m_Warp;
-  bool              m_IsCut;     ///< the image's edge cuts windows along x or y, which have norms
-  int               m_Next{ 0 }; ///< the plane that is read next
-  bool              m_IsThere{ false };
-  std::uint32_t     m_From[Tile::MainLoads + Tile::HaloLoads]; ///< in a plane; 0 for what is beyond the edge
-  std::uint32_t     m_Beyond{ 0 };                             ///< a bit of each
-  TIn               m_Loaded[Tile::MainLoads + Tile::HaloLoads];
-  float             m_Windows[Tile::Outputs][VTaps - 1];
+  const Passes & m_Passes;
+  Stage &        m_Stage;
+  const int      m_X;
+  const int      m_Y;
+  const int      m_Lane;
+  const int      m_Warp;
+  bool           m_IsCutX; ///< the image's edge cuts windows along x, which have norms
+  bool           m_IsCutY; ///< and windows along y, of the thread's outputs
+  float          m_Windows[Tile::Outputs][VTaps - 1];
 };
 
-/** Blocks that share a multiprocessor. */
-template <int VTaps>
-constexpr int WeightedMarchBlocks = VTaps <= 7 ? 2 : 1;
-
 /** `segment` planes of outputs a block. */
-template <typename TIn, int VTaps, typename TFinish>
+template <typename TSource, typename TIn, int VTaps, typename TFinish>
 __global__ void
-__launch_bounds__(WeightedTile<VTaps>::Threads, WeightedMarchBlocks<VTaps>)
+__launch_bounds__(TSource::Tile::Threads, TSource::BlocksAtOnce)
   WeightedMarchKernel(const __grid_constant__ MarchPasses<float, VTaps> passes, const TIn * __restrict__ in,
                       const __grid_constant__ TFinish finish, int segment)
 {
-  using Tile = WeightedTile<VTaps>;
+  using Tile = typename TSource::Tile;
+  constexpr int     buffers = TSource::Buffers;
   extern __shared__ __align__(16) unsigned char memory[];
-  auto &                                        stage = *reinterpret_cast<WeightedStage<VTaps> *>(memory);
+  auto &                                        stage = *reinterpret_cast<typename TSource::Stage *>(memory);
   const Pass<float> &                           x = passes.axis[0];
   const Pass<float> &                           y = passes.axis[1];
   const Pass<float> &                           z = passes.axis[2];
@@ -262,11 +421,12 @@ __launch_bounds__(WeightedTile<VTaps>::Threads, WeightedMarchBlocks<VTaps>)
   const MarchTiles<Tile>                        tiles(x.outCount, y.outCount, z.outCount, segment);
   for (std::int64_t tile = blockIdx.x; tile < tiles.Count(z.outer); tile += gridDim.x)
   {
-    const MarchPlace            place(tiles, tile, passes.step);
-    const std::int64_t          begin = place.segment * segment;
-    const int                   planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
-    WeightedMarcher<TIn, VTaps> marcher(
-      passes, stage, in + place.Offset(z.inCount * y.inCount * x.inCount), place.x, place.y);
+    const MarchPlace   place(tiles, tile, passes.step);
+    const std::int64_t begin = place.segment * segment;
+    const int          planes = static_cast<int>(min(z.outCount - begin, static_cast<std::int64_t>(segment)));
+    TSource            source(passes, stage, in + place.Offset(z.inCount * y.inCount * x.inCount), place.x, place.y);
+    WeightedMarcher<TSource, VTaps> marcher(passes, stage, place.x, place.y);
+    __syncthreads();
     const std::int64_t first = z.outLower + begin - Tile::Radius;
     const int          outputs =
       marcher.X() < x.outCount ? static_cast<int>(min(y.outCount - marcher.Y(), std::int64_t{ Tile::Outputs })) : 0;
@@ -274,23 +434,28 @@ __launch_bounds__(WeightedTile<VTaps>::Threads, WeightedMarchBlocks<VTaps>)
     std::int64_t offset = place.Offset(z.outCount * y.outCount * x.outCount) + (begin - 2 * Tile::Radius - 2) * plane +
                           static_cast<std::int64_t>(marcher.Y()) * rowStep +
                           static_cast<std::int64_t>(marcher.X()) * passes.step;
+    // Outputs of these planes have whole windows along z.
+    const int wholeBegin =
+      z.norms ? static_cast<int>(max(z.radius - first, std::int64_t{ 0 })) + Tile::Radius : INT_MIN;
+    const int wholeEnd =
+      z.norms ? static_cast<int>(min(z.n - z.radius - first + Tile::Radius, std::int64_t{ INT_MAX })) : INT_MAX;
     // In turn p plane p + 2 is staged, p + 1 passed along x, and p along y and z. What the first two turns pass is of
     // no plane; it is in no window that is stored.
-    marcher.Begin(first);
+    source.Begin(first);
 #pragma unroll 1
     for (int p = -2; p < planes + 2 * Tile::Radius; ++p, offset += plane)
     {
-      marcher.Put(p & 1);
+      source.Put(p + 2 & buffers - 1);
       if (p + 3 < planes + 2 * Tile::Radius)
       {
-        marcher.Load();
+        source.Load(p + 3 & buffers - 1);
       }
-      marcher.PassX(p + 1 & 1);
+      marcher.template PassX<false>(p + 1 & buffers - 1, p + 1 & 1);
       float results[Tile::Outputs];
       marcher.PassYAndZ(p & 1, results);
       if (p >= 2 * Tile::Radius)
       {
-        const float norm = Normalized(z, first + p - Tile::Radius, 1.0F);
+        const float norm = p >= wholeBegin && p < wholeEnd ? 1.0F : z.norms[first + p - Tile::Radius];
         if (outputs == Tile::Outputs)
         {
 #pragma unroll
@@ -311,23 +476,25 @@ __launch_bounds__(WeightedTile<VTaps>::Threads, WeightedMarchBlocks<VTaps>)
           }
         }
       }
+      marcher.template PassX<true>(p + 1 & buffers - 1, p + 1 & 1);
+      source.Wait();
       __syncthreads();
     }
   }
 }
 
-template <int VTaps, typename TIn, typename TFinish>
+template <typename TSource, int VTaps, typename TIn, typename TFinish>
 void
 LaunchWeightedMarch(const MarchPasses<float, VTaps> & passes, const TIn * in, const TFinish & finish,
                     cudaStream_t stream)
 {
-  using Tile = WeightedTile<VTaps>;
+  using Tile = typename TSource::Tile;
   const Pass<float>(&axis)[3] = passes.axis;
   const MarchGrid<Tile> grid(
-    axis[0].outCount, axis[1].outCount, axis[2].outCount, axis[2].outer, WeightedMarchBlocks<VTaps>);
-  const auto kernel = WeightedMarchKernel<TIn, VTaps, TFinish>;
-  AllowSharedMemory(kernel, sizeof(WeightedStage<VTaps>));
-  kernel<<<grid.blocks, Tile::Threads, sizeof(WeightedStage<VTaps>), stream>>>(
+    axis[0].outCount, axis[1].outCount, axis[2].outCount, axis[2].outer, TSource::BlocksAtOnce);
+  const auto kernel = WeightedMarchKernel<TSource, TIn, VTaps, TFinish>;
+  AllowSharedMemory(kernel, sizeof(typename TSource::Stage));
+  kernel<<<grid.blocks, Tile::Threads, sizeof(typename TSource::Stage), stream>>>(
     passes, in, finish, static_cast<int>(grid.segment));
   CheckLaunch("WeightedMarchKernel");
 }
@@ -338,8 +505,32 @@ void
 RunWeightedMarch(const std::vector<Pass<float>> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream,
                  TWeight && weight, int step)
 {
-  DispatchMarch<VTaps...>(
-    passes, step, weight, [&](const auto & all) { LaunchWeightedMarch(all, in, finish, stream); });
+  DispatchMarch<VTaps...>(passes, step, weight, [&](const auto & all) {
+    constexpr auto taps = static_cast<int>(std::extent<decltype(all.weights), 1>::value);
+    LaunchWeightedMarch<WeightedVoxels<TIn, taps>>(all, in, finish, stream);
+  });
+}
+
+/** The same of float whose rows lie so that planes can be copied. Returns whether they do. */
+template <int... VTaps, typename TIn, typename TFinish, typename TWeight>
+bool
+RunCopiedMarch(const std::vector<Pass<float>> & passes, const TIn * in, const TFinish & finish, cudaStream_t stream,
+               TWeight && weight, int step)
+{
+  if constexpr (std::is_same<TIn, float>::value)
+  {
+    const Pass<float> & x = passes[0];
+    const bool          hasConstants = x.mode == BoundaryMode::Renormalized || x.mode == BoundaryMode::Constant;
+    if (hasConstants && step == 1 && AreFours(in, x.outLower - x.inLower, x.inCount))
+    {
+      DispatchMarch<VTaps...>(passes, step, weight, [&](const auto & all) {
+        constexpr auto taps = static_cast<int>(std::extent<decltype(all.weights), 1>::value);
+        LaunchWeightedMarch<WeightedCopies<taps>>(all, in, finish, stream);
+      });
+      return true;
+    }
+  }
+  return false;
 }
 
 } // namespace chunkwise
