@@ -20,11 +20,17 @@ namespace chunkwise
 namespace
 {
 
-/** Columns of a row of a tile, in bytes: few enough for the lists to stay in the first cache. */
-constexpr std::int64_t
-MedianColumnBytes(std::int64_t taps)
+/** Columns of a row of a tile, in bytes: few enough for the lists to stay in the first cache. Windows in a plane have
+ * few lists. */
+std::int64_t
+MedianColumnBytes(const Coordinates & radius)
 {
-  return taps == 3 ? 1024 : 384;
+  bool isFlat = true;
+  for (int a = 2; a < MaxDimension; ++a)
+  {
+    isFlat = isFlat && radius[a] == 0;
+  }
+  return radius[0] == 1 ? (isFlat ? 4096 : 1024) : (isFlat ? 1536 : 384);
 }
 
 /** The parts of a worker's memory. */
@@ -132,9 +138,10 @@ public:
   MedianMemory<TKey>          memory;
   const RankFunctions<TKey> & functions;
 
-  /** `first` is the tile of the first of the components that are taken together; in a mask they are not. */
+  /** `first` is the tile of the first of the components that are taken together; in a mask they are not. Where pixels
+   * are keys (`areKeys`), and all that is read is the input's, it is read where it lies: see ReadsInput. */
   MedianTile(const KernelCall & call, const Coordinates & radius, const Box & first, std::int64_t components,
-             bool isMasked, char * bytes)
+             bool isMasked, bool areKeys, char * bytes)
     : tile(first)
     , boxes(tile, call.image, radius, BoundaryMode::Mirror)
     , functions(RankFunctionsOf<TKey>(GetCpuLevel()))
@@ -159,16 +166,37 @@ public:
     }
     m_Row.lists = memory.lists;
     m_Row.pitch = memory.pitch;
-    std::fill(memory.below, memory.below + memory.pitch, TKey{ 0 });
-    std::fill(memory.above, memory.above + memory.pitch, most);
-    for (std::int64_t i = 0; i < memory.pitch + components; ++i)
+    Box lines = padded;
+    lines.lower[0] = m_Image.lower[0];
+    lines.upper[0] = m_Image.upper[0];
+    if (m_Cuts && !m_Image.Contains(lines))
     {
-      memory.alternate[i] = i / components % 2 == 0 ? TKey{ 0 } : most;
+      std::fill(memory.below, memory.below + memory.pitch, TKey{ 0 });
+      std::fill(memory.above, memory.above + memory.pitch, most);
+      for (std::int64_t i = 0; i < memory.pitch + components; ++i)
+      {
+        memory.alternate[i] = i / components % 2 == 0 ? TKey{ 0 } : most;
+      }
+    }
+    m_Keys = DenseView(memory.keys, call.inputs[0].kind, padded);
+    const BufferView & input = call.inputs[0];
+    if (areKeys && components == 1 && !isMasked && input.stride[0] == 1 && this->Holds(input))
+    {
+      m_Keys = input;
     }
     // Where a window's lines begin, from the first one on.
+    const Box    window = this->WindowAt(tile.lower);
     std::int64_t count = 0;
-    ForEachRow(this->WindowAt(tile.lower),
-               [&](const Coordinates & line) { memory.offsets[count++] = this->OffsetOf(line); });
+    ForEachRow(window, [&](const Coordinates & line) {
+      memory.offsets[count++] = this->OffsetOf(line) - this->OffsetOf(window.lower);
+    });
+  }
+
+  /** Whether keys are the input's pixels; else memory.keys must be loaded. */
+  bool
+  ReadsInput() const
+  {
+    return m_Keys.data != memory.keys;
   }
 
   /** Counts what is inside along x; what is not has the key of what no key is less than. */
@@ -189,7 +217,7 @@ public:
   FindRow(const Coordinates & at, TKey nothing)
   {
     const Box          window = this->WindowAt(at);
-    const TKey * const keys = memory.keys + this->OffsetOf(window.lower);
+    const TKey * const keys = static_cast<const TKey *>(m_Keys.data) + this->OffsetOf(window.lower);
     const std::int64_t n = tile.Extent(0) * m_Components;
     if (m_IsMasked)
     {
@@ -205,8 +233,9 @@ public:
     }
     else
     {
-      ForEachRow(Intersect(window, m_Image),
-                 [&](const Coordinates & line) { memory.lines[lines++] = memory.keys + this->OffsetOf(line); });
+      ForEachRow(Intersect(window, m_Image), [&](const Coordinates & line) {
+        memory.lines[lines++] = static_cast<const TKey *>(m_Keys.data) + this->OffsetOf(line);
+      });
     }
     const std::int64_t missing = memory.lineCount - lines;
     for (std::int64_t i = 0; i < missing / 2; ++i)
@@ -299,7 +328,35 @@ private:
   std::int64_t
   OffsetOf(const Coordinates & at) const
   {
-    return (DenseOffset(boxes.padded, at) - m_Radius[0]) * m_Components;
+    return (m_Keys.Offset(at) - m_Radius[0]) * m_Components;
+  }
+  /** Whether the input's memory has all that a row of windows reads: in Renormalized mode lines of the image, of which
+   * columns beyond it are read and not used, and whole vectors. */
+  bool
+  Holds(const BufferView & input) const
+  {
+    Box read = boxes.padded;
+    if (m_Cuts)
+    {
+      read = Intersect(read, m_Image);
+    }
+    if (!input.box.Contains(read))
+    {
+      return false;
+    }
+    std::int64_t last = input.Offset(input.box.lower);
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      if (input.stride[a] < 0)
+      {
+        return false;
+      }
+      last += (input.box.Extent(a) - 1) * input.stride[a];
+      read.upper[a] -= 1;
+    }
+    const std::int64_t before = read.lower[0] - boxes.padded.lower[0];
+    const std::int64_t after = boxes.padded.upper[0] - 1 - read.upper[0] + MedianVectorBytes;
+    return input.Offset(read.lower) >= before && input.Offset(read.upper) + after <= last;
   }
 
   Box             m_Image;
@@ -308,6 +365,7 @@ private:
   bool            m_Cuts;
   bool            m_IsMasked;
   bool            m_HasEmpty{ false };
+  BufferView      m_Keys;
   MedianRow<TKey> m_Row;
 };
 
@@ -341,7 +399,8 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
   const bool             cuts = boundary.mode == BoundaryMode::Renormalized;
   Box                    first = box;
   first.upper[MaxDimension - 1] -= components - 1;
-  MedianTile<Key> tile(call, radius, first, components, mask != nullptr, memory);
+  constexpr bool  areKeys = std::is_same_v<TPixel, Key>;
+  MedianTile<Key> tile(call, radius, first, components, mask != nullptr, areKeys, memory);
   // What is beyond the image in Renormalized mode is in no line, and its columns are filled up; in a mask, it is not
   // inside.
   using Limits = std::numeric_limits<TPixel>;
@@ -359,14 +418,17 @@ RunTile(const KernelCall & call, const Coordinates & radius, const Box & box, st
       return KeyOf::From(pixel);
     }
   };
-  LoadTile<TPixel>(call.inputs[0],
-                   call.image,
-                   tile.boxes.padded,
-                   mode,
-                   bitsOf(cuts ? unseen : ConstantPixel<TPixel>(boundary.constant)),
-                   tile.memory.keys,
-                   bitsOf,
-                   components);
+  if (!tile.ReadsInput())
+  {
+    LoadTile<TPixel>(call.inputs[0],
+                     call.image,
+                     tile.boxes.padded,
+                     mode,
+                     bitsOf(cuts ? unseen : ConstantPixel<TPixel>(boundary.constant)),
+                     tile.memory.keys,
+                     bitsOf,
+                     components);
+  }
   if (mask)
   {
     HideKeys(call, mask->inside, tile.boxes, bitsOf(unseen), KeyOf::IsReal, tile.memory);
@@ -472,7 +534,7 @@ MediansTake(const RankOperation & operation, const Coordinates & image)
 std::int64_t
 MediansTogether(const Coordinates & radius, PixelKind kind, std::int64_t components)
 {
-  const std::int64_t columns = MedianColumnBytes(2 * radius[0] + 1) / static_cast<std::int64_t>(PixelSize(kind));
+  const std::int64_t columns = MedianColumnBytes(radius) / static_cast<std::int64_t>(PixelSize(kind));
   return radius[MaxDimension - 1] == 0 && columns >= 64 * components ? components : 1;
 }
 
@@ -480,7 +542,7 @@ Coordinates
 MedianTileExtent(const Box & output, const Coordinates & radius, PixelKind kind, std::int64_t components)
 {
   // Of several components, whose rows are long, twice as many bytes share more columns and still fit.
-  const std::int64_t bytes = (components > 1 && radius[0] == 1 ? 2 : 1) * MedianColumnBytes(2 * radius[0] + 1);
+  const std::int64_t bytes = (components > 1 && radius[0] == 1 ? 2 : 1) * MedianColumnBytes(radius);
   const std::int64_t columns = bytes / static_cast<std::int64_t>(PixelSize(kind)) / components;
   Coordinates        tile{};
   for (int a = 0; a < MaxDimension; ++a)
