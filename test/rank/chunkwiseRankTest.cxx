@@ -7,6 +7,11 @@
 #include <cmath>
 #include <functional>
 
+#if defined(__unix__)
+#  include <sys/mman.h>
+#  include <unistd.h>
+#endif
+
 using namespace chunkwise;
 
 namespace
@@ -375,6 +380,90 @@ TEST(RankMedians, OfSmallWindowsAreWhatTheirDefinitionSaysAtEveryLevel)
   }
   ASSERT_TRUE(SetCpuLevel(before.c_str()));
 }
+
+#if defined(__unix__)
+/** Memory that ends where nothing may be read, and begins so: a reader beyond it ends the test. */
+class MemoryBetweenPages
+{
+public:
+  MemoryBetweenPages(std::size_t bytes, bool atEnd)
+    : m_Page(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)))
+    , m_Bytes((bytes + m_Page - 1) / m_Page * m_Page + 2 * m_Page)
+    , m_Memory(
+        static_cast<char *>(::mmap(nullptr, m_Bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)))
+    , m_Data(atEnd ? m_Memory + m_Bytes - m_Page - bytes : m_Memory + m_Page)
+  {
+    ::mprotect(m_Memory, m_Page, PROT_NONE);
+    ::mprotect(m_Memory + m_Bytes - m_Page, m_Page, PROT_NONE);
+  }
+  ~MemoryBetweenPages() { ::munmap(m_Memory, m_Bytes); }
+  MemoryBetweenPages(const MemoryBetweenPages &) = delete;
+  MemoryBetweenPages &
+  operator=(const MemoryBetweenPages &) = delete;
+
+  void *
+  Get() const
+  {
+    return m_Data;
+  }
+
+private:
+  std::size_t m_Page;
+  std::size_t m_Bytes;
+  char *      m_Memory;
+  char *      m_Data;
+};
+
+template <typename T>
+void
+FindMediansBetweenPages(std::mt19937 & random, Manager & host, bool atEnd)
+{
+  const bool isFlat = random() % 2 == 0;
+  // Rows of tiles have so many bytes; what is left beside one is less than a vector, or more.
+  const std::size_t bytes[] = { 384, 1024, 1536, 4096 };
+  const std::size_t width =
+    random() % 4 == 0 ? 1 + random() % 700 : bytes[random() % 4] * (1 + random() % 2) / sizeof(T) + random() % 70;
+  const Coordinates extent{ { static_cast<std::int64_t>(width),
+                              static_cast<std::int64_t>(1 + random() % 20),
+                              isFlat ? 1 : static_cast<std::int64_t>(1 + random() % 7),
+                              1,
+                              1 } };
+  const auto        operation = std::make_shared<RankOperation>();
+  const auto        radius = static_cast<std::int64_t>(1 + random() % 2);
+  operation->radius = { { radius, radius, isFlat ? 0 : radius, 0, 0 } };
+  operation->boundary.mode = AllModes[random() % 5];
+  Trial<T, T> t(random, operation, extent);
+  t.request.backend = BackendChoice::CPU;
+  // Whole vectors are read of a row's end too, of which the image has some or all.
+  Box region = t.request.image;
+  region.upper[0] = std::max<std::int64_t>(region.upper[0] - static_cast<std::int64_t>(random() % 70), 1);
+  t.Prepare(region);
+  const MemoryBetweenPages memory(t.pixels.size() * sizeof(T), atEnd);
+  std::copy(t.pixels.begin(), t.pixels.end(), static_cast<T *>(memory.Get()));
+  host.Execute(t.request);
+  const std::vector<T> expected = t.output;
+  t.request.inputs = { DenseView(memory.Get(), PixelKindOf<T>(), t.request.image) };
+  host.Execute(t.request);
+  EXPECT_EQ(t.output, expected) << GetCpuLevel().name << " " << operation->GetKey() << " " << ToString(extent);
+}
+
+TEST(RankMedians, OfPixelsThatAreReadWhereTheyLieReadNothingBeyondThem)
+{
+  const std::string before = GetCpuLevel().name;
+  std::mt19937      random(87);
+  Manager           host({});
+  for (const char * const level : { "baseline", "avx2", "avx512" })
+  {
+    for (int trial = 0; SetCpuLevel(level) && trial < 60; ++trial)
+    {
+      FindMediansBetweenPages<std::uint8_t>(random, host, trial % 2 == 0);
+      FindMediansBetweenPages<std::uint16_t>(random, host, trial % 2 == 0);
+      FindMediansBetweenPages<std::uint32_t>(random, host, trial % 2 == 0);
+    }
+  }
+  ASSERT_TRUE(SetCpuLevel(before.c_str()));
+}
+#endif
 
 TEST(RankOperation, BadParametersAreNamed)
 {
