@@ -2,6 +2,7 @@
 #include "chunkwiseCudaKernels.h"
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseCudaWeightedMarch.cuh"
+#include "chunkwiseCudaWidePasses.cuh"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRealOf.h"
 #include "chunkwiseRoundUp.h"
@@ -102,10 +103,39 @@ PlanOf(const SeparableOperation & operation, const Box & input, const Box & outp
   {
     radius[a] = operation.Radius(a);
   }
-  PassPlan plan(input, output, radius);
-  plan.FusePlanes(PlaneLayout::Make(radius[0], radius[1], accumulatorBytes, true).fits);
+  PassPlan   plan(input, output, radius);
+  const bool areWide = accumulatorBytes == sizeof(float) && HasWideRows(radius[0]) && HasWideColumns(radius[1]);
+  plan.FusePlanes(!areWide && PlaneLayout::Make(radius[0], radius[1], accumulatorBytes, true).fits);
   plan.FuseVolumes(isMarched && 2 * radius[0] + 1 >= ShortestMarch, radius, LongestMarch);
   return plan;
+}
+
+template <typename TIn, typename TAcc>
+void
+RunRows(const Pass<TAcc> & pass, const TIn * in, TAcc * out, cudaStream_t stream)
+{
+  if constexpr (std::is_same<TAcc, float>::value)
+  {
+    if (HasWideRows(pass.radius))
+    {
+      return LaunchWideRows(pass, in, out, stream);
+    }
+  }
+  LaunchRows<WeightedSums>(pass, in, out, stream);
+}
+
+template <typename TIn, typename TAcc, typename TStore>
+void
+RunColumns(const Pass<TAcc> & pass, const TIn * in, const TStore & store, cudaStream_t stream)
+{
+  if constexpr (std::is_same<TIn, float>::value && std::is_same<TAcc, float>::value)
+  {
+    if (HasWideColumns(pass.radius))
+    {
+      return LaunchWideColumns(pass, in, store, stream);
+    }
+  }
+  LaunchColumns<WeightedSums>(pass, in, store, stream);
 }
 
 template <typename TIn, typename TAcc, typename TOut>
@@ -145,16 +175,14 @@ Run(const KernelCall & call)
     [&](int i, const TIn * in, TAcc * out) {
       if (plan.axes[i] == 0)
       {
-        LaunchRows<WeightedSums>(passes[i], in, out, StreamOf(call));
+        RunRows(passes[i], in, out, StreamOf(call));
       }
       else
       {
-        LaunchColumns<WeightedSums>(passes[i], in, StoreAccumulator<TAcc>{ out }, StreamOf(call));
+        RunColumns(passes[i], in, StoreAccumulator<TAcc>{ out }, StreamOf(call));
       }
     },
-    [&](int i, const TAcc * in, const auto & store) {
-      LaunchColumns<WeightedSums>(passes[i], in, store, StreamOf(call));
-    });
+    [&](int i, const TAcc * in, const auto & store) { RunColumns(passes[i], in, store, StreamOf(call)); });
 }
 
 void

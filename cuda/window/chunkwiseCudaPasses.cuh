@@ -169,7 +169,7 @@ Normalized(const Pass<TAcc> & pass, std::int64_t at, TAcc sum)
 constexpr int Together = 8;
 
 /** Weights as tables hold them: zeros up to a multiple of Together, so that they can be read Together at a time. */
-inline std::int64_t
+constexpr std::int64_t
 PaddedTaps(std::int64_t taps)
 {
   return (taps + Together - 1) / Together * Together;

@@ -540,6 +540,38 @@ TEST_P(Conformance, CubesOfWeights)
   }
 }
 
+/** Windows of so many taps that their passes have kernels of their own: images that fill no tile and several, thinner
+ * than the radius too, and windows that are too wide for those kernels. */
+TEST_P(Conformance, WideWeights)
+{
+  std::mt19937      random(81);
+  KernelConformance conformance(*m_Device, GetHostKernels());
+  for (const BoundaryMode mode : AllModes)
+  {
+    for (const std::int64_t least : { 9, 18, 33, 300 })
+    {
+      SeparableOperation separable;
+      for (int a = 0; a < 3; ++a)
+      {
+        separable.weights[a] = RandomWeights(random, least > 100 && a != random() % 3 ? 9 : least + Below(random, 9));
+      }
+      separable.boundary = BoundaryOf(mode);
+      const auto compare = [&](auto in, auto out, const Coordinates & extent) {
+        const Box chunk = random() % 2 ? Box::FromExtent(extent) : RandomChunk(random, extent);
+        conformance.Compare<decltype(in), decltype(out)>(random, separable, extent, chunk, random() % 3 == 0);
+      };
+      compare(float{}, float{}, { { 240 + Below(random, 80), 50 + Below(random, 90), 1 + Below(random, 12), 1, 1 } });
+      compare(float{}, float{}, { { 1 + Below(random, 70), 9, 100 + Below(random, 40), 1, 1 } });
+      compare(std::uint8_t{}, std::uint8_t{}, RandomExtent(random, 60));
+      compare(std::uint16_t{}, std::uint16_t{}, { { 1 + Below(random, 12), 80, 20, 2, 1 } });
+      compare(std::int16_t{}, float{}, { { 65, 1 + Below(random, 5), 70, 1, 2 } });
+      separable.weights[random() % 3] = { 1 };
+      compare(float{}, float{}, { { 33, 65, 25, 1, 1 } });
+      compare(std::uint16_t{}, float{}, { { 70, 1 + Below(random, 12), 40, 1, 1 } });
+    }
+  }
+}
+
 /** Axes longer than any tile, so that tiles and segments meet inside of the chunk. */
 TEST_P(Conformance, LongAxes)
 {
