@@ -425,10 +425,11 @@ StageWideRows(const Pass<float> & pass, const TIn * const (&lines)[2], float * c
     return;
   }
   const auto fetch = [&](int from, int upTo) {
+  // Each lane writes again what it wrote above, so that no two lanes write one value.
 #pragma unroll 1
-    for (int x = from + lane; x < upTo; x += 32)
+    for (int x = from / 32 * 32 + lane; x < upTo; x += 32)
     {
-      for (int row = 0; row < 2; ++row)
+      for (int row = 0; row < 2 && x >= from; ++row)
       {
         to[row][x] = Fetch<WeightedSums>(pass, lines[row], 1, pass.inLower + first + x);
       }
