@@ -30,6 +30,11 @@ struct Fftw<float>
   static constexpr auto Free = fftwf_free;
   static constexpr auto MakePlan = fftwf_plan_many_dft;
   static constexpr auto Run = fftwf_execute_dft;
+#if defined(CHUNKWISE_FFTW_HAS_THREADS)
+  static constexpr auto NumberOfThreads = fftwf_planner_nthreads;
+  static constexpr auto SetNumberOfThreads = fftwf_plan_with_nthreads;
+  static constexpr auto MakePlannerThreadSafe = fftwf_make_planner_thread_safe;
+#endif
 };
 
 template <>
@@ -41,6 +46,11 @@ struct Fftw<double>
   static constexpr auto Free = fftw_free;
   static constexpr auto MakePlan = fftw_plan_many_dft;
   static constexpr auto Run = fftw_execute_dft;
+#if defined(CHUNKWISE_FFTW_HAS_THREADS)
+  static constexpr auto NumberOfThreads = fftw_planner_nthreads;
+  static constexpr auto SetNumberOfThreads = fftw_plan_with_nthreads;
+  static constexpr auto MakePlannerThreadSafe = fftw_make_planner_thread_safe;
+#endif
 };
 
 /** FFTW plans in one thread at a time. Plans are small and few, and runs may outlive static destruction: they are kept.
@@ -51,6 +61,40 @@ GetMutex()
   static std::mutex & mutex = *new std::mutex;
   return mutex;
 }
+
+/** Has FFTW plan for one thread, as our threads have lines of their own: how many it plans for is a state of the whole
+ * process, which others set (ITK's filters for all processors). Theirs comes back after. */
+template <typename T>
+class OneThread
+{
+public:
+#if defined(CHUNKWISE_FFTW_HAS_THREADS)
+  OneThread()
+    : m_Before(Fftw<T>::NumberOfThreads())
+  {
+    // Where it is one, FFTW may know nothing of threads yet, and would begin anew: plans that are kept would be lost.
+    if (m_Before > 1)
+    {
+      Fftw<T>::SetNumberOfThreads(1);
+    }
+  }
+  ~OneThread()
+  {
+    if (m_Before > 1)
+    {
+      Fftw<T>::SetNumberOfThreads(m_Before);
+    }
+  }
+  OneThread(const OneThread &) = delete;
+  OneThread &
+  operator=(const OneThread &) = delete;
+
+private:
+  const int m_Before;
+#else
+  OneThread() {}
+#endif
+};
 
 template <typename T>
 const void *
@@ -70,7 +114,8 @@ GetPlan(std::int64_t length, bool inverse)
   typename Library::Complex * const memory = Library::Allocate(2 * numbers);
   if (memory)
   {
-    const int n = static_cast<int>(length);
+    const OneThread<T> oneThread;
+    const int          n = static_cast<int>(length);
     plan = Library::MakePlan(1,
                              &n,
                              lanes,
@@ -101,6 +146,11 @@ Plan(std::int64_t length, bool isDouble, bool inverse)
     return nullptr;
   }
   const std::lock_guard<std::mutex> lock(GetMutex());
+#if defined(CHUNKWISE_FFTW_HAS_THREADS)
+  // Others of the process may plan meanwhile.
+  static const bool isSafe = (Fftw<float>::MakePlannerThreadSafe(), Fftw<double>::MakePlannerThreadSafe(), true);
+  static_cast<void>(isSafe);
+#endif
   return isDouble ? GetPlan<double>(length, inverse) : GetPlan<float>(length, inverse);
 }
 

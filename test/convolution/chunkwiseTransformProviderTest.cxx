@@ -8,6 +8,10 @@
 #include <cstdlib>
 #include <future>
 
+#if defined(__linux__)
+#  include <dlfcn.h>
+#endif
+
 using namespace chunkwise;
 
 namespace
@@ -457,6 +461,57 @@ TEST(TransformProviders, DoNotTakeEachOthersSpectra)
   EXPECT_NE(run(second, TransformProvider::Own), alone) << "both round alike, so that this says nothing";
   EXPECT_EQ(run(second, TransformProvider::FFTW), alone);
 }
+
+#if defined(__linux__)
+int g_ParallelLoops = 0;
+
+/** Others of the process may have FFTW plan for many threads, as ITK's filters do. Lines are run by our own threads,
+ * one each, and what the others set is left to them. */
+TEST(TransformProviders, LinesOfFftwTakeNoThreadsOfItsOwn)
+{
+  if (!GetFftw())
+  {
+    GTEST_SKIP() << "the module is not built";
+  }
+  void * const library = dlopen("libfftw3f_threads.so.3", RTLD_LAZY | RTLD_LOCAL);
+  const auto   find = [&](const char * name) { return library ? dlsym(library, name) : nullptr; };
+  using Loop = void (*)(void * (*work)(char *), char * data, std::size_t size, int count, void *);
+  const auto initialize = reinterpret_cast<int (*)()>(find("fftwf_init_threads"));
+  const auto setThreads = reinterpret_cast<void (*)(int)>(find("fftwf_plan_with_nthreads"));
+  const auto getThreads = reinterpret_cast<int (*)()>(find("fftwf_planner_nthreads"));
+  const auto setLoop = reinterpret_cast<void (*)(Loop, void *)>(find("fftwf_threads_set_callback"));
+  if (!initialize || !setThreads || !getThreads || !setLoop)
+  {
+    GTEST_SKIP() << "FFTW is older than 3.3.9";
+  }
+  ASSERT_NE(initialize(), 0);
+  setLoop(
+    [](void * (*work)(char *), char * data, std::size_t size, int count, void *) {
+      ++g_ParallelLoops;
+      for (int i = 0; i < count; ++i)
+      {
+        work(data + size * i);
+      }
+    },
+    nullptr);
+  setThreads(4);
+  std::mt19937 random(83);
+  // Lengths that no other test here has had planned.
+  EXPECT_LT((RelativeError<float, float>(random,
+                                         Manager::GetGlobal(),
+                                         BackendChoice::CPU,
+                                         { { 700, 650, 3, 1, 1 } },
+                                         { { 31, 27, 2, 1, 1 } },
+                                         BoundaryMode::Constant,
+                                         TransformProvider::FFTW,
+                                         3001)),
+            1e-6);
+  EXPECT_EQ(g_ParallelLoops, 0);
+  EXPECT_EQ(getThreads(), 4);
+  setThreads(1);
+  setLoop(nullptr, nullptr);
+}
+#endif
 
 TEST(TransformProviders, CufftIsRefusedWhereTheCpuTakesChunksOrWouldPlan)
 {
