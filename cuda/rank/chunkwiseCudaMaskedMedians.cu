@@ -99,47 +99,6 @@ __device__ __forceinline__ typename TKeys::Word
   }
 }
 
-template <typename TKeys>
-__device__ __forceinline__ bool
-IsNaNOf(TKeys raw, KeyForm form)
-{
-  if constexpr (std::is_same_v<TKeys, RealKeys>)
-  {
-    return isnan(__uint_as_float(raw.bits));
-  }
-  else
-  {
-    return sizeof(typename TKeys::Key) == 8 && form == KeyForm::Real && IsNaN(ToOrdered(raw.bits, form));
-  }
-}
-
-/** Whether keys as they are in memory may have a NaN among them. */
-struct NaNWatch
-{
-  float zero{ 0 };
-  bool  is{ false };
-
-  template <typename TKeys>
-  __device__ __forceinline__ void
-  See(TKeys raw, KeyForm form)
-  {
-    if constexpr (std::is_same_v<TKeys, RealKeys>)
-    {
-      // Zero times a number is zero, unless it is infinite or none.
-      zero = __fmaf_rn(__uint_as_float(raw.bits), 0.0F, zero);
-    }
-    else if constexpr (sizeof(typename TKeys::Key) == 8)
-    {
-      is |= IsNaNOf(raw, form);
-    }
-  }
-  __device__ __forceinline__ bool
-  MayBe() const
-  {
-    return is || !(zero == 0.0F);
-  }
-};
-
 /** The voxels of a thread's planes. Where there are none it reads others, and does not see them. */
 template <typename TKeys, int VRadius>
 struct MaskedPlane

@@ -210,6 +210,66 @@ ThreadsOfKeptLists()
   return static_cast<std::int64_t>(KeptBytes(MedianThreads)) <= SharedMemoryOfDevice() ? MedianThreads : 64;
 }
 
+template <typename TKeys>
+__device__ __forceinline__ bool
+IsNaNOf(TKeys raw, KeyForm form)
+{
+  if constexpr (std::is_same_v<TKeys, RealKeys>)
+  {
+    return isnan(__uint_as_float(raw.bits));
+  }
+  else
+  {
+    return sizeof(typename TKeys::Key) == 8 && form == KeyForm::Real && IsNaN(ToOrdered(raw.bits, form));
+  }
+}
+
+/** Whether keys as they are in memory may have a NaN among them. */
+struct NaNWatch
+{
+  float zero{ 0 };
+  bool  is{ false };
+
+  template <typename TKeys>
+  __device__ __forceinline__ void
+  See(TKeys raw, KeyForm form)
+  {
+    if constexpr (std::is_same_v<TKeys, RealKeys>)
+    {
+      // Zero times a number is zero, unless it is infinite or none.
+      zero = __fmaf_rn(__uint_as_float(raw.bits), 0.0F, zero);
+    }
+    else if constexpr (sizeof(typename TKeys::Key) == 8)
+    {
+      is |= IsNaNOf(raw, form);
+    }
+  }
+  __device__ __forceinline__ bool
+  MayBe() const
+  {
+    return is || !(zero == 0.0F);
+  }
+  /** Whether one of the taps that it saw is a NaN. */
+  template <typename TKeys, int VTaps>
+  __device__ __forceinline__ bool
+  IsIn(const TKeys (&taps)[VTaps]) const
+  {
+    bool isIn = is;
+    if constexpr (std::is_same_v<TKeys, RealKeys>)
+    {
+      if (!(zero == 0.0f))
+      {
+#pragma unroll
+        for (int t = 0; t < VTaps; ++t)
+        {
+          isIn |= isnan(__uint_as_float(taps[t].bits));
+        }
+      }
+    }
+    return isIn;
+  }
+};
+
 } // namespace chunkwise
 
 #endif

@@ -232,46 +232,6 @@ SelectBitByBit(const RankGeometry & g, const TKey * __restrict__ in, const Coord
   return found;
 }
 
-/** Whether there is a NaN among keys. */
-struct NaNWatch
-{
-  float zero{ 0 };
-  bool  is{ false };
-
-  template <typename TKeys>
-  __device__ __forceinline__ void
-  See(TKeys raw, KeyForm form)
-  {
-    if constexpr (std::is_same_v<TKeys, RealKeys>)
-    {
-      // Zero times a number is zero, unless it is infinite or none.
-      zero = __fmaf_rn(__uint_as_float(raw.bits), 0.0f, zero);
-    }
-    else if constexpr (sizeof(typename TKeys::Key) == 8)
-    {
-      is |= form == KeyForm::Real && IsNaN(ToOrdered(raw.bits, form));
-    }
-  }
-  template <typename TKeys, int VTaps>
-  __device__ __forceinline__ bool
-  IsIn(const TKeys (&taps)[VTaps]) const
-  {
-    bool isIn = is;
-    if constexpr (std::is_same_v<TKeys, RealKeys>)
-    {
-      if (!(zero == 0.0f))
-      {
-#pragma unroll
-        for (int t = 0; t < VTaps; ++t)
-        {
-          isIn |= isnan(__uint_as_float(taps[t].bits));
-        }
-      }
-    }
-    return isIn;
-  }
-};
-
 /** Sorts a plane of 5 x 5 voxels. Whether it has a NaN. */
 template <typename TKeys>
 __device__ __forceinline__ bool
