@@ -232,24 +232,19 @@ Load(Groups<double> (&columns)[TableGroup], const double * in)
 CHUNKWISE_ALWAYS_INLINE void
 Store(double * out, const Groups<double> (&columns)[TableGroup])
 {
-  const __m512i even = _mm512_setr_epi64(0, 8, 2, 10, 4, 12, 6, 14);
-  const __m512i odd = _mm512_add_epi64(even, _mm512_set1_epi64(1));
+  const __m512i low = _mm512_setr_epi64(0, 4, 8, 12, 1, 5, 9, 13);
+  const __m512i high = _mm512_add_epi64(low, _mm512_set1_epi64(2));
 #pragma GCC unroll 4
   for (int k = 0; k < Groups<double>::N; ++k)
   {
-    // Columns 0 and 1, and 2 and 3, of every second group.
-    const __m512d pairs[2][2] = { { _mm512_permutex2var_pd(columns[0].v[k], even, columns[1].v[k]),
-                                    _mm512_permutex2var_pd(columns[2].v[k], even, columns[3].v[k]) },
-                                  { _mm512_permutex2var_pd(columns[0].v[k], odd, columns[1].v[k]),
-                                    _mm512_permutex2var_pd(columns[2].v[k], odd, columns[3].v[k]) } };
-    for (int pair = 0; pair < 4; ++pair)
-    {
-      const std::int64_t at = 2 * pair;
-      const __m512i      lanes = _mm512_setr_epi64(at, at + 1, at + 8, at + 9, 0, 0, 0, 0);
-      const __m256d      first = _mm512_castpd512_pd256(_mm512_permutex2var_pd(pairs[0][0], lanes, pairs[0][1]));
-      const __m256d      second = _mm512_castpd512_pd256(_mm512_permutex2var_pd(pairs[1][0], lanes, pairs[1][1]));
-      _mm256_storeu_pd(out + 32 * k + 8 * pair, first);
-      _mm256_storeu_pd(out + 32 * k + 8 * pair + 4, second);
-    }
+    // Four groups, then the other four, of columns 0 and 1, and 2 and 3.
+    const __m512d first[2] = { _mm512_shuffle_f64x2(columns[0].v[k], columns[1].v[k], 0x44),
+                               _mm512_shuffle_f64x2(columns[2].v[k], columns[3].v[k], 0x44) };
+    const __m512d second[2] = { _mm512_shuffle_f64x2(columns[0].v[k], columns[1].v[k], 0xee),
+                                _mm512_shuffle_f64x2(columns[2].v[k], columns[3].v[k], 0xee) };
+    _mm512_storeu_pd(out + 32 * k, _mm512_permutex2var_pd(first[0], low, first[1]));
+    _mm512_storeu_pd(out + 32 * k + 8, _mm512_permutex2var_pd(first[0], high, first[1]));
+    _mm512_storeu_pd(out + 32 * k + 16, _mm512_permutex2var_pd(second[0], low, second[1]));
+    _mm512_storeu_pd(out + 32 * k + 24, _mm512_permutex2var_pd(second[0], high, second[1]));
   }
 }
