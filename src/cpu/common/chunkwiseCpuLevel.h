@@ -26,9 +26,12 @@ enum class Accumulator : int
 };
 constexpr int NumberOfAccumulators = 6;
 
+/** Of a line of the caches. */
+constexpr std::int64_t LineBytes = 64;
+
 /** Numbers of a line of the cache, but one at least: some functions read and write rows in multiples of it. */
 template <typename TAcc>
-constexpr std::int64_t AccumulatorLine = 64 / static_cast<std::int64_t>(sizeof(TAcc));
+constexpr std::int64_t AccumulatorLine = LineBytes / static_cast<std::int64_t>(sizeof(TAcc));
 
 /** Rows beside each other along an axis that are made together, so that each row they share is read once. */
 constexpr int RowsTogether = 4;
@@ -149,7 +152,16 @@ struct CpuLevel
   void (*hide64)(std::int64_t * keys, const std::uint8_t * mask, std::int64_t n);
   /** [accumulator][output kind]: rounding of weighted sums. */
   void (*finishWeighted[NumberOfAccumulators][10])(void * out, const void * in, std::int64_t n);
+
+  /** Copies past the caches, where the processor can: it need not read what it overwrites. */
+  void (*stream)(void * out, const void * in, std::int64_t bytes);
+  /** Makes what was copied so visible to others before what follows. */
+  void (*endStream)();
 };
+
+/** Bytes of an output that is stored past the caches: one that most processors' cannot hold, which else is read before
+ * it is overwritten. In a larger cache 64 MiB are as fast one way as the other. */
+constexpr std::int64_t LeastStreamed = 32 << 20;
 
 template <typename TKey>
 const RankFunctions<TKey> &

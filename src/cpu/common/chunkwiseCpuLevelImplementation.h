@@ -604,6 +604,53 @@ FinishWeighted(void * outMemory, const void * inMemory, std::int64_t n)
   });
 }
 
+/** One line of the caches; `to` is its begin. */
+CHUNKWISE_ALWAYS_INLINE void
+StreamLine(unsigned char * to, const unsigned char * from)
+{
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i *>(to), _mm512_loadu_si512(from));
+#elif defined(__AVX2__)
+#  pragma GCC unroll 2
+  for (std::int64_t i = 0; i < LineBytes; i += 32)
+  {
+    _mm256_stream_si256(reinterpret_cast<__m256i *>(to + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from + i)));
+  }
+#elif defined(__SSE2__)
+#  pragma GCC unroll 4
+  for (std::int64_t i = 0; i < LineBytes; i += 16)
+  {
+    _mm_stream_si128(reinterpret_cast<__m128i *>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + i)));
+  }
+#else
+  __builtin_memcpy(to, from, LineBytes);
+#endif
+}
+
+inline void
+Stream(void * out, const void * in, std::int64_t bytes)
+{
+  auto *             to = static_cast<unsigned char *>(out);
+  const auto *       from = static_cast<const unsigned char *>(in);
+  const std::int64_t beyond = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % LineBytes);
+  std::int64_t       i = beyond == 0 ? 0 : LineBytes - beyond < bytes ? LineBytes - beyond : bytes;
+  __builtin_memcpy(to, from, static_cast<std::size_t>(i));
+  for (; i + LineBytes <= bytes; i += LineBytes)
+  {
+    StreamLine(to + i, from + i);
+  }
+  __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+}
+
+inline void
+EndStream()
+{
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
 template <typename TAcc, typename TJoin>
 RowFunctions<TAcc>
 JoiningRows()
@@ -890,6 +937,8 @@ MakeLevel(const char * name)
   level.rank32 = RankRows<std::uint32_t>();
   level.rank64 = RankRows<std::uint64_t>();
   level.addToNetworkTile = AddToNetworkTile<FloatVector>;
+  level.stream = Stream;
+  level.endStream = EndStream;
   FillConvert<std::uint8_t>(level, 0);
   FillConvert<std::int8_t>(level, 1);
   FillConvert<std::uint16_t>(level, 2);

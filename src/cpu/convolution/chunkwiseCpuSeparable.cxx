@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuRowOutput.h"
 #include "chunkwiseCpuSeparableWindow.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseOperations.h"
@@ -22,14 +23,11 @@ Run(const KernelCall & call, const RowFunctions<TAcc> & rows, Accumulator accumu
   RadiiOf(operation, radius);
   const std::int64_t components = WindowTiling::ComponentsOf(call, radius);
   const WindowTiling tiling = MakeSeparableTiling(operation, call.output.box, call.image, sizeof(TAcc), components);
-  const auto finishRow = level.finishWeighted[static_cast<int>(accumulator)][static_cast<int>(call.output.kind)];
-  const auto size = PixelSize(call.output.kind);
-  const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
-    MakeStrided(size,
-                static_cast<char *>(call.output.data) + call.output.Offset(index) * static_cast<std::int64_t>(size),
-                components > 1 ? 1 : call.output.stride[0],
-                n,
-                [&](char * to, std::int64_t first, std::int64_t count) { finishRow(to, row + first, count); });
+  const auto      finishRow = level.finishWeighted[static_cast<int>(accumulator)][static_cast<int>(call.output.kind)];
+  const RowOutput output(call.output, components);
+  const auto      finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
+    output.Make(
+      index, n, [&](char * to, std::int64_t first, std::int64_t count) { finishRow(to, row + first, count); });
   };
   WindowSweep<TAcc>(call,
                     rows,

@@ -59,11 +59,6 @@ static_assert(SummedAreaTableOperation::BlockColumns == TableColumns &&
 constexpr std::int64_t MostStripBytes = 4096;
 constexpr std::int64_t StripsForWorker = 2;
 
-/** Bytes of an output that is stored past the caches: one that most processors' cannot hold, which else is read before
- * it is overwritten. In a larger cache 64 MiB are as fast one way as the other. With three summed axes it is the plane,
- * read and written with each row, that takes the time. */
-constexpr std::int64_t LeastStreamed = 32 << 20;
-
 std::int64_t
 Padded(std::int64_t columns)
 {
@@ -155,6 +150,7 @@ public:
     m_Level = &GetTableLevel();
     m_Row = m_Level->row[m_Operation.squares ? 1 : 0][static_cast<int>(call.inputs[0].kind)]
                         [static_cast<int>(advance ? SumKind() : call.output.kind)];
+    // With three summed axes it is the plane, read and written with each row, that takes the time.
     m_Streams =
       !advance && m_Operation.summedAxes == 2 && call.output.stride[0] == 1 &&
       call.output.box.NumberOfVoxels() * static_cast<std::int64_t>(PixelSize(call.output.kind)) >= LeastStreamed;
@@ -351,7 +347,7 @@ private:
       const std::int64_t last = std::min(row.last, row.columns);
       if (m_Streams && i < last)
       {
-        m_Level->stream(to + i, staged + i, (last - i) * static_cast<std::int64_t>(sizeof(Out)));
+        GetCpuLevel().stream(to + i, staged + i, (last - i) * static_cast<std::int64_t>(sizeof(Out)));
         return;
       }
       for (; i < last; ++i)
@@ -428,7 +424,7 @@ private:
       }
       if (m_Streams)
       {
-        m_Level->endStream();
+        GetCpuLevel().endStream();
       }
       if (m_Call->control && !isStopped)
       {

@@ -47,10 +47,6 @@ struct TableLevel
   void (*row[2][10][10])(const TableRow & row);
   /** out = X(C), for columns a multiple of TableColumns. */
   void (*before)(double * out, const double * blocks, std::int64_t columns);
-  /** Copies past the caches, where the processor can: it need not read what it overwrites. */
-  void (*stream)(void * out, const void * in, std::int64_t bytes);
-  /** Makes what was copied so visible to others before what follows. */
-  void (*endStream)();
 };
 
 /** For the level that GetCpuLevel() names. */

@@ -2,6 +2,7 @@
 // Included once by each chunkwiseCpuTable*.cxx, with CHUNKWISE_CPU_LEVEL the level's namespace. As in
 // chunkwiseCpuLevelImplementation.h everything is in that namespace, and headers without functions of external linkage
 // alone are included.
+#include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuTable.h"
 #include "chunkwiseOrderedKey.h"
 
@@ -169,9 +170,6 @@ StoreBlock(TOut * out, std::int64_t first, std::int64_t last, TStore && store)
   CopyPart(out, stored, first, last);
 }
 
-/** Bytes of a line of the caches. */
-constexpr std::int64_t Line = 64;
-
 /** Asks for the memory that the block at x has in the row that is `next` bytes further, which a processor that is busy
  * with sums would ask for too late. Nothing is read or written, so that any address will do where there is no such row.
  */
@@ -183,7 +181,7 @@ FetchNext(const void * row, std::int64_t next, std::int64_t x)
   const auto begin = reinterpret_cast<std::uintptr_t>(row) +
                      static_cast<std::uintptr_t>(next + x * static_cast<std::int64_t>(sizeof(T)));
 #  pragma GCC unroll 16
-  for (std::int64_t i = 0; i < TableColumns * static_cast<std::int64_t>(sizeof(T)); i += Line)
+  for (std::int64_t i = 0; i < TableColumns * static_cast<std::int64_t>(sizeof(T)); i += LineBytes)
   {
     __builtin_prefetch(reinterpret_cast<const void *>(begin + static_cast<std::uintptr_t>(i)));
   }
@@ -466,53 +464,6 @@ IntegerRow(const TableRow & row)
   }
 }
 
-/** One line of the caches; `to` is its begin. */
-CHUNKWISE_ALWAYS_INLINE void
-StreamLine(unsigned char * to, const unsigned char * from)
-{
-#if defined(__AVX512F__)
-  _mm512_stream_si512(reinterpret_cast<__m512i *>(to), _mm512_loadu_si512(from));
-#elif defined(__AVX2__)
-#  pragma GCC unroll 2
-  for (std::int64_t i = 0; i < Line; i += 32)
-  {
-    _mm256_stream_si256(reinterpret_cast<__m256i *>(to + i),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from + i)));
-  }
-#elif defined(__SSE2__)
-#  pragma GCC unroll 4
-  for (std::int64_t i = 0; i < Line; i += 16)
-  {
-    _mm_stream_si128(reinterpret_cast<__m128i *>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + i)));
-  }
-#else
-  __builtin_memcpy(to, from, Line);
-#endif
-}
-
-inline void
-Stream(void * out, const void * in, std::int64_t bytes)
-{
-  auto *             to = static_cast<unsigned char *>(out);
-  const auto *       from = static_cast<const unsigned char *>(in);
-  const std::int64_t beyond = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % Line);
-  std::int64_t       i = beyond == 0 ? 0 : Line - beyond < bytes ? Line - beyond : bytes;
-  __builtin_memcpy(to, from, static_cast<std::size_t>(i));
-  for (; i + Line <= bytes; i += Line)
-  {
-    StreamLine(to + i, from + i);
-  }
-  __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
-}
-
-inline void
-EndStream()
-{
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
-}
-
 /** In the order of PixelKind. */
 template <typename TIn, bool VSquares>
 void
@@ -549,8 +500,6 @@ MakeTableLevel()
   SetRows<false>(level.row[0]);
   SetRows<true>(level.row[1]);
   level.before = Before;
-  level.stream = Stream;
-  level.endStream = EndStream;
   return level;
 }
 

@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuRowOutput.h"
 #include "chunkwiseCpuWindow.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseHostKernelList.h"
@@ -104,15 +105,12 @@ Run(const KernelCall & call, const RowFunctions<TKey> & rows)
   {
     windows[a].radius = radius[a];
   }
-  const auto size = PixelSize(call.output.kind);
+  const RowOutput output(call.output, components);
   WindowSweep<TKey, JoinByMaximum<TKey>>(
     call, rows, keys.toKey, operation.boundary.mode, keys.constant, windows, tiling)
     .Run([&](const TKey * row, const Coordinates & index, std::int64_t n) {
-      MakeStrided(size,
-                  static_cast<char *>(call.output.data) + call.output.Offset(index) * static_cast<std::int64_t>(size),
-                  components > 1 ? 1 : call.output.stride[0],
-                  n,
-                  [&](char * to, std::int64_t first, std::int64_t count) { keys.fromKey(to, row + first, count); });
+      output.Make(
+        index, n, [&](char * to, std::int64_t first, std::int64_t count) { keys.fromKey(to, row + first, count); });
     });
 }
 
