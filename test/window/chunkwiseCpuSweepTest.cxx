@@ -63,9 +63,10 @@ void
 Compare(const std::shared_ptr<const Operation> & operation, PixelKind kind, const Coordinates & extent,
         std::int64_t components)
 {
-  Image input(kind, Box::FromExtent(extent), components);
-  ASSERT_GE(static_cast<std::int64_t>(input.bytes.size()), LeastStreamed);
-  ASSERT_LT(static_cast<std::int64_t>(input.bytes.size()), Parts * LeastStreamed);
+  Image              input(kind, Box::FromExtent(extent), components);
+  const std::int64_t bytes = input.view.box.NumberOfVoxels() * static_cast<std::int64_t>(PixelSize(kind));
+  ASSERT_GE(bytes, LeastStreamed);
+  ASSERT_LT(bytes, (Parts - 1) * LeastStreamed);
   std::mt19937 random(5);
   for (std::size_t i = 0; i + 4 <= input.bytes.size() - PixelSize(kind); i += 4)
   {

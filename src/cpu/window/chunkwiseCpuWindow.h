@@ -236,6 +236,7 @@ public:
         task /= count;
       }
       Task(*this, box, worker).Sweep(finish);
+      // What RowOutput stored past the caches.
       GetCpuLevel().endStream();
     });
   }
