@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileItkFormats.h"
 
-#include "fileImage.h"
+#include "fileDescriptor.h"
 
 #if !defined(CHUNKWISE_HAS_ITK_FORMATS)
 #  include "chunkwiseModuleFile.h"
