@@ -4,11 +4,6 @@
 
 #include "fileVoxelFile.h"
 
-namespace itk
-{
-class ImageIOBase;
-}
-
 namespace chunkwise::files
 {
 
@@ -78,6 +73,10 @@ GetFormats();
 const Format *
 FindFormat(const std::string & file);
 
+/** The one format of ITK's that is read and written in pieces. */
+bool
+IsHdf5(const Format & format);
+
 bool
 HasEnding(const std::string & file, const std::string & ending);
 
@@ -109,7 +108,13 @@ OpenTiff(const std::string & file);
 VoxelLayout
 LayOutTiff(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
 std::unique_ptr<FileSource>
-OpenWithItk(const std::string & file);
+OpenHdf5(const std::string & file);
+std::unique_ptr<FileSource>
+OpenPng(const std::string & file);
+std::unique_ptr<FileSource>
+OpenJpeg(const std::string & file);
+std::unique_ptr<FileSource>
+OpenBmp(const std::string & file);
 std::unique_ptr<FileSource>
 OpenDicom(const std::string & file);
 std::unique_ptr<FileSink>
