@@ -116,8 +116,9 @@ ReadBmpHeader(const Descriptor & file)
   BmpHeader         header;
   const std::size_t at = FileHeaderBytes;
   header.offset = Number(bytes, 10, 4);
-  header.width = isOld ? Number(bytes, at + 4, 2) : static_cast<std::int32_t>(Number(bytes, at + 4, 4));
-  header.height = isOld ? Number(bytes, at + 6, 2) : static_cast<std::int32_t>(Number(bytes, at + 8, 4));
+  const auto readSigned = [&](std::size_t place) { return static_cast<std::int32_t>(Number(bytes, place, 4)); };
+  header.width = isOld ? std::int64_t{ Number(bytes, at + 4, 2) } : readSigned(at + 4);
+  header.height = isOld ? std::int64_t{ Number(bytes, at + 6, 2) } : readSigned(at + 8);
   header.isTopDown = header.height < 0;
   header.height = header.isTopDown ? -header.height : header.height;
   const std::uint32_t planes = Number(bytes, at + (isOld ? 8 : 12), 2);

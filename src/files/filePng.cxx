@@ -240,6 +240,7 @@ private:
     }
     PngHeader  header{ 0, 0, 0, 0, false, 0, { 1, 1 } };
     png_byte   grays[256] = {};
+    int        count = 0;
     const auto png = file.GetPng();
     const auto info = file.GetInfo();
     file.Try([&] {
@@ -250,12 +251,8 @@ private:
       }
       png_read_image(png, rows.data());
       png_colorp colors = nullptr;
-      int        count = 0;
-      if (png_get_PLTE(png, info, &colors, &count) && png_get_palette_max(png, info) >= count)
-      {
-        png_error(png, "a voxel's color is not in the table");
-      }
-      for (int i = 0; i < count && header.isGrayPalette; ++i)
+      png_get_PLTE(png, info, &colors, &count);
+      for (int i = 0; i < count; ++i)
       {
         grays[i] = colors[i].red;
       }
@@ -263,9 +260,15 @@ private:
     });
     if (header.isGrayPalette)
     {
-      std::transform(voxels, voxels + GetImageBytes(), voxels, [&](char index) {
-        return static_cast<char>(grays[static_cast<unsigned char>(index)]);
-      });
+      for (std::uint64_t i = 0; i < GetImageBytes(); ++i)
+      {
+        const auto index = static_cast<unsigned char>(voxels[i]);
+        if (index >= count)
+        {
+          Fail(m_File, "is damaged: color " + std::to_string(index) + " of " + std::to_string(count));
+        }
+        voxels[i] = static_cast<char>(grays[index]);
+      }
     }
   }
 };
