@@ -5,7 +5,8 @@
 
 #include <array>
 
-// BMP is simple enough to be read here: no library of its own keeps its many headers apart, and ITK's class turns colors.
+// BMP is simple enough to be read here: no library of its own keeps its many headers apart, and ITK's class turns
+// colors.
 namespace chunkwise::files
 {
 
@@ -51,7 +52,7 @@ struct Mask
     {
       return 0;
     }
-    const std::uint32_t  lowest = bits & (~bits + 1);
+    const std::uint32_t lowest = bits & (~bits + 1);
     const std::uint64_t most = bits / lowest;
     return static_cast<unsigned char>((((pixel & bits) / lowest) * std::uint64_t{ 255 } + most / 2) / most);
   }
@@ -127,7 +128,8 @@ ReadBmpHeader(const Descriptor & file)
   const bool hasMasks = header.compression == Masks || header.compression == MasksWithAlpha;
   const bool isPlain = header.compression == Plain && (header.bits == 1 || header.bits == 4 || header.bits == 8 ||
                                                        header.bits == 16 || header.bits == 24 || header.bits == 32);
-  const bool isRuns = (header.compression == Runs8 && header.bits == 8) || (header.compression == Runs4 && header.bits == 4);
+  const bool isRuns =
+    (header.compression == Runs8 && header.bits == 8) || (header.compression == Runs4 && header.bits == 4);
   // OS/2's second header has another meaning of 3.
   const bool isMasked = hasMasks && size != 64 && (header.bits == 16 || header.bits == 32);
   if (planes != 1 || (!isPlain && !isRuns && !isMasked) || (isRuns && header.isTopDown))

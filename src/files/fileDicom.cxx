@@ -28,6 +28,15 @@ constexpr std::uint64_t LibraryBytes = std::uint64_t{ 16 } << 20;
 constexpr double LeastBytesPerSecond = 1 << 20;
 /** Blank images become small by JPEG-LS and JPEG 2000: a header, and some bits for each row. */
 constexpr std::int64_t CompressedRatio = 1 << 16;
+/** A run of 128 bytes takes two. */
+constexpr std::int64_t RunRatio = 64;
+/** Copies of an image that GDCM holds while it reads it, of JPEG 2000 some seven; and while it opens one in runs. */
+constexpr std::uint64_t CopiesToRead = 4;
+constexpr std::uint64_t CopiesToDecode = 9;
+constexpr std::uint64_t CopiesToOpen = 5;
+constexpr std::uint64_t CopiesOfFile = 4;
+/** Bytes of a voxel in memory for one in the file, which may be a bit: 8 times a double for each. */
+constexpr std::int64_t MostOfValue = 64;
 /** Slices of a series lie evenly to a hundredth of their distance; numbers in DICOM have up to 16 characters. */
 constexpr double DistanceTolerance = 0.01;
 constexpr double DirectionTolerance = 1e-4;
@@ -81,29 +90,60 @@ struct DicomHeader
   std::uint64_t
   GetMemory() const
   {
-    return LibraryBytes + 3 * fileBytes + (isCompressed ? 6 : 4) * GetImageBytes();
+    return LibraryBytes + CopiesOfFile * fileBytes + (isCompressed ? CopiesToDecode : CopiesToRead) * GetImageBytes();
   }
 };
+
+/** What a walk over a file finds, before GDCM sees it. */
+struct DicomFound
+{
+  bool          isImage{ false };
+  bool          isCompressed{ false };
+  bool          isInRuns{ false };
+  std::uint64_t voxelBytes{ 0 };
+};
+
+DicomFound
+CheckDicom(FormatProcess & process, const std::string & file)
+{
+  DicomFound        found;
+  const std::string reply =
+    process.Ask(file, CannotBeRead, Request::CheckDicom, NamePath(file), { GetSeconds(0), LibraryBytes });
+  ReadReply(file, reply, [&](MessageReader & reader) {
+    found.isImage = reader.GetFlag();
+    found.isCompressed = reader.GetFlag();
+    found.isInRuns = reader.GetFlag();
+    found.voxelBytes = reader.Get<std::uint64_t>();
+  });
+  return found;
+}
 
 DicomHeader
 OpenSlice(FormatProcess & process, const std::string & file)
 {
   DicomHeader header;
   header.fileBytes = Descriptor::OpenToRead(file).GetSize();
-  const std::string reply = process.Ask(file,
-                                        CannotBeRead,
-                                        Request::OpenDicom,
-                                        NamePath(file),
-                                        { GetSeconds(header.fileBytes), LibraryBytes + 4 * header.fileBytes });
-  ReadReply(file, reply, [&](MessageReader & reader) {
-    header.image = MakeImageHeader(GetItkHeader(reader), file);
-    header.isCompressed = reader.GetFlag();
-  });
-  RequireInFile(file,
-                ByteCount::FromUnsigned(header.GetImageBytes()),
-                header.fileBytes,
-                // Voxels of a bit, or of integers that a factor makes real.
-                header.isCompressed ? CompressedRatio : 64);
+  const DicomFound found = CheckDicom(process, file);
+  header.isCompressed = found.isCompressed;
+  if (found.isImage)
+  {
+    RequireInFile(file,
+                  ByteCount::FromUnsigned(found.voxelBytes),
+                  header.fileBytes,
+                  found.isInRuns       ? RunRatio
+                  : found.isCompressed ? CompressedRatio
+                                       : RawRatio);
+  }
+  const FormatLimits limits{
+    GetSeconds(header.fileBytes + found.voxelBytes),
+    LibraryBytes + CopiesOfFile * header.fileBytes +
+      (found.isCompressed ? CopiesToOpen * std::min<std::uint64_t>(found.voxelBytes, RunRatio * header.fileBytes) : 0)
+  };
+  const std::string reply = process.Ask(file, CannotBeRead, Request::OpenDicom, NamePath(file), limits);
+  ReadReply(file, reply, [&](MessageReader & reader) { header.image = MakeImageHeader(GetItkHeader(reader), file); });
+  // A table makes three components of one, a factor real numbers of integers.
+  RequireInFile(
+    file, ByteCount::FromUnsigned(header.GetImageBytes()), std::max<std::uint64_t>(found.voxelBytes, 1), MostOfValue);
   return header;
 }
 
@@ -309,11 +349,7 @@ CheckOthers(FormatProcess & process, const std::vector<fs::path> & all, const st
       }
       continue;
     }
-    bool              isImage = false;
-    const std::string reply =
-      process.Ask(file, CannotBeRead, Request::CheckDicom, NamePath(file), { GetSeconds(0), LibraryBytes });
-    ReadReply(file, reply, [&](MessageReader & reader) { isImage = reader.GetFlag(); });
-    if (isImage)
+    if (CheckDicom(process, file).isImage)
     {
       Fail(file, "is an image that does not fit into the series of " + shown);
     }
@@ -335,11 +371,11 @@ OpenSeries(const std::string & folder)
   }
   auto process = std::make_unique<FormatProcess>(folder);
   // A file takes some milliseconds, and some kilobytes for what GDCM notes of it.
-  const FormatLimits limits{ 4 + 0.1 * static_cast<double>(all.size()),
+  const FormatLimits       limits{ 4 + 0.1 * static_cast<double>(all.size()),
                              4 * LibraryBytes + (std::uint64_t{ 64 } << 10) * all.size() };
   std::uint64_t            series = 0;
   std::vector<std::string> slices;
-  const std::string reply = process->Ask(folder, CannotBeRead, Request::FindDicom, NamePath(folder), limits);
+  const std::string        reply = process->Ask(folder, CannotBeRead, Request::FindDicom, NamePath(folder), limits);
   ReadReply(folder, reply, [&](MessageReader & reader) {
     series = reader.Get<std::uint64_t>();
     const auto count = series == 1 ? reader.Get<std::uint64_t>() : 0;
@@ -377,8 +413,7 @@ OpenDicom(const std::string & file)
     }
     Fail(file, "is in no format that can be read; those are " + endings);
   }
-  return std::make_unique<DicomSource>(
-    std::make_unique<FormatProcess>(file), std::vector<std::string>{ file }, file);
+  return std::make_unique<DicomSource>(std::make_unique<FormatProcess>(file), std::vector<std::string>{ file }, file);
 }
 
 } // namespace chunkwise::files

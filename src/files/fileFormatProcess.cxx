@@ -77,8 +77,7 @@ Spawn(const std::string & program, int channel, pid_t & process)
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
   ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   char * const arguments[] = { const_cast<char *>(ProgramName), nullptr };
   const int    error = ::posix_spawn(&process, program.c_str(), &actions, &attributes, arguments, environ);
   ::posix_spawn_file_actions_destroy(&actions);

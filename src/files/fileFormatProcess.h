@@ -19,8 +19,9 @@ struct FormatLimits
   std::uint64_t memory{ 0 };
 };
 
-/** The process ChunkwiseFormats, in which the libraries of HDF5 and DICOM run: where they crash, do not end or take more
- * than the limits, a FileError names the file. It ends with this object, and with this process. One thread at a time. */
+/** The process ChunkwiseFormats, in which the libraries of HDF5 and DICOM run: where they crash, do not end or take
+ * more than the limits, a FileError names the file. It ends with this object, and with this process. One thread at a
+ * time. */
 class FormatProcess
 {
 public:

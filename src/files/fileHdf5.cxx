@@ -219,8 +219,7 @@ Hdf5Writer::Write(const Box & box, const BufferView & view)
   const std::lock_guard<std::mutex> lock(m_Mutex);
   ForEachPiece(box, m_Chunk, m_Header.kind, [&](const Box & piece) {
     WithDense(piece, view, true, false, [&](const void * voxels) {
-      this->Send(
-        Request::WriteHdf5, DescribeRegion(piece, m_Header), voxels, CountBytes(piece, m_Header.kind));
+      this->Send(Request::WriteHdf5, DescribeRegion(piece, m_Header), voxels, CountBytes(piece, m_Header.kind));
     });
   });
 }

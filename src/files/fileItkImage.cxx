@@ -61,8 +61,8 @@ MixVoxels(const Coordinates & extent, const Box & box, const BufferView & view)
   return sum;
 }
 
-/** An image that a class of ITK writes: HDF5 in pieces, by a process of its own, other formats whole at the end. Not all
- * of the libraries below say that a disk is full: what was written is read again before it gets its name. */
+/** An image that a class of ITK writes: HDF5 in pieces, by a process of its own, other formats whole at the end. Not
+ * all of the libraries below say that a disk is full: what was written is read again before it gets its name. */
 class ItkSink : public FileSink
 {
 public:
@@ -196,15 +196,15 @@ private:
     }
   }
 
-  const Format &             m_Format;
-  Destination                m_Destination;
-  bool                       m_Compresses;
-  OutputFolder               m_Folder;
+  const Format &              m_Format;
+  Destination                 m_Destination;
+  bool                        m_Compresses;
+  OutputFolder                m_Folder;
   std::unique_ptr<Hdf5Writer> m_Hdf5;
-  std::vector<char>          m_Whole;
-  std::int64_t               m_Count{ 0 };
-  std::atomic<std::int64_t>  m_Done{ 0 };
-  std::atomic<std::uint64_t> m_Mixed{ 0 };
+  std::vector<char>           m_Whole;
+  std::int64_t                m_Count{ 0 };
+  std::atomic<std::int64_t>   m_Done{ 0 };
+  std::atomic<std::uint64_t>  m_Mixed{ 0 };
 };
 
 } // namespace

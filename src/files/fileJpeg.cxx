@@ -251,9 +251,9 @@ public:
   explicit JpegSource(const std::string & name)
     : WholeSource(name)
   {
-    JpegFile       file(name);
-    constexpr int  isGray = 1;
-    auto &         jpeg = file.GetJpeg();
+    JpegFile      file(name);
+    constexpr int isGray = 1;
+    auto &        jpeg = file.GetJpeg();
     file.Try([&] { Begin(file); });
     m_Header.dimension = 2;
     m_Header.extent[0] = jpeg.image_width;

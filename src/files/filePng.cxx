@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <png.h>
 
-// libpng is called directly and not through ITK's class, which lets its errors end the process, shifts voxels by sBIT, and
-// ignores checksums.
+// libpng is called directly and not through ITK's class, which lets its errors end the process, shifts voxels by sBIT,
+// and ignores checksums.
 namespace chunkwise::files
 {
 
@@ -20,8 +20,8 @@ constexpr std::size_t MostBytesOfChunk = std::size_t{ 4 } << 20;
 /** What libpng and zlib take. */
 constexpr std::uint64_t LibraryBytes = std::uint64_t{ 5 } << 20;
 
-/** libpng's state of one pass over a file. Its errors jump: code that calls it has no objects with destructors, and runs
- * inside Try. */
+/** libpng's state of one pass over a file. Its errors jump: code that calls it has no objects with destructors, and
+ * runs inside Try. */
 class PngFile
 {
 public:
@@ -191,7 +191,8 @@ Begin(PngFile & file, PngHeader & header)
   header.height = png_get_image_height(png, info);
   header.bits = png_get_bit_depth(png, info);
   header.channels = png_get_channels(png, info);
-  // ITK writes spacings of millimetres there and calls them metres. It ignores the unit, and so do others of its readers.
+  // ITK writes spacings of millimetres there and calls them metres. It ignores the unit, and so do others of its
+  // readers.
   int    unit = PNG_SCALE_UNKNOWN;
   double width = 1;
   double height = 1;

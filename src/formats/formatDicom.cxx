@@ -59,6 +59,9 @@ DicomService::Check(MessageReader & request, Answer & answer)
 {
   const DicomSummary summary = SummarizeDicom(request.GetText());
   answer.text.Put<std::uint8_t>(summary.isDicom && summary.hasVoxels);
+  answer.text.Put<std::uint8_t>(summary.isCompressed);
+  answer.text.Put<std::uint8_t>(summary.isInRuns);
+  answer.text.Put(summary.voxelBytes);
 }
 
 void
@@ -67,7 +70,6 @@ DicomService::Open(MessageReader & request, Answer & answer)
   DicomSummary summary;
   const auto   io = OpenFile(request.GetText(), summary);
   files::PutItkHeader(files::DescribeItkHeader(*io), answer.text);
-  answer.text.Put<std::uint8_t>(summary.isCompressed);
 }
 
 void

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cerrno>
 #include <fcntl.h>
+#include <limits>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,7 +84,10 @@ public:
     }
     this->WalkToEnd();
     summary.hasVoxels = m_FoundVoxels;
-    summary.isCompressed = m_IsCompressed;
+    summary.isCompressed = m_IsCompressed || m_IsDeflated;
+    summary.isInRuns = m_IsRuns && m_IsCompressed;
+    summary.voxelBytes =
+      static_cast<std::uint64_t>(std::min<Wide>(this->CountBits() / 8, std::numeric_limits<std::int64_t>::max()));
     summary.rows = m_Rows;
     summary.columns = m_Columns;
     summary.frames = m_Frames;
@@ -91,6 +95,8 @@ public:
   }
 
 private:
+  using Wide = unsigned __int128;
+
   struct Element
   {
     Tag           tag;
@@ -277,8 +283,8 @@ private:
       return element;
     }
     m_At += 2;
-    static const char * const longOnes[] = { "OB", "OD", "OF", "OL", "OV", "OW", "SQ", "SV",
-                                             "UC", "UN", "UR", "UT", "UV" };
+    static const char * const longOnes[] = { "OB", "OD", "OF", "OL", "OV", "OW", "SQ",
+                                             "SV", "UC", "UN", "UR", "UT", "UV" };
     const bool                isLong = std::any_of(std::begin(longOnes), std::end(longOnes), [&](const char * name) {
       return std::strcmp(name, element.representation) == 0;
     });
@@ -365,7 +371,8 @@ private:
       case 0x0008:
       {
         const std::string text = this->ReadText(element);
-        m_Frames = std::strtoull(text.c_str(), nullptr, 10);
+        // An integer of 32 bits, by the standard.
+        m_Frames = std::min<std::uint64_t>(std::strtoull(text.c_str(), nullptr, 10), 0x7fffffff);
         break;
       }
       case 0x0010:
@@ -381,6 +388,12 @@ private:
         break;
     }
   }
+  /** Four numbers of 16 bits, and one of 64, have a product of at most 128. */
+  Wide
+  CountBits() const
+  {
+    return Wide{ m_Rows } * m_Columns * m_Bits * (m_IsHalf ? 2 : m_Samples) * m_Frames;
+  }
   void
   TakeVoxels(const Element & element)
   {
@@ -391,16 +404,14 @@ private:
       m_IsCompressed = true;
       return this->TakeFragments();
     }
-    // Numbers of 16 bits, and at most 32 of frames: their product has room in 128.
-    using Wide = unsigned __int128;
-    const Wide bits = Wide{ m_Rows } * m_Columns * m_Bits * (m_IsHalf ? 2 : m_Samples);
-    const Wide needed = (bits * m_Frames + 7) / 8;
+    const Wide needed = (this->CountBits() + 7) / 8;
     const auto present = std::min<std::uint64_t>(element.length, m_Size - m_At);
     if (needed > present)
     {
       throw std::runtime_error("has " + std::to_string(present) + " of " +
-                               (needed >> 64 ? "more bytes of voxels than can be counted"
-                                             : std::to_string(static_cast<std::uint64_t>(needed)) + " bytes of voxels"));
+                               (needed >> 64
+                                  ? "more bytes of voxels than can be counted"
+                                  : std::to_string(static_cast<std::uint64_t>(needed)) + " bytes of voxels"));
     }
     this->Advance(element.length);
   }

@@ -60,11 +60,11 @@ CheckChunks(hid_t data, const std::vector<hsize_t> & extent, const Chunks & chun
   std::vector<hsize_t> chunk(axes, 0);
   for (;;)
   {
-    unsigned int  mask = 0;
-    haddr_t       address = HADDR_UNDEF;
-    hsize_t       bytes = 0;
-    const bool    isThere = H5Dget_chunk_info_by_coord(data, chunk.data(), &mask, &address, &bytes) >= 0 &&
-                         address != HADDR_UNDEF;
+    unsigned int mask = 0;
+    haddr_t      address = HADDR_UNDEF;
+    hsize_t      bytes = 0;
+    const bool   isThere =
+      H5Dget_chunk_info_by_coord(data, chunk.data(), &mask, &address, &bytes) >= 0 && address != HADDR_UNDEF;
     if (!isThere)
     {
       RefuseDamage("its index has no entry for a part of the voxels");
@@ -76,8 +76,7 @@ CheckChunks(hid_t data, const std::vector<hsize_t> & extent, const Chunks & chun
     // A filter may leave out what it would only make larger.
     if ((!chunks.isCompressed || mask != 0) && bytes != chunks.bytes)
     {
-      RefuseDamage("a part of the voxels has " + std::to_string(bytes) + " bytes, not " +
-                   std::to_string(chunks.bytes));
+      RefuseDamage("a part of the voxels has " + std::to_string(bytes) + " bytes, not " + std::to_string(chunks.bytes));
     }
     std::size_t a = axes;
     while (a > 0 && (chunk[a - 1] += chunks.extent[a - 1]) >= extent[a - 1])
@@ -100,7 +99,8 @@ ExamineVoxels(const std::string & path)
   hsize_t       fileBytes = 0;
   char          name[256] = "";
   const Handle  images(H5Gopen2(file, "/ITKImage", H5P_DEFAULT), H5Gclose);
-  const ssize_t length = H5Lget_name_by_idx(images, ".", H5_INDEX_NAME, H5_ITER_INC, 0, name, sizeof(name), H5P_DEFAULT);
+  const ssize_t length =
+    H5Lget_name_by_idx(images, ".", H5_INDEX_NAME, H5_ITER_INC, 0, name, sizeof(name), H5P_DEFAULT);
   if (H5Fget_filesize(file, &fileBytes) < 0 || length <= 0 || length >= static_cast<ssize_t>(sizeof(name)))
   {
     RefuseDamage("it has no image");
@@ -174,7 +174,7 @@ Hdf5Service::Open(MessageReader & request, Answer & answer)
   const auto        io = itk::HDF5ImageIO::New();
   if (!io->CanReadFile(path.c_str()))
   {
-    throw std::runtime_error("is no HDF5 file that ITK has written, or is not complete");
+    throw std::runtime_error("is no HDF5 file that ITK has written, or is not complete, or is being written");
   }
   const Chunks chunks = ExamineVoxels(path);
   io->SetFileName(path);
@@ -250,8 +250,8 @@ Hdf5Service::Write(MessageReader & request, Answer &)
 void
 Hdf5Service::Close(MessageReader &, Answer &)
 {
-  // What HDF5 could not write shows when it closes the file. ITK's class does so when it is destroyed, where an exception
-  // ends the process, or when it begins to read.
+  // What HDF5 could not write shows when it closes the file. ITK's class does so when it is destroyed, where an
+  // exception ends the process, or when it begins to read.
   m_Io->ReadImageInformation();
   m_Io = nullptr;
 }

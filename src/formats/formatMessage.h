@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-// What the library of files and the process ChunkwiseFormats say to each other, over one socket: a frame, then its bytes.
-// Both are of one build, on one machine, so numbers go as they lie in memory.
+// What the library of files and the process ChunkwiseFormats say to each other, over one socket: a frame, then its
+// bytes. Both are of one build, on one machine, so numbers go as they lie in memory.
 namespace chunkwise::formats
 {
 
@@ -19,16 +19,16 @@ constexpr std::uint32_t Version = 1;
 
 enum class Request : std::uint32_t
 {
-  Greet,       ///< the version; replies with it
-  OpenHdf5,    ///< a path; replies with a header and the chunks of its voxels
-  ReadHdf5,    ///< start and size along each axis; replies with voxels
-  CreateHdf5,  ///< a path, whether to compress, a header
-  WriteHdf5,   ///< start and size along each axis, voxels
-  CloseHdf5,   ///< ends what CreateHdf5 began
-  FindDicom,   ///< a folder; replies with the number of series and, of a single one, its files in order
-  CheckDicom,  ///< a path; replies with whether the file is DICOM with voxels. Refuses one that is not complete
-  OpenDicom,   ///< a path; replies with a header, and whether voxels are compressed
-  ReadDicom    ///< the path that was opened; replies with all voxels
+  Greet,      ///< the version; replies with it
+  OpenHdf5,   ///< a path; replies with a header and the chunks of its voxels
+  ReadHdf5,   ///< start and size along each axis; replies with voxels
+  CreateHdf5, ///< a path, whether to compress, a header
+  WriteHdf5,  ///< start and size along each axis, voxels
+  CloseHdf5,  ///< ends what CreateHdf5 began
+  FindDicom,  ///< a folder; replies with the number of series and, of a single one, its files in order
+  CheckDicom, ///< a path; replies with what a walk over the file finds. Refuses one that is not complete
+  OpenDicom,  ///< a path; replies with a header
+  ReadDicom   ///< the path that was opened; replies with all voxels
 };
 
 enum class Reply : std::uint32_t

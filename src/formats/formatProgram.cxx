@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// The process that opens what others have made with libraries that were not made for hostile input. The library of files
-// starts it (fileFormatProcess.h); nobody else needs it. Its standard input is a socket.
+// The process that opens what others have made with libraries that were not made for hostile input. The library of
+// files starts it (fileFormatProcess.h); nobody else needs it. Its standard input is a socket.
 namespace chunkwise::formats
 {
 

@@ -57,9 +57,12 @@ public:
 /** What a walk over the elements of a DICOM file finds, without its voxels. */
 struct DicomSummary
 {
-  bool          isDicom{ false };
-  bool          hasVoxels{ false };
-  bool          isCompressed{ false };
+  bool isDicom{ false };
+  bool hasVoxels{ false };
+  bool isCompressed{ false };
+  /** Run-length encoding, which GDCM decodes when it opens a file. */
+  bool          isInRuns{ false };
+  std::uint64_t voxelBytes{ 0 };
   std::uint64_t rows{ 0 };
   std::uint64_t columns{ 0 };
   std::uint64_t frames{ 1 };

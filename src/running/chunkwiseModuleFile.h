@@ -11,7 +11,7 @@ namespace chunkwise
 
 /** The folder of the library that this code is in, with its final slash; empty if it cannot be told. */
 Chunkwise_EXPORT std::string
-GetLibraryFolder();
+                 GetLibraryFolder();
 
 /** The symbol of a module that is opened at run time: of the file that the environment variable names, or of one called
  * `name` ("ChunkwiseCuda") beside this library, in the folder `subfolder` beside that of the library, or where modules
