@@ -360,6 +360,7 @@ std::unique_ptr<FileSource>
 OpenSeries(const std::string & folder)
 {
   std::vector<fs::path> all;
+  std::uint64_t         largest = 0;
   std::error_code       error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
   {
@@ -367,12 +368,14 @@ OpenSeries(const std::string & folder)
     if (entry->is_regular_file(ignored))
     {
       all.push_back(entry->path());
+      const auto bytes = entry->file_size(ignored);
+      largest = std::max<std::uint64_t>(largest, ignored ? 0 : bytes);
     }
   }
   auto process = std::make_unique<FormatProcess>(folder);
   // A file takes some milliseconds, and some kilobytes for what GDCM notes of it.
-  const FormatLimits       limits{ 4 + 0.1 * static_cast<double>(all.size()),
-                             4 * LibraryBytes + (std::uint64_t{ 64 } << 10) * all.size() };
+  const FormatLimits       limits{ 4 + 0.1 * static_cast<double>(all.size()) + GetSeconds(largest),
+                             4 * LibraryBytes + CopiesOfFile * largest + (std::uint64_t{ 64 } << 10) * all.size() };
   std::uint64_t            series = 0;
   std::vector<std::string> slices;
   const std::string        reply = process->Ask(folder, CannotBeRead, Request::FindDicom, NamePath(folder), limits);

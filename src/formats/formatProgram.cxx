@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <functional>
+#include <malloc.h>
 #include <map>
 #include <poll.h>
 #include <pthread.h>
@@ -23,6 +24,9 @@ namespace
 {
 
 int channel = -1;
+
+/** OpenJPEG starts a thread for each processor. Their stacks count for the limit, though hardly any of it is used. */
+constexpr std::uint64_t StackBytes = std::uint64_t{ 512 } << 10;
 
 void
 Receive(void * data, std::size_t bytes)
@@ -134,7 +138,10 @@ SetLimits(const RequestFrame & frame, std::uint64_t ownBytes)
 {
   if (ownBytes > 0)
   {
-    SetSoftLimit(RLIMIT_DATA, ownBytes + frame.memory);
+    // Those of one file may be kept while the next one begins.
+    static const auto stacks =
+      2 * StackBytes * static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    SetSoftLimit(RLIMIT_DATA, ownBytes + stacks + frame.memory);
   }
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -216,10 +223,12 @@ main()
   using namespace chunkwise::formats;
   TakeChannel();
   SetSoftLimit(RLIMIT_CORE, 0);
+  // One arena of memory: those of threads would each keep what is free in them.
+  ::mallopt(M_ARENA_MAX, 1);
   pthread_attr_t attributes;
   pthread_t      watch;
-  if (::pthread_attr_init(&attributes) != 0 || ::pthread_attr_setstacksize(&attributes, std::size_t{ 64 } << 10) != 0 ||
-      ::pthread_create(&watch, &attributes, &Watch, nullptr) != 0)
+  if (::pthread_attr_init(&attributes) != 0 || ::pthread_attr_setstacksize(&attributes, StackBytes) != 0 ||
+      ::pthread_setattr_default_np(&attributes) != 0 || ::pthread_create(&watch, nullptr, &Watch, nullptr) != 0)
   {
     return 1;
   }
