@@ -302,7 +302,7 @@ FileRun::MakeStage(const Stage & stage, chunkwise::FilterImage image)
     }
     else
     {
-      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
+      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension, m_Line.memory));
     }
   }
   try
@@ -430,7 +430,7 @@ FileRun::MakeOperation()
     for (const auto & given : m_Line.stages.front().texts)
     {
       const auto & parameter = *m_Line.stages.front().filter->FindParameter(given.first);
-      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
+      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension, m_Line.memory));
     }
     m_Whole = chunkwise::GetFilterOutputBox(m_Line.name, parameters, image);
   }
@@ -713,7 +713,7 @@ FileRun::PrintCostOfMemory(std::ostream & os) const
 void
 FileRun::PrintHeader(std::ostream & os) const
 {
-  os << "image: " << m_Line.input << ", ";
+  os << "image: " << JoinLines(m_Line.input) << ", ";
   for (int a = 0; a < m_OutputHeader.dimension; ++a)
   {
     os << (a ? " x " : "") << m_Image.Extent(a);
@@ -853,6 +853,12 @@ FileRun::Execute()
     this->PrintHeader(std::cerr);
     this->PrintRun(std::cerr);
   }
+  const unsigned int threads = m_Line.threads ? m_Line.threads : chunkwise::GetNumberOfProcessors();
+  if (m_Executor->GetConcurrency() < threads)
+  {
+    this->Warn("the system starts " + std::to_string(m_Executor->GetConcurrency()) + " of " + std::to_string(threads) +
+               " threads: a limit of processes or of memory may be reached");
+  }
   const auto start = Clock::now();
   auto       progress = std::make_unique<Progress>(
     m_Line.name, m_Output.NumberOfVoxels(), m_Line.quiet ? ProgressStyle::None : m_Line.progress);
@@ -927,7 +933,7 @@ AskBeforeReplacing(const CommandLine & line)
   {
     return;
   }
-  std::cerr << "chunkwise: OUT: " << line.output << " exists; replace it? [y/N] " << std::flush;
+  std::cerr << "chunkwise: OUT: " << JoinLines(line.output) << " exists; replace it? [y/N] " << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
   if (answer != "y" && answer != "Y" && answer != "yes")
