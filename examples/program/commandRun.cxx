@@ -8,6 +8,7 @@
 #include "commandBatch.h"
 #include "commandDevices.h"
 #include "commandEstimate.h"
+#include "commandFiles.h"
 #include "commandInputs.h"
 #include "commandJson.h"
 #include "commandKernels.h"
@@ -972,6 +973,7 @@ Run(const CommandLine & line)
   else
   {
     FileRun run(line);
+    CheckFilesOfRuns({ line });
     AskBeforeReplacing(line);
     const RunReport report = run.Execute();
     if (!line.returnParameterFile.empty())
