@@ -61,8 +61,8 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
     }
   }
   const auto box = chunkwise::Box::FromExtent(extent);
-  // The voxels, those of the operation, and with several kernels those of each.
-  const double copies = isStack ? 3 : 2;
+  // The voxels and those of the operation, which sums those of a single kernel up for the image's edge.
+  const double copies = isStack ? 2 : 3;
   CheckRoom(file,
             option,
             static_cast<double>(source->GetAccess().heldBytes) +

@@ -105,12 +105,14 @@ Record::IsDone() const
 {
   try
   {
-    std::ifstream stream(GetRecordFile(m_Line.output));
-    Json          kept;
-    if (!stream || m_IsRecent)
+    const fs::path file = GetRecordFile(m_Line.output);
+    // A pipe would be waited for.
+    if (m_IsRecent || !fs::is_regular_file(file))
     {
       return false;
     }
+    std::ifstream stream(file);
+    Json          kept;
     stream >> kept;
     return kept.at("made") == m_Made && kept.at("written") == DescribeOutput(m_Line);
   }
@@ -133,7 +135,8 @@ Record::Keep() const
   }
   fs::create_directory(file.parent_path(), ignored);
   const fs::path part = file.string() + ".part";
-  std::ofstream  stream(part);
+  fs::remove(part, ignored);
+  std::ofstream stream(part);
   stream << Json{ { "made", m_Made }, { "written", DescribeOutput(m_Line) } }.dump(
               1, ' ', false, Json::error_handler_t::replace)
          << "\n";

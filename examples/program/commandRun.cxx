@@ -30,6 +30,7 @@
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <unistd.h>
 
@@ -130,17 +131,18 @@ private:
   std::unique_ptr<Estimate>                                  m_Estimate;  ///< of a parameter that is "auto"
   std::map<std::string, chunkwise::ParameterValue>           m_Estimated; ///< parameters that were, by name
 
-  std::int64_t m_Components{ 1 };       ///< of a voxel of IN
-  std::int64_t m_OutputComponents{ 1 }; ///< of one of OUT
-  Box          m_Image{};               ///< all of IN, with the components of OUT
-  Box          m_Whole{};               ///< the part of it that the whole result has
-  Box          m_Region{};              ///< the part of that which is written
-  Box          m_Output{};              ///< what is computed: more than the region where voxels depend on a whole axis
-  PixelKind    m_InputKind{ PixelKind::UInt8 };
-  PixelKind    m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
-  PixelKind    m_OutputKind{ PixelKind::UInt8 };   ///< of the file
-  bool         m_CountsLimits{ false };            ///< voxels may have been cut within the operation
-  Header       m_OutputHeader;
+  std::int64_t       m_Components{ 1 };       ///< of a voxel of IN
+  std::int64_t       m_OutputComponents{ 1 }; ///< of one of OUT
+  Box                m_Image{};               ///< all of IN, with the components of OUT
+  std::optional<Box> m_OutputBox;             ///< of a filter whose result has another size than IN
+  Box                m_Whole{};               ///< the part of it that the whole result has
+  Box                m_Region{};              ///< the part of that which is written
+  Box                m_Output{}; ///< what is computed: more than the region where voxels depend on a whole axis
+  PixelKind          m_InputKind{ PixelKind::UInt8 };
+  PixelKind          m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
+  PixelKind          m_OutputKind{ PixelKind::UInt8 };   ///< of the file
+  bool               m_CountsLimits{ false };            ///< voxels may have been cut within the operation
+  Header             m_OutputHeader;
 
   chunkwise::StreamedRequest m_Stream;
   chunkwise::StreamedPlan    m_Plan;
@@ -308,6 +310,10 @@ FileRun::MakeStage(const Stage & stage, chunkwise::FilterImage image)
   }
   try
   {
+    if (m_Line.task == Task::Filter && stage.filter->outputBox)
+    {
+      m_OutputBox = chunkwise::GetFilterOutputBox(stage.filter->name, parameters, image);
+    }
     if (const std::int64_t own = chunkwise::GetFilterOutputComponents(stage.filter->name, parameters, image))
     {
       // The engine has them along its last axis, as those of an input.
@@ -424,17 +430,7 @@ FileRun::MakeOperation()
     m_Operation->CheckKinds(kinds, m_ComputedKind);
   }
 
-  m_Whole = m_Image;
-  if (m_Line.task == Task::Filter && m_Line.stages.front().filter->outputBox)
-  {
-    chunkwise::FilterParameters parameters;
-    for (const auto & given : m_Line.stages.front().texts)
-    {
-      const auto & parameter = *m_Line.stages.front().filter->FindParameter(given.first);
-      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension, m_Line.memory));
-    }
-    m_Whole = chunkwise::GetFilterOutputBox(m_Line.name, parameters, image);
-  }
+  m_Whole = m_OutputBox.value_or(m_Image);
   m_Region = MakeRegion(m_Line.region, m_Whole, image.dimension);
   m_Output = m_Line.region.empty() ? m_Whole : GetComputedBox(*m_Operation, m_Region, m_Image);
   if (m_Line.task == Task::Filter)
