@@ -29,7 +29,7 @@ namespace
 using Identity = std::pair<dev_t, ino_t>;
 
 std::optional<Identity>
-IdentityOf(const fs::path & file)
+FindIdentity(const fs::path & file)
 {
   struct stat status = {};
   return ::stat(file.c_str(), &status) == 0 ? std::optional<Identity>({ status.st_dev, status.st_ino }) : std::nullopt;
@@ -249,7 +249,7 @@ CheckFilesOfRuns(const std::vector<CommandLine> & lines)
   std::map<Identity, const FileWritten *> there;
   for (const FileWritten & file : written)
   {
-    if (const auto identity = IdentityOf(file.path); identity && IsRegular(file.path))
+    if (const auto identity = FindIdentity(file.path); identity && IsRegular(file.path))
     {
       there.emplace(*identity, &file);
     }
@@ -259,7 +259,7 @@ CheckFilesOfRuns(const std::vector<CommandLine> & lines)
     return;
   }
   const auto check = [&](const FileRead & file, bool mayBeResult) {
-    const auto identity = IdentityOf(file.path);
+    const auto identity = FindIdentity(file.path);
     const auto found = identity ? there.find(*identity) : there.end();
     if (found != there.end() && !(mayBeResult && found->second->isResult))
     {
