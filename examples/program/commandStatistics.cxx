@@ -59,7 +59,7 @@ PrintStatistics(const CommandLine & line)
   if (line.planOnly)
   {
     std::ostringstream os;
-    os << "image: " << line.input << ", " << ToString(source->GetExtent()) << " voxels of "
+    os << "image: " << JoinLines(line.input) << ", " << ToString(source->GetExtent()) << " voxels of "
        << chunkwise::PixelKindName(kind) << ", statistics\n";
     PrintDivisions(os, plan);
     std::cout << os.str();

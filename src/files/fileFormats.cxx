@@ -137,6 +137,29 @@ FindLosses(const ImageHeader & header, unsigned keeps)
   return losses;
 }
 
+/** Where an image of a format goes. */
+Destination
+MakeDestination(const std::string & file, const Format & format, const std::string & ending, bool compress)
+{
+  Destination destination;
+  destination.shown = file;
+  destination.file = FollowLinks(file);
+  if (ending == ".mhd" || ending == ".nhdr" || ending == ".hdr" || ending == ".img")
+  {
+    const std::string name = destination.file.filename().string();
+    const std::string stem = HasEnding(name, ending) ? name.substr(0, name.size() - ending.size()) : name;
+    const std::string dataEnding = compress ? format.compressedDataEnding : format.dataEnding;
+    destination.data = destination.file.parent_path() / (stem + dataEnding);
+    if (ending == ".img")
+    {
+      // The pair is named by its voxels.
+      destination.data = destination.file;
+      destination.file = destination.file.parent_path() / (stem + ".hdr");
+    }
+  }
+  return destination;
+}
+
 /** All checks before the work; the format, and where the output goes. */
 const Format &
 FindOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options,
@@ -167,23 +190,7 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
            ListEndings([&](const Format & f) { return isWritten(f) && f.canCompress && CanHold(f, header); }));
   }
   CountVoxels(file, header);
-  destination.shown = file;
-  destination.file = FollowLinks(file);
-  const bool isDetached = ending == ".mhd" || ending == ".nhdr" || ending == ".hdr" || ending == ".img";
-  if (isDetached)
-  {
-    const std::string name = destination.file.filename().string();
-    const std::string stem = HasEnding(name, ending) ? name.substr(0, name.size() - ending.size()) : name;
-    const bool        isImage = ending == ".img";
-    const std::string dataEnding = options.compress ? format->compressedDataEnding : format->dataEnding;
-    destination.data = destination.file.parent_path() / (stem + dataEnding);
-    if (isImage)
-    {
-      // The pair is named by its voxels.
-      destination.data = destination.file;
-      destination.file = destination.file.parent_path() / (stem + ".hdr");
-    }
-  }
+  destination = MakeDestination(file, *format, ending, options.compress);
   CheckDestination(destination, options);
   return *format;
 }
@@ -476,6 +483,20 @@ OpenRawImage(const std::string & file, const RawLayout & layout)
            std::to_string(layout.offset) + " others");
   }
   return OpenVoxels(std::move(place));
+}
+
+std::vector<std::filesystem::path>
+GetOutputFiles(const std::string & file, bool compress)
+{
+  std::string          ending;
+  const Format * const format = FindRow(file, ending);
+  if (!format)
+  {
+    return { file };
+  }
+  const Destination destination = MakeDestination(file, *format, ending, compress);
+  return destination.data.empty() ? std::vector<std::filesystem::path>{ destination.file }
+                                  : std::vector<std::filesystem::path>{ destination.file, destination.data };
 }
 
 void
