@@ -711,6 +711,8 @@ class Blocks(TiffTest):
                 with self.subTest(codec=codec, nodata=nodata):
                     self.assert_reads(Tiff([(tags_of(image, more=more.items()), blocks)]), expected,
                                       warns=["strips that are not in the file", f": 1; their voxels are {text}"])
+        self.assertTrue(any("strips that are not" in line for line in self.assert_runs("statistics", self.put(
+            Tiff([(tags_of(image, more=more.items()), blocks)]))).warnings()))
         # One of the two alone is damage, but for plain strips, whose bytes can be counted.
         tags = tags_of(image, more={COMPRESSION: (SHORT, [DEFLATE]), COUNTS: (LONG, [0])}.items())
         self.assert_not_read(Tiff([(tags, [zlib.compress(raw(image))])]), "strip 0 of page 1 has 0 bytes")
