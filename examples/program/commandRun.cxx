@@ -871,6 +871,13 @@ FileRun::Execute()
   {
     this->Warn(warning);
   }
+  for (const auto & source : m_Sources)
+  {
+    for (const std::string & warning : source->GetWarnings())
+    {
+      this->Warn(source->GetFiles().front().string() + ": " + warning);
+    }
+  }
   progress.reset();
   ThrowIfInterrupted();
   {

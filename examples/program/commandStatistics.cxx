@@ -83,6 +83,13 @@ PrintStatistics(const CommandLine & line)
                        ? ", all " + std::to_string(statistics.GetNumberOfNaNs()) + " are NaN"
                        : std::string()));
   }
+  for (const std::string & warning : source->GetWarnings())
+  {
+    if (!line.quiet)
+    {
+      std::cerr << "chunkwise: warning: " << line.input << ": " << JoinLines(warning) << std::endl;
+    }
+  }
   if (line.json)
   {
     std::cout << ToText({ { "voxels", statistics.GetCount() },

@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
 
+#include "fileByteCount.h"
 #include "fileItkFormats.h"
 #include "fileNifti.h"
 #include "fileOutput.h"
@@ -473,8 +474,10 @@ OpenRawImage(const std::string & file, const RawLayout & layout)
   place.coding.swaps = layout.bigEndian != IsBigEndianMachine();
   // If the file has another size, the numbers cannot be right.
   const std::uint64_t size = Descriptor::OpenToRead(file).GetSize();
-  const auto          voxels = static_cast<std::uint64_t>(Box::FromExtent(layout.header.extent).NumberOfVoxels());
-  const std::uint64_t expected = layout.offset + voxels * PixelSize(layout.header.kind);
+  const std::uint64_t expected = static_cast<std::uint64_t>(
+    (ByteCount(CountVoxels(file, layout.header)) * static_cast<std::int64_t>(PixelSize(layout.header.kind)) +
+     ByteCount::FromUnsigned(layout.offset))
+      .Get());
   if (size != expected)
   {
     Fail(file,

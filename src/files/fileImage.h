@@ -84,6 +84,13 @@ public:
   {
     return m_BytesRead;
   }
+  /** What users should know of an image that was read, such as an orientation that was not applied: a sentence each,
+   * without the file's name. */
+  const std::vector<std::string> &
+  GetWarnings() const
+  {
+    return m_Warnings;
+  }
   /** For a source that is read in order: keeps the last `planes` along the last axis with more than one voxel, so that
    * boxes may reach so far back. A box that reaches back further is read from the beginning of the file again. Call it
    * before the first Read; GetAccess then counts the planes. Nothing for other sources. */
@@ -93,6 +100,7 @@ public:
 protected:
   ImageHeader                        m_Header;
   std::vector<std::filesystem::path> m_Files;
+  std::vector<std::string>           m_Warnings;
   std::atomic<std::uint64_t>         m_BytesRead{ 0 };
 };
 
