@@ -220,7 +220,7 @@ RunBatch(const CommandLine & line)
       ++failed;
       entry["status"] = "failed";
       entry["error"] = message;
-      std::cerr << "chunkwise: " << one.input << ": " << message << std::endl;
+      std::cerr << "chunkwise: " << JoinLines(one.input) << ": " << message << std::endl;
     }
     files.push_back(std::move(entry));
   }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <sstream>
 
@@ -883,20 +884,58 @@ WithOptionNames(const std::string & message, const CommandLine & line)
   return message;
 }
 
+namespace
+{
+
+/** Bytes of the character of UTF-8 that begins at `at`; 0 if none does, or a control character. */
+std::size_t
+BytesOfPrintable(const std::string & text, std::size_t at)
+{
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto first = byte(at);
+  if (first < 0x80)
+  {
+    return first >= 0x20 && first != 0x7f ? 1 : 0;
+  }
+  const std::size_t size = first >= 0xf0 && first < 0xf5   ? 4
+                           : first >= 0xe0 && first < 0xf0 ? 3
+                           : first >= 0xc2 && first < 0xe0 ? 2
+                                                           : 0;
+  for (std::size_t i = 1; i < size; ++i)
+  {
+    if ((byte(at + i) & 0xc0u) != 0x80)
+    {
+      return 0;
+    }
+  }
+  return first == 0xc2 && byte(at + 1) < 0xa0 ? 0 : size;
+}
+
+} // namespace
+
 std::string
 JoinLines(const std::string & text)
 {
   std::string line;
-  for (const char c : text)
+  for (std::size_t i = 0; i < text.size();)
   {
-    if (c != '\n' && c != '\r')
+    const char        c = text[i];
+    const std::size_t size = BytesOfPrintable(text, i);
+    if (size > 0)
     {
-      line += c;
+      line.append(text, i, size);
+    }
+    else if (c != '\n' && c != '\r')
+    {
+      char escaped[8];
+      std::snprintf(escaped, sizeof(escaped), "\\x%02x", static_cast<unsigned int>(static_cast<unsigned char>(c)));
+      line += escaped;
     }
     else if (!line.empty() && line.back() != ' ')
     {
       line += ' ';
     }
+    i += std::max<std::size_t>(size, 1);
   }
   while (!line.empty() && line.back() == ' ')
   {
