@@ -437,14 +437,12 @@ LineReader::Next(std::string & line)
   }
 }
 
-std::unique_ptr<FileSource>
-OpenImage(const std::string & file)
+namespace
 {
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error))
-  {
-    return OpenDicom(file);
-  }
+
+std::unique_ptr<FileSource>
+OpenFile(const std::string & file)
+{
   // Whether it can be read at all is the first question.
   Descriptor::OpenToRead(file);
   const Format * const format = FindFormat(file);
@@ -453,6 +451,32 @@ OpenImage(const std::string & file)
     return OpenDicom(file);
   }
   return format->open ? format->open(file) : OpenVoxels(format->locate(file));
+}
+
+} // namespace
+
+std::unique_ptr<FileSource>
+OpenImage(const std::string & file)
+{
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+  {
+    return OpenDicom(file);
+  }
+  try
+  {
+    return OpenFile(file);
+  }
+  catch (const FileError &)
+  {
+    // A process that was killed may have left a pair half moved.
+    const auto parent = FollowLinks(file).parent_path();
+    if (!EndLeftovers(parent.empty() ? std::filesystem::path(".") : parent))
+    {
+      throw;
+    }
+  }
+  return OpenFile(file);
 }
 
 std::unique_ptr<FileSource>
