@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileItk.h"
 
-#include "fileVoxels.h"
+#include "fileFormats.h"
 
 #include "itkMetaDataObject.h"
 
@@ -213,6 +213,7 @@ ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file)
     }
   });
   CountVoxels(file, header);
+  NormalizeGeometry(file, header);
   return header;
 }
 
