@@ -126,8 +126,8 @@ ParseCommandLine(int argc, char ** argv);
 std::string
 WithOptionNames(const std::string & message, const CommandLine & line);
 
-/** `text` on one line. Control characters, which a file may bring into a message, are shown as "\x1b", so that no terminal
- * obeys them. */
+/** `text` on one line. Control characters, which a file may bring into a message, are shown as "\x1b", so that no
+ * terminal obeys them. */
 std::string
 JoinLines(const std::string & text);
 

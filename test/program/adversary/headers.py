@@ -62,6 +62,14 @@ def mrc(size, values, endian="<", mode=1, code="h", axes=(1, 2, 3), steps=(1.0, 
     return bytes(header) + struct.pack(f"{endian}{len(values)}{code}", *values)
 
 
+def gipl(size, values, code="h", kind=15):
+    header = bytearray(256)
+    struct.pack_into(">4H", header, 0, *size, *[1] * (4 - len(size)))
+    struct.pack_into(">H4f", header, 8, kind, 1, 1, 1, 1)
+    struct.pack_into(">I", header, 252, 0xEFFFE9B0)
+    return bytes(header) + struct.pack(f">{len(values)}{code}", *values)
+
+
 def vtk(body, form=b"BINARY"):
     return b"# vtk DataFile Version 3.0\nA title\n" + form + b"\nDATASET STRUCTURED_POINTS\n" + body
 
@@ -281,6 +289,21 @@ class Headers(ProgramTest):
                 struct.pack_into("<3i", content, 64, *axes)
                 self.assert_refused("identity", self.put("in.mrc", bytes(content)), self.out, names=["in.mrc", "axes"])
 
+    # GIPL
+
+    def test_gipl_has_the_axes_that_have_voxels(self):
+        values = noise((4, 3, 2, 3), "int16").values.tolist()
+        for size, axes in (((4, 3, 2, 1), 3), ((4, 3, 2, 0), 3), ((4, 3, 2, 3), 4), ((4, 3, 0, 1), 2), ((4, 3, 1, 1), 3)):
+            with self.subTest(size=size):
+                count = math.prod(size[:axes])
+                image = self.copy_of(self.put("in.gipl", gipl(size, values[:count])))
+                self.assertEqual((image.size, image.values.tolist()), (size[:axes], values[:count]))
+                zipped = self.put("in.gipl.gz", gzip.compress(gipl(size, values[:count])))
+                self.assertEqual(self.copy_of(zipped).values, image.values)
+        self.assert_refused("identity", self.put("in.gipl", gipl((4, 3, 2), values[:24])[:252] + bytes(52)), self.out,
+                            names="no GIPL file")
+        self.assert_refused("identity", self.put("in.gipl", gipl((4, 0, 0, 0), values[:4])), self.out, names="in.gipl")
+
     # NRRD
 
     def test_fields_of_nrrd_are_kept_or_named(self):
@@ -408,6 +431,8 @@ class Headers(ProgramTest):
                       for i in range({"dim": 8, "pixdim": 8, "srow": 12, "quatern": 6}.get(name, 1))]
             result.append(("nii", content, places))
         content = mrc((4, 3, 2), values.tolist())
+        places = [(">H", at) for at in range(0, 10, 2)] + [(">f", at) for at in range(10, 26, 4)] + [(">d", at) for at in range(204, 236, 8)]
+        result.append(("gipl", gipl((4, 3, 2), values.tolist()), [*places, (">i", 252)]))
         result.append(("mrc", content, [("i", at) for at in (*range(0, 40, 4), *range(64, 76, 4), 92, 108)] +
                        [("f", at) for at in (*range(40, 64, 4), *range(76, 88, 4), *range(196, 208, 4))]))
         return result
@@ -415,7 +440,7 @@ class Headers(ProgramTest):
     def variants(self):
         texts = [b"-1", b"0", b"nan", b"inf", b"-inf", b"1e999", b"1e-320", b"2147483648", b"4294967297", b"3000000000",
                  b"-9223372036854775808", b"9223372036854775807", b"99999999999999999999", b"1" * 400, b"", b"x", b"-0", b"1.5"]
-        integers = {"B": [0, 255], "h": [-1, 0, 32767, -32768], "i": [-1, 0, 2**31 - 1, -2**31, 65536],
+        integers = {"B": [0, 255], "H": [0, 1, 3, 4, 1000, 65535], "h": [-1, 0, 32767, -32768], "i": [-1, 0, 2**31 - 1, -2**31, 65536],
                     "q": [-1, 0, 2**63 - 1, -2**63, 2**32 + 1, 2**62]}
         reals = [math.nan, math.inf, -math.inf, 0.0, -1.0, 1e-38, 3e38]
         for ending, head, rest in self.seeds():
@@ -425,9 +450,9 @@ class Headers(ProgramTest):
                         yield ending, f"{match.start()}: {text!r}", head[:match.start()] + text + head[match.end():] + rest
                 continue
             for kind, at in rest:
-                for number in integers.get(kind) or reals + ([1e308] if kind == "d" else []):
+                for number in integers.get(kind[-1]) or reals + ([1e308] if kind[-1] == "d" else []):
                     content = bytearray(head)
-                    struct.pack_into("<" + kind, content, at, number)
+                    struct.pack_into(kind if kind[0] == ">" else "<" + kind, content, at, number)
                     yield ending, f"{at}: {number}", bytes(content)
 
     def test_any_number_in_any_field(self):
@@ -467,6 +492,8 @@ class Headers(ProgramTest):
             "g.nii.gz": gzip.compress(nifti(2, (60000, 60000, 600), [], datatype=64, code="d") + small),
             "h.nii.gz": gzip.compress(nifti(2, (600, 600, 6, 1, 4000000), [], datatype=64, code="d") + small),
             "i.mrc": mrc((60000, 60000, 600), [], mode=2) + small,
+            "l.gipl": gipl((65535, 65535, 65535), [], kind=65) + small,
+            "m.gipl.gz": gzip.compress(gipl((65535, 65535, 65535), [], kind=65) + small),
             "j.vtk": vtk(b"DIMENSIONS 60000 60000 600\nSPACING 1 1 1\nORIGIN 0 0 0\nPOINT_DATA 2160000000000\n"
                          b"SCALARS s double\nLOOKUP_TABLE default\n") + small,
             "k.mha": support.meta_header(Image((4, 3, 2), "int16", []), more="ElementNumberOfChannels = 4000000000000000000\n") + small,
