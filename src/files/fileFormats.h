@@ -157,12 +157,6 @@ public:
   {
     return m_Offset;
   }
-  /** Goes on there. */
-  void
-  GoTo(std::uint64_t offset)
-  {
-    m_Offset = offset;
-  }
   /** From here to the end of the file. */
   std::uint64_t
   GetBytesLeft() const;

@@ -178,10 +178,7 @@ private:
     }
     else if (key == "metadata")
     {
-      std::string text;
-      while (m_Reader.Next(text) && !Trim(text).empty())
-      {
-      }
+      SkipMetadata();
     }
     else
     {
@@ -245,12 +242,12 @@ private:
   {
     const std::string type = GetWord(2);
     std::int64_t      components = m_Words.size() > 3 ? GetCount(3) : 1;
-    // The table's name is optional where it is the default.
-    const std::uint64_t at = m_Reader.GetOffset();
-    std::string         line;
-    if (!m_Reader.Next(line) || Lower(line).compare(0, 12, "lookup_table") != 0)
+    // The table's name is optional where it is the default. Voxels are no lines.
+    std::string next(12, ' ');
+    next.resize(m_Reader.Peek(next.data(), next.size()));
+    if (Lower(next) == "lookup_table")
     {
-      m_Reader.GoTo(at);
+      m_Reader.Next(next);
     }
     if (!m_IsOfPoints)
     {
@@ -280,6 +277,16 @@ private:
     m_Place.offset = m_Reader.GetOffset();
   }
 
+  /** Up to an empty line. */
+  void
+  SkipMetadata()
+  {
+    std::string line;
+    while (m_Reader.Next(line) && !Trim(line).empty())
+    {
+    }
+  }
+
   void
   SkipField(std::int64_t arrays)
   {
@@ -296,9 +303,7 @@ private:
       } while (m_Words.empty());
       if (m_Words[0] == "metadata")
       {
-        while (m_Reader.Next(line) && !Trim(line).empty())
-        {
-        }
+        SkipMetadata();
         --i;
         continue;
       }

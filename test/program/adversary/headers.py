@@ -146,6 +146,11 @@ class Headers(ProgramTest):
                     self.assert_close(image.spacing, [0.5, 1, 2])
                     self.assert_close(image.origin, [-1, 0, 3])
 
+    def test_voxels_of_vtk_without_a_table_are_no_lines(self):
+        body = b"DIMENSIONS 1500 1500 1\nSPACING 1 1 1\nORIGIN 0 0 0\nPOINT_DATA 2250000\nSCALARS s unsigned_char\n" + bytes(2250000)
+        image = self.copy_of(self.put("in.vtk", vtk(body)))
+        self.assertEqual((image.size, sum(image.values)), ((1500, 1500), 0))
+
     def test_vtk_that_contradicts_itself_is_refused(self):
         voxels = bytes(48)
         where = b"DIMENSIONS 4 3 2\nSPACING 1 1 1\nORIGIN 0 0 0\n"
