@@ -892,7 +892,7 @@ FileRun::Execute()
   }
   if (!losses.empty())
   {
-    this->Warn("the format of " + m_Line.output + " cannot hold the image's " + losses);
+    this->Warn("the format of " + m_Line.output + " does not store: " + losses);
   }
   if (streamed.cut > 0)
   {

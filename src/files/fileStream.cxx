@@ -165,6 +165,9 @@ private:
 class TextStream : public ByteStream
 {
 public:
+  /** The longest exact decimal of a double has some 1,100. */
+  static constexpr std::size_t MostBytesOfNumber = 4096;
+
   TextStream(BlockReader reader, PixelKind kind)
     : m_Reader(std::move(reader))
     , m_Kind(kind)
@@ -220,6 +223,12 @@ private:
       // NRRD allows commas.
       if (!std::isspace(c) && c != ',')
       {
+        if (word.size() == MostBytesOfNumber)
+        {
+          Fail(m_Reader.GetName(),
+               "is no text of numbers: it has more than " + std::to_string(MostBytesOfNumber) +
+                 " bytes without a space");
+        }
         word += static_cast<char>(c);
       }
       else if (!word.empty())
