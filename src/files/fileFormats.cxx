@@ -2,7 +2,7 @@
 #include "fileFormats.h"
 
 #include "fileByteCount.h"
-#include "fileItkFormats.h"
+#include "fileHdf5.h"
 #include "fileNifti.h"
 #include "fileOutput.h"
 #include "filePlanar.h"
@@ -321,7 +321,7 @@ GetFormats()
     { "HDF5",
       { ".h5", ".hdf5" },
       nullptr,
-      OpenWithItk,
+      OpenHdf5,
       nullptr,
       true,
       AllKinds,
@@ -347,11 +347,11 @@ GetFormats()
       "",
       false,
       "" },
-    { "PNG", { ".png" }, nullptr, OpenWithItk, nullptr, true, PngKinds, 2, 2, KeepsSpacing, "", "", false, "", Colors },
+    { "PNG", { ".png" }, nullptr, OpenPng, nullptr, true, PngKinds, 2, 2, KeepsSpacing, "", "", false, "", Colors },
     { "JPEG",
       { ".jpg", ".jpeg" },
       nullptr,
-      OpenWithItk,
+      OpenJpeg,
       nullptr,
       true,
       KindBit(PixelKind::UInt8),
@@ -366,7 +366,7 @@ GetFormats()
     { "BMP",
       { ".bmp" },
       nullptr,
-      OpenWithItk,
+      OpenBmp,
       nullptr,
       true,
       KindBit(PixelKind::UInt8),
@@ -394,6 +394,12 @@ GetFormats()
       "or a folder with one series" },
   };
   return formats;
+}
+
+bool
+IsHdf5(const Format & format)
+{
+  return format.open == OpenHdf5;
 }
 
 bool
@@ -761,9 +767,8 @@ DescribeFormats()
     }
     else
     {
-      const bool isHdf5 = std::string(format.name) == "HDF5";
-      const bool readsPieces = format.locate || format.layout || isHdf5;
-      const bool writesPieces = format.layout || isHdf5;
+      const bool readsPieces = format.locate || format.layout || IsHdf5(format);
+      const bool writesPieces = format.layout || IsHdf5(format);
       text << (readsPieces == writesPieces ? std::string("read and written, ") + (readsPieces ? "in pieces" : "whole")
                                            : std::string("read in pieces, written whole"))
            << ", " << Dimensions(format) << "-D, " << (format.kinds == AllKinds ? "all types" : ListKinds(format.kinds))
@@ -787,15 +792,10 @@ GetOutputAccess(const std::string & file, const ImageHeader & header, const Outp
   }
   if (format->isWrittenByItk)
   {
-    // HDF5 alone takes pieces. The others hold the image, and once more where they look at what they have written.
-    access.inPieces = HasEnding(file, ".h5") || HasEnding(file, ".hdf5");
-    if (access.inPieces)
-    {
-      // What it takes of memory is seen by those who measure what is left.
-      GetItkFormats(file);
-    }
+    // The others hold the image, and once more where they look at what they have written.
+    access.inPieces = IsHdf5(*format);
     access.heldBytes =
-      access.inPieces ? std::uint64_t{ 32 } << 20 : 2 * CountVoxels(file, header) * PixelSize(header.kind);
+      access.inPieces ? Hdf5Writer::GetHeldBytes(header) : 2 * CountVoxels(file, header) * PixelSize(header.kind);
     return access;
   }
   access.anyOrder = !HasEnding(file, ".gz") && !(options.compress && format->canCompress);
@@ -820,7 +820,7 @@ ListFormatsInPieces()
   std::string list;
   for (const Format & format : GetFormats())
   {
-    const bool isWritten = format.layout != nullptr || std::string(format.name) == "HDF5";
+    const bool isWritten = format.layout != nullptr || IsHdf5(format);
     if (isWritten && format.kinds != 0)
     {
       for (const std::string & ending : format.endings)

@@ -6,11 +6,6 @@
 
 #include <limits>
 
-namespace itk
-{
-class ImageIOBase;
-}
-
 namespace chunkwise::files
 {
 
@@ -80,6 +75,10 @@ GetFormats();
 const Format *
 FindFormat(const std::string & file);
 
+/** The one format of ITK's that is read and written in pieces. */
+bool
+IsHdf5(const Format & format);
+
 bool
 HasEnding(const std::string & file, const std::string & ending);
 
@@ -111,7 +110,13 @@ OpenTiff(const std::string & file);
 VoxelLayout
 LayOutTiff(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
 std::unique_ptr<FileSource>
-OpenWithItk(const std::string & file);
+OpenHdf5(const std::string & file);
+std::unique_ptr<FileSource>
+OpenPng(const std::string & file);
+std::unique_ptr<FileSource>
+OpenJpeg(const std::string & file);
+std::unique_ptr<FileSource>
+OpenBmp(const std::string & file);
 std::unique_ptr<FileSource>
 OpenDicom(const std::string & file);
 std::unique_ptr<FileSink>

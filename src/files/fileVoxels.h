@@ -117,6 +117,45 @@ ForEachPiece(const Box & box, PixelKind kind, const TBody & body)
   body(box);
 }
 
+/** Whether the voxels of `box` are dense in `view`. */
+inline bool
+IsDense(const Box & box, const BufferView & view)
+{
+  std::int64_t count = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (box.Extent(a) > 1 && view.stride[a] != count)
+    {
+      return false;
+    }
+    count *= box.Extent(a);
+  }
+  return true;
+}
+
+/** Calls `f` with the dense voxels of `box`, as a library wants them. */
+template <typename TFunctor>
+void
+WithDense(const Box & box, const BufferView & view, bool copiesIn, bool copiesOut, TFunctor && f)
+{
+  if (IsDense(box, view))
+  {
+    f(static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind)));
+    return;
+  }
+  std::vector<char> voxels(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(view.kind));
+  const BufferView  dense = DenseView(voxels.data(), view.kind, box);
+  if (copiesIn)
+  {
+    CopyBox(box, view, dense);
+  }
+  f(voxels.data());
+  if (copiesOut)
+  {
+    CopyBox(box, dense, view);
+  }
+}
+
 /** How voxels lie in a file, and what becomes of them. */
 struct VoxelCoding
 {
