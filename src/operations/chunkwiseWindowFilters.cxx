@@ -340,7 +340,8 @@ EntropyRow()
     const auto operation = MakeBox<EntropyOperation>(p, image);
     operation->bins = static_cast<int>(p.Integer("NumberOfBins"));
     SetRange(p, image.inputKind, *operation);
-    return InDomain(p, image, operation);
+    // NaN lies in no bin.
+    return InDomain(p, image, operation, true);
   };
   return row;
 }
