@@ -63,6 +63,7 @@ def test_simple_itk(random):
     assert np.array_equal(sitk.GetArrayFromImage(result), in_voxels(voxels))
     assert np.array_equal(sitk.GetArrayFromImage(ndi.maximum_filter(image, 3)), ndi.maximum_filter(voxels, 3))
     marker = sitk.GetImageFromArray(voxels - 1)
+    marker.CopyInformation(image)
     assert np.array_equal(sitk.GetArrayFromImage(chunkwise.reconstruct(image, marker)),
                           chunkwise.reconstruct(voxels, voxels - 1))
     with pytest.raises(ValueError, match="components"):
