@@ -80,6 +80,8 @@ private:
   CheckSameSpace(const Header & other, const std::string & option) const;
   void
   ChooseKinds();
+  PixelKind
+  GetConvertedKind() const;
   chunkwise::FilterImage
   DescribeImage() const;
   void
@@ -276,17 +278,45 @@ FileRun::ChooseKinds()
   const auto & texts = m_Line.stages.front().texts;
   const auto   result = texts.find("OutputMode");
   const bool   givesClasses = m_Line.name == "network" && result != texts.end() && result->second != "channel";
-  m_ComputedKind = isTable || givesReals || givesClasses ? m_OutputKind : isExact ? natural : PixelKind::Float64;
-  if (isReal && !isTable && isWide && m_OutputKind == m_InputKind)
+  m_ComputedKind = isTable || givesReals || givesClasses ? m_OutputKind : isExact ? natural : this->GetConvertedKind();
+  if (isReal && !isTable && isWide && !givesReals)
   {
     // float64 has not all of them: the operation's own 64-bit integers have, but nobody counts what it cuts.
-    m_ComputedKind = m_OutputKind;
-    m_CountsLimits = true;
+    m_ComputedKind = m_OutputKind == m_InputKind ? m_OutputKind : m_ComputedKind;
+    m_CountsLimits = !chunkwise::IsFloatingPoint(m_ComputedKind);
   }
   // Domes and basins of a signed type can be higher than it has numbers.
   const std::string & name = m_Line.name;
   m_CountsLimits =
     m_CountsLimits || (IsSigned(m_InputKind) && (name == "h-convex" || name == "h-concave" || name == "clear-border"));
+}
+
+/** The kind that the operation gives where the file's integers are converted from it. */
+PixelKind
+FileRun::GetConvertedKind() const
+{
+  std::vector<std::string> furtherInputs;
+  for (const auto & input : m_Line.furtherInputs)
+  {
+    furtherInputs.push_back(input.first);
+  }
+  PixelKind kind = m_InputKind;
+  for (const Stage & stage : m_Line.stages)
+  {
+    chunkwise::FilterParameters choices;
+    for (const auto & given : stage.texts)
+    {
+      choices.Set(given.first, given.second);
+    }
+    const PixelKind own = chunkwise::GetConvertedKind(*stage.filter, choices, furtherInputs, m_InputKind, m_OutputKind);
+    if (m_Line.stages.size() == 1)
+    {
+      return own;
+    }
+    // All stages but the first have one kind, which is the input's where that has 64 bits and no stage needs another.
+    kind = chunkwise::IsFloatingPoint(own) || PixelSize(m_InputKind) < 8 ? PixelKind::Float64 : kind;
+  }
+  return kind;
 }
 
 std::shared_ptr<const chunkwise::Operation>
