@@ -9,17 +9,17 @@ namespace chunkwise::files
 namespace
 {
 
-constexpr std::size_t HeaderBytes = 256;
+constexpr std::size_t GiplHeaderBytes = 256;
 /** The last number of a header: the usual one, and that of some old programs. */
-constexpr std::uint32_t Magics[] = { 0xefffe9b0, 0x2ae389b8 };
+constexpr std::uint32_t GiplMagics[] = { 0xefffe9b0, 0x2ae389b8 };
 
 constexpr struct
 {
   int       code;
   PixelKind kind;
-} Types[] = { { 1, PixelKind::UInt8 },  { 7, PixelKind::Int8 },     { 8, PixelKind::UInt8 },
-              { 15, PixelKind::Int16 }, { 16, PixelKind::UInt16 },  { 31, PixelKind::UInt32 },
-              { 32, PixelKind::Int32 }, { 64, PixelKind::Float32 }, { 65, PixelKind::Float64 } };
+} GiplTypes[] = { { 1, PixelKind::UInt8 },  { 7, PixelKind::Int8 },     { 8, PixelKind::UInt8 },
+                  { 15, PixelKind::Int16 }, { 16, PixelKind::UInt16 },  { 31, PixelKind::UInt32 },
+                  { 32, PixelKind::Int32 }, { 64, PixelKind::Float32 }, { 65, PixelKind::Float64 } };
 
 /** Number `i` of those at `at`: headers are big-endian. */
 template <typename T>
@@ -42,17 +42,17 @@ LocateGipl(const std::string & file)
 {
   const Descriptor descriptor = Descriptor::OpenToRead(file);
   const bool       isGzip = HasEnding(file, ".gz");
-  char             bytes[HeaderBytes];
+  char             bytes[GiplHeaderBytes];
   if (isGzip)
   {
-    MakeByteStream(Codec::Deflate, descriptor, 0, PixelKind::UInt8, [](std::size_t) {})->Read(bytes, HeaderBytes);
+    MakeByteStream(Codec::Deflate, descriptor, 0, PixelKind::UInt8, [](std::size_t) {})->Read(bytes, GiplHeaderBytes);
   }
   else
   {
-    descriptor.ReadAt(bytes, HeaderBytes, 0);
+    descriptor.ReadAt(bytes, GiplHeaderBytes, 0);
   }
   const auto magic = NumberAt<std::uint32_t>(bytes, 252);
-  if (magic != Magics[0] && magic != Magics[1])
+  if (magic != GiplMagics[0] && magic != GiplMagics[1])
   {
     Fail(file, "is no GIPL file: its header does not end with the mark of one");
   }
@@ -72,8 +72,9 @@ LocateGipl(const std::string & file)
     Fail(file, "has " + std::to_string(header.dimension) + " dimensions, there may be 2 to 4");
   }
   const int  type = NumberAt<std::uint16_t>(bytes, 8);
-  const auto known = std::find_if(std::begin(Types), std::end(Types), [&](const auto & t) { return t.code == type; });
-  if (known == std::end(Types))
+  const auto known =
+    std::find_if(std::begin(GiplTypes), std::end(GiplTypes), [&](const auto & t) { return t.code == type; });
+  if (known == std::end(GiplTypes))
   {
     Fail(file, "has voxels of GIPL's type " + std::to_string(type) + ", which cannot be used");
   }
@@ -83,7 +84,7 @@ LocateGipl(const std::string & file)
   place.files.emplace_back(file);
   place.data = file;
   place.codec = isGzip ? Codec::Deflate : Codec::Raw;
-  (isGzip ? place.skipped : place.offset) = HeaderBytes;
+  (isGzip ? place.skipped : place.offset) = GiplHeaderBytes;
   return place;
 }
 

@@ -16,7 +16,7 @@ namespace chunkwise::files
 namespace
 {
 
-constexpr std::size_t BlockBytes = std::size_t{ 256 } << 10;
+constexpr std::size_t InputBlockBytes = std::size_t{ 256 } << 10;
 
 /** The bytes of a file in blocks. */
 class BlockReader
@@ -27,7 +27,7 @@ public:
     , m_Begin(offset)
     , m_Offset(offset)
     , m_CountRead(std::move(countRead))
-    , m_Block(BlockBytes)
+    , m_Block(InputBlockBytes)
   {}
   void
   Restart()
