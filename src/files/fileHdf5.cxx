@@ -17,8 +17,6 @@ using formats::MessageReader;
 using formats::MessageWriter;
 using formats::Request;
 
-/** What goes through the socket at once, unless a chunk or a plane is larger. */
-constexpr std::uint64_t PieceBytes = std::uint64_t{ 4 } << 20;
 /** HDF5's cache of chunks, and its tables. */
 constexpr std::uint64_t LibraryBytes = std::uint64_t{ 12 } << 20;
 /** Of a chunk: compressed, inflated, and in the cache. */

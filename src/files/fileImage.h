@@ -163,6 +163,11 @@ struct OutputOptions
   std::vector<std::filesystem::path> inputFiles;
 };
 
+/** The files that CreateImage writes for an image of this name, there or not: its header, and its voxels if they have a
+ * file of their own. Symbolic links are followed; throws FileError if one leads to itself. */
+std::vector<std::filesystem::path>
+GetOutputFiles(const std::string & file, bool compress = false);
+
 /** What can be known before any work: throws FileError if the ending is of no format that is written, if the format
  * cannot hold the kind or the dimension, or if the file cannot be put there. */
 void

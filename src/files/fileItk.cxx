@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileItk.h"
 
-#include "fileVoxels.h"
+#include "fileFormats.h"
 
 #include <fcntl.h>
 #include <mutex>
@@ -145,6 +145,7 @@ MakeImageHeader(const ItkHeader & said, const std::string & file)
   }
   header.metadata.insert(said.text.begin(), said.text.end());
   CountVoxels(file, header);
+  NormalizeGeometry(file, header);
   return header;
 }
 

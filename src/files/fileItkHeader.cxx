@@ -176,7 +176,18 @@ FirstLine(const std::string & text)
     }
   }
   const auto address = line.find("): ");
-  return address == std::string::npos ? line : line.substr(address + 3);
+  line = address == std::string::npos ? line : line.substr(address + 3);
+  // A line that ends so is followed by the reason: NRRD's library has that in its last line, "[nrrd] function: why".
+  const auto last = text.find_last_not_of(" \n");
+  if (!line.empty() && line.back() == ':' && last != std::string::npos)
+  {
+    std::string       why = text.substr(0, last + 1);
+    const std::size_t begin = why.rfind('\n');
+    why = begin == std::string::npos ? why : why.substr(begin + 1);
+    const auto name = why.compare(0, 1, "[") == 0 ? why.find(": ") : std::string::npos;
+    return name == std::string::npos ? why : why.substr(name + 2);
+  }
+  return line;
 }
 
 } // namespace chunkwise::files

@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileByteCount.h"
+#include "fileFormats.h"
 #include "filePlanar.h"
 #include "fileVoxelFile.h"
 
@@ -317,6 +318,7 @@ RequireVoxels(const VoxelPlace & place, std::int64_t values, std::uint64_t size)
 std::unique_ptr<FileSource>
 OpenVoxels(VoxelPlace place)
 {
+  NormalizeGeometry(place.files.front().string(), place.header);
   if (place.isPlanar)
   {
     const ImageHeader header = place.header;

@@ -358,7 +358,7 @@ ChunkwiseFileToFile::Files::ListWarnings(const chunkwise::StreamedReport & repor
   }
   for (const std::string & loss : m_Sink->GetLosses())
   {
-    warnings.push_back("the format of " + m_Filter.m_OutputFileName + " cannot hold the image's " + loss);
+    warnings.push_back("the format of " + m_Filter.m_OutputFileName + " does not store: " + loss);
   }
   if (report.cut > 0)
   {
