@@ -203,8 +203,8 @@ ManagerState::SpillLimit(const ExecutionRequest & request, const std::vector<std
     std::size_t staging = 0;
     for (const std::size_t index : used)
     {
-      const std::size_t threads = StagingRing::ThreadsOf(request, *devices[index]->device);
-      staging = std::max(staging, StagingRing::Fit(threads, 2, std::size_t{ 1 } << 40, 1, 0).GetBytes());
+      const StagingThreads threads = StagingRing::ThreadsOf(request, *devices[index]->device, used.size());
+      staging = std::max(staging, StagingRing::Fit(threads, std::size_t{ 1 } << 40, 1, 0).GetBytes());
     }
     limit = std::min(limit, std::max(pinned / 2, pinned - std::min(pinned, staging)));
   }

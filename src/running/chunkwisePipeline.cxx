@@ -63,9 +63,12 @@ private:
       });
     };
     m_Line.Guard([&] {
-      for (std::size_t t = 0; t < m_Copies.GetThreads(); ++t)
+      for (std::size_t t = 0; t < m_Copies.GetThreads().loading; ++t)
       {
         start(&Impl::Load, m_Copies.LoadLane(t));
+      }
+      for (std::size_t t = 0; t < m_Copies.GetThreads().storing; ++t)
+      {
         start(&Impl::Store, m_Copies.StoreLane(t));
       }
       if (m_Chain)
