@@ -169,6 +169,10 @@ private:
 /** The operation itself, or the window of a domain, if that is a Wiener filter; else nullptr. */
 Chunkwise_EXPORT const WienerOperation *
 FindWiener(const Operation & operation);
+class EntropyOperation;
+/** The entropy that an operation is, or sees a part of the image of; nullptr if it is none. */
+Chunkwise_EXPORT const EntropyOperation *
+FindEntropy(const Operation & operation);
 
 } // namespace chunkwise
 

@@ -175,6 +175,9 @@ struct Chunkwise_EXPORT FilterDescription
   bool canBeStage{ true };
   /** Linear in the image: complex numbers go through it part by part. */
   bool isLinear{ false };
+  /** Whether results of integers are integers, which the operation gives exactly, as 64-bit integers too (see
+   * CheckExactOutput); nullptr: they are not. */
+  bool (*givesIntegers)(const FilterParameters & parameters, const std::vector<std::string> & furtherInputs){ nullptr };
   /** The part of the image that the output covers; nullptr: all. */
   Box (*outputBox)(const CheckedParameters & parameters, const FilterImage & image){ nullptr };
   /** Numbers that an output voxel has; 0: as many as an input voxel, as where this is nullptr. */
@@ -216,6 +219,12 @@ GetFilterOutputComponents(const std::string & name, const FilterParameters & par
 /** The kind of output where the caller names none. */
 Chunkwise_EXPORT PixelKind
 GetDefaultOutputKind(const FilterDescription & filter, PixelKind input);
+
+/** The kind that the operation gives where its results are converted to integers of the kind `output`: one that cuts
+ * and rounds as little as can be. */
+Chunkwise_EXPORT PixelKind
+GetConvertedKind(const FilterDescription & filter, const FilterParameters & parameters,
+                 const std::vector<std::string> & furtherInputs, PixelKind input, PixelKind output);
 
 /** The most similar of `words`; empty if none is similar. */
 Chunkwise_EXPORT std::string

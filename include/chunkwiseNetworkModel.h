@@ -4,6 +4,9 @@
 
 #include "chunkwiseNetworkGraph.h"
 
+#include <string>
+#include <vector>
+
 namespace chunkwise
 {
 
@@ -19,7 +22,11 @@ CanReadNetworkModels();
 Chunkwise_EXPORT std::shared_ptr<const NetworkGraph>
                  ReadNetworkModel(const std::string & fileName);
 
-/** The same from memory, without other files; `name` is for messages. */
+/** The files that ReadNetworkModel reads: this one first, then those beside it that have its weights. */
+Chunkwise_EXPORT std::vector<std::string>
+                 ListNetworkFiles(const std::string & fileName);
+
+/** The same as ReadNetworkModel from memory, without other files; `name` is for messages. */
 Chunkwise_EXPORT std::shared_ptr<const NetworkGraph>
                  ParseNetworkModel(const void * data, std::size_t bytes, const std::string & name);
 

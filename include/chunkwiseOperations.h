@@ -129,6 +129,9 @@ public:
   {
     return BoxOperation::GetKey() + (sums ? " sum" : "") + (truncates ? " truncates" : "");
   }
+  /** Those of CheckExactOutput. */
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
 };
 
 /** Along each axis, a correlation with 2 radius + 1 weights. Kernel "separable".
@@ -176,6 +179,10 @@ public:
 /** T to T, T to float, T to double: what the windowed operations accept. Throws ParameterError. */
 Chunkwise_EXPORT void
 CheckSameOrFloatingOutput(const std::string & operation, PixelKind input, PixelKind output);
+/** The same of operations whose results of integers are exact: 32-bit integers may give int64, and 64-bit integers
+ * those of the other sign. */
+Chunkwise_EXPORT void
+CheckExactOutput(const std::string & operation, PixelKind input, PixelKind output);
 
 } // namespace chunkwise
 

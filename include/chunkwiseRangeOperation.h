@@ -19,6 +19,9 @@ public:
   {
     return "range";
   }
+  /** Those of CheckExactOutput. */
+  void
+  CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   std::vector<Stage>
   GetStages() const override;
 };

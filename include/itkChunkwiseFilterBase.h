@@ -280,7 +280,6 @@ private:
   std::array<ModifiedTimeType, 3> m_ComputedState{};
   /** The last run's voxels whose result the output's type does not have, and those whose sum a double rounds. */
   SizeValueType m_ClampedVoxels{ 0 };
-  SizeValueType m_RoundedVoxels{ 0 };
 
   /** The output, if it is on a device, and the time of its update. */
   std::shared_ptr<const DeviceImage> m_DeviceOutput;

@@ -252,7 +252,9 @@ public:
   }
 
   /** The kind of pixels that the operation gives. Where that is not the output's, WriteOutput converts them: integers
-   * from the input's kind if results have that by default, else from doubles. */
+   * from the input's kind if results have that by default, from 64-bit integers if results are exact, else from
+   * doubles.
+   */
   virtual chunkwise::PixelKind
   GetOperationKind() const CHUNKWISE_BASE_OVERRIDE
   {

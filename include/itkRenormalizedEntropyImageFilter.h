@@ -19,11 +19,12 @@ namespace itk
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; take float or double as output. Counts
- * are exact, results are within 1e-6 bits of the definition. NaN counts in the first bin,
- * an infinity in the bin at its end of the range.
+ * are exact, results are within 1e-6 bits of the definition. NaN are not seen, as if IgnoreNaN
+ * were set; an infinity counts in the bin at its end of the range.
  *
  * \par Memory
- * A chunk needs its input, its output and an image of one byte (two with more than 256 bins). Windows of more than 255
+ * A chunk needs its input, its output and an image of one byte (two with more than 256 bins); of float and double
+ * another four. Windows of more than 255
  * voxels, or more than 256 bins, take up to 128 MiB on a device beside it.
  *
  * \par Streaming

@@ -18,11 +18,10 @@ namespace itk
  *
  * \par Types
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; integers of up to 32 bits to any
- * integers. Sums of integers are exact, and clamped to the range of an integer output. Where input and output are
- * different integers, sums go through doubles, which have those up to 2^53 exactly; the filter warns of voxels that
- * were clamped or are beyond that. Float and double are summed in their own precision along one axis after the other. A
- * NaN makes NaN the windows that have it and no others; an infinity makes them that infinity, or NaN where there are
- * both.
+ * integers. Sums of integers are exact, and clamped to the range of an integer output; where that is another type than
+ * the input's, the filter warns of voxels that were clamped. Float and double are summed in their own precision along
+ * one axis after the other: a sum beyond that is infinite. A NaN makes NaN the windows that have it and no others; an
+ * infinity makes them that infinity, or NaN where there are both.
  *
  * \par Memory
  * A chunk needs its input, its output and one to two intermediate images of the accumulator's type.

@@ -793,7 +793,7 @@ Estimate(const OperationHandle & handle, const std::vector<TArray> & inputs, con
     PlaceOn(request, input);
   }
   PythonMonitor monitor(options.progress);
-  if (const auto * const entropy = dynamic_cast<const EntropyOperation *>(handle.operation.get()))
+  if (const auto * const entropy = FindEntropy(*handle.operation))
   {
     const int bins = entropy->bins;
     request.operation = nullptr;

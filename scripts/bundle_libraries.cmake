@@ -5,8 +5,8 @@
 #
 # Usage: cmake -D PROGRAMS=FOLDER -D LIBRARIES=FOLDER [-D CHECK=ON] -P bundle_libraries.cmake
 cmake_minimum_required(VERSION 3.16)
-file(GLOB programs "${PROGRAMS}/*")
-file(GLOB modules "${LIBRARIES}/libChunkwiseCuda.so" "${LIBRARIES}/libChunkwiseFormats.so")
+file(GLOB programs "${PROGRAMS}/*" "${LIBRARIES}/ChunkwiseFormats")
+file(GLOB modules "${LIBRARIES}/libChunkwiseCuda.so")
 file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${programs}
   MODULES ${modules}

@@ -3,7 +3,8 @@
 #
 # Checks what compilers do not: that dependencies point one way (ITK layer -> engine <- backends), that every source file
 # is named in a list of CMake's, that every filter is where a user or a test looks for it (wrapped for Python, in the
-# README's table, in the engine's table of filters, in the tests over all filters), and that every setter has its getter.
+# README's table, in the engine's table of filters, in the tests over all filters), that threads are started at one place,
+# and that every setter has its getter.
 # Usage: check_layers.sh [source directory]
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 2
@@ -42,6 +43,12 @@ END
 # FFTW is under the GPL: the library never links it.
 complain 'FFTW is included outside src/fftw, tests and benchmarks' <<END
 $(includes 'fftw3' include cuda examples python $(find src -mindepth 1 -maxdepth 1 ! -name fftw))
+END
+
+# formatProgram is a process of its own, which needs a small stack and ends where it has no thread.
+complain 'a thread is started outside chunkwiseThreads, which knows that the system may have none' <<END
+$(grep -rnE 'std::(async|jthread)|std::thread *[({]|std::thread +[a-zA-Z_]+[({]|vector<std::thread>|pthread_create' include src cuda examples python --include='*.h' --include='*.hxx' --include='*.cxx' --include='*.cu' --include='*.cuh' |
+  grep -vE 'chunkwiseThreads\.|src/formats/formatProgram\.')
 END
 
 # Lists are CMakeLists.txt and *.cmake of the directory itself or of one above it.

@@ -14,7 +14,7 @@ bundle=${1:-$build/bundle}
 
 # FFTW is for Debian's ITK, whose FFT module links it and only recommends the package.
 "$root/scripts/install_packages.sh" g++ cmake ninja-build libinsighttoolkit5-dev libgdcm-tools libcli11-dev nlohmann-json3-dev \
-  libprotobuf-dev protobuf-compiler zlib1g-dev libtiff-dev libexpat1-dev libgtest-dev libfftw3-dev patchelf python3-minimal
+  libprotobuf-dev protobuf-compiler zlib1g-dev libtiff-dev libpng-dev libjpeg-dev libexpat1-dev libgtest-dev libfftw3-dev patchelf python3-minimal
 if [ -d /usr/local/cuda/bin ]; then
   PATH=$PATH:/usr/local/cuda/bin
 fi
@@ -43,8 +43,8 @@ xargs cp -t "$bundle/bin" <"$build/gpu-programs"
 find "$build" -type f -name 'chunkwise*_benchmark' -perm -u+x -exec cp -t "$bundle/bin" {} +
 cp "$build/examples/program/chunkwise" "$bundle/bin"
 
-# The CUDA backend, and what HDF5 and DICOM need, are opened at run time, beside the library.
-find "$build" \( -name 'libChunkwiseCuda.so' -o -name 'libChunkwiseFormats.so' \) -exec cp -L {} "$bundle/lib" \;
+# The CUDA backend is opened, and the program that reads HDF5 and DICOM started, at run time, beside the library.
+find "$build" \( -name 'libChunkwiseCuda.so' -o -name ChunkwiseFormats -type f \) -exec cp -L {} "$bundle/lib" \;
 if [ ! -e "$bundle/lib/libChunkwiseCuda.so" ]; then
   echo "make_gpu_bundle.sh: the CUDA backend was not built" >&2
   exit 1

@@ -109,6 +109,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseStreamedPlan.cxx
   running/chunkwiseStreamedRun.cxx
   running/chunkwiseStreamedWindow.cxx
+  running/chunkwiseThreads.cxx
   running/chunkwiseTransformsOf.cxx
   running/chunkwiseTwoPassSchedule.cxx
 )

@@ -26,7 +26,7 @@ RunDifference(const KernelCall & call)
 {
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+    DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) {
       const std::int64_t n = call.output.box.NumberOfVoxels();
       DifferenceKernel<<<BlocksFor(n, 256), 256, 0, StreamOf(call)>>>(static_cast<const Pixel *>(call.inputs[0].data),
                                                                       static_cast<const Pixel *>(call.inputs[1].data),

@@ -109,7 +109,7 @@ MayStoreBox()
   }
   else if constexpr (std::is_same<TEntry, std::uint64_t>::value)
   {
-    return sizeof(T) <= 4;
+    return sizeof(T) <= 4 || std::is_same<T, std::int64_t>::value;
   }
   else if constexpr (std::is_same<TEntry, BoxWide>::value || std::is_same<TEntry, SumAndSquares<double, double>>::value)
   {
@@ -117,7 +117,7 @@ MayStoreBox()
   }
   else if constexpr (std::is_same<TEntry, SumAndSquares<std::uint64_t, BoxWide>>::value)
   {
-    return sizeof(T) == 4;
+    return sizeof(T) == 4 || std::is_same<T, std::int64_t>::value;
   }
   else
   {

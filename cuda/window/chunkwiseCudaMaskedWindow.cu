@@ -126,7 +126,7 @@ struct FinishMaskedMean
     const float quotient = Rule::SumOf(sum) / static_cast<float>(max(count, 1));
     if (real)
     {
-      real[offset] = count > 0 ? truncates ? truncf(quotient) : quotient : emptyReal;
+      real[offset] = count > 0 ? quotient : emptyReal;
     }
     else if constexpr (std::is_integral<TIn>::value)
     {

@@ -254,15 +254,7 @@ template <typename TIn, typename TAcc>
 void
 RunTo(const KernelCall & call)
 {
-  switch (call.output.kind)
-  {
-    case PixelKind::Float32:
-      return Run<TIn, TAcc, float>(call);
-    case PixelKind::Float64:
-      return Run<TIn, TAcc, double>(call);
-    default:
-      return Run<TIn, TAcc, TIn>(call);
-  }
+  DispatchExactOutput<TIn>(call.output.kind, [&](auto out) { Run<TIn, TAcc, decltype(out)>(call); });
 }
 
 void
@@ -406,15 +398,7 @@ RunGenericMean(const KernelCall & call)
   DispatchPixelKind(call.inputs[0].kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
     using Acc = std::conditional_t<std::is_floating_point<Pixel>::value, Pixel, Int128>;
-    switch (call.output.kind)
-    {
-      case PixelKind::Float32:
-        return RunGenericTyped<Pixel, float, Acc>(call);
-      case PixelKind::Float64:
-        return RunGenericTyped<Pixel, double, Acc>(call);
-      default:
-        return RunGenericTyped<Pixel, Pixel, Acc>(call);
-    }
+    DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) { RunGenericTyped<Pixel, decltype(out), Acc>(call); });
   });
 }
 

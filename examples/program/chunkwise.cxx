@@ -100,7 +100,11 @@ main(int argc, char ** argv)
   }
   catch (const std::bad_alloc &)
   {
-    return Fail("out of memory; a smaller --memory streams in more divisions", 1);
+    return Fail(command::TextOfNoMemory(line), 1);
+  }
+  catch (const chunkwise::Error & error)
+  {
+    return Fail(command::WithOptionNames(error.what(), line), 1);
   }
   catch (const itk::ExceptionObject & error)
   {

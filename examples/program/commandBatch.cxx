@@ -2,6 +2,7 @@
 #include "commandBatch.h"
 
 #include "chunkwiseError.h"
+#include "commandFiles.h"
 #include "commandJson.h"
 #include "commandRecord.h"
 #include "commandRun.h"
@@ -81,19 +82,18 @@ ResultOf(const std::string & pattern, const fs::path & input)
   return result;
 }
 
-/** A run for each image. Throws ArgumentError where two would write one file, or one what another reads. */
+/** A run for each image. Throws ArgumentError where two would write one file, or one a file that another reads. */
 std::vector<CommandLine>
 MakeLines(const CommandLine & line)
 {
-  std::vector<CommandLine>        lines;
-  std::map<fs::path, std::string> inputs;
-  std::map<fs::path, std::string> outputs;
-  std::error_code                 ignored;
+  std::vector<CommandLine> lines;
+  std::set<fs::path>       inputs;
+  std::error_code          ignored;
   for (const std::string & word : line.inputs)
   {
     for (const std::string & file : FilesOfWord(word))
     {
-      if (inputs.emplace(fs::weakly_canonical(file, ignored), file).second)
+      if (inputs.insert(fs::weakly_canonical(file, ignored)).second)
       {
         lines.push_back(line);
         lines.back().input = file;
@@ -102,22 +102,7 @@ MakeLines(const CommandLine & line)
       }
     }
   }
-  for (const CommandLine & one : lines)
-  {
-    const fs::path output = fs::weakly_canonical(one.output, ignored);
-    const auto     read = inputs.find(output);
-    if (read != inputs.end())
-    {
-      throw ArgumentError("--out: the result of " + one.input + " would replace " + read->second +
-                          ", which this run reads");
-    }
-    const auto other = outputs.emplace(output, one.input);
-    if (!other.second)
-    {
-      throw ArgumentError("--out: the results of " + other.first->second + " and " + one.input + " have one name, " +
-                          one.output);
-    }
-  }
+  CheckFilesOfRuns(lines);
   return lines;
 }
 
@@ -145,13 +130,13 @@ MessageOfCurrentException(const CommandLine & line)
   {
     throw;
   }
-  catch (const chunkwise::ParameterError & error)
+  catch (const chunkwise::Error & error)
   {
     return WithOptionNames(error.what(), line);
   }
   catch (const std::bad_alloc &)
   {
-    return "out of memory; a smaller --memory streams in more divisions";
+    return TextOfNoMemory(line);
   }
   catch (const itk::ExceptionObject & error)
   {
@@ -175,7 +160,7 @@ KeepRecord(const Record & record, const CommandLine & line)
   {
     if (!line.quiet)
     {
-      std::cerr << "chunkwise: warning: " << error.what() << std::endl;
+      std::cerr << "chunkwise: warning: " << JoinLines(error.what()) << std::endl;
     }
   }
 }
@@ -220,7 +205,7 @@ RunBatch(const CommandLine & line)
       ++failed;
       entry["status"] = "failed";
       entry["error"] = message;
-      std::cerr << "chunkwise: " << one.input << ": " << message << std::endl;
+      std::cerr << "chunkwise: " << JoinLines(one.input) << ": " << message << std::endl;
     }
     files.push_back(std::move(entry));
   }

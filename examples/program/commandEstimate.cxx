@@ -97,8 +97,7 @@ MakeEstimate(const Stage & stage, const chunkwise::Operation & operation, chunkw
     {
       return std::make_unique<NoiseEstimate>(parameter, *wiener, input);
     }
-    return std::make_unique<RangeEstimate>(
-      parameter, dynamic_cast<const chunkwise::EntropyOperation &>(operation), input);
+    return std::make_unique<RangeEstimate>(parameter, *chunkwise::FindEntropy(operation), input);
   }
   return nullptr;
 }

@@ -105,7 +105,25 @@ ToJson(const RunReport & report)
 std::string
 ToText(const Json & json)
 {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  // The library leaves DEL and the control characters of U+0080 to U+009F as they are.
+  constexpr char    digits[] = "0123456789abcdef";
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string       escaped;
+  for (std::size_t i = 0; i < text.size(); ++i)
+  {
+    const auto at = [&](std::size_t place) {
+      return static_cast<unsigned char>(place < text.size() ? text[place] : 0);
+    };
+    const bool isPair = at(i) == 0xc2 && at(i + 1) < 0xa0;
+    if (!isPair && at(i) != 0x7f)
+    {
+      escaped += text[i];
+      continue;
+    }
+    i += isPair ? 1 : 0;
+    escaped += std::string("\\u00") + digits[at(i) >> 4] + digits[at(i) & 15];
+  }
+  return escaped;
 }
 
 } // namespace command

@@ -3,18 +3,51 @@
 
 #include "commandInputs.h"
 #include "commandLine.h"
+#include "commandMemory.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseHostMemory.h"
 #include "chunkwiseNetworkModel.h"
 #include "chunkwiseStreamedRun.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <new>
 #include <sstream>
+#include <stdexcept>
 
 namespace command
 {
 
+namespace
+{
+
+/** What is held beside the image: throws WorkError if it does not fit into the memory for the run. */
+void
+CheckRoom(const std::string & file, const std::string & option, double bytes, std::uint64_t memory)
+{
+  // The room that every run leaves for the program itself has so much.
+  constexpr std::uint64_t unnoticed = std::uint64_t{ 16 } << 20;
+  const std::uint64_t     budget = memory ? memory : chunkwise::GetAvailableHostMemory() / 2;
+  const double            needed = static_cast<double>(chunkwise::GetPeakHostMemory() + unnoticed) + bytes;
+  if (bytes > static_cast<double>(unnoticed) && budget > 0 && needed > static_cast<double>(budget))
+  {
+    throw WorkError("--memory: --" + option + " " + file + " alone needs at least " +
+                    FormatNeed(static_cast<std::uint64_t>(std::min(needed, 9e18))) +
+                    ", as numbers of 64 bits, more than " + FormatBytes(static_cast<double>(budget)));
+  }
+}
+
+[[noreturn]] void
+RefuseForMemory(const std::string & file, const std::string & option)
+{
+  throw WorkError("--" + option + ": " + file + " does not fit into the memory that the system gives");
+}
+
+} // namespace
+
 std::shared_ptr<const chunkwise::KernelStack>
-ReadKernels(const std::string & file, const std::string & option, int dimension, bool isStack)
+ReadKernels(const std::string & file, const std::string & option, int dimension, bool isStack, std::uint64_t memory)
 {
   const auto                   source = OpenInput(file, "--" + option);
   const chunkwise::Coordinates extent = source->GetExtent();
@@ -27,7 +60,14 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
                       " dimensions, there should be " + std::to_string(axes));
     }
   }
-  const auto          box = chunkwise::Box::FromExtent(extent);
+  const auto box = chunkwise::Box::FromExtent(extent);
+  // The voxels and those of the operation, which sums those of a single kernel up for the image's edge.
+  const double copies = isStack ? 2 : 3;
+  CheckRoom(file,
+            option,
+            static_cast<double>(source->GetAccess().heldBytes) +
+              copies * sizeof(double) * static_cast<double>(box.NumberOfVoxels()),
+            memory);
   std::vector<double> voxels(static_cast<std::size_t>(box.NumberOfVoxels()));
   chunkwise::ReadConverted(*source, chunkwise::DenseView(voxels.data(), chunkwise::PixelKind::Float64, box));
 
@@ -37,6 +77,11 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
     stack->extent[a] = extent[a];
   }
   const auto kernels = static_cast<std::size_t>(isStack && dimension < chunkwise::MaxDimension ? extent[dimension] : 1);
+  if (kernels == 1)
+  {
+    stack->kernels.push_back(std::move(voxels));
+    return stack;
+  }
   const std::size_t each = voxels.size() / kernels;
   for (std::size_t i = 0; i < kernels; ++i)
   {
@@ -47,16 +92,36 @@ ReadKernels(const std::string & file, const std::string & option, int dimension,
 }
 
 chunkwise::ParameterValue
-ReadParameter(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension)
+ReadParameter(const chunkwise::ParameterDescription & parameter, const std::string & text, int dimension,
+              std::uint64_t memory)
 {
   switch (parameter.type)
   {
     case chunkwise::ParameterType::Kernel:
-      return ReadKernels(text, parameter.option, dimension, parameter.isStack);
+      try
+      {
+        return ReadKernels(text, parameter.option, dimension, parameter.isStack, memory);
+      }
+      catch (const std::bad_alloc &)
+      {
+        RefuseForMemory(text, parameter.option);
+      }
+      catch (const std::length_error &)
+      {
+        RefuseForMemory(text, parameter.option);
+      }
     case chunkwise::ParameterType::Network:
       try
       {
+        // The file, what is parsed of it, and the weights.
+        std::error_code      none;
+        const std::uintmax_t bytes = std::filesystem::file_size(text, none);
+        CheckRoom(text, parameter.option, none ? 0.0 : 3.0 * static_cast<double>(bytes), memory);
         return chunkwise::ReadNetworkModel(text);
+      }
+      catch (const std::bad_alloc &)
+      {
+        RefuseForMemory(text, parameter.option);
       }
       catch (const chunkwise::ParameterError & error)
       {

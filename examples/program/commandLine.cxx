@@ -865,6 +865,10 @@ std::string
 WithOptionNames(const std::string & message, const CommandLine & line)
 {
   const std::string name = message.substr(0, message.find(':'));
+  if (name == "Devices" || name == "Backend")
+  {
+    return (name == "Devices" ? "--devices" : "--backend") + message.substr(name.size());
+  }
   for (const Stage & stage : line.stages)
   {
     const ParameterDescription * const parameter = stage.filter->FindParameter(name);
@@ -883,15 +887,62 @@ WithOptionNames(const std::string & message, const CommandLine & line)
   return message;
 }
 
+namespace
+{
+
+/** The bytes of the character of UTF-8 that begins at `at`; 0 if there is none, or one that controls a terminal. */
+std::size_t
+LengthOfPrintable(const std::string & text, std::size_t at)
+{
+  const auto         byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned int first = byte(at);
+  if (first < 0x80)
+  {
+    return first >= 0x20 && first != 0x7f ? 1 : 0;
+  }
+  const std::size_t  length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  const unsigned int least = length == 4 ? 0x10000 : length == 3 ? 0x800 : 0xa0;
+  unsigned int       code = first & (0xffu >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i)
+  {
+    if ((byte(at + i) & 0xc0u) != 0x80u)
+    {
+      return 0;
+    }
+    code = code << 6 | (byte(at + i) & 0x3fu);
+  }
+  const bool isText =
+    first >= 0xc2 && first < 0xf5 && code >= least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  return isText ? length : 0;
+}
+
+} // namespace
+
+std::string
+TextOfNoMemory(const CommandLine & line)
+{
+  return line.memory ? "out of memory: the system gives less than --memory allows"
+                     : "out of memory; --memory lets an image be streamed in as much as there is";
+}
+
 std::string
 JoinLines(const std::string & text)
 {
-  std::string line;
-  for (const char c : text)
+  constexpr char digits[] = "0123456789abcdef";
+  std::string    line;
+  for (std::size_t i = 0; i < text.size();)
   {
+    const std::size_t length = LengthOfPrintable(text, i);
+    if (length > 0)
+    {
+      line.append(text, i, length);
+      i += length;
+      continue;
+    }
+    const auto c = static_cast<unsigned char>(text[i++]);
     if (c != '\n' && c != '\r')
     {
-      line += c;
+      line += std::string("\\x") + digits[c >> 4] + digits[c & 15];
     }
     else if (!line.empty() && line.back() != ' ')
     {

@@ -126,7 +126,12 @@ ParseCommandLine(int argc, char ** argv);
 std::string
 WithOptionNames(const std::string & message, const CommandLine & line);
 
-/** `text` on one line. */
+/** What to say where the system gives no more memory. */
+std::string
+TextOfNoMemory(const CommandLine & line);
+
+/** `text` on one line, for a terminal: control characters and bytes that are no UTF-8, as a file's name or its content
+ * may have them, become "\x1b". */
 std::string
 JoinLines(const std::string & text);
 

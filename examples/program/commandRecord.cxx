@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "commandRecord.h"
 
+#include "commandFiles.h"
 #include "commandInputs.h"
 
 #include <ctime>
@@ -38,13 +39,6 @@ IdentityOf(const fs::path & file)
            status.st_ctim.tv_nsec };
 }
 
-/** An image's header and voxels, or a file that is none. */
-std::vector<fs::path>
-FilesOf(const std::string & file, const std::string & option, bool isImage, const std::string & raw = {})
-{
-  return isImage ? OpenInputWithComponents(file, option, raw)->GetFiles() : std::vector<fs::path>{ file };
-}
-
 /** The file of a loaded library, or program, that has this code. */
 Json
 CodeAt(const void * address)
@@ -53,44 +47,24 @@ CodeAt(const void * address)
   return ::dladdr(address, &info) != 0 && info.dli_fname ? IdentityOf(info.dli_fname) : Json();
 }
 
-fs::path
-RecordOf(const std::string & output)
-{
-  const fs::path file(output);
-  return file.parent_path() / ".chunkwise-done" / (file.filename().string() + ".json");
-}
-
 Json
 Describe(const CommandLine & line)
 {
-  Json       read = Json::array();
-  const auto add =
-    [&](const std::string & file, const std::string & option, bool isImage, const std::string & raw = {}) {
-      for (const fs::path & path : FilesOf(file, option, isImage, raw))
-      {
-        read.push_back(IdentityOf(path));
-      }
-    };
-  add(line.input, "IN", true, line.raw);
-  for (const auto & input : line.furtherInputs)
+  Json read = Json::array();
+  for (const auto & list : { ListFilesOfInput(line), ListFurtherFiles(line) })
   {
-    add(input.second, "--" + input.first, true);
+    for (const FileRead & file : list)
+    {
+      read.push_back(IdentityOf(file.path));
+    }
   }
   Json stages = Json::array();
   for (const Stage & stage : line.stages)
   {
     stages.push_back({ stage.filter->name, stage.texts });
-    for (const auto & given : stage.texts)
-    {
-      const chunkwise::ParameterDescription & parameter = *stage.filter->FindParameter(given.first);
-      if (parameter.type == chunkwise::ParameterType::Kernel || parameter.type == chunkwise::ParameterType::Network)
-      {
-        add(given.second, "--" + parameter.option, parameter.type == chunkwise::ParameterType::Kernel);
-      }
-    }
   }
   return { { "version", CHUNKWISE_VERSION },
-           { "program", CodeAt(reinterpret_cast<const void *>(&RecordOf)) },
+           { "program", CodeAt(reinterpret_cast<const void *>(&GetRecordFile)) },
            { "engine", CodeAt(reinterpret_cast<const void *>(&chunkwise::GetFilters)) },
            { "stages", stages },
            { "furtherInputs", line.furtherInputs },
@@ -104,8 +78,9 @@ Describe(const CommandLine & line)
 Json
 DescribeOutput(const CommandLine & line)
 {
-  Json files = Json::array();
-  for (const fs::path & path : FilesOf(line.output, "OUT", true))
+  Json       files = Json::array();
+  const auto source = OpenInputWithComponents(line.output, "OUT");
+  for (const fs::path & path : source->GetFiles())
   {
     files.push_back(IdentityOf(path));
   }
@@ -130,12 +105,14 @@ Record::IsDone() const
 {
   try
   {
-    std::ifstream stream(RecordOf(m_Line.output));
-    Json          kept;
-    if (!stream || m_IsRecent)
+    const fs::path file = GetRecordFile(m_Line.output);
+    // A pipe would be waited for.
+    if (m_IsRecent || !fs::is_regular_file(file))
     {
       return false;
     }
+    std::ifstream stream(file);
+    Json          kept;
     stream >> kept;
     return kept.at("made") == m_Made && kept.at("written") == DescribeOutput(m_Line);
   }
@@ -149,7 +126,7 @@ Record::IsDone() const
 void
 Record::Keep() const
 {
-  const fs::path  file = RecordOf(m_Line.output);
+  const fs::path  file = GetRecordFile(m_Line.output);
   std::error_code ignored;
   if (m_IsRecent || Describe(m_Line) != m_Made)
   {
@@ -158,7 +135,8 @@ Record::Keep() const
   }
   fs::create_directory(file.parent_path(), ignored);
   const fs::path part = file.string() + ".part";
-  std::ofstream  stream(part);
+  fs::remove(part, ignored);
+  std::ofstream stream(part);
   stream << Json{ { "made", m_Made }, { "written", DescribeOutput(m_Line) } }.dump(
               1, ' ', false, Json::error_handler_t::replace)
          << "\n";

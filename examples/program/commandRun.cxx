@@ -8,6 +8,7 @@
 #include "commandBatch.h"
 #include "commandDevices.h"
 #include "commandEstimate.h"
+#include "commandFiles.h"
 #include "commandInputs.h"
 #include "commandJson.h"
 #include "commandKernels.h"
@@ -29,6 +30,7 @@
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <unistd.h>
 
@@ -78,6 +80,8 @@ private:
   CheckSameSpace(const Header & other, const std::string & option) const;
   void
   ChooseKinds();
+  PixelKind
+  GetConvertedKind() const;
   chunkwise::FilterImage
   DescribeImage() const;
   void
@@ -129,17 +133,18 @@ private:
   std::unique_ptr<Estimate>                                  m_Estimate;  ///< of a parameter that is "auto"
   std::map<std::string, chunkwise::ParameterValue>           m_Estimated; ///< parameters that were, by name
 
-  std::int64_t m_Components{ 1 };       ///< of a voxel of IN
-  std::int64_t m_OutputComponents{ 1 }; ///< of one of OUT
-  Box          m_Image{};               ///< all of IN, with the components of OUT
-  Box          m_Whole{};               ///< the part of it that the whole result has
-  Box          m_Region{};              ///< the part of that which is written
-  Box          m_Output{};              ///< what is computed: more than the region where voxels depend on a whole axis
-  PixelKind    m_InputKind{ PixelKind::UInt8 };
-  PixelKind    m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
-  PixelKind    m_OutputKind{ PixelKind::UInt8 };   ///< of the file
-  bool         m_CountsLimits{ false };            ///< voxels may have been cut within the operation
-  Header       m_OutputHeader;
+  std::int64_t       m_Components{ 1 };       ///< of a voxel of IN
+  std::int64_t       m_OutputComponents{ 1 }; ///< of one of OUT
+  Box                m_Image{};               ///< all of IN, with the components of OUT
+  std::optional<Box> m_OutputBox;             ///< of a filter whose result has another size than IN
+  Box                m_Whole{};               ///< the part of it that the whole result has
+  Box                m_Region{};              ///< the part of that which is written
+  Box                m_Output{}; ///< what is computed: more than the region where voxels depend on a whole axis
+  PixelKind          m_InputKind{ PixelKind::UInt8 };
+  PixelKind          m_ComputedKind{ PixelKind::UInt8 }; ///< of the operation's output
+  PixelKind          m_OutputKind{ PixelKind::UInt8 };   ///< of the file
+  bool               m_CountsLimits{ false };            ///< voxels may have been cut within the operation
+  Header             m_OutputHeader;
 
   chunkwise::StreamedRequest m_Stream;
   chunkwise::StreamedPlan    m_Plan;
@@ -273,17 +278,45 @@ FileRun::ChooseKinds()
   const auto & texts = m_Line.stages.front().texts;
   const auto   result = texts.find("OutputMode");
   const bool   givesClasses = m_Line.name == "network" && result != texts.end() && result->second != "channel";
-  m_ComputedKind = isTable || givesReals || givesClasses ? m_OutputKind : isExact ? natural : PixelKind::Float64;
-  if (isReal && !isTable && isWide && m_OutputKind == m_InputKind)
+  m_ComputedKind = isTable || givesReals || givesClasses ? m_OutputKind : isExact ? natural : this->GetConvertedKind();
+  if (isReal && !isTable && isWide && !givesReals)
   {
     // float64 has not all of them: the operation's own 64-bit integers have, but nobody counts what it cuts.
-    m_ComputedKind = m_OutputKind;
-    m_CountsLimits = true;
+    m_ComputedKind = m_OutputKind == m_InputKind ? m_OutputKind : m_ComputedKind;
+    m_CountsLimits = !chunkwise::IsFloatingPoint(m_ComputedKind);
   }
   // Domes and basins of a signed type can be higher than it has numbers.
   const std::string & name = m_Line.name;
   m_CountsLimits =
     m_CountsLimits || (IsSigned(m_InputKind) && (name == "h-convex" || name == "h-concave" || name == "clear-border"));
+}
+
+/** The kind that the operation gives where the file's integers are converted from it. */
+PixelKind
+FileRun::GetConvertedKind() const
+{
+  std::vector<std::string> furtherInputs;
+  for (const auto & input : m_Line.furtherInputs)
+  {
+    furtherInputs.push_back(input.first);
+  }
+  PixelKind kind = m_InputKind;
+  for (const Stage & stage : m_Line.stages)
+  {
+    chunkwise::FilterParameters choices;
+    for (const auto & given : stage.texts)
+    {
+      choices.Set(given.first, given.second);
+    }
+    const PixelKind own = chunkwise::GetConvertedKind(*stage.filter, choices, furtherInputs, m_InputKind, m_OutputKind);
+    if (m_Line.stages.size() == 1)
+    {
+      return own;
+    }
+    // All stages but the first have one kind, which is the input's where that has 64 bits and no stage needs another.
+    kind = chunkwise::IsFloatingPoint(own) || PixelSize(m_InputKind) < 8 ? PixelKind::Float64 : kind;
+  }
+  return kind;
 }
 
 std::shared_ptr<const chunkwise::Operation>
@@ -302,11 +335,15 @@ FileRun::MakeStage(const Stage & stage, chunkwise::FilterImage image)
     }
     else
     {
-      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
+      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension, m_Line.memory));
     }
   }
   try
   {
+    if (m_Line.task == Task::Filter && stage.filter->outputBox)
+    {
+      m_OutputBox = chunkwise::GetFilterOutputBox(stage.filter->name, parameters, image);
+    }
     if (const std::int64_t own = chunkwise::GetFilterOutputComponents(stage.filter->name, parameters, image))
     {
       // The engine has them along its last axis, as those of an input.
@@ -423,17 +460,7 @@ FileRun::MakeOperation()
     m_Operation->CheckKinds(kinds, m_ComputedKind);
   }
 
-  m_Whole = m_Image;
-  if (m_Line.task == Task::Filter && m_Line.stages.front().filter->outputBox)
-  {
-    chunkwise::FilterParameters parameters;
-    for (const auto & given : m_Line.stages.front().texts)
-    {
-      const auto & parameter = *m_Line.stages.front().filter->FindParameter(given.first);
-      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension));
-    }
-    m_Whole = chunkwise::GetFilterOutputBox(m_Line.name, parameters, image);
-  }
+  m_Whole = m_OutputBox.value_or(m_Image);
   m_Region = MakeRegion(m_Line.region, m_Whole, image.dimension);
   m_Output = m_Line.region.empty() ? m_Whole : GetComputedBox(*m_Operation, m_Region, m_Image);
   if (m_Line.task == Task::Filter)
@@ -713,7 +740,7 @@ FileRun::PrintCostOfMemory(std::ostream & os) const
 void
 FileRun::PrintHeader(std::ostream & os) const
 {
-  os << "image: " << m_Line.input << ", ";
+  os << "image: " << JoinLines(m_Line.input) << ", ";
   for (int a = 0; a < m_OutputHeader.dimension; ++a)
   {
     os << (a ? " x " : "") << m_Image.Extent(a);
@@ -853,6 +880,12 @@ FileRun::Execute()
     this->PrintHeader(std::cerr);
     this->PrintRun(std::cerr);
   }
+  const unsigned int threads = m_Line.threads ? m_Line.threads : chunkwise::GetNumberOfProcessors();
+  if (m_Executor->GetConcurrency() < threads)
+  {
+    this->Warn("the system starts " + std::to_string(m_Executor->GetConcurrency()) + " of " + std::to_string(threads) +
+               " threads: a limit of processes or of memory may be reached");
+  }
   const auto start = Clock::now();
   auto       progress = std::make_unique<Progress>(
     m_Line.name, m_Output.NumberOfVoxels(), m_Line.quiet ? ProgressStyle::None : m_Line.progress);
@@ -868,6 +901,13 @@ FileRun::Execute()
   {
     this->Warn(warning);
   }
+  for (const auto & source : m_Sources)
+  {
+    for (const std::string & warning : source->GetWarnings())
+    {
+      this->Warn(source->GetFiles().front().string() + ": " + warning);
+    }
+  }
   progress.reset();
   ThrowIfInterrupted();
   {
@@ -882,7 +922,7 @@ FileRun::Execute()
   }
   if (!losses.empty())
   {
-    this->Warn("the format of " + m_Line.output + " cannot hold the image's " + losses);
+    this->Warn("the format of " + m_Line.output + " does not store: " + losses);
   }
   if (streamed.cut > 0)
   {
@@ -927,7 +967,7 @@ AskBeforeReplacing(const CommandLine & line)
   {
     return;
   }
-  std::cerr << "chunkwise: OUT: " << line.output << " exists; replace it? [y/N] " << std::flush;
+  std::cerr << "chunkwise: OUT: " << JoinLines(line.output) << " exists; replace it? [y/N] " << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
   if (answer != "y" && answer != "Y" && answer != "yes")
@@ -966,6 +1006,7 @@ Run(const CommandLine & line)
   else
   {
     FileRun run(line);
+    CheckFilesOfRuns({ line });
     AskBeforeReplacing(line);
     const RunReport report = run.Execute();
     if (!line.returnParameterFile.empty())

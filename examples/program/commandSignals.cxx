@@ -1,6 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "commandSignals.h"
 
+#include "chunkwiseThreads.h"
 #include "fileImage.h"
 
 #include <atomic>
@@ -53,6 +54,23 @@ Wait(sigset_t set)
   _exit(128 + number);
 }
 
+/** Without a thread that waits: the first signal asks the run to end, a second one ends the process. */
+void
+NoteInHandler(const sigset_t & set)
+{
+  struct sigaction action = {};
+  action.sa_handler = [](int number) { signalSeen = number; };
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  for (const int number : signals)
+  {
+    if (sigismember(&set, number) == 1)
+    {
+      sigaction(number, &action, nullptr);
+    }
+  }
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
 } // namespace
 
 void
@@ -87,7 +105,15 @@ CatchSignals()
   if (any)
   {
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    std::thread(Wait, set).detach();
+    std::thread waiting;
+    if (chunkwise::StartThread(waiting, [set] { Wait(set); }))
+    {
+      waiting.detach();
+    }
+    else
+    {
+      NoteInHandler(set);
+    }
   }
   // A write beyond a limit, or to a closed pipe, is an error of that write, which is checked.
   std::signal(SIGXFSZ, SIG_IGN);

@@ -59,7 +59,7 @@ PrintStatistics(const CommandLine & line)
   if (line.planOnly)
   {
     std::ostringstream os;
-    os << "image: " << line.input << ", " << ToString(source->GetExtent()) << " voxels of "
+    os << "image: " << JoinLines(line.input) << ", " << ToString(source->GetExtent()) << " voxels of "
        << chunkwise::PixelKindName(kind) << ", statistics\n";
     PrintDivisions(os, plan);
     std::cout << os.str();
@@ -82,6 +82,13 @@ PrintStatistics(const CommandLine & line)
                     (statistics.GetNumberOfNaNs() > 0
                        ? ", all " + std::to_string(statistics.GetNumberOfNaNs()) + " are NaN"
                        : std::string()));
+  }
+  for (const std::string & warning : source->GetWarnings())
+  {
+    if (!line.quiet)
+    {
+      std::cerr << "chunkwise: warning: " << line.input << ": " << JoinLines(warning) << std::endl;
+    }
   }
   if (line.json)
   {

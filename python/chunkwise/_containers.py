@@ -13,6 +13,15 @@ import numpy as np
 from . import _core
 
 
+class Place(NamedTuple):
+    """Where an image's voxels lie in space, as far as its package tells; x first, as these packages have it."""
+
+    spacing: tuple[float | None, ...]
+    origin: tuple[float | None, ...]
+    direction: tuple[float, ...] | None = None
+    dims: tuple[Any, ...] | None = None
+
+
 class Opened(NamedTuple):
     """An image's voxels, how they lie in space (z, y, x), and what makes the result such an image."""
 
@@ -23,6 +32,27 @@ class Opened(NamedTuple):
     axes: tuple[int, ...] | None = None
     #: Whether a result may have one axis more, that of components.
     can_have_components: bool = False
+    place: Place | None = None
+
+
+def _differ(a: tuple[Any, ...] | None, b: tuple[Any, ...] | None, unit: float) -> bool:
+    """Whether one of two numbers that are known is another one, by more than a millionth of `unit`."""
+    return a is not None and b is not None and len(a) == len(b) and any(
+        x is not None and y is not None and not abs(x - y) <= 1e-6 * unit for x, y in zip(a, b))
+
+
+def check_place(first: Place | None, other: Place | None, name: str) -> None:
+    """Refuses an image that lies elsewhere than the first one; those without a place lie where it does."""
+    if first is None or other is None:
+        return
+    if first.dims is not None and other.dims is not None and first.dims != other.dims:
+        raise _core.ParameterError(f"{name}: its dims are {other.dims}, the input's are {first.dims}")
+    unit = abs(next((each for each in first.spacing if each), 1.0))
+    for what, a, b, scale in (("spacing", first.spacing, other.spacing, unit), ("origin", first.origin, other.origin, unit),
+                              ("direction", first.direction, other.direction, 1.0)):
+        if _differ(a, b, scale):
+            raise _core.ParameterError(f"{name}: its {what} is {b}, the input's is {a}; an array without a place in space "
+                                       "is taken as it is")
 
 
 def _same(array: np.ndarray[Any, Any]) -> Any:
@@ -56,8 +86,11 @@ def _open_itk(image: Any) -> Opened:
         made.SetOrigin(image.TransformIndexToPhysicalPoint(region.GetIndex()))
         return made
 
-    return Opened(array, wrap, tuple(float(each) for each in image.GetSpacing())[::-1],
-                  tuple(float(each) for each in image.GetOrigin())[::-1])
+    spacing = tuple(float(each) for each in image.GetSpacing())
+    begin = tuple(float(each) for each in image.TransformIndexToPhysicalPoint(region.GetIndex()))
+    direction = tuple(float(each) for each in np.ravel(itk.array_from_matrix(image.GetDirection())))
+    return Opened(array, wrap, spacing[::-1], tuple(float(each) for each in image.GetOrigin())[::-1],
+                  place=Place(spacing, begin, direction))
 
 
 class _Kept(np.ndarray[Any, Any]):
@@ -86,7 +119,19 @@ def _open_sitk(image: Any) -> Opened:
         made.CopyInformation(image)
         return made
 
-    return Opened(array, wrap, tuple(image.GetSpacing())[::-1], tuple(image.GetOrigin())[::-1])
+    place = Place(tuple(image.GetSpacing()), tuple(image.GetOrigin()), tuple(image.GetDirection()))
+    return Opened(array, wrap, place.spacing[::-1], place.origin[::-1], place=place)  # type: ignore[arg-type]
+
+
+def place_of_xarray(image: Any) -> Place:
+    """Coordinates as steps with a sign and as first positions, of dims that have numbers."""
+    found = []
+    for dim in reversed(image.dims):
+        values = np.asarray(image.coords[dim].values) if dim in image.coords else np.empty(0)
+        numbers = values.astype(np.float64) if values.dtype.kind in "iuf" and values.ndim == 1 else np.empty(0)
+        found.append((float(np.diff(numbers).mean()) if numbers.size > 1 else None,
+                      float(numbers[0]) if numbers.size > 0 else None))
+    return Place(tuple(step for step, _ in found), tuple(begin for _, begin in found), dims=tuple(image.dims))
 
 
 def _spacing_of(image: Any, dim: Any) -> float | None:
@@ -115,7 +160,7 @@ def _open_xarray(image: Any) -> Opened:
 
     return Opened(np.asarray(image.values), wrap,
                   tuple(1.0 if each is None else each for each in spacing) if known else None, None,
-                  axes if axes and len(axes) < image.ndim else None)
+                  axes if axes and len(axes) < image.ndim else None, place=place_of_xarray(image))
 
 
 def _open_torch(image: Any) -> Opened:

@@ -36,6 +36,12 @@ class _Array(NamedTuple):
     def itemsize(self) -> int:
         return self.dtype.itemsize
 
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The addresses from the first byte to behind the last one."""
+        steps = [stride * (extent - 1) for stride, extent in zip(self.strides, self.shape)]
+        return self.data + sum(min(0, each) for each in steps), self.data + sum(max(0, each) for each in steps) + self.itemsize
+
     def view(self, kind: str) -> Any:
         """As the engine takes it; bool lies in memory as uint8."""
         steps = [stride // self.itemsize for stride in self.strides]
@@ -104,12 +110,11 @@ def _open(x: Any, what: str, written: bool = False) -> _Array:
         raise _core.ParameterError(f"{what}: {dtype} has another byte order than this machine")
     if any(stride % dtype.itemsize for stride in strides) or int(data or 0) % dtype.itemsize:
         raise _core.ParameterError(f"{what}: its voxels do not lie at multiples of their size")
-    device = 0
-    if 0 not in shape:
-        lowest = sum(min(0, stride * (extent - 1)) for stride, extent in zip(strides, shape))
-        highest = sum(max(0, stride * (extent - 1)) for stride, extent in zip(strides, shape))
-        device = int(_core.device_of(int(data) + lowest, highest - lowest + dtype.itemsize))
-    return _Array(int(data or 0), shape, strides, dtype, device, stream, owner)
+    array = _Array(int(data or 0), shape, strides, dtype, 0, stream, owner)
+    if 0 in shape:
+        return array
+    begin, end = array.reach
+    return array._replace(device=int(_core.device_of(begin, end - begin)))
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:
@@ -151,7 +156,7 @@ def resolve(filter: Filter, input: Any, others: tuple[Any, ...], options: dict[s
             further = _open(other, each.name)
             if further.shape != array.shape:
                 raise _core.ParameterError(f"{each.name}: its shape is {further.shape}, the input's is {array.shape}")
-            ordered.append(further.view(check_dtype(further.dtype, False, each.name)))
+            ordered.append(further.view(check_dtype(further.dtype, each.own_kind, each.name)))
     operation = filter._operation(array.shape, kind, filter.default_dtype(array.dtype).name,
                                   further=filter._names_of([input, *others]))
     return list(_core.estimate(operation, ordered, _make_options(array.device, options)))
@@ -190,7 +195,7 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
         array = _open(other, each.name)
         if array.shape != shape:
             raise _core.ParameterError(f"{each.name}: its shape is {array.shape}, the input's is {shape}")
-        own = check_dtype(array.dtype, row.accepts_bool, each.name)
+        own = check_dtype(array.dtype, row.accepts_bool or each.own_kind, each.name)
         if not each.own_kind and own != kind:
             raise _core.ParameterError(f"{each.name}: it is of {array.dtype}, the input of {first.dtype}; on a device they "
                                        "must be of one type")
@@ -214,6 +219,11 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
         raise _core.ParameterError(f"output: its shape is {target.shape}, the result's is {result_shape}")
     if 0 not in result_shape and overlaps_itself(target):
         raise _core.ParameterError("output: several of its voxels may be at one place in memory")
+    if is_array and 0 not in result_shape and any(
+            array.reach[0] < target.reach[1] and target.reach[0] < array.reach[1] for array, _ in ordered):
+        # What is written may be read afterwards.
+        output[...] = run(filter, input, *others, output=dtype, **options)
+        return output
     if 0 not in result_shape:
         lower, upper = _box(region)
         report = _core.execute(operation, [array.view(own) for array, own in ordered], [0] * len(shape),

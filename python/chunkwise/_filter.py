@@ -399,8 +399,7 @@ class Filter:
             return self.replaced(**{key: tuple(numbers) if len(numbers) > 1 else numbers[0]})
         opened = open_image(image)
         arrays: list[Any] = [opened.array]
-        for other in others:
-            arrays.append(None if other is None else open_image(other).array)
+        arrays += self._open_others(opened, others)
         ordered, kind = self._ordered(arrays)
         operation = stand_in._operation(ordered[0].shape, kind, stand_in.default_dtype(ordered[0].dtype).name,
                                         opened.spacing, self._names_of(arrays), axes=opened.axes)
@@ -423,8 +422,7 @@ class Filter:
             opened = open_image(input)
             array = opened.array
         arrays: list[Any] = [array]
-        for other in others:
-            arrays.append(other if other is None or type(other) is np.ndarray else open_image(other).array)
+        arrays += self._open_others(opened, others)
         if self.is_automatic:
             if array.size == 0:
                 raise _core.ParameterError(f"{self._row.name}: auto takes a value from the image, which has no voxels")
@@ -433,6 +431,21 @@ class Filter:
         if isinstance(output, np.ndarray):
             return output
         return result if opened is None else opened.wrap(result)
+
+    def _open_others(self, first: Opened | None, others: tuple[Any, ...]) -> list[Any]:
+        """Further images as arrays. An image that knows its place in space must lie where the first one does."""
+        from ._containers import check_place, open_image
+
+        arrays: list[Any] = []
+        for i, other in enumerate(others):
+            if other is None or type(other) is np.ndarray:
+                arrays.append(other)
+                continue
+            opened = open_image(other)
+            name = self._row.inputs[i].name if i < len(self._row.inputs) else "input"
+            check_place(first.place if first is not None else None, opened.place, name)
+            arrays.append(opened.array)
+        return arrays
 
     def _names_of(self, arrays: list[Any]) -> tuple[str, ...]:
         inputs = self._row.inputs
@@ -457,7 +470,7 @@ class Filter:
                 kind = _core.common_kind(kind, check_dtype(array.dtype, self._row.accepts_bool, each.name))
         ordered = [as_input(first, kind)]
         for each, array in pairs:
-            own = check_dtype(array.dtype, self._row.accepts_bool, each.name) if each.own_kind else kind
+            own = check_dtype(array.dtype, True, each.name) if each.own_kind else kind
             ordered.insert(0 if each.before else len(ordered), as_input(array, own))
         return ordered, kind
 

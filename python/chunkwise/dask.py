@@ -48,10 +48,10 @@ def _threads(options: dict[str, Any]) -> dict[str, Any]:
 def _compute(filter: Filter, parts: Sequence[Any], region: Region, shape: tuple[int, ...], dtype: np.dtype[Any],
              spacing: Any, axes: Any, options: dict[str, Any]) -> np.ndarray[Any, Any]:
     """A region of a result, in a task."""
-    arrays = [np.asarray(each) for each in parts]
+    arrays = [None if each is None else np.asarray(each) for each in parts]
     ordered, kind = filter._ordered(arrays)
     operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, filter._names_of(arrays), axes=axes,
-                                  boolean=dtype.kind == "b")
+                                  boolean=arrays[0].dtype.kind == "b")  # type: ignore[union-attr]
     return _run_region(operation, ordered, region, shape, None, dtype,
                        make_options(**_threads(options)))
 
@@ -70,10 +70,16 @@ def _dtype(filter: Filter, arrays: Sequence[Any], output: Any) -> np.dtype[Any]:
     if output is not None:
         wanted: np.dtype[Any] = np.dtype(output)
         return wanted
-    kind = np.dtype(arrays[0].dtype)
-    for each in arrays[1:]:
-        kind = np.dtype(_core.common_kind(check_dtype(kind, True), check_dtype(np.dtype(each.dtype), True)))
-    return filter.default_dtype(kind)
+    return filter.default_dtype(_common_dtype(filter, arrays))
+
+
+def _common_dtype(filter: Filter, arrays: Sequence[Any]) -> np.dtype[Any]:
+    """The type in which the images meet; a mask, weights and radii keep their own."""
+    kind: np.dtype[Any] = np.dtype(arrays[0].dtype)
+    for each, array in zip(filter._row.inputs, arrays[1:]):
+        if array is not None and not each.own_kind:
+            kind = np.dtype(_core.common_kind(check_dtype(kind, True), check_dtype(np.dtype(array.dtype), True)))
+    return kind
 
 
 def apply(filter: Filter, x: Any, *others: Any, output: Any = None, chunks: Any = None, spacing: Any = None,
@@ -102,6 +108,12 @@ def apply(filter: Filter, x: Any, *others: Any, output: Any = None, chunks: Any 
     dask.array.Array, or xarray.DataArray for such
     """
     if type(x).__module__.partition(".")[0] == "xarray":
+        from ._containers import check_place, place_of_xarray
+
+        place = place_of_xarray(x)
+        for each, other in zip(filter._row.inputs, others):
+            if type(other).__module__.partition(".")[0] == "xarray":
+                check_place(place, place_of_xarray(other), each.name)
         return x.copy(data=_apply(filter, x.data, others, output, chunks, _spacing_of(x) if spacing is None else spacing,
                                   _axes_of(x), options))
     return _apply(filter, x, others, output, chunks, spacing, None, options)
@@ -129,12 +141,17 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     if output is not None and isinstance(output, np.ndarray):
         raise TypeError("output: a lazy result has no array; its type is possible")
     shape = tuple(int(each) for each in x.shape)
-    others = tuple(each for each in others if each is not None)
+    for row, each in zip(filter._row.inputs, others):
+        if each is not None and tuple(np.shape(each)) != shape:
+            raise _core.ParameterError(f"{row.name}: its shape is {tuple(np.shape(each))}, the input's is {shape}")
+    others = tuple(each.data if type(each).__module__.partition(".")[0] == "xarray" else
+                   each if each is None or hasattr(each, "dtype") else np.asarray(each) for each in others)
     dtype = _dtype(filter, (x, *others), output)
-    kind = check_dtype(np.dtype(x.dtype), True)
+    kind = check_dtype(_common_dtype(filter, (x, *others)), True)
     names = filter._names_of([x, *others])
     spacing = tuple(float(each) for each in spacing) if spacing else None
     operation = filter._operation(shape, kind, check_dtype(dtype, True), spacing, names, axes=axes)
+    given = tuple(each for each in others if each is not None)
     if operation.schedule == "sweep":
         return integral_image(x, filter, output=output, **options)
     sizes: Any = None
@@ -142,15 +159,13 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
         sizes = normalise_chunks(shape, chunks if chunks is not None else getattr(x, "shards", None) or
                                  getattr(x, "chunks", None) or shape)
     if operation.schedule in ("fixpoint", "passes") and any(len(each) > 1 for each in sizes or x.chunks):
-        _core.check_kinds(operation, [check_dtype(np.dtype(each.dtype), True) for each in (x, *others)],
-                          check_dtype(dtype, True))
+        _core.check_kinds(operation, [kind] * (1 + len(given)), check_dtype(dtype, True))
         x = x if isinstance(x, da.Array) else da.from_array(x, chunks=sizes)
         result = _by_rounds(filter, x, others, options)
         return result if chunks is None else result.rechunk(chunks)
     if sizes is not None:
-        if others:
+        if given:
             x = da.from_array(x, chunks=sizes)
-            others = tuple(each if isinstance(each, da.Array) else da.from_array(each, chunks=sizes) for each in others)
         else:
             check_independent(filter, operation, shape, sizes)
             return _from_source(x, filter, shape, dtype, spacing, axes, options, sizes)
@@ -160,14 +175,15 @@ def _apply(filter: Filter, x: Any, others: tuple[Any, ...], output: Any, chunks:
     if any(each != each for along in sizes for each in along):
         raise _core.ParameterError("x: the extents of its chunks are not known; x.compute_chunk_sizes() finds them")
     check_independent(filter, operation, shape, sizes)
-    others = tuple(each if isinstance(each, da.Array) else da.from_array(np.asarray(each), chunks=sizes) for each in others)
+    others = tuple(each if each is None or isinstance(each, da.Array) else da.from_array(each, chunks=sizes)
+                   for each in others)
     edges = [[0, *itertools.accumulate(along)] for along in sizes]
     task = delayed(_compute, pure=True)
 
     def block(corner: tuple[int, ...]) -> Any:
         place = tuple(slice(edge[i], edge[i + 1]) for edge, i in zip(edges, corner))
         region = region_of(operation, place, shape)
-        parts = [each[region.input] for each in (x, *others)]
+        parts = [None if each is None else each[region.input] for each in (x, *others)]
         return da.from_delayed(task(filter, parts, region, shape, dtype, spacing, axes, options), region.shape, dtype)
 
     return da.block(_nest(block, [len(along) for along in sizes]))
@@ -464,7 +480,9 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
     if name not in (*_BY_DILATION, *_BY_EROSION, "reconstruct") or given or x.ndim > 3:
         raise _core.ParameterError(f"{filter!r}: over several chunks it is not possible with Dask; one chunk is")
     if name == "reconstruct":
-        return reconstruction(others[0], x, erosion, fully_connected=full, **options).astype(wanted)
+        reconstructed = reconstruction(others[0], x, erosion, fully_connected=full, **options)
+        # By erosion it may have what only the marker's type holds.
+        return reconstructed.astype(wanted) if wanted.kind == "b" else reconstructed
     # Some blocks of a selection have no voxels. What is read several times is computed once.
     x = x.rechunk(tuple(tuple(each for each in along if each) or (0,) for along in x.chunks))
     if 0 in x.shape:

@@ -7,7 +7,8 @@ says what to do instead. Four things differ, and on purpose:
 * Real results become integers by rounding to the nearest, ties to even. SciPy cuts them, for separable filters after
   each axis, so that a mean of uint8 may be two too low.
 * NaN has no rank: ranks are those of the voxels that are numbers.
-* A constant beyond the edge, ``cval``, must be a value of the input's type.
+* A constant beyond the edge, ``cval``, must be a value of the input's type: 1e300 is none of float32, which SciPy makes an
+  infinity.
 * Inputs may also be images of ITK, SimpleITK, xarray, torch or Dask. Lengths are in voxels here, whatever their spacing.
 
 Each function takes as further keywords what all filters take: backend, devices, memory, threads, progress and so on.

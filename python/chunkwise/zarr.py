@@ -7,12 +7,14 @@
 """
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,6 +70,11 @@ class _Store:
         whole = (1, *self.shape[1:])
         self.unit = tuple(max(1, int(each)) for each in (unit if unit is not None else whole))
         self.chunks = tuple(max(1, int(each)) for each in (chunks if chunks is not None else whole))
+
+    @property
+    def copies(self) -> int:
+        """How often a unit is in memory while it is encoded; the chunks of a shard are encoded, and then joined."""
+        return 3 if self.unit == self.chunks else 4
 
     def read(self, where: tuple[slice, ...]) -> np.ndarray[Any, Any]:
         if self.is_tensorstore:
@@ -166,12 +173,24 @@ class _Blocks:
     """
 
     def __init__(self, shape: tuple[int, ...], extents: tuple[int, ...], operation: Any, layer: int = 1,
-                 writers: int = 1) -> None:
+                 writers: int = 1, unit: tuple[int, ...] = ()) -> None:
         self.shape = shape
         self.extents = extents
         self.operation = operation
         self.layer = layer
         self.writers = writers  # units of the output that are encoded at a time
+        self.unit = unit
+        self.written: np.ndarray[Any, Any] | None = None  # units that an earlier run has finished
+
+    def finish(self, box: Sequence[Sequence[int]]) -> None:
+        """Notes the units of a box, begin and end along each axis."""
+        if self.written is None:
+            self.written = np.zeros([-(-extent // unit) for extent, unit in zip(self.shape, self.unit)], bool)
+        self.written[tuple(slice(begin // unit, -(-end // unit)) for (begin, end), unit in zip(box, self.unit))] = True
+
+    def is_finished(self, region: Region) -> bool:
+        return self.written is not None and bool(self.written[tuple(
+            slice(each.start // unit, -(-each.stop // unit)) for each, unit in zip(region.output, self.unit))].all())
 
     def end(self, region: Region) -> int:
         """Where what is held for a region ends along the first axis."""
@@ -225,22 +244,22 @@ def _count_writers(output: _Store, memory: int) -> int:
         return 1
     unit = math.prod(min(a, b) for a, b in zip(output.unit, output.shape)) * output.dtype.itemsize
     most = min(_UNITS_AT_A_TIME, os.cpu_count() or 1)
-    return int(max(1, min(most, memory // _PART_OF_UNITS // max(1, 2 * unit))))
+    return int(max(1, min(most, memory // _PART_OF_UNITS // max(1, output.copies * unit))))
 
 
 def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, output: _Store, memory: int,
-                   whole: set[int]) -> tuple[_Blocks, int]:
-    """The blocks that fit into the memory, and what they leave for scratch."""
+                   whole: set[int], begun: tuple[int, ...] | None) -> tuple[_Blocks, int]:
+    """The blocks that fit into the memory, and what they leave for scratch; those that were `begun` if these fit."""
     def extents(units: list[int]) -> tuple[int, ...]:
         return tuple(min(unit * count, extent) for unit, count, extent in zip(output.unit, units, shape))
 
     def need(units: list[int], layer: int = 1) -> int:
         largest, fresh, written = _Blocks(shape, extents(units), operation, layer).most()
-        decoded = _CHUNKS_AT_A_TIME * math.prod(min(a, b) for a, b in zip(source.chunks, shape))
+        # Encoded, decoded, and what the codec takes; of a shard all that is needed is read before it is decoded.
+        decoded = _CHUNKS_AT_A_TIME * math.prod(min(a, b) for a, b in zip(source.unit, shape))
         encoded = writers * math.prod(min(a, b) for a, b in zip(output.unit, shape))
-        # A chunk is there encoded, too.
-        return int((largest + fresh + 2 * min(decoded, fresh)) * source.dtype.itemsize
-                + (2 * written + 2 * encoded) * output.dtype.itemsize)
+        return int((largest + fresh + 3 * min(decoded, fresh)) * source.dtype.itemsize
+                + (2 * written + output.copies * encoded) * output.dtype.itemsize)
 
     writers = _count_writers(output, memory)
     counts = [-(-extent // unit) for extent, unit in zip(shape, output.unit)]
@@ -266,8 +285,11 @@ def _choose_blocks(operation: Any, shape: tuple[int, ...], source: _Store, outpu
         if need(more) > room // 2:
             break
         units = more
+    earlier = [-(-extent // unit) for extent, unit in zip(begun or (), output.unit)]
+    if earlier and need(earlier) <= room:
+        units = earlier
     layer = source.chunks[0] if need(units, source.chunks[0]) <= room else 1
-    return _Blocks(shape, extents(units), operation, layer, writers), memory - need(units, layer) - overhead
+    return _Blocks(shape, extents(units), operation, layer, writers, output.unit), memory - need(units, layer) - overhead
 
 
 # What stores tell of an object beside its size; where they tell none of these, a change of equal size is not seen.
@@ -332,43 +354,103 @@ def _state_of(array: Any) -> str:
 
 
 class _Journal:
-    """Which write units are finished: a line of text for each block, after it was written."""
+    """What is known of a run that goes on, or was stopped: a line of text for the run, one when its output was made, and
+    one for each block after it was written. Whoever has it open has it alone."""
 
-    def __init__(self, path: Path, head: dict[str, Any], resume: bool) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.done: set[tuple[tuple[int, int], ...]] = set()
-        text = json.dumps(head, sort_keys=True)
-        if path.exists() and resume:
-            lines = path.read_text().split("\n")
-            if lines[0] != text:
-                try:
-                    before = json.loads(lines[0])
-                    other = [key for key in head if before.get(key) != head[key]]
-                except (json.JSONDecodeError, AttributeError):
-                    other = []
-                raise _core.ParameterError(f"output: {path} was begun by another run ({', '.join(other) or 'unreadable'} "
-                                           "differ); resume=False, overwrite=True begins anew")
-            # The last line may be a part of one.
-            self.done = {tuple(tuple(pair) for pair in json.loads(line)) for line in lines[1:-1]}
-        else:
-            path.write_text(text + "\n")
-        if self.done and not path.read_text().endswith("\n"):
-            lines = path.read_text().split("\n")
-            path.write_text("\n".join(lines[:-1]) + "\n")
-        self._file = path.open("a")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            self._file = path.open("a+")
+            if not _lock(self._file):
+                self._file.close()
+                raise _core.Error(f"output: another run is writing there; it holds {path}")
+            # Who had it before may have removed it.
+            try:
+                is_there = os.path.samestat(os.fstat(self._file.fileno()), os.stat(path))
+            except FileNotFoundError:
+                is_there = False
+            if is_there:
+                break
+            self._file.close()
+        self._file.seek(0)
+        text = self._file.read()
+        *self._lines, rest = text.split("\n")
+        if rest:
+            # A part of a line.
+            self._file.truncate(len(text.encode()) - len(rest.encode()))
+
+    @property
+    def is_begun(self) -> bool:
+        return bool(self._lines)
+
+    @property
+    def has_output(self) -> bool:
+        return len(self._lines) > 1
+
+    @property
+    def done(self) -> list[list[list[int]]]:
+        """The blocks: begin and end along each axis."""
+        return [json.loads(line) for line in self._lines[2:]]
+
+    def check(self, head: dict[str, Any]) -> None:
+        """Throws where the run that was begun is another one."""
+        if self._lines[0] == json.dumps(head, sort_keys=True):
+            return
+        try:
+            before = json.loads(self._lines[0])
+            other = [key for key in head if before.get(key) != head[key]]
+        except (json.JSONDecodeError, AttributeError):
+            other = []
+        raise _core.ParameterError(f"output: {self.path} was begun by another run ({', '.join(other) or 'unreadable'} "
+                                   "differ); resume=False, overwrite=True begins anew")
+
+    def begin(self, head: dict[str, Any]) -> None:
+        self._file.truncate(0)
+        self._lines = []
+        self._add(head)
+
+    def add_output(self) -> None:
+        self._add("made")
 
     def add(self, output: tuple[slice, ...]) -> None:
-        self._file.write(json.dumps([[each.start, each.stop] for each in output]) + "\n")
+        self._add([[each.start, each.stop] for each in output])
+
+    def _add(self, line: Any) -> None:
+        self._lines.append(json.dumps(line, sort_keys=True))
+        self._file.write(self._lines[-1] + "\n")
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def covers(self, output: tuple[slice, ...]) -> bool:
-        return tuple((each.start, each.stop) for each in output) in self.done
-
     def close(self, finished: bool) -> None:
+        # Removed while it is still locked, where open files can be removed.
+        if os.name == "nt":
+            self._file.close()
+        if finished or not self.is_begun:
+            self.path.unlink(missing_ok=True)
         self._file.close()
-        if finished:
-            self.path.unlink()
+
+
+def _lock(file: Any) -> bool:
+    """Whether the file is this run's alone; True where locks are not to be had."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _trim() -> None:
+    """Gives back what the C library of Linux keeps of freed memory: of each thread up to some chunks."""
+    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if give_back is not None:
+        give_back(0)
 
 
 def _write_units(store: _Store, where: tuple[slice, ...], data: np.ndarray[Any, Any],
@@ -377,6 +459,7 @@ def _write_units(store: _Store, where: tuple[slice, ...], data: np.ndarray[Any, 
     def write(corner: tuple[int, ...]) -> None:
         box = tuple(slice(start, min(start + unit, each.stop)) for start, unit, each in zip(corner, store.unit, where))
         store.write(box, data[tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, where))])
+        _trim()
 
     corners = itertools.product(*(range(each.start, each.stop, unit) for each, unit in zip(where, store.unit)))
     if encoders is None:
@@ -420,7 +503,8 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
         Go on where an earlier run was stopped or killed. It is an error if the filter, the version of this package, or
         the source is another one: its layout, and the times, sizes and tags that a file system or object store has for
         its parts. Of an array in memory, and of a store that tells none of these, a change of the voxels is not seen;
-        nor is a change of the output by others. False begins anew.
+        nor is a change of the output by others. Where `memory` has no room for the blocks that were begun, the rest is
+        cut into smaller ones. False begins anew.
     overwrite : bool
         An output may be there, and is replaced.
     journal : path, optional
@@ -438,6 +522,8 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     ------
     BudgetError
         If the least block of whole write units needs more than `memory`.
+    Error
+        If another run, in this process or another, is writing the output: it has locked the journal.
     """
     limit = parse_bytes(memory, "memory")
     image = _open(source)
@@ -455,11 +541,9 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
     from . import __version__
 
     path = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
-    notes = Path(journal) if journal is not None else Path(path.rstrip("/") + _JOURNAL) if path is not None else None
-    is_there = path is not None and "://" not in path and os.path.exists(path)
-    resumes = bool(resume and notes is not None and notes.exists() and (path is None or is_there))
-    if path is not None and is_there and not resumes and not overwrite:
-        raise FileExistsError(f"output: {path} is there; overwrite=True replaces it")
+    notes = Path(journal) if journal is not None else None
+    if notes is None and path is not None and "://" not in path:
+        notes = Path(path.rstrip("/") + _JOURNAL)
     # What cannot be done is said before anything is made.
     wanted = np.dtype(dtype) if dtype is not None else (filter.default_dtype(read_from.dtype) if path is not None
                                                         else np.dtype(_Store(output).dtype))
@@ -471,49 +555,57 @@ def run(filter: Filter, source: Any, output: Any, *, memory: int | str = "4G", d
         raise _core.ParameterError(f"output: {path} is the source, or holds it")
     if 0 in shape:
         raise _core.ParameterError(f"source: its shape is {shape}, it has no voxels")
+    # Blocks are chosen for the output's units, which are the source's where it is made; a trial before it is.
+    imagined = _Imagined(read_from, wanted) if path is not None else _Store(output)
+    _plan(filter, operation, shape, read_from, imagined, limit)
 
-    if path is None:
-        write_to = _Store(output)
-    elif resumes:
-        import zarr
-
-        opened = zarr.open(os.path.join(path, image.level) if image.metadata is not None else path, mode="r+")
-        write_to = _Store(opened)
-    else:
-        # Blocks are chosen for the output's units, which are the source's; a trial before anything is made.
-        _plan(filter, operation, shape, read_from, _Imagined(read_from, wanted), limit)
-        write_to = _Store(_create(path, image.array, shape, wanted, image))
-    if write_to.shape != shape:
-        raise _core.ParameterError(f"output: its shape is {write_to.shape}, the source's is {shape}")
-    if write_to.dtype.newbyteorder("=") != wanted.newbyteorder("="):
-        raise _core.ParameterError(f"output: its type is {write_to.dtype}, not {wanted}")
-    if write_to.array is read_from.array or (write_to.name == read_from.name and "MemoryStore" not in write_to.name
-                                             and not isinstance(write_to.array, np.ndarray)):
-        raise _core.ParameterError("output: it is the source")
-
-    blocks, scratch = _plan(filter, operation, shape, read_from, write_to, limit)
-    record = None
-    if notes is not None and operation.schedule != "sweep":
-        head = {"filter": filter.key, "spacing": given, "axes": image.axes, "shape": shape, "dtype": kind,
-                "source": read_from.name, "output dtype": output_kind, "unit": write_to.unit, "version": __version__,
-                "contents of the source": _state_of(read_from.array)}
-        record = _Journal(notes, json.loads(json.dumps(head)), resumes)
-        if record.done:
-            # A block of another size could be done in part.
-            first = min(record.done)
-            blocks = _Blocks(shape, tuple(stop - start for start, stop in first), operation, blocks.layer, blocks.writers)
+    record = _Journal(notes) if notes is not None else None
+    finished = False
     try:
+        is_there = path is not None and "://" not in path and os.path.exists(path)
+        begun = record if record is not None and record.is_begun and resume and (path is None or is_there) else None
+        if path is not None and is_there and begun is None and not overwrite:
+            raise FileExistsError(f"output: {path} is there; overwrite=True replaces it")
+        if record is not None:
+            head = json.loads(json.dumps({
+                "filter": filter.key, "spacing": given, "axes": image.axes, "shape": shape, "dtype": kind,
+                "source": read_from.name, "output dtype": output_kind, "unit": imagined.unit, "version": __version__,
+                "contents of the source": _state_of(read_from.array)}))
+            if begun is not None:
+                begun.check(head)
+            else:
+                record.begin(head)
+        if path is None:
+            write_to = _Store(output)
+        elif begun is not None and begun.has_output and operation.schedule != "sweep":
+            import zarr
+
+            opened = zarr.open(os.path.join(path, image.level) if image.metadata is not None else path, mode="r+")
+            write_to = _Store(opened)
+        else:
+            write_to = _Store(_create(path, image.array, shape, wanted, image))
+        if write_to.shape != shape:
+            raise _core.ParameterError(f"output: its shape is {write_to.shape}, the source's is {shape}")
+        if write_to.dtype.newbyteorder("=") != wanted.newbyteorder("="):
+            raise _core.ParameterError(f"output: its type is {write_to.dtype}, not {wanted}")
+        if write_to.array is read_from.array or (write_to.name == read_from.name and "MemoryStore" not in write_to.name
+                                                 and not isinstance(write_to.array, np.ndarray)):
+            raise _core.ParameterError("output: it is the source")
+        if record is not None and not record.has_output:
+            record.add_output()
+        # What a sweep hands on from block to block is not noted: it begins anew.
+        done = record.done if record is not None and operation.schedule != "sweep" else []
+        blocks, scratch = _plan(filter, operation, shape, read_from, write_to, limit, done)
+        notices = record if operation.schedule != "sweep" else None
         with ThreadPoolExecutor(blocks.writers, "chunkwise-encode") as pool:
             encoders = pool if write_to.takes_threads else None
-            report = _run_blocks(filter, operation, blocks, read_from, write_to, wanted, scratch, record, progress, options,
-                                 encoders)
-    except BaseException:
+            report = _run_blocks(filter, operation, blocks, read_from, write_to, wanted, scratch, notices, progress,
+                                 options, encoders)
+        finished = True
+        return report
+    finally:
         if record is not None:
-            record.close(False)
-        raise
-    if record is not None:
-        record.close(True)
-    return report
+            record.close(finished)
 
 
 def _is_within(name: str, path: str) -> bool:
@@ -533,7 +625,8 @@ class _Imagined(_Store):
 
 
 def _plan(filter: Filter, operation: Any, shape: tuple[int, ...], source: _Store, output: _Store,
-          limit: int) -> tuple[_Blocks, int]:
+          limit: int, done: Sequence[Any] = ()) -> tuple[_Blocks, int]:
+    """`done`: blocks that are finished, begin and end along each axis."""
     ndim = len(shape)
     whole = {a for a in range(ndim) if operation.needs_whole_axis(ndim - 1 - a, _turn(shape))
              or operation.schedule in ("fixpoint", "passes")}
@@ -541,7 +634,11 @@ def _plan(filter: Filter, operation: Any, shape: tuple[int, ...], source: _Store
         if ndim - 1 - operation.sweep_axis(_turn(shape)) != 0:
             raise _core.ParameterError(f"{filter!r}: sums of an image of {ndim} dimensions cannot go on along its first axis")
         whole = set(range(1, ndim))
-    return _choose_blocks(operation, shape, source, output, limit, whole)
+    blocks, scratch = _choose_blocks(operation, shape, source, output, limit, whole,
+                                     tuple(stop - start for start, stop in min(done)) if done else None)
+    for each in done:
+        blocks.finish(each)
+    return blocks, scratch
 
 
 def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store, output: _Store, dtype: np.dtype[Any],
@@ -551,7 +648,7 @@ def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store,
 
     shape = blocks.shape
     every = list(blocks)
-    steps = [each for each in every if record is None or not record.covers(each.output)]
+    steps = [each for each in every if not blocks.is_finished(each)]
     sweeps = operation.schedule == "sweep"
     run_options = make_options(**{"memory": scratch, **options})
     show = make_progress(progress)
@@ -569,6 +666,7 @@ def _run_blocks(filter: Filter, operation: Any, blocks: _Blocks, source: _Store,
             return np.empty((0, *blocks.held(region)[1:]), source.dtype)
         part = source.read((slice(begin, blocks.end(region)), *region.input[1:]))
         counts[0] += part.nbytes
+        _trim()
         return part
 
     def store(region: Region, data: np.ndarray[Any, Any]) -> None:

@@ -381,3 +381,38 @@ def test_precisions_of_a_network(small_model, random):
     for precision in ("float32", "tensorfloat32", "half"):
         result = chunkwise.network(image, small_model, precision=precision)
         assert np.abs(result - exact).max() <= 1e-2 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int16"])
+@pytest.mark.parametrize("cval", [1e300, -1e300, 3.5e38, 70000])
+def test_a_constant_is_a_value_of_the_type(dtype, cval):
+    image = np.ones((5, 6), dtype)
+    if dtype == "float32" and cval == 70000:
+        assert chunkwise.maximum(image, 1, mode="constant", cval=cval)[0, 0] == cval
+        return
+    for call in (chunkwise.mean, chunkwise.maximum, chunkwise.median):
+        with pytest.raises(ValueError, match=f"cval: .* is not a value of the input's pixel type, {dtype}"):
+            call(image, 1, mode="constant", cval=cval)
+    with pytest.raises(ValueError, match="cval"):
+        chunkwise.ndimage.uniform_filter(image, 3, mode="constant", cval=cval)
+    if dtype == "float32":
+        mask = np.zeros(image.shape, "uint8")
+        with pytest.raises(ValueError, match="empty_value: .* is not a value of the output's pixel type, float32"):
+            chunkwise.mean(image, 1, mask=mask, empty_value=cval)
+        for edge in (np.inf, -np.inf, float(np.finfo("float32").max)):
+            assert chunkwise.maximum(image, 1, mode="constant", cval=edge)[0, 0] == max(edge, 1)
+
+
+@pytest.mark.parametrize("dtype, other", [("int64", "uint64"), ("uint64", "int64"), ("int32", "int64"),
+                                          ("uint32", "int64")])
+def test_sums_of_integers_are_exact_as_others(random, dtype, other):
+    limits = np.iinfo(dtype)
+    image = random.integers(limits.min, limits.max, (6, 7), dtype, endpoint=True)
+    image[random.random(image.shape) < 0.5] = 2**53 // 9 + 1 if image.itemsize == 8 else 77
+    ends = np.iinfo(other)
+    for call, define in ((chunkwise.sum, sum), (chunkwise.range, lambda window: max(window) - min(window))):
+        found = call(image, 1, output=other)
+        assert found.dtype == other
+        for at in np.ndindex(*image.shape):
+            window = [int(each) for each in image[tuple(slice(max(i - 1, 0), i + 2) for i in at)].ravel()]
+            assert int(found[at]) == min(max(define(window), ends.min), ends.max), (call.__name__, at)

@@ -63,6 +63,7 @@ def test_simple_itk(random):
     assert np.array_equal(sitk.GetArrayFromImage(result), in_voxels(voxels))
     assert np.array_equal(sitk.GetArrayFromImage(ndi.maximum_filter(image, 3)), ndi.maximum_filter(voxels, 3))
     marker = sitk.GetImageFromArray(voxels - 1)
+    marker.CopyInformation(image)
     assert np.array_equal(sitk.GetArrayFromImage(chunkwise.reconstruct(image, marker)),
                           chunkwise.reconstruct(voxels, voxels - 1))
     with pytest.raises(ValueError, match="components"):
@@ -103,3 +104,74 @@ def test_torch(random):
 
 def test_lists_are_arrays():
     assert np.array_equal(chunkwise.maximum([[1, 2, 3], [4, 5, 6]], 1), [[5, 6, 6], [5, 6, 6]])
+
+
+def refuses(call, image, mask, what, values):
+    with pytest.raises(ValueError, match="mask: its " + what) as caught:
+        call(image, mask)
+    for each in values:
+        assert each in str(caught.value)
+
+
+@pytest.mark.parametrize("package", ["SimpleITK", "itk"])
+def test_a_mask_must_lie_where_the_image_does(random, package):
+    module = pytest.importorskip(package, reason=package + " is not installed")
+
+    def made(voxels, **given):
+        place = {"SetSpacing": SPACING, "SetOrigin": ORIGIN, "SetDirection": DIRECTION, **given}
+        image = module.GetImageFromArray(voxels) if package == "SimpleITK" else module.image_from_array(voxels)
+        for setter, value in place.items():
+            if setter == "SetDirection":
+                value = value.ravel() if package == "SimpleITK" else module.matrix_from_array(value)
+            getattr(image, setter)(value)
+        return image
+
+    voxels = make_image(random, (6, 7, 8), "float32")
+    mask = (voxels > 0).astype(np.uint8)
+    image = made(voxels)
+    expected = np.asarray(chunkwise.mean(voxels, 1, mask=mask))
+
+    def call(image, mask):
+        return chunkwise.mean(image, 1, mask=mask)
+
+    def array(result):
+        return module.GetArrayFromImage(result) if package == "SimpleITK" else module.array_from_image(result)
+
+    near = tuple(each + 1e-9 for each in ORIGIN)
+    for same in (mask, made(mask), made(mask, SetOrigin=near)):
+        assert np.array_equal(array(call(image, same)), expected, equal_nan=True)
+    assert np.array_equal(call(voxels, made(mask)), expected, equal_nan=True)
+    refuses(call, image, made(mask, SetOrigin=(-10.0, 3.0, 8.0)), "origin", ("-10.0, 3.0, 8.0", "-10.0, 3.0, 7.5"))
+    refuses(call, image, made(mask, SetSpacing=(0.5, 0.7, 2.5)), "spacing", ("0.5, 0.7, 2.5", "0.5, 0.7, 2.0"))
+    refuses(call, image, made(mask, SetDirection=np.eye(3)), "direction", ("1.0, 0.0, 0.0", "0.0, -1.0, 0.0"))
+    with pytest.raises(ValueError, match="weight: its origin"):
+        chunkwise.mean(image, 1, weight=made(np.ones_like(voxels), SetOrigin=(0.0, 0.0, 0.0)))
+    with pytest.raises(ValueError, match="marker: its origin"):
+        chunkwise.reconstruct(image, made(voxels, SetOrigin=(0.0, 0.0, 0.0)))
+
+
+def test_a_mask_must_have_the_coordinates_of_the_image(random):
+    xarray = pytest.importorskip("xarray", reason="xarray is not installed")
+    voxels = make_image(random, (6, 7), "float32")
+    bits = (voxels > 0).astype(np.uint8)
+    y, x = np.arange(6) * 2.0 + 1, np.arange(7) * 0.5
+
+    def made(array, y, x, dims=("y", "x")):
+        return xarray.DataArray(array, dims=dims, coords={dims[0]: y, dims[1]: x})
+
+    image = made(voxels, y, x)
+    expected = chunkwise.mean(voxels, 1, mask=bits)
+
+    def call(image, mask):
+        return chunkwise.mean(image, 1, mask=mask)
+
+    for same in (bits, made(bits, y, x), xarray.DataArray(bits, dims=("y", "x"))):
+        assert np.array_equal(call(image, same).values, expected, equal_nan=True)
+    refuses(call, image, made(bits, y, x + 0.25), "origin", ("0.25", "0.0"))
+    refuses(call, image, made(bits, y * 1.5, x), "spacing", ("3.0", "2.0"))
+    refuses(call, image, made(bits, y, x[::-1]), "spacing", ("-0.5", "0.5"))
+    refuses(call, image, made(bits, y, x, ("x", "y")), "dims", ("'x', 'y'", "'y', 'x'"))
+    dask = pytest.importorskip("dask.array")
+    lazy = made(dask.from_array(voxels, chunks=3), y, x)
+    assert np.array_equal(call(lazy, made(bits, y, x)).values, expected, equal_nan=True)
+    refuses(call, lazy, made(dask.from_array(bits, chunks=3), y, x + 0.25), "origin", ("0.25", "0.0"))

@@ -305,3 +305,33 @@ def test_keys_tell_filters_apart():
     for each in made:
         copy = pickle.loads(pickle.dumps(each))
         assert copy == each and copy.key == each.key and hash(copy) == hash(each) and type(copy) is type(each)
+
+
+def test_further_images_keep_their_names_and_types(random):
+    image = make_image(random, SHAPE, "int8")
+    mask = (make_image(random, SHAPE, "float32") > 0).astype("uint8")
+    weight = np.abs(make_image(random, SHAPE, "float32"))
+    radii = random.integers(0, 3, SHAPE).astype("int16")
+    x = da.from_array(image, chunks=7)
+    for filter, others in ((filters.Mean(radius=1), (mask,)), (filters.Mean(radius=1), (None, weight)),
+                           (filters.Box(radius=2), (None, mask)), (filters.Box(radius=2), (radii, None, weight)),
+                           (filters.Box(radius=2), (radii, mask)), (filters.Median(radius=1), (mask.astype("int64"),))):
+        expected = filter(image, *others)
+        for first, further in ((x, others), (x, [None if each is None else da.from_array(each, chunks=5)
+                                                 for each in others])):
+            lazy = filter(first, *further)
+            assert lazy.dtype == expected.dtype
+            assert np.array_equal(lazy.compute(), expected, equal_nan=True)
+        assert np.array_equal(chunkwise.dask.apply(filter, image, *others, chunks=(7, 7, 7)).compute(), expected,
+                              equal_nan=True)
+    with pytest.raises(ValueError, match=r"mask: its shape is \(14, 17, 19\), the input's is \(13, 17, 19\)"):
+        filters.Mean(radius=1)(x, np.ones((14, 17, 19), "uint8"))
+
+
+def test_reconstruction_of_two_types_has_that_of_both(random):
+    image = make_image(random, (9, 10), "uint8")
+    marker = image.astype("uint16") + 500
+    f = filters.Reconstruct(erosion=True)
+    expected = f(image, marker)
+    lazy = f(da.from_array(image, chunks=4), da.from_array(marker, chunks=4))
+    assert lazy.dtype == expected.dtype and np.array_equal(lazy.compute(), expected)

@@ -75,6 +75,7 @@ class FakeCore:
 
     def execute(self, operation, inputs, input_lower, output, *rest):
         self.calls.append([each.stream for each in inputs])
+        assert not any(np.may_share_memory(output.array, each.array) for each in inputs)
         dense = [np.ascontiguousarray(each.array) for each in inputs]
         target = np.empty(output.array.shape, output.array.dtype)
         report = _core.execute(operation, dense, input_lower, target, *rest)
@@ -121,6 +122,21 @@ def test_every_layout_gives_what_the_host_gives(random, core, layout, dtype):
     output = Fake(LAYOUTS[layout](np.zeros_like(image)))
     assert chunkwise.median(Fake(given, strided=False), radius=1, output=output) is output
     assert np.array_equal(output.array, result.array)
+
+
+def test_an_output_may_be_the_input_or_a_part_of_it(random, core):
+    image = make_image(random, (9, 11, 12), "float32")
+    mask = (image > 0).astype("float32")
+    expected = chunkwise.mean(image, 1)
+    x = Fake(image.copy())
+    assert chunkwise.mean(x, 1, output=x) is x and np.array_equal(x.array, expected)
+    both = np.zeros((10, 11, 12), "float32")
+    both[:9] = image
+    output = Fake(both[1:])
+    assert chunkwise.mean(Fake(both[:9]), 1, output=output) is output and np.array_equal(both[1:], expected)
+    weights = Fake(mask.copy())
+    assert chunkwise.mean(Fake(image), 1, weight=weights, output=weights) is weights
+    assert np.array_equal(weights.array, chunkwise.mean(image, 1, weight=mask), equal_nan=True)
 
 
 def test_filters_of_all_sorts(random, core):

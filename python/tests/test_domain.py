@@ -133,3 +133,59 @@ def test_astropy_interpolates_alike(mode, theirs):
     found = chunkwise.convolve(image, radius=1, weights=list((kernel / kernel.sum()).ravel()), ignore_nan=True,
                                mode=mode)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_a_mask_may_be_of_bool():
+    for call in (chunkwise.mean, chunkwise.gaussian, chunkwise.median):
+        assert np.array_equal(call(IMAGE, 1, mask=MASK != 0), call(IMAGE, 1, mask=MASK), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32", "int64", "float32", "float64"])
+def test_what_sees_all_voxels_rounds_as_without(dtype):
+    image = RANDOM.integers(-100 if np.dtype(dtype).kind != "u" else 0, 100, IMAGE.shape).astype(dtype)
+    ones = np.ones(image.shape)
+    for output in ("float32", "float64", dtype):
+        for rounding in ("nearest", "toward-zero"):
+            expected = chunkwise.mean(image, 1, rounding=rounding, output=output)
+            seen = []
+            if np.dtype(output).kind == "f" or np.dtype(dtype).itemsize < 8:
+                seen.append({"mask": ones.astype(np.uint8)})
+            seen.append({"weight": ones} if image.dtype.kind == "f" or image.dtype.itemsize > 2
+                        else {"weight": ones.astype(np.float32)})
+            if image.dtype.kind == "f":
+                seen += [{"ignore_nan": True}]
+            for given in seen:
+                found = chunkwise.mean(image, 1, rounding=rounding, output=output, **given)
+                assert np.array_equal(found, expected), (output, rounding, list(given))
+
+
+def entropies(image, radius, bins, lower, upper):
+    """By the definition, of the voxels that are numbers."""
+    found = np.full(image.shape, np.nan)
+    for at in np.ndindex(*image.shape):
+        window = image[tuple(slice(max(i - radius, 0), i + radius + 1) for i in at)].ravel()
+        window = window[~np.isnan(window)].astype(np.float64)
+        if window.size:
+            number = np.clip(np.floor((window - lower) * (bins / (upper - lower))), 0, bins - 1)
+            counts = np.unique(number, return_counts=True)[1]
+            found[at] = -np.sum(counts / window.size * np.log2(counts / window.size))
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_is_in_no_bin_of_an_entropy(dtype):
+    image = RANDOM.normal(100, 20, (9, 10, 11)).astype(dtype)
+    image[RANDOM.random(image.shape) < 0.3] = np.nan
+    image[:4, :4, :4] = np.nan
+    expected = entropies(image, 1, 16, 40, 160)
+    assert np.isnan(expected).any()
+    found = chunkwise.entropy(image, 1, number_of_bins=16, range=(40, 160))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    mask = np.ones(image.shape, np.uint8)
+    for given in ({"mask": mask}, {"ignore_nan": True}):
+        assert np.array_equal(chunkwise.entropy(image, 1, number_of_bins=16, range=(40, 160), **given), found,
+                              equal_nan=True)
+    known = chunkwise.entropy(image, 1, number_of_bins=16, range="auto")
+    assert np.array_equal(chunkwise.entropy(image, 1, number_of_bins=16, range="auto", mask=mask), known, equal_nan=True)
+    filled = chunkwise.entropy(image, 1, number_of_bins=16, range=(40, 160), empty_value=-2)
+    assert np.array_equal(filled == -2, np.isnan(expected))

@@ -96,14 +96,19 @@ def test_the_memory_that_an_error_asks_for_is_enough(random, monkeypatch, proces
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="the system does not tell the peak of a part of a run")
-def test_the_process_grows_by_no_more_than_the_memory(tmp_path):
+@pytest.mark.parametrize("shards", [None, (64, 128, 128)])
+def test_the_process_grows_by_no_more_than_the_memory(tmp_path, shards):
     code = textwrap.dedent("""
-        import sys, numpy as np, zarr, chunkwise
+        import os, sys, numpy as np, zarr, chunkwise
         from chunkwise import filters
+        # As many encoders as there is memory for.
+        os.cpu_count = lambda: 16
+        shards = eval(sys.argv[3])
         def make(name, shape):
-            made = zarr.create_array(name, shape=shape, chunks=(32, 128, 128), dtype="u2")
-            for z in range(0, shape[0], 32):
-                made[z:z + 32] = np.random.default_rng(z).integers(0, 4000, (32, *shape[1:]), "u2")
+            made = zarr.create_array(name, shape=shape, chunks=(32, 64, 64) if shards else (32, 128, 128), dtype="u2",
+                                     shards=shards)
+            for z in range(0, shape[0], 64):
+                made[z:z + 64] = np.random.default_rng(z).integers(0, 60000, (64, *shape[1:]), "u2")
             return name
         def run(source, memory):
             chunkwise.zarr.run(filters.Gaussian(sigma=2.0), source, source + ".out", memory=memory)
@@ -120,8 +125,8 @@ def test_the_process_grows_by_no_more_than_the_memory(tmp_path):
             print(status("VmHWM") - before)
     """)
     for step in ("make", "run"):
-        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "in.zarr"), step], check=True, text=True,
-                              stdout=subprocess.PIPE)
+        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "in.zarr"), step, repr(shards)], check=True,
+                              text=True, stdout=subprocess.PIPE)
     # 64 MiB of voxels, and as much memory.
     assert 2**23 < int(done.stdout) <= 2**26
 
@@ -325,3 +330,78 @@ def test_handles_of_tensorstore(random, tmp_path, driver):
 def interrupt(fraction):
     if fraction > 0.3:
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("filter", ["Gaussian(sigma=2.0)", "Sat()"])
+def test_a_run_that_was_killed_as_it_began_begins_anew(random, tmp_path, when, filter):
+    image = make_image(random, (40, 32, 32), "uint16")
+    make_source(tmp_path / "in.zarr", image)
+    code = textwrap.dedent(f"""
+        import os, signal, sys, chunkwise.zarr
+        from chunkwise import filters
+        make = chunkwise.zarr._create
+        def create(*given):
+            if {when!r} == "after":
+                make(*given)
+            os.kill(os.getpid(), signal.SIGKILL)
+        chunkwise.zarr._create = create
+        chunkwise.zarr.run(filters.{filter}, sys.argv[1], sys.argv[2], memory="32M")
+    """)
+    paths = [str(tmp_path / "in.zarr"), str(tmp_path / "out.zarr")]
+    killed = subprocess.run([sys.executable, "-c", code, *paths], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    f = eval(filter, vars(filters))
+    assert chunkwise.zarr.run(f, *paths, memory="32M").skipped == 0
+    assert np.array_equal(zarr.open(paths[1], mode="r")[...], f(image))
+    assert not (tmp_path / "out.zarr.chunkwise-journal").exists()
+
+
+def test_two_runs_do_not_write_one_output(random, tmp_path):
+    image = make_image(random, (40, 32, 32), "uint16")
+    make_source(tmp_path / "in.zarr", image)
+    f = filters.Mean(radius=1)
+    tried = []
+
+    def second(fraction):
+        if not tried:
+            for given in ({}, {"overwrite": True}, {"resume": False, "overwrite": True}):
+                with pytest.raises(chunkwise.Error, match="another run is writing there"):
+                    chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="32M", **given)
+                tried.append(given)
+
+    chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="32M", progress=second)
+    assert len(tried) == 3
+    assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], f(image))
+    with pytest.raises(FileExistsError):
+        chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="32M")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.zarr", "out.zarr"]
+
+
+def test_a_run_goes_on_with_another_memory(random, tmp_path, monkeypatch):
+    image = make_image(random, (64, 96, 96), "uint16")
+    make_source(tmp_path / "in.zarr", image)
+    f = filters.Gaussian(sigma=2.0)
+    chosen = []
+    choose = chunkwise.zarr._choose_blocks
+
+    def note(*given):
+        chosen.append(choose(*given)[0].extents)
+        return choose(*given)
+
+    monkeypatch.setattr(chunkwise.zarr, "_choose_blocks", note)
+    # The last run of each size begins where the ones before it ended.
+    for memories in (("64M", "17M"), ("17M", "64M"), ("64M", "17M", "64M", "17M")):
+        for memory in memories[:-1]:
+            with pytest.raises(KeyboardInterrupt):
+                chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "out.zarr", memory=memory, progress=interrupt)
+        report = chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "out.zarr", memory=memories[-1])
+        resumed = chosen[-1]
+        assert report.skipped > 0
+        assert np.array_equal(zarr.open(str(tmp_path / "out.zarr"), mode="r")[...], f(image))
+        chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "anew.zarr", memory=memories[-1], overwrite=True)
+        if memories[-1] == "17M":
+            assert np.prod(resumed) <= np.prod(chosen[-1])
+        chunkwise.zarr.run(f, tmp_path / "in.zarr", tmp_path / "out.zarr", memory="32M", overwrite=True)
+        for each in tmp_path.glob("out.zarr*"):
+            subprocess.run(["rm", "-r", str(each)], check=True)

@@ -117,7 +117,7 @@ struct QuotientRule
     , most(quotient.most)
     , whole(static_cast<TReal>(quotient.whole))
     , nothing(quotient.nothing * quotient.whole)
-    , truncates(quotient.truncates)
+    , truncates(quotient.truncates && !IsFloatingPoint(PixelKindOf<TOut>()))
     , empty(EmptyPixel<TOut>(operation.emptyValue))
   {}
 

@@ -6,6 +6,8 @@
 #include "chunkwisePixelValue.h"
 #include "chunkwiseReducer.h"
 
+#include <type_traits>
+
 namespace chunkwise
 {
 
@@ -99,6 +101,29 @@ DispatchOutput(PixelKind kind, TFunctor && f)
     default:
       return f(TIn{});
   }
+}
+
+/** The 64-bit integers that exact results of integers are given as too, TIn where there are none: those of 32-bit
+ * integers fit them, those of 64-bit integers may have the other sign. */
+template <typename TIn>
+using WideResultOf =
+  std::conditional_t<PixelKindOf<TIn>() == PixelKind::Int64, std::uint64_t,
+                     std::conditional_t<!IsFloatingPoint(PixelKindOf<TIn>()) && sizeof(TIn) >= 4, std::int64_t, TIn>>;
+
+/** Calls f(TOut{}) with the type of an output that CheckExactOutput accepts. */
+template <typename TIn, typename TFunctor>
+void
+DispatchExactOutput(PixelKind kind, TFunctor && f)
+{
+  using Wide = WideResultOf<TIn>;
+  if constexpr (!std::is_same<Wide, TIn>::value)
+  {
+    if (kind == PixelKindOf<Wide>())
+    {
+      return f(Wide{});
+    }
+  }
+  DispatchOutput<TIn>(kind, f);
 }
 
 /** The constant beyond the edge as a voxel of the image would hold it. */

@@ -1,9 +1,11 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "fileByteCount.h"
+#include "fileFormatProcess.h"
 #include "fileFormats.h"
 #include "fileItk.h"
-#include "fileItkFormats.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -14,83 +16,192 @@ namespace chunkwise::files
 namespace
 {
 
-/** One file, or the slices of a series in the order of their positions. The first Read takes the image whole. */
+namespace fs = std::filesystem;
+using formats::MessageReader;
+using formats::MessageWriter;
+using formats::Request;
+
+constexpr const char * CannotBeRead = "cannot be read";
+/** GDCM's dictionaries, and what it holds of a header. */
+constexpr std::uint64_t LibraryBytes = std::uint64_t{ 16 } << 20;
+/** JPEG 2000 is the slowest. */
+constexpr double LeastBytesPerSecond = 1 << 20;
+/** Blank images become small by JPEG-LS and JPEG 2000: a header, and some bits for each row. */
+constexpr std::int64_t CompressedRatio = 1 << 16;
+/** A run of 128 bytes takes two. */
+constexpr std::int64_t RunRatio = 64;
+/** Copies of an image that GDCM holds while it reads it, of JPEG 2000 some seven; and while it opens one in runs. */
+constexpr std::uint64_t CopiesToRead = 4;
+constexpr std::uint64_t CopiesToDecode = 9;
+constexpr std::uint64_t CopiesToOpen = 5;
+constexpr std::uint64_t CopiesOfFile = 4;
+/** Bytes of a voxel in memory for one in the file, which may be a bit: 8 times a double for each. */
+constexpr std::int64_t MostOfValue = 64;
+/** Slices of a series lie evenly to a hundredth of their distance; numbers in DICOM have up to 16 characters. */
+constexpr double DistanceTolerance = 0.01;
+constexpr double DirectionTolerance = 1e-4;
+
+double
+GetSeconds(std::uint64_t bytes)
+{
+  return 4 + static_cast<double>(bytes) / LeastBytesPerSecond;
+}
+
+MessageWriter
+NamePath(const std::string & path)
+{
+  MessageWriter message;
+  message.PutText(path);
+  return message;
+}
+
+/** Calls `read` with what the process replied; whatever does not fit there is an error of `file`. */
+template <typename TRead>
+void
+ReadReply(const std::string & file, const std::string & reply, const TRead & read)
+{
+  try
+  {
+    MessageReader reader(reply);
+    read(reader);
+  }
+  catch (const FileError &)
+  {
+    throw;
+  }
+  catch (const std::runtime_error & error)
+  {
+    Fail(file, std::string(CannotBeRead) + ": " + error.what());
+  }
+}
+
+struct DicomHeader
+{
+  ImageHeader   image;
+  bool          isCompressed{ false };
+  std::uint64_t fileBytes{ 0 };
+
+  std::uint64_t
+  GetImageBytes() const
+  {
+    return static_cast<std::uint64_t>(ByteCount::OfImage(image.extent, image.components, PixelSize(image.kind)).Get());
+  }
+  /** What GDCM holds at most: the file, and copies of the voxels on their way. */
+  std::uint64_t
+  GetMemory() const
+  {
+    return LibraryBytes + CopiesOfFile * fileBytes + (isCompressed ? CopiesToDecode : CopiesToRead) * GetImageBytes();
+  }
+};
+
+/** What a walk over a file finds, before GDCM sees it. */
+struct DicomFound
+{
+  bool          isImage{ false };
+  bool          isCompressed{ false };
+  bool          isInRuns{ false };
+  std::uint64_t voxelBytes{ 0 };
+};
+
+DicomFound
+CheckDicom(FormatProcess & process, const std::string & file)
+{
+  DicomFound        found;
+  const std::string reply =
+    process.Ask(file, CannotBeRead, Request::CheckDicom, NamePath(file), { GetSeconds(0), LibraryBytes });
+  ReadReply(file, reply, [&](MessageReader & reader) {
+    found.isImage = reader.GetFlag();
+    found.isCompressed = reader.GetFlag();
+    found.isInRuns = reader.GetFlag();
+    found.voxelBytes = reader.Get<std::uint64_t>();
+  });
+  return found;
+}
+
+DicomHeader
+OpenSlice(FormatProcess & process, const std::string & file)
+{
+  DicomHeader header;
+  header.fileBytes = Descriptor::OpenToRead(file).GetSize();
+  const DicomFound found = CheckDicom(process, file);
+  header.isCompressed = found.isCompressed;
+  if (found.isImage)
+  {
+    RequireInFile(file,
+                  ByteCount::FromUnsigned(found.voxelBytes),
+                  header.fileBytes,
+                  found.isInRuns       ? RunRatio
+                  : found.isCompressed ? CompressedRatio
+                                       : RawRatio);
+  }
+  const FormatLimits limits{
+    GetSeconds(header.fileBytes + found.voxelBytes),
+    LibraryBytes + CopiesOfFile * header.fileBytes +
+      (found.isCompressed ? CopiesToOpen * std::min<std::uint64_t>(found.voxelBytes, RunRatio * header.fileBytes) : 0)
+  };
+  const std::string reply = process.Ask(file, CannotBeRead, Request::OpenDicom, NamePath(file), limits);
+  ReadReply(file, reply, [&](MessageReader & reader) { header.image = MakeImageHeader(GetItkHeader(reader), file); });
+  // A table makes three components of one, a factor real numbers of integers.
+  RequireInFile(
+    file, ByteCount::FromUnsigned(header.GetImageBytes()), std::max<std::uint64_t>(found.voxelBytes, 1), MostOfValue);
+  return header;
+}
+
+/** One file, or the slices of a series in the order of their positions. A Read takes slices, or the file, whole. */
 class DicomSource : public FileSource
 {
 public:
-  explicit DicomSource(const std::vector<std::string> & slices, const std::string & shown)
-    : m_Slices(slices)
+  DicomSource(std::unique_ptr<FormatProcess> process, const std::vector<std::string> & slices,
+              const std::string & shown)
+    : m_Process(std::move(process))
+    , m_Slices(slices)
   {
-    double first[3] = {};
-    double last[3] = {};
-    double step = 0;
+    m_Files.emplace_back(shown);
     for (std::size_t i = 0; i < slices.size(); ++i)
     {
-      const auto        io = GetItkFormats(shown).makeDicom();
-      const ImageHeader slice = ReadHeaderWithItk(*io, slices[i]);
-      if (slice.components != 1)
+      const DicomHeader slice = OpenSlice(*m_Process, slices[i]);
+      m_Memory = std::max(m_Memory, slice.GetMemory());
+      m_SliceBytes = slice.GetImageBytes();
+      m_Positions.push_back({ slice.image.origin[0], slice.image.origin[1], slice.image.origin[2] });
+      if (slices[i] != shown)
       {
-        Fail(slices[i],
-             "has " + std::to_string(slice.components) + " components a voxel, only DICOM images of one can be used");
+        m_Files.emplace_back(slices[i]);
       }
-      m_Files.emplace_back(slices[i]);
       if (i == 0)
       {
-        m_Header = slice;
+        m_Header = slice.image;
         m_Header.metadata.clear();
-        std::copy_n(slice.origin, 3, first);
         continue;
       }
-      if (slice.extent != m_Header.extent || slice.kind != m_Header.kind || m_Header.extent[2] != 1)
-      {
-        Fail(slices[i], "has another size or type than the other slices of " + shown);
-      }
-      std::copy_n(slice.origin, 3, last);
-      const double distance = Distance(first, last) - step * static_cast<double>(i - 1);
-      if (i == 1)
-      {
-        step = distance;
-      }
-      if (step <= 0 || std::abs(Distance(first, last) - step * static_cast<double>(i)) > 0.01 * step)
-      {
-        Fail(shown, "its slices are not evenly spaced: a slice is missing, or there are several images");
-      }
+      CheckFits(slice.image, slices[i], shown);
     }
     if (slices.size() > 1)
     {
-      const auto count = static_cast<double>(slices.size() - 1);
-      m_Header.dimension = 3;
-      m_Header.extent[2] = static_cast<std::int64_t>(slices.size());
-      m_Header.spacing[2] = Distance(first, last) / count;
-      for (int row = 0; row < 3; ++row)
-      {
-        m_Header.direction[row][2] = (last[row] - first[row]) / Distance(first, last);
-      }
+      this->Stack(shown);
     }
-    m_Files.insert(m_Files.begin(), std::filesystem::path(shown));
-    m_Files.erase(std::unique(m_Files.begin(), m_Files.end()), m_Files.end());
   }
   ImageAccess
   GetAccess() const override
   {
     ImageAccess access;
     access.inPieces = m_Slices.size() > 1;
-    access.heldBytes = GetSliceBytes();
+    access.heldBytes = FormatProcess::OwnBytes + m_Memory + m_SliceBytes;
     return access;
   }
   void
   Read(const Box & box, const BufferView & view) override
   {
-    CheckBox(m_Header.extent, m_Header.kind, box, view);
+    CheckBox(GetExtent(), m_Header.kind, box, view);
     const std::lock_guard<std::mutex> lock(m_Mutex);
     const bool                        isSeries = m_Slices.size() > 1;
-    for (std::int64_t z = isSeries ? box.lower[2] : 0; z < (isSeries ? box.upper[2] : 1); ++z)
+    const int                         axis = m_Header.components > 1 ? 3 : 2;
+    for (std::int64_t z = isSeries ? box.lower[axis] : 0; z < (isSeries ? box.upper[axis] : 1); ++z)
     {
-      Box slice = Box::FromExtent(m_Header.extent);
+      Box slice = Box::FromExtent(GetExtent());
       if (isSeries)
       {
-        slice.lower[2] = z;
-        slice.upper[2] = z + 1;
+        slice.lower[axis] = z;
+        slice.upper[axis] = z + 1;
       }
       if (!Intersect(box, slice).IsEmpty())
       {
@@ -101,16 +212,74 @@ public:
   }
 
 private:
+  using Position = std::array<double, 3>;
+
   static double
-  Distance(const double * a, const double * b)
+  GetDistance(const Position & a, const Position & b)
   {
-    return std::sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2]));
+    return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
   }
-  std::uint64_t
-  GetSliceBytes() const
+  void
+  CheckFits(const ImageHeader & slice, const std::string & file, const std::string & shown) const
   {
-    return static_cast<std::uint64_t>(Box::FromExtent(m_Header.extent).NumberOfVoxels()) / m_Slices.size() *
-           PixelSize(m_Header.kind);
+    if (slice.extent != m_Header.extent || slice.kind != m_Header.kind || slice.components != m_Header.components ||
+        m_Header.extent[2] != 1)
+    {
+      Fail(file, "has another size or type than the other slices of " + shown);
+    }
+    for (int a = 0; a < 2; ++a)
+    {
+      if (std::abs(slice.spacing[a] - m_Header.spacing[a]) > DirectionTolerance * m_Header.spacing[a])
+      {
+        Fail(file, "has another spacing than the other slices of " + shown);
+      }
+      for (int row = 0; row < 3; ++row)
+      {
+        if (std::abs(slice.direction[row][a] - m_Header.direction[row][a]) > DirectionTolerance)
+        {
+          Fail(file, "has another orientation than the other slices of " + shown);
+        }
+      }
+    }
+  }
+  /** Makes a volume of the slices, each of which must be where even steps from the first lead. */
+  void
+  Stack(const std::string & shown)
+  {
+    const std::size_t count = m_Positions.size();
+    const Position &  first = m_Positions.front();
+    Position          step{};
+    for (std::size_t a = 0; a < 3; ++a)
+    {
+      step[a] = (m_Positions.back()[a] - first[a]) / static_cast<double>(count - 1);
+    }
+    const double length = GetDistance(step, Position{});
+    for (std::size_t i = 0; i < count; ++i)
+    {
+      Position expected = first;
+      for (std::size_t a = 0; a < 3; ++a)
+      {
+        expected[a] += static_cast<double>(i) * step[a];
+      }
+      if (i > 0 && GetDistance(m_Positions[i], m_Positions[i - 1]) == 0)
+      {
+        Fail(shown,
+             "its slices are not evenly spaced: " + m_Slices[i - 1] + " and " + m_Slices[i] + " are at one place");
+      }
+      // A step that is no number fails, too.
+      if (!(length > 0) || !(GetDistance(m_Positions[i], expected) <= DistanceTolerance * length))
+      {
+        Fail(shown, "its slices are not evenly spaced: a slice is missing, or there are several images");
+      }
+    }
+    m_Header.dimension = 3;
+    m_Header.extent[2] = static_cast<std::int64_t>(count);
+    m_Header.spacing[2] = length;
+    for (int row = 0; row < 3; ++row)
+    {
+      m_Header.direction[row][2] = step[static_cast<std::size_t>(row)] / length;
+    }
+    CountVoxels(shown, m_Header);
   }
   void
   Load(std::size_t index)
@@ -120,50 +289,119 @@ private:
       return;
     }
     m_Loaded = -1;
-    m_Slice.resize(GetSliceBytes());
-    const auto io = GetItkFormats(m_Slices[index]).makeDicom();
-    CallItk(m_Slices[index], "cannot be read", [&] {
-      io->SetFileName(m_Slices[index]);
-      io->ReadImageInformation();
-      itk::ImageIORegion region(io->GetNumberOfDimensions());
-      for (unsigned int a = 0; a < io->GetNumberOfDimensions(); ++a)
-      {
-        region.SetIndex(a, 0);
-        region.SetSize(a, io->GetDimensions(a));
-      }
-      io->SetIORegion(region);
-      io->Read(m_Slice.data());
-    });
-    m_BytesRead += Descriptor::OpenToRead(m_Slices[index]).GetSize();
+    m_Slice.resize(m_SliceBytes);
+    const std::uint64_t fileBytes = Descriptor::OpenToRead(m_Slices[index]).GetSize();
+    m_Process->AskForVoxels(m_Slices[index],
+                            Request::ReadDicom,
+                            NamePath(m_Slices[index]),
+                            { GetSeconds(fileBytes + m_SliceBytes), m_Memory },
+                            m_Slice.data(),
+                            m_Slice.size());
+    m_BytesRead += fileBytes;
     m_Loaded = static_cast<std::int64_t>(index);
   }
 
-  std::vector<std::string> m_Slices;
-  std::mutex               m_Mutex;
-  std::vector<char>        m_Slice;
-  std::int64_t             m_Loaded{ -1 };
+  std::unique_ptr<FormatProcess> m_Process;
+  std::vector<std::string>       m_Slices;
+  std::vector<Position>          m_Positions;
+  std::uint64_t                  m_SliceBytes{ 0 };
+  std::uint64_t                  m_Memory{ 0 };
+  std::mutex                     m_Mutex;
+  std::vector<char>              m_Slice;
+  std::int64_t                   m_Loaded{ -1 };
 };
+
+/** Whether a file begins as DICOM does, with a preamble or, from before there was one, with its first group. */
+bool
+MayBeDicom(const std::string & file)
+{
+  char              bytes[132] = {};
+  const std::size_t size = Descriptor::OpenToRead(file).ReadSome(bytes, sizeof(bytes), 0);
+  const auto        isFirst = [&](int low, int high) {
+    return size >= 8 && bytes[high] == 0 && (bytes[low] == 2 || bytes[low] == 8);
+  };
+  return (size == sizeof(bytes) && std::memcmp(bytes + 128, "DICM", 4) == 0) || isFirst(0, 1) || isFirst(1, 0) ||
+         (size >= 8 && std::memcmp(bytes, "DICM", 4) == 0);
+}
+
+/** GDCM leaves out of a series what it cannot read: throws where that is an image. */
+void
+CheckOthers(FormatProcess & process, const std::vector<fs::path> & all, const std::vector<std::string> & slices,
+            const std::string & shown)
+{
+  for (const fs::path & path : all)
+  {
+    const std::string    file = path.string();
+    const Format * const format = FindFormat(file);
+    const bool           isSlice = std::any_of(slices.begin(), slices.end(), [&](const std::string & slice) {
+      std::error_code ignored;
+      return fs::path(slice).filename() == path.filename() && fs::equivalent(slice, path, ignored);
+    });
+    if (isSlice || path.filename() == "DICOMDIR")
+    {
+      continue;
+    }
+    if (!MayBeDicom(file))
+    {
+      if (format && format->open == OpenDicom)
+      {
+        Fail(file, "is no DICOM file, or is not complete, and may be a slice of " + shown);
+      }
+      continue;
+    }
+    if (CheckDicom(process, file).isImage)
+    {
+      Fail(file, "is an image that does not fit into the series of " + shown);
+    }
+  }
+}
+
+std::unique_ptr<FileSource>
+OpenSeries(const std::string & folder)
+{
+  std::vector<fs::path> all;
+  std::error_code       error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+  {
+    std::error_code ignored;
+    if (entry->is_regular_file(ignored))
+    {
+      all.push_back(entry->path());
+    }
+  }
+  auto process = std::make_unique<FormatProcess>(folder);
+  // A file takes some milliseconds, and some kilobytes for what GDCM notes of it.
+  const FormatLimits       limits{ 4 + 0.1 * static_cast<double>(all.size()),
+                             4 * LibraryBytes + (std::uint64_t{ 64 } << 10) * all.size() };
+  std::uint64_t            series = 0;
+  std::vector<std::string> slices;
+  const std::string        reply = process->Ask(folder, CannotBeRead, Request::FindDicom, NamePath(folder), limits);
+  ReadReply(folder, reply, [&](MessageReader & reader) {
+    series = reader.Get<std::uint64_t>();
+    const auto count = series == 1 ? reader.Get<std::uint64_t>() : 0;
+    for (std::uint64_t i = 0; i < count; ++i)
+    {
+      slices.push_back(reader.GetText());
+    }
+  });
+  if (series != 1 || slices.empty())
+  {
+    Fail(folder, "is a folder with " + std::to_string(series) + " series of DICOM files, there should be one");
+  }
+  CheckOthers(*process, all, slices, folder);
+  return std::make_unique<DicomSource>(std::move(process), slices, folder);
+}
 
 } // namespace
 
 std::unique_ptr<FileSource>
 OpenDicom(const std::string & file)
 {
-  if (std::filesystem::is_directory(file))
+  if (fs::is_directory(file))
   {
-    std::vector<std::string> slices;
-    std::size_t              series = 0;
-    CallItk(file, "cannot be read", [&] { series = GetItkFormats(file).findSeries(file, slices); });
-    if (series != 1 || slices.empty())
-    {
-      Fail(file, "is a folder with " + std::to_string(series) + " series of DICOM files, there should be one");
-    }
-    return std::make_unique<DicomSource>(slices, file);
+    return OpenSeries(file);
   }
-  const auto io = GetItkFormats(file).makeDicom();
-  bool       canRead = false;
-  CallItk(file, "cannot be read", [&] { canRead = io->CanReadFile(file.c_str()); });
-  if (!canRead)
+  if (!MayBeDicom(file))
   {
     std::string endings;
     for (const Format & format : GetFormats())
@@ -175,7 +413,7 @@ OpenDicom(const std::string & file)
     }
     Fail(file, "is in no format that can be read; those are " + endings);
   }
-  return std::make_unique<DicomSource>(std::vector<std::string>{ file }, file);
+  return std::make_unique<DicomSource>(std::make_unique<FormatProcess>(file), std::vector<std::string>{ file }, file);
 }
 
 } // namespace chunkwise::files

@@ -1,7 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
 
-#include "fileItkFormats.h"
+#include "fileByteCount.h"
+#include "fileHdf5.h"
 #include "fileNifti.h"
 #include "fileOutput.h"
 #include "filePlanar.h"
@@ -137,6 +138,38 @@ FindLosses(const ImageHeader & header, unsigned keeps)
   return losses;
 }
 
+/** Where an image of a format goes. */
+Destination
+MakeDestination(const std::string & file, const Format & format, const std::string & ending, bool compress)
+{
+  Destination destination;
+  destination.shown = file;
+  destination.file = FollowLinks(file);
+  const bool isPair = ending == ".hdr" || ending == ".img";
+  if (ending == ".mhd" || ending == ".nhdr" || isPair)
+  {
+    const std::string name = destination.file.filename().string();
+    const std::string stem = HasEnding(name, ending) ? name.substr(0, name.size() - ending.size()) : name;
+    const std::string dataEnding = compress ? format.compressedDataEnding : format.dataEnding;
+    // The files of a pair find each other by their endings, in upper case as well.
+    const bool  isUpper = isPair && (name.back() == 'R' || name.back() == 'G');
+    std::string data = stem + (isUpper ? ".IMG" : dataEnding);
+    if (!isPair)
+    {
+      // Readers take a name with "%" for a pattern of many files.
+      std::replace(data.begin(), data.end(), '%', '_');
+    }
+    destination.data = destination.file.parent_path() / data;
+    if (ending == ".img")
+    {
+      // The pair is named by its voxels.
+      destination.data = destination.file;
+      destination.file = destination.file.parent_path() / (stem + (isUpper ? ".HDR" : ".hdr"));
+    }
+  }
+  return destination;
+}
+
 /** All checks before the work; the format, and where the output goes. */
 const Format &
 FindOutput(const std::string & file, const ImageHeader & header, const OutputOptions & options,
@@ -167,22 +200,10 @@ FindOutput(const std::string & file, const ImageHeader & header, const OutputOpt
            ListEndings([&](const Format & f) { return isWritten(f) && f.canCompress && CanHold(f, header); }));
   }
   CountVoxels(file, header);
-  destination.shown = file;
-  destination.file = FollowLinks(file);
-  const bool isDetached = ending == ".mhd" || ending == ".nhdr" || ending == ".hdr" || ending == ".img";
-  if (isDetached)
+  destination = MakeDestination(file, *format, ending, options.compress);
+  if (ending == ".mhd" || ending == ".nhdr")
   {
-    const std::string name = destination.file.filename().string();
-    const std::string stem = HasEnding(name, ending) ? name.substr(0, name.size() - ending.size()) : name;
-    const bool        isImage = ending == ".img";
-    const std::string dataEnding = options.compress ? format->compressedDataEnding : format->dataEnding;
-    destination.data = destination.file.parent_path() / (stem + dataEnding);
-    if (isImage)
-    {
-      // The pair is named by its voxels.
-      destination.data = destination.file;
-      destination.file = destination.file.parent_path() / (stem + ".hdr");
-    }
+    NameOfDataFile(file, destination.data.filename().string());
   }
   CheckDestination(destination, options);
   return *format;
@@ -300,7 +321,7 @@ GetFormats()
     { "HDF5",
       { ".h5", ".hdf5" },
       nullptr,
-      OpenWithItk,
+      OpenHdf5,
       nullptr,
       true,
       AllKinds,
@@ -326,11 +347,11 @@ GetFormats()
       "",
       false,
       "" },
-    { "PNG", { ".png" }, nullptr, OpenWithItk, nullptr, true, PngKinds, 2, 2, KeepsSpacing, "", "", false, "", Colors },
+    { "PNG", { ".png" }, nullptr, OpenPng, nullptr, true, PngKinds, 2, 2, KeepsSpacing, "", "", false, "", Colors },
     { "JPEG",
       { ".jpg", ".jpeg" },
       nullptr,
-      OpenWithItk,
+      OpenJpeg,
       nullptr,
       true,
       KindBit(PixelKind::UInt8),
@@ -345,7 +366,7 @@ GetFormats()
     { "BMP",
       { ".bmp" },
       nullptr,
-      OpenWithItk,
+      OpenBmp,
       nullptr,
       true,
       KindBit(PixelKind::UInt8),
@@ -373,6 +394,12 @@ GetFormats()
       "or a folder with one series" },
   };
   return formats;
+}
+
+bool
+IsHdf5(const Format & format)
+{
+  return format.open == OpenHdf5;
 }
 
 bool
@@ -410,7 +437,7 @@ LineReader::Next(std::string & line)
   for (;;)
   {
     const std::uint64_t at = m_Offset - m_BlockAt;
-    if (at >= m_Block.size())
+    if (m_Offset < m_BlockAt || at >= m_Block.size())
     {
       m_BlockAt = m_Offset;
       m_Block.resize(4096);
@@ -425,16 +452,215 @@ LineReader::Next(std::string & line)
     const auto last = end == std::string::npos ? m_Block.size() : end;
     line.append(m_Block, at, last - at);
     m_Offset = m_BlockAt + last + (end == std::string::npos ? 0 : 1);
+    m_Read += last - at + 1;
+    if (line.size() > MostBytesOfLine || m_Read > m_MostBytes)
+    {
+      Fail(m_File.GetName(),
+           line.size() > MostBytesOfLine ? "its header has a line of more than 1 MiB"
+                                         : "its header has more than 4 MiB");
+    }
     if (end != std::string::npos)
     {
       return true;
     }
-    if (line.size() > (1u << 20))
+  }
+}
+
+std::uint64_t
+LineReader::GetBytesLeft() const
+{
+  const std::uint64_t size = m_File.GetSize();
+  return size - std::min(size, m_Offset);
+}
+
+void
+LineReader::Skip(std::uint64_t bytes)
+{
+  m_Offset += std::min(bytes, GetBytesLeft());
+}
+
+void
+LineReader::SkipWords(std::int64_t count)
+{
+  std::vector<char> block(std::size_t{ 64 } << 10);
+  bool              isInWord = false;
+  while (count > 0)
+  {
+    const std::size_t size = m_File.ReadSome(block.data(), block.size(), m_Offset);
+    if (size == 0 && !(isInWord && count == 1))
     {
-      Fail(m_File.GetName(), "its header has a line of more than 1 MiB");
+      Fail(m_File.GetName(), "ends before " + std::to_string(count) + " more values that its header tells of");
+    }
+    if (size == 0)
+    {
+      return;
+    }
+    std::size_t i = 0;
+    for (; i < size && count > 0; ++i)
+    {
+      const bool isSpace = std::isspace(static_cast<unsigned char>(block[i])) != 0;
+      count -= isInWord && isSpace ? 1 : 0;
+      isInWord = !isSpace;
+    }
+    m_Offset += i;
+  }
+}
+
+namespace
+{
+
+/** `count` numbers at the begin of a text: false if there are fewer. */
+template <typename T>
+bool
+FindNumbers(const std::string & text, std::size_t count, std::vector<T> & numbers)
+{
+  const char *       next = text.data();
+  const char * const end = next + text.size();
+  while (numbers.size() < count)
+  {
+    while (next < end && (std::isspace(static_cast<unsigned char>(*next)) || *next == '+'))
+    {
+      ++next;
+    }
+    T          number{};
+    const auto result = std::from_chars(next, end, number);
+    if (result.ec != std::errc() || (result.ptr < end && !std::isspace(static_cast<unsigned char>(*result.ptr))))
+    {
+      return false;
+    }
+    next = result.ptr;
+    numbers.push_back(number);
+  }
+  return true;
+}
+
+[[noreturn]] void
+FailAtField(const std::string & file, const std::string & field, const std::string & text, const std::string & wanted)
+{
+  Fail(file, "its " + field + " is \"" + text.substr(0, 60) + "\", " + wanted);
+}
+
+std::string
+ListIntegers(std::size_t count, std::int64_t least, std::int64_t most)
+{
+  const std::string range = most < std::numeric_limits<std::int64_t>::max()
+                              ? " from " + std::to_string(least) + " to " + std::to_string(most)
+                            : least > std::numeric_limits<std::int64_t>::min() ? " of at least " + std::to_string(least)
+                                                                               : std::string();
+  return (count == 1 ? "an integer" : std::to_string(count) + " integers") + range;
+}
+
+} // namespace
+
+std::vector<double>
+ParseNumbers(const std::string & file, const std::string & field, const std::string & text, std::size_t count)
+{
+  std::vector<double> numbers;
+  const bool          good = FindNumbers(text, count, numbers);
+  if (!good || !std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); }))
+  {
+    FailAtField(file, field, text, std::to_string(count) + " finite numbers are needed");
+  }
+  return numbers;
+}
+
+std::vector<std::int64_t>
+ParseIntegers(const std::string & file, const std::string & field, const std::string & text, std::size_t count,
+              std::int64_t least, std::int64_t most)
+{
+  std::vector<std::int64_t> numbers;
+  const bool                good = FindNumbers(text, count, numbers);
+  if (!good || !std::all_of(numbers.begin(), numbers.end(), [&](std::int64_t number) {
+        return number >= least && number <= most;
+      }))
+  {
+    FailAtField(file, field, text, ListIntegers(count, least, most) + (count == 1 ? " is needed" : " are needed"));
+  }
+  return numbers;
+}
+
+std::int64_t
+ParseInteger(const std::string & file, const std::string & field, const std::string & text, std::int64_t least,
+             std::int64_t most)
+{
+  return ParseIntegers(file, field, text, 1, least, most).front();
+}
+
+std::filesystem::path
+FindDataFile(const std::string & header, const std::string & name)
+{
+  const auto                percent = name.find('%');
+  const auto                space = name.find(' ', percent == std::string::npos ? 0 : percent);
+  std::vector<std::int64_t> range;
+  const bool                isPattern =
+    percent != std::string::npos && space != std::string::npos && FindNumbers(name.substr(space), 3, range);
+  const bool isList = name.compare(0, 4, "LIST") == 0 && (name.size() == 4 || name[4] == ' ');
+  if (isPattern || isList)
+  {
+    Fail(header, "has its voxels in several files (" + name.substr(0, 60) + "), only one can be used");
+  }
+  if (name.empty())
+  {
+    Fail(header, "names no file of its voxels");
+  }
+  return std::filesystem::path(header).parent_path() / name;
+}
+
+std::string
+NameOfDataFile(const std::string & shown, const std::string & name)
+{
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 127; }))
+  {
+    Fail(shown,
+         "a header cannot hold the name of its voxels' file, which has a line break or another control character; a "
+         "format of one file can have this name");
+  }
+  const bool isOther = name.front() == ' ' || name.compare(0, 4, "LIST") == 0 || name.find(':') != std::string::npos;
+  return isOther ? "./" + name : name;
+}
+
+void
+NormalizeGeometry(const std::string & file, ImageHeader & header)
+{
+  for (int a = 0; a < header.dimension; ++a)
+  {
+    bool isFinite = std::isfinite(header.spacing[a]) && std::isfinite(header.origin[a]);
+    for (int row = 0; row < header.dimension; ++row)
+    {
+      isFinite = isFinite && std::isfinite(header.direction[row][a]);
+    }
+    if (!isFinite)
+    {
+      Fail(file, "a number of the spacing, origin or direction of its axis " + std::to_string(a) + " is not finite");
+    }
+    if (header.spacing[a] < 0)
+    {
+      header.spacing[a] = -header.spacing[a];
+      for (int row = 0; row < header.dimension; ++row)
+      {
+        header.direction[row][a] = header.direction[row][a] == 0 ? 0 : -header.direction[row][a];
+      }
     }
   }
 }
+
+namespace
+{
+
+std::unique_ptr<FileSource>
+OpenFile(const std::string & file)
+{
+  // Whether it can be read at all is the first question.
+  Descriptor::OpenToRead(file);
+  const Format * const format = FindFormat(file);
+  if (!format)
+  {
+    return OpenDicom(file);
+  }
+  return format->open ? format->open(file) : OpenVoxels(format->locate(file));
+}
+
+} // namespace
 
 std::unique_ptr<FileSource>
 OpenImage(const std::string & file)
@@ -444,14 +670,20 @@ OpenImage(const std::string & file)
   {
     return OpenDicom(file);
   }
-  // Whether it can be read at all is the first question.
-  Descriptor::OpenToRead(file);
-  const Format * const format = FindFormat(file);
-  if (!format)
+  try
   {
-    return OpenDicom(file);
+    return OpenFile(file);
   }
-  return format->open ? format->open(file) : OpenVoxels(format->locate(file));
+  catch (const FileError &)
+  {
+    // A process that was killed may have left a pair half moved.
+    const auto parent = FollowLinks(file).parent_path();
+    if (!EndLeftovers(parent.empty() ? std::filesystem::path(".") : parent))
+    {
+      throw;
+    }
+  }
+  return OpenFile(file);
 }
 
 std::unique_ptr<FileSource>
@@ -466,8 +698,10 @@ OpenRawImage(const std::string & file, const RawLayout & layout)
   place.coding.swaps = layout.bigEndian != IsBigEndianMachine();
   // If the file has another size, the numbers cannot be right.
   const std::uint64_t size = Descriptor::OpenToRead(file).GetSize();
-  const auto          voxels = static_cast<std::uint64_t>(Box::FromExtent(layout.header.extent).NumberOfVoxels());
-  const std::uint64_t expected = layout.offset + voxels * PixelSize(layout.header.kind);
+  const std::uint64_t expected = static_cast<std::uint64_t>(
+    (ByteCount(CountVoxels(file, layout.header)) * static_cast<std::int64_t>(PixelSize(layout.header.kind)) +
+     ByteCount::FromUnsigned(layout.offset))
+      .Get());
   if (size != expected)
   {
     Fail(file,
@@ -476,6 +710,20 @@ OpenRawImage(const std::string & file, const RawLayout & layout)
            std::to_string(layout.offset) + " others");
   }
   return OpenVoxels(std::move(place));
+}
+
+std::vector<std::filesystem::path>
+GetOutputFiles(const std::string & file, bool compress)
+{
+  std::string          ending;
+  const Format * const format = FindRow(file, ending);
+  if (!format)
+  {
+    return { file };
+  }
+  const Destination destination = MakeDestination(file, *format, ending, compress);
+  return destination.data.empty() ? std::vector<std::filesystem::path>{ destination.file }
+                                  : std::vector<std::filesystem::path>{ destination.file, destination.data };
 }
 
 void
@@ -519,9 +767,8 @@ DescribeFormats()
     }
     else
     {
-      const bool isHdf5 = std::string(format.name) == "HDF5";
-      const bool readsPieces = format.locate || format.layout || isHdf5;
-      const bool writesPieces = format.layout || isHdf5;
+      const bool readsPieces = format.locate || format.layout || IsHdf5(format);
+      const bool writesPieces = format.layout || IsHdf5(format);
       text << (readsPieces == writesPieces ? std::string("read and written, ") + (readsPieces ? "in pieces" : "whole")
                                            : std::string("read in pieces, written whole"))
            << ", " << Dimensions(format) << "-D, " << (format.kinds == AllKinds ? "all types" : ListKinds(format.kinds))
@@ -545,15 +792,10 @@ GetOutputAccess(const std::string & file, const ImageHeader & header, const Outp
   }
   if (format->isWrittenByItk)
   {
-    // HDF5 alone takes pieces. The others hold the image, and once more where they look at what they have written.
-    access.inPieces = HasEnding(file, ".h5") || HasEnding(file, ".hdf5");
-    if (access.inPieces)
-    {
-      // What it takes of memory is seen by those who measure what is left.
-      GetItkFormats(file);
-    }
+    // The others hold the image, and once more where they look at what they have written.
+    access.inPieces = IsHdf5(*format);
     access.heldBytes =
-      access.inPieces ? std::uint64_t{ 32 } << 20 : 2 * CountVoxels(file, header) * PixelSize(header.kind);
+      access.inPieces ? Hdf5Writer::GetHeldBytes(header) : 2 * CountVoxels(file, header) * PixelSize(header.kind);
     return access;
   }
   access.anyOrder = !HasEnding(file, ".gz") && !(options.compress && format->canCompress);
@@ -578,7 +820,7 @@ ListFormatsInPieces()
   std::string list;
   for (const Format & format : GetFormats())
   {
-    const bool isWritten = format.layout != nullptr || std::string(format.name) == "HDF5";
+    const bool isWritten = format.layout != nullptr || IsHdf5(format);
     if (isWritten && format.kinds != 0)
     {
       for (const std::string & ending : format.endings)

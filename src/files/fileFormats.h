@@ -4,10 +4,7 @@
 
 #include "fileVoxelFile.h"
 
-namespace itk
-{
-class ImageIOBase;
-}
+#include <limits>
 
 namespace chunkwise::files
 {
@@ -78,6 +75,10 @@ GetFormats();
 const Format *
 FindFormat(const std::string & file);
 
+/** The one format of ITK's that is read and written in pieces. */
+bool
+IsHdf5(const Format & format);
+
 bool
 HasEnding(const std::string & file, const std::string & ending);
 
@@ -109,7 +110,13 @@ OpenTiff(const std::string & file);
 VoxelLayout
 LayOutTiff(const ImageHeader & header, const std::string & file, const std::string & data, bool compress);
 std::unique_ptr<FileSource>
-OpenWithItk(const std::string & file);
+OpenHdf5(const std::string & file);
+std::unique_ptr<FileSource>
+OpenPng(const std::string & file);
+std::unique_ptr<FileSource>
+OpenJpeg(const std::string & file);
+std::unique_ptr<FileSource>
+OpenBmp(const std::string & file);
 std::unique_ptr<FileSource>
 OpenDicom(const std::string & file);
 std::unique_ptr<FileSink>
@@ -136,9 +143,14 @@ Shortest(double value);
 class LineReader
 {
 public:
-  explicit LineReader(const Descriptor & file, std::uint64_t offset = 0)
+  /** What a line, and a header, may have of bytes: texts of other programs are some kilobytes. */
+  static constexpr std::uint64_t MostBytesOfLine = std::uint64_t{ 1 } << 20;
+  static constexpr std::uint64_t MostBytes = std::uint64_t{ 4 } << 20;
+
+  explicit LineReader(const Descriptor & file, std::uint64_t offset = 0, std::uint64_t mostBytes = MostBytes)
     : m_File(file)
     , m_Offset(offset)
+    , m_MostBytes(mostBytes)
     , m_BlockAt(offset)
   {}
   /** False at the end of the file. Without the end of the line. */
@@ -150,10 +162,28 @@ public:
   {
     return m_Offset;
   }
+  /** From here to the end of the file. */
+  std::uint64_t
+  GetBytesLeft() const;
+  /** Goes on behind so many bytes, which are no header's, or at the end of the file. */
+  void
+  Skip(std::uint64_t bytes);
+  /** Goes on behind so many words between white space. Throws FileError if there are fewer. */
+  void
+  SkipWords(std::int64_t count);
+  /** The next bytes, without going on: fewer at the end of the file. */
+  std::size_t
+  Peek(void * bytes, std::size_t count) const
+  {
+    return m_File.ReadSome(bytes, count, m_Offset);
+  }
 
 private:
   const Descriptor & m_File;
   std::uint64_t      m_Offset;
+  std::uint64_t      m_MostBytes;
+  /** Bytes of lines so far. */
+  std::uint64_t m_Read{ 0 };
   /** The part of the file that begins at m_BlockAt. */
   std::string   m_Block;
   std::uint64_t m_BlockAt;
@@ -162,6 +192,34 @@ private:
 /** Without white space at both ends. */
 std::string
 Trim(const std::string & text);
+
+/** The numbers of a header's field. They throw FileError unless `text` begins with `count` numbers that are finite, or
+ * integers from `least` to `most`. */
+std::vector<double>
+ParseNumbers(const std::string & file, const std::string & field, const std::string & text, std::size_t count);
+std::vector<std::int64_t>
+ParseIntegers(const std::string & file, const std::string & field, const std::string & text, std::size_t count,
+              std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+              std::int64_t most = std::numeric_limits<std::int64_t>::max());
+std::int64_t
+ParseInteger(const std::string & file, const std::string & field, const std::string & text,
+             std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+             std::int64_t most = std::numeric_limits<std::int64_t>::max());
+
+/** The one file that a header names for its voxels, beside the header. Throws FileError where the name stands for
+ * several: "LIST", or a pattern and the numbers that it takes, such as "slice%03d.raw 1 20 1". */
+std::filesystem::path
+FindDataFile(const std::string & header, const std::string & name);
+
+/** The name of a voxels' file for a text header: readers take a name that begins with a space or "LIST", or that has a
+ * colon, for something else. Throws FileError if no header can hold it. */
+std::string
+NameOfDataFile(const std::string & shown, const std::string & name);
+
+/** Spacings become positive, and axes with a negative one run the other way, as itk::ImageFileReader has it. Throws
+ * FileError if a number of the geometry is not finite. */
+void
+NormalizeGeometry(const std::string & file, ImageHeader & header);
 
 } // namespace chunkwise::files
 

@@ -84,6 +84,13 @@ public:
   {
     return m_BytesRead;
   }
+  /** What users should know of an image that was read, such as an orientation that was not applied: a sentence each,
+   * without the file's name. */
+  const std::vector<std::string> &
+  GetWarnings() const
+  {
+    return m_Warnings;
+  }
   /** For a source that is read in order: keeps the last `planes` along the last axis with more than one voxel, so that
    * boxes may reach so far back. A box that reaches back further is read from the beginning of the file again. Call it
    * before the first Read; GetAccess then counts the planes. Nothing for other sources. */
@@ -93,6 +100,7 @@ public:
 protected:
   ImageHeader                        m_Header;
   std::vector<std::filesystem::path> m_Files;
+  std::vector<std::string>           m_Warnings;
   std::atomic<std::uint64_t>         m_BytesRead{ 0 };
 };
 
@@ -154,6 +162,11 @@ struct OutputOptions
    * image of its own whole, which may be written anew from itself. */
   std::vector<std::filesystem::path> inputFiles;
 };
+
+/** The files that CreateImage writes for an image of this name, there or not: its header, and its voxels if they have a
+ * file of their own. Symbolic links are followed; throws FileError if one leads to itself. */
+std::vector<std::filesystem::path>
+GetOutputFiles(const std::string & file, bool compress = false);
 
 /** What can be known before any work: throws FileError if the ending is of no format that is written, if the format
  * cannot hold the kind or the dimension, or if the file cannot be put there. */

@@ -1,9 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileItk.h"
 
-#include "fileVoxels.h"
-
-#include "itkMetaDataObject.h"
+#include "fileFormats.h"
 
 #include <fcntl.h>
 #include <mutex>
@@ -52,63 +50,20 @@ private:
 
 std::mutex itkMutex;
 
-/** The line of an exception's description that says something. */
-std::string
-FirstLine(const std::string & text)
-{
-  std::string line;
-  for (const char c : text)
-  {
-    if (c == '\n' && !line.empty())
-    {
-      // "ITK ERROR: NiftiImageIO(0x55...): why" begins with what no user needs.
-      const auto address = line.find("): ");
-      if (line.find("ERROR") == std::string::npos || (address != std::string::npos && address + 3 < line.size()))
-      {
-        break;
-      }
-      line.clear();
-    }
-    else if (c != '\n')
-    {
-      line += c;
-    }
-  }
-  const auto address = line.find("): ");
-  return address == std::string::npos ? line : line.substr(address + 3);
-}
-
 PixelKind
-KindOf(const itk::ImageIOBase & io, const std::string & file)
+KindOf(const ItkHeader & header, const std::string & file)
 {
-  using Component = itk::IOComponentEnum;
-  const auto integer = [](std::size_t size, bool isSigned) {
-    const int base = size == 1 ? 0 : size == 2 ? 2 : size == 4 ? 4 : 6;
-    return static_cast<PixelKind>(base + (isSigned ? 1 : 0));
-  };
-  switch (io.GetComponentType())
+  const std::uint32_t size = header.componentBytes;
+  if (header.isFloat && (size == 4 || size == 8))
   {
-    case Component::UCHAR:
-    case Component::USHORT:
-    case Component::UINT:
-    case Component::ULONG:
-    case Component::ULONGLONG:
-      return integer(io.GetComponentSize(), false);
-    case Component::CHAR:
-    case Component::SHORT:
-    case Component::INT:
-    case Component::LONG:
-    case Component::LONGLONG:
-      return integer(io.GetComponentSize(), true);
-    case Component::FLOAT:
-      return PixelKind::Float32;
-    case Component::DOUBLE:
-      return PixelKind::Float64;
-    default:
-      Fail(file,
-           "has voxels of " + itk::ImageIOBase::GetComponentTypeAsString(io.GetComponentType()) +
-             ", which is no type that can be used");
+    return size == 4 ? PixelKind::Float32 : PixelKind::Float64;
   }
+  if (!header.isFloat && (size == 1 || size == 2 || size == 4 || size == 8))
+  {
+    const int base = size == 1 ? 0 : size == 2 ? 2 : size == 4 ? 4 : 6;
+    return static_cast<PixelKind>(base + (header.isSigned ? 1 : 0));
+  }
+  Fail(file, "has voxels of " + header.componentName + ", which is no type that can be used");
 }
 
 } // namespace
@@ -149,95 +104,85 @@ CallItk(const std::string & file, const std::string & what, const std::function<
 }
 
 ImageHeader
-ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file)
+MakeImageHeader(const ItkHeader & said, const std::string & file)
 {
   ImageHeader header;
-  CallItk(file, "cannot be read", [&] {
-    io.SetFileName(file);
-    io.ReadImageInformation();
-    using Pixel = itk::IOPixelEnum;
-    const unsigned int components = io.GetNumberOfComponents();
-    const Pixel        pixel = io.GetPixelType();
-    if (pixel == Pixel::COMPLEX)
+  if (said.isComplex)
+  {
+    Fail(file, "has complex voxels, which cannot be used");
+  }
+  header.components = said.components;
+  header.kind = KindOf(said, file);
+  const std::size_t dimension = said.size.size();
+  if (said.spacing.size() != dimension || said.origin.size() != dimension ||
+      said.direction.size() != dimension * dimension)
+  {
+    Fail(file, "has a header whose parts do not fit each other");
+  }
+  // Axes beyond the fifth may be there if they have one voxel.
+  for (std::size_t a = MaxDimension; a < dimension; ++a)
+  {
+    if (said.size[a] > 1)
     {
-      Fail(file, "has complex voxels, which cannot be used");
+      Fail(file, "has " + std::to_string(dimension) + " dimensions, there may be 2 to 5");
     }
-    header.components = components;
-    header.kind = KindOf(io, file);
-    const auto dimension = static_cast<int>(io.GetNumberOfDimensions());
-    // Axes beyond the fifth may be there if they have one voxel.
-    for (int a = MaxDimension; a < dimension; ++a)
+  }
+  header.dimension = static_cast<int>(std::min<std::size_t>(dimension, MaxDimension));
+  if (header.dimension < 2)
+  {
+    Fail(file, "has " + std::to_string(dimension) + " dimension, there may be 2 to 5");
+  }
+  for (int a = 0; a < header.dimension; ++a)
+  {
+    const auto axis = static_cast<std::size_t>(a);
+    header.extent[a] = said.size[axis];
+    header.spacing[a] = said.spacing[axis];
+    header.origin[a] = said.origin[axis];
+    for (int row = 0; row < header.dimension; ++row)
     {
-      if (io.GetDimensions(static_cast<unsigned int>(a)) > 1)
-      {
-        Fail(file, "has " + std::to_string(dimension) + " dimensions, there may be 2 to 5");
-      }
+      header.direction[row][a] = said.direction[axis * dimension + static_cast<std::size_t>(row)];
     }
-    header.dimension = std::min(dimension, MaxDimension);
-    if (header.dimension < 2)
-    {
-      Fail(file, "has " + std::to_string(dimension) + " dimension, there may be 2 to 5");
-    }
-    for (int a = 0; a < header.dimension; ++a)
-    {
-      const auto axis = static_cast<unsigned int>(a);
-      header.extent[a] = static_cast<std::int64_t>(io.GetDimensions(axis));
-      header.spacing[a] = io.GetSpacing(axis);
-      header.origin[a] = io.GetOrigin(axis);
-      const std::vector<double> direction = io.GetDirection(axis);
-      for (int row = 0; row < header.dimension; ++row)
-      {
-        header.direction[row][a] = direction[static_cast<std::size_t>(row)];
-      }
-    }
-    const itk::MetaDataDictionary & dictionary = io.GetMetaDataDictionary();
-    for (const std::string & key : dictionary.GetKeys())
-    {
-      std::string text;
-      // Keys that ITK sets itself say nothing that the rest of the header does not.
-      if (key.compare(0, 4, "ITK_") != 0 && itk::ExposeMetaData<std::string>(dictionary, key, text))
-      {
-        header.metadata[key] = text;
-      }
-    }
-  });
+  }
+  header.metadata.insert(said.text.begin(), said.text.end());
   CountVoxels(file, header);
+  NormalizeGeometry(file, header);
   return header;
 }
 
-void
-SetHeaderOfItk(itk::ImageIOBase & io, const ImageHeader & header)
+ImageHeader
+ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file)
 {
-  const auto dimension = static_cast<unsigned int>(header.dimension);
-  io.SetNumberOfDimensions(dimension);
-  itk::ImageIORegion region(dimension);
-  for (unsigned int a = 0; a < dimension; ++a)
+  ItkHeader header;
+  CallItk(file, "cannot be read", [&] {
+    io.SetFileName(file);
+    io.ReadImageInformation();
+    header = DescribeItkHeader(io);
+  });
+  return MakeImageHeader(header, file);
+}
+
+ItkHeader
+MakeItkHeader(const ImageHeader & header)
+{
+  ItkHeader said;
+  said.componentBytes = static_cast<std::uint32_t>(PixelSize(header.kind));
+  DispatchPixelKind(header.kind, [&](auto pixel) {
+    said.isFloat = std::is_floating_point_v<decltype(pixel)>;
+    said.isSigned = std::is_signed_v<decltype(pixel)>;
+  });
+  said.components = header.components;
+  for (int a = 0; a < header.dimension; ++a)
   {
-    const auto axis = static_cast<int>(a);
-    io.SetDimensions(a, static_cast<itk::SizeValueType>(header.extent[axis]));
-    io.SetSpacing(a, header.spacing[axis]);
-    io.SetOrigin(a, header.origin[axis]);
-    std::vector<double> direction(dimension);
-    for (unsigned int row = 0; row < dimension; ++row)
+    said.size.push_back(header.extent[a]);
+    said.spacing.push_back(header.spacing[a]);
+    said.origin.push_back(header.origin[a]);
+    for (int row = 0; row < header.dimension; ++row)
     {
-      direction[row] = header.direction[row][a];
+      said.direction.push_back(header.direction[row][a]);
     }
-    io.SetDirection(a, direction);
-    region.SetIndex(a, 0);
-    region.SetSize(a, static_cast<itk::SizeValueType>(header.extent[axis]));
   }
-  io.SetIORegion(region);
-  DispatchPixelKind(header.kind,
-                    [&](auto pixel) { io.SetComponentType(itk::ImageIOBase::MapPixelType<decltype(pixel)>::CType); });
-  io.SetPixelType(header.components == 1   ? itk::IOPixelEnum::SCALAR
-                  : header.components == 3 ? itk::IOPixelEnum::RGB
-                  : header.components == 4 ? itk::IOPixelEnum::RGBA
-                                           : itk::IOPixelEnum::VECTOR);
-  io.SetNumberOfComponents(static_cast<unsigned int>(header.components));
-  for (const auto & [key, text] : header.metadata)
-  {
-    itk::EncapsulateMetaData<std::string>(io.GetMetaDataDictionary(), key, text);
-  }
+  said.text.assign(header.metadata.begin(), header.metadata.end());
+  return said;
 }
 
 } // namespace chunkwise::files

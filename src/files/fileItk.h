@@ -3,8 +3,7 @@
 #define fileItk_h
 
 #include "fileImage.h"
-
-#include "itkImageIOBase.h"
+#include "fileItkHeader.h"
 
 #include <functional>
 
@@ -20,9 +19,13 @@ CallItk(const std::string & file, const std::string & what, const std::function<
 ImageHeader
 ReadHeaderWithItk(itk::ImageIOBase & io, const std::string & file);
 
-/** The header of `file` for an ImageIO that writes. */
-void
-SetHeaderOfItk(itk::ImageIOBase & io, const ImageHeader & header);
+/** What ITK says of an image, checked. Throws FileError for voxels of no kind of ours. */
+ImageHeader
+MakeImageHeader(const ItkHeader & said, const std::string & file);
+
+/** What to tell ITK of an image that is written. */
+ItkHeader
+MakeItkHeader(const ImageHeader & header);
 
 } // namespace chunkwise::files
 

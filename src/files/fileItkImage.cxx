@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
+#include "fileHdf5.h"
 #include "fileItk.h"
-#include "fileItkFormats.h"
 #include "fileOutput.h"
 
 #include "itkBMPImageIO.h"
@@ -18,14 +18,10 @@ namespace chunkwise::files
 namespace
 {
 
-/** Of `file`, an object that reads and writes `format`. */
+/** An object that writes `format`. */
 itk::ImageIOBase::Pointer
-MakeIo(const std::string & format, const std::string & file)
+MakeIo(const std::string & format)
 {
-  if (format == "HDF5")
-  {
-    return GetItkFormats(file).makeHdf5();
-  }
   if (format == "PNG")
   {
     return itk::PNGImageIO::New().GetPointer();
@@ -43,170 +39,6 @@ MakeIo(const std::string & format, const std::string & file)
     return itk::GiplImageIO::New().GetPointer();
   }
   throw std::logic_error("no class of ITK is known for " + format);
-}
-
-/** Reads small pieces of a file one after the other. */
-class Bytes
-{
-public:
-  explicit Bytes(const std::string & file)
-    : m_File(Descriptor::OpenToRead(file))
-    , m_Size(m_File.GetSize())
-  {}
-  /** As a number whose highest byte comes first, or last. */
-  std::uint64_t
-  Number(std::uint64_t at, std::size_t size, bool bigEndian) const
-  {
-    unsigned char bytes[8] = {};
-    m_File.ReadAt(bytes, size, at);
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < size; ++i)
-    {
-      value = value << 8 | bytes[bigEndian ? i : size - 1 - i];
-    }
-    return value;
-  }
-  std::uint64_t
-  GetSize() const
-  {
-    return m_Size;
-  }
-  const Descriptor &
-  GetFile() const
-  {
-    return m_File;
-  }
-
-private:
-  Descriptor    m_File;
-  std::uint64_t m_Size;
-};
-
-/** Throws where a chunk, the last one IEND, is not there. */
-void
-CheckPng(const std::string & file)
-{
-  const Bytes bytes(file);
-  for (std::uint64_t at = 8;;)
-  {
-    if (at + 12 > bytes.GetSize())
-    {
-      Fail(file, "is not complete: it ends after " + std::to_string(bytes.GetSize()) + " bytes, before its last chunk");
-    }
-    const std::uint64_t size = bytes.Number(at, 4, true);
-    const std::uint64_t type = bytes.Number(at + 4, 4, true);
-    at += 12 + size;
-    if (type == 0x49454e44 && at <= bytes.GetSize())
-    {
-      return;
-    }
-  }
-}
-
-/** Throws where the mark of the end is not there: libjpeg makes up what is missing. */
-void
-CheckJpeg(const std::string & file)
-{
-  const Bytes                bytes(file);
-  std::vector<unsigned char> all(bytes.GetSize());
-  bytes.GetFile().ReadAt(all.data(), all.size(), 0);
-  for (std::size_t at = 2; at + 2 <= all.size();)
-  {
-    const unsigned char mark = all[at + 1];
-    if (all[at] != 0xff || mark == 0xff)
-    {
-      ++at; // Coded voxels, or a byte that fills.
-    }
-    else if (mark == 0xd9)
-    {
-      return;
-    }
-    else if (mark <= 1 || (mark >= 0xd0 && mark <= 0xd8))
-    {
-      at += 2;
-    }
-    else
-    {
-      at += at + 4 <= all.size() ? 2 + (static_cast<std::size_t>(all[at + 2]) << 8 | all[at + 3]) : 4;
-    }
-  }
-  Fail(file, "is not complete: it ends after " + std::to_string(all.size()) + " bytes, without the mark of its end");
-}
-
-void
-CheckBmp(const std::string & file)
-{
-  const Bytes bytes(file);
-  if (bytes.GetSize() < 54)
-  {
-    Fail(file, "is not complete: it ends after " + std::to_string(bytes.GetSize()) + " bytes, within its header");
-  }
-  std::uint64_t       needed = bytes.Number(2, 4, false);
-  const std::uint64_t begin = bytes.Number(10, 4, false);
-  const std::uint64_t width = bytes.Number(18, 4, false);
-  const auto          height = static_cast<std::int32_t>(bytes.Number(22, 4, false));
-  if (bytes.Number(30, 4, false) == 0)
-  {
-    const std::uint64_t row = (width * bytes.Number(28, 2, false) + 31) / 32 * 4;
-    needed = begin + row * static_cast<std::uint64_t>(height < 0 ? -static_cast<std::int64_t>(height) : height);
-  }
-  if (bytes.GetSize() < needed)
-  {
-    Fail(file, "has " + std::to_string(bytes.GetSize()) + " of " + std::to_string(needed) + " bytes");
-  }
-}
-
-/** ITK's region of a box with all components. */
-itk::ImageIORegion
-RegionOf(const Box & box, const ImageHeader & header)
-{
-  const int          first = header.components > 1 ? 1 : 0;
-  itk::ImageIORegion region(static_cast<unsigned int>(header.dimension));
-  for (int a = 0; a < header.dimension; ++a)
-  {
-    region.SetIndex(static_cast<unsigned int>(a), box.lower[a + first]);
-    region.SetSize(static_cast<unsigned int>(a), static_cast<itk::SizeValueType>(box.Extent(a + first)));
-  }
-  return region;
-}
-
-/** Whether the voxels of `box` are dense in `view`. */
-bool
-IsDense(const Box & box, const BufferView & view)
-{
-  std::int64_t count = 1;
-  for (int a = 0; a < MaxDimension; ++a)
-  {
-    if (box.Extent(a) > 1 && view.stride[a] != count)
-    {
-      return false;
-    }
-    count *= box.Extent(a);
-  }
-  return true;
-}
-
-/** Calls `f` with the dense voxels of `box`, as a library wants them. */
-template <typename TFunctor>
-void
-WithDense(const Box & box, const BufferView & view, bool copiesIn, bool copiesOut, TFunctor && f)
-{
-  if (IsDense(box, view))
-  {
-    f(static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind)));
-    return;
-  }
-  std::vector<char> voxels(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(view.kind));
-  const BufferView  dense = DenseView(voxels.data(), view.kind, box);
-  if (copiesIn)
-  {
-    CopyBox(box, view, dense);
-  }
-  f(voxels.data());
-  if (copiesOut)
-  {
-    CopyBox(box, dense, view);
-  }
 }
 
 /** A sum over voxels of what is mixed from place and value: the same in whatever order they come. */
@@ -229,104 +61,8 @@ MixVoxels(const Coordinates & extent, const Box & box, const BufferView & view)
   return sum;
 }
 
-/** An image that a class of ITK reads: in pieces where it can, else the first Read takes it whole. */
-class ItkSource : public FileSource
-{
-public:
-  ItkSource(itk::ImageIOBase::Pointer io, const std::string & file)
-    : m_File(file)
-    , m_Io(std::move(io))
-  {
-    // Grays by a table are grays.
-    m_Io->SetExpandRGBPalette(false);
-    m_Header = ReadHeaderWithItk(*m_Io, file);
-    if (m_Io->GetIsReadAsScalarPlusPalette())
-    {
-      CheckIsGray();
-    }
-    m_Io->SetUseStreamedReading(true);
-    m_InPieces = m_Io->CanStreamRead();
-    m_Files.emplace_back(file);
-  }
-  ImageAccess
-  GetAccess() const override
-  {
-    ImageAccess access;
-    access.inPieces = m_InPieces;
-    access.heldBytes = m_InPieces ? 0 : GetBytes();
-    return access;
-  }
-  void
-  Read(const Box & box, const BufferView & view) override
-  {
-    CheckBox(GetExtent(), m_Header.kind, box, view);
-    if (box.IsEmpty())
-    {
-      return;
-    }
-    if (m_InPieces)
-    {
-      return WithDense(box, view, false, true, [&](void * voxels) { ReadRegion(box, voxels); });
-    }
-    const Box image = Box::FromExtent(GetExtent());
-    {
-      const std::lock_guard<std::mutex> lock(m_Mutex);
-      if (m_Whole.empty())
-      {
-        std::vector<char> whole(GetBytes());
-        ReadRegion(image, whole.data());
-        m_Whole = std::move(whole);
-      }
-    }
-    CopyBox(box, DenseView(m_Whole.data(), m_Header.kind, image), view);
-  }
-
-private:
-  void
-  CheckIsGray() const
-  {
-    const auto check = [this](const auto & palette) {
-      for (std::size_t i = 0; i < palette.size(); ++i)
-      {
-        if (palette[i].GetRed() != i || palette[i].GetGreen() != i || palette[i].GetBlue() != i)
-        {
-          Fail(m_File, "has a table of colors, only images of one component a voxel can be used");
-        }
-      }
-    };
-    if (const auto * const bmp = dynamic_cast<const itk::BMPImageIO *>(m_Io.GetPointer()))
-    {
-      check(bmp->GetColorPalette());
-    }
-    if (const auto * const png = dynamic_cast<const itk::PNGImageIO *>(m_Io.GetPointer()))
-    {
-      check(png->GetColorPalette());
-    }
-  }
-  std::uint64_t
-  GetBytes() const
-  {
-    return static_cast<std::uint64_t>(Box::FromExtent(GetExtent()).NumberOfVoxels()) * PixelSize(m_Header.kind);
-  }
-  void
-  ReadRegion(const Box & box, void * voxels)
-  {
-    CallItk(m_File, "cannot be read", [&] {
-      m_Io->SetIORegion(RegionOf(box, m_Header));
-      m_Io->Read(voxels);
-    });
-    m_BytesRead += static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(m_Header.kind);
-  }
-
-  std::string               m_File;
-  itk::ImageIOBase::Pointer m_Io;
-  bool                      m_InPieces{ false };
-  std::mutex                m_Mutex;
-  std::vector<char>         m_Whole;
-};
-
-/** An image that a class of ITK writes. Not all of the libraries below say that a disk is full: what was written is
- * read again before it gets its name. */
+/** An image that a class of ITK writes: HDF5 in pieces, by a process of its own, other formats whole at the end. Not
+ * all of the libraries below say that a disk is full: what was written is read again before it gets its name. */
 class ItkSink : public FileSink
 {
 public:
@@ -340,12 +76,9 @@ public:
     m_Header = header;
     m_Losses = std::move(losses);
     m_Count = CountVoxels(destination.shown, header);
-    m_Io = MakeWriter();
-    m_InPieces = m_Io->CanStreamWrite();
-    if (m_InPieces)
+    if (IsHdf5(format))
     {
-      // Until it is closed: see Close. An output that fails keeps it for ever.
-      m_Io->Register();
+      m_Hdf5 = std::make_unique<Hdf5Writer>(GetPath().string(), destination.shown, header, compress);
     }
     else
     {
@@ -356,8 +89,8 @@ public:
   GetAccess() const override
   {
     ImageAccess access;
-    access.inPieces = m_InPieces;
-    access.heldBytes = m_Whole.size();
+    access.inPieces = m_Hdf5 != nullptr;
+    access.heldBytes = m_Hdf5 ? Hdf5Writer::GetHeldBytes(m_Header) : m_Whole.size();
     return access;
   }
   void
@@ -370,9 +103,9 @@ public:
     }
     m_Mixed += MixVoxels(GetExtent(), box, view);
     m_Done += box.NumberOfVoxels();
-    if (m_InPieces)
+    if (m_Hdf5)
     {
-      return WithDense(box, view, true, false, [&](const void * voxels) { WriteRegion(box, voxels); });
+      return m_Hdf5->Write(box, view);
     }
     CopyBox(box, view, DenseView(m_Whole.data(), m_Header.kind, Box::FromExtent(GetExtent())));
   }
@@ -384,12 +117,16 @@ public:
       throw std::logic_error(m_Destination.shown + ": " + std::to_string(m_Done) + " of " + std::to_string(m_Count) +
                              " voxels were written");
     }
-    if (!m_InPieces)
+    if (m_Hdf5)
     {
-      WriteRegion(Box::FromExtent(GetExtent()), m_Whole.data());
+      m_Hdf5->Close();
+      m_Hdf5 = nullptr;
     }
-    Close();
-    m_Whole = std::vector<char>();
+    else
+    {
+      WriteWhole();
+      m_Whole = std::vector<char>();
+    }
     Verify();
     Descriptor written = Descriptor::OpenToRead(GetPath());
     written.Sync();
@@ -399,43 +136,20 @@ public:
   }
 
 private:
-  /** What HDF5 could not write shows when it closes the file. Its class of ITK does so when it is destroyed, where an
-   * exception ends the process, or when it begins to read. */
-  void
-  Close()
-  {
-    CallItk(m_Destination.shown, "cannot be written", [&] {
-      if (m_InPieces)
-      {
-        m_Io->ReadImageInformation();
-        m_Io->UnRegister();
-      }
-      m_Io = nullptr;
-    });
-  }
   std::filesystem::path
   GetPath() const
   {
     return m_Folder.GetPath(m_Destination.file);
   }
-  itk::ImageIOBase::Pointer
-  MakeWriter() const
+  void
+  WriteWhole() const
   {
-    itk::ImageIOBase::Pointer io = MakeIo(m_Format.name, m_Destination.shown);
     CallItk(m_Destination.shown, "cannot be written", [&] {
-      SetHeaderOfItk(*io, m_Header);
+      const itk::ImageIOBase::Pointer io = MakeIo(m_Format.name);
+      ApplyItkHeader(MakeItkHeader(m_Header), *io);
       io->SetFileName(GetPath().string());
       io->SetUseCompression(m_Compresses);
-      io->SetUseStreamedWriting(true);
-    });
-    return io;
-  }
-  void
-  WriteRegion(const Box & box, const void * voxels)
-  {
-    CallItk(m_Destination.shown, "cannot be written", [&] {
-      m_Io->SetIORegion(RegionOf(box, m_Header));
-      m_Io->Write(voxels);
+      io->Write(m_Whole.data());
     });
   }
   void
@@ -444,7 +158,7 @@ private:
     try
     {
       std::unique_ptr<FileSource> source =
-        std::make_unique<ItkSource>(MakeIo(m_Format.name, m_Destination.shown), GetPath().string());
+        m_Format.open ? m_Format.open(GetPath().string()) : OpenVoxels(m_Format.locate(GetPath().string()));
       if (source->GetExtent() != GetExtent() || source->GetKind() != m_Header.kind)
       {
         Fail(m_Destination.shown, "has not the size or the type that it should have");
@@ -482,45 +196,18 @@ private:
     }
   }
 
-  const Format &             m_Format;
-  Destination                m_Destination;
-  bool                       m_Compresses;
-  OutputFolder               m_Folder;
-  itk::ImageIOBase::Pointer  m_Io;
-  bool                       m_InPieces{ false };
-  std::vector<char>          m_Whole;
-  std::int64_t               m_Count{ 0 };
-  std::atomic<std::int64_t>  m_Done{ 0 };
-  std::atomic<std::uint64_t> m_Mixed{ 0 };
+  const Format &              m_Format;
+  Destination                 m_Destination;
+  bool                        m_Compresses;
+  OutputFolder                m_Folder;
+  std::unique_ptr<Hdf5Writer> m_Hdf5;
+  std::vector<char>           m_Whole;
+  std::int64_t                m_Count{ 0 };
+  std::atomic<std::int64_t>   m_Done{ 0 };
+  std::atomic<std::uint64_t>  m_Mixed{ 0 };
 };
 
 } // namespace
-
-std::unique_ptr<FileSource>
-OpenWithItk(const std::string & file)
-{
-  const std::string               format = FindFormat(file)->name;
-  const itk::ImageIOBase::Pointer io = MakeIo(format, file);
-  bool                            canRead = false;
-  CallItk(file, "cannot be read", [&] { canRead = io->CanReadFile(file.c_str()); });
-  if (!canRead)
-  {
-    Fail(file, "is no " + format + " file, or is not complete");
-  }
-  if (format == "PNG")
-  {
-    CheckPng(file);
-  }
-  else if (format == "JPEG")
-  {
-    CheckJpeg(file);
-  }
-  else if (format == "BMP")
-  {
-    CheckBmp(file);
-  }
-  return std::make_unique<ItkSource>(io, file);
-}
 
 std::unique_ptr<FileSink>
 CreateWithItk(const Format & format, const ImageHeader & header, const Destination & destination, bool compress,

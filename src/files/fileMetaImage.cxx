@@ -1,8 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileFormats.h"
-#include "fileItk.h"
-
-#include "itkMetaImageIO.h"
 
 #include <algorithm>
 #include <set>
@@ -84,31 +81,43 @@ FindKind(std::string type, PixelKind & kind)
   return false;
 }
 
-} // namespace
-
-VoxelPlace
-LocateMetaImage(const std::string & file)
+/** The fields of a header by name, and the texts among them that are a user's. */
+struct MetaFields
 {
-  VoxelPlace                         place;
-  const Descriptor                   descriptor = Descriptor::OpenToRead(file);
-  LineReader                         reader(descriptor);
-  std::string                        line;
-  std::string                        type;
-  std::string                        dataFile;
+  std::map<std::string, std::string> values;
   std::map<std::string, std::string> texts;
-  bool                               isBinary = true;
-  bool                               isMsb = false;
-  bool                               isCompressed = false;
-  std::int64_t                       headerSize = 0;
-  std::int64_t                       channels = 1;
-  while (dataFile.empty())
+
+  /** The first of `names` that is there; empty if none is. */
+  std::string
+  Get(std::initializer_list<const char *> names) const
+  {
+    for (const char * const name : names)
+    {
+      const auto field = values.find(name);
+      if (field != values.end())
+      {
+        return field->second;
+      }
+    }
+    return std::string();
+  }
+};
+
+MetaFields
+ReadMetaFields(const std::string & file, LineReader & reader)
+{
+  MetaFields  fields;
+  std::string line;
+  while (fields.values.count("ElementDataFile") == 0)
   {
     if (!reader.Next(line))
     {
       Fail(file, "its header is not complete: it has no ElementDataFile");
     }
+    // MetaIO takes a colon as well.
     const auto equals = line.find('=');
-    if (equals == std::string::npos)
+    const auto separator = equals != std::string::npos ? equals : line.find(':');
+    if (separator == std::string::npos)
     {
       if (Trim(line).empty())
       {
@@ -116,91 +125,137 @@ LocateMetaImage(const std::string & file)
       }
       Fail(file, "is no MetaImage: a line of its header is \"" + line.substr(0, 40) + "\"");
     }
-    const std::string key = Trim(line.substr(0, equals));
-    const std::string value = Trim(line.substr(equals + 1));
-    if (key == "BinaryData")
-    {
-      isBinary = IsTrue(value);
-    }
-    else if (key == "BinaryDataByteOrderMSB" || key == "ElementByteOrderMSB")
-    {
-      isMsb = IsTrue(value);
-    }
-    else if (key == "CompressedData")
-    {
-      isCompressed = IsTrue(value);
-    }
-    else if (key == "HeaderSize")
-    {
-      headerSize = std::strtoll(value.c_str(), nullptr, 10);
-    }
-    else if (key == "ElementNumberOfChannels")
-    {
-      channels = std::strtoll(value.c_str(), nullptr, 10);
-    }
-    else if (key == "ElementType")
-    {
-      type = value;
-    }
-    else if (key == "ElementDataFile")
-    {
-      dataFile = value;
-    }
+    const std::string key = Trim(line.substr(0, separator));
+    const std::string value = Trim(line.substr(separator + 1));
+    fields.values[key] = value;
     if (GetOwnFields().count(Lower(key)) == 0)
     {
-      texts[key] = value;
+      fields.texts[key] = value;
     }
   }
-  const auto io = itk::MetaImageIO::New();
-  place.header = ReadHeaderWithItk(*io, file);
+  return fields;
+}
+
+/** Size, type and geometry, as MetaIO and ITK understand them. */
+ImageHeader
+ReadMetaHeader(const std::string & file, const MetaFields & fields)
+{
+  ImageHeader       header;
+  const std::string object = fields.Get({ "ObjectType" });
+  if (!object.empty() && Lower(object) != "image")
+  {
+    Fail(file, "is a " + object + " of MetaIO, no image");
+  }
+  // MetaIO itself has at most ten axes.
+  const std::int64_t axes = ParseInteger(file, "NDims", fields.Get({ "NDims" }), 1, 10);
+  const auto         count = static_cast<std::size_t>(axes);
+  const auto         sizes = ParseIntegers(file, "DimSize", fields.Get({ "DimSize" }), count);
+  for (std::size_t a = MaxDimension; a < count; ++a)
+  {
+    if (sizes[a] != 1)
+    {
+      Fail(file, "has " + std::to_string(axes) + " dimensions, there may be 2 to 5");
+    }
+  }
+  if (axes < 2)
+  {
+    Fail(file, "has 1 dimension, there may be 2 to 5");
+  }
+  header.dimension = static_cast<int>(std::min<std::int64_t>(axes, MaxDimension));
+  const auto numbers = [&](std::initializer_list<const char *> names, std::size_t n, auto && use) {
+    const std::string text = fields.Get(names);
+    if (!text.empty())
+    {
+      use(ParseNumbers(file, *names.begin(), text, n));
+    }
+  };
+  numbers({ "ElementSpacing", "ElementSize" }, count, [&](const std::vector<double> & spacing) {
+    std::copy_n(spacing.begin(), header.dimension, header.spacing);
+  });
+  numbers({ "Offset", "Position", "Origin" }, count, [&](const std::vector<double> & origin) {
+    std::copy_n(origin.begin(), header.dimension, header.origin);
+  });
+  numbers({ "TransformMatrix", "Rotation", "Orientation" }, count * count, [&](const std::vector<double> & matrix) {
+    for (int a = 0; a < header.dimension; ++a)
+    {
+      for (int row = 0; row < header.dimension; ++row)
+      {
+        // A row of the file is the direction of an axis.
+        header.direction[row][a] = matrix[static_cast<std::size_t>(a) * count + static_cast<std::size_t>(row)];
+      }
+    }
+  });
+  for (int a = 0; a < header.dimension; ++a)
+  {
+    header.extent[a] = sizes[static_cast<std::size_t>(a)];
+  }
+  const std::string channels = fields.Get({ "ElementNumberOfChannels" });
+  if (!channels.empty())
+  {
+    header.components = ParseInteger(file, "ElementNumberOfChannels", channels, 1);
+  }
+  const std::string type = fields.Get({ "ElementType" });
+  if (!FindKind(type, header.kind))
+  {
+    Fail(file, "has voxels of " + (type.empty() ? "no type" : type) + ", which is no type that can be used");
+  }
   // The texts are what the file says, not what ITK makes of it.
-  place.header.metadata = texts;
-  PixelKind kind = PixelKind::UInt8;
-  if (!FindKind(type, kind) || PixelSize(kind) != PixelSize(place.header.kind))
-  {
-    Fail(file, "has voxels of " + type + ", which is no type that can be used");
-  }
-  place.header.kind = kind;
-  if (place.header.components != channels)
-  {
-    Fail(file,
-         "has " + std::to_string(channels) + " channels, and voxels of " + std::to_string(place.header.components));
-  }
-  if (dataFile.compare(0, 4, "LIST") == 0 || dataFile.find('%') != std::string::npos)
-  {
-    Fail(file, "has its voxels in several files (" + dataFile + "), only one can be used");
-  }
+  header.metadata = fields.texts;
+  CountVoxels(file, header);
+  return header;
+}
+
+} // namespace
+
+VoxelPlace
+LocateMetaImage(const std::string & file)
+{
+  VoxelPlace       place;
+  const Descriptor descriptor = Descriptor::OpenToRead(file);
+  LineReader       reader(descriptor);
+  const MetaFields fields = ReadMetaFields(file, reader);
+  place.header = ReadMetaHeader(file, fields);
+  const std::string binary = fields.Get({ "BinaryData" });
+  const bool        isBinary = binary.empty() || IsTrue(binary);
+  const bool        isMsb = IsTrue(fields.Get({ "BinaryDataByteOrderMSB", "ElementByteOrderMSB" }));
+  const bool        isCompressed = IsTrue(fields.Get({ "CompressedData" }));
+  const PixelKind   kind = place.header.kind;
   place.coding.kind = kind;
-  place.coding.swaps = isMsb != IsBigEndianMachine();
   place.codec = !isBinary ? Codec::Text : isCompressed ? Codec::Deflate : Codec::Raw;
-  place.coding.swaps = place.coding.swaps && isBinary;
-  const bool isLocal = Lower(dataFile) == "local";
+  place.coding.swaps = isBinary && isMsb != IsBigEndianMachine();
   place.files.emplace_back(file);
-  place.data = isLocal ? std::filesystem::path(file) : std::filesystem::path(file).parent_path() / dataFile;
-  place.offset = isLocal ? reader.GetOffset() : 0;
-  if (!isLocal)
+  const std::string dataFile = fields.Get({ "ElementDataFile" });
+  if (Lower(dataFile) == "local")
   {
+    place.data = file;
+    place.offset = reader.GetOffset();
+  }
+  else
+  {
+    place.data = FindDataFile(file, dataFile);
     place.files.push_back(place.data);
   }
+  const std::string  skipped = fields.Get({ "HeaderSize" });
+  const std::int64_t headerSize = skipped.empty() ? 0 : ParseInteger(file, "HeaderSize", skipped, -1);
   if (headerSize == -1 && place.codec == Codec::Raw)
   {
     const auto          bytes = static_cast<std::uint64_t>(CountVoxels(file, place.header)) * PixelSize(kind);
     const std::uint64_t size = Descriptor::OpenToRead(place.data).GetSize();
     place.offset = size - std::min(size, bytes);
   }
-  else if (headerSize != 0)
+  else if (headerSize == -1)
   {
-    if (headerSize < 0)
-    {
-      Fail(file, "its HeaderSize is " + std::to_string(headerSize) + ", which is no number of bytes");
-    }
+    Fail(file, "its HeaderSize of -1 cannot be used with compressed voxels or text");
+  }
+  else if (headerSize > 0)
+  {
     place.offset = static_cast<std::uint64_t>(headerSize);
   }
   return place;
 }
 
 VoxelLayout
-LayOutMetaImage(const ImageHeader & header, const std::string &, const std::string & data, bool compress)
+LayOutMetaImage(const ImageHeader & header, const std::string & file, const std::string & data, bool compress)
 {
   const int   n = header.dimension;
   std::string matrix;
@@ -255,7 +310,7 @@ LayOutMetaImage(const ImageHeader & header, const std::string &, const std::stri
     text += "ElementNumberOfChannels = " + std::to_string(header.components) + "\n";
   }
   text += std::string("ElementType = ") + MetaTypeName(header.kind) +
-          "\nElementDataFile = " + (data.empty() ? "LOCAL" : data) + "\n";
+          "\nElementDataFile = " + (data.empty() ? "LOCAL" : NameOfDataFile(file, data)) + "\n";
   return layout;
 }
 

@@ -1,9 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "fileByteCount.h"
 #include "fileFormats.h"
-#include "fileItk.h"
 
-#include "itkMRCImageIO.h"
-
+#include <cmath>
 #include <cstring>
 
 namespace chunkwise::files
@@ -21,6 +20,63 @@ constexpr int ModeInt16 = 1;
 constexpr int ModeFloat32 = 2;
 constexpr int ModeUInt16 = 6;
 
+template <typename T>
+T
+WordAt(const char * bytes, std::size_t at, bool swaps)
+{
+  T value{};
+  std::memcpy(&value, bytes + at, sizeof(value));
+  if (swaps)
+  {
+    SwapBytes(&value, &value, 1, sizeof(value));
+  }
+  return value;
+}
+
+/** Sizes, and where the axes lie: the header says which of x, y and z the columns, rows and sections of the file are.
+ * The voxels stay as they are stored; the direction of an axis is that of its name. */
+void
+ReadGeometry(const std::string & file, const char * bytes, bool swaps, ImageHeader & header)
+{
+  const auto integer = [&](std::size_t at, int i) {
+    return WordAt<std::int32_t>(bytes, at + 4 * static_cast<std::size_t>(i), swaps);
+  };
+  const auto real = [&](std::size_t at, int i) {
+    return static_cast<double>(WordAt<float>(bytes, at + 4 * static_cast<std::size_t>(i), swaps));
+  };
+  int  names[3];
+  bool isUsed[4] = {};
+  bool isMap = true;
+  for (int a = 0; a < 3; ++a)
+  {
+    names[a] = integer(64, a);
+    isMap = isMap && names[a] >= 1 && names[a] <= 3 && !isUsed[names[a]];
+    isUsed[isMap ? names[a] : 0] = true;
+    header.extent[a] = integer(0, a);
+  }
+  if (!isMap && (names[0] != 0 || names[1] != 0 || names[2] != 0))
+  {
+    Fail(file,
+         "its columns, rows and sections are the axes " + std::to_string(names[0]) + ", " + std::to_string(names[1]) +
+           " and " + std::to_string(names[2]) + ", not 1, 2 and 3 in any order");
+  }
+  header.dimension = 3;
+  for (int a = 0; a < 3; ++a)
+  {
+    const int    axis = isMap ? names[a] - 1 : a;
+    const double length = real(40, axis);
+    const int    intervals = integer(28, axis);
+    const double step = length / intervals;
+    // Zeros say nothing.
+    header.spacing[a] = intervals > 0 && step > 0 && std::isfinite(step) ? step : 1;
+    header.origin[a] = real(196, a);
+    for (int row = 0; row < 3; ++row)
+    {
+      header.direction[row][a] = row == axis ? 1 : 0;
+    }
+  }
+}
+
 } // namespace
 
 VoxelPlace
@@ -34,23 +90,32 @@ LocateMrc(const std::string & file)
   {
     Fail(file, "ends after " + std::to_string(present) + " bytes, a header of MRC has " + std::to_string(HeaderBytes));
   }
-  const auto number = [&](std::size_t at, bool swaps) {
-    std::int32_t value = 0;
-    std::memcpy(&value, bytes + at, sizeof(value));
-    if (swaps)
+  // The order is what the machine stamp says. Old files have none, and some a wrong one: then it is that in which mode
+  // and sizes are such numbers, or smaller ones.
+  const auto inOrder = [&](std::size_t at, bool reverses) { return WordAt<std::int32_t>(bytes, at, reverses); };
+  const auto sizeIn = [&](bool reverses) {
+    const std::int32_t mode = inOrder(12, reverses);
+    ByteCount          size(mode >= 0 && mode <= 127 ? 1 : -1);
+    for (std::size_t a = 0; a < 3; ++a)
     {
-      SwapBytes(&value, &value, 1, sizeof(value));
+      const std::int32_t extent = inOrder(4 * a, reverses);
+      size = size * (extent > 0 ? extent : -1);
     }
-    return value;
+    return size;
   };
-  // The mode is a small number in one of the orders.
-  const auto mode = [&](bool swaps) { return number(12, swaps); };
-  const bool swaps = mode(false) < 0 || mode(false) > 127;
-  if (std::memcmp(bytes + 208, "MAP", 3) != 0 || mode(swaps) < 0 || mode(swaps) > 127)
+  const auto first = static_cast<unsigned char>(bytes[212]);
+  const bool hasStamp = first == 0x11 || first == 0x44;
+  bool       swaps = hasStamp && (first == 0x11) != IsBigEndianMachine();
+  if (!hasStamp || !sizeIn(swaps).IsCountable())
+  {
+    swaps = !(sizeIn(false) <= sizeIn(true));
+  }
+  if (std::memcmp(bytes + 208, "MAP", 3) != 0 || inOrder(12, swaps) < 0 || inOrder(12, swaps) > 127)
   {
     Fail(file, "is no MRC file");
   }
-  const int m = mode(swaps);
+  const auto number = [&](std::size_t at) { return inOrder(at, swaps); };
+  const int  m = number(12);
   if (m == 3 || m == 4)
   {
     Fail(file, "has complex voxels, which cannot be used");
@@ -63,21 +128,16 @@ LocateMrc(const std::string & file)
   {
     Fail(file, "has voxels of MRC's mode " + std::to_string(m) + ", which cannot be used");
   }
-  const auto io = itk::MRCImageIO::New();
-  place.header = ReadHeaderWithItk(*io, file);
-  place.header.metadata.clear();
   // Bytes have no sign in old files, and in IMOD's unless it says so; they have one by the standard of 2014.
-  const bool isSigned = number(152, swaps) == ImodStamp ? (number(156, swaps) & 1) != 0 : number(108, swaps) >= 20140;
+  const bool isSigned = number(152) == ImodStamp ? (number(156) & 1) != 0 : number(108) >= 20140;
   place.header.kind = m == ModeInt16     ? PixelKind::Int16
                       : m == ModeUInt16  ? PixelKind::UInt16
                       : m == ModeFloat32 ? PixelKind::Float32
                       : isSigned         ? PixelKind::Int8
                                          : PixelKind::UInt8;
-  for (int a = 0; a < 3; ++a)
-  {
-    place.header.extent[a] = number(4 * static_cast<std::size_t>(a), swaps);
-  }
-  const std::int32_t extension = number(92, swaps);
+  ReadGeometry(file, bytes, swaps, place.header);
+  CountVoxels(file, place.header);
+  const std::int32_t extension = number(92);
   if (extension < 0)
   {
     Fail(file, "its header says that another of " + std::to_string(extension) + " bytes follows");

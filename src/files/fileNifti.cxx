@@ -1,10 +1,8 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileNifti.h"
 
+#include "fileByteCount.h"
 #include "fileFormats.h"
-#include "fileItk.h"
-
-#include "itkNiftiImageIO.h"
 
 #include <cmath>
 #include <cstring>
@@ -306,7 +304,8 @@ IsOrthonormal(const double m[3][3])
       {
         sum += m[row][i] * m[row][j];
       }
-      if (std::abs(sum - (i == j ? 1 : 0)) > 1e-4)
+      // Not for NaN either.
+      if (!(std::abs(sum - (i == j ? 1 : 0)) <= 1e-4))
       {
         return false;
       }
@@ -322,10 +321,55 @@ Determinant(const double m[3][3])
          m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0]);
 }
 
-/** The geometry of version 2, which not every ITK reads, by the rule of ITK for version 1: the matrix if it is that of
- * a scanner or there is no other, and has right angles; else the quaternion. */
+/** What the unit of space in NIfTI's `units` is in millimeters: 1 if the file does not say. */
+double
+MillimetersOf(int units)
+{
+  switch (units & 7)
+  {
+    case 1:
+      return 1e3;
+    case 3:
+      return 1e-3;
+    default:
+      return 1;
+  }
+}
+
+/** What the unit of time in NIfTI's `units` is in seconds: 1 if the file does not say, and for frequencies. */
+double
+SecondsOf(int units)
+{
+  switch (units & 56)
+  {
+    case 16:
+      return 1e-3;
+    case 24:
+      return 1e-6;
+    default:
+      return 1;
+  }
+}
+
+/** What a step along an axis is multiplied with to be in millimeters, or seconds. */
+double
+ScaleOfAxis(int units, int axis)
+{
+  return axis < 3 ? MillimetersOf(units) : axis == 3 ? SecondsOf(units) : 1;
+}
+
+/** The step along an axis in the file's unit. */
+double
+StepOf(const Fields & f, int axis)
+{
+  const double step = std::abs(f.pixdim[axis + 1]);
+  return step > 0 && std::isfinite(step) ? step : 1;
+}
+
+/** By the rule of ITK: the matrix if it is that of a scanner or there is no other, and has right angles; else the
+ * quaternion. In millimeters and seconds, whatever the file's units are. */
 void
-SetGeometry(const Fields & f, ImageHeader & header)
+SetGeometry(const std::string & file, const Fields & f, ImageHeader & header)
 {
   const NiftiFields & k = f.kept;
   double              columns[3][3] = { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
@@ -333,7 +377,7 @@ SetGeometry(const Fields & f, ImageHeader & header)
   double              offset[3] = { 0, 0, 0 };
   for (int a = 0; a < 3; ++a)
   {
-    spacing[a] = f.pixdim[a + 1] > 0 ? f.pixdim[a + 1] : 1;
+    spacing[a] = StepOf(f, a);
   }
   bool   usesMatrix = false;
   double matrix[3][3] = {};
@@ -348,10 +392,11 @@ SetGeometry(const Fields & f, ImageHeader & header)
         matrix[row][a] = lengths[a] > 0 ? k.srow[row][a] / lengths[a] : 0;
       }
     }
-    usesMatrix = IsOrthonormal(matrix);
-    if (!usesMatrix && k.qformCode <= 0)
+    // Of two transforms the one without shear counts; a single one may have it.
+    usesMatrix = IsOrthonormal(matrix) || k.qformCode <= 0;
+    if (usesMatrix && !(std::abs(Determinant(matrix)) > 1e-6))
     {
-      throw FileError("its directions are not at right angles");
+      Fail(file, "the directions of its sform do not span space");
     }
   }
   if (usesMatrix)
@@ -359,22 +404,29 @@ SetGeometry(const Fields & f, ImageHeader & header)
     std::memcpy(columns, matrix, sizeof(columns));
     for (int a = 0; a < 3; ++a)
     {
-      spacing[a] = lengths[a];
+      // The step is what the length was computed from, unless the two contradict each other.
+      const bool isRounded = std::abs(spacing[a] - lengths[a]) <= 1e-5 * lengths[a];
+      spacing[a] = isRounded ? spacing[a] : lengths[a];
       offset[a] = k.srow[a][3];
     }
   }
   else if (k.qformCode > 0)
   {
     RotationOf(k.qform, k.qfac, columns);
+    if (!IsOrthonormal(columns))
+    {
+      Fail(file, "the quaternion of its qform is no rotation");
+    }
     std::copy(k.qform + 3, k.qform + 6, offset);
   }
-  // From RAS to LPS.
-  const int n = std::min(header.dimension, 3);
+  // From RAS to LPS. A file without a transform lies as it is stored, as ITK has it.
+  const bool hasTransform = usesMatrix || k.qformCode > 0;
+  const int  n = std::min(header.dimension, 3);
   for (int row = 0; row < n; ++row)
   {
-    const double sign = row < 2 ? -1 : 1;
-    header.spacing[row] = spacing[row];
-    header.origin[row] = sign * offset[row];
+    const double sign = row < 2 && hasTransform ? -1 : 1;
+    header.spacing[row] = spacing[row] * MillimetersOf(k.units);
+    header.origin[row] = sign * offset[row] * MillimetersOf(k.units);
     for (int a = 0; a < n; ++a)
     {
       header.direction[row][a] = sign * columns[row][a];
@@ -382,18 +434,20 @@ SetGeometry(const Fields & f, ImageHeader & header)
   }
   for (int a = 3; a < header.dimension; ++a)
   {
-    header.spacing[a] = f.pixdim[a + 1] > 0 ? f.pixdim[a + 1] : 1;
+    header.spacing[a] = StepOf(f, a) * ScaleOfAxis(k.units, a);
   }
 }
 
-/** Header, or image with both, of the pair. */
+/** The other file of a pair: its ending is in upper case where the file's is, unless only the other case is there. */
 std::string
 PartnerOf(const std::string & file, const char * ending, const char * upper)
 {
   const std::string stem = file.substr(0, file.size() - 4);
-  std::error_code   error;
   const bool        isUpper = file.back() == 'R' || file.back() == 'G';
-  return stem + (isUpper ? upper : ending);
+  std::error_code   error;
+  const bool        isOther = !std::filesystem::exists(stem + (isUpper ? upper : ending), error) &&
+                       std::filesystem::exists(stem + (isUpper ? ending : upper), error);
+  return stem + (isUpper != isOther ? upper : ending);
 }
 
 /** The bytes of a header, and what they say of themselves. */
@@ -485,28 +539,13 @@ CheckDimensions(const std::string & file, const Fields & f)
   }
 }
 
-/** Kind, extent and geometry. ITK knows of the first version which of the transforms counts, and what scaled voxels
- * become. */
+/** Kind, extent and geometry. */
 void
 FillHeader(const std::string & file, const RawHeader & raw, const Fields & f, const VoxelCoding & coding,
            ImageHeader & header)
 {
-  if (raw.isSecond)
-  {
-    header.kind = !coding.scales                      ? coding.kind
-                  : coding.kind == PixelKind::Float64 ? PixelKind::Float64
-                                                      : PixelKind::Float32;
-  }
-  else
-  {
-    const auto io = itk::NiftiImageIO::New();
-    header = ReadHeaderWithItk(*io, file);
-    header.metadata.clear();
-    if (coding.scales != (header.kind != coding.kind) && !IsFloatingPoint(coding.kind))
-    {
-      Fail(file, "its slope " + Shortest(f.slope) + " and intercept " + Shortest(f.intercept) + " cannot be used");
-    }
-  }
+  // As ITK has it.
+  header.kind = coding.scales && coding.kind != PixelKind::Float64 ? PixelKind::Float32 : coding.kind;
   const std::int64_t ofAxis = f.dim[0] >= 5 ? std::max<std::int64_t>(1, f.dim[5]) : 1;
   header.components = f.datatype == Rgb ? 3 : f.datatype == Rgba ? 4 : ofAxis;
   if (header.components > 1 && coding.scales)
@@ -514,7 +553,6 @@ FillHeader(const std::string & file, const RawHeader & raw, const Fields & f, co
     Fail(file,
          "its slope " + Shortest(f.slope) + " and intercept " + Shortest(f.intercept) + " of colors cannot be used");
   }
-  const int ofItk = header.dimension;
   header.dimension = static_cast<int>(std::min<std::int64_t>(f.dim[0], MaxDimension));
   // The fifth axis is that of components: those before it that have one voxel are only there for its sake.
   for (header.dimension = ofAxis > 1 ? 4 : header.dimension;
@@ -532,24 +570,15 @@ FillHeader(const std::string & file, const RawHeader & raw, const Fields & f, co
     header.extent[a] = f.dim[a + 1];
   }
   CountVoxels(file, header);
-  if (raw.isSecond)
+  if (raw.isNifti)
   {
-    try
-    {
-      SetGeometry(f, header);
-    }
-    catch (const FileError & error)
-    {
-      Fail(file, error.what());
-    }
+    SetGeometry(file, f, header);
+    return;
   }
-  else
+  // ANALYZE says nothing of a place, and ITK does not use what it says of the orientation.
+  for (int a = 0; a < header.dimension; ++a)
   {
-    // ITK drops axes of one voxel at the end.
-    for (int a = ofItk; a < header.dimension; ++a)
-    {
-      header.spacing[a] = f.pixdim[a + 1] > 0 ? f.pixdim[a + 1] : 1;
-    }
+    header.spacing[a] = StepOf(f, a);
   }
 }
 
@@ -599,6 +628,7 @@ ReadExtensions(const Descriptor & descriptor, std::uint64_t header, std::uint64_
   descriptor.ReadSome(flag, 4, header);
   if (flag[0])
   {
+    RequireInFile(descriptor.GetName(), ByteCount::FromUnsigned(voxels), descriptor.GetSize());
     extensions.resize(voxels - header - 4);
     descriptor.ReadAt(extensions.data(), extensions.size(), header + 4);
   }
@@ -621,11 +651,13 @@ LocateNifti(const std::string & name)
   place.coding.kind = IsColor(f.datatype) ? PixelKind::UInt8 : KindOfType(file, f.datatype);
   place.coding.swaps = raw.swaps;
   CheckDimensions(file, f);
-  f.slope = std::abs(f.slope) < std::numeric_limits<double>::epsilon() || !std::isfinite(f.slope) ? 1 : f.slope;
-  f.intercept = std::isfinite(f.intercept) ? f.intercept : 0;
+  // By the standard a slope of 0 says that voxels are not scaled: the intercept has no meaning then.
+  const bool hasScale = raw.isNifti && f.slope != 0 && std::isfinite(f.slope);
+  f.slope = hasScale ? f.slope : 1;
+  f.intercept = hasScale && std::isfinite(f.intercept) ? f.intercept : 0;
   place.coding.slope = f.slope;
   place.coding.intercept = f.intercept;
-  place.coding.scales = raw.isNifti && (f.slope != 1 || f.intercept != 0);
+  place.coding.scales = f.slope != 1 || f.intercept != 0;
   ImageHeader & header = place.header;
   FillHeader(file, raw, f, place.coding, header);
   place.isPlanar = header.components > 1 && !IsColor(f.datatype);
@@ -712,6 +744,13 @@ WriteFields(Fields f, const char * magic)
   return w.Take();
 }
 
+/** The first version has floats. */
+bool
+IsFloat(double number)
+{
+  return std::abs(number) <= std::numeric_limits<float>::max();
+}
+
 bool
 HasGeometryOf(const ImageHeader & header, const NiftiFields & fields)
 {
@@ -721,11 +760,12 @@ HasGeometryOf(const ImageHeader & header, const NiftiFields & fields)
            &header.direction[0][0], &header.direction[0][0] + MaxDimension * MaxDimension, &fields.direction[0][0]);
 }
 
-/** Both transforms from the header's geometry. */
+/** Both transforms from the header's geometry, in the file's unit. */
 void
 SetTransforms(const ImageHeader & header, Fields & f, std::vector<std::string> & losses)
 {
   NiftiFields & k = f.kept;
+  const double  unit = MillimetersOf(k.units);
   double        columns[3][3];
   const int     n = std::min(header.dimension, 3);
   for (int row = 0; row < 3; ++row)
@@ -737,7 +777,7 @@ SetTransforms(const ImageHeader & header, Fields & f, std::vector<std::string> &
       columns[row][a] = row < n && a < n ? sign * header.direction[row][a] : row == a ? 1 : 0;
       k.srow[row][a] = columns[row][a] * f.pixdim[a + 1];
     }
-    k.srow[row][3] = row < n ? sign * header.origin[row] : 0;
+    k.srow[row][3] = row < n ? sign * header.origin[row] / unit : 0;
     k.qform[3 + row] = k.srow[row][3];
   }
   k.sformCode = k.sformCode > 0 ? k.sformCode : k.qformCode > 0 ? k.qformCode : 1;
@@ -799,13 +839,14 @@ LayOutNifti(const ImageHeader & header, const std::string & file, const std::str
   for (int a = 0; a < 7; ++a)
   {
     f.dim[a + 1] = a < MaxDimension ? header.extent[a] : 1;
-    f.pixdim[a + 1] = a < MaxDimension ? header.spacing[a] : 1;
-    isLarge = isLarge || f.dim[a + 1] > 32767;
+    f.pixdim[a + 1] = a < MaxDimension ? header.spacing[a] / ScaleOfAxis(f.kept.units, a) : 1;
+    isLarge = isLarge || f.dim[a + 1] > 32767 || !IsFloat(f.pixdim[a + 1]);
+    isLarge = isLarge || (a < 3 && !IsFloat(header.origin[a] / MillimetersOf(f.kept.units)));
   }
   // ITK reads none, so that 0 says nothing.
   if (header.dimension > 3 && header.origin[3] != 0)
   {
-    f.kept.toffset = header.origin[3];
+    f.kept.toffset = header.origin[3] / ScaleOfAxis(f.kept.units, 3);
   }
   for (const auto & type : Types)
   {

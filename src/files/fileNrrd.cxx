@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 namespace chunkwise::files
 {
@@ -59,6 +60,80 @@ Vector(const double * values, int count, int stride)
   return text + ")";
 }
 
+/** Fields that ITK does not read, and that stay true of a filtered image: kept among the texts as "NRRD_" and the name.
+ * Those of axes have a value for each axis. */
+struct KeptField
+{
+  const char * name;
+  bool         isOfAxes;
+  bool         isOfSpace;
+};
+
+constexpr KeptField KeptFields[] = { { "measurement frame", false, true },
+                                     { "space units", false, true },
+                                     { "units", true, false },
+                                     { "labels", true, false },
+                                     { "thicknesses", true, false },
+                                     { "sample units", false, false } };
+
+const KeptField *
+FindKeptField(const std::string & key)
+{
+  for (const KeptField & field : KeptFields)
+  {
+    if (key == std::string("NRRD_") + field.name)
+    {
+      return &field;
+    }
+  }
+  return nullptr;
+}
+
+/** Values of a field: in parentheses, in quotes, or between white space. */
+std::vector<std::string>
+SplitField(const std::string & text)
+{
+  std::vector<std::string> values;
+  for (std::size_t at = text.find_first_not_of(" \t"); at != std::string::npos;)
+  {
+    const char  first = text[at];
+    std::size_t end = first == '(' ? text.find(')', at) : first == '"' ? text.find('"', at + 1) : std::string::npos;
+    end = first == '(' || first == '"' ? (end == std::string::npos ? text.size() : end + 1)
+                                       : std::min(text.size(), text.find_first_of(" \t", at));
+    values.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(" \t", end);
+  }
+  return values;
+}
+
+/** ITK turns the space of an image into LPS, so vectors in that space turn with it. */
+std::string
+ToLps(const std::string & frame, const std::string & space)
+{
+  const std::string name = FieldName(space);
+  const bool        isRas = name.compare(0, 3, "ras") == 0 || name.compare(0, 5, "right") == 0;
+  const bool        isLas = name.compare(0, 3, "las") == 0 || name.compare(0, 12, "left-anterio") == 0;
+  if (!isRas && !isLas)
+  {
+    return frame;
+  }
+  std::string turned;
+  for (const std::string & vector : SplitField(frame))
+  {
+    std::string numbers = vector;
+    std::replace_if(numbers.begin(), numbers.end(), [](char c) { return c == '(' || c == ')' || c == ','; }, ' ');
+    std::istringstream stream(numbers);
+    std::string        text;
+    double             number = 0;
+    for (int row = 0; stream >> number; ++row)
+    {
+      text += (row ? "," : "(") + Shortest((row == 0 && isRas) || row == 1 ? -number : number);
+    }
+    turned += (turned.empty() ? "" : " ") + (text.empty() ? vector : text + ")");
+  }
+  return turned;
+}
+
 /** Drops what NRRD says by fields of its own, which ITK puts among the texts. */
 void
 TakeFields(std::map<std::string, std::string> & metadata)
@@ -83,14 +158,18 @@ LocateNrrd(const std::string & file)
   {
     Fail(file, "is no NRRD file");
   }
-  std::string  encoding = "raw";
-  std::string  endian;
-  std::string  dataFile;
-  std::int64_t lineSkip = 0;
-  std::int64_t byteSkip = 0;
-  std::string  sizes;
-  std::string  kinds;
-  bool         isComplete = false;
+  std::string                        encoding = "raw";
+  std::string                        endian;
+  std::string                        dataFile;
+  std::int64_t                       lineSkip = 0;
+  std::int64_t                       byteSkip = 0;
+  std::string                        sizes;
+  std::string                        kinds;
+  std::string                        space;
+  std::string                        units;
+  std::string                        dimension;
+  bool                               isComplete = false;
+  std::map<std::string, std::string> kept;
   while (!isComplete && reader.Next(line))
   {
     if (!line.empty() && line.back() == '\r')
@@ -119,7 +198,7 @@ LocateNrrd(const std::string & file)
     }
     else if (field == "lineskip")
     {
-      lineSkip = std::strtoll(value.c_str(), nullptr, 10);
+      lineSkip = ParseInteger(file, "line skip", value, 0);
     }
     else if (field == "sizes")
     {
@@ -131,26 +210,62 @@ LocateNrrd(const std::string & file)
     }
     else if (field == "byteskip")
     {
-      byteSkip = std::strtoll(value.c_str(), nullptr, 10);
+      byteSkip = ParseInteger(file, "byte skip", value, -1);
+    }
+    else if (field == "dimension")
+    {
+      dimension = value;
+    }
+    else if (field == "space")
+    {
+      space = value;
+    }
+    else if (field == "units")
+    {
+      units = value;
+    }
+    for (const KeptField & one : KeptFields)
+    {
+      if (field == FieldName(one.name) && !value.empty())
+      {
+        kept[std::string("NRRD_") + one.name] = value;
+      }
     }
   }
   if (!isComplete && dataFile.empty())
   {
     Fail(file, "its header is not complete: no empty line ends it");
   }
-  if (dataFile.compare(0, 4, "LIST") == 0 || dataFile.find('%') != std::string::npos)
-  {
-    Fail(file, "has its voxels in several files (" + dataFile + "), only one can be used");
-  }
-  const bool isText = encoding == "ascii" || encoding == "text" || encoding == "txt";
-  const bool isGzip = encoding == "gzip" || encoding == "gz";
+  const std::filesystem::path beside = dataFile.empty() ? std::filesystem::path(file) : FindDataFile(file, dataFile);
+  const bool                  isText = encoding == "ascii" || encoding == "text" || encoding == "txt";
+  const bool                  isGzip = encoding == "gzip" || encoding == "gz";
   if (!isText && !isGzip && encoding != "raw")
   {
     Fail(file, "has the encoding " + encoding + "; raw, gzip and ascii can be read");
   }
+  // NRRD itself has at most 16 axes.
+  const auto axes = static_cast<std::size_t>(ParseInteger(file, "dimension", dimension, 1, 16));
+  ParseIntegers(file, "sizes", sizes, axes, 1);
   const auto io = itk::NrrdImageIO::New();
   place.header = ReadHeaderWithItk(*io, file);
   TakeFields(place.header.metadata);
+  if (!units.empty() && kept.count("NRRD_space units") == 0)
+  {
+    // Axes that have directions have their units in common: those of components are not among them.
+    std::vector<std::string> ofAxes = SplitField(units);
+    ofAxes.erase(ofAxes.begin(), ofAxes.begin() + (place.header.components > 1 && ofAxes.size() == axes ? 1 : 0));
+    std::string & text = kept["NRRD_space units"];
+    for (const std::string & unit : ofAxes)
+    {
+      text += (text.empty() ? "" : " ") + unit;
+    }
+  }
+  const auto frame = kept.find("NRRD_measurement frame");
+  if (frame != kept.end())
+  {
+    frame->second = ToLps(frame->second, space);
+  }
+  place.header.metadata.insert(kept.begin(), kept.end());
   if (place.header.components > 1)
   {
     // As they lie in the file: ITK would reorder them, or leave some out.
@@ -172,7 +287,7 @@ LocateNrrd(const std::string & file)
   place.offset = reader.GetOffset();
   if (!dataFile.empty())
   {
-    place.data = std::filesystem::path(file).parent_path() / dataFile;
+    place.data = beside;
     place.offset = 0;
     place.files.push_back(place.data);
   }
@@ -180,7 +295,7 @@ LocateNrrd(const std::string & file)
   if (lineSkip > 0)
   {
     const Descriptor data = Descriptor::OpenToRead(place.data);
-    LineReader       skipped(data, place.offset);
+    LineReader       skipped(data, place.offset, data.GetSize());
     for (std::int64_t i = 0; i < lineSkip; ++i)
     {
       if (!skipped.Next(line))
@@ -196,11 +311,9 @@ LocateNrrd(const std::string & file)
     const std::uint64_t size = Descriptor::OpenToRead(place.data).GetSize();
     place.offset = std::max(place.offset, size - std::min(size, bytes));
   }
-  else if (byteSkip < 0 || lineSkip < 0)
+  else if (byteSkip < 0)
   {
-    Fail(file,
-         "its byte skip of " + std::to_string(byteSkip) + " or line skip of " + std::to_string(lineSkip) +
-           " cannot be used with the encoding " + encoding);
+    Fail(file, "its byte skip of -1 cannot be used with the encoding " + encoding);
   }
   else if (place.codec == Codec::Deflate)
   {
@@ -214,7 +327,7 @@ LocateNrrd(const std::string & file)
 }
 
 VoxelLayout
-LayOutNrrd(const ImageHeader & header, const std::string &, const std::string & data, bool compress)
+LayOutNrrd(const ImageHeader & header, const std::string & file, const std::string & data, bool compress)
 {
   const int          n = header.dimension;
   const std::int64_t components = header.components;
@@ -252,12 +365,25 @@ LayOutNrrd(const ImageHeader & header, const std::string &, const std::string & 
           "\nencoding: " + (compress ? "gzip" : "raw") + "\nspace origin: " + Vector(header.origin, n, 1) + "\n";
   if (!data.empty())
   {
-    text += "data file: " + data + "\n";
+    text += "data file: " + NameOfDataFile(file, data) + "\n";
   }
   for (const auto & [key, value] : header.metadata)
   {
     if (key == "NRRD_content")
     {
+      continue;
+    }
+    if (const KeptField * const field = FindKeptField(key))
+    {
+      const auto wanted = static_cast<std::size_t>(field->isOfAxes ? n + (isVector ? 1 : 0) : field->isOfSpace ? n : 1);
+      if (SplitField(value).size() == wanted && value.find_first_of("\r\n") == std::string::npos)
+      {
+        text += std::string(field->name) + ": " + value + "\n";
+      }
+      else
+      {
+        layout.losses.push_back("the text of " + key);
+      }
       continue;
     }
     const bool canHold = !key.empty() && key.find(":=") == std::string::npos && key.find(':') == std::string::npos &&

@@ -7,8 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <expat.h>
-#include <locale>
-#include <sstream>
 
 namespace chunkwise::files
 {
@@ -229,42 +227,28 @@ GetNumber(const std::string & file, const Attributes & attributes, const char * 
   return value;
 }
 
-/** In mm; 0: not said, or in no unit of length. */
+/** In mm; 0: not said, or not of use, which a warning names. */
 double
-GetLength(const Attributes & attributes, const std::string & name)
+GetLength(const Attributes & attributes, const std::string & name, std::vector<std::string> & warnings)
 {
-  struct Unit
-  {
-    const char * name;
-    double       mm;
-  };
-  // The micro sign, and the Greek letter.
-  static const Unit units[] = { { "\xC2\xB5m", 1e-3 }, { "\xCE\xBCm", 1e-3 }, { "um", 1e-3 },       { "nm", 1e-6 },
-                                { "pm", 1e-9 },        { "mm", 1 },           { "cm", 10 },         { "dm", 100 },
-                                { "m", 1e3 },          { "km", 1e6 },         { "\xC3\x85", 1e-7 }, { "in", 25.4 },
-                                { "ft", 304.8 },       { "thou", 0.0254 } };
-  const auto        found = attributes.find(name);
+  const auto found = attributes.find(name);
   if (found == attributes.end())
   {
     return 0;
   }
-  std::istringstream stream(found->second);
-  stream.imbue(std::locale::classic());
-  double value = 0;
-  if (!(stream >> value) || !std::isfinite(value) || value <= 0)
+  const std::string text = Trim(found->second);
+  double            value = 0;
+  const auto        end = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto        unit = attributes.find(name + "Unit");
+  const std::string unitName = unit == attributes.end() ? "um" : unit->second;
+  const double      length = value * GetUnitInMm(unitName);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(length) || length <= 0)
   {
+    warnings.push_back("its OME-XML has " + name + "=\"" + text.substr(0, 40) + "\" in \"" + unitName.substr(0, 40) +
+                       "\", which is no length: it is not used");
     return 0;
   }
-  const auto        unit = attributes.find(name + "Unit");
-  const std::string unitName = unit == attributes.end() ? units[0].name : unit->second;
-  for (const Unit & known : units)
-  {
-    if (unitName == known.name)
-    {
-      return value * known.mm;
-    }
-  }
-  return 0;
+  return length;
 }
 
 const char *
@@ -323,6 +307,11 @@ GetOrder(const std::string & file, const Attributes & pixels)
 bool
 IsOme(const std::string & description)
 {
+  // A file that names the schema wants to be OME-TIFF, however its text begins.
+  if (description.find("openmicroscopy.org/Schemas/OME") != std::string::npos)
+  {
+    return true;
+  }
   const std::size_t first = description.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first == std::string::npos || description[first] != '<')
   {
@@ -478,27 +467,65 @@ ReadOme(const std::string & file, const std::string & description, const ImageHe
   const char * const names[] = { "PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ" };
   for (int a = 0; a < 3; ++a)
   {
-    order.spacing[a] = GetLength(pixels, names[a]);
+    order.spacing[a] = GetLength(pixels, names[a], order.warnings);
   }
   return order;
+}
+
+double
+GetUnitInMm(const std::string & unit)
+{
+  struct Unit
+  {
+    const char * name;
+    double       mm;
+  };
+  // The micro sign, the Greek letter, and as ImageJ writes it.
+  static const Unit units[] = {
+    { "\xC2\xB5m", 1e-3 }, { "\xCE\xBCm", 1e-3 }, { "um", 1e-3 },         { "\xB5m", 1e-3 }, { "\\u00B5m", 1e-3 },
+    { "micron", 1e-3 },    { "microns", 1e-3 },   { "micrometer", 1e-3 }, { "nm", 1e-6 },    { "nanometer", 1e-6 },
+    { "pm", 1e-9 },        { "mm", 1 },           { "millimeter", 1 },    { "cm", 10 },      { "centimeter", 10 },
+    { "dm", 100 },         { "m", 1e3 },          { "meter", 1e3 },       { "km", 1e6 },     { "\xC3\x85", 1e-7 },
+    { "in", 25.4 },        { "inch", 25.4 },      { "inches", 25.4 },     { "ft", 304.8 },   { "thou", 0.0254 }
+  };
+  for (const Unit & known : units)
+  {
+    if (unit == known.name)
+    {
+      return known.mm;
+    }
+  }
+  return 0;
+}
+
+std::string
+GetValueOfImageJ(const std::string & description, const std::string & key)
+{
+  const std::size_t at = description.find("\n" + key + "=");
+  if (at == std::string::npos)
+  {
+    return std::string();
+  }
+  const std::size_t begin = at + key.size() + 2;
+  return Trim(description.substr(begin, description.find('\n', begin) - begin));
+}
+
+std::int64_t
+GetNumberOfImageJ(const std::string & description, const std::string & key)
+{
+  const std::string text = GetValueOfImageJ(description, key);
+  std::int64_t      value = 1;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return std::max<std::int64_t>(value, 1);
 }
 
 PlaneOrder
 ReadImageJ(const std::string & file, const std::string & description, std::int64_t directories)
 {
-  const auto number = [&description](const std::string & key) {
-    const std::size_t at = description.find("\n" + key + "=");
-    std::int64_t      value = 1;
-    if (at != std::string::npos)
-    {
-      std::from_chars(description.data() + at + key.size() + 2, description.data() + description.size(), value);
-    }
-    return std::max<std::int64_t>(value, 1);
-  };
   PlaneOrder order;
-  order.slices = number("slices");
-  order.channels = number("channels");
-  order.times = number("frames");
+  order.slices = GetNumberOfImageJ(description, "slices");
+  order.channels = GetNumberOfImageJ(description, "channels");
+  order.times = GetNumberOfImageJ(description, "frames");
   const int several = (order.slices > 1 ? 1 : 0) + (order.channels > 1 ? 1 : 0) + (order.times > 1 ? 1 : 0);
   if (several < 2)
   {

@@ -20,6 +20,8 @@ struct PlaneOrder
   std::vector<std::int64_t> directories;
   /** Along x, y and z in mm; 0: not said. */
   double spacing[3]{};
+  /** What of the description cannot be used. */
+  std::vector<std::string> warnings;
 };
 
 /** Whether a TIFF file's description is OME-XML, or wants to be. */
@@ -31,6 +33,18 @@ IsOme(const std::string & description);
  * contradicts the file, which has so many directories: pixels that are taken for others are worse than none. */
 PlaneOrder
 ReadOme(const std::string & file, const std::string & description, const ImageHeader & page, std::int64_t directories);
+
+/** A unit of length in mm, whether OME-XML or ImageJ names it; 0: it is none. */
+double
+GetUnitInMm(const std::string & unit);
+
+/** What a line "key=value" of ImageJ's description says; empty if there is none. */
+std::string
+GetValueOfImageJ(const std::string & description, const std::string & key);
+
+/** Such a value as a number of at least 1, which it also is where there is none. */
+std::int64_t
+GetNumberOfImageJ(const std::string & description, const std::string & key);
 
 /** The order of a stack of ImageJ with at least two of channels, slices and points in time; without directories for any
  * other. Throws FileError if they are not as many as the file has directories. */

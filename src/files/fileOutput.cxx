@@ -22,8 +22,12 @@ namespace fs = std::filesystem;
 namespace
 {
 
-/** In each folder: locked as long as the process lives. */
+/** In each folder: locked as long as the process lives. Once a pair is moved to where it belongs, the names of header
+ * and voxels stand in it, each with a zero behind. */
 constexpr const char * LockName = ".chunkwise";
+/** The files that a pair replaces, until it is complete. */
+constexpr const char * OldHeaderName = ".old-header";
+constexpr const char * OldDataName = ".old-data";
 
 /** What RemoveUnfinished removes: paths in memory that is always there. */
 struct Slot
@@ -106,36 +110,60 @@ HasFolderName(const std::string & name)
   return name.size() > 8 && name[0] == '.' && name[name.size() - 7] == '.';
 }
 
-/** Removes the folders of processes that are gone: their locks can be had. */
-void
-RemoveLeftovers(const fs::path & parent)
-{
-  std::error_code error;
-  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error))
-  {
-    if (!HasFolderName(entry->path().filename().string()))
-    {
-      continue;
-    }
-    const int number = ::open((entry->path() / LockName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (number < 0)
-    {
-      continue;
-    }
-    if (::flock(number, LOCK_EX | LOCK_NB) == 0)
-    {
-      std::error_code ignored;
-      fs::remove_all(entry->path(), ignored);
-    }
-    ::close(number);
-  }
-}
-
 /** Moves `from` to `to`; false, with errno, if that fails. */
 bool
 Move(const fs::path & from, const fs::path & to)
 {
   return ::rename(from.c_str(), to.c_str()) == 0;
+}
+
+bool
+MoveUnlessThere(const fs::path & from, const fs::path & to)
+{
+  return !IsThere(to) && Move(from, to);
+}
+
+/** What the lock of a folder says of a pair that is being moved: empty names if none is. */
+struct MovedPair
+{
+  std::string file;
+  std::string data;
+};
+
+MovedPair
+ReadMovedPair(int lock)
+{
+  char          text[2 * (NAME_MAX + 1)];
+  const ssize_t size = ::pread(lock, text, sizeof(text), 0);
+  MovedPair     pair;
+  if (size > 0 && text[size - 1] == 0)
+  {
+    pair.file = text;
+    pair.data = pair.file.size() + 1 < static_cast<std::size_t>(size) ? text + pair.file.size() + 1 : "";
+  }
+  const auto isName = [](const std::string & name) {
+    return !name.empty() && name[0] != '/' && name.find('/') == std::string::npos && name != "." && name != "..";
+  };
+  return isName(pair.file) && isName(pair.data) ? pair : MovedPair();
+}
+
+/** Ends what a process that is gone began in OutputFolder::Commit. If the new voxels are in their place already, the
+ * new header follows; else the old files come back. Nothing that is there is replaced. False if a file cannot be moved.
+ */
+bool
+EndCommit(const fs::path & folder, const MovedPair & pair)
+{
+  const fs::path parent = ParentOf(folder);
+  if (!IsThere(folder / pair.file))
+  {
+    return true;
+  }
+  if (!IsThere(folder / pair.data))
+  {
+    return MoveUnlessThere(folder / pair.file, parent / pair.file);
+  }
+  const bool hasData = !IsThere(folder / OldDataName) || MoveUnlessThere(folder / OldDataName, parent / pair.data);
+  return hasData && (!IsThere(folder / OldHeaderName) || MoveUnlessThere(folder / OldHeaderName, parent / pair.file));
 }
 
 } // namespace
@@ -157,6 +185,38 @@ FollowLinks(const fs::path & name)
   Fail(name.string(), "is a symbolic link that leads to itself");
 }
 
+bool
+EndLeftovers(const fs::path & parent)
+{
+  bool            hasEnded = false;
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error))
+  {
+    if (!HasFolderName(entry->path().filename().string()))
+    {
+      continue;
+    }
+    const int number = ::open((entry->path() / LockName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (number < 0)
+    {
+      continue;
+    }
+    if (::flock(number, LOCK_EX | LOCK_NB) == 0)
+    {
+      const MovedPair pair = ReadMovedPair(number);
+      const bool      isMoved = !pair.file.empty();
+      if (!isMoved || EndCommit(entry->path(), pair))
+      {
+        std::error_code ignored;
+        fs::remove_all(entry->path(), ignored);
+        hasEnded = hasEnded || isMoved;
+      }
+    }
+    ::close(number);
+  }
+  return hasEnded;
+}
+
 void
 CheckDestination(const Destination & destination, const OutputOptions & options)
 {
@@ -169,6 +229,10 @@ CheckDestination(const Destination & destination, const OutputOptions & options)
   if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
   {
     FailWithErrno(destination.shown, "cannot write into " + parent.string(), errno);
+  }
+  if (!destination.data.empty())
+  {
+    EndLeftovers(parent);
   }
   CheckMayBeReplaced(destination.shown, destination.file);
   for (const fs::path & input : options.inputFiles)
@@ -207,7 +271,7 @@ OutputFolder::OutputFolder(const Destination & destination)
   : m_Destination(destination)
 {
   const fs::path parent = ParentOf(destination.file);
-  RemoveLeftovers(parent);
+  EndLeftovers(parent);
   // Names have 255 bytes at most. mkdtemp replaces the last six, which must be these.
   const std::string pattern = "." + destination.file.filename().string().substr(0, 240) + "." + std::string(6, 'X');
   for (int attempt = 0;; ++attempt)
@@ -273,45 +337,58 @@ OutputFolder::~OutputFolder()
 }
 
 void
+OutputFolder::KeepMode(const fs::path & destination) const
+{
+  struct stat status = {};
+  if (!destination.empty() && ::stat(destination.c_str(), &status) == 0 &&
+      ::chmod(GetPath(destination).c_str(), status.st_mode & 07777) != 0)
+  {
+    FailWithErrno(m_Destination.shown, "cannot be given the permissions of the file that it replaces", errno);
+  }
+}
+
+void
 OutputFolder::Commit()
 {
   const fs::path & file = m_Destination.file;
   const fs::path & data = m_Destination.data;
-  const fs::path   oldFile = m_Folder / ".old-header";
-  const fs::path   oldData = m_Folder / ".old-data";
+  const fs::path   oldFile = m_Folder / OldHeaderName;
+  const fs::path   oldData = m_Folder / OldDataName;
+  KeepMode(file);
+  KeepMode(data);
+  if (!data.empty())
+  {
+    // Whoever finds the folder after a crash can end what begins here: see EndCommit.
+    std::string names = file.filename().string();
+    names += '\0' + data.filename().string() + '\0';
+    m_Lock.WriteAt(names.data(), names.size(), 0);
+    m_Lock.Sync();
+    SyncFolder(m_Folder);
+  }
   if (m_Slot >= 0)
   {
     slots[m_Slot].isArmed = false;
   }
   // An old header must not be seen with new voxels: it goes first, and the new one comes last.
-  const bool hadFile = !data.empty() && IsThere(file);
-  const bool hadData = !data.empty() && IsThere(data);
-  bool       good = !hadFile || Move(file, oldFile);
-  if (good && hadData && !Move(data, oldData))
-  {
-    good = false;
-  }
-  if (good && !data.empty() && !Move(GetPath(data), data))
-  {
-    good = false;
-  }
+  bool good = data.empty() || !IsThere(file) || Move(file, oldFile);
+  good = good && (data.empty() || !IsThere(data) || Move(data, oldData));
+  good = good && (data.empty() || Move(GetPath(data), data));
   good = good && Move(GetPath(file), file);
   if (!good)
   {
-    const int       error = errno;
-    std::error_code ignored;
+    const int error = errno;
+    // New voxels go back first, so that EndCommit sees at any time what there is to do.
+    if (!data.empty() && !IsThere(GetPath(data)))
+    {
+      Move(data, GetPath(data));
+    }
     if (IsThere(oldData))
     {
-      fs::rename(oldData, data, ignored);
-    }
-    else if (!data.empty() && !hadData)
-    {
-      // Voxels without a header.
-      fs::remove(data, ignored);
+      Move(oldData, data);
     }
     if (IsThere(oldFile))
     {
-      fs::rename(oldFile, file, ignored);
+      Move(oldFile, file);
     }
     FailWithErrno(m_Destination.shown, "cannot be given its name", error);
   }

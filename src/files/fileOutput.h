@@ -27,12 +27,17 @@ FollowLinks(const std::filesystem::path & name);
 void
 CheckDestination(const Destination & destination, const OutputOptions & options);
 
+/** Removes what processes that are gone left in a folder. A pair of files that such a process was moving to where they
+ * belong becomes whole again: the new one, or the one that it replaces. True if there was such a pair. */
+bool
+EndLeftovers(const std::filesystem::path & folder);
+
 /** A folder beside the destination, in which an output is written. The system removes its lock with the process, so
  * that the next run knows what a killed one left. */
 class OutputFolder
 {
 public:
-  /** Removes what processes that are gone left beside the destination. */
+  /** Calls EndLeftovers for the destination's folder. */
   explicit OutputFolder(const Destination & destination);
   ~OutputFolder();
   OutputFolder(const OutputFolder &) = delete;
@@ -45,11 +50,15 @@ public:
   {
     return m_Folder / destination.filename();
   }
-  /** Moves the files to where they belong, the header last. If a move fails, what was there before comes back. */
+  /** Moves the files to where they belong, the header last, with the permissions of those that they replace. If a move
+   * fails, what was there before comes back. */
   void
   Commit();
 
 private:
+  void
+  KeepMode(const std::filesystem::path & destination) const;
+
   Destination           m_Destination;
   std::filesystem::path m_Folder;
   Descriptor            m_Lock;

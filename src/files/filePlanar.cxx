@@ -10,9 +10,6 @@ namespace
 {
 
 constexpr int AxisOfComponents = MaxDimension - 1;
-/** What is read, or written, of one component at a time. */
-constexpr std::uint64_t PieceBytes = std::uint64_t{ 4 } << 20;
-
 /** A view of pixels in the order of the file, where components come last. */
 BufferView
 InFileOrder(const BufferView & view)
@@ -26,29 +23,6 @@ InFileOrder(const BufferView & view)
     turned.stride[a] = view.stride[from];
   }
   return turned;
-}
-
-/** Calls body(part) for parts of a box that take at most PieceBytes, or are one row. */
-template <typename TBody>
-void
-ForEachPiece(const Box & box, PixelKind kind, const TBody & body)
-{
-  if (static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(kind) > PieceBytes)
-  {
-    for (int a = AxisOfComponents; a > 0; --a)
-    {
-      if (box.Extent(a) > 1)
-      {
-        Box before = box;
-        Box after = box;
-        before.upper[a] = after.lower[a] = box.lower[a] + box.Extent(a) / 2;
-        ForEachPiece(before, kind, body);
-        ForEachPiece(after, kind, body);
-        return;
-      }
-    }
-  }
-  body(box);
 }
 
 /** Calls body(part, dense memory) for pieces of the components of a box in the order of the file. */
@@ -104,6 +78,7 @@ public:
   {
     m_Header = header;
     m_Files = m_Inner->GetFiles();
+    m_Warnings = m_Inner->GetWarnings();
   }
   ImageAccess
   GetAccess() const override

@@ -16,7 +16,7 @@ namespace chunkwise::files
 namespace
 {
 
-constexpr std::size_t BlockBytes = std::size_t{ 256 } << 10;
+constexpr std::size_t InputBlockBytes = std::size_t{ 256 } << 10;
 
 /** The bytes of a file in blocks. */
 class BlockReader
@@ -27,7 +27,7 @@ public:
     , m_Begin(offset)
     , m_Offset(offset)
     , m_CountRead(std::move(countRead))
-    , m_Block(BlockBytes)
+    , m_Block(InputBlockBytes)
   {}
   void
   Restart()
@@ -165,6 +165,9 @@ private:
 class TextStream : public ByteStream
 {
 public:
+  /** The longest exact decimal of a double has some 1,100. */
+  static constexpr std::size_t MostBytesOfNumber = 4096;
+
   TextStream(BlockReader reader, PixelKind kind)
     : m_Reader(std::move(reader))
     , m_Kind(kind)
@@ -220,6 +223,12 @@ private:
       // NRRD allows commas.
       if (!std::isspace(c) && c != ',')
       {
+        if (word.size() == MostBytesOfNumber)
+        {
+          Fail(m_Reader.GetName(),
+               "is no text of numbers: it has more than " + std::to_string(MostBytesOfNumber) +
+                 " bytes without a space");
+        }
         word += static_cast<char>(c);
       }
       else if (!word.empty())

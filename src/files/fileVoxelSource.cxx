@@ -1,4 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "fileByteCount.h"
+#include "fileFormats.h"
 #include "filePlanar.h"
 #include "fileVoxelFile.h"
 
@@ -280,9 +282,43 @@ PieceReader::Flush()
   m_Pieces.clear();
 }
 
+namespace
+{
+
+/** Throws unless `size` bytes of the data file can hold `values` values. */
+void
+RequireVoxels(const VoxelPlace & place, std::int64_t values, std::uint64_t size)
+{
+  const std::uint64_t available = size - std::min(size, place.offset);
+  const std::string   file = place.data.string();
+  switch (place.codec)
+  {
+    case Codec::Raw:
+      return RequireInFile(
+        file, ByteCount(values) * static_cast<std::int64_t>(PixelSize(place.coding.kind)), available);
+    case Codec::Deflate:
+      return RequireInFile(file,
+                           ByteCount(values) * static_cast<std::int64_t>(PixelSize(place.coding.kind)) +
+                             ByteCount::FromUnsigned(place.skipped),
+                           available,
+                           DeflateRatio);
+    case Codec::Text:
+      // A number has a digit at least, and a space before the next one.
+      if (static_cast<std::uint64_t>(values) > (available + 1) / 2)
+      {
+        Fail(file,
+             "its " + std::to_string(available) + " bytes of text cannot hold the " + std::to_string(values) +
+               " numbers that its header asks for");
+      }
+  }
+}
+
+} // namespace
+
 std::unique_ptr<FileSource>
 OpenVoxels(VoxelPlace place)
 {
+  NormalizeGeometry(place.files.front().string(), place.header);
   if (place.isPlanar)
   {
     const ImageHeader header = place.header;
@@ -291,17 +327,11 @@ OpenVoxels(VoxelPlace place)
     return MakePlanarSource(OpenVoxels(std::move(place)), header);
   }
   Descriptor         file = Descriptor::OpenToRead(place.data);
-  const std::int64_t voxels = CountVoxels(place.files.front().string(), place.header);
+  const std::int64_t values = CountVoxels(place.files.front().string(), place.header);
+  RequireVoxels(place, values, file.GetSize());
   if (place.codec != Codec::Raw)
   {
     return std::make_unique<OrderedSource>(std::move(place), std::move(file));
-  }
-  const std::uint64_t needed = static_cast<std::uint64_t>(voxels) * PixelSize(place.coding.kind);
-  const std::uint64_t size = file.GetSize();
-  const std::uint64_t present = size - std::min(size, place.offset);
-  if (present < needed)
-  {
-    Fail(place.data.string(), "has " + std::to_string(present) + " of " + std::to_string(needed) + " bytes of voxels");
   }
   return std::make_unique<PlainSource>(std::move(place), std::move(file));
 }

@@ -1,8 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "fileVoxels.h"
 
+#include "fileByteCount.h"
+
 #include <cstring>
-#include <limits>
 
 namespace chunkwise::files
 {
@@ -85,21 +86,20 @@ CountVoxels(const std::string & file, const ImageHeader & header)
          "has " + std::to_string(header.components) +
            " components a voxel; images of two to four dimensions can have some");
   }
-  std::int64_t       count = header.components;
-  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / 16;
   for (int a = 0; a < MaxDimension; ++a)
   {
     if (header.extent[a] < 1)
     {
       Fail(file, "has no voxels: its size is " + ToString(header.extent));
     }
-    if (count > most / header.extent[a])
-    {
-      Fail(file, "has more voxels than can be counted: its size is " + ToString(header.extent));
-    }
-    count *= header.extent[a];
   }
-  return count;
+  const ByteCount values = ByteCount::OfValues(header.extent, header.components);
+  // With the largest value type, and room for what else the file holds.
+  if (!(values * 16).IsCountable())
+  {
+    Fail(file, "has more voxels than can be counted: its size is " + ToString(header.extent));
+  }
+  return values.Get();
 }
 
 int

@@ -91,6 +91,71 @@ constexpr std::size_t PiecesAtOnce = 512;
 void
 CopyBox(const Box & box, const BufferView & from, const BufferView & to);
 
+/** What is read, or written, at a time where voxels lie in another order in a file than in memory. */
+constexpr std::uint64_t PieceBytes = std::uint64_t{ 4 } << 20;
+
+/** Calls body(part) for parts of a box that take at most PieceBytes, or are one row. */
+template <typename TBody>
+void
+ForEachPiece(const Box & box, PixelKind kind, const TBody & body)
+{
+  if (static_cast<std::uint64_t>(box.NumberOfVoxels()) * PixelSize(kind) > PieceBytes)
+  {
+    for (int a = MaxDimension - 1; a > 0; --a)
+    {
+      if (box.Extent(a) > 1)
+      {
+        Box before = box;
+        Box after = box;
+        before.upper[a] = after.lower[a] = box.lower[a] + box.Extent(a) / 2;
+        ForEachPiece(before, kind, body);
+        ForEachPiece(after, kind, body);
+        return;
+      }
+    }
+  }
+  body(box);
+}
+
+/** Whether the voxels of `box` are dense in `view`. */
+inline bool
+IsDense(const Box & box, const BufferView & view)
+{
+  std::int64_t count = 1;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    if (box.Extent(a) > 1 && view.stride[a] != count)
+    {
+      return false;
+    }
+    count *= box.Extent(a);
+  }
+  return true;
+}
+
+/** Calls `f` with the dense voxels of `box`, as a library wants them. */
+template <typename TFunctor>
+void
+WithDense(const Box & box, const BufferView & view, bool copiesIn, bool copiesOut, TFunctor && f)
+{
+  if (IsDense(box, view))
+  {
+    f(static_cast<char *>(view.data) + view.Offset(box.lower) * static_cast<std::int64_t>(PixelSize(view.kind)));
+    return;
+  }
+  std::vector<char> voxels(static_cast<std::size_t>(box.NumberOfVoxels()) * PixelSize(view.kind));
+  const BufferView  dense = DenseView(voxels.data(), view.kind, box);
+  if (copiesIn)
+  {
+    CopyBox(box, view, dense);
+  }
+  f(voxels.data());
+  if (copiesOut)
+  {
+    CopyBox(box, dense, view);
+  }
+}
+
 /** How voxels lie in a file, and what becomes of them. */
 struct VoxelCoding
 {

@@ -349,9 +349,16 @@ std::vector<std::string>
 ChunkwiseFileToFile::Files::ListWarnings(const chunkwise::StreamedReport & report) const
 {
   std::vector<std::string> warnings(report.execution.warnings.begin(), report.execution.warnings.end());
+  for (const auto & source : m_Sources)
+  {
+    for (const std::string & warning : source->GetWarnings())
+    {
+      warnings.push_back(source->GetFiles().front().string() + ": " + warning);
+    }
+  }
   for (const std::string & loss : m_Sink->GetLosses())
   {
-    warnings.push_back("the format of " + m_Filter.m_OutputFileName + " cannot hold the image's " + loss);
+    warnings.push_back("the format of " + m_Filter.m_OutputFileName + " does not store: " + loss);
   }
   if (report.cut > 0)
   {

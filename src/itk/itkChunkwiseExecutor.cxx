@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 
 namespace itk
 {
@@ -60,7 +61,14 @@ ChunkwiseExecutor::ParallelFor(std::int64_t                                     
 
   const LightObject::Pointer clone = m_MultiThreader->CreateAnother();
   auto *                     multiThreader = static_cast<MultiThreaderBase *>(clone.GetPointer());
-  multiThreader->SetMaximumNumberOfThreads(m_Concurrency);
+  try
+  {
+    multiThreader->SetMaximumNumberOfThreads(m_Concurrency);
+  }
+  catch (const std::system_error &)
+  {
+    // ITK's pool has the threads that the system has started.
+  }
   multiThreader->SetNumberOfWorkUnits(workers);
   multiThreader->ParallelizeArray(0, workers, work, nullptr);
   if (failure)

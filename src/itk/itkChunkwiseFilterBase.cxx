@@ -94,9 +94,12 @@ ChunkwiseFilterBase<VDimension>::GetUsualOperationKind() const
   {
     return m_Types.outputKind;
   }
-  return chunkwise::GetDefaultOutputKind(chunkwise::GetFilter(name), m_Types.inputKind) == m_Types.inputKind
-           ? m_Types.inputKind
-           : chunkwise::PixelKind::Float64;
+  const chunkwise::FilterDescription & filter = chunkwise::GetFilter(name);
+  return chunkwise::GetConvertedKind(filter,
+                                     filter.givesIntegers ? this->MakeParameters() : chunkwise::FilterParameters(),
+                                     this->GetNamesOfInputs(),
+                                     m_Types.inputKind,
+                                     m_Types.outputKind);
 }
 
 template <unsigned int VDimension>
@@ -661,7 +664,6 @@ ChunkwiseFilterBase<VDimension>::Generate()
 {
   m_LastReport = chunkwise::ExecutionReport();
   m_ClampedVoxels = 0;
-  m_RoundedVoxels = 0;
   chunkwise::Box region = this->GetBox(this->FindOutput()->GetRequestedRegion());
   if (region.IsEmpty())
   {
@@ -703,11 +705,6 @@ ChunkwiseFilterBase<VDimension>::Warn()
   {
     warning = std::to_string(m_ClampedVoxels) + " results are beyond what " +
               chunkwise::PixelKindName(m_Types.outputKind) + " holds, and were clamped";
-  }
-  if (m_RoundedVoxels > 0)
-  {
-    warning += (warning.empty() ? "" : "\n") + std::to_string(m_RoundedVoxels) +
-               " results are beyond 2^53, and were rounded to what a double holds";
   }
   if (!m_WhyNotOnDevice.empty())
   {
@@ -1012,27 +1009,12 @@ template <unsigned int VDimension>
 void
 ChunkwiseFilterBase<VDimension>::ConvertOutput(const chunkwise::BufferView & result)
 {
-  if (result.kind != m_Types.inputKind && result.kind != chunkwise::PixelKind::Float64)
-  {
-    this->Throw("results are of the input's kind or doubles");
-  }
-  // Sums of integers that a double may not have.
-  constexpr double countable = 9007199254740992.0;
-  const bool areSums = result.kind == chunkwise::PixelKind::Float64 && !chunkwise::IsFloatingPoint(m_Types.inputKind);
   std::atomic<SizeValueType> clamped{ 0 };
-  std::atomic<SizeValueType> rounded{ 0 };
   this->ForRowsOf(result, [&](const void * from, void * to, std::int64_t step, std::int64_t count) {
     clamped +=
       static_cast<SizeValueType>(chunkwise::ConvertVoxels(from, result.kind, to, m_Types.outputKind, count, step));
-    if (areSums)
-    {
-      const auto * const sums = static_cast<const double *>(from);
-      rounded += static_cast<SizeValueType>(
-        std::count_if(sums, sums + count, [](double value) { return std::fabs(value) > countable; }));
-    }
   });
   m_ClampedVoxels += clamped;
-  m_RoundedVoxels += rounded;
 }
 
 template <unsigned int VDimension>

@@ -9,6 +9,7 @@
 #  include <filesystem>
 #  include <fstream>
 #  include <limits>
+#  include <set>
 #  include <system_error>
 #endif
 
@@ -42,6 +43,32 @@ ParseInto(onnx::ModelProto & model, const void * data, std::uint64_t bytes, cons
   }
 }
 
+onnx::ModelProto
+ReadModel(const std::string & fileName, std::uint64_t & bytes)
+{
+  const std::filesystem::path path(fileName);
+  std::error_code             error;
+  if (!std::filesystem::is_regular_file(path, error))
+  {
+    throw ParameterError(fileName + ": there is no such file");
+  }
+  bytes = std::filesystem::file_size(path, error);
+  if (error)
+  {
+    throw ParameterError(fileName + ": " + error.message());
+  }
+  CheckSize(bytes, fileName);
+  std::string   data(bytes, '\0');
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream.read(data.data(), static_cast<std::streamsize>(bytes)))
+  {
+    throw ParameterError(fileName + ": it cannot be read");
+  }
+  onnx::ModelProto model;
+  ParseInto(model, data.data(), bytes, fileName);
+  return model;
+}
+
 } // namespace
 
 bool
@@ -50,32 +77,53 @@ CanReadNetworkModels()
   return true;
 }
 
+std::vector<std::string>
+ListNetworkFiles(const std::string & fileName)
+{
+  std::set<std::string>       files;
+  const std::filesystem::path folder = std::filesystem::path(fileName).parent_path();
+  const auto                  add = [&](const onnx::TensorProto & tensor) {
+    for (const onnx::StringStringEntryProto & entry : tensor.external_data())
+    {
+      if (entry.key() == "location")
+      {
+        files.insert((folder / entry.value()).string());
+      }
+    }
+  };
+  try
+  {
+    std::uint64_t          bytes = 0;
+    const onnx::ModelProto model = ReadModel(fileName, bytes);
+    for (const onnx::TensorProto & tensor : model.graph().initializer())
+    {
+      add(tensor);
+    }
+    for (const onnx::NodeProto & node : model.graph().node())
+    {
+      for (const onnx::AttributeProto & attribute : node.attribute())
+      {
+        add(attribute.t());
+      }
+    }
+  }
+  catch (const ParameterError &)
+  {
+    // ReadNetworkModel says what is wrong.
+  }
+  files.erase(fileName);
+  std::vector<std::string> all{ fileName };
+  all.insert(all.end(), files.begin(), files.end());
+  return all;
+}
+
 std::shared_ptr<const NetworkGraph>
 ReadNetworkModel(const std::string & fileName)
 {
   const std::filesystem::path path(fileName);
-  std::error_code             error;
-  if (!std::filesystem::is_regular_file(path, error))
-  {
-    throw ParameterError(fileName + ": there is no such file");
-  }
-  const std::uint64_t bytes = std::filesystem::file_size(path, error);
-  if (error)
-  {
-    throw ParameterError(fileName + ": " + error.message());
-  }
-  CheckSize(bytes, fileName);
-  onnx::ModelProto model;
-  {
-    std::string   data(bytes, '\0');
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream.read(data.data(), static_cast<std::streamsize>(bytes)))
-    {
-      throw ParameterError(fileName + ": it cannot be read");
-    }
-    ParseInto(model, data.data(), bytes, fileName);
-  }
-  onnx::ExternalData external;
+  std::uint64_t               bytes = 0;
+  const onnx::ModelProto      model = ReadModel(fileName, bytes);
+  onnx::ExternalData          external;
   external.allowed = true;
   external.folder = path.parent_path();
   return onnx::Importer(model, external, bytes, fileName).Import();
@@ -108,6 +156,12 @@ bool
 CanReadNetworkModels()
 {
   return false;
+}
+
+std::vector<std::string>
+ListNetworkFiles(const std::string & fileName)
+{
+  return { fileName };
 }
 
 std::shared_ptr<const NetworkGraph>

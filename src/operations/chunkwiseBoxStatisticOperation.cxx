@@ -78,7 +78,7 @@ void
 BoxStatisticOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
   const std::string name = std::string("a box's ") + BoxStatisticName(statistic);
-  CheckSameOrFloatingOutput(name, inputs.at(0), output);
+  CheckExactOutput(name, inputs.at(0), output);
   if (!anchored && !SumsAreExact(inputs[0], TakesSquares()))
   {
     throw ParameterError(name + " of " + PixelKindName(inputs[0]) + " needs tables that are anchored to the image");

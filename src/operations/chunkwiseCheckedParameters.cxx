@@ -273,7 +273,7 @@ CheckedParameters::CheckBoundary(const FilterImage & image) const
     return;
   }
   const PixelValue constant = this->Value("Constant");
-  if (!IsFloatingPoint(image.inputKind) && !constant.IsOf(image.inputKind))
+  if ((!IsFloatingPoint(image.inputKind) || !constant.IsInteger()) && !constant.IsOf(image.inputKind))
   {
     ThrowParameterError(
       "Constant", constant.ToText() + " is not a value of the input's pixel type, " + PixelKindName(image.inputKind));

@@ -112,9 +112,11 @@ AddDomain(FilterDescription & row, bool canBeEmpty = true, bool tellsSeen = true
 /** The same of filters that take no weights: adds MaskImage, EmptyValue and, if NaN can be left out, IgnoreNaN. */
 void
 AddMask(FilterDescription & row, bool canIgnoreNan = false);
-/** `window` in the part of the image that is given, or as it is. See DomainOperation. */
+/** `window` in the part of the image that is given, or as it is. See DomainOperation. A window that `neverSeesNan`
+ * leaves NaN out without being asked to. */
 std::shared_ptr<const Operation>
-InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window);
+InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window,
+         bool neverSeesNan = false);
 /** The radius, cut where a renormalized window cannot grow. */
 Coordinates
 WindowRadius(const CheckedParameters & parameters, const FilterImage & image);

@@ -14,7 +14,7 @@ DifferenceOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind
     throw ParameterError(std::string("a difference of ") + PixelKindName(inputs[0]) + " and " +
                          PixelKindName(inputs[1]) + ": both inputs must have the same kind");
   }
-  CheckSameOrFloatingOutput(GetName(), inputs[0], output);
+  CheckExactOutput(GetName(), inputs[0], output);
 }
 
 } // namespace chunkwise

@@ -86,14 +86,16 @@ AddMask(FilterDescription & row, bool canIgnoreNan)
 }
 
 std::shared_ptr<const Operation>
-InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window)
+InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window,
+         bool neverSeesNan)
 {
   const auto isGiven = [&](const char * name) {
     return std::find(image.furtherInputs.begin(), image.furtherInputs.end(), name) != image.furtherInputs.end();
   };
   const bool hasMask = isGiven("MaskImage");
   const bool hasWeights = isGiven("WeightImage");
-  const bool ignoresNan = parameters.Has("IgnoreNaN") && parameters.Flag("IgnoreNaN");
+  const bool ignoresNan =
+    (parameters.Has("IgnoreNaN") && parameters.Flag("IgnoreNaN")) || (neverSeesNan && IsFloatingPoint(image.inputKind));
   if (hasMask && hasWeights)
   {
     ThrowParameterError("WeightImage", "it is given beside MaskImage, and one of both is enough");
@@ -124,7 +126,8 @@ InDomain(const CheckedParameters & parameters, const FilterImage & image, std::s
       ThrowParameterError("EmptyValue",
                           text + " has no effect without what says which voxels windows see, such as MaskImage");
     }
-    if (!IsFloatingPoint(image.outputKind) && !operation->emptyValue.IsOf(image.outputKind))
+    if ((!IsFloatingPoint(image.outputKind) || !operation->emptyValue.IsInteger()) &&
+        !operation->emptyValue.IsOf(image.outputKind))
     {
       ThrowParameterError("EmptyValue",
                           text + " is not a value of the output's pixel type, " + PixelKindName(image.outputKind));

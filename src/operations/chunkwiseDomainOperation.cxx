@@ -4,6 +4,7 @@
 #include "chunkwiseBoxStatisticOperation.h"
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseDifferenceOperation.h"
+#include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseFlatExtremumOperation.h"
@@ -886,6 +887,13 @@ FindWiener(const Operation & operation)
 {
   const auto * const domain = dynamic_cast<const DomainOperation *>(&operation);
   return dynamic_cast<const WienerOperation *>(domain ? domain->window.get() : &operation);
+}
+
+const EntropyOperation *
+FindEntropy(const Operation & operation)
+{
+  const auto * const domain = dynamic_cast<const DomainOperation *>(&operation);
+  return dynamic_cast<const EntropyOperation *>(domain ? domain->window.get() : &operation);
 }
 
 } // namespace chunkwise

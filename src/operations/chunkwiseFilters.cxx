@@ -40,6 +40,7 @@ MakeTable()
   difference.output = DefaultOutput::Real;
   difference.canBeStage = false;
   difference.isLinear = true;
+  difference.givesIntegers = [](const FilterParameters &, const std::vector<std::string> &) { return true; };
   difference.furtherInputs = { { "Input2", "minus", "The image to subtract, of the same size" } };
   difference.make = [](const CheckedParameters &, const FilterImage &) -> std::shared_ptr<const Operation> {
     return std::make_shared<DifferenceOperation>();
@@ -168,6 +169,21 @@ GetDefaultOutputKind(const FilterDescription & filter, PixelKind input)
     default:
       return input;
   }
+}
+
+PixelKind
+GetConvertedKind(const FilterDescription & filter, const FilterParameters & parameters,
+                 const std::vector<std::string> & furtherInputs, PixelKind input, PixelKind output)
+{
+  if (GetDefaultOutputKind(filter, input) == input)
+  {
+    return input;
+  }
+  const bool isExact = !IsFloatingPoint(input) && PixelSize(input) >= 4 && filter.givesIntegers &&
+                       filter.givesIntegers(parameters, furtherInputs);
+  // int64 has all results of 32-bit integers; those of 64-bit integers are cut where the output ends.
+  const bool isUnsigned = PixelSize(input) == 8 && (static_cast<int>(output) & 1) == 0;
+  return !isExact ? PixelKind::Float64 : isUnsigned ? PixelKind::UInt64 : PixelKind::Int64;
 }
 
 PixelKind

@@ -3,6 +3,7 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseVarianceOperation.h"
+#include "chunkwiseWindow.h"
 
 #include <algorithm>
 #include <cmath>
@@ -57,6 +58,17 @@ CheckSameOrFloatingOutput(const std::string & operation, PixelKind input, PixelK
   {
     throw ParameterError(operation + " of " + PixelKindName(input) + " cannot give " + PixelKindName(output) +
                          ": the output's kind must be the input's, float32 or float64");
+  }
+}
+
+void
+CheckExactOutput(const std::string & operation, PixelKind input, PixelKind output)
+{
+  const PixelKind wide =
+    DispatchPixelKind(input, [](auto pixel) { return PixelKindOf<WideResultOf<decltype(pixel)>>(); });
+  if (output != wide)
+  {
+    CheckSameOrFloatingOutput(operation, input, output);
   }
 }
 
@@ -121,6 +133,12 @@ void
 WindowedOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
 {
   CheckSameOrFloatingOutput(TitleOf(*this), inputs.at(0), output);
+}
+
+void
+MeanOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  CheckExactOutput(TitleOf(*this), inputs.at(0), output);
 }
 
 void

@@ -36,6 +36,10 @@ PixelValue::FromText(const std::string & text)
   {
     throw ParameterError("'" + text + "' is not a number");
   }
+  if (errno == ERANGE && std::isinf(value.m_Real))
+  {
+    throw ParameterError(text + " is beyond what a double holds");
+  }
   return value;
 }
 
@@ -68,11 +72,16 @@ PixelValue::IsFinite() const
 bool
 PixelValue::IsOf(PixelKind kind) const
 {
+  if (IsFloatingPoint(kind) && !m_IsInteger)
+  {
+    // A number from there on would become an infinity.
+    constexpr double beyondFloat = 0x1.ffffffp127;
+    return kind == PixelKind::Float64 || !std::isfinite(m_Real) || std::abs(m_Real) < beyondFloat;
+  }
   if (IsFloatingPoint(kind))
   {
     // Beyond the integers that a float counts without gaps it would become another one.
-    return !m_IsInteger ||
-           m_Magnitude <= (kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24 : std::uint64_t{ 1 } << 53) ||
+    return m_Magnitude <= (kind == PixelKind::Float32 ? std::uint64_t{ 1 } << 24 : std::uint64_t{ 1 } << 53) ||
            DispatchPixelKind(kind, [this](auto pixel) {
              const double rounded = static_cast<double>(this->As<decltype(pixel)>());
              return std::abs(rounded) < 18446744073709551616.0 &&

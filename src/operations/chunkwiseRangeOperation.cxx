@@ -18,4 +18,10 @@ RangeOperation::GetStages() const
            { std::make_shared<DifferenceOperation>(), { 0, 1 } } };
 }
 
+void
+RangeOperation::CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const
+{
+  CheckExactOutput(GetName(), inputs.at(0), output);
+}
+
 } // namespace chunkwise

@@ -41,6 +41,13 @@ AddTableFilters(std::vector<FilterDescription> & filters)
                           false,
                           false,
                           true } };
+  // Means in a mask are quotients of doubles.
+  row.givesIntegers = [](const FilterParameters & parameters, const std::vector<std::string> & inputs) {
+    const auto has = [&](const char * name) { return std::find(inputs.begin(), inputs.end(), name) != inputs.end(); };
+    const auto statistic = parameters.GetValues().find("Statistic");
+    const bool sums = statistic != parameters.GetValues().end() && std::get<std::string>(statistic->second) == "sum";
+    return !has("WeightImage") && (sums || !has("MaskImage"));
+  };
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) -> Pointer {
     auto operation = std::make_shared<BoxStatisticOperation>();

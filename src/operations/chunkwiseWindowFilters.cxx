@@ -192,6 +192,9 @@ AddMoments(std::vector<FilterDescription> & filters)
   row = BoxRow("sum", StatisticsGroup, "Sum over a box, of the voxels inside the image");
   row.output = DefaultOutput::RealSum;
   row.isLinear = true;
+  row.givesIntegers = [](const FilterParameters &, const std::vector<std::string> & inputs) {
+    return std::find(inputs.begin(), inputs.end(), "WeightImage") == inputs.end();
+  };
   AddDomain(row, false);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     const auto operation = MakeBox<MeanOperation>(p, image);
@@ -337,7 +340,8 @@ EntropyRow()
     const auto operation = MakeBox<EntropyOperation>(p, image);
     operation->bins = static_cast<int>(p.Integer("NumberOfBins"));
     SetRange(p, image.inputKind, *operation);
-    return InDomain(p, image, operation);
+    // NaN lies in no bin.
+    return InDomain(p, image, operation, true);
   };
   return row;
 }
@@ -378,6 +382,7 @@ AddMorphology(std::vector<FilterDescription> & filters)
   FilterDescription row =
     BoxRow("range", "Flat morphology", "Maximum minus minimum over a box (morphological gradient)");
   row.output = DefaultOutput::InputUnlessSigned;
+  row.givesIntegers = [](const FilterParameters &, const std::vector<std::string> &) { return true; };
   AddMask(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     return InDomain(p, image, MakeBox<RangeOperation>(p, image));

@@ -3,14 +3,13 @@
 
 #include "chunkwiseFork.h"
 #include "chunkwiseHostMemory.h"
+#include "chunkwiseThreads.h"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 namespace chunkwise
 {
@@ -20,16 +19,17 @@ Executor::~Executor() = default;
 namespace
 {
 
-/** A pool whose threads sleep between calls. Concurrent calls take turns. */
+/** A pool whose threads sleep between calls. Concurrent calls take turns. It has fewer threads where the system starts
+ * no more. */
 class ThreadPool
 {
 public:
   explicit ThreadPool(unsigned int concurrency)
-    : m_Concurrency(concurrency)
   {
-    for (unsigned int worker = 1; worker < m_Concurrency; ++worker)
+    unsigned int worker = 1;
+    while (worker < concurrency && m_Threads.Start([this, worker] { Work(worker); }))
     {
-      m_Threads.emplace_back([this, worker] { Work(worker); });
+      ++worker;
     }
   }
 
@@ -40,10 +40,13 @@ public:
       m_Stop = true;
     }
     m_Wake.notify_all();
-    for (auto & thread : m_Threads)
-    {
-      thread.join();
-    }
+    m_Threads.Join();
+  }
+
+  unsigned int
+  GetConcurrency() const
+  {
+    return static_cast<unsigned int>(m_Threads.GetSize()) + 1;
   }
 
   void
@@ -55,7 +58,7 @@ public:
       m_Body = &body;
       m_Count = count;
       m_Next = 0;
-      m_Busy = static_cast<unsigned int>(m_Threads.size());
+      m_Busy = static_cast<unsigned int>(m_Threads.GetSize());
       m_Failure = nullptr;
       ++m_Generation;
     }
@@ -122,8 +125,7 @@ private:
     }
   }
 
-  const unsigned int                                      m_Concurrency;
-  std::vector<std::thread>                                m_Threads;
+  JoinedThreads                                           m_Threads;
   std::mutex                                              m_Turn;
   std::mutex                                              m_Mutex;
   std::condition_variable                                 m_Wake;
@@ -142,9 +144,9 @@ class ThreadExecutor : public Executor
 {
 public:
   explicit ThreadExecutor(unsigned int concurrency)
-    : m_Concurrency(concurrency)
-    , m_Forks(GetForkCount())
+    : m_Forks(GetForkCount())
     , m_Pool(std::make_unique<ThreadPool>(concurrency))
+    , m_Concurrency(m_Pool->GetConcurrency())
   {}
 
   ~ThreadExecutor() override
@@ -188,10 +190,10 @@ private:
     (void)m_Pool.release();
   }
 
-  const unsigned int          m_Concurrency;
   SpinFlag                    m_Lock;
   unsigned int                m_Forks;
   std::unique_ptr<ThreadPool> m_Pool;
+  const unsigned int          m_Concurrency; ///< threads of the first pool, with the caller
 };
 
 } // namespace

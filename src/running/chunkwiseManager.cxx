@@ -679,7 +679,7 @@ WorkingState::PlanRun(const ExecutionRequest & request, const Residence * reside
   const bool mustBeDevice = request.backend == BackendChoice::CUDA;
   if (mustBeDevice && !first)
   {
-    throw Error("Backend is CUDA, but no device can be used: " + reason);
+    throw Error("Backend: CUDA is asked for, but no device can be used: " + reason);
   }
   (void)GetTransforms(request, first);
   if (request.hostTakesChunks)

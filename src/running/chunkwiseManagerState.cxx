@@ -250,7 +250,7 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
   {
     if (index < 0 || static_cast<std::size_t>(index) >= devices.size())
     {
-      throw ParameterError("Devices names device " + std::to_string(index) + ", but there are " +
+      throw ParameterError("Devices: there is no device " + std::to_string(index) + ", there are " +
                            std::to_string(devices.size()) + (whyNone.empty() ? "" : " (" + whyNone + ")"));
     }
   }

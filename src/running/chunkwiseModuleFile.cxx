@@ -27,32 +27,6 @@ constexpr const char * Prefix = "lib";
 constexpr const char * Suffix = ".so";
 #endif
 
-/** The folder of the library that this code is in, with its final slash; empty if it cannot be told. */
-std::string
-OwnFolder()
-{
-#if defined(_WIN32)
-  HMODULE module = nullptr;
-  char    path[MAX_PATH] = "";
-  if (GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
-                         reinterpret_cast<LPCSTR>(&OwnFolder),
-                         &module))
-  {
-    GetModuleFileNameA(module, path, MAX_PATH);
-  }
-  const std::string file = path;
-#else
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void *>(&OwnFolder), &info) || !info.dli_fname)
-  {
-    return std::string();
-  }
-  const std::string file = info.dli_fname;
-#endif
-  const auto slash = file.find_last_of("/\\");
-  return slash == std::string::npos ? std::string() : file.substr(0, slash + 1);
-}
-
 void *
 FindInFile(const std::string & path, const char * name, std::string & reason)
 {
@@ -82,6 +56,31 @@ FindInFile(const std::string & path, const char * name, std::string & reason)
 
 } // namespace
 
+std::string
+GetLibraryFolder()
+{
+#if defined(_WIN32)
+  HMODULE module = nullptr;
+  char    path[MAX_PATH] = "";
+  if (GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
+                         reinterpret_cast<LPCSTR>(&GetLibraryFolder),
+                         &module))
+  {
+    GetModuleFileNameA(module, path, MAX_PATH);
+  }
+  const std::string file = path;
+#else
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void *>(&GetLibraryFolder), &info) || !info.dli_fname)
+  {
+    return std::string();
+  }
+  const std::string file = info.dli_fname;
+#endif
+  const auto slash = file.find_last_of("/\\");
+  return slash == std::string::npos ? std::string() : file.substr(0, slash + 1);
+}
+
 void *
 FindInModule(const std::string & name, const char * subfolder, const char * variable, const char * symbol,
              std::string & reason)
@@ -94,7 +93,7 @@ FindInModule(const std::string & name, const char * subfolder, const char * vari
   }
   else
   {
-    const std::string folder = OwnFolder();
+    const std::string folder = GetLibraryFolder();
     paths.push_back(folder + file);
     paths.push_back(folder + "../" + subfolder + "/" + file);
 #if defined(CHUNKWISE_INSTALLED_MODULE_FOLDER)

@@ -4,9 +4,10 @@
 #include "chunkwiseJobKernels.h"
 #include "chunkwiseLocalProcessors.h"
 #include "chunkwisePieceCopies.h"
+#include "chunkwiseThreads.h"
 
+#include <algorithm>
 #include <deque>
-#include <thread>
 
 namespace chunkwise
 {
@@ -53,9 +54,9 @@ private:
   void
   RunThreads()
   {
-    std::vector<std::thread> threads;
-    const auto               start = [&](void (Impl::*work)(std::size_t), std::size_t lane) {
-      threads.emplace_back([this, work, lane] {
+    JoinedThreads threads;
+    const auto    start = [&](void (Impl::*work)(std::size_t), std::size_t lane) {
+      return threads.Start([this, work, lane] {
         m_Line.Guard([this, work, lane] {
           const ThreadBinding binding(m_Copies.GetProcessors());
           (this->*work)(lane);
@@ -63,24 +64,30 @@ private:
       });
     };
     m_Line.Guard([&] {
-      for (std::size_t t = 0; t < m_Copies.GetThreads().loading; ++t)
+      this->Require(!m_Chain || threads.Start([this] { m_Line.Guard([this] { m_Kernels.HandCarries(); }); }));
+      // One lane in each direction suffices.
+      const StagingThreads & staging = m_Copies.GetThreads();
+      for (std::size_t t = 0; t < std::max(staging.loading, staging.storing); ++t)
       {
-        start(&Impl::Load, m_Copies.LoadLane(t));
-      }
-      for (std::size_t t = 0; t < m_Copies.GetThreads().storing; ++t)
-      {
-        start(&Impl::Store, m_Copies.StoreLane(t));
-      }
-      if (m_Chain)
-      {
-        threads.emplace_back([this] { m_Line.Guard([this] { m_Kernels.HandCarries(); }); });
+        this->Require(t >= staging.loading || start(&Impl::Load, m_Copies.LoadLane(t)) || t > 0);
+        this->Require(t >= staging.storing || start(&Impl::Store, m_Copies.StoreLane(t)) || t > 0);
       }
       this->Feed();
     });
     m_Line.Close();
-    for (auto & thread : threads)
+  }
+
+  /** Without a thread that it needs the device is left to others, or to the CPU. */
+  void
+  Require(bool isStarted) const
+  {
+    if (!isStarted)
     {
-      thread.join();
+      throw DeviceError(DeviceError::Kind::Failed,
+                        "StartThread",
+                        m_Device.GetDescription().name,
+                        0,
+                        "the system starts no thread for its transfers");
     }
   }
 

@@ -7,10 +7,10 @@
 #include "chunkwisePipeline.h"
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseSchedules.h"
+#include "chunkwiseThreads.h"
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 namespace chunkwise
 {
@@ -77,7 +77,8 @@ public:
       const auto total = static_cast<double>(std::max<std::int64_t>(m_Context.totalVoxels, 1));
       return std::min(static_cast<double>(m_Context.finishedVoxels) / total, 0.999);
     };
-    if (IsDrivenByOneThread())
+    std::thread workers;
+    if (IsDrivenByOneThread() || !StartThread(workers, [this] { WorkAndEnd(); }))
     {
       look(0.0);
       auto next = std::chrono::steady_clock::now() + BetweenLooks;
@@ -99,7 +100,6 @@ public:
           m_Queue.Close();
         }
       };
-      std::thread workers([this] { WorkAndEnd(); });
       lookAndClose(0.0);
       std::unique_lock<std::mutex> lock(m_Mutex);
       while (!m_Ended && !callerFailure)
@@ -261,23 +261,31 @@ private:
   void
   WorkInAnyOrder()
   {
-    std::vector<std::thread> threads;
-    if (m_Devices.size() == 1 && !m_HostTakesChunks)
+    const bool               isAlone = m_Devices.size() == 1 && !m_HostTakesChunks;
+    JoinedThreads            threads;
+    std::vector<std::size_t> left;
+    for (std::size_t d = 0; d < m_Devices.size(); ++d)
     {
-      ServeDevice(0);
-    }
-    for (std::size_t d = 0; d < m_Devices.size() && (m_Devices.size() > 1 || m_HostTakesChunks); ++d)
-    {
-      threads.emplace_back([this, d] { ServeDevice(d); });
+      if (isAlone)
+      {
+        left.push_back(d);
+      }
+      else if (!threads.Start([this, d] { ServeDevice(d); }))
+      {
+        // Nobody is to wait for its first chunks.
+        m_Queue.Leave(d);
+        left.push_back(d);
+      }
     }
     if (m_HostTakesChunks)
     {
       ServeHost();
     }
-    for (auto & thread : threads)
+    for (const std::size_t d : left)
     {
-      thread.join();
+      ServeDevice(d);
     }
+    threads.Join();
     if (m_Failure || HasEnded())
     {
       return;

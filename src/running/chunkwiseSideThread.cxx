@@ -2,6 +2,7 @@
 #include "chunkwiseSideThread.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseThreads.h"
 
 #include <chrono>
 
@@ -41,7 +42,14 @@ SideThread::WaitFor(std::int64_t count, Monitor * monitor)
   std::unique_lock<std::mutex> lock(m_Mutex);
   while (m_Done < count && !m_Failure)
   {
-    m_Changed.wait_for(lock, TimeBetweenLooks);
+    if (m_InCaller)
+    {
+      this->DoStep(lock);
+    }
+    else
+    {
+      m_Changed.wait_for(lock, TimeBetweenLooks);
+    }
     if (monitor && m_Done < count && !m_Failure)
     {
       lock.unlock();
@@ -77,38 +85,52 @@ SideThread::GetSeconds()
 }
 
 void
-SideThread::Work()
+SideThread::WorkInCaller()
+{
+  const std::lock_guard<std::mutex> lock(m_Mutex);
+  m_InCaller = true;
+  m_Ended = true;
+}
+
+bool
+SideThread::DoStep(std::unique_lock<std::mutex> & lock)
 {
   using Clock = std::chrono::steady_clock;
+  const std::int64_t i = m_Done;
+  lock.unlock();
+  const auto         start = Clock::now();
+  std::exception_ptr failure;
+  try
+  {
+    this->Step(i);
+  }
+  catch (...)
+  {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  m_Seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  if (failure)
+  {
+    m_Failure = failure;
+    return false;
+  }
+  ++m_Done;
+  m_Changed.notify_all();
+  return true;
+}
+
+void
+SideThread::Work()
+{
   std::unique_lock<std::mutex> lock(m_Mutex);
   while (m_Done < m_Steps)
   {
     m_Changed.wait(lock, [this] { return m_Stop || m_Done < m_Ready; });
-    if (m_Stop)
+    if (m_Stop || !this->DoStep(lock))
     {
       break;
     }
-    const std::int64_t i = m_Done;
-    lock.unlock();
-    const auto         start = Clock::now();
-    std::exception_ptr failure;
-    try
-    {
-      this->Step(i);
-    }
-    catch (...)
-    {
-      failure = std::current_exception();
-    }
-    lock.lock();
-    m_Seconds += std::chrono::duration<double>(Clock::now() - start).count();
-    if (failure)
-    {
-      m_Failure = failure;
-      break;
-    }
-    ++m_Done;
-    m_Changed.notify_all();
   }
   m_Ended = true;
   m_Changed.notify_all();
@@ -116,12 +138,21 @@ SideThread::Work()
 
 Running::Running(std::shared_ptr<SideThread> work)
   : m_Work(std::move(work))
-  , m_Thread([shared = m_Work] { shared->Work(); })
-{}
+{
+  if (!StartThread(m_Thread, [shared = m_Work] { shared->Work(); }))
+  {
+    m_Work->WorkInCaller();
+  }
+}
 
 Running::~Running()
 {
-  if (m_Work->Stop())
+  const bool hasEnded = m_Work->Stop();
+  if (!m_Thread.joinable())
+  {
+    return;
+  }
+  if (hasEnded)
   {
     m_Thread.join();
   }

@@ -16,7 +16,8 @@ namespace chunkwise
 
 /** A thread beside the caller's that does one step for each part of an image, with so many parts in memory at a time as
  * there are slots: step i waits until the caller has released, or filled, slot i % slots. The thread and its caller
- * share it, so that it outlives a caller who had to leave a step that does not answer. */
+ * share it, so that it outlives a caller who had to leave a step that does not answer. Where the system starts no
+ * thread the caller does the steps while it waits for them. */
 class SideThread
 {
 public:
@@ -37,6 +38,9 @@ public:
   /** What the thread does. */
   void
   Work();
+  /** There is no thread: WaitFor does the steps. */
+  void
+  WorkInCaller();
 
 protected:
   virtual void
@@ -52,12 +56,17 @@ protected:
   StreamedThreads    m_Threads;
 
 private:
+  /** Does the step that comes next, without the lock. Returns false, and keeps why, if it failed. */
+  bool
+  DoStep(std::unique_lock<std::mutex> & lock);
+
   std::mutex              m_Mutex;
   std::condition_variable m_Changed;
   std::int64_t            m_Ready;
   std::int64_t            m_Done{ 0 };
   bool                    m_Stop{ false };
   bool                    m_Ended{ false };
+  bool                    m_InCaller{ false };
   double                  m_Seconds{ 0 };
   std::exception_ptr      m_Failure;
 };

@@ -101,10 +101,27 @@ MakeFloodOnDevices(const ReconstructionOperation & operation)
 
 } // namespace
 
+bool
+SlabProgress::ShouldStop() const
+{
+  if (m_Poll && std::this_thread::get_id() == m_Poller)
+  {
+    m_Poll();
+  }
+  return m_Stop;
+}
+
+void
+SlabProgress::SetPoll(std::function<void()> poll)
+{
+  m_Poller = std::this_thread::get_id();
+  m_Poll = std::move(poll);
+}
+
 void
 SlabProgress::CheckStop() const
 {
-  if (m_Stop)
+  if (this->ShouldStop())
   {
     throw Aborted();
   }

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <thread>
 
 namespace chunkwise
 {
@@ -49,12 +51,12 @@ public:
     return m_Stop;
   }
   bool
-  ShouldStop() const override
-  {
-    return m_Stop;
-  }
+  ShouldStop() const override;
   void
   CheckStop() const;
+  /** The calling thread calls `poll` from now on whenever it asks whether to stop. Set before others work. */
+  void
+  SetPoll(std::function<void()> poll);
   double
   GetFraction() const;
   /** Throws Aborted. */
@@ -80,6 +82,8 @@ private:
   std::atomic<std::int64_t> m_Flooded{ 0 }; ///< voxels of the slab at hand
   std::atomic<bool>         m_CountsFlood{ false };
   std::atomic<bool>         m_Stop{ false };
+  std::function<void()>     m_Poll;
+  std::thread::id           m_Poller;
 };
 
 /** What is computed of a slab by kernels, and by the manager's devices. */

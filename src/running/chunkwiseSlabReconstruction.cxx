@@ -5,10 +5,10 @@
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseSlabPasses.h"
 #include "chunkwiseSlabRun.h"
+#include "chunkwiseThreads.h"
 
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 namespace chunkwise
 {
@@ -62,15 +62,20 @@ CheckRequest(const SlabRequest & request)
   operation.CheckKinds(kinds, request.sink->GetKind());
 }
 
-/** A run on a thread of its own. */
+/** A run on a thread of its own, if the system starts one. */
 class RunningSlabs
 {
 public:
   explicit RunningSlabs(SlabRun & run)
     : m_Run(run)
-    , m_Thread([this] { Work(); })
+    , m_IsStarted(m_Thread.Start([this] { Work(); }))
   {}
-  ~RunningSlabs() { m_Thread.join(); }
+
+  bool
+  IsStarted() const
+  {
+    return m_IsStarted;
+  }
 
   /** Waits for a while. False if the run has not ended. */
   bool
@@ -87,7 +92,6 @@ public:
     return m_Failure;
   }
 
-private:
   void
   Work()
   {
@@ -106,15 +110,17 @@ private:
     m_Changed.notify_all();
   }
 
+private:
   SlabRun &               m_Run;
   std::mutex              m_Mutex;
   std::condition_variable m_Changed;
   bool                    m_Ended{ false };
   std::exception_ptr      m_Failure;
-  std::thread             m_Thread;
+  JoinedThreads           m_Thread;
+  const bool              m_IsStarted;
 };
 
-/** Serves the monitor from this thread while the run works on another, and throws what ended it. */
+/** Serves the monitor from this thread while the run works on another, or here, and throws what ended it. */
 void
 Serve(SlabRun & run, Monitor * monitor)
 {
@@ -122,8 +128,7 @@ Serve(SlabRun & run, Monitor * monitor)
   std::exception_ptr callerFailure;
   double             last = -1;
   bool               asks = monitor != nullptr;
-  do
-  {
+  const auto         look = [&] {
     try
     {
       const double now = std::min(run.GetFraction(), 0.999);
@@ -143,7 +148,29 @@ Serve(SlabRun & run, Monitor * monitor)
     {
       run.Stop();
     }
-  } while (!running.Wait(std::chrono::milliseconds(10)));
+  };
+  constexpr std::chrono::milliseconds betweenLooks{ 10 };
+  look();
+  if (running.IsStarted())
+  {
+    while (!running.Wait(betweenLooks))
+    {
+      look();
+    }
+  }
+  else
+  {
+    auto next = std::chrono::steady_clock::now() + betweenLooks;
+    run.SetPoll([&] {
+      if (std::chrono::steady_clock::now() >= next)
+      {
+        look();
+        next = std::chrono::steady_clock::now() + betweenLooks;
+      }
+    });
+    running.Work();
+    run.SetPoll(nullptr);
+  }
   for (const std::exception_ptr & failure : { callerFailure, running.GetFailure() })
   {
     if (failure)

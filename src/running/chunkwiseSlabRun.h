@@ -25,6 +25,11 @@ public:
   {
     m_Progress.Stop();
   }
+  void
+  SetPoll(std::function<void()> poll)
+  {
+    m_Progress.SetPoll(std::move(poll));
+  }
   double
   GetFraction() const
   {

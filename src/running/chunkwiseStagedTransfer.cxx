@@ -2,12 +2,12 @@
 #include "chunkwiseStagedTransfer.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseThreads.h"
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
 #include <mutex>
-#include <thread>
 
 namespace chunkwise
 {
@@ -59,12 +59,11 @@ template <typename TBody>
 void
 StagedTransfer::InLanes(std::size_t bytes, TBody && body)
 {
-  const std::size_t        pieces = (bytes + m_Ring.GetPieceBytes() - 1) / m_Ring.GetPieceBytes();
-  const std::size_t        used = std::min(m_Streams.size(), pieces);
-  std::mutex               mutex;
-  std::exception_ptr       failure;
-  std::vector<std::thread> threads;
-  const auto               serve = [&](std::size_t i) {
+  const std::size_t  pieces = (bytes + m_Ring.GetPieceBytes() - 1) / m_Ring.GetPieceBytes();
+  const std::size_t  used = std::min(m_Streams.size(), pieces);
+  std::mutex         mutex;
+  std::exception_ptr failure;
+  RunTogether(used, [&](std::size_t i) {
     std::exception_ptr mine;
     try
     {
@@ -88,19 +87,7 @@ StagedTransfer::InLanes(std::size_t bytes, TBody && body)
       const std::lock_guard<std::mutex> lock(mutex);
       failure = failure ? failure : mine;
     }
-  };
-  for (std::size_t i = 1; i < used; ++i)
-  {
-    threads.emplace_back(serve, i);
-  }
-  if (used > 0)
-  {
-    serve(0);
-  }
-  for (auto & thread : threads)
-  {
-    thread.join();
-  }
+  });
   if (failure)
   {
     std::rethrow_exception(failure);

@@ -7,12 +7,12 @@
 #include "chunkwiseRoundUp.h"
 #include "chunkwiseStreamedSlabs.h"
 #include "chunkwiseStreamedWindow.h"
+#include "chunkwiseThreads.h"
 
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <limits>
-#include <thread>
 
 namespace chunkwise
 {
@@ -170,13 +170,14 @@ private:
   bool                                       m_MayBeWritten{ false };
 };
 
-/** Lets a sink take its room while nothing is written yet. */
+/** Lets a sink take its room while nothing is written yet; without a thread it takes it with what is written. */
 class RoomAhead
 {
 public:
   explicit RoomAhead(const std::shared_ptr<ImageSink> & sink)
-    : m_Thread([this, sink] { Take(*sink); })
-  {}
+  {
+    StartThread(m_Thread, [this, sink] { Take(*sink); });
+  }
   ~RoomAhead() { this->Stop(); }
   RoomAhead(const RoomAhead &) = delete;
   RoomAhead &

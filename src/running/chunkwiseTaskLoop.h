@@ -4,10 +4,10 @@
 
 #include "chunkwiseError.h"
 #include "chunkwiseSchedules.h"
+#include "chunkwiseThreads.h"
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 namespace chunkwise
 {
@@ -81,16 +81,7 @@ public:
       }
       m_Changed.notify_all();
     };
-    std::vector<std::thread> threads;
-    for (std::size_t r = 1; r < m_Runners.size(); ++r)
-    {
-      threads.emplace_back(serve, r);
-    }
-    serve(0);
-    for (auto & thread : threads)
-    {
-      thread.join();
-    }
+    RunTogether(m_Runners.size(), serve);
     if (m_Failure)
     {
       std::rethrow_exception(m_Failure);

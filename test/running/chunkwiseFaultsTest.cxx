@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseError.h"
+#include "chunkwiseFailingThreads.h"
 #include "chunkwiseFakeDevices.h"
 #include "chunkwiseNetworkOperation.h"
 #include "chunkwiseOperations.h"
@@ -319,6 +320,71 @@ TEST_P(Faults, AnyCallMayFailInAnyWay)
       }
     }
   }
+}
+
+/** The system starts some threads, or none: the work is done by those there are, at last the caller's, or left to the
+ * CPU, or an error says what was not started. */
+TEST_P(Faults, AnyThreadMayBeMissing)
+{
+  failing_threads::isExempt = &FakeDevice::IsStartingStream;
+  for (int variant = 0; variant < 12; ++variant)
+  {
+    const auto count = static_cast<std::size_t>(variant % 3);
+    const bool isOne = variant / 3 % 2;
+    const bool mayFallBack = variant / 6 || count == 0;
+    bool       reached = true;
+    for (int at = 0; reached && at < 40; ++at)
+    {
+      const std::string when = "thread number " + std::to_string(at) + (isOne ? "" : " and all behind it") +
+                               " missing on " + std::to_string(count) + " devices" + (mayFallBack ? " or the CPU" : "");
+      FakeDevices devices(count, FakeDevice::Options(), m_Work->kernels);
+      const auto  manager = devices.MakeManager();
+      m_Work->request.backend = count == 0    ? BackendChoice::CPU
+                                : mayFallBack ? BackendChoice::Auto
+                                              : BackendChoice::CUDA;
+      m_Work->Reset();
+      RecordingMonitor monitor;
+      failing_threads::FailBetween(at, isOne ? at + 1 : INT_MAX);
+      {
+        const auto executor = MakeThreadExecutor(4);
+        m_Work->request.executor = executor.get();
+        try
+        {
+          m_Work->Run(*manager, &monitor);
+          ExpectRight(when);
+          EXPECT_EQ(monitor.fractions.back(), 1.0) << when;
+        }
+        catch (const DeviceError & error)
+        {
+          EXPECT_FALSE(mayFallBack) << when << ": " << error.what();
+          EXPECT_NE(std::string(error.what()).find("starts no thread"), std::string::npos) << error.what();
+        }
+        m_Work->request.executor = nullptr;
+      }
+      EXPECT_TRUE(std::is_sorted(monitor.fractions.begin(), monitor.fractions.end())) << when;
+      EXPECT_GT(failing_threads::CountAsked(), 0);
+      reached = failing_threads::CountAsked() > at;
+      failing_threads::FailBetween(INT_MAX);
+      if (HasFailure())
+      {
+        return;
+      }
+    }
+  }
+}
+
+/** Without a thread of the run the monitor is still asked. */
+TEST(Threads, ARunInTheCallersThreadCanBeAborted)
+{
+  const auto work = MakeSequence();
+  work->Prepare();
+  work->Reset();
+  RecordingMonitor monitor;
+  monitor.abortAt = 0;
+  const auto manager = FakeDevices(0, FakeDevice::Options(), GetHostKernels()).MakeManager();
+  failing_threads::FailBetween(0);
+  EXPECT_THROW(manager->Execute(work->request, &monitor), Aborted);
+  failing_threads::FailBetween(INT_MAX);
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Faults,

@@ -39,11 +39,32 @@ GetPinnedBlocks()
 
 } // namespace
 
+namespace
+{
+
+thread_local bool startsStream = false;
+
+} // namespace
+
+bool
+FakeDevice::IsStartingStream()
+{
+  return startsStream;
+}
+
 struct FakeDevice::Stream
 {
   explicit Stream(bool jitter)
-    : thread([this, jitter] { Work(jitter); })
+    : thread(Start([this, jitter] { Work(jitter); }))
   {}
+  static std::thread
+  Start(std::function<void()> work)
+  {
+    startsStream = true;
+    std::thread started(std::move(work));
+    startsStream = false;
+    return started;
+  }
   ~Stream()
   {
     {

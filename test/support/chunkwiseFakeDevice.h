@@ -58,6 +58,9 @@ public:
   /** Writes beyond an allocation, transfers outside of one, and frees of what is not allocated, seen so far. */
   int
   CountViolations() const;
+  /** Whether the calling thread starts that of a stream. */
+  static bool
+  IsStartingStream();
   /** Called (with the number of launches so far) when a kernel begins to run. */
   std::function<void(int)> onKernel;
   /** Called (with the bytes) when a copy to the device, or to the host, begins. */

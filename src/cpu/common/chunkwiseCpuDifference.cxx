@@ -22,7 +22,7 @@ RunDifference(const KernelCall & call)
   const BufferView & second = folded.inputs[1];
   DispatchPixelKind(first.kind, [&](auto pixel) {
     using Pixel = decltype(pixel);
-    DispatchOutput<Pixel>(call.output.kind, [&](auto out) {
+    DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) {
       using Out = decltype(out);
       // Planes make tasks that are long enough.
       const Coordinates plane = { { 1 << 20, 16, 0, 0, 0 } };

@@ -642,7 +642,7 @@ RunBoxStatistic(const KernelCall & call)
     {
       const SlabOfBoxes<Entry> slab(call, TileNumber(output, extent, number), bytes);
       slab.template MakeTable<Pixel>();
-      DispatchOutput<Pixel>(call.output.kind, [&](auto out) { slab.template Query<decltype(out)>(); });
+      DispatchExactOutput<Pixel>(call.output.kind, [&](auto out) { slab.template Query<decltype(out)>(); });
     }
   });
 }

@@ -292,15 +292,7 @@ RunGenericMean(const KernelCall & call)
     using Acc = std::conditional_t<PixelKindOf<In>() == PixelKind::Float32,
                                    float,
                                    std::conditional_t<PixelKindOf<In>() == PixelKind::Float64, double, Int128>>;
-    switch (call.output.kind)
-    {
-      case PixelKind::Float32:
-        return RunGenericTyped<In, float, Acc>(call, shape);
-      case PixelKind::Float64:
-        return RunGenericTyped<In, double, Acc>(call, shape);
-      default:
-        return RunGenericTyped<In, In, Acc>(call, shape);
-    }
+    DispatchExactOutput<In>(call.output.kind, [&](auto out) { RunGenericTyped<In, decltype(out), Acc>(call, shape); });
   });
 }
 

@@ -70,6 +70,42 @@ class Pairs(ProgramTest):
                 for x, y, value in zip(a.values, b.values, out.values):
                     self.assert_value(value, Fraction(x) - Fraction(y), out.kind, f"{x} - {y}: {result}")
 
+    def test_integers_of_integers_are_exact(self):
+        """Sums, ranges and differences as any integers: what their type cannot hold is cut, all else is there."""
+        near = [2**53 + 1, 2**53 - 1, -(2**53) - 1, 2**31, 2**32 - 1, 3, 0, 2**62 + 1, 2**63 - 1, -(2**63), 2**64 - 1, -7]
+
+        def window(values, i):
+            x, y = i % WIDTH, i // WIDTH
+            return [values[v * WIDTH + u] for v in range(max(y - 1, 0), min(y + 2, HEIGHT))
+                    for u in range(max(x - 1, 0), min(x + 2, WIDTH))]
+
+        filters = {
+            ("sum", "--radius=1"): lambda a, b, i: sum(window(a, i)),
+            ("box", "--statistic=sum", "--radius=1"): lambda a, b, i: sum(window(a, i)),
+            ("range", "--radius=1"): lambda a, b, i: max(window(a, i)) - min(window(a, i)),
+            ("difference", "--minus"): lambda a, b, i: a[i] - b[i],
+            ("identity",): lambda a, b, i: a[i],
+            ("sequence", "--step=sum --radius 1", "--step=identity"): lambda a, b, i: sum(window(a, i)),
+        }
+        kinds = [kind for kind in KINDS if not is_real(kind)]
+        for source in kinds:
+            low, high = limits(source)
+            some = [min(max(v, low), high) for v in near]
+            others = some[3:] + some[:3]
+            paths = [write(self.folder / f"{name}.mha", Image((WIDTH, HEIGHT), source, values))
+                     for name, values in (("a", some), ("b", others))]
+            for (name, *options), define in filters.items():
+                more = [options[0], paths[1]] if name == "difference" else options
+                for target in kinds if source in ("int64", "uint64", "int32", "uint32") else ("int64", "uint8"):
+                    with self.subTest(filter=name, source=source, target=target):
+                        self.assert_runs(name, paths[0], self.out, *more, "--output-type=" + target)
+                        least, most = limits(target)
+                        if name == "sequence" and source in ("int64", "uint64"):
+                            # Between its steps it has the input's type.
+                            least, most = max(least, low), min(most, high)
+                        self.assertEqual(list(read(self.out).values),
+                                         [min(max(define(some, others, i), least), most) for i in range(len(some))])
+
     def test_reconstruct(self):
         def make(first, second):
             marker = extremes(second)

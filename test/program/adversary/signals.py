@@ -48,6 +48,24 @@ class Signals(ProgramTest):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.002)
 
+    def test_without_any_thread(self):
+        """The signal is then seen by the run itself, while it computes."""
+        library = os.environ.get("CHUNKWISE_TEST_FAILING_THREADS")
+        if not library or os.environ.get("LD_PRELOAD"):
+            self.skipTest("CHUNKWISE_TEST_FAILING_THREADS is not set, or LD_PRELOAD is taken")
+        source = write_sparse(self.folder / "large.mha", (512, 512, 256), "float32")
+        environment = {**os.environ, "LD_PRELOAD": library, "CHUNKWISE_TEST_FIRST_FAILING_THREAD": "0"}
+        for words in (("median", "--radius=4"), ("h-maxima", "--height=3", "--memory=400M")):
+            for code in DEADLY:
+                with self.subTest(subcommand=words[0], signal=code):
+                    process = self.start(words[0], source, self.out, *words[1:], env=environment)
+                    self.wait_for_unfinished(process)
+                    time.sleep(0.2)
+                    os.kill(process.pid, code)
+                    status, error = self.end(process)
+                    self.assertEqual(status, -code, error)
+                    self.assertEqual(files_of(self.folder), ["large.mha"])
+
     def test_random_moments(self):
         source = write(self.folder / "in.mha", noise((120, 110, 60), "int16", 1))
         generator = random.Random(3)

@@ -1,0 +1,285 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandFiles.h"
+
+#include "commandInputs.h"
+
+#include "chunkwiseError.h"
+#include "chunkwiseNetworkModel.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace command
+{
+
+namespace fs = std::filesystem;
+
+namespace
+{
+
+/** One for all names and links of a file. */
+using Identity = std::pair<dev_t, ino_t>;
+
+std::optional<Identity>
+FindIdentity(const fs::path & file)
+{
+  struct stat status = {};
+  return ::stat(file.c_str(), &status) == 0 ? std::optional<Identity>({ status.st_dev, status.st_ino }) : std::nullopt;
+}
+
+/** Also of a file that is not there yet. */
+std::string
+CanonicalName(const fs::path & file)
+{
+  std::error_code error;
+  const fs::path  canonical = fs::weakly_canonical(file, error);
+  return error ? file.string() : canonical.string();
+}
+
+struct FileWritten
+{
+  fs::path    path;
+  std::string option; ///< that names it
+  std::string input;  ///< the image of a batch whose result it is; empty: there is one image
+  bool        isResult;
+};
+
+/** A link that leads to itself has no target; the run says so. */
+std::vector<fs::path>
+OutputFilesOf(const CommandLine & line)
+{
+  try
+  {
+    return chunkwise::files::GetOutputFiles(line.output, line.compress);
+  }
+  catch (const chunkwise::files::FileError &)
+  {
+    return { line.output };
+  }
+}
+
+std::vector<FileWritten>
+ListFilesWritten(const std::vector<CommandLine> & lines)
+{
+  std::vector<FileWritten> files;
+  for (const CommandLine & line : lines)
+  {
+    const bool        isBatch = !line.inputs.empty();
+    const std::string option = isBatch ? "--out" : "OUT";
+    for (const fs::path & path : OutputFilesOf(line))
+    {
+      files.push_back({ path, option, isBatch ? line.input : std::string(), true });
+    }
+    if (isBatch)
+    {
+      files.push_back({ GetRecordFile(line.output), option, line.input, false });
+    }
+    if (!line.returnParameterFile.empty())
+    {
+      files.push_back({ line.returnParameterFile, "--returnparameterfile", std::string(), false });
+    }
+  }
+  return files;
+}
+
+/** "--out: the result of a.mha, b.mha, would replace", or "OUT: b.mha would replace". */
+std::string
+WouldReplace(const FileWritten & file)
+{
+  return file.option + ": " + (file.input.empty() ? std::string() : "the result of " + file.input + ", ") +
+         file.path.string() + (file.input.empty() ? "" : ",") + " would replace ";
+}
+
+void
+CheckAgainstEachOther(const std::vector<FileWritten> & files)
+{
+  std::map<std::string, const FileWritten *> names;
+  for (const FileWritten & file : files)
+  {
+    const auto other = names.emplace(CanonicalName(file.path), &file);
+    if (other.second)
+    {
+      continue;
+    }
+    const FileWritten & first = *other.first->second;
+    if (!file.input.empty() && !first.input.empty())
+    {
+      throw ArgumentError("--out: the results of " + first.input + " and " + file.input + " have one name, " +
+                          file.path.string());
+    }
+    throw ArgumentError(WouldReplace(file) + "what " + first.option + " writes");
+  }
+}
+
+/** Those of an image that cannot be opened are the one that was named: the run says what is wrong with it. */
+template <typename TList>
+std::vector<FileRead>
+ListIfReadable(const CommandLine & line, TList && list)
+{
+  try
+  {
+    return list(line);
+  }
+  catch (const WorkError &)
+  {
+    return {};
+  }
+  catch (const ArgumentError &)
+  {
+    return {};
+  }
+}
+
+void
+CheckReturnParameterFile(const std::string & file)
+{
+  const std::string where = "--returnparameterfile: " + file + " cannot be written: ";
+  std::error_code   error;
+  const auto        status = fs::status(file, error);
+  if (fs::is_directory(status))
+  {
+    throw ArgumentError(where + "it is a folder");
+  }
+  if (fs::exists(status))
+  {
+    if (::faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) != 0)
+    {
+      throw ArgumentError(where + std::strerror(errno));
+    }
+    return;
+  }
+  const fs::path parent = fs::path(CanonicalName(file)).parent_path();
+  if (!fs::is_directory(parent.empty() ? "." : parent, error))
+  {
+    throw ArgumentError(where + "there is no folder " + parent.string());
+  }
+  if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+  {
+    throw ArgumentError(where + std::strerror(errno));
+  }
+}
+
+bool
+IsRegular(const fs::path & file)
+{
+  std::error_code error;
+  return fs::is_regular_file(file, error);
+}
+
+void
+AddImage(const std::string & file, const std::string & option, const std::string & raw, std::vector<FileRead> & files)
+{
+  const auto source = OpenInputWithComponents(file, option, raw);
+  for (const fs::path & path : source->GetFiles())
+  {
+    files.push_back({ path, option });
+  }
+}
+
+} // namespace
+
+std::vector<FileRead>
+ListFilesOfInput(const CommandLine & line)
+{
+  std::vector<FileRead> files;
+  AddImage(line.input, "IN", line.raw, files);
+  return files;
+}
+
+std::vector<FileRead>
+ListFurtherFiles(const CommandLine & line)
+{
+  std::vector<FileRead> files;
+  for (const Stage & stage : line.stages)
+  {
+    for (const chunkwise::InputDescription & input : stage.filter->furtherInputs)
+    {
+      const auto given = line.furtherInputs.find(input.name);
+      if (given != line.furtherInputs.end())
+      {
+        AddImage(given->second, "--" + input.option, {}, files);
+      }
+    }
+    for (const auto & given : stage.texts)
+    {
+      const chunkwise::ParameterDescription & parameter = *stage.filter->FindParameter(given.first);
+      if (parameter.type == chunkwise::ParameterType::Kernel)
+      {
+        AddImage(given.second, "--" + parameter.option, {}, files);
+      }
+      else if (parameter.type == chunkwise::ParameterType::Network)
+      {
+        for (const std::string & file : chunkwise::ListNetworkFiles(given.second))
+        {
+          files.push_back({ file, "--" + parameter.option });
+        }
+      }
+    }
+  }
+  return files;
+}
+
+fs::path
+GetRecordFile(const std::string & output)
+{
+  const fs::path file(output);
+  return file.parent_path() / ".chunkwise-done" / (file.filename().string() + ".json");
+}
+
+void
+CheckFilesOfRuns(const std::vector<CommandLine> & lines)
+{
+  const std::vector<FileWritten> written = ListFilesWritten(lines);
+  CheckAgainstEachOther(written);
+  for (const CommandLine & line : lines)
+  {
+    if (!line.returnParameterFile.empty())
+    {
+      CheckReturnParameterFile(line.returnParameterFile);
+    }
+  }
+  std::map<Identity, const FileWritten *> there;
+  for (const FileWritten & file : written)
+  {
+    if (const auto identity = FindIdentity(file.path); identity && IsRegular(file.path))
+    {
+      there.emplace(*identity, &file);
+    }
+  }
+  if (there.empty())
+  {
+    return;
+  }
+  const auto check = [&](const FileRead & file, bool mayBeResult) {
+    const auto identity = FindIdentity(file.path);
+    const auto found = identity ? there.find(*identity) : there.end();
+    if (found != there.end() && !(mayBeResult && found->second->isResult))
+    {
+      throw ArgumentError(WouldReplace(*found->second) + file.path.string() + ", which this run reads as " + file.name);
+    }
+  };
+  for (const CommandLine & line : lines)
+  {
+    const bool isBatch = !line.inputs.empty();
+    check({ line.input, "IN" }, !isBatch);
+    for (const FileRead & file : ListIfReadable(line, ListFilesOfInput))
+    {
+      check(file, !isBatch);
+    }
+  }
+  // The same for all.
+  for (const FileRead & file : ListIfReadable(lines.front(), ListFurtherFiles))
+  {
+    check(file, false);
+  }
+}
+
+} // namespace command
