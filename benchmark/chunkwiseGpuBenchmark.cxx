@@ -5,6 +5,7 @@
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
+#include "chunkwiseHostCopy.h"
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseLaplacianOperation.h"
 #include "chunkwiseManager.h"
@@ -666,6 +667,139 @@ MeasureLink(Report & report, Device & device, double & oneWay, double & bothWays
   report.Add("host-to-host", "link, both ways together; pinned memory", bothWays * 1e-9, "GB/s");
 }
 
+/** Bytes a second of each link, one way and both ways, while those of the first devices are all used at once. */
+void
+Links(Report & report, const std::vector<std::shared_ptr<Device>> & devices)
+{
+  constexpr std::size_t bytes = std::size_t{ 1 } << 30;
+  constexpr std::size_t piece = std::size_t{ 16 } << 20;
+  struct Link
+  {
+    Device &     device;
+    StreamHandle up;
+    StreamHandle down;
+    char *       onDevice;
+    char *       pinned;
+  };
+  std::vector<Link> links;
+  for (const auto & device : devices)
+  {
+    links.push_back({ *device,
+                      device->CreateStream(),
+                      device->CreateStream(),
+                      static_cast<char *>(device->Allocate(2 * bytes)),
+                      static_cast<char *>(device->AllocatePinned(2 * bytes)) });
+  }
+  const auto rate = [&](std::size_t first, std::size_t last, bool up, bool down) {
+    return bytes * 1e-9 / WarmMedianSeconds(5, [&] {
+             for (std::size_t at = 0; at < bytes; at += piece)
+             {
+               for (std::size_t d = first; d < last; ++d)
+               {
+                 const Link & link = links[d];
+                 if (up)
+                 {
+                   link.device.CopyToDevice(link.onDevice + at, link.pinned + at, piece, link.up);
+                 }
+                 if (down)
+                 {
+                   link.device.CopyToHost(link.pinned + bytes + at, link.onDevice + bytes + at, piece, link.down);
+                 }
+               }
+             }
+             for (std::size_t d = first; d < last; ++d)
+             {
+               links[d].device.Synchronize(links[d].up);
+               links[d].device.Synchronize(links[d].down);
+             }
+           });
+  };
+  const auto add = [&](const std::string & which, std::size_t first, std::size_t last) {
+    report.Add("host-to-host", "link to the device; " + which, rate(first, last, true, false), "GB/s");
+    report.Add("host-to-host", "link to the host; " + which, rate(first, last, false, true), "GB/s");
+    report.Add("host-to-host", "link, each way of both together; " + which, rate(first, last, true, true), "GB/s");
+  };
+  for (std::size_t d = 0; d < links.size(); ++d)
+  {
+    add("device " + std::to_string(d) + " alone", d, d + 1);
+  }
+  if (links.size() > 1)
+  {
+    add("each of " + std::to_string(links.size()) + " at once", 0, links.size());
+  }
+  for (const Link & link : links)
+  {
+    link.device.Free(link.onDevice);
+    link.device.FreePinned(link.pinned);
+    link.device.DestroyStream(link.up);
+    link.device.DestroyStream(link.down);
+  }
+}
+
+/** Bytes a second that threads copy in the host's memory, as they gather what goes to a device and scatter what comes
+ * from one. */
+void
+HostCopies(Report & report, char * to, char * from, std::size_t bytes)
+{
+  const Box           box = Box::FromExtent({ { static_cast<std::int64_t>(bytes), 1, 1, 1, 1 } });
+  const DenseSequence source(DenseView(from, PixelKind::UInt8, box), box, box);
+  const DenseSequence target(DenseView(to, PixelKind::UInt8, box), box, box);
+  const unsigned int  most = AllThreads().GetConcurrency();
+  for (unsigned int threads = 1; threads <= most; threads = threads < most ? std::min(2 * threads, most) : most + 1)
+  {
+    const auto        executor = MakeThreadExecutor(threads);
+    const std::size_t part = std::min(bytes, (std::size_t{ 1 } << 30) * threads);
+    for (const bool streams : { false, true })
+    {
+      const double seconds = BestSeconds(3, [&] {
+        InParts(*executor, part, [&](std::size_t begin, std::size_t end, std::size_t) {
+          streams ? target.Scatter(begin, end, from + begin) : source.Gather(begin, end, to + begin);
+        });
+      });
+      report.Add("host-to-host",
+                 std::string("a copy in the host's memory, ") + (streams ? "past the caches" : "plain") + "; " +
+                   std::to_string(threads) + (threads > 1 ? " threads" : " thread"),
+                 static_cast<double>(part) * 1e-9 / seconds,
+                 "GB/s");
+    }
+  }
+}
+
+/** Bytes a second each way of what is gathered into small buffers while as much is scattered from others, as staging
+ * does, but without a device. */
+void
+HostStaging(Report & report, char * to, char * from, std::size_t bytes)
+{
+  constexpr std::size_t piece = std::size_t{ 2 } << 20;
+  const Box             box = Box::FromExtent({ { static_cast<std::int64_t>(bytes), 1, 1, 1, 1 } });
+  const DenseSequence   source(DenseView(from, PixelKind::UInt8, box), box, box);
+  const DenseSequence   target(DenseView(to, PixelKind::UInt8, box), box, box);
+  const unsigned int    threads = AllThreads().GetConcurrency();
+  std::vector<char>     rings(2 * piece * threads, 1);
+  for (const unsigned int gathering : { threads / 2, threads * 5 / 8 })
+  {
+    const double seconds = BestSeconds(3, [&] {
+      std::atomic<std::size_t> gathered{ 0 };
+      std::atomic<std::size_t> scattered{ 0 };
+      AllThreads().ParallelFor(threads, [&](std::int64_t thread, unsigned int) {
+        const bool  gathers = thread < gathering;
+        std::size_t count = 0;
+        std::size_t at = 0;
+        while ((at = (gathers ? gathered : scattered).fetch_add(piece)) < bytes)
+        {
+          char * const ring = rings.data() + (2 * static_cast<std::size_t>(thread) + count++ % 2) * piece;
+          gathers ? source.Gather(at, at + piece, ring) : target.Scatter(at, at + piece, ring);
+        }
+      });
+    });
+    report.Add("host-to-host",
+               "gathered and scattered at once by the host, each way; " + std::to_string(gathering) + " and " +
+                 std::to_string(threads - gathering) + " threads",
+               static_cast<double>(bytes) * 1e-9 / seconds,
+               "GB/s");
+  }
+}
+
 /** Seconds to copy an image in the host's memory, all threads: what staging cannot beat, however many devices. */
 double
 HostCopy(Report & report, const std::string & size, void * to, const void * from, std::size_t bytes)
@@ -762,40 +896,49 @@ NameOf(std::size_t devices, const std::string & what, const std::string & size)
   return devices > 1 ? DevicesName(devices) + "; " + what + ", " + size : RowName(what, size);
 }
 
+constexpr std::size_t LargeBytes = std::size_t{ 16 } << 30;
+
+/** Filters of 16 GiB, host to host, from and to `in` and `out`. */
 void
-Large(Report & report, Device & device, std::size_t devices)
+Large(Report & report, const char * memory, Device & device, std::size_t devices, void * in, void * out)
 {
   double oneWay = 0;
   double bothWays = 0;
   MeasureLink(report, device, oneWay, bothWays);
-  Image             image(Coordinates{ { 2048, 2048, 1024, 1, 1 } }, PixelKind::Float32);
-  const double      bytes = static_cast<double>(image.in.size());
-  const std::string size = "2048 x 2048 x 1024 float32";
-  HostCopy(report, size, image.out.data(), image.in.data(), image.in.size());
-  std::map<std::string, double> one;
-  for (std::size_t count = 1; count <= devices; count *= 2)
+  const Box         box = Box::FromExtent({ { 2048, 2048, 1024, 1, 1 } });
+  const auto        bytes = static_cast<double>(LargeBytes);
+  const std::string size = SizeName(box.Extents()) + " float32";
+  HostCopy(report, size, out, in, LargeBytes);
+  for (const Row & row :
+       { Row{ "identity", std::make_shared<IdentityOperation>() },
+         Rows()[0],
+         Rows()[2],
+         Row{ "sequence: Gaussian sigma 2, opening radius 2, median radius 1", GaussianOpeningMedian() } })
   {
-    const std::vector<int> used = FirstDevices(count);
-    SetDevices(report, device, count);
-    for (const Row & row :
-         { Rows()[0],
-           Rows()[2],
-           Row{ "sequence: Gaussian sigma 2, opening radius 2, median radius 1", GaussianOpeningMedian() } })
+    const std::string budget =
+      size + (std::strcmp(memory, "pageable") ? std::string(", ") + memory : std::string()) + ", 2 GiB a device";
+    double one = 0;
+    for (std::size_t count = 1; count <= devices; count *= 2)
     {
+      SetDevices(report, device, count);
       ExecutionReport execution;
-      const double    ours =
-        WarmMedianSeconds(3, [&] { execution = Execute(image, row.operation, std::size_t{ 2 } << 30, used); });
-      one.insert({ row.name, ours });
+      const double    ours = WarmMedianSeconds(3, [&] {
+        execution = Execute(DenseView(in, PixelKind::Float32, box),
+                            DenseView(out, PixelKind::Float32, box),
+                            row.operation,
+                            std::size_t{ 2 } << 30,
+                            FirstDevices(count));
+      });
+      one = count == 1 ? ours : one;
       char note[64];
-      std::snprintf(note, sizeof(note), ", bytes to device / image %.4f", execution.bytesToDevice / bytes);
-      const std::string budget = size + ", 2 GiB a device";
+      std::snprintf(note, sizeof(note), ", bytes to device / image %.4f, ", execution.bytesToDevice / bytes);
       report.Add("host-to-host",
                  NameOf(count, row.name, budget),
                  ours,
                  "s",
-                 { { count > 1 ? one[row.name] : 0, "one device" } },
+                 { { count > 1 ? one : 0, "one device" } },
                  { 2 * bytes / bothWays, "transfers alone, one device" },
-                 NoteOf(execution) + note);
+                 NoteOf(execution) + note + CheckSum(out, LargeBytes));
       report.Add("host-to-host",
                  (count > 1 ? DevicesName(count) + ", " : std::string()) + "each way; " + row.name + ", " + budget,
                  bytes / ours * 1e-9,
@@ -805,8 +948,6 @@ Large(Report & report, Device & device, std::size_t devices)
     }
   }
 }
-
-constexpr std::size_t LargeBytes = std::size_t{ 16 } << 30;
 
 std::shared_ptr<Operation>
 Table(const Coordinates & extent)
@@ -970,8 +1111,10 @@ LargeConvolution(Report & report, Device & device, std::size_t devices)
 } // namespace
 
 /** Arguments: any of "resident", "ranks", "medians", "variances", "nonlocal", "weighted", "gaussians", "convolution",
- * "cufft", "varying", "host", "large", "large-convolution", "large-table", "large-table-pinned"; none: all but the last
- * four. And --csv FILE. */
+ * "cufft", "varying", "host"; none: all of these. Of one device beside all that there are, by name alone:
+ * "large-links", "large-copies" (of the host), "large", "large-pinned", "large-convolution", "large-table",
+ * "large-table-pinned". And
+ * --csv FILE. */
 int
 main(int argc, char * argv[])
 {
@@ -1068,27 +1211,47 @@ main(int argc, char * argv[])
     {
       LargeConvolution(report, *devices[0], devices.size());
     }
-    if (wants("large-table"))
+    if (wants("large-links"))
+    {
+      Links(report, devices);
+    }
+    if (wants("large-copies") || wants("large-table") || wants("large"))
     {
       // Not touched before it is filled: that takes longer than the runs.
       const auto                                    free = [](void * memory) { std::free(memory); };
       const std::unique_ptr<void, void (*)(void *)> in(std::malloc(LargeBytes), free);
       const std::unique_ptr<void, void (*)(void *)> out(std::malloc(LargeBytes), free);
       FillRandom<float>(in.get(), LargeBytes / sizeof(float));
-      LargeTable(report, "pageable", *devices[0], devices.size(), in.get(), out.get());
+      CopyInParts(AllThreads(), out.get(), in.get(), LargeBytes);
+      if (wants("large-copies"))
+      {
+        HostCopies(report, static_cast<char *>(out.get()), static_cast<char *>(in.get()), LargeBytes);
+        HostStaging(report, static_cast<char *>(out.get()), static_cast<char *>(in.get()), LargeBytes);
+      }
+      if (wants("large"))
+      {
+        Large(report, "pageable", *devices[0], devices.size(), in.get(), out.get());
+      }
+      if (wants("large-table"))
+      {
+        LargeTable(report, "pageable", *devices[0], devices.size(), in.get(), out.get());
+      }
     }
-    if (wants("large-table-pinned"))
+    if (wants("large-table-pinned") || wants("large-pinned"))
     {
       void * const in = devices[0]->AllocatePinned(LargeBytes);
       void * const out = devices[0]->AllocatePinned(LargeBytes);
       FillRandom<float>(in, LargeBytes / sizeof(float));
-      LargeTable(report, "pinned", *devices[0], devices.size(), in, out);
+      if (wants("large-pinned"))
+      {
+        Large(report, "pinned", *devices[0], devices.size(), in, out);
+      }
+      if (wants("large-table-pinned"))
+      {
+        LargeTable(report, "pinned", *devices[0], devices.size(), in, out);
+      }
       devices[0]->FreePinned(in);
       devices[0]->FreePinned(out);
-    }
-    if (wants("large"))
-    {
-      Large(report, *devices[0], devices.size());
     }
   }
   catch (const Error & error)

@@ -4,7 +4,8 @@
 # Lies in the bundle that make_gpu_bundle.sh builds. Runs the GPU tests, then the same under each tool of
 # compute-sanitizer, then the benchmarks and, where CuPy and torch are installed, theirs; these leave their figures in
 # results/, for benchmarks.py --add. The exit status says whether everything passed. Environment:
-#   CHUNKWISE_STEPS             which of "tests sanitizer benchmarks" to run (all)
+#   CHUNKWISE_STEPS             which of "tests sanitizer benchmarks devices" to run (all but the last, which compares one
+#                               device with several, from 32 GiB of the host's memory)
 #   CHUNKWISE_SANITIZER_FILTER  --gtest_filter of the sanitizer runs (*): these are slow
 #   CHUNKWISE_SANITIZER_TOOLS   (memcheck racecheck initcheck synccheck)
 #   CHUNKWISE_FORCE_PTX         1: the driver compiles all kernels from PTX, as where a GPU is newer than the bundle; which
@@ -77,6 +78,14 @@ for step in $steps; do
           check $peers.py python3 $peers.py --csv results/$peers.csv
         done
       fi
+      ;;
+    devices)
+      mkdir -p results
+      { lscpu; numactl --hardware; nvidia-smi topo -m; } >results/machine.txt 2>&1
+      check "one device beside all" timeout 600 bin/chunkwise_gpu_benchmark large-links large-copies large large-table \
+        large-convolution large-pinned large-table-pinned --csv results/devices.csv
+      check "reconstruction on two devices" timeout 300 bin/chunkwise_large_reconstruction_benchmark 51200 2048 0 4 3 0 \
+        --csv results/devices-reconstruction.csv
       ;;
     *)
       check "$step is no step" false

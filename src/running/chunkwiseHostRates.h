@@ -12,15 +12,24 @@ namespace chunkwise
 Chunkwise_EXPORT double
 GetHostCopyRate();
 
-/** Threads that move `rate` bytes a second in one direction if each moves `rateOfThread`, with a quarter more since
- * they wait for each other; at least 1, and at most half the processors: as many move what goes the other way. */
-Chunkwise_EXPORT unsigned int
-FindTransferThreads(double rate, double rateOfThread, unsigned int processors);
+/** Threads that copy between pageable and pinned memory for a device. */
+struct TransferThreads
+{
+  unsigned int gathering;  ///< what goes to the device
+  unsigned int scattering; ///< what comes from it
+};
 
-/** The same for this host, as it measures itself. Where half the processors are few, all of these: no thread of today's
- * hosts is so fast that fewer would do, and nothing is measured. */
-Chunkwise_EXPORT unsigned int
-FindTransferThreads(double rate);
+/** As many as move what a link takes in each direction, in bytes a second, if a thread alone copies `rateOfThread`,
+ * with a quarter more since they wait for each other; at least 1 each, and together no more than there are processors.
+ * A thread that scatters writes past the caches, reads from them, and so does what two thirds more threads gather. */
+Chunkwise_EXPORT TransferThreads
+FindTransferThreads(double toDeviceRate, double toHostRate, double rateOfThread, unsigned int processors);
+
+/** The same for this host, as it measures itself, whose processors `sharers` such links share. Where half of a share
+ * are few, all of these for each direction: no thread of today's hosts is so fast that fewer would do, and nothing is
+ * measured. */
+Chunkwise_EXPORT TransferThreads
+FindTransferThreads(double toDeviceRate, double toHostRate, unsigned int sharers);
 
 } // namespace chunkwise
 

@@ -81,6 +81,10 @@ struct ManagerState
   PlannerRequest
   MakeHostPlannerRequest(const ExecutionRequest & request);
 
+  /** Leaves the first device alone in `used` where all of them are expected to save less than the others take to start.
+   * Whether it is described: to ask a device again takes long beside a small run. */
+  bool
+  LeaveOutIdlers(const ExecutionRequest & request, PlannerRequest & plannerRequest, std::vector<std::size_t> & used);
   /** Takes devices that do not answer out of `used` and says so; throws what the last one's call did if none does.
    * `isResident`: the images lie in the memory of the one device. `spilled`: what the plan's chunks spill; nullptr:
    * they do not. */

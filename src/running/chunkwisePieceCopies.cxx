@@ -4,6 +4,8 @@
 #include "chunkwiseError.h"
 #include "chunkwiseLocalProcessors.h"
 
+#include <algorithm>
+
 namespace chunkwise
 {
 
@@ -36,11 +38,12 @@ PieceCopies::PieceCopies(DeviceState & state, RunContext & context, std::size_t 
   : m_Device(*state.device)
   , m_Context(context)
 {
-  const std::size_t threads = StagingRing::ThreadsOf(context.request, m_Device);
-  m_Processors = FindLocalProcessors(m_Device.GetDescription().busAddress, threads);
+  const StagingThreads threads =
+    StagingRing::ThreadsOf(context.request, m_Device, context.plannerRequest.devices.size());
+  m_Processors = FindLocalProcessors(m_Device.GetDescription().busAddress, std::max(threads.loading, threads.storing));
   const ThreadBinding binding(m_Processors);
   m_Staging =
-    std::make_unique<StagingRing>(state, StagingRing::Fit(threads, 2, bytes, SmallestPiece, pinnedLimit), pinnedLimit);
+    std::make_unique<StagingRing>(state, StagingRing::Fit(threads, bytes, SmallestPiece, pinnedLimit), pinnedLimit);
   for (const BufferView & input : context.request.inputs)
   {
     m_InputIsPinned.push_back(this->IsPinned(input));

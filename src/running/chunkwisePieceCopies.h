@@ -22,8 +22,7 @@ public:
   PieceCopies(DeviceState & state, RunContext & context, std::size_t bytes, bool mayTakeApart, std::size_t memoryLimit,
               std::size_t pinnedLimit);
 
-  /** Threads that load, and as many that store. */
-  std::size_t
+  const StagingThreads &
   GetThreads() const
   {
     return m_Staging->GetThreads();
@@ -36,7 +35,7 @@ public:
   std::size_t
   StoreLane(std::size_t thread) const
   {
-    return m_Staging->GetThreads() + thread;
+    return m_Staging->GetThreads().loading + thread;
   }
   /** Of these threads; empty: any. */
   const std::vector<int> &

@@ -6,6 +6,7 @@
 #include "chunkwisePieceCopies.h"
 #include "chunkwiseThreads.h"
 
+#include <algorithm>
 #include <deque>
 
 namespace chunkwise
@@ -65,10 +66,11 @@ private:
     m_Line.Guard([&] {
       this->Require(!m_Chain || threads.Start([this] { m_Line.Guard([this] { m_Kernels.HandCarries(); }); }));
       // One lane in each direction suffices.
-      for (std::size_t t = 0; t < m_Copies.GetThreads(); ++t)
+      const StagingThreads & staging = m_Copies.GetThreads();
+      for (std::size_t t = 0; t < std::max(staging.loading, staging.storing); ++t)
       {
-        this->Require(start(&Impl::Load, m_Copies.LoadLane(t)) || t > 0);
-        this->Require(start(&Impl::Store, m_Copies.StoreLane(t)) || t > 0);
+        this->Require(t >= staging.loading || start(&Impl::Load, m_Copies.LoadLane(t)) || t > 0);
+        this->Require(t >= staging.storing || start(&Impl::Store, m_Copies.StoreLane(t)) || t > 0);
       }
       this->Feed();
     });

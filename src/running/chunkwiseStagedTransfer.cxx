@@ -18,14 +18,16 @@ namespace
 constexpr std::size_t SmallestPiece = 4096;
 
 StagingRing::Size
-SizeOfRing(const ExecutionRequest & request, const Device & device, std::size_t pinnedLimit, int sharers)
+SizeOfRing(const ExecutionRequest & request, const Device & device, std::size_t devices, std::size_t pinnedLimit,
+           int sharers)
 {
   // Sharers leave room for what other steps of the run have kept.
   const std::size_t budget = pinnedLimit / static_cast<std::size_t>(sharers > 1 ? 2 * sharers : 1);
   const auto        largest =
     static_cast<std::size_t>(std::max<std::int64_t>(request.image.NumberOfVoxels(), 1)) * sizeof(double);
-  return StagingRing::Fit(StagingRing::ThreadsOf(request, device),
-                          1,
+  const StagingThreads threads = StagingRing::ThreadsOf(request, device, devices);
+  // Lanes serve one direction after the other.
+  return StagingRing::Fit({ std::max(threads.loading, threads.storing), 0 },
                           largest,
                           SmallestPiece,
                           pinnedLimit ? std::max<std::size_t>(budget, 1) : 0);
@@ -36,7 +38,9 @@ SizeOfRing(const ExecutionRequest & request, const Device & device, std::size_t 
 StagedTransfer::StagedTransfer(DeviceState & state, const RunContext & context, std::size_t pinnedLimit, int sharers)
   : m_Device(*state.device)
   , m_Context(context)
-  , m_Ring(state, SizeOfRing(context.request, *state.device, pinnedLimit, sharers), pinnedLimit)
+  , m_Ring(state,
+           SizeOfRing(context.request, *state.device, context.plannerRequest.devices.size(), pinnedLimit, sharers),
+           pinnedLimit)
 {
   for (std::size_t i = 0; i < m_Ring.GetLanes(); ++i)
   {

@@ -22,39 +22,38 @@ constexpr std::size_t PieceAlignment = 256;
 
 } // namespace
 
-std::size_t
-StagingRing::ThreadsOf(const ExecutionRequest & request, const Device & device)
+StagingThreads
+StagingRing::ThreadsOf(const ExecutionRequest & request, const Device & device, std::size_t devices)
 {
   if (request.stagingThreads)
   {
-    return request.stagingThreads;
+    return { request.stagingThreads, request.stagingThreads };
   }
-  // H200 host, 16 processors, 9 GB/s a thread, mean of 4 GiB from memory to memory, GB/s a direction by 1, 2, 3, 4, 6,
-  // 8 and 12 threads: 7, 15, 20, 28, 40, 42 and 39.
   const DeviceDescription & link = device.GetDescription();
-  return FindTransferThreads(std::max(link.toDeviceRate, link.toHostRate));
+  const TransferThreads     threads =
+    FindTransferThreads(link.toDeviceRate, link.toHostRate, static_cast<unsigned int>(devices));
+  return { threads.gathering, threads.scattering };
 }
 
 StagingRing::Size
-StagingRing::Fit(std::size_t threads, std::size_t lanesOfThread, std::size_t bytes, std::size_t smallestPiece,
-                 std::size_t budget)
+StagingRing::Fit(const StagingThreads & threads, std::size_t bytes, std::size_t smallestPiece, std::size_t budget)
 {
   const std::size_t room = budget ? budget : std::numeric_limits<std::size_t>::max();
-  Size              size{ threads,
-             lanesOfThread,
-             std::clamp(RoundUp(bytes / (threads * lanesOfThread), PieceAlignment), smallestPiece, LargestPiece) };
-  while (size.GetBytes() > room && size.pieceBytes > smallestPiece)
+  Size              size{ threads, 0 };
+  size.pieceBytes = std::clamp(RoundUp(bytes / size.GetLanes(), PieceAlignment), smallestPiece, LargestPiece);
+  const auto halvePieces = [&](std::size_t smallest) {
+    while (size.GetBytes() > room && size.pieceBytes > smallest)
+    {
+      size.pieceBytes = std::max(smallest, RoundUp(size.pieceBytes / 2, PieceAlignment));
+    }
+  };
+  halvePieces(smallestPiece);
+  const auto halve = [](std::size_t number) { return number > 1 ? number / 2 : number; };
+  while (size.GetBytes() > room && std::max(size.threads.loading, size.threads.storing) > 1)
   {
-    size.pieceBytes = std::max(smallestPiece, RoundUp(size.pieceBytes / 2, PieceAlignment));
+    size.threads = { halve(size.threads.loading), halve(size.threads.storing) };
   }
-  while (size.GetBytes() > room && size.threads > 1)
-  {
-    size.threads /= 2;
-  }
-  while (size.GetBytes() > room && size.pieceBytes > PieceAlignment)
-  {
-    size.pieceBytes = RoundUp(size.pieceBytes / 2, PieceAlignment);
-  }
+  halvePieces(PieceAlignment);
   return size;
 }
 

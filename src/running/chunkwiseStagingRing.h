@@ -10,6 +10,13 @@
 namespace chunkwise
 {
 
+/** Threads of the host that copy for a device. */
+struct StagingThreads
+{
+  std::size_t loading;
+  std::size_t storing;
+};
+
 /** Small pieces of pinned memory in lanes, one for each host thread that copies: while a piece is filled or emptied the
  * other is on the way, and its event says when it has arrived. */
 class StagingRing
@@ -19,24 +26,29 @@ public:
 
   struct Size
   {
-    std::size_t threads;
-    std::size_t lanesOfThread;
-    std::size_t pieceBytes;
+    StagingThreads threads;
+    std::size_t    pieceBytes;
 
+    std::size_t
+    GetLanes() const
+    {
+      return threads.loading + threads.storing;
+    }
     std::size_t
     GetBytes() const
     {
-      return threads * lanesOfThread * PiecesOfLane * pieceBytes;
+      return this->GetLanes() * PiecesOfLane * pieceBytes;
     }
   };
 
-  /** As many threads as the request says, else as keep the device's link busy on this host. */
-  static std::size_t
-  ThreadsOf(const ExecutionRequest & request, const Device & device);
-  /** `threads` with `lanesOfThread` lanes each, of pieces that share `bytes` of the images; of less where the budget
-   * (0: none) has no room: smaller pieces down to `smallestPiece`, then fewer threads, then pieces smaller still. */
+  /** As many threads as the request says, else as keep the device's link busy on this host, whose processors so many
+   * devices share. */
+  static StagingThreads
+  ThreadsOf(const ExecutionRequest & request, const Device & device, std::size_t devices);
+  /** A lane for each thread, of pieces that share `bytes` of the images; of less where the budget (0: none) has no
+   * room: smaller pieces down to `smallestPiece`, then fewer threads, then pieces smaller still. */
   static Size
-  Fit(std::size_t threads, std::size_t lanesOfThread, std::size_t bytes, std::size_t smallestPiece, std::size_t budget);
+  Fit(const StagingThreads & threads, std::size_t bytes, std::size_t smallestPiece, std::size_t budget);
 
   /** Throws BudgetError or DeviceError if memory fails. */
   StagingRing(DeviceState & state, const Size & size, std::size_t pinnedLimit);
@@ -44,9 +56,9 @@ public:
   std::size_t
   GetLanes() const
   {
-    return m_Size.threads * m_Size.lanesOfThread;
+    return m_Size.GetLanes();
   }
-  std::size_t
+  const StagingThreads &
   GetThreads() const
   {
     return m_Size.threads;

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 using namespace chunkwise;
 
@@ -17,20 +19,40 @@ TEST(HostRates, AreMeasuredOnce)
 
 TEST(HostRates, SlowThreadsAreMore)
 {
-  // A quarter more than 50 / 10.
-  EXPECT_EQ(FindTransferThreads(50e9, 10e9, 64), 7u);
-  EXPECT_EQ(FindTransferThreads(50e9, 5e9, 64), 13u);
-  EXPECT_EQ(FindTransferThreads(25e9, 10e9, 64), 4u);
-  EXPECT_EQ(FindTransferThreads(1e9, 10e9, 64), 1u);
+  const auto find = [](double rate, double ofThread, unsigned int processors) {
+    const TransferThreads threads = FindTransferThreads(rate, rate, ofThread, processors);
+    return std::make_pair(threads.gathering, threads.scattering);
+  };
+  // A quarter more than 50 / 5, and than 50 / (5 * 5 / 3).
+  EXPECT_EQ(find(50e9, 5e9, 64), std::make_pair(13u, 8u));
+  EXPECT_EQ(find(25e9, 5e9, 64), std::make_pair(7u, 4u));
+  EXPECT_EQ(find(1e9, 5e9, 64), std::make_pair(1u, 1u));
+  // However fast a thread is alone.
+  EXPECT_EQ(find(50e9, 100e9, 64), find(50e9, 10e9, 64));
+  EXPECT_GT(find(50e9, 100e9, 64).first, 50 / 10);
 }
 
-TEST(HostRates, HalfTheProcessorsAreLeftForTheOtherDirection)
+TEST(HostRates, ThreadsOfBothDirectionsShareTheProcessors)
 {
-  EXPECT_EQ(FindTransferThreads(50e9, 1e9, 64), 32u);
-  EXPECT_EQ(FindTransferThreads(50e9, 1e9, 3), 1u);
-  EXPECT_EQ(FindTransferThreads(50e9, 1e9, 1), 1u);
-  const unsigned int threads = FindTransferThreads(50e9);
-  EXPECT_GE(threads, 1u);
-  EXPECT_LE(threads, std::max(std::thread::hardware_concurrency() / 2, 1u));
-  EXPECT_LE(FindTransferThreads(1e9), threads);
+  for (unsigned int processors = 1; processors < 70; ++processors)
+  {
+    const TransferThreads threads = FindTransferThreads(50e9, 50e9, 1e8, processors);
+    EXPECT_GE(threads.gathering, 1u);
+    EXPECT_GE(threads.scattering, 1u);
+    EXPECT_LE(threads.gathering + threads.scattering, std::max(processors, 2u));
+    EXPECT_GE(threads.gathering + threads.scattering + 1, processors);
+  }
+}
+
+TEST(HostRates, DevicesShareTheProcessors)
+{
+  const unsigned int    processors = std::max(std::thread::hardware_concurrency(), 1u);
+  const TransferThreads alone = FindTransferThreads(50e9, 50e9, 1);
+  for (const unsigned int devices : { 2u, 3u, 100u })
+  {
+    const TransferThreads threads = FindTransferThreads(50e9, 50e9, devices);
+    EXPECT_LE(threads.gathering, alone.gathering);
+    EXPECT_LE(threads.scattering, alone.scattering);
+    EXPECT_LE(devices * (threads.gathering + threads.scattering), std::max(processors, 2 * devices));
+  }
 }

@@ -222,6 +222,28 @@ TEST(Manager, TheDevicesThatAreNamedAreUsed)
   EXPECT_EQ(devices.fakes[1]->CountCalls("Launch"), 0);
 }
 
+TEST(Manager, DevicesThatWouldSaveLessThanTheyTakeToStartAreLeftOut)
+{
+  std::mt19937 random(33);
+  for (const std::int64_t planes : { 1, 60 })
+  {
+    Case                  c(random, { { 8, 8, planes, 1, 1 } }, 1);
+    FakeDevices           devices(2);
+    const ExecutionReport report = devices.MakeManager()->Execute(c.request);
+    EXPECT_EQ(c.output, c.expected);
+    EXPECT_EQ(report.deviceNames.size(), planes > 1 ? 2u : 1u);
+    // Nor is it asked what memory it has left, and the first one no oftener than alone.
+    EXPECT_EQ(devices.fakes[1]->CountCalls("GetFreeMemory") > 0, planes > 1);
+    if (planes == 1)
+    {
+      FakeDevices alone(1);
+      c.Reset();
+      alone.MakeManager()->Execute(c.request);
+      EXPECT_EQ(devices.fakes[0]->CountCalls("GetFreeMemory"), alone.fakes[0]->CountCalls("GetFreeMemory"));
+    }
+  }
+}
+
 TEST(Manager, DevicesWithoutAKernelAreLeftOut)
 {
   std::mt19937 random(31);
