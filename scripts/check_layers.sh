@@ -53,7 +53,7 @@ END
 
 # Lists are CMakeLists.txt and *.cmake of the directory itself or of one above it.
 complain 'a source file is in no CMake list' <<END
-$(find src cuda test examples benchmark python -type f \( -name '*.cxx' -o -name '*.cu' \) | sort | while read -r file; do
+$(find src cuda test examples benchmark python fuzz -type f \( -name '*.cxx' -o -name '*.cu' \) | sort | while read -r file; do
   name=$(basename "$file")
   directory=$(dirname "$file")
   listed=no
@@ -71,7 +71,7 @@ done)
 END
 
 complain 'a source file has no copyright line' <<END
-$(find include src cuda test examples benchmark python -type f \( -name '*.h' -o -name '*.hxx' -o -name '*.cxx' -o -name '*.cu' \
+$(find include src cuda test examples benchmark python fuzz -type f \( -name '*.h' -o -name '*.hxx' -o -name '*.cxx' -o -name '*.cu' \
   -o -name '*.cuh' \) | sort | while read -r file; do
   head -1 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$file"
 done)

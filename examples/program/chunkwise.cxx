@@ -74,6 +74,10 @@ main(int argc, char ** argv)
   try
   {
     line = command::ParseCommandLine(argc, argv);
+    if (line.untrusted)
+    {
+      ::setenv("CHUNKWISE_UNTRUSTED", "1", 1);
+    }
     command::CatchSignals();
     command::Run(line);
     return Print("");

@@ -177,6 +177,7 @@ AddSubcommands(CLI::App & app, Texts & texts)
   statistics->add_option("--raw", texts.common["raw"], "IN has no header: its type and sizes, as uint16,512,512,300")
     ->type_name("TYPE,X,Y,Z");
   statistics->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
+  statistics->add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
   statistics->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
   AddJsonFlag(*statistics, texts);
 }
@@ -299,6 +300,7 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   line.compress = isOn("compress");
   line.quiet = isOn("quiet");
   line.verbose = isOn("verbose");
+  line.untrusted = isOn("untrusted");
   line.json = isOn("json");
   line.redo = isOn("redo");
   line.overwrite = isOn("overwrite");
@@ -811,6 +813,7 @@ GetCommonOptions()
       { "redo", "", "With --out: compute again what an earlier run has done" },
       { "quiet", "", "No progress and no warnings" },
       { "verbose", "", "Print plan, backend, time and peak memory" },
+      { "untrusted", "", "Read no format whose reader is not fuzzed: neither DICOM nor HDF5" },
       { "json", "", "Print the plan, or the report of the run, as JSON" },
       { "progress", "bar|xml", "A bar on a terminal, or lines for hosts of command-line modules (bar)" },
       { "returnparameterfile", "FILE", "Write what the run took there, as lines \"name = value\"" },

@@ -108,6 +108,7 @@ struct CommandLine
   bool          compress{ false };
   bool          quiet{ false };
   bool          verbose{ false };
+  bool          untrusted{ false };  ///< only formats whose readers are fuzzed
   bool          json{ false };       ///< plans, lists and reports as JSON on standard output
   std::string   returnParameterFile; ///< the report as lines "name = value"; empty: none
 

@@ -17,7 +17,7 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr std::size_t FileHeaderBytes = 14;
 /** A run of up to 255 indices takes two bytes; an end of line, which leaves a whole row as it is, two. */
-constexpr std::int64_t RunRatio = 128;
+constexpr std::int64_t BmpRunRatio = 128;
 
 enum Compression : std::uint32_t
 {
@@ -215,7 +215,7 @@ public:
     m_Stored = size - std::min(size, m_Bmp.offset);
     if (m_Bmp.HasRuns())
     {
-      RequireInFile(name, ByteCount(m_Bmp.width) * m_Bmp.height, m_Stored, RunRatio);
+      RequireInFile(name, ByteCount(m_Bmp.width) * m_Bmp.height, m_Stored, BmpRunRatio);
       m_DecoderBytes = m_Stored + static_cast<std::uint64_t>(m_Bmp.width * m_Bmp.height);
     }
     else

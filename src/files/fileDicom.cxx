@@ -23,13 +23,13 @@ using formats::Request;
 
 constexpr const char * CannotBeRead = "cannot be read";
 /** GDCM's dictionaries, and what it holds of a header. */
-constexpr std::uint64_t LibraryBytes = std::uint64_t{ 16 } << 20;
+constexpr std::uint64_t DicomLibraryBytes = std::uint64_t{ 16 } << 20;
 /** JPEG 2000 is the slowest. */
-constexpr double LeastBytesPerSecond = 1 << 20;
+constexpr double LeastDicomBytesPerSecond = 1 << 20;
 /** Blank images become small by JPEG-LS and JPEG 2000: a header, and some bits for each row. */
 constexpr std::int64_t CompressedRatio = 1 << 16;
 /** A run of 128 bytes takes two. */
-constexpr std::int64_t RunRatio = 64;
+constexpr std::int64_t DicomRunRatio = 64;
 /** Copies of an image that GDCM holds while it reads it, of JPEG 2000 some seven; and while it opens one in runs. */
 constexpr std::uint64_t CopiesToRead = 4;
 constexpr std::uint64_t CopiesToDecode = 9;
@@ -42,9 +42,9 @@ constexpr double DistanceTolerance = 0.01;
 constexpr double DirectionTolerance = 1e-4;
 
 double
-GetSeconds(std::uint64_t bytes)
+GetDicomSeconds(std::uint64_t bytes)
 {
-  return 4 + static_cast<double>(bytes) / LeastBytesPerSecond;
+  return 4 + static_cast<double>(bytes) / LeastDicomBytesPerSecond;
 }
 
 MessageWriter
@@ -90,7 +90,8 @@ struct DicomHeader
   std::uint64_t
   GetMemory() const
   {
-    return LibraryBytes + CopiesOfFile * fileBytes + (isCompressed ? CopiesToDecode : CopiesToRead) * GetImageBytes();
+    return DicomLibraryBytes + CopiesOfFile * fileBytes +
+           (isCompressed ? CopiesToDecode : CopiesToRead) * GetImageBytes();
   }
 };
 
@@ -108,7 +109,7 @@ CheckDicom(FormatProcess & process, const std::string & file)
 {
   DicomFound        found;
   const std::string reply =
-    process.Ask(file, CannotBeRead, Request::CheckDicom, NamePath(file), { GetSeconds(0), LibraryBytes });
+    process.Ask(file, CannotBeRead, Request::CheckDicom, NamePath(file), { GetDicomSeconds(0), DicomLibraryBytes });
   ReadReply(file, reply, [&](MessageReader & reader) {
     found.isImage = reader.GetFlag();
     found.isCompressed = reader.GetFlag();
@@ -130,14 +131,15 @@ OpenSlice(FormatProcess & process, const std::string & file)
     RequireInFile(file,
                   ByteCount::FromUnsigned(found.voxelBytes),
                   header.fileBytes,
-                  found.isInRuns       ? RunRatio
+                  found.isInRuns       ? DicomRunRatio
                   : found.isCompressed ? CompressedRatio
                                        : RawRatio);
   }
   const FormatLimits limits{
-    GetSeconds(header.fileBytes + found.voxelBytes),
-    LibraryBytes + CopiesOfFile * header.fileBytes +
-      (found.isCompressed ? CopiesToOpen * std::min<std::uint64_t>(found.voxelBytes, RunRatio * header.fileBytes) : 0)
+    GetDicomSeconds(header.fileBytes + found.voxelBytes),
+    DicomLibraryBytes + CopiesOfFile * header.fileBytes +
+      (found.isCompressed ? CopiesToOpen * std::min<std::uint64_t>(found.voxelBytes, DicomRunRatio * header.fileBytes)
+                          : 0)
   };
   const std::string reply = process.Ask(file, CannotBeRead, Request::OpenDicom, NamePath(file), limits);
   ReadReply(file, reply, [&](MessageReader & reader) { header.image = MakeImageHeader(GetItkHeader(reader), file); });
@@ -294,7 +296,7 @@ private:
     m_Process->AskForVoxels(m_Slices[index],
                             Request::ReadDicom,
                             NamePath(m_Slices[index]),
-                            { GetSeconds(fileBytes + m_SliceBytes), m_Memory },
+                            { GetDicomSeconds(fileBytes + m_SliceBytes), m_Memory },
                             m_Slice.data(),
                             m_Slice.size());
     m_BytesRead += fileBytes;
@@ -374,8 +376,9 @@ OpenSeries(const std::string & folder)
   }
   auto process = std::make_unique<FormatProcess>(folder);
   // A file takes some milliseconds, and some kilobytes for what GDCM notes of it.
-  const FormatLimits       limits{ 4 + 0.1 * static_cast<double>(all.size()) + GetSeconds(largest),
-                             4 * LibraryBytes + CopiesOfFile * largest + (std::uint64_t{ 64 } << 10) * all.size() };
+  const FormatLimits       limits{ 4 + 0.1 * static_cast<double>(all.size()) + GetDicomSeconds(largest),
+                             4 * DicomLibraryBytes + CopiesOfFile * largest +
+                               (std::uint64_t{ 64 } << 10) * all.size() };
   std::uint64_t            series = 0;
   std::vector<std::string> slices;
   const std::string        reply = process->Ask(folder, CannotBeRead, Request::FindDicom, NamePath(folder), limits);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <cmath>
 #include <sstream>
 
@@ -229,7 +230,8 @@ GetFormats()
       ".zraw",
       true,
       "voxels in one file",
-      AnyComponents },
+      AnyComponents,
+      true },
     { "NRRD",
       { ".nrrd", ".nhdr" },
       LocateNrrd,
@@ -244,7 +246,8 @@ GetFormats()
       ".raw.gz",
       true,
       "voxels in one file; raw, gzip or ascii",
-      AnyComponents },
+      AnyComponents,
+      true },
     { "NIfTI",
       { ".nii", ".hdr", ".img" },
       LocateNifti,
@@ -259,7 +262,8 @@ GetFormats()
       "",
       false,
       "versions 1 and 2; compressed vectors whole",
-      AnyComponents },
+      AnyComponents,
+      true },
     { "NIfTI",
       { ".nii.gz" },
       LocateNifti,
@@ -274,7 +278,8 @@ GetFormats()
       "",
       true,
       "versions 1 and 2; compressed vectors whole",
-      AnyComponents },
+      AnyComponents,
+      true },
     { "MRC",
       { ".mrc", ".rec" },
       LocateMrc,
@@ -288,7 +293,9 @@ GetFormats()
       "",
       "",
       false,
-      "int8 is read, too" },
+      "int8 is read, too",
+      0,
+      true },
     { "VTK",
       { ".vtk" },
       LocateVtk,
@@ -302,7 +309,9 @@ GetFormats()
       "",
       "",
       false,
-      "legacy files of structured points; binary, or read as text" },
+      "legacy files of structured points; binary, or read as text",
+      0,
+      true },
     { "TIFF",
       { ".tif", ".tiff" },
       nullptr,
@@ -317,7 +326,8 @@ GetFormats()
       "",
       false,
       "pages are the third axis, or what OME-XML says: slices, channels, time; BigTIFF beyond 4 GB",
-      AnyComponents },
+      AnyComponents,
+      true },
     { "HDF5",
       { ".h5", ".hdf5" },
       nullptr,
@@ -346,8 +356,25 @@ GetFormats()
       "",
       "",
       false,
-      "" },
-    { "PNG", { ".png" }, nullptr, OpenPng, nullptr, true, PngKinds, 2, 2, KeepsSpacing, "", "", false, "", Colors },
+      "",
+      0,
+      true },
+    { "PNG",
+      { ".png" },
+      nullptr,
+      OpenPng,
+      nullptr,
+      true,
+      PngKinds,
+      2,
+      2,
+      KeepsSpacing,
+      "",
+      "",
+      false,
+      "",
+      Colors,
+      true },
     { "JPEG",
       { ".jpg", ".jpeg" },
       nullptr,
@@ -362,7 +389,8 @@ GetFormats()
       "",
       false,
       "",
-      1u << 3 },
+      1u << 3,
+      true },
     { "BMP",
       { ".bmp" },
       nullptr,
@@ -377,7 +405,8 @@ GetFormats()
       "",
       false,
       "",
-      1u << 3 },
+      1u << 3,
+      true },
     { "DICOM",
       { ".dcm", ".dicom", ".ima" },
       nullptr,
@@ -644,6 +673,13 @@ NormalizeGeometry(const std::string & file, ImageHeader & header)
   }
 }
 
+bool
+IsUntrusted()
+{
+  const char * const value = std::getenv("CHUNKWISE_UNTRUSTED");
+  return value && *value != '\0' && std::string(value) != "0";
+}
+
 namespace
 {
 
@@ -665,6 +701,15 @@ OpenFile(const std::string & file)
 std::unique_ptr<FileSource>
 OpenImage(const std::string & file)
 {
+  const Format * const format = FindFormat(file);
+  if (IsUntrusted() && !(format && format->isFuzzed))
+  {
+    Fail(file,
+         std::string(format ? format->name : "DICOM") +
+           " is not read from untrusted sources (--untrusted, CHUNKWISE_UNTRUSTED): its reader is not fuzzed; those "
+           "that are: " +
+           ListEndings([](const Format & f) { return f.isFuzzed; }));
+  }
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
   {

@@ -62,6 +62,8 @@ struct Format
    * more.
    */
   unsigned components{ 0 };
+  /** fuzz/ has a target for the reader, so that files of unknown origin may be given to it. */
+  bool isFuzzed{ false };
 };
 
 constexpr unsigned AnyComponents = ~0u;

@@ -18,16 +18,16 @@ using formats::MessageWriter;
 using formats::Request;
 
 /** HDF5's cache of chunks, and its tables. */
-constexpr std::uint64_t LibraryBytes = std::uint64_t{ 12 } << 20;
+constexpr std::uint64_t Hdf5LibraryBytes = std::uint64_t{ 12 } << 20;
 /** Of a chunk: compressed, inflated, and in the cache. */
 constexpr std::uint64_t CopiesOfChunk = 3;
 /** Chunks of single voxels are slow to find. */
-constexpr double LeastBytesPerSecond = 256 << 10;
+constexpr double LeastHdf5BytesPerSecond = 256 << 10;
 
 double
-GetSeconds(std::uint64_t bytes)
+GetHdf5Seconds(std::uint64_t bytes)
 {
-  return 4 + static_cast<double>(bytes) / LeastBytesPerSecond;
+  return 4 + static_cast<double>(bytes) / LeastHdf5BytesPerSecond;
 }
 
 /** ITK's region of a box with all components: start and size along each axis. */
@@ -86,11 +86,12 @@ public:
     const std::uint64_t fileBytes = Descriptor::OpenToRead(file).GetSize();
     MessageWriter       request;
     request.PutText(file);
-    const std::string reply = m_Process.Ask(file,
-                                            "cannot be read",
-                                            Request::OpenHdf5,
-                                            request,
-                                            { GetSeconds(fileBytes), LibraryBytes + std::min(fileBytes, PieceBytes) });
+    const std::string reply =
+      m_Process.Ask(file,
+                    "cannot be read",
+                    Request::OpenHdf5,
+                    request,
+                    { GetHdf5Seconds(fileBytes), Hdf5LibraryBytes + std::min(fileBytes, PieceBytes) });
     try
     {
       MessageReader reader(reply);
@@ -137,7 +138,7 @@ public:
         m_Process.AskForVoxels(m_File,
                                Request::ReadHdf5,
                                DescribeRegion(piece, m_Header),
-                               { GetSeconds(bytes + m_ChunkBytes), this->GetMemory() },
+                               { GetHdf5Seconds(bytes + m_ChunkBytes), this->GetMemory() },
                                voxels,
                                bytes);
         m_BytesRead += bytes;
@@ -170,7 +171,7 @@ private:
   std::uint64_t
   GetMemory() const
   {
-    return LibraryBytes + this->GetMostOfPiece() + CopiesOfChunk * m_HeldChunkBytes;
+    return Hdf5LibraryBytes + this->GetMostOfPiece() + CopiesOfChunk * m_HeldChunkBytes;
   }
 
   std::string   m_File;
@@ -206,7 +207,7 @@ Hdf5Writer::Send(Request request, const MessageWriter & message, const void * vo
                 "cannot be written",
                 request,
                 message,
-                { GetSeconds(bytes + chunk), LibraryBytes + CopiesOfChunk * chunk },
+                { GetHdf5Seconds(bytes + chunk), Hdf5LibraryBytes + CopiesOfChunk * chunk },
                 voxels,
                 bytes);
 }
@@ -234,7 +235,7 @@ Hdf5Writer::GetHeldBytes(const ImageHeader & header)
   Coordinates chunk = GetStoredExtent(header);
   chunk[header.dimension - (header.components > 1 ? 0 : 1)] = 1;
   const std::uint64_t chunkBytes = CountBytes(Box::FromExtent(chunk), header.kind);
-  return FormatProcess::OwnBytes + LibraryBytes + CopiesOfChunk * chunkBytes + 2 * std::max(PieceBytes, chunkBytes);
+  return FormatProcess::OwnBytes + Hdf5LibraryBytes + CopiesOfChunk * chunkBytes + 2 * std::max(PieceBytes, chunkBytes);
 }
 
 std::unique_ptr<FileSource>

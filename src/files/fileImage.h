@@ -137,6 +137,11 @@ protected:
   std::atomic<std::uint64_t> m_BytesWritten{ 0 };
 };
 
+/** Whether CHUNKWISE_UNTRUSTED is set, to something else than 0: OpenImage then refuses formats whose readers are not
+ * fuzzed. */
+bool
+IsUntrusted();
+
 /** Throws FileError if the file is not there, not complete, or no image that can be read. A folder is a series of DICOM
  * files. */
 std::unique_ptr<FileSource>

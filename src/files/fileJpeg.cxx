@@ -25,8 +25,8 @@ constexpr std::int64_t JpegRatio = 1024;
 /** Progressive files have some ten. Each scan takes a pass over the whole image. */
 constexpr int MostScans = 500;
 /** Tables, and rows between the steps of the decoder, beside some for each pixel of a row. */
-constexpr std::uint64_t LibraryBytes = std::uint64_t{ 2 } << 20;
-constexpr std::uint64_t LibraryBytesPerPixelOfRow = 512;
+constexpr std::uint64_t JpegLibraryBytes = std::uint64_t{ 2 } << 20;
+constexpr std::uint64_t JpegLibraryBytesPerPixelOfRow = 512;
 constexpr int           ExifMarker = JPEG_APP0 + 1;
 
 /** 1 to 8, as Exif counts orientations; 1 where there is none. */
@@ -270,7 +270,7 @@ public:
     CountVoxels(name, m_Header);
     RequireInFile(
       name, ByteCount::OfImage(m_Header.extent, jpeg.num_components, 1), file.GetFile().GetSize(), JpegRatio);
-    m_DecoderBytes = LibraryBytes + LibraryBytesPerPixelOfRow * jpeg.output_width;
+    m_DecoderBytes = JpegLibraryBytes + JpegLibraryBytesPerPixelOfRow * jpeg.output_width;
     if (jpeg_has_multiple_scans(&jpeg))
     {
       // All coefficients are held until the last scan.

@@ -18,7 +18,7 @@ namespace
 constexpr png_uint_32 MostChunks = 1000;
 constexpr std::size_t MostBytesOfChunk = std::size_t{ 4 } << 20;
 /** What libpng and zlib take. */
-constexpr std::uint64_t LibraryBytes = std::uint64_t{ 5 } << 20;
+constexpr std::uint64_t PngLibraryBytes = std::uint64_t{ 5 } << 20;
 
 /** libpng's state of one pass over a file. Its errors jump: code that calls it has no objects with destructors, and
  * runs inside Try. */
@@ -223,7 +223,7 @@ public:
                   ByteCount::FromUnsigned(header.storedRowBytes) * m_Header.extent[1],
                   file.GetFile().GetSize(),
                   DeflateRatio);
-    m_DecoderBytes = LibraryBytes + 4 * static_cast<std::uint64_t>(header.storedRowBytes) +
+    m_DecoderBytes = PngLibraryBytes + 4 * static_cast<std::uint64_t>(header.storedRowBytes) +
                      static_cast<std::uint64_t>(m_Header.extent[1]) * sizeof(png_bytep);
   }
 

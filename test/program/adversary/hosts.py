@@ -18,7 +18,7 @@ from adversary.schema import violations
 
 ORDER = ("name", "longflag", "index", "description", "label", "default", "channel", "element", "constraints")
 NOT_IN_FORMS = {"help", "divisions", "raw", "region", "out", "overwrite", "redo", "compress", "quiet", "verbose", "json",
-                "progress", "returnparameterfile", "xml"}
+                "progress", "returnparameterfile", "untrusted", "xml"}
 
 # Values that need others beside them: real results for transforms, as many weights as the radius says, and a Gaussian
 # that has any weight beside its center.

@@ -1,5 +1,6 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Every option of every subcommand, as its help lists them, changes the result or the report, or is refused."""
+import os
 import re
 
 from adversary.subcommands import REQUIRED, Inputs, all_subcommands
@@ -95,8 +96,8 @@ TRIALS = {
     "transforms": [{"transforms": "cufft"}, ({"fft": None}, {"transforms": "cufft"})],
     "step": [{"step": "mean --radius 2"}, {"step": ["mean --radius 1", "mean --radius 1"]}],
 }
-# They change what is said, not what is done: see chunkwiseCommandLineTest.py.
-SAY = ("help", "quiet", "verbose", "version", "json", "progress", "returnparameterfile", "xml")
+# They change what is said or refused, not what is done: see chunkwiseCommandLineTest.py and below.
+SAY = ("help", "quiet", "verbose", "version", "json", "progress", "returnparameterfile", "untrusted", "xml")
 # What a report has of the moment.
 OF_THE_MOMENT = r"(?m)^(time|peak memory|expected|memory):.*$|[\d.]+ (?:M|G|k)?voxels?/s"
 
@@ -270,3 +271,25 @@ class Options(ProgramTest):
                 result = self.assert_runs(subcommand, "--help")
                 self.assertEqual(result.stderr, "")
                 self.assertIn("--help", result.stdout)
+
+    def test_untrusted_files_are_read_where_the_reader_is_fuzzed(self):
+        inputs = Inputs(self.folder)
+        volume = self.folder / "volume.h5"
+        self.assert_runs("identity", inputs.path, volume)
+        for name in ("slice.dcm", "slice"):
+            (self.folder / name).write_bytes(b"no image")
+        series = self.folder / "series"
+        series.mkdir()
+        environment = {**os.environ, "CHUNKWISE_UNTRUSTED": "1"}
+        for file in (volume, self.folder / "slice.dcm", self.folder / "slice", series):
+            for words in (["identity", file, self.out], ["statistics", file], ["plan", "identity", file, self.out],
+                          ["mean", inputs.path, self.out, "--radius=1", f"--mask={file}"]):
+                with self.subTest(words=words):
+                    self.assert_refused(*words, "--untrusted", names=[file.name, "--untrusted", ".mha"], status=1)
+                    self.assert_refused(*words, names=[file.name, "CHUNKWISE_UNTRUSTED"], status=1, env=environment)
+        self.assert_runs("identity", volume, self.out, env={**environment, "CHUNKWISE_UNTRUSTED": "0"})
+        for ending in ("mha", "mhd", "nrrd", "nii", "nii.gz", "hdr", "mrc", "vtk", "tif", "gipl"):
+            with self.subTest(ending=ending):
+                file = self.folder / f"other.{ending}"
+                self.assert_runs("identity", inputs.path, file)
+                self.assert_runs("identity", file, self.folder / f"again.{ending}", "--untrusted")
