@@ -131,11 +131,9 @@ set(Chunkwise_CPU_SRCS
   cpu/common/chunkwiseCpuDifference.cxx
   cpu/common/chunkwiseCpuIdentity.cxx
   cpu/common/chunkwiseCpuLevel.cxx
-  cpu/common/chunkwiseCpuLevelBaseline.cxx
   cpu/common/chunkwiseHostKernels.cxx
   cpu/convolution/chunkwiseCpuConvolution.cxx
   cpu/convolution/chunkwiseCpuFft.cxx
-  cpu/convolution/chunkwiseCpuFftBaseline.cxx
   cpu/convolution/chunkwiseCpuFftConvolution.cxx
   cpu/convolution/chunkwiseCpuHighPass.cxx
   cpu/convolution/chunkwiseCpuLaplacian.cxx
@@ -143,7 +141,6 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/network/chunkwiseCpuNetwork.cxx
   cpu/network/chunkwiseCpuNetworkTiles.cxx
-  cpu/network/chunkwiseCpuNetworkTilesBaseline.cxx
   cpu/network/chunkwiseCpuNetworkTransform.cxx
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
@@ -156,17 +153,14 @@ set(Chunkwise_CPU_SRCS
   cpu/statistics/chunkwiseCpuStatistics.cxx
   cpu/table/chunkwiseCpuBoxStatistic.cxx
   cpu/table/chunkwiseCpuSummedAreaTable.cxx
-  cpu/table/chunkwiseCpuTableBaseline.cxx
   cpu/window/chunkwiseCpuDomain.cxx
   cpu/window/chunkwiseCpuEntropy.cxx
   cpu/window/chunkwiseCpuExtremum.cxx
   cpu/window/chunkwiseCpuFlatExtremum.cxx
   cpu/window/chunkwiseCpuMarch.cxx
-  cpu/window/chunkwiseCpuMarchRowsBaseline.cxx
   cpu/window/chunkwiseCpuMaskedExtremum.cxx
   cpu/window/chunkwiseCpuMaskedGaussian.cxx
   cpu/window/chunkwiseCpuMaskedMean.cxx
-  cpu/window/chunkwiseCpuMaskedRowsBaseline.cxx
   cpu/window/chunkwiseCpuMaskedVariance.cxx
   cpu/window/chunkwiseCpuMaskedWindow.cxx
   cpu/window/chunkwiseCpuMean.cxx
@@ -186,31 +180,19 @@ set(Chunkwise_ONNX_SRCS
   onnx/chunkwiseOnnxTensor.cxx
 )
 set(Chunkwise_ONNX_PROTO onnx/chunkwiseOnnx.proto)
-# One source for each instruction set above the baseline.
-set(Chunkwise_AVX2_SRCS
-  cpu/common/chunkwiseCpuLevelAvx2.cxx
-  cpu/convolution/chunkwiseCpuFftAvx2.cxx
-  cpu/network/chunkwiseCpuNetworkTilesAvx2.cxx
-  cpu/table/chunkwiseCpuTableAvx2.cxx
-  cpu/window/chunkwiseCpuMarchRowsAvx2.cxx
-  cpu/window/chunkwiseCpuMaskedRowsAvx2.cxx
+# Compiled once for each instruction set, see common/chunkwiseCpuLevels.h.
+set(Chunkwise_LEVEL_SRCS
+  cpu/common/chunkwiseCpuLevelFunctions.cxx
+  cpu/convolution/chunkwiseCpuFftFunctions.cxx
+  cpu/network/chunkwiseCpuNetworkTileFunctions.cxx
+  cpu/table/chunkwiseCpuTableFunctions.cxx
+  cpu/window/chunkwiseCpuMarchRows.cxx
+  cpu/window/chunkwiseCpuMaskedRows.cxx
 )
-set(Chunkwise_AVX512_SRCS
-  cpu/common/chunkwiseCpuLevelAvx512.cxx
-  cpu/convolution/chunkwiseCpuFftAvx512.cxx
-  cpu/network/chunkwiseCpuNetworkTilesAvx512.cxx
-  cpu/table/chunkwiseCpuTableAvx512.cxx
-  cpu/window/chunkwiseCpuMarchRowsAvx512.cxx
-  cpu/window/chunkwiseCpuMaskedRowsAvx512.cxx
-)
-# Transforms promise a bound, not bits.
+# Of these, what promises a bound, not bits: transforms.
 set(Chunkwise_BOUNDED_SRCS
-  cpu/convolution/chunkwiseCpuFftBaseline.cxx
-  cpu/network/chunkwiseCpuNetworkTilesBaseline.cxx
-  cpu/convolution/chunkwiseCpuFftAvx2.cxx
-  cpu/network/chunkwiseCpuNetworkTilesAvx2.cxx
-  cpu/convolution/chunkwiseCpuFftAvx512.cxx
-  cpu/network/chunkwiseCpuNetworkTilesAvx512.cxx
+  cpu/convolution/chunkwiseCpuFftFunctions.cxx
+  cpu/network/chunkwiseCpuNetworkTileFunctions.cxx
 )
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
 set(Chunkwise_PRIVATE_FOLDERS arithmetic operations onnx running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table

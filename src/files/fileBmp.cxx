@@ -92,6 +92,45 @@ struct BmpHeader
   }
 };
 
+/** The masks of colors that lie behind the first 40 bytes of Windows' header. */
+void
+ReadMasks(const std::string & name, const Bytes & bytes, std::size_t count, BmpHeader & header)
+{
+  std::uint32_t seen = 0;
+  for (std::size_t i = 0; i < count; ++i)
+  {
+    const std::uint32_t mask = Number(bytes, FileHeaderBytes + 40 + 4 * i, 4);
+    const std::uint32_t shifted = mask == 0 ? 0 : mask / (mask & (~mask + 1));
+    const bool          hasHoles = (shifted & (shifted + 1)) != 0;
+    if (hasHoles || (seen & mask) != 0 || (header.bits == 16 && mask > 0xffff) || (mask == 0 && i < 3))
+    {
+      Fail(name, "is no BMP file that can be read: its masks of color overlap, have holes or are empty");
+    }
+    seen |= mask;
+    header.masks[i].bits = mask;
+  }
+}
+
+/** The table of colors, from the byte `begin` of the file on; `used` 0: as many as the bits of a pixel count. */
+void
+ReadColors(const Descriptor & file, std::uint64_t begin, std::uint32_t used, std::size_t entry, BmpHeader & header)
+{
+  const std::uint32_t most = 1u << header.bits;
+  // Some writers count more colors than they write.
+  const std::uint64_t there = (header.offset - std::min<std::uint64_t>(header.offset, begin)) / entry;
+  const auto          count = std::min<std::uint64_t>({ used == 0 ? most : used, most, there });
+  if (count == 0)
+  {
+    Fail(file.GetName(), "is no BMP file that can be read: it has no table of colors");
+  }
+  Bytes table(count * entry);
+  file.ReadAt(table.data(), table.size(), begin);
+  for (std::size_t i = 0; i < count; ++i)
+  {
+    header.colors.push_back({ { table[i * entry + 2], table[i * entry + 1], table[i * entry] } });
+  }
+}
+
 BmpHeader
 ReadBmpHeader(const Descriptor & file)
 {
@@ -148,19 +187,7 @@ ReadBmpHeader(const Descriptor & file)
     {
       Fail(name, "is not complete: it ends after " + std::to_string(present) + " bytes, within its header");
     }
-    std::uint32_t seen = 0;
-    for (std::size_t i = 0; i < count; ++i)
-    {
-      const std::uint32_t mask = Number(bytes, at + 40 + 4 * i, 4);
-      const std::uint32_t shifted = mask == 0 ? 0 : mask / (mask & (~mask + 1));
-      const bool          hasHoles = (shifted & (shifted + 1)) != 0;
-      if (hasHoles || (seen & mask) != 0 || (header.bits == 16 && mask > 0xffff) || (mask == 0 && i < 3))
-      {
-        Fail(name, "is no BMP file that can be read: its masks of color overlap, have holes or are empty");
-      }
-      seen |= mask;
-      header.masks[i].bits = mask;
-    }
+    ReadMasks(name, bytes, count, header);
   }
   else if (header.bits == 16)
   {
@@ -173,22 +200,7 @@ ReadBmpHeader(const Descriptor & file)
   }
   if (header.bits <= 8)
   {
-    const std::size_t   entry = isOld ? 3 : 4;
-    const std::uint32_t most = 1u << header.bits;
-    const std::uint32_t used = isOld ? 0 : Number(bytes, at + 32, 4);
-    // Some writers count more colors than they write.
-    const std::uint64_t there = (header.offset - std::min<std::uint64_t>(header.offset, end)) / entry;
-    const auto          count = std::min<std::uint64_t>({ used == 0 ? most : used, most, there });
-    if (count == 0)
-    {
-      Fail(name, "is no BMP file that can be read: it has no table of colors");
-    }
-    Bytes table(count * entry);
-    file.ReadAt(table.data(), table.size(), end);
-    for (std::size_t i = 0; i < count; ++i)
-    {
-      header.colors.push_back({ { table[i * entry + 2], table[i * entry + 1], table[i * entry] } });
-    }
+    ReadColors(file, end, isOld ? 0 : Number(bytes, at + 32, 4), isOld ? 3 : 4, header);
   }
   if (header.offset < end)
   {

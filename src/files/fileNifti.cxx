@@ -810,6 +810,30 @@ SetTransforms(const ImageHeader & header, Fields & f, std::vector<std::string> &
   }
 }
 
+/** Texts that have a field; the others are lost. */
+void
+KeepTexts(const ImageHeader & header, Fields & f, std::vector<std::string> & losses)
+{
+  const std::pair<const char *, std::size_t> texts[] = { { "descrip", 79 }, { "aux_file", 23 }, { "intent_name", 15 } };
+  std::string *                              fields[] = { &f.description, &f.auxiliary, &f.intentName };
+  for (const auto & [key, text] : header.metadata)
+  {
+    bool isKept = false;
+    for (int i = 0; i < 3; ++i)
+    {
+      if (key == texts[i].first)
+      {
+        *fields[i] = text;
+        isKept = text.size() <= texts[i].second;
+      }
+    }
+    if (!isKept)
+    {
+      losses.push_back("the text of " + key);
+    }
+  }
+}
+
 } // namespace
 
 bool
@@ -878,24 +902,7 @@ LayOutNifti(const ImageHeader & header, const std::string & file, const std::str
     std::copy_n(f.kept.pixdim, 8, f.pixdim);
   }
   f.pixdim[0] = f.kept.qfac;
-  const std::pair<const char *, std::size_t> texts[] = { { "descrip", 79 }, { "aux_file", 23 }, { "intent_name", 15 } };
-  std::string *                              fields[] = { &f.description, &f.auxiliary, &f.intentName };
-  for (const auto & [key, text] : header.metadata)
-  {
-    bool isKept = false;
-    for (int i = 0; i < 3; ++i)
-    {
-      if (key == texts[i].first)
-      {
-        *fields[i] = text;
-        isKept = text.size() <= texts[i].second;
-      }
-    }
-    if (!isKept)
-    {
-      layout.losses.push_back("the text of " + key);
-    }
-  }
+  KeepTexts(header, f, layout.losses);
   const bool        isDetached = !data.empty();
   const std::size_t bytes = isLarge ? Bytes2 : Bytes1;
   std::string       extensions = f.kept.version == (isLarge ? 2 : 1) ? f.kept.extensions : std::string();

@@ -145,12 +145,25 @@ TakeFields(std::map<std::string, std::string> & metadata)
   }
 }
 
-} // namespace
-
-VoxelPlace
-LocateNrrd(const std::string & file)
+/** A header's fields, by FieldName; and where the header ends. */
+struct NrrdHeader
 {
-  VoxelPlace       place;
+  std::map<std::string, std::string> fields;
+  std::map<std::string, std::string> kept; ///< those of KeptFields, by the names that they have among an image's texts
+  std::uint64_t                      end{ 0 };
+
+  std::string
+  Get(const std::string & name, const std::string & otherwise = {}) const
+  {
+    const auto found = fields.find(name);
+    return found == fields.end() ? otherwise : found->second;
+  }
+};
+
+NrrdHeader
+ReadNrrdHeader(const std::string & file)
+{
+  NrrdHeader       header;
   const Descriptor descriptor = Descriptor::OpenToRead(file);
   LineReader       reader(descriptor);
   std::string      line;
@@ -158,18 +171,7 @@ LocateNrrd(const std::string & file)
   {
     Fail(file, "is no NRRD file");
   }
-  std::string                        encoding = "raw";
-  std::string                        endian;
-  std::string                        dataFile;
-  std::int64_t                       lineSkip = 0;
-  std::int64_t                       byteSkip = 0;
-  std::string                        sizes;
-  std::string                        kinds;
-  std::string                        space;
-  std::string                        units;
-  std::string                        dimension;
-  bool                               isComplete = false;
-  std::map<std::string, std::string> kept;
+  bool isComplete = false;
   while (!isComplete && reader.Next(line))
   {
     if (!line.empty() && line.back() == '\r')
@@ -184,76 +186,52 @@ LocateNrrd(const std::string & file)
     }
     const std::string field = FieldName(line.substr(0, colon));
     const std::string value = Trim(line.substr(colon + 1));
-    if (field == "encoding")
-    {
-      encoding = FieldName(value);
-    }
-    else if (field == "endian")
-    {
-      endian = FieldName(value);
-    }
-    else if (field == "datafile")
-    {
-      dataFile = value;
-    }
-    else if (field == "lineskip")
-    {
-      lineSkip = ParseInteger(file, "line skip", value, 0);
-    }
-    else if (field == "sizes")
-    {
-      sizes = value;
-    }
-    else if (field == "kinds")
-    {
-      kinds = value;
-    }
-    else if (field == "byteskip")
-    {
-      byteSkip = ParseInteger(file, "byte skip", value, -1);
-    }
-    else if (field == "dimension")
-    {
-      dimension = value;
-    }
-    else if (field == "space")
-    {
-      space = value;
-    }
-    else if (field == "units")
-    {
-      units = value;
-    }
+    header.fields[field] = value;
     for (const KeptField & one : KeptFields)
     {
       if (field == FieldName(one.name) && !value.empty())
       {
-        kept[std::string("NRRD_") + one.name] = value;
+        header.kept[std::string("NRRD_") + one.name] = value;
       }
     }
   }
-  if (!isComplete && dataFile.empty())
+  if (!isComplete && header.Get("datafile").empty())
   {
     Fail(file, "its header is not complete: no empty line ends it");
   }
-  const std::filesystem::path beside = dataFile.empty() ? std::filesystem::path(file) : FindDataFile(file, dataFile);
-  const bool                  isText = encoding == "ascii" || encoding == "text" || encoding == "txt";
-  const bool                  isGzip = encoding == "gzip" || encoding == "gz";
-  if (!isText && !isGzip && encoding != "raw")
+  header.end = reader.GetOffset();
+  return header;
+}
+
+Codec
+GetNrrdCodec(const std::string & file, const std::string & encoding)
+{
+  if (encoding == "ascii" || encoding == "text" || encoding == "txt")
+  {
+    return Codec::Text;
+  }
+  if (encoding == "gzip" || encoding == "gz")
+  {
+    return Codec::Deflate;
+  }
+  if (encoding != "raw")
   {
     Fail(file, "has the encoding " + encoding + "; raw, gzip and ascii can be read");
   }
-  // NRRD itself has at most 16 axes.
-  const auto axes = static_cast<std::size_t>(ParseInteger(file, "dimension", dimension, 1, 16));
-  ParseIntegers(file, "sizes", sizes, axes, 1);
-  const auto io = itk::NrrdImageIO::New();
-  place.header = ReadHeaderWithItk(*io, file);
-  TakeFields(place.header.metadata);
+  return Codec::Raw;
+}
+
+/** Puts the fields that ITK does not read among the image's texts. */
+void
+KeepFields(const NrrdHeader & nrrd, std::size_t axes, ImageHeader & header)
+{
+  std::map<std::string, std::string> kept = nrrd.kept;
+  const std::string                  units = nrrd.Get("units");
   if (!units.empty() && kept.count("NRRD_space units") == 0)
   {
     // Axes that have directions have their units in common: those of components are not among them.
     std::vector<std::string> ofAxes = SplitField(units);
-    ofAxes.erase(ofAxes.begin(), ofAxes.begin() + (place.header.components > 1 && ofAxes.size() == axes ? 1 : 0));
+    ofAxes.erase(ofAxes.begin(), ofAxes.begin() + (header.components > 1 && ofAxes.size() == axes ? 1 : 0));
     std::string & text = kept["NRRD_space units"];
     for (const std::string & unit : ofAxes)
     {
@@ -263,66 +241,111 @@ LocateNrrd(const std::string & file)
   const auto frame = kept.find("NRRD_measurement frame");
   if (frame != kept.end())
   {
-    frame->second = ToLps(frame->second, space);
+    frame->second = ToLps(frame->second, nrrd.Get("space"));
   }
-  place.header.metadata.insert(kept.begin(), kept.end());
-  if (place.header.components > 1)
+  header.metadata.insert(kept.begin(), kept.end());
+}
+
+/** Components must be interleaved: ITK would reorder them, or leave some out. */
+void
+RequireInterleaved(const std::string & file, const NrrdHeader & nrrd, std::int64_t components)
+{
+  const std::string sizes = nrrd.Get("sizes");
+  const std::string kinds = nrrd.Get("kinds");
+  const std::string first = sizes.substr(0, sizes.find(' '));
+  const std::string kind = kinds.substr(0, kinds.find(' '));
+  const bool        isImage = kind.empty() || kind == "domain" || kind == "space" || kind == "time" || kind == "???";
+  if (isImage || kind.find("masked") != std::string::npos || first != std::to_string(components))
   {
-    // As they lie in the file: ITK would reorder them, or leave some out.
-    const std::string first = sizes.substr(0, sizes.find(' '));
-    const std::string kind = kinds.substr(0, kinds.find(' '));
-    const bool        isImage = kind.empty() || kind == "domain" || kind == "space" || kind == "time" || kind == "???";
-    if (isImage || kind.find("masked") != std::string::npos || first != std::to_string(place.header.components))
+    Fail(file,
+         "has " + std::to_string(components) +
+           " components a voxel that do not lie side by side along its first axis, which cannot be used");
+  }
+}
+
+/** Skips as many lines of place.data. */
+void
+SkipLines(VoxelPlace & place, std::int64_t lines)
+{
+  const Descriptor data = Descriptor::OpenToRead(place.data);
+  LineReader       skipped(data, place.offset, data.GetSize());
+  std::string      line;
+  for (std::int64_t i = 0; i < lines; ++i)
+  {
+    if (!skipped.Next(line))
     {
-      Fail(file,
-           "has " + std::to_string(place.header.components) +
-             " components a voxel that do not lie side by side along its first axis, which cannot be used");
+      Fail(place.data.string(), "has fewer lines than the line skip of its header");
     }
   }
-  place.coding.kind = place.header.kind;
-  place.coding.swaps = !isText && PixelSize(place.coding.kind) > 1 && (endian == "big") != IsBigEndianMachine();
-  place.codec = isText ? Codec::Text : isGzip ? Codec::Deflate : Codec::Raw;
-  place.files.emplace_back(file);
-  place.data = file;
-  place.offset = reader.GetOffset();
-  if (!dataFile.empty())
-  {
-    place.data = beside;
-    place.offset = 0;
-    place.files.push_back(place.data);
-  }
-  // Lines are skipped in the file as it is, bytes in what it expands to.
-  if (lineSkip > 0)
-  {
-    const Descriptor data = Descriptor::OpenToRead(place.data);
-    LineReader       skipped(data, place.offset, data.GetSize());
-    for (std::int64_t i = 0; i < lineSkip; ++i)
-    {
-      if (!skipped.Next(line))
-      {
-        Fail(place.data.string(), "has fewer lines than the line skip of its header");
-      }
-    }
-    place.offset = skipped.GetOffset();
-  }
-  if (byteSkip == -1 && place.codec == Codec::Raw)
+  place.offset = skipped.GetOffset();
+}
+
+/** Skips as many bytes of the voxels, compressed or not; -1: the voxels are the end of the file. */
+void
+SkipBytes(const std::string & file, VoxelPlace & place, std::int64_t count, const std::string & encoding)
+{
+  if (count == -1 && place.codec == Codec::Raw)
   {
     const auto bytes = static_cast<std::uint64_t>(CountVoxels(file, place.header)) * PixelSize(place.coding.kind);
     const std::uint64_t size = Descriptor::OpenToRead(place.data).GetSize();
     place.offset = std::max(place.offset, size - std::min(size, bytes));
   }
-  else if (byteSkip < 0)
+  else if (count < 0)
   {
     Fail(file, "its byte skip of -1 cannot be used with the encoding " + encoding);
   }
   else if (place.codec == Codec::Deflate)
   {
-    place.skipped = static_cast<std::uint64_t>(byteSkip);
+    place.skipped = static_cast<std::uint64_t>(count);
   }
   else
   {
-    place.offset += static_cast<std::uint64_t>(byteSkip);
+    place.offset += static_cast<std::uint64_t>(count);
   }
+}
+
+} // namespace
+
+VoxelPlace
+LocateNrrd(const std::string & file)
+{
+  const NrrdHeader   nrrd = ReadNrrdHeader(file);
+  const std::int64_t lineSkip =
+    nrrd.fields.count("lineskip") ? ParseInteger(file, "line skip", nrrd.Get("lineskip"), 0) : 0;
+  const std::int64_t byteSkip =
+    nrrd.fields.count("byteskip") ? ParseInteger(file, "byte skip", nrrd.Get("byteskip"), -1) : 0;
+  VoxelPlace place;
+  place.data = file;
+  place.offset = nrrd.end;
+  place.files.emplace_back(file);
+  const std::string dataFile = nrrd.Get("datafile");
+  if (!dataFile.empty())
+  {
+    place.data = FindDataFile(file, dataFile);
+    place.offset = 0;
+    place.files.push_back(place.data);
+  }
+  const std::string encoding = FieldName(nrrd.Get("encoding", "raw"));
+  place.codec = GetNrrdCodec(file, encoding);
+  // NRRD itself has at most 16 axes.
+  const auto axes = static_cast<std::size_t>(ParseInteger(file, "dimension", nrrd.Get("dimension"), 1, 16));
+  ParseIntegers(file, "sizes", nrrd.Get("sizes"), axes, 1);
+  const auto io = itk::NrrdImageIO::New();
+  place.header = ReadHeaderWithItk(*io, file);
+  TakeFields(place.header.metadata);
+  KeepFields(nrrd, axes, place.header);
+  if (place.header.components > 1)
+  {
+    RequireInterleaved(file, nrrd, place.header.components);
+  }
+  place.coding.kind = place.header.kind;
+  place.coding.swaps = place.codec != Codec::Text && PixelSize(place.coding.kind) > 1 &&
+                       (FieldName(nrrd.Get("endian")) == "big") != IsBigEndianMachine();
+  if (lineSkip > 0)
+  {
+    SkipLines(place, lineSkip);
+  }
+  SkipBytes(file, place, byteSkip, encoding);
   return place;
 }
 

@@ -302,6 +302,170 @@ GetOrder(const std::string & file, const Attributes & pixels)
   return order;
 }
 
+OmeXml
+ParseOme(const std::string & file, const std::string & description)
+{
+  OmeParser         parser;
+  const std::string why = parser.Parse(description);
+  const OmeXml &    xml = parser.xml;
+  if (!why.empty())
+  {
+    Fail(file, "its OME-XML cannot be read: " + why);
+  }
+  if (!xml.otherFile.empty())
+  {
+    Fail(file,
+         "is a part of an OME-TIFF, which " + xml.otherFile + " describes; images in several files cannot be used");
+  }
+  if (!xml.isOme || xml.pixels != 1 || xml.images != 1)
+  {
+    Fail(file, "its OME-XML describes " + std::to_string(xml.pixels) + " images, there must be one");
+  }
+  if (!xml.modulo.empty())
+  {
+    Fail(file, "its OME-XML has two axes in one (" + xml.modulo + "), which cannot be used");
+  }
+  return xml;
+}
+
+/** The XML must describe the pages that the file has. */
+void
+RequirePage(const std::string & file, const OmeXml & xml, const ImageHeader & page)
+{
+  const std::int64_t x = GetNumber(file, xml.ofPixels, "SizeX", 1, 0);
+  const std::int64_t y = GetNumber(file, xml.ofPixels, "SizeY", 1, 0);
+  if (x != page.extent[0] || y != page.extent[1])
+  {
+    Fail(file,
+         "its OME-XML describes " + std::to_string(x) + " x " + std::to_string(y) + " pixels, its pages have " +
+           std::to_string(page.extent[0]) + " x " + std::to_string(page.extent[1]));
+  }
+  const auto type = xml.ofPixels.find("Type");
+  if (type != xml.ofPixels.end() && type->second != NameOfType(page.kind))
+  {
+    Fail(file,
+         "its OME-XML says Type=\"" + type->second.substr(0, 40) + "\", its pages have " +
+           std::string(PixelKindName(page.kind)));
+  }
+  for (const std::string & samples : xml.samplesPerPixel)
+  {
+    if (samples != std::to_string(page.components))
+    {
+      Fail(file,
+           "its OME-XML says SamplesPerPixel=\"" + samples.substr(0, 40) + "\", its pages have " +
+             std::to_string(page.components));
+    }
+  }
+}
+
+/** The planes that the XML describes, whose pages are not known yet. */
+PlaneOrder
+CountPlanes(const std::string & file, const OmeXml & xml, const ImageHeader & page, std::int64_t directories)
+{
+  PlaneOrder order;
+  order.slices = GetNumber(file, xml.ofPixels, "SizeZ", 1, 1);
+  const std::int64_t samples = GetNumber(file, xml.ofPixels, "SizeC", 1, 1);
+  order.times = GetNumber(file, xml.ofPixels, "SizeT", 1, 1);
+  if (samples % page.components != 0)
+  {
+    Fail(file,
+         "its OME-XML says SizeC=\"" + std::to_string(samples) + "\", its pages have " +
+           std::to_string(page.components) + " components each");
+  }
+  order.channels = samples / page.components;
+  std::int64_t planes = 1;
+  for (const std::int64_t n : { order.slices, order.channels, order.times })
+  {
+    // Each is no more than the directories before they are multiplied.
+    if (n > directories || planes * n > directories)
+    {
+      Fail(file,
+           "its OME-XML describes " + std::to_string(order.slices) + " slices, " + std::to_string(order.channels) +
+             " channels and " + std::to_string(order.times) + " points in time, it has " + std::to_string(directories) +
+             (directories == 1 ? " page" : " pages"));
+    }
+    planes *= n;
+  }
+  order.directories.assign(static_cast<std::size_t>(planes), -1);
+  return order;
+}
+
+/** Planes that lie in consecutive pages. */
+struct PlaneRun
+{
+  std::int64_t page{ 0 };
+  std::int64_t count{ 0 };
+  std::int64_t begin{ 0 }; ///< planes before the first, in the file's order
+};
+
+/** What a TiffData element says; `axes` as GetOrder gives them. */
+PlaneRun
+ReadPlaneRun(const std::string & file, const Attributes & of, const std::vector<int> & axes, const PlaneOrder & order,
+             std::int64_t components, std::int64_t directories)
+{
+  const auto number = [&](const char * name, std::int64_t otherwise) {
+    return GetNumber(file, of, name, 0, otherwise);
+  };
+  const std::int64_t extent[] = { order.slices, order.channels, order.times };
+  const auto         planes = static_cast<std::int64_t>(order.directories.size());
+  PlaneRun           run;
+  run.page = number("IFD", 0);
+  const std::int64_t otherwise = of.count("IFD") ? 1 : std::min(directories, planes);
+  run.count = number("PlaneCount", number("NumPlanes", otherwise));
+  const std::int64_t first[] = { number("FirstZ", 0), number("FirstC", 0), number("FirstT", 0) };
+  bool               isInside = first[1] == 0 || components == 1; // Of colors it is not said what is counted.
+  for (int i = 2; i >= 0; --i)
+  {
+    const int axis = axes[static_cast<std::size_t>(i)];
+    isInside = isInside && first[axis] < extent[axis];
+    run.begin = isInside ? run.begin * extent[axis] + first[axis] : 0;
+  }
+  if (!isInside || run.count > planes - run.begin || run.page >= directories || run.count > directories - run.page)
+  {
+    Fail(file,
+         "its OME-XML describes " + std::to_string(run.count) + " planes from Z " + std::to_string(first[0]) + ", C " +
+           std::to_string(first[1]) + ", T " + std::to_string(first[2]) + " and page " + std::to_string(run.page) +
+           " on, which are not in its image or its " + std::to_string(directories) + " pages");
+  }
+  return run;
+}
+
+/** Gives the planes of a run their pages, which no plane may have yet. */
+void
+PlaceRun(const std::string & file, const PlaneRun & run, const std::vector<int> & axes, PlaneOrder & order,
+         std::vector<bool> & isTaken)
+{
+  const std::int64_t extent[] = { order.slices, order.channels, order.times };
+  for (std::int64_t i = 0; i < run.count; ++i)
+  {
+    std::int64_t rest = run.begin + i;
+    std::int64_t at[3]{};
+    for (const int axis : axes)
+    {
+      at[axis] = rest % extent[axis];
+      rest /= extent[axis];
+    }
+    auto & directory = order.directories[static_cast<std::size_t>(at[0] + extent[0] * (at[1] + extent[1] * at[2]))];
+    if (directory >= 0 || isTaken[static_cast<std::size_t>(run.page + i)])
+    {
+      Fail(file,
+           "its OME-XML describes a plane twice: page " + std::to_string(run.page + i) + ", Z " +
+             std::to_string(at[0]) + ", C " + std::to_string(at[1]) + ", T " + std::to_string(at[2]));
+    }
+    directory = run.page + i;
+    isTaken[static_cast<std::size_t>(run.page + i)] = true;
+  }
+}
+
+/** Whether the element describes pages of this file. */
+bool
+IsOfThisFile(const std::string & file, const OmeXml & xml, const TiffData & data)
+{
+  return !data.hasUuid ||
+         (xml.uuid.empty() ? std::filesystem::path(data.fileName).filename() == std::filesystem::path(file).filename()
+                           : Trim(data.uuid) == xml.uuid);
+}
+
 } // namespace
 
 bool
@@ -324,150 +488,36 @@ IsOme(const std::string & description)
 PlaneOrder
 ReadOme(const std::string & file, const std::string & description, const ImageHeader & page, std::int64_t directories)
 {
-  OmeParser         parser;
-  const std::string why = parser.Parse(description);
-  const OmeXml &    xml = parser.xml;
-  if (!why.empty())
-  {
-    Fail(file, "its OME-XML cannot be read: " + why);
-  }
-  if (!xml.otherFile.empty())
-  {
-    Fail(file,
-         "is a part of an OME-TIFF, which " + xml.otherFile + " describes; images in several files cannot be used");
-  }
-  if (!xml.isOme || xml.pixels != 1 || xml.images != 1)
-  {
-    Fail(file, "its OME-XML describes " + std::to_string(xml.pixels) + " images, there must be one");
-  }
-  if (!xml.modulo.empty())
-  {
-    Fail(file, "its OME-XML has two axes in one (" + xml.modulo + "), which cannot be used");
-  }
-  const auto number = [&](const Attributes & of, const char * name, std::int64_t least, std::int64_t otherwise) {
-    return GetNumber(file, of, name, least, otherwise);
-  };
-  const Attributes & pixels = xml.ofPixels;
-  const std::int64_t x = number(pixels, "SizeX", 1, 0);
-  const std::int64_t y = number(pixels, "SizeY", 1, 0);
-  if (x != page.extent[0] || y != page.extent[1])
-  {
-    Fail(file,
-         "its OME-XML describes " + std::to_string(x) + " x " + std::to_string(y) + " pixels, its pages have " +
-           std::to_string(page.extent[0]) + " x " + std::to_string(page.extent[1]));
-  }
-  const auto type = pixels.find("Type");
-  if (type != pixels.end() && type->second != NameOfType(page.kind))
-  {
-    Fail(file,
-         "its OME-XML says Type=\"" + type->second.substr(0, 40) + "\", its pages have " +
-           std::string(PixelKindName(page.kind)));
-  }
-  const std::int64_t sizes[] = { number(pixels, "SizeZ", 1, 1),
-                                 number(pixels, "SizeC", 1, 1),
-                                 number(pixels, "SizeT", 1, 1) };
-  for (const std::string & samples : xml.samplesPerPixel)
-  {
-    if (samples != std::to_string(page.components))
-    {
-      Fail(file,
-           "its OME-XML says SamplesPerPixel=\"" + samples.substr(0, 40) + "\", its pages have " +
-             std::to_string(page.components));
-    }
-  }
-  if (sizes[1] % page.components != 0)
-  {
-    Fail(file,
-         "its OME-XML says SizeC=\"" + std::to_string(sizes[1]) + "\", its pages have " +
-           std::to_string(page.components) + " components each");
-  }
-  PlaneOrder order;
-  order.slices = sizes[0];
-  order.channels = sizes[1] / page.components;
-  order.times = sizes[2];
-  const std::int64_t extent[] = { order.slices, order.channels, order.times };
-  std::int64_t       planes = 1;
-  for (const std::int64_t n : extent)
-  {
-    // Each is no more than the directories before they are multiplied.
-    if (n > directories || planes * n > directories)
-    {
-      Fail(file,
-           "its OME-XML describes " + std::to_string(sizes[0]) + " slices, " + std::to_string(extent[1]) +
-             " channels and " + std::to_string(sizes[2]) + " points in time, it has " + std::to_string(directories) +
-             (directories == 1 ? " page" : " pages"));
-    }
-    planes *= n;
-  }
-  const std::vector<int> axes = GetOrder(file, pixels);
-  order.directories.assign(static_cast<std::size_t>(planes), -1);
-  std::vector<bool> isTaken(static_cast<std::size_t>(directories), false);
+  const OmeXml xml = ParseOme(file, description);
+  RequirePage(file, xml, page);
+  PlaneOrder             order = CountPlanes(file, xml, page, directories);
+  const std::vector<int> axes = GetOrder(file, xml.ofPixels);
+  std::vector<bool>      isTaken(static_cast<std::size_t>(directories), false);
   // Without any the directories are the planes.
   for (const TiffData & data : xml.data.empty() ? std::vector<TiffData>(1) : xml.data)
   {
-    const std::string uuid = Trim(data.uuid);
-    const bool        isOwn = xml.uuid.empty()
-                                ? std::filesystem::path(data.fileName).filename() == std::filesystem::path(file).filename()
-                                : uuid == xml.uuid;
-    if (data.hasUuid && !isOwn)
+    if (!IsOfThisFile(file, xml, data))
     {
       Fail(file,
            "its OME-XML describes pixels of another file" + (data.fileName.empty() ? "" : ", " + data.fileName) +
              "; images in several files cannot be used");
     }
-    const Attributes & of = data.attributes;
-    const std::int64_t ifd = number(of, "IFD", 0, 0);
-    const std::int64_t otherwise = of.count("IFD") ? 1 : std::min(directories, planes);
-    const std::int64_t count = number(of, "PlaneCount", 0, number(of, "NumPlanes", 0, otherwise));
-    const std::int64_t first[] = { number(of, "FirstZ", 0, 0), number(of, "FirstC", 0, 0), number(of, "FirstT", 0, 0) };
-    // How many planes come before the first, in the file's order.
-    std::int64_t begin = 0;
-    bool         isInside = first[1] == 0 || page.components == 1; // Of colors it is not said what is counted.
-    for (int i = 2; i >= 0; --i)
-    {
-      const int axis = axes[static_cast<std::size_t>(i)];
-      isInside = isInside && first[axis] < extent[axis];
-      begin = isInside ? begin * extent[axis] + first[axis] : 0;
-    }
-    if (!isInside || count > planes - begin || ifd >= directories || count > directories - ifd)
-    {
-      Fail(file,
-           "its OME-XML describes " + std::to_string(count) + " planes from Z " + std::to_string(first[0]) + ", C " +
-             std::to_string(first[1]) + ", T " + std::to_string(first[2]) + " and page " + std::to_string(ifd) +
-             " on, which are not in its image or its " + std::to_string(directories) + " pages");
-    }
-    for (std::int64_t i = 0; i < count; ++i)
-    {
-      std::int64_t rest = begin + i;
-      std::int64_t at[3]{};
-      for (const int axis : axes)
-      {
-        at[axis] = rest % extent[axis];
-        rest /= extent[axis];
-      }
-      auto & directory = order.directories[static_cast<std::size_t>(at[0] + extent[0] * (at[1] + extent[1] * at[2]))];
-      if (directory >= 0 || isTaken[static_cast<std::size_t>(ifd + i)])
-      {
-        Fail(file,
-             "its OME-XML describes a plane twice: page " + std::to_string(ifd + i) + ", Z " + std::to_string(at[0]) +
-               ", C " + std::to_string(at[1]) + ", T " + std::to_string(at[2]));
-      }
-      directory = ifd + i;
-      isTaken[static_cast<std::size_t>(ifd + i)] = true;
-    }
+    PlaceRun(
+      file, ReadPlaneRun(file, data.attributes, axes, order, page.components, directories), axes, order, isTaken);
   }
   for (std::size_t plane = 0; plane < order.directories.size(); ++plane)
   {
     if (order.directories[plane] < 0)
     {
       Fail(file,
-           "its OME-XML does not say where plane " + std::to_string(plane) + " of " + std::to_string(planes) + " lies");
+           "its OME-XML does not say where plane " + std::to_string(plane) + " of " +
+             std::to_string(order.directories.size()) + " lies");
     }
   }
   const char * const names[] = { "PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ" };
   for (int a = 0; a < 3; ++a)
   {
-    order.spacing[a] = GetLength(pixels, names[a], order.warnings);
+    order.spacing[a] = GetLength(xml.ofPixels, names[a], order.warnings);
   }
   return order;
 }

@@ -1,48 +1,61 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuLevels.h"
 
 #include <atomic>
 #include <cstdlib>
-#include <string>
+#include <cstring>
 
 namespace chunkwise
 {
 
-CpuLevel
-MakeCpuLevelBaseline();
-CpuLevel
-MakeCpuLevelAvx2();
-CpuLevel
-MakeCpuLevelAvx512();
+CHUNKWISE_DECLARE_AT_LEVELS(CpuLevel, MakeCpuLevel)
 
 namespace
 {
 
+constexpr const char * LevelNames[NumberOfCpuLevels] = { "baseline", "avx2", "avx512" };
+
+bool
+IsOnThisMachine(std::size_t index)
+{
+#if defined(__x86_64__)
+  const bool hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool hasAvx512 = hasAvx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return index == 0 || (index == 1 ? hasAvx2 : hasAvx512);
+#else
+  return index == 0;
+#endif
+}
+
 /** nullptr if this machine, or this build, lacks the level. */
 const CpuLevel *
-FindLevel(const std::string & name)
+FindLevel(std::size_t index)
 {
-  if (name == "baseline")
+  static FunctionsAtLevels<CpuLevel> levels{ CHUNKWISE_AT_LEVELS(MakeCpuLevel) };
+  if (!levels.Has(index) || !IsOnThisMachine(index))
   {
-    static const CpuLevel level = MakeCpuLevelBaseline();
-    return &level;
+    return nullptr;
   }
-#if defined(CHUNKWISE_HAS_AVX2)
-  if (name == "avx2" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+  static std::array<std::once_flag, NumberOfCpuLevels> isNamed;
+  CpuLevel &                                           level = levels.Get(index);
+  std::call_once(isNamed[index], [&level, index] {
+    level.name = LevelNames[index];
+    level.index = index;
+  });
+  return &level;
+}
+
+const CpuLevel *
+FindLevel(const char * name)
+{
+  for (std::size_t index = 0; index < NumberOfCpuLevels; ++index)
   {
-    static const CpuLevel level = MakeCpuLevelAvx2();
-    return &level;
+    if (std::strcmp(name, LevelNames[index]) == 0)
+    {
+      return FindLevel(index);
+    }
   }
-#endif
-#if defined(CHUNKWISE_HAS_AVX512)
-  if (name == "avx512" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq"))
-  {
-    static const CpuLevel level = MakeCpuLevelAvx512();
-    return &level;
-  }
-#endif
   return nullptr;
 }
 
@@ -50,14 +63,12 @@ const CpuLevel *
 ChooseLevel()
 {
   const char * const variable = std::getenv("CHUNKWISE_CPU_LEVEL");
-  for (const char * const name : { variable ? variable : "avx512", "avx512", "avx2" })
+  const CpuLevel *   level = variable ? FindLevel(variable) : nullptr;
+  for (std::size_t index = NumberOfCpuLevels; !level; --index)
   {
-    if (const CpuLevel * const level = FindLevel(name))
-    {
-      return level;
-    }
+    level = FindLevel(index - 1);
   }
-  return FindLevel("baseline");
+  return level;
 }
 
 std::atomic<const CpuLevel *> &

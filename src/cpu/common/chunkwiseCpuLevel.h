@@ -6,6 +6,7 @@
 #include "chunkwiseCpuMedianRow.h"
 #include "chunkwiseCpuRankTile.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace chunkwise
@@ -102,10 +103,14 @@ struct PatchFunctions
               std::int64_t n);
 };
 
+/** Instruction sets that functions are compiled for: baseline, avx2, avx512. */
+constexpr std::size_t NumberOfCpuLevels = 3;
+
 /** The row functions compiled for one instruction set. All sets give the same bits. */
 struct CpuLevel
 {
   const char * name;
+  std::size_t  index; ///< from 0 on, the baseline
 
   RowFunctions<std::int16_t> int16;
   RowFunctions<std::int32_t> int32;

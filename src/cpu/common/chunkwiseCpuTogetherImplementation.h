@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included after chunkwiseCpuPatchImplementation.h by chunkwiseCpuLevelImplementation.h and others, see there. Rows
+// Included after chunkwiseCpuPatchImplementation.h by chunkwiseCpuLevelFunctions.cxx and others, see there. Rows
 // that are made together, of which each row that they share is read once.
 #include "chunkwiseCpuLevel.h"
 

@@ -2,7 +2,7 @@
 #include "chunkwiseCpuFft.h"
 
 #include "chunkwiseImageConvolutionOperation.h"
-#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuLevels.h"
 #include "chunkwiseError.h"
 #include "chunkwiseFftwModule.h"
 #include "chunkwiseFork.h"
@@ -19,37 +19,11 @@
 namespace chunkwise
 {
 
-FftFunctions<float>
-MakeFftFunctionsFloatBaseline();
-FftFunctions<double>
-MakeFftFunctionsDoubleBaseline();
-FftFunctions<float>
-MakeFftFunctionsFloatAvx2();
-FftFunctions<double>
-MakeFftFunctionsDoubleAvx2();
-FftFunctions<float>
-MakeFftFunctionsFloatAvx512();
-FftFunctions<double>
-MakeFftFunctionsDoubleAvx512();
+CHUNKWISE_DECLARE_AT_LEVELS(FftFunctions<float>, MakeFftFunctionsFloat)
+CHUNKWISE_DECLARE_AT_LEVELS(FftFunctions<double>, MakeFftFunctionsDouble)
 
 namespace
 {
-
-template <typename T>
-FftFunctions<T>
-Make(FftFunctions<float> (*makeFloat)(), FftFunctions<double> (*makeDouble)())
-{
-  if constexpr (std::is_same<T, float>::value)
-  {
-    (void)makeDouble;
-    return makeFloat();
-  }
-  else
-  {
-    (void)makeFloat;
-    return makeDouble();
-  }
-}
 
 /** The module, whose absence was found before work started. */
 const FftwInterface &
@@ -114,23 +88,16 @@ GetFftFunctions(TransformProvider provider)
     }();
     return functions;
   }
-  const std::string level = GetCpuLevel().name;
-#if defined(CHUNKWISE_HAS_AVX512)
-  if (level == "avx512")
+  if constexpr (std::is_same<T, float>::value)
   {
-    static const FftFunctions<T> functions = Make<T>(MakeFftFunctionsFloatAvx512, MakeFftFunctionsDoubleAvx512);
-    return functions;
+    static FunctionsAtLevels<FftFunctions<T>> functions{ CHUNKWISE_AT_LEVELS(MakeFftFunctionsFloat) };
+    return functions.Get();
   }
-#endif
-#if defined(CHUNKWISE_HAS_AVX2)
-  if (level == "avx2")
+  else
   {
-    static const FftFunctions<T> functions = Make<T>(MakeFftFunctionsFloatAvx2, MakeFftFunctionsDoubleAvx2);
-    return functions;
+    static FunctionsAtLevels<FftFunctions<T>> functions{ CHUNKWISE_AT_LEVELS(MakeFftFunctionsDouble) };
+    return functions.Get();
   }
-#endif
-  static const FftFunctions<T> functions = Make<T>(MakeFftFunctionsFloatBaseline, MakeFftFunctionsDoubleBaseline);
-  return functions;
 }
 
 template <typename T>

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included once by chunkwiseCpuLevelImplementation.h, in the level's namespace.
+// Included once by chunkwiseCpuLevelFunctions.cxx, in the level's namespace.
 
 // Names of one accumulator for each of the ChannelsPerBlock output channels: arrays would not stay in registers.
 #define CHUNKWISE_EACH_CHANNEL(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)

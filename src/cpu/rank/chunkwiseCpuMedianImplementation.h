@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included by chunkwiseCpuLevelImplementation.h, see there. Medians of small windows by networks of minima and maxima,
+// Included by chunkwiseCpuLevelFunctions.cxx, see there. Medians of small windows by networks of minima and maxima,
 // a vector of outputs at a time. Each column of a row of windows is sorted once, for all windows that have it. Of three
 // columns two are merged, of five two pairs of which each is merged once for both windows that have it; of the merged
 // ones only what can be the median is computed, and the last column is met with a minimum of maxima. Windows that see

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included by chunkwiseCpuLevelImplementation.h, see there. Ranks in large windows: the voxels of all windows of a tile
+// Included by chunkwiseCpuLevelFunctions.cxx, see there. Ranks in large windows: the voxels of all windows of a tile
 // are sorted and counted in that order. A voxel is in the windows of a box of outputs, so that it counts for them by
 // what it adds to rows at the corners of that box, summed along two axes: its work does not depend on how many windows
 // it is in. An output whose count passes its rank is found; which voxel it is, is looked up at the end.

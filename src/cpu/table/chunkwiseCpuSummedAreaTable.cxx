@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuLevels.h"
 #include "chunkwiseCpuTable.h"
 #include "chunkwiseExecutor.h"
 #include "chunkwiseHostKernelList.h"
@@ -8,40 +8,19 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
-#include <string>
 #include <thread>
 #include <type_traits>
 
 namespace chunkwise
 {
 
-TableLevel
-MakeTableLevelBaseline();
-TableLevel
-MakeTableLevelAvx2();
-TableLevel
-MakeTableLevelAvx512();
+CHUNKWISE_DECLARE_AT_LEVELS(TableLevel, MakeTableLevel)
 
 const TableLevel &
 GetTableLevel()
 {
-  const std::string level = GetCpuLevel().name;
-#if defined(CHUNKWISE_HAS_AVX512)
-  if (level == "avx512")
-  {
-    static const TableLevel avx512 = MakeTableLevelAvx512();
-    return avx512;
-  }
-#endif
-#if defined(CHUNKWISE_HAS_AVX2)
-  if (level == "avx2")
-  {
-    static const TableLevel avx2 = MakeTableLevelAvx2();
-    return avx2;
-  }
-#endif
-  static const TableLevel baseline = MakeTableLevelBaseline();
-  return baseline;
+  static FunctionsAtLevels<TableLevel> levels{ CHUNKWISE_AT_LEVELS(MakeTableLevel) };
+  return levels.Get();
 }
 
 namespace

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Groups of chunkwiseCpuTableImplementation.h, which includes this, for AVX2: a quarter of a block in a step, since
+// Groups of chunkwiseCpuTableFunctions.cxx, which includes this, for AVX2: a quarter of a block in a step, since
 // sums of floats, the results, and what they are made of then stay in registers.
 
 constexpr std::int64_t StepGroups = TableQuarter;

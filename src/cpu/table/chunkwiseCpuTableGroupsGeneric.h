@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Groups of chunkwiseCpuTableImplementation.h, which includes this, for any processor: a quarter of a block in a step.
+// Groups of chunkwiseCpuTableFunctions.cxx, which includes this, for any processor: a quarter of a block in a step.
 
 constexpr std::int64_t StepGroups = TableQuarter;
 

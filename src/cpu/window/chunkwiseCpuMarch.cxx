@@ -1,39 +1,19 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseCpuMarch.h"
 
-#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuLevels.h"
 
-#include <cstring>
 
 namespace chunkwise
 {
 
-MarchLevel
-MakeMarchLevelBaseline();
-MarchLevel
-MakeMarchLevelAvx2();
-MarchLevel
-MakeMarchLevelAvx512();
+CHUNKWISE_DECLARE_AT_LEVELS(MarchLevel, MakeMarchLevel)
 
 const MarchLevel &
 GetMarchLevel()
 {
-#if defined(CHUNKWISE_HAS_AVX512)
-  if (std::strcmp(GetCpuLevel().name, "avx512") == 0)
-  {
-    static const MarchLevel avx512 = MakeMarchLevelAvx512();
-    return avx512;
-  }
-#endif
-#if defined(CHUNKWISE_HAS_AVX2)
-  if (std::strcmp(GetCpuLevel().name, "avx2") == 0)
-  {
-    static const MarchLevel avx2 = MakeMarchLevelAvx2();
-    return avx2;
-  }
-#endif
-  static const MarchLevel baseline = MakeMarchLevelBaseline();
-  return baseline;
+  static FunctionsAtLevels<MarchLevel> levels{ CHUNKWISE_AT_LEVELS(MakeMarchLevel) };
+  return levels.Get();
 }
 
 MarchTiling::MarchTiling(const Box & output, const Coordinates & theRadius, std::int64_t bytes, std::int64_t size)

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuLevels.h"
 #include "chunkwiseCpuMaskedRows.h"
 #include "chunkwiseCpuTiles.h"
 #include "chunkwiseDomainVoxels.h"
@@ -7,7 +7,6 @@
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRealOf.h"
 
-#include <cstring>
 #include <type_traits>
 
 // A tile for one shift after the other: squares of the differences between the tile and the tile shifted, their sums
@@ -16,32 +15,13 @@
 namespace chunkwise
 {
 
-MaskedRowLevel
-MakeMaskedRowLevelBaseline();
-MaskedRowLevel
-MakeMaskedRowLevelAvx2();
-MaskedRowLevel
-MakeMaskedRowLevelAvx512();
+CHUNKWISE_DECLARE_AT_LEVELS(MaskedRowLevel, MakeMaskedRowLevel)
 
 const MaskedRowLevel &
 GetMaskedRowLevel()
 {
-#if defined(CHUNKWISE_HAS_AVX512)
-  if (std::strcmp(GetCpuLevel().name, "avx512") == 0)
-  {
-    static const MaskedRowLevel avx512 = MakeMaskedRowLevelAvx512();
-    return avx512;
-  }
-#endif
-#if defined(CHUNKWISE_HAS_AVX2)
-  if (std::strcmp(GetCpuLevel().name, "avx2") == 0)
-  {
-    static const MaskedRowLevel avx2 = MakeMaskedRowLevelAvx2();
-    return avx2;
-  }
-#endif
-  static const MaskedRowLevel baseline = MakeMaskedRowLevelBaseline();
-  return baseline;
+  static FunctionsAtLevels<MaskedRowLevel> levels{ CHUNKWISE_AT_LEVELS(MakeMaskedRowLevel) };
+  return levels.Get();
 }
 
 namespace

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included by chunkwiseCpuLevelImplementation.h, see there. Rows of NonLocalMeansOperation.
+// Included by chunkwiseCpuLevelFunctions.cxx, see there. Rows of NonLocalMeansOperation.
 #include "chunkwisePatchWeight.h"
 
 #include <type_traits>

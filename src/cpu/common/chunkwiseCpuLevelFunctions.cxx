@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included once by each chunkwiseCpuLevel*.cxx, with CHUNKWISE_CPU_LEVEL the level's namespace. Everything here is in
-// that namespace: a template compiled for AVX must not be what the linker gives to the baseline. For the same reason
-// only headers without inline functions of their own are included.
+// Compiled once for each instruction set, as Chunkwise_LEVEL_SRCS are, with CHUNKWISE_CPU_LEVEL the level's namespace.
+// Everything here is in that namespace: a template compiled for AVX must not be what the linker gives to the baseline.
+// For the same reason only headers without inline functions of their own are included.
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMedianImplementation.h"
 #include "chunkwiseCpuPatchImplementation.h"
@@ -912,10 +912,9 @@ RankRows()
 #include "chunkwiseCpuNetworkTileImplementation.h"
 
 CpuLevel
-MakeLevel(const char * name)
+MakeCpuLevel()
 {
   CpuLevel level{};
-  level.name = name;
   level.int16 = IntegerRows<std::int16_t>();
   level.int32 = IntegerRows<std::int32_t>();
   level.int64 = IntegerRows<std::int64_t>();

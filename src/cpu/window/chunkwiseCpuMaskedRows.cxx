@@ -1,6 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included once by each chunkwiseCpuMaskedRows*.cxx, as chunkwiseCpuLevelImplementation.h is by its files, see
-// there.
+// Compiled once for each instruction set, see chunkwiseCpuLevelFunctions.cxx.
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMaskedRows.h"
 #include "chunkwiseCpuPatchImplementation.h"
@@ -240,7 +239,7 @@ DivideRow(float * __restrict out, const float * __restrict n, const float * __re
   return empties;
 }
 
-inline MaskedRowLevel
+MaskedRowLevel
 MakeMaskedRowLevel()
 {
   return { MaskedPatchRows<float>(),

@@ -1,5 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included once by each chunkwiseCpuMarchRows*.cxx, as chunkwiseCpuLevelImplementation.h is by its files, see there.
+// Compiled once for each instruction set, see chunkwiseCpuLevelFunctions.cxx.
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuMarchRows.h"
 #include "chunkwiseCpuPatchImplementation.h"
@@ -343,7 +343,7 @@ MarchRows()
   return { MergeMomentRows<TReal>, MergeLaplacianRows<TReal>, MergeCutLaplacians<TReal> };
 }
 
-inline MarchLevel
+MarchLevel
 MakeMarchLevel()
 {
   return { MarchRows<float>(), MarchRows<double>(), MergeIntegerRows<std::int64_t>, MergeIntegerRows<std::uint64_t> };

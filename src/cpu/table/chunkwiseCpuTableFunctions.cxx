@@ -1,7 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included once by each chunkwiseCpuTable*.cxx, with CHUNKWISE_CPU_LEVEL the level's namespace. As in
-// chunkwiseCpuLevelImplementation.h everything is in that namespace, and headers without functions of external linkage
-// alone are included.
+// Compiled once for each instruction set. As in chunkwiseCpuLevelFunctions.cxx everything is in its namespace, and headers
+// without functions of external linkage alone are included.
 #include "chunkwiseCpuLevel.h"
 #include "chunkwiseCpuTable.h"
 #include "chunkwiseOrderedKey.h"
@@ -493,7 +492,7 @@ SetRows(void (*(&rows)[10][10])(const TableRow &))
   rows[9][9] = RealRow<double, double, VSquares>;
 }
 
-inline TableLevel
+TableLevel
 MakeTableLevel()
 {
   TableLevel level{};

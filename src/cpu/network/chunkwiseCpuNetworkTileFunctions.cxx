@@ -1,6 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included once by each chunkwiseCpuNetworkTiles*.cxx, with CHUNKWISE_CPU_LEVEL the level's namespace. As in
-// chunkwiseCpuFftImplementation.h everything is in that namespace.
+// Compiled once for each instruction set. As in chunkwiseCpuFftFunctions.cxx everything is in its namespace.
 #include "chunkwiseCpuNetworkTiles.h"
 #include "chunkwiseCpuSquare.h"
 #include "chunkwiseFftPoints.h"
@@ -463,7 +462,7 @@ TakeMaxima(float * to, const float * from, std::int64_t n)
   }
 }
 
-static NetworkTileFunctions
+NetworkTileFunctions
 MakeNetworkTileFunctions()
 {
   return { TransformTile, TransformTileBack, MultiplyTiles, MultiplyCells, TakeMaxima };

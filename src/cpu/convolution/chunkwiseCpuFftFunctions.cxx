@@ -1,7 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included once by each chunkwiseCpuFft*.cxx, with CHUNKWISE_CPU_LEVEL the level's namespace. As in
-// chunkwiseCpuLevelImplementation.h everything is in that namespace, and headers without functions of external linkage
-// alone are included.
+// Compiled once for each instruction set. As in chunkwiseCpuLevelFunctions.cxx everything is in its namespace, and headers
+// without functions of external linkage alone are included.
 #include "chunkwiseCpuFft.h"
 #include "chunkwiseCpuSquare.h"
 #include "chunkwiseFftButterflies.h"
@@ -322,6 +321,18 @@ public:
     return { Transform, Multiply, Spread, Collect, Separate, Combine };
   }
 };
+
+FftFunctions<float>
+MakeFftFunctionsFloat()
+{
+  return Fft<float>::Make();
+}
+
+FftFunctions<double>
+MakeFftFunctionsDouble()
+{
+  return Fft<double>::Make();
+}
 
 } // namespace CHUNKWISE_CPU_LEVEL
 } // namespace chunkwise
