@@ -8,7 +8,7 @@ set(_header_dir ${CMAKE_INSTALL_INCLUDEDIR}/Chunkwise)
 
 # Two sets of targets, so that a project can have the engine where there is no ITK.
 foreach(library IN LISTS Chunkwise_LIBRARIES)
-  if(library STREQUAL "ChunkwiseEngine")
+  if(library STREQUAL "ChunkwiseEngine" OR library STREQUAL "ChunkwiseNetwork")
     set(_set ChunkwiseEngineTargets)
   else()
     set(_set ChunkwiseTargets)
@@ -18,9 +18,18 @@ foreach(library IN LISTS Chunkwise_LIBRARIES)
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     INCLUDES DESTINATION ${_header_dir})
-  install(EXPORT ${_set} NAMESPACE Chunkwise:: DESTINATION ${_package_dir})
 endforeach()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${_header_dir} FILES_MATCHING PATTERN "chunkwise*.h")
+install(EXPORT ChunkwiseEngineTargets NAMESPACE Chunkwise:: DESTINATION ${_package_dir})
+if(CHUNKWISE_USE_ITK)
+  install(EXPORT ChunkwiseTargets NAMESPACE Chunkwise:: DESTINATION ${_package_dir})
+endif()
+# Headers of networks go with their library.
+set(_without_networks)
+if(NOT CHUNKWISE_BUILD_NETWORKS)
+  set(_without_networks PATTERN "chunkwiseNetwork*" EXCLUDE PATTERN "itkSlidingWindowNetwork*" EXCLUDE)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${_header_dir} FILES_MATCHING PATTERN "chunkwise*.h"
+  ${_without_networks})
 if(TARGET ChunkwiseDropIn)
   install(TARGETS ChunkwiseDropIn EXPORT ChunkwiseTargets
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
@@ -37,7 +46,8 @@ if(TARGET ChunkwiseIO)
     INCLUDES DESTINATION ${_header_dir})
 endif()
 if(CHUNKWISE_USE_ITK)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${_header_dir} FILES_MATCHING PATTERN "itk*.h*")
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${_header_dir} FILES_MATCHING PATTERN "itk*.h*"
+    ${_without_networks})
 endif()
 install(FILES ${CHUNKWISE_EXPORT_HEADER_DIR}/ChunkwiseExport.h DESTINATION ${_header_dir})
 

@@ -4,7 +4,7 @@
 # the library and by the tests, which are scopes of their own in an ITK source tree.
 option(CHUNKWISE_USE_ONNX "Read networks from ONNX files where protobuf is found" ON)
 set(CHUNKWISE_HAS_ONNX OFF)
-if(CHUNKWISE_USE_ONNX)
+if(CHUNKWISE_USE_ONNX AND CHUNKWISE_BUILD_NETWORKS)
   # Its own package first: newer versions need libraries that CMake's module does not know.
   find_package(Protobuf CONFIG QUIET)
   if(NOT TARGET protobuf::libprotobuf-lite)

@@ -3,6 +3,9 @@
 
 #include "chunkwiseConvertedImage.h"
 #include "chunkwiseDevice.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseNetworkFilters.h"
+#endif
 
 #include <cstdint>
 #include <cstdio>
@@ -123,7 +126,9 @@ GetTargets()
     { "jpeg", RunImage, ".jpg", nullptr },
     { "bmp", RunImage, ".bmp", nullptr },
     { "format-reply", RunReply, "", nullptr },
+#ifdef CHUNKWISE_HAS_NETWORKS
     { "onnx", RunModel, "", nullptr },
+#endif
     { "command-line", RunCommandLine, "", nullptr },
     { "value", RunValue, "", nullptr },
     { "record", RunRecord, "", nullptr },
@@ -134,6 +139,9 @@ GetTargets()
 const Target &
 FindTarget(const std::string & name)
 {
+#ifdef CHUNKWISE_HAS_NETWORKS
+  AddFilters(AddNetworkFilters);
+#endif
   for (const Target & target : GetTargets())
   {
     if (name == target.name)

@@ -101,11 +101,6 @@ public:
    * call.kernels with the registry. */
   virtual void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) = 0;
-
-  /** The provider of transforms that an ImageConvolutionOperation through transforms has here: "own" or "cufft". Throws
-   * ParameterError if the operation names one that is not there. */
-  virtual const char *
-  GetTransforms(const Operation & convolution) const;
 };
 
 /** A set of devices of one kind. */
@@ -120,7 +115,7 @@ public:
 };
 
 /** Changes whenever a type that crosses the module boundary changes. */
-constexpr int BackendInterfaceVersion = 7;
+constexpr int BackendInterfaceVersion = 8;
 
 /** The function that a backend module exports as "chunkwiseMakeBackend". Returns nullptr and fills `reason` (at most
  * `reasonBytes` with the final 0) if it cannot work on this machine or `version` is not its own. */
@@ -134,6 +129,12 @@ Chunkwise_EXPORT std::shared_ptr<Backend>
 /** The kernels that run on the host. */
 Chunkwise_EXPORT const KernelRegistry &
 GetHostKernels();
+
+using AddKernelsFunction = void (*)(KernelRegistry & kernels);
+/** Adds the host's kernels of a family of operations that the engine does not have itself: of a library beside it, or
+ * of a program. Call it before the family's first run; it may be called again, and from any thread. */
+Chunkwise_EXPORT void
+AddHostKernels(AddKernelsFunction add);
 
 } // namespace chunkwise
 

@@ -192,6 +192,12 @@ struct Chunkwise_EXPORT FilterDescription
 /** All filters, in the order of the program's help. */
 Chunkwise_EXPORT const std::vector<FilterDescription> &
                        GetFilters();
+using AddFiltersFunction = void (*)(std::vector<FilterDescription> & filters);
+/** Adds a family's rows to the table: those of a library beside the engine, or of a program. They come before the rows
+ * of the group "Voxel by voxel". It may be called again, and from any thread; rows that a caller has got before stay
+ * valid. A row of a name that is there already is an error: ParameterError. */
+Chunkwise_EXPORT void
+AddFilters(AddFiltersFunction add);
 /** Throws ParameterError, which names the nearest filter, if there is none of the name. */
 Chunkwise_EXPORT const FilterDescription &
 GetFilter(const std::string & name);

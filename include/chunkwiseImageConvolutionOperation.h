@@ -101,7 +101,7 @@ public:
   std::shared_ptr<const ConvolutionKernel> kernel;
   ConvolutionMethod                        method{ ConvolutionMethod::Auto };
   /** Where one is named, Auto takes transforms for kernels of few weights, too. A backend that cannot serve it throws
-   * ParameterError before work starts; see GetTransforms of Device for what Auto takes. */
+   * ParameterError before work starts; see IsForCufft for what Auto takes. */
   TransformProvider transforms{ TransformProvider::Auto };
 
   /** Kernels of up to this many weights are convolved directly with Auto. */
@@ -117,6 +117,9 @@ public:
   Validate(const Coordinates & image) const override;
   Coordinates
   RoundChunk(const Coordinates & extent) const override;
+  /** FFTW's transforms are those of the CPU. */
+  std::string
+  GetObjectionToDevices() const override;
 
   /** Taps below an output voxel along an axis, and above it. */
   std::int64_t

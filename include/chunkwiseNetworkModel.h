@@ -30,6 +30,12 @@ Chunkwise_EXPORT std::vector<std::string>
 Chunkwise_EXPORT std::shared_ptr<const NetworkGraph>
                  ParseNetworkModel(const void * data, std::size_t bytes, const std::string & name);
 
+/** Adds networks to what the process can compute: their row in the table of filters, and the kernels of the CPU.
+ * Whoever links the library dynamically has them from the start; a program with the library inside it calls this before
+ * it asks the table for its rows. It may be called again, and from any thread. */
+Chunkwise_EXPORT void
+AddNetworks();
+
 } // namespace chunkwise
 
 #endif

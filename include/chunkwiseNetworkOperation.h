@@ -139,6 +139,10 @@ public:
   /** Up to multiples of the total stride. */
   Coordinates
   RoundChunk(const Coordinates & extent) const override;
+  /** The operation with each number of head layers that is possible, or with the one it asks for; none where it wants
+   * none. */
+  std::vector<std::shared_ptr<const Operation>>
+  GetPipedVariants() const override;
 
   /** Where windows begin along an axis of an image, in ascending order; the first may lie below 0. */
   std::vector<std::int64_t>

@@ -25,6 +25,28 @@ enum class Schedule
 /** The bytes that a chunk hands on: a carry (Sweep), a summary or a solution (TwoPass). */
 using SideData = std::vector<unsigned char>;
 
+class Executor;
+class KernelRegistry;
+class Operation;
+class OutOfCoreRunner;
+class StagedOperation;
+
+/** A stream block whose run has ended, see Operation::MakeForNextBlock. */
+struct FinishedBlock
+{
+  /** What the run read and wrote; `box` is what it computed. */
+  const BufferView * inputs{ nullptr };
+  int                numberOfInputs{ 0 };
+  PixelKind          outputKind{ PixelKind::UInt8 };
+  Box                box{};
+  Box                image{};
+  /** The axis along which blocks follow each other. */
+  int axis{ 0 };
+  /** The host's threads and kernels. */
+  Executor *             executor{ nullptr };
+  const KernelRegistry * kernels{ nullptr };
+};
+
 /** Says once what the engine must know about a computation; each backend registers kernels under its name.
  *
  * Objects are immutable while a run uses them and are shared between threads.
@@ -131,10 +153,38 @@ public:
   /** Visits go on until they have taken this many times as long as "name.settle" would; then that runs. */
   virtual double
   GetPatience() const;
-};
 
-class Executor;
-class KernelRegistry;
+  // The hooks below are all that the engine asks beside the above. An operation that needs none of them defines none.
+
+  /** The stages, if the operation is made of others; else nullptr. Schedule::Passes requires them. */
+  virtual const StagedOperation *
+  AsStaged() const;
+
+  /** True if a stream block reads no voxels of other blocks, because a state says all that later blocks need of earlier
+   * ones. */
+  virtual bool
+  HandsOnState() const;
+  /** With HandsOnState, after each block but the last: the operation that computes the next block, with the state of
+   * the finished one; nullptr: the same operation. */
+  virtual std::shared_ptr<const Operation>
+  MakeForNextBlock(const FinishedBlock & block) const;
+
+  /** What runs the operation from sources to a sink where neither the host nor a device has memory for the image, see
+   * chunkwiseOutOfCoreRunner.h. It lives as long as the process. nullptr: the image must fit. */
+  virtual const OutOfCoreRunner *
+  GetOutOfCoreRunner() const;
+
+  /** Variants of the operation of which the host computes a part (its kernel "name.head") while a device computes the
+   * rest ("name.piped"), see chunkwiseSpilledMemory.h. A single variant with the operation's own key is one that the
+   * user asked for. */
+  virtual std::vector<std::shared_ptr<const Operation>>
+  GetPipedVariants() const;
+
+  /** Why no device can run the operation, as a sentence without a full stop; empty: devices that have its kernels can.
+   */
+  virtual std::string
+  GetObjectionToDevices() const;
+};
 
 /** Lets long kernels stop early and report how far they are. Both are thread-safe. */
 class Chunkwise_EXPORT RunControl
@@ -234,9 +284,13 @@ struct Kernel
   std::size_t (*scratchBytes)(const Operation & operation, const ChunkShape & shape){ nullptr };
   /** What the chunk costs, as the bytes of device memory traffic that take as long. nullptr: input + output. */
   double (*cost)(const Operation & operation, const ChunkShape & shape){ nullptr };
+  /** The library whose transforms the kernel takes for the operation, for reports ("own", "cufft", "fftw"). Throws
+   * ParameterError if the operation names a library that is not there; `whyNoDevice` says why no device computes, if
+   * that is known. nullptr: the kernel takes no transforms. */
+  const char * (*provider)(const Operation & operation, const std::string & whyNoDevice){ nullptr };
 };
 
-/** The kernels of one backend, by name. Filled once, when the backend is made; const afterwards. */
+/** The kernels of one backend, by name. Thread-safe; kernels that are in use must not be replaced. */
 class Chunkwise_EXPORT KernelRegistry
 {
 public:

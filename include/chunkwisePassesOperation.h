@@ -41,6 +41,9 @@ public:
   {
     return stages;
   }
+  /** That of the last stage. */
+  const OutOfCoreRunner *
+  GetOutOfCoreRunner() const override;
   /** Each run loads what its windows wrap around to from the whole axis. */
   bool
   WrapsAround() const override

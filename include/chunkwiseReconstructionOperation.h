@@ -108,6 +108,9 @@ public:
   CheckKinds(const std::vector<PixelKind> & inputs, PixelKind output) const override;
   void
   Validate(const Coordinates & image) const override;
+  /** Reconstruction in slabs. */
+  const OutOfCoreRunner *
+  GetOutOfCoreRunner() const override;
 };
 
 /** A voxel of the marker that lies beyond the mask, and the values there. */

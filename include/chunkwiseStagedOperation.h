@@ -48,6 +48,14 @@ public:
   virtual std::vector<Stage>
   GetStages() const = 0;
 
+  const StagedOperation *
+  AsStaged() const override
+  {
+    return this;
+  }
+  /** That of the first stage that has one. */
+  std::string
+  GetObjectionToDevices() const override;
   /** The name, with the keys of the stages. */
   std::string
   GetKey() const override;

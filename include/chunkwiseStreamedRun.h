@@ -56,8 +56,9 @@ struct StreamedRequest
   std::uint64_t memory{ 0 };
   /** 0: chosen, so that they fit `memory` and reading and writing overlap with computing. */
   std::int64_t divisions{ 0 };
-  /** Where a file may lie for what a reconstruction needs between its passes: an image that does not fit `memory` goes
-   * through it in slabs. It has no name there, and is gone with the run. Empty: the image must fit. */
+  /** Where a file may lie for what an operation's out-of-core runner needs between its passes: an image that does not
+   * fit `memory` goes through it in slabs. It has no name there, and is gone with the run. Empty: the image must fit.
+   */
   std::string spoolFolder;
   /** Threads that read, and as many that write; 0: 8, or half the cores if that is less. */
   unsigned int fileThreads{ 0 };
@@ -69,10 +70,10 @@ struct StreamedPlan
   std::int64_t divisions{ 1 };
   /** Divisions in memory at a time: 2 where reading, computing and writing overlap. */
   int buffers{ 1 };
-  /** A reconstruction that does not fit the memory has no divisions, but slabs that hand on to each other what is
-   * between two passes over the image (src/running/chunkwiseSlabReconstruction.h). */
+  /** The image does not fit the memory and has no divisions: the operation's own runner cuts it, into slabs that hand
+   * on to each other what is between its passes (chunkwiseOutOfCoreRunner.h). */
   bool inSlabs{ false };
-  /** The device whose memory holds all images of such a reconstruction, or of what has a wide halo, where one has the
+  /** The device whose memory holds all images of such an operation, or of what has a wide halo, where one has the
    * room: what is divided then is reading and writing. -1: none. */
   int           heldOnDevice{ -1 };
   std::uint64_t bytesAtOnce{ 0 }; ///< of divisions

@@ -96,6 +96,19 @@ public:
   GetCarryBytes(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
   SideData
   GetInitialCarry(const Box & box, const std::vector<PixelKind> & inputs, PixelKind output) const override;
+  /** A stream block needs the sums of those before it, and no voxel of them. */
+  bool
+  HandsOnState() const override
+  {
+    return true;
+  }
+  std::shared_ptr<const Operation>
+  MakeForNextBlock(const FinishedBlock & block) const override;
+  /** The carry of a table of kind `output` behind `region`, which begins where this operation's own carry stands: one
+   * read of the region by the kernel "sat.advance" of `kernels`, which are the host's. */
+  SideData
+  Advance(const BufferView & input, PixelKind output, const Box & region, Executor & executor,
+          const KernelRegistry & kernels) const;
   /** Where a chunk's sums begin along the swept axis, or the whole image where the schedule is Independent. */
   std::int64_t
   FirstIndex(const Box & chunk) const

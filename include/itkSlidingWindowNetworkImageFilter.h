@@ -164,7 +164,7 @@ public:
   itkGetConstMacro(Constant, double);
 
 protected:
-  SlidingWindowNetworkImageFilter() = default;
+  SlidingWindowNetworkImageFilter();
   ~SlidingWindowNetworkImageFilter() override = default;
 
   chunkwise::FilterParameters

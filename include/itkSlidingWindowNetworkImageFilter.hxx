@@ -11,6 +11,13 @@ namespace itk
 {
 
 template <typename TInputImage, typename TOutputImage>
+SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::SlidingWindowNetworkImageFilter()
+{
+  // Where the library is linked statically, nothing else does.
+  chunkwise::AddNetworks();
+}
+
+template <typename TInputImage, typename TOutputImage>
 void
 SlidingWindowNetworkImageFilter<TInputImage, TOutputImage>::SetModelFileName(const std::string & fileName)
 {

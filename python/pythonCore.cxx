@@ -392,8 +392,12 @@ ToParameter(const ParameterDescription & parameter, const nb::handle & value)
       return nb::cast<std::string>(value);
     case ParameterType::Kernel:
       return ToKernels(value);
-    default:
+#ifdef CHUNKWISE_HAS_NETWORKS
+    case ParameterType::Network:
       return ReadNetworkModel(nb::cast<std::string>(value));
+#endif
+    default:
+      throw ParameterError("a parameter of a type that this build has not");
   }
 }
 
@@ -1104,6 +1108,9 @@ NB_MODULE(_core, module)
   // Filters and their signatures live as long as the process.
   nb::set_leak_warnings(false);
 
+#ifdef CHUNKWISE_HAS_NETWORKS
+  AddNetworks();
+#endif
   module.def("filters", &DescribeFilters);
   module.def("nearest_word", &NearestWord);
   module.def("default_output_kind", [](const std::string & name, const std::string & kind) {
@@ -1112,7 +1119,13 @@ NB_MODULE(_core, module)
   module.def("common_kind", [](const std::string & a, const std::string & b) {
     return std::string(PixelKindName(GetCommonKind(PixelKindFromName(a), PixelKindFromName(b))));
   });
-  module.def("can_read_networks", &CanReadNetworkModels);
+  module.def("can_read_networks", [] {
+#ifdef CHUNKWISE_HAS_NETWORKS
+    return CanReadNetworkModels();
+#else
+    return false;
+#endif
+  });
 
   nb::class_<OperationHandle>(module, "Operation")
     .def_prop_ro("key", [](const OperationHandle & handle) { return handle.operation->GetKey(); })

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# Checks what compilers do not: that dependencies point one way (ITK layer -> engine <- backends), that every source file
-# is named in a list of CMake's, that every filter is where a user or a test looks for it (wrapped for Python, in the
-# README's table, in the engine's table of filters, in the tests over all filters), that threads are started at one place,
-# and that every setter has its getter.
+# Checks what compilers do not: that dependencies point one way (ITK layer -> engine <- backends), that the engine knows
+# no operation, kernel or network by name, that every source file is named in a list of CMake's, that every filter is
+# where a user or a test looks for it (wrapped for Python, in the README's table, in the engine's table of filters, in the
+# tests over all filters), that threads are started at one place, and that every setter has its getter.
 # Usage: check_layers.sh [source directory]
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 2
@@ -38,6 +38,35 @@ $(includes "$itk" cuda src/cpu)
 END
 complain 'CUDA is included outside cuda/' <<END
 $(includes "$cuda" include src examples)
+END
+
+# The engine's own folders and headers know operations by their hooks alone (chunkwiseOperation.h): no concrete operation, no
+# kernel, no family's room, no network.
+engine_headers='ConvertVoxels Device DeviceMemory Error Executor Geometry HostMemory ImageSource Manager Operation
+  OutOfCoreRunner PixelValue Planner Regions StagedOperation StreamedRun Threads Types'
+engine_public=$(for name in $engine_headers; do echo "include/chunkwise$name.h"; done)
+engine_folders='src/backend src/planning src/running'
+may_include=$(ls $engine_public src/arithmetic/*.h src/backend/*.h src/planning/*.h src/running/*.h | xargs -n1 basename | sed 's/\.h$//')
+complain "the engine includes what is none of its own headers: a concrete operation's, a kernel's, a family's" <<END
+$(includes 'chunkwise' $engine_public $engine_folders | while IFS= read -r line; do
+  header=$(printf '%s\n' "$line" | sed 's/.*include *"\(.*\)\.h".*/\1/')
+  printf '%s\n' "$may_include" | grep -qx "$header" || printf '%s\n' "$line"
+done)
+END
+complain 'the engine names a concrete operation' <<END
+$(grep -nE '[A-Za-z]Operation\b' $engine_public $(find $engine_folders -name '*.h' -o -name '*.cxx') |
+  sed -E 's,//.*,,; s,/\*.*,,' | grep -vE ':[0-9]+: *\*|#include' | sed -E 's/\b(Staged|Move)Operation\b//g' |
+  grep -E ':[0-9]+:.*[A-Za-z]Operation\b')
+END
+complain 'the engine speaks of a network, or a file of networks is included outside their rooms' <<END
+$(grep -niE '(^|[^a-z])networks?([^a-z]|$)|onnx' $engine_public $(find $engine_folders -name '*.h' -o -name '*.cxx') |
+  grep -vE ':[0-9]+: *(\*|/\*|//)')
+$(includes 'chunkwise(Cpu|Cuda)?Network|chunkwiseOnnx' $(find include src cuda -type f ! -path 'src/network/*' ! -path '*/network/*' \
+  ! -name 'chunkwiseNetwork*' ! -name 'itkSlidingWindowNetwork*'))
+END
+complain 'operations include what runs them, or a kernel' <<END
+$(headers=$(ls src/running/*.h src/planning/*.h src/cpu/*/*.h src/reconstruction/*.h src/statistics/*.h 2>/dev/null | xargs -n1 basename | sed 's/\.h$//' | paste -sd '|')
+includes "($headers)\\.h" src/operations src/arithmetic)
 END
 
 # FFTW is under the GPL: the library never links it.
@@ -109,7 +138,7 @@ $(for header in $filters; do
     # Made of several operations.
   esac
   row=$(sed -n '/^  GetFilterName() const override/,/}/s/.*return "\(.*\)";/\1/p' "$header")
-  [ -n "$row" ] && grep -qF "\"$row\"" src/operations/chunkwise*Filters.cxx &&
+  [ -n "$row" ] && grep -qF "\"$row\"" src/operations/chunkwise*Filters.cxx src/network/chunkwise*Filters.cxx &&
     grep -qF "\"$row\"" test/itk/itkChunkwiseFilterTableTest.cxx &&
     grep -q "$name<" test/itk/itkChunkwiseFilterTableTest.cxx || echo "$header"
 done)

@@ -1,7 +1,10 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 #
-# The only lists of the sources below src/, by room. The CUDA module compiles operations and arithmetic once more, since
-# it links to no library.
+# The only lists of the sources below src/, by room. The CUDA module compiles operations and what backends share once
+# more, since it links to no library.
+set(Chunkwise_BACKEND_SRCS
+  backend/chunkwiseResourceCache.cxx
+)
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
@@ -16,8 +19,6 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseHighPassOperation.cxx
   operations/chunkwiseImageConvolutionOperation.cxx
   operations/chunkwiseLaplacianOperation.cxx
-  operations/chunkwiseNetworkGraph.cxx
-  operations/chunkwiseNetworkOperation.cxx
   operations/chunkwiseNonLocalMeansOperation.cxx
   operations/chunkwiseOperation.cxx
   operations/chunkwiseOperations.cxx
@@ -33,22 +34,16 @@ set(Chunkwise_OPERATION_SRCS
   operations/chunkwiseTypes.cxx
   operations/chunkwiseVaryingConvolutionOperation.cxx
   operations/chunkwiseWienerOperation.cxx
-  running/chunkwiseNetworkMarch.cxx
-  running/chunkwiseNetworkPlan.cxx
-  running/chunkwiseNetworkChunk.cxx
-  running/chunkwiseNetworkRun.cxx
-  running/chunkwiseResourceCache.cxx
 )
 set(Chunkwise_ENGINE_SRCS
   ${Chunkwise_OPERATION_SRCS}
+  ${Chunkwise_BACKEND_SRCS}
   arithmetic/chunkwiseConvertVoxels.cxx
-  onnx/chunkwiseNetworkModel.cxx
   operations/chunkwiseCheckedParameters.cxx
   operations/chunkwiseConvolutionFilters.cxx
   operations/chunkwiseDomainFilters.cxx
   operations/chunkwiseFilters.cxx
   operations/chunkwiseGaussianWeights.cxx
-  operations/chunkwiseNetworkFilters.cxx
   operations/chunkwiseReconstructionFilters.cxx
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
@@ -64,7 +59,6 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseDeviceMemory.cxx
   running/chunkwiseDeviceRunner.cxx
   running/chunkwiseExecutor.cxx
-  running/chunkwiseFftwModule.cxx
   running/chunkwiseFixpointSchedule.cxx
   running/chunkwiseFixpointWork.cxx
   running/chunkwiseFork.cxx
@@ -81,6 +75,7 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseManagerState.cxx
   running/chunkwiseLocalProcessors.cxx
   running/chunkwiseModuleFile.cxx
+  running/chunkwiseOutOfCoreRunner.cxx
   running/chunkwiseOverlap.cxx
   running/chunkwisePassesRun.cxx
   running/chunkwisePieceCopies.cxx
@@ -92,26 +87,25 @@ set(Chunkwise_ENGINE_SRCS
   running/chunkwiseRunContext.cxx
   running/chunkwiseSchedules.cxx
   running/chunkwiseSideThread.cxx
-  running/chunkwiseSlabKernels.cxx
-  running/chunkwiseSlabPasses.cxx
-  running/chunkwiseSlabPlan.cxx
-  running/chunkwiseSlabReconstruction.cxx
-  running/chunkwiseSlabRun.cxx
-  running/chunkwiseSlabTransfer.cxx
   running/chunkwiseSpilledMemory.cxx
   running/chunkwiseSpool.cxx
   running/chunkwiseSpooledImage.cxx
   running/chunkwiseSharedMemory.cxx
   running/chunkwiseStagedTransfer.cxx
   running/chunkwiseStagingRing.cxx
-  running/chunkwiseStatistics.cxx
   running/chunkwiseStreamedOnDevice.cxx
   running/chunkwiseStreamedPlan.cxx
   running/chunkwiseStreamedRun.cxx
   running/chunkwiseStreamedWindow.cxx
   running/chunkwiseThreads.cxx
-  running/chunkwiseTransformsOf.cxx
   running/chunkwiseTwoPassSchedule.cxx
+  reconstruction/chunkwiseSlabKernels.cxx
+  reconstruction/chunkwiseSlabPasses.cxx
+  reconstruction/chunkwiseSlabPlan.cxx
+  reconstruction/chunkwiseSlabReconstruction.cxx
+  reconstruction/chunkwiseSlabRun.cxx
+  reconstruction/chunkwiseSlabTransfer.cxx
+  statistics/chunkwiseStatistics.cxx
 )
 set(Chunkwise_ITK_SRCS
   itk/itkBoxStatisticEnums.cxx
@@ -123,7 +117,6 @@ set(Chunkwise_ITK_SRCS
   itk/itkChunkwiseImageRegionSplitter.cxx
   itk/itkChunkwiseMonitor.cxx
   itk/itkChunkwiseWindow.cxx
-  itk/itkSlidingWindowNetworkEnums.cxx
   itk/itkHeapReconstructionEnums.cxx
   itk/itkSummedAreaTableEnums.cxx
 )
@@ -139,9 +132,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuLaplacian.cxx
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
-  cpu/network/chunkwiseCpuNetwork.cxx
-  cpu/network/chunkwiseCpuNetworkTiles.cxx
-  cpu/network/chunkwiseCpuNetworkTransform.cxx
+  cpu/convolution/chunkwiseFftwModule.cxx
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx
@@ -169,22 +160,10 @@ set(Chunkwise_CPU_SRCS
   cpu/window/chunkwiseCpuWiener.cxx
   cpu/window/chunkwiseCpuWindow.cxx
 )
-# What reads ONNX files, where protobuf was found; and the format, from which protoc makes a source.
-set(Chunkwise_ONNX_SRCS
-  onnx/chunkwiseOnnxImporter.cxx
-  onnx/chunkwiseOnnxLayers.cxx
-  onnx/chunkwiseOnnxNode.cxx
-  onnx/chunkwiseOnnxPointwise.cxx
-  onnx/chunkwiseOnnxResize.cxx
-  onnx/chunkwiseOnnxShapes.cxx
-  onnx/chunkwiseOnnxTensor.cxx
-)
-set(Chunkwise_ONNX_PROTO onnx/chunkwiseOnnx.proto)
 # Compiled once for each instruction set, see common/chunkwiseCpuLevels.h.
 set(Chunkwise_LEVEL_SRCS
   cpu/common/chunkwiseCpuLevelFunctions.cxx
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
-  cpu/network/chunkwiseCpuNetworkTileFunctions.cxx
   cpu/table/chunkwiseCpuTableFunctions.cxx
   cpu/window/chunkwiseCpuMarchRows.cxx
   cpu/window/chunkwiseCpuMaskedRows.cxx
@@ -194,6 +173,46 @@ set(Chunkwise_BOUNDED_SRCS
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
   cpu/network/chunkwiseCpuNetworkTileFunctions.cxx
 )
+# Networks: a library of their own. The CUDA module compiles its part of them, too.
+set(Chunkwise_NETWORK_OPERATION_SRCS
+  network/chunkwiseNetworkChunk.cxx
+  network/chunkwiseNetworkGraph.cxx
+  network/chunkwiseNetworkMarch.cxx
+  network/chunkwiseNetworkOperation.cxx
+  network/chunkwiseNetworkPlan.cxx
+  network/chunkwiseNetworkRun.cxx
+)
+set(Chunkwise_NETWORK_SRCS
+  ${Chunkwise_NETWORK_OPERATION_SRCS}
+  network/chunkwiseNetworkFilters.cxx
+  network/chunkwiseNetworks.cxx
+  network/onnx/chunkwiseNetworkModel.cxx
+)
+set(Chunkwise_NETWORK_CPU_SRCS
+  cpu/network/chunkwiseCpuNetwork.cxx
+  cpu/network/chunkwiseCpuNetworkRows.cxx
+  cpu/network/chunkwiseCpuNetworkTiles.cxx
+  cpu/network/chunkwiseCpuNetworkTransform.cxx
+)
+set(Chunkwise_NETWORK_LEVEL_SRCS
+  cpu/network/chunkwiseCpuNetworkRowFunctions.cxx
+  cpu/network/chunkwiseCpuNetworkTileFunctions.cxx
+)
+set(Chunkwise_NETWORK_ITK_SRCS
+  itk/itkSlidingWindowNetworkEnums.cxx
+)
+# What reads ONNX files, where protobuf was found; and the format, from which protoc makes a source.
+set(Chunkwise_ONNX_SRCS
+  network/onnx/chunkwiseOnnxImporter.cxx
+  network/onnx/chunkwiseOnnxLayers.cxx
+  network/onnx/chunkwiseOnnxNode.cxx
+  network/onnx/chunkwiseOnnxPointwise.cxx
+  network/onnx/chunkwiseOnnxResize.cxx
+  network/onnx/chunkwiseOnnxShapes.cxx
+  network/onnx/chunkwiseOnnxTensor.cxx
+)
+set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations onnx running planning cpu/common cpu/window cpu/convolution cpu/rank cpu/table
-  cpu/reconstruction cpu/statistics cpu/network)
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics
+  cpu/common cpu/window cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics)
+set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

@@ -647,10 +647,4 @@ CudaDevice::Launch(const Kernel & kernel, KernelCall call, StreamHandle stream)
   kernel.run(call);
 }
 
-const char *
-CudaDevice::GetTransforms(const Operation & convolution) const
-{
-  return GetCudaTransforms(convolution);
-}
-
 } // namespace chunkwise

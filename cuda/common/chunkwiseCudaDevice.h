@@ -66,8 +66,6 @@ public:
   Owns(const void * memory, std::size_t bytes) noexcept override;
   void
   Launch(const Kernel & kernel, KernelCall call, StreamHandle stream) override;
-  const char *
-  GetTransforms(const Operation & convolution) const override;
 
 private:
   const int                     m_Index;

@@ -56,10 +56,6 @@ RegisterCudaHistogram(KernelRegistry & registry);
 void
 RegisterCudaBoxStatistic(KernelRegistry & registry);
 
-/** Whose transforms the kernel "convolution.fft" takes for such an operation. */
-const char *
-GetCudaTransforms(const Operation & operation);
-
 /** Throws DeviceError if a call of the runtime failed. */
 void
 CheckCuda(cudaError_t error, const char * call);

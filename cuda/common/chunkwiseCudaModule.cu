@@ -12,11 +12,6 @@ namespace chunkwise
 
 // The module is opened by itself: what it uses of these classes is compiled into it.
 Device::~Device() = default;
-const char *
-Device::GetTransforms(const Operation &) const
-{
-  return "own";
-}
 Backend::~Backend() = default;
 
 namespace
@@ -35,7 +30,9 @@ public:
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
     RegisterCudaMean(m_Kernels);
+#if defined(CHUNKWISE_HAS_NETWORKS)
     RegisterCudaNetwork(m_Kernels);
+#endif
     RegisterCudaNonLocalMeans(m_Kernels);
     RegisterCudaRank(m_Kernels);
     RegisterCudaWiener(m_Kernels);

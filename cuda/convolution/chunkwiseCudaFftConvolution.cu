@@ -1085,13 +1085,13 @@ CostOfConvolution(const Operation & operation, const ChunkShape & chunk)
          static_cast<double>(PixelSize(chunk.outputKind)) * static_cast<double>(chunk.outputBox.NumberOfVoxels());
 }
 
-} // namespace
-
 const char *
-GetCudaTransforms(const Operation & operation)
+GetProvider(const Operation & operation, const std::string &)
 {
   return TakesCufft(operation) ? "cufft" : "own";
 }
+
+} // namespace
 
 void
 RegisterCudaFftConvolution(KernelRegistry & registry)
@@ -1100,6 +1100,7 @@ RegisterCudaFftConvolution(KernelRegistry & registry)
   kernel.run = RunConvolution;
   kernel.scratchBytes = ScratchOfConvolution;
   kernel.cost = CostOfConvolution;
+  kernel.provider = GetProvider;
   registry.Register("convolution.fft", kernel);
 }
 

@@ -331,4 +331,11 @@ RegisterCudaReconstruction(KernelRegistry & registry)
   registry.Register("reconstruction.amend", amend);
 }
 
+// Runs of images that do not fit a memory are the library's; this module has its own copy of the operation.
+const OutOfCoreRunner *
+ReconstructionOperation::GetOutOfCoreRunner() const
+{
+  return nullptr;
+}
+
 } // namespace chunkwise

@@ -1,6 +1,9 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The chunkwise program: a subcommand for each row of the engine's table of filters, images from file to file.
 #include "chunkwiseError.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseNetworkModel.h"
+#endif
 #include "commandLine.h"
 #include "commandRun.h"
 #include "commandSignals.h"
@@ -70,6 +73,9 @@ main(int argc, char ** argv)
   command::KeepStandardError();
   std::set_terminate(EndEarly);
   itk::Object::SetGlobalWarningDisplay(false);
+#ifdef CHUNKWISE_HAS_NETWORKS
+  chunkwise::AddNetworks();
+#endif
   command::CommandLine line;
   try
   {

@@ -215,6 +215,7 @@ ListFurtherFiles(const CommandLine & line)
       {
         AddImage(given.second, "--" + parameter.option, {}, files);
       }
+#ifdef CHUNKWISE_HAS_NETWORKS
       else if (parameter.type == chunkwise::ParameterType::Network)
       {
         for (const std::string & file : chunkwise::ListNetworkFiles(given.second))
@@ -222,6 +223,7 @@ ListFurtherFiles(const CommandLine & line)
           files.push_back({ file, "--" + parameter.option });
         }
       }
+#endif
     }
   }
   return files;

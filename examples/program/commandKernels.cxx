@@ -110,6 +110,7 @@ ReadParameter(const chunkwise::ParameterDescription & parameter, const std::stri
       {
         RefuseForMemory(text, parameter.option);
       }
+#ifdef CHUNKWISE_HAS_NETWORKS
     case chunkwise::ParameterType::Network:
       try
       {
@@ -127,11 +128,13 @@ ReadParameter(const chunkwise::ParameterDescription & parameter, const std::stri
       {
         throw chunkwise::ParameterError(parameter.name + ": " + error.what());
       }
+#endif
     default:
       return chunkwise::ParseParameter(parameter, text);
   }
 }
 
+#ifdef CHUNKWISE_HAS_NETWORKS
 std::string
 DescribeNetwork(const std::string & file)
 {
@@ -154,5 +157,6 @@ DescribeNetwork(const std::string & file)
   show("window stride:   ", graph->GetWindowStride());
   return text.str();
 }
+#endif
 
 } // namespace command

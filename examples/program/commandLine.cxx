@@ -659,9 +659,11 @@ Parse(const std::vector<std::string> & given)
   devices->group("Without an output");
   AddJsonFlag(*devices, texts);
   app.add_subcommand("formats", "List the formats of images")->group("Without an output");
+#ifdef CHUNKWISE_HAS_NETWORKS
   CLI::App * const info = app.add_subcommand("network-info", "Print the layers of a network and what it looks at");
   info->group("Without an output");
   info->add_option("MODEL", texts.parameters["Model"], "The network, an ONNX file")->required();
+#endif
   for (const TextWriter & writer : TextWriters)
   {
     app.add_subcommand(writer.name, writer.help)
@@ -718,10 +720,12 @@ Parse(const std::vector<std::string> & given)
   {
     throw TextRequested{ chunkwise::files::DescribeFormats() };
   }
+#ifdef CHUNKWISE_HAS_NETWORKS
   if (line.name == "network-info")
   {
     throw TextRequested{ DescribeNetwork(texts.parameters["Model"]) };
   }
+#endif
   for (const TextWriter & writer : TextWriters)
   {
     if (line.name == writer.name)

@@ -703,13 +703,14 @@ FileRun::DescribePlan() const
 std::vector<chunkwise::NetworkLayerDescription>
 FileRun::DescribeLayers() const
 {
-  const auto * const network = dynamic_cast<const chunkwise::NetworkOperation *>(m_Operation.get());
-  if (!network)
+#ifdef CHUNKWISE_HAS_NETWORKS
+  if (const auto * const network = dynamic_cast<const chunkwise::NetworkOperation *>(m_Operation.get()))
   {
-    return {};
+    const auto plan = chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest());
+    return chunkwise::DescribeNetworkPlan(*network, plan, m_Image, this->UsesDevices());
   }
-  const auto plan = chunkwise::Manager::GetGlobal().MakePlanFor(this->MakeTypicalRequest());
-  return chunkwise::DescribeNetworkPlan(*network, plan, m_Image, this->UsesDevices());
+#endif
+  return {};
 }
 
 /** What the budget costs, and how much would do. */

@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The rows of convolutions: Gaussians and what is made of them, small kernels, images of kernels.
-#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseFilterRows.h"
 #include "chunkwiseConvolutionOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHighPassOperation.h"

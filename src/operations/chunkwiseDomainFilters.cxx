@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // What rows share whose windows may see a part of the image alone.
-#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseFilterRows.h"
 #include "chunkwiseDomainOperation.h"
 
 #include <algorithm>

@@ -1,11 +1,15 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseFilters.h"
 
-#include "chunkwiseCheckedParameters.h"
 #include "chunkwiseDifferenceOperation.h"
 #include "chunkwiseError.h"
+#include "chunkwiseFilterRows.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
 
 namespace chunkwise
 {
@@ -13,16 +17,9 @@ namespace chunkwise
 namespace
 {
 
-std::vector<FilterDescription>
-MakeTable()
+void
+AddVoxelFilters(std::vector<FilterDescription> & filters)
 {
-  std::vector<FilterDescription> filters;
-  AddWindowFilters(filters);
-  AddConvolutionFilters(filters);
-  AddReconstructionFilters(filters);
-  AddTableFilters(filters);
-  AddNetworkFilters(filters);
-
   FilterDescription identity;
   identity.name = "identity";
   identity.group = "Voxel by voxel";
@@ -46,8 +43,92 @@ MakeTable()
     return std::make_shared<DifferenceOperation>();
   };
   filters.push_back(difference);
-  return filters;
 }
+
+/** Throws ParameterError if two rows have one name. */
+void
+CheckNames(const std::vector<FilterDescription> & filters)
+{
+  std::set<std::string> names;
+  for (const FilterDescription & filter : filters)
+  {
+    if (!names.insert(filter.name).second)
+    {
+      throw ParameterError("there is a filter '" + filter.name + "' already");
+    }
+  }
+}
+
+/** The table, and what is added to it. */
+class FilterTable
+{
+public:
+  static FilterTable &
+  Get()
+  {
+    static FilterTable & table = *new FilterTable;
+    return table;
+  }
+  const std::vector<FilterDescription> &
+  GetRows()
+  {
+    if (!m_Rows.load())
+    {
+      const std::lock_guard<std::mutex> lock(m_Mutex);
+      if (!m_Rows.load())
+      {
+        this->Make();
+      }
+    }
+    return *m_Rows.load();
+  }
+  void
+  Add(AddFiltersFunction add)
+  {
+    const std::lock_guard<std::mutex> lock(m_Mutex);
+    if (std::find(m_Families.begin(), m_Families.end(), add) != m_Families.end())
+    {
+      return;
+    }
+    m_Families.push_back(add);
+    // Libraries add their rows while they are loaded, when there may be no rows of others yet.
+    if (!m_Rows.load())
+    {
+      return;
+    }
+    try
+    {
+      this->Make();
+    }
+    catch (...)
+    {
+      m_Families.pop_back();
+      throw;
+    }
+  }
+
+private:
+  /** Makes the table anew. The one before stays where it is, for those who have rows of it. */
+  void
+  Make()
+  {
+    auto rows = std::make_unique<std::vector<FilterDescription>>();
+    for (const AddFiltersFunction add : m_Families)
+    {
+      add(*rows);
+    }
+    AddVoxelFilters(*rows);
+    CheckNames(*rows);
+    m_Rows = rows.release();
+  }
+
+  std::mutex                                          m_Mutex;
+  std::vector<AddFiltersFunction>                     m_Families{ AddWindowFilters,
+                                              AddConvolutionFilters,
+                                              AddReconstructionFilters,
+                                              AddTableFilters };
+  std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
+};
 
 /** The number of letters to change, add or leave out, to come from one word to the other (V. Levenshtein, 1966). */
 std::size_t
@@ -77,8 +158,13 @@ EditDistance(const std::string & a, const std::string & b)
 const std::vector<FilterDescription> &
 GetFilters()
 {
-  static const std::vector<FilterDescription> filters = MakeTable();
-  return filters;
+  return FilterTable::Get().GetRows();
+}
+
+void
+AddFilters(AddFiltersFunction add)
+{
+  FilterTable::Get().Add(add);
 }
 
 std::string

@@ -216,6 +216,14 @@ ImageConvolutionOperation::GetName() const
   return direct ? "convolution.direct" : "convolution.fft";
 }
 
+std::string
+ImageConvolutionOperation::GetObjectionToDevices() const
+{
+  return transforms == TransformProvider::FFTW && GetName() == "convolution.fft"
+           ? "TransformProvider is fftw, whose transforms are those of the CPU"
+           : std::string();
+}
+
 bool
 ImageConvolutionOperation::IsForCufft() const
 {

@@ -4,6 +4,8 @@
 #include "chunkwiseError.h"
 
 #include <map>
+#include <mutex>
+#include <shared_mutex>
 
 namespace chunkwise
 {
@@ -69,8 +71,45 @@ Operation::GetPatience() const
   return 1;
 }
 
+const StagedOperation *
+Operation::AsStaged() const
+{
+  return nullptr;
+}
+
+bool
+Operation::HandsOnState() const
+{
+  return false;
+}
+
+std::shared_ptr<const Operation>
+Operation::MakeForNextBlock(const FinishedBlock &) const
+{
+  return nullptr;
+}
+
+const OutOfCoreRunner *
+Operation::GetOutOfCoreRunner() const
+{
+  return nullptr;
+}
+
+std::vector<std::shared_ptr<const Operation>>
+Operation::GetPipedVariants() const
+{
+  return {};
+}
+
+std::string
+Operation::GetObjectionToDevices() const
+{
+  return std::string();
+}
+
 struct KernelRegistry::Impl
 {
+  mutable std::shared_mutex     mutex;
   std::map<std::string, Kernel> kernels;
 };
 
@@ -83,13 +122,15 @@ KernelRegistry::~KernelRegistry() = default;
 void
 KernelRegistry::Register(const std::string & name, const Kernel & kernel)
 {
+  const std::unique_lock<std::shared_mutex> lock(m_Impl->mutex);
   m_Impl->kernels[name] = kernel;
 }
 
 const Kernel *
 KernelRegistry::Find(const std::string & name) const
 {
-  const auto found = m_Impl->kernels.find(name);
+  const std::shared_lock<std::shared_mutex> lock(m_Impl->mutex);
+  const auto                                found = m_Impl->kernels.find(name);
   return found == m_Impl->kernels.end() ? nullptr : &found->second;
 }
 
@@ -107,7 +148,8 @@ KernelRegistry::Get(const std::string & name, const std::string & neededBy) cons
 std::vector<std::string>
 KernelRegistry::GetNames() const
 {
-  std::vector<std::string> names;
+  std::vector<std::string>                  names;
+  const std::shared_lock<std::shared_mutex> lock(m_Impl->mutex);
   for (const auto & entry : m_Impl->kernels)
   {
     names.push_back(entry.first);

@@ -10,6 +10,12 @@ PassesOperation::GetObjection(const Operation & stage) const
   return stage.GetSchedule() == Schedule::Passes ? "is itself made of passes" : "";
 }
 
+const OutOfCoreRunner *
+PassesOperation::GetOutOfCoreRunner() const
+{
+  return stages.empty() || !stages.back().operation ? nullptr : stages.back().operation->GetOutOfCoreRunner();
+}
+
 std::shared_ptr<PassesOperation>
 MakeReconstructionOfExtremum(std::shared_ptr<const Operation> extremum, const ReconstructionOperation & reconstruction,
                              bool preservesIntensities)

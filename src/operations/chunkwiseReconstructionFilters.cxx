@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The rows of morphological reconstructions.
-#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseFilterRows.h"
 #include "chunkwiseError.h"
 #include "chunkwisePassesOperation.h"
 #include "chunkwiseReconstructionOperation.h"

@@ -82,6 +82,20 @@ StagedOperation::GetKey() const
   return key;
 }
 
+std::string
+StagedOperation::GetObjectionToDevices() const
+{
+  for (const Stage & stage : GetStages())
+  {
+    const std::string objection = stage.operation ? stage.operation->GetObjectionToDevices() : std::string();
+    if (!objection.empty())
+    {
+      return objection;
+    }
+  }
+  return std::string();
+}
+
 Halo
 StagedOperation::GetHalo(const Coordinates & image) const
 {

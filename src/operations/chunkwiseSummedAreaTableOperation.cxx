@@ -2,6 +2,7 @@
 #include "chunkwiseSummedAreaTableOperation.h"
 
 #include "chunkwiseError.h"
+#include "chunkwiseExecutor.h"
 
 #include <cmath>
 #include <cstdio>
@@ -141,6 +142,54 @@ SummedAreaTableOperation::GetInitialCarry(const Box & box, const std::vector<Pix
     throw ParameterError("the summed-area table of " + ToString(box) + " needs what the voxels before it sum to");
   }
   return begin > 0 ? carry : SideData();
+}
+
+SideData
+SummedAreaTableOperation::Advance(const BufferView & input, PixelKind output, const Box & region, Executor & executor,
+                                  const KernelRegistry & kernels) const
+{
+  const std::vector<PixelKind> kinds{ input.kind };
+  SideData                     before = GetInitialCarry(region, kinds, output);
+  before.resize(GetCarryBytes(region, kinds, output), 0);
+  SideData   behind(before.size());
+  ChunkShape shape;
+  shape.inputBox = shape.outputBox = region;
+  shape.image = Box::FromExtent(image);
+  shape.inputKinds[0] = input.kind;
+  shape.outputKind = output;
+  shape.numberOfInputs = 1;
+  shape.concurrency = static_cast<int>(executor.GetConcurrency());
+  const Kernel &             kernel = kernels.Get("sat.advance", GetName());
+  std::vector<std::uint64_t> scratch((kernel.scratchBytes(*this, shape) + 7) / 8);
+  KernelCall                 call;
+  call.operation = this;
+  call.inputs[0] = input;
+  call.numberOfInputs = 1;
+  call.output.kind = output;
+  call.writable = region;
+  call.image = shape.image;
+  call.scratch = scratch.data();
+  call.scratchBytes = scratch.size() * 8;
+  call.sideIn = before.data();
+  call.sideInBytes = before.size();
+  call.sideOut = behind.data();
+  call.sideOutBytes = behind.size();
+  call.executor = &executor;
+  kernel.run(call);
+  return behind;
+}
+
+std::shared_ptr<const Operation>
+SummedAreaTableOperation::MakeForNextBlock(const FinishedBlock & block) const
+{
+  if (!Sweeps() || GetSweepAxis(block.image.Extents()) != block.axis)
+  {
+    return nullptr;
+  }
+  auto next = std::make_shared<SummedAreaTableOperation>(*this);
+  next->begin = block.box.upper[block.axis];
+  next->carry = Advance(block.inputs[0], block.outputKind, block.box, *block.executor, *block.kernels);
+  return next;
 }
 
 } // namespace chunkwise

@@ -1,7 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The rows of summed-area tables and of what is computed from them.
 #include "chunkwiseBoxStatisticOperation.h"
-#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseFilterRows.h"
 #include "chunkwiseError.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 

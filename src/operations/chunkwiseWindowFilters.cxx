@@ -1,6 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The rows of filters over windows: statistics, ranks and morphology.
-#include "chunkwiseCheckedParameters.h"
+#include "chunkwiseFilterRows.h"
 #include "chunkwiseEntropyOperation.h"
 #include "chunkwiseError.h"
 #include "chunkwiseExtremumOperation.h"

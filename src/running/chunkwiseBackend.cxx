@@ -7,11 +7,6 @@ namespace chunkwise
 {
 
 Device::~Device() = default;
-const char *
-Device::GetTransforms(const Operation &) const
-{
-  return "own";
-}
 Backend::~Backend() = default;
 
 namespace

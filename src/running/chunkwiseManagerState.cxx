@@ -1,16 +1,14 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseManagerState.h"
 
-#include "chunkwiseCompositeOperation.h"
 #include "chunkwiseDeviceCarries.h"
 #include "chunkwiseError.h"
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseInterleaved.h"
-#include "chunkwiseNetworkRun.h"
 #include "chunkwiseResidentRun.h"
 #include "chunkwiseSharedMemory.h"
+#include "chunkwiseStagedOperation.h"
 #include "chunkwiseStagingRing.h"
-#include "chunkwiseTransformsOf.h"
 
 #include <algorithm>
 #include <cmath>
@@ -123,8 +121,10 @@ NeededInput(const ExecutionRequest & request, const PlannerRequest & plannerRequ
 std::size_t
 TableBytes(const Operation & operation, const ChunkShape & shape, const KernelRegistry & kernels)
 {
-  std::size_t bytes = 0;
-  if (const auto * const staged = dynamic_cast<const CompositeOperation *>(&operation))
+  std::size_t                   bytes = 0;
+  const StagedOperation * const staged = operation.AsStaged();
+  // The stages of passes are runs of their own.
+  if (staged && operation.GetSchedule() != Schedule::Passes)
   {
     for (const Stage & stage : staged->GetStages())
     {
@@ -133,6 +133,29 @@ TableBytes(const Operation & operation, const ChunkShape & shape, const KernelRe
   }
   const Kernel * const tables = kernels.Find(operation.GetName() + ".tables");
   return bytes + (tables ? tables->scratchBytes(operation, shape) : 0);
+}
+
+/** Adds the libraries whose transforms the operation's kernels take, or those of its stages. */
+void
+AddProviders(const Operation & operation, const KernelRegistry & kernels, const std::string & whyNoDevice,
+             std::set<std::string> & providers)
+{
+  if (const StagedOperation * const staged = operation.AsStaged())
+  {
+    for (const Stage & stage : staged->GetStages())
+    {
+      if (stage.operation)
+      {
+        AddProviders(*stage.operation, kernels, whyNoDevice, providers);
+      }
+    }
+    return;
+  }
+  const Kernel * const kernel = kernels.Find(operation.GetName());
+  if (kernel && kernel->provider)
+  {
+    providers.insert(kernel->provider(operation, whyNoDevice));
+  }
 }
 
 } // namespace
@@ -283,9 +306,10 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
     });
     selected.resize(canShare ? selected.size() : 1);
   }
-  if (!selected.empty() && NamesProvider(*request.operation, TransformProvider::FFTW))
+  const std::string objection = selected.empty() ? std::string() : request.operation->GetObjectionToDevices();
+  if (!objection.empty())
   {
-    reason = "TransformProvider is fftw, whose transforms are those of the CPU";
+    reason = objection;
     selected.clear();
   }
   return selected;
@@ -294,7 +318,10 @@ ManagerState::SelectDevices(const ExecutionRequest & request, std::string & reas
 std::set<std::string>
 ManagerState::GetTransforms(const ExecutionRequest & request, const Device * device)
 {
-  return TransformsOf(*request.operation, device, whyNone);
+  std::set<std::string> providers;
+  AddProviders(
+    *request.operation, device ? device->GetKernels() : *hostKernels, device ? std::string() : whyNone, providers);
+  return providers;
 }
 
 void
@@ -652,7 +679,7 @@ ManagerState::ConsiderPiping(const ExecutionRequest & request, PlannerRequest & 
   {
     return;
   }
-  const auto variants = GetPipedVariants(*request.operation);
+  const auto variants = request.operation->GetPipedVariants();
   const bool isAskedFor = variants.size() == 1 && variants[0]->GetKey() == request.operation->GetKey();
   const auto threads = GetExecutor(request).GetConcurrency();
   double     memoryRate = 0;

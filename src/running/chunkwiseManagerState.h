@@ -64,7 +64,8 @@ struct ManagerState
   std::vector<std::size_t>
   SelectDevices(const ExecutionRequest & request, std::string & reason);
 
-  /** Whose transforms the request takes on a device, or the CPU (nullptr), see TransformsOf. */
+  /** Whose transforms the request takes on a device, or the CPU (nullptr), see Kernel::provider. Throws
+   * ParameterError, which names the library, if one is named that is not there. */
   std::set<std::string>
   GetTransforms(const ExecutionRequest & request, const Device * device);
 

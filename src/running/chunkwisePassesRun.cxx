@@ -70,13 +70,25 @@ Merge(ExecutionReport & last, const ExecutionReport & earlier)
   last.warnings.insert(last.warnings.begin(), earlier.warnings.begin(), earlier.warnings.end());
 }
 
+/** Throws ParameterError if the operation has no stages to run. */
+const StagedOperation &
+GetStaged(const Operation & operation)
+{
+  const StagedOperation * const staged = operation.AsStaged();
+  if (!staged)
+  {
+    throw ParameterError("operation " + operation.GetName() + " has schedule Passes, but no stages");
+  }
+  return *staged;
+}
+
 } // namespace
 
 PassesRun::PassesRun(ManagerState & manager, const ExecutionRequest & request, const std::size_t * device)
   : m_Manager(manager)
   , m_Device(device ? manager.devices[*device].get() : nullptr)
   , m_Request(request)
-  , m_Operation(static_cast<const PassesOperation &>(*request.operation))
+  , m_Operation(GetStaged(*request.operation))
   , m_Stages(m_Operation.GetStages())
   , m_LastReaders(m_Operation.GetLastReaders())
   , m_Limit(device ? manager.DeviceLimit(*device, request) : manager.HostLimit(request))

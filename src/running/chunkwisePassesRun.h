@@ -3,14 +3,14 @@
 #define chunkwisePassesRun_h
 
 #include "chunkwiseManagerState.h"
-#include "chunkwisePassesOperation.h"
+#include "chunkwiseStagedOperation.h"
 
 #include <functional>
 
 namespace chunkwise
 {
 
-/** The stages of a PassesOperation as runs of their own, and the images between them. */
+/** The stages of an operation whose schedule is Passes as runs of their own, and the images between them. */
 class PassesRun
 {
 public:
@@ -57,7 +57,7 @@ private:
   ManagerState &                 m_Manager;
   DeviceState *                  m_Device; ///< nullptr: the images are the host's
   const ExecutionRequest &       m_Request;
-  const PassesOperation &        m_Operation;
+  const StagedOperation &        m_Operation;
   const std::vector<Stage>       m_Stages;
   const std::vector<std::size_t> m_LastReaders;
   std::vector<Box>               m_Boxes;

@@ -3,9 +3,8 @@
 
 #include "chunkwiseDevice.h"
 #include "chunkwiseDeviceMemory.h"
-#include "chunkwiseOperations.h"
 #include "chunkwiseRoundUp.h"
-#include "chunkwiseStreamedSlabs.h"
+#include "chunkwiseStreamedOutOfCore.h"
 #include "chunkwiseStreamedWindow.h"
 #include "chunkwiseThreads.h"
 
@@ -20,6 +19,30 @@ namespace chunkwise
 namespace
 {
 
+/** What moves images: it gives what it is given, by the kernel that every backend has for that. */
+class MoveOperation : public Operation
+{
+public:
+  std::string
+  GetName() const override
+  {
+    return "identity";
+  }
+  std::string
+  GetKey() const override
+  {
+    return GetName();
+  }
+  Halo
+  GetHalo(const Coordinates &) const override
+  {
+    return Halo::None();
+  }
+  void
+  CheckKinds(const std::vector<PixelKind> &, PixelKind) const override
+  {}
+};
+
 bool
 HasKernels(const Device & device, const std::string & operation)
 {
@@ -33,7 +56,7 @@ StreamedRequest
 MakeMoves(const StreamedRequest & request, int device)
 {
   StreamedRequest moves = request;
-  moves.operation = std::make_shared<IdentityOperation>();
+  moves.operation = std::make_shared<MoveOperation>();
   moves.devices.assign(1, device);
   return moves;
 }

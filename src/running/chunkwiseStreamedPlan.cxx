@@ -3,10 +3,9 @@
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseRegions.h"
 #include "chunkwiseStreamedOnDevice.h"
-#include "chunkwiseStreamedSlabs.h"
+#include "chunkwiseStreamedOutOfCore.h"
 #include "chunkwiseStreamedRun.h"
 #include "chunkwiseStreamedWindow.h"
-#include "chunkwiseSummedAreaTableOperation.h"
 
 #include <algorithm>
 #include <limits>
@@ -72,16 +71,16 @@ public:
     }
     if (high == 0)
     {
-      const bool goesInSlabs = this->GoesInSlabs();
+      const bool goesOutOfCore = this->GoesOutOfCore();
       const bool isIndependent = m_Request.operation && m_Request.operation->GetSchedule() == Schedule::Independent;
-      if (mayHold && (goesInSlabs || (isIndependent && this->IsWhole())) &&
+      if (mayHold && (goesOutOfCore || (isIndependent && this->IsWhole())) &&
           PlanOnDevice(m_Manager, m_Request, std::numeric_limits<double>::infinity(), held))
       {
         return held;
       }
-      if (goesInSlabs)
+      if (goesOutOfCore)
       {
-        return this->PlanSlabs();
+        return this->PlanOutOfCore();
       }
       this->Refuse(m_Most);
     }
@@ -94,14 +93,15 @@ public:
   }
 
 private:
-  /** Throws DivisionsError if slabs do not fit either. */
+  /** Throws DivisionsError if the run out of core does not fit either. */
   StreamedPlan
-  PlanSlabs()
+  PlanOutOfCore()
   {
-    SlabRequest slabs = MakeSlabRequest(m_Request, m_Plan);
-    slabs.sink = std::make_shared<ConvertedSink>(
+    const OutOfCoreRunner & runner = *m_Request.operation->GetOutOfCoreRunner();
+    OutOfCoreRequest        outOfCore = MakeOutOfCoreRequest(m_Request, m_Plan);
+    outOfCore.sink = std::make_shared<ConvertedSink>(
       nullptr, m_Image.Extents(), m_Request.writtenKind, m_Request.computedKind, m_Request.sinkAccess);
-    const std::uint64_t least = GetLeastHostBytes(m_Manager, slabs);
+    const std::uint64_t least = runner.GetLeastHostBytes(m_Manager, outOfCore);
     if (least > m_Room)
     {
       throw DivisionsError(1, least, m_Room);
@@ -112,7 +112,8 @@ private:
     m_Plan.budgets = m_Request.budgets;
     m_Plan.bytesAtOnce = m_Room;
     m_Plan.bytesWritten = BytesOf(m_Request.region, m_Request.writtenKind);
-    m_Plan.bytesRead = 2 * BytesOf(m_Image, m_Request.inputs.front().source->GetKind());
+    m_Plan.bytesRead = static_cast<std::uint64_t>(runner.GetNumberOfPasses()) *
+                       BytesOf(m_Image, m_Request.inputs.front().source->GetKind());
     return m_Plan;
   }
 
@@ -124,13 +125,12 @@ private:
            GetWrittenBox(m_Request) == m_Request.region;
   }
 
-  /** Whether a run in slabs may be had for one of the whole image. */
+  /** Whether the operation can run out of core, and the request is for the whole image. */
   bool
-  GoesInSlabs() const
+  GoesOutOfCore() const
   {
-    const Schedule schedule = m_Request.operation->GetSchedule();
-    return !m_Request.spoolFolder.empty() && m_Most == 1 && this->IsWhole() &&
-           (schedule == Schedule::Fixpoint || schedule == Schedule::Passes);
+    return !m_Request.spoolFolder.empty() && m_Most == 1 && this->IsWhole() && m_Request.operation &&
+           m_Request.operation->GetOutOfCoreRunner();
   }
 
   /** What computing so many divisions takes. */
@@ -403,22 +403,22 @@ private:
 
 } // namespace
 
-SlabRequest
-MakeSlabRequest(const StreamedRequest & request, const StreamedPlan & plan)
+OutOfCoreRequest
+MakeOutOfCoreRequest(const StreamedRequest & request, const StreamedPlan & plan)
 {
-  SlabRequest slabs;
-  slabs.operation = request.operation;
-  slabs.spoolFolder = request.spoolFolder;
-  slabs.backend = request.backend;
-  slabs.devices = request.devices;
-  slabs.budgets = plan.budgets;
-  slabs.executor = request.executor;
-  slabs.fileThreads = GetFileThreads(request);
+  OutOfCoreRequest outOfCore;
+  outOfCore.operation = request.operation;
+  outOfCore.spoolFolder = request.spoolFolder;
+  outOfCore.backend = request.backend;
+  outOfCore.devices = request.devices;
+  outOfCore.budgets = plan.budgets;
+  outOfCore.executor = request.executor;
+  outOfCore.fileThreads = GetFileThreads(request);
   for (const StreamedInput & input : request.inputs)
   {
-    slabs.sources.push_back(std::make_shared<ConvertedSource>(input.source, input.kind));
+    outOfCore.sources.push_back(std::make_shared<ConvertedSource>(input.source, input.kind));
   }
-  return slabs;
+  return outOfCore;
 }
 
 DivisionsError::DivisionsError(std::int64_t count, std::size_t neededBytes, std::size_t budgetBytes)
@@ -488,8 +488,7 @@ MakeDivisionRequest(const StreamedRequest & request, const StreamedPlan & plan, 
   result.devices = request.devices;
   result.budgets = plan.budgets;
   result.executor = request.executor;
-  // Divisions of a table hand their sums on.
-  const bool isAlone = !request.operation || dynamic_cast<const SummedAreaTableOperation *>(request.operation.get());
+  const bool isAlone = !request.operation || request.operation->HandsOnState();
   const Box  input = isAlone ? division : GetInputBox(*request.operation, division, result.image);
   for (const StreamedInput & from : request.inputs)
   {

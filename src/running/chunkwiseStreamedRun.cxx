@@ -3,12 +3,12 @@
 
 #include "chunkwiseConvertVoxels.h"
 #include "chunkwiseConvertedImage.h"
+#include "chunkwiseDevice.h"
 #include "chunkwiseError.h"
 #include "chunkwiseSideThread.h"
 #include "chunkwiseStreamedOnDevice.h"
-#include "chunkwiseStreamedSlabs.h"
+#include "chunkwiseStreamedOutOfCore.h"
 #include "chunkwiseStreamedWindow.h"
-#include "chunkwiseSummedAreaTableCarry.h"
 
 #include <algorithm>
 #include <chrono>
@@ -252,17 +252,17 @@ private:
 };
 
 StreamedReport
-ExecuteInSlabs(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
-               const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
+ExecuteOutOfCore(Manager & manager, const StreamedRequest & request, const StreamedPlan & plan,
+                 const std::shared_ptr<ImageSink> & sink, Monitor * monitor)
 {
-  SlabRequest slabs = MakeSlabRequest(request, plan);
-  const auto  converted = std::make_shared<ConvertedSink>(
+  OutOfCoreRequest outOfCore = MakeOutOfCoreRequest(request, plan);
+  const auto       converted = std::make_shared<ConvertedSink>(
     sink, request.region.Extents(), request.writtenKind, request.computedKind, sink->GetAccess(), request.countsLimits);
-  slabs.sink = converted;
-  slabs.hostBytes = plan.bytesAtOnce;
-  const auto       start = Clock::now();
-  const SlabReport run = ReconstructInSlabs(manager, slabs, monitor);
-  StreamedReport   report;
+  outOfCore.sink = converted;
+  outOfCore.hostBytes = plan.bytesAtOnce;
+  const auto            start = Clock::now();
+  const OutOfCoreReport run = request.operation->GetOutOfCoreRunner()->Run(manager, outOfCore, monitor);
+  StreamedReport        report;
   report.execution = run.execution;
   report.cut = converted->cut;
   report.atLimits = converted->atLimits;
@@ -271,8 +271,8 @@ ExecuteInSlabs(Manager & manager, const StreamedRequest & request, const Streame
   // Reading and writing overlap with computing, which is what is left of the time.
   report.computing = std::max(0.0, Since(start) - run.waiting);
   report.spooled = run.spoolWritten;
-  report.steps = { { "flooding", run.flooding }, { "letting in", run.flowing },  { "contracting", run.contracting },
-                   { "packing", run.packing },   { "finishing", run.finishing }, { "waiting for files", run.waiting } };
+  report.steps = run.steps;
+  report.steps.emplace_back("waiting for files", run.waiting);
   return report;
 }
 
@@ -352,16 +352,14 @@ ExecuteStreamed(Manager & manager, const StreamedRequest & request, const Stream
   }
   if (plan.inSlabs)
   {
-    return ExecuteInSlabs(manager, request, plan, sink, monitor);
+    return ExecuteOutOfCore(manager, request, plan, sink, monitor);
   }
   StreamedReport report;
   const auto     writer = std::make_shared<WritingThread>(request, plan, sink, GetPinningDevice(manager, request));
   const Running  running(writer);
   std::shared_ptr<const Operation> operation = request.operation;
-  const auto *                     table = dynamic_cast<const SummedAreaTableOperation *>(operation.get());
-  const Box                        image = GetImageBox(request);
-  const bool   handsOn = table && table->Sweeps() && table->GetSweepAxis(image.Extents()) == plan.axis;
-  std::int64_t i = 0;
+  std::unique_ptr<Executor>        own;
+  std::int64_t                     i = 0;
   report.reading =
     ReadStreamed(manager, request, plan, monitor, [&](const ExecutionRequest & division, Monitor * ofDivision) {
       writer->WaitFor(i + 1 - plan.buffers, monitor);
@@ -370,18 +368,25 @@ ExecuteStreamed(Manager & manager, const StreamedRequest & request, const Stream
       run.output = writer->GetView(i, request.computedKind, division.region);
       const auto start = Clock::now();
       report.execution = manager.Execute(run, ofDivision);
-      if (handsOn)
+      if (operation->HandsOnState() && i + 1 < plan.divisions)
       {
-        table = static_cast<const SummedAreaTableOperation *>(operation.get());
-        auto next = std::make_shared<SummedAreaTableOperation>(*table);
-        next->begin = division.region.upper[plan.axis];
-        if (next->begin < image.upper[plan.axis])
+        if (!request.executor && !own)
         {
-          const auto own = request.executor ? nullptr : MakeThreadExecutor();
-          next->carry = AdvanceCarry(
-            *table, run.inputs.front(), request.computedKind, division.region, own ? *own : *request.executor);
+          own = MakeThreadExecutor();
         }
-        operation = next;
+        FinishedBlock block;
+        block.inputs = run.inputs.data();
+        block.numberOfInputs = static_cast<int>(run.inputs.size());
+        block.outputKind = request.computedKind;
+        block.box = division.region;
+        block.image = run.image;
+        block.axis = plan.axis;
+        block.executor = request.executor ? request.executor : own.get();
+        block.kernels = &GetHostKernels();
+        if (auto next = operation->MakeForNextBlock(block))
+        {
+          operation = std::move(next);
+        }
       }
       report.computing += Since(start);
       writer->Admit();

@@ -24,6 +24,9 @@ if(NOT USE_ITK)
     -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
   run(${CMAKE_COMMAND} --build ${WORK_DIR}/engine --config ${CONFIG})
   run(${WORK_DIR}/engine/engine)
+  if(EXISTS ${WORK_DIR}/engine/networks)
+    run(${WORK_DIR}/engine/networks)
+  endif()
   return()
 endif()
 
@@ -66,6 +69,9 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR}/engine -B ${WORK_DIR}/engi
   -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/engine --config ${CONFIG})
 run(${WORK_DIR}/engine/engine)
+if(EXISTS ${WORK_DIR}/engine/networks)
+  run(${WORK_DIR}/engine/networks)
+endif()
 
 # The plug-in, in a folder of its own, serves a program that knows nothing of Chunkwise.
 if(DROP_IN_EXAMPLE)

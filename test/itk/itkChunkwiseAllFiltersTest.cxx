@@ -36,11 +36,15 @@
 #include "itkRenormalizedSumImageFilter.h"
 #include "itkRenormalizedVarianceImageFilter.h"
 #include "itkRenormalizedWienerImageFilter.h"
-#include "itkSlidingWindowNetworkImageFilter.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "itkSlidingWindowNetworkImageFilter.h"
+#endif
 #include "itkSpatiallyVaryingConvolutionImageFilter.h"
 #include "itkSummedAreaTableImageFilter.h"
 
-#include "chunkwiseSmallNetwork.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseSmallNetwork.h"
+#endif
 #include "itkChunkwiseTestImages.h"
 #include "itkStreamingImageFilter.h"
 
@@ -143,6 +147,7 @@ MakeUsual(itk::SpatiallyVaryingConvolutionImageFilter<ImageType> *)
   return filter;
 }
 
+#ifdef CHUNKWISE_HAS_NETWORKS
 itk::SlidingWindowNetworkImageFilter<ImageType, ImageType>::Pointer
 MakeUsual(itk::SlidingWindowNetworkImageFilter<ImageType, ImageType> *)
 {
@@ -154,6 +159,7 @@ MakeUsual(itk::SlidingWindowNetworkImageFilter<ImageType, ImageType> *)
   return filter;
 }
 
+#endif
 itk::ChunkwiseSequenceImageFilter<ImageType>::Pointer
 MakeUsual(itk::ChunkwiseSequenceImageFilter<ImageType> *)
 {
@@ -267,7 +273,9 @@ AllCases()
            CaseOf<RenormalizedSumImageFilter<ImageType>>(),
            CaseOf<RenormalizedVarianceImageFilter<ImageType>>(),
            CaseOf<RenormalizedWienerImageFilter<ImageType>>(),
+#ifdef CHUNKWISE_HAS_NETWORKS
            CaseOf<SlidingWindowNetworkImageFilter<ImageType, ImageType>>(),
+#endif
            CaseOf<SpatiallyVaryingConvolutionImageFilter<ImageType>>(false, true),
            CaseOf<SummedAreaTableImageFilter<ImageType, ImageType>>() };
 }

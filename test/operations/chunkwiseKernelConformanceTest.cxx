@@ -12,7 +12,9 @@
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseImageConvolutionOperation.h"
 #include "chunkwiseLaplacianOperation.h"
-#include "chunkwiseNetworkTrial.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseNetworkTrial.h"
+#endif
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
@@ -342,6 +344,7 @@ TEST_P(Conformance, DenoisingOfEveryKindInEveryMode)
   }
 }
 
+#ifdef CHUNKWISE_HAS_NETWORKS
 TEST_P(Conformance, Networks)
 {
   std::mt19937      random(70);
@@ -415,6 +418,7 @@ TEST_P(Conformance, NetworksThroughTransforms)
     conformance.Compare(random, theTrial);
   }
 }
+#endif
 
 TEST_P(Conformance, CompositesOfEveryKindInEveryMode)
 {
@@ -1034,22 +1038,24 @@ TrialsOfKernels()
           return operation;
         });
       } },
+#ifdef CHUNKWISE_HAS_NETWORKS
     { "network",
       [](KernelTrials & t) {
-        NetworkOperation                                       operation;
+        NetworkOperation operation;
         operation.graph = trial::RandomUNet(t.Random(), 3, 1).graph;
         operation.scale = 0.01;
         t.Try(operation);
       } },
     { "network.spilled",
       [](KernelTrials & t) {
-        NetworkOperation                                       operation;
+        NetworkOperation operation;
         operation.graph = trial::RandomUNet(t.Random(), 3, 1).graph;
         operation.scale = 0.01;
         operation.slab = 1;
         operation.precision = NetworkPrecision::Reproducible;
         t.Try(operation, "network.spilled");
       } },
+#endif
     { "nonlocalmeans",
       [](KernelTrials & t) {
         t.TryInEveryMode([&](BoundaryMode mode) {

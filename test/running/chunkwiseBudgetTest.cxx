@@ -11,13 +11,17 @@
 #include "chunkwiseFlatExtremumOperation.h"
 #include "chunkwiseHighPassOperation.h"
 #include "chunkwiseLaplacianOperation.h"
-#include "chunkwiseNetworkOperation.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseNetworkOperation.h"
+#endif
 #include "chunkwiseNonLocalMeansOperation.h"
 #include "chunkwiseOperations.h"
 #include "chunkwiseRangeOperation.h"
 #include "chunkwiseRankOperation.h"
 #include "chunkwiseReconstructionOperation.h"
-#include "chunkwiseSmallNetwork.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseSmallNetwork.h"
+#endif
 #include "chunkwiseSequenceOperation.h"
 #include "chunkwiseSummedAreaTableOperation.h"
 #include "chunkwiseVarianceOperation.h"
@@ -85,6 +89,7 @@ MakeOperations()
   means->search = means->patch = Radius;
   means->strength = 20;
   all.push_back(means);
+#ifdef CHUNKWISE_HAS_NETWORKS
   const auto network = std::make_shared<NetworkOperation>();
   network->graph = MakeSmallNetwork();
   const auto spilling = std::make_shared<NetworkOperation>();
@@ -93,6 +98,7 @@ MakeOperations()
   spilling->planes = NetworkPlanes::InHostMemory;
   all.push_back(spilling);
   all.push_back(network);
+#endif
   const auto separable = std::make_shared<SeparableOperation>();
   separable->weights[0] = separable->weights[2] = { 0.25, 0.5, 0.25 };
   all.push_back(separable);

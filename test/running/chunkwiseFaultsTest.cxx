@@ -2,13 +2,17 @@
 #include "chunkwiseError.h"
 #include "chunkwiseFailingThreads.h"
 #include "chunkwiseFakeDevices.h"
-#include "chunkwiseNetworkOperation.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseNetworkOperation.h"
+#endif
 #include "chunkwiseOperations.h"
 #include "chunkwiseReconstructionImages.h"
 #include "chunkwiseReconstructionOperation.h"
 #include "chunkwiseRecordingMonitor.h"
 #include "chunkwiseSequenceOperation.h"
-#include "chunkwiseSmallNetwork.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseSmallNetwork.h"
+#endif
 #include "chunkwiseStatisticsOperation.h"
 #include "chunkwiseVarianceOperation.h"
 
@@ -112,6 +116,7 @@ MakeSequence()
     "Sequence", GetHostKernels(), operation, Coordinates{ { 9, 8, 30, 1, 1 } }, PixelKind::Float32, 24000);
 }
 
+#ifdef CHUNKWISE_HAS_NETWORKS
 /** In slabs, whose planes are kept in the host's memory. */
 std::unique_ptr<Work>
 MakeNetwork()
@@ -140,6 +145,7 @@ MakePipedNetwork()
     "PipedNetwork", GetHostKernels(), operation, Coordinates{ { 12, 10, 40, 1, 1 } }, PixelKind::Float32, 45000);
 }
 
+#endif
 std::unique_ptr<Work>
 MakeSweep()
 {
@@ -388,9 +394,13 @@ TEST(Threads, ARunInTheCallersThreadCanBeAborted)
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Faults,
-                         testing::Values(&MakeIndependent, &MakeSequence, &MakeNetwork, &MakePipedNetwork, &MakeSweep,
-                                         &MakeTwoPass, &MakeStatistics, &MakeFixpoint, &MakeReconstruction),
+                         testing::Values(&MakeIndependent, &MakeSequence, &MakeSweep, &MakeTwoPass, &MakeStatistics,
+                                         &MakeFixpoint, &MakeReconstruction),
                          [](const auto & info) { return info.param()->name; });
+#ifdef CHUNKWISE_HAS_NETWORKS
+INSTANTIATE_TEST_SUITE_P(Networks, Faults, testing::Values(&MakeNetwork, &MakePipedNetwork),
+                         [](const auto & info) { return info.param()->name; });
+#endif
 
 /** Each has room for its largest chunk if the others hold nothing. */
 TEST(HostBudget, RunsAtOnceWaitForEachOther)

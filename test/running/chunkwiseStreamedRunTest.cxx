@@ -5,10 +5,14 @@
 #include "chunkwiseError.h"
 #include "chunkwiseFakeDevices.h"
 #include "chunkwiseFilters.h"
-#include "chunkwiseNetworkOperation.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseNetworkOperation.h"
+#endif
 #include "chunkwiseOperations.h"
 #include "chunkwiseRecordingMonitor.h"
-#include "chunkwiseSmallNetwork.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseSmallNetwork.h"
+#endif
 #include "chunkwiseSummedAreaTableOperation.h"
 
 #include <algorithm>
@@ -721,6 +725,7 @@ TEST(StreamedRun, ADeviceHoldsImagesWhoseDivisionsWouldBeHalo)
   EXPECT_EQ(crowded.result->voxels, crowded.expected);
 }
 
+#ifdef CHUNKWISE_HAS_NETWORKS
 /** A network whose divisions would mostly be halo, with memory for so many planes of image and result; the kind of the
  * result is another. */
 void
@@ -781,6 +786,7 @@ TEST(StreamedRun, CudaHoldsImagesOfNetworks)
   ExpectNetworksToBeHeld(Manager::GetGlobal(), { 70, 60, 90, 1, 1 }, 6);
 }
 
+#endif
 TEST(StreamedRun, WhereTheDeviceThatHoldsFailsDivisionsGoOn)
 {
   std::mt19937 random(27);

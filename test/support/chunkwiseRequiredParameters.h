@@ -3,7 +3,9 @@
 #define chunkwiseRequiredParameters_h
 
 #include "chunkwiseFilters.h"
-#include "chunkwiseSmallNetwork.h"
+#ifdef CHUNKWISE_HAS_NETWORKS
+#  include "chunkwiseSmallNetwork.h"
+#endif
 #include "chunkwiseVaryingConvolutionOperation.h"
 
 namespace chunkwise
@@ -23,10 +25,12 @@ RequiredParameters(const FilterDescription & filter)
       stack->kernels.assign(filter.name == "convolve-varying" ? 2 : 1, { 1.0, 2.0, 3.0 });
       parameters.Set(parameter.name, stack);
     }
+#ifdef CHUNKWISE_HAS_NETWORKS
     else if (parameter.type == ParameterType::Network)
     {
       parameters.Set(parameter.name, MakeSmallNetwork());
     }
+#endif
     else if (parameter.required)
     {
       parameters.Set(parameter.name, ParseParameter(parameter, "1"));

@@ -135,13 +135,6 @@ struct CpuLevel
   RankFunctions<std::uint32_t> rank32;
   RankFunctions<std::uint64_t> rank64;
 
-  /** Convolutions of networks, for eight output channels whose sums of `n` voxels begin at sums + channel * stride:
-   * over the input channels, for each over the taps, sum = fma(weights[..][tap][output channel], patch[channelStride *
-   * input channel + taps[tap] + voxel], sum). Sums and patch are read up to the next multiple of 16 voxels. */
-  void (*addToNetworkTile)(float * sums, std::int64_t stride, const float * patch, std::int64_t channels,
-                           std::int64_t channelStride, const std::int64_t * taps, std::int64_t numberOfTaps,
-                           const float * weights, std::int64_t n);
-
   /** [input kind][accumulator] */
   void (*convert[10][NumberOfAccumulators])(void * out, const void * in, std::int64_t n);
   /** [accumulator][output kind]: the mean of sums over `count` taps. */

@@ -18,160 +18,7 @@ namespace chunkwise
 namespace CHUNKWISE_CPU_LEVEL
 {
 
-#if defined(__AVX512F__)
-struct FloatVector
-{
-  static constexpr std::int64_t Width = 16;
-  __m512                        v;
-  static FloatVector
-  Zero()
-  {
-    return { _mm512_setzero_ps() };
-  }
-  static FloatVector
-  Load(const float * x)
-  {
-    return { _mm512_loadu_ps(x) };
-  }
-  void
-  MultiplyAdd(float w, FloatVector x)
-  {
-    v = _mm512_fmadd_ps(_mm512_set1_ps(w), x.v, v);
-  }
-  void
-  MultiplyAdd(float w, const float * x)
-  {
-    v = _mm512_fmadd_ps(_mm512_set1_ps(w), _mm512_loadu_ps(x), v);
-  }
-  void
-  Store(float * out) const
-  {
-    _mm512_storeu_ps(out, v);
-  }
-};
-struct DoubleVector
-{
-  static constexpr std::int64_t Width = 8;
-  __m512d                       v;
-  static DoubleVector
-  Zero()
-  {
-    return { _mm512_setzero_pd() };
-  }
-  void
-  MultiplyAdd(double w, const double * x)
-  {
-    v = _mm512_fmadd_pd(_mm512_set1_pd(w), _mm512_loadu_pd(x), v);
-  }
-  void
-  Store(double * out) const
-  {
-    _mm512_storeu_pd(out, v);
-  }
-};
-#elif defined(__AVX2__) && defined(__FMA__)
-struct FloatVector
-{
-  static constexpr std::int64_t Width = 8;
-  __m256                        v;
-  static FloatVector
-  Zero()
-  {
-    return { _mm256_setzero_ps() };
-  }
-  static FloatVector
-  Load(const float * x)
-  {
-    return { _mm256_loadu_ps(x) };
-  }
-  void
-  MultiplyAdd(float w, FloatVector x)
-  {
-    v = _mm256_fmadd_ps(_mm256_set1_ps(w), x.v, v);
-  }
-  void
-  MultiplyAdd(float w, const float * x)
-  {
-    v = _mm256_fmadd_ps(_mm256_set1_ps(w), _mm256_loadu_ps(x), v);
-  }
-  void
-  Store(float * out) const
-  {
-    _mm256_storeu_ps(out, v);
-  }
-};
-struct DoubleVector
-{
-  static constexpr std::int64_t Width = 4;
-  __m256d                       v;
-  static DoubleVector
-  Zero()
-  {
-    return { _mm256_setzero_pd() };
-  }
-  void
-  MultiplyAdd(double w, const double * x)
-  {
-    v = _mm256_fmadd_pd(_mm256_set1_pd(w), _mm256_loadu_pd(x), v);
-  }
-  void
-  Store(double * out) const
-  {
-    _mm256_storeu_pd(out, v);
-  }
-};
-#else
-struct FloatVector
-{
-  static constexpr std::int64_t Width = 1;
-  float                         v;
-  static FloatVector
-  Zero()
-  {
-    return { 0.0f };
-  }
-  static FloatVector
-  Load(const float * x)
-  {
-    return { *x };
-  }
-  void
-  MultiplyAdd(float w, FloatVector x)
-  {
-    v = __builtin_fmaf(w, x.v, v);
-  }
-  void
-  MultiplyAdd(float w, const float * x)
-  {
-    v = __builtin_fmaf(w, *x, v);
-  }
-  void
-  Store(float * out) const
-  {
-    *out = v;
-  }
-};
-struct DoubleVector
-{
-  static constexpr std::int64_t Width = 1;
-  double                        v;
-  static DoubleVector
-  Zero()
-  {
-    return { 0.0 };
-  }
-  void
-  MultiplyAdd(double w, const double * x)
-  {
-    v = __builtin_fma(w, *x, v);
-  }
-  void
-  Store(double * out) const
-  {
-    *out = v;
-  }
-};
-#endif
+#include "chunkwiseCpuVectors.h"
 
 inline float
 MultiplyAddOne(float w, float x, float sum)
@@ -909,8 +756,6 @@ RankRows()
   };
 }
 
-#include "chunkwiseCpuNetworkTileImplementation.h"
-
 CpuLevel
 MakeCpuLevel()
 {
@@ -935,7 +780,6 @@ MakeCpuLevel()
   level.rank16 = RankRows<std::uint16_t>();
   level.rank32 = RankRows<std::uint32_t>();
   level.rank64 = RankRows<std::uint64_t>();
-  level.addToNetworkTile = AddToNetworkTile<FloatVector>;
   level.stream = Stream;
   level.endStream = EndStream;
   FillConvert<std::uint8_t>(level, 0);

@@ -8,25 +8,25 @@
 #include <cstddef>
 #include <mutex>
 
-// Sources of Chunkwise_LEVEL_SRCS are compiled once for each instruction set, in a namespace of its name. Here is how one
-// of them is chosen while the program runs.
+// The sources in Chunkwise_LEVEL_SRCS are compiled once for each instruction set, in a namespace named like it. This
+// header chooses one of these at run time.
 
 /** Declares name(), which returns TResult, in the namespace of each instruction set. */
-#define CHUNKWISE_DECLARE_AT_LEVELS(TResult, name) \
-  namespace baseline                               \
-  {                                                \
-  TResult                                          \
-  name();                                          \
-  }                                                \
-  namespace avx2                                   \
-  {                                                \
-  TResult                                          \
-  name();                                          \
-  }                                                \
-  namespace avx512                                 \
-  {                                                \
-  TResult                                          \
-  name();                                          \
+#define CHUNKWISE_DECLARE_AT_LEVELS(TResult, name)                                                                     \
+  namespace baseline                                                                                                   \
+  {                                                                                                                    \
+  TResult                                                                                                              \
+  name();                                                                                                              \
+  }                                                                                                                    \
+  namespace avx2                                                                                                       \
+  {                                                                                                                    \
+  TResult                                                                                                              \
+  name();                                                                                                              \
+  }                                                                                                                    \
+  namespace avx512                                                                                                     \
+  {                                                                                                                    \
+  TResult                                                                                                              \
+  name();                                                                                                              \
   }
 
 #if defined(CHUNKWISE_HAS_AVX2)

@@ -24,8 +24,6 @@ RegisterHostMaskedWindows(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);
 void
-RegisterHostNetwork(KernelRegistry & registry);
-void
 RegisterHostNonLocalMeans(KernelRegistry & registry);
 void
 RegisterHostRank(KernelRegistry & registry);

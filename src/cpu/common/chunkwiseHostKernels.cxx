@@ -6,11 +6,14 @@
 namespace chunkwise
 {
 
-const KernelRegistry &
-GetHostKernels()
+namespace
+{
+
+KernelRegistry &
+GetRegistry()
 {
   // Never destroyed: runs may outlive static destruction in other threads.
-  static const KernelRegistry & kernels = []() -> const KernelRegistry & {
+  static KernelRegistry & kernels = []() -> KernelRegistry & {
     auto * const registry = new KernelRegistry;
     RegisterCompositeKernels(*registry);
     RegisterHostDirectConvolution(*registry);
@@ -21,7 +24,6 @@ GetHostKernels()
     RegisterHostIdentity(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite
     RegisterHostMean(*registry);
-    RegisterHostNetwork(*registry);
     RegisterHostNonLocalMeans(*registry);
     RegisterHostRank(*registry);
     RegisterHostWiener(*registry);
@@ -42,6 +44,20 @@ GetHostKernels()
     return *registry;
   }();
   return kernels;
+}
+
+} // namespace
+
+const KernelRegistry &
+GetHostKernels()
+{
+  return GetRegistry();
+}
+
+void
+AddHostKernels(AddKernelsFunction add)
+{
+  add(GetRegistry());
 }
 
 } // namespace chunkwise

@@ -2,9 +2,10 @@
 #include "chunkwiseCpuConvolutionRows.h"
 #include "chunkwiseCpuFftBlock.h"
 #include "chunkwiseCpuTeam.h"
+#include "chunkwiseError.h"
+#include "chunkwiseFftwModule.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseRealOf.h"
-#include "chunkwiseTransformsOf.h"
 
 namespace chunkwise
 {
@@ -138,12 +139,35 @@ ScratchOf(const ImageConvolutionOperation & operation, const ChunkShape & chunk)
   return static_cast<std::size_t>(NumbersOfFactors(operation, image) + numbers) * sizeof(T);
 }
 
+const char *
+GetProvider(const Operation & operation, const std::string & whyNoDevice)
+{
+  std::string reason;
+  switch (static_cast<const ImageConvolutionOperation &>(operation).transforms)
+  {
+    case TransformProvider::CuFFT:
+      throw ParameterError("TransformProvider is cufft, and libcufft serves CUDA devices alone, but the CPU computes" +
+                           (whyNoDevice.empty() ? "" : ": " + whyNoDevice));
+    case TransformProvider::FFTW:
+      if (!GetFftw(&reason))
+      {
+        throw ParameterError(
+          "TransformProvider is fftw, but the module ChunkwiseFftw, which CHUNKWISE_USE_FFTW builds, "
+          "cannot be opened: " +
+          reason);
+      }
+      return "fftw";
+    default:
+      return "own";
+  }
+}
+
 std::size_t
 ScratchOfConvolution(const Operation & operation, const ChunkShape & chunk)
 {
   const auto & convolution = static_cast<const ImageConvolutionOperation &>(operation);
   // Wherever a plan is made for the CPU: it throws if the provider that is named is not there.
-  (void)TransformsOf(convolution, nullptr);
+  (void)GetProvider(convolution, std::string());
   return UsesDouble(chunk.inputKinds[0]) ? ScratchOf<double>(convolution, chunk) : ScratchOf<float>(convolution, chunk);
 }
 
@@ -155,6 +179,7 @@ RegisterHostFftConvolution(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunConvolution;
   kernel.scratchBytes = ScratchOfConvolution;
+  kernel.provider = GetProvider;
   registry.Register("convolution.fft", kernel);
 }
 

@@ -1,8 +1,10 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuNetwork.h"
+
 #include "chunkwiseCpuLevel.h"
+#include "chunkwiseCpuNetworkRows.h"
 #include "chunkwiseCpuNetworkTransform.h"
 #include "chunkwiseCpuTiles.h"
-#include "chunkwiseHostKernelList.h"
 #include "chunkwiseNetworkRun.h"
 #include "chunkwiseReducer.h"
 #include "chunkwiseRoundUp.h"
@@ -438,7 +440,7 @@ private:
       const float first = step.bias && c < outputs ? step.bias[group * outputs + c] : 0.0f;
       std::fill(sums + c * TileVoxels, sums + (c + 1) * TileVoxels, first);
     }
-    const auto add = GetCpuLevel().addToNetworkTile;
+    const auto add = GetAddToNetworkTile();
     for (std::int64_t from = 0; from < inputs; from += shape.channels)
     {
       const std::int64_t channels = std::min(shape.channels, inputs - from);

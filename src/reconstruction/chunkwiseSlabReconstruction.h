@@ -2,41 +2,16 @@
 #ifndef chunkwiseSlabReconstruction_h
 #define chunkwiseSlabReconstruction_h
 
-#include "chunkwiseImageSource.h"
-#include "chunkwiseManager.h"
+#include "chunkwiseOutOfCoreRunner.h"
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace chunkwise
 {
 
-/** A run from sources to a sink. */
-struct SlabRequest
+/** The operation is a ReconstructionOperation, or a PassesOperation of windows and reconstructions. */
+struct SlabRequest : OutOfCoreRequest
 {
-  /** A ReconstructionOperation, or a PassesOperation of windows and reconstructions. */
-  std::shared_ptr<const Operation> operation;
-  /** In the operation's order; all of the sink's extent and kind. A source or sink that does not answer outlives a run
-   * that was aborted. */
-  std::vector<std::shared_ptr<ImageSource>> sources;
-  /** Finish is the caller's. */
-  std::shared_ptr<ImageSink> sink;
-  /** All that the run may hold in host memory, what sources and sink hold themselves too; not pinned memory. 0: no
-   * limit. */
-  std::uint64_t hostBytes{ 0 };
-  /** Where a file for what is between the passes may lie. It has no name, and is gone with the run. */
-  std::string spoolFolder;
-
-  BackendChoice    backend{ BackendChoice::Auto };
-  std::vector<int> devices;
-  /** Budgets of devices and their pinned memory. */
-  Budgets budgets{};
-  /** nullptr: a thread per core. */
-  Executor * executor{ nullptr };
-  /** Threads that read, and as many that write, where sources and sink take boxes in any order. */
-  unsigned int fileThreads{ 1 };
   /** Planes of a slab beside the one that it shares with the next, 0: as many as there is memory for. For tests and
    * tuning; the result is the same. */
   std::int64_t planesOfSlab{ 0 };

@@ -1,16 +1,16 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-#ifndef chunkwiseStreamedSlabs_h
-#define chunkwiseStreamedSlabs_h
+#ifndef chunkwiseStreamedOutOfCore_h
+#define chunkwiseStreamedOutOfCore_h
 
-#include "chunkwiseSlabReconstruction.h"
+#include "chunkwiseOutOfCoreRunner.h"
 #include "chunkwiseStreamedRun.h"
 
 namespace chunkwise
 {
 
-/** The run in slabs of a streamed request, without its sink. */
-SlabRequest
-MakeSlabRequest(const StreamedRequest & request, const StreamedPlan & plan);
+/** What the operation's out-of-core runner is given for a streamed request, without a sink. */
+OutOfCoreRequest
+MakeOutOfCoreRequest(const StreamedRequest & request, const StreamedPlan & plan);
 
 /** MakeStreamedPlan, whatever devices could hold. */
 StreamedPlan

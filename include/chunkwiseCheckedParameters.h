@@ -8,9 +8,11 @@
 namespace chunkwise
 {
 
-/** A filter's parameters as its row sees them: of the types that the table says, in their ranges, with defaults where
+/** What the rows of the table of filters are made with, see AddFilters.
+ *
+ * A filter's parameters as its row sees them: of the types that the table says, in their ranges, with defaults where
  * the caller set none. */
-class CheckedParameters
+class Chunkwise_EXPORT CheckedParameters
 {
 public:
   /** Throws ParameterError for what the table does not allow. */
@@ -74,53 +76,18 @@ private:
 };
 
 /** Throws ParameterError with a text that begins with the parameter's name. */
-[[noreturn]] void
+[[noreturn]] Chunkwise_EXPORT void
 ThrowParameterError(const std::string & parameter, const std::string & text);
 
-/** The rows, by capability. */
-void
-AddWindowFilters(std::vector<FilterDescription> & filters);
-void
-AddConvolutionFilters(std::vector<FilterDescription> & filters);
-void
-AddTableFilters(std::vector<FilterDescription> & filters);
-void
-AddNetworkFilters(std::vector<FilterDescription> & filters);
-void
-AddReconstructionFilters(std::vector<FilterDescription> & filters);
-
 /** The parameters that many rows share. */
-ParameterDescription
-RadiusParameter();
-std::vector<ParameterDescription>
-BoundaryParameters();
-ParameterDescription
-SpatialAxesParameter();
-std::vector<ParameterDescription>
-Join(std::vector<ParameterDescription> first, const std::vector<ParameterDescription> & second);
-/** Element and Kernel of flat morphology. */
-std::vector<ParameterDescription>
-ElementParameters();
-/** A dilation or erosion with the radius and the element of the parameters. */
-std::shared_ptr<const Operation>
-MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, const WindowBoundary & boundary,
-             bool minimum, bool reflected = false);
-/** Lets windows of a filter be those of a part of the image: adds MaskImage, WeightImage, IgnoreNaN and, if a window
- * can be empty, EmptyValue. */
-void
-AddDomain(FilterDescription & row, bool canBeEmpty = true, bool tellsSeen = true);
-/** The same of filters that take no weights: adds MaskImage, EmptyValue and, if NaN can be left out, IgnoreNaN. */
-void
-AddMask(FilterDescription & row, bool canIgnoreNan = false);
-/** `window` in the part of the image that is given, or as it is. See DomainOperation. A window that `neverSeesNan`
- * leaves NaN out without being asked to. */
-std::shared_ptr<const Operation>
-InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window,
-         bool neverSeesNan = false);
-/** The radius, cut where a renormalized window cannot grow. */
-Coordinates
-WindowRadius(const CheckedParameters & parameters, const FilterImage & image);
-
+Chunkwise_EXPORT ParameterDescription
+                 RadiusParameter();
+Chunkwise_EXPORT std::vector<ParameterDescription>
+                 BoundaryParameters();
+Chunkwise_EXPORT ParameterDescription
+                 SpatialAxesParameter();
+Chunkwise_EXPORT std::vector<ParameterDescription>
+                 Join(std::vector<ParameterDescription> first, const std::vector<ParameterDescription> & second);
 } // namespace chunkwise
 
 #endif

@@ -136,12 +136,6 @@ using NetworkTail = std::function<void(NetworkHead head)>;
 /** Runs a piped call (chunkwiseSpilledMemory.h): `runTail` runs the network on its backend with this head. */
 void
 RunPiped(const KernelCall & call, const NetworkTail & runTail);
-
-/** The operation with each number of head layers that is possible, or with the one it asks for; none where it wants
- * none. */
-std::vector<std::shared_ptr<const Operation>>
-GetPipedVariants(const Operation & operation);
-
 } // namespace chunkwise
 
 #endif

@@ -1,5 +1,7 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 // The row of networks.
+#include "chunkwiseNetworkFilters.h"
+
 #include "chunkwiseCheckedParameters.h"
 #include "chunkwiseNetworkOperation.h"
 

@@ -212,34 +212,6 @@ RunPiped(const KernelCall & call, const NetworkTail & runTail)
   piped.kernel->run(head);
 }
 
-std::vector<std::shared_ptr<const Operation>>
-GetPipedVariants(const Operation & operation)
-{
-  std::vector<std::shared_ptr<const Operation>> variants;
-  const auto * const                            network = dynamic_cast<const NetworkOperation *>(&operation);
-  if (!network || network->mode != NetworkMode::Dense || network->headLayers == 0 ||
-      network->precision == NetworkPrecision::Reproducible)
-  {
-    return variants;
-  }
-  const auto & layers = network->graph->GetLayers();
-  // Layers after the head's last one read nothing before it.
-  int first = std::numeric_limits<int>::max();
-  for (int last = static_cast<int>(layers.size()) - 2; last > 0; --last)
-  {
-    const auto & inputs = layers[static_cast<std::size_t>(last) + 1].inputs;
-    first = std::min(first, *std::min_element(inputs.begin(), inputs.end()));
-    const bool isWanted = network->headLayers < 0 || network->headLayers == last;
-    if (isWanted && first >= last && last < network->graph->GetOutput())
-    {
-      const auto variant = std::make_shared<NetworkOperation>(*network);
-      variant->headLayers = last;
-      variants.push_back(variant);
-    }
-  }
-  return variants;
-}
-
 namespace
 {
 

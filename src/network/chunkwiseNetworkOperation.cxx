@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace chunkwise
 {
@@ -223,6 +224,32 @@ NetworkOperation::RoundChunk(const Coordinates & extent) const
     rounded[channelAxis] = graph->GetNumberOfOutputChannels();
   }
   return rounded;
+}
+
+std::vector<std::shared_ptr<const Operation>>
+NetworkOperation::GetPipedVariants() const
+{
+  std::vector<std::shared_ptr<const Operation>> variants;
+  if (mode != NetworkMode::Dense || headLayers == 0 || precision == NetworkPrecision::Reproducible)
+  {
+    return variants;
+  }
+  const auto & layers = graph->GetLayers();
+  // Layers after the head's last one read nothing before it.
+  int first = std::numeric_limits<int>::max();
+  for (int last = static_cast<int>(layers.size()) - 2; last > 0; --last)
+  {
+    const auto & inputs = layers[static_cast<std::size_t>(last) + 1].inputs;
+    first = std::min(first, *std::min_element(inputs.begin(), inputs.end()));
+    const bool isWanted = headLayers < 0 || headLayers == last;
+    if (isWanted && first >= last && last < graph->GetOutput())
+    {
+      const auto variant = std::make_shared<NetworkOperation>(*this);
+      variant->headLayers = last;
+      variants.push_back(variant);
+    }
+  }
+  return variants;
 }
 
 } // namespace chunkwise

@@ -163,10 +163,10 @@ private:
 };
 
 /** A part of the whole progress; remembers that the caller wants to stop. */
-class PartMonitor : public Monitor
+class StoppingPartMonitor : public Monitor
 {
 public:
-  PartMonitor(Monitor * whole, double begin, double end, std::atomic<bool> & stop)
+  StoppingPartMonitor(Monitor * whole, double begin, double end, std::atomic<bool> & stop)
     : m_Whole(whole)
     , m_Begin(begin)
     , m_End(end)
@@ -318,15 +318,15 @@ public:
     SlabReport report;
     for (const auto & copy : m_Copies)
     {
-      PartMonitor       part(monitor, 0, 0, *m_Stop);
-      const std::size_t most =
+      StoppingPartMonitor part(monitor, 0, 0, *m_Stop);
+      const std::size_t   most =
         static_cast<std::size_t>(m_Request.hostBytes ? m_Request.hostBytes / PartsOfMemory : std::uint64_t{ 1 } << 28);
       report.bytesRead += SpoolCopier::Copy(copy.first, copy.second, most, &part);
     }
     const auto count = static_cast<double>(m_Parts.size());
     for (std::size_t i = 0; i < m_Parts.size(); ++i)
     {
-      PartMonitor part(monitor, static_cast<double>(i) / count, static_cast<double>(i + 1) / count, *m_Stop);
+      StoppingPartMonitor part(monitor, static_cast<double>(i) / count, static_cast<double>(i + 1) / count, *m_Stop);
       Add(report, ReconstructInSlabs(m_Manager, m_Parts[i], &part));
     }
     for (const auto & image : m_Spooled)

@@ -1,10 +1,22 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
-// Included once by chunkwiseCpuLevelFunctions.cxx, in the level's namespace.
+// Compiled once for each instruction set, see chunkwiseCpuLevelFunctions.cxx.
+#include "chunkwiseCpuNetworkRows.h"
+
+#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
+#  include <immintrin.h>
+#endif
+
+namespace chunkwise
+{
+namespace CHUNKWISE_CPU_LEVEL
+{
+
+#include "chunkwiseCpuVectors.h"
 
 // Names of one accumulator for each of the ChannelsPerBlock output channels: arrays would not stay in registers.
 #define CHUNKWISE_EACH_CHANNEL(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
 
-/** See CpuLevel::addToNetworkTile. VVectors are added at a time. */
+/** See AddToNetworkTileFunction. VVectors are added at a time. */
 template <typename TVector, int VVectors>
 inline void
 AddToNetworkBlock(float * sums, std::int64_t stride, const float * patch, std::int64_t channels,
@@ -67,3 +79,12 @@ AddToNetworkTile(float * sums, std::int64_t stride, const float * patch, std::in
   }
 }
 #undef CHUNKWISE_EACH_CHANNEL
+
+AddToNetworkTileFunction
+MakeAddToNetworkTile()
+{
+  return AddToNetworkTile<FloatVector>;
+}
+
+} // namespace CHUNKWISE_CPU_LEVEL
+} // namespace chunkwise

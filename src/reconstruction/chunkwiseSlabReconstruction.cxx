@@ -236,4 +236,56 @@ ReconstructInSlabs(Manager & manager, const SlabRequest & request, Monitor * mon
   return report;
 }
 
+namespace
+{
+
+SlabRequest
+MakeSlabRequest(const OutOfCoreRequest & request)
+{
+  SlabRequest slabs;
+  static_cast<OutOfCoreRequest &>(slabs) = request;
+  return slabs;
+}
+
+class SlabRunner : public OutOfCoreRunner
+{
+public:
+  int
+  GetNumberOfPasses() const override
+  {
+    return 2;
+  }
+  std::uint64_t
+  GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
+  {
+    return chunkwise::GetLeastHostBytes(manager, MakeSlabRequest(request));
+  }
+  OutOfCoreReport
+  Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
+  {
+    const SlabReport run = ReconstructInSlabs(manager, MakeSlabRequest(request), monitor);
+    OutOfCoreReport  report;
+    report.execution = run.execution;
+    report.spoolWritten = run.spoolWritten;
+    report.waiting = run.waiting;
+    report.reading = run.reading;
+    report.writing = run.writing;
+    report.steps = { { "flooding", run.flooding },
+                     { "letting in", run.flowing },
+                     { "contracting", run.contracting },
+                     { "packing", run.packing },
+                     { "finishing", run.finishing } };
+    return report;
+  }
+};
+
+} // namespace
+
+const OutOfCoreRunner *
+ReconstructionOperation::GetOutOfCoreRunner() const
+{
+  static const SlabRunner runner;
+  return &runner;
+}
+
 } // namespace chunkwise

@@ -1,0 +1,80 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseOutOfCoreRunner_h
+#define chunkwiseOutOfCoreRunner_h
+
+#include "chunkwiseImageSource.h"
+#include "chunkwiseManager.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace chunkwise
+{
+
+/** A run from sources to a sink over an image of any size. */
+struct OutOfCoreRequest
+{
+  /** The operation whose GetOutOfCoreRunner has given the runner. */
+  std::shared_ptr<const Operation> operation;
+  /** In the operation's order; all of the sink's extent and kind. A source or sink that does not answer outlives a run
+   * that was aborted. */
+  std::vector<std::shared_ptr<ImageSource>> sources;
+  /** Finish is the caller's. */
+  std::shared_ptr<ImageSink> sink;
+  /** All that the run may hold in host memory, what sources and sink hold themselves too; not pinned memory. 0: no
+   * limit. */
+  std::uint64_t hostBytes{ 0 };
+  /** Where a file for what is between the passes may lie. It has no name, and is gone with the run. */
+  std::string spoolFolder;
+
+  BackendChoice    backend{ BackendChoice::Auto };
+  std::vector<int> devices;
+  /** Budgets of devices and their pinned memory. */
+  Budgets budgets{};
+  /** nullptr: a thread per core. */
+  Executor * executor{ nullptr };
+  /** Threads that read, and as many that write, where sources and sink take boxes in any order. */
+  unsigned int fileThreads{ 1 };
+};
+
+/** What happened. */
+struct OutOfCoreReport
+{
+  /** The report of all of the manager's runs together. */
+  ExecutionReport execution;
+  /** Bytes that the run wrote to its spool. */
+  std::uint64_t spoolWritten{ 0 };
+  /** Seconds in which the run waited for sources and sink, and seconds of reading and writing, which go on meanwhile.
+   */
+  double waiting{ 0 };
+  double reading{ 0 };
+  double writing{ 0 };
+  /** What the seconds of computing were spent on, by name. */
+  std::vector<std::pair<std::string, double>> steps;
+};
+
+/** Runs an operation, or a family of operations, over images that neither the host nor a device has memory for: with
+ * the bits of a run in memory. Objects are immutable and shared between threads. */
+class Chunkwise_EXPORT OutOfCoreRunner
+{
+public:
+  virtual ~OutOfCoreRunner();
+
+  /** How often a run reads its inputs at most, for plans. */
+  virtual int
+  GetNumberOfPasses() const = 0;
+  /** The least bytes of host memory that Run takes for the request. Throws ParameterError. */
+  virtual std::uint64_t
+  GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const = 0;
+  /** Throws ParameterError, and BudgetError with the bytes that are enough, before work starts; what a source or sink
+   * throws; Error of the spool; Aborted. */
+  virtual OutOfCoreReport
+  Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const = 0;
+};
+
+} // namespace chunkwise
+
+#endif

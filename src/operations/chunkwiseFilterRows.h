@@ -1,0 +1,45 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef chunkwiseFilterRows_h
+#define chunkwiseFilterRows_h
+
+#include "chunkwiseCheckedParameters.h"
+
+namespace chunkwise
+{
+
+/** The rows, by capability. */
+void
+AddWindowFilters(std::vector<FilterDescription> & filters);
+void
+AddConvolutionFilters(std::vector<FilterDescription> & filters);
+void
+AddTableFilters(std::vector<FilterDescription> & filters);
+void
+AddReconstructionFilters(std::vector<FilterDescription> & filters);
+
+/** Element and Kernel of flat morphology. */
+std::vector<ParameterDescription>
+ElementParameters();
+/** A dilation or erosion with the radius and the element of the parameters. */
+std::shared_ptr<const Operation>
+MakeExtremum(const CheckedParameters & parameters, const FilterImage & image, const WindowBoundary & boundary,
+             bool minimum, bool reflected = false);
+/** Lets windows of a filter be those of a part of the image: adds MaskImage, WeightImage, IgnoreNaN and, if a window
+ * can be empty, EmptyValue. */
+void
+AddDomain(FilterDescription & row, bool canBeEmpty = true, bool tellsSeen = true);
+/** The same of filters that take no weights: adds MaskImage, EmptyValue and, if NaN can be left out, IgnoreNaN. */
+void
+AddMask(FilterDescription & row, bool canIgnoreNan = false);
+/** `window` in the part of the image that is given, or as it is. See DomainOperation. A window that `neverSeesNan`
+ * leaves NaN out without being asked to. */
+std::shared_ptr<const Operation>
+InDomain(const CheckedParameters & parameters, const FilterImage & image, std::shared_ptr<const Operation> window,
+         bool neverSeesNan = false);
+/** The radius, cut where a renormalized window cannot grow. */
+Coordinates
+WindowRadius(const CheckedParameters & parameters, const FilterImage & image);
+
+} // namespace chunkwise
+
+#endif
