@@ -9,6 +9,6 @@ if ! command -v clang-format-19 >/dev/null; then
   echo 'Skipped: clang-format-19 is not installed.'
   exit 77
 fi
-find include src cuda test examples benchmark python fuzz -type f \
+find include src cuda test program examples benchmark python fuzz -type f \
   \( -name '*.h' -o -name '*.hxx' -o -name '*.cxx' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
   xargs -0 clang-format-19 --dry-run --Werror --style=file

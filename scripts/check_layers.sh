@@ -37,7 +37,7 @@ complain 'a backend includes ITK' <<END
 $(includes "$itk" cuda src/cpu)
 END
 complain 'CUDA is included outside cuda/' <<END
-$(includes "$cuda" include src examples)
+$(includes "$cuda" include src program examples)
 END
 
 # The engine's own folders and headers know operations by their hooks alone (chunkwiseOperation.h): no concrete operation, no
@@ -71,18 +71,18 @@ END
 
 # FFTW is under the GPL: the library never links it.
 complain 'FFTW is included outside src/fftw, tests and benchmarks' <<END
-$(includes 'fftw3' include cuda examples python $(find src -mindepth 1 -maxdepth 1 ! -name fftw))
+$(includes 'fftw3' include cuda program examples python $(find src -mindepth 1 -maxdepth 1 ! -name fftw))
 END
 
 # formatProgram is a process of its own, which needs a small stack and ends where it has no thread.
 complain 'a thread is started outside chunkwiseThreads, which knows that the system may have none' <<END
-$(grep -rnE 'std::(async|jthread)|std::thread *[({]|std::thread +[a-zA-Z_]+[({]|vector<std::thread>|pthread_create' include src cuda examples python --include='*.h' --include='*.hxx' --include='*.cxx' --include='*.cu' --include='*.cuh' |
+$(grep -rnE 'std::(async|jthread)|std::thread *[({]|std::thread +[a-zA-Z_]+[({]|vector<std::thread>|pthread_create' include src cuda program examples python --include='*.h' --include='*.hxx' --include='*.cxx' --include='*.cu' --include='*.cuh' |
   grep -vE 'chunkwiseThreads\.|src/formats/formatProgram\.')
 END
 
 # Lists are CMakeLists.txt and *.cmake of the directory itself or of one above it.
 complain 'a source file is in no CMake list' <<END
-$(find src cuda test examples benchmark python fuzz -type f \( -name '*.cxx' -o -name '*.cu' \) | sort | while read -r file; do
+$(find src cuda test program examples benchmark python fuzz -type f \( -name '*.cxx' -o -name '*.cu' \) | sort | while read -r file; do
   name=$(basename "$file")
   directory=$(dirname "$file")
   listed=no
@@ -100,7 +100,7 @@ done)
 END
 
 complain 'a source file has no copyright line' <<END
-$(find include src cuda test examples benchmark python fuzz -type f \( -name '*.h' -o -name '*.hxx' -o -name '*.cxx' -o -name '*.cu' \
+$(find include src cuda test program examples benchmark python fuzz -type f \( -name '*.h' -o -name '*.hxx' -o -name '*.cxx' -o -name '*.cu' \
   -o -name '*.cuh' \) | sort | while read -r file; do
   head -1 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$file"
 done)

@@ -41,7 +41,7 @@ if [ ! -s "$build/gpu-programs" ]; then
 fi
 xargs cp -t "$bundle/bin" <"$build/gpu-programs"
 find "$build" -type f -name 'chunkwise*_benchmark' -perm -u+x -exec cp -t "$bundle/bin" {} +
-cp "$build/examples/program/chunkwise" "$bundle/bin"
+cp "$build/program/chunkwise" "$bundle/bin"
 
 # The CUDA backend is opened, and the program that reads HDF5 and DICOM started, at run time, beside the library.
 find "$build" \( -name 'libChunkwiseCuda.so' -o -name ChunkwiseFormats -type f \) -exec cp -L {} "$bundle/lib" \;

@@ -75,7 +75,7 @@ build_program
 for boundary in renormalized constant zero-flux; do
   echo
   echo "== chunkwise gaussian --sigma $sigma --boundary $boundary --memory $memory"
-  "$build/examples/program/chunkwise" gaussian "$demo/block.mha" "$demo/$boundary.mha" \
+  "$build/program/chunkwise" gaussian "$demo/block.mha" "$demo/$boundary.mha" \
     --sigma $sigma --boundary $boundary --memory $memory --overwrite --verbose
 done
 
