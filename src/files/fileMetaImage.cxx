@@ -195,7 +195,9 @@ ReadMetaHeader(const std::string & file, const MetaFields & fields)
     header.components = ParseInteger(file, "ElementNumberOfChannels", channels, 1);
   }
   const std::string type = fields.Get({ "ElementType" });
-  if (!FindKind(type, header.kind))
+  // "MET_FLOAT_ARRAY" is the type of pixels with components; ElementNumberOfChannels says how many.
+  const std::string array = "_ARRAY";
+  if (!FindKind(HasEnding(type, array) ? type.substr(0, type.size() - array.size()) : type, header.kind))
   {
     Fail(file, "has voxels of " + (type.empty() ? "no type" : type) + ", which is no type that can be used");
   }

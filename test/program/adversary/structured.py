@@ -286,6 +286,9 @@ class Structured(ProgramTest):
         if parts.returncode != 0 and "holds images of" in parts.stderr:
             out = self.folder / "out.mha"
             parts = run(case.words[0], source[0], out, *source[1:], *case.words[1:], *case.parts, "--quiet")
+        if parts.returncode != 0 and "needs the whole image at once" in parts.stderr:
+            case.parts = [word for word in case.parts if not word.startswith("--divisions")]
+            parts = run(case.words[0], source[0], out, *source[1:], *case.words[1:], *case.parts, "--quiet")
         message = f"{case}: {source[0].name} to {out.name}: {parts}"
         if parts.returncode != 0:
             self.assertTrue(any(why in parts.stderr for why in NEEDS_MORE), message)
