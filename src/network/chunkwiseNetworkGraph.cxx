@@ -20,15 +20,15 @@ namespace
 constexpr std::int64_t LargestSize = std::int64_t{ 1 } << 20;
 
 std::int64_t
-FloorDivide(std::int64_t a, std::int64_t b)
+DivideDown(std::int64_t a, std::int64_t b)
 {
   return a / b - (a % b < 0 ? 1 : 0);
 }
 
 std::int64_t
-CeilDivide(std::int64_t a, std::int64_t b)
+DivideUp(std::int64_t a, std::int64_t b)
 {
-  return -FloorDivide(-a, b);
+  return -DivideDown(-a, b);
 }
 
 bool
@@ -664,7 +664,7 @@ NetworkGraph::PlaceResult()
       }
     }
     m_LowerMargin[a] =
-      std::min(std::max<std::int64_t>(FloorDivide(twice[static_cast<std::size_t>(m_Output)], 2), 0), m_Margin[a]);
+      std::min(std::max<std::int64_t>(DivideDown(twice[static_cast<std::size_t>(m_Output)], 2), 0), m_Margin[a]);
   }
 }
 
@@ -719,7 +719,7 @@ NetworkGraph::PackWeights()
     const std::int64_t inputs = m_Layers[static_cast<std::size_t>(layer.inputs[0])].channels / layer.groups;
     const std::int64_t outputs = layer.channels / layer.groups;
     const std::int64_t perChannel = inputs * layer.kernel[0] * layer.kernel[1] * layer.kernel[2];
-    const std::int64_t blocks = CeilDivide(outputs, ChannelsPerBlock);
+    const std::int64_t blocks = DivideUp(outputs, ChannelsPerBlock);
     auto               packed = std::make_shared<std::vector<float>>(
       static_cast<std::size_t>(layer.groups * blocks * perChannel * ChannelsPerBlock), 0.0f);
     for (std::int64_t c = 0; c < layer.channels; ++c)
@@ -761,7 +761,7 @@ NetworkGraph::GetInputExtent(const LayerExtent & output) const
     const std::int64_t missing = output[a] - (input[a] - m_Margin[a]);
     if (missing > 0)
     {
-      input[a] += CeilDivide(missing, m_TotalStride[a]) * m_TotalStride[a];
+      input[a] += DivideUp(missing, m_TotalStride[a]) * m_TotalStride[a];
     }
   }
   return input;
@@ -795,18 +795,18 @@ NetworkGraph::GetNeeded(const NetworkLayer & layer, int a, std::int64_t & lower,
   }
   else if (layer.kind == LayerKind::TransposedConvolution)
   {
-    lower = CeilDivide(lower + layer.padLower[a] - reach, stride);
-    upper = FloorDivide(upper - 1 + layer.padLower[a], stride) + 1;
+    lower = DivideUp(lower + layer.padLower[a] - reach, stride);
+    upper = DivideDown(upper - 1 + layer.padLower[a], stride) + 1;
   }
   else if (layer.kind == LayerKind::NearestUpsampling)
   {
-    lower = FloorDivide(lower, stride);
-    upper = FloorDivide(upper - 1, stride) + 1;
+    lower = DivideDown(lower, stride);
+    upper = DivideDown(upper - 1, stride) + 1;
   }
   else if (layer.kind == LayerKind::LinearUpsampling)
   {
-    lower = FloorDivide(2 * lower + 1 - stride, 2 * stride);
-    upper = FloorDivide(2 * upper - 1 - stride, 2 * stride) + 2;
+    lower = DivideDown(2 * lower + 1 - stride, 2 * stride);
+    upper = DivideDown(2 * upper - 1 - stride, 2 * stride) + 2;
   }
   else if (layer.kind == LayerKind::Crop)
   {
