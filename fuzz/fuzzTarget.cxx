@@ -7,6 +7,8 @@
 #  include "chunkwiseNetworkFilters.h"
 #endif
 
+#include "chunkwiseReconstructionOperation.h"
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -40,9 +42,15 @@ namespace
 
 } // namespace
 
-// Parsers name these two, and call them only when something is computed: the kernels need not be compiled here.
+// Parsers name these, and call them only when something is computed: the kernels need not be compiled here.
 const chunkwise::KernelRegistry &
 chunkwise::GetHostKernels()
+{
+  std::abort();
+}
+
+const chunkwise::OutOfCoreRunner *
+chunkwise::ReconstructionOperation::GetOutOfCoreRunner() const
 {
   std::abort();
 }
