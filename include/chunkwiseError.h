@@ -18,11 +18,21 @@ public:
   using std::runtime_error::runtime_error;
 };
 
-/** A parameter that no plan can serve: the message names it and its value. */
+/** A parameter that no plan can serve. The message is in the words of the table of filters, which are those of ITK's
+ * setters: names as "Cutoff", and axis 0 is x. Callers whose users know other words put these in with WordMessage
+ * (chunkwiseFilters.h). */
 class Chunkwise_EXPORT ParameterError : public Error
 {
 public:
-  using Error::Error;
+  /** Where the message begins with a parameter's name and a colon, that is `parameter`. */
+  explicit ParameterError(const std::string & message);
+  /** "Cutoff: -1 is not a number above 0". `verb` is what stands between the value and what is allowed. */
+  ParameterError(const std::string & parameterName, const std::string & valueText, const std::string & allowedText,
+                 const std::string & verb = " is not ");
+
+  std::string parameter; ///< its name; empty: no parameter alone is wrong
+  std::string value;     ///< as text; empty: the message has all that is known
+  std::string allowed;   ///< what the value may be; empty: the message says what is wrong
 };
 
 /** The smallest possible chunk is larger than the memory budget. */

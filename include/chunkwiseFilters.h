@@ -5,6 +5,7 @@
 #include "chunkwiseOperation.h"
 #include "chunkwisePixelValue.h"
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -101,6 +102,35 @@ enum class DefaultOutput
   Sum                ///< the widest of the input's sort: 64-bit integers or float64
 };
 
+/** From which image a filter that is a reconstruction starts. */
+enum class MarkerRule
+{
+  None,    ///< it is no reconstruction
+  Input,   ///< an image that is given
+  Shifted, ///< the image, lowered by the parameter Height (by erosion: raised)
+  Next,    ///< the image, each voxel at the next lower number (by erosion: higher)
+  Border,  ///< the image at its edge, the lowest number elsewhere (by erosion: the largest)
+  Window   ///< the minimum over a window (by erosion: the maximum)
+};
+
+/** What a filter gives that is a reconstruction. */
+enum class ReconstructionGives
+{
+  Image,   ///< the reconstruction
+  Residue, ///< the image minus it, by erosion it minus the image
+  Extrema  ///< one value where the reconstruction differs from the image, another one elsewhere
+};
+
+/** How a filter is made of a reconstruction, for callers that run its parts themselves, on blocks that several machines
+ * hold. Where it has the parameter PreserveIntensities, a second reconstruction follows. */
+struct ReconstructionRecipe
+{
+  MarkerRule marker{ MarkerRule::None };
+  /** By erosion; a parameter Erosion says it instead if there is one. */
+  bool                erosion{ false };
+  ReconstructionGives gives{ ReconstructionGives::Image };
+};
+
 /** The parameters that a caller has set, by name. */
 class Chunkwise_EXPORT FilterParameters
 {
@@ -175,6 +205,15 @@ struct Chunkwise_EXPORT FilterDescription
   bool canBeStage{ true };
   /** Linear in the image: complex numbers go through it part by part. */
   bool isLinear{ false };
+  /** Voxels with components go through it, each component by itself. */
+  bool takesComponents{ true };
+  /** The same bits for any chunks, budgets and devices; else transforms may compute it, whose results have a bound. */
+  bool promisesBits{ true };
+  /** Written integers are converted from the default kind of output: a wider one has no better results. */
+  bool convertsDefaultOutput{ false };
+  /** Whether results are small whole numbers, which the operation gives in any kind, as classes are; nullptr: no. */
+  bool (*givesClasses)(const FilterParameters & parameters){ nullptr };
+  ReconstructionRecipe reconstruction{};
   /** Whether results of integers are integers, which the operation gives exactly, as 64-bit integers too (see
    * CheckExactOutput); nullptr: they are not. */
   bool (*givesIntegers)(const FilterParameters & parameters, const std::vector<std::string> & furtherInputs){ nullptr };
@@ -187,6 +226,10 @@ struct Chunkwise_EXPORT FilterDescription
   /** nullptr if there is none of the name. */
   const ParameterDescription *
   FindParameter(const std::string & parameterName) const;
+  /** Whether results for an image of this kind can be larger than its largest number, at which the operation cuts them.
+   */
+  bool
+  CanExceed(PixelKind kind) const;
 };
 
 /** All filters, in the order of the program's help. */
@@ -231,6 +274,19 @@ GetDefaultOutputKind(const FilterDescription & filter, PixelKind input);
 Chunkwise_EXPORT PixelKind
 GetConvertedKind(const FilterDescription & filter, const FilterParameters & parameters,
                  const std::vector<std::string> & furtherInputs, PixelKind input, PixelKind output);
+
+/** How the users of a program or of a language know what they set. */
+struct UserWords
+{
+  /** Of a parameter, a further image, "Devices" or "Backend"; "" keeps the name. */
+  std::function<std::string(const std::string & name)> name;
+  /** The axes of the image, which users count from the last one on, as NumPy's do; 0: they count as the engine does. */
+  int dimensionOfReversedAxes{ 0 };
+};
+
+/** The message of an error in its users' words: names of parameters, numbers of axes, and sizes such as "3 x 2 x 1". */
+Chunkwise_EXPORT std::string
+                 WordMessage(const std::string & message, const UserWords & words);
 
 /** The most similar of `words`; empty if none is similar. */
 Chunkwise_EXPORT std::string

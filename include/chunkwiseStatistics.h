@@ -5,6 +5,8 @@
 #include "chunkwiseManager.h"
 #include "chunkwisePixelValue.h"
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 // Statistics of whole images of any size, on every device. They are exact: results do not depend on chunks, order,
@@ -154,16 +156,28 @@ ComputeStatistics(Manager & manager, ExecutionRequest request, Monitor * monitor
 Chunkwise_EXPORT ExecutionRequest
 MakeStatisticsRequest(ExecutionRequest request);
 
+/** What an operation without an output says of a whole image: the total of the summaries of its pieces (MergeSummary),
+ * which may be read anew for each call. `monitor` is never nullptr. */
+using SummaryRun = std::function<SideData(const std::shared_ptr<const Operation> & operation, Monitor * monitor)>;
+
 /** With 1 to 65536 bins. */
 Chunkwise_EXPORT ImageHistogram
 ComputeHistogram(Manager & manager, ExecutionRequest request, int bins, const ValueRange & range,
                  Monitor * monitor = nullptr, ExecutionReport * report = nullptr);
+
+/** The same of an image that arrives in pieces. */
+Chunkwise_EXPORT ImageHistogram
+ComputeHistogram(const SummaryRun & run, int bins, const ValueRange & range, Monitor * monitor = nullptr);
 
 /** For each of `fractions`, from 0 to 1. Exact; the image is read once for 8- and 16-bit integers, twice for other
  * kinds of 32 bits, four times for those of 64 (for more than 8 fractions some of these times once for each 8). Throws
  * Error if there are no numbers. */
 Chunkwise_EXPORT std::vector<ImageQuantile>
                  ComputeQuantiles(Manager & manager, ExecutionRequest request, const std::vector<double> & fractions,
+                                  Monitor * monitor = nullptr);
+/** The same of an image of this kind that arrives in pieces; `run` is called once for each time that it is read. */
+Chunkwise_EXPORT std::vector<ImageQuantile>
+                 ComputeQuantiles(const SummaryRun & run, PixelKind kind, const std::vector<double> & fractions,
                                   Monitor * monitor = nullptr);
 
 /** The range of an EntropyOperation with this many bins that the image itself gives. 8- and 16-bit integers: the whole

@@ -41,8 +41,10 @@ namespace itk
  * output's format cannot hold is told by a warning. The output appears under its name when it is complete.
  *
  * \par Memory
- * Memory bounds divisions, scratch, kept planes and what the file formats hold, all at a time; the rest of the process
- * is not its business. A budget that is too small throws, naming the bytes needed.
+ * Memory is what a process that does nothing else may take, as the program's --memory: divisions, scratch, kept planes,
+ * what the file formats hold, 32 MiB for the process itself, 16 MiB for threads, and what devices take of the host's
+ * memory. So the same files and the same memory have the same plan as in the program. What the application holds beside
+ * is not counted. A budget that is too small throws, naming the bytes needed.
  *
  * \par Determinism
  * The bits that the filter gives for the image in memory.
@@ -126,6 +128,12 @@ public:
   {
     return m_Report;
   }
+  /** How the last run cut the image. */
+  const chunkwise::StreamedPlan &
+  GetPlan() const
+  {
+    return m_Plan;
+  }
   /** Bytes of files that the last run read, of all inputs, and wrote: compressed bytes where they are compressed. */
   itkGetConstMacro(BytesRead, SizeValueType);
   itkGetConstMacro(BytesWritten, SizeValueType);
@@ -160,6 +168,7 @@ private:
   Describe             m_Describe;
 
   chunkwise::StreamedReport m_Report;
+  chunkwise::StreamedPlan   m_Plan;
   SizeValueType             m_BytesRead{ 0 };
   SizeValueType             m_BytesWritten{ 0 };
 };

@@ -291,6 +291,32 @@ DefaultOf(const ParameterDescription & parameter)
   return nb::cast(std::get<std::string>(value));
 }
 
+const char *
+MarkerName(MarkerRule marker)
+{
+  switch (marker)
+  {
+    case MarkerRule::Input:
+      return "input";
+    case MarkerRule::Shifted:
+      return "shifted";
+    case MarkerRule::Next:
+      return "next";
+    case MarkerRule::Border:
+      return "border";
+    case MarkerRule::Window:
+      return "window";
+    default:
+      return "none";
+  }
+}
+
+const char *
+GivesName(ReconstructionGives gives)
+{
+  return gives == ReconstructionGives::Image ? "image" : gives == ReconstructionGives::Residue ? "residue" : "extrema";
+}
+
 nb::list
 DescribeFilters()
 {
@@ -335,6 +361,10 @@ DescribeFilters()
     row["title"] = filter.title;
     row["output"] = OutputName(filter.output);
     row["can_be_stage"] = filter.canBeStage;
+    row["promises_bits"] = filter.promisesBits;
+    row["marker"] = MarkerName(filter.reconstruction.marker);
+    row["erosion"] = filter.reconstruction.erosion;
+    row["gives"] = GivesName(filter.reconstruction.gives);
     row["parameters"] = parameters;
     row["inputs"] = inputs;
     filters.append(row);
@@ -1035,6 +1065,13 @@ struct Exceptions
   nb::object aborted;
 };
 
+/** What every function takes. */
+std::string
+NameOfOption(const std::string & name)
+{
+  return name == "Devices" ? "devices" : name == "Backend" ? "backend" : "";
+}
+
 void
 Translate(const std::exception_ptr & thrown, void * payload)
 {
@@ -1045,7 +1082,13 @@ Translate(const std::exception_ptr & thrown, void * payload)
   }
   catch (const ParameterError & error)
   {
-    PyErr_SetString(types.parameter.ptr(), error.what());
+    // Those of filters are worded where the filter is known (_filter.py).
+    const auto text = [](const std::string & part) { return part.empty() ? nb::object(nb::none()) : nb::cast(part); };
+    nb::object value = types.parameter(WordMessage(error.what(), { NameOfOption }));
+    value.attr("parameter") = text(error.parameter);
+    value.attr("value") = text(error.value);
+    value.attr("allowed") = text(error.allowed);
+    PyErr_SetObject(types.parameter.ptr(), value.ptr());
   }
   catch (const BudgetError & error)
   {
@@ -1064,7 +1107,7 @@ Translate(const std::exception_ptr & thrown, void * payload)
   }
   catch (const Error & error)
   {
-    PyErr_SetString(types.error.ptr(), error.what());
+    PyErr_SetString(types.error.ptr(), WordMessage(error.what(), { NameOfOption }).c_str());
   }
 }
 
@@ -1089,7 +1132,15 @@ AddExceptions(nb::module_ & module)
   types.error = NewException(module, "Error", "Any failure of the engine.", builtin(PyExc_RuntimeError));
   const auto both = [&](PyObject * type) { return nb::make_tuple(types.error, builtin(type)); };
   types.parameter =
-    NewException(module, "ParameterError", "A value that no run can serve; nothing was done.", both(PyExc_ValueError));
+    NewException(module,
+                 "ParameterError",
+                 "A value that no run can serve; nothing was done. `parameter` is its name, `value` and "
+                 "what is `allowed` are texts, each None where the message alone says it.",
+                 both(PyExc_ValueError));
+  for (const char * const name : { "parameter", "value", "allowed" })
+  {
+    types.parameter.attr(name) = nb::none();
+  }
   types.budget = NewException(module,
                               "BudgetError",
                               "The least part of the work needs more memory than its budget: `needed` and `budget`, "
@@ -1113,6 +1164,14 @@ NB_MODULE(_core, module)
 #endif
   module.def("filters", &DescribeFilters);
   module.def("nearest_word", &NearestWord);
+  module.def("word_message", [](const std::string & message, const nb::dict & names, int dimension) {
+    UserWords words{ [&names](const std::string & name) {
+                      const nb::str key(name.c_str());
+                      return names.contains(key) ? nb::cast<std::string>(names[key]) : std::string();
+                    },
+                     dimension };
+    return WordMessage(message, words);
+  });
   module.def("default_output_kind", [](const std::string & name, const std::string & kind) {
     return std::string(PixelKindName(GetDefaultOutputKind(GetFilter(name), PixelKindFromName(kind))));
   });

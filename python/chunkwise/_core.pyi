@@ -2,7 +2,10 @@
 from typing import Any
 
 class Error(RuntimeError): ...
-class ParameterError(Error, ValueError): ...
+class ParameterError(Error, ValueError):
+    parameter: str | None
+    value: str | None
+    allowed: str | None
 
 class BudgetError(Error, MemoryError):
     needed: int

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import check_dtype, make_options, overlaps_itself, warn
+from ._words import InPython
 
 if TYPE_CHECKING:
     from ._filter import Filter
@@ -212,7 +213,8 @@ def run(filter: Filter, input: Any, *others: Any, output: Any = None, **options:
     region = filter._output_box(shape, kind, output_kind) or tuple(slice(0, each) for each in shape)
     result_shape = Region(region, region).shape
     run_options = _make_options(first.device, options)
-    _core.check_kinds(operation, [own for _, own in ordered], output_kind)
+    with InPython(row, len(shape)):
+        _core.check_kinds(operation, [own for _, own in ordered], output_kind)
     result = output if is_array else _allocate(input, result_shape, dtype)
     target = _open(result, "output", written=True)
     if target.shape != result_shape:

@@ -15,6 +15,7 @@ import numpy as np
 from . import _core
 from ._arrays import as_input, check_dtype, check_output, is_usable, make_options, shares_memory, warn
 from ._table import MODES, ROWS, Parameter, Row
+from ._words import InPython
 
 if TYPE_CHECKING:
     from ._containers import Opened
@@ -168,19 +169,6 @@ def _to_engine(parameter: Parameter, value: Any, ndim: int, has_axes: bool) -> A
     return value
 
 
-def _named(error: Exception, row: Row) -> Exception:
-    """The engine's complaint with Python's name of the parameter."""
-    text = str(error)
-    head, colon, rest = text.partition(":")
-    parameter = row.by_engine.get(head)
-    if colon and parameter is not None:
-        return type(error)(f"{parameter.name}:{rest}")
-    for each in row.inputs:
-        if colon and head == each.engine:
-            return type(error)(f"{each.name}:{rest}")
-    return error
-
-
 @lru_cache(256)
 def _default_dtype(name: str, dtype: np.dtype[Any], accepts_bool: bool) -> np.dtype[Any]:
     kind = check_dtype(dtype, accepts_bool)
@@ -331,11 +319,9 @@ class Filter:
                 given["UseImageSpacing"] = spacing is not None
             if spacing is not None and len(spacing) != len(shape):
                 raise _core.ParameterError(f"spacing: {len(spacing)} numbers for an image of {len(shape)} dimensions")
-            try:
+            with InPython(self._row, len(shape)):
                 operation = _core.make_operation(self._row.engine, given, _turn(shape), kind, output_kind,
                                                  _turn(spacing or ()), _turn(origin or ()), list(further))
-            except _core.ParameterError as error:
-                raise _named(error, self._row) from None
             self._operations[key] = operation
         if operation.components and not can_have_components:
             raise _core.ParameterError("output_components: only arrays in memory, and tensors on the CPU, that are "
@@ -508,10 +494,12 @@ class Filter:
         result = _Result(output, result_shape, dtype, ordered)
         if 0 in result_shape:
             # The engine checks the kinds of what it runs over.
-            _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
+            with InPython(self._row, len(shape)):
+                _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
         else:
-            report = _core.execute(operation, ordered, [0] * len(shape), result.target, lower, _turn(shape), lower, upper,
-                                   options)
+            with InPython(self._row, len(shape)):
+                report = _core.execute(operation, ordered, [0] * len(shape), result.target, lower, _turn(shape), lower,
+                                       upper, options)
             if report["warnings"]:
                 warn(report)
         return result.finish()
@@ -538,7 +526,8 @@ class Filter:
             dtype = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
         output_kind = check_dtype(dtype, self._row.accepts_bool, "output")
         operation = self._operation(shape, kind, output_kind, further=names, boolean=boolean)
-        _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
+        with InPython(self._row, len(shape)):
+            _core.check_kinds(operation, [each.dtype.name for each in ordered], output_kind)
         return _run_region(operation, ordered, region, shape, output, dtype, make_options(**options))
 
 

@@ -144,9 +144,18 @@ class Row:
         self.title: str = row["title"].replace(", IN", ", the input")
         self.output: str = row["output"]
         self.can_be_stage: bool = row["can_be_stage"]
+        self.promises_bits: bool = row["promises_bits"]
+        #: What a filter that is a reconstruction starts from: "input", "shifted", "next", "border" or "window"; else "none".
+        self.marker: str = row["marker"]
+        #: Unless a parameter says so.
+        self.erosion: bool = row["erosion"]
+        #: Of a reconstruction: "image", "residue" or "extrema".
+        self.gives: str = row["gives"]
         self.inputs = tuple(Input(each) for each in row["inputs"])
         rows = [Parameter(each) for each in row["parameters"]]
         self.by_engine = {each.engine: each for each in rows}
+        #: Python's names by those of the engine's messages.
+        self.names = {each.engine: each.name for each in (*rows, *self.inputs)}
         self.uses_spacing = "UseImageSpacing" in self.by_engine
         self.has_spacing = self.uses_spacing or "GridSpacing" in self.by_engine
         self.parameters = {each.name: each for each in rows if each.engine != "UseImageSpacing"}
@@ -232,7 +241,7 @@ class Row:
                   "BudgetError", "    A budget that not even the least part of the work fits; a MemoryError."]
         lines += ["", "Notes", "-----",
                   "The same bits for any chunks, regions, threads, budgets and devices" +
-                  (", but where transforms compute" if self.engine in ("gaussian", "convolve-image", "network") else "")
+                  ("" if self.promises_bits else ", but where transforms compute")
                   + ".", "", "Examples", "--------", *self.example()]
         return "\n".join(lines) + "\n"
 

@@ -28,9 +28,6 @@ from ._statistics import Statistics, combine, summarise
 
 __all__ = ["apply", "integral_image", "reconstruction", "statistics"]
 
-_BY_DILATION = ("h-maxima", "h-convex", "grind-peaks", "clear-border", "regional-maxima", "opening-by-reconstruction")
-_BY_EROSION = ("h-minima", "h-concave", "fill-holes", "regional-minima", "closing-by-reconstruction")
-
 
 def _threads(options: dict[str, Any]) -> dict[str, Any]:
     """As many tasks run at a time as a worker has threads: each takes its share of the cores."""
@@ -469,17 +466,17 @@ def _agreeing(marker: Any, reconstructed: Any, block: Any, elsewhere: Any) -> An
 
 def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The filters that are made of a reconstruction."""
-    name, given, wanted = filter.name, dict(filter.parameters), np.dtype(x.dtype)
+    row, given, wanted = filter._row, dict(filter.parameters), np.dtype(x.dtype)
     full = bool(given.pop("fully_connected", False))
-    erosion = bool(given.pop("erosion", name in _BY_EROSION))
+    erosion = bool(given.pop("erosion", row.erosion))
     height = given.pop("height", None)
     preserves = bool(given.pop("preserve_intensities", False))
     window = {key: given.pop(key) for key in ("radius", "element", "kernel") if key in given}
     for key in ("foreground_value", "background_value", "flat_is_maxima", "flat_is_minima"):
         given.pop(key, None)
-    if name not in (*_BY_DILATION, *_BY_EROSION, "reconstruct") or given or x.ndim > 3:
+    if row.marker == "none" or given or x.ndim > 3:
         raise _core.ParameterError(f"{filter!r}: over several chunks it is not possible with Dask; one chunk is")
-    if name == "reconstruct":
+    if row.marker == "input":
         reconstructed = reconstruction(others[0], x, erosion, fully_connected=full, **options)
         # By erosion it may have what only the marker's type holds.
         return reconstructed.astype(wanted) if wanted.kind == "b" else reconstructed
@@ -491,12 +488,12 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
     x = x.astype(dtype).persist()
     elsewhere = (np.iinfo(dtype).max if erosion else np.iinfo(dtype).min) if dtype.kind in "iu" else (
         np.inf if erosion else -np.inf)
-    if name.startswith("regional"):
+    if row.marker == "next":
         marker = x.map_blocks(_next, erosion, dtype=dtype)
-    elif name.endswith("by-reconstruction"):
+    elif row.marker == "window":
         marker = _apply(getattr(filters, "Maximum" if erosion else "Minimum")(**window), x, (), None, None, None, None,
                         options).persist()
-    elif height is not None:
+    elif row.marker == "shifted":
         # The engine says whether the image's type has the height.
         filter._operation(tuple(x.shape), dtype.name, dtype.name)
         marker = x.map_blocks(_shifted, height, erosion, dtype=dtype)
@@ -506,11 +503,9 @@ def _by_rounds(filter: Filter, x: Any, others: tuple[Any, ...], options: dict[st
     if preserves:
         marker = da.map_blocks(_agreeing, marker, result, x, elsewhere, dtype=dtype)
         result = reconstruction(marker, x, erosion, fully_connected=full, **options)
-    if name in ("h-convex", "clear-border"):
-        result = x - result
-    elif name == "h-concave":
-        result = result - x
-    elif name.startswith("regional"):
+    if row.gives == "residue":
+        result = result - x if erosion else x - result
+    elif row.gives == "extrema":
         # The filter itself says what extrema and all else get, and whether an image of one value is one.
         pair = filter(np.array([0, 1]).astype(wanted))
         if bool((x == x[(0,) * x.ndim]).all().compute()):

@@ -229,6 +229,24 @@ def test_what_is_refused(random):
     ):
         with pytest.raises(error, match=text or None):
             call()
+    # In Python's words: names, also of others, and axes by NumPy's count.
+    for call, text in (
+        (lambda: chunkwise.log(image, 1e-6), r"sigma: 1e-06 along axis 2 with cutoff 4 "),
+        (lambda: chunkwise.log(image, (1e-6, 1, 1)), r"sigma: 1e-06 along axis 0 with cutoff 4 "),
+        (lambda: chunkwise.gaussian(image, 1, variance=2), r"variance: it is given beside sigma,"),
+        (lambda: chunkwise.mean(image, 1, empty_value=3), r"empty_value: 3 has no effect .* such as mask"),
+    ):
+        with pytest.raises(chunkwise.ParameterError, match=text):
+            call()
+    with pytest.raises(chunkwise.ParameterError) as caught:
+        chunkwise.percentile(image, 1, 101)
+    assert (caught.value.parameter, caught.value.value) == ("percentile", "101")
+    assert caught.value.allowed == "a finite number from 0 to 100"
+    with pytest.raises(chunkwise.ParameterError, match="^devices: there is no device 7"):
+        chunkwise.mean(image, 1, devices=[7])
+    with pytest.raises(chunkwise.ParameterError) as caught:
+        chunkwise.mean(image, 1, threads=0)
+    assert caught.value.parameter is None
     if not chunkwise.devices():
         assert chunkwise.why_no_devices()
         with pytest.raises(chunkwise.Error, match="no device"):

@@ -154,6 +154,13 @@ AddNetworkFilters(std::vector<FilterDescription> & filters)
                      precision, inference, patch,   overlap,   weighting,  boundary, boundaries.at(1) };
   row.output = DefaultOutput::Real;
   row.canBeStage = false;
+  row.takesComponents = false;
+  row.promisesBits = false;
+  row.convertsDefaultOutput = true;
+  row.givesClasses = [](const FilterParameters & parameters) {
+    const auto mode = parameters.GetValues().find("OutputMode");
+    return mode != parameters.GetValues().end() && std::get<std::string>(mode->second) != "channel";
+  };
   row.furtherInputs = { { "Input2", "second", "The network's second input channel, an image of IN's size", false },
                         { "Input3", "third", "The network's third input channel, an image of IN's size", false } };
   row.outputComponents = [](const CheckedParameters & p, const FilterImage & image) -> std::int64_t {

@@ -45,7 +45,7 @@ CheckRange(const ParameterDescription & parameter, double value, const std::stri
   if (!inside)
   {
     const std::string range = RangeText(parameter);
-    ThrowParameterError(parameter.name, text + " is not a finite number" + (range.empty() ? "" : " ") + range);
+    throw ParameterError(parameter.name, text, "a finite number" + (range.empty() ? "" : " " + range));
   }
 }
 
@@ -115,7 +115,7 @@ Convert(const ParameterDescription & parameter, const ParameterValue & value)
         {
           known += (known.empty() ? "" : ", ") + choice;
         }
-        ThrowParameterError(parameter.name, "'" + *word + "' is none of " + known);
+        throw ParameterError(parameter.name, "'" + *word + "'", known, " is none of ");
       }
       return value;
     }
@@ -248,8 +248,8 @@ CheckedParameters::CheckAxes(const FilterImage & image)
     {
       if (axis < 0 || axis >= image.dimension)
       {
-        ThrowParameterError(
-          "SpatialAxes", std::to_string(axis) + " is not an axis of a " + std::to_string(image.dimension) + "-D image");
+        throw ParameterError(
+          "SpatialAxes", std::to_string(axis), "an axis of a " + std::to_string(image.dimension) + "-D image");
       }
       if (this->IsSpatial(static_cast<int>(axis)))
       {
@@ -275,12 +275,13 @@ CheckedParameters::CheckBoundary(const FilterImage & image) const
   const PixelValue constant = this->Value("Constant");
   if ((!IsFloatingPoint(image.inputKind) || !constant.IsInteger()) && !constant.IsOf(image.inputKind))
   {
-    ThrowParameterError(
-      "Constant", constant.ToText() + " is not a value of the input's pixel type, " + PixelKindName(image.inputKind));
+    throw ParameterError("Constant",
+                         constant.ToText(),
+                         std::string("a value of the input's pixel type, ") + PixelKindName(image.inputKind));
   }
   if (IsFloatingPoint(image.inputKind) && !constant.IsOf(PixelKind::Float64))
   {
-    ThrowParameterError("Constant", constant.ToText() + " is not a number that a double has");
+    throw ParameterError("Constant", constant.ToText(), "a number that a double has");
   }
 }
 
@@ -403,7 +404,7 @@ ParseParameter(const ParameterDescription & parameter, const std::string & text)
   {
     if (text != "on" && text != "off")
     {
-      ThrowParameterError(parameter.name, "'" + text + "' is neither on nor off");
+      throw ParameterError(parameter.name, "'" + text + "'", "on nor off", " is neither ");
     }
     return text == "on";
   }

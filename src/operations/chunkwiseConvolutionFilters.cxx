@@ -548,6 +548,7 @@ AddGaussians(std::vector<FilterDescription> & filters)
                                    group,
                                    "Convolution with a Gaussian",
                                    Join(GaussianParametersOfBothKernels(), { transforms, provider }));
+  row.promisesBits = false;
   AddDomain(row);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {
     return InDomain(
@@ -640,6 +641,7 @@ ImageConvolutionRow()
       FlagParameter("Valid", "valid", "Only the voxels whose window is inside the image"),
       MethodParameter(),
       ProviderParameter() });
+  row.promisesBits = false;
   row.output = DefaultOutput::Real;
   row.outputBox = ValidBox;
   AddDomain(row);
@@ -693,6 +695,7 @@ VaryingConvolutionRow()
            FlagParameter("Normalize", "normalize", "Divide each kernel by its sum") });
   FilterDescription row =
     NamedRow("convolve-varying", ConvolutionsGroup, "Convolution with kernels that vary over the image", parameters);
+  row.promisesBits = false;
   row.output = DefaultOutput::Real;
   AddDomain(row, true, false);
   row.make = [](const CheckedParameters & p, const FilterImage & image) {

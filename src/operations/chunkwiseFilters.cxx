@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -257,13 +258,113 @@ GetDefaultOutputKind(const FilterDescription & filter, PixelKind input)
   }
 }
 
+namespace
+{
+
+/** The end of the run of letters and digits that begins at `at`. */
+std::size_t
+EndOfWord(const std::string & text, std::size_t at)
+{
+  while (at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])))
+  {
+    ++at;
+  }
+  return at;
+}
+
+/** A word, not a part of a file's name or of a number. */
+bool
+StandsAlone(const std::string & text, std::size_t begin, std::size_t end)
+{
+  const bool begins = begin == 0 || std::string(" (").find(text[begin - 1]) != std::string::npos;
+  const bool ends = end == text.size() || std::string(" ,:;=)").find(text[end]) != std::string::npos;
+  return begins && ends;
+}
+
+/** The sizes "3 x 2", the first of which ends at `end`, as "(1, 2, 3)" for a third axis; empty if there is one number
+ * alone. `end` is then behind them. */
+std::string
+ReverseSizes(const std::string & text, std::size_t begin, std::size_t & end, int dimension)
+{
+  std::vector<std::string> sizes{ text.substr(begin, end - begin) };
+  std::size_t              at = end;
+  while (text.compare(at, 3, " x ") == 0 && EndOfWord(text, at + 3) > at + 3)
+  {
+    const std::size_t next = EndOfWord(text, at + 3);
+    sizes.push_back(text.substr(at + 3, next - at - 3));
+    at = next;
+  }
+  if (sizes.size() == 1)
+  {
+    return "";
+  }
+  end = at;
+  // Sizes of 1 at the end are not in the text.
+  sizes.resize(std::max(sizes.size(), static_cast<std::size_t>(dimension)), "1");
+  std::string reversed;
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size)
+  {
+    reversed += (reversed.empty() ? "(" : ", ") + *size;
+  }
+  return reversed + ")";
+}
+
+} // namespace
+
+std::string
+WordMessage(const std::string & message, const UserWords & words)
+{
+  std::string worded;
+  std::string before;
+  const int   dimension = words.dimensionOfReversedAxes;
+  for (std::size_t at = 0; at < message.size();)
+  {
+    std::size_t end = EndOfWord(message, at);
+    if (end == at)
+    {
+      worded += message[at++];
+      continue;
+    }
+    const std::string word = message.substr(at, end - at);
+    std::string       other;
+    if (StandsAlone(message, at, end))
+    {
+      const bool isNumber =
+        dimension > 0 && word.size() < 10 && word.find_first_not_of("0123456789") == std::string::npos;
+      if (std::isupper(static_cast<unsigned char>(word[0])))
+      {
+        other = words.name ? words.name(word) : std::string();
+      }
+      else if (isNumber && before == "axis" && std::stoi(word) < dimension)
+      {
+        other = std::to_string(dimension - 1 - std::stoi(word));
+      }
+      else if (isNumber)
+      {
+        other = ReverseSizes(message, at, end, dimension);
+      }
+    }
+    worded += other.empty() ? word : other;
+    before = word;
+    at = end;
+  }
+  return worded;
+}
+
+bool
+FilterDescription::CanExceed(PixelKind kind) const
+{
+  const bool isSigned = !IsFloatingPoint(kind) && (static_cast<int>(kind) & 1) != 0;
+  return isSigned && reconstruction.gives == ReconstructionGives::Residue;
+}
+
 PixelKind
 GetConvertedKind(const FilterDescription & filter, const FilterParameters & parameters,
                  const std::vector<std::string> & furtherInputs, PixelKind input, PixelKind output)
 {
-  if (GetDefaultOutputKind(filter, input) == input)
+  if (GetDefaultOutputKind(filter, input) == input || filter.convertsDefaultOutput)
   {
-    return input;
+    return GetDefaultOutputKind(filter, input);
   }
   const bool isExact = !IsFloatingPoint(input) && PixelSize(input) >= 4 && filter.givesIntegers &&
                        filter.givesIntegers(parameters, furtherInputs);

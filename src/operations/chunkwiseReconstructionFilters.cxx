@@ -81,9 +81,10 @@ MakeReconstruction(const CheckedParameters & parameters, bool erosion, Reconstru
 }
 
 FilterDescription
-Row(const std::string & name, const std::string & title)
+Row(const std::string & name, const std::string & title, const ReconstructionRecipe & recipe)
 {
   FilterDescription row;
+  row.reconstruction = recipe;
   row.name = name;
   row.group = "Reconstruction";
   row.title = title;
@@ -107,9 +108,9 @@ MakeByHeight(const CheckedParameters & parameters, const FilterImage & image)
   const PixelValue height = parameters.Value("Height");
   if (!height.IsFinite() || height.IsNegative() || !height.IsOf(image.inputKind))
   {
-    ThrowParameterError("Height",
-                        height.ToText() + " is not a finite number of at least 0 that " +
-                          PixelKindName(image.inputKind) + " has");
+    throw ParameterError("Height",
+                         height.ToText(),
+                         std::string("a finite number of at least 0 that ") + PixelKindName(image.inputKind) + " has");
   }
   const auto operation = MakeReconstruction(parameters, VErosion, ReconstructionMarker::Shifted, VResult);
   operation->height = AsVoxel(height, image.inputKind);
@@ -151,7 +152,7 @@ MakeExtrema(const CheckedParameters & parameters, const FilterImage & image)
     const PixelValue value = parameters.Value(name);
     if (!value.IsOf(kind))
     {
-      ThrowParameterError(name, value.ToText() + " is not a value that " + PixelKindName(kind) + " has");
+      throw ParameterError(name, value.ToText(), std::string("a value that ") + PixelKindName(kind) + " has");
     }
     (foreground ? operation->extremum : operation->elsewhere) = AsVoxel(value, kind);
   }
@@ -177,7 +178,10 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
 {
   using Result = ReconstructionResult;
 
-  FilterDescription    row = Row("reconstruct", "Morphological reconstruction of a marker under a mask, IN");
+  using Gives = ReconstructionGives;
+
+  FilterDescription row =
+    Row("reconstruct", "Morphological reconstruction of a marker under a mask, IN", { MarkerRule::Input });
   ParameterDescription erosion;
   erosion.name = "Erosion";
   erosion.option = "erosion";
@@ -196,26 +200,36 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   height.help = "In the image's own unit";
   height.required = true;
   height.exampleText = "10";
-  const auto addByHeight = [&](const char * name, const char * title, auto make) {
-    FilterDescription byHeight = Row(name, title);
+  const auto addByHeight = [&](const char * name, const char * title, bool erodes, Gives gives, auto make) {
+    FilterDescription byHeight = Row(name, title, { MarkerRule::Shifted, erodes, gives });
     byHeight.parameters = Join({ height }, byHeight.parameters);
     byHeight.make = make;
     filters.push_back(byHeight);
   };
+  addByHeight("h-maxima",
+              "Suppress maxima that rise by no more than a height",
+              false,
+              Gives::Image,
+              MakeByHeight<false, Result::Reconstruction>);
+  addByHeight("h-minima",
+              "Suppress minima that are no deeper than a height",
+              true,
+              Gives::Image,
+              MakeByHeight<true, Result::Reconstruction>);
   addByHeight(
-    "h-maxima", "Suppress maxima that rise by no more than a height", MakeByHeight<false, Result::Reconstruction>);
+    "h-convex", "The image minus its h-maxima: domes", false, Gives::Residue, MakeByHeight<false, Result::Residue>);
   addByHeight(
-    "h-minima", "Suppress minima that are no deeper than a height", MakeByHeight<true, Result::Reconstruction>);
-  addByHeight("h-convex", "The image minus its h-maxima: domes", MakeByHeight<false, Result::Residue>);
-  addByHeight("h-concave", "The h-minima minus the image: basins", MakeByHeight<true, Result::Residue>);
+    "h-concave", "The h-minima minus the image: basins", true, Gives::Residue, MakeByHeight<true, Result::Residue>);
 
-  row = Row("fill-holes", "Fill minima that are not connected to the image's edge");
+  row = Row("fill-holes", "Fill minima that are not connected to the image's edge", { MarkerRule::Border, true });
   row.make = MakeFromBorder<true, Result::Reconstruction>;
   filters.push_back(row);
-  row = Row("grind-peaks", "Remove maxima that are not connected to the image's edge");
+  row = Row("grind-peaks", "Remove maxima that are not connected to the image's edge", { MarkerRule::Border });
   row.make = MakeFromBorder<false, Result::Reconstruction>;
   filters.push_back(row);
-  row = Row("clear-border", "Remove what is bright and connected to the image's edge");
+  row = Row("clear-border",
+            "Remove what is bright and connected to the image's edge",
+            { MarkerRule::Border, false, Gives::Residue });
   row.make = MakeFromBorder<false, Result::Residue>;
   filters.push_back(row);
 
@@ -233,12 +247,12 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   flat.option = "flat-is-none";
   flat.help = "An image of one value has no extrema; else it is one";
   flat.defaultText = "on";
-  row = Row("regional-maxima", "Mark plateaus without a higher neighbour");
+  row = Row("regional-maxima", "Mark plateaus without a higher neighbour", { MarkerRule::Next, false, Gives::Extrema });
   row.parameters = Join({ foreground, background, flat }, row.parameters);
   row.make = MakeExtrema<false>;
   filters.push_back(row);
   flat.name = "FlatIsMinima";
-  row = Row("regional-minima", "Mark plateaus without a lower neighbour");
+  row = Row("regional-minima", "Mark plateaus without a lower neighbour", { MarkerRule::Next, true, Gives::Extrema });
   row.parameters = Join({ foreground, background, flat }, row.parameters);
   row.make = MakeExtrema<true>;
   filters.push_back(row);
@@ -252,11 +266,13 @@ AddReconstructionFilters(std::vector<FilterDescription> & filters)
   preserve.option = "preserve-intensities";
   preserve.help = "What is kept has its own values again";
   row = Row("opening-by-reconstruction",
-            "Remove what is bright and the structuring element does not fit into; keep the rest whole");
+            "Remove what is bright and the structuring element does not fit into; keep the rest whole",
+            { MarkerRule::Window });
   row.parameters = Join(Join(Join({ radius }, ElementParameters()), { preserve }), row.parameters);
   row.make = MakeOfMorphology<false>;
   filters.push_back(row);
   row.name = "closing-by-reconstruction";
+  row.reconstruction.erosion = true;
   row.title = "Remove what is dark and the structuring element does not fit into; keep the rest whole";
   row.make = MakeOfMorphology<true>;
   filters.push_back(row);

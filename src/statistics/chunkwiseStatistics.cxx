@@ -96,11 +96,10 @@ CountsOf(const SideData & summary)
 class RankSearch
 {
 public:
-  RankSearch(Manager & manager, const ExecutionRequest & request, Monitor * monitor)
-    : m_Manager(manager)
-    , m_Request(request)
+  RankSearch(const SummaryRun & run, PixelKind kind, Monitor * monitor)
+    : m_Run(run)
     , m_Monitor(monitor)
-    , m_Kind(KindOfInput(request))
+    , m_Kind(kind)
     , m_Bits(std::min(8 * static_cast<int>(PixelSize(m_Kind)), 16))
     , m_Passes(8 * static_cast<int>(PixelSize(m_Kind)) / m_Bits)
   {
@@ -199,9 +198,8 @@ private:
     operation->bits = m_Bits;
     operation->shift = (m_Passes - pass) * m_Bits;
     operation->prefixes = prefixes;
-    m_Request.operation = operation;
     PartMonitor                     monitor(m_Monitor, begin / m_Passes, end / m_Passes);
-    const std::vector<std::int64_t> counts = CountsOf(m_Manager.Summarise(m_Request, &monitor));
+    const std::vector<std::int64_t> counts = CountsOf(m_Run(operation, &monitor));
     const std::ptrdiff_t            digits = std::ptrdiff_t{ 1 } << m_Bits;
     for (std::size_t i = 0; i < prefixes.size(); ++i)
     {
@@ -210,12 +208,11 @@ private:
     }
   }
 
-  Manager &        m_Manager;
-  ExecutionRequest m_Request;
-  Monitor * const  m_Monitor;
-  const PixelKind  m_Kind;
-  const int        m_Bits;
-  const int        m_Passes;
+  const SummaryRun & m_Run;
+  Monitor * const    m_Monitor;
+  const PixelKind    m_Kind;
+  const int          m_Bits;
+  const int          m_Passes;
   /** From the last pass: how many voxels that begin with a prefix have each next digit. */
   std::map<std::uint64_t, std::vector<std::int64_t>> m_Counts;
 };
@@ -423,12 +420,22 @@ ImageHistogram
 ComputeHistogram(Manager & manager, ExecutionRequest request, int bins, const ValueRange & range, Monitor * monitor,
                  ExecutionReport * report)
 {
+  const SummaryRun run = [&](const std::shared_ptr<const Operation> & operation, Monitor * ofRun) {
+    request.operation = operation;
+    return manager.Summarise(request, ofRun, report);
+  };
+  return ComputeHistogram(run, bins, range, monitor);
+}
+
+ImageHistogram
+ComputeHistogram(const SummaryRun & run, int bins, const ValueRange & range, Monitor * monitor)
+{
   const auto operation = std::make_shared<HistogramOperation>();
   operation->bins = bins;
   operation->lower = range.lower;
   operation->upper = range.upper;
-  request.operation = operation;
-  ImageHistogram histogram{ range.lower, range.upper, CountsOf(manager.Summarise(request, monitor, report)), 0 };
+  PartMonitor    whole(monitor, 0, 1);
+  ImageHistogram histogram{ range.lower, range.upper, CountsOf(run(operation, &whole)), 0 };
   histogram.numberOfNaNs = histogram.counts.back();
   histogram.counts.pop_back();
   return histogram;
@@ -437,6 +444,17 @@ ComputeHistogram(Manager & manager, ExecutionRequest request, int bins, const Va
 std::vector<ImageQuantile>
 ComputeQuantiles(Manager & manager, ExecutionRequest request, const std::vector<double> & fractions, Monitor * monitor)
 {
+  const PixelKind  kind = KindOfInput(request);
+  const SummaryRun run = [&](const std::shared_ptr<const Operation> & operation, Monitor * ofRun) {
+    request.operation = operation;
+    return manager.Summarise(request, ofRun);
+  };
+  return ComputeQuantiles(run, kind, fractions, monitor);
+}
+
+std::vector<ImageQuantile>
+ComputeQuantiles(const SummaryRun & run, PixelKind kind, const std::vector<double> & fractions, Monitor * monitor)
+{
   for (const double fraction : fractions)
   {
     if (!(fraction >= 0 && fraction <= 1))
@@ -444,7 +462,7 @@ ComputeQuantiles(Manager & manager, ExecutionRequest request, const std::vector<
       throw ParameterError("a quantile is " + std::to_string(fraction) + "; it must be from 0 to 1");
     }
   }
-  RankSearch         search(manager, request, monitor);
+  RankSearch         search(run, kind, monitor);
   const std::int64_t last = search.CountNumbers() - 1;
   if (last < 0)
   {

@@ -17,7 +17,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <set>
 
 namespace
 {
@@ -166,6 +168,64 @@ TEST_F(ChunkwiseFileToFile, GivesWhatTheFilterGivesInMemory)
     this->ExpectResult<Short3>(other->GetOutput(), "out.mha");
   }
 }
+
+#if defined(CHUNKWISE_TEST_PROGRAM)
+/** What the program prints for the run, as JSON. */
+std::string
+PlanOfProgram(const std::string & words)
+{
+  FILE * const pipe = ::popen((std::string(CHUNKWISE_TEST_PROGRAM) + " plan " + words + " --json 2>&1").c_str(), "r");
+  std::string  text;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe))
+  {
+    text += static_cast<char>(c);
+  }
+  EXPECT_EQ(::pclose(pipe), 0) << text;
+  return text;
+}
+
+/** A number of an object: "count" of "divisions". */
+std::int64_t
+NumberOf(const std::string & json, const std::string & object, const std::string & name)
+{
+  const std::size_t of = object.empty() ? 0 : json.find("\"" + object + "\": {");
+  const std::size_t at = json.find("\"" + name + "\": ", of);
+  EXPECT_NE(at, std::string::npos) << name << " in " << json;
+  return at == std::string::npos ? -1 : std::stoll(json.substr(at + name.size() + 4));
+}
+
+TEST_F(ChunkwiseFileToFile, PlansAsTheProgramDoes)
+{
+  const auto large = MakeRandomImage<Short3>(MakeRegion<Short3>({ 0, 0, 0 }, { 160, 150, 190 }), 5, -300, 300);
+  Write<Short3>(large, this->Name("in.mha"));
+  const auto median = itk::RenormalizedMedianImageFilter<Short3>::New();
+  median->SetRadius(2);
+  m_Run->SetFilter(median.GetPointer());
+  m_Run->SetNumberOfWorkUnits(2);
+  const std::string words =
+    "median " + this->Name("in.mha") + " " + this->Name("program.mha") + " --radius 2 --threads 2 --memory ";
+  std::set<std::int64_t> counts;
+  const auto             least = LeastMemoryOf(m_Run);
+  for (const itk::SizeValueType more : { 0, 1 << 20, 5 << 20, 300 << 20 })
+  {
+    const itk::SizeValueType memory = least + more;
+    m_Run->SetMemory(memory);
+    ASSERT_EQ(WhatOf(m_Run), "");
+    const chunkwise::StreamedPlan & plan = m_Run->GetPlan();
+    const std::string               json = PlanOfProgram(words + std::to_string(memory));
+    EXPECT_EQ(NumberOf(json, "divisions", "count"), plan.divisions) << memory;
+    EXPECT_EQ(NumberOf(json, "divisions", "axis"), plan.axis) << memory;
+    EXPECT_EQ(NumberOf(json, "divisions", "bytesAtOnce"), static_cast<std::int64_t>(plan.bytesAtOnce)) << memory;
+    counts.insert(plan.divisions);
+  }
+  EXPECT_GT(counts.size(), 2u) << "the memory makes no difference";
+  // What one asks for is enough for the other.
+  m_Run->SetMemory(1);
+  const std::string refused = WhatOf(m_Run);
+  EXPECT_NE(refused.find("needs " + std::to_string(least) + " bytes"), std::string::npos) << refused;
+  PlanOfProgram(words + std::to_string(least));
+}
+#endif
 
 TEST_F(ChunkwiseFileToFile, KnowsSpacingsAndRunsSequences)
 {

@@ -339,6 +339,85 @@ TEST(PixelValue, KeepsEveryIntegerAndReadsItsOwnText)
   EXPECT_TRUE(PixelValue(std::int64_t{ 1 } << 40).IsOf(PixelKind::Float32));
 }
 
+TEST(Filters, ErrorsHaveTheParameterTheValueAndWhatIsAllowed)
+{
+  FilterParameters parameters;
+  parameters.SetReal("Percentile", 101);
+  parameters.SetInteger("Radius", 1);
+  try
+  {
+    MakeFilterOperation("percentile", parameters, SmallImage());
+    FAIL() << "no error";
+  }
+  catch (const ParameterError & error)
+  {
+    EXPECT_EQ(error.parameter, "Percentile");
+    EXPECT_EQ(error.value, "101");
+    EXPECT_EQ(error.allowed, "a finite number from 0 to 100");
+    EXPECT_EQ(std::string(error.what()), "Percentile: 101 is not a finite number from 0 to 100");
+  }
+  EXPECT_EQ(ParameterError("Kernel: it is empty").parameter, "Kernel");
+  EXPECT_EQ(ParameterError("it is empty: Kernel").parameter, "");
+  EXPECT_EQ(ParameterError("Kernel of a file: it is empty").parameter, "");
+}
+
+TEST(Filters, MessagesAreWordedForTheirUsers)
+{
+  UserWords words;
+  words.name = [](const std::string & name) {
+    return name == "Sigma" ? "--sigma" : name == "Cutoff" ? "--cutoff" : std::string();
+  };
+  const std::string message = "Sigma: 1e-06 along axis 0 with Cutoff 4; Sigma (Cutoff) and Other";
+  EXPECT_EQ(WordMessage(message, words), "--sigma: 1e-06 along axis 0 with --cutoff 4; --sigma (--cutoff) and Other");
+  // A part of a file's name, or of another name, is no name.
+  EXPECT_EQ(WordMessage("Sigma: /a/Cutoff.mha Cutoff.mha SigmaCutoff xSigma", words),
+            "--sigma: /a/Cutoff.mha Cutoff.mha SigmaCutoff xSigma");
+  words.dimensionOfReversedAxes = 3;
+  EXPECT_EQ(WordMessage("Sigma: 2 along axis 0, axis 2, axis 7", words), "--sigma: 2 along axis 2, axis 0, axis 7");
+  EXPECT_EQ(WordMessage("Sigma: 3 x 2 and 4 x 5 x 6 of 7 voxels, 0x2", words),
+            "--sigma: (1, 2, 3) and (6, 5, 4) of 7 voxels, 0x2");
+  EXPECT_EQ(WordMessage("", words), "");
+  EXPECT_EQ(WordMessage("axis 99999999999999999999", words), "axis 99999999999999999999");
+}
+
+TEST(Filters, RowsSayHowTheyAreMadeOfAReconstruction)
+{
+  std::size_t reconstructions = 0;
+  for (const FilterDescription & filter : GetFilters())
+  {
+    SCOPED_TRACE(filter.name);
+    const ReconstructionRecipe & recipe = filter.reconstruction;
+    FilterImage                  image = SmallImage();
+    image.outputKind = PixelKind::UInt8;
+    for (const InputDescription & input : filter.furtherInputs)
+    {
+      if (input.required)
+      {
+        image.furtherInputs.push_back(input.name);
+      }
+    }
+    const auto operation = MakeFilterOperation(filter.name, RequiredParameters(filter), image);
+    const auto * const reconstruction = dynamic_cast<const ReconstructionOperation *>(operation.get());
+    // What is made of a window and a reconstruction is no single one.
+    EXPECT_EQ(reconstruction != nullptr, recipe.marker != MarkerRule::None && recipe.marker != MarkerRule::Window);
+    reconstructions += recipe.marker != MarkerRule::None ? 1 : 0;
+    if (!reconstruction)
+    {
+      continue;
+    }
+    EXPECT_EQ(reconstruction->erosion, recipe.erosion);
+    EXPECT_EQ(reconstruction->marker == ReconstructionMarker::Shifted, recipe.marker == MarkerRule::Shifted);
+    EXPECT_EQ(reconstruction->marker == ReconstructionMarker::Border, recipe.marker == MarkerRule::Border);
+    EXPECT_EQ(reconstruction->marker == ReconstructionMarker::NextBelow, recipe.marker == MarkerRule::Next);
+    EXPECT_EQ(reconstruction->result == ReconstructionResult::Residue, recipe.gives == ReconstructionGives::Residue);
+    EXPECT_EQ(reconstruction->result == ReconstructionResult::Extrema, recipe.gives == ReconstructionGives::Extrema);
+    EXPECT_EQ(filter.CanExceed(PixelKind::Int16), recipe.gives == ReconstructionGives::Residue);
+    EXPECT_FALSE(filter.CanExceed(PixelKind::UInt16));
+    EXPECT_FALSE(filter.CanExceed(PixelKind::Float32));
+  }
+  EXPECT_EQ(reconstructions, 12u);
+}
+
 TEST(GaussianWeights, TheDiscreteOnesHaveTheSumAndTheVarianceAtEveryWidth)
 {
   for (const double variance : { 0.01, 0.5, 2.0, 9.0, 50.0, 699.0, 701.0, 729.0, 5000.0, 1e6 })

@@ -1,13 +1,14 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
 """Each subcommand against its definition, written with NumPy and SciPy as plainly as it can be."""
 import itertools
+import json
 
 import numpy
 from scipy import ndimage, signal
 
 from adversary.networks import weights
 from adversary.subcommands import REQUIRED, Inputs, all_subcommands
-from adversary.support import ProgramTest, noise, read, write
+from adversary.support import KINDS, ProgramTest, noise, read, write
 
 SIZE = (14, 12, 11)
 FACES = ndimage.generate_binary_structure(3, 1)
@@ -226,6 +227,24 @@ VOXELS = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-
 # They need the whole image at once, so that --divisions is refused.
 WHOLE = ("reconstruct", "h-maxima", "h-minima", "h-convex", "h-concave", "fill-holes", "grind-peaks", "clear-border",
          "regional-maxima", "regional-minima", "opening-by-reconstruction", "closing-by-reconstruction")
+
+
+class Quantiles(ProgramTest):
+    """Those that "chunkwise statistics" prints."""
+
+    def test_as_numpy_has_them(self):
+        fractions = [0.0, 0.01, 0.1, 1 / 3, 0.5, 0.77, 0.99, 1.0, 0.123456]
+        for kind in KINDS:
+            image = noise((23, 17, 11), kind, 9, *((0, 99) if kind.endswith("64") else ()))
+            path = write(self.folder / "in.mha", image)
+            printed = self.assert_runs("statistics", path, "--quantiles", ",".join(map(repr, fractions)),
+                                       "--histogram", "16", "--json").stdout
+            shown = json.loads(printed)
+            expected = numpy.quantile(array_of(image), fractions)
+            numpy.testing.assert_allclose([each["value"] for each in shown["quantiles"]], expected, rtol=1e-15, atol=0)
+            counts, edges = numpy.histogram(array_of(image), 16)
+            self.assertEqual(shown["histogram"]["counts"], counts.tolist())
+            self.assertEqual((shown["histogram"]["lower"], shown["histogram"]["upper"]), (edges[0], edges[-1]))
 
 
 class Definitions(ProgramTest):

@@ -1,29 +1,43 @@
 # Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0
-"""What each subcommand must be given: options by name, None for flags; "@name" is a file that Inputs made."""
+"""What each subcommand must be given: options by name, None for flags; "@name" is a file that Inputs made. Which options a
+filter must be given is in the program's own table ("chunkwise filters --json"); their values are here."""
+import json
+
 from adversary.networks import node, small_model
-from adversary.support import Image, listed_subcommands, noise, write
+from adversary.support import Image, listed_subcommands, noise, run, write
 
-_RADIUS = {"radius": "1"}
-_HEIGHT = {"height": "40"}
-
-REQUIRED = {
-    "identity": {}, "mean": _RADIUS, "sum": _RADIUS, "variance": _RADIUS, "std": _RADIUS, "box": _RADIUS,
-    "maximum": _RADIUS, "minimum": _RADIUS, "opening": _RADIUS, "closing": _RADIUS, "range": _RADIUS, "median": _RADIUS,
-    "wiener": {**_RADIUS, "noise": "900"}, "nlm": {**_RADIUS, "strength": "30"},
-    "percentile": {**_RADIUS, "percentile": "25"}, "entropy": {**_RADIUS, "bins": "8"},
-    "convolve": {"radius": "1,0,0", "weights": "1,2,4"}, "convolve-image": {"kernel": "@kernel"},
-    "convolve-varying": {"kernels": "@kernels", "grid": "2,1,1"},
-    "gaussian": {"sigma": "0.6"}, "highpass": {"sigma": "0.6"}, "log": {"sigma": "0.6"},
-    "difference": {"minus": "@second"}, "sat": {}, "reconstruct": {"marker": "@marker"},
-    "h-maxima": _HEIGHT, "h-minima": _HEIGHT, "h-convex": _HEIGHT, "h-concave": _HEIGHT,
-    "fill-holes": {}, "grind-peaks": {}, "clear-border": {},
-    "opening-by-reconstruction": _RADIUS, "closing-by-reconstruction": _RADIUS,
-    "regional-maxima": {}, "regional-minima": {},
-    "network": {"model": "@model"},
-    "sequence": {"step": "mean --radius 1"},
+_VALUES = {
+    "radius": "1", "height": "40", "noise": "900", "strength": "30", "percentile": "25", "bins": "8", "sigma": "0.6",
+    "weights": "1,2,4", "kernel": "@kernel", "kernels": "@kernels", "grid": "2,1,1", "minus": "@second",
+    "marker": "@marker", "model": "@model",
 }
+# Where one of several options has to be given, no single one is required.
+_CHOSEN = {
+    "gaussian": ("sigma",), "highpass": ("sigma",), "log": ("sigma",), "convolve": ("radius", "weights"),
+    "wiener": ("noise",), "entropy": ("bins",),
+    # They are tested with what is their default.
+    "opening-by-reconstruction": ("radius",), "closing-by-reconstruction": ("radius",),
+}
+# Values that are not those of others.
+_OWN = {"convolve": {"radius": "1,0,0"}}
 # They write no image.
-OTHERS = ("statistics", "devices", "plan", "formats", "network-info", "completion", "slicer-modules", "fiji-scripts", "man")
+OTHERS = ("statistics", "devices", "plan", "filters", "formats", "network-info", "completion", "slicer-modules",
+          "fiji-scripts", "man")
+
+
+def table():
+    """The rows of the program's table of filters, by name."""
+    return {row["name"]: row for row in json.loads(run("filters", "--json").stdout)}
+
+
+def _required(name, row):
+    options = [each["option"] for each in row["parameters"] + row["inputs"] if each["required"]]
+    options += [option for option in _CHOSEN.get(name, ()) if option not in options]
+    # An option without a value here is one that no test knows yet.
+    return {option: _OWN.get(name, {}).get(option) or _VALUES[option] for option in options}
+
+
+REQUIRED = {**{name: _required(name, row) for name, row in table().items()}, "sequence": {"step": "mean --radius 1"}}
 
 
 class Inputs:
@@ -73,7 +87,7 @@ class Inputs:
 
 
 def all_subcommands(test):
-    """Those that write an image. One that is not in the table above fails the test."""
+    """Those that write an image. One that is neither in the table nor above fails the test."""
     listed = [name for name in listed_subcommands() if name not in OTHERS]
-    test.assertEqual(sorted(listed), sorted(REQUIRED), "the subcommands of the help, and those that are tested")
+    test.assertEqual(sorted(listed), sorted(REQUIRED), "the subcommands of the help, and those of the table")
     return listed

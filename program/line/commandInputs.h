@@ -23,10 +23,6 @@ OpenInput(const std::string & file, const std::string & option, const std::strin
 std::unique_ptr<chunkwise::files::FileSource>
 OpenInputWithComponents(const std::string & file, const std::string & option, const std::string & raw = {});
 
-/** What an output must know of the run: which files it must not replace, and whether it is to be small. */
-chunkwise::files::OutputOptions
-GetOutputOptions(const std::vector<std::shared_ptr<chunkwise::files::FileSource>> & sources, bool compress);
-
 } // namespace command
 
 #endif

@@ -150,16 +150,4 @@ OpenInputWithComponents(const std::string & file, const std::string & option, co
   }
 }
 
-chunkwise::files::OutputOptions
-GetOutputOptions(const std::vector<std::shared_ptr<chunkwise::files::FileSource>> & sources, bool compress)
-{
-  chunkwise::files::OutputOptions options;
-  options.compress = compress;
-  for (const auto & source : sources)
-  {
-    options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
-  }
-  return options;
-}
-
 } // namespace command

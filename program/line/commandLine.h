@@ -117,6 +117,11 @@ struct CommandLine
   std::string              outputPattern;
   bool                     redo{ false };      ///< results that are there already, too
   bool                     overwrite{ false }; ///< OUT without a question
+
+  // Of statistics.
+  std::string         mask; ///< an image; empty: all voxels count
+  std::vector<double> quantiles;
+  int                 histogramBins{ 0 };
 };
 
 /** Throws ArgumentError, or TextRequested for --help and --version. */

@@ -7,6 +7,7 @@
 #include "commandInputs.h"
 #include "commandKernels.h"
 #include "commandRegion.h"
+#include "commandTable.h"
 #include "fileImage.h"
 
 #include <CLI/CLI.hpp>
@@ -176,6 +177,25 @@ AddSubcommands(CLI::App & app, Texts & texts)
   statistics->add_option("IN", texts.input, "Image to read; see chunkwise formats")->required();
   statistics->add_option("--raw", texts.common["raw"], "IN has no header: its type and sizes, as uint16,512,512,300")
     ->type_name("TYPE,X,Y,Z");
+  statistics
+    ->add_option(
+      "--mask", texts.common["mask"], "Only the voxels where this image, of integers and IN's size, is not 0")
+    ->type_name("FILE");
+  statistics
+    ->add_option("--quantiles",
+                 texts.common["quantiles"],
+                 "Quantiles, exact: of n voxels in ascending order, counted from 0, number F (n - 1), and between two "
+                 "voxels what is linear; as numpy.quantile")
+    ->type_name("F,...");
+  statistics
+    ->add_option(
+      "--histogram",
+      texts.common["histogram"],
+      "Count voxels in this many bins of one width, from the least finite voxel to the largest one, which is "
+      "in the last bin")
+    ->type_name("BINS");
+  statistics->add_option("--memory", texts.common["memory"], "Host memory for the run, as 512M or 1.5G")
+    ->type_name("SIZE");
   statistics->add_option("--divisions", texts.common["divisions"], "Read in this many divisions")->type_name("N");
   statistics->add_flag("--untrusted", texts.switches["untrusted"], "Read no format whose reader is not fuzzed");
   statistics->add_option("--threads", texts.common["threads"], "Threads of the CPU (all)")->type_name("N");
@@ -319,6 +339,33 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   if (line.progress == ProgressStyle::Xml && line.json)
   {
     Refuse("json", "contradicts --progress xml: both are standard output");
+  }
+}
+
+/** What only statistics take. */
+void
+ReadStatisticsOptions(const Texts & texts, CommandLine & line)
+{
+  line.mask = texts.common.at("mask");
+  const std::string & bins = texts.common.at("histogram");
+  line.histogramBins = bins.empty() ? 0 : static_cast<int>(ParseWhole("histogram", bins, 1, 65536));
+  std::istringstream fractions(texts.common.at("quantiles"));
+  for (std::string text; std::getline(fractions, text, ',');)
+  {
+    double fraction = -1;
+    try
+    {
+      fraction = chunkwise::PixelValue::FromText(text).As<double>();
+    }
+    catch (const chunkwise::ParameterError &)
+    {
+      // The same words serve.
+    }
+    if (!(fraction >= 0 && fraction <= 1))
+    {
+      Refuse("quantiles", "'" + text + "' is not a number from 0 to 1");
+    }
+    line.quantiles.push_back(fraction);
   }
 }
 
@@ -659,6 +706,9 @@ Parse(const std::vector<std::string> & given)
   devices->group("Without an output");
   AddJsonFlag(*devices, texts);
   app.add_subcommand("formats", "List the formats of images")->group("Without an output");
+  CLI::App * const filters = app.add_subcommand("filters", "List the filters, as JSON with all that is known of them");
+  filters->group("Without an output");
+  AddJsonFlag(*filters, texts);
 #ifdef CHUNKWISE_HAS_NETWORKS
   CLI::App * const info = app.add_subcommand("network-info", "Print the layers of a network and what it looks at");
   info->group("Without an output");
@@ -738,6 +788,10 @@ Parse(const std::vector<std::string> & given)
     throw TextRequested{ WriteManual(app) };
   }
   ReadCommonOptions(texts, line);
+  if (line.name == "filters")
+  {
+    throw TextRequested{ DescribeTable(line.json) };
+  }
   if (line.name == "devices")
   {
     line.task = Task::Devices;
@@ -751,6 +805,11 @@ Parse(const std::vector<std::string> & given)
   if (line.name == "statistics")
   {
     line.task = Task::Statistics;
+    ReadStatisticsOptions(texts, line);
+    if (sub->count("--quantiles") > 0 && line.quantiles.empty())
+    {
+      Refuse("quantiles", "no number is given; as 0.01,0.5,0.99");
+    }
   }
   else if (line.name == "sequence")
   {
@@ -782,51 +841,6 @@ Parse(const std::vector<std::string> & given)
 
 } // namespace
 
-const std::vector<CommonOption> &
-GetCommonOptions()
-{
-  static const std::vector<CommonOption> options = [] {
-    const std::string        real = "the input's, or a real one where results are none of its";
-    std::vector<std::string> types{ "auto" };
-    for (int i = 0; i < chunkwise::NumberOfPixelKinds; ++i)
-    {
-      types.emplace_back(chunkwise::PixelKindName(static_cast<chunkwise::PixelKind>(i)));
-    }
-    return std::vector<CommonOption>{
-      { "backend", "auto|cpu|cuda", "Where to compute (auto)", { "auto", "cpu", "cuda" }, true },
-      { "devices", "N,...", "Ordinals of the CUDA devices to use (all)", {}, true },
-      { "memory", "SIZE", "Host memory for the run, as 512M or 1.5G (half of what there is)", {}, true },
-      { "device-memory", "SIZE", "Memory of each device (80% of what is free)", {}, true },
-      { "divisions", "N", "Stream in this many divisions, whatever the memory" },
-      { "threads", "N", "Threads of the CPU (all)", {}, true },
-      { "raw",
-        "TYPE,X,Y,Z",
-        "IN has no header: voxels of this type alone, in this order, as uint16,512,512,300; beside these also "
-        "offset=BYTES before the voxels, big-endian and spacing=X:Y:Z" },
-      { "region",
-        "X,Y,Z,SX,SY,SZ",
-        "Compute this part of the result alone: the voxel where it begins, then its sizes, of each a number for each "
-        "axis (all)" },
-      { "output-type", "TYPE", "uint8, int8, ... uint64, int64, float32 or float64 (" + real + ")", types, true },
-      { "compress", "", "Compress what is written, where OUT's format can; .gz always is" },
-      { "out",
-        "PATTERN",
-        "Several images: where their results go, with {stem}, {name} or {parent} of each image's file; what an earlier "
-        "run has done is left as it is" },
-      { "overwrite", "", "Replace OUT without a question; only terminals are asked" },
-      { "redo", "", "With --out: compute again what an earlier run has done" },
-      { "quiet", "", "No progress and no warnings" },
-      { "verbose", "", "Print plan, backend, time and peak memory" },
-      { "untrusted", "", "Read no format whose reader is not fuzzed: neither DICOM nor HDF5" },
-      { "json", "", "Print the plan, or the report of the run, as JSON" },
-      { "progress", "bar|xml", "A bar on a terminal, or lines for hosts of command-line modules (bar)" },
-      { "returnparameterfile", "FILE", "Write what the run took there, as lines \"name = value\"" },
-      { "xml", "", "Print the description of the filter for hosts of command-line modules, and nothing else" }
-    };
-  }();
-  return options;
-}
-
 bool
 IsAutomatic(const ParameterDescription & parameter, const std::string & text)
 {
@@ -837,130 +851,6 @@ CommandLine
 ParseCommandLine(int argc, char ** argv)
 {
   return Parse(std::vector<std::string>(argv + 1, argv + argc));
-}
-
-namespace
-{
-
-/** The names of a filter's parameters within a text, as options. */
-std::string
-ReplaceNames(std::string text, const FilterDescription & filter)
-{
-  const auto replace = [&text](const std::string & name, const std::string & option) {
-    const std::size_t at = text.find(" " + name);
-    const std::size_t end = at + 1 + name.size();
-    if (!option.empty() && at != std::string::npos &&
-        (end == text.size() || !std::isalnum(static_cast<unsigned char>(text[end]))))
-    {
-      text.replace(at + 1, name.size(), "--" + option);
-    }
-  };
-  for (const ParameterDescription & parameter : filter.parameters)
-  {
-    replace(parameter.name, parameter.option);
-  }
-  for (const chunkwise::InputDescription & input : filter.furtherInputs)
-  {
-    replace(input.name, input.option);
-  }
-  return text;
-}
-
-} // namespace
-
-std::string
-WithOptionNames(const std::string & message, const CommandLine & line)
-{
-  const std::string name = message.substr(0, message.find(':'));
-  if (name == "Devices" || name == "Backend")
-  {
-    return (name == "Devices" ? "--devices" : "--backend") + message.substr(name.size());
-  }
-  for (const Stage & stage : line.stages)
-  {
-    const ParameterDescription * const parameter = stage.filter->FindParameter(name);
-    if (parameter && !parameter->option.empty())
-    {
-      return "--" + parameter->option + ReplaceNames(message.substr(name.size()), *stage.filter);
-    }
-    for (const chunkwise::InputDescription & input : stage.filter->furtherInputs)
-    {
-      if (input.name == name)
-      {
-        return "--" + input.option + ReplaceNames(message.substr(name.size()), *stage.filter);
-      }
-    }
-  }
-  return message;
-}
-
-namespace
-{
-
-/** The bytes of the character of UTF-8 that begins at `at`; 0 if there is none, or one that controls a terminal. */
-std::size_t
-LengthOfPrintable(const std::string & text, std::size_t at)
-{
-  const auto         byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const unsigned int first = byte(at);
-  if (first < 0x80)
-  {
-    return first >= 0x20 && first != 0x7f ? 1 : 0;
-  }
-  const std::size_t  length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  const unsigned int least = length == 4 ? 0x10000 : length == 3 ? 0x800 : 0xa0;
-  unsigned int       code = first & (0xffu >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i)
-  {
-    if ((byte(at + i) & 0xc0u) != 0x80u)
-    {
-      return 0;
-    }
-    code = code << 6 | (byte(at + i) & 0x3fu);
-  }
-  const bool isText =
-    first >= 0xc2 && first < 0xf5 && code >= least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-  return isText ? length : 0;
-}
-
-} // namespace
-
-std::string
-TextOfNoMemory(const CommandLine & line)
-{
-  return line.memory ? "out of memory: the system gives less than --memory allows"
-                     : "out of memory; --memory lets an image be streamed in as much as there is";
-}
-
-std::string
-JoinLines(const std::string & text)
-{
-  constexpr char digits[] = "0123456789abcdef";
-  std::string    line;
-  for (std::size_t i = 0; i < text.size();)
-  {
-    const std::size_t length = LengthOfPrintable(text, i);
-    if (length > 0)
-    {
-      line.append(text, i, length);
-      i += length;
-      continue;
-    }
-    const auto c = static_cast<unsigned char>(text[i++]);
-    if (c != '\n' && c != '\r')
-    {
-      line += std::string("\\x") + digits[c >> 4] + digits[c & 15];
-    }
-    else if (!line.empty() && line.back() != ' ')
-    {
-      line += ' ';
-    }
-  }
-  while (!line.empty() && line.back() == ' ')
-  {
-    line.pop_back();
-  }
-  return line;
 }
 
 } // namespace command

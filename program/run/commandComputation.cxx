@@ -1,0 +1,237 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "commandComputation.h"
+
+#include "commandKernels.h"
+#include "commandRegion.h"
+
+#include "chunkwiseSequenceOperation.h"
+
+#include <algorithm>
+
+namespace command
+{
+
+using chunkwise::FilterDescription;
+
+namespace
+{
+
+/** The texts of a stage that are words: what they choose is known before the image is. */
+chunkwise::FilterParameters
+ChoicesOf(const Stage & stage)
+{
+  chunkwise::FilterParameters choices;
+  for (const auto & given : stage.texts)
+  {
+    choices.Set(given.first, given.second);
+  }
+  return choices;
+}
+
+} // namespace
+
+Computation::Computation(const CommandLine & line, chunkwise::files::FileJob & job)
+  : m_Line(line)
+  , m_Job(job)
+{
+  this->ChooseKinds();
+  const Pointer        operation = this->MakeChecked();
+  const chunkwise::Box image = m_Job.GetImage();
+  const chunkwise::Box whole = m_OutputBox.value_or(image);
+  const chunkwise::Box written = MakeRegion(m_Line.region, whole, m_Job.GetHeader().dimension);
+  // More than what is written where voxels depend on a whole axis.
+  const chunkwise::Box computed = m_Line.region.empty() ? whole : GetComputedBox(*operation, written, image);
+  m_Job.SetOperation(operation, m_InputKind, m_ComputedKind, whole, computed, written);
+  if (m_Line.task == Task::Filter)
+  {
+    m_Estimate = MakeEstimate(m_Line.stages.front(), *operation, m_InputKind);
+  }
+  if (m_Estimate && m_Estimate->NeedsImage())
+  {
+    m_Job.SetFirstPass([this](chunkwise::ExecutionRequest ofFilter) {
+      return chunkwise::MakeStatisticsRequest(m_Estimate->MakeRequest(std::move(ofFilter)));
+    });
+  }
+}
+
+void
+Computation::ChooseKinds()
+{
+  const FilterDescription & first = *m_Line.stages.front().filter;
+  const auto &              sources = m_Job.GetSources();
+  m_InputKind = m_Job.FindInputKind();
+  if (m_InputKind == PixelKind::Float32 && m_Line.outputType == "float64" && sources.size() > 1 &&
+      sources[0]->GetKind() != sources[1]->GetKind())
+  {
+    // They are converted anyway: to what the result is to be as exact as.
+    m_InputKind = PixelKind::Float64;
+  }
+
+  const bool isReal = std::any_of(m_Line.stages.begin(), m_Line.stages.end(), [this](const Stage & stage) {
+    return chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind) != m_InputKind;
+  });
+  PixelKind  natural = m_InputKind;
+  for (const Stage & stage : m_Line.stages)
+  {
+    const PixelKind kind = chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind);
+    natural = PixelSize(kind) > PixelSize(natural) || chunkwise::IsFloatingPoint(kind) ? kind : natural;
+  }
+  m_OutputKind = m_Line.outputType.empty() ? natural : chunkwise::PixelKindFromName(m_Line.outputType);
+
+  // What the operation gives: the file's kind where it can and cuts nothing, else its natural kind, which is converted;
+  // in the place of float32 float64, whose sums of integers are not rounded.
+  const bool isTable = first.output == chunkwise::DefaultOutput::Sum;
+  const bool givesReals = chunkwise::IsFloatingPoint(m_OutputKind);
+  const bool isWide = PixelSize(m_InputKind) == 8 && !chunkwise::IsFloatingPoint(m_InputKind);
+  const bool isExact = natural == m_InputKind || first.convertsDefaultOutput;
+  const bool givesClasses = first.givesClasses && first.givesClasses(ChoicesOf(m_Line.stages.front()));
+  m_ComputedKind = isTable || givesReals || givesClasses ? m_OutputKind : isExact ? natural : this->GetConvertedKind();
+  bool countsLimits = false;
+  if (isReal && !isTable && isWide && !givesReals)
+  {
+    // float64 has not all of them: the operation's own 64-bit integers have, but nobody counts what it cuts.
+    m_ComputedKind = m_OutputKind == m_InputKind ? m_OutputKind : m_ComputedKind;
+    countsLimits = !chunkwise::IsFloatingPoint(m_ComputedKind);
+  }
+  m_Job.GetRequest().countsLimits = countsLimits || first.CanExceed(m_InputKind);
+}
+
+/** The kind that the operation gives where the file's integers are converted from it. */
+chunkwise::PixelKind
+Computation::GetConvertedKind() const
+{
+  std::vector<std::string> furtherInputs;
+  for (const auto & input : m_Line.furtherInputs)
+  {
+    furtherInputs.push_back(input.first);
+  }
+  PixelKind kind = m_InputKind;
+  for (const Stage & stage : m_Line.stages)
+  {
+    const PixelKind own =
+      chunkwise::GetConvertedKind(*stage.filter, ChoicesOf(stage), furtherInputs, m_InputKind, m_OutputKind);
+    if (m_Line.stages.size() == 1)
+    {
+      return own;
+    }
+    // All stages but the first have one kind, which is the input's where that has 64 bits and no stage needs another.
+    kind = chunkwise::IsFloatingPoint(own) || PixelSize(m_InputKind) < 8 ? PixelKind::Float64 : kind;
+  }
+  return kind;
+}
+
+Computation::Pointer
+Computation::MakeStage(const Stage & stage, chunkwise::FilterImage image)
+{
+  chunkwise::FilterParameters parameters;
+  for (const auto & given : stage.texts)
+  {
+    const chunkwise::ParameterDescription & parameter = *stage.filter->FindParameter(given.first);
+    if (IsAutomatic(parameter, given.second))
+    {
+      const auto known = m_Estimated.find(parameter.name);
+      parameters.Set(parameter.name,
+                     known != m_Estimated.end() ? known->second
+                                                : chunkwise::ParseParameter(parameter, parameter.provisionalText));
+    }
+    else
+    {
+      parameters.Set(parameter.name, ReadParameter(parameter, given.second, image.dimension, m_Line.memory));
+    }
+  }
+  try
+  {
+    if (m_Line.task == Task::Filter && stage.filter->outputBox)
+    {
+      m_OutputBox = chunkwise::GetFilterOutputBox(stage.filter->name, parameters, image);
+    }
+    if (const std::int64_t own = chunkwise::GetFilterOutputComponents(stage.filter->name, parameters, image))
+    {
+      // The engine has them along its last axis, as those of an input.
+      m_Job.SetOutputComponents(own);
+      image.extent = m_Job.GetImage().Extents();
+    }
+    return chunkwise::MakeFilterOperation(stage.filter->name, parameters, image);
+  }
+  catch (const chunkwise::ParameterError & error)
+  {
+    if (m_Line.task == Task::Sequence)
+    {
+      throw ArgumentError("--step: \"" + stage.filter->name + "\": " + WithOptionNames(error.what(), m_Line));
+    }
+    throw;
+  }
+}
+
+Computation::Pointer
+Computation::Make()
+{
+  chunkwise::FilterImage image = m_Job.DescribeImage(m_InputKind, m_ComputedKind);
+  if (m_Line.task != Task::Sequence)
+  {
+    return this->MakeStage(m_Line.stages.front(), image);
+  }
+  auto sequence = std::make_shared<chunkwise::SequenceOperation>();
+  for (const Stage & stage : m_Line.stages)
+  {
+    // The first stage converts; the others have the output's kind.
+    image.inputKind = sequence->stages.empty() ? m_InputKind : m_ComputedKind;
+    sequence->stages.push_back(this->MakeStage(stage, image));
+  }
+  sequence->Validate(m_Job.GetImage().Extents());
+  return sequence;
+}
+
+Computation::Pointer
+Computation::MakeChecked()
+{
+  const std::vector<PixelKind> kinds = m_Job.ListInputKinds(m_InputKind);
+  try
+  {
+    Pointer operation = this->Make();
+    this->CheckNumberOfImages(*operation);
+    operation->CheckKinds(kinds, m_ComputedKind);
+    return operation;
+  }
+  catch (const chunkwise::ParameterError &)
+  {
+    // What gives its input's kind alone, as a reconstruction, is converted afterwards.
+    if (m_ComputedKind == m_InputKind || m_Line.stages.front().filter->output != chunkwise::DefaultOutput::Input)
+    {
+      throw;
+    }
+    m_ComputedKind = m_InputKind;
+    Pointer operation = this->Make();
+    operation->CheckKinds(kinds, m_ComputedKind);
+    return operation;
+  }
+}
+
+/** How many images a network takes, it says itself. */
+void
+Computation::CheckNumberOfImages(const chunkwise::Operation & operation) const
+{
+  const std::string wrong = m_Job.FindWrongNumberOfImages(operation, m_Line.stages.front().filter->furtherInputs);
+  if (!wrong.empty())
+  {
+    throw ArgumentError(wrong);
+  }
+}
+
+std::vector<double>
+Computation::TakeEstimate(const chunkwise::ImageStatistics & statistics)
+{
+  const std::string & name = m_Estimate->GetParameter().name;
+  try
+  {
+    m_Estimated[name] = m_Estimate->GetValue(statistics);
+  }
+  catch (const chunkwise::ParameterError & error)
+  {
+    throw WorkError("--" + m_Estimate->GetParameter().option + " " + AutomaticWord + ": " + error.what());
+  }
+  m_Job.ReplaceOperation(this->MakeStage(m_Line.stages.front(), m_Job.DescribeImage(m_InputKind, m_ComputedKind)));
+  return std::get<std::vector<double>>(m_Estimated[name]);
+}
+
+} // namespace command

@@ -1,0 +1,65 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef commandComputation_h
+#define commandComputation_h
+
+#include "commandEstimate.h"
+#include "commandLine.h"
+#include "fileJob.h"
+
+namespace command
+{
+
+/** What a command line computes of the images of a job: the types of voxels, and the operation. */
+class Computation
+{
+public:
+  /** Gives the job its operation. Throws ArgumentError, or ParameterError. */
+  Computation(const CommandLine & line, chunkwise::files::FileJob & job);
+
+  /** Of the file. */
+  chunkwise::PixelKind
+  GetOutputKind() const
+  {
+    return m_OutputKind;
+  }
+  /** nullptr if no parameter is "auto". */
+  const Estimate *
+  GetEstimate() const
+  {
+    return m_Estimate.get();
+  }
+  /** Takes the parameter that was "auto" from the statistics, and gives the job the operation with it. Returns the
+   * value. */
+  std::vector<double>
+  TakeEstimate(const chunkwise::ImageStatistics & statistics);
+
+private:
+  using PixelKind = chunkwise::PixelKind;
+  using Pointer = std::shared_ptr<const chunkwise::Operation>;
+
+  void
+  ChooseKinds();
+  PixelKind
+  GetConvertedKind() const;
+  Pointer
+  MakeStage(const Stage & stage, chunkwise::FilterImage image);
+  Pointer
+  Make();
+  Pointer
+  MakeChecked();
+  void
+  CheckNumberOfImages(const chunkwise::Operation & operation) const;
+
+  const CommandLine &                              m_Line;
+  chunkwise::files::FileJob &                      m_Job;
+  std::unique_ptr<Estimate>                        m_Estimate;  ///< of a parameter that is "auto"
+  std::map<std::string, chunkwise::ParameterValue> m_Estimated; ///< parameters that were, by name
+  std::optional<chunkwise::Box>                    m_OutputBox; ///< of a result of another size than IN
+  PixelKind                                        m_InputKind{ PixelKind::UInt8 };
+  PixelKind                                        m_ComputedKind{ PixelKind::UInt8 };
+  PixelKind                                        m_OutputKind{ PixelKind::UInt8 };
+};
+
+} // namespace command
+
+#endif

@@ -1,0 +1,418 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "fileJob.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace chunkwise::files
+{
+
+namespace
+{
+
+std::string
+CountImages(std::size_t count)
+{
+  return std::to_string(count) + (count == 1 ? " image" : " images");
+}
+
+} // namespace
+
+FileJob::FileJob(JobNames names, Executor & executor)
+  : m_Names(std::move(names))
+{
+  m_Request.executor = &executor;
+}
+
+const ImageHeader &
+FileJob::SetInput(const std::string & file, std::unique_ptr<FileSource> source)
+{
+  m_Sources.push_back(std::move(source));
+  const ImageHeader & header = this->GetHeader();
+  const std::string   name = m_Names.input + ": " + file;
+  m_Image = Box::FromExtent(header.extent);
+  m_OutputComponents = header.components;
+  if (header.components > 1)
+  {
+    // The engine has them along its last axis.
+    m_Image.upper[MaxDimension - 1] = header.components;
+  }
+  if (m_Image.IsEmpty())
+  {
+    throw JobError(name + " has no voxels");
+  }
+  for (int a = 0; a < header.dimension; ++a)
+  {
+    if (header.spacing[a] == 0.0 || !std::isfinite(header.spacing[a]))
+    {
+      throw JobError(name + " has a spacing of " + std::to_string(header.spacing[a]) + " along axis " +
+                     std::to_string(a));
+    }
+  }
+  return header;
+}
+
+const ImageHeader &
+FileJob::AddInput(const InputDescription & input, const std::string & file, std::unique_ptr<FileSource> source)
+{
+  m_FurtherInputs.push_back({ input, m_Sources.size() });
+  m_Sources.push_back(std::move(source));
+  const ImageHeader & first = this->GetHeader();
+  const ImageHeader & other = m_Sources.back()->GetHeader();
+  const std::string   name = m_Names.furtherInput(input) + ": " + file;
+  if (other.components != 1 && other.components != first.components)
+  {
+    throw JobError(name + " has " + std::to_string(other.components) + " components a voxel, " + m_Names.input +
+                   " has " + std::to_string(first.components));
+  }
+  if (first.extent != other.extent)
+  {
+    throw JobError(name + " has " + ToString(other.extent) + " voxels, " + m_Names.input + " has " +
+                   ToString(first.extent));
+  }
+  const int axis = FindAxisThatDiffers(first, other);
+  if (axis >= 0)
+  {
+    throw JobError(name + " does not lie where " + m_Names.input +
+                   " does: spacing, origin or direction differ along axis " + std::to_string(axis));
+  }
+  return other;
+}
+
+PixelKind
+FileJob::FindInputKind() const
+{
+  PixelKind kind = m_Sources.front()->GetKind();
+  for (const FurtherInput & input : m_FurtherInputs)
+  {
+    if (!input.description.ownKind)
+    {
+      try
+      {
+        kind = GetCommonKind(kind, m_Sources[input.source]->GetKind());
+      }
+      catch (const ParameterError & error)
+      {
+        throw ParameterError(m_Names.furtherInput(input.description) + ": " + error.what());
+      }
+    }
+  }
+  return kind;
+}
+
+std::vector<PixelKind>
+FileJob::ListInputKinds(PixelKind first) const
+{
+  std::vector<PixelKind> kinds(1, first);
+  for (const FurtherInput & input : m_FurtherInputs)
+  {
+    kinds.insert(input.description.before ? kinds.begin() : kinds.end(),
+                 input.description.ownKind ? m_Sources[input.source]->GetKind() : first);
+  }
+  return kinds;
+}
+
+FilterImage
+FileJob::DescribeImage(PixelKind inputKind, PixelKind outputKind) const
+{
+  const ImageHeader & header = this->GetHeader();
+  FilterImage         image;
+  image.dimension = header.dimension;
+  image.extent = m_Image.Extents();
+  image.inputKind = inputKind;
+  image.outputKind = outputKind;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    image.spacing[a] = header.spacing[a];
+    image.origin[a] = header.origin[a];
+    std::copy_n(header.direction[a], MaxDimension, image.direction[a]);
+  }
+  for (const FurtherInput & input : m_FurtherInputs)
+  {
+    image.furtherInputs.push_back(input.description.name);
+  }
+  return image;
+}
+
+void
+FileJob::SetOutputComponents(std::int64_t components)
+{
+  m_OutputComponents = m_Image.upper[MaxDimension - 1] = components;
+}
+
+std::string
+FileJob::FindWrongNumberOfImages(const Operation & operation, const std::vector<InputDescription> & all) const
+{
+  const auto taken = static_cast<std::size_t>(operation.GetNumberOfInputs());
+  if (taken == m_Sources.size())
+  {
+    return "";
+  }
+  const std::string message = ": it takes " + CountImages(taken) + ", " + std::to_string(m_Sources.size()) +
+                              (m_Sources.size() == 1 ? " is given" : " are given");
+  std::size_t images = 1;
+  for (const InputDescription & input : all)
+  {
+    const bool isGiven = std::any_of(m_FurtherInputs.begin(), m_FurtherInputs.end(), [&](const FurtherInput & given) {
+      return given.description.name == input.name;
+    });
+    images += isGiven ? 1 : 0;
+    if (isGiven ? images > taken : images < taken)
+    {
+      return m_Names.furtherInput(input) + message;
+    }
+  }
+  return m_Names.input + message;
+}
+
+void
+FileJob::SetOperation(std::shared_ptr<const Operation> operation, PixelKind inputKind, PixelKind computedKind,
+                      const Box & whole, const Box & computed, const Box & written)
+{
+  m_Request.operation = std::move(operation);
+  m_Request.inputs.assign(1, { m_Sources.front(), inputKind, this->GetHeader().components });
+  for (const FurtherInput & input : m_FurtherInputs)
+  {
+    const auto &    source = m_Sources[input.source];
+    const PixelKind kind = input.description.ownKind ? source->GetKind() : inputKind;
+    m_Request.inputs.insert(input.description.before ? m_Request.inputs.begin() : m_Request.inputs.end(),
+                            { source, kind, source->GetHeader().components });
+  }
+  m_Request.outputComponents = m_OutputComponents;
+  m_Request.computedKind = computedKind;
+  m_Request.region = computed;
+  m_Request.written = written;
+  m_Whole = whole;
+}
+
+void
+FileJob::SetReading()
+{
+  for (const auto & source : m_Sources)
+  {
+    m_Request.inputs.push_back({ source, source->GetKind(), source->GetHeader().components });
+  }
+  m_Request.region = m_Whole = m_Image;
+}
+
+void
+FileJob::ReplaceOperation(std::shared_ptr<const Operation> operation)
+{
+  m_Request.operation = std::move(operation);
+}
+
+void
+FileJob::SetFirstPass(std::function<ExecutionRequest(ExecutionRequest)> firstPass)
+{
+  m_Request.firstPass = std::move(firstPass);
+}
+
+OutputOptions
+FileJob::GetOutputOptions() const
+{
+  OutputOptions options;
+  options.compress = m_Compress;
+  for (const auto & source : m_Sources)
+  {
+    options.inputFiles.insert(options.inputFiles.end(), source->GetFiles().begin(), source->GetFiles().end());
+  }
+  return options;
+}
+
+void
+FileJob::SetOutput(const std::string & file, PixelKind kind, bool compress)
+{
+  m_Output = file;
+  m_Compress = compress;
+  ImageHeader header = this->GetHeader();
+  header.components = m_OutputComponents;
+  header.kind = kind;
+  m_OutputHeader = GetHeaderOfPart(header, m_Request.written);
+  CheckOutput(file, m_OutputHeader, this->GetOutputOptions());
+  m_Request.writtenKind = kind;
+  m_Request.sinkAccess = GetOutputAccess(file, m_OutputHeader, this->GetOutputOptions());
+  m_Request.spoolFolder = std::filesystem::absolute(file).parent_path().string();
+}
+
+bool
+FileJob::UsesDevices() const
+{
+  return m_Request.backend != BackendChoice::CPU && !Manager::GetGlobal().GetDevices().empty();
+}
+
+void
+FileJob::CheckPieces(const std::string & why) const
+{
+  const std::string which = " in pieces: " + ListFormatsInPieces() + " can be";
+  if (!m_Request.sinkAccess.inPieces)
+  {
+    throw JobError(why + m_Names.output + " " + m_Output + " cannot be written" + which);
+  }
+  for (const auto & source : m_Sources)
+  {
+    if (!source->GetAccess().inPieces)
+    {
+      throw JobError(why + m_Names.input + " " + source->GetFiles().front().string() + " cannot be read" + which);
+    }
+  }
+}
+
+void
+FileJob::RefuseDivisions(const DivisionsError & error, std::uint64_t memory, const std::string & tooLarge) const
+{
+  if (error.divisions > 1 && m_Request.divisions == 0)
+  {
+    this->CheckPieces(tooLarge);
+  }
+  // A little for what a second run may hold more: its libraries' pages differ.
+  throw JobError(m_Names.memory + ": one of " + std::to_string(error.divisions) +
+                 (error.divisions == 1 ? " division needs " : " divisions needs ") +
+                 m_Names.formatNeed(m_BesideDivisions + error.needed + (std::uint64_t{ 3 } << 20)) + ", more than " +
+                 m_Names.formatBytes(memory > 0 ? memory : error.budget));
+}
+
+void
+FileJob::MakePlan(std::uint64_t memory, std::uint64_t ownBytes)
+{
+  auto & manager = Manager::GetGlobal();
+  if (memory > 0)
+  {
+    JobMemory parts;
+    parts.total = memory;
+    parts.own = ownBytes;
+    parts.heldByFiles = m_Request.sinkAccess.heldBytes;
+    for (const auto & source : m_Sources)
+    {
+      parts.heldByFiles += source->GetAccess().heldBytes;
+    }
+    parts.devices = this->UsesDevices() ? manager.GetDevices().size() : 0;
+    parts.mayForgoDevices = m_Request.backend == BackendChoice::Auto;
+    parts.pinned = m_Request.budgets.pinned;
+    const JobShares shares = ShareJobMemory(parts);
+    if (shares.forgoesDevices)
+    {
+      m_Request.backend = BackendChoice::CPU;
+      m_Warnings.push_back("the CPU computes: " + m_Names.memory + " leaves too little beside the " +
+                           m_Names.formatBytes(shares.ofContexts) + " that devices take of the host's");
+    }
+    m_Request.memory = shares.divisions;
+    m_Request.budgets.pinned = shares.pinned > 0 ? shares.pinned : m_Request.budgets.pinned;
+    m_BesideDivisions = shares.beside;
+  }
+  const std::string tooLarge =
+    m_Names.memory + ": the image does not fit into " + m_Names.formatBytes(memory) + ", and ";
+  try
+  {
+    m_Plan = MakeStreamedPlan(manager, m_Request);
+    if (m_Request.firstPass)
+    {
+      // Its statistics are those of the whole image, whatever is computed of it.
+      m_FirstPass = m_Request;
+      m_FirstPass.region = m_FirstPass.written = m_Whole;
+      m_FirstPlan = m_Whole == m_Request.region ? m_Plan : MakeStreamedPlan(manager, m_FirstPass);
+    }
+  }
+  catch (const DivisionsError & error)
+  {
+    this->RefuseDivisions(error, memory, tooLarge);
+  }
+  if (m_Plan.divisions > 1 || m_Plan.inSlabs)
+  {
+    // What is only read may be held whole where no limit was set.
+    if (!m_Request.operation && memory == 0)
+    {
+      return;
+    }
+    this->CheckPieces(m_Request.divisions > 0 ? m_Names.divisions + ": " : tooLarge);
+  }
+  else if (m_Request.divisions > 1 && m_Request.region.Extent(m_Plan.axis) > 1)
+  {
+    throw JobError(m_Names.divisions + ": " + m_Names.filter + " needs the whole image at once");
+  }
+}
+
+bool
+FileJob::HasPlanOfChunks() const
+{
+  return !m_Plan.inSlabs && (m_Plan.heldOnDevice < 0 || m_Request.operation->GetSchedule() == Schedule::Independent);
+}
+
+ExecutionRequest
+FileJob::MakeTypicalRequest() const
+{
+  if (m_Plan.heldOnDevice >= 0)
+  {
+    ExecutionRequest whole = MakeDivisionRequest(m_Request, m_Plan, m_Request.region);
+    whole.devices.assign(1, m_Plan.heldOnDevice);
+    return whole;
+  }
+  return MakeDivisionRequest(m_Request, m_Plan, GetDivision(m_Request.region, m_Plan, m_Plan.divisions / 2));
+}
+
+void
+FileJob::RunFirstPass(Monitor * monitor, const std::function<void(const ExecutionRequest &, Monitor *)> & add)
+{
+  ReadStreamed(Manager::GetGlobal(), m_FirstPass, m_FirstPlan, monitor, add);
+}
+
+void
+FileJob::Read(Monitor * monitor, const std::function<void(const ExecutionRequest &, Monitor *)> & add)
+{
+  ReadStreamed(Manager::GetGlobal(), m_Request, m_Plan, monitor, add);
+}
+
+const StreamedReport &
+FileJob::Run(Monitor * monitor)
+{
+  m_Sink = CreateImage(m_Output, m_OutputHeader, this->GetOutputOptions());
+  m_Report = ExecuteStreamed(Manager::GetGlobal(), m_Request, m_Plan, m_Sink, monitor);
+  m_Warnings.insert(m_Warnings.end(), m_Report.execution.warnings.begin(), m_Report.execution.warnings.end());
+  this->WarnOfSources();
+  return m_Report;
+}
+
+void
+FileJob::WarnOfSources()
+{
+  for (const auto & source : m_Sources)
+  {
+    for (const std::string & warning : source->GetWarnings())
+    {
+      m_Warnings.push_back(source->GetFiles().front().string() + ": " + warning);
+    }
+  }
+}
+
+void
+FileJob::Finish()
+{
+  m_Sink->Finish();
+  std::string losses;
+  for (const std::string & loss : m_Sink->GetLosses())
+  {
+    losses += (losses.empty() ? "" : ", ") + loss;
+  }
+  if (!losses.empty())
+  {
+    m_Warnings.push_back("the format of " + m_Output + " does not store: " + losses);
+  }
+  if (m_Report.cut > 0)
+  {
+    m_Warnings.push_back(std::to_string(m_Report.cut) + " voxels were outside of " +
+                         PixelKindName(m_Request.writtenKind) + " and were cut to its range" + m_Names.adviceOnRange);
+  }
+  if (m_Report.atLimits > 0)
+  {
+    m_Warnings.push_back(std::to_string(m_Report.atLimits) + " voxels are at a limit of " +
+                         PixelKindName(m_Request.computedKind) + " and may have been cut to its range");
+  }
+}
+
+std::vector<std::string>
+FileJob::TakeWarnings()
+{
+  return std::exchange(m_Warnings, {});
+}
+
+} // namespace chunkwise::files

@@ -1,0 +1,45 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef fileMemory_h
+#define fileMemory_h
+
+#include <cstddef>
+#include <cstdint>
+
+namespace chunkwise::files
+{
+
+/** What of the memory of a run from files to a file is spoken for before its image is cut. */
+struct JobMemory
+{
+  std::uint64_t total{ 0 }; ///< what the user allows
+  /** What the process that runs it has already. Less than LeastOwnBytes counts as that, so that small differences do
+   * not change a plan, and a run has one plan in the program and in an application. */
+  std::uint64_t own{ 0 };
+  std::uint64_t heldByFiles{ 0 };
+  /** Those that may compute. */
+  std::size_t devices{ 0 };
+  /** Whether the CPU may compute in their place. */
+  bool mayForgoDevices{ false };
+  /** Of pinned memory for each device, where the user has set a limit; 0: none. */
+  std::uint64_t pinned{ 0 };
+};
+
+/** The share of each. */
+struct JobShares
+{
+  std::uint64_t beside{ 0 };     ///< all but the divisions, with pinned memory
+  std::uint64_t divisions{ 0 };  ///< with scratch and kept planes; 1 if nothing is left
+  std::uint64_t pinned{ 0 };     ///< of each device
+  std::uint64_t ofContexts{ 0 }; ///< what devices would take of the host's memory
+  bool          forgoesDevices{ false };
+};
+
+constexpr std::uint64_t LeastOwnBytes = std::uint64_t{ 32 } << 20;
+
+/** The one formula for what a run may use. */
+JobShares
+ShareJobMemory(const JobMemory & memory);
+
+} // namespace chunkwise::files
+
+#endif
