@@ -707,7 +707,7 @@ TEST(NetworkMarch, TheHeadWaitsForTheTail)
       continue;
     }
     std::vector<float> whole;
-    auto               variants = GetPipedVariants(operation);
+    auto               variants = operation.GetPipedVariants();
     operation.headLayers = 0;
     variants.insert(variants.begin(), std::make_shared<NetworkOperation>(operation));
     for (const auto & variant : variants)
