@@ -3,6 +3,7 @@
 #include "chunkwiseCudaMarch.cuh"
 #include "chunkwiseCudaPlanes.cuh"
 #include "chunkwiseOperations.h"
+#include "chunkwiseWideMean.h"
 #include "chunkwiseWindow.h"
 
 #include <type_traits>
@@ -41,11 +42,32 @@ struct WholeTaps
   }
 };
 
+/** What a chunk's kernels find, in scratch memory that begins as 0. */
+struct WideFlags
+{
+  std::uint32_t overflows;     ///< a sum of floats is not finite
+  std::uint32_t hasLargeVoxel; ///< IsLargeFloat
+};
+
+template <typename TAcc>
+__device__ __forceinline__ void
+NoteOverflow(WideFlags * flags, TAcc sum)
+{
+  if constexpr (std::is_same<TAcc, float>::value)
+  {
+    if (!IsFiniteFloat(sum))
+    {
+      flags->overflows = 1;
+    }
+  }
+}
+
 /** Divides sums by the number of taps and stores the output voxel. Lines run along `axis`. */
 template <typename TOut, typename TAcc>
 struct FinishMean
 {
   TOut *       out;
+  WideFlags *  flags; ///< of sums of floats
   Coordinates  radius;
   Coordinates  n;
   std::int64_t all;
@@ -57,6 +79,7 @@ struct FinishMean
   struct Line
   {
     TOut *       out;
+    WideFlags *  flags;
     std::int64_t lower; ///< windows at [lower, upper) have all taps along the line's axis
     std::int64_t upper;
     std::int64_t radius;
@@ -76,6 +99,7 @@ struct FinishMean
           return;
         }
       }
+      NoteOverflow(flags, sum);
       out[offset] =
         MeanOf<TOut>(sum, at >= lower && at < upper ? all.count : others * TapsOfWindow(at, radius, n), truncates);
     }
@@ -85,6 +109,7 @@ struct FinishMean
   Store(std::int64_t offset, std::int32_t taps, TAcc sum) const
   {
     const std::int32_t count = renormalized ? taps : static_cast<std::int32_t>(all);
+    NoteOverflow(flags, sum);
     if constexpr (std::is_integral<TOut>::value && sizeof(TOut) == 1)
     {
       // Of bytes it has fewer than 2^24 of everything: a quotient in float rounds to the same integer.
@@ -99,7 +124,7 @@ struct FinishMean
   __device__ Line
   BeginLine(std::int64_t outerIndex, std::int64_t innerIndex) const
   {
-    Line line{ out, INT64_MIN, INT64_MAX, 0, 0, 1, WholeTaps(static_cast<std::int32_t>(all)), truncates };
+    Line line{ out, flags, INT64_MIN, INT64_MAX, 0, 0, 1, WholeTaps(static_cast<std::int32_t>(all)), truncates };
     if (!renormalized)
     {
       return line;
@@ -146,6 +171,102 @@ SumOfConstant(TAcc constant, std::int64_t k)
 /** The longest windows whose passes are made at once. */
 constexpr int LongestMarch = 7;
 
+WideMean
+WideMeanOf(const KernelCall & call)
+{
+  const auto & operation = static_cast<const MeanOperation &>(*call.operation);
+  WideMean     mean;
+  mean.in = call.inputs[0];
+  mean.extent = call.image.Extents();
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    mean.radius[a] = operation.EffectiveRadius(a, call.image.Extent(a));
+  }
+  mean.mode = operation.boundary.mode;
+  mean.constant = ConstantPixel<float>(operation.boundary.constant);
+  mean.sums = operation.sums;
+  return mean;
+}
+
+/** The index of voxel number `voxel` of a box. */
+__device__ inline Coordinates
+IndexIn(const Box & box, std::int64_t voxel)
+{
+  Coordinates index = box.lower;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    index.axis[a] += voxel % box.Extent(a);
+    voxel /= box.Extent(a);
+  }
+  return index;
+}
+
+/** Looks for large voxels if a sum is not finite. */
+__global__ void
+FindLargeKernel(WideFlags * flags, BufferView in, Box box, float leastLarge)
+{
+  if (flags->overflows == 0)
+  {
+    return;
+  }
+  const std::int64_t count = box.NumberOfVoxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
+       voxel += step)
+  {
+    if (IsLargeFloat(static_cast<const float *>(in.data)[in.Offset(IndexIn(box, voxel))], leastLarge))
+    {
+      flags->hasLargeVoxel = 1;
+    }
+  }
+}
+
+/** Replaces results that are not finite, if a voxel is large. `isForced`: the constant is. */
+template <typename TOut>
+__global__ void
+AmendKernel(const WideFlags * flags, bool isForced, WideMean mean, BufferView out)
+{
+  if (flags->overflows == 0 || !(isForced || flags->hasLargeVoxel != 0))
+  {
+    return;
+  }
+  const std::int64_t count = out.box.NumberOfVoxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t voxel = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; voxel < count;
+       voxel += step)
+  {
+    const Coordinates index = IndexIn(out.box, voxel);
+    TOut &            result = static_cast<TOut *>(out.data)[out.Offset(index)];
+    if (!(result - result == TOut(0)))
+    {
+      const double wide = mean.MeanAt(index);
+      // What is NaN in double is NaN already.
+      if (wide == wide)
+      {
+        result = static_cast<TOut>(wide);
+      }
+    }
+  }
+}
+
+/** Both kernels return at once where all sums are finite. */
+template <typename TOut>
+void
+AmendMeans(const KernelCall & call, WideFlags * flags)
+{
+  const WideMean mean = WideMeanOf(call);
+  const float    leastLarge = mean.GetLeastLarge();
+  const Box      box = mean.GetReadBox(call.output.box);
+  const bool     isForced = mean.mode == BoundaryMode::Constant && IsLargeFloat(mean.constant, leastLarge);
+  // Few blocks: starting them is all that most chunks take.
+  const auto blocksFor = [](std::int64_t voxels) { return std::min(BlocksFor(voxels, 256), 1024U); };
+  FindLargeKernel<<<blocksFor(box.NumberOfVoxels()), 256, 0, StreamOf(call)>>>(flags, mean.in, box, leastLarge);
+  CheckLaunch("FindLargeKernel");
+  AmendKernel<TOut>
+    <<<blocksFor(call.output.box.NumberOfVoxels()), 256, 0, StreamOf(call)>>>(flags, isForced, mean, call.output);
+  CheckLaunch("AmendKernel");
+}
+
 /** The passes of a chunk; `accumulatorBytes` decide whether planes fit. */
 PassPlan
 PlanOf(const MeanOperation & operation, const Box & input, const Box & output, const Box & image,
@@ -161,17 +282,15 @@ PlanOf(const MeanOperation & operation, const Box & input, const Box & output, c
   return plan;
 }
 
-template <typename TIn, typename TAcc, typename TOut>
+template <typename TIn, typename TAcc, typename TOut, bool VIsMarched>
 void
-Run(const KernelCall & call)
+RunPassesOfMean(const KernelCall & call, const PassPlan & plan, const std::int64_t (&radius)[MaxDimension],
+                WideFlags * flags)
 {
-  const auto &   operation = static_cast<const MeanOperation &>(*call.operation);
-  std::int64_t   radius[MaxDimension];
-  constexpr bool isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>()) && sizeof(TAcc) == 4;
-  const PassPlan plan =
-    PlanOf(operation, call.inputs[0].box, call.output.box, call.image, sizeof(TAcc), isMarched, radius);
+  const auto &           operation = static_cast<const MeanOperation &>(*call.operation);
   FinishMean<TOut, TAcc> finish{};
   finish.out = static_cast<TOut *>(call.output.data);
+  finish.flags = flags;
   finish.all = 1;
   finish.renormalized = operation.boundary.mode == BoundaryMode::Renormalized && !operation.sums;
   finish.truncates = operation.truncates;
@@ -191,7 +310,7 @@ Run(const KernelCall & call)
     passes.back().constant = constant;
     constant = SumOfConstant(constant, 2 * radius[plan.axes[i]] + 1);
   }
-  if constexpr (isMarched)
+  if constexpr (VIsMarched)
   {
     if (plan.marched)
     {
@@ -228,6 +347,33 @@ Run(const KernelCall & call)
       usesBlocks(i) ? LaunchBlockColumns<PlainSums>(passes[i], in, store, StreamOf(call))
                     : LaunchColumns<PlainSums>(passes[i], in, store, StreamOf(call));
     });
+}
+
+template <typename TIn, typename TAcc, typename TOut>
+void
+Run(const KernelCall & call)
+{
+  constexpr bool isMarched = IsMarchedKind(PixelKindOf<TIn>(), PixelKindOf<TOut>()) && sizeof(TAcc) == 4;
+  std::int64_t   radius[MaxDimension];
+  const PassPlan plan = PlanOf(static_cast<const MeanOperation &>(*call.operation),
+                               call.inputs[0].box,
+                               call.output.box,
+                               call.image,
+                               sizeof(TAcc),
+                               isMarched,
+                               radius);
+  if constexpr (std::is_same<TAcc, float>::value)
+  {
+    auto * const flags =
+      reinterpret_cast<WideFlags *>(static_cast<char *>(call.scratch) + plan.ScratchBytes(sizeof(TAcc)));
+    CheckCuda(cudaMemsetAsync(flags, 0, sizeof(*flags), StreamOf(call)), "cudaMemsetAsync");
+    RunPassesOfMean<TIn, TAcc, TOut, isMarched>(call, plan, radius, flags);
+    AmendMeans<TOut>(call, flags);
+  }
+  else
+  {
+    RunPassesOfMean<TIn, TAcc, TOut, isMarched>(call, plan, radius, nullptr);
+  }
 }
 
 /** Bytes of the accumulator: 4 and 8 for integers by the largest possible sum, as the rules of MeanOperation say. */
@@ -300,7 +446,8 @@ ScratchOfMean(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      mean = static_cast<const MeanOperation &>(operation);
   const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  return PlanOf(mean, shape, bytes).ScratchBytes(bytes);
+  const std::size_t passes = PlanOf(mean, shape, bytes).ScratchBytes(bytes);
+  return passes + (shape.inputKinds[0] == PixelKind::Float32 ? RoundUp(sizeof(WideFlags)) : 0);
 }
 
 double
@@ -324,7 +471,7 @@ CostOfMeanOfPixels(const Operation & operation, const ChunkShape & shape)
 template <typename TIn, typename TOut, typename TAcc>
 __global__ void
 GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, BoundaryMode mode, TAcc constant, bool sums,
-              bool truncates)
+              bool truncates, WideMean wide)
 {
   const std::int64_t count = out.box.NumberOfVoxels();
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -366,7 +513,13 @@ GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, Boun
         reducer.Add(constant, 1);
       }
     }
-    static_cast<TOut *>(out.data)[out.Offset(index)] = MeanOf<TOut>(reducer.sum, sums ? 1 : reducer.count, truncates);
+    auto result = MeanOf<TOut>(reducer.sum, sums ? 1 : reducer.count, truncates);
+    if constexpr (std::is_same<TAcc, float>::value)
+    {
+      const double mean = IsFiniteFloat(reducer.sum) ? 0.0 : wide.MeanAt(index);
+      result = IsFiniteFloat(reducer.sum) || mean != mean ? result : static_cast<TOut>(mean);
+    }
+    static_cast<TOut *>(out.data)[out.Offset(index)] = result;
   }
 }
 
@@ -388,7 +541,8 @@ RunGenericTyped(const KernelCall & call)
     operation.boundary.mode,
     static_cast<TAcc>(ConstantPixel<TIn>(operation.boundary.constant)),
     operation.sums,
-    operation.truncates);
+    operation.truncates,
+    WideMeanOf(call));
   CheckLaunch("GenericKernel");
 }
 

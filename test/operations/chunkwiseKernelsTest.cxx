@@ -1,5 +1,6 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
 #include "chunkwiseKernelTrial.h"
+#include "chunkwiseSpecialValues.h"
 
 using namespace chunkwise;
 
@@ -110,6 +111,107 @@ TEST_P(Kernels, MeanIsWhatItsDefinitionSays)
     {
       DispatchPixelKind(static_cast<PixelKind>(kind), [&](auto pixel) {
         CompareMeanOfKind<decltype(pixel)>(random, GetManager(), GetBackend(), generic);
+      });
+    }
+  }
+}
+
+/** Float sums of two or more of most of them overflow; some are small, some are NaN or infinite if `hasSpecials`. */
+void
+FillWithLarge(std::mt19937 & random, std::vector<float> & pixels, bool hasSpecials)
+{
+  for (float & pixel : pixels)
+  {
+    const auto large =
+      std::ldexp(1.0F + static_cast<float>(random() % 1000) / 1000.0F, 125 + static_cast<int>(random() % 3));
+    pixel = random() % 4 == 0 ? pixel : random() % 3 == 0 ? -large : large;
+  }
+  if (hasSpecials)
+  {
+    AddFewSpecials(random, pixels);
+  }
+}
+
+template <typename TOut>
+void
+CompareLargeMeansWithOracle(std::mt19937 & random, Manager & manager, BackendChoice backend)
+{
+  for (int trial = 0; trial < 40; ++trial)
+  {
+    const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3, true);
+    operation->generic = trial % 5 == 0;
+    operation->sums = trial % 3 == 0;
+    operation->boundary.constant = trial % 2 ? 3e38F : 7.0F;
+    Trial<float, TOut> t(random, operation, RandomExtent(random, 9));
+    FillWithLarge(random, t.pixels, trial % 4 == 1);
+    t.request.backend = backend;
+    t.Prepare(RandomRegion(random, t.request.image.Extents()));
+    manager.Execute(t.request);
+    ASSERT_TRUE(t.IsContained());
+    ForEachIndex(t.request.region, [&](const Coordinates & index) {
+      const auto        parts = oracle::SumWindow<float>(t.image, index, operation->radius, operation->boundary);
+      const auto        divisor = static_cast<long double>(operation->sums ? 1 : parts.count);
+      const long double exact = parts.realSum / divisor;
+      const bool        isBeyond = std::fabs(exact) > static_cast<long double>(std::numeric_limits<TOut>::max());
+      const auto        result = static_cast<long double>(t.Result(index));
+      ASSERT_TRUE(isBeyond ? std::isinf(result) && (result > 0) == (exact > 0)
+                           : IsNear(result, exact, parts.magnitude / divisor * 6e-8L * 68))
+        << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index) << ": " << result
+        << " and not " << exact;
+    });
+  }
+}
+
+TEST_P(Kernels, MeansOfFloatsWhoseSumOverflowsAreWhatTheDefinitionSays)
+{
+  std::mt19937 random(58);
+  CompareLargeMeansWithOracle<float>(random, GetManager(), GetBackend());
+  CompareLargeMeansWithOracle<double>(random, GetManager(), GetBackend());
+}
+
+TEST_P(Kernels, MeansOfFloatsWhoseSumOverflowsDoNotDependOnRegionsAndChunks)
+{
+  std::mt19937 random(59);
+  const auto   compare = [&](auto out, bool hasSpecials) {
+    CompareBits<float, decltype(out)>(
+      random,
+      GetManager(),
+      GetBackend(),
+      60,
+      [&](int trial) {
+        const auto operation = RandomMean(random, trial % 3 == 0 ? 12 : 3, true);
+        operation->sums = trial % 4 == 0;
+        operation->generic = trial % 7 == 0;
+        operation->boundary.constant = trial % 2 ? 3e38F : 7.0F;
+        return operation;
+      },
+      [&](std::vector<float> & pixels) { FillWithLarge(random, pixels, hasSpecials); });
+  };
+  compare(float{}, false);
+  compare(float{}, true);
+  compare(double{}, false);
+  compare(double{}, true);
+}
+
+/** As SciPy and ITK have it. Sums in double are exact here. */
+TEST_P(Kernels, TheMeanOfTheLargestFloatIsItself)
+{
+  std::mt19937 random(60);
+  for (const float value : { std::numeric_limits<float>::max(), -3e38F })
+  {
+    for (int trial = 0; trial < 30; ++trial)
+    {
+      const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3, true);
+      operation->generic = trial % 5 == 0;
+      operation->boundary.constant = value;
+      Trial<float, float> t(random, operation, RandomExtent(random, 20));
+      std::fill(t.pixels.begin(), t.pixels.end(), value);
+      t.request.backend = GetBackend();
+      t.Prepare(t.request.image);
+      GetManager().Execute(t.request);
+      ForEachIndex(t.request.region, [&](const Coordinates & index) {
+        ASSERT_EQ(t.Result(index), value)
+          << operation->GetKey() << " " << ToString(t.request.image) << " at " << ToString(index);
       });
     }
   }

@@ -214,16 +214,17 @@ public:
 };
 
 /** What a run over any region, chunks and devices gives has the bits of one call of the CPU's kernel over the whole
- * image. `make` gives the operation of a trial. */
-template <typename TIn, typename TOut, typename TMake>
+ * image; any NaN equals any other. `make` gives the operation of a trial, fill(pixels) may change its image. */
+template <typename TIn, typename TOut, typename TMake, typename TFill>
 void
-CompareBits(std::mt19937 & random, Manager & manager, BackendChoice backend, int trials, TMake && make)
+CompareBits(std::mt19937 & random, Manager & manager, BackendChoice backend, int trials, TMake && make, TFill && fill)
 {
   Manager host({});
   for (int trial = 0; trial < trials; ++trial)
   {
     const std::shared_ptr<const Operation> operation = make(trial);
     Trial<TIn, TOut>                       t(random, operation, RandomExtent(random, trial % 5 == 0 ? 40 : 12));
+    fill(t.pixels);
     t.request.backend = BackendChoice::CPU;
     t.Prepare(t.request.image);
     host.Execute(t.request);
@@ -247,12 +248,19 @@ CompareBits(std::mt19937 & random, Manager & manager, BackendChoice backend, int
       ForEachIndex(t.request.region, [&](const Coordinates & index) {
         const TOut a = t.Result(index);
         const TOut b = At<TOut>(wholeView, index);
-        ASSERT_EQ(std::memcmp(&a, &b, sizeof(a)), 0)
+        ASSERT_TRUE((a != a && b != b) || std::memcmp(&a, &b, sizeof(a)) == 0)
           << operation->GetKey() << " " << ToString(t.request.image) << " region " << ToString(t.request.region)
           << " at " << ToString(index) << ": " << +a << " and " << +b;
       });
     }
   }
+}
+
+template <typename TIn, typename TOut, typename TMake>
+void
+CompareBits(std::mt19937 & random, Manager & manager, BackendChoice backend, int trials, TMake && make)
+{
+  CompareBits<TIn, TOut>(random, manager, backend, trials, make, [](std::vector<TIn> &) {});
 }
 
 /** The process' manager keeps memory for the next run; a leak check at the end must not find it. */

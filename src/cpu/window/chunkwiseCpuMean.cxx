@@ -1,4 +1,5 @@
 /* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCpuWideMeanRows.h"
 #include "chunkwiseCpuWindow.h"
 #include "chunkwiseHostKernelList.h"
 #include "chunkwiseMaskCountOperation.h"
@@ -81,6 +82,20 @@ ConstantOf(const PixelValue & constant, PixelKind kind)
                            [&](auto pixel) { return static_cast<TAcc>(ConstantPixel<decltype(pixel)>(constant)); });
 }
 
+WideMean
+WideMeanOf(const KernelCall & call, const MeanShape & shape)
+{
+  const auto & operation = static_cast<const MeanOperation &>(*call.operation);
+  WideMean     mean;
+  mean.in = call.inputs[0];
+  mean.extent = call.image.Extents();
+  std::copy(std::begin(shape.radius), std::end(shape.radius), std::begin(mean.radius.axis));
+  mean.mode = operation.boundary.mode;
+  mean.constant = ConstantOf<float>(operation.boundary.constant, PixelKind::Float32);
+  mean.sums = operation.sums;
+  return mean;
+}
+
 template <typename TAcc>
 void
 Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> & rows)
@@ -101,7 +116,8 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
   const auto         tapsInside = [&](int a, std::int64_t i) {
     return std::min(i + shape.radius[a], call.image.Extent(a) - 1) - std::max<std::int64_t>(i - shape.radius[a], 0) + 1;
   };
-  const auto finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
+  WideMeanRows wide(call, WideMeanOf(call, shape));
+  const auto   finish = [&](const TAcc * row, const Coordinates & index, std::int64_t n) {
     std::int64_t count = operation.sums ? 1 : shape.taps;
     if (renormalized)
     {
@@ -134,6 +150,10 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
                 components > 1 ? 1 : call.output.stride[0],
                 n,
                 finishPiece);
+    if constexpr (std::is_same<TAcc, float>::value)
+    {
+      wide.Amend(row, index, n, components);
+    }
   };
   WindowSweep<TAcc>(call,
                     rows,
@@ -231,6 +251,7 @@ RunGenericTyped(const KernelCall & call, const MeanShape & shape)
   const BufferView & in = call.inputs[0];
   const Box &        box = call.output.box;
   const TAcc         constant = ConstantOf<TAcc>(operation.boundary.constant, in.kind);
+  const WideMean     wide = WideMeanOf(call, shape);
   const auto         meanAt = [&](const Coordinates & index) {
     MeanReducer<TAcc> reducer;
     for (std::int64_t tap = 0; tap < shape.taps; ++tap)
@@ -258,7 +279,16 @@ RunGenericTyped(const KernelCall & call, const MeanShape & shape)
         reducer.Add(constant, 1);
       }
     }
-    return MeanOf<TOut>(reducer.sum, operation.sums ? 1 : reducer.count, operation.truncates);
+    const auto result = MeanOf<TOut>(reducer.sum, operation.sums ? 1 : reducer.count, operation.truncates);
+    if constexpr (std::is_same<TAcc, float>::value)
+    {
+      const double mean = IsFiniteFloat(reducer.sum) ? 0.0 : wide.MeanAt(index);
+      return IsFiniteFloat(reducer.sum) || mean != mean ? result : static_cast<TOut>(mean);
+    }
+    else
+    {
+      return result;
+    }
   };
   const std::int64_t n = box.Extent(0);
   call.executor->ParallelFor(n > 0 ? box.NumberOfVoxels() / n : 0, [&](std::int64_t row, unsigned int) {
