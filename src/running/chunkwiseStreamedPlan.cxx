@@ -72,7 +72,7 @@ public:
     }
     if (high == 0)
     {
-      const bool goesInSlabs = this->GoesInSlabs();
+      const bool goesInSlabs = m_Request.operation && this->GoesInSlabs();
       const bool isIndependent = m_Request.operation && m_Request.operation->GetSchedule() == Schedule::Independent;
       if (mayHold && (goesInSlabs || (isIndependent && this->IsWhole())) &&
           PlanOnDevice(m_Manager, m_Request, std::numeric_limits<double>::infinity(), held))
