@@ -627,19 +627,40 @@ ParseSteps(const Texts & texts, CommandLine & line)
   }
 }
 
+/** The parameter of a filter that is a network; nullptr: it has none, or there is no such filter. */
+const ParameterDescription *
+FindNetworkParameter(const std::string & name)
+{
+  for (const FilterDescription & filter : chunkwise::GetFilters())
+  {
+    const auto found = std::find_if(filter.parameters.begin(), filter.parameters.end(), [](const auto & parameter) {
+      return parameter.type == ParameterType::Network;
+    });
+    if (filter.name == name && found != filter.parameters.end())
+    {
+      return &*found;
+    }
+  }
+  return nullptr;
+}
+
 /** A network may come before the images, without its option: "network MODEL IN OUT". */
 std::vector<std::string>
 WithModelOption(std::vector<std::string> words)
 {
-  const auto isOption = [](const std::string & word) { return !word.empty() && word[0] == '-'; };
-  const auto isModel = [](const std::string & word) {
-    return word == "--model" || word.compare(0, 8, "--model=") == 0;
-  };
-  std::size_t at = words.empty() || words[0] != "plan" ? 0 : 1;
-  if (at + 1 < words.size() && words[at] == "network" && !isOption(words[at + 1]) &&
-      std::none_of(words.begin(), words.end(), isModel))
+  const std::size_t at = words.empty() || words[0] != "plan" ? 0 : 1;
+  if (at + 1 >= words.size() || words[at + 1].compare(0, 1, "-") == 0)
   {
-    words[at + 1] = "--model=" + words[at + 1];
+    return words;
+  }
+  const ParameterDescription * const network = FindNetworkParameter(words[at]);
+  if (network)
+  {
+    const std::string option = "--" + network->option;
+    const bool        isGiven = std::any_of(words.begin(), words.end(), [&](const std::string & word) {
+      return word == option || word.compare(0, option.size() + 1, option + "=") == 0;
+    });
+    words[at + 1] = isGiven ? words[at + 1] : option + "=" + words[at + 1];
   }
   return words;
 }

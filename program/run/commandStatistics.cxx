@@ -11,8 +11,10 @@
 #include "chunkwiseHostMemory.h"
 #include "chunkwiseStatistics.h"
 
+#include <cmath>
 #include <cstring>
 #include <iostream>
+#include <limits>
 #include <sstream>
 
 namespace command
@@ -43,12 +45,20 @@ GatherInside(const BufferView & view, const TMask * mask)
   const std::size_t  size = PixelSize(view.kind);
   const std::int64_t count = view.box.NumberOfVoxels();
   std::int64_t       inside = 0;
-  for (std::int64_t i = 0; i < count; ++i)
+  for (std::int64_t begin = 0, end = 0; begin < count; begin = end)
   {
-    if (mask[i] != TMask(0))
+    // A run of voxels on one side of the mask's surface.
+    const bool isInside = mask[begin] != TMask(0);
+    while (end < count && (mask[end] != TMask(0)) == isInside)
     {
-      std::memmove(voxels + static_cast<std::size_t>(inside) * size, voxels + static_cast<std::size_t>(i) * size, size);
-      ++inside;
+      ++end;
+    }
+    if (isInside)
+    {
+      std::memmove(voxels + static_cast<std::size_t>(inside) * size,
+                   voxels + static_cast<std::size_t>(begin) * size,
+                   static_cast<std::size_t>(end - begin) * size);
+      inside += end - begin;
     }
   }
   return inside;
@@ -208,7 +218,10 @@ StatisticsRun::Compute()
                                  results.statistics.GetFiniteMaximum().As<double>() };
     if (range.lower == range.upper)
     {
-      range = { range.lower - 0.5, range.upper + 0.5 };
+      // One unit, or as much as doubles of that size are apart.
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      range = { std::min(range.lower - 0.5, std::nextafter(range.lower, -infinity)),
+                std::max(range.upper + 0.5, std::nextafter(range.upper, infinity)) };
     }
     try
     {
@@ -230,11 +243,11 @@ StatisticsRun::Compute()
   return results;
 }
 
-/** A voxel's own value keeps all its digits. */
+/** Whether it is the voxel `lower`, which keeps all its digits. */
 bool
 IsVoxel(const chunkwise::ImageQuantile & quantile)
 {
-  return quantile.lower.ToText() == quantile.next.ToText();
+  return quantile.linear == quantile.lower.As<double>();
 }
 
 Json

@@ -71,7 +71,7 @@ public:
     }
     if (high == 0)
     {
-      const bool goesOutOfCore = this->GoesOutOfCore();
+      const bool goesOutOfCore = m_Request.operation && this->GoesOutOfCore();
       const bool isIndependent = m_Request.operation && m_Request.operation->GetSchedule() == Schedule::Independent;
       if (mayHold && (goesOutOfCore || (isIndependent && this->IsWhole())) &&
           PlanOnDevice(m_Manager, m_Request, std::numeric_limits<double>::infinity(), held))

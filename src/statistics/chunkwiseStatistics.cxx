@@ -489,8 +489,8 @@ ComputeQuantiles(const SummaryRun & run, PixelKind kind, const std::vector<doubl
     const double a = quantile.lower.As<double>();
     const double b = quantile.next.As<double>();
     const double t = positionOf(fraction) - static_cast<double>(rank);
-    // Exact at both ends, and between equal infinities.
-    quantile.linear = a == b ? a : t < 0.5 ? a + (b - a) * t : b - (b - a) * (1 - t);
+    // Exact at both ends, beside infinities too, and between equal infinities.
+    quantile.linear = a == b || t == 0 ? a : t < 0.5 ? a + (b - a) * t : b - (b - a) * (1 - t);
     quantiles.push_back(quantile);
   }
   return quantiles;

@@ -406,7 +406,6 @@ class CommandLineTest(unittest.TestCase):
             ("missing: IN, --radius;", ("mean", "--out", "{stem}.mha")),
             ("missing: --step;", ("plan", "sequence", small, out)),
             (r"--sigma: 1e-06 along axis 0 with --cutoff 4 ", ("log", small, out, "--sigma", 1e-6)),
-            ("--variance: it is given beside --sigma,", ("gaussian", small, out, "--sigma", 1, "--variance", 2)),
             ("--empty-value: 3 has no effect .* such as --mask", ("mean", small, out, "--radius", 1, "--empty-value", 3)),
             ("--height: -3 is not a finite number of at least 0 that int16 has", ("h-maxima", small, out, "--height", -3)),
             ("--percentile: 101 is not a finite number from 0 to 100",

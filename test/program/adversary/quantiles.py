@@ -18,13 +18,13 @@ def quantile(ordered, fraction):
     rank = min(int(math.floor(position)), len(ordered) - 1)
     lower, following = ordered[rank], ordered[min(rank + 1, len(ordered) - 1)]
     a, b, t = float(lower), float(following), position - rank
-    return lower, following, a if a == b else a + (b - a) * t if t < 0.5 else b - (b - a) * (1 - t)
+    return lower, following, a if a == b or t == 0 else a + (b - a) * t if t < 0.5 else b - (b - a) * (1 - t)
 
 
 def histogram(values, bins):
     lower, upper = float(min(values)), float(max(values))
     if lower == upper:
-        lower, upper = lower - 0.5, upper + 0.5
+        lower, upper = min(lower - 0.5, math.nextafter(lower, -math.inf)), max(upper + 0.5, math.nextafter(upper, math.inf))
     counts = [0] * bins
     for value in values:
         counts[min(int((float(value) - lower) * (bins / (upper - lower))), bins - 1)] += 1
@@ -41,7 +41,7 @@ class Quantiles(ProgramTest):
         for each in shown:
             lower, following, between = quantile(ordered, each["fraction"])
             self.assertEqual((each["lower"], each["next"]), (lower, following), each)
-            self.assertEqual(each["value"], lower if lower == following else between, each)
+            self.assertEqual(each["value"], lower if between == float(lower) else between, each)
 
     def assert_histogram(self, shown, values, bins):
         lower, upper, counts = histogram(values, bins)
