@@ -196,8 +196,8 @@ ReadMetaHeader(const std::string & file, const MetaFields & fields)
   }
   const std::string type = fields.Get({ "ElementType" });
   // "MET_FLOAT_ARRAY" is the type of pixels with components; ElementNumberOfChannels says how many.
-  const std::string array = "_ARRAY";
-  if (!FindKind(HasEnding(type, array) ? type.substr(0, type.size() - array.size()) : type, header.kind))
+  const std::size_t array = type.rfind("_ARRAY");
+  if (!FindKind(array != std::string::npos && array + 6 == type.size() ? type.substr(0, array) : type, header.kind))
   {
     Fail(file, "has voxels of " + (type.empty() ? "no type" : type) + ", which is no type that can be used");
   }
