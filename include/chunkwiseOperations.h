@@ -110,9 +110,6 @@ protected:
  *   rounded to nearest, ties to even, from the exact quotient; with `truncates` toward zero. From integers to float and
  * double: the sum and the count are converted to double, divided, and converted. From float or double: divided in their
  * own precision by the count converted to it, then converted.
- * - A sum of float that is not finite is taken again in double: for each position along x from the lowest to the
- * highest the taps there are added from +0, y fastest, then these sums from +0. Unless the new sum is NaN, the result
- * is the new sum divided in double, then converted. So float means are finite wherever all voxels of the window are.
  * - A sum is the mean with a divisor of 1; integer results are clamped to the kind's range. In Renormalized mode it is
  *   that of the taps inside the image. */
 class Chunkwise_EXPORT MeanOperation : public BoxOperation

@@ -20,7 +20,8 @@ IsFiniteFloat(float value)
  * finite.
  *
  * The order of additions is fixed: for each position along x from the lowest to the highest, the taps at that position
- * are added from +0, y fastest; then these sums are added from +0. */
+ * are added from +0, y fastest; then these sums are added from +0. Unless the sum in double is NaN, the result is that
+ * sum, divided in double and then converted. So float means are finite if all voxels of the window are. */
 struct WideMean
 {
   BufferView   in;     ///< pixels of float
