@@ -12,6 +12,7 @@
 #include <iterator>
 #include <random>
 #include <sanitizer/common_interface_defs.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 // chunkwise_fuzz_mutants TARGET FOLDER COUNT: runs the target's seeds, FOLDER/seeds/TARGET, and COUNT mutants of them,
@@ -25,8 +26,9 @@ namespace fs = std::filesystem;
 using namespace chunkwise::fuzz;
 using Random = std::mt19937_64;
 
-/** An input that takes longer hangs. */
+/** An input that takes longer hangs: seconds of the processor, or of a process that waits. */
 constexpr unsigned    MostSeconds = 20;
+constexpr unsigned    MostWaited = 600;
 constexpr std::size_t MostBytes = 1 << 16;
 
 std::string theName;
@@ -45,9 +47,14 @@ Run(const Target & target, const std::string & name, const std::string & bytes)
 {
   theName = name;
   theBytes = bytes;
-  ::alarm(MostSeconds);
+  itimerval limit{};
+  limit.it_value.tv_sec = MostSeconds;
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
+  ::alarm(MostWaited);
   const bool isAccepted = target.run(target, bytes);
   ::alarm(0);
+  limit = {};
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
   return isAccepted;
 }
 
@@ -255,6 +262,7 @@ main(int argc, char ** argv)
   __sanitizer_set_death_callback(WriteReproducer);
   // With the place where it hangs.
   std::signal(SIGALRM, [](int) { std::abort(); });
+  std::signal(SIGPROF, [](int) { std::abort(); });
   if (!fs::is_directory(argv[2]))
   {
     for (int i = 2; i < argc; ++i)
