@@ -20,9 +20,8 @@ namespace itk
  * Integers of 8 to 64 bits, float and double, to the same type, float or double; integers of up to 32 bits to any
  * integers. Sums of integers are exact, and clamped to the range of an integer output; where that is another type than
  * the input's, the filter warns of voxels that were clamped. Float and double are summed in their own precision along
- * one axis after the other. Where a sum of float overflows, the window is summed in double; the result is infinite if
- * the output's type does not hold it. A NaN makes NaN the windows that have it and no others; an infinity makes them
- * that infinity, or NaN where there are both.
+ * one axis after the other: a sum beyond that is infinite. A NaN makes NaN the windows that have it and no others; an
+ * infinity makes them that infinity, or NaN where there are both.
  *
  * \par Memory
  * A chunk needs its input, its output and one to two intermediate images of the accumulator's type.

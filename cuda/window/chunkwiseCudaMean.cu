@@ -184,7 +184,6 @@ WideMeanOf(const KernelCall & call)
   }
   mean.mode = operation.boundary.mode;
   mean.constant = ConstantPixel<float>(operation.boundary.constant);
-  mean.sums = operation.sums;
   return mean;
 }
 
@@ -368,7 +367,10 @@ Run(const KernelCall & call)
       reinterpret_cast<WideFlags *>(static_cast<char *>(call.scratch) + plan.ScratchBytes(sizeof(TAcc)));
     CheckCuda(cudaMemsetAsync(flags, 0, sizeof(*flags), StreamOf(call)), "cudaMemsetAsync");
     RunPassesOfMean<TIn, TAcc, TOut, isMarched>(call, plan, radius, flags);
-    AmendMeans<TOut>(call, flags);
+    if (!static_cast<const MeanOperation &>(*call.operation).sums)
+    {
+      AmendMeans<TOut>(call, flags);
+    }
   }
   else
   {
@@ -516,8 +518,9 @@ GenericKernel(BufferView in, BufferView out, Box image, Coordinates radius, Boun
     auto result = MeanOf<TOut>(reducer.sum, sums ? 1 : reducer.count, truncates);
     if constexpr (std::is_same<TAcc, float>::value)
     {
-      const double mean = IsFiniteFloat(reducer.sum) ? 0.0 : wide.MeanAt(index);
-      result = IsFiniteFloat(reducer.sum) || mean != mean ? result : static_cast<TOut>(mean);
+      const bool   isKept = sums || IsFiniteFloat(reducer.sum);
+      const double mean = isKept ? 0.0 : wide.MeanAt(index);
+      result = isKept || mean != mean ? result : static_cast<TOut>(mean);
     }
     static_cast<TOut *>(out.data)[out.Offset(index)] = result;
   }

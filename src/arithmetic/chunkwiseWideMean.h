@@ -16,8 +16,8 @@ IsFiniteFloat(float value)
   return value - value == 0.0F;
 }
 
-/** Means, or sums, of windows of float voxels in double. Kernels use them for the windows whose float sum is not
- * finite.
+/** Means of windows of float voxels in double. Kernels use them for the windows whose float sum is not finite; sums as
+ * results stay what they are.
  *
  * The order of additions is fixed: for each position along x from the lowest to the highest, the taps at that position
  * are added from +0, y fastest; then these sums are added from +0. Unless the sum in double is NaN, the result is that
@@ -29,7 +29,6 @@ struct WideMean
   Coordinates  radius;
   BoundaryMode mode{ BoundaryMode::Renormalized };
   float        constant{ 0 };
-  bool         sums{ false };
 
   /** The position in the input of tap `i` along axis `a`; false if no voxel is there. */
   CHUNKWISE_HOST_DEVICE bool
@@ -76,7 +75,7 @@ struct WideMean
                         DivisorAt(const Coordinates & index) const
   {
     std::int64_t divisor = 1;
-    for (int a = 0; a < MaxDimension && !sums; ++a)
+    for (int a = 0; a < MaxDimension; ++a)
     {
       const std::int64_t r = radius.axis[a];
       const std::int64_t i = index.axis[a];

@@ -140,7 +140,6 @@ CompareLargeMeansWithOracle(std::mt19937 & random, Manager & manager, BackendCho
   {
     const auto operation = RandomMean(random, trial % 4 == 0 ? 12 : 3, true);
     operation->generic = trial % 5 == 0;
-    operation->sums = trial % 3 == 0;
     operation->boundary.constant = trial % 2 ? 3e38F : 7.0F;
     Trial<float, TOut> t(random, operation, RandomExtent(random, 9));
     FillWithLarge(random, t.pixels, trial % 4 == 1);
@@ -150,7 +149,7 @@ CompareLargeMeansWithOracle(std::mt19937 & random, Manager & manager, BackendCho
     ASSERT_TRUE(t.IsContained());
     ForEachIndex(t.request.region, [&](const Coordinates & index) {
       const auto        parts = oracle::SumWindow<float>(t.image, index, operation->radius, operation->boundary);
-      const auto        divisor = static_cast<long double>(operation->sums ? 1 : parts.count);
+      const auto        divisor = static_cast<long double>(parts.count);
       const long double exact = parts.realSum / divisor;
       const bool        isBeyond = std::fabs(exact) > static_cast<long double>(std::numeric_limits<TOut>::max());
       const auto        result = static_cast<long double>(t.Result(index));
@@ -180,7 +179,6 @@ TEST_P(Kernels, MeansOfFloatsWhoseSumOverflowsDoNotDependOnRegionsAndChunks)
       60,
       [&](int trial) {
         const auto operation = RandomMean(random, trial % 3 == 0 ? 12 : 3, true);
-        operation->sums = trial % 4 == 0;
         operation->generic = trial % 7 == 0;
         operation->boundary.constant = trial % 2 ? 3e38F : 7.0F;
         return operation;

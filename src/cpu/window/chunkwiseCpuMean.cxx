@@ -92,7 +92,6 @@ WideMeanOf(const KernelCall & call, const MeanShape & shape)
   std::copy(std::begin(shape.radius), std::end(shape.radius), std::begin(mean.radius.axis));
   mean.mode = operation.boundary.mode;
   mean.constant = ConstantOf<float>(operation.boundary.constant, PixelKind::Float32);
-  mean.sums = operation.sums;
   return mean;
 }
 
@@ -152,7 +151,10 @@ Run(const KernelCall & call, const MeanShape & shape, const RowFunctions<TAcc> &
                 finishPiece);
     if constexpr (std::is_same<TAcc, float>::value)
     {
-      wide.Amend(row, index, n, components);
+      if (!operation.sums)
+      {
+        wide.Amend(row, index, n, components);
+      }
     }
   };
   WindowSweep<TAcc>(call,
@@ -282,8 +284,9 @@ RunGenericTyped(const KernelCall & call, const MeanShape & shape)
     const auto result = MeanOf<TOut>(reducer.sum, operation.sums ? 1 : reducer.count, operation.truncates);
     if constexpr (std::is_same<TAcc, float>::value)
     {
-      const double mean = IsFiniteFloat(reducer.sum) ? 0.0 : wide.MeanAt(index);
-      return IsFiniteFloat(reducer.sum) || mean != mean ? result : static_cast<TOut>(mean);
+      const bool   isKept = operation.sums || IsFiniteFloat(reducer.sum);
+      const double mean = isKept ? 0.0 : wide.MeanAt(index);
+      return isKept || mean != mean ? result : static_cast<TOut>(mean);
     }
     else
     {
