@@ -396,7 +396,7 @@ TEST(Filters, RowsSayHowTheyAreMadeOfAReconstruction)
         image.furtherInputs.push_back(input.name);
       }
     }
-    const auto operation = MakeFilterOperation(filter.name, RequiredParameters(filter), image);
+    const auto         operation = MakeFilterOperation(filter.name, RequiredParameters(filter), image);
     const auto * const reconstruction = dynamic_cast<const ReconstructionOperation *>(operation.get());
     // What is made of a window and a reconstruction is no single one.
     EXPECT_EQ(reconstruction != nullptr, recipe.marker != MarkerRule::None && recipe.marker != MarkerRule::Window);
