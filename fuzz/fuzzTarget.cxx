@@ -25,6 +25,13 @@ __asan_default_options()
   return "handle_abort=1:max_allocation_size_mb=512:allocator_may_return_null=0";
 }
 
+/** ITK's copy of NrrdIO leaks some hundred bytes for a header that it refuses. */
+extern "C" __attribute__((used, visibility("default"))) const char *
+__lsan_default_suppressions()
+{
+  return "leak:libITKNrrdIO\n";
+}
+
 extern "C" __attribute__((used, visibility("default"))) const char *
 __ubsan_default_options()
 {

@@ -37,6 +37,12 @@ NrrdTypeName(PixelKind kind)
   return names[static_cast<int>(kind)];
 }
 
+bool
+IsPrintable(const std::string & text)
+{
+  return std::none_of(text.begin(), text.end(), [](unsigned char c) { return (c < ' ' && c != '\t') || c == 127; });
+}
+
 /** Keys and values stay on their line. */
 std::string
 Escaped(const std::string & text)
@@ -143,6 +149,57 @@ TakeFields(std::map<std::string, std::string> & metadata)
     field = field->first.compare(0, 5, "NRRD_") == 0 && field->first != "NRRD_content" ? metadata.erase(field)
                                                                                        : std::next(field);
   }
+}
+
+bool
+IsNumber(const std::string & text)
+{
+  std::istringstream stream(text);
+  double             number = 0;
+  return (stream >> number) && stream.eof();
+}
+
+/** Whether the value of a field is one that other programs read, for an image of `dimension` axes that have directions.
+ */
+bool
+CanWriteField(const KeptField & field, const std::string & value, int dimension, bool isVector)
+{
+  const std::string name = field.name;
+  if (!IsPrintable(value) || value.empty())
+  {
+    return false;
+  }
+  if (name == "sample units")
+  {
+    return true;
+  }
+  // Axes that have directions have their units in common.
+  const std::vector<std::string> parts = SplitField(value);
+  const auto wanted = static_cast<std::size_t>(field.isOfAxes ? dimension + (isVector ? 1 : 0) : dimension);
+  if (name == "units" || parts.size() != wanted)
+  {
+    return false;
+  }
+  return std::all_of(parts.begin(), parts.end(), [&](const std::string & part) {
+    if (name == "thicknesses")
+    {
+      return part == "NaN" || part == "nan" || IsNumber(part);
+    }
+    if (name == "measurement frame")
+    {
+      std::size_t count = 0;
+      std::string number;
+      bool        isGood = part.size() > 2 && part.front() == '(' && part.back() == ')';
+      for (std::istringstream stream(isGood ? part.substr(1, part.size() - 2) : std::string());
+           std::getline(stream, number, ',');
+           ++count)
+      {
+        isGood = isGood && IsNumber(number);
+      }
+      return isGood && count == static_cast<std::size_t>(dimension);
+    }
+    return part.size() >= 2 && part.front() == '"' && part.back() == '"' && part.find('\\') == std::string::npos;
+  });
 }
 
 /** A header's fields, by FieldName; and where the header ends. */
@@ -398,8 +455,7 @@ LayOutNrrd(const ImageHeader & header, const std::string & file, const std::stri
     }
     if (const KeptField * const field = FindKeptField(key))
     {
-      const auto wanted = static_cast<std::size_t>(field->isOfAxes ? n + (isVector ? 1 : 0) : field->isOfSpace ? n : 1);
-      if (SplitField(value).size() == wanted && value.find_first_of("\r\n") == std::string::npos)
+      if (CanWriteField(*field, value, n, isVector))
       {
         text += std::string(field->name) + ": " + value + "\n";
       }
@@ -410,7 +466,9 @@ LayOutNrrd(const ImageHeader & header, const std::string & file, const std::stri
       continue;
     }
     const bool canHold = !key.empty() && key.find(":=") == std::string::npos && key.find(':') == std::string::npos &&
-                         key[0] != '#' && key.find('\r') == std::string::npos && value.find('\r') == std::string::npos;
+                         key[0] != '#' && key.find('\r') == std::string::npos &&
+                         value.find('\r') == std::string::npos && key.find('\0') == std::string::npos &&
+                         value.find('\0') == std::string::npos;
     if (canHold)
     {
       text += Escaped(key) + ":=" + Escaped(value) + "\n";
