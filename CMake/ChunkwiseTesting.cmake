@@ -29,7 +29,7 @@ if(CHUNKWISE_BUILD_MODE STREQUAL "Plain")
 else()
   set(Chunkwise_ENGINE_TARGET Chunkwise)
 endif()
-# What tests and benchmarks link: the engine, and networks where there are some.
+# The libraries that tests and benchmarks link: the engine, and networks if they are built.
 set(Chunkwise_TESTED_LIBRARIES ${Chunkwise_ENGINE_TARGET})
 if(CHUNKWISE_BUILD_NETWORKS)
   list(PREPEND Chunkwise_TESTED_LIBRARIES ChunkwiseNetwork)

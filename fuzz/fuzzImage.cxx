@@ -149,7 +149,7 @@ HaveSameShape(const ImageHeader & a, const ImageHeader & b)
   return a.dimension == b.dimension && a.extent == b.extent && a.kind == b.kind && a.components == b.components;
 }
 
-/** What has been read can be written, unless the format refuses it, and comes back. */
+/** An image that was read can be written, unless the format refuses it, and is read again as it was. */
 void
 CheckWriting(const Result & result, const char * ending)
 {
@@ -173,7 +173,7 @@ CheckWriting(const Result & result, const char * ending)
   Check(again.voxels == result.voxels, "own " + std::string(ending) + " has other voxels");
 }
 
-/** What a header without voxels may name as the file of its voxels. */
+/** The voxel file that a header without voxels may name. */
 void
 WriteNeighbours()
 {

@@ -41,7 +41,7 @@ __ubsan_default_options()
 namespace
 {
 
-/** Where reports go: the standard error of libraries that print on it is closed while they run. */
+/** Reports go here: standard error is closed while libraries run that print on it. */
 [[maybe_unused]] const bool isReportSet = [] {
   __sanitizer_set_report_fd(reinterpret_cast<void *>(static_cast<std::intptr_t>(::dup(STDERR_FILENO))));
   return true;

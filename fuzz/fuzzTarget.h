@@ -46,11 +46,11 @@ RunValue(const Target & target, const std::string & bytes);
 bool
 RunRecord(const Target & target, const std::string & bytes);
 
-/** What the process that reads HDF5 and DICOM says of a header: a crash of its libraries may make it say anything. */
+/** The reply with a header from the process that reads HDF5 and DICOM: its libraries' crashes may make it anything. */
 bool
 RunReply(const Target & target, const std::string & bytes);
 
-/** Of the chunks of a PNG file. */
+/** The check sum of a chunk of a PNG file. */
 void
 MendChecksumsOfPng(std::string & bytes);
 

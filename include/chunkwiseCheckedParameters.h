@@ -8,7 +8,7 @@
 namespace chunkwise
 {
 
-/** What the rows of the table of filters are made with, see AddFilters.
+/** The rows of the table of filters make their operations from it, see AddFilters.
  *
  * A filter's parameters as its row sees them: of the types that the table says, in their ranges, with defaults where
  * the caller set none. */

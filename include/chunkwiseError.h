@@ -24,7 +24,7 @@ public:
 class Chunkwise_EXPORT ParameterError : public Error
 {
 public:
-  /** Where the message begins with a parameter's name and a colon, that is `parameter`. */
+  /** `parameter` is the name before the message's first colon, if the message begins with a parameter's name. */
   explicit ParameterError(const std::string & message);
   /** "Cutoff: -1 is not a number above 0". `verb` is what stands between the value and what is allowed. */
   ParameterError(const std::string & parameterName, const std::string & valueText, const std::string & allowedText,

@@ -113,7 +113,7 @@ enum class MarkerRule
   Window   ///< the minimum over a window (by erosion: the maximum)
 };
 
-/** What a filter gives that is a reconstruction. */
+/** The result of a filter that is a reconstruction. */
 enum class ReconstructionGives
 {
   Image,   ///< the reconstruction
@@ -278,7 +278,7 @@ GetConvertedKind(const FilterDescription & filter, const FilterParameters & para
 /** How the users of a program or of a language know what they set. */
 struct UserWords
 {
-  /** Of a parameter, a further image, "Devices" or "Backend"; "" keeps the name. */
+  /** The users' name of a parameter, a further image, "Devices" or "Backend"; "" keeps the engine's name. */
   std::function<std::string(const std::string & name)> name;
   /** The axes of the image, which users count from the last one on, as NumPy's do; 0: they count as the engine does. */
   int dimensionOfReversedAxes{ 0 };

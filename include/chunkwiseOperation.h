@@ -34,7 +34,7 @@ class StagedOperation;
 /** A stream block whose run has ended, see Operation::MakeForNextBlock. */
 struct FinishedBlock
 {
-  /** What the run read and wrote; `box` is what it computed. */
+  /** The images that the run read, and the kind that it wrote; `box` is the region that it computed. */
   const BufferView * inputs{ nullptr };
   int                numberOfInputs{ 0 };
   PixelKind          outputKind{ PixelKind::UInt8 };
@@ -169,7 +169,7 @@ public:
   virtual std::shared_ptr<const Operation>
   MakeForNextBlock(const FinishedBlock & block) const;
 
-  /** What runs the operation from sources to a sink where neither the host nor a device has memory for the image, see
+  /** The runner of the operation from sources to a sink if neither the host nor a device has memory for the image, see
    * chunkwiseOutOfCoreRunner.h. It lives as long as the process. nullptr: the image must fit. */
   virtual const OutOfCoreRunner *
   GetOutOfCoreRunner() const;

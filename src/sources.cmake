@@ -168,7 +168,7 @@ set(Chunkwise_LEVEL_SRCS
   cpu/window/chunkwiseCpuMarchRows.cxx
   cpu/window/chunkwiseCpuMaskedRows.cxx
 )
-# Of these, what promises a bound, not bits: transforms.
+# Transforms are among these: they promise a bound, not bits.
 set(Chunkwise_BOUNDED_SRCS
   cpu/convolution/chunkwiseCpuFftFunctions.cxx
   cpu/network/chunkwiseCpuNetworkTileFunctions.cxx

@@ -42,7 +42,7 @@ struct WholeTaps
   }
 };
 
-/** What a chunk's kernels find, in scratch memory that begins as 0. */
+/** Flags that the kernels of a chunk set, in scratch memory that begins as 0. */
 struct WideFlags
 {
   std::uint32_t overflows;     ///< a sum of floats is not finite
@@ -239,7 +239,7 @@ AmendKernel(const WideFlags * flags, bool isForced, WideMean mean, BufferView ou
     if (!(result - result == TOut(0)))
     {
       const double wide = mean.MeanAt(index);
-      // What is NaN in double is NaN already.
+      // A mean that is NaN in double is NaN in float already.
       if (wide == wide)
       {
         result = static_cast<TOut>(wide);

@@ -342,7 +342,7 @@ ReadCommonOptions(const Texts & texts, CommandLine & line)
   }
 }
 
-/** What only statistics take. */
+/** Options of statistics alone. */
 void
 ReadStatisticsOptions(const Texts & texts, CommandLine & line)
 {

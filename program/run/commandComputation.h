@@ -9,7 +9,7 @@
 namespace command
 {
 
-/** What a command line computes of the images of a job: the types of voxels, and the operation. */
+/** The computation that a command line asks for: the operation, and the types of voxels. */
 class Computation
 {
 public:

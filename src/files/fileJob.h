@@ -35,7 +35,7 @@ struct JobNames
   std::string (*formatBytes)(std::uint64_t bytes){ nullptr };
   /** Bytes that are enough: rounded up. */
   std::string (*formatNeed)(std::uint64_t bytes){ nullptr };
-  /** What a user can do about results that the file's type does not hold: "; ..." */
+  /** Advice for results that the file's type does not hold: "; ..." */
   std::string adviceOnRange;
 };
 

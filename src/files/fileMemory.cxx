@@ -11,7 +11,7 @@ namespace
 
 constexpr std::uint64_t Mebibyte = std::uint64_t{ 1 } << 20;
 
-/** What contexts of devices and their kernels take of the host's memory; it is known only once they are there. */
+/** Host memory that contexts of devices and their kernels take, in bytes; known once they are there. */
 std::uint64_t
 GetBytesOfContexts(std::size_t devices)
 {

@@ -8,7 +8,7 @@
 namespace chunkwise::files
 {
 
-/** What of the memory of a run from files to a file is spoken for before its image is cut. */
+/** Memory of a run from files to a file that is reserved before its image is cut into stream blocks. */
 struct JobMemory
 {
   std::uint64_t total{ 0 }; ///< what the user allows
@@ -20,7 +20,7 @@ struct JobMemory
   std::size_t devices{ 0 };
   /** Whether the CPU may compute in their place. */
   bool mayForgoDevices{ false };
-  /** Of pinned memory for each device, where the user has set a limit; 0: none. */
+  /** The limit of pinned memory for each device, in bytes; 0: no limit. */
   std::uint64_t pinned{ 0 };
 };
 

@@ -398,7 +398,7 @@ struct PlaneRun
   std::int64_t begin{ 0 }; ///< planes before the first, in the file's order
 };
 
-/** What a TiffData element says; `axes` as GetOrder gives them. */
+/** The planes that a TiffData element describes; `axes` as GetOrder gives them. */
 PlaneRun
 ReadPlaneRun(const std::string & file, const Attributes & of, const std::vector<int> & axes, const PlaneOrder & order,
              std::int64_t components, std::int64_t directories)
@@ -413,7 +413,7 @@ ReadPlaneRun(const std::string & file, const Attributes & of, const std::vector<
   const std::int64_t otherwise = of.count("IFD") ? 1 : std::min(directories, planes);
   run.count = number("PlaneCount", number("NumPlanes", otherwise));
   const std::int64_t first[] = { number("FirstZ", 0), number("FirstC", 0), number("FirstT", 0) };
-  bool               isInside = first[1] == 0 || components == 1; // Of colors it is not said what is counted.
+  bool               isInside = first[1] == 0 || components == 1; // OME does not say what FirstC counts for colors.
   for (int i = 2; i >= 0; --i)
   {
     const int axis = axes[static_cast<std::size_t>(i)];

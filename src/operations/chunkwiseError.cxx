@@ -9,7 +9,7 @@ namespace chunkwise
 namespace
 {
 
-/** What stands before ": ", if it is a parameter's name: "NumberOfBins". */
+/** The text before ": " if it is a parameter's name: "NumberOfBins". */
 std::string
 NameBefore(const std::string & message)
 {

@@ -8,7 +8,7 @@
 namespace chunkwise
 {
 
-/** What the operation's out-of-core runner is given for a streamed request, without a sink. */
+/** The request for the operation's out-of-core runner, made from a streamed request, without a sink. */
 OutOfCoreRequest
 MakeOutOfCoreRequest(const StreamedRequest & request, const StreamedPlan & plan);
 

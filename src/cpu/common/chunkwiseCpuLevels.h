@@ -39,7 +39,7 @@
 #else
 #  define CHUNKWISE_AT_AVX512(name) nullptr
 #endif
-/** What FunctionsAtLevels is made of. */
+/** The arguments of FunctionsAtLevels: one function for each instruction set. */
 #define CHUNKWISE_AT_LEVELS(name) &baseline::name, CHUNKWISE_AT_AVX2(name), CHUNKWISE_AT_AVX512(name)
 
 namespace chunkwise
@@ -63,7 +63,7 @@ public:
     return m_Make[index] != nullptr;
   }
 
-  /** Of the instruction set with this number, which the build and the machine must have. */
+  /** The functions for the instruction set with this number, which the build and the machine must have. */
   TFunctions &
   Get(std::size_t index)
   {
@@ -71,7 +71,7 @@ public:
     return m_Functions[index];
   }
 
-  /** Of the level that GetCpuLevel() gives. */
+  /** The functions for the level that GetCpuLevel() gives. */
   const TFunctions &
   Get()
   {

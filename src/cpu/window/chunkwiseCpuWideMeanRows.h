@@ -135,7 +135,7 @@ private:
       Coordinates at = index;
       at[0] += k;
       const double mean = totals[k] / static_cast<double>(m_Mean.DivisorAt(at));
-      // What is NaN in double is NaN already.
+      // A mean that is NaN in double is NaN in float already.
       if (!IsFiniteFloat(sums[k * step]) && mean == mean)
       {
         this->Store(at, mean);
