@@ -50,7 +50,7 @@ RunRecord(const Target & target, const std::string & bytes);
 bool
 RunReply(const Target & target, const std::string & bytes);
 
-/** The check sum of a chunk of a PNG file. */
+/** Sets the check sums of all chunks of a PNG file right. */
 void
 MendChecksumsOfPng(std::string & bytes);
 

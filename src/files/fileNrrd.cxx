@@ -455,6 +455,11 @@ LayOutNrrd(const ImageHeader & header, const std::string & file, const std::stri
     }
     if (const KeptField * const field = FindKeptField(key))
     {
+      // The reader has made units of the axes those of the space, which are written in their place.
+      if (key == "NRRD_units" && header.metadata.count("NRRD_space units") != 0)
+      {
+        continue;
+      }
       if (CanWriteField(*field, value, n, isVector))
       {
         text += std::string(field->name) + ": " + value + "\n";
