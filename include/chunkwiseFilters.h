@@ -99,7 +99,8 @@ enum class DefaultOutput
   Real,    ///< float32, float64 for 32- and 64-bit integers and doubles: results are fractions, negative or large
   RealSum, ///< Real, but float64 for 16-bit integers too, whose sums float32 would round
   InputUnlessSigned, ///< the input's kind, Real for signed integers: their differences go beyond them
-  Sum                ///< the widest of the input's sort: 64-bit integers or float64
+  Sum,               ///< the widest of the input's sort: 64-bit integers or float64
+  Label              ///< uint32
 };
 
 /** From which image a filter that is a reconstruction starts. */

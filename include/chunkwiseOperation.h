@@ -124,6 +124,11 @@ public:
     return true;
   }
 
+  /** TwoPass: a region that is one chunk takes one pass, by the kernel "name.alone" (input -> output), whose scratch is
+   * that of "name". */
+  virtual bool
+  RunsAlone(const Box & region, PixelKind output) const;
+
   // TwoPass: kernels "name.summarise" (input -> summary) and "name" (input, solution -> output).
   /** Bytes of a summary; if there is no output, the same for every box. */
   virtual std::size_t

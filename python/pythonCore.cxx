@@ -258,6 +258,8 @@ OutputName(DefaultOutput output)
       return "real-sum";
     case DefaultOutput::InputUnlessSigned:
       return "input-unless-signed";
+    case DefaultOutput::Label:
+      return "label";
     default:
       return "sum";
   }

@@ -7,6 +7,8 @@ set(Chunkwise_BACKEND_SRCS
 )
 set(Chunkwise_OPERATION_SRCS
   arithmetic/chunkwiseExactDigits.cxx
+  objects/chunkwiseLabelOperation.cxx
+  objects/chunkwiseLabelSolve.cxx
   operations/chunkwiseBoxStatisticOperation.cxx
   operations/chunkwiseCompositeOperation.cxx
   operations/chunkwiseConvolutionOperation.cxx
@@ -48,6 +50,8 @@ set(Chunkwise_ENGINE_SRCS
   operations/chunkwiseSummedAreaTableCarry.cxx
   operations/chunkwiseTableFilters.cxx
   operations/chunkwiseWindowFilters.cxx
+  objects/chunkwiseLabelRunner.cxx
+  objects/chunkwiseObjectFilters.cxx
   planning/chunkwiseChunkQueue.cxx
   planning/chunkwisePlanner.cxx
   planning/chunkwiseRegions.cxx
@@ -133,6 +137,7 @@ set(Chunkwise_CPU_SRCS
   cpu/convolution/chunkwiseCpuSeparable.cxx
   cpu/convolution/chunkwiseCpuVaryingConvolution.cxx
   cpu/convolution/chunkwiseFftwModule.cxx
+  cpu/objects/chunkwiseCpuLabel.cxx
   cpu/rank/chunkwiseCpuMaskedRank.cxx
   cpu/rank/chunkwiseCpuMedians.cxx
   cpu/rank/chunkwiseCpuRank.cxx
@@ -213,6 +218,6 @@ set(Chunkwise_ONNX_SRCS
 )
 set(Chunkwise_ONNX_PROTO network/onnx/chunkwiseOnnx.proto)
 # The folders of headers that are not installed. File names differ, so that sources name headers without folders.
-set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics
-  cpu/common cpu/window cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics)
+set(Chunkwise_PRIVATE_FOLDERS arithmetic operations backend running planning reconstruction statistics objects
+  cpu/common cpu/window cpu/convolution cpu/rank cpu/table cpu/reconstruction cpu/statistics cpu/objects)
 set(Chunkwise_NETWORK_FOLDERS network network/onnx cpu/network)

@@ -22,6 +22,8 @@ RegisterCudaFlatExtremum(KernelRegistry & registry);
 void
 RegisterCudaIdentity(KernelRegistry & registry);
 void
+RegisterCudaLabel(KernelRegistry & registry);
+void
 RegisterCudaMean(KernelRegistry & registry);
 void
 RegisterCudaNetwork(KernelRegistry & registry);

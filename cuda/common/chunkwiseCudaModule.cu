@@ -29,6 +29,7 @@ public:
     RegisterCudaExtremum(m_Kernels);
     RegisterCudaFlatExtremum(m_Kernels);
     RegisterCudaIdentity(m_Kernels);
+    RegisterCudaLabel(m_Kernels);
     RegisterCudaMean(m_Kernels);
 #if defined(CHUNKWISE_HAS_NETWORKS)
     RegisterCudaNetwork(m_Kernels);

@@ -70,7 +70,8 @@ Computation::ChooseKinds()
   const bool isReal = std::any_of(m_Line.stages.begin(), m_Line.stages.end(), [this](const Stage & stage) {
     return chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind) != m_InputKind;
   });
-  PixelKind  natural = m_InputKind;
+  const bool isLabels = first.output == chunkwise::DefaultOutput::Label;
+  PixelKind  natural = isLabels ? chunkwise::GetDefaultOutputKind(first, m_InputKind) : m_InputKind;
   for (const Stage & stage : m_Line.stages)
   {
     const PixelKind kind = chunkwise::GetDefaultOutputKind(*stage.filter, m_InputKind);
@@ -87,7 +88,7 @@ Computation::ChooseKinds()
   const bool givesClasses = first.givesClasses && first.givesClasses(ChoicesOf(m_Line.stages.front()));
   m_ComputedKind = isTable || givesReals || givesClasses ? m_OutputKind : isExact ? natural : this->GetConvertedKind();
   bool countsLimits = false;
-  if (isReal && !isTable && isWide && !givesReals)
+  if (isReal && !isTable && !isLabels && isWide && !givesReals)
   {
     // float64 has not all of them: the operation's own 64-bit integers have, but nobody counts what it cuts.
     m_ComputedKind = m_OutputKind == m_InputKind ? m_OutputKind : m_ComputedKind;

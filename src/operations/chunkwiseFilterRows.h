@@ -16,6 +16,8 @@ void
 AddTableFilters(std::vector<FilterDescription> & filters);
 void
 AddReconstructionFilters(std::vector<FilterDescription> & filters);
+void
+AddObjectFilters(std::vector<FilterDescription> & filters);
 
 /** Element and Kernel of flat morphology. */
 std::vector<ParameterDescription>

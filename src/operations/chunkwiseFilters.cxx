@@ -127,7 +127,8 @@ private:
   std::vector<AddFiltersFunction>                     m_Families{ AddWindowFilters,
                                               AddConvolutionFilters,
                                               AddReconstructionFilters,
-                                              AddTableFilters };
+                                              AddTableFilters,
+                                              AddObjectFilters };
   std::atomic<const std::vector<FilterDescription> *> m_Rows{ nullptr };
 };
 
@@ -251,6 +252,8 @@ GetDefaultOutputKind(const FilterDescription & filter, PixelKind input)
       return PixelSize(input) <= 2 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
     case DefaultOutput::RealSum:
       return PixelSize(input) == 1 || input == PixelKind::Float32 ? PixelKind::Float32 : PixelKind::Float64;
+    case DefaultOutput::Label:
+      return PixelKind::UInt32;
     case DefaultOutput::Sum:
       return IsFloatingPoint(input) ? PixelKind::Float64 : isSigned ? PixelKind::Int64 : PixelKind::UInt64;
     default:

@@ -47,6 +47,12 @@ Operation::GetInitialCarry(const Box &, const std::vector<PixelKind> &, PixelKin
   return SideData();
 }
 
+bool
+Operation::RunsAlone(const Box &, PixelKind) const
+{
+  return false;
+}
+
 std::size_t
 Operation::GetSummaryBytes(const Box &, const std::vector<PixelKind> &, PixelKind) const
 {

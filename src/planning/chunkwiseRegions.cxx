@@ -30,6 +30,11 @@ GetInputBox(const Operation & operation, const Box & output, const Box & image)
 bool
 NeedsWholeAxis(const Operation & operation, int axis, const Box & image)
 {
+  if (operation.GetSchedule() == Schedule::TwoPass && operation.HasOutput() && !operation.HandsOnState())
+  {
+    // All summaries are solved together.
+    return true;
+  }
   const Halo halo = operation.GetHalo(image.Extents());
   const bool depends = halo.lower[axis] > 0 || halo.upper[axis] > 0;
   return depends && (operation.GetSchedule() == Schedule::Fixpoint || halo.lower[axis] >= WholeAxis ||

@@ -78,7 +78,21 @@ RunTwoPass(RunContext & context, const Plan & plan, TaskLoop & loop)
   const auto addFinishedVoxels = [&](std::size_t task) {
     context.AddFinishedVoxels(plan.chunks[task].outputBox.NumberOfVoxels());
   };
-  const std::string     name = operation.GetName();
+  const std::string name = operation.GetName();
+  if (plan.chunks.size() == 1 && operation.RunsAlone(context.request.region, context.request.output.kind))
+  {
+    Pass(
+      plan,
+      loop,
+      [&](ChunkRunner & runner, std::size_t task) {
+        runner.Run({ name + ".alone", plan.chunks[task], nullptr, nullptr, true, nullptr });
+      },
+      [&](std::size_t task) {
+        addFinishedVoxels(task);
+        addFinishedVoxels(task);
+      });
+    return;
+  }
   std::vector<SideData> summaries(plan.chunks.size());
   std::vector<Box>      boxes;
   for (std::size_t i = 0; i < plan.chunks.size(); ++i)

@@ -20,6 +20,8 @@ RegisterHostFlatExtremum(KernelRegistry & registry);
 void
 RegisterHostIdentity(KernelRegistry & registry);
 void
+RegisterHostLabel(KernelRegistry & registry);
+void
 RegisterHostMaskedWindows(KernelRegistry & registry);
 void
 RegisterHostMean(KernelRegistry & registry);

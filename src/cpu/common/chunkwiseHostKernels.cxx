@@ -22,6 +22,7 @@ GetRegistry()
     RegisterHostExtremum(*registry);
     RegisterHostFlatExtremum(*registry);
     RegisterHostIdentity(*registry);
+    RegisterHostLabel(*registry);
     RegisterHostMaskedWindows(*registry); // in the place of a composite
     RegisterHostMean(*registry);
     RegisterHostNonLocalMeans(*registry);

@@ -1,0 +1,784 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseCudaKernels.h"
+#include "chunkwiseCudaPasses.cuh"
+#include "chunkwiseLabelSummary.h"
+
+#include <algorithm>
+#include <cub/device/device_scan.cuh>
+
+// Labels of a chunk by union-find over runs of voxels within words of 32 bits. A run's parent is the run itself or an
+// earlier one; only roots are given to others, so that parents may be replaced by theirs at any time (J. Jaiganesh, M.
+// Burtscher, "A high-performance connected components implementation for GPUs", HPDC 2018).
+namespace chunkwise
+{
+
+namespace
+{
+
+constexpr int          Threads = 256;
+constexpr int          WordBits = 32;
+constexpr unsigned int AllLanes = 0xFFFFFFFF;
+/** Words that a warp takes one after the other. */
+constexpr int WordsOfWarp = 8;
+
+using Word = std::uint32_t;
+
+template <typename TId>
+struct AtomicOf
+{
+  using Type = unsigned int;
+};
+template <>
+struct AtomicOf<std::uint64_t>
+{
+  using Type = unsigned long long;
+};
+
+/** A chunk and its arrays in scratch, see the kernels below. */
+template <typename TId>
+struct LabelChunk
+{
+  /** Of a root, in place of its number: it has a label. */
+  static constexpr TId IsLabel = TId{ 1 } << (8 * sizeof(TId) - 1);
+
+  std::int64_t   extent[MaxDimension];
+  std::int64_t   words; ///< of a row
+  std::int64_t   rows;
+  bool           wraps[MaxDimension];
+  LabelNeighbors neighbors;
+  Word *         foreground;
+  Word *         links; ///< voxels that are linked to the one before
+  TId *          firstRuns;
+  TId *          parents;
+  TId *          rootsBefore; ///< of each word
+
+  __device__ std::int64_t
+  CountWords() const
+  {
+    return words * rows;
+  }
+  /** The first voxels of runs, which lie within a word. */
+  __device__ Word
+  StartsOf(std::int64_t at) const
+  {
+    return foreground[at] & ~(links[at] & ~Word{ 1 });
+  }
+  __device__ TId
+  RunOf(std::int64_t at, int i) const
+  {
+    const Word upTo = ~Word{ 0 } >> (WordBits - 1 - i);
+    return firstRuns[at] + static_cast<TId>(__popc(StartsOf(at) & upTo) - 1);
+  }
+  __device__ bool
+  IsForeground(std::int64_t row, std::int64_t x) const
+  {
+    return (foreground[row * words + x / WordBits] >> (x % WordBits) & 1) != 0;
+  }
+  __device__ TId
+  RunAt(std::int64_t row, std::int64_t x) const
+  {
+    return RunOf(row * words + x / WordBits, static_cast<int>(x % WordBits));
+  }
+  /** The number of a row beside another one; -1: there is none. */
+  __device__ std::int64_t
+  RowBeside(std::int64_t row, const LabelRow & neighbor) const
+  {
+    std::int64_t other = 0;
+    std::int64_t stride = 1;
+    for (int a = 1; a < MaxDimension; ++a)
+    {
+      std::int64_t at = row % extent[a] + neighbor.offset[a];
+      row /= extent[a];
+      if (at < 0 || at >= extent[a])
+      {
+        if (!wraps[a])
+        {
+          return -1;
+        }
+        at = at < 0 ? at + extent[a] : at - extent[a];
+      }
+      other += at * stride;
+      stride *= extent[a];
+    }
+    return other;
+  }
+
+  /** The root of a run; runs on the way are brought nearer to it. Other threads join roots meanwhile. */
+  __device__ TId
+  Find(TId run) const
+  {
+    TId parent = __ldcg(parents + run);
+    if (parent != run)
+    {
+      TId before = run;
+      for (TId next = __ldcg(parents + parent); next < parent; next = __ldcg(parents + parent))
+      {
+        __stcg(parents + before, next);
+        before = parent;
+        parent = next;
+      }
+    }
+    return parent;
+  }
+  __device__ void
+  Join(TId a, TId b) const
+  {
+    using Atomic = typename AtomicOf<TId>::Type;
+    a = Find(a);
+    b = Find(b);
+    while (a != b)
+    {
+      const TId large = a > b ? a : b;
+      const TId small = a > b ? b : a;
+      const TId found = static_cast<TId>(
+        atomicCAS(reinterpret_cast<Atomic *>(parents + large), static_cast<Atomic>(large), static_cast<Atomic>(small)));
+      if (found == large)
+      {
+        return;
+      }
+      a = Find(found);
+      b = Find(small);
+    }
+  }
+  /** The label of a run, when roots have theirs. */
+  __device__ TId
+  LabelOf(TId run) const
+  {
+    const TId parent = parents[run];
+    return ((parent & IsLabel) != 0 ? parent : parents[parent]) & ~IsLabel;
+  }
+};
+
+/** Calls f(word) for words, a warp for some that follow each other. */
+template <typename TFunctor>
+__device__ void
+ForEachWordOfWarp(std::int64_t words, TFunctor && f)
+{
+  const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x) / 32;
+  const std::int64_t end = min((warp + 1) * WordsOfWarp, words);
+  for (std::int64_t at = warp * WordsOfWarp; at < end; ++at)
+  {
+    f(at);
+  }
+}
+__device__ std::int64_t
+ThreadNumber()
+{
+  return static_cast<std::int64_t>(blockIdx.x) * Threads + threadIdx.x;
+}
+
+/** The words of the foreground and of links, and how many runs begin in each. */
+template <typename TPixel, typename TId, typename TAlike>
+__global__ void
+__launch_bounds__(Threads)
+  MakeWordsKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, TPixel background, bool all, TAlike alike)
+{
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  ForEachWordOfWarp(chunk.CountWords(), [&](std::int64_t at) {
+    const std::int64_t   x = at % chunk.words * WordBits + lane;
+    const TPixel * const voxel = voxels + at / chunk.words * chunk.extent[0] + x;
+    const bool           isInside = x < chunk.extent[0];
+    const TPixel         value = isInside ? *voxel : background;
+    const bool           isForeground = isInside && (all || value != background);
+    const Word           word = __ballot_sync(AllLanes, isForeground);
+    Word                 links = 0;
+    if (chunk.neighbors.links)
+    {
+      TPixel before = __shfl_up_sync(AllLanes, value, 1);
+      if (lane == 0 && x > 0 && isInside)
+      {
+        before = voxel[-1];
+      }
+      links = __ballot_sync(AllLanes, isForeground && x > 0 && (all || before != background) && alike(value, before));
+    }
+    if (lane == 0)
+    {
+      chunk.foreground[at] = word;
+      chunk.links[at] = links;
+      chunk.firstRuns[at] = static_cast<TId>(__popc(word & ~(links & ~Word{ 1 })));
+    }
+  });
+  if (ThreadNumber() == 0)
+  {
+    chunk.firstRuns[chunk.CountWords()] = 0;
+  }
+}
+
+/** Each run is a component. */
+template <typename TId>
+__global__ void
+__launch_bounds__(Threads) BeginKernel(LabelChunk<TId> chunk)
+{
+  const std::int64_t at = ThreadNumber();
+  if (at < chunk.CountWords())
+  {
+    for (TId run = chunk.firstRuns[at]; run < chunk.firstRuns[at + 1]; ++run)
+    {
+      chunk.parents[run] = run;
+    }
+  }
+}
+
+/** What asks whether neighbors are of one component: nothing but the foreground. */
+struct AllAlike
+{
+  template <typename TPixel>
+  __device__ bool
+  operator()(TPixel, TPixel) const
+  {
+    return true;
+  }
+};
+
+/** The pairs of a word with voxels of another row at these shifts. */
+template <typename TPixel, typename TId, typename TAlike>
+__device__ LabelPairs<Word>
+PairsOf(const LabelChunk<TId> & chunk, const TPixel * __restrict__ voxels, std::int64_t row, std::int64_t otherRow,
+        std::int64_t w, unsigned int shifts, const TAlike & alike)
+{
+  const std::int64_t at = otherRow * chunk.words + w;
+  const Word         own = chunk.foreground[row * chunk.words + w];
+  const Word         other = chunk.foreground[at];
+  LabelPairs<Word>   pairs{ 0, 0, 0 };
+  if ((shifts & 1) != 0)
+  {
+    pairs.before = own & ShiftedFromBefore(other, w > 0 ? chunk.foreground[at - 1] : Word{ 0 });
+  }
+  if ((shifts & 2) != 0)
+  {
+    pairs.same = own & other;
+  }
+  if ((shifts & 4) != 0)
+  {
+    pairs.after = own & ShiftedFromAfter(other, w + 1 < chunk.words ? chunk.foreground[at + 1] : Word{ 0 });
+  }
+  if constexpr (!std::is_same<TAlike, AllAlike>::value)
+  {
+    const TPixel * const values = voxels + row * chunk.extent[0] + w * WordBits;
+    const TPixel * const others = voxels + otherRow * chunk.extent[0] + w * WordBits;
+    const auto           keep = [&](Word & bits, int shift) {
+      for (Word rest = bits; rest != 0; rest &= rest - 1)
+      {
+        const int i = __ffs(static_cast<int>(rest)) - 1;
+        if (!alike(values[i], others[i + shift]))
+        {
+          bits &= ~(Word{ 1 } << i);
+        }
+      }
+    };
+    keep(pairs.before, -1);
+    keep(pairs.same, 0);
+    keep(pairs.after, 1);
+  }
+  return pairs;
+}
+
+/** Joins the runs of a word with those of its neighbors. */
+template <typename TPixel, typename TId, typename TAlike>
+__global__ void
+__launch_bounds__(Threads)
+  JoinKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, TAlike alike)
+{
+  const std::int64_t at = ThreadNumber();
+  if (at >= chunk.CountWords())
+  {
+    return;
+  }
+  const std::int64_t row = at / chunk.words;
+  const std::int64_t w = at % chunk.words;
+  const std::int64_t last = chunk.extent[0] - 1;
+  const auto         joinVoxels = [&](std::int64_t x, std::int64_t otherRow, std::int64_t otherX) {
+    if (chunk.IsForeground(row, x) && chunk.IsForeground(otherRow, otherX) &&
+        alike(voxels[row * chunk.extent[0] + x], voxels[otherRow * chunk.extent[0] + otherX]))
+    {
+      chunk.Join(chunk.RunAt(row, x), chunk.RunAt(otherRow, otherX));
+    }
+  };
+  const LabelNeighbors & neighbors = chunk.neighbors;
+  if (w == 0 && chunk.wraps[0])
+  {
+    if (neighbors.links)
+    {
+      joinVoxels(0, row, last);
+    }
+    for (int r = 0; r < neighbors.count; ++r)
+    {
+      const std::int64_t other = chunk.RowBeside(row, neighbors.rows[r]);
+      if (other >= 0 && (neighbors.rows[r].shifts & 1) != 0)
+      {
+        joinVoxels(0, other, last);
+      }
+      if (other >= 0 && (neighbors.rows[r].shifts & 4) != 0)
+      {
+        joinVoxels(last, other, 0);
+      }
+    }
+  }
+  if (chunk.foreground[at] == 0)
+  {
+    return;
+  }
+  const Word links = chunk.links[at];
+  if ((links & 1) != 0)
+  {
+    chunk.Join(chunk.RunOf(at, 0), chunk.RunOf(at - 1, WordBits - 1));
+  }
+  Word joinedByCenter = 0;
+  if (neighbors.center >= 0)
+  {
+    const std::int64_t center = chunk.RowBeside(row, neighbors.rows[neighbors.center]);
+    joinedByCenter = center >= 0 ? PairsOf<TPixel>(chunk, voxels, row, center, w, 2, alike).same : 0;
+  }
+  for (int r = 0; r < neighbors.count; ++r)
+  {
+    const std::int64_t other = chunk.RowBeside(row, neighbors.rows[r]);
+    if (other < 0)
+    {
+      continue;
+    }
+    LabelPairs<Word>   pairs = PairsOf<TPixel>(chunk, voxels, row, other, w, neighbors.rows[r].shifts, alike);
+    const std::int64_t otherAt = other * chunk.words + w;
+    RemoveImpliedPairs(pairs, links, chunk.links[otherAt]);
+    const Word leftOut = (neighbors.aroundCenter >> r & 1) != 0 ? joinedByCenter : 0;
+    for (Word bits = pairs.same & ~leftOut; bits != 0; bits &= bits - 1)
+    {
+      const int i = __ffs(static_cast<int>(bits)) - 1;
+      chunk.Join(chunk.RunOf(at, i), chunk.RunOf(otherAt, i));
+    }
+    for (Word bits = pairs.before & ~leftOut; bits != 0; bits &= bits - 1)
+    {
+      const int i = __ffs(static_cast<int>(bits)) - 1;
+      chunk.Join(chunk.RunOf(at, i),
+                 i == 0 ? chunk.RunOf(otherAt - 1, WordBits - 1) : chunk.RunOf(otherAt, i - 1));
+    }
+    for (Word bits = pairs.after & ~leftOut; bits != 0; bits &= bits - 1)
+    {
+      const int i = __ffs(static_cast<int>(bits)) - 1;
+      chunk.Join(chunk.RunOf(at, i),
+                 i == WordBits - 1 ? chunk.RunOf(otherAt + 1, 0) : chunk.RunOf(otherAt, i + 1));
+    }
+  }
+}
+
+/** Each run gets its root, each word the number of its roots. */
+template <typename TId>
+__global__ void
+__launch_bounds__(Threads) FindRootsKernel(LabelChunk<TId> chunk)
+{
+  const std::int64_t at = ThreadNumber();
+  if (at > chunk.CountWords())
+  {
+    return;
+  }
+  TId roots = 0;
+  if (at < chunk.CountWords())
+  {
+    for (TId run = chunk.firstRuns[at]; run < chunk.firstRuns[at + 1]; ++run)
+    {
+      const TId root = chunk.Find(run);
+      if (root == run)
+      {
+        ++roots;
+      }
+      else
+      {
+        __stcg(chunk.parents + run, root);
+      }
+    }
+  }
+  chunk.rootsBefore[at] = roots;
+}
+
+/** What replaces labels in the chunk. */
+struct OwnLabels
+{
+  __device__ std::uint64_t
+  GetLabel(std::int64_t, std::uint64_t inPart) const
+  {
+    return inPart;
+  }
+};
+
+template <typename TId, typename TLabels>
+__global__ void
+__launch_bounds__(Threads) NumberRootsKernel(LabelChunk<TId> chunk, TLabels labels)
+{
+  const std::int64_t at = ThreadNumber();
+  if (at >= chunk.CountWords())
+  {
+    return;
+  }
+  TId label = chunk.rootsBefore[at];
+  for (TId run = chunk.firstRuns[at]; run < chunk.firstRuns[at + 1]; ++run)
+  {
+    if (chunk.parents[run] == run)
+    {
+      ++label;
+      chunk.parents[run] =
+        static_cast<TId>(labels.GetLabel(at / chunk.words, label)) | LabelChunk<TId>::IsLabel;
+    }
+  }
+}
+
+template <typename TPixel, typename TId>
+__global__ void
+__launch_bounds__(Threads) WriteLabelsKernel(LabelChunk<TId> chunk, TPixel * __restrict__ output)
+{
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  ForEachWordOfWarp(chunk.CountWords(), [&](std::int64_t at) {
+    const std::int64_t x = at % chunk.words * WordBits + lane;
+    const bool         isForeground = (chunk.foreground[at] >> lane & 1) != 0;
+    const TId          label = isForeground ? chunk.LabelOf(chunk.RunOf(at, lane)) : 0;
+    if (x < chunk.extent[0])
+    {
+      output[at / chunk.words * chunk.extent[0] + x] = static_cast<TPixel>(label);
+    }
+  });
+}
+
+template <typename TId>
+__global__ void
+__launch_bounds__(Threads) CountRowsKernel(LabelChunk<TId> chunk, std::uint32_t * __restrict__ counts)
+{
+  const std::int64_t row = ThreadNumber();
+  if (row < chunk.rows)
+  {
+    counts[row] =
+      static_cast<std::uint32_t>(chunk.rootsBefore[(row + 1) * chunk.words] - chunk.rootsBefore[row * chunk.words]);
+  }
+}
+
+/** The labels of a face, and its values where `values` is no nullptr. */
+template <typename TPixel, typename TId>
+__global__ void
+__launch_bounds__(Threads) WriteFaceKernel(LabelChunk<TId> chunk, const TPixel * __restrict__ voxels, int axis,
+                                           bool isUpper, std::int64_t count, TId * __restrict__ labels,
+                                           TPixel * __restrict__ values)
+{
+  const std::int64_t i = ThreadNumber();
+  if (i >= count)
+  {
+    return;
+  }
+  std::int64_t rest = i;
+  std::int64_t row = 0;
+  std::int64_t stride = 1;
+  std::int64_t x = 0;
+  for (int a = 0; a < MaxDimension; ++a)
+  {
+    const std::int64_t at = a == axis ? (isUpper ? chunk.extent[a] - 1 : 0) : rest % chunk.extent[a];
+    rest = a == axis ? rest : rest / chunk.extent[a];
+    x = a == 0 ? at : x;
+    row += a == 0 ? 0 : at * stride;
+    stride *= a == 0 ? 1 : chunk.extent[a];
+  }
+  labels[i] = chunk.IsForeground(row, x) ? chunk.LabelOf(chunk.RunAt(row, x)) : 0;
+  if (values)
+  {
+    values[i] = voxels[row * chunk.extent[0] + x];
+  }
+}
+
+unsigned int
+BlocksOf(std::int64_t threads)
+{
+  return static_cast<unsigned int>((threads + Threads - 1) / Threads);
+}
+unsigned int
+BlocksOfWords(std::int64_t words)
+{
+  return BlocksOf((words + WordsOfWarp - 1) / WordsOfWarp * 32);
+}
+
+/** Arrays in scratch. */
+template <typename TId>
+struct LabelScratch
+{
+  LabelScratch(const LabelOperation & operation, const Box & box)
+    : words((box.Extent(0) + WordBits - 1) / WordBits)
+    , rows(CountRows(box))
+  {
+    const auto take = [this](std::int64_t count, std::size_t size) {
+      const std::size_t at = bytes;
+      bytes += RoundUp(static_cast<std::size_t>(count) * size);
+      return at;
+    };
+    const bool merges = operation.GetNeighbors().links && operation.rule == LabelRule::Foreground;
+    foreground = take(words * rows, sizeof(Word));
+    links = take(words * rows, sizeof(Word));
+    firstRuns = take(words * rows + 1, sizeof(TId));
+    rootsBefore = take(words * rows + 1, sizeof(TId));
+    // Every second voxel begins a run at most, where neighbors are one.
+    parents = take(rows * (merges ? words * WordBits / 2 : box.Extent(0)), sizeof(TId));
+    scan = take(static_cast<std::int64_t>(ScanBytes()), 1);
+  }
+  std::size_t
+  ScanBytes() const
+  {
+    std::size_t needed = 0;
+    CheckCuda(cub::DeviceScan::ExclusiveSum(
+                nullptr, needed, static_cast<TId *>(nullptr), static_cast<TId *>(nullptr), words * rows + 1),
+              "cub::DeviceScan::ExclusiveSum");
+    return needed;
+  }
+
+  std::int64_t words;
+  std::int64_t rows;
+  std::size_t  bytes{ 0 };
+  std::size_t  foreground;
+  std::size_t  links;
+  std::size_t  firstRuns;
+  std::size_t  rootsBefore;
+  std::size_t  parents;
+  std::size_t  scan;
+};
+
+/** One call of a kernel. */
+template <typename TId>
+class ChunkLabeler
+{
+public:
+  explicit ChunkLabeler(const KernelCall & call)
+    : m_Call(call)
+    , m_Operation(static_cast<const LabelOperation &>(*call.operation))
+    , m_Box(call.writable)
+    , m_Scratch(m_Operation, m_Box)
+  {
+    for (int a = 0; a < MaxDimension; ++a)
+    {
+      m_Chunk.extent[a] = m_Box.Extent(a);
+      m_Chunk.wraps[a] = m_Operation.periodic[a] && m_Box.Extent(a) == call.image.Extent(a) &&
+                         std::find(m_Operation.axes.begin(), m_Operation.axes.end(), a) != m_Operation.axes.end();
+    }
+    m_Chunk.words = m_Scratch.words;
+    m_Chunk.rows = m_Scratch.rows;
+    m_Chunk.neighbors = m_Operation.GetNeighbors();
+    m_Chunk.foreground = this->At<Word>(m_Scratch.foreground);
+    m_Chunk.links = this->At<Word>(m_Scratch.links);
+    m_Chunk.firstRuns = this->At<TId>(m_Scratch.firstRuns);
+    m_Chunk.rootsBefore = this->At<TId>(m_Scratch.rootsBefore);
+    m_Chunk.parents = this->At<TId>(m_Scratch.parents);
+  }
+
+  void
+  FindRoots()
+  {
+    DispatchPixelKind(m_Call.inputs[0].kind, [this](auto pixel) {
+      using Pixel = decltype(pixel);
+      switch (m_Operation.rule)
+      {
+        case LabelRule::Foreground:
+          this->FindRootsOf<Pixel>(AllAlike());
+          break;
+        case LabelRule::Equal:
+          this->FindRootsOf<Pixel>(LabelIsEqual<Pixel>());
+          break;
+        case LabelRule::Within:
+          this->FindRootsOf<Pixel>(MakeLabelIsWithin<Pixel>(m_Operation.tolerance));
+          break;
+      }
+    });
+  }
+
+  template <typename TLabels>
+  void
+  NumberRoots(const TLabels & labels)
+  {
+    NumberRootsKernel<<<BlocksOf(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(m_Chunk, labels);
+    CheckLaunch("NumberRootsKernel");
+  }
+
+  void
+  WriteSummary()
+  {
+    const LabelSummaryLayout layout(m_Operation, m_Box);
+    auto * const             bytes = static_cast<unsigned char *>(m_Call.sideOut);
+    CheckCuda(cudaMemsetAsync(bytes, 0, layout.bytes, StreamOf(m_Call)), "cudaMemsetAsync");
+    CountRowsKernel<<<BlocksOf(m_Chunk.rows), Threads, 0, StreamOf(m_Call)>>>(m_Chunk,
+                                                                             reinterpret_cast<std::uint32_t *>(bytes));
+    CheckLaunch("CountRowsKernel");
+    for (int f = 0; f < layout.numberOfFaces; ++f)
+    {
+      const LabelFace & face = layout.faces[f];
+      DispatchPixelKind(m_Call.inputs[0].kind, [&](auto pixel) {
+        using Pixel = decltype(pixel);
+        auto * const values =
+          m_Operation.rule == LabelRule::Foreground ? nullptr : reinterpret_cast<Pixel *>(bytes + face.values);
+        WriteFaceKernel<<<BlocksOf(face.voxels), Threads, 0, StreamOf(m_Call)>>>(
+          m_Chunk,
+          static_cast<const Pixel *>(m_Call.inputs[0].data),
+          face.axis,
+          face.isUpper,
+          face.voxels,
+          reinterpret_cast<TId *>(bytes + face.labels),
+          values);
+        CheckLaunch("WriteFaceKernel");
+      });
+    }
+  }
+
+  void
+  WriteLabels()
+  {
+    DispatchPixelKind(m_Call.output.kind, [this](auto pixel) {
+      using Pixel = decltype(pixel);
+      WriteLabelsKernel<<<BlocksOfWords(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(
+        m_Chunk, static_cast<Pixel *>(m_Call.output.data));
+      CheckLaunch("WriteLabelsKernel");
+    });
+  }
+
+private:
+  template <typename T>
+  T *
+  At(std::size_t offset) const
+  {
+    return reinterpret_cast<T *>(static_cast<char *>(m_Call.scratch) + offset);
+  }
+  std::int64_t
+  CountWords() const
+  {
+    return m_Scratch.words * m_Scratch.rows;
+  }
+
+  void
+  Scan(TId * counts)
+  {
+    std::size_t bytes = m_Scratch.ScanBytes();
+    CheckCuda(
+      cub::DeviceScan::ExclusiveSum(
+        this->At<void>(m_Scratch.scan), bytes, counts, counts, this->CountWords() + 1, StreamOf(m_Call)),
+      "cub::DeviceScan::ExclusiveSum");
+  }
+
+  template <typename TPixel, typename TAlike>
+  void
+  FindRootsOf(const TAlike & alike)
+  {
+    const auto *       voxels = static_cast<const TPixel *>(m_Call.inputs[0].data);
+    const unsigned int blocks = BlocksOf(this->CountWords() + 1);
+    MakeWordsKernel<<<BlocksOfWords(this->CountWords()), Threads, 0, StreamOf(m_Call)>>>(
+      m_Chunk, voxels, m_Operation.background.template As<TPixel>(), m_Operation.labelsBackground, alike);
+    CheckLaunch("MakeWordsKernel");
+    this->Scan(m_Chunk.firstRuns);
+    BeginKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
+    CheckLaunch("BeginKernel");
+    JoinKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk, voxels, alike);
+    CheckLaunch("JoinKernel");
+    FindRootsKernel<<<blocks, Threads, 0, StreamOf(m_Call)>>>(m_Chunk);
+    CheckLaunch("FindRootsKernel");
+    this->Scan(m_Chunk.rootsBefore);
+  }
+
+  const KernelCall &      m_Call;
+  const LabelOperation &  m_Operation;
+  const Box               m_Box;
+  const LabelScratch<TId> m_Scratch;
+  LabelChunk<TId>         m_Chunk{};
+};
+
+/** Calls f(labeler) with the roots of all runs found. */
+template <typename TFunctor>
+void
+LabelOneChunk(const KernelCall & call, TFunctor && f)
+{
+  if (call.writable.IsEmpty())
+  {
+    return;
+  }
+  const auto label = [&](auto labeler) {
+    labeler.FindRoots();
+    f(labeler);
+  };
+  if (static_cast<const LabelOperation &>(*call.operation).IsWide())
+  {
+    label(ChunkLabeler<std::uint64_t>(call));
+  }
+  else
+  {
+    label(ChunkLabeler<std::uint32_t>(call));
+  }
+}
+
+void
+RunSummary(const KernelCall & call)
+{
+  LabelOneChunk(call, [](auto & labeler) {
+    labeler.NumberRoots(OwnLabels());
+    labeler.WriteSummary();
+  });
+}
+
+void
+RunAlone(const KernelCall & call)
+{
+  LabelOneChunk(call, [&](auto & labeler) {
+    const auto * const numbering = static_cast<const LabelOperation &>(*call.operation).numbering.get();
+    if (numbering)
+    {
+      const auto * const parts =
+        numbering->parts.empty()
+          ? nullptr
+          : static_cast<const LabelOfPart *>(call.tables->Get(
+              "labels " + numbering->key, numbering->parts.data(), numbering->parts.size() * sizeof(LabelOfPart)));
+      labeler.NumberRoots(LabelSolution(*numbering, parts));
+    }
+    else
+    {
+      labeler.NumberRoots(OwnLabels());
+    }
+    labeler.WriteLabels();
+  });
+}
+
+void
+RunSolved(const KernelCall & call)
+{
+  LabelOneChunk(call, [&](auto & labeler) {
+    labeler.NumberRoots(LabelSolution(call.sideIn, call.sideInBytes, CountRows(call.writable)));
+    labeler.WriteLabels();
+  });
+}
+
+std::size_t
+ScratchOfLabels(const Operation & operation, const ChunkShape & shape)
+{
+  const auto & label = static_cast<const LabelOperation &>(operation);
+  return label.IsWide() ? LabelScratch<std::uint64_t>(label, shape.outputBox).bytes
+                        : LabelScratch<std::uint32_t>(label, shape.outputBox).bytes;
+}
+
+/** Voxels are read and labels written once, words and runs some times. */
+double
+CostOfLabels(const Operation & operation, const ChunkShape & shape)
+{
+  const auto   voxels = static_cast<double>(shape.outputBox.NumberOfVoxels());
+  const bool   readsValues = static_cast<const LabelOperation &>(operation).rule != LabelRule::Foreground;
+  const double perVoxel = static_cast<double>(PixelSize(shape.inputKinds[0]) + PixelSize(shape.outputKind));
+  return voxels * (perVoxel + (readsValues ? 64.0 : 8.0));
+}
+
+} // namespace
+
+void
+RegisterCudaLabel(KernelRegistry & registry)
+{
+  Kernel kernel;
+  kernel.scratchBytes = ScratchOfLabels;
+  kernel.cost = CostOfLabels;
+  kernel.run = RunSummary;
+  registry.Register("label.summarise", kernel);
+  kernel.run = RunAlone;
+  registry.Register("label.alone", kernel);
+  kernel.run = RunSolved;
+  registry.Register("label", kernel);
+}
+
+// Runs of images that do not fit a memory are the library's; this module has its own copy of the operation.
+const OutOfCoreRunner *
+LabelOperation::GetOutOfCoreRunner() const
+{
+  return nullptr;
+}
+
+} // namespace chunkwise

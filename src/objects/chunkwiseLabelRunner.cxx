@@ -1,0 +1,493 @@
+/* Copyright The Chunkwise Contributors. SPDX-License-Identifier: Apache-2.0 */
+#include "chunkwiseError.h"
+#include "chunkwiseLabelSummary.h"
+#include "chunkwiseOutOfCoreRunner.h"
+#include "chunkwiseStreamedRun.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+// Labels of images that no memory holds, in blocks along the slowest axis. A first pass labels each block by itself and
+// keeps, of the planes where two blocks meet, which of their labels are of one component. A second pass labels each block
+// again, and writes the numbers.
+namespace chunkwise
+{
+
+namespace
+{
+
+using Clock = std::chrono::steady_clock;
+
+/** The labels of blocks, one after the other. */
+using Numberings = std::vector<std::shared_ptr<const LabelNumbering>>;
+
+/** Labels the blocks of a stream as parts of an image. */
+class LabelBlocks : public LabelOperation
+{
+public:
+  explicit LabelBlocks(const LabelOperation & operation)
+    : LabelOperation(operation)
+  {}
+  LabelBlocks(const LabelOperation & operation, std::shared_ptr<const Numberings> numberings, std::size_t block)
+    : LabelOperation(operation)
+    , m_Numberings(std::move(numberings))
+    , m_Block(block)
+  {
+    numbering = m_Numberings->at(block);
+  }
+  bool
+  HandsOnState() const override
+  {
+    return true;
+  }
+  std::shared_ptr<const Operation>
+  MakeForNextBlock(const FinishedBlock &) const override
+  {
+    return std::make_shared<LabelBlocks>(*this, m_Numberings, m_Block + 1);
+  }
+
+private:
+  std::shared_ptr<const Numberings> m_Numberings;
+  std::size_t                       m_Block{ 0 };
+};
+
+/** A plane of a block: labels, and values where the rule asks for them. */
+struct BlockPlane
+{
+  std::vector<std::uint64_t> labels;
+  std::vector<unsigned char> values;
+};
+
+/** What blocks have in common, as they come. */
+class BlockJoiner
+{
+public:
+  BlockJoiner(const LabelOperation & operation, int axis, std::int64_t blocks)
+    : m_Operation(operation)
+    , m_Axis(axis)
+    , m_WrapsAround(operation.periodic[axis] && operation.image[axis] > 1)
+  {
+    m_Blocks.resize(static_cast<std::size_t>(blocks));
+    // Neighbors in the plane before: offsets along the other axes.
+    const LabelNeighbors neighbors = operation.GetNeighbors();
+    const auto           add = [&](Coordinates offset) {
+      if (offset[axis] > 0)
+      {
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          offset[a] = -offset[a];
+        }
+      }
+      if (offset[axis] < 0)
+      {
+        offset[axis] = 0;
+        m_Offsets.push_back(offset);
+      }
+    };
+    if (neighbors.links)
+    {
+      add({ { -1, 0, 0, 0, 0 } });
+    }
+    for (int r = 0; r < neighbors.count; ++r)
+    {
+      for (int d = -1; d <= 1; ++d)
+      {
+        Coordinates offset{ { d, 0, 0, 0, 0 } };
+        for (int a = 1; a < MaxDimension; ++a)
+        {
+          offset[a] = neighbors.rows[r].offset[a];
+        }
+        if ((neighbors.rows[r].shifts >> (d + 1) & 1) != 0)
+        {
+          add(offset);
+        }
+      }
+    }
+  }
+
+  void
+  Add(std::size_t block, const BufferView & input, const BufferView & labels)
+  {
+    std::uint64_t & count = m_Blocks[block].count;
+    const Box &     box = labels.box;
+    count = this->GetLargest(labels);
+    BlockPlane first = this->TakePlane(input, labels, box.lower[m_Axis]);
+    if (block > 0)
+    {
+      this->Join(block - 1, m_Last, block, first);
+    }
+    if (block == 0 && m_WrapsAround)
+    {
+      m_First = std::move(first);
+    }
+    m_Last = this->TakePlane(input, labels, box.upper[m_Axis] - 1);
+    if (block + 1 == m_Blocks.size() && m_WrapsAround)
+    {
+      this->Join(block, m_Last, 0, m_First);
+    }
+  }
+
+  std::shared_ptr<const Numberings>
+  Number()
+  {
+    // Components that lie in several blocks, ordered by where they begin.
+    std::vector<std::size_t> firsts;
+    std::size_t              count = 0;
+    for (Block & block : m_Blocks)
+    {
+      std::sort(block.joined.begin(), block.joined.end());
+      block.joined.erase(std::unique(block.joined.begin(), block.joined.end()), block.joined.end());
+      firsts.push_back(count);
+      count += block.joined.size();
+    }
+    LabelSets  sets(count);
+    const auto indexOf = [&](std::size_t block, std::uint64_t label) {
+      const auto & joined = m_Blocks[block].joined;
+      return firsts[block] +
+             static_cast<std::size_t>(std::lower_bound(joined.begin(), joined.end(), label) - joined.begin());
+    };
+    for (const Pair & pair : m_Pairs)
+    {
+      sets.Join(indexOf(pair.blocks[0], pair.labels[0]), indexOf(pair.blocks[1], pair.labels[1]));
+    }
+    std::vector<std::uint64_t> labels(count);
+    auto                       numberings = std::make_shared<Numberings>();
+    std::uint64_t              before = 0;
+    static std::atomic<std::uint64_t> keys{ 0 };
+    for (std::size_t b = 0; b < m_Blocks.size(); ++b)
+    {
+      auto          numbering = std::make_shared<LabelNumbering>();
+      std::uint64_t parts = 0;
+      numbering->before = before;
+      numbering->key = std::to_string(++keys);
+      for (std::size_t i = 0; i < m_Blocks[b].joined.size(); ++i)
+      {
+        const std::size_t index = firsts[b] + i;
+        const std::size_t set = sets.Find(index);
+        if (set == index)
+        {
+          labels[index] = before + m_Blocks[b].joined[i] - parts;
+        }
+        else
+        {
+          numbering->parts.push_back({ m_Blocks[b].joined[i], labels[set] });
+          ++parts;
+        }
+      }
+      before += m_Blocks[b].count - parts;
+      numberings->push_back(numbering);
+    }
+    CheckNumberOfLabels(before, m_Operation.outputKind);
+    return numberings;
+  }
+
+private:
+  struct Pair
+  {
+    std::size_t   blocks[2];
+    std::uint64_t labels[2];
+    friend bool
+    operator<(const Pair & a, const Pair & b)
+    {
+      return std::tie(a.blocks[0], a.blocks[1], a.labels[0], a.labels[1]) <
+             std::tie(b.blocks[0], b.blocks[1], b.labels[0], b.labels[1]);
+    }
+    friend bool
+    operator==(const Pair & a, const Pair & b)
+    {
+      return !(a < b) && !(b < a);
+    }
+  };
+  struct Block
+  {
+    std::uint64_t              count{ 0 };
+    std::vector<std::uint64_t> joined;
+  };
+
+  static std::uint64_t
+  GetLargest(const BufferView & labels)
+  {
+    return DispatchPixelKind(labels.kind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      const auto * const voxels = static_cast<const Pixel *>(labels.data);
+      Pixel              largest = 0;
+      for (std::int64_t i = 0; i < labels.box.NumberOfVoxels(); ++i)
+      {
+        largest = std::max(largest, voxels[i]);
+      }
+      return static_cast<std::uint64_t>(largest);
+    });
+  }
+
+  /** The plane at an index of the slowest axis: its voxels follow each other. */
+  BlockPlane
+  TakePlane(const BufferView & input, const BufferView & labels, std::int64_t index) const
+  {
+    Box box = labels.box;
+    box.lower[m_Axis] = index;
+    box.upper[m_Axis] = index + 1;
+    const auto  voxels = static_cast<std::size_t>(box.NumberOfVoxels());
+    BlockPlane  plane;
+    Coordinates at = box.lower;
+    plane.labels.resize(voxels);
+    DispatchPixelKind(labels.kind, [&](auto pixel) {
+      const auto * const from = static_cast<const decltype(pixel) *>(labels.data) + labels.Offset(at);
+      std::transform(from, from + voxels, plane.labels.begin(), [](auto label) { return static_cast<std::uint64_t>(label); });
+    });
+    if (m_Operation.rule != LabelRule::Foreground)
+    {
+      const std::size_t size = PixelSize(input.kind);
+      plane.values.resize(voxels * size);
+      std::memcpy(plane.values.data(),
+                  static_cast<const char *>(input.data) + input.Offset(at) * static_cast<std::int64_t>(size),
+                  plane.values.size());
+    }
+    return plane;
+  }
+
+  bool
+  AreAlike(const BlockPlane & a, std::int64_t i, const BlockPlane & b, std::int64_t j) const
+  {
+    if (m_Operation.rule == LabelRule::Foreground)
+    {
+      return true;
+    }
+    return DispatchPixelKind(m_Operation.inputKind, [&](auto pixel) {
+      using Pixel = decltype(pixel);
+      Pixel values[2];
+      std::memcpy(&values[0], a.values.data() + static_cast<std::size_t>(i) * sizeof(Pixel), sizeof(Pixel));
+      std::memcpy(&values[1], b.values.data() + static_cast<std::size_t>(j) * sizeof(Pixel), sizeof(Pixel));
+      return m_Operation.rule == LabelRule::Equal
+               ? LabelIsEqual<Pixel>()(values[0], values[1])
+               : MakeLabelIsWithin<Pixel>(m_Operation.tolerance)(values[0], values[1]);
+    });
+  }
+
+  /** Keeps which labels of the plane before belong to those of the plane after. */
+  void
+  Join(std::size_t blockBefore, const BlockPlane & before, std::size_t blockAfter, const BlockPlane & after)
+  {
+    Coordinates extent = m_Operation.image;
+    extent[m_Axis] = 1;
+    const Coordinates stride = DenseStrides(extent);
+    std::vector<Pair> pairs;
+    Coordinates       at{};
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(after.labels.size()); ++i)
+    {
+      const std::uint64_t label = after.labels[static_cast<std::size_t>(i)];
+      for (std::size_t o = 0; o < m_Offsets.size() && label != 0; ++o)
+      {
+        std::int64_t j = 0;
+        bool         isInside = true;
+        for (int a = 0; a < MaxDimension; ++a)
+        {
+          std::int64_t beside = at[a] + m_Offsets[o][a];
+          if (m_Operation.periodic[a])
+          {
+            beside = (beside + extent[a]) % extent[a];
+          }
+          isInside = isInside && beside >= 0 && beside < extent[a];
+          j += beside * stride[a];
+        }
+        const std::uint64_t other = isInside ? before.labels[static_cast<std::size_t>(j)] : 0;
+        const Pair          pair{ { blockBefore, blockAfter }, { other, label } };
+        if (other != 0 && this->AreAlike(before, j, after, i) && (pairs.empty() || !(pairs.back() == pair)))
+        {
+          pairs.push_back(pair);
+        }
+      }
+      for (int a = 0; a < MaxDimension && ++at[a] == extent[a]; ++a)
+      {
+        at[a] = 0;
+      }
+    }
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    for (const Pair & pair : pairs)
+    {
+      m_Blocks[blockBefore].joined.push_back(pair.labels[0]);
+      m_Blocks[blockAfter].joined.push_back(pair.labels[1]);
+    }
+    m_Pairs.insert(m_Pairs.end(), pairs.begin(), pairs.end());
+  }
+
+  const LabelOperation &   m_Operation;
+  const int                m_Axis;
+  const bool               m_WrapsAround;
+  std::vector<Coordinates> m_Offsets;
+  std::vector<Block>       m_Blocks;
+  std::vector<Pair>        m_Pairs;
+  BlockPlane               m_First;
+  BlockPlane               m_Last;
+};
+
+const LabelOperation &
+GetLabel(const OutOfCoreRequest & request)
+{
+  return dynamic_cast<const LabelOperation &>(*request.operation);
+}
+
+/** Labels of a block by itself. */
+PixelKind
+KindOfBlocks(const LabelOperation & operation)
+{
+  return operation.IsWide() ? PixelKind::UInt64 : PixelKind::UInt32;
+}
+
+/** What planes of blocks take beside the blocks, in all: three planes, and what two of them have in common. */
+std::uint64_t
+BytesOfPlanes(const LabelOperation & operation, int axis)
+{
+  const auto voxels = static_cast<std::uint64_t>(Box::FromExtent(operation.image).NumberOfVoxels() /
+                                                 std::max<std::int64_t>(1, operation.image[axis]));
+  return voxels * (3 * (sizeof(std::uint64_t) + PixelSize(operation.inputKind)) + 2 * sizeof(std::uint64_t));
+}
+
+/** The request of one pass. */
+StreamedRequest
+MakePass(const OutOfCoreRequest & request, std::shared_ptr<const LabelOperation> operation)
+{
+  StreamedRequest pass;
+  pass.inputs = { { request.sources.at(0), operation->inputKind } };
+  pass.region = Box::FromExtent(operation->image);
+  pass.computedKind = operation->outputKind;
+  pass.writtenKind = operation->outputKind;
+  pass.sinkAccess = request.sink->GetAccess();
+  pass.operation = std::move(operation);
+  pass.backend = request.backend;
+  pass.devices = request.devices;
+  pass.budgets = request.budgets;
+  pass.executor = request.executor;
+  pass.fileThreads = request.fileThreads;
+  return pass;
+}
+
+std::shared_ptr<LabelBlocks>
+MakeFirstPass(const LabelOperation & operation)
+{
+  auto first = std::make_shared<LabelBlocks>(operation);
+  first->outputKind = KindOfBlocks(operation);
+  return first;
+}
+
+int
+SlowestAxis(const Coordinates & image)
+{
+  int axis = MaxDimension - 1;
+  while (axis > 0 && image[axis] <= 1)
+  {
+    --axis;
+  }
+  return axis;
+}
+
+/** Half of the progress. */
+class PassMonitor : public Monitor
+{
+public:
+  PassMonitor(Monitor * whole, double begin)
+    : m_Whole(whole)
+    , m_Begin(begin)
+  {}
+  void
+  UpdateProgress(double progress) override
+  {
+    if (m_Whole)
+    {
+      m_Whole->UpdateProgress(m_Begin + progress / 2);
+    }
+  }
+  bool
+  ShouldAbort() override
+  {
+    return m_Whole && m_Whole->ShouldAbort();
+  }
+
+private:
+  Monitor * const m_Whole;
+  const double    m_Begin;
+};
+
+class LabelRunner : public OutOfCoreRunner
+{
+public:
+  int
+  GetNumberOfPasses() const override
+  {
+    return 2;
+  }
+
+  std::uint64_t
+  GetLeastHostBytes(Manager & manager, const OutOfCoreRequest & request) const override
+  {
+    const LabelOperation & operation = GetLabel(request);
+    StreamedRequest        pass = MakePass(request, MakeFirstPass(operation));
+    pass.memory = 1;
+    std::uint64_t least = 1;
+    try
+    {
+      MakeStreamedPlan(manager, pass);
+    }
+    catch (const DivisionsError & error)
+    {
+      least = error.needed;
+    }
+    return least + BytesOfPlanes(operation, SlowestAxis(operation.image));
+  }
+
+  OutOfCoreReport
+  Run(Manager & manager, const OutOfCoreRequest & request, Monitor * monitor) const override
+  {
+    const LabelOperation & operation = GetLabel(request);
+    const auto             blocks = MakeFirstPass(operation);
+    StreamedRequest        pass = MakePass(request, blocks);
+    if (request.hostBytes)
+    {
+      const std::uint64_t planes = BytesOfPlanes(operation, SlowestAxis(operation.image));
+      pass.memory = request.hostBytes > planes ? request.hostBytes - planes : 1;
+    }
+    const StreamedPlan plan = MakeStreamedPlan(manager, pass);
+    OutOfCoreReport    report;
+    BlockJoiner        joiner(operation, plan.axis, plan.divisions);
+    {
+      PassMonitor                firstPass(monitor, 0);
+      std::vector<unsigned char> memory;
+      std::size_t                block = 0;
+      const auto                 start = Clock::now();
+      report.reading = ReadStreamed(manager, pass, plan, &firstPass, [&](const ExecutionRequest & division, Monitor * ofDivision) {
+        ExecutionRequest run = division;
+        memory.resize(static_cast<std::size_t>(division.region.NumberOfVoxels()) * PixelSize(blocks->outputKind));
+        run.output = DenseView(memory.data(), blocks->outputKind, division.region);
+        manager.Execute(run, ofDivision);
+        joiner.Add(block++, run.inputs.front(), run.output);
+      });
+      report.steps.emplace_back("finding components in blocks",
+                                std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    const auto  numberings = joiner.Number();
+    PassMonitor secondPass(monitor, 0.5);
+    pass.operation = std::make_shared<LabelBlocks>(operation, numberings, 0);
+    pass.computedKind = pass.writtenKind = operation.outputKind;
+    const StreamedReport second = ExecuteStreamed(manager, pass, plan, request.sink, &secondPass);
+    report.execution = second.execution;
+    report.reading += second.reading;
+    report.writing = second.writing;
+    report.steps.emplace_back("writing labels", second.computing);
+    return report;
+  }
+};
+
+} // namespace
+
+const OutOfCoreRunner *
+LabelOperation::GetOutOfCoreRunner() const
+{
+  static const LabelRunner runner;
+  return &runner;
+}
+
+} // namespace chunkwise
