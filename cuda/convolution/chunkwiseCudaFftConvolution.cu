@@ -1101,7 +1101,7 @@ RegisterCudaFftConvolution(KernelRegistry & registry)
   kernel.scratchBytes = ScratchOfConvolution;
   kernel.cost = CostOfConvolution;
   kernel.provider = GetProvider;
-  registry.Register("convolution.fft", kernel);
+  registry.Register("convolution.fft", { kernel });
 }
 
 } // namespace chunkwise

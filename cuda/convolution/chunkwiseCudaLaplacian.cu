@@ -331,7 +331,7 @@ RegisterCudaLaplacian(KernelRegistry & registry)
   kernel.run = RunLaplacian;
   kernel.scratchBytes = ScratchOfLaplacian;
   kernel.cost = CostOfLaplacian;
-  registry.Register("laplacian", kernel);
+  registry.Register("laplacian", { kernel });
 }
 
 } // namespace chunkwise

@@ -255,12 +255,11 @@ CostOfSeparable(const Operation & operation, const ChunkShape & shape)
   return cost;
 }
 
-/** Of pixels whose components lie side by side. */
-double
-CostOfSeparableOfPixels(const Operation & operation, const ChunkShape & shape)
+bool
+SeparableSupportsInterleaved(const Operation & operation, const ChunkShape & shape)
 {
   const std::size_t bytes = UsesDouble(shape.inputKinds[0]) ? 8 : 4;
-  return CostOfPixels(PlanOf(operation, shape, bytes), shape, CostOfSeparable(operation, shape));
+  return SupportsInterleaved(PlanOf(operation, shape, bytes), shape);
 }
 
 } // namespace
@@ -268,16 +267,11 @@ CostOfSeparableOfPixels(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaSeparable(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunSeparable;
-  kernel.scratchBytes = ScratchOfSeparable;
-  kernel.cost = CostOfSeparable;
-  registry.Register("separable", kernel);
-  kernel.cost = CostOfSeparableOfPixels;
-  registry.Register("separable.pixels", kernel);
-  Kernel tables;
-  tables.scratchBytes = BytesOfTables;
-  registry.Register("separable.tables", tables);
+  KernelSet kernels;
+  kernels.compute = { RunSeparable, ScratchOfSeparable, CostOfSeparable };
+  kernels.supportsInterleaved = SeparableSupportsInterleaved;
+  kernels.tableBytes = BytesOfTables;
+  registry.Register("separable", kernels);
 }
 
 } // namespace chunkwise

@@ -186,7 +186,7 @@ RegisterCudaRank(KernelRegistry & registry)
   kernel.run = RunRank;
   kernel.scratchBytes = ScratchOfRank;
   kernel.cost = CostOfRank;
-  registry.Register("rank", kernel);
+  registry.Register("rank", { kernel });
 }
 
 } // namespace chunkwise

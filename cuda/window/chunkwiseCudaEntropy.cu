@@ -514,7 +514,7 @@ RegisterCudaEntropy(KernelRegistry & registry)
   kernel.run = RunEntropy;
   kernel.scratchBytes = ScratchOfEntropy;
   kernel.cost = CostOfEntropy;
-  registry.Register("entropy", kernel);
+  registry.Register("entropy", { kernel });
 }
 
 } // namespace chunkwise

@@ -181,11 +181,10 @@ CostOfExtremum(const Operation & operation, const ChunkShape & shape)
   return PlanOf(operation, shape).AccumulatorsMoved() * (PixelSize(shape.inputKinds[0]) <= 4 ? 4 : 8);
 }
 
-/** Of pixels whose components lie side by side. */
-double
-CostOfExtremumOfPixels(const Operation & operation, const ChunkShape & shape)
+bool
+ExtremumSupportsInterleaved(const Operation & operation, const ChunkShape & shape)
 {
-  return CostOfPixels(PlanOf(operation, shape), shape, CostOfExtremum(operation, shape));
+  return SupportsInterleaved(PlanOf(operation, shape), shape);
 }
 
 } // namespace
@@ -193,13 +192,10 @@ CostOfExtremumOfPixels(const Operation & operation, const ChunkShape & shape)
 void
 RegisterCudaExtremum(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunExtremum;
-  kernel.scratchBytes = ScratchOfExtremum;
-  kernel.cost = CostOfExtremum;
-  registry.Register("extremum", kernel);
-  kernel.cost = CostOfExtremumOfPixels;
-  registry.Register("extremum.pixels", kernel);
+  KernelSet kernels;
+  kernels.compute = { RunExtremum, ScratchOfExtremum, CostOfExtremum };
+  kernels.supportsInterleaved = ExtremumSupportsInterleaved;
+  registry.Register("extremum", kernels);
 }
 
 } // namespace chunkwise

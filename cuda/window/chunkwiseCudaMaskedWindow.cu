@@ -649,7 +649,7 @@ RegisterCudaMaskedWindows(KernelRegistry & registry)
   kernel.run = RunDomain;
   kernel.scratchBytes = ScratchOfDomain;
   kernel.cost = CostOfDomain;
-  registry.Register("domain", kernel);
+  registry.Register("domain", { kernel });
 }
 
 } // namespace chunkwise

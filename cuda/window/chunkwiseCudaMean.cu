@@ -460,13 +460,12 @@ CostOfMean(const Operation & operation, const ChunkShape & shape)
   return PlanOf(mean, shape, bytes).AccumulatorsMoved() * static_cast<double>(bytes);
 }
 
-/** Of pixels whose components lie side by side. */
-double
-CostOfMeanOfPixels(const Operation & operation, const ChunkShape & shape)
+bool
+MeanSupportsInterleaved(const Operation & operation, const ChunkShape & shape)
 {
   const auto &      mean = static_cast<const MeanOperation &>(operation);
   const std::size_t bytes = AccumulatorBytes(mean, shape.image, shape.inputKinds[0]);
-  return CostOfPixels(PlanOf(mean, shape, bytes), shape, CostOfMean(operation, shape));
+  return SupportsInterleaved(PlanOf(mean, shape, bytes), shape);
 }
 
 /** The reducer at every voxel: as slow as its definition, and the reference on the device. */
@@ -564,16 +563,13 @@ RunGenericMean(const KernelCall & call)
 void
 RegisterCudaMean(KernelRegistry & registry)
 {
-  Kernel kernel;
-  kernel.run = RunMean;
-  kernel.scratchBytes = ScratchOfMean;
-  kernel.cost = CostOfMean;
-  registry.Register("mean", kernel);
-  kernel.cost = CostOfMeanOfPixels;
-  registry.Register("mean.pixels", kernel);
+  KernelSet kernels;
+  kernels.compute = { RunMean, ScratchOfMean, CostOfMean };
+  kernels.supportsInterleaved = MeanSupportsInterleaved;
+  registry.Register("mean", kernels);
   Kernel generic;
   generic.run = RunGenericMean;
-  registry.Register("mean.generic", generic);
+  registry.Register("mean.generic", { generic });
 }
 
 } // namespace chunkwise

@@ -180,7 +180,7 @@ RegisterHostFftConvolution(KernelRegistry & registry)
   kernel.run = RunConvolution;
   kernel.scratchBytes = ScratchOfConvolution;
   kernel.provider = GetProvider;
-  registry.Register("convolution.fft", kernel);
+  registry.Register("convolution.fft", { kernel });
 }
 
 } // namespace chunkwise

@@ -374,7 +374,7 @@ RegisterHostRank(KernelRegistry & registry)
   Kernel kernel;
   kernel.run = RunRank;
   kernel.scratchBytes = ScratchOfRank;
-  registry.Register("rank", kernel);
+  registry.Register("rank", { kernel });
 }
 
 } // namespace chunkwise

@@ -57,7 +57,7 @@ RegisterHostMaskedWindows(KernelRegistry & registry)
   Kernel kernel = MakeCompositeKernel();
   kernel.run = RunDomain;
   kernel.scratchBytes = ScratchOfDomain;
-  registry.Register("domain", kernel);
+  registry.Register("domain", { kernel });
 }
 
 } // namespace chunkwise
